@@ -32,7 +32,7 @@ static rlim_t part(rlim_t all, rlim_t most)
     return all / 4 < most ? all / 4 : most;
 }
 
-/* room: so is the room for connections. */
+/* room: descriptors for connections count as reserved, too. */
 static bool reserved(int fd, bool room)
 {
     struct rlimit limit;
@@ -91,8 +91,8 @@ static void await(sem_t *sem)
     }
 }
 
-/* Has copies of all descriptors, so it is the last to close each that is closed meanwhile. It does
- * that as it ends, and Linux never blocks a thread that exits. */
+/* This thread has copies of all descriptors, so it holds the last copy of each one that is closed
+ * meanwhile. It closes them as it exits, and SO_LINGER does not delay a thread that exits. */
 static void *hold(void *data)
 {
     struct holder *h = data;
@@ -111,12 +111,12 @@ void descriptor_close_at_once(int *fd)
     }
     (void)sem_init(&h.holds, 0, 0); /* these cannot fail */
     (void)sem_init(&h.may_end, 0, 0);
-    bool held = pthread_create(&thread, NULL, hold, &h) == 0;
-    if (held) {
+    bool started = pthread_create(&thread, NULL, hold, &h) == 0;
+    if (started) {
         await(&h.holds);
     }
     descriptor_close(fd);
-    if (held) {
+    if (started) {
         (void)sem_post(&h.may_end);
         (void)pthread_join(thread, NULL);
     }

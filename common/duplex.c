@@ -4,16 +4,16 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "common/descriptors.h"
+#include "common/doorbell.h"
 
 enum { RECORD_PACKET = 0, RECORD_MARKER = 1 };
 
-struct duplex_shared {        /* zeros at first; the two rings' bytes follow */
-    struct ring_control down; /* from the side that made it */
-    struct ring_control up;
+struct duplex_shared {        /* zeros at first; the bytes of the two rings follow */
+    struct ring_control down; /* from maker to adopter */
+    struct ring_control up;   /* from adopter to maker */
     _Alignas(RING_LINE) struct duplex_beat beat;
 };
 
@@ -22,7 +22,7 @@ struct duplex_shared {        /* zeros at first; the two rings' bytes follow */
 struct duplex_packet {
     struct duplex_packet *next;
     struct frame_fds fds; /* owned */
-    bool plain;           /* over the socket, whatever there is by now */
+    bool plain;           /* goes over the socket even when rings are in use */
     size_t size;
     uint8_t data[];
 };
@@ -97,17 +97,6 @@ static void rings_finish(struct duplex_rings *r)
     *r = RINGS_NONE;
 }
 
-/* EAGAIN: its count is at the maximum, and a loop that watches its edges sees no further ring. No
- * correct side rings as often; a worker that writes such a count silences itself. */
-static void ring_bell(int fd)
-{
-    const uint64_t one = 1;
-    ssize_t n;
-    do {
-        n = write(fd, &one, sizeof one);
-    } while (n < 0 && errno == EINTR);
-}
-
 void duplex_init(struct duplex *d, int fd, size_t queue_max, bool gathers)
 {
     d->fd = fd;
@@ -148,10 +137,9 @@ int duplex_make(struct duplex *d, struct frame_fds *ret_fds, struct err *e)
     if (rc != 0) {
         return rc;
     }
-    r.bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    r.far_bell = r.bell < 0 ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (r.far_bell < 0) {
-        rc = err_errno(e, ERR_IO, "making doorbells");
+    rc = doorbell_create(&r.bell, e);
+    rc = rc == 0 ? doorbell_create(&r.far_bell, e) : rc;
+    if (rc != 0) {
         rings_finish(&r);
         return rc;
     }
@@ -163,7 +151,7 @@ int duplex_make(struct duplex *d, struct frame_fds *ret_fds, struct err *e)
 
 void duplex_offered(struct duplex *d)
 {
-    descriptor_close(&d->rings.memory.fd); /* it stays mapped */
+    descriptor_close(&d->rings.memory.fd); /* the mapping remains */
     d->state = DUPLEX_OFFERED;
 }
 
@@ -203,7 +191,7 @@ void duplex_join(struct duplex *d)
     duplex_again(d);
 }
 
-/* What was meant for a ring is dropped; what is older stays. */
+/* Drops queued packets that were meant for a ring; older ones remain. */
 static void queue_leave(struct duplex *d)
 {
     struct duplex_packet *old = d->queue;
@@ -262,7 +250,7 @@ static int send_socket(struct duplex *d, struct bytes packet, const struct frame
     return failed(d, rc);
 }
 
-/* As seqpacket_send. The packet goes first: its marker promises that it is there. */
+/* As seqpacket_send. The packet is sent before its marker, so a marker always finds it. */
 static int send_ring(struct duplex *d, struct bytes packet, const struct frame_fds *fds,
                      struct err *e)
 {
@@ -312,7 +300,7 @@ int duplex_resume(struct duplex *d, struct err *e)
         int rc = try_send(d, p->plain, bytes_of(p->data, p->size), &p->fds, e);
         if (rc == SEQPACKET_AGAIN && d->blocked == DUPLEX_BY_RING &&
             !ring_full_sleep(out, p->fds.count > 0 ? 0 : p->size)) {
-            continue; /* there is room by now, or the next look tells what is wrong */
+            continue; /* there is room by now, or the next try returns the error */
         }
         if (rc != 0) {
             return rc < 0 ? rc : 0;
@@ -349,7 +337,7 @@ static int enqueue(struct duplex *d, struct bytes packet, const struct frame_fds
     d->queue_end = &p->next;
     d->queued++;
     d->queued_bytes += p->size;
-    /* announces that we wait for room */
+    /* announces that this end waits for room */
     return d->blocked == DUPLEX_BY_RING && d->queued == 1 ? duplex_resume(d, e) : 0;
 }
 
@@ -370,13 +358,13 @@ static int send_gathered(struct duplex *d, struct err *e)
     }
     int rc = send_or_queue(d, packet_view(&d->gathered), NULL, e);
     packet_reset(&d->gathered);
-    return failed(d, rc); /* its frames were promised to be sent */
+    return failed(d, rc); /* duplex_send has accepted its frames */
 }
 
 int duplex_flush(struct duplex *d, struct err *e)
 {
     if (d->state == DUPLEX_RINGS && ring_publish(&d->rings.out)) {
-        ring_bell(d->rings.far_bell);
+        doorbell_ring(d->rings.far_bell);
     }
     return send_gathered(d, e);
 }
@@ -387,7 +375,7 @@ int duplex_send(struct duplex *d, struct bytes frame, const struct frame_fds *fd
     if (gathers && packet_add(&d->gathered, frame)) {
         return 0;
     }
-    int rc = send_gathered(d, e); /* nothing overtakes what was said before */
+    int rc = send_gathered(d, e); /* frames keep their order */
     if (rc != 0) {
         return rc;
     }
@@ -400,7 +388,7 @@ int duplex_send(struct duplex *d, struct bytes frame, const struct frame_fds *fd
 
 /* ---- in ------------------------------------------------------------------------------------ */
 
-/* *ret_rc: as of duplex_next. true: a packet is in `in`. */
+/* *ret_rc: as duplex_next returns. true: a packet is in `in`. */
 static bool receive(struct duplex *d, struct frame_fds *ret_fds, int *ret_rc, struct err *e)
 {
     size_t size = 0;
@@ -415,7 +403,7 @@ static bool receive(struct duplex *d, struct frame_fds *ret_fds, int *ret_rc, st
     return true;
 }
 
-/* The packet of a marker. */
+/* Takes the packet of a marker. */
 static int take_beside(struct duplex *d, struct frame_fds *ret_fds, struct err *e)
 {
     struct duplex_packet *p = d->kept;
@@ -499,7 +487,7 @@ void duplex_settle(struct duplex *d)
         return;
     }
     if (ring_release(&d->rings.in)) {
-        ring_bell(d->rings.far_bell);
+        doorbell_ring(d->rings.far_bell);
     }
     if (!ring_sleep(&d->rings.in) || d->rest.size > 0) {
         duplex_again(d);
@@ -509,7 +497,7 @@ void duplex_settle(struct duplex *d)
 void duplex_again(struct duplex *d)
 {
     if (d->rings.bell >= 0) {
-        ring_bell(d->rings.bell);
+        doorbell_ring(d->rings.bell);
     }
 }
 
@@ -518,7 +506,7 @@ void duplex_by_socket(struct duplex *d)
     d->in_ring = false;
 }
 
-int duplex_look(struct duplex *d, struct err *e)
+int duplex_read_socket(struct duplex *d, struct err *e)
 {
     struct frame_fds fds = {.count = 0};
     int rc = 0;

@@ -1,6 +1,7 @@
 /*
- * A sweep over the steps: what ended before a step is free for what begins in it. Free blocks are
- * kept by size in lists, 8 for each power of two, and by address, so that neighbours become one.
+ * A sweep over the steps: an item that begins in a step may use the memory of items that ended
+ * before it. Free blocks are kept by size in lists, 8 for each power of two, and by address, so
+ * that neighbours become one.
  */
 #include "common/lifetime.h"
 
@@ -10,7 +11,7 @@
 #define NONE  UINT32_MAX
 #define FINE  8u
 #define BINS  (64u * FINE)
-#define LOOKS 16u /* blocks of the request's own list that are tried */
+#define TRIES 16u /* blocks tried in the list of the wanted size */
 
 struct block {
     uint64_t at, size;
@@ -21,14 +22,14 @@ struct block {
 
 struct plan {
     struct lifetime *items;
-    uint32_t *begins; /* items by first step */
-    uint32_t *ends;   /* and by last */
-    unsigned count;   /* of both */
-    uint32_t *held;   /* the block of an item */
+    uint32_t *begins;   /* items by first step */
+    uint32_t *ends;     /* items by last step */
+    unsigned count;     /* length of both */
+    uint32_t *block_of; /* by item */
     struct block *blocks;
-    uint32_t made;
-    uint32_t top;   /* the last by address */
-    uint32_t spare; /* blocks that were joined to others, by `next` */
+    uint32_t made;     /* blocks in use or in the free list */
+    uint32_t top;      /* the last by address */
+    uint32_t freelist; /* of blocks that were joined to others, by `next` */
     uint64_t total;
     uint32_t bin[BINS];
     uint64_t full[BINS / 64]; /* bit b: bin b is not empty */
@@ -96,13 +97,13 @@ static void leave(struct plan *p, uint32_t i)
     }
 }
 
-/* A free block of at least `size`: of the closest list that has one for sure, if none of the
- * request's own does. */
+/* A free block of at least `size`: one of the first in the list of that size, else the first of the
+ * next list that is not empty, all of whose blocks are larger. */
 static uint32_t find(const struct plan *p, uint64_t size)
 {
     unsigned bin = bin_of(size);
     uint32_t i = p->bin[bin];
-    for (unsigned look = 0; i != NONE && look < LOOKS; look++, i = p->blocks[i].next) {
+    for (unsigned tries = 0; i != NONE && tries < TRIES; tries++, i = p->blocks[i].next) {
         if (p->blocks[i].size >= size) {
             return i;
         }
@@ -118,9 +119,9 @@ static uint32_t find(const struct plan *p, uint64_t size)
 
 static uint32_t block_new(struct plan *p)
 {
-    uint32_t i = p->spare;
+    uint32_t i = p->freelist;
     if (i != NONE) {
-        p->spare = p->blocks[i].next;
+        p->freelist = p->blocks[i].next;
         return i;
     }
     return p->made++;
@@ -130,16 +131,16 @@ static uint32_t block_new(struct plan *p)
 static void join_next(struct plan *p, uint32_t i)
 {
     struct block *b = &p->blocks[i];
-    uint32_t gone = b->after;
-    b->size += p->blocks[gone].size;
-    b->after = p->blocks[gone].after;
+    uint32_t joined = b->after;
+    b->size += p->blocks[joined].size;
+    b->after = p->blocks[joined].after;
     if (b->after != NONE) {
         p->blocks[b->after].before = i;
     } else {
         p->top = i;
     }
-    p->blocks[gone].next = p->spare;
-    p->spare = gone;
+    p->blocks[joined].next = p->freelist;
+    p->freelist = joined;
 }
 
 static void release(struct plan *p, uint32_t i)
@@ -158,7 +159,7 @@ static void release(struct plan *p, uint32_t i)
     enter(p, i);
 }
 
-/* What is more than `size` is free again. */
+/* The bytes behind `size` become a free block. */
 static void cut(struct plan *p, uint32_t i, uint64_t size)
 {
     struct block *b = &p->blocks[i];
@@ -178,7 +179,7 @@ static void cut(struct plan *p, uint32_t i, uint64_t size)
     enter(p, rest);
 }
 
-/* The end of the piece grows, by what a free block there lacks. */
+/* Grows the piece at its end. A free block there becomes part of the new one. */
 static uint32_t extend(struct plan *p, uint64_t size)
 {
     uint32_t i = p->top;
@@ -211,7 +212,7 @@ static uint32_t take(struct plan *p, uint64_t size)
 
 /* ---- the sweep ------------------------------------------------------------------------------*/
 
-/* The larger first, so that the smaller fill what they leave. */
+/* The larger items first: smaller ones fill the gaps. */
 static int by_begin(const void *a, const void *b, void *items)
 {
     const struct lifetime *item = items;
@@ -243,11 +244,11 @@ static void sweep(struct plan *p)
     for (unsigned k = 0; k < p->count; k++) {
         struct lifetime *item = &p->items[p->begins[k]];
         while (p->items[p->ends[ended]].last < item->first) {
-            release(p, p->held[p->ends[ended++]]);
+            release(p, p->block_of[p->ends[ended++]]);
         }
         uint32_t i = take(p, rounded(item->size));
         item->offset = p->blocks[i].at;
-        p->held[p->begins[k]] = i;
+        p->block_of[p->begins[k]] = i;
     }
 }
 
@@ -286,10 +287,10 @@ int lifetime_plan(struct lifetime *items, unsigned count, uint64_t *ret_total, s
         *p = (struct plan){.items = items,
                            .begins = indices,
                            .ends = indices + count,
-                           .held = indices + 2 * (size_t)count,
+                           .block_of = indices + 2 * (size_t)count,
                            .blocks = blocks,
                            .top = NONE,
-                           .spare = NONE};
+                           .freelist = NONE};
         for (unsigned i = 0; i < BINS; i++) {
             p->bin[i] = NONE;
         }

@@ -49,7 +49,7 @@ int memfd_adopt(int fd, size_t min_size, bool writable, struct memfd *ret_m, str
     struct stat st;
     struct statfs fs;
     if (fstat(fd, &st) != 0 || fstatfs(fd, &fs) != 0) {
-        return err_errno(e, ERR_IO, "looking at shared memory");
+        return err_errno(e, ERR_IO, "reading the size of shared memory");
     }
     if (fs.f_type != TMPFS_MAGIC) { /* a hole in huge pages is SIGBUS where the host has no more */
         return err_set(e, ERR_UNSUPPORTED, "shared memory in huge pages");

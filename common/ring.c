@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* What makes wake-ups certain: each side writes its own word, then reads the other's, all four in
- * one order that both agree on (sequentially consistent). So one of them sees the other's. */
+/* No wake-up is lost: each side writes its own word, then reads the other side's, and these four
+ * accesses are sequentially consistent. So at least one side sees the other's write. */
 
 static uint32_t rounded(uint32_t n)
 {
@@ -33,7 +33,7 @@ void ring_producer_init(struct ring_producer *p, struct ring_control *control, v
     *p = (struct ring_producer){.shared = control, .data = data, .size = size};
 }
 
-static int look_at_tail(struct ring_producer *p, struct err *e)
+static int read_tail(struct ring_producer *p, struct err *e)
 {
     uint32_t tail = atomic_load(&p->shared->tail);
     if (p->broken || tail - p->tail > p->published - p->tail || tail % RING_ALIGN != 0) {
@@ -45,9 +45,9 @@ static int look_at_tail(struct ring_producer *p, struct err *e)
     return 0;
 }
 
-int ring_taken(struct ring_producer *p, uint32_t *ret_tail, struct err *e)
+int ring_consumed(struct ring_producer *p, uint32_t *ret_tail, struct err *e)
 {
-    int rc = look_at_tail(p, e);
+    int rc = read_tail(p, e);
     if (rc == 0) {
         *ret_tail = p->tail;
     }
@@ -81,7 +81,7 @@ int ring_room(struct ring_producer *p, size_t size, struct err *e)
     }
     uint32_t space = ring_space(size);
     if (p->broken || !has_room(p, space)) {
-        int rc = look_at_tail(p, e);
+        int rc = read_tail(p, e);
         if (rc != 0 || !has_room(p, space)) {
             return rc;
         }
@@ -124,7 +124,7 @@ bool ring_full_sleep(struct ring_producer *p, size_t size)
 {
     p->full = (p->full + 1) | 1;
     atomic_store(&p->shared->full, p->full);
-    if (look_at_tail(p, NULL) == 0 && !has_room(p, ring_space(size))) {
+    if (read_tail(p, NULL) == 0 && !has_room(p, ring_space(size))) {
         return true;
     }
     ring_full_wake(p);
@@ -155,7 +155,7 @@ static int nonsense(struct ring_consumer *c, struct err *e, const char *what, ui
 }
 
 /* Forward only, in steps of records, and never further than the ring is long. */
-static int look_at_head(struct ring_consumer *c, struct err *e)
+static int read_head(struct ring_consumer *c, struct err *e)
 {
     uint32_t head = atomic_load_explicit(&c->shared->head, memory_order_acquire);
     if (c->broken || head - c->released > c->size || head - c->tail < c->head - c->tail ||
@@ -182,7 +182,7 @@ static void copy_out(const struct ring_consumer *c, uint32_t at, uint32_t size, 
 int ring_next(struct ring_consumer *c, uint32_t *ret_id, uint32_t *ret_size, struct err *e)
 {
     if (c->tail == c->head || c->broken) {
-        int rc = look_at_head(c, e);
+        int rc = read_head(c, e);
         if (rc != 0 || c->tail == c->head) {
             return rc;
         }

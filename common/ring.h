@@ -2,14 +2,14 @@
  * A ring of records in shared memory: one producer, one consumer, usually in two processes that do
  * not trust each other. A record is a word (`id`) and bytes of any length up to half of the ring.
  *
- * Neither side believes what stands in shared memory. The producer checks how far the consumer
- * says it is; the consumer checks how far the producer says it is and each record's length, once,
- * on a copy of its own, and hands out copies only. A side that broke the rules gets ERR_PROTOCOL,
- * from then on always; its memory is not looked at any more.
+ * Neither side trusts shared memory. The producer checks the consumer's position. The consumer
+ * checks the producer's position and each record's length, once, on a copy of its own, and hands
+ * out copies only. When the other side has broken the rules, each call returns ERR_PROTOCOL from
+ * then on, and the shared memory is not read any more.
  *
- * Sleeping: a side that sleeps announces it in a word that only it writes, looks once more, and
- * then waits for its doorbell (an eventfd; not known here). The other side rings if it sees the
- * word odd after it has moved. The word grows with each sleep, so that one sleep is rung for once.
+ * Sleeping: a side that sleeps announces it in a word that only it writes, checks the ring once
+ * more, and then waits for its doorbell, which its owner keeps. The other side rings if the word is
+ * odd after it has moved its position. The word grows with each sleep, so each sleep gets one ring.
  * Model: tests/spin/ring.pml.
  *
  * Thread: each side has one owner at a time. Never blocks, makes no system call.
@@ -35,7 +35,7 @@
 struct ring_control {
     _Alignas(RING_LINE) atomic_uint head; /* producer: records end here */
     atomic_uint full;                     /* producer: odd while it sleeps until there is room */
-    _Alignas(RING_LINE) atomic_uint tail; /* consumer: taken up to here */
+    _Alignas(RING_LINE) atomic_uint tail; /* consumer: end of what it has taken */
     atomic_uint sleep; /* consumer: odd while it sleeps until there is a record */
 };
 
@@ -43,11 +43,11 @@ struct ring_producer {
     struct ring_control *shared; /* not owned */
     uint8_t *data;               /* not owned */
     uint32_t size;               /* bytes, a power of two */
-    uint32_t head;               /* records that were put end here */
-    uint32_t published;          /* what the consumer knows of */
-    uint32_t tail;               /* how far the consumer was when last looked at */
+    uint32_t head;               /* end of the records put */
+    uint32_t published;          /* end of the records published */
+    uint32_t tail;               /* of the consumer, when last read */
     uint32_t full;               /* as in shared memory */
-    uint32_t rung;               /* the sleep of the consumer that it was rung for */
+    uint32_t rung;               /* the consumer's sleep word of the last ring */
     bool broken;
 };
 
@@ -55,11 +55,11 @@ struct ring_consumer {
     struct ring_control *shared; /* not owned */
     const uint8_t *data;         /* not owned */
     uint32_t size;               /* bytes, a power of two */
-    uint32_t head;               /* how far the producer was when last looked at */
-    uint32_t tail;               /* taken up to here */
-    uint32_t released;           /* what the producer knows of */
+    uint32_t head;               /* of the producer, when last read */
+    uint32_t tail;               /* end of the records taken */
+    uint32_t released;           /* end of the room given back */
     uint32_t sleep;              /* as in shared memory */
-    uint32_t rung;               /* the sleep of the producer that it was rung for */
+    uint32_t rung;               /* the producer's full word of the last ring */
     bool broken;
 };
 
@@ -67,41 +67,41 @@ struct ring_consumer {
 uint32_t ring_space(size_t size);
 /* The longest record a ring of so many bytes takes. */
 uint32_t ring_record_max(uint32_t ring_size);
-/* Is it a size that a ring may have? */
+/* Whether a ring may have this size. */
 bool ring_size_valid(size_t ring_size);
 
 /* control and data: `size` bytes, aligned to RING_LINE, outlive the side. */
 void ring_producer_init(struct ring_producer *p, struct ring_control *control, void *data,
                         uint32_t size);
-/* Puts a record of two parts (either may be empty). 1: put, not published yet; 0: no room now;
- * ERR_LIMIT: never fits; ERR_PROTOCOL: the consumer broke the rules. */
+/* Puts a record of two parts, of which either may be empty. 1: put, not published yet; 0: no room
+ * now; ERR_LIMIT: longer than a record may be; ERR_PROTOCOL: the consumer broke the rules. */
 int ring_put(struct ring_producer *p, uint32_t id, struct bytes first, struct bytes second,
              struct err *e);
-/* Has a record of `size` bytes room now? 1, 0, or as ring_put. */
+/* Whether a record of `size` bytes has room now. 1, 0, or an error as ring_put. */
 int ring_room(struct ring_producer *p, size_t size, struct err *e);
-/* Lets the consumer see what was put; true: it sleeps, ring its doorbell. */
+/* Shows the consumer the records put. true: it sleeps, ring its doorbell. */
 bool ring_publish(struct ring_producer *p);
-/* How far the consumer is. ERR_PROTOCOL. */
-int ring_taken(struct ring_producer *p, uint32_t *ret_tail, struct err *e);
-/* Announces that it will sleep until a record of `size` bytes has room. false: there is room (or
- * the consumer broke the rules): do not. */
+/* The consumer's position: the end of the records it has taken. ERR_PROTOCOL. */
+int ring_consumed(struct ring_producer *p, uint32_t *ret_tail, struct err *e);
+/* Announces a sleep until a record of `size` bytes has room. false: there is room, or the consumer
+ * broke the rules: do not sleep. */
 bool ring_full_sleep(struct ring_producer *p, size_t size);
 void ring_full_wake(struct ring_producer *p);
 
 void ring_consumer_init(struct ring_consumer *c, struct ring_control *control, const void *data,
                         uint32_t size);
-/* The next record's id and length. 1: there is one: take it. 0: none. ERR_PROTOCOL: what the
- * producer wrote makes no sense. */
+/* The next record's id and length. 1: there is one, ring_take takes it; 0: none; ERR_PROTOCOL: the
+ * producer broke the rules. */
 int ring_next(struct ring_consumer *c, uint32_t *ret_id, uint32_t *ret_size, struct err *e);
-/* Copies the record that ring_next told of into out[size] and steps behind it. */
+/* Copies the record that ring_next returned into out[size] and steps behind it. */
 void ring_take(struct ring_consumer *c, uint32_t size, void *out);
-/* Gives the room of what was taken back; true: the producer waits for it, ring its doorbell. */
+/* Gives the room of the records taken back. true: the producer waits for it, ring its doorbell. */
 bool ring_release(struct ring_consumer *c);
-/* Announces that it will sleep until there is a record. false: there is one (or nonsense): do not.
- */
+/* Announces a sleep until there is a record. false: there is one, or the producer broke the rules:
+ * do not sleep. */
 bool ring_sleep(struct ring_consumer *c);
 void ring_wake(struct ring_consumer *c);
-/* Is there something to take (or to complain of)? Cheap: for polling. */
+/* Whether ring_next has a record or an error to return. Cheap: for polling. */
 bool ring_ready(const struct ring_consumer *c);
 
 #endif

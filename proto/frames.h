@@ -1,22 +1,22 @@
 /*
- * What front, launcher and workers say to each other: frames of at most FRAME_MAX_BYTES over a
- * SOCK_SEQPACKET pair, in the same encoding as messages.h. Both ends are of one build (they compare
- * build ids), so frames may change with any version. Descriptors travel beside a frame in the order
- * that its comment names.
+ * The frames between front, launcher and workers: at most FRAME_MAX_BYTES each, over a
+ * SOCK_SEQPACKET pair, encoded like messages.h. Both ends are of one build (they compare build
+ * ids), so frames may change with any version. Descriptors accompany a frame in the order that its
+ * comment names.
  */
 #ifndef PROTO_FRAMES_H
 #define PROTO_FRAMES_H
 
 #include "proto/messages.h"
 
-#define FRAME_META_MAX    16384u                /* bytes that the front attaches to a worker */
+#define FRAME_DEVICE_MAX  16384u                /* bytes that the front attaches to a worker */
 #define FRAME_AFTER_MAX   32u                   /* jobs one job waits for inside a worker */
 #define FRAME_PATTERN_MAX 16u                   /* bytes of a fill pattern */
 #define FRAME_BINARY_MAX  (64u * 1024u * 1024u) /* bytes of what a compiler makes */
 
 /* ---- records ------------------------------------------------------------------------------- */
 
-/* a launch argument, or the side of a copy, as a worker takes it */
+/* an argument of a launch, or a side of a copy */
 enum frame_ref_tag {
     REF_BUFFER = 1, /* id, offset, size */
     REF_TEMP = 2,   /* id = index of the job's temporary, offset, size */
@@ -116,9 +116,9 @@ enum frame_ref_tag {
     RECORD(WKERNEL, wkernel)                                                                       \
     RECORD(CARG, carg)                                                                             \
     RECORD(CKERNEL, ckernel)                                                                       \
-    RECORD(MOUT, mout)                                                                             \
-    RECORD(MUSE, muse)                                                                             \
-    RECORD(MOPENER, mopener)
+    RECORD(RECORD_OUTPUT, record_output)                                                           \
+    RECORD(RECORD_USE, record_use)                                                                 \
+    RECORD(RECORD_OPENER, record_opener)
 
 /* ---- front to worker ------------------------------------------------------------------------ */
 
@@ -135,7 +135,7 @@ enum frame_ref_tag {
     U(module, UINT64_MAX)                                                                          \
     S(variable, PROTO_NAME_MAX)                                                                    \
     U(managed, 1)
-/* After all jobs that use it ended; not answered. */
+/* Sent after the end of all jobs that use it; not answered. */
 #define MSG_F_BUFFER_FREE(U, I, S, B, L) U(id, UINT64_MAX)
 /* fd: memfd of at least `size` bytes. The worker copies the buffer into it, keeps the descriptor
  * and answers W_BUFFER. */
@@ -165,29 +165,28 @@ enum frame_ref_tag {
     U(tenant, UINT64_MAX)                                                                          \
     I(rank)                                                                                        \
     U(deadline_ns, UINT64_MAX)
-/* The answer of this job was taken: forget it. */
+/* The client has acknowledged the job's answer: forget the job. */
 #define MSG_F_RETIRE(U, I, S, B, L) U(job, UINT64_MAX)
-/* It is not wanted any more. What has not begun does not begin, and W_DONE says ERR_CANCELLED, at
- * once if nothing of it has; what has begun runs to its end and is answered as ever. */
+/* Cancels a job. Steps that have not begun do not begin, and W_DONE reports ERR_CANCELLED, at once
+ * if no step has begun. Steps that have begun run to their end. */
 #define MSG_F_CANCEL(U, I, S, B, L) U(job, UINT64_MAX)
-/* Tell all that you are and hold: W_READY, W_HELD_* …, then W_HELD_END. */
+/* Asks for the inventory: W_READY, W_INVENTORY_* …, then W_INVENTORY_END. */
 #define MSG_F_INVENTORY(U, I, S, B, L) U(nonce, UINT64_MAX)
 #define MSG_F_POOL(U, I, S, B, L)      U(trim, 1)
 #define MSG_F_QUIT(U, I, S, B, L)      U(unused, 0)
-/* How long brief jobs may wait for more of their kind, see hold.h in daemon/worker; not answered.
+/* How long brief jobs may wait for more of their kind (coalesce.h in daemon/worker); not answered.
  */
 #define MSG_F_COALESCE(U, I, S, B, L) U(window_ns, UINT64_MAX)
-/* Bytes of host memory for buffers that find no room on the device: its part, from now on. Not
- * answered. */
+/* The device's share of the host memory for buffers of full devices, from now on. Not answered. */
 #define MSG_F_SPILL(U, I, S, B, L) U(limit, UINT64_MAX)
-/* Answered by W_PICTURE. detail: with pieces and events. */
-#define MSG_F_PICTURE(U, I, S, B, L) U(nonce, UINT64_MAX) U(detail, 1)
-/* fd: its memfd of at least `size` bytes. Answered by W_ARENA once kernels can work on it as it is,
- * perhaps never; or at once, if it is of no use: then the jobs that name it fail until it is freed
- * and comes again. */
+/* Answered by W_SNAPSHOT. detail: with pieces and events. */
+#define MSG_F_SNAPSHOT(U, I, S, B, L) U(nonce, UINT64_MAX) U(detail, 1)
+/* fd: a memfd of at least `size` bytes. Answered by W_ARENA when kernels can use its memory
+ * directly, which may never be. Answered at once if the worker cannot take it: jobs that name it
+ * fail then, until it is freed and sent again. */
 #define MSG_F_ARENA(U, I, S, B, L) U(arena, UINT64_MAX) U(size, UINT64_MAX)
-/* After all jobs that use it ended, or when it could not be mapped: those that name it still fail
- * then. Not answered. */
+/* Sent after the end of all jobs that use it, or when the worker could not take it. Not answered.
+ */
 #define MSG_F_ARENA_FREE(U, I, S, B, L) U(arena, UINT64_MAX)
 /* What a tenant may have on this device, in bytes: at most (UINT64_MAX: no limit), what is above
  * moves to the host first, what is kept for it; and on the host for this device. From the next
@@ -233,7 +232,7 @@ enum frame_ref_tag {
 /* Once a second from a thread of its own. patience_ns: how long the next one may take (a compile,
  * pinning or a context in the making). */
 #define MSG_W_BEAT(U, I, S, B, L) U(count, UINT64_MAX) U(patience_ns, UINT64_MAX)
-/* Sent only for jobs that run longer than some milliseconds, and again behind a W_PAUSED. */
+/* Sent only for jobs that run longer than some milliseconds, and again after a W_PAUSED. */
 #define MSG_W_STARTED(U, I, S, B, L) U(job, UINT64_MAX) U(at_ns, UINT64_MAX)
 /* A job that was reported as started has had no kernel on the device for some milliseconds: its
  * next steps wait for its copies, or in its stream behind another job. */
@@ -253,8 +252,8 @@ enum frame_ref_tag {
 /* fd where code is 0: for another process's driver; `bytes` lie behind it */
 #define MSG_W_EXPORTED(U, I, S, B, L)                                                              \
     U(id, UINT64_MAX) U(bytes, UINT64_MAX) I(code) I(vendor) S(text, PROTO_TEXT_MAX)
-/* Launches may name the arena, arrays in it that begin at multiples of `align` bytes. align 0: the
- * worker has it not, for want of descriptors or memory. */
+/* Launches may name arrays in the arena that begin at multiples of `align` bytes. align 0: the
+ * worker could not take it, for lack of descriptors or memory. */
 #define MSG_W_ARENA(U, I, S, B, L) U(arena, UINT64_MAX) U(align, 4096)
 #define MSG_W_MODULE(U, I, S, B, L)                                                                \
     U(module, UINT64_MAX)                                                                          \
@@ -262,15 +261,15 @@ enum frame_ref_tag {
     I(vendor)                                                                                      \
     S(text, PROTO_TEXT_MAX)                                                                        \
     L(kernels, WKERNEL, PROTO_KERNELS_MAX)
-/* Ids alone: the front knows owners and all else from its record. fd if sealed:
- * its host copy. arriving: it is being restored, and W_BUFFER follows. */
-#define MSG_W_HELD_BUFFER(U, I, S, B, L)                                                           \
+/* The front has owners and all else in its record. fd if sealed: the host copy. arriving: the
+ * buffer is being restored, and W_BUFFER follows. */
+#define MSG_W_INVENTORY_BUFFER(U, I, S, B, L)                                                      \
     U(id, UINT64_MAX) U(size, UINT64_MAX) U(sealed, 1) U(arriving, 1)
-#define MSG_W_HELD_MODULE(U, I, S, B, L) U(module, UINT64_MAX) B(hash, 16)
-/* a job that runs or whose answer was not retired; a finished one is followed by its W_DONE,
- * one that was reported as started, and not as paused since, by its W_STARTED */
-#define MSG_W_HELD_JOB(U, I, S, B, L) U(job, UINT64_MAX) U(stream, 255) U(finished, 1)
-#define MSG_W_HELD_END(U, I, S, B, L) U(nonce, UINT64_MAX)
+#define MSG_W_INVENTORY_MODULE(U, I, S, B, L) U(module, UINT64_MAX) B(hash, 16)
+/* A job that runs or was not retired. W_DONE follows for a finished one, W_STARTED for one that was
+ * reported as started and not as paused since. */
+#define MSG_W_INVENTORY_JOB(U, I, S, B, L) U(job, UINT64_MAX) U(stream, 255) U(finished, 1)
+#define MSG_W_INVENTORY_END(U, I, S, B, L) U(nonce, UINT64_MAX)
 #define MSG_W_POOL(U, I, S, B, L)                                                                  \
     U(size, UINT64_MAX)                                                                            \
     U(used, UINT64_MAX)                                                                            \
@@ -291,7 +290,7 @@ enum frame_ref_tag {
     U(managed_limit, UINT64_MAX)                                                                   \
     U(batches, UINT64_MAX)                                                                         \
     U(batched, UINT64_MAX)                                                                         \
-    U(held, UINT64_MAX)
+    U(waited, UINT64_MAX)
 /* What a tenant has, in bytes; sent before W_POOL where it changed. asked: as it was asked for;
  * mapped: what it keeps from others on the device; shared: of that, what lies beside the pool;
  * spilled: on the host. */
@@ -303,36 +302,36 @@ enum frame_ref_tag {
     U(shared, UINT64_MAX)                                                                          \
     U(spilled, UINT64_MAX)
 #define MSG_W_TENANT_REFUSED(U, I, S, B, L) U(tenant, UINT64_MAX) I(code) S(text, PROTO_TEXT_MAX)
-/* A job waits for device memory, or does not any more. */
+/* A job waits for device memory, or no longer does. */
 #define MSG_W_WAITING(U, I, S, B, L) U(job, UINT64_MAX) U(waits, 1)
 /* The job's deadline has passed and it has not begun, but its stream does not give it back: it runs
  * late. Its client is answered now, W_DONE follows at its end. */
 #define MSG_W_LATE(U, I, S, B, L) U(job, UINT64_MAX)
-/* fd if code is 0: memfd with the picture (picture.h). */
-#define MSG_W_PICTURE(U, I, S, B, L) U(nonce, UINT64_MAX) I(code) I(vendor) S(text, PROTO_TEXT_MAX)
+/* fd if code is 0: memfd with the snapshot (snapshot.h). */
+#define MSG_W_SNAPSHOT(U, I, S, B, L) U(nonce, UINT64_MAX) I(code) I(vendor) S(text, PROTO_TEXT_MAX)
 
 /* Rings for the channel: memory and doorbells, in fds (common/duplex.h). Answered by W_RINGS, which
  * comes by the socket and says the nonce again; code 0: they are used from then on. */
 #define MSG_F_RINGS(U, I, S, B, L) U(nonce, UINT64_MAX)
 #define MSG_W_RINGS(U, I, S, B, L) U(nonce, UINT64_MAX) I(code) S(text, PROTO_TEXT_MAX)
 
-/* ---- what the front notes of buffers and jobs, for the next front (record.h in daemon/front) ---
+/* ---- entries of the adoption record, for the next front (record.h in daemon/front) -------------
  */
 
-#define REC_MOUT(U, I, S, B, L)                                                                    \
+#define REC_RECORD_OUTPUT(U, I, S, B, L)                                                           \
     U(step, PROTO_STEPS_MAX) U(arg, PROTO_ARGS_MAX) U(offset, UINT64_MAX) U(size, UINT64_MAX)
-/* what it writes of a buffer: all of [begin, end) if it fills, else something there */
-#define REC_MUSE(U, I, S, B, L)                                                                    \
+/* the part of a buffer that the job writes: all of [begin, end) if `fills`, else some of it */
+#define REC_RECORD_USE(U, I, S, B, L)                                                              \
     U(handle, UINT64_MAX) U(access, 3) U(fills, 1) U(begin, UINT64_MAX) U(end, UINT64_MAX)
 
-/* the sessions that opened a buffer by name, and with which request */
-#define META_OPENERS_MAX 256
-#define REC_MOPENER(U, I, S, B, L)                                                                 \
+/* a session that opened the buffer by name, and its request */
+#define RECORD_OPENERS_MAX 256
+#define REC_RECORD_OPENER(U, I, S, B, L)                                                           \
     B(client_id, PROTO_CLIENT_ID_BYTES) U(uid, UINT64_MAX) U(seq, UINT64_MAX)
 
-/* owner: (client_id, uid), left: it is gone; seq: of the request that made it; freed: of the one by
- * which its owner freed it, 0: none did */
-#define MSG_META_BUFFER(U, I, S, B, L)                                                             \
+/* owner: (client_id, uid); left: its session has ended. seq: of the request that created the
+ * buffer; freed: of its owner's request to free it, 0: none */
+#define MSG_RECORD_BUFFER(U, I, S, B, L)                                                           \
     B(client_id, PROTO_CLIENT_ID_BYTES)                                                            \
     U(uid, UINT64_MAX)                                                                             \
     U(seq, UINT64_MAX)                                                                             \
@@ -349,12 +348,13 @@ enum frame_ref_tag {
     U(linger_ns, UINT64_MAX)                                                                       \
     U(defined, 1)                                                                                  \
     U(left, 1)                                                                                     \
-    L(openers, MOPENER, META_OPENERS_MAX)                                                          \
+    L(openers, RECORD_OPENER, RECORD_OPENERS_MAX)                                                  \
     S(tenant, PROTO_NAME_MAX)                                                                      \
     U(freed, UINT64_MAX)
 
-/* staging: where input and outputs lie (bytes); outputs' offsets are relative to `output` */
-#define MSG_META_JOB(U, I, S, B, L)                                                                \
+/* input, output: offsets in the staging memory, bytes; offsets of outputs are relative to `output`
+ */
+#define MSG_RECORD_JOB(U, I, S, B, L)                                                              \
     B(client_id, PROTO_CLIENT_ID_BYTES)                                                            \
     U(uid, UINT64_MAX)                                                                             \
     U(seq, UINT64_MAX)                                                                             \
@@ -366,12 +366,13 @@ enum frame_ref_tag {
     U(input_size, UINT64_MAX)                                                                      \
     U(output, UINT64_MAX)                                                                          \
     U(output_size, UINT64_MAX)                                                                     \
-    L(uses, MUSE, 512)                                                                             \
-    L(outputs, MOUT, PROTO_OUTPUTS_MAX)                                                            \
+    L(uses, RECORD_USE, 512)                                                                       \
+    L(outputs, RECORD_OUTPUT, PROTO_OUTPUTS_MAX)                                                   \
     U(arenas, 1)              /* it uses some */                                                   \
     S(tenant, PROTO_NAME_MAX) /* "": the daemon's own */
 
-#define MSG_META_WORKER(U, I, S, B, L) S(backend, PROTO_NAME_MAX) U(index, UINT64_MAX)
+/* The device of a worker, which the launcher keeps with it. */
+#define MSG_RECORD_WORKER(U, I, S, B, L) S(backend, PROTO_NAME_MAX) U(index, UINT64_MAX)
 
 /* ---- front and launcher --------------------------------------------------------------------- */
 
@@ -381,10 +382,10 @@ enum frame_ref_tag {
 #define MSG_L_HELLO(U, I, S, B, L)                                                                 \
     S(build, PROTO_NAME_MAX)                                                                       \
     U(pid, UINT64_MAX) S(compiler, PROTO_NAME_MAX) U(worker_uid, UINT32_MAX)
-/* fds: input staging, output staging, the front's record of what it gives that worker, which the
- * worker does not get. The launcher makes the worker's channel, keeps a duplicate of everything and
+/* fds: input staging, output staging, the adoption record, which the worker does not get. device: a
+ * RECORD_WORKER. The launcher makes the worker's channel, keeps duplicates of all descriptors and
  * answers L_STARTED. */
-#define MSG_L_WORKER(U, I, S, B, L) U(id, UINT64_MAX) L(args, WORD, 64) B(meta, FRAME_META_MAX)
+#define MSG_L_WORKER(U, I, S, B, L) U(id, UINT64_MAX) L(args, WORD, 64) B(device, FRAME_DEVICE_MAX)
 /* fds: request, response (memfds). Limits: CPU seconds, address space in bytes, wall time. */
 #define MSG_L_COMPILER(U, I, S, B, L)                                                              \
     U(id, UINT64_MAX)                                                                              \
@@ -401,12 +402,12 @@ enum frame_ref_tag {
 #define MSG_L_ENDED(U, I, S, B, L)                                                                 \
     U(id, UINT64_MAX) U(pid, UINT64_MAX) U(status, UINT64_MAX) U(timed_out, 1)
 #define MSG_L_KILL(U, I, S, B, L) U(id, UINT64_MAX) U(signal, 64)
-/* Answered by an L_HELD for each worker, then L_LISTED. */
+/* Answered by an L_INVENTORY for each worker, then L_LISTED. */
 #define MSG_L_LIST(U, I, S, B, L) U(unused, 0)
-/* fds: the front's end of the channel, input staging, output staging, the record. args, meta as
- * they were given. */
-#define MSG_L_HELD(U, I, S, B, L)                                                                  \
-    U(id, UINT64_MAX) U(pid, UINT64_MAX) L(args, WORD, 64) B(meta, FRAME_META_MAX)
+/* fds: the front's end of the channel, input staging, output staging, the adoption record. args,
+ * device: those of L_WORKER. */
+#define MSG_L_INVENTORY(U, I, S, B, L)                                                             \
+    U(id, UINT64_MAX) U(pid, UINT64_MAX) L(args, WORD, 64) B(device, FRAME_DEVICE_MAX)
 #define MSG_L_LISTED(U, I, S, B, L) U(count, UINT64_MAX)
 /* End all children, then yourself. */
 #define MSG_L_QUIT(U, I, S, B, L) U(unused, 0)
@@ -452,7 +453,7 @@ enum frame_ref_tag {
     MESSAGE(F_ARENA_FREE, f_arena_free, 145)                                                       \
     MESSAGE(F_TENANT, f_tenant, 151)                                                               \
     MESSAGE(F_CANCEL, f_cancel, 156)                                                               \
-    MESSAGE(F_PICTURE, f_picture, 158)                                                             \
+    MESSAGE(F_SNAPSHOT, f_snapshot, 158)                                                           \
     MESSAGE(F_COALESCE, f_coalesce, 146)                                                           \
     MESSAGE(F_SPILL, f_spill, 147)                                                                 \
     MESSAGE(W_READY, w_ready, 160)                                                                 \
@@ -463,10 +464,10 @@ enum frame_ref_tag {
     MESSAGE(W_DONE, w_done, 164)                                                                   \
     MESSAGE(W_BUFFER, w_buffer, 165)                                                               \
     MESSAGE(W_MODULE, w_module, 166)                                                               \
-    MESSAGE(W_HELD_BUFFER, w_held_buffer, 167)                                                     \
-    MESSAGE(W_HELD_MODULE, w_held_module, 168)                                                     \
-    MESSAGE(W_HELD_JOB, w_held_job, 169)                                                           \
-    MESSAGE(W_HELD_END, w_held_end, 170)                                                           \
+    MESSAGE(W_INVENTORY_BUFFER, w_inventory_buffer, 167)                                           \
+    MESSAGE(W_INVENTORY_MODULE, w_inventory_module, 168)                                           \
+    MESSAGE(W_INVENTORY_JOB, w_inventory_job, 169)                                                 \
+    MESSAGE(W_INVENTORY_END, w_inventory_end, 170)                                                 \
     MESSAGE(W_POOL, w_pool, 171)                                                                   \
     MESSAGE(W_ARENA, w_arena, 174)                                                                 \
     MESSAGE(W_EXPORTED, w_exported, 175)                                                           \
@@ -474,12 +475,12 @@ enum frame_ref_tag {
     MESSAGE(W_LATE, w_late, 173)                                                                   \
     MESSAGE(W_TENANT, w_tenant, 176)                                                               \
     MESSAGE(W_TENANT_REFUSED, w_tenant_refused, 177)                                               \
-    MESSAGE(W_PICTURE, w_picture, 179)                                                             \
+    MESSAGE(W_SNAPSHOT, w_snapshot, 179)                                                           \
     MESSAGE(F_RINGS, f_rings, 159)                                                                 \
     MESSAGE(W_RINGS, w_rings, 178)                                                                 \
-    MESSAGE(META_BUFFER, meta_buffer, 180)                                                         \
-    MESSAGE(META_JOB, meta_job, 181)                                                               \
-    MESSAGE(META_WORKER, meta_worker, 182)                                                         \
+    MESSAGE(RECORD_BUFFER, record_buffer, 180)                                                     \
+    MESSAGE(RECORD_JOB, record_job, 181)                                                           \
+    MESSAGE(RECORD_WORKER, record_worker, 182)                                                     \
     MESSAGE(L_HELLO, l_hello, 192)                                                                 \
     MESSAGE(L_WORKER, l_worker, 193)                                                               \
     MESSAGE(L_COMPILER, l_compiler, 194)                                                           \
@@ -487,7 +488,7 @@ enum frame_ref_tag {
     MESSAGE(L_ENDED, l_ended, 196)                                                                 \
     MESSAGE(L_KILL, l_kill, 197)                                                                   \
     MESSAGE(L_LIST, l_list, 198)                                                                   \
-    MESSAGE(L_HELD, l_held, 199)                                                                   \
+    MESSAGE(L_INVENTORY, l_inventory, 199)                                                         \
     MESSAGE(L_LISTED, l_listed, 200)                                                               \
     MESSAGE(L_QUIT, l_quit, 201)                                                                   \
     MESSAGE(L_MONITOR, l_monitor, 202)                                                             \

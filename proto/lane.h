@@ -1,5 +1,5 @@
 /*
- * The shared memory of a session's ring lane, as PROTOCOL.md tells it: a head, the words of two
+ * The shared memory of a session's ring lane, as in PROTOCOL.md: a head, the words of two
  * rings, then their bytes. Another layout gets another version.
  */
 #ifndef PROTO_LANE_H
@@ -7,7 +7,7 @@
 
 #include "common/ring.h"
 
-#define LANE_VERSION 1u
+#define LANE_VERSION 2u
 
 #define LANE_SUBMIT_BYTES   8192u /* ring of requests */
 #define LANE_COMPLETE_BYTES 8192u /* ring of answers */
@@ -18,22 +18,20 @@
 enum lane_fd {
     LANE_FD_MEMORY,
     LANE_FD_DAEMON_BELL, /* an eventfd: the client adds to it */
-    LANE_FD_CLIENT_BELL, /* a pipe: the daemon writes bytes into it */
+    LANE_FD_CLIENT_BELL, /* common/doorbell.h: the daemon takes from it */
     LANE_FDS,
 };
 
-/* The longest the client may leave its bell unread, bytes (one for each of its sleeps at most). */
-#define LANE_BELL_UNREAD 2048u
-
 struct lane_shared {
     _Alignas(RING_LINE) atomic_uint closed; /* by the daemon: an error's code negated; 0: open */
+    atomic_uint left;                       /* by the client: 1: it gave the lane up; 0: open */
     struct ring_control submit;
     struct ring_control complete;
 };
 
-_Static_assert(sizeof(struct lane_shared) == 5 * RING_LINE, "layout of version 1");
-_Static_assert(offsetof(struct ring_control, full) == 4, "layout of version 1");
-_Static_assert(offsetof(struct ring_control, tail) == RING_LINE, "layout of version 1");
-_Static_assert(offsetof(struct ring_control, sleep) == RING_LINE + 4, "layout of version 1");
+_Static_assert(sizeof(struct lane_shared) == 5 * RING_LINE, "layout of version 2");
+_Static_assert(offsetof(struct ring_control, full) == 4, "layout of version 2");
+_Static_assert(offsetof(struct ring_control, tail) == RING_LINE, "layout of version 2");
+_Static_assert(offsetof(struct ring_control, sleep) == RING_LINE + 4, "layout of version 2");
 
 #endif

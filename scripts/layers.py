@@ -27,7 +27,7 @@ MAY_USE = {
     "daemon/front": ["common", "proto", "kernels", "daemon/loop"],
     "daemon/front/sched": ["common", "daemon/front/workers", "daemon/front/resolve", "daemon/front/model"],
     "daemon/front/clients": ["common", "proto", "daemon/loop", "daemon/front/settings", "daemon/front/model/front",
-                             "daemon/front/model/request", "daemon/front/model/session"],
+                             "daemon/front/model/op", "daemon/front/model/request", "daemon/front/model/session"],
     "daemon/front/resolve": ["common", "proto", "kernels", "daemon/front/model"],
     "daemon/front/settings": ["common", "proto/limits"],
     "examples": [],
@@ -39,7 +39,7 @@ FREE = ("tests", "bench")
 # the folder itself. Names in one string are one room; rooms in a tuple do not use each other.
 ROOMS = {
     "examples": [("edges/", "example export frames loop_* steps threads")],
-    "client": ["src/api/", "src/session/", "src/wire/", "include/gpud/"],
+    "client": ["src/api/", "src/session/", "src/objects/", "src/link/", "src/base/", "src/wire/", "include/gpud/"],
     "gpuctl": ["main commands", "commands/", ("run/", "pool/"), "ctl/", "sheet/", "input/", "base/"],
     "daemon/backend": ["list", ("cuda/", "opencl/", "sim/"), "backend built messages options ranges wrapped"],
     "daemon/backend/cuda": ["device", "compile/", "image/", "source/", "library/", "run/", "driver/"],

@@ -1,7 +1,7 @@
 #include "daemon/front/housekeeping.h"
 
 #include "common/clock.h"
-#include "daemon/front/model/due.h"
+#include "daemon/front/model/wake.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/workers/command.h"
@@ -12,21 +12,21 @@ void housekeeping_expire(struct front *f, uint64_t now)
     while ((j = agenda_due(&f->deadlines, now)) != NULL && turn_take(f, 1)) {
         agenda_drop(&f->deadlines, &j->expiry);
         if (j->state != JOB_QUEUED) {
-            continue; /* its worker has it; should it come back, it is looked at again */
+            continue; /* its worker has it; if it returns to the queue, it is checked again */
         }
         struct err e = ERR_INIT;
         (void)err_set(&e, ERR_DEADLINE, "its deadline passed while it waited for %s",
                       job_wait_name(j->wait));
         job_conclude(f, j, JOB_FAILED, &e);
     }
-    due_at(f, agenda_next_ns(&f->deadlines));
+    wake_at(f, agenda_next_ns(&f->deadlines));
 }
 
 void housekeeping(struct front *f, uint64_t now)
 {
     bool again = false;
     if (now < f->house_ns) {
-        due_at(f, f->house_ns);
+        wake_at(f, f->house_ns);
         return;
     }
     f->house_ns = ns_add(now, NS_PER_S);
@@ -39,6 +39,6 @@ void housekeeping(struct front *f, uint64_t now)
     }
     again = queue_offer_modules(f);
     if (again) {
-        due_at(f, f->house_ns);
+        wake_at(f, f->house_ns);
     }
 }

@@ -83,12 +83,12 @@ struct arguments {
     bool supervised;
     char listen[1024]; /* comma separated */
     struct {
-        const char *option; /* that it was given by; static */
+        const char *option; /* the option that set it; static */
         const char *key;
         const char *value;
     } set[64];
     unsigned set_count;
-    char settings_bad[ERR_TEXT_MAX]; /* why the files do not count; "": they do */
+    char settings_bad[ERR_TEXT_MAX]; /* why the files are ignored; "": they count */
 };
 
 static int remember(struct arguments *a, const char *option, const char *key, const char *value,
@@ -123,7 +123,7 @@ static int remember_set(struct arguments *a, char *text, struct err *e)
     return remember(a, "set", text, equals + 1, e);
 }
 
-/* Sees to it that what was said is out. Returns the exit status. */
+/* Flushes the output. Returns the exit status. */
 static int said(void)
 {
     bool failed = ferror(stdout) != 0;
@@ -136,7 +136,7 @@ static int said(void)
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* One option; -1: go on, else the exit status. */
+/* Takes one option. Returns -1, or the exit status if the process is to end. */
 static int take(struct arguments *a, int option, char *value)
 {
     struct err e = ERR_INIT;
@@ -180,7 +180,7 @@ static int take(struct arguments *a, int option, char *value)
     case OPT_HELP:
         (void)fputs(usage, stdout);
         return said();
-    default: /* getopt has named it */
+    default: /* getopt has printed the error */
         rc = err_set(&e, ERR_INVALID, "bad option; gpud --help lists them");
         break;
     }
@@ -218,7 +218,7 @@ static int read_environment(struct config *config, struct err *e)
     return err_wrap(e, "GPUD_LOG");
 }
 
-/* root NULL: the files that count; else those in this folder take their place. */
+/* root: the folder of the files; NULL: the usual ones. */
 static int read_config(const struct arguments *a, const char *root, struct config *config,
                        struct err *e)
 {
@@ -263,8 +263,9 @@ static int read_all(const struct arguments *a, const char *root, struct config *
     return rc == 0 ? check_tenants(config, e) : rc;
 }
 
-/* The settings of this start. Where the files are bad, those that were accepted last, with
- * `a->settings_bad` saying why; systemd has ended the front before, and can be refused nothing. */
+/* Reads the settings of this start. If the files are bad it takes those that were accepted last,
+ * and `a->settings_bad` has the reason: systemd has ended the former front, so a start must not
+ * fail. */
 static int choose_settings(struct arguments *a, struct config *config, struct err *e)
 {
     char root[CONFIG_PATH];
@@ -299,7 +300,7 @@ static void on_reload_signal(uv_signal_t *handle, int number)
 {
     (void)number;
     struct err e = ERR_INIT;
-    if (reload_settings(handle->data, NULL, &e) != 0) { /* what else is wrong it logs */
+    if (reload_settings(handle->data, NULL, &e) != 0) { /* it logs other problems itself */
         log_error("%s", e.text);
     }
 }
@@ -325,14 +326,15 @@ static void init_signals(struct front *f)
 static int init_front(struct front *f, uv_loop_t *loop, const struct config *config,
                       struct arguments *a, struct err *e)
 {
-    /* Later starts have greater generations: what an earlier daemon gave out is then stale, not
-     * somebody else's. */
+    /* A later start has a greater generation: handles of earlier ones are stale and match nothing.
+     */
     uint64_t generation = idmap_generation_at(clock_wall_ns());
+    pipeline_io(f);
     f->loop = loop;
     f->config = *config;
     (void)snprintf(f->settings_bad, sizeof f->settings_bad, "%s", a->settings_bad);
     f->build = GPUD_BUILD;
-    f->started_ns = clock_now_ns();
+    f->started_ns = front_now(f);
     f->next_session = 1;
     f->next_worker = 1;
     f->next_job = 1;
@@ -346,7 +348,7 @@ static int init_front(struct front *f, uv_loop_t *loop, const struct config *con
     idmap_init(&f->kernels, 65536, generation);
     struct idmap *const maps[] = {&f->buffers, &f->arenas, &f->programs, &f->modules, &f->kernels};
     for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++) {
-        maps[i]->walked = &f->work.done; /* walks through a map count as work of the turn */
+        maps[i]->walked = &f->work.done; /* a walk through a map counts as work of the turn */
     }
     if (getrandom(f->daemon_id, sizeof f->daemon_id, 0) != (ssize_t)sizeof f->daemon_id) {
         return err_errno(e, ERR_IO, "random bytes");
@@ -398,7 +400,7 @@ static int run(const struct config *config, struct arguments *a)
     return status;
 }
 
-/* Memory of jobs comes and goes: what was freed is not given back to the system at once. */
+/* Keeps freed memory for the next jobs instead of returning it to the system at once. */
 static void heap_prepare(void)
 {
     (void)mallopt(M_TRIM_THRESHOLD, HEAP_KEPT);

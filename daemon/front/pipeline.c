@@ -13,31 +13,34 @@
 #include "daemon/front/memory/arenas.h"
 #include "daemon/front/memory/buffers.h"
 #include "daemon/front/memory/settle.h"
-#include "daemon/front/model/due.h"
+#include "daemon/front/model/wake.h"
 #include "daemon/front/modules/building.h"
+#include "daemon/front/modules/compiler.h"
+#include "daemon/front/requests/events.h"
 #include "daemon/front/requests/intake.h"
 #include "daemon/front/requests/job_answer.h"
 #include "daemon/front/requests/requests.h"
-#include "daemon/front/requests/standing.h"
-#include "daemon/front/requests/standing_wait.h"
+#include "daemon/front/requests/session_end.h"
 #include "daemon/front/requests/sweep.h"
 #include "daemon/front/sched/completion.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/dispatch.h"
+#include "daemon/front/sched/history.h"
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/tenants/forget.h"
 #include "daemon/front/tenants/tenant_quota.h"
-#include "daemon/front/views/look.h"
+#include "daemon/front/views/diagnosis.h"
 #include "daemon/front/views/notify.h"
-#include "daemon/front/views/picture.h"
-#include "daemon/front/views/trouble.h"
+#include "daemon/front/views/snapshot.h"
+#include "daemon/front/views/table_query.h"
 #include "daemon/front/workers/command.h"
+#include "daemon/front/workers/launcher_link.h"
 #include "daemon/front/workers/link.h"
 #include "daemon/front/workers/worker.h"
 
-#define START_NS        (120 * NS_PER_S) /* more, each time, while devices open */
-#define START_MARGIN_NS (30 * NS_PER_S)  /* for the end, if no device came */
-#define AWAY_NS         NS_PER_S         /* so late is a timer only if this process stood still */
+#define START_NS        (120 * NS_PER_S) /* extends the start while devices open */
+#define START_MARGIN_NS (30 * NS_PER_S)  /* for the end, if no device opens */
+#define AWAY_NS         NS_PER_S /* a timer that is later means that the process stood still */
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
@@ -53,7 +56,7 @@ static void on_ring_request(void *data, struct session *s, struct request *r)
 
 static void on_taken(void *data, struct op *o)
 {
-    intake_taken(data, o);
+    intake_acked(data, o);
 }
 
 static void on_lane_closed(void *data, struct lane *lane)
@@ -66,7 +69,7 @@ static void on_lane_closed(void *data, struct lane *lane)
 
 static void on_closed(void *data, uint32_t pipe)
 {
-    standing_disconnected(data, pipe);
+    session_disconnected(data, pipe);
 }
 
 static bool on_more(void *data, bool first)
@@ -82,7 +85,7 @@ const struct listener_callbacks pipeline_requests = {
     .request = on_request, .closed = on_closed, .more = on_more};
 
 const struct lanes_callbacks pipeline_ring_requests = {
-    .request = on_ring_request, .taken = on_taken, .closed = on_lane_closed, .more = on_more};
+    .request = on_ring_request, .acked = on_taken, .closed = on_lane_closed, .more = on_more};
 
 /* ---- jobs --------------------------------------------------------------------------------- */
 
@@ -95,19 +98,14 @@ static void on_job_answered(struct front *f, struct job *j)
 
 static void on_job_ended(struct front *f, struct job *j)
 {
-    if (j->probe) {
+    if (j->origin == ORIGIN_PROBE) {
         discover_probed(f, j->device, j);
-    } else if (!j->answered) {
+    } else if (j->answer == ANSWER_OPEN) {
         on_job_answered(f, j);
     }
 }
 
 /* ---- devices --------------------------------------------------------------------------------- */
-
-static bool on_pressed(const struct device *d)
-{
-    return link_pressed(d->link);
-}
 
 static void on_device_added(struct front *f)
 {
@@ -130,8 +128,8 @@ static void on_device_changed(struct front *f, struct device *d)
     module_begin_waiting(f);
     unsigned serving = discover_serving(f);
     bool ready = serving >= f->config.min_devices;
-    if (ready && !f->ready_told) {
-        f->ready_told = true;
+    if (ready && !f->ready_reported) {
+        f->ready_reported = true;
         log_info("ready: %u device%s", serving, serving == 1 ? "" : "s");
         notify_ready(serving);
     }
@@ -144,17 +142,17 @@ static void on_worker_lost(struct front *f, struct device *d, bool external, con
     completion_lost(f, d, external, why);
     buffer_device_lost(f, d);
     arena_device_lost(f, d);
-    picture_device_lost(f, d);
+    snapshot_device_lost(f, d);
 }
 
 /* ---- the end of a turn -------------------------------------------------------------------- */
 
 static void on_idle(uv_idle_t *idle)
 {
-    (void)idle; /* its being active is what keeps the loop from sleeping */
+    (void)idle; /* an active handle of this kind keeps the loop awake */
 }
 
-/* What was put off. */
+/* Does the postponed work that a turn has room for. */
 static void work_turn(struct front *f)
 {
     turn_allow(f, TURN_SHARE);
@@ -165,9 +163,9 @@ static void work_turn(struct front *f)
     turn_allow(f, TURN_SHARE);
     buffer_lose_some(f);
     turn_allow(f, TURN_SHARE);
-    look_some(f);
-    standing_end_some(f);
-    command_metas(f);
+    table_queries_run(f);
+    session_end_some(f);
+    command_records(f);
 }
 
 static void count_turn(struct front *f)
@@ -182,8 +180,8 @@ static void on_check(uv_check_t *check)
     struct front *f = check->data;
     turn_begin(f);
     lanes_turn(f->lanes);
-    if (f->kicked || f->ending != NULL || f->metas != NULL || f->sweeping != NULL ||
-        f->looks != NULL) {
+    if (f->kicked || f->ending != NULL || f->records_pending != NULL || f->sweeping != NULL ||
+        f->table_queries != NULL) {
         f->kicked = false;
         (void)uv_idle_stop(&f->kick_idle);
         job_forget_history(f, HISTORY_MAX);
@@ -196,7 +194,7 @@ static void on_check(uv_check_t *check)
         dispatch_all(f);
     }
     for (unsigned i = 0; i < f->device_count; i++) {
-        link_flush(f->device[i]->link); /* workers first: they are what is waited for */
+        link_flush(f->device[i]->link); /* workers first, as clients wait for them */
     }
     lanes_flush(f->lanes);
     count_turn(f);
@@ -219,21 +217,21 @@ static void watch_dog(struct front *f, uint64_t now)
         notify_watchdog();
         f->watchdog_ns = ns_add(now, notify_watchdog_period());
     }
-    due_at(f, f->watchdog_ns);
+    wake_at(f, f->watchdog_ns);
 }
 
-/* A start may take long, while devices open, and must not hang: the boot waits for it. The service
- * manager starts the next process, which takes over what serves. */
+/* A start may take long while devices open, but must not hang, because the boot waits for it. After
+ * this time the service manager starts another process, which adopts the workers. */
 static void watch_start(struct front *f, uint64_t now)
 {
     char why[ERR_TEXT_MAX + 128];
-    if (f->ready_told || f->exit_after_drain || f->handing_over || f->stopping) {
+    if (f->ready_reported || f->exit_after_drain || f->handing_over || f->stopping) {
         return;
     }
     uint64_t until = ns_add(f->started_ns, f->config.start_timeout_s * NS_PER_S);
     bool opening = discover_opening(f);
     if (!opening && now >= until && notify_expected()) {
-        trouble_text(f, why, sizeof why);
+        diagnosis_text(f, why, sizeof why);
         log_error("not ready within start_timeout_s = %" PRIu64 ": %s", f->config.start_timeout_s,
                   why);
         notify_status(f);
@@ -246,19 +244,18 @@ static void watch_start(struct front *f, uint64_t now)
         notify_starting(ns_add(rest, opening ? START_NS : START_MARGIN_NS));
         f->starting_ns = ns_add(now, START_NS / 4);
     }
-    due_at(f, now < until && until < f->starting_ns ? until : f->starting_ns);
+    wake_at(f, now < until && until < f->starting_ns ? until : f->starting_ns);
 }
 
-static void on_due(uv_timer_t *timer)
+void pipeline_wake(struct front *f)
 {
-    struct front *f = timer->data;
-    uint64_t now = clock_now_ns();
+    uint64_t now = front_now(f);
     bool away = now > ns_add(f->armed_ns, AWAY_NS);
     f->armed_ns = NS_NEVER;
-    if (now < f->due_ns) {
-        return; /* it is set again */
+    if (now < f->wake_ns) {
+        return; /* the timer is set again */
     }
-    f->due_ns = NS_NEVER;
+    f->wake_ns = NS_NEVER;
     turn_allow(f, TURN_SHARE);
     if (f->launcher_lost) {
         pipeline_start_anew(f);
@@ -270,9 +267,9 @@ static void on_due(uv_timer_t *timer)
     discover_watch(f, now);
     monitor_watch(f, now, away);
     housekeeping_expire(f, now);
-    standing_watch(f, now);
+    sessions_watch(f, now);
     intake_room(f);
-    picture_watch(f, now);
+    snapshot_watch(f, now);
     housekeeping(f, now);
     forget_tenants(f, now);
     watch_dog(f, now);
@@ -280,22 +277,27 @@ static void on_due(uv_timer_t *timer)
     pipeline_watch_end(f, now);
 }
 
+static void on_due(uv_timer_t *timer)
+{
+    pipeline_wake(timer->data);
+}
+
 /* Before the loop sleeps. */
 static void on_arm(uv_prepare_t *prepare)
 {
     struct front *f = prepare->data;
-    lanes_flush(f->lanes); /* timers answer, too */
-    if (f->due_ns == f->armed_ns || f->stopping) {
+    lanes_flush(f->lanes); /* timers send answers as well */
+    if (f->wake_ns == f->armed_ns || f->stopping) {
         return;
     }
-    f->armed_ns = f->due_ns;
-    if (f->due_ns == NS_NEVER) {
+    f->armed_ns = f->wake_ns;
+    if (f->wake_ns == NS_NEVER) {
         (void)uv_timer_stop(&f->timer);
         return;
     }
-    uint64_t now = clock_now_ns();
-    uint64_t ms = f->due_ns > now ? (f->due_ns - now + NS_PER_MS - 1) / NS_PER_MS : 0;
-    uv_update_time(f->loop); /* the timer counts from there */
+    uint64_t now = front_now(f);
+    uint64_t ms = f->wake_ns > now ? (f->wake_ns - now + NS_PER_MS - 1) / NS_PER_MS : 0;
+    uv_update_time(f->loop); /* the timer counts from the updated time */
     (void)uv_timer_start(&f->timer, on_due, ms, 0);
 }
 
@@ -310,21 +312,11 @@ static void set_hooks(struct front *f)
         .job_left = memory_job_left,
         .job_answer_early = job_answer_early,
         .job_late = job_late,
-        .gone = look_gone,
+        .entry_removed = table_queries_skip,
         .kick = kick,
-        .buffer_create = command_buffer_create,
-        .buffer_free = command_buffer_free,
-        .buffer_meta = command_buffer_meta,
-        .arena_drop = command_arena_drop,
         .module_need = building_need,
         .module_build_done = module_answered,
         .module_settled = buffer_module_settled,
-        .job_send = command_job,
-        .job_cancel = command_job_cancel,
-        .job_retire = command_retire,
-        .job_outputs_gone = command_outputs_gone,
-        .worker_end = worker_end,
-        .pressed = on_pressed,
         .device_added = on_device_added,
         .device_changed = on_device_changed,
         .settings_changed = pipeline_settings,
@@ -335,36 +327,53 @@ static void set_hooks(struct front *f)
         .worker_exported = buffer_exported,
         .worker_arena = arena_mapped,
         .worker_module = building_loaded,
-        .worker_tenant = quota_told,
+        .worker_tenant = quota_reported,
         .worker_tenant_refused = quota_refused,
         .worker_ready = discover_ready,
         .worker_opened = on_worker_opened,
         .guarantees_retry = quota_retry,
         .worker_siblings = discover_siblings,
         .worker_absent = discover_absent,
-        .held_buffer = adopt_buffer,
-        .held_module = building_held,
-        .held_job = adopt_job,
-        .held_end = adopt_end,
-        .sessions_tell = standing_tell_all,
-        .picture = picture_told,
+        .inventory_buffer = adopt_buffer,
+        .inventory_module = building_adopt_module,
+        .inventory_job = adopt_job,
+        .inventory_end = adopt_end,
+        .sessions_notify = sessions_send_events,
+        .snapshot = snapshot_received,
+    };
+}
+
+void pipeline_io(struct front *f)
+{
+    f->io = (struct front_io){
+        .now_ns = clock_now_ns,
+        .reply = listener_reply,
+        .drop = listener_drop,
+        .identified = listener_identified,
+        .close_pipe = listener_close_pipe,
+        .send = link_send,
+        .pressed = link_pressed,
+        .start_worker = launcher_worker,
+        .start_monitor = launcher_monitor,
+        .kill = launcher_kill,
+        .compile = compiler_start,
     };
 }
 
 void pipeline_init(struct front *f)
 {
     set_hooks(f);
-    (void)uv_idle_init(f->loop, &f->kick_idle); /* these cannot fail */
+    (void)uv_idle_init(f->loop, &f->kick_idle); /* cannot fail */
     (void)uv_check_init(f->loop, &f->kick_check);
     (void)uv_timer_init(f->loop, &f->timer);
     (void)uv_prepare_init(f->loop, &f->arm);
     f->kick_check.data = f;
     f->timer.data = f;
     f->arm.data = f;
-    f->due_ns = 0; /* at once */
+    f->wake_ns = 0; /* the first wake comes at once */
     turn_allow(f, TURN_SHARE);
     f->armed_ns = NS_NEVER;
-    f->watchdog_ns = ns_add(clock_now_ns(), notify_watchdog_period());
+    f->watchdog_ns = ns_add(front_now(f), notify_watchdog_period());
     (void)uv_check_start(&f->kick_check, on_check);
     (void)uv_prepare_start(&f->arm, on_arm);
 }

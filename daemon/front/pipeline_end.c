@@ -9,28 +9,30 @@
 #include "daemon/front/devices/monitor.h"
 #include "daemon/front/ending.h"
 #include "daemon/front/memory/variable.h"
-#include "daemon/front/model/due.h"
+#include "daemon/front/model/session_events.h"
+#include "daemon/front/model/sessions.h"
+#include "daemon/front/model/wake.h"
 #include "daemon/front/modules/building.h"
 #include "daemon/front/modules/compiler.h"
 #include "daemon/front/pipeline_int.h"
+#include "daemon/front/requests/events.h"
 #include "daemon/front/requests/reload.h"
-#include "daemon/front/requests/standing_wait.h"
 #include "daemon/front/sched/drain.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/queue.h"
-#include "daemon/front/views/look.h"
 #include "daemon/front/views/notify.h"
-#include "daemon/front/views/picture.h"
+#include "daemon/front/views/snapshot.h"
+#include "daemon/front/views/table_query.h"
 #include "daemon/front/workers/worker.h"
 
 #define LAST_ANSWERS_NS NS_PER_S
 #define STOP_S          10u
 #define READING_S       1u
-#define DRAIN_LOOK_NS   (20 * NS_PER_MS) /* while it ends */
+#define DRAIN_LOOK_NS   (20 * NS_PER_MS) /* between two checks while it ends */
 
-/* ---- is it time? --------------------------------------------------------------------------- */
+/* ---- the time to end ----------------------------------------------------------------------- */
 
-/* The last answers get time to reach their clients, who find nobody to ask again afterwards. */
+/* The last answers get time to reach their clients, which cannot ask again afterwards. */
 static bool drained(struct front *f, uint64_t now)
 {
     if (now >= f->drain_until_ns) {
@@ -64,7 +66,7 @@ static void watch_hand_over(struct front *f, uint64_t now)
     if (orphans == 0 || now >= f->drain_until_ns) {
         hand_over(f, orphans, stranded);
     } else {
-        due_at(f, ns_add(now, DRAIN_LOOK_NS));
+        wake_at(f, ns_add(now, DRAIN_LOOK_NS));
     }
 }
 
@@ -78,28 +80,28 @@ void pipeline_watch_end(struct front *f, uint64_t now)
     } else if (f->exit_after_drain && drained(f, now)) {
         pipeline_stop(f);
     } else if (f->exit_after_drain) {
-        due_at(f, ns_add(now, DRAIN_LOOK_NS));
+        wake_at(f, ns_add(now, DRAIN_LOOK_NS));
     }
 }
 
-/* ---- asked to end -------------------------------------------------------------------------- */
+/* ---- requests to end ----------------------------------------------------------------------- */
 
 void pipeline_drain(struct front *f)
 {
-    if (f->exit_after_drain) { /* asked a second time */
+    if (f->exit_after_drain) { /* the second request */
         pipeline_stop(f);
         return;
     }
     f->draining = true;
     f->exit_after_drain = true;
     f->handing_over = false;
-    due_at(f, clock_now_ns());
-    f->drain_until_ns = drain_until(f, clock_now_ns());
+    wake_at(f, front_now(f));
+    f->drain_until_ns = drain_until(f, front_now(f));
     log_info("draining: %u jobs are unfinished", f->job_count);
     notify_stopping();
     for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
         (void)session_notice(s, f->config.tenant_notices_max, NOTICE_DRAINING, 0);
-        standing_tell(f, s, clock_now_ns());
+        session_send_events(f, s, front_now(f));
     }
 }
 
@@ -110,15 +112,15 @@ void pipeline_hand_over(struct front *f)
     }
     unsigned stranded = 0;
     unsigned orphans = drain_orphans(f, &stranded);
-    bool now = f->handing_over || f->exit_after_drain; /* asked a second time */
+    bool now = f->handing_over || f->exit_after_drain; /* the second request */
     f->handing_over = true;
     notify_stopping();
     if (now || orphans == 0) {
         hand_over(f, orphans, stranded);
         return;
     }
-    f->drain_until_ns = drain_until(f, clock_now_ns());
-    due_at(f, clock_now_ns());
+    f->drain_until_ns = drain_until(f, front_now(f));
+    wake_at(f, front_now(f));
     log_info("handing over once a worker has %u detached jobs of clients that left", orphans);
 }
 
@@ -138,7 +140,7 @@ static void on_listener_closed(void *data)
     struct front *f = data;
     listener_destroy(f->listener);
     f->listener = NULL;
-    if (reload_under_way(f)) { /* nobody needs what it finds */
+    if (reload_under_way(f)) { /* its result is not needed */
         ending_within(f, READING_S, "the reading of settings");
     }
 }
@@ -159,7 +161,7 @@ void pipeline_stop(struct front *f)
     if (f->exit_after_drain && f->job_count > 0) {
         log_warn("%u %s not waited for", f->job_count, f->job_count == 1 ? "job was" : "jobs were");
     }
-    ending_within(f, STOP_S, "the end of connections"); /* NNG's threads take part */
+    ending_within(f, STOP_S, "the end of connections"); /* NNG's threads close them */
     close_handle((uv_handle_t *)&f->timer);
     close_handle((uv_handle_t *)&f->arm);
     close_handle((uv_handle_t *)&f->kick_idle);
@@ -219,16 +221,17 @@ static void free_jobs(struct front *f)
 {
     struct job *j;
     struct job *next;
+    for (; f->leaving != NULL; f->leaving = f->leaving->ended_next) {
+        f->job_count--;
+    }
     HASH_ITER(hh, f->jobs, j, next)
     {
         HASH_DEL(f->jobs, j);
         job_part(j);
         if (!job_ended(j)) {
             queue_remove(f, j);
-            j->retained = false;
             f->job_count--;
         }
-        f->job_count -= j->leaving;
         hazard_forget(&f->hazards, j);
         job_destroy(j);
     }
@@ -236,11 +239,11 @@ static void free_jobs(struct front *f)
 
 void pipeline_finish(struct front *f)
 {
-    look_stop(f, NULL);
+    table_queries_cancel(f, NULL);
     free_jobs(f);
-    free_buffers(f); /* they know their sessions */
+    free_buffers(f); /* buffers point at their sessions */
     free_sessions(f);
-    picture_finish_all(f);
+    snapshot_finish_all(f);
     reload_finish(f);
     uint32_t cursor = 0;
     struct arena *a;
@@ -265,6 +268,6 @@ void pipeline_finish(struct front *f)
     idmap_finish(&f->programs);
     idmap_finish(&f->modules);
     idmap_finish(&f->kernels);
-    spare_finish(&f->spare_jobs);
-    spare_finish(&f->spare_ops);
+    freelist_finish(&f->job_freelist);
+    freelist_finish(&f->op_freelist);
 }

@@ -1,4 +1,4 @@
-/* What the files of the pipeline have of each other. Thread: the loop's. */
+/* Shared by the files of the pipeline. Thread: the loop's. */
 #ifndef FRONT_PIPELINE_INT_H
 #define FRONT_PIPELINE_INT_H
 
@@ -8,24 +8,27 @@
 
 /* ---- pipeline.c ---- */
 
-extern const struct listener_callbacks pipeline_requests; /* of whoever hears a front's clients */
+extern const struct listener_callbacks pipeline_requests; /* for sockets */
 extern const struct lanes_callbacks pipeline_ring_requests;
 void pipeline_init(struct front *f); /* hooks, and the handles of the loop */
+/* The loop's one timer fired: does the periodic work if front.wake_ns has come. */
+void pipeline_wake(struct front *f);
 
 /* ---- pipeline_launcher.c ---- */
 
-/* Opens the launcher, starts it if need be, and the compiler; asks which workers run. Blocks. */
+/* Connects to the launcher, or starts it, opens the compiler, and asks for the workers that run.
+ * Blocks. */
 int pipeline_start_launcher(struct front *f, struct err *e);
 void pipeline_start_anew(struct front *f); /* after the launcher's end, outside its callbacks */
 
 /* ---- pipeline_settings.c ---- */
 
-/* Fills in the limits of requests and of answers that are not read, and nothing else. */
+/* Fills in the limits of unanswered requests and unread answers only. */
 void pipeline_request_limits(const struct config *c, struct listener_options *options);
-void pipeline_settings(struct front *f); /* the hook: they were read again */
+void pipeline_settings(struct front *f); /* the hook: the settings were read again */
 
 /* ---- pipeline_end.c ---- */
 
-void pipeline_watch_end(struct front *f, uint64_t now); /* is it time? */
+void pipeline_watch_end(struct front *f, uint64_t now); /* ends the loop if it is time to */
 
 #endif

@@ -1,4 +1,4 @@
-/* The launcher as the front uses it: what it tells goes to workers, compilers and the monitor. */
+/* Routes the launcher's reports to workers, compilers and the monitor. */
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include "daemon/front/devices/adopt.h"
 #include "daemon/front/devices/discover.h"
 #include "daemon/front/devices/monitor.h"
-#include "daemon/front/model/due.h"
+#include "daemon/front/model/wake.h"
 #include "daemon/front/modules/compiler.h"
 #include "daemon/front/pipeline_int.h"
 #include "daemon/front/workers/launcher_link.h"
@@ -35,37 +35,37 @@ static void on_ended(void *data, uint64_t id, int status, bool timed_out)
     }
 }
 
-static void on_held(void *data, const struct launcher_held *held)
+static void on_inventory(void *data, const struct launcher_inventory *inventory)
 {
-    adopt_worker(data, held);
+    adopt_worker(data, inventory);
 }
 
 static void on_listed(void *data, uint64_t count)
 {
     struct front *f = data;
     (void)count;
-    if (!f->listed) { /* another launcher, or another connection to it, is asked as well */
+    if (!f->listed) { /* a new connection to a launcher asks again */
         discover_start(f);
     }
 }
 
-/* All workers and compilers are given up with it. They are started anew from the timer, where no
- * callback of the link is on the stack. */
+/* Its workers and compilers are given up. The timer starts new ones, where no callback of the link
+ * is on the stack. */
 static void on_launcher_lost(void *data, const struct err *e)
 {
     struct front *f = data;
     if (!f->stopping) {
         log_error("the launcher is gone, and all workers with it: %s", e->text);
-        (void)snprintf(f->trouble, sizeof f->trouble, "the launcher was lost: %s", e->text);
-        f->trouble_of = NULL;
+        (void)snprintf(f->fault_text, sizeof f->fault_text, "the launcher was lost: %s", e->text);
+        f->fault_device = NULL;
         f->launcher_lost = true;
-        due_at(f, clock_now_ns());
+        wake_at(f, front_now(f));
     }
 }
 
 static const struct launcher_callbacks launcher_callbacks = {.started = on_started,
                                                              .ended = on_ended,
-                                                             .held = on_held,
+                                                             .inventory = on_inventory,
                                                              .listed = on_listed,
                                                              .lost = on_launcher_lost};
 
@@ -81,8 +81,8 @@ static int open_launcher(struct front *f, struct err *e)
     return rc;
 }
 
-/* One that is about to be gone may still hold its lock and accept: then the next try finds another.
- * Nothing can be served meanwhile. */
+/* A launcher that is ending may still hold its lock and accept. Then the next try finds another
+ * one. Blocking is no loss, as nothing can be served meanwhile. */
 static int replace_launcher(struct front *f, struct err *e)
 {
     const struct timespec pause = {.tv_nsec = (long)REPLACE_PAUSE_NS};
@@ -94,7 +94,7 @@ static int replace_launcher(struct front *f, struct err *e)
     return rc;
 }
 
-/* After the launcher's end: what its workers had is given up as after any worker's end. */
+/* After the launcher's end its workers count as ended. */
 void pipeline_start_anew(struct front *f)
 {
     struct err e = ERR_INIT;
@@ -108,7 +108,8 @@ void pipeline_start_anew(struct front *f)
     }
     int rc = replace_launcher(f, &e);
     if (rc == 0) {
-        rc = launcher_list(f->launcher, &e); /* what runs there still was given up: it is ended */
+        rc = launcher_list(f->launcher,
+                           &e); /* workers that still run there were given up, and are ended */
     }
     if (rc != 0) {
         log_error("%s", e.text);

@@ -1,11 +1,13 @@
-/* What the settings say of requests and workers, when the front starts and when they change. */
+/* Applies settings of requests and workers, at the start and when they change. */
 #include "common/clock.h"
 #include "daemon/front/pipeline_int.h"
 #include "daemon/front/workers/command.h"
 
-#define UNREAD (256ull * 1024 * 1024) /* bytes of answers of a connection, at least */
+#define UNREAD                                                                                     \
+    (256ull * 1024 * 1024) /* least limit for bytes of unread answers of a connection              \
+                            */
 
-/* Each session has a WAIT that is not answered, each job its request: what is admitted finds a
+/* Each session may have an unanswered WAIT, and each job its request: all that is admitted has a
  * slot. */
 static unsigned requests_max(const struct config *c)
 {
@@ -13,8 +15,7 @@ static unsigned requests_max(const struct config *c)
     return (unsigned)(all < LISTENER_REQUESTS_MAX ? all : LISTENER_REQUESTS_MAX);
 }
 
-/* More than a session's kept answers: a slow client loses none of those that it may ask for again.
- */
+/* More than the kept answers of a session, so that a slow client can ask for all of them again. */
 static uint64_t unread_max(const struct config *c)
 {
     return c->keep_results_bytes > UNREAD / 2 ? 2 * c->keep_results_bytes : UNREAD;

@@ -6,13 +6,15 @@
 #include "daemon/front/clients/shm.h"
 #include "daemon/front/devices/adopt.h"
 #include "daemon/front/devices/monitor.h"
-#include "daemon/front/model/due.h"
+#include "daemon/front/model/wake.h"
 #include "daemon/front/modules/building.h"
 #include "daemon/front/pipeline_int.h"
-#include "daemon/front/requests/standing.h"
+#include "daemon/front/requests/hello.h"
+#include "daemon/front/requests/session_end.h"
 #include "daemon/front/workers/worker.h"
+#include "daemon/front/workers/worker_end.h"
 
-#define LANE_BATCH  32u /* requests of one ring before others get their turn */
+#define LANE_BATCH  32u /* requests of one ring before other rings get their turn */
 #define ADOPTION_NS (5 * NS_PER_S)
 
 /* ---- clients --------------------------------------------------------------------------------- */
@@ -20,7 +22,7 @@
 static int start_listener(struct front *f, struct err *e)
 {
     struct listener_options options = {.connections_max = (unsigned)f->config.connections_max,
-                                       .connections_spare = KEEPERS_SPARE,
+                                       .connections_reserved = KEEPERS_RESERVE,
                                        .handshake_ns = f->config.handshake_timeout_ms * NS_PER_MS,
                                        .ipc_mode = 0660};
     pipeline_request_limits(&f->config, &options);
@@ -50,13 +52,13 @@ static int start_lanes(struct front *f, struct err *e)
 
 static void on_process_ended(void *data, void *session)
 {
-    standing_process_ended(data, session);
+    session_process_ended(data, session);
 }
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
-/* Until workers from before have told what they hold, nobody can be answered rightly. One that does
- * not is ended: else what it holds would run a second time. */
+/* Clients get answers only when all adopted workers have reported their inventory. A worker that
+ * does not report is ended, so that its jobs do not run twice. */
 static bool adopting(const struct front *f)
 {
     for (unsigned i = 0; i < f->device_count; i++) {
@@ -69,13 +71,13 @@ static bool adopting(const struct front *f)
 
 static void await_adoption(struct front *f)
 {
-    uint64_t until = clock_now_ns() + ADOPTION_NS;
-    while (adopting(f) && clock_now_ns() < until && !f->stopping) {
-        due_at(f, until);
+    uint64_t until = front_now(f) + ADOPTION_NS;
+    while (adopting(f) && front_now(f) < until && !f->stopping) {
+        wake_at(f, until);
         (void)uv_run(f->loop, UV_RUN_ONCE);
     }
     if (f->stopping) {
-        return; /* whoever comes next takes them over */
+        return; /* the next front adopts them */
     }
     for (unsigned i = 0; i < f->device_count; i++) {
         if (f->device[i]->state == DEVICE_ADOPTING) {
@@ -103,8 +105,9 @@ int pipeline_start(struct front *f, struct err *e)
     if (rc == 0) {
         await_adoption(f);
         adopt_over(f);
-        f->work.most = 0;                       /* those turns held up nobody */
-        rc = f->stopping ? 0 : start_shm(f, e); /* told to end meanwhile: nobody is to be served */
+        f->work.most = 0; /* no client waited in those turns */
+        rc = f->stopping ? 0
+                         : start_shm(f, e); /* stopped meanwhile: there are no clients to serve */
     }
     if (rc == 0 && !f->stopping) {
         rc = start_listener(f, e);

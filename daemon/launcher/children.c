@@ -65,7 +65,7 @@ static void reap_one(struct child *child)
     if (waitpid(child->pid, &status, 0) == child->pid) {
         child->status = status;
         child->pid = 0;
-        child->owed = (child->owed | OWED_ENDED) & ~(unsigned)OWED_HELD;
+        child->owed = (child->owed | OWED_ENDED) & ~(unsigned)OWED_INVENTORY;
         if ((child->owed & OWED_STARTED) == 0) {
             close_fds(child);
         }

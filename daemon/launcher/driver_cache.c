@@ -121,15 +121,15 @@ uint64_t driver_cache_trim(const char *cache_dir, uint64_t bytes_max)
 {
     char folder[PATH_MAX];
     struct entries all = {.count = 0};
-    uint64_t gone = 0;
+    uint64_t removed = 0;
     int n = snprintf(folder, sizeof folder, "%s" FOLDER, cache_dir);
     if (n > 0 && (size_t)n < sizeof folder && entries_read(folder, &all) && all.count > 0) {
         qsort(all.item, all.count, sizeof *all.item, oldest_first);
-        for (size_t i = 0; i < all.count && all.bytes - gone > bytes_max; i++) {
+        for (size_t i = 0; i < all.count && all.bytes - removed > bytes_max; i++) {
             remove_tree(all.item[i].path);
-            gone += all.item[i].bytes;
+            removed += all.item[i].bytes;
         }
     }
     entries_finish(&all);
-    return gone;
+    return removed;
 }

@@ -84,18 +84,18 @@ static int send_ended(struct front *f, const struct child *child, struct err *e)
     return send_msg(f, &schema_msg_l_ended, &msg, NULL, e);
 }
 
-static int send_held(struct front *f, const struct child *child, struct err *e)
+static int send_inventory(struct front *f, const struct child *child, struct err *e)
 {
     struct msg_l_worker asked;
     int rc = proto_decode(&schema_msg_l_worker, child->frame, &asked, e);
     if (rc != 0) {
         return rc;
     }
-    struct msg_l_held msg = {
-        .id = child->id, .pid = (uint64_t)child->pid, .args = asked.args, .meta = asked.meta};
+    struct msg_l_inventory msg = {
+        .id = child->id, .pid = (uint64_t)child->pid, .args = asked.args, .device = asked.device};
     struct frame_fds fds = {.count = CHILD_FDS};
     memcpy(fds.fd, child->fd, sizeof child->fd);
-    return send_msg(f, &schema_msg_l_held, &msg, &fds, e);
+    return send_msg(f, &schema_msg_l_inventory, &msg, &fds, e);
 }
 
 static int flush_child(struct front *f, struct child *child, struct err *e)
@@ -103,7 +103,8 @@ static int flush_child(struct front *f, struct child *child, struct err *e)
     static const struct {
         unsigned bit;
         int (*send)(struct front *f, const struct child *child, struct err *e);
-    } SEND[] = {{OWED_STARTED, send_started}, {OWED_HELD, send_held}, {OWED_ENDED, send_ended}};
+    } SEND[] = {
+        {OWED_STARTED, send_started}, {OWED_INVENTORY, send_inventory}, {OWED_ENDED, send_ended}};
     for (size_t i = 0; i < sizeof SEND / sizeof SEND[0]; i++) {
         if ((child->owed & SEND[i].bit) == 0) {
             continue;
@@ -123,7 +124,7 @@ static int flush_child(struct front *f, struct child *child, struct err *e)
 static int flush_all(struct front *f, struct err *e)
 {
     if (!f->greeted) {
-        return 0; /* hello comes first, whatever ends meanwhile */
+        return 0; /* hello comes before all other frames */
     }
     if (f->owes_hello) {
         int rc = send_hello(f, e);
@@ -209,7 +210,7 @@ static void start(const struct front *f, struct child *child, struct spawn s,
         child->number = child->pid;
         free(words.storage);
     }
-    memcpy(child->text, why.text, sizeof child->text); /* empty where it runs */
+    memcpy(child->text, why.text, sizeof child->text); /* empty: the child runs */
 }
 
 static struct child *child_for(struct front *f, enum child_kind kind, uint64_t id, int *ret_rc,
@@ -222,7 +223,7 @@ static struct child *child_for(struct front *f, enum child_kind kind, uint64_t i
     struct child *child = children_add(f->children, kind, id);
     if (child == NULL) {
         *ret_rc = refuse(f, id, ERR_LIMIT, "too many children", e);
-    } else { /* the monitor runs no code of users, and what it says is believed */
+    } else { /* the monitor runs no code of users, so the front trusts it */
         child->identity = kind == CHILD_MONITOR ? &f->own : &f->stranger;
     }
     return child;
@@ -299,7 +300,7 @@ static int on_compiler(struct front *f, struct bytes frame, struct frame_fds *fd
     return 0;
 }
 
-/* Nothing waits for it: it may hang in the driver, and outlive its SIGKILL. */
+/* The launcher does not wait for it: it may hang in the driver and outlive its SIGKILL. */
 static int on_monitor(struct front *f, struct bytes frame, struct frame_fds *fds, struct err *e)
 {
     struct msg_l_monitor msg;
@@ -326,7 +327,7 @@ static int on_hello(struct front *f, struct bytes frame, struct err *e)
     int rc = proto_decode(&schema_msg_l_hello, frame, &msg, e);
     if (rc == 0) {
         f->greeted = true;
-        f->owes_hello = true; /* a front of another build gets ours and decides */
+        f->owes_hello = true; /* a front of another build reads this build and decides */
     }
     return rc;
 }
@@ -339,7 +340,7 @@ static int on_kill(struct front *f, struct bytes frame, struct err *e)
         return rc;
     }
     struct child *child = children_find(f->children, msg.id);
-    if (child != NULL) { /* else it just ended, which is reported anyway */
+    if (child != NULL) { /* else it has ended, and L_ENDED reports that */
         child_signal(child, (int)msg.signal);
     }
     return 0;
@@ -356,7 +357,7 @@ static int on_list(struct front *f, struct bytes frame, struct err *e)
     for (unsigned i = 0; i < CHILDREN_MAX; i++) {
         struct child *child = &f->children->child[i];
         if (child->kind == CHILD_WORKER && child->pid > 0) {
-            child->owed |= OWED_HELD;
+            child->owed |= OWED_INVENTORY;
             f->listed++;
         }
     }

@@ -1,5 +1,5 @@
-/* gpud-launcher: starts workers, compilers and the monitor, keeps their ends, tells the front when
- * they end. */
+/* gpud-launcher: starts workers, compilers and the monitor, keeps duplicates of the front's
+ * descriptors, and reports to the front when a child ends. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -29,7 +29,7 @@
 
 #define LINGER_S      30u
 #define TERM_GRACE_NS (1 * NS_PER_S) /* between SIGTERM and SIGKILL */
-/* a process may be stuck in its driver: it is not waited for longer */
+/* longest wait for a process that is stuck in its driver */
 #define KILL_GRACE_NS (2 * NS_PER_S)
 
 struct options {
@@ -37,8 +37,8 @@ struct options {
     const char *worker;
     const char *compiler;
     const char *monitor;
-    const char *worker_user; /* NULL: as this one */
-    uint64_t linger_ns;      /* NS_NEVER: stays without a front */
+    const char *worker_user; /* NULL: this process's user */
+    uint64_t linger_ns;      /* time without a front until the end; NS_NEVER: no end */
 };
 
 struct launcher {
@@ -129,7 +129,7 @@ static int options_parse(int argc, char **argv, struct options *o)
     return optind == argc && o->runtime_dir != NULL ? 0 : usage() + 1;
 }
 
-/* Opens the program `path`, or `name` beside this one. */
+/* Opens the program `path`, or `name` in the folder of this program. */
 static int program_open(const char *path, const char *name)
 {
     char beside[PATH_MAX];
@@ -220,7 +220,7 @@ static void front_admit(struct launcher *l)
         return;
     }
     if (l->front.fd >= 0) {
-        front_serve(l); /* the one that we know may have ended just before this one came */
+        front_serve(l); /* the former front may have ended just now */
     }
     if (l->front.fd >= 0 || l->quit_at != NS_NEVER || !seqpacket_peer_trusted(fd)) {
         log_warn("a connection was refused: %s",
@@ -246,7 +246,7 @@ static void signals_take(struct launcher *l)
     }
 }
 
-/* Does what is due and returns when it is to be called again. */
+/* Runs expired timers and returns when to call again. */
 static uint64_t timers_run(struct launcher *l)
 {
     uint64_t now = clock_now_ns();
@@ -340,16 +340,16 @@ static int serve(struct launcher *l)
 }
 
 /* Drivers keep what they compile below HOME. The folder is the workers', so a child of their user
- * trims it. The launcher's lock is held: no worker runs that could miss a kernel. */
+ * trims it. This process has the launcher's lock, so no worker runs that could miss a kernel. */
 static void cache_trim(const struct identity *id)
 {
     const char *home = id->uid != 0 ? getenv("HOME") : NULL;
     pid_t pid = home != NULL ? fork() : -1;
     if (pid == 0) {
-        uint64_t gone = identity_become(id) ? driver_cache_trim(home, DRIVER_CACHE_BYTES) : 0;
-        if (gone > 0) {
+        uint64_t removed = identity_become(id) ? driver_cache_trim(home, DRIVER_CACHE_BYTES) : 0;
+        if (removed > 0) {
             log_info("%llu MiB of kernels that PoCL had kept for long were removed",
-                     (unsigned long long)(gone >> 20));
+                     (unsigned long long)(removed >> 20));
         }
         _exit(0);
     }

@@ -6,20 +6,22 @@
 
 struct bell {
     uv_poll_t poll;
-    int fd; /* not owned */
+    int fd;     /* not owned */
+    int events; /* of libuv */
     bool by_edge;
     void (*rung)(void *data);
     void *data;
 };
 
-/* libuv watches levels. It has the descriptor in its set by the time of the first call, and leaves
- * it as it is from then on: so it is changed there. */
+/* libuv watches levels. It has put the descriptor into its set by the first call, and does not
+ * change it later. So the first call switches it to edges. */
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct bell *b = poll->data;
     (void)events;
     if (!b->by_edge) {
-        struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.fd = b->fd};
+        struct epoll_event event = {.data.fd = b->fd};
+        event.events = (b->events == UV_WRITABLE ? EPOLLOUT : EPOLLIN) | EPOLLET;
         b->by_edge = epoll_ctl(uv_backend_fd(poll->loop), EPOLL_CTL_MOD, b->fd, &event) == 0;
     }
     if (status == 0) {
@@ -27,7 +29,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     }
 }
 
-int bell_create(uv_loop_t *loop, int fd, void (*rung)(void *data), void *data,
+int bell_create(uv_loop_t *loop, int fd, int events, void (*rung)(void *data), void *data,
                 struct bell **ret_bell, struct err *e)
 {
     struct bell *b = calloc(1, sizeof *b);
@@ -38,10 +40,11 @@ int bell_create(uv_loop_t *loop, int fd, void (*rung)(void *data), void *data,
                        uv_strerror(rc));
     }
     b->fd = fd;
+    b->events = events;
     b->rung = rung;
     b->data = data;
     b->poll.data = b;
-    (void)uv_poll_start(&b->poll, UV_READABLE, on_poll);
+    (void)uv_poll_start(&b->poll, b->events, on_poll);
     *ret_bell = b;
     return 0;
 }

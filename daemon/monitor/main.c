@@ -1,7 +1,7 @@
 /*
- * gpud-monitor: asks NVIDIA's management library how the GPUs are, again and again, and writes the
- * answers to the page of shared memory that is descriptor 3. It may hang in the driver for ever and
- * be killed at any time; no process waits for it.
+ * gpud-monitor: queries the state of the GPUs from NVIDIA's management library periodically, and
+ * writes it to the page of shared memory that is descriptor 3. It may hang in the driver for ever
+ * and be killed at any time. No process waits for it.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -58,7 +58,7 @@ static void pause_ms(unsigned ms)
     (void)nanosleep(&t, NULL);
 }
 
-static void tell(struct health_page *page, struct health_report *report)
+static void publish(struct health_page *page, struct health_report *report)
 {
     report->taken_ns = clock_now_ns();
     health_write(page, report);
@@ -73,12 +73,12 @@ static int watch(struct health_page *page, unsigned period_ms)
     atomic_store(&page->asking_ns, clock_now_ns());
     if (nvml_load(&nvml, &e) != 0) {
         (void)snprintf(report.error, sizeof report.error, "%s", e.text);
-        tell(page, &report);
+        publish(page, &report);
         return 1;
     }
     for (;;) {
         sample_take(&nvml, &page->asking_ns, &report);
-        tell(page, &report);
+        publish(page, &report);
         pause_ms(period_ms);
         atomic_store(&page->asking_ns, clock_now_ns());
     }

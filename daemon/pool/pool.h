@@ -60,9 +60,9 @@ struct pool_piece {
     uint32_t block;  /* the pool's */
     uint32_t generation;
     uint64_t asked;  /* bytes asked for */
+    uint32_t turn;   /* of a slab's object: tells its uses apart */
     uint16_t tenant; /* who pays */
     uint8_t object;
-    uint8_t turn;
     bool foreign; /* may hold another tenant's bytes: clear all of `size` before its tenant can read
                      it, then set this to false; memory given back with it set stays foreign */
 };
@@ -254,7 +254,7 @@ struct pool_extent {
     uint8_t stream;    /* PENDING, and objects */
     bool object;       /* of a slab */
     uint8_t number;    /* of its struct pool_piece: object, */
-    uint8_t turn;      /* turn, */
+    uint32_t turn;     /* turn, */
     uint32_t block;    /* block, and */
     uint32_t generation;
 };

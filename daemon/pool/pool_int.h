@@ -33,8 +33,8 @@ struct slab {
     uint8_t class;
     uint8_t stream; /* which may use free objects at once */
     uint8_t after;
-    uint8_t turn[SLAB_OBJECTS]; /* counts uses of each object: tells a stale piece */
     uint8_t capacity;
+    uint32_t turn[SLAB_OBJECTS]; /* of each object's last use: tells a stale piece */
 };
 
 /* An object that another stream than its slab's gave back and may still use. */

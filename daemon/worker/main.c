@@ -1,4 +1,4 @@
-/* gpud-worker: owns one device and does the jobs that the front hands it. */
+/* gpud-worker: owns one device and runs the jobs that the front sends. */
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -22,7 +22,7 @@
 #define EXIT_ABSENT      69
 #define HEAP_KEPT        (16 * 1024 * 1024) /* bytes */
 #define HEAP_STEP        (256 * 1024)       /* bytes */
-#define OPEN_PATIENCE_NS (60 * NS_PER_S)    /* a context in the making */
+#define OPEN_PATIENCE_NS (60 * NS_PER_S)    /* until the driver has made its context */
 
 static int usage(void)
 {
@@ -69,7 +69,7 @@ static bool number_option(int option, const char *text, struct device_options *o
     }
 }
 
-/* 0 to go on, else the exit code + 1 */
+/* Returns 0 to go on, else the exit code + 1. */
 static int options_parse(int argc, char **argv, struct device_options *o)
 {
     static const struct option LONG[] = {{"backend", required_argument, NULL, 'b'},
@@ -108,25 +108,25 @@ static void process_prepare(void)
 {
     struct rlimit files;
     (void)signal(SIGPIPE, SIG_IGN);
-    /* memory of jobs comes and goes: what was freed is not given back to the system at once */
+    /* jobs allocate and free memory all the time: the heap keeps what is freed */
     (void)mallopt(M_TRIM_THRESHOLD, HEAP_KEPT);
     (void)mallopt(M_TOP_PAD, HEAP_STEP);
-    /* libuv's threads: pinning, arenas, modules and libraries may each wait for the driver in one,
-     * and copies through staging memory must go on */
+    /* libuv's threads: pinning, arenas, modules and libraries may each wait for the driver in one
+     * of them, while copies through staging memory need others */
     (void)setenv("UV_THREADPOOL_SIZE", "8", 0);
     (void)prctl(PR_SET_NAME, "gpud-worker");
     (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    /* kernels' printf and the drivers' words belong into the log, not on somebody's data; that they
-     * come while nothing runs, too, upkeep.h sees to */
+    /* output of kernels and drivers goes to the log; upkeep.h makes the driver write it while
+     * nothing runs */
     (void)dup2(STDERR_FILENO, STDOUT_FILENO);
     (void)setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) { /* each sealed buffer holds one */
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) { /* each sealed buffer has a descriptor */
         files.rlim_cur = files.rlim_max;
         (void)setrlimit(RLIMIT_NOFILE, &files);
     }
 }
 
-static int tell_absent(const struct err *why, unsigned devices)
+static int report_absent(const struct err *why, unsigned devices)
 {
     struct capbuf out;
     struct msg_w_absent msg = {
@@ -156,7 +156,7 @@ static int open_all(struct server *s, uv_loop_t *loop, const struct device_optio
     return rc;
 }
 
-/* What is in flight cannot be called back: the process ends with it. */
+/* Work in flight cannot be taken back: the process ends with it. */
 static int close_all(struct server *s, uv_loop_t *loop)
 {
     channel_drain(&s->channel, 0);
@@ -193,8 +193,8 @@ int main(int argc, char **argv)
         return 1;
     }
     if (open_all(&server, &loop, &o, &e) != 0) {
-        /* a driver's threads may still run: no tidying */
-        _exit(tell_absent(&e, server.device.count));
+        /* a driver's threads may still run: nothing is freed */
+        _exit(report_absent(&e, server.device.count));
     }
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     return close_all(&server, &loop);

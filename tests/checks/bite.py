@@ -189,6 +189,16 @@ class Layering(Planted):
         self.assertEqual(self.layering("daemon/worker/serve/planted.c",
                                        '#include "daemon/backend/backend.h"\n#include <uv.h>\n'), "")
 
+    def test_hook_and_direct_call(self):
+        self.plant("daemon/front/pipeline_planted.c", "static void set(struct front *f)\n{\n"
+                   "    f->hooks = (struct front_hooks){\n        .loaded = stub_loaded,\n    };\n}\n")
+        self.plant("daemon/front/modules/planted.c", "void stub_loaded(int n)\n{\n    if (n > 0) {\n"
+                   "        stub_loaded(n - 1);\n    }\n}\n")
+        said = self.layering("daemon/front/memory/planted.c", "void f(void)\n{\n    f->hooks.loaded(1);\n"
+                             "    stub_loaded(1);\n}\n")
+        self.assertIn("memory/planted.c:4: stub_loaded is what the hook loaded calls", said)
+        self.assertNotIn("planted.c:3", said)
+
     def test_empty_tree_fails(self):
         code, said = self.run_check("check-layering", "--root=" + os.path.join(self.tree, "none"))
         self.assertEqual(code, 1)

@@ -41,7 +41,7 @@ installed() { # PROGRAM FOLDER
 for program in gpud gpuctl; do
     installed $program bin
 done
-for program in gpud-launcher gpud-worker gpud-compile gpud-monitor; do
+for program in gpud-launcher gpud-worker gpud-compile gpud-monitor gpud-demo; do
     installed $program libexec/gpud
     if [ -e "$prefix/bin/$program" ]; then
         echo "bin/$program: users do not start it" >&2
@@ -66,7 +66,21 @@ if [ -x "$prefix/bin/gpud" ] && [ -x "$prefix/libexec/gpud/gpud-launcher" ]; the
         cat "$work/gpud.log" >&2
         failed=1
     fi
-    kill $daemon 2>/dev/null && wait $daemon
+fi
+
+# gpuctl finds its example where it is installed, and names it where it is not.
+if [ -x "$prefix/bin/gpuctl" ] && [ -x "$prefix/bin/gpud" ]; then
+    demo() { # PROGRAM WORDS of the message
+        printf 'no image' >"$work/image"
+        "$1" -u "ipc://$run/gpud.sock" demo --image "$work/image" -f "$work/edges.png" 2>"$work/said" || true
+        grep -qF -- "$2" "$work/said" || { echo "gpuctl demo: '$2' is not in: $(cat "$work/said")" >&2; failed=1; }
+    }
+    demo "$prefix/bin/gpuctl" 'gpuctl: demo: '"$work/image"': neither JPEG nor PNG'
+    cp "$prefix/bin/gpuctl" "$work/gpuctl"
+    LD_LIBRARY_PATH=$(dirname "$(find "$prefix" -name libgpud.so)") demo "$work/gpuctl" 'gpud-demo is neither in'
+fi
+if [ -n "${daemon:-}" ]; then
+    kill "$daemon" 2>/dev/null && wait "$daemon"
 fi
 
 library=$(find "$prefix" -name 'libgpud.so' -print -quit)

@@ -1,9 +1,9 @@
 /*
- * Input: what a lying worker tells a front, as commands: which frame, then its fields, each taken
- * from few bytes; ids are those that the worker was given, those of another device, or nonsense.
- * The first byte says whether the worker is being taken over, with a record of what it was given.
- * The front may end the worker (which ends the input); it must not change what is another device's,
- * and read nothing outside (which the sanitizer sees).
+ * Input: the frames of a lying worker, as commands: a kind, then its fields, each made from few
+ * bytes. Ids are those that the worker was given, those of another device, or nonsense. The first
+ * byte says whether the worker is being adopted, with a record of what it was given. The front may
+ * end the worker (which ends the input); it must not change another device's state, and read
+ * nothing outside (which the sanitizer sees).
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -18,11 +18,11 @@
 #include "daemon/front/memory/buffers.h"
 #include "daemon/front/modules/building.h"
 #include "daemon/front/requests/requests.h"
-#include "daemon/front/requests/standing.h"
+#include "daemon/front/requests/session_end.h"
 #include "daemon/front/sched/completion.h"
 #include "daemon/front/sched/conclude.h"
-#include "daemon/front/views/picture.h"
-#include "daemon/front/workers/meta.h"
+#include "daemon/front/views/snapshot.h"
+#include "daemon/front/workers/record_encode.h"
 #include "daemon/front/workers/worker_frames.h"
 #include "proto/codec.h"
 #include "tests/unit/front/fake_front.h"
@@ -195,19 +195,19 @@ static bool say_done(struct world *w)
     return ended;
 }
 
-static bool say_held(struct world *w, bool job)
+static bool say_inventory(struct world *w, bool job)
 {
     struct input *in = &w->in;
     if (job) {
-        const struct msg_w_held_job m = {
+        const struct msg_w_inventory_job m = {
             .job = pick(w, w->jobs, w->honest->id), .stream = u8(in), .finished = u8(in) % 2};
-        return say(w, &schema_msg_w_held_job, &m);
+        return say(w, &schema_msg_w_inventory_job, &m);
     }
-    const struct msg_w_held_buffer m = {.id = pick(w, w->known, w->others->handle),
-                                        .size = u8(in) % 4 != 0 ? BYTES : u64(in),
-                                        .sealed = u8(in) % 2,
-                                        .arriving = u8(in) % 2};
-    return say_with(w, &schema_msg_w_held_buffer, &m, memory(in));
+    const struct msg_w_inventory_buffer m = {.id = pick(w, w->known, w->others->handle),
+                                             .size = u8(in) % 4 != 0 ? BYTES : u64(in),
+                                             .sealed = u8(in) % 2,
+                                             .arriving = u8(in) % 2};
+    return say_with(w, &schema_msg_w_inventory_buffer, &m, memory(in));
 }
 
 static bool say_numbers(struct world *w, uint8_t kind)
@@ -249,8 +249,8 @@ static bool say_answer(struct world *w, uint8_t kind)
         return say_with(w, &schema_msg_w_exported, &m, memory(in));
     }
     if (kind == 2) {
-        const struct msg_w_picture m = {.nonce = u64(in), .code = code(in), .text = text(in)};
-        return say_with(w, &schema_msg_w_picture, &m, memory(in));
+        const struct msg_w_snapshot m = {.nonce = u64(in), .code = code(in), .text = text(in)};
+        return say_with(w, &schema_msg_w_snapshot, &m, memory(in));
     }
     const struct msg_w_module m = {.module = u64(in), .code = code(in), .text = text(in)};
     return say(w, &schema_msg_w_module, &m);
@@ -260,7 +260,7 @@ static bool say_answer(struct world *w, uint8_t kind)
 static bool say_raw(struct world *w)
 {
     uint8_t frame[64] = {0x92, 0xcc};
-    frame[2] = (uint8_t)(FRAME_KIND_W_READY + u8(&w->in) % (FRAME_KIND_W_PICTURE - 160 + 1));
+    frame[2] = (uint8_t)(FRAME_KIND_W_READY + u8(&w->in) % (FRAME_KIND_W_SNAPSHOT - 160 + 1));
     struct bytes rest = text(&w->in);
     if (frame[2] == FRAME_KIND_W_RINGS) {
         return false;
@@ -277,7 +277,7 @@ static bool command(struct world *w)
     const struct msg_w_paused paused = {.job = started.job};
     const struct msg_w_waiting waiting = {.job = started.job, .waits = what % 2};
     const struct msg_w_absent absent = {.code = ERR_NO_DEVICE, .devices = what};
-    const struct msg_w_held_end held_end = {.nonce = what % 2};
+    const struct msg_w_inventory_end inventory_end = {.nonce = what % 2};
     switch (what) {
     case 0:
         return say_ready(w);
@@ -293,9 +293,9 @@ static bool command(struct world *w)
         return say(w, &schema_msg_w_absent, &absent);
     case 6:
     case 7:
-        return say_held(w, what == 6);
+        return say_inventory(w, what == 6);
     case 8:
-        return say(w, &schema_msg_w_held_end, &held_end);
+        return say(w, &schema_msg_w_inventory_end, &inventory_end);
     case 9:
     case 10:
     case 11:
@@ -334,17 +334,11 @@ static void on_device(struct front *f, struct device *d)
     (void)d;
 }
 
-static void on_held_end(struct front *f, struct device *d)
+static void on_inventory_end(struct front *f, struct device *d)
 {
     (void)f;
     record_settle(d->record);
     d->state = DEVICE_READY;
-}
-
-static void on_arena_drop(const struct device *d, const struct arena *a)
-{
-    (void)d;
-    (void)a;
 }
 
 static void hook(struct front *f)
@@ -357,37 +351,36 @@ static void hook(struct front *f)
     f->hooks.worker_opened = on_opened;
     f->hooks.worker_siblings = on_device;
     f->hooks.worker_absent = on_absent;
-    f->hooks.arena_drop = on_arena_drop;
-    f->hooks.held_buffer = adopt_buffer;
-    f->hooks.held_module = building_held;
-    f->hooks.held_job = adopt_job;
-    f->hooks.held_end = on_held_end;
-    f->hooks.picture = picture_told;
+    f->hooks.inventory_buffer = adopt_buffer;
+    f->hooks.inventory_module = building_adopt_module;
+    f->hooks.inventory_job = adopt_job;
+    f->hooks.inventory_end = on_inventory_end;
+    f->hooks.snapshot = snapshot_received;
 }
 
 static void give(struct world *w, unsigned i)
 {
     struct buffer like = {.bytes = BYTES, .tenant = w->k->tenant, .seq = i + 1};
-    struct capbuf meta;
+    struct capbuf record;
     like.shape = (struct shape){.dtype = DTYPE_F32, .ndim = 1, .dim = {BYTES / 4}};
     like.owner = i == 0 ? w->k->session : NULL;
-    capbuf_init(&meta, 4096);
+    capbuf_init(&record, 4096);
     w->known[2 + i] = idmap_handle(500 + i, 9);
     w->jobs[2 + i] = GIVEN_JOB + i;
-    if (meta_of_buffer(&like, &meta, NULL) != 0) {
+    if (record_encode_buffer(&like, &record, NULL) != 0) {
         abort();
     }
-    fake_given(w->k, LIAR, RECORD_BUFFER, w->known[2 + i], capbuf_view(&meta));
-    capbuf_reset(&meta);
+    fake_given(w->k, LIAR, RECORD_BUFFER, w->known[2 + i], capbuf_view(&record));
+    capbuf_reset(&record);
     struct job job = {.session = w->k->session, .tenant = w->k->tenant, .seq = 10 + i};
     job.limit_ns = NS_PER_S;
     job.async = i == 1;
     job.input = job.output = RANGE_NONE;
-    if (meta_of_job(&job, &meta, NULL) != 0) {
+    if (record_encode_job(&job, &record, NULL) != 0) {
         abort();
     }
-    fake_given(w->k, LIAR, RECORD_JOB, w->jobs[2 + i], capbuf_view(&meta));
-    capbuf_finish(&meta);
+    fake_given(w->k, LIAR, RECORD_JOB, w->jobs[2 + i], capbuf_view(&record));
+    capbuf_finish(&record);
 }
 
 static void begin(struct world *w, bool adopting)
@@ -422,7 +415,7 @@ static void end(struct world *w)
     (void)err_set(&e, ERR_WORKER_LOST, "over");
     if (job_ended(w->honest) || w->honest->device != &w->k->device[HONEST] ||
         w->others->state != BUFFER_LIVE || w->others->device != HONEST) {
-        abort(); /* what is another's was changed */
+        abort(); /* another device's state was changed */
     }
     HASH_ITER(hh, f->jobs, j, next)
     {
@@ -431,7 +424,7 @@ static void end(struct world *w)
         }
     }
     while (f->sessions != NULL) {
-        standing_end(f, f->sessions);
+        session_end(f, f->sessions);
     }
     w->k->device[LIAR].link = (struct link *)&w->k->device[LIAR];
     fake_destroy(w->k);

@@ -56,7 +56,7 @@ static void read_as(const struct schema *schema, void *ret_msg)
     ck_assert_int_eq(proto_decode(schema, bytes_of(frame, frame_size), ret_msg, &e), 0);
 }
 
-/* The next frame of that kind; those of other kinds are passed over. */
+/* The next frame of that kind; frames of other kinds are skipped. */
 static void hear(int fd, const struct schema *schema, void *ret_msg)
 {
     while (next(fd, schema->name) != schema->kind) {
@@ -98,22 +98,22 @@ static bool listens(void)
 static int hold_worker(void)
 {
     struct err e = ERR_INIT;
-    struct capbuf meta;
+    struct capbuf device;
     struct memfd staging = MEMFD_NONE;
     int channel[2];
-    const struct msg_meta_worker m = {.backend = bytes_str("sim")};
-    capbuf_init(&meta, FRAME_META_MAX);
-    ck_assert_int_eq(proto_encode(&schema_msg_meta_worker, &m, &meta, &e), 0);
+    const struct msg_record_worker m = {.backend = bytes_str("sim")};
+    capbuf_init(&device, FRAME_DEVICE_MAX);
+    ck_assert_int_eq(proto_encode(&schema_msg_record_worker, &m, &device, &e), 0);
     ck_assert_int_eq(seqpacket_pair(channel, &e), 0);
     ck_assert_int_eq(memfd_create_sealed("staging", 4096, &staging, &e), 0);
-    const struct msg_l_held held = {
-        .id = WORKER, .pid = (uint64_t)getpid(), .meta = capbuf_view(&meta)};
+    const struct msg_l_inventory inventory = {
+        .id = WORKER, .pid = (uint64_t)getpid(), .device = capbuf_view(&device)};
     struct record *record = NULL;
     ck_assert_int_eq(record_create(1, &record, &e), 0);
     const struct frame_fds fds = {.fd = {channel[0], staging.fd, staging.fd, record_fd(record)},
                                   .count = 4};
-    say(&schema_msg_l_held, &held, &fds);
-    capbuf_finish(&meta);
+    say(&schema_msg_l_inventory, &inventory, &fds);
+    capbuf_finish(&device);
     memfd_finish(&staging);
     record_destroy(record);
     (void)close(channel[0]);
@@ -125,8 +125,8 @@ static int hold_worker(void)
 static const int ENDS[] = {SIGUSR1, SIGTERM, SIGINT};
 #define END_COUNT ((int)(sizeof ENDS / sizeof ENDS[0]))
 
-/* The launcher does not say what runs, or a worker does not say what it holds: who is told to end
- * meanwhile ends, and has served nobody. */
+/* The launcher does not list its workers, or a worker does not report its inventory: a front that
+ * gets SIGTERM meanwhile ends without having served a client. */
 START_TEST(told_to_end_before_it_serves)
 {
     begin();

@@ -1,5 +1,6 @@
-/* A worker that lies once, on a daemon that serves: the front ends it, says so, and goes on with
- * the next one. Jobs and sealed buffers are those that they would have been. */
+/* A worker that lies once, on a daemon that serves clients: the front ends it, says so, and
+ * continues with the next worker. Jobs and sealed buffers have the same results as without the
+ * lie. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -61,8 +62,8 @@ static const struct {
     char how[2];
     const char *told; /* why it was ended */
 } LIES[] = {{"h", "message ends early"},
-            {"c", "the worker told a result of -99999"},
-            {"r", "the worker said that it is ready while its device was ready"},
+            {"c", "the worker reported a result of -99999"},
+            {"r", "the worker reported that it is ready while its device was ready"},
             {"f", "worker sent a frame of kind"}};
 
 START_TEST(a_worker_that_lies_is_ended)

@@ -1,4 +1,4 @@
-/* What device memory is used for, as `gpuctl pool` tells it. */
+/* The use of device memory as `gpuctl pool` shows it. */
 #include <jansson.h>
 #include <signal.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ static void buffers_make(gpud_client *c, unsigned count)
     }
 }
 
-/* The sums of the meters are those of the pool. */
+/* The sums of the meters equal the pool's totals. */
 START_TEST(numbers_add_up)
 {
     struct daemon d;
@@ -124,8 +124,8 @@ START_TEST(the_library_checks_what_it_is_asked)
 }
 END_TEST
 
-/* Whether the one that stands still is named, and the other one is told of. Not so where that is
- * too slow, too, or where the stopped one was ended before it was asked. */
+/* Whether the snapshot names the device whose worker is stopped, and has the other device. Not so
+ * if that worker is too slow, too, or if the stopped one was ended before it was asked. */
 static bool names_the_stopped(const struct daemon *d, pid_t worker)
 {
     if (worker <= 0) {
@@ -143,12 +143,13 @@ static bool names_the_stopped(const struct daemon *d, pid_t worker)
         json_decref(root);
     }
     status = gpuctl(d, out, err, "pool", "--device", "1", "--timeout", "200", NULL);
-    named = named && status == 1 && strstr(err, "device 1 did not tell of its pool") != NULL;
+    named = named && status == 1 && strstr(err, "device 1 did not answer: ") != NULL;
     (void)kill(worker, SIGCONT);
     return named;
 }
 
-/* One device's worker stands still: the other one is told of, and the daemon goes on meanwhile. */
+/* The worker of one device is stopped: the snapshot has the other device, and the daemon serves
+ * meanwhile. */
 START_TEST(a_stopped_worker_is_named)
 {
     struct daemon d;
@@ -181,7 +182,7 @@ START_TEST(bad_input)
 }
 END_TEST
 
-/* The three files of one picture tell the same. */
+/* The three files of one snapshot agree. */
 static void files_agree(const struct daemon *d)
 {
     char path[4][160];
@@ -216,7 +217,8 @@ START_TEST(a_snapshot_of_many)
     for (unsigned i = 0; i < many; i += 3) {
         ck_gpud_ok(gpud_buffer_free(c, buffers[i]));
     }
-    gpud_buffer last = {0}; /* what was asked for before has been done when this one is made */
+    gpud_buffer last = {0}; /* the worker handles requests in order: earlier ones are done when this
+                               buffer is made */
     ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_U8, 1), 0, NULL, &last));
     files_agree(&d);
     json_error_t why;
@@ -261,7 +263,8 @@ START_TEST(files_of_real_work)
 }
 END_TEST
 
-/* What cannot be written is told before anything is asked; without a picture no file stays. */
+/* A file that cannot be written is reported before the snapshot is taken; without a snapshot no
+ * file is left. */
 START_TEST(files_that_cannot_be)
 {
     static const char *const bad[] = {"/nowhere/p", "/proc/p", "/dev/null", "/"};
@@ -300,8 +303,7 @@ static void to_a_full_device(const struct daemon *d, const char *const *words)
                   err);
 }
 
-/* "-" is standard output, for one of the files; what finds no room there is told with its reason.
- */
+/* "-" is standard output, for one of the files; a full output is reported with the reason. */
 START_TEST(standard_output)
 {
     static const char *const words[][4] = {

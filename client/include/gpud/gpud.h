@@ -11,23 +11,22 @@
  *       }
  *   }
  *
- * What holds for every function unless its comment says otherwise:
+ * Rules for all functions, unless a comment says otherwise:
  *
- * Errors. An `int` is 0 or a negative GPUD_ERR_* code; gpud_last_error() tells this thread's last
- *   failure with its chain. Outputs come last, are named ret_… and untouched on failure. Any
- *   function that takes a client can return INVALID, NOMEM, FORKED; one that talks to the daemon
- *   also CONNECT, TIMEOUT, CLOSED, PROTOCOL, PERMISSION, LIMIT and INTERNAL. Comments list what
- *   comes on top.
- * Threads. Every function may be called from any thread at any time, with one exception: what
- *   frees an object (gpud_close, gpud_job_free, gpud_program_free, gpud_table_free) must not run
- *   while another thread uses that object. A program under construction belongs to one thread at a
- *   time. The library has no threads, no signal handlers and no global state but the thread's last
- *   error; it never prints and never ends the process.
- * Blocking. A function blocks only if its comment says so, then at most gpud_options.timeout_ns.
- * Ownership. Texts and arrays that are passed in are copied or used up before the call returns,
- *   except host memory that a job writes to (gpud_host…).
- * Fork. A client that was opened before fork() answers FORKED in the child; the child may open its
- *   own and must not close the inherited one's descriptor by other means.
+ * Errors. An `int` is 0 or a negative GPUD_ERR_* code; gpud_last_error() returns this thread's
+ *   last failure with its chain. Outputs come last, are named ret_… and untouched on failure. Any
+ *   function that takes a client can return INVALID, NOMEM, FORKED. Functions that send requests to
+ *   the daemon also return CONNECT, TIMEOUT, CLOSED, PROTOCOL, PERMISSION, LIMIT and INTERNAL.
+ *   Comments list the other codes.
+ * Threads. Every function may be called from any thread at any time, with one exception:
+ *   functions that free an object (gpud_close, gpud_job_free, gpud_program_free, gpud_table_free)
+ *   must not run while another thread uses that object. A program under construction belongs to one
+ * thread at a time. The library has no threads, no signal handlers and no global state but the
+ * thread's last error; it never prints and never ends the process. Blocking. A function blocks only
+ * if its comment says so, then at most gpud_options.timeout_ns. Ownership. The library needs texts
+ * and arrays of the caller until the call returns, except host memory that a job writes to
+ * (gpud_host…). Fork. A client that was opened before fork() answers FORKED in the child; the child
+ * may open a client of its own. It must not close the inherited client's descriptor by other means.
  * Units. Sizes are bytes, counts are elements, times are nanoseconds. Structs whose first member is
  *   `size` must have it set to their sizeof by the caller, so that they can grow.
  */
@@ -49,10 +48,10 @@ extern "C" {
 #endif
 
 #define GPUD_VERSION_MAJOR 0
-#define GPUD_VERSION_MINOR 1
+#define GPUD_VERSION_MINOR 2
 #define GPUD_VERSION_PATCH 0
 
-/* "0.1.0", of the library that is running; static. */
+/* The version of the running library, as "MAJOR.MINOR.PATCH"; static. */
 GPUD_API const char *gpud_version(void);
 
 /* ---- errors -------------------------------------------------------------------------------- */
@@ -73,7 +72,7 @@ enum gpud_code {
     GPUD_ERR_LIMIT = -12,         /* over a limit */
     GPUD_ERR_DRAINING = -13,      /* daemon is draining */
     GPUD_ERR_NO_DEVICE = -14,     /* no device can serve this */
-    GPUD_ERR_DEVICE_LOST = -15,   /* device is gone */
+    GPUD_ERR_DEVICE_LOST = -15,   /* device is lost */
     GPUD_ERR_WORKER_LOST = -16,   /* worker ended while the job was running */
     GPUD_ERR_DEVICE_MEMORY = -17, /* out of device memory */
     GPUD_ERR_BAD_HANDLE = -18,    /* no such handle */
@@ -145,15 +144,15 @@ enum gpud_dtype {
 
 enum gpud_access { GPUD_AS_KERNEL = 0, GPUD_IN = 1, GPUD_OUT = 2, GPUD_INOUT = 3 };
 
-/* Limits that are always the same; gpud_limits reports those of a session, gpud_query "config",
- * section tenants, those of all sessions of a tenant together. A request beyond a limit is refused:
- * LIMIT, ARG_COUNT (arguments), INVALID (a struct by value). */
+/* Fixed limits. gpud_limits reports the limits of a session; gpud_query "config", section tenants,
+ * the limits of all sessions of a tenant together. A request beyond a limit is refused: LIMIT,
+ * ARG_COUNT (arguments), INVALID (a struct by value). */
 #define GPUD_MAX_DIMS          4
 #define GPUD_MAX_ARGS          128      /* of a kernel; 24 where it has a signature line */
 #define GPUD_MAX_STEPS         256      /* of a program */
 #define GPUD_MAX_PARAMS        64       /* of a program */
 #define GPUD_MAX_TEMPS         64       /* of a program */
-#define GPUD_MAX_JOB_BUFFERS   256      /* different ones in a job; parts of arenas, too */
+#define GPUD_MAX_JOB_BUFFERS   256      /* different buffers in a job, parts of arenas included */
 #define GPUD_MAX_OUTPUTS       512      /* of a job: read steps and arrays written by launches */
 #define GPUD_MAX_KERNELS       256      /* of a module */
 #define GPUD_MAX_SOURCE        1048576  /* bytes: a module's source or binary, headers included */
@@ -167,7 +166,7 @@ enum gpud_access { GPUD_AS_KERNEL = 0, GPUD_IN = 1, GPUD_OUT = 2, GPUD_INOUT = 3
 #define GPUD_MAX_INLINE        16777216 /* bytes: an array that travels with a job */
 #define GPUD_NAME              65       /* bytes of a name or label, with the NUL */
 #define GPUD_FOREVER           UINT64_MAX
-#define GPUD_REST              UINT64_MAX /* a count: to the end of what there is */
+#define GPUD_REST              UINT64_MAX /* a count: all elements to the end */
 
 GPUD_API size_t gpud_dtype_size(int dtype);          /* bytes of one element; 0 if unknown */
 GPUD_API const char *gpud_dtype_name(int dtype);     /* "f32"; "none" if unknown; static */
@@ -188,7 +187,7 @@ GPUD_API gpud_shape gpud_shape_4d(int dtype, uint64_t d0, uint64_t d1, uint64_t 
 GPUD_API uint64_t gpud_shape_count(gpud_shape shape);
 GPUD_API uint64_t gpud_shape_bytes(gpud_shape shape);
 
-/* Handles, by value. id 0 is none. They belong to the client that made them and survive a
+/* Handles, by value; id 0 is no object. A handle belongs to the client that made it and survives a
  * reconnection and a restart of the daemon. */
 typedef struct gpud_buffer {
     uint64_t id;
@@ -217,38 +216,38 @@ typedef struct gpud_options {
     uint64_t reconnect_ns; /* how long calls and jobs outlive a lost connection; 0 = 30 s */
 } gpud_options;
 
-/* Connects and says hello. url: "ipc:///path" or "tcp://host:port"; NULL = $GPUD_URL, else
+/* Connects and opens a session. url: "ipc:///path" or "tcp://host:port"; NULL = $GPUD_URL, else
  * "ipc:///run/gpud/gpud.sock". options may be NULL. Blocks up to connect_timeout_ns, also while no
- * daemon is there: one may be about to start. For tcp the time that getaddrinfo takes for the
- * host's name comes on top. CONNECT, VERSION, PERMISSION, BUSY (too many connections). */
+ * daemon listens, because one may be about to start. For tcp the time of getaddrinfo for the host's
+ * name is not counted. CONNECT, VERSION, PERMISSION, BUSY (too many connections). */
 GPUD_API int gpud_open(const char *url, const gpud_options *options, gpud_client **ret_client);
-/* Ends the session: pending jobs end with CLOSED; the daemon cancels those without
- * GPUD_SUBMIT_DETACHED: what has begun of them runs on. Callbacks that are due run in this call:
- * what a job has can be asked for there, the client answers CLOSED. Buffers and programs are gone
- * with it. Blocks at most 1 s for the daemon to take the good-bye. Job and program objects must
- * still be freed. NULL is allowed. In a forked child it only frees memory. */
+/* Ends the session and frees its buffers and programs. Pending jobs end with CLOSED. The daemon
+ * cancels jobs without GPUD_SUBMIT_DETACHED; steps that have begun run to their end. Pending
+ * callbacks run in this call: they may read the results of jobs, while functions of the client
+ * return CLOSED. Blocks at most 1 s until the daemon has read the end of the session. Job and
+ * program objects must still be freed. NULL is allowed. In a forked child it only frees memory. */
 GPUD_API void gpud_close(gpud_client *client);
-/* Waits until everything submitted before has ended; runs callbacks. Blocks up to timeout_ns. Each
+/* Waits until all jobs submitted before have ended; runs callbacks. Blocks up to timeout_ns. Each
  * job has its own result. */
 GPUD_API int gpud_flush(gpud_client *client, uint64_t timeout_ns);
 
-/* One descriptor for any event loop: when it is readable, call gpud_dispatch. It stays the same
- * through reconnections and belongs to the client: only wait for it, never read or close it.
+/* One descriptor for any event loop: when it is readable, call gpud_dispatch. It is the same
+ * across reconnections and belongs to the client: only wait for it, never read or close it.
  * -1 in a forked child. */
 GPUD_API int gpud_fd(const gpud_client *client);
-/* Reads what has arrived, goes on with connecting, runs callbacks. Never blocks, but for an instant
- * (250 ms at most) while a restarted daemon is given the memory of gpud_host_alloc again. CONNECT
- * while the connection is down is no failure here: 0. */
+/* Reads arrived messages, continues connecting, runs callbacks. Does not block, except for at most
+ * 250 ms while a restarted daemon gets the memory of gpud_host_alloc again. Returns 0, not CONNECT,
+ * while the connection is down. */
 GPUD_API int gpud_dispatch(gpud_client *client);
 
 enum gpud_event_kind {
     GPUD_EVENT_DISCONNECTED = 1,  /* the connection broke; reconnecting */
-    GPUD_EVENT_RECONNECTED = 2,   /* the session goes on where it was */
+    GPUD_EVENT_RECONNECTED = 2,   /* the same session continues */
     GPUD_EVENT_RESTARTED = 3,     /* another daemon answered; modules and programs were restored */
-    GPUD_EVENT_BUFFER_LOST = 4,   /* buffer (id 0: one that this client never saw); of those that
-                                     another daemon does not have, before RESTARTED */
+    GPUD_EVENT_BUFFER_LOST = 4,   /* buffer (id 0: this client has no handle of it); comes before
+                                     RESTARTED for buffers that another daemon does not have */
     GPUD_EVENT_DRAINING = 5,      /* the daemon takes no new jobs */
-    GPUD_EVENT_RESUMED = 6,       /* it takes jobs again */
+    GPUD_EVENT_RESUMED = 6,       /* the daemon takes jobs again */
     GPUD_EVENT_RESTORE_FAILED = 7 /* a module, kernel or program could not be restored: text */
 };
 typedef struct gpud_event {
@@ -260,14 +259,13 @@ typedef struct gpud_event {
 typedef void (*gpud_event_cb)(gpud_client *client, const gpud_event *event, void *user);
 
 /* Callbacks run only inside gpud_dispatch, gpud_wait, gpud_wait_any, gpud_flush and gpud_close, in
- * the thread that called it, without any lock: they may call everything but gpud_close. NULL: none.
- */
+ * the calling thread, without any lock: they may call everything but gpud_close. NULL: none. */
 GPUD_API int gpud_set_event_cb(gpud_client *client, gpud_event_cb cb, void *user);
 
 /* Blocks for one round trip. ret_ns may be NULL. */
 GPUD_API int gpud_ping(gpud_client *client, uint64_t *ret_ns);
 
-/* What was negotiated with the daemon that the client is (or was last) connected to. */
+/* Limits and names from the daemon that the client is, or was last, connected to. */
 typedef struct gpud_limits_desc {
     size_t size;
     uint32_t major, minor;  /* the daemon's protocol */
@@ -280,13 +278,13 @@ typedef struct gpud_limits_desc {
     bool connected;
     char build[GPUD_NAME];
     char tenant[GPUD_NAME];
-    uint64_t max_arena; /* bytes of memory shared with the daemon; 0: none can be */
-    /* 0 in all that follows: the daemon does not tell */
-    uint64_t max_requests; /* unanswered ones of one connection; more end it */
+    uint64_t max_arena; /* bytes of memory shared with the daemon; 0: it shares none */
+    /* the members below are 0 if the daemon does not report them */
+    uint64_t max_requests; /* unanswered requests of one connection; more end it */
     uint64_t max_unacked;  /* requests whose answers the library has not acknowledged */
     uint64_t max_kept;     /* bytes of these answers */
-    uint64_t max_early;    /* bytes of requests that came before their turn */
-    uint64_t max_reorder;  /* how far before it they may come */
+    uint64_t max_early;    /* bytes of requests that arrived before their turn */
+    uint64_t max_reorder;  /* numbers by which they may be early */
     uint64_t max_buffers;  /* of the session, as the next three */
     uint64_t max_arenas;
     uint64_t max_modules;
@@ -294,9 +292,9 @@ typedef struct gpud_limits_desc {
 } gpud_limits_desc;
 GPUD_API int gpud_limits(gpud_client *client, gpud_limits_desc *ret_limits);
 
-/* A device's id counts from 0: in descriptions, for gpud_buffer_create_on, gpud_pool_read.
- * Members and arguments that may leave the choice open take GPUD_ON(id) instead, and 0 for that:
- * gpud_submit_options, gpud_module_variable, gpud_pool_options. */
+/* A device's id counts from 0: in descriptions, gpud_buffer_create_on and gpud_pool_read. Members
+ * and arguments that may leave the choice to the daemon take GPUD_ON(id) instead, and 0 for any
+ * device: gpud_submit_options, gpud_module_variable, gpud_pool_options. */
 #define GPUD_ON(id) ((uint64_t)(id) + 1)
 
 typedef struct gpud_device_desc {
@@ -317,8 +315,8 @@ GPUD_API int gpud_device_info(gpud_client *client, uint32_t index, gpud_device_d
 
 enum gpud_buffer_flag {
     GPUD_BUFFER_ZERO = 1,     /* starts as zeros; otherwise undefined */
-    GPUD_BUFFER_EXPORT = 2,   /* memory of its own, which gpud_buffer_export hands out */
-    GPUD_BUFFER_VARIABLE = 4, /* only told: what gpud_module_variable made */
+    GPUD_BUFFER_EXPORT = 2,   /* separate memory, which gpud_buffer_export exports */
+    GPUD_BUFFER_VARIABLE = 4, /* in descriptions only: made by gpud_module_variable */
     GPUD_BUFFER_MANAGED = 8 /* memory that the driver moves between host and device (CUDA), brought
                                to the device before each job; up to the daemon's managed_limit */
 };
@@ -339,42 +337,45 @@ typedef struct gpud_buffer_desc {
     char name[GPUD_NAME]; /* if published */
 } gpud_buffer_desc;
 
-/* Memory on a device of the daemon's choice, owned by the session. A job's buffers share a device:
- * it is the one that has most of the session's buffers, as long as that has room in its own memory,
- * else the one with the most room, that on the host included. flags: enum gpud_buffer_flag; label
- * may be NULL. Blocks. ARG_SHAPE, NO_DEVICE, DEVICE_MEMORY, UNSUPPORTED (EXPORT, MANAGED). */
+/* Memory on a device of the daemon's choice, owned by the session. A job's buffers share a device,
+ * so the daemon chooses the device with most of the session's buffers while its own memory has
+ * room; otherwise the device with the most room, room on the host included. flags: enum
+ * gpud_buffer_flag; label may be NULL. Blocks. ARG_SHAPE, NO_DEVICE, DEVICE_MEMORY, UNSUPPORTED
+ * (EXPORT, MANAGED). */
 GPUD_API int gpud_buffer_create(gpud_client *client, gpud_shape shape, uint32_t flags,
                                 const char *label, gpud_buffer *ret_buffer);
 /* The same on one device: its id, not GPUD_ON(id). */
 GPUD_API int gpud_buffer_create_on(gpud_client *client, uint64_t device, gpud_shape shape,
                                    uint32_t flags, const char *label, gpud_buffer *ret_buffer);
-/* Gives the buffer up: earlier jobs still see it, the handle is stale at once. Does not block.
+/* Frees the buffer: earlier jobs still use it, the handle is stale at once. Does not block.
  * BAD_HANDLE, STALE_HANDLE (freed twice). */
 GPUD_API int gpud_buffer_free(gpud_client *client, gpud_buffer buffer);
 /* Blocks. BAD_HANDLE, STALE_HANDLE. */
 GPUD_API int gpud_buffer_info(gpud_client *client, gpud_buffer buffer, gpud_buffer_desc *ret_desc);
-/* Makes it immutable after earlier jobs; from then on the daemon restores it when its worker dies.
- * Blocks. BAD_HANDLE, STALE_HANDLE, UNDEFINED. */
+/* Makes the buffer immutable after earlier jobs. From then on the daemon restores it if its worker
+ * ends. Blocks. BAD_HANDLE, STALE_HANDLE, UNDEFINED. */
 GPUD_API int gpud_buffer_seal(gpud_client *client, gpud_buffer buffer);
-/* Gives it a name that other sessions of the tenant can open. rights: GPUD_IN or GPUD_INOUT; it
- * outlives its last user by linger_ns (at most 24 h). Blocks. BAD_HANDLE, STALE_HANDLE, EXISTS. */
+/* Gives the buffer a name by which other sessions of the tenant open it. rights: GPUD_IN or
+ * GPUD_INOUT. The buffer outlives its last user by linger_ns (at most 24 h). Blocks. BAD_HANDLE,
+ * STALE_HANDLE, EXISTS. */
 GPUD_API int gpud_buffer_publish(gpud_client *client, gpud_buffer buffer, const char *name,
                                  int rights, uint64_t linger_ns);
-/* Opens a published buffer; free the handle like one's own. Blocks. NOT_FOUND, PERMISSION. */
+/* Opens a published buffer; free the handle like any other. Blocks. NOT_FOUND, PERMISSION. */
 GPUD_API int gpud_buffer_open(gpud_client *client, const char *name, gpud_buffer *ret_buffer);
 
 typedef struct gpud_export_desc {
     size_t size;
     int fd;                 /* the caller's, close-on-exec */
-    uint64_t bytes;         /* that lie behind it, from the buffer's first element on */
+    uint64_t bytes;         /* of the memory, which begins with the buffer's first element */
     char device[GPUD_NAME]; /* "uuid=…": the GPU that it is on */
 } gpud_export_desc;
-/* A descriptor by which another process's CUDA (or this one's) maps the buffer's memory as it is:
+/* A descriptor by which CUDA in this or another process maps the memory of the buffer:
  * cuMemImportFromShareableHandle with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, then cuMemMap of
- * all of `bytes`. The buffer was created with GPUD_BUFFER_EXPORT, by this session. What jobs write
- * is there when they are done; gpud does not see what others write. The memory is freed with the
- * buffer and its last mapping; after its worker's end it is no longer the buffer's.
- * Blocks. STATE without the flag, UNSUPPORTED by this back end or daemon, BUFFER_LOST, TIMEOUT. */
+ * all of `bytes`. The buffer was created with GPUD_BUFFER_EXPORT, by this session. Writes
+ * of jobs are visible when the jobs are done; gpud does not see writes of others. The memory is
+ * freed with the buffer and its last mapping. After the end of its worker it is no longer the
+ * buffer's. Blocks. STATE without the flag, UNSUPPORTED by this back end or daemon, BUFFER_LOST,
+ * TIMEOUT. */
 GPUD_API int gpud_buffer_export(gpud_client *client, gpud_buffer buffer,
                                 gpud_export_desc *ret_export);
 
@@ -383,16 +384,16 @@ typedef struct gpud_transfer {
     /* Called between parts, in the calling thread; false stops the transfer with CANCELLED. */
     bool (*progress)(uint64_t done_bytes, uint64_t total_bytes, void *user);
     void *user;
-    /* Bytes of a part, 16 MiB at most; 0 = what suits the way they take, from 2 to 16 MiB, with
-     * `progress` at most 4 MiB. */
+    /* Bytes of a part, 16 MiB at most; 0 = chosen by the library, from 2 to 16 MiB, with `progress`
+     * at most 4 MiB. */
     uint64_t part_bytes;
 } gpud_transfer;
 
 /* Copies between host memory and `count` elements from `first` on (GPUD_REST: to the end; 0 copies
  * nothing). dtype must be the buffer's, GPUD_NONE skips that check. Large transfers go in parts;
- * one that fails in the middle leaves the written range undefined. Ordered after earlier jobs.
- * Blocks, for as long as it makes progress. options may be NULL. BAD_HANDLE, STALE_HANDLE,
- * ARG_TYPE, RANGE, SEALED, UNDEFINED (read), BUFFER_LOST. */
+ * after a failure in the middle the written range is undefined. Ordered after earlier jobs. Blocks
+ * as long as it makes progress. options may be NULL. BAD_HANDLE, STALE_HANDLE, ARG_TYPE, RANGE,
+ * SEALED, UNDEFINED (read), BUFFER_LOST. */
 GPUD_API int gpud_write(gpud_client *client, gpud_buffer buffer, int dtype, uint64_t first,
                         uint64_t count, const void *data, const gpud_transfer *options);
 GPUD_API int gpud_read(gpud_client *client, gpud_buffer buffer, int dtype, uint64_t first,
@@ -401,38 +402,39 @@ GPUD_API int gpud_read(gpud_client *client, gpud_buffer buffer, int dtype, uint6
 /* ---- host memory shared with the daemon ------------------------------------------------------ */
 
 /*
- * Arrays of 64 KiB and more pass through memory that library and daemon share, if they are on one
- * host: one copy on the client's side instead of the way through the socket. Memory that is
- * allocated here is that memory: jobs name it by itself (gpud_host…, gpud_write, gpud_read see by
- * the address that it is shared) and nothing is copied but to and from the device.
+ * On one host, arrays of 64 KiB and more pass through memory that library and daemon share: one
+ * copy on the client's side instead of the way through the socket. Memory from the functions below
+ * is such shared memory itself, so it is copied to and from the device only. gpud_host…, gpud_write
+ * and gpud_read recognise it by its address.
  *
- * It is the caller's until it submits a job that names it; then until that job has ended: what is
- * read must stay as it is, what is written is the job's. Jobs of one client that name overlapping
- * parts run in the order in which they were submitted if one of them writes. A job that failed may
- * have written any part of what it was to write. The memory is shared with children of fork(), too.
- * It outlives workers and restarts of the daemon and goes with the client.
+ * The memory belongs to the caller, except while a submitted job names it: the caller must not
+ * change the parts that the job reads, nor use the parts that it writes. Jobs of one client that
+ * name overlapping parts run in the order of their submission if one of them writes. A failed job
+ * may have written any part of its outputs. Children of fork() share the memory. It outlives
+ * workers and restarts of the daemon and is freed with the client.
  */
 
-/* `bytes` of memory, aligned to 256, of undefined content. Its pages are taken at once and belong
- * to the calling process's account. Where no memory can be shared (tcp, a daemon in another
- * container) it is plain memory, and jobs that name it carry its bytes, up to
- * gpud_limits.max_inline an array; programs cannot write there (ARG_ACCESS, in gpud_program_read_to
- * ARG_TYPE): gpud_program_read gives the bytes to the job instead. Blocks when more memory is asked
- * of the daemon. LIMIT (gpud_limits.max_arena), NOMEM. */
+/* `bytes` of memory, aligned to 256, of undefined content. Its pages are allocated at once and
+ * charged to the calling process. Where no memory can be shared (tcp, a daemon in another
+ * container) it is plain memory: jobs that name it carry its bytes, up to gpud_limits.max_inline
+ * for an array, and programs cannot write to it (ARG_ACCESS, in gpud_program_read_to ARG_TYPE; use
+ * gpud_program_read). Blocks when the daemon has to provide more memory. LIMIT
+ * (gpud_limits.max_arena), NOMEM. */
 GPUD_API int gpud_host_alloc(gpud_client *client, size_t bytes, void **ret_memory);
-/* Maps a memfd of one's own, whole, to share it the same way. It must be writable and sealed
- * against shrinking (F_SEAL_SHRINK); huge pages are refused. The descriptor stays the caller's and
- * may be closed. The same memory imported twice counts as two. Blocks. ret_bytes may be NULL.
+/* Maps a whole memfd of the caller to share it the same way. It must be writable and sealed against
+ * shrinking (F_SEAL_SHRINK); huge pages are refused. The descriptor still belongs to the caller and
+ * may be closed. The same memory imported twice counts twice. Blocks. ret_bytes may be NULL.
  * INVALID (not sealed, no memfd), UNSUPPORTED (huge pages, tcp), LIMIT. */
 GPUD_API int gpud_host_import(gpud_client *client, int memfd, void **ret_memory, size_t *ret_bytes);
-/* Gives back what one of the two returned; waits until the jobs that name it, themselves or by
- * their program, have ended. NULL is allowed. Programs must not be submitted with it afterwards.
- * INVALID: it was not handed out, or is free already. */
+/* Frees memory of gpud_host_alloc or gpud_host_import. Waits until the jobs that name it, directly
+ * or by their program, have ended. NULL is allowed. Programs that name it must not be submitted
+ * afterwards. INVALID: it is not such memory, or is free already. */
 GPUD_API int gpud_host_free(gpud_client *client, void *memory);
 
 /* ---- arguments ----------------------------------------------------------------------------- */
 
-/* Made by the functions below; the members are for them and for bindings of other languages. */
+/* Made by the functions below. The members are for these functions and for bindings of other
+ * languages. */
 typedef struct gpud_arg {
     uint32_t kind;
     uint32_t access; /* enum gpud_access */
@@ -455,31 +457,30 @@ GPUD_API gpud_arg gpud_inout(gpud_buffer buffer);
  * kernel declares it. */
 GPUD_API gpud_arg gpud_slice(gpud_buffer buffer, uint64_t first, uint64_t count);
 /* The same of any array argument (buffer, parameter, temporary, slice). 0 elements of a parameter
- * or temporary cannot be told to the daemon: INVALID where the argument is used. */
+ * or temporary cannot be expressed: INVALID where the argument is used. */
 GPUD_API gpud_arg gpud_arg_slice(gpud_arg arg, uint64_t first, uint64_t count);
 /* The same argument with another access. */
 GPUD_API gpud_arg gpud_arg_with(gpud_arg arg, int access);
 
-/* The same array, its bytes taken as elements of another type: without it, an array of another type
- * than the kernel takes is refused (ARG_TYPE); only pointers to char and void take any. What it has
- * must be whole elements of that type (ARG_SHAPE) and begin at a multiple of one (RANGE). A slice
- * counts the array's own elements, whichever of the two was said first. The last dimension is
- * counted anew; where its bytes are no whole elements, the array is taken as a list of one
- * dimension. GPUD_NONE: no view. Of what is no array: ARG_TYPE where the argument is used. */
+/* A view: the same array with its bytes as elements of another type. Without a view, a kernel
+ * refuses an array of another type than its own (ARG_TYPE); only pointers to char and void take
+ * any. The bytes must be whole elements of that type (ARG_SHAPE) and begin at a multiple of its
+ * size (RANGE). A slice counts the array's own elements, in either order of the two calls. The last
+ * dimension is counted anew; if its bytes are no whole elements, the array becomes a list of one
+ * dimension. GPUD_NONE: no view. For an argument that is no array: ARG_TYPE where it is used. */
 GPUD_API gpud_arg gpud_arg_as(gpud_arg arg, int dtype);
 
 /* n elements of host memory that travel with the job. `gpud_host` takes the access from the
- * kernel. What is read is copied before the call returns; what a job writes is stored there
- * when it completes, so that memory must live until then or until gpud_job_free. Memory of
- * gpud_host_alloc and gpud_host_import is not copied: see there. */
+ * kernel. Inputs are copied before the call returns. Outputs are stored when the job completes, so
+ * the memory must live until then, or until gpud_job_free. Memory of gpud_host_alloc and
+ * gpud_host_import is not copied. */
 GPUD_API gpud_arg gpud_host(void *data, uint64_t n, int dtype);
 GPUD_API gpud_arg gpud_host_in(const void *data, uint64_t n, int dtype);
 GPUD_API gpud_arg gpud_host_out(void *data, uint64_t n, int dtype);
 GPUD_API gpud_arg gpud_host_inout(void *data, uint64_t n, int dtype);
-/* The same, and kernels may work on memory of gpud_host_alloc itself instead of on a copy on the
- * device, where they can: over a GPU's bus that is faster for data that is touched once. On a
- * device that is the host's processor they do so anyway. Nothing else changes; for other arguments
- * it has no meaning. */
+/* The same argument, and kernels may access memory of gpud_host_alloc directly instead of a copy on
+ * the device, where the device can: over a GPU's bus that is faster for data that is used once. A
+ * device that is the host's processor always does. No effect on other arguments. */
 GPUD_API gpud_arg gpud_arg_direct(gpud_arg arg);
 /* With a shape of several dimensions. */
 GPUD_API gpud_arg gpud_host_shaped(void *data, gpud_shape shape, int access);
@@ -508,7 +509,7 @@ enum gpud_lang {
     GPUD_LANG_CUDA = 3,    /* .cu */
     GPUD_LANG_PTX = 4,
     GPUD_LANG_CUBIN = 5, /* fatbins, too */
-    GPUD_LANG_SPIRV = 6  /* of no back end so far: UNSUPPORTED */
+    GPUD_LANG_SPIRV = 6  /* no back end takes it so far: UNSUPPORTED */
 };
 
 /* A built-in kernel: "axpy", or "axpy@3" for one version. Blocks the first time. NOT_FOUND. */
@@ -523,14 +524,14 @@ typedef struct gpud_kernel_desc {
     bool auto_grid; /* sizes follow from the data: no gpud_grid is needed */
     char name[GPUD_NAME];
     char signature[GPUD_SIGNATURE]; /* the source line; empty if the code had none */
-    /* What it takes on the first device kind it was made for; of a family the member that takes
-     * most. 0 = not known, or none. */
+    /* Resources on the first kind of device that it was compiled for; for a family of types, of the
+     * member that needs most. 0 = not known, or none. */
     uint64_t registers;      /* of a work item */
     uint64_t item_bytes;     /* memory of a work item beside its registers */
     uint64_t group_bytes;    /* memory that a group shares, without gpud_local arguments */
     uint64_t max_group;      /* work items of the largest group */
-    uint64_t group_multiple; /* groups of a multiple of it leave nothing idle */
-    uint64_t occupancy_ppm;  /* work items at once, of what a unit of the device can hold */
+    uint64_t group_multiple; /* group sizes of a multiple of it use all lanes of the device */
+    uint64_t occupancy_ppm; /* share of the work items that a unit of the device can hold at once */
 } gpud_kernel_desc;
 
 enum gpud_arg_kind {
@@ -547,15 +548,15 @@ typedef struct gpud_kernel_arg_desc {
     uint32_t dtype;  /* GPUD_NONE: not known, or any type of the kernel's family */
     uint64_t bytes;  /* of a scalar or struct, 0 = not known */
     char name[GPUD_NAME];
-    char type[GPUD_NAME]; /* as in the source, "" if the code does not tell */
+    char type[GPUD_NAME]; /* as in the source; "" if the code does not have it */
 } gpud_kernel_arg_desc;
 
-/* What the daemon told when the kernel was found; does not block. BAD_HANDLE, STALE_HANDLE. */
+/* The description from when the kernel was found; does not block. BAD_HANDLE, STALE_HANDLE. */
 GPUD_API int gpud_kernel_info(gpud_client *client, gpud_kernel kernel, gpud_kernel_desc *ret_desc);
 GPUD_API int gpud_kernel_arg(gpud_client *client, gpud_kernel kernel, uint32_t index,
                              gpud_kernel_arg_desc *ret_arg);
 
-/* A text that a source may include, by the name that stands there: "util.h", "math/vec.h". */
+/* A text that a source includes, by the name in its #include: "util.h", "math/vec.h". */
 typedef struct gpud_header {
     const char *name;
     const void *text;
@@ -566,52 +567,53 @@ typedef struct gpud_module_options {
     size_t size;
     const char *name;      /* NULL: none */
     const char *options;   /* compiler options: "-DN=4 …"; NULL: none */
-    const char *signature; /* lines for code that carries none; NULL: none */
-    const char *file;      /* the user's file name, for the compiler's messages: of a long one its
-                              last 64 bytes; NULL: none */
-    char *log;             /* where the compiler's output goes, failed or not; NULL: nowhere */
-    size_t log_bytes;      /* room there, with the NUL; at most 64 KiB are needed */
-    /* What OpenCL C, CUDA C and the dialect include: the daemon reads no files. "name" is looked
-     * for beside the header that includes it first, then by its name; <name> by its name only. CUDA
-     * C may include the toolkit's headers besides. UNSUPPORTED by daemons of protocol 0.3. */
+    const char *signature; /* signature lines for code without them; NULL: none */
+    const char *file; /* the user's file name, for the compiler's messages; the last 64 bytes of
+                         a long name; NULL: none */
+    char *log;        /* receives the compiler's output, also after a failure; NULL: not wanted */
+    size_t log_bytes; /* size of `log`, with the NUL; 64 KiB are always enough */
+    /* Headers that OpenCL C, CUDA C and the dialect include, because the daemon reads no files.
+     * "name" is searched beside the including header first, then by its name; <name> by its name
+     * only. CUDA C may include the toolkit's headers as well. UNSUPPORTED by daemons of protocol
+     * 0.3. */
     const gpud_header *headers;
     uint32_t header_count; /* at most GPUD_MAX_HEADERS */
 } gpud_module_options;
 
-/* Compiles source, or loads a binary, of at most 1 MiB. options may be NULL. Blocks until it is
- * compiled; where no device has opened yet, until one has, or none will (NO_DEVICE). PERMISSION,
- * COMPILE (text: "file:line:col: …"; the whole log: options.log), COMPILE_LIMIT, UNSUPPORTED,
- * QUARANTINED, BUSY (too many wait for the compiler). */
+/* Compiles source, or loads a binary, of at most 1 MiB. options may be NULL. Blocks until the
+ * module is compiled, and before that until a device has opened, or none will (NO_DEVICE).
+ * PERMISSION, COMPILE (text: "file:line:col: …"; the whole log: options.log), COMPILE_LIMIT,
+ * UNSUPPORTED, QUARANTINED, BUSY (too many wait for the compiler). */
 GPUD_API int gpud_module_load(gpud_client *client, int lang, const void *source, size_t bytes,
                               const gpud_module_options *options, gpud_module *ret_module);
 /* A kernel of the module by name, or by index from 0 in the module's order; valid until the module
- * is unloaded. Blocks only for a name that the module does not list: the daemon is asked why.
- * NOT_FOUND (the text lists those that are there), UNSUPPORTED (it is there and cannot be launched:
- * why), BAD_HANDLE, STALE_HANDLE. */
+ * is unloaded. Blocks only for a name that the module does not list, to ask the daemon for the
+ * reason. NOT_FOUND (the text lists the module's kernels), UNSUPPORTED (the kernel cannot be
+ * launched, for the reason in the text), BAD_HANDLE, STALE_HANDLE. */
 GPUD_API int gpud_module_kernel(gpud_client *client, gpud_module module, const char *name,
                                 gpud_kernel *ret_kernel);
 GPUD_API int gpud_module_kernel_at(gpud_client *client, gpud_module module, uint32_t index,
                                    gpud_kernel *ret_kernel);
-/* A variable of a module that this client loaded (CUDA: `__constant__`, `__device__`) as a buffer:
- * to be written, read, copied and given to kernels as any other. name: as in the binary, that is as
- * in the source where it is in no namespace. shape: of as many bytes as the variable. kernels: what
- * the module's kernels do with it, GPUD_IN (they run side by side) or GPUD_INOUT. device:
- * GPUD_ON(id); 0 = where the module is. It begins as the module says. From then on every launch of
- * a kernel of the module uses it, in order with writes and reads, and on that device only: for
- * another device load the module again. It can be freed, which leaves the value, but not sealed,
- * published or exported. If its worker dies the variable is lost; launches of the module then fail
- * until the variable is freed. Blocks. BAD_HANDLE, NOT_FOUND, ARG_SHAPE (its size), EXISTS (it is a
- * buffer already), BUSY (a job that launches the module's kernels uses as many buffers as one can:
- * wait for it), UNSUPPORTED by the back end. */
+/* A variable of a module that this client loaded (CUDA: `__constant__`, `__device__`) as a buffer,
+ * which is written, read, copied and passed to kernels as any other. name: as in the binary;
+ * outside of namespaces also as in the source. shape: as many bytes as the variable. kernels: the
+ * access of the module's kernels, GPUD_IN (they may overlap) or GPUD_INOUT. device: GPUD_ON(id); 0
+ * = the device of the module. It starts with the module's value. From then on each launch of a
+ * kernel of the module uses the variable, in order with writes and reads, and on that device only:
+ * load the module again for another device. The buffer can be freed, which keeps the value, but not
+ * sealed, published or exported. If its worker ends, the variable is lost; launches of the module
+ * then fail until it is freed. Blocks. BAD_HANDLE, NOT_FOUND, ARG_SHAPE (its size), EXISTS (it is a
+ * buffer already), BUSY (an unfinished job that launches the module's kernels uses as many buffers
+ * as a job can), UNSUPPORTED by the back end. */
 GPUD_API int gpud_module_variable(gpud_client *client, gpud_module module, const char *name,
                                   gpud_shape shape, int kernels, uint64_t device,
                                   gpud_buffer *ret_buffer);
-/* Unloads it after its users finished; its handles are stale at once. Does not block.
+/* Unloads the module after its jobs have ended; its handles are stale at once. Does not block.
  * BAD_HANDLE, STALE_HANDLE. */
 GPUD_API int gpud_module_unload(gpud_client *client, gpud_module module);
 
-/* Sizes in work items, x first, for kernels whose signature does not give them; for others
- * (auto_grid) one is refused: INVALID. 0 = the daemon chooses. */
+/* Sizes in work items, x first, for kernels whose signature does not give them. Other kernels
+ * (auto_grid) refuse a grid: INVALID. 0 = the daemon chooses. */
 typedef struct gpud_grid {
     size_t size;
     uint64_t global[3];
@@ -624,19 +626,19 @@ typedef struct gpud_grid {
 enum gpud_param_kind {
     GPUD_PARAM_BUFFER = 1, /* bound to a buffer or slice */
     GPUD_PARAM_SCALAR = 2, /* bound to a scalar */
-    /* bound to host memory, source of a write; if that is memory of gpud_host_alloc and bound with
-     * gpud_host_out or gpud_host_inout, kernels and gpud_program_read_to may write there */
+    /* bound to host memory, the source of a write; kernels and gpud_program_read_to may write to
+     * memory of gpud_host_alloc that is bound with gpud_host_out or gpud_host_inout */
     GPUD_PARAM_DATA = 3
 };
 
-/* Starts a program: steps that run in order as one job. Errors while building stick to it and are
- * told by gpud_program_seal. name may be NULL. */
+/* Starts a program: steps that run in order as one job. The program keeps the first error of
+ * the calls that build it; gpud_program_seal returns it. name may be NULL. */
 GPUD_API int gpud_program_create(gpud_client *client, const char *name, gpud_program **ret_program);
 /* Declares a parameter; values are given at submit in the order of declaration. shape.ndim 0: any
- * shape of that type. The result stands for it in steps. */
+ * shape of that type. Steps use the result as an argument. */
 GPUD_API gpud_arg gpud_program_param(gpud_program *program, const char *name, int kind,
                                      gpud_shape shape);
-/* Memory that lives while a job of the program runs. The result stands for it in steps. */
+/* Memory that lives while a job of the program runs. Steps use the result as an argument. */
 GPUD_API gpud_arg gpud_program_temp(gpud_program *program, gpud_shape shape);
 /* Each adds a step and returns its index, or a negative code. grid may be NULL. Host memory (in) is
  * copied into the program. */
@@ -645,55 +647,55 @@ GPUD_API int gpud_program_launch(gpud_program *program, gpud_kernel kernel, cons
 GPUD_API int gpud_program_write(gpud_program *program, gpud_arg to, gpud_arg from);
 GPUD_API int gpud_program_copy(gpud_program *program, gpud_arg to, gpud_arg from);
 GPUD_API int gpud_program_fill(gpud_program *program, gpud_arg to, gpud_arg scalar);
-/* What is read is kept by the job: gpud_job_output(job, step, 0, …). */
+/* The job keeps the bytes: gpud_job_output(job, step, 0, …). */
 GPUD_API int gpud_program_read(gpud_program *program, gpud_arg from);
-/* What is read is stored in `to` instead: a parameter of kind GPUD_PARAM_DATA, or memory of
- * gpud_host_alloc itself (gpud_host_out). ARG_TYPE. */
+/* Stores the bytes in `to` instead: a parameter of kind GPUD_PARAM_DATA, or memory of
+ * gpud_host_alloc (gpud_host_out). ARG_TYPE. */
 GPUD_API int gpud_program_read_to(gpud_program *program, gpud_arg to, gpud_arg from);
-/* Sends it to the daemon, which checks it; from then on it is immutable and may be used by many
- * threads. One without steps goes to the worker and back: what a trip costs. Blocks. The first
- * error of the building, or what the daemon found wrong. */
+/* Sends the program to the daemon, which checks it. From then on it is immutable, and many threads
+ * may use it. A program without steps goes to the worker and back, which measures a round trip.
+ * Blocks. Returns the first error of the calls that built it, or the daemon's. */
 GPUD_API int gpud_program_seal(gpud_program *program);
-/* Jobs of it that were submitted are not touched. NULL is allowed. Does not block. Also needed, and
+/* Submitted jobs of the program go on. NULL is allowed. Does not block. Also needed, and
  * allowed, after gpud_close. */
 GPUD_API void gpud_program_free(gpud_program *program);
 
 /* ---- jobs ---------------------------------------------------------------------------------- */
 
 enum gpud_submit_flag {
-    /* Wait for room in the queue instead of failing with BUSY, before those that come later and do
-     * not wait. The job keeps its place: what the client asks for behind it (but for cancelling and
-     * looking) waits with it. */
+    /* Wait for room in the queue instead of failing with BUSY; later jobs without this flag do not
+     * overtake it. Later requests of the client wait with it, except cancelling and queries. */
     GPUD_SUBMIT_BLOCK = 1,
-    /* Answer only when done: half the messages for tiny jobs, but until then the job has no id
-     * (gpud_job_id is 0): gpud_cancel answers STATE, and gpud_explain has nothing to ask for. */
+    /* One answer, at the end of the job: half the messages for tiny jobs. Until then the job has no
+     * id (gpud_job_id is 0), so gpud_cancel returns STATE and gpud_explain cannot name it. */
     GPUD_SUBMIT_HELD = 2,
-    /* The job goes on when its session has ended (gpud_close, the end of the process), and keeps
-     * what it uses until then; what it is for is in a published buffer. While a daemon ends for a
-     * restart it may take no new ones (BUSY). A tenant has so many of them unfinished as a session
-     * may have jobs (BUSY). */
+    /* The job goes on after the end of its session (gpud_close, the end of the process) and keeps
+     * its buffers until its own end; a published buffer takes its result. A daemon that ends for a
+     * restart may refuse new detached jobs (BUSY). A tenant may have as many unfinished detached
+     * jobs as a session may have jobs (BUSY). */
     GPUD_SUBMIT_DETACHED = 4
 };
 
-/* Runs once when the job has ended, or was refused; may ask for all of the job and free it. code:
- * its error, 0 after success; gpud_last_error() then tells the text. gpud_job_id(job) is 0 if the
+/* Runs once when the job has ended or was refused. It may read all results and free the job. code:
+ * the job's error, 0 after success; gpud_last_error() has the text. gpud_job_id(job) is 0 if the
  * daemon refused the job before it had a number. */
 typedef void (*gpud_done_cb)(gpud_job *job, int code, void *user);
 
 typedef struct gpud_submit_options {
     size_t size;
     uint32_t flags; /* enum gpud_submit_flag; INVALID if there is another bit */
-    /* higher runs earlier, and > 0 on streams that the device prefers where it can; 0 = normal.
-     * Each level, up to 16 either way, is worth one second of waiting: no job is overtaken for
+    /* Higher runs earlier; above 0 on streams that the device prefers, if it has them; 0 = normal.
+     * Each level, up to 16 either way, is worth one second of waiting, so no job is overtaken for
      * longer. */
     int32_t priority;
-    /* from now; 0 = none. A job that has not begun on its device by then ends with DEADLINE; with
-     * effects none it never begins, with effects maybe the device may run it late. */
+    /* From now; 0 = none. A job that has not begun on its device by then ends with DEADLINE. With
+     * effects none it never begins; with effects maybe the device may run it late. */
     uint64_t deadline_ns;
-    /* of execution, from when what began before it on the device is over; 0 = the daemon's
-     * time_limit_ms, and more than that counts as that, unsaid; TIME_LIMIT. A smaller one ends the
-     * job's answer; a kernel that still runs keeps what it writes blocked and undefined. It ends
-     * the worker only if a kernel of your own runs there and no other tenant uses that worker. */
+    /* Of execution, counted from the end of earlier work on the device; 0 = the daemon's
+     * time_limit_ms, which is also the most. A job beyond it ends with TIME_LIMIT. If the limit is
+     * below time_limit_ms, a kernel that still runs goes on, and its outputs remain blocked and
+     * undefined until it ends. The worker is ended only if a loaded kernel of this tenant runs
+     * there and no other tenant uses the worker. */
     uint64_t time_limit_ns;
     uint64_t device;   /* GPUD_ON(id); 0 = the daemon chooses */
     uint64_t trace_id; /* 0 = none */
@@ -703,16 +705,17 @@ typedef struct gpud_submit_options {
 } gpud_submit_options;
 
 /* Submits a sealed program with a value for each parameter. options may be NULL. Does not block
- * without GPUD_SUBMIT_BLOCK. What the daemon refuses is the job's error. Free the job.
+ * without GPUD_SUBMIT_BLOCK. A refusal of the daemon is the job's error. Free the job.
  * BUSY, DRAINING, ARG_COUNT, ARG_TYPE, BAD_HANDLE, STALE_HANDLE, STATE (not sealed). */
 GPUD_API int gpud_submit(gpud_client *client, const gpud_program *program, const gpud_arg *args,
                          uint32_t count, const gpud_submit_options *options, gpud_job **ret_job);
-/* Submit and wait: the job's own error, too. ret_job may be NULL; otherwise the ended job is there
- * for its outputs, also when the job failed (then *ret_job is set and the code is not 0); free it.
- * Untouched if nothing could be submitted. Blocks. TIMEOUT (gpud_options.timeout_ns): the job, if
- * there was time to submit it, goes on, and may still write to memory of gpud_host_alloc that it
- * names; other host memory is not written any more once the job was freed, as it is if ret_job is
- * NULL. The same holds for gpud_call, gpud_copy and gpud_fill. */
+/* Submits a program and waits; returns the job's error as well. ret_job may be NULL; otherwise it
+ * is the ended job with its outputs, also after the job failed (then *ret_job is set and the code
+ * is not 0); free it. *ret_job is untouched if no job was submitted. Blocks. TIMEOUT
+ * (gpud_options.timeout_ns): a submitted job goes on and may still write to memory of
+ * gpud_host_alloc that it names. Other host memory is no longer written once the job is freed,
+ * which the function does itself if ret_job is NULL. The same holds for gpud_call, gpud_copy and
+ * gpud_fill. */
 GPUD_API int gpud_run(gpud_client *client, const gpud_program *program, const gpud_arg *args,
                       uint32_t count, const gpud_submit_options *options, gpud_job **ret_job);
 /* One kernel without a program. grid and options may be NULL. As gpud_submit; host arrays must fit
@@ -721,38 +724,38 @@ GPUD_API int gpud_launch(gpud_client *client, gpud_kernel kernel, const gpud_arg
                          uint32_t count, const gpud_grid *grid, const gpud_submit_options *options,
                          gpud_job **ret_job);
 /* One kernel, blocking, with host arrays of any size. grid may be NULL. TIMEOUT as in gpud_run;
- * arrays that together are more than a message go through buffers, each step with that time anew.
- * Memory of gpud_host_alloc is used where it lies; other arrays of 64 KiB and more are copied into
- * and out of shared memory. The trip has its price: a sum or a simple map of less than some hundred
- * thousand elements is done sooner by a loop in place, and of many more where arrays must be copied
- * first (docs/performance.md has figures). */
+ * arrays that together exceed a message go through buffers, and the time starts again for each
+ * step. Memory of gpud_host_alloc is used in place; other arrays of 64 KiB and more are copied into
+ * and out of shared memory. A call has a cost: a loop in the client is faster for a sum or a simple
+ * map of less than some hundred thousand elements, or of many more if arrays must be copied first
+ * (docs/performance.md has figures). */
 GPUD_API int gpud_call(gpud_client *client, gpud_kernel kernel, const gpud_arg *args,
                        uint32_t count, const gpud_grid *grid);
 /* One copy or fill between buffers or slices; blocking. A copy between buffers on different devices
- * goes in pieces through memory that their workers share (over tcp through this process): other
- * jobs may see it half done, and one that failed may have written a part. */
+ * goes in pieces through memory that their workers share (over tcp through this process). Other
+ * jobs may see a part of it, and a failed copy may have written a part. */
 GPUD_API int gpud_copy(gpud_client *client, gpud_arg to, gpud_arg from);
 GPUD_API int gpud_fill(gpud_client *client, gpud_arg to, gpud_arg scalar);
 
-/* Waits for the job to end; its own error, or TIMEOUT if it has not (it goes on). timeout_ns 0
- * only looks. Runs callbacks. Blocks. */
+/* Waits for the end of the job. Returns the job's error, or TIMEOUT if it has not ended (it goes
+ * on). timeout_ns 0 only checks. Runs callbacks. Blocks. */
 GPUD_API int gpud_wait(gpud_job *job, uint64_t timeout_ns);
-/* The same for the first of several of one client that has ended; NULLs are skipped. ret_index may
- * be NULL. INVALID if there is none; otherwise 0 or TIMEOUT: ask the job for its error. */
+/* The same for the first of several jobs of one client; NULLs are skipped. ret_index may
+ * be NULL. INVALID without a job; otherwise 0 or TIMEOUT: the job has its error. */
 GPUD_API int gpud_wait_any(gpud_job *const *jobs, uint32_t count, uint64_t timeout_ns,
                            uint32_t *ret_index);
 GPUD_API bool gpud_job_done(const gpud_job *job); /* has it ended? */
-/* Asks for the job's end; it still completes once, with CANCELLED if that came in time: what it has
- * begun on its device runs on, what it has not does not begin. One that waits for room or for its
- * turn ends at once. Blocks.
- * STATE for a GPUD_SUBMIT_HELD job; 0 for one that has ended. */
+/* Asks for the job's end. The job still completes once, with CANCELLED if the request came in time.
+ * Steps that have begun on the device run to their end; later steps do not begin. A job that waits
+ * for room or for its turn ends at once. Blocks. STATE for a GPUD_SUBMIT_HELD job; 0 for one that
+ * has ended. */
 GPUD_API int gpud_cancel(gpud_job *job);
 /* Its error; code 0 while it runs and after success. */
 GPUD_API int gpud_job_error(const gpud_job *job, gpud_error *ret_error);
-/* The daemon's number for it, 0 while not known: where jobs travel in rings it is asked for by the
- * first call, and there in a later one. */
+/* The daemon's number of the job, 0 while it is not known. For a job that went through a ring, the
+ * first call requests the number and a later call returns it. */
 GPUD_API uint64_t gpud_job_id(const gpud_job *job);
-/* What a step gave back, aligned to 64 bytes; the memory belongs to the job and lives until
+/* The output of a step, aligned to 64 bytes; the memory belongs to the job and lives until
  * gpud_job_free. arg is 0 for read steps, the argument's index for host arrays a launch wrote.
  * STATE before the job has ended, NOT_FOUND, NOMEM, or the job's error. */
 GPUD_API int gpud_job_output(const gpud_job *job, uint32_t step, uint32_t arg,
@@ -764,20 +767,20 @@ typedef struct gpud_job_times {
     uint64_t queued_ns;   /* waited in the daemon */
     uint64_t executed_ns; /* on the device */
     uint64_t replays;     /* times it was run again after a worker's death */
-    uint32_t step_count;  /* timings that gpud_job_step_time can tell */
-    /* what served its operations where several could: "cublas", "cufft, portable"; "" else */
+    uint32_t step_count;  /* measured steps, for gpud_job_step_time */
+    /* implementations of operations that have several: "cublas", "cufft, portable"; else "" */
     char implementation[GPUD_NAME];
 } gpud_job_times;
-/* STATE before it has ended. */
+/* STATE before the job has ended. */
 GPUD_API int gpud_job_timing(const gpud_job *job, gpud_job_times *ret_times);
 /* The index-th measured step: begin and end relative to the start of execution. NOT_FOUND. */
 GPUD_API int gpud_job_step_time(const gpud_job *job, uint32_t index, uint32_t *ret_step,
                                 uint64_t *ret_begin_ns, uint64_t *ret_end_ns);
-/* Gives the object up; not a cancel: the job goes on, its done callback will not run and host
- * memory is not written any more. NULL is allowed. Also needed, and allowed, after gpud_close. */
+/* Frees the object without cancelling: the job goes on, its done callback will not run, and host
+ * memory is no longer written. NULL is allowed. Also needed, and allowed, after gpud_close. */
 GPUD_API void gpud_job_free(gpud_job *job);
 
-/* ---- looking at the daemon ----------------------------------------------------------------- */
+/* ---- queries and control -------------------------------------------------------------------- */
 
 #define GPUD_NO_DEVICE UINT64_MAX /* in place of a device's id */
 
@@ -797,13 +800,13 @@ typedef struct gpud_job_desc {
     char label[GPUD_NAME];
     char text[GPUD_ERROR_TEXT];
     char implementation[GPUD_NAME]; /* as in gpud_job_times */
-    uint64_t now_ns;                /* that clock, as this was told */
+    uint64_t now_ns;                /* that clock at the time of the answer */
 } gpud_job_desc;
 
 /* By the daemon's number of a job, of any session the caller may see. All block. NOT_FOUND. */
 GPUD_API int gpud_job_info(gpud_client *client, uint64_t job, gpud_job_desc *ret_desc);
 GPUD_API int gpud_job_cancel(gpud_client *client, uint64_t job);
-/* Why it waits, as text; cut to `bytes` with the NUL. */
+/* Why the job waits, as text; cut to `bytes` with the NUL. */
 GPUD_API int gpud_explain(gpud_client *client, uint64_t job, char *ret_text, size_t bytes);
 
 /* Tables: what = "status", "devices", "pool", "kernels", "jobs", "sessions", "tenants", "config",
@@ -812,7 +815,7 @@ GPUD_API int gpud_explain(gpud_client *client, uint64_t job, char *ret_text, siz
 GPUD_API int gpud_query(gpud_client *client, const char *what, const char *filter,
                         gpud_table **ret_table);
 
-/* Which rows. `state`, `session`, `tenant` and `limit` choose among "jobs" and "timeline", whose
+/* Chooses rows. `state`, `session`, `tenant` and `limit` apply to "jobs" and "timeline", whose
  * newest job comes first. */
 typedef struct gpud_query_options {
     size_t size;
@@ -820,7 +823,7 @@ typedef struct gpud_query_options {
     const char *state;  /* "queued", "running", "failed", …; NULL or "": any */
     uint64_t session;   /* column "session" of "sessions"; 0: any */
     const char *tenant; /* NULL or "": any */
-    uint64_t limit;     /* at most so many rows; 0: as many as fit a table */
+    uint64_t limit;     /* the most rows; 0: as many as fit a table */
 } gpud_query_options;
 
 /* As gpud_query; options NULL: all rows. */
@@ -832,8 +835,9 @@ GPUD_API int gpud_query_with(gpud_client *client, const char *what,
  * read). */
 GPUD_API int gpud_control(gpud_client *client, const char *what, const char *value);
 
-/* Pictures of the devices' memory pools. The daemon asks every device's worker and answers when all
- * have told or the time is over; a device that did not tell has a row whose `note` says why, and
+/* Snapshots of the devices' memory pools. The daemon asks every device's worker and answers when
+ * all have reported or the time is over. A device without a report has a row with the reason in
+ * `note` and
  * "-" for its numbers. */
 enum gpud_pool_flag { GPUD_POOL_DETAIL = 1 /* with pieces and events */ };
 
@@ -844,23 +848,22 @@ typedef struct gpud_pool_options {
     uint64_t timeout_ns; /* 0: 2 s; at most 30 s */
 } gpud_pool_options;
 
-/* Takes a picture; options may be NULL. The table `pool` has a row for each device; its column
+/* Takes a snapshot; options may be NULL. The table `pool` has a row for each device; its column
  * `picture` is the number for gpud_pool_read, `pieces` and `events` say how many there are. Blocks.
- * NOT_FOUND for an unknown device, BUSY when too many are being taken. Free the table. */
+ * NOT_FOUND for an unknown device, BUSY during too many other snapshots. Free the table. */
 GPUD_API int gpud_pool_take(gpud_client *client, const gpud_pool_options *options,
                             gpud_table **ret_table);
 
 enum gpud_pool_part {
-    GPUD_POOL_METERS =
-        1, /* what tiers, classes and tenants come to; first and count are not used */
+    GPUD_POOL_METERS = 1, /* sums of tiers, classes and tenants; first and count are not used */
     GPUD_POOL_PIECES = 2, /* by address */
     GPUD_POOL_EVENTS = 3  /* in order */
 };
 
 /* Reads entries first … first + count - 1 of a part of a device's pool, at most 4096 at once;
- * device: its id, not GPUD_ON(id). Other tenants' pieces come as one without a name, their events
- * not at all, unless the caller may see them. Blocks. NOT_FOUND a minute after the picture was last
- * read. Free the table. */
+ * device: its id, not GPUD_ON(id). Pieces of other tenants are merged and have no name, and their
+ * events are left out, unless the caller may see them. Blocks. NOT_FOUND a minute after the
+ * snapshot was last read. Free the table. */
 GPUD_API int gpud_pool_read(gpud_client *client, uint64_t picture, uint64_t device, int part,
                             uint64_t first, uint64_t count, gpud_table **ret_table);
 

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "client/src/session/arena.h"
-#include "client/src/session/handles.h"
+#include "client/src/objects/arena.h"
+#include "client/src/objects/handles.h"
 #include "common/shape.h"
 
 static void encode_arena(const struct arena *a, const void *data, const gpud_arg *arg,
@@ -224,7 +224,7 @@ static int launch_arg(struct gpud_client *c, const struct kernel *kernel, const 
     uint32_t wanted = index < kernel->desc.arg_count ? kernel->args[index].access : 0;
     bool array = arg->kind == ARG_INLINE || arg->kind == ARG_BUFFER || arg->kind == ARG_TEMP ||
                  arg->kind == ARG_PARAM;
-    /* a parameter may stand for a scalar: what it is bound to is the daemon's to check */
+    /* a parameter may stand for a scalar; the daemon checks the value that it is bound to */
     uint32_t access = arg->kind == ARG_INLINE ? arg_access(kernel, index) : wanted;
     int rc = arg_encode(c, arg, array ? access : 0, uses, index, ret_arg, e);
     if (rc == 0 && arg->kind == ARG_INLINE && uses == NULL && ret_arg->access != GPUD_IN) {

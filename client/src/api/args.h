@@ -2,8 +2,8 @@
 #ifndef CLIENT_API_ARGS_H
 #define CLIENT_API_ARGS_H
 
-#include "client/src/session/arena.h"
-#include "client/src/session/handles.h"
+#include "client/src/objects/arena.h"
+#include "client/src/objects/handles.h"
 
 /* access: taken if the argument says GPUD_AS_KERNEL. Data that travels with the job is not copied:
  * `ret_arg` points to the caller's memory. uses: where it is noted (as argument `index`) if the

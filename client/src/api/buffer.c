@@ -1,33 +1,34 @@
 #include <stdlib.h>
 
+#include "client/src/base/enter.h"
+#include "client/src/base/error.h"
+#include "client/src/base/text.h"
+#include "client/src/objects/handles.h"
+#include "client/src/objects/post.h"
 #include "client/src/session/call.h"
-#include "client/src/session/enter.h"
-#include "client/src/session/error.h"
-#include "client/src/session/handles.h"
-#include "client/src/session/post.h"
 #include "client/src/session/wait.h"
 #include "client/src/wire/shm.h"
 #include "common/clock.h"
 #include "common/shape.h"
 
 /* Makes the public handle for a buffer of the daemon. On failure the daemon's is given up. */
-static int buffer_add(struct gpud_client *c, const struct msg_buffer *told, gpud_buffer *ret_buffer,
-                      struct err *e)
+static int buffer_add(struct gpud_client *c, const struct msg_buffer *reply,
+                      gpud_buffer *ret_buffer, struct err *e)
 {
     struct buffer *buffer = calloc(1, sizeof *buffer);
     uint64_t id = 0;
     if (buffer != NULL) {
-        buffer->daemon = told->handle;
+        buffer->daemon = reply->handle;
         buffer->shape = (gpud_shape){
-            .dtype = (uint32_t)told->dtype,
-            .ndim = (uint32_t)told->ndim,
-            .dim = {told->d0, told->d1, told->d2, told->d3},
+            .dtype = (uint32_t)reply->dtype,
+            .ndim = (uint32_t)reply->ndim,
+            .dim = {reply->d0, reply->d1, reply->d2, reply->d3},
         };
         id = idmap_add(&c->buffers, buffer);
     }
     if (id == 0) {
         uint64_t seq = 0;
-        struct msg_buffer_free msg = {.handle = told->handle};
+        struct msg_buffer_free msg = {.handle = reply->handle};
         free(buffer);
         (void)client_post(c, &schema_msg_buffer_free, &msg, &seq, NULL);
         return err_set(e, ERR_NOMEM, "handle of a buffer");
@@ -48,7 +49,7 @@ static int create(struct gpud_client *c, struct msg_buffer_create msg, gpud_shap
     msg.d2 = shape.dim[2];
     msg.d3 = shape.dim[3];
     struct shape checked;
-    struct msg_buffer told;
+    struct msg_buffer reply;
     struct message *m = NULL;
     if (shape.dtype > INT8_MAX || shape.ndim > GPUD_MAX_DIMS) {
         return err_set(e, ERR_ARG_SHAPE, "type %u, %u dimensions", shape.dtype, shape.ndim);
@@ -56,10 +57,10 @@ static int create(struct gpud_client *c, struct msg_buffer_create msg, gpud_shap
     int rc = shape_make((int)shape.dtype, shape.ndim, shape.dim, &checked, e);
     if (rc == 0) {
         rc = client_call(c, &schema_msg_buffer_create, &msg, CALL_SEQUENCED, &schema_msg_buffer,
-                         &told, &m, e);
+                         &reply, &m, e);
     }
     if (rc == 0) {
-        rc = buffer_add(c, &told, ret_buffer, e);
+        rc = buffer_add(c, &reply, ret_buffer, e);
         message_unref(m);
     }
     return rc;
@@ -158,36 +159,36 @@ int gpud_buffer_free(gpud_client *client, gpud_buffer buffer)
     return error_report(rc, &e);
 }
 
-static void desc_fill(const struct msg_buffer *told, gpud_buffer_desc *desc)
+static void desc_fill(const struct msg_buffer *reply, gpud_buffer_desc *desc)
 {
     *desc = (gpud_buffer_desc){
-        .shape = {.dtype = (uint32_t)told->dtype,
-                  .ndim = (uint32_t)told->ndim,
-                  .dim = {told->d0, told->d1, told->d2, told->d3}},
-        .flags = (uint32_t)told->flags,
-        .state = (uint32_t)told->state,
-        .device = told->device > 0 ? told->device - 1 : 0,
-        .generation = told->generation,
+        .shape = {.dtype = (uint32_t)reply->dtype,
+                  .ndim = (uint32_t)reply->ndim,
+                  .dim = {reply->d0, reply->d1, reply->d2, reply->d3}},
+        .flags = (uint32_t)reply->flags,
+        .state = (uint32_t)reply->state,
+        .device = reply->device > 0 ? reply->device - 1 : 0,
+        .generation = reply->generation,
     };
-    text_copy(desc->label, sizeof desc->label, told->label);
-    text_copy(desc->name, sizeof desc->name, told->name);
+    text_copy(desc->label, sizeof desc->label, reply->label);
+    text_copy(desc->name, sizeof desc->name, reply->name);
 }
 
 static int info(struct gpud_client *c, gpud_buffer buffer, gpud_buffer_desc *ret_desc,
                 struct err *e)
 {
     struct buffer *b = NULL;
-    struct msg_buffer told;
+    struct msg_buffer reply;
     struct message *m = NULL;
     int rc = buffer_get(c, buffer, &b, e);
     if (rc == 0) {
         struct msg_buffer_info msg = {.handle = b->daemon};
         rc = client_call(c, &schema_msg_buffer_info, &msg, CALL_SEQUENCED, &schema_msg_buffer,
-                         &told, &m, e);
+                         &reply, &m, e);
     }
     if (rc == 0) {
         gpud_buffer_desc desc;
-        desc_fill(&told, &desc);
+        desc_fill(&reply, &desc);
         message_unref(m);
         rc = desc_return(ret_desc, &desc, sizeof desc, e);
     }
@@ -225,7 +226,7 @@ int gpud_buffer_seal(gpud_client *client, gpud_buffer buffer)
 
 #define CLAIM_NS (10 * NS_PER_S)
 
-/* What is needed to fetch the descriptor without the client. */
+/* Copies of all that fetching the descriptor needs, so that it runs without the lock. */
 struct export
 {
     gpud_export_desc desc;
@@ -237,24 +238,24 @@ static int export_ask(struct gpud_client *c, gpud_buffer buffer, struct export *
                       struct err *e)
 {
     struct buffer *b = NULL;
-    struct msg_exported told;
+    struct msg_exported reply;
     struct message *m = NULL;
     int rc = buffer_get(c, buffer, &b, e);
     if (rc == 0) {
         struct msg_buffer_export msg = {.handle = b->daemon};
         rc = client_call(c, &schema_msg_buffer_export, &msg, CALL_SEQUENCED, &schema_msg_exported,
-                         &told, &m, e);
+                         &reply, &m, e);
     }
     if (rc != 0) {
         return rc;
     }
-    if (told.nonce.size != PROTO_NONCE_BYTES) {
-        rc = err_set(e, ERR_PROTOCOL, "a nonce of %zu bytes", told.nonce.size);
+    if (reply.nonce.size != PROTO_NONCE_BYTES) {
+        rc = err_set(e, ERR_PROTOCOL, "a nonce of %zu bytes", reply.nonce.size);
     } else {
-        memcpy(ret_export->nonce, told.nonce.data, PROTO_NONCE_BYTES);
+        memcpy(ret_export->nonce, reply.nonce.data, PROTO_NONCE_BYTES);
         memcpy(ret_export->path, c->session.shm, sizeof ret_export->path);
-        ret_export->desc = (gpud_export_desc){.fd = -1, .bytes = told.bytes};
-        text_copy(ret_export->desc.device, sizeof ret_export->desc.device, told.device);
+        ret_export->desc = (gpud_export_desc){.fd = -1, .bytes = reply.bytes};
+        text_copy(ret_export->desc.device, sizeof ret_export->desc.device, reply.device);
     }
     message_unref(m);
     return rc;
@@ -317,15 +318,15 @@ static int open_named(struct gpud_client *c, const char *name, gpud_buffer *ret_
                       struct err *e)
 {
     struct msg_buffer_open msg = {.name = bytes_str(name)};
-    struct msg_buffer told;
+    struct msg_buffer reply;
     struct message *m = NULL;
     if (name == NULL || ret_buffer == NULL) {
         return err_set(e, ERR_INVALID, "open buffer: no name, or no place for the handle");
     }
     int rc = client_call(c, &schema_msg_buffer_open, &msg, CALL_SEQUENCED, &schema_msg_buffer,
-                         &told, &m, e);
+                         &reply, &m, e);
     if (rc == 0) {
-        rc = buffer_add(c, &told, ret_buffer, e);
+        rc = buffer_add(c, &reply, ret_buffer, e);
         message_unref(m);
     }
     return rc;

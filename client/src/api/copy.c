@@ -3,12 +3,12 @@
 #include <stdlib.h>
 
 #include "client/src/api/transfer.h"
+#include "client/src/base/client.h"
+#include "client/src/base/enter.h"
+#include "client/src/base/error.h"
+#include "client/src/objects/handles.h"
+#include "client/src/objects/job.h"
 #include "client/src/session/call.h"
-#include "client/src/session/client.h"
-#include "client/src/session/enter.h"
-#include "client/src/session/error.h"
-#include "client/src/session/handles.h"
-#include "client/src/session/job.h"
 #include "client/src/session/job_wait.h"
 #include "common/shape.h"
 
@@ -94,7 +94,7 @@ static int relay_pieces(struct relay *r, struct err *e)
         rc = rc == 0 ? piece_start(r, i, true, e) : rc;
     }
     struct err later = ERR_INIT;
-    for (unsigned i = 0; i < 2; i++) { /* whatever happened, none stays behind */
+    for (unsigned i = 0; i < 2; i++) { /* also after an error */
         (void)piece_end(r, &r->read[i], &later);
         int ended = piece_end(r, &r->write[i], rc == 0 ? e : &later);
         rc = rc == 0 ? ended : rc;
@@ -140,7 +140,7 @@ static bool copy_shared(gpud_client *client, const struct side *to, const struct
         .room = room,
     };
     int rc = relay_run(&r, &e);
-    (void)gpud_host_free(client, room); /* its own; if the client is closed it is gone with it */
+    (void)gpud_host_free(client, room); /* a closed client has freed it already */
     *ret_code = error_report(rc, &e);
     return true;
 }

@@ -1,10 +1,10 @@
 /* Memory of the user's that is shared with the daemon: see session/arena.h. */
-#include "client/src/session/arena.h"
+#include "client/src/base/enter.h"
+#include "client/src/base/error.h"
+#include "client/src/objects/arena.h"
+#include "client/src/objects/job.h"
 #include "client/src/session/arena_make.h"
 #include "client/src/session/call.h"
-#include "client/src/session/enter.h"
-#include "client/src/session/error.h"
-#include "client/src/session/job.h"
 #include "client/src/session/wait.h"
 #include "client/src/wire/heap.h"
 
@@ -51,7 +51,7 @@ static int chunk_make(struct gpud_client *c, uint64_t bytes, bool plain, uint64_
                       struct arena **ret_arena, struct err *e)
 {
     int rc = arena_make(c, ARENA_USER, chunk_bytes(c, bytes), plain, deadline_ns, ret_arena, e);
-    if (rc == ERR_LIMIT) { /* perhaps there is room for what was asked for */
+    if (rc == ERR_LIMIT) { /* a whole chunk is over a limit; the requested bytes may not be */
         rc = arena_make(c, ARENA_USER, bytes, plain, deadline_ns, ret_arena, e);
     }
     return rc;
@@ -130,7 +130,7 @@ static bool unused(void *arg)
 {
     const struct range_wait *w = arg;
     for (const struct gpud_job *j = w->client->jobs; j != NULL; j = j->next) {
-        for (unsigned i = 0; !j->ended && i < j->use_count; i++) {
+        for (unsigned i = 0; j->state != JOB_ENDED && i < j->use_count; i++) {
             const struct host_use *u = &j->uses[i];
             if (u->arena == w->arena && u->offset < w->offset + w->bytes &&
                 w->offset < u->offset + u->bytes) {

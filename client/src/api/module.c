@@ -2,12 +2,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/src/base/enter.h"
+#include "client/src/base/error.h"
+#include "client/src/base/text.h"
+#include "client/src/objects/handles.h"
+#include "client/src/objects/objects.h"
+#include "client/src/objects/post.h"
 #include "client/src/session/call.h"
-#include "client/src/session/enter.h"
-#include "client/src/session/error.h"
-#include "client/src/session/handles.h"
-#include "client/src/session/objects.h"
-#include "client/src/session/post.h"
 #include "client/src/wire/reply.h"
 #include "common/utf8.h"
 
@@ -32,22 +33,22 @@ static void kernel_destroy(struct object *o)
     free(o);
 }
 
-static void kernel_fill(struct kernel *k, const struct proto_kernel *told)
+static void kernel_fill(struct kernel *k, const struct proto_kernel *reply)
 {
     struct proto_karg arg;
     uint32_t count = 0;
-    k->desc.version = told->version;
-    k->desc.auto_grid = told->auto_grid != 0;
-    k->desc.registers = told->registers;
-    k->desc.item_bytes = told->item_bytes;
-    k->desc.group_bytes = told->group_bytes;
-    k->desc.max_group = told->max_group;
-    k->desc.group_multiple = told->group_multiple;
-    k->desc.occupancy_ppm = told->occupancy;
-    text_copy(k->desc.name, sizeof k->desc.name, told->name);
-    text_copy(k->desc.signature, sizeof k->desc.signature, told->signature);
-    for (struct proto_iter it = proto_iter_of(told->args);
-         count < told->args.count && proto_list_next(&it, &schema_karg, &arg); count++) {
+    k->desc.version = reply->version;
+    k->desc.auto_grid = reply->auto_grid != 0;
+    k->desc.registers = reply->registers;
+    k->desc.item_bytes = reply->item_bytes;
+    k->desc.group_bytes = reply->group_bytes;
+    k->desc.max_group = reply->max_group;
+    k->desc.group_multiple = reply->group_multiple;
+    k->desc.occupancy_ppm = reply->occupancy;
+    text_copy(k->desc.name, sizeof k->desc.name, reply->name);
+    text_copy(k->desc.signature, sizeof k->desc.signature, reply->signature);
+    for (struct proto_iter it = proto_iter_of(reply->args);
+         count < reply->args.count && proto_list_next(&it, &schema_karg, &arg); count++) {
         gpud_kernel_arg_desc *a = &k->args[count];
         a->kind = (uint32_t)arg.kind;
         a->access = (uint32_t)arg.access;
@@ -68,18 +69,18 @@ static int kernel_recipe(struct kernel *k, struct bytes name, uint64_t daemon_mo
     return proto_encode(&schema_msg_kernel_find, &msg, &k->object.recipe, e);
 }
 
-static int kernel_add(struct gpud_client *c, const struct proto_kernel *told, struct bytes name,
+static int kernel_add(struct gpud_client *c, const struct proto_kernel *reply, struct bytes name,
                       struct module *module, uint64_t *ret_id, struct err *e)
 {
-    struct kernel *k = calloc(1, sizeof *k + (size_t)told->args.count * sizeof k->args[0]);
+    struct kernel *k = calloc(1, sizeof *k + (size_t)reply->args.count * sizeof k->args[0]);
     if (k == NULL) {
         return err_set(e, ERR_NOMEM, "kernel");
     }
     k->object.kind = OBJECT_KERNEL;
-    k->object.daemon = told->handle;
+    k->object.daemon = reply->handle;
     k->object.destroy = kernel_destroy;
     k->module = module != NULL ? module->object.handle : 0;
-    kernel_fill(k, told);
+    kernel_fill(k, reply);
     text_copy(k->asked, sizeof k->asked, name);
     int rc = kernel_recipe(k, name, module != NULL ? module->object.daemon : 0, e);
     if (rc == 0) {
@@ -114,7 +115,7 @@ static int kernel_find(struct gpud_client *c, const char *name, gpud_kernel *ret
 {
     struct msg_kernel_find msg = {.name = bytes_str(name)};
     struct msg_kernel_found found;
-    struct proto_kernel told;
+    struct proto_kernel reply;
     struct message *m = NULL;
     uint64_t id = kernel_known(c, name);
     if (id != 0) {
@@ -127,10 +128,10 @@ static int kernel_find(struct gpud_client *c, const char *name, gpud_kernel *ret
         return rc;
     }
     struct proto_iter it = proto_iter_of(found.kernels);
-    if (!proto_list_next(&it, &schema_kernel, &told)) {
+    if (!proto_list_next(&it, &schema_kernel, &reply)) {
         rc = err_set(e, ERR_PROTOCOL, "answer without a kernel");
     } else if ((id = kernel_known(c, name)) == 0) { /* another thread may have been faster */
-        rc = kernel_add(c, &told, bytes_str(name), NULL, &id, e);
+        rc = kernel_add(c, &reply, bytes_str(name), NULL, &id, e);
     }
     if (rc == 0) {
         ret_kernel->id = id;
@@ -211,18 +212,18 @@ static void module_kernels_drop(struct gpud_client *c, struct module *module, ui
 }
 
 static int module_kernels_add(struct gpud_client *c, struct module *module,
-                              const struct msg_module *told, struct err *e)
+                              const struct msg_module *reply, struct err *e)
 {
     struct proto_kernel kernel;
     int rc = 0;
-    if (told->kernels.count == 0) {
+    if (reply->kernels.count == 0) {
         return 0;
     }
-    module->kernels = calloc((size_t)told->kernels.count, sizeof *module->kernels);
+    module->kernels = calloc((size_t)reply->kernels.count, sizeof *module->kernels);
     if (module->kernels == NULL) {
         return err_set(e, ERR_NOMEM, "kernels of a module");
     }
-    for (struct proto_iter it = proto_iter_of(told->kernels);
+    for (struct proto_iter it = proto_iter_of(reply->kernels);
          rc == 0 && proto_list_next(&it, &schema_kernel, &kernel);) {
         rc = kernel_add(c, &kernel, kernel.name, module, &module->kernels[module->kernel_count], e);
         if (rc == 0) {
@@ -245,13 +246,13 @@ static void module_unload(struct gpud_client *c, struct module *module)
 }
 
 /* recipe: taken over, also on failure. */
-static int module_add(struct gpud_client *c, const struct msg_module *told, struct capbuf *recipe,
+static int module_add(struct gpud_client *c, const struct msg_module *reply, struct capbuf *recipe,
                       gpud_module *ret_module, struct err *e)
 {
     struct module *module = calloc(1, sizeof *module);
     uint64_t id = module != NULL ? idmap_add(&c->modules, module) : 0;
     if (id == 0) {
-        struct msg_module_unload msg = {.module = told->module};
+        struct msg_module_unload msg = {.module = reply->module};
         uint64_t seq = 0;
         free(module);
         capbuf_finish(recipe);
@@ -260,12 +261,12 @@ static int module_add(struct gpud_client *c, const struct msg_module *told, stru
     }
     module->object.kind = OBJECT_MODULE;
     module->object.handle = id;
-    module->object.daemon = told->module;
+    module->object.daemon = reply->module;
     module->object.destroy = module_destroy;
     module->object.recipe = *recipe;
     module->object.recipe_kind = MSG_KIND_MODULE_LOAD;
     object_link(c, &module->object);
-    int rc = module_kernels_add(c, module, told, e);
+    int rc = module_kernels_add(c, module, reply, e);
     if (rc != 0) {
         module_unload(c, module);
         return rc;
@@ -286,22 +287,22 @@ static int module_answer(struct gpud_client *c, const struct message *m,
                          gpud_module *ret_module, struct err *e)
 {
     struct msg_error failed;
-    struct msg_module told;
+    struct msg_module reply;
     struct bytes view = message_view(m);
     if (proto_kind(view) == MSG_KIND_ERROR &&
         proto_decode(&schema_msg_error, view, &failed, e) == 0) {
         log_return(o, failed.log);
     }
-    int rc = reply_decode(m, &schema_msg_module, &told, e);
+    int rc = reply_decode(m, &schema_msg_module, &reply, e);
     if (rc != 0) {
         capbuf_finish(recipe);
         return rc;
     }
-    log_return(o, told.log);
-    return module_add(c, &told, recipe, ret_module, e);
+    log_return(o, reply.log);
+    return module_add(c, &reply, recipe, ret_module, e);
 }
 
-/* The end of a long name tells more than its beginning. */
+/* The end of a long path, which says more than its beginning. */
 static struct bytes file_end(const char *file)
 {
     struct bytes name = bytes_str(file);

@@ -5,16 +5,16 @@
 #include <unistd.h>
 
 #include "client/src/api/program.h"
-#include "client/src/session/arena.h"
+#include "client/src/base/enter.h"
+#include "client/src/base/error.h"
+#include "client/src/link/lane.h"
+#include "client/src/link/lane_memory.h"
+#include "client/src/link/lost.h"
+#include "client/src/objects/arena.h"
+#include "client/src/objects/handles.h"
+#include "client/src/objects/job.h"
 #include "client/src/session/call.h"
 #include "client/src/session/callbacks.h"
-#include "client/src/session/enter.h"
-#include "client/src/session/error.h"
-#include "client/src/session/handles.h"
-#include "client/src/session/job.h"
-#include "client/src/session/lane.h"
-#include "client/src/session/lane_memory.h"
-#include "client/src/session/lost.h"
 #include "client/src/session/session.h"
 #include "client/src/session/wait.h"
 #include "client/src/wire/environment.h"
@@ -181,7 +181,7 @@ int gpud_open(const char *url, const gpud_options *options, gpud_client **ret_cl
 
 /* ---- close --------------------------------------------------------------------------------- */
 
-/* Tells the daemon that nothing more will come; that it hears it is a courtesy. */
+/* Sends BYE, the last request. An answer is not required. */
 static void bye(struct gpud_client *c)
 {
     struct msg_bye msg = {0};
@@ -274,7 +274,7 @@ static bool flushed(void *arg)
 {
     const struct flush *f = arg;
     for (const struct gpud_job *job = f->client->jobs; job != NULL; job = job->next) {
-        if (!job->ended && job->order <= f->until) {
+        if (job->state != JOB_ENDED && job->order <= f->until) {
             return false;
         }
     }

@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "client/src/api/table.h"
-#include "client/src/session/client.h"
-#include "client/src/session/enter.h"
-#include "client/src/session/error.h"
+#include "client/src/base/client.h"
+#include "client/src/base/enter.h"
+#include "client/src/base/error.h"
 
 #define DETAIL_MASK GPUD_POOL_DETAIL
 

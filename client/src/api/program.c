@@ -7,11 +7,12 @@
 #include <unistd.h>
 
 #include "client/src/api/args.h"
+#include "client/src/base/enter.h"
+#include "client/src/base/error.h"
+#include "client/src/base/text.h"
+#include "client/src/objects/objects.h"
+#include "client/src/objects/post.h"
 #include "client/src/session/call.h"
-#include "client/src/session/enter.h"
-#include "client/src/session/error.h"
-#include "client/src/session/objects.h"
-#include "client/src/session/post.h"
 #include "common/shape.h"
 #include "common/utf8.h"
 
@@ -313,7 +314,7 @@ int gpud_program_read_to(gpud_program *program, gpud_arg to, gpud_arg from)
 
 /* ---- sealing ------------------------------------------------------------------------------- */
 
-/* Asks for it, and keeps what was asked. */
+/* Sends PROGRAM_CREATE and keeps the message as the recipe. */
 static int create(struct gpud_client *c, struct gpud_program *p, uint64_t *ret_daemon,
                   struct capbuf *ret_recipe, struct err *e)
 {
@@ -325,27 +326,27 @@ static int create(struct gpud_client *c, struct gpud_program *p, uint64_t *ret_d
         .temps = proto_list_of(&p->temps, p->temp_count),
         .steps = proto_list_of(&p->steps, p->step_count),
     };
-    struct msg_program told;
+    struct msg_program reply;
     struct message *m = NULL;
     struct capbuf recipe;
     capbuf_init(&recipe, PROTO_MESSAGE_MAX);
     int rc = proto_encode(&schema_msg_program_create, &msg, &recipe, e);
     if (rc == 0) {
         rc = client_call(c, &schema_msg_program_create, &msg, CALL_SEQUENCED, &schema_msg_program,
-                         &told, &m, e);
+                         &reply, &m, e);
     }
     if (rc != 0) {
         capbuf_finish(&recipe);
         return rc;
     }
-    *ret_daemon = told.program;
+    *ret_daemon = reply.program;
     *ret_recipe = recipe;
     message_unref(m);
     return 0;
 }
 
-/* If the daemon restarts meanwhile, nobody knows of which life the answer is: once more, with the
- * steps as restore_commit has left them. */
+/* If the daemon restarts meanwhile, the answer may be of either daemon. The program is then sent
+ * once more, with the steps that restore_commit has translated. */
 static int create_in_one_life(struct gpud_client *c, struct gpud_program *p, uint64_t *ret_daemon,
                               struct capbuf *ret_recipe, struct err *e)
 {
@@ -399,14 +400,14 @@ int gpud_program_seal(gpud_program *program)
     return error_report(rc, &e);
 }
 
-/* The daemon is told to forget it, too; its memory goes when that has been taken. */
+/* Frees the program at the daemon; the struct is freed when that request is answered. */
 static void release(struct gpud_client *c, struct gpud_program *program)
 {
     struct msg_program_free msg = {.program = program->object.daemon};
     struct err e = ERR_INIT;
     uint64_t seq = 0;
     if (client_post(c, &schema_msg_program_free, &msg, &seq, &e) != 0) {
-        seq = requests_lowest(&c->requests); /* it goes with the session */
+        seq = requests_lowest(&c->requests); /* the daemon frees it with the session */
     }
     program->client = NULL;
     object_give_up(c, &program->object, seq);

@@ -2,7 +2,7 @@
 #ifndef CLIENT_API_PROGRAM_H
 #define CLIENT_API_PROGRAM_H
 
-#include "client/src/session/program.h"
+#include "client/src/objects/program.h"
 
 /* The client goes: programs stay for their owners. */
 void programs_finish(struct gpud_client *c);

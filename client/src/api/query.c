@@ -1,13 +1,14 @@
-/* Looking at the daemon: what it is, what it has, what it does. */
+/* Queries of the daemon: limits, devices, jobs, tables. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/src/api/result.h"
+#include "client/src/base/client.h"
+#include "client/src/base/enter.h"
+#include "client/src/base/error.h"
+#include "client/src/base/text.h"
 #include "client/src/session/call.h"
-#include "client/src/session/client.h"
-#include "client/src/session/enter.h"
-#include "client/src/session/error.h"
 #include "common/clock.h"
 
 int gpud_ping(gpud_client *client, uint64_t *ret_ns)
@@ -71,42 +72,42 @@ int gpud_limits(gpud_client *client, gpud_limits_desc *ret_limits)
 
 /* ---- jobs by number ------------------------------------------------------------------------ */
 
-static void job_desc_fill(const struct msg_job *told, gpud_job_desc *desc)
+static void job_desc_fill(const struct msg_job *reply, gpud_job_desc *desc)
 {
     *desc = (gpud_job_desc){
-        .id = told->job,
-        .code = (int)told->code,
-        .device = told->device > 0 ? told->device - 1 : GPUD_NO_DEVICE,
-        .stream = told->stream,
-        .replays = told->replays,
-        .submitted_ns = told->submitted_ns,
-        .dispatched_ns = told->dispatched_ns,
-        .started_ns = told->started_ns,
-        .ended_ns = told->ended_ns,
-        .trace_id = told->trace_id,
-        .now_ns = told->now_ns,
+        .id = reply->job,
+        .code = (int)reply->code,
+        .device = reply->device > 0 ? reply->device - 1 : GPUD_NO_DEVICE,
+        .stream = reply->stream,
+        .replays = reply->replays,
+        .submitted_ns = reply->submitted_ns,
+        .dispatched_ns = reply->dispatched_ns,
+        .started_ns = reply->started_ns,
+        .ended_ns = reply->ended_ns,
+        .trace_id = reply->trace_id,
+        .now_ns = reply->now_ns,
     };
-    text_copy(desc->state, sizeof desc->state, told->state);
-    text_copy(desc->label, sizeof desc->label, told->label);
-    text_copy(desc->text, sizeof desc->text, told->text);
-    timings_served_by(told->timings, desc->implementation, sizeof desc->implementation);
+    text_copy(desc->state, sizeof desc->state, reply->state);
+    text_copy(desc->label, sizeof desc->label, reply->label);
+    text_copy(desc->text, sizeof desc->text, reply->text);
+    timings_served_by(reply->timings, desc->implementation, sizeof desc->implementation);
 }
 
 int gpud_job_info(gpud_client *client, uint64_t job, gpud_job_desc *ret_desc)
 {
     struct err e = ERR_INIT;
     struct msg_job_info msg = {.job = job};
-    struct msg_job told;
+    struct msg_job reply;
     struct message *m = NULL;
     int rc = client_enter(client, &e);
     if (rc != 0) {
         return error_report(rc, &e);
     }
-    rc =
-        client_call(client, &schema_msg_job_info, &msg, CALL_PLAIN, &schema_msg_job, &told, &m, &e);
+    rc = client_call(client, &schema_msg_job_info, &msg, CALL_PLAIN, &schema_msg_job, &reply, &m,
+                     &e);
     if (rc == 0) {
         gpud_job_desc desc;
-        job_desc_fill(&told, &desc);
+        job_desc_fill(&reply, &desc);
         rc = desc_return(ret_desc, &desc, sizeof desc, &e);
         message_unref(m);
     }
@@ -130,7 +131,7 @@ int gpud_explain(gpud_client *client, uint64_t job, char *ret_text, size_t bytes
 {
     struct err e = ERR_INIT;
     struct msg_explain msg = {.job = job};
-    struct msg_explanation told;
+    struct msg_explanation reply;
     struct message *m = NULL;
     int rc = client_enter(client, &e);
     if (rc != 0) {
@@ -140,10 +141,10 @@ int gpud_explain(gpud_client *client, uint64_t job, char *ret_text, size_t bytes
         rc = err_set(&e, ERR_INVALID, "no place for the text");
     } else {
         rc = client_call(client, &schema_msg_explain, &msg, CALL_PLAIN, &schema_msg_explanation,
-                         &told, &m, &e);
+                         &reply, &m, &e);
     }
     if (rc == 0) {
-        text_copy(ret_text, bytes, told.text);
+        text_copy(ret_text, bytes, reply.text);
         message_unref(m);
     }
     client_leave(client);

@@ -5,12 +5,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/src/base/enter.h"
+#include "client/src/base/error.h"
+#include "client/src/base/text.h"
+#include "client/src/objects/job.h"
 #include "client/src/session/arena_make.h"
 #include "client/src/session/call.h"
 #include "client/src/session/callbacks.h"
-#include "client/src/session/enter.h"
-#include "client/src/session/error.h"
-#include "client/src/session/job.h"
 #include "client/src/session/job_wait.h"
 #include "client/src/session/wait.h"
 #include "common/clock.h"
@@ -18,8 +19,8 @@
 #define FIND_PAUSE_NS  (2 * NS_PER_MS) /* the daemon does not have the job yet */
 #define FIND_PAUSE_MAX (64 * NS_PER_MS)
 
-/* Locks the job's client if it still has one. While it closes all its jobs have ended: what they
- * tell can be asked for in their callbacks. */
+/* Locks the job's client if it still has one. Callbacks may ask for results while the client
+ * closes, because all its jobs have ended then. */
 static int job_enter(const gpud_job *job, struct err *e)
 {
     if (job == NULL) {
@@ -43,8 +44,8 @@ static int own_error(const gpud_job *job, struct err *e)
     return job->error.code;
 }
 
-/* At what has arrived: at all of it, if there will be no waiting. */
-static void look(struct gpud_client *c, uint64_t timeout_ns)
+/* Takes answers that have arrived: all of them, if the caller will not wait. */
+static void take_arrived(struct gpud_client *c, uint64_t timeout_ns)
 {
     if (timeout_ns == 0) {
         client_poll(c);
@@ -65,8 +66,8 @@ int gpud_wait(gpud_job *job, uint64_t timeout_ns)
     if (c == NULL) {
         return error_report(own_error(job, &e), &e);
     }
-    if (!job->ended) {
-        look(c, timeout_ns);
+    if (job->state != JOB_ENDED) {
+        take_arrived(c, timeout_ns);
     }
     rc = job_wait(c, job, ns_add(clock_now_ns(), timeout_ns), &e);
     if (rc == 0 && timeout_ns == GPUD_FOREVER) { /* it may take another moment */
@@ -87,7 +88,7 @@ static bool any_ended(void *arg)
 {
     struct any *any = arg;
     for (uint32_t i = 0; i < any->count; i++) {
-        if (any->jobs[i] != NULL && any->jobs[i]->ended) {
+        if (any->jobs[i] != NULL && any->jobs[i]->state == JOB_ENDED) {
             any->index = i;
             return true;
         }
@@ -123,7 +124,7 @@ int gpud_wait_any(gpud_job *const *jobs, uint32_t count, uint64_t timeout_ns, ui
         (void)any_ended(&any);
     } else if (rc == 0) {
         if (!any_ended(&any)) {
-            look(c, timeout_ns);
+            take_arrived(c, timeout_ns);
         }
         rc = client_wait(c, any_ended, &any, ns_add(clock_now_ns(), timeout_ns), &e);
         client_callbacks(c);
@@ -143,7 +144,7 @@ bool gpud_job_done(const gpud_job *job)
     if (job_enter(job, &e) != 0) {
         return false;
     }
-    bool ended = job->ended;
+    bool ended = job->state == JOB_ENDED;
     job_leave(job);
     return ended;
 }
@@ -179,7 +180,8 @@ uint64_t gpud_job_id(const gpud_job *job)
 /* Has it ended well? Its own error, or STATE. */
 static int ended_well(const gpud_job *job, struct err *e)
 {
-    return job->ended ? own_error(job, e) : err_set(e, ERR_STATE, "the job has not ended");
+    return job->state == JOB_ENDED ? own_error(job, e)
+                                   : err_set(e, ERR_STATE, "the job has not ended");
 }
 
 int gpud_job_output(const gpud_job *job, uint32_t step, uint32_t arg, const void **ret_data,
@@ -228,7 +230,7 @@ int gpud_job_timing(const gpud_job *job, gpud_job_times *ret_times)
     if (rc != 0) {
         return error_report(rc, &e);
     }
-    if (!job->ended) {
+    if (job->state != JOB_ENDED) {
         rc = err_set(&e, ERR_STATE, "the job has not ended");
     } else {
         gpud_job_times times = {
@@ -273,12 +275,13 @@ int gpud_job_step_time(const gpud_job *job, uint32_t index, uint32_t *ret_step,
 static bool id_known(void *arg)
 {
     const struct gpud_job *job = arg;
-    return job->ended || job->id != 0 || (job->quiet && job->find == NULL && job->req.id != 0);
+    return job->state == JOB_ENDED || job->id != 0 ||
+           (job->quiet && job->find == NULL && job->req.id != 0);
 }
 
 static bool has_ended(void *arg)
 {
-    return ((const struct gpud_job *)arg)->ended;
+    return ((const struct gpud_job *)arg)->state == JOB_ENDED;
 }
 
 /* Until it has an id, or has ended. A question that overtook the job is asked again. */
@@ -286,10 +289,10 @@ static int wait_for_id(struct gpud_job *job, uint64_t deadline_ns, struct err *e
 {
     struct gpud_client *c = job->client;
     int rc = 0;
-    while (rc == 0 && !job->ended && job->id == 0) {
+    while (rc == 0 && job->state != JOB_ENDED && job->id == 0) {
         rc = job->quiet ? job_find(c, job, e) : 0;
         rc = rc == 0 ? client_wait(c, id_known, job, deadline_ns, e) : rc;
-        if (rc == 0 && !job->ended && job->id == 0) {
+        if (rc == 0 && job->state != JOB_ENDED && job->id == 0) {
             struct err pause = ERR_INIT;
             (void)client_wait(c, has_ended, job, client_sooner(deadline_ns, FIND_PAUSE_NS), &pause);
         }
@@ -302,28 +305,29 @@ static bool cancel_here(struct gpud_job *job)
 {
     bool ended = job->id == 0 && job_cancel_here(job->client, job);
     if (ended) {
-        client_poll(job->client); /* others may wait for it */
+        client_poll(job->client); /* wakes threads that wait for the job */
     }
     return ended;
 }
 
-/* By the number of its SUBMIT: it need not have been admitted. One that is on its way to the daemon
- * is asked for again; what is here still, or here again, ends here. */
+/* Cancels by the number of the SUBMIT, because the job may not be admitted yet. A job on its way to
+ * the daemon is cancelled with another request; a job that is still here, or here again, ends here.
+ */
 static int cancel_by_number(struct gpud_job *job, uint64_t deadline_ns, struct err *e)
 {
     struct gpud_client *c = job->client;
     for (uint64_t pause_ns = FIND_PAUSE_NS;; pause_ns *= pause_ns < FIND_PAUSE_MAX ? 2 : 1) {
         struct msg_cancel msg = {.job = job->id, .number = job->id == 0 ? job->req.seq : 0};
-        struct msg_done told;
+        struct msg_done reply;
         struct message *m = NULL;
         if (cancel_here(job)) {
             return 0;
         }
         int rc = client_call_until(c, deadline_ns, &schema_msg_cancel, &msg, CALL_PLAIN,
-                                   &schema_msg_done, &told, &m, e);
+                                   &schema_msg_done, &reply, &m, e);
         message_unref(m);
-        if (rc != ERR_NOT_FOUND || job->ended) {
-            return job->ended ? 0 : rc;
+        if (rc != ERR_NOT_FOUND || job->state == JOB_ENDED) {
+            return job->state == JOB_ENDED ? 0 : rc;
         }
         err_init(e);
         rc = client_wait(c, has_ended, job, client_sooner(deadline_ns, pause_ns), e);
@@ -336,7 +340,7 @@ static int cancel_by_number(struct gpud_job *job, uint64_t deadline_ns, struct e
 static int cancel(struct gpud_job *job, struct err *e)
 {
     struct gpud_client *c = job->client;
-    if (job->ended) {
+    if (job->state == JOB_ENDED) {
         return 0;
     }
     if (job->held) {
@@ -357,14 +361,14 @@ static int cancel(struct gpud_job *job, struct err *e)
             return rc;
         }
     }
-    if (rc != 0 || job->ended) {
+    if (rc != 0 || job->state == JOB_ENDED) {
         return rc;
     }
     struct msg_cancel msg = {.job = job->id};
-    struct msg_done told;
+    struct msg_done reply;
     struct message *m = NULL;
     rc = client_call_until(c, deadline_ns, &schema_msg_cancel, &msg, CALL_PLAIN, &schema_msg_done,
-                           &told, &m, e);
+                           &reply, &m, e);
     message_unref(m);
     return rc;
 }
@@ -389,7 +393,7 @@ void gpud_job_free(gpud_job *job)
     if (c == NULL) {
         job_abandon(job);
     } else if (!origin_here(&c->origin)) {
-        job->released = true; /* lists may be in disorder here: gpud_close frees it */
+        job_step(job, JOB_RELEASED); /* lists may be in disorder here: gpud_close frees it */
     } else {
         (void)pthread_mutex_lock(&c->lock); /* also while it closes: callbacks run then */
         job_release(c, job);

@@ -4,15 +4,15 @@
 
 #include "client/src/api/args.h"
 #include "client/src/api/copy.h"
-#include "client/src/session/arena.h"
+#include "client/src/base/enter.h"
+#include "client/src/base/error.h"
+#include "client/src/objects/arena.h"
+#include "client/src/objects/handles.h"
+#include "client/src/objects/job.h"
+#include "client/src/objects/program.h"
 #include "client/src/session/arena_make.h"
 #include "client/src/session/call.h"
-#include "client/src/session/enter.h"
-#include "client/src/session/error.h"
-#include "client/src/session/handles.h"
-#include "client/src/session/job.h"
 #include "client/src/session/job_wait.h"
-#include "client/src/session/program.h"
 #include "common/clock.h"
 
 static int bindings_encode(struct gpud_client *c, const struct gpud_program *p,
@@ -113,8 +113,8 @@ int gpud_submit(gpud_client *client, const gpud_program *program, const gpud_arg
     return error_report(rc, &e);
 }
 
-/* Has staging memory made for what will go through it. May block; TIMEOUT where that left no time
- * for the job. */
+/* Makes staging memory for the large arguments. May block; TIMEOUT if that leaves no time for the
+ * job. */
 static int stage_for(struct gpud_client *c, const gpud_arg *args, uint32_t count,
                      uint64_t deadline_ns, struct err *e)
 {
@@ -290,7 +290,7 @@ struct big_call {
     gpud_client *client;
     gpud_kernel kernel;
     gpud_arg args[PROTO_ARGS_MAX];
-    gpud_arg host[PROTO_ARGS_MAX];      /* what stood there */
+    gpud_arg host[PROTO_ARGS_MAX];      /* the host arguments before they were replaced */
     gpud_buffer buffer[PROTO_ARGS_MAX]; /* id 0: none */
     uint32_t access[PROTO_ARGS_MAX];
     bool shared[PROTO_ARGS_MAX]; /* lies in an arena */

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/src/base/enter.h"
+#include "client/src/base/error.h"
 #include "client/src/session/call.h"
-#include "client/src/session/enter.h"
-#include "client/src/session/error.h"
 
 struct column {
     const char *name;
@@ -79,28 +79,28 @@ static void row_fill(gpud_table *t, struct proto_list cells, struct cell *row)
     }
 }
 
-static int table_make(const struct msg_table *told, size_t message_size, gpud_table **ret_table,
+static int table_make(const struct msg_table *reply, size_t message_size, gpud_table **ret_table,
                       struct err *e)
 {
     gpud_table *t = calloc(1, sizeof *t);
     if (t == NULL) {
         return err_set(e, ERR_NOMEM, "table");
     }
-    t->columns = (uint32_t)told->columns.count;
-    t->rows = (uint32_t)told->rows.count;
+    t->columns = (uint32_t)reply->columns.count;
+    t->rows = (uint32_t)reply->rows.count;
     t->column = calloc(t->columns + 1u, sizeof *t->column);
     t->cell = calloc((size_t)t->rows * t->columns + 1, sizeof *t->cell);
     /* each text takes a byte more in the message than its length, so the NULs have room */
     t->texts = malloc(message_size);
     if (t->column == NULL || t->cell == NULL || t->texts == NULL) {
         gpud_table_free(t);
-        return err_set(e, ERR_NOMEM, "table of %llu rows", (unsigned long long)told->rows.count);
+        return err_set(e, ERR_NOMEM, "table of %llu rows", (unsigned long long)reply->rows.count);
     }
-    t->name = keep(t, told->name);
-    columns_fill(t, told->columns);
+    t->name = keep(t, reply->name);
+    columns_fill(t, reply->columns);
     struct proto_row row;
     uint32_t i = 0;
-    for (struct proto_iter it = proto_iter_of(told->rows);
+    for (struct proto_iter it = proto_iter_of(reply->rows);
          i < t->rows && proto_list_next(&it, &schema_row, &row); i++) {
         row_fill(t, row.cells, &t->cell[(size_t)i * t->columns]);
     }
@@ -111,11 +111,11 @@ static int table_make(const struct msg_table *told, size_t message_size, gpud_ta
 int table_call(struct gpud_client *c, const struct schema *request, void *msg,
                gpud_table **ret_table, struct err *e)
 {
-    struct msg_table told;
+    struct msg_table reply;
     struct message *m = NULL;
-    int rc = client_call(c, request, msg, CALL_PLAIN, &schema_msg_table, &told, &m, e);
+    int rc = client_call(c, request, msg, CALL_PLAIN, &schema_msg_table, &reply, &m, e);
     if (rc == 0) {
-        rc = table_make(&told, m->size, ret_table, e);
+        rc = table_make(&reply, m->size, ret_table, e);
         message_unref(m);
     }
     return rc;

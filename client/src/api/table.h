@@ -2,7 +2,7 @@
 #ifndef CLIENT_API_TABLE_H
 #define CLIENT_API_TABLE_H
 
-#include "client/src/session/client.h"
+#include "client/src/base/client.h"
 
 /* A request that is answered by TABLE. */
 int table_call(struct gpud_client *c, const struct schema *request, void *msg,

@@ -5,13 +5,13 @@
 #include <string.h>
 
 #include "client/src/api/args.h"
-#include "client/src/session/arena.h"
+#include "client/src/base/enter.h"
+#include "client/src/base/error.h"
+#include "client/src/objects/arena.h"
+#include "client/src/objects/handles.h"
+#include "client/src/objects/job.h"
 #include "client/src/session/arena_make.h"
 #include "client/src/session/call.h"
-#include "client/src/session/enter.h"
-#include "client/src/session/error.h"
-#include "client/src/session/handles.h"
-#include "client/src/session/job.h"
 #include "client/src/session/job_wait.h"
 #include "common/shape.h"
 

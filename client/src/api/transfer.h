@@ -2,7 +2,7 @@
 #ifndef CLIENT_API_TRANSFER_H
 #define CLIENT_API_TRANSFER_H
 
-#include "client/src/session/job.h"
+#include "client/src/objects/job.h"
 
 /* Elements [first, first + count) of a buffer, and the host memory that they go to or come from. */
 struct part {

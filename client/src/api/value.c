@@ -1,7 +1,7 @@
 /* Functions of values alone: shapes, types and arguments. None needs a client. */
 #include <string.h>
 
-#include "client/src/session/client.h"
+#include "client/src/base/client.h"
 #include "common/shape.h"
 #include "proto/messages.h"
 

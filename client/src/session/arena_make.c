@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/src/session/arena.h"
+#include "client/src/objects/arena.h"
+#include "client/src/objects/objects.h"
 #include "client/src/session/call.h"
-#include "client/src/session/objects.h"
 #include "client/src/wire/heap.h"
 #include "client/src/wire/shm.h"
 #include "common/clock.h"
@@ -17,10 +17,10 @@
 #define STAGING_FIRST (4u << 20)
 #define STAGING_MAX   (64u << 20) /* of all staging memory of a client */
 #define CLAIM_NS      (10 * NS_PER_S)
-#define STAGE_NS      (2 * NS_PER_S) /* nobody asked for it */
+#define STAGE_NS      (2 * NS_PER_S) /* for staging memory, which no caller requested */
 #define REFUSED_NS    (1 * NS_PER_S) /* before staging memory is asked for again */
 
-/* Its pages are taken here and now: they are the client's to pay for, and what fails fails here. */
+/* Allocates all pages now, so that they are charged to this process and a failure shows here. */
 static int map(struct arena *a, struct err *e)
 {
     if (a->kind != ARENA_IMPORTED && fallocate(a->fd, 0, 0, (off_t)a->bytes) != 0) {
@@ -84,25 +84,25 @@ static int claim(struct gpud_client *c, struct bytes nonce, struct arena *a, uin
 static int ask(struct gpud_client *c, struct arena *a, uint64_t deadline_ns, struct err *e)
 {
     struct msg_arena_create msg = {.bytes = a->bytes, .import = a->kind == ARENA_IMPORTED};
-    struct msg_arena told;
+    struct msg_arena reply;
     struct message *m = NULL;
     if (c->session.shm[0] == '\0') {
         return err_set(e, ERR_UNSUPPORTED, "the daemon shares no memory over this connection");
     }
     int rc = client_call_until(c, deadline_ns, &schema_msg_arena_create, &msg, CALL_SEQUENCED,
-                               &schema_msg_arena, &told, &m, e);
+                               &schema_msg_arena, &reply, &m, e);
     if (rc != 0) {
         return rc;
     }
     uint64_t epoch = c->session.epoch;
-    rc = claim(c, told.nonce, a, deadline_ns, e);
+    rc = claim(c, reply.nonce, a, deadline_ns, e);
     if (rc == 0 && epoch != c->session.epoch) {
         rc = err_set(e, ERR_STATE, "the daemon restarted meanwhile");
     }
-    a->object.daemon = told.arena;
+    a->object.daemon = reply.arena;
     if (rc != 0 && epoch == c->session.epoch) {
         uint64_t seq = 0;
-        arena_tell_free(c, told.arena, &seq);
+        arena_post_free(c, reply.arena, &seq);
     }
     message_unref(m);
     return rc;
@@ -121,7 +121,7 @@ int arena_make(struct gpud_client *c, enum arena_kind kind, uint64_t bytes, bool
         rc = err_set(e, ERR_NOMEM, "table of arenas");
         uint64_t seq = 0;
         if (a->object.daemon != 0) {
-            arena_tell_free(c, a->object.daemon, &seq);
+            arena_post_free(c, a->object.daemon, &seq);
         }
     }
     if (rc != 0) {
@@ -148,15 +148,15 @@ int arena_import(struct gpud_client *c, int memfd, void **ret_memory, size_t *re
     a->fd = fcntl(memfd, F_DUPFD_CLOEXEC, 0);
     int rc = a->fd < 0 ? err_errno(e, ERR_IO, "duplicating a descriptor") : arena_recipe_make(a, e);
     rc = rc == 0 ? ask(c, a, client_deadline(c), e) : rc;
-    bool told = rc == 0;
+    bool known = rc == 0;
     rc = rc == 0 ? map(a, e) : rc;
     if (rc == 0 && !arena_table_add(c, a)) {
         rc = err_set(e, ERR_NOMEM, "table of arenas");
     }
     if (rc != 0) {
         uint64_t seq = 0;
-        if (told) {
-            arena_tell_free(c, a->object.daemon, &seq);
+        if (known) {
+            arena_post_free(c, a->object.daemon, &seq);
         }
         arena_destroy(&a->object);
         return rc;

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "client/src/session/post.h"
-#include "client/src/session/route.h"
+#include "client/src/link/route.h"
+#include "client/src/objects/post.h"
 #include "client/src/session/wait.h"
 #include "client/src/wire/reply.h"
 #include "common/clock.h"
@@ -21,7 +21,7 @@ uint64_t client_sooner(uint64_t deadline_ns, uint64_t patience_ns)
 
 static bool call_done(void *arg)
 {
-    return ((const struct call *)arg)->done;
+    return ((const struct call *)arg)->state == CALL_DONE;
 }
 
 static int exchange(struct gpud_client *c, uint64_t deadline_ns, const struct schema *request,
@@ -34,8 +34,8 @@ static int exchange(struct gpud_client *c, uint64_t deadline_ns, const struct sc
     }
     session_send(c, &call->req);
     rc = client_wait(c, call_done, call, deadline_ns, e);
-    if (!call->done) {
-        call->orphan = true;
+    if (call->state == CALL_WAITING) {
+        call_step(call, CALL_ORPHANED);
         return rc;
     }
     if (call->reply != NULL) {
@@ -89,8 +89,8 @@ int client_call_done(struct gpud_client *c, const struct schema *request, void *
         union {
             struct msg_done done;
             struct msg_buffer buffer;
-        } told;
-        rc = reply_decode(m, reply, &told, e);
+        } fields;
+        rc = reply_decode(m, reply, &fields, e);
         message_unref(m);
     }
     return rc;

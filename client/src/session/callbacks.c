@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "client/src/session/events.h"
-#include "client/src/session/job.h"
+#include "client/src/base/events.h"
+#include "client/src/objects/job.h"
 
 static bool event_run(struct gpud_client *c)
 {
@@ -20,13 +20,13 @@ static bool event_run(struct gpud_client *c)
     client_arm(c);
     (void)pthread_mutex_unlock(&c->lock);
     if (cb != NULL) {
-        gpud_event told = {
-            .size = sizeof told,
+        gpud_event shown = {
+            .size = sizeof shown,
             .kind = event->kind,
             .buffer = event->buffer,
             .text = event->text,
         };
-        cb(c, &told, user);
+        cb(c, &shown, user);
     }
     free(event);
     (void)pthread_mutex_lock(&c->lock);

@@ -2,7 +2,7 @@
 #ifndef CLIENT_SESSION_CALLBACKS_H
 #define CLIENT_SESSION_CALLBACKS_H
 
-#include "client/src/session/client.h"
+#include "client/src/base/client.h"
 
 /* Runs the callbacks that are due; gives the lock up while they run. */
 void client_callbacks(struct gpud_client *c);

@@ -1,6 +1,6 @@
 #include "client/src/session/job_wait.h"
 
-#include "client/src/session/job.h"
+#include "client/src/objects/job.h"
 #include "client/src/session/wait.h"
 #include "common/clock.h"
 
@@ -38,7 +38,7 @@ int job_room(struct gpud_client *c, const gpud_submit_options *options, uint64_t
 
 static bool job_ended(void *arg)
 {
-    return ((const struct gpud_job *)arg)->ended;
+    return ((const struct gpud_job *)arg)->state == JOB_ENDED;
 }
 
 int job_wait(struct gpud_client *c, struct gpud_job *job, uint64_t deadline_ns, struct err *e)

@@ -6,7 +6,7 @@
 #ifndef CLIENT_SESSION_JOB_WAIT_H
 #define CLIENT_SESSION_JOB_WAIT_H
 
-#include "client/src/session/job.h"
+#include "client/src/objects/job.h"
 
 /* Waits for room among the jobs in flight with GPUD_SUBMIT_BLOCK, else BUSY. Comes first, since
  * handles may change while it waits. */

@@ -1,10 +1,10 @@
 #include "client/src/session/notices.h"
 
-#include "client/src/session/error.h"
-#include "client/src/session/events.h"
-#include "client/src/session/handles.h"
-#include "client/src/session/job.h"
-#include "client/src/session/send.h"
+#include "client/src/base/events.h"
+#include "client/src/base/text.h"
+#include "client/src/link/send.h"
+#include "client/src/objects/handles.h"
+#include "client/src/objects/job.h"
 #include "client/src/wire/reply.h"
 #include "common/clock.h"
 
@@ -54,8 +54,7 @@ static void wait_answered(struct gpud_client *c, struct request *r, struct messa
 {
     (void)e;
     struct session *s = &c->session;
-    requests_end(&c->requests, r);
-    request_finish(r);
+    requests_retire(&c->requests, r);
     if (m == NULL) {
         return;
     }
@@ -65,8 +64,8 @@ static void wait_answered(struct gpud_client *c, struct request *r, struct messa
         s->wait_ns = clock_now_ns() + WAIT_RETRY_NS;
         return;
     }
-    if (events.number > s->taken) {
-        s->taken = events.number;
+    if (events.number > s->events_seen) {
+        s->events_seen = events.number;
         events_take(c, &events, m);
     }
     session_listen(c);
@@ -75,7 +74,7 @@ static void wait_answered(struct gpud_client *c, struct request *r, struct messa
 void session_listen(struct gpud_client *c)
 {
     struct session *s = &c->session;
-    struct msg_wait msg = {.timeout_ns = WAIT_NS, .taken = s->taken};
+    struct msg_wait msg = {.timeout_ns = WAIT_NS, .taken = s->events_seen};
     struct err e = ERR_INIT;
     s->wait_ns = NS_NEVER;
     if (s->wait.id != 0) {

@@ -1,11 +1,12 @@
 #include "client/src/session/ready.h"
 
-#include "client/src/session/events.h"
-#include "client/src/session/fillers.h"
-#include "client/src/session/lane.h"
-#include "client/src/session/lost.h"
+#include "client/src/base/events.h"
+#include "client/src/base/state.h"
+#include "client/src/link/fillers.h"
+#include "client/src/link/lane.h"
+#include "client/src/link/lost.h"
+#include "client/src/link/send.h"
 #include "client/src/session/notices.h"
-#include "client/src/session/send.h"
 #include "common/clock.h"
 
 /* Sends all that is not answered, in the order of its numbers. Numbers from `fill` on that no
@@ -49,7 +50,7 @@ void session_ready(struct gpud_client *c, uint64_t fill, int event)
 {
     struct session *s = &c->session;
     struct err e = ERR_INIT;
-    s->state = SESSION_READY;
+    session_step(s, SESSION_READY);
     s->known = true;
     s->attempt_ns = NS_NEVER;
     s->lost_ns = NS_NEVER;

@@ -1,16 +1,16 @@
 /*
- * A session that begins to work, on a new connection: sends again what was not answered.
+ * A session that becomes ready on a new connection: sends the unanswered requests again.
  *
  * Thread: under the client's lock. Never blocks.
  */
 #ifndef CLIENT_SESSION_READY_H
 #define CLIENT_SESSION_READY_H
 
-#include "client/src/session/client.h"
+#include "client/src/base/client.h"
 
-/* The daemon knows all that requests name. Numbers from `fill` on that no request has are filled.
- * event: for the callback of the user, 0: none. A connection that breaks meanwhile is dropped.
- */
+/* Called once the daemon knows all objects that requests name. Numbers from `fill` on without a
+ * request get fillers. event: for the user's callback, 0: none. A connection that breaks here is
+ * dropped. */
 void session_ready(struct gpud_client *c, uint64_t fill, int event);
 
 #endif

@@ -2,13 +2,14 @@
 
 #include <stdlib.h>
 
-#include "client/src/session/arena.h"
-#include "client/src/session/events.h"
-#include "client/src/session/handles.h"
-#include "client/src/session/job.h"
+#include "client/src/base/events.h"
+#include "client/src/base/state.h"
+#include "client/src/link/send.h"
+#include "client/src/objects/arena.h"
+#include "client/src/objects/handles.h"
+#include "client/src/objects/job.h"
+#include "client/src/objects/translate.h"
 #include "client/src/session/ready.h"
-#include "client/src/session/send.h"
-#include "client/src/session/translate.h"
 #include "client/src/wire/reply.h"
 #include "common/clock.h"
 
@@ -72,8 +73,7 @@ static void restore_answered(struct gpud_client *c, struct request *r, struct me
         session_send_later(c, r, failed.retry_after_ns);
         return;
     }
-    requests_end(&c->requests, r);
-    request_finish(r);
+    requests_retire(&c->requests, r);
     free(restoring);
     c->session.restores--;
     if (m == NULL) {
@@ -117,8 +117,8 @@ static int restore_send(struct gpud_client *c, struct object *o, struct err *e)
     return 0;
 }
 
-/* Sends the requests of one stage for what is not restored yet; false if there are none. Stages
- * follow object_kind. */
+/* Sends the requests of one stage for the objects that are not restored yet; false: there are none.
+ * Stages follow object_kind. */
 static bool restore_begin(struct gpud_client *c, int stage)
 {
     for (struct object *o = c->objects; o != NULL; o = o->next) {
@@ -157,24 +157,23 @@ static void inquiry_answered(struct gpud_client *c, struct request *r, struct me
     (void)e;
     struct inquiry *q = (struct inquiry *)r;
     struct buffer *b = idmap_get(&c->buffers, q->id); /* it may be freed by now */
-    struct msg_buffer told;
+    struct msg_buffer reply;
     struct err failed = ERR_INIT;
-    bool gone = m != NULL && reply_decode(m, &schema_msg_buffer, &told, &failed) != 0 &&
+    bool lost = m != NULL && reply_decode(m, &schema_msg_buffer, &reply, &failed) != 0 &&
                 is_gone(failed.code);
-    requests_end(&c->requests, r);
-    request_finish(r);
+    requests_retire(&c->requests, r);
     free(q);
     c->session.restores--;
     if (m == NULL) {
         return;
     }
-    if (gone && b != NULL) {
+    if (lost && b != NULL) {
         buffer_lost(c, b, failed.text);
     }
     go_on(c);
 }
 
-/* What cannot be asked shows when it is used. */
+/* Asks for one buffer. Without memory for the request, a lost buffer shows at its next use. */
 static void inquire(struct gpud_client *c, uint64_t id, const struct buffer *b)
 {
     struct inquiry *q = calloc(1, sizeof *q);
@@ -192,8 +191,8 @@ static void inquire(struct gpud_client *c, uint64_t id, const struct buffer *b)
     }
 }
 
-/* Asks which of the buffers are still there, some at a time, and tells of those that are not;
- * false: all were answered. It comes before the stages. */
+/* Asks the daemon for each buffer, some at a time, and reports the lost ones; false: all were
+ * answered. Runs before the stages. */
 static bool restore_buffers(struct gpud_client *c)
 {
     struct session *s = &c->session;
@@ -220,8 +219,9 @@ static void restore_commit(struct gpud_client *c)
         uint64_t seq = r->seq;
         if (translate_request(c, r->kind, &r->msg, &e) != 0) {
             r->answered(c, r, NULL, &e);
-            if (seq < c->session.told_to) { /* the daemon was told of it, and waits for it */
-                c->session.told_to = seq;
+            if (seq < c->session.reported_to) { /* HELLO reported the number as unanswered, so the
+                                                   daemon waits for it */
+                c->session.reported_to = seq;
             }
         }
     }
@@ -259,10 +259,10 @@ static void go_on(struct gpud_client *c)
     }
     restore_commit(c);
     s->restoring = false;
-    session_ready(c, s->told_to, GPUD_EVENT_RESTARTED);
+    session_ready(c, s->reported_to, GPUD_EVENT_RESTARTED);
 }
 
-/* Another daemon: what one before it has restored is to be restored again. */
+/* Another daemon: objects that its predecessor has restored are restored again. */
 static void restore_forget(struct gpud_client *c)
 {
     for (struct object *o = c->objects; o != NULL; o = o->next) {
@@ -278,11 +278,11 @@ void restore_start(struct gpud_client *c, bool going_on)
     }
     s->restoring = true;
     s->attempt_ns = NS_NEVER;
-    s->lost_ns = NS_NEVER; /* there was a daemon: if it is lost, too, that begins anew */
+    s->lost_ns = NS_NEVER; /* this daemon answered; if it is lost, the time starts again */
     s->again_ns = NS_NEVER;
-    s->taken = 0;       /* another daemon counts its events anew */
-    jobs_forget_ids(c); /* what is sent again tells them anew */
-    s->state = SESSION_RESTORE;
+    s->events_seen = 0; /* another daemon counts its events anew */
+    jobs_forget_ids(c); /* the answers to requests that are sent again bring new ids */
+    session_step(s, SESSION_RESTORE);
     s->restore_stage = 0;
     s->restore_cursor = 0;
     go_on(c);

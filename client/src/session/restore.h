@@ -1,17 +1,17 @@
 /*
- * Puts back what the daemon forgot when it restarted: see objects.h. Buffers stay with their
- * workers, or are lost with them.
+ * Restores the objects that the daemon forgot when it restarted (objects.h). Buffers remain in
+ * their workers, or are lost with them.
  *
  * Thread: under the client's lock. An arena's memory may block for an instant: see arena_restored.
  */
 #ifndef CLIENT_SESSION_RESTORE_H
 #define CLIENT_SESSION_RESTORE_H
 
-#include "client/src/session/objects.h"
+#include "client/src/objects/objects.h"
 
-/* Goes on by itself as answers come, and ends with session_ready.
- * going_on: the daemon keeps what was restored before the connection broke. Compiling takes its
- * time: as long as there is the connection, there is a daemon that will answer. */
+/* Starts restoring, which continues as answers come and ends with session_ready. There is no time
+ * limit while the connection lasts, because compiling takes time. going_on: the daemon has the
+ * objects that were restored before the connection broke. */
 void restore_start(struct gpud_client *c, bool going_on);
 
 #endif

@@ -3,12 +3,13 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "client/src/session/error.h"
-#include "client/src/session/lost.h"
+#include "client/src/base/state.h"
+#include "client/src/base/text.h"
+#include "client/src/link/lost.h"
+#include "client/src/link/send.h"
 #include "client/src/session/notices.h"
 #include "client/src/session/ready.h"
 #include "client/src/session/restore.h"
-#include "client/src/session/send.h"
 #include "client/src/wire/reply.h"
 #include "common/clock.h"
 #include "common/utf8.h"
@@ -50,7 +51,7 @@ void session_finish(struct gpud_client *c)
 {
     request_finish(&c->session.hello);
     request_finish(&c->session.wait);
-    request_finish(&c->session.tell);
+    request_finish(&c->session.taken_request);
 }
 
 /* ---- HELLO --------------------------------------------------------------------------------- */
@@ -99,9 +100,9 @@ static void ranges_settle(struct gpud_client *c)
 {
     struct session *s = &c->session;
     bool ranges = s->minor >= MINOR_RANGES;
-    uint64_t most = s->told_from + OLD_TAKEN_MAX;
+    uint64_t most = s->reported_from + OLD_TAKEN_MAX;
     c->requests.ahead_max = ranges ? UINT64_MAX : OLD_AHEAD_MAX;
-    s->told_to = ranges || s->told_to < most ? s->told_to : most;
+    s->reported_to = ranges || s->reported_to < most ? s->reported_to : most;
 }
 
 static void hello_answered(struct gpud_client *c, struct request *r, struct message *m,
@@ -109,8 +110,7 @@ static void hello_answered(struct gpud_client *c, struct request *r, struct mess
 {
     (void)e;
     struct session *s = &c->session;
-    requests_end(&c->requests, r);
-    request_finish(r);
+    requests_retire(&c->requests, r);
     if (m == NULL) {
         return;
     }
@@ -140,8 +140,8 @@ static int hello_send(struct gpud_client *c, struct err *e)
     struct capbuf spans;
     uint64_t count = 0;
     capbuf_init(&spans, PROTO_LOG_MAX);
-    int rc =
-        requests_spans(&c->requests, requests_lowest(&c->requests), &spans, &count, &s->told_to, e);
+    int rc = requests_spans(&c->requests, requests_lowest(&c->requests), &spans, &count,
+                            &s->reported_to, e);
     if (rc == 0) {
         struct msg_hello msg = {
             .major = PROTO_MAJOR,
@@ -158,8 +158,8 @@ static int hello_send(struct gpud_client *c, struct err *e)
     if (rc != 0) {
         return rc;
     }
-    s->told_from = requests_lowest(&c->requests);
-    s->state = SESSION_HELLO;
+    s->reported_from = requests_lowest(&c->requests);
+    session_step(s, SESSION_HELLO);
     rc = session_ask(c, &s->hello, hello_answered, e);
     if (rc != 0) {
         request_finish(&s->hello);

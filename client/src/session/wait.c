@@ -8,16 +8,16 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "client/src/session/answers.h"
-#include "client/src/session/events.h"
-#include "client/src/session/lane.h"
-#include "client/src/session/lane_memory.h"
-#include "client/src/session/lost.h"
-#include "client/src/session/route.h"
+#include "client/src/base/events.h"
+#include "client/src/link/answers.h"
+#include "client/src/link/lane.h"
+#include "client/src/link/lane_memory.h"
+#include "client/src/link/lost.h"
+#include "client/src/link/route.h"
 #include "client/src/session/session.h"
 #include "common/clock.h"
 
-#define FULL_LOOK  64   /* of so many glances one is at everything */
+#define FULL_POLL  64   /* one glance in so many is a whole poll */
 #define POSTED_MAX 128u /* unanswered requests */
 
 struct waiter {
@@ -61,7 +61,7 @@ void client_process(struct gpud_client *c, bool socket)
     client_arm(c);
 }
 
-/* Those whose wait is over; and one that watches the connection, if nobody does. */
+/* Wakes the threads whose wait is over, and one to watch the connection if no thread does. */
 static void wake(struct gpud_client *c)
 {
     struct waiter *heir = NULL;
@@ -73,7 +73,7 @@ static void wake(struct gpud_client *c)
         }
     }
     if (c->leader != NULL && c->leader->ready(c->leader->arg)) {
-        conn_timer_set(&c->conn, 0); /* it watches for an answer that was taken by another way */
+        conn_timer_set(&c->conn, 0); /* wakes it: another thread has taken its answer */
     }
     if (!c->leading && heir != NULL) {
         (void)pthread_cond_signal(&heir->wake);
@@ -92,7 +92,7 @@ void client_poll(struct gpud_client *c)
 
 void client_glance(struct gpud_client *c)
 {
-    if (!lane_is_up(c) || ++c->glances % FULL_LOOK == 0) {
+    if (!lane_is_up(c) || ++c->glances % FULL_POLL == 0) {
         client_poll(c);
     } else if (lane_take(c)) {
         session_go_on(c);
@@ -119,17 +119,17 @@ static int timeout_ms(uint64_t deadline_ns)
     return ms < 3600000 ? (int)ms : 3600000;
 }
 
-/* Looks at the ring for a while; true: there is something. */
-static bool look(struct gpud_client *c, uint64_t deadline_ns)
+/* Spins on the ring; true: an answer is there. */
+static bool spin(struct gpud_client *c, uint64_t deadline_ns)
 {
-    struct lane_look ring;
-    if (!lane_look_begin(c, deadline_ns, &ring)) {
+    struct lane_spin ring;
+    if (!lane_spin_begin(c, deadline_ns, &ring)) {
         return false;
     }
     (void)pthread_mutex_unlock(&c->lock);
-    bool found = lane_look(&ring);
+    bool found = lane_spin(&ring);
     (void)pthread_mutex_lock(&c->lock);
-    return lane_look_end(c, found);
+    return lane_spin_end(c, found);
 }
 
 static void lead(struct gpud_client *c, struct waiter *w, uint64_t deadline_ns)
@@ -138,7 +138,7 @@ static void lead(struct gpud_client *c, struct waiter *w, uint64_t deadline_ns)
     bool socket = false;
     c->leading = true;
     c->leader = w;
-    if (!look(c, deadline_ns) && !w->ready(w->arg)) {
+    if (!spin(c, deadline_ns) && !w->ready(w->arg)) {
         (void)pthread_mutex_unlock(&c->lock);
         socket = conn_wait(&c->conn, fd, timeout_ms(deadline_ns));
         (void)pthread_mutex_lock(&c->lock);
@@ -209,7 +209,7 @@ int client_wait(struct gpud_client *c, bool (*ready)(void *arg), void *arg, uint
     waiter_remove(c, &w);
     (void)pthread_cond_destroy(&w.wake);
     if (!c->leading) {
-        wake(c); /* the signal to watch may have gone to us */
+        wake(c); /* the signal to watch may have come to this thread */
     }
     return rc;
 }

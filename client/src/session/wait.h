@@ -1,27 +1,28 @@
 /*
- * Waiting without a thread of the library's own, and taking what arrives.
+ * Waiting for answers, and taking them, without a thread of the library.
  *
- * Thread: under the client's lock. Callbacks of the user do not run here: see callbacks.h.
+ * Thread: under the client's lock. Callbacks of the user run in callbacks.h only.
  */
 #ifndef CLIENT_SESSION_WAIT_H
 #define CLIENT_SESSION_WAIT_H
 
-#include "client/src/session/client.h"
+#include "client/src/base/client.h"
 
 /*
- * Blocks until ready(arg) or the deadline (ERR_TIMEOUT). Gives the lock up while it waits. Answers
- * are taken by whichever thread watches the connection.
+ * Blocks until ready(arg) or the deadline (ERR_TIMEOUT). Releases the lock while it waits. One
+ * waiting thread watches the connection and takes the answers of all.
  */
 int client_wait(struct gpud_client *c, bool (*ready)(void *arg), void *arg, uint64_t deadline_ns,
                 struct err *e);
-/* Takes what has arrived, without blocking; from the socket only if it is ready. */
+/* Takes the messages that have arrived, without blocking. socket: the socket is ready. */
 void client_process(struct gpud_client *c, bool socket);
-/* The same, and wakes those whose wait is over by it. */
+/* The same with a check of the socket. Wakes the threads whose wait is over. */
 void client_poll(struct gpud_client *c);
-/* The same for one who is about to wait: at times only what costs no system call. */
+/* The same for a caller that is about to wait. Most calls check the ring only, without a system
+ * call. */
 void client_glance(struct gpud_client *c);
-/* Before a request that nobody waits for: takes answers if many are due. They would fill the way
- * back, and the daemon closes connections that let its answers lie. */
+/* Called before a request without a waiting caller: takes answers if many requests are unanswered.
+ * The daemon closes connections whose client does not read its answers. */
 void client_make_room(struct gpud_client *c);
 
 #endif

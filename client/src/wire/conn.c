@@ -14,6 +14,7 @@
 
 #include "common/clock.h"
 #include "common/descriptors.h"
+#include "common/steps.h"
 
 #define INPUT_BYTES (64u * 1024u)
 #define IOV_MAX_OUT 32
@@ -48,9 +49,8 @@ int conn_init(struct conn *c, const struct address *address, size_t limit, struc
     return rc;
 }
 
-int conn_watch(struct conn *c, int fd, bool edge, struct err *e)
+int conn_watch(struct conn *c, int fd, uint32_t events, struct err *e)
 {
-    uint32_t events = edge ? EPOLLIN | EPOLLET : EPOLLIN;
     return watch(c->wait_fd, EPOLL_CTL_ADD, fd, events) == 0
                ? 0
                : err_errno(e, ERR_IO, "watching a descriptor");
@@ -95,6 +95,20 @@ static void out_pop(struct conn *c)
     c->out_done = 0;
 }
 
+static const unsigned steps[] = {
+    [CONN_DOWN] = STEP_TO(CONN_DOWN) | STEP_TO(CONN_CONNECTING),
+    [CONN_CONNECTING] = STEP_TO(CONN_DOWN) | STEP_TO(CONN_GREETING),
+    [CONN_GREETING] = STEP_TO(CONN_DOWN) | STEP_TO(CONN_UP),
+    [CONN_UP] = STEP_TO(CONN_DOWN),
+};
+
+/* The one place that changes the state. */
+static void state_enter(struct conn *c, enum conn_state to)
+{
+    step_assert(steps, c->state, to);
+    c->state = to;
+}
+
 void conn_drop(struct conn *c)
 {
     while (c->out_first != NULL) {
@@ -103,7 +117,7 @@ void conn_drop(struct conn *c)
     sp_reader_finish(&c->reader);
     descriptor_close(&c->fd);
     c->rest = (struct bytes){0};
-    c->state = CONN_DOWN;
+    state_enter(c, CONN_DOWN);
 }
 
 static int refused(int error, struct err *e)
@@ -143,7 +157,7 @@ int conn_start(struct conn *c, struct err *e)
     c->want_write = true;
     c->drained = false;
     sp_reader_init(&c->reader, c->address->transport, SP_REP, c->limit);
-    c->state = CONN_CONNECTING;
+    state_enter(c, CONN_CONNECTING);
     return 0;
 }
 
@@ -215,7 +229,7 @@ int conn_send(struct conn *c, struct out *out, struct err *e)
 {
     bool blocked = c->out_first != NULL;
     out_push(c, out);
-    /* what waits for room is written when there is some */
+    /* the rest is written when the socket has room */
     return c->state == CONN_UP && !blocked ? write_out(c, e) : 0;
 }
 
@@ -233,7 +247,7 @@ static int connected(struct conn *c, struct err *e)
     if (error != 0) {
         return refused(error, e);
     }
-    /* the stream's header goes in front of what was queued meanwhile */
+    /* the stream's header goes before the messages that were queued meanwhile */
     sp_hello(SP_REQ, c->hello);
     memcpy(c->hello_out.head, c->hello, sizeof c->hello);
     c->hello_out.head_size = sizeof c->hello;
@@ -244,7 +258,7 @@ static int connected(struct conn *c, struct err *e)
     if (c->out_last == NULL) {
         c->out_last = &c->hello_out;
     }
-    c->state = CONN_GREETING;
+    state_enter(c, CONN_GREETING);
     return 0;
 }
 
@@ -282,8 +296,8 @@ static int read_in(struct conn *c, struct message **ret_message, struct err *e)
     for (;;) {
         if (c->rest.size > 0) {
             int rc = sp_read(&c->reader, &c->rest, ret_message, e);
-            if (c->reader.greeted) {
-                c->state = CONN_UP;
+            if (c->state == CONN_GREETING && c->reader.greeted) {
+                state_enter(c, CONN_UP);
             }
             if (rc != 0) {
                 return rc;

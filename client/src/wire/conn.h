@@ -1,10 +1,10 @@
 /*
- * One non-blocking connection that carries SP messages, with its timers and the descriptors that
- * stand for all of it: `wait_fd` (epoll: socket and timer) for the library's own waiting, and
- * `user_fd` (epoll: wait_fd and `ready_fd`) for the user's loop. Reconnecting replaces the socket
- * inside; the descriptors stay.
+ * One non-blocking connection that carries SP messages, with its timer and two descriptors:
+ * `wait_fd` (epoll: socket and timer) for the library's own waiting, and `user_fd` (epoll: wait_fd
+ * and `ready_fd`) for the user's loop. Reconnecting replaces the socket; the two descriptors
+ * remain.
  *
- * Decides nothing: when to connect and what to say is the session's.
+ * The session decides when to connect and what to send.
  * Thread: one at a time (under the client's lock), but waiting on wait_fd needs no lock.
  * Never blocks, never raises SIGPIPE.
  */
@@ -32,7 +32,7 @@ struct address {
 /* Takes a URL apart and resolves a host's name (which may block). ERR_INVALID, ERR_CONNECT. */
 int address_parse(const char *url, struct address *ret_address, struct err *e);
 
-/* A message on its way out; lies in its owner's struct until it was written or conn_drop. */
+/* A queued message: a member of its owner's struct, until it is written or conn_drop is called. */
 struct out {
     struct out *next;
     bool queued;
@@ -41,6 +41,14 @@ struct out {
     struct bytes body;
 };
 
+/*
+ * Where a connection is. conn.c has the table of steps; conn_step and conn_drop take them.
+ *
+ *   down → connecting        conn_start: the system connects
+ *   connecting → greeting    it is connected; the headers of both streams are on their way
+ *   greeting → up            the daemon's header came; queued messages go out
+ *   any → down               conn_drop
+ */
 enum conn_state { CONN_DOWN, CONN_CONNECTING, CONN_GREETING, CONN_UP };
 
 struct conn {
@@ -60,9 +68,9 @@ struct conn {
     bool want_write; /* the socket is watched for room */
     bool ready;      /* ready_fd is readable */
     uint64_t timer_ns;
-    uint8_t *input;    /* owned; what was received and not read yet is `rest` */
+    uint8_t *input;    /* owned; its unread bytes are `rest` */
     struct bytes rest; /* in input */
-    bool drained;      /* the last receive got less than there was room for */
+    bool drained;      /* the last receive did not fill its buffer */
     uint8_t hello[SP_HELLO_BYTES];
     struct out hello_out;
 };
@@ -73,22 +81,22 @@ void conn_finish(struct conn *c);
 
 /* Begins to connect to the next of the addresses. CONN_CONNECTING afterwards. */
 int conn_start(struct conn *c, struct err *e);
-/* Closes the socket and forgets all that was queued. */
+/* Closes the socket and forgets all queued messages. */
 void conn_drop(struct conn *c);
 
-/* Queues a message and writes as much as goes. Messages queued before CONN_UP wait. */
+/* Queues a message and writes as much as the socket takes. Messages queued before CONN_UP wait. */
 int conn_send(struct conn *c, struct out *out, struct err *e);
 /*
- * Goes on with connecting, writing and reading. 1: *ret_message is the caller's, call again.
- * 0: nothing more now. Negative: the connection is unusable, drop it.
+ * Continues connecting, writing and reading. 1: *ret_message belongs to the caller, who calls
+ * again. 0: nothing more to do now. Negative: the connection is unusable and has to be dropped.
  */
 int conn_step(struct conn *c, struct message **ret_message, struct err *e);
 
-/* Another descriptor that wait_fd stands for: by its level, or by its edges. */
-int conn_watch(struct conn *c, int fd, bool edge, struct err *e);
-void conn_unwatch(struct conn *c, int fd); /* one that is not watched is fine */
-/* Waits for so many ms (-1: for ever) until something is to be done. Is the socket, which was `fd`
- * when the lock was held, ready? Needs no lock. */
+/* Adds a descriptor to wait_fd, with these events of epoll. */
+int conn_watch(struct conn *c, int fd, uint32_t events, struct err *e);
+void conn_unwatch(struct conn *c, int fd); /* no effect on a descriptor that is not watched */
+/* Waits at most timeout_ms (-1: without limit) until wait_fd is ready. true: the socket is; `fd` is
+ * the socket at the time when the caller held the lock. Needs no lock. */
 bool conn_wait(const struct conn *c, int fd, int timeout_ms);
 
 /* The time (monotonic, ns; NS_NEVER: none) at which both descriptors become readable. */

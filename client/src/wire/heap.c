@@ -135,16 +135,16 @@ static struct heap_piece *taken_at(const struct heap *h, uint64_t offset)
     return offset < h->size && offset % HEAP_ALIGN == 0 ? h->taken[offset / HEAP_ALIGN] : NULL;
 }
 
-/* Puts two neighbours together that are in no bin; the first one stays. */
+/* Merges two neighbours that are in no bin into the first one. */
 static void join(struct heap_piece *p)
 {
-    struct heap_piece *gone = p->after;
-    p->size += gone->size;
-    p->after = gone->after;
+    struct heap_piece *next = p->after;
+    p->size += next->size;
+    p->after = next->after;
     if (p->after != NULL) {
         p->after->before = p;
     }
-    free(gone);
+    free(next);
 }
 
 bool heap_free(struct heap *h, uint64_t offset)

@@ -9,8 +9,8 @@
 #define SLOT_BITS       16
 #define GENERATION_MASK 0x7fffu
 
-/* Of the 256 that a daemon that has rings holds at least; the rest is for what the threads that
- * receive for it mix up. */
+/* Requests that may overtake others. A daemon with rings holds at least 256; the rest is for
+ * requests that its receiving threads reorder. */
 #define OVERTAKE_MAX 240u
 
 #define SPANS_MAX 1024u /* of a message */
@@ -198,11 +198,17 @@ int requests_replace(struct requests *t, struct request *old, struct request *r,
         r->again_ns = old->again_ns;
         r->refusals = old->refusals;
         list_put(&t->sequenced, r, old);
-        requests_end(t, old); /* what pointed to it points to the next now: to `r` */
+        requests_end(t, old); /* pointers to it now point to the next request, which is `r` */
         t->mark = mark;
         t->waiting = waiting;
     }
     return rc;
+}
+
+void requests_retire(struct requests *t, struct request *r)
+{
+    requests_end(t, r);
+    request_finish(r);
 }
 
 struct request *requests_find(const struct requests *t, uint32_t id)

@@ -94,9 +94,9 @@ static int decode_answer(struct bytes frame, int want, const struct frame_fds *f
     if (proto_kind(frame) == MSG_KIND_ERROR) {
         int rc = proto_decode(&schema_msg_error, frame, &failed, e);
         if (rc == 0) {
-            struct err told = ERR_INIT;
-            proto_error_to(&failed, &told);
-            rc = err_set(e, told.code != 0 ? told.code : ERR_PROTOCOL, "%s", told.text);
+            struct err refused = ERR_INIT;
+            proto_error_to(&failed, &refused);
+            rc = err_set(e, refused.code != 0 ? refused.code : ERR_PROTOCOL, "%s", refused.text);
         }
         return rc;
     }

@@ -1,29 +1,34 @@
-/* A connection's states, and its places in the listener's lists and counts. */
+/* The states of a connection, and its places in lists and counts of the listener. */
 #include "daemon/front/clients/listener_int.h"
 
 #include <stdlib.h>
 
 #include "common/clock.h"
+#include "common/steps.h"
 
-#define TO(state) (1u << (state))
-
-/* The steps that there are. */
+/* A bit for each state that may come next. */
 static const unsigned steps[CONNECTION_STATES] = {
-    [CONNECTION_NEW] = TO(CONNECTION_GREETING),
-    [CONNECTION_GREETING] = TO(CONNECTION_SILENT) | TO(CONNECTION_CLOSING),
-    [CONNECTION_SILENT] = TO(CONNECTION_OPEN) | TO(CONNECTION_HALF) | TO(CONNECTION_CLOSING),
-    [CONNECTION_OPEN] = TO(CONNECTION_HALF) | TO(CONNECTION_CLOSING),
-    [CONNECTION_HALF] = TO(CONNECTION_HALF) | TO(CONNECTION_OPEN) | TO(CONNECTION_CLOSING),
-    [CONNECTION_CLOSING] = TO(CONNECTION_ENDED),
-    [CONNECTION_ENDED] = 0,
+    [CONNECTION_NEW] = STEP_TO(CONNECTION_GREETING),
+    [CONNECTION_GREETING] =
+        STEP_TO(CONNECTION_SILENT) | STEP_TO(CONNECTION_SILENT_HALF) | STEP_TO(CONNECTION_CLOSING),
+    [CONNECTION_SILENT] =
+        STEP_TO(CONNECTION_SILENT_HALF) | STEP_TO(CONNECTION_OPEN) | STEP_TO(CONNECTION_CLOSING),
+    [CONNECTION_SILENT_HALF] =
+        STEP_TO(CONNECTION_SILENT) | STEP_TO(CONNECTION_HALF) | STEP_TO(CONNECTION_CLOSING),
+    [CONNECTION_OPEN] = STEP_TO(CONNECTION_HALF) | STEP_TO(CONNECTION_CLOSING),
+    [CONNECTION_HALF] =
+        STEP_TO(CONNECTION_HALF) | STEP_TO(CONNECTION_OPEN) | STEP_TO(CONNECTION_CLOSING),
+    [CONNECTION_CLOSING] = STEP_TO(CONNECTION_ENDED),
+    [CONNECTION_ENDED] = STEP_TO(CONNECTION_REPORTED),
 };
 
-/* Where connections of a state are listed, if they are. */
+/* The list of connections in a state; NULL: none. */
 static struct connection **list_of(struct listener *l, enum connection_state state)
 {
     switch (state) {
     case CONNECTION_GREETING:
     case CONNECTION_SILENT:
+    case CONNECTION_SILENT_HALF:
         return &l->slow;
     case CONNECTION_HALF:
         return &l->half;
@@ -44,18 +49,19 @@ static uint64_t time_of(const struct listener *l, enum connection_state state)
 bool connection_step(struct connection *c, enum connection_state to)
 {
     struct listener *l = c->listener;
-    if ((steps[c->state] & TO(to)) == 0) {
+    if (!step_exists(steps, c->state, to)) {
         return false;
     }
-    struct connection **from = list_of(l, c->state);
+    /* ended ones are reported from the loop's own list */
+    struct connection **from = to == CONNECTION_REPORTED ? &l->batch_ended : list_of(l, c->state);
     struct connection **into = list_of(l, to);
     bool moves = from != into || to == CONNECTION_HALF;
     if (moves && from != NULL) {
         DL_DELETE(*from, c);
     }
     if (moves && into != NULL) {
-        /* The loop's timer, or its news. The old timer finds a deadline that moved back. */
-        l->wake_due = l->wake_due || (from != into && *into == NULL);
+        /* the loop arms its timer, or delivers the end; an old timer fires early and is set anew */
+        l->wake_pending = l->wake_pending || (from != into && *into == NULL);
         c->deadline_ns = time_of(l, to);
         DL_APPEND(*into, c);
     }
@@ -63,7 +69,7 @@ bool connection_step(struct connection *c, enum connection_state to)
     return true;
 }
 
-/* ---- what it counts for -----------------------------------------------------------------------
+/* ---- its counts ------------------------------------------------------------------------------
  */
 
 void user_release(struct listener *l, struct user *u)
@@ -121,12 +127,12 @@ void connection_leave(struct connection *c)
     }
 }
 
-void connection_told(struct connection *c)
+void connection_reported(struct connection *c)
 {
     struct listener *l = c->listener;
+    (void)connection_step(c, CONNECTION_REPORTED);
     HASH_DELETE(hh, l->connections, c);
     c->user->connections--;
-    c->told = true;
     user_release(l, c->user);
     if (c->outstanding == 0) {
         connection_free(c);

@@ -1,4 +1,4 @@
-/* Addresses that are listened on, and when somebody is let in. */
+/* Addresses that the daemon listens on, and when they accept connections. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +12,8 @@
 
 #define PAUSE_FIRST_NS (10 * NS_PER_MS)
 #define PAUSE_MAX_NS   NS_PER_S
-#define TELL_NS        (10 * NS_PER_S)
-#define CLOSING_MAX    256u /* connections that are being closed; the next wait outside meanwhile */
+#define LOG_NS         (10 * NS_PER_S)
+#define CLOSING_MAX    256u /* connections being closed; beyond that none is accepted */
 
 #if !defined(SO_PASSRIGHTS) && (defined(__x86_64__) || defined(__aarch64__))
 #define SO_PASSRIGHTS 83 /* since Linux 6.16 */
@@ -21,24 +21,25 @@
 
 /* ---- accepting ------------------------------------------------------------------------------- */
 
-/* It may change with each descriptor: the log hears of one shortage in so long, and of its end. */
+/* The state may change with each descriptor, so the log has a line of one shortage in LOG_NS, and
+ * of its end. */
 void doors_starve(struct listener *l, bool starved)
 {
     uint64_t now = clock_now_ns();
-    if (starved && !l->starved && now >= l->starve_tell_ns) {
-        l->starve_tell_ns = ns_add(now, TELL_NS);
-        l->starve_told = true;
+    if (starved && !l->starved && now >= l->starve_log_ns) {
+        l->starve_log_ns = ns_add(now, LOG_NS);
+        l->starve_logged = true;
         log_warn("out of descriptors, but for those kept back: %u connections are open; new ones "
                  "wait until some are closed (LimitNOFILE= of the unit is the limit)",
                  l->connected + l->turned_away);
-    } else if (!starved && l->starve_told) {
-        l->starve_told = false;
+    } else if (!starved && l->starve_logged) {
+        l->starve_logged = false;
         log_info("there are descriptors again: clients are let in");
     }
     l->starved = starved;
 }
 
-/* Locked. Whether the next may come. */
+/* Locked. */
 static bool may_accept(struct listener *l)
 {
     return !l->starved && l->alive < l->connected + l->turned_away + CLOSING_MAX;
@@ -51,11 +52,11 @@ static void pause_door(struct door *d)
                   : d->pause_ns < PAUSE_MAX_NS / 2 ? 2 * d->pause_ns
                                                    : PAUSE_MAX_NS;
     d->again_ns = ns_add(clock_now_ns(), d->pause_ns);
-    d->listener->wake_due = true; /* the loop's timer */
+    d->listener->wake_pending = true; /* the loop's timer */
 }
 
-/* rc: NNG's, of the last try. Any error but the end of the door passes: of memory, of descriptors,
- * of a peer that left while it connected. */
+/* rc: NNG's result of the last accept. Errors other than the end of the door are temporary: no
+ * memory, no descriptors, a peer that closed while it connected. */
 static void accept_next(struct door *d, int rc)
 {
     struct listener *l = d->listener;
@@ -92,21 +93,21 @@ void doors_retry(struct listener *l, uint64_t now)
 {
     for (struct door *d = l->doors; d != NULL; d = d->next) {
         listener_lock(l);
-        bool due = d->again_ns != 0 && d->again_ns <= now;
+        bool retry = d->again_ns != 0 && d->again_ns <= now;
         listener_unlock(l);
-        if (due) {
+        if (retry) {
             accept_next(d, 0);
         }
     }
 }
 
-uint64_t doors_due(const struct listener *l)
+uint64_t doors_wake_ns(const struct listener *l)
 {
-    uint64_t due = NS_NEVER;
+    uint64_t wake_ns = NS_NEVER;
     for (const struct door *d = l->doors; d != NULL; d = d->next) {
-        due = d->again_ns != 0 && d->again_ns < due ? d->again_ns : due;
+        wake_ns = d->again_ns != 0 && d->again_ns < wake_ns ? d->again_ns : wake_ns;
     }
-    return due;
+    return wake_ns;
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -124,9 +125,10 @@ static bool listens_at(int fd, const char *path)
            strncmp(address.sun_path, path, sizeof address.sun_path) == 0;
 }
 
-/* The kernel closes descriptors that nobody takes, in NNG's thread, and that can last as long as
- * their sender wishes (SO_LINGER). So the kernel refuses them to the sender. Connections take that
- * option from the listening socket, which NNG does not give out. Older kernels lack the option. */
+/* Without this option a client could send descriptors with its bytes. The kernel would close them
+ * in NNG's thread, which can take as long as the client wants (SO_LINGER). With the option the
+ * kernel refuses to send them. Connections inherit it from the listening socket, which NNG does not
+ * give out. Older kernels lack the option. */
 static void refuse_descriptors(const char *path)
 {
     const int off = 0;

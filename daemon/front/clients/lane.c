@@ -1,40 +1,33 @@
-/* One session's lane: its memory, its rings, answers that wait for room. */
+/* A lane: its memory, its rings, answers that wait for room. */
 #include "daemon/front/clients/lane.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 #include <utlist.h>
 
 #include "common/descriptors.h"
+#include "common/doorbell.h"
 #include "common/log.h"
 #include "daemon/front/clients/lane_int.h"
 #include "daemon/loop/bell.h"
 #include "proto/codec.h"
 
-#define BELL_PIPE_BYTES 4096 /* a page is enough for every ring that was not read yet */
-#define BELLS_IDLE_MAX  4096u
+#define BELLS_IDLE_MAX 4096u
 
 /* ---- make and unmake ----------------------------------------------------------------------- */
 
 static int bells_make(struct lane *lane, struct err *e)
 {
-    int pipe_fd[2] = {-1, -1};
     lane->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (lane->bell < 0 || pipe2(pipe_fd, O_CLOEXEC | O_NONBLOCK) != 0) {
-        return err_errno(e, ERR_IO, "making doorbells");
+    if (lane->bell < 0) {
+        return err_errno(e, ERR_IO, "making a doorbell");
     }
-    lane->client_end = pipe_fd[0];
-    lane->client_bell = pipe_fd[1];
-    (void)fcntl(lane->client_bell, F_SETPIPE_SZ, BELL_PIPE_BYTES); /* a larger one does, too */
-    if (descriptors_kept(lane->client_bell)) {
-        return err_set(e, ERR_BUSY, "no descriptors are left for doorbells");
+    int rc = doorbell_create(&lane->client_bell, e);
+    if (rc == 0 && descriptors_kept(lane->client_bell)) {
+        rc = err_set(e, ERR_BUSY, "no descriptors are left for doorbells");
     }
-    return 0;
+    return rc;
 }
 
 static void on_bell(void *data)
@@ -42,14 +35,14 @@ static void on_bell(void *data)
     struct lane *lane = data;
     lane->belled = true;
     lane->lanes->stats.bells++;
-    lanes_wake(lane); /* its turn comes in this turn of the loop */
+    lanes_wake(lane); /* it gets its turn in this turn of the loop */
 }
 
 static void waiting_pop(struct lane *lane)
 {
     struct lane_out *w = lane->waiting;
     LL_DELETE(lane->waiting, w);
-    session_let_go(lane->session, &lane->session->kept_bytes, w->size);
+    session_let_go(lane->session, &lane->session->ops.kept_bytes, w->size);
     free(w);
 }
 
@@ -59,7 +52,7 @@ static void waiting_drop(struct lane *lane)
         uint64_t seq = lane->waiting->seq;
         struct op *o = seq != 0 ? op_find(lane->session, seq) : NULL;
         if (o != NULL) {
-            o->ring_id = 0; /* its answer is kept until it is asked for */
+            o->ring_id = 0; /* its answer is kept until the client asks for it */
         }
         waiting_pop(lane);
     }
@@ -70,7 +63,6 @@ static void lane_free(struct lane *lane)
     bell_destroy(lane->ear); /* before its descriptor is closed */
     descriptor_close(&lane->bell);
     descriptor_close(&lane->client_bell);
-    descriptor_close(&lane->client_end);
     memfd_finish(&lane->memory);
     free(lane);
 }
@@ -78,14 +70,16 @@ static void lane_free(struct lane *lane)
 static int lane_make(struct lane *lane, struct err *e)
 {
     lane->memory = MEMFD_NONE;
-    lane->bell = lane->client_bell = lane->client_end = -1;
+    lane->bell = lane->client_bell = -1;
     int rc = memfd_create_sealed("gpud-lane", LANE_BYTES, &lane->memory, e);
     rc = rc == 0 ? bells_make(lane, e) : rc;
-    rc = rc == 0 ? bell_create(lane->lanes->loop, lane->bell, on_bell, lane, &lane->ear, e) : rc;
+    rc = rc == 0
+             ? bell_create(lane->lanes->loop, lane->bell, UV_READABLE, on_bell, lane, &lane->ear, e)
+             : rc;
     if (rc != 0) {
         return rc;
     }
-    /* not touched before the client has: its pages are its own to pay for */
+    /* not touched before the client has: then the pages are charged to the client */
     struct lane_shared *shared = (struct lane_shared *)(void *)lane->memory.data;
     uint8_t *data = lane->memory.data + LANE_DATA_OFFSET;
     ring_consumer_init(&lane->in, &shared->submit, data, LANE_SUBMIT_BYTES);
@@ -118,7 +112,7 @@ void lane_fds(const struct lane *lane, struct frame_fds *ret_fds)
 {
     ret_fds->fd[LANE_FD_MEMORY] = lane->memory.fd;
     ret_fds->fd[LANE_FD_DAEMON_BELL] = lane->bell;
-    ret_fds->fd[LANE_FD_CLIENT_BELL] = lane->client_end;
+    ret_fds->fd[LANE_FD_CLIENT_BELL] = lane->client_bell;
     ret_fds->count = LANE_FDS;
 }
 
@@ -133,13 +127,10 @@ void lane_close(struct lane *lane)
     waiting_drop(lane);
     bell_destroy(lane->ear); /* the client may hold the other end for ever */
     lane->ear = NULL;
-    if (lane->client_end < 0) { /* handed over: a child before its exec may hold this one */
-        (void)epoll_ctl(l->epoll, EPOLL_CTL_DEL, lane->client_bell, NULL);
-    }
     lanes_forget(lane);
     DL_DELETE(l->all, lane);
     l->stats.lanes--;
-    session_lane_gone(s);
+    session_lane_closed(s);
     if (l->current == lane) {
         lane->session = NULL; /* its turn ends, then it is freed */
         return;
@@ -147,8 +138,8 @@ void lane_close(struct lane *lane)
     lane_free(lane);
 }
 
-/* Told to the client by a word of the shared memory: what it sent is to be sent another way. It may
- * ask for another lane if it was not to blame for the end of this one. */
+/* Closes the lane. A word of the shared memory reports that to the client, which sends its requests
+ * again over the socket. It may open another lane unless it broke the rules. */
 static void broken(struct lane *lane, const struct err *e)
 {
     struct lane_shared *shared = (struct lane_shared *)(void *)lane->memory.data;
@@ -168,15 +159,11 @@ static void broken(struct lane *lane, const struct err *e)
 
 void lane_ring(struct lane *lane)
 {
-    ssize_t n;
-    do {
-        n = write(lane->client_bell, "", 1);
-    } while (n < 0 && errno == EINTR);
-    /* full: it has rung already; nobody there: the session's end tells */
+    doorbell_ring(lane->client_bell);
     lane->lanes->stats.rung++;
 }
 
-/* Says where an answer too long for a ring is to be had. */
+/* The message in place of an answer that is too long for a ring. */
 static struct bytes elsewhere(struct capbuf *out)
 {
     struct msg_elsewhere m = {0};
@@ -185,7 +172,7 @@ static struct bytes elsewhere(struct capbuf *out)
     return capbuf_view(out);
 }
 
-/* Puts an answer, that of `o` or (NULL) of nobody's. 1: it is in the ring. 0: no room. */
+/* Puts an answer into the ring. o: the answered op; NULL: none. 1: done. 0: no room. */
 static int put(struct lane *lane, uint32_t id, struct op *o, struct bytes reply, struct err *e)
 {
     struct capbuf small = {0};
@@ -203,10 +190,8 @@ static int put(struct lane *lane, uint32_t id, struct op *o, struct bytes reply,
     if (o != NULL) {
         o->ring_id = 0;
     }
-    if (o != NULL && fits && !o->in_ring) {
-        o->lane_end = lane->out.head;
-        o->in_ring = true;
-        DL_APPEND2(lane->session->in_ring, o, ring_prev, ring_next);
+    if (o != NULL && fits && o->state == OP_ANSWERED) {
+        op_enter_ring(o, lane->out.head);
     }
     return 1;
 }
@@ -223,9 +208,9 @@ static bool wait_for_room(struct lane *lane, uint32_t id, uint64_t seq, struct b
         memcpy(w->data, reply.data, size);
     }
     LL_APPEND(lane->waiting, w);
-    session_keep(lane->session, &lane->session->kept_bytes, size);
+    session_keep(lane->session, &lane->session->ops.kept_bytes, size);
     lane->lanes->stats.waited++;
-    lanes_wake(lane); /* its turn asks for room */
+    lanes_wake(lane); /* in its turn it checks for room */
     return true;
 }
 
@@ -253,19 +238,19 @@ void lane_reply(struct lane *lane, uint32_t ring_id, struct bytes reply)
     send_or_wait(lane, NULL, ring_id, reply);
 }
 
-/* The first of those that wait; 1: gone, 0: no room. */
+/* Sends the oldest waiting answer. 1: done, or not wanted any more. 0: no room. */
 static int send_waiting(struct lane *lane, struct lane_out *w, size_t *ret_size, struct err *e)
 {
     struct op *o = w->seq != 0 ? op_find(lane->session, w->seq) : NULL;
-    if (w->seq != 0 && (o == NULL || !o->answered || o->ring_id != w->id)) {
-        return 1; /* it is not wanted any more, or was asked for another way */
+    if (w->seq != 0 && (o == NULL || !op_answered(o) || o->ring_id != w->id)) {
+        return 1; /* acknowledged, or asked for over the socket */
     }
     struct bytes reply = o != NULL ? bytes_of(o->reply, o->reply_size) : bytes_of(w->data, w->size);
     *ret_size = reply.size;
     return put(lane, w->id, o, reply, e);
 }
 
-/* 1: all went; 0: sleeps until there is room for the next. */
+/* 1: all are sent; 0: sleeps until there is room for the next. */
 static int send_all_waiting(struct lane *lane, struct err *e)
 {
     ring_full_wake(&lane->out);
@@ -296,21 +281,21 @@ void lane_publish(struct lane *lane)
     }
 }
 
-/* What the client has taken out of its ring it does not ask for again. */
-static int forget_taken(struct lane *lane, struct err *e)
+/* Answers that the client has taken out of its ring are acknowledged. */
+static int acknowledge(struct lane *lane, struct err *e)
 {
     struct session *s = lane->session;
     uint32_t tail = 0;
-    int rc = s->in_ring != NULL ? ring_taken(&lane->out, &tail, e) : 0;
-    while (rc == 0 && s->in_ring != NULL && (int32_t)(tail - s->in_ring->lane_end) >= 0) {
-        lane->lanes->callbacks.taken(lane->lanes->data, s->in_ring); /* takes it off the list */
+    int rc = s->ops.in_ring != NULL ? ring_consumed(&lane->out, &tail, e) : 0;
+    while (rc == 0 && s->ops.in_ring != NULL && (int32_t)(tail - s->ops.in_ring->ring_end) >= 0) {
+        lane->lanes->callbacks.acked(lane->lanes->data, s->ops.in_ring); /* leaves the list */
     }
     return rc;
 }
 
 /* ---- requests ------------------------------------------------------------------------------ */
 
-/* Copies the record, then decodes the copy. *ret_r NULL: it cannot be decoded, `e` says why. */
+/* Copies the record, then decodes the copy. */
 static int receive(struct lane *lane, uint32_t id, uint32_t size, struct request **ret_r,
                    struct err *e)
 {
@@ -372,7 +357,7 @@ static int take_one(struct lane *lane)
     l->stats.records++;
     lane->idle_bells = 0;
     int received = receive(lane, id, size, &r, &e);
-    if (received == ERR_NOMEM) { /* who sent it has it still, and the socket is another way */
+    if (received == ERR_NOMEM) { /* the client has it still, and sends it over the socket */
         broken(lane, &e);
         return received;
     }
@@ -384,7 +369,7 @@ static int take_one(struct lane *lane)
     return 1;
 }
 
-/* Rung for nothing again and again: somebody wants to keep us busy. */
+/* Without a limit a client could keep the loop busy with its doorbell alone. */
 static bool bells_too_many(struct lane *lane, bool took)
 {
     if (took || !lane->belled) {
@@ -399,7 +384,7 @@ static bool bells_too_many(struct lane *lane, bool took)
     return true;
 }
 
-/* Nothing is there: sleeps, or is looked at again soon. */
+/* The ring is empty: the lane sleeps, or is polled for a while. */
 static enum lane_state settle(struct lane *lane, bool took, bool spins)
 {
     if (took && spins) {
@@ -409,27 +394,20 @@ static enum lane_state settle(struct lane *lane, bool took, bool spins)
     return ring_sleep(&lane->in) ? LANE_IDLE : LANE_MORE;
 }
 
-/* The first time it rings it has all that it is to get. From then on nobody but the client has the
- * reading end of its bell: one that closes it has given the lane up. */
-static void hand_over(struct lane *lane)
+/* The client gave the lane up: it sends its requests over the socket from now on. */
+static bool given_up(const struct lane *lane)
 {
-    struct epoll_event event = {.events = EPOLLET, .data.ptr = lane};
-    if (lane->client_end < 0) {
-        return;
-    }
-    descriptor_close(&lane->client_end);
-    descriptor_close(&lane->memory.fd);
-    /* without, the lane lasts as long as its connection */
-    (void)epoll_ctl(lane->lanes->epoll, EPOLL_CTL_ADD, lane->client_bell, &event);
+    const struct lane_shared *shared = (const struct lane_shared *)(void *)lane->memory.data;
+    return atomic_load_explicit(&shared->left, memory_order_relaxed) != 0;
 }
 
 static int begin_turn(struct lane *lane)
 {
     struct err e;
     err_init(&e);
-    hand_over(lane);
+    descriptor_close(&lane->memory.fd); /* the client rang, so it has mapped the memory */
     ring_wake(&lane->in);
-    int rc = forget_taken(lane, &e);
+    int rc = acknowledge(lane, &e);
     rc = rc == 0 ? send_all_waiting(lane, &e) : rc;
     if (rc < 0) {
         broken(lane, &e);
@@ -437,32 +415,32 @@ static int begin_turn(struct lane *lane)
     return rc;
 }
 
-/* lane->session is NULL once it was closed under our hands. */
+/* lane->session is NULL if the lane was closed in its own turn. */
 enum lane_state lane_turn(struct lane *lane, unsigned batch, bool spins)
 {
-    unsigned taken = 0;
-    if (lane->hung_up) {
+    unsigned received = 0;
+    if (given_up(lane)) {
         lane_close(lane);
-        return LANE_GONE;
+        return LANE_CLOSED;
     }
     int rc = begin_turn(lane);
     bool answers_go = rc == 1;
-    while (rc == 1 && taken < batch && lane->session != NULL && lane->waiting == NULL &&
-           (taken == 0 || lanes_more(lane->lanes, false))) {
+    while (rc == 1 && received < batch && lane->session != NULL && lane->waiting == NULL &&
+           (received == 0 || lanes_more(lane->lanes, false))) {
         rc = take_one(lane);
-        taken += rc == 1;
+        received += rc == 1;
     }
-    if (lane->session == NULL || bells_too_many(lane, taken > 0)) {
-        return LANE_GONE;
+    if (lane->session == NULL || bells_too_many(lane, received > 0)) {
+        return LANE_CLOSED;
     }
     lane->belled = false;
     if (ring_release(&lane->in)) {
         lane_ring(lane);
     }
-    if (!answers_go) { /* then no requests come; it rings when there is room */
+    if (!answers_go) { /* no request is read until they do; the client rings when there is room */
         return LANE_IDLE;
     }
-    return rc == 1 ? LANE_MORE : settle(lane, taken > 0, spins);
+    return rc == 1 ? LANE_MORE : settle(lane, received > 0, spins);
 }
 
 void lane_reap(struct lane *lane)

@@ -1,17 +1,14 @@
-/* All lanes on their loop: who was rung for gets turns, as long as there is something. */
+/* All lanes on their loop: a lane whose bell rang gets turns until its ring is empty. */
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 #include <utlist.h>
 
 #include "common/clock.h"
 #include "daemon/front/clients/lane_int.h"
 
-#define EVENTS      64
-#define SPIN_CPUS   4  /* below, who spins takes the CPU of those it waits for */
-#define SPIN_ROUNDS 64 /* looks before the loop sees to its descriptors again */
+#define SPIN_CPUS   4  /* with fewer, spinning takes the CPU from the client that it waits for */
+#define SPIN_ROUNDS 64 /* polls of all lanes before the loop polls its descriptors again */
 
 void lanes_flush(struct lanes *l)
 {
@@ -39,8 +36,8 @@ static void turn(struct lanes *l, struct lane *lane)
     }
 }
 
-/* One turn for each that is ready now; those that have more then come again behind the others. They
- * are counted: any of them may be closed in another's turn. */
+/* Gives each lane that is ready now one turn. A lane that has more moves behind the others. The
+ * loop counts, because any lane may be closed in the turn of another. */
 static void take_turns(struct lanes *l)
 {
     const struct lane *lane;
@@ -64,7 +61,7 @@ static void spin_end(struct lanes *l)
     }
 }
 
-/* Looks at the rings of those that were busy just now, without a system call. */
+/* Polls the rings of lanes that had a record recently, without a system call. */
 static void spin(struct lanes *l)
 {
     for (unsigned i = 0; i < SPIN_ROUNDS && l->ready == NULL; i++) {
@@ -98,29 +95,13 @@ void lanes_turn(struct lanes *l)
     }
 }
 
-static void on_ends(uv_poll_t *poll, int status, int events)
-{
-    struct lanes *l = poll->data;
-    struct epoll_event event[EVENTS];
-    (void)status;
-    (void)events;
-    int count = epoll_wait(l->epoll, event, EVENTS, 0);
-    for (int i = 0; i < count; i++) {
-        struct lane *lane = event[i].data.ptr;
-        if ((event[i].events & EPOLLERR) != 0) {
-            lane->hung_up = true;
-            lanes_wake(lane); /* its turn comes in this turn of the loop */
-        }
-    }
-}
-
 /* ---- make and unmake ----------------------------------------------------------------------- */
 
 static uint64_t spin_allowed(uint64_t spin_ns)
 {
     cpu_set_t set;
-    bool spare = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) >= SPIN_CPUS;
-    return spare ? spin_ns : 0;
+    bool enough = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) >= SPIN_CPUS;
+    return enough ? spin_ns : 0;
 }
 
 void lanes_spin(struct lanes *l, uint64_t spin_ns)
@@ -140,32 +121,16 @@ int lanes_create(uv_loop_t *loop, const struct lanes_options *options,
         return err_set(e, ERR_NOMEM, "ring lanes");
     }
     *l = (struct lanes){.loop = loop, .options = *options, .callbacks = *callbacks, .data = data};
-    l->epoll = epoll_create1(EPOLL_CLOEXEC);
-    int rc = l->epoll < 0 ? err_errno(e, ERR_IO, "watching lanes") : 0;
-    if (rc == 0 && uv_poll_init(loop, &l->poll, l->epoll) != 0) {
-        rc = err_set(e, ERR_IO, "watching lanes");
-        (void)close(l->epoll);
-    }
-    if (rc != 0) {
-        free(l);
-        return rc;
-    }
     lanes_spin(l, options->spin_ns);
-    (void)uv_idle_init(loop, &l->idle); /* these cannot fail */
-    l->poll.data = l->idle.data = l;
-    l->handles_open = 2;
-    (void)uv_poll_start(&l->poll, UV_READABLE, on_ends);
+    (void)uv_idle_init(loop, &l->idle); /* cannot fail */
+    l->idle.data = l;
     *ret_lanes = l;
     return 0;
 }
 
 static void on_closed(uv_handle_t *handle)
 {
-    struct lanes *l = handle->data;
-    if (--l->handles_open == 0) {
-        (void)close(l->epoll);
-        free(l);
-    }
+    free(handle->data);
 }
 
 void lanes_destroy(struct lanes *l)
@@ -174,7 +139,6 @@ void lanes_destroy(struct lanes *l)
         return;
     }
     l->closing = true;
-    uv_close((uv_handle_t *)&l->poll, on_closed);
     uv_close((uv_handle_t *)&l->idle, on_closed);
 }
 

@@ -1,4 +1,4 @@
-/* The loop's side: what has come is handed on, deadlines are kept, and the end. */
+/* The loop's side of the listener: delivers requests and ends, keeps deadlines, closes. */
 #include "daemon/front/clients/listener.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-/* May another one be handed on in this turn of the loop? */
+/* May another request or end be delivered in this turn of the loop? */
 static bool more(const struct listener *l, bool first)
 {
     return l->closing || l->callbacks.more == NULL || l->callbacks.more(l->data, first);
@@ -38,19 +38,18 @@ static void deliver_ends(struct listener *l)
     for (bool first = true; l->batch_ended != NULL && more(l, first); first = false) {
         struct connection *c = l->batch_ended;
         uint32_t pipe = c->peer.pipe;
-        bool tell = c->said_hello && !l->closing;
-        DL_DELETE(l->batch_ended, c);
+        bool announced = c->said_hello && !l->closing;
         listener_lock(l);
-        connection_told(c);
+        connection_reported(c);
         listener_unlock(l);
-        if (tell) {
+        if (announced) {
             l->callbacks.closed(l->data, pipe);
         }
     }
 }
 
-/* Requests first: a connection's end is always behind its requests. A batch that the turn has no
- * room for goes on in the next turn, before anything that came later. Is something left? */
+/* Delivers requests first, because a connection's end comes after its requests. A batch that the
+ * turn has no room for continues in the next turn, before later requests. true: some are left. */
 static bool drain(struct listener *l)
 {
     listener_lock(l);
@@ -70,12 +69,12 @@ static bool drain(struct listener *l)
     listener_lock(l);
     bool left =
         l->batch != NULL || l->batch_ended != NULL || l->first != NULL || l->ended_list != NULL;
-    l->wake_due = l->wake_due || left;
+    l->wake_pending = l->wake_pending || left;
     listener_unlock(l);
     return left;
 }
 
-static void end_due(struct connection **list, uint64_t now, uint64_t *count)
+static void end_expired(struct connection **list, uint64_t now, uint64_t *count)
 {
     while (*list != NULL && (*list)->deadline_ns <= now) {
         ++*count;
@@ -90,8 +89,8 @@ static void on_timer(uv_timer_t *timer)
     struct listener *l = timer->data;
     uint64_t now = clock_now_ns();
     listener_lock(l);
-    end_due(&l->slow, now, &l->stats.silent);
-    end_due(&l->half, now, &l->stats.stalled);
+    end_expired(&l->slow, now, &l->stats.silent);
+    end_expired(&l->half, now, &l->stats.stalled);
     listener_unlock(l);
     doors_retry(l, now);
     timer_arm(l);
@@ -100,15 +99,15 @@ static void on_timer(uv_timer_t *timer)
 static void timer_arm(struct listener *l)
 {
     listener_lock(l);
-    uint64_t due = doors_due(l);
-    due = l->slow != NULL && l->slow->deadline_ns < due ? l->slow->deadline_ns : due;
-    due = l->half != NULL && l->half->deadline_ns < due ? l->half->deadline_ns : due;
+    uint64_t wake_ns = doors_wake_ns(l);
+    wake_ns = l->slow != NULL && l->slow->deadline_ns < wake_ns ? l->slow->deadline_ns : wake_ns;
+    wake_ns = l->half != NULL && l->half->deadline_ns < wake_ns ? l->half->deadline_ns : wake_ns;
     listener_unlock(l);
-    if (due == NS_NEVER) {
+    if (wake_ns == NS_NEVER) {
         return;
     }
     uint64_t now = clock_now_ns();
-    uint64_t left = due > now ? due - now : 0;
+    uint64_t left = wake_ns > now ? wake_ns - now : 0;
     (void)uv_timer_start(&l->timer, on_timer, left / NS_PER_MS + 1, 0);
 }
 
@@ -295,7 +294,7 @@ void listener_destroy(struct listener *l)
     free(l);
 }
 
-/* ---- what the front asks for ----------------------------------------------------------------- */
+/* ---- calls of the front ---------------------------------------------------------------------- */
 
 void listener_reply(struct listener *l, struct listener_slot *slot, struct bytes message)
 {
@@ -328,7 +327,9 @@ void listener_identified(struct listener *l, uint32_t pipe)
     listener_lock(l);
     struct connection *c = connection_find(l, pipe);
     if (c != NULL && c->state == CONNECTION_SILENT) {
-        (void)connection_step(c, c->half ? CONNECTION_HALF : CONNECTION_OPEN);
+        (void)connection_step(c, CONNECTION_OPEN);
+    } else if (c != NULL && c->state == CONNECTION_SILENT_HALF) {
+        (void)connection_step(c, CONNECTION_HALF);
     }
     listener_unlock(l);
 }
@@ -350,7 +351,7 @@ void listener_set_limits(struct listener *l, unsigned requests_max, unsigned pip
     options.user_requests_max = 0;
     options.unread_max = unread_max;
     set_options(l, &options);
-    l->wake_due = l->wake_due || l->parked != NULL;
+    l->wake_pending = l->wake_pending || l->parked != NULL;
     listener_unlock(l);
 }
 

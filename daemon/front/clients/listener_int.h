@@ -1,11 +1,11 @@
 /*
- * What the listener's files share. One mutex guards the connections and what waits for the loop; it
- * is never held while NNG is called.
+ * Shared by the files of the listener. One mutex guards the connections and the requests for the
+ * loop. It is never held while NNG is called.
  *
- * A connection is read by one thread at a time (NNG's that runs its callback, or the loop's while
- * it is parked) and written by one (`writing`). Both may find it closed at any time: only the state
- * tells. A thread that works on it outside NNG's callbacks holds a visit. Once it is to be
- * closed and has no visits, the closer's thread stops what NNG still does for it, and frees that.
+ * One thread at a time reads a connection: NNG's in a callback, or the loop's while the connection
+ * is parked. One thread at a time writes it (`writing`). Its state may become closing at any time.
+ * A thread that uses a connection outside NNG's callbacks holds a visit. When a closing connection
+ * has no visits, the closer's thread stops NNG's operations on it and frees them.
  */
 #ifndef FRONT_CLIENTS_LISTENER_INT_H
 #define FRONT_CLIENTS_LISTENER_INT_H
@@ -22,26 +22,42 @@
 #include "daemon/front/settings/members.h"
 #include "proto/sp.h"
 
-#define INPUT_BYTES 4096u /* what one receive takes, if it is not the rest of a long message */
+#define INPUT_BYTES 4096u /* of one receive, but for the rest of a long message */
 
-/* All connections of one user; those over tcp share one. Lives while a count is above 0. */
+/* A user; all connections over tcp share one. It lives while a count is above 0. */
 struct user {
     uint32_t uid;
-    unsigned connections; /* that the loop did not hear the end of */
-    unsigned outstanding; /* slots */
+    unsigned connections; /* whose end was not reported to the loop */
+    unsigned outstanding; /* unanswered requests */
     unsigned turned_away; /* connections without a place */
     UT_hash_handle hh;    /* by uid */
 };
 
-/* Where a connection is. The table of steps is in connection.c. */
+/*
+ * Where a connection is. The table of steps is in connection.c.
+ *
+ *   new → greeting            it has a place, or room to be refused
+ *   greeting → silent         its stream header came
+ *   silent ↔ silent half      a message began, or came whole
+ *   silent → open             the loop accepted its HELLO
+ *   silent half → half        the same, while the next message comes
+ *   open ↔ half               a message began, or came whole
+ *   half → half               another message began
+ *   any of these → closing    it broke, was too slow, or is closed; nothing is received from it or
+ *                             sent to it any more
+ *   closing → ended           NNG uses it no more
+ *   ended → reported          the loop knows; it is freed with its last slot
+ */
 enum connection_state {
-    CONNECTION_NEW,      /* in no list */
-    CONNECTION_GREETING, /* its stream header has not come whole */
-    CONNECTION_SILENT,   /* it speaks SP, and has not said HELLO */
-    CONNECTION_OPEN,     /* it said HELLO; between two messages */
-    CONNECTION_HALF,     /* it said HELLO; a message came in part */
-    CONNECTION_CLOSING,  /* nothing is taken from it or sent to it any more */
-    CONNECTION_ENDED,    /* NNG has nothing of it any more; the loop hears of it */
+    CONNECTION_NEW,         /* in no list */
+    CONNECTION_GREETING,    /* waits for its stream header */
+    CONNECTION_SILENT,      /* waits for HELLO, between two messages */
+    CONNECTION_SILENT_HALF, /* waits for HELLO, within a message */
+    CONNECTION_OPEN,        /* between two messages */
+    CONNECTION_HALF,        /* within a message */
+    CONNECTION_CLOSING,
+    CONNECTION_ENDED,
+    CONNECTION_REPORTED,
     CONNECTION_STATES
 };
 
@@ -59,59 +75,57 @@ struct connection {
     enum connection_state state; /* changed by connection_step alone */
     struct peer peer;
     struct user *user;
-    bool keeper;
-    bool crowded;         /* has no place: each request is refused */
-    bool said_hello;      /* a HELLO was handed to the loop */
-    bool half;            /* the reader is within a message */
-    bool parked;          /* its reader waits for a slot: in l->parked */
-    bool told;            /* the loop heard of its end */
-    bool writing;         /* somebody sends */
-    unsigned visits;      /* threads that work on it, NNG's callbacks apart */
-    unsigned outstanding; /* slots */
-    unsigned waits;       /* of them WAITs, which are held for as long as nothing happens */
-    uint64_t deadline_ns; /* of the list that it is in */
-    uint64_t active_ns;   /* when its last request came, or itself */
+    bool keeper;                    /* may use the reserved places */
+    bool crowded;                   /* has no place, so that each request is refused */
+    bool said_hello;                /* a HELLO was handed to the loop */
+    bool parked;                    /* its reader waits for a slot, in l->parked */
+    bool writing;                   /* a thread sends */
+    unsigned visits;                /* threads that use it outside NNG's callbacks */
+    unsigned outstanding;           /* unanswered requests */
+    unsigned waits;                 /* WAITs among them, which are held while there is no event */
+    uint64_t deadline_ns;           /* when it is closed; valid in the lists slow and half */
+    uint64_t active_ns;             /* when it was accepted, or its last request came */
     struct connection *prev, *next; /* in the list of its state */
     struct connection *parked_next, *parked_prev;
     UT_hash_handle hh; /* by peer.pipe */
 
     struct answer *first; /* owned */
     struct answer **last;
-    size_t unread; /* bytes of them */
+    size_t unread; /* bytes of unsent answers */
 
-    /* from here on: the reader's, or the closer's */
+    /* the reader's, then the closer's */
     nng_stream *stream;
     nng_aio *recv;
     nng_aio *send; /* for the writing thread */
     struct sp_reader reader;
-    struct bytes rest;       /* of input, not read yet */
-    struct request *pending; /* owned; the one that waits for a slot */
+    struct bytes rest;       /* part of `input` that was not read yet */
+    struct request *pending; /* owned; waits for a slot; NULL: none */
     uint8_t *input;          /* owned, INPUT_BYTES */
 };
 
 struct listener_slot {
     struct connection *connection;
-    struct listener_slot *next; /* free ones */
-    uint32_t id;                /* of the request, as its client numbered it */
-    bool wait;                  /* it is a WAIT */
+    struct listener_slot *next; /* in the list of free slots */
+    uint32_t id;                /* the client's id of the request */
+    bool wait;                  /* the request is a WAIT */
 };
 
-/* Slots are made as they are needed, so many at a time, and do not move. */
+/* Slots are allocated in blocks, and do not move. */
 #define SLOT_BLOCK 64u
 struct slot_block {
     struct slot_block *next;
     struct listener_slot slot[SLOT_BLOCK];
 };
 
-/* One address that is listened on. */
+/* An address that the daemon listens on. */
 struct door {
     struct listener *listener;
     struct door *next;
     nng_stream_listener *stream;
     nng_aio *accept;
     bool ipc;
-    uint64_t again_ns; /* accepts again then; 0: it accepts, NS_NEVER: no more */
-    uint64_t pause_ns; /* how long the last pause was */
+    uint64_t again_ns; /* when it accepts again; 0: it accepts; NS_NEVER: no more */
+    uint64_t pause_ns; /* length of the last pause */
 };
 
 struct listener {
@@ -126,9 +140,9 @@ struct listener {
     void (*closed)(void *data);
     void *closed_data;
     bool closing;                   /* (loop) */
-    struct request *batch;          /* (loop) owned: what is being handed on */
-    struct connection *batch_ended; /* (loop) and the ends behind it */
-    nng_aio *reply;                 /* (loop) sends what fits at once */
+    struct request *batch;          /* (loop) owned: requests that are being delivered */
+    struct connection *batch_ended; /* (loop) ends that are delivered after them */
+    nng_aio *reply;                 /* (loop) sends what the system takes at once */
     pthread_t closer;
     bool closer_runs;
 
@@ -141,10 +155,10 @@ struct listener {
     struct listener_slot *free_slots;
     struct slot_block *blocks;
     unsigned busy;           /* slots in use */
-    unsigned connected;      /* with a place, not closing */
-    unsigned turned_away;    /* without one, not closing */
-    unsigned alive;          /* not ended */
-    uint32_t last_pipe;      /* that was given out */
+    unsigned connected;      /* connections with a place, not closing */
+    unsigned turned_away;    /* connections without a place, not closing */
+    unsigned alive;          /* connections that have not ended */
+    uint32_t last_pipe;      /* number of the newest connection */
     struct connection *slow; /* greeting or silent, oldest first */
     struct connection *half;
     struct connection *closing_list;
@@ -153,37 +167,38 @@ struct listener {
     struct request *first;
     struct request **last;
     struct members keepers;
-    uint64_t full_told_ns;   /* when the log said last that all places are taken, 0: never */
-    bool ending;             /* nobody is let in any more */
-    bool starved;            /* there are no descriptors but those kept back */
-    bool starve_told;        /* the log heard of it, and not of its end */
-    uint64_t starve_tell_ns; /* it may hear of the next shortage then */
+    uint64_t full_logged_ns; /* when the log last had a line that all places are in use; 0: never */
+    bool ending;             /* no connection is accepted any more */
+    bool starved;            /* only reserved descriptors are left */
+    bool starve_logged;      /* the log has a line of the shortage, and none of its end */
+    uint64_t starve_log_ns;  /* from when on the next shortage is logged */
     bool waked;              /* a wake-up of the loop is under way */
-    bool wake_due;           /* listener_unlock wakes the loop */
+    bool wake_pending;       /* listener_unlock is to wake the loop */
     struct listener_stats stats;
 };
 
 /* ---- lock.c ---------------------------------------------------------------------------------- */
 
 void listener_lock(struct listener *l);
-void listener_unlock(struct listener *l); /* and wakes the loop, if that is due */
+void listener_unlock(struct listener *l); /* wakes the loop if wake_pending */
 
 /* ---- door.c: addresses --------------------------------------------------------------------- */
 
 int door_open(struct listener *l, const char *url, bool ipc, struct err *e);
 void doors_retry(struct listener *l, uint64_t now); /* (loop) */
-uint64_t doors_due(const struct listener *l);       /* locked; NS_NEVER: none waits */
+uint64_t doors_wake_ns(const struct listener *l);   /* locked; NS_NEVER: none waits */
 void doors_close(struct listener *l);               /* blocks */
-/* Locked: notes it; the log hears of it. */
+/* Locked: notes and logs a shortage of descriptors, or its end. */
 void doors_starve(struct listener *l, bool starved);
 
 /* ---- places.c: admission of connections; all locked ------------------------------------------ */
 
-/* Gives a connection its user, and a place or, without one, room to be refused. false: neither. */
+/* Gives a connection its user and a place. Without a place it is crowded, if there is room for
+ * connections that are only refused. false: no room, or no memory. */
 bool place_take(struct listener *l, struct connection *c);
-/* Why no request of a connection without a place is taken. */
+/* The refusal of a request of a crowded connection. */
 int place_refusal(const struct listener *l, struct err *e);
-/* Whether one more request of it may be unanswered; else says so in the log. */
+/* May the connection have one more unanswered request? If not, that is logged. */
 bool place_for_request(struct listener *l, const struct connection *c);
 
 /* ---- slot.c: unanswered requests; all locked ------------------------------------------------- */
@@ -194,18 +209,19 @@ void slots_destroy(struct listener *l);
 
 /* ---- connection.c: its states ---------------------------------------------------------------- */
 
-struct connection *connection_find(struct listener *l, uint32_t pipe); /* locked; NULL: gone */
-/* Locked: the one place that changes a state. false: there is no such step, and nothing changed. */
+struct connection *connection_find(struct listener *l, uint32_t pipe); /* locked; NULL: reported */
+/* Locked: the one way to change the state. false: the table lacks the step, and nothing changed.
+ * Steps that come too late are normal: a connection may be closed at any time. */
 bool connection_step(struct connection *c, enum connection_state to);
-void connection_end(struct connection *c);   /* locked: it is to be closed, whatever it does now */
+void connection_end(struct connection *c);   /* locked: closes it, if it is not closing yet */
 void connection_visit(struct connection *c); /* locked */
 void connection_leave(struct connection *c); /* locked: ends a visit */
-void connection_told(
-    struct connection *c); /* locked: the loop knows; frees it, if no slot is left */
+/* (loop) Locked: the first of batch_ended is reported. Frees it, if no slot is left. */
+void connection_reported(struct connection *c);
 void connection_free(struct connection *c);
-/* Locked: which number of connections in `l` it is counted in. */
+/* Locked: the count of connections that includes `c`. */
 unsigned *place_count(struct listener *l, const struct connection *c);
-void user_release(struct listener *l, struct user *u); /* locked: once it has less */
+void user_release(struct listener *l, struct user *u); /* locked: frees it, if its counts are 0 */
 
 /* ---- admit.c: its begin ---------------------------------------------------------------------- */
 
@@ -214,7 +230,7 @@ void connection_admit(struct door *door, nng_stream *stream);
 
 /* ---- closer.c: its end ----------------------------------------------------------------------- */
 
-/* Blocks until no callback of it runs; frees all but the struct. */
+/* Blocks until none of its callbacks runs. Frees all but the struct. */
 void connection_finish(struct connection *c);
 void *connections_closer(void *listener); /* a thread's main */
 
@@ -222,17 +238,16 @@ void *connections_closer(void *listener); /* a thread's main */
 
 void reader_start(struct connection *c);
 void reader_received(void *connection); /* NNG's callback */
-/* (loop) Goes on with those that waited for a slot. */
+/* (loop) Continues parked connections, as far as there are slots. */
 void readers_resume(struct listener *l);
 
 /* ---- writer.c -------------------------------------------------------------------------------- */
 
 void writer_sent(void *connection); /* NNG's callback */
-/* Copies what is sent, and sends it as soon as it can. slot NULL: the bytes are sent as they are.
- */
+/* Copies a message and sends it as soon as possible. slot NULL: the bytes are sent as they are. */
 void writer_post(struct connection *c, struct listener_slot *slot, struct bytes message);
-/* (loop) The same, and sends it at once, if nothing waits before it. */
+/* (loop) The same, and sends it at once, if no answer waits before it. */
 void writer_reply(struct listener *l, struct listener_slot *slot, struct bytes message);
-void writer_drop(struct connection *c); /* locked: what waits is given up, with its slots */
+void writer_drop(struct connection *c); /* locked: drops unsent answers with their slots */
 
 #endif

@@ -1,4 +1,4 @@
-/* The listener's mutex: what was done under it wakes the loop when it is let go of. */
+/* The listener's mutex. Unlocking it wakes the loop, if there is news for it. */
 #include "daemon/front/clients/listener_int.h"
 
 void listener_lock(struct listener *l)
@@ -8,8 +8,8 @@ void listener_lock(struct listener *l)
 
 void listener_unlock(struct listener *l)
 {
-    bool wake = l->wake_due && !l->waked;
-    l->wake_due = false;
+    bool wake = l->wake_pending && !l->waked;
+    l->wake_pending = false;
     l->waked = l->waked || wake;
     (void)pthread_mutex_unlock(&l->lock);
     if (wake) {

@@ -5,11 +5,11 @@
 #include "common/log.h"
 #include "daemon/front/clients/listener_int.h"
 
-#define FULL_NS         (10 * NS_PER_S) /* between two lines of the log that say so */
+#define FULL_NS         (10 * NS_PER_S) /* between two lines of the log about full places */
 #define AGAIN_NS        NS_PER_S        /* until a refused client may try again */
-#define TURNED_AWAY_MAX 64u             /* connections that wait for a refusal; more are closed */
+#define TURNED_AWAY_MAX 64u             /* connections without a place; more are closed */
 
-/* NULL: no memory. The caller counts a connection to it. */
+/* The user of a peer, made if it is new. NULL: no memory. The caller counts the connection. */
 static struct user *user_of(struct listener *l, const struct peer *peer)
 {
     uint32_t uid = peer->local ? peer->uid : UINT32_MAX;
@@ -30,11 +30,11 @@ static struct user *user_of(struct listener *l, const struct peer *peer)
     return u;
 }
 
-static void tell_full(struct listener *l, const char *what, const struct peer *p)
+static void log_full(struct listener *l, const char *what, const struct peer *p)
 {
     uint64_t now = clock_now_ns();
-    if (l->full_told_ns == 0 || now - l->full_told_ns >= FULL_NS) {
-        l->full_told_ns = now;
+    if (l->full_logged_ns == 0 || now - l->full_logged_ns >= FULL_NS) {
+        l->full_logged_ns = now;
         log_warn("%s, of user %u: %u are open, connections_max = %u; %llu found no place before it",
                  what, p->local ? p->uid : UINT32_MAX, l->connected, l->options.connections_max,
                  (unsigned long long)l->stats.refused);
@@ -47,7 +47,7 @@ static bool idle(const struct connection *c)
            c->outstanding == c->waits;
 }
 
-/* A keeper's connection without work that has been so for longest; NULL: all of them work. */
+/* The keeper's connection that is idle longest; NULL: none is idle. */
 static struct connection *idlest_keeper(const struct listener *l)
 {
     struct connection *found = NULL;
@@ -60,28 +60,29 @@ static struct connection *idlest_keeper(const struct listener *l)
     return found;
 }
 
-/* Keepers have places beyond the others', and the next keeper comes in for an idle one. */
+/* Keepers have reserved places. When these are in use, an idle keeper's connection is closed. */
 static bool has_place(struct listener *l, const struct connection *c)
 {
-    unsigned places = l->options.connections_max + (c->keeper ? l->options.connections_spare : 0);
+    unsigned places =
+        l->options.connections_max + (c->keeper ? l->options.connections_reserved : 0);
     if (l->connected < places) {
         return true;
     }
     struct connection *idlest =
-        c->keeper && l->options.connections_spare > 0 ? idlest_keeper(l) : NULL;
+        c->keeper && l->options.connections_reserved > 0 ? idlest_keeper(l) : NULL;
     if (idlest == NULL) {
-        tell_full(l, "a connection is turned away", &c->peer);
+        log_full(l, "a connection is turned away", &c->peer);
         return false;
     }
-    tell_full(l, "an administrator's idle connection is closed for a new one", &idlest->peer);
+    log_full(l, "an administrator's idle connection is closed for a new one", &idlest->peer);
     l->stats.displaced++;
     connection_end(idlest);
     return true;
 }
 
-/* Is there room for one more connection that is only refused? A user has no more of these than are
- * left for all others. */
-static bool may_be_told(const struct listener *l, const struct user *u)
+/* Is there room for one more connection that is only refused? One user gets at most as many as
+ * remain for all others. */
+static bool may_be_refused(const struct listener *l, const struct user *u)
 {
     return u->turned_away < TURNED_AWAY_MAX - l->turned_away;
 }
@@ -103,7 +104,7 @@ bool place_take(struct listener *l, struct connection *c)
     }
     c->keeper = c->peer.local && members_have(&l->keepers, c->peer.uid, c->peer.gid);
     c->crowded = !has_place(l, c);
-    bool in = (!c->crowded || may_be_told(l, c->user)) && list(l, c);
+    bool in = (!c->crowded || may_be_refused(l, c->user)) && list(l, c);
     l->stats.refused += !in || c->crowded;
     if (!in) {
         user_release(l, c->user);

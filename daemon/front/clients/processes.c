@@ -24,7 +24,7 @@ struct processes {
     void *data;
 };
 
-/* One at a time: what is told of may be gone before the next is looked at. */
+/* One at a time: a report may forget the next process. */
 static void on_end(uv_poll_t *poll, int status, int events)
 {
     struct processes *p = poll->data;
@@ -76,9 +76,9 @@ void processes_destroy(struct processes *p)
     }
 }
 
-void processes_watch(struct processes *p, int pidfd, void *who)
+void processes_watch(struct processes *p, int pidfd, void *owner)
 {
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = who};
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = owner};
     if (p != NULL) {
         (void)epoll_ctl(p->epoll, EPOLL_CTL_ADD, pidfd, &event);
     }
@@ -102,8 +102,8 @@ static const char *field_of(const char *line, unsigned number)
     return at;
 }
 
-/* Where /proc hides other users' processes: one that closed its channel by ending is a zombie soon,
- * which the kernel tells anybody. */
+/* For hosts whose /proc hides processes of other users. An exiting process is soon a zombie, and a
+ * pidfd of a zombie is readable for every user. */
 static bool ends_unseen(pid_t pid)
 {
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);

@@ -1,4 +1,4 @@
-/* What a connection receives: SP frames, messages, requests; and whether they are taken. */
+/* The receiving side of a connection: bytes to SP messages, messages to requests for the loop. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static bool is_known(unsigned kind)
     }
 }
 
-/* A request, or what a later version of the protocol may have as one. */
+/* A request of this version of the protocol, or possibly of a later one. */
 static bool is_request(struct bytes message, unsigned kind)
 {
     return is_known(kind) ||
@@ -56,22 +56,23 @@ static int decode(struct message *m, unsigned kind, struct request **ret_r, stru
 
 /* ---- requests to the loop -------------------------------------------------------------------- */
 
-enum taken {
-    TAKEN,
-    TAKEN_LATER, /* it waits for a slot */
-    TAKEN_NOT,   /* its connection has no place: it is refused */
-    TAKEN_ENDED, /* so did the connection */
+/* What becomes of a request. */
+enum fate {
+    FATE_QUEUED,  /* the loop gets it */
+    FATE_PARKED,  /* it waits for a slot */
+    FATE_REFUSED, /* its connection has no place */
+    FATE_DROPPED, /* its connection ended */
 };
 
 /* Locked: the state follows what was read. */
 static void settle(struct connection *c)
 {
-    c->half = !sp_between(&c->reader);
-    if (c->state == CONNECTION_GREETING && c->reader.greeted) {
-        (void)connection_step(c, CONNECTION_SILENT);
-    } else if (c->half ? c->state == CONNECTION_OPEN || c->state == CONNECTION_HALF
-                       : c->state == CONNECTION_HALF) {
-        (void)connection_step(c, c->half ? CONNECTION_HALF : CONNECTION_OPEN);
+    bool half = !sp_between(&c->reader);
+    bool greets = c->state == CONNECTION_GREETING && c->reader.greeted;
+    if (greets || c->state == CONNECTION_SILENT || c->state == CONNECTION_SILENT_HALF) {
+        (void)connection_step(c, half ? CONNECTION_SILENT_HALF : CONNECTION_SILENT);
+    } else if (c->state == CONNECTION_OPEN || c->state == CONNECTION_HALF) {
+        (void)connection_step(c, half ? CONNECTION_HALF : CONNECTION_OPEN);
     }
 }
 
@@ -86,25 +87,25 @@ static void enqueue(struct connection *c, struct listener_slot *slot, struct req
     *l->last = r;
     l->last = &r->next;
     l->stats.requests++;
-    l->wake_due = true;
+    l->wake_pending = true;
 }
 
-/* Locked. The request stays the caller's unless it is taken, or later. */
-static enum taken take(struct connection *c, struct request *r)
+/* Locked. The caller keeps the request if it is refused or dropped. */
+static enum fate take(struct connection *c, struct request *r)
 {
     struct listener *l = c->listener;
     settle(c);
     if (c->state >= CONNECTION_CLOSING) {
-        return TAKEN_ENDED;
+        return FATE_DROPPED;
     }
     if (c->crowded) {
-        return TAKEN_NOT;
+        return FATE_REFUSED;
     }
     if (l->busy >= l->options.requests_max) {
         c->pending = r;
         c->parked = true;
         DL_APPEND2(l->parked, c, parked_prev, parked_next);
-        return TAKEN_LATER;
+        return FATE_PARKED;
     }
     struct listener_slot *slot = NULL;
     if (place_for_request(l, c)) {
@@ -112,13 +113,13 @@ static enum taken take(struct connection *c, struct request *r)
     }
     if (slot == NULL) { /* an answer that never comes would hang its client */
         connection_end(c);
-        return TAKEN_ENDED;
+        return FATE_DROPPED;
     }
     enqueue(c, slot, r);
-    return TAKEN;
+    return FATE_QUEUED;
 }
 
-/* Tells the client what was wrong with its request. false: the connection ended. */
+/* Answers a request with an error. false: the connection ended. */
 static bool refuse(struct connection *c, uint32_t id, const struct err *e)
 {
     struct listener *l = c->listener;
@@ -139,25 +140,25 @@ static bool refuse(struct connection *c, uint32_t id, const struct err *e)
     return slot != NULL;
 }
 
-/* true: the reader goes on. */
+/* Takes the request. true: the reader continues. */
 static bool hand_over(struct connection *c, struct request *r)
 {
     struct listener *l = c->listener;
     struct err e = ERR_INIT;
     uint32_t id = r->body->id;
     listener_lock(l);
-    enum taken taken = take(c, r);
-    if (taken == TAKEN_NOT) {
+    enum fate fate = take(c, r);
+    if (fate == FATE_REFUSED) {
         (void)place_refusal(l, &e);
     }
     listener_unlock(l);
-    if (taken == TAKEN_NOT || taken == TAKEN_ENDED) {
+    if (fate == FATE_REFUSED || fate == FATE_DROPPED) {
         request_destroy(r);
     }
-    return taken == TAKEN || (taken == TAKEN_NOT && refuse(c, id, &e));
+    return fate == FATE_QUEUED || (fate == FATE_REFUSED && refuse(c, id, &e));
 }
 
-/* Ends the connection; broken: for what it sent. */
+/* Ends the connection. broken: because it sent an invalid message. */
 static void end(struct connection *c, bool broken)
 {
     listener_lock(c->listener);
@@ -166,7 +167,7 @@ static void end(struct connection *c, bool broken)
     listener_unlock(c->listener);
 }
 
-/* Takes the message; true: the reader goes on. */
+/* Takes the message. true: the reader continues. */
 static bool read_message(struct connection *c, struct message *m)
 {
     struct err e = ERR_INIT;
@@ -202,7 +203,7 @@ static void receive(struct connection *c)
     nng_stream_recv(c->stream, c->recv);
 }
 
-/* Reads what has come, then receives more. */
+/* Reads the bytes that were received, then receives more. */
 static void read_on(struct connection *c)
 {
     struct message *m = NULL;
@@ -231,7 +232,7 @@ void reader_start(struct connection *c)
     receive(c);
 }
 
-/* What came is the rest of a long message, in its place. */
+/* The bytes are the rest of a long message, received in place. */
 static void received_direct(struct connection *c, size_t size)
 {
     struct message *m = NULL;

@@ -2,7 +2,7 @@
 
 #include "common/log.h"
 #include "daemon/front/clients/lane.h"
-#include "daemon/front/clients/listener.h"
+#include "daemon/front/model/op.h"
 #include "daemon/front/model/request.h"
 #include "proto/codec.h"
 
@@ -19,11 +19,12 @@ void reply_answer(struct front *f, struct op *o, struct bytes reply)
         return;
     }
     if (o->slot != NULL) {
-        listener_reply(f->listener, o->slot, reply);
+        f->io.reply(f->listener, o->slot, reply);
         o->slot = NULL;
     }
-    if (o->loose || op_passed(o)) {
-        op_destroy(o); /* by a ring nothing loose comes, and nobody asks for what was passed */
+    if (op_unnumbered(o) || op_acked(o)) {
+        op_destroy(o); /* requests of a ring have numbers, and an acknowledged answer is not asked
+                          for again */
         return;
     }
     keep(o, reply);
@@ -35,7 +36,7 @@ void reply_answer(struct front *f, struct op *o, struct bytes reply)
 void reply_plain(struct front *f, const struct request *r, struct bytes reply)
 {
     if (r->slot != NULL) {
-        listener_reply(f->listener, r->slot, reply);
+        f->io.reply(f->listener, r->slot, reply);
     } else if (r->session != NULL && r->session->lane != NULL) {
         lane_reply(r->session->lane, r->ring_id, reply);
     }
@@ -44,7 +45,7 @@ void reply_plain(struct front *f, const struct request *r, struct bytes reply)
 void reply_none(struct front *f, struct request *r)
 {
     if (r->slot != NULL) {
-        listener_drop(f->listener, r->slot);
+        f->io.drop(f->listener, r->slot);
     }
     request_destroy(r);
 }
@@ -52,7 +53,7 @@ void reply_none(struct front *f, struct request *r)
 void reply_forget(struct front *f, struct op *o)
 {
     if (o->slot != NULL) {
-        listener_drop(f->listener, o->slot);
+        f->io.drop(f->listener, o->slot);
     }
     o->slot = NULL;
     o->ring_id = 0;

@@ -12,14 +12,14 @@
 #include "common/clock.h"
 #include "common/descriptors.h"
 #include "common/log.h"
-#include "daemon/front/clients/aside.h"
+#include "daemon/front/clients/offload.h"
 #include "daemon/front/settings/listener_url.h"
 #include "proto/codec.h"
 
-#define CLAIM_BYTES_MAX 256u /* of a message that comes in */
+#define CLAIM_BYTES_MAX 256u /* of a received message */
 #define ANSWER_BYTES    2048u
 #define ACCEPT_BATCH    16
-#define PAUSE_NS        (100 * NS_PER_MS) /* without descriptors for who connects */
+#define PAUSE_NS        (100 * NS_PER_MS) /* without descriptors for new connections */
 #define SOCKET_MODE     0660
 
 const struct shm_options shm_defaults = {.connections_max = 256,
@@ -35,24 +35,24 @@ struct shm_ticket {
     uint64_t until_ns;
 };
 
-/* What it sends is received and closed aside: both take as long as who sent it wants. Until it is
- * closed it counts, so that nobody has many such threads. */
+/* Receiving and closing are offloaded: a client can make both last as long as it wants. A
+ * connection counts until it is closed, so that the threads of one client are few. */
 struct shm_conn {
-    struct aside_job job; /* first: receives, or closes */
+    struct offload_job job; /* first: receives, or closes */
     struct shm_conn *next;
     struct shm *shm;
     uv_poll_t poll;
     int fd;
     uint32_t uid;
-    uint64_t until_ns;              /* by when it has to show something; NS_NEVER: it has */
-    bool working;                   /* the job is under way: it is not the loop's */
-    bool ended;                     /* it is closed when it neither works nor is watched */
-    bool watched;                   /* poll is a handle of the loop */
-    bool crowded;                   /* one too many, that is closed only */
-    uint8_t frame[CLAIM_BYTES_MAX]; /* what was received, as are the next ones */
+    uint64_t until_ns;              /* time limit of its CLAIM; NS_NEVER: it came */
+    bool working;                   /* a thread works on it */
+    bool ended;                     /* it is closed as soon as it neither works nor is watched */
+    bool watched;                   /* `poll` is a handle of the loop */
+    bool crowded;                   /* over the limit: it is closed only */
+    uint8_t frame[CLAIM_BYTES_MAX]; /* the received message; with the members below */
     size_t size;
-    struct frame_fds given; /* what is not kept goes when it is closed */
-    int received;           /* of seqpacket_recv */
+    struct frame_fds given; /* the client's descriptors; those not kept are closed with it */
+    int received;           /* result of seqpacket_recv */
     struct err e;
 };
 
@@ -62,13 +62,14 @@ struct shm {
     int fd;
     uv_poll_t listening;
     uv_timer_t timer;
-    uint64_t paused_ns; /* accepts nobody until then, 0: does */
+    uint64_t paused_ns; /* accepts no connection until then; 0: accepts */
     struct shm_conn *conns;
     struct shm_ticket *tickets;
     struct shm_stats stats;
-    struct aside *aside;
+    struct offload *offload;
     unsigned closing_crowded; /* connections over a limit, not closed yet */
-    unsigned handles; /* of the loop, not closed yet, without that of aside, which goes last */
+    unsigned handles; /* of the loop, not closed yet, without the handle of `offload`, which is
+                         closed last */
     bool closing;
 };
 
@@ -85,7 +86,7 @@ static struct shm_ticket *ticket_take(struct shm *s, struct shm_ticket **at)
     return t;
 }
 
-/* In the same time wherever they differ. */
+/* Takes the same time wherever they differ. */
 static bool same_nonce(const uint8_t *a, const uint8_t *b)
 {
     volatile uint8_t differs = 0;
@@ -95,7 +96,8 @@ static bool same_nonce(const uint8_t *a, const uint8_t *b)
     return differs == 0;
 }
 
-/* Takes it out; the caller frees it. All are compared, found or not. */
+/* Takes the ticket out; the caller frees it. Compares all tickets, so that the time is the same for
+ * every nonce. */
 static struct shm_ticket *ticket_find(struct shm *s, struct bytes nonce)
 {
     struct shm_ticket **found = NULL;
@@ -161,8 +163,8 @@ static void expire_tickets(struct shm *s, uint64_t now)
 {
     while (s->tickets != NULL && s->tickets->until_ns <= now) {
         struct shm_ticket *t = ticket_take(s, &s->tickets);
-        if (t->is.gone != NULL) {
-            t->is.gone(t->is.data);
+        if (t->is.expired != NULL) {
+            t->is.expired(t->is.data);
         }
         free(t);
     }
@@ -178,31 +180,31 @@ static void all_closed(void *data)
 static void handle_closed(struct shm *s)
 {
     if (--s->handles == 0) {
-        aside_destroy(s->aside, all_closed, s);
+        offload_destroy(s->offload, all_closed, s);
     }
 }
 
-static struct shm_conn *conn_of(struct aside_job *job)
+static struct shm_conn *conn_of(struct offload_job *job)
 {
     return (struct shm_conn *)job;
 }
 
-/* In its thread. There may be something unread, too, that is closed with it. */
-static void close_work(struct aside_job *job)
+/* In its thread. Unread messages are closed with the connection. */
+static void close_work(struct offload_job *job)
 {
     struct shm_conn *c = conn_of(job);
     frame_fds_close(&c->given);
     descriptor_close(&c->fd);
 }
 
-/* In its thread. Nothing has come in: all that came with it is unread. Who has as many as may be
- * makes none of these last, or nobody could connect any more. */
-static void refuse_work(struct aside_job *job)
+/* In its thread. Nothing was received, and all is closed unread. The close must be quick, or a
+ * client over its limit would keep others from connecting. */
+static void refuse_work(struct offload_job *job)
 {
     descriptor_close_at_once(&conn_of(job)->fd);
 }
 
-static void close_done(struct aside_job *job)
+static void close_done(struct offload_job *job)
 {
     struct shm_conn *c = conn_of(job);
     struct shm *s = c->shm;
@@ -219,19 +221,19 @@ static void close_done(struct aside_job *job)
     free(c);
 }
 
-/* In its thread: there is no `shm` any more. */
-static void conn_left(struct aside_job *job)
+/* In its thread. The struct shm is freed. */
+static void conn_orphaned(struct offload_job *job)
 {
     close_work(job);
     free(conn_of(job));
 }
 
-static void conn_work(struct shm_conn *c, void (*work)(struct aside_job *job),
-                      void (*done)(struct aside_job *job))
+static void conn_work(struct shm_conn *c, void (*work)(struct offload_job *job),
+                      void (*done)(struct offload_job *job))
 {
     c->working = true;
-    c->job = (struct aside_job){.work = work, .done = done, .left = conn_left};
-    aside_run(c->shm->aside, &c->job);
+    c->job = (struct offload_job){.work = work, .done = done, .orphaned = conn_orphaned};
+    offload_run(c->shm->offload, &c->job);
 }
 
 static void conn_close_if_free(struct shm_conn *c)
@@ -270,7 +272,7 @@ static int decode_claim(struct bytes frame, struct bytes *ret_nonce, struct err 
     return rc;
 }
 
-/* Whoever shows a ticket has used it up, be it in the wrong way. */
+/* A CLAIM uses up its ticket, even if it is refused. */
 static int claim(struct shm_conn *c, struct bytes frame, struct frame_fds *given,
                  struct frame_fds *ret_fds, struct err *e)
 {
@@ -293,13 +295,13 @@ static int claim(struct shm_conn *c, struct bytes frame, struct frame_fds *given
     } else {
         return is.claim(is.data, given, ret_fds, e);
     }
-    if (is.gone != NULL) {
-        is.gone(is.data);
+    if (is.expired != NULL) {
+        is.expired(is.data);
     }
     return rc;
 }
 
-/* Has the descriptors sent, or says why not. What cannot be sent is the client's to notice. */
+/* Sends the descriptors, or the error. If that fails the connection ends. */
 static void answer(struct shm_conn *c, int rc, const struct frame_fds *fds, const struct err *why)
 {
     struct capbuf out;
@@ -324,7 +326,7 @@ static void answer(struct shm_conn *c, int rc, const struct frame_fds *fds, cons
     capbuf_finish(&out);
 }
 
-/* The first thing it shows. */
+/* The first message of a connection. */
 static void take_claim(struct shm_conn *c)
 {
     struct frame_fds fds = {.count = 0};
@@ -343,7 +345,7 @@ static void take_claim(struct shm_conn *c)
 
 static void on_conn(uv_poll_t *poll, int status, int events);
 
-static void receive_work(struct aside_job *job)
+static void receive_work(struct offload_job *job)
 {
     struct shm_conn *c = conn_of(job);
     c->e = ERR_INIT;
@@ -359,7 +361,7 @@ static bool given_left(const struct frame_fds *given)
     return left;
 }
 
-static void receive_done(struct aside_job *job)
+static void receive_done(struct offload_job *job)
 {
     struct shm_conn *c = conn_of(job);
     c->working = false;
@@ -373,7 +375,8 @@ static void receive_done(struct aside_job *job)
     }
     if (c->received != SEQPACKET_AGAIN) {
         take_claim(c);
-        if (given_left(&c->given)) { /* it could be the other end: then that would never close */
+        if (given_left(&c->given)) { /* one of them could be the client's end, which would then
+                                        never close */
             conn_end(c);
         }
     }
@@ -387,14 +390,14 @@ static void on_conn(uv_poll_t *poll, int status, int events)
     struct shm_conn *c = poll->data;
     (void)events;
     if (status < 0 || c->until_ns == NS_NEVER) {
-        conn_end(c); /* it has what it came for, or wants more than that */
+        conn_end(c); /* it has its answer, and closed or sent more */
         return;
     }
     (void)uv_poll_stop(poll);
     conn_work(c, receive_work, receive_done);
 }
 
-/* ---- who connects -------------------------------------------------------------------------- */
+/* ---- accepting ----------------------------------------------------------------------------- */
 
 static bool crowded(const struct shm *s, uint32_t uid)
 {
@@ -405,7 +408,7 @@ static bool crowded(const struct shm *s, uint32_t uid)
     return s->stats.connections >= s->options.connections_max || count >= s->options.uid_max;
 }
 
-/* Something may have come by it already, that is closed with it. */
+/* Unread messages are closed with it. */
 static void conn_refuse(struct shm *s, struct shm_conn *c)
 {
     c->crowded = c->ended = true;
@@ -450,8 +453,8 @@ static bool conn_open(struct shm *s, int fd)
     return true;
 }
 
-/* Without descriptors, or room for more that are closed, the listening one would stay readable, and
- * the loop would spin. */
+/* Without descriptors, or room for more connections that are being closed, the listening socket
+ * remains readable, and the loop would spin. */
 static void pause_listening(struct shm *s)
 {
     (void)uv_poll_stop(&s->listening);
@@ -493,13 +496,13 @@ static void listen_again(struct shm *s)
 
 /* ---- time ---------------------------------------------------------------------------------- */
 
-static uint64_t next_due(const struct shm *s)
+static uint64_t next_wake_ns(const struct shm *s)
 {
-    uint64_t due = s->tickets != NULL ? s->tickets->until_ns : NS_NEVER;
+    uint64_t wake_ns = s->tickets != NULL ? s->tickets->until_ns : NS_NEVER;
     for (const struct shm_conn *c = s->conns; c != NULL; c = c->next) {
-        due = c->until_ns < due ? c->until_ns : due;
+        wake_ns = c->until_ns < wake_ns ? c->until_ns : wake_ns;
     }
-    return s->paused_ns != 0 && s->paused_ns < due ? s->paused_ns : due;
+    return s->paused_ns != 0 && s->paused_ns < wake_ns ? s->paused_ns : wake_ns;
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -521,16 +524,16 @@ static void on_timer(uv_timer_t *timer)
     set_timer(s);
 }
 
-/* One that is set earlier than needed finds nothing and is set again. */
+/* A timer that fires too early finds nothing and is set again. */
 static void set_timer(struct shm *s)
 {
-    uint64_t due = next_due(s);
-    if (s->closing || due == NS_NEVER) {
+    uint64_t wake_ns = next_wake_ns(s);
+    if (s->closing || wake_ns == NS_NEVER) {
         (void)uv_timer_stop(&s->timer);
         return;
     }
     uint64_t now = clock_now_ns();
-    uint64_t ms = due > now ? (due - now + NS_PER_MS - 1) / NS_PER_MS : 0;
+    uint64_t ms = wake_ns > now ? (wake_ns - now + NS_PER_MS - 1) / NS_PER_MS : 0;
     uv_update_time(s->timer.loop); /* the timer counts from there */
     (void)uv_timer_start(&s->timer, on_timer, ms, 0);
 }
@@ -571,10 +574,10 @@ int shm_create(uv_loop_t *loop, const char *path, const struct shm_options *opti
         free(s);
         return rc;
     }
-    rc = aside_create(loop, &s->aside, e);
+    rc = offload_create(loop, &s->offload, e);
     if (rc == 0 && uv_poll_init(loop, &s->listening, s->fd) != 0) {
         rc = err_set(e, ERR_IO, "watching %s", path);
-        aside_destroy(s->aside, all_closed, s);
+        offload_destroy(s->offload, all_closed, s);
     } else if (rc != 0) {
         free(s);
     }
@@ -593,21 +596,21 @@ int shm_create(uv_loop_t *loop, const char *path, const struct shm_options *opti
 }
 
 struct closing {
-    struct aside_job job; /* first */
+    struct offload_job job; /* first */
     int fd;
 };
 
-static void closing_work(struct aside_job *job)
+static void closing_work(struct offload_job *job)
 {
     (void)close(((struct closing *)job)->fd);
 }
 
-static void closing_free(struct aside_job *job)
+static void closing_free(struct offload_job *job)
 {
     free(job);
 }
 
-/* Those who have connected and were not accepted have sent something, too. */
+/* Connections that were not accepted may have sent descriptors, too. */
 static void stop_listening(struct shm *s)
 {
     struct closing *c = malloc(sizeof *c);
@@ -616,8 +619,9 @@ static void stop_listening(struct shm *s)
         return;
     }
     *c = (struct closing){.fd = s->fd};
-    c->job = (struct aside_job){.work = closing_work, .done = closing_free, .left = closing_free};
-    aside_run(s->aside, &c->job);
+    c->job =
+        (struct offload_job){.work = closing_work, .done = closing_free, .orphaned = closing_free};
+    offload_run(s->offload, &c->job);
 }
 
 static void own_closed(uv_handle_t *handle)

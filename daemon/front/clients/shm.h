@@ -1,15 +1,16 @@
 /*
- * The local socket through which descriptors travel, <runtime-dir>/shm.sock: NNG carries none. Who
- * has something to hand out or to take in offers a ticket: 16 random bytes that stand for it. They
- * reach the client in the answer to its request; it connects here, shows them in a CLAIM with the
- * descriptors that are asked for, and gets a GRANTED with others, or an ERROR.
+ * The local socket for descriptors, <runtime-dir>/shm.sock, because NNG carries none. A part of the
+ * front that gives or takes descriptors offers a ticket, which is named by 16 random bytes. The
+ * client gets them in the answer to its request. It connects here and shows them in a CLAIM, with
+ * the descriptors that the ticket takes. The answer is GRANTED with the descriptors that the ticket
+ * gives, or ERROR.
  *
- * A ticket is good for one showing by one uid, for a while. A connection is good for one CLAIM; it
- * stays until the other side has closed it, since descriptors that were sent and not received count
- * against the daemon: so one uid has few of them.
+ * A ticket can be shown once, by one uid, until it expires. A connection can send one CLAIM. It
+ * remains until the client has closed it, because descriptors that were sent and not received count
+ * against the daemon; so one uid may have few connections.
  *
- * What strangers send is received and closed in threads: the last close of a socket can take as
- * long as they wish. Such a connection counts until it is closed. What one too many brings is
+ * Receiving and closing are offloaded to threads, because a client decides how long the last close
+ * of a socket takes. Such a connection counts until it is closed. A connection over the limit is
  * closed unread, and at once where the system can.
  *
  * Thread: the loop's. Nothing blocks.
@@ -29,22 +30,22 @@
 struct shm;
 
 struct ticket {
-    uint32_t uid;  /* who may show it */
-    unsigned give; /* descriptors that come with it, no more and no fewer */
-    /* It was shown. Those of `given` that are kept are set to -1, the others are closed. What is
-     * put into ret_fds (empty at first) is sent and stays the owner's. A failure is told to the
-     * client. The ticket is gone by then. */
+    uint32_t uid;  /* user that may show it */
+    unsigned give; /* number of descriptors that the client must send with it */
+    /* It was shown, and is freed by then. The callback sets those of `given` that it keeps to -1;
+     * the others are closed. Descriptors in ret_fds (empty at first) are sent, and their owner
+     * keeps them. A failure is sent to the client. */
     int (*claim)(void *data, struct frame_fds *given, struct frame_fds *ret_fds, struct err *e);
-    void (*gone)(void *data); /* nobody came in time; NULL: nothing is to be done */
+    void (*expired)(void *data); /* it was not shown in time; NULL: nothing is to be done */
     void *data;
 };
 
 struct shm_options {
     unsigned connections_max; /* open at once */
-    unsigned uid_max;         /* of them by one uid */
-    unsigned tickets_max;     /* not shown yet, of all; a quarter of them for one uid */
-    uint64_t claim_ns;        /* a connection that has shown nothing for so long is closed */
-    uint64_t ticket_ns;       /* how long a ticket is good */
+    unsigned uid_max;         /* connections of one uid */
+    unsigned tickets_max;     /* tickets that were not shown yet; a quarter of them for one uid */
+    uint64_t claim_ns;        /* time for a CLAIM, after which a connection is closed */
+    uint64_t ticket_ns;       /* time until a ticket expires */
 };
 
 struct shm_stats {
@@ -53,25 +54,25 @@ struct shm_stats {
     uint64_t silent;  /* connections without a claim */
     uint64_t crowded; /* connections over a limit */
     unsigned connections;
-    unsigned working; /* of them: what they sent is being received, or closed with them */
+    unsigned working; /* connections that are being received from or closed in a thread */
     unsigned tickets;
 };
 
 extern const struct shm_options shm_defaults;
 
-/* Listens on a path of mode 0660, whose stale socket is taken over. ERR_EXISTS if somebody else
+/* Listens on a path of mode 0660, and replaces a stale socket there. ERR_EXISTS if another process
  * serves it or it is no socket. */
 int shm_create(uv_loop_t *loop, const char *path, const struct shm_options *options,
                struct shm **ret_shm, struct err *e);
-/* Closes everything and removes the path; no callback comes any more, tickets are gone. Memory is
+/* Closes all connections, removes the path and drops all tickets without a callback. Memory is
  * freed when the loop has turned. NULL is accepted. */
 void shm_destroy(struct shm *s);
 const char *shm_path(const struct shm *s); /* lives as long as `s` */
 
-/* Makes a ticket. ERR_BUSY if too many were not shown yet. */
+/* Makes a ticket. ERR_BUSY beyond tickets_max. */
 int shm_offer(struct shm *s, const struct ticket *ticket, uint8_t ret_nonce[PROTO_NONCE_BYTES],
               struct err *e);
-/* Takes back the tickets with this `data`, which is to be freed. */
+/* Drops the tickets with this `data`, which is to be freed. */
 void shm_withdraw(struct shm *s, const void *data);
 void shm_stats(const struct shm *s, struct shm_stats *ret_stats);
 

@@ -1,4 +1,5 @@
-/* Unanswered requests: taken by a connection's reader, freed when the answer was sent. */
+/* Slots of unanswered requests: a reader takes one, and it is free again when the answer is sent.
+ */
 #include <stdlib.h>
 
 #include "daemon/front/clients/listener_int.h"
@@ -42,11 +43,11 @@ void slot_free(struct listener *l, struct listener_slot *slot)
     c->user->outstanding--;
     user_release(l, c->user);
     l->busy--;
-    l->wake_due = l->wake_due || l->parked != NULL;
+    l->wake_pending = l->wake_pending || l->parked != NULL;
     slot->connection = NULL;
     slot->next = l->free_slots;
     l->free_slots = slot;
-    if (c->told && c->outstanding == 0) {
+    if (c->state == CONNECTION_REPORTED && c->outstanding == 0) {
         connection_free(c);
     }
 }

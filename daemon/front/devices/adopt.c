@@ -10,6 +10,8 @@
 #include "daemon/front/devices/discover.h"
 #include "daemon/front/memory/buffers.h"
 #include "daemon/front/model/flight.h"
+#include "daemon/front/model/op.h"
+#include "daemon/front/model/session_events.h"
 #include "daemon/front/model/sessions.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/tenants/tenant_quota.h"
@@ -17,39 +19,39 @@
 #include "daemon/front/workers/record.h"
 #include "daemon/front/workers/worker.h"
 
-static void turn_away(struct front *f, const struct launcher_held *held)
+static void turn_away(struct front *f, const struct launcher_inventory *inventory)
 {
-    log_warn("worker %d is not known, or came too late: it is ended", (int)held->pid);
-    (void)close(held->channel);
+    log_warn("worker %d is not known, or came too late: it is ended", (int)inventory->pid);
+    (void)close(inventory->channel);
     for (unsigned i = 0; i < LAUNCHER_WORKER_FDS; i++) {
-        (void)close(held->fd[i]);
+        (void)close(inventory->fd[i]);
     }
-    (void)launcher_kill(f->launcher, held->id, SIGKILL, NULL);
+    (void)f->io.kill(f->launcher, inventory->id, SIGKILL, NULL);
 }
 
-void adopt_worker(struct front *f, const struct launcher_held *held)
+void adopt_worker(struct front *f, const struct launcher_inventory *inventory)
 {
-    struct msg_meta_worker m;
+    struct msg_record_worker m;
     struct err e = ERR_INIT;
     char backend[16];
     struct device *d = NULL;
-    if (held->id >= f->next_worker) {
-        f->next_worker = held->id + 1;
+    if (inventory->id >= f->next_worker) {
+        f->next_worker = inventory->id + 1;
     }
-    if (proto_decode(&schema_msg_meta_worker, held->meta, &m, &e) == 0 &&
+    if (proto_decode(&schema_msg_record_worker, inventory->device, &m, &e) == 0 &&
         bytes_to_str(m.backend, backend, sizeof backend)) {
         d = discover_device(f, backend, (unsigned)m.index);
     }
-    /* one that was given up with the connection to its launcher comes too late as well */
+    /* a worker that was given up with its launcher comes too late as well */
     if (d == NULL || d->worker != 0 || d->restarts > 0 || f->listener != NULL) {
-        turn_away(f, held);
+        turn_away(f, inventory);
         return;
     }
-    log_info("device %u: taking over worker %d", d->index, (int)held->pid);
-    worker_held(f, d, held);
+    log_info("device %u: taking over worker %d", d->index, (int)inventory->pid);
+    worker_adopt(f, d, inventory);
 }
 
-/* By the name that a front before this one gave it. NULL: none, or no memory. */
+/* Finds or makes the tenant with the name of the record. NULL: no name, or no memory. */
 static struct tenant *tenant_of(struct front *f, struct bytes name)
 {
     char text[PROTO_NAME_MAX + 1];
@@ -66,7 +68,7 @@ static struct session *owner_of(struct front *f, struct bytes client_id, uint64_
     return sessions_obtain(f, &key, t);
 }
 
-/* One that is being ended is not believed any more: its clients were or will be told otherwise. */
+/* Reports of a worker that is being ended do not count: its clients get another answer. */
 static bool tells(const struct device *d)
 {
     return d->state == DEVICE_ADOPTING && d->killed_ns == 0;
@@ -75,7 +77,7 @@ static bool tells(const struct device *d)
 /* ---- buffers ------------------------------------------------------------------------------ */
 
 static struct buffer *buffer_from(struct front *f, struct device *d,
-                                  const struct msg_meta_buffer *m)
+                                  const struct msg_record_buffer *m)
 {
     uint64_t dims[] = {m->d0, m->d1, m->d2, m->d3};
     char name[PROTO_NAME_MAX + 1];
@@ -108,7 +110,7 @@ static struct buffer *buffer_from(struct front *f, struct device *d,
         buffer_own(b, s);
     }
     memcpy(b->client_id, m->client_id.data, sizeof b->client_id);
-    if (buffer_named(t, name) == NULL) { /* two cannot have it but by a broken record */
+    if (buffer_named(t, name) == NULL) { /* else the record is damaged */
         buffer_rename(b, name);
     }
     if (m->defined != 0) {
@@ -117,7 +119,7 @@ static struct buffer *buffer_from(struct front *f, struct device *d,
     return b;
 }
 
-/* The request that made or opened the buffer may come again: it gets the answer it would have had.
+/* The request that made or opened the buffer may be repeated: it gets the answer of the first one.
  */
 static void answer_again(const struct buffer *b, struct session *s, uint64_t seq)
 {
@@ -136,11 +138,11 @@ static void answer_again(const struct buffer *b, struct session *s, uint64_t seq
     capbuf_finish(&out);
 }
 
-static void take_openers(struct front *f, struct buffer *b, const struct msg_meta_buffer *m)
+static void take_openers(struct front *f, struct buffer *b, const struct msg_record_buffer *m)
 {
     struct proto_iter it = proto_iter_of(m->openers);
-    struct proto_mopener o;
-    while (proto_list_next(&it, &schema_mopener, &o)) {
+    struct proto_record_opener o;
+    while (proto_list_next(&it, &schema_record_opener, &o)) {
         struct session *s = owner_of(f, o.client_id, o.uid, b->tenant);
         if (s != NULL && buffer_opener_add(b, s, o.seq)) {
             answer_again(b, s, o.seq);
@@ -151,17 +153,18 @@ static void take_openers(struct front *f, struct buffer *b, const struct msg_met
 
 static void lost(struct front *f, struct buffer *b)
 {
-    f->hooks.buffer_free(f, b);
+    command_buffer_free(f, b);
     buffer_set_state(b, BUFFER_LOST);
     if (b->owner != NULL) {
         (void)session_notice(b->owner, f->config.tenant_notices_max, NOTICE_BUFFER_LOST, b->handle);
     }
 }
 
+/* What the record has of a reported id: no entry, one that another report used, one to use. */
 enum gift { GIFT_NONE, GIFT_TAKEN, GIFT_GIVEN };
 
-/* Was this worker given something under the id? TAKEN: it has reported it, or is not being
- * taken over (any more), so its reports do not count. */
+/* What the record has for the id. TAKEN: reported before, or the worker is not being
+ * being adopted (any more), so its reports do not count. */
 static enum gift gift_of(struct device *d, enum record_kind kind, uint64_t id,
                          struct record_view *ret_view)
 {
@@ -173,18 +176,18 @@ static enum gift gift_of(struct device *d, enum record_kind kind, uint64_t id,
     return !found ? GIFT_NONE : taken ? GIFT_TAKEN : GIFT_GIVEN;
 }
 
-/* The front before made the memory, but this is what the worker says it is. */
+/* The worker names the memory that the former front made, so its size is checked. */
 static int check_copy(int fd, uint64_t bytes, struct err *e)
 {
     struct memfd m = MEMFD_NONE;
     int rc = memfd_adopt(fd, bytes, false, &m, e);
-    m.fd = -1; /* the mapping alone was made */
+    m.fd = -1; /* only the mapping was made */
     memfd_finish(&m);
     return rc;
 }
 
-static int check_held(const struct buffer *b, const struct msg_w_held_buffer *m, int fd,
-                      struct err *e)
+static int check_inventory(const struct buffer *b, const struct msg_w_inventory_buffer *m, int fd,
+                           struct err *e)
 {
     uint64_t bytes = b->bytes > 0 ? b->bytes : 1;
     if (m->size != bytes) {
@@ -202,15 +205,15 @@ static int check_held(const struct buffer *b, const struct msg_w_held_buffer *m,
                              (unsigned long long)m->id);
 }
 
-static void take_buffer(struct front *f, struct device *d, const struct msg_w_held_buffer *m,
-                        struct buffer *b, const struct msg_meta_buffer *meta)
+static void take_buffer(struct front *f, struct device *d, const struct msg_w_inventory_buffer *m,
+                        struct buffer *b, const struct msg_record_buffer *record)
 {
     buffer_set_state(b, BUFFER_LIVE);
     b->tenant->held[TENANT_BUFFERS]++;
     if (b->owner != NULL) {
         b->owner->buffers++;
     }
-    if ((b->flags & BUFFER_FLAG_VARIABLE) != 0) { /* its module is loaded anew when needed */
+    if ((b->flags & BUFFER_FLAG_VARIABLE) != 0) { /* a variable comes back with its module */
         lost(f, b);
         return;
     }
@@ -220,29 +223,30 @@ static void take_buffer(struct front *f, struct device *d, const struct msg_w_he
         lost(f, b);
         return;
     }
-    if (b->sealed && m->arriving != 0) { /* the front before asked for it: its answer comes here */
+    if (b->sealed &&
+        m->arriving != 0) { /* the former front asked for the copy, and this one gets the answer */
         buffer_set_state(b, BUFFER_RESTORING);
         b->restore_asked = true;
         d->restores++;
     }
     answer_again(b, b->owner, b->seq);
-    take_openers(f, b, meta);
+    take_openers(f, b, record);
 }
 
-/* NULL: the record does not have it, or it cannot be understood, or there is no memory. */
+/* NULL: no entry, a damaged entry, or no memory. */
 static struct buffer *buffer_given(struct front *f, struct device *d, uint64_t id,
-                                   struct record_view *ret_view, struct msg_meta_buffer *ret_meta)
+                                   struct record_view *ret_view, struct msg_record_buffer *ret_meta)
 {
     struct err e = ERR_INIT;
     enum gift gift = gift_of(d, RECORD_BUFFER, id, ret_view);
-    if (gift == GIFT_NONE) { /* freed, and the front before did not live to tell */
+    if (gift == GIFT_NONE) { /* freed by the former front, which ended before its frame was sent */
         command_forget_buffer(d, id);
     }
     if (gift != GIFT_GIVEN) {
         return NULL;
     }
     struct buffer *b = NULL;
-    if (proto_decode(&schema_msg_meta_buffer, ret_view->bytes, ret_meta, &e) == 0) {
+    if (proto_decode(&schema_msg_record_buffer, ret_view->bytes, ret_meta, &e) == 0) {
         b = buffer_from(f, d, ret_meta);
     }
     if (b == NULL) {
@@ -251,13 +255,13 @@ static struct buffer *buffer_given(struct front *f, struct device *d, uint64_t i
     return b;
 }
 
-int adopt_buffer(struct front *f, struct device *d, const struct msg_w_held_buffer *m, int fd,
+int adopt_buffer(struct front *f, struct device *d, const struct msg_w_inventory_buffer *m, int fd,
                  struct err *e)
 {
-    struct msg_meta_buffer meta;
+    struct msg_record_buffer record;
     struct record_view view;
-    struct buffer *b = buffer_given(f, d, m->id, &view, &meta);
-    int rc = b != NULL ? check_held(b, m, fd, e) : 0;
+    struct buffer *b = buffer_given(f, d, m->id, &view, &record);
+    int rc = b != NULL ? check_inventory(b, m, fd, e) : 0;
     if (rc != 0 || b == NULL || !idmap_restore(&f->buffers, m->id, b)) {
         buffer_destroy(b);
         if (fd >= 0) {
@@ -269,17 +273,17 @@ int adopt_buffer(struct front *f, struct device *d, const struct msg_w_held_buff
     b->record = view.entry;
     b->sealed = m->sealed != 0;
     b->host_fd = fd;
-    take_buffer(f, d, m, b, &meta);
+    take_buffer(f, d, m, b, &record);
     return 0;
 }
 
 /* ---- jobs --------------------------------------------------------------------------------- */
 
-static void take_uses(struct front *f, struct job *j, const struct msg_meta_job *m)
+static void take_uses(struct front *f, struct job *j, const struct msg_record_job *m)
 {
     struct proto_iter it = proto_iter_of(m->uses);
-    struct proto_muse use;
-    while (proto_list_next(&it, &schema_muse, &use)) {
+    struct proto_record_use use;
+    while (proto_list_next(&it, &schema_record_use, &use)) {
         struct buffer *b = idmap_get(&f->buffers, use.handle);
         struct work_use *u =
             b != NULL && b->device == j->device->index ? work_use_of(&j->work, b) : NULL;
@@ -294,12 +298,12 @@ static void take_uses(struct front *f, struct job *j, const struct msg_meta_job 
     }
 }
 
-static void take_outputs(struct job *j, const struct msg_meta_job *m)
+static void take_outputs(struct job *j, const struct msg_record_job *m)
 {
     struct proto_iter it = proto_iter_of(m->outputs);
-    struct proto_mout o;
+    struct proto_record_output o;
     uint64_t offset = 0;
-    while (proto_list_next(&it, &schema_mout, &o)) {
+    while (proto_list_next(&it, &schema_record_output, &o)) {
         if (o.offset > m->output_size || o.size > m->output_size - o.offset ||
             work_add_output(&j->work, (unsigned)o.step, (unsigned)o.arg, o.size, &offset, NULL) !=
                 0) {
@@ -309,7 +313,7 @@ static void take_outputs(struct job *j, const struct msg_meta_job *m)
     }
 }
 
-static void take_staging(struct device *d, struct job *j, const struct msg_meta_job *m)
+static void take_staging(struct device *d, struct job *j, const struct msg_record_job *m)
 {
     if (m->input_size > 0 && range_take(&d->input_range, m->input, m->input_size)) {
         j->input = m->input;
@@ -323,7 +327,6 @@ static void enter(struct front *f, struct device *d, struct job *j, unsigned str
 {
     j->stream = stream < STREAMS_MAX ? stream : 0;
     j->epoch = d->epoch;
-    j->retained = true;
     if (j->id >= f->next_job) {
         f->next_job = j->id + 1;
     }
@@ -332,15 +335,20 @@ static void enter(struct front *f, struct device *d, struct job *j, unsigned str
     if (j->tenant != NULL) {
         j->tenant->held[TENANT_JOBS]++;
     }
-    j->state = JOB_QUEUED;
-    job_set_state(j, JOB_DISPATCHED, clock_now_ns());
+    job_set_state(j, JOB_DISPATCHED, front_now(f));
     job_join_device(j);
-    if (j->session != NULL) {
-        job_join(j, j->session);
+}
+
+static void join_owner(struct front *f, struct job *j, const struct msg_record_job *m)
+{
+    bool awaited = m->seq != 0 || m->async != 0;
+    struct session *s = awaited ? owner_of(f, m->client_id, m->uid, j->tenant) : NULL;
+    if (s != NULL) {
+        job_join(j, s);
     }
 }
 
-/* The request that submitted it may come again: it is answered as it was, or will be. */
+/* A repeated submit gets the answer that the first one got or will get. */
 static void tie_op(struct job *j)
 {
     struct session *s = j->session;
@@ -354,8 +362,8 @@ static void tie_op(struct job *j)
     if (o == NULL) {
         return;
     }
-    if (o->job != 0 || o->answered) {
-        job_part(j); /* the number is another's: runs on, nobody asks for its answer */
+    if (o->job != 0 || op_answered(o)) {
+        job_part(j); /* another request has the number: the job runs on without an answer */
         return;
     }
     o->job = j->id;
@@ -372,7 +380,7 @@ static void tie_op(struct job *j)
     capbuf_finish(&out);
 }
 
-static struct job *job_from(struct front *f, struct device *d, const struct msg_meta_job *m)
+static struct job *job_from(struct front *f, struct device *d, const struct msg_record_job *m)
 {
     struct job *j = calloc(1, sizeof *j);
     if (j == NULL) {
@@ -380,8 +388,7 @@ static struct job *job_from(struct front *f, struct device *d, const struct msg_
     }
     work_init(&j->work);
     j->error = ERR_INIT;
-    j->adopted = true;
-    j->touches_arenas = m->arenas != 0;
+    j->origin = m->arenas != 0 ? ORIGIN_ADOPTED_ARENAS : ORIGIN_ADOPTED;
     j->device = d;
     j->input = RANGE_NONE;
     j->output = RANGE_NONE;
@@ -393,46 +400,46 @@ static struct job *job_from(struct front *f, struct device *d, const struct msg_
     j->work.device = (int)d->index;
     (void)bytes_to_str(m->label, j->label, sizeof j->label);
     j->tenant = tenant_of(f, m->tenant);
-    j->session = m->seq != 0 || m->async != 0 ? owner_of(f, m->client_id, m->uid, j->tenant) : NULL;
     return j;
 }
 
-void adopt_job(struct front *f, struct device *d, const struct msg_w_held_job *held)
+void adopt_job(struct front *f, struct device *d, const struct msg_w_inventory_job *inventory)
 {
-    struct msg_meta_job m;
+    struct msg_record_job m;
     struct record_view view;
-    enum gift gift = gift_of(d, RECORD_JOB, held->job, &view);
-    if (gift == GIFT_NONE && held->finished != 0) { /* its answer was taken */
-        command_forget_job(d, held->job);
+    enum gift gift = gift_of(d, RECORD_JOB, inventory->job, &view);
+    if (gift == GIFT_NONE && inventory->finished != 0) { /* its answer was acknowledged */
+        command_forget_job(d, inventory->job);
     }
-    if (gift != GIFT_GIVEN || job_find(f->jobs, held->job) != NULL ||
-        proto_decode(&schema_msg_meta_job, view.bytes, &m, NULL) != 0) {
+    if (gift != GIFT_GIVEN || job_find(f->jobs, inventory->job) != NULL ||
+        proto_decode(&schema_msg_record_job, view.bytes, &m, NULL) != 0) {
         return;
     }
     struct job *j = job_from(f, d, &m);
     if (j == NULL) {
         return;
     }
-    j->id = held->job;
+    j->id = inventory->job;
     j->record = view.entry;
     take_uses(f, j, &m);
     take_outputs(j, &m);
-    if (!view.gone) {
+    if (!view.staging_reused) {
         take_staging(d, j, &m);
     }
     if (hazard_enter(j, NULL) != 0) {
         job_destroy(j);
         return;
     }
-    enter(f, d, j, (unsigned)held->stream);
-    f->adopted_arenas += j->touches_arenas;
+    enter(f, d, j, (unsigned)inventory->stream);
+    f->adopted_arenas += j->origin == ORIGIN_ADOPTED_ARENAS;
+    join_owner(f, j, &m);
     tie_op(j);
 }
 
 void adopt_over(struct front *f)
 {
     for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
-        session_know(s);
+        session_index_answers(s);
     }
 }
 
@@ -442,6 +449,6 @@ void adopt_end(struct front *f, struct device *d)
         return;
     }
     record_settle(d->record);
-    device_set_state(d, DEVICE_STARTING, "taken over");
-    discover_ready(f, d);
+    device_set_state(d, DEVICE_OPENED, "taken over");
+    f->hooks.worker_ready(f, d);
 }

@@ -7,19 +7,20 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/front/memory/buffers.h"
-#include "daemon/front/model/due.h"
+#include "daemon/front/model/wake.h"
 #include "daemon/front/resolve/resolve.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/workers/worker.h"
+#include "daemon/front/workers/worker_end.h"
 
 #define PROBE_ITEMS 64u
 #define PROBE_VALUE 42.0f
 
-/* An absent device is looked for again after a pause that doubles. */
+/* The pauses between retries of an absent device, which double. */
 #define LOOK_NS     (2 * NS_PER_S)
 #define LOOK_MAX_NS (300 * NS_PER_S)
 
-/* In order of preference; a simulated device is never chosen by itself. */
+/* In order of preference. "auto" never chooses a simulated device. */
 static const char *const automatic[] = {"cuda", "opencl"};
 
 static bool named(const struct front *f, unsigned number)
@@ -87,7 +88,7 @@ void discover_start(struct front *f)
     f->listed = true;
     bool automatic_choice = strcmp(f->config.backend, "auto") == 0;
     if (automatic_choice && f->device_count > 0) {
-        return; /* workers from before say which back end was chosen; they lead to the others */
+        return; /* adopted workers tell the back end, and lead to its other devices */
     }
     open_device(f, automatic_choice ? automatic[0] : f->config.backend, first_wanted(f, 0));
 }
@@ -120,7 +121,7 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* A pin has no prefix where the driver shows the GPU unasked. */
+/* The pin of a GPU that the driver shows by itself has no prefix. */
 static bool same_uuid(const struct device *d, const char *uuid)
 {
     const char *name = device_uuid(d);
@@ -139,7 +140,7 @@ static bool is_open(const struct front *f, const char *uuid)
     return false;
 }
 
-/* A process sees one instance, and perhaps no GPU beside it. Where there is none it sees all. */
+/* A process sees one instance, and perhaps no GPU beside it; without instances it sees all GPUs. */
 static bool some_divided(const struct health_report *report)
 {
     bool some = false;
@@ -149,7 +150,7 @@ static bool some_divided(const struct health_report *report)
     return some;
 }
 
-/* After a restart of the front they are in the order in which their workers were taken over. */
+/* After a restart of the front, devices are in the order in which their workers were adopted. */
 static const struct device *number_zero(const struct front *f)
 {
     for (unsigned i = 0; i < f->device_count; i++) {
@@ -160,8 +161,8 @@ static const struct device *number_zero(const struct front *f)
     return NULL;
 }
 
-/* The first device, if nobody chose which are to be opened (for the workers, whose environment need
- * not be the front's), and it is known of all that were opened by number which they are. */
+/* The first device. NULL if the settings or the workers' environment choose devices, or the
+ * identity of a device that was opened by number is unknown. */
 static const struct device *first_of_all(const struct front *f)
 {
     const struct device *d = number_zero(f);
@@ -217,7 +218,7 @@ static void serve(struct front *f, struct device *d)
     } else {
         log_info("device %u ready again: worker %d", d->index, (int)d->pid);
     }
-    due_pool(f, d);
+    wake_for_pool(f, d);
     f->hooks.device_changed(f, d);
     f->hooks.kick(f);
     discover_siblings(f, d);
@@ -291,14 +292,15 @@ static void probe(struct front *f, struct device *d)
     struct err e = ERR_INIT;
     struct job *j = calloc(1, sizeof *j);
     if (j == NULL) {
-        worker_end(f, d, NULL, "no memory for its first job"); /* another one after a pause */
+        worker_end(f, d, NULL,
+                   "no memory for its first job"); /* the next one starts after a pause */
         return;
     }
     j->error = ERR_INIT;
-    j->probe = true;
+    j->origin = ORIGIN_PROBE;
     j->input = RANGE_NONE;
     j->output = RANGE_NONE;
-    j->submitted_ns = clock_now_ns();
+    j->submitted_ns = front_now(f);
     j->deadline_ns = NS_NEVER;
     j->limit_ns = j->ceiling_ns = f->config.time_limit_ms * NS_PER_MS;
     j->device = d;
@@ -333,14 +335,14 @@ void discover_probed(struct front *f, struct device *d, const struct job *j)
         struct err e = j->error;
         (void)err_wrap(&e, "the first kernel failed");
         log_error("device %u: %s", d->index, e.text);
-        d->productive = false;
+        d->progress = WORKER_UP;
         worker_end(f, d, NULL, e.text);
         return;
     }
     const float *out = (const float *)(const void *)(d->output.data + j->output);
     for (unsigned i = 0; i < PROBE_ITEMS; i++) {
         if (out[i] != PROBE_VALUE) {
-            d->productive = false;
+            d->progress = WORKER_UP;
             worker_end(f, d, NULL, "the first kernel computed something else than it should");
             return;
         }
@@ -350,7 +352,7 @@ void discover_probed(struct front *f, struct device *d, const struct job *j)
 
 void discover_ready(struct front *f, struct device *d)
 {
-    if (d->state == DEVICE_STARTING) {
+    if (d->state == DEVICE_OPENED) {
         buffer_device_ready(f, d);
         device_set_state(d, DEVICE_PROBING, "restores sealed buffers");
     }
@@ -366,7 +368,7 @@ void discover_ready(struct front *f, struct device *d)
 
 /* ---- no device ---------------------------------------------------------------------------- */
 
-/* Jobs that wait for this device, or for any where no other one may come. */
+/* Ends jobs that wait for this device, or for any device if no other may appear. */
 static void fail_waiting(struct front *f, struct device *d)
 {
     struct err e = ERR_INIT;
@@ -377,7 +379,7 @@ static void fail_waiting(struct front *f, struct device *d)
     HASH_ITER(hh, f->jobs, j, next)
     {
         bool waits = j->device == d || (j->device == NULL && !hope);
-        if (j->state == JOB_QUEUED && waits && !j->probe) {
+        if (j->state == JOB_QUEUED && waits && j->origin != ORIGIN_PROBE) {
             job_conclude(f, j, JOB_FAILED, &e);
         }
     }
@@ -389,7 +391,7 @@ void discover_given_up(struct front *f, struct device *d)
     buffer_device_given_up(f, d);
 }
 
-/* Does its back end depend on which one is there? */
+/* Whether its back end depends on what the host has. */
 static bool any_backend(const struct front *f, const struct device *d)
 {
     return strcmp(f->config.backend, "auto") == 0 && !d->proven && d->siblings <= 1 &&
@@ -403,8 +405,7 @@ static bool try_next_backend(struct front *f, struct device *d, const struct err
     for (unsigned i = 0; any_backend(f, d) && i + 1 < sizeof automatic / sizeof automatic[0]; i++) {
         if (strcmp(automatic[i], d->backend) == 0) {
             (void)snprintf(d->backend, sizeof d->backend, "%s", automatic[i + 1]);
-            device_set_state(d, DEVICE_WAITING, e->text);
-            d->replaced = true;
+            device_set_state(d, DEVICE_REPLACED, e->text);
             return true;
         }
     }
@@ -436,14 +437,14 @@ void discover_absent(struct front *f, struct device *d, const struct err *e)
     }
     d->absences++;
     (void)snprintf(d->lacks, sizeof d->lacks, "%s", e->text);
-    d->restart_ns = ns_add(clock_now_ns(), look_pause_ns(d));
-    due_at(f, d->restart_ns);
+    d->restart_ns = ns_add(front_now(f), look_pause_ns(d));
+    wake_at(f, d->restart_ns);
     device_set_state(d, DEVICE_ABSENT, e->text);
     discover_given_up(f, d);
     f->hooks.device_changed(f, d);
 }
 
-/* One that cannot keep what tenants are guaranteed waits for other settings (tenant_quota.h). */
+/* A device that is too small for all guarantees waits for other settings (tenant_quota.h). */
 static bool looked_for(const struct device *d)
 {
     return d->state == DEVICE_ABSENT && d->worker == 0 && !d->overpromised;
@@ -457,7 +458,7 @@ void discover_watch(struct front *f, uint64_t now)
             continue;
         }
         if (!device_may_restart(d, now)) {
-            due_at(f, d->losing ? NS_NEVER : d->restart_ns);
+            wake_at(f, d->losing ? NS_NEVER : d->restart_ns);
             continue;
         }
         if (any_backend(f, d)) {
@@ -474,8 +475,8 @@ void discover_again(struct front *f)
         struct device *d = f->device[i];
         if (looked_for(d)) {
             d->absences = 0;
-            d->restart_ns = clock_now_ns();
-            due_at(f, d->restart_ns);
+            d->restart_ns = front_now(f);
+            wake_at(f, d->restart_ns);
         }
     }
 }
@@ -484,8 +485,9 @@ bool discover_opening(const struct front *f)
 {
     for (unsigned i = 0; i < f->device_count; i++) {
         const struct device *d = f->device[i];
-        bool opening = d->state == DEVICE_STARTING || d->state == DEVICE_ADOPTING ||
-                       d->state == DEVICE_PROBING || (d->state == DEVICE_WAITING && d->replaced);
+        bool opening = d->state == DEVICE_STARTING || d->state == DEVICE_OPENED ||
+                       d->state == DEVICE_ADOPTING || d->state == DEVICE_PROBING ||
+                       d->state == DEVICE_REPLACED;
         if (opening && d->absences == 0 && d->failures < 2) {
             return true;
         }

@@ -8,18 +8,17 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/front/devices/discover.h"
-#include "daemon/front/model/due.h"
 #include "daemon/front/model/front.h"
-#include "daemon/front/workers/launcher_link.h"
+#include "daemon/front/model/wake.h"
 
 #define ID_BIT     (UINT64_C(1) << 62) /* ids of workers lie below, of compilers above */
-#define HANG_NS    (5 * NS_PER_S)      /* a round of questions takes some ms */
-#define FIRST_NS   (60 * NS_PER_S)     /* in the first one the driver may start each GPU */
-#define STALE_NS   (10 * NS_PER_S)     /* there is one every 2 s */
-#define UNSURE_NS  (120 * NS_PER_S)    /* a device is held on that the driver once asked for */
+#define HANG_NS    (5 * NS_PER_S)      /* a round takes some ms */
+#define FIRST_NS   (60 * NS_PER_S)     /* in the first round the driver may start each GPU */
+#define STALE_NS   (10 * NS_PER_S)     /* a round begins every 2 s */
+#define UNSURE_NS  (120 * NS_PER_S)    /* a hold outlasts unknown health so long */
 #define RESTART_NS (30 * NS_PER_S)
 #define PAUSE_NS   (480 * NS_PER_S)
-#define END_NS     (2 * NS_PER_S) /* what is killed and there after that is stuck in the driver */
+#define END_NS     (2 * NS_PER_S) /* a killed process that lives longer is stuck in the driver */
 
 int monitor_create(struct monitor **ret_monitor, struct err *e)
 {
@@ -45,7 +44,7 @@ static struct health_page *page_of(const struct monitor *m)
     return (struct health_page *)(void *)m->page.data;
 }
 
-/* Devices that the management library may know. */
+/* Whether the management library may know the device. */
 static bool asks_about(const struct device *d)
 {
     return device_uuid(d) != NULL;
@@ -72,7 +71,7 @@ static void start(struct front *f, uint64_t now)
     if (rc == 0) {
         atomic_store(&page_of(m)->asking_ns, now);
         m->id = ID_BIT | ++m->next_id;
-        rc = launcher_monitor(f->launcher, m->id, m->page.fd, &e);
+        rc = f->io.start_monitor(f->launcher, m->id, m->page.fd, &e);
     }
     if (rc != 0) {
         m->id = 0;
@@ -80,7 +79,7 @@ static void start(struct front *f, uint64_t now)
     }
 }
 
-/* At one GPU, or without beginning a round. 0: it is in time, else the time it had. */
+/* How long it has hung, at one GPU or between rounds: its time limit. 0: it does not hang. */
 static uint64_t hangs_ns(const struct monitor *m, uint64_t now)
 {
     struct health_report report;
@@ -94,7 +93,7 @@ static uint64_t hangs_ns(const struct monitor *m, uint64_t now)
     return now > ns_add(since, patience) ? patience : 0;
 }
 
-/* Starts one if none runs, ends one that hangs. */
+/* Starts a monitor if none runs, and ends one that hangs. */
 static void tend(struct front *f, uint64_t now)
 {
     struct monitor *m = f->monitor;
@@ -111,13 +110,13 @@ static void tend(struct front *f, uint64_t now)
         (void)snprintf(m->ended, sizeof m->ended, "the driver did not answer within %u s",
                        (unsigned)(patience / NS_PER_S));
         log_warn("gpud-monitor is ended: %s", m->ended);
-        if (launcher_kill(f->launcher, m->id, SIGKILL, &e) != 0) {
+        if (f->io.kill(f->launcher, m->id, SIGKILL, &e) != 0) {
             log_error("gpud-monitor: %s", e.text);
         }
     }
 }
 
-/* What the page says of the device. */
+/* Reads the device from the page. */
 static bool lookup(const struct monitor *m, const struct device *d, uint64_t now,
                    struct health_device *ret_health, uint64_t *ret_age_ns, char *why, size_t size)
 {
@@ -170,7 +169,7 @@ static bool read_at(const struct monitor *m, const struct device *d, uint64_t no
 bool monitor_read(struct front *f, const struct device *d, struct health_device *ret_health,
                   uint64_t *ret_age_ns, char *why, size_t why_size)
 {
-    return read_at(f->monitor, d, clock_now_ns(), ret_health, ret_age_ns, why, why_size);
+    return read_at(f->monitor, d, front_now(f), ret_health, ret_age_ns, why, why_size);
 }
 
 /* ---- devices that want recovery -------------------------------------------------------------- */
@@ -190,7 +189,7 @@ const char *monitor_recovery_text(uint64_t recovery)
 static void change(struct front *f, struct device *d, uint32_t recovery)
 {
     d->recovery = recovery;
-    held_set(&f->monitor->held, f->config.runtime_dir, d->pin, recovery);
+    hold_file_set(&f->monitor->hold_file, f->config.runtime_dir, d->pin, recovery);
     f->hooks.device_changed(f, d);
     f->hooks.kick(f);
 }
@@ -211,7 +210,7 @@ static void known(struct front *f, struct device *d, uint32_t recovery, uint64_t
     change(f, d, recovery);
 }
 
-/* A device is not lost for good because its monitor is. */
+/* A monitor that fails must not hold a device for ever. */
 static void unknown(struct front *f, struct device *d, uint64_t now, const char *why)
 {
     if (d->recovery == HEALTH_RECOVERY_NONE || now <= ns_add(d->recovery_ns, UNSURE_NS)) {
@@ -254,8 +253,8 @@ static void recall(struct front *f, struct device *d)
     if (d->state != DEVICE_READY || d->recovery_ns != 0 || !asks_about(d)) {
         return;
     }
-    d->recovery_ns = clock_now_ns();
-    d->recovery = held_of(&f->monitor->held, f->config.runtime_dir, d->pin);
+    d->recovery_ns = front_now(f);
+    d->recovery = hold_file_find(&f->monitor->hold_file, f->config.runtime_dir, d->pin);
     if (d->recovery != HEALTH_RECOVERY_NONE) {
         log_warn(
             "device %u gets no new jobs until it is known what its driver asks for: it was: %s",
@@ -267,7 +266,7 @@ void monitor_wake(struct front *f, struct device *d)
 {
     recall(f, d);
     if (wanted(f)) {
-        due_at(f, f->monitor->watch_ns);
+        wake_at(f, f->monitor->watch_ns);
     }
 }
 
@@ -287,7 +286,7 @@ void monitor_watch(struct front *f, uint64_t now_ns, bool away)
     if (f->launcher == NULL || f->stopping || !wanted(f)) {
         return;
     }
-    if (away) { /* the monitor may have stood still, too, and has a second to tell */
+    if (away) { /* the monitor may have stood still as well, and gets a second to report */
         m->watch_ns = ns_add(now_ns, NS_PER_S);
     }
     if (now_ns >= m->watch_ns) {
@@ -300,7 +299,7 @@ void monitor_watch(struct front *f, uint64_t now_ns, bool away)
         }
         find_listed(f);
     }
-    due_at(f, m->watch_ns);
+    wake_at(f, m->watch_ns);
 }
 
 bool monitor_started(struct front *f, uint64_t id, int code, const char *text)
@@ -319,14 +318,14 @@ bool monitor_ended(struct front *f, uint64_t id)
     struct monitor *m = f->monitor;
     if (id == m->id && id != 0) {
         struct health_report report;
-        bool told = health_read(page_of(m), &report) && report.error[0] != '\0';
-        if (m->killed_ns == 0 && !told) {
+        bool reported = health_read(page_of(m), &report) && report.error[0] != '\0';
+        if (m->killed_ns == 0 && !reported) {
             (void)snprintf(m->ended, sizeof m->ended, "gpud-monitor ended unexpectedly");
             log_warn("%s", m->ended);
         }
         m->id = 0;
         m->killed_ns = 0;
-        m->start_ns = ns_add(clock_now_ns(), m->pause_ns);
+        m->start_ns = ns_add(front_now(f), m->pause_ns);
         m->pause_ns = m->pause_ns < PAUSE_NS ? 2 * m->pause_ns : PAUSE_NS;
     }
     return (id & ID_BIT) != 0;

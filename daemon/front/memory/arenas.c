@@ -32,7 +32,7 @@ void arena_drop(struct front *f, struct arena *a)
 
 static void forget(struct arena *a, const struct device *d)
 {
-    a->told &= ~(UINT64_C(1) << d->index);
+    a->known &= ~(UINT64_C(1) << d->index);
     a->mapped &= ~(UINT64_C(1) << d->index);
 }
 
@@ -43,7 +43,7 @@ void arena_device_lost(struct front *f, const struct device *d)
     while ((a = idmap_next(&f->arenas, &cursor, NULL)) != NULL) {
         forget(a, d);
     }
-    for (struct job *j = f->jobs; j != NULL; j = j->hh.next) { /* those that were freed already */
+    for (struct job *j = f->jobs; j != NULL; j = j->hh.next) { /* they may name freed arenas */
         for (unsigned i = 0; i < j->work.arena_count; i++) {
             forget(j->work.arenas[i].arena, d);
         }
@@ -54,11 +54,11 @@ void arena_mapped(struct front *f, const struct device *d, const struct msg_w_ar
 {
     struct arena *a = idmap_get(&f->arenas, m->arena);
     uint64_t bit = UINT64_C(1) << d->index;
-    if (a == NULL || (a->told & bit) == 0) {
+    if (a == NULL || (a->known & bit) == 0) {
         return;
     }
-    if (m->align == 0) { /* the next job that names it brings it along again */
-        f->hooks.arena_drop(d, a);
+    if (m->align == 0) { /* the next job that names it sends it again */
+        command_arena_drop(d, a);
         forget(a, d);
     } else {
         a->mapped |= bit;

@@ -7,13 +7,16 @@
 #include "daemon/front/clients/reply.h"
 #include "daemon/front/clients/shm.h"
 #include "daemon/front/memory/variable.h"
-#include "daemon/front/model/due.h"
+#include "daemon/front/model/op.h"
+#include "daemon/front/model/session_events.h"
+#include "daemon/front/model/wake.h"
 #include "daemon/front/workers/command.h"
 
-/* Unanswered at a time: one that has to wait for the channel takes a second descriptor. */
+/* Unanswered requests to restore, at most: each that waits for the channel needs a second
+ * descriptor. */
 #define RESTORES_MAX   32u
-#define LOSE_UNITS     2u  /* of work, to mark a buffer that is lost */
-#define OPENERS_A_UNIT 16u /* that are told of it */
+#define LOSE_UNITS     2u  /* units of work to mark a lost buffer */
+#define OPENERS_A_UNIT 16u /* openers that get a notice in a unit of work */
 
 static void answer_buffer(struct front *f, struct buffer *b)
 {
@@ -42,7 +45,7 @@ static void answer_failure(struct front *f, struct buffer *b, const struct err *
     }
 }
 
-/* What is asked of the worker again when another one has come. */
+/* Whether the next worker is asked for it. */
 void buffer_ask(struct front *f, struct buffer *b)
 {
     if (b->variable != NULL) {
@@ -51,14 +54,14 @@ void buffer_ask(struct front *f, struct buffer *b)
             buffer_create_failed(f, b, &e);
         }
     } else {
-        f->hooks.buffer_create(f, b);
+        command_buffer_create(f, b);
     }
 }
 
 /* ---- what the worker answers
  * ---------------------------------------------------------------------- */
 
-/* Its memory is there for others from now on; that of one that was freed has been since then. */
+/* Gives its bytes back to the count of the device; a freed buffer has given them back already. */
 static void discount(struct front *f, const struct buffer *b)
 {
     if (!b->freed) {
@@ -66,8 +69,8 @@ static void discount(struct front *f, const struct buffer *b)
     }
 }
 
-/* Is it the newest entry of a session that does not own the buffer? Each session hears of a
- * buffer once. */
+/* Whether the opener is the newest of its session, which is not the owner: each session gets one
+ * notice of a buffer. */
 static bool tells(struct buffer *b, const struct buffer_opener *o)
 {
     return o->session != b->owner && buffer_opener_newest(b, o);
@@ -93,7 +96,7 @@ static void restore_forget(struct device *d, struct buffer *b)
     }
 }
 
-/* The device's next worker gets it from the host. */
+/* The device's next worker restores it from the host. */
 static void restore_later(struct device *d, struct buffer *b)
 {
     buffer_set_state(b, BUFFER_RESTORING);
@@ -103,7 +106,7 @@ static void restore_later(struct device *d, struct buffer *b)
     }
 }
 
-/* Only freeing it is possible now. Who made it and who opened it are told with the next EVENTS. */
+/* Marks it lost: it can only be freed. Its owner and openers get a notice with the next EVENTS. */
 static void buffer_lost(struct front *f, struct buffer *b)
 {
     discount(f, b);
@@ -176,8 +179,8 @@ static void restore_more(struct front *f, struct device *d)
     }
 }
 
-/* One was answered, or nobody needs the answer: it is the next one's turn, and the device's own
- * after the last one. */
+/* A request to restore was answered or is void: sends the next one, or announces that the device
+ * has restored all. */
 static void restore_next(struct front *f, struct device *d)
 {
     d->restores--;
@@ -193,7 +196,7 @@ static void restored(struct front *f, struct buffer *b, const struct err *e)
         buffer_set_state(b, BUFFER_LIVE);
     } else {
         buffer_lost(f, b);
-        f->hooks.sessions_tell(f);
+        f->hooks.sessions_notify(f);
     }
     if (b->restore_asked) {
         b->restore_asked = false;
@@ -226,16 +229,16 @@ void buffer_answered(struct front *f, struct device *d, const struct msg_w_buffe
 void buffer_let_linger(struct front *f, struct buffer *b)
 {
     if (b->owner == NULL && b->openers == 0) {
-        b->linger_until_ns = ns_add(clock_now_ns(), b->linger_ns);
+        b->linger_until_ns = ns_add(front_now(f), b->linger_ns);
         agenda_set(&f->lingering, &b->linger, b->linger_until_ns, b);
-        due_at(f, b->linger_until_ns);
+        wake_at(f, b->linger_until_ns);
     }
 }
 
 /* ---- going, and sealing
  * --------------------------------------------------------------------------- */
 
-/* The handle is nobody's any more. */
+/* Removes the handle. */
 static void let_go(struct front *f, struct buffer *b)
 {
     buffer_unexport(f, b);
@@ -251,9 +254,9 @@ static void let_go(struct front *f, struct buffer *b)
     agenda_drop(&f->lingering, &b->linger);
     buffer_rename(b, "");
     if (b->users > 0 && b->variable == NULL) {
-        /* the next front keeps it for those of its jobs that are sent again, and for nobody */
+        /* the next front needs it only for jobs that it repeats */
         b->linger_ns = f->config.session_linger_ms * NS_PER_MS;
-        f->hooks.buffer_meta(f, b);
+        command_buffer_record(f, b);
     }
 }
 
@@ -275,7 +278,7 @@ void buffer_settle(struct front *f, struct buffer *b)
     restore_forget(d, b);
     (void)idmap_remove(&f->buffers, b->handle);
     b->tenant->held[TENANT_BUFFERS]--;
-    f->hooks.buffer_free(f, b);
+    command_buffer_free(f, b);
     variable_detach(f, b->variable);
     buffer_destroy(b);
     if (asked) {
@@ -316,7 +319,7 @@ void buffer_module_settled(struct front *f, struct module *m)
 /* ---- workers come and go
  * -------------------------------------------------------------------------- */
 
-/* Of one that was being made nothing is lost: it is asked for again. */
+/* A buffer that was being created loses nothing: the next worker is asked for it. */
 static void mark_lost(struct front *f, struct device *d, struct buffer *b)
 {
     if (b->device != d->index || b->state == BUFFER_LOST || b->state == BUFFER_CREATING ||
@@ -328,7 +331,7 @@ static void mark_lost(struct front *f, struct device *d, struct buffer *b)
     turn_count(f, b->openers / OPENERS_A_UNIT);
     if (buffer_restorable(b)) {
         restore_later(d, b);
-        buffer_unexport(f, b); /* it gets other memory */
+        buffer_unexport(f, b); /* it gets new memory */
         (void)err_set(&e, ERR_WORKER_LOST, "the worker ended before the buffer was exported");
         answer_failure(f, b, &e);
         return;
@@ -347,8 +350,8 @@ static void lose_some(struct front *f, struct device *d)
             mark_lost(f, d, b);
         } else {
             d->losing = false;
-            f->hooks.sessions_tell(f);
-            due_at(f, d->restart_ns);
+            f->hooks.sessions_notify(f);
+            wake_at(f, d->restart_ns);
         }
     }
 }
@@ -385,7 +388,7 @@ void buffer_device_given_up(struct front *f, struct device *d)
         }
     }
     d->restores = 0;
-    f->hooks.sessions_tell(f);
+    f->hooks.sessions_notify(f);
 }
 
 void buffer_device_ready(struct front *f, struct device *d)

@@ -1,4 +1,4 @@
-#define HASH_NONFATAL_OOM 1 /* an entry without memory has no table */
+#define HASH_NONFATAL_OOM 1 /* without memory an entry stays outside its table */
 #include "daemon/front/memory/variable.h"
 
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 #include "daemon/front/modules/building.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/queue.h"
+#include "daemon/front/workers/command.h"
 
 static struct variable *find(const struct module *m, const char *name)
 {
@@ -32,7 +33,7 @@ static int name_check(const struct module *m, struct bytes given, struct err *e)
                          (unsigned long long)v->buffer->handle);
 }
 
-/* Where its other variables are, else where it was loaded. */
+/* The device of its other variables, else the one on which it was loaded. */
 static uint64_t place_of(const struct front *f, const struct module *m)
 {
     if (m->variables != NULL) {
@@ -83,7 +84,7 @@ static bool names(const struct job *j, const struct module *m)
     return false;
 }
 
-/* By its handle, which its client was not told yet: that fails with the buffer. */
+/* By its handle, which its client does not know yet: the creation fails with the buffer. */
 static bool names_buffer(const struct job *j, const struct buffer *b)
 {
     for (unsigned i = 0; i < j->work.ref_count; i++) {
@@ -105,7 +106,7 @@ static void part_all(struct front *f, struct buffer *b)
         if (!names_buffer(j, b)) {
             hazard_part(&f->hazards, j, b);
             if (j->wait == WAIT_HAZARD) {
-                queue_offer(f, j); /* the variable may be all that it waited for */
+                queue_offer(f, j); /* it may have waited for the variable only */
             }
         }
     }
@@ -126,8 +127,8 @@ static int join(struct job *j, const struct module *m, struct buffer *b, struct 
     return hazard_join(j, b) ? 0 : err_set(e, ERR_NOMEM, "order of a variable's jobs");
 }
 
-/* What was submitted before comes before what is done with the variable. A module's kernels are
- * launched by its owner's jobs only. */
+/* Orders the variable behind jobs that were submitted before. Only jobs of the module's owner
+ * launch its kernels. */
 static int join_all(struct front *f, const struct module *m, struct buffer *b, struct err *e)
 {
     int rc = 0;
@@ -175,15 +176,15 @@ int variable_ask(struct front *f, struct variable *v, struct err *e)
     uint64_t bit = UINT64_C(1) << d->index;
     v->asked = (v->module->loaded & bit) != 0;
     if (v->asked) {
-        f->hooks.buffer_create(f, v->buffer);
+        command_buffer_create(f, v->buffer);
         return 0;
     }
     struct build *b = module_build(v->module, d->backend, d->arch);
-    if (b != NULL && build_failed(b, clock_now_ns())) {
+    if (b != NULL && build_failed(b, front_now(f))) {
         *e = b->error;
         return e->code;
     }
-    building_need(f, v->module, d);
+    f->hooks.module_need(f, v->module, d);
     b = module_build(v->module, d->backend, d->arch);
     bool under_way = b != NULL && b->state == BUILD_RUNNING;
     if (!under_way && (v->module->loading & bit) == 0 && d->link != NULL) {

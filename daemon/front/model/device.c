@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/steps.h"
 
 #define SPILL_MIN       (UINT64_C(1) << 20) /* bytes */
 #define PAUSE_NS        (100 * NS_PER_MS)
@@ -17,10 +18,32 @@ uint64_t device_patience_ns(uint64_t asked_ns)
     return asked_ns < PATIENCE_MAX_NS ? asked_ns : PATIENCE_MAX_NS;
 }
 
+/* Where the end of a worker takes its device. */
+#define STEPS_OF_END (STEP_TO(DEVICE_WAITING) | STEP_TO(DEVICE_STUCK))
+
+static const unsigned steps[DEVICE_STATES] = {
+    [DEVICE_STARTING] = STEP_TO(DEVICE_STARTING) | STEP_TO(DEVICE_ADOPTING) |
+                        STEP_TO(DEVICE_OPENED) | STEP_TO(DEVICE_ABSENT) | STEP_TO(DEVICE_REPLACED) |
+                        STEPS_OF_END,
+    [DEVICE_OPENED] = STEP_TO(DEVICE_PROBING) | STEP_TO(DEVICE_ABSENT) | STEPS_OF_END,
+    [DEVICE_ADOPTING] = STEP_TO(DEVICE_OPENED) | STEPS_OF_END,
+    [DEVICE_PROBING] = STEP_TO(DEVICE_PROBING) | STEP_TO(DEVICE_READY) | STEP_TO(DEVICE_ABSENT) |
+                       STEP_TO(DEVICE_REPLACED) | STEPS_OF_END,
+    [DEVICE_READY] = STEPS_OF_END,
+    [DEVICE_WAITING] = STEP_TO(DEVICE_STARTING) | STEP_TO(DEVICE_ADOPTING),
+    [DEVICE_REPLACED] = STEPS_OF_END,
+    [DEVICE_ABSENT] =
+        STEP_TO(DEVICE_STARTING) | STEP_TO(DEVICE_ADOPTING) | STEP_TO(DEVICE_ABSENT) | STEPS_OF_END,
+    [DEVICE_STUCK] = STEP_TO(DEVICE_WAITING),
+};
+
 void device_set_state(struct device *d, enum device_state state, const char *reason)
 {
+    step_check(steps, d->state, state);
     d->state = state;
-    (void)snprintf(d->reason, sizeof d->reason, "%s", reason != NULL ? reason : "");
+    if (reason != NULL) {
+        (void)snprintf(d->reason, sizeof d->reason, "%s", reason);
+    }
 }
 
 const char *device_state_name(const struct device *d)
@@ -29,6 +52,7 @@ const char *device_state_name(const struct device *d)
         [DEVICE_STARTING] = "starting",  [DEVICE_ADOPTING] = "adopting",
         [DEVICE_PROBING] = "probing",    [DEVICE_READY] = "ready",
         [DEVICE_WAITING] = "restarting", [DEVICE_ABSENT] = "absent",
+        [DEVICE_OPENED] = "starting",    [DEVICE_REPLACED] = "restarting",
         [DEVICE_STUCK] = "stuck",
     };
     return d->state == DEVICE_READY && d->recovery != 0 ? "held"
@@ -38,7 +62,8 @@ const char *device_state_name(const struct device *d)
 
 bool device_absent(const struct device *d)
 {
-    bool looked_for = d->state == DEVICE_STARTING || d->state == DEVICE_WAITING;
+    bool looked_for = d->state == DEVICE_STARTING || d->state == DEVICE_OPENED ||
+                      d->state == DEVICE_WAITING || d->state == DEVICE_REPLACED;
     return d->state == DEVICE_ABSENT || (looked_for && d->absences > 0);
 }
 
@@ -55,7 +80,7 @@ uint64_t device_window(const struct device *d, uint64_t setting)
 
 bool device_serves(const struct device *d)
 {
-    /* one whose worker is being ended stays in its state until the launcher has reaped it */
+    /* a device whose worker is killed keeps its state until the launcher has reaped the worker */
     return d->state == DEVICE_READY && d->killed_ns == 0 && d->link != NULL && d->recovery == 0;
 }
 
@@ -71,7 +96,8 @@ bool device_coming(const struct device *d)
 
 void device_ended(struct device *d, bool blameless)
 {
-    d->failures = d->productive || (d->up && blameless) ? 0 : d->failures + 1;
+    bool useful = d->progress == WORKER_PRODUCTIVE || (d->progress == WORKER_UP && blameless);
+    d->failures = useful ? 0 : d->failures + 1;
 }
 
 uint64_t device_pool_limit(const struct device *d)
@@ -91,7 +117,7 @@ uint64_t device_spill_limit(uint64_t set, unsigned devices)
 
 uint64_t device_pause_ns(const struct device *d)
 {
-    uint64_t max = d->up ? PAUSE_UP_MAX_NS : PAUSE_MAX_NS;
+    uint64_t max = d->progress >= WORKER_UP ? PAUSE_UP_MAX_NS : PAUSE_MAX_NS;
     uint64_t pause = d->failures > 1 ? PAUSE_NS : 0;
     for (unsigned i = 2; i < d->failures && pause < max; i++) {
         pause *= 2;

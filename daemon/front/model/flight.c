@@ -2,16 +2,17 @@
 
 #include <utlist.h>
 
-#include "daemon/front/model/due.h"
+#include "daemon/front/model/wake.h"
 
-/* The time of those that were seen to run after it begins. */
+/* The time of the jobs that began after it counts from now. */
 static void make_way(const struct job *j, uint64_t now)
 {
     struct front *f = j->device->front;
-    for (struct job *k = j->device->inflight; k != NULL && j->start != 0; k = k->device_next) {
-        if (k->start > j->start) {
-            k->alone_ns = now;
-            due_at(f, now); /* it is looked at again */
+    for (struct job *k = j->device->inflight; k != NULL && j->clock.place != 0;
+         k = k->device_next) {
+        if (k->clock.place > j->clock.place) {
+            k->clock.clear_ns = now;
+            wake_at(f, now); /* its limit is checked again */
         }
     }
 }
@@ -20,7 +21,7 @@ void job_make_way(struct job *j)
 {
     struct device *d = j->device;
     uint64_t now = turn_now(d->front);
-    if (j->start != 0) {
+    if (j->clock.place != 0) {
         make_way(j, now);
         job_pause(j, now);
         d->ran_ns = now;
@@ -41,8 +42,8 @@ void job_leave_device(struct job *j)
     j->device_prev = j->device_next = NULL;
     d->inflight_count--;
     d->stream_load[j->stream]--;
-    d->exclusive = d->exclusive && !j->alone;
-    if (d->culprit == j) { /* it ended by itself, and may be forgotten before its worker ends */
+    d->exclusive = d->exclusive && j->trust == TRUST_SHARED;
+    if (d->culprit == j) { /* the job ended, and may be forgotten before its worker ends */
         d->culprit = NULL;
     }
 }
@@ -53,5 +54,5 @@ void job_join_device(struct job *j)
     DL_APPEND2(d->inflight, j, device_prev, device_next);
     d->inflight_count++;
     d->stream_load[j->stream]++;
-    d->exclusive = j->alone;
+    d->exclusive = j->trust != TRUST_SHARED;
 }

@@ -26,19 +26,17 @@ struct job *job_find(struct job *table, uint64_t id)
 void job_join(struct job *j, struct session *s)
 {
     j->session = s;
-    j->joined = true;
     s->jobs++;
     HASH_ADD_BYHASHVALUE(hh_seq, s->own_jobs, seq, sizeof j->seq, hash_number(j->seq), j);
 }
 
 void job_part(struct job *j)
 {
-    if (j->joined) {
-        j->joined = false;
+    if (j->session != NULL) {
         j->session->jobs--;
         HASH_DELETE(hh_seq, j->session->own_jobs, j);
+        j->session = NULL;
     }
-    j->session = NULL;
 }
 
 struct job *job_of_request(const struct session *s, uint64_t seq)
@@ -53,116 +51,89 @@ bool job_ended(const struct job *j)
     return j->state >= JOB_DONE;
 }
 
-const char *job_state_name(enum job_state state)
+bool job_adopted(const struct job *j)
 {
-    static const char *const names[JOB_STATES] = {
-        [JOB_QUEUED] = "queued", [JOB_DISPATCHED] = "dispatched", [JOB_RUNNING] = "running",
-        [JOB_DONE] = "done",     [JOB_FAILED] = "failed",         [JOB_CANCELLED] = "cancelled",
-        [JOB_LOST] = "lost",
-    };
-    return names[state];
-}
-
-const char *job_wait_name(enum job_wait wait)
-{
-    static const char *const names[] = {
-        [WAIT_NOTHING] = "",
-        [WAIT_HAZARD] = "buffers",
-        [WAIT_WINDOW] = "its turn",
-        [WAIT_MODULE] = "kernel",
-        [WAIT_STAGING] = "staging memory",
-        [WAIT_ALONE] = "to be alone",
-        [WAIT_MEMORY] = "device memory",
-    };
-    return names[wait];
-}
-
-static bool possible(enum job_state from, enum job_state to)
-{
-    switch (from) {
-    case JOB_QUEUED:
-        return to == JOB_DISPATCHED || to == JOB_FAILED || to == JOB_CANCELLED || to == JOB_LOST;
-    case JOB_DISPATCHED:
-        return to != JOB_DISPATCHED;
-    case JOB_RUNNING:
-        return to != JOB_DISPATCHED && to != JOB_RUNNING;
-    default:
-        return false; /* an end is final */
-    }
+    return j->origin >= ORIGIN_ADOPTED;
 }
 
 void job_set_state(struct job *j, enum job_state state, uint64_t now_ns)
 {
-    if (!possible(j->state, state)) {
-        abort(); /* going on would answer a job twice or never */
-    }
-    j->state = state;
+    job_state_step(&j->state, state);
+    j->wait = WAIT_NOTHING;
     switch (state) {
-    case JOB_QUEUED: /* again, after its worker ended */
+    case JOB_QUEUED: /* again: its worker ended, or the frame could not be sent */
         j->dispatched_ns = 0;
         j->started_ns = 0;
-        j->start = 0;
-        j->turned_ns = 0;
-        j->alone_ns = 0;
-        j->spent_ns = 0;
+        j->clock = (struct job_clock){0};
         j->ended_ns = 0;
         break;
     case JOB_DISPATCHED:
         j->dispatched_ns = now_ns;
-        j->wait = WAIT_NOTHING;
         break;
     case JOB_RUNNING:
         j->started_ns = now_ns;
         job_resume(j, now_ns);
         break;
     default:
-        if (j->ended_ns == 0) { /* else the worker told it */
+        if (j->ended_ns == 0) { /* else the worker reported it */
             j->ended_ns = now_ns;
         }
-        j->wait = WAIT_NOTHING;
         break;
     }
 }
 
+void job_set_wait(struct job *j, enum job_wait wait)
+{
+    job_wait_check(j->state, wait);
+    j->wait = wait;
+}
+
+void job_set_inputs(struct job *j, enum job_inputs inputs, const struct job *spoiler)
+{
+    job_inputs_step(&j->inputs.state, inputs);
+    j->inputs.spoiler = spoiler != NULL ? spoiler->id : 0;
+    j->inputs.code = spoiler != NULL ? spoiler->error.code : 0;
+}
+
 void job_resume(struct job *j, uint64_t now_ns)
 {
-    if (j->device != NULL && j->start == 0) {
-        j->start = ++j->device->starts;
-        j->turned_ns = now_ns;
+    if (j->device != NULL && j->clock.place == 0) {
+        j->clock.place = ++j->device->starts;
+        j->clock.turned_ns = now_ns;
     }
 }
 
-/* A device may say that a job runs when it waits for units that an earlier one has. */
+/* A device may report that a job runs while the job waits for units that an earlier job has. */
 static bool comes_after(const struct job *j)
 {
-    const struct job *k = j->device != NULL && j->start != 0 ? j->device->inflight : NULL;
-    while (k != NULL && (k->start == 0 || k->start >= j->start)) {
+    const struct job *k = j->device != NULL && j->clock.place != 0 ? j->device->inflight : NULL;
+    while (k != NULL && (k->clock.place == 0 || k->clock.place >= j->clock.place)) {
         k = k->device_next;
     }
     return k != NULL;
 }
 
-/* Since when the time of one that runs, and comes after no other, is its own. */
+/* When the time of a job that runs, and comes after no other, began to count. */
 static uint64_t own_since_ns(const struct job *j)
 {
-    return j->alone_ns > j->turned_ns ? j->alone_ns : j->turned_ns;
+    return j->clock.clear_ns > j->clock.turned_ns ? j->clock.clear_ns : j->clock.turned_ns;
 }
 
 void job_pause(struct job *j, uint64_t now_ns)
 {
-    if (j->start == 0) {
+    if (j->clock.place == 0) {
         return;
     }
     if (!comes_after(j) && now_ns > own_since_ns(j)) {
-        j->spent_ns += now_ns - own_since_ns(j);
+        j->clock.spent_ns += now_ns - own_since_ns(j);
     }
-    j->start = 0;
-    j->turned_ns = now_ns;
+    j->clock.place = 0;
+    j->clock.turned_ns = now_ns;
 }
 
 uint64_t job_limit_ns(const struct job *j)
 {
-    return j->answered && j->ceiling_ns > j->limit_ns ? j->ceiling_ns : j->limit_ns;
+    return j->answer != ANSWER_OPEN && j->ceiling_ns > j->limit_ns ? j->ceiling_ns : j->limit_ns;
 }
 
 uint64_t job_overdue_ns(const struct job *j)
@@ -171,12 +142,12 @@ uint64_t job_overdue_ns(const struct job *j)
     if (j->wait == WAIT_MEMORY || comes_after(j)) {
         return NS_NEVER;
     }
-    if (j->start != 0) {
-        return ns_add(own_since_ns(j), limit > j->spent_ns ? limit - j->spent_ns : 0);
+    if (j->clock.place != 0) {
+        return ns_add(own_since_ns(j), limit > j->clock.spent_ns ? limit - j->clock.spent_ns : 0);
     }
-    uint64_t from = j->turned_ns > j->dispatched_ns ? j->turned_ns : j->dispatched_ns;
+    uint64_t from = j->clock.turned_ns > j->dispatched_ns ? j->clock.turned_ns : j->dispatched_ns;
     const struct device *d = j->device;
-    if (d != NULL) { /* what ran since then may have been before it, as long as that was there */
+    if (d != NULL) { /* jobs that ran since then may have been before it */
         uint64_t ran = d->inflight == j && d->first_ns < d->ran_ns ? d->first_ns : d->ran_ns;
         from = ran > from ? ran : from;
     }
@@ -192,7 +163,7 @@ int64_t job_rank(const struct job *j)
 
 bool job_repeatable(const struct job *j)
 {
-    if (j->adopted) {
+    if (job_adopted(j)) {
         return false;
     }
     for (unsigned i = 0; i < j->work.use_count; i++) {

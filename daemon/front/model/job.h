@@ -1,7 +1,6 @@
 /*
- * A job: one submission of a program. Its state changes in job_set_state only. It is owned by the
- * job table; ended ones stay there for a while, so that they can be asked about. Thread: the
- * loop's.
+ * A job: one submission of a program. job_state.h has its states. The table of jobs owns it. An
+ * ended job remains there for a while, so that clients can ask about it. Thread: the loop's.
  */
 #ifndef FRONT_MODEL_JOB_H
 #define FRONT_MODEL_JOB_H
@@ -13,6 +12,7 @@
 #include "common/clock.h"
 #include "common/err.h"
 #include "daemon/front/model/agenda.h"
+#include "daemon/front/model/job_state.h"
 #include "daemon/front/model/work.h"
 #include "proto/messages.h"
 
@@ -26,29 +26,7 @@ struct request;
 struct session;
 struct tenant;
 
-enum job_state {
-    JOB_QUEUED,
-    JOB_DISPATCHED, /* given to a worker */
-    JOB_RUNNING,    /* the worker saw it run */
-    JOB_DONE,
-    JOB_FAILED,
-    JOB_CANCELLED,
-    JOB_LOST, /* its worker ended and it may have had effects */
-    JOB_STATES,
-};
-
-/* Why a queued job is not dispatched. */
-enum job_wait {
-    WAIT_NOTHING,
-    WAIT_HAZARD,  /* for jobs that use the same buffers */
-    WAIT_WINDOW,  /* its turn: the device has enough in flight */
-    WAIT_MODULE,  /* a kernel is being compiled or loaded */
-    WAIT_STAGING, /* staging memory is taken */
-    WAIT_ALONE,   /* it is to run alone and others still run */
-    WAIT_MEMORY,  /* its worker has it, and the device no room for what it needs */
-};
-
-/* `succ` runs after `pred`, for parts of arenas. In both jobs' lists. */
+/* `succ` runs after `pred`, which uses the same parts of arenas. In both jobs' lists. */
 struct job_edge {
     struct job *pred;
     struct job *succ;
@@ -56,15 +34,15 @@ struct job_edge {
     struct job_edge *prev_pred, *next_pred; /* of succ */
 };
 
-/* What is left to look at (hazard.h). Zeroed at the start; empty when no job is unfinished. */
+/* What hazard.c has left to check. Zeroed at the start; empty when no job is unfinished. */
 struct hazards {
-    struct hazard_group *due; /* groups whose members may go on, or are to go sooner */
-    struct buffer_use *walk;  /* where the walk along those behind a job stands */
+    struct hazard_group *unchecked; /* groups whose members may be free to run, or rank earlier */
+    struct buffer_use *walk;        /* position of the walk along the uses behind a job */
 };
 
 #define HAZARD_AFTER_MAX 32u /* predecessors that a worker is asked to wait for */
 
-/* Those directly before a job. */
+/* The direct predecessors of a job. */
 struct hazard_preds {
     struct job *job[HAZARD_AFTER_MAX];
     unsigned count;
@@ -75,107 +53,130 @@ struct hazard_preds {
 
 struct timing {
     uint64_t step, begin_ns, end_ns;
-    char by[16]; /* what served the operation, "" where there was no choice */
+    char by[16]; /* implementation that ran the operation; "" where there is one only */
+};
+
+/* Its place among the jobs that are ready. queue.c changes it after admission. */
+struct job_sched {
+    int64_t rank;            /* smaller ones go first, then smaller ids */
+    bool urgent;             /* of more than the usual priority, or an urgent job waits for it */
+    struct heap_entry ready; /* in the queue of its device, or of any */
+    struct job *module_prev, *module_next; /* in front->module_jobs; NULL: not there */
+    struct job *raise_next;                /* scratch of want_all */
+};
+
+/* Its edges to other jobs, for parts of arenas. hazard_parts.c changes them. */
+struct job_order {
+    struct job_edge *preds;
+    struct job_edge *succs;
+    bool marked;            /* scratch of walks along edges and predecessors */
+    struct job *freed_next; /* scratch of release_uses */
+};
+
+/* How long it has run. job_set_state, job_pause, job_resume and flight.c change it. */
+struct job_clock {
+    uint64_t place;     /* among the jobs that its device is seen to run, 0: it is not */
+    uint64_t turned_ns; /* when its worker last reported it as running or as paused */
+    uint64_t clear_ns;  /* when the last job with a smaller place left the device, 0: none did */
+    uint64_t spent_ns;  /* of its time limit, before `turned_ns` */
 };
 
 struct job {
+    /* identity: written once, before the job is in the table */
     uint64_t id;
-    enum job_state state;
-    enum job_wait wait;
-    struct session *session; /* NULL: the daemon's own, its session ended, or the job has */
-    bool joined;             /* counted there, and in session->own_jobs by hh_seq */
-    UT_hash_handle hh_seq;
-    uint64_t session_id;   /* of that session, for people; 0: the daemon's own */
+    enum job_origin origin;
+    uint64_t session_id;   /* of the session that submitted it, for people; 0: the daemon's own */
     struct tenant *tenant; /* NULL: the daemon's own */
-    struct op *op;         /* whose answer it is; NULL if asynchronous or nobody waits */
-    uint64_t seq;          /* of the request that submitted it */
-    bool async;
-    bool detached; /* outlives its session */
-    bool probe;    /* the first job of a device */
+    bool detached;         /* outlives its session */
     char label[PROTO_LABEL_MAX + 1];
     int64_t priority; /* as asked for */
-    int64_t rank;     /* its place among those that are ready: smaller ones first, then by id */
-    bool urgent;      /* of more than the usual priority, or somebody urgent waits for it */
     uint64_t trace_id;
+    uint64_t submitted_ns;
+    uint64_t deadline_ns; /* absolute, NS_NEVER */
+    uint64_t limit_ns;    /* of execution: ends its answer */
+    uint64_t ceiling_ns;  /* by the settings: ends its worker; less than limit_ns counts as that */
+    uint64_t charged;     /* bytes of memory until its end, counted in the front */
 
+    /* its client: until the end of the job, or of the session */
+    struct session *session; /* counts the job; NULL: the daemon's own, its session or it ended */
+    UT_hash_handle hh_seq;   /* in session->own_jobs */
+    uint64_t seq;            /* of the request that submitted it */
+    bool async;              /* its result goes to EVENTS */
+    struct op *op;           /* whose answer it is; NULL: asynchronous, or no client waits */
+
+    /* what to do: until it leaves */
     struct program *program;
-    struct request *request; /* inline data lies in it; gone once staged */
+    struct request *request; /* owned: has the inline data; NULL: left, or not a client's job */
     struct work work;
 
+    /* where it is: job_set_state and job_set_inputs */
+    enum job_state state;
+    enum job_wait wait;
+    struct {
+        enum job_inputs state;
+        uint64_t spoiler; /* inputs that are not sound: the job that should have written them */
+        int code;         /* its error */
+    } inputs;
+    bool cancelled; /* its worker was asked to end it (job_cancel) */
+    uint64_t dispatched_ns, started_ns, ended_ns;
+
+    /* in the queue */
+    struct job_sched sched;
+    struct job_order order;
+    struct heap_entry expiry; /* in front->deadlines, by deadline_ns */
+
+    /* on a device: dispatch.c, completion.c, flight.c */
     struct device *device; /* bound or running there; NULL: any */
     uint64_t epoch;        /* of the device's worker that has it */
     uint64_t record;       /* its entry in the device's record, 0: none */
     unsigned stream;
     unsigned replays;
-    unsigned external; /* ends of its worker that were not its fault */
-    bool alone;        /* runs with nothing beside it: it ended its worker, or one beside it did */
-    bool suspect;      /* ended its worker, as it seems, and has not run again since */
-    bool tainted;      /* what it read was undefined after all */
-    bool cancelled;    /* asked for */
-    bool adopted;      /* from a worker of an earlier front: no work, no replay */
-    bool touches_arenas; /* adopted, and used arenas: which parts was not told */
-    bool starved;        /* what it was to read was never written: it must not run */
-    uint64_t spoiler;    /* tainted, starved: the job that should have written it */
-    int spoiler_code;    /* and its error */
-    bool retained;       /* the worker's ledger still has it, its answer was not taken */
-    bool kept;           /* out of the history, and still retained */
-    bool answered;       /* its client has its error, and the device is not done with it yet */
-    bool taken;          /* and that answer was taken */
+    unsigned external;    /* ends of its worker that were not its fault */
+    enum job_trust trust; /* job_trust_step changes it */
+    uint64_t input;       /* offset of its input in staging memory, RANGE_NONE */
+    uint64_t output;      /* of its output */
+    struct job_clock clock;
+    struct job *device_prev, *device_next; /* in flight on the same device; NULL: on none */
 
-    uint64_t deadline_ns;     /* absolute, NS_NEVER */
-    struct heap_entry expiry; /* in front->deadlines, by that time */
-    uint64_t limit_ns;        /* of execution: ends its answer */
-    uint64_t ceiling_ns; /* by the settings: ends its worker; less than limit_ns counts as that */
-    uint64_t submitted_ns, dispatched_ns, started_ns, ended_ns;
-    uint64_t start;     /* its place among those that its device is seen to run, 0: it is not */
-    uint64_t turned_ns; /* when its worker last reported it as running or as paused */
-    uint64_t alone_ns;  /* when the last that was seen to run before it left the device, 0: none */
-    uint64_t spent_ns;  /* of its time limit, before `turned_ns` */
-    uint64_t charged;   /* bytes of memory until its end, counted in the front */
-    uint64_t input;     /* offsets of its staging ranges, RANGE_NONE */
-    uint64_t output;
-
-    struct job_edge *succs;
-    struct job_edge *preds;
-    bool marked;  /* while edges or predecessors are gone through */
-    bool leaving; /* ended, and those behind it are not told yet */
-    struct job *leaving_next;
-    struct job *freed_next;                /* while one that it waited for leaves */
-    struct heap_entry ready;               /* in the queue of its device or of any, queue.c's */
-    struct job *raise_next;                /* while ranks are handed down */
-    bool for_module;                       /* in front->module_jobs */
-    struct job *module_prev, *module_next; /* there */
-    struct job *device_prev, *device_next; /* in flight on the same device */
-
+    /* its answer: completion.c, conclude.c, history.c */
+    enum job_answer answer; /* job_answer_step changes it */
     struct err error;
     struct timing *timings; /* owned */
     unsigned timing_count;
-    struct job *history_next;
+    struct job *ended_next;            /* in front->leaving, then in front->history */
     struct job *kept_prev, *kept_next; /* in tenant->kept */
-    UT_hash_handle hh;
+
+    UT_hash_handle hh; /* in front->jobs */
 };
 
-/* The table of jobs, by id: put in, which is new there; NULL: it has none of that id. */
+/* Adds a job with a new id to the table. */
 void job_put(struct job **table, struct job *j);
+/* NULL: the table has no job of that id. */
 struct job *job_find(struct job *table, uint64_t id);
 
-/* A new job of the session; it is not of one yet. */
+/* The session counts the job, which belongs to none. */
 void job_join(struct job *j, struct session *s);
-/* It is nobody's any more, or ended: the session does not count it. */
+/* The session, if any, counts the job no longer: the job ended, or its answer is not awaited. */
 void job_part(struct job *j);
-/* The session's unfinished job that the request `seq` submitted; NULL: there is none. */
+/* The session's unfinished job that the request `seq` submitted, or NULL. */
 struct job *job_of_request(const struct session *s, uint64_t seq);
 
 bool job_ended(const struct job *j);
-const char *job_state_name(enum job_state state);
-const char *job_wait_name(enum job_wait wait);
-/* The one place where a job's state changes. Asserts that the step is possible; stamps the time. */
+/* Is it from a worker of an earlier front? */
+bool job_adopted(const struct job *j);
+/* The one place where a job's state changes: a step of its table (job_state.h). Stamps the time;
+ * the job waits for nothing. */
 void job_set_state(struct job *j, enum job_state state, uint64_t now_ns);
-/* So long after its deadline the front answers by itself a job of which its worker, which may be
- * held up, has not said that it began. */
+/* The one place where a job begins to wait; a new state ends that. */
+void job_set_wait(struct job *j, enum job_wait wait);
+/* The one place where the state of its inputs changes. spoiler: the job that ended without having
+ * written them; NULL: they are sound. */
+void job_set_inputs(struct job *j, enum job_inputs inputs, const struct job *spoiler);
+/* Time after its deadline at which the front answers for a worker that has not reported the job's
+ * begin: the worker may be held up. */
 #define JOB_LATE_NS (500 * NS_PER_MS)
 
-/* How long it may run: its client's limit, and the settings' once its client was answered. */
+/* How long it may run: the client's limit, or the settings' once the client is answered. */
 uint64_t job_limit_ns(const struct job *j);
 /* The worker sees none of the job's kernels run: the job waits for its copies, or behind another
  * job of its stream. The job's time limit stops, and the job holds up no other job's limit. The
@@ -191,17 +192,17 @@ void job_resume(struct job *j, uint64_t now_ns);
  * paused; if an earlier job was on the device then, from when the device was done with what ran
  * before. The caller applies that to the first job of a stream only, while nothing runs. */
 uint64_t job_overdue_ns(const struct job *j);
-/* Its rank by when it came and by its priority: each level is worth PRIORITY_LEVEL_NS of waiting,
- * up to PRIORITY_MAX levels. So whoever waits is overtaken by later jobs that are p levels above it
- * for p x PRIORITY_LEVEL_NS and no longer. */
+/* Its rank by its arrival and its priority: each level is worth PRIORITY_LEVEL_NS of waiting, up to
+ * PRIORITY_MAX levels. So later jobs that are p levels above a job overtake it for
+ * p x PRIORITY_LEVEL_NS and no longer. */
 int64_t job_rank(const struct job *j);
-/* Does it write nothing outside itself, so that it can be run again? */
+/* Does it write nothing outside itself, so that it can run again? */
 bool job_repeatable(const struct job *j);
-/* Frees what it owns, not the struct; it must be out of every list. */
+/* Frees what it owns, not the struct. The job must be out of every list. */
 void job_finish(struct job *j);
-void job_destroy(struct job *j); /* the struct, too; NULL is accepted */
+void job_destroy(struct job *j); /* frees the struct, too; NULL is accepted */
 
-/* Its steps' times as TIMING records. */
+/* Encodes the times of its steps as TIMING records. */
 int job_timings(const struct job *j, struct capbuf *out, struct err *e);
 
 #endif

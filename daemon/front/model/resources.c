@@ -30,9 +30,9 @@ const struct resources *resource_list_find(const struct resource_list *l, const 
     return found != NULL ? &found->needs : NULL;
 }
 
-static void learn(uint64_t *known, uint64_t told)
+static void learn(uint64_t *known, uint64_t reported)
 {
-    *known = told != 0 ? told : *known;
+    *known = reported != 0 ? reported : *known;
 }
 
 static void most(uint64_t *all, uint64_t one)

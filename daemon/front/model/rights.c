@@ -29,7 +29,7 @@ static int members_read(const char *setting, const char *group, struct members *
         if (p != NULL && m.count == MEMBERS_MAX) {
             return err_set(e, ERR_LIMIT, "%s = %s: over %u members", setting, group, MEMBERS_MAX);
         }
-        if (p != NULL) { /* a member who was deleted is nobody */
+        if (p != NULL) { /* the user of a deleted member is skipped */
             m.uid[m.count++] = p->pw_uid;
         }
     }
@@ -52,7 +52,7 @@ int rights_read(const struct config *config, struct rights *ret_rights, struct e
 
 static bool belongs(const struct members *m, const struct session *s)
 {
-    return s != NULL && s->local && members_have(m, s->key.uid, s->gid);
+    return s != NULL && s->client.local && members_have(m, s->key.uid, s->client.gid);
 }
 
 bool rights_admin(const struct rights *a, const struct session *s)
@@ -60,14 +60,14 @@ bool rights_admin(const struct rights *a, const struct session *s)
     return belongs(&a->admins, s);
 }
 
-/* What a tenant's section says counts, but for root and the daemon's user. */
+/* The tenant's section decides, but for root and the daemon's user. */
 bool rights_loads(const struct rights *a, const struct session *s)
 {
     static const struct members NOBODY = {.group = UINT32_MAX};
     if (s == NULL || s->tenant->limits.load == TENANT_LOAD_BY_GROUP) {
         return belongs(&a->loaders, s);
     }
-    return s->local && (s->tenant->limits.load == TENANT_LOAD_YES || belongs(&NOBODY, s));
+    return s->client.local && (s->tenant->limits.load == TENANT_LOAD_YES || belongs(&NOBODY, s));
 }
 
 static const char *settings_file(const struct config *config)
@@ -93,7 +93,7 @@ int rights_refuse_load(const struct config *config, const struct session *s, str
 {
     const char *file = settings_file(config);
     const char *tenant = s->tenant->name;
-    if (!s->local) {
+    if (!s->client.local) {
         return err_set(e, ERR_PERMISSION,
                        "nobody may load kernels over tcp: connect to the daemon's local socket");
     }

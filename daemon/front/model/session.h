@@ -1,7 +1,18 @@
 /*
- * A session: a client's standing with the daemon. It is named by (client id, uid) and survives a
- * broken connection. Its requests are admitted in the order of their sequence numbers, each once;
- * an answer is kept until the client says that it has it. Thread: the loop's.
+ * A session: a client as the daemon knows it. It is named by (client id, uid) and survives broken
+ * connections. Its numbered requests are admitted in order, each once, and an answer is kept until
+ * the client acknowledges it. Thread: the loop's.
+ *
+ * Where a session is:
+ *
+ *   lingering → connected   HELLO gives it a connection
+ *   connected → lingering   the connection broke
+ *   lingering → ending      the linger time is over, the client's process ended, BYE, or an
+ *                           operator ended it; a connection is taken from it first
+ *   ending → … → ended      what it has is released step by step, in the order of the enum
+ *
+ * A new session lingers: HELLO made it, and gives it a connection at once; or a worker's inventory
+ * named it, and its client may come back.
  */
 #ifndef FRONT_MODEL_SESSION_H
 #define FRONT_MODEL_SESSION_H
@@ -14,255 +25,193 @@
 #include "common/bytes.h"
 #include "common/err.h"
 #include "common/idmap.h"
-#include "daemon/front/model/agenda.h"
+#include "daemon/front/model/ack_set.h"
 #include "daemon/front/model/device.h"
-#include "daemon/front/model/taken.h"
+#include "daemon/front/model/heap.h"
 #include "proto/messages.h"
-
-#define REORDER_MAX 256u   /* requests that may come before their turn */
-#define OPS_MAX     16384u /* requests of a session whose answers it has not acknowledged */
-#define OP_SMALL    64u    /* bytes of an answer that needs no memory of its own */
-#define EARLY_BYTES (64u * 1024u * 1024u) /* of requests that came before their turn */
 
 #define MODULES_MAX  1024u
 #define PROGRAMS_MAX 4096u
 
 struct arena;
-struct lane;
+struct async_result;
 struct buffer;
 struct buffer_opening;
+struct freelist;
 struct job;
+struct lane;
 struct listener_slot;
 struct module;
+struct notice;
+struct op;
 struct program;
 struct request;
-struct session;
-struct spare;
 struct tenant;
-
-/* One sequenced request: pending, then answered; the answer is kept until it is acknowledged. */
-struct op {
-    uint64_t seq; /* key */
-    struct session *session;
-    struct listener_slot *slot; /* where the answer goes; NULL: the connection broke, or answered */
-    uint32_t ring_id;           /* or there: the request's id in the session's ring, 0: not */
-    bool in_ring;               /* its answer is in the ring, up to lane_end, and not taken yet */
-    uint32_t lane_end;
-    struct op *ring_prev, *ring_next; /* in session->in_ring */
-    struct op *open_prev, *open_next; /* in session->open: not answered */
-    bool answered;
-    uint8_t *reply; /* owned, or `small`; NULL: was not kept */
-    size_t reply_size;
-    uint8_t small[OP_SMALL];
-    uint64_t job; /* the job it started, 0 if none */
-    bool loose;   /* not sequenced: known to whoever will answer it only, gone when answered */
-    UT_hash_handle hh;
-};
 
 struct session_key {
     uint8_t client_id[PROTO_CLIENT_ID_BYTES];
     uint32_t uid;
 };
 
-/* How far the end of a session has come: what it has is many things. */
-enum session_end {
-    END_JOBS,
-    END_PROGRAMS,
-    END_MODULES,
-    END_OPENINGS,
-    END_BUFFERS,
-    END_ARENAS,
-    END_ANSWERS,
-    END_DONE,
+enum session_state {
+    SESSION_LINGERING, /* no connection; it ends at lingers_until_ns */
+    SESSION_CONNECTED,
+    SESSION_ENDING_JOBS, /* from here on it is in no table, but in front->ending */
+    SESSION_ENDING_PROGRAMS,
+    SESSION_ENDING_MODULES,
+    SESSION_ENDING_OPENINGS, /* of published buffers */
+    SESSION_ENDING_BUFFERS,
+    SESSION_ENDING_ARENAS,
+    SESSION_ENDING_ANSWERS,
+    SESSION_ENDED,
+    SESSION_STATES,
 };
 
-/* A way through all of a session's ops, in slices: those whose answers were taken go. sweep.c's. */
+/* The client's process and protocol, as of its last HELLO. */
+struct session_client {
+    bool local;     /* it came over ipc, so that uid, gid and pid are the kernel's word */
+    uint64_t minor; /* version of its protocol */
+    uint32_t gid;   /* primary group of a local client */
+    pid_t pid;      /* 0: unknown */
+    int pidfd;      /* owned; -1: unknown */
+};
+
+/* Which numbers of requests are settled. */
+struct session_order {
+    uint64_t expect; /* number that is admitted next */
+    uint64_t acked;  /* the client has the answers up to this number */
+    bool fresh; /* no numbered request came yet, so that HELLO still says which answers the client
+                   has */
+    uint64_t resumed;      /* HELLO said that the client has all answers to lower numbers */
+    struct ack_set before; /* numbers from `expect` on that an earlier front answered */
+    struct ack_set known;  /* numbers whose answers this front had when it began */
+};
+
+/* Its unacknowledged requests; op.c's. */
+struct op_table {
+    struct op *all; /* uthash by number */
+    unsigned count;
+    struct op *open; /* pending ones, oldest first */
+    unsigned open_count;
+    struct op *in_ring;        /* those in the ring, oldest first */
+    struct freelist *freelist; /* where ops come from and go to; not owned; NULL: malloc */
+    uint64_t last_seq;         /* the highest number that any had */
+    uint64_t kept_bytes;       /* bytes of kept answers */
+};
+
+/* A walk over all ops, in slices, that forgets acknowledged ones; sweep.c's. */
 struct op_sweep {
-    bool on;    /* and the session in front->sweeping */
-    bool again; /* more were taken meanwhile: once more from the start */
+    enum sweep_state {
+        SWEEP_OFF,
+        SWEEP_ON,    /* under way; the session is in front->sweeping */
+        SWEEP_AGAIN, /* the same, and more were acknowledged meanwhile: another walk follows */
+    } state;
     struct op *at;
     struct request *request;     /* TAKEN, which is answered at the end; owned; NULL: an ack */
-    struct taken taken;          /* what it says */
-    uint64_t below;              /* no higher number was admitted when it came */
-    uint64_t count;              /* of those that went for it */
+    struct ack_set acked;        /* numbers that TAKEN names */
+    uint64_t below;              /* TAKEN counts for lower numbers only */
+    uint64_t count;              /* ops that were forgotten for TAKEN */
     struct session *prev, *next; /* in front->sweeping */
 };
 
-struct notice {
-    unsigned kind;
-    uint64_t handle;
-    struct notice *next;
+/* Requests that came before their turn; early.c's. */
+struct early_requests {
+    struct request *first; /* owned; ascending numbers */
+    unsigned count;
+    uint64_t bytes;
 };
 
-/* Whose next job waits for room. Who waits for what all share stays in front of all that came
- * later; who waits for an end of its own, or its tenant's, goes behind the others when it was
- * tried. */
-struct parking {
-    struct session *first;  /* waits longest */
-    struct session *turn;   /* is tried now: not in the list meanwhile */
-    struct session *behind; /* the one in turn: where it goes if there is no room; NULL: the end */
-    struct session *next;   /* is tried next; NULL: all were, since a job ended */
-    unsigned common; /* so many wait for what all share: their room is not for who comes new, */
-    uint64_t common_bytes;   /* nor is that of their requests */
-    bool ended;              /* a job has, since they were tried */
-    uint64_t bytes;          /* of all these jobs' requests: no more than staging.input_bytes */
-    struct agenda deadlines; /* sessions, by the deadlines of their jobs */
+/* A job that waits for room: the next request of the session; parking.c's. */
+struct parked_request {
+    bool waits;  /* the session is in front->parked */
+    bool common; /* the room that its last try missed is common to all sessions */
+    size_t bytes;
+    uint64_t seq;               /* its number; kept while it is tried or comes again; 0: none yet */
+    uint64_t since_ns;          /* when it was tried first */
+    struct heap_entry deadline; /* in the parking's deadlines; not in it: no deadline */
+    struct session *prev, *next; /* in the parking's list */
+};
+
+/* Results and notices for the client; session_events.c's. */
+struct session_events {
+    struct listener_slot *wait; /* of the WAIT that is held; NULL: none */
+    uint64_t wait_until_ns;
+    uint64_t number; /* of the last EVENTS */
+    struct session_message {
+        uint8_t *data;
+        size_t size;
+    } message;              /* the last EVENTS, owned, until it is acknowledged; NULL: none */
+    struct notice *notices; /* oldest first */
+    struct notice *notices_last;
+    unsigned notice_count;
+    struct async_result *results; /* ends of asynchronous jobs, not in an EVENTS yet */
+    struct async_result *results_last;
+    struct async_result *sent; /* those in `message` */
+    uint64_t result_bytes;     /* of `results` and `sent`, as async_result_bytes counts */
 };
 
 struct session {
+    /* identity */
     struct session_key key;
-    uint64_t id; /* for people: status and logs */
-    char name[PROTO_NAME_MAX + 1];
+    uint64_t id;                   /* for status and logs */
+    char name[PROTO_NAME_MAX + 1]; /* that the client gave */
     struct tenant *tenant;
-    uint32_t pipe; /* 0: no connection */
-    bool local;
-    uint64_t minor;            /* of its client's protocol */
-    uint32_t gid;              /* of a local client: its primary group */
-    pid_t pid;                 /* of an ipc client, 0 unknown */
-    int pidfd;                 /* -1 unknown; owned */
-    uint64_t lingers_until_ns; /* NS_NEVER while connected */
-    bool fresh; /* no numbered request came yet: HELLO says what the client has taken already */
-    uint64_t expect; /* sequence number that is admitted next */
-    uint64_t acked;  /* answers up to here were taken */
-    struct op *ops;  /* uthash by seq: pending, or answered and not acknowledged */
-    unsigned op_count;
-    struct op *open;         /* of these, those that are not answered; oldest first */
-    unsigned unanswered;     /* their number */
-    struct op_sweep sweep;   /* answers that were taken are being forgotten */
-    struct spare *spare_ops; /* where ops come from and go; not owned, NULL: malloc alone */
-    uint64_t op_last;        /* no request has had a higher number */
-    struct taken taken;      /* behind `expect`: answered by a front before this one */
-    struct taken known;      /* numbers of answers that this front had when it began */
-    uint64_t resumed;        /* HELLO said so: the client has all answers to numbers below */
-    uint64_t kept_bytes;     /* of answers */
-    struct request *early;   /* requests that came before their turn, sorted by seq */
-    unsigned early_count;
-    uint64_t early_bytes;
-    bool parked; /* the first of them is a job that waits for room; in front->parked */
-    bool common; /* what its job found no room in last is what all share */
-    size_t parked_bytes;
-    uint64_t parked_seq;          /* its number; also while it is tried again or sent again */
-    uint64_t parked_since_ns;     /* when it was tried first */
-    struct heap_entry parked_due; /* in front->parked.deadlines; not in it: no deadline */
-    struct session *parked_prev, *parked_next;
-    struct lane *lane;          /* its ring lane, NULL: none */
-    struct op *in_ring;         /* whose answers are in it, oldest first */
-    int lane_error;             /* why it gets no other lane, 0: it may */
-    struct listener_slot *wait; /* a held WAIT */
-    uint64_t wait_until_ns;
-    struct heap_entry due; /* in front->standings */
-    uint64_t event_number;
-    struct bytes_owned {
-        uint8_t *data;
-        size_t size;
-    } event; /* the last EVENTS, until it is taken */
-    struct notice *notices;
-    struct notice *notices_last;
-    unsigned notice_count;
-    struct async_result *results; /* completions of asynchronous jobs not told yet */
-    struct async_result *results_last;
-    struct async_result *told; /* those in `event` */
-    uint64_t result_bytes;     /* of both, as async_result_bytes says */
-    unsigned jobs;             /* unfinished */
-    struct job *own_jobs;      /* these; uthash by seq, job.c's */
+    struct session_client client;
+
+    /* life */
+    enum session_state state;  /* changed by session_step alone */
+    uint32_t pipe;             /* connected: the connection; else 0 */
+    uint64_t lingers_until_ns; /* lingering: when it ends */
+    struct heap_entry timer;   /* in front->session_timers */
+    bool cancels_detached;     /* its end cancels jobs that were to outlive it, too */
+    struct session *ending_next;
+
+    /* requests and answers */
+    struct session_order order;
+    struct early_requests early;
+    struct parked_request parked;
+    struct op_table ops;
+    struct op_sweep sweep;
+    uint64_t requests; /* admitted since it began */
+    struct lane *lane; /* its ring lane; NULL: none */
+    int lane_error;    /* why it gets no other lane; 0: it may */
+    struct session_events events;
+
+    /* resources */
+    unsigned jobs;        /* unfinished */
+    struct job *own_jobs; /* unfinished; uthash by seq, job.c's */
     unsigned buffers;
     unsigned opens;                  /* of published buffers */
-    struct buffer_opening *openings; /* what it opened; uthash, buffer.c's */
-    struct buffer *owned;            /* what it made, by owned_prev and owned_next */
-    uint32_t near[DEVICES_MAX];      /* of both, those on each device that are not lost */
+    struct buffer_opening *openings; /* uthash by buffer, buffer.c's */
+    struct buffer *owned;            /* buffers it made, by owned_prev and owned_next */
+    uint32_t near[DEVICES_MAX];      /* buffers made or opened on each device that are not lost */
     unsigned arenas;
     uint64_t arena_bytes;
     unsigned modules;
     unsigned programs;
-    struct arena *own_arenas; /* these, by owned_prev and owned_next, as those below */
+    struct arena *own_arenas; /* by owned_prev and owned_next, as the two below */
     struct module *own_modules;
     struct program *own_programs;
     uint64_t program_bytes;
-    uint64_t requests;    /* admitted since it began */
-    enum session_end end; /* in front->ending */
-    bool end_all;         /* and so do jobs that were to outlive it */
-    struct session *ending_next;
-    UT_hash_handle hh;      /* by key */
-    UT_hash_handle hh_pipe; /* by pipe, while it is not 0 */
-};
 
-/* A completion that waits for the session's WAIT. */
-struct async_result {
-    struct async_result *next;
-    uint64_t job;
-    size_t size;
-    uint8_t record[]; /* an encoded RESULT */
+    UT_hash_handle hh;      /* by key */
+    UT_hash_handle hh_pipe; /* by pipe, while connected */
 };
 
 /* client_id: PROTO_CLIENT_ID_BYTES. */
 struct session_key session_key(const uint8_t *client_id, uint32_t uid);
-/* In a table of sessions; NULL: there is none. */
+/* In a table of sessions; NULL: not there. */
 struct session *session_find(struct session *all, const struct session_key *key);
-struct session *session_create(const struct session_key *key, struct tenant *tenant, uint64_t id);
-/* Frees memory, that of requests in `early`, too; slots, buffers and jobs must have been dealt
- * with. */
-void session_destroy(struct session *s);
+/* The one way to change the state. A step that the table lacks ends the process. */
+void session_step(struct session *s, enum session_state to);
 
-/* NULL also for one whose answer was taken, and that is not forgotten yet. */
-struct op *op_find(struct session *s, uint64_t seq);
-struct op *op_create(struct session *s, uint64_t seq, struct listener_slot *slot);
-struct op *op_create_loose(struct session *s, struct listener_slot *slot);
-/* Keeps a copy of the answer. false: memory was out; the op is answered all the same. */
-bool op_answer(struct op *o, struct bytes reply);
-/* An ack has passed it: nobody will ask for its answer again. */
-bool op_passed(const struct op *o);
-/* HELLO said that the client has its answer, or is to have it from a front before this one. */
-bool op_left(const struct op *o);
-/* Its answer is not in the ring any more. */
-void op_leave_ring(struct op *o);
-void op_destroy(struct op *o);
-
-/* Was its answer taken from a front before this one? Nobody waits for that number. */
-bool session_took(const struct session *s, uint64_t seq);
-/* The ops of a front that begins are all there: session_skip goes past their answers in ranges, not
- * one by one. Sorts them. */
-void session_know(struct session *s);
-/* Goes past numbers that need not come: those taken, and those known already; with `answered` only
- * those of them that are answered. How many ranges and ops it looked at. */
-uint64_t session_skip(struct session *s, bool answered);
-
-/* Puts a request that came early in its place; takes it. Of two with the same number one goes: the
- * caller's, or NULL: the older, but not one of the socket for one of a ring. ERR_BUSY over
- * `window`. */
-int session_early_put(struct session *s, struct request *r, uint64_t seq, unsigned window,
-                      struct request **ret_other, struct err *e);
-struct request *session_early_find(struct session *s, uint64_t seq); /* stays there; or NULL */
-struct request *session_early_take(struct session *s, uint64_t seq); /* the caller's; or NULL */
-struct request *session_early_drop(struct session *s); /* any, the caller's; NULL: none is left */
-
-/* The next of its requests waits for room: behind all others, or `again`, where it did before its
- * turn. until_ns: the job's deadline; NS_NEVER: none. */
-void session_park(struct parking *p, struct session *s, size_t bytes, uint64_t until_ns,
-                  bool again);
-void session_unpark(struct parking *p, struct session *s); /* not any more */
-/* Is its request `seq` tried now because it waited? */
-bool session_in_turn(const struct parking *p, const struct session *s, uint64_t seq);
-/* When that request had its turn first; `now_ns` if it has it now. */
-uint64_t session_arrived(const struct session *s, uint64_t seq, uint64_t now_ns);
-
-/* Its lane is gone: answers that were on their way there are asked for again. */
-void session_lane_gone(struct session *s);
-
-/* `usual`: so many of all its tenant's sessions at most, unless the tenant's section says. false:
- * it is dropped, for that limit, or the session's own, or without memory. */
-bool session_notice(struct session *s, uint64_t usual, unsigned kind, uint64_t handle);
-/* The oldest goes. */
-void session_notice_drop(struct session *s);
-bool session_result(struct session *s, uint64_t job, struct bytes record);
-/* What it takes: not the record alone, which may be next to nothing. */
-size_t async_result_bytes(const struct async_result *r);
-/* What the front keeps of messages: answers, results, requests before their turn, programs. Counted
- * in `part`, a member of the session, and with its tenant. session_destroy lets go of the rest. */
+/* Counts bytes that the front keeps of messages (answers, results, early requests, programs) in
+ * `part`, a member of the session, and with its tenant. */
 void session_keep(struct session *s, uint64_t *part, uint64_t bytes);
 void session_let_go(struct session *s, uint64_t *part, uint64_t bytes);
 
-/* The refusal of a handle that names nothing of the session's: ERR_STALE_HANDLE if it had it once,
- * else ERR_BAD_HANDLE, whether it is another's or never was. */
+/* Refuses a handle that names nothing of the session's: ERR_STALE_HANDLE if the session had it
+ * once; else ERR_BAD_HANDLE, whether it is another session's or never was. */
 int session_lacks(const struct session *s, const struct idmap *map, uint64_t handle,
                   const char *noun, struct err *e);
 

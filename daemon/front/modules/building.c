@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/clock.h"
 #include "common/log.h"
 #include "daemon/front/modules/compiler.h"
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/workers/command.h"
+#include "daemon/front/workers/worker_end.h"
 #include "kernels/builtin.h"
 #include "kernels/plan.h"
 
@@ -69,7 +69,7 @@ static bool enter_primitives(struct front *f)
         unsigned module = 0;
         const struct signature *sig = builtin_kernel(i, &module);
         if (plan_signature(sig->name) != NULL) {
-            continue; /* the operation of this name is what users mean */
+            continue; /* users mean the operation of this name */
         }
         struct kernel *k = calloc(1, sizeof *k);
         if (k == NULL) {
@@ -136,7 +136,7 @@ static int keep_binary(struct build *b, struct bytes binary, struct hash key, st
     if (binary.size > 0) {
         memcpy(m.data, binary.data, binary.size);
     }
-    if (b->binary_fd >= 0) { /* made before, and then it could not be loaded */
+    if (b->binary_fd >= 0) { /* compiled before, but could not be loaded then */
         (void)close(b->binary_fd);
     }
     b->binary_fd = m.fd;
@@ -167,13 +167,13 @@ static void compiled(void *data, int code, const struct compile_response *respon
         b->error = *e;
     }
     b->state = code == 0 ? BUILD_DONE : BUILD_FAILED;
-    b->failed_ns = clock_now_ns();
-    b->module->users--; /* the compiler's */
+    b->failed_ns = front_now(f);
+    b->module->users--; /* of the compiler */
     if (code != 0 && b->module->tenant == NULL) {
         log_error("built-in kernels %s for %s: %s", b->module->name, b->arch, b->error.text);
     }
     struct module *m = b->module;
-    m->users++; /* it stays until all is said */
+    m->users++; /* it must live until all callers have returned */
     f->hooks.module_build_done(f, b, response);
     f->hooks.module_settled(f, m);
     m->users--;
@@ -181,7 +181,7 @@ static void compiled(void *data, int code, const struct compile_response *respon
     (void)queue_offer_modules(f);
 }
 
-/* The back end's options for its compiler: those of its workers, and which compiler it is. */
+/* The back end's options for gpud-compile: those of its workers, and the choice of a compiler. */
 static const char *compiler_options(const struct front *f, const struct device *d, char *out,
                                     size_t size)
 {
@@ -219,7 +219,7 @@ int building_compile(struct front *f, struct module *m, const struct device *d, 
         .signature = m->signature_text != NULL ? m->signature_text : "",
         .headers = m->headers,
     };
-    int rc = compiler_start(f->compiler, &request, compiled, w, e);
+    int rc = f->io.compile(f->compiler, &request, compiled, w, e);
     if (rc != 0) {
         free(w);
         return rc;
@@ -241,7 +241,7 @@ static void load(struct front *f, struct module *m, struct device *d, struct bui
     m->loading |= bit;
     if (command_module_load(d, b, &e) != 0) {
         m->loading &= ~bit;
-        f->hooks.worker_end(f, d, NULL, e.text);
+        worker_end(f, d, NULL, e.text);
     }
 }
 
@@ -250,14 +250,14 @@ void building_need(struct front *f, struct module *m, struct device *d)
     struct build *b = module_build_obtain(m, d->backend, d->arch);
     struct err e = ERR_INIT;
     if (b == NULL) {
-        return; /* asked again at the next turn */
+        return; /* the next turn tries again */
     }
     if (b->state == BUILD_NONE || b->state == BUILD_FAILED) {
         int rc = building_compile(f, m, d, &e);
         if (rc != 0 && rc != ERR_BUSY) {
             b->error = e;
             b->state = BUILD_FAILED;
-            b->failed_ns = clock_now_ns();
+            b->failed_ns = front_now(f);
         }
     } else if (b->state == BUILD_DONE) {
         load(f, m, d, b);
@@ -268,7 +268,7 @@ void building_loaded(struct front *f, struct device *d, const struct msg_w_modul
 {
     struct module *m = idmap_get(&f->modules, msg->module);
     if (m == NULL) {
-        if (msg->code == 0) { /* dropped while it was being loaded */
+        if (msg->code == 0) { /* unloaded by its client while it was being loaded */
             command_module_unload(d, msg->module);
         }
         return;
@@ -285,7 +285,7 @@ void building_loaded(struct front *f, struct device *d, const struct msg_w_modul
         (void)err_set_vendor(&b->error, (int)msg->code, (int)msg->vendor, "%.*s",
                              (int)msg->text.size, (const char *)msg->text.data);
         b->state = BUILD_FAILED;
-        b->failed_ns = clock_now_ns();
+        b->failed_ns = front_now(f);
     }
     m->users++;
     f->hooks.module_settled(f, m);
@@ -294,9 +294,10 @@ void building_loaded(struct front *f, struct device *d, const struct msg_w_modul
     (void)queue_offer_modules(f);
 }
 
-/* A worker from before: its modules are known by what they were made of. Those that no module of
- * this front matches are unloaded; they are loaded again when needed. */
-void building_held(struct front *f, struct device *d, const struct msg_w_held_module *msg)
+/* Finds the module of an adopted worker by the hash of its contents. A module that this front does
+ * not know is unloaded; it is loaded again when needed. */
+void building_adopt_module(struct front *f, struct device *d,
+                           const struct msg_w_inventory_module *msg)
 {
     (void)f;
     command_module_unload(d, msg->module);

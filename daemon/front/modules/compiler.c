@@ -17,14 +17,18 @@
 #define ID_BIT            (UINT64_C(1) << 63) /* ids of workers lie below */
 #define ID_MASK           (ID_BIT - 1)
 
-enum task_state { TASK_QUEUED, TASK_RUNNING, TASK_READY };
-
-/* One request, from compiler_start to its callback. In exactly one of the lists. */
+/*
+ * A request, from compiler_start to its callback. It is in one of three lists:
+ *
+ *     queued ──> running ──> ready
+ *
+ * A request that cannot start goes from queued to ready. When the launcher is lost, running
+ * requests go back to queued. Ready requests are answered by the loop.
+ */
 struct task {
     struct task *prev, *next;
-    enum task_state state;
-    uint64_t id;   /* the launcher's; 0: was never started */
-    bool relinked; /* runs by another launcher, whose gpud-compile `identity` does not name */
+    uint64_t id;   /* the launcher's; 0: it has not started */
+    bool relinked; /* another launcher runs it, of whose gpud-compile `identity` knows nothing */
     compiler_done_fn done;
     void *data;
     struct hash key;
@@ -34,18 +38,18 @@ struct task {
     char *options;
     struct memfd request;
     struct memfd response;
-    uint8_t *answer; /* a copy of the response, as it lies in shared memory */
+    uint8_t *answer; /* owned: a copy of the response in shared memory */
     size_t answer_size;
-    struct err error; /* of TASK_READY; code 0: read the answer */
+    struct err error; /* why there is no answer; code 0: read it */
 };
 
 struct compiler {
     uv_timer_t deliver;
     struct launcher_link *launcher;
     struct cache *cache;
-    struct err cache_error;     /* why nothing is kept, code 0: it is */
-    uint64_t cache_complain_ns; /* not before, in the log */
-    char *cache_dir;            /* for the compilers' own files */
+    struct err cache_error;     /* why nothing is cached; code 0: the cache works */
+    uint64_t cache_complain_ns; /* no complaint in the log before */
+    char *cache_dir;            /* for files of the vendors' compilers */
     char *build;
     unsigned parallel;
     unsigned queue_max;
@@ -72,7 +76,7 @@ static void task_destroy(struct task *t)
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-/* Checks an answer as what it is: bytes from a process that ran somebody's source. */
+/* Checks an answer, which is untrusted: its process has read a client's source. */
 static int read_answer(const struct task *t, struct compile_response *ret_response, struct err *e)
 {
     struct memfd copy = {.fd = -1, .data = t->answer, .size = t->answer_size};
@@ -120,7 +124,6 @@ static void deliver(uv_timer_t *timer)
 /* Callbacks run from the loop only. */
 static void make_ready(struct compiler *c, struct task *t)
 {
-    t->state = TASK_READY;
     DL_APPEND(c->ready, t);
     (void)uv_timer_start(&c->deliver, deliver, 0, 0);
 }
@@ -151,7 +154,6 @@ static int launch(struct compiler *c, struct task *t, struct err *e)
         memfd_finish(&t->response);
         return rc;
     }
-    t->state = TASK_RUNNING;
     DL_APPEND(c->running, t);
     c->stats.running++;
     c->stats.started++;
@@ -192,7 +194,7 @@ bool compiler_started(struct compiler *c, uint64_t id, int code, const char *tex
 {
     struct task *t = find_running(c, id);
     if (t == NULL) {
-        return (id & ID_BIT) != 0; /* of a gpud before this one, or given up */
+        return (id & ID_BIT) != 0; /* of a former front, or given up */
     }
     if (code != 0) {
         leave_running(c, t);
@@ -203,7 +205,7 @@ bool compiler_started(struct compiler *c, uint64_t id, int code, const char *tex
     return true;
 }
 
-/* How a compiler that did not end by itself ended. */
+/* The error for a compiler that a signal ended. */
 static void judge_signal(const struct compiler *c, int signal, struct err *e)
 {
     if (signal == SIGXCPU) {
@@ -219,7 +221,7 @@ static void judge_signal(const struct compiler *c, int signal, struct err *e)
     }
 }
 
-/* How one that wrote no answer says that it ended. */
+/* The error for a compiler that ended without an answer. */
 static void judge_silence(const struct compiler *c, int status, struct err *e)
 {
     if (status == COMPILE_EXIT_MEMORY) {
@@ -235,8 +237,8 @@ static void judge_silence(const struct compiler *c, int status, struct err *e)
     }
 }
 
-/* Copies the answer before anything of it is believed: a process that the compiler left behind
- * could write to it still. */
+/* Copies the answer before it is checked, because a process that the compiler left behind could
+ * still write to it. */
 static void copy_answer(struct task *t)
 {
     uint64_t length = 0;
@@ -256,7 +258,7 @@ static void copy_answer(struct task *t)
     memcpy(t->answer, &length, sizeof length);
 }
 
-/* A full disk only costs the cache; it is complained of once an hour. */
+/* A full disk is no error of a request. The log complains once an hour. */
 static void note_store(struct compiler *c, int rc, const struct err *why)
 {
     uint64_t now = clock_now_ns();
@@ -268,7 +270,7 @@ static void note_store(struct compiler *c, int rc, const struct err *why)
         c->cache_complain_ns = 0;
         return;
     }
-    if (rc != ERR_LIMIT) { /* that is about one kernel */
+    if (rc != ERR_LIMIT) { /* that concerns one binary only */
         c->cache_error = *why;
     }
     if (now >= c->cache_complain_ns) {
@@ -285,7 +287,7 @@ static void judge_exit(struct compiler *c, struct task *t, int status)
         return;
     }
     int rc = read_answer(t, &response, &t->error);
-    if (rc == ERR_COMPILE_LIMIT) { /* it wrote nothing */
+    if (rc == ERR_COMPILE_LIMIT) { /* it wrote no answer */
         judge_silence(c, WEXITSTATUS(status), &t->error);
     }
     if (rc != 0 || response.code != 0 || c->cache == NULL || t->relinked) {
@@ -322,10 +324,9 @@ void compiler_relink(struct compiler *c, struct launcher_link *launcher)
 {
     c->launcher = launcher;
     while (c->running != NULL) {
-        struct task *t = c->running->prev; /* the last one: they keep their order in the queue */
+        struct task *t = c->running->prev; /* the last one first, so that the order is kept */
         leave_running(c, t);
         memfd_finish(&t->response);
-        t->state = TASK_QUEUED;
         DL_PREPEND(c->queued, t);
         c->stats.queued++;
     }
@@ -350,9 +351,9 @@ static bool add_text(struct capbuf *b, const char *text)
     return add_part(b, text, text == NULL ? 0 : strlen(text));
 }
 
-/* All that the binary depends on, one after the other with their lengths: gpud-compile's own hash
- * stands for what it makes of a source before the vendor's compiler sees that. The file's name is
- * not among it: it stands in messages only. */
+/* All that the binary depends on, each part with its length. The hash of gpud-compile stands for
+ * the prologue that it adds to a source. The file's name is left out, as it appears in messages
+ * only. */
 static int identify(const struct compiler *c, const struct compiler_request *r, struct task *t,
                     struct err *e)
 {
@@ -420,15 +421,15 @@ static int task_create(struct compiler *c, const struct compiler_request *r, com
     return 0;
 }
 
-/* Was the compiler replaced since? Its version is no part of the key: the front does not know it.
- */
+/* Whether the vendor's compiler was replaced since. The key cannot have its version, which the
+ * front does not know. */
 static bool outdated(const struct compile_response *response)
 {
     char stamp[PROTO_TEXT_MAX + 1];
     return bytes_to_str(response->compiler, stamp, sizeof stamp) && stamp_changed(stamp);
 }
 
-/* An entry that does not read as an answer is as good as damaged. */
+/* An entry that is not a valid answer counts as damaged. */
 static bool from_cache(struct compiler *c, struct task *t)
 {
     struct compile_response response;
@@ -500,12 +501,12 @@ int compiler_create(uv_loop_t *loop, struct launcher_link *launcher,
     c->parallel = options->parallel > 0 ? options->parallel : 1;
     c->queue_max = options->queue_max;
     c->limits = options->limits;
-    c->next_id = clock_now_ns(); /* a launcher may still run some of a gpud before this one */
+    c->next_id = clock_now_ns(); /* a launcher may still run compilers of a former front */
     c->cache_error = ERR_INIT;
     if (options->cache_dir != NULL) {
         uint64_t bound = options->cache_bytes > 0 ? options->cache_bytes : CACHE_BYTES;
         (void)cache_create(options->cache_dir, bound, &c->cache, &c->cache_error);
-        c->cache_dir = strdup(options->cache_dir); /* NULL: they do without */
+        c->cache_dir = strdup(options->cache_dir); /* NULL: compilers get no folder */
     }
     (void)uv_timer_init(loop, &c->deliver);
     c->deliver.data = c;
@@ -541,7 +542,7 @@ void compiler_destroy(struct compiler *c)
     struct task *t;
     DL_FOREACH(c->running, t)
     {
-        if (c->launcher != NULL) { /* if it cannot be told, the wall time ends it */
+        if (c->launcher != NULL) { /* if that fails, its wall time ends it */
             (void)launcher_kill(c->launcher, t->id, SIGKILL, NULL);
         }
     }

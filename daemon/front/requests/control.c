@@ -1,19 +1,19 @@
-/* CONTROL: what an operator may change while the daemon runs. */
+/* CONTROL: changes that an operator can make while the daemon runs. */
 #include <stdlib.h>
 
-#include "common/clock.h"
 #include "common/log.h"
+#include "daemon/front/model/session_events.h"
+#include "daemon/front/requests/events.h"
 #include "daemon/front/requests/reload.h"
 #include "daemon/front/requests/requests.h"
-#include "daemon/front/requests/standing.h"
-#include "daemon/front/requests/standing_wait.h"
+#include "daemon/front/requests/session_end.h"
 #include "daemon/front/workers/command.h"
 
 static void tell_all(struct front *f, unsigned kind)
 {
     for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
         (void)session_notice(s, f->config.tenant_notices_max, kind, 0);
-        standing_tell(f, s, clock_now_ns());
+        session_send_events(f, s, front_now(f));
     }
 }
 
@@ -54,7 +54,7 @@ static int control_session_kill(struct front *f, const char *value, struct err *
     unsigned long long id = strtoull(value, &end, 10);
     for (struct session *s = f->sessions; s != NULL && end != value; s = s->hh.next) {
         if (s->id == id) {
-            standing_kill(f, s);
+            session_kill(f, s);
             return 0;
         }
     }
@@ -80,7 +80,7 @@ static const struct {
     {"pool-trim", control_pool_trim}, {"reload", NULL},
 };
 
-/* The one without a function is answered when it is done. */
+/* The handler without a function answers later. */
 static int run(struct request_context *c, unsigned control, const char *value, struct err *e)
 {
     const struct msg_done done = {0};
@@ -111,7 +111,7 @@ int request_control(struct request_context *c, struct err *e)
         if (bytes_equal_str(m->what, controls[i].name)) {
             log_info("%s%s%s: asked for by session %llu (%s, process %d of uid %u)",
                      controls[i].name, value[0] != '\0' ? " " : "", value,
-                     (unsigned long long)c->s->id, c->s->name, (int)c->s->pid,
+                     (unsigned long long)c->s->id, c->s->name, (int)c->s->client.pid,
                      (unsigned)c->s->key.uid);
             return run(c, i, value, e);
         }

@@ -3,36 +3,41 @@
 #include <utlist.h>
 
 #include "common/clock.h"
-#include "daemon/front/clients/listener.h"
 #include "daemon/front/clients/reply.h"
-#include "daemon/front/model/due.h"
+#include "daemon/front/model/early.h"
+#include "daemon/front/model/op.h"
+#include "daemon/front/model/parking.h"
 #include "daemon/front/model/sessions.h"
+#include "daemon/front/model/wake.h"
+#include "daemon/front/requests/events.h"
+#include "daemon/front/requests/hello.h"
 #include "daemon/front/requests/requests.h"
-#include "daemon/front/requests/standing.h"
-#include "daemon/front/requests/standing_wait.h"
+#include "daemon/front/requests/session_end.h"
 #include "daemon/front/requests/sweep.h"
 #include "daemon/front/sched/admission.h"
-#include "daemon/front/views/look.h"
-#include "daemon/front/views/picture.h"
+#include "daemon/front/views/snapshot.h"
+#include "daemon/front/views/table_query.h"
 #include "proto/codec.h"
 
-#define RETRY_NS      (5 * NS_PER_MS) /* what is not admitted may come again */
+#define RETRY_NS      (5 * NS_PER_MS) /* after which a refused request may come again */
 #define KEPT_RETRY_NS (20 * NS_PER_MS)
-#define PARKED_NS     (200 * NS_PER_MS) /* looked at so often, beside when a job ends */
-#define PARKED_TRIES  4u                /* that find no room, in a turn */
+#define PARKED_NS     (200 * NS_PER_MS) /* between tries, beside those when a job ends */
+#define PARKED_TRIES  4u                /* without room, in a turn */
 #define ANSWER_ROOM   512u              /* bytes: most are shorter */
 
 struct route {
     request_fn handler;
     bool sequenced;
-    bool restores; /* may come again without a number after the daemon was started anew */
-    bool anybody;  /* before HELLO too */
-    bool relieves; /* gives something back: taken however many answers are kept */
+    bool restores; /* may come without a number when a client restores its resources */
+    bool anybody;  /* admitted before HELLO, too */
+    bool relieves; /* releases something: admitted however many answers are kept */
 };
 
-void intake_taken(struct front *f, struct op *o)
+void intake_acked(struct front *f, struct op *o)
 {
-    if (o->seq >= o->session->expect) { /* answered before its turn: then its number is passed */
+    if (o->seq >=
+        o->session->order
+            .expect) { /* answered before its turn: the op remains until its number is passed */
         op_leave_ring(o);
         return;
     }
@@ -82,16 +87,16 @@ static const struct route *route_of(unsigned kind)
     return known ? &routes[kind] : NULL;
 }
 
-/* Who does not take its answers gets no more of them; what it asks for waits until it has. */
+/* A session whose client does not acknowledge answers gets no more of them until it does. */
 static int check_kept(struct front *f, struct session *s, unsigned kind, struct err *e)
 {
-    uint64_t kept = s->kept_bytes + s->result_bytes;
-    if (s->op_count >= OPS_MAX || kept > f->config.keep_results_bytes) {
+    uint64_t kept = s->ops.kept_bytes + s->events.result_bytes;
+    if (s->ops.count >= OPS_MAX || kept > f->config.keep_results_bytes) {
         sweep_for_room(f, s);
-        kept = s->kept_bytes + s->result_bytes;
+        kept = s->ops.kept_bytes + s->events.result_bytes;
     }
-    if (s->op_count >= OPS_MAX) {
-        (void)err_set(e, ERR_BUSY, "%u answers were not acknowledged", s->op_count);
+    if (s->ops.count >= OPS_MAX) {
+        (void)err_set(e, ERR_BUSY, "%u answers were not acknowledged", s->ops.count);
         e->retry_after_ns = RETRY_NS;
         return e->code;
     }
@@ -109,8 +114,7 @@ static int check_kept(struct front *f, struct session *s, unsigned kind, struct 
     return e->code;
 }
 
-/* A job that waits for room keeps its number, and with it its place before all that comes behind.
- */
+/* A job that waits for room keeps its number, and with it its place before later requests. */
 static bool keeps_place(const struct request *r, const struct err *e)
 {
     return r != NULL && r->kind == MSG_KIND_SUBMIT && e->code == ERR_BUSY &&
@@ -120,30 +124,31 @@ static bool keeps_place(const struct request *r, const struct err *e)
 static uint64_t deadline_of(struct front *f, const struct session *s, const struct request *r)
 {
     const struct msg_submit *m = &r->msg.submit;
-    return m->deadline_ns > 0 ? ns_add(session_arrived(s, m->seq, turn_now(f)), m->deadline_ns)
+    return m->deadline_ns > 0 ? ns_add(parking_arrived(s, m->seq, turn_now(f)), m->deadline_ns)
                               : NS_NEVER;
 }
 
-/* As if it had not come yet: its turn comes again when there may be room. If it cannot be kept for
- * that, its client sends it again. */
+/* Puts the request back as if it had not come; it is tried again when there may be room. A request
+ * that cannot be kept is refused, and its client sends it again. */
 static void leave_open(struct front *f, struct op *o, struct request *r, struct err *e)
 {
     struct session *s = o->session;
     struct request *other = NULL;
     uint64_t seq = o->seq;
-    bool again = session_in_turn(&f->parked, s, seq);
-    s->parked_since_ns = session_arrived(s, seq, turn_now(f)); /* also if it comes again */
-    s->parked_seq = seq;
-    s->expect = seq;
+    bool again = parking_in_turn(&f->parked, s, seq);
+    s->parked.since_ns =
+        parking_arrived(s, seq, turn_now(f)); /* valid also for the same request sent again */
+    s->parked.seq = seq;
+    s->order.expect = seq;
     op_destroy(o);
     if (f->parked.bytes + r->size > f->config.staging_input_bytes ||
-        session_early_put(s, r, seq, REORDER_MAX + 1, &other, NULL) != 0) {
+        early_put(s, r, seq, REORDER_MAX + 1, &other, NULL) != 0) {
         e->retry_after_ns = e->retry_after_ns > 0 ? e->retry_after_ns : RETRY_NS;
         reply_open(f, r, e);
         return;
     }
-    session_park(&f->parked, s, r->size, deadline_of(f, s, r), again);
-    due_at(f, ns_add(clock_now_ns(), PARKED_NS));
+    parking_add(&f->parked, s, r->size, deadline_of(f, s, r), again);
+    wake_at(f, ns_add(front_now(f), PARKED_NS));
 }
 
 /* Runs the handler of a request that has an op; takes the request. */
@@ -167,8 +172,9 @@ static void handle_with_op(struct front *f, struct session *s, struct op *o, str
     } else if (waits) {
         leave_open(f, o, c.r, &e);
         c.r = NULL;
-        f->count.refused = s->parked ? refused : f->count.refused; /* it waits */
-        s->requests -= s->parked;
+        f->count.refused =
+            s->parked.waits ? refused : f->count.refused; /* not refused, but parked */
+        s->requests -= s->parked.waits;
     } else if (rc != 0) {
         reply_answer_error(f, o, &e, (struct bytes){0});
     } else if (out.size > 0) {
@@ -178,7 +184,8 @@ static void handle_with_op(struct front *f, struct session *s, struct op *o, str
     request_destroy(c.r);
 }
 
-/* Answered at once, or by who takes it; known to nobody afterwards. */
+/* Runs the handler of a request without an op. It is answered at once, or by the handler that keeps
+ * it. */
 static void handle_plain(struct front *f, struct session *s, struct request *r)
 {
     struct err e = ERR_INIT;
@@ -187,7 +194,7 @@ static void handle_plain(struct front *f, struct session *s, struct request *r)
     struct request_context c = {.f = f, .s = s, .r = r, .out = &out};
     int rc = route_of(r->kind)->handler(&c, &e);
     if (rc == 0 && c.r != NULL) {
-        listener_reply(f->listener, r->slot, capbuf_view(&out));
+        f->io.reply(f->listener, r->slot, capbuf_view(&out));
         request_destroy(r);
     } else if (rc != 0) {
         reply_error(f, r, &e);
@@ -195,7 +202,7 @@ static void handle_plain(struct front *f, struct session *s, struct request *r)
     capbuf_finish(&out);
 }
 
-/* Jobs wait in the front; all other requests go to a worker at once. */
+/* Jobs wait in the front; all other requests send frames to a worker at once. */
 static int check_pressed(struct front *f, unsigned kind, struct err *e)
 {
     for (unsigned i = 0; kind != MSG_KIND_SUBMIT && i < f->device_count; i++) {
@@ -225,35 +232,35 @@ static void admit(struct front *f, struct session *s, struct request *r)
         return;
     }
     o->ring_id = r->ring_id;
-    s->expect = seq + 1;
+    s->order.expect = seq + 1;
     handle_with_op(f, s, o, r);
 }
 
-/* A number that was seen: the same answer, now or when it is there. */
+/* A number that has an op: the same answer, now or when there is one. */
 static void again(struct front *f, struct op *o, struct request *r)
 {
     f->count.deduplicated++;
-    if (o->answered && o->reply == NULL) {
+    if (op_answered(o) && o->reply == NULL) {
         struct err e = ERR_INIT;
         (void)err_set(&e, ERR_STATE, "request %llu was answered and its answer was not kept",
                       (unsigned long long)o->seq);
         reply_error(f, r, &e);
         return;
     }
-    if (o->answered) {
+    if (op_answered(o)) {
         reply_plain(f, r, bytes_of(o->reply, o->reply_size));
     } else if (r->slot != NULL || o->slot == NULL) {
         reply_redirect(f, o, r);
-    } /* else it lay in a ring that was given up, and was sent again over the socket since */
+    } /* else it is a stale record of a ring, and the client has sent it again over the socket */
     request_destroy(r);
 }
 
-/* Past those that are known from a worker's holdings, then the early ones whose turn it is. */
+/* Skips numbers that have an op, then admits early requests whose turn it is. */
 static void go_on(struct front *f, struct session *s)
 {
-    while (!s->parked) {
+    while (!s->parked.waits) {
         turn_count(f, session_skip(s, false) - 1);
-        struct request *r = session_early_take(s, s->expect);
+        struct request *r = early_take(s, s->order.expect);
         if (r == NULL) {
             return;
         }
@@ -261,13 +268,13 @@ static void go_on(struct front *f, struct session *s)
     }
 }
 
-/* Of two with the same number one gets no answer. */
+/* Keeps a request until its turn. Of two with the same number one gets no answer. */
 static void early(struct front *f, struct session *s, struct request *r)
 {
     struct err e = ERR_INIT;
     struct request *other = NULL;
     if (tenant_check_messages(s->tenant, r->size, f->config.tenant_message_bytes, &e) != 0 ||
-        session_early_put(s, r, r->msg.ping.seq, REORDER_MAX, &other, &e) != 0) {
+        early_put(s, r, r->msg.ping.seq, REORDER_MAX, &other, &e) != 0) {
         e.retry_after_ns = RETRY_NS;
         reply_open(f, r, &e);
     } else if (other != NULL) {
@@ -282,15 +289,15 @@ static void sequenced(struct front *f, struct session *s, struct request *r)
     struct err e;
     err_init(&e);
     struct op *o = op_find(s, seq);
-    s->fresh = false;
+    s->order.fresh = false;
     if (o != NULL) {
         again(f, o, r);
         go_on(f, s);
-    } else if (seq < s->expect || session_took(s, seq)) {
+    } else if (seq < s->order.expect || session_acked_before(s, seq)) {
         (void)err_set(&e, ERR_STATE, "request %llu was answered and its answer acknowledged",
                       (unsigned long long)seq);
         reply_error(f, r, &e);
-    } else if (seq != s->expect || s->parked) { /* parked: it came once more */
+    } else if (seq != s->order.expect || s->parked.waits) {
         early(f, s, r);
     } else {
         admit(f, s, r);
@@ -298,11 +305,11 @@ static void sequenced(struct front *f, struct session *s, struct request *r)
     }
 }
 
-/* A job that waits for its turn is answered before that. It is looked at before it is taken: there
- * may be no way back, the window can be full. */
+/* Cancels a job before its turn, and answers it. The op is made before the request is taken out,
+ * because a full window may not take the request back. */
 static int withdraw(struct front *f, struct session *s, uint64_t seq, struct err *e)
 {
-    struct request *r = session_early_find(s, seq);
+    struct request *r = early_find(s, seq);
     struct err why = ERR_INIT;
     if (r == NULL || r->kind != MSG_KIND_SUBMIT) {
         return err_set(e, ERR_NOT_FOUND, "request %llu did not come yet, or is no job",
@@ -315,15 +322,15 @@ static int withdraw(struct front *f, struct session *s, uint64_t seq, struct err
     o->ring_id = r->ring_id;
     (void)err_set(&why, ERR_CANCELLED, "cancelled before it was admitted");
     reply_answer_error(f, o, &why, (struct bytes){0});
-    request_destroy(session_early_take(s, seq));
-    if (seq == s->expect) {
-        session_unpark(&f->parked, s);
+    request_destroy(early_take(s, seq));
+    if (seq == s->order.expect) {
+        parking_remove(&f->parked, s);
         go_on(f, s);
     }
     return 0;
 }
 
-/* By the job's id, or by the number of its SUBMIT, which may not have had its turn. */
+/* CANCEL names the job's id, or the number of its SUBMIT, which may not have had its turn. */
 static int request_cancel_any(struct request_context *c, struct err *e)
 {
     struct msg_cancel *m = &c->r->msg.cancel;
@@ -331,15 +338,15 @@ static int request_cancel_any(struct request_context *c, struct err *e)
     struct msg_done done = {0};
     if (o != NULL && o->job != 0) {
         m->job = o->job;
-    } else if (m->job == 0 && o == NULL && m->number > 0 && m->number < c->s->expect) {
-        /* its answer was acknowledged while the request came that asks for it */
+    } else if (m->job == 0 && o == NULL && m->number > 0 && m->number < c->s->order.expect) {
+        /* its answer was acknowledged while CANCEL was on its way */
         const struct job *j = job_of_request(c->s, m->number);
         m->job = j != NULL ? j->id : 0;
     }
     if (m->job != 0 || m->number == 0) {
         return request_cancel(c, e);
     }
-    if (o == NULL && m->number >= c->s->expect && !session_took(c->s, m->number)) {
+    if (o == NULL && m->number >= c->s->order.expect && !session_acked_before(c->s, m->number)) {
         int rc = withdraw(c->f, c->s, m->number, e);
         if (rc != 0) {
             return rc;
@@ -349,16 +356,16 @@ static int request_cancel_any(struct request_context *c, struct err *e)
     return proto_encode(&schema_msg_done, &done, c->out, e);
 }
 
-/* The one that waited, and what has its turn behind it: that has to wait anew. False: it waits. */
+/* Tries a parked request, then the requests behind it. false: it is parked again. */
 static bool try_parked(struct front *f, struct session *s)
 {
-    uint64_t seq = s->parked_seq;
-    f->parked.behind = s->parked_next;
-    session_unpark(&f->parked, s);
+    uint64_t seq = s->parked.seq;
+    f->parked.behind = s->parked.next;
+    parking_remove(&f->parked, s);
     f->parked.turn = s;
     go_on(f, s);
     f->parked.turn = NULL;
-    return !s->parked || s->parked_seq != seq;
+    return !s->parked.waits || s->parked.seq != seq;
 }
 
 /* A job whose deadline has passed is refused, whether there is room or not. */
@@ -367,7 +374,7 @@ static void expire(struct front *f)
     struct session *s;
     uint64_t now = turn_now(f);
     while ((s = agenda_due(&f->parked.deadlines, now)) != NULL && turn_take(f, 1)) {
-        (void)try_parked(f, s); /* a job that is parked here again has time left */
+        (void)try_parked(f, s); /* parked again, it has time left */
     }
 }
 
@@ -376,8 +383,8 @@ static bool has_room(const struct front *f)
     return f->job_count < f->config.queue_max || f->draining;
 }
 
-/* Each keeps its place. Who waits for a limit of its own, or for many bytes, holds up nobody behind
- * it; there are so many tries in a turn, and the rest in the next ones. */
+/* Every parked session keeps its place. One that waits for a limit of its own, or for many bytes,
+ * does not block those behind it. Tries are limited per turn; the rest follow in later turns. */
 void intake_room(struct front *f)
 {
     struct parking *p = &f->parked;
@@ -387,7 +394,7 @@ void intake_room(struct front *f)
     for (unsigned failed = 0;
          p->next != NULL && failed < PARKED_TRIES && has_room(f) && turn_has_room(f);) {
         struct session *s = p->next;
-        p->next = s->parked_next;
+        p->next = s->parked.next;
         failed += !try_parked(f, s);
     }
     if (!has_room(f)) {
@@ -396,13 +403,13 @@ void intake_room(struct front *f)
         f->hooks.kick(f);
     }
     if (p->first != NULL) {
-        due_at(f, ns_add(clock_now_ns(), PARKED_NS));
+        wake_at(f, ns_add(front_now(f), PARKED_NS));
     }
 }
 
 static void restore(struct front *f, struct session *s, struct request *r)
 {
-    struct op *o = op_create_loose(s, r->slot);
+    struct op *o = op_create_unnumbered(s, r->slot);
     if (o == NULL) {
         struct err e = ERR_INIT;
         (void)err_set(&e, ERR_NOMEM, "request");
@@ -418,11 +425,11 @@ static void hello(struct front *f, struct request *r)
     struct capbuf out;
     struct session *s = NULL;
     capbuf_init(&out, 4096);
-    if (standing_hello(f, r, &out, &s, &e) != 0) {
+    if (session_hello(f, r, &out, &s, &e) != 0) {
         reply_error(f, r, &e);
     } else {
-        listener_identified(f->listener, r->peer.pipe);
-        listener_reply(f->listener, r->slot, capbuf_view(&out));
+        f->io.identified(f->listener, r->peer.pipe);
+        f->io.reply(f->listener, r->slot, capbuf_view(&out));
         request_destroy(r);
     }
     capbuf_finish(&out);
@@ -434,27 +441,26 @@ static void bye(struct front *f, struct session *s, struct request *r)
     struct msg_done done = {0};
     capbuf_init(&out, 64);
     if (proto_encode(&schema_msg_done, &done, &out, NULL) == 0) {
-        listener_reply(f->listener, r->slot, capbuf_view(&out));
+        f->io.reply(f->listener, r->slot, capbuf_view(&out));
     }
     capbuf_finish(&out);
     request_destroy(r);
-    standing_end(f, s);
+    session_end(f, s);
 }
 
-/* Takes note of what the client took. A number that was not admitted has no answer: a client that
- * acknowledges one counts wrong, and would lose the answer when it comes. False: the request was
- * refused. */
+/* Notes the ack. A number that was not admitted has no answer: a client that acknowledges one
+ * counts wrong, and would lose the answer. false: the request was refused. */
 static bool take_ack(struct front *f, struct session *s, struct request *r)
 {
     uint64_t ack = r->msg.ping.ack; /* every request begins with its number and its ack */
-    if (ack < s->expect) {
+    if (ack < s->order.expect) {
         sweep_ack(f, s, ack);
         return true;
     }
     struct err e;
     err_init(&e);
     (void)err_set(&e, ERR_PROTOCOL, "ack %llu: no number from %llu on was admitted yet",
-                  (unsigned long long)ack, (unsigned long long)s->expect);
+                  (unsigned long long)ack, (unsigned long long)s->order.expect);
     reply_open(f, r, &e);
     return false;
 }
@@ -510,9 +516,9 @@ void intake_request(struct front *f, struct request *r)
     } else if (!take_ack(f, s, r)) {
         return;
     } else if (r->kind == MSG_KIND_WAIT) {
-        standing_wait(f, s, r);
+        session_wait(f, s, r);
     } else if (r->kind == MSG_KIND_POOL_TAKE) {
-        picture_take(f, s, r);
+        snapshot_take(f, s, r);
     } else if (r->kind == MSG_KIND_BYE) {
         bye(f, s, r);
     } else if (route == NULL) {

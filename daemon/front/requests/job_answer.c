@@ -2,13 +2,15 @@
 
 #include "common/log.h"
 #include "daemon/front/clients/reply.h"
-#include "daemon/front/requests/standing_wait.h"
+#include "daemon/front/model/op.h"
+#include "daemon/front/model/session_events.h"
+#include "daemon/front/requests/events.h"
 #include "daemon/front/sched/completion.h"
-#include "daemon/front/sched/conclude.h"
+#include "daemon/front/sched/history.h"
 
-#define ANSWER_ROOM 512u /* bytes: most are shorter */
+#define ANSWER_ROOM 512u /* bytes; most are shorter */
 
-/* Keeps a completion for EVENTS; what went wrong in its place if that cannot be. */
+/* Keeps a result for EVENTS, or an error in its place. */
 static void keep_result(struct job *j, int rc, struct bytes result, const struct err *why)
 {
     if (rc == 0 && session_result(j->session, j->id, result)) {
@@ -28,14 +30,15 @@ static void keep_result(struct job *j, int rc, struct bytes result, const struct
     capbuf_init(&out, 4096);
     rc = proto_list_add(&schema_result, &r, &out, NULL);
     if (rc != 0 || !session_result(j->session, j->id, capbuf_view(&out))) {
-        log_error("job %llu: nobody can be told its end: out of memory", (unsigned long long)j->id);
+        log_error("job %llu: its end could not be reported: out of memory",
+                  (unsigned long long)j->id);
     }
     capbuf_finish(&out);
 }
 
 void job_answer(struct front *f, struct job *j)
 {
-    bool passed = j->op != NULL && op_passed(j->op);
+    bool acked = j->op != NULL && op_acked(j->op);
     uint8_t room[2][ANSWER_ROOM];
     struct capbuf record;
     struct capbuf out;
@@ -46,7 +49,7 @@ void job_answer(struct front *f, struct job *j)
     int rc = completion_result(j, &record, &e);
     if (j->async) {
         keep_result(j, rc, capbuf_view(&record), &e);
-        standing_tell(f, j->session, turn_now(f));
+        session_send_events(f, j->session, turn_now(f));
     } else if (rc == 0) {
         struct msg_results m = {.results = proto_list_of(&record, 1)};
         rc = proto_encode(&schema_msg_results, &m, &out, &e);
@@ -57,8 +60,8 @@ void job_answer(struct front *f, struct job *j)
     if (rc != 0 && !j->async) {
         reply_answer_error(f, j->op, &e, (struct bytes){0});
     }
-    if (passed) {
-        job_taken(f, j); /* no ack will come for it */
+    if (acked) {
+        job_acknowledged(f, j); /* an ack has passed it already */
     }
     capbuf_finish(&record);
     capbuf_finish(&out);

@@ -27,15 +27,15 @@ struct reload {
     struct err e;
 
     /* the loop's */
-    bool again;         /* somebody asked while it was reading */
-    struct asked asked; /* for what is read now */
+    bool again;         /* another reading was asked for meanwhile */
+    struct asked asked; /* requests for the reading under way */
     struct asked later;
 };
 
 static void read_all(uv_work_t *work)
 {
     struct reload *r = work->data;
-    struct front *f = r->front; /* of which only what never changes is looked at */
+    struct front *f = r->front; /* only members that never change are read */
     r->rc = f->read_settings(f->settings_data, &r->config, &r->e);
     r->rc = r->rc == 0 ? rights_read(&r->config, &r->rights, &r->e) : r->rc;
     r->rc = r->rc == 0 ? tenant_rules_read(&r->config, &r->rules, &r->e) : r->rc;
@@ -59,7 +59,7 @@ static void take_over(struct front *f, struct reload *r)
     }
     config_take_live(&f->config, &r->config, waiting, sizeof waiting);
     f->rights = r->rights;
-    quota_retry(f);
+    f->hooks.guarantees_retry(f);
     discover_again(f);
     for (const struct session *s = f->sessions; s != NULL; s = s->hh.next) {
         s->tenant->may_load = rights_loads(&f->rights, s);
@@ -110,7 +110,7 @@ static void on_read(uv_work_t *work, int status)
     }
     take_over(f, r);
     tenant_rules_finish(&r->rules);
-    if (f->ready_told) {
+    if (f->ready_reported) {
         notify_ready(f->device_count);
     }
     notify_status(f);
@@ -129,7 +129,7 @@ static void begin(struct front *f, struct reload *r)
     r->e = (struct err)ERR_INIT;
     r->rules = (struct tenant_rules){.count = 0};
     r->work.data = r;
-    if (f->ready_told) {
+    if (f->ready_reported) {
         notify_reloading();
     }
     int rc = uv_queue_work(f->loop, &r->work, read_all, on_read);

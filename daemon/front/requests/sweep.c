@@ -3,15 +3,16 @@
 #include <utlist.h>
 
 #include "daemon/front/clients/reply.h"
+#include "daemon/front/model/op.h"
 #include "daemon/front/model/request.h"
-#include "daemon/front/sched/conclude.h"
+#include "daemon/front/sched/history.h"
 #include "proto/codec.h"
 
-#define AT_ONCE  64u  /* numbers of an ack that are looked up when it comes */
-#define FOR_ROOM 256u /* ops that are looked at for a request that finds no room */
+#define AT_ONCE  64u  /* numbers of an ack that are forgotten when it comes */
+#define FOR_ROOM 256u /* ops that are checked for a request that finds no room */
 #define RETRY_NS (5 * NS_PER_MS)
 
-/* EVENTS reports the result of an asynchronous job. */
+/* The results of asynchronous jobs are acknowledged by WAIT. */
 static void leave_job(struct front *f, const struct op *o)
 {
     struct job *j = job_find(f->jobs, o->job);
@@ -22,7 +23,7 @@ static void leave_job(struct front *f, const struct op *o)
         j->op = NULL;
         job_part(j); /* runs on */
     }
-    job_taken(f, j);
+    job_acknowledged(f, j);
 }
 
 void sweep_op(struct front *f, struct op *o)
@@ -32,25 +33,24 @@ void sweep_op(struct front *f, struct op *o)
     op_destroy(o);
 }
 
-/* ---- all of a session's ------------------------------------------------------------------- */
+/* ---- the walk ----------------------------------------------------------------------------- */
 
 static void begin(struct front *f, struct session *s)
 {
     struct op_sweep *w = &s->sweep;
-    if (w->on) {
-        w->again = true;
+    if (w->state != SWEEP_OFF) {
+        w->state = SWEEP_AGAIN;
         return;
     }
-    w->on = true;
-    w->at = s->ops;
+    w->state = SWEEP_ON;
+    w->at = s->ops.all;
     DL_APPEND2(f->sweeping, s, sweep.prev, sweep.next);
     f->hooks.kick(f);
 }
 
 static void leave(struct front *f, struct session *s)
 {
-    s->sweep.on = false;
-    s->sweep.again = false;
+    s->sweep.state = SWEEP_OFF;
     s->sweep.at = NULL;
     DL_DELETE2(f->sweeping, s, sweep.prev, sweep.next);
 }
@@ -62,7 +62,7 @@ static void answer(struct front *f, struct session *s)
     struct capbuf out;
     struct request *r = w->request;
     w->request = NULL;
-    taken_finish(&w->taken);
+    ack_set_finish(&w->acked);
     capbuf_init(&out, 64);
     if (proto_encode(&schema_msg_done, &done, &out, NULL) == 0) {
         reply_plain(f, r, capbuf_view(&out));
@@ -73,23 +73,23 @@ static void answer(struct front *f, struct session *s)
     capbuf_finish(&out);
 }
 
-/* The next op. false: that was all. */
+/* Checks the next op. false: the walk is over. */
 static bool step(struct front *f, struct session *s)
 {
     struct op_sweep *w = &s->sweep;
     struct op *o = w->at;
-    if (o == NULL && w->again) {
-        w->again = false;
-        w->at = s->ops;
+    if (o == NULL && w->state == SWEEP_AGAIN) {
+        w->state = SWEEP_ON;
+        w->at = s->ops.all;
         return true;
     }
     if (o == NULL) {
         return false;
     }
     w->at = o->hh.next;
-    bool told = o->answered && o->seq < w->below && taken_end(&w->taken, o->seq) != 0;
-    if (told || (o->answered && op_passed(o)) || op_left(o)) {
-        w->count += told;
+    bool named = op_answered(o) && o->seq < w->below && ack_set_end(&w->acked, o->seq) != 0;
+    if (named || (op_answered(o) && op_acked(o)) || op_answered_before(o)) {
+        w->count += named;
         sweep_op(f, o);
     }
     return true;
@@ -116,12 +116,12 @@ void sweep_some(struct front *f)
 void sweep_left(struct front *f, struct session *s)
 {
     begin(f, s);
-    sweep_for_room(f, s); /* those of most sessions go at once */
+    sweep_for_room(f, s); /* most sessions have few */
 }
 
 void sweep_for_room(struct front *f, struct session *s)
 {
-    for (unsigned i = 0; s->sweep.on && i < FOR_ROOM; i++) {
+    for (unsigned i = 0; s->sweep.state != SWEEP_OFF && i < FOR_ROOM; i++) {
         turn_count(f, 1);
         if (!step(f, s)) {
             end(f, s);
@@ -132,7 +132,7 @@ void sweep_for_room(struct front *f, struct session *s)
 void sweep_stop(struct front *f, struct session *s)
 {
     struct request *r = s->sweep.request;
-    if (s->sweep.on) {
+    if (s->sweep.state != SWEEP_OFF) {
         leave(f, s);
     }
     s->sweep.request = NULL;
@@ -141,26 +141,26 @@ void sweep_stop(struct front *f, struct session *s)
     }
 }
 
-/* ---- what was taken ------------------------------------------------------------------------- */
+/* ---- acknowledgements ----------------------------------------------------------------------- */
 
 void sweep_ack(struct front *f, struct session *s, uint64_t ack)
 {
-    if (ack <= s->acked || ack >= s->expect) {
+    if (ack <= s->order.acked || ack >= s->order.expect) {
         return;
     }
-    uint64_t first = s->acked + 1;
-    if (ack - s->acked > AT_ONCE) { /* numbers can run far ahead of what is kept */
-        s->acked = ack;
+    uint64_t first = s->order.acked + 1;
+    if (ack - s->order.acked > AT_ONCE) { /* numbers can run far ahead of kept answers */
+        s->order.acked = ack;
         begin(f, s);
         return;
     }
     for (uint64_t seq = first; seq <= ack; seq++) {
         struct op *o = op_find(s, seq);
-        if (o != NULL && o->answered) {
+        if (o != NULL && op_answered(o)) {
             sweep_op(f, o);
         }
     }
-    s->acked = ack;
+    s->order.acked = ack;
 }
 
 int sweep_taken(struct front *f, struct session *s, struct request *r, struct err *e)
@@ -171,12 +171,12 @@ int sweep_taken(struct front *f, struct session *s, struct request *r, struct er
         e->retry_after_ns = RETRY_NS;
         return e->code;
     }
-    int rc = taken_read(r->msg.taken.taken, &w->taken, e);
+    int rc = ack_set_read(r->msg.taken.taken, &w->acked, e);
     if (rc != 0) {
         return rc;
     }
     w->request = r;
-    w->below = s->expect;
+    w->below = s->order.expect;
     w->count = 0;
     begin(f, s);
     return 0;

@@ -1,11 +1,12 @@
-/* From a SUBMIT to a job in the queue, or to a refusal that says what to do. */
 #include "daemon/front/sched/admission.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
-#include "daemon/front/model/due.h"
+#include "daemon/front/model/op.h"
+#include "daemon/front/model/parking.h"
+#include "daemon/front/model/wake.h"
 #include "daemon/front/resolve/resolve.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/hazard_parts.h"
@@ -14,7 +15,7 @@
 
 #define RETRY_NS           (20 * NS_PER_MS)
 #define HAND_OVER_RETRY_NS (200 * NS_PER_MS)
-#define SMALL_SHARE        64u /* of all that requests may take: a request of less is small */
+#define SMALL_SHARE        64u /* a request below this part of the limit is small */
 
 static int refuse(struct front *f, struct err *e, int code, uint64_t retry_ns)
 {
@@ -25,7 +26,7 @@ static int refuse(struct front *f, struct err *e, int code, uint64_t retry_ns)
     return code;
 }
 
-/* Others find room in the queue, too. Some of its own have to end. */
+/* A tenant has a part of the queue, so that others find room. */
 static int check_tenant(const struct front *f, const struct tenant *t, struct err *e)
 {
     uint64_t all = f->config.queue_max;
@@ -37,7 +38,8 @@ static int check_tenant(const struct front *f, const struct tenant *t, struct er
     return rc != 0 ? ERR_BUSY : 0;
 }
 
-/* Of what all share. Who comes new has none of what those need that wait for it. */
+/* Room in the queue, which all tenants share. A new request gets none while earlier ones wait for
+ * it. */
 static int check_queue(struct front *f, struct session *s, uint64_t seq, struct err *e)
 {
     int rc = 0;
@@ -45,11 +47,11 @@ static int check_queue(struct front *f, struct session *s, uint64_t seq, struct 
         rc = err_set(e, ERR_BUSY, "%u jobs are unfinished, the queue takes %llu (queue_max)",
                      f->job_count, (unsigned long long)f->config.queue_max);
     } else if (f->parked.common > 0 && f->job_count + f->parked.common >= f->config.queue_max &&
-               !session_in_turn(&f->parked, s, seq)) {
+               !parking_in_turn(&f->parked, s, seq)) {
         rc = err_set(e, ERR_BUSY, "jobs of %u sessions wait for room in the queue already",
                      f->parked.common);
     }
-    s->common = rc != 0;
+    s->parked.common = rc != 0;
     rc = rc == 0 ? check_tenant(f, s->tenant, e) : rc;
     return rc == 0 ? 0 : refuse(f, e, rc, RETRY_NS);
 }
@@ -60,7 +62,7 @@ static int check_room(struct front *f, const struct session *s, uint64_t flags, 
     if (f->draining) {
         return refuse(f, e, err_set(e, ERR_DRAINING, "the daemon is draining"), NS_PER_S);
     }
-    if (f->handing_over && (flags & SUBMIT_DETACHED) != 0) { /* or it would go on for ever */
+    if (f->handing_over && (flags & SUBMIT_DETACHED) != 0) { /* or handing over would never end */
         return refuse(
             f, e,
             err_set(e, ERR_BUSY, "the daemon starts anew: the next one takes detached jobs again"),
@@ -85,28 +87,28 @@ static int check_room(struct front *f, const struct session *s, uint64_t flags, 
     return 0;
 }
 
-/* Requests stay in memory until their job has ended: all of them together are bounded, too. A small
- * one that comes new may pass those that wait: they would gain nothing by its waiting. */
+/* Requests remain in memory until their jobs have ended, so their sum is bounded, too. A small new
+ * request may pass those that wait: they would gain nothing by its waiting. */
 static int check_bytes(struct front *f, struct session *s, const struct request *r, struct job *j,
                        struct err *e)
 {
     uint64_t limit = f->config.staging_input_bytes;
-    uint64_t charged = r->size; /* inputs, names, steps: all of it is kept */
+    uint64_t charged = r->size; /* inputs, names and steps */
     if (j->work.input_bytes > limit) {
         return err_set(e, ERR_LIMIT,
                        "inputs of %llu bytes, staging memory has %llu ([staging] input_bytes)",
                        (unsigned long long)j->work.input_bytes, (unsigned long long)limit);
     }
     bool passes =
-        charged <= limit / SMALL_SHARE || session_in_turn(&f->parked, s, r->msg.submit.seq);
-    uint64_t taken = f->input_bytes + (passes ? 0 : f->parked.common_bytes);
-    if (f->input_bytes > 0 && taken + charged > limit) {
-        s->common = true;
+        charged <= limit / SMALL_SHARE || parking_in_turn(&f->parked, s, r->msg.submit.seq);
+    uint64_t used = f->input_bytes + (passes ? 0 : f->parked.common_bytes);
+    if (f->input_bytes > 0 && used + charged > limit) {
+        s->parked.common = true;
         return refuse(f, e,
                       err_set(e, ERR_BUSY,
                               "requests of unfinished jobs, and of those that wait for room, "
                               "take %llu of %llu bytes ([staging] input_bytes)",
-                              (unsigned long long)taken, (unsigned long long)limit),
+                              (unsigned long long)used, (unsigned long long)limit),
                       RETRY_NS);
     }
     j->charged = charged;
@@ -117,7 +119,7 @@ static int find_program(struct request_context *c, struct program **ret_program,
 {
     const struct msg_submit *m = &c->r->msg.submit;
     if (m->program == 0) {
-        return 0; /* the steps stay in the request */
+        return 0; /* the request has the steps */
     }
     struct program *p = idmap_get(&c->f->programs, m->program);
     if (p == NULL || p->owner != c->s) {
@@ -130,8 +132,8 @@ static int find_program(struct request_context *c, struct program **ret_program,
     return 0;
 }
 
-/* Steps of an inline program lie in the request, which the job keeps: resolve reads them there, so
- * that the inline bytes need no second copy. */
+/* The steps of an inline program are in the request, which the job keeps. resolve reads them there,
+ * so that inline bytes are not copied. */
 static int resolve_job(struct request_context *c, struct job *j, struct err *e)
 {
     const struct msg_submit *m = &c->r->msg.submit;
@@ -183,8 +185,8 @@ static void take_options(const struct front *f, struct job *j, const struct msg_
     j->async = (m->flags & SUBMIT_ASYNC) != 0;
     j->detached = (m->flags & SUBMIT_DETACHED) != 0;
     j->priority = m->priority;
-    j->rank = job_rank(j);
-    j->urgent = j->priority > 0;
+    j->sched.rank = job_rank(j);
+    j->sched.urgent = j->priority > 0;
     j->trace_id = m->trace_id;
     j->ceiling_ns = ceiling;
     j->limit_ns = m->limit_ns > 0 && m->limit_ns < ceiling ? m->limit_ns : ceiling;
@@ -211,7 +213,7 @@ static void enter(struct request_context *c, struct job *j)
     j->tenant->jobs_submitted++;
     j->tenant->detached += j->detached;
     c->o->job = j->id;
-    due_job(f, j);
+    wake_for_job(f, j);
     j->op = j->async ? NULL : c->o;
     for (unsigned i = 0; i < j->work.module_count; i++) {
         j->work.modules[i]->users++;
@@ -232,8 +234,7 @@ static int accepted(struct request_context *c, const struct job *j, struct err *
     return proto_encode(&schema_msg_accepted, &m, c->out, e);
 }
 
-/* What a worker does in arenas for an earlier front has to be over: a front does not know whose
- * part of which memory it was. */
+/* Adopted jobs that use arenas have to end first, because the front does not know their parts. */
 static int after_adopted(struct request_context *c, struct job *j, struct err *e)
 {
     if (j->work.arena_count == 0 || c->f->adopted_arenas == 0) {
@@ -241,7 +242,7 @@ static int after_adopted(struct request_context *c, struct job *j, struct err *e
     }
     for (struct job *before = c->f->jobs; before != NULL; before = before->hh.next) {
         bool own = before->session == c->s || before->session == NULL;
-        bool waits = own && before->touches_arenas && !job_ended(before);
+        bool waits = own && before->origin == ORIGIN_ADOPTED_ARENAS && !job_ended(before);
         if (waits && !hazard_after(before, j)) {
             hazard_leave(&c->f->hazards, j);
             return err_set(e, ERR_NOMEM, "order of jobs");
@@ -253,20 +254,20 @@ static int after_adopted(struct request_context *c, struct job *j, struct err *e
 int request_submit(struct request_context *c, struct err *e)
 {
     struct front *f = c->f;
-    c->s->common = false;
+    c->s->parked.common = false;
     int rc = check_room(f, c->s, c->r->msg.submit.flags, e);
     rc = rc == 0 ? check_queue(f, c->s, c->o->seq, e) : rc;
     if (rc != 0) {
         return rc;
     }
-    struct job *j = spare_take(&f->spare_jobs, sizeof *j);
+    struct job *j = freelist_take(&f->job_freelist, sizeof *j);
     if (j == NULL) {
         return err_set(e, ERR_NOMEM, "job");
     }
     err_init(&j->error);
     j->input = RANGE_NONE;
     j->output = RANGE_NONE;
-    j->submitted_ns = session_arrived(c->s, c->r->msg.submit.seq, turn_now(f));
+    j->submitted_ns = parking_arrived(c->s, c->r->msg.submit.seq, turn_now(f));
     work_init(&j->work);
     take_options(f, j, &c->r->msg.submit);
     rc = find_program(c, &j->program, e);

@@ -2,20 +2,17 @@
 
 #include <stdlib.h>
 
-#include "common/clock.h"
-#include "daemon/front/model/due.h"
 #include "daemon/front/model/flight.h"
+#include "daemon/front/model/wake.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/workers/blame.h"
 
-#define EXTERNAL_MAX                                                                               \
-    64u /* ends of a worker that one job may live through without being at fault                   \
-         */
+#define EXTERNAL_MAX 64u /* external ends of its worker that a job may survive */
 
 static void take_timings(struct job *j, const struct msg_w_done *m)
 {
-    free(j->timings); /* a worker may tell twice */
+    free(j->timings); /* a worker may report twice */
     j->timings = NULL;
     j->timing_count = 0;
     if (m->timings.count == 0) {
@@ -23,7 +20,7 @@ static void take_timings(struct job *j, const struct msg_w_done *m)
     }
     j->timings = calloc(m->timings.count, sizeof *j->timings);
     if (j->timings == NULL) {
-        return; /* times are a service, not a promise */
+        return; /* times are optional */
     }
     struct proto_iter it = proto_iter_of(m->timings);
     struct proto_timing t;
@@ -34,7 +31,7 @@ static void take_timings(struct job *j, const struct msg_w_done *m)
     }
 }
 
-/* A worker's clock is the host's, but its word is not believed beyond what is possible. */
+/* Front and worker read the same clock. Times that are impossible by it are ignored. */
 static void take_times(struct job *j, const struct msg_w_done *m, uint64_t now)
 {
     if (m->started_ns >= j->dispatched_ns && m->started_ns <= m->ended_ns && m->ended_ns <= now) {
@@ -57,8 +54,8 @@ static void error_of(const struct msg_w_done *m, struct err *ret_e)
     ret_e->effects = (int)m->effects;
 }
 
-/* A worker tells an argument's number alone. */
-static void tell_argument(const struct job *j, struct err *e)
+/* A worker reports the number of an argument; the front knows its name. */
+static void name_argument(const struct job *j, struct err *e)
 {
     struct bytes name = blame_argument(j, e->step, e->arg);
     if (name.size > 0) {
@@ -66,8 +63,8 @@ static void tell_argument(const struct job *j, struct err *e)
     }
 }
 
-/* No room for a copy is a refusal of what the copy is for. */
-static void tell_copy(const struct job *j, struct err *e)
+/* A refused copy is reported as the step and argument that need it. */
+static void name_copy(const struct job *j, struct err *e)
 {
     const struct work_copy *c = &j->work.copy;
     if (c->bytes > 0 && (e->code == ERR_DEVICE_MEMORY || e->code == ERR_LIMIT)) {
@@ -81,19 +78,18 @@ static void tell_copy(const struct job *j, struct err *e)
     }
 }
 
-/* Of one that is from before this front nobody told who cancelled it; that it did nothing is said.
- */
-static bool was_asked_for(const struct job *j, const struct err *e)
+/* Did a client cancel it? The front does not know that of an adopted job: no effects are enough. */
+static bool was_cancelled(const struct job *j, const struct err *e)
 {
-    return j->cancelled || (j->adopted && e->effects == ERR_EFFECTS_NONE);
+    return j->cancelled || (job_adopted(j) && e->effects == ERR_EFFECTS_NONE);
 }
 
-/* The worker ends itself now; what becomes of this job is decided with the others. */
-static void fault_told(struct device *d, struct job *j, const struct msg_w_done *m)
+/* The worker ends itself now. completion_lost decides about this job, as about the others. */
+static void fault_reported(struct device *d, struct job *j, const struct msg_w_done *m)
 {
     d->culprit = j;
-    if (j->answered) {
-        j->suspect = true;
+    if (j->answer != ANSWER_OPEN) {
+        job_trust_step(&j->trust, TRUST_SUSPECT);
     } else {
         error_of(m, &j->error);
     }
@@ -103,9 +99,9 @@ void completion_done(struct front *f, struct device *d, const struct msg_w_done 
 {
     struct job *j = job_find(f->jobs, m->job);
     if (j == NULL || j->device != d || job_ended(j) || j->state == JOB_QUEUED) {
-        return; /* told twice, or a word about what this front never knew */
+        return; /* reported twice, or unknown to this front */
     }
-    if (j->state == JOB_RUNNING || m->code == 0) { /* brief ones are not told of while they run */
+    if (j->state == JOB_RUNNING || m->code == 0) { /* brief jobs are not reported while they run */
         d->ran_ns = turn_now(f);
     }
     take_times(j, m, turn_now(f));
@@ -113,24 +109,24 @@ void completion_done(struct front *f, struct device *d, const struct msg_w_done 
     struct err e;
     err_init(&e);
     if (m->code == ERR_KERNEL_FAULT || m->code == ERR_DEVICE_LOST) {
-        fault_told(d, j, m);
+        fault_reported(d, j, m);
         return;
     }
-    d->productive = true;
-    due_pool(f, d);
+    d->progress = WORKER_PRODUCTIVE;
+    wake_for_pool(f, d);
     window_done(&d->window, f->ready.first != NULL || d->ready.first != NULL, turn_now(f));
-    if (j->answered) {
+    if (j->answer != ANSWER_OPEN) {
         e = j->error;
         job_conclude(f, j, JOB_FAILED, &e);
     } else if (m->code < 0) {
         error_of(m, &e);
-        tell_argument(j, &e);
-        tell_copy(j, &e);
-        bool cancelled = m->code == ERR_CANCELLED && was_asked_for(j, &e);
+        name_argument(j, &e);
+        name_copy(j, &e);
+        bool cancelled = m->code == ERR_CANCELLED && was_cancelled(j, &e);
         job_conclude(f, j, cancelled ? JOB_CANCELLED : JOB_FAILED, &e);
-    } else if (j->tainted) {
+    } else if (j->inputs.state == INPUTS_TAINTED) {
         (void)err_set(&e, ERR_UNDEFINED, "job %llu wrote what this one read, and has failed (%s)",
-                      (unsigned long long)j->spoiler, err_name(j->spoiler_code));
+                      (unsigned long long)j->inputs.spoiler, err_name(j->inputs.code));
         e.effects = ERR_EFFECTS_MAYBE;
         job_conclude(f, j, JOB_FAILED, &e);
     } else {
@@ -139,11 +135,11 @@ void completion_done(struct front *f, struct device *d, const struct msg_w_done 
     }
 }
 
-/* ---- the worker is gone -------------------------------------------------------------------- */
+/* ---- the worker ended ---------------------------------------------------------------------- */
 
 static void convict(struct front *f, struct job *j, const char *why)
 {
-    struct err e = j->error; /* what its worker still could say, else how it ended */
+    struct err e = j->error; /* as its worker reported it, if it could */
     char kernels[128];
     if (e.code == 0) {
         (void)err_set(&e, ERR_KERNEL_FAULT, "%s", why);
@@ -156,7 +152,8 @@ static void convict(struct front *f, struct job *j, const char *why)
     job_conclude(f, j, JOB_FAILED, &e);
 }
 
-static void run_again(struct front *f, struct job *j, bool external)
+/* external: the end of its worker does not count against the job. */
+static void run_again(struct front *f, struct job *j, bool external, bool suspect)
 {
     f->count.replayed++;
     job_leave_device(j);
@@ -169,25 +166,24 @@ static void run_again(struct front *f, struct job *j, bool external)
     }
     j->input = RANGE_NONE;
     j->output = RANGE_NONE;
-    j->retained = false;
     if (external) {
         j->external++;
     } else {
         j->replays++;
-        j->alone = true;
+        job_trust_step(&j->trust, suspect ? TRUST_SUSPECT : TRUST_ALONE);
     }
-    j->tainted = false;
-    j->cancelled = false; /* the next worker was not asked: it may be cancelled there again */
+    job_set_inputs(j, INPUTS_SOUND, NULL);
+    j->cancelled = false; /* the next worker was not asked */
     j->error = ERR_INIT;
     free(j->timings);
     j->timings = NULL;
     j->timing_count = 0;
-    job_set_state(j, JOB_QUEUED, clock_now_ns());
+    job_set_state(j, JOB_QUEUED, front_now(f));
     f->queued_count++;
-    if (j->work.device < 0 && !j->probe) {
+    if (j->work.device < 0 && j->origin != ORIGIN_PROBE) {
         j->device = NULL;
     }
-    due_job(f, j);
+    wake_for_job(f, j);
     queue_moved(f, j);
     queue_offer(f, j);
 }
@@ -211,76 +207,85 @@ static void overdue(struct front *f, struct job *j)
     job_conclude(f, j, JOB_FAILED, &e);
 }
 
-static void give_up(struct front *f, struct job *j, const char *why)
+/* A worker that ended. */
+struct loss {
+    const struct job *culprit; /* for comparing only, as it may have been forgotten already */
+    const struct job *suspect; /* had the worker for itself when it ended by itself, or NULL */
+    bool external;
+    const char *why;
+};
+
+static void give_up(struct front *f, struct job *j, const struct loss *l)
 {
     struct err e = ERR_INIT;
-    (void)err_set(&e, ERR_WORKER_LOST, "%s while the job ran; it may have had effects", why);
+    (void)err_set(&e, ERR_WORKER_LOST, "%s while the job ran; it may have had effects", l->why);
     e.effects = ERR_EFFECTS_MAYBE;
     name_kernels(j, &e);
-    if (j->suspect) {
-        job_strike(j); /* it is not run again, so nobody will be surer */
+    if (l->suspect == j) {
+        job_strike(j); /* it does not run again, so no later run convicts it */
     }
     job_conclude(f, j, JOB_LOST, &e);
 }
 
 /* The job ends with the error that its client has already. */
-static void end_answered(struct front *f, struct job *j)
+static void end_answered(struct front *f, struct job *j, const struct loss *l)
 {
     struct err e = j->error;
-    if (j->suspect) {
-        job_strike(j); /* it is not run again, so nobody will be surer */
-        j->suspect = false;
+    bool fault = j->trust == TRUST_SUSPECT;
+    if (fault || l->suspect == j) {
+        job_strike(j); /* it does not run again, so no later run convicts it */
+    }
+    if (fault) {
+        job_trust_step(&j->trust, TRUST_ALONE); /* job_conclude strikes a suspect, too */
     }
     job_conclude(f, j, JOB_FAILED, &e);
 }
 
-/* culprit: for comparing only, as it may have been decided and forgotten already */
-static void decide(struct front *f, struct job *j, const struct job *culprit, bool external,
-                   const char *why)
+static void decide(struct front *f, struct job *j, const struct loss *l)
 {
-    bool limit = culprit == j && j->error.code == 0;
-    bool other = culprit != NULL && culprit != j;
+    bool limit = l->culprit == j && j->error.code == 0;
+    bool other = l->culprit != NULL && l->culprit != j;
     if (limit) {
         overdue(f, j);
     } else if (!job_repeatable(j)) {
-        give_up(f, j, why);
-    } else if (j->cancelled && (external || other)) {
+        give_up(f, j, l);
+    } else if (j->cancelled && (l->external || other)) {
         struct err e = ERR_INIT;
-        (void)err_set(&e, ERR_CANCELLED, "cancelled, and %s while the job ran", why);
+        (void)err_set(&e, ERR_CANCELLED, "cancelled, and %s while the job ran", l->why);
         job_conclude(f, j, JOB_CANCELLED, &e);
-    } else if (external && j->external < EXTERNAL_MAX) {
-        run_again(f, j, true);
-    } else if (!external && j->alone && (culprit == NULL || culprit == j)) {
-        convict(f, j, why);
+    } else if (l->external && j->external < EXTERNAL_MAX) {
+        run_again(f, j, true, false);
+    } else if (!l->external && j->trust == TRUST_ALONE && !other) {
+        convict(f, j, l->why);
     } else if (j->replays == 0) {
-        run_again(f, j, false);
+        run_again(f, j, false, l->suspect == j);
     } else {
-        give_up(f, j, why);
+        give_up(f, j, l);
     }
 }
 
-/* What was all that the worker had when it ended by itself: not for the device's sake, if it could
- * say so. */
-static void suspect(const struct device *d, bool external)
+/* The one job of a worker that ended by itself, unless it reported a fault of the device. */
+static const struct job *suspect_of(const struct device *d, bool external)
 {
-    struct job *only = d->inflight;
-    bool known = d->culprit != NULL && d->culprit->answered;
-    if (!external && !known && only != NULL && only->device_next == NULL) {
-        only->suspect = only->error.code != ERR_DEVICE_LOST;
-    }
+    const struct job *only = d->inflight;
+    bool known = d->culprit != NULL && d->culprit->answer != ANSWER_OPEN;
+    bool one = only != NULL && only->device_next == NULL;
+    return one && !external && !known && only->error.code != ERR_DEVICE_LOST ? only : NULL;
 }
 
 void completion_lost(struct front *f, struct device *d, bool external, const char *why)
 {
-    const struct job *culprit = d->culprit;
-    suspect(d, external);
-    /* Oldest first, so that successors find their predecessors decided. Deciding one may end
-     * others' waits but never takes one out of this list but itself. */
+    const struct loss l = {.culprit = d->culprit,
+                           .suspect = suspect_of(d, external),
+                           .external = external,
+                           .why = why};
+    /* Oldest first, so that predecessors are decided before their successors. Deciding a job may
+     * end the waiting of others, but removes only itself from this list. */
     while (d->inflight != NULL) {
-        if (d->inflight->answered) {
-            end_answered(f, d->inflight);
+        if (d->inflight->answer != ANSWER_OPEN) {
+            end_answered(f, d->inflight, &l);
         } else {
-            decide(f, d->inflight, culprit, external, why);
+            decide(f, d->inflight, &l);
         }
     }
     d->exclusive = false;
@@ -323,7 +328,7 @@ int completion_result(const struct job *j, struct capbuf *out, struct err *e)
     capbuf_init(&timings, 65536);
     struct err why = j->error;
     int rc = add_outputs(j, &outputs, &count, &why);
-    if (rc == ERR_LIMIT) { /* that is its answer */
+    if (rc == ERR_LIMIT) { /* the result says so */
         why.effects = ERR_EFFECTS_MAYBE;
         capbuf_reset(&outputs);
         count = 0;

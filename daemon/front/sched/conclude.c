@@ -8,10 +8,12 @@
 #include "daemon/front/model/flight.h"
 #include "daemon/front/model/request.h"
 #include "daemon/front/sched/hazard.h"
+#include "daemon/front/sched/history.h"
 #include "daemon/front/sched/queue.h"
+#include "daemon/front/workers/command.h"
 
-/* A part that was to be written is defined when all went well, and undefined when it did not. The
- * worker keeps that for who comes after this front, as long as there is somebody to read it. */
+/* The parts that a job writes are defined when it is done, and undefined when it failed. The worker
+ * records a change for the next front, unless no job or handle uses the buffer any more. */
 static void mark_buffers(struct front *f, struct job *j, bool ok, bool dispatched)
 {
     turn_count(f, j->work.use_count);
@@ -32,15 +34,15 @@ static void mark_buffers(struct front *f, struct job *j, bool ok, bool dispatche
         }
         bool others = !b->freed || b->users > 1;
         if (was != spans_cover(&b->defined, 0, b->bytes) && others) {
-            f->hooks.buffer_meta(f, b);
+            command_buffer_record(f, b);
         }
     }
 }
 
 static bool reads_of(const struct job *j, const struct work_use *u, const struct spans *parts)
 {
-    if (j->adopted) {
-        return (u->access & ACCESS_IN) != 0; /* which part was not told */
+    if (job_adopted(j)) {
+        return (u->access & ACCESS_IN) != 0; /* its parts are unknown */
     }
     for (unsigned i = 0; u->reads_before_write && i < parts->count; i++) {
         if (u->read_begin < parts->at[i].end && parts->at[i].begin < u->read_end) {
@@ -57,7 +59,7 @@ static void mark_uses(const struct job *j, bool marked)
     }
 }
 
-/* What of `bad` a job behind reads, or writes over. */
+/* Does a job behind read a part of `bad`? Parts that it fills leave `bad`. */
 static bool reads_bad(const struct job *k, const struct work_use *v, struct spans *bad)
 {
     if (bad->count == 0) {
@@ -72,8 +74,8 @@ static bool reads_bad(const struct job *k, const struct work_use *v, struct span
     return false;
 }
 
-/* Jobs that were sent behind a writer that failed have read what is undefined, unless a writer
- * between them wrote it again. Those still queued are checked when their turn comes. */
+/* Jobs that were sent behind a failed writer have read undefined content, unless a writer between
+ * them wrote it again. Dispatch checks the jobs that are still queued. */
 static void taint_readers(const struct job *j)
 {
     struct spans bad[WORK_USES_MAX];
@@ -89,18 +91,16 @@ static void taint_readers(const struct job *j)
         for (unsigned i = 0; k->id > j->id && i < k->work.use_count; i++) {
             const struct work_use *v = &k->work.uses[i];
             if (v->buffer->mark != 0 && reads_bad(k, v, &bad[v->buffer->mark - 1])) {
-                k->tainted = true;
-                k->spoiler = j->id;
-                k->spoiler_code = j->error.code;
+                job_set_inputs(k, INPUTS_TAINTED, j);
             }
         }
     }
     mark_uses(j, false);
 }
 
-/* One that ended before it ran has changed nothing. Those behind it that were to read what it would
- * have written must not read what was there before. They are queued, as it was, and wait for it
- * until all of them were looked at. false: the next turn goes on. */
+/* A job that ended before it ran has changed nothing. Jobs behind it that should read what it would
+ * have written must not read the earlier content. They are queued, because it was, and wait for it
+ * until all of them are marked. false: the next turn goes on. */
 static bool starve_readers(struct front *f, const struct job *j)
 {
     struct leaving_walk *w = &f->leaving_walk;
@@ -122,9 +122,7 @@ static bool starve_readers(struct front *f, const struct job *j)
                 return false;
             }
             if (k->state == JOB_QUEUED && reads_bad(k, &k->work.uses[(*at)->index], &w->bad)) {
-                k->starved = true;
-                k->spoiler = j->id;
-                k->spoiler_code = j->error.code;
+                job_set_inputs(k, INPUTS_STARVED, j);
             }
         }
     }
@@ -133,20 +131,20 @@ static bool starve_readers(struct front *f, const struct job *j)
     return true;
 }
 
-/* Those behind it by an edge may wait for others now, and for one that is less urgent than they
- * are; those in its buffers' lines are looked at by queue_turn. */
+/* Successors by an edge may wait for other jobs from now on, which may be less urgent. queue_turn
+ * checks the jobs behind it in the lines of its buffers. */
 static void release_uses(struct front *f, struct job *j)
 {
-    bool early = j->preds != NULL;
+    bool early = j->order.preds != NULL;
     struct job *succs = NULL;
     turn_count(f, work_units(&j->work));
-    for (const struct job_edge *x = j->succs; x != NULL; x = x->next_succ) {
-        x->succ->freed_next = succs;
+    for (const struct job_edge *x = j->order.succs; x != NULL; x = x->next_succ) {
+        x->succ->order.freed_next = succs;
         succs = x->succ;
         turn_count(f, 1);
     }
     hazard_leave(&f->hazards, j);
-    for (struct job *succ = succs; succ != NULL; succ = succ->freed_next) {
+    for (struct job *succ = succs; succ != NULL; succ = succ->order.freed_next) {
         if (early) {
             queue_raise(f, succ);
         }
@@ -173,159 +171,6 @@ static void count_end(struct front *f, const struct job *j)
     }
 }
 
-static void free_ranges(struct job *j)
-{
-    struct device *d = j->device;
-    if (d != NULL && j->input != RANGE_NONE) {
-        (void)range_free(&d->input_range, j->input);
-        j->input = RANGE_NONE;
-    }
-    if (d != NULL && j->output != RANGE_NONE) {
-        (void)range_free(&d->output_range, j->output);
-        j->output = RANGE_NONE;
-    }
-}
-
-static bool in_ledger(const struct job *j)
-{
-    return j->retained && j->device != NULL && j->device->epoch == j->epoch;
-}
-
-void job_free_staging(struct front *f, struct job *j)
-{
-    bool had = j->input != RANGE_NONE || j->output != RANGE_NONE;
-    free_ranges(j);
-    if (had && in_ledger(j)) {
-        f->hooks.job_outputs_gone(f, j);
-    }
-}
-
-static void forget(struct front *f, struct job *j)
-{
-    f->hooks.gone(f, j, j->hh.prev);
-    HASH_DEL(f->jobs, j);
-    job_finish(j);
-    spare_give(&f->spare_jobs, j);
-}
-
-static void kept_add(struct front *f, struct job *j)
-{
-    j->kept = true;
-    f->kept_count++;
-    if (j->tenant != NULL) {
-        j->tenant->kept_count++;
-        DL_APPEND2(j->tenant->kept, j, kept_prev, kept_next);
-    }
-}
-
-static void kept_remove(struct front *f, struct job *j)
-{
-    j->kept = false;
-    f->kept_count--;
-    if (j->tenant != NULL) {
-        j->tenant->kept_count--;
-        DL_DELETE2(j->tenant->kept, j, kept_prev, kept_next);
-    }
-}
-
-void job_release(struct front *f, struct job *j)
-{
-    free_ranges(j);
-    if (j->retained) {
-        j->retained = false;
-        f->hooks.job_retire(f, j);
-    }
-    if (j->kept) {
-        kept_remove(f, j);
-        forget(f, j);
-    }
-}
-
-void job_taken(struct front *f, struct job *j)
-{
-    if (job_ended(j)) {
-        job_release(f, j);
-    } else {
-        j->taken = j->answered;
-    }
-}
-
-/* The oldest of the tenant that has most of those that are kept: so nobody takes another's place
- * for answers that he lets lie. */
-static void give_up_one_kept(struct front *f)
-{
-    const struct tenant *most = NULL;
-    for (const struct tenant *t = f->tenants; t != NULL; t = t->hh.next) {
-        most = most == NULL || t->kept_count > most->kept_count ? t : most;
-    }
-    if (most != NULL && most->kept != NULL) {
-        job_release(f, most->kept);
-    }
-}
-
-static void history_add(struct front *f, struct job *j)
-{
-    j->history_next = NULL;
-    if (f->history_tail != NULL) {
-        f->history_tail->history_next = j;
-    } else {
-        f->history = j;
-    }
-    f->history_tail = j;
-    f->history_count++; /* the oldest go at the end of the turn: somebody may stand on them now */
-}
-
-void job_forget_history(struct front *f, unsigned keep)
-{
-    while (f->history_count > keep) {
-        struct job *j = f->history;
-        f->history = j->history_next;
-        if (f->history == NULL) {
-            f->history_tail = NULL;
-        }
-        f->history_count--;
-        if (in_ledger(j)) {
-            /* Who sent it may ask again, of the next front, too: it must not run twice. */
-            job_free_staging(f, j);
-            kept_add(f, j);
-            if (f->kept_count > KEPT_MAX) {
-                give_up_one_kept(f);
-            }
-            continue;
-        }
-        job_release(f, j);
-        forget(f, j);
-    }
-}
-
-static bool absent(const struct tenant *t)
-{
-    return t != NULL && t->sessions == 0;
-}
-
-void job_forget_absent(struct front *f)
-{
-    struct job **at = &f->history;
-    f->history_tail = NULL;
-    while (*at != NULL) {
-        struct job *j = *at;
-        if (!absent(j->tenant)) {
-            f->history_tail = j;
-            at = &j->history_next;
-            continue;
-        }
-        *at = j->history_next;
-        f->history_count--;
-        job_release(f, j);
-        forget(f, j);
-    }
-    for (const struct tenant *t = f->tenants; t != NULL; t = t->hh.next) {
-        while (absent(t) && t->kept != NULL) {
-            job_release(f, t->kept);
-        }
-    }
-}
-
 void job_strike(const struct job *j)
 {
     for (unsigned i = 0; i < j->work.step_count; i++) {
@@ -340,31 +185,37 @@ void job_strike(const struct job *j)
     }
 }
 
-/* Who takes a job back that just ended its worker, or gives it no time to be run again, does not
- * keep its kernels in service by that. */
+/* A client that cancels a suspect, or gives it no time to run again, does not keep the job's
+ * kernels in service by that. */
 static bool evades(const struct job *j, enum job_state state, const struct err *error)
 {
-    return j->suspect && (state == JOB_CANCELLED || (error != NULL && error->code == ERR_DEADLINE));
+    return j->trust == TRUST_SUSPECT &&
+           (state == JOB_CANCELLED || (error != NULL && error->code == ERR_DEADLINE));
+}
+
+void job_cancel(struct front *f, struct job *j)
+{
+    if (!j->cancelled) {
+        j->cancelled = true;
+        command_job_cancel(f, j);
+    }
 }
 
 void job_answer_early(struct front *f, struct job *j, const struct err *error)
 {
     j->error = *error;
-    j->answered = true;
+    job_answer_step(&j->answer, ANSWER_EARLY);
     mark_buffers(f, j, false, true);
     taint_readers(j);
     f->hooks.job_answered(f, j);
     j->op = NULL;
-    if (!j->cancelled) {
-        j->cancelled = true;
-        f->hooks.job_cancel(f, j);
-    }
+    job_cancel(f, j);
 }
 
 void job_late(struct front *f, struct job *j, uint64_t now)
 {
     struct err e = ERR_INIT;
-    if (j->answered || now < j->deadline_ns) {
+    if (j->answer != ANSWER_OPEN || now < j->deadline_ns) {
         return;
     }
     (void)err_set(&e, ERR_DEADLINE,
@@ -374,10 +225,9 @@ void job_late(struct front *f, struct job *j, uint64_t now)
     job_answer_early(f, j, &e);
 }
 
-/* Nobody waits for it any more. */
+/* No job waits for it any longer. */
 static void leave(struct front *f, struct job *j)
 {
-    j->leaving = false;
     release_uses(f, j);
     f->job_count--;
     if (j->tenant != NULL) {
@@ -399,7 +249,7 @@ void job_leave_some(struct front *f)
 {
     while (f->leaving != NULL && turn_has_room(f) && starve_readers(f, f->leaving)) {
         struct job *j = f->leaving;
-        f->leaving = j->leaving_next;
+        f->leaving = j->ended_next;
         f->leaving_tail = f->leaving != NULL ? f->leaving_tail : NULL;
         leave(f, j);
     }
@@ -408,17 +258,30 @@ void job_leave_some(struct front *f)
     }
 }
 
-/* In order: one behind another's place in a line leaves after it. */
+/* In order: a job leaves after the jobs before it in the lines of their buffers. */
 static void leave_later(struct front *f, struct job *j)
 {
-    j->leaving = true;
-    j->leaving_next = NULL;
+    j->ended_next = NULL;
     if (f->leaving_tail != NULL) {
-        f->leaving_tail->leaving_next = j;
+        f->leaving_tail->ended_next = j;
     } else {
         f->leaving = j;
     }
     f->leaving_tail = j;
+}
+
+/* The worker's ledger keeps the answer until the client acknowledges it. An answer that is not
+ * awaited, or that no worker has, is closed at once. */
+static void settle_answer(struct front *f, struct job *j, bool dispatched)
+{
+    bool awaited = j->session != NULL && j->answer != ANSWER_EARLY_ACKED;
+    job_part(j);
+    j->op = NULL;
+    if (!dispatched || !awaited) {
+        job_release(f, j);
+    } else if (j->answer != ANSWER_CLOSED) { /* else the client acknowledges nothing any more */
+        job_answer_step(&j->answer, ANSWER_SENT);
+    }
 }
 
 void job_conclude(struct front *f, struct job *j, enum job_state state, const struct err *error)
@@ -427,7 +290,7 @@ void job_conclude(struct front *f, struct job *j, enum job_state state, const st
         job_strike(j);
     }
     bool dispatched = j->state != JOB_QUEUED;
-    /* A job without effects, refused by its worker perhaps, leaves its buffers as they were. */
+    /* A job without effects, such as one that its worker refused, leaves its buffers unchanged. */
     bool ran = dispatched && (error == NULL || error->effects != ERR_EFFECTS_NONE);
     if (j->state == JOB_QUEUED) {
         queue_remove(f, j);
@@ -444,15 +307,10 @@ void job_conclude(struct front *f, struct job *j, enum job_state state, const st
     if (state != JOB_DONE && dispatched) {
         taint_readers(j);
     }
-    f->adopted_arenas -= j->touches_arenas;
+    f->adopted_arenas -= j->origin == ORIGIN_ADOPTED_ARENAS;
     count_end(f, j);
     f->hooks.job_ended(f, j);
-    bool awaited = j->session != NULL && !j->taken;
-    job_part(j);
-    j->op = NULL;
-    if (!j->retained || !awaited) { /* nobody will say that the answer was taken */
-        job_release(f, j);
-    }
+    settle_answer(f, j, dispatched);
     if (state == JOB_DONE || ran) {
         leave(f, j);
     } else {

@@ -4,15 +4,19 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "daemon/front/model/due.h"
 #include "daemon/front/model/flight.h"
+#include "daemon/front/model/wake.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/hazard.h"
+#include "daemon/front/sched/history.h"
 #include "daemon/front/sched/queue.h"
+#include "daemon/front/workers/command.h"
 
-enum verdict { SENT, NEXT, STOP }; /* gone to the worker or ended; parked; nothing more fits */
+/* What became of a ready job. SENT: it was sent, or ended. NEXT: it waits elsewhere. STOP: it
+ * remains ready, and the device takes no job now. */
+enum verdict { SENT, NEXT, STOP };
 
-/* Is what it reads defined, or will be once the jobs that the worker has before it are done? */
+/* Is what it reads defined, or will it be when the jobs before it in the same worker are done? */
 static bool content_there(const struct device *d, const struct work_use *u)
 {
     struct spans content = u->buffer->defined;
@@ -23,7 +27,7 @@ static bool content_there(const struct device *d, const struct work_use *u)
             return false;
         }
         const struct work_use *w = &before->job->work.uses[before->index];
-        if (w->fills && !before->job->answered) {
+        if (w->fills && before->job->answer == ANSWER_OPEN) {
             spans_add(&content, w->write_begin, w->write_end);
         }
     }
@@ -52,8 +56,8 @@ static int undefined(const struct work_use *u, struct err *e)
                    err_name(b->spoiled_code), step);
 }
 
-/* Where the program reads it: a step, and of a launch the argument. */
-static int tell_reader(const struct work_use *u, struct err *e)
+/* Adds the step that reads it, and the argument if the step is a launch. */
+static int name_reader(const struct work_use *u, struct err *e)
 {
     e->step = (int)u->step;
     if (u->reader == NULL) {
@@ -75,7 +79,7 @@ static int check_defined(const struct job *j, const struct device *d, struct err
         }
         if (u->reads_before_write && !content_there(d, u)) {
             (void)undefined(u, e);
-            return tell_reader(u, e);
+            return name_reader(u, e);
         }
     }
     return 0;
@@ -91,7 +95,7 @@ static int modules_ready(struct front *f, struct job *j, struct device *d, bool 
             continue;
         }
         struct build *b = module_build(m, d->backend, d->arch);
-        if (b != NULL && build_failed(b, clock_now_ns())) {
+        if (b != NULL && build_failed(b, front_now(f))) {
             if (e != NULL) {
                 *e = b->error;
                 (void)err_wrap(e, "kernels of %s", m->name);
@@ -125,7 +129,7 @@ static bool staging_take(struct job *j, struct device *d)
     return true;
 }
 
-/* The inputs' bytes stay in the request until the job's end: it may have to run again. */
+/* The request keeps the inputs until the job's end, because the job may run again. */
 static void staging_fill(const struct job *j, struct device *d)
 {
     for (unsigned i = 0; i < j->work.input_count; i++) {
@@ -136,13 +140,13 @@ static void staging_fill(const struct job *j, struct device *d)
     }
 }
 
-/* The stream of a predecessor saves a wait between streams; else the one with the least to do. What
- * is urgent and what is not do not share streams. */
+/* The stream of a predecessor, which saves a wait between streams; else the stream with the fewest
+ * jobs. Urgent and other jobs do not share streams. */
 static unsigned choose_stream(const struct job *j, const struct hazard_preds *preds,
                               const struct device *d)
 {
     unsigned usual = d->streams - d->urgent;
-    unsigned first = j->urgent && d->urgent > 0 ? usual : 0;
+    unsigned first = j->sched.urgent && d->urgent > 0 ? usual : 0;
     unsigned end = first == 0 ? usual : d->streams;
     for (unsigned i = 0; preds != NULL && i < preds->count; i++) {
         const struct job *pred = preds->job[i];
@@ -160,13 +164,11 @@ static unsigned choose_stream(const struct job *j, const struct hazard_preds *pr
     return best;
 }
 
-/* Nothing was sent: it ends as if it had not been its turn, and what it was to write is as before.
- */
+/* The frame could not be sent: the job ends as a queued one, and has changed nothing. */
 static void not_sent(struct front *f, struct job *j, const struct err *e)
 {
-    j->retained = false;
     job_leave_device(j);
-    job_set_state(j, JOB_QUEUED, clock_now_ns());
+    job_set_state(j, JOB_QUEUED, front_now(f));
     f->queued_count++;
     job_conclude(f, j, JOB_FAILED, e);
 }
@@ -180,16 +182,17 @@ static void dispatch_to(struct front *f, struct job *j, struct device *d)
     queue_remove(f, j);
     j->device = d;
     j->epoch = d->epoch;
-    j->suspect = false; /* now it will be seen */
+    if (j->trust == TRUST_SUSPECT) { /* this run shows whether it is to blame */
+        job_trust_step(&j->trust, TRUST_ALONE);
+    }
     j->stream = choose_stream(j, before, d);
     staging_fill(j, d);
     f->queued_count--;
     job_set_state(j, JOB_DISPATCHED, turn_now(f));
     job_join_device(j);
-    j->retained = true;
-    due_at(f, job_overdue_ns(j));
-    due_at(f, ns_add(j->deadline_ns, JOB_LATE_NS));
-    if (f->hooks.job_send(f, j, before, &e) != 0) {
+    wake_at(f, job_overdue_ns(j));
+    wake_at(f, ns_add(j->deadline_ns, JOB_LATE_NS));
+    if (command_job(f, j, before, &e) != 0) {
         not_sent(f, j, &e);
     }
     queue_moved(f, j);
@@ -198,10 +201,10 @@ static void dispatch_to(struct front *f, struct job *j, struct device *d)
 static enum verdict park(struct front *f, struct job *j, enum job_wait why)
 {
     queue_remove(f, j);
-    j->wait = why;
+    job_set_wait(j, why);
     if (why == WAIT_MODULE) {
         queue_await_module(f, j);
-        due_at(f, ns_add(clock_now_ns(), NS_PER_S)); /* should nobody else offer it again */
+        wake_at(f, ns_add(front_now(f), NS_PER_S)); /* offers it again if nothing else does */
     }
     return NEXT;
 }
@@ -220,18 +223,18 @@ static enum verdict try_send(struct front *f, struct job *j, struct device *d)
     if (!hazard_clear(j)) {
         return park(f, j, WAIT_HAZARD);
     }
-    if (j->alone && d->inflight_count > 0) {
-        j->wait = WAIT_ALONE;
+    if (j->trust != TRUST_SHARED && d->inflight_count > 0) {
+        job_set_wait(j, WAIT_ALONE);
         return STOP;
     }
     if (j->deadline_ns != NS_NEVER && turn_now(f) >= j->deadline_ns) {
         (void)err_set(&e, ERR_DEADLINE, "its deadline passed while it waited for its turn");
         return fail(f, j, &e);
     }
-    if (j->starved) {
+    if (j->inputs.state == INPUTS_STARVED) {
         (void)err_set(&e, ERR_UNDEFINED,
                       "job %llu was to write what this one reads, and did not run (%s)",
-                      (unsigned long long)j->spoiler, err_name(j->spoiler_code));
+                      (unsigned long long)j->inputs.spoiler, err_name(j->inputs.code));
         return fail(f, j, &e);
     }
     if (check_defined(j, d, &e) != 0) {
@@ -252,18 +255,19 @@ static enum verdict try_send(struct front *f, struct job *j, struct device *d)
         return fail(f, j, &e);
     }
     if (!staging_take(j, d)) {
-        j->wait = WAIT_STAGING;
+        job_set_wait(j, WAIT_STAGING);
         return STOP;
     }
     dispatch_to(f, j, d);
     return SENT;
 }
 
-/* Answers nobody has acknowledged yet keep staging memory only as long as nobody else needs it. */
+/* Unacknowledged answers keep their staging memory until another job needs it. */
 static bool reclaim(struct front *f, const struct device *d)
 {
-    for (struct job *j = f->history; j != NULL; j = j->history_next) {
-        if (j->retained && j->device == d && (j->output != RANGE_NONE || j->input != RANGE_NONE)) {
+    for (struct job *j = f->history; j != NULL; j = j->ended_next) {
+        if (j->answer == ANSWER_SENT && j->device == d &&
+            (j->output != RANGE_NONE || j->input != RANGE_NONE)) {
             job_free_staging(f, j);
             return true;
         }
@@ -271,7 +275,7 @@ static bool reclaim(struct front *f, const struct device *d)
     return false;
 }
 
-/* One job for this device; false: it can take none now. */
+/* Sends one job to the device. false: none is ready, or the device takes none now. */
 static bool serve(struct front *f, struct device *d)
 {
     while (device_serves(d) && !d->exclusive && !front_pressed(f, d->index) && turn_has_room(f) &&

@@ -14,10 +14,10 @@ uint64_t drain_until(const struct front *f, uint64_t now_ns)
     return ns_add(now_ns, longest < DRAIN_MAX_NS ? longest : DRAIN_MAX_NS);
 }
 
-/* Of a session without a connection nobody knows whether its client comes back. */
+/* The client of a session without a connection may not come back. */
 static bool orphan(const struct job *j)
 {
-    bool left = j->session == NULL || j->session->pipe == 0;
+    bool left = j->session == NULL || j->session->state != SESSION_CONNECTED;
     return j->state == JOB_QUEUED && j->detached && left;
 }
 

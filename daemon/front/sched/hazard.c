@@ -9,23 +9,23 @@
 #include "daemon/front/model/job.h"
 #include "daemon/front/sched/hazard_parts.h"
 
-/* A writer, or readers that no writer came between. */
+/* A writer, or the readers between two writers. */
 struct hazard_group {
     struct buffer *buffer;
     struct hazard_group *prev, *next; /* in the buffer's line, oldest first */
-    struct hazard_group *into;        /* it was merged: this is the way there, and nothing else */
-    unsigned refs;                    /* uses and merged groups that point here */
+    struct hazard_group *into; /* the group it was merged into, or NULL; the rest is unused */
+    unsigned refs;             /* uses and merged groups that point here */
     struct buffer_use *members;
     unsigned count;
     bool writes;
     bool urgent;      /* a member is, or was */
-    int64_t earliest; /* no member has an earlier rank */
-    int64_t latest;   /* or a later one */
-    int64_t wanted;   /* the rank by which its members are to go; INT64_MAX: nobody asks */
+    int64_t earliest; /* bound: no member has an earlier rank */
+    int64_t latest;   /* bound: no member has a later rank */
+    int64_t wanted;   /* rank that jobs behind want its members to have; INT64_MAX: none */
     bool wanted_urgent;
-    bool due;              /* in hazards->due */
-    struct buffer_use *at; /* the next member to look at */
-    struct hazard_group *due_prev, *due_next;
+    bool listed;                   /* in hazards->unchecked */
+    struct buffer_use *next_check; /* the next member to check; NULL: all are checked */
+    struct hazard_group *unchecked_prev, *unchecked_next;
 };
 
 static bool only_reads(const struct work_use *use)
@@ -33,7 +33,7 @@ static bool only_reads(const struct work_use *use)
     return (use->access & ACCESS_OUT) == 0;
 }
 
-/* The smaller one of two is merged into the larger: the way is O(log n) long. */
+/* Merging moves the smaller group into the larger, so the way is O(log n) long. */
 static struct hazard_group *group_of(const struct buffer_use *u)
 {
     struct hazard_group *g = u->group;
@@ -57,24 +57,23 @@ static void unref(struct hazard_group *g)
     }
 }
 
-/* ---- what is to be looked at ----------------------------------------------------------------- */
+/* ---- members to check ------------------------------------------------------------------------ */
 
-static void undue(struct hazards *h, struct hazard_group *g)
+static void drop_checks(struct hazards *h, struct hazard_group *g)
 {
-    if (g->due) {
-        g->due = false;
-        g->at = NULL;
-        DL_DELETE2(h->due, g, due_prev, due_next);
+    if (g->listed) {
+        g->listed = false;
+        g->next_check = NULL;
+        DL_DELETE2(h->unchecked, g, unchecked_prev, unchecked_next);
     }
 }
 
-/* From this member on. */
-static void due_from(struct hazards *h, struct hazard_group *g, struct buffer_use *from)
+static void check_from(struct hazards *h, struct hazard_group *g, struct buffer_use *from)
 {
-    g->at = from;
-    if (!g->due) {
-        g->due = true;
-        DL_APPEND2(h->due, g, due_prev, due_next);
+    g->next_check = from;
+    if (!g->listed) {
+        g->listed = true;
+        DL_APPEND2(h->unchecked, g, unchecked_prev, unchecked_next);
     }
 }
 
@@ -83,11 +82,11 @@ static void want(struct hazards *h, struct hazard_group *g, int64_t rank, bool u
     if (g != NULL && rank < g->latest && rank < g->wanted) {
         g->wanted = rank;
         g->wanted_urgent = g->wanted_urgent || urgent;
-        due_from(h, g, g->members);
+        check_from(h, g, g->members);
     }
 }
 
-/* What waits behind the group wants those before it to go in time. */
+/* The group before is to have no later rank, because this one waits for it. */
 static void want_before(struct hazards *h, struct hazard_group *g)
 {
     want(h, before(g), g->earliest, g->urgent);
@@ -97,39 +96,39 @@ void hazard_want(struct hazards *h, const struct job *j)
 {
     for (unsigned i = 0; i < j->work.use_count; i++) {
         struct hazard_group *g = group_of(j->work.uses[i].entry);
-        g->earliest = j->rank < g->earliest ? j->rank : g->earliest;
-        g->urgent = g->urgent || j->urgent;
+        g->earliest = j->sched.rank < g->earliest ? j->sched.rank : g->earliest;
+        g->urgent = g->urgent || j->sched.urgent;
         want_before(h, g);
     }
 }
 
-/* Those behind a crowded group cannot go on yet: they are looked at when it has thinned out. */
-static void look_behind(struct hazards *h, const struct hazard_group *g)
+/* Jobs behind a crowded group cannot run yet: they are checked when it has thinned out. */
+static void check_behind(struct hazards *h, const struct hazard_group *g)
 {
     if (g->next != NULL && g->count <= HAZARD_AFTER_MAX) {
-        due_from(h, g->next, g->next->members);
+        check_from(h, g->next, g->next->members);
     }
 }
 
 void hazard_moved(struct hazards *h, const struct job *j)
 {
     for (unsigned i = 0; i < j->work.use_count; i++) {
-        look_behind(h, group_of(j->work.uses[i].entry));
+        check_behind(h, group_of(j->work.uses[i].entry));
     }
 }
 
-bool hazard_next(struct hazards *h, struct hazard_look *ret_look)
+bool hazard_next(struct hazards *h, struct hazard_check *ret_check)
 {
-    while (h->due != NULL) {
-        struct hazard_group *g = h->due;
-        struct buffer_use *u = g->at;
+    while (h->unchecked != NULL) {
+        struct hazard_group *g = h->unchecked;
+        struct buffer_use *u = g->next_check;
         if (u == NULL) {
-            undue(h, g);
+            drop_checks(h, g);
             continue;
         }
-        g->at = u->next;
-        *ret_look =
-            (struct hazard_look){.job = u->job, .rank = g->wanted, .urgent = g->wanted_urgent};
+        g->next_check = u->next;
+        *ret_check =
+            (struct hazard_check){.job = u->job, .rank = g->wanted, .urgent = g->wanted_urgent};
         return true;
     }
     return false;
@@ -150,7 +149,7 @@ static struct hazard_group *group_create(struct buffer *b, bool writes)
     return g;
 }
 
-/* Its place is reserved; nobody sees it before entry_link. */
+/* Makes all that can fail; entry_link makes it visible. */
 static bool entry_create(struct job *j, unsigned index)
 {
     struct work_use *use = &j->work.uses[index];
@@ -189,14 +188,14 @@ static void entry_link(struct work_use *use)
     }
     DL_APPEND(g->members, u);
     g->count++;
-    g->earliest = j->rank < g->earliest ? j->rank : g->earliest;
-    g->latest = j->rank > g->latest ? j->rank : g->latest;
-    g->urgent = g->urgent || j->urgent;
+    g->earliest = j->sched.rank < g->earliest ? j->sched.rank : g->earliest;
+    g->latest = j->sched.rank > g->latest ? j->sched.rank : g->latest;
+    g->urgent = g->urgent || j->sched.urgent;
     b->writers += g->writes;
     b->users++;
 }
 
-/* All that can fail comes first. */
+/* What can fail comes first. */
 int hazard_enter(struct job *j, struct err *e)
 {
     int rc = parts_check(j, e);
@@ -231,7 +230,7 @@ bool hazard_join(struct job *j, struct buffer *b)
     }
     use->access = ACCESS_IN;
     if (!entry_create(j, (unsigned)(use - j->work.uses))) {
-        j->work.use_count--; /* it was the last one */
+        j->work.use_count--; /* work_use_of added it as the last one */
         return false;
     }
     entry_link(use);
@@ -252,16 +251,16 @@ static void replace(struct hazard_group *old, struct hazard_group *with)
     DL_DELETE(b->groups, old);
 }
 
-/* Readers that no writer is between any more. Those behind may go as far as those before. */
+/* Joins two groups of readers whose writer between them left. */
 static void merge(struct hazards *h, struct hazard_group *p, struct hazard_group *n)
 {
     struct buffer *b = p->buffer;
-    struct buffer_use *from = p->due && p->at != NULL ? p->at : n->members;
+    struct buffer_use *from = p->listed && p->next_check != NULL ? p->next_check : n->members;
     struct buffer_use *members = p->members;
     struct hazard_group *to = p->refs >= n->refs ? p : n;
-    struct hazard_group *gone = to == p ? n : p;
-    undue(h, p);
-    undue(h, n);
+    struct hazard_group *merged = to == p ? n : p;
+    drop_checks(h, p);
+    drop_checks(h, n);
     DL_DELETE(b->groups, n);
     if (to == n) {
         replace(p, n);
@@ -274,11 +273,11 @@ static void merge(struct hazards *h, struct hazard_group *p, struct hazard_group
     to->wanted = p->wanted < n->wanted ? p->wanted : n->wanted;
     to->urgent = p->urgent || n->urgent;
     to->wanted_urgent = p->wanted_urgent || n->wanted_urgent;
-    gone->members = NULL;
-    gone->count = 0;
-    gone->into = to;
+    merged->members = NULL;
+    merged->count = 0;
+    merged->into = to;
     to->refs++;
-    due_from(h, to, from);
+    check_from(h, to, from);
     want_before(h, to);
     if (to->next != NULL) {
         want_before(h, to->next);
@@ -291,12 +290,12 @@ static void group_leave(struct hazards *h, struct hazard_group *g)
     struct buffer *b = g->buffer;
     struct hazard_group *p = before(g);
     struct hazard_group *n = g->next;
-    undue(h, g);
+    drop_checks(h, g);
     DL_DELETE(b->groups, g);
     if (n != NULL && p != NULL && !p->writes && !n->writes) {
         merge(h, p, n);
     } else if (n != NULL) {
-        due_from(h, n, n->members);
+        check_from(h, n, n->members);
         want_before(h, n);
     }
 }
@@ -305,20 +304,20 @@ static void entry_leave(struct hazards *h, struct work_use *use)
 {
     struct buffer_use *u = use->entry;
     if (u == NULL) {
-        return; /* forgotten before */
+        return; /* hazard_forget removed it */
     }
     struct hazard_group *g = group_of(u);
     if (h->walk == u) {
         h->walk = hazard_behind(u);
     }
-    g->at = g->at == u ? u->next : g->at;
+    g->next_check = g->next_check == u ? u->next : g->next_check;
     DL_DELETE(g->members, u);
     g->count--;
     use->buffer->writers -= g->writes;
     if (g->count == 0) {
         group_leave(h, g);
     } else {
-        look_behind(h, g);
+        check_behind(h, g);
     }
     entry_discard(use);
 }
@@ -366,13 +365,13 @@ void hazard_forget(struct hazards *h, struct job *j)
 
 static bool add(struct hazard_preds *p, struct job *pred)
 {
-    if (pred->marked) {
+    if (pred->order.marked) {
         return true;
     }
     if (p->count == HAZARD_AFTER_MAX) {
         return false;
     }
-    pred->marked = true;
+    pred->order.marked = true;
     p->job[p->count++] = pred;
     return true;
 }
@@ -382,7 +381,7 @@ bool hazard_preds(const struct job *j, struct hazard_preds *ret_preds)
     struct hazard_preds *p = ret_preds;
     bool fit = true;
     p->count = 0;
-    for (const struct job_edge *x = j->preds; fit && x != NULL; x = x->next_pred) {
+    for (const struct job_edge *x = j->order.preds; fit && x != NULL; x = x->next_pred) {
         fit = add(p, x->pred);
     }
     for (unsigned i = 0; fit && i < j->work.use_count; i++) {
@@ -395,7 +394,7 @@ bool hazard_preds(const struct job *j, struct hazard_preds *ret_preds)
         }
     }
     for (unsigned i = 0; i < p->count; i++) {
-        p->job[i]->marked = false;
+        p->job[i]->order.marked = false;
     }
     return fit;
 }
@@ -403,10 +402,10 @@ bool hazard_preds(const struct job *j, struct hazard_preds *ret_preds)
 static bool in_flight_with(const struct job *pred, const struct job *j)
 {
     return (pred->state == JOB_DISPATCHED || pred->state == JOB_RUNNING) &&
-           pred->device == j->device && !j->alone;
+           pred->device == j->device && j->trust == TRUST_SHARED;
 }
 
-/* The first of those before it tells most often. */
+/* A quick test: mostly the first predecessor decides. */
 static bool blocked(const struct job *j, const struct work_use *use)
 {
     const struct hazard_group *g = before(group_of(use->entry));

@@ -1,14 +1,14 @@
 /*
- * Hazards between jobs, inferred from declared access: readers of a buffer run together, a writer
- * runs alone, in the order of admission. Of arenas the same holds for parts that overlap, seen by
- * their offsets: memory that is mapped into two arenas is the client's business.
+ * Hazards between jobs, derived from declared access: readers of a buffer run together, a writer
+ * runs alone, in the order of admission. The same holds for parts of an arena that overlap by their
+ * offsets. The front does not see that a client maps the same memory into two arenas.
  *
- * Each buffer has a line of groups: a writer, or the readers between two writers. A job stands in
- * one group of each buffer that it uses and waits for the groups before those. To enter and to
- * leave is O(log n) for each buffer, however many others use it. What changes for those behind is
- * looked at afterwards, one job at a time (hazard_next).
+ * Each buffer has a line of groups: a writer, or the readers between two writers. A job is in one
+ * group of each buffer that it uses, and waits for the groups before those. Entering and leaving is
+ * O(log n) for each buffer, however many jobs use it. The jobs behind are checked afterwards, one
+ * at a time (hazard_next).
  *
- * Touches jobs, buffers and arenas only. Thread: the loop's.
+ * Changes jobs, buffers and arenas only. Thread: the loop's.
  */
 #ifndef FRONT_SCHED_HAZARD_H
 #define FRONT_SCHED_HAZARD_H
@@ -24,45 +24,46 @@ struct hazard_preds;
 struct hazards;
 struct job;
 
-/* A job to look at: it may go on, or must wait again. */
-struct hazard_look {
+/* A job to check: it may be free to run, or have to wait again. */
+struct hazard_check {
     struct job *job;
-    int64_t rank; /* of the first of those that wait for it: its own is to be no later */
-    bool urgent;  /* and so is it */
+    int64_t rank; /* the earliest of the jobs that wait for it; its own is to be no later */
+    bool urgent;  /* an urgent job waits for it */
 };
 
 /* Enters a new job behind those that use the same buffers. Nothing is changed on failure. ERR_BUSY:
  * too many parts of its arenas are in use (ARENA_PARTS_MAX). */
 int hazard_enter(struct job *j, struct err *e);
 /* An entered job reads one more buffer, which no job before it used. false: no memory, or it uses
- * WORK_USES_MAX buffers; nothing is changed then. */
+ * WORK_USES_MAX buffers; nothing is changed. */
 bool hazard_join(struct job *j, struct buffer *b);
-/* An unfinished job uses the buffer no more; whoever waits for it, waits on. For all that use it: a
- * writer taken out has no successor. */
+/* An unfinished job uses the buffer no longer. The caller does this for all jobs that use it,
+ * because jobs behind a writer do not inherit what the writer waited for. */
 void hazard_part(struct hazards *h, struct job *j, struct buffer *b);
-/* Lets an entered job wait for one more. false: no memory. */
+/* An entered job waits for one more job. false: no memory. */
 bool hazard_after(struct job *pred, struct job *succ);
-/* Takes an ended job out. Needs no memory. Those behind it wait for what it waited for. */
+/* Removes an ended job; allocates nothing. The jobs behind it wait for what it waited for. */
 void hazard_leave(struct hazards *h, struct job *j);
-/* Frees what it has here, at the end of everything. */
+/* Frees the job's entries when the process ends: the order of the others is lost. */
 void hazard_forget(struct hazards *h, struct job *j);
 
-/* Those that are unfinished and directly before it. false: there are more than fit. */
+/* Its direct unfinished predecessors. false: there are more than fit. */
 bool hazard_preds(const struct job *j, struct hazard_preds *ret_preds);
-/* Has every predecessor ended, or is it in flight in the worker where this job is to run? */
+/* Has every predecessor ended, or is it in flight in the worker that this job is to run in? */
 bool hazard_clear(const struct job *j);
 
-/* It was given to a worker, or came back: those behind it are to be looked at. */
+/* The job was dispatched or is queued again: the jobs behind it are to be checked. */
 void hazard_moved(struct hazards *h, const struct job *j);
-/* Those before it are to go no later than it. */
+/* The jobs before it are to have no later rank. */
 void hazard_want(struct hazards *h, const struct job *j);
-/* The next job to look at; false: none. */
-bool hazard_next(struct hazards *h, struct hazard_look *ret_look);
+/* The next job to check; false: none. */
+bool hazard_next(struct hazards *h, struct hazard_check *ret_check);
 
-/* Walks along the uses of a buffer behind one of them, in order of groups; NULL at the end. */
-struct buffer_use *hazard_first(const struct buffer *b); /* of the buffer's line; NULL: nobody */
+/* The first use in the buffer's line; NULL: it has none. */
+struct buffer_use *hazard_first(const struct buffer *b);
+/* The next use in the line, in the order of groups; NULL: it was the last. */
 struct buffer_use *hazard_behind(const struct buffer_use *u);
-/* The last writer before it that is unfinished; NULL: none. */
+/* The last unfinished writer before it; NULL: none. */
 struct buffer_use *hazard_writer_before(const struct buffer_use *u);
 
 #endif

@@ -13,14 +13,14 @@ static void edge_link(struct job_edge *x, struct job *pred, struct job *succ)
 {
     x->pred = pred;
     x->succ = succ;
-    DL_PREPEND2(pred->succs, x, prev_succ, next_succ);
-    DL_PREPEND2(succ->preds, x, prev_pred, next_pred);
+    DL_PREPEND2(pred->order.succs, x, prev_succ, next_succ);
+    DL_PREPEND2(succ->order.preds, x, prev_pred, next_pred);
 }
 
 static void edge_unlink(struct job_edge *x)
 {
-    DL_DELETE2(x->pred->succs, x, prev_succ, next_succ);
-    DL_DELETE2(x->succ->preds, x, prev_pred, next_pred);
+    DL_DELETE2(x->pred->order.succs, x, prev_succ, next_succ);
+    DL_DELETE2(x->succ->order.preds, x, prev_pred, next_pred);
 }
 
 static void edge_drop(struct job_edge *x)
@@ -32,8 +32,8 @@ static void edge_drop(struct job_edge *x)
 /* Goes along the shorter list. */
 static bool edge_exists(const struct job *pred, const struct job *succ)
 {
-    const struct job_edge *x = succ->preds;
-    const struct job_edge *y = pred->succs;
+    const struct job_edge *x = succ->order.preds;
+    const struct job_edge *y = pred->order.succs;
     while (x != NULL && y != NULL && x->pred != pred && y->succ != succ) {
         x = x->next_pred;
         y = y->next_succ;
@@ -58,41 +58,41 @@ bool edge_add(struct job *pred, struct job *succ)
 
 void edges_drop(struct job *j)
 {
-    while (j->preds != NULL) {
-        edge_drop(j->preds);
+    while (j->order.preds != NULL) {
+        edge_drop(j->order.preds);
     }
-    while (j->succs != NULL) {
-        edge_drop(j->succs);
+    while (j->order.succs != NULL) {
+        edge_drop(j->order.succs);
     }
 }
 
 static void mark_preds(struct job *j, bool marked)
 {
-    for (struct job_edge *x = j->preds; x != NULL; x = x->next_pred) {
-        x->pred->marked = marked;
+    for (struct job_edge *x = j->order.preds; x != NULL; x = x->next_pred) {
+        x->pred->order.marked = marked;
     }
 }
 
 static void mark_succs(struct job *j, bool marked)
 {
-    for (struct job_edge *x = j->succs; x != NULL; x = x->next_succ) {
-        x->succ->marked = marked;
+    for (struct job_edge *x = j->order.succs; x != NULL; x = x->next_succ) {
+        x->succ->order.marked = marked;
     }
 }
 
-/* Its predecessors are the hub's; an edge that the hub has already is dropped. */
+/* The hub gets the job's predecessors; an edge that the hub has already is dropped. */
 static void move_preds(struct job *j, struct job *hub)
 {
     mark_preds(hub, true);
-    while (j->preds != NULL) {
-        struct job_edge *x = j->preds;
+    while (j->order.preds != NULL) {
+        struct job_edge *x = j->order.preds;
         struct job *pred = x->pred;
         edge_unlink(x);
-        if (pred == hub || pred->marked) {
+        if (pred == hub || pred->order.marked) {
             free(x);
         } else {
             edge_link(x, pred, hub);
-            pred->marked = true;
+            pred->order.marked = true;
         }
     }
     mark_preds(hub, false);
@@ -101,15 +101,15 @@ static void move_preds(struct job *j, struct job *hub)
 static void move_succs(struct job *j, struct job *hub)
 {
     mark_succs(hub, true);
-    while (j->succs != NULL) {
-        struct job_edge *x = j->succs;
+    while (j->order.succs != NULL) {
+        struct job_edge *x = j->order.succs;
         struct job *succ = x->succ;
         edge_unlink(x);
-        if (succ == hub || succ->marked) {
+        if (succ == hub || succ->order.marked) {
             free(x);
         } else {
             edge_link(x, hub, succ);
-            succ->marked = true;
+            succ->order.marked = true;
         }
     }
     mark_succs(hub, false);
@@ -117,21 +117,21 @@ static void move_succs(struct job *j, struct job *hub)
 
 static struct job *oldest_succ(const struct job *j)
 {
-    struct job *oldest = j->succs->succ;
-    for (const struct job_edge *x = j->succs; x != NULL; x = x->next_succ) {
+    struct job *oldest = j->order.succs->succ;
+    for (const struct job_edge *x = j->order.succs; x != NULL; x = x->next_succ) {
         oldest = x->succ->id < oldest->id ? x->succ : oldest;
     }
     return oldest;
 }
 
-/* With the edges that there are: the only predecessor gets all successors; of several the oldest
- * successor waits for all, and the other successors wait for the oldest. */
+/* Allocates nothing: a single predecessor gets all successors. With several predecessors, the
+ * oldest successor waits for them, and the other successors wait for the oldest. */
 void edges_bequeath(struct job *j)
 {
-    if (j->preds == NULL || j->succs == NULL) {
+    if (j->order.preds == NULL || j->order.succs == NULL) {
         return;
     }
-    struct job *hub = j->preds->next_pred == NULL ? j->preds->pred : oldest_succ(j);
+    struct job *hub = j->order.preds->next_pred == NULL ? j->order.preds->pred : oldest_succ(j);
     move_preds(j, hub);
     move_succs(j, hub);
 }
@@ -139,14 +139,14 @@ void edges_bequeath(struct job *j)
 /* ---- parts --------------------------------------------------------------------------------- */
 
 /*
- * Parts of arenas are many and small. All that unfinished jobs have of an arena are gone through
- * once for a new job, whose own parts are in order: what begins before another part's end lies in
- * front, and of those the one that reaches farthest tells.
+ * Parts of arenas are many and small. A new job is compared once with each part that unfinished
+ * jobs have of an arena. The job's own parts are sorted by their begin, and each has the farthest
+ * end of the parts up to it: so a search finds whether an own part overlaps another one.
  */
 struct own_part {
     const struct work_arena *part;
-    uint64_t reach;       /* the farthest end of the parts up to here */
-    uint64_t write_reach; /* of those that are written */
+    uint64_t reach;       /* the farthest end of the parts up to this one */
+    uint64_t write_reach; /* the same of the parts that are written */
 };
 
 static int own_order(const void *a, const void *b)
@@ -159,7 +159,7 @@ static int own_order(const void *a, const void *b)
     return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
-/* The first ones, of the same arena: finds how far they reach. Their number. */
+/* Fills the reaches of the first parts, which are of the same arena. Returns their number. */
 static unsigned own_group(struct own_part *own, unsigned count)
 {
     uint64_t reach = 0;
@@ -176,10 +176,10 @@ static unsigned own_group(struct own_part *own, unsigned count)
     return n;
 }
 
-/* Does one of them overlap with the part, one of both written? */
+/* Does an own part overlap the part, and is one of both written? */
 static bool own_clashes(const struct own_part *own, unsigned count, const struct work_arena *part)
 {
-    unsigned before = 0; /* so many begin before its end */
+    unsigned before = 0; /* number of own parts that begin before its end */
     for (unsigned above = count; before < above;) {
         unsigned middle = before + (above - before) / 2;
         if (own[middle].part->begin < part->end) {
@@ -196,15 +196,15 @@ static bool own_clashes(const struct own_part *own, unsigned count, const struct
     return (written ? last->reach : last->write_reach) > part->begin;
 }
 
-/* The job is new and has no other edges: one that is marked has its edge already. */
+/* The job is new and has no other edges: a marked job has its edge already. */
 static bool edges_for_group(struct job *j, const struct own_part *own, unsigned count)
 {
     bool ok = true;
     const struct work_arena *p = own[0].part->arena->parts;
     for (; ok && p != NULL; p = p->next_part) {
-        if (!p->job->marked && own_clashes(own, count, p)) {
+        if (!p->job->order.marked && own_clashes(own, count, p)) {
             ok = edge_make(p->job, j);
-            p->job->marked = ok;
+            p->job->order.marked = ok;
         }
     }
     return ok;

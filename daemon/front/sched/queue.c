@@ -4,9 +4,9 @@
 
 #include "daemon/front/sched/hazard.h"
 
-#define USES_A_UNIT 8u /* buffers of a job that are looked at in a unit of work */
+#define USES_A_UNIT 8u /* buffers of a job that are checked in a unit of work */
 
-/* ---- those that are ready -------------------------------------------------------------------- */
+/* ---- ready jobs ------------------------------------------------------------------------------ */
 
 #define AHEAD_MAX 1000u
 
@@ -17,13 +17,14 @@ static struct heap *heap_of(struct front *f, const struct job *j)
 
 static void insert(struct front *f, struct job *j)
 {
-    uint64_t key = (uint64_t)j->rank ^ (UINT64_C(1) << 63); /* in the order of signed numbers */
-    heap_put(heap_of(f, j), &j->ready, key, j->id, j);
+    uint64_t key =
+        (uint64_t)j->sched.rank ^ (UINT64_C(1) << 63); /* in the order of signed numbers */
+    heap_put(heap_of(f, j), &j->sched.ready, key, j->id, j);
 }
 
 void queue_remove(struct front *f, struct job *j)
 {
-    heap_drop(heap_of(f, j), &j->ready);
+    heap_drop(heap_of(f, j), &j->sched.ready);
 }
 
 struct job *queue_head(const struct front *f, const struct device *d)
@@ -37,7 +38,8 @@ struct job *queue_head(const struct front *f, const struct device *d)
 
 unsigned queue_ahead(struct front *f, const struct job *j, bool *ret_more)
 {
-    unsigned ahead = j->ready.in ? heap_ahead(heap_of(f, j), &j->ready, AHEAD_MAX + 1) : 0;
+    unsigned ahead =
+        j->sched.ready.in ? heap_ahead(heap_of(f, j), &j->sched.ready, AHEAD_MAX + 1) : 0;
     turn_count(f, ahead);
     *ret_more = ahead > AHEAD_MAX;
     return *ret_more ? AHEAD_MAX : ahead;
@@ -48,20 +50,19 @@ unsigned queue_ahead(struct front *f, const struct job *j, bool *ret_more)
 void queue_await_module(struct front *f, struct job *j)
 {
     queue_remove(f, j);
-    j->wait = WAIT_MODULE;
-    if (!j->for_module) {
-        j->for_module = true;
+    job_set_wait(j, WAIT_MODULE);
+    if (j->sched.module_prev == NULL) {
         f->module_count++;
-        DL_APPEND2(f->module_jobs, j, module_prev, module_next);
+        DL_APPEND2(f->module_jobs, j, sched.module_prev, sched.module_next);
     }
 }
 
 void queue_leave_module(struct front *f, struct job *j)
 {
-    if (j->for_module) {
-        j->for_module = false;
+    if (j->sched.module_prev != NULL) {
         f->module_count--;
-        DL_DELETE2(f->module_jobs, j, module_prev, module_next);
+        DL_DELETE2(f->module_jobs, j, sched.module_prev, sched.module_next);
+        j->sched.module_prev = j->sched.module_next = NULL;
     }
 }
 
@@ -76,7 +77,7 @@ void queue_modules_turn(struct front *f)
 {
     while (f->module_offers > 0 && f->module_jobs != NULL && turn_take(f, 1)) {
         f->module_offers--;
-        queue_offer(f, f->module_jobs); /* takes it out */
+        queue_offer(f, f->module_jobs); /* removes it from the list */
     }
 }
 
@@ -84,15 +85,15 @@ void queue_modules_turn(struct front *f)
 
 void queue_offer(struct front *f, struct job *j)
 {
-    if (j->state != JOB_QUEUED || j->ready.in) {
+    if (j->state != JOB_QUEUED || j->sched.ready.in) {
         return;
     }
     queue_leave_module(f, j);
     if (!hazard_clear(j)) {
-        j->wait = WAIT_HAZARD;
+        job_set_wait(j, WAIT_HAZARD);
         return;
     }
-    j->wait = WAIT_WINDOW;
+    job_set_wait(j, WAIT_WINDOW);
     insert(f, j);
     f->hooks.kick(f);
 }
@@ -102,9 +103,9 @@ static void reconsider(struct front *f, struct job *j)
     if (j->state != JOB_QUEUED) {
         return;
     }
-    if (j->ready.in && !hazard_clear(j)) {
+    if (j->sched.ready.in && !hazard_clear(j)) {
         queue_remove(f, j);
-        j->wait = WAIT_HAZARD;
+        job_set_wait(j, WAIT_HAZARD);
     } else if (j->wait == WAIT_HAZARD) {
         queue_offer(f, j);
     }
@@ -112,40 +113,41 @@ static void reconsider(struct front *f, struct job *j)
 
 static void set_rank(struct front *f, struct job *j, int64_t rank)
 {
-    bool ready = j->ready.in;
+    bool ready = j->sched.ready.in;
     queue_remove(f, j);
-    j->rank = rank;
+    j->sched.rank = rank;
     if (ready) {
         insert(f, j);
     }
 }
 
-/* What it waits for by an edge, and so on; of those in lines the groups are asked. */
+/* Gives its rank to the jobs that it waits for by edges, and to those that they wait for. The
+ * groups before it in the lines of its buffers are asked for it (hazard_want). */
 static void want_all(struct front *f, struct job *j)
 {
     struct job *todo = j;
-    j->raise_next = NULL;
+    j->sched.raise_next = NULL;
     while (todo != NULL) {
         const struct job *waiter = todo;
-        todo = todo->raise_next;
+        todo = todo->sched.raise_next;
         hazard_want(&f->hazards, waiter);
-        for (struct job_edge *x = waiter->preds; x != NULL; x = x->next_pred) {
-            if (x->pred->state == JOB_QUEUED && x->pred->rank > waiter->rank) {
-                x->pred->urgent = x->pred->urgent || waiter->urgent;
-                set_rank(f, x->pred, waiter->rank);
-                x->pred->raise_next = todo;
+        for (struct job_edge *x = waiter->order.preds; x != NULL; x = x->next_pred) {
+            if (x->pred->state == JOB_QUEUED && x->pred->sched.rank > waiter->sched.rank) {
+                x->pred->sched.urgent = x->pred->sched.urgent || waiter->sched.urgent;
+                set_rank(f, x->pred, waiter->sched.rank);
+                x->pred->sched.raise_next = todo;
                 todo = x->pred;
             }
         }
     }
 }
 
-static void look_at(struct front *f, const struct hazard_look *look)
+static void check_job(struct front *f, const struct hazard_check *check)
 {
-    struct job *j = look->job;
-    if (j->state == JOB_QUEUED && look->rank < j->rank) {
-        j->urgent = j->urgent || look->urgent;
-        set_rank(f, j, look->rank);
+    struct job *j = check->job;
+    if (j->state == JOB_QUEUED && check->rank < j->sched.rank) {
+        j->sched.urgent = j->sched.urgent || check->urgent;
+        set_rank(f, j, check->rank);
         want_all(f, j);
     }
     reconsider(f, j);
@@ -154,15 +156,15 @@ static void look_at(struct front *f, const struct hazard_look *look)
 
 void queue_turn(struct front *f)
 {
-    struct hazard_look look;
-    while (f->hazards.due != NULL && turn_take(f, 1) && hazard_next(&f->hazards, &look)) {
-        look_at(f, &look);
+    struct hazard_check check;
+    while (f->hazards.unchecked != NULL && turn_take(f, 1) && hazard_next(&f->hazards, &check)) {
+        check_job(f, &check);
     }
 }
 
 void queue_moved(struct front *f, struct job *j)
 {
-    for (struct job_edge *x = j->succs; x != NULL; x = x->next_succ) {
+    for (struct job_edge *x = j->order.succs; x != NULL; x = x->next_succ) {
         reconsider(f, x->succ);
     }
     hazard_moved(&f->hazards, j);
@@ -177,7 +179,7 @@ void queue_raise(struct front *f, struct job *j)
 
 void queue_first(struct front *f, struct job *j)
 {
-    if (j->rank != INT64_MIN) {
+    if (j->sched.rank != INT64_MIN) {
         set_rank(f, j, INT64_MIN);
         queue_raise(f, j);
         f->hooks.kick(f);

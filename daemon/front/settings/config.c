@@ -21,94 +21,100 @@
 
 enum setting_type {
     SETTING_NUMBER, /* plain */
-    SETTING_BYTES,  /* with K, M, G or T (powers of 1024) */
+    SETTING_BYTES,  /* K, M, G or T (powers of 1024) may follow */
     SETTING_TEXT,
     SETTING_PATH, /* absolute */
     SETTING_BACKEND,
     SETTING_LOOK,
-    SETTING_COMPILER, /* of CUDA C */
-    SETTING_GROUP,    /* of the system's, or empty */
+    SETTING_COMPILER, /* the compiler of CUDA C */
+    SETTING_GROUP,    /* a group of the system, or empty */
     SETTING_DEVICES,
     SETTING_LEVEL,
     SETTING_LISTEN,
 };
 
+/* When a changed value counts: at once after a reload, or from the next start on. */
+enum setting_use { START, LIVE };
+
 struct setting {
+    enum setting_use use;
     const char *section;
     const char *key;
     enum setting_type type;
     uint16_t offset; /* in struct config */
-    uint16_t size;   /* of a text, bytes */
+    uint16_t size;   /* of a text's member, bytes */
     uint64_t min;
     uint64_t max;
     uint64_t initial;
     const char *initial_text;
 };
 
-#define TEXT(section, key, type, initial)                                                          \
+#define TEXT(use, section, key, type, initial)                                                     \
     {                                                                                              \
-        section, #key, type, offsetof(struct config, key), sizeof((struct config *)0)->key, 0,     \
-            UINT64_MAX, 0, initial                                                                 \
+        use, section, #key, type, offsetof(struct config, key), sizeof((struct config *)0)->key,   \
+            0, UINT64_MAX, 0, initial                                                              \
     }
-#define NUMBER(section, name, key, min, max, initial)                                              \
+#define NUMBER(use, section, name, key, min, max, initial)                                         \
     {                                                                                              \
-        section, name, SETTING_NUMBER, offsetof(struct config, key), 0, min, max, initial, NULL    \
+        use, section, name, SETTING_NUMBER, offsetof(struct config, key), 0, min, max, initial,    \
+            NULL                                                                                   \
     }
-#define BYTES(section, name, key, min, max, initial)                                               \
+#define BYTES(use, section, name, key, min, max, initial)                                          \
     {                                                                                              \
-        section, name, SETTING_BYTES, offsetof(struct config, key), 0, min, max, initial, NULL     \
+        use, section, name, SETTING_BYTES, offsetof(struct config, key), 0, min, max, initial,     \
+            NULL                                                                                   \
     }
 
-/* In the order in which they are shown. */
+/* In the order of the table `config`. */
 static const struct setting settings[] = {
-    {"daemon", "listen", SETTING_LISTEN, 0, 0, 0, 0, 0, NULL},
-    TEXT("daemon", runtime_dir, SETTING_PATH, "/run/gpud"),
-    TEXT("daemon", cache_dir, SETTING_PATH, "/var/cache/gpud"),
-    TEXT("daemon", backend, SETTING_BACKEND, "auto"),
-    TEXT("daemon", backend_options, SETTING_TEXT, ""),
-    TEXT("daemon", devices, SETTING_DEVICES, ""),
-    NUMBER("daemon", "min_devices", min_devices, 0, 64, 1),
-    NUMBER("daemon", "start_timeout_s", start_timeout_s, 1, 3600, 90),
-    {"daemon", "log_level", SETTING_LEVEL, offsetof(struct config, log_level), 0, 0, 0,
+    {START, "daemon", "listen", SETTING_LISTEN, 0, 0, 0, 0, 0, NULL},
+    TEXT(START, "daemon", runtime_dir, SETTING_PATH, "/run/gpud"),
+    TEXT(START, "daemon", cache_dir, SETTING_PATH, "/var/cache/gpud"),
+    TEXT(START, "daemon", backend, SETTING_BACKEND, "auto"),
+    TEXT(START, "daemon", backend_options, SETTING_TEXT, ""),
+    TEXT(START, "daemon", devices, SETTING_DEVICES, ""),
+    NUMBER(LIVE, "daemon", "min_devices", min_devices, 0, 64, 1),
+    NUMBER(START, "daemon", "start_timeout_s", start_timeout_s, 1, 3600, 90),
+    {LIVE, "daemon", "log_level", SETTING_LEVEL, offsetof(struct config, log_level), 0, 0, 0,
      LOG_LEVEL_INFO, NULL},
-    TEXT("daemon", admin_group, SETTING_GROUP, ""),
-    TEXT("daemon", look, SETTING_LOOK, "own"),
-    NUMBER("daemon", "connections_max", connections_max, 1, 65536, 1024),
-    NUMBER("daemon", "handshake_timeout_ms", handshake_timeout_ms, 10, 600000, 5000),
-    TEXT("tenants", load_group, SETTING_GROUP, ""),
-    BYTES("tenants", "arena_bytes_max", tenant_arena_bytes, 0, 64 * TIB, 8 * GIB),
-    NUMBER("tenants", "buffers_max", tenant_buffers_max, 1, 16777216, 262144),
-    NUMBER("tenants", "jobs_max", tenant_jobs_max, 0, 1000000, 0),
-    NUMBER("tenants", "opens_max", tenant_opens_max, 1, 16777216, 262144),
-    NUMBER("tenants", "programs_max", tenant_programs_max, 1, 65536, 16384),
-    NUMBER("tenants", "modules_max", tenant_modules_max, 1, 16384, 4096),
-    NUMBER("tenants", "arenas_max", tenant_arenas_max, 0, 65536, 1024),
-    NUMBER("tenants", "kernels_max", tenant_kernels_max, 1, 65536, 16384),
-    NUMBER("tenants", "notices_max", tenant_notices_max, 1, 16777216, 65536),
-    BYTES("tenants", "message_bytes_max", tenant_message_bytes, MIB, 64 * TIB, GIB),
-    NUMBER("jobs", "sessions_max", sessions_max, 1, 65536, 256),
-    NUMBER("jobs", "user_sessions_max", user_sessions_max, 0, 65536, 0),
-    NUMBER("jobs", "queue_max", queue_max, 1, 1000000, 4096),
-    NUMBER("jobs", "session_inflight_max", session_inflight_max, 1, 65536, 256),
-    NUMBER("jobs", "time_limit_ms", time_limit_ms, 1, DAY_MS, 30000),
-    NUMBER("jobs", "window", window, 0, 256, 0),
-    NUMBER("jobs", "coalesce_window_us", coalesce_window_us, 0, 10000, 0),
-    BYTES("jobs", "keep_results_bytes", keep_results_bytes, 0, 64 * GIB, 64 * MIB),
-    NUMBER("jobs", "ring_spin_us", ring_spin_us, 0, 10000, 20),
-    NUMBER("jobs", "session_linger_ms", session_linger_ms, 0, DAY_MS, 10000),
-    NUMBER("jobs", "buffers_max", buffers_max, 1, 16777216, 65536),
-    NUMBER("jobs", "arenas_max", arenas_max, 0, 4096, 64),
-    BYTES("jobs", "arena_bytes_max", session_arena_bytes, 0, TIB, 2 * GIB),
-    BYTES("jobs", "device_memory_max", device_memory_max, 0, 1024 * TIB, 0),
-    BYTES("memory", "spill_limit", spill_limit, 0, 1024 * TIB, 0),
-    BYTES("memory", "managed_limit", managed_limit, 0, 1024 * TIB, 0),
-    BYTES("staging", "input_bytes", staging_input_bytes, MIB, 64 * GIB, 256 * MIB),
-    BYTES("staging", "output_bytes", staging_output_bytes, MIB, 64 * GIB, 256 * MIB),
-    NUMBER("compile", "wall_ms", compile_wall_ms, 10, DAY_MS, 120000),
-    NUMBER("compile", "cpu_s", compile_cpu_s, 1, 86400, 60),
-    {"compile", "cuda", SETTING_COMPILER, offsetof(struct config, compile_cuda),
+    TEXT(LIVE, "daemon", admin_group, SETTING_GROUP, ""),
+    TEXT(LIVE, "daemon", look, SETTING_LOOK, "own"),
+    NUMBER(START, "daemon", "connections_max", connections_max, 1, 65536, 1024),
+    NUMBER(START, "daemon", "handshake_timeout_ms", handshake_timeout_ms, 10, 600000, 5000),
+    TEXT(LIVE, "tenants", load_group, SETTING_GROUP, ""),
+    BYTES(LIVE, "tenants", "arena_bytes_max", tenant_arena_bytes, 0, 64 * TIB, 8 * GIB),
+    NUMBER(LIVE, "tenants", "buffers_max", tenant_buffers_max, 1, 16777216, 262144),
+    NUMBER(LIVE, "tenants", "jobs_max", tenant_jobs_max, 0, 1000000, 0),
+    NUMBER(LIVE, "tenants", "opens_max", tenant_opens_max, 1, 16777216, 262144),
+    NUMBER(LIVE, "tenants", "programs_max", tenant_programs_max, 1, 65536, 16384),
+    NUMBER(LIVE, "tenants", "modules_max", tenant_modules_max, 1, 16384, 4096),
+    NUMBER(LIVE, "tenants", "arenas_max", tenant_arenas_max, 0, 65536, 1024),
+    NUMBER(LIVE, "tenants", "kernels_max", tenant_kernels_max, 1, 65536, 16384),
+    NUMBER(LIVE, "tenants", "notices_max", tenant_notices_max, 1, 16777216, 65536),
+    BYTES(LIVE, "tenants", "message_bytes_max", tenant_message_bytes, MIB, 64 * TIB, GIB),
+    NUMBER(LIVE, "jobs", "sessions_max", sessions_max, 1, 65536, 256),
+    NUMBER(LIVE, "jobs", "user_sessions_max", user_sessions_max, 0, 65536, 0),
+    NUMBER(LIVE, "jobs", "queue_max", queue_max, 1, 1000000, 4096),
+    NUMBER(LIVE, "jobs", "session_inflight_max", session_inflight_max, 1, 65536, 256),
+    NUMBER(LIVE, "jobs", "time_limit_ms", time_limit_ms, 1, DAY_MS, 30000),
+    NUMBER(LIVE, "jobs", "window", window, 0, 256, 0),
+    NUMBER(LIVE, "jobs", "coalesce_window_us", coalesce_window_us, 0, 10000, 0),
+    BYTES(LIVE, "jobs", "keep_results_bytes", keep_results_bytes, 0, 64 * GIB, 64 * MIB),
+    NUMBER(START, "jobs", "ring_spin_us", ring_spin_us, 0, 10000, 20),
+    NUMBER(LIVE, "jobs", "session_linger_ms", session_linger_ms, 0, DAY_MS, 10000),
+    NUMBER(LIVE, "jobs", "buffers_max", buffers_max, 1, 16777216, 65536),
+    NUMBER(LIVE, "jobs", "arenas_max", arenas_max, 0, 4096, 64),
+    BYTES(LIVE, "jobs", "arena_bytes_max", session_arena_bytes, 0, TIB, 2 * GIB),
+    BYTES(START, "jobs", "device_memory_max", device_memory_max, 0, 1024 * TIB, 0),
+    BYTES(LIVE, "memory", "spill_limit", spill_limit, 0, 1024 * TIB, 0),
+    BYTES(START, "memory", "managed_limit", managed_limit, 0, 1024 * TIB, 0),
+    BYTES(START, "staging", "input_bytes", staging_input_bytes, MIB, 64 * GIB, 256 * MIB),
+    BYTES(START, "staging", "output_bytes", staging_output_bytes, MIB, 64 * GIB, 256 * MIB),
+    NUMBER(START, "compile", "wall_ms", compile_wall_ms, 10, DAY_MS, 120000),
+    NUMBER(START, "compile", "cpu_s", compile_cpu_s, 1, 86400, 60),
+    {START, "compile", "cuda", SETTING_COMPILER, offsetof(struct config, compile_cuda),
      sizeof((struct config *)0)->compile_cuda, 0, UINT64_MAX, 0, "auto"},
-    BYTES("compile", "memory_bytes", compile_memory_bytes, 64 * MIB, TIB, 4 * GIB),
+    BYTES(START, "compile", "memory_bytes", compile_memory_bytes, 64 * MIB, TIB, 4 * GIB),
 };
 #define SETTINGS (sizeof settings / sizeof settings[0])
 
@@ -134,11 +140,12 @@ void config_defaults(struct config *ret_config)
         const struct setting *s = &settings[i];
         if (is_number(s)) {
             memcpy(at(&config, s), &s->initial, sizeof s->initial);
+        } else if (s->type == SETTING_LEVEL) {
+            config.log_level = (int)s->initial;
         } else if (s->initial_text != NULL) {
             (void)snprintf(at(&config, s), s->size, "%s", s->initial_text);
         }
     }
-    config.log_level = LOG_LEVEL_INFO;
     (void)snprintf(config.root, sizeof config.root, "%s", CONFIG_SYSTEM_ROOT);
     *ret_config = config;
 }
@@ -316,7 +323,7 @@ static int add_listen(struct config *config, const char *url, size_t length, str
     return 0;
 }
 
-/* A list replaces what was set before; its parts stand between commas, spaces or lines. */
+/* A list of addresses with commas, spaces or newlines between them. It replaces the former list. */
 static int set_listen(struct config *config, const char *value, struct err *e)
 {
     static const char separators[] = ", \t\n";
@@ -369,7 +376,7 @@ int config_set(struct config *config, const char *key, const char *value, struct
     return err_set(e, ERR_INTERNAL, "%s: no such type", key);
 }
 
-/* No more than those that are named will ever serve. */
+/* Only devices that `devices` names can ever serve. */
 static int check_devices(const struct config *config, struct err *e)
 {
     uint64_t named = 0; /* a bit each */
@@ -433,48 +440,7 @@ bool config_at(const struct config *config, unsigned index, const char **ret_sec
     return true;
 }
 
-/* ---- what may change while the daemon runs -------------------------------------------------- */
-
-static const char *const live[] = {
-    "daemon.log_level",
-    "daemon.min_devices",
-    "daemon.admin_group",
-    "daemon.look",
-    "jobs.sessions_max",
-    "jobs.queue_max",
-    "jobs.window",
-    "jobs.coalesce_window_us",
-    "jobs.time_limit_ms",
-    "jobs.session_inflight_max",
-    "jobs.buffers_max",
-    "jobs.session_linger_ms",
-    "jobs.keep_results_bytes",
-    "tenants.load_group",
-    "jobs.arenas_max",
-    "jobs.arena_bytes_max",
-    "tenants.arena_bytes_max",
-    "tenants.buffers_max",
-    "tenants.jobs_max",
-    "tenants.opens_max",
-    "tenants.programs_max",
-    "tenants.modules_max",
-    "tenants.arenas_max",
-    "tenants.kernels_max",
-    "tenants.notices_max",
-    "tenants.message_bytes_max",
-    "jobs.user_sessions_max",
-    "memory.spill_limit",
-};
-
-static bool is_live(const char *name)
-{
-    for (size_t i = 0; i < sizeof live / sizeof live[0]; i++) {
-        if (strcmp(live[i], name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
+/* ---- settings that change while the daemon runs --------------------------------------------- */
 
 static void copy_value(struct config *config, const struct config *fresh, const struct setting *s)
 {
@@ -497,7 +463,7 @@ void config_take_live(struct config *config, const struct config *fresh, char *r
         (void)config_at(config, i, &section, &key, was, sizeof was);
         (void)config_at(fresh, i, &section, &key, is, sizeof is);
         (void)snprintf(name, sizeof name, "%s.%s", section, key);
-        if (is_live(name)) {
+        if (settings[i].use == LIVE) {
             copy_value(config, fresh, &settings[i]);
         } else if (strcmp(was, is) != 0 && used < size) {
             int n = snprintf(ret_waiting + used, size - used, "%s%s", used > 0 ? " " : "", name);

@@ -73,7 +73,7 @@ static int claim(struct tenant_rules *r, struct tenant_claim c, struct err *e)
     return 0;
 }
 
-/* A later file says anew who belongs to it. */
+/* A later file replaces the users and groups of the section. */
 static void unclaim(struct tenant_rules *r, unsigned rule, bool users)
 {
     unsigned kept = 0;
@@ -132,7 +132,7 @@ static int add_group(struct tenant_rules *r, unsigned rule, const char *word, st
     c.kind = CLAIM_MEMBER;
     for (char **name = g->gr_mem; rc == 0 && *name != NULL; name++) {
         const struct passwd *p = getpwnam(*name);
-        if (p != NULL) { /* a member who was deleted is nobody */
+        if (p != NULL) { /* a deleted user may still be a member */
             c.id = p->pw_uid;
             rc = claim(r, c, e);
         }
@@ -212,7 +212,7 @@ static int set_load(const char *key, const char *value, enum tenant_load *out, s
     return rc;
 }
 
-/* What a tenant may have. */
+/* The keys of limits. */
 static int set_limit(struct tenant_limits *l, const char *key, const char *value, struct err *e)
 {
     if (strcmp(key, "memory_hard") == 0) {
@@ -247,9 +247,9 @@ static int set_limit(struct tenant_limits *l, const char *key, const char *value
     return err_set(e, ERR_NOT_FOUND, "unknown setting %s of a tenant", key);
 }
 
-/* Who belongs to it. */
-static int set_who(struct tenant_rules *r, struct tenant_rule *rule, const char *key,
-                   const char *value, struct err *e)
+/* The keys of users and groups. */
+static int set_users(struct tenant_rules *r, struct tenant_rule *rule, const char *key,
+                     const char *value, struct err *e)
 {
     unsigned index = (unsigned)(rule - r->rule);
     bool users = strcmp(key, "users") == 0;
@@ -264,8 +264,8 @@ static int set_who(struct tenant_rules *r, struct tenant_rule *rule, const char 
 
 struct reading {
     struct tenant_rules rules;
-    char place[TENANT_RULE_PLACE]; /* of what is set */
-    bool tenants_only;             /* other sections have no place there */
+    char place[TENANT_RULE_PLACE]; /* of the setting being read */
+    bool tenants_only;             /* the file may have no other sections */
 };
 
 static bool name_good(const char *name)
@@ -292,7 +292,7 @@ static bool section(void *data, const char *name)
     return tenant != NULL ? name_good(tenant) : !r->tenants_only;
 }
 
-/* What is seen to be wrong only when all is read is told with the place, too. */
+/* Errors that show only when all files are read name the place as well. */
 static void note_place(struct tenant_rule *rule, const char *key, const char *place)
 {
     if (strcmp(key, "tcp") == 0) {
@@ -311,9 +311,9 @@ static int set(void *data, const char *section_name, const char *key, const char
     if (name == NULL) {
         return 0;
     }
-    bool who = strcmp(key, "users") == 0 || strcmp(key, "groups") == 0 || strcmp(key, "tcp") == 0;
+    bool users = strcmp(key, "users") == 0 || strcmp(key, "groups") == 0 || strcmp(key, "tcp") == 0;
     bool others = strcmp(name, TENANT_OTHERS) == 0;
-    if (others && (who || strcmp(key, "memory_guaranteed") == 0)) {
+    if (others && (users || strcmp(key, "memory_guaranteed") == 0)) {
         return err_set(e, ERR_INVALID, "%s: not for [tenant %s], which is everybody else", key,
                        TENANT_OTHERS);
     }
@@ -325,7 +325,7 @@ static int set(void *data, const char *section_name, const char *key, const char
         return e != NULL ? e->code : ERR_NOMEM;
     }
     note_place(rule, key, reading->place);
-    return who ? set_who(r, rule, key, value, e) : set_limit(&rule->limits, key, value, e);
+    return users ? set_users(r, rule, key, value, e) : set_limit(&rule->limits, key, value, e);
 }
 
 /* ---- checks ---------------------------------------------------------------------------------- */
@@ -374,7 +374,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct tenant_rule *)a)->name, ((const struct tenant_rule *)b)->name);
 }
 
-/* Claims name rules by their place. */
+/* Claims name rules by their index. */
 static int sort(struct tenant_rules *r, struct err *e)
 {
     if (r->count == 0) {
@@ -486,7 +486,7 @@ const struct tenant_rule *tenant_rules_of(const struct tenant_rules *rules,
 
 int tenant_rules_fit(const struct tenant_rules *rules, uint64_t pool_limit, struct err *e)
 {
-    char who[256] = "";
+    char names[256] = "";
     size_t used = 0;
     uint64_t all = 0;
     for (unsigned i = 0; i < rules->count; i++) {
@@ -499,9 +499,9 @@ int tenant_rules_fit(const struct tenant_rules *rules, uint64_t pool_limit, stru
                            rule->name, bytes);
         }
         all = sat_add(all, bytes);
-        if (bytes > 0 && used < sizeof who) {
-            int n = snprintf(who + used, sizeof who - used, "%s%s %" PRIu64, used > 0 ? ", " : "",
-                             rule->name, bytes);
+        if (bytes > 0 && used < sizeof names) {
+            int n = snprintf(names + used, sizeof names - used, "%s%s %" PRIu64,
+                             used > 0 ? ", " : "", rule->name, bytes);
             used += n > 0 ? (size_t)n : 0;
         }
     }
@@ -509,5 +509,5 @@ int tenant_rules_fit(const struct tenant_rules *rules, uint64_t pool_limit, stru
                              : err_set(e, ERR_LIMIT,
                                        "%" PRIu64 " bytes are guaranteed to tenants (%s), and its "
                                        "pool may take %" PRIu64 ": lower memory_guaranteed",
-                                       all, who, pool_limit);
+                                       all, names, pool_limit);
 }

@@ -2,13 +2,13 @@
 
 #include <stdio.h>
 
-#include "common/clock.h"
 #include "common/log.h"
 #include "common/saturate.h"
-#include "daemon/front/model/due.h"
+#include "daemon/front/model/wake.h"
 #include "daemon/front/tenants/forget.h"
-#include "daemon/front/tenants/quota_tell.h"
+#include "daemon/front/tenants/quota_send.h"
 #include "daemon/front/workers/worker.h"
+#include "daemon/front/workers/worker_end.h"
 
 void quota_name(const struct front *f, const struct tenant_peer *peer, char out[PROTO_NAME_MAX + 1])
 {
@@ -30,15 +30,15 @@ struct tenant *quota_tenant(struct front *f, const char *name)
     if (t != NULL) {
         (void)quota_apply(&f->rules, t);
         if (quota_limited(t)) {
-            quota_tell_all(f, t);
+            quota_send_all(f, t);
         }
     }
     return t;
 }
 
-/* ---- what is guaranteed ---------------------------------------------------------------------- */
+/* ---- guarantees ------------------------------------------------------------------------------ */
 
-/* Is what is guaranteed to be kept there? */
+/* Whether guarantees hold on the device. */
 static bool keeps(const struct device *d)
 {
     return quota_reaches(d) && d->state != DEVICE_ABSENT;
@@ -55,8 +55,8 @@ static int check_devices(const struct front *f, const struct tenant_rules *rules
     return 0;
 }
 
-/* Guarantees that shrink make room for those that grow. all: whether they changed or not. */
-static void tell_tenants(struct front *f, struct device *d, bool all)
+/* Sends shrinking guarantees first, which make room for growing ones. all: also unchanged ones. */
+static void send_tenants(struct front *f, struct device *d, bool all)
 {
     d->refused[0] = '\0';
     for (unsigned pass = 0; pass < 2; pass++) {
@@ -64,17 +64,17 @@ static void tell_tenants(struct front *f, struct device *d, bool all)
             uint64_t wanted = tenant_quota(t, device_pool_limit(d)).guaranteed;
             bool grows = wanted > t->use[d->index].kept;
             if ((t->changed || (all && quota_limited(t))) && grows == (pass == 1)) {
-                quota_tell(f, d, t);
+                quota_send(f, d, t);
             }
         }
     }
 }
 
-static void tell_changed(struct front *f, struct device *d)
+static void send_changed(struct front *f, struct device *d)
 {
-    bool all = d->overpromised || d->refused[0] != '\0'; /* it keeps less than it was asked to */
+    bool all = d->overpromised || d->refused[0] != '\0'; /* it reserves less than it should */
     d->overpromised = false;
-    tell_tenants(f, d, all);
+    send_tenants(f, d, all);
 }
 
 int quota_rules(struct front *f, struct tenant_rules *rules, struct err *e)
@@ -105,7 +105,7 @@ int quota_rules(struct front *f, struct tenant_rules *rules, struct err *e)
     }
     for (unsigned i = 0; i < f->device_count; i++) {
         if (keeps(f->device[i])) {
-            tell_changed(f, f->device[i]);
+            send_changed(f, f->device[i]);
         }
     }
     return 0;
@@ -123,7 +123,7 @@ bool quota_open(struct front *f, struct device *d)
     struct err e = ERR_INIT;
     bool fits = tenant_rules_fit(&f->rules, device_pool_limit(d), &e) == 0;
     forget_uses(f, d);
-    d->told = d->epoch;
+    d->quota_epoch = d->epoch;
     d->overpromised = !fits;
     if (!fits && d->state == DEVICE_ADOPTING) {
         log_error("device %u keeps nothing for tenants: %s", d->index, e.text);
@@ -135,7 +135,7 @@ bool quota_open(struct front *f, struct device *d)
         f->hooks.device_changed(f, d);
         return false;
     }
-    tell_tenants(f, d, true);
+    send_tenants(f, d, true);
     return true;
 }
 
@@ -146,8 +146,8 @@ void quota_retry(struct front *f)
         bool waits = d->overpromised && d->state == DEVICE_ABSENT && d->worker == 0;
         struct err e = ERR_INIT;
         if (waits && tenant_rules_fit(&f->rules, device_pool_limit(d), &e) == 0) {
-            d->restart_ns = clock_now_ns();
-            due_at(f, d->restart_ns);
+            d->restart_ns = front_now(f);
+            wake_at(f, d->restart_ns);
             device_set_state(d, DEVICE_WAITING, "it can keep what is guaranteed now");
         } else if (waits) {
             device_set_state(d, DEVICE_ABSENT, e.text);
@@ -155,13 +155,13 @@ void quota_retry(struct front *f)
     }
 }
 
-/* ---- what there is --------------------------------------------------------------------------- */
+/* ---- room ------------------------------------------------------------------------------------ */
 
 uint64_t quota_room(const struct front *f, const struct device *d, const struct tenant *t)
 {
     uint64_t pool = device_pool_limit(d);
     uint64_t taken = d->buffer_bytes;
-    for (unsigned i = 0; i < f->rules.count; i++) { /* there may be many more tenants */
+    for (unsigned i = 0; i < f->rules.count; i++) { /* there may be many more tenants than rules */
         const struct tenant *other = f->rules.rule[i].tenant;
         if (other != t && !d->overpromised) {
             taken = sat_add(taken, tenant_due(other, d->index, pool));
@@ -170,7 +170,7 @@ uint64_t quota_room(const struct front *f, const struct device *d, const struct 
     return sat_sub(sat_add(pool, d->spill_limit), taken);
 }
 
-void quota_told(struct front *f, struct device *d, const struct msg_w_tenant *m)
+void quota_reported(struct front *f, struct device *d, const struct msg_w_tenant *m)
 {
     struct tenant *t = tenant_find(f->tenants, m->tenant);
     if (t != NULL) {
@@ -195,7 +195,7 @@ void quota_refused(struct front *f, struct device *d, const struct msg_w_tenant_
     log_error("device %u: %s", d->index, d->refused);
 }
 
-/* ---- what the settings say of a tenant ------------------------------------------------------- */
+/* ---- the rules of a tenant ------------------------------------------------------------------- */
 
 static bool same(const struct amount *a, const struct amount *b)
 {

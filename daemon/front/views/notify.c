@@ -7,7 +7,7 @@
 
 #include "common/clock.h"
 #include "daemon/front/devices/discover.h"
-#include "daemon/front/views/trouble.h"
+#include "daemon/front/views/diagnosis.h"
 
 void notify_ready(unsigned devices)
 {
@@ -17,7 +17,7 @@ void notify_ready(unsigned devices)
 void notify_status(const struct front *f)
 {
     char why[ERR_TEXT_MAX + 128];
-    trouble_text(f, why, sizeof why);
+    diagnosis_text(f, why, sizeof why);
     (void)sd_notifyf(0, "STATUS=%u of %u devices serve%s%s", discover_serving(f), f->device_count,
                      why[0] != '\0' ? "; " : "", why);
 }

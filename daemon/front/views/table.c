@@ -1,7 +1,5 @@
 #include "daemon/front/views/table.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "proto/codec.h"
@@ -37,41 +35,31 @@ static bool holds(struct bytes text, struct bytes part)
            (text.size >= part.size && memmem(text.data, text.size, part.data, part.size) != NULL);
 }
 
-static void cell(struct table *t, uint64_t value, struct bytes text)
+void table_put(struct table *t, struct proto_cell cell)
 {
-    if (text.size > PROTO_TEXT_MAX) {
-        text.size = PROTO_TEXT_MAX;
+    if (cell.text.size > PROTO_TEXT_MAX) {
+        cell.text.size = PROTO_TEXT_MAX;
     }
-    t->found = t->found || holds(text, t->filter);
-    struct proto_cell c = {.value = value, .text = text};
-    if (proto_list_add(&schema_cell, &c, &t->cells, &t->error) == 0) {
+    t->found = t->found || holds(cell.text, t->filter);
+    if (proto_list_add(&schema_cell, &cell, &t->cells, &t->error) == 0) {
         t->cell_count++;
     }
 }
 
 void table_text(struct table *t, const char *text)
 {
-    cell(t, 0, bytes_str(text));
-}
-
-void table_bytes_text(struct table *t, struct bytes text)
-{
-    cell(t, 0, text);
+    table_put(t, (struct proto_cell){.text = bytes_str(text)});
 }
 
 void table_value(struct table *t, uint64_t value)
 {
-    cell(t, value, (struct bytes){0});
+    table_put(t, (struct proto_cell){.value = value});
 }
 
-void table_printf(struct table *t, const char *fmt, ...)
+struct proto_cell table_known(bool known, uint64_t value)
 {
-    char text[PROTO_TEXT_MAX];
-    va_list ap;
-    va_start(ap, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    table_text(t, text);
+    return known ? (struct proto_cell){.value = value}
+                 : (struct proto_cell){.text = bytes_str("-")};
 }
 
 void table_row_end(struct table *t)

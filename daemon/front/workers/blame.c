@@ -9,7 +9,7 @@
 #include "daemon/front/model/session.h"
 #include "daemon/front/model/tenant.h"
 
-#define NAMED_MAX 3u /* jobs told by name; the others are counted */
+#define NAMED_MAX 3u /* jobs that are named; the others are counted */
 
 struct text {
     char *data;
@@ -29,7 +29,7 @@ static void add(struct text *t, const char *format, ...)
 }
 
 /* Steps of one operation name the same kernel several times. */
-static bool told_before(const struct job *j, unsigned step)
+static bool named_before(const struct job *j, unsigned step)
 {
     for (unsigned i = 0; i < step; i++) {
         const struct work_step *s = &j->work.steps[i];
@@ -48,7 +48,7 @@ void blame_kernels(const struct job *j, int step, char *out, size_t size)
     for (unsigned i = 0; i < j->work.step_count; i++) {
         const struct work_step *s = &j->work.steps[i];
         bool meant = s->op == OP_LAUNCH && (step < 0 || s->step == (unsigned)step);
-        if (!meant || told_before(j, i)) {
+        if (!meant || named_before(j, i)) {
             continue;
         }
         if (count == NAMED_MAX) {
@@ -59,7 +59,7 @@ void blame_kernels(const struct job *j, int step, char *out, size_t size)
     }
 }
 
-/* An entry is called as its signature, or with the type behind it: "axpy_f32". */
+/* The name of an entry is that of its signature, perhaps with a type: "axpy_f32". */
 static bool entry_of(const struct signature *sig, const char *entry)
 {
     size_t size = strlen(sig->name);

@@ -2,22 +2,21 @@
 
 #include <utlist.h>
 
-#include "common/clock.h"
 #include "common/log.h"
 #include "daemon/front/clients/reply.h"
-#include "daemon/front/model/due.h"
+#include "daemon/front/model/wake.h"
 #include "daemon/front/workers/job_frame.h"
-#include "daemon/front/workers/link.h"
-#include "daemon/front/workers/meta.h"
 #include "daemon/front/workers/record.h"
+#include "daemon/front/workers/record_encode.h"
+#include "daemon/front/workers/worker_end.h"
 
-#define META_UNITS 64u /* of work, to tell a worker what a buffer is */
+#define RECORD_UNITS 64u /* units of work to update a record */
 
-/* A worker whose channel takes no more frames is as good as hung. */
+/* A worker whose channel takes no more frames counts as hung. */
 static void sent(struct front *f, struct device *d, int rc, const struct err *e)
 {
     if (rc != 0) {
-        f->hooks.worker_end(f, d, NULL, e->text);
+        worker_end(f, d, NULL, e->text);
     }
 }
 
@@ -32,16 +31,16 @@ static uint64_t device_bytes(const struct buffer *b)
     return b->bytes > 0 ? b->bytes : 1; /* a buffer without elements still has an address */
 }
 
-/* For the next front, before the worker hears of it. What cannot be written down is lost to that
- * front, and to nobody before. */
+/* Records the buffer before the worker gets it. A buffer without a record does not survive
+ * this front. */
 static void record_buffer(struct device *d, struct buffer *b)
 {
     struct err e = ERR_INIT;
-    struct capbuf meta;
-    capbuf_init(&meta, RECORD_BYTES_MAX);
+    struct capbuf bytes;
+    capbuf_init(&bytes, RECORD_BYTES_MAX);
     record_entry entry =
-        meta_of_buffer(b, &meta, &e) == 0
-            ? record_put(d->record, b->record, RECORD_BUFFER, b->handle, capbuf_view(&meta))
+        record_encode_buffer(b, &bytes, &e) == 0
+            ? record_put(d->record, b->record, RECORD_BUFFER, b->handle, capbuf_view(&bytes))
             : 0;
     if (entry != 0) {
         b->record = entry;
@@ -49,18 +48,18 @@ static void record_buffer(struct device *d, struct buffer *b)
         log_warn("device %u: buffer %#llx will not outlive this daemon: %s", d->index,
                  (unsigned long long)b->handle, e.code != 0 ? e.text : "no memory");
     }
-    capbuf_finish(&meta);
+    capbuf_finish(&bytes);
 }
 
 static void record_job(struct device *d, struct job *j)
 {
     struct err e = ERR_INIT;
-    struct capbuf meta;
-    uint8_t room[512]; /* for most */
-    capbuf_init_in(&meta, RECORD_BYTES_MAX, room, sizeof room);
+    struct capbuf bytes;
+    uint8_t room[512]; /* enough for most jobs */
+    capbuf_init_in(&bytes, RECORD_BYTES_MAX, room, sizeof room);
     record_entry entry =
-        meta_of_job(j, &meta, &e) == 0
-            ? record_put(d->record, j->record, RECORD_JOB, j->id, capbuf_view(&meta))
+        record_encode_job(j, &bytes, &e) == 0
+            ? record_put(d->record, j->record, RECORD_JOB, j->id, capbuf_view(&bytes))
             : 0;
     if (entry != 0) {
         j->record = entry;
@@ -68,7 +67,7 @@ static void record_job(struct device *d, struct job *j)
         log_warn("device %u: job %llu will not outlive this daemon: %s", d->index,
                  (unsigned long long)j->id, e.code != 0 ? e.text : "no memory");
     }
-    capbuf_finish(&meta);
+    capbuf_finish(&bytes);
 }
 
 void command_buffer_create(struct front *f, struct buffer *b)
@@ -77,7 +76,7 @@ void command_buffer_create(struct front *f, struct buffer *b)
     if (d == NULL) {
         return;
     }
-    due_pool(f, d);
+    wake_for_pool(f, d);
     struct err e = ERR_INIT;
     struct msg_f_buffer_create m = {.id = b->handle,
                                     .size = device_bytes(b),
@@ -90,33 +89,33 @@ void command_buffer_create(struct front *f, struct buffer *b)
         m.variable = bytes_str(b->variable->name);
     }
     record_buffer(d, b);
-    sent(f, d, link_send(d->link, &schema_msg_f_buffer_create, &m, NULL, &e), &e);
+    sent(f, d, f->io.send(d->link, &schema_msg_f_buffer_create, &m, NULL, &e), &e);
 }
 
-static void meta_done(struct front *f, struct buffer *b)
+static void record_done(struct front *f, struct buffer *b)
 {
-    if (b->meta_due) {
-        b->meta_due = false;
-        DL_DELETE2(f->metas, b, meta_prev, meta_next);
+    if (b->record_pending) {
+        b->record_pending = false;
+        DL_DELETE2(f->records_pending, b, record_prev, record_next);
     }
 }
 
 static int free_buffer(struct device *d, uint64_t id, struct err *e)
 {
     const struct msg_f_buffer_free m = {.id = id};
-    return link_send(d->link, &schema_msg_f_buffer_free, &m, NULL, e);
+    return d->front->io.send(d->link, &schema_msg_f_buffer_free, &m, NULL, e);
 }
 
-/* Should this front end before the frame has left, the next one finds nothing written and frees it.
- */
+/* The record goes first: if this front ends before the frame is sent, the next front finds no entry
+ * and frees the buffer. */
 void command_buffer_free(struct front *f, struct buffer *b)
 {
     struct device *d = device_of(f, b);
-    meta_done(f, b);
+    record_done(f, b);
     if (d == NULL || b->state == BUFFER_LOST || (b->variable != NULL && !b->variable->asked)) {
         return;
     }
-    due_pool(f, d);
+    wake_for_pool(f, d);
     struct err e = ERR_INIT;
     record_drop(d->record, b->record);
     b->record = 0;
@@ -130,7 +129,7 @@ void command_forget_buffer(struct device *d, uint64_t id)
     }
 }
 
-static void meta_send(struct front *f, struct buffer *b)
+static void record_send(struct front *f, struct buffer *b)
 {
     struct device *d = device_of(f, b);
     if (d != NULL && b->state == BUFFER_LIVE) {
@@ -138,24 +137,25 @@ static void meta_send(struct front *f, struct buffer *b)
     }
 }
 
-void command_buffer_meta(struct front *f, struct buffer *b)
+void command_buffer_record(struct front *f, struct buffer *b)
 {
-    if (!b->meta_due &&
-        (f->metas != NULL || front_pressed(f, b->device) || !turn_take(f, META_UNITS))) {
-        b->meta_due = true;
-        DL_APPEND2(f->metas, b, meta_prev, meta_next);
+    if (!b->record_pending && (f->records_pending != NULL || front_pressed(f, b->device) ||
+                               !turn_take(f, RECORD_UNITS))) {
+        b->record_pending = true;
+        DL_APPEND2(f->records_pending, b, record_prev, record_next);
     }
-    if (!b->meta_due) {
-        meta_send(f, b);
+    if (!b->record_pending) {
+        record_send(f, b);
     }
 }
 
-void command_metas(struct front *f)
+void command_records(struct front *f)
 {
-    while (f->metas != NULL && !front_pressed(f, f->metas->device) && turn_take(f, META_UNITS)) {
-        struct buffer *b = f->metas;
-        meta_done(f, b);
-        meta_send(f, b);
+    while (f->records_pending != NULL && !front_pressed(f, f->records_pending->device) &&
+           turn_take(f, RECORD_UNITS)) {
+        struct buffer *b = f->records_pending;
+        record_done(f, b);
+        record_send(f, b);
     }
 }
 
@@ -165,7 +165,7 @@ void command_buffer_export(struct front *f, struct buffer *b)
     struct err e = ERR_INIT;
     struct msg_f_buffer_export m = {.id = b->handle};
     if (d != NULL) {
-        sent(f, d, link_send(d->link, &schema_msg_f_buffer_export, &m, NULL, &e), &e);
+        sent(f, d, f->io.send(d->link, &schema_msg_f_buffer_export, &m, NULL, &e), &e);
     }
 }
 
@@ -189,10 +189,10 @@ void command_buffer_seal(struct front *f, struct buffer *b)
     }
     struct frame_fds fds = {.fd = {host.fd}, .count = 1};
     struct msg_f_buffer_seal m = {.id = b->handle, .size = device_bytes(b)};
-    rc = link_send(d->link, &schema_msg_f_buffer_seal, &m, &fds, &e);
+    rc = f->io.send(d->link, &schema_msg_f_buffer_seal, &m, &fds, &e);
     b->sealing = true;
     b->host_fd = host.fd;
-    host.fd = -1; /* the buffer keeps it; the mapping is not needed */
+    host.fd = -1; /* the buffer owns it; the mapping is not needed */
     memfd_finish(&host);
     sent(f, d, rc, &e);
 }
@@ -211,32 +211,32 @@ void command_buffer_restore(struct front *f, struct buffer *b)
                                      .exported = (b->flags & BUFFER_FLAG_EXPORT) != 0,
                                      .managed = (b->flags & BUFFER_FLAG_MANAGED) != 0};
     record_buffer(d, b);
-    sent(f, d, link_send(d->link, &schema_msg_f_buffer_restore, &m, &fds, &e), &e);
+    sent(f, d, f->io.send(d->link, &schema_msg_f_buffer_restore, &m, &fds, &e), &e);
 }
 
-/* Its worker hears of it before the first job that names it; nobody else does. */
-static int tell_arenas(struct device *d, const struct work *w, struct err *e)
+/* A worker gets an arena before the first job that names it. */
+static int send_arenas(struct device *d, const struct work *w, struct err *e)
 {
     int rc = 0;
     uint64_t bit = UINT64_C(1) << d->index;
     for (unsigned i = 0; rc == 0 && i < w->arena_count; i++) {
         struct arena *a = w->arenas[i].arena;
-        if ((a->told & bit) != 0) {
+        if ((a->known & bit) != 0) {
             continue;
         }
         struct frame_fds fds = {.fd = {a->fd}, .count = 1};
         struct msg_f_arena m = {.arena = a->handle, .size = a->bytes};
-        rc = link_send(d->link, &schema_msg_f_arena, &m, &fds, e);
-        a->told |= rc == 0 ? bit : 0;
+        rc = d->front->io.send(d->link, &schema_msg_f_arena, &m, &fds, e);
+        a->known |= rc == 0 ? bit : 0;
     }
     return rc;
 }
 
 void command_arena_drop(const struct device *d, const struct arena *a)
 {
-    if ((a->told >> d->index & 1) != 0 && d->link != NULL) {
+    if ((a->known >> d->index & 1) != 0 && d->link != NULL) {
         struct msg_f_arena_free m = {.arena = a->handle};
-        (void)link_send(d->link, &schema_msg_f_arena_free, &m, NULL, NULL);
+        (void)d->front->io.send(d->link, &schema_msg_f_arena_free, &m, NULL, NULL);
     }
 }
 
@@ -253,14 +253,14 @@ int command_module_load(struct device *d, const struct build *b, struct err *e)
     struct msg_f_module_load m = {.module = b->module->id,
                                   .size = b->binary_size,
                                   .hash = bytes_of(b->hash.byte, sizeof b->hash.byte)};
-    return link_send(d->link, &schema_msg_f_module_load, &m, &fds, e);
+    return d->front->io.send(d->link, &schema_msg_f_module_load, &m, &fds, e);
 }
 
 void command_module_unload(struct device *d, uint64_t module)
 {
     if (d->link != NULL) {
         struct msg_f_module_unload m = {.module = module};
-        (void)link_send(d->link, &schema_msg_f_module_unload, &m, NULL, NULL);
+        (void)d->front->io.send(d->link, &schema_msg_f_module_unload, &m, NULL, NULL);
     }
 }
 
@@ -275,13 +275,13 @@ int command_job(struct front *f, struct job *j, const struct hazard_preds *preds
     int rc = job_frame_build(j, preds, &frame, &m, &why);
     turn_count(f, work_units(&j->work));
     if (rc == 0) {
-        rc = tell_arenas(d, &j->work, &why);
+        rc = send_arenas(d, &j->work, &why);
     }
     if (rc == 0) {
         record_job(d, j);
-        rc = link_send(d->link, &schema_msg_f_job, &m, NULL, &why);
+        rc = f->io.send(d->link, &schema_msg_f_job, &m, NULL, &why);
     }
-    due_pool(f, d);
+    wake_for_pool(f, d);
     job_frame_finish(&frame);
     if (rc == ERR_LIMIT || rc == ERR_NOMEM) {
         record_drop(d->record, j->record);
@@ -300,14 +300,14 @@ void command_job_cancel(struct front *f, struct job *j)
     }
     struct err e = ERR_INIT;
     const struct msg_f_cancel m = {.job = j->id};
-    sent(f, d, link_send(d->link, &schema_msg_f_cancel, &m, NULL, &e), &e);
+    sent(f, d, f->io.send(d->link, &schema_msg_f_cancel, &m, NULL, &e), &e);
 }
 
 void command_forget_job(struct device *d, uint64_t id)
 {
     const struct msg_f_retire m = {.job = id};
     if (d->link != NULL) {
-        (void)link_send(d->link, &schema_msg_f_retire, &m, NULL, NULL);
+        (void)d->front->io.send(d->link, &schema_msg_f_retire, &m, NULL, NULL);
     }
 }
 
@@ -321,17 +321,17 @@ void command_retire(struct front *f, struct job *j)
     }
 }
 
-void command_outputs_gone(struct front *f, struct job *j)
+void command_outputs_released(struct front *f, struct job *j)
 {
     (void)f;
-    record_gone(j->device->record, j->record);
+    record_staging_reused(j->device->record, j->record);
 }
 
 void command_pool(struct device *d, bool trim)
 {
     if (d->link != NULL) {
         struct msg_f_pool m = {.trim = trim};
-        (void)link_send(d->link, &schema_msg_f_pool, &m, NULL, NULL);
+        (void)d->front->io.send(d->link, &schema_msg_f_pool, &m, NULL, NULL);
     }
 }
 
@@ -339,7 +339,7 @@ void command_coalesce(struct device *d, uint64_t window_ns)
 {
     if (d->link != NULL) {
         const struct msg_f_coalesce m = {.window_ns = window_ns};
-        (void)link_send(d->link, &schema_msg_f_coalesce, &m, NULL, NULL);
+        (void)d->front->io.send(d->link, &schema_msg_f_coalesce, &m, NULL, NULL);
     }
 }
 
@@ -348,16 +348,16 @@ void command_spill(struct front *f, struct device *d)
     const struct msg_f_spill m = {.limit =
                                       device_spill_limit(f->config.spill_limit, f->device_count)};
     struct err e = ERR_INIT;
-    if (d->link == NULL || !d->up || d->spill_limit == m.limit) {
+    if (d->link == NULL || d->progress < WORKER_UP || d->spill_limit == m.limit) {
         return;
     }
     d->spill_limit = m.limit;
-    due_pool(f, d);
-    sent(f, d, link_send(d->link, &schema_msg_f_spill, &m, NULL, &e), &e);
+    wake_for_pool(f, d);
+    sent(f, d, f->io.send(d->link, &schema_msg_f_spill, &m, NULL, &e), &e);
 }
 
 int command_inventory(struct device *d, uint64_t nonce, struct err *e)
 {
     struct msg_f_inventory m = {.nonce = nonce};
-    return link_send(d->link, &schema_msg_f_inventory, &m, NULL, e);
+    return d->front->io.send(d->link, &schema_msg_f_inventory, &m, NULL, e);
 }

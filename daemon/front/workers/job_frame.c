@@ -3,9 +3,9 @@
 #include "daemon/front/model/module.h"
 #include "daemon/front/model/tenant.h"
 
-#define MEASURED_MAX (16u * 1024u * 1024u) /* beyond it the size is not told */
+#define MEASURED_MAX (16u * 1024u * 1024u) /* beyond it the size is not reported */
 #define AFTER_BYTES  (3u + 10u * HAZARD_AFTER_MAX)
-#define FAR          (UINT64_C(1) << 40) /* an offset that takes as many bytes as any */
+#define FAR          (UINT64_C(1) << 40) /* an offset whose encoding is as long as any */
 
 static int add_step(const struct job *j, const struct work_step *s, struct capbuf *refs,
                     struct capbuf *steps, struct err *e)
@@ -97,14 +97,14 @@ int job_frame_build(const struct job *j, const struct hazard_preds *preds, struc
             .temps = proto_list_of(&b->temps, j->work.temp_count),
             .steps = proto_list_of(&b->steps, j->work.step_count),
             .tenant = tenant_key(j->tenant),
-            .rank = j->rank,
+            .rank = j->sched.rank,
             .deadline_ns = j->deadline_ns,
         };
     }
     return rc;
 }
 
-/* What it takes at most, without encoding anything. */
+/* An upper bound of its bytes, without encoding. */
 static size_t bound(const struct work *w)
 {
     size_t bytes = 64 + AFTER_BYTES + (size_t)w->temp_count * 10;

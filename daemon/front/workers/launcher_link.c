@@ -20,20 +20,20 @@
 #define RETRY_NS      (5 * NS_PER_MS)
 #define BUSY_RETRY_NS (20 * NS_PER_MS)
 #define QUEUE_MAX     ((size_t)4 * 1024 * 1024)
-#define HELLO_BYTES   512u /* more than a hello may take */
+#define HELLO_BYTES   512u /* more than a hello has */
 #define ARGS_MAX      64u
 #define WORKER_FDS    1
-#define HELD_FDS      4
+#define INVENTORY_FDS 4
 #define STATUS_LIMIT  0xffffu
 
-struct launcher_told {
+struct launcher_hello {
     char compiler[HASH_TEXT_BYTES];
     uint32_t worker_uid;
 };
 
 struct launcher_link {
     struct link *link;
-    struct launcher_told told;
+    struct launcher_hello hello;
     struct launcher_callbacks callbacks;
     void *data;
 };
@@ -53,10 +53,10 @@ static int on_started(struct launcher_link *l, struct bytes frame, struct frame_
         return err_set(e, ERR_PROTOCOL, "l_started: text with a NUL");
     }
     if (m.pid > INT_MAX || m.code > 0 || m.code < INT_MIN || fds->count > WORKER_FDS) {
-        return err_set(e, ERR_PROTOCOL, "l_started: what no launcher says");
+        return err_set(e, ERR_PROTOCOL, "l_started: values that no launcher sends");
     }
     int fd = fds->count == WORKER_FDS ? fds->fd[0] : -1;
-    fds->count = 0; /* the receiver's now */
+    fds->count = 0; /* the receiver owns it */
     l->callbacks.started(l->data, m.id, (pid_t)m.pid, fd, (int)m.code, text);
     return 0;
 }
@@ -75,25 +75,25 @@ static int on_ended(struct launcher_link *l, struct bytes frame, struct err *e)
     return 0;
 }
 
-static int on_held(struct launcher_link *l, struct bytes frame, struct frame_fds *fds,
-                   struct err *e)
+static int on_inventory(struct launcher_link *l, struct bytes frame, struct frame_fds *fds,
+                        struct err *e)
 {
-    struct msg_l_held m;
-    int rc = proto_decode(&schema_msg_l_held, frame, &m, e);
+    struct msg_l_inventory m;
+    int rc = proto_decode(&schema_msg_l_inventory, frame, &m, e);
     if (rc != 0) {
         return rc;
     }
-    if (fds->count != HELD_FDS || m.pid > INT_MAX) {
-        return err_set(e, ERR_PROTOCOL, "l_held: %d descriptors instead of %d", fds->count,
-                       HELD_FDS);
+    if (fds->count != INVENTORY_FDS || m.pid > INT_MAX) {
+        return err_set(e, ERR_PROTOCOL, "l_inventory: %d descriptors instead of %d", fds->count,
+                       INVENTORY_FDS);
     }
-    fds->count = 0; /* the receiver's now */
-    const struct launcher_held held = {.id = m.id,
-                                       .pid = (pid_t)m.pid,
-                                       .meta = m.meta,
-                                       .channel = fds->fd[0],
-                                       .fd = {fds->fd[1], fds->fd[2], fds->fd[3]}};
-    l->callbacks.held(l->data, &held);
+    fds->count = 0; /* the receiver owns them */
+    const struct launcher_inventory inventory = {.id = m.id,
+                                                 .pid = (pid_t)m.pid,
+                                                 .device = m.device,
+                                                 .channel = fds->fd[0],
+                                                 .fd = {fds->fd[1], fds->fd[2], fds->fd[3]}};
+    l->callbacks.inventory(l->data, &inventory);
     return 0;
 }
 
@@ -115,8 +115,8 @@ static int dispatch(struct launcher_link *l, unsigned kind, struct bytes frame,
         return on_started(l, frame, fds, e);
     case FRAME_KIND_L_ENDED:
         return on_ended(l, frame, e);
-    case FRAME_KIND_L_HELD:
-        return on_held(l, frame, fds, e);
+    case FRAME_KIND_L_INVENTORY:
+        return on_inventory(l, frame, fds, e);
     case FRAME_KIND_L_LISTED:
         return on_listed(l, frame, e);
     default:
@@ -124,7 +124,7 @@ static int dispatch(struct launcher_link *l, unsigned kind, struct bytes frame,
     }
 }
 
-/* A callback may close the link: nothing is touched after one. */
+/* A callback may close the link, so it comes last. */
 static void on_frame(void *data, unsigned kind, struct bytes frame, struct frame_fds *fds)
 {
     struct launcher_link *l = data;
@@ -161,7 +161,7 @@ static int hung_up(struct err *e)
                    "the launcher serves another gpud, and one at a time: end that one first");
 }
 
-/* Blocks until a frame can be taken or `deadline`. */
+/* Blocks until a frame arrives or the deadline passes. */
 static int await_frame(int fd, uint64_t deadline, uint8_t *buffer, size_t size, size_t *ret_size,
                        struct err *e)
 {
@@ -200,12 +200,12 @@ static int say_hello(int fd, const char *build, struct err *e)
     return rc;
 }
 
-/* e: not NULL. Both sides say hello first; a launcher of another build is not talked to. */
-static int greet(int fd, const char *build, struct launcher_told *ret_told, struct err *e)
+/* Exchanges hellos; a launcher of another build is refused. e: not NULL. */
+static int greet(int fd, const char *build, struct launcher_hello *ret_hello, struct err *e)
 {
     uint8_t buffer[HELLO_BYTES];
     size_t size = 0;
-    if (!seqpacket_peer_trusted(fd)) { /* it is handed workers' memory, and says what they hold */
+    if (!seqpacket_peer_trusted(fd)) { /* it gets workers' memory, and its reports are believed */
         return err_set(e, ERR_PERMISSION,
                        "the launcher is another user's process: is the runtime directory this "
                        "daemon's own?");
@@ -236,10 +236,10 @@ static int greet(int fd, const char *build, struct launcher_told *ret_told, stru
                        (unsigned long long)m.pid, (int)m.build.size, (const char *)m.build.data,
                        build);
     }
-    if (!bytes_to_str(m.compiler, ret_told->compiler, HASH_TEXT_BYTES)) {
+    if (!bytes_to_str(m.compiler, ret_hello->compiler, HASH_TEXT_BYTES)) {
         return err_set(e, ERR_PROTOCOL, "the launcher tells no hash of its compiler");
     }
-    ret_told->worker_uid = (uint32_t)m.worker_uid;
+    ret_hello->worker_uid = (uint32_t)m.worker_uid;
     return 0;
 }
 
@@ -262,7 +262,7 @@ static int connect_retrying(const char *path, uint64_t deadline, int *ret_fd, st
     return rc;
 }
 
-/* A refused connection means that nobody holds the socket any more. */
+/* A refused connection means that the socket's owner has ended. */
 static int remove_stale(const char *path, const struct err *why, struct err *e)
 {
     if (why->vendor == ENOENT) {
@@ -304,10 +304,9 @@ static int reach(const struct launcher_options *options, int *ret_fd, struct err
     return rc;
 }
 
-/* A launcher may not have seen yet that the front before is gone, or be about to end: then it hangs
- * up, and is asked again. */
+/* A launcher hangs up while it still serves the former front, or is about to end: retry then. */
 static int meet(const struct launcher_options *options, const char *build,
-                struct launcher_told *ret_told, int *ret_fd, struct err *e)
+                struct launcher_hello *ret_hello, int *ret_fd, struct err *e)
 {
     struct err why = ERR_INIT;
     uint64_t patience_ns = options->patience_ns != 0 ? options->patience_ns : START_NS;
@@ -316,7 +315,7 @@ static int meet(const struct launcher_options *options, const char *build,
         int fd = -1;
         int rc = reach(options, &fd, &why);
         if (rc == 0) {
-            rc = greet(fd, build, ret_told, &why);
+            rc = greet(fd, build, ret_hello, &why);
             if (rc == 0) {
                 *ret_fd = fd;
                 return 0;
@@ -345,7 +344,7 @@ int launcher_link_open(uv_loop_t *loop, const struct launcher_options *options, 
     l->callbacks = *callbacks;
     l->data = data;
     int fd = -1;
-    int rc = meet(options, build, &l->told, &fd, e);
+    int rc = meet(options, build, &l->hello, &fd, e);
     if (rc == 0) {
         rc = link_create(loop, fd, QUEUE_MAX, &link_callbacks, l, &l->link, e);
     }
@@ -359,12 +358,12 @@ int launcher_link_open(uv_loop_t *loop, const struct launcher_options *options, 
 
 const char *launcher_compiler_hash(const struct launcher_link *l)
 {
-    return l->told.compiler;
+    return l->hello.compiler;
 }
 
 uint32_t launcher_worker_uid(const struct launcher_link *l)
 {
-    return l->told.worker_uid;
+    return l->hello.worker_uid;
 }
 
 void launcher_link_close(struct launcher_link *l)
@@ -406,9 +405,9 @@ static int words(const char *const *args, struct capbuf *out, struct proto_list 
 }
 
 int launcher_worker(struct launcher_link *l, uint64_t id, const char *const *args,
-                    struct bytes meta, const int fd[LAUNCHER_WORKER_FDS], struct err *e)
+                    struct bytes device, const int fd[LAUNCHER_WORKER_FDS], struct err *e)
 {
-    struct msg_l_worker m = {.id = id, .meta = meta};
+    struct msg_l_worker m = {.id = id, .device = device};
     struct frame_fds fds = {.fd = {fd[0], fd[1], fd[2]}, .count = LAUNCHER_WORKER_FDS};
     struct capbuf space;
     capbuf_init(&space, FRAME_MAX_BYTES);

@@ -1,6 +1,7 @@
 /*
- * The front's connection to gpud-launcher, which starts and ends workers and compilers and outlives
- * the front. Thread: the loop's. launcher_link_open may block for some 100 ms when it starts one.
+ * The front's connection to gpud-launcher. The launcher starts and ends workers, compilers and the
+ * monitor, and outlives the front. Thread: the loop's. launcher_link_open blocks, for some 100 ms
+ * when it starts a launcher.
  */
 #ifndef FRONT_WORKERS_LAUNCHER_LINK_H
 #define FRONT_WORKERS_LAUNCHER_LINK_H
@@ -15,52 +16,52 @@
 
 struct launcher_link;
 
-/* Descriptors of a worker, as both sides keep them. */
+/* Descriptors of a worker that front and launcher both keep. */
 enum launcher_fd { WORKER_INPUT, WORKER_OUTPUT, WORKER_RECORD, LAUNCHER_WORKER_FDS };
 
-/* A worker that runs already. The descriptors are the receiver's; channel: the front's end. */
-struct launcher_held {
+/* A worker that ran before this front. The receiver owns the descriptors. */
+struct launcher_inventory {
     uint64_t id;
     pid_t pid;
-    struct bytes meta;
-    int channel;
+    struct bytes device; /* RECORD_WORKER of proto/frames.h */
+    int channel;         /* the front's end */
     int fd[LAUNCHER_WORKER_FDS];
 };
 
 struct launcher_callbacks {
-    /* code 0: runs; fd is the front's end of a worker's channel (the receiver's), -1 for a compiler
-     */
+    /* code 0: it runs. fd: the front's end of a worker's channel, owned by the receiver; -1 for a
+     * compiler. */
     void (*started)(void *data, uint64_t id, pid_t pid, int fd, int code, const char *text);
     void (*ended)(void *data, uint64_t id, int status, bool timed_out);
-    void (*held)(void *data, const struct launcher_held *held); /* answers launcher_list */
+    /* Answers to launcher_list: a call for each worker, then `listed` with their number. */
+    void (*inventory)(void *data, const struct launcher_inventory *inventory);
     void (*listed)(void *data, uint64_t count);
-    void (*lost)(void *data,
-                 const struct err *e); /* the launcher is gone, and all workers with it */
+    /* The launcher ended, and its children with it. */
+    void (*lost)(void *data, const struct err *e);
 };
 
 struct launcher_options {
     const char *runtime_dir;
-    const char
-        *program; /* path of gpud-launcher to start when none listens; NULL: beside this one */
-    bool start;   /* may be started (false under systemd, where it is a unit of its own) */
-    uint64_t patience_ns; /* with one that serves another gpud; 0: 5 s */
+    const char *program;  /* path of gpud-launcher; NULL: beside this program */
+    bool start;           /* start one if none listens; false where it is a service of its own */
+    uint64_t patience_ns; /* how long to retry while it serves another gpud; 0: 5 s */
 };
 
-/* Connects to <runtime-dir>/launcher.sock; if nobody listens and options->start, starts one
- * (detached from this process, so that it outlives it) and waits for up to 5 s. One that serves
- * another front (ERR_BUSY) is asked again for patience_ns: that front may have just ended. A stale
- * socket file is replaced. ERR_VERSION when the launcher is of another build. */
+/* Connects to <runtime-dir>/launcher.sock. If no launcher listens and options->start, it starts
+ * one, detached from this process, and waits for up to 5 s. It retries for patience_ns while the
+ * launcher serves another front (ERR_BUSY), which may have just ended. A stale socket file is
+ * replaced. ERR_VERSION: the launcher is of another build. */
 int launcher_link_open(uv_loop_t *loop, const struct launcher_options *options, const char *build,
                        const struct launcher_callbacks *callbacks, void *data,
                        struct launcher_link **ret_link, struct err *e);
-/* The hash of the gpud-compile that it starts, as text; "": it did not tell. */
+/* The hash of the gpud-compile that it starts, as text; "": not known. */
 const char *launcher_compiler_hash(const struct launcher_link *l);
-/* The uid of workers and compilers, whose connections are refused; 0: this process's own. */
+/* The uid of workers and compilers, whose connections the listener refuses; 0: the daemon's own. */
 uint32_t launcher_worker_uid(const struct launcher_link *l);
-void launcher_link_close(struct launcher_link *l); /* workers go on; NULL is accepted */
+void launcher_link_close(struct launcher_link *l); /* workers keep running; NULL is accepted */
 
 int launcher_worker(struct launcher_link *l, uint64_t id, const char *const *args,
-                    struct bytes meta, const int fd[LAUNCHER_WORKER_FDS], struct err *e);
+                    struct bytes device, const int fd[LAUNCHER_WORKER_FDS], struct err *e);
 struct launcher_limits {
     uint64_t cpu_s;
     uint64_t memory; /* bytes of address space */
@@ -69,7 +70,8 @@ struct launcher_limits {
 int launcher_compiler(struct launcher_link *l, uint64_t id, const char *const *args,
                       const struct launcher_limits *limits, int request, int response,
                       struct err *e);
-/* gpud-monitor, with its page (proto/health.h); told as started and ended like a compiler. */
+/* Starts gpud-monitor with its page (proto/health.h). `started` and `ended` report it like a
+ * compiler. */
 int launcher_monitor(struct launcher_link *l, uint64_t id, int page, struct err *e);
 int launcher_kill(struct launcher_link *l, uint64_t id, int signal, struct err *e);
 int launcher_list(struct launcher_link *l, struct err *e);

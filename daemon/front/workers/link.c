@@ -5,31 +5,50 @@
 
 #include "common/clock.h"
 #include "common/duplex.h"
+#include "common/steps.h"
 #include "daemon/loop/bell.h"
 
-#define BATCH          64   /* packets of one link before others get their turn */
-#define LAST_WORDS     4096 /* frames taken from the socket of a link that is not written any more */
-#define RING_WORDS     (DUPLEX_RING_BYTES / (PACKET_FRAME_HEAD + 1u)) /* a ring has fewer frames */
-#define BELLS_IDLE_MAX 4096u /* rings for nothing, one after the other */
+#define BATCH          64   /* packets of one link before other links get their turn */
+#define LAST_FRAMES    4096 /* frames read from the socket of a failed link, at most */
+#define RING_FRAMES    (DUPLEX_RING_BYTES / (PACKET_FRAME_HEAD + 1u)) /* more than a ring holds */
+#define BELLS_IDLE_MAX 4096u /* successive rings of the bell without a frame */
+
+enum link_state { LINK_OPEN, LINK_FAILED, LINK_REPORTED, LINK_CLOSED, LINK_STATES }; /* link.h */
 
 struct link {
     struct duplex duplex; /* its socket is owned */
     struct link_callbacks callbacks;
     void *data;
     uv_poll_t poll;
-    uv_timer_t last; /* runs when sending failed: what the other side said is taken first */
+    uv_timer_t last; /* reads the last frames of a failed link, then reports it */
     uv_prepare_t before_sleep;
     struct bell *bell; /* owned; NULL: no rings */
     unsigned handles_open;
     int events; /* what the poll watches for */
-    bool closing;
-    bool broken; /* nothing more goes out */
-    bool told;
-    unsigned bells_idle;
-    uint64_t nonce; /* of the offer of rings; 0: none was made */
-    struct err error;
-    struct capbuf out;
+    enum link_state state;
+    unsigned bells_idle; /* successive rings without a frame */
+    uint64_t nonce;      /* of the offer of rings; 0: none was made */
+    struct err error;    /* why it failed */
+    struct capbuf out;   /* the frame being encoded */
 };
+
+static const unsigned state_steps[LINK_STATES] = {
+    [LINK_OPEN] = STEP_TO(LINK_FAILED) | STEP_TO(LINK_REPORTED) | STEP_TO(LINK_CLOSED),
+    [LINK_FAILED] = STEP_TO(LINK_REPORTED) | STEP_TO(LINK_CLOSED),
+    [LINK_REPORTED] = STEP_TO(LINK_CLOSED),
+};
+
+static void become(struct link *l, enum link_state next)
+{
+    step_check(state_steps, l->state, next);
+    l->state = next;
+}
+
+/* Frames of the other side still count. */
+static bool hears(const struct link *l)
+{
+    return l->state == LINK_OPEN || l->state == LINK_FAILED;
+}
 
 static void handle_closed(uv_handle_t *handle)
 {
@@ -46,8 +65,7 @@ static void report(struct link *l)
 {
     (void)uv_poll_stop(&l->poll);
     (void)uv_timer_stop(&l->last);
-    l->broken = true;
-    l->told = true;
+    become(l, LINK_REPORTED);
     struct err e = l->error;
     if (e.code == 0) {
         (void)err_set(&e, ERR_CLOSED, "the other side hung up");
@@ -57,7 +75,7 @@ static void report(struct link *l)
 
 /* ---- in ------------------------------------------------------------------------------------ */
 
-/* Hands on one frame; false: nothing more to take now. */
+/* Hands one frame to its receiver; false: there are no more now. */
 static bool take_frame(struct link *l)
 {
     struct bytes frame;
@@ -74,17 +92,17 @@ static bool take_frame(struct link *l)
         }
     }
     frame_fds_close(&fds);
-    bool end = rc == 0 && l->broken && !l->duplex.in_ring;
+    bool end = rc == 0 && l->state != LINK_OPEN && !l->duplex.in_ring;
     if (rc < 0 || rc == DUPLEX_END || end) {
         if (rc < 0 && l->error.code == 0) {
             l->error = e;
         }
         report(l);
     }
-    return rc == 1 && !l->closing && !l->told;
+    return rc == 1 && hears(l);
 }
 
-/* So many at most; false: nothing more. */
+/* At most `max` frames; false: there are no more. */
 static bool take_frames(struct link *l, unsigned max)
 {
     bool more = true;
@@ -94,35 +112,36 @@ static bool take_frames(struct link *l, unsigned max)
     return more;
 }
 
-/* What the other side said before its end: all that is in the ring, then what is in the socket. Who
- * goes on filling the ring meanwhile is not heard for ever. */
-static void take_last_words(struct link *l)
+/* The last frames of the other side: those in the ring, then those in the socket. Their number is
+ * limited, as the other side may go on filling the ring. */
+static void take_last_frames(struct link *l)
 {
-    do { /* a second time, if the last word in the socket is that there are rings */
+    do { /* a second time if the last frame of the socket accepts the rings */
         if (l->duplex.in_ring) {
-            (void)take_frames(l, RING_WORDS);
+            (void)take_frames(l, RING_FRAMES);
             duplex_by_socket(&l->duplex);
         }
-        if (!l->closing && !l->told) {
-            (void)take_frames(l, LAST_WORDS);
+        if (hears(l)) {
+            (void)take_frames(l, LAST_FRAMES);
         }
-    } while (l->duplex.in_ring && !l->closing && !l->told);
+    } while (l->duplex.in_ring && hears(l));
 }
 
-/* Out of a socket a packet is taken whole: nobody would call for the rest. */
+/* A packet from a socket is taken whole, because no event would call for its rest. */
 static bool has_room(const struct link *l, bool first)
 {
     return l->callbacks.more == NULL || l->callbacks.more(l->data, first) || first ||
            !l->duplex.in_ring;
 }
 
-/* All of a packet, or of what is in the ring, up to a batch. Who gathers has said all in one
- * packet: a look for another would find none. */
+/* Takes a packet, or the frames of the ring up to a batch. A side that gathers sends one packet a
+ * turn, so there is no second one to try for. */
 static bool take_turn(struct link *l)
 {
     bool took = false;
     bool gathers = l->duplex.gathers;
-    for (unsigned i = 0; !l->broken && (l->duplex.more || i < (gathers ? 1 : BATCH)); i++) {
+    for (unsigned i = 0; l->state == LINK_OPEN && (l->duplex.more || i < (gathers ? 1 : BATCH));
+         i++) {
         if (!has_room(l, !took) || !take_frame(l)) {
             return took;
         }
@@ -131,25 +150,25 @@ static bool take_turn(struct link *l)
     return took;
 }
 
-static void last_words(uv_timer_t *timer)
+static void on_last(uv_timer_t *timer)
 {
     struct link *l = timer->data;
-    take_last_words(l);
-    if (!l->closing && !l->told) {
+    take_last_frames(l);
+    if (hears(l)) {
         report(l);
     }
 }
 
-/* What cannot be sent breaks the link, but first the last words of the other side are taken. */
-static void sending_failed(struct link *l, const struct err *e)
+/* Nothing is sent any more. The last frames of the other side are taken before it is reported. */
+static void fail(struct link *l, const struct err *e)
 {
-    if (l->broken) {
+    if (l->state != LINK_OPEN) {
         return;
     }
-    l->broken = true;
+    become(l, LINK_FAILED);
     l->error = *e;
     (void)uv_poll_stop(&l->poll);
-    (void)uv_timer_start(&l->last, last_words, 0, 0);
+    (void)uv_timer_start(&l->last, on_last, 0, 0);
 }
 
 /* ---- watching ------------------------------------------------------------------------------ */
@@ -161,7 +180,7 @@ static void resume(struct link *l)
     struct err e;
     err_init(&e);
     if (duplex_resume(&l->duplex, &e) != 0) {
-        sending_failed(l, &e);
+        fail(l, &e);
     }
 }
 
@@ -169,29 +188,29 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct link *l = poll->data;
     if (status < 0 || (events & UV_DISCONNECT) != 0) {
-        /* the other side is gone (libuv may say so as EBADF): what it said before still counts */
+        /* libuv may report the end of the other side as EBADF */
         struct err e = ERR_INIT;
         (void)err_set(&e, ERR_CLOSED, "the other side is gone%s%s", status < 0 ? ": " : "",
                       status < 0 ? uv_strerror(status) : "");
-        sending_failed(l, &e);
+        fail(l, &e);
         return;
     }
     if ((events & UV_WRITABLE) != 0) {
         resume(l);
     }
-    if (!l->broken && !l->duplex.in_ring && (events & UV_READABLE) != 0) {
+    if (l->state == LINK_OPEN && !l->duplex.in_ring && (events & UV_READABLE) != 0) {
         (void)take_turn(l);
     }
     set_events(l);
 }
 
-/* With rings descriptors are taken off the socket where their markers stand, and not before: so
- * that nobody keeps us busy there. */
+/* With rings, descriptors leave the socket only at their markers in the ring, so the other side
+ * cannot keep the loop busy with the socket. */
 static void set_events(struct link *l)
 {
     bool waits = l->duplex.queue != NULL && l->duplex.blocked == DUPLEX_BY_SOCKET;
     int events = (l->duplex.in_ring ? UV_DISCONNECT : UV_READABLE) | (waits ? UV_WRITABLE : 0);
-    if (!l->broken && !l->closing && events != l->events) { /* each start is a system call */
+    if (l->state == LINK_OPEN && events != l->events) { /* each start is a system call */
         l->events = events;
         (void)uv_poll_start(&l->poll, events, on_poll);
     }
@@ -200,14 +219,14 @@ static void set_events(struct link *l)
 static void on_bell(void *data)
 {
     struct link *l = data;
-    if (l->broken || !l->duplex.in_ring) {
+    if (l->state != LINK_OPEN || !l->duplex.in_ring) {
         return;
     }
     bool waited = l->duplex.queue != NULL;
     resume(l);
     duplex_turn(&l->duplex);
     bool took = take_turn(l);
-    if (l->broken || l->closing) {
+    if (l->state != LINK_OPEN) {
         return;
     }
     duplex_settle(&l->duplex);
@@ -216,7 +235,7 @@ static void on_bell(void *data)
     if (l->bells_idle > BELLS_IDLE_MAX) {
         struct err e = ERR_INIT;
         (void)err_set(&e, ERR_PROTOCOL, "its doorbell rang %u times for nothing", l->bells_idle);
-        sending_failed(l, &e);
+        fail(l, &e);
     }
 }
 
@@ -225,12 +244,12 @@ static void on_bell(void *data)
 void link_flush(struct link *l)
 {
     struct err e;
-    if (l == NULL || l->broken) {
+    if (l == NULL || l->state != LINK_OPEN) {
         return;
     }
     err_init(&e);
     if (duplex_flush(&l->duplex, &e) != 0) {
-        sending_failed(l, &e);
+        fail(l, &e);
     } else if (l->duplex.queue != NULL) {
         set_events(l);
     }
@@ -240,12 +259,12 @@ int link_send(struct link *l, const struct schema *schema, const void *msg,
               const struct frame_fds *fds, struct err *e)
 {
     struct err why;
-    if (l->broken) {
+    if (l->state != LINK_OPEN) {
         return err_set(e, ERR_CLOSED, "the channel is broken");
     }
     capbuf_reset(&l->out);
     int rc = proto_encode(schema, msg, &l->out, e);
-    if (rc == ERR_NOMEM) { /* all that a frame may take was allocated at the start */
+    if (rc == ERR_NOMEM) { /* the buffer has its full size from the start */
         return err_set(e, ERR_LIMIT, "%s: a frame has at most %u bytes", schema->name,
                        FRAME_MAX_BYTES);
     }
@@ -261,7 +280,7 @@ int link_send(struct link *l, const struct schema *schema, const void *msg,
         return 0;
     }
     if (l->duplex.failed) {
-        sending_failed(l, &why);
+        fail(l, &why);
     }
     return err_set(e, rc == ERR_LIMIT || !l->duplex.failed ? rc : ERR_CLOSED, "sending: %s",
                    why.text);
@@ -280,8 +299,8 @@ void link_gather(struct link *l)
 
 void link_drain(struct link *l)
 {
-    if (!l->told) {
-        take_last_words(l);
+    if (hears(l)) {
+        take_last_frames(l);
     }
 }
 
@@ -290,14 +309,14 @@ void link_drain(struct link *l)
 int link_offer_rings(struct link *l, struct err *e)
 {
     struct frame_fds fds;
-    if (l->nonce != 0 || l->broken) {
+    if (l->nonce != 0 || l->state != LINK_OPEN) {
         return 0;
     }
     int rc = duplex_make(&l->duplex, &fds, e);
     if (rc != 0) {
         return rc;
     }
-    rc = bell_create(l->poll.loop, l->duplex.rings.bell, on_bell, l, &l->bell, e);
+    rc = bell_create(l->poll.loop, l->duplex.rings.bell, UV_WRITABLE, on_bell, l, &l->bell, e);
     struct msg_f_rings m = {.nonce = clock_now_ns()};
     rc = rc == 0 ? link_send(l, &schema_msg_f_rings, &m, &fds, e) : rc;
     if (rc != 0) {
@@ -385,12 +404,11 @@ int link_create(uv_loop_t *loop, int fd, size_t queue_max, const struct link_cal
 
 void link_destroy(struct link *l)
 {
-    if (l == NULL || l->closing) {
+    if (l == NULL || l->state == LINK_CLOSED) {
         return;
     }
     link_flush(l);
-    l->closing = true;
-    l->broken = true;
+    become(l, LINK_CLOSED);
     bell_destroy(l->bell); /* before its descriptor is closed */
     l->bell = NULL;
     uv_close((uv_handle_t *)&l->poll, handle_closed);

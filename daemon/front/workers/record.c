@@ -9,44 +9,44 @@
 
 #include "common/memfd.h"
 
-#define CELL_BYTES 256u
-#define CELLS_MIN  64u
-#define CELLS_MAX  (1u << 22)
-#define STATE_FREE 0u
-#define STATE_GONE 0x80u /* beside the kind */
-#define NO_CELL    0u    /* the first cell is the head of all */
+#define CELL_BYTES   256u
+#define CELLS_MIN    64u
+#define CELLS_MAX    (1u << 22)
+#define STATE_FREE   0u
+#define STATE_REUSED 0x80u /* staging memory has other users; beside the kind */
+#define NO_CELL      0u    /* the first cell is the record's head */
 
-/* A cell of an entry; the first of its chain has the id. Other cells are free by their state,
- * and the entry's by being linked. */
+/* A cell. An entry is a chain of cells, of which the first has kind and id. A cell that is neither
+ * in such a chain nor marked by its state is free. */
 struct cell {
-    atomic_uint state; /* enum record_kind, STATE_GONE; written last */
+    atomic_uint state; /* enum record_kind, STATE_REUSED; written last */
     uint32_t next;
     uint64_t id;
-    uint64_t serial; /* of two for one id the later one counts */
+    uint64_t serial; /* of two entries for one id the later one counts */
     uint32_t size;
     uint8_t data[CELL_BYTES - 28];
 };
 
 _Static_assert(sizeof(struct cell) == CELL_BYTES, "cells have no holes");
 
-/* While a worker is taken over: what the record holds, by kind and id. */
+/* An entry of the index that serves the adoption; sorted by kind and id. */
 struct found {
     unsigned kind;
     uint32_t cell;
     uint64_t id;
-    bool taken;
+    bool taken; /* record_find has returned it */
 };
 
 struct record {
     struct memfd memory;
-    uint32_t epoch; /* tells entries of another record apart */
-    uint32_t count; /* cells that there are */
-    uint32_t free;  /* chain of free ones */
+    uint32_t epoch; /* distinguishes entries of other records */
+    uint32_t count; /* of cells */
+    uint32_t free;  /* first cell of the free list */
     uint64_t serial;
-    uint64_t last[3]; /* by kind */
-    struct found *found;
+    uint64_t last[3];    /* by kind */
+    struct found *found; /* owned; the index during the adoption */
     size_t found_count;
-    uint8_t *view; /* what record_find gave last */
+    uint8_t *view; /* owned; the bytes of the latest record_find */
 };
 
 static struct cell *cell_at(const struct record *r, uint32_t index)
@@ -71,7 +71,7 @@ static void cells_free(struct record *r, uint32_t from, uint32_t to)
     }
 }
 
-/* Twice as many, at the same place of the same memory. */
+/* Doubles the number of cells, in the same memory. */
 static bool grow(struct record *r)
 {
     size_t size = (size_t)r->count * 2 * CELL_BYTES;
@@ -100,7 +100,7 @@ static uint32_t cell_take(struct record *r)
     return index;
 }
 
-/* Out of the record by one word, then its cells are free. */
+/* One atomic word takes the entry out of the record; then its cells are free. */
 static void chain_free(struct record *r, uint32_t first)
 {
     atomic_store_explicit(&cell_at(r, first)->state, STATE_FREE, memory_order_release);
@@ -112,7 +112,7 @@ static void chain_free(struct record *r, uint32_t first)
     }
 }
 
-/* A chain with this content, which nobody sees yet. */
+/* A chain with this content, not in the record yet. */
 static uint32_t chain_make(struct record *r, struct bytes bytes)
 {
     uint32_t first = NO_CELL;
@@ -168,11 +168,11 @@ void record_drop(struct record *r, record_entry entry)
     }
 }
 
-void record_gone(struct record *r, record_entry entry)
+void record_staging_reused(struct record *r, record_entry entry)
 {
     uint32_t first = cell_of(r, entry);
     if (first != NO_CELL) {
-        (void)atomic_fetch_or(&cell_at(r, first)->state, STATE_GONE);
+        (void)atomic_fetch_or(&cell_at(r, first)->state, STATE_REUSED);
     }
 }
 
@@ -232,10 +232,10 @@ int record_fd(const struct record *r)
     return r->memory.fd;
 }
 
-/* ---- taking over ------------------------------------------------------------------------------
+/* ---- adoption ---------------------------------------------------------------------------------
  */
 
-/* Marks the cells of an entry; false: it is damaged, and none is marked. */
+/* Marks the cells of an entry; false: the entry is damaged, and none is marked. */
 static bool chain_mark(const struct record *r, uint32_t first, uint8_t *marks)
 {
     uint64_t left = cell_at(r, first)->size;
@@ -273,7 +273,7 @@ static void collect(struct record *r, uint8_t *marks)
 {
     for (uint32_t i = NO_CELL + 1; i < r->count; i++) {
         struct cell *c = cell_at(r, i);
-        unsigned kind = atomic_load_explicit(&c->state, memory_order_acquire) & ~STATE_GONE;
+        unsigned kind = atomic_load_explicit(&c->state, memory_order_acquire) & ~STATE_REUSED;
         if (kind != RECORD_BUFFER && kind != RECORD_JOB) {
             continue;
         }
@@ -287,7 +287,7 @@ static void collect(struct record *r, uint8_t *marks)
     }
 }
 
-/* A front that ended between writing the new one and taking the old one out left both. */
+/* A front that ended while it replaced an entry left both. */
 static void settle_twins(struct record *r)
 {
     size_t kept = 0;
@@ -322,7 +322,7 @@ int record_adopt(uint32_t epoch, int fd, struct record **ret_record, struct err 
     }
     if (marks == NULL || r->found == NULL || r->view == NULL) {
         if (r != NULL) {
-            r->memory.fd = -1; /* stays the caller's */
+            r->memory.fd = -1; /* the caller keeps it */
             record_destroy(r);
         } else {
             memory.fd = -1;
@@ -346,7 +346,7 @@ int record_adopt(uint32_t epoch, int fd, struct record **ret_record, struct err 
 }
 
 bool record_find(struct record *r, enum record_kind kind, uint64_t id, struct record_view *ret_view,
-                 bool *ret_taken)
+                 bool *ret_again)
 {
     const struct found key = {.kind = kind, .id = id};
     struct found *f = r != NULL && r->found_count > 0
@@ -364,9 +364,9 @@ bool record_find(struct record *r, enum record_kind kind, uint64_t id, struct re
     }
     *ret_view = (struct record_view){.entry = (uint64_t)r->epoch << 32 | f->cell,
                                      .id = id,
-                                     .gone = (atomic_load(&c->state) & STATE_GONE) != 0,
+                                     .staging_reused = (atomic_load(&c->state) & STATE_REUSED) != 0,
                                      .bytes = bytes_of(r->view, c->size)};
-    *ret_taken = f->taken;
+    *ret_again = f->taken;
     f->taken = true;
     return true;
 }

@@ -10,18 +10,19 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/front/clients/processes.h"
-#include "daemon/front/model/due.h"
+#include "daemon/front/model/wake.h"
 #include "daemon/front/workers/blame.h"
 #include "daemon/front/workers/command.h"
 #include "daemon/front/workers/link.h"
 #include "daemon/front/workers/record.h"
+#include "daemon/front/workers/worker_end.h"
 #include "daemon/front/workers/worker_frames.h"
 
-#define QUEUE_BYTES   (4u * 1024u * 1024u) /* frames a worker has not read yet */
-#define SILENCE_NS    (3 * NS_PER_S)       /* three heartbeats */
-#define START_NS      (60 * NS_PER_S)      /* a context in the making, cold */
-#define UNKILLABLE_NS (5 * NS_PER_S)
-#define BESIDE_PART   4u /* of a job's time limit: so long beside it may have kept it waiting */
+#define QUEUE_BYTES (4u * 1024u * 1024u) /* of frames that a worker has not read yet */
+#define SILENCE_NS  (3 * NS_PER_S)       /* three heartbeats */
+#define START_NS    (60 * NS_PER_S) /* until a worker has opened its device, without warm caches */
+#define BESIDE_PART                                                                                \
+    4u /* a job that ran beside another for this part of its limit may have held it up */
 
 static uint64_t silent_at(const struct device *d)
 {
@@ -31,14 +32,14 @@ static uint64_t silent_at(const struct device *d)
 static void frame(void *data, unsigned kind, struct bytes bytes, struct frame_fds *fds)
 {
     struct device *d = data;
-    turn_begin(d->front); /* what the worker tells happened before */
+    turn_begin(d->front); /* frames of the worker report the past */
     d->beat_ns = turn_now(d->front);
     struct err e;
     err_init(&e);
     if (worker_frame(d->front, d, kind, bytes, fds, &e) != 0) {
         worker_end(d->front, d, NULL, e.text);
     }
-    due_at(d->front, silent_at(d));
+    wake_at(d->front, silent_at(d));
     turn_end(d->front);
 }
 
@@ -47,7 +48,7 @@ static void broken(void *data, const struct err *e)
     struct device *d = data;
     link_destroy(d->link);
     d->link = NULL;
-    if (d->killed_ns == 0 && d->state != DEVICE_ABSENT && !d->replaced) {
+    if (d->killed_ns == 0 && d->state != DEVICE_ABSENT && d->state != DEVICE_REPLACED) {
         d->hung_up = e->code == ERR_CLOSED && process_ends(d->pid);
         worker_end(d->front, d, NULL, e->code == ERR_CLOSED ? "its channel closed" : e->text);
     }
@@ -65,10 +66,10 @@ static bool more(void *data, bool first)
 static const struct link_callbacks link_callbacks = {
     .frame = frame, .broken = broken, .more = more};
 
-static int meta_of(const struct device *d, struct capbuf *out, struct err *e)
+static int encode_device(const struct device *d, struct capbuf *out, struct err *e)
 {
-    struct msg_meta_worker m = {.backend = bytes_str(d->backend), .index = d->number};
-    return proto_encode(&schema_msg_meta_worker, &m, out, e);
+    struct msg_record_worker m = {.backend = bytes_str(d->backend), .index = d->number};
+    return proto_encode(&schema_msg_record_worker, &m, out, e);
 }
 
 static int ask_launcher(struct front *f, struct device *d, struct err *e)
@@ -90,21 +91,21 @@ static int ask_launcher(struct front *f, struct device *d, struct err *e)
         "--backend",       d->backend,       "--device", number,          "--options",
         options,           "--memory-limit", limit,      "--spill-limit", spill,
         "--managed-limit", managed,          NULL};
-    struct capbuf meta;
-    capbuf_init(&meta, FRAME_META_MAX);
-    int rc = meta_of(d, &meta, e);
+    struct capbuf device;
+    capbuf_init(&device, FRAME_DEVICE_MAX);
+    int rc = encode_device(d, &device, e);
     if (rc == 0) {
         const int fd[] = {d->input.fd, d->output.fd, record_fd(d->record)};
-        rc = launcher_worker(f->launcher, d->worker, args, capbuf_view(&meta), fd, e);
+        rc = f->io.start_worker(f->launcher, d->worker, args, capbuf_view(&device), fd, e);
     }
-    capbuf_finish(&meta);
+    capbuf_finish(&device);
     return rc;
 }
 
 static void wait_then_restart(struct front *f, struct device *d, const char *why)
 {
-    d->restart_ns = ns_add(clock_now_ns(), device_pause_ns(d));
-    due_at(f, d->restart_ns);
+    d->restart_ns = ns_add(front_now(f), device_pause_ns(d));
+    wake_at(f, d->restart_ns);
     device_set_state(d, DEVICE_WAITING, why);
     f->hooks.device_changed(f, d);
 }
@@ -116,7 +117,7 @@ void worker_forget(struct device *d)
     d->record = NULL;
 }
 
-/* Of this worker: it holds nothing yet, and nothing of the one before counts. */
+/* An empty record for a worker that starts. */
 static int new_record(struct device *d, struct err *e)
 {
     struct record *record = NULL;
@@ -131,7 +132,7 @@ void worker_start(struct front *f, struct device *d)
     struct err e = ERR_INIT;
     int rc = 0;
     if (d->input.data == NULL || d->output.data == NULL) {
-        worker_forget(d); /* one that was taken over by half */
+        worker_forget(d); /* a worker that was taken over in part */
         rc = device_staging_create(d, f->config.staging_input_bytes, f->config.staging_output_bytes,
                                    &e);
     }
@@ -140,14 +141,11 @@ void worker_start(struct front *f, struct device *d)
     d->killed_ns = 0;
     d->unopened[0] = '\0';
     d->culprit = NULL;
-    d->adopted = false;
-    d->up = false;
-    d->opened_later = false;
-    d->productive = false;
-    d->started_ns = clock_now_ns();
+    d->progress = WORKER_STARTED;
+    d->started_ns = front_now(f);
     d->beat_ns = d->started_ns;
     d->patience_ns = START_NS;
-    due_at(f, silent_at(d));
+    wake_at(f, silent_at(d));
     device_set_state(d, DEVICE_STARTING, "its worker starts");
     if (rc == 0) {
         rc = ask_launcher(f, d, &e);
@@ -220,28 +218,26 @@ static int take_memory(struct device *d, int fd[LAUNCHER_WORKER_FDS], struct err
     return rc;
 }
 
-void worker_held(struct front *f, struct device *d, const struct launcher_held *held)
+void worker_adopt(struct front *f, struct device *d, const struct launcher_inventory *inventory)
 {
     struct err e = ERR_INIT;
     int fd[LAUNCHER_WORKER_FDS];
-    memcpy(fd, held->fd, sizeof fd);
-    d->worker = held->id;
-    d->pid = held->pid;
-    d->adopted = true;
+    memcpy(fd, inventory->fd, sizeof fd);
+    d->worker = inventory->id;
+    d->pid = inventory->pid;
     d->proven = true;
-    d->up = true;
-    d->productive = true;
-    d->started_ns = clock_now_ns();
+    d->progress = WORKER_PRODUCTIVE;
+    d->started_ns = front_now(f);
     d->beat_ns = d->started_ns;
     d->patience_ns = START_NS;
-    due_at(f, silent_at(d));
+    wake_at(f, silent_at(d));
     device_set_state(d, DEVICE_ADOPTING, "its worker tells what it holds");
-    int rc = attach(f, d, held->channel, &e);
+    int rc = attach(f, d, inventory->channel, &e);
     rc = rc == 0 ? take_memory(d, fd, &e) : rc;
     if (rc == 0) {
         uint64_t last = record_last(d->record, RECORD_JOB);
         f->next_job = last >= f->next_job ? last + 1 : f->next_job;
-        d->inventory = d->started_ns; /* a front before this one has asked at another time */
+        d->inventory = d->started_ns; /* unlike the nonce of any former front */
         rc = command_inventory(d, d->inventory, &e);
     }
     for (unsigned i = 0; i < LAUNCHER_WORKER_FDS; i++) {
@@ -254,37 +250,17 @@ void worker_held(struct front *f, struct device *d, const struct launcher_held *
     }
 }
 
-void worker_end(struct front *f, struct device *d, struct job *culprit, const char *why)
-{
-    if (d->worker == 0 || d->killed_ns != 0) {
-        return;
-    }
-    struct err e = ERR_INIT;
-    char doing[BLAME_MAX];
-    d->killed_ns = clock_now_ns();
-    due_at(f, ns_add(d->killed_ns, UNKILLABLE_NS));
-    if (culprit != NULL) { /* else one that its last words named stays */
-        d->culprit = culprit;
-    }
-    (void)snprintf(d->ending, sizeof d->ending, "%s", why);
-    blame_text(d, doing);
-    log_warn("device %u: ending worker %d: %s; %s", d->index, (int)d->pid, why, doing);
-    if (launcher_kill(f->launcher, d->worker, SIGKILL, &e) != 0) {
-        log_error("device %u: %s", d->index, e.text);
-    }
-}
-
 void worker_detach(struct device *d)
 {
     link_destroy(d->link);
     d->link = NULL;
 }
 
-/* What an exit status says beside its number; the worker's own words stand in its log. */
+/* What an exit status means, for an error text. The worker's log says more. */
 static const char *meaning(int status)
 {
     switch (status) {
-    case 127: /* the dynamic linker's */
+    case 127: /* of the dynamic linker */
         return ": its program or a shared library could not be loaded (missing, or no free "
                "descriptor); the launcher's log says which";
     default:
@@ -297,7 +273,7 @@ static void describe(const struct device *d, bool by_us, int status, char *out, 
     bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     if (killed && by_us && !d->hung_up) {
         (void)snprintf(out, size, "its worker was ended: %s", d->ending);
-    } else if (killed) { /* before it was ended for its channel, as it had closed that by then */
+    } else if (killed) { /* checked first, as a killed worker also closes its channel */
         (void)snprintf(out, size,
                        "its worker was killed (signal %d), not by gpud: by hand, or by the kernel "
                        "if memory was short (dmesg says so)",
@@ -313,21 +289,21 @@ static void describe(const struct device *d, bool by_us, int status, char *out, 
     }
 }
 
-/* Killed from outside (operator, memory cgroup) or by us for its silence: no job's fault. A fault
- * of a kernel shows as another signal or exit status, or as the culprit we named. */
+/* Killed from outside (operator, memory cgroup) or by the front for its silence: no job is to
+ * blame. A kernel's fault shows as another signal or exit status, or names a culprit. */
 static bool is_external(const struct device *d, int status)
 {
     return d->culprit == NULL && WIFSIGNALED(status) &&
            (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM);
 }
 
-/* The sentence that an operator wants at night: how it ended, and what it was doing. */
+/* Notes how the worker ended and what it was doing, for the log and for tables. */
 static void note_fault(struct front *f, struct device *d, const char *why)
 {
     blame_text(d, d->fault_doing);
     (void)snprintf(d->fault, sizeof d->fault, "%s", why);
-    d->fault_ns = clock_now_ns();
-    f->trouble_of = d;
+    d->fault_ns = front_now(f);
+    f->fault_device = d;
     log_warn("device %u: worker %d: %s; %s", d->index, (int)d->pid, why, d->fault_doing);
 }
 
@@ -339,22 +315,23 @@ bool worker_ended(struct front *f, uint64_t id, int status)
     }
     char why[240];
     bool by_us = d->killed_ns != 0;
-    d->killed_ns = clock_now_ns(); /* a broken channel is no news now */
+    d->killed_ns = front_now(f); /* the end of its channel is expected from now on */
     if (d->link != NULL) {
-        link_drain(d->link); /* what it said before its end counts */
+        link_drain(d->link); /* frames from before its end count */
     }
     describe(d, by_us, status, why, sizeof why);
     bool external = is_external(d, status);
     worker_detach(d);
-    bool expected = d->state == DEVICE_ABSENT || d->replaced;
+    bool expected = d->state == DEVICE_ABSENT || d->state == DEVICE_REPLACED;
     if (!expected) {
         note_fault(f, d, why);
     }
     d->worker = 0;
     d->pid = 0;
-    d->replaced = false;
     d->hung_up = false;
-    if (!expected) {
+    if (d->state == DEVICE_REPLACED) {
+        device_set_state(d, DEVICE_WAITING, NULL);
+    } else if (!expected) {
         d->restarts++;
         device_ended(d, external || (d->culprit != NULL && d->culprit->error.code == 0));
         wait_then_restart(f, d, why);
@@ -363,9 +340,9 @@ bool worker_ended(struct front *f, uint64_t id, int status)
     f->hooks.worker_lost(f, d, external, why);
     d->culprit = NULL;
     if (expected && d->overpromised && d->state == DEVICE_ABSENT) {
-        f->hooks.guarantees_retry(f); /* settings that were read meanwhile may let it serve */
+        f->hooks.guarantees_retry(f); /* new settings may allow it to serve */
     }
-    due_at(f, clock_now_ns()); /* one of another back end may follow */
+    wake_at(f, front_now(f)); /* discovery may try another back end */
     f->hooks.kick(f);
     return true;
 }
@@ -375,8 +352,8 @@ void worker_orphaned(struct front *f, struct device *d)
     if (d->worker == 0) {
         return;
     }
-    if (d->killed_ns == 0 || d->hung_up) { /* else it was being ended already */
-        d->killed_ns = clock_now_ns();
+    if (d->killed_ns == 0 || d->hung_up) { /* else its end was under way already */
+        d->killed_ns = front_now(f);
         d->hung_up = false;
         (void)snprintf(d->ending, sizeof d->ending,
                        "the launcher is gone, and its workers with it");
@@ -386,7 +363,7 @@ void worker_orphaned(struct front *f, struct device *d)
 
 /* ---- watching ---------------------------------------------------------------------------- */
 
-/* Beats that come in shared memory wake nobody: they are looked at when one is due. */
+/* Beats in shared memory wake nothing. They are read when the next one is due. */
 static void hear(struct device *d)
 {
     uint64_t at = 0;
@@ -395,7 +372,7 @@ static void hear(struct device *d)
         return;
     }
     d->patience_ns = device_patience_ns(patience);
-    if (at > d->beat_ns && at <= clock_now_ns()) { /* one of the future is none */
+    if (at > d->beat_ns && at <= front_now(d->front)) { /* a beat from the future does not count */
         d->beat_ns = at;
     }
 }
@@ -406,8 +383,8 @@ static void check_silence(struct front *f, struct device *d, uint64_t now)
         if (d->state == DEVICE_STUCK) {
             return;
         }
-        if (now < ns_add(d->killed_ns, UNKILLABLE_NS)) {
-            due_at(f, ns_add(d->killed_ns, UNKILLABLE_NS));
+        if (now < worker_unkillable_at(d)) {
+            wake_at(f, worker_unkillable_at(d));
         } else {
             log_error("device %u: worker %d does not end", d->index, (int)d->pid);
             device_set_state(d, DEVICE_STUCK, "its worker cannot be ended: the driver hangs");
@@ -424,42 +401,46 @@ static void check_silence(struct front *f, struct device *d, uint64_t now)
                        (double)(now - d->beat_ns) / 1e9);
         worker_end(f, d, NULL, why);
     } else {
-        due_at(f, silent_at(d));
+        wake_at(f, silent_at(d));
     }
 }
 
 static bool seen_running(const struct device *d)
 {
     const struct job *j = d->inflight;
-    while (j != NULL && j->start == 0) {
+    while (j != NULL && j->clock.place == 0) {
         j = j->device_next;
     }
     return j != NULL;
 }
 
-/* Either may be what keeps the other from the device: `k` has run behind `j` for long, and nothing
- * has ended on the device since. */
+/* Each of the jobs may keep the other from the device: `k` has run behind `j` for long, and no job
+ * of the device has ended since. */
 static bool entangled(const struct device *d, const struct job *j, const struct job *k,
                       uint64_t now)
 {
-    uint64_t since = k->turned_ns > j->alone_ns ? k->turned_ns : j->alone_ns;
-    return k->start > j->start && d->ran_ns <= since &&
+    uint64_t since =
+        k->clock.turned_ns > j->clock.clear_ns ? k->clock.turned_ns : j->clock.clear_ns;
+    return k->clock.place > j->clock.place && d->ran_ns <= since &&
            now - since >= job_limit_ns(j) / BESIDE_PART;
 }
 
-/* Whom to blame is seen when each runs alone. One that cannot be repeated has no second try. */
+/* Runs each of the jobs alone, to find the culprit. A job that cannot be repeated is left out. */
 static bool set_apart(const struct device *d, struct job *j, uint64_t now)
 {
     bool any = false;
-    if (j->alone || !job_repeatable(j)) {
+    if (j->trust != TRUST_SHARED || !job_repeatable(j)) {
         return false;
     }
     for (struct job *k = d->inflight; k != NULL; k = k->device_next) {
         if (k != j && entangled(d, j, k, now)) {
-            k->alone = any = true;
+            any = true;
+            job_trust_step(&k->trust, TRUST_ALONE);
         }
     }
-    j->alone = any;
+    if (any) {
+        job_trust_step(&j->trust, TRUST_ALONE);
+    }
     return any;
 }
 
@@ -482,7 +463,7 @@ static bool is_bounded(const struct job *j)
     return bounded;
 }
 
-/* Does the worker hold anything of another tenant? */
+/* Whether the worker has anything of another tenant. */
 static bool is_shared(const struct front *f, const struct device *d, const struct tenant *t)
 {
     for (const struct tenant *x = f->tenants; x != NULL; x = x->hh.next) {
@@ -504,11 +485,11 @@ static bool is_shared(const struct front *f, const struct device *d, const struc
     return false;
 }
 
-/* A limit that its client chose: it costs nobody else what they have in the worker, and a built-in
- * kernel ends by itself. */
+/* A limit that the client chose must not end a worker with buffers of other tenants. The job is
+ * only answered, and its built-in kernel ends by itself. */
 static bool ends_answer_only(const struct front *f, const struct device *d, const struct job *j)
 {
-    return !j->answered && j->ceiling_ns > j->limit_ns &&
+    return j->answer == ANSWER_OPEN && j->ceiling_ns > j->limit_ns &&
            (is_bounded(j) || is_shared(f, d, j->tenant));
 }
 
@@ -521,27 +502,27 @@ static void answer_overdue(struct front *f, struct job *j)
                   (double)j->limit_ns / 1e9);
     e.effects = job_repeatable(j) ? ERR_EFFECTS_NONE : ERR_EFFECTS_MAYBE;
     f->hooks.job_answer_early(f, j, &e);
-    due_at(f, job_overdue_ns(j));
+    wake_at(f, job_overdue_ns(j));
 }
 
 static void check_deadlines(struct front *f, const struct device *d, uint64_t now)
 {
     for (struct job *j = d->inflight; j != NULL; j = j->device_next) {
         uint64_t late = ns_add(j->deadline_ns, JOB_LATE_NS);
-        if (j->state != JOB_DISPATCHED || j->answered) {
+        if (j->state != JOB_DISPATCHED || j->answer != ANSWER_OPEN) {
             continue;
         }
         if (now >= late) {
             f->hooks.job_late(f, j, now);
         } else {
-            due_at(f, late);
+            wake_at(f, late);
         }
     }
 }
 
-/* One that is not the first of its stream and is not seen to run is looked at again later; so is
- * each while another runs, which has a limit of its own: the worker may have put the one behind the
- * other, and the device's units may be taken. */
+/* Checks only jobs that are known to run or are the first of their stream. While another job runs,
+ * which has a limit of its own, the others are checked later: the worker may have ordered them
+ * behind it, or it uses the device's units. */
 static void check_limits(struct front *f, struct device *d, uint64_t now)
 {
     bool running = seen_running(d);
@@ -551,7 +532,7 @@ static void check_limits(struct front *f, struct device *d, uint64_t now)
             continue; /* not in its stream */
         }
         uint64_t bit = UINT64_C(1) << j->stream;
-        bool counts = j->start != 0 || (!running && (seen & bit) == 0);
+        bool counts = j->clock.place != 0 || (!running && (seen & bit) == 0);
         uint64_t over = job_overdue_ns(j);
         seen |= bit;
         if (counts && now >= over && ends_answer_only(f, d, j)) {
@@ -559,7 +540,7 @@ static void check_limits(struct front *f, struct device *d, uint64_t now)
         } else if (counts && now >= over) {
             end_overdue(f, d, j, now);
         } else {
-            due_at(f, now < over ? over : ns_add(now, NS_PER_S));
+            wake_at(f, now < over ? over : ns_add(now, NS_PER_S));
         }
     }
 }
@@ -569,7 +550,7 @@ void worker_watch(struct front *f, uint64_t now, bool away)
     for (unsigned i = 0; i < f->device_count; i++) {
         struct device *d = f->device[i];
         if (away) {
-            d->beat_ns = now; /* what workers said meanwhile is read first */
+            d->beat_ns = now; /* frames that arrived meanwhile are read first */
         }
         if (d->worker != 0) {
             check_silence(f, d, now);
@@ -579,7 +560,7 @@ void worker_watch(struct front *f, uint64_t now, bool away)
             if (device_may_restart(d, now)) {
                 worker_start(f, d);
             } else if (!d->losing) {
-                due_at(f, d->restart_ns);
+                wake_at(f, d->restart_ns);
             }
         }
     }

@@ -4,15 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/clock.h"
 #include "common/log.h"
-#include "daemon/front/model/due.h"
 #include "daemon/front/model/flight.h"
+#include "daemon/front/model/wake.h"
+#include "daemon/front/workers/frame_check.h"
 #include "daemon/front/workers/link.h"
-#include "daemon/front/workers/words.h"
 #include "proto/codec.h"
 
-/* Texts are for people only: cut, never refused. */
+/* Texts are for people, so long ones are cut and not refused. */
 static void keep(struct bytes from, char *to, size_t size)
 {
     if (from.size >= size) {
@@ -21,7 +20,7 @@ static void keep(struct bytes from, char *to, size_t size)
     (void)bytes_to_str(from, to, size);
 }
 
-/* A worker's word becomes an argument of the next one: it must be one "key=value". */
+/* The pin becomes an argument of the next worker, so it must be one "key=value". */
 static bool is_one_option(struct bytes b)
 {
     unsigned equals = 0;
@@ -34,7 +33,7 @@ static bool is_one_option(struct bytes b)
     return equals == 1;
 }
 
-/* Where they cannot be had everything goes over the socket, at a few microseconds more each. */
+/* Without rings, frames go over the socket, a few microseconds slower each. */
 static void offer_rings(struct device *d)
 {
     struct err e = ERR_INIT;
@@ -54,7 +53,7 @@ static int ready(struct front *f, struct device *d, struct bytes bytes, struct e
 {
     struct msg_w_ready m;
     int rc = proto_decode(&schema_msg_w_ready, bytes, &m, e);
-    rc = rc == 0 ? words_ready(d, e) : rc;
+    rc = rc == 0 ? frame_check_ready(d, e) : rc;
     if (rc != 0) {
         return rc;
     }
@@ -86,18 +85,20 @@ static int ready(struct front *f, struct device *d, struct bytes bytes, struct e
     d->urgent = m.urgent < d->streams ? (unsigned)m.urgent : 0;
     d->siblings = m.devices < DEVICES_MAX ? (unsigned)m.devices : DEVICES_MAX;
     d->patience_ns = 0;
-    d->up = true;
+    d->progress = d->progress == WORKER_STARTED ? WORKER_UP : d->progress;
     offer_rings(d);
-    /* what is sent before the answer waits here, with descriptors of its own: those of many sealed
-     * buffers would be more than there are */
-    d->opened_later = d->state != DEVICE_ADOPTING && link_offers(d->link);
-    if (!d->opened_later) {
+    /* Frames that precede the answer are queued with duplicates of their descriptors; many sealed
+     * buffers would need more than the process may have. */
+    if (d->state != DEVICE_ADOPTING) {
+        device_set_state(d, DEVICE_OPENED, NULL);
+    }
+    if (d->state == DEVICE_ADOPTING || !link_offers(d->link)) {
         opened(f, d);
     }
     return 0;
 }
 
-/* There is a device, and what kept it from being opened may pass. */
+/* The device exists, and the obstacle to opening it may pass. */
 static bool may_open_later(int code)
 {
     return code == ERR_DEVICE_MEMORY || code == ERR_DEVICE_LOST || code == ERR_NOMEM ||
@@ -108,7 +109,7 @@ static int absent(struct front *f, struct device *d, struct bytes bytes, struct 
 {
     struct msg_w_absent m;
     int rc = proto_decode(&schema_msg_w_absent, bytes, &m, e);
-    rc = rc == 0 ? words_absent(d, &m, e) : rc;
+    rc = rc == 0 ? frame_check_absent(d, &m, e) : rc;
     if (rc != 0) {
         return rc;
     }
@@ -116,12 +117,12 @@ static int absent(struct front *f, struct device *d, struct bytes bytes, struct 
     (void)err_set_vendor(&why, m.code < 0 ? (int)m.code : ERR_NO_DEVICE, (int)m.vendor, "%.*s",
                          (int)m.text.size, (const char *)m.text.data);
     d->siblings = m.devices < DEVICES_MAX ? (unsigned)m.devices : DEVICES_MAX;
-    if (d->siblings > 0) { /* there are some, whatever becomes of this one */
+    if (d->siblings > 0) { /* these exist even if this device fails */
         f->hooks.worker_siblings(f, d);
     }
     if (may_open_later(why.code)) {
         (void)snprintf(d->unopened, sizeof d->unopened, "%s", why.text);
-        return 0; /* its end follows, and another worker after a pause */
+        return 0; /* its end is reported next, and another worker starts after a pause */
     }
     f->hooks.worker_absent(f, d, &why);
     return 0;
@@ -141,7 +142,7 @@ static int rings(struct front *f, struct device *d, struct bytes bytes, struct e
 {
     struct msg_w_rings m;
     int rc = proto_decode(&schema_msg_w_rings, bytes, &m, e);
-    rc = rc == 0 ? words_code(m.code, 0, e) : rc;
+    rc = rc == 0 ? frame_check_code(m.code, 0, e) : rc;
     if (rc != 0) {
         return rc;
     }
@@ -150,8 +151,7 @@ static int rings(struct front *f, struct device *d, struct bytes bytes, struct e
                  (int)m.text.size, (const char *)m.text.data);
     }
     link_rings_answered(d->link, m.nonce, (int)m.code);
-    if (d->opened_later && !link_offers(d->link)) {
-        d->opened_later = false;
+    if (d->state == DEVICE_OPENED && !link_offers(d->link)) {
         opened(f, d);
     }
     return 0;
@@ -161,7 +161,7 @@ static int started(struct front *f, struct device *d, struct bytes bytes, struct
 {
     struct msg_w_started m;
     int rc = proto_decode(&schema_msg_w_started, bytes, &m, e);
-    rc = rc == 0 ? words_job(f, d, m.job, e) : rc;
+    rc = rc == 0 ? frame_check_job(f, d, m.job, e) : rc;
     if (rc != 0) {
         return rc;
     }
@@ -170,11 +170,11 @@ static int started(struct front *f, struct device *d, struct bytes bytes, struct
         return 0;
     }
     if (j->state == JOB_DISPATCHED) {
-        job_set_state(j, JOB_RUNNING, clock_now_ns());
+        job_set_state(j, JOB_RUNNING, front_now(f));
     } else if (j->state == JOB_RUNNING) {
-        job_resume(j, clock_now_ns());
+        job_resume(j, front_now(f));
     }
-    due_at(f, job_overdue_ns(j));
+    wake_at(f, job_overdue_ns(j));
     return 0;
 }
 
@@ -182,24 +182,24 @@ static int paused(struct front *f, struct device *d, struct bytes bytes, struct 
 {
     struct msg_w_paused m;
     int rc = proto_decode(&schema_msg_w_paused, bytes, &m, e);
-    rc = rc == 0 ? words_job(f, d, m.job, e) : rc;
+    rc = rc == 0 ? frame_check_job(f, d, m.job, e) : rc;
     if (rc != 0) {
         return rc;
     }
     struct job *j = job_find(f->jobs, m.job);
     if (j != NULL && j->device == d && j->state == JOB_RUNNING) {
         job_make_way(j);
-        due_at(f, job_overdue_ns(j));
+        wake_at(f, job_overdue_ns(j));
     }
     return 0;
 }
 
-/* While it waits its time does not count. */
+/* The time of a paused job does not count. */
 static int waiting(struct front *f, struct device *d, struct bytes bytes, struct err *e)
 {
     struct msg_w_waiting m;
     int rc = proto_decode(&schema_msg_w_waiting, bytes, &m, e);
-    rc = rc == 0 ? words_job(f, d, m.job, e) : rc;
+    rc = rc == 0 ? frame_check_job(f, d, m.job, e) : rc;
     if (rc != 0) {
         return rc;
     }
@@ -207,9 +207,9 @@ static int waiting(struct front *f, struct device *d, struct bytes bytes, struct
     if (j == NULL || j->device != d || j->state != JOB_DISPATCHED) {
         return 0;
     }
-    j->wait = m.waits != 0 ? WAIT_MEMORY : WAIT_NOTHING;
-    j->dispatched_ns = clock_now_ns();
-    due_at(f, job_overdue_ns(j));
+    job_set_wait(j, m.waits != 0 ? WAIT_MEMORY : WAIT_NOTHING);
+    j->dispatched_ns = front_now(f);
+    wake_at(f, job_overdue_ns(j));
     return 0;
 }
 
@@ -217,7 +217,7 @@ static int late(struct front *f, struct device *d, struct bytes bytes, struct er
 {
     struct msg_w_late m;
     int rc = proto_decode(&schema_msg_w_late, bytes, &m, e);
-    rc = rc == 0 ? words_job(f, d, m.job, e) : rc;
+    rc = rc == 0 ? frame_check_job(f, d, m.job, e) : rc;
     if (rc != 0) {
         return rc;
     }
@@ -252,7 +252,7 @@ static int tenant_refused(struct front *f, struct device *d, struct bytes bytes,
 {
     struct msg_w_tenant_refused m;
     int rc = proto_decode(&schema_msg_w_tenant_refused, bytes, &m, e);
-    rc = rc == 0 ? words_code(m.code, 0, e) : rc;
+    rc = rc == 0 ? frame_check_code(m.code, 0, e) : rc;
     if (rc == 0) {
         f->hooks.worker_tenant_refused(f, d, &m);
     }
@@ -263,14 +263,14 @@ static int arena(struct front *f, struct device *d, struct bytes bytes, struct e
 {
     struct msg_w_arena m;
     int rc = proto_decode(&schema_msg_w_arena, bytes, &m, e);
-    rc = rc == 0 ? words_arena(&m, e) : rc;
+    rc = rc == 0 ? frame_check_arena(&m, e) : rc;
     if (rc == 0) {
         f->hooks.worker_arena(f, d, &m);
     }
     return rc;
 }
 
-/* The frame's only descriptor, the caller's from then on; -1: it has none, or several. */
+/* The frame's only descriptor, which the caller owns then; -1: it has none, or several. */
 static int take_one(struct frame_fds *fds)
 {
     if (fds->count != 1) {
@@ -280,26 +280,24 @@ static int take_one(struct frame_fds *fds)
     return fds->fd[0];
 }
 
-static int held_buffer(struct front *f, struct device *d, struct bytes bytes, struct frame_fds *fds,
-                       struct err *e)
+static int inventory_buffer(struct front *f, struct device *d, struct bytes bytes,
+                            struct frame_fds *fds, struct err *e)
 {
-    struct msg_w_held_buffer m;
-    int rc = proto_decode(&schema_msg_w_held_buffer, bytes, &m, e);
+    struct msg_w_inventory_buffer m;
+    int rc = proto_decode(&schema_msg_w_inventory_buffer, bytes, &m, e);
     if (rc != 0) {
         return rc;
     }
-    return f->hooks.held_buffer(f, d, &m, take_one(fds), e);
+    return f->hooks.inventory_buffer(f, d, &m, take_one(fds), e);
 }
 
-/* One that a front before this one asked for, and did not live to take, may have lost its
- * beginning.
- */
-static int held_end(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+/* The end of an inventory for a former front is ignored: its beginning may be lost. */
+static int inventory_end(struct front *f, struct device *d, struct bytes bytes, struct err *e)
 {
-    struct msg_w_held_end m;
-    int rc = proto_decode(&schema_msg_w_held_end, bytes, &m, e);
+    struct msg_w_inventory_end m;
+    int rc = proto_decode(&schema_msg_w_inventory_end, bytes, &m, e);
     if (rc == 0 && m.nonce == d->inventory) {
-        f->hooks.held_end(f, d);
+        f->hooks.inventory_end(f, d);
     }
     return rc;
 }
@@ -309,7 +307,7 @@ static int exported(struct front *f, struct device *d, struct bytes bytes, struc
 {
     struct msg_w_exported m;
     int rc = proto_decode(&schema_msg_w_exported, bytes, &m, e);
-    rc = rc == 0 ? words_exported(f, d, &m, e) : rc;
+    rc = rc == 0 ? frame_check_exported(f, d, &m, e) : rc;
     if (rc != 0) {
         return rc;
     }
@@ -317,16 +315,16 @@ static int exported(struct front *f, struct device *d, struct bytes bytes, struc
     return 0;
 }
 
-static int picture(struct front *f, struct device *d, struct bytes bytes, struct frame_fds *fds,
-                   struct err *e)
+static int snapshot(struct front *f, struct device *d, struct bytes bytes, struct frame_fds *fds,
+                    struct err *e)
 {
-    struct msg_w_picture m;
-    int rc = proto_decode(&schema_msg_w_picture, bytes, &m, e);
-    rc = rc == 0 ? words_code(m.code, m.vendor, e) : rc;
+    struct msg_w_snapshot m;
+    int rc = proto_decode(&schema_msg_w_snapshot, bytes, &m, e);
+    rc = rc == 0 ? frame_check_code(m.code, m.vendor, e) : rc;
     if (rc != 0) {
         return rc;
     }
-    f->hooks.picture(f, d, &m, take_one(fds));
+    f->hooks.snapshot(f, d, &m, take_one(fds));
     return 0;
 }
 
@@ -334,7 +332,7 @@ static int done(struct front *f, struct device *d, struct bytes bytes, struct er
 {
     struct msg_w_done m;
     int rc = proto_decode(&schema_msg_w_done, bytes, &m, e);
-    rc = rc == 0 ? words_done(f, d, &m, e) : rc;
+    rc = rc == 0 ? frame_check_done(f, d, &m, e) : rc;
     if (rc == 0) {
         f->hooks.worker_done(f, d, &m);
     }
@@ -345,7 +343,7 @@ static int buffer(struct front *f, struct device *d, struct bytes bytes, struct 
 {
     struct msg_w_buffer m;
     int rc = proto_decode(&schema_msg_w_buffer, bytes, &m, e);
-    rc = rc == 0 ? words_buffer(f, d, &m, e) : rc;
+    rc = rc == 0 ? frame_check_buffer(f, d, &m, e) : rc;
     if (rc == 0) {
         f->hooks.worker_buffer(f, d, &m);
     }
@@ -356,29 +354,29 @@ static int module(struct front *f, struct device *d, struct bytes bytes, struct 
 {
     struct msg_w_module m;
     int rc = proto_decode(&schema_msg_w_module, bytes, &m, e);
-    rc = rc == 0 ? words_module(f, d, &m, e) : rc;
+    rc = rc == 0 ? frame_check_module(f, d, &m, e) : rc;
     if (rc == 0) {
         f->hooks.worker_module(f, d, &m);
     }
     return rc;
 }
 
-static int held_module(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+static int inventory_module(struct front *f, struct device *d, struct bytes bytes, struct err *e)
 {
-    struct msg_w_held_module m;
-    int rc = proto_decode(&schema_msg_w_held_module, bytes, &m, e);
+    struct msg_w_inventory_module m;
+    int rc = proto_decode(&schema_msg_w_inventory_module, bytes, &m, e);
     if (rc == 0) {
-        f->hooks.held_module(f, d, &m);
+        f->hooks.inventory_module(f, d, &m);
     }
     return rc;
 }
 
-static int held_job(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+static int inventory_job(struct front *f, struct device *d, struct bytes bytes, struct err *e)
 {
-    struct msg_w_held_job m;
-    int rc = proto_decode(&schema_msg_w_held_job, bytes, &m, e);
+    struct msg_w_inventory_job m;
+    int rc = proto_decode(&schema_msg_w_inventory_job, bytes, &m, e);
     if (rc == 0) {
-        f->hooks.held_job(f, d, &m);
+        f->hooks.inventory_job(f, d, &m);
     }
     return rc;
 }
@@ -397,8 +395,8 @@ static int of_job(struct front *f, struct device *d, unsigned kind, struct bytes
         return late(f, d, bytes, e);
     case FRAME_KIND_W_DONE:
         return done(f, d, bytes, e);
-    case FRAME_KIND_W_HELD_JOB:
-        return held_job(f, d, bytes, e);
+    case FRAME_KIND_W_INVENTORY_JOB:
+        return inventory_job(f, d, bytes, e);
     default:
         return err_set(e, ERR_PROTOCOL, "worker sent a frame of kind %u", kind);
     }
@@ -412,8 +410,8 @@ static int answers(struct front *f, struct device *d, unsigned kind, struct byte
         return buffer(f, d, bytes, e);
     case FRAME_KIND_W_MODULE:
         return module(f, d, bytes, e);
-    case FRAME_KIND_W_HELD_MODULE:
-        return held_module(f, d, bytes, e);
+    case FRAME_KIND_W_INVENTORY_MODULE:
+        return inventory_module(f, d, bytes, e);
     default:
         return of_job(f, d, kind, bytes, e);
     }
@@ -437,16 +435,16 @@ int worker_frame(struct front *f, struct device *d, unsigned kind, struct bytes 
         return tenant_refused(f, d, bytes, e);
     case FRAME_KIND_W_ARENA:
         return arena(f, d, bytes, e);
-    case FRAME_KIND_W_HELD_BUFFER:
-        return held_buffer(f, d, bytes, fds, e);
+    case FRAME_KIND_W_INVENTORY_BUFFER:
+        return inventory_buffer(f, d, bytes, fds, e);
     case FRAME_KIND_W_EXPORTED:
         return exported(f, d, bytes, fds, e);
-    case FRAME_KIND_W_PICTURE:
-        return picture(f, d, bytes, fds, e);
+    case FRAME_KIND_W_SNAPSHOT:
+        return snapshot(f, d, bytes, fds, e);
     case FRAME_KIND_W_RINGS:
         return rings(f, d, bytes, e);
-    case FRAME_KIND_W_HELD_END:
-        return held_end(f, d, bytes, e);
+    case FRAME_KIND_W_INVENTORY_END:
+        return inventory_end(f, d, bytes, e);
     default:
         return answers(f, d, kind, bytes, e);
     }

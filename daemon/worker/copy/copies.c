@@ -32,7 +32,7 @@ static void pieces_make(struct copies *c)
     }
     c->memory = memory;
     for (unsigned i = 0; i < PIECES; i++) {
-        c->lane[i % 2].piece[i / 2] = memory + i * COPY_CHUNK;
+        c->queue[i % 2].piece[i / 2] = memory + i * COPY_CHUNK;
     }
 }
 
@@ -41,8 +41,8 @@ void copies_init(struct copies *c, struct device *device, uv_loop_t *loop, void 
 {
     *c = (struct copies){.device = device, .loop = loop, .wake = wake, .wake_data = wake_data};
     for (int i = 0; i < 2; i++) {
-        c->lane[i].stream = device->lane[i];
-        c->lane[i].copies = c;
+        c->queue[i].stream = device->copy_stream[i];
+        c->queue[i].copies = c;
     }
     pieces_make(c);
 }
@@ -64,16 +64,16 @@ bool copy_enqueued(const struct copy *c)
     return c->enqueued == c->size;
 }
 
-static void waiting_add(struct lane *l, struct copy *copy)
+static void waiting_add(struct copy_queue *q, struct copy *copy)
 {
-    struct copy *behind = l->waiting;
+    struct copy *behind = q->waiting;
     while (behind != NULL && behind->rank <= copy->rank) {
         behind = behind->next;
     }
     if (behind == NULL) {
-        DL_APPEND(l->waiting, copy);
+        DL_APPEND(q->waiting, copy);
     } else {
-        DL_PREPEND_ELEM(l->waiting, behind, copy);
+        DL_PREPEND_ELEM(q->waiting, behind, copy);
     }
 }
 
@@ -88,12 +88,18 @@ void copies_add(struct copies *c, struct copy *copy)
     copy->rank = (int64_t)clock_now_ns() - copy->priority * COPY_LEVEL_NS;
     c->count++;
     c->fresh = true;
-    waiting_add(&c->lane[copy->direction], copy);
+    waiting_add(&c->queue[copy->direction], copy);
+}
+
+/* Is no chunk under way, and none to come? */
+static bool is_over(const struct copy *copy)
+{
+    return copy->chunks == 0 && (copy->stopped || copy->begun == copy->size);
 }
 
 static void settle(struct copies *c, struct copy *copy)
 {
-    if (copy->chunks == 0 && (copy->stopped || copy->begun == copy->size)) {
+    if (is_over(copy)) {
         DL_APPEND(c->ended, copy);
     }
 }
@@ -106,14 +112,13 @@ static void stop(struct copies *c, struct copy *copy, const struct err *why)
     copy->stopped = true;
     copy->e = *why;
     if (copy->begun < copy->size) {
-        DL_DELETE(c->lane[copy->direction].waiting, copy);
+        DL_DELETE(c->queue[copy->direction].waiting, copy);
     }
 }
 
 void copies_stop(struct copies *c, struct copy *copy, const struct err *why)
 {
-    bool over = copy->chunks == 0 && (copy->stopped || copy->begun == copy->size);
-    if (!over && !copy->stopped) {
+    if (!is_over(copy) && !copy->stopped) {
         stop(c, copy, why);
         settle(c, copy);
     }
@@ -135,7 +140,7 @@ static void chunk_work(uv_work_t *work)
 static void chunk_worked(uv_work_t *work, int status)
 {
     struct copy_chunk *k = work->data;
-    struct copies *c = k->lane->copies;
+    struct copies *c = k->queue->copies;
     (void)status; /* it is never cancelled */
     k->state = k->state == CHUNK_FILLING ? CHUNK_READY : CHUNK_OVER;
     c->wake(c->wake_data);
@@ -145,19 +150,19 @@ static void chunk_queue_work(struct copy_chunk *k, enum chunk_state state)
 {
     k->state = state;
     k->work.data = k;
-    (void)uv_queue_work(k->lane->copies->loop, &k->work, chunk_work, chunk_worked);
+    (void)uv_queue_work(k->queue->copies->loop, &k->work, chunk_work, chunk_worked);
 }
 
 static void chunk_fail(struct copy_chunk *k, const struct err *e)
 {
     k->state = CHUNK_OVER;
-    stop(k->lane->copies, k->copy, e);
+    stop(k->queue->copies, k->copy, e);
 }
 
 static void chunk_enqueue(struct copy_chunk *k)
 {
-    struct lane *l = k->lane;
-    struct device *dev = l->copies->device;
+    struct copy_queue *q = k->queue;
+    struct device *dev = q->copies->device;
     const struct backend_stream_ops *ops = dev->b->stream;
     struct copy *copy = k->copy;
     struct backend_ref ref = {copy->ref.block, copy->ref.offset + k->at};
@@ -167,10 +172,10 @@ static void chunk_enqueue(struct copy_chunk *k)
         k->state = CHUNK_OVER;
         return;
     }
-    int rc = copy->direction == COPY_TO_DEVICE ? ops->write(l->stream, ref, host, k->size, &e)
-                                               : ops->read(l->stream, host, ref, k->size, &e);
-    if (rc == 0 && device_mark(dev, l->stream, &k->marker, &e) != 0) {
-        /* what was enqueued and has no marker is never known to be over */
+    int rc = copy->direction == COPY_TO_DEVICE ? ops->write(q->stream, ref, host, k->size, &e)
+                                               : ops->read(q->stream, host, ref, k->size, &e);
+    if (rc == 0 && device_mark(dev, q->stream, &k->marker, &e) != 0) {
+        /* without a marker its end can never be known */
         e.code = ERR_DEVICE_LOST;
         rc = err_wrap(&e, "marking the end of a copy");
     }
@@ -178,7 +183,7 @@ static void chunk_enqueue(struct copy_chunk *k)
         chunk_fail(k, &e);
         return;
     }
-    device_tell(dev, k->marker);
+    device_arm(dev, k->marker);
     k->state = CHUNK_FLYING;
     copy->enqueued += k->size;
     if (copy_enqueued(copy)) {
@@ -188,7 +193,7 @@ static void chunk_enqueue(struct copy_chunk *k)
 
 static void chunk_landed(struct copy_chunk *k, enum backend_state state, const struct err *e)
 {
-    const struct backend_marker_ops *ops = k->lane->copies->device->b->marker;
+    const struct backend_marker_ops *ops = k->queue->copies->device->b->marker;
     struct copy *copy = k->copy;
     if (state == BACKEND_DONE) {
         uint64_t begin = 0;
@@ -211,16 +216,16 @@ static void chunk_landed(struct copy_chunk *k, enum backend_state state, const s
 
 /* ---- a direction --------------------------------------------------------------------------- */
 
-static struct copy_chunk *chunk_at(struct lane *l, unsigned i)
+static struct copy_chunk *chunk_at(struct copy_queue *q, unsigned i)
 {
-    return &l->chunk[(l->first + i) % COPY_CHUNKS];
+    return &q->chunk[(q->first + i) % COPY_CHUNKS];
 }
 
-static void land(struct lane *l)
+static void land(struct copy_queue *q)
 {
-    const struct backend_marker_ops *ops = l->copies->device->b->marker;
-    for (unsigned i = 0; i < l->count; i++) {
-        struct copy_chunk *k = chunk_at(l, i);
+    const struct backend_marker_ops *ops = q->copies->device->b->marker;
+    for (unsigned i = 0; i < q->count; i++) {
+        struct copy_chunk *k = chunk_at(q, i);
         struct err e = ERR_INIT;
         enum backend_state state =
             k->state == CHUNK_FLYING ? ops->state(k->marker, &e) : BACKEND_PENDING;
@@ -228,44 +233,44 @@ static void land(struct lane *l)
             chunk_landed(k, state, &e);
         }
     }
-    while (l->count > 0 && l->chunk[l->first].state == CHUNK_OVER) {
-        struct copy *copy = l->chunk[l->first].copy;
-        l->first = (l->first + 1) % COPY_CHUNKS;
-        l->count--;
+    while (q->count > 0 && q->chunk[q->first].state == CHUNK_OVER) {
+        struct copy *copy = q->chunk[q->first].copy;
+        q->first = (q->first + 1) % COPY_CHUNKS;
+        q->count--;
         copy->chunks--;
-        settle(l->copies, copy);
+        settle(q->copies, copy);
     }
 }
 
-static void begin(struct lane *l)
+static void begin(struct copy_queue *q)
 {
-    struct copy *copy = l->waiting;
-    struct copy_chunk *k = chunk_at(l, l->count++);
+    struct copy *copy = q->waiting;
+    struct copy_chunk *k = chunk_at(q, q->count++);
     uint64_t left = copy->size - copy->begun;
-    *k = (struct copy_chunk){.lane = l,
+    *k = (struct copy_chunk){.queue = q,
                              .copy = copy,
                              .at = copy->begun,
                              .size = left < COPY_CHUNK ? left : COPY_CHUNK,
                              .state = CHUNK_READY};
     if (!copy->registered) {
-        k->piece = l->piece[k - l->chunk];
+        k->piece = q->piece[k - q->chunk];
     }
     copy->begun += k->size;
     copy->chunks++;
     if (copy->begun == copy->size) {
-        DL_DELETE(l->waiting, copy);
+        DL_DELETE(q->waiting, copy);
     }
     if (k->piece != NULL && copy->direction == COPY_TO_DEVICE) {
         chunk_queue_work(k, CHUNK_FILLING);
     }
 }
 
-static void enqueue(struct lane *l)
+static void enqueue(struct copy_queue *q)
 {
-    for (unsigned i = 0; i < l->count; i++) {
-        struct copy_chunk *k = chunk_at(l, i);
+    for (unsigned i = 0; i < q->count; i++) {
+        struct copy_chunk *k = chunk_at(q, i);
         if (k->state == CHUNK_FILLING) {
-            return; /* those behind it wait, so that they pass in order */
+            return; /* later chunks wait, so that all pass in order */
         }
         if (k->state == CHUNK_READY) {
             chunk_enqueue(k);
@@ -273,22 +278,22 @@ static void enqueue(struct lane *l)
     }
 }
 
-static bool may_begin(const struct lane *l)
+static bool may_begin(const struct copy_queue *q)
 {
-    return l->count < COPY_CHUNKS && l->waiting != NULL;
+    return q->count < COPY_CHUNKS && q->waiting != NULL;
 }
 
-static void lane_run(struct lane *l)
+static void queue_run(struct copy_queue *q)
 {
-    land(l);
-    while (may_begin(l)) {
-        begin(l);
+    land(q);
+    while (may_begin(q)) {
+        begin(q);
     }
-    enqueue(l);
-    land(l); /* what failed at once */
+    enqueue(q);
+    land(q); /* chunks that failed when they were enqueued */
 }
 
-static void tell(struct copies *c)
+static void report_ended(struct copies *c)
 {
     while (c->ended != NULL) {
         struct copy *copy = c->ended;
@@ -301,11 +306,11 @@ static void tell(struct copies *c)
 
 void copies_poll(struct copies *c)
 {
-    do { /* what ends makes room, and who is told may bring more */
+    do { /* copies that end make room, and their done() may add others */
         c->fresh = false;
-        lane_run(&c->lane[COPY_TO_DEVICE]);
-        lane_run(&c->lane[COPY_FROM_DEVICE]);
-        tell(c);
-    } while (c->fresh || may_begin(&c->lane[COPY_TO_DEVICE]) ||
-             may_begin(&c->lane[COPY_FROM_DEVICE]));
+        queue_run(&c->queue[COPY_TO_DEVICE]);
+        queue_run(&c->queue[COPY_FROM_DEVICE]);
+        report_ended(c);
+    } while (c->fresh || may_begin(&c->queue[COPY_TO_DEVICE]) ||
+             may_begin(&c->queue[COPY_FROM_DEVICE]));
 }

@@ -5,7 +5,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 
-#define PINNING_LOOK_NS (200 * NS_PER_US)
+#define PINNING_CHECK_NS (200 * NS_PER_US)
 
 static const char *const names[PINNING_SIDES] = {"input", "output"};
 
@@ -52,7 +52,7 @@ static void on_work(uv_work_t *work)
     atomic_store_explicit(&p->ended, true, memory_order_release);
 }
 
-/* Once, after the thread's end. */
+/* Puts the thread's result to use, once. */
 static void use(struct pinning *p)
 {
     if (!p->busy) {
@@ -92,7 +92,7 @@ void pinning_start(struct pinning *p, struct device *device, struct staging *sta
         return;
     }
     p->busy = true;
-    const struct timespec pause = {.tv_nsec = (long)(PINNING_LOOK_NS)};
+    const struct timespec pause = {.tv_nsec = (long)(PINNING_CHECK_NS)};
     bool ended = false;
     while (!ended && clock_now_ns() - p->begin_ns < PINNING_BRIEF_NS) {
         (void)nanosleep(&pause, NULL);

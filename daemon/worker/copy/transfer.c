@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#define PRIORITY   (-1)                /* behind what jobs copy */
-#define STEP_BYTES (UINT64_C(4) << 20) /* of what is on the host already */
+#define PRIORITY   (-1)                /* behind the copies of jobs */
+#define STEP_BYTES (UINT64_C(4) << 20) /* bytes a poll, of buffers that are on the host */
 
 void transfers_init(struct transfers *t, struct device *device, struct copies *copies,
                     struct buffers *buffers, transfer_done_fn done, transfer_used_fn used,
@@ -21,7 +21,7 @@ void transfers_init(struct transfers *t, struct device *device, struct copies *c
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
-/* The host copy is kept by its descriptor alone, and no other one is needed. */
+/* Keeps the host copy, by its descriptor alone; no other copy is needed then. */
 static void keep_host(struct transfer *x)
 {
     struct buffer *b = x->buffer;
@@ -32,7 +32,7 @@ static void keep_host(struct transfer *x)
     }
 }
 
-/* What the service stream does for it is over. */
+/* The service stream is past its commands. */
 static void marker_passed(struct transfer *x)
 {
     if (x->marker != NULL) {
@@ -50,6 +50,12 @@ static bool zeroed_all(const struct transfer *x)
     return x->kind == TRANSFER_ZERO && x->zeroed == x->buffer->piece.pool.size;
 }
 
+/* A seal that waits for jobs needs no device memory for what is on the host. */
+static bool is_pinned(const struct transfer *x)
+{
+    return x->kind != TRANSFER_SEAL || !x->waits;
+}
+
 static void finish(struct transfers *t, struct transfer *x, const struct err *e)
 {
     struct buffer *b = x->buffer;
@@ -59,8 +65,8 @@ static void finish(struct transfers *t, struct transfer *x, const struct err *e)
     }
     DL_DELETE(t->first, x);
     if (x->kind != TRANSFER_SEAL) {
-        b->arriving = b->fetched = false;
-        b->broken = e->code != 0;
+        b->arrival = BUFFER_ARRIVED;
+        b->loss = e->code != 0 ? BUFFER_BROKEN : BUFFER_WHOLE;
     }
     bool clean = x->kind == TRANSFER_RESTORE || zeroed_all(x);
     if (clean && e->code == 0) {
@@ -70,7 +76,7 @@ static void finish(struct transfers *t, struct transfer *x, const struct err *e)
         keep_host(x);
     }
     bool quiet = x->superseded && e->code == 0;
-    bool pinned = x->pinned;
+    bool pinned = is_pinned(x);
     memfd_finish(&x->host);
     if (!quiet) {
         x->done(x->data, b, e);
@@ -110,7 +116,7 @@ static int zero_piece(struct transfer *x, struct err *e)
         return rc;
     }
     if (device_mark_service(dev, &x->marker, &x->point, e) != 0) {
-        buffer_use(b); /* it is never known to be over: the memory stays where it is */
+        buffer_use(b); /* its end can never be known: the memory is not freed */
         buffer_pin(x->t->buffers, b);
         return err_wrap(e, "marking the end of zeros in buffer %" PRIu64, b->id);
     }
@@ -118,14 +124,14 @@ static int zero_piece(struct transfer *x, struct err *e)
     x->piece = bytes;
     x->t->zeroing += bytes;
     x->t->last_tenant = b->tenant;
-    if (zeroed_all(x)) { /* jobs that use it may wait for the marker in a stream now */
+    if (zeroed_all(x)) { /* jobs may wait for the marker in their streams now */
         b->filling = x->marker;
-        b->arriving = b->fetched = false;
+        b->arrival = BUFFER_ARRIVED;
     }
     return 0;
 }
 
-/* The next one: the first of the tenant that comes behind the last one served, all around. */
+/* The next transfer to zero a piece: the first one of the next tenant in turn. */
 static struct transfer *zero_next(const struct transfers *t)
 {
     struct transfer *next = NULL;
@@ -159,14 +165,14 @@ static void zero_some(struct transfers *t)
     }
 }
 
-/* What the service stream has to do first. What was enqueued and has no marker is never known to be
- * over: its memory stays where it is until the process ends. */
+/* Enqueues what the service stream has to do first. Without a marker the end of commands can never
+ * be known: the memory is not freed until the process ends. */
 static int serve(struct transfer *x, struct err *e)
 {
     struct device *dev = x->t->device;
     struct buffer *b = x->buffer;
     int rc = 0;
-    if (x->kind == TRANSFER_RESTORE) { /* the copy writes all before */
+    if (x->kind == TRANSFER_RESTORE) { /* the copy writes the rest */
         rc = memory_clear(&dev->memory, &b->piece, b->size, memory_service(&dev->memory), e);
     }
     bool any = b->piece.dirty || !memory_settled(&dev->memory, &b->piece);
@@ -179,12 +185,6 @@ static int serve(struct transfer *x, struct err *e)
     }
     b->filling = x->marker;
     return 0;
-}
-
-static void pin(struct transfer *x)
-{
-    x->pinned = true;
-    buffer_pin(x->t->buffers, x->buffer);
 }
 
 static void copy_start(struct transfer *x)
@@ -220,17 +220,20 @@ static int start(struct transfers *t, const struct transfer *asked, struct memfd
         x->host = *host;
         *host = MEMFD_NONE;
     }
-    if (kind == TRANSFER_RESTORE) { /* it is told to a front that comes meanwhile */
+    if (kind == TRANSFER_RESTORE) { /* a front that connects meanwhile learns of it */
         keep_host(x);
     }
     buffer_use(b);
-    if (kind != TRANSFER_SEAL) { /* that may wait, and needs no device for what is on the host */
-        pin(x);
+    x->waits = kind == TRANSFER_SEAL || kind == TRANSFER_RESTORE;
+    if (is_pinned(x)) {
+        buffer_pin(t->buffers, b);
     }
     DL_APPEND(t->first, x);
-    b->arriving = b->arriving || kind == TRANSFER_RESTORE || kind == TRANSFER_ZERO;
-    b->fetched = b->fetched || kind == TRANSFER_ZERO; /* a front that comes now need not wait */
-    x->waits = kind == TRANSFER_SEAL || kind == TRANSFER_RESTORE;
+    if (kind == TRANSFER_RESTORE) {
+        b->arrival = BUFFER_RESTORED;
+    } else if (kind == TRANSFER_ZERO) {
+        b->arrival = BUFFER_FETCHED; /* a front that connects now need not wait for zeros */
+    }
     zero_some(t);
     return 0;
 }
@@ -265,8 +268,8 @@ void transfers_supersede(struct transfers *t, const struct buffer *b)
 
 /* ---- on the way ---------------------------------------------------------------------------- */
 
-/* Has the service stream done its part? Yes where it has none. False, too, when that failed: then
- * the transfer is no more. */
+/* Has the service stream done its part, if it had one? False also if that failed: the transfer is
+ * freed then. */
 static bool served(struct transfers *t, struct transfer *x)
 {
     struct err e = ERR_INIT;
@@ -284,44 +287,46 @@ static bool served(struct transfers *t, struct transfer *x)
     return state == BACKEND_DONE;
 }
 
-/* It needs no room on the device. The host copy that there may be is what it is taken from. */
+/* Seals a buffer that is on the host, a step at a time, from its copy there; no device memory is
+ * needed. */
 static void seal_away(struct transfers *t, struct transfer *x)
 {
     struct buffer *b = x->buffer;
     struct err e = ERR_INIT;
-    uint64_t rest = b->size - x->taken;
+    uint64_t rest = b->size - x->copied;
     uint64_t bytes = rest < STEP_BYTES ? rest : STEP_BYTES;
-    int rc = t->away(t->data, b, x->taken, x->host.data + x->taken, bytes, &e);
-    x->taken += rc == 0 ? bytes : 0;
-    if (rc == 0 && x->taken == b->size && !x->superseded) {
+    int rc = t->away(t->data, b, x->copied, x->host.data + x->copied, bytes, &e);
+    x->copied += rc == 0 ? bytes : 0;
+    if (rc == 0 && x->copied == b->size && !x->superseded) {
         buffer_unseal(b);
     }
-    if (rc < 0 || x->taken == b->size) {
+    if (rc < 0 || x->copied == b->size) {
         finish(t, x, &e);
-    } else if (rc == 0) { /* the next step: nothing on the device tells when */
+    } else if (rc == 0) { /* no event of the device leads to the next step */
         t->copies->wake(t->copies->wake_data);
     }
 }
 
-/* What fills the buffer comes before what copies it. */
+/* The commands that fill the buffer come before those that copy it. */
 static void seal_poll(struct transfers *t, struct transfer *x)
 {
     struct buffer *b = x->buffer;
     struct err e = ERR_INIT;
-    if (b->filling != NULL || b->arriving || b->torn || t->used(t->data, b, x->behind)) {
+    if (b->filling != NULL || b->arrival != BUFFER_ARRIVED || b->loss == BUFFER_TORN ||
+        t->used(t->data, b, x->behind)) {
         return;
     }
-    if (b->broken) {
+    if (b->loss != BUFFER_WHOLE) {
         (void)err_set(&e, ERR_BUFFER_LOST, "content of buffer %" PRIu64 " did not arrive", b->id);
         finish(t, x, &e);
         return;
     }
     if (!buffer_away(b)) {
-        x->taken = 0;
+        x->copied = 0;
         if (!x->superseded) {
             buffer_unseal(b);
         }
-        pin(x);
+        buffer_pin(t->buffers, b);
         copy_start(x);
     } else {
         seal_away(t, x);

@@ -28,7 +28,7 @@ static void release(void *item)
 
 static void destroy(struct arenas *t, struct arena *a)
 {
-    struct releases *later = a->block != NULL ? t->releases : NULL; /* the driver knows it */
+    struct releases *later = a->block != NULL ? t->releases : NULL; /* it is registered */
     a->table = t;
     release_put(later, &a->release, a->map.size, release, a);
 }
@@ -49,7 +49,8 @@ void arenas_forget(struct arenas *t)
     }
 }
 
-/* A mapping is enough: descriptors are few. What the file has beyond the arena is not kept. */
+/* Maps the arena and closes the descriptor, as descriptors are few. Bytes of the file beyond the
+ * arena are not mapped. */
 static int map(struct arena *a, int fd, struct err *e)
 {
     int rc = 0;
@@ -76,7 +77,7 @@ static int map(struct arena *a, int fd, struct err *e)
 
 /* ---- the device's view ---------------------------------------------------------------------- */
 
-/* In either thread: touches nothing that the other one looks at meanwhile. */
+/* Runs in the loop's thread or in another: uses nothing that the other thread uses meanwhile. */
 static void import(struct arenas *t, struct arena *a)
 {
     const struct device *dev = t->device;
@@ -89,7 +90,7 @@ static void import(struct arenas *t, struct arena *a)
     }
 }
 
-static void tell(const struct arenas *t, struct arena *a)
+static void report(const struct arenas *t, struct arena *a)
 {
     a->block = a->found;
     if (a->block != NULL && !a->freed && t->ready != NULL) {
@@ -117,12 +118,12 @@ static void on_work_done(uv_work_t *work, int status)
     struct arena *a = work->data;
     struct arenas *t = a->table;
     (void)status;
-    tell(t, a);
+    report(t, a);
     leave(t, a);
     next_known(t);
 }
 
-/* What cannot be given to a thread stays unknown, which is slower. */
+/* Without a thread it stays unregistered, which is slower. */
 static void next_known(struct arenas *t)
 {
     while (t->unknown != NULL &&
@@ -131,12 +132,12 @@ static void next_known(struct arenas *t)
     }
 }
 
-/* A device that memory has to be registered with pins it, which takes long. */
+/* Registering memory may pin it, which takes long. */
 static void make_known(struct arenas *t, struct arena *a)
 {
     const struct backend_memory_ops *ops = t->device->b->memory;
     if (a->e.code != 0) {
-        t->ready(t->data, a); /* it may come again, when there is room */
+        t->ready(t->data, a); /* the front may add it again when there is room */
         return;
     }
     if (ops->import_host == NULL) {
@@ -144,7 +145,7 @@ static void make_known(struct arenas *t, struct arena *a)
     }
     if (ops->register_host == NULL) {
         import(t, a);
-        tell(t, a);
+        report(t, a);
         return;
     }
     a->work.data = a;
@@ -223,7 +224,7 @@ void arena_free(struct arenas *t, struct arena *a)
 {
     HASH_DEL(t->by_id, a);
     a->freed = true;
-    if (a->table != NULL && a != t->unknown) { /* no thread is at it yet */
+    if (a->table != NULL && a != t->unknown) { /* the thread has not begun with it */
         a->uses--;
         DL_DELETE(t->unknown, a);
         a->table = NULL;

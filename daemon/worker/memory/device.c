@@ -36,7 +36,7 @@ int device_mark(struct device *dev, struct backend_stream *s, struct backend_mar
     return 0;
 }
 
-void device_tell(const struct device *dev, struct backend_marker *marker)
+void device_arm(const struct device *dev, struct backend_marker *marker)
 {
     if (dev->b->marker->arm != NULL) {
         (void)dev->b->marker->arm(marker, NULL);
@@ -54,7 +54,7 @@ int device_mark_service(struct device *dev, struct backend_marker **ret_marker,
     return 0;
 }
 
-/* Only while the device is being opened: there is no loop yet that could be held up. */
+/* Waits, as there is no loop yet while the device is being opened. */
 static int wait_for(struct device *dev, struct backend_marker *marker, struct err *e)
 {
     uint64_t until = clock_now_ns() + CHECK_TIME_NS;
@@ -107,8 +107,8 @@ static int self_check(struct device *dev, struct err *e)
     int rc = memory_alloc(&dev->memory, &ask, &piece, e);
     if (rc == 0) {
         rc = copy_round(dev, piece.ref, host, host + CHECK_BYTES, e);
-        if (rc == 0) { /* else a copy may still run: the process ends with its memory in place */
-            /* the check's own bytes are in it */
+        if (rc == 0) { /* else a copy may still run: its memory is not freed */
+            /* only bytes of the check are in it */
             memory_cleaned(&piece);
             memory_free(&dev->memory, &piece);
         }
@@ -120,8 +120,8 @@ static int self_check(struct device *dev, struct err *e)
     return err_wrap(e, "copying to the device and back");
 }
 
-/* What is urgent has a stream of its own, so that it neither waits in line nor shares the device's
- * attention with the others. */
+/* Urgent jobs have a stream of their own. They neither wait in line nor share the device's
+ * attention with other jobs. */
 static int streams_open(struct device *dev, unsigned wanted, struct err *e)
 {
     unsigned count = wanted != 0 ? wanted : dev->info.streams;
@@ -131,7 +131,7 @@ static int streams_open(struct device *dev, unsigned wanted, struct err *e)
     int rc = dev->b->stream->create(dev->d, 0, &dev->service, e);
     rc = rc == 0 ? dev->b->stream->create(dev->d, 0, &dev->scrub, e) : rc;
     for (int i = 0; rc == 0 && i < 2; i++) {
-        rc = dev->b->stream->create(dev->d, 0, &dev->lane[i], e);
+        rc = dev->b->stream->create(dev->d, 0, &dev->copy_stream[i], e);
     }
     while (rc == 0 && dev->stream_count < count + dev->urgent) {
         int priority = dev->stream_count < count ? 0 : 1;
@@ -151,7 +151,7 @@ static int open_parts(struct device *dev, const struct device_options *options, 
     int rc = streams_open(dev, options->streams, e);
     if (rc == 0) {
         memcpy(all, dev->stream, dev->stream_count * sizeof all[0]);
-        all[dev->stream_count] = dev->lane[0];
+        all[dev->stream_count] = dev->copy_stream[0];
         all[dev->stream_count + 1] = dev->service;
         const struct memory_device on = {.b = dev->b,
                                          .d = dev->d,
@@ -170,7 +170,7 @@ int device_open(struct device *dev, const struct device_options *options, struct
     if (dev->b == NULL) {
         return err_set(e, ERR_UNSUPPORTED, "back end \"%s\" is not built in", options->backend);
     }
-    struct err ignored = ERR_INIT; /* the others may open even if this one does not */
+    struct err ignored = ERR_INIT; /* other devices may open even if this call fails */
     if (dev->b->enumerate(options->options, &dev->count, &ignored) != 0) {
         dev->count = 0;
     }
@@ -199,8 +199,8 @@ void device_close(struct device *dev)
         dev->b->stream->destroy(dev->scrub);
     }
     for (int i = 0; i < 2; i++) {
-        if (dev->lane[i] != NULL) {
-            dev->b->stream->destroy(dev->lane[i]);
+        if (dev->copy_stream[i] != NULL) {
+            dev->b->stream->destroy(dev->copy_stream[i]);
         }
     }
     dev->b->device->close(dev->d);

@@ -13,32 +13,33 @@
 #include "daemon/pool/pressure.h"
 #include "proto/frames.h"
 
-#define CHUNK_BYTES (2u << 20)           /* what smaller requests share */
-#define SCRUB_BYTES (UINT64_C(16) << 20) /* more new memory than that is not waited for */
+#define CHUNK_BYTES (2u << 20) /* size of blocks that smaller requests share */
+/* bytes of new memory; zeros for more are not waited for */
+#define SCRUB_BYTES (UINT64_C(16) << 20)
 #define SCRUB_NS    (2 * NS_PER_S)
-/* The number of all who came when the others were given out: they have no memory of their own. */
+/* The number of all tenants that came when the others were given out: they share it. */
 #define TENANT_REST     (POOL_TENANTS - 1)
-#define NUMBERS_AT_ONCE 16u /* that come back: each costs a walk over the pool's pages */
+#define NUMBERS_AT_ONCE 16u /* numbers taken back in one go; each costs a walk over pages */
 #define NUMBERS_NS      NS_PER_S
 
 /* ---- back to the driver ----------------------------------------------------------------------*/
 
-/* A block that the driver is to get back. */
+/* Memory that is to be released to the driver. */
 struct leaving {
     struct release release;
     struct memory *m;
     struct backend_block *block;
     uint64_t bytes;
-    bool managed;                  /* else it was the pool's, */
-    unsigned tenant;               /* charged to this number, */
-    struct memory_tenant *account; /* and counted here; NULL: nowhere */
+    bool managed;                  /* managed memory; else a block of the pool's */
+    unsigned tenant;               /* charged to this number */
+    struct memory_tenant *account; /* account that counts it; NULL: none */
 };
 
-/* The pool knows of it as reserved: charged to its tenant, and no others' to map. */
+/* To the pool it is reserved: charged to its tenant, and not for others to map. */
 static void uncharge(struct memory *m, unsigned number, struct memory_tenant *t, uint64_t bytes)
 {
     pool_unreserve(m->pool, number, bytes);
-    if (t != NULL) { /* the front's own work has a number together with a tenant, and no account */
+    if (t != NULL) { /* the front's own work shares a number with a tenant, and has no account */
         t->shared -= bytes;
     }
 }
@@ -64,7 +65,7 @@ static void block_go(const struct leaving *x)
         uncharge(m, x->tenant, x->account, x->bytes);
         m->managed -= x->bytes;
     } else {
-        m->taken -= x->bytes;
+        m->in_use -= x->bytes;
     }
 }
 
@@ -74,7 +75,7 @@ static void leave(void *item)
     free(item);
 }
 
-/* Without memory to remember it by it goes at once. */
+/* Without memory for the entry it is released at once. */
 static void give_back(const struct leaving *x)
 {
     struct leaving *later = x->m->releases != NULL ? malloc(sizeof *later) : NULL;
@@ -87,7 +88,7 @@ static void give_back(const struct leaving *x)
     release_put(x->m->releases, &later->release, 0, leave, later);
 }
 
-/* Has what a refused request lacks gone by now? */
+/* Has the memory that a refused request lacks been released by now? */
 static bool given_back(struct memory *m, int rc)
 {
     uint64_t before = m->leaving;
@@ -120,7 +121,7 @@ static uint64_t rounded(uint64_t size, uint64_t to)
     return sat_add(size, to - 1) / to * to;
 }
 
-/* What a tenant with a guarantee gives back is kept for it again, up to that. */
+/* Memory that a tenant gives back is kept for it again, up to its guarantee. */
 uint64_t memory_leaving_for(const struct memory *m, unsigned number)
 {
     uint64_t bytes = m->managed_leaving;
@@ -134,7 +135,7 @@ uint64_t memory_leaving_for(const struct memory *m, unsigned number)
     return bytes;
 }
 
-/* Beside so much that its tenant and all were promised. */
+/* Does it fit beside what its tenant and all tenants have reserved? */
 static bool soon(const struct memory *m, const struct memory_tenant *t, uint64_t key, uint64_t size,
                  uint64_t own_promised, uint64_t promised)
 {
@@ -188,25 +189,25 @@ void memory_unpromise(struct memory *m, struct memory_tenant *t, uint64_t size, 
 
 /* ---- the pool's source -----------------------------------------------------------------------*/
 
-/* The driver has what is on its way back still, so that there could be more than the limit. */
+/* The driver still has the memory that is to be released: more could exceed the limit. */
 static int block_alloc(void *user, uint64_t size, void **ret_block, struct err *e)
 {
     struct memory *m = user;
     struct backend_block *block = NULL;
-    if (m->leaving > 0 && sat_add(m->taken, size) > m->limit) {
+    if (m->leaving > 0 && sat_add(m->in_use, size) > m->limit) {
         return err_set(e, ERR_DEVICE_MEMORY,
                        "%" PRIu64 " bytes go back to the device when what runs has ended",
                        m->leaving);
     }
     int rc = m->b->memory->alloc(m->d, size, &block, e);
     if (rc == 0) {
-        m->taken += size;
+        m->in_use += size;
         *ret_block = block;
     }
     return rc;
 }
 
-/* Other processes may use the device as well. */
+/* Checks what the driver has free: other processes may use the device as well. */
 static int device_room(void *user, uint64_t *ret_free, struct err *e)
 {
     struct memory *m = user;
@@ -268,7 +269,7 @@ static int pages_access(void *user, void *range, uint64_t at, uint64_t bytes, st
 
 /* ---- zeroing ---------------------------------------------------------------------------------*/
 
-/* bytes: the device runs other work between two pieces */
+/* bytes of a piece: the device runs other work between two pieces */
 #define CLEAR_PIECE (UINT64_C(16) << 20)
 
 int memory_clear(struct memory *m, const struct memory_piece *piece, uint64_t from, unsigned stream,
@@ -286,7 +287,7 @@ int memory_clear(struct memory *m, const struct memory_piece *piece, uint64_t fr
     return rc;
 }
 
-/* The end of a command on the stream that only new memory is zeroed on. */
+/* Waits for a command on the stream that only zeroes new memory. */
 static int scrub_wait(struct memory *m, struct backend_marker *marker, struct err *e)
 {
     const struct timespec pause = {.tv_nsec = 20 * (long)NS_PER_US};
@@ -299,12 +300,12 @@ static int scrub_wait(struct memory *m, struct backend_marker *marker, struct er
     if (state == BACKEND_DONE || state == BACKEND_FAILED) {
         return state == BACKEND_DONE ? 0 : e->code;
     }
-    m->hung = true; /* it may still run, wherever the memory goes */
+    m->hung = true; /* the command may still run, whoever gets the memory */
     return err_set(e, ERR_DEVICE_LOST, "zeroing new memory did not end");
 }
 
-/* Is nothing of ours at work on the device? Zeros come behind a kernel that fills it, on whatever
- * stream, so one that runs for seconds would be waited for. */
+/* Is the device free of this worker's work? Zeros come behind any kernel that fills the device, on
+ * any stream, and one that runs for seconds would be waited for. */
 static bool quiet(const struct memory *m)
 {
     bool idle = m->unmarked == 0;
@@ -314,9 +315,9 @@ static bool quiet(const struct memory *m)
     return idle;
 }
 
-/* What is new may hold anybody's bytes. A source may take it back at any time, so this waits: some
- * microseconds, on a device with nothing else to do. Where there is other work, or it fails, or is
- * much, the memory is given out as dirty and zeroed in the order of streams. */
+/* New memory may hold anybody's bytes. A source may take it back at any time, so zeroing it waits:
+ * some microseconds on an idle device. If there is other work, if zeroing fails or the memory is
+ * large, it is given out as dirty and zeroed in the order of streams. */
 static int clear_new(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e)
 {
     struct memory *m = user;
@@ -383,7 +384,7 @@ static int stream_wait(void *user, unsigned stream, unsigned on, uint64_t seq, s
     return marker == NULL ? 0 : m->b->stream->wait(m->stream[stream], marker, e);
 }
 
-/* Has it nothing, no limits either, and was that told? */
+/* Has the tenant no memory and no limits, and does the front know that? */
 static bool tenant_unused(const struct memory *m, const struct memory_tenant *t)
 {
     struct pool_account a;
@@ -392,38 +393,39 @@ static bool tenant_unused(const struct memory *m, const struct memory_tenant *t)
                           a.quota.guaranteed == 0 && t->spilled_limit == UINT64_MAX;
     uint64_t has = a.mapped | a.reserved | a.meter.used | t->shared | t->promised | t->spilled;
     return free_of_limits && has == 0 &&
-           (t->told.asked | t->told.mapped | t->told.shared | t->told.spilled) == 0;
+           (t->reported.asked | t->reported.mapped | t->reported.shared | t->reported.spilled) == 0;
 }
 
-/* Those of tenants that have nothing come back, some at a time. Pages remember numbers: so one is
- * another's only when the pool has forgotten whose it was. */
+/* Takes back numbers of tenants without memory, some at a time. Pages remember numbers: another
+ * tenant gets one only when the pool has forgotten the former owner. */
 static void numbers_return(struct memory *m)
 {
     struct memory_tenant *t;
     struct memory_tenant *next;
-    (void)pool_trim(m->pool, UINT64_MAX); /* empty slabs are charged, and nobody's */
+    /* empty slabs are charged, though no piece is left in them */
+    (void)pool_trim(m->pool, UINT64_MAX);
     HASH_ITER(hh, m->tenants, t, next)
     {
-        if (m->spare == NUMBERS_AT_ONCE) {
+        if (m->free_numbers == NUMBERS_AT_ONCE) {
             return;
         }
         if (tenant_unused(m, t)) {
             pool_renumber(m->pool, t->number);
             m->numbered[t->number] = NULL;
-            m->spare++;
+            m->free_numbers++;
             HASH_DEL(m->tenants, t);
             free(t);
         }
     }
 }
 
-/* patience: when those that nobody needs were looked for so long ago, they are again. */
+/* patience, ns: time after the last search until free numbers are searched again. */
 static unsigned number_new(struct memory *m, uint64_t patience)
 {
     if (m->numbers < TENANT_REST) {
         return m->numbers++;
     }
-    if (m->spare == 0 && patience != UINT64_MAX) {
+    if (m->free_numbers == 0 && patience != UINT64_MAX) {
         uint64_t now = clock_now_ns();
         if (now - m->returned_ns < patience) {
             return TENANT_REST;
@@ -431,19 +433,19 @@ static unsigned number_new(struct memory *m, uint64_t patience)
         m->returned_ns = now;
         numbers_return(m);
     }
-    if (m->spare == 0) {
+    if (m->free_numbers == 0) {
         return TENANT_REST;
     }
     unsigned number = 0;
     while (m->numbered[number] != NULL) {
         number++;
     }
-    m->spare--;
+    m->free_numbers--;
     return number;
 }
 
-/* The daemon's own jobs show nobody anything and leave no secrets: they share a number with the
- * first tenant. patience: in ns, where all numbers are given; see number_new. NULL: none is left.
+/* The front's own jobs show their bytes to no tenant and leave no secrets: they share a number with
+ * the first tenant. patience: in ns, if all numbers are given; see number_new. NULL: none is left.
  */
 static struct memory_tenant *tenant_obtain(struct memory *m, uint64_t key, uint64_t patience)
 {
@@ -486,7 +488,7 @@ int memory_quota(struct memory *m, uint64_t key, const char *name,
     struct memory_tenant *t = tenant_find(m, key);
     struct pool_account was;
     if (t == NULL && unlimited(limits)) {
-        return 0; /* it never had another */
+        return 0; /* the tenant never had another number */
     }
     if (t == NULL && key != 0) {
         t = tenant_obtain(m, key, 0);
@@ -514,7 +516,7 @@ void memory_unlimit(struct memory *m)
 {
     const struct pool_quota none = POOL_QUOTA_NONE;
     for (struct memory_tenant *t = m->tenants; t != NULL; t = t->hh.next) {
-        (void)pool_set_quota(m->pool, t->number, &none, NULL); /* refused is only what is kept */
+        (void)pool_set_quota(m->pool, t->number, &none, NULL); /* only the guarantee was refused */
         t->spilled_limit = t->spilled_most = UINT64_MAX;
     }
     m->softs = 0;
@@ -542,7 +544,7 @@ uint64_t memory_host_room(const struct memory *m, unsigned number, uint64_t back
                : sat_sub(sat_add(t->spilled_most, back), t->spilled);
 }
 
-/* Those without a section are named by their user, who is what the front's key tells. */
+/* Tenants without a section have the name of their user, which the front's key contains. */
 const char *memory_tenant_name(const struct memory *m, uint64_t key, char out[32])
 {
     const struct memory_tenant *t = NULL;
@@ -568,16 +570,16 @@ void memory_use(const struct memory *m, const struct memory_tenant *t, struct me
                                    .spilled = t->spilled};
 }
 
-void memory_untold(struct memory *m)
+void memory_report_anew(struct memory *m)
 {
     for (struct memory_tenant *t = m->tenants; t != NULL; t = t->hh.next) {
-        t->told = (struct memory_use){.asked = 0};
+        t->reported = (struct memory_use){.asked = 0};
     }
 }
 
 /* ---- pieces ----------------------------------------------------------------------------------*/
 
-/* Pages where the device has them: then no request fails for want of memory in one piece. */
+/* Uses pages where the device has them: no request fails then for want of memory in one piece. */
 int memory_init(struct memory *m, const struct memory_device *on, uint64_t limit,
                 uint64_t max_alloc, struct err *e)
 {
@@ -646,8 +648,8 @@ void memory_ahead_end(struct memory *m, bool zeros)
     pool_cleared(m->pool, &m->zeroing, zeros, memory_service(m), 0);
 }
 
-/* Nobody is refused for memory that is being zeroed: it is free again, as dirty as it was, for
- * others once the zeros have gone past. */
+/* No request fails for memory that is being zeroed: it is free again, as dirty as it was, and
+ * others use it behind the zeros. */
 static void ahead_yield(struct memory *m)
 {
     unsigned service = memory_service(m);
@@ -687,7 +689,7 @@ static int apart_take(struct memory *m, struct memory_piece *piece, struct err *
                : ops->alloc_managed(m->d, piece->pool.size, &piece->ref.block, e);
 }
 
-/* Beside the pool, which gives back what it keeps where there is no other. */
+/* Allocates beside the pool, which gives back what it keeps if there is no other memory. */
 static int apart_alloc(struct memory *m, struct memory_piece piece, uint64_t tenant,
                        struct memory_piece *ret_piece, struct err *e)
 {
@@ -718,7 +720,8 @@ static int apart_alloc(struct memory *m, struct memory_piece piece, uint64_t ten
     return 0;
 }
 
-/* Taken, charged and cleared as a whole: who maps exported memory gets all of its last page. */
+/* Taken, charged and zeroed as a whole: the process that maps exported memory gets all of its last
+ * page. */
 int memory_alloc_shared(struct memory *m, uint64_t size, uint64_t tenant,
                         struct memory_piece *ret_piece, struct err *e)
 {
@@ -779,7 +782,7 @@ void memory_moved(struct memory_piece *piece, struct pool_move *move)
     piece->ref = (struct backend_ref){.block = piece->pool.range, .offset = piece->pool.offset};
 }
 
-/* What was not cleaned stays what it was: the pool remembers. */
+/* A piece that was not cleaned stays dirty: the pool remembers it. */
 void memory_free(struct memory *m, struct memory_piece *piece)
 {
     if (piece->ref.block == NULL || piece->kind == MEMORY_FIXED) {
@@ -788,7 +791,8 @@ void memory_free(struct memory *m, struct memory_piece *piece)
     }
     m->changes++;
     if (piece->kind == MEMORY_POOL) {
-        (void)pool_free(m->pool, &piece->pool, 0, 0, NULL); /* fails for what is not live only */
+        /* it fails only for a piece that is not live */
+        (void)pool_free(m->pool, &piece->pool, 0, 0, NULL);
     } else if (piece->kind == MEMORY_SHARED) {
         m->b->memory->free_shared(m->d, piece->ref.block);
         m->exported -= piece->pool.size;
@@ -844,7 +848,7 @@ uint64_t memory_tick(struct memory *m, uint64_t now_ns)
     return pool_tick(m->pool, now_ns);
 }
 
-bool memory_spare(struct memory *m)
+bool memory_has_surplus(struct memory *m)
 {
     struct pool_stats s;
     pool_stats(m->pool, &s);

@@ -43,7 +43,7 @@ void modules_finish(struct modules *t)
     struct module *m = t->by_id;
     uv_close((uv_handle_t *)&t->limit, NULL);
     uv_close((uv_handle_t *)&t->ready, NULL);
-    HASH_CLEAR(hh, t->by_id); /* the links from one to the next stay */
+    HASH_CLEAR(hh, t->by_id); /* the links between the modules stay valid */
     while (m != NULL) {
         struct module *next = m->hh.next;
         destroy(t, m);
@@ -75,7 +75,7 @@ static int kernels_list(struct modules *t, struct module *m, struct err *e)
 
 /* ---- in the thread --------------------------------------------------------------------------- */
 
-/* Into private memory, so that nobody changes it while it is looked at. */
+/* Reads into private memory, so that no client can change it while it is checked. */
 static int binary_read(const struct module_load *l, uint8_t **ret_data, struct err *e)
 {
     uint8_t *data = malloc((size_t)l->size);
@@ -133,7 +133,7 @@ static void load_free(struct modules *t, struct module_load *l)
     free(l);
 }
 
-static void load_tell(struct modules *t, struct module_load *l)
+static void load_report(struct modules *t, struct module_load *l)
 {
     struct module *m = l->m;
     if (l->e.code == 0) {
@@ -149,7 +149,7 @@ static void prepare_over(struct modules *t, struct module_load *l)
 {
     LL_DELETE(t->preparing, l);
     if (l->m != NULL) {
-        load_tell(t, l);
+        load_report(t, l);
     }
     load_free(t, l);
     prepare_next(t);
@@ -158,17 +158,17 @@ static void prepare_over(struct modules *t, struct module_load *l)
 static void on_prepare_done(uv_work_t *work, int status)
 {
     struct module_load *l = work->data;
-    (void)status; /* nobody cancels it */
+    (void)status; /* it is never cancelled */
     prepare_over(l->table, l);
 }
 
-/* However long it takes, what they would do the modules' own kernels do until then. */
+/* Opening libraries may take any time: until then the modules' own kernels run. */
 static void on_ready_limit(uv_timer_t *timer)
 {
     struct modules *t = timer->data;
     for (struct module_load *l = t->preparing; l != NULL; l = l->next) {
         if (l->m != NULL) {
-            load_tell(t, l);
+            load_report(t, l);
         }
     }
 }
@@ -179,7 +179,7 @@ static void prepare_next(struct modules *t)
     if (l == NULL) {
         (void)uv_timer_stop(&t->ready);
     } else if (uv_queue_work(t->loop, &l->work, on_prepare, on_prepare_done) != 0) {
-        prepare_over(t, l); /* without */
+        prepare_over(t, l); /* reports it without libraries */
     }
 }
 
@@ -220,7 +220,7 @@ static void load_over(struct modules *t, struct module_load *l)
     if (l->wanted != 0) {
         prepare_add(t, l);
     } else {
-        load_tell(t, l);
+        load_report(t, l);
         load_free(t, l);
     }
     load_next(t);
@@ -229,7 +229,7 @@ static void load_over(struct modules *t, struct module_load *l)
 static void on_work_done(uv_work_t *work, int status)
 {
     struct module_load *l = work->data;
-    (void)status; /* nobody cancels it */
+    (void)status; /* it is never cancelled */
     load_over(l->table, l);
 }
 
@@ -257,8 +257,8 @@ static void load_next(struct modules *t)
     }
 }
 
-/* Of those that nobody was told of yet; ret_found: it is one of them. */
-static unsigned count_untold(const struct module_load *l, uint64_t id, bool *ret_found)
+/* Number of modules that are not reported yet; ret_found: `id` is one of them. */
+static unsigned count_unreported(const struct module_load *l, uint64_t id, bool *ret_found)
 {
     unsigned count = 0;
     for (; l != NULL; l = l->next) {
@@ -273,8 +273,8 @@ static int load_check(const struct modules *t, uint64_t id, struct bytes hash, u
 {
     struct module *m = NULL;
     bool loading = false;
-    unsigned count = count_untold(t->loads, id, &loading);
-    count += count_untold(t->preparing, id, &loading);
+    unsigned count = count_unreported(t->loads, id, &loading);
+    count += count_unreported(t->preparing, id, &loading);
     HASH_FIND(hh, t->by_id, &id, sizeof id, m);
     if (m != NULL || loading) {
         return err_set(e, ERR_EXISTS, "module %" PRIu64, id);

@@ -11,7 +11,7 @@
 struct numbers {
     struct pool_stats stats;
     struct pool_account account;
-    uint64_t kept;          /* for others, or beside the pool */
+    uint64_t kept;          /* bytes in use by others, or beside the pool */
     uint64_t spilled_limit; /* its limit on the host */
 };
 
@@ -29,7 +29,7 @@ static void gather(const struct memory *m, uint64_t key, struct numbers *ret_num
     }
 }
 
-/* Bytes that this process may map in all, if `wanted` more would be over that; else 0. */
+/* Bytes that this process may map in all, if `wanted` more would exceed them; else 0. */
 static uint64_t space_limit(uint64_t wanted)
 {
     struct rlimit limit;
@@ -44,7 +44,7 @@ static uint64_t space_limit(uint64_t wanted)
     return known && sat_add(mapped, wanted) > limit.rlim_cur ? limit.rlim_cur : 0;
 }
 
-/* What the pool counts on was not to be had. */
+/* The device has less memory than the pool counts on. */
 static void advise_unobtained(uint64_t wanted, char *out, size_t size)
 {
     uint64_t space = space_limit(wanted);
@@ -60,7 +60,7 @@ static void advise_unobtained(uint64_t wanted, char *out, size_t size)
     }
 }
 
-/* Nothing that is counted on helps: what the host could take, or what jobs give up. */
+/* Neither the host's room nor the end of jobs helps. */
 static void advise_room(const struct shortage *s, char *out, size_t size)
 {
     if (s->movable > 0 && s->host_limit == 0) {
@@ -75,7 +75,7 @@ static void advise_room(const struct shortage *s, char *out, size_t size)
     }
 }
 
-/* The one thing that helps, for the first reason that nothing else can change. */
+/* Says the one thing that helps, for the first reason that nothing else can change. */
 static void advise(const struct shortage *s, const struct numbers *n, char *out, size_t size)
 {
     uint64_t most = sat_sub(n->stats.limit, n->kept);
@@ -83,11 +83,11 @@ static void advise(const struct shortage *s, const struct numbers *n, char *out,
     if (s->own && s->wanted > n->account.quota.hard) {
         (void)snprintf(out, size, "ask for less at once, or raise its memory_hard of %" PRIu64,
                        n->account.quota.hard);
-    } else if (s->held > 0 && s->wanted <= most) {
+    } else if (s->kept > 0 && s->wanted <= most) {
         (void)snprintf(out, size,
                        "free buffers, or raise its memory_spilled of %" PRIu64 ": %" PRIu64
                        " bytes of its own could go then",
-                       n->spilled_limit, s->held);
+                       n->spilled_limit, s->kept);
     } else if (s->own) {
         (void)snprintf(out, size,
                        "it is charged %" PRIu64 " of its memory_hard of %" PRIu64

@@ -1,26 +1,24 @@
-/*
- * Why a request for device memory cannot be served, for people: who wants how much, what there is,
- * and the one useful thing to do. Pure but for reading the pool. Thread: the loop's.
- */
+/* Why a request for device memory cannot be served, as a text for people: how much which tenant
+ * wants, what there is, and the one thing that helps. Only reads the pool. Thread: the loop's. */
 #ifndef WORKER_MEMORY_SHORTAGE_H
 #define WORKER_MEMORY_SHORTAGE_H
 
 #include "daemon/worker/memory/memory.h"
 
 struct shortage {
-    uint64_t tenant;     /* as the front names it */
+    uint64_t tenant;     /* the front's key */
     uint64_t wanted;     /* bytes */
-    bool own;            /* it is the tenant's hard limit that it met */
-    bool behind;         /* what comes free soon is to be others' first: it may be promised */
-    uint64_t movable;    /* bytes of buffers that may go to the host for it */
-    uint64_t obtainable; /* if all that may go went: of these as much as the host has room for */
-    uint64_t held;       /* bytes of its own that stay for its limit on the host */
-    uint64_t leaving;    /* on their way to the host */
-    uint64_t host_bytes; /* what is on the host, of */
+    bool own;            /* the tenant's hard limit is in the way */
+    bool behind;         /* memory that comes free soon may be reserved for others */
+    uint64_t movable;    /* bytes of buffers that may move to the host for it */
+    uint64_t obtainable; /* bytes that it would have if they did, as far as the host has room */
+    uint64_t kept;       /* bytes of its own buffers that cannot go, for its limit on the host */
+    uint64_t leaving;    /* bytes on their way to the host */
+    uint64_t host_bytes; /* bytes on the host, of host_limit */
     uint64_t host_limit;
 };
 
-/* ERR_LIMIT where it is the tenant's own limit, else ERR_DEVICE_MEMORY. */
+/* Sets e. ERR_LIMIT for the tenant's own limit, else ERR_DEVICE_MEMORY. */
 int shortage_say(const struct memory *m, const struct shortage *s, struct err *e);
 
 #endif

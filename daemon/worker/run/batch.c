@@ -3,7 +3,7 @@
 #include "common/clock.h"
 
 #define NONE         (-1)
-#define AHEAD_MAX_NS (3600 * NS_PER_S) /* more is no expectation */
+#define AHEAD_MAX_NS (3600 * NS_PER_S) /* a longer time is no expectation */
 
 void batch_init(struct batch *b, struct device *device, const struct ledger *ledger)
 {
@@ -14,7 +14,7 @@ void batch_open(struct batch *b)
 {
     if (!b->open) {
         b->open = true;
-        b->jobs = b->held = 0;
+        b->jobs = b->pending = 0;
         b->mixed = b->waited = false;
         b->serial++;
     }
@@ -22,31 +22,35 @@ void batch_open(struct batch *b)
 
 /* ---- which stream ---------------------------------------------------------------------------- */
 
-/* In this stream it waits for nothing that is not brief: those behind it would wait as well. */
+/* Does the job wait in this stream for a job that is not brief? Jobs behind it would wait as well.
+ */
 static bool waits_there(const struct batch *b, const struct job *j, unsigned stream)
 {
     bool waits = b->lasting[stream] > 0;
     for (unsigned i = 0; !waits && i < j->after_count; i++) {
         const struct job *before = ledger_find(b->ledger, j->after[i]);
-        waits =
-            before != NULL && !before->finished && (before->stream != stream || !before->enqueued);
+        waits = before != NULL && before->state != JOB_FINISHED &&
+                (before->stream != stream || before->state != JOB_ENQUEUED);
     }
     return waits;
 }
 
-/* A processor that is the device starts what has nothing before it when it is enqueued, and wakes
- * its threads each time: in one stream, behind a gate, it does so once. */
+/* Where the device is a processor, a job with nothing before it starts when it is enqueued, and
+ * each start wakes the device's threads. In one stream, behind a gate, they wake once. */
 void batch_join(struct batch *b, struct job *j)
 {
     struct device *dev = b->device;
-    j->brief = j->checked <= BATCH_STEPS && !j->large && j->expected_ns <= BATCH_BRIEF_NS;
-    if (!b->open || !j->brief || j->checked == 0) {
+    if (j->size == JOB_ORDINARY && j->step_count <= BATCH_STEPS &&
+        j->expected_ns <= BATCH_BRIEF_NS) {
+        j->size = JOB_BRIEF;
+    }
+    if (!b->open || j->size != JOB_BRIEF || j->step_count == 0) {
         b->mixed = true;
         return;
     }
     b->mixed = b->mixed || device_is_urgent(dev, j->stream) != 0;
     b->jobs++;
-    j->batch = b->serial;
+    j->batch.serial = b->serial;
     int *line = &b->line[device_is_urgent(dev, j->stream)];
     if (*line != NONE && !waits_there(b, j, (unsigned)*line)) {
         j->stream = (unsigned)*line;
@@ -61,32 +65,32 @@ void batch_join(struct batch *b, struct job *j)
 
 bool batch_has(const struct batch *b, const struct job *j)
 {
-    return b->open && j->batch == b->serial;
+    return b->open && j->batch.serial == b->serial;
 }
 
 void batch_enter(struct batch *b, const struct job *j)
 {
-    b->lasting[j->stream] += !j->brief;
-    b->held += batch_has(b, j);
+    b->lasting[j->stream] += j->size != JOB_BRIEF;
+    b->pending += batch_has(b, j);
 }
 
 void batch_leave(struct batch *b, const struct job *j)
 {
-    b->lasting[j->stream] -= !j->brief;
-    b->held -= batch_has(b, j) && b->held > 0;
-    b->slow[j->stream] -= j->slow;
-    b->ahead_ns[j->stream] -= j->ahead_ns;
-    if (b->quiet[j->stream] == j) { /* it was asked for other reasons, and was over */
+    b->lasting[j->stream] -= j->size != JOB_BRIEF;
+    b->pending -= batch_has(b, j) && b->pending > 0;
+    b->slow[j->stream] -= j->batch.slow;
+    b->ahead_ns[j->stream] -= j->batch.ahead_ns;
+    if (b->quiet[j->stream] == j) { /* a poll for another reason found its end */
         b->quiet[j->stream] = NULL;
     }
 }
 
 void batch_enqueued(struct batch *b, struct job *j)
 {
-    j->slow = j->launch_count > 0 && j->launches_ns > BATCH_SLOW_NS;
-    b->slow[j->stream] += j->slow;
-    j->ahead_ns = j->expected_ns < AHEAD_MAX_NS ? j->expected_ns : 0;
-    b->ahead_ns[j->stream] += j->ahead_ns;
+    j->batch.slow = j->launch_count > 0 && j->launches_ns > BATCH_SLOW_NS;
+    b->slow[j->stream] += j->batch.slow;
+    j->batch.ahead_ns = j->expected_ns < AHEAD_MAX_NS ? j->expected_ns : 0;
+    b->ahead_ns[j->stream] += j->batch.ahead_ns;
 }
 
 bool batch_slow(const struct batch *b, unsigned stream)
@@ -105,9 +109,9 @@ void batch_hurry(struct batch *b)
     b->mixed = true;
 }
 
-unsigned batch_held(const struct batch *b)
+unsigned batch_pending(const struct batch *b)
 {
-    return b->open && !b->mixed ? b->held : 0;
+    return b->open && !b->mixed ? b->pending : 0;
 }
 
 void batch_waits(struct batch *b)
@@ -116,15 +120,15 @@ void batch_waits(struct batch *b)
     b->waited = true;
 }
 
-/* ---- how it starts and how its end is told --------------------------------------------------- */
+/* ---- how it starts and what reports its end ------------------------------------------------- */
 
 /* If the device cannot call now, the pump's timer asks. */
-static void tell(struct batch *b, unsigned stream)
+static void arm_last(struct batch *b, unsigned stream)
 {
     struct job *last = b->quiet[stream];
     b->quiet[stream] = NULL;
     if (last != NULL) {
-        last->armed = true;
+        last->batch.end_call = JOB_END_ARMED;
         (void)b->device->b->marker->arm(last->mark[last->mark_count - 1].marker, NULL);
     }
 }
@@ -133,16 +137,17 @@ int batch_mark(struct batch *b, struct job *j, struct backend_marker **ret_marke
 {
     struct device *dev = b->device;
     const struct backend_stream_ops *ops = dev->b->stream;
-    bool quiet = b->open && j->brief && j->graph == NULL && ops->mark_quiet != NULL;
+    bool quiet =
+        b->open && j->size == JOB_BRIEF && j->state != JOB_GRAPH && ops->mark_quiet != NULL;
     if (b->open && !batch_has(b, j)) {
-        batch_hurry(b); /* it came earlier, and waited for something else */
+        batch_hurry(b); /* it came before the batch, and waited for something else */
     }
     if (!quiet) {
-        tell(b, j->stream); /* what comes now may take long */
+        arm_last(b, j->stream); /* the mark that follows may be long in coming */
     }
     int rc = (quiet ? ops->mark_quiet : ops->mark)(dev->stream[j->stream], ret_marker, e);
     b->unstarted[j->stream] = b->open;
-    j->quiet = quiet;
+    j->batch.end_call = quiet ? JOB_END_QUIET : JOB_END_CALLS;
     b->quiet[j->stream] = rc == 0 && quiet ? j : NULL;
     return rc;
 }
@@ -152,7 +157,7 @@ int batch_start(struct batch *b, struct err *e)
     struct device *dev = b->device;
     int rc = 0;
     for (unsigned i = 0; b->open && rc == 0 && i < dev->stream_count; i++) {
-        tell(b, i);
+        arm_last(b, i);
         rc = b->unstarted[i] ? dev->b->stream->flush(dev->stream[i], e) : 0;
         b->unstarted[i] = false;
     }
@@ -161,7 +166,7 @@ int batch_start(struct batch *b, struct err *e)
         b->batched += b->jobs;
     }
     b->open = false;
-    b->held = 0;
+    b->pending = 0;
     b->line[0] = b->line[1] = NONE;
     return rc;
 }
@@ -170,5 +175,5 @@ void batch_stats(const struct batch *b, struct msg_w_pool *stats)
 {
     stats->batches = b->batches;
     stats->batched = b->batched;
-    stats->held = b->waits;
+    stats->waited = b->waits;
 }

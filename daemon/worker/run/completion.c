@@ -10,7 +10,7 @@
 #include "daemon/worker/run/graph.h"
 #include "daemon/worker/run/pump.h"
 
-#define LONG_NS     (20 * NS_PER_MS) /* a job that runs longer is told of while it runs */
+#define LONG_NS     (20 * NS_PER_MS) /* a job that runs longer is reported as running */
 #define REPORT_ROOM 512u             /* bytes: most are shorter */
 
 void completion_init(struct completion *c, struct executor *x,
@@ -21,7 +21,8 @@ void completion_init(struct completion *c, struct executor *x,
 
 void completion_add(struct completion *c, struct job *j)
 {
-    j->added_ns = clock_now_ns();
+    job_set_state(j, JOB_STARTED);
+    j->watch.added_ns = clock_now_ns();
     j->arrival = ++c->arrivals;
     batch_enter(&c->x->batch, j);
     DL_APPEND(c->first, j);
@@ -35,10 +36,10 @@ struct times {
     uint64_t ended_ns;
 };
 
-/* The times of a user's steps from `first` to `step`, on the host's clock. */
+/* When the user's steps from `first` to `step` ran, on the host's clock. */
 struct span {
     unsigned first, step;
-    const char *by; /* what served its operation */
+    const char *by; /* name of what served its operation */
     uint64_t begin_ns, end_ns;
 };
 
@@ -47,7 +48,7 @@ struct spans {
     struct span at[2 * JOB_MARKERS];
 };
 
-/* In the order of steps; parts of one step become one. */
+/* Keeps the order of steps. Parts of one step become one. */
 static void span_add(struct spans *all, struct span s)
 {
     unsigned i = all->count;
@@ -66,8 +67,8 @@ static void span_add(struct spans *all, struct span s)
     }
 }
 
-/* A kernel that was alone took that long; of several, and of what a library served, each took at
- * most so long. */
+/* A mark's time is that of its kernel, if that was alone. It is the most that each kernel took, if
+ * there were several or a library ran in their place. */
 static void pace_learn(const struct job *j, const struct job_mark *m, uint64_t ns)
 {
     bool alone = m->launch_count == 1 && !m->served;
@@ -118,12 +119,12 @@ static uint64_t span_write(const struct span *s, uint64_t started_ns, uint64_t r
     return count;
 }
 
-/* Writes the steps' times as records; without markers or where one failed there are none. */
+/* Writes the steps' times as records: none without marks, or where a mark failed. */
 static struct proto_list timings(const struct backend *b, const struct job *j, struct capbuf *out,
                                  struct times *ret_times)
 {
     uint64_t count = 0;
-    struct times t = {j->added_ns, j->added_ns}; /* of one that had nothing to do */
+    struct times t = {j->watch.added_ns, j->watch.added_ns}; /* a job without steps */
     struct spans spans;
     spans_of(b, j, &spans);
     if (spans.count > 0) {
@@ -150,7 +151,7 @@ static int effects_of(const struct job *j)
     return j->e.code == 0 ? ERR_EFFECTS_YES : ERR_EFFECTS_MAYBE;
 }
 
-/* The frame is kept for whoever asks until the front retires the job. */
+/* The frame is kept until the front retires the job: a front that connects later asks for it. */
 static int report(const struct backend *b, struct job *j)
 {
     uint8_t room[REPORT_ROOM];
@@ -171,7 +172,7 @@ static int report(const struct backend *b, struct job *j)
         msg.ended_ns = times.ended_ns;
     } else {
         msg.text = bytes_str(j->e.text);
-        msg.started_ns = j->seen_running_ns;
+        msg.started_ns = j->watch.seen_running_ns;
     }
     int rc = proto_encode(&schema_msg_w_done, &msg, &out, NULL);
     if (rc == 0) {
@@ -189,7 +190,7 @@ static int report(const struct backend *b, struct job *j)
 
 /* ---- the end of a job ------------------------------------------------------------------------ */
 
-/* Without memory for the report there is no way to tell the end: the worker's end tells it. */
+/* Without memory for the report, only the end of the process can report that the job ended. */
 static void must_report(const struct completion *c, struct job *j)
 {
     if (report(c->x->scope.device->b, j) != 0) {
@@ -197,7 +198,7 @@ static void must_report(const struct completion *c, struct job *j)
     }
 }
 
-/* The job holds nothing any more: steps of its graph that have not begun never do. */
+/* The job has released all that it used. Steps of its graph that have not begun never do. */
 static void graph_end(struct completion *c, struct job *j)
 {
     c->x->scope.device->memory.unmarked -= j->graph != NULL;
@@ -211,31 +212,34 @@ static void release(struct completion *c, struct job *j)
     graph_end(c, j);
 }
 
-/* One that was told of earlier kept its place only. */
-static void finish_told(struct completion *c, struct job *j)
+static void leave(struct completion *c, struct job *j)
 {
     DL_DELETE(c->first, j);
     c->count--;
     batch_leave(&c->x->batch, j);
-    j->finished = true;
+    job_set_state(j, JOB_FINISHED);
+}
+
+/* For a job whose end was reported earlier: it kept its place for the jobs behind it. */
+static void finish_reported(struct completion *c, struct job *j)
+{
+    bool retired = j->state == JOB_RETIRED;
+    leave(c, j);
     release(c, j);
-    if (j->retired) {
+    if (retired) {
         ledger_retire(c->x->ledger, j);
     }
 }
 
 static void finish(struct completion *c, struct job *j)
 {
-    if (j->told) {
-        finish_told(c, j);
+    if (job_state_reported(j->state)) {
+        finish_reported(c, j);
         return;
     }
     must_report(c, j);
-    DL_DELETE(c->first, j);
-    c->count--;
-    batch_leave(&c->x->batch, j);
-    j->finished = true;
-    if (!device_is_lost(j->e.code)) { /* else commands may still run, until the process ends */
+    leave(c, j);
+    if (!device_is_lost(j->e.code)) { /* else commands may run until the process ends */
         memory_passed(&c->x->scope.device->memory, &j->end);
         if (j->e.code == 0 && j->mark_count > 0) {
             job_temps_cleaned(j);
@@ -253,7 +257,7 @@ void completion_fail(struct completion *c, struct job *j)
 void completion_give_up(struct completion *c, struct job *j, const struct err *why)
 {
     j->e = *why;
-    j->given_up = true;
+    job_set_state(j, JOB_GIVEN_UP);
     job_let_go(&c->x->scope, j);
     graph_end(c, j);
 }
@@ -262,7 +266,7 @@ bool completion_cancel(struct completion *c, struct job *j, const struct err *wh
 {
     completion_give_up(c, j, why);
     must_report(c, j);
-    j->told = true;
+    job_set_state(j, JOB_REPORTED);
     c->callbacks.done(c->data, j);
     return completion_at_once(c, j);
 }
@@ -278,11 +282,11 @@ bool completion_at_once(struct completion *c, struct job *j)
 
 static bool over(const struct completion *c, const struct job *j)
 {
-    if (!j->enqueued || graph_busy(j->graph)) {
+    if (j->state != JOB_ENQUEUED || graph_busy(j->graph)) {
         return false;
     }
     if (j->mark_count == 0) {
-        return true; /* copies only */
+        return true; /* it had large copies only */
     }
     struct err e = ERR_INIT;
     enum backend_state state =
@@ -290,18 +294,19 @@ static bool over(const struct completion *c, const struct job *j)
     return state == BACKEND_DONE || state == BACKEND_FAILED;
 }
 
-/* Has the device something of it that will come to an end, whatever it comes after? */
+/* Has the device something of the job that will end by itself, whatever the job comes after? */
 static bool under_way(const struct completion *c, const struct job *j)
 {
-    return graph_busy(j->graph) || (j->enqueued && !over(c, j));
+    return graph_busy(j->graph) || (j->state == JOB_ENQUEUED && !over(c, j));
 }
 
-/* Does it come after one that waits for memory, and nothing of it is on its way? */
+/* Does the job come after one that waits for memory, and has the device nothing of it? */
 static bool is_stuck(const struct completion *c, const struct job *j)
 {
     for (unsigned i = 0; i < j->after_count; i++) {
         const struct job *before = ledger_find(c->x->ledger, j->after[i]);
-        if (before != NULL && !before->finished && (before->waiting != NULL || before->stuck)) {
+        if (before != NULL && before->state != JOB_FINISHED &&
+            (before->state == JOB_WAITING || before->watch.stuck)) {
             return !under_way(c, j);
         }
     }
@@ -324,17 +329,18 @@ bool completion_frees(struct completion *c, const uint64_t *tenant)
     bool again = true;
     DL_FOREACH(c->first, j)
     {
-        j->stuck = false;
+        j->watch.stuck = false;
     }
-    while (again) { /* once more only where one came after who arrived later */
+    while (again) { /* a second round only if a job comes after one that arrived later */
         again = false;
         frees = false;
         DL_FOREACH(c->first, j)
         {
-            bool stuck = j->stuck || is_stuck(c, j);
-            again = again || stuck != j->stuck;
-            j->stuck = stuck;
-            frees = frees || !(stuck || j->given_up || (tenant != NULL && !holds_of(j, *tenant)));
+            bool stuck = j->watch.stuck || is_stuck(c, j);
+            again = again || stuck != j->watch.stuck;
+            j->watch.stuck = stuck;
+            frees = frees || !(stuck || job_state_given_up(j->state) ||
+                               (tenant != NULL && !holds_of(j, *tenant)));
         }
     }
     return frees;
@@ -343,13 +349,14 @@ bool completion_frees(struct completion *c, const uint64_t *tenant)
 const struct job *completion_oldest(const struct completion *c)
 {
     const struct job *j = c->first;
-    while (j != NULL && !j->enqueued && !graph_on_device(j->graph)) {
+    while (j != NULL && j->state != JOB_ENQUEUED && !graph_on_device(j->graph)) {
         j = j->next;
     }
     return j;
 }
 
-/* A device may give up the commands that wait for one that failed: then that one is the reason. */
+/* A device may give up the commands that wait for one that failed: the predecessor is the reason
+ * then. */
 static void name_predecessor(const struct completion *c, struct job *j)
 {
     for (unsigned i = 0; i < j->after_count; i++) {
@@ -386,7 +393,8 @@ static void take_markers_error(const struct completion *c, struct job *j)
     }
 }
 
-/* What fills a buffer is over when the job that waited for it is, and perhaps nobody has looked. */
+/* The commands that fill a buffer are over when a job behind them is, though no poll may have seen
+ * it. */
 static void take_buffers_error(const struct completion *c, struct job *j)
 {
     const struct backend_marker_ops *ops = c->x->scope.device->b->marker;
@@ -394,7 +402,7 @@ static void take_buffers_error(const struct completion *c, struct job *j)
         struct backend_marker *filling = j->buffers[i]->filling;
         struct err why = ERR_INIT;
         bool failed = filling != NULL && ops->state(filling, &why) == BACKEND_FAILED;
-        if (failed || j->buffers[i]->broken) {
+        if (failed || j->buffers[i]->loss != BUFFER_WHOLE) {
             (void)err_set(&j->e, ERR_BUFFER_LOST, "content of buffer %" PRIu64 " did not arrive",
                           j->buffers[i]->id);
             return;
@@ -413,7 +421,7 @@ static void settle(struct completion *c, struct job *j)
     finish(c, j);
 }
 
-/* The time limit is one of kernels: where copies have a mark of their own they do not count. */
+/* The time limit applies to kernels: copies with a mark of their own do not count. */
 static const struct job_mark *first_launch(const struct job *j)
 {
     for (unsigned i = 0; i < j->mark_count; i++) {
@@ -421,15 +429,16 @@ static const struct job_mark *first_launch(const struct job *j)
             return &j->mark[i];
         }
     }
-    return j->enqueued && j->mark_count > 0 ? &j->mark[0] : NULL;
+    return j->state == JOB_ENQUEUED && j->mark_count > 0 ? &j->mark[0] : NULL;
 }
 
-/* Other jobs may be in the stream between the steps of a graph: each of its marks is looked at. */
+/* Other jobs may be in the stream between the steps of a graph, so each of its marks is checked. */
 static bool graph_runs(const struct completion *c, const struct job *j)
 {
     const struct backend_marker_ops *ops = c->x->scope.device->b->marker;
     const struct job_mark *first = first_launch(j);
-    bool runs = j->told_runs && graph_unmarked(j->graph); /* such launches show no state */
+    /* launches without a mark show no state */
+    bool runs = j->watch.reported_running && graph_unmarked(j->graph);
     for (unsigned i = 0; first != NULL && i < j->mark_count && !runs; i++) {
         bool counts = j->mark[i].launches || !first->launches;
         runs = counts && ops->state(j->mark[i].marker, NULL) == BACKEND_RUNNING;
@@ -442,68 +451,72 @@ static bool runs(const struct completion *c, const struct job *j)
     if (j->graph != NULL) {
         return graph_runs(c, j);
     }
-    const struct job_mark *mark = j->told_runs ? NULL : first_launch(j);
-    return j->told_runs || (mark != NULL && c->x->scope.device->b->marker->state(
-                                                mark->marker, NULL) != BACKEND_PENDING);
+    const struct job_mark *mark = j->watch.reported_running ? NULL : first_launch(j);
+    return j->watch.reported_running ||
+           (mark != NULL &&
+            c->x->scope.device->b->marker->state(mark->marker, NULL) != BACKEND_PENDING);
 }
 
 /* Reports a change that lasts, not the moments between two kernels. */
 static void watch_running(struct completion *c, struct job *j, uint64_t now)
 {
-    if (runs(c, j) == j->told_runs) {
-        j->turned_ns = 0;
+    struct job_watch *w = &j->watch;
+    if (runs(c, j) == w->reported_running) {
+        w->turned_ns = 0;
         return;
     }
-    if (j->turned_ns == 0) {
-        j->turned_ns = now;
-        j->seen_running_ns = j->seen_running_ns == 0 ? now : j->seen_running_ns;
-    } else if (now - j->turned_ns > LONG_NS) {
-        j->turned_ns = 0;
-        j->told_runs = !j->told_runs;
+    if (w->turned_ns == 0) {
+        w->turned_ns = now;
+        w->seen_running_ns = w->seen_running_ns == 0 ? now : w->seen_running_ns;
+    } else if (now - w->turned_ns > LONG_NS) {
+        w->turned_ns = 0;
+        w->reported_running = !w->reported_running;
         c->callbacks.turned(c->data, j);
     }
 }
 
-/* A job that waits in its stream when its deadline passes cannot be taken back. Reported once. */
+/* A job that waits in its stream when its deadline passes cannot be taken back. It is reported
+ * once. */
 static void watch_late(struct completion *c, struct job *j, uint64_t now)
 {
-    if (now < j->deadline_ns || j->told_late || j->large || j->given_up || !j->enqueued ||
-        j->mark_count == 0) {
+    if (now < j->deadline_ns || j->watch.reported_late || j->size == JOB_LARGE ||
+        j->state != JOB_ENQUEUED || j->mark_count == 0) {
         return;
     }
     const struct backend_marker_ops *ops = c->x->scope.device->b->marker;
     if (ops->state(j->mark[0].marker, NULL) == BACKEND_PENDING) {
-        j->told_late = true;
+        j->watch.reported_late = true;
         c->callbacks.late(c->data, j);
     }
 }
 
-/* Where nothing calls by itself, the end of what is longer than the pump's spin. If the device
- * cannot call now either, the pump's timer asks. */
+/* Asks the device to call at the job's end, if nothing else does and the job runs for longer than
+ * the pump spins. If the device cannot call now, the pump's timer asks. */
 static void arm(const struct completion *c, struct job *j, uint64_t now)
 {
     const struct device *dev = c->x->scope.device;
     const struct backend_marker_ops *ops = dev->b->marker;
-    bool silent = (j->quiet || !dev->wakes) && !batch_has(&c->x->batch, j);
-    if (ops->arm != NULL && silent && j->enqueued && j->mark_count > 0 && !j->armed &&
-        now - j->added_ns > PUMP_SPIN_NS) {
-        j->armed = true;
+    enum job_end_call end_call = j->batch.end_call;
+    bool silent = (end_call == JOB_END_QUIET || !dev->wakes) && !batch_has(&c->x->batch, j);
+    if (ops->arm != NULL && silent && j->state == JOB_ENQUEUED && j->mark_count > 0 &&
+        end_call != JOB_END_ARMED && now - j->watch.added_ns > PUMP_SPIN_NS) {
+        j->batch.end_call = JOB_END_ARMED;
         (void)ops->arm(j->mark[j->mark_count - 1].marker, NULL);
     }
 }
 
-/* Is it over and reported? */
+/* Takes the job a step further. Is it finished? */
 static bool advance(struct completion *c, struct job *j, uint64_t now)
 {
     struct err e = ERR_INIT;
-    if (j->given_up) {
+    if (job_state_given_up(j->state)) {
         return completion_at_once(c, j);
     }
-    if (!j->enqueued && j->graph != NULL && graph_untouched(j->graph) &&
+    if (j->state == JOB_GRAPH && graph_untouched(j->graph) &&
         job_expired(j, now, "those before it on the device", &e)) {
         return completion_cancel(c, j, &e);
     }
-    if (!j->enqueued && executor_resume(c->x, j, &e) != 0) {
+    if (j->state == JOB_GRAPH && executor_resume(c->x, j, &e) != 0) {
         j->e = e;
         finish(c, j); /* the device is lost */
         return true;
@@ -518,7 +531,7 @@ static bool advance(struct completion *c, struct job *j, uint64_t now)
         arm(c, j, now);
         return false;
     }
-    /* they are over as well when its marker is, but may not have been looked at */
+    /* the device ended them before this job, but no poll may have seen it */
     if (!executor_predecessors_over(c->x, j)) {
         return false;
     }
@@ -530,14 +543,15 @@ void completion_poll(struct completion *c, uint64_t now)
 {
     bool again = true;
     while (again) {
-        bool behind[DEVICE_STREAMS_MAX] = {false}; /* one that is not over: nor are later ones */
+        /* streams with a job that is not over: later ones are not either */
+        bool behind[DEVICE_STREAMS_MAX] = {false};
         struct job *j;
         struct job *next;
         again = false;
         DL_FOREACH_SAFE(c->first, j, next)
         {
             unsigned stream = j->stream;
-            bool in_line = j->graph == NULL && !j->given_up;
+            bool in_line = j->graph == NULL && j->state == JOB_ENQUEUED;
             if (in_line && behind[stream]) {
                 watch_late(c, j, now);
                 continue;

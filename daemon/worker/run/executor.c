@@ -4,14 +4,15 @@
 
 /* ---- small writes -------------------------------------------------------------------------- */
 
-/* Writes that follow each other, not enqueued yet. */
+/* Consecutive writes that are not enqueued yet. */
 struct gather {
     struct proto_wstep step[BACKEND_WRITES_MAX];
     struct backend_write write[BACKEND_WRITES_MAX];
     unsigned count;
 };
 
-/* The device knows the memory that they come from: job_step_large. */
+/* Is the step such a write? Its host memory is registered, or job_step_large would have been true.
+ */
 static bool gathers(const struct gather *g, const struct proto_wstep *s, struct proto_ref *ret_ref,
                     struct proto_ref *ret_arena)
 {
@@ -25,8 +26,8 @@ static bool gathers(const struct gather *g, const struct proto_wstep *s, struct 
     return small;
 }
 
-/* What is written together has no order: what meets an earlier one comes after it. Temporaries may
- * share bytes, so it is the memory that counts. */
+/* Does the write touch memory of an earlier one? Writes that go together have no order. Temporaries
+ * may share bytes, so memory is compared, not names. */
 static bool meets(const struct gather *g, struct backend_ref dst, uint64_t size)
 {
     bool met = false;
@@ -48,7 +49,8 @@ static void gather_add(struct executor *x, struct job *j, struct gather *g,
     j->writes = j->writes || ref->tag == REF_BUFFER;
 }
 
-/* Neighbours on both sides become one. The number that is left. */
+/* Writes whose sources and destinations are neighbours become one. Returns the number of writes
+ * left. */
 static unsigned merge(const struct backend_write *from, unsigned count, struct backend_write *to)
 {
     unsigned n = 0;
@@ -65,7 +67,8 @@ static unsigned merge(const struct backend_write *from, unsigned count, struct b
     return n;
 }
 
-/* Those that are not taken together are written one by one. `e` may hold that, too. */
+/* Writes one by one where the back end takes no batch, or refused this one. `e` may hold that
+ * refusal. */
 static int write_all(struct executor *x, struct job *j, const struct backend_write *w,
                      unsigned count, struct err *e)
 {
@@ -83,7 +86,7 @@ static int write_all(struct executor *x, struct job *j, const struct backend_wri
     return rc;
 }
 
-/* Together; if that fails one by one, to see which it is. */
+/* Enqueues all writes together. If that fails, one by one, to find the step that fails. */
 static int gather_flush(struct executor *x, struct job *j, struct gather *g, struct err *e)
 {
     struct backend_write merged[BACKEND_WRITES_MAX];
@@ -109,11 +112,11 @@ static int gather_flush(struct executor *x, struct job *j, struct gather *g, str
 
 /* ---- a job in its stream -------------------------------------------------------------------- */
 
-/* What was enqueued since the last mark, of which user's steps. */
+/* The next mark, and the commands that were enqueued since the last one. */
 struct open_mark {
     struct job_mark mark;
     bool any;
-    bool one; /* for the whole job */
+    bool one; /* it is the only one of the job */
     struct gather gather;
     struct executor_progress progress;
 };
@@ -171,16 +174,18 @@ int executor_enqueue(struct executor *x, struct job *j, const struct msg_f_job *
 {
     struct open_mark open;
     open.any = false;
-    open.one = x->batch.open && j->brief; /* else the times of its kernels tell more */
+    /* the times of a longer job's kernels are worth a mark each */
+    open.one = x->batch.open && j->size == JOB_BRIEF;
     open.mark = (struct job_mark){.by = ""};
     open.gather.count = 0;
     open.progress = (struct executor_progress){.by = ""};
-    if (j->large || !executor_ready(x, j)) {
+    if (j->size == JOB_LARGE || !executor_ready(x, j)) {
         if (graph_create(&x->scope, j, frame, &j->graph, &j->e) != 0) {
-            /* its end in the stream would come before those that it comes after have ended */
-            j->given_up = true;
+            /* it stays JOB_STARTED: its end in the stream would come before the jobs that it comes
+             * after have ended */
             return 0;
         }
+        job_set_state(j, JOB_GRAPH);
         x->scope.device->memory.unmarked++;
         return executor_resume(x, j, e);
     }

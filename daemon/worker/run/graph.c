@@ -14,43 +14,49 @@ struct touch {
     bool writes;
 };
 
+enum step_state {
+    STEP_PENDING,
+    STEP_BEGUN,
+    STEP_OVER, /* of large copies only; the end of other steps is that of a mark */
+};
+
 struct graph_step {
     struct proto_wstep s;
     unsigned first_touch, touches;
-    uint64_t module; /* of a launch, or whose variable a transfer is of; 0: none */
-    bool large;      /* goes through the queues of copies */
-    bool marked;     /* a large copy waits for it, so a mark comes right behind it */
-    bool begun;
-    bool over;        /* a large copy: begun and ended */
-    unsigned mark;    /* begun and marked: the index of its mark */
-    int need_small;   /* large: the last small step that it meets, NONE */
-    int need_copy[2]; /* by direction: the last large one that it meets, NONE */
+    uint64_t module; /* id of the module that a launch is of, or whose variable a transfer is of; 0:
+                        none */
+    bool large;      /* it goes through a copy queue */
+    bool marked;     /* a large copy waits for it, so a mark follows it at once */
+    enum step_state state;
+    unsigned mark;    /* index of its mark, once it has begun; only if marked */
+    int need_small;   /* index of the last small step that a large one waits for; NONE */
+    int need_copy[2]; /* by direction: index of the last large step that it waits for; NONE */
     struct copy copy;
     struct graph *graph;
 };
 
 struct graph {
-    uint8_t *frame; /* owned: what the steps point into */
+    uint8_t *frame; /* owned: the bytes that the steps point into */
     struct job *job;
-    struct executor *x; /* since the first turn */
+    struct executor *x; /* not owned; NULL until graph_advance */
     struct graph_step *step;
     struct touch *touch;
     unsigned count;
-    unsigned first;    /* those before it have begun */
-    unsigned reserved; /* marks that are still to be made for large copies */
-    unsigned smalls;   /* begun */
-    unsigned busy;     /* copies that are not over */
+    unsigned first;    /* index: all steps before it have begun */
+    unsigned reserved; /* marks that large copies wait for and that are still to be made */
+    unsigned smalls;   /* small steps that have begun */
+    unsigned busy;     /* large copies that have begun and are not over */
     struct job_mark open;
     struct executor_progress progress;
-    bool any_open; /* commands behind the last mark */
-    bool waited;   /* the stream waits for what comes before the job */
+    bool any_open; /* there are commands behind the last mark */
+    bool waited;   /* executor_wait_all was called */
     bool clearing; /* the first mark is behind zeros in temporaries */
     bool stopped;
 };
 
-/* ---- who waits for whom -------------------------------------------------------------------- */
+/* ---- which steps wait for which ------------------------------------------------------------- */
 
-/* A launch uses all variables of its module, also those that are no argument of it. */
+/* A launch uses all variables of its module, also without naming them. */
 static bool meet_in_module(const struct graph_step *a, const struct graph_step *b)
 {
     return a->module != 0 && a->module == b->module &&
@@ -93,7 +99,7 @@ static void find_needs(struct graph *g, unsigned i, bool all)
     }
 }
 
-/* The marks of a job are limited: a copy that would need one more stays in the stream. */
+/* The number of marks is limited: a copy that would need one more stays in the stream. */
 static void settle_needs(struct graph *g)
 {
     bool all = g->count > GRAPH_STEPS_MAX;
@@ -114,7 +120,7 @@ static void settle_needs(struct graph *g)
     }
 }
 
-/* What a step does to its argument `i`. */
+/* Does the step write its argument `i`? */
 static bool writes_arg(const struct proto_wstep *s, const struct proto_ref *ref, unsigned i)
 {
     switch (s->op) {
@@ -152,7 +158,7 @@ static void step_read(struct graph *g, const struct job_scope *scope, const stru
             if (t->large && ref.tag == REF_BUFFER) {
                 t->module = module_of(job_buffer(g->job, id));
             }
-            if (ref.tag == REF_TEMP) { /* what shares memory is not needed at once */
+            if (ref.tag == REF_TEMP) { /* those that share memory are not needed at once */
                 at += g->job->temps[ref.id].offset;
                 id = g->job->piece_count == 1 ? 0 : ref.id;
             }
@@ -215,7 +221,7 @@ void graph_destroy(struct graph *g)
     free(g);
 }
 
-/* Its stream may be bringing managed memory, which must not go meanwhile. */
+/* Its stream may be fetching managed memory, which must not be freed meanwhile. */
 static bool prefetched(const struct graph *g)
 {
     bool managed = false;
@@ -229,7 +235,7 @@ bool graph_untouched(const struct graph *g)
 {
     bool begun = g->smalls > 0 || g->busy > 0 || prefetched(g);
     for (unsigned i = 0; !begun && i < g->count; i++) {
-        begun = g->step[i].begun;
+        begun = g->step[i].state != STEP_PENDING;
     }
     return !begun;
 }
@@ -254,7 +260,7 @@ bool graph_copy_times(const struct graph *g, unsigned *at, unsigned *ret_step,
 {
     while (g != NULL && *at < g->count) {
         const struct graph_step *t = &g->step[(*at)++];
-        if (t->large && t->over && t->copy.end_ns != 0) {
+        if (t->large && t->state == STEP_OVER && t->copy.end_ns != 0) {
             *ret_step = (unsigned)t->s.step;
             *ret_begin_ns = t->copy.begin_ns;
             *ret_end_ns = t->copy.end_ns;
@@ -273,7 +279,7 @@ void graph_stop(struct graph *g, struct executor *x, struct job *j, const struct
     }
     g->stopped = true;
     for (unsigned i = 0; i < g->count; i++) {
-        if (g->step[i].large && g->step[i].begun && !g->step[i].over) {
+        if (g->step[i].large && g->step[i].state == STEP_BEGUN) {
             copies_stop(x->copies, &g->step[i].copy, why);
         }
     }
@@ -283,7 +289,7 @@ static void on_copied(struct copy *copy, const struct err *e)
 {
     struct graph_step *t = copy->data;
     struct graph *g = t->graph;
-    t->over = true;
+    t->state = STEP_OVER;
     g->busy--;
     if (e->code != 0 && !g->stopped) {
         struct err why = *e;
@@ -294,7 +300,7 @@ static void on_copied(struct copy *copy, const struct err *e)
 
 /* ---- large copies -------------------------------------------------------------------------- */
 
-/* Copies may come as soon as what another tenant left is gone. */
+/* Are the temporaries free of another tenant's bytes, so that copies may write them? */
 static bool temps_clear(struct graph *g)
 {
     struct job *j = g->job;
@@ -315,8 +321,8 @@ static bool temps_clear(struct graph *g)
     return state == BACKEND_DONE;
 }
 
-/* Temporaries are the job's own from the start; buffers and arenas are others' until those have
- * ended. */
+/* May the copy use its memory? Temporaries are the job's own from the start. Buffers and arenas are
+ * others' until the jobs before it have ended. */
 static bool memory_free_for(struct graph *g, const struct graph_step *t)
 {
     const struct touch *m = &g->touch[t->first_touch];
@@ -326,17 +332,18 @@ static bool memory_free_for(struct graph *g, const struct graph_step *t)
     }
     if (m->tag == REF_BUFFER) {
         const struct buffer *b = job_buffer(g->job, m->id);
-        if (b->filling != NULL || b->arriving) {
+        if (b->filling != NULL || b->arrival != BUFFER_ARRIVED) {
             return false;
         }
     }
     return !shared || executor_predecessors_over(g->x, g->job);
 }
 
-/* Is the mark behind the small step passed? A failure stops the job: completion finds it. */
+/* Did the device pass the mark behind the small step? If the step failed, the graph stops, and
+ * completion reports the failure. */
 static bool small_over(struct graph *g, const struct graph_step *t)
 {
-    if (!t->begun) {
+    if (t->state == STEP_PENDING) {
         return false;
     }
     struct err e = ERR_INIT;
@@ -355,7 +362,8 @@ static bool copy_may_begin(struct graph *g, const struct graph_step *t)
     for (int d = 0; d < 2; d++) {
         const struct graph_step *before =
             t->need_copy[d] == NONE ? NULL : &g->step[t->need_copy[d]];
-        bool behind = before == NULL || ((int)direction_of(t) == d ? before->begun : before->over);
+        bool behind = before == NULL || before->state == STEP_OVER ||
+                      ((int)direction_of(t) == d && before->state == STEP_BEGUN);
         if (!behind) {
             return false;
         }
@@ -398,17 +406,17 @@ static int mark_open(struct graph *g, struct err *e)
     return executor_mark(g->x, g->job, g->open, e);
 }
 
-/* Not one of those that large copies wait for, or of the job's end. */
-static bool mark_is_spare(const struct graph *g)
+/* Is there a mark left beside those that large copies wait for and the job's end? */
+static bool mark_is_free(const struct graph *g)
 {
     return g->job->mark_count + g->reserved < JOB_MARKERS - 1;
 }
 
-/* Can a stream wait for all of it? Not for what threads do after the device. */
+/* Can a stream wait for the whole copy? No, if threads copy on after the device. */
 static bool in_stream(const struct graph_step *t)
 {
     bool threads = t->copy.direction == COPY_FROM_DEVICE && !t->copy.registered;
-    return t->begun && (t->over || (!threads && copy_enqueued(&t->copy)));
+    return t->state == STEP_OVER || (t->state == STEP_BEGUN && !threads && copy_enqueued(&t->copy));
 }
 
 static bool small_may_begin(const struct graph *g, const struct graph_step *t)
@@ -442,7 +450,7 @@ static int small_begin(struct graph *g, struct graph_step *t, struct err *e)
 {
     struct job *j = g->job;
     int rc = 0;
-    if (g->any_open && g->open.step != t->s.step && mark_is_spare(g)) {
+    if (g->any_open && g->open.step != t->s.step && mark_is_free(g)) {
         rc = mark_open(g, e);
     }
     rc = rc == 0 ? wait_for_copies(g, t, e) : rc;
@@ -463,19 +471,20 @@ static int small_begin(struct graph *g, struct graph_step *t, struct err *e)
 
 /* ---- a turn -------------------------------------------------------------------------------- */
 
-/* Where others still use the memory of temporaries, the stream of copies waits for them, and so
- * must the job's. */
+/* Where other commands still use the memory of temporaries, the stream of copies waits for them.
+ * The job's stream has to wait as well. */
 static int temps_wait(struct graph *g, struct err *e)
 {
     struct job *j = g->job;
     struct device *dev = g->x->scope.device;
     struct backend_marker *marker = NULL;
     bool waits = false;
-    for (unsigned i = 0; j->large && i < j->piece_count; i++) {
-        /* the second object of a slab: the wait came with the first, for the stream of copies */
+    for (unsigned i = 0; j->size == JOB_LARGE && i < j->piece_count; i++) {
+        /* in the second object of a slab there is no wait: the first one made the stream of copies
+         * wait */
         waits = waits || j->pieces[i].waits || j->pieces[i].pool.size <= POOL_SLAB_MAX;
     }
-    int rc = waits ? device_mark(dev, dev->lane[COPY_TO_DEVICE], &marker, e) : 0;
+    int rc = waits ? device_mark(dev, dev->copy_stream[COPY_TO_DEVICE], &marker, e) : 0;
     if (marker != NULL) {
         rc = dev->b->stream->wait(dev->stream[j->stream], marker, e);
         dev->b->marker->release(marker);
@@ -483,7 +492,7 @@ static int temps_wait(struct graph *g, struct err *e)
     return rc;
 }
 
-/* Zeros into what another tenant may have used, and a mark that large copies wait for. */
+/* Enqueues zeros for what another tenant may have used, and a mark that large copies wait for. */
 static int temps_zero(struct graph *g, struct err *e)
 {
     struct job *j = g->job;
@@ -507,7 +516,7 @@ static int wait_before(struct graph *g, struct err *e)
     }
     for (unsigned i = 0; i < g->job->buffer_count; i++) {
         const struct buffer *b = g->job->buffers[i];
-        if (b->broken) {
+        if (b->loss != BUFFER_WHOLE) {
             return err_set(e, ERR_BUFFER_LOST, "content of buffer %" PRIu64 " did not arrive",
                            b->id);
         }
@@ -518,8 +527,8 @@ static int wait_before(struct graph *g, struct err *e)
     return rc == 0 ? temps_zero(g, e) : rc;
 }
 
-/* Small steps keep their order, and so do the copies of one direction: what is waited for is the
- * last of them. */
+/* Whether the next step of a kind may begin: small steps keep their order, and so do the copies of
+ * one direction. */
 struct lines {
     bool open[3];
 };
@@ -534,10 +543,10 @@ static int begin(struct graph *g, struct graph_step *t, struct err *e)
     int rc = 0;
     if (t->large && copy_may_begin(g, t)) {
         copy_begin(g, t);
-        t->begun = true;
+        t->state = STEP_BEGUN;
     } else if (!t->large && small_may_begin(g, t)) {
         rc = small_begin(g, t, e);
-        t->begun = true;
+        t->state = STEP_BEGUN;
     }
     return rc;
 }
@@ -548,49 +557,63 @@ static int begin_all(struct graph *g, struct err *e)
     for (unsigned i = g->first; i < g->count && !g->stopped; i++) {
         struct graph_step *t = &g->step[i];
         bool *open = line_of(&lines, t);
-        int rc = t->begun || !*open ? 0 : begin(g, t, e);
+        int rc = t->state != STEP_PENDING || !*open ? 0 : begin(g, t, e);
         if (rc != 0) {
             return rc;
         }
-        *open = t->begun;
+        *open = t->state != STEP_PENDING;
     }
-    while (g->first < g->count && g->step[g->first].begun) {
+    while (g->first < g->count && g->step[g->first].state != STEP_PENDING) {
         g->first++;
     }
-    /* the next command in its stream may be of another job: its time must not count for this one */
-    return g->first < g->count && mark_is_spare(g) ? mark_open(g, e) : 0;
+    /* the next command in the stream may be another job's, whose time must not count for this one
+     */
+    return g->first < g->count && mark_is_free(g) ? mark_open(g, e) : 0;
 }
 
-/* Has all begun, or will no more? Then the end of one that does not wait in its stream must not
- * come before those that it comes after have ended: others begin once it is there. */
+/* Has every step begun, or is the graph stopped? The end of a stopped job that does not wait in its
+ * stream must not come before the jobs that it comes after have ended: others begin behind it. */
 static bool may_finish(const struct graph *g)
 {
     return g->stopped ? g->waited || executor_predecessors_over(g->x, g->job)
                       : g->first == g->count;
 }
 
-/* The end of the part in the stream comes behind the copies. */
+/* The last copy of each direction that is not over, NULL: none. False: the job's stream cannot wait
+ * for all of them. */
+static bool last_copies(const struct graph *g, const struct graph_step *ret_last[2])
+{
+    ret_last[0] = ret_last[1] = NULL;
+    for (unsigned i = 0; i < g->count; i++) {
+        const struct graph_step *t = &g->step[i];
+        if (t->large && t->state == STEP_BEGUN) {
+            if (g->stopped || g->smalls == 0 || !in_stream(t)) {
+                return false;
+            }
+            ret_last[direction_of(t)] = t;
+        }
+    }
+    return true;
+}
+
+/* Marks the end of the job's stream behind its copies. */
 static int finish(struct graph *g, struct err *e)
 {
     struct job *j = g->job;
     struct device *dev = g->x->scope.device;
-    int last[2] = {NONE, NONE};
-    for (unsigned i = 0; i < g->count; i++) {
-        const struct graph_step *t = &g->step[i];
-        if (t->large && t->begun && !t->over) {
-            if (g->stopped || g->smalls == 0 || !in_stream(t)) {
-                return 0;
-            }
-            last[direction_of(t)] = (int)i;
-        }
+    const struct graph_step *last[2];
+    if (!last_copies(g, last)) {
+        return 0;
     }
     if (g->smalls == 0 && !g->stopped && !prefetched(g)) {
         /* its copies are over and nothing was in the stream: there is no mark to wait for */
-        j->enqueued = executor_predecessors_over(g->x, j);
+        if (executor_predecessors_over(g->x, j)) {
+            job_set_state(j, JOB_ENQUEUED);
+        }
         return 0;
     }
     for (int d = 0; d < 2; d++) {
-        struct backend_marker *at = last[d] == NONE ? NULL : g->step[last[d]].copy.last;
+        struct backend_marker *at = last[d] == NULL ? NULL : last[d]->copy.last;
         int rc = at == NULL ? 0 : dev->b->stream->wait(dev->stream[j->stream], at, e);
         if (rc != 0) {
             return rc;

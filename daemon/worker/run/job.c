@@ -44,7 +44,7 @@ static int arena_check(const struct job_scope *scope, struct job *j, const struc
     return rc;
 }
 
-/* An arena that kernels work on. The front was told that they can. */
+/* A range of an arena that kernels work on. The front knows from W_ARENA whether they can. */
 static int block_check(const struct job_scope *scope, struct job *j, const struct proto_ref *ref,
                        struct err *e)
 {
@@ -131,7 +131,7 @@ static bool overlap(const struct proto_ref *a, const struct proto_ref *b)
            b->offset < a->offset + a->size;
 }
 
-#define COPY_BYTES_NS 8u /* bytes that a copy does in a nanosecond, about */
+#define COPY_BYTES_NS 8u /* bytes that are copied in a nanosecond, about */
 
 static void expect_more(uint64_t *sum, uint64_t ns)
 {
@@ -145,7 +145,7 @@ static void expect(struct job *j, uint64_t ns)
     expect_more(&j->expected_ns, ns);
 }
 
-/* A write or a read: device memory, and staging memory or the same number of bytes in an arena. */
+/* A write or a read: its device memory, and its staging memory or as many bytes of an arena. */
 static int transfer_check(const struct job_scope *scope, struct job *j, const struct proto_wstep *s,
                           struct err *e)
 {
@@ -207,7 +207,7 @@ void job_sizes(const struct proto_wstep *s, uint64_t ret_global[3], uint64_t ret
     }
 }
 
-/* `local` is 0 where the group is left open. */
+/* local 0: the back end chooses the group. */
 static int dimension_check(const struct backend_info *info, int d, uint64_t global, uint64_t local,
                            struct err *e)
 {
@@ -249,8 +249,8 @@ static int required_check(const struct backend_kernel *k, const uint64_t global[
     return 0;
 }
 
-/* A kernel's own limits are checked here as well: what a driver refuses when the launch is enqueued
- * comes behind steps that have changed something. */
+/* A kernel's own limits are checked here, as a driver refuses a launch only when it is enqueued:
+ * steps before it may have changed something by then. */
 static int sizes_check(const struct backend_info *info, const struct backend_kernel *k,
                        const struct proto_wstep *s, uint64_t *ret_items, struct err *e)
 {
@@ -284,8 +284,8 @@ static int sizes_check(const struct backend_info *info, const struct backend_ker
     return required_check(k, global, local, e);
 }
 
-/* All local memory of a group together: the kernel's own, dynamic shared memory, arguments. Some
- * drivers give it out as if there were no end, others fail when the kernel runs. */
+/* All local memory of a group: the kernel's own, dynamic shared memory, arguments. Some drivers
+ * accept any size, others fail when the kernel runs. */
 static int local_check(const struct backend_info *info, const struct backend_kernel *k,
                        const struct proto_wstep *s, struct err *e)
 {
@@ -317,7 +317,7 @@ const struct module *job_module(const struct job *j, uint64_t id)
     return NULL;
 }
 
-/* Who runs one that a library may stand for is seen later: the longer of what is known. */
+/* Whether a library runs in place of a kernel is known later: expects the longer of both times. */
 static uint64_t launch_expect(const struct job *j, const struct job_launch *l)
 {
     uint64_t own = pace_expect(l->pace, l->items);
@@ -369,7 +369,8 @@ static int launch_check(const struct job_scope *scope, struct job *j, const stru
     return rc == 0 ? 0 : err_wrap(e, "launch of %s", entry);
 }
 
-/* The steps that it stands for are checked as well: whether a library serves it is seen later. */
+/* The steps that the library replaces are checked as well: whether it serves them is known later.
+ */
 static int library_check(const struct job_scope *scope, struct job *j, const struct proto_wstep *s,
                          struct err *e)
 {
@@ -420,7 +421,7 @@ static int steps_check(const struct job_scope *scope, struct job *j, const struc
 {
     struct proto_iter it = proto_iter_of(msg->steps);
     struct proto_wstep s;
-    j->bulk = msg->steps.count == 1;
+    j->step_count = (unsigned)msg->steps.count;
     while (proto_list_next(&it, &schema_wstep, &s)) {
         int rc = step_check(scope, j, &s, e);
         j->checked++;
@@ -429,7 +430,9 @@ static int steps_check(const struct job_scope *scope, struct job *j, const struc
             e->step = (int)s.step;
             return err_wrap(e, "step %" PRIu64, s.step);
         }
-        j->large = j->large || job_step_large(scope, j, &s);
+        if (j->size != JOB_LARGE && job_step_large(scope, j, &s)) {
+            j->size = JOB_LARGE;
+        }
     }
     return 0;
 }
@@ -480,7 +483,7 @@ static void *carve(uint8_t **at, size_t count, size_t size)
     return array;
 }
 
-/* All arrays lie in one piece: most jobs are small, and what allocations take shows in them. */
+/* All arrays lie in one piece: most jobs are small, and the time of allocations shows in them. */
 static bool room_make(struct job *j, const struct msg_f_job *msg)
 {
     size_t mentions = (size_t)job_mentions(msg);
@@ -517,11 +520,11 @@ bool job_step_large(const struct job_scope *scope, const struct job *j, const st
     }
     (void)proto_list_next(&it, &schema_ref, &arena);
     return !job_host_as_known(scope, j, s, &arena) ||
-           ref.size > (j->bulk ? JOB_LARGE_PLAIN : JOB_LARGE_COPY);
+           ref.size > (j->step_count == 1 ? JOB_LARGE_PLAIN : JOB_LARGE_COPY);
 }
 
-/* One piece in which those lie that steps mention, sharing what is not needed at once; where the
- * device gives no block so large, each has its own. */
+/* Plans one piece for all temporaries that steps mention. They share bytes where no step needs
+ * both. If the device gives no block so large, each has its own piece. */
 static int temps_plan(const struct job_scope *scope, struct job *j, struct err *e)
 {
     uint64_t most = scope->device->info.max_alloc;
@@ -544,6 +547,14 @@ static int temps_plan(const struct job_scope *scope, struct job *j, struct err *
         j->temp_bytes = sat_add(j->temp_bytes, t->size);
     }
     return 0;
+}
+
+void job_set_state(struct job *j, enum job_state state)
+{
+    if (!job_state_possible(j->state, state)) {
+        abort();
+    }
+    j->state = state;
 }
 
 bool job_expired(const struct job *j, uint64_t now_ns, const char *what, struct err *ret_why)
@@ -591,7 +602,7 @@ int job_temps_clear(const struct job_scope *scope, struct job *j, struct err *e)
     return rc == 0 ? 0 : err_wrap(e, "zeroing temporaries");
 }
 
-/* What is being zeroed stays: whether it was, the job's end tells. */
+/* Pieces that are being zeroed stay: the job's end says whether the zeros arrived. */
 void job_temps_leave(const struct job_scope *scope, struct job *j)
 {
     uint64_t total = 0;
@@ -615,7 +626,7 @@ void job_temps_cleaned(struct job *j)
     }
 }
 
-/* Who it is and what it comes after; NULL: no memory. */
+/* A job with its name and room for its arrays; NULL: no memory. */
 static struct job *job_begin(const struct msg_f_job *msg)
 {
     struct job *j = calloc(1, sizeof *j);
@@ -705,7 +716,7 @@ void job_destroy(struct job *j)
     free(j);
 }
 
-/* One that the job's check has found. */
+/* The job's check has found it. */
 static const struct arena *arena_of(const struct job *j, const struct proto_ref *ref)
 {
     unsigned i = 0;
@@ -741,7 +752,7 @@ struct backend_ref job_ref(struct job *j, const struct proto_ref *ref)
         r = b->piece.ref;
         size = b->size;
     }
-    if (ref->offset >= size) { /* an empty array at the end: nothing to point at */
+    if (ref->offset >= size) { /* an empty array at the end has no bytes to point at */
         return (struct backend_ref){.block = NULL};
     }
     r.offset += ref->offset;

@@ -22,11 +22,12 @@ static void ask(struct pump *p)
     }
 }
 
-/* What is told while it asks is asked for again: so the flag goes before. */
+/* The flag is cleared before the device is asked: a signal that comes meanwhile makes it ask again.
+ */
 static void on_wake(void *data)
 {
     struct pump *p = data;
-    (void)atomic_exchange(&p->told, false); /* sees all that came before those who told */
+    (void)atomic_exchange(&p->signalled, false); /* acquires what the signalling threads wrote */
     ask(p);
 }
 
@@ -44,19 +45,17 @@ static void on_spin(uv_idle_t *idle)
     ask(p);
 }
 
-/*
- * A descriptor of its own and no uv_async_t: libuv waits in a loop for whoever is inside of
- * uv_async_send, and who is waken on the processor of the one that wakes it has taken it away just
- * there. That is a thousand pauses of the processor and a yield at each wake-up, some 20 us.
- */
+/* An eventfd and no uv_async_t: libuv spins while another thread is inside of uv_async_send. A
+ * thread that is woken on the waker's processor has preempted it just there. The spin is a thousand
+ * pauses of the processor and a yield at each wake-up, some 20 us. */
 int pump_init(struct pump *p, uv_loop_t *loop, struct err *e)
 {
     *p = (struct pump){.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
-    atomic_init(&p->told, false);
+    atomic_init(&p->signalled, false);
     if (p->fd < 0) {
         return err_errno(e, ERR_IO, "wake-up of the loop");
     }
-    if (bell_create(loop, p->fd, on_wake, p, &p->wake, e) != 0) {
+    if (bell_create(loop, p->fd, UV_READABLE, on_wake, p, &p->wake, e) != 0) {
         descriptor_close(&p->fd);
         return err_wrap(e, "wake-up of the loop");
     }
@@ -89,15 +88,16 @@ void pump_wake(void *pump)
 {
     struct pump *p = pump;
     const uint64_t one = 1;
-    if (!atomic_exchange(&p->told, true)) {
-        (void)!write(p->fd, &one, sizeof one); /* it fails only if the count is full: it tells */
+    if (!atomic_exchange(&p->signalled, true)) {
+        /* it fails only if the count is full: the loop wakes all the same */
+        (void)!write(p->fd, &one, sizeof one);
     }
 }
 
 void pump_stop(struct pump *p)
 {
     stop(p);
-    atomic_store(&p->told, true);
+    atomic_store(&p->signalled, true);
     bell_destroy(p->wake);
     uv_close((uv_handle_t *)&p->timer, NULL);
     uv_close((uv_handle_t *)&p->spin, NULL);

@@ -6,8 +6,8 @@
 #include "common/shape.h"
 #include "daemon/worker/run/library.h"
 
-/* The steps' errors carry the index of the user's step; but what ends a worker was done by
- * something that runs, and the step only met it. */
+/* Errors of steps carry the index of the user's step. A loss of the device was caused by a command
+ * that runs, and only met by this step. */
 int executor_step_failed(struct err *e, const struct proto_wstep *s, const char *what)
 {
     if (device_is_lost(e->code)) {
@@ -23,13 +23,13 @@ bool executor_ready(const struct executor *x, const struct job *j)
 {
     for (unsigned i = 0; i < j->after_count; i++) {
         const struct job *before = ledger_find(x->ledger, j->after[i]);
-        bool waits = before != NULL && !before->finished;
-        if (waits && (!before->enqueued || j->deadline_ns != NS_NEVER)) {
-            return false; /* in a stream it could not be taken back at its deadline */
+        bool waits = before != NULL && before->state != JOB_FINISHED;
+        if (waits && (before->state != JOB_ENQUEUED || j->deadline_ns != NS_NEVER)) {
+            return false; /* once in its stream it could not be taken back at its deadline */
         }
     }
     for (unsigned i = 0; i < j->buffer_count; i++) {
-        if (j->buffers[i]->arriving) {
+        if (j->buffers[i]->arrival != BUFFER_ARRIVED) {
             return false;
         }
     }
@@ -40,7 +40,7 @@ bool executor_predecessors_over(const struct executor *x, const struct job *j)
 {
     for (unsigned i = 0; i < j->after_count; i++) {
         const struct job *before = ledger_find(x->ledger, j->after[i]);
-        if (before != NULL && !before->finished) {
+        if (before != NULL && before->state != JOB_FINISHED) {
             return false;
         }
     }
@@ -50,8 +50,8 @@ bool executor_predecessors_over(const struct executor *x, const struct job *j)
 static int wait_job(struct executor *x, struct job *j, uint64_t id, struct err *e)
 {
     const struct job *before = ledger_find(x->ledger, id);
-    /* one that failed is waited for all the same: what it left undefined the front knows */
-    if (before == NULL || before->finished || before->stream == j->stream) {
+    /* a job that failed counts as well: the front knows what it left undefined */
+    if (before == NULL || before->state == JOB_FINISHED || before->stream == j->stream) {
         return 0;
     }
     struct device *dev = x->scope.device;
@@ -59,7 +59,7 @@ static int wait_job(struct executor *x, struct job *j, uint64_t id, struct err *
                                 e);
 }
 
-/* Managed memory comes along as a whole, not page by page as kernels touch it. */
+/* Managed memory is fetched as a whole, not page by page as kernels touch it. */
 static int managed_fetch(struct executor *x, struct job *j, struct err *e)
 {
     const struct device *dev = x->scope.device;
@@ -108,7 +108,7 @@ static int launch(struct executor *x, struct job *j, const struct proto_wstep *s
     struct proto_ref ref;
     const struct module *m = job_module(j, s->module);
     if (m == NULL || !bytes_to_str(s->entry, entry, sizeof entry)) {
-        return err_set(e, ERR_INTERNAL, "kernel was checked and is gone");
+        return err_set(e, ERR_INTERNAL, "kernel was checked and is not there");
     }
     job_sizes(s, l.global, l.local);
     while (l.arg_count < PROTO_ARGS_MAX && proto_list_next(&it, &schema_ref, &ref)) {
@@ -126,7 +126,8 @@ static int launch(struct executor *x, struct job *j, const struct proto_wstep *s
         writes = writes || (outside && ref.access != ACCESS_IN);
     }
     int rc = dev->b->stream->launch(dev->stream[j->stream], m->m, entry, &l, e);
-    if (rc == ERR_DEVICE_MEMORY) { /* for the work items' own arrays: what the pool keeps, helps */
+    if (rc == ERR_DEVICE_MEMORY) { /* for the work items' own arrays: memory that the pool keeps may
+                                      be enough */
         memory_trim(&dev->memory);
         err_init(e);
         rc = dev->b->stream->launch(dev->stream[j->stream], m->m, entry, &l, e);
@@ -173,7 +174,7 @@ static int move(struct executor *x, struct job *j, const struct proto_wstep *s, 
 
 /* ---- what libraries run ---------------------------------------------------------------------- */
 
-/* An operation that a library runs, or the steps that follow do. */
+/* An operation: a library runs it, or the steps that follow do. */
 static int operation(struct executor *x, struct job *j, const struct proto_wstep *s,
                      struct executor_progress *p, struct err *e)
 {
@@ -190,7 +191,8 @@ static int operation(struct executor *x, struct job *j, const struct proto_wstep
     return rc == 0 ? 0 : executor_step_failed(e, s, p->by);
 }
 
-/* Is it one that a library's call stands for, or that belongs to a call that was not made? */
+/* Does the step not run? A library's call replaces it, or it belongs to a call that was not made.
+ */
 static bool left_out(struct executor_progress *p)
 {
     if (p->run > 0) {
@@ -202,7 +204,7 @@ static bool left_out(struct executor_progress *p)
     return out;
 }
 
-/* A launch whose time is that of the mark in the making. */
+/* Counts a launch for the time of the next mark. */
 static void count_launch(struct executor_progress *p, unsigned launch)
 {
     p->launch = p->count == 0 ? launch : p->launch;
@@ -240,11 +242,12 @@ static int place(struct executor *x, struct job *j, struct job_mark mark, bool e
 {
     struct device *dev = x->scope.device;
     if (j->mark_count == j->mark_room) {
-        abort(); /* no job has so many: going on would write behind them */
+        abort(); /* no job has so many: one more would be written behind the array */
     }
     const struct backend_stream_ops *ops = dev->b->stream;
-    /* what is in the stream as a whole is over at its end: only a graph goes on before */
-    bool quiet = j->graph == NULL && ops->mark_quiet != NULL;
+    /* a job that is in its stream as a whole is over at its end, so only the marks of a graph call
+     */
+    bool quiet = j->state == JOB_STARTED && ops->mark_quiet != NULL;
     int rc = end ? batch_mark(&x->batch, j, &mark.marker, e)
                  : (quiet ? ops->mark_quiet : ops->mark)(dev->stream[j->stream], &mark.marker, e);
     if (rc == 0) {
@@ -270,8 +273,10 @@ int executor_end(struct executor *x, struct job *j, struct job_mark mark, struct
         return err_wrap(e, "marking the end of job %" PRIu64, j->id);
     }
     memory_mark(&dev->memory, j->stream, j->mark[j->mark_count - 1].marker, &j->end);
-    j->enqueued = true;                  /* before: memory that is to go when nothing runs waits */
-    if (j->graph == NULL && !j->large) { /* large copies are not in the order of its stream */
+    bool at_once = j->state == JOB_STARTED;
+    /* first: memory that is released when nothing runs has to wait for it */
+    job_set_state(j, JOB_ENQUEUED);
+    if (at_once && j->size != JOB_LARGE) { /* large copies are not in the order of its stream */
         job_temps_leave(&x->scope, j);
     }
     batch_enqueued(&x->batch, j);

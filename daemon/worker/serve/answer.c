@@ -95,7 +95,7 @@ int answer_late(struct channel *c, const struct job *j, struct err *e)
 
 int answer_started(struct channel *c, const struct job *j, struct err *e)
 {
-    const struct msg_w_started msg = {.job = j->id, .at_ns = j->seen_running_ns};
+    const struct msg_w_started msg = {.job = j->id, .at_ns = j->watch.seen_running_ns};
     return channel_send(c, &schema_msg_w_started, &msg, NULL, e);
 }
 
@@ -105,14 +105,14 @@ int answer_paused(struct channel *c, const struct job *j, struct err *e)
     return channel_send(c, &schema_msg_w_paused, &msg, NULL, e);
 }
 
-/* Of those whose numbers are others than when the front heard of them. */
-static int tenants_tell(struct channel *c, struct memory *memory, struct err *e)
+/* Reports the tenants whose memory changed since the last report. */
+static int tenants_report(struct channel *c, struct memory *memory, struct err *e)
 {
     int rc = 0;
     for (struct memory_tenant *t = memory->tenants; rc == 0 && t != NULL; t = t->hh.next) {
         struct memory_use u;
         memory_use(memory, t, &u);
-        if (memcmp(&u, &t->told, sizeof u) == 0) {
+        if (memcmp(&u, &t->reported, sizeof u) == 0) {
             continue;
         }
         const struct msg_w_tenant msg = {.tenant = t->key,
@@ -122,7 +122,7 @@ static int tenants_tell(struct channel *c, struct memory *memory, struct err *e)
                                          .shared = u.shared,
                                          .spilled = u.spilled};
         rc = channel_send(c, &schema_msg_w_tenant, &msg, NULL, e);
-        t->told = u;
+        t->reported = u;
     }
     return rc;
 }
@@ -138,7 +138,7 @@ int answer_pool(struct channel *c, struct memory *memory, const struct spill *sp
                 const struct batch *batch, struct err *e)
 {
     struct msg_w_pool msg;
-    int rc = tenants_tell(c, memory, e);
+    int rc = tenants_report(c, memory, e);
     if (rc != 0) {
         return rc;
     }
@@ -148,32 +148,33 @@ int answer_pool(struct channel *c, struct memory *memory, const struct spill *sp
     return channel_send(c, &schema_msg_w_pool, &msg, NULL, e);
 }
 
-static int held_buffer(struct channel *c, const struct buffer *b, struct err *e)
+static int inventory_buffer(struct channel *c, const struct buffer *b, struct err *e)
 {
-    struct msg_w_held_buffer msg = {.id = b->id,
-                                    .size = b->size,
-                                    .sealed = b->sealed_fd >= 0,
-                                    .arriving = b->arriving && !b->fetched};
+    struct msg_w_inventory_buffer msg = {.id = b->id,
+                                         .size = b->size,
+                                         .sealed = b->sealed_fd >= 0,
+                                         .arriving = b->arrival == BUFFER_RESTORED};
     struct frame_fds fds = {.fd = {b->sealed_fd}, .count = b->sealed_fd >= 0};
-    return channel_send(c, &schema_msg_w_held_buffer, &msg, &fds, e);
+    return channel_send(c, &schema_msg_w_inventory_buffer, &msg, &fds, e);
 }
 
-static int held_job(struct channel *c, const struct job *j, struct err *e)
+static int inventory_job(struct channel *c, const struct job *j, struct err *e)
 {
-    struct msg_w_held_job msg = {
-        .job = j->id, .stream = j->stream, .finished = j->finished || j->told};
-    int rc = channel_send(c, &schema_msg_w_held_job, &msg, NULL, e);
-    if (rc == 0 && (j->finished || j->told)) {
+    bool reported = job_state_reported(j->state);
+    struct msg_w_inventory_job msg = {.job = j->id, .stream = j->stream, .finished = reported};
+    int rc = channel_send(c, &schema_msg_w_inventory_job, &msg, NULL, e);
+    if (rc == 0 && reported) {
         rc = channel_send_bytes(c, bytes_of(j->done, j->done_size), NULL, e);
-    } else if (rc == 0 && j->told_runs) {
+    } else if (rc == 0 && j->watch.reported_running) {
         rc = answer_started(c, j, e);
     }
     return rc;
 }
 
-/* The table is in the order of their making. One that is made meanwhile the front knows. */
-static int held_buffers(struct channel *c, const struct buffers *buffers, struct inventory *i,
-                        struct err *e)
+/* The table is in the order of creation. A buffer that is created meanwhile is known to the front.
+ */
+static int inventory_buffers(struct channel *c, const struct buffers *buffers, struct inventory *i,
+                             struct err *e)
 {
     int rc = 0;
     for (const struct buffer *b = buffers->by_id; rc == 0 && b != NULL; b = b->hh.next) {
@@ -183,7 +184,7 @@ static int held_buffers(struct channel *c, const struct buffers *buffers, struct
         if (b->sealed_fd >= 0 && !channel_room(c)) {
             return 0;
         }
-        rc = held_buffer(c, b, e);
+        rc = inventory_buffer(c, b, e);
         i->from = b->serial + 1;
     }
     i->from = rc == 0 ? i->to : i->from;
@@ -194,20 +195,21 @@ int answer_inventory(struct channel *c, const struct buffers *buffers,
                      const struct modules *modules, const struct ledger *ledger,
                      struct inventory *i, struct err *e)
 {
-    int rc = held_buffers(c, buffers, i, e);
+    int rc = inventory_buffers(c, buffers, i, e);
     if (rc != 0 || i->from < i->to) {
         return rc;
     }
     for (const struct module *m = modules->by_id; rc == 0 && m != NULL; m = m->hh.next) {
-        struct msg_w_held_module msg = {.module = m->id, .hash = bytes_of(m->hash, m->hash_size)};
-        rc = channel_send(c, &schema_msg_w_held_module, &msg, NULL, e);
+        struct msg_w_inventory_module msg = {.module = m->id,
+                                             .hash = bytes_of(m->hash, m->hash_size)};
+        rc = channel_send(c, &schema_msg_w_inventory_module, &msg, NULL, e);
     }
     for (const struct job *j = ledger->by_id; rc == 0 && j != NULL; j = j->hh.next) {
-        rc = held_job(c, j, e);
+        rc = inventory_job(c, j, e);
     }
-    struct msg_w_held_end end = {.nonce = i->nonce};
+    struct msg_w_inventory_end end = {.nonce = i->nonce};
     i->under_way = false;
-    return rc == 0 ? channel_send(c, &schema_msg_w_held_end, &end, NULL, e) : rc;
+    return rc == 0 ? channel_send(c, &schema_msg_w_inventory_end, &end, NULL, e) : rc;
 }
 
 bool answer_id_of(struct bytes frame, uint64_t *ret_id)

@@ -10,7 +10,8 @@
 #define BEAT_NS     NS_PER_S
 #define FRAME_BYTES 256
 
-/* A beat that does not fit is left out: a front that does not read cannot miss it. */
+/* A beat that does not fit into the socket is dropped: a front that does not read cannot miss it.
+ */
 static void send_beat(int fd, uint64_t count, uint64_t patience_ns)
 {
     struct msg_w_beat msg = {.count = count, .patience_ns = patience_ns};
@@ -22,15 +23,15 @@ static void send_beat(int fd, uint64_t count, uint64_t patience_ns)
     capbuf_finish(&out);
 }
 
-/* The patience last: who sees a shorter one sees the beat that it counts from (it reads them the
- * other way round). */
+/* The patience is written last, and read first: a front that sees a shorter patience also sees the
+ * beat from which it counts. */
 static void show_beat(struct duplex_beat *shared, uint64_t patience_ns)
 {
     atomic_store(&shared->at_ns, clock_now_ns());
     atomic_store(&shared->patience_ns, patience_ns);
 }
 
-/* With the lock held, so that a beat goes one way or the other. */
+/* The lock is held, so that a beat is either written or sent. */
 static void beat(struct beat *b)
 {
     b->count++;
@@ -52,10 +53,10 @@ static void *run(void *data)
     (void)pthread_mutex_lock(&b->lock);
     while (!b->stop) {
         struct timespec next = timespec_of(clock_now_ns() + BEAT_NS);
-        b->due = false;
+        b->send_now = false;
         beat(b);
         int rc = 0;
-        while (!b->due && !b->stop && rc != ETIMEDOUT) {
+        while (!b->send_now && !b->stop && rc != ETIMEDOUT) {
             rc = pthread_cond_timedwait(&b->changed, &b->lock, &next);
         }
     }
@@ -90,7 +91,7 @@ void beat_patience(struct beat *b, uint64_t patience_ns)
 {
     (void)pthread_mutex_lock(&b->lock);
     b->patience_ns = patience_ns;
-    b->due = true;
+    b->send_now = true;
     (void)pthread_cond_signal(&b->changed);
     (void)pthread_mutex_unlock(&b->lock);
 }

@@ -3,22 +3,24 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "common/descriptors.h"
+#include "common/doorbell.h"
 #include "daemon/loop/bell.h"
 
-#define QUEUE_LONG  256u /* packets: read no more until it is shorter */
-#define QUEUE_SHORT 16u  /* packets: less than a process has descriptors to spare */
+#define QUEUE_LONG  256u /* packets: no frames are taken from this length on */
+#define QUEUE_SHORT 16u  /* packets with descriptors that a process surely has to spare */
 #define FRAME_ROOM  512u /* bytes: most are shorter */
 
 static void on_poll(uv_poll_t *poll, int status, int events);
 
-/* With rings the socket is always watched: it tells of the next front. */
+/* With rings the socket is always watched: the next front speaks there. */
 static void watch(struct channel *c)
 {
     struct duplex *d = &c->duplex;
     bool readable = d->in_ring || d->queued < QUEUE_LONG;
     bool writable = d->queue != NULL && d->blocked == DUPLEX_BY_SOCKET;
     int events = (readable ? UV_READABLE : 0) | (writable ? UV_WRITABLE : 0);
-    if (!c->closed && events != c->events) { /* each start is a system call */
+    if (!c->closed && events != c->events) { /* each change is a system call */
         c->events = events;
         if (events != 0) {
             (void)uv_poll_start(&c->poll, events, on_poll);
@@ -38,8 +40,8 @@ bool channel_room(struct channel *c)
     return !c->wanted;
 }
 
-/* The queue may have become shorter. */
-static void tell_room(struct channel *c)
+/* Reports room if the queue has become short. */
+static void report_room(struct channel *c)
 {
     if (c->wanted && !c->closed && channel_room(c)) {
         c->callbacks.room(c->data);
@@ -57,8 +59,7 @@ static void close_with(struct channel *c, const struct err *e)
 
 /* ---- in ------------------------------------------------------------------------------------ */
 
-/* As duplex_next. What cannot be taken apart is handed on as a frame that is none: it is refused as
- * such. */
+/* As duplex_next. A malformed packet is handed on as an empty frame, and refused as such. */
 static int take_one(struct channel *c, struct err *e)
 {
     struct bytes frame = {0};
@@ -75,8 +76,8 @@ static int take_one(struct channel *c, struct err *e)
     return rc;
 }
 
-/* One packet, or a batch out of the ring: the front says all that it has in one, and a look for
- * another would find none. */
+/* Takes one packet, or a batch out of the ring: the front publishes all its frames in one batch,
+ * and a check for another would find none. */
 static int take(struct channel *c, struct err *e)
 {
     int rc;
@@ -94,7 +95,7 @@ static void leave_rings(struct channel *c)
     duplex_leave(&c->duplex);
 }
 
-/* Another front speaks: first what the last one had said, then it. */
+/* Another front speaks: takes the rest of the former front's frames, then the new one's. */
 static int change_front(struct channel *c, struct err *e)
 {
     struct err why;
@@ -104,7 +105,7 @@ static int change_front(struct channel *c, struct err *e)
     if (c->closed) {
         return 0;
     }
-    leave_rings(c); /* and with them whatever was wrong there */
+    leave_rings(c); /* and any error in them */
     return take(c, e);
 }
 
@@ -114,10 +115,10 @@ static int receive(struct channel *c, struct err *e)
     if (!c->duplex.in_ring) {
         rc = take(c, e);
     } else {
-        rc = duplex_look(&c->duplex, e);
+        rc = duplex_read_socket(&c->duplex, e);
         if (rc == 1) {
             rc = change_front(c, e);
-        } else if (rc == DUPLEX_END) { /* what was said before the end counts */
+        } else if (rc == DUPLEX_END) { /* frames that were sent before the end count */
             while (!c->closed && take_one(c, e) == 1) {
             }
         }
@@ -133,7 +134,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     if (status < 0) {
         c->events = 0; /* libuv has stopped it */
     }
-    /* an error on the socket may stand before frames that came first: reading tells */
+    /* frames may be left before an error on the socket: reading finds both */
     int rc = status == 0 && (events & UV_WRITABLE) != 0 ? duplex_resume(&c->duplex, &e) : 0;
     if (rc >= 0 && (status < 0 || (events & UV_READABLE) != 0)) {
         rc = receive(c, &e);
@@ -142,7 +143,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
         close_with(c, &e);
         return;
     }
-    tell_room(c);
+    report_room(c);
     watch(c);
 }
 
@@ -165,7 +166,7 @@ static void on_bell(void *data)
         close_with(c, &e);
         return;
     }
-    tell_room(c);
+    report_room(c);
     watch(c);
 }
 
@@ -219,20 +220,16 @@ int channel_send(struct channel *c, const struct schema *schema, const void *msg
 void channel_drain(struct channel *c, int timeout_ms)
 {
     struct duplex *d = &c->duplex;
-    uint64_t rung;
+    int ear = doorbell_listen(d->rings.bell);
     bool more = duplex_flush(d, NULL) == 0 && d->queue != NULL;
     while (more) {
         struct pollfd fd = {.fd = d->fd, .events = POLLOUT};
-        if (d->blocked == DUPLEX_BY_RING) {
-            fd = (struct pollfd){.fd = d->rings.bell, .events = POLLIN};
-        }
-        more = poll(&fd, 1, timeout_ms) > 0;
-        if (more && d->blocked == DUPLEX_BY_RING && read(fd.fd, &rung, sizeof rung) < 0) {
-            rung = 0; /* taken by somebody: there is a look all the same */
-        }
+        more = d->blocked == DUPLEX_BY_RING ? doorbell_wait(ear, timeout_ms)
+                                            : poll(&fd, 1, timeout_ms) > 0;
         more = more && duplex_resume(d, NULL) == 0 && d->queue != NULL;
         (void)duplex_flush(d, NULL);
     }
+    descriptor_close(&ear);
 }
 
 /* ---- rings --------------------------------------------------------------------------------- */
@@ -243,7 +240,7 @@ static int take_rings(struct channel *c, struct frame_fds *fds, struct err *e)
     if (rc != 0) {
         return rc;
     }
-    rc = bell_create(c->poll.loop, c->duplex.rings.bell, on_bell, c, &c->bell, e);
+    rc = bell_create(c->poll.loop, c->duplex.rings.bell, UV_WRITABLE, on_bell, c, &c->bell, e);
     if (rc != 0) {
         duplex_leave(&c->duplex);
     }
@@ -257,7 +254,7 @@ int channel_rings(struct channel *c, uint64_t nonce, struct frame_fds *fds, stru
     bool taken = take_rings(c, fds, &why) == 0;
     struct msg_w_rings m = {
         .nonce = nonce, .code = why.code, .text = bytes_str(taken ? "" : why.text)};
-    if (taken) { /* no beat comes behind the answer */
+    if (taken) { /* no beat is sent behind the answer */
         c->callbacks.beat(c->data, duplex_beat(&c->duplex));
     }
     int rc = channel_send(c, &schema_msg_w_rings, &m, NULL, e);
@@ -274,7 +271,7 @@ int channel_init(struct channel *c, uv_loop_t *loop, int fd, struct channel_call
                  void *data, struct err *e)
 {
     duplex_init(&c->duplex, fd, SIZE_MAX, true);
-    c->duplex.lossy = true; /* what is resident here is worth more than one frame */
+    c->duplex.lossy = true; /* the resident buffers are worth more than one frame */
     c->callbacks = callbacks;
     c->data = data;
     c->bell = NULL;

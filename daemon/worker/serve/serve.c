@@ -7,10 +7,10 @@ static uint64_t runs_since(void *data)
 {
     const struct server *s = data;
     const struct job *oldest = completion_oldest(&s->completion);
-    return oldest != NULL ? oldest->added_ns : 0;
+    return oldest != NULL ? oldest->watch.added_ns : 0;
 }
 
-/* For a job that waits for memory. */
+/* Can nothing under way free memory for a job that waits? */
 static bool nothing_frees(void *data, const uint64_t *tenant)
 {
     struct server *s = data;
@@ -30,7 +30,7 @@ static void kick(void *data)
     pump_kick(&s->pump);
 }
 
-static void start_held(void *data)
+static void start_pending(void *data)
 {
     server_start_jobs(data);
 }
@@ -69,7 +69,7 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
                                     .ledger = &s->ledger,
                                     .copies = &s->copies};
     batch_init(&s->executor.batch, dev, &s->ledger);
-    hold_init(&s->hold, loop, start_held, s);
+    coalesce_init(&s->coalesce, loop, start_pending, s);
     completion_init(&s->completion, &s->executor,
                     (struct completion_callbacks){.done = server_job_done,
                                                   .turned = server_job_turned,
@@ -78,8 +78,8 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
     transfers_init(&s->transfers, dev, &s->copies, &s->buffers, server_transfer_done,
                    server_buffer_used, s);
     s->transfers.away = server_read_away;
-    picture_init(&s->picture, loop, &s->channel, &dev->memory, &s->buffers, &s->completion,
-                 &s->arenas);
+    snapshot_init(&s->snapshot, loop, &s->channel, &dev->memory, &s->buffers, &s->completion,
+                  &s->arenas);
     pump_start(&s->pump, dev->wakes, server_ask_device, s);
     upkeep_init(&s->upkeep, loop, dev, server_still, kick, s);
     copies_init(&s->copies, dev, loop, pump_wake, &s->pump);
@@ -90,7 +90,7 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
     waiting_init(&s->waiting, &s->spill, &s->ledger,
                  (struct waiting_callbacks){.start = server_job_start,
                                             .fail = server_job_fail,
-                                            .tell = server_job_tell,
+                                            .announce = server_job_announce,
                                             .still = nothing_frees},
                  s);
     rc = channel_init(&s->channel, loop, channel_fd,
@@ -102,20 +102,21 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
     if (rc != 0) {
         return rc;
     }
-    pinning_start(&s->pinning, dev, &s->staging, loop); /* what takes long goes on meanwhile */
+    /* pinning that takes longer goes on meanwhile */
+    pinning_start(&s->pinning, dev, &s->staging, loop);
     return answer_ready(&s->channel, dev, spill_limit, build, e);
 }
 
 void server_finish(struct server *s)
 {
-    picture_finish(&s->picture);
+    snapshot_finish(&s->snapshot);
     upkeep_finish(&s->upkeep);
-    hold_finish(&s->hold);
+    coalesce_finish(&s->coalesce);
     arenas_finish(&s->arenas);
     channel_finish(&s->channel);
     ledger_finish(&s->ledger);
     buffers_finish(&s->buffers);
     modules_finish(&s->modules);
     releases_finish(&s->releases);
-    s->device.memory.releases = NULL; /* its pool goes later */
+    s->device.memory.releases = NULL; /* the pool is freed later, without releases */
 }

@@ -1,7 +1,5 @@
-/*
- * What the worker does with each frame of the front, and what it tells it: the one place that knows
- * all parts. Thread: the loop's.
- */
+/* The server: what the worker does with each frame of the front, and what it reports. The one place
+ * that knows all parts. Thread: the loop's. */
 #ifndef WORKER_SERVE_SERVE_H
 #define WORKER_SERVE_SERVE_H
 
@@ -10,17 +8,17 @@
 
 #include "daemon/worker/copy/pinning.h"
 #include "daemon/worker/copy/transfer.h"
+#include "daemon/worker/run/coalesce.h"
 #include "daemon/worker/run/completion.h"
-#include "daemon/worker/run/hold.h"
 #include "daemon/worker/run/pump.h"
 #include "daemon/worker/serve/answer.h"
 #include "daemon/worker/serve/beat.h"
 #include "daemon/worker/serve/channel.h"
-#include "daemon/worker/serve/picture.h"
+#include "daemon/worker/serve/snapshot.h"
 #include "daemon/worker/serve/upkeep.h"
 #include "daemon/worker/spill/waiting.h"
 
-#define EXIT_LOST 70 /* the device or a kernel broke this process */
+#define EXIT_LOST 70 /* exit code: the device or a kernel broke this process */
 
 struct server {
     struct channel channel;
@@ -28,32 +26,32 @@ struct server {
     struct beat beat;
     struct device device;
     struct staging staging;
-    struct pinning pinning; /* server_start begins it; main ends it, as it does staging */
+    struct pinning pinning; /* server_start begins it, main ends it, as with staging */
     struct buffers buffers;
     struct releases releases; /* of memory, arenas and modules */
     struct arenas arenas;
     struct modules modules;
     struct ledger ledger;
     struct executor executor;
-    struct hold hold;
+    struct coalesce coalesce;
     struct completion completion;
     struct copies copies;
     struct transfers transfers;
-    struct picture_maker picture;
+    struct snapshot_maker snapshot;
     struct spill spill;
     struct upkeep upkeep;
     struct waiting waiting;
     struct inventory inventory;
     uv_loop_t *loop;
     const char *build;
-    bool ended; /* nothing more is to be served */
+    bool ended; /* no further frame is served */
 };
 
-/* Ties the parts together; device, staging and beat are there. Sends W_READY. Blocks while staging
+/* Connects the parts; device, staging and beat are initialised. Sends W_READY. Blocks while staging
  * memory is pinned: for PINNING_BRIEF_NS at most. */
 int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *build,
                  uint64_t spill_limit, struct err *e);
-bool server_idle(struct server *s); /* nothing is in flight, nor in a driver */
+bool server_idle(struct server *s); /* is nothing in flight, nor in a driver? */
 /* Idle. Frees everything but device, spill, staging, beat, copies, pump and pinning. */
 void server_finish(struct server *s);
 

@@ -1,4 +1,4 @@
-/* Frames about buffers, and what becomes of them. */
+/* Frames about buffers, and reports about them. */
 #include <inttypes.h>
 #include <unistd.h>
 
@@ -15,7 +15,7 @@ void server_transfer_done(void *data, struct buffer *b, const struct err *why)
     if (device_is_lost(why->code)) {
         server_end_lost(s, why->text);
     }
-    if (b->broken && !b->freed) {
+    if (b->loss != BUFFER_WHOLE && !b->freed) {
         buffer_free(&s->buffers, b);
     }
 }
@@ -143,10 +143,10 @@ int serve_buffer_seal(struct server *s, struct bytes frame, struct frame_fds *fd
                        b->id, b->size);
     }
     rc = host_take(fds, msg.size, true, &host, e);
-    if (rc == 0) { /* a front before this one may have asked for it: only the last copy counts */
+    if (rc == 0) { /* a former front may have asked for a seal: only the last copy counts */
         transfers_supersede(&s->transfers, b);
     }
-    /* the copy is of what the jobs that were given before leave in the buffer */
+    /* the copy has what the jobs that came before leave in the buffer */
     rc = rc == 0 ? transfer_start(&s->transfers, TRANSFER_SEAL, b, &host, s->completion.arrivals, e)
                  : rc;
     memfd_finish(&host);
@@ -169,7 +169,7 @@ int serve_buffer_restore(struct server *s, struct bytes frame, struct frame_fds 
     if (rc == 0) {
         b->content = BUFFER_BYTES;
     }
-    if (rc == 0 && b->piece.ref.block == NULL) { /* a job that needs it brings it */
+    if (rc == 0 && b->piece.ref.block == NULL) { /* a job that needs it brings its content */
         struct err ok = ERR_INIT;
         b->sealed_fd = host.fd;
         host.fd = -1;

@@ -1,4 +1,4 @@
-/* What the front asks of the worker as a whole. */
+/* Frames about the worker as a whole. */
 #include "daemon/worker/serve/serve_int.h"
 
 void server_inventory_go_on(void *data)
@@ -9,9 +9,10 @@ void server_inventory_go_on(void *data)
         return;
     }
     int rc = answer_inventory(&s->channel, &s->buffers, &s->modules, &s->ledger, &s->inventory, &e);
-    server_must_send(s, rc, &e); /* half an inventory has no end that the front would wait for */
+    /* without its end the front would wait for the inventory forever */
+    server_must_send(s, rc, &e);
     if (!s->inventory.under_way) {
-        waiting_tell(&s->waiting);
+        waiting_announce(&s->waiting);
     }
 }
 
@@ -24,7 +25,7 @@ int serve_inventory(struct server *s, struct bytes frame, struct frame_fds *fds,
         return rc;
     }
     arenas_forget(&s->arenas);
-    memory_untold(&s->device.memory);
+    memory_report_anew(&s->device.memory);
     memory_unlimit(&s->device.memory);
     server_must_send(s, answer_ready(&s->channel, &s->device, s->spill.limit, s->build, e), e);
     s->inventory = (struct inventory){
@@ -77,7 +78,7 @@ int serve_coalesce(struct server *s, struct bytes frame, struct frame_fds *fds, 
     (void)fds;
     int rc = proto_decode(&schema_msg_f_coalesce, frame, &msg, e);
     if (rc == 0) {
-        hold_set(&s->hold, msg.window_ns);
+        coalesce_set_window(&s->coalesce, msg.window_ns);
     }
     return rc;
 }
@@ -93,13 +94,13 @@ int serve_spill(struct server *s, struct bytes frame, struct frame_fds *fds, str
     return rc;
 }
 
-int serve_picture(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
+int serve_snapshot(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
 {
-    struct msg_f_picture msg;
+    struct msg_f_snapshot msg;
     (void)fds;
-    int rc = proto_decode(&schema_msg_f_picture, frame, &msg, e);
+    int rc = proto_decode(&schema_msg_f_snapshot, frame, &msg, e);
     if (rc == 0) {
-        server_must_send(s, picture_ask(&s->picture, msg.nonce, msg.detail != 0, e), e);
+        server_must_send(s, snapshot_ask(&s->snapshot, msg.nonce, msg.detail != 0, e), e);
     }
     return rc;
 }

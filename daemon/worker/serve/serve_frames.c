@@ -1,4 +1,5 @@
-/* Which frame is served by whom, and what tells the front that one failed. */
+/* The table of the front's frames: the function that serves each, and the answer that reports a
+ * failure. */
 #include "daemon/worker/serve/serve_int.h"
 
 #include "common/log.h"
@@ -7,7 +8,7 @@ enum answer { ANSWER_NONE, ANSWER_BUFFER, ANSWER_MODULE, ANSWER_JOB };
 
 static const struct {
     unsigned kind;
-    enum answer answer; /* what tells the front that it failed */
+    enum answer answer; /* reports a failure to the front */
     int (*serve)(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
 } FRAMES[] = {
     {FRAME_KIND_F_BUFFER_CREATE, ANSWER_BUFFER, serve_buffer_create},
@@ -25,7 +26,7 @@ static const struct {
     {FRAME_KIND_F_INVENTORY, ANSWER_NONE, serve_inventory},
     {FRAME_KIND_F_POOL, ANSWER_NONE, serve_pool},
     {FRAME_KIND_F_QUIT, ANSWER_NONE, serve_quit},
-    {FRAME_KIND_F_PICTURE, ANSWER_NONE, serve_picture},
+    {FRAME_KIND_F_SNAPSHOT, ANSWER_NONE, serve_snapshot},
     {FRAME_KIND_F_TENANT, ANSWER_NONE, serve_tenant},
     {FRAME_KIND_F_RINGS, ANSWER_NONE, serve_rings},
     {FRAME_KIND_F_COALESCE, ANSWER_NONE, serve_coalesce},
@@ -61,7 +62,8 @@ static int serve_one(struct server *s, size_t i, struct bytes frame, struct fram
                      struct err *e)
 {
     unsigned kind = FRAMES[i].kind;
-    bool own = kind == FRAME_KIND_F_RINGS || kind == FRAME_KIND_F_ARENA; /* answers of their own */
+    /* these two have answers of their own */
+    bool own = kind == FRAME_KIND_F_RINGS || kind == FRAME_KIND_F_ARENA;
     if (fds->lost && !own) {
         return err_set(e, ERR_LIMIT,
                        "the worker has no descriptor left for it (limit of open files)");
@@ -77,14 +79,14 @@ static void serve_frame(struct server *s, struct bytes frame, struct frame_fds *
             struct err e;
             err_init(&e);
             if (kind != FRAME_KIND_F_JOB && kind != FRAME_KIND_F_RETIRE) {
-                channel_flush(&s->channel); /* it may take long */
+                channel_flush(&s->channel); /* the frame may take long */
                 server_start_jobs(s);
             }
             if (serve_one(s, i, frame, fds, &e) != 0) {
                 answer_error(s, FRAMES[i].answer, frame, &e);
             }
             if (s->copies.count > 0 || s->transfers.first != NULL || s->device.memory.hung) {
-                (void)server_ask_device(s); /* something may begin at once */
+                (void)server_ask_device(s); /* copies or transfers may begin at once */
             }
             upkeep_begin(&s->upkeep);
             if (!server_still(s)) {
@@ -100,9 +102,9 @@ void server_frame(void *data, struct bytes frame, struct frame_fds *fds)
 {
     struct server *s = data;
     bool job = proto_kind(frame) == FRAME_KIND_F_JOB;
-    /* not one alone, unless others may come: that costs */
-    if (job &&
-        (channel_more(&s->channel) || hold_rule_wants(&s->hold.rule, server_device_busy(s)))) {
+    /* a single job opens no batch, which costs time, unless others may follow */
+    if (job && (channel_more(&s->channel) ||
+                coalesce_rule_wants(&s->coalesce.rule, server_device_busy(s)))) {
         batch_open(&s->executor.batch);
     }
     serve_frame(s, frame, fds);

@@ -1,4 +1,4 @@
-/* What the files of the server (serve.h) have from each other. Thread: the loop's. */
+/* What the files of the server (serve.h) use of each other. Thread: the loop's. */
 #ifndef WORKER_SERVE_SERVE_INT_H
 #define WORKER_SERVE_SERVE_INT_H
 
@@ -6,27 +6,26 @@
 
 /* ---- server.c: the device, and what begins there ---- */
 
-/* rc < 0: a frame could not be sent. That leaves the front with a wrong picture: ends the process,
- * so that it sees that. */
+/* Ends the process if rc < 0: a frame could not be sent, and the front would be wrong about its
+ * worker. */
 void server_must_send(struct server *s, int rc, const struct err *e);
-/* The process is not to be trusted any more: what is known is told, the rest is the front's. Does
- * not return. */
+/* The device is lost: sends what is queued and ends the process. Does not return. */
 void server_end_lost(struct server *s, const char *text);
-/* Does nothing move outside jobs? tenant: into and out of its buffers; NULL: anybody's. What spills
- * counts whosever it is: it is soon over, and it has room on the host. */
+/* Is no transfer or move of a buffer under way? tenant: transfers of that tenant's buffers; NULL:
+ * any. Moves to the host and back count for every tenant: they are soon over. */
 bool server_nothing_moves(const struct server *s, const uint64_t *tenant);
-/* data: a server. Has a driver nothing to wait for? Jobs that wait have nothing on the device, nor
- * have those that were added and wait for these. */
+/* data: a server. Has the device nothing that a driver could wait for? Jobs that wait have nothing
+ * there. */
 bool server_nothing_runs(void *data);
-/* data: a server. Does nothing move, in jobs or outside? */
+/* data: a server. Is nothing under way, in jobs or outside? */
 bool server_still(void *data);
-/* Jobs that came together start together. */
+/* Starts the jobs that came together. */
 void server_start_jobs(struct server *s);
-/* Has the device other work than what is to be started? */
+/* Has the device work besides the jobs that are to be started? */
 bool server_device_busy(const struct server *s);
-/* Do the jobs that came together wait for more of their kind? */
+/* Do the jobs that came together wait for more? */
 bool server_jobs_wait(struct server *s);
-/* data: a server. Looks at all that is under way: what ends lets other things begin. Is there more?
+/* data: a server. Asks all parts what has ended, and begins what may begin then. Is more under way?
  */
 bool server_ask_device(void *data);
 
@@ -42,7 +41,7 @@ int server_read_away(void *data, const struct buffer *b, uint64_t at, void *to, 
 
 void server_job_start(void *data, struct job *j, const struct msg_f_job *msg, struct bytes frame);
 void server_job_fail(void *data, struct job *j, const struct err *why);
-void server_job_tell(void *data, const struct job *j, bool waits);
+void server_job_announce(void *data, const struct job *j, bool waits);
 void server_job_done(void *data, struct job *j);
 void server_job_turned(void *data, struct job *j);
 void server_job_late(void *data, struct job *j);
@@ -50,12 +49,11 @@ void server_job_late(void *data, struct job *j);
 void server_module_loaded(void *data, struct module *m, const struct err *why);
 void server_arena_ready(void *data, const struct arena *a);
 
-/* Tells why there is no such module, and ends the process if nothing is to be expected of it any
- * more. */
+/* Reports why there is no such module, and ends the process if its device is lost. */
 void server_module_refuse(struct server *s, uint64_t id, const struct err *why);
 
-/* ---- frames of the front. Who takes descriptors sets their count to 0. An error is told to the
- * front, or logged, by serve_frames.c. ---- */
+/* ---- frames of the front. A function that takes descriptors sets their count to 0. serve_frames.c
+ * reports an error to the front, or logs it. ---- */
 
 int serve_buffer_create(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
 int serve_buffer_export(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
@@ -78,7 +76,7 @@ int serve_pool(struct server *s, struct bytes frame, struct frame_fds *fds, stru
 int serve_tenant(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
 int serve_coalesce(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
 int serve_spill(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
-int serve_picture(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
+int serve_snapshot(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
 int serve_rings(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
 int serve_quit(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
 

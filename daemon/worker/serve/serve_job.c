@@ -1,4 +1,4 @@
-/* Jobs: from their frame to the front's word that it has what came of them. */
+/* Frames about jobs, and reports about them. */
 #include <inttypes.h>
 
 #include "common/clock.h"
@@ -22,7 +22,8 @@ void server_job_turned(void *data, struct job *j)
 {
     struct server *s = data;
     struct err e = ERR_INIT;
-    int rc = j->told_runs ? answer_started(&s->channel, j, &e) : answer_paused(&s->channel, j, &e);
+    int rc = j->watch.reported_running ? answer_started(&s->channel, j, &e)
+                                       : answer_paused(&s->channel, j, &e);
     server_must_send(s, rc, &e);
 }
 
@@ -41,8 +42,8 @@ void server_job_start(void *data, struct job *j, const struct msg_f_job *msg, st
     }
     if (executor_enqueue(&s->executor, j, msg, frame, &e) != 0) {
         j->e = e;
-        completion_fail(&s->completion, j); /* does not return: the device is lost */
-    } else if (j->given_up) {
+        completion_fail(&s->completion, j); /* the device is lost: does not return */
+    } else if (j->state == JOB_STARTED) {   /* no memory for its graph */
         const struct err why = j->e;
         completion_give_up(&s->completion, j, &why);
         (void)completion_at_once(&s->completion, j);
@@ -65,12 +66,12 @@ void server_job_fail(void *data, struct job *j, const struct err *why)
         completion_fail(&s->completion, j); /* does not return */
         return;
     }
-    /* those behind it wait for it alone: it ends when those before it have */
+    /* it ends when its predecessors have, as jobs behind it wait for it alone */
     completion_give_up(&s->completion, j, why);
     (void)completion_at_once(&s->completion, j);
 }
 
-void server_job_tell(void *data, const struct job *j, bool waits)
+void server_job_announce(void *data, const struct job *j, bool waits)
 {
     struct server *s = data;
     struct err e = ERR_INIT;
@@ -78,15 +79,16 @@ void server_job_tell(void *data, const struct job *j, bool waits)
     server_must_send(s, channel_send(&s->channel, &schema_msg_w_waiting, &msg, NULL, &e), &e);
 }
 
-/* A job that is known was given again: its answer is sent when it is there, or once more. */
+/* A known job was sent again: its answer is sent again, or when it is there. */
 static int job_again(struct server *s, const struct job *j, struct err *e)
 {
-    return j->finished || j->told
+    return job_state_reported(j->state)
                ? channel_send_bytes(&s->channel, bytes_of(j->done, j->done_size), NULL, e)
                : 0;
 }
 
-/* One that cannot be served keeps its place, for those that come after it. */
+/* Puts a job into the ledger. A job that cannot be served keeps its place there for jobs that come
+ * after it. */
 static int job_admit(struct server *s, struct bytes frame, const struct msg_f_job *msg,
                      struct job **ret_job, struct err *e)
 {
@@ -102,7 +104,7 @@ static int job_admit(struct server *s, struct bytes frame, const struct msg_f_jo
     ledger_add(&s->ledger, j);
     batch_join(&s->executor.batch, j);
     if (msg->deadline_ns != NS_NEVER &&
-        hold_rule_hurries(&s->hold.rule, msg->deadline_ns, clock_now_ns())) {
+        coalesce_rule_hurries(&s->coalesce.rule, msg->deadline_ns, clock_now_ns())) {
         batch_hurry(&s->executor.batch);
     }
     *ret_job = j;
@@ -134,16 +136,15 @@ int serve_retire(struct server *s, struct bytes frame, struct frame_fds *fds, st
     (void)fds;
     int rc = proto_decode(&schema_msg_f_retire, frame, &msg, e);
     struct job *j = rc == 0 ? ledger_find(&s->ledger, msg.job) : NULL;
-    bool ended = j != NULL && (j->finished || j->told);
-    if (ended && !j->finished) {
-        j->retired = true;
-    } else if (ended) {
+    if (j != NULL && j->state == JOB_REPORTED) {
+        job_set_state(j, JOB_RETIRED);
+    } else if (j != NULL && j->state == JOB_FINISHED) {
         ledger_retire(&s->ledger, j);
     }
     return rc;
 }
 
-/* What the device has of a job runs to its end: a stream takes nothing back. */
+/* Commands that the device has of a job run to their end: a stream takes nothing back. */
 int serve_cancel(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
 {
     struct msg_f_cancel msg;
@@ -151,14 +152,14 @@ int serve_cancel(struct server *s, struct bytes frame, struct frame_fds *fds, st
     (void)fds;
     int rc = proto_decode(&schema_msg_f_cancel, frame, &msg, e);
     struct job *j = rc == 0 ? ledger_find(&s->ledger, msg.job) : NULL;
-    if (j == NULL || j->finished || j->given_up || j->enqueued) {
+    if (j == NULL || (j->state != JOB_WAITING && j->state != JOB_GRAPH)) {
         return rc;
     }
-    if (j->waiting != NULL) {
+    if (j->state == JOB_WAITING) {
         waiting_remove(&s->waiting, j);
         completion_add(&s->completion, j);
     }
-    bool begun = j->graph != NULL && !graph_untouched(j->graph);
+    bool begun = j->state == JOB_GRAPH && !graph_untouched(j->graph);
     (void)err_set(&why, ERR_CANCELLED, "cancelled %s",
                   begun ? "while it ran: the steps that had not begun did not" : "before it began");
     if (begun) {
@@ -166,6 +167,6 @@ int serve_cancel(struct server *s, struct bytes frame, struct frame_fds *fds, st
     } else {
         (void)completion_cancel(&s->completion, j, &why);
     }
-    (void)server_ask_device(s); /* others may have waited for what it held */
+    (void)server_ask_device(s); /* others may have waited for its memory */
     return 0;
 }

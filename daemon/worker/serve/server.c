@@ -1,5 +1,5 @@
-/* What is under way in the server's parts, what begins when it ends, and the end of a server whose
- * device is lost. */
+/* What is under way in the parts of the server, what may begin when something ends, and the end of
+ * a server whose device is lost. */
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -47,7 +47,7 @@ void server_start_jobs(struct server *s)
 {
     struct err e;
     err_init(&e);
-    hold_end(&s->hold, batch_held(&s->executor.batch));
+    coalesce_end(&s->coalesce, batch_pending(&s->executor.batch));
     if (executor_start(&s->executor, &e) != 0) {
         server_end_lost(s, e.text);
     }
@@ -55,13 +55,13 @@ void server_start_jobs(struct server *s)
 
 bool server_device_busy(const struct server *s)
 {
-    return s->completion.count > s->executor.batch.held;
+    return s->completion.count > s->executor.batch.pending;
 }
 
 bool server_jobs_wait(struct server *s)
 {
     struct batch *b = &s->executor.batch;
-    bool wait = hold_keeps(&s->hold, batch_held(b), server_device_busy(s));
+    bool wait = coalesce_keeps(&s->coalesce, batch_pending(b), server_device_busy(s));
     if (wait) {
         batch_waits(b);
     }
@@ -80,7 +80,7 @@ static void release_some(struct server *s)
 bool server_ask_device(void *data)
 {
     struct server *s = data;
-    do { /* what ends lets other things begin */
+    do { /* one end may let another part begin */
         transfers_poll(&s->transfers);
         copies_poll(&s->copies);
         completion_poll(&s->completion, clock_now_ns());
@@ -90,8 +90,8 @@ bool server_ask_device(void *data)
         release_some(s);
         waiting_poll(&s->waiting, clock_now_ns());
     } while (s->copies.fresh);
-    if (s->hold.rule.due_ns != 0 && !server_jobs_wait(s)) {
-        server_start_jobs(s); /* something came to an end, or was begun */
+    if (s->coalesce.rule.start_ns != 0 && !server_jobs_wait(s)) {
+        server_start_jobs(s); /* the batch need not wait any more */
     }
     struct err e = ERR_INIT;
     if (memory_hung(&s->device.memory, &e) != 0) {

@@ -3,7 +3,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 
-/* Memory that is not given back by then stays: it lies in blocks that are in use. */
+/* Memory that was not given back by then lies in blocks that are in use. */
 #define PATIENCE_NS (2 * MEMORY_AGE_NS)
 
 void upkeep_init(struct upkeep *u, uv_loop_t *loop, struct device *device, upkeep_idle_fn idle,
@@ -25,16 +25,16 @@ bool upkeep_busy(const struct upkeep *u)
     return u->marker != NULL;
 }
 
-/* Who gets that memory has it zeroed then; what fails again and again is left to that. */
+/* The next user of the memory zeroes it then. After repeated failures all is left to that. */
 static void failed(struct upkeep *u, const struct err *why)
 {
     u->failures++;
     log_warn("free memory was not zeroed ahead: %s; %s", why->text,
-             u->failures < UPKEEP_FAILURES ? "it is when somebody gets it"
-                                           : "from now on it is when somebody gets it");
+             u->failures < UPKEEP_FAILURES ? "its next user zeroes it"
+                                           : "from now on the next users zero it");
 }
 
-/* Free memory that may hold a tenant's bytes. Returns bytes. */
+/* Zeroes free memory that may hold a tenant's bytes. Returns bytes. */
 static uint64_t zero_some(struct upkeep *u)
 {
     static const uint8_t ZEROS[16];
@@ -50,7 +50,7 @@ static uint64_t zero_some(struct upkeep *u)
     int rc = dev->b->stream->fill(dev->service, at, ZEROS, sizeof ZEROS, bytes, &e);
     bool ordered = rc == 0;
     rc = ordered ? device_mark_service(dev, &u->marker, &u->point, &e) : rc;
-    if (rc != 0) { /* what was ordered and has no end cannot be waited for */
+    if (rc != 0) { /* the end of zeros without a mark can never be known */
         memory->hung = memory->hung || ordered || device_is_lost(rc);
         memory_ahead_end(memory, false);
         failed(u, &e);
@@ -96,7 +96,7 @@ enum upkeep_next upkeep_turn(struct upkeep *u, uint64_t now_ns)
     if (done > 0 || upkeep_busy(u)) {
         return UPKEEP_SOON;
     }
-    bool waits = memory_spare(&u->device->memory) && now_ns - u->since_ns <= PATIENCE_NS;
+    bool waits = memory_has_surplus(&u->device->memory) && now_ns - u->since_ns <= PATIENCE_NS;
     return waits || !idle ? UPKEEP_LATER : UPKEEP_STOP;
 }
 

@@ -29,8 +29,8 @@ bool prospect_may_go(const struct spill *s, const struct buffer *b, unsigned ten
         return b->piece.pool.tenant == tenant;
     }
     pool_account(s->device->memory.pool, b->piece.pool.tenant, &a);
-    uint64_t gone = sat_add(before, b->piece.pool.size);
-    return a.quota.guaranteed == 0 || sat_sub(a.meter.used, gone) >= a.quota.guaranteed;
+    uint64_t less = sat_add(before, b->piece.pool.size);
+    return a.quota.guaranteed == 0 || sat_sub(a.meter.used, less) >= a.quota.guaranteed;
 }
 
 bool prospect_host_allows(const struct spill *s, const struct buffer *b, const struct hunger *h,
@@ -41,21 +41,21 @@ bool prospect_host_allows(const struct spill *s, const struct buffer *b, const s
     return buffer_keeps_itself(b) || sat_add(before, b->size) <= room;
 }
 
-void prospect_look(struct spill *s, const struct hunger *h, struct prospect *ret_prospect)
+void prospect_find(struct spill *s, const struct hunger *h, struct prospect *ret_prospect)
 {
     struct prospect p = {.movable = 0};
-    uint64_t room = sat_sub(s->limit, s->bytes); /* it may have been more */
+    uint64_t room = sat_sub(s->limit, s->bytes); /* the limit may have been higher when they came */
     uint64_t bytes = 0;
     memset(s->going, 0, sizeof s->going);
     memset(s->hosted, 0, sizeof s->hosted);
     for (const struct buffer *b = s->buffers->cold; b != NULL; b = b->cold_next) {
         unsigned of = b->piece.pool.tenant;
         uint64_t size = b->piece.pool.size;
-        if (b->broken || !prospect_may_go(s, b, h->tenant, false, s->going[of])) {
+        if (b->loss != BUFFER_WHOLE || !prospect_may_go(s, b, h->tenant, false, s->going[of])) {
             continue;
         }
         if (!prospect_host_allows(s, b, h, s->hosted[of])) {
-            p.held += of == h->tenant ? size : 0;
+            p.kept += of == h->tenant ? size : 0;
             continue;
         }
         p.movable += size;

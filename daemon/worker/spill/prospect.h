@@ -1,42 +1,41 @@
-/*
- * What could be had of a device that is full, if all buffers went to the host that may go for a
- * tenant: reckoned, and nothing is moved. Thread: the loop's.
- */
+/* Estimates how much memory a full device could have for a tenant if all buffers that may go moved
+ * to the host. Nothing is moved. Thread: the loop's. */
 #ifndef WORKER_SPILL_PROSPECT_H
 #define WORKER_SPILL_PROSPECT_H
 
 #include "daemon/worker/spill/spill_state.h"
 
-/* Who lacks room. */
+/* A tenant that lacks device memory. */
 struct hunger {
     unsigned tenant;
     uint64_t wanted; /* bytes */
-    uint64_t back;   /* bytes of its own that leave the host for that */
-    bool own;        /* only what is its own helps */
-    bool soft;       /* only what is of tenants above their soft limit */
+    uint64_t back;   /* bytes of the tenant's that leave the host for that */
+    bool own;        /* only its own buffers may go */
+    bool soft;       /* only buffers of tenants above their soft limit may go */
 };
 
-/* What could be had. */
+/* The memory that could be had. */
 struct prospect {
     uint64_t movable;    /* bytes of buffers that may go */
-    uint64_t own;        /* of these, the tenant's */
-    uint64_t obtainable; /* if they went, as far as the host has room for them */
-    uint64_t held;       /* bytes of its own that stay for its limit on the host */
+    uint64_t own;        /* of these, bytes of the tenant's own buffers */
+    uint64_t obtainable; /* bytes free for it if they went, as far as the host has room */
+    uint64_t kept; /* bytes of its own buffers that cannot go, as it is at its limit on the host */
 };
 
-/* Bytes that a tenant, by its number, could have beside what it has: what is free in its slabs does
- * not count, since the pool puts them together before a limit is in the way. */
+/* Bytes that a tenant may take beside what it has. Free objects in its slabs do not count: the pool
+ * compacts slabs before a limit refuses a request. */
 uint64_t prospect_allowance(const struct spill *s, unsigned tenant);
-/* What is free for it without moving anything. */
+/* Bytes that are free for a tenant without moving anything. */
 uint64_t prospect_vacant(const struct spill *s, unsigned tenant);
-/* May it go for a tenant, when `before` bytes of the same tenant's have gone? Its own may, and of
- * others' what they have in use beyond what is guaranteed to them. own: only its own. */
+/* May the buffer go for a tenant, when `before` bytes of its owner's have gone? A tenant's own
+ * buffers may. Others' may as long as their owner keeps what is guaranteed to it. own: only its
+ * own. */
 bool prospect_may_go(const struct spill *s, const struct buffer *b, unsigned tenant, bool own,
                      uint64_t before);
-/* May its tenant have that much on the host, beside `before` bytes that go there, too? */
+/* May the buffer's owner have it on the host, beside `before` bytes that go there, too? */
 bool prospect_host_allows(const struct spill *s, const struct buffer *b, const struct hunger *h,
                           uint64_t before);
-/* Walks all buffers that could go. */
-void prospect_look(struct spill *s, const struct hunger *h, struct prospect *ret_prospect);
+/* Walks all buffers that may go. */
+void prospect_find(struct spill *s, const struct hunger *h, struct prospect *ret_prospect);
 
 #endif

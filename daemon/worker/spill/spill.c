@@ -12,7 +12,7 @@
 #include "daemon/worker/spill/prospect.h"
 #include "daemon/worker/spill/spill_copy.h"
 
-#define PACK_BYTES   (UINT64_C(64) << 20) /* moved at once on the device, to put together */
+#define PACK_BYTES   (UINT64_C(64) << 20) /* bytes moved in one call */
 #define CLEAR_OUT_NS (2 * NS_PER_S)       /* copies that take longer are not waited for */
 
 static bool moving_helps(void *data);
@@ -63,7 +63,7 @@ void spill_set_limit(struct spill *s, uint64_t limit)
         log_warn("nothing moves to the host: %s", e.text);
         limit_is(s, 0);
     }
-    s->device->memory.changes++; /* who waits for room may find it, or be told otherwise */
+    s->device->memory.changes++; /* jobs that wait may find room, or fail */
 }
 
 void spill_finish(struct spill *s)
@@ -79,8 +79,8 @@ static struct pool *pool_of(const struct spill *s)
     return s->device->memory.pool;
 }
 
-/* Is its tenant above its soft limit now? What is free in its slabs is none of its buffers' doing.
- */
+/* Is its tenant above its soft limit now? Free objects in slabs do not count: moving buffers would
+ * not help. */
 static bool over_soft(const struct spill *s, const struct buffer *b)
 {
     struct pool_account a;
@@ -88,14 +88,15 @@ static bool over_soft(const struct spill *s, const struct buffer *b)
     return a.meter.used > a.quota.soft;
 }
 
-/* What is on its way into the buffer may fail, and what would be copied then is nothing. */
+/* Is its content there, or elsewhere as well? Bytes that are on their way may fail, and their copy
+ * would be worthless. */
 static bool there(const struct buffer *b)
 {
-    return !b->broken && (b->filling == NULL || buffer_keeps_itself(b));
+    return b->loss == BUFFER_WHOLE && (b->filling == NULL || buffer_keeps_itself(b));
 }
 
-/* Those not used for longest, until `wanted` bytes are on their way. Returns how many bytes; <
- * wanted: there are no more. */
+/* Moves buffers out, the one not used for longest first, until `wanted` bytes are on their way.
+ * Returns that number of bytes; less than wanted: there are no more. */
 static uint64_t evict_some(struct spill *s, const struct hunger *h, struct err *e)
 {
     uint64_t bytes = 0;
@@ -117,7 +118,7 @@ static uint64_t evict_some(struct spill *s, const struct hunger *h, struct err *
     return bytes;
 }
 
-/* Who is above its soft limit gives first. */
+/* Tenants above their soft limit give first. */
 static uint64_t evict(struct spill *s, struct hunger h, struct err *e)
 {
     h.soft = !h.own && s->device->memory.softs > 0;
@@ -127,7 +128,8 @@ static uint64_t evict(struct spill *s, struct hunger h, struct err *e)
     return h.wanted > 0 && e->code != ERR_DEVICE_LOST ? bytes + evict_some(s, &h, e) : bytes;
 }
 
-/* Will there be room when what moves on the device has done so? */
+/* Will there be room for the refused request when the buffers that move on the device have arrived?
+ */
 static bool moving_helps(void *data)
 {
     const struct spill *s = data;
@@ -137,8 +139,8 @@ static bool moving_helps(void *data)
            refusal.wanted <= prospect_vacant(s, refusal.tenant);
 }
 
-/* What is kept for others counts in whole pages: where the bytes that are free would do, what lies
- * in ragged ones is put together. What that did not help it does not help again until something is
+/* Memory that is kept for others counts in whole pages. If the free bytes would do, buffers in
+ * partly free pages are put together. After a try in vain there is no other until something is
  * freed. */
 static bool pack(struct spill *s, const struct hunger *h)
 {
@@ -151,8 +153,8 @@ static bool pack(struct spill *s, const struct hunger *h)
     return pool_defragment(pool_of(s), PACK_BYTES) > 0;
 }
 
-/* Will there be room when what is free has gone back to the driver? Nobody has to move then. What
- * is kept for other tenants again as soon as it is there does not help. */
+/* Will there be room when free memory has gone back to the driver? Then no buffer has to move.
+ * Memory that is kept for other tenants as soon as it is free does not help. */
 static bool leaving_helps(const struct spill *s, const struct memory_ask *ask, bool own)
 {
     const struct memory *m = &s->device->memory;
@@ -160,31 +162,32 @@ static bool leaving_helps(const struct spill *s, const struct memory_ask *ask, b
            (own || memory_soon(m, ask->tenant, ask->size));
 }
 
-/* Has enough been set going, or is it without that? */
-static bool enough(struct spill *s, const struct memory_ask *ask, uint64_t gone)
+/* Is enough memory under way already, or coming without moving a buffer? */
+static bool enough(struct spill *s, const struct memory_ask *ask, uint64_t freeing)
 {
-    return leaving_helps(s, ask, false) || (memory_service_busy(&s->device->memory) &&
-                                            (gone > ask->size + ask->size / 8 || moving_helps(s)));
+    return leaving_helps(s, ask, false) ||
+           (memory_service_busy(&s->device->memory) &&
+            (freeing > ask->size + ask->size / 8 || moving_helps(s)));
 }
 
-/* Asks until it is there, nothing can go any more, or what goes has to be gone first. `back`: see
- * struct hunger. */
+/* Asks until it gets memory, no more buffers can go, or those that go have to arrive first. `back`:
+ * see struct hunger. */
 static int piece_get(struct spill *s, const struct memory_ask *ask, uint64_t back,
                      struct memory_piece *ret_piece, struct err *e)
 {
     struct hunger h = {.tenant = memory_number(&s->device->memory, ask->tenant),
                        .wanted = ask->size,
                        .back = back};
-    uint64_t gone = s->leaving;
+    uint64_t freeing = s->leaving;
     for (;;) {
         struct err why = ERR_INIT;
         int rc = memory_alloc(&s->device->memory, ask, ret_piece, &why);
-        h.own = rc == ERR_LIMIT; /* what it gives up is off its account at once */
-        bool hungry = rc == ERR_DEVICE_MEMORY && !enough(s, ask, gone);
+        h.own = rc == ERR_LIMIT; /* buffers that go are off its account at once */
+        bool hungry = rc == ERR_DEVICE_MEMORY && !enough(s, ask, freeing);
         bool helps = h.own ? !leaving_helps(s, ask, true) : hungry;
         uint64_t more = helps ? evict(s, h, &why) : 0;
-        gone += more;
-        if (why.code == ERR_DEVICE_LOST) { /* also behind what went already */
+        freeing += more;
+        if (why.code == ERR_DEVICE_LOST) { /* even if some buffers have gone */
             *e = why;
             return why.code;
         }
@@ -198,16 +201,16 @@ static int piece_get(struct spill *s, const struct memory_ask *ask, uint64_t bac
     }
 }
 
-/* Nobody is moved for what cannot be had all the same. */
+/* Could the memory be had? No buffer moves for a request that would fail all the same. */
 static bool obtainable(struct spill *s, const struct hunger *h)
 {
     struct prospect p;
-    prospect_look(s, h, &p);
+    prospect_find(s, h, &p);
     return h->wanted <= p.obtainable;
 }
 
-/* The pool gives back to the device what nothing uses any more: so the copies are waited for. What
- * is free by then may lie in pages with others': those move together. */
+/* Makes room beside the pool, which gives back to the device what no buffer uses any more. It waits
+ * for the copies. Pages that are partly free by then are put together. */
 static bool clear_out(void *data, uint64_t tenant, uint64_t bytes, bool own)
 {
     const struct timespec pause = {.tv_nsec = 20 * (long)NS_PER_US};
@@ -219,12 +222,12 @@ static bool clear_out(void *data, uint64_t tenant, uint64_t bytes, bool own)
     if (!obtainable(s, &h)) {
         return false;
     }
-    uint64_t gone = evict(s, h, &why);
-    if (gone == 0 && why.code == 0 && !own) {
-        gone = pool_defragment(pool_of(s), bytes);
+    uint64_t freeing = evict(s, h, &why);
+    if (freeing == 0 && why.code == 0 && !own) {
+        freeing = pool_defragment(pool_of(s), bytes);
     }
     s->device->memory.hung = s->device->memory.hung || why.code == ERR_DEVICE_LOST;
-    bool moves = gone > 0 || s->first != NULL; /* what comes may go when it is there */
+    bool moves = freeing > 0 || s->first != NULL; /* buffers that arrive may go then */
     while (s->first != NULL && clock_now_ns() < until) {
         (void)nanosleep(&pause, NULL);
         spill_poll(s);
@@ -232,7 +235,7 @@ static bool clear_out(void *data, uint64_t tenant, uint64_t bytes, bool own)
     return moves && s->first == NULL;
 }
 
-/* What is free in its slabs goes first: the pool puts them together for the next request. */
+/* Free objects in its slabs count as well: the pool compacts them before the next request. */
 int spill_shed(struct spill *s, uint64_t tenant, struct err *e)
 {
     struct pool_account a;
@@ -251,18 +254,18 @@ int spill_shed(struct spill *s, uint64_t tenant, struct err *e)
     return why.code == ERR_DEVICE_LOST ? ERR_DEVICE_LOST : 0;
 }
 
-/* For people: `code` is what the pool said. */
+/* Writes the error for people; `code` is the pool's. */
 static int say(struct spill *s, uint64_t key, uint64_t wanted, int code, struct err *e)
 {
     struct prospect p;
     const struct hunger h = {.tenant = memory_number(&s->device->memory, key)};
-    prospect_look(s, &h, &p);
+    prospect_find(s, &h, &p);
     const struct shortage x = {.tenant = key,
                                .wanted = wanted,
                                .own = code == ERR_LIMIT,
                                .movable = code == ERR_LIMIT ? p.own : p.movable,
                                .obtainable = p.obtainable,
-                               .held = p.held,
+                               .kept = p.kept,
                                .leaving = s->leaving,
                                .host_bytes = s->bytes,
                                .host_limit = s->limit};
@@ -287,7 +290,7 @@ int spill_return(struct spill *s, struct buffer *b, struct err *e)
     int rc = b->managed ? buffer_manage(s->buffers, b, e)
                         : piece_get(s, &ask, b->spilled != NULL ? b->size : 0, &b->piece, e);
     while (b->managed && spill_short(rc) && !memory_soon(&s->device->memory, b->tenant, b->size) &&
-           clear_out(s, b->tenant, b->size, rc == ERR_LIMIT)) { /* it lies beside the pool */
+           clear_out(s, b->tenant, b->size, rc == ERR_LIMIT)) { /* it is beside the pool */
         struct err why = ERR_INIT;
         rc = buffer_manage(s->buffers, b, &why);
         *e = why;
@@ -299,7 +302,8 @@ int spill_return(struct spill *s, struct buffer *b, struct err *e)
     return rc == 0 ? 0 : err_wrap(e, "bringing back buffer %" PRIu64, b->id);
 }
 
-/* Bytes that are not on the device yet. *ret_back (may be NULL): of these, what the host has. */
+/* Bytes of a job that are not on the device. *ret_back (may be NULL): of these, bytes that are on
+ * the host. */
 static uint64_t lacks(const struct job *j, uint64_t *ret_back)
 {
     uint64_t bytes = j->temp_bytes;
@@ -330,7 +334,7 @@ bool spill_assured(const struct spill *s, const struct job *j)
     return a.quota.guaranteed > 0 && all <= a.quota.guaranteed;
 }
 
-/* What it lacks is more than its limit, or than there is for it on a device that is empty. */
+/* Does the job lack more than its tenant's limit, or than an empty device has for that tenant? */
 static int check_most(struct spill *s, const struct job *j, const struct hunger *h, struct err *e)
 {
     struct pool_account a;
@@ -346,7 +350,7 @@ static int check_most(struct spill *s, const struct job *j, const struct hunger 
     return SPILL_NEVER;
 }
 
-/* Is there hope for what it lacks, if all that may go went? */
+/* Could the job have its memory if all buffers went that may go? */
 static int check_prospect(struct spill *s, const struct job *j, struct err *e)
 {
     struct prospect p;
@@ -358,7 +362,7 @@ static int check_prospect(struct spill *s, const struct job *j, struct err *e)
     if (check_most(s, j, &h, e) != 0) {
         return SPILL_NEVER;
     }
-    prospect_look(s, &h, &p);
+    prospect_find(s, &h, &p);
     bool own = h.wanted > sat_add(prospect_allowance(s, h.tenant), p.own);
     return h.wanted <= p.obtainable
                ? 0
@@ -385,11 +389,11 @@ static int temps_get(struct spill *s, struct job *j, struct err *e)
 {
     int rc = 0;
     while (rc == 0 && j->piece_count < job_pieces(j)) {
-        /* large copies are in the order of their own stream, and wait for no kernel there */
-        const struct memory_ask ask = {.size = job_piece_bytes(j, j->piece_count),
-                                       .tenant = j->tenant,
-                                       .stream = j->large ? memory_copies(&s->device->memory)
-                                                          : j->stream};
+        /* large copies have a stream of their own, where they wait for no kernel */
+        const struct memory_ask ask = {
+            .size = job_piece_bytes(j, j->piece_count),
+            .tenant = j->tenant,
+            .stream = j->size == JOB_LARGE ? memory_copies(&s->device->memory) : j->stream};
         rc = ask.size == 0 ? 0 : piece_get(s, &ask, 0, &j->pieces[j->piece_count], e);
         j->piece_count += rc == 0;
     }
@@ -416,7 +420,7 @@ static int bring(struct spill *s, struct job *j, struct err *e)
     return rc;
 }
 
-/* Without room for it no library serves, and the job runs all the same. */
+/* Without it no library serves, and the job runs its kernels. */
 static void workspace_get(struct spill *s, struct job *j)
 {
     const struct memory_ask ask = {
@@ -426,10 +430,10 @@ static void workspace_get(struct spill *s, struct job *j)
     }
 }
 
-/* What a try may change beside its own. */
+/* What a try may change besides its own pieces. */
 struct before {
     uint64_t changes, moved, leaving;
-    uint64_t passed; /* on the service stream: room that is made beside the pool is waited for */
+    uint64_t passed; /* points passed on the service stream: room beside the pool is waited for */
 };
 
 static struct before before_try(const struct spill *s)
@@ -441,8 +445,8 @@ static struct before before_try(const struct spill *s)
                            .passed = m->timeline.stream[memory_service(m)].done};
 }
 
-/* It has nothing, as before: where no memory came or went for it, nor others' copies came to their
- * end meanwhile, nothing has changed. */
+/* Takes all back from the job. If no memory came or went for it and no other copies ended
+ * meanwhile, the try is no change for other jobs. */
 static void acquire_undo(struct spill *s, struct job *j, const struct before *before)
 {
     job_unpin(s->buffers, j);
@@ -468,7 +472,7 @@ int spill_acquire(struct spill *s, struct job *j, struct err *e)
     }
     workspace_get(s, j);
     for (unsigned i = 0; i < j->buffer_count; i++) {
-        j->buffers[i]->content = BUFFER_BYTES; /* from now on it may be written */
+        j->buffers[i]->content = BUFFER_BYTES; /* the job may write it from now on */
     }
     return 0;
 }

@@ -10,25 +10,30 @@
 #include "daemon/pool/move.h"
 #include "daemon/worker/spill/spill_host.h"
 
-#define CHUNK_BYTES (UINT64_C(16) << 20) /* the arena grows by it; no piece is larger */
+#define CHUNK_BYTES (UINT64_C(16) << 20) /* step by which the arena grows; no piece is larger */
 
-/* Where a buffer's bytes are in the arena. */
+/* A buffer's bytes in the arena. */
 struct spill_copy {
-    unsigned tenant; /* whose number it is counted for while a buffer has it */
+    unsigned tenant; /* number of the tenant that it is counted for while a buffer has it */
     unsigned count;
     struct pool_piece part[];
 };
 
+enum move_kind {
+    MOVE_OUT,    /* from the device to the host */
+    MOVE_BACK,   /* from the host to the device */
+    MOVE_WITHIN, /* from one place on the device to another */
+};
+
 /* A copy under way. */
 struct spill_move {
-    struct buffer *buffer;       /* in use */
-    enum buffer_content content; /* what it holds where it is brought again */
-    bool out;                    /* from the device */
-    bool within;                 /* from one place on the device to another */
-    bool given_up;               /* half of it was enqueued; the buffer is as it was before */
-    struct spill_copy *copy;     /* owned: what it comes back from; NULL: none, or it goes there */
-    struct memfd sealed;         /* the same, of a sealed buffer: by the queue of copies, then */
-    struct copy bytes;           /* of it, when the service stream has done its part */
+    struct buffer *buffer;       /* kept in use by the move */
+    enum buffer_content content; /* its content, should it be brought again */
+    enum move_kind kind;
+    bool given_up;           /* only a part was enqueued: the buffer is as it was before */
+    struct spill_copy *copy; /* owned: the copy that it comes back from; NULL: none, or MOVE_OUT */
+    struct memfd sealed; /* owned: a sealed buffer's host copy, which goes through a copy queue */
+    struct copy bytes;   /* the copy of `sealed`, behind the service stream's part */
     struct spill *spill;
     struct backend_marker *marker;
     struct timeline_point point;
@@ -51,7 +56,7 @@ static void copy_free(struct spill *s, struct spill_copy *copy)
     free(copy);
 }
 
-/* Whose bytes were there before does not matter: all of it is written before it is read. */
+/* Bytes of other tenants in it do no harm: all of it is written before it is read. */
 static int copy_make(struct spill *s, const struct buffer *b, struct spill_copy **ret_copy,
                      struct err *e)
 {
@@ -74,7 +79,7 @@ static int copy_make(struct spill *s, const struct buffer *b, struct spill_copy 
     return 0;
 }
 
-/* It lies on the host: in all, and of the number that its tenant has now. */
+/* Counts the buffer as on the host, in all and for its tenant's present number. */
 static void count(struct spill *s, struct buffer *b, struct spill_copy *copy)
 {
     struct memory *m = &s->device->memory;
@@ -84,7 +89,7 @@ static void count(struct spill *s, struct buffer *b, struct spill_copy *copy)
     memory_spilled(m, copy->tenant, b->size, true);
 }
 
-/* It does no more. The copy is the caller's. */
+/* Counts the buffer as no longer on the host. The copy is the caller's. */
 static struct spill_copy *uncount(struct spill *s, struct buffer *b)
 {
     struct spill_copy *copy = b->spilled;
@@ -108,7 +113,8 @@ int spill_arena_init(struct spill *s, struct err *e)
     if (rc == 0) {
         struct err why = ERR_INIT;
         if (pool_warm(s->arena, CHUNK_BYTES < s->limit ? CHUNK_BYTES : s->limit, &why) != 0) {
-            log_warn("host memory for spilled buffers: %s", why.text); /* it may be there later */
+            /* there may be memory later */
+            log_warn("host memory for spilled buffers: %s", why.text);
         }
     }
     return rc == 0 ? 0 : err_wrap(e, "host memory for spilled buffers");
@@ -116,7 +122,7 @@ int spill_arena_init(struct spill *s, struct err *e)
 
 /* ---- copies ---------------------------------------------------------------------------------*/
 
-/* Parts in turn, between the buffer's memory and the arena. */
+/* Copies all parts, between the buffer's memory and the arena. */
 static int copy_enqueue(const struct spill *s, const struct buffer *b,
                         const struct spill_copy *copy, bool out, struct err *e)
 {
@@ -133,7 +139,8 @@ static int copy_enqueue(const struct spill *s, const struct buffer *b,
     return rc;
 }
 
-/* What was enqueued and has no end cannot be waited for: then the device is as good as lost. */
+/* Marks the end of what was enqueued. Without a mark it cannot be waited for: the device counts as
+ * lost. */
 static int move_begin(struct spill *s, struct spill_move *m, struct buffer *b, struct err *e)
 {
     if (device_mark_service(s->device, &m->marker, &m->point, e) != 0) {
@@ -145,10 +152,10 @@ static int move_begin(struct spill *s, struct spill_move *m, struct buffer *b, s
     return 0;
 }
 
-/* Its memory is others' after what is on the service stream now. */
+/* Its memory is others' behind what is on the service stream now. */
 static void leave(struct spill *s, struct buffer *b)
 {
-    buffer_pin(s->buffers, b); /* out of the list */
+    buffer_pin(s->buffers, b); /* takes it out of the list */
     memory_vacate(&s->device->memory, &b->piece, &b->place);
     buffer_unpin(s->buffers, b);
     s->outs++;
@@ -165,7 +172,7 @@ int spill_move_out(struct spill *s, struct buffer *b, struct err *e)
     if (m == NULL) {
         return err_set(e, ERR_NOMEM, "a copy of buffer %" PRIu64, b->id);
     }
-    *m = (struct spill_move){.out = true, .sealed = MEMFD_NONE};
+    *m = (struct spill_move){.kind = MOVE_OUT, .sealed = MEMFD_NONE};
     int rc = s->arena == NULL ? ERR_LIMIT : copy_make(s, b, &copy, e);
     if (rc != 0) {
         free(m);
@@ -173,7 +180,7 @@ int spill_move_out(struct spill *s, struct buffer *b, struct err *e)
     }
     struct err why = ERR_INIT;
     rc = copy_enqueue(s, b, copy, true, &why);
-    int marked = move_begin(s, m, b, e); /* also behind what failed half-way */
+    int marked = move_begin(s, m, b, e); /* also behind a copy that failed half-way */
     if (marked != 0) {
         return marked;
     }
@@ -189,14 +196,13 @@ int spill_move_out(struct spill *s, struct buffer *b, struct err *e)
     return 0;
 }
 
-/* What was to come lies on the host still. Jobs that have the buffer on the device fail; when they
- * are over it is there no more, and the next one brings it anew. */
+/* The content stays on the host. Jobs that have the buffer on the device fail. When they are over
+ * it loses its memory, and the next job brings it again. */
 static void tear(struct spill *s, struct spill_move *m)
 {
     struct buffer *b = m->buffer;
-    b->broken = true;
-    b->torn = true;
-    b->content = m->content; /* a job that got it was to write it */
+    b->loss = BUFFER_TORN;
+    b->content = m->content; /* the job that got it was about to write it */
     if (m->copy != NULL) {
         count(s, b, m->copy);
         m->copy = NULL;
@@ -217,13 +223,13 @@ static void move_free(struct spill *s, struct spill_move *m)
 static void move_warn(const struct spill_move *m, const struct err *why)
 {
     log_warn("buffer %" PRIu64 ": a copy %s the device failed: %s", m->buffer->id,
-             m->within ? "on"
-             : m->out  ? "from"
-                       : "to",
+             m->kind == MOVE_WITHIN ? "on"
+             : m->kind == MOVE_OUT  ? "from"
+                                    : "to",
              why->text);
 }
 
-/* A mapping of its own: the buffer may be sealed anew, or freed. */
+/* Maps the host copy for this move alone: the buffer may be sealed anew, or freed. */
 static int sealed_map(const struct buffer *b, struct memfd *ret_host, struct err *e)
 {
     int fd = dup(b->sealed_fd);
@@ -237,8 +243,8 @@ static int sealed_map(const struct buffer *b, struct memfd *ret_host, struct err
     return rc;
 }
 
-/* Where the bytes come from, and the commands that bring them. A host copy is not known to the
- * device, which would hold up the caller for it: that comes later, by the queue of copies. */
+/* Finds where the bytes come from, and enqueues their copy. A host copy is not registered with the
+ * device, so a driver would block the caller: it goes through a copy queue later. */
 static int fetch(struct spill *s, struct spill_move *m, struct buffer *b, struct err *e)
 {
     struct memory *memory = &s->device->memory;
@@ -250,16 +256,16 @@ static int fetch(struct spill *s, struct spill_move *m, struct buffer *b, struct
                               : sealed_map(b, &m->sealed, e);
 }
 
-/* Jobs wait until it is there, and meanwhile it stays: its copy has no place in any stream that
- * others' commands are in. */
+/* Jobs wait until it has arrived, and the buffer keeps its place: its copy has no place in a stream
+ * with other commands. */
 static void sealed_expect(struct spill *s, struct spill_move *m)
 {
-    m->buffer->arriving = m->buffer->fetched = true;
+    m->buffer->arrival = BUFFER_FETCHED;
     buffer_pin(s->buffers, m->buffer);
-    device_tell(s->device, m->marker); /* nothing that is enqueued waits for it */
+    device_arm(s->device, m->marker); /* no command in a stream waits for it */
 }
 
-/* Another try brings zeros anew, as it brings bytes. */
+/* After a failure the next job brings the zeros again. */
 static void on_zeroed(void *data, struct buffer *b, const struct err *why)
 {
     struct spill_move *m = data;
@@ -270,7 +276,7 @@ static void on_zeroed(void *data, struct buffer *b, const struct err *why)
         return;
     }
     move_warn(m, why);
-    if (device_is_lost(why->code)) { /* commands may still run: all stays where it is */
+    if (device_is_lost(why->code)) { /* commands may still run: nothing is freed */
         s->device->memory.hung = true;
     } else {
         tear(s, m);
@@ -282,8 +288,11 @@ static int zeros_begin(struct spill *s, struct buffer *b, struct err *e)
     struct spill_move *m = calloc(1, sizeof *m);
     int rc = m == NULL ? err_set(e, ERR_NOMEM, "zeros for buffer %" PRIu64, b->id) : 0;
     if (rc == 0) {
-        *m = (struct spill_move){
-            .spill = s, .buffer = b, .content = b->content, .sealed = MEMFD_NONE};
+        *m = (struct spill_move){.kind = MOVE_BACK,
+                                 .spill = s,
+                                 .buffer = b,
+                                 .content = b->content,
+                                 .sealed = MEMFD_NONE};
         buffer_use(b);
         rc = transfer_zero(s->transfers, b, on_zeroed, m, e);
     }
@@ -296,7 +305,7 @@ static int zeros_begin(struct spill *s, struct buffer *b, struct err *e)
         return rc;
     }
     s->backs++;
-    return b->torn
+    return b->loss == BUFFER_TORN
                ? err_set(e, ERR_BUFFER_LOST, "content of buffer %" PRIu64 " did not arrive", b->id)
                : 0;
 }
@@ -314,7 +323,8 @@ int spill_move_back(struct spill *s, struct buffer *b, struct err *e)
         memory_free(&s->device->memory, &b->piece);
         return err_set(e, ERR_NOMEM, "a copy of buffer %" PRIu64, b->id);
     }
-    *m = (struct spill_move){.spill = s, .content = b->content, .sealed = MEMFD_NONE};
+    *m = (struct spill_move){
+        .kind = MOVE_BACK, .spill = s, .content = b->content, .sealed = MEMFD_NONE};
     struct err why = ERR_INIT;
     int rc = fetch(s, m, b, &why);
     int marked = move_begin(s, m, b, e);
@@ -337,12 +347,12 @@ int spill_move_back(struct spill *s, struct buffer *b, struct err *e)
     return 0;
 }
 
-/* Nobody holds the address of one that no job or transfer has pinned: what will use it reads the
- * address then, and waits for what fills it. */
+/* May it move? No job or transfer that has not pinned it holds its address: its next user reads the
+ * address then, and waits for the copy. */
 static bool may_move(const struct spill *s, const struct buffer *b)
 {
     return s->within < SPILL_MOVES_MAX && b->listed && b->filling == NULL && !b->piece.dirty &&
-           !b->broken && !b->arriving;
+           b->loss == BUFFER_WHOLE && b->arrival == BUFFER_ARRIVED;
 }
 
 int spill_move_within(void *user, struct pool_move *move, struct err *e)
@@ -358,7 +368,7 @@ int spill_move_within(void *user, struct pool_move *move, struct err *e)
     if (m == NULL) {
         return err_set(e, ERR_NOMEM, "moving buffer %" PRIu64, b->id);
     }
-    *m = (struct spill_move){.within = true, .content = b->content, .sealed = MEMFD_NONE};
+    *m = (struct spill_move){.kind = MOVE_WITHIN, .content = b->content, .sealed = MEMFD_NONE};
     int rc = s->device->b->stream->copy(s->device->service, to, b->piece.ref, move->to->size, &why);
     if (rc == 0) {
         rc = move_begin(s, m, b, &why);
@@ -366,7 +376,7 @@ int spill_move_within(void *user, struct pool_move *move, struct err *e)
     }
     if (rc != 0) {
         free(m);
-        if (!s->stuck) { /* many may follow */
+        if (!s->stuck) { /* others may follow */
             log_warn("buffer %" PRIu64 " stays where it is: %s", b->id, why.text);
         }
         s->stuck = true;
@@ -384,7 +394,7 @@ int spill_move_within(void *user, struct pool_move *move, struct err *e)
 static void sealed_end(struct spill *s, struct spill_move *m, const struct err *why)
 {
     struct buffer *b = m->buffer;
-    b->arriving = b->fetched = false;
+    b->arrival = BUFFER_ARRIVED;
     buffer_unpin(s->buffers, b);
     if (why->code == 0) {
         memory_cleaned(&b->piece);
@@ -408,7 +418,7 @@ static void on_sealed(struct copy *copy, const struct err *why)
     sealed_end(s, m, why);
 }
 
-/* Its memory is its own now: the bytes follow. */
+/* The service stream is past: the bytes follow. */
 static void sealed_begin(struct spill *s, struct spill_move *m)
 {
     DL_APPEND(s->coming, m);
@@ -421,15 +431,15 @@ static void sealed_begin(struct spill *s, struct spill_move *m)
     copies_add(s->copies, &m->bytes);
 }
 
-/* A marker was passed, or will never be. */
+/* A marker was passed, or failed. */
 static void marker_over(struct spill *s, struct spill_move *m, bool well)
 {
     struct buffer *b = m->buffer;
     DL_DELETE(s->first, m);
     memory_passed(&s->device->memory, &m->point);
     s->device->b->marker->release(m->marker);
-    s->within -= m->within;
-    if (m->out) {
+    s->within -= m->kind == MOVE_WITHIN;
+    if (m->kind == MOVE_OUT) {
         s->leaving -= m->copy == NULL ? b->size : 0;
     } else if (b->filling == m->marker) {
         b->filling = NULL;
@@ -455,11 +465,13 @@ static void move_end(struct spill *s, struct spill_move *m, const struct err *wh
     if (failed) {
         move_warn(m, why);
     }
-    if (failed && !m->out && (!m->within || buffer_keeps_itself(b))) {
+    if (failed && (m->kind == MOVE_BACK || (m->kind == MOVE_WITHIN && buffer_keeps_itself(b)))) {
         tear(s, m);
         return;
     }
-    b->broken = b->broken || failed; /* what did not come to where it was to be is nowhere */
+    if (failed && b->loss == BUFFER_WHOLE) { /* no copy of its content is left */
+        b->loss = BUFFER_BROKEN;
+    }
     move_free(s, m);
 }
 
@@ -471,11 +483,10 @@ static void mend(struct spill *s)
     {
         if (m->buffer->pins == 0) {
             DL_DELETE(s->torn, m);
-            buffer_pin(s->buffers, m->buffer); /* out of the list */
+            buffer_pin(s->buffers, m->buffer); /* takes it out of the list */
             memory_free(&s->device->memory, &m->buffer->piece);
             buffer_unpin(s->buffers, m->buffer);
-            m->buffer->broken = false;
-            m->buffer->torn = false;
+            m->buffer->loss = BUFFER_WHOLE;
             move_free(s, m);
         }
     }
@@ -495,7 +506,7 @@ void spill_poll(struct spill *s)
         struct err e = ERR_INIT;
         enum backend_state state = s->device->b->marker->state(m->marker, &e);
         if (state != BACKEND_DONE && state != BACKEND_FAILED) {
-            break; /* all are on one stream, in this order */
+            break; /* all are on one stream, oldest first */
         }
         move_end(s, m, &e);
     }
@@ -505,7 +516,7 @@ void spill_poll(struct spill *s)
 static bool going(const struct spill *s, const struct buffer *b)
 {
     const struct spill_move *m = s->first;
-    while (m != NULL && !(m->out && m->buffer == b)) {
+    while (m != NULL && !(m->kind == MOVE_OUT && m->buffer == b)) {
         m = m->next;
     }
     return m != NULL;
@@ -537,7 +548,7 @@ int spill_read(const struct spill *s, const struct buffer *b, uint64_t at, void 
     if (going(s, b)) {
         return SPILL_LATER;
     }
-    if (b->broken) {
+    if (b->loss != BUFFER_WHOLE) {
         return err_set(e, ERR_BUFFER_LOST, "content of buffer %" PRIu64 " did not arrive", b->id);
     }
     if (b->spilled == NULL && b->sealed_fd >= 0) {
@@ -550,7 +561,7 @@ int spill_read(const struct spill *s, const struct buffer *b, uint64_t at, void 
             b->spilled != NULL ? &b->spilled->part[(at + done) / CHUNK_BYTES] : NULL;
         if (part != NULL) {
             memcpy((uint8_t *)to + done, (const uint8_t *)pool_host_at(part) + in, (size_t)n);
-        } else { /* it was never written */
+        } else { /* a buffer that was never written */
             memset((uint8_t *)to + done, 0, (size_t)n);
         }
         done += n;

@@ -7,24 +7,24 @@
 
 #include "common/clock.h"
 
-#define WAITING_MAX 256u /* as many as a window may have */
-/* Not all that helps is told here: another process frees memory of the device, or a driver does. So
- * who waits asks now and then all the same, and the more wait the rarer each. */
+#define WAITING_MAX 256u /* as many jobs as the front may have in flight */
+/* Not every event that helps is seen here: another process or a driver may free memory of the
+ * device. Waiting jobs are therefore tried again periodically, the rarer the more of them wait. */
 #define AGAIN_NS (100 * NS_PER_MS)
 
 struct waiting_job {
     struct job *job;
     int64_t rank;
     uint64_t deadline; /* ns */
-    bool told;
-    bool stalled;     /* nothing that runs can help: others pass */
-    bool late;        /* so for now: what helps runs for long already */
-    bool behind;      /* it comes after one that waits: that one keeps others back, if any does */
-    bool own;         /* it is its tenant's hard limit that it met: others' jobs pass */
-    struct err e;     /* why it did not get what it wants; code 0: it was not tried yet */
-    int rc;           /* what spill_acquire() returned then */
-    uint64_t changes; /* spill_changes() after that try */
-    uint64_t tried;   /* ns: when that was */
+    bool announced;    /* the front knows that it waits */
+    bool stalled;      /* nothing under way can help: others pass */
+    bool late;         /* the jobs that would help run for long already: others pass */
+    bool behind;       /* it comes after a job that waits, which holds up others if need be */
+    bool own;          /* its tenant's hard limit is in the way: other tenants' jobs pass */
+    struct err e;      /* why the last try failed; code 0: there was none */
+    int rc;            /* what spill_acquire() returned at that try */
+    uint64_t changes;  /* spill_changes() after that try */
+    uint64_t tried;    /* ns: time of the last try */
     struct waiting_job *prev, *next;
     size_t size;
     uint8_t frame[];
@@ -40,15 +40,15 @@ bool waiting_behind(const struct waiting *w, const struct job *j)
 {
     for (unsigned i = 0; w->first != NULL && i < j->after_count; i++) {
         const struct job *before = ledger_find(w->ledger, j->after[i]);
-        if (before != NULL && before->waiting != NULL) {
+        if (before != NULL && before->state == JOB_WAITING) {
             return true;
         }
     }
     return false;
 }
 
-/* Does one before `end` (NULL: any) wait that this job must not pass? What is guaranteed to its
- * tenant waits for nobody. */
+/* Is there a waiting job before `end` (NULL: any) that this job must not pass? A job within its
+ * tenant's guarantee passes all. */
 static bool blocked(const struct waiting *w, const struct job *j, const struct waiting_job *end)
 {
     const struct waiting_job *x = w->first;
@@ -71,10 +71,11 @@ static void enter(struct waiting *w, struct waiting_job *x)
         DL_PREPEND_ELEM(w->first, at, x);
     }
     x->job->waiting = x;
+    job_set_state(x->job, JOB_WAITING);
     w->count++;
 }
 
-/* `rc` and `tried`: what the try said, if there was one. */
+/* `rc` and `tried`: result of the first try, if there was one. */
 static int park(struct waiting *w, struct job *j, struct bytes frame, const struct msg_f_job *msg,
                 int rc, const struct err *tried, struct err *e)
 {
@@ -126,17 +127,18 @@ int waiting_offer(struct waiting *w, struct job *j, struct bytes frame, const st
 static void take_out(struct waiting *w, struct waiting_job *x)
 {
     x->job->waiting = NULL;
+    job_set_state(x->job, JOB_ADMITTED);
     DL_DELETE(w->first, x);
     w->count--;
-    if (x->told) {
-        w->callbacks.tell(w->data, x->job, false);
+    if (x->announced) {
+        w->callbacks.announce(w->data, x->job, false);
     }
 }
 
 void waiting_remove(struct waiting *w, struct job *j)
 {
     struct waiting_job *x = j->waiting;
-    x->told = false;
+    x->announced = false;
     take_out(w, x);
     free(x);
 }
@@ -156,14 +158,14 @@ static void start(struct waiting *w, struct waiting_job *x)
     struct bytes frame = bytes_of(x->frame, x->size);
     if (proto_decode(&schema_msg_f_job, frame, &msg, &e) == 0) {
         w->callbacks.start(w->data, x->job, &msg, frame);
-    } else { /* it could be once */
+    } else { /* it could be decoded when it came */
         w->callbacks.fail(w->data, x->job, &e);
     }
     free(x);
 }
 
-/* While nothing has changed it would be refused as before, after all that may be moved was looked
- * at. */
+/* Tries again. While nothing has changed the job would be refused as before, after a walk over all
+ * buffers. */
 static int again(struct waiting *w, struct waiting_job *x, uint64_t now)
 {
     if (x->e.code != 0 && x->changes == spill_changes(w->spill) &&
@@ -178,12 +180,12 @@ static int again(struct waiting *w, struct waiting_job *x, uint64_t now)
     return x->rc;
 }
 
-/* False: it is gone. */
+/* False: the job waits no more. */
 static bool try(struct waiting *w, struct waiting_job *x, uint64_t now)
 {
     struct err e = ERR_INIT;
     if (now >= x->deadline) {
-        if (x->e.code == 0) { /* it never had its turn */
+        if (x->e.code == 0) { /* it was not tried yet */
             spill_explain(w->spill, x->job, &x->e);
         }
         (void)err_set(&e, ERR_DEADLINE, "its deadline passed while it waited for device memory%s%s",
@@ -210,7 +212,7 @@ static bool try(struct waiting *w, struct waiting_job *x, uint64_t now)
         fail(w, x, &e);
         return false;
     }
-    x->stalled = x->stalled || hopeless; /* it lets others pass from then on */
+    x->stalled = x->stalled || hopeless; /* and stays so: others pass */
     return true;
 }
 
@@ -219,22 +221,22 @@ void waiting_poll(struct waiting *w, uint64_t now)
     struct waiting_job *x = w->first;
     while (x != NULL) {
         struct waiting_job *next = x->next;
-        x = try(w, x, now) ? next : w->first; /* one that is gone may let any other go */
+        x = try(w, x, now) ? next : w->first; /* a job that left may let any other go */
     }
     DL_FOREACH(w->first, x)
     {
-        if (!x->told) {
-            x->told = true;
-            w->callbacks.tell(w->data, x->job, true);
+        if (!x->announced) {
+            x->announced = true;
+            w->callbacks.announce(w->data, x->job, true);
         }
     }
 }
 
-void waiting_tell(struct waiting *w)
+void waiting_announce(struct waiting *w)
 {
     const struct waiting_job *x;
     DL_FOREACH(w->first, x)
     {
-        w->callbacks.tell(w->data, x->job, true);
+        w->callbacks.announce(w->data, x->job, true);
     }
 }

@@ -1,10 +1,10 @@
 /*
- * Jobs that the device has no room for now, and those that come after them: in the order of their
- * rank, then of their coming. While one waits, what came later waits behind it, so that what runs
- * ends and there is room. One that cannot be served by anything that runs or moves fails, with what
- * was wanted and what there is; with a deadline it waits on, and lets others pass. So does one that
- * wants more than there is for its tenant at all, whatever runs. Who comes after one that waits
- * keeps nobody back. Thread: the loop's. Never blocks.
+ * Jobs that the device has no room for, and jobs that come after those: in the order of their rank,
+ * then of their arrival. While a job waits, later ones wait behind it, so that running jobs end and
+ * there is room. A job that no running job or copy can help fails, and the error says what was
+ * wanted and what there is. With a deadline it waits on and lets others pass. So does a job that
+ * wants more than its tenant can ever have. A job that comes after a waiting one holds up no
+ * others. Never blocks. Thread: the loop's.
  */
 #ifndef WORKER_SPILL_WAITING_H
 #define WORKER_SPILL_WAITING_H
@@ -18,12 +18,13 @@
 struct waiting_job;
 
 struct waiting_callbacks {
-    /* It has its memory. The job is not waiting any more. */
+    /* The job has its memory, and waits no more. */
     void (*start)(void *data, struct job *j, const struct msg_f_job *msg, struct bytes frame);
     void (*fail)(void *data, struct job *j, const struct err *why);
-    /* It began or ceased to wait. */
-    void (*tell)(void *data, const struct job *j, bool waits);
-    /* Does nothing run or move that could free memory? tenant: of its own; NULL: anybody's. */
+    /* The job began or ceased to wait. */
+    void (*announce)(void *data, const struct job *j, bool waits);
+    /* Is there nothing under way that could free memory? tenant: memory of that tenant's; NULL: any
+     * memory. */
     bool (*still)(void *data, const uint64_t *tenant);
 };
 
@@ -38,15 +39,15 @@ struct waiting {
 
 void waiting_init(struct waiting *w, struct spill *spill, const struct ledger *ledger,
                   struct waiting_callbacks callbacks, void *data);
-/* Starts it, or lets it wait; `frame` holds the bytes of msg and is copied. < 0: neither, and it
- * has nothing. */
+/* Starts the job, or lets it wait; `frame` holds the bytes of msg and is copied. < 0: neither, and
+ * the job has no memory. */
 int waiting_offer(struct waiting *w, struct job *j, struct bytes frame, const struct msg_f_job *msg,
                   struct err *e);
-/* A job that waits does so no more, and nothing is said of it. */
+/* Takes out a job that waits. Nothing is announced. */
 void waiting_remove(struct waiting *w, struct job *j);
-/* Is one that it comes after waiting? */
+/* Does it come after a job that waits? */
 bool waiting_behind(const struct waiting *w, const struct job *j);
 void waiting_poll(struct waiting *w, uint64_t now);
-void waiting_tell(struct waiting *w); /* of all, again */
+void waiting_announce(struct waiting *w); /* announces all waiting jobs again */
 
 #endif

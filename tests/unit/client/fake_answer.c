@@ -265,31 +265,31 @@ static void program_answer(struct slot *s, const struct msg_program_create *msg)
             return;
         }
     }
-    struct msg_program told = {.program = s->fake->life << 16 | ++s->fake->next};
-    fake_answer(s, &schema_msg_program, &told);
+    struct msg_program reply = {.program = s->fake->life << 16 | ++s->fake->next};
+    fake_answer(s, &schema_msg_program, &reply);
 }
 
 static void arena_answer(struct slot *s, uint64_t bytes)
 {
     static const uint8_t nonce[PROTO_NONCE_BYTES];
-    struct msg_arena told = {
+    struct msg_arena reply = {
         .arena = s->fake->life << 16 | ++s->fake->next,
         .bytes = bytes,
         .nonce = bytes_of(nonce, sizeof nonce),
     };
     s->fake->arenas++;
-    fake_answer(s, &schema_msg_arena, &told);
+    fake_answer(s, &schema_msg_arena, &reply);
 }
 
 static void export_answer(struct slot *s)
 {
     static const uint8_t nonce[PROTO_NONCE_BYTES];
-    struct msg_exported told = {
+    struct msg_exported reply = {
         .nonce = bytes_of(nonce, sizeof nonce),
         .bytes = 4096,
         .device = bytes_str("uuid=0"),
     };
-    fake_answer(s, &schema_msg_exported, &told);
+    fake_answer(s, &schema_msg_exported, &reply);
 }
 
 static void cancel_answer(struct slot *s, uint64_t number)

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/src/session/arena.h"
+#include "client/src/objects/arena.h"
 #include "client/src/wire/shm.h"
 #include "common/clock.h"
 #include "tests/unit/client/fixture.h"

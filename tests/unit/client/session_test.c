@@ -5,16 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/src/session/answers.h"
-#include "client/src/session/client.h"
-#include "client/src/session/fillers.h"
-#include "client/src/session/handles.h"
-#include "client/src/session/job.h"
-#include "client/src/session/lost.h"
-#include "client/src/session/objects.h"
+#include "client/src/base/client.h"
+#include "client/src/link/answers.h"
+#include "client/src/link/fillers.h"
+#include "client/src/link/lost.h"
+#include "client/src/link/route.h"
+#include "client/src/link/send.h"
+#include "client/src/objects/handles.h"
+#include "client/src/objects/job.h"
+#include "client/src/objects/objects.h"
 #include "client/src/session/restore.h"
-#include "client/src/session/route.h"
-#include "client/src/session/send.h"
 #include "common/clock.h"
 #include "tests/unit/common/suite.h"
 
@@ -255,26 +255,26 @@ START_TEST(answers_behind_one_that_is_awaited_are_told)
     ask(1);
     ask(2);
     ask(3);
-    c.session.untold = 1023; /* as if others had been answered */
+    c.session.unreported = 1023; /* as if others had been answered */
     say_error(r[2].id, ERR_BAD_HANDLE, false);
     ck_assert_uint_eq(count, 4);
     ck_assert_uint_eq(sent[3].kind, MSG_KIND_TAKEN);
     ck_assert_uint_eq(sent[3].taken_count, 1);
     ck_assert_uint_eq(sent[3].taken.first, 2);
     ck_assert_uint_eq(sent[3].taken.count, 1);
-    c.session.untold_bytes = 1 << 20;
+    c.session.unreported_bytes = 1 << 20;
     say_error(r[3].id, ERR_BAD_HANDLE, false); /* not before that is answered */
     ck_assert_uint_eq(count, 4);
     struct msg_done done = {0};
-    say(c.session.tell.id, &schema_msg_done, &done);
+    say(c.session.taken_request.id, &schema_msg_done, &done);
     ask(2);
     say_error(r[2].id, ERR_BAD_HANDLE, false);
     ck_assert_uint_eq(count, 6);
     ck_assert_uint_eq(sent[5].kind, MSG_KIND_TAKEN);
     ck_assert_uint_eq(sent[5].taken.count, 3);
-    say(c.session.tell.id, &schema_msg_done, &done);
+    say(c.session.taken_request.id, &schema_msg_done, &done);
     say_error(r[1].id, ERR_BAD_HANDLE, false); /* nothing is behind one any more */
-    c.session.untold = 1023;
+    c.session.unreported = 1023;
     ask(2);
     say_error(r[2].id, ERR_BAD_HANDLE, false);
     ck_assert_uint_eq(count, 7);

@@ -10,12 +10,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/descriptors.h"
+#include "common/doorbell.h"
 #include "tests/unit/common/suite.h"
 
 #define QUEUE_MAX ((size_t)8 << 20)
 
 /* The two ends of a channel, as the front and a worker have them. */
 static struct duplex front, worker;
+static int front_ear = -1, worker_ear = -1; /* doorbell_listen to their bells */
 static int pair[2];
 static struct err e;
 
@@ -31,6 +34,8 @@ static void channel_close(void)
 {
     duplex_finish(&front);
     duplex_finish(&worker);
+    descriptor_close(&front_ear);
+    descriptor_close(&worker_ear);
     (void)close(pair[0]);
     (void)close(pair[1]);
 }
@@ -110,16 +115,30 @@ static void expect_none(struct duplex *d)
     ck_assert_uint_eq(hear(d, &fds), 0);
 }
 
+static int *ear_of(const struct duplex *d)
+{
+    return d == &front ? &front_ear : &worker_ear;
+}
+
 static bool rung(const struct duplex *d)
 {
-    uint64_t count;
-    return read(d->rings.bell, &count, sizeof count) == sizeof count;
+    return doorbell_wait(*ear_of(d), 0);
+}
+
+static void listen_to(const struct duplex *d)
+{
+    int *ear = ear_of(d);
+    descriptor_close(ear);
+    *ear = doorbell_listen(d->rings.bell);
+    ck_assert_int_ge(*ear, 0);
+    ck_assert(rung(d) && !rung(d)); /* the start */
 }
 
 static void offer(void)
 {
     struct frame_fds fds;
     ck_assert_msg(duplex_make(&front, &fds, &e) == 0, "%s", e.text);
+    listen_to(&front);
     ck_assert_msg(duplex_send(&front, frame_of(1000, 16), &fds, &e) == 0, "%s", e.text);
     duplex_offered(&front);
 }
@@ -133,6 +152,7 @@ static void adopt(void)
     ck_assert_int_eq(fds.count, DUPLEX_FDS);
     ck_assert_msg(duplex_adopt(&worker, &fds, &e) == 0, "%s", e.text);
     ck_assert_int_eq(fds.count, 0);
+    listen_to(&worker);
     say(&worker, 2000);
     flush(&worker);
     duplex_join(&worker);
@@ -473,7 +493,7 @@ static void send_empties(unsigned how)
     }
 }
 
-/* Each is refused for itself: nothing of it is lost, and a flood of them holds nobody up. */
+/* Each frame is refused by itself: none is lost, and a flood of them holds up nothing. */
 START_TEST(packets_without_a_frame_are_not_stepped_over)
 {
     struct bytes frame;
@@ -573,7 +593,7 @@ START_TEST(another_front_takes_over)
 {
     int before = descriptors_open();
     rings_open(QUEUE_MAX);
-    say(&worker, 1); /* nobody will take it */
+    say(&worker, 1); /* it will not be read */
     flush(&worker);
     say(&front, 1);
     say_beside(&front, 2);
@@ -584,10 +604,10 @@ START_TEST(another_front_takes_over)
     duplex_init(&front, pair[0], QUEUE_MAX, true);
     say(&front, 5);
     flush(&front);
-    ck_assert_int_eq(duplex_look(&worker, &e), 0);
-    ck_assert_int_eq(duplex_look(&worker, &e), 0);
+    ck_assert_int_eq(duplex_read_socket(&worker, &e), 0);
+    ck_assert_int_eq(duplex_read_socket(&worker, &e), 0);
     expect(&worker, 1, 0);
-    ck_assert_int_eq(duplex_look(&worker, &e), 1);
+    ck_assert_int_eq(duplex_read_socket(&worker, &e), 1);
     expect(&worker, 2, 2);
     expect(&worker, 3, 0);
     expect_none(&worker);
@@ -623,7 +643,7 @@ START_TEST(what_waits_for_rings_goes_with_them)
 }
 END_TEST
 
-/* What is older than the rings waits for the socket, and outlives them. */
+/* Frames older than the rings wait for the socket, and outlive the rings. */
 START_TEST(what_waits_for_the_socket_stays)
 {
     uint32_t plain = 0;
@@ -664,6 +684,34 @@ START_TEST(a_beat_is_seen_without_a_frame)
 }
 END_TEST
 
+/* Native code in a worker can do this to what the two share. */
+static void spoil(int bell)
+{
+    for (uint64_t add = UINT64_C(1) << 63; add > 0; add >>= 1) {
+        (void)!write(bell, &add, sizeof add); /* EAGAIN: so much is not left */
+    }
+    ck_assert_int_eq(fcntl(bell, F_SETFL, O_RDWR), 0);
+}
+
+/* Where a ring blocks, the alarm ends the test. */
+START_TEST(a_worker_that_spoils_the_bells_blocks_nobody)
+{
+    rings_open(QUEUE_MAX);
+    (void)alarm(30);
+    spoil(worker.rings.bell);
+    spoil(worker.rings.far_bell);
+    (void)rung(&front);
+    (void)rung(&worker);
+    say(&front, 1);
+    flush(&front);
+    ck_assert(rung(&worker));
+    duplex_again(&front);
+    ck_assert(rung(&front));
+    (void)alarm(0);
+    channel_close();
+}
+END_TEST
+
 /* ---- both at once -------------------------------------------------------------------------- */
 
 #define MANY 20000u
@@ -673,10 +721,10 @@ static bool has_descriptors(uint32_t number)
     return number % 61 == 0;
 }
 
-/* Sleeps until its bell is rung or (while that is what it waits for) its socket is writable. */
+/* Sleeps until the bell is rung or, where it waits for that, the socket is writable. */
 static void wait_for_bell(struct duplex *d)
 {
-    struct pollfd fds[2] = {{.fd = d->rings.bell, .events = POLLIN}, {.fd = d->fd}};
+    struct pollfd fds[2] = {{.fd = *ear_of(d), .events = POLLIN}, {.fd = d->fd}};
     bool writable = d->queue != NULL && d->blocked == DUPLEX_BY_SOCKET;
     fds[1].events = writable ? POLLOUT : 0;
     ck_assert_int_gt(poll(fds, writable ? 2 : 1, 60000), 0);
@@ -744,4 +792,5 @@ SUITE_MAIN("duplex", nothing_overtakes_anything, a_bell_rings_once_for_a_sleep,
            a_consumer_that_lies_is_not_believed, packets_without_markers_are_nobodys_business,
            what_was_said_before_the_end_counts, another_front_takes_over,
            what_waits_for_rings_goes_with_them, what_waits_for_the_socket_stays,
-           a_beat_is_seen_without_a_frame, two_threads_lose_nothing)
+           a_beat_is_seen_without_a_frame, a_worker_that_spoils_the_bells_blocks_nobody,
+           two_threads_lose_nothing)

@@ -231,7 +231,7 @@ START_TEST(a_head_that_runs_backwards_is_refused)
     take_one();
     ck_assert_int_eq(ring_next(&c, &id, &size, &e), 1);
     ring_take(&c, size, out);
-    atomic_store(&control->head, c.tail - 16); /* over what was taken and not released */
+    atomic_store(&control->head, c.tail - 16); /* over records that were read and not released */
     consumer_refuses();
     ring_close();
 }
@@ -260,7 +260,7 @@ START_TEST(tails_that_jump_are_refused)
         ck_assert_int_eq(put(1, "abc", 3), 1);
         (void)ring_publish(&p);
         atomic_store(&control->tail, jumps[i]);
-        ck_assert_int_eq(ring_taken(&p, &tail, &e), ERR_PROTOCOL);
+        ck_assert_int_eq(ring_consumed(&p, &tail, &e), ERR_PROTOCOL);
         ck_assert_int_eq(put(1, "abc", 3), ERR_PROTOCOL);
         ck_assert(!ring_full_sleep(&p, SIZE / 2));
         ring_close();

@@ -1,13 +1,15 @@
-/* Every allocation on the way of a job into the queue fails once: nothing is left behind. */
+/* Every allocation on the way of a job into the queue fails once: nothing is left behind.
+ * malloc, calloc and realloc, which are libc's, are linked with --wrap. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/front/clients/listener.h"
 #include "daemon/front/memory/buffers.h"
+#include "daemon/front/model/op.h"
 #include "daemon/front/model/program.h"
+#include "daemon/front/model/session_events.h"
 #include "daemon/front/modules/building.h"
+#include "daemon/front/requests/events.h"
 #include "daemon/front/requests/requests.h"
-#include "daemon/front/requests/standing_wait.h"
 #include "daemon/front/sched/completion.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/hazard.h"
@@ -15,7 +17,6 @@
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/recipe.h"
 
-void __wrap_listener_reply(struct listener *l, struct listener_slot *slot, struct bytes message);
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
 void *__real_realloc(void *data, size_t size);
@@ -143,7 +144,7 @@ static bool enter_once(void *data)
         ck_assert_uint_eq(c->buffer[0]->writers, before);
     }
     ck_assert_uint_eq(c->buffer[0]->users, users);
-    ck_assert_ptr_null(c->job->preds);
+    ck_assert_ptr_null(c->job->order.preds);
     left = kept;
     return rc == 0;
 }
@@ -273,7 +274,7 @@ static bool session_once(void *data)
     static const uint8_t answer[OP_SMALL + 1] = {0}; /* a shorter one lies in the op */
     struct session *s = data;
     bool ok = session_result(s, 1, bytes_str("record")) && session_notice(s, 100, 1, 1);
-    struct op *o = ok ? op_create_loose(s, NULL) : NULL;
+    struct op *o = ok ? op_create_unnumbered(s, NULL) : NULL;
     if (o == NULL) {
         return false;
     }
@@ -290,13 +291,6 @@ START_TEST(sessions_live_through_each)
 }
 END_TEST
 
-void __wrap_listener_reply(struct listener *l, struct listener_slot *slot, struct bytes message)
-{
-    (void)l;
-    (void)slot;
-    (void)message;
-}
-
 static unsigned results_of(const struct async_result *r)
 {
     unsigned count = 0;
@@ -311,26 +305,26 @@ static bool tell_once(void *data)
 {
     struct fake *k = data;
     struct session *s = k->session;
-    uint64_t number = s->event_number;
-    s->wait = (struct listener_slot *)k;
-    standing_tell(&k->f, s, 0);
+    uint64_t number = s->events.number;
+    s->events.wait = (struct listener_slot *)k;
+    session_send_events(&k->f, s, 0);
     long kept = left;
     left = -1;
-    bool told = s->wait == NULL;
-    unsigned count = results_of(s->told);
-    ck_assert_uint_eq(count + results_of(s->results), 2);
+    bool told = s->events.wait == NULL;
+    unsigned count = results_of(s->events.sent);
+    ck_assert_uint_eq(count + results_of(s->events.results), 2);
     ck_assert(told || count == 0);
-    ck_assert_uint_eq(s->event_number, told ? number + 1 : number);
-    struct async_result **end = &s->told; /* as if nothing had been told */
+    ck_assert_uint_eq(s->events.number, told ? number + 1 : number);
+    struct async_result **end = &s->events.sent; /* as if nothing had been told */
     while (*end != NULL) {
         end = &(*end)->next;
     }
-    *end = s->results;
-    s->results = s->told;
-    s->told = NULL;
-    s->wait = NULL;
-    free(s->event.data);
-    s->event.data = NULL;
+    *end = s->events.results;
+    s->events.results = s->events.sent;
+    s->events.sent = NULL;
+    s->events.wait = NULL;
+    free(s->events.message.data);
+    s->events.message.data = NULL;
     left = kept;
     return count == 2;
 }
@@ -392,6 +386,9 @@ START_TEST(opening_a_variable_lives_through_each)
 {
     struct opening o = {.k = fake_create()};
     struct fake *k = o.k;
+    for (unsigned i = 0; i < FAKE_DEVICES; i++) {
+        k->device[i].link = NULL; /* what is sent allocates as well, and may fail */
+    }
     capbuf_init(&o.out, 4096);
     k->module->owner = k->session;
     k->module->id = idmap_add(&k->f.modules, k->module);

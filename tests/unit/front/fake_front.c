@@ -1,4 +1,5 @@
 #include "tests/unit/front/fake_front.h"
+#include "daemon/front/model/sessions.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -10,16 +11,29 @@
 #include "daemon/front/devices/discover.h"
 #include "daemon/front/memory/buffers.h"
 #include "daemon/front/memory/settle.h"
-#include "daemon/front/model/due.h"
-#include "daemon/front/requests/standing_wait.h"
+#include "daemon/front/model/wake.h"
+#include "daemon/front/requests/events.h"
 #include "daemon/front/sched/completion.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/dispatch.h"
 #include "daemon/front/sched/hazard.h"
+#include "daemon/front/sched/history.h"
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/tenants/tenant_quota.h"
-#include "daemon/front/views/look.h"
+#include "daemon/front/views/table_query.h"
 #include "daemon/front/workers/worker.h"
+
+static uint64_t now_ns;
+
+uint64_t fake_now(void)
+{
+    return now_ns;
+}
+
+void fake_pass(uint64_t ns)
+{
+    now_ns += ns;
+}
 
 static struct fake *fake_of(struct front *f)
 {
@@ -46,53 +60,6 @@ static void on_answered(struct front *f, struct job *j)
     k->error[j->id] = j->error;
 }
 
-static int on_send(struct front *f, struct job *j, const struct hazard_preds *preds, struct err *e)
-{
-    struct fake *k = fake_of(f);
-    (void)preds;
-    (void)e;
-    if (k->sent < FAKE_JOBS) {
-        k->order[k->sent++] = j->id;
-    }
-    return 0;
-}
-
-static void on_cancel(struct front *f, struct job *j)
-{
-    (void)j;
-    fake_of(f)->cancels++;
-}
-
-static void on_retire(struct front *f, struct job *j)
-{
-    (void)j;
-    fake_of(f)->retired++;
-}
-
-static void on_outputs_gone(struct front *f, struct job *j)
-{
-    (void)j;
-    fake_of(f)->gone++;
-}
-
-static void on_buffer_free(struct front *f, struct buffer *b)
-{
-    ck_assert_uint_eq(b->users, 0);
-    fake_of(f)->freed++;
-}
-
-static void on_buffer_meta(struct front *f, struct buffer *b)
-{
-    (void)b;
-    fake_of(f)->metas++;
-}
-
-static void on_buffer_create(struct front *f, struct buffer *b)
-{
-    (void)b;
-    fake_of(f)->created++;
-}
-
 static void on_ready(struct front *f, struct device *d)
 {
     (void)d;
@@ -111,6 +78,95 @@ static void on_need(struct front *f, struct module *m, struct device *d)
     fake_of(f)->needed++;
 }
 
+/* ---- the world: nothing is sent, started or compiled -------------------------------------- */
+
+static void no_reply(struct listener *l, struct listener_slot *slot, struct bytes message)
+{
+    (void)l;
+    (void)slot;
+    (void)message;
+}
+
+static void no_drop(struct listener *l, struct listener_slot *slot)
+{
+    (void)l;
+    (void)slot;
+}
+
+static void no_pipe(struct listener *l, uint32_t pipe)
+{
+    (void)l;
+    (void)pipe;
+}
+
+int fake_send(struct link *l, const struct schema *schema, const void *msg,
+              const struct frame_fds *fds, struct err *e)
+{
+    struct device *d = (struct device *)l;
+    struct fake *k = fake_of(d->front);
+    (void)fds;
+    (void)e;
+    if (schema == &schema_msg_f_job && k->sent < FAKE_JOBS) {
+        k->order[k->sent++] = ((const struct msg_f_job *)msg)->job;
+    }
+    if (schema == &schema_msg_f_buffer_free) {
+        struct buffer *b = idmap_get(&k->f.buffers, ((const struct msg_f_buffer_free *)msg)->id);
+        ck_assert(b == NULL || b->users == 0);
+    }
+    k->frames[schema->kind]++;
+    return 0;
+}
+
+static bool never_pressed(const struct link *l)
+{
+    (void)l;
+    return false;
+}
+
+static int no_worker(struct launcher_link *l, uint64_t id, const char *const *args,
+                     struct bytes device, const int *fd, struct err *e)
+{
+    (void)l;
+    (void)id;
+    (void)args;
+    (void)device;
+    (void)fd;
+    (void)e;
+    return 0;
+}
+
+static int no_monitor(struct launcher_link *l, uint64_t id, int page, struct err *e)
+{
+    (void)l;
+    (void)id;
+    (void)page;
+    (void)e;
+    return 0;
+}
+
+static int no_kill(struct launcher_link *l, uint64_t id, int signal, struct err *e)
+{
+    (void)l;
+    (void)id;
+    (void)signal;
+    (void)e;
+    return 0;
+}
+
+static const struct front_io fake_io = {
+    .now_ns = fake_now,
+    .reply = no_reply,
+    .drop = no_drop,
+    .identified = no_pipe,
+    .close_pipe = no_pipe,
+    .send = fake_send,
+    .pressed = never_pressed,
+    .start_worker = no_worker,
+    .start_monitor = no_monitor,
+    .kill = no_kill,
+    .compile = NULL, /* a test that compiles has a compiler */
+};
+
 static void device_make(struct fake *k, unsigned i)
 {
     struct device *d = &k->device[i];
@@ -124,6 +180,7 @@ static void device_make(struct fake *k, unsigned i)
     (void)strcpy(d->backend, "sim");
     (void)strcpy(d->arch, "any");
     ck_assert_int_eq(device_staging_create(d, FAKE_STAGING, FAKE_STAGING, NULL), 0);
+    ck_assert_int_eq(record_create(++k->epoch, &d->record, NULL), 0);
     k->f.device[i] = d;
 }
 
@@ -131,6 +188,7 @@ struct fake *fake_create(void)
 {
     struct fake *k = calloc(1, sizeof *k);
     ck_assert_ptr_nonnull(k);
+    now_ns = FAKE_BEGIN_NS;
     config_defaults(&k->f.config);
     k->f.config.window = 4;
     k->f.rights.admins.group = k->f.rights.loaders.group = UINT32_MAX;
@@ -144,22 +202,17 @@ struct fake *fake_create(void)
                                       .job_left = memory_job_left,
                                       .job_answer_early = job_answer_early,
                                       .job_late = job_late,
-                                      .gone = look_gone,
-                                      .job_send = on_send,
-                                      .job_cancel = on_cancel,
-                                      .job_retire = on_retire,
-                                      .job_outputs_gone = on_outputs_gone,
-                                      .buffer_free = on_buffer_free,
-                                      .buffer_meta = on_buffer_meta,
-                                      .buffer_create = on_buffer_create,
+                                      .entry_removed = table_queries_skip,
                                       .module_need = on_need,
                                       .module_settled = buffer_module_settled,
                                       .worker_ready = on_ready,
-                                      .worker_tenant = quota_told,
+                                      .guarantees_retry = quota_retry,
+                                      .worker_tenant = quota_reported,
                                       .worker_tenant_refused = quota_refused,
                                       .device_given_up = discover_given_up,
                                       .device_added = on_added,
-                                      .sessions_tell = standing_tell_all};
+                                      .sessions_notify = sessions_send_events};
+    k->f.io = fake_io;
     idmap_init(&k->f.buffers, 1024, 1);
     idmap_init(&k->f.arenas, 64, 1);
     idmap_init(&k->f.programs, 64, 1);
@@ -185,7 +238,7 @@ void fake_destroy(struct fake *k)
     ck_assert_uint_eq(k->f.job_count, 0);
     ck_assert_uint_eq(k->f.queued_count, 0);
     ck_assert_ptr_null(k->f.ready.first);
-    ck_assert_ptr_null(k->f.hazards.due);
+    ck_assert_ptr_null(k->f.hazards.unchecked);
     ck_assert_ptr_null(k->f.leaving);
     struct job *j;
     struct job *next;
@@ -243,6 +296,7 @@ struct buffer *fake_buffer(struct fake *k, unsigned device, uint64_t bytes, bool
     b->linger_until_ns = NS_NEVER;
     b->handle = idmap_add(&k->f.buffers, b);
     ck_assert_uint_ne(b->handle, 0);
+    b->tenant->held[TENANT_BUFFERS]++;
     if (defined) {
         spans_add(&b->defined, 0, bytes);
     }
@@ -308,11 +362,14 @@ uint64_t fake_submit(struct fake *k, struct job *j)
     job_put(&f->jobs, j);
     f->job_count++;
     f->queued_count++;
+    if (j->tenant != NULL) {
+        j->tenant->held[TENANT_JOBS]++;
+    }
     job_join(j, j->session);
     for (unsigned i = 0; i < j->work.module_count; i++) {
         j->work.modules[i]->users++;
     }
-    due_job(f, j);
+    wake_for_job(f, j);
     queue_offer(f, j);
     return j->id;
 }
@@ -332,20 +389,51 @@ static void done_with(struct fake *k, struct job *j, int code, int effects)
     completion_done(&k->f, j->device, &m);
 }
 
+/* The record as the next front finds it. */
+static struct record *adopted(struct fake *k, unsigned device)
+{
+    struct record *r = NULL;
+    int fd = fcntl(record_fd(k->device[device].record), F_DUPFD_CLOEXEC, 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(record_adopt(++k->epoch, fd, &r, NULL), 0);
+    return r;
+}
+
 void fake_given(struct fake *k, unsigned device, enum record_kind kind, uint64_t id,
                 struct bytes meta)
 {
     struct device *d = &k->device[device];
     struct record *before = d->record;
-    struct err e = ERR_INIT;
-    if (before == NULL) {
-        ck_assert_int_eq(record_create(1, &before, &e), 0);
-    }
     ck_assert_uint_ne(record_put(before, 0, kind, id, meta), 0);
-    int fd = fcntl(record_fd(before), F_DUPFD_CLOEXEC, 0);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(record_adopt(1, fd, &d->record, &e), 0);
+    d->record = adopted(k, device);
     record_destroy(before);
+}
+
+static bool recorded(struct fake *k, unsigned device, enum record_kind kind, uint64_t id,
+                     struct msg_record_buffer *ret_m)
+{
+    struct record *r = adopted(k, device);
+    struct record_view view = {.staging_reused = false};
+    bool again = false;
+    bool found = record_find(r, kind, id, &view, &again);
+    if (found && ret_m != NULL) {
+        ck_assert_int_eq(proto_decode(&schema_msg_record_buffer, view.bytes, ret_m, NULL), 0);
+    }
+    record_destroy(r);
+    return kind == RECORD_JOB ? view.staging_reused : found;
+}
+
+struct fake_recorded fake_recorded(struct fake *k, const struct buffer *b)
+{
+    struct msg_record_buffer m = {.seq = 0};
+    bool found = recorded(k, b->device, RECORD_BUFFER, b->handle, &m);
+    return (struct fake_recorded){
+        .found = found, .defined = m.defined != 0, .left = m.left != 0, .freed_by = m.freed};
+}
+
+bool fake_outputs_lost(struct fake *k, unsigned device, uint64_t job)
+{
+    return recorded(k, device, RECORD_JOB, job, NULL);
 }
 
 void fake_done(struct fake *k, struct job *j, int code)

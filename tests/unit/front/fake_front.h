@@ -1,6 +1,7 @@
 /*
- * A front without a loop: devices that serve, buffers and jobs made by hand, and hooks that only
- * note what they were called for. Everything fails the test rather than returning an error.
+ * A front without a loop: devices that serve, buffers and jobs made by hand, hooks that only
+ * note what they were called for, and a world (front_io) to which nothing goes. Everything fails
+ * the test rather than returning an error.
  */
 #ifndef TEST_FAKE_FRONT_H
 #define TEST_FAKE_FRONT_H
@@ -8,9 +9,10 @@
 #include "daemon/front/model/front.h"
 #include "daemon/front/workers/record.h"
 
-#define FAKE_DEVICES 2u
-#define FAKE_JOBS    20000u
-#define FAKE_STAGING 4096u
+#define FAKE_DEVICES  2u
+#define FAKE_JOBS     20000u
+#define FAKE_STAGING  4096u
+#define FAKE_BEGIN_NS (1000 * NS_PER_S) /* the clock when the front is made */
 
 struct fake {
     struct front f; /* first: hooks get its address */
@@ -19,13 +21,20 @@ struct fake {
     struct tenant *tenant;
     struct module *module; /* a user's, loaded everywhere */
     bool kicked;
-    unsigned sent, cancels, retired, gone, freed, metas, needed, created, readies;
+    unsigned sent;        /* jobs, to workers */
+    unsigned frames[256]; /* to workers, by their kind */
+    unsigned needed, readies;
+    uint32_t epoch;                  /* of the newest record */
     unsigned ends[FAKE_JOBS];        /* by job id: how often it ended */
     unsigned answers[FAKE_JOBS];     /* and was answered before that */
     enum job_state state[FAKE_JOBS]; /* with what */
     struct err error[FAKE_JOBS];     /* and why */
     uint64_t order[FAKE_JOBS];       /* ids in order of dispatch, replays included */
 };
+
+/* The front's clock: it stands still but for fake_pass. */
+uint64_t fake_now(void);
+void fake_pass(uint64_t ns);
 
 struct fake *fake_create(void);
 void fake_destroy(struct fake *k); /* checks that nothing is left over */
@@ -45,7 +54,18 @@ void fake_turn(struct fake *k); /* dispatches as long as there are kicks */
 
 /* The device's record says that its worker was given this, for a front that takes it over. */
 void fake_given(struct fake *k, unsigned device, enum record_kind kind, uint64_t id,
-                struct bytes meta);
+                struct bytes record);
+/* What the record of its device tells the next front of a buffer. */
+struct fake_recorded {
+    bool found, defined, left;
+    uint64_t freed_by;
+};
+struct fake_recorded fake_recorded(struct fake *k, const struct buffer *b);
+/* Does the record say that the job's outputs are overwritten? */
+bool fake_outputs_lost(struct fake *k, unsigned device, uint64_t job);
+/* The links of fake devices: counts the frame. */
+int fake_send(struct link *l, const struct schema *schema, const void *msg,
+              const struct frame_fds *fds, struct err *e);
 void fake_done(struct fake *k, struct job *j, int code);
 /* With an error and no effects. */
 void fake_refused(struct fake *k, struct job *j, int code);

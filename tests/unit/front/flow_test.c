@@ -7,6 +7,7 @@
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/dispatch.h"
 #include "daemon/front/sched/hazard.h"
+#include "daemon/front/sched/history.h"
 #include "daemon/front/sched/queue.h"
 #include "proto/codec.h"
 #include "tests/unit/common/suite.h"
@@ -64,7 +65,7 @@ START_TEST(urgent_jobs_have_a_stream_of_their_own)
     k->device[0].urgent = 1;
     for (unsigned i = 0; i < 4; i++) {
         j[i] = fake_job(k, 0);
-        j[i]->urgent = i == 1 || i == 3;
+        j[i]->sched.urgent = i == 1 || i == 3;
         (void)fake_submit(k, j[i]);
     }
     fake_turn(k);
@@ -111,13 +112,13 @@ START_TEST(a_device_that_does_not_serve_gets_nothing)
 }
 END_TEST
 
-START_TEST(one_that_is_to_be_alone_is_alone)
+START_TEST(a_job_to_run_alone_has_no_others_beside_it)
 {
     k = fake_create();
     struct job *before = fake_job(k, 0);
     struct job *alone = fake_job(k, 0);
     struct job *after = fake_job(k, 0);
-    alone->alone = true;
+    alone->trust = TRUST_ALONE;
     (void)fake_submit(k, before);
     (void)fake_submit(k, alone);
     (void)fake_submit(k, after);
@@ -143,20 +144,21 @@ static struct job *with_output(uint64_t bytes)
     return j;
 }
 
-START_TEST(staging_that_is_taken_is_waited_for)
+START_TEST(staging_memory_in_use_is_waited_for)
 {
     k = fake_create();
     struct job *a = with_output(3000);
     struct job *b = with_output(3000);
-    (void)fake_submit(k, a);
+    uint64_t id = fake_submit(k, a);
     (void)fake_submit(k, b);
     fake_turn(k);
     ck_assert_int_eq(a->state, JOB_DISPATCHED);
     ck_assert_int_eq(b->wait, WAIT_STAGING);
-    finish(a); /* its answer is in nobody's way any more: it was told */
+    ck_assert(!fake_outputs_lost(k, 0, id));
+    finish(a); /* its unacknowledged answer gives its staging memory away */
     ck_assert_int_eq(b->state, JOB_DISPATCHED);
-    ck_assert_uint_eq(k->retired, 0); /* its worker goes on knowing that it ran */
-    ck_assert_uint_eq(k->gone, 1);
+    ck_assert_uint_eq(k->frames[FRAME_KIND_F_RETIRE], 0); /* its worker keeps the entry */
+    ck_assert(fake_outputs_lost(k, 0, id));
     finish(b);
     job_release(&k->f, b);
     ck_assert_uint_eq(k->device[0].output_range.used, 0);
@@ -164,7 +166,7 @@ START_TEST(staging_that_is_taken_is_waited_for)
 }
 END_TEST
 
-START_TEST(inputs_are_copied_and_half_taken_staging_is_given_back)
+START_TEST(inputs_are_copied_and_half_a_reservation_is_freed)
 {
     k = fake_create();
     struct job *a = with_output(4096);
@@ -195,7 +197,7 @@ START_TEST(more_than_staging_holds_is_refused)
 }
 END_TEST
 
-START_TEST(a_module_is_asked_for_and_its_failure_told)
+START_TEST(a_module_is_requested_and_its_failure_reported)
 {
     k = fake_create();
     k->module->loaded = 0;
@@ -229,7 +231,7 @@ START_TEST(undefined_content_is_not_read)
     ck_assert_int_eq(k->state[id], JOB_FAILED);
     ck_assert_int_eq(k->error[id].code, ERR_UNDEFINED);
     ck_assert_ptr_nonnull(strstr(k->error[id].text, "never written"));
-    ck_assert_ptr_null(strstr(k->error[id].text, "()")); /* it has no label */
+    ck_assert_ptr_null(strstr(k->error[id].text, "()")); /* the buffer has no label */
     ck_assert_uint_eq(k->sent, 0);
     fake_destroy(k);
 }
@@ -259,7 +261,7 @@ START_TEST(a_write_defines_and_a_failed_one_does_not)
     fake_turn(k);
     finish(w);
     ck_assert(spans_cover(&b->defined, 0, 64));
-    ck_assert_uint_eq(k->metas, 1);
+    ck_assert(fake_recorded(k, b).defined);
     struct job *v = fake_job(k, 0);
     fake_writes(v, b, 0, 8);
     uint64_t id = fake_submit(k, v);
@@ -268,13 +270,13 @@ START_TEST(a_write_defines_and_a_failed_one_does_not)
     ck_assert_int_eq(k->error[id].code, ERR_LAUNCH);
     ck_assert(!spans_cover(&b->defined, 0, 8));
     ck_assert(spans_cover(&b->defined, 8, 64));
-    ck_assert_uint_eq(k->metas, 2);
+    ck_assert(fake_recorded(k, b).found && !fake_recorded(k, b).defined);
     fake_destroy(k);
 }
 END_TEST
 
 /* A reader sent behind its writer fails with it, and so do those behind that reader's writes. */
-START_TEST(what_was_read_behind_a_failed_writer_is_not_believed)
+START_TEST(readers_behind_a_failed_writer_fail)
 {
     k = fake_create();
     struct buffer *a = fake_buffer(k, 0, 64, false);
@@ -401,7 +403,7 @@ static struct job *reader_of(struct buffer *b)
     return j;
 }
 
-/* A kernel that ends its worker is run again alone, then convicted; the third time is its last. */
+/* A kernel that ends its worker runs again alone, then is convicted; the third time is its last. */
 START_TEST(a_kernel_that_ends_its_worker_alone_is_convicted)
 {
     k = fake_create();
@@ -418,7 +420,7 @@ START_TEST(a_kernel_that_ends_its_worker_alone_is_convicted)
         fake_turn(k);
         ck_assert_uint_eq(k->device[0].inflight_count, 1);
         ck_assert_int_eq(bad->state, JOB_DISPATCHED);
-        ck_assert(bad->alone);
+        ck_assert_int_ne(bad->trust, TRUST_SHARED);
         ck_assert_uint_eq(bad->replays, 1);
         fake_lose(k, 0, false);
         ck_assert_int_eq(k->state[bad_id], JOB_FAILED);
@@ -434,7 +436,7 @@ START_TEST(a_kernel_that_ends_its_worker_alone_is_convicted)
 }
 END_TEST
 
-START_TEST(an_end_from_outside_is_nobodys_fault)
+START_TEST(an_external_end_counts_against_no_job)
 {
     k = fake_create();
     struct buffer *b = fake_buffer(k, 0, 64, true);
@@ -446,7 +448,7 @@ START_TEST(an_end_from_outside_is_nobodys_fault)
         fake_lose(k, 0, true);
         fake_turn(k);
         lived++;
-        ck_assert(k->ends[id] != 0 || lived > 64 || !j->alone);
+        ck_assert(k->ends[id] != 0 || lived > 64 || j->trust == TRUST_SHARED);
     }
     ck_assert_uint_gt(lived, 64);
     ck_assert_uint_lt(lived, 1000);
@@ -473,7 +475,7 @@ START_TEST(a_cancelled_job_does_not_come_again)
     j[1]->cancelled = true;
     fake_lose(k, 0, false);
     ck_assert_uint_eq(k->ends[2], 0);
-    ck_assert(!j[1]->cancelled); /* asked again, its next worker is told */
+    ck_assert(!j[1]->cancelled); /* the next worker would be asked again */
     fake_turn(k);
     fake_lose(k, 0, false);
     ck_assert_int_eq(k->error[2].code, ERR_KERNEL_FAULT);
@@ -499,7 +501,7 @@ START_TEST(a_cancelled_job_does_not_come_again_for_the_fault_of_another)
 }
 END_TEST
 
-START_TEST(what_writes_is_lost_with_its_worker)
+START_TEST(a_writer_is_lost_with_its_worker)
 {
     k = fake_create();
     struct buffer *b = fake_buffer(k, 0, 64, true);
@@ -513,7 +515,7 @@ START_TEST(what_writes_is_lost_with_its_worker)
     ck_assert_int_eq(k->state[w_id], JOB_LOST);
     ck_assert_int_eq(k->error[w_id].code, ERR_WORKER_LOST);
     ck_assert_int_eq(k->error[w_id].effects, ERR_EFFECTS_MAYBE);
-    fake_turn(k); /* its reader was sent already, comes again and finds nothing */
+    fake_turn(k); /* its reader was sent already, runs again and finds nothing */
     ck_assert_int_eq(k->state[r_id], JOB_FAILED);
     ck_assert_int_eq(k->error[r_id].code, ERR_UNDEFINED);
     ck_assert_uint_eq(k->f.count.lost, 1);
@@ -541,13 +543,13 @@ START_TEST(a_time_limit_ends_the_culprit_only)
 }
 END_TEST
 
-START_TEST(a_word_about_nothing_changes_nothing)
+START_TEST(a_report_of_an_unknown_job_changes_nothing)
 {
     k = fake_create();
     struct job *j = fake_job(k, 0);
     uint64_t id = fake_submit(k, j);
     struct msg_w_done m = {.job = id};
-    completion_done(&k->f, &k->device[0], &m); /* it is queued */
+    completion_done(&k->f, &k->device[0], &m); /* the job is queued */
     ck_assert_uint_eq(k->ends[id], 0);
     fake_turn(k);
     completion_done(&k->f, &k->device[1], &m); /* another device's */
@@ -555,7 +557,7 @@ START_TEST(a_word_about_nothing_changes_nothing)
     completion_done(&k->f, &k->device[0], &m);
     ck_assert_uint_eq(k->ends[id], 0);
     m.job = id;
-    m.started_ns = 1; /* before it was sent: not believed */
+    m.started_ns = 1; /* before dispatch: ignored */
     m.ended_ns = UINT64_MAX;
     completion_done(&k->f, &k->device[0], &m);
     completion_done(&k->f, &k->device[0], &m);
@@ -608,7 +610,7 @@ END_TEST
 #define WORLD_BUFFERS 6
 
 static struct buffer *world[WORLD_BUFFERS];
-static bool valid[WORLD_BUFFERS][2]; /* do the halves hold what some job meant to write? */
+static bool valid[WORLD_BUFFERS][2]; /* have the halves what a job was to write? */
 
 typedef bool halves[WORLD_BUFFERS][2];
 
@@ -682,8 +684,8 @@ static void random_job(void)
     (void)fake_submit(k, j);
 }
 
-/* It ends, and what it writes is as good as its end. That end must be what a worker would have
- * found in what it reads; of buffers that were dropped the world knows nothing. */
+/* Ends the job: what it writes is valid if the job is done. Its end must fit the validity of what
+ * it reads; the validity of dropped buffers is unknown. */
 static void complete(struct job *j)
 {
     uint64_t id = j->id;
@@ -707,7 +709,7 @@ static void complete(struct job *j)
     }
 }
 
-/* One in flight that waits for none in flight. */
+/* A job in flight that waits for no other in flight. */
 static void complete_some(void)
 {
     struct device *d = &k->device[pick(FAKE_DEVICES)];
@@ -854,24 +856,24 @@ int main(void)
                                   urgent_jobs_have_a_stream_of_their_own,
                                   jobs_of_no_device_go_to_any,
                                   a_device_that_does_not_serve_gets_nothing,
-                                  one_that_is_to_be_alone_is_alone,
-                                  staging_that_is_taken_is_waited_for,
-                                  inputs_are_copied_and_half_taken_staging_is_given_back,
+                                  a_job_to_run_alone_has_no_others_beside_it,
+                                  staging_memory_in_use_is_waited_for,
+                                  inputs_are_copied_and_half_a_reservation_is_freed,
                                   more_than_staging_holds_is_refused,
-                                  a_module_is_asked_for_and_its_failure_told,
+                                  a_module_is_requested_and_its_failure_reported,
                                   undefined_content_is_not_read,
                                   a_lost_buffer_is_not_read,
                                   a_write_defines_and_a_failed_one_does_not,
-                                  what_was_read_behind_a_failed_writer_is_not_believed,
+                                  readers_behind_a_failed_writer_fail,
                                   a_writer_between_does_not_hide_a_failed_one,
                                   a_writer_between_heals_what_it_writes_again,
                                   a_writer_of_another_part_defines_nothing,
                                   a_kernel_that_ends_its_worker_alone_is_convicted,
-                                  an_end_from_outside_is_nobodys_fault,
+                                  an_external_end_counts_against_no_job,
                                   a_cancelled_job_does_not_come_again,
                                   a_cancelled_job_does_not_come_again_for_the_fault_of_another,
                                   a_time_limit_ends_the_culprit_only,
-                                  a_word_about_nothing_changes_nothing,
+                                  a_report_of_an_unknown_job_changes_nothing,
                                   a_result_carries_outputs_and_timings};
     Suite *suite = suite_create("flow");
     TCase *tcase = tcase_create("flow");
@@ -880,7 +882,7 @@ int main(void)
         tcase_add_test(tcase, tests[i]);
     }
     tcase_add_loop_test(tcase, a_failed_writer_of_another_part_does_no_harm, 0, 2);
-    tcase_add_loop_test(tcase, what_writes_is_lost_with_its_worker, 0, 2);
+    tcase_add_loop_test(tcase, a_writer_is_lost_with_its_worker, 0, 2);
     tcase_add_loop_test(tcase, every_job_ends_exactly_once, 1, 201);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

@@ -183,7 +183,7 @@ static int worker_start(struct bench *b, uint64_t id, const char *mode, int in, 
     struct frame_fds fds = {.fd = {in, out, in}, .count = 3}; /* the last one is not handed on */
     struct msg_l_started started;
     struct msg_l_worker msg = {
-        .id = id, .args = word_list(mode, &space), .meta = bytes_str("meta")};
+        .id = id, .args = word_list(mode, &space), .device = bytes_str("device")};
     send_msg(b, &schema_msg_l_worker, &msg, &fds);
     capbuf_finish(&space);
     expect(b, FRAME_KIND_L_STARTED, &schema_msg_l_started, &started);
@@ -310,7 +310,7 @@ START_TEST(another_front_adopts)
     struct err e = ERR_INIT;
     struct memfd m = memory();
     struct memfd out = memory();
-    struct msg_l_held held;
+    struct msg_l_inventory inventory;
     struct msg_l_listed listed;
     struct msg_l_list list = {0};
     struct proto_word word;
@@ -333,11 +333,11 @@ START_TEST(another_front_adopts)
     memfd_finish(&out);
     greet(&b);
     send_msg(&b, &schema_msg_l_list, &list, NULL);
-    expect(&b, FRAME_KIND_L_HELD, &schema_msg_l_held, &held);
-    ck_assert_uint_eq(held.id, 7);
-    ck_assert_int_eq((pid_t)held.pid, pid);
-    ck_assert(bytes_equal_str(held.meta, "meta"));
-    struct proto_iter it = proto_iter_of(held.args);
+    expect(&b, FRAME_KIND_L_INVENTORY, &schema_msg_l_inventory, &inventory);
+    ck_assert_uint_eq(inventory.id, 7);
+    ck_assert_int_eq((pid_t)inventory.pid, pid);
+    ck_assert(bytes_equal_str(inventory.device, "device"));
+    struct proto_iter it = proto_iter_of(inventory.args);
     ck_assert(proto_list_next(&it, &schema_word, &word));
     ck_assert(bytes_equal_str(word.text, "echo"));
     ck_assert_int_eq(b.fds.count, 4);
@@ -367,8 +367,8 @@ static void admitted(const struct bench *b)
     (void)close(fd);
 }
 
-/* What ends between a front's admission and its hello is told behind the launcher's. What ended
- * before is told to nobody: it is missing in the list that the front asks for. */
+/* Ends between a front's admission and its hello are reported behind the launcher's hello. Earlier
+ * ends are not reported: those processes are missing in the list that the front asks for. */
 START_TEST(hello_comes_first)
 {
     struct bench b;
@@ -398,8 +398,8 @@ START_TEST(hello_comes_first)
 }
 END_TEST
 
-/* A compiler is ended at its wall time, and with it what it started: on a busy host it has to be
- * longer until something was. */
+/* A compiler is ended at its wall time, together with the processes that it started. On a busy host
+ * the time has to be long enough for one to be started. */
 START_TEST(a_compiler_has_its_time)
 {
     struct bench b;
@@ -438,7 +438,7 @@ START_TEST(a_compiler_has_its_processor_time)
 }
 END_TEST
 
-/* A hard limit that the launcher has itself is not raised, whoever it runs as. */
+/* A hard limit that the launcher has itself is not raised, whichever user it runs as. */
 START_TEST(a_lower_limit_of_processor_time_stays)
 {
     const struct rlimit lower = {.rlim_cur = 6, .rlim_max = 6};
@@ -476,7 +476,7 @@ START_TEST(a_compiler_has_its_limits)
 }
 END_TEST
 
-/* Also those that do not listen to SIGTERM. */
+/* Also processes that ignore SIGTERM. */
 START_TEST(quit_leaves_no_process)
 {
     struct bench b;
@@ -520,7 +520,8 @@ static char state_of(pid_t pid)
     return state[2];
 }
 
-/* Who has asked for the end hangs up: that keeps nobody busy until the children have ended. */
+/* The front that asked for the end disconnects: the launcher does not spin until the children have
+ * ended. */
 START_TEST(a_launcher_that_ends_sleeps)
 {
     struct bench b;
@@ -574,14 +575,14 @@ START_TEST(workers_die_with_the_launcher)
 }
 END_TEST
 
-/* What is malformed ends the connection, nothing else. */
+/* A malformed frame ends the connection, nothing else. */
 START_TEST(bad_frames_end_the_connection)
 {
     struct bench b;
     struct err e = ERR_INIT;
     struct memfd m = memory();
     struct msg_l_list list = {0};
-    struct msg_l_held held;
+    struct msg_l_inventory inventory;
     pid_t pid = 0;
     static const uint8_t NOISE[] = {0x94, 0xcc, 193, 0xc1, 0xc1, 0xc1};
     bench_start(&b, GPUD_HELPER, NULL);
@@ -604,7 +605,7 @@ START_TEST(bad_frames_end_the_connection)
     }
     check_echo(channel);
     send_msg(&b, &schema_msg_l_list, &list, NULL);
-    expect(&b, FRAME_KIND_L_HELD, &schema_msg_l_held, &held);
+    expect(&b, FRAME_KIND_L_INVENTORY, &schema_msg_l_inventory, &inventory);
     (void)close(channel);
     bench_finish(&b);
     memfd_finish(&m);
@@ -714,7 +715,7 @@ static void copy_file(const char *from, const char *to)
     (void)close(out);
 }
 
-/* What is put in the program's place later is not what runs. */
+/* A file that replaces the program later does not run. */
 START_TEST(an_upgrade_on_disk_mixes_nothing)
 {
     struct bench b;
@@ -737,7 +738,7 @@ START_TEST(an_upgrade_on_disk_mixes_nothing)
 }
 END_TEST
 
-/* A program that is none is told of, and leaves nothing behind. */
+/* A file that is no program is reported, and leaves nothing behind. */
 START_TEST(what_does_not_start_is_told)
 {
     struct bench b;

@@ -50,7 +50,7 @@ static int create(void *user, uint64_t *ret_page, struct err *e)
         return rc;
     }
     do {
-        f->next_page = (f->next_page + 1) % FAKE_PAGES;
+        f->next_page = (f->next_page + 1) % (f->pages_most != 0 ? f->pages_most : FAKE_PAGES);
     } while (f->page_live[f->next_page]);
     f->page_live[f->next_page] = true;
     f->taken += f->pages.page_bytes;

@@ -34,6 +34,7 @@ struct fake_source {
     int fail_code;
     bool reserved;
     uint64_t space;
+    uint32_t pages_most;      /* pages are numbered from 1 to this; 0: FAKE_PAGES */
     uint64_t space_most;      /* bytes of addresses that it gives; 0: as many as it can */
     bool *page_live;          /* by page - 1 */
     uint32_t *mapped;         /* at so many places, by page - 1 */

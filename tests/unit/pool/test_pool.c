@@ -104,6 +104,26 @@ START_TEST(each_size_around_a_border_is_served)
 }
 END_TEST
 
+/* However often its memory has been given again. */
+START_TEST(a_stale_piece_is_never_live)
+{
+    start(true, 64 * MIB);
+    struct pool_piece piece = take(100, 0);
+    struct pool_piece stale = piece;
+    give(&piece, 0, 0);
+    for (unsigned uses = 1; uses <= 65536; uses++) {
+        piece = take(100, 0);
+        if (uses == 256 || uses == 65536) {
+            struct pool_piece copy = stale;
+            ck_assert_uint_eq(piece.offset, stale.offset);
+            ck_assert_int_eq(pool_free(pool, &copy, 0, 0, &err), ERR_BAD_HANDLE);
+        }
+        give(&piece, 0, 0);
+    }
+    stop();
+}
+END_TEST
+
 START_TEST(a_piece_is_freed_once)
 {
     uint64_t size = _i == 0 ? 100 : _i == 1 ? 100 * KIB : 10 * MIB;
@@ -691,6 +711,7 @@ int main(void)
     tcase_add_loop_test(t, the_limit_holds_and_is_named, 0, 2);
     tcase_add_loop_test(t, largest_free_is_what_can_be_had, 0, 2);
     tcase_add_loop_test(t, a_lower_limit_gives_memory_back, 0, 2);
+    tcase_add_test(t, a_stale_piece_is_never_live);
     tcase_add_test(t, a_tenant_has_its_own_limit);
     tcase_add_test(t, records_used_up_is_an_error);
     tcase_add_loop_test(t, freed_memory_serves_its_stream_at_once_and_others_when_it_is_past, 0, 2);

@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/descriptors.h"
+#include "common/doorbell.h"
 #include "kernels/builtin.h"
 
 #define WAIT_MS 60000
@@ -117,11 +119,9 @@ void fake_finish(struct fake *f)
 
 static bool bell_wait(struct fake *f)
 {
-    uint64_t count = 0;
-    struct pollfd p[2] = {{.fd = f->rings->rings.bell, .events = POLLIN},
-                          {.fd = f->fd, .events = POLLRDHUP}};
+    struct pollfd p[2] = {{.fd = f->ear, .events = POLLIN}, {.fd = f->fd, .events = POLLRDHUP}};
     ck_assert_msg(poll(p, 2, WAIT_MS) > 0, "no bell was rung");
-    (void)!read(f->rings->rings.bell, &count, sizeof count);
+    (void)doorbell_wait(f->ear, 0);
     return (p[1].revents & (POLLRDHUP | POLLHUP)) == 0;
 }
 
@@ -287,6 +287,8 @@ void fake_rings(struct fake *f)
     ck_assert_ptr_nonnull(rings);
     duplex_init(rings, f->fd, SIZE_MAX, false);
     no_error(duplex_make(rings, &fds, &e), &e);
+    f->ear = doorbell_listen(rings->rings.bell);
+    ck_assert_int_ge(f->ear, 0);
     capbuf_init(&out, FRAME_MAX_BYTES);
     no_error(proto_encode(&schema_msg_f_rings, &offer, &out, &e), &e);
     fake_send_bytes(f, capbuf_view(&out), &fds);
@@ -303,6 +305,7 @@ void fake_dies(struct fake *f)
 {
     if (f->rings != NULL) {
         duplex_finish(f->rings);
+        descriptor_close(&f->ear);
         free(f->rings);
         f->rings = NULL;
     }

@@ -91,7 +91,7 @@ START_TEST(axpy_in_one_job)
 }
 END_TEST
 
-/* Ten writers of one buffer take turns between two streams: their order is that of `after`. */
+/* Ten writers of one buffer take turns between two streams, in the order that `after` says. */
 START_TEST(jobs_across_streams_are_ordered)
 {
     struct fake f;
@@ -128,7 +128,7 @@ START_TEST(jobs_across_streams_are_ordered)
 }
 END_TEST
 
-/* A temporary takes part in copies and fills, and its bytes come back as they were put. */
+/* Copies and fills work on a temporary, and its bytes come back unchanged. */
 START_TEST(temporaries_copies_and_fills)
 {
     struct fake f;
@@ -184,7 +184,7 @@ START_TEST(temporaries_share_memory)
 }
 END_TEST
 
-/* Each is refused with its own error, nothing is done, and the worker goes on. */
+/* Each bad reference is refused with its own error, no command runs, and the worker goes on. */
 START_TEST(bad_references_are_refused)
 {
     struct fake f;
@@ -234,7 +234,7 @@ START_TEST(bad_references_are_refused)
 }
 END_TEST
 
-/* Nothing of a launch that the device refuses was done; what was enqueued before it may be. */
+/* A launch that the device refuses has no effect; steps before it may have some. */
 START_TEST(a_refused_launch_has_no_effects)
 {
     struct fake f;
@@ -264,8 +264,8 @@ START_TEST(a_refused_launch_has_no_effects)
 }
 END_TEST
 
-/* Local memory is counted whole before anything is launched: the kernel's own, what the launch asks
- * for beside it, and arguments. */
+/* All local memory is counted before anything is launched: the kernel's own, the launch's dynamic
+ * memory, and arguments. */
 START_TEST(local_memory_has_an_end)
 {
     struct fake f;
@@ -296,7 +296,7 @@ START_TEST(local_memory_has_an_end)
 }
 END_TEST
 
-/* A frame that cannot be read is answered by the id it begins with, or left out. */
+/* A malformed frame is answered by the id at its beginning, or ignored. */
 START_TEST(bad_frames_are_refused)
 {
     struct fake f;
@@ -327,7 +327,7 @@ static void seal(struct fake *f, uint64_t id, uint64_t size, struct memfd *ret_h
     ck_assert_int_eq((int)answer.code, 0);
 }
 
-/* What was sealed in one worker is the same in the next one that restores it. */
+/* A buffer that was sealed in one worker has the same bytes in the next worker that restores it. */
 START_TEST(sealed_buffers_are_restored)
 {
     struct fake f;
@@ -363,7 +363,7 @@ START_TEST(sealed_buffers_are_restored)
 }
 END_TEST
 
-/* The copy holds what jobs wrote that were given before, though nobody waited for them. */
+/* The host copy has what earlier jobs wrote, though the front did not wait for them. */
 START_TEST(a_seal_follows_the_writers)
 {
     struct fake f;
@@ -399,22 +399,22 @@ START_TEST(a_seal_follows_the_writers)
 END_TEST
 
 /* A second front asks and gets buffers with their host copies, jobs with their answers. */
-START_TEST(inventory_tells_all_until_retired)
+START_TEST(the_inventory_has_jobs_until_retired)
 {
     struct fake f;
     struct job_draft d;
     struct memfd host = MEMFD_NONE;
     struct msg_f_inventory ask = {.nonce = 99};
-    struct msg_w_held_buffer held;
-    struct msg_w_held_job job;
-    struct msg_w_held_end end;
+    struct msg_w_inventory_buffer inventory;
+    struct msg_w_inventory_job job;
+    struct msg_w_inventory_end end;
     struct msg_w_ready ready;
     if (!start(&f, _i)) {
         return;
     }
     ck_assert_int_eq(fake_buffer(&f, 1, 4096, true), 0);
     struct memfd before = MEMFD_NONE;
-    seal(&f, 1, 4096, &before); /* asked for by a front that did not hear the answer */
+    seal(&f, 1, 4096, &before); /* a front asks for it that did not get the answer */
     seal(&f, 1, 4096, &host);
     memfd_finish(&before);
     draft_init(&d, 31, 0);
@@ -425,16 +425,16 @@ START_TEST(inventory_tells_all_until_retired)
     fake_send(&f, &schema_msg_f_inventory, &ask, -1);
     fake_expect(&f, FRAME_KIND_W_READY, &schema_msg_w_ready, &ready);
     ck_assert(bytes_equal_str(ready.backend, BACKEND[_i]));
-    fake_expect(&f, FRAME_KIND_W_HELD_BUFFER, &schema_msg_w_held_buffer, &held);
-    ck_assert_uint_eq(held.id, 1);
-    ck_assert_uint_eq(held.size, 4096);
-    ck_assert_uint_eq(held.sealed, 1);
+    fake_expect(&f, FRAME_KIND_W_INVENTORY_BUFFER, &schema_msg_w_inventory_buffer, &inventory);
+    ck_assert_uint_eq(inventory.id, 1);
+    ck_assert_uint_eq(inventory.size, 4096);
+    ck_assert_uint_eq(inventory.sealed, 1);
     ck_assert_int_eq(f.fds.count, 1);
-    fake_expect(&f, FRAME_KIND_W_HELD_JOB, &schema_msg_w_held_job, &job);
+    fake_expect(&f, FRAME_KIND_W_INVENTORY_JOB, &schema_msg_w_inventory_job, &job);
     ck_assert_uint_eq(job.job, 31);
     ck_assert_uint_eq(job.finished, 1);
     ck_assert_int_eq(fake_done(&f, 31, NULL), 0);
-    fake_expect(&f, FRAME_KIND_W_HELD_END, &schema_msg_w_held_end, &end);
+    fake_expect(&f, FRAME_KIND_W_INVENTORY_END, &schema_msg_w_inventory_end, &end);
     ck_assert_uint_eq(end.nonce, 99);
 
     struct msg_f_retire retire = {.job = 31};
@@ -443,13 +443,13 @@ START_TEST(inventory_tells_all_until_retired)
     fake_send(&f, &schema_msg_f_buffer_free, &gone, -1);
     fake_send(&f, &schema_msg_f_inventory, &ask, -1);
     fake_expect(&f, FRAME_KIND_W_READY, &schema_msg_w_ready, &ready);
-    fake_expect(&f, FRAME_KIND_W_HELD_END, &schema_msg_w_held_end, &end);
+    fake_expect(&f, FRAME_KIND_W_INVENTORY_END, &schema_msg_w_inventory_end, &end);
     fake_stop(&f);
     memfd_finish(&host);
 }
 END_TEST
 
-/* The same job given twice runs once and is answered with the same words. */
+/* A job that is sent twice runs once, and both answers are the same. */
 START_TEST(a_job_given_twice_runs_once)
 {
     struct fake f;
@@ -474,7 +474,7 @@ START_TEST(a_job_given_twice_runs_once)
 }
 END_TEST
 
-/* More answers than the channel holds wait in the worker until somebody reads. */
+/* Answers that the channel has no room for wait in the worker until the front reads. */
 START_TEST(answers_wait_for_their_reader)
 {
     struct fake f;
@@ -496,7 +496,7 @@ START_TEST(answers_wait_for_their_reader)
 }
 END_TEST
 
-START_TEST(pool_is_told)
+START_TEST(pool_stats_are_reported)
 {
     struct fake f;
     struct msg_f_pool ask = {.trim = 1};
@@ -545,8 +545,8 @@ static void draft_fill_zero(struct job_draft *d, uint64_t job, unsigned stream, 
     draft_fill(d, ref_buffer(1, 0, 4096), "\0", 1);
 }
 
-/* Only what failed itself is told as failed: whether a later job read what that one left undefined
- * is the front's to know. */
+/* Only the job that failed is reported as failed: the front finds which later jobs read its
+ * undefined results. */
 START_TEST(a_failure_is_its_own)
 {
     struct fake f;
@@ -592,8 +592,8 @@ START_TEST(a_lost_device_ends_the_worker)
 }
 END_TEST
 
-/* The first two markers are of zeroing and of the check while the device is opened. A copy that was
- * begun and has no marker is never known to be over: nothing of it may be used again. */
+/* The first two markers are behind zeros and behind the check when the device is opened. The end of
+ * a copy without a marker can never be known: its memory must not be used again. */
 START_TEST(a_copy_without_a_marker_ends_the_worker)
 {
     struct fake f;
@@ -632,8 +632,8 @@ START_TEST(a_job_after_itself_is_refused)
 }
 END_TEST
 
-/* One that is refused stands between those before it and those after it: on another stream, its
- * successor would else run beside its predecessor. */
+/* A refused job stands between its predecessors and its successors. Without it, a successor on
+ * another stream would run beside a predecessor. */
 START_TEST(a_refused_job_keeps_its_place)
 {
     struct fake f;
@@ -647,7 +647,7 @@ START_TEST(a_refused_job_keeps_its_place)
     draft_after(&d, 1);
     draft_fill(&d, ref_buffer(99, 0, 4096), "\0", 1);
     draft_send(&d, &f);
-    draft_init(&d, 3, 1); /* without steps: it would be over at once */
+    draft_init(&d, 3, 1); /* it has no steps, and would be over at once */
     draft_after(&d, 2);
     draft_send(&d, &f);
     ck_assert_int_eq(fake_done(&f, 1, NULL), 0);
@@ -657,7 +657,7 @@ START_TEST(a_refused_job_keeps_its_place)
 }
 END_TEST
 
-/* Each after the other: neither would ever run. */
+/* Two jobs that come after each other would never run. */
 START_TEST(a_job_comes_after_what_was_given_before)
 {
     struct fake f;
@@ -674,13 +674,14 @@ START_TEST(a_job_comes_after_what_was_given_before)
 }
 END_TEST
 
-/* A job that takes long is told of, to the next front as well; a worker ends when asked even so. */
-START_TEST(a_hanging_job_is_told_of)
+/* A job that takes long is reported, to the next front as well. The worker ends on request
+ * meanwhile. */
+START_TEST(a_hanging_job_is_reported)
 {
     struct fake f;
     struct job_draft d;
     struct msg_w_started started;
-    struct msg_w_held_job held;
+    struct msg_w_inventory_job inventory;
     struct msg_f_inventory ask = {.nonce = 5};
     start_scripted(&f, "fill:2=hang");
     ck_assert_int_eq(fake_buffer(&f, 1, 4096, false), 0);
@@ -691,19 +692,20 @@ START_TEST(a_hanging_job_is_told_of)
     uint64_t at = started.at_ns;
     fake_send(&f, &schema_msg_f_inventory, &ask, -1);
     fake_expect(&f, FRAME_KIND_W_READY, &schema_msg_w_ready, &(struct msg_w_ready){0});
-    fake_expect(&f, FRAME_KIND_W_HELD_BUFFER, &schema_msg_w_held_buffer,
-                &(struct msg_w_held_buffer){0});
-    fake_expect(&f, FRAME_KIND_W_HELD_JOB, &schema_msg_w_held_job, &held);
-    ck_assert_uint_eq(held.finished, 0);
+    fake_expect(&f, FRAME_KIND_W_INVENTORY_BUFFER, &schema_msg_w_inventory_buffer,
+                &(struct msg_w_inventory_buffer){0});
+    fake_expect(&f, FRAME_KIND_W_INVENTORY_JOB, &schema_msg_w_inventory_job, &inventory);
+    ck_assert_uint_eq(inventory.finished, 0);
     fake_expect(&f, FRAME_KIND_W_STARTED, &schema_msg_w_started, &started);
     ck_assert_uint_eq(started.job, 1);
     ck_assert_uint_eq(started.at_ns, at);
-    fake_expect(&f, FRAME_KIND_W_HELD_END, &schema_msg_w_held_end, &(struct msg_w_held_end){0});
+    fake_expect(&f, FRAME_KIND_W_INVENTORY_END, &schema_msg_w_inventory_end,
+                &(struct msg_w_inventory_end){0});
     fake_stop(&f);
 }
 END_TEST
 
-/* What has nothing to do is over at once, even where the device answers no more. */
+/* A job without steps is over at once, even if the device does not answer any more. */
 START_TEST(a_job_without_steps_needs_no_device)
 {
     struct fake f;
@@ -724,7 +726,7 @@ START_TEST(a_job_without_steps_needs_no_device)
 }
 END_TEST
 
-/* It still comes behind what it waits for. */
+/* It ends after its predecessors all the same. */
 START_TEST(a_job_without_steps_keeps_its_place)
 {
     struct fake f;
@@ -743,7 +745,7 @@ START_TEST(a_job_without_steps_keeps_its_place)
 }
 END_TEST
 
-START_TEST(what_cannot_be_zeroed_is_no_buffer)
+START_TEST(a_buffer_that_cannot_be_zeroed_is_refused)
 {
     struct fake f;
     struct job_draft d;
@@ -799,10 +801,10 @@ int main(void)
     tcase_add_loop_test(jobs, bad_frames_are_refused, 0, BACKENDS);
     tcase_add_loop_test(jobs, sealed_buffers_are_restored, 0, BACKENDS);
     tcase_add_loop_test(jobs, a_seal_follows_the_writers, 0, BACKENDS);
-    tcase_add_loop_test(jobs, inventory_tells_all_until_retired, 0, BACKENDS);
+    tcase_add_loop_test(jobs, the_inventory_has_jobs_until_retired, 0, BACKENDS);
     tcase_add_loop_test(jobs, a_job_given_twice_runs_once, 0, BACKENDS);
     tcase_add_loop_test(jobs, answers_wait_for_their_reader, 0, BACKENDS);
-    tcase_add_loop_test(jobs, pool_is_told, 0, BACKENDS);
+    tcase_add_loop_test(jobs, pool_stats_are_reported, 0, BACKENDS);
     tcase_add_loop_test(process, the_channels_end_ends_the_worker, 0, BACKENDS);
     tcase_add_test(process, a_missing_device_is_absent);
     tcase_add_test(jobs, temporaries_share_memory);
@@ -812,10 +814,10 @@ int main(void)
     tcase_add_test(faults, a_refused_job_keeps_its_place);
     tcase_add_test(faults, a_job_comes_after_what_was_given_before);
     tcase_add_loop_test(faults, a_lost_device_ends_the_worker, 0, 2);
-    tcase_add_test(faults, a_hanging_job_is_told_of);
+    tcase_add_test(faults, a_hanging_job_is_reported);
     tcase_add_test(faults, a_job_without_steps_needs_no_device);
     tcase_add_test(faults, a_job_without_steps_keeps_its_place);
-    tcase_add_test(faults, what_cannot_be_zeroed_is_no_buffer);
+    tcase_add_test(faults, a_buffer_that_cannot_be_zeroed_is_refused);
     tcase_add_test(faults, a_device_that_does_not_open_is_absent);
     suite_add_tcase(suite, faults);
     suite_add_tcase(suite, jobs);

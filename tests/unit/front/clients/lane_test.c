@@ -4,18 +4,27 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utlist.h>
 
+#include "common/doorbell.h"
 #include "common/memfd.h"
 #include "daemon/front/clients/lane_int.h"
 #include "daemon/front/clients/listener.h"
+#include "daemon/front/model/op.h"
 #include "daemon/front/model/request.h"
 #include "daemon/front/model/session.h"
+#include "daemon/front/model/sessions.h"
 #include "daemon/front/model/tenant.h"
 #include "proto/codec.h"
 #include "proto/lane.h"
@@ -30,6 +39,7 @@ struct client {
     struct lane_shared *shared;
     int daemon_bell;
     int bell;
+    int heard; /* an epoll set: rings of `bell` */
     struct ring_producer out;
     struct ring_consumer in;
     unsigned requests; /* that the daemon took */
@@ -116,6 +126,8 @@ static void client_open(struct client *c, unsigned number)
     ck_assert_int_eq(memfd_adopt(dup(fds.fd[LANE_FD_MEMORY]), LANE_BYTES, true, &c->memory, &e), 0);
     c->daemon_bell = dup(fds.fd[LANE_FD_DAEMON_BELL]);
     c->bell = dup(fds.fd[LANE_FD_CLIENT_BELL]);
+    c->heard = doorbell_listen(c->bell);
+    ck_assert(doorbell_wait(c->heard, 0)); /* the start counts */
     c->shared = (struct lane_shared *)(void *)c->memory.data;
     uint8_t *data = c->memory.data + LANE_DATA_OFFSET;
     ring_producer_init(&c->out, &c->shared->submit, data, LANE_SUBMIT_BYTES);
@@ -130,6 +142,7 @@ static void client_close(struct client *c)
     memfd_finish(&c->memory);
     (void)close(c->daemon_bell);
     (void)close(c->bell);
+    (void)close(c->heard);
 }
 
 static void ring_daemon(const struct client *c)
@@ -190,7 +203,7 @@ static unsigned take_all(struct client *c, uint32_t first)
 static void setup(void)
 {
     static const struct lanes_callbacks callbacks = {
-        .request = on_request, .taken = on_taken, .closed = on_closed};
+        .request = on_request, .acked = on_taken, .closed = on_closed};
     const struct lanes_options options = {.batch = BATCH};
     e = ERR_INIT;
     answer = false;
@@ -231,8 +244,7 @@ static void is_closed(int code)
     ck_assert_ptr_null(client[0].session->lane);
     ck_assert_int_eq(client[0].session->lane_error, code);
     ck_assert_int_eq((int)atomic_load(&client[0].shared->closed), -code);
-    uint8_t byte;
-    ck_assert_int_eq(read(client[0].bell, &byte, 1), 1); /* and it was rung */
+    ck_assert(doorbell_wait(client[0].heard, 0)); /* and it was rung */
     other_is_served();
 }
 
@@ -245,13 +257,13 @@ START_TEST(requests_and_answers)
     }
     turn_until_quiet();
     ck_assert_uint_eq(client[0].requests, 20);
-    ck_assert_uint_eq(client[0].session->op_count, 20);
+    ck_assert_uint_eq(client[0].session->ops.count, 20);
     ck_assert_uint_eq(take_all(&client[0], 1), 20);
     ck_assert(send_one(&client[0], 21));
     turn_until_quiet();
     ck_assert_uint_eq(client[0].taken, 20); /* it looks when it comes by */
-    ck_assert_uint_eq(client[0].session->op_count, 1);
-    ck_assert_uint_eq(client[0].session->kept_bytes, answer_bytes);
+    ck_assert_uint_eq(client[0].session->ops.count, 1);
+    ck_assert_uint_eq(client[0].session->ops.kept_bytes, answer_bytes);
     teardown();
 }
 END_TEST
@@ -319,27 +331,26 @@ START_TEST(without_memory_the_lane_ends)
     ck_assert_ptr_null(client[0].session->lane);
     ck_assert_int_eq(client[0].session->lane_error, 0); /* it may ask for another one */
     ck_assert_int_eq((int)atomic_load(&client[0].shared->closed), -ERR_NOMEM);
-    uint8_t byte;
-    ck_assert_int_eq(read(client[0].bell, &byte, 1), 1);
+    ck_assert(doorbell_wait(client[0].heard, 0));
     other_is_served();
     teardown();
 }
 END_TEST
 
-/* A client that gives its lane up closes what it has of it; its connection goes on. */
+/* A client that gives its lane up says so in the shared memory; its connection remains. */
 START_TEST(a_lane_that_was_given_up_ends)
 {
     setup();
     answer = true;
     ck_assert(send_one(&client[0], 1));
     turn_until_quiet();
-    (void)close(client[0].bell);
+    atomic_store(&client[0].shared->left, 1);
+    ring_daemon(&client[0]);
     turn_until_quiet();
     ck_assert_ptr_null(client[0].session->lane);
     ck_assert_int_eq(client[0].session->lane_error, 0);
-    ck_assert_ptr_nonnull(client[0].session->ops->reply); /* it is asked for over the socket */
+    ck_assert_ptr_nonnull(client[0].session->ops.all->reply); /* it is asked for over the socket */
     other_is_served();
-    client[0].bell = dup(client[1].bell);
     teardown();
 }
 END_TEST
@@ -498,7 +509,7 @@ START_TEST(one_that_takes_no_answers)
         turn();
     }
     ck_assert_uint_lt(client[0].requests, 8 + 2);
-    ck_assert_uint_le(client[0].session->kept_bytes, 10u * answer_bytes);
+    ck_assert_uint_le(client[0].session->ops.kept_bytes, 10u * answer_bytes);
     ck_assert_uint_gt(sent, client[0].requests);
     answer_bytes = 16;
     other_is_served();
@@ -548,32 +559,17 @@ START_TEST(one_that_is_gone_and_rings)
 }
 END_TEST
 
-/* A child that was forked and has not become another program yet has the descriptors, too. */
-START_TEST(a_lane_that_is_gone_is_not_told_of)
+/* A client fills the bells, takes the flags off that it can reach, and drains its own bell. */
+START_TEST(a_bell_that_is_spoiled)
 {
-    setup();
-    struct epoll_event event;
-    int child = dup(client[0].session->lane->client_bell);
-    ck_assert_int_ge(child, 0);
-    lane_close(client[0].session->lane);
-    (void)close(client[0].bell);
-    ck_assert_int_eq(epoll_wait(lanes->epoll, &event, 1, 0), 0);
-    (void)close(child);
-    other_is_served();
-    client[0].bell = dup(client[1].bell);
-    teardown();
-}
-END_TEST
-
-/* One that never reads its bell, and takes the flags off that it can reach. */
-START_TEST(a_bell_that_is_full)
-{
+    const uint64_t most = UINT64_MAX - 1 - (UINT64_C(1) << 63);
+    uint64_t count = 0;
     setup();
     answer = true;
     ck_assert_int_eq(fcntl(client[0].bell, F_SETFL, 0), 0);
     ck_assert_int_eq(fcntl(client[0].daemon_bell, F_SETFL, 0), 0);
-    uint64_t number = 1;
-    for (int i = 0; i < 70000; i++, number++) { /* more than any pipe takes */
+    ck_assert_int_eq(write(client[0].bell, &most, sizeof most), sizeof most);
+    for (uint64_t number = 1; number < 100; number++) {
         ck_assert(send_one(&client[0], number));
         turn();
         if (take_all(&client[0], (uint32_t)number) == 0) {
@@ -582,8 +578,49 @@ START_TEST(a_bell_that_is_full)
         }
         (void)ring_sleep(&client[0].in);
     }
+    ck_assert(doorbell_wait(client[0].heard, 0));
     ck_assert_ptr_nonnull(client[0].session->lane);
     other_is_served();
+    ck_assert_int_eq(read(client[0].bell, &count, sizeof count), sizeof count);
+    ck_assert_uint_eq(count, 1);
+    teardown();
+}
+END_TEST
+
+static void *read_bell(void *page)
+{
+    (void)!read(client[0].bell, page, sizeof(uint64_t));
+    return NULL;
+}
+
+/* A client reads its bell into a page that does not come, and so holds the locks of readers. */
+START_TEST(a_bell_whose_reader_is_stuck)
+{
+    const size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+    struct uffdio_api api = {.api = UFFD_API};
+    pthread_t reader;
+    int faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+    if (faults < 0) {
+        (void)fprintf(stderr, "userfaultfd: %s: not tested\n", strerror(errno));
+        return;
+    }
+    setup();
+    void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(page, MAP_FAILED);
+    struct uffdio_register area = {.range = {.start = (uintptr_t)page, .len = bytes},
+                                   .mode = UFFDIO_REGISTER_MODE_MISSING};
+    ck_assert_int_eq(ioctl(faults, UFFDIO_API, &api), 0);
+    ck_assert_int_eq(ioctl(faults, UFFDIO_REGISTER, &area), 0);
+    lane_ring(client[0].session->lane);
+    ck_assert_int_eq(pthread_create(&reader, NULL, read_bell, page), 0);
+    struct pollfd stuck = {.fd = faults, .events = POLLIN};
+    ck_assert_int_eq(poll(&stuck, 1, -1), 1);
+    ck_assert_int_eq(stuck.revents, POLLIN);
+    lane_ring(client[0].session->lane);
+    other_is_served();
+    ck_assert_int_eq(close(faults), 0); /* the page comes */
+    ck_assert_int_eq(pthread_join(reader, NULL), 0);
+    ck_assert_int_eq(munmap(page, bytes), 0);
     teardown();
 }
 END_TEST
@@ -616,5 +653,5 @@ SUITE_MAIN("lane", without_memory_the_lane_ends, a_lane_that_was_given_up_ends,
            one_bell_for_many, a_head_that_jumps, a_head_that_runs_backwards,
            a_length_beyond_the_head, a_tail_that_jumps, an_id_of_zero, nonsense_in_a_record,
            entries_that_change, one_that_takes_no_answers, one_that_floods_its_doorbell,
-           one_that_is_gone_and_rings, a_bell_that_is_full, a_lane_that_is_gone_is_not_told_of,
+           one_that_is_gone_and_rings, a_bell_that_is_spoiled, a_bell_whose_reader_is_stuck,
            an_answer_that_is_too_long)

@@ -121,7 +121,7 @@ START_TEST(no_user_is_told_in_all_places)
     struct err e = ERR_INIT;
     struct listener_options options = usual;
     options.connections_max = 1;
-    options.connections_spare = 0;
+    options.connections_reserved = 0;
     start(&options);
     (void)snprintf(tcp, sizeof tcp, "tcp://localhost:%u", free_port());
     ck_assert_msg(listener_add(w.listener, tcp, &e) == 0, "%s", e.text);
@@ -183,7 +183,7 @@ START_TEST(keepers_find_a_place)
     struct err e = ERR_INIT;
     struct listener_options options = usual;
     options.connections_max = 1;
-    options.connections_spare = 1;
+    options.connections_reserved = 1;
     start(&options);
     (void)snprintf(tcp, sizeof tcp, "tcp://localhost:%u", free_port());
     ck_assert_msg(listener_add(w.listener, tcp, &e) == 0, "%s", e.text);

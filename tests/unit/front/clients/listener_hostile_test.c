@@ -239,7 +239,7 @@ START_TEST(idle_administrators_make_room_for_the_next)
 {
     struct listener_options options = usual;
     options.connections_max = 4;
-    options.connections_spare = 4;
+    options.connections_reserved = 4;
     start(&options);
     serve(client_idle_keepers);
     ck_assert_uint_ge(w.stats.displaced, CROWD - 7);

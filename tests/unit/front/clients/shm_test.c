@@ -135,7 +135,8 @@ static void turn(void)
 static void offer(unsigned give, uint32_t uid, uint8_t ret_nonce[PROTO_NONCE_BYTES])
 {
     struct err e = ERR_INIT;
-    struct ticket t = {.uid = uid, .give = give, .claim = on_claim, .gone = on_gone, .data = &loop};
+    struct ticket t = {
+        .uid = uid, .give = give, .claim = on_claim, .expired = on_gone, .data = &loop};
     ck_assert_int_eq(shm_offer(shm, &t, ret_nonce, &e), 0);
 }
 

@@ -3,10 +3,11 @@
 
 #include "common/clock.h"
 #include "daemon/front/devices/adopt.h"
+#include "daemon/front/devices/discover.h"
 #include "daemon/front/memory/buffers.h"
 #include "daemon/front/model/sessions.h"
-#include "daemon/front/requests/standing.h"
-#include "daemon/front/workers/meta.h"
+#include "daemon/front/requests/session_end.h"
+#include "daemon/front/workers/record_encode.h"
 #include "daemon/front/workers/worker_frames.h"
 #include "proto/codec.h"
 #include "tests/unit/common/suite.h"
@@ -40,20 +41,20 @@ static void say(struct fake *k, const struct schema *schema, const void *msg)
 
 static void say_end(struct fake *k, uint64_t nonce)
 {
-    const struct msg_w_held_end end = {.nonce = nonce};
-    say(k, &schema_msg_w_held_end, &end);
+    const struct msg_w_inventory_end end = {.nonce = nonce};
+    say(k, &schema_msg_w_inventory_end, &end);
 }
 
 /* Nobody awaits its answer. */
 static struct job *say_job(struct fake *k, uint64_t id, uint64_t limit_ns)
 {
-    const struct msg_meta_job meta = {.limit_ns = limit_ns};
+    const struct msg_record_job record = {.limit_ns = limit_ns};
     struct capbuf out;
     capbuf_init(&out, 4096);
-    ck_assert_int_eq(proto_encode(&schema_msg_meta_job, &meta, &out, NULL), 0);
+    ck_assert_int_eq(proto_encode(&schema_msg_record_job, &record, &out, NULL), 0);
     fake_given(k, 0, RECORD_JOB, id, capbuf_view(&out));
-    const struct msg_w_held_job held = {.job = id};
-    say(k, &schema_msg_w_held_job, &held);
+    const struct msg_w_inventory_job inventory = {.job = id};
+    say(k, &schema_msg_w_inventory_job, &inventory);
     capbuf_finish(&out);
     struct job *j = fake_find(k, id);
     ck_assert_ptr_nonnull(j);
@@ -70,7 +71,7 @@ static void say_started(struct fake *k, uint64_t id)
 START_TEST(the_end_of_an_older_inventory_is_none)
 {
     struct fake *k = fake_create();
-    k->f.hooks.held_end = on_end;
+    k->f.hooks.inventory_end = on_end;
     k->device[0].inventory = 17;
     say_end(k, 16);
     ck_assert_uint_eq(ends, 0);
@@ -84,7 +85,7 @@ END_TEST
 START_TEST(what_ran_before_has_its_time_and_its_place)
 {
     struct fake *k = fake_create();
-    k->f.hooks.held_job = adopt_job;
+    k->f.hooks.inventory_job = adopt_job;
     k->device[0].state = DEVICE_ADOPTING;
     struct job *first = say_job(k, 1, 30 * NS_PER_S);
     say_started(k, 1);
@@ -105,21 +106,21 @@ END_TEST
 START_TEST(a_job_pauses_and_goes_on)
 {
     struct fake *k = fake_create();
-    k->f.hooks.held_job = adopt_job;
+    k->f.hooks.inventory_job = adopt_job;
     k->device[0].state = DEVICE_ADOPTING;
     struct job *j = say_job(k, 1, 30 * NS_PER_S);
     const struct msg_w_paused paused = {.job = 1};
     say(k, &schema_msg_w_paused, &paused);
     ck_assert_int_eq(j->state, JOB_DISPATCHED);
     say_started(k, 1);
-    uint64_t first = j->start;
+    uint64_t first = j->clock.place;
     ck_assert_uint_ne(first, 0);
     say(k, &schema_msg_w_paused, &paused);
     ck_assert_int_eq(j->state, JOB_RUNNING);
-    ck_assert_uint_eq(j->start, 0);
+    ck_assert_uint_eq(j->clock.place, 0);
     say_started(k, 1);
     ck_assert_int_eq(j->state, JOB_RUNNING);
-    ck_assert_uint_gt(j->start, first);
+    ck_assert_uint_gt(j->clock.place, first);
     fake_done(k, j, 0);
     fake_destroy(k);
 }
@@ -130,7 +131,7 @@ END_TEST
 /* As a front before wrote it down: freed while a job was to read it. */
 static void say_freed(struct fake *k, uint64_t id)
 {
-    struct capbuf meta;
+    struct capbuf record;
     struct buffer *b = fake_buffer(k, 0, 64, true);
     buffer_own(b, k->session);
     k->session->buffers++;
@@ -141,16 +142,16 @@ static void say_freed(struct fake *k, uint64_t id)
     fake_turn(k);
     b->freed_by = FREED_BY;
     buffer_drop(&k->f, b);
-    ck_assert_uint_eq(k->metas, 1);
-    capbuf_init(&meta, 4096);
-    ck_assert_int_eq(meta_of_buffer(b, &meta, NULL), 0);
-    fake_given(k, 0, RECORD_BUFFER, id, capbuf_view(&meta));
-    const struct msg_w_held_buffer held = {.id = id, .size = 64};
+    ck_assert_uint_eq(fake_recorded(k, b).freed_by, FREED_BY);
+    capbuf_init(&record, 4096);
+    ck_assert_int_eq(record_encode_buffer(b, &record, NULL), 0);
+    fake_given(k, 0, RECORD_BUFFER, id, capbuf_view(&record));
+    const struct msg_w_inventory_buffer inventory = {.id = id, .size = 64};
     fake_done(k, j, 0);
-    ck_assert_uint_eq(k->freed, 1);
+    ck_assert_uint_eq(k->frames[FRAME_KIND_F_BUFFER_FREE], 1);
     k->device[0].state = DEVICE_ADOPTING;
-    say(k, &schema_msg_w_held_buffer, &held);
-    capbuf_finish(&meta);
+    say(k, &schema_msg_w_inventory_buffer, &inventory);
+    capbuf_finish(&record);
 }
 
 static struct buffer *find_freed(struct fake *k)
@@ -159,7 +160,7 @@ static struct buffer *find_freed(struct fake *k)
     const uint64_t id = idmap_handle(99, 9);
     idmap_finish(&k->f.buffers);
     idmap_init(&k->f.buffers, 1024, 100);
-    k->f.hooks.held_buffer = adopt_buffer;
+    k->f.hooks.inventory_buffer = adopt_buffer;
     say_freed(k, id);
     ck_assert_int_eq(buffer_find(&k->f.buffers, id, k->tenant, &b, NULL), 0);
     return b;
@@ -174,10 +175,10 @@ START_TEST(what_was_freed_before_goes_once_nobody_asks_for_it)
     ck_assert_ptr_null(b->owner);
     ck_assert_uint_eq(k->f.session_count, 0);
     ck_assert_uint_ne(b->linger_until_ns, NS_NEVER);
-    standing_watch(&k->f, b->linger_until_ns - 1);
-    ck_assert_uint_eq(k->freed, 1);
-    standing_watch(&k->f, b->linger_until_ns);
-    ck_assert_uint_eq(k->freed, 2);
+    sessions_watch(&k->f, b->linger_until_ns - 1);
+    ck_assert_uint_eq(k->frames[FRAME_KIND_F_BUFFER_FREE], 1);
+    sessions_watch(&k->f, b->linger_until_ns);
+    ck_assert_uint_eq(k->frames[FRAME_KIND_F_BUFFER_FREE], 2);
     ck_assert_uint_eq(k->tenant->buffer_bytes, 0);
     fake_destroy(k);
 }
@@ -193,24 +194,23 @@ static void restores_long(bool to_the_end)
     memset(&key, 0, sizeof key);
     struct session *s = sessions_obtain(&k->f, &key, k->tenant);
     ck_assert_ptr_nonnull(s);
-    s->lingers_until_ns = NS_NEVER; /* connected */
-    sessions_due(&k->f, s);
-    for (s->expect = 1; s->expect <= FREED_BY; s->expect++) {
-        k->f.due_ns = NS_NEVER;
-        standing_watch(&k->f, b->linger_until_ns);
-        ck_assert_uint_eq(k->freed, 1);
-        ck_assert_uint_eq(k->f.due_ns, b->linger_until_ns);
+    session_connect(&k->f, s, 1);
+    for (s->order.expect = 1; s->order.expect <= FREED_BY; s->order.expect++) {
+        k->f.wake_ns = NS_NEVER;
+        sessions_watch(&k->f, b->linger_until_ns);
+        ck_assert_uint_eq(k->frames[FRAME_KIND_F_BUFFER_FREE], 1);
+        ck_assert_uint_eq(k->f.wake_ns, b->linger_until_ns);
     }
     if (!to_the_end) {
-        s->expect = FREED_BY;
-        standing_end(&k->f, s);
-        ck_assert_uint_eq(k->freed, 1);
+        s->order.expect = FREED_BY;
+        session_end(&k->f, s);
+        ck_assert_uint_eq(k->frames[FRAME_KIND_F_BUFFER_FREE], 1);
     }
-    standing_watch(&k->f, b->linger_until_ns);
-    ck_assert_uint_eq(k->freed, 2);
+    sessions_watch(&k->f, b->linger_until_ns);
+    ck_assert_uint_eq(k->frames[FRAME_KIND_F_BUFFER_FREE], 2);
     ck_assert_uint_eq(k->tenant->buffer_bytes, 0);
     if (to_the_end) {
-        standing_end(&k->f, s);
+        session_end(&k->f, s);
     }
     fake_destroy(k);
 }
@@ -228,7 +228,7 @@ static void awaits_restored(enum outcome outcome)
 {
     struct fake *k = fake_create();
     struct memfd host = MEMFD_NONE;
-    struct capbuf meta;
+    struct capbuf record;
     struct err e = ERR_INIT;
     const uint64_t id = idmap_handle(99, 9);
     struct buffer like = {.bytes = 64, .tenant = k->tenant, .owner = k->session};
@@ -236,23 +236,27 @@ static void awaits_restored(enum outcome outcome)
     spans_add(&like.defined, 0, 64);
     idmap_finish(&k->f.buffers);
     idmap_init(&k->f.buffers, 1024, 100);
-    k->f.hooks.held_buffer = adopt_buffer;
-    k->f.hooks.held_end = adopt_end;
+    k->f.hooks.inventory_buffer = adopt_buffer;
+    k->f.hooks.inventory_end = adopt_end;
     k->device[0].state = DEVICE_ADOPTING;
     k->device[0].proven = true;
-    capbuf_init(&meta, 4096);
-    ck_assert_int_eq(meta_of_buffer(&like, &meta, &e), 0);
+    capbuf_init(&record, 4096);
+    ck_assert_int_eq(record_encode_buffer(&like, &record, &e), 0);
     ck_assert_int_eq(memfd_create_sealed("host", 64, &host, &e), 0);
-    fake_given(k, 0, RECORD_BUFFER, id, capbuf_view(&meta));
-    const struct msg_w_held_buffer held = {.id = id, .size = 64, .sealed = 1, .arriving = 1};
-    say_with(k, &schema_msg_w_held_buffer, &held, host.fd);
+    fake_given(k, 0, RECORD_BUFFER, id, capbuf_view(&record));
+    const struct msg_w_inventory_buffer inventory = {
+        .id = id, .size = 64, .sealed = 1, .arriving = 1};
+    say_with(k, &schema_msg_w_inventory_buffer, &inventory, host.fd);
     host.fd = -1;
     memfd_finish(&host);
-    capbuf_finish(&meta);
+    capbuf_finish(&record);
     struct buffer *b = idmap_get(&k->f.buffers, id);
     ck_assert_ptr_nonnull(b);
     ck_assert_int_eq(b->state, BUFFER_RESTORING);
+    void (*count)(struct front * f, struct device * d) = k->f.hooks.worker_ready;
+    k->f.hooks.worker_ready = discover_ready;
     say_end(k, 0);
+    k->f.hooks.worker_ready = count;
     ck_assert_int_eq(k->device[0].state, DEVICE_PROBING); /* it is not asked for again */
     ck_assert_uint_eq(k->device[0].restores, 1);
     if (outcome != WORKER_GONE) {
@@ -266,8 +270,10 @@ static void awaits_restored(enum outcome outcome)
         ck_assert_int_eq(b->state, BUFFER_RESTORING);
         ck_assert_int_ge(b->host_fd, 0);
     }
-    standing_end(&k->f, b->owner);
-    ck_assert_uint_eq(k->freed, 1);
+    session_end(&k->f, b->owner);
+    ck_assert_ptr_null(idmap_get(&k->f.buffers, id));
+    ck_assert_uint_eq(k->frames[FRAME_KIND_F_BUFFER_FREE],
+                      outcome != BROKEN); /* else it has none */
     fake_destroy(k);
 }
 
@@ -295,12 +301,11 @@ START_TEST(what_was_written_into_what_was_freed_is_told)
     (void)fake_submit(k, reader);
     fake_turn(k);
     buffer_drop(&k->f, b);
-    ck_assert_uint_eq(k->metas, 1);
+    ck_assert(fake_recorded(k, b).found && !fake_recorded(k, b).defined);
     fake_done(k, writer, 0);
-    ck_assert_uint_eq(k->metas, 2);
+    ck_assert(fake_recorded(k, b).defined);
     fake_done(k, reader, 0);
-    ck_assert_uint_eq(k->metas, 2);
-    ck_assert_uint_eq(k->freed, 1);
+    ck_assert_uint_eq(k->frames[FRAME_KIND_F_BUFFER_FREE], 1);
     fake_destroy(k);
 }
 END_TEST

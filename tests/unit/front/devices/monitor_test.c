@@ -17,18 +17,13 @@
 
 #define UUID "fa4ec0da-0000-4000-8000-000000000000"
 
-int __wrap_launcher_monitor(struct launcher_link *l, uint64_t id, int page_fd, struct err *e);
-int __wrap_launcher_kill(struct launcher_link *l, uint64_t id, int signal, struct err *e);
-int __wrap_launcher_worker(struct launcher_link *l, uint64_t id, const char *const *args,
-                           struct bytes meta, const int fd[LAUNCHER_WORKER_FDS], struct err *e);
-
 static struct fake *k;
 static unsigned workers; /* that were asked for */
 static unsigned started, killed, changed;
 static uint64_t begun; /* the clock's time at the test's begin */
 static char dir[SCRATCH_PATH];
 
-int __wrap_launcher_monitor(struct launcher_link *l, uint64_t id, int page_fd, struct err *e)
+static int on_monitor(struct launcher_link *l, uint64_t id, int page_fd, struct err *e)
 {
     (void)l;
     (void)e;
@@ -38,7 +33,7 @@ int __wrap_launcher_monitor(struct launcher_link *l, uint64_t id, int page_fd, s
     return 0;
 }
 
-int __wrap_launcher_kill(struct launcher_link *l, uint64_t id, int signal, struct err *e)
+static int on_kill(struct launcher_link *l, uint64_t id, int signal, struct err *e)
 {
     (void)l;
     (void)signal;
@@ -48,13 +43,13 @@ int __wrap_launcher_kill(struct launcher_link *l, uint64_t id, int signal, struc
     return 0;
 }
 
-int __wrap_launcher_worker(struct launcher_link *l, uint64_t id, const char *const *args,
-                           struct bytes meta, const int fd[LAUNCHER_WORKER_FDS], struct err *e)
+static int on_worker(struct launcher_link *l, uint64_t id, const char *const *args,
+                     struct bytes device, const int fd[LAUNCHER_WORKER_FDS], struct err *e)
 {
     (void)l;
     (void)id;
     (void)args;
-    (void)meta;
+    (void)device;
     (void)fd;
     (void)e;
     workers++;
@@ -71,14 +66,17 @@ static void begin(void)
 {
     started = killed = changed = workers = 0;
     k = fake_create();
+    k->f.io.kill = on_kill;
+    k->f.io.start_worker = on_worker;
+    k->f.io.start_monitor = on_monitor;
     ck_assert_int_eq(monitor_create(&k->f.monitor, NULL), 0);
     k->f.launcher = (struct launcher_link *)(void *)k; /* only its presence counts */
-    k->f.due_ns = NS_NEVER;
+    k->f.wake_ns = NS_NEVER;
     k->f.hooks.device_changed = on_changed;
     (void)strcpy(k->device[0].pin, "uuid=GPU-" UUID);
     scratch_make(dir);
     (void)snprintf(k->f.config.runtime_dir, sizeof k->f.config.runtime_dir, "%s", dir);
-    begun = clock_now_ns();
+    begun = fake_now();
 }
 
 static void end(void)
@@ -92,7 +90,7 @@ static void end(void)
 /* As the loop does: `after` seconds from the begin. */
 static void at(uint64_t after)
 {
-    k->f.due_ns = NS_NEVER;
+    k->f.wake_ns = NS_NEVER;
     monitor_watch(&k->f, begun + after * NS_PER_S, false);
 }
 
@@ -125,10 +123,10 @@ START_TEST(one_is_kept_without_anybody_looking)
 {
     begin();
     monitor_wake(&k->f, &k->device[0]);
-    ck_assert_uint_ne(k->f.due_ns, NS_NEVER);
+    ck_assert_uint_ne(k->f.wake_ns, NS_NEVER);
     at(0);
     ck_assert_uint_eq(started, 1);
-    ck_assert_uint_eq(k->f.due_ns, begun + NS_PER_S);
+    ck_assert_uint_eq(k->f.wake_ns, begun + NS_PER_S);
     tells(0, HEALTH_KNOWN, HEALTH_RECOVERY_NONE);
     asks(1);
     at(5);
@@ -252,25 +250,25 @@ START_TEST(a_hold_outlives_its_front)
 }
 END_TEST
 
-START_TEST(lists_of_held_devices)
+START_TEST(holds_survive_the_front)
 {
-    struct held h = {.count = 0};
-    struct held next = {.count = 0};
+    struct hold_file h = {.count = 0};
+    struct hold_file next = {.count = 0};
     begin();
-    held_set(&h, dir, "uuid=a", 1);
-    held_set(&h, dir, "uuid=b", 4);
-    held_set(&h, dir, "uuid=a", 2);
-    ck_assert_uint_eq(held_of(&next, dir, "uuid=a"), 2);
-    ck_assert_uint_eq(held_of(&next, dir, "uuid=b"), 4);
-    ck_assert_uint_eq(held_of(&next, dir, "uuid=c"), 0);
-    held_set(&next, dir, "uuid=a", 0);
-    held_set(&next, dir, "uuid=b", 0);
+    hold_file_set(&h, dir, "uuid=a", 1);
+    hold_file_set(&h, dir, "uuid=b", 4);
+    hold_file_set(&h, dir, "uuid=a", 2);
+    ck_assert_uint_eq(hold_file_find(&next, dir, "uuid=a"), 2);
+    ck_assert_uint_eq(hold_file_find(&next, dir, "uuid=b"), 4);
+    ck_assert_uint_eq(hold_file_find(&next, dir, "uuid=c"), 0);
+    hold_file_set(&next, dir, "uuid=a", 0);
+    hold_file_set(&next, dir, "uuid=b", 0);
     ck_assert_int_ne(access(scratch_path(dir, "held"), F_OK), 0);
     scratch_write(scratch_path(dir, "held"), "uuid=a x\n\n", 10);
-    struct held broken = {.count = 0};
-    ck_assert_uint_eq(held_of(&broken, dir, "uuid=a"), 0);
-    held_set(&broken, "/nowhere", "uuid=a", 1); /* told, and no harm */
-    ck_assert_uint_eq(held_of(&broken, "/nowhere", "uuid=a"), 1);
+    struct hold_file broken = {.count = 0};
+    ck_assert_uint_eq(hold_file_find(&broken, dir, "uuid=a"), 0);
+    hold_file_set(&broken, "/nowhere", "uuid=a", 1); /* told, and no harm */
+    ck_assert_uint_eq(hold_file_find(&broken, "/nowhere", "uuid=a"), 1);
     end();
 }
 END_TEST
@@ -280,10 +278,10 @@ START_TEST(without_a_device_to_ask_about_there_is_none)
 {
     begin();
     k->device[0].pin[0] = '\0';
-    k->f.due_ns = NS_NEVER;
+    k->f.wake_ns = NS_NEVER;
     monitor_wake(&k->f, &k->device[0]);
     at(10);
-    ck_assert_uint_eq(k->f.due_ns, NS_NEVER);
+    ck_assert_uint_eq(k->f.wake_ns, NS_NEVER);
     ck_assert_uint_eq(started, 0);
     end();
 }
@@ -340,7 +338,7 @@ int main(void)
     tcase_add_test(tcase, one_that_stood_still_has_time_to_tell);
     tcase_add_loop_test(tcase, what_is_not_known_holds_for_a_while, 0, 2);
     tcase_add_test(tcase, a_hold_outlives_its_front);
-    tcase_add_test(tcase, lists_of_held_devices);
+    tcase_add_test(tcase, holds_survive_the_front);
     tcase_add_test(tcase, without_a_device_to_ask_about_there_is_none);
     tcase_add_test(tcase, all_instances_are_opened_unless_workers_are_told_which);
     suite_add_tcase(suite, tcase);

@@ -232,7 +232,7 @@ static struct job *user(int access, uint64_t begin, uint64_t end)
 static unsigned preds(const struct job *j)
 {
     unsigned count = 0;
-    for (const struct job_edge *x = j->preds; x != NULL; x = x->next_pred) {
+    for (const struct job_edge *x = j->order.preds; x != NULL; x = x->next_pred) {
         count++;
     }
     return count;
@@ -315,7 +315,7 @@ static bool clash(const struct job *a, const struct job *b)
 
 static bool comes_after(const struct job *j, const struct job *pred)
 {
-    const struct job_edge *x = j->preds;
+    const struct job_edge *x = j->order.preds;
     while (x != NULL && x->pred != pred) {
         x = x->next_pred;
     }
@@ -418,36 +418,26 @@ START_TEST(only_memory_that_stays_is_taken)
 }
 END_TEST
 
-static unsigned dropped;
-
-static void on_drop(const struct device *d, const struct arena *a)
-{
-    ck_assert_ptr_eq(d, &k->device[0]);
-    ck_assert_ptr_eq(a, arena);
-    dropped++;
-}
-
 /* A worker had no room for it: it is told of it again, and does not keep it as one that it lacks.
  */
 START_TEST(what_a_worker_could_not_take_is_given_again)
 {
     const struct msg_w_arena failed = {.arena = arena->handle};
     const struct msg_w_arena mapped = {.arena = arena->handle, .align = 256};
-    dropped = 0;
-    k->f.hooks.arena_drop = on_drop;
+    const unsigned *dropped = &k->frames[FRAME_KIND_F_ARENA_FREE];
     arena_mapped(&k->f, &k->device[0], &failed); /* it was not told */
-    ck_assert_uint_eq(dropped, 0);
-    arena->told = 3;
+    ck_assert_uint_eq(*dropped, 0);
+    arena->known = 3;
     arena_mapped(&k->f, &k->device[0], &failed);
-    ck_assert_uint_eq(dropped, 1);
-    ck_assert_uint_eq(arena->told, 2);
-    arena->told = 3;
+    ck_assert_uint_eq(*dropped, 1);
+    ck_assert_uint_eq(arena->known, 2);
+    arena->known = 3;
     arena_mapped(&k->f, &k->device[0], &mapped);
-    ck_assert_uint_eq(dropped, 1);
-    ck_assert_uint_eq(arena->told, 3);
+    ck_assert_uint_eq(*dropped, 1);
+    ck_assert_uint_eq(arena->known, 3);
     ck_assert_uint_eq(arena->mapped, 1);
     ck_assert_uint_eq(arena->align, 256);
-    arena->told = arena->mapped = 0;
+    arena->known = arena->mapped = 0;
 }
 END_TEST
 

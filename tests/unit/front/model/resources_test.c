@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "daemon/front/requests/requests.h"
-#include "daemon/front/views/look.h"
+#include "daemon/front/views/table_query.h"
 #include "proto/codec.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"

@@ -20,7 +20,7 @@ static struct tenant *tenant_at(unsigned n)
 static struct session session_of(uint32_t uid, uint32_t gid, bool local)
 {
     return (struct session){
-        .key = {.uid = uid}, .gid = gid, .local = local, .tenant = tenant_at(0)};
+        .key = {.uid = uid}, .client = {.gid = gid, .local = local}, .tenant = tenant_at(0)};
 }
 
 static int read_groups(const char *admin, const char *load, const char *look, struct rights *r,
@@ -88,7 +88,7 @@ START_TEST(members_of_the_group)
     m->count = 1;
     ck_assert(rights_admin(&r, &other) == (_i == 0));
     ck_assert(rights_loads(&r, &other) == (_i == 1));
-    other.local = false;
+    other.client.local = false;
     ck_assert(!rights_admin(&r, &other) && !rights_loads(&r, &other));
 }
 END_TEST
@@ -112,7 +112,7 @@ START_TEST(a_refusal_names_the_setting)
     struct config config;
     struct err e = ERR_INIT;
     struct tenant tenant = {.name = "uid:1234"};
-    struct session s = {.tenant = &tenant, .local = true};
+    struct session s = {.tenant = &tenant, .client.local = true};
     config_defaults(&config);
     ck_assert_int_eq(rights_refuse_load(&config, &s, &e), ERR_PERMISSION);
     ck_assert_ptr_nonnull(strstr(e.text, "uid:1234"));
@@ -123,7 +123,7 @@ START_TEST(a_refusal_names_the_setting)
     ck_assert_int_eq(rights_refuse_load(&config, &s, &e), ERR_PERMISSION);
     ck_assert_ptr_nonnull(strstr(e.text, "not in group trusted"));
     ck_assert_ptr_nonnull(strstr(e.text, "/tmp/other.conf"));
-    s.local = false;
+    s.client.local = false;
     ck_assert_int_eq(rights_refuse_load(&config, &s, &e), ERR_PERMISSION);
     ck_assert_ptr_nonnull(strstr(e.text, "tcp"));
 }

@@ -1,28 +1,30 @@
 /* Sources that come before there is a device to compile them for, and that nobody waits for any
- * more. The compiler is not there: what it is asked for is noted (linked with --wrap). */
+ * more. The test is the compiler and the listener (front_io). */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/front/clients/listener.h"
+#include "daemon/front/model/op.h"
 #include "daemon/front/modules/building.h"
+#include "daemon/front/modules/compiler.h"
+#include "daemon/front/requests/hello.h"
 #include "daemon/front/requests/requests.h"
-#include "daemon/front/requests/standing.h"
+#include "daemon/front/requests/session_end.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
 
-#define PIPE 11u
-
-void __wrap_reply_answer_error(struct front *f, struct op *o, const struct err *e,
-                               struct bytes log);
-int __wrap_building_compile(struct front *f, struct module *m, const struct device *d,
-                            struct err *e);
-void __wrap_listener_drop(struct listener *l, struct listener_slot *slot);
+#define PIPE         11u
+#define COMPILES_MAX 8u
 
 static struct fake *k;
 static struct session *s;
 static char slot;
-static unsigned compiles;
+static struct {
+    compiler_done_fn done;
+    void *data;
+} at_compiler[COMPILES_MAX]; /* in order of their begin */
+static unsigned compiles;    /* begun */
+static unsigned ended;       /* of them */
 static const struct device *compiled_for;
 static int compiler_says;
 static unsigned room; /* of the compiler */
@@ -30,37 +32,41 @@ static unsigned drops;
 static unsigned answers;
 static struct err last; /* the last answer */
 
-int __wrap_building_compile(struct front *f, struct module *m, const struct device *d,
-                            struct err *e)
+static int on_compile(struct compiler *c, const struct compiler_request *request,
+                      compiler_done_fn done, void *data, struct err *e)
 {
-    (void)f;
-    struct build *b = module_build_obtain(m, d->backend, d->arch);
-    ck_assert_ptr_nonnull(b);
-    compiled_for = d;
+    (void)c;
     if (compiler_says != 0 || room == 0) {
         return err_set(e, compiler_says != 0 ? compiler_says : ERR_BUSY, "said");
     }
+    ck_assert_uint_lt(compiles, COMPILES_MAX);
+    ck_assert_str_eq(request->owner, s->tenant->name); /* in the cache, too */
+    for (unsigned i = 0; i < FAKE_DEVICES; i++) {
+        if (strtoul(request->device, NULL, 10) == k->device[i].number) {
+            compiled_for = &k->device[i];
+        }
+    }
     room--;
-    compiles++;
-    b->state = BUILD_RUNNING;
-    m->users++;
+    at_compiler[compiles].done = done;
+    at_compiler[compiles++].data = data;
     return 0;
 }
 
-void __wrap_listener_drop(struct listener *l, struct listener_slot *to)
+static void on_drop(struct listener *l, struct listener_slot *to)
 {
     (void)l;
     ck_assert_ptr_eq(to, &slot);
     drops++;
 }
 
-void __wrap_reply_answer_error(struct front *f, struct op *o, const struct err *e, struct bytes log)
+static void on_reply(struct listener *l, struct listener_slot *to, struct bytes message)
 {
-    (void)f;
-    (void)log;
+    struct msg_error m;
+    (void)l;
+    ck_assert_ptr_eq(to, &slot);
+    ck_assert_int_eq(proto_decode(&schema_msg_error, message, &m, NULL), 0);
     answers++;
-    last = *e;
-    op_destroy(o);
+    last.code = (int)m.code;
 }
 
 static void begin(void)
@@ -72,53 +78,41 @@ static void begin(void)
     hello.msg.hello =
         (struct msg_hello){.major = PROTO_MAJOR, .client_id = bytes_of(id, sizeof id), .resume = 1};
     k = fake_create();
+    k->f.io.drop = on_drop;
+    k->f.io.reply = on_reply;
+    k->f.io.compile = on_compile;
+    k->f.hooks.module_build_done = module_answered;
     k->f.listed = true;
     for (unsigned i = 0; i < FAKE_DEVICES; i++) {
+        k->device[i].number = i;
         k->device[i].arch[0] = '\0';
         k->device[i].state = DEVICE_STARTING;
     }
     capbuf_init(&out, 4096);
-    ck_assert_int_eq(standing_hello(&k->f, &hello, &out, &s, &ERR_INIT), 0);
+    ck_assert_int_eq(session_hello(&k->f, &hello, &out, &s, &ERR_INIT), 0);
     capbuf_finish(&out);
-    compiles = drops = answers = 0;
+    compiles = ended = drops = answers = 0;
     compiler_says = 0;
     compiled_for = NULL;
     room = UINT_MAX;
 }
 
-/* What was given to the compiler and not answered yet; NULL: nothing. */
-static struct build *at_compiler(void)
+/* The oldest source at the compiler does not compile. */
+static void fail_compile(void)
 {
-    uint32_t cursor = 0;
-    struct module *m;
-    while ((m = idmap_next(&k->f.modules, &cursor, NULL)) != NULL) {
-        for (struct build *b = m->builds; b != NULL; b = b->next) {
-            if (b->state == BUILD_RUNNING) {
-                return b;
-            }
-        }
-    }
-    return NULL;
-}
-
-/* As the compiler's callback does it: that source did not compile. */
-static void fail_build(struct build *b)
-{
-    struct module *m = b->module;
-    b->state = BUILD_FAILED;
-    (void)err_set(&b->error, ERR_COMPILE, "not compiled");
+    struct err e = ERR_INIT;
+    (void)err_set(&e, ERR_COMPILE, "not compiled");
+    ck_assert_uint_lt(ended, compiles);
+    unsigned i = ended++;
     room++;
-    module_answered(&k->f, b, NULL);
-    m->users--;
-    building_settle(&k->f, m);
+    at_compiler[i].done(at_compiler[i].data, ERR_COMPILE, NULL, (struct hash){0}, &e);
 }
 
 static void end(void)
 {
-    struct build *b;
-    standing_end(&k->f, s);
-    while ((b = at_compiler()) != NULL) {
-        fail_build(b);
+    session_end(&k->f, s);
+    while (ended < compiles) {
+        fail_compile();
     }
     uint32_t cursor = 0;
     ck_assert_ptr_null(idmap_next(&k->f.modules, &cursor, NULL));
@@ -133,7 +127,7 @@ static int load(void)
     struct request r = {.kind = MSG_KIND_MODULE_LOAD};
     r.msg.module_load = (struct msg_module_load){.source = bytes_str("source")};
     capbuf_init(&out, 4096);
-    struct op *o = op_create_loose(s, (struct listener_slot *)(void *)&slot);
+    struct op *o = op_create_unnumbered(s, (struct listener_slot *)(void *)&slot);
     ck_assert_ptr_nonnull(o);
     struct request_context c = {.f = &k->f, .s = s, .o = o, .r = &r, .out = &out};
     int rc = request_module_load(&c, &e);
@@ -199,7 +193,7 @@ START_TEST(too_many_before_it)
         ck_assert_uint_eq(answers, i);
         ck_assert_int_eq(load(), ERR_BUSY);
         ck_assert_uint_gt(last.retry_after_ns, 0);
-        fail_build(at_compiler());
+        fail_compile();
         ck_assert_uint_eq(answers, i + 1);
         ck_assert_int_eq(last.code, ERR_COMPILE);
         ck_assert_uint_eq(compiles, i < 2 ? i + 2 : 3); /* there was room for the next one */
@@ -249,7 +243,7 @@ START_TEST(its_connection_breaks)
     (void)strcpy(k->device[0].arch, "any");
     ck_assert_int_eq(load(), 0);
     ck_assert_uint_eq(s->modules, 2);
-    standing_disconnected(&k->f, PIPE);
+    session_disconnected(&k->f, PIPE);
     ck_assert_uint_eq(s->modules, 0);
     ck_assert_uint_eq(drops, 2);
     end();

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "daemon/front/ending.h"
+#include "daemon/front/model/sessions.h"
 #include "daemon/front/requests/reload.h"
 #include "daemon/front/requests/requests.h"
 #include "proto/codec.h"
@@ -23,9 +24,7 @@ static char slots[2 * RELOAD_ASKED_MAX + 2];
 static unsigned answers[sizeof slots]; /* to the request of each slot */
 static int codes[sizeof slots];        /* with what, 0: DONE */
 
-void __wrap_listener_reply(struct listener *l, struct listener_slot *slot, struct bytes message);
-
-void __wrap_listener_reply(struct listener *l, struct listener_slot *slot, struct bytes message)
+static void on_reply(struct listener *l, struct listener_slot *slot, struct bytes message)
 {
     (void)l;
     size_t i = (size_t)((const char *)slot - slots);
@@ -50,7 +49,7 @@ static int ask(unsigned slot)
     r->slot = (struct listener_slot *)(void *)&slots[slot];
     r->kind = MSG_KIND_CONTROL;
     r->msg.control.what = bytes_str("reload");
-    k->session->local = true;
+    k->session->client.local = true;
     k->session->key.uid = 0;
     capbuf_init(&out, PROTO_MESSAGE_MAX);
     struct request_context c = {.f = &k->f, .s = k->session, .r = r, .out = &out};
@@ -89,6 +88,7 @@ static void begin(const char *settings)
 {
     static char text[] = "line 3: what is this";
     k = fake_create();
+    k->f.io.reply = on_reply;
     scratch_make(dir);
     (void)snprintf(file, sizeof file, "%s", scratch_path(dir, "gpud.conf"));
     scratch_write(file, settings, strlen(settings));

@@ -4,14 +4,14 @@
 
 #include "common/memfd.h"
 #include "daemon/front/memory/buffers.h"
+#include "daemon/front/model/op.h"
+#include "daemon/front/model/session_events.h"
+#include "daemon/front/model/sessions.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/sched/conclude.h"
 #include "proto/codec.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
-
-void __wrap_reply_answer_error(struct front *f, struct op *o, const struct err *e,
-                               struct bytes log);
 
 static struct fake *k;
 static struct capbuf out;
@@ -194,7 +194,7 @@ END_TEST
 static unsigned notices_of(const struct session *s, uint64_t handle)
 {
     unsigned count = 0;
-    for (const struct notice *n = s->notices; n != NULL; n = n->next) {
+    for (const struct notice *n = s->events.notices; n != NULL; n = n->next) {
         count += n->kind == NOTICE_BUFFER_LOST && n->handle == handle;
     }
     return count;
@@ -250,7 +250,8 @@ START_TEST(a_lost_buffer_takes_no_room_and_all_are_told_once)
 }
 END_TEST
 
-/* They are marked in slices; who asks sees it at once, and no worker comes before the last one. */
+/* They are marked in slices; a request sees it at once, and no worker starts before the last one.
+ */
 START_TEST(many_lost_buffers_are_lost_at_once)
 {
     enum { MANY = 900 };
@@ -288,20 +289,22 @@ START_TEST(many_lost_buffers_are_lost_at_once)
     ck_assert_int_eq(kept->state, BUFFER_RESTORING);
     ck_assert_uint_eq(d->buffer_bytes, 64);
     ck_assert_uint_eq(k->session->near[0], 0);
-    ck_assert_uint_eq(k->session->notice_count, MANY - 1);
+    ck_assert_uint_eq(k->session->events.notice_count, MANY - 1);
     k->f.work.budget = 0;
     end();
 }
 END_TEST
 
-static int told_code;
+static char slot;
+static int answered_code;
 
-void __wrap_reply_answer_error(struct front *f, struct op *o, const struct err *e, struct bytes log)
+static void on_reply(struct listener *l, struct listener_slot *to, struct bytes message)
 {
-    (void)f;
-    (void)o;
-    (void)log;
-    told_code = e->code;
+    struct msg_error m;
+    (void)l;
+    ck_assert_ptr_eq(to, &slot);
+    ck_assert_int_eq(proto_decode(&schema_msg_error, message, &m, NULL), 0);
+    answered_code = (int)m.code;
 }
 
 START_TEST(what_a_given_up_device_was_to_make_is_answered)
@@ -309,14 +312,15 @@ START_TEST(what_a_given_up_device_was_to_make_is_answered)
     begin();
     struct buffer *b = counted(0);
     uint64_t handle = b->handle;
-    b->pending = op_create(k->session, 1, NULL);
+    k->f.io.reply = on_reply;
+    b->pending = op_create(k->session, 1, (struct listener_slot *)(void *)&slot);
     buffer_own(b, k->session);
     k->session->buffers++;
     buffer_set_state(b, BUFFER_CREATING);
     buffer_device_given_up(&k->f, &k->device[1]);
-    ck_assert_int_eq(told_code, 0);
+    ck_assert_int_eq(answered_code, 0);
     buffer_device_given_up(&k->f, &k->device[0]);
-    ck_assert_int_eq(told_code, ERR_NO_DEVICE);
+    ck_assert_int_eq(answered_code, ERR_NO_DEVICE);
     ck_assert_ptr_null(idmap_get(&k->f.buffers, handle));
     ck_assert_uint_eq(k->device[0].buffer_bytes + k->tenant->buffer_bytes, 0);
     ck_assert_uint_eq(k->session->buffers, 0);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/front/model/sessions.h"
 #include "daemon/front/modules/building.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/recipe.h"

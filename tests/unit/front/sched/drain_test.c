@@ -1,5 +1,6 @@
 /* How long the daemon's end waits for jobs. */
 #include "common/clock.h"
+#include "daemon/front/model/sessions.h"
 #include "daemon/front/sched/drain.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
@@ -29,14 +30,15 @@ START_TEST(the_longest_time_limit_counts)
     fake_turn(k);
     fake_done(k, day, 0);
     fake_done(k, some, 0);
-    ck_assert_uint_eq(drain_until(&k->f, 5), 5 + DRAIN_MIN_NS + 1); /* ended ones do not */
+    ck_assert_uint_eq(drain_until(&k->f, 5), 5 + DRAIN_MIN_NS + 1); /* ended jobs do not count */
     fake_done(k, brief, 0);
     fake_done(k, other, 0);
     fake_destroy(k);
 }
 END_TEST
 
-/* Whose client is there is sent again by it; whose is not, and is not detached, is called back. */
+/* A client that is connected sends its jobs again; other jobs that are not detached are cancelled.
+ */
 START_TEST(detached_jobs_without_a_session_go_first)
 {
     k = fake_create();
@@ -45,7 +47,7 @@ START_TEST(detached_jobs_without_a_session_go_first)
     fake_turn(k);
     struct job *urgent = fake_job(k, 0);
     urgent->priority = PRIORITY_MAX;
-    urgent->rank = job_rank(urgent);
+    urgent->sched.rank = job_rank(urgent);
     (void)fake_submit(k, urgent);
     struct buffer *b = fake_buffer(k, 0, 64, true);
     struct job *writer = fake_job(k, 0);
@@ -55,9 +57,9 @@ START_TEST(detached_jobs_without_a_session_go_first)
     waits->detached = true;
     fake_reads(waits, b, 0, 64);
     (void)fake_submit(k, waits);
-    k->session->pipe = 1;
-    ck_assert_uint_eq(drain_orphans(&k->f, &stranded), 0); /* its client is there */
-    k->session->pipe = 0;                                  /* a session that lingers */
+    session_connect(&k->f, k->session, 1);
+    ck_assert_uint_eq(drain_orphans(&k->f, &stranded), 0); /* its client is connected */
+    session_disconnect(&k->f, k->session, NS_NEVER);
     ck_assert_uint_eq(drain_orphans(&k->f, &stranded), 1);
     job_part(waits);
     ck_assert_uint_eq(drain_orphans(&k->f, &stranded), 1);
@@ -85,8 +87,8 @@ static void orphans_are(unsigned awaited, unsigned given_up)
     ck_assert_uint_eq(stranded, given_up);
 }
 
-/* The next front would not have them either: nothing is gained by waiting. */
-START_TEST(what_no_device_takes_is_not_waited_for)
+/* Waiting would not help: no device will run them. */
+START_TEST(jobs_that_no_device_runs_are_not_waited_for)
 {
     k = fake_create();
     struct device *d = &k->device[0];
@@ -98,14 +100,14 @@ START_TEST(what_no_device_takes_is_not_waited_for)
     (void)fake_submit(k, any);
     bound->detached = any->detached = true;
     orphans_are(2, 0);
-    d->recovery = 1; /* its driver wants it left alone */
+    d->recovery = 1; /* its driver asks for a recovery */
     orphans_are(1, 1);
     k->device[1].state = DEVICE_ABSENT;
     orphans_are(0, 2);
     d->recovery = 0;
     d->state = DEVICE_STARTING;
     orphans_are(2, 0);
-    d->failures = 2; /* again and again */
+    d->failures = 2; /* its workers fail repeatedly */
     orphans_are(0, 2);
     d->failures = 0;
     d->state = DEVICE_READY;
@@ -121,4 +123,4 @@ START_TEST(what_no_device_takes_is_not_waited_for)
 END_TEST
 
 SUITE_MAIN("drain", the_longest_time_limit_counts, detached_jobs_without_a_session_go_first,
-           what_no_device_takes_is_not_waited_for)
+           jobs_that_no_device_runs_are_not_waited_for)

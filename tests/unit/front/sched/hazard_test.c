@@ -1,10 +1,10 @@
-/* Who waits for whom, and in which order those that wait are served. */
+/* Which jobs wait for which, and the order in which waiting jobs are served. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/front/model/arena.h"
 #include "daemon/front/model/sessions.h"
-#include "daemon/front/requests/standing.h"
+#include "daemon/front/requests/session_end.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/queue.h"
@@ -78,7 +78,7 @@ START_TEST(readers_together_writers_alone)
     ck_assert(!hazard_clear(w1));
     end(r2);
     ck_assert(hazard_clear(w1));
-    ck_assert(w1->ready.in);
+    ck_assert(w1->sched.ready.in);
     struct job *rest[] = {w3, w1, r4, w2, r3};
     for (int i = 0; i < 5; i++) {
         end(rest[i]);
@@ -102,7 +102,7 @@ START_TEST(two_buffers_make_one_edge)
         (void)fake_submit(k, j[i]);
     }
     ck_assert_uint_eq(preds(j[1]), 1);
-    ck_assert_uint_eq(preds(j[0]), 0); /* never for itself */
+    ck_assert_uint_eq(preds(j[0]), 0); /* a job never waits for itself */
     end(j[0]);
     end(j[1]);
     fake_destroy(k);
@@ -118,9 +118,9 @@ START_TEST(predecessors_in_the_same_worker_are_no_hindrance)
     ck_assert(!hazard_clear(r));
     w->state = JOB_DISPATCHED;
     ck_assert(hazard_clear(r));
-    r->alone = true;
+    r->trust = TRUST_ALONE;
     ck_assert(!hazard_clear(r));
-    r->alone = false;
+    r->trust = TRUST_SHARED;
     w->device = &k->device[1];
     ck_assert(!hazard_clear(r));
     w->device = &k->device[0];
@@ -168,14 +168,14 @@ START_TEST(more_successors_than_fit_are_all_offered)
     }
     end(w);
     for (unsigned i = 0; i < 100; i++) {
-        ck_assert(r[i]->ready.in);
+        ck_assert(r[i]->sched.ready.in);
         end(r[i]);
     }
     fake_destroy(k);
 }
 END_TEST
 
-START_TEST(one_that_ends_early_leaves_its_place_to_those_before)
+START_TEST(successors_inherit_what_an_ended_job_waited_for)
 {
     k = fake_create();
     struct buffer *b = fake_buffer(k, 0, 64, true);
@@ -184,7 +184,7 @@ START_TEST(one_that_ends_early_leaves_its_place_to_those_before)
     struct job *w2 = user(b, ACCESS_OUT);
     end(w1);
     ck_assert(waits_for(w2, r));
-    ck_assert(!w2->ready.in);
+    ck_assert(!w2->sched.ready.in);
     end(w2);
     struct job *w3 = user(b, ACCESS_OUT);
     ck_assert(waits_for(w3, r));
@@ -199,8 +199,8 @@ START_TEST(one_that_ends_early_leaves_its_place_to_those_before)
 }
 END_TEST
 
-/* The reader comes back to the buffer by two ways: its own writer and another buffer's. */
-START_TEST(one_that_is_handed_back_twice_leaves_once)
+/* The writer that leaves names two buffers that the same reader uses. */
+START_TEST(a_writer_is_counted_once)
 {
     k = fake_create();
     struct buffer *a = fake_buffer(k, 0, 64, true);
@@ -224,10 +224,9 @@ START_TEST(one_that_is_handed_back_twice_leaves_once)
 }
 END_TEST
 
-enum { MANY = 40 }; /* jobs before one that leaves, and behind it */
+enum { MANY = 40 }; /* jobs before a job that leaves, and behind it */
 
-/* ---- edges: parts of arenas --------------------------------------------------------------------
- */
+/* ---- edges: parts of arenas ----------------------------------------------------------------- */
 
 static struct arena *arena;
 
@@ -244,7 +243,7 @@ static struct job *part_user(int access, uint64_t begin, uint64_t end)
 
 static bool edge_after(const struct job *succ, const struct job *pred)
 {
-    for (const struct job_edge *x = succ->preds; x != NULL; x = x->next_pred) {
+    for (const struct job_edge *x = succ->order.preds; x != NULL; x = x->next_pred) {
         if (x->pred == pred || edge_after(x->pred, pred)) {
             return true;
         }
@@ -255,7 +254,7 @@ static bool edge_after(const struct job *succ, const struct job *pred)
 static unsigned edges(const struct job *j)
 {
     unsigned count = 0;
-    for (const struct job_edge *x = j->preds; x != NULL; x = x->next_pred) {
+    for (const struct job_edge *x = j->order.preds; x != NULL; x = x->next_pred) {
         count++;
     }
     return count;
@@ -274,13 +273,13 @@ static void all_after(struct job *const *behind, struct job *const *before)
         for (unsigned m = 0; m < MANY; m++) {
             ck_assert(edge_after(behind[i], before[m]));
         }
-        ck_assert(!behind[i]->marked && !before[i]->marked);
+        ck_assert(!behind[i]->order.marked && !before[i]->order.marked);
     }
 }
 
-/* Those behind wait for the oldest of them, which has their urgency, and it waits for all before.
+/* The jobs behind wait for the oldest of them, which gets their urgency and waits for all before.
  */
-START_TEST(one_between_many_leaves_few_edges)
+START_TEST(a_job_between_many_leaves_few_edges)
 {
     k = fake_create();
     arena = arena_create(1000);
@@ -296,18 +295,18 @@ START_TEST(one_between_many_leaves_few_edges)
     for (unsigned i = 0; i < MANY; i++) {
         behind[i] = part_user(ACCESS_IN, 0, 1000);
     }
-    behind[MANY - 1]->rank = -1;
-    behind[MANY - 1]->urgent = true;
+    behind[MANY - 1]->sched.rank = -1;
+    behind[MANY - 1]->sched.urgent = true;
     end(w);
     for (unsigned i = 0; i < MANY; i++) {
         total += edges(behind[i]);
     }
     ck_assert_uint_lt(total, 2 * MANY);
     all_after(behind, before);
-    ck_assert(behind[0]->urgent);
-    ck_assert_int_eq(behind[0]->rank, -1);
+    ck_assert(behind[0]->sched.urgent);
+    ck_assert_int_eq(behind[0]->sched.rank, -1);
     end_many(before);
-    ck_assert(behind[0]->ready.in);
+    ck_assert(behind[0]->sched.ready.in);
     end_many(behind);
     arena->owner = NULL;
     arena_destroy(arena);
@@ -315,11 +314,10 @@ START_TEST(one_between_many_leaves_few_edges)
 }
 END_TEST
 
-/* ---- lines: buffers
- * ------------------------------------------------------------------------------ */
+/* ---- lines: buffers ------------------------------------------------------------------------- */
 
-/* Readers before and behind a writer that leaves are one group, which the next writer waits for;
- * whichever of the two was the larger, and in which order they then end. */
+/* Readers before and behind a writer that leaves become one group, which the next writer waits for,
+ * whichever group was the larger, and in any order of their ends. */
 START_TEST(readers_without_a_writer_between_are_one_group)
 {
     for (unsigned large = 0; large < 2; large++) {
@@ -343,7 +341,7 @@ START_TEST(readers_without_a_writer_between_are_one_group)
         }
         end(first);
         for (unsigned i = 0; i < 12; i++) {
-            ck_assert(r[(i * 5) % 12]->ready.in && !last->ready.in);
+            ck_assert(r[(i * 5) % 12]->sched.ready.in && !last->sched.ready.in);
             end(r[(i * 5) % 12]);
             if (i < 11) {
                 for (unsigned m = i + 1; m < 12; m++) {
@@ -351,45 +349,43 @@ START_TEST(readers_without_a_writer_between_are_one_group)
                 }
             }
         }
-        ck_assert(last->ready.in);
+        ck_assert(last->sched.ready.in);
         end(last);
         fake_destroy(k);
     }
 }
 END_TEST
 
-/* Those that were waited for by a writer that left are waited for by the next; and are as urgent.
- */
-START_TEST(the_urgency_of_those_behind_goes_past_one_that_leaves)
+/* When the writer between them leaves, a job gets the rank of the urgent job behind it. */
+START_TEST(urgency_passes_a_writer_that_leaves)
 {
     k = fake_create();
     struct buffer *b = fake_buffer(k, 0, 64, true);
     struct job *before = user(b, ACCESS_OUT);
     struct job *w = user(b, ACCESS_OUT);
     struct job *urgent = fake_job(k, 0);
-    before->rank = 5;
+    before->sched.rank = 5;
     fake_reads(urgent, b, 0, 64);
-    urgent->rank = -7;
-    urgent->urgent = true;
+    urgent->sched.rank = -7;
+    urgent->sched.urgent = true;
     (void)fake_submit(k, urgent);
-    ck_assert(!before->urgent);
+    ck_assert(!before->sched.urgent);
     end(w);
-    ck_assert(before->urgent);
-    ck_assert_int_eq(before->rank, -7);
+    ck_assert(before->sched.urgent);
+    ck_assert_int_eq(before->sched.rank, -7);
     end(before);
     end(urgent);
     fake_destroy(k);
 }
 END_TEST
 
-/* ---- turns -------------------------------------------------------------------------------------
- */
+/* ---- turns ---------------------------------------------------------------------------------- */
 
-/* What was put off, a turn of the loop at a time. How many there were. */
+/* Runs the postponed work, a turn of the loop at a time. Returns the number of turns. */
 static unsigned turns(void)
 {
     unsigned count = 0;
-    while (k->f.leaving != NULL || k->f.hazards.due != NULL) {
+    while (k->f.leaving != NULL || k->f.hazards.unchecked != NULL) {
         k->f.work.done = 0;
         job_leave_some(&k->f);
         queue_turn(&k->f);
@@ -415,9 +411,9 @@ static struct job *wide(struct buffer *const *b, int access)
     return j;
 }
 
-/* A job that many wait behind, and that waits behind as many: neither its submission nor its
- * cancel takes longer than a turn may, and no job overtakes meanwhile. */
-START_TEST(a_wide_line_is_told_in_turns)
+/* Many jobs wait behind a job that waits behind as many: neither its submission nor its cancel
+ * takes longer than a turn, and no job overtakes meanwhile. */
+START_TEST(a_wide_line_is_checked_in_turns)
 {
     k = fake_create();
     struct buffer *b[WIDE];
@@ -442,11 +438,11 @@ START_TEST(a_wide_line_is_told_in_turns)
     ck_assert_uint_le(k->f.work.done, TURN_UNITS + WORK_USES_MAX);
     ck_assert(k->f.leaving == w);
     for (unsigned i = 0; i < LONG; i++) {
-        ck_assert(!behind[i]->ready.in);
+        ck_assert(!behind[i]->sched.ready.in);
     }
     ck_assert_uint_ge(turns(), LONG * WIDE / (TURN_UNITS + WORK_USES_MAX));
     for (unsigned i = 0; i < LONG; i++) {
-        ck_assert(behind[i]->starved && behind[i]->ready.in);
+        ck_assert(behind[i]->inputs.state == INPUTS_STARVED && behind[i]->sched.ready.in);
     }
     for (unsigned i = 0; i < LONG; i++) {
         k->f.work.done = 0;
@@ -459,7 +455,7 @@ START_TEST(a_wide_line_is_told_in_turns)
 }
 END_TEST
 
-/* A session that has a great deal ends in turns, and is nobody's from the first on. */
+/* A session with many objects ends in several turns. It has no client from the first one on. */
 START_TEST(a_session_ends_in_turns)
 {
     enum { OPENED = 5000, MADE = 700 };
@@ -471,7 +467,6 @@ START_TEST(a_session_ends_in_turns)
     for (unsigned i = 0; i < MADE; i++) {
         struct buffer *b = fake_buffer(k, 0, 64, true);
         ck_assert(buffer_charge(b, &k->device[0]));
-        b->tenant->held[TENANT_BUFFERS]++;
         buffer_own(b, s);
         s->buffers++;
         s->near[0]++;
@@ -481,23 +476,24 @@ START_TEST(a_session_ends_in_turns)
     }
     k->f.work.budget = TURN_UNITS;
     k->f.work.done = 0;
-    standing_end(&k->f, s);
+    session_end(&k->f, s);
     unsigned count = 1;
     for (; k->f.ending != NULL; count++) {
         ck_assert_uint_le(k->f.work.done, TURN_UNITS);
         ck_assert_ptr_null(session_find(k->f.sessions, &key));
         k->f.work.done = 0;
-        standing_end_some(&k->f);
+        session_end_some(&k->f);
     }
     ck_assert_uint_gt(count, 5);
     ck_assert_uint_eq(opened->openers, 0);
     ck_assert_uint_eq(k->f.buffers.live, 1);
-    ck_assert_uint_eq(k->tenant->held[TENANT_BUFFERS] + k->tenant->held[TENANT_OPENS], 0);
+    ck_assert_uint_eq(k->tenant->held[TENANT_BUFFERS], 1);
+    ck_assert_uint_eq(k->tenant->held[TENANT_OPENS], 0);
     fake_destroy(k);
 }
 END_TEST
 
-START_TEST(a_tenant_has_so_much_and_no_more)
+START_TEST(a_tenants_objects_are_bounded)
 {
     k = fake_create();
     struct err e = ERR_INIT;
@@ -539,7 +535,7 @@ START_TEST(queues_are_in_order_of_admission)
     k = fake_create();
     struct job *j[5];
     for (int i = 0; i < 5; i++) {
-        j[i] = fake_job(k, i == 2 ? -1 : 0); /* the third may go anywhere */
+        j[i] = fake_job(k, i == 2 ? -1 : 0); /* any device may run the third */
         (void)fake_submit(k, j[i]);
     }
     static const int out[] = {1, 3, 0};
@@ -550,7 +546,7 @@ START_TEST(queues_are_in_order_of_admission)
     ck_assert_ptr_eq(queue_head(&k->f, &k->device[0]), j[2]); /* older than the fifth */
     ck_assert_ptr_eq(queue_head(&k->f, &k->device[1]), j[2]);
     for (int i = 0; i < 3; i++) {
-        queue_offer(&k->f, j[out[i]]); /* each comes back to its old place */
+        queue_offer(&k->f, j[out[i]]); /* each gets its old place */
         queue_offer(&k->f, j[out[i]]);
     }
     ck_assert(k->kicked);
@@ -568,7 +564,7 @@ static struct job *with_priority(int64_t priority, uint64_t submitted_ns)
     struct job *j = fake_job(k, 0);
     j->priority = priority;
     j->submitted_ns = submitted_ns;
-    j->rank = job_rank(j);
+    j->sched.rank = job_rank(j);
     (void)fake_submit(k, j);
     return j;
 }
@@ -581,8 +577,8 @@ static void expect_order(struct job *const *order, unsigned count)
     }
 }
 
-/* Higher priorities first, each in order of admission; but whoever has waited long enough is not
- * overtaken any more, whatever priority comes. */
+/* Higher priorities go first, and each in order of admission; but no priority overtakes a job that
+ * has waited long enough. */
 START_TEST(priorities_go_first_within_bounds)
 {
     k = fake_create();
@@ -599,8 +595,8 @@ START_TEST(priorities_go_first_within_bounds)
 }
 END_TEST
 
-/* An urgent reader takes the writers that it waits for with it. */
-START_TEST(whom_the_urgent_wait_for_goes_first)
+/* The writers that an urgent reader waits for get its rank. */
+START_TEST(writers_before_an_urgent_reader_go_first)
 {
     k = fake_create();
     struct buffer *b = fake_buffer(k, 0, 64, true);
@@ -610,12 +606,12 @@ START_TEST(whom_the_urgent_wait_for_goes_first)
     struct job *reader = fake_job(k, 0);
     fake_reads(reader, b, 0, 64);
     reader->priority = 2;
-    reader->rank = job_rank(reader);
-    reader->urgent = true;
+    reader->sched.rank = job_rank(reader);
+    reader->sched.urgent = true;
     (void)fake_submit(k, reader);
     ck_assert_ptr_eq(queue_head(&k->f, &k->device[0]), other);
     queue_raise(&k->f, reader);
-    ck_assert(writer->urgent && second->urgent && !other->urgent);
+    ck_assert(writer->sched.urgent && second->sched.urgent && !other->sched.urgent);
     struct job *const order[] = {writer, second, reader, other};
     expect_order(order, 4);
     fake_destroy(k);
@@ -630,13 +626,13 @@ START_TEST(successors_follow_their_predecessor)
     struct job *r = user(b, ACCESS_IN);
     w->state = JOB_DISPATCHED;
     queue_moved(&k->f, w);
-    ck_assert(r->ready.in);
+    ck_assert(r->sched.ready.in);
     w->state = JOB_QUEUED; /* its worker ended */
     queue_moved(&k->f, w);
-    ck_assert(!r->ready.in);
+    ck_assert(!r->sched.ready.in);
     ck_assert_int_eq(r->wait, WAIT_HAZARD);
     end(w);
-    ck_assert(r->ready.in);
+    ck_assert(r->sched.ready.in);
     end(r);
     fake_destroy(k);
 }
@@ -645,10 +641,9 @@ END_TEST
 SUITE_MAIN("hazard", readers_together_writers_alone, two_buffers_make_one_edge,
            predecessors_in_the_same_worker_are_no_hindrance,
            no_more_predecessors_than_a_worker_waits_for, more_successors_than_fit_are_all_offered,
-           one_that_ends_early_leaves_its_place_to_those_before,
-           one_that_is_handed_back_twice_leaves_once, one_between_many_leaves_few_edges,
-           readers_without_a_writer_between_are_one_group,
-           the_urgency_of_those_behind_goes_past_one_that_leaves, a_wide_line_is_told_in_turns,
-           a_session_ends_in_turns, a_tenant_has_so_much_and_no_more, forgetting_frees_edges_only,
+           successors_inherit_what_an_ended_job_waited_for, a_writer_is_counted_once,
+           a_job_between_many_leaves_few_edges, readers_without_a_writer_between_are_one_group,
+           urgency_passes_a_writer_that_leaves, a_wide_line_is_checked_in_turns,
+           a_session_ends_in_turns, a_tenants_objects_are_bounded, forgetting_frees_edges_only,
            queues_are_in_order_of_admission, priorities_go_first_within_bounds,
-           whom_the_urgent_wait_for_goes_first, successors_follow_their_predecessor)
+           writers_before_an_urgent_reader_go_first, successors_follow_their_predecessor)

@@ -18,8 +18,8 @@ static bool quarantined(void)
     return tenant_quarantined(k->tenant, kernel_hash(k->module, "spin"));
 }
 
-/* Taking it back before it runs again is no way round that, nor a deadline that comes before. */
-START_TEST(taking_a_suspect_back_counts)
+/* A suspect that is cancelled, or misses its deadline, before it runs again gets its strike. */
+START_TEST(cancelling_a_suspect_counts)
 {
     k = fake_create();
     struct buffer *b = fake_buffer(k, 0, 64, true);
@@ -40,8 +40,9 @@ START_TEST(taking_a_suspect_back_counts)
 }
 END_TEST
 
-/* One of several is none, nor one that was killed from outside or that runs again and does well. */
-START_TEST(who_is_no_suspect_may_be_taken_back)
+/* No suspects: one of several jobs, a job whose worker was killed, a job that is done when it runs
+ * again. */
+START_TEST(other_jobs_are_cancelled_without_a_strike)
 {
     k = fake_create();
     struct buffer *b = fake_buffer(k, 0, 64, true);
@@ -78,7 +79,7 @@ START_TEST(who_is_no_suspect_may_be_taken_back)
 }
 END_TEST
 
-/* It is not run again, so its kernel would never be convicted. */
+/* A writer does not run again, so no later run convicts its kernel. */
 START_TEST(a_writer_that_ends_its_worker_counts)
 {
     k = fake_create();
@@ -98,8 +99,8 @@ START_TEST(a_writer_that_ends_its_worker_counts)
 }
 END_TEST
 
-/* The device failed, and says so: whoever was there alone is not to blame. */
-START_TEST(a_device_that_fails_counts_against_nobody)
+/* The worker reports a fault of the device: the one job in flight is not to blame. */
+START_TEST(a_failed_device_strikes_no_kernel)
 {
     k = fake_create();
     struct buffer *b = fake_buffer(k, 0, 64, true);
@@ -133,10 +134,10 @@ int main(void)
 {
     Suite *suite = suite_create("suspect");
     TCase *tcase = tcase_create("suspect");
-    tcase_add_loop_test(tcase, taking_a_suspect_back_counts, 0, 2);
-    tcase_add_test(tcase, who_is_no_suspect_may_be_taken_back);
+    tcase_add_loop_test(tcase, cancelling_a_suspect_counts, 0, 2);
+    tcase_add_test(tcase, other_jobs_are_cancelled_without_a_strike);
     tcase_add_test(tcase, a_writer_that_ends_its_worker_counts);
-    tcase_add_test(tcase, a_device_that_fails_counts_against_nobody);
+    tcase_add_test(tcase, a_failed_device_strikes_no_kernel);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/front/model/due.h"
-#include "daemon/front/sched/conclude.h"
+#include "daemon/front/model/wake.h"
+#include "daemon/front/sched/history.h"
 #include "daemon/front/tenants/forget.h"
 #include "daemon/front/tenants/tenant_quota.h"
-#include "daemon/front/views/picture_set.h"
+#include "daemon/front/views/snapshot_set.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
 
@@ -43,10 +43,10 @@ START_TEST(who_left_is_forgotten_after_a_while)
     begin();
     struct tenant *t = comes("uid:7001");
     struct tenant *stays = comes("uid:7002");
-    k->f.due_ns = NS_NEVER;
+    k->f.wake_ns = NS_NEVER;
     leaves(t);
     uint64_t left = t->left_ns;
-    ck_assert_uint_eq(k->f.due_ns, left + TENANT_KEPT_NS);
+    ck_assert_uint_eq(k->f.wake_ns, left + TENANT_KEPT_NS);
     forget_tenants(&k->f, left + TENANT_KEPT_NS - 1);
     ck_assert(there("uid:7001"));
     forget_tenants(&k->f, left + TENANT_KEPT_NS);
@@ -71,7 +71,8 @@ enum {
     ARENA,
     PROGRAM,
     MODULE,
-    PICTURE,
+    UNLOADED, /* a module that a job still uses */
+    SNAPSHOT,
     HISTORY,
     KEPT,
     RUNNING,
@@ -86,31 +87,43 @@ static struct {
     struct arena a;
     struct program p;
     struct module m;
-    struct picture_set *set;
+    struct snapshot_set *set;
     struct job *j;
 } had;
+
+static struct buffer *buffer_of(struct tenant *t)
+{
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    b->tenant->held[TENANT_BUFFERS]--;
+    b->tenant = t;
+    t->held[TENANT_BUFFERS]++;
+    return b;
+}
 
 static void take_handle(struct tenant *t, int which)
 {
     uint64_t handle = 1;
     memset(&had, 0, sizeof had);
     if (which == BUFFER) {
-        had.b = fake_buffer(k, 0, 64, true);
-        had.b->tenant = t;
+        had.b = buffer_of(t);
     } else if (which == ARENA) {
         had.a.tenant = t;
+        t->held[TENANT_ARENAS]++;
         handle = idmap_add(&k->f.arenas, &had.a);
     } else if (which == PROGRAM) {
         had.p.tenant = t;
+        t->held[TENANT_PROGRAMS]++;
         handle = idmap_add(&k->f.programs, &had.p);
-    } else if (which == MODULE) {
+    } else if (which == MODULE || which == UNLOADED) {
         had.m.tenant = t;
+        t->held[TENANT_MODULES] += which == MODULE;
+        t->message_bytes += which == UNLOADED; /* of its request */
         handle = idmap_add(&k->f.modules, &had.m);
-    } else if (which == PICTURE) {
+    } else if (which == SNAPSHOT) {
         had.set = calloc(1, sizeof *had.set);
         ck_assert_ptr_nonnull(had.set);
         had.set->tenant = t;
-        t->pictures = 1;
+        t->snapshots = 1;
     }
     ck_assert_uint_ne(handle, 0);
 }
@@ -119,8 +132,7 @@ static void take_job(struct tenant *t, int which)
 {
     had.j = fake_job(k, 0);
     if (which == USED) {
-        had.b = fake_buffer(k, 0, 64, true);
-        had.b->tenant = t;
+        had.b = buffer_of(t);
         fake_writes(had.j, had.b, 0, 64);
     } else if (which == LOADED) {
         k->module->tenant = t;
@@ -134,10 +146,10 @@ static void take_job(struct tenant *t, int which)
         fake_drop(k, had.b);
         had.b->bytes = 0; /* nor is anything charged for it */
     } else if (which == HISTORY || which == KEPT) {
-        had.j->retained = which == KEPT;
-        had.j->epoch = k->device[0].epoch;
         fake_done(k, had.j, 0);
-        had.j->retained = which == KEPT;
+        if (which == HISTORY) {
+            job_release(&k->f, had.j);
+        }
         job_forget_history(&k->f, which == HISTORY);
     }
 }
@@ -179,11 +191,13 @@ static void give_back(struct tenant *t, int which)
 {
     struct tenant_rules none = {.others = TENANT_UNLIMITED};
     t->arena_bytes = 0;
+    t->message_bytes = 0;
     t->use[1].mapped = 0;
+    t->held[TENANT_ARENAS] = t->held[TENANT_PROGRAMS] = t->held[TENANT_MODULES] = 0;
     clear(&k->f.arenas);
     clear(&k->f.programs);
     clear(&k->f.modules);
-    t->pictures = 0;
+    t->snapshots = 0;
     free(had.set);
     if (which == RULED) {
         ck_assert_int_eq(quota_rules(&k->f, &none, NULL), 0);
@@ -242,7 +256,6 @@ static void fill_with_jobs(void)
         (void)fake_submit(k, j);
         fake_turn(k);
         fake_done(k, j, 0);
-        j->retained = true;
         leaves(t);
     }
 }
@@ -264,9 +277,9 @@ START_TEST(ended_jobs_keep_nobodys_place)
     uint64_t id = fake_submit(k, j);
     fake_turn(k);
     fake_done(k, j, 0);
-    k->f.due_ns = NS_NEVER;
+    k->f.wake_ns = NS_NEVER;
     ck_assert_ptr_null(quota_tenant(&k->f, "uid:7002"));
-    uint64_t now = k->f.due_ns;
+    uint64_t now = k->f.wake_ns;
     ck_assert_uint_ne(now, NS_NEVER); /* there is a look soon, and who comes again has room */
     forget_tenants(&k->f, now);
     ck_assert_ptr_nonnull(quota_tenant(&k->f, "uid:7002"));

@@ -1,11 +1,11 @@
-/* What workers are told of tenants, with the test as their links (linked with --wrap). */
+/* What workers are told of tenants, with the test as their links (front_io). */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/front/tenants/forget.h"
 #include "daemon/front/tenants/tenant_quota.h"
-#include "daemon/front/views/trouble.h"
+#include "daemon/front/views/diagnosis.h"
 #include "daemon/front/workers/link.h"
 #include "daemon/front/workers/worker.h"
 #include "proto/codec.h"
@@ -14,16 +14,13 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-int __wrap_link_send(struct link *l, const struct schema *schema, const void *msg,
-                     const struct frame_fds *fds, struct err *e);
-
 static struct fake *k;
 static uint64_t told[16]; /* guaranteed, in order */
 static uint64_t hard;     /* as told last */
 static unsigned count;
 
-int __wrap_link_send(struct link *l, const struct schema *schema, const void *msg,
-                     const struct frame_fds *fds, struct err *e)
+static int on_send(struct link *l, const struct schema *schema, const void *msg,
+                   const struct frame_fds *fds, struct err *e)
 {
     (void)fds;
     (void)e;
@@ -62,10 +59,11 @@ static int rules(uint64_t a, uint64_t b)
 static struct device *begin(enum device_state state)
 {
     k = fake_create();
+    k->f.io.send = on_send;
     count = 0;
     struct device *d = &k->device[0];
-    device_set_state(d, state, "");
-    d->up = true;
+    d->state = state;
+    d->progress = WORKER_UP;
     d->memory = 16 * MIB;
     return d;
 }
@@ -123,12 +121,12 @@ START_TEST(what_a_worker_refuses_is_seen)
         .tenant = tenant_key(a), .code = ERR_LIMIT, .text = bytes_str("too much")};
     quota_refused(&k->f, d, &m);
     ck_assert_uint_eq(a->use[0].kept, 0);
-    trouble_text(&k->f, text, sizeof text);
+    diagnosis_text(&k->f, text, sizeof text);
     ck_assert_str_eq(text, "device 0 does not keep all limits: limits of tenant a: too much");
     count = 0;
     ck_assert_int_eq(rules(10 * MIB, 2 * MIB), 0); /* the same: told again */
     ck_assert_uint_eq(count, 2);
-    trouble_text(&k->f, text, sizeof text);
+    diagnosis_text(&k->f, text, sizeof text);
     ck_assert_str_eq(text, "");
     finish();
 }
@@ -177,7 +175,7 @@ START_TEST(a_device_is_tried_again_when_its_worker_has_ended)
     ck_assert_int_eq(d->state, DEVICE_ABSENT);
     ck_assert(worker_ended(&k->f, 5, SIGKILL));
     ck_assert_int_eq(d->state, DEVICE_WAITING);
-    device_set_state(d, DEVICE_ABSENT, "");
+    d->state = DEVICE_ABSENT;
     ck_assert_int_eq(rules(10 * MIB, 7 * MIB), 0); /* no device is open to refuse it */
     d->worker = 6;
     ck_assert(worker_ended(&k->f, 6, SIGKILL));

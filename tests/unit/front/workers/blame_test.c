@@ -31,7 +31,7 @@ START_TEST(the_culprit_is_named_with_all_that_is_known)
     ck_assert_str_eq(text, "with job 1 \"frame 7\" (kernel blur; session 1 \"camera\", tenant "
                            "uid:1000), job 2 (kernel sum; session 1 \"camera\", tenant uid:1000) "
                            "sent to it");
-    job_set_state(good, JOB_RUNNING, clock_now_ns());
+    job_set_state(good, JOB_RUNNING, fake_now());
     blame_text(&k->device[0], text);
     ck_assert_str_eq(text, "while job 2 (kernel sum; session 1 \"camera\", tenant uid:1000) ran");
     k->device[0].culprit = bad;
@@ -120,13 +120,13 @@ END_TEST
 
 START_TEST(pauses)
 {
-    struct device d = {.up = true};
+    struct device d = {.progress = WORKER_UP};
     for (unsigned i = 0; i < 100; i++) { /* it crashes after each job it did */
-        d.productive = true;
+        d.progress = WORKER_PRODUCTIVE;
         device_ended(&d, false);
         ck_assert_uint_eq(device_pause_ns(&d), 0);
     }
-    d.productive = false;
+    d.progress = WORKER_UP;
     static const uint64_t up[] = {0, 100, 200, 400, 500, 500};
     for (unsigned i = 0; i < 6; i++) { /* it comes up and does nothing */
         device_ended(&d, false);
@@ -134,7 +134,7 @@ START_TEST(pauses)
     }
     device_ended(&d, true);
     ck_assert_uint_eq(device_pause_ns(&d), 0);
-    d.up = false;
+    d.progress = WORKER_STARTED;
     uint64_t before = 0;
     for (unsigned i = 0; i < 20; i++) { /* it does not even come up */
         device_ended(&d, true);

@@ -109,7 +109,6 @@ START_TEST(nothing_is_undefined_by_a_job_that_was_not_sent)
     struct buffer *b = fake_buffer(k, 0, 64, true);
     struct job *j = of_launches(2000, 64);
     fake_writes(j, b, 0, 64);
-    k->f.hooks.job_send = command_job;
     uint64_t id = fake_submit(k, j);
     fake_turn(k);
     ck_assert_uint_eq(k->ends[id], 1);

@@ -34,7 +34,7 @@ static struct launcher_link *near_end;
 static int far_end;
 
 static struct {
-    bool started, ended, held, listed, lost;
+    bool started, ended, inventory, listed, lost;
     uint64_t id;
     pid_t pid;
     int fd;
@@ -42,7 +42,7 @@ static struct {
     char text[64];
     int status;
     bool timed_out;
-    unsigned held_count;
+    unsigned inventory_count;
     uint64_t count;
     struct err error;
 } seen;
@@ -67,17 +67,17 @@ static void on_ended(void *data, uint64_t id, int status, bool timed_out)
     seen.timed_out = timed_out;
 }
 
-static void on_held(void *data, const struct launcher_held *held)
+static void on_inventory(void *data, const struct launcher_inventory *inventory)
 {
     (void)data;
-    seen.held = true;
-    seen.id = held->id;
-    seen.pid = held->pid;
-    seen.held_count++;
-    ck_assert(bytes_equal_str(held->meta, "meta"));
-    (void)close(held->channel);
+    seen.inventory = true;
+    seen.id = inventory->id;
+    seen.pid = inventory->pid;
+    seen.inventory_count++;
+    ck_assert(bytes_equal_str(inventory->device, "device"));
+    (void)close(inventory->channel);
     for (unsigned i = 0; i < LAUNCHER_WORKER_FDS; i++) {
-        (void)close(held->fd[i]);
+        (void)close(inventory->fd[i]);
     }
 }
 
@@ -98,7 +98,7 @@ static void on_lost(void *data, const struct err *e)
 
 static const struct launcher_callbacks callbacks = {.started = on_started,
                                                     .ended = on_ended,
-                                                    .held = on_held,
+                                                    .inventory = on_inventory,
                                                     .listed = on_listed,
                                                     .lost = on_lost};
 
@@ -204,14 +204,14 @@ START_TEST(a_worker_is_asked_for_and_starts)
     meet();
     ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
     const int fd[] = {ends[0], ends[1], ends[1]};
-    ck_assert_int_eq(launcher_worker(near_end, 7, args, bytes_str("meta"), fd, &e), 0);
+    ck_assert_int_eq(launcher_worker(near_end, 7, args, bytes_str("device"), fd, &e), 0);
     struct msg_l_worker asked;
     struct frame_fds fds;
     struct proto_word word;
     fake_recv(far_end, &schema_msg_l_worker, &asked, &fds);
     ck_assert_uint_eq(asked.id, 7);
     ck_assert_uint_eq(asked.args.count, 2);
-    ck_assert(bytes_equal_str(asked.meta, "meta"));
+    ck_assert(bytes_equal_str(asked.device, "device"));
     ck_assert_int_eq(fds.count, LAUNCHER_WORKER_FDS);
     struct proto_iter it = proto_iter_of(asked.args);
     ck_assert(proto_list_next(&it, &schema_word, &word));
@@ -277,13 +277,13 @@ START_TEST(what_runs_already_is_listed)
     int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     struct frame_fds fds = {.fd = {fd, fd, fd, fd}, .count = 4};
     for (uint64_t i = 1; i <= 3; i++) {
-        struct msg_l_held held = {.id = i, .pid = 100 + i, .meta = bytes_str("meta")};
-        fake_send(far_end, &schema_msg_l_held, &held, &fds);
+        struct msg_l_inventory inventory = {.id = i, .pid = 100 + i, .device = bytes_str("device")};
+        fake_send(far_end, &schema_msg_l_inventory, &inventory, &fds);
     }
     struct msg_l_listed listed = {.count = 3};
     fake_send(far_end, &schema_msg_l_listed, &listed, NULL);
     loop_until(&loop, &seen.listed);
-    ck_assert_uint_eq(seen.held_count, 3);
+    ck_assert_uint_eq(seen.inventory_count, 3);
     ck_assert_uint_eq(seen.count, 3);
     ck_assert_uint_eq(seen.id, 3);
     ck_assert_int_eq(seen.pid, 103);
@@ -328,7 +328,7 @@ START_TEST(a_launcher_that_talks_nonsense_is_lost)
     int before = descriptors_open();
     struct frame_fds fds = {.fd = {far_end, far_end}, .count = 2};
     struct msg_ping ping = {.value = 1};
-    struct msg_l_held held = {.id = 1};
+    struct msg_l_inventory inventory = {.id = 1};
     struct msg_l_ended ended = {.id = 1, .status = 1 << 20};
     struct msg_l_started started = {.id = 1, .code = 5};
     switch (_i) {
@@ -336,7 +336,7 @@ START_TEST(a_launcher_that_talks_nonsense_is_lost)
         fake_send(far_end, &schema_msg_ping, &ping, &fds);
         break;
     case 1:
-        fake_send(far_end, &schema_msg_l_held, &held, &fds);
+        fake_send(far_end, &schema_msg_l_inventory, &inventory, &fds);
         break;
     case 2:
         fake_send(far_end, &schema_msg_l_ended, &ended, NULL);
@@ -347,7 +347,7 @@ START_TEST(a_launcher_that_talks_nonsense_is_lost)
     }
     loop_until(&loop, &seen.lost);
     ck_assert_int_eq(seen.error.code, ERR_PROTOCOL);
-    ck_assert(!seen.held && !seen.ended && !seen.started);
+    ck_assert(!seen.inventory && !seen.ended && !seen.started);
     ck_assert_int_eq(descriptors_open(), before - 1); /* only the channel itself is closed */
 }
 END_TEST

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/doorbell.h"
 #include "common/duplex.h"
 #include "daemon/front/workers/link.h"
 #include "tests/unit/front/scratch.h"
@@ -304,7 +305,7 @@ END_TEST
 
 START_TEST(a_message_too_long_for_a_frame)
 {
-    static uint8_t meta[FRAME_META_MAX];
+    static uint8_t device[FRAME_DEVICE_MAX];
     static struct proto_list args;
     struct err e = ERR_INIT;
     open_link(1024);
@@ -317,7 +318,7 @@ START_TEST(a_message_too_long_for_a_frame)
         ck_assert_int_eq(proto_list_add(&schema_word, &word, &words, &e), 0);
     }
     args = proto_list_of(&words, 64);
-    struct msg_l_worker msg = {.id = 1, .args = args, .meta = bytes_of(meta, sizeof meta)};
+    struct msg_l_worker msg = {.id = 1, .args = args, .device = bytes_of(device, sizeof device)};
     ck_assert_int_eq(link_send(link_here, &schema_msg_l_worker, &msg, NULL, &e), ERR_LIMIT);
     ck_assert_int_eq(send_ping(1, NULL, &e), 0); /* it is not broken by this */
     ck_assert_int_eq(far_recv(NULL), 1);
@@ -689,8 +690,7 @@ START_TEST(a_lie_in_the_ring_breaks_the_link)
     int before = descriptors_open();
     LIES[_i]();
     (void)duplex_flush(&far, &e);
-    uint64_t one = 1;
-    ck_assert_int_eq(write(far.rings.far_bell, &one, sizeof one), sizeof one);
+    doorbell_ring(far.rings.far_bell);
     loop_until(&loop, &broken);
     ck_assert_int_eq(descriptors_open(), before);
     ck_assert_uint_eq(frames, 1);
@@ -719,13 +719,12 @@ END_TEST
 
 START_TEST(a_bell_rung_for_nothing_is_heard_for_a_while)
 {
-    const uint64_t one = 1;
     unsigned rings = 0;
     open_far(1024);
     take_offer(0);
     turn();
     while (!broken && ++rings < 100000) {
-        ck_assert_int_eq(write(far.rings.far_bell, &one, sizeof one), sizeof one);
+        doorbell_ring(far.rings.far_bell);
         (void)uv_run(&loop, UV_RUN_NOWAIT);
     }
     ck_assert(broken);

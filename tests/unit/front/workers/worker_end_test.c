@@ -12,14 +12,12 @@
 
 #define WORKER 7u
 
-int __wrap_launcher_kill(struct launcher_link *l, uint64_t id, int signal, struct err *e);
-
 static struct fake *k;
 static uv_loop_t loop;
 static pid_t worker;
 static bool lost;
 
-int __wrap_launcher_kill(struct launcher_link *l, uint64_t id, int signal, struct err *e)
+static int on_kill(struct launcher_link *l, uint64_t id, int signal, struct err *e)
 {
     (void)l;
     (void)e;
@@ -50,6 +48,7 @@ static int begin(void)
     struct err e = ERR_INIT;
     int fd[2];
     k = fake_create();
+    k->f.io.kill = on_kill;
     lost = false;
     ck_assert_int_eq(uv_loop_init(&loop), 0);
     k->f.loop = &loop;

@@ -72,8 +72,8 @@ static void must(int code, const struct msg_w_done *done)
                   done->text.data);
 }
 
-/* Small and large steps in one job, over and over on the same memory: each sees what the ones
- * before it left. */
+/* Small and large steps in one job, over and over on the same memory: each finds what the earlier
+ * ones left. */
 START_TEST(steps_see_each_other)
 {
     struct fake f;
@@ -153,8 +153,8 @@ START_TEST(jobs_see_each_other)
 }
 END_TEST
 
-/* What is as large as a chunk stays in the stream of a job with kernels, what is larger does not:
- * jobs of both kinds after each other, on two streams. */
+/* A copy of a chunk's size stays in the stream of a job with kernels, a larger one does not: jobs
+ * of both kinds after each other, on two streams. */
 START_TEST(frames_up_to_a_chunk_and_beyond)
 {
     struct fake f;
@@ -191,8 +191,8 @@ START_TEST(frames_up_to_a_chunk_and_beyond)
 }
 END_TEST
 
-/* The copy into a buffer that another job still uses waits, the one behind it could begin: the
- * kernel needs both. */
+/* The copy into a buffer that another job still uses waits, while the one behind it could begin:
+ * the kernel needs both. */
 START_TEST(copies_of_a_direction_keep_their_order)
 {
     struct fake f;
@@ -354,9 +354,7 @@ static struct memfd seal_start(struct fake *f, uint64_t id, uint64_t size)
     return host;
 }
 
-/* Four seconds of bulk copies in both directions, and a small job of each kind is not held up by
- * them.
- */
+/* Four seconds of bulk copies in both directions do not hold up a small job of each kind. */
 START_TEST(small_jobs_pass_bulk_copies)
 {
     struct fake f;
@@ -410,8 +408,8 @@ START_TEST(a_job_waits_for_what_is_restored)
 }
 END_TEST
 
-/* Each write in turn fails: the step is named, nothing after it is done, and other jobs go on. The
- * device's own check is the first write; then there are three chunks each. */
+/* Each write in turn fails: the error names the step, no step after it runs, and other jobs go on.
+ * The device's own check is the first write; then there are three chunks each. */
 START_TEST(a_failing_chunk_names_its_step)
 {
     struct fake f;
@@ -441,7 +439,7 @@ START_TEST(a_failing_chunk_names_its_step)
 }
 END_TEST
 
-/* A small step fails between two large ones: the second is not begun. */
+/* A small step fails between two large ones: the second large one does not begin. */
 START_TEST(a_failing_step_stops_what_comes_after)
 {
     struct fake f;
@@ -463,7 +461,8 @@ START_TEST(a_failing_step_stops_what_comes_after)
 }
 END_TEST
 
-/* Its device lost amid chunks, the worker tells so and ends; asked to end, it ends at once. */
+/* When its device is lost amid chunks the worker reports so and ends; on request it ends at once.
+ */
 START_TEST(the_end_comes_amid_chunks)
 {
     struct fake f;
@@ -517,7 +516,7 @@ START_TEST(small_writes_are_gathered)
 }
 END_TEST
 
-/* One of those fails that were enqueued together, once the device knows the memory. */
+/* One of several writes fails that were enqueued together, once the device knows the memory. */
 START_TEST(of_gathered_writes_all_are_named)
 {
     struct fake f;
@@ -534,7 +533,7 @@ START_TEST(of_gathered_writes_all_are_named)
         }
         draft_send(&d, &f);
         ck_assert_int_eq(fake_done(&f, job, &done), ERR_IO);
-        ck_assert_int_eq((int)done.step, 0); /* the device tells no more */
+        ck_assert_int_eq((int)done.step, 0); /* the device reports no more */
         named = memmem(done.text.data, done.text.size, all, sizeof all - 1) != NULL;
     }
     ck_assert_msg(named, "%.*s", (int)done.text.size, done.text.data);
@@ -582,9 +581,9 @@ static struct msg_w_pool pool_ask(struct fake *f)
     return pool;
 }
 
-/* Small jobs that come in one packet are enqueued with a mark each and started together. Each has
- * its result; of one that fails (on sim: the 7th launch) the others know nothing. When the kernel
- * was seen to be brief, which a busy machine may put off, they are a batch. */
+/* Small jobs that come in one packet have a mark each and start together. Each has its result; if
+ * one fails (on sim: the 7th launch) the others do not. When the kernel was seen to be brief, which
+ * a busy machine may put off, they are a batch. */
 START_TEST(small_jobs_go_together)
 {
     enum { ROUNDS = 200 };
@@ -611,7 +610,8 @@ START_TEST(small_jobs_go_together)
             failures += done.code != 0;
         }
         pool = pool_ask(&f);
-        ck_assert_uint_le(pool.batched, round * SMALL_JOBS); /* of the first nothing was known */
+        /* the first job's time was not known */
+        ck_assert_uint_le(pool.batched, round * SMALL_JOBS);
         ck_assert_uint_le(pool.batches, round);
     }
     ck_assert_uint_eq(failures, sim);
@@ -632,7 +632,7 @@ static void fill_send(struct fake *f, uint64_t job, unsigned stream, uint64_t bu
     draft_send(&d, f);
 }
 
-/* So many that come one by one; how many waited for others, so far. */
+/* Sends `count` jobs one by one. Returns the counts of the pool. */
 static struct msg_w_pool fills(struct fake *f, uint64_t *job, unsigned count, uint64_t deadline_ns)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -660,17 +660,17 @@ START_TEST(brief_jobs_wait_for_more_of_them)
         ck_assert_int_eq(fake_buffer(&f, i, BYTES, false), 0);
     }
     for (unsigned i = 0; i < 10; i++) {
-        ck_assert_uint_eq(fills(&f, &job, 1, NS_NEVER).held, 0);
+        ck_assert_uint_eq(fills(&f, &job, 1, NS_NEVER).waited, 0);
     }
     fake_send(&f, &schema_msg_f_coalesce, &window, -1);
     for (unsigned i = 0; i < 10; i++) { /* alone, and the device has nothing else */
-        ck_assert_uint_eq(fills(&f, &job, 1, NS_NEVER).held, 0);
+        ck_assert_uint_eq(fills(&f, &job, 1, NS_NEVER).waited, 0);
     }
     struct job_draft d;
     draft_init(&d, 1, 0);
     draft_add(&d, 7, ref_buffer(1, 0, 256), ref_buffer(1, 0, 256));
     draft_send(&d, &f);
-    struct msg_w_pool pool = {.held = 0};
+    struct msg_w_pool pool = {.waited = 0};
     unsigned round = 0;
     while (round < ROUNDS &&
            pool.batched < 2) { /* a busy machine may put off what makes them one */
@@ -678,18 +678,18 @@ START_TEST(brief_jobs_wait_for_more_of_them)
         round++;
     }
     ck_assert_uint_ge(pool.batched, 2);
-    ck_assert_uint_ge(pool.held, 1);
+    ck_assert_uint_ge(pool.waited, 1);
     ck_assert_uint_le(pool.batched, (uint64_t)round * COUNT_OF_FILLS);
-    for (unsigned i = 0; i < 30; i++) { /* those that have no time do not */
+    for (unsigned i = 0; i < 30; i++) { /* jobs without time do not wait */
         uint64_t soon = clock_now_ns() + NS_PER_MS;
-        ck_assert_uint_eq(fills(&f, &job, COUNT_OF_FILLS, soon).held, pool.held);
+        ck_assert_uint_eq(fills(&f, &job, COUNT_OF_FILLS, soon).waited, pool.waited);
     }
-    fake_finish(&f); /* what hangs is never over */
+    fake_finish(&f); /* a job that hangs is never over */
 }
 END_TEST
 
-/* One that waits for a job on another stream does not hold up those that came with it, nor does
- * what is started behind a brief job: all come to their ends. */
+/* A job that waits for another stream's job does not hold up the jobs that came with it, nor does
+ * work behind a brief job: all end. */
 START_TEST(a_batch_of_mixed_jobs_ends)
 {
     struct fake f;
@@ -743,8 +743,8 @@ START_TEST(a_batch_of_mixed_jobs_ends)
 }
 END_TEST
 
-/* One kernel of a job took long and the others did not: each is known for its own time, so nothing
- * is put behind the long one when it comes again. Before it ends the job behind it is cancelled. */
+/* One kernel of a job took long and the others did not. Each counts for its own time, so no job is
+ * put behind the long one when it comes again. The job behind it is cancelled before it ends. */
 START_TEST(a_kernel_is_not_known_by_its_neighbours)
 {
     enum { BRIEF = 59 };
@@ -780,9 +780,9 @@ START_TEST(a_kernel_is_not_known_by_its_neighbours)
 }
 END_TEST
 
-/* A job that the worker holds and that is not wanted any more: the kernel before it takes long, so
- * it is not in a stream yet. It is answered at once and its memory is free, and what comes after it
- * comes after the kernel all the same. */
+/* A job in the worker is cancelled: the kernel before it takes long, so it is not in a stream yet.
+ * It is answered at once and its memory is free. A job that comes after it comes after the kernel
+ * all the same. */
 START_TEST(a_cancelled_job_never_runs)
 {
     enum { TEMP = 8 << 20 };
@@ -830,15 +830,15 @@ START_TEST(a_cancelled_job_never_runs)
         ck_assert(got[i] == 2.0f * (float)i);
     }
     const struct msg_f_cancel late = {.job = 3};
-    fake_send(&f, &schema_msg_f_cancel, &late, -1); /* it has ended: nothing comes of it */
+    fake_send(&f, &schema_msg_f_cancel, &late, -1); /* it has ended: there is no further answer */
     small_send(&f, 10);
     must(fake_done(&f, 10, &done), &done);
     fake_stop(&f);
 }
 END_TEST
 
-/* As a front does that takes the worker over and does not know the module: the job has it until its
- * end, also while it waits behind a kernel that takes long. */
+/* A front that takes the worker over does not know the module and unloads it: the job has it until
+ * its end, also while it waits behind a long kernel. */
 START_TEST(a_job_keeps_its_module)
 {
     struct fake f;

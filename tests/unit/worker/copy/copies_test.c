@@ -1,4 +1,4 @@
-/* The queues of copies, on a simulated device in this process. */
+/* The copy queues, on a simulated device in this process. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -91,7 +91,7 @@ static uint8_t *bytes_new(uint64_t size, bool filled)
     return p;
 }
 
-/* Sizes around chunks, of memory that the device knows and of such that it does not. */
+/* Sizes around a chunk's, of memory that the device knows and of memory that it does not. */
 START_TEST(bytes_arrive_there_and_back)
 {
     static const uint64_t SIZES[] = {1,          4096,           COPY_CHUNK - 1,
@@ -117,7 +117,7 @@ START_TEST(bytes_arrive_there_and_back)
         free(from);
         free(to);
     }
-    ck_assert_uint_gt(t.wakes, 0); /* its pieces were filled and emptied by others */
+    ck_assert_uint_gt(t.wakes, 0); /* threads filled and emptied its pieces */
     ck_assert_uint_eq(t.copies.count, 0);
     stop();
 }
@@ -125,7 +125,7 @@ END_TEST
 
 /* Two chunks of the bulk copy are under way when the others come: they overtake the rest of it, the
  * urgent one before the usual one. */
-START_TEST(what_is_urgent_waits_for_chunks_only)
+START_TEST(urgent_copies_wait_for_chunks_only)
 {
     start("speed=0");
     uint8_t *host = bytes_new(SPACE, true);
@@ -142,7 +142,7 @@ START_TEST(what_is_urgent_waits_for_chunks_only)
     copies_add(&t.copies, &usual);
     copies_add(&t.copies, &other);
     copies_add(&t.copies, &urgent);
-    ck_assert_ptr_eq(t.copies.lane[COPY_TO_DEVICE].waiting, &urgent);
+    ck_assert_ptr_eq(t.copies.queue[COPY_TO_DEVICE].waiting, &urgent);
     ck_assert_ptr_eq(urgent.next, &usual);
     ck_assert_ptr_eq(usual.next, &other);
     if (bulk.begun < bulk.size) {
@@ -171,7 +171,7 @@ START_TEST(no_copy_waits_for_ever)
     copies_add(&t.copies, &low);
     low.rank -= COPY_LEVEL_NS; /* it came so much earlier */
     copies_add(&t.copies, &high);
-    ck_assert_ptr_eq(t.copies.lane[COPY_TO_DEVICE].waiting, &low);
+    ck_assert_ptr_eq(t.copies.queue[COPY_TO_DEVICE].waiting, &low);
     run_until(2);
     stop();
 }
@@ -189,7 +189,7 @@ START_TEST(directions_are_independent)
     run_until(1);
     ck_assert_ptr_eq(t.order[0], &out);
     ck_assert_uint_eq(t.copies.count, 1);
-    /* what hangs is never over: the device is left as it is */
+    /* the copy that hangs is never over: the device is left as it is */
 }
 END_TEST
 
@@ -200,7 +200,8 @@ static struct err cancelled(void)
     return e;
 }
 
-/* What is stopped before it began or amid its chunks is over when those are, and writes no more. */
+/* A copy that is stopped, before it began or amid its chunks, is over when its chunks are, and
+ * writes no more. */
 START_TEST(a_stopped_copy_begins_no_more)
 {
     start("bandwidth=64M");
@@ -227,7 +228,7 @@ START_TEST(a_stopped_copy_begins_no_more)
 }
 END_TEST
 
-/* Each chunk in turn fails: its copy is told so, and those before and after it are not. */
+/* Each chunk in turn fails: its copy gets the error, and the copies before and after it do not. */
 START_TEST(a_chunk_fails)
 {
     char script[64];
@@ -251,7 +252,7 @@ START_TEST(a_chunk_fails)
 }
 END_TEST
 
-/* A chunk that was enqueued and has no marker is never known to be over. */
+/* The end of a chunk without a marker can never be known. */
 START_TEST(a_chunk_without_a_marker_is_a_lost_device)
 {
     static uint8_t byte;
@@ -303,7 +304,7 @@ int main(void)
     TCase *tcase = tcase_create("copies");
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, bytes_arrive_there_and_back);
-    tcase_add_test(tcase, what_is_urgent_waits_for_chunks_only);
+    tcase_add_test(tcase, urgent_copies_wait_for_chunks_only);
     tcase_add_test(tcase, no_copy_waits_for_ever);
     tcase_add_test(tcase, directions_are_independent);
     tcase_add_loop_test(tcase, a_stopped_copy_begins_no_more, 0, 2);

@@ -1,5 +1,5 @@
-/* Memory that goes back to the driver when nothing is in flight: what counts until then, and who
- * may have its room. */
+/* Memory that goes back to the driver when nothing is in flight: what counts until then, and which
+ * tenant may have its room. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,7 +108,7 @@ static int bring(struct buffer *b)
     return rc;
 }
 
-START_TEST(managed_memory_counts_until_it_is_gone)
+START_TEST(managed_memory_counts_until_it_is_released)
 {
     const uint64_t one = 1;
     struct memory *m = &t.device.memory;
@@ -143,7 +143,7 @@ START_TEST(managed_memory_counts_until_it_is_gone)
 }
 END_TEST
 
-/* Where nothing is in flight nobody waits, and what was left goes when it is asked for. */
+/* If nothing is in flight no request waits, and memory left over is released on request. */
 START_TEST(at_once_where_nothing_runs)
 {
     struct memory *m = &t.device.memory;
@@ -160,8 +160,8 @@ START_TEST(at_once_where_nothing_runs)
 }
 END_TEST
 
-/* Its tenant may have no more: its own buffers stay where they are, and one more waits. */
-START_TEST(what_goes_is_its_tenants)
+/* The tenant may have no more: its other buffers stay where they are, and one more waits. */
+START_TEST(leaving_memory_is_its_tenants)
 {
     struct err e = ERR_INIT;
     struct buffer *b = NULL;
@@ -186,9 +186,9 @@ START_TEST(what_goes_is_its_tenants)
 }
 END_TEST
 
-/* What is to come counts for its tenant's limit as what it has: no tenant gets round it, and takes
- * what others could have. _i 1: managed memory. */
-START_TEST(what_is_promised_is_its_tenants)
+/* Promised memory counts for its tenant's limit like memory in use: no tenant gets round its limit
+ * and takes what others could have. _i 1: managed memory. */
+START_TEST(promised_memory_is_its_tenants)
 {
     struct err e = ERR_INIT;
     struct memory *m = &t.device.memory;
@@ -216,8 +216,8 @@ START_TEST(what_is_promised_is_its_tenants)
 }
 END_TEST
 
-/* What goes and is guaranteed to whose it was comes to nobody else. */
-START_TEST(what_goes_stays_guaranteed)
+/* Memory to be released that is guaranteed to its former tenant comes to no other. */
+START_TEST(leaving_memory_stays_guaranteed)
 {
     struct err e = ERR_INIT;
     struct memory *m = &t.device.memory;
@@ -243,9 +243,9 @@ START_TEST(what_goes_stays_guaranteed)
 }
 END_TEST
 
-/* The front's own work shares a number with the first tenant, not its account: who comes first does
- * not matter. */
-START_TEST(what_is_the_fronts_is_no_tenants)
+/* The front's own work shares a number with the first tenant, but not its account, whichever comes
+ * first. */
+START_TEST(the_fronts_memory_is_no_tenants)
 {
     const uint64_t one = 1;
     struct memory_use use;
@@ -273,9 +273,9 @@ START_TEST(what_is_the_fronts_is_no_tenants)
 }
 END_TEST
 
-/* Nobody moves for what is free when a short job has ended. Behind a long one others move, as they
- * would without that. */
-START_TEST(nobody_waits_behind_a_long_job)
+/* No buffer moves for memory that is free when a short job has ended. Behind a long job buffers
+ * move. */
+START_TEST(no_request_waits_behind_a_long_job)
 {
     struct buffer *b = NULL;
     struct buffer *cold = NULL;
@@ -302,8 +302,9 @@ START_TEST(nobody_waits_behind_a_long_job)
 }
 END_TEST
 
-/* What goes and is kept for its tenant again helps nobody else: others move for who wants room, and
- * do not wait until it has gone. _i 1: for managed memory, promised before that was kept. */
+/* Memory to be released that is kept for its tenant again helps no other: buffers move for a
+ * request, which does not wait for the release. _i 1: for managed memory, promised before that was
+ * kept. */
 START_TEST(others_move_beside_what_stays_guaranteed)
 {
     struct err e = ERR_INIT;
@@ -335,7 +336,7 @@ START_TEST(others_move_beside_what_stays_guaranteed)
 }
 END_TEST
 
-/* Who comes after those to whom it was promised is not told that it is for the taking. */
+/* The error of a request behind promises does not say that the memory comes free. */
 START_TEST(advice_knows_what_is_promised)
 {
     struct err e = ERR_INIT;
@@ -374,7 +375,7 @@ static void on_fail(void *data, struct job *j, const struct err *why)
     ck_abort_msg("job %d: %s", (int)j->id, why->text);
 }
 
-static void on_tell(void *data, const struct job *j, bool waits)
+static void on_announce(void *data, const struct job *j, bool waits)
 {
     (void)data;
     (void)j;
@@ -401,8 +402,8 @@ static void offer(struct waiting *w, struct job *j, struct memory_piece *piece, 
     capbuf_finish(&frame);
 }
 
-/* While a long job runs, who waits for what is free at its end lets others pass, and no longer; _i
- * 1: who waits for more than that does not. */
+/* While a long job runs, a job that waits for memory free at its end lets others pass, and no
+ * longer; _i 1: a job that waits for more does not. */
 START_TEST(others_pass_behind_a_long_job)
 {
     const struct ledger ledger = {.by_id = NULL};
@@ -413,10 +414,11 @@ START_TEST(others_pass_behind_a_long_job)
     struct buffer *hot = NULL;
     start("speed=0,pages=on");
     started = 0;
-    waiting_init(&w, &t.spill, &ledger,
-                 (struct waiting_callbacks){
-                     .start = on_start, .fail = on_fail, .tell = on_tell, .still = never_still},
-                 NULL);
+    waiting_init(
+        &w, &t.spill, &ledger,
+        (struct waiting_callbacks){
+            .start = on_start, .fail = on_fail, .announce = on_announce, .still = never_still},
+        NULL);
     ck_assert_int_eq(create(1, 1, 4 * MIB, true, &b), 0);
     ck_assert_int_eq(create(2, 2, 10 * MIB, false, &hot), 0);
     buffer_pin(&t.buffers, hot);
@@ -441,9 +443,8 @@ START_TEST(others_pass_behind_a_long_job)
 }
 END_TEST
 
-/* A try that is in vain, and during which others' copies came to their end, is a change to all who
- * wait. */
-START_TEST(copies_that_end_in_a_try_are_told)
+/* A failed try during which other copies end is a change for all waiting jobs. */
+START_TEST(copies_that_end_in_a_try_are_a_change)
 {
     struct err e = ERR_INIT;
     struct buffer *b = NULL;
@@ -479,8 +480,8 @@ START_TEST(copies_that_end_in_a_try_are_told)
 }
 END_TEST
 
-/* More than the device has is not put off, either. */
-START_TEST(what_comes_later_is_bounded)
+/* A request for more than the device has is not put off either. */
+START_TEST(later_memory_is_bounded)
 {
     struct buffer *b = NULL;
     struct buffer *later = NULL;
@@ -501,9 +502,9 @@ START_TEST(blocks_of_the_pool)
     struct buffer *b = NULL;
     struct buffer *later = NULL;
     start("speed=0,pages=off");
-    uint64_t taken = m->taken;
+    uint64_t taken = m->in_use;
     ck_assert_int_eq(create(1, 1, 8 * MIB, false, &b), 0);
-    ck_assert_uint_eq(m->taken, taken + 8 * MIB);
+    ck_assert_uint_eq(m->in_use, taken + 8 * MIB);
     buffer_free(&t.buffers, b);
     memory_trim(m);
     ck_assert(memory_leaving(m, NULL) >= 8 * MIB && live == 1);
@@ -513,9 +514,9 @@ START_TEST(blocks_of_the_pool)
     ck_assert_int_eq(bring(later), ERR_DEVICE_MEMORY);
     ck_assert(!buffer_away(b) && live == 2);
     settle();
-    ck_assert(memory_leaving(m, NULL) == 0 && m->taken == 4 * MIB);
+    ck_assert(memory_leaving(m, NULL) == 0 && m->in_use == 4 * MIB);
     ck_assert_int_eq(bring(later), 0);
-    ck_assert_uint_le(m->taken, LIMIT);
+    ck_assert_uint_le(m->in_use, LIMIT);
     stop();
 }
 END_TEST
@@ -562,18 +563,18 @@ int main(void)
 {
     Suite *suite = suite_create("worker leaving");
     TCase *tc = tcase_create("leaving");
-    tcase_add_test(tc, managed_memory_counts_until_it_is_gone);
+    tcase_add_test(tc, managed_memory_counts_until_it_is_released);
     tcase_add_test(tc, at_once_where_nothing_runs);
-    tcase_add_test(tc, what_goes_is_its_tenants);
-    tcase_add_loop_test(tc, what_is_promised_is_its_tenants, 0, 2);
-    tcase_add_test(tc, what_goes_stays_guaranteed);
+    tcase_add_test(tc, leaving_memory_is_its_tenants);
+    tcase_add_loop_test(tc, promised_memory_is_its_tenants, 0, 2);
+    tcase_add_test(tc, leaving_memory_stays_guaranteed);
     tcase_add_loop_test(tc, others_move_beside_what_stays_guaranteed, 0, 2);
     tcase_add_test(tc, advice_knows_what_is_promised);
-    tcase_add_test(tc, what_is_the_fronts_is_no_tenants);
-    tcase_add_test(tc, nobody_waits_behind_a_long_job);
+    tcase_add_test(tc, the_fronts_memory_is_no_tenants);
+    tcase_add_test(tc, no_request_waits_behind_a_long_job);
     tcase_add_loop_test(tc, others_pass_behind_a_long_job, 0, 2);
-    tcase_add_test(tc, copies_that_end_in_a_try_are_told);
-    tcase_add_test(tc, what_comes_later_is_bounded);
+    tcase_add_test(tc, copies_that_end_in_a_try_are_a_change);
+    tcase_add_test(tc, later_memory_is_bounded);
     tcase_add_test(tc, blocks_of_the_pool);
     tcase_add_test(tc, chunks_of_the_host);
     suite_add_tcase(suite, tc);

@@ -4,7 +4,7 @@
 
 #include "daemon/worker/memory/pace.h"
 
-START_TEST(what_never_ran_is_unknown)
+START_TEST(a_kernel_that_never_ran_is_unknown)
 {
     const struct pace p = {.ns = {0}};
     ck_assert_uint_eq(pace_expect(&p, 0), PACE_UNKNOWN);
@@ -57,7 +57,7 @@ int main(void)
 {
     Suite *suite = suite_create("pace");
     TCase *tcase = tcase_create("pace");
-    tcase_add_test(tcase, what_never_ran_is_unknown);
+    tcase_add_test(tcase, a_kernel_that_never_ran_is_unknown);
     tcase_add_test(tcase, sizes_have_times_of_their_own);
     tcase_add_test(tcase, the_expected_does_not_wrap);
     tcase_add_test(tcase, a_shorter_time_counts_at_once);

@@ -51,7 +51,7 @@ static uint8_t *pattern(uint64_t id, unsigned round)
     return bytes;
 }
 
-/* Brings a buffer as a job does. With `wait` nothing is under way then. */
+/* Brings a buffer as a job does. With `wait` nothing is under way afterwards. */
 static struct buffer *bring(uint64_t id, bool wait)
 {
     struct err e = ERR_INIT;
@@ -59,7 +59,7 @@ static struct buffer *bring(uint64_t id, bool wait)
     ck_assert_ptr_nonnull(b);
     buffer_pin(&t.buffers, b);
     int rc = spill_return(&t.spill, b, &e);
-    if (spill_short(rc)) { /* what goes has to be gone first */
+    if (spill_short(rc)) { /* buffers that go have to arrive first */
         local_quiet(&t);
         e = (struct err)ERR_INIT;
         rc = spill_return(&t.spill, b, &e);
@@ -110,8 +110,8 @@ static struct pool_stats stats(void)
     return s;
 }
 
-/* More than the device holds, of whole pages each: every one of them is where it was first, in each
- * round, with what was written into it last. */
+/* More buffers of whole pages than the device holds: each of them is at its first addresses in each
+ * round, with the bytes written last. */
 START_TEST(buffers_come_back_to_their_addresses)
 {
     uint64_t at[BUFFERS + 1];
@@ -139,7 +139,7 @@ START_TEST(buffers_come_back_to_their_addresses)
 }
 END_TEST
 
-/* All at once, nothing waited for: they come wherever they can, and have their bytes. */
+/* All at once, without waiting: they come back to any address, and have their bytes. */
 START_TEST(buffers_come_back_while_others_go)
 {
     if (!start(_i, 2 * PAGE)) {
@@ -182,7 +182,7 @@ START_TEST(others_come_back_anywhere)
 }
 END_TEST
 
-/* What the double writes down goes here. */
+/* The double's notes go here. */
 static char notes[] = "/tmp/place_test.XXXXXX";
 
 static void notes_begin(void)
@@ -219,8 +219,8 @@ static void seal(uint64_t id)
     memfd_finish(&host);
 }
 
-/* The bytes of a sealed buffer come while nobody waits for them, the caller neither: he goes on at
- * once, and the buffer is not to be used, nor to go again, before they are there. */
+/* The bytes of a sealed buffer come while no caller waits for them. Until they are there the buffer
+ * is neither used nor moved. */
 START_TEST(sealed_ones_come_back_by_the_way)
 {
     if (!start(_i, 2 * PAGE + 1000)) {
@@ -235,11 +235,11 @@ START_TEST(sealed_ones_come_back_by_the_way)
         uint64_t id = 1 + n % BUFFERS;
         bool away = buffer_away(buffer_find(&t.buffers, id, NULL));
         struct buffer *b = bring(id, false);
-        ck_assert(b->arriving == away);
+        ck_assert((b->arrival == BUFFER_FETCHED) == away);
         buffer_unpin(&t.buffers, b);
         ck_assert(b->listed != away);
         local_quiet(&t);
-        ck_assert(b->listed && !b->arriving && !b->piece.dirty);
+        ck_assert(b->listed && b->arrival == BUFFER_ARRIVED && !b->piece.dirty);
         look(b, 0);
     }
     ck_assert_uint_gt(t.spill.backs, BUFFERS);
@@ -249,7 +249,7 @@ START_TEST(sealed_ones_come_back_by_the_way)
 }
 END_TEST
 
-/* One that is freed meanwhile goes when its bytes have come. */
+/* A buffer that is freed meanwhile is destroyed when its bytes have come. */
 START_TEST(a_sealed_one_is_freed_on_its_way)
 {
     if (!start(_i, 4 * PAGE)) {
@@ -260,7 +260,7 @@ START_TEST(a_sealed_one_is_freed_on_its_way)
         seal(id);
     }
     struct buffer *b = bring(1, false);
-    ck_assert(b->arriving);
+    ck_assert_int_eq(b->arrival, BUFFER_FETCHED);
     buffer_unpin(&t.buffers, b);
     buffer_free(&t.buffers, b);
     for (uint64_t id = 2; id <= BUFFERS; id++) {
@@ -271,9 +271,9 @@ START_TEST(a_sealed_one_is_freed_on_its_way)
 }
 END_TEST
 
-/* What fails on its way to the device lies on the host, and once, also where room for another was
- * wanted meanwhile. */
-START_TEST(what_fails_on_its_way_is_on_the_host_once)
+/* A buffer whose way to the device fails is on the host, once, even if room for another was wanted
+ * meanwhile. */
+START_TEST(a_buffer_that_fails_is_on_the_host_once)
 {
     static const char *const options[] = {"speed=0,pages=on,script=write:8=fail",
                                           "speed=0,pages=off,script=write:8=fail"};
@@ -326,8 +326,8 @@ static int away(void *data, const struct buffer *b, uint64_t at, void *to, uint6
     return spill_read(&t.spill, b, at, to, bytes, e);
 }
 
-/* What lies on the host is sealed in steps. Nothing on the device ends for these: each one but the
- * last asks to be followed. */
+/* A buffer on the host is sealed in steps. No event of the device ends a step: each one but the
+ * last asks for the next. */
 START_TEST(each_step_asks_for_the_next)
 {
     struct transfers transfers;
@@ -359,7 +359,7 @@ START_TEST(each_step_asks_for_the_next)
 }
 END_TEST
 
-/* One that is freed while it is on the host leaves its place. */
+/* A buffer that is freed on the host gives up its addresses. */
 START_TEST(a_place_ends_with_its_buffer)
 {
     if (!start(_i, 4 * PAGE)) {
@@ -389,7 +389,7 @@ int main(void)
     tcase_add_loop_test(tc, others_come_back_anywhere, 0, KINDS);
     tcase_add_loop_test(tc, sealed_ones_come_back_by_the_way, 0, KINDS);
     tcase_add_loop_test(tc, a_sealed_one_is_freed_on_its_way, 0, KINDS);
-    tcase_add_loop_test(tc, what_fails_on_its_way_is_on_the_host_once, 0, 2);
+    tcase_add_loop_test(tc, a_buffer_that_fails_is_on_the_host_once, 0, 2);
     tcase_add_loop_test(tc, each_step_asks_for_the_next, 0, KINDS);
     tcase_add_loop_test(tc, a_place_ends_with_its_buffer, 0, KINDS);
     suite_add_tcase(suite, tc);

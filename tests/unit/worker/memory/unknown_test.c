@@ -55,10 +55,10 @@ static void start_hanging(struct fake *f, const char *driver)
     memfd_finish(&memory);
 }
 
-/* Into memory that the driver does not know it copies only when all before it is over, however
- * small that is, and from such memory so if it is more than a little, or (_i 2) always; the caller
- * is held up meanwhile. So the worker does not ask for it before. */
-START_TEST(copies_of_unknown_memory_hold_nobody_up)
+/* Copies into memory that the driver does not know run only when all commands before them are over,
+ * however small they are. So do copies from such memory if they are large, or (_i 2) always. The
+ * driver blocks the caller meanwhile, so the worker does not enqueue them before. */
+START_TEST(copies_of_unknown_memory_hold_up_no_job)
 {
     enum { ARENAS = 12, LITTLE = 4096, MORE = 128 << 10 };
     const uint64_t size = _i == 1 ? MORE : LITTLE;
@@ -86,8 +86,9 @@ START_TEST(copies_of_unknown_memory_hold_nobody_up)
 }
 END_TEST
 
-/* Nor do those of staging memory, until it is known: that takes as long as it takes. */
-START_TEST(copies_of_staging_hold_nobody_up)
+/* Copies of staging memory hold up no other work until the driver knows it, however long that
+ * takes. */
+START_TEST(copies_of_staging_hold_up_no_job)
 {
     enum { LITTLE = 4096 };
     struct fake f;
@@ -113,9 +114,9 @@ START_TEST(copies_of_staging_hold_nobody_up)
 }
 END_TEST
 
-/* Small writes that follow each other are handed over together, to be read by the device: not those
- * from memory that it does not know, while that is being made known and where that failed. The
- * double takes such a batch for a fault. */
+/* Consecutive small writes go in one batch, which the device reads: not those from memory that it
+ * does not know, while it is being registered and if that failed. The double counts such a batch as
+ * a fault. */
 START_TEST(small_writes_come_from_what_the_device_knows)
 {
     static const char *const ways[] = {"cuMemHostRegister@10+=block",
@@ -156,12 +157,10 @@ START_TEST(small_writes_come_from_what_the_device_knows)
 }
 END_TEST
 
-/* However long it takes to make staging memory known, or if it never is: the worker serves, what is
- * copied arrives, and it ends when it is told to. The driver takes the worker's own piece of
- * memory; of staging memory it takes nothing, or the input only once that may be written, or not
- * even then.
- */
-START_TEST(staging_that_is_made_known_holds_nobody_up)
+/* However long the registration of staging memory takes, or if it fails: the worker serves, copies
+ * arrive, and it ends on request. The driver takes the worker's own piece of memory. Of staging
+ * memory it takes nothing, or the input only once it is writable, or not even then. */
+START_TEST(registering_staging_holds_up_no_job)
 {
     static const char *const ways[] = {"cuMemHostRegister@2+=block",
                                        "cuMemHostRegister@2+=CUDA_ERROR_OUT_OF_MEMORY",
@@ -191,9 +190,9 @@ START_TEST(staging_that_is_made_known_holds_nobody_up)
 }
 END_TEST
 
-/* However long it takes to make arenas known: what is read into one that is not, and all that comes
- * behind it, arrives. Of these arenas the driver comes to an end with the first ones only. */
-START_TEST(arenas_that_are_made_known_hold_nobody_up)
+/* However long the registration of arenas takes: reads into an unregistered arena, and all commands
+ * behind them, arrive. Of these arenas the driver registers only the first ones. */
+START_TEST(registering_arenas_holds_up_no_job)
 {
     enum { ARENAS = 32 };
     struct fake f;
@@ -230,11 +229,11 @@ int main(void)
     Suite *suite = suite_create("unknown memory");
     TCase *tc = tcase_create("unknown memory");
     tcase_set_timeout(tc, 90);
-    tcase_add_loop_test(tc, copies_of_unknown_memory_hold_nobody_up, 0, 3);
-    tcase_add_loop_test(tc, copies_of_staging_hold_nobody_up, 0, 2);
+    tcase_add_loop_test(tc, copies_of_unknown_memory_hold_up_no_job, 0, 3);
+    tcase_add_loop_test(tc, copies_of_staging_hold_up_no_job, 0, 2);
     tcase_add_loop_test(tc, small_writes_come_from_what_the_device_knows, 0, 2);
-    tcase_add_loop_test(tc, staging_that_is_made_known_holds_nobody_up, 0, 4);
-    tcase_add_test(tc, arenas_that_are_made_known_hold_nobody_up);
+    tcase_add_loop_test(tc, registering_staging_holds_up_no_job, 0, 4);
+    tcase_add_test(tc, registering_arenas_holds_up_no_job);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

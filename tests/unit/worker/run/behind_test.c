@@ -8,7 +8,7 @@
 #include "tests/unit/worker/fake_front.h"
 
 #define MIB    ((uint64_t)1 << 20)
-#define LARGE  (5 * MIB) /* a copy of so much goes through the queues of copies */
+#define LARGE  (5 * MIB) /* bytes of a copy that goes through a copy queue */
 #define MODULE 7u
 
 static void start(struct fake *f, const char *options)
@@ -44,7 +44,7 @@ static void cancel(struct fake *f, uint64_t job)
     fake_send(f, &schema_msg_f_cancel, &msg, -1);
 }
 
-/* A job that needs so much beside what there is. */
+/* A job that needs `bytes` beside what is in use. */
 static void wanting(struct fake *f, uint64_t job, uint64_t after, uint64_t bytes, uint64_t deadline)
 {
     struct job_draft d;
@@ -106,8 +106,9 @@ static void read_back(struct fake *f, uint64_t job, uint64_t buffer, uint64_t si
     }
 }
 
-/* A front that takes over may free at once what it cannot keep: the jobs that use it have it until
- * they end, also those that wait for others, and whatever else comes by that name. */
+/* A front that takes over may free at once the buffers that it cannot keep. The jobs that use them
+ * have them until their ends, also jobs that wait for others, even if another buffer gets the same
+ * id. */
 START_TEST(a_job_has_what_was_freed_until_it_ends)
 {
     struct fake f;
@@ -133,7 +134,7 @@ START_TEST(a_job_has_what_was_freed_until_it_ends)
     ck_assert(waiting.job == 101 && waiting.waits == 1);
     drop(&f, 1);
     drop(&f, 2);
-    if (again) { /* those that wait for what is not there let others pass */
+    if (again) { /* jobs that wait for memory that cannot come let others pass */
         make(&f, 1, 1, 4096);
     }
     drop(&f, 3);
@@ -155,8 +156,8 @@ END_TEST
 /* ---- who is told that there is no room ---------------------------------------------------------
  */
 
-/* The job that wants what will not be there (101), as long as another (100) runs; behind it one
- * that was refused (102). */
+/* Job 101 wants memory that cannot come while job 100 runs; behind it is job 102, which was
+ * refused. */
 static void crowd(struct fake *f)
 {
     struct job_draft d;
@@ -169,7 +170,7 @@ static void crowd(struct fake *f)
     fake_send(f, &schema_msg_f_tenant, &sure, -1);
     make(f, 1, 1, 6 * MIB);
     make(f, 2, 2, 6 * MIB);
-    drop(f, 2); /* what is there then needs no zeros for its tenant */
+    drop(f, 2); /* free memory then needs no zeros for its tenant */
     make(f, 2, 3, MIB);
     f->tenant = 1;
     draft_init(&d, 100, 0);
@@ -184,7 +185,7 @@ static void crowd(struct fake *f)
     f->tenant = 2;
 }
 
-/* Those from 100 on, each with its code, and a seal. */
+/* Expects the ends of the jobs from 100 on, each with its code, and of a seal. */
 static void jobs_end(struct fake *f, unsigned answers, const int *code)
 {
     struct msg_w_done done;
@@ -205,9 +206,9 @@ static void jobs_end(struct fake *f, unsigned answers, const int *code)
     }
 }
 
-/* A job behind both, of a tenant to whom its memory is guaranteed, copies already when it is
- * cancelled: what it had begun is over soon, but it frees nothing before the others end. */
-START_TEST(what_was_cancelled_as_it_copied_keeps_nobody_waiting)
+/* A job behind both, whose tenant has a guarantee, copies already when it is cancelled. What it had
+ * begun is over soon, but it frees nothing before the others end. */
+START_TEST(a_job_cancelled_as_it_copied_keeps_no_job_waiting)
 {
     struct fake f;
     struct job_draft d;
@@ -223,9 +224,9 @@ START_TEST(what_was_cancelled_as_it_copied_keeps_nobody_waiting)
 }
 END_TEST
 
-/* Those that come after such a job come after what is before it, too. The copies of one direction
- * keep their order: when one more is over (104), so is what was begun of the cancelled job. */
-START_TEST(what_was_cancelled_as_it_copied_keeps_its_place)
+/* Jobs that come after such a job come after its predecessors, too. The copies of one direction
+ * keep their order: when job 104 is over, so is what the cancelled job had begun. */
+START_TEST(a_job_cancelled_as_it_copied_keeps_its_place)
 {
     struct fake f;
     struct job_draft d;
@@ -242,7 +243,7 @@ START_TEST(what_was_cancelled_as_it_copied_keeps_its_place)
     make(&f, 1, 1, bytes);
     make(&f, 1, 3, 4 * MIB);
     make(&f, 2, 2, 4 * MIB);
-    drop(&f, 2); /* what is there then needs no zeros for its tenant */
+    drop(&f, 2); /* free memory then needs no zeros for its tenant */
     make(&f, 2, 4, bytes);
     f.tenant = 1;
     draft_init(&d, 100, 0);
@@ -253,7 +254,7 @@ START_TEST(what_was_cancelled_as_it_copied_keeps_its_place)
     fake_expect(&f, FRAME_KIND_W_WAITING, &schema_msg_w_waiting, &waiting);
     ck_assert(waiting.job == 100 && waiting.waits == 1);
     f.tenant = 2;
-    draft_init(&d, 101, 1); /* refused: what comes after it does not wait for memory itself */
+    draft_init(&d, 101, 1); /* refused: jobs that come after it do not wait for memory themselves */
     draft_after(&d, 100);
     draft_fill(&d, ref_buffer(99, 0, 1), "b", 1);
     draft_send(&d, &f);
@@ -279,8 +280,8 @@ START_TEST(what_was_cancelled_as_it_copied_keeps_its_place)
 }
 END_TEST
 
-/* Nor does the seal of a buffer that a job behind both uses. */
-START_TEST(a_seal_behind_jobs_keeps_nobody_waiting)
+/* The seal of a buffer that a job behind both uses does not keep others waiting either. */
+START_TEST(a_seal_behind_jobs_keeps_no_job_waiting)
 {
     struct fake f;
     struct job_draft d;
@@ -308,9 +309,9 @@ int main(void)
     TCase *tc = tcase_create("behind");
     tcase_set_timeout(tc, 90);
     tcase_add_loop_test(tc, a_job_has_what_was_freed_until_it_ends, 0, 10);
-    tcase_add_test(tc, what_was_cancelled_as_it_copied_keeps_nobody_waiting);
-    tcase_add_test(tc, what_was_cancelled_as_it_copied_keeps_its_place);
-    tcase_add_test(tc, a_seal_behind_jobs_keeps_nobody_waiting);
+    tcase_add_test(tc, a_job_cancelled_as_it_copied_keeps_no_job_waiting);
+    tcase_add_test(tc, a_job_cancelled_as_it_copied_keeps_its_place);
+    tcase_add_test(tc, a_seal_behind_jobs_keeps_no_job_waiting);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -1,5 +1,5 @@
-/* Whom memory is counted for: tenants and their numbers, what lies on the host, what is free in
- * slabs. A worker's memory in this process, on a simulated device. */
+/* The tenant that memory is counted for: tenants and their numbers, buffers on the host, free
+ * objects in slabs. A worker's memory in this process, on a simulated device. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,8 +56,8 @@ static struct memory_use use_of(uint64_t key)
     return u;
 }
 
-/* Many without limits, one after the other, small pieces and large ones: who comes when all numbers
- * are given has one of its own all the same, and is told of. */
+/* Many tenants without limits, one after the other, with small pieces and large ones: a tenant that
+ * comes when all numbers are given gets one of its own all the same, and is reported. */
 START_TEST(numbers_of_tenants_without_limits_come_back)
 {
     struct memory_piece piece[8];
@@ -79,7 +79,7 @@ START_TEST(numbers_of_tenants_without_limits_come_back)
 }
 END_TEST
 
-/* A job that fills so much of temporaries. */
+/* A job that fills temporaries of `size` bytes. */
 static int job_of(uint64_t size, struct job **ret_job, struct err *e)
 {
     const struct job_scope scope = {.device = &t.device, .buffers = &t.buffers};
@@ -117,7 +117,7 @@ static void job_end(struct job *j)
 /* ---- what lies on the host ---------------------------------------------------------------------
  */
 
-/* So much of temporaries; what it takes to have them moves to the host. */
+/* Gets temporaries of `bytes`; buffers move to the host for them. */
 static void crowd(uint64_t bytes)
 {
     struct job *j = NULL;
@@ -138,9 +138,9 @@ static void crowd(uint64_t bytes)
     }
 }
 
-/* A tenant gets its number while it has a buffer on the host, and another one goes there: each is
- * taken off from whom it was counted for. */
-START_TEST(what_lies_on_the_host_is_counted_once)
+/* A tenant gets its number while it has a buffer on the host, and another buffer goes there: each
+ * is taken off the account that it was counted for. */
+START_TEST(a_buffer_on_the_host_is_counted_once)
 {
     struct err e = ERR_INIT;
     start(_i);
@@ -166,9 +166,9 @@ START_TEST(what_lies_on_the_host_is_counted_once)
 }
 END_TEST
 
-/* Free objects of slabs are charged, but no buffer goes for them when the limit becomes less: the
- * pool puts them together for who asks next. */
-START_TEST(a_lower_limit_moves_nobody_for_free_objects)
+/* Free objects of slabs are charged, but no buffer moves for them when the limit becomes lower: the
+ * pool compacts them for the next request. */
+START_TEST(a_lower_limit_moves_no_buffer_for_free_objects)
 {
     struct memory_piece piece;
     struct err e = ERR_INIT;
@@ -201,8 +201,8 @@ int main(void)
     TCase *tc = tcase_create("counted");
     tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, numbers_of_tenants_without_limits_come_back, 0, 2);
-    tcase_add_loop_test(tc, what_lies_on_the_host_is_counted_once, 0, 2);
-    tcase_add_loop_test(tc, a_lower_limit_moves_nobody_for_free_objects, 0, 2);
+    tcase_add_loop_test(tc, a_buffer_on_the_host_is_counted_once, 0, 2);
+    tcase_add_loop_test(tc, a_lower_limit_moves_no_buffer_for_free_objects, 0, 2);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

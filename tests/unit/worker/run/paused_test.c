@@ -58,12 +58,12 @@ static void expect_pause(struct fake *f)
     ck_assert_uint_eq(paused.job, 1);
 }
 
-/* Its time is not that of the job that runs instead; and the next front is not told that it runs.
- */
-START_TEST(who_waits_between_its_kernels_does_not_run)
+/* Its time is not that of the job that runs instead, and the next front gets no report that it
+ * runs. */
+START_TEST(a_job_between_its_kernels_does_not_run)
 {
     struct fake f;
-    struct msg_w_held_job held;
+    struct msg_w_inventory_job inventory;
     const struct msg_f_inventory ask = {.nonce = 5};
     start(&f, "launch_ns=300000000,script=write:2=hang");
     both(&f);
@@ -72,20 +72,20 @@ START_TEST(who_waits_between_its_kernels_does_not_run)
     fake_send(&f, &schema_msg_f_inventory, &ask, -1);
     fake_expect(&f, FRAME_KIND_W_READY, &schema_msg_w_ready, &(struct msg_w_ready){0});
     unsigned kind = fake_next(&f);
-    while (kind == FRAME_KIND_W_HELD_BUFFER || kind == FRAME_KIND_W_HELD_MODULE) {
+    while (kind == FRAME_KIND_W_INVENTORY_BUFFER || kind == FRAME_KIND_W_INVENTORY_MODULE) {
         kind = fake_next(&f);
     }
-    ck_assert_uint_eq(kind, FRAME_KIND_W_HELD_JOB);
-    ck_assert_int_eq(proto_decode(&schema_msg_w_held_job, bytes_of(f.frame, f.size), &held, NULL),
-                     0);
-    ck_assert_uint_eq(held.job, 1);
+    ck_assert_uint_eq(kind, FRAME_KIND_W_INVENTORY_JOB);
+    ck_assert_int_eq(
+        proto_decode(&schema_msg_w_inventory_job, bytes_of(f.frame, f.size), &inventory, NULL), 0);
+    ck_assert_uint_eq(inventory.job, 1);
     kind = fake_next(&f);
     ck_assert_uint_ne(kind, FRAME_KIND_W_STARTED);
     fake_stop(&f);
 }
 END_TEST
 
-START_TEST(who_goes_on_runs_again)
+START_TEST(a_job_that_goes_on_runs_again)
 {
     struct fake f;
     struct msg_w_started started;
@@ -100,4 +100,4 @@ START_TEST(who_goes_on_runs_again)
 }
 END_TEST
 
-SUITE_MAIN("paused", who_waits_between_its_kernels_does_not_run, who_goes_on_runs_again)
+SUITE_MAIN("paused", a_job_between_its_kernels_does_not_run, a_job_that_goes_on_runs_again)

@@ -62,7 +62,7 @@ static void wake(struct asked *a)
     pump_wake(&a->pump);
 }
 
-START_TEST(what_comes_together_is_asked_for_once)
+START_TEST(signals_together_are_asked_for_once)
 {
     struct asked a;
     begin(&a, 11);
@@ -81,7 +81,7 @@ START_TEST(what_comes_together_is_asked_for_once)
 }
 END_TEST
 
-START_TEST(what_comes_while_it_asks_is_asked_for_again)
+START_TEST(signals_while_it_asks_make_it_ask_again)
 {
     struct asked a;
     begin(&a, 2);
@@ -135,7 +135,7 @@ static void *tell(void *data)
 }
 
 /* Who finds that it was told already writes nothing: what it did before is seen all the same. */
-START_TEST(what_came_before_is_seen)
+START_TEST(writes_before_a_signal_are_seen)
 {
     struct asked a;
     struct teller t = {.asked = &a};
@@ -157,10 +157,10 @@ int main(void)
 {
     Suite *s = suite_create("worker_pump");
     TCase *t = tcase_create("pump");
-    tcase_add_test(t, what_comes_together_is_asked_for_once);
-    tcase_add_test(t, what_comes_while_it_asks_is_asked_for_again);
+    tcase_add_test(t, signals_together_are_asked_for_once);
+    tcase_add_test(t, signals_while_it_asks_make_it_ask_again);
     tcase_add_test(t, none_is_lost);
-    tcase_add_test(t, what_came_before_is_seen);
+    tcase_add_test(t, writes_before_a_signal_are_seen);
     tcase_set_timeout(t, 120);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);

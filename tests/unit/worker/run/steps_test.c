@@ -71,7 +71,7 @@ static void frame_of(uint64_t id, uint64_t after, struct capbuf *frame)
     }
 }
 
-/* With device memory, and started; the memory of this process ends as it is to be enqueued. */
+/* Gets device memory and starts; the process has no memory left when it is to be enqueued. */
 static struct job *start_without_memory(uint64_t id, uint64_t after)
 {
     struct err e = ERR_INIT;
@@ -92,7 +92,7 @@ static struct job *start_without_memory(uint64_t id, uint64_t after)
     return j;
 }
 
-/* Who comes after it waits for it alone: its end must not come before that of those before it. */
+/* A job that comes after it waits for it alone: it must not end before its predecessors. */
 START_TEST(its_end_waits_for_those_before_it)
 {
     const struct msg_f_job msg = {.job = 1, .tenant = 1};
@@ -101,13 +101,14 @@ START_TEST(its_end_waits_for_those_before_it)
     ledger_add(&s.ledger, before);
     struct job *j = start_without_memory(2, 1);
     ck_assert_int_eq(j->e.code, ERR_NOMEM);
-    ck_assert(!j->enqueued && !j->finished && ended == 0);
-    ck_assert_uint_eq(j->piece_count, 0); /* nor does it keep what it does not use */
+    ck_assert(j->state == JOB_GIVEN_UP && ended == 0);
+    ck_assert_uint_eq(j->piece_count, 0); /* it keeps no memory that it does not use */
     completion_poll(&s.completion, 1);
-    ck_assert(!j->finished && ended == 0);
-    before->finished = true;
+    ck_assert(j->state == JOB_GIVEN_UP && ended == 0);
+    job_set_state(before, JOB_STARTED);
+    job_set_state(before, JOB_FINISHED);
     completion_poll(&s.completion, 2);
-    ck_assert(j->finished && ended == 1);
+    ck_assert(j->state == JOB_FINISHED && ended == 1);
     ledger_finish(&s.ledger);
     local_stop(&t);
 }

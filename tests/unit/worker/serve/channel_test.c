@@ -1,4 +1,5 @@
-/* The worker's channel with rings: fronts that come, go, do not read, or offer nonsense. */
+/* The worker's channel with rings: fronts that connect, end, do not read, or offer malformed rings.
+ */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -54,8 +55,8 @@ static void ask_inventory(uint64_t nonce)
 
 static void expect_end(uint64_t nonce)
 {
-    struct msg_w_held_end end;
-    fake_expect(&f, FRAME_KIND_W_HELD_END, &schema_msg_w_held_end, &end);
+    struct msg_w_inventory_end end;
+    fake_expect(&f, FRAME_KIND_W_INVENTORY_END, &schema_msg_w_inventory_end, &end);
     ck_assert_uint_eq(end.nonce, nonce);
 }
 
@@ -85,12 +86,13 @@ START_TEST(frames_and_descriptors_keep_their_order)
 }
 END_TEST
 
-/* What it had published is done; what it had not taken does not reach the next one. */
+/* Frames that a front published are served; frames that it had not taken do not reach the next
+ * front. */
 START_TEST(a_front_dies_with_frames_on_their_way)
 {
     struct job_draft d;
-    struct msg_w_held_buffer held;
-    struct msg_w_held_job job;
+    struct msg_w_inventory_buffer inventory;
+    struct msg_w_inventory_job job;
     start();
     ck_assert_int_eq(fake_buffer(&f, 1, 4096, true), 0);
     draft_init(&d, 31, 0);
@@ -111,17 +113,17 @@ START_TEST(a_front_dies_with_frames_on_their_way)
     fake_send(&f, &schema_msg_f_inventory, &ask, -1);
     ck_assert_int_eq(kill(f.pid, SIGCONT), 0);
     ck_assert_uint_eq(fake_next(&f), FRAME_KIND_W_READY);
-    fake_expect(&f, FRAME_KIND_W_HELD_BUFFER, &schema_msg_w_held_buffer, &held);
-    ck_assert_uint_eq(held.id, 1);
-    fake_expect(&f, FRAME_KIND_W_HELD_BUFFER, &schema_msg_w_held_buffer, &held);
-    ck_assert_uint_eq(held.id, 2);
-    fake_expect(&f, FRAME_KIND_W_HELD_JOB, &schema_msg_w_held_job, &job);
+    fake_expect(&f, FRAME_KIND_W_INVENTORY_BUFFER, &schema_msg_w_inventory_buffer, &inventory);
+    ck_assert_uint_eq(inventory.id, 1);
+    fake_expect(&f, FRAME_KIND_W_INVENTORY_BUFFER, &schema_msg_w_inventory_buffer, &inventory);
+    ck_assert_uint_eq(inventory.id, 2);
+    fake_expect(&f, FRAME_KIND_W_INVENTORY_JOB, &schema_msg_w_inventory_job, &job);
     ck_assert_uint_eq(job.job, 32); /* and not the one that was retired */
     unsigned kind;
     do { /* how far the job and the copy have come is their own matter */
         kind = fake_next(&f);
     } while (kind == FRAME_KIND_W_DONE || fake_turns(kind) || kind == FRAME_KIND_W_BUFFER);
-    ck_assert_uint_eq(kind, FRAME_KIND_W_HELD_END);
+    ck_assert_uint_eq(kind, FRAME_KIND_W_INVENTORY_END);
     fake_finish(&f);
 }
 END_TEST
@@ -134,7 +136,7 @@ START_TEST(front_after_front_has_rings_of_its_own)
     for (uint64_t front = 1; front <= 20; front++) {
         fake_dies(&f);
         ask_inventory(front);
-        for (unsigned kind = 0; kind != FRAME_KIND_W_HELD_END;) {
+        for (unsigned kind = 0; kind != FRAME_KIND_W_INVENTORY_END;) {
             kind = fake_next(&f);
             ck_assert_uint_ne(kind, 0);
         }
@@ -148,7 +150,7 @@ START_TEST(front_after_front_has_rings_of_its_own)
 }
 END_TEST
 
-/* Sends without ever taking anything; what finds no room waits here. */
+/* Sends without taking any frame; frames without room wait in the worker. */
 static void ask_much(void)
 {
     const struct msg_f_pool ask = {0};
@@ -293,8 +295,8 @@ START_TEST(a_worker_without_descriptors_does_without)
     leave_room(-1);
     fake_dies(&f);
     ask_inventory(1);
-    struct msg_w_held_buffer held;
-    fake_expect(&f, FRAME_KIND_W_HELD_BUFFER, &schema_msg_w_held_buffer, &held);
+    struct msg_w_inventory_buffer inventory;
+    fake_expect(&f, FRAME_KIND_W_INVENTORY_BUFFER, &schema_msg_w_inventory_buffer, &inventory);
     expect_end(1);
     for (int room = 0; room < DUPLEX_FDS; room++) {
         leave_room(room);
@@ -328,20 +330,20 @@ static void read_into_arena(uint64_t job)
     draft_send(&d, &f);
 }
 
-/* Who names it is told why there is none, and the front that it has to come again. */
+/* A job that names it gets the reason, and the front has to send it again. */
 START_TEST(an_arena_without_a_descriptor_comes_again)
 {
     const struct msg_f_arena_free gone = {.arena = 5};
-    struct msg_w_arena told;
+    struct msg_w_arena msg;
     unsigned kind;
     start();
     ck_assert_int_eq(fake_buffer(&f, 1, 4096, true), 0);
     leave_room(0);
     send_arena();
     read_into_arena(1);
-    fake_expect(&f, FRAME_KIND_W_ARENA, &schema_msg_w_arena, &told);
-    ck_assert_uint_eq(told.arena, 5);
-    ck_assert_uint_eq(told.align, 0);
+    fake_expect(&f, FRAME_KIND_W_ARENA, &schema_msg_w_arena, &msg);
+    ck_assert_uint_eq(msg.arena, 5);
+    ck_assert_uint_eq(msg.align, 0);
     ck_assert_int_eq(fake_done(&f, 1, NULL), ERR_LIMIT);
     leave_room(-1);
     fake_send(&f, &schema_msg_f_arena_free, &gone, -1);
@@ -398,8 +400,8 @@ START_TEST(the_channels_end_is_seen_beside_rings)
 }
 END_TEST
 
-/* The next front is given the host copy, as any other's that is sealed. The device's own check is
- * the first write. */
+/* The next front gets the host copy, as of any sealed buffer. The device's own check is the first
+ * write. */
 START_TEST(a_front_dies_that_restores_a_buffer)
 {
     enum { BYTES = 4096 };
@@ -407,8 +409,8 @@ START_TEST(a_front_dies_that_restores_a_buffer)
     const struct msg_f_buffer_restore restore = {.id = 5, .size = BYTES};
     const struct msg_f_inventory ask = {.nonce = 9};
     struct memfd host = MEMFD_NONE;
-    struct msg_w_held_buffer held;
-    struct msg_w_held_end end;
+    struct msg_w_inventory_buffer inventory;
+    struct msg_w_inventory_end end;
     struct msg_w_ready ready;
     start_with(args);
     ck_assert_int_eq(memfd_create_sealed("host", BYTES, &host, &e), 0);
@@ -416,12 +418,12 @@ START_TEST(a_front_dies_that_restores_a_buffer)
     fake_dies(&f);
     fake_send(&f, &schema_msg_f_inventory, &ask, -1);
     fake_expect(&f, FRAME_KIND_W_READY, &schema_msg_w_ready, &ready);
-    fake_expect(&f, FRAME_KIND_W_HELD_BUFFER, &schema_msg_w_held_buffer, &held);
-    ck_assert_uint_eq(held.id, 5);
-    ck_assert_uint_eq(held.sealed, 1);
-    ck_assert_uint_eq(held.arriving, 1);
+    fake_expect(&f, FRAME_KIND_W_INVENTORY_BUFFER, &schema_msg_w_inventory_buffer, &inventory);
+    ck_assert_uint_eq(inventory.id, 5);
+    ck_assert_uint_eq(inventory.sealed, 1);
+    ck_assert_uint_eq(inventory.arriving, 1);
     ck_assert_int_eq(f.fds.count, 1);
-    fake_expect(&f, FRAME_KIND_W_HELD_END, &schema_msg_w_held_end, &end);
+    fake_expect(&f, FRAME_KIND_W_INVENTORY_END, &schema_msg_w_inventory_end, &end);
     ck_assert_int_eq(kill(f.pid, SIGKILL), 0);
     fake_finish(&f);
     memfd_finish(&host);

@@ -94,8 +94,8 @@ static void room_copy(struct fake *f, uint64_t job, unsigned stream, uint64_t to
     draft_send(&d, f);
 }
 
-/* Many jobs at once, which need more than the device has together: each waits until it gets what it
- * needs, and all are right. */
+/* Many jobs at once need more than the device has: each waits until it gets its memory, and all
+ * results are right. */
 START_TEST(jobs_wait_for_room)
 {
     struct fake f;
@@ -134,9 +134,9 @@ START_TEST(jobs_wait_for_room)
 }
 END_TEST
 
-/* A job that can never have what it needs fails and says why; one with a deadline waits for it,
- * others pass, and freeing helps it. */
-START_TEST(what_finds_no_room_says_why)
+/* A job that can never have its memory fails and says why. One with a deadline waits, others pass,
+ * and freed memory helps it. */
+START_TEST(a_job_without_room_says_why)
 {
     struct fake f;
     struct job_draft d;
@@ -195,7 +195,7 @@ START_TEST(a_deadline_ends_the_wait_for_room)
     draft_fill(&d, ref_temp(t, 6 * ROOM_BYTES), "x", 1);
     d.msg.deadline_ns = clock_now_ns() + 2 * NS_PER_S;
     draft_send(&d, &f);
-    /* what comes after it waits with it, and is none the worse */
+    /* a job that comes after it waits with it, and does not fail */
     draft_init(&d, 101, 1);
     draft_after(&d, 100);
     draft_fill(&d, ref_buffer(1, 0, ROOM_BYTES), "y", 1);
@@ -233,8 +233,8 @@ static int seal(struct fake *f, uint64_t buffer, struct memfd *ret_host)
     return (int)answer.code;
 }
 
-/* With device and host full to the last byte nothing could be brought: sealing needs no room. */
-START_TEST(what_is_on_the_host_is_sealed_there)
+/* With device and host full to the last byte no buffer could come back: sealing needs no room. */
+START_TEST(buffers_on_the_host_are_sealed_there)
 {
     static uint8_t expected[ROOM_BYTES];
     struct fake f;
@@ -268,9 +268,9 @@ START_TEST(what_is_on_the_host_is_sealed_there)
 }
 END_TEST
 
-/* A copy that fails on its way to the device costs the job that needed it, not the bytes: they lie
- * on the host, in a copy of a sealed buffer (_i 1) or in the arena. */
-START_TEST(what_did_not_arrive_is_brought_again)
+/* A copy that fails on its way to the device costs the job that needed it, not the bytes: they are
+ * on the host, in a sealed buffer's copy (_i 1) or in the arena. */
+START_TEST(bytes_that_did_not_arrive_are_brought_again)
 {
     struct fake f;
     struct job_draft d;
@@ -314,8 +314,8 @@ static int read_some(struct fake *f, uint64_t job, uint64_t buffer)
     return fake_done(f, job, NULL);
 }
 
-/* Zeros that fail cost the job that needed them, too, and come with the next one. Of two pieces
- * (_i 1) the first fails: the job does not begin, so it reads nothing of what is there instead. */
+/* Zeros that fail cost the job that needed them, and come again with the next one. Of two pieces
+ * (_i 1) the first fails: the job does not begin, so it reads no other bytes. */
 START_TEST(zeros_that_did_not_arrive_are_brought_again)
 {
     static const struct {
@@ -384,8 +384,8 @@ static void part_check(struct fake *f, uint64_t job, uint64_t buffer, uint8_t va
                   (unsigned)buffer, f->output.data[0]);
 }
 
-/* Nothing can go to the host: what a job needs in one piece comes about by moving what lies between
- * free parts, while other jobs write what moves. */
+/* Nothing can go to the host: memory in one piece comes about by moving buffers between free parts,
+ * while other jobs write the buffers that move. */
 START_TEST(buffers_move_together)
 {
     struct fake f;
@@ -434,9 +434,9 @@ START_TEST(buffers_move_together)
 }
 END_TEST
 
-/* A copy that fails when it runs costs what was in that buffer, and is told; of a sealed one
- * nothing. */
-START_TEST(a_move_that_fails_is_told)
+/* A copy that fails when it runs costs the content of that buffer, and is reported; of a sealed
+ * buffer it costs nothing. */
+START_TEST(a_move_that_fails_is_reported)
 {
     struct fake f;
     struct job_draft d;
@@ -478,10 +478,10 @@ START_TEST(a_move_that_fails_is_told)
 }
 END_TEST
 
-/* A job that found no room is tried again now and then, though the worker knows of no change:
- * others than it may free memory of the device. Not with every look, for all that may be moved is
- * looked at for a try. Here what lies in the way is in use by one that does not end. */
-START_TEST(who_waits_asks_after_changes_and_now_and_then)
+/* A job without room is tried again periodically, though the worker knows of no change: another
+ * process may free memory of the device. It is not tried at each poll, as a try walks all buffers.
+ * Here a job that does not end uses the buffers in the way. */
+START_TEST(waiting_jobs_are_tried_after_changes_and_periodically)
 {
     struct fake f;
     uint64_t begun = clock_now_ns(); /* before the first try */
@@ -508,7 +508,7 @@ START_TEST(who_waits_asks_after_changes_and_now_and_then)
     ck_assert_uint_gt(before.failures, 0);
     do {
         const struct timespec pause = {0, 10 * (long)NS_PER_MS};
-        (void)nanosleep(&pause, NULL); /* for the worker to look */
+        (void)nanosleep(&pause, NULL); /* for the worker to poll */
         room_pool(&f, &pool);
     } while (pool.failures < before.failures + 3);
     uint64_t tries = (clock_now_ns() - begun) / (100 * NS_PER_MS) + 1;
@@ -529,7 +529,8 @@ static void quota_spilled(struct fake *f, uint64_t tenant, uint64_t spilled)
     fake_send(f, &schema_msg_f_tenant, &m, -1);
 }
 
-/* Who is above its soft limit moves to the host first, though others were not used for longer. */
+/* A tenant above its soft limit moves to the host first, though other buffers were not used for
+ * longer. */
 START_TEST(soft_limits_give_first)
 {
     struct fake f;
@@ -539,7 +540,7 @@ START_TEST(soft_limits_give_first)
     room_quota(&f, 2, "soft", UINT64_MAX, 2 * ROOM_BYTES, 0);
     room_fill(&f, 1, 1, 5);
     room_fill(&f, 2, 11, 6);
-    ck_assert_uint_eq(room_use(&f, 2)->spilled, 0); /* nobody is pressed */
+    ck_assert_uint_eq(room_use(&f, 2)->spilled, 0); /* there is room for all */
     room_fill(&f, 3, 21, 3);
     ck_assert_uint_gt(room_use(&f, 2)->spilled, 0);
     ck_assert_uint_eq(room_use(&f, 1)->spilled, 0);
@@ -564,8 +565,8 @@ static bool came(struct fake *f, unsigned kind, const struct schema *schema, voi
     return got == kind && proto_decode(schema, bytes_of(f->frame, f->size), ret_msg, &e) == 0;
 }
 
-/* Fills a device, with somebody above a soft limit; the nth marker has the device lost.
- * False: it was. */
+/* Fills a device, with a tenant above its soft limit; the nth marker loses the device. False: it
+ * was lost. */
 static bool goes_well(unsigned nth)
 {
     struct fake f;
@@ -577,7 +578,7 @@ static bool goes_well(unsigned nth)
                           "33554432",  NULL};
     fake_start(&f, "sim", args);
     bool well = !f.absent;
-    f.may_end = true; /* by what it does while nobody asks, too */
+    f.may_end = true; /* by its upkeep, too */
     room_quota(&f, 2, "soft", UINT64_MAX, ROOM_BYTES, 0);
     for (uint64_t b = 1; well && b <= 11; b++) {
         f.tenant = b <= 9 ? 1 : 2;
@@ -601,10 +602,9 @@ static bool goes_well(unsigned nth)
     return well;
 }
 
-/* Whatever went before, a device that is lost while it makes room is not taken for one that is
- * not: once the scripted marker is behind all that there are, all goes well; before, nothing does.
- */
-START_TEST(a_loss_while_making_room_is_told)
+/* A device that is lost while it makes room counts as lost, whatever went before: once the scripted
+ * marker is behind all markers, all goes well; before, nothing does. */
+START_TEST(a_loss_while_making_room_is_reported)
 {
     unsigned nth = 1;
     while (nth < 100 && !goes_well(nth)) {
@@ -643,7 +643,7 @@ START_TEST(guarantees_are_kept)
 }
 END_TEST
 
-/* A tenant at its hard limit makes room of its own; more than the limit is refused by name. */
+/* A tenant at its hard limit makes room of its own. More than the limit is refused by name. */
 START_TEST(hard_limits_are_a_tenants_own_matter)
 {
     struct fake f;
@@ -672,9 +672,9 @@ START_TEST(hard_limits_are_a_tenants_own_matter)
 }
 END_TEST
 
-/* So much of a tenant's lies on the host at most; what is there and what is on the device change
- * places all the same. */
-START_TEST(what_lies_on_the_host_has_a_limit)
+/* A tenant has at most its limit on the host. Buffers there and on the device change places all the
+ * same. */
+START_TEST(the_hosts_share_has_a_limit)
 {
     struct fake f;
     struct job_draft d;
@@ -723,12 +723,12 @@ static void expect_refusal(struct fake *f, uint64_t tenant)
     ck_assert_uint_gt(refused.text.size, 0);
 }
 
-/* What a front before this one said counts no more; what cannot be kept is told. */
-START_TEST(each_front_tells_its_own_limits)
+/* Limits of a former front count no more; limits that cannot be kept are reported. */
+START_TEST(each_front_sets_its_own_limits)
 {
     struct fake f;
     struct msg_w_ready ready;
-    struct msg_w_held_end end;
+    struct msg_w_inventory_end end;
     const struct msg_f_inventory ask = {.nonce = 7};
     if (!room_start(&f, _i, "33554432")) {
         return;
@@ -742,9 +742,10 @@ START_TEST(each_front_tells_its_own_limits)
                      ERR_LIMIT); /* that counts */
     fake_send(&f, &schema_msg_f_inventory, &ask, -1);
     fake_expect(&f, FRAME_KIND_W_READY, &schema_msg_w_ready, &ready);
-    fake_expect(&f, FRAME_KIND_W_HELD_JOB, &schema_msg_w_held_job, &(struct msg_w_held_job){0});
+    fake_expect(&f, FRAME_KIND_W_INVENTORY_JOB, &schema_msg_w_inventory_job,
+                &(struct msg_w_inventory_job){0});
     ck_assert_int_eq(fake_done(&f, 100, NULL), ERR_LIMIT);
-    fake_expect(&f, FRAME_KIND_W_HELD_END, &schema_msg_w_held_end, &end);
+    fake_expect(&f, FRAME_KIND_W_INVENTORY_END, &schema_msg_w_inventory_end, &end);
     ck_assert_int_eq(room_temporaries(&f, 4, 101, 4 * ROOM_BYTES, NULL), 0);
     room_fill(&f, 1, 1, 10);
     ck_assert_uint_eq(room_use(&f, 1)->spilled, 0);
@@ -763,22 +764,22 @@ int main(void)
     TCase *limits = tcase_create("limits");
     tcase_set_timeout(limits, 90);
     tcase_add_loop_test(limits, soft_limits_give_first, 0, 3);
-    tcase_add_test(limits, a_loss_while_making_room_is_told);
+    tcase_add_test(limits, a_loss_while_making_room_is_reported);
     tcase_add_loop_test(limits, guarantees_are_kept, 0, 3);
     tcase_add_loop_test(limits, hard_limits_are_a_tenants_own_matter, 0, 3);
-    tcase_add_loop_test(limits, each_front_tells_its_own_limits, 0, 3);
-    tcase_add_loop_test(limits, what_lies_on_the_host_has_a_limit, 0, 3);
+    tcase_add_loop_test(limits, each_front_sets_its_own_limits, 0, 3);
+    tcase_add_loop_test(limits, the_hosts_share_has_a_limit, 0, 3);
     suite_add_tcase(suite, limits);
-    tcase_add_loop_test(room, what_is_on_the_host_is_sealed_there, 0, 3);
-    tcase_add_loop_test(room, what_did_not_arrive_is_brought_again, 0, 2);
+    tcase_add_loop_test(room, buffers_on_the_host_are_sealed_there, 0, 3);
+    tcase_add_loop_test(room, bytes_that_did_not_arrive_are_brought_again, 0, 2);
     tcase_add_loop_test(room, zeros_that_did_not_arrive_are_brought_again, 0, 2);
     tcase_add_loop_test(room, buffers_move_to_the_host_and_back, 0, 3);
     tcase_add_loop_test(room, buffers_move_together, 0, 3);
-    tcase_add_loop_test(room, a_move_that_fails_is_told, 0, 2);
-    tcase_add_loop_test(room, who_waits_asks_after_changes_and_now_and_then, 0, 2);
+    tcase_add_loop_test(room, a_move_that_fails_is_reported, 0, 2);
+    tcase_add_loop_test(room, waiting_jobs_are_tried_after_changes_and_periodically, 0, 2);
     tcase_add_loop_test(room, zeros_wait_for_room, 0, 3);
     tcase_add_loop_test(room, jobs_wait_for_room, 0, 3);
-    tcase_add_loop_test(room, what_finds_no_room_says_why, 0, 3);
+    tcase_add_loop_test(room, a_job_without_room_says_why, 0, 3);
     tcase_add_loop_test(room, a_deadline_ends_the_wait_for_room, 0, 3);
     suite_add_tcase(suite, room);
     SRunner *runner = srunner_create(suite);

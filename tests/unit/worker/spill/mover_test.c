@@ -93,7 +93,7 @@ static void check_contents(void)
     for (uint64_t id = 4; id <= BUFFERS; id += 4) {
         const struct buffer *b = buffer_find(&t.buffers, id, &e);
         ck_assert_ptr_nonnull(b);
-        ck_assert(!b->broken && b->filling == NULL);
+        ck_assert(b->loss == BUFFER_WHOLE && b->filling == NULL);
         ck_assert_int_eq(t.device.b->stream->read(t.device.service, back, b->piece.ref, BYTES, &e),
                          0);
         local_wait(&t, t.device.service);
@@ -101,7 +101,7 @@ static void check_contents(void)
     }
 }
 
-/* As a job for which there is no room waits: again, when what moves has done so. */
+/* Waits as a job without room does: tries again when the buffers that move have arrived. */
 static int take(struct memory_piece *ret_piece, struct err *e)
 {
     const struct memory_ask ask = {.size = WANTED, .tenant = 1, .stream = 0};
@@ -121,7 +121,7 @@ static struct pool_stats stats(void)
     return s;
 }
 
-START_TEST(what_lies_apart_is_put_together)
+START_TEST(free_parts_are_put_together)
 {
     struct memory_piece piece;
     struct err e = ERR_INIT;
@@ -139,7 +139,7 @@ START_TEST(what_lies_apart_is_put_together)
 END_TEST
 
 /* Jobs have their addresses: they stay, and so there is no room. */
-START_TEST(what_is_in_use_stays)
+START_TEST(buffers_in_use_keep_their_place)
 {
     struct memory_piece piece;
     struct err e = ERR_INIT;
@@ -195,8 +195,8 @@ START_TEST(without_copies_it_is_refused)
 }
 END_TEST
 
-/* One that is freed while it moves goes when it has arrived. */
-START_TEST(what_is_freed_while_it_moves)
+/* A buffer that is freed while it moves is destroyed when it has arrived. */
+START_TEST(a_buffer_freed_while_it_moves)
 {
     struct memory_piece piece;
     struct err e = ERR_INIT;
@@ -268,7 +268,7 @@ static void take_and_free(uint64_t bytes, uint64_t tenant, bool *ret_dirty)
 
 /* 512 MiB stay for a minute, then go by 256 MiB a second but for a sixteenth of the limit; then
  * the timer ends. */
-START_TEST(what_nobody_needs_goes_back)
+START_TEST(unused_memory_goes_back)
 {
     bool dirty;
     uint64_t now = 1000 * NS_PER_S;
@@ -298,16 +298,16 @@ START_TEST(what_nobody_needs_goes_back)
 }
 END_TEST
 
-static unsigned told_idle;
+static unsigned idle_calls;
 
 static void count_idle(struct backend_device *d)
 {
     ck_assert_ptr_eq(d, t.device.d);
-    told_idle++;
+    idle_calls++;
 }
 
-/* A driver has things to do then: to put out what kernels printed. */
-START_TEST(the_back_end_is_told_when_nothing_runs)
+/* A driver has work then: it writes out what kernels printed. */
+START_TEST(the_back_end_is_called_when_nothing_runs)
 {
     upkeep_start();
     struct backend_device_ops ops = *t.device.b->device;
@@ -317,10 +317,10 @@ START_TEST(the_back_end_is_told_when_nothing_runs)
     t.device.b = &with_idle;
     own.idle = false;
     ck_assert_int_eq(upkeep_turn(&own.upkeep, NS_PER_S), UPKEEP_LATER);
-    ck_assert_uint_eq(told_idle, 0);
+    ck_assert_uint_eq(idle_calls, 0);
     own.idle = true;
     (void)upkeep_turn(&own.upkeep, 2 * NS_PER_S);
-    ck_assert_uint_eq(told_idle, 1);
+    ck_assert_uint_eq(idle_calls, 1);
     upkeep_stop();
 }
 END_TEST
@@ -348,7 +348,7 @@ START_TEST(where_the_device_is_full_it_goes_sooner)
 }
 END_TEST
 
-/* What is in use does not keep the timer running, but while something runs it does. */
+/* Memory in use does not keep the timer running, but running work does. */
 START_TEST(the_timer_ends)
 {
     bool dirty;
@@ -385,9 +385,9 @@ static void until_zeroed(uint64_t *now)
     }
 }
 
-/* One tenant leaves nobody anything to see; where there are two, what one left is zeroed while
- * nothing runs, and the other gets it clean. */
-START_TEST(what_was_left_is_zeroed_ahead)
+/* With one tenant nothing is zeroed ahead. With two, free memory of one is zeroed while nothing
+ * runs, and the other gets it clean. */
+START_TEST(free_memory_is_zeroed_ahead)
 {
     static uint8_t bytes[4096];
     struct memory_piece piece;
@@ -440,9 +440,9 @@ static void upkeep_start_with(const char *options)
     take_and_free(WANTED, 1, &dirty);
 }
 
-/* Zeros that did not arrive cost nothing but that: who gets the memory has it zeroed then, and what
- * fails each time is not tried for ever. */
-START_TEST(zeros_that_fail_are_left_to_who_comes)
+/* Zeros that did not arrive do no harm: the next user has the memory zeroed. After repeated
+ * failures there are no more tries. */
+START_TEST(zeros_that_fail_are_left_to_the_next_user)
 {
     struct err e = ERR_INIT;
     bool dirty;
@@ -483,8 +483,8 @@ START_TEST(a_device_lost_while_zeroing_ends_the_worker)
 }
 END_TEST
 
-/* Memory that is being zeroed is there for who asks, as it was. */
-START_TEST(what_is_being_zeroed_is_not_refused)
+/* A request gets memory that is being zeroed, as dirty as it was. */
+START_TEST(memory_being_zeroed_is_not_refused)
 {
     static uint8_t bytes[4096];
     struct memory_piece piece;
@@ -519,8 +519,8 @@ END_TEST
 
 /* ---- tenants --------------------------------------------------------------------------------- */
 
-/* Who shares a number with others has no limit there, and need not be told that. Each of the others
- * has one and keeps its number. */
+/* A tenant that shares a number with others has no limit there, and gets no report. Each other
+ * tenant has a number of its own and keeps it. */
 START_TEST(numbers_have_an_end)
 {
     struct err e = ERR_INIT;
@@ -555,8 +555,8 @@ static void free_apart(struct backend_device *d, struct backend_block *block)
     own.backend.memory->free(d, block);
 }
 
-/* Tenant 1 may have a little more than it has: then what it asks for beside is had by what it gives
- * up, or not at all. */
+/* Tenant 1 may have a little more than it has: memory beside the pool comes from its own buffers,
+ * or not at all. */
 static void own_limit(bool exported)
 {
     struct buffer *b = NULL;
@@ -617,7 +617,7 @@ START_TEST(room_is_made_beside_the_pool)
         buffer_unpin(&t.buffers, old);
     }
     check_contents();
-    /* and no more than can be: nobody gives room in vain */
+    /* and no more than is possible: no buffer moves in vain */
     uint64_t outs = t.spill.outs;
     const struct buffer_ask more = {
         .id = 101, .size = LIMIT, .tenant = 2, .exported = exported, .managed = !exported};
@@ -636,19 +636,19 @@ int main(void)
     TCase *upkeep = tcase_create("upkeep");
     tcase_set_timeout(moving, 60);
     tcase_set_timeout(upkeep, 60);
-    tcase_add_loop_test(moving, what_lies_apart_is_put_together, 0, 2);
-    tcase_add_loop_test(moving, what_is_in_use_stays, 0, 2);
+    tcase_add_loop_test(moving, free_parts_are_put_together, 0, 2);
+    tcase_add_loop_test(moving, buffers_in_use_keep_their_place, 0, 2);
     tcase_add_loop_test(moving, without_copies_it_is_refused, 0, 2);
-    tcase_add_test(moving, what_is_freed_while_it_moves);
-    tcase_add_test(upkeep, what_nobody_needs_goes_back);
+    tcase_add_test(moving, a_buffer_freed_while_it_moves);
+    tcase_add_test(upkeep, unused_memory_goes_back);
     tcase_add_test(upkeep, where_the_device_is_full_it_goes_sooner);
-    tcase_add_test(upkeep, the_back_end_is_told_when_nothing_runs);
+    tcase_add_test(upkeep, the_back_end_is_called_when_nothing_runs);
     tcase_add_test(upkeep, the_timer_ends);
-    tcase_add_test(upkeep, what_was_left_is_zeroed_ahead);
-    tcase_add_test(upkeep, zeros_that_fail_are_left_to_who_comes);
+    tcase_add_test(upkeep, free_memory_is_zeroed_ahead);
+    tcase_add_test(upkeep, zeros_that_fail_are_left_to_the_next_user);
     tcase_add_test(upkeep, one_that_fails_is_tried_again);
     tcase_add_test(upkeep, a_device_lost_while_zeroing_ends_the_worker);
-    tcase_add_test(upkeep, what_is_being_zeroed_is_not_refused);
+    tcase_add_test(upkeep, memory_being_zeroed_is_not_refused);
     tcase_add_test(moving, numbers_have_an_end);
     tcase_add_loop_test(moving, room_is_made_beside_the_pool, 0, 4);
     suite_add_tcase(suite, moving);

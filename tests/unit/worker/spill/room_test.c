@@ -1,5 +1,5 @@
-/* What a worker knows of its memory, looked at in this process on a simulated device: jobs that no
- * device could serve, the numbers of tenants, and pictures that are made while buffers change. */
+/* A worker's books of its memory, checked in this process on a simulated device: jobs that no
+ * device could serve, the numbers of tenants, and snapshots that are made while buffers change. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #include "common/seqpacket.h"
 #include "daemon/worker/run/job.h"
-#include "daemon/worker/serve/picture.h"
+#include "daemon/worker/serve/snapshot.h"
 #include "tests/unit/worker/local.h"
 
 #define MIB   ((uint64_t)1 << 20)
@@ -82,8 +82,8 @@ static void job_end(struct job *j)
     job_destroy(j);
 }
 
-/* Nobody's buffers go for a temporary that the device cannot give. */
-START_TEST(more_than_one_block_moves_nobody)
+/* No buffer moves for a temporary that the device cannot give. */
+START_TEST(more_than_one_block_moves_no_buffer)
 {
     const uint64_t sizes[] = {MOST + 4096};
     struct job *j = NULL;
@@ -102,7 +102,7 @@ START_TEST(more_than_one_block_moves_nobody)
 }
 END_TEST
 
-/* The limit may be set lower than what lies on the host: that stays, and nothing more has room. */
+/* The host's limit may be set below its use: buffers stay, and no more have room. */
 START_TEST(a_limit_below_what_the_host_has)
 {
     const uint64_t some[] = {4 * MIB};
@@ -132,8 +132,9 @@ START_TEST(a_limit_below_what_the_host_has)
 }
 END_TEST
 
-/* Each has its own piece; those that nothing needs have none, however large they say they are. */
-START_TEST(what_no_step_mentions_takes_no_memory)
+/* Each temporary has its own piece. Temporaries that no step needs have none, whatever their size.
+ */
+START_TEST(unmentioned_temporaries_take_no_memory)
 {
     const uint64_t sizes[] = {3 * MIB, 3 * MIB, INT64_MAX, INT64_MAX, INT64_MAX};
     struct job *j = NULL;
@@ -165,8 +166,8 @@ static int take(uint64_t key, uint64_t bytes, struct memory_piece *ret_piece, st
     return memory_alloc(&t.device.memory, &ask, ret_piece, e);
 }
 
-/* Who has no limit and nothing any more keeps no number from others; who gets it next reads nothing
- * that the one before left. */
+/* A tenant without limits and memory keeps no number from others. The next owner of the number
+ * reads no bytes of the former one. */
 START_TEST(numbers_of_tenants_come_back)
 {
     struct memory_piece piece;
@@ -203,7 +204,7 @@ START_TEST(numbers_of_tenants_come_back)
 }
 END_TEST
 
-/* ---- names in a picture -----------------------------------------------------------------------
+/* ---- names in a snapshot -----------------------------------------------------------------------
  */
 
 enum { NAMED = 600 };
@@ -230,7 +231,7 @@ static void come_back(struct buffer *b)
     ck_assert_msg(take(b->tenant, bytes, &b->piece, &e) == 0, "%s", e.text);
 }
 
-static void picture_read(int fd, struct memfd *ret_memory, struct picture_view *ret_view)
+static void snapshot_read(int fd, struct memfd *ret_memory, struct snapshot_view *ret_view)
 {
     static uint8_t packet[FRAME_MAX_BYTES];
     struct frame_fds fds = {.count = 0};
@@ -238,11 +239,12 @@ static void picture_read(int fd, struct memfd *ret_memory, struct picture_view *
     size_t size = 0;
     ck_assert_int_eq(seqpacket_recv(fd, packet, sizeof packet, &size, &fds, &e), 0);
     ck_assert_int_eq(fds.count, 1);
-    ck_assert_int_eq(memfd_adopt(fds.fd[0], sizeof(struct picture_head), false, ret_memory, &e), 0);
-    ck_assert_int_eq(picture_open(ret_memory->data, ret_memory->size, ret_view, &e), 0);
+    ck_assert_int_eq(memfd_adopt(fds.fd[0], sizeof(struct snapshot_head), false, ret_memory, &e),
+                     0);
+    ck_assert_int_eq(snapshot_open(ret_memory->data, ret_memory->size, ret_view, &e), 0);
 }
 
-static void loop_until(struct picture_maker *m, uv_loop_t *loop, enum picture_step step)
+static void loop_until(struct snapshot_maker *m, uv_loop_t *loop, enum snapshot_step step)
 {
     while (m->step != step) {
         (void)uv_run(loop, UV_RUN_NOWAIT);
@@ -250,20 +252,20 @@ static void loop_until(struct picture_maker *m, uv_loop_t *loop, enum picture_st
     channel_flush(m->channel);
 }
 
-static void picture_make(struct picture_maker *m, uv_loop_t *loop, enum picture_step step)
+static void snapshot_make(struct snapshot_maker *m, uv_loop_t *loop, enum snapshot_step step)
 {
     struct err e = ERR_INIT;
-    ck_assert_int_eq(picture_ask(m, 1, true, &e), 0);
+    ck_assert_int_eq(snapshot_ask(m, 1, true, &e), 0);
     loop_until(m, loop, step);
 }
 
 /* How many are named. same: they are where `at` says, else it is noted there. */
-static unsigned where(const struct picture_view *view, uint64_t *at, bool same)
+static unsigned where(const struct snapshot_view *view, uint64_t *at, bool same)
 {
     unsigned named = 0;
     for (uint32_t i = 0; i < view->head.pieces; i++) {
-        struct picture_piece p = picture_piece(view, i);
-        if (p.kind == PICTURE_BUFFER) {
+        struct snapshot_piece p = snapshot_piece(view, i);
+        if (p.kind == SNAPSHOT_BUFFER) {
             ck_assert(p.owner >= 1 && p.owner <= NAMED);
             ck_assert_msg(!same || p.at == at[p.owner], "buffer %u is not at %#llx",
                           (unsigned)p.owner, (unsigned long long)p.at);
@@ -275,12 +277,12 @@ static unsigned where(const struct picture_view *view, uint64_t *at, bool same)
 }
 
 /* While buffers are named some go, and others come to their places: these have no name there. */
-START_TEST(a_place_that_was_taken_names_nobody)
+START_TEST(a_reused_place_has_no_name)
 {
     struct completion completion = {.first = NULL};
     struct arenas arenas = {.bytes = 0};
-    struct picture_maker maker;
-    struct picture_view view;
+    struct snapshot_maker maker;
+    struct snapshot_view view;
     struct memfd memory = MEMFD_NONE;
     struct channel channel;
     struct err e = ERR_INIT;
@@ -295,21 +297,21 @@ START_TEST(a_place_that_was_taken_names_nobody)
     ck_assert_int_eq(seqpacket_pair(pair, &e), 0);
     const struct channel_callbacks callbacks = {.frame = on_frame, .closed = on_closed};
     ck_assert_int_eq(channel_init(&channel, &loop, pair[1], callbacks, NULL, &e), 0);
-    picture_init(&maker, &loop, &channel, &t.device.memory, &t.buffers, &completion, &arenas);
-    picture_make(&maker, &loop, PICTURE_IDLE);
-    picture_read(pair[0], &memory, &view);
+    snapshot_init(&maker, &loop, &channel, &t.device.memory, &t.buffers, &completion, &arenas);
+    snapshot_make(&maker, &loop, SNAPSHOT_IDLE);
+    snapshot_read(pair[0], &memory, &view);
     ck_assert_uint_eq(where(&view, at, false), NAMED);
     memfd_finish(&memory);
-    picture_make(&maker, &loop, PICTURE_NAMES);
+    snapshot_make(&maker, &loop, SNAPSHOT_NAMES);
     for (uint64_t id = 300; id <= 400; id++) {
         buffer_free(&t.buffers, buffer_find(&t.buffers, id, NULL));
         come_back(buffer_find(&t.buffers, id + 200, NULL));
     }
-    loop_until(&maker, &loop, PICTURE_IDLE);
-    picture_read(pair[0], &memory, &view);
+    loop_until(&maker, &loop, SNAPSHOT_IDLE);
+    snapshot_read(pair[0], &memory, &view);
     ck_assert_uint_ge(where(&view, at, true), NAMED - 202);
     memfd_finish(&memory);
-    picture_finish(&maker);
+    snapshot_finish(&maker);
     channel_finish(&channel);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     ck_assert_int_eq(uv_loop_close(&loop), 0);
@@ -324,11 +326,11 @@ int main(void)
     Suite *suite = suite_create("room");
     TCase *tc = tcase_create("room");
     tcase_set_timeout(tc, 60);
-    tcase_add_loop_test(tc, more_than_one_block_moves_nobody, 0, 2);
+    tcase_add_loop_test(tc, more_than_one_block_moves_no_buffer, 0, 2);
     tcase_add_loop_test(tc, a_limit_below_what_the_host_has, 0, 2);
-    tcase_add_loop_test(tc, what_no_step_mentions_takes_no_memory, 0, 2);
+    tcase_add_loop_test(tc, unmentioned_temporaries_take_no_memory, 0, 2);
     tcase_add_loop_test(tc, numbers_of_tenants_come_back, 0, 2);
-    tcase_add_loop_test(tc, a_place_that_was_taken_names_nobody, 0, 2);
+    tcase_add_loop_test(tc, a_reused_place_has_no_name, 0, 2);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -1,6 +1,8 @@
-/* Jobs that wait for device memory, and those that would wait for ever: gpud-worker as a process on
- * a simulated device of twelve MiB, or one of the CUDA driver's double, from which nothing can go
- * to the host. */
+/*
+ * Jobs that wait for device memory, and jobs that would wait forever: gpud-worker as a process on a
+ * simulated device of twelve MiB, or one of the CUDA driver's double, from which nothing can go to
+ * the host.
+ */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,10 +26,10 @@ static void cancel(struct fake *f, uint64_t job)
     fake_send(f, &schema_msg_f_cancel, &msg, -1);
 }
 
-/* A job that is given up behind one that waits holds nothing: that one is told when nothing else
- * runs, and those behind both are served. _i 1: one of them began, within what is guaranteed to its
- * tenant, and waits for it. All come in one packet, so that nothing ends before. */
-START_TEST(what_was_given_up_keeps_nobody_waiting)
+/* A job that is given up behind a waiting one has no memory: the waiting job fails when nothing
+ * else runs, and the jobs behind both are served. _i 1: one of them began, within its tenant's
+ * guarantee, and waits for it. All come in one packet, so that none ends before. */
+START_TEST(a_job_given_up_keeps_no_job_waiting)
 {
     struct fake f;
     struct job_draft d;
@@ -72,10 +74,10 @@ START_TEST(what_was_given_up_keeps_nobody_waiting)
 }
 END_TEST
 
-/* More than a tenant may have at all, more than there is, and what nothing of the tenant's own can
- * help: each is told at once, though the device is busy with another tenant's job (which does not
- * end) and will be. With a deadline such a job waits, and lets others pass. */
-START_TEST(what_can_never_be_had_is_told_on_a_busy_device)
+/* A job that needs more than its tenant may have, more than there is, or more than the tenant's own
+ * buffers can give, fails at once, though the device is busy with another tenant's job (which does
+ * not end). With a deadline such a job waits, and lets others pass. */
+START_TEST(impossible_requests_fail_on_a_busy_device)
 {
     struct fake f;
     struct job_draft d;
@@ -117,8 +119,9 @@ START_TEST(what_can_never_be_had_is_told_on_a_busy_device)
 }
 END_TEST
 
-/* A job in stream 0, which hangs, that is reported late: its number. On a busy machine the deadline
- * can pass before the job is in its stream, and the job ends: the next one has twice the time. */
+/* Returns the number of a job in stream 0, which hangs, that is reported late. On a busy machine
+ * the deadline can pass before the job is in its stream, and the job ends: the next one has twice
+ * the time. */
 static uint64_t late_behind_a_hang(struct fake *f, uint64_t job)
 {
     uint64_t time = 30 * NS_PER_MS;
@@ -148,8 +151,8 @@ static uint64_t late_behind_a_hang(struct fake *f, uint64_t job)
     }
 }
 
-/* Jobs behind one that hangs end at their deadlines and have done nothing. One that its stream has
- * already cannot be taken back: its client is answered at once all the same. */
+/* Jobs behind one that hangs end at their deadlines without effects. A job that is in its stream
+ * already cannot be taken back: its client is answered at the deadline all the same. */
 START_TEST(deadlines_hold_until_a_job_begins)
 {
     struct fake f;
@@ -186,8 +189,8 @@ START_TEST(deadlines_hold_until_a_job_begins)
 }
 END_TEST
 
-/* What is in a stream already would take longer than a job has until its deadline: it is not put
- * behind that, and so ends having done nothing. */
+/* The work in a stream would take longer than a job has until its deadline: the job is not put
+ * behind it, and ends without effects. */
 START_TEST(a_deadline_is_not_put_behind_what_takes_longer)
 {
     enum { STEPS = 64 }; /* of a MiB: together they take milliseconds */
@@ -240,10 +243,10 @@ static void served_before_the_large(struct fake *f, uint64_t job)
     }
 }
 
-/* Zeros for a large buffer go in pieces: another tenant's buffer, asked for behind it, and a job in
- * that, do not wait for all of them. One that is freed meanwhile is zeroed no further, and its
- * bytes are nobody's to see. */
-START_TEST(nobody_waits_for_anothers_zeros)
+/* Zeros for a large buffer go in pieces: another tenant's buffer behind it, and a job that uses
+ * that, do not wait for all of them. A buffer that is freed meanwhile is zeroed no further, and no
+ * tenant reads its bytes. */
+START_TEST(tenants_take_turns_with_zeros)
 {
     enum { PIECES = 12 };
     const uint64_t large = PIECES * (UINT64_C(32) << 20);
@@ -276,8 +279,8 @@ START_TEST(nobody_waits_for_anothers_zeros)
 }
 END_TEST
 
-/* Nor for zeros of a buffer that had no room on the device when it was made. */
-START_TEST(nobody_waits_for_zeros_that_come_late)
+/* The same for zeros of a buffer that had no room on the device when it was created. */
+START_TEST(late_zeros_come_in_turns_too)
 {
     enum { PIECES = 12 };
     const uint64_t large = PIECES * (UINT64_C(32) << 20);
@@ -322,7 +325,7 @@ static int restore(struct fake *f, uint64_t id, uint64_t size)
     return (int)made.code;
 }
 
-/* What is written from end to end needs no zeros before; what lies behind its end does. */
+/* A buffer that is restored as a whole needs no zeros before; the bytes behind its end do. */
 START_TEST(restored_bytes_need_no_zeros)
 {
     const char *const args[] = {"--options", "speed=0,script=fill:*=fail", NULL};
@@ -340,9 +343,9 @@ START_TEST(restored_bytes_need_no_zeros)
 }
 END_TEST
 
-/* The driver gets memory back when nothing runs: that is so although a job is left that was
- * cancelled behind the one that waits for this memory, and one behind that, which has not begun. */
-START_TEST(what_was_cancelled_holds_up_no_memory)
+/* The driver gets memory back when nothing runs. A job that was cancelled behind the one that waits
+ * for this memory does not count as running, nor does a job behind it that has not begun. */
+START_TEST(a_cancelled_job_holds_up_no_memory)
 {
     static const char PTX[] = ".version 8.0\n.target sm_80\n.address_size 64\n"
                               ".visible .entry fake_sleep(.param .u32 ms)\n{\n ret;\n}\n";
@@ -404,13 +407,13 @@ int main(void)
     Suite *suite = suite_create("waiting");
     TCase *tc = tcase_create("waiting");
     tcase_set_timeout(tc, 90);
-    tcase_add_loop_test(tc, what_was_given_up_keeps_nobody_waiting, 0, 2);
-    tcase_add_loop_test(tc, what_can_never_be_had_is_told_on_a_busy_device, 0, 2);
-    tcase_add_test(tc, what_was_cancelled_holds_up_no_memory);
+    tcase_add_loop_test(tc, a_job_given_up_keeps_no_job_waiting, 0, 2);
+    tcase_add_loop_test(tc, impossible_requests_fail_on_a_busy_device, 0, 2);
+    tcase_add_test(tc, a_cancelled_job_holds_up_no_memory);
     tcase_add_test(tc, deadlines_hold_until_a_job_begins);
     tcase_add_test(tc, a_deadline_is_not_put_behind_what_takes_longer);
-    tcase_add_test(tc, nobody_waits_for_anothers_zeros);
-    tcase_add_test(tc, nobody_waits_for_zeros_that_come_late);
+    tcase_add_test(tc, tenants_take_turns_with_zeros);
+    tcase_add_test(tc, late_zeros_come_in_turns_too);
     tcase_add_test(tc, restored_bytes_need_no_zeros);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);

@@ -1,0 +1,51 @@
+/*
+ * Public handles. The library makes them, with generations that identify freed handles. Each stands
+ * for a struct with the daemon's handle, which a restart of the daemon changes.
+ *
+ * Thread: under the client's lock.
+ */
+#ifndef CLIENT_OBJECTS_HANDLES_H
+#define CLIENT_OBJECTS_HANDLES_H
+
+#include "client/src/base/client.h"
+#include "client/src/objects/objects.h"
+
+struct buffer {
+    uint64_t daemon;
+    uint64_t id; /* public */
+    bool lost;   /* an event has reported it */
+    gpud_shape shape;
+};
+
+struct kernel {
+    struct object object;
+    gpud_kernel_desc desc;
+    uint64_t module;             /* public handle of its module, 0: built-in */
+    char asked[GPUD_NAME];       /* the name it was found by, with its version */
+    gpud_kernel_arg_desc args[]; /* desc.arg_count of them */
+};
+
+struct module {
+    struct object object;
+    uint32_t kernel_count;
+    uint64_t *kernels; /* owned; public handles in the module's order */
+};
+
+/* The struct of a public handle. BAD_HANDLE or STALE_HANDLE. */
+int buffer_get(struct gpud_client *c, gpud_buffer buffer, struct buffer **ret_buffer,
+               struct err *e);
+int kernel_get(struct gpud_client *c, gpud_kernel kernel, struct kernel **ret_kernel,
+               struct err *e);
+int module_get(struct gpud_client *c, gpud_module module, struct module **ret_module,
+               struct err *e);
+
+void handles_init(struct gpud_client *c, uint64_t first_generation);
+void handles_finish(struct gpud_client *c);
+
+/* The public handle of a daemon's handle; id 0 if this client has none. */
+gpud_buffer buffer_by_daemon(struct gpud_client *c, uint64_t daemon);
+
+/* Reports to the user that the buffer was lost, once. */
+void buffer_lost(struct gpud_client *c, struct buffer *b, const char *text);
+
+#endif

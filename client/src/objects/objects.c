@@ -1,0 +1,58 @@
+#include "client/src/objects/objects.h"
+
+void object_link(struct gpud_client *c, struct object *o)
+{
+    o->prev = NULL;
+    o->next = c->objects;
+    if (c->objects != NULL) {
+        c->objects->prev = o;
+    }
+    c->objects = o;
+}
+
+void object_unlink(struct gpud_client *c, struct object *o)
+{
+    if (o->prev != NULL) {
+        o->prev->next = o->next;
+    } else {
+        c->objects = o->next;
+    }
+    if (o->next != NULL) {
+        o->next->prev = o->prev;
+    }
+}
+
+static void note_given_up(struct gpud_client *c, uint64_t seq)
+{
+    c->given_up = c->given_up == 0 || seq < c->given_up ? seq : c->given_up;
+}
+
+void object_give_up(struct gpud_client *c, struct object *o, uint64_t seq)
+{
+    o->freed_seq = seq;
+    note_given_up(c, seq);
+}
+
+/* Comes with every answer: they are walked only when one of them goes. */
+void objects_reap(struct gpud_client *c)
+{
+    if (c->session.state == SESSION_RESTORE) {
+        return; /* requests under way point to objects */
+    }
+    uint64_t lowest = requests_lowest(&c->requests);
+    if (c->given_up == 0 || c->given_up >= lowest) {
+        return;
+    }
+    struct object *o = c->objects;
+    c->given_up = 0;
+    while (o != NULL) {
+        struct object *next = o->next;
+        if (o->freed_seq != 0 && o->freed_seq < lowest) {
+            object_unlink(c, o);
+            o->destroy(o);
+        } else if (o->freed_seq != 0) {
+            note_given_up(c, o->freed_seq);
+        }
+        o = next;
+    }
+}

@@ -1,0 +1,17 @@
+/*
+ * Replaces a daemon's old handles in encoded requests and programs by the pending handles that
+ * another daemon has given.
+ *
+ * Thread: under the client's lock. Never blocks.
+ */
+#ifndef CLIENT_OBJECTS_TRANSLATE_H
+#define CLIENT_OBJECTS_TRANSLATE_H
+
+#include "client/src/objects/objects.h"
+
+/* Translates an encoded request of that kind. Untouched on failure. */
+int translate_request(struct gpud_client *c, unsigned kind, struct capbuf *io_msg, struct err *e);
+/* Translates the steps of programs under construction, which name kernels and arenas. */
+void translate_programs(struct gpud_client *c);
+
+#endif

@@ -1,0 +1,58 @@
+/*
+ * What the front uses of the world around it: the clock, clients, workers, the launcher and the
+ * compiler, as a table of functions. pipeline_io fills it with the real ones. A test fills it with
+ * its own, and runs the front without sockets, processes or waiting. Each function has the contract
+ * of the real one, which its comment names. What lies behind the table (sockets, rings, links, the
+ * compiler) reads the real clock.
+ * Thread: the loop's.
+ */
+#ifndef FRONT_MODEL_IO_H
+#define FRONT_MODEL_IO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/bytes.h"
+#include "common/err.h"
+#include "common/hash.h"
+#include "common/seqpacket.h"
+#include "proto/codec.h"
+
+struct compile_response;
+struct compiler;
+struct compiler_request;
+struct launcher_link;
+struct link;
+struct listener;
+struct listener_slot;
+
+struct front_io {
+    /* Monotonic time: clock_now_ns. */
+    uint64_t (*now_ns)(void);
+
+    /* Clients: listener_reply, listener_drop, listener_identified, listener_close_pipe. */
+    void (*reply)(struct listener *l, struct listener_slot *slot, struct bytes message);
+    void (*drop)(struct listener *l, struct listener_slot *slot);
+    void (*identified)(struct listener *l, uint32_t pipe);
+    void (*close_pipe)(struct listener *l, uint32_t pipe);
+
+    /* Frames to a worker: link_send, link_pressed. */
+    int (*send)(struct link *l, const struct schema *schema, const void *msg,
+                const struct frame_fds *fds, struct err *e);
+    bool (*pressed)(const struct link *l);
+
+    /* Processes: launcher_worker, launcher_monitor, launcher_kill. `fd` has LAUNCHER_WORKER_FDS
+     * elements. */
+    int (*start_worker)(struct launcher_link *l, uint64_t id, const char *const *args,
+                        struct bytes device, const int *fd, struct err *e);
+    int (*start_monitor)(struct launcher_link *l, uint64_t id, int page, struct err *e);
+    int (*kill)(struct launcher_link *l, uint64_t id, int signal, struct err *e);
+
+    /* Source to binary: compiler_start. */
+    int (*compile)(struct compiler *c, const struct compiler_request *request,
+                   void (*done)(void *data, int code, const struct compile_response *response,
+                                struct hash key, const struct err *e),
+                   void *data, struct err *e);
+};
+
+#endif

@@ -1,0 +1,414 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/descriptors.h"
+#include "common/saturate.h"
+#include "daemon/front/memory/buffers.h"
+#include "daemon/front/memory/variable.h"
+#include "daemon/front/requests/requests.h"
+#include "daemon/front/tenants/tenant_quota.h"
+#include "daemon/front/workers/command.h"
+
+/* Longest time that an unused name keeps its buffer, so that device memory is not lost for good. */
+#define LINGER_MAX_NS (24 * 3600 * NS_PER_S)
+
+/* ---- create ---------------------------------------------------------------------------------- */
+
+/* Of one buffer: it has to be on the device as a whole. */
+static uint64_t largest(const struct device *d, uint64_t room)
+{
+    uint64_t most = device_pool_limit(d);
+    most = d->max_alloc > 0 && d->max_alloc < most ? d->max_alloc : most;
+    return most < room ? most : room;
+}
+
+static int no_device(const struct front *f, uint64_t wish, struct err *e)
+{
+    struct err why = ERR_INIT;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        why.retry_after_ns = device_hopeful(f->device[i]) ? 100 * NS_PER_MS : why.retry_after_ns;
+    }
+    uint64_t retry = why.retry_after_ns;
+    if (wish > f->device_count) {
+        (void)err_set(&why, ERR_RANGE, "there is no device %llu", (unsigned long long)(wish - 1));
+    } else if (wish > 0) {
+        (void)err_set(&why, ERR_NO_DEVICE, "device %llu does not serve: see gpuctl devices",
+                      (unsigned long long)(wish - 1));
+    } else {
+        (void)err_set(&why, ERR_NO_DEVICE, "no device serves: see gpuctl devices");
+    }
+    why.retry_after_ns = why.code == ERR_RANGE ? 0 : retry;
+    if (e != NULL) {
+        *e = why;
+    }
+    return why.code;
+}
+
+/* The devices for a new buffer, as far as they were checked. */
+struct choice {
+    struct device *best;
+    struct device *over; /* a device on which the tenant is over its limit; NULL: none */
+    struct device
+        *unseen;   /* a device that never had a worker, so that its memory is unknown; NULL: none */
+    uint64_t room; /* of the best, bytes */
+    uint32_t near; /* and the session's buffers there, 0 if its own memory has no room */
+};
+
+static void consider(const struct front *f, const struct session *s, struct device *d,
+                     uint64_t bytes, struct choice *c)
+{
+    if (bytes > tenant_room(s->tenant, d->index, device_pool_limit(d))) {
+        c->over = c->over == NULL ? d : c->over;
+        return;
+    }
+    uint64_t room = quota_room(f, d, s->tenant);
+    uint64_t own = sat_sub(room, d->spill_limit); /* the rest is memory of the host */
+    uint32_t near = bytes <= largest(d, own) ? s->near[d->index] : 0;
+    if (c->best == NULL || near > c->near || (near == c->near && room > c->room)) {
+        c->best = d;
+        c->room = room;
+        c->near = near;
+    }
+}
+
+/* What helps: nothing that is freed raises what the device gives in one piece. */
+static int refuse_size(const struct session *s, const struct choice *c, uint64_t bytes,
+                       struct err *e)
+{
+    const struct device *d = c->best;
+    unsigned long long pool = device_pool_limit(d), once = largest(d, UINT64_MAX);
+    if (bytes > once) {
+        return err_set(e, ERR_DEVICE_MEMORY,
+                       "%llu bytes wanted by tenant %s; device %u gives at most %llu bytes to one "
+                       "buffer%s: split it",
+                       (unsigned long long)bytes, s->tenant->name, d->index, once,
+                       once < pool ? " (its limit for one allocation)" : "");
+    }
+    return err_set(e, ERR_DEVICE_MEMORY,
+                   "%llu bytes wanted by tenant %s; device %u of %llu bytes and the host have %llu "
+                   "free for it, at most %llu at once: free buffers",
+                   (unsigned long long)bytes, s->tenant->name, d->index, pool,
+                   (unsigned long long)c->room, (unsigned long long)largest(d, c->room));
+}
+
+/* Buffers wait for such a one, as jobs do: it is asked to make them when it is there. */
+static bool comes(const struct device *d)
+{
+    return device_hopeful(d) && d->recovery == 0 && d->state != DEVICE_ADOPTING;
+}
+
+static void consider_all(const struct front *f, const struct session *s, uint64_t wish,
+                         uint64_t bytes, bool serving, struct choice *c)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        struct device *d = f->device[i];
+        if ((wish != 0 && wish != i + 1) || !(serving ? device_serves(d) : comes(d))) {
+            continue;
+        }
+        if (d->memory > 0) {
+            consider(f, s, d, bytes, c);
+        } else if (c->unseen == NULL) {
+            c->unseen = d;
+        }
+    }
+}
+
+/* Chooses the wished device. Else, among devices that serve and where the tenant may have so much:
+ * the one with room in its own memory and most of the session's buffers, because the buffers of a
+ * job share a device; or else the one with the most room, with what it may move to the host. If
+ * none serves, a device whose worker starts. */
+static int choose_device(struct front *f, const struct session *s, uint64_t wish, uint64_t bytes,
+                         struct device **ret_device, struct err *e)
+{
+    struct choice c = {.best = NULL};
+    consider_all(f, s, wish, bytes, true, &c);
+    if (c.best == NULL && c.over == NULL) {
+        consider_all(f, s, wish, bytes, false, &c);
+    }
+    if (c.best == NULL && c.unseen != NULL) {
+        *ret_device = c.unseen;
+        return 0;
+    }
+    if (c.best == NULL && c.over != NULL) {
+        return tenant_refuse(s->tenant, c.over->index, device_pool_limit(c.over), bytes, e);
+    }
+    if (c.best == NULL) {
+        return no_device(f, wish, e);
+    }
+    if (bytes > largest(c.best, c.room)) {
+        return refuse_size(s, &c, bytes, e);
+    }
+    *ret_device = c.best;
+    return 0;
+}
+
+static int make(struct request_context *c, const struct shape *shape, struct device *d,
+                struct buffer **ret_buffer, struct err *e)
+{
+    const struct msg_buffer_create *m = &c->r->msg.buffer_create;
+    struct buffer *b = calloc(1, sizeof *b);
+    if (b == NULL) {
+        return err_set(e, ERR_NOMEM, "buffer");
+    }
+    b->host_fd = -1;
+    b->export_fd = -1;
+    b->shape = *shape;
+    b->bytes = shape_bytes(shape);
+    b->flags = m->flags;
+    b->tenant = c->s->tenant;
+    buffer_own(b, c->s);
+    b->uid = c->s->key.uid;
+    b->seq = m->seq;
+    b->device = d->index;
+    b->losses = &d->losses;
+    b->linger_until_ns = NS_NEVER;
+    memcpy(b->client_id, c->s->key.client_id, sizeof b->client_id);
+    if (!bytes_to_str(m->label, b->label, sizeof b->label)) {
+        buffer_destroy(b);
+        return err_set(e, ERR_INVALID, "label of %zu bytes", m->label.size);
+    }
+    int rc = idmap_enter(&c->f->buffers, b, "buffers", "free some", &b->handle, e);
+    if (rc != 0) {
+        buffer_destroy(b);
+        return rc;
+    }
+    b->tenant->held[TENANT_BUFFERS]++;
+    *ret_buffer = b;
+    return 0;
+}
+
+static int place(struct request_context *c, const struct shape *shape, struct device **ret_device,
+                 struct buffer **ret_buffer, struct err *e)
+{
+    uint64_t wish = c->r->msg.buffer_create.device;
+    struct module *m = NULL;
+    struct buffer *b = NULL;
+    int rc = variable_module(c, wish, &m, &wish, e);
+    rc = rc == 0
+             ? choose_device(c->f, c->s, wish, m != NULL ? 0 : shape_bytes(shape), ret_device, e)
+             : rc;
+    rc = rc == 0 ? make(c, shape, *ret_device, &b, e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    rc = m != NULL ? variable_attach(c, m, b, e) : 0;
+    if (rc == 0 && !buffer_charge(b, *ret_device)) {
+        rc = err_set(e, ERR_DEVICE_MEMORY, "%llu bytes more than can be counted",
+                     (unsigned long long)b->bytes);
+    }
+    if (rc != 0) {
+        (void)idmap_remove(&c->f->buffers, b->handle);
+        b->tenant->held[TENANT_BUFFERS]--;
+        buffer_destroy(b);
+        return rc;
+    }
+    *ret_buffer = b;
+    return 0;
+}
+
+int request_buffer_create(struct request_context *c, struct err *e)
+{
+    struct front *f = c->f;
+    const struct msg_buffer_create *m = &c->r->msg.buffer_create;
+    uint64_t dims[] = {m->d0, m->d1, m->d2, m->d3};
+    struct shape shape;
+    int rc = shape_make((int)m->dtype, (unsigned)m->ndim, dims, &shape, e);
+    if (rc != 0) {
+        return rc;
+    }
+    const uint64_t apart = BUFFER_FLAG_EXPORT | BUFFER_FLAG_MANAGED;
+    if ((m->flags & ~(apart | BUFFER_FLAG_ZERO)) != 0 || (m->flags & apart) == apart) {
+        return err_set(e, ERR_INVALID, "flags %#llx are unknown, or not possible together",
+                       (unsigned long long)m->flags);
+    }
+    rc = tenant_check(c->s->tenant, TENANT_BUFFERS, f->config.tenant_buffers_max, e);
+    if (rc != 0) {
+        return rc;
+    }
+    if (c->s->buffers >= f->config.buffers_max) {
+        return err_set(e, ERR_LIMIT, "this session has %u buffers, at most %llu", c->s->buffers,
+                       (unsigned long long)f->config.buffers_max);
+    }
+    struct device *d = NULL;
+    struct buffer *b = NULL;
+    rc = place(c, &shape, &d, &b, e);
+    if (rc != 0) {
+        return rc;
+    }
+    b->pending = c->o;
+    c->s->buffers++;
+    if ((b->flags & BUFFER_FLAG_ZERO) != 0) {
+        spans_add(&b->defined, 0, b->bytes);
+    }
+    if (d->killed_ns == 0 && (d->state == DEVICE_READY || d->state == DEVICE_PROBING)) {
+        buffer_ask(f, b);
+    } /* else buffer_device_ready does */
+    return 0;
+}
+
+/* ---- free, info, seal, publish, open ------------------------------------------------------ */
+
+static int find(struct request_context *c, uint64_t handle, struct buffer **ret_buffer,
+                struct err *e)
+{
+    return buffer_find_for(&c->f->buffers, handle, c->s, ret_buffer, e);
+}
+
+/* Only its maker changes what a buffer is. */
+static int find_own(struct request_context *c, uint64_t handle, struct buffer **ret_buffer,
+                    struct err *e)
+{
+    int rc = find(c, handle, ret_buffer, e);
+    if (rc == 0 && (*ret_buffer)->owner != c->s) {
+        return err_set(e, ERR_PERMISSION, "buffer %#llx was made by another session",
+                       (unsigned long long)handle);
+    }
+    return rc;
+}
+
+static int reply_done(struct request_context *c, uint64_t value, struct err *e)
+{
+    struct msg_done m = {.value = value};
+    return proto_encode(&schema_msg_done, &m, c->out, e);
+}
+
+/* Is it a handle of an earlier daemon? This daemon does not know whether that one had freed the
+ * buffer, or which sessions had opened it. So freeing it is no error, and a request that is sent
+ * again gets its answer. */
+static bool from_before(const struct front *f, uint64_t handle)
+{
+    uint64_t generation = idmap_generation(handle);
+    return generation != 0 && generation < f->buffers.first_generation;
+}
+
+int request_buffer_free(struct request_context *c, struct err *e)
+{
+    struct buffer *b = NULL;
+    uint64_t handle = c->r->msg.buffer_free.handle;
+    int rc = find(c, handle, &b, e);
+    if ((rc == ERR_STALE_HANDLE || rc == ERR_BUFFER_LOST) && from_before(c->f, handle)) {
+        return reply_done(c, 0, e);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    if (b->owner != c->s) {
+        if (!buffer_opener_remove(b, c->s)) {
+            if (from_before(c->f, handle)) {
+                return reply_done(c, 0, e);
+            }
+            return err_set(e, ERR_PERMISSION, "buffer %#llx was made by another session",
+                           (unsigned long long)handle);
+        }
+        buffer_let_linger(c->f, b);
+        command_buffer_record(c->f, b);
+        return reply_done(c, 0, e);
+    }
+    if (b->state == BUFFER_CREATING || b->pending != NULL || b->sealing) {
+        return err_set(e, ERR_STATE, "buffer %#llx is being made or sealed",
+                       (unsigned long long)handle);
+    }
+    b->freed_by = c->r->msg.buffer_free.seq;
+    if (b->name[0] != '\0' && b->openers > 0) {
+        buffer_disown(b); /* others hold it: it goes on by its name */
+        command_buffer_record(c->f, b);
+        return reply_done(c, 0, e);
+    }
+    rc = reply_done(c, 0, e);
+    buffer_drop(c->f, b);
+    return rc;
+}
+
+int request_buffer_info(struct request_context *c, struct err *e)
+{
+    struct buffer *b = NULL;
+    int rc = find(c, c->r->msg.buffer_info.handle, &b, e);
+    return rc != 0 ? rc : buffer_encode(b, c->out, e);
+}
+
+int request_buffer_seal(struct request_context *c, struct err *e)
+{
+    struct buffer *b = NULL;
+    int rc = find_own(c, c->r->msg.buffer_seal.handle, &b, e);
+    rc = rc == 0 ? variable_refuse(b, "sealed", e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    if (buffer_state(b) == BUFFER_LOST) {
+        return err_set(e, ERR_BUFFER_LOST, "buffer %#llx is lost", (unsigned long long)b->handle);
+    }
+    if (b->pending != NULL || b->sealing || b->state == BUFFER_CREATING) {
+        return err_set(e, ERR_STATE, "buffer %#llx is being %s: await that answer",
+                       (unsigned long long)b->handle, b->sealed ? "sealed" : "made");
+    }
+    if (b->sealed) {
+        return buffer_encode(b, c->out, e);
+    }
+    if (!descriptors_spare()) {
+        return err_set(e, ERR_LIMIT,
+                       "no descriptor is left for its copy: free sealed buffers first");
+    }
+    b->sealed = true; /* no writer is admitted from here on */
+    b->seal_wanted = true;
+    b->pending = c->o;
+    buffer_seal_next(c->f, b);
+    return 0;
+}
+
+int request_buffer_publish(struct request_context *c, struct err *e)
+{
+    const struct msg_buffer_publish *m = &c->r->msg.buffer_publish;
+    char name[PROTO_NAME_MAX + 1];
+    struct buffer *b = NULL;
+    int rc = find_own(c, m->handle, &b, e);
+    rc = rc == 0 ? variable_refuse(b, "published", e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    if (m->name.size == 0 || !bytes_to_str(m->name, name, sizeof name)) {
+        return err_set(e, ERR_INVALID, "a published buffer needs a name of 1 to %u bytes",
+                       PROTO_NAME_MAX);
+    }
+    struct buffer *other = buffer_named(c->s->tenant, name);
+    if (other != NULL && other != b) {
+        return err_set(e, ERR_EXISTS, "a buffer is published as %s already", name);
+    }
+    buffer_rename(b, name);
+    b->rights = m->rights != 0 ? (unsigned)m->rights : ACCESS_IN;
+    b->linger_ns = m->linger_ns < LINGER_MAX_NS ? m->linger_ns : LINGER_MAX_NS;
+    command_buffer_record(c->f, b);
+    return buffer_encode(b, c->out, e);
+}
+
+int request_buffer_open(struct request_context *c, struct err *e)
+{
+    char name[PROTO_NAME_MAX + 1];
+    const struct bytes given = c->r->msg.buffer_open.name;
+    struct buffer *b = NULL;
+    if (bytes_to_str(given, name, sizeof name)) {
+        b = buffer_named(c->s->tenant, name);
+    }
+    if (b == NULL) {
+        return err_set(e, ERR_NOT_FOUND, "no buffer is published as %.*s", (int)given.size,
+                       (const char *)given.data);
+    }
+    if (buffer_state(b) == BUFFER_LOST) {
+        return err_set(e, ERR_BUFFER_LOST, "published buffer %s was lost with its worker", name);
+    }
+    if (c->s->opens >= c->f->config.buffers_max) {
+        return err_set(e, ERR_LIMIT, "this session has opened %u times, at most %llu: free some",
+                       c->s->opens, (unsigned long long)c->f->config.buffers_max);
+    }
+    int rc = tenant_check(c->s->tenant, TENANT_OPENS, c->f->config.tenant_opens_max, e);
+    if (rc != 0) {
+        return rc;
+    }
+    if (!buffer_opener_add(b, c->s, c->r->msg.buffer_open.seq)) {
+        return err_set(e, ERR_NOMEM, "opening %s", name);
+    }
+    command_buffer_record(c->f, b);
+    b->linger_until_ns = NS_NEVER;
+    agenda_drop(&c->f->lingering, &b->linger);
+    return buffer_encode(b, c->out, e);
+}

@@ -1,0 +1,219 @@
+#include "daemon/front/requests/hello.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "daemon/front/clients/listener.h"
+#include "daemon/front/clients/processes.h"
+#include "daemon/front/clients/shm.h"
+#include "daemon/front/model/early.h"
+#include "daemon/front/model/op.h"
+#include "daemon/front/model/request.h"
+#include "daemon/front/model/sessions.h"
+#include "daemon/front/requests/session_end.h"
+#include "daemon/front/requests/sweep.h"
+#include "daemon/front/tenants/forget.h"
+#include "daemon/front/tenants/tenant_quota.h"
+#include "proto/codec.h"
+
+#define REMOTE_UID UINT32_MAX /* user of all clients over tcp, where the kernel names none */
+
+static void watch_process(struct front *f, struct session *s, pid_t pid)
+{
+    if (s->client.pidfd >= 0) {
+        processes_forget(f->processes, s->client.pidfd);
+        (void)close(s->client.pidfd);
+    }
+    s->client.pid = pid;
+    s->client.pidfd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+    if (s->client.pidfd >= 0) {
+        processes_watch(f->processes, s->client.pidfd, s);
+    }
+}
+
+/* The client has answers that an earlier front gave. Workers also have jobs of lower numbers, which
+ * no ack will name again. */
+static void resume(struct front *f, struct session *s, uint64_t first, const struct ack_set *acked)
+{
+    s->order.expect = first > 0 ? first : 1;
+    s->order.acked = s->order.expect - 1;
+    s->order.resumed = s->order.expect;
+    ack_set_finish(&s->order.before);
+    s->order.before = *acked;
+    turn_count(f, session_skip(s, true));
+    sweep_left(f, s);
+}
+
+static int welcome(struct front *f, const struct session *s, bool resumed, struct capbuf *out,
+                   struct err *e)
+{
+    struct msg_welcome w = {
+        .major = PROTO_MAJOR,
+        .minor = PROTO_MINOR,
+        .daemon_id = bytes_of(f->daemon_id, sizeof f->daemon_id),
+        .resumed = resumed,
+        .expect = s->order.expect,
+        .max_message = PROTO_MESSAGE_MAX,
+        .max_inflight = f->config.session_inflight_max,
+        .max_reorder = REORDER_MAX,
+        .linger_ns = f->config.session_linger_ms * NS_PER_MS,
+        .build = bytes_str(f->build),
+        .tenant = bytes_str(s->tenant->name),
+        .may_load = rights_loads(&f->rights, s),
+        .session = s->id,
+        .shm = bytes_str(s->client.local && f->shm != NULL ? shm_path(f->shm) : ""),
+        .max_arena = s->client.local && f->shm != NULL ? f->config.session_arena_bytes : 0,
+        .max_unacked = OPS_MAX,
+        .max_kept = f->config.keep_results_bytes,
+        .max_early = EARLY_BYTES,
+        .max_buffers = f->config.buffers_max,
+        .max_arenas = f->config.arenas_max,
+        .max_modules = MODULES_MAX,
+        .max_programs = PROGRAMS_MAX,
+        .max_requests = config_requests_max(&f->config),
+    };
+    return proto_encode(&schema_msg_welcome, &w, out, e);
+}
+
+static int check_hello(const struct request *r, struct err *e)
+{
+    const struct msg_hello *m = &r->msg.hello;
+    if (m->major != PROTO_MAJOR) {
+        return err_set(e, ERR_VERSION, "client speaks protocol %llu.%llu, the daemon %d.%d",
+                       (unsigned long long)m->major, (unsigned long long)m->minor, PROTO_MAJOR,
+                       PROTO_MINOR);
+    }
+    if (m->client_id.size != PROTO_CLIENT_ID_BYTES) {
+        return err_set(e, ERR_PROTOCOL, "client id of %zu bytes, %u are needed", m->client_id.size,
+                       PROTO_CLIENT_ID_BYTES);
+    }
+    return 0;
+}
+
+/* Sessions of one user, so that it cannot use the room of all others. */
+static uint64_t user_room(const struct config *c)
+{
+    uint64_t room = c->sessions_max - c->sessions_max / 4;
+    return c->user_sessions_max > 0 ? c->user_sessions_max : room;
+}
+
+/* Administrators have sessions beyond the limits. */
+static uint64_t reserve_of(const struct front *f, const struct peer *p)
+{
+    return p->local && members_have(&f->rights.admins, p->uid, p->gid) ? KEEPERS_RESERVE : 0;
+}
+
+static int check_room(const struct front *f, const struct peer *p, const char *tenant,
+                      struct err *e)
+{
+    uint64_t reserve = reserve_of(f, p);
+    const struct tenant *t = tenant_find(f->tenants, tenant_key_of(tenant));
+    uint64_t most =
+        t != NULL && t->limits.sessions > 0 ? t->limits.sessions : user_room(&f->config);
+    int rc = 0;
+    if (f->session_count >= f->config.sessions_max + reserve) {
+        rc = err_set(e, ERR_BUSY, "%u sessions are open, at most %llu", f->session_count,
+                     (unsigned long long)f->config.sessions_max);
+    } else if (t != NULL && t->sessions >= most + reserve) {
+        rc = err_set(e, ERR_BUSY, "%u sessions of tenant %s are open, at most %llu (%s)",
+                     t->sessions, tenant, (unsigned long long)most,
+                     t->limits.sessions > 0 ? "sessions_max of its section" : "user_sessions_max");
+    }
+    if (rc != 0 && e != NULL) {
+        e->retry_after_ns = NS_PER_S;
+    }
+    return rc;
+}
+
+/* A connection may send HELLO again with another client id, as after a fork: the old session
+ * lingers. A client may be back before the end of its old connection is delivered: that connection
+ * loses the session. */
+static void tie(struct front *f, struct session *s, const struct request *r)
+{
+    struct session *before = sessions_find(f, r->peer.pipe);
+    if (before != NULL && before != s) {
+        session_disconnected(f, r->peer.pipe);
+    }
+    if (s->state == SESSION_CONNECTED && s->pipe != r->peer.pipe) {
+        session_disconnected(f, s->pipe);
+    }
+    if (s->events.wait != NULL) {
+        f->io.drop(f->listener, s->events.wait);
+        s->events.wait = NULL;
+    }
+    s->client.local = r->peer.local;
+    s->client.minor = r->msg.hello.minor;
+    s->client.gid = r->peer.gid;
+    session_connect(f, s, r->peer.pipe);
+    if (r->peer.local) {
+        watch_process(f, s, r->peer.pid);
+    }
+    (void)bytes_to_str(r->msg.hello.name, s->name, sizeof s->name);
+    s->tenant->may_load = rights_loads(&f->rights, s);
+}
+
+static int find_tenant(struct front *f, const char *name, struct tenant **ret_tenant, struct err *e)
+{
+    struct tenant *t = quota_tenant(f, name);
+    if (t != NULL) {
+        *ret_tenant = t;
+        return 0;
+    }
+    if (HASH_COUNT(f->tenants) < TENANTS_MAX) {
+        return err_set(e, ERR_NOMEM, "tenant %s", name);
+    }
+    int rc = err_set(e, ERR_BUSY,
+                     "%u tenants have something here, as many as may: there is room for %s when "
+                     "one of them has nothing any more",
+                     TENANTS_MAX, name);
+    if (e != NULL) {
+        e->retry_after_ns = TENANT_ROOM_NS;
+    }
+    return rc;
+}
+
+int session_hello(struct front *f, const struct request *r, struct capbuf *out,
+                  struct session **ret_session, struct err *e)
+{
+    const struct msg_hello *m = &r->msg.hello;
+    int rc = check_hello(r, e);
+    if (rc != 0) {
+        return rc;
+    }
+    if (r->peer.local && f->worker_uid != 0 && r->peer.uid == f->worker_uid) {
+        return err_set(e, ERR_PERMISSION, "kernels run as user %u, whom nothing is served",
+                       (unsigned)f->worker_uid);
+    }
+    const struct session_key key =
+        session_key(m->client_id.data, r->peer.local ? r->peer.uid : REMOTE_UID);
+    struct session *s = session_find(f->sessions, &key);
+    bool known = s != NULL;
+    char tenant[PROTO_NAME_MAX + 1];
+    const struct tenant_peer peer = {.uid = key.uid, .gid = r->peer.gid, .local = r->peer.local};
+    quota_name(f, &peer, tenant);
+    struct tenant *t = NULL;
+    rc = known ? 0 : check_room(f, &r->peer, tenant, e); /* a session that exists has its room */
+    rc = known || rc != 0 ? rc : find_tenant(f, tenant, &t, e);
+    if (rc != 0) {
+        return rc;
+    }
+    struct ack_set acked = {0};
+    rc = ack_set_read(m->taken, &acked, e);
+    if (rc != 0) {
+        return rc;
+    }
+    s = known ? s : sessions_obtain(f, &key, t);
+    if (s == NULL) {
+        ack_set_finish(&acked);
+        return err_set(e, ERR_NOMEM, "session");
+    }
+    if (s->order.fresh) {
+        resume(f, s, m->resume, &acked);
+    } else {
+        ack_set_finish(&acked);
+    }
+    tie(f, s, r);
+    *ret_session = s;
+    return welcome(f, s, known, out, e);
+}

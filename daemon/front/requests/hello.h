@@ -1,0 +1,17 @@
+/*
+ * HELLO: a connection names its client, and gets the client's session. Thread: the loop's.
+ */
+#ifndef FRONT_REQUESTS_HELLO_H
+#define FRONT_REQUESTS_HELLO_H
+
+#include "daemon/front/model/front.h"
+
+/* Sessions, and connections, of administrators beyond the limits for all. */
+#define KEEPERS_RESERVE 16u
+
+/* HELLO: finds or makes the session, and gives it the request's connection. WELCOME is written into
+ * `out`. Fails with ERR_VERSION, ERR_PROTOCOL, ERR_PERMISSION, ERR_BUSY and ERR_NOMEM. */
+int session_hello(struct front *f, const struct request *r, struct capbuf *out,
+                  struct session **ret_session, struct err *e);
+
+#endif

@@ -1,0 +1,238 @@
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "daemon/front/model/op.h"
+#include "daemon/front/requests/requests.h"
+#include "daemon/front/sched/conclude.h"
+#include "daemon/front/sched/hazard.h"
+#include "daemon/front/sched/queue.h"
+
+int request_ping(struct request_context *c, struct err *e)
+{
+    struct msg_pong m = {.value = c->r->msg.ping.value, .now_ns = front_now(c->f)};
+    return proto_encode(&schema_msg_pong, &m, c->out, e);
+}
+
+/* May the session see the job? */
+static int find_job(struct request_context *c, uint64_t id, struct job **ret_job, struct err *e)
+{
+    struct job *j = job_find(c->f->jobs, id);
+    if (j == NULL) {
+        return err_set(e, ERR_NOT_FOUND,
+                       "there is no job %" PRIu64 "; ended ones are kept for the last %u", id,
+                       HISTORY_MAX);
+    }
+    if (!rights_sees(&c->f->rights, c->s, j->tenant)) {
+        return err_set(e, ERR_NOT_FOUND,
+                       "there is no job %" PRIu64 "; ended ones are kept for the last %u", id,
+                       HISTORY_MAX);
+    }
+    *ret_job = j;
+    return 0;
+}
+
+int request_job_find(struct request_context *c, struct err *e)
+{
+    uint64_t number = c->r->msg.job_find.number;
+    const struct op *o = op_find(c->s, number);
+    if (o == NULL || o->job == 0) {
+        return err_set(e, ERR_NOT_FOUND, "request %" PRIu64 " started no job that is known still",
+                       number);
+    }
+    struct msg_accepted m = {.job = o->job};
+    return proto_encode(&schema_msg_accepted, &m, c->out, e);
+}
+
+int request_cancel(struct request_context *c, struct err *e)
+{
+    struct job *j = NULL;
+    int rc = find_job(c, c->r->msg.cancel.job, &j, e);
+    if (rc != 0) {
+        return rc;
+    }
+    if (j->tenant != c->s->tenant && !rights_admin(&c->f->rights, c->s)) {
+        return rights_refuse_cancel(&c->f->config, j->id, e);
+    }
+    if (j->state == JOB_QUEUED && j->origin != ORIGIN_PROBE) {
+        struct err why = ERR_INIT;
+        (void)err_set(&why, ERR_CANCELLED, "cancelled before it ran");
+        job_conclude(c->f, j, JOB_CANCELLED, &why);
+    } else if (!job_ended(j)) {
+        job_cancel(c->f, j);
+    }
+    struct msg_done m = {.value = j->state == JOB_CANCELLED};
+    return proto_encode(&schema_msg_done, &m, c->out, e);
+}
+
+int request_job_info(struct request_context *c, struct err *e)
+{
+    struct job *j = NULL;
+    int rc = find_job(c, c->r->msg.job_info.job, &j, e);
+    if (rc != 0) {
+        return rc;
+    }
+    struct capbuf timings;
+    capbuf_init(&timings, 65536);
+    rc = job_timings(j, &timings, e);
+    if (rc == 0) {
+        struct msg_job m = {
+            .job = j->id,
+            .state = bytes_str(job_state_name(j->state)),
+            .label = bytes_str(j->label),
+            .code = j->error.code,
+            .text = bytes_str(j->error.text),
+            .device = j->device != NULL ? j->device->index + 1 : 0,
+            .stream = j->stream,
+            .replays = j->replays + j->external,
+            .submitted_ns = j->submitted_ns,
+            .dispatched_ns = j->dispatched_ns,
+            .started_ns = j->started_ns,
+            .ended_ns = j->ended_ns,
+            .trace_id = j->trace_id,
+            .timings = proto_list_of(&timings, j->timing_count),
+            .now_ns = front_now(c->f),
+        };
+        rc = proto_encode(&schema_msg_job, &m, c->out, e);
+    }
+    capbuf_finish(&timings);
+    return rc;
+}
+
+/* ---- explain ------------------------------------------------------------------------------ */
+
+static void explain_hazard(const struct job *j, char *out, size_t size)
+{
+    struct hazard_preds preds;
+    bool all = hazard_preds(j, &preds);
+    const struct job *first = preds.count > 0 ? preds.job[0] : NULL;
+    if (first == NULL) {
+        (void)snprintf(out, size, "waits for more than %u jobs that use the same buffers",
+                       HAZARD_AFTER_MAX);
+        return;
+    }
+    (void)snprintf(out, size,
+                   "waits for %s%u job%s that use the same buffers; one of them is job %" PRIu64
+                   " (%s)",
+                   all ? "" : "more than ", preds.count, preds.count == 1 ? "" : "s", first->id,
+                   job_state_name(first->state));
+}
+
+static const char *module_waited_for(const struct front *f, const struct job *j)
+{
+    for (unsigned i = 0; i < j->work.module_count; i++) {
+        const struct module *m = j->work.modules[i];
+        if (j->device == NULL || (m->loaded >> j->device->index & 1) == 0) {
+            return m->name[0] != '\0' ? m->name : "of the user's source";
+        }
+    }
+    (void)f;
+    return "its kernels";
+}
+
+/* The device that the job waits for: its own; or, if no device serves, the first that may serve
+ * later; NULL: a device may take it. */
+static const struct device *device_waited_for(const struct front *f, const struct job *j)
+{
+    if (j->device != NULL) {
+        return device_serves(j->device) ? NULL : j->device;
+    }
+    const struct device *first = NULL;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        const struct device *d = f->device[i];
+        if (device_serves(d)) {
+            return NULL;
+        }
+        first = first == NULL && device_hopeful(d) ? d : first;
+    }
+    return first;
+}
+
+/* A device that is ready, but whose worker is being ended, has a reason, too. */
+static void explain_device(const struct job *j, const struct device *d, char *out, size_t size)
+{
+    const char *why = d->reason[0] != '\0' ? d->reason : d->killed_ns != 0 ? d->ending : "";
+    (void)snprintf(out, size, "waits for %sdevice %u, which is %s%s%s",
+                   j->device != NULL ? "" : "any device to serve, first of all ", d->index,
+                   d->killed_ns != 0 ? "ending its worker" : device_state_name(d),
+                   why[0] != '\0' ? ": " : "", why);
+}
+
+static void explain_turn(struct front *f, const struct job *j, char *out, size_t size)
+{
+    const struct device *away = device_waited_for(f, j);
+    if (away != NULL) {
+        explain_device(j, away, out, size);
+        return;
+    }
+    bool more = false;
+    unsigned ahead = queue_ahead(f, j, &more);
+    uint64_t most = j->device != NULL ? device_window(j->device, f->config.window) : 0;
+    for (unsigned i = 0; j->device == NULL && i < f->device_count; i++) {
+        bool serves = device_serves(f->device[i]);
+        most += serves ? device_window(f->device[i], f->config.window) : 0;
+    }
+    (void)snprintf(out, size,
+                   "waits for its turn: %u%s ready before it, %" PRIu64 " may be in flight", ahead,
+                   more ? " and more" : "", most);
+}
+
+static void explain_queued(struct front *f, const struct job *j, char *out, size_t size)
+{
+    switch (j->wait) {
+    case WAIT_HAZARD:
+        explain_hazard(j, out, size);
+        break;
+    case WAIT_MODULE:
+        (void)snprintf(out, size, "waits for kernels %s to be compiled and loaded",
+                       module_waited_for(f, j));
+        break;
+    case WAIT_STAGING:
+        (void)snprintf(out, size,
+                       "waits for staging memory: needs %" PRIu64 " bytes in and %" PRIu64 " out",
+                       j->work.input_bytes, j->work.output_bytes);
+        break;
+    case WAIT_ALONE:
+        (void)snprintf(out, size, "is run again after its worker ended, and waits to be alone");
+        break;
+    default:
+        explain_turn(f, j, out, size);
+        break;
+    }
+}
+
+int request_explain(struct request_context *c, struct err *e)
+{
+    struct job *j = NULL;
+    char why[320] = "";
+    char text[PROTO_TEXT_MAX];
+    int rc = find_job(c, c->r->msg.explain.job, &j, e);
+    if (rc != 0) {
+        return rc;
+    }
+    uint64_t now = front_now(c->f);
+    if (j->state == JOB_QUEUED) {
+        explain_queued(c->f, j, why, sizeof why);
+    } else if (j->answer != ANSWER_OPEN && !job_ended(j)) {
+        (void)snprintf(why, sizeof why,
+                       "its client was answered; device %u is not done with it: %s",
+                       j->device->index, j->error.text);
+    } else if (j->wait == WAIT_MEMORY) {
+        const struct msg_w_pool *p = &j->device->pool;
+        (void)snprintf(why, sizeof why,
+                       "waits for memory of device %u, since %.3f ms: %" PRIu64 " of %" PRIu64
+                       " bytes in use, %" PRIu64 " moved to the host",
+                       j->device->index, (double)(now - j->dispatched_ns) / 1e6, p->used,
+                       device_pool_limit(j->device), p->spilled);
+    } else if (!job_ended(j)) {
+        (void)snprintf(why, sizeof why, "on device %u, stream %u, since %.3f ms%s",
+                       j->device->index, j->stream, (double)(now - j->dispatched_ns) / 1e6,
+                       j->cancelled ? "; it was cancelled: what has begun of it runs to its end"
+                                    : "");
+    } else {
+        (void)snprintf(why, sizeof why, "%s", j->error.code != 0 ? j->error.text : "without error");
+    }
+    (void)snprintf(text, sizeof text, "job %" PRIu64 " is %s: %s", j->id, job_state_name(j->state),
+                   why);
+    struct msg_explanation m = {.text = bytes_str(text)};
+    return proto_encode(&schema_msg_explanation, &m, c->out, e);
+}

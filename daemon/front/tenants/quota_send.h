@@ -1,0 +1,20 @@
+/*
+ * Sends a tenant's limits to the worker of one device or of all devices. A worker without a pool
+ * gets none. A channel that fails ends its worker. Thread: the loop's. Nothing blocks.
+ */
+#ifndef FRONT_TENANTS_QUOTA_SEND_H
+#define FRONT_TENANTS_QUOTA_SEND_H
+
+#include "daemon/front/model/front.h"
+
+/* Whether it has a limit that workers enforce. */
+bool quota_limited(const struct tenant *t);
+/* Whether the device's worker has a pool and this front's limits are in force there. */
+bool quota_reaches(const struct device *d);
+void quota_send(struct front *f, struct device *d, struct tenant *t);
+void quota_send_all(struct front *f, struct tenant *t);
+/* The tenant is about to be destroyed: workers drop its limits, as a tenant of the same name gets
+ * the same number. */
+void quota_forget(struct front *f, struct tenant *t);
+
+#endif

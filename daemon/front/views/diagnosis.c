@@ -1,0 +1,173 @@
+#include "daemon/front/views/diagnosis.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/descriptors.h"
+#include "daemon/front/clients/listener.h"
+#include "daemon/front/devices/discover.h"
+#include "daemon/front/modules/compiler.h"
+
+#define NOTE_BYTES 40
+
+/* A device whose worker is being ended keeps its state until the end is reported. */
+static void device_why(const struct device *d, char *out, size_t size)
+{
+    bool ending = d->state == DEVICE_READY && d->recovery == 0;
+    const char *why = ending ? d->ending : d->reason;
+    (void)snprintf(out, size, "device %u is %s%s%s", d->index,
+                   ending ? "ending its worker" : device_state_name(d), why[0] != '\0' ? ": " : "",
+                   why);
+}
+
+/* The reason of the first device that does not serve. */
+static void first_why(const struct front *f, char *out, size_t size)
+{
+    out[0] = '\0';
+    for (unsigned i = 0; i < f->device_count && out[0] == '\0'; i++) {
+        if (!device_serves(f->device[i])) {
+            device_why(f->device[i], out, size);
+        }
+    }
+    if (out[0] == '\0') {
+        (void)snprintf(out, size, "%s",
+                       f->device_count > 0 ? "there are no other devices"
+                       : f->listed         ? "no device was found"
+                                           : "devices are being looked for");
+    }
+}
+
+static void too_few(const struct front *f, char *out, size_t size)
+{
+    char why[ERR_TEXT_MAX + 64];
+    first_why(f, why, sizeof why);
+    (void)snprintf(out, size, "%u of %" PRIu64 " required devices serve: %s", discover_serving(f),
+                   f->config.min_devices, why);
+}
+
+/* Even with min_devices = 0 jobs need a device. */
+static void none_serves(const struct front *f, char *out, size_t size)
+{
+    char why[ERR_TEXT_MAX + 64];
+    first_why(f, why, sizeof why);
+    (void)snprintf(out, size, "no device serves: %s", why);
+}
+
+static bool device_missing(const struct front *f, char *out, size_t size)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        const struct device *d = f->device[i];
+        if (!device_serves(d) && (d->required || !device_absent(d))) {
+            device_why(d, out, size);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool warned(const struct front *f, char *out, size_t size)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        const struct device *d = f->device[i];
+        if (d->warning[0] != '\0' && device_serves(d)) {
+            (void)snprintf(out, size, "device %u: %s", d->index, d->warning);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool limits_refused(const struct front *f, char *out, size_t size)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        const struct device *d = f->device[i];
+        if (d->refused[0] != '\0' && device_serves(d)) {
+            (void)snprintf(out, size, "device %u does not keep all limits: %s", d->index,
+                           d->refused);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool descriptors_short(const struct front *f, char *out, size_t size)
+{
+    if (f->listener == NULL) {
+        return false;
+    }
+    bool starved = listener_starved(f->listener);
+    if (starved) {
+        (void)snprintf(out, size,
+                       "out of descriptors: new clients wait, sealing is refused; close "
+                       "connections, or raise LimitNOFILE= of the unit");
+    } else if (!descriptors_spare()) {
+        (void)snprintf(out, size,
+                       "few descriptors are left: sealing and new arenas are refused; free sealed "
+                       "buffers, or raise LimitNOFILE= of the unit");
+    }
+    return out[0] != '\0';
+}
+
+void diagnosis_text(const struct front *f, char *out, size_t size)
+{
+    const struct config *c = &f->config;
+    const struct err *cache = f->compiler != NULL ? compiler_cache_error(f->compiler) : NULL;
+    out[0] = '\0';
+    if (discover_serving(f) < c->min_devices) {
+        too_few(f, out, size);
+    } else if (discover_serving(f) == 0 && !discover_opening(f)) {
+        none_serves(f, out, size);
+    } else if (f->draining) {
+        (void)snprintf(out, size, "draining: no new jobs are taken");
+    } else if (f->settings_bad[0] != '\0') {
+        (void)snprintf(out, size, "settings of before count, the files are bad: %s",
+                       f->settings_bad);
+    } else if (descriptors_short(f, out, size) || device_missing(f, out, size) ||
+               limits_refused(f, out, size) || warned(f, out, size)) {
+        return;
+    } else if (f->job_count >= c->queue_max) {
+        (void)snprintf(out, size, "the queue is full: %u jobs are unfinished, queue_max = %" PRIu64,
+                       f->job_count, c->queue_max);
+    } else if (f->session_count >= c->sessions_max) {
+        (void)snprintf(out, size, "no new clients: %u sessions are open, sessions_max = %" PRIu64,
+                       f->session_count, c->sessions_max);
+    } else if (cache != NULL) {
+        (void)snprintf(out, size, "kernels are compiled and not kept: %s", cache->text);
+    }
+}
+
+/* Cuts the text at a limit, with an ellipsis, between two characters of UTF-8. */
+static void cut(const char *text, char *out, size_t size)
+{
+    size_t length = strlen(text);
+    size_t room = size - 1 < NOTE_BYTES ? size - 1 : NOTE_BYTES;
+    if (length <= room) {
+        (void)snprintf(out, size, "%s", text);
+        return;
+    }
+    length = room - strlen("…");
+    while (length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80) {
+        length--;
+    }
+    (void)snprintf(out, size, "%.*s…", (int)length, text);
+}
+
+void diagnosis_note(const struct device *d, uint64_t now_ns, char *out, size_t size)
+{
+    out[0] = '\0';
+    if (!device_serves(d)) {
+        cut(d->state == DEVICE_READY && d->recovery == 0 ? d->ending : d->reason, out, size);
+    } else if (d->warning[0] != '\0') {
+        cut(d->warning, out, size);
+    } else if (d->fault_ns != 0) {
+        (void)snprintf(out, size, "worker ended %.0f s ago", (double)(now_ns - d->fault_ns) / 1e9);
+    }
+}
+
+void diagnosis_fault(const struct device *d, bool all, char *out, size_t size)
+{
+    bool doing = all && d->fault[0] != '\0';
+    (void)snprintf(out, size, "%s%s%s", d->fault, doing ? "; " : "", doing ? d->fault_doing : "");
+}

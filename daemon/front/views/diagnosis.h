@@ -1,0 +1,20 @@
+/*
+ * Describes what keeps the daemon from its full service. Thread: the loop's.
+ */
+#ifndef FRONT_VIEWS_DIAGNOSIS_H
+#define FRONT_VIEWS_DIAGNOSIS_H
+
+#include <stddef.h>
+
+#include "daemon/front/model/front.h"
+
+/* The worst problem in one sentence; "": none. */
+void diagnosis_text(const struct front *f, char *out, size_t size);
+/* A short note on one device for a table: why it does not serve, or when its worker ended last; "":
+ * neither. */
+void diagnosis_note(const struct device *d, uint64_t now_ns, char *out, size_t size);
+/* How the device's worker ended last; "" if none did. all: also what the worker was doing, which
+ * may name jobs of other tenants. */
+void diagnosis_fault(const struct device *d, bool all, char *out, size_t size);
+
+#endif

@@ -1,0 +1,164 @@
+/* The tables `sessions` and `tenants`. */
+#include "common/saturate.h"
+#include "daemon/front/tenants/tenant_quota.h"
+#include "daemon/front/views/table_view.h"
+
+/* ---- sessions -------------------------------------------------------------------------------- */
+
+#define SESSION_COLUMNS(COLUMN, WIDE)                                                              \
+    COLUMN(session, UINT, s->id)                                                                   \
+    COLUMN(name, TEXT, s->name)                                                                    \
+    COLUMN(tenant, TEXT, s->tenant->name)                                                          \
+    COLUMN(process, UINT, s->client.pid > 0 ? (uint64_t)s->client.pid : 0)                         \
+    COLUMN(state, TEXT, s->state == SESSION_CONNECTED ? "connected" : "lingering")                 \
+    COLUMN(jobs, UINT, s->jobs)                                                                    \
+    COLUMN(buffers, UINT, s->buffers)                                                              \
+    COLUMN(requests, UINT, s->ops.open_count)                                                      \
+    WIDE(kept, BYTES, s->ops.kept_bytes)                                                           \
+    WIDE(waiting, UINT, s->early.count)                                                            \
+    WIDE(expects, UINT, s->order.expect)                                                           \
+    WIDE(admitted, UINT, s->requests)
+
+static void sessions_begin(struct table_query *q)
+{
+    struct table *t = &q->table;
+    TABLE_HEADER(SESSION_COLUMNS);
+    q->at = q->f->sessions;
+}
+
+static bool sessions_next(struct table_query *q)
+{
+    struct table *t = &q->table;
+    const struct session *s = q->at;
+    if (s == NULL) {
+        return false;
+    }
+    q->at = s->hh.next;
+    if (rights_sees(&q->f->rights, q->s, s->tenant)) {
+        turn_count(q->f, TABLE_ROW_UNITS);
+        TABLE_ROW(SESSION_COLUMNS);
+    }
+    return true;
+}
+
+const struct table_view view_sessions = {"sessions", sessions_begin, sessions_next, false};
+
+/* ---- tenants --------------------------------------------------------------------------------- */
+
+/* What a tenant has on all devices, by the latest reports of their workers, and what it may have on
+ * those that serve. */
+struct sums {
+    struct tenant_use use;
+    struct tenant_quota quota;
+};
+
+static struct sums sums_of(const struct front *f, const struct tenant *t)
+{
+    struct sums all = {.quota.hard = 0};
+    bool known = false;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        const struct tenant_use *u = &t->use[i];
+        const struct device *d = f->device[i];
+        all.use.asked += u->asked;
+        all.use.mapped += u->mapped;
+        all.use.peak += u->peak;
+        all.use.shared += u->shared;
+        all.use.spilled += u->spilled;
+        if (device_serves(d)) {
+            const struct tenant_quota q = tenant_quota(t, device_pool_limit(d));
+            known = true;
+            all.quota.hard = sat_add(all.quota.hard, q.hard);
+            all.quota.soft = sat_add(all.quota.soft, q.soft);
+            all.quota.guaranteed = sat_add(all.quota.guaranteed, u->kept);
+            all.quota.spilled = sat_add(all.quota.spilled, q.spilled);
+        }
+    }
+    all.quota.hard = known ? all.quota.hard : UINT64_MAX; /* of no device: not a limit of 0 */
+    all.quota.soft = known ? all.quota.soft : UINT64_MAX;
+    all.quota.spilled = known ? all.quota.spilled : UINT64_MAX;
+    return all;
+}
+
+static struct proto_cell limit(uint64_t bytes)
+{
+    return table_known(bytes != UINT64_MAX, bytes);
+}
+
+static uint64_t arena_limit(const struct front *f, const struct tenant *x)
+{
+    return x->limits.arena_bytes == UINT64_MAX ? f->config.tenant_arena_bytes
+                                               : x->limits.arena_bytes;
+}
+
+#define TENANT_COLUMNS(COLUMN, WIDE)                                                               \
+    COLUMN(tenant, TEXT, x->name)                                                                  \
+    COLUMN(sessions, UINT, x->sessions)                                                            \
+    COLUMN(buffers, BYTES, x->buffer_bytes)                                                        \
+    COLUMN(mapped, BYTES, all.use.mapped)                                                          \
+    COLUMN(spilled, BYTES, all.use.spilled)                                                        \
+    COLUMN(hard, BYTES, limit(all.quota.hard))                                                     \
+    COLUMN(jobs, UINT, x->jobs_submitted)                                                          \
+    COLUMN(waiting, UINT, x->waiting)                                                              \
+    COLUMN(refusals, UINT, x->refusals)                                                            \
+    WIDE(users, TEXT, users)                                                                       \
+    WIDE(asked, BYTES, all.use.asked)                                                              \
+    WIDE(peak, BYTES, all.use.peak)                                                                \
+    WIDE(exported, BYTES, all.use.shared)                                                          \
+    WIDE(soft, BYTES, limit(all.quota.soft))                                                       \
+    WIDE(guaranteed, BYTES, all.quota.guaranteed)                                                  \
+    WIDE(arenas, BYTES, x->arena_bytes)                                                            \
+    WIDE(arenas_max, BYTES, limit(arena_limit(q->f, x)))                                           \
+    WIDE(failed, UINT, x->jobs_failed)                                                             \
+    WIDE(loads_kernels, BOOL, x->may_load)                                                         \
+    WIDE(struck_kernels, UINT, HASH_COUNT(x->strikes))                                             \
+    WIDE(spilled_max, BYTES, limit(all.quota.spilled))                                             \
+    WIDE(total_max, BYTES, limit(x->limits.total))
+
+/* Only jobs that a worker has wait for memory. */
+static void count_waiting(struct front *f)
+{
+    for (struct tenant *x = f->tenants; x != NULL; x = x->hh.next) {
+        turn_count(f, 1);
+        x->waiting = 0;
+    }
+    for (unsigned i = 0; i < f->device_count; i++) {
+        for (const struct job *j = f->device[i]->inflight; j != NULL; j = j->device_next) {
+            if (j->tenant != NULL && j->wait == WAIT_MEMORY) {
+                j->tenant->waiting++;
+            }
+        }
+    }
+}
+
+static void tenants_begin(struct table_query *q)
+{
+    struct table *t = &q->table;
+    count_waiting(q->f);
+    TABLE_HEADER(TENANT_COLUMNS);
+    q->at = q->f->tenants;
+}
+
+static void tenant_row(struct table_query *q, const struct tenant *x)
+{
+    struct table *t = &q->table;
+    char users[600];
+    struct sums all = sums_of(q->f, x);
+    quota_users(&q->f->rules, x, users, sizeof users);
+    TABLE_ROW(TENANT_COLUMNS);
+}
+
+static bool tenants_next(struct table_query *q)
+{
+    const struct tenant *x = q->at;
+    if (x == NULL) {
+        return false;
+    }
+    q->at = x->hh.next;
+    if (rights_sees(&q->f->rights, q->s, x)) {
+        turn_count(q->f, TABLE_ROW_UNITS + q->f->device_count);
+        tenant_row(q, x);
+    }
+    return true;
+}
+
+const struct table_view view_tenants = {"tenants", tenants_begin, tenants_next, false};

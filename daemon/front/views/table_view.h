@@ -1,0 +1,46 @@
+/*
+ * A table that operators ask for by its name (QUERY), and one that is being made. Short tables are
+ * made at once; long ones are made element by element, over several turns of the loop.
+ * Thread: the loop's.
+ */
+#ifndef FRONT_VIEWS_TABLE_VIEW_H
+#define FRONT_VIEWS_TABLE_VIEW_H
+
+#include "daemon/front/model/front.h"
+#include "daemon/front/model/request.h"
+#include "daemon/front/views/table.h"
+
+#define TABLE_ROW_UNITS 8u /* units of work for a row */
+
+struct table_query;
+
+struct table_view {
+    const char *name;
+    /* Adds the columns; of a short table also all rows. */
+    void (*begin)(struct table_query *q);
+    /* Visits one more element, which becomes a row, several or none; false: there are no more.
+     * NULL: a short table. */
+    bool (*next)(struct table_query *q);
+    bool before_hello; /* connections without a session may ask for it */
+};
+
+struct table_query {
+    struct front *f;
+    const struct session *s;       /* NULL: before HELLO */
+    const struct msg_query *query; /* the request's */
+    const struct table_view *view;
+    struct request *r;  /* owned; NULL: the first turn is not over */
+    struct table table; /* valid once `begun` */
+    bool begun;
+    const void *at;  /* the element to visit next, of a list; NULL: the end */
+    uint32_t cursor; /* the place to visit next, of an idmap */
+    struct table_query *prev, *next;
+};
+
+extern const struct table_view view_status, view_config;    /* table_status.c */
+extern const struct table_view view_devices, view_pool;     /* table_devices.c */
+extern const struct table_view view_kernels;                /* table_kernels.c */
+extern const struct table_view view_jobs, view_timeline;    /* table_jobs.c */
+extern const struct table_view view_sessions, view_tenants; /* table_tenants.c */
+
+#endif

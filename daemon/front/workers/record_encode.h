@@ -1,0 +1,14 @@
+/*
+ * Encodes the entries of the adoption record (record.h): all that another front needs to go on with
+ * a buffer or a job. Thread: the loop's.
+ */
+#ifndef FRONT_WORKERS_RECORD_ENCODE_H
+#define FRONT_WORKERS_RECORD_ENCODE_H
+
+#include "daemon/front/model/front.h"
+#include "proto/codec.h"
+
+int record_encode_buffer(const struct buffer *b, struct capbuf *out, struct err *e);
+int record_encode_job(const struct job *j, struct capbuf *out, struct err *e);
+
+#endif

@@ -1,0 +1,36 @@
+#include "daemon/front/workers/worker_end.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/front/model/wake.h"
+#include "daemon/front/workers/blame.h"
+
+#define UNKILLABLE_NS (5 * NS_PER_S)
+
+uint64_t worker_unkillable_at(const struct device *d)
+{
+    return ns_add(d->killed_ns, UNKILLABLE_NS);
+}
+
+void worker_end(struct front *f, struct device *d, struct job *culprit, const char *why)
+{
+    if (d->worker == 0 || d->killed_ns != 0) {
+        return;
+    }
+    struct err e = ERR_INIT;
+    char doing[BLAME_MAX];
+    d->killed_ns = front_now(f);
+    wake_at(f, worker_unkillable_at(d));
+    if (culprit != NULL) { /* NULL keeps the culprit that the worker has named */
+        d->culprit = culprit;
+    }
+    (void)snprintf(d->ending, sizeof d->ending, "%s", why);
+    blame_text(d, doing);
+    log_warn("device %u: ending worker %d: %s; %s", d->index, (int)d->pid, why, doing);
+    if (f->io.kill(f->launcher, d->worker, SIGKILL, &e) != 0) {
+        log_error("device %u: %s", d->index, e.text);
+    }
+}

@@ -1,0 +1,105 @@
+/* What an operator is told first. */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "daemon/front/views/diagnosis.h"
+#include "tests/unit/common/suite.h"
+#include "tests/unit/front/fake_front.h"
+
+static void expect(const struct front *f, const char *wanted)
+{
+    char text[512];
+    diagnosis_text(f, text, sizeof text);
+    ck_assert_str_eq(text, wanted);
+}
+
+static void put(struct device *d, enum device_state state, const char *reason)
+{
+    d->state = state;
+    (void)snprintf(d->reason, sizeof d->reason, "%s", reason);
+}
+
+START_TEST(nothing_is_wrong)
+{
+    struct fake *k = fake_create();
+    expect(&k->f, "");
+    k->device[1].state = DEVICE_ABSENT; /* nobody asked for it by number */
+    expect(&k->f, "");
+    fake_destroy(k);
+}
+END_TEST
+
+START_TEST(too_few_devices_and_why)
+{
+    struct fake *k = fake_create();
+    k->f.config.min_devices = 3;
+    expect(&k->f, "2 of 3 required devices serve: there are no other devices");
+    put(&k->device[1], DEVICE_ABSENT, "no driver");
+    expect(&k->f, "1 of 3 required devices serve: device 1 is absent: no driver");
+    put(&k->device[1], DEVICE_READY, "");
+    k->device[1].killed_ns = 1;
+    (void)strcpy(k->device[1].ending, "no sign of life");
+    expect(&k->f, "1 of 3 required devices serve: device 1 is ending its worker: no sign of life");
+    k->device[1].killed_ns = 0;
+    k->f.device_count = 0;
+    expect(&k->f, "0 of 3 required devices serve: devices are being looked for");
+    k->f.listed = true;
+    expect(&k->f, "0 of 3 required devices serve: no device was found");
+    fake_destroy(k);
+}
+END_TEST
+
+START_TEST(a_device_that_was_asked_for)
+{
+    struct fake *k = fake_create();
+    put(&k->device[1], DEVICE_ABSENT, "no driver");
+    k->device[1].required = true;
+    expect(&k->f, "device 1 is absent: no driver");
+    put(&k->device[1], DEVICE_WAITING, "signal 11");
+    k->device[1].required = false;
+    expect(&k->f, "device 1 is restarting: signal 11");
+    fake_destroy(k);
+}
+END_TEST
+
+START_TEST(what_is_full)
+{
+    struct fake *k = fake_create();
+    k->f.session_count = (unsigned)k->f.config.sessions_max;
+    expect(&k->f, "no new clients: 256 sessions are open, sessions_max = 256");
+    k->f.job_count = (unsigned)k->f.config.queue_max;
+    expect(&k->f, "the queue is full: 4096 jobs are unfinished, queue_max = 4096");
+    k->f.draining = true;
+    expect(&k->f, "draining: no new jobs are taken");
+    k->f.session_count = k->f.job_count = 0;
+    fake_destroy(k);
+}
+END_TEST
+
+START_TEST(a_note_is_short)
+{
+    char note[64];
+    struct fake *k = fake_create();
+    struct device *d = &k->device[0];
+    diagnosis_note(d, 0, note, sizeof note);
+    ck_assert_str_eq(note, "");
+    d->fault_ns = NS_PER_S;
+    diagnosis_note(d, 13 * NS_PER_S, note, sizeof note);
+    ck_assert_str_eq(note, "worker ended 12 s ago");
+    put(d, DEVICE_ABSENT, "short");
+    diagnosis_note(d, 0, note, sizeof note);
+    ck_assert_str_eq(note, "short");
+    put(d, DEVICE_ABSENT, "a text of far more than forty bytes is no note but a story");
+    diagnosis_note(d, 0, note, sizeof note);
+    ck_assert_str_eq(note, "a text of far more than forty bytes i…");
+    put(d, DEVICE_ABSENT, "a text of far more than forty bytes: ääää is no note");
+    diagnosis_note(d, 0, note, sizeof note);
+    ck_assert_str_eq(note, "a text of far more than forty bytes: …");
+    put(d, DEVICE_READY, "");
+    fake_destroy(k);
+}
+END_TEST
+
+SUITE_MAIN("diagnosis", nothing_is_wrong, too_few_devices_and_why, a_device_that_was_asked_for,
+           what_is_full, a_note_is_short)
