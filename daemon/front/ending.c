@@ -4,13 +4,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A handler gets nothing to work on. */
+/* A signal handler has no arguments of its own. */
 static volatile sig_atomic_t status;
 static const char *volatile unfinished = "";
 
 static void say(const char *text)
 {
-    (void)!write(STDERR_FILENO, text, strlen(text)); /* nobody else could be told */
+    (void)!write(STDERR_FILENO, text, strlen(text)); /* nothing can be done about a failure */
 }
 
 /* Only async-signal-safe calls. */

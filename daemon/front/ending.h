@@ -1,14 +1,14 @@
 /*
- * The last resort at the end of the process: what does not end is left behind. All that matters has
- * ended by then, or others end it: jobs, workers, the launcher. Thread: the loop's.
+ * A time limit for the end of the process. Jobs, workers and the launcher have ended by then, or
+ * end without the front. Thread: the loop's.
  */
 #ifndef FRONT_ENDING_H
 #define FRONT_ENDING_H
 
 #include "daemon/front/model/front.h"
 
-/* The process ends in so many seconds with the front's exit code as it is now, and says that `what`
- * (a text that stays) did not end. Said again: the last one counts. */
+/* Ends the process after so many seconds, with the front's present exit code, and logs that `what`
+ * (a static text) did not end. The latest call counts. */
 void ending_within(const struct front *f, unsigned seconds, const char *what);
 
 #endif

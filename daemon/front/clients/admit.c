@@ -1,4 +1,4 @@
-/* A connection's begin: its peer, its memory, its place, and the first bytes in both directions. */
+/* The begin of a connection: its peer, memory and place, and the first bytes in both directions. */
 #include <stdlib.h>
 
 #include "common/clock.h"

@@ -1,4 +1,4 @@
-/* The end of connections: a thread of its own stops what NNG still does for them. */
+/* The end of connections: a thread of its own stops NNG's operations on them. */
 #include <stdlib.h>
 
 #include "daemon/front/clients/listener_int.h"
@@ -31,7 +31,7 @@ static void close_one(struct listener *l)
     (void)pthread_cond_signal(&l->ended);
 }
 
-/* NNG's own threads cannot: they would wait for themselves. The loop must not wait. */
+/* NNG's threads cannot do this, because they would wait for themselves; the loop must not block. */
 void *connections_closer(void *listener)
 {
     struct listener *l = listener;

@@ -1,4 +1,4 @@
-/* Which lanes get a turn, have something to show, or are looked at while the loop spins. */
+/* Lists of lanes: ready for a turn, with answers to publish, polled while the loop spins. */
 #include <utlist.h>
 
 #include "common/clock.h"

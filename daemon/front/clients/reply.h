@@ -1,27 +1,28 @@
 /*
- * Answers on their way out. An op's answer is kept until it is acknowledged; a plain request's is
- * not. Thread: the loop's.
+ * Answers, sent where their requests came from: over the socket or by the ring. The answer of an op
+ * is kept until it is acknowledged; the answer of a request without an op is not. Thread: the
+ * loop's.
  */
 #ifndef FRONT_CLIENTS_REPLY_H
 #define FRONT_CLIENTS_REPLY_H
 
 #include "daemon/front/model/front.h"
 
-/* Sends the answer if somebody waits for it, and keeps it; a loose op is gone afterwards. NULL:
- * nothing. */
+/* Sends the answer if its client has a connection, and keeps it. Destroys an op without a number,
+ * and one that an ack has passed. o NULL: nothing happens. */
 void reply_answer(struct front *f, struct op *o, struct bytes reply);
 void reply_answer_error(struct front *f, struct op *o, const struct err *e, struct bytes log);
-/* Answers a request that has no op, where it came from. */
+/* Answers a request that has no op. */
 void reply_plain(struct front *f, const struct request *r, struct bytes reply);
-/* The same with an error, and destroys it. */
+/* Answers a request without an op with an error, and destroys it. */
 void reply_error(struct front *f, struct request *r, const struct err *e);
-/* Likewise for one that was not admitted: its number is as free as before. */
+/* The same for a request that was not admitted: its number may be used again. */
 void reply_open(struct front *f, struct request *r, const struct err *e);
-/* Nobody waits for the answer of that request any more; destroys it. */
+/* Destroys a request that gets no answer. */
 void reply_none(struct front *f, struct request *r);
-/* The op's answer goes where `r` came from; who waited for it before gets none. */
+/* The op's answer is sent where `r` came from, and no longer where it was to be sent before. */
 void reply_redirect(struct front *f, struct op *o, const struct request *r);
-/* Nobody waits for the op's answer any more. */
+/* The op's answer is not sent; the client asks again. */
 void reply_forget(struct front *f, struct op *o);
 
 #endif

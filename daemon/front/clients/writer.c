@@ -1,7 +1,7 @@
 /*
- * What a connection is sent. The loop sends at once what the system takes; the rest, and what is
- * said meanwhile, waits in a queue that NNG's callback empties. So an answer costs no other thread
- * but its client's.
+ * The sending side of a connection. The loop sends an answer at once, as far as the system takes
+ * it. The rest, and later answers, wait in a queue that NNG's callback sends. So an answer usually
+ * needs no other thread of the daemon.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -42,8 +42,8 @@ static void answer_end(struct listener *l, struct answer *a)
     free(a);
 }
 
-/* Takes the slot. Without memory, or with more unread than may be, the connection ends: an answer
- * that never comes would hang its client. */
+/* Takes the slot. Without memory, or over the limit of unread bytes, the connection ends, because a
+ * client would wait for ever for the missing answer. */
 static void queue(struct connection *c, struct listener_slot *slot, struct bytes head,
                   struct bytes message)
 {
@@ -95,7 +95,7 @@ void writer_drop(struct connection *c)
     c->unread = 0;
 }
 
-/* Is there something to send, and from where? If so, the writing thread goes on. */
+/* Gathers what is to be sent. false: nothing, and the caller is not the writing thread any more. */
 static bool gather(struct connection *c, nng_iov iov[GATHER_MAX], unsigned *ret_count)
 {
     unsigned count = 0;
@@ -156,8 +156,8 @@ void writer_post(struct connection *c, struct listener_slot *slot, struct bytes 
     }
 }
 
-/* Sends what the system takes now. Returns how much that was; negative: the connection broke. An
- * aio without a callback ends in this thread, and one that is aborted ends at once. */
+/* Sends what the system takes now. Returns the number of bytes; negative: the connection broke. An
+ * aio without a callback ends in this thread, and an aborted one ends at once. */
 static ptrdiff_t send_now(struct listener *l, nng_stream *stream, struct bytes head,
                           struct bytes message)
 {

@@ -1,7 +1,7 @@
 /*
- * Which devices there are, and when one is ready. The front links no GPU library, so it learns of
- * devices from the workers it starts for them: number 0 of a back end first, the next one when that
- * has opened. Thread: the loop's.
+ * Finds devices and makes them ready. The front links no GPU library, so it learns of devices from
+ * the workers that it starts for them: number 0 of a back end first, the others once that is open.
+ * Thread: the loop's.
  */
 #ifndef FRONT_DEVICES_DISCOVER_H
 #define FRONT_DEVICES_DISCOVER_H
@@ -9,26 +9,26 @@
 #include "daemon/front/model/front.h"
 #include "proto/health.h"
 
-void discover_start(struct front *f); /* once the launcher told which workers run already */
+void discover_start(struct front *f); /* once the launcher has listed the workers that run */
 struct device *discover_device(struct front *f, const char *backend, unsigned number);
-/* A worker opened its device: restores what was sealed, runs the first job, then it serves. */
+/* A worker opened its device: restores sealed buffers and runs the first job; then it serves. */
 void discover_ready(struct front *f, struct device *d);
-/* It is absent or stuck: jobs and buffers that wait for it end with its reason. */
+/* The device is absent or stuck: jobs and buffers that wait for it end with its reason. */
 void discover_given_up(struct front *f, struct device *d);
-/* Its worker found no device: it is looked for again after a pause that grows, with "auto" from the
- * first back end on, so that a driver that is installed later is found. */
+/* The worker found no device. Retries after a pause that grows; with "auto" it begins with the
+ * first back end again, so that a driver that is installed later is found. */
 void discover_absent(struct front *f, struct device *d, const struct err *e);
-void discover_watch(struct front *f, uint64_t now); /* looks for those whose pause is over */
-void discover_again(struct front *f);               /* looks for all that are absent now */
-/* Is one being opened that was neither absent nor failing before? */
+void discover_watch(struct front *f, uint64_t now); /* retries devices whose pause is over */
+void discover_again(struct front *f);               /* retries all absent devices at once */
+/* Whether a device is being opened that was neither absent nor failing before. */
 bool discover_opening(const struct front *f);
+/* The first job of the device ended. */
 void discover_probed(struct front *f, struct device *d, const struct job *j);
-/* Opens the others of its back end: those that are there, and those that are asked for by number.
- */
+/* Opens the other devices of its back end: those that exist, or those that the settings name. */
 void discover_siblings(struct front *f, struct device *d);
-/* Where a GPU is in MIG mode and the configuration chooses no devices: all instances, and the GPUs
- * that are not divided. A process sees some of them only, the management library all. */
+/* Opens all MIG instances and undivided GPUs of the report, unless the settings name devices. A
+ * process sees only some of them; the management library lists all. */
 void discover_listed(struct front *f, const struct health_report *report);
-unsigned discover_serving(const struct front *f);
+unsigned discover_serving(const struct front *f); /* how many devices serve */
 
 #endif

@@ -1,39 +1,39 @@
 /*
- * The life of buffers: workers are asked for them, they are sealed, restored or lost, and their
- * memory goes when nothing names them. What clients ask of them is in requests_buffer.c. Thread:
- * the loop's; nothing blocks.
+ * The life of buffers: creation in a worker, sealing, restoring, loss, and the release of memory
+ * when nothing names them. requests/ has the requests of clients. Thread: the loop's; nothing
+ * blocks.
  */
 #ifndef FRONT_MEMORY_BUFFERS_H
 #define FRONT_MEMORY_BUFFERS_H
 
 #include "daemon/front/model/front.h"
 
-/* Asks the worker for it, at first and when another worker has come. It may be gone afterwards:
- * what fails at once ends it. */
+/* Asks the device's worker for the buffer's memory: for a new buffer, and when another worker has
+ * started. A failure may destroy the buffer. */
 void buffer_ask(struct front *f, struct buffer *b);
-/* Answers what waited for a buffer: its creation, its sealing. */
+/* The worker answered: answers the requests that created or sealed the buffer. */
 void buffer_answered(struct front *f, struct device *d, const struct msg_w_buffer *m);
 void buffer_create_failed(struct front *f, struct buffer *b, const struct err *e);
-/* The module was loaded somewhere, or was not: variables that wait for it go on. */
+/* A load of the module succeeded or failed: continues variables that wait for it. */
 void buffer_module_settled(struct front *f, struct module *m);
-/* Its memory is not this one any more, or it is gone: what was not fetched is not to be had. */
+/* Its memory changes or is freed: an export that was not fetched is void. */
 void buffer_unexport(struct front *f, struct buffer *b);
-/* A job left a buffer that is to be sealed: once no writer is left the copy starts. */
+/* A job released a buffer that waits to be sealed: the copy starts after the last writer. */
 void buffer_seal_next(struct front *f, struct buffer *b);
-/* Nobody will open the device: what waits for it ends. */
+/* The device will not open: requests that wait for its buffers fail. */
 void buffer_device_given_up(struct front *f, struct device *d);
-/* Its worker ended. Requests see that at once; the buffers are marked, and sessions told, in
- * slices, and no other worker of the device starts before that is done. */
+/* The worker ended. Requests see the loss at once. Buffers are marked and sessions notified in
+ * slices, and the next worker of the device starts when that is done. */
 void buffer_device_lost(struct front *f, struct device *d);
-void buffer_lose_some(struct front *f); /* goes on, as far as this turn has units for */
+void buffer_lose_some(struct front *f); /* continues, as far as this turn has units of work */
 void buffer_device_ready(struct front *f, struct device *d);
 bool buffer_restoring(const struct device *d);
-/* Takes the handle away; memory goes when no job names it. Until then it is restored, or lost with
- * its worker, as others are. */
+/* Removes the handle. The memory is freed when no job names the buffer; until then it is restored
+ * or lost like other buffers. */
 void buffer_drop(struct front *f, struct buffer *b);
-/* A buffer without an owner and openers lives by its name for a while. */
+/* Keeps a named buffer without owner and openers for its linger time. */
 void buffer_let_linger(struct front *f, struct buffer *b);
-/* A job that named it has ended. */
+/* A job that named it ended. */
 void buffer_settle(struct front *f, struct buffer *b);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What is due when, earliest first: buffers that nobody holds, jobs with a deadline, sessions that
- * linger or wait. Each call is O(log n). Thread: the loop's.
+ * Entries by their times, earliest first: buffers that no session holds, jobs with a deadline,
+ * sessions that linger or wait. Each call is O(log n). Thread: the loop's.
  */
 #ifndef FRONT_MODEL_AGENDA_H
 #define FRONT_MODEL_AGENDA_H
@@ -16,9 +16,9 @@ struct agenda {
 /* Puts the entry in, or moves it. NS_NEVER: takes it out. */
 void agenda_set(struct agenda *a, struct heap_entry *x, uint64_t at_ns, void *what);
 void agenda_drop(struct agenda *a, struct heap_entry *x); /* not in it: nothing happens */
-/* The earliest one's; NULL: none is due by then. It stays in. */
+/* The `what` of the earliest entry, which remains in it; NULL: its time is after now_ns. */
 void *agenda_due(const struct agenda *a, uint64_t now_ns);
-/* When the earliest is due; NS_NEVER: it is empty. */
+/* The time of the earliest entry; NS_NEVER: the agenda is empty. */
 uint64_t agenda_next_ns(const struct agenda *a);
 
 #endif

@@ -147,7 +147,7 @@ int buffer_encode(const struct buffer *b, struct capbuf *out, struct err *e)
     return proto_encode(&schema_msg_buffer, &m, out, e);
 }
 
-/* Of a handle that names no buffer. */
+/* The refusal of a handle that names no buffer. */
 static int buffer_gone(const struct idmap *buffers, uint64_t handle, struct err *e)
 {
     if (idmap_left_behind(buffers, handle)) {
@@ -248,7 +248,7 @@ bool buffer_opener_add(struct buffer *b, struct session *s, uint64_t seq)
     return true;
 }
 
-/* The newest one goes; the last one takes the entry with it. */
+/* Removes the newest opening; the last one removes the entry, too. */
 static void opener_drop(struct buffer *b, struct buffer_opening *x)
 {
     struct buffer_opener *o = x->newest;

@@ -12,7 +12,7 @@ static unsigned rank_of(const struct heap_entry *x)
     return x != NULL ? x->rank : 0;
 }
 
-/* The way down to the right is the shorter one: at most O(log n). */
+/* The path to the right is the shorter one: at most O(log n). */
 static void lean(struct heap_entry *x)
 {
     if (rank_of(x->left) < rank_of(x->right)) {
@@ -80,13 +80,13 @@ void heap_put(struct heap *h, struct heap_entry *x, uint64_t key, uint64_t tie, 
     h->first = meld(h->first, x);
 }
 
-/* What is not before `x` has nothing below it that is. */
+/* An entry that is not before `x` has no child that is. */
 static struct heap_entry *if_before(struct heap_entry *y, const struct heap_entry *x)
 {
     return y != NULL && heap_before(y, x) ? y : NULL;
 }
 
-/* Parents first, those that are before `x` only. */
+/* Visits parents first, and only entries before `x`. */
 static struct heap_entry *next_before(struct heap_entry *y, const struct heap_entry *x)
 {
     struct heap_entry *down = if_before(y->left, x);

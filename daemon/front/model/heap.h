@@ -1,7 +1,7 @@
 /*
- * What comes first, by a number and then by a tie: a leftist heap (C. A. Crane, 1972). Entries lie
- * in what they are about, so that nothing here can fail. heap_put and heap_drop are O(log n),
- * however often an entry was moved. Thread: the loop's.
+ * A heap of entries by a number and then by a tie: a leftist heap (C. A. Crane, 1972). Entries lie
+ * in the structs that they stand for, so that no call can fail. heap_put and heap_drop are O(log
+ * n), however often an entry was moved. Thread: the loop's.
  */
 #ifndef FRONT_MODEL_HEAP_H
 #define FRONT_MODEL_HEAP_H
@@ -11,10 +11,10 @@
 
 /* Zeroed: in no heap. */
 struct heap_entry {
-    uint64_t key; /* the smaller ones come first */
-    uint64_t tie; /* of the same key the smaller ones */
-    void *what;   /* what it lies in */
-    bool in;      /* a heap */
+    uint64_t key; /* smaller keys come first */
+    uint64_t tie; /* among equal keys, smaller ties come first */
+    void *what;   /* the struct that it stands for */
+    bool in;      /* it is in a heap */
     unsigned rank;
     struct heap_entry *parent, *left, *right;
 };
@@ -27,7 +27,7 @@ struct heap {
 void heap_put(struct heap *h, struct heap_entry *x, uint64_t key, uint64_t tie, void *what);
 void heap_drop(struct heap *h, struct heap_entry *x); /* not in it: nothing happens */
 bool heap_before(const struct heap_entry *a, const struct heap_entry *b);
-/* How many entries come before `x`, which may be in another heap: at most `max`. O(max). */
+/* Counts entries that come before `x`, which may be in another heap, up to `max`. O(max). */
 unsigned heap_ahead(const struct heap *h, const struct heap_entry *x, unsigned max);
 
 #endif

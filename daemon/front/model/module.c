@@ -56,7 +56,7 @@ bool build_failed(const struct build *b, uint64_t now_ns)
     return b->state == BUILD_FAILED && (final || now_ns - b->failed_ns < RETRY_NS);
 }
 
-/* Texts of a response die with it: they move into one block that the module owns. */
+/* Texts of a response are freed with it, so they move into one block that the module owns. */
 static struct bytes keep(char **at, struct bytes text)
 {
     struct bytes kept = bytes_of(*at, text.size);
@@ -67,7 +67,7 @@ static struct bytes keep(char **at, struct bytes text)
     return kept;
 }
 
-/* Bytes of what is kept of texts; ret_args: how many arguments there are. */
+/* Bytes of the texts that are kept. ret_args: the number of arguments. */
 static size_t names_size(const struct compile_response *response, size_t *ret_args)
 {
     size_t size = 1;
@@ -87,7 +87,7 @@ static size_t names_size(const struct compile_response *response, size_t *ret_ar
     return size;
 }
 
-/* next: room for them in the module's array */
+/* next: the next free arguments in the module's array */
 static void reported_args(struct kernel *kernel, const struct proto_ckernel *k, char **at,
                           struct proto_karg **next)
 {

@@ -1,7 +1,6 @@
 /*
- * Modules and kernels as the front knows them. A module is source (built-in, or a user's) and, for
- * each architecture it was needed on, the binary that gpud-compile made of it.
- * Thread: the loop's.
+ * Modules and kernels as the front knows them. A module is source, built-in or a user's, with a
+ * binary from gpud-compile for each architecture that it was needed on. Thread: the loop's.
  */
 #ifndef FRONT_MODEL_MODULE_H
 #define FRONT_MODEL_MODULE_H
@@ -24,16 +23,16 @@ struct session;
 struct module;
 struct variable;
 
-/* What a caller names. Of a built-in operation, of a built-in primitive, or of a user's module. */
+/* A kernel that a launch names: a built-in operation or primitive, or one of a user's module. */
 struct kernel {
     uint64_t handle;
     struct module *module; /* NULL: an operation (its plan names primitives) */
     char name[PROTO_NAME_MAX + 1];
-    char entry[2 * PROTO_NAME_MAX + 1]; /* of code without a signature */
+    char entry[2 * PROTO_NAME_MAX + 1]; /* name in code without a signature */
     const struct signature *signature;  /* NULL: code without one; else owned by module or static */
     struct proto_karg *args;            /* code without a signature: the module's, texts too */
     unsigned arg_count;
-    const char *unfit; /* why it cannot be launched, NULL if it can; lies in `module` */
+    const char *unfit; /* why it cannot be launched, in memory of `module`; NULL: it can */
     UT_hash_handle hh; /* in front->builtin_kernels */
 };
 
@@ -50,7 +49,7 @@ struct build {
     struct hash hash;
     struct err error;
     uint64_t failed_ns;
-    struct resource_list needs; /* of its entries, as far as they were told */
+    struct resource_list needs; /* what its entries need, as far as compiler and workers reported */
     struct build *next;
 };
 
@@ -59,7 +58,7 @@ struct module {
     char name[PROTO_NAME_MAX + 1];
     int lang;
     uint8_t *source;  /* owned; NULL: built-in, `text` is static */
-    uint64_t charged; /* bytes of messages that its tenant is charged with for it, until its end */
+    uint64_t charged; /* bytes that its tenant is charged with as messages, until the module ends */
     struct bytes text;
     char *options;             /* owned */
     char *signature_text;      /* owned */
@@ -68,9 +67,9 @@ struct module {
     struct tenant *tenant;                  /* NULL: built-in */
     struct session *owner;                  /* NULL: built-in, or its session ended */
     struct module *owned_prev, *owned_next; /* in owner->own_modules */
-    struct hash hash;       /* of content and options: strikes are counted against it */
-    struct op *pending;     /* the load that waits: for the compiler; while no build was begun, for
-                             * a device or for room at the compiler */
+    struct hash hash;                       /* of content and options; strikes count for it */
+    struct op *pending;     /* the MODULE_LOAD that waits for the compiler, or (no build yet) for a
+                             * device or for     room at the compiler; NULL: none */
     struct kernel *kernels; /* owned array */
     unsigned kernel_count;
     struct signature *signatures; /* owned array */
@@ -79,38 +78,37 @@ struct module {
     struct build *builds;
     uint64_t loaded; /* bit for each device whose worker has it */
     uint64_t loading;
-    struct variable *variables; /* those that buffers stand for; uthash by name; not owned */
+    struct variable *variables; /* variables that are buffers; uthash by name; not owned */
     unsigned users;             /* unfinished jobs, programs and variables that name it */
-    bool unloaded;              /* by its owner: goes when the last user is done */
+    bool unloaded;              /* its owner has freed it; it ends with its last user */
 };
 
 /* A variable of a module that a session opened as a buffer (memory/variable.h). */
 struct variable {
-    struct module *module;         /* a user of it */
+    struct module *module;         /* counts as a user of it */
     struct buffer *buffer;         /* its owner */
-    int access;                    /* what kernels of the module do with it */
-    bool asked;                    /* of the worker, after the module was there */
+    int access;                    /* how kernels of the module access it */
+    bool asked;                    /* the worker was asked for its address */
     char name[PROTO_NAME_MAX + 1]; /* key */
     UT_hash_handle hh;             /* in module->variables */
 };
 
 struct build *module_build(struct module *m, const char *backend, const char *arch); /* or NULL */
-/* The first one that was made; NULL if there is none, or no module (an operation). */
+/* The first build that is done; NULL: none, or no module (an operation). */
 struct build *module_build_made(struct module *m);
-/* Has it failed for good, or so lately that trying again would be vain? Only a source that does not
- * compile fails for good; a compiler that ran into its limits on a busy host is given another try.
- */
+/* Has it failed for good, or so recently that another try is vain? Only a source that does not
+ * compile fails for good. A compiler that ran into its limits is tried again. */
 bool build_failed(const struct build *b, uint64_t now_ns);
 struct build *module_build_obtain(struct module *m, const char *backend, const char *arch);
-/* What a kernel takes as made by `b`; of a family the most that a member takes. */
+/* What a kernel of the build needs; of a family, the most that a member needs. */
 struct resources kernel_needs(const struct kernel *k, const struct build *b);
 /* Puts the argument in front of the text in `e`: "argument 2 (y): …". */
 void kernel_name_arg(const struct kernel *k, unsigned index, struct err *e);
-/* Makes the kernels of a user's module from what the compiler reported. */
+/* Makes the kernels of a user's module from the report of the compiler. */
 int module_set_kernels(struct module *m, const struct compile_response *response, struct err *e);
-/* A new one is the session's, which counts it. */
+/* Gives a new module to the session, which counts it. */
 void module_own(struct module *m, struct session *s);
-void module_disown(struct module *m); /* it may have no owner any more */
+void module_disown(struct module *m); /* accepts a module without an owner */
 void module_destroy(struct module *m);
 
 /* Identifies a kernel for strikes: content and entry. */

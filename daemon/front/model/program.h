@@ -1,6 +1,6 @@
 /*
- * A program: an immutable recipe of steps with parameters and temporaries, checked when it is made
- * as far as it can be without its parameters. Kept in its encoded form; jobs hold a reference.
+ * A program: an immutable recipe of steps with parameters and temporaries. PROGRAM_CREATE checks
+ * what does not depend on parameters. It is stored in its encoded form; jobs hold references.
  * Thread: the loop's.
  */
 #ifndef FRONT_MODEL_PROGRAM_H
@@ -16,26 +16,26 @@ struct session;
 struct tenant;
 
 struct program {
-    uint64_t handle; /* 0: stands in its job only */
+    uint64_t handle; /* 0: it has none, and its job holds the only reference */
     char name[PROTO_NAME_MAX + 1];
     struct tenant *tenant;
     struct session *owner;
     struct program *owned_prev, *owned_next; /* in owner->own_programs */
-    uint8_t *bytes;                          /* owned: what the lists below lie in */
-    size_t size;                             /* of bytes */
+    uint8_t *bytes;                          /* owned: the encoded lists below */
+    size_t size;                             /* of `bytes` */
     struct proto_list params;
     struct proto_list temps;
     struct proto_list steps;
     unsigned references;
-    uint64_t runs;
+    uint64_t runs; /* jobs that were admitted with it */
 };
 
-/* Copies the lists. References: 1. */
+/* Copies the lists. The caller has the one reference. */
 int program_create(struct proto_list params, struct proto_list temps, struct proto_list steps,
                    struct program **ret_program, struct err *e);
-/* A new one is the session's, which counts it. */
+/* A new program belongs to the session, which counts it and its bytes. */
 void program_own(struct program *p, struct session *s);
-void program_disown(struct program *p);
+void program_disown(struct program *p); /* its owner counts it no longer */
 struct program *program_ref(struct program *p);
 void program_unref(struct program *p); /* NULL accepted */
 

@@ -1,6 +1,8 @@
-/* Which parts of a buffer have been written: sorted, disjoint byte ranges in fixed memory. Where
- * more ranges would be needed than fit, the smallest is forgotten: content is then called undefined
- * though it is not, never the other way round. Pure. */
+/*
+ * The parts of a buffer that were written: sorted, disjoint byte ranges in fixed memory. When more
+ * ranges are needed than fit, the smallest is forgotten. So defined content may count as undefined,
+ * never the other way round. Pure.
+ */
 #ifndef FRONT_MODEL_SPANS_H
 #define FRONT_MODEL_SPANS_H
 

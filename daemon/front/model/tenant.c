@@ -10,7 +10,7 @@
 
 #include "common/saturate.h"
 
-/* Of those that are named: beyond the keys of users. */
+/* Keys of named tenants are above those of users. */
 #define KEY_NAMED (UINT64_C(1) << 63)
 
 const char *const tenant_things[TENANT_THINGS] = {
@@ -27,7 +27,7 @@ unsigned tenant_hash(const struct tenant *t, const char *name)
     return value;
 }
 
-/* uid:N, as tenant_obtain() writes it; UINT64_MAX: another name. */
+/* The uid in uid:N, as tenant_obtain writes it; UINT64_MAX: another name. */
 static uint64_t uid_of(const char *name)
 {
     static const char prefix[] = "uid:";
@@ -167,7 +167,7 @@ struct tenant_quota tenant_quota(const struct tenant *t, uint64_t all)
 
 bool tenant_charge(struct tenant *t, unsigned device, uint64_t bytes)
 {
-    if (bytes > UINT64_MAX - t->buffer_bytes) { /* what all devices have, one has */
+    if (bytes > UINT64_MAX - t->buffer_bytes) { /* the sum of all devices is the largest */
         return false;
     }
     t->buffer_bytes += bytes;
@@ -181,7 +181,7 @@ void tenant_discharge(struct tenant *t, unsigned device, uint64_t bytes)
     t->device_bytes[device] -= bytes;
 }
 
-/* Bytes of its buffers on one device at most, wherever they lie. */
+/* Limit of its buffers on one device in bytes, wherever they lie. */
 static uint64_t most_of(const struct tenant *t, uint64_t all)
 {
     uint64_t hard = amount_of(&t->limits.hard, all);

@@ -27,7 +27,7 @@ static void try_next(struct window *w)
 static void judge(struct window *w, double rate)
 {
     bool better = rate > w->rate * (w->trial > w->size ? WINDOW_GAIN : WINDOW_KEEP);
-    if (better) { /* and on in the same direction */
+    if (better) { /* the next trial goes in the same direction */
         w->size = w->trial;
         w->rate = rate > w->rate ? rate : w->rate; /* many small losses are one large one */
     } else {
@@ -46,7 +46,7 @@ void window_done(struct window *w, bool waiting, uint64_t now_ns)
     }
     w->done++;
     w->full = w->full && waiting;
-    if (!w->full) { /* what comes back says nothing: nobody was kept out */
+    if (!w->full) { /* no job waited: the rate says nothing about the window */
         w->trial = 0;
         begin(w, now_ns);
         return;

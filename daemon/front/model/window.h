@@ -1,12 +1,14 @@
 /*
- * How many jobs a worker has in flight, found from how fast they come back. A climb: while there
- * are more jobs than the window lets in, the rate of completions is measured for an epoch; then
- * another size is tried for an epoch, twice as large or half, and kept if it is larger and the rate
- * grew by WINDOW_GAIN, or smaller and the rate kept up. What is tried in vain is not tried again
- * for WINDOW_HOLD epochs. So the window is the smallest that keeps the device busy: what is in
- * flight cannot be overtaken by what is urgent, and runs again when its worker ends. (The idea:
- * Hellerstein and others, "Optimizing concurrency levels in the .NET ThreadPool", MSDN 2009; the
- * constants are our own.) Pure.
+ * How many jobs a worker has in flight, derived from the rate at which they complete. The window is
+ * the smallest that keeps the device busy, because urgent jobs cannot overtake jobs in flight, and
+ * jobs in flight run again when their worker ends.
+ *
+ * The search is a climb. While jobs wait for a place in the window, the rate is measured for an
+ * epoch. The next epoch tries a window of twice or half the size. A larger window remains if the
+ * rate grew by the factor WINDOW_GAIN, a smaller one if the factor WINDOW_KEEP of it is left. After
+ * a trial in vain there is none for WINDOW_HOLD epochs. (The idea: Hellerstein and others,
+ * "Optimizing concurrency levels in the .NET ThreadPool", MSDN 2009; the constants are our own.)
+ * Pure.
  */
 #ifndef FRONT_MODEL_WINDOW_H
 #define FRONT_MODEL_WINDOW_H
@@ -17,25 +19,25 @@
 #define WINDOW_MIN      2u
 #define WINDOW_MAX      64u
 #define WINDOW_START    8u
-#define WINDOW_EPOCH_NS UINT64_C(20000000) /* at least, and four windows' completions */
+#define WINDOW_EPOCH_NS UINT64_C(20000000) /* at least; and the completions of four windows */
 #define WINDOW_HOLD     25u                /* epochs */
 #define WINDOW_GAIN     1.05
 #define WINDOW_KEEP     0.98
 
 struct window {
-    unsigned size;  /* 0: not begun */
-    unsigned trial; /* what is being tried, 0: nothing */
-    bool down;      /* the next trial is a smaller one */
-    unsigned hold;  /* epochs until then */
-    double rate;    /* of `size`: completions per nanosecond */
-    uint64_t began_ns;
-    unsigned done;
-    bool full; /* all the epoch long there were jobs that it kept out */
+    unsigned size;     /* jobs; 0: not begun */
+    unsigned trial;    /* size that this epoch tries, 0: none */
+    bool down;         /* the next trial is smaller */
+    unsigned hold;     /* epochs until the next trial */
+    double rate;       /* of `size`: completions per nanosecond */
+    uint64_t began_ns; /* when the epoch began */
+    unsigned done;     /* completions in the epoch */
+    bool full;         /* jobs waited for a place all the epoch long */
 };
 
 /* Jobs that may be in flight now. */
 unsigned window_size(const struct window *w);
-/* A job came back. waiting: others wait for their turn. */
+/* A job completed. waiting: others wait for a place. */
 void window_done(struct window *w, bool waiting, uint64_t now_ns);
 
 #endif

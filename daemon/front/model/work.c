@@ -74,7 +74,7 @@ struct work_ref *work_add_ref(struct work *w)
     return r;
 }
 
-/* The buffer remembers where it was found last: most are named again and again. */
+/* Most buffers are named repeatedly: the buffer has the index where it was found last. */
 struct work_use *work_use_of(struct work *w, struct buffer *b)
 {
     if (b->use_hint < w->use_count && w->uses[b->use_hint].buffer == b) {

@@ -1,7 +1,7 @@
 /*
  * A job's work: its program with every parameter bound, checked, and broken down into the primitive
- * steps a worker takes. Offsets of staging memory are relative to the job's own ranges, which it
- * gets when it is dispatched. Pure data; owned by its job.
+ * steps that a worker takes. Offsets of staging memory are relative to the job's own ranges, which
+ * dispatch allocates. Pure data; owned by its job.
  */
 #ifndef FRONT_MODEL_WORK_H
 #define FRONT_MODEL_WORK_H
@@ -25,7 +25,7 @@ struct work_ref {
     uint64_t id;  /* REF_BUFFER, REF_ARENA: handle; REF_TEMP: index */
     uint64_t offset;
     uint64_t size;
-    int access;        /* of a launch's array; ACCESS_NONE: not known */
+    int access;        /* of a launch's array; ACCESS_NONE: unknown */
     uint8_t value[64]; /* REF_VALUE up to 64 bytes */
     uint8_t *large;    /* REF_VALUE above: owned */
 };
@@ -35,7 +35,7 @@ struct work_step {
     unsigned step; /* of the user's program */
     unsigned first_ref;
     unsigned ref_count;
-    uint64_t stage; /* relative */
+    uint64_t stage; /* offset in the job's input or output range */
     uint8_t pattern[FRAME_PATTERN_MAX];
     unsigned pattern_size;
     struct module *module;
@@ -47,9 +47,9 @@ struct work_step {
     unsigned after, covers; /* steps behind it */
 };
 
-/* Bytes that travel in, and where they go in the job's input range. */
+/* Inline bytes, which dispatch copies into the job's input range. */
 struct work_input {
-    struct bytes data; /* lies in the job's request or program */
+    struct bytes data; /* in the job's request or program */
     uint64_t offset;
 };
 
@@ -60,18 +60,17 @@ struct work_output {
     uint64_t size;
 };
 
-/* A buffer the job names: the strongest access, and which part becomes defined by it. */
+/* A buffer that the job names: the strongest access, and the part that it makes defined. */
 struct work_use {
     struct buffer *buffer;
     int access;
-    bool reads_before_write; /* needs defined content: [read_begin, read_end) */
+    bool reads_before_write; /* needs defined content in [read_begin, read_end) */
     uint64_t read_begin, read_end;
     uint64_t write_begin, write_end; /* hull of what is written */
-    /* where the program first reads it: step, kernel and argument; NULL: the step is no launch */
-    unsigned step, arg;
-    const struct kernel *reader; /* its module is one of the job's, or stays */
-    bool fills;                  /* the whole hull is written, so that it is defined afterwards */
-    struct buffer_use *entry;    /* hazard.c's, while the job is entered */
+    unsigned step, arg;              /* of the user's program: where it first reads the buffer */
+    const struct kernel *reader;     /* kernel of that step; NULL: the step is no launch */
+    bool fills;                      /* the whole hull is written, and is defined afterwards */
+    struct buffer_use *entry;        /* hazard.c's, while the job is entered; NULL: is not */
 };
 
 /* A part of an arena that the job reads or writes. Parts that overlap are kept apart. */
@@ -79,13 +78,12 @@ struct work_arena {
     struct arena *arena;
     int access;
     uint64_t begin, end; /* bytes */
-    /* hazards: in the arena's list while the job is unfinished */
-    struct job *job; /* NULL: is not */
+    struct job *job;     /* in the arena's list for this unfinished job; NULL: in no list */
     struct work_arena *prev_part, *next_part;
 };
 
-/* A kernel works on a copy of a buffer that the job may not write, as it is not shown that the
- * kernel writes nothing there. */
+/* A copy of a buffer that the job may not write. A kernel works on it that is not known to write
+ * nothing there. */
 struct work_copy {
     unsigned step; /* of the user's program */
     unsigned arg;
@@ -111,14 +109,13 @@ struct work {
     uint64_t output_bytes;
     struct work_use *uses; /* owned */
     unsigned use_count, use_room;
-    struct work_arena *arenas; /* owned; stay where they are once the job is entered */
+    struct work_arena *arenas; /* owned; do not move while the job is entered */
     unsigned arena_count, arena_room;
-    struct module **modules; /* owned array: those that must be loaded */
+    struct module **modules; /* owned array: modules that must be loaded */
     unsigned module_count, module_room;
-    int device; /* index; -1: any */
-    /* The largest copy that stands in for a buffer; bytes 0: none does. */
-    struct work_copy copy;
-    bool no_memory; /* something could not be added for that */
+    int device;            /* index; -1: any */
+    struct work_copy copy; /* the largest one; bytes 0: none */
+    bool no_memory;        /* an element could not be added for lack of memory */
 };
 
 void work_init(struct work *w);
@@ -128,9 +125,9 @@ struct work_step *work_add_step(struct work *w, unsigned op, unsigned step);
 struct work_ref *work_add_ref(struct work *w);                  /* belongs to the step added last */
 struct work_use *work_use_of(struct work *w, struct buffer *b); /* finds or adds */
 struct work_arena *work_add_arena(struct work *w, struct arena *a); /* limit as for buffers */
-/* Units of the loop's work that it is to make it, or to write it down: its elements. */
+/* Units of the loop's work that resolving or encoding it costs: its elements. */
 unsigned work_units(const struct work *w);
-/* Does it write where it reads in an arena? Then it cannot be done twice. */
+/* Does it write where it reads in an arena, so that it cannot run twice? */
 bool work_changes_arena(const struct work *w);
 int work_add_temp(struct work *w, uint64_t size, unsigned *ret_index, struct err *e);
 int work_add_input(struct work *w, struct bytes data, uint64_t *ret_offset, struct err *e);

@@ -19,10 +19,10 @@ struct cache {
     int dir;
     uint64_t bytes_max;
     uint64_t bytes;
-    unsigned serial; /* of temporary names */
+    unsigned serial; /* the latest in a temporary name */
 };
 
-/* What a file begins with; written and read by the same build on the same host. */
+/* The head of a file; the same build on the same host writes and reads it. */
 struct head {
     char magic[8];
     uint64_t identity_size;
@@ -86,7 +86,7 @@ static int visit_folder(struct cache *c, const char *folder, visit_fn visit, voi
     return rc;
 }
 
-/* Calls visit for each binary; removes what an interrupted write left. */
+/* Calls visit for each binary; removes temporary files of interrupted writes. */
 static int visit_all(struct cache *c, visit_fn visit, void *data)
 {
     DIR *dir = open_dir(c, ".");
@@ -133,7 +133,7 @@ static int find_oldest(struct cache *c, const struct entry *entry, void *data)
     return 0;
 }
 
-/* Makes room. One walk for each file removed: seldom, and files are few and large. */
+/* Makes room, with a walk for each file to remove: that is rare, and files are few and large. */
 static void trim(struct cache *c, uint64_t room)
 {
     while (c->bytes > 0 && (room > c->bytes_max || c->bytes > c->bytes_max - room)) {
@@ -224,7 +224,7 @@ static bool sizes_fit(const struct head *head, uint64_t file)
            head->data_size == rest - head->identity_size;
 }
 
-/* Reads and verifies a file of `size` bytes; on a hit the data alone is left at the start. */
+/* Reads and verifies a file of `size` bytes; on a hit the data is moved to the start. */
 static int read_file(int fd, uint64_t size, struct bytes identity, uint8_t **ret_data,
                      size_t *ret_size)
 {
@@ -270,7 +270,7 @@ int cache_load(struct cache *c, struct hash key, struct bytes identity, uint8_t 
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
         rc = read_file(fd, (uint64_t)st.st_size, identity, ret_data, ret_size);
         if (rc == CACHE_HIT) {
-            (void)futimens(fd, NULL); /* used now; a lost mark only ages it */
+            (void)futimens(fd, NULL); /* the time of its use; a failure only lets it age */
         } else if (rc == CACHE_DAMAGED && unlinkat(c->dir, name, 0) == 0) {
             uint64_t size = (uint64_t)st.st_size;
             c->bytes -= size < c->bytes ? size : c->bytes;

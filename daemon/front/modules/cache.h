@@ -1,8 +1,8 @@
 /*
- * Binaries on disk: <dir>/<xx>/<key>.bin, each with the whole identity of what it was made from (a
- * key alone would let one tenant's source stand for another's) and a checksum. Written beside and
- * renamed, mode 0600. The least recently used go first when the bound is passed.
- * Thread: one owner. Blocks on files.
+ * A cache of binaries on disk: <dir>/<xx>/<key>.bin. Each file has a checksum and the whole
+ * identity of its sources, because a key alone could match another tenant's source. A file is
+ * written under another name and renamed, mode 0600. Beyond the limit, the least recently used
+ * files are removed. Thread: one owner. Blocks on files.
  */
 #ifndef FRONT_MODULES_CACHE_H
 #define FRONT_MODULES_CACHE_H
@@ -13,15 +13,15 @@
 
 struct cache;
 
-/* Makes `dir` if it is absent (its parent must be there). Refuses one that others may write to.
- * bytes_max: of all files together. */
+/* Creates `dir` if it is absent; its parent must exist. Refuses a directory that others may write
+ * to. bytes_max: of all files together. */
 int cache_create(const char *dir, uint64_t bytes_max, struct cache **ret_cache, struct err *e);
-void cache_destroy(struct cache *c); /* files stay; NULL is accepted */
+void cache_destroy(struct cache *c); /* keeps the files; NULL is accepted */
 
 enum { CACHE_HIT = 0, CACHE_MISS = 1, CACHE_DAMAGED = 2 };
 
-/* CACHE_HIT: *ret_data is a copy, to be freed by the caller. CACHE_DAMAGED: the file was deleted.
- * What cannot be read is a miss. */
+/* CACHE_HIT: *ret_data is a copy, which the caller frees. CACHE_DAMAGED: the file was deleted. A
+ * file that cannot be read is a miss. */
 int cache_load(struct cache *c, struct hash key, struct bytes identity, uint8_t **ret_data,
                size_t *ret_size);
 int cache_store(struct cache *c, struct hash key, struct bytes identity, struct bytes data,

@@ -1,10 +1,9 @@
 /*
- * Source to binary by throwaway gpud-compile processes, at most `parallel` at once, in front of
- * them a cache of binaries on disk: keyed by content, options, back end, architecture, build and
- * what gpud-compile is, byte for byte; each file carries a checksum and the stamp of the compiler
- * that made it: a damaged one is deleted and made again, and so is one whose compiler was replaced.
- * A full disk only costs the cache. Thread: the loop's. File access is synchronous and small (up to
- * some MiB).
+ * Compiles sources into binaries, each in a gpud-compile process of its own, at most `parallel` at
+ * once. A cache of binaries on disk comes first. Its key covers source, options, back end,
+ * architecture, build and the hash of gpud-compile. A file that is damaged, or whose vendor's
+ * compiler was replaced, is deleted and compiled again. With a full disk nothing is cached.
+ * Thread: the loop's. Blocks on files of up to some MiB.
  */
 #ifndef FRONT_MODULES_COMPILER_H
 #define FRONT_MODULES_COMPILER_H
@@ -20,19 +19,19 @@
 struct compiler;
 
 struct compiler_options {
-    const char *cache_dir; /* NULL: no cache. One that cannot be used is done without. */
-    uint64_t cache_bytes;  /* bound of all files together; 0: 1 GiB */
+    const char *cache_dir; /* NULL, or a directory that cannot be used: no cache */
+    uint64_t cache_bytes;  /* limit of all files together; 0: 1 GiB */
     const char *build;
     unsigned parallel;
-    unsigned queue_max; /* more wait requests are ERR_BUSY */
+    unsigned queue_max; /* beyond it requests are ERR_BUSY */
     struct launcher_limits limits;
 };
 
-/* What is asked. Texts and bytes are copied. `owner` keeps tenants' cache entries apart. */
+/* A request. Texts and bytes are copied. `owner` separates the cache entries of tenants. */
 struct compiler_request {
     const char *backend;
     const char *device;  /* index as text, for gpud-compile --device */
-    const char *options; /* the back end's options as the worker gets them, may be "" */
+    const char *options; /* of the back end, as its workers get them; may be "" */
     const char *arch;
     const char *owner; /* "builtin" or a tenant's name */
     int lang;          /* enum proto_lang */
@@ -44,28 +43,27 @@ struct compiler_request {
     struct proto_list headers; /* HEADER records */
 };
 
-/* Called once, from the loop, never from within compiler_start. response is NULL unless code is 0
- * or ERR_COMPILE (then its log is set); valid during the call, like `key`, which names the binary.
- */
+/* Called once, from the loop, never from within compiler_start. response: valid during the call;
+ * NULL unless code is 0, or ERR_COMPILE, which sets its log. key: of the binary. */
 typedef void (*compiler_done_fn)(void *data, int code, const struct compile_response *response,
                                  struct hash key, const struct err *e);
 
 int compiler_create(uv_loop_t *loop, struct launcher_link *launcher,
                     const struct compiler_options *options, struct compiler **ret_compiler,
                     struct err *e);
-/* Pending requests are answered with ERR_CLOSED first. NULL is accepted. */
+/* Answers pending requests with ERR_CLOSED first. NULL is accepted. */
 void compiler_destroy(struct compiler *c);
 int compiler_start(struct compiler *c, const struct compiler_request *request,
                    compiler_done_fn done, void *data, struct err *e);
-/* The owner of launcher callbacks hands on what concerns compilers; false: not one of mine. */
+/* Reports of the launcher. false: the id is not a compiler's. */
 bool compiler_started(struct compiler *c, uint64_t id, int code, const char *text);
 bool compiler_ended(struct compiler *c, uint64_t id, int status, bool timed_out);
 
-/* The launcher was lost: what ran there starts anew with another one, or is answered with
- * ERR_CLOSED (as all later requests are) if there is none. */
+/* The launcher was lost: its requests start again with the new one. Without a new one (NULL) they
+ * are answered with ERR_CLOSED, like all later requests. */
 void compiler_relink(struct compiler *c, struct launcher_link *launcher);
-/* Why nothing is kept in the cache that was asked for: there is none, or the last kernel could not
- * be written. NULL if all is well. */
+/* Why the cache that the options name keeps nothing: it cannot be used, or the latest binary could
+ * not be written. NULL: it works. */
 const struct err *compiler_cache_error(const struct compiler *c);
 
 struct compiler_stats {

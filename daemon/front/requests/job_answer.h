@@ -1,5 +1,5 @@
 /*
- * What the client is told of a job that ended: the answer to its request, or a result for EVENTS.
+ * The report of a job's end to its client: the answer to its request, or a result for EVENTS.
  * Thread: the loop's.
  */
 #ifndef FRONT_REQUESTS_JOB_ANSWER_H
@@ -7,7 +7,7 @@
 
 #include "daemon/front/model/front.h"
 
-/* Of a job with a session, whose request waits for the answer, or that is asynchronous. */
+/* The job has a session, and its request waits for the answer or it is asynchronous. */
 void job_answer(struct front *f, struct job *j);
 
 #endif

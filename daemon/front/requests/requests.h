@@ -1,7 +1,7 @@
 /*
- * What each request does. A handler either writes its answer into `out`, or leaves `out` empty and
- * sees to it that `o` is answered later, or fails with a typed error and has changed nothing.
- * Thread: the loop's; nothing blocks.
+ * The handlers of requests. A handler writes its answer into `out`; or leaves `out` empty and has
+ * `o` answered later; or fails with a typed error and has changed nothing. Thread: the loop's;
+ * nothing blocks.
  */
 #ifndef FRONT_REQUESTS_REQUESTS_H
 #define FRONT_REQUESTS_REQUESTS_H
@@ -35,13 +35,13 @@ int request_control(struct request_context *c, struct err *e);
 
 /* The worker's answer to an export; takes the descriptor. */
 void buffer_exported(struct front *f, struct device *d, const struct msg_w_exported *m, int fd);
-void program_drop(struct front *f, struct program *p); /* its handle goes */
+void program_drop(struct front *f, struct program *p); /* frees its handle */
 
-/* The caller holds the module with `users`. */
+/* The compiler's answer. The caller has counted itself in `users` of the module. */
 void module_answered(struct front *f, struct build *b, const struct compile_response *response);
 void module_drop(struct front *f, struct module *m);
-/* A device has come, or will not, or the compiler has room: loads that wait are compiled as far as
- * it takes them, or refused. */
+/* Starts or refuses loads that wait: a device has come, or does not come, or the compiler has room.
+ */
 void module_begin_waiting(struct front *f);
 
 #endif

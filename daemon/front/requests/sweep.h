@@ -1,29 +1,28 @@
 /*
- * Answers that a client has taken are forgotten: a few at once, many in slices, as far as turns of
- * the loop have units for. Thread: the loop's.
+ * Forgets acknowledged answers: a few at once, many in slices, as far as turns of the loop have
+ * units. Thread: the loop's.
  */
 #ifndef FRONT_REQUESTS_SWEEP_H
 #define FRONT_REQUESTS_SWEEP_H
 
 #include "daemon/front/model/front.h"
 
-/* Its answer was taken: forgets it, and what its worker keeps for it. A job that still runs for it
- * runs on, for nobody. */
+/* Forgets an op whose answer is acknowledged, and its entry in the worker's ledger. A job that
+ * still runs for it runs on without an answer. */
 void sweep_op(struct front *f, struct op *o);
-/* The client has taken all answers up to `ack`, which was admitted. */
+/* The client has all answers up to `ack`, which is an admitted number. */
 void sweep_ack(struct front *f, struct session *s, uint64_t ack);
-/* TAKEN: answers behind one that is still awaited, which no ack can pass. Takes the request, and
- * answers it when all of it was done. ERR_BUSY: one before it is not done; the request stays the
- * caller's, as on every failure. */
+/* TAKEN: acknowledges answers beyond an unanswered number, which no ack can pass. Takes the
+ * request, and answers it at the end. ERR_BUSY: another TAKEN of the session is under way. On
+ * failure the caller keeps the request. */
 int sweep_taken(struct front *f, struct session *s, struct request *r, struct err *e);
-/* A session has too many answers: goes on with its own, a little. */
+/* A session has too many answers: continues its walk a little. */
 void sweep_for_room(struct front *f, struct session *s);
-/* HELLO has said what its client has: forgets answers that a front before this one gave, and leaves
- * the jobs of those that were not given. */
+/* HELLO has said which answers the client has: forgets those, and parts the jobs of the others. */
 void sweep_left(struct front *f, struct session *s);
-/* Goes on with all, as far as this turn has units for. */
+/* Continues all walks, as far as this turn has units. */
 void sweep_some(struct front *f);
-/* The session ends. */
+/* The session ends: stops its walk. */
 void sweep_stop(struct front *f, struct session *s);
 
 #endif

@@ -6,7 +6,7 @@
 #include "daemon/front/resolve/resolve_int.h"
 #include "proto/codec.h"
 
-/* Both hold as many bytes, of one type. */
+/* Checks that both have the same number of bytes and the same type. */
 static int check_match(uint64_t bytes, int dtype, const struct operand *to, struct err *e)
 {
     if (bytes != to->bytes) {
@@ -106,7 +106,7 @@ static int step_copy(struct resolver *r, const struct operand *dst, const struct
     return rc != 0 ? rc : operand_ref(r, src, e);
 }
 
-/* Into an arena, instead of being sent back. */
+/* A read into an arena, instead of an output of the job. */
 static int read_to(struct resolver *r, const struct operand *src, const struct operand *dst,
                    struct err *e)
 {
@@ -170,7 +170,7 @@ static int step_of(struct resolver *r, const struct proto_step *step,
     }
 }
 
-/* Copies and the like: one or two operands, the first an array on the device. */
+/* Copies and similar steps: one or two operands, of which the first is an array on the device. */
 static int resolve_simple(struct resolver *r, const struct proto_step *step, struct err *e)
 {
     static const unsigned wanted[] = {[OP_WRITE] = 2, [OP_FILL] = 2, [OP_COPY] = 2, [OP_READ] = 1};
@@ -278,7 +278,7 @@ static int take_temps(struct resolver *r, struct err *e)
     return 0;
 }
 
-/* Buffers of one job live on one device: data does not move behind the user's back. */
+/* All buffers of a job must be on one device: data never moves implicitly. */
 static int choose_device(struct work *w, struct err *e)
 {
     for (unsigned i = 0; i < w->use_count; i++) {
@@ -308,7 +308,7 @@ static int resolve_steps(struct resolver *r, struct err *e)
 int resolve(const struct resolve_input *in, struct work *ret_work, struct err *e)
 {
     work_init(ret_work);
-    struct resolver r; /* its lists are long, and filled as far as they are used */
+    struct resolver r; /* not zeroed: its lists are long, and filled before use */
     r.in = in;
     r.work = ret_work;
     r.temp_count = 0;

@@ -1,4 +1,4 @@
-/* What the files of resolve share. */
+/* Shared by the files of resolve. */
 #ifndef FRONT_RESOLVE_RESOLVE_INT_H
 #define FRONT_RESOLVE_RESOLVE_INT_H
 
@@ -8,7 +8,7 @@
 struct arena;
 struct buffer;
 
-#define RESOLVE_TEMPS_MAX 512u /* the program's, inline arrays and those of operations */
+#define RESOLVE_TEMPS_MAX 512u /* of the program, of inline arrays and of operations */
 
 struct temp_info {
     unsigned index; /* in the work's temporaries */
@@ -23,9 +23,9 @@ struct resolver {
     struct proto_arg bindings[PROTO_PARAMS_MAX];
     struct temp_info temps[RESOLVE_TEMPS_MAX];
     unsigned temp_count;
-    unsigned step;               /* the user's */
-    const struct kernel *kernel; /* of the launch whose argument is looked at; else NULL */
-    unsigned arg;                /* that argument */
+    unsigned step;               /* of the user's program */
+    const struct kernel *kernel; /* of the launch whose argument is being resolved; else NULL */
+    unsigned arg;                /* the argument being resolved */
 };
 
 enum operand_kind {
@@ -39,14 +39,14 @@ enum operand_kind {
     OPERAND_UNBOUND, /* a parameter without a value yet */
 };
 
-/* An argument with its parameter replaced and its handle found. */
+/* An argument with its parameter bound and its handle found. */
 struct operand {
     enum operand_kind kind;
     struct buffer *buffer;
     struct arena *arena;
-    bool direct;        /* of an arena: asked for by the client */
-    int limit;          /* of an arena: the access that it was bound with, ACCESS_NONE = any */
-    unsigned temp;      /* in the resolver's list */
+    bool direct;        /* of an arena: the client wants the kernel to work in it */
+    int limit;          /* of an arena: the access of its binding, ACCESS_NONE = any */
+    unsigned temp;      /* index in the resolver's list */
     uint64_t offset;    /* bytes */
     struct shape shape; /* arrays: of the slice */
     uint64_t bytes;
@@ -60,15 +60,15 @@ struct operand {
 int operand_of(struct resolver *r, const struct proto_arg *arg, struct operand *ret_operand,
                struct err *e);
 bool operand_is_array(const struct operand *o);
-/* Is it host memory that the device has no copy of? */
+/* Whether it is host memory without a copy on the device. */
 bool operand_is_host(const struct operand *o);
-/* Notes that the step reads or writes an array; checks sealed, rights and undefined temporaries. */
+/* Lists an array as read or written by the step; checks seals, rights and undefined temporaries. */
 int operand_reads(struct resolver *r, const struct operand *o, struct err *e);
 int operand_writes(struct resolver *r, const struct operand *o, struct err *e);
-/* SEALED or PERMISSION where the session may not write the buffer. */
+/* ERR_SEALED or ERR_PERMISSION if the session may not write the buffer. */
 int buffer_may_write(const struct resolver *r, const struct buffer *b, struct err *e);
-/* Adds the array as an argument of the step added last; access: ACCESS_NONE where the operation
- * says what it does to it. */
+/* Adds the array as an argument of the latest step. access: ACCESS_NONE if the operation defines
+ * it. */
 int operand_ref(struct resolver *r, const struct operand *o, struct err *e);
 int operand_ref_as(struct resolver *r, const struct operand *o, int access, struct err *e);
 

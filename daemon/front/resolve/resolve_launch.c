@@ -12,14 +12,14 @@
 #include "kernels/signature.h"
 #include "proto/codec.h"
 
-/* A launch with its arguments found. */
+/* A launch with its resolved arguments. */
 struct launch {
     const struct kernel *kernel;
     const struct proto_step *step;
     struct operand arg[PROTO_ARGS_MAX];
     unsigned arg_count;
     struct operand device[PROTO_ARGS_MAX]; /* inline arrays replaced by temporaries */
-    char entry[2 * PROTO_NAME_MAX + 1];    /* of a user's kernel, once its types are known */
+    char entry[2 * PROTO_NAME_MAX + 1];    /* of a client's kernel, once its types are known */
 };
 
 static int name_arg(const struct kernel *k, unsigned index, struct err *e, int rc)
@@ -46,9 +46,9 @@ static int take_args(struct resolver *r, struct launch *l, bool *ret_unbound, st
     return 0;
 }
 
-/* ---- arrays: what is read, written, sent along and sent back --------------------------------- */
+/* ---- arrays: reads, writes, inputs and outputs ----------------------------------------------- */
 
-/* The kernel gets a temporary of the argument's size instead. */
+/* Replaces the argument by a temporary of its size. */
 static int temp_for(struct resolver *r, struct launch *l, unsigned i, struct err *e)
 {
     struct operand *o = &l->device[i];
@@ -68,7 +68,7 @@ static int temp_for(struct resolver *r, struct launch *l, unsigned i, struct err
     return 0;
 }
 
-/* An array of the host gets a temporary on the device, written before the launch. */
+/* Replaces an array of the host by a temporary on the device, written before the launch. */
 static int stage_in(struct resolver *r, struct launch *l, unsigned i, int access, struct err *e)
 {
     const struct operand *from = &l->arg[i];
@@ -96,8 +96,8 @@ static int stage_in(struct resolver *r, struct launch *l, unsigned i, int access
     return rc;
 }
 
-/* Operations that read an array in one launch, and never use what they read as an index. Of others
- * a client that writes meanwhile would let one launch see what another did not. */
+/* Operations that read an array in one launch, and never as an index. With others, a client that
+ * writes meanwhile could make two launches see different values. */
 static bool touches_once(const struct kernel *k)
 {
     static const char *const once[] = {"dot", "reduce_sum", "reduce_min", "reduce_max"};
@@ -108,14 +108,14 @@ static bool touches_once(const struct kernel *k)
     return found;
 }
 
-/* May the kernel work on the arena itself? */
+/* Whether the kernel may work in the arena itself. */
 static bool works_on(const struct resolver *r, const struct launch *l, const struct operand *o,
                      int access)
 {
     uint64_t all = r->in->devices;
     bool near = o->direct || r->in->processors == all;
     bool able = all != 0 && (o->arena->mapped & all) == all && o->offset % o->arena->align == 0;
-    bool plan = l->kernel->module == NULL; /* may fill and copy what it writes */
+    bool plan = l->kernel->module == NULL; /* a plan, which may fill and copy what it writes */
     return (!plan || access == ACCESS_IN) && near && able && o->bytes > 0 &&
            touches_once(l->kernel);
 }
@@ -126,7 +126,7 @@ static bool only_reads(const struct resolver *r, const struct launch *l, unsigne
 {
     struct module *m = l->kernel->module;
     if (m == NULL || m->tenant == NULL) {
-        return true; /* our own */
+        return true; /* a kernel of the daemon */
     }
     const struct device *d = r->in->device != NULL ? r->in->device[l->arg[i].buffer->device] : NULL;
     const struct build *b = d != NULL ? module_build(m, d->backend, d->arch) : NULL;
@@ -179,7 +179,7 @@ static int use_array(struct resolver *r, struct launch *l, unsigned i, int acces
     return rc;
 }
 
-/* What the kernel wrote into inline arrays goes back. */
+/* Makes the inline arrays that the kernel writes outputs of the job. */
 static int stage_out(struct resolver *r, struct launch *l, unsigned i, int access, struct err *e)
 {
     const struct operand *o = &l->device[i];
@@ -223,8 +223,8 @@ static int add_value(struct resolver *r, const void *data, size_t size, struct e
     return 0;
 }
 
-/* What is open of a module is used by each of its launches. One whose handle is gone counts as long
- * as somebody is to write it, which nobody does once it is lost. */
+/* Each launch of a module uses its open variables. A variable without a handle counts while a job
+ * has yet to write it, and is not lost. */
 static int variables_use(struct resolver *r, const struct module *m, struct err *e)
 {
     for (const struct variable *v = m->variables; v != NULL; v = v->hh.next) {
@@ -284,7 +284,7 @@ static struct sig_value value_of(const struct operand *o)
                               .bits = o->bits};
 }
 
-/* Which memory an array of the caller's is in; what is staged lies where the caller has it. */
+/* The memory of the caller's array; a staged array counts as the caller's. */
 static struct sig_place place_of(const struct resolver *r, const struct operand *o)
 {
     const void *memory = o->kind == OPERAND_BUFFER  ? (const void *)o->buffer
@@ -351,7 +351,7 @@ static int emit_library(struct resolver *r, const char *name, const struct signa
     return rc;
 }
 
-/* A built-in kernel by its own name. */
+/* A built-in kernel, by its own name. */
 static int emit_builtin(struct resolver *r, const struct launch *l, const struct sig_binding *b,
                         struct err *e)
 {
@@ -366,7 +366,7 @@ static int emit_builtin(struct resolver *r, const struct launch *l, const struct
     return rc;
 }
 
-/* How a step of a plan sees its argument. */
+/* The argument as a step of a plan gets it. */
 static int plan_operand(const struct launch *l, const struct plan_ref *ref, unsigned first_temp,
                         struct operand *ret_operand, struct err *e)
 {
@@ -504,7 +504,7 @@ static void user_sizes(const struct launch *l, struct sig_binding *b)
         b->global[1] = s->gy > 0 ? s->gy : 1;
         b->global[2] = s->gz > 0 ? s->gz : 1;
         if (b->local[0] > 0) {
-            return; /* the group is the signature's */
+            return; /* the signature defines the group */
         }
         b->local[0] = s->lx;
         b->local[1] = s->ly > 0 || s->lx == 0 ? s->ly : 1;
@@ -512,7 +512,7 @@ static void user_sizes(const struct launch *l, struct sig_binding *b)
     }
 }
 
-/* What would be ignored is refused. */
+/* Refuses values that would be ignored. */
 static int refuse_sizes(const struct launch *l, struct err *e)
 {
     const struct proto_step *s = l->step;
@@ -568,7 +568,7 @@ static int launch_signed(struct resolver *r, struct launch *l, struct err *e)
     return rc;
 }
 
-/* ---- code without a signature: what the compiler reported ----------------------------------- */
+/* ---- code without a signature: the compiler's report ----------------------------------------- */
 
 static int check_scalar(const struct proto_karg *k, struct operand *o, struct err *e)
 {
@@ -592,7 +592,7 @@ static int check_scalar(const struct proto_karg *k, struct operand *o, struct er
                          (unsigned long long)k->bytes);
 }
 
-/* The user's word on access is taken where the compiler cannot know; const is const. */
+/* The declared access counts where the compiler cannot know it; const arrays are read only. */
 static int check_array(const struct proto_karg *k, struct operand *o, int *ret_access,
                        struct err *e)
 {

@@ -79,7 +79,7 @@ static int of_inline(const struct proto_arg *arg, struct operand *o, struct err 
     return 0;
 }
 
-/* An array in an arena. Its place is a byte offset, which must suit its elements. */
+/* An array in an arena. Its byte offset must be a multiple of its elements' size. */
 static int of_arena(struct resolver *r, const struct proto_arg *arg, struct operand *o,
                     struct err *e)
 {
@@ -108,7 +108,7 @@ static int of_arena(struct resolver *r, const struct proto_arg *arg, struct oper
     return 0;
 }
 
-/* Is the value bound to a parameter of the kind, type and shape that the program declared? */
+/* Checks a bound value against the kind, type and shape of its parameter. */
 static int check_binding(const struct proto_param *p, const struct operand *o, struct err *e)
 {
     static const char *const kinds[] = {"", "a buffer", "a scalar", "an inline array"};
@@ -172,8 +172,8 @@ static int of_param(struct resolver *r, const struct proto_arg *arg, struct oper
     return rc;
 }
 
-/* The same bytes as elements of another type. The last dimension is counted anew where that works
- * out, else the array is taken as a list. */
+/* The same bytes as elements of another type. The last dimension is scaled if it divides, else the
+ * array becomes a list. */
 static int view_as(struct operand *o, uint64_t view, struct err *e)
 {
     size_t size = dtype_size((int)view);
@@ -261,7 +261,7 @@ bool operand_is_host(const struct operand *o)
     return o->kind == OPERAND_INLINE || o->kind == OPERAND_ARENA;
 }
 
-/* Parts are noted as they come; few are named twice. */
+/* Parts are listed in the order of use; few appear twice. */
 static int arena_use(struct resolver *r, const struct operand *o, int access, struct err *e)
 {
     if (o->limit != ACCESS_NONE && (o->limit & access) == 0) {
@@ -339,11 +339,12 @@ int buffer_may_write(const struct resolver *r, const struct buffer *b, struct er
     return 0;
 }
 
-/* Grows the hull of what is written; a hole between two parts means it is not all defined. */
+/* Grows the hull of the written parts; a gap between two parts leaves the buffer partly undefined.
+ */
 static void hull_add(struct work_use *u, uint64_t begin, uint64_t end)
 {
     if (begin == end && u->write_begin != u->write_end) {
-        return; /* nothing is written there, and no hole made */
+        return; /* nothing is written, and no gap arises */
     }
     if (u->write_begin == u->write_end) {
         u->write_begin = begin;

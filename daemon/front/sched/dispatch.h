@@ -1,6 +1,6 @@
 /*
- * Gives ready jobs to devices: oldest first, each device up to its window. Thread: the loop's; does
- * not block (inputs are copied into staging memory).
+ * Dispatches ready jobs to devices in the order of their queues, each device up to its window.
+ * Thread: the loop's; does not block (inputs are copied into staging memory).
  */
 #ifndef FRONT_SCHED_DISPATCH_H
 #define FRONT_SCHED_DISPATCH_H

@@ -14,7 +14,7 @@
 #define FRESH     "settings.new" /* being written */
 #define FILES_MAX 1024           /* of one folder */
 
-/* The folder `name` in what the service manager gives; false: it gives none, or a long one. */
+/* The folder `name` in STATE_DIRECTORY; false: it is not set, lists several, or is too long. */
 static bool state_path(const char *name, char ret_path[CONFIG_PATH])
 {
     const char *state = getenv("STATE_DIRECTORY");
@@ -54,7 +54,7 @@ static int copy_bytes(int in, int out)
     return 0;
 }
 
-/* A file that is not there is not copied. */
+/* An absent file is skipped. */
 static int copy_file(const char *from, const char *to, struct err *e)
 {
     int in = open(from, O_RDONLY | O_CLOEXEC);
@@ -76,7 +76,7 @@ static int is_settings(const struct dirent *d)
     return d->d_name[0] != '.' && dot != NULL && strcmp(dot, ".conf") == 0;
 }
 
-/* Calls `each` for every file of settings in a folder; one that is not there is empty. */
+/* Calls `each` for every file of settings in a folder. An absent folder counts as empty. */
 static int each_file(const char *dir,
                      int (*each)(const char *path, const char *name, void *data, struct err *e),
                      void *data, struct err *e)
@@ -113,7 +113,7 @@ static int remove_one(const char *path, const char *name, void *data, struct err
 
 static const char *const folders[] = {CONFIG_DROP_INS, CONFIG_TENANTS, ""};
 
-/* Removes copies, whole or begun. */
+/* Removes copies, complete or not. */
 static int remove_copies(const char *root, struct err *e)
 {
     int rc = 0;

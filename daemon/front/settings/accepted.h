@@ -1,9 +1,7 @@
 /*
- * The settings that were accepted last: copies of the files, so that a front that starts with bad
- * ones has something to serve with. systemd ends the old front before the new one reads anything;
- * without them the workers, and what they hold, would end with it.
- *
- * Thread: any, one at a time. Blocks on files.
+ * Copies of the settings that were accepted last. A front that starts with bad settings serves with
+ * the copies: systemd has ended the former front by then, and without a front the workers would end
+ * with their buffers. Thread: any, one at a time. Blocks on files.
  */
 #ifndef FRONT_SETTINGS_ACCEPTED_H
 #define FRONT_SETTINGS_ACCEPTED_H
@@ -12,11 +10,11 @@
 
 #include "daemon/front/settings/config.h"
 
-/* The folder of the copies, as `config.root` has it; false: the service manager gives none
- * (STATE_DIRECTORY), or nothing is kept there. */
+/* The folder of the copies, for `config.root`. false: the service manager names no folder
+ * (STATE_DIRECTORY), or it has no copies. */
 bool accepted_root(char ret_root[CONFIG_PATH]);
-/* Copies what `config` was read from. A failure leaves the copies as they were; without a folder of
- * the service manager's nothing is done. ERR_IO, ERR_LIMIT. */
+/* Copies the files from which `config` was read. A failure leaves the former copies unchanged.
+ * Without a folder of the service manager it does nothing. ERR_IO, ERR_LIMIT. */
 int accepted_keep(const struct config *config, struct err *e);
 
 #endif

@@ -16,7 +16,7 @@
 #define FILE_MAX  (1024 * 1024) /* bytes */
 #define VALUE_MAX 8192          /* bytes */
 
-/* Joins the parts of a value, which stand in several lines or were set several times. */
+/* Joins the parts of a value that spans several lines or was set several times. */
 static int join(char *const *values, char *out, size_t size, struct err *e)
 {
     size_t used = 0;
@@ -79,7 +79,7 @@ static int apply_group(const struct config_sink *sink, econf_file *file, const c
     return rc;
 }
 
-/* A key above the first section belongs to none. */
+/* Refuses keys above the first section. */
 static int refuse_stray(econf_file *file, const char *path, struct err *e)
 {
     char **keys = NULL;
@@ -101,7 +101,7 @@ static int apply(const struct config_sink *sink, econf_file *file, const char *p
     size_t count = 0;
     int rc = refuse_stray(file, path, e);
     if (rc != 0 || econf_getGroups(file, &count, &groups) != ECONF_SUCCESS) {
-        return rc; /* without sections there is nothing set */
+        return rc; /* a file without sections sets nothing */
     }
     for (size_t i = 0; i < count && rc == 0; i++) {
         rc = apply_group(sink, file, path, groups[i], e);
@@ -110,7 +110,7 @@ static int apply(const struct config_sink *sink, econf_file *file, const char *p
     return rc;
 }
 
-/* libeconf reads what it is given whole and takes anything for a file. */
+/* libeconf reads files of any kind and size into memory. */
 static int check_file(const char *path, struct err *e)
 {
     struct stat st;
@@ -127,16 +127,15 @@ static int check_file(const char *path, struct err *e)
 }
 
 /* ---- sections --------------------------------------------------------------------------------
- * libeconf is given a section at a time: it does not tell where one begins, nor of one without
- * keys, and (0.5.1) it loses a key that the section before ended with. */
+ * libeconf gets one section at a time. It does not report where a section begins, nor a section
+ * without keys, and (0.5.1) it loses a key that equals the last key of the section before. */
 
-/* of a file: each is preceded by as many empty lines as come before it */
-#define SECTIONS_MAX 1024u
+#define SECTIONS_MAX 1024u /* of a file */
 
 struct section_text {
     const char *path;
     const struct config_sink *sink;
-    FILE *text; /* the section so far, behind the empty lines; NULL: none */
+    FILE *text; /* the unfinished section, behind as many empty lines as precede it; NULL: none */
     char *data;
     size_t size;
     unsigned count;
@@ -190,12 +189,12 @@ static int section_begin(struct section_text *t, unsigned line, struct err *e)
         return err_set(e, ERR_NOMEM, "%s", t->path);
     }
     for (unsigned i = 1; i < line; i++) {
-        (void)fputc('\n', t->text); /* an error is seen when it is closed */
+        (void)fputc('\n', t->text); /* fclose reports an error */
     }
     return 0;
 }
 
-/* A bracket at the begin of a line opens a section. */
+/* A bracket at the beginning of a line opens a section. */
 static int take_line(struct section_text *t, const char *line, size_t size, unsigned number,
                      struct err *e)
 {
@@ -247,7 +246,7 @@ static int read_sections(const char *path, const struct config_sink *sink, struc
 int config_file_read(const char *path, const struct config_sink *sink, struct err *e)
 {
     int rc = check_file(path, e);
-    /* Without it libeconf takes the first of several same keys and is silent about the others. */
+    /* Without this, libeconf takes the first of several equal keys and ignores the others. */
     if (rc == 0 && setenv("ECONF_JOIN_SAME_ENTRIES", "1", 1) != 0) {
         rc = err_set(e, ERR_NOMEM, "the environment");
     }
@@ -290,7 +289,7 @@ int config_dir_read(const char *dir, const struct config_sink *sink,
 
 /* ---- the daemon's own settings --------------------------------------------------------------- */
 
-/* Those of tenants are read by themselves (tenant_rules.h). */
+/* tenant_rules.h reads the sections of tenants. */
 static bool section_known(void *data, const char *name)
 {
     (void)data;
@@ -346,7 +345,7 @@ int config_load(struct config *config, const char *path, struct err *e)
     const struct config_sink sink = {
         .section = section_known, .set = take, .repeats = repeatable, .data = &changed};
     changed.chosen = path != NULL;
-    if (path != NULL && strlen(path) >= sizeof changed.file) { /* it is read again by that name */
+    if (path != NULL && strlen(path) >= sizeof changed.file) { /* a reload reads it by that name */
         return err_set(e, ERR_LIMIT, "the path %.60s… has over %zu bytes: use a shorter one", path,
                        sizeof changed.file - 1);
     }

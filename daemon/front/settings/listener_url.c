@@ -37,8 +37,7 @@ static bool port_of(const char *text, unsigned *ret_port)
     return port >= 1 && port <= 65535;
 }
 
-/* The URL is put together anew from what was checked, so that no other reading of it is possible.
- */
+/* Composes the URL anew from its checked parts, so that NNG cannot read it differently. */
 static int tcp_url(const char *url, const char *address, char ret_url[LISTEN_URL_MAX],
                    struct err *e)
 {
@@ -56,7 +55,7 @@ static int tcp_url(const char *url, const char *address, char ret_url[LISTEN_URL
         return err_set(e, ERR_INVALID, "%s: no address", url);
     }
     if (strcmp(host, "localhost") == 0) {
-        (void)snprintf(host, sizeof host, "127.0.0.1"); /* not what a resolver may say */
+        (void)snprintf(host, sizeof host, "127.0.0.1"); /* whatever a resolver has for it */
     }
     bool six = false;
     if (!loopback(host, &six)) {
@@ -96,7 +95,7 @@ static int probe(const char *path, bool *ret_served, struct err *e)
     if (fd < 0) {
         return err_errno(e, ERR_IO, "socket");
     }
-    /* Any answer but a refusal means that somebody holds the other end, a full backlog too. */
+    /* Any answer but a refusal means that a server has the other end, also a full backlog. */
     int rc = connect(fd, (const struct sockaddr *)&address, sizeof address);
     *ret_served = rc == 0 || (errno != ECONNREFUSED && errno != ENOENT);
     (void)close(fd);

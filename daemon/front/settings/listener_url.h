@@ -1,4 +1,4 @@
-/* Addresses to listen on: the one place that says which are good. Thread: any. */
+/* Checks the addresses to listen on. Thread: any. */
 #ifndef FRONT_SETTINGS_LISTENER_URL_H
 #define FRONT_SETTINGS_LISTENER_URL_H
 
@@ -8,9 +8,9 @@
 
 #define LISTEN_URL_MAX 160
 
-/* Checks an address and gives the one for NNG. Pure. */
+/* Checks an address and writes the one for NNG. Pure. */
 int listen_url(const char *url, char ret_url[LISTEN_URL_MAX], bool *ret_ipc, struct err *e);
-/* Removes a socket file that nobody serves; ERR_EXISTS if somebody does. */
+/* Removes a socket file without a server. ERR_EXISTS: a server answers at it. */
 int listen_take_over(const char *path, struct err *e);
 
 #endif

@@ -10,10 +10,10 @@
 struct members {
     uint32_t uid[MEMBERS_MAX];
     unsigned count;
-    uint32_t group; /* its gid: whose primary group it is counts, too; UINT32_MAX: none */
+    uint32_t group; /* its gid, which also counts as a primary group; UINT32_MAX: none */
 };
 
-/* A local user, by uid and primary group. */
+/* Whether a local user belongs to the group. gid: its primary group. */
 bool members_have(const struct members *m, uint32_t uid, uint32_t gid);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * What a tenant may have, as the settings say it. Thread: any; nothing here changes.
+ * The limits of a tenant, as the settings give them. Thread: any; all is constant.
  */
 #ifndef FRONT_SETTINGS_TENANT_LIMITS_H
 #define FRONT_SETTINGS_TENANT_LIMITS_H
@@ -9,13 +9,13 @@
 /* Memory of one device: bytes, or a share of what its pool may take. */
 struct amount {
     uint64_t bytes;
-    unsigned percent; /* 1 … 100; 0: bytes counts */
+    unsigned percent; /* 1 … 100; 0: `bytes` counts */
 };
 
 #define AMOUNT_NONE      ((struct amount){.bytes = 0})
 #define AMOUNT_UNLIMITED ((struct amount){.bytes = UINT64_MAX})
 
-/* What a tenant has a number of at most, beside what each of its sessions has. */
+/* Things of which a tenant may have a limited number, over all its sessions. */
 enum tenant_thing {
     TENANT_BUFFERS,
     TENANT_JOBS, /* unfinished */
@@ -23,30 +23,30 @@ enum tenant_thing {
     TENANT_PROGRAMS,
     TENANT_MODULES,
     TENANT_ARENAS,
-    TENANT_KERNELS, /* of its modules, those that only jobs use still among them */
-    TENANT_NOTICES, /* that its sessions were not told yet */
+    TENANT_KERNELS, /* of its modules, also of freed ones that jobs still use */
+    TENANT_NOTICES, /* that its sessions have not received */
     TENANT_THINGS,
 };
 
-extern const char *const tenant_settings[TENANT_THINGS]; /* "buffers_max" */
+extern const char *const tenant_settings[TENANT_THINGS]; /* the setting's key: "buffers_max" */
 
 enum tenant_load { TENANT_LOAD_BY_GROUP, TENANT_LOAD_YES, TENANT_LOAD_NO };
 
 struct tenant_limits {
     struct amount hard;           /* at most, on one device */
-    struct amount soft;           /* what is above goes to the host first */
-    struct amount guaranteed;     /* what is kept free for it, and not moved for others */
+    struct amount soft;           /* buffers above it move to the host first */
+    struct amount guaranteed;     /* reserved for it, and never moved for others */
     struct amount spilled;        /* at most on the host, for one device */
     uint64_t total;               /* bytes of its buffers on all devices; UINT64_MAX: no limit */
-    uint64_t arena_bytes;         /* UINT64_MAX: as [tenants] arena_bytes_max says */
-    uint64_t sessions;            /* 0: as [jobs] user_sessions_max says */
-    uint64_t most[TENANT_THINGS]; /* 0: as [tenants] says */
-    enum tenant_load load;        /* of kernels of its own */
+    uint64_t arena_bytes;         /* UINT64_MAX: [tenants] arena_bytes_max */
+    uint64_t sessions;            /* 0: [jobs] user_sessions_max */
+    uint64_t most[TENANT_THINGS]; /* 0: the setting of [tenants] */
+    enum tenant_load load;        /* whether it may load kernels */
 };
 
-extern const struct tenant_limits TENANT_UNLIMITED; /* but by what all share */
+extern const struct tenant_limits TENANT_UNLIMITED; /* only the limits of all tenants count */
 
-/* `all`: what the device's pool may take, in bytes; so is the result. */
+/* The amount in bytes. all: bytes of the device's pool. */
 uint64_t amount_of(const struct amount *a, uint64_t all);
 
 #endif

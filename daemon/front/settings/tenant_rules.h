@@ -1,10 +1,10 @@
 /*
- * The sections [tenant NAME] of the settings: who belongs to a tenant, and what it may have. They
- * may stand in every file of settings; those of tenants.d hold nothing else. What stands in a later
- * file counts. [tenant others] is for each tenant that has no section of its own.
+ * The sections [tenant NAME] of the settings: the users of a tenant and its limits. Every file of
+ * settings may have them; the files of tenants.d have nothing else. A later file overrides an
+ * earlier one. [tenant others] is for each tenant without a section of its own.
  *
- * Users and groups are looked up when the settings are read, not when somebody connects: that
- * blocks. Thread: the loop's.
+ * Users and groups are looked up when the settings are read, because a lookup blocks.
+ * Thread: the loop's.
  */
 #ifndef FRONT_SETTINGS_TENANT_RULES_H
 #define FRONT_SETTINGS_TENANT_RULES_H
@@ -27,18 +27,19 @@ struct tenant;
 struct tenant_rule {
     char name[PROTO_NAME_MAX + 1];
     struct tenant_limits limits;
-    char users[256]; /* as they were set, cut; for people */
+    char users[256]; /* as they were set, cut; for tables */
     char groups[256];
-    bool tcp;                       /* who comes over tcp belongs to it */
+    bool tcp;                       /* clients that connect over tcp belong to it */
     char tcp_at[TENANT_RULE_PLACE]; /* where that was set */
     char guaranteed_at[TENANT_RULE_PLACE];
-    struct tenant *tenant; /* of that name, once the rules count (tenant_quota.h) */
+    struct tenant
+        *tenant; /* the tenant of that name, once the rules are in force (tenant_quota.h) */
 };
 
 enum claim_kind {
-    CLAIM_USER,   /* named */
-    CLAIM_MEMBER, /* of a group that is named */
-    CLAIM_GROUP,  /* who has the group as primary one */
+    CLAIM_USER,   /* a user that the section names */
+    CLAIM_MEMBER, /* a member of a group that it names */
+    CLAIM_GROUP,  /* users with that primary group */
 };
 
 /* A uid or gid belongs to a rule. */
@@ -57,28 +58,28 @@ struct tenant_rules {
     struct tenant_limits others;
 };
 
-/* Who connected. */
+/* The user of a connection. */
 struct tenant_peer {
     uint32_t uid;
-    uint32_t gid; /* primary; UINT32_MAX: not known */
-    bool local;   /* else over tcp: uid and gid say nothing */
+    uint32_t gid; /* primary group; UINT32_MAX: not known */
+    bool local;   /* false: over tcp, uid and gid mean nothing */
 };
 
-/* The files that config_load() read, and tenants.d with the system's. On failure, which names file
- * and line, *ret_rules is untouched. */
+/* Reads the files of config_load(), and tenants.d with the system's files. Errors name file and
+ * line and leave *ret_rules untouched. */
 int tenant_rules_read(const struct config *config, struct tenant_rules *ret_rules, struct err *e);
-/* These files: either may be NULL. */
+/* Reads these files; either may be NULL. */
 int tenant_rules_load(const char *file, const char *dir, struct tenant_rules *ret_rules,
                       struct err *e);
 void tenant_rules_finish(struct tenant_rules *rules);
 
-/* The section a peer belongs to: that which names its user, then the first by name that names a
- * group of it. NULL: none, it is a tenant of its own. */
+/* The section of a peer: the one that names its user, else the first by name that names one of its
+ * groups. NULL: no section, the peer is a tenant of its own. */
 const struct tenant_rule *tenant_rules_of(const struct tenant_rules *rules,
                                           const struct tenant_peer *peer);
 const struct tenant_rule *tenant_rules_named(const struct tenant_rules *rules, const char *name);
 
-/* Can a device keep what is guaranteed? ERR_LIMIT names the sum and the tenants. */
+/* Checks that a pool can reserve all guarantees. ERR_LIMIT names the sum and the tenants. */
 int tenant_rules_fit(const struct tenant_rules *rules, uint64_t pool_limit, struct err *e);
 
 #endif

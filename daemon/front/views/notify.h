@@ -1,15 +1,15 @@
-/* What the service manager is told (sd_notify), where there is one. Thread: the loop's. */
+/* Reports to the service manager, if there is one (sd_notify). Thread: the loop's. */
 #ifndef FRONT_VIEWS_NOTIFY_H
 #define FRONT_VIEWS_NOTIFY_H
 
 #include "daemon/front/model/front.h"
 
 void notify_ready(unsigned devices);
-void notify_status(const struct front *f); /* how many devices serve, and what is wrong */
+void notify_status(const struct front *f); /* how many devices serve, and the diagnosis */
 void notify_watchdog(void);
-void notify_starting(uint64_t ns);     /* not ready yet, and alive: is given so much time more */
-bool notify_expected(void);            /* is a service manager waiting to hear that it is ready? */
-uint64_t notify_watchdog_period(void); /* how often, ns; NS_NEVER: not at all */
+void notify_starting(uint64_t ns);     /* asks for so much more time to get ready */
+bool notify_expected(void);            /* a service manager waits for READY */
+uint64_t notify_watchdog_period(void); /* ns between two reports of life; NS_NEVER: none */
 void notify_reloading(void);
 void notify_stopping(void);
 

@@ -1,4 +1,5 @@
-/* What a worker was doing, in words for whoever is woken by its end. Pure. Thread: the loop's. */
+/* Describes what a worker was doing when it ended, for the log and for tables. Pure. Thread: the
+ * loop's. */
 #ifndef FRONT_WORKERS_BLAME_H
 #define FRONT_WORKERS_BLAME_H
 
@@ -9,15 +10,15 @@
 
 #define BLAME_MAX sizeof(((struct device *)0)->fault_doing)
 
-/* The kernels of a job, "" if it has none; `step` (of the user's program) narrows it, -1: all. */
+/* The kernels of a job, "" if it has none. step: only that step of the user's program, -1: all. */
 void blame_kernels(const struct job *j, int step, char *out, size_t size);
 
-/* What the launched kernel calls that argument, empty where it is not known; a worker knows
- * arguments by number only. Lies in the job's module. */
+/* The name of the argument in the launched kernel, as workers know numbers only; empty if it is not
+ * known. Lies in the job's module. */
 struct bytes blame_argument(const struct job *j, int step, int arg);
 
-/* "while job 7 "label" (kernel axpy; session 3 "name", tenant uid:1000) ran": the culprit if one is
- * known, else what was seen to run, else what it had been given. */
+/* "while job 7 "label" (kernel axpy; session 3 "name", tenant uid:1000) ran". Names the culprit if
+ * it is known, else the jobs that ran, else the jobs that the worker had. */
 void blame_text(const struct device *d, char out[BLAME_MAX]);
 
 #endif

@@ -11,7 +11,7 @@
 
 #define PROGRAM_NAME "gpud-launcher"
 
-/* An installed daemon does not take what may lie beside it from a version before. */
+/* An installed daemon ignores programs beside it, which may be of another version. */
 static int find_program(char *out, size_t size, struct err *e)
 {
     static const char *const folders[] = {GPUD_HELPERS "/", ""};
@@ -53,7 +53,7 @@ static void become(char *const argv[], int report)
     _exit(written == (ssize_t)sizeof number ? 127 : 126);
 }
 
-/* Two forks: the launcher is nobody's child here, so no wait for any child can meet it. */
+/* Forks twice, so that the launcher is not a child of this process and no wait reaps it. */
 static void detach(char *const argv[], int report)
 {
     (void)setsid();
@@ -64,13 +64,13 @@ static void detach(char *const argv[], int report)
     if (pid < 0) {
         int number = errno;
         ssize_t written = write(report, &number, sizeof number);
-        (void)written; /* the exit status tells it too */
+        (void)written; /* the exit status says the same */
         _exit(125);
     }
     _exit(0);
 }
 
-/* The pipe closes without a word when the program runs. */
+/* The pipe closes without data when the program runs. */
 static int outcome(int fd, const char *program, struct err *e)
 {
     int number = 0;

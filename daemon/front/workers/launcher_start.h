@@ -4,9 +4,9 @@
 
 #include "common/err.h"
 
-/* program NULL: gpud-launcher where it is installed, or in the folder of the calling program, as in
- * a build directory. Returns once it was executed (or could not be). Safe while other threads run:
- * the child does nothing but execute. */
+/* program NULL: gpud-launcher where it is installed, or beside the calling program, as in a build
+ * directory. Returns when the launcher's program runs, or an error. Safe while other threads run.
+ */
 int launcher_start(const char *program, const char *runtime_dir, struct err *e);
 
 #endif

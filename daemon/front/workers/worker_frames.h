@@ -1,5 +1,6 @@
-/* What a worker says, decoded and handed on. A worker is untrusted input: a frame that does not fit
- * its state is an error, and the worker is ended for it. Thread: the loop's. */
+/* Decodes frames of a worker and hands them to other rooms through hooks. A frame that does not fit
+ * the worker's state (frame_check.h) is an error, for which the worker is ended.
+ * Thread: the loop's. */
 #ifndef FRONT_WORKERS_WORKER_FRAMES_H
 #define FRONT_WORKERS_WORKER_FRAMES_H
 
