@@ -29,7 +29,7 @@ void staging_replace(struct staging *s, struct memfd *m, bool use)
         old = s->input;
         s->input = *m;
     }
-    old.fd = -1; /* the input's */
+    old.fd = -1; /* the descriptor is the input's */
     *m = MEMFD_NONE;
     if (use) {
         s->before = old;

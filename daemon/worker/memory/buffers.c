@@ -106,7 +106,7 @@ static void destroy(struct buffers *t, struct buffer *b)
 void buffers_finish(struct buffers *t)
 {
     struct buffer *b = t->by_id;
-    HASH_CLEAR(hh, t->by_id); /* the links from one to the next stay */
+    HASH_CLEAR(hh, t->by_id); /* the links between the buffers stay valid */
     while (b != NULL) {
         struct buffer *next = b->hh.next;
         destroy(t, b);
@@ -114,13 +114,13 @@ void buffers_finish(struct buffers *t)
     }
 }
 
-/* It gets memory when a job needs it. */
+/* May it be without memory until a job needs it? */
 static bool fits(const struct buffers *t, uint64_t size)
 {
     return t->room > 0 && size <= t->most && t->bytes <= t->room && size <= t->room - t->bytes;
 }
 
-/* Of the kind that is asked for. */
+/* Takes memory of the kind that is asked for. */
 static int take_once(struct buffers *t, const struct buffer_ask *ask, struct buffer *b,
                      struct err *e)
 {
@@ -137,7 +137,7 @@ static int take_once(struct buffers *t, const struct buffer_ask *ask, struct buf
     return memory_alloc(t->memory, &wanted, &b->piece, e);
 }
 
-/* What lies beside the pool cannot come later, as others' memory does: room is made at once. */
+/* Memory beside the pool cannot come later, as the pool's can: room is made at once. */
 static int piece_take(struct buffers *t, const struct buffer_ask *ask, struct buffer *b,
                       struct err *e)
 {
@@ -160,7 +160,7 @@ static int memory_take(struct buffers *t, const struct buffer_ask *ask, struct b
                        struct err *e)
 {
     int rc = ask->size > 0 ? piece_take(t, ask, b, e) : 0;
-    bool room = rc == ERR_DEVICE_MEMORY || rc == ERR_LIMIT; /* for it alone, or for its tenant */
+    bool room = rc == ERR_DEVICE_MEMORY || rc == ERR_LIMIT; /* there is too little */
     if (room && !ask->exported &&
         memory_may_promise(t->memory, ask->tenant, ask->size, ask->managed)) {
         b->managed = ask->managed;

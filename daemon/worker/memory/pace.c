@@ -1,7 +1,7 @@
 #include "daemon/worker/memory/pace.h"
 
-/* Of a longer time, one part in so many counts: on a busy processor most are too long, while one
- * that took a hundred times as long counts at once. */
+/* A longer time counts for one part in so many. On a busy processor most times are too long, while
+ * a time that is a hundred times longer counts at once. */
 #define SLOW 64u
 
 static unsigned size_of(uint64_t items)

@@ -1,6 +1,7 @@
 /*
- * How far each stream has come, for the pool: points are markers behind jobs and transfers, counted
- * from 1 on each stream. Points lie in what they end. Pure bookkeeping; thread: the loop's.
+ * How far each stream has come, for the pool. Points are markers behind jobs and transfers, counted
+ * from 1 on each stream. A point is a member of the job or transfer that it ends. Pure bookkeeping.
+ * Thread: the loop's.
  */
 #ifndef WORKER_MEMORY_TIMELINE_H
 #define WORKER_MEMORY_TIMELINE_H
@@ -12,27 +13,27 @@
 struct backend_marker;
 
 struct timeline_point {
-    struct backend_marker *marker; /* not owned; NULL: not on the line */
+    struct backend_marker *marker; /* not owned; NULL: the point is not on the timeline */
     uint64_t seq;
     unsigned stream;
-    struct timeline_point *prev, *next; /* of its stream, oldest first */
+    struct timeline_point *prev, *next; /* points of its stream, oldest first */
 };
 
 struct timeline {
     struct {
-        struct timeline_point *first; /* not past yet */
-        uint64_t last;                /* the newest point's number */
-        uint64_t done;                /* all up to here are past */
+        struct timeline_point *first; /* points that were not passed, oldest first */
+        uint64_t last;                /* number of the newest point */
+        uint64_t done; /* number of the newest point that was passed, with all before it */
     } stream[TIMELINE_STREAMS];
 };
 
-/* The newest point of its stream. The marker stays until timeline_pass. */
+/* Adds the newest point of a stream. The marker stays valid until timeline_pass. */
 void timeline_add(struct timeline *t, unsigned stream, struct backend_marker *marker,
                   struct timeline_point *point);
-/* Its marker is done, so all before it are past. Returns up to where its stream has come; 0: it is
- * not on the line. */
+/* Its marker is done, so it and all points before it were passed. Returns the number of the newest
+ * such point; 0: the point is not on the timeline. */
 uint64_t timeline_pass(struct timeline *t, struct timeline_point *point);
-/* What to wait for until `seq` is past; NULL: it is. */
+/* The marker to wait for until `seq` was passed; NULL: it was. */
 struct backend_marker *timeline_marker(const struct timeline *t, unsigned stream, uint64_t seq);
 
 #endif

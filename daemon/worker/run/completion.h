@@ -1,6 +1,6 @@
 /*
- * The jobs that run: asks their markers, works out how each ended, and writes its W_DONE.
- * Thread: the loop's. Never blocks.
+ * The jobs that run: asks their marks, finds how each job ended, and writes its W_DONE. Thread: the
+ * loop's. Never blocks.
  */
 #ifndef WORKER_RUN_COMPLETION_H
 #define WORKER_RUN_COMPLETION_H
@@ -11,45 +11,45 @@
 #include "daemon/worker/run/executor.h"
 
 struct completion_callbacks {
-    /* j->done holds the frame; the job stays in the ledger */
+    /* The job's end is reported: j->done holds the frame. The job stays in the ledger. */
     void (*done)(void *data, struct job *j);
-    /* it has been running for a while (j->told_runs), or it was, and none of it has for a while */
+    /* The job has run for a while (j->watch.reported_running), or has paused for a while. */
     void (*turned)(void *data, struct job *j);
-    /* its deadline has passed, and it waits in its stream */
+    /* The job's deadline passed while it waits in its stream. */
     void (*late)(void *data, struct job *j);
 };
 
 struct completion {
     struct executor *x; /* not owned */
-    struct job *first;  /* running, in the order of arrival */
-    unsigned count;
-    uint64_t arrivals; /* jobs so far */
+    struct job *first;  /* running jobs, in the order of arrival */
+    unsigned count;     /* running jobs */
+    uint64_t arrivals;  /* jobs that were started so far */
     struct completion_callbacks callbacks;
     void *data;
 };
 
 void completion_init(struct completion *c, struct executor *x,
                      struct completion_callbacks callbacks, void *data);
+/* Starts a job: JOB_STARTED. */
 void completion_add(struct completion *c, struct job *j);
-/* Finishes what is over, in the order of arrival where one waited for another. */
+/* Finishes the jobs that are over, in the order of arrival where one comes after another. */
 void completion_poll(struct completion *c, uint64_t now);
-/* Ends a job that was added and has nothing to do, unless one that it waits for is not over: false.
- * The device is not asked. Calls done. */
+/* Finishes a job that the device has nothing of, and calls done. False: a job that it comes after
+ * is not over, and nothing happened. */
 bool completion_at_once(struct completion *c, struct job *j);
-/* A job that was added and of which the device has nothing is not to run: what it holds is free. It
- * ends when those before it have. */
+/* A started job that the device has nothing of does not run: JOB_GIVEN_UP. It ends when the jobs
+ * that it comes after have ended. */
 void completion_give_up(struct completion *c, struct job *j, const struct err *why);
-/* The same, and done is called at once. For those that come after it it stays until those before it
- * are over. Are they, and is it gone from the list? */
+/* As completion_give_up, and done is called at once: JOB_REPORTED. True: no job that it comes after
+ * is left, and it is finished. */
 bool completion_cancel(struct completion *c, struct job *j, const struct err *why);
-/* Will one of them free memory when it ends, though no job that waits for memory begins? tenant:
- * its own memory alone counts; NULL: anybody's. Walks them. */
+/* Will a running job free memory at its end, without a waiting job beginning first? tenant: only
+ * that tenant's memory counts; NULL: all memory. Walks the running jobs. */
 bool completion_frees(struct completion *c, const uint64_t *tenant);
-/* The oldest of which the device has something; NULL: there is none. Those that were given up, or
- * have not begun, behind one that waits for memory are nothing to the device, and may be for long.
- */
+/* The oldest job that the device has something of; NULL: none. A job that is given up, or that has
+ * not begun behind one that waits for memory, may be there for long and does not count. */
 const struct job *completion_oldest(const struct completion *c);
-/* Ends a job by its j->e, whatever its markers say; for the device's end. Calls done. */
+/* Ends a job by its j->e, whatever its marks say, as the device is lost. Calls done. */
 void completion_fail(struct completion *c, struct job *j);
 
 #endif

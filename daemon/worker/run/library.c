@@ -2,7 +2,7 @@
 
 #include "daemon/worker/run/library_call.h"
 
-/* Everything that it may write belongs to buffers of sessions, or does not. */
+/* Does the call name memory outside of the job? It may write no other such memory. */
 static bool touches_buffers(const struct proto_wstep *s)
 {
     struct proto_iter it = proto_iter_of(s->args);
@@ -29,7 +29,7 @@ int library_run(const struct job_scope *scope, struct job *j, const struct proto
     }
     int rc = dev->b->library->run(dev->stream[j->stream], &c.call, j->workspace.ref, ret_by, &why);
     if (rc != 0 && rc != ERR_UNSUPPORTED && e != NULL) {
-        *e = why; /* of a library that only declines, the job knows nothing */
+        *e = why; /* a library that declines is no failure of the job */
     }
     j->writes = j->writes || (rc == 0 && touches_buffers(s));
     return rc;

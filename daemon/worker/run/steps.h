@@ -1,7 +1,7 @@
 /*
- * A job's steps as commands of its stream, one by one: what may be enqueued, what the stream waits
- * for before, and the marks behind. For executor.c, which has a whole job at once, and graph.c.
- * Nothing here waits. Thread: the loop's.
+ * The steps of a job as commands of its stream, one by one: whether they may be enqueued, what the
+ * stream waits for before them, and the marks behind them. For executor.c, which enqueues a whole
+ * job at once, and for graph.c. Nothing here waits. Thread: the loop's.
  */
 #ifndef WORKER_RUN_STEPS_H
 #define WORKER_RUN_STEPS_H
@@ -15,38 +15,42 @@ struct executor {
     struct job_scope scope;
     struct ledger *ledger; /* not owned */
     struct copies *copies; /* not owned */
-    struct batch batch;    /* of jobs of few steps each has one mark */
+    struct batch batch;    /* jobs of an open batch that are brief have one mark each */
 };
 
-/* What a job's steps come to, one after the other. */
+/* What the steps of a job that were enqueued so far amount to. */
 struct executor_progress {
-    const char *by;   /* what served the operation; static */
-    uint64_t run;     /* steps that follow a library's call and run */
-    uint64_t skipped; /* and those behind them, which do not */
-    unsigned next;    /* launch of the job's list */
-    unsigned launch;  /* the first one behind the last mark, */
-    unsigned count;   /* how many are */
-    bool served;      /* a library's call is there */
-    bool scattered;   /* they are no neighbours */
+    const char *by;   /* name of what serves the operation; static */
+    uint64_t run;     /* steps behind a library's call that run next */
+    uint64_t skipped; /* steps behind those that do not run: the library ran in their place */
+    unsigned next;    /* index of the next launch in the job's list */
+    unsigned launch;  /* index of the first launch behind the last mark */
+    unsigned count;   /* launches behind the last mark */
+    bool served;      /* a library's call is behind the last mark */
+    bool scattered;   /* the launches behind the last mark are no neighbours in the list */
 };
 
-/* Can the job be ordered by its stream alone: is all that it waits for in a stream, and nothing
- * there that takes long? */
+/* Is the order of streams enough for the job? All that it comes after is in streams, and no slow
+ * job is ahead in its own. */
 bool executor_ready(const struct executor *x, const struct job *j);
 /* Have all jobs that it comes after ended? */
 bool executor_predecessors_over(const struct executor *x, const struct job *j);
+/* Lets its stream wait for all that it comes after. */
 int executor_wait_all(struct executor *x, struct job *j, struct err *e);
-/* One step as a command of the job's stream; the error names it. */
+/* Enqueues one step in the job's stream; the error names the step. */
 int executor_step(struct executor *x, struct job *j, const struct proto_wstep *s,
                   struct executor_progress *p, struct err *e);
-/* The commands of a step come before the mark in the making; any: those of others do, too. */
+/* The commands of a step come before `mark`, the next one. any: other steps' commands do, too. */
 void executor_note(struct job_mark *mark, bool any, const struct proto_wstep *s,
                    struct executor_progress *p);
-/* No more commands come before it. */
+/* No more commands come before `mark`. */
 void executor_closed(struct job_mark *mark, const struct executor_progress *p);
+/* Enqueues `mark` in the job's stream. */
 int executor_mark(struct executor *x, struct job *j, struct job_mark mark, struct err *e);
+/* Completes the error of a step. Returns its code. */
 int executor_step_failed(struct err *e, const struct proto_wstep *s, const char *what);
-/* The end of what was enqueued, and the start of it. ERR_DEVICE_LOST when it cannot be marked. */
+/* Enqueues `mark` as the job's end and starts the job: JOB_ENQUEUED. ERR_DEVICE_LOST when the end
+ * cannot be marked. */
 int executor_end(struct executor *x, struct job *j, struct job_mark mark, struct err *e);
 
 #endif

@@ -1,4 +1,4 @@
-/* The frames that tell the front something, from what the worker holds. Thread: the loop's. */
+/* The frames that report the worker's state to the front. Thread: the loop's. */
 #ifndef WORKER_SERVE_ANSWER_H
 #define WORKER_SERVE_ANSWER_H
 
@@ -9,38 +9,38 @@
 #include "daemon/worker/serve/channel.h"
 #include "daemon/worker/spill/spill.h"
 
-/* What is held is told in parts, as the channel takes descriptors: which buffers are still to be
- * told, by their serials. */
+/* An inventory of what the worker has, for a front that connects. It is sent in parts, as the
+ * channel takes descriptors. from, to: serials of the buffers that are still to be reported. */
 struct inventory {
     bool under_way;
-    uint64_t nonce; /* of who asked */
+    uint64_t nonce; /* of the front's F_INVENTORY */
     uint64_t from;
-    uint64_t to; /* not this one */
+    uint64_t to; /* exclusive */
 };
 
 int answer_ready(struct channel *c, const struct device *dev, uint64_t spill_limit,
                  const char *build, struct err *e);
-/* why->code 0: all is well */
+/* why->code 0: the buffer is there, or sealed */
 int answer_buffer(struct channel *c, uint64_t id, const struct err *why, struct err *e);
 int answer_module(struct channel *c, const struct module *m, struct err *e);
 int answer_module_error(struct channel *c, uint64_t id, const struct err *why, struct err *e);
-/* For a job that was refused: nothing was done. */
+/* A job was refused: no command of it was enqueued. */
 int answer_job_error(struct channel *c, uint64_t id, const struct err *why, struct err *e);
-/* Its deadline has passed, and it waits in its stream. */
+/* The job's deadline passed while it waits in its stream. */
 int answer_late(struct channel *c, const struct job *j, struct err *e);
-/* It was seen to run, and takes long. */
+/* The job has run for a while. */
 int answer_started(struct channel *c, const struct job *j, struct err *e);
-/* It was reported to run, and none of it has run for a while. */
+/* The job was reported to run, and has paused for a while. */
 int answer_paused(struct channel *c, const struct job *j, struct err *e);
 int answer_pool(struct channel *c, struct memory *memory, const struct spill *spill,
                 const struct batch *batch, struct err *e);
-/* Of what it may have not all is held to, for `why`. */
+/* Some limit or guarantee of the tenant is not kept, for `why`. */
 int answer_tenant_refused(struct channel *c, uint64_t tenant, const struct err *why, struct err *e);
-/* Goes on with an inventory that is under way; to be called again when the channel has room. */
+/* Sends the next part of an inventory; to be called again when the channel has room. */
 int answer_inventory(struct channel *c, const struct buffers *buffers,
                      const struct modules *modules, const struct ledger *ledger,
                      struct inventory *i, struct err *e);
-/* The id that a frame begins with, also of one whose rest is malformed. */
+/* The id at the beginning of a frame, even if its rest is malformed. */
 bool answer_id_of(struct bytes frame, uint64_t *ret_id);
 
 #endif

@@ -1,4 +1,4 @@
-/* Modules and arenas: what jobs bring along. */
+/* Frames about modules and arenas. */
 #include "daemon/worker/serve/serve_int.h"
 
 /* ---- modules --------------------------------------------------------------------------------- */
@@ -7,8 +7,8 @@ void server_module_refuse(struct server *s, uint64_t id, const struct err *why)
 {
     struct err e = ERR_INIT;
     if (device_is_lost(why->code) && !server_still(s)) {
-        (void)server_ask_device(s);    /* tells whose job it was, and does not return then */
-        server_end_lost(s, why->text); /* what runs is to blame: the module is as good as before */
+        (void)server_ask_device(s);    /* reports the job that failed, and does not return then */
+        server_end_lost(s, why->text); /* a job that runs is to blame, not the module */
     }
     server_must_send(s, answer_module_error(&s->channel, id, why, &e), &e);
     if (device_is_lost(why->code)) {
@@ -20,12 +20,12 @@ void server_module_loaded(void *data, struct module *m, const struct err *why)
 {
     struct server *s = data;
     struct err e = *why;
-    if (e.code == ERR_TIMEOUT) { /* its thread is still at it */
+    if (e.code == ERR_TIMEOUT) { /* its thread is still in the driver */
         server_must_send(s, answer_module_error(&s->channel, m->id, why, &e), &e);
         server_end_lost(s, why->text);
     } else if (e.code == 0 && answer_module(&s->channel, m, &e) != 0) {
         server_module_refuse(s, m->id, &e);
-        module_unload(&s->modules, m); /* what cannot be told of is not held */
+        module_unload(&s->modules, m); /* a module that cannot be reported is not kept */
     } else if (e.code != 0) {
         server_module_refuse(s, m->id, &e);
     }

@@ -1,8 +1,8 @@
 /*
- * Host memory that buffers move to (spill.h): a source of chunks that the device knows, where the
- * back end has that. Before a driver lets go of one it may wait for all that the device does: so a
- * chunk goes by the releases of the device's memory, and is there beside the limit until then.
- * Thread: the loop's.
+ * Host memory that buffers move to (spill.h): a source of chunks, registered with the device where
+ * the back end does that. A driver may wait for all that the device does before it lets go of one.
+ * A chunk is therefore freed by the releases of the device's memory, and counts beside the limit
+ * until then. Thread: the loop's.
  */
 #ifndef WORKER_SPILL_SPILL_HOST_H
 #define WORKER_SPILL_SPILL_HOST_H
