@@ -1,7 +1,7 @@
 /*
- * The connection to the front: frames in, and out what is owed to it. There is no queue: what was
- * not sent yet is written at the children themselves, so a front that does not read costs nothing.
- * Thread: one. Never blocks (but for the start of a child).
+ * The connection to the front: frames in, and owed frames out. There is no queue: each child
+ * records the frames it owes, so a front that does not read costs no memory. Thread: one. Never
+ * blocks, except for the start of a child.
  */
 #ifndef LAUNCHER_FRONT_H
 #define LAUNCHER_FRONT_H
@@ -14,8 +14,8 @@
 struct programs {
     int worker; /* descriptors of the executables, opened at start */
     int compiler;
-    int monitor;                         /* -1: it is not installed */
-    char compiler_hash[HASH_TEXT_BYTES]; /* of what the descriptor leads to */
+    int monitor;                         /* -1: not installed */
+    char compiler_hash[HASH_TEXT_BYTES]; /* of the compiler's file */
 };
 
 struct front {
@@ -24,10 +24,10 @@ struct front {
     bool owes_hello;
     bool owes_listed;
     uint64_t listed;
-    bool wants_write; /* something is owed that did not fit */
-    bool quit;        /* it asked for the end of all */
+    bool wants_write; /* an owed frame found no room in the socket */
+    bool quit;        /* the front asked for the end of all */
     const char *build;
-    const char *journal; /* where children's output goes, NULL: to our stderr */
+    const char *journal; /* the journal's socket for children's output; NULL: this stderr */
     struct programs programs;
     struct identity own;       /* this user */
     struct identity stranger;  /* the user of workers and compilers */
@@ -37,10 +37,11 @@ struct front {
 void front_init(struct front *f, struct children *children, const struct programs *programs,
                 const char *build);
 void front_accept(struct front *f, int fd); /* takes the descriptor; there must be none */
-/* Serves what arrived. < 0: the connection is to be closed, `e` says why (ERR_CLOSED: it ended). */
+/* Serves frames that arrived. < 0: the caller closes the connection (ERR_CLOSED: the front ended).
+ */
 int front_read(struct front *f, struct err *e);
-/* Sends what is owed; the same result. */
+/* Sends owed frames. Errors as front_read. */
 int front_flush(struct front *f, struct err *e);
-void front_close(struct front *f); /* children that are only owed are forgotten */
+void front_close(struct front *f); /* forgets children that have ended */
 
 #endif

@@ -52,7 +52,7 @@ static int by_name(const char *user, struct identity *id, struct err *e)
     return 0;
 }
 
-/* Root may; else it takes both capabilities, which the unit gives. */
+/* Root, or a process with both capabilities, which the unit gives. */
 static bool may_become_others(void)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -113,7 +113,8 @@ int identity_kill(const struct identity *id, pid_t pid, int signal)
     int rc = kill(pid, signal);
     int why = errno;
     if (setresuid((uid_t)-1, own, (uid_t)-1) != 0) {
-        abort(); /* it is the saved uid, which cannot fail; and as the other user nothing goes on */
+        abort(); /* cannot fail, as it is the saved uid; as the other user this process must not go
+                    on */
     }
     errno = why;
     return rc;

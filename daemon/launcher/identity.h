@@ -23,11 +23,10 @@ struct identity {
  * the launcher's own user, and a user that this process may not become. */
 int identity_find(const char *user, struct identity *ret_id, struct err *e);
 /* In a child between fork and exec: becomes that user, with its groups, without capabilities and
- * with no way to gain any. false: errno says why. Nothing where the uid is 0. */
+ * without a way to gain any. uid 0: does nothing. false: errno has the reason. */
 bool identity_become(const struct identity *id);
-/* kill(2) of processes of that user. This process borrows its effective uid for the call: no
- * process of that user can signal or trace it meanwhile, which would take the real and saved one.
- */
+/* kill(2) of processes of that user. For the call this process takes that user's effective uid. Its
+ * real and saved uids differ, so no process of that user can signal or trace it. */
 int identity_kill(const struct identity *id, pid_t pid, int signal);
 
 #endif

@@ -1,4 +1,4 @@
-/* Tells the service manager how things are, by its datagram socket; nothing happens without one.
+/* Reports the state to the service manager by its datagram socket. Without one it does nothing.
  * Never blocks. */
 #ifndef LAUNCHER_NOTIFY_H
 #define LAUNCHER_NOTIFY_H
@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 void notify_send(const char *state); /* "READY=1" */
-/* How often "WATCHDOG=1" is to be sent, ns; 0 = not wanted. */
+/* Interval of "WATCHDOG=1", ns; 0: not wanted. */
 uint64_t notify_watchdog_ns(void);
 
 #endif

@@ -15,9 +15,9 @@
 
 #define ENVIRONMENT_MAX 128
 #define FD_FIRST        3
-#define FD_PARKED       64 /* above all that is about to be placed */
+#define FD_PARKED       64 /* above the numbers that children get */
 
-/* A name that ends in '=' is meant whole, others are beginnings. */
+/* A name that ends in '=' is whole; others are prefixes. */
 static const char *const PASSED[] = {
     "PATH=",         "HOME=",          "LANG=",         "TMPDIR=",       "XDG_",
     "POCL_",         "OCL_",           "CUDA_",         "OPENCL_",       "LD_LIBRARY_PATH=",
@@ -26,9 +26,9 @@ static const char *const PASSED[] = {
 };
 
 /*
- * What is copied in pieces of 3 MiB and more does not stay in a processor's own cache, so it is
- * written past it. By itself the C library does so only from three quarters of the last level on,
- * some 100 MiB on a server. Measured: 64 MiB in pieces of 4 MiB 5.8 GB/s, past the cache 9.7; with
+ * Copies of 3 MiB and more do not remain in a processor's own cache, so they bypass it. By default
+ * the C library does so only from three quarters of the last level's size on, some 100 MiB on a
+ * server. Measured: 64 MiB in pieces of 4 MiB 5.8 GB/s, past the cache 9.7; with
  * 1 MiB instead of 3 a kernel that used what was just copied took longer.
  */
 static char copies_past_cache[] = "GLIBC_TUNABLES=glibc.cpu.x86_non_temporal_threshold=0x300000";
@@ -57,7 +57,7 @@ static void environment_make(char *ret_env[ENVIRONMENT_MAX + 1])
     ret_env[count] = NULL;
 }
 
-/* One that is lower already stays. */
+/* A limit that is lower already is kept. */
 static bool limit_set(int resource, uint64_t value)
 {
     struct rlimit limit;
@@ -72,8 +72,8 @@ static bool limit_set(int resource, uint64_t value)
 #define CPU_GRACE_S 5u
 
 /* At the soft limit a process gets SIGXCPU, then each second again; at the hard limit it is
- * killed. LLVM has a handler that makes light of the first. A hard limit that is
- * lower already stays: only root could raise it. */
+ * killed. LLVM handles the first signal and goes on. A hard limit that is lower
+ * already is kept: only root could raise it. */
 static bool cpu_set(uint64_t seconds)
 {
     struct rlimit limit;
@@ -99,8 +99,8 @@ static bool limits_set(const struct spawn_limits *l)
     return ok && (l->files == 0 || limit_set(RLIMIT_NOFILE, l->files));
 }
 
-/* Lines that a child wrote to the launcher's stderr would look like the launcher's. Without a
- * journal they go there all the same. */
+/* On the launcher's stderr a child's lines would seem to be the launcher's. So the child gets a
+ * stream of its own; without a journal it writes to that stderr all the same. */
 static void output_place(const struct spawn *s)
 {
     int fd = s->journal != NULL ? journal_stream(s->journal, s->name, false) : -1;
@@ -109,7 +109,7 @@ static void output_place(const struct spawn *s)
     }
 }
 
-/* Moves what will be needed out of the way, then puts each in its place. */
+/* Moves the descriptors above all target numbers, then each to its own. */
 static bool descriptors_place(const struct spawn *s, int *ret_program, int *status_fd)
 {
     int parked[SPAWN_FDS_MAX];
@@ -155,7 +155,7 @@ static void become(const struct spawn *s, char *const *argv, char *const *env, p
     if (getppid() != parent) {
         _exit(127); /* the parent ended before it could be watched */
     }
-    if (ok) { /* else errno says why not */
+    if (ok) { /* else errno has the reason */
         output_place(s);
     }
     ok = ok && descriptors_place(s, &program, &status_fd) && limits_set(&s->limits);
@@ -169,7 +169,7 @@ static void become(const struct spawn *s, char *const *argv, char *const *env, p
     _exit(127);
 }
 
-/* 0 if the pipe closed without a word: the program runs. */
+/* 0: the pipe closed empty, so the program runs. */
 static int exec_result(int fd)
 {
     int reason = 0;

@@ -1,7 +1,7 @@
 /*
- * Starts a program that was opened before, in a process group of its own, with nothing inherited
- * but what is named here. The child is killed when the calling process ends.
- * Thread: one. Blocks until the program runs (or not), less than a millisecond.
+ * Starts a program from its descriptor, in a process group of its own, without inherited
+ * descriptors besides those in struct spawn. The child is killed when the calling process ends.
+ * Thread: one. Blocks until the program runs or has failed, less than a millisecond.
  */
 #ifndef LAUNCHER_SPAWN_H
 #define LAUNCHER_SPAWN_H
@@ -15,10 +15,10 @@
 #define SPAWN_FDS_MAX 3
 
 struct spawn_limits {
-    uint64_t cpu_s;  /* seconds of processor time, 0 = none */
-    uint64_t memory; /* bytes of address space, 0 = none */
-    uint64_t file;   /* bytes of one file written, 0 = none */
-    uint64_t files;  /* open descriptors, 0 = as the launcher */
+    uint64_t cpu_s;  /* seconds of processor time; 0: no limit */
+    uint64_t memory; /* bytes of address space; 0: no limit */
+    uint64_t file;   /* bytes of one written file; 0: no limit */
+    uint64_t files;  /* open descriptors; 0: as the launcher */
 };
 
 struct spawn {
@@ -29,7 +29,7 @@ struct spawn {
     int fd_count; /* fd[i] becomes descriptor 3 + i */
     struct spawn_limits limits;
     const struct identity *identity;
-    const char *journal; /* its socket: the child gets a stream of its own; NULL: our stderr */
+    const char *journal; /* its socket, for a stream of the child's own; NULL: this stderr */
 };
 
 #define SPAWN_ARGS_MAX 66

@@ -1,7 +1,7 @@
 /*
- * NVIDIA's management library as a table of functions, opened at run time. Its prototypes stand
- * here because its header comes with no toolkit that gpud is built with. Any call may take for
- * ever where the driver hangs: only gpud-monitor calls it.
+ * NVIDIA's management library as a table of functions, opened at run time. Its prototypes are here
+ * because no toolkit that gpud is built with has its header. A call never returns if the driver
+ * hangs, so only gpud-monitor calls it.
  */
 #ifndef MONITOR_NVML_H
 #define MONITOR_NVML_H
@@ -46,10 +46,10 @@ struct nvml_field {
     union nvml_number value;
 };
 
-#define NVML_FIELD_RECOVERY 230u /* what the driver wants done */
+#define NVML_FIELD_RECOVERY 230u /* the action that the driver asks for */
 
-/* X(name, required, parameters); all return an enum nvml_result. A call that the library lacks and
- * is not required stays NULL: what it would tell is not supported. */
+/* X(name, required, parameters); all return an enum nvml_result. A call that is not required is
+ * NULL where the library lacks it, and its figure is not supported. */
 #define NVML_ENTRIES(X)                                                                            \
     X(Init_v2, true, (void))                                                                       \
     X(DeviceGetCount_v2, true, (unsigned *count))                                                  \
@@ -79,8 +79,8 @@ struct nvml {
     const char *(*ErrorString)(int result);
 };
 
-/* Opens libnvidia-ml.so.1 and starts it. ERR_UNSUPPORTED with what to install; ERR_NO_DEVICE where
- * it finds no driver. Blocks. */
+/* Opens libnvidia-ml.so.1 and starts it. ERR_UNSUPPORTED: not installed; ERR_NO_DEVICE: it finds no
+ * driver. Blocks. */
 int nvml_load(struct nvml *ret_nvml, struct err *e);
 
 #endif

@@ -67,7 +67,7 @@ static void sample_memory(const struct nvml *n, nvml_device device, struct healt
     int rc = ASK(n, DeviceGetMemoryInfo, device, &memory);
     d->value[HEALTH_memory_used] = value_of(rc, memory.used);
     rc = ASK(n, DeviceGetComputeRunningProcesses_v3, device, &count, process);
-    if (rc == NVML_INSUFFICIENT_SIZE) { /* then it says how many there are, and which ones not */
+    if (rc == NVML_INSUFFICIENT_SIZE) { /* it returns their number, and no processes */
         d->value[HEALTH_processes] = value_of(NVML_SUCCESS, count);
         return;
     }
@@ -90,7 +90,7 @@ struct round {
     const struct health_report *last; /* the round before */
 };
 
-/* The next place of the report; NULL: all are taken. */
+/* The next free place of the report; NULL: none. */
 static struct health_device *next_device(struct round *r)
 {
     struct health_report *to = r->report;
@@ -102,7 +102,7 @@ static struct health_device *next_device(struct round *r)
     return d;
 }
 
-/* NULL: all places are taken. */
+/* NULL: no place is free. */
 static struct health_device *add_device(struct round *r, nvml_device device,
                                         const struct health_value *shared)
 {
