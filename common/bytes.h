@@ -1,4 +1,4 @@
-/* A view of borrowed bytes, and a buffer that grows up to a limit set when it is made. */
+/* A view of borrowed bytes, and a buffer that grows up to a limit. */
 #ifndef COMMON_BYTES_H
 #define COMMON_BYTES_H
 
@@ -17,7 +17,7 @@ static inline struct bytes bytes_of(const void *data, size_t size)
 }
 
 struct bytes bytes_str(const char *text); /* without the NUL; NULL gives an empty view */
-/* Without the byte order mark (UTF-8) that some editors begin a text with. */
+/* The text without a byte order mark (UTF-8) at its begin. */
 struct bytes bytes_without_bom(struct bytes text);
 bool bytes_equal(struct bytes a, struct bytes b);
 bool bytes_equal_str(struct bytes a, const char *text);
@@ -35,13 +35,14 @@ struct capbuf {
 };
 
 void capbuf_init(struct capbuf *b, size_t limit);
-/* Begins in memory of the caller's, which outlives it: what is short needs no other. */
+/* Begins in `room`, which is the caller's and outlives the buffer; short content needs no
+ * allocation. */
 void capbuf_init_in(struct capbuf *b, size_t limit, void *room, size_t size);
 void capbuf_finish(struct capbuf *b);
 void capbuf_reset(struct capbuf *b); /* size 0, failed false; memory kept */
 bool capbuf_append(struct capbuf *b, const void *data, size_t size);
-uint8_t *capbuf_grow(struct capbuf *b, size_t size); /* capbuf_extend where room is short */
-/* Without the NUL, for which the limit must leave a byte all the same. */
+uint8_t *capbuf_grow(struct capbuf *b, size_t size); /* the slow path of capbuf_extend */
+/* Appends without the NUL. The limit must have room for the NUL all the same. */
 bool capbuf_printf(struct capbuf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 static inline struct bytes capbuf_view(const struct capbuf *b)
@@ -49,7 +50,7 @@ static inline struct bytes capbuf_view(const struct capbuf *b)
     return bytes_of(b->data, b->size);
 }
 
-/* Room for `size` more, NULL if it failed. */
+/* Room for `size` more bytes; NULL: no memory, or beyond the limit. */
 static inline uint8_t *capbuf_extend(struct capbuf *b, size_t size)
 {
     if (b->failed || b->data == NULL || size > b->capacity - b->size) {

@@ -10,8 +10,8 @@
 #define NS_PER_S  UINT64_C(1000000000)
 
 uint64_t clock_now_ns(void);  /* CLOCK_MONOTONIC; the same for all processes of the host */
-uint64_t clock_wall_ns(void); /* CLOCK_REALTIME since the epoch; to be shown, and to tell
-                               * starts apart */
+uint64_t clock_wall_ns(void); /* CLOCK_REALTIME since the epoch; for display, and to
+                               * distinguish starts */
 uint64_t ns_add(uint64_t a, uint64_t b); /* saturates at UINT64_MAX ("never") */
 #define NS_NEVER UINT64_MAX
 

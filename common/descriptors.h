@@ -1,37 +1,38 @@
 /*
- * Descriptors that are reserved: connections cannot take them, so that a worker's channel and a new
- * launcher always find some. The system gives out the lowest free
- * number: one among the highest tells that all others are taken.
+ * Reserved descriptors: connections cannot use them, so that a worker's channel and a new launcher
+ * always find some. The system gives out the lowest free number. So a number among the highest
+ * means that all others are in use.
  *
- * Thread: any. None blocks, if nothing else is said. Errors: none; a limit that cannot be read
- * keeps nothing back.
+ * Thread: any. Nothing blocks unless its comment says so. Errors: none; if the limit cannot be
+ * read, no descriptor is reserved.
  */
 #ifndef COMMON_DESCRIPTORS_H
 #define COMMON_DESCRIPTORS_H
 
 #include <stdbool.h>
 
-#define DESCRIPTORS_MAX  65536u /* of a process, whatever its hard limit is */
-#define DESCRIPTORS_KEPT 256u   /* of them kept back; a quarter where there are few */
-#define DESCRIPTORS_ROOM 256u   /* below those: for connections only; a quarter, too */
+#define DESCRIPTORS_MAX  65536u /* of a process, under any hard limit */
+#define DESCRIPTORS_KEPT 256u   /* reserved; at most a quarter of the limit */
+#define DESCRIPTORS_ROOM 256u   /* below those, for connections only; at most a quarter */
 
-/* Opens /dev/null as each of the standard three that is closed, or what is opened next would be
- * written to as if it were that one. First in main; where it fails, they stay closed. */
+/* Opens /dev/null as each of the standard three descriptors that is closed. Otherwise the next file
+ * that is opened would get that number, and output meant for stderr. Called first in main; after a
+ * failure they remain closed. */
 void descriptors_standard(void);
-/* Takes as many as there may be. */
+/* Raises the limit of open files as far as the process may. */
 void descriptors_init(void);
-/* Whether it is a reserved one: a caller that can do without it closes it. */
+/* Whether `fd` is a reserved one. A caller that can do without it closes it. */
 bool descriptors_kept(int fd);
-/* Whether there are any but those kept back. */
+/* Whether any besides the reserved ones is free. */
 bool descriptors_left(void);
-/* Whether there are any but those kept back and the room for connections. What stays without a
- * connection, as a sealed buffer's copy does, asks this: its owner can connect again. */
+/* Whether any besides the reserved ones and those for connections is free. For descriptors that
+ * outlive connections, such as a sealed buffer's copy: its owner can still connect. */
 bool descriptors_spare(void);
-/* Closes it, where there is one, and leaves -1. */
+/* Closes *fd unless it is -1, and sets it to -1. */
 void descriptor_close(int *fd);
-/* The same for one in which strangers may have left descriptors whose close waits for as long as
- * they wish (SO_LINGER): it does not wait for that, unless the system has no close_range(2) or no
- * thread can be had. Blocks for a thread's life, that is briefly. */
+/* The same for a socket whose queue may hold descriptors of strangers. Closing those may wait for
+ * as long as their owner wishes (SO_LINGER), and this call does not wait for it, unless the system
+ * has no close_range(2) or no thread. Blocks briefly, for a thread's start and end. */
 void descriptor_close_at_once(int *fd);
 
 #endif

@@ -21,7 +21,7 @@ enum err_code {
 #undef ERR
 };
 
-/* Did the failed operation change anything outside itself? */
+/* Whether the failed operation changed anything outside itself. */
 enum err_effects { ERR_EFFECTS_NONE = 0, ERR_EFFECTS_MAYBE = 1, ERR_EFFECTS_YES = 2 };
 
 #define ERR_TEXT_MAX 384 /* bytes, with the terminating NUL */
@@ -38,7 +38,7 @@ struct err {
 
 #define ERR_INIT ((struct err){.step = -1, .arg = -1})
 
-/* The same without writing all of the text, for what is done for each job. */
+/* Sets ERR_INIT without writing the whole text, for code that runs once for each job. */
 static inline void err_init(struct err *e)
 {
     e->code = 0;

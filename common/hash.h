@@ -1,5 +1,5 @@
-/* Content hashes (XXH3, 128 bit): cache keys and checksums of what gpud itself wrote. Not meant to
- * withstand an attacker; what several tenants share is never found by it alone. */
+/* Content hashes (XXH3, 128 bit): cache keys and checksums of data that gpud itself wrote. They do
+ * not withstand an attacker, so nothing that several tenants share is found by a hash alone. */
 #ifndef COMMON_HASH_H
 #define COMMON_HASH_H
 
@@ -23,12 +23,12 @@ struct hash_part {
 struct hash hash_parts(const struct hash_part *parts, size_t count);
 struct hash hash_of(const void *data, size_t size);
 bool hash_equal(struct hash a, struct hash b);
-/* Of a file that is open for reading, from its begin. false: it cannot be read, or is empty. */
+/* Of a whole file that is open for reading. false: it cannot be read, or is empty. */
 bool hash_file(int fd, struct hash *ret_hash);
 const char *hash_text(struct hash h, char out[HASH_TEXT_BYTES]);
 
-/* For tables of what is numbered by counting (uthash's _BYHASHVALUE): all bits of the number reach
- * the lower ones of the result (Knuth's multiplicative hashing). */
+/* For tables whose keys are consecutive numbers (uthash's _BYHASHVALUE): all bits of the number
+ * reach the lower bits of the result (Knuth's multiplicative hashing). */
 static inline unsigned hash_number(uint64_t number)
 {
     return (unsigned)((number * UINT64_C(0x9e3779b97f4a7c15)) >> 32);

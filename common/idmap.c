@@ -58,8 +58,7 @@ static bool grow(struct idmap *m, uint32_t need)
     return true;
 }
 
-/* The list of free slots is linked both ways: a slot in its middle is taken as fast as the first.
- */
+/* The list of free slots is linked both ways, so any slot is unlinked in O(1). */
 static void link_free(struct idmap *m, uint32_t slot)
 {
     struct idmap_slot *s = &m->slots[slot];

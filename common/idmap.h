@@ -13,7 +13,7 @@
 #include "common/err.h"
 
 #define IDMAP_SLOT_BITS      20u
-#define IDMAP_SPARSE         16u /* empty slots that are passed over as fast as an entry is looked at */
+#define IDMAP_SPARSE         16u /* empty slots that cost a walk as much as one entry */
 #define IDMAP_MAX            (1u << IDMAP_SLOT_BITS) /* entries of a map at most */
 #define IDMAP_GENERATION_MAX ((UINT64_C(1) << 44) - 1)
 
@@ -22,9 +22,9 @@ struct idmap_slot {
     uint64_t generation;
     uint64_t put_back;  /* the last generation of idmap_restore, 0: none */
     uint64_t disowned;  /* the last generation of idmap_disown, 0: none */
-    uint64_t owner;     /* of it */
-    uint32_t next_free; /* slot + 1; 0 = none */
-    uint32_t prev_free; /* likewise */
+    uint64_t owner;     /* of generation `disowned` */
+    uint32_t next_free; /* slot + 1; 0: none */
+    uint32_t prev_free; /* slot + 1; 0: none */
 };
 
 struct idmap {
@@ -35,37 +35,37 @@ struct idmap {
     uint32_t live;
     uint32_t first_free; /* slot + 1 */
     uint64_t first_generation;
-    uint64_t *walked; /* idmap_next counts there how far it went, in entries and IDMAP_SPARSE slots
-                         that were passed over; NULL: nowhere. Not owned, set after idmap_init. */
+    uint64_t *walked; /* idmap_next adds its cost here: 1 for an entry and for IDMAP_SPARSE empty
+                         slots; NULL: not counted. Not owned, set after idmap_init. */
 };
 
 enum idmap_state { IDMAP_LIVE, IDMAP_STALE, IDMAP_UNKNOWN };
 
-/* limit: at most IDMAP_MAX. first_generation (1 … IDMAP_GENERATION_MAX) is what new slots start
- * with: give each start of a process a greater one than any that an earlier start can have come to,
- * so that handles from before are stale and never name another entry. */
+/* limit: at most IDMAP_MAX. first_generation (1 … IDMAP_GENERATION_MAX): the generation of new
+ * slots. Each start of a process gives a greater one than any generation of earlier starts, so that
+ * their handles are stale and never name another entry. */
 void idmap_init(struct idmap *m, uint32_t limit, uint64_t first_generation);
-/* Such a first generation: the wall clock in units of 4096 ns. A slot would have to be given and
- * freed more often than once in 4 us all the time to outrun it; it comes round after 2.2 years. */
+/* Such a first generation: the wall clock in units of 4096 ns. A slot outruns it only if it is
+ * used and freed more than once in 4 us all the time. It wraps after 2.2 years. */
 uint64_t idmap_generation_at(uint64_t wall_ns);
 void idmap_finish(struct idmap *m); /* values are not touched */
 /* 0 when the limit is reached or memory is out. value must not be NULL. */
 uint64_t idmap_add(struct idmap *m, void *value);
-/* The same, or an error: ERR_LIMIT names the limit, `things` ("kernels") and what helps ("unload
- * modules"), ERR_NOMEM. */
+/* As idmap_add, with an error: ERR_LIMIT, whose text names the limit, `things` ("kernels") and
+ * `help` ("unload modules"), or ERR_NOMEM. */
 int idmap_enter(struct idmap *m, void *value, const char *things, const char *help,
                 uint64_t *ret_handle, struct err *e);
-/* Puts a value back under a handle it had before (adoption); false if the slot is taken. */
+/* Puts a value back under its former handle (adoption); false if the slot is in use. */
 bool idmap_restore(struct idmap *m, uint64_t handle, void *value);
 void *idmap_get(const struct idmap *m, uint64_t handle); /* NULL if not live */
 uint64_t idmap_generation(uint64_t handle);
 uint64_t idmap_handle(uint64_t generation, uint32_t slot);
 enum idmap_state idmap_state(const struct idmap *m, uint64_t handle);
-/* Is the handle from an earlier start, and was never put back? */
+/* Whether the handle is from an earlier start and was not put back. */
 bool idmap_left_behind(const struct idmap *m, uint64_t handle);
-/* Notes the owner of a live handle, which ends: for others the handle never existed. */
+/* Keeps the owner of a live handle that is about to end: for others the handle never existed. */
 void idmap_disown(struct idmap *m, uint64_t handle, uint64_t owner);
-/* Is the handle stale, and as far as is known not another's? */
+/* Whether the handle is stale and not known to be another owner's. */
 bool idmap_freed_of(const struct idmap *m, uint64_t handle, uint64_t owner);
 void *idmap_remove(struct idmap *m, uint64_t handle); /* the value, NULL if not live */
 /* Iterates over live entries: start with *cursor = 0; NULL at the end. Removing the one just

@@ -1,7 +1,7 @@
 /*
- * Streams to systemd's journal. A process that writes to the stream of another one can forge its
- * lines, so each has its own. Blocks for as long as it takes to connect to a local socket; safe
- * between fork and exec.
+ * Streams to systemd's journal. A process that writes to another process's stream can forge its
+ * lines, so each process has its own. Blocks while it connects to a local socket. Safe between fork
+ * and exec.
  */
 #ifndef COMMON_JOURNAL_H
 #define COMMON_JOURNAL_H
@@ -10,11 +10,11 @@
 
 #define JOURNAL_SOCKET "/run/systemd/journal/stdout"
 
-/* Does this descriptor lead to the journal? The environment says so (JOURNAL_STREAM), which the
- * service manager sets. */
+/* Whether this descriptor leads to the journal, by JOURNAL_STREAM, which the service manager sets.
+ */
 bool journal_is(int fd);
-/* Lines of `identifier`. levels: each may begin with its level as "<6>"; else all are of level info
- * and such a beginning is text. Close-on-exec; -1: there is no journal. */
+/* A stream for lines of `identifier`. levels: a line may begin with its level as "<6>"; else all
+ * lines have level info, and such a beginning is text. Close-on-exec; -1: there is no journal. */
 int journal_stream(const char *path, const char *identifier, bool levels);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Where the temporaries of one job lie in one piece of memory, so that those that are never needed
- * at once share it. Steps run in order: an item is needed from its first step to its last.
+ * Offsets of the temporaries of one job in one piece of memory. Temporaries that are never needed
+ * at once share bytes. Steps run in order: an item is needed from its first step to its last.
  * Pure, deterministic; O(n log n) for n items; allocates scratch memory.
  */
 #ifndef COMMON_LIFETIME_H
@@ -14,8 +14,8 @@
 
 struct lifetime {
     uint64_t size;        /* bytes */
-    uint32_t first, last; /* steps that mention it, these two among them; first > last: none does */
-    uint64_t offset;      /* out: bytes; 0 for one without bytes or steps */
+    uint32_t first, last; /* first and last step that mention it; first > last: no step does */
+    uint64_t offset;      /* result, bytes; 0: an item without bytes or steps */
 };
 
 void lifetime_init(struct lifetime *item, uint64_t size); /* no step mentions it yet */

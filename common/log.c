@@ -120,5 +120,5 @@ void log_write(int level, const char *fmt, ...)
         written = write(STDERR_FILENO, line + (sink.journal >= 0 ? head : 0),
                         used + 1 - (sink.journal >= 0 ? (size_t)head : 0));
     }
-    (void)written; /* there is nowhere to report that the log cannot be written */
+    (void)written; /* a failure cannot be reported anywhere */
 }

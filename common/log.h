@@ -1,17 +1,17 @@
 /*
- * The log sink: the one global of the project. Libraries do not log; programs do.
- * Lines go to stderr as "program: text". Where stderr is systemd's journal they go there by a
- * stream of the program's own, with their level: on stderr processes that it starts could forge
- * them. Control characters become blanks. Thread-safe: one write per line.
+ * The log sink: the one global of the project. Libraries do not log; programs do. Lines go to
+ * stderr as "program: text". Where stderr is systemd's journal, they go there through a stream of
+ * the program's own, with their level, because its child processes could forge lines on stderr.
+ * Control characters become blanks. Thread-safe: one write per line.
  */
 #ifndef COMMON_LOG_H
 #define COMMON_LOG_H
 
 enum log_level { LOG_LEVEL_ERROR = 3, LOG_LEVEL_WARN = 4, LOG_LEVEL_INFO = 6, LOG_LEVEL_DEBUG = 7 };
 
-/* program: static text. The level is that of $GPUD_LOG if it names one, else as given. */
+/* program: static text. $GPUD_LOG overrides `level` if it names a level. */
 void log_open(const char *program, int level);
-/* For log_open, and tests: `path` is the journal's socket, NULL: stderr. */
+/* For log_open and tests. path: the journal's socket; NULL: stderr. */
 void log_journal(const char *path);
 void log_set_level(int level);
 int log_level_from_name(const char *name); /* "error", "warn", "info", "debug"; -1 if unknown */

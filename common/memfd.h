@@ -20,10 +20,10 @@ struct memfd {
 /* Makes one of `size` bytes, close-on-exec, sealed against growing and shrinking, mapped for
  * reading and writing. Pages are taken when first touched. ret_m untouched on failure. */
 int memfd_create_sealed(const char *name, size_t size, struct memfd *ret_m, struct err *e);
-/* Maps another process's memfd. Refuses one that is not sealed against shrinking (its owner could
- * end us with SIGBUS), lies in huge pages (so could its holes) or is smaller than min_size. Takes
- * `fd` on success only. */
+/* Maps another process's memfd. Refuses a memfd that is not sealed against shrinking (its owner
+ * could end this process with SIGBUS), has huge pages (its holes could do that, too) or is smaller
+ * than min_size. Takes `fd` on success only. */
 int memfd_adopt(int fd, size_t min_size, bool writable, struct memfd *ret_m, struct err *e);
-void memfd_finish(struct memfd *m); /* unmaps and closes; a finished one may be finished again */
+void memfd_finish(struct memfd *m); /* unmaps and closes; may be called again */
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Several frames in one packet of a SOCK_SEQPACKET channel: one system call and one wake-up for all
- * that a turn of a loop has to say. A packet with one frame is that frame; one with several begins
- * with a byte that begins no frame, then each has its length (32 bits, little endian) in front.
+ * frames of a turn of a loop. A packet with one frame is that frame. A packet with several begins
+ * with a byte that begins no frame; then each frame follows its length (32 bits, little endian).
  *
  * Thread: one owner. Nothing blocks or allocates.
  */
@@ -13,21 +13,22 @@
 
 #define PACKET_SEVERAL    0xc1u /* msgpack never uses it */
 #define PACKET_FRAME_HEAD 4u
-#define PACKET_HEAD       (1u + PACKET_FRAME_HEAD) /* what stands before the first frame */
+#define PACKET_HEAD       (1u + PACKET_FRAME_HEAD) /* bytes before the first of several frames */
 
 struct packet {
     unsigned frames;
-    size_t size; /* bytes, with what stands in front */
+    size_t size; /* bytes, with PACKET_HEAD */
     uint8_t data[PACKET_HEAD + FRAME_MAX_BYTES];
 };
 
 void packet_reset(struct packet *p);
-/* Copies the frame (1 to FRAME_MAX_BYTES bytes) behind the others; false: send those first. */
+/* Copies the frame (1 to FRAME_MAX_BYTES bytes) behind the others. false: no room, send those
+ * first. */
 bool packet_add(struct packet *p, struct bytes frame);
-struct bytes packet_view(const struct packet *p); /* what is to be sent; empty without frames */
+struct bytes packet_view(const struct packet *p); /* the packet to send; empty without frames */
 
-/* Takes the next frame from what is left of a packet that came in. 1: there was one; 0: that was
- * all; ERR_PROTOCOL: it is none, or one without a frame. *io_first: true before the first call. */
+/* Takes the next frame from the rest of a received packet. 1: there was one; 0: no more;
+ * ERR_PROTOCOL: the packet is malformed or has no frame. *io_first: true before the first call. */
 int packet_next(struct bytes *io_rest, bool *io_first, struct bytes *ret_frame, struct err *e);
 
 #endif

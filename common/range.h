@@ -1,6 +1,6 @@
 /*
- * Hands out ranges of [0, size) bytes; the metadata lies outside of what it manages. First fit over
- * an address-ordered list: used for staging memory with at most some hundred live ranges.
+ * Allocates ranges of [0, size) bytes; its metadata lies outside of them. First fit over an
+ * address-ordered list, for staging memory with at most some hundred live ranges.
  * Thread: one owner. Allocates small nodes; O(live ranges).
  */
 #ifndef COMMON_RANGE_H
@@ -28,7 +28,7 @@ void range_init(struct range *r, uint64_t size, uint64_t align);
 void range_finish(struct range *r);
 uint64_t range_alloc(struct range *r,
                      uint64_t size); /* RANGE_NONE: no room; size 0 takes `align` */
-/* Marks a range that is in use already (adoption); false if it overlaps or lies outside. */
+/* Marks a given range as in use (adoption). false: it overlaps another or lies outside. */
 bool range_take(struct range *r, uint64_t offset, uint64_t size);
 bool range_free(struct range *r, uint64_t offset); /* false: no range starts there */
 uint64_t range_largest_free(const struct range *r);

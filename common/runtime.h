@@ -1,5 +1,5 @@
 /*
- * The runtime folder, in which sockets and locks of one daemon lie. A user that may write into it
+ * The runtime folder, which holds the sockets and locks of one daemon. A user who may write into it
  * could put a socket or a link there. Blocks on the file system only.
  */
 #ifndef COMMON_RUNTIME_H
@@ -7,9 +7,9 @@
 
 #include "common/err.h"
 
-/* Takes the lock `name` in `dir`; ret_fd holds it until it is closed, however the process ends.
- * A folder that is missing is made (0750). ERR_EXISTS: `owner` holds the lock already.
- * ERR_PERMISSION: the folder is another user's (root's is none), or others may write into it. */
+/* Takes the lock `name` in `dir`. The lock lasts until ret_fd is closed or the process ends. A
+ * missing folder is made (0750). ERR_EXISTS: `owner` has the lock already. ERR_PERMISSION: the
+ * folder belongs to another user than this one or root, or others may write into it. */
 int runtime_lock(const char *dir, const char *name, const char *owner, int *ret_fd, struct err *e);
 
 #endif

@@ -1,4 +1,4 @@
-/* Sums and differences of sizes that end at the end of their type instead of beginning anew. */
+/* Sums and differences of sizes that stop at the limits of their type instead of wrapping. */
 #ifndef COMMON_SATURATE_H
 #define COMMON_SATURATE_H
 

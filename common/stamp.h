@@ -1,6 +1,6 @@
 /*
- * Which version of a file something was made with, as text: its size, its time and its path. Files
- * are looked at, not read. Thread: any.
+ * The version of a file as text: its size, its time and its path. The file itself is not read.
+ * Thread: any.
  */
 #ifndef COMMON_STAMP_H
 #define COMMON_STAMP_H
@@ -8,9 +8,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* "" (in out) if the file is not there or its path does not fit. Returns out. */
+/* The file's stamp in out; "" if there is no such file or its path does not fit. Returns out. */
 const char *stamp_make(const char *path, char *out, size_t size);
-/* Is the file another one now? One that is gone is no other: nothing can be made better. */
+/* Whether the file has changed. A file that no longer exists has not changed: there is nothing to
+ * make anew with. */
 bool stamp_changed(const char *stamp);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "common/bytes.h"
 
-/* Bytes of the character that the text begins with; 0: it is none, or `left` bytes cut it. */
+/* Bytes of the first character of the text; 0: it is malformed, or longer than `left` bytes. */
 size_t utf8_size(const uint8_t *text, size_t left);
 bool utf8_valid(struct bytes text);
 /* Bytes that are no UTF-8 become '?'. */

@@ -2,9 +2,9 @@
  * Pure encode and decode: no I/O, no clock, and decoding allocates nothing at all (texts, bytes and
  * lists of a decoded message lie in the message itself and live as long as it does).
  *
- * A message is checked whole when it is decoded: every length against what is left of the input,
- * every count and value against its limit, nested lists included. Nesting is as deep as the schema,
- * never as deep as the sender likes.
+ * A message is checked whole when it is decoded: every length against the rest of the input,
+ * every count and value against its limit, nested lists included. The schema alone limits the depth
+ * of nesting.
  *
  * Thread: any.
  */
@@ -55,15 +55,15 @@ unsigned proto_kind(struct bytes message);
 bool proto_well_formed(struct bytes message);
 
 /* Appends a message. ERR_LIMIT if a field is over its limit, ERR_INVALID if a text has a NUL byte
- * or is a request's and not UTF-8 (texts of records are not looked at for that), ERR_NOMEM if `out`
+ * or is a request's and not UTF-8 (texts of records are not checked for that), ERR_NOMEM if `out`
  * could not grow. */
 int proto_encode(const struct schema *s, const void *msg, struct capbuf *out, struct err *e);
 /* Decodes and checks a whole message of the given schema. `ret_msg` (s->size bytes) is zeroed
- * first. ERR_PROTOCOL names message, field and what is wrong with it. Bytes behind the message are
+ * first. ERR_PROTOCOL names the message, the field and the problem. Bytes behind the message are
  * an error too, and so are texts of requests that are not UTF-8. */
 int proto_decode(const struct schema *s, struct bytes message, void *ret_msg, struct err *e);
-/* The same, and the first record of the first list of `record`s with it, for a caller that reads it
- * next: ret_first (record->size bytes), zeros if there is none; worth nothing after an error. */
+/* The same with the first record of the first list of `record`s, for a caller that reads it next:
+ * ret_first (record->size bytes), zeros for an empty list; undefined after an error. */
 int proto_decode_first(const struct schema *s, struct bytes message, void *ret_msg,
                        const struct schema *record, void *ret_first, struct err *e);
 

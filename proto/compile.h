@@ -1,5 +1,5 @@
 /*
- * What is asked of gpud-compile and what it answers. Each lies in a memfd: 8 bytes with the
+ * The request to gpud-compile and its response. Each is in a memfd: 8 bytes with the
  * message's length (little endian), then the message (C_REQUEST, C_RESPONSE of frames.h).
  * Both are read as untrusted input: the length is checked against the memfd, then the message
  * whole. Thread: any. Nothing here blocks.
@@ -30,10 +30,10 @@ struct compile_request {
     struct bytes options;      /* for the compiler */
     struct bytes arch;         /* of the device it is for */
     struct bytes signature;    /* lines, for code that carries none */
-    struct proto_list headers; /* HEADER records: what the source may include */
+    struct proto_list headers; /* HEADER records: texts that the source may include */
 };
 
-/* Texts, bytes and lists lie in the memfd it was read from. */
+/* Texts, bytes and lists point into the memfd that it was read from. */
 struct compile_response {
     int code; /* 0 or ERR_* */
     int vendor;
@@ -42,7 +42,7 @@ struct compile_response {
     struct bytes compiler;     /* the stamp of its file, may be empty */
     struct bytes binary;       /* code 0 only */
     struct proto_list kernels; /* CKERNEL records: proto_list_next(&it, &schema_ckernel, …) */
-    struct proto_list entries; /* WKERNEL records: what is known of each entry */
+    struct proto_list entries; /* WKERNEL records: the properties of each entry */
 };
 
 /* Makes the request's memfd. The caller finishes ret_m. */
@@ -54,8 +54,8 @@ int compile_request_read(const struct memfd *m, struct compile_request *ret_requ
 /* An empty response's memfd, of COMPILE_RESPONSE_BYTES. */
 int compile_response_create(struct memfd *ret_m, struct err *e);
 int compile_response_write(const struct compile_response *response, struct memfd *m, struct err *e);
-/* ERR_COMPILE_LIMIT if nothing was written: the compiler was ended first. The process that wrote
- * must have ended, else it could change what was checked. */
+/* ERR_COMPILE_LIMIT if nothing was written: the compiler was ended first. The writing
+ * process must have ended, else it could change the checked bytes. */
 int compile_response_read(const struct memfd *m, struct compile_response *ret_response,
                           struct err *e);
 

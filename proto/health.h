@@ -1,7 +1,7 @@
 /*
- * What gpud-monitor tells of the GPUs: a page of shared memory that it alone writes and the front
- * reads at any time, without a word to it, since a monitor may hang in the driver. Fixed layout:
- * both are of one build. The reader takes a copy and believes no count and no text in it.
+ * The health of GPUs in a page of shared memory. gpud-monitor alone writes it; the front reads it
+ * at any time without asking, because a monitor may hang in the driver. The layout is fixed: both
+ * are of one build. The reader takes a copy and checks its counts and texts.
  */
 #ifndef PROTO_HEALTH_H
 #define PROTO_HEALTH_H
@@ -44,7 +44,7 @@ enum health_state {
     HEALTH_FAILED, /* `code` says why, as the library does */
 };
 
-/* What the driver wants done; the values are NVML's. */
+/* The recovery that the driver asks for; the values are NVML's. */
 enum health_recovery {
     HEALTH_RECOVERY_NONE = 0,
     HEALTH_RECOVERY_RESET = 1,
@@ -68,13 +68,13 @@ struct health_device {
     char uuid[HEALTH_UUID]; /* with its prefix, as the library writes it */
     uint32_t divided;       /* 1: a GPU in MIG mode, which is no device but by its instances */
     struct health_value value[HEALTH_KINDS];
-    /* the first of them; `processes` says how many there are */
+    /* the first processes; `processes` is their number */
     struct health_process process[HEALTH_PROCESSES];
 };
 
 struct health_report {
     uint64_t taken_ns; /* host clock; 0: not yet */
-    char error[240];   /* why there is nothing, "" if there is */
+    char error[240];   /* why there are no devices, "" if there are */
     uint32_t device_count;
     struct health_device device[HEALTH_DEVICES];
 };

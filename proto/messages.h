@@ -8,9 +8,10 @@
  *   S(name, max)          text of at most `max` bytes, no NUL       struct bytes
  *   B(name, max)          bytes, at most `max`                      struct bytes
  *   L(name, record, max)  list of records, at most `max`            struct proto_list
- * Texts of requests are UTF-8. On the wire a message is one msgpack array whose first element is its
- * kind, followed by its fields; a record is an array of its fields. Trailing fields that are 0 or empty may be left out, and a reader ignores
- * fields behind those that it knows: so both sides can grow.
+ * Texts of requests are UTF-8. On the wire a message is one msgpack array whose first element is
+ * its kind, followed by its fields; a record is an array of its fields. Trailing fields that are 0
+ * or empty may be left out, and a reader ignores fields behind those that it knows: so both sides
+ * can grow.
  */
 #ifndef PROTO_MESSAGES_H
 #define PROTO_MESSAGES_H
@@ -119,8 +120,8 @@ enum proto_param_kind { PARAM_BUFFER = 1, PARAM_SCALAR = 2, PARAM_DATA = 3 };
     U(end_ns, UINT64_MAX)                                                                          \
     S(by, PROTO_NAME_MAX)
 
-/* kind: 1 scalar, 2 array, 3 struct, 4 local memory, 0 array or value: the code does not tell;
- * dtype 0 = unknown; type: as in the source, empty: the code does not tell */
+/* kind: 1 scalar, 2 array, 3 struct, 4 local memory, 0 array or value, not known from the code;
+ * dtype 0 = unknown; type: as in the source, empty: not known from the code */
 #define REC_KARG(U, I, S, B, L)                                                                    \
     S(name, PROTO_NAME_MAX)                                                                        \
     U(kind, 4)                                                                                     \
@@ -243,7 +244,7 @@ enum proto_buffer_flag {
     BUFFER_FLAG_ZERO = 1,     /* starts as zeros, not undefined */
     BUFFER_FLAG_EXPORT = 2,   /* another process may map its memory: BUFFER_EXPORT */
     BUFFER_FLAG_MANAGED = 8,  /* the driver moves it between host and device */
-    BUFFER_FLAG_VARIABLE = 4, /* only told, never asked for: its memory is a module's variable */
+    BUFFER_FLAG_VARIABLE = 4, /* in answers only: its memory is a module's variable */
 };
 
 /* device: 0 = the daemon chooses, else the device's id + 1. module: 0, or that whose `variable` the
@@ -335,7 +336,7 @@ enum proto_submit_flag {
     L(temps, TEMP, PROTO_TEMPS_MAX)                                                                \
     L(steps, STEP, PROTO_STEPS_MAX)
 
-/* Held until something is to be told or timeout_ns passed. taken: the number of the last EVENTS
+/* Unanswered until there are events or timeout_ns has passed. taken: the number of the last EVENTS
  * that this client received; one that was not received is sent again. */
 #define MSG_WAIT(U, I, S, B, L) HEAD(U) U(timeout_ns, UINT64_MAX) U(taken, UINT64_MAX)
 
@@ -379,7 +380,7 @@ enum proto_submit_flag {
  * by DONE, `value`: how many it forgot. */
 #define MSG_TAKEN(U, I, S, B, L) HEAD(U) L(taken, SPAN, 1024)
 
-/* A picture of the devices' memory pools, answered by TABLE when all of them told, or the time is
+/* A snapshot of the devices' memory pools, answered by TABLE when all have reported, or the time is
  * over. device: 0 = all, else the device's id + 1. detail: with pieces and events, to be read with
  * POOL_READ. */
 #define MSG_POOL_TAKE(U, I, S, B, L)                                                               \

@@ -83,7 +83,7 @@ static enum pack_problem read_signed(struct cursor *c, size_t width, uint64_t *r
     return problem;
 }
 
-/* Any integer; ret_negative tells how ret_value is meant. */
+/* Any integer; *ret_negative: ret_value is its two's complement. */
 static enum pack_problem read_integer(struct cursor *c, uint64_t *ret_value, bool *ret_negative)
 {
     if (c->at == c->end) {
@@ -241,7 +241,7 @@ static const struct shape_of_value values[LEAD_FIXNEG - LEAD_NIL] = {
     [LEAD_MAP16 - LEAD_NIL] = {2, 0, 2},   [LEAD_MAP32 - LEAD_NIL] = {4, 0, 2},
 };
 
-/* Skips a value up to its nested ones, of which it tells how many there are. */
+/* Skips a value up to its nested values, whose number it returns. */
 static enum pack_problem skip_flat(struct cursor *c, uint64_t *ret_nested)
 {
     if (c->at == c->end) {

@@ -1,8 +1,8 @@
 /*
- * The part of msgpack that the protocol uses: reading with every length checked against what is
- * left, and writing in the shortest form. Internal to proto.
+ * The part of msgpack that the protocol uses: reading with every length checked against the
+ * rest of the input, and writing in the shortest form. Internal to proto.
  *
- * A read function moves the cursor only behind what it has read whole. None allocates.
+ * A read function moves the cursor only behind a whole value. None allocates.
  */
 #ifndef PROTO_PACK_H
 #define PROTO_PACK_H
@@ -24,7 +24,7 @@ enum pack_problem {
     PACK_OK = 0,
     PACK_CUT,   /* the input ends inside the value */
     PACK_TYPE,  /* another type of value */
-    PACK_RANGE, /* an integer that the type asked for cannot hold */
+    PACK_RANGE, /* an integer that the requested type cannot hold */
     PACK_DEPTH, /* nested deeper than PACK_DEPTH_MAX */
 };
 

@@ -1,13 +1,12 @@
 /*
- * The SP wire format (the framing below NNG's and nanomsg's protocols) as a pure reader and writer,
- * for daemon and clients alike: it knows no socket. A stream starts with an 8-byte header that
- * names the protocol; then come frames: on ipc a byte 0x01 and the length, on tcp the length alone,
- * 8 bytes, big endian. What REQ and REP send begins with a 4-byte request id whose top bit is set.
- * A word without that bit is a hop, left by a device in between; there is no such device, so a hop
- * is refused.
+ * The SP wire format (the framing below NNG's and nanomsg's protocols) as a pure reader and writer
+ * for daemon and clients, without a socket. A stream starts with an 8-byte header that names the
+ * protocol. Frames follow: on ipc a byte 0x01 and the length, on tcp the length alone, 8 bytes, big
+ * endian. A message of REQ or REP begins with a 4-byte request id whose top bit is set. A word
+ * without that bit is a hop, which an SP device adds; gpud has no devices, so a hop is refused.
  *
- * Thread: one owner. Memory: one message at a time, of at most `limit` bytes. A message takes twice
- * what has arrived of it, and 8 KiB at first: a size that is only announced costs nothing.
+ * Thread: one owner. Memory: one message at a time, of at most `limit` bytes. A message takes 8 KiB
+ * at first, and twice its received bytes later: a size that is only announced costs nothing.
  */
 #ifndef PROTO_SP_H
 #define PROTO_SP_H
@@ -40,19 +39,19 @@ struct bytes message_view(const struct message *m);
 
 struct sp_reader {
     enum sp_transport transport;
-    enum sp_protocol peer; /* what the other side has to be */
+    enum sp_protocol peer; /* the protocol that the other side must have */
     size_t limit;          /* bytes of a message without its request id */
     bool greeted;          /* the peer's stream header was read */
     uint8_t head[SP_HEAD_MAX];
     size_t head_got;
-    size_t size;          /* of the message that follows, once its frame's header is there */
+    size_t size;          /* of the next message, once its frame's header was read */
     struct message *body; /* owned; being filled */
     size_t body_got;
     size_t room; /* bytes that the body has memory for */
 };
 
 void sp_hello(enum sp_protocol self, uint8_t ret_hello[SP_HELLO_BYTES]);
-/* Writes what stands in front of a message of `size` bytes; returns its length. */
+/* Writes the head of a message of `size` bytes; returns the length of the head. */
 size_t sp_head(enum sp_transport transport, uint32_t id, size_t size,
                uint8_t ret_head[SP_HEAD_MAX]);
 
@@ -66,8 +65,8 @@ void sp_reader_finish(struct sp_reader *r);
  */
 int sp_read(struct sp_reader *r, struct bytes *io_input, struct message **ret_message,
             struct err *e);
-/* Where more of a message may be received directly, without a copy: NULL if its size is not known
- * yet. sp_direct_done takes what was put there, and returns what sp_read would. */
+/* The place for the next bytes of a message, to receive them without a copy; NULL if its size is
+ * not known yet. sp_direct_done takes the bytes received there, and returns as sp_read. */
 uint8_t *sp_direct(struct sp_reader *r, size_t *ret_room);
 int sp_direct_done(struct sp_reader *r, size_t size, struct message **ret_message, struct err *e);
 bool sp_between(const struct sp_reader *r); /* greeted, and no part of a message was read */
