@@ -1,8 +1,9 @@
 /*
- * Input: what somebody shows at the socket for descriptors. How many descriptors come along, how
- * many the ticket wants, and where in the message its nonce is written (beyond the end: nowhere),
- * a byte each; then the message. The daemon may grant only to who shows the nonce and brings what
- * is wanted, says GRANTED if and only if the ticket's owner did, and keeps no descriptor.
+ * Input: the message of a stranger at the socket for descriptors. The first bytes say how many
+ * descriptors come along, how many the ticket wants, and where in the message its nonce is written
+ * (beyond the end: nowhere); then the message follows. The daemon may grant only to a message with
+ * the nonce and the wanted number of descriptors, says GRANTED if and only if the ticket's owner
+ * granted it, and keeps no descriptor.
  */
 #include <fcntl.h>
 #include <poll.h>

@@ -1,8 +1,9 @@
 /*
- * Input: what a hostile producer does to a ring's shared memory, as commands of six bytes: what, a
- * place, four bytes. Between them the consumer takes what it believes. In the fuzzing build a
- * second thread scribbles over the memory meanwhile. The consumer may refuse; it must hand out no
- * record longer than a ring allows, and read nothing outside (which the sanitizer sees).
+ * Input: what a hostile producer does to a ring's shared memory, as commands of six bytes: an
+ * action, a place, four bytes. Between the commands the consumer reads all records that it accepts.
+ * In the fuzzing build a second thread scribbles over the memory meanwhile. The consumer may
+ * refuse; it must hand out no record longer than a ring allows, and read nothing outside (which the
+ * sanitizer sees).
  */
 #include <pthread.h>
 #include <sched.h>

@@ -1,7 +1,6 @@
-/* How long calls of the driver's hold up their caller while a kernel runs that has nothing to do
- * with them: what gpud assumes of them where it gives memory back, grows a pool or loads a module.
- * Pages also as a pool moves them: many, at addresses that follow those of a page that the kernel
- * uses all the time. */
+/* How long calls of the driver hold up their caller while an unrelated kernel runs. gpud relies on
+ * these times where it gives memory back, grows a pool or loads a module. Also for pages as a pool
+ * moves them: many, at addresses behind a page that the kernel uses all the time. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

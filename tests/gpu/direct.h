@@ -1,7 +1,8 @@
 /*
- * The driver itself, as a program uses it that has a GPU for itself: what gpud is compared with.
- * Nothing of CUDA is linked. Functions end the program with the failed call's name on stderr where
- * they cannot go on; the item is then failed by who started the program. Blocks. Thread: one.
+ * The driver itself, used as a program does that has a GPU for itself: the reference for gpud.
+ * Nothing of CUDA is linked. A function that cannot continue ends the program with the failed
+ * call's name on stderr; the process that started the program then records the item as failed.
+ * Blocks. Thread: one.
  */
 #ifndef GPU_DIRECT_H
 #define GPU_DIRECT_H
@@ -48,7 +49,8 @@ _Noreturn void direct_die(const char *call, int code);
 void direct_open(struct direct *d);
 void direct_close(struct direct *d);
 CUfunction direct_kernel(const struct direct *d, const char *name);
-/* One thread, or `groups` of 128, with one u64 as argument (ignored by those that take none). */
+/* One thread, or `groups` of 128, with one u64 as argument (ignored by kernels without
+ * arguments). */
 void direct_launch(const struct direct *d, CUfunction kernel, unsigned groups, uint64_t value);
 void direct_wait(const struct direct *d);
 

@@ -29,7 +29,7 @@ static void result(struct record *r, const char *call, CUresult code)
     record_figure(r, call, (double)code, "");
 }
 
-/* Calls that end what was held come last. */
+/* Calls that release resources come last. */
 static void calls_try(struct held *h, struct record *r)
 {
     struct direct *d = &h->d;

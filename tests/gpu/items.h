@@ -1,4 +1,4 @@
-/* The items that need no daemon; each opens what it needs and records what came out. */
+/* The items that need no daemon. Each opens the device itself and records its results. */
 #ifndef GPU_ITEMS_H
 #define GPU_ITEMS_H
 

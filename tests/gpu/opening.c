@@ -1,5 +1,5 @@
-/* What a device is and what it costs to open it: attributes that gpud relies on, granularities, and
- * the time to open split into its parts. */
+/* The device's properties and the cost of opening it: attributes that gpud relies on,
+ * granularities, and the time to open split into its parts. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* The pool on real memory against the driver's own (cuMemAllocAsync), the same requests in the same
- * order. The driver's is measured as it comes, giving memory back at each synchronisation, and told
- * to keep all of it. */
+/* The pool on real memory against the driver's own (cuMemAllocAsync), with the same requests in the
+ * same order. The driver's pool is measured with its default, which gives memory back at each
+ * synchronisation, and with a threshold that keeps all of it. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@
 #define SYNC   64u  /* requests between two synchronisations */
 #define BUDGET (UINT64_C(4) << 30)
 
-/* One way to have memory. A slot holds what was got. */
+/* One allocator. A slot holds its allocation. */
 struct way {
     const char *name;
     void (*alloc)(struct way *w, unsigned slot, uint64_t bytes);

@@ -1,9 +1,8 @@
 /*
- * gpu-probe [--needs]: what there is to run the suite on (or only what it needs). Prints
- * "name=value" lines, without spaces around
- * '=', and exits with 0; without a GPU one line on stderr, and 77. Nothing is taken on trust: what
- * is told comes from the driver that was loaded, and whether it is the tests' double is asked of
- * the library itself.
+ * gpu-probe [--needs]: the machine's means to run the suite (or only what the suite needs). Prints
+ * "name=value" lines, without spaces around '=', and exits with 0; without a GPU one line on
+ * stderr, and 77. Every value comes from the driver that was loaded, and the library itself says
+ * whether it is the tests' double.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -18,7 +17,7 @@
 
 #define SKIPPED 77
 
-/* The kernel's part of the driver, "" where it cannot be told (containers, WSL). */
+/* The kernel's part of the driver, "" where it is unknown (containers, WSL). */
 static void kernel_driver(char *out, size_t size)
 {
     FILE *f = fopen("/proc/driver/nvidia/version", "re");

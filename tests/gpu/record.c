@@ -178,7 +178,7 @@ static void write_all(const struct record *r, const char *state, const char *rea
     append("results.jsonl", write_json, r, state, reason);
     append("results.rows", write_row, r, state, reason);
     write_line(stdout, r, state,
-               reason); /* who listens may be gone: that is no reason to lose it */
+               reason); /* the listener may have ended: the record is kept all the same */
     (void)fflush(stdout);
 }
 

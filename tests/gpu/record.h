@@ -38,7 +38,7 @@ void record_target(struct record *r, const char *name, double value, const char 
                    enum record_bound bound, double target);
 /* Passed, unless a target was missed: then failed, and the reason names it. True if passed. */
 bool record_end(const struct record *r);
-/* The reason is told as it is. */
+/* The reason is recorded as it is. */
 void record_failed(const struct record *r, const char *reason);
 void record_skipped(const struct record *r, const char *reason);
 

@@ -1,5 +1,5 @@
-/* Pages as the pool moves them: until 90 % of the memory is taken, and moved beside a kernel, with
- * what they hold checked. */
+/* Pages as the pool moves them: mapped until 90 % of the memory is in use, and moved beside a
+ * kernel, with their contents checked. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,7 +76,7 @@ static void fill(struct area *a, unsigned count, struct batches *b)
     uint64_t begin_ns = clock_now_ns();
     for (b->pages = 0; b->pages < count;) {
         if (a->d.cu.MemCreate(&a->handle[b->pages], a->page, &a->prop, 0) != CUDA_SUCCESS) {
-            break; /* somebody else has memory, too: as far as it goes */
+            break; /* other processes use memory, too: as far as it goes */
         }
         map(a, b->pages, b->pages);
         b->pages++;

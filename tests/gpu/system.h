@@ -1,4 +1,4 @@
-/* The items that go through the daemon. Each is a Check test, so that one that fails ends alone. */
+/* The items that go through the daemon. Each is a Check test, so that a failing item ends alone. */
 #ifndef GPU_SYSTEM_H
 #define GPU_SYSTEM_H
 

@@ -1,8 +1,8 @@
 /*
  * Kernels that fault, and one that never ends (docs/faults.md, rows 1-5 and 8), on a device that
- * other sessions use: the faulting job alone fails, the others' jobs end with the right results,
- * sealed buffers are restored, others told as lost, and the worker is back soon. A process that
- * uses the device without gpud notices nothing.
+ * other sessions use. Only the faulting job fails, the others' jobs end with the right results,
+ * sealed buffers are restored, the others are reported as lost, and the worker is back soon. A
+ * process that uses the device without gpud notices nothing.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -153,7 +153,7 @@ static const struct {
 struct away {
     enum phase phase; /* since at_ns */
     uint64_t at_ns;
-    uint64_t now_ns[PHASES];     /* since it serves nobody */
+    uint64_t now_ns[PHASES];     /* since the device does not serve */
     uint64_t longest_ns[PHASES]; /* of the longest such time */
     char problem[512];           /* the last one */
     unsigned left;               /* the others' jobs that were not over when it began */
@@ -245,7 +245,7 @@ struct beside {
     _Atomic uint64_t kernels, longest_ns;
 };
 
-/* Computes on a context of its own until it is told to stop; its memory must be what it was. */
+/* Computes on a context of its own until it is stopped; its memory must keep its contents. */
 static int beside_work(void *data)
 {
     struct beside *b = data;

@@ -12,7 +12,7 @@ static bool health_comes(const char *text)
     return strstr(text, "being asked") != NULL || strstr(text, "not asked yet") != NULL;
 }
 
-/* What gpud-monitor tells of the first device; it asks every two seconds. */
+/* The values of gpud-monitor for the first device; it reads them every two seconds. */
 START_TEST(health)
 {
     static const struct {
@@ -99,7 +99,7 @@ static void served(gpud_client *c, const char *name, const gpud_arg *args, uint3
                    times.implementation);
 }
 
-/* Who serves an operation here; that its numbers are right, the item "libraries" shows. */
+/* The code that serves an operation here. The item "libraries" shows that its numbers are right. */
 START_TEST(implementations)
 {
     static float a[SIDE * SIDE], b[SIDE * SIDE], x[2 * SIDE], y[2 * SIDE];

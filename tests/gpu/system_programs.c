@@ -14,7 +14,7 @@
 enum compiler { NVCC, NVRTC, COMPILERS };
 static const char *const compilers[COMPILERS] = {"nvcc", "nvrtc"};
 
-/* What was read back, by compiler and output. */
+/* The bytes read back, by compiler and output. */
 static unsigned char results[COMPILERS][PROGRAM_OUTPUTS][PROGRAM_BYTES];
 
 struct outcome {

@@ -119,7 +119,7 @@ static void beside(struct daemon *d, gpud_job *job, struct record *r)
     gpud_close(other);
 }
 
-/* A library is opened for it: who does not need it goes on meanwhile. */
+/* A library is opened for the operation: jobs that do not need it continue meanwhile. */
 START_TEST(first_gemm)
 {
     static float a[SIDE * SIDE], b[SIDE * SIDE];
@@ -211,7 +211,7 @@ START_TEST(client_copies)
     gpud_client *c = gpu_begin(&d);
     void *host = malloc(LARGE);
     ck_assert_ptr_nonnull(host);
-    memset(host, 1, LARGE); /* what was never touched is one page of zeros, read again and again */
+    memset(host, 1, LARGE); /* untouched memory is one page of zeros, read again and again */
     ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_U8, LARGE), 0, NULL, &b));
     ours[0] = daemon_rate(c, b, host, true);
     ours[1] = daemon_rate(c, b, host, false);

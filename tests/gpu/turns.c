@@ -1,5 +1,5 @@
-/* Two processes with a context each on one device: what it costs when they alternate, and what each
- * gets when both want it all the time. That is how two domains' workers stand to each other. */
+/* Two processes with a context each on one device: the cost of alternating, and the share of each
+ * when both want the device all the time. Workers of two domains stand to each other like this. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -201,8 +201,8 @@ static void alternate(struct side side[2])
     (void)record_end(&r);
 }
 
-/* Both want it all the time: what they get together, and how long the other's small kernel waits.
- */
+/* Both want the device all the time: their throughput together, and how long a small kernel of the
+ * other one waits. */
 static void compete(struct side side[2])
 {
     struct record r;

@@ -1,5 +1,5 @@
-/* Memory shared between client, front and workers: what is computed in it, who may have how much,
- * and that nothing of it is left. Each on simulated devices and on OpenCL. */
+/* Arenas: memory shared between client, front and workers. Jobs compute in it, limits bound its
+ * size, and nothing of it is left behind. Each test runs on simulated devices and on OpenCL. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -126,7 +126,8 @@ START_TEST(kernels_work_on_shared_memory)
 }
 END_TEST
 
-/* The first job has a copy; then workers have told that kernels can do without. */
+/* The first job uses a copy of the arena; after it the workers have reported that kernels can use
+ * the arena directly. */
 START_TEST(kernels_work_without_a_copy)
 {
     gpud_client *c = begin(_i, NULL, NULL);
@@ -266,7 +267,7 @@ START_TEST(programs_read_and_write_there)
 }
 END_TEST
 
-/* Many jobs at once on parts of one arena: those that overlap keep their order. */
+/* Many concurrent jobs on parts of one arena: jobs whose parts overlap keep their order. */
 START_TEST(overlapping_parts_keep_their_order)
 {
     enum { JOBS = 60 };
@@ -310,7 +311,7 @@ START_TEST(ones_own_memfd_is_used)
     count_up(own, 2 * N, 1);
     ck_gpud_ok(axpy(c, x, x + N, N));
     check_sum(own, own + N, N, 3);
-    /* a hole reads as zeros, and harms nobody */
+    /* a hole reads as zeros */
     ck_assert_int_eq(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes), 0);
     ck_gpud_ok(axpy(c, x, x + N, N));
     ck_assert_float_eq(own[N - 1], 0);
@@ -472,7 +473,8 @@ END_TEST
 
 /* ---- ends ---------------------------------------------------------------------------------- */
 
-/* In one place in, in another out: nobody notices that the worker was killed. */
+/* Input and output in different places of one arena: the client does not notice that the worker is
+ * killed. */
 START_TEST(a_workers_end_is_not_noticed)
 {
     gpud_client *c = begin(_i, NULL, NULL);
@@ -532,7 +534,8 @@ static void go_on_after(void (*how)(struct daemon *d), int backend)
     ck_gpud_ok(axpy(c, x, memory, N));
     check_sum(x, memory, N, 2);
     ck_assert_int_eq(daemon_worker(d, 0), worker); /* it was taken over */
-    ck_until(mappings(worker) <= 3); /* and has nothing of what the front before had told it */
+    ck_until(mappings(worker) <=
+             3); /* the new front knows nothing of what the old one sent to the worker */
     ck_gpud_ok(gpud_host_free(c, memory));
     ck_gpud_ok(gpud_host_free(c, x));
     ck_gpud_ok(gpud_host_free(c, y));

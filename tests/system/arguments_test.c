@@ -1,4 +1,4 @@
-/* Arguments of users' kernels: how many, of which types, as what they are taken. On OpenCL. */
+/* Arguments of users' kernels: their number, their types, and how they are converted. On OpenCL. */
 #include <stdio.h>
 #include <string.h>
 
@@ -175,8 +175,8 @@ START_TEST(gpuctl_gives_vectors_their_type)
 }
 END_TEST
 
-/* Texts that a source includes come with it; no file is read for it. A name that is too long for
- * the wire keeps its end. The error for a kernel that is not found lists those of the module. */
+/* Headers that a source includes come with it, and no file is read. A name that is too long for the
+ * wire keeps its end. The error for a kernel that is not found lists the kernels of the module. */
 START_TEST(headers_come_with_the_source)
 {
     static const char source[] = "#include \"sub/a.h\"\n#include <c.h>\n#include \"sub/../c.h\"\n"
@@ -221,7 +221,7 @@ START_TEST(headers_come_with_the_source)
 }
 END_TEST
 
-/* What only the worker finds wrong names the argument, too. */
+/* An error that only the worker finds names the argument, too. */
 START_TEST(a_workers_words_name_the_argument)
 {
     gpud_client *c = begin();

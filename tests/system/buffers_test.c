@@ -1,4 +1,4 @@
-/* Buffers: what they do, what they refuse, and that a refusal changes nothing. */
+/* Buffers: their operations, their refusals, and that a refusal changes nothing. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -58,7 +58,7 @@ START_TEST(contents)
     check_at(c, b, 20, 0);
     check_at(c, b, 99, 0);
     ck_gpud_err(gpud_copy(c, gpud_slice(b, 30, 0), gpud_in(a)), GPUD_ERR_ARG_SHAPE);
-    gpud_buffer half = make(c, 10); /* an empty write makes no hole in what is defined */
+    gpud_buffer half = make(c, 10); /* an empty write leaves defined bytes defined */
     gpud_program *p = NULL;
     ck_gpud_ok(gpud_program_create(c, NULL, &p));
     ck_assert_int_ge(gpud_program_fill(p, gpud_slice(half, 0, 4), gpud_f32(6)), 0);
@@ -353,7 +353,7 @@ START_TEST(published)
 }
 END_TEST
 
-/* Its maker is gone, and so is the front that knew who had opened it. */
+/* The buffer's maker has ended, and so has the front that knew which sessions opened it. */
 #define MANY       20u
 #define MANY_BYTES (UINT64_C(2) << 20)
 
@@ -423,8 +423,8 @@ END_TEST
 #define PARTS      48u
 #define PART_BYTES (UINT64_C(256) << 10)
 
-/* What is free lies between buffers that stay, and the host takes nothing: a buffer of half of the
- * memory finds room all the same, and the others are what they were. */
+/* Free memory is scattered between resident buffers, and the host takes nothing: a buffer of half
+ * of the memory still finds room, and the others keep their contents. */
 START_TEST(small_parts_are_put_together)
 {
     static const char *const backends[] = {"sim", "opencl"};
@@ -461,8 +461,8 @@ START_TEST(small_parts_are_put_together)
 }
 END_TEST
 
-/* What was on the host goes with its worker as what was on the device does; what is sealed is
- * there again. */
+/* Buffers that were moved to the host are lost with their worker like those on the device; sealed
+ * buffers are restored. */
 START_TEST(spilled_and_lost)
 {
     gpud_client *c =
@@ -533,8 +533,8 @@ static uint64_t spill_limits(gpud_client *c, uint64_t *ret_most)
     return sum;
 }
 
-/* Devices are found one after another: what is set for all is divided among all of them in the end,
- * also when one begins anew. */
+/* Devices are discovered one after another. A limit for all devices is divided among all of them in
+ * the end, also when a device starts anew. */
 START_TEST(all_devices_share_the_host)
 {
     const uint64_t set = 128 << 20;
@@ -561,8 +561,8 @@ START_TEST(all_devices_share_the_host)
 }
 END_TEST
 
-/* Two devices with room for all of them: what a session makes without a wish lies together, where
- * its other buffers are, and what is named by one job can be used by it. */
+/* Both devices have room for all buffers. Buffers of a session that names no device go to the
+ * device of its other buffers, and a job can use all of them. */
 START_TEST(a_session_stays_on_a_device)
 {
     gpud_client *c =
@@ -619,7 +619,7 @@ START_TEST(a_large_call_stays_on_a_device)
     for (uint64_t device = 0; device < 2; device++) {
         gpud_buffer b = {0};
         ck_gpud_ok(gpud_buffer_create_on(c, device, gpud_shape_1d(GPUD_F32, N), 0, NULL, &b));
-        gpud_buffer other = {0}; /* the session has more of them on the other one */
+        gpud_buffer other = {0}; /* the session has more buffers on the other device */
         ck_gpud_ok(
             gpud_buffer_create_on(c, 1 - device, gpud_shape_1d(GPUD_F32, 1), 0, NULL, &other));
         ck_gpud_ok(

@@ -1,7 +1,8 @@
 /*
  * Memory that goes back to the CUDA driver beside a long kernel, on the double of the driver. Like
- * the driver, it waits for all that the device does before it frees: gpud frees when nothing is in
- * flight, so that nobody else waits, and what is to go makes room for those who ask meanwhile.
+ * the driver, the double waits for all work of the device before it frees. So gpud frees when
+ * nothing is in flight, other jobs do not wait for it, and memory that is about to be freed makes
+ * room for new requests.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,8 +59,8 @@ static void gate_end(gpud_client *c, gpud_job *large, gpud_job *waits)
     gpud_job_free(waits);
 }
 
-/* A session that has managed memory ends. It counts until it has gone, and who asks for as much
- * meanwhile has it then; for more there is no room. */
+/* A session with managed memory ends. Its memory counts until it is freed. A request for as much
+ * waits and then gets it; for a larger one there is no room. */
 START_TEST(managed_memory)
 {
     float y[ITEMS] = {0};

@@ -1,5 +1,5 @@
-/* Modules on CUDA, with the double of the driver: their variables as buffers, and what nobody
- * should load or launch. */
+/* Modules on CUDA, with the double of the driver: variables as buffers, and modules and launches
+ * that are refused. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,7 +70,8 @@ static void increment(gpud_client *c, gpud_module m, gpud_buffer b)
     gpud_job_free(job);
 }
 
-/* PTX does not say what is only read, and the kernel adds 1 to what it was declared to read. */
+/* PTX does not say which arrays are only read. This kernel adds 1 to an array that is declared
+ * `in`. */
 START_TEST(what_is_sealed_stays)
 {
     gpud_client *c = begin("");
@@ -161,7 +162,7 @@ START_TEST(variables_of_cuda_c)
 }
 END_TEST
 
-/* What `gpuctl run` does with them: written before the job, told and saved after it. */
+/* `gpuctl run` writes variables before the job, and prints and saves them after it. */
 START_TEST(variables_by_gpuctl)
 {
     static char out[DAEMON_OUTPUT];
@@ -317,7 +318,7 @@ START_TEST(refusals)
 }
 END_TEST
 
-/* What is written comes after the launches before it, although none of them names it. */
+/* A write to a variable comes after earlier launches, although none of them names the variable. */
 START_TEST(launches_are_ordered_with_it)
 {
     static const uint32_t tens[TABLE] = {10, 11, 12, 13};
@@ -342,7 +343,8 @@ START_TEST(launches_are_ordered_with_it)
 }
 END_TEST
 
-/* A new worker loads the module with what it begins with: nobody runs with that unawares. */
+/* A new worker loads the module with its initial values. A job that relies on written values fails
+ * with an error. */
 START_TEST(lost_with_its_worker)
 {
     static const uint32_t tens[TABLE] = {10, 11, 12, 13};
@@ -478,7 +480,7 @@ START_TEST(managed_and_exported_buffers_have_any_size)
 }
 END_TEST
 
-/* What is exported is so in whole pages, and is charged so. */
+/* An exported buffer takes, and is charged for, whole pages. */
 START_TEST(exported_memory_counts_in_pages)
 {
     gpud_client *c = begin_limited("memory.spill_limit=0", "jobs.device_memory_max=16M", "");
@@ -608,7 +610,7 @@ START_TEST(managed_memory_is_off)
 }
 END_TEST
 
-/* ---- what cannot be right -------------------------------------------------------------------- */
+/* ---- invalid input --------------------------------------------------------------------------- */
 
 static int load_as(gpud_client *c, int lang, const void *text, size_t size)
 {

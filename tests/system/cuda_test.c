@@ -21,7 +21,8 @@ static struct daemon daemon_of_test;
 
 /* ---- the double ------------------------------------------------------------------------------ */
 
-/* Prepares a daemon whose workers see these devices; what they do wrong is told in its folder. */
+/* Prepares a daemon whose workers see these devices. The double writes the calls it objects to into
+ * a file of the daemon's folder. */
 static void prepare(const char *script, const char *option, const char *value)
 {
     daemon_prepare(&daemon_of_test, "--backend", "cuda", option, value, NULL);
@@ -261,7 +262,7 @@ START_TEST(fault_while_a_module_loads)
 }
 END_TEST
 
-/* Three convictions, and the kernel is out of service; only that one. */
+/* After three convictions the kernel is out of service; other kernels are not. */
 START_TEST(crash_loop)
 {
     gpud_error error;
@@ -492,7 +493,7 @@ START_TEST(fewer_addresses_will_do)
                                           "cuMemAddressReserve@1=2"};
     gpud_buffer b[300] = {0};
     gpud_client *c = begin(scripts[_i], "--set", "memory.spill_limit=1");
-    /* pages are mapped by the hundred, and what they lay under is given to others */
+    /* pages are mapped by the hundred, and the memory of freed pages is given to other pieces */
     for (unsigned round = 0; round < 2; round++) {
         for (unsigned i = 0; i < 300; i++) {
             const gpud_shape shape = gpud_shape_1d(GPUD_F32, (i % 3 + 1) << (17 + round));
@@ -688,7 +689,7 @@ START_TEST(a_hold_outlives_its_front)
 }
 END_TEST
 
-/* Row 12: nobody asks for devices, and the hang is found out all the same. */
+/* Row 12: the hang is found without a request for the table of devices. */
 START_TEST(a_hang_is_found_without_anybody_looking)
 {
     gpud_client *c = begin_watched("DeviceGetTemperature=hang-later");
@@ -707,7 +708,7 @@ START_TEST(management_library_hangs)
     unharmed(c);
     pid_t launcher = daemon_launcher(&daemon_of_test);
     ck_assert_int_eq(kill(launcher, SIGSTOP),
-                     0); /* nobody reaps: as if the kernel did not end it */
+                     0); /* the process is not reaped, as if the kernel could not end it */
     ck_until(told(c, "health", "not known: the driver did not answer within 5 s"));
     ck_until(told(c, "health", "cannot be ended"));
     ck_assert(told(c, "temperature", "-"));
@@ -816,7 +817,7 @@ START_TEST(one_of_two_faults)
 }
 END_TEST
 
-/* What only the driver knows of a kernel is told once its module was loaded. */
+/* Properties of a kernel that only the driver knows are shown once its module is loaded. */
 START_TEST(needs_are_told)
 {
     gpud_client *c = begin("", NULL, NULL);

@@ -1,5 +1,5 @@
-/* A daemon whose workers have the double of the CUDA driver; what they do wrong is told in the file
- * "report" of its directory (daemon_end_clean). */
+/* A daemon whose workers use the double of the CUDA driver. The double writes calls that it objects
+ * to into the file "report" of the daemon's directory (daemon_end_clean). */
 #ifndef SYSTEM_DOUBLE_H
 #define SYSTEM_DOUBLE_H
 
@@ -31,7 +31,7 @@ static inline gpud_client *double_begin(struct daemon *d, const char *script)
     return client_open(d->url);
 }
 
-/* Where the doubles of a daemon that was prepared keep what they share. */
+/* The folder where the doubles of a prepared daemon keep the state that they share. */
 static inline void double_state(const struct daemon *d)
 {
     char path[DAEMON_PATH + 16];

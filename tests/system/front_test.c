@@ -115,7 +115,7 @@ START_TEST(a_reconnected_client_with_a_child_falls_idle)
     check_numbers(c, b, 10);
     struct pollfd p = {.fd = gpud_fd(c), .events = POLLIN};
     int readable = 1;
-    for (unsigned i = 0; readable > 0 && i < 1000; i++) { /* what is under way comes in first */
+    for (unsigned i = 0; readable > 0 && i < 1000; i++) { /* frames that are under way come first */
         ck_gpud_ok(gpud_dispatch(c));
         readable = poll(&p, 1, 200);
     }
@@ -173,8 +173,8 @@ static unsigned sessions_connected(gpud_client *c)
     return count;
 }
 
-/* Nobody would send them to the next front, which adopts them with the worker. _i 1: the client
- * only broke off, and the daemon keeps its session for a while. */
+/* Answers that are not sent before the front ends: the next front adopts them with the worker. _i
+ * 1: the client only lost its connection, and the daemon keeps its session for a while. */
 START_TEST(detached_jobs_outlive_a_restart)
 {
     struct daemon d;
@@ -210,7 +210,8 @@ START_TEST(detached_jobs_outlive_a_restart)
 }
 END_TEST
 
-/* Else whoever submits some and leaves, again and again, puts off the next front. */
+/* Otherwise a client that submits jobs and disconnects, again and again, puts off the next
+ * front. */
 START_TEST(detached_jobs_do_not_put_off_a_restart)
 {
     struct daemon d;
@@ -316,8 +317,8 @@ START_TEST(many_answers_behind_a_long_job)
 }
 END_TEST
 
-/* A job that changes what it reads goes on in its worker while there is no front. Its client asks
- * the new one, who knows it: it is answered, and was done once. */
+/* A job that changes its inputs continues in its worker while there is no front. Its client asks
+ * the next front, which knows the job: the answer arrives, and the job has run once. */
 START_TEST(adopted_writer)
 {
     struct daemon d;
@@ -342,8 +343,8 @@ START_TEST(adopted_writer)
 }
 END_TEST
 
-/* One that does not tell the next front what it holds is ended before anybody is served: its job is
- * run by another. */
+/* A worker that does not report its inventory to the next front is ended before the front serves
+ * clients, and another worker runs its job. */
 START_TEST(silent_worker)
 {
     struct daemon d;
@@ -396,7 +397,8 @@ START_TEST(adopted_first_writer)
 }
 END_TEST
 
-/* Workers end with it; everything is started anew and clients are told what is lost. */
+/* Workers end with the launcher. Everything starts anew, and clients get an error for what is
+ * lost. */
 START_TEST(launcher_killed)
 {
     struct daemon d;
@@ -433,7 +435,8 @@ static void count_event(gpud_client *c, const gpud_event *event, void *user)
     counts[event->kind]++;
 }
 
-/* Its daemon, launcher and workers are others, and no worker has told yet what is compiled for. */
+/* Daemon, launcher and workers are new, and no worker has reported yet for which target to
+ * compile. */
 START_TEST(modules_outlive_everything)
 {
     static const char *const source = "//@kernel twice<T: f32>(inout T x[n]) over n\n{\n"
@@ -451,7 +454,7 @@ START_TEST(modules_outlive_everything)
     daemon_spawn(&d);
     ck_until(daemon_worker(&d, 0) != 0);
     pid_t worker = daemon_worker(&d, 0);
-    ck_assert_int_eq(kill(worker, SIGSTOP), 0); /* it opens its device when told, if not yet */
+    ck_assert_int_eq(kill(worker, SIGSTOP), 0); /* it opens its device on request only */
     gpud_client *other = client_open(d.url);
     gpud_arg args[] = {gpud_host(x, 4, GPUD_F32)};
     gpud_job *job = NULL;
@@ -498,7 +501,7 @@ START_TEST(sigterm_under_load)
 }
 END_TEST
 
-/* Who asks twice does not want to wait; what is cut is said. */
+/* A repeated request skips the wait, and the table says that it is incomplete. */
 START_TEST(sigterm_twice)
 {
     struct daemon d;
@@ -541,7 +544,8 @@ START_TEST(draining)
 }
 END_TEST
 
-/* The back end tells how many there are: none is looked for that is not there. */
+/* The back end reports the number of devices, so no worker starts for a device that does not
+ * exist. */
 START_TEST(as_many_devices_as_there_are)
 {
     struct daemon d;
@@ -584,8 +588,8 @@ static uint64_t setting(gpud_client *c, const char *key)
     return found;
 }
 
-/* By request as by SIGHUP. A bad file keeps the old settings, and whoever asked is told its line.
- */
+/* A reload by request works like SIGHUP. A bad file leaves the old settings in place, and the
+ * answer names its line. */
 START_TEST(reload)
 {
     struct daemon d;
@@ -652,7 +656,7 @@ START_TEST(stale_socket)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(bind(fd, (struct sockaddr *)&un, sizeof un), 0);
-    ck_assert_int_eq(close(fd), 0); /* the file stays, nobody listens */
+    ck_assert_int_eq(close(fd), 0); /* the socket's file remains, nothing listens */
     daemon_spawn(&d);
     daemon_wait_ready(&d);
     daemon_stop(&d);
@@ -673,8 +677,8 @@ START_TEST(first_device_does_not_open)
 }
 END_TEST
 
-/* Its only device does not open, and is tried again and again: a job that names none says what it
- * waits for, has no device, and its time counts. */
+/* The only device fails to open again and again. A job that names no device says what it waits for,
+ * has no device, and its deadline counts. */
 START_TEST(what_a_job_waits_for_is_told)
 {
     static char out[DAEMON_OUTPUT];
@@ -713,7 +717,7 @@ START_TEST(what_a_job_waits_for_is_told)
 }
 END_TEST
 
-/* No OpenCL at all: alive, not ready, and told what to install. */
+/* Without OpenCL the daemon is alive, not ready, and says what to install. */
 START_TEST(no_driver)
 {
     static char out[DAEMON_OUTPUT];
@@ -749,7 +753,7 @@ struct doomed {
     bool heir; /* a child holds its descriptors after it */
 };
 
-/* Waits until somebody ends it. */
+/* Waits until the process is killed. */
 static void stay(void)
 {
     for (;;) {

@@ -97,7 +97,8 @@ START_TEST(json)
 }
 END_TEST
 
-/* What it measures is another matter: here it is whole, and each time is one. */
+/* The measured times vary; the test checks that the table is complete and that each cell is a
+ * time. */
 START_TEST(bench)
 {
     struct daemon d;
@@ -128,7 +129,7 @@ START_TEST(bench)
 }
 END_TEST
 
-/* What cannot be read or saved is told before anything is computed. */
+/* Files that cannot be read or written are reported before anything is computed. */
 START_TEST(files_come_first)
 {
     static const char *const bad[][2] = {
@@ -202,7 +203,8 @@ START_TEST(devices_are_told)
 }
 END_TEST
 
-/* A good file is read again; one with a mistake changes nothing and is told. */
+/* A valid file is read again; a file with a mistake changes nothing, and its mistake is
+ * reported. */
 START_TEST(reload_reads_again)
 {
     struct daemon d;
@@ -306,7 +308,7 @@ START_TEST(a_detached_job_is_told_as_asked)
     status = gpuctl(&d, out, err, "run", "fill", "--arg", "value=f32:7", "--arg", "x=out:%shared",
                     "--detach", NULL);
     ck_assert_int_eq(status, 0);
-    ck_assert_str_eq(out, ""); /* people read the other one */
+    ck_assert_str_eq(out, ""); /* the text for people */
     ck_until(idle(c));
     daemon_end(&d, c);
 }
@@ -342,7 +344,7 @@ START_TEST(a_session_is_killed_with_its_jobs)
 }
 END_TEST
 
-/* Who looks after the daemon can look when others have taken all places. */
+/* The operator is served even when other clients have taken all connections. */
 START_TEST(full_houses_can_be_looked_at)
 {
     static const char *const setting[] = {"jobs.sessions_max=2", "daemon.connections_max=2"};
@@ -519,7 +521,7 @@ START_TEST(an_interrupted_run_cancels_its_job)
     struct daemon d;
     gpud_client *c = daemon_begin(&d, "--backend", "sim", "--backend-options", "items=1000",
                                   "--set", "jobs.window=1", NULL);
-    gpud_job *before = fill(c, floats(c, 3000)); /* the other one waits behind it */
+    gpud_job *before = fill(c, floats(c, 3000)); /* the second job waits behind it */
     job_await_dispatch(c, before);
     pid_t run = process_start(run_for_long, &d);
     ck_until(query_value(c, "status", NULL, "queued") == 1);

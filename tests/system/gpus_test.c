@@ -110,8 +110,8 @@ static void all_run(gpud_client *c, const char *const *pins, unsigned count)
     }
 }
 
-/* None is named: the first is the one that the driver shows (the double's order is the reverse of
- * the bus), the others are those that the management library lists. */
+/* No GPU is named: the first is the one that the driver lists first (the double's order is the
+ * reverse of the bus), the others are those of the management library. */
 START_TEST(all_instances_serve)
 {
     static const char *const want[] = {"uuid=MIG-" UUID "02", "uuid=MIG-" UUID "00",
@@ -178,7 +178,7 @@ START_TEST(a_copy_crosses_devices)
     ck_gpud_ok(gpud_copy(c, gpud_out(b), gpud_in(a)));
     ck_gpud_ok(gpud_read(c, b, GPUD_F32, N - 1, 1, y, NULL));
     ck_assert_float_eq(y[0], N - 1);
-    ck_gpud_ok(gpud_buffer_seal(c, b)); /* nobody writes it any more, from nowhere */
+    ck_gpud_ok(gpud_buffer_seal(c, b)); /* no session can write it any more */
     ck_gpud_err(gpud_copy(c, gpud_out(b), gpud_in(a)), GPUD_ERR_SEALED);
     free(x);
     free(y);

@@ -135,7 +135,7 @@ int run_program(const char *const *argv, const char *stdout_file, const char *st
     return process_wait(program_start(argv, stdout_file, stderr_file, 0));
 }
 
-/* Whether a process has ended, also when nobody has reaped it. */
+/* Whether a process has ended, also when it has not been reaped. */
 static bool ended(pid_t pid)
 {
     char path[64];

@@ -71,7 +71,8 @@ uint64_t query_value(gpud_client *c, const char *table, const char *row, const c
 void query_text(gpud_client *c, const char *table, const char *row, const char *column, char *out,
                 size_t size);
 
-/* gpuctl with these arguments (the last one NULL); what it printed on both. Its exit status. */
+/* Runs gpuctl with these arguments (the last one NULL) and captures both outputs. Returns its exit
+ * status. */
 int gpuctl(const struct daemon *d, char *out, char *err, const char *argument, ...)
     __attribute__((sentinel));
 int run_program(const char *const *argv, const char *stdout_file, const char *stderr_file);
@@ -79,7 +80,7 @@ int run_program(const char *const *argv, const char *stdout_file, const char *st
 void file_read(const char *path, char *out, size_t size);
 void file_write(const char *path, const void *data, size_t size);
 
-/* "tcp://127.0.0.1:PORT" of a port that nobody has. */
+/* "tcp://127.0.0.1:PORT" with a port that is free. */
 void tcp_url(char *out, size_t size);
 uint64_t now_ns(void);
 uint64_t patience_ns(void);
@@ -89,8 +90,8 @@ void pause_ms(unsigned ms); /* between two looks */
 pid_t process_start(int (*work)(void *data), void *data);
 int process_wait(pid_t pid); /* exit status, or 128 + the signal */
 
-/* A case of its own for each test, so that CK_RUN_CASE can choose it; those of a storm are chosen
- * by CK_INCLUDE_TAGS=storm, too. */
+/* Each test has a case of its own, so that CK_RUN_CASE can choose it. The tests of a storm can also
+ * be chosen by CK_INCLUDE_TAGS=storm. */
 #define suite_add(suite, test)             suite_add_case((suite), #test, (test), 1)
 #define suite_add_loop(suite, test, count) suite_add_case((suite), #test, (test), (count))
 #define suite_add_storm(suite, test, count)                                                        \

@@ -164,7 +164,7 @@ static uint64_t buffer_make(struct hostile *h, uint64_t count)
     return b.handle;
 }
 
-/* Writes the part into the buffer; the code of what comes back. */
+/* Writes the part into the buffer. Returns the error code of the answer. */
 static int write_part(struct hostile *h, uint64_t buffer, const struct proto_arg *part)
 {
     struct capbuf args;
@@ -383,7 +383,7 @@ START_TEST(descriptors_that_last)
     }
     victim_is_served();
     for (unsigned i = 0; i < 4; i++) {
-        (void)close(reader[i]); /* with what was not read: a reset */
+        (void)close(reader[i]); /* unread data is pending: the close is a reset */
         ck_assert_int_eq(pthread_join(closer[i], NULL), 0);
     }
     hostile_close(&h);
@@ -431,7 +431,7 @@ static void ring_finish(struct ring *r)
     (void)close(r->bell);
 }
 
-/* What it does to the words of the ring, once the daemon looks at it. */
+/* Changes the words of the ring, once the daemon watches the ring. */
 static void lie_head_jumps(struct ring *r)
 {
     atomic_store(&r->shared->submit.head, UINT32_C(1) << 31);

@@ -88,8 +88,8 @@ START_TEST(no_steps)
 }
 END_TEST
 
-/* Many sorts of many passes each: more than a worker takes at once. Refused when its steps are
- * told, or when parameters have their values, and nothing has changed. */
+/* Many sorts of many passes each, more than a worker accepts at once. The job is refused when its
+ * steps are resolved, or when its parameters get their values, and nothing has changed. */
 START_TEST(too_many_steps)
 {
     gpud_client *c = begin("speed=0", "jobs.window", "4");
@@ -289,9 +289,9 @@ START_TEST(cancel_queued)
 }
 END_TEST
 
-/* One that the worker has already, behind one that takes long: it is answered while that runs, and
- * what it would have written is as it was, for those who come later; who came before its end and
- * counted on it is told. */
+/* A cancelled job that the worker already has, behind a long one, is answered while the long one
+ * runs. Its output keeps its former contents for later jobs; a job that was submitted in between
+ * and relies on the output fails. */
 START_TEST(cancel_behind_a_long_one)
 {
     gpud_client *c = begin(SLOW, "jobs.window", "8");
@@ -367,7 +367,7 @@ START_TEST(full_queue)
 }
 END_TEST
 
-/* Its number was answered: the answers of those behind it are taken and forgotten meanwhile. */
+/* The job's number was answered; answers of later jobs are acknowledged and forgotten meanwhile. */
 START_TEST(answers_beside_a_long_job)
 {
     (void)setenv("GPUD_LANE", "nng", 1);
@@ -422,7 +422,7 @@ START_TEST(a_long_job_and_a_broken_connection)
 }
 END_TEST
 
-/* What comes behind a job that waits for room waits, too: be it what takes its buffer away. */
+/* Requests behind a job that waits for room wait, too, even a request that frees its buffer. */
 START_TEST(place_in_a_full_queue)
 {
     gpud_client *c = begin(SLOW, "jobs.queue_max", "1");
@@ -477,9 +477,9 @@ START_TEST(hanging_device)
 }
 END_TEST
 
-/* A limit that a client chose ends the job's answer: a built-in kernel costs nobody the worker.
- * What the job writes is blocked and undefined until the settings' limit ends the worker after all.
- */
+/* A time limit that a client chose ends the job's answer only: a built-in kernel does not cost the
+ * worker. The job's outputs are blocked and undefined until the limit of the settings ends the
+ * worker. */
 START_TEST(a_clients_own_limit)
 {
     gpud_client *c = begin("speed=0,script=launch:2=hang", "jobs.time_limit_ms", "3000");
@@ -540,7 +540,7 @@ START_TEST(deadlines_behind_a_job)
 }
 END_TEST
 
-/* Bytes that the worker may map in all from now on: what it has, and so many more. */
+/* Sets the bytes that the worker may map from now on: what it has mapped, and this many more. */
 static uint64_t limit_space(pid_t worker, uint64_t more)
 {
     char path[64];
@@ -580,8 +580,8 @@ START_TEST(addresses_run_out)
 }
 END_TEST
 
-/* A device without room: the error says what was wanted and what is there; what is freed can be had
- * again. Nobody's worker ends for it. */
+/* A device without room: the error gives the wanted and the available bytes, and freed memory can
+ * be used again. No worker ends. */
 START_TEST(full_device)
 {
     gpud_client *c = begin("speed=0,memory=67108864", "memory.spill_limit", "1");

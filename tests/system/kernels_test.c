@@ -1,4 +1,4 @@
-/* Kernels from users: what does not compile, does not end, or ends its worker. On OpenCL. */
+/* Users' kernels that do not compile, do not end, or end their worker. On OpenCL. */
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
@@ -156,8 +156,8 @@ static void unharmed(gpud_client *c)
     ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
 }
 
-/* Each of its two limits alone; which one is told. The good kernel is in the cache before: its
- * compiler has nothing to race with. */
+/* Each of the two limits alone, and the error names it. The good kernel is in the cache already, so
+ * its compiler does not race with the other one. */
 START_TEST(compile_bomb)
 {
     static const char *const limits[][2] = {{"compile.cpu_s=3", "CPU time"},
@@ -177,7 +177,7 @@ START_TEST(compile_bomb)
 }
 END_TEST
 
-/* The compiler's other limits: each is told in its own words. */
+/* The compiler's other limits: each has its own message. */
 static void check_limit(const char *setting, const char *source, const char *says)
 {
     daemon_start(&daemon_of_test, "--backend", "opencl", "--set", "compile.cpu_s=60", "--set",
@@ -205,8 +205,7 @@ END_TEST
 
 START_TEST(compile_stack)
 {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* a crash is theirs to tell   \
-                                                                     */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they report a crash */
     enum { DEPTH = 200000 };
     static char source[DEPTH + 128] = "__kernel void f(__global float *y) { y[0] = ";
     size_t at = strlen(source);
@@ -234,7 +233,7 @@ static int end_compiler(void *data)
     return kill(pid, SIGABRT);
 }
 
-/* One that crashes costs its caller an answer, and nobody anything else. */
+/* A compiler that crashes costs its caller an answer, and other clients nothing. */
 START_TEST(compiler_crash)
 {
     gpud_client *c = begin("--set", "jobs.window=4");
@@ -347,8 +346,8 @@ START_TEST(endless_loop)
 }
 END_TEST
 
-/* The first time it may have been another's fault, so it runs again, alone; then it is convicted;
- * the third conviction takes the kernel out of service, and only that one. */
+/* The first end of the worker may be another job's fault, so the kernel runs again, alone. Then it
+ * is convicted. The third conviction takes the kernel, and no other, out of service. */
 START_TEST(crash_and_quarantine)
 {
     gpud_client *c = begin("--set", "jobs.window=4");
@@ -371,8 +370,7 @@ START_TEST(crash_and_quarantine)
 }
 END_TEST
 
-/* Those that were in flight beside it, and ran when it ended their worker, are run again and come
- * to no harm. */
+/* Jobs that were in flight when another job ended their worker run again and succeed. */
 START_TEST(crash_beside_others)
 {
     gpud_client *c = begin("--set", "jobs.window=9");
@@ -464,7 +462,8 @@ START_TEST(structs_have_their_size)
 }
 END_TEST
 
-/* Who asks for a kernel that cannot be launched hears why; the others of its module are there. */
+/* The error for a kernel that cannot be launched gives the reason; the other kernels of its module
+ * can be used. */
 START_TEST(unfit_kernels_say_why)
 {
     static const char source[] =
@@ -518,9 +517,9 @@ START_TEST(local_memory_is_bounded)
 }
 END_TEST
 
-/* A dialect kernel needs no sizes; its mistakes are told with file and line, too. */
-/* A launch that the device refuses has no effects: what it was to write is as it was, and defined.
- * So is what an earlier step of the same job was to write. */
+/* A dialect kernel needs no sizes; errors in its source name file and line, too. */
+/* A launch that the device refuses has no effects: its outputs, and those of earlier steps of the
+ * job, keep their contents and stay defined. */
 START_TEST(a_refused_launch_changes_nothing)
 {
     static const char any[] =
@@ -678,7 +677,7 @@ START_TEST(needs_are_shown)
 }
 END_TEST
 
-/* A struct by value as it lies in a file, and what is wrong with one. */
+/* A struct by value as it lies in a file, and invalid ones. */
 START_TEST(a_struct_from_a_file)
 {
     static const char source[] =
@@ -758,8 +757,8 @@ static void tiny_round(struct tiny *all)
     }
 }
 
-/* Those that wait together are started together once their kernel is known to be brief; with a
- * window they wait for each other as well. */
+/* Jobs that wait together start together once their kernel is known to be brief; with a coalescing
+ * window jobs wait for each other as well. */
 START_TEST(tiny_jobs_go_together)
 {
     static struct tiny all[SESSIONS];

@@ -1,5 +1,5 @@
-/* Jobs in rings, through the real daemon: threads and loops, what is too long for a ring, ids of
- * jobs under way, fork, other ways in. */
+/* Jobs over the ring lane, through the real daemon: threads and loops, messages too long for a
+ * ring, numbers of running jobs, fork, other transports. */
 #include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
@@ -190,7 +190,7 @@ static void on_done(gpud_job *job, int code, void *user)
     gpud_job_free(job);
 }
 
-/* Only the descriptor tells when to look; nothing may be left lying. */
+/* The client polls only when the descriptor is readable; no answer may be left behind. */
 START_TEST(loop)
 {
     struct shared s = {.c = begin("speed=0")};
@@ -210,7 +210,8 @@ START_TEST(loop)
 }
 END_TEST
 
-/* ---- what does not fit ---------------------------------------------------------------------- */
+/* ---- messages that do not fit
+ * ----------------------------------------------------------------- */
 
 /* Requests and answers of all lengths, in order: long ones go over the socket. */
 START_TEST(long_ones_and_short_ones)
@@ -289,8 +290,8 @@ START_TEST(more_than_the_ring_holds)
 }
 END_TEST
 
-/* Nobody looks at their answers meanwhile, so the rings are full on both sides, and what goes over
- * the socket must not come too far ahead of what is in them. */
+/* The answers are not read meanwhile, so the rings are full in both directions, and requests over
+ * the socket must not run too far ahead of those in the rings. */
 START_TEST(many_frees_in_a_row)
 {
     enum { MANY = 3000 };
@@ -368,8 +369,8 @@ START_TEST(cancel_before_one_that_waits_for_room)
 }
 END_TEST
 
-/* One that waits for room, and one behind it that was not looked at yet, are cancelled at once;
- * what comes behind them goes on. */
+/* A job that waits for room, and one behind it that was not admitted yet, are cancelled at once;
+ * later requests continue. */
 START_TEST(cancel_what_waits_for_room)
 {
     ck_assert_int_eq(setenv("GPUD_LANE", _i == 0 ? "ring" : "nng", 1), 0);

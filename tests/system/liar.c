@@ -15,7 +15,7 @@ int __real_duplex_send(struct duplex *d, struct bytes frame, const struct frame_
 int __wrap_duplex_send(struct duplex *d, struct bytes frame, const struct frame_fds *fds,
                        struct err *e);
 
-/* What it is to say now; '\0': the truth. */
+/* The lie to send next; '\0': none. */
 static char lie_take(unsigned kind)
 {
     const char *path = getenv("CUDA_LIE");
@@ -59,7 +59,7 @@ int __wrap_duplex_send(struct duplex *d, struct bytes frame, const struct frame_
         return say_result(d, frame, -99999, e);
     case 'r': /* that it has opened its device, which it said before */
         return say(d, &schema_msg_w_ready, &ready, e);
-    case 'f': /* what only a front says */
+    case 'f': /* a frame that only a front sends */
         return say(d, &schema_msg_f_quit, &quit, e);
     default:
         return __real_duplex_send(d, frame, fds, e);

@@ -1,6 +1,6 @@
 /*
- * Operations that a library of the vendor's may serve: the same results whoever does, and who did
- * is told. On the doubles of the driver and of the libraries (tests/fakelibs).
+ * Operations that a vendor's library may serve: the results are the same, and the job says which
+ * code served it. On the doubles of the driver and of the libraries (tests/fakelibs).
  */
 #include <math.h>
 #include <signal.h>
@@ -76,7 +76,8 @@ static void same(const char *what, const float *got, const float *want, unsigned
         same(what, got, want, COUNT(want));                                                        \
     } while (0)
 
-/* Every operation that has a library, with results that do not depend on who computes them. */
+/* Every operation that a library can serve, with results that do not depend on the code that
+ * computes them. */
 static void products(gpud_client *c, const char *by)
 {
     float a[] = {1, 2, 3, 4, 5, 6};
@@ -222,8 +223,8 @@ START_TEST(some_libraries_only)
 }
 END_TEST
 
-/* A library takes its time to open; here until it is told. Its own job waits, or is done by the
- * portable kernel, others go on. */
+/* A library takes long to open; here until the test releases it. Its own job waits, or the portable
+ * kernel runs it; other jobs continue. */
 START_TEST(a_library_that_opens_holds_nobody_up)
 {
     char way[DAEMON_PATH + 32];
@@ -250,8 +251,8 @@ START_TEST(a_library_that_opens_holds_nobody_up)
 }
 END_TEST
 
-/* What it needs the device did not have when it was made ready, for all of the operations or for a
- * while: in the meantime the portable kernels serve. */
+/* The device lacked memory for the library when it was opened, for all operations or for a while:
+ * the portable kernels serve meanwhile. */
 START_TEST(a_library_is_tried_again)
 {
     static const char *const NAME[] = {"cublas=3", "cufft=2", "curand=102", "cub=2"};
@@ -280,7 +281,8 @@ START_TEST(a_library_is_tried_again)
         ck_assert_str_eq(served_by, "portable");
     }
     file_write(strchr(way, '/'), "", 0);
-    ck_until((call(c, with[_i].kernel, with[_i].args, with[_i].count), /* somebody has to ask */
+    ck_until((call(c, with[_i].kernel, with[_i].args,
+                   with[_i].count), /* the library is tried again on a request only */
               strcmp(served_by, BY[_i]) == 0));
     end(c);
 }
@@ -321,7 +323,8 @@ START_TEST(plans_are_given_up_beside_a_long_kernel)
 }
 END_TEST
 
-/* The steps of a program tell each their own, and a library's part is in order with the rest. */
+/* Each step of a program says which code served it, and a library's step keeps its place in the
+ * order. */
 START_TEST(steps_in_order)
 {
     char out[DAEMON_OUTPUT];
@@ -404,7 +407,7 @@ START_TEST(a_buffer_is_exported)
 
     ck_gpud_ok(gpud_buffer_free(c, b));
     ck_gpud_ok(gpud_flush(c, PATIENCE));
-    ck_assert_float_eq(seen[3], 8); /* it is there while somebody holds it */
+    ck_assert_float_eq(seen[3], 8); /* the buffer exists while a session holds it */
     (void)munmap(seen, x.bytes);
     (void)close(x.fd);
     (void)close(again.fd);

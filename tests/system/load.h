@@ -13,14 +13,14 @@ struct load {
     unsigned count;
     pid_t pid[LOAD_MAX];
     int stop; /* closed to end them */
-    int done; /* where they tell how many answers they had */
+    int done; /* shared counters of answers */
 };
 
 void load_start(struct load *load, const char *url, unsigned processes);
 /* Asks the processes for their end; every one must have had only right answers. How many. */
 uint64_t load_stop(struct load *load);
 
-/* How long a storm lasts: 5 s, or GPUD_SYSTEM_SECONDS; then what it did is printed, too. */
+/* Duration of a storm: 5 s, or GPUD_SYSTEM_SECONDS, with which the counters are printed, too. */
 unsigned storm_seconds(void);
 void storm_told(const char *what, int backend, unsigned kills, uint64_t jobs, uint64_t replayed);
 

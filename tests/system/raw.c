@@ -67,7 +67,7 @@ static uint64_t length_at(const uint8_t *head)
     return length - 4;
 }
 
-/* Takes whole frames out of what was read. */
+/* Takes whole frames out of the bytes read. */
 static void take(struct raw *c)
 {
     size_t at = 0;
@@ -102,7 +102,7 @@ static void read_some(struct raw *c)
     take(c);
 }
 
-/* Sends what is gathered, and reads what comes meanwhile. */
+/* Sends the gathered bytes, and reads meanwhile. */
 static void turn(struct raw *c, size_t *sent)
 {
     bool more = *sent < c->out.size;

@@ -14,7 +14,7 @@ struct raw {
     int fd;
     uint64_t seq;         /* of the next request */
     uint64_t ack;         /* that requests carry */
-    bool hoards;          /* else the ack goes along with what was answered */
+    bool hoards;          /* otherwise requests acknowledge the answers received */
     unsigned outstanding; /* requests without an answer */
     unsigned told[256];   /* answers of each kind since raw_reset */
     int code;             /* of the last ERROR among them */
@@ -32,16 +32,17 @@ struct raw {
 void raw_open(struct raw *c, const char *url, unsigned id);
 /* The same after a restart of the daemon: `seq` is the lowest number without an answer. */
 void raw_resume(struct raw *c, const char *url, unsigned id, uint64_t seq);
-void raw_close(struct raw *c); /* and forgets what it has */
+void raw_close(struct raw *c); /* and clears the gathered bytes */
 /* One of `struct msg_*`; seq and ack are filled in where `sequenced`. Answers are awaited later. */
 void raw_send(struct raw *c, const struct schema *schema, void *msg, bool sequenced);
 /* Until all requests are answered. */
 void raw_drain(struct raw *c);
 /* Until at most so many are not. */
 void raw_await(struct raw *c, unsigned outstanding);
-/* All of these; the kind of the answer, which lies in `last`. */
+/* Sends all of them. Returns the kind of the answer, which lies in `last`. */
 unsigned raw_ask(struct raw *c, const struct schema *schema, void *msg, bool sequenced);
-/* Shows the nonce on the socket for descriptors and closes what comes. The kind of the answer. */
+/* Presents the nonce on the socket for descriptors, and closes the descriptors it gets. Returns the
+ * kind of the answer. */
 unsigned raw_claim(const char *path, struct bytes nonce);
 void raw_reset(struct raw *c); /* forgets answers and handles */
 

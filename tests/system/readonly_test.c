@@ -1,5 +1,5 @@
-/* What a session may not write stays as it is, whatever a kernel does to an argument that it was
- * declared to read: sealed buffers, and those opened to be read. On OpenCL. */
+/* Buffers that a session may not write keep their contents, even if a kernel writes to an argument
+ * that it declares as `in`: sealed buffers, and buffers opened for reading. On OpenCL. */
 #include <string.h>
 
 #include "tests/system/harness.h"
@@ -10,7 +10,7 @@ static struct daemon daemon_of_test;
 
 static const gpud_grid one = {.size = sizeof(gpud_grid), .global = {1}, .local = {1}};
 
-/* Each writes x[0], whatever it says of x, and gives what it read in y[0]. */
+/* Each writes x[0], whatever its declaration says, and stores the value it read in y[0]. */
 static const struct {
     int lang;
     const char *source;

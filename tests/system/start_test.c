@@ -41,7 +41,7 @@ START_TEST(a_long_start_asks_for_time)
 }
 END_TEST
 
-/* The boot does not wait for what is not there. */
+/* The start of the system does not wait for missing devices. */
 START_TEST(a_start_without_devices_fails)
 {
     struct daemon d;
@@ -89,8 +89,8 @@ START_TEST(an_absent_device_is_found_later)
 }
 END_TEST
 
-/* systemd ends the front before the next one reads its settings: bad ones must not cost the workers
- * and what they hold. */
+/* systemd ends the front before the next one reads its settings: bad settings must not cost the
+ * workers and their buffers. */
 START_TEST(a_restart_with_bad_settings_goes_on)
 {
     static const char good[] = "[daemon]\nlook = all\n";

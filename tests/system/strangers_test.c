@@ -26,8 +26,8 @@ static pid_t launcher;
 static gpud_kernel proxy;
 static int64_t words[WORDS];
 
-/* A call of the system's, with arguments that may lie in the array: those of `mask` are offsets.
- * Assembly is an error where it is compiled; native code is possible all the same. */
+/* A system call with arguments that may lie in the array: `mask` selects the arguments that are
+ * offsets. Assembly is refused when it is compiled; native code is possible nevertheless. */
 static const char source[] =
     "#define _Pragma(x) __asm__\n" /* in place of the error that the word stands for */
     "kernel void proxy(global long *w)\n"
@@ -280,7 +280,8 @@ static int open_as_stranger(void *unused)
     return gpud_open(d.url, &o, &c) == GPUD_ERR_PERMISSION ? 0 : 3;
 }
 
-/* Should somebody open the folder and the sockets to everybody, they still know whom they serve. */
+/* If the folder and the sockets are opened to all users, they still check the user of a
+ * connection. */
 START_TEST(front_and_launcher_refuse_the_workers_user)
 {
     if (!possible()) {

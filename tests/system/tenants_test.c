@@ -1,5 +1,5 @@
-/* Tenants through the daemon: this test's user is one, who comes over tcp is another. What one may
- * have is its own whatever number of clients it has, and settings are taken over while it runs. */
+/* Tenants through the daemon: the test's user is one tenant, a client over tcp is another. A
+ * tenant's limits do not depend on its number of clients, and new settings apply while it runs. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,7 +55,7 @@ static void words_of(uint32_t *words, uint32_t seed)
     }
 }
 
-/* Buffers with words that tell them apart. */
+/* Buffers whose words identify them. */
 static void fill(gpud_client *c, gpud_buffer *b, unsigned count, uint32_t seed)
 {
     static uint32_t words[WORDS];
@@ -83,7 +83,7 @@ static uint64_t has(gpud_client *c, const char *tenant, const char *column)
     return query_value(c, "tenants", tenant, column);
 }
 
-/* A limit is the tenant's, and what it refuses says who, how much, and what helps. */
+/* A limit belongs to the tenant, and its error says the tenant, the bytes, and what helps. */
 START_TEST(a_hard_limit_over_several_clients)
 {
     gpud_client *near = begin("sim", "memory_hard = 4M", "");
@@ -119,7 +119,8 @@ START_TEST(a_hard_limit_over_several_clients)
 }
 END_TEST
 
-/* Three times what the device has, by two tenants: what is guaranteed to one stays there. */
+/* Two tenants use three times the device's memory: bytes guaranteed to one of them stay on the
+ * device. */
 START_TEST(a_guarantee_under_pressure)
 {
     gpud_client *near = begin(_i == 0 ? "sim" : "opencl", "memory_guaranteed = 25%", "");
@@ -149,7 +150,7 @@ START_TEST(soft_limits_give_first)
     gpud_buffer c[6];
     fill(near, b, 6, 1);
     fill(far, c, 6, 101);
-    fill(near, b + 6, 6, 7); /* as many more as there is room if the other one gives */
+    fill(near, b + 6, 6, 7); /* as many more as fit if the other tenant's buffers move */
     ck_until(has(near, "far", "spilled") > 0);
     ck_assert_uint_eq(has(near, "near", "spilled"), 0);
     check(near, b, 12, 1);
@@ -159,7 +160,8 @@ START_TEST(soft_limits_give_first)
 }
 END_TEST
 
-/* Lower limits end nothing and refuse what is new; what cannot be kept is refused as a whole. */
+/* Lower limits end nothing and refuse new requests; a guarantee that cannot be kept is refused as a
+ * whole. */
 START_TEST(a_reload_lowers_a_limit)
 {
     static char out[DAEMON_OUTPUT];
@@ -206,8 +208,8 @@ static void hand_over(const char *near, const char *far)
     ck_assert_int_eq(daemon_worker(&daemon_of_test, 0), worker);
 }
 
-/* A worker holds tenants to what the front of the day says, and to nothing of before: what was
- * guaranteed would leave no room for what is guaranteed now. */
+/* A worker applies the limits of its current front only: with the guarantees of the front before
+ * there would be no room for those of this one. */
 START_TEST(limits_are_those_of_the_front)
 {
     static char state[64];
@@ -229,11 +231,11 @@ START_TEST(limits_are_those_of_the_front)
     query_text(near, "status", NULL, "state", state, sizeof state);
     ck_assert_str_eq(state, "ready");
     hand_over("memory_hard = 2M", _i == 0 ? "memory_guaranteed = 8M" : "memory_guaranteed = 14M");
-    ck_until(has(near, "near", "spilled") >= 2 * BUFFER_BYTES); /* told by F_TENANT alone */
+    ck_until(has(near, "near", "spilled") >= 2 * BUFFER_BYTES); /* by F_TENANT alone */
     check(near, b, 4, 1);
     check(far, c, 8, 101);
     ck_until(has(near, "far", "mapped") == 8 * BUFFER_BYTES);
-    check(near, b, 4, 1); /* all that is left beside what is guaranteed is near's limit */
+    check(near, b, 4, 1); /* the rest of near's limit, beside the guarantee */
     hand_over("", "");
     for (unsigned round = 0; round < 2; round++) {
         check(near, b, 4, 1);
@@ -267,7 +269,7 @@ START_TEST(limits_outlive_the_worker)
     ck_until(has(near, "near", "buffers") == 0);
     fill(near, b, 4, 1);
     ck_gpud_err(gpud_buffer_create(near, shape, 0, NULL, &more), GPUD_ERR_LIMIT);
-    /* what is left beside the other one's guarantee is less than it has */
+    /* beside the other tenant's guarantee there is less room than it uses */
     ck_until(has(near, "near", "spilled") > 0);
     check(near, b, 4, 1);
     daemon_end(&daemon_of_test, near);
@@ -303,7 +305,7 @@ START_TEST(a_device_that_cannot_keep_what_is_guaranteed)
 }
 END_TEST
 
-/* On the host it has so much at most, and on all devices: what is refused for that says so. */
+/* The limit on the host counts for all devices together, and its error says so. */
 START_TEST(limits_of_the_host_and_of_all_devices)
 {
     static char out[DAEMON_OUTPUT];

@@ -1,7 +1,6 @@
-/* The longest turn of the loop, in units of its work, while every kind of request comes at its
- * limit and in the worst order: as many as there may be, all at once, and the ends of all of it. No
- * turn is longer than two slices, however much there is: it is about one, and what was begun last
- * for each that gives the loop work is done. */
+/* The longest turn of the loop, in units of work, while every kind of request comes at its limit,
+ * all at once, in the worst order, and then ends. No turn is longer than two slices, whatever the
+ * load: one slice, and the last piece of work that each source of work began. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

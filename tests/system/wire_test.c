@@ -22,7 +22,7 @@
 #define DESCRIPTORS_MORE 1500u /* sealed buffers to fill a socket's buffer twice */
 #define OTHERS           8u
 #define PATIENT          "daemon.handshake_timeout_ms=60000"
-#define CROWD            (DESCRIPTORS + 20u) /* the backlog holds those not accepted */
+#define CROWD            (DESCRIPTORS + 20u) /* the backlog holds the rest */
 
 /* PROTOCOL.md: what a message may have, without the four bytes of its request id. */
 #define MESSAGE_MAX (16u * 1024 * 1024 + 256u * 1024)
@@ -42,7 +42,7 @@ static uint32_t next_id = 0x80000000u;
 static char far_url[64];
 static char ipc_url[DAEMON_PATH];
 
-/* setting: of how long a connection may be silent before it says who it is. */
+/* setting: how long a connection may be silent before it sends HELLO. */
 static gpud_client *begin_with(int transport, unsigned descriptors, const char *setting)
 {
     tcp = transport == 1;
@@ -87,7 +87,7 @@ static int connect_bare(void)
 
 static void send_bytes(int fd, const void *data, size_t size)
 {
-    /* the other side may have closed already: then the read tells */
+    /* the other side may have closed already: then the read reports it */
     (void)send(fd, data, size, MSG_NOSIGNAL);
 }
 
@@ -161,7 +161,7 @@ static void frame_make(struct message *frame, const struct message *m, uint32_t 
     put(frame, m->data, m->size);
 }
 
-/* A frame of these bytes with a new request id; which is returned. */
+/* A frame of these bytes with a new request id. Returns the id. */
 static uint32_t send_frame(int fd, const struct message *m)
 {
     struct message frame = {0};
@@ -417,7 +417,8 @@ static void answers(int fd, unsigned count, const uint32_t *sent, struct message
     }
 }
 
-/* Numbers decide, not arrival; what comes twice is done once and answered the same. */
+/* Sequence numbers decide the order, not arrival. A repeated request is done once and answered
+ * twice alike. */
 START_TEST(out_of_order_and_twice)
 {
     gpud_client *c = begin(_i);
@@ -475,7 +476,7 @@ START_TEST(huge_buffer)
 }
 END_TEST
 
-/* ---- those who say or hear nothing -------------------------------------------------------- */
+/* ---- clients that do not send or do not read ------------------------------------------------ */
 
 static void fill_works(gpud_client *c)
 {
@@ -538,8 +539,9 @@ static unsigned descriptors_open(void)
     return count - 2; /* "." and ".." */
 }
 
-/* More connections than the daemon has descriptors: it keeps some back. Who is there is served, a
- * worker that ends gets its successor, and newcomers are served once the silent ones are gone. */
+/* More connections than the daemon has descriptors: it reserves some. Connected clients are served,
+ * a worker that ends gets a successor, and new clients are served once the silent connections are
+ * closed. */
 START_TEST(out_of_descriptors)
 {
     static int fd[CROWD];
@@ -581,10 +583,10 @@ static void others_work(gpud_client *const other[])
     }
 }
 
-/* A sealed buffer's copy takes a descriptor: one client cannot seal until none is left for other
- * clients, nor for itself when it connects again to the next front. They are restored to the next
- * worker, and told to the next front, though both are more than a socket takes at once, and there
- * are no descriptors to spare for what waits. */
+/* A sealed buffer's copy takes a descriptor: one client cannot seal until other clients, or its own
+ * next connection, have none left. The copies are restored to the next worker and handed to the
+ * next front, though both are more than a socket takes at once, and no descriptors are left for
+ * those that wait. */
 START_TEST(sealed_until_refused)
 {
     static gpud_buffer b[DESCRIPTORS_MORE];

@@ -67,7 +67,7 @@ static int axpy_code(gpud_client *c, gpud_error *ret_error)
     return code;
 }
 
-/* A stopped worker says nothing more: the heartbeat tells. Its job is done by the next one. */
+/* A stopped worker is silent: the heartbeat detects it. The next worker runs its job. */
 START_TEST(stopped)
 {
     struct daemon d;
@@ -82,8 +82,8 @@ START_TEST(stopped)
 }
 END_TEST
 
-/* What the driver tells, and an abort inside it: the worker ends, the job runs again on the next.
- * The first worker's first launch is the daemon's own. */
+/* An error of the driver, and an abort inside it: the worker ends, and the next worker runs the job
+ * again. The first launch of the first worker is the daemon's own. */
 START_TEST(faulting_device)
 {
     static const char *const scripts[] = {"speed=0,script=launch:3=fault",
@@ -102,8 +102,8 @@ START_TEST(faulting_device)
 }
 END_TEST
 
-/* Its first write is the worker's own, at its start. One that faults each time is told as such,
- * after two workers and no more. */
+/* Its first write is the worker's own, at its start. A device that faults each time is reported as
+ * such, after two workers and no more. */
 START_TEST(always_faulting_device)
 {
     struct daemon d;
@@ -117,8 +117,8 @@ START_TEST(always_faulting_device)
 }
 END_TEST
 
-/* The launcher is stopped as well, so that a worker's end cannot be had: its device is given up,
- * the other one serves on; once the worker can be ended the device comes back. */
+/* The launcher is stopped as well, so that a worker cannot be ended: its device is given up, the
+ * other device serves. Once the worker can be ended the device comes back. */
 START_TEST(cannot_be_killed)
 {
     struct daemon d;
@@ -234,7 +234,8 @@ START_TEST(a_buffer_freed_as_it_comes_back)
 }
 END_TEST
 
-/* Freed while a job reads it, and its worker ends: the job runs again, on what it was given. */
+/* A buffer is freed while a job reads it, and the worker ends: the job runs again, with the
+ * buffer's contents. */
 START_TEST(a_buffer_freed_under_its_job)
 {
     struct daemon d;

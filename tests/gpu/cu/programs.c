@@ -65,7 +65,7 @@ static void grid(struct program_run *r, unsigned x, unsigned y, unsigned bx, uns
                           .local = {bx, by, 1}};
 }
 
-/* The buffer that was made last; what is wanted is for the caller to fill in. */
+/* The buffer that was made last; the caller fills in the expected contents. */
 static double *output(struct program_run *r, enum program_type type, unsigned count,
                       double tolerance)
 {

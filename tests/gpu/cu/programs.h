@@ -1,7 +1,6 @@
 /*
- * The programs of tests/gpu/cu: what each of their kernels is given, and what it must compute, by
- * the host's arithmetic. A program's binaries, made by both compilers, get the same. Thread: one.
- * Does not block.
+ * The programs of tests/gpu/cu: the arguments of each kernel, and the expected results, computed on
+ * the host. The binaries of both compilers get the same arguments. Thread: one. Does not block.
  */
 #ifndef GPU_PROGRAMS_H
 #define GPU_PROGRAMS_H
@@ -31,7 +30,7 @@ struct program_arg {
     gpud_arg value; /* else */
 };
 
-/* What one launch takes. Buffers hold what they begin with. */
+/* The arguments of one launch. Buffers have initial contents. */
 struct program_run {
     const char *name; /* its program's */
     unsigned buffers, args, outputs;
@@ -54,7 +53,7 @@ extern const unsigned program_count;
 
 /* Clears *r, and prepares it. */
 void program_prepare(const struct program *p, struct program_run *r);
-/* Value `i` of an output in what was read back. */
+/* Value `i` of an output in the bytes read back. */
 double program_value(const struct program_output *o, const void *data, unsigned i);
 /* Its values that are not as they should be; *ret_first: the first of them. */
 unsigned program_wrong(const struct program_output *o, const void *data, unsigned *ret_first);

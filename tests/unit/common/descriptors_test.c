@@ -13,7 +13,7 @@
 static int taken[HARD];
 static unsigned taken_count;
 
-/* All but those kept back; how many. */
+/* Opens all descriptors but the reserved ones. Returns their number. */
 static unsigned take_all(void)
 {
     int fd;
@@ -34,7 +34,7 @@ static void give_back(void)
     }
 }
 
-/* Who takes all others leaves those that are kept back, and they can be had. */
+/* A process that uses all other descriptors leaves the reserved ones, and they can be used. */
 START_TEST(a_part_is_kept_back)
 {
     struct rlimit limit = {.rlim_cur = HARD, .rlim_max = HARD};
@@ -90,7 +90,7 @@ START_TEST(all_are_had)
 }
 END_TEST
 
-/* The last who has it is gone soon after. */
+/* Its last owner ends soon after. */
 START_TEST(what_is_closed_at_once_is_closed)
 {
     char byte;
@@ -108,7 +108,7 @@ START_TEST(what_is_closed_at_once_is_closed)
 }
 END_TEST
 
-/* What is opened next is none of the standard three, whichever were closed. */
+/* A descriptor that is opened next is none of the standard three, whichever of them were closed. */
 START_TEST(the_standard_three_are_there)
 {
     struct stat st;

@@ -213,7 +213,7 @@ START_TEST(others_do_not_hear_of_a_freed_handle)
     uint64_t a = idmap_add(&m, &value);
     ck_assert(!idmap_freed_of(&m, a, 7)); /* live */
     idmap_disown(&m, a, 7);
-    ck_assert(idmap_freed_of(&m, a, 7)); /* somebody uses it still */
+    ck_assert(idmap_freed_of(&m, a, 7)); /* still in use */
     ck_assert(!idmap_freed_of(&m, a, 8));
     ck_assert_ptr_eq(idmap_remove(&m, a), &value);
     ck_assert(idmap_freed_of(&m, a, 7));

@@ -1,4 +1,4 @@
-/* How long the expansion of a source takes; what it makes is tested with gpuctl's headers. */
+/* The time to expand a source's includes; the result is tested with gpuctl's headers. */
 #include <stdio.h>
 
 #include "common/include.h"

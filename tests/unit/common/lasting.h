@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A connection full of bytes that nobody reads, and that is to be emptied before it is closed;
- * *ret_reader ends it. Both are the caller's. */
+/* A connection full of unread bytes, which has to be drained before it is closed; *ret_reader ends
+ * it. The caller owns both. */
 static inline int lasting(int *ret_reader)
 {
     static const char bytes[65536];

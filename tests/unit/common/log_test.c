@@ -77,7 +77,7 @@ START_TEST(the_environment_says_how_much)
 }
 END_TEST
 
-/* The journal's end of the next stream, what it begins with checked. */
+/* The journal's end of the next stream, with its first lines checked. */
 static int journal_accept(int listening)
 {
     static const char head[] = "prog\n\n6\n1\n0\n0\n0\n";
@@ -96,7 +96,7 @@ START_TEST(the_journal_gets_levels_by_a_stream_of_its_own)
     char dir[] = "/tmp/gpud-log-XXXXXX";
     char got[sizeof lines] = "";
     ck_assert_int_eq(unsetenv("GPUD_LOG"), 0);
-    ck_assert_int_eq(setenv("JOURNAL_STREAM", "1:2", 1), 0); /* of somebody else's stderr */
+    ck_assert_int_eq(setenv("JOURNAL_STREAM", "1:2", 1), 0); /* of another process's stderr */
     log_open("prog", LOG_LEVEL_DEBUG);
     ck_assert_ptr_nonnull(mkdtemp(dir));
     (void)snprintf(addr.sun_path, sizeof addr.sun_path, "%s/s", dir);

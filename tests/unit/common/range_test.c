@@ -76,7 +76,7 @@ START_TEST(taken_ranges_are_respected)
 }
 END_TEST
 
-/* A map of bytes is the simplest thing that says what has to be true. */
+/* A map of bytes is the simplest correct model. */
 #define MODEL_SIZE 4096u
 static unsigned char model[MODEL_SIZE];
 

@@ -1,4 +1,4 @@
-/* What is a character of UTF-8, and what becomes of bytes that are none. */
+/* Which bytes are characters of UTF-8, and what the others are replaced by. */
 #include <string.h>
 
 #include "common/utf8.h"

@@ -32,7 +32,7 @@ static int echo(void)
     }
 }
 
-/* 0 if the process was started as it is to be; else the number of what is wrong */
+/* 0 if the process was started correctly; else the number of the first fault */
 static int check(void)
 {
     struct rlimit core;

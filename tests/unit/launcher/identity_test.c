@@ -53,7 +53,7 @@ START_TEST(without_the_right_it_is_refused_at_the_start)
 }
 END_TEST
 
-/* In the child: nothing of what it was is left. */
+/* In the child: nothing of the former identity is left. */
 static int become_and_look(const struct identity *id)
 {
     uid_t uid[3];

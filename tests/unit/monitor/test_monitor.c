@@ -116,7 +116,7 @@ START_TEST(what_it_cannot_know_is_told_by_itself)
 }
 END_TEST
 
-/* Instances share what only their GPU has. */
+/* Instances share the values that exist for the whole GPU only. */
 START_TEST(instances_are_devices)
 {
     static struct health_report r;
@@ -173,7 +173,7 @@ START_TEST(no_library_is_told)
 }
 END_TEST
 
-/* Whoever reads the page sees since when it asks; a copy is never half of two reports. */
+/* A reader of the page sees since when a query runs; a copy is never a mix of two reports. */
 START_TEST(a_hang_shows_in_the_page)
 {
     static struct health_report r;
@@ -199,7 +199,7 @@ static void await_file(const char *path)
     }
 }
 
-/* One that nobody uses takes the driver seconds to start: eight of them are no hang. */
+/* The driver takes seconds to start a GPU that is not in use: eight of them are no hang. */
 START_TEST(each_gpu_has_its_own_time)
 {
     static struct health_report r;

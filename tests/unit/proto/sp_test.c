@@ -110,7 +110,7 @@ START_TEST(received_in_place)
 }
 END_TEST
 
-/* The announced size takes no memory; what has come takes at most twice its bytes, and the first
+/* The announced size takes no memory; received bytes take at most twice their size, and the first
  * room. */
 START_TEST(memory_follows_what_has_come)
 {

@@ -4,7 +4,7 @@
 
 #include "tests/unit/proto/sample.h"
 
-/* ---- allocations made by what is linked here, counted by the linker's --wrap -------------- */
+/* ---- allocations of the linked code, counted by the linker's --wrap ----------------------- */
 
 static size_t allocations;
 
@@ -311,7 +311,8 @@ START_TEST(limits_are_named)
 }
 END_TEST
 
-/* Texts of clients are shown to others. Those of the daemon may quote what is no text. */
+/* Texts of clients are shown to other users, so they are checked. Texts of the daemon may quote
+ * invalid ones. */
 START_TEST(texts_of_requests_are_utf8)
 {
     static const char *const bad[] = {

@@ -1,6 +1,6 @@
 /*
- * PROTOCOL.md says what the code does: its example bytes are those of the encoder, its tables list
- * every field, error and type. With --print it writes the examples as the document has them.
+ * PROTOCOL.md agrees with the code: its example bytes are the encoder's, its tables list every
+ * field, error and type. With --print it writes the examples as the document has them.
  */
 #include <check.h>
 #include <ctype.h>

@@ -12,19 +12,19 @@ struct local {
     struct buffers buffers;
     struct copies copies;
     struct transfers transfers;
-    uv_loop_t loop; /* of the copies' threads */
-    unsigned wakes; /* of the copies, and of who uses that */
+    uv_loop_t loop; /* for the copies' threads */
+    unsigned wakes; /* calls of the copies' wake */
     struct spill spill;
 };
 
-/* Two streams; so many bytes on the device, and on the host. */
+/* Two streams; `limit` bytes on the device, and `spill_limit` on the host. */
 void local_start(struct local *t, const char *backend, const char *options, uint64_t limit,
                  uint64_t spill_limit);
-/* With all of its buffers. The books are looked at before and after. */
+/* Frees all buffers, too. The pool's books are checked before and after. */
 void local_stop(struct local *t);
 /* Waits until no buffer is on its way. */
 void local_quiet(struct local *t);
-/* Waits for all that is on a stream. */
+/* Waits for the commands on a stream. */
 void local_wait(struct local *t, struct backend_stream *s);
 
 #endif

@@ -70,7 +70,7 @@ void room_check(struct fake *f, uint64_t buffer, unsigned round)
                   (unsigned)buffer, round);
 }
 
-/* As W_TENANT told last. */
+/* The last W_TENANT. */
 static struct msg_w_tenant uses[TENANTS_MAX];
 
 const struct msg_w_tenant *room_use(struct fake *f, uint64_t tenant)

@@ -1,4 +1,4 @@
-/* What a worker's tenants left is not to be read by others. */
+/* Memory that a worker's tenants left must not be read by others. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static void check_canary(const struct fake *f, uint64_t from, uint64_t bytes, un
                   (unsigned)f->tenant, at[i], (unsigned)i, (unsigned)bytes);
 }
 
-/* Looks at a new buffer and a new temporary, then leaves the tenant's mark in all of them. */
+/* Checks a new buffer and a new temporary, then leaves the tenant's mark in all of them. */
 static void canary_job(struct fake *f, unsigned round, uint64_t bytes, uint64_t temp)
 {
     struct job_draft d;

@@ -1,4 +1,4 @@
-/* Modules that load in a thread of their own, with a back end that does as it is told. */
+/* Modules that load in a thread of their own, with a scripted back end. */
 #include <check.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ struct backend_module {
 
 static struct backend_module only;
 
-/* Whether loads may go on; the thread waits for it. */
+/* The thread waits until loads may go on. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool open_;
@@ -58,7 +58,7 @@ static const struct backend_module_ops ops = {
     .load = load, .unload = unload, .kernel_count = kernel_count};
 static const struct backend backend = {.name = "test", .module = &ops};
 
-/* What was told of loads, in order. */
+/* The reports about loads, in order. */
 struct told {
     int code[8];
     char text[8][200];
@@ -102,7 +102,7 @@ static void run(struct modules *t, uv_loop_t *loop)
     ck_assert_int_eq(uv_loop_close(loop), 0);
 }
 
-/* The worker ends itself then; here the load is let go on, and ends after all. */
+/* The worker ends itself then. Here the load goes on, and ends after all. */
 START_TEST(a_load_has_a_limit)
 {
     uv_loop_t loop;
@@ -193,12 +193,12 @@ static const struct backend_library_ops library = {
 static const struct backend with_libraries = {
     .name = "test", .module = &quick_ops, .library = &library};
 
-/* Which ones somebody was told of. */
+/* The modules that were reported. */
 struct ready {
     struct modules *t;
     uint64_t id[8];
     unsigned count;
-    bool opens; /* the gate, when one is told of */
+    bool opens; /* the gate opens when a module is reported */
 };
 
 static void on_ready(void *data, struct module *m, const struct err *why)
@@ -242,8 +242,8 @@ START_TEST(a_module_waits_for_its_libraries)
 }
 END_TEST
 
-/* They never come: the module's own kernels serve, and it may go. They come after all: that is
- * well, too. */
+/* The libraries never open: the module's own kernels serve, and it may be unloaded. They open after
+ * all: no harm is done. */
 START_TEST(a_module_does_not_wait_for_ever)
 {
     uv_loop_t loop;
@@ -274,7 +274,7 @@ START_TEST(a_module_does_not_wait_for_ever)
 }
 END_TEST
 
-/* One try at a time, of which nobody is told. */
+/* One try at a time, and no report about it. */
 START_TEST(libraries_are_tried_again)
 {
     uv_loop_t loop;

@@ -1,4 +1,5 @@
-/* What is given up while something is in flight goes when nothing is, or after a while. */
+/* Items that are given up while something is in flight are released when nothing is, or after a
+ * while. */
 #include <check.h>
 #include <stdlib.h>
 
@@ -92,8 +93,8 @@ START_TEST(in_order_when_nothing_is_any_more)
 }
 END_TEST
 
-/* A device that is never idle has to wait once for what is old, not for what came now, and not
- * while a job runs for long. */
+/* A device that is never idle waits once for old items, not for new ones, and not while a job runs
+ * for long. */
 START_TEST(no_longer_than_a_while)
 {
     start(false);
@@ -113,7 +114,7 @@ START_TEST(no_longer_than_a_while)
 }
 END_TEST
 
-/* Memory that no limit counts any more does not pile up behind a long job. */
+/* Memory that counts for no limit any more does not pile up behind a long job. */
 START_TEST(no_more_than_so_much)
 {
     start(false);

@@ -5,7 +5,7 @@
 
 #include "tests/unit/worker/rooms.h"
 
-/* What buffers of all sizes left behind in slabs is no reason to refuse a job. */
+/* Objects that buffers of all sizes left free in slabs are no reason to refuse a job. */
 START_TEST(free_objects_are_no_reason_to_refuse_a_job)
 {
     struct fake f;
@@ -28,7 +28,7 @@ START_TEST(free_objects_are_no_reason_to_refuse_a_job)
 }
 END_TEST
 
-/* Nor are they what is guaranteed: buffers stay though slabs are charged beside them. */
+/* Free objects do not count as guaranteed: buffers stay though slabs are charged beside them. */
 START_TEST(free_objects_are_not_what_is_guaranteed)
 {
     struct fake f;

@@ -37,7 +37,7 @@ static int launched(struct fake *f, uint64_t job)
     return fake_done(f, job, NULL);
 }
 
-/* Work items' own arrays lie beside the pool, which gives back what nobody uses. */
+/* Work items' own arrays lie beside the pool, which gives back memory that is not used. */
 START_TEST(a_launch_without_memory_is_tried_again)
 {
     struct fake f;
@@ -49,7 +49,7 @@ START_TEST(a_launch_without_memory_is_tried_again)
 }
 END_TEST
 
-/* Where that does not help, it is its job's failure, and no one else's. */
+/* If that does not help, only its job fails. */
 START_TEST(a_launch_that_finds_none_fails)
 {
     struct fake f;
@@ -62,8 +62,8 @@ START_TEST(a_launch_that_finds_none_fails)
 }
 END_TEST
 
-/* After an error the driver calls nobody back: what waits for the stream is seen by the pump's
- * timer. The kernel sleeps first, so that nothing else that happens in the worker looks at it. */
+/* After an error the driver does not call: the pump's timer finds the jobs that wait for the
+ * stream. The kernel sleeps first, so that no other event in the worker checks it. */
 START_TEST(a_fault_is_found_without_a_call)
 {
     const uint32_t ms = 500;
@@ -84,7 +84,7 @@ START_TEST(a_fault_is_found_without_a_call)
     draft_send(&d, &f);
     ck_assert_int_eq(fake_done(&f, 1, &done), ERR_KERNEL_FAULT);
     ck_assert_int_eq((int)done.vendor, 700);
-    while (fake_next(&f) != 0) { /* its context is lost, and it ends */
+    while (fake_next(&f) != 0) { /* its context is lost, and the worker ends */
     }
     ck_assert_int_ne(fake_reap(&f), 0);
     fake_finish(&f);

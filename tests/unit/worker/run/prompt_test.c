@@ -1,4 +1,4 @@
-/* What everybody uses waits for nobody's kernel as long as there is memory: gpud-worker as a
+/* The frames that all clients use wait for no kernel as long as there is memory: gpud-worker as a
  * process on the CUDA driver's double, whose kernel never ends. */
 #include <check.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "tests/unit/worker/fake_front.h"
 
 #define MIB    (UINT64_C(1) << 20)
-#define LITTLE "50331648" /* what a_wait_for_memory_is_no_beginning uses, and no more */
+#define LITTLE "50331648" /* as much as a_wait_for_memory_is_no_beginning uses */
 
 static void start(struct fake *f, const char *bytes)
 {
@@ -27,7 +27,7 @@ static void start(struct fake *f, const char *bytes)
     memfd_finish(&memory);
 }
 
-/* Makes memory its tenant's: what is new has to be zeroed, and is left to nobody meanwhile. */
+/* Makes memory its tenant's: new memory has to be zeroed, and is no tenant's meanwhile. */
 static void warm(struct fake *f, uint64_t job)
 {
     struct job_draft d;
@@ -37,8 +37,8 @@ static void warm(struct fake *f, uint64_t job)
     ck_assert_int_eq(fake_done(f, job, NULL), 0);
 }
 
-/* Enqueued as a whole, it leaves its temporary, which is much of the device's memory, to what comes
- * behind it. */
+/* Enqueued as a whole, it leaves its temporary, a large part of the device's memory, to the
+ * commands behind it. */
 static void hang(struct fake *f, uint64_t job)
 {
     struct job_draft d;
@@ -48,8 +48,8 @@ static void hang(struct fake *f, uint64_t job)
     draft_send(&d, f);
 }
 
-/* Buffers that come as they are, and as zeros; what is written into one of them, and a job with a
- * large copy and a temporary, which the stream of copies uses first. */
+/* Buffers with undefined content and with zeros, a write into one of them, and a job with a large
+ * copy and a temporary, which the stream of copies uses first. */
 START_TEST(a_kernel_holds_up_no_buffers_and_copies)
 {
     struct fake f;
