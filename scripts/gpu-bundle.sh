@@ -20,7 +20,8 @@ fi
 build=$(cd "$GPUD_BUILD" && pwd)
 
 programs=(
-    bin/gpud bin/gpud-launcher bin/gpud-worker bin/gpud-compile bin/gpud-monitor bin/gpuctl bin/example_export
+    bin/gpud bin/gpud-launcher bin/gpud-worker bin/gpud-compile bin/gpud-monitor bin/gpuctl
+    bin/gpud-demo bin/example_export
     gpu/gpu-probe gpu/gpu-record gpu/gpu-direct gpu/gpu-system gpu/gpu-kernels gpu/gpu-libraries
     tests/contract_cuda tests/contract_cuda_plain
     bin/bench_inprocess bin/bench_overlap bin/bench_coldstart bin/bench_bandwidth bin/bench_frames
