@@ -225,7 +225,7 @@ static void watch_dog(struct front *f, uint64_t now)
 static void watch_start(struct front *f, uint64_t now)
 {
     char why[ERR_TEXT_MAX + 128];
-    if (f->ready_reported || f->exit_after_drain || f->handing_over || f->stopping) {
+    if (f->ready_reported || f->life > FRONT_DRAINING) {
         return;
     }
     uint64_t until = ns_add(f->started_ns, f->config.start_timeout_s * NS_PER_S);
@@ -260,7 +260,7 @@ void pipeline_wake(struct front *f)
     if (f->launcher_lost) {
         pipeline_start_anew(f);
     }
-    if (f->stopping) {
+    if (front_life_stops(f->life)) {
         return;
     }
     worker_watch(f, now, away);
@@ -287,7 +287,7 @@ static void on_arm(uv_prepare_t *prepare)
 {
     struct front *f = prepare->data;
     lanes_flush(f->lanes); /* timers send answers as well */
-    if (f->wake_ns == f->armed_ns || f->stopping) {
+    if (f->wake_ns == f->armed_ns || front_life_stops(f->life)) {
         return;
     }
     f->armed_ns = f->wake_ns;

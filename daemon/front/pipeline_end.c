@@ -28,7 +28,7 @@
 #define LAST_ANSWERS_NS NS_PER_S
 #define STOP_S          10u
 #define READING_S       1u
-#define DRAIN_LOOK_NS   (20 * NS_PER_MS) /* between two checks while it ends */
+#define DRAIN_CHECK_NS  (20 * NS_PER_MS)
 
 /* ---- the time to end ----------------------------------------------------------------------- */
 
@@ -66,21 +66,18 @@ static void watch_hand_over(struct front *f, uint64_t now)
     if (orphans == 0 || now >= f->drain_until_ns) {
         hand_over(f, orphans, stranded);
     } else {
-        wake_at(f, ns_add(now, DRAIN_LOOK_NS));
+        wake_at(f, ns_add(now, DRAIN_CHECK_NS));
     }
 }
 
 void pipeline_watch_end(struct front *f, uint64_t now)
 {
-    if (f->stopping) {
-        return;
-    }
-    if (f->handing_over) {
+    if (f->life == FRONT_HANDING_OVER) {
         watch_hand_over(f, now);
-    } else if (f->exit_after_drain && drained(f, now)) {
+    } else if (f->life == FRONT_ENDING && drained(f, now)) {
         pipeline_stop(f);
-    } else if (f->exit_after_drain) {
-        wake_at(f, ns_add(now, DRAIN_LOOK_NS));
+    } else if (f->life == FRONT_ENDING) {
+        wake_at(f, ns_add(now, DRAIN_CHECK_NS));
     }
 }
 
@@ -88,13 +85,11 @@ void pipeline_watch_end(struct front *f, uint64_t now)
 
 void pipeline_drain(struct front *f)
 {
-    if (f->exit_after_drain) { /* the second request */
+    if (f->life >= FRONT_ENDING) { /* the second request */
         pipeline_stop(f);
         return;
     }
-    f->draining = true;
-    f->exit_after_drain = true;
-    f->handing_over = false;
+    front_life_step(&f->life, FRONT_ENDING);
     wake_at(f, front_now(f));
     f->drain_until_ns = drain_until(f, front_now(f));
     log_info("draining: %u jobs are unfinished", f->job_count);
@@ -107,13 +102,13 @@ void pipeline_drain(struct front *f)
 
 void pipeline_hand_over(struct front *f)
 {
-    if (f->stopping) {
+    if (front_life_stops(f->life)) {
         return;
     }
     unsigned stranded = 0;
     unsigned orphans = drain_orphans(f, &stranded);
-    bool now = f->handing_over || f->exit_after_drain; /* the second request */
-    f->handing_over = true;
+    bool now = f->life >= FRONT_HANDING_OVER; /* the second request */
+    front_life_step(&f->life, FRONT_HANDING_OVER);
     notify_stopping();
     if (now || orphans == 0) {
         hand_over(f, orphans, stranded);
@@ -154,13 +149,14 @@ static void close_handle(uv_handle_t *handle)
 
 void pipeline_stop(struct front *f)
 {
-    if (f->stopping) {
+    if (front_life_stops(f->life)) {
         return;
     }
-    f->stopping = true;
-    if (f->exit_after_drain && f->job_count > 0) {
+    if (f->life == FRONT_ENDING && f->job_count > 0) {
         log_warn("%u %s not waited for", f->job_count, f->job_count == 1 ? "job was" : "jobs were");
     }
+    bool handing_over = f->life == FRONT_HANDING_OVER;
+    front_life_step(&f->life, handing_over ? FRONT_LEAVING : FRONT_STOPPING);
     ending_within(f, STOP_S, "the end of connections"); /* NNG's threads close them */
     close_handle((uv_handle_t *)&f->timer);
     close_handle((uv_handle_t *)&f->arm);
@@ -180,7 +176,7 @@ void pipeline_stop(struct front *f)
     for (unsigned i = 0; i < f->device_count; i++) {
         worker_detach(f->device[i]);
     }
-    if (f->launcher != NULL && !f->supervised && !f->handing_over) {
+    if (f->launcher != NULL && !f->supervised && !handing_over) {
         (void)launcher_quit(f->launcher, NULL);
     }
     launcher_link_close(f->launcher);

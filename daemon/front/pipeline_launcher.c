@@ -54,7 +54,7 @@ static void on_listed(void *data, uint64_t count)
 static void on_launcher_lost(void *data, const struct err *e)
 {
     struct front *f = data;
-    if (!f->stopping) {
+    if (!front_life_stops(f->life)) {
         log_error("the launcher is gone, and all workers with it: %s", e->text);
         (void)snprintf(f->fault_text, sizeof f->fault_text, "the launcher was lost: %s", e->text);
         f->fault_device = NULL;

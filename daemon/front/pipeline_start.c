@@ -72,16 +72,16 @@ static bool adopting(const struct front *f)
 static void await_adoption(struct front *f)
 {
     uint64_t until = front_now(f) + ADOPTION_NS;
-    while (adopting(f) && front_now(f) < until && !f->stopping) {
+    while (adopting(f) && front_now(f) < until && !front_life_stops(f->life)) {
         wake_at(f, until);
         (void)uv_run(f->loop, UV_RUN_ONCE);
     }
-    if (f->stopping) {
+    if (front_life_stops(f->life)) {
         return; /* the next front adopts them */
     }
     for (unsigned i = 0; i < f->device_count; i++) {
         if (f->device[i]->state == DEVICE_ADOPTING) {
-            worker_end(f, f->device[i], NULL, "it did not tell in time what it holds");
+            worker_end(f, f->device[i], NULL, "it did not report its inventory in time");
         }
     }
 }
@@ -106,10 +106,11 @@ int pipeline_start(struct front *f, struct err *e)
         await_adoption(f);
         adopt_over(f);
         f->work.most = 0; /* no client waited in those turns */
-        rc = f->stopping ? 0
-                         : start_shm(f, e); /* stopped meanwhile: there are no clients to serve */
+        rc = front_life_stops(f->life)
+                 ? 0
+                 : start_shm(f, e); /* stopped meanwhile: there are no clients to serve */
     }
-    if (rc == 0 && !f->stopping) {
+    if (rc == 0 && !front_life_stops(f->life)) {
         rc = start_listener(f, e);
     }
     return rc;

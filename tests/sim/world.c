@@ -430,7 +430,7 @@ static void front_end(void)
     for (unsigned i = 0; i < WORKERS_MAX; i++) {
         channel_close(&w.worker[i]);
     }
-    w.f->handing_over = true;
+    front_life_step(&w.f->life, FRONT_HANDING_OVER);
     pipeline_stop(w.f);
     (void)alarm(0); /* pipeline_stop's */
     (void)uv_run(&w.loop, UV_RUN_DEFAULT);

@@ -369,7 +369,7 @@ START_TEST(silent_worker)
         ck_assert_float_eq(y[i], 2 * (float)i);
     }
     ck_assert_int_ne(daemon_worker(&d, 0), worker);
-    ck_assert(daemon_logged(&d, "did not tell in time"));
+    ck_assert(daemon_logged(&d, "did not report its inventory in time"));
     daemon_end(&d, c);
 }
 END_TEST

@@ -69,7 +69,7 @@ static struct session *owner_of(struct front *f, struct bytes client_id, uint64_
 }
 
 /* Reports of a worker that is being ended do not count: its clients get another answer. */
-static bool tells(const struct device *d)
+static bool adopting(const struct device *d)
 {
     return d->state == DEVICE_ADOPTING && d->killed_ns == 0;
 }
@@ -160,20 +160,19 @@ static void lost(struct front *f, struct buffer *b)
     }
 }
 
-/* What the record has of a reported id: no entry, one that another report used, one to use. */
-enum gift { GIFT_NONE, GIFT_TAKEN, GIFT_GIVEN };
+/* The record's entry for a reported id: none, one that an earlier report used, a fresh one. */
+enum entry { ENTRY_NONE, ENTRY_USED, ENTRY_FRESH };
 
-/* What the record has for the id. TAKEN: reported before, or the worker is not being
- * being adopted (any more), so its reports do not count. */
-static enum gift gift_of(struct device *d, enum record_kind kind, uint64_t id,
-                         struct record_view *ret_view)
+/* USED: also while the worker is not being adopted (any more), so that its reports do not count. */
+static enum entry entry_of(struct device *d, enum record_kind kind, uint64_t id,
+                           struct record_view *ret_view)
 {
     bool taken = false;
-    if (!tells(d)) {
-        return GIFT_TAKEN;
+    if (!adopting(d)) {
+        return ENTRY_USED;
     }
     bool found = record_find(d->record, kind, id, ret_view, &taken);
-    return !found ? GIFT_NONE : taken ? GIFT_TAKEN : GIFT_GIVEN;
+    return !found ? ENTRY_NONE : taken ? ENTRY_USED : ENTRY_FRESH;
 }
 
 /* The worker names the memory that the former front made, so its size is checked. */
@@ -238,11 +237,12 @@ static struct buffer *buffer_given(struct front *f, struct device *d, uint64_t i
                                    struct record_view *ret_view, struct msg_record_buffer *ret_meta)
 {
     struct err e = ERR_INIT;
-    enum gift gift = gift_of(d, RECORD_BUFFER, id, ret_view);
-    if (gift == GIFT_NONE) { /* freed by the former front, which ended before its frame was sent */
+    enum entry entry = entry_of(d, RECORD_BUFFER, id, ret_view);
+    if (entry ==
+        ENTRY_NONE) { /* freed by the former front, which ended before its frame was sent */
         command_forget_buffer(d, id);
     }
-    if (gift != GIFT_GIVEN) {
+    if (entry != ENTRY_FRESH) {
         return NULL;
     }
     struct buffer *b = NULL;
@@ -407,11 +407,11 @@ void adopt_job(struct front *f, struct device *d, const struct msg_w_inventory_j
 {
     struct msg_record_job m;
     struct record_view view;
-    enum gift gift = gift_of(d, RECORD_JOB, inventory->job, &view);
-    if (gift == GIFT_NONE && inventory->finished != 0) { /* its answer was acknowledged */
+    enum entry entry = entry_of(d, RECORD_JOB, inventory->job, &view);
+    if (entry == ENTRY_NONE && inventory->finished != 0) { /* its answer was acknowledged */
         command_forget_job(d, inventory->job);
     }
-    if (gift != GIFT_GIVEN || job_find(f->jobs, inventory->job) != NULL ||
+    if (entry != ENTRY_FRESH || job_find(f->jobs, inventory->job) != NULL ||
         proto_decode(&schema_msg_record_job, view.bytes, &m, NULL) != 0) {
         return;
     }
@@ -445,7 +445,7 @@ void adopt_over(struct front *f)
 
 void adopt_end(struct front *f, struct device *d)
 {
-    if (!tells(d)) {
+    if (!adopting(d)) {
         return;
     }
     record_settle(d->record);

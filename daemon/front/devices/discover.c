@@ -17,8 +17,8 @@
 #define PROBE_VALUE 42.0f
 
 /* The pauses between retries of an absent device, which double. */
-#define LOOK_NS     (2 * NS_PER_S)
-#define LOOK_MAX_NS (300 * NS_PER_S)
+#define RETRY_NS     (2 * NS_PER_S)
+#define RETRY_MAX_NS (300 * NS_PER_S)
 
 /* In order of preference. "auto" never chooses a simulated device. */
 static const char *const automatic[] = {"cuda", "opencl"};
@@ -412,13 +412,13 @@ static bool try_next_backend(struct front *f, struct device *d, const struct err
     return false;
 }
 
-static uint64_t look_pause_ns(const struct device *d)
+static uint64_t retry_pause_ns(const struct device *d)
 {
-    uint64_t pause = LOOK_NS;
-    for (unsigned i = 1; i < d->absences && pause < LOOK_MAX_NS; i++) {
+    uint64_t pause = RETRY_NS;
+    for (unsigned i = 1; i < d->absences && pause < RETRY_MAX_NS; i++) {
         pause *= 2;
     }
-    return pause < LOOK_MAX_NS ? pause : LOOK_MAX_NS;
+    return pause < RETRY_MAX_NS ? pause : RETRY_MAX_NS;
 }
 
 void discover_absent(struct front *f, struct device *d, const struct err *e)
@@ -426,18 +426,18 @@ void discover_absent(struct front *f, struct device *d, const struct err *e)
     bool news = d->absences == 0;
     if (try_next_backend(f, d, e)) {
         if (news) {
-            log_info("%s: %s; %s is looked for", automatic[0], e->text, d->backend);
+            log_info("%s: %s; %s is tried", automatic[0], e->text, d->backend);
         }
         return;
     }
     news = news || strncmp(d->lacks, e->text, sizeof d->lacks - 1) != 0;
     if (news) {
-        log_warn("device %u (%s %u) is absent: %s; it is looked for again and again", d->index,
-                 d->backend, d->number, e->text);
+        log_warn("device %u (%s %u) is absent: %s; retried periodically", d->index, d->backend,
+                 d->number, e->text);
     }
     d->absences++;
     (void)snprintf(d->lacks, sizeof d->lacks, "%s", e->text);
-    d->restart_ns = ns_add(front_now(f), look_pause_ns(d));
+    d->restart_ns = ns_add(front_now(f), retry_pause_ns(d));
     wake_at(f, d->restart_ns);
     device_set_state(d, DEVICE_ABSENT, e->text);
     discover_given_up(f, d);
@@ -445,16 +445,16 @@ void discover_absent(struct front *f, struct device *d, const struct err *e)
 }
 
 /* A device that is too small for all guarantees waits for other settings (tenant_quota.h). */
-static bool looked_for(const struct device *d)
+static bool may_come_back(const struct device *d)
 {
     return d->state == DEVICE_ABSENT && d->worker == 0 && !d->overpromised;
 }
 
 void discover_watch(struct front *f, uint64_t now)
 {
-    for (unsigned i = 0; i < f->device_count && !f->stopping; i++) {
+    for (unsigned i = 0; i < f->device_count && !front_life_stops(f->life); i++) {
         struct device *d = f->device[i];
-        if (!looked_for(d)) {
+        if (!may_come_back(d)) {
             continue;
         }
         if (!device_may_restart(d, now)) {
@@ -473,7 +473,7 @@ void discover_again(struct front *f)
 {
     for (unsigned i = 0; i < f->device_count; i++) {
         struct device *d = f->device[i];
-        if (looked_for(d)) {
+        if (may_come_back(d)) {
             d->absences = 0;
             d->restart_ns = front_now(f);
             wake_at(f, d->restart_ns);

@@ -229,7 +229,7 @@ static void watch_device(struct front *f, struct device *d, uint64_t now)
     struct health_device health;
     const struct health_value *v = &health.value[HEALTH_recovery];
     uint64_t age = 0;
-    char why[256] = "the management library does not tell";
+    char why[256] = "the management library does not report it";
     if (read_at(f->monitor, d, now, &health, &age, why, sizeof why)) {
         f->monitor->pause_ns = RESTART_NS;
         if (v->state == HEALTH_KNOWN) {
@@ -283,7 +283,7 @@ static void find_listed(struct front *f)
 void monitor_watch(struct front *f, uint64_t now_ns, bool away)
 {
     struct monitor *m = f->monitor;
-    if (f->launcher == NULL || f->stopping || !wanted(f)) {
+    if (f->launcher == NULL || front_life_stops(f->life) || !wanted(f)) {
         return;
     }
     if (away) { /* the monitor may have stood still as well, and gets a second to report */

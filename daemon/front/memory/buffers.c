@@ -71,7 +71,7 @@ static void discount(struct front *f, const struct buffer *b)
 
 /* Whether the opener is the newest of its session, which is not the owner: each session gets one
  * notice of a buffer. */
-static bool tells(struct buffer *b, const struct buffer_opener *o)
+static bool gets_notice(struct buffer *b, const struct buffer_opener *o)
 {
     return o->session != b->owner && buffer_opener_newest(b, o);
 }
@@ -124,7 +124,7 @@ static void buffer_lost(struct front *f, struct buffer *b)
         (void)session_notice(b->owner, f->config.tenant_notices_max, NOTICE_BUFFER_LOST, b->handle);
     }
     for (const struct buffer_opener *o = b->opener; o != NULL; o = o->next) {
-        if (tells(b, o)) {
+        if (gets_notice(b, o)) {
             (void)session_notice(o->session, f->config.tenant_notices_max, NOTICE_BUFFER_LOST,
                                  b->handle);
         }

@@ -62,9 +62,9 @@ const char *device_state_name(const struct device *d)
 
 bool device_absent(const struct device *d)
 {
-    bool looked_for = d->state == DEVICE_STARTING || d->state == DEVICE_OPENED ||
-                      d->state == DEVICE_WAITING || d->state == DEVICE_REPLACED;
-    return d->state == DEVICE_ABSENT || (looked_for && d->absences > 0);
+    bool may_come_back = d->state == DEVICE_STARTING || d->state == DEVICE_OPENED ||
+                         d->state == DEVICE_WAITING || d->state == DEVICE_REPLACED;
+    return d->state == DEVICE_ABSENT || (may_come_back && d->absences > 0);
 }
 
 const char *device_uuid(const struct device *d)

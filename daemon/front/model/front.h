@@ -19,6 +19,7 @@
 #include "daemon/front/model/freelist.h"
 #include "daemon/front/model/io.h"
 #include "daemon/front/model/job.h"
+#include "daemon/front/model/life.h"
 #include "daemon/front/model/module.h"
 #include "daemon/front/model/parking.h"
 #include "daemon/front/model/program.h"
@@ -259,12 +260,9 @@ struct front {
 
     bool listed; /* the launcher has listed the workers that run */
     bool ready_reported;
-    bool draining;
-    bool stopping;
-    bool exit_after_drain;
-    bool handing_over;  /* it ends, and launcher and workers remain for the next front */
-    bool launcher_lost; /* and not replaced */
-    bool supervised;    /* the launcher is a unit of its own */
+    enum front_life life; /* changed by front_life_step alone */
+    bool launcher_lost;   /* and not replaced */
+    bool supervised;      /* the launcher is a unit of its own */
     int exit_code;
     struct turn_clock clock;
     struct turn_work work;

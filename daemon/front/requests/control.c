@@ -20,8 +20,12 @@ static void tell_all(struct front *f, unsigned kind)
 static int control_drain(struct front *f, const char *value, struct err *e)
 {
     (void)value;
-    (void)e;
-    f->draining = true;
+    if (f->life == FRONT_HANDING_OVER) {
+        return err_set(e, ERR_STATE, "the daemon is handing over to the next one: ask that one");
+    }
+    if (f->life == FRONT_SERVING) {
+        front_life_step(&f->life, FRONT_DRAINING);
+    }
     tell_all(f, NOTICE_DRAINING);
     return 0;
 }
@@ -29,10 +33,12 @@ static int control_drain(struct front *f, const char *value, struct err *e)
 static int control_resume(struct front *f, const char *value, struct err *e)
 {
     (void)value;
-    if (f->exit_after_drain) {
+    if (f->life > FRONT_DRAINING) {
         return err_set(e, ERR_STATE, "the daemon is ending");
     }
-    f->draining = false;
+    if (f->life == FRONT_DRAINING) {
+        front_life_step(&f->life, FRONT_SERVING);
+    }
     tell_all(f, NOTICE_RESUMED);
     return 0;
 }

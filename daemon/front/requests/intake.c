@@ -380,7 +380,7 @@ static void expire(struct front *f)
 
 static bool has_room(const struct front *f)
 {
-    return f->job_count < f->config.queue_max || f->draining;
+    return f->job_count < f->config.queue_max || front_life_refuses_jobs(f->life);
 }
 
 /* Every parked session keeps its place. One that waits for a limit of its own, or for many bytes,

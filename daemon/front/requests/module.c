@@ -193,7 +193,7 @@ void module_begin_waiting(struct front *f)
     struct device *d = compile_device(f);
     uint32_t cursor = 0;
     struct module *m;
-    bool room = !f->stopping && (d != NULL || !device_may_come(f));
+    bool room = !front_life_stops(f->life) && (d != NULL || !device_may_come(f));
     while (room && (m = idmap_next(&f->modules, &cursor, NULL)) != NULL) {
         room = !waits(m) || begin(f, m, d);
     }
@@ -259,7 +259,7 @@ static int enter_kernels(struct front *f, struct module *m, struct err *e)
 }
 
 /* Can a client of this minor version decode it? */
-static bool kernel_told(const struct kernel *k, uint64_t minor)
+static bool kernel_decodable(const struct kernel *k, uint64_t minor)
 {
     return minor >= PROTO_MINOR_ARGS || k->arg_count <= PROTO_ARGS_OLD;
 }
@@ -273,7 +273,7 @@ static int reply_module(const struct build *b, uint64_t minor, struct bytes log,
     int rc = 0;
     uint64_t count = 0;
     for (unsigned i = 0; rc == 0 && i < m->kernel_count; i++) {
-        if (m->kernels[i].unfit == NULL && kernel_told(&m->kernels[i], minor)) {
+        if (m->kernels[i].unfit == NULL && kernel_decodable(&m->kernels[i], minor)) {
             rc = add_kernel(&m->kernels[i], b, &kernels, e);
             count++;
         }
@@ -382,7 +382,7 @@ int request_kernel_find(struct request_context *c, struct err *e)
     if (k->unfit != NULL) {
         return err_set(e, ERR_UNSUPPORTED, "kernel %s: %s", k->name, k->unfit);
     }
-    if (!kernel_told(k, c->s->client.minor)) {
+    if (!kernel_decodable(k, c->s->client.minor)) {
         return err_set(e, ERR_UNSUPPORTED,
                        "kernel %s takes %u arguments, this client (protocol %u.%llu) at most %u: "
                        "%u.%u is needed",

@@ -102,7 +102,7 @@ static void on_read(uv_work_t *work, int status)
     struct reload *r = work->data;
     struct front *f = r->front;
     r->reading = false;
-    if (f->stopping) {
+    if (front_life_stops(f->life)) {
         return; /* reload_finish() frees it */
     }
     if (status != 0) {

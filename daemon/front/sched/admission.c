@@ -59,10 +59,11 @@ static int check_queue(struct front *f, struct session *s, uint64_t seq, struct 
 static int check_room(struct front *f, const struct session *s, uint64_t flags, struct err *e)
 {
     uint64_t most = f->config.session_inflight_max;
-    if (f->draining) {
+    if (front_life_refuses_jobs(f->life)) {
         return refuse(f, e, err_set(e, ERR_DRAINING, "the daemon is draining"), NS_PER_S);
     }
-    if (f->handing_over && (flags & SUBMIT_DETACHED) != 0) { /* or handing over would never end */
+    /* Handing over waits for detached jobs. */
+    if (f->life == FRONT_HANDING_OVER && (flags & SUBMIT_DETACHED) != 0) {
         return refuse(
             f, e,
             err_set(e, ERR_BUSY, "the daemon starts anew: the next one takes detached jobs again"),

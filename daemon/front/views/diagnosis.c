@@ -119,7 +119,7 @@ void diagnosis_text(const struct front *f, char *out, size_t size)
         too_few(f, out, size);
     } else if (discover_serving(f) == 0 && !discover_opening(f)) {
         none_serves(f, out, size);
-    } else if (f->draining) {
+    } else if (front_life_refuses_jobs(f->life)) {
         (void)snprintf(out, size, "draining: no new jobs are taken");
     } else if (f->settings_bad[0] != '\0') {
         (void)snprintf(out, size, "settings of before count, the files are bad: %s",

@@ -279,7 +279,7 @@ static void pieces(struct part *x, uint32_t first, uint32_t end)
 
 static const struct {
     const char *name;
-    bool public; /* tells nothing of a tenant's work */
+    bool public; /* shows nothing of a tenant's work */
 } event_kinds[SNAPSHOT_EVENT_KINDS] = {
     {"alloc", false},   {"hit", false},   {"free", false},   {"refuse", false},
     {"map", false},     {"remap", false}, {"unmap", false},  {"wait", false},

@@ -60,7 +60,7 @@ static void status_begin(struct table_query *q)
         restarts += f->device[i]->restarts;
         spilled += f->device[i]->pool.spilled;
     }
-    bool ready = discover_serving(f) >= f->config.min_devices && !f->draining;
+    bool ready = discover_serving(f) >= f->config.min_devices && !front_life_refuses_jobs(f->life);
     TABLE_HEADER(STATUS_COLUMNS);
     TABLE_ROW(STATUS_COLUMNS);
 }

@@ -231,7 +231,7 @@ void worker_adopt(struct front *f, struct device *d, const struct launcher_inven
     d->beat_ns = d->started_ns;
     d->patience_ns = START_NS;
     wake_at(f, silent_at(d));
-    device_set_state(d, DEVICE_ADOPTING, "its worker tells what it holds");
+    device_set_state(d, DEVICE_ADOPTING, "its worker reports its inventory");
     int rc = attach(f, d, inventory->channel, &e);
     rc = rc == 0 ? take_memory(d, fd, &e) : rc;
     if (rc == 0) {
@@ -556,7 +556,7 @@ void worker_watch(struct front *f, uint64_t now, bool away)
             check_silence(f, d, now);
             check_limits(f, d, away ? 0 : now);
             check_deadlines(f, d, now);
-        } else if (d->state == DEVICE_WAITING && !f->stopping) {
+        } else if (d->state == DEVICE_WAITING && !front_life_stops(f->life)) {
             if (device_may_restart(d, now)) {
                 worker_start(f, d);
             } else if (!d->losing) {

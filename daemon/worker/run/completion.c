@@ -513,7 +513,7 @@ static bool advance(struct completion *c, struct job *j, uint64_t now)
         return completion_at_once(c, j);
     }
     if (j->state == JOB_GRAPH && graph_untouched(j->graph) &&
-        job_expired(j, now, "those before it on the device", &e)) {
+        job_expired(j, now, "earlier work on its stream", &e)) {
         return completion_cancel(c, j, &e);
     }
     if (j->state == JOB_GRAPH && executor_resume(c->x, j, &e) != 0) {

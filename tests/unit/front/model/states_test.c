@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "daemon/front/model/device.h"
+#include "daemon/front/model/life.h"
 #include "daemon/front/model/op.h"
 #include "daemon/front/model/session.h"
 #include "tests/unit/common/suite.h"
@@ -32,6 +33,13 @@ static unsigned step_op(unsigned from, unsigned to)
     return o.state;
 }
 
+static unsigned step_life(unsigned from, unsigned to)
+{
+    enum front_life life = (enum front_life)from;
+    front_life_step(&life, (enum front_life)to);
+    return life;
+}
+
 static unsigned step_device(unsigned from, unsigned to)
 {
     struct device d = {.state = (enum device_state)from};
@@ -53,6 +61,14 @@ static const struct machine machines[] = {
                [SESSION_ENDING_BUFFERS] = TO(SESSION_ENDING_ARENAS),
                [SESSION_ENDING_ARENAS] = TO(SESSION_ENDING_ANSWERS),
                [SESSION_ENDING_ANSWERS] = TO(SESSION_ENDED)}},
+    {.states = FRONT_LIVES,
+     .step = step_life,
+     .steps = {[FRONT_SERVING] = TO(FRONT_DRAINING) | TO(FRONT_HANDING_OVER) | TO(FRONT_ENDING) |
+                                 TO(FRONT_STOPPING),
+               [FRONT_DRAINING] = TO(FRONT_SERVING) | TO(FRONT_HANDING_OVER) | TO(FRONT_ENDING) |
+                                  TO(FRONT_STOPPING),
+               [FRONT_HANDING_OVER] = TO(FRONT_HANDING_OVER) | TO(FRONT_ENDING) | TO(FRONT_LEAVING),
+               [FRONT_ENDING] = TO(FRONT_HANDING_OVER) | TO(FRONT_STOPPING)}},
     {.states = OP_STATES,
      .step = step_op,
      .steps = {[OP_PENDING] = TO(OP_ANSWERED),

@@ -325,7 +325,7 @@ START_TEST(who_waits_for_room_keeps_its_place)
     ck_assert_uint_eq(s->early.count, 3);
     ck_assert_uint_eq(s->order.expect, 2);
     ck_assert_uint_eq(k->f.count.refused, 1); /* who waits is not refused */
-    k->f.draining = true;
+    k->f.life = FRONT_DRAINING;
     intake_room(&k->f);
     is_taken(ERR_DRAINING); /* of 4, behind it */
     ck_assert_uint_eq(replies, 4);
@@ -608,7 +608,7 @@ START_TEST(what_waits_is_bounded_for_all_together)
     submit_large(1);
     ck_assert_ptr_eq(k->f.parked.first, s);
     ck_assert_uint_eq(k->f.parked.bytes, 100);
-    k->f.draining = true;
+    k->f.life = FRONT_DRAINING;
     intake_room(&k->f);
     is_taken(ERR_DRAINING);
     ck_assert_uint_eq(k->f.parked.bytes, 99);
@@ -679,7 +679,7 @@ START_TEST(what_cannot_be_cancelled_keeps_its_turn)
     cancel(7);
     is_taken(ERR_NOMEM);
     ck_assert_uint_eq(s->early.count, REORDER_MAX + 1);
-    k->f.draining = true;
+    k->f.life = FRONT_DRAINING;
     intake_room(&k->f);
     ck_assert_uint_eq(s->early.count, 0);
     ck_assert_uint_eq(s->order.expect, REORDER_MAX + 2);

@@ -165,7 +165,7 @@ START_TEST(an_end_meanwhile)
     begin("");
     uint64_t window = k->f.config.window;
     ck_assert_int_eq(reload_settings(&k->f, NULL, &e), 0);
-    k->f.stopping = true;
+    k->f.life = FRONT_STOPPING;
     uv_sem_post(&gate);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     ck_assert_uint_eq(k->f.config.window, window);
@@ -278,7 +278,7 @@ START_TEST(an_end_answers_nobody)
     begin("");
     ck_assert_int_eq(ask(0), 0);
     ck_assert_int_eq(ask(1), 0);
-    k->f.stopping = true;
+    k->f.life = FRONT_STOPPING;
     uv_sem_post(&gate);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     ck_assert_uint_eq(answers[0] + answers[1], 0);
