@@ -1,7 +1,7 @@
 /*
- * A set of request numbers, as ranges: those whose answers a client has, or whose answers a front
- * knows when it starts. It has at most one range more than the client has unanswered requests.
- * Pure.
+ * A set of request numbers, stored as ranges: numbers whose answers a client has, or whose answers
+ * a front knows when it starts. It has at most one range more than the client has unanswered
+ * requests. Pure.
  */
 #ifndef FRONT_MODEL_ACK_SET_H
 #define FRONT_MODEL_ACK_SET_H
@@ -19,13 +19,13 @@ struct ack_set {
     unsigned count;
 };
 
-/* Adds a number above all that are in it. `ranges` must have room for one more. */
+/* Adds a number above all numbers in the set. `ranges` must have room for one more range. */
 void ack_set_add(struct ack_set *t, uint64_t number);
-/* Reads SPAN records. Ignores a record that is not above the ones before it, or whose numbers are
- * too large. ERR_NOMEM. */
+/* Reads SPAN records. Ignores a record that is not above earlier records, or whose numbers exceed
+ * UINT64_MAX / 2. ERR_NOMEM. */
 int ack_set_read(struct proto_list spans, struct ack_set *ret_set, struct err *e);
 void ack_set_finish(struct ack_set *t); /* empty afterwards */
-/* The end of the range that has the number; 0: no range has it. */
+/* The end of the range that contains the number; 0: no range does. */
 uint64_t ack_set_end(const struct ack_set *t, uint64_t number);
 /* The end of the last range; 0: the set is empty. */
 uint64_t ack_set_last(const struct ack_set *t);

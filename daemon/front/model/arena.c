@@ -11,7 +11,7 @@
 #include "common/memfd.h"
 #include "daemon/front/model/session.h"
 
-#define TMPFS 0x01021994 /* of <linux/magic.h> */
+#define TMPFS 0x01021994 /* TMPFS_MAGIC of <linux/magic.h> */
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -54,7 +54,7 @@ int arena_make_memory(struct arena *a, struct err *e)
         return err_wrap(e, "arena of %llu bytes", (unsigned long long)a->bytes);
     }
     a->fd = m.fd;
-    m.fd = -1; /* the mapping is not needed */
+    m.fd = -1; /* only the mapping is released below */
     memfd_finish(&m);
     return 0;
 }

@@ -1,7 +1,7 @@
 /*
  * A buffer: typed and shaped memory on one device, named by a handle. It belongs to the session
- * that made it. A published buffer without a maker lives by its name until its linger time is over.
- * Thread: the loop's.
+ * that made it. A published buffer outlives its maker while other sessions have it open, and then
+ * for its linger time. Thread: the loop's.
  *
  * Where a buffer is:
  *
@@ -38,11 +38,11 @@ struct variable;
 enum buffer_state {
     BUFFER_CREATING, /* the worker allocates */
     BUFFER_LIVE,
-    BUFFER_RESTORING, /* its content is on the host, and the next worker copies it in */
+    BUFFER_RESTORING, /* its content is on the host; a worker copies it in */
     BUFFER_LOST,      /* only BUFFER_FREE is possible */
 };
 
-/* The place of an unfinished job in the line of the buffer; hazard.c's. */
+/* The place of an unfinished job in the line of the buffer (sched/hazard.h); hazard.c's. */
 struct buffer_use {
     struct job *job;
     unsigned index; /* in job->work.uses */
@@ -50,7 +50,7 @@ struct buffer_use {
     struct buffer_use *prev, *next; /* in its group */
 };
 
-/* An opening by name; a session may open a buffer several times. */
+/* One opening of a published buffer. A session may open a buffer several times. */
 struct buffer_opener {
     struct buffer_opener *prev, *next; /* in buffer->opener */
     struct buffer_opener *older;       /* the session's opening before this one; NULL: none */
@@ -58,7 +58,7 @@ struct buffer_opener {
     uint64_t seq; /* number of its request */
 };
 
-/* The openings of a session, by buffer; in session->openings. */
+/* All openings of one buffer by one session; in session->openings. */
 struct buffer_opening {
     struct buffer *buffer; /* key */
     struct buffer_opener *newest;
@@ -69,20 +69,20 @@ struct buffer {
     uint64_t record; /* entry in the record of its device; 0: none */
     uint64_t handle;
     enum buffer_state state; /* requests use buffer_state() */
-    const uint64_t *losses;  /* the counter of its device; NULL: it counts for no device */
-    uint64_t lives;          /* value of that counter when it got its state */
+    const uint64_t *losses;  /* `losses` of its device; NULL: it is on no device */
+    uint64_t lives;          /* value of that counter when `state` was set */
     struct shape shape;
     uint64_t bytes;
-    struct variable *variable; /* a variable of a module, owned; NULL: it has memory of its own */
+    struct variable *variable; /* variable of a module, owned; NULL: has memory of its own */
     uint64_t flags;
     char label[PROTO_LABEL_MAX + 1];
     struct tenant *tenant;
-    struct session *owner;                    /* NULL: it lives by its name, or only jobs use it */
+    struct session *owner;                    /* NULL: its maker freed it or ended */
     struct buffer *owned_prev, *owned_next;   /* in owner->owned */
     uint64_t seq;                             /* number of the request that made it */
     uint8_t client_id[PROTO_CLIENT_ID_BYTES]; /* with uid: the session that made it */
     uint32_t uid;
-    uint64_t freed_by; /* number of the request by which its maker freed it; 0: none */
+    uint64_t freed_by; /* number of its maker's BUFFER_FREE; 0: none */
     unsigned device;   /* index */
     struct spans defined;
     uint64_t spoiled_by; /* id of the last job that left a part undefined; 0: none */
@@ -91,78 +91,79 @@ struct buffer {
     bool sealed;
     bool sealing;       /* the worker fills host_fd */
     int host_fd;        /* sealed: memfd with its content, owned; -1: none */
-    bool restore_asked; /* restoring: the worker copies it in */
-    bool restore_due;   /* restoring: in device->restoring, and not asked for yet */
+    bool restore_asked; /* restoring: the worker was asked to copy it in */
+    bool restore_due;   /* restoring: in device->restoring, to be asked for */
     struct buffer *restore_prev, *restore_next;
-    bool freed;         /* its handle is freed, and only jobs that name it use it */
+    bool freed;         /* its handle is freed; unfinished jobs still use it */
     struct op *pending; /* the BUFFER_CREATE or BUFFER_SEAL that waits for the worker; NULL: none */
-    bool seal_wanted;   /* a BUFFER_SEAL waits for writers */
+    bool seal_wanted;   /* a BUFFER_SEAL waits until the last writer has ended */
     int export_fd;      /* memfd or handle of its memory for other processes, owned; -1: none yet */
     uint64_t export_bytes;         /* of export_fd */
     char name[PROTO_NAME_MAX + 1]; /* its published name; "": none; set by buffer_rename */
     UT_hash_handle hh_name;        /* in tenant->published, if it has a name */
     unsigned rights;
     uint64_t linger_ns;
-    uint64_t linger_until_ns;     /* NS_NEVER while a session holds it */
+    uint64_t linger_until_ns;     /* NS_NEVER while it has an owner or openers */
     struct heap_entry linger;     /* in front->lingering, by linger_until_ns */
     struct buffer_opener *opener; /* newest first */
     unsigned openers;
-    bool record_pending; /* in front->records: its worker has yet to get its record */
+    bool record_pending; /* in front->records_pending: its adoption record is out of date */
     struct buffer *record_prev, *record_next;
     struct hazard_group *groups; /* its unfinished jobs, in groups, oldest first (hazard.h) */
     unsigned writers;            /* unfinished jobs that write it */
     unsigned users;              /* unfinished jobs that name it */
-    unsigned mark;               /* used while the uses of two jobs are compared; else 0 */
-    unsigned use_hint;           /* index at which the last job found it in its uses */
+    unsigned mark;               /* scratch of mark_uses in conclude.c; else 0 */
+    unsigned use_hint;           /* where the last job found it in its uses; a hint */
 };
 
-/* Bytes that it counts for on its device and for its tenant: 0 for a variable, whose memory is its
- * module's. Each buffer that is not lost is charged once. buffer_charge fails, and changes nothing,
- * where a sum would overflow. */
+/* Bytes that it counts for on its device and for its tenant: 0 for a variable, whose memory belongs
+ * to its module. Each buffer that is not lost is charged once. buffer_charge returns false, and
+ * changes nothing, if a sum would overflow. */
 uint64_t buffer_charged(const struct buffer *b);
 bool buffer_charge(const struct buffer *b, struct device *d);
 void buffer_discharge(const struct buffer *b, struct device *d);
-/* Sets the owner, or removes it. No count changes. */
+/* Set and remove the owner, without its counts. */
 void buffer_own(struct buffer *b, struct session *s);
 void buffer_unown(struct buffer *b);
-/* Removes the owner of a buffer that lives on by its name. */
+/* Removes the owner of a buffer that lives on by its name, and takes it off the owner's counts. */
 void buffer_disown(struct buffer *b);
 
-/* Writes "buffer 0x100000001 (weights)", with the label if there is one. Returns out. */
+/* Writes "buffer 0x100000001 (weights)"; the label only if it has one. Returns out. */
 #define BUFFER_TITLE (PROTO_LABEL_MAX + 32u)
 const char *buffer_title(const struct buffer *b, char out[BUFFER_TITLE]);
 
 void buffer_set_state(struct buffer *b, enum buffer_state state);
-/* Has its worker ended since it got its state? */
+/* Whether its worker has ended since `state` was set. */
 bool buffer_outlived(const struct buffer *b);
-/* Is its content on the host, for the next worker? */
+/* Whether its content is on the host, from where the next worker can restore it. */
 bool buffer_restorable(const struct buffer *b);
-/* The state for requests. It follows the end of a worker at once, while the buffers of that worker
- * are marked one after the other. */
+/* The state as requests see it. It changes at once when a worker ends, although the buffers of that
+ * worker are marked in slices. */
 enum buffer_state buffer_state(const struct buffer *b);
 const char *buffer_state_name(const struct buffer *b);
 unsigned buffer_wire_state(const struct buffer *b);
 /* Appends the BUFFER message about it. */
 int buffer_encode(const struct buffer *b, struct capbuf *out, struct err *e);
 
-/* Finds a live handle that the tenant may use; typed errors otherwise. Does not find a freed buffer
- * that jobs still name. */
+/* Finds a live handle of the tenant. ERR_BAD_HANDLE, ERR_STALE_HANDLE (it was freed, even if jobs
+ * still use the buffer), ERR_BUFFER_LOST (lost when daemon and workers started anew). */
 int buffer_find(const struct idmap *buffers, uint64_t handle, const struct tenant *tenant,
                 struct buffer **ret_buffer, struct err *e);
-/* The same for a session. Does not find an unpublished buffer of another session. */
+/* The same for a session. A buffer of another session is found only if it is published, or opened
+ * by this session. */
 int buffer_find_for(const struct idmap *buffers, uint64_t handle, const struct session *s,
                     struct buffer **ret_buffer, struct err *e);
-/* A published buffer of the tenant by name; NULL if there is none. */
+/* The tenant's published buffer of that name; NULL: none. */
 struct buffer *buffer_named(const struct tenant *tenant, const char *name);
-/* Sets its name in the tenant's table, which no other buffer of the tenant has. "": unpublishes it.
- */
+/* Publishes it under a name that no other buffer of the tenant has. "": unpublishes it. */
 void buffer_rename(struct buffer *b, const char *name);
 bool buffer_opener_add(struct buffer *b, struct session *s, uint64_t seq); /* false: no memory */
-/* Removes the session's newest opening; false: it has none. */
+/* Removes the session's newest opening. false: the session has none. */
 bool buffer_opener_remove(struct buffer *b, struct session *s);
-/* Is it the session's newest opening of the buffer? */
+/* Whether `o` is its session's newest opening of the buffer. */
 bool buffer_opener_newest(struct buffer *b, const struct buffer_opener *o);
-/* Frees the struct (and the host copy), which must be out of every table. */
+/* Removes openings, owner and name; closes the host copy and the export; frees the struct. It must
+ * be out of all other tables. NULL is accepted. */
 void buffer_destroy(struct buffer *b);
 
 #endif

@@ -18,7 +18,7 @@ uint64_t device_patience_ns(uint64_t asked_ns)
     return asked_ns < PATIENCE_MAX_NS ? asked_ns : PATIENCE_MAX_NS;
 }
 
-/* Where the end of a worker takes its device. */
+/* States to which the end of a worker may lead. */
 #define STEPS_OF_END (STEP_TO(DEVICE_WAITING) | STEP_TO(DEVICE_STUCK))
 
 static const unsigned steps[DEVICE_STATES] = {

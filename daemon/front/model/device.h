@@ -23,8 +23,8 @@
  *   replaced → waiting    its worker has ended
  *   waiting → starting    the pause is over
  *
- * A worker that ends takes its device to waiting, but for an absent one. A worker that is killed
- * and does not end takes it to stuck.
+ * When its worker ends, a device goes to waiting, unless it is absent. When a killed worker does
+ * not end, the device goes to stuck.
  */
 #ifndef FRONT_MODEL_DEVICE_H
 #define FRONT_MODEL_DEVICE_H
@@ -48,17 +48,17 @@ struct record;
 #define DEVICES_MAX   64u
 #define STREAMS_MAX   16u
 #define STAGING_ALIGN 256u    /* bytes */
-#define UUID_OPTION   "uuid=" /* of a pin, or of the settings: which devices, by their UUIDs */
+#define UUID_OPTION   "uuid=" /* begins a pin, or an option, that names devices by UUID */
 
 enum device_state {
     DEVICE_STARTING, /* no worker yet, or its worker opens the context */
-    DEVICE_OPENED,   /* its worker has not answered for the rings */
+    DEVICE_OPENED,   /* its worker has yet to answer for the rings (common/duplex.h) */
     DEVICE_ADOPTING, /* a worker of an earlier front reports what it holds */
     DEVICE_PROBING,
     DEVICE_READY,
     DEVICE_WAITING,  /* its worker ended; the next one starts after a pause */
-    DEVICE_REPLACED, /* its worker ends, and one of another back end follows */
-    DEVICE_ABSENT,   /* cannot be used: `reason`; its worker may not have ended yet */
+    DEVICE_REPLACED, /* its worker ends; a worker of another back end follows */
+    DEVICE_ABSENT,   /* cannot be used (`reason`); its worker may still run */
     DEVICE_STUCK,    /* its worker cannot be ended: quarantined */
     DEVICE_STATES,
 };
@@ -76,20 +76,20 @@ struct device {
     char backend[16];
     unsigned number;           /* among the back end's devices */
     enum device_state state;   /* changed by device_set_state alone */
-    char reason[ERR_TEXT_MAX]; /* why it is not ready; "": it is */
+    char reason[ERR_TEXT_MAX]; /* why it is not ready; "": ready */
     bool required;             /* named by the settings */
     bool proven;               /* it has run a kernel and a copy once */
-    struct job *probe;         /* its first job, until that has ended; NULL: none */
+    struct job *probe;         /* its first job, until that job ends; NULL: none */
 
     /* health, as the driver reports it; monitor.c's */
     uint32_t recovery;        /* enum health_recovery; if not NONE it gets no new jobs */
-    uint32_t recovery_unsure; /* recovery that it was held for until reports of the driver stopped;
-                                    NONE: none */
-    uint64_t recovery_ns;     /* when the driver last reported one */
+    uint32_t recovery_unsure; /* the `recovery` that was in force when the driver's reports stopped;
+                                 NONE: none */
+    uint64_t recovery_ns;     /* when the driver last reported about recovery */
 
     /* tenants; tenants/ */
-    bool overpromised;    /* its pool is smaller than the guarantees, and keeps none of them */
-    uint64_t quota_epoch; /* epoch of the worker that has the quotas */
+    bool overpromised;    /* the guarantees exceed its pool, which keeps none of them */
+    uint64_t quota_epoch; /* `epoch` of the worker that has the quotas */
     char refused[240];    /* which quota its worker refused; "": none */
 
     /* properties that its worker reported; worker_frames.c's */
@@ -97,16 +97,16 @@ struct device {
     char vendor[129];
     char driver[129];
     char arch[129];
-    char pin[65];      /* options that find it as device 0 of the back end; "": its number does */
-    char warning[257]; /* of its worker, though it serves; "": none */
+    char pin[65];      /* options that make it device 0 of its back end; "": use `number` */
+    char warning[257]; /* reported by its worker, which serves all the same; "": none */
     bool cpu;
     bool simulated;
     bool f64;
-    bool chosen; /* its worker's environment names the devices that may be seen */
+    bool chosen; /* the environment limits which devices its worker sees */
     uint64_t memory;
     uint64_t max_alloc;
-    uint64_t pool_limit;  /* bytes that its pool may take */
-    uint64_t spill_limit; /* bytes of host memory for buffers that find no room there */
+    uint64_t pool_limit;  /* limit of its pool, bytes */
+    uint64_t spill_limit; /* limit of host memory for spilled buffers, bytes */
     uint64_t units;
     uint64_t max_group;
     uint64_t local_bytes;
@@ -119,26 +119,26 @@ struct device {
     pid_t pid;
     struct link *link;     /* NULL: the channel broke, or there is no worker */
     struct record *record; /* owned: buffers and jobs of the worker; shared with the launcher */
-    uint64_t inventory;    /* mark at the end of the inventory that was asked for */
+    uint64_t inventory;    /* nonce of the inventory that was asked for; ends it */
     uint64_t epoch;        /* grows with each worker */
     enum worker_progress progress;
     uint64_t started_ns;
     uint64_t beat_ns;     /* last sign of life */
-    uint64_t patience_ns; /* time that the next one may take */
+    uint64_t patience_ns; /* time until the next sign of life is overdue */
 
     /* the end of a worker, and the pause before the next; workers/worker.c's */
-    uint64_t killed_ns;  /* when it was killed; 0: not */
+    uint64_t killed_ns;  /* since when it is being killed; 0: it is not */
     bool hung_up;        /* it was killed because its channel closed while it was exiting */
     char ending[160];    /* why it was killed */
     struct job *culprit; /* job whose time limit or fault ends the worker; NULL: none */
-    char unopened[160];  /* why it could not open the device; "": it could, or did not try */
-    unsigned failures;   /* workers in a row that were not productive */
+    char unopened[160];  /* why it could not open the device; "": no failure */
+    unsigned failures;   /* workers in a row that failed (device_ended) */
     uint64_t restarts;
     uint64_t restart_ns;   /* when the next worker starts */
-    unsigned absences;     /* searches in a row that did not find the device */
-    char lacks[240];       /* why the last one did not */
-    char fault[240];       /* how a worker ended last; "": none did */
-    char fault_doing[384]; /* what it was doing; for administrators */
+    unsigned absences;     /* searches in a row that found no device */
+    char lacks[240];       /* why the last search failed */
+    char fault[240];       /* how a worker last failed; "": none failed */
+    char fault_doing[384]; /* the jobs that it had then; for administrators */
     uint64_t fault_ns;     /* when */
 
     /* staging memory */
@@ -150,10 +150,10 @@ struct device {
     /* jobs; sched/ */
     struct job *inflight; /* by device_next, in order of dispatch */
     unsigned inflight_count;
-    uint64_t starts;      /* jobs that were seen to run */
-    uint64_t ran_ns;      /* when a running job last ended */
+    uint64_t starts;      /* begins and resumptions of jobs; numbers clock.place */
+    uint64_t ran_ns;      /* when a job last stopped running */
     uint64_t first_ns;    /* when the first of `inflight` became the first */
-    struct window window; /* limit of inflight_count, unless the settings have one */
+    struct window window; /* limit of inflight_count, unless the settings have a limit */
     unsigned stream_load[STREAMS_MAX];
     struct heap ready; /* queued jobs that are bound to it; queue.c's */
     bool exclusive;    /* a job runs alone */
@@ -161,51 +161,52 @@ struct device {
     uint64_t busy_ns;
 
     /* memory; memory/ */
-    unsigned restores;        /* sealed buffers that its worker copies in now */
-    struct buffer *restoring; /* sealed buffers that follow */
-    uint64_t losses;          /* ends of workers, each with their buffers */
-    bool losing;              /* these buffers are being marked, and no worker starts meanwhile */
-    uint32_t losing_at;       /* how far, in front->buffers */
+    unsigned restores;        /* unanswered requests to restore sealed buffers */
+    struct buffer *restoring; /* sealed buffers to restore after those */
+    uint64_t losses;          /* ends of workers; each loses the worker's buffers */
+    bool losing;              /* marking of lost buffers is under way; no worker starts */
+    uint32_t losing_at;       /* cursor of the marking in front->buffers */
     uint64_t buffer_bytes;    /* of live buffers */
     uint64_t memory_limit;    /* bytes; 0: its own memory */
     struct msg_w_pool pool;   /* last report about its pool */
-    bool pool_changed;        /* since that report was asked for */
+    bool pool_changed;        /* since the last report was asked for */
     unsigned snapshots_asked; /* snapshots that its worker has yet to send */
 };
 
-/* The time until the next beat that a worker asks for, limited to that of a cold start. */
+/* How long the front waits for a heartbeat: as long as the worker asks for, at most 120 s. */
 uint64_t device_patience_ns(uint64_t asked_ns);
-/* The one way to change the state. A step that the table lacks ends the process. reason NULL:
- * the old one remains. */
+/* The one way to change the state. A step that the table lacks ends the process. reason NULL: keeps
+ * the old reason. */
 void device_set_state(struct device *d, enum device_state state, const char *reason);
-const char *device_state_name(const struct device *d); /* "held" while `recovery` is set */
+const char *device_state_name(const struct device *d); /* "held": ready, but `recovery` is set */
 bool device_serves(const struct device *d);
 /* True also while it is searched for again. */
 bool device_absent(const struct device *d);
-/* The UUID in its pin; NULL: none. */
+/* The UUID in its pin; NULL: the pin has none. */
 const char *device_uuid(const struct device *d);
-/* Limit of jobs in flight: the setting, or (0) the window. */
+/* Limit of jobs in flight: the setting; if that is 0, the window. */
 uint64_t device_window(const struct device *d, uint64_t setting);
-/* Limit of its worker's pool in bytes; before the worker reported, an estimate. */
+/* Limit of its worker's pool in bytes; an estimate until the worker has reported it. */
 uint64_t device_pool_limit(const struct device *d);
-/* Bytes of host memory for one of `devices`. set: for all of them; 0: a quarter of the host's
- * memory. Returns 0 for none. */
+/* Host memory for the spilled buffers of one of `devices` devices, in bytes. set: the limit for all
+ * devices together; 0: a quarter of the host's memory. Returns 0 if the part is below 1 MiB. */
 uint64_t device_spill_limit(uint64_t set, unsigned devices);
-/* May it serve at some time, so that jobs wait instead of failing? */
+/* Whether it may serve at some time, so that jobs wait for it instead of failing. */
 bool device_hopeful(const struct device *d);
-/* Does it serve, or may its worker soon? Not if workers fail to open it again and again, or if its
- * driver asks for a recovery. */
+/* Whether it serves or may serve soon. False after two failed workers in a row, or while the driver
+ * asks for a recovery. */
 bool device_coming(const struct device *d);
-/* Counts the end of a worker. A blameless end (from outside, or by a job's time limit) does not
- * count against a device that came up. */
+/* Counts the end of a worker in `failures`: a productive worker resets it. So does a blameless end
+ * (from outside, or by a job's time limit) of a worker that had opened the device. */
 void device_ended(struct device *d, bool blameless);
-/* The pause before the next worker: none after a productive one or the first that was not; up to
- * 0.5 s while workers come up, up to 30 s while they do not. */
+/* The pause before the next worker: none after at most one failure. Then it doubles from 100 ms, up
+ * to 0.5 s if the worker had opened the device, else up to 30 s. */
 uint64_t device_pause_ns(const struct device *d);
-/* Is the pause over, and are the buffers of the worker before marked? */
+/* Whether the pause is over and all buffers of the ended worker are marked. */
 bool device_may_restart(const struct device *d, uint64_t now);
 int device_staging_create(struct device *d, uint64_t input, uint64_t output, struct err *e);
-/* A bit for each device that may serve; cpu: only those that compute on the host's processor. */
+/* A bit for each hopeful device, by index. cpu: only devices that compute on the host's
+ * processor. */
 uint64_t device_bits(struct device *const *devices, unsigned count, bool cpu);
 void device_staging_finish(struct device *d);
 

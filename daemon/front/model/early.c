@@ -6,7 +6,7 @@ int early_put(struct session *s, struct request *r, uint64_t seq, unsigned windo
               struct request **ret_other, struct err *e)
 {
     struct request **at = &s->early.first;
-    /* every request begins with its sequence number */
+    /* `ping` stands for all kinds: every request begins with its number */
     while (*at != NULL && (*at)->msg.ping.seq < seq) {
         at = &(*at)->next;
     }

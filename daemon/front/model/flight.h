@@ -6,11 +6,11 @@
 
 #include "daemon/front/model/job.h"
 
-/* The job is the last in flight on its device. */
+/* Appends the job to those in flight on its device. */
 void job_join_device(struct job *j);
 void job_leave_device(struct job *j); /* not in flight: nothing happens */
-/* Pauses a job that runs (job_pause). It remains in flight, and the time of the jobs that run
- * behind it begins. */
+/* Pauses a running job (job_pause). It remains in flight. For the jobs that began after it, time
+ * limits count from now. */
 void job_make_way(struct job *j);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * A bounded list of freed memory of one size, for the next allocation: jobs come and go in bursts
- * that are longer than malloc's own lists. With AddressSanitizer the list remains empty, so that
- * the use of freed memory is found. Thread: one at a time.
+ * A bounded free list of memory of one size. Jobs come and go in bursts that are longer than
+ * malloc's own lists. With AddressSanitizer the list stays empty, so that the sanitizer finds uses
+ * of freed memory. Thread: one at a time.
  */
 #ifndef FRONT_MODEL_FREELIST_H
 #define FRONT_MODEL_FREELIST_H
@@ -26,8 +26,8 @@ struct freelist {
     unsigned count;
 };
 
-/* Zeroed memory; NULL: no memory. `size` is the same for all of one list. free() accepts it, too.
- */
+/* Returns zeroed memory; NULL: none. `size` is the same in all calls for one list. The memory may
+ * go to free() as well. */
 static inline void *freelist_take(struct freelist *s, size_t size)
 {
     if (s == NULL || s->count == 0) {

@@ -1,7 +1,8 @@
 /*
- * The front's state: one struct, made in main.c and passed to every room. A room uses those below
- * it (docs/architecture.md, Rooms), and calls those above it through `hooks`, which pipeline.c
- * fills in. Thread: the loop's.
+ * The state of the front: one struct, made in main.c and passed to every room. A room calls the
+ * rooms below it directly (docs/architecture.md, Rooms). It calls rooms above it through `hooks`,
+ * which pipeline.c fills in. A comment such as "queue.c's" names the file that manages a member.
+ * Thread: the loop's.
  */
 #ifndef FRONT_MODEL_FRONT_H
 #define FRONT_MODEL_FRONT_H
@@ -33,7 +34,7 @@
 
 #define BUILTIN_MODULES_MAX 64u
 #define HISTORY_MAX         1024u /* ended jobs that clients can ask about */
-#define KEPT_MAX            4096u /* older ended jobs without an acknowledgement, of all tenants */
+#define KEPT_MAX            4096u /* jobs beyond those, with unacknowledged answers; all tenants */
 
 struct compile_response;
 struct compiler;
@@ -49,8 +50,8 @@ struct reload;
 struct shm;
 
 /*
- * Calls from a room to one above it. A call that runs down is a plain include. What a hook calls is
- * not called directly as well: each call has one road. The table in pipeline.c shows all of them.
+ * Calls from a room to a room above it; calls to a room below are plain function calls. A function
+ * behind a hook is called through the hook only. set_hooks in pipeline.c lists all of them.
  */
 struct front_hooks {
     /* ---- jobs ---- */
@@ -59,20 +60,22 @@ struct front_hooks {
     void (*job_ended)(struct front *f, struct job *j);
     /* Sends j->error to the client; the job ends later. At most once for each job. */
     void (*job_answered)(struct front *f, struct job *j);
-    /* The job blocks no other job any longer. Its buffers may be sealed, and freed ones go. */
+    /* The job no longer blocks other jobs. Seals of its buffers may start, and buffers, arenas and
+     * modules that were freed meanwhile are destroyed. */
     void (*job_left)(struct front *f, struct job *j);
     /* Sends this error to the client before the device is done with the job. */
     void (*job_answer_early)(struct front *f, struct job *j, const struct err *error);
     /* Answers DEADLINE if the deadline has passed and the client has no answer. */
     void (*job_late)(struct front *f, struct job *j, uint64_t now_ns);
-    /* Jobs may be able to run now. Coalesced: dispatch runs at the end of this turn of the loop. */
+    /* Postponed work can go on, or jobs can run. Coalesced: one pass over both runs at the end of
+     * this turn of the loop, or of the next if the pass of this turn has begun. */
     void (*kick)(struct front *f);
 
     /* ---- modules ---- */
 
-    /* A device needs the module: it is built, then loaded, then waiting jobs are offered again. */
+    /* A device needs the module: builds it, loads it, then offers waiting jobs again. */
     void (*module_need)(struct front *f, struct module *m, struct device *d);
-    /* A build has succeeded or failed. `r`: the compiler's response, NULL: there is none. */
+    /* A build has succeeded or failed. `r`: the compiler's response; NULL: no response. */
     void (*module_build_done)(struct front *f, struct build *b, const struct compile_response *r);
     /* A build or a load of the module has succeeded or failed. */
     void (*module_settled)(struct front *f, struct module *m);
@@ -81,24 +84,24 @@ struct front_hooks {
 
     /* The settings were read again. */
     void (*settings_changed)(struct front *f);
-    /* The device is new. What all devices share is divided again. */
+    /* The device is new: the host memory that devices share for spilling is divided again. */
     void (*device_added)(struct front *f);
-    /* The device begins or stops to serve. */
+    /* The state of the device changed: it may have begun or stopped serving. */
     void (*device_changed)(struct front *f, struct device *d);
     /* The device is absent or stuck: jobs and buffers that wait for it fail. */
     void (*device_given_up)(struct front *f, struct device *d);
-    /* A worker has ended that could not keep the guarantees of tenants: its device may serve with
-     * other settings. */
+    /* Devices that could not keep the guarantees of tenants may serve now: the settings changed, or
+     * the worker of such a device has ended. */
     void (*guarantees_retry)(struct front *f);
 
-    /* ---- frames of a worker, checked by words.h ---- */
+    /* ---- frames of a worker, checked by workers/frame_check.h ---- */
 
-    /* The worker has ended, or cannot be ended. external: a signal from outside; no job is to
-     * blame. */
+    /* The worker has ended, or cannot be ended. external: a signal from outside ended it, and no
+     * job is to blame. */
     void (*worker_lost)(struct front *f, struct device *d, bool external, const char *why);
     void (*worker_done)(struct front *f, struct device *d, const struct msg_w_done *m);
     void (*worker_buffer)(struct front *f, struct device *d, const struct msg_w_buffer *m);
-    /* fd: the exported memory, -1: none. The receiver's. */
+    /* fd: the exported memory; -1: none. The receiver owns it. */
     void (*worker_exported)(struct front *f, struct device *d, const struct msg_w_exported *m,
                             int fd);
     void (*worker_arena)(struct front *f, const struct device *d, const struct msg_w_arena *m);
@@ -112,16 +115,16 @@ struct front_hooks {
     /* The worker has its memory pool and gets the limits of tenants. false: the device cannot serve
      * with them. */
     bool (*worker_opened)(struct front *f, struct device *d);
-    /* d->siblings is known: the other devices of the back end are opened. */
+    /* d->siblings is known: opens the other devices of the back end. */
     void (*worker_siblings)(struct front *f, struct device *d);
     /* The worker found no device. */
     void (*worker_absent)(struct front *f, struct device *d, const struct err *e);
-    /* fd: a snapshot of the worker's memory pool, -1: none. The receiver's. */
+    /* fd: a snapshot of the worker's memory pool; -1: none. The receiver owns it. */
     void (*snapshot)(struct front *f, struct device *d, const struct msg_w_snapshot *m, int fd);
 
     /* ---- inventory of an adopted worker ---- */
 
-    /* fd: the host copy of a sealed buffer, -1: none. The receiver's. */
+    /* fd: the host copy of a sealed buffer; -1: none. The receiver owns it. */
     int (*inventory_buffer)(struct front *f, struct device *d,
                             const struct msg_w_inventory_buffer *m, int fd, struct err *e);
     void (*inventory_module)(struct front *f, struct device *d,
@@ -133,8 +136,8 @@ struct front_hooks {
 
     /* Sessions have new notices: pending WAIT requests are answered. */
     void (*sessions_notify)(struct front *f);
-    /* A job, session or tenant leaves its table. `next`: the entry behind it, in the order in which
-     * queries of operators walk the table; NULL: none. */
+    /* A job, session or tenant leaves its table. `next`: the entry that an operator's table query
+     * visits after it; NULL: none. */
     void (*entry_removed)(struct front *f, const void *entry, const void *next);
 };
 
@@ -142,8 +145,8 @@ struct front_counters {
     uint64_t submitted, done, failed, cancelled, lost, refused, deduplicated, replayed;
 };
 
-/* The time of a turn. The clock is read once for several uses, so that what comes together has the
- * same time stamp. */
+/* The time of a turn of the loop. One reading of the clock serves several uses, so that requests
+ * that come together have the same time stamp. */
 struct turn_clock {
     unsigned uses;   /* left until the clock is read again */
     bool runs;       /* a turn is under way; outside of one each use reads the clock */
@@ -151,22 +154,22 @@ struct turn_clock {
 };
 
 #define TURN_UNITS 4096u              /* at most 1 ms */
-#define TURN_SHARE (TURN_UNITS / 16u) /* of each source of work, see turn_allow */
-#define TURN_USES  32u                /* of one reading, so that time passes in a long turn */
+#define TURN_SHARE (TURN_UNITS / 16u) /* for each source of work (turn_allow) */
+#define TURN_USES  32u                /* of one clock reading, so that time passes in a long turn */
 
-/* The walk over the jobs behind one that did not run; conclude.c's. */
+/* Where the walk over the jobs behind a job that did not run has got to; conclude.c's. */
 struct leaving_walk {
     bool begun;
-    unsigned use;     /* index among the uses of the job */
+    unsigned use;     /* index in work.uses of the job that did not run */
     struct spans bad; /* bytes that the job should have written, and that no job behind it has
                          written so far */
 };
 
 /*
- * Long work is counted in units: a step of a walk, the release of a buffer. Work beyond the units
- * of a turn continues in the next one, after requests of others. A request counts for each element
- * that it visits. The limits of a request bound its own units; the units of a turn bound those of
- * all its requests but the last.
+ * Long work is counted in units: a step of a walk, the release of a buffer, an element that a
+ * request visits. Work beyond the units of a turn continues in the next turn, after requests of
+ * others. The handler of a request runs to its end: limits on the request bound its units, and the
+ * last request of a turn may exceed the units of the turn.
  */
 struct turn_work {
     uint64_t budget; /* limit of `done` now; 0: none */
@@ -177,24 +180,24 @@ struct turn_work {
 struct front {
     uv_loop_t *loop;
     struct config config;
-    char settings_bad[ERR_TEXT_MAX]; /* what is wrong with the files of settings, so that the older
-                                        settings are in use; "": nothing */
+    char settings_bad[ERR_TEXT_MAX]; /* error in the settings files, which leaves older settings in
+                                        use; "": none */
     struct rights rights;
-    struct tenant_rules rules; /* of tenants, from the settings */
+    struct tenant_rules rules; /* of the settings, for tenants */
     /* Reads all settings anew: files, then the command line. */
     int (*read_settings)(void *data, struct config *ret_config, struct err *e);
     void *settings_data;
-    struct reload *reload; /* owned; reload.c's; NULL: no reading yet */
+    struct reload *reload; /* owned; reload.c's; NULL: no reload yet */
     const char *build;
     uint8_t daemon_id[PROTO_CLIENT_ID_BYTES];
     uint64_t started_ns;
     struct front_hooks hooks;
-    struct front_io io; /* filled before anything else is called */
+    struct front_io io; /* filled before any other call */
 
     struct listener *listener;
     struct shm *shm; /* NULL: not listening */
     struct lanes *lanes;
-    struct processes *processes; /* of sessions; NULL: their ends are not watched */
+    struct processes *processes; /* watches the processes of clients; NULL: ends are not watched */
     struct launcher_link *launcher;
     uint32_t worker_uid; /* kernels run as this user, which gets no session; 0: none */
     struct compiler *compiler;
@@ -202,19 +205,19 @@ struct front {
 
     struct tenant *tenants;            /* uthash by key */
     struct session *sessions;          /* uthash by key */
-    struct session *by_pipe;           /* uthash of connected sessions */
-    struct session *ending;            /* sessions whose end began, oldest first */
+    struct session *by_pipe;           /* connected sessions; uthash by pipe */
+    struct session *ending;            /* sessions whose end has begun, oldest first */
     struct table_query *table_queries; /* tables that take several turns, oldest first */
-    struct session *sweeping;          /* sessions with a walk of sweep.c */
+    struct session *sweeping;          /* sessions with a walk over their ops (sweep.c) */
     struct parking parked;
     unsigned session_count;
     struct freelist job_freelist; /* of struct job */
     struct freelist op_freelist;  /* of struct op */
     uint64_t next_session;
-    struct buffer *records_pending; /* buffers whose records go to their workers; command.c's */
-    struct agenda lingering;        /* buffers that no session holds, by their ends */
+    struct buffer *records_pending; /* with adoption records out of date; command.c's */
+    struct agenda lingering;        /* unowned unopened buffers, by linger_until_ns */
     struct agenda deadlines;        /* queued jobs, by their deadlines */
-    struct agenda session_timers;   /* sessions, by the ends of their linger times and WAITs */
+    struct agenda session_timers;   /* sessions, by the earlier of linger time and end of WAIT */
     struct idmap buffers;
     struct idmap arenas;
     struct idmap programs;
@@ -236,12 +239,12 @@ struct front {
     uint64_t next_job;
     uint64_t input_bytes;    /* of unfinished jobs */
     unsigned job_count;      /* unfinished */
-    unsigned adopted_arenas; /* unfinished adopted jobs that use arenas */
+    unsigned adopted_arenas; /* unfinished jobs of ORIGIN_ADOPTED_ARENAS */
     unsigned queued_count;   /* unfinished jobs that no worker has */
-    struct heap ready;       /* jobs that are not bound to a device; queue.c's */
-    struct job *module_jobs; /* jobs that wait for a kernel; queue.c's */
+    struct heap ready;       /* ready jobs that are not bound to a device; queue.c's */
+    struct job *module_jobs; /* jobs that wait for a module; queue.c's */
     unsigned module_count;   /* length of module_jobs */
-    unsigned module_offers;  /* the first so many are tried again */
+    unsigned module_offers;  /* how many of them, from the first on, are still to be tried again */
     struct hazards hazards;
     struct job *leaving; /* ended jobs that still block others, oldest first */
     struct job *leaving_tail;
@@ -249,39 +252,39 @@ struct front {
     struct job *history;              /* oldest first */
     struct job *history_tail;
     unsigned history_count;
-    unsigned kept_count; /* ended jobs out of the history whose answers are not acknowledged */
+    unsigned kept_count; /* ended jobs beyond the history whose answers are unacknowledged */
 
     uv_check_t kick_check; /* runs postponed work, once a turn */
-    uv_idle_t kick_idle;   /* keeps the loop from sleeping before that */
+    uv_idle_t kick_idle;   /* keeps the loop from sleeping until then */
     bool kicked;
-    uv_timer_t timer; /* the front's one timer (wake.h) */
-    uv_prepare_t arm; /* sets the timer, once a turn */
+    uv_timer_t timer; /* the only timer of the front (wake.h) */
+    uv_prepare_t arm; /* sets `timer` before the loop sleeps */
     uv_signal_t sigterm, sigint, sighup, sigusr1;
 
-    bool listed; /* the launcher has listed the workers that run */
+    bool listed; /* the launcher has listed the running workers */
     bool ready_reported;
     enum front_life life; /* changed by front_life_step alone */
-    bool launcher_lost;   /* and not replaced */
-    bool supervised;      /* the launcher is a unit of its own */
+    bool launcher_lost;   /* the launcher ended and is not replaced yet */
+    bool supervised;      /* the launcher is a service of its own (--supervised) */
     int exit_code;
     struct turn_clock clock;
     struct turn_work work;
-    uint64_t wake_ns;     /* when the timer fires at the latest; NS_NEVER: not at all */
-    uint64_t armed_ns;    /* when it fires as it is set */
-    uint64_t house_ns;    /* when statistics of pools may be read again */
-    uint64_t forget_ns;   /* when unused tenants are searched for; 0: not */
-    uint64_t room_ns;     /* when that may be done again to make room for a new tenant */
-    bool crowded;         /* room for tenants is short, so that ended jobs do not keep tenants */
-    uint64_t watchdog_ns; /* when the service manager gets the next sign of life; NS_NEVER: never */
+    uint64_t wake_ns;     /* when the timer has to fire; NS_NEVER: not at all */
+    uint64_t armed_ns;    /* what the timer is set to */
+    uint64_t house_ns;    /* when housekeeping may run again */
+    uint64_t forget_ns;   /* when unused tenants are removed; 0: there is nothing to remove */
+    uint64_t room_ns;     /* when they may be removed again to make room for a new tenant */
+    bool crowded;         /* room for tenants is short: jobs of absent tenants are forgotten */
+    uint64_t watchdog_ns; /* when the service manager gets the next heartbeat; NS_NEVER: never */
     uint64_t starting_ns; /* when it gets the next notice that the start continues */
     uint64_t drain_until_ns;
-    uint64_t drained_ns; /* since when no job is unfinished while draining; 0: some are */
+    uint64_t drained_ns; /* draining: since when no job is unfinished; 0: some are */
     struct front_counters count;
-    const struct device *fault_device; /* device whose worker ended last; NULL: none did */
-    char fault_text[ERR_TEXT_MAX];     /* or another fault, which was the last */
+    const struct device *fault_device; /* device of the last fault; NULL: see fault_text */
+    char fault_text[ERR_TEXT_MAX];     /* the last fault, if it was not a worker's; "": no fault */
 };
 
-/* The time now, for what cannot use the time of the turn (turn_now). */
+/* Reads the clock, for code that cannot use the time of the turn (turn_now). */
 static inline uint64_t front_now(const struct front *f)
 {
     return f->io.now_ns();
@@ -297,26 +300,26 @@ static inline void turn_end(struct front *f)
     f->clock.runs = false;
 }
 
-/* Counts work that is done now. */
+/* Counts units of work that are done now, beyond the budget if need be. */
 static inline void turn_count(struct front *f, uint64_t units)
 {
     f->work.done += units;
 }
 
-/* Gives the next source of work so many units in this turn, whatever was done before: sockets,
- * rings, workers, the clock and postponed work do not delay each other. */
+/* Gives the next source of work so many units in this turn, whatever earlier sources used. So
+ * sockets, rings, workers, the clock and postponed work do not starve each other. */
 static inline void turn_allow(struct front *f, uint64_t units)
 {
     f->work.budget = f->work.done + units;
 }
 
-/* Is there room for another piece of work in this turn, whatever its length? */
+/* Whether this turn has room for another piece of work, whatever its length. */
 static inline bool turn_has_room(const struct front *f)
 {
     return f->work.budget == 0 || f->work.done < f->work.budget;
 }
 
-/* May so much more be done in this turn? Counts it. false: asks for another turn. */
+/* Takes units of this turn. false: they exceed the budget; another turn is asked for. */
 static inline bool turn_take(struct front *f, uint64_t units)
 {
     if (f->work.budget > 0 && f->work.done + units > f->work.budget) {
@@ -327,7 +330,7 @@ static inline bool turn_take(struct front *f, uint64_t units)
     return true;
 }
 
-/* The time of this turn. */
+/* The time of this turn, as of the last reading of the clock. */
 static inline uint64_t turn_now(struct front *f)
 {
     struct turn_clock *c = &f->clock;
@@ -341,7 +344,8 @@ static inline uint64_t turn_now(struct front *f)
 
 #define PRESSED_NS (5 * NS_PER_MS) /* until a full channel is checked again */
 
-/* Is the channel to the device's worker full? That is no fault: work that can wait does. */
+/* Whether the channel to the device's worker is full. This is no fault: the caller postpones its
+ * work, and the timer wakes the loop after PRESSED_NS. */
 static inline bool front_pressed(struct front *f, unsigned device)
 {
     if (!f->io.pressed(f->device[device]->link)) {

@@ -12,7 +12,7 @@ static unsigned rank_of(const struct heap_entry *x)
     return x != NULL ? x->rank : 0;
 }
 
-/* The path to the right is the shorter one: at most O(log n). */
+/* Keeps the path to the right the shorter one, so that it has O(log n) entries. */
 static void lean(struct heap_entry *x)
 {
     if (rank_of(x->left) < rank_of(x->right)) {
@@ -86,7 +86,7 @@ static struct heap_entry *if_before(struct heap_entry *y, const struct heap_entr
     return y != NULL && heap_before(y, x) ? y : NULL;
 }
 
-/* Visits parents first, and only entries before `x`. */
+/* The next entry before `x`, parents first; NULL: none is left. */
 static struct heap_entry *next_before(struct heap_entry *y, const struct heap_entry *x)
 {
     struct heap_entry *down = if_before(y->left, x);

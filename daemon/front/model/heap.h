@@ -1,6 +1,6 @@
 /*
- * A heap of entries by a number and then by a tie: a leftist heap (C. A. Crane, 1972). Entries lie
- * in the structs that they stand for, so that no call can fail. heap_put and heap_drop are O(log
+ * A heap of entries by key, then by tie: a leftist heap (C. A. Crane, 1972). Entries are members of
+ * the structs that they stand for, so no call allocates or fails. heap_put and heap_drop are O(log
  * n), however often an entry was moved. Thread: the loop's.
  */
 #ifndef FRONT_MODEL_HEAP_H
@@ -23,11 +23,11 @@ struct heap {
     struct heap_entry *first;
 };
 
-/* Puts the entry in, or moves it. */
+/* Puts the entry into the heap, or moves it. */
 void heap_put(struct heap *h, struct heap_entry *x, uint64_t key, uint64_t tie, void *what);
 void heap_drop(struct heap *h, struct heap_entry *x); /* not in it: nothing happens */
 bool heap_before(const struct heap_entry *a, const struct heap_entry *b);
-/* Counts entries that come before `x`, which may be in another heap, up to `max`. O(max). */
+/* Counts entries that come before `x`, up to `max`. `x` may be in another heap. O(max). */
 unsigned heap_ahead(const struct heap *h, const struct heap_entry *x, unsigned max);
 
 #endif

@@ -1,10 +1,9 @@
 /*
- * What the front uses of the world around it: the clock, clients, workers, the launcher and the
- * compiler, as a table of functions. pipeline_io fills it with the real ones. A test fills it with
- * its own, and runs the front without sockets, processes or waiting. Each function has the contract
- * of the real one, which its comment names. What lies behind the table (sockets, rings, links, the
- * compiler) reads the real clock.
- * Thread: the loop's.
+ * The outside world as a table of functions: the clock, clients, workers, the launcher and the
+ * compiler. pipeline_io fills it with the real functions. A test fills it with its own, and runs
+ * the front without sockets, processes or waiting. Each function has the contract of the real
+ * function, which a comment names. Code behind the table (sockets, rings, links, the compiler)
+ * reads the real clock. Thread: the loop's.
  */
 #ifndef FRONT_MODEL_IO_H
 #define FRONT_MODEL_IO_H

@@ -75,7 +75,7 @@ void job_set_state(struct job *j, enum job_state state, uint64_t now_ns)
         job_resume(j, now_ns);
         break;
     default:
-        if (j->ended_ns == 0) { /* else the worker reported it */
+        if (j->ended_ns == 0) { /* unless the worker has reported the time */
             j->ended_ns = now_ns;
         }
         break;
@@ -147,7 +147,7 @@ uint64_t job_overdue_ns(const struct job *j)
     }
     uint64_t from = j->clock.turned_ns > j->dispatched_ns ? j->clock.turned_ns : j->dispatched_ns;
     const struct device *d = j->device;
-    if (d != NULL) { /* jobs that ran since then may have been before it */
+    if (d != NULL) { /* earlier jobs may have run since then */
         uint64_t ran = d->inflight == j && d->first_ns < d->ran_ns ? d->first_ns : d->ran_ns;
         from = ran > from ? ran : from;
     }

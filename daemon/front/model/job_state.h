@@ -1,7 +1,7 @@
 /*
- * The states of a job, and the tables of the steps between them. A `_step` function is the one way
- * to change a state: it ends the process when the table lacks the step, because going on would
- * answer a job twice or never. Thread: any; nothing is shared.
+ * The states of a job, and the tables of steps between them. A `_step` function is the one way to
+ * change a state. It ends the process when the table lacks the step, because going on could answer
+ * a job twice or never. Thread: any; nothing is shared.
  */
 #ifndef FRONT_MODEL_JOB_STATE_H
 #define FRONT_MODEL_JOB_STATE_H
@@ -12,8 +12,8 @@
 enum job_origin {
     ORIGIN_CLIENT,
     ORIGIN_PROBE,          /* the front: the first job of a device */
-    ORIGIN_ADOPTED,        /* a worker of an earlier front: its steps are unknown */
-    ORIGIN_ADOPTED_ARENAS, /* such a job, which uses unknown parts of arenas */
+    ORIGIN_ADOPTED,        /* a job of an earlier front, found in a worker: its steps are unknown */
+    ORIGIN_ADOPTED_ARENAS, /* such a job that also uses unknown parts of arenas */
 };
 
 /*
@@ -43,15 +43,15 @@ enum job_state {
     JOB_STATES,
 };
 
-/* What a queued job waits for, or (WAIT_MEMORY) a dispatched one that has not begun. A job in
- * another state waits for nothing. */
+/* What a queued job waits for; WAIT_MEMORY is for a dispatched job that has not begun. Jobs in
+ * other states have WAIT_NOTHING. */
 enum job_wait {
     WAIT_NOTHING,
     WAIT_HAZARD,  /* jobs that use the same buffers */
     WAIT_WINDOW,  /* its turn: the device has enough in flight */
-    WAIT_MODULE,  /* a kernel that is being compiled or loaded */
+    WAIT_MODULE,  /* a module that is being compiled or loaded */
     WAIT_STAGING, /* staging memory */
-    WAIT_ALONE,   /* the end of all jobs in flight, because it runs alone */
+    WAIT_ALONE,   /* the end of all jobs in flight on its device, because it has to run alone */
     WAIT_MEMORY,  /* room on its device */
     JOB_WAITS,
 };
@@ -85,7 +85,8 @@ enum job_inputs {
  *                          the worker reports the job's fault after its client was answered
  *   suspect → alone        it is dispatched again, or its kernels got their strike
  *
- * A suspect runs alone, too. Its end before that run counts against its kernels.
+ * A suspect also runs alone. If it is cancelled, or fails at its deadline, before that run, its
+ * kernels get a strike.
  */
 enum job_trust {
     TRUST_SHARED,
@@ -121,7 +122,7 @@ void job_state_step(enum job_state *state, enum job_state to);
 void job_inputs_step(enum job_inputs *inputs, enum job_inputs to);
 void job_trust_step(enum job_trust *trust, enum job_trust to);
 void job_answer_step(enum job_answer *answer, enum job_answer to);
-/* Ends the process if a job in that state does not wait for that. */
+/* Ends the process if a job in that state cannot have that wait. */
 void job_wait_check(enum job_state state, enum job_wait wait);
 
 #endif

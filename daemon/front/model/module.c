@@ -56,7 +56,8 @@ bool build_failed(const struct build *b, uint64_t now_ns)
     return b->state == BUILD_FAILED && (final || now_ns - b->failed_ns < RETRY_NS);
 }
 
-/* Texts of a response are freed with it, so they move into one block that the module owns. */
+/* Copies a text into the block that the module owns, because texts of a response are freed with
+ * it. */
 static struct bytes keep(char **at, struct bytes text)
 {
     struct bytes kept = bytes_of(*at, text.size);
@@ -67,7 +68,7 @@ static struct bytes keep(char **at, struct bytes text)
     return kept;
 }
 
-/* Bytes of the texts that are kept. ret_args: the number of arguments. */
+/* Size of that block. ret_args: the number of arguments of all kernels. */
 static size_t names_size(const struct compile_response *response, size_t *ret_args)
 {
     size_t size = 1;

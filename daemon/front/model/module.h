@@ -1,6 +1,7 @@
 /*
- * Modules and kernels as the front knows them. A module is source, built-in or a user's, with a
- * binary from gpud-compile for each architecture that it was needed on. Thread: the loop's.
+ * Modules and kernels as the front knows them. A module is source code, built-in or a user's.
+ * gpud-compile makes a binary of it for each back end and architecture that needs it. Thread: the
+ * loop's.
  */
 #ifndef FRONT_MODEL_MODULE_H
 #define FRONT_MODEL_MODULE_H
@@ -28,48 +29,48 @@ struct kernel {
     uint64_t handle;
     struct module *module; /* NULL: an operation (its plan names primitives) */
     char name[PROTO_NAME_MAX + 1];
-    char entry[2 * PROTO_NAME_MAX + 1]; /* name in code without a signature */
+    char entry[2 * PROTO_NAME_MAX + 1]; /* its name in code without a signature */
     const struct signature *signature;  /* NULL: code without one; else owned by module or static */
-    struct proto_karg *args;            /* code without a signature: the module's, texts too */
+    struct proto_karg *args;            /* of code without a signature; owned by the module */
     unsigned arg_count;
-    const char *unfit; /* why it cannot be launched, in memory of `module`; NULL: it can */
+    const char *unfit; /* why it cannot be launched, owned by `module`; NULL: it can */
     UT_hash_handle hh; /* in front->builtin_kernels */
 };
 
 enum build_state { BUILD_NONE, BUILD_RUNNING, BUILD_DONE, BUILD_FAILED };
 
-/* The binary for one (back end, architecture). */
+/* The binary of a module for one (back end, architecture). */
 struct build {
     struct module *module;
     char backend[16];
     char arch[128];
     enum build_state state;
-    int binary_fd; /* memfd, owned; -1 */
+    int binary_fd; /* memfd, owned; -1: none */
     uint64_t binary_size;
     struct hash hash;
     struct err error;
     uint64_t failed_ns;
-    struct resource_list needs; /* what its entries need, as far as compiler and workers reported */
+    struct resource_list needs; /* of its entries, as far as compiler and workers reported them */
     struct build *next;
 };
 
 struct module {
-    uint64_t id; /* handle, also the worker's name for it */
+    uint64_t id; /* handle; also names it to workers */
     char name[PROTO_NAME_MAX + 1];
     int lang;
     uint8_t *source;  /* owned; NULL: built-in, `text` is static */
-    uint64_t charged; /* bytes that its tenant is charged with as messages, until the module ends */
+    uint64_t charged; /* bytes in its tenant's message_bytes until the module ends */
     struct bytes text;
     char *options;             /* owned */
     char *signature_text;      /* owned */
-    struct proto_list headers; /* HEADER records, owned: what the source may include */
+    struct proto_list headers; /* HEADER records that the source may include, owned */
     char file[PROTO_LABEL_MAX + 1];
     struct tenant *tenant;                  /* NULL: built-in */
     struct session *owner;                  /* NULL: built-in, or its session ended */
     struct module *owned_prev, *owned_next; /* in owner->own_modules */
-    struct hash hash;                       /* of content and options; strikes count for it */
-    struct op *pending;     /* the MODULE_LOAD that waits for the compiler, or (no build yet) for a
-                             * device or for     room at the compiler; NULL: none */
+    struct hash hash;                       /* of content and options; part of a strike's key */
+    struct op *pending; /* the unanswered MODULE_LOAD: it waits for the compiler, or (no build yet)
+                           for a device or for room at the compiler; NULL: none */
     struct kernel *kernels; /* owned array */
     unsigned kernel_count;
     struct signature *signatures; /* owned array */
@@ -78,14 +79,14 @@ struct module {
     struct build *builds;
     uint64_t loaded; /* bit for each device whose worker has it */
     uint64_t loading;
-    struct variable *variables; /* variables that are buffers; uthash by name; not owned */
+    struct variable *variables; /* those opened as buffers; uthash by name; not owned */
     unsigned users;             /* unfinished jobs, programs and variables that name it */
-    bool unloaded;              /* its owner has freed it; it ends with its last user */
+    bool unloaded;              /* unloaded, or its owner ended; destroyed with its last user */
 };
 
 /* A variable of a module that a session opened as a buffer (memory/variable.h). */
 struct variable {
-    struct module *module;         /* counts as a user of it */
+    struct module *module;         /* whose `users` count it */
     struct buffer *buffer;         /* its owner */
     int access;                    /* how kernels of the module access it */
     bool asked;                    /* the worker was asked for its address */
@@ -94,24 +95,25 @@ struct variable {
 };
 
 struct build *module_build(struct module *m, const char *backend, const char *arch); /* or NULL */
-/* The first build that is done; NULL: none, or no module (an operation). */
+/* The oldest build that is done. NULL: none, or `m` is NULL (an operation). */
 struct build *module_build_made(struct module *m);
-/* Has it failed for good, or so recently that another try is vain? Only a source that does not
- * compile fails for good. A compiler that ran into its limits is tried again. */
+/* Whether the build failed for good (ERR_COMPILE, ERR_UNSUPPORTED), or failed otherwise less than 1
+ * s ago. Other failures, as of a compiler that ran into its limits, are tried again. */
 bool build_failed(const struct build *b, uint64_t now_ns);
 struct build *module_build_obtain(struct module *m, const char *backend, const char *arch);
-/* What a kernel of the build needs; of a family, the most that a member needs. */
+/* What a kernel of the build needs. For a family of types: what suffices for each member. */
 struct resources kernel_needs(const struct kernel *k, const struct build *b);
 /* Puts the argument in front of the text in `e`: "argument 2 (y): …". */
 void kernel_name_arg(const struct kernel *k, unsigned index, struct err *e);
-/* Makes the kernels of a user's module from the report of the compiler. */
+/* Makes the kernels of a user's module from the compiler's report. After a failure the module can
+ * only be destroyed. */
 int module_set_kernels(struct module *m, const struct compile_response *response, struct err *e);
 /* Gives a new module to the session, which counts it. */
 void module_own(struct module *m, struct session *s);
 void module_disown(struct module *m); /* accepts a module without an owner */
 void module_destroy(struct module *m);
 
-/* Identifies a kernel for strikes: content and entry. */
+/* Identifies a kernel for strikes: a hash of the module's content and the entry. */
 struct hash kernel_hash(const struct module *m, const char *entry);
 
 #endif

@@ -24,7 +24,7 @@ void op_step(struct op *o, enum op_state to)
 struct op *op_find(struct session *s, uint64_t seq)
 {
     struct op *o = NULL;
-    if (seq > s->ops.last_seq) { /* the usual case: it is the next one */
+    if (seq > s->ops.last_seq) { /* the usual case: a new number */
         return NULL;
     }
     HASH_FIND_BYHASHVALUE(hh, s->ops.all, &seq, sizeof seq, hash_number(seq), o);
@@ -118,7 +118,7 @@ void session_lane_closed(struct session *s)
         o->ring_id = 0;
     }
     for (struct request *r = s->early.first; r != NULL; r = r->next) {
-        r->ring_id = 0; /* their answers are kept until the client asks for them */
+        r->ring_id = 0; /* the front keeps their answers until the client asks again */
     }
 }
 
@@ -171,8 +171,8 @@ static uint64_t range_end(const struct session *s, uint64_t number)
     return taken > known ? taken : known;
 }
 
-/* HELLO may come again until the first numbered request, and it sets the ranges anew. A sweep reads
- * them. */
+/* Frees ranges that `expect` has passed. It must wait for the first numbered request, because until
+ * then HELLO may come again and set them anew; and for the end of a sweep, which reads them. */
 static void forget_ranges(struct session *s)
 {
     if (s->order.fresh || s->sweep.state != SWEEP_OFF) {

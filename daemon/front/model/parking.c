@@ -34,8 +34,8 @@ void parking_remove(struct parking *p, struct session *s)
     if (s->parked.waits) {
         s->parked.waits = false;
         p->bytes -= s->parked.bytes;
-        p->common -=
-            s->parked.common; /* the job was not tried meanwhile, so `common` is unchanged */
+        /* `common` is what parking_add counted: only a try of the job changes it */
+        p->common -= s->parked.common;
         p->common_bytes -= s->parked.common ? s->parked.bytes : 0;
         p->next = p->next == s ? s->parked.next : p->next;
         p->behind = p->behind == s ? s->parked.next : p->behind;

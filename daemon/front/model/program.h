@@ -1,7 +1,7 @@
 /*
  * A program: an immutable recipe of steps with parameters and temporaries. PROGRAM_CREATE checks
- * what does not depend on parameters. It is stored in its encoded form; jobs hold references.
- * Thread: the loop's.
+ * what does not depend on parameters. A program is stored in its encoded form, and jobs have
+ * references to it. Thread: the loop's.
  */
 #ifndef FRONT_MODEL_PROGRAM_H
 #define FRONT_MODEL_PROGRAM_H
@@ -16,7 +16,7 @@ struct session;
 struct tenant;
 
 struct program {
-    uint64_t handle; /* 0: it has none, and its job holds the only reference */
+    uint64_t handle; /* 0: not in front->programs yet */
     char name[PROTO_NAME_MAX + 1];
     struct tenant *tenant;
     struct session *owner;
@@ -27,15 +27,15 @@ struct program {
     struct proto_list temps;
     struct proto_list steps;
     unsigned references;
-    uint64_t runs; /* jobs that were admitted with it */
+    uint64_t runs; /* jobs admitted with it */
 };
 
-/* Copies the lists. The caller has the one reference. */
+/* Copies the lists. The caller owns the first reference. ERR_NOMEM. */
 int program_create(struct proto_list params, struct proto_list temps, struct proto_list steps,
                    struct program **ret_program, struct err *e);
-/* A new program belongs to the session, which counts it and its bytes. */
+/* Gives a new program to the session, which counts it and its bytes. */
 void program_own(struct program *p, struct session *s);
-void program_disown(struct program *p); /* its owner counts it no longer */
+void program_disown(struct program *p); /* removes the owner and its counts */
 struct program *program_ref(struct program *p);
 void program_unref(struct program *p); /* NULL accepted */
 

@@ -1,6 +1,6 @@
 /*
  * A decoded and checked request, with the connection or the ring that it came by. It has one owner
- * at a time, which answers it once. Thread: any, one at a time; a request_context is the loop's.
+ * at a time, and is answered once. Thread: any, one at a time; a request_context is the loop's.
  */
 #ifndef FRONT_MODEL_REQUEST_H
 #define FRONT_MODEL_REQUEST_H
@@ -21,17 +21,17 @@ struct session;
 /* The client at the other end of a connection. */
 struct peer {
     uint32_t pipe; /* the connection; never 0, and not used again while the daemon runs */
-    bool local;    /* ipc: uid, gid and pid are the kernel's word */
+    bool local;    /* over ipc: the kernel vouches for uid, gid and pid */
     uint32_t uid;
     uint32_t gid;
     int32_t pid;
 };
 
-/* Views in `msg` lie in `body`, or behind the struct. */
+/* Byte views in `msg` point into `body`, or behind the struct. */
 struct request {
     struct request *next;
     struct listener_slot *slot; /* NULL: it came by a ring */
-    struct session *session;    /* session of that ring; NULL: it came over the socket */
+    struct session *session;    /* whose ring it came by; NULL: it came over the socket */
     uint32_t ring_id;           /* its id in the ring */
     struct peer peer;
     unsigned kind; /* enum msg_kind, a request */
@@ -40,14 +40,15 @@ struct request {
         PROTO_REQUESTS(X)
 #undef X
     } msg;
-    struct message *body; /* the received message, owned; NULL: its bytes lie behind the struct */
+    struct message *body; /* the received message, owned; NULL: its bytes follow the struct */
     size_t size;          /* bytes of the message */
 };
 
-/* Frees message and struct, not the slot; NULL is accepted. */
+/* Frees the request and its message, not its slot. NULL is accepted. */
 void request_destroy(struct request *r);
 
-/* s: of the request. o: the op to answer later; NULL for requests that are answered at once. */
+/* What a handler works on (requests/requests.h). `o`: the op of the request, for an answer now or
+ * later; NULL: the request has none. */
 struct request_context {
     struct front *f;
     struct session *s; /* NULL only for PING and QUERY before HELLO */

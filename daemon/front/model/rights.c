@@ -29,7 +29,7 @@ static int members_read(const char *setting, const char *group, struct members *
         if (p != NULL && m.count == MEMBERS_MAX) {
             return err_set(e, ERR_LIMIT, "%s = %s: over %u members", setting, group, MEMBERS_MAX);
         }
-        if (p != NULL) { /* the user of a deleted member is skipped */
+        if (p != NULL) { /* members without a user are skipped */
             m.uid[m.count++] = p->pw_uid;
         }
     }
@@ -60,7 +60,7 @@ bool rights_admin(const struct rights *a, const struct session *s)
     return belongs(&a->admins, s);
 }
 
-/* The tenant's section decides, but for root and the daemon's user. */
+/* A tenant's section decides before load_group. Root and the daemon's user may always load. */
 bool rights_loads(const struct rights *a, const struct session *s)
 {
     static const struct members NOBODY = {.group = UINT32_MAX};

@@ -1,7 +1,8 @@
 /*
  * The rights of clients: to control the daemon, to load kernels, to see the work of others. Root
- * and the daemon's own user have all of them. Members of a configured group have one. Clients over
- * tcp have none. Groups are looked up when settings are read, because that may block. Thread: the
+ * and the daemon's own user have all rights. Members of admin_group may control and see; members of
+ * load_group may load, unless a tenant's section decides that. Clients over tcp may neither control
+ * nor load. Groups are looked up when settings are read, because that may block. Thread: the
  * loop's.
  */
 #ifndef FRONT_MODEL_RIGHTS_H
@@ -20,18 +21,18 @@ struct tenant;
 struct rights {
     struct members admins;  /* daemon.admin_group */
     struct members loaders; /* tenants.load_group */
-    bool look_all;          /* every session sees everything */
+    bool look_all;          /* every session sees the work of all tenants */
 };
 
-/* Blocks on the system's data base of groups. On failure *ret_rights is untouched. */
+/* Blocks on the system's group database (name services). On failure *ret_rights is untouched. */
 int rights_read(const struct config *config, struct rights *ret_rights, struct err *e);
 
-/* s NULL: a client before HELLO, which has no rights. */
+/* s NULL: a client before HELLO, without rights. */
 bool rights_admin(const struct rights *a, const struct session *s);
 bool rights_loads(const struct rights *a, const struct session *s);
-/* The refusal names the users that may, and the setting that says so. */
+/* Sets ERR_PERMISSION. The text names who may load, and the setting that decides it. */
 int rights_refuse_load(const struct config *config, const struct session *s, struct err *e);
-/* The same for the end of another user's job, which the session may see. */
+/* The same for CANCEL of another tenant's job that the session may see. */
 int rights_refuse_cancel(const struct config *config, uint64_t job, struct err *e);
 bool rights_sees(const struct rights *a, const struct session *s, const struct tenant *t);
 

@@ -1,18 +1,18 @@
 /*
- * A session: a client as the daemon knows it. It is named by (client id, uid) and survives broken
- * connections. Its numbered requests are admitted in order, each once, and an answer is kept until
- * the client acknowledges it. Thread: the loop's.
+ * A session: what the daemon keeps for a client. Its key is (client id, uid), and it survives
+ * broken connections. Its numbered requests are admitted in order, each once. An answer is kept
+ * until the client acknowledges it. Thread: the loop's.
  *
  * Where a session is:
  *
  *   lingering → connected   HELLO gives it a connection
  *   connected → lingering   the connection broke
  *   lingering → ending      the linger time is over, the client's process ended, BYE, or an
- *                           operator ended it; a connection is taken from it first
- *   ending → … → ended      what it has is released step by step, in the order of the enum
+ *                           operator ended it; a connected session lingers first
+ *   ending → … → ended      its resources are released step by step, in the order of the enum
  *
- * A new session lingers: HELLO made it, and gives it a connection at once; or a worker's inventory
- * named it, and its client may come back.
+ * A new session lingers. If HELLO made it, it gets a connection at once. If the inventory of an
+ * adopted worker named it, its client may come back.
  */
 #ifndef FRONT_MODEL_SESSION_H
 #define FRONT_MODEL_SESSION_H
@@ -54,9 +54,9 @@ struct session_key {
 };
 
 enum session_state {
-    SESSION_LINGERING, /* no connection; it ends at lingers_until_ns */
+    SESSION_LINGERING, /* no connection; the session ends at lingers_until_ns */
     SESSION_CONNECTED,
-    SESSION_ENDING_JOBS, /* from here on it is in no table, but in front->ending */
+    SESSION_ENDING_JOBS, /* from here on in front->ending, and in no table */
     SESSION_ENDING_PROGRAMS,
     SESSION_ENDING_MODULES,
     SESSION_ENDING_OPENINGS, /* of published buffers */
@@ -69,8 +69,8 @@ enum session_state {
 
 /* The client's process and protocol, as of its last HELLO. */
 struct session_client {
-    bool local;     /* it came over ipc, so that uid, gid and pid are the kernel's word */
-    uint64_t minor; /* version of its protocol */
+    bool local;     /* connected over ipc: the kernel vouches for uid, gid and pid */
+    uint64_t minor; /* minor version of the client's protocol */
     uint32_t gid;   /* primary group of a local client */
     pid_t pid;      /* 0: unknown */
     int pidfd;      /* owned; -1: unknown */
@@ -78,13 +78,12 @@ struct session_client {
 
 /* Which numbers of requests are settled. */
 struct session_order {
-    uint64_t expect; /* number that is admitted next */
+    uint64_t expect; /* the next number to admit */
     uint64_t acked;  /* the client has the answers up to this number */
-    bool fresh; /* no numbered request came yet, so that HELLO still says which answers the client
-                   has */
+    bool fresh; /* no numbered request came yet: HELLO still says which answers the client has */
     uint64_t resumed;      /* HELLO said that the client has all answers to lower numbers */
-    struct ack_set before; /* numbers from `expect` on that an earlier front answered */
-    struct ack_set known;  /* numbers whose answers this front had when it began */
+    struct ack_set before; /* numbers from `expect` on, acknowledged to an earlier front */
+    struct ack_set known;  /* numbers whose answers this front took over from workers */
 };
 
 /* Its unacknowledged requests; op.c's. */
@@ -94,20 +93,20 @@ struct op_table {
     struct op *open; /* pending ones, oldest first */
     unsigned open_count;
     struct op *in_ring;        /* those in the ring, oldest first */
-    struct freelist *freelist; /* where ops come from and go to; not owned; NULL: malloc */
-    uint64_t last_seq;         /* the highest number that any had */
+    struct freelist *freelist; /* for the memory of ops; not owned; NULL: malloc */
+    uint64_t last_seq;         /* the highest number of an op so far */
     uint64_t kept_bytes;       /* bytes of kept answers */
 };
 
-/* A walk over all ops, in slices, that forgets acknowledged ones; sweep.c's. */
+/* A walk over all ops, in slices, that forgets acknowledged ops; sweep.c's. */
 struct op_sweep {
     enum sweep_state {
         SWEEP_OFF,
         SWEEP_ON,    /* under way; the session is in front->sweeping */
-        SWEEP_AGAIN, /* the same, and more were acknowledged meanwhile: another walk follows */
+        SWEEP_AGAIN, /* under way, and more ops were acknowledged meanwhile: another walk follows */
     } state;
     struct op *at;
-    struct request *request;     /* TAKEN, which is answered at the end; owned; NULL: an ack */
+    struct request *request;     /* TAKEN to answer at the end; owned; NULL: none */
     struct ack_set acked;        /* numbers that TAKEN names */
     uint64_t below;              /* TAKEN counts for lower numbers only */
     uint64_t count;              /* ops that were forgotten for TAKEN */
@@ -123,18 +122,18 @@ struct early_requests {
 
 /* A job that waits for room: the next request of the session; parking.c's. */
 struct parked_request {
-    bool waits;  /* the session is in front->parked */
-    bool common; /* the room that its last try missed is common to all sessions */
+    bool waits;  /* the session is in the list of front->parked */
+    bool common; /* its last try found no room that all sessions share */
     size_t bytes;
-    uint64_t seq;               /* its number; kept while it is tried or comes again; 0: none yet */
-    uint64_t since_ns;          /* when it was tried first */
-    struct heap_entry deadline; /* in the parking's deadlines; not in it: no deadline */
-    struct session *prev, *next; /* in the parking's list */
+    uint64_t seq;                /* its number; stays while it is tried or sent again; 0: none */
+    uint64_t since_ns;           /* when the request was tried first */
+    struct heap_entry deadline;  /* in front->parked.deadlines, unless it has no deadline */
+    struct session *prev, *next; /* in the list of front->parked */
 };
 
 /* Results and notices for the client; session_events.c's. */
 struct session_events {
-    struct listener_slot *wait; /* of the WAIT that is held; NULL: none */
+    struct listener_slot *wait; /* of the unanswered WAIT; NULL: none */
     uint64_t wait_until_ns;
     uint64_t number; /* of the last EVENTS */
     struct session_message {
@@ -144,9 +143,9 @@ struct session_events {
     struct notice *notices; /* oldest first */
     struct notice *notices_last;
     unsigned notice_count;
-    struct async_result *results; /* ends of asynchronous jobs, not in an EVENTS yet */
+    struct async_result *results; /* ends of asynchronous jobs, in no EVENTS yet */
     struct async_result *results_last;
-    struct async_result *sent; /* those in `message` */
+    struct async_result *sent; /* the results in `message` */
     uint64_t result_bytes;     /* of `results` and `sent`, as async_result_bytes counts */
 };
 
@@ -154,7 +153,7 @@ struct session {
     /* identity */
     struct session_key key;
     uint64_t id;                   /* for status and logs */
-    char name[PROTO_NAME_MAX + 1]; /* that the client gave */
+    char name[PROTO_NAME_MAX + 1]; /* the client's own name for itself */
     struct tenant *tenant;
     struct session_client client;
 
@@ -163,7 +162,7 @@ struct session {
     uint32_t pipe;             /* connected: the connection; else 0 */
     uint64_t lingers_until_ns; /* lingering: when it ends */
     struct heap_entry timer;   /* in front->session_timers */
-    bool cancels_detached;     /* its end cancels jobs that were to outlive it, too */
+    bool cancels_detached;     /* its end also cancels detached jobs */
     struct session *ending_next;
 
     /* requests and answers */
@@ -174,7 +173,7 @@ struct session {
     struct op_sweep sweep;
     uint64_t requests; /* admitted since it began */
     struct lane *lane; /* its ring lane; NULL: none */
-    int lane_error;    /* why it gets no other lane; 0: it may */
+    int lane_error;    /* error of its closed lane, after which it gets no other; 0: none */
     struct session_events events;
 
     /* resources */
@@ -184,12 +183,12 @@ struct session {
     unsigned opens;                  /* of published buffers */
     struct buffer_opening *openings; /* uthash by buffer, buffer.c's */
     struct buffer *owned;            /* buffers it made, by owned_prev and owned_next */
-    uint32_t near[DEVICES_MAX];      /* buffers made or opened on each device that are not lost */
+    uint32_t near[DEVICES_MAX];      /* per device: buffers it made or opened that are not lost */
     unsigned arenas;
     uint64_t arena_bytes;
     unsigned modules;
     unsigned programs;
-    struct arena *own_arenas; /* by owned_prev and owned_next, as the two below */
+    struct arena *own_arenas; /* this list and the next two: by owned_prev and owned_next */
     struct module *own_modules;
     struct program *own_programs;
     uint64_t program_bytes;
@@ -200,18 +199,18 @@ struct session {
 
 /* client_id: PROTO_CLIENT_ID_BYTES. */
 struct session_key session_key(const uint8_t *client_id, uint32_t uid);
-/* In a table of sessions; NULL: not there. */
+/* NULL: the table has no session of that key. */
 struct session *session_find(struct session *all, const struct session_key *key);
 /* The one way to change the state. A step that the table lacks ends the process. */
 void session_step(struct session *s, enum session_state to);
 
-/* Counts bytes that the front keeps of messages (answers, results, early requests, programs) in
- * `part`, a member of the session, and with its tenant. */
+/* Counts bytes of messages that the front keeps (answers, results, early requests, programs), in
+ * `part` (a counter of the session) and in its tenant. session_let_go takes them off again. */
 void session_keep(struct session *s, uint64_t *part, uint64_t bytes);
 void session_let_go(struct session *s, uint64_t *part, uint64_t bytes);
 
-/* Refuses a handle that names nothing of the session's: ERR_STALE_HANDLE if the session had it
- * once; else ERR_BAD_HANDLE, whether it is another session's or never was. */
+/* Refuses a handle that names nothing of the session: ERR_STALE_HANDLE if the session freed it;
+ * else ERR_BAD_HANDLE, whether another session has it or it never existed. */
 int session_lacks(const struct session *s, const struct idmap *map, uint64_t handle,
                   const char *noun, struct err *e);
 

@@ -1,6 +1,6 @@
 /*
- * Events of a session until EVENTS reports them: results of asynchronous jobs, and notices. Thread:
- * the loop's.
+ * The events of a session until an EVENTS message reports them: results of asynchronous jobs, and
+ * notices. Thread: the loop's.
  */
 #ifndef FRONT_MODEL_SESSION_EVENTS_H
 #define FRONT_MODEL_SESSION_EVENTS_H
@@ -21,12 +21,13 @@ struct async_result {
     uint8_t record[]; /* an encoded RESULT */
 };
 
-/* Adds a notice. `usual`: at most so many of all sessions of the tenant, unless the tenant's
- * settings say. false: it is dropped, for that limit or the session's own, or without memory. */
+/* Adds a notice. `usual`: limit for all sessions of the tenant together, unless its section has
+ * another. false: the notice is dropped, because of that limit, of the session's own limit, or
+ * without memory. */
 bool session_notice(struct session *s, uint64_t usual, unsigned kind, uint64_t handle);
 void session_notice_drop(struct session *s);                               /* the oldest */
 bool session_result(struct session *s, uint64_t job, struct bytes record); /* false: no memory */
-/* Bytes that a result counts for. They include the struct, because a record may be tiny. */
+/* Bytes that a result counts for, including the struct, because a record may be tiny. */
 size_t async_result_bytes(const struct async_result *r);
 void session_events_destroy(struct session *s);
 

@@ -72,7 +72,7 @@ void spans_remove(struct spans *s, uint64_t begin, uint64_t end)
         delete_at(s, i);
         insert(s, at.begin, begin);
         insert(s, end > at.begin ? end : at.begin, at.end);
-        i = 0; /* the inserted range touches the others no more, so the loop ends */
+        i = 0; /* the inserted ranges lie outside of the removed one, so the loop ends */
     }
 }
 

@@ -1,7 +1,7 @@
 /*
- * The parts of a buffer that were written: sorted, disjoint byte ranges in fixed memory. When more
- * ranges are needed than fit, the smallest is forgotten. So defined content may count as undefined,
- * never the other way round. Pure.
+ * The defined parts of a buffer: sorted, disjoint byte ranges in fixed memory. When more than
+ * SPANS_MAX ranges are needed, the smallest is forgotten. So defined content may count as
+ * undefined, never the other way round. Pure.
  */
 #ifndef FRONT_MODEL_SPANS_H
 #define FRONT_MODEL_SPANS_H

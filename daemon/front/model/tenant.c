@@ -167,7 +167,7 @@ struct tenant_quota tenant_quota(const struct tenant *t, uint64_t all)
 
 bool tenant_charge(struct tenant *t, unsigned device, uint64_t bytes)
 {
-    if (bytes > UINT64_MAX - t->buffer_bytes) { /* the sum of all devices is the largest */
+    if (bytes > UINT64_MAX - t->buffer_bytes) { /* device_bytes is at most this sum */
         return false;
     }
     t->buffer_bytes += bytes;
@@ -181,7 +181,7 @@ void tenant_discharge(struct tenant *t, unsigned device, uint64_t bytes)
     t->device_bytes[device] -= bytes;
 }
 
-/* Limit of its buffers on one device in bytes, wherever they lie. */
+/* Limit for its buffers on one device, in bytes: device memory and spilled bytes together. */
 static uint64_t most_of(const struct tenant *t, uint64_t all)
 {
     uint64_t hard = amount_of(&t->limits.hard, all);

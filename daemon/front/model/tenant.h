@@ -1,10 +1,11 @@
 /*
- * A tenant: the account of one or more users. Each uid without a section of the settings is one,
- * and each section (tenant_rules.h). All of its sessions, on all devices, share its limits. Thread:
- * the loop's. Nothing here blocks.
+ * A tenant: the account of one or more users. Each section of the settings (tenant_rules.h) is a
+ * tenant; each uid without a section is a tenant of its own. All sessions of a tenant, on all
+ * devices, share its limits. Thread: the loop's. Nothing here blocks.
  *
- * The ledger here counts buffers by the bytes that were asked for, wherever they lie. The workers
- * count what buffers and temporaries take of the device, and apply the same limits there.
+ * The ledger here counts buffers by the bytes that were asked for, on the device or the host.
+ * Workers count the device memory that buffers and temporaries take, and apply the same limits to
+ * that.
  */
 #ifndef FRONT_MODEL_TENANT_H
 #define FRONT_MODEL_TENANT_H
@@ -20,10 +21,11 @@
 #include "daemon/front/settings/tenant_limits.h"
 #include "proto/limits.h"
 
-/* A kernel that alone ended so many workers is quarantined. */
+/* A kernel is quarantined when it ended this many workers while it ran alone. */
 #define STRIKES_MAX 3
 
-/* The ends of workers by a kernel. The key is its content and its entry. */
+/* How many workers a kernel ended. The key hashes its module's content and its entry
+ * (kernel_hash). */
 struct strike {
     struct hash kernel;
     unsigned count;
@@ -33,7 +35,7 @@ struct strike {
 /* The last report of a device's worker about the tenant, in bytes (proto/frames.h, W_TENANT). */
 struct tenant_use {
     uint64_t asked, mapped, peak, shared, spilled;
-    uint64_t kept; /* guarantee that the worker keeps */
+    uint64_t kept; /* what the worker reserves of the guarantee */
 };
 
 struct buffer;
@@ -42,77 +44,78 @@ struct job;
 extern const char *const tenant_things[TENANT_THINGS]; /* "buffers" */
 
 struct tenant {
-    uint64_t key; /* its name for workers; the same in every front */
+    uint64_t key; /* names it to workers; the same in every front */
     char name[PROTO_NAME_MAX + 1];
     bool ruled;    /* the settings have a section for it */
-    bool may_load; /* it may load kernels, by its newest session (rights.h) */
-    bool needed;   /* found to be in use; valid while unused tenants are searched for */
+    bool may_load; /* may load kernels, as its newest session (rights.h) */
+    bool needed;   /* in use; valid only while forget.c searches for unused tenants */
     unsigned sessions;
-    uint64_t left_ns; /* when its last session ended */
+    uint64_t left_ns; /* when its last session ended (or its section was removed) */
     struct tenant_limits limits;
-    bool changed; /* its quota changed; valid while new rules are applied */
+    bool changed; /* its quota changed; valid only while new rules are applied */
     struct tenant_use use[DEVICES_MAX];
     uint64_t buffer_bytes;              /* of its buffers on all devices */
-    uint64_t device_bytes[DEVICES_MAX]; /* the same for each device */
-    uint64_t refusals;                  /* buffers refused for a limit of its own */
+    uint64_t device_bytes[DEVICES_MAX]; /* of its buffers on each device */
+    uint64_t refusals;                  /* buffers refused because of its own limits */
     uint64_t held[TENANT_THINGS];
-    uint64_t arena_bytes;   /* with freed arenas that jobs still use */
-    uint64_t message_bytes; /* kept for its sessions (session_keep) */
+    uint64_t arena_bytes;   /* including freed arenas that jobs still use */
+    uint64_t message_bytes; /* bytes kept for its sessions (session_keep) */
     unsigned waiting;       /* jobs that wait for memory, as of the last count */
     unsigned detached;      /* unfinished jobs that outlive their sessions */
     uint64_t jobs_submitted;
     uint64_t jobs_failed;
-    uint64_t secret;          /* random; for tables whose keys its clients choose */
+    uint64_t secret;          /* random; salts hash tables whose keys clients choose */
     struct buffer *published; /* by name; uthash, buffer.c's */
-    struct job *kept; /* jobs out of the history whose answers are not acknowledged, oldest first */
+    struct job *kept; /* jobs beyond the history whose answers are unacknowledged, oldest first */
     unsigned kept_count;
     unsigned snapshots;     /* sets of snapshots of pools; snapshot.c's */
     struct strike *strikes; /* uthash */
     UT_hash_handle hh;
 };
 
-/* Finds or makes; NULL when memory is out. The name of a user without a section is uid:N. */
+/* Each finds or makes the tenant; NULL: no memory. The name of a user without a section is
+ * uid:N. */
 struct tenant *tenant_named(struct tenant **table, const char *name);
 struct tenant *tenant_obtain(struct tenant **table, uint32_t uid);
 struct tenant *tenant_find(struct tenant *table, uint64_t key);
-void tenant_destroy(struct tenant **table, struct tenant *t); /* it must not be in use */
+void tenant_destroy(struct tenant **table, struct tenant *t); /* must not be in use */
 void tenant_destroy_all(struct tenant **table);
 
-/* Hashes a name that a client chose, with the tenant's secret, so that clients cannot choose names
- * that collide. */
+/* Hashes a name with the tenant's secret, so that clients cannot choose names that collide. */
 unsigned tenant_hash(const struct tenant *t, const char *name);
 uint64_t tenant_key_of(const char *name);
 /* t NULL: the daemon itself, whose key is 0. */
 uint64_t tenant_key(const struct tenant *t);
 
-unsigned tenant_strike(struct tenant *t, struct hash kernel); /* returns how many it has now */
+unsigned tenant_strike(struct tenant *t, struct hash kernel); /* the new count; 0: no memory */
 bool tenant_quarantined(const struct tenant *t, struct hash kernel);
 bool tenant_has_quarantined(const struct tenant *t); /* any kernel */
 
-/* ---- the ledger. `all`: what the device's pool may take, in bytes. */
+/* ---- the ledger. `all`: limit of the device's pool, in bytes. */
 
 /* The limits that a device's worker applies, in bytes. */
 struct tenant_quota {
     uint64_t hard, soft, guaranteed, spilled;
 };
 
-/* soft is at most hard. */
+/* A soft limit that is not below the hard one becomes UINT64_MAX. */
 struct tenant_quota tenant_quota(const struct tenant *t, uint64_t all);
-/* false, and nothing is changed: a sum would overflow. */
+/* false: a sum would overflow; nothing is changed. */
 bool tenant_charge(struct tenant *t, unsigned device, uint64_t bytes);
 /* Takes back a part of what was charged. */
 void tenant_discharge(struct tenant *t, unsigned device, uint64_t bytes);
-/* Bytes of buffers that it may add on the device, within its hard limit, the room of the pool and
- * of its part of the host, and its total. */
+/* Bytes of buffers that it may add on the device. Bounds: its hard limit, pool plus its part of
+ * host memory, and its total over all devices. */
 uint64_t tenant_room(const struct tenant *t, unsigned device, uint64_t all);
-/* Bytes that others must leave for its buffers: the rest of its guarantee. */
+/* Bytes that other tenants must leave for its buffers: the unused part of its guarantee. */
 uint64_t tenant_due(const struct tenant *t, unsigned device, uint64_t all);
-/* May it have one more? `usual`: limit, unless its section has another. ERR_LIMIT names the tenant,
- * its count, the limit and its setting. */
+/* Checks whether it may have one more. `usual`: the limit, unless its section has another.
+ * ERR_LIMIT names the tenant, its count, the limit and the setting. */
 int tenant_check(const struct tenant *t, enum tenant_thing thing, uint64_t usual, struct err *e);
-/* May the front keep so many more bytes of messages for it? ERR_BUSY, as above. */
+/* Checks whether the front may keep `more` bytes of messages for it. ERR_BUSY, with such a text. */
 int tenant_check_messages(const struct tenant *t, uint64_t more, uint64_t most, struct err *e);
-/* Counts a refusal. ERR_LIMIT names the request, the limit, what is in use, and what helps. */
+/* Counts a refusal and sets ERR_LIMIT. The text names the request, the limit, the use and a
+ * remedy. */
 int tenant_refuse(struct tenant *t, unsigned device, uint64_t all, uint64_t wanted, struct err *e);
 
 #endif

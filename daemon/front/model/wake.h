@@ -1,7 +1,8 @@
 /*
- * The front's one timer. There is no tick: code that waits for a time calls wake_at, and pipeline.c
- * arms the timer for the earliest. The timer may fire in vain (a job ended before its limit); then
- * each watcher calls wake_at again for what it still waits for. Thread: the loop's.
+ * The only timer of the front. There is no periodic tick: code that waits for a time calls wake_at,
+ * and pipeline.c arms the timer for the earliest time. When the timer fires, each watcher calls
+ * wake_at again for what it still waits for. A watcher may find nothing to do, as when a job ended
+ * before its limit. Thread: the loop's.
  */
 #ifndef FRONT_MODEL_WAKE_H
 #define FRONT_MODEL_WAKE_H
@@ -10,9 +11,11 @@
 
 /* at_ns: absolute; NS_NEVER: nothing happens. O(1). */
 void wake_at(struct front *f, uint64_t at_ns);
-/* The statistics of the device's pool change; they are read once a second. */
+/* The statistics of the device's pool have changed: housekeeping reads them, at most once a
+ * second. */
 void wake_for_pool(struct front *f, struct device *d);
-/* A job was queued: wakes for its deadline, until it is given to a worker. */
+/* A job was queued: wakes for its deadline. housekeeping_expire ends it then if it is still
+ * queued. */
 void wake_for_job(struct front *f, struct job *j);
 
 #endif

@@ -29,7 +29,7 @@ static void judge(struct window *w, double rate)
     bool better = rate > w->rate * (w->trial > w->size ? WINDOW_GAIN : WINDOW_KEEP);
     if (better) { /* the next trial goes in the same direction */
         w->size = w->trial;
-        w->rate = rate > w->rate ? rate : w->rate; /* many small losses are one large one */
+        w->rate = rate > w->rate ? rate : w->rate; /* keeps the best rate, as small losses add up */
     } else {
         w->down = !w->down;
         w->hold = WINDOW_HOLD;

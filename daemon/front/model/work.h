@@ -1,7 +1,7 @@
 /*
- * A job's work: its program with every parameter bound, checked, and broken down into the primitive
- * steps that a worker takes. Offsets of staging memory are relative to the job's own ranges, which
- * dispatch allocates. Pure data; owned by its job.
+ * The work of a job: its program with every parameter bound, checked, and broken down into the
+ * primitive steps that a worker takes. Offsets in staging memory are relative to the job's own
+ * ranges, which dispatch allocates. Pure data; owned by its job.
  */
 #ifndef FRONT_MODEL_WORK_H
 #define FRONT_MODEL_WORK_H
@@ -25,9 +25,9 @@ struct work_ref {
     uint64_t id;  /* REF_BUFFER, REF_ARENA: handle; REF_TEMP: index */
     uint64_t offset;
     uint64_t size;
-    int access;        /* of a launch's array; ACCESS_NONE: unknown */
-    uint8_t value[64]; /* REF_VALUE up to 64 bytes */
-    uint8_t *large;    /* REF_VALUE above: owned */
+    int access;        /* of an array of a launch; ACCESS_NONE: unknown */
+    uint8_t value[64]; /* REF_VALUE of up to 64 bytes */
+    uint8_t *large;    /* longer REF_VALUE; owned */
 };
 
 struct work_step {
@@ -43,8 +43,8 @@ struct work_step {
     uint64_t global[3];
     uint64_t local[3];
     uint64_t shared;
-    int dtype;              /* FRAME_OP_LIBRARY, as the next two */
-    unsigned after, covers; /* steps behind it */
+    int dtype;              /* this and the next two: FRAME_OP_LIBRARY */
+    unsigned after, covers; /* numbers of steps behind it (proto/frames.h) */
 };
 
 /* Inline bytes, which dispatch copies into the job's input range. */
@@ -60,30 +60,31 @@ struct work_output {
     uint64_t size;
 };
 
-/* A buffer that the job names: the strongest access, and the part that it makes defined. */
+/* A buffer that the job uses: the union of all accesses, the part that it needs defined, and the
+ * part that it writes. */
 struct work_use {
     struct buffer *buffer;
     int access;
-    bool reads_before_write; /* needs defined content in [read_begin, read_end) */
+    bool reads_before_write; /* needs [read_begin, read_end) to be defined */
     uint64_t read_begin, read_end;
-    uint64_t write_begin, write_end; /* hull of what is written */
-    unsigned step, arg;              /* of the user's program: where it first reads the buffer */
-    const struct kernel *reader;     /* kernel of that step; NULL: the step is no launch */
-    bool fills;                      /* the whole hull is written, and is defined afterwards */
-    struct buffer_use *entry;        /* hazard.c's, while the job is entered; NULL: is not */
+    uint64_t write_begin, write_end; /* bounds of what it writes */
+    unsigned step, arg;              /* of the user's program: the first read of the buffer */
+    const struct kernel *reader;     /* kernel of that step; NULL: it is no launch */
+    bool fills;                      /* writes all bytes of the bounds, which are defined then */
+    struct buffer_use *entry;        /* hazard.c's; NULL: the job is not entered */
 };
 
-/* A part of an arena that the job reads or writes. Parts that overlap are kept apart. */
+/* A part of an arena that the job reads or writes. Overlapping parts are not merged. */
 struct work_arena {
     struct arena *arena;
     int access;
     uint64_t begin, end; /* bytes */
-    struct job *job;     /* in the arena's list for this unfinished job; NULL: in no list */
+    struct job *job;     /* the unfinished job in whose name it is in arena->parts; NULL: is not */
     struct work_arena *prev_part, *next_part;
 };
 
-/* A copy of a buffer that the job may not write. A kernel works on it that is not known to write
- * nothing there. */
+/* A copy of a buffer that the job may only read. A kernel that may write there works on the
+ * copy. */
 struct work_copy {
     unsigned step; /* of the user's program */
     unsigned arg;
@@ -109,25 +110,26 @@ struct work {
     uint64_t output_bytes;
     struct work_use *uses; /* owned */
     unsigned use_count, use_room;
-    struct work_arena *arenas; /* owned; do not move while the job is entered */
+    struct work_arena *arenas; /* owned; owned; must not move while the job is entered */
     unsigned arena_count, arena_room;
-    struct module **modules; /* owned array: modules that must be loaded */
+    struct module **modules; /* owned array of modules to load; not the modules */
     unsigned module_count, module_room;
     int device;            /* index; -1: any */
-    struct work_copy copy; /* the largest one; bytes 0: none */
+    struct work_copy copy; /* the largest copy; bytes 0: none */
     bool no_memory;        /* an element could not be added for lack of memory */
 };
 
 void work_init(struct work *w);
 void work_finish(struct work *w);
-/* Each adds one zeroed element, NULL when memory is out or the limit is reached. */
+/* Each adds one zeroed element. NULL: no memory, or the limit is reached. */
 struct work_step *work_add_step(struct work *w, unsigned op, unsigned step);
 struct work_ref *work_add_ref(struct work *w);                  /* belongs to the step added last */
-struct work_use *work_use_of(struct work *w, struct buffer *b); /* finds or adds */
-struct work_arena *work_add_arena(struct work *w, struct arena *a); /* limit as for buffers */
-/* Units of the loop's work that resolving or encoding it costs: its elements. */
+struct work_use *work_use_of(struct work *w, struct buffer *b); /* finds or adds it */
+struct work_arena *work_add_arena(struct work *w, struct arena *a); /* limit: WORK_USES_MAX */
+/* Units of the loop's work (turn_work) that resolving or encoding it costs: one for each
+ * element. */
 unsigned work_units(const struct work *w);
-/* Does it write where it reads in an arena, so that it cannot run twice? */
+/* Whether it writes bytes of an arena that it also reads, so that it cannot run twice. */
 bool work_changes_arena(const struct work *w);
 int work_add_temp(struct work *w, uint64_t size, unsigned *ret_index, struct err *e);
 int work_add_input(struct work *w, struct bytes data, uint64_t *ret_offset, struct err *e);
