@@ -15,7 +15,7 @@
 
 #define RETRY_NS           (20 * NS_PER_MS)
 #define HAND_OVER_RETRY_NS (200 * NS_PER_MS)
-#define SMALL_SHARE        64u /* a request below this part of the limit is small */
+#define SMALL_SHARE        64u /* a request of at most this part of the limit is small */
 
 static int refuse(struct front *f, struct err *e, int code, uint64_t retry_ns)
 {
@@ -26,7 +26,7 @@ static int refuse(struct front *f, struct err *e, int code, uint64_t retry_ns)
     return code;
 }
 
-/* A tenant has a part of the queue, so that others find room. */
+/* A tenant may fill only a part of the queue, so that others find room. */
 static int check_tenant(const struct front *f, const struct tenant *t, struct err *e)
 {
     uint64_t all = f->config.queue_max;
@@ -38,8 +38,8 @@ static int check_tenant(const struct front *f, const struct tenant *t, struct er
     return rc != 0 ? ERR_BUSY : 0;
 }
 
-/* Room in the queue, which all tenants share. A new request gets none while earlier ones wait for
- * it. */
+/* Checks for room in the queue, which all tenants share. A new request must not use room for which
+ * parked requests wait. */
 static int check_queue(struct front *f, struct session *s, uint64_t seq, struct err *e)
 {
     int rc = 0;
@@ -88,8 +88,8 @@ static int check_room(struct front *f, const struct session *s, uint64_t flags, 
     return 0;
 }
 
-/* Requests remain in memory until their jobs have ended, so their sum is bounded, too. A small new
- * request may pass those that wait: they would gain nothing by its waiting. */
+/* Requests remain in memory until their jobs leave, so the sum of their bytes is bounded. A small
+ * new request may pass parked requests, because its waiting would not help them. */
 static int check_bytes(struct front *f, struct session *s, const struct request *r, struct job *j,
                        struct err *e)
 {
@@ -133,8 +133,8 @@ static int find_program(struct request_context *c, struct program **ret_program,
     return 0;
 }
 
-/* The steps of an inline program are in the request, which the job keeps. resolve reads them there,
- * so that inline bytes are not copied. */
+/* The steps of an inline program are in the request, which the job owns from `enter` on. resolve
+ * reads them there, so inline bytes are not copied. */
 static int resolve_job(struct request_context *c, struct job *j, struct err *e)
 {
     const struct msg_submit *m = &c->r->msg.submit;
@@ -235,7 +235,8 @@ static int accepted(struct request_context *c, const struct job *j, struct err *
     return proto_encode(&schema_msg_accepted, &m, c->out, e);
 }
 
-/* Adopted jobs that use arenas have to end first, because the front does not know their parts. */
+/* A job that uses arenas waits for adopted jobs that use arenas, because the front does not know
+ * their parts. */
 static int after_adopted(struct request_context *c, struct job *j, struct err *e)
 {
     if (j->work.arena_count == 0 || c->f->adopted_arenas == 0) {

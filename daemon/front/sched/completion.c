@@ -8,7 +8,7 @@
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/workers/blame.h"
 
-#define EXTERNAL_MAX 64u /* external ends of its worker that a job may survive */
+#define EXTERNAL_MAX 64u /* so often a job runs again after external ends of its worker */
 
 static void take_timings(struct job *j, const struct msg_w_done *m)
 {
@@ -31,7 +31,7 @@ static void take_timings(struct job *j, const struct msg_w_done *m)
     }
 }
 
-/* Front and worker read the same clock. Times that are impossible by it are ignored. */
+/* Front and worker read the same clock. Times that are impossible by that clock are ignored. */
 static void take_times(struct job *j, const struct msg_w_done *m, uint64_t now)
 {
     if (m->started_ns >= j->dispatched_ns && m->started_ns <= m->ended_ns && m->ended_ns <= now) {
@@ -54,7 +54,7 @@ static void error_of(const struct msg_w_done *m, struct err *ret_e)
     ret_e->effects = (int)m->effects;
 }
 
-/* A worker reports the number of an argument; the front knows its name. */
+/* Adds the argument's name: the worker reports its number only. */
 static void name_argument(const struct job *j, struct err *e)
 {
     struct bytes name = blame_argument(j, e->step, e->arg);
@@ -63,7 +63,7 @@ static void name_argument(const struct job *j, struct err *e)
     }
 }
 
-/* A refused copy is reported as the step and argument that need it. */
+/* Memory for a copy was refused: the error names the step and argument that need the copy. */
 static void name_copy(const struct job *j, struct err *e)
 {
     const struct work_copy *c = &j->work.copy;
@@ -78,13 +78,15 @@ static void name_copy(const struct job *j, struct err *e)
     }
 }
 
-/* Did a client cancel it? The front does not know that of an adopted job: no effects are enough. */
+/* Whether a client cancelled it. For an adopted job the front does not know; there it suffices that
+ * the job had no effects. */
 static bool was_cancelled(const struct job *j, const struct err *e)
 {
     return j->cancelled || (job_adopted(j) && e->effects == ERR_EFFECTS_NONE);
 }
 
-/* The worker ends itself now. completion_lost decides about this job, as about the others. */
+/* After this report the worker ends itself. completion_lost then decides about this job and the
+ * others. */
 static void fault_reported(struct device *d, struct job *j, const struct msg_w_done *m)
 {
     d->culprit = j;
@@ -101,7 +103,7 @@ void completion_done(struct front *f, struct device *d, const struct msg_w_done 
     if (j == NULL || j->device != d || job_ended(j) || j->state == JOB_QUEUED) {
         return; /* reported twice, or unknown to this front */
     }
-    if (j->state == JOB_RUNNING || m->code == 0) { /* brief jobs are not reported while they run */
+    if (j->state == JOB_RUNNING || m->code == 0) { /* no begin is reported for brief jobs */
         d->ran_ns = turn_now(f);
     }
     take_times(j, m, turn_now(f));
@@ -139,7 +141,7 @@ void completion_done(struct front *f, struct device *d, const struct msg_w_done 
 
 static void convict(struct front *f, struct job *j, const char *why)
 {
-    struct err e = j->error; /* as its worker reported it, if it could */
+    struct err e = j->error; /* what its worker reported, if anything */
     char kernels[128];
     if (e.code == 0) {
         (void)err_set(&e, ERR_KERNEL_FAULT, "%s", why);
@@ -152,7 +154,8 @@ static void convict(struct front *f, struct job *j, const char *why)
     job_conclude(f, j, JOB_FAILED, &e);
 }
 
-/* external: the end of its worker does not count against the job. */
+/* external: the end of the worker does not count against the job. suspect: the job becomes
+ * TRUST_SUSPECT, else TRUST_ALONE. */
 static void run_again(struct front *f, struct job *j, bool external, bool suspect)
 {
     f->count.replayed++;
@@ -173,7 +176,7 @@ static void run_again(struct front *f, struct job *j, bool external, bool suspec
         job_trust_step(&j->trust, suspect ? TRUST_SUSPECT : TRUST_ALONE);
     }
     job_set_inputs(j, INPUTS_SOUND, NULL);
-    j->cancelled = false; /* the next worker was not asked */
+    j->cancelled = false; /* the next worker was not asked to cancel it */
     j->error = ERR_INIT;
     free(j->timings);
     j->timings = NULL;
@@ -207,10 +210,10 @@ static void overdue(struct front *f, struct job *j)
     job_conclude(f, j, JOB_FAILED, &e);
 }
 
-/* A worker that ended. */
+/* The end of a worker, as far as it matters to the jobs that the worker had. */
 struct loss {
     const struct job *culprit; /* for comparing only, as it may have been forgotten already */
-    const struct job *suspect; /* had the worker for itself when it ended by itself, or NULL */
+    const struct job *suspect; /* only job of a worker that ended by itself; NULL: none */
     bool external;
     const char *why;
 };
@@ -236,7 +239,7 @@ static void end_answered(struct front *f, struct job *j, const struct loss *l)
         job_strike(j); /* it does not run again, so no later run convicts it */
     }
     if (fault) {
-        job_trust_step(&j->trust, TRUST_ALONE); /* job_conclude strikes a suspect, too */
+        job_trust_step(&j->trust, TRUST_ALONE); /* job_conclude must not strike it again */
     }
     job_conclude(f, j, JOB_FAILED, &e);
 }
@@ -264,7 +267,8 @@ static void decide(struct front *f, struct job *j, const struct loss *l)
     }
 }
 
-/* The one job of a worker that ended by itself, unless it reported a fault of the device. */
+/* The only job of a worker that ended by itself. NULL: there were several, another reason for the
+ * end is known, or the worker reported a fault of the device. */
 static const struct job *suspect_of(const struct device *d, bool external)
 {
     const struct job *only = d->inflight;
@@ -280,7 +284,7 @@ void completion_lost(struct front *f, struct device *d, bool external, const cha
                            .external = external,
                            .why = why};
     /* Oldest first, so that predecessors are decided before their successors. Deciding a job may
-     * end the waiting of others, but removes only itself from this list. */
+     * make other jobs ready, but takes only this job out of the list. */
     while (d->inflight != NULL) {
         if (d->inflight->answer != ANSWER_OPEN) {
             end_answered(f, d->inflight, &l);
@@ -328,7 +332,7 @@ int completion_result(const struct job *j, struct capbuf *out, struct err *e)
     capbuf_init(&timings, 65536);
     struct err why = j->error;
     int rc = add_outputs(j, &outputs, &count, &why);
-    if (rc == ERR_LIMIT) { /* the result says so */
+    if (rc == ERR_LIMIT) { /* the result carries this error instead of outputs */
         why.effects = ERR_EFFECTS_MAYBE;
         capbuf_reset(&outputs);
         count = 0;

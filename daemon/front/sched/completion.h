@@ -1,6 +1,7 @@
 /*
- * The ends of jobs in flight: done or failed, as the worker reports; or, when the worker ended, run
- * again, convicted or given up (docs/faults.md). Thread: the loop's.
+ * The ends of jobs in flight. A worker reports them as done or failed. When the worker itself
+ * ended, each of its jobs runs again, is convicted, or is given up (docs/faults.md). Thread: the
+ * loop's.
  */
 #ifndef FRONT_SCHED_COMPLETION_H
 #define FRONT_SCHED_COMPLETION_H
@@ -11,7 +12,8 @@
 void completion_done(struct front *f, struct device *d, const struct msg_w_done *m);
 /* The device's worker ended. external: not by a fault of its jobs. */
 void completion_lost(struct front *f, struct device *d, bool external, const char *why);
-/* Encodes the RESULT record of an ended job into `out`. Outputs are copied from staging memory. */
+/* Encodes the RESULT record of an ended job into `out`. Outputs are copied from staging memory; if
+ * that was reused, the record says ERR_LIMIT instead. */
 int completion_result(const struct job *j, struct capbuf *out, struct err *e);
 
 #endif

@@ -12,8 +12,8 @@
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/workers/command.h"
 
-/* The parts that a job writes are defined when it is done, and undefined when it failed. The worker
- * records a change for the next front, unless no job or handle uses the buffer any more. */
+/* The parts that a job writes are defined when it is done, and undefined when it failed. A change
+ * goes into the buffer's adoption record, unless no handle and no other job uses the buffer. */
 static void mark_buffers(struct front *f, struct job *j, bool ok, bool dispatched)
 {
     turn_count(f, j->work.use_count);
@@ -59,7 +59,7 @@ static void mark_uses(const struct job *j, bool marked)
     }
 }
 
-/* Does a job behind read a part of `bad`? Parts that it fills leave `bad`. */
+/* Whether a later job reads a part of `bad`. Parts that it fills are taken out of `bad`. */
 static bool reads_bad(const struct job *k, const struct work_use *v, struct spans *bad)
 {
     if (bad->count == 0) {
@@ -74,8 +74,8 @@ static bool reads_bad(const struct job *k, const struct work_use *v, struct span
     return false;
 }
 
-/* Jobs that were sent behind a failed writer have read undefined content, unless a writer between
- * them wrote it again. Dispatch checks the jobs that are still queued. */
+/* Jobs that were sent after a failed writer have read undefined content, unless a writer between
+ * them wrote it again. They are tainted. Jobs that are still queued are checked by dispatch. */
 static void taint_readers(const struct job *j)
 {
     struct spans bad[WORK_USES_MAX];
@@ -98,9 +98,10 @@ static void taint_readers(const struct job *j)
     mark_uses(j, false);
 }
 
-/* A job that ended before it ran has changed nothing. Jobs behind it that should read what it would
- * have written must not read the earlier content. They are queued, because it was, and wait for it
- * until all of them are marked. false: the next turn goes on. */
+/* A job that ended before it ran has changed nothing. Later jobs that should read what it would
+ * have written must not read the earlier content instead: they are starved. They are still queued,
+ * because this job was, and they wait for it until all of them are marked. false: continued in the
+ * next turn. */
 static bool starve_readers(struct front *f, const struct job *j)
 {
     struct leaving_walk *w = &f->leaving_walk;
@@ -131,8 +132,8 @@ static bool starve_readers(struct front *f, const struct job *j)
     return true;
 }
 
-/* Successors by an edge may wait for other jobs from now on, which may be less urgent. queue_turn
- * checks the jobs behind it in the lines of its buffers. */
+/* Successors by an edge may now wait for other jobs, which must become as urgent as they are.
+ * queue_turn checks the jobs behind this one in the lines of its buffers. */
 static void release_uses(struct front *f, struct job *j)
 {
     bool early = j->order.preds != NULL;
@@ -185,8 +186,8 @@ void job_strike(const struct job *j)
     }
 }
 
-/* A client that cancels a suspect, or gives it no time to run again, does not keep the job's
- * kernels in service by that. */
+/* A client must not save kernels from a strike by cancelling a suspect, or by a deadline that
+ * leaves it no time to run again. */
 static bool evades(const struct job *j, enum job_state state, const struct err *error)
 {
     return j->trust == TRUST_SUSPECT &&
@@ -225,7 +226,7 @@ void job_late(struct front *f, struct job *j, uint64_t now)
     job_answer_early(f, j, &e);
 }
 
-/* No job waits for it any longer. */
+/* Releases what the job uses: the jobs behind it wait for it no longer. */
 static void leave(struct front *f, struct job *j)
 {
     release_uses(f, j);
@@ -258,7 +259,7 @@ void job_leave_some(struct front *f)
     }
 }
 
-/* In order: a job leaves after the jobs before it in the lines of their buffers. */
+/* Keeps the order: a job leaves after the jobs before it in the lines of its buffers. */
 static void leave_later(struct front *f, struct job *j)
 {
     j->ended_next = NULL;
@@ -270,8 +271,8 @@ static void leave_later(struct front *f, struct job *j)
     f->leaving_tail = j;
 }
 
-/* The worker's ledger keeps the answer until the client acknowledges it. An answer that is not
- * awaited, or that no worker has, is closed at once. */
+/* The worker's ledger keeps the answer until the client acknowledges it. An answer that nobody
+ * awaits, or of a job that no worker had, is closed at once. */
 static void settle_answer(struct front *f, struct job *j, bool dispatched)
 {
     bool awaited = j->session != NULL && j->answer != ANSWER_EARLY_ACKED;
@@ -279,7 +280,7 @@ static void settle_answer(struct front *f, struct job *j, bool dispatched)
     j->op = NULL;
     if (!dispatched || !awaited) {
         job_release(f, j);
-    } else if (j->answer != ANSWER_CLOSED) { /* else the client acknowledges nothing any more */
+    } else if (j->answer != ANSWER_CLOSED) { /* closed: no acknowledgement will come */
         job_answer_step(&j->answer, ANSWER_SENT);
     }
 }

@@ -1,5 +1,5 @@
 /*
- * The end of a job, whatever its cause: its state, what its buffers have defined from now on, its
+ * The one end of every job, whatever its cause: its state, the defined parts of its buffers, its
  * hazards, its answer, its place in the history. Thread: the loop's.
  */
 #ifndef FRONT_SCHED_CONCLUDE_H
@@ -7,14 +7,14 @@
 
 #include "daemon/front/model/front.h"
 
-/* Ends the job for good, and calls hooks.job_ended. error NULL: it is done. */
+/* Ends the job for good, and calls hooks.job_ended. error NULL: none; the job is done. */
 void job_conclude(struct front *f, struct job *j, enum job_state state, const struct err *error);
-/* Jobs that ended before they ran block the jobs behind them until all readers of their outputs are
- * marked as starved. Goes on with that, as far as this turn has units for. */
+/* Continues to release jobs that ended before they ran, as far as this turn has units. Such a job
+ * blocks the jobs behind it until all readers of its outputs are marked as starved. */
 void job_leave_some(struct front *f);
 /* Adds a strike to each kernel of a user that the job launches. */
 void job_strike(const struct job *j);
-/* Asks the worker of a job in flight to end it if it has not begun; once. */
+/* Asks the worker of a job in flight, once, to cancel it. Steps that have begun run on. */
 void job_cancel(struct front *f, struct job *j);
 /* Answers the client before the device is done with the job. Until then the job keeps its place,
  * its charge and its hazards; what it writes is undefined, and its end is JOB_FAILED with this

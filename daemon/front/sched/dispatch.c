@@ -12,11 +12,12 @@
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/workers/command.h"
 
-/* What became of a ready job. SENT: it was sent, or ended. NEXT: it waits elsewhere. STOP: it
- * remains ready, and the device takes no job now. */
+/* What became of a ready job. SENT: it was sent, or it ended. NEXT: it left the queue and waits for
+ * a hazard or a module. STOP: it remains ready, and the device takes no job now. */
 enum verdict { SENT, NEXT, STOP };
 
-/* Is what it reads defined, or will it be when the jobs before it in the same worker are done? */
+/* Whether what the use reads is defined, or will be when earlier jobs in the same worker are
+ * done. */
 static bool content_there(const struct device *d, const struct work_use *u)
 {
     struct spans content = u->buffer->defined;
@@ -56,7 +57,7 @@ static int undefined(const struct work_use *u, struct err *e)
                    err_name(b->spoiled_code), step);
 }
 
-/* Adds the step that reads it, and the argument if the step is a launch. */
+/* Names the step that reads the buffer, and the argument if the step is a launch. */
 static int name_reader(const struct work_use *u, struct err *e)
 {
     e->step = (int)u->step;
@@ -129,7 +130,8 @@ static bool staging_take(struct job *j, struct device *d)
     return true;
 }
 
-/* The request keeps the inputs until the job's end, because the job may run again. */
+/* Copies the inputs. The request keeps its own until the job leaves, because the job may run
+ * again. */
 static void staging_fill(const struct job *j, struct device *d)
 {
     for (unsigned i = 0; i < j->work.input_count; i++) {
@@ -140,8 +142,8 @@ static void staging_fill(const struct job *j, struct device *d)
     }
 }
 
-/* The stream of a predecessor, which saves a wait between streams; else the stream with the fewest
- * jobs. Urgent and other jobs do not share streams. */
+/* Chooses the stream of a predecessor, which saves a wait between streams, or else the stream with
+ * the fewest jobs. Urgent and other jobs do not share streams. */
 static unsigned choose_stream(const struct job *j, const struct hazard_preds *preds,
                               const struct device *d)
 {
@@ -164,7 +166,7 @@ static unsigned choose_stream(const struct job *j, const struct hazard_preds *pr
     return best;
 }
 
-/* The frame could not be sent: the job ends as a queued one, and has changed nothing. */
+/* The frame could not be sent: the job has changed nothing, and ends like a queued job. */
 static void not_sent(struct front *f, struct job *j, const struct err *e)
 {
     job_leave_device(j);
@@ -204,7 +206,7 @@ static enum verdict park(struct front *f, struct job *j, enum job_wait why)
     job_set_wait(j, why);
     if (why == WAIT_MODULE) {
         queue_await_module(f, j);
-        wake_at(f, ns_add(front_now(f), NS_PER_S)); /* offers it again if nothing else does */
+        wake_at(f, ns_add(front_now(f), NS_PER_S)); /* housekeeping then offers it again */
     }
     return NEXT;
 }
@@ -262,7 +264,8 @@ static enum verdict try_send(struct front *f, struct job *j, struct device *d)
     return SENT;
 }
 
-/* Unacknowledged answers keep their staging memory until another job needs it. */
+/* Takes staging memory from the oldest unacknowledged answer of the device: it may keep the memory
+ * only until a job needs it. */
 static bool reclaim(struct front *f, const struct device *d)
 {
     for (struct job *j = f->history; j != NULL; j = j->ended_next) {
@@ -275,7 +278,7 @@ static bool reclaim(struct front *f, const struct device *d)
     return false;
 }
 
-/* Sends one job to the device. false: none is ready, or the device takes none now. */
+/* Sends one job to the device. false: no job is ready, or the device takes none now. */
 static bool serve(struct front *f, struct device *d)
 {
     while (device_serves(d) && !d->exclusive && !front_pressed(f, d->index) && turn_has_room(f) &&
@@ -295,7 +298,7 @@ static bool serve(struct front *f, struct device *d)
     return false;
 }
 
-/* A device that does not serve yet runs its first job, and nothing else. */
+/* A device that does not serve yet runs its first job only. */
 static void serve_probe(struct front *f, struct device *d)
 {
     struct job *j = d->probe;

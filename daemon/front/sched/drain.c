@@ -14,7 +14,7 @@ uint64_t drain_until(const struct front *f, uint64_t now_ns)
     return ns_add(now_ns, longest < DRAIN_MAX_NS ? longest : DRAIN_MAX_NS);
 }
 
-/* The client of a session without a connection may not come back. */
+/* The client of a lingering session may not come back. */
 static bool orphan(const struct job *j)
 {
     bool left = j->session == NULL || j->session->state != SESSION_CONNECTED;

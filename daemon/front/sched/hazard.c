@@ -9,19 +9,19 @@
 #include "daemon/front/model/job.h"
 #include "daemon/front/sched/hazard_parts.h"
 
-/* A writer, or the readers between two writers. */
+/* One writer, or all readers between two writers. */
 struct hazard_group {
     struct buffer *buffer;
     struct hazard_group *prev, *next; /* in the buffer's line, oldest first */
-    struct hazard_group *into; /* the group it was merged into, or NULL; the rest is unused */
-    unsigned refs;             /* uses and merged groups that point here */
+    struct hazard_group *into;        /* group that it was merged into; then only refs counts */
+    unsigned refs;                    /* uses and merged groups that point here */
     struct buffer_use *members;
     unsigned count;
     bool writes;
-    bool urgent;      /* a member is, or was */
+    bool urgent;      /* a member is or was urgent */
     int64_t earliest; /* bound: no member has an earlier rank */
     int64_t latest;   /* bound: no member has a later rank */
-    int64_t wanted;   /* rank that jobs behind want its members to have; INT64_MAX: none */
+    int64_t wanted;   /* latest rank that jobs behind allow its members; INT64_MAX: any */
     bool wanted_urgent;
     bool listed;                   /* in hazards->unchecked */
     struct buffer_use *next_check; /* the next member to check; NULL: all are checked */
@@ -33,7 +33,8 @@ static bool only_reads(const struct work_use *use)
     return (use->access & ACCESS_OUT) == 0;
 }
 
-/* Merging moves the smaller group into the larger, so the way is O(log n) long. */
+/* The group of a use. Merging puts the smaller group into the larger, so the chain has O(log n)
+ * links. */
 static struct hazard_group *group_of(const struct buffer_use *u)
 {
     struct hazard_group *g = u->group;
@@ -86,7 +87,7 @@ static void want(struct hazards *h, struct hazard_group *g, int64_t rank, bool u
     }
 }
 
-/* The group before is to have no later rank, because this one waits for it. */
+/* This group waits for the group before it, which must therefore not rank later. */
 static void want_before(struct hazards *h, struct hazard_group *g)
 {
     want(h, before(g), g->earliest, g->urgent);
@@ -102,7 +103,8 @@ void hazard_want(struct hazards *h, const struct job *j)
     }
 }
 
-/* Jobs behind a crowded group cannot run yet: they are checked when it has thinned out. */
+/* Jobs behind a group of more than HAZARD_AFTER_MAX members cannot be sent. They are checked when
+ * enough members have left. */
 static void check_behind(struct hazards *h, const struct hazard_group *g)
 {
     if (g->next != NULL && g->count <= HAZARD_AFTER_MAX) {
@@ -149,7 +151,7 @@ static struct hazard_group *group_create(struct buffer *b, bool writes)
     return g;
 }
 
-/* Makes all that can fail; entry_link makes it visible. */
+/* Does everything that can fail. entry_link then makes the entry visible. */
 static bool entry_create(struct job *j, unsigned index)
 {
     struct work_use *use = &j->work.uses[index];
@@ -195,7 +197,7 @@ static void entry_link(struct work_use *use)
     b->users++;
 }
 
-/* What can fail comes first. */
+/* Everything that can fail comes first, so that a failure changes nothing. */
 int hazard_enter(struct job *j, struct err *e)
 {
     int rc = parts_check(j, e);
@@ -251,7 +253,8 @@ static void replace(struct hazard_group *old, struct hazard_group *with)
     DL_DELETE(b->groups, old);
 }
 
-/* Joins two groups of readers whose writer between them left. */
+/* Merges two groups of readers after the writer between them has left. Checks continue at the first
+ * unchecked member of the older group, or else with the newer group. */
 static void merge(struct hazards *h, struct hazard_group *p, struct hazard_group *n)
 {
     struct buffer *b = p->buffer;
@@ -284,7 +287,7 @@ static void merge(struct hazards *h, struct hazard_group *p, struct hazard_group
     }
 }
 
-/* Its last member left. */
+/* The last member of the group has left. */
 static void group_leave(struct hazards *h, struct hazard_group *g)
 {
     struct buffer *b = g->buffer;
@@ -405,7 +408,7 @@ static bool in_flight_with(const struct job *pred, const struct job *j)
            pred->device == j->device && j->trust == TRUST_SHARED;
 }
 
-/* A quick test: mostly the first predecessor decides. */
+/* A quick test before hazard_preds: in most cases the first predecessor decides. */
 static bool blocked(const struct job *j, const struct work_use *use)
 {
     const struct hazard_group *g = before(group_of(use->entry));

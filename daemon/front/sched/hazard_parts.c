@@ -29,7 +29,7 @@ static void edge_drop(struct job_edge *x)
     free(x);
 }
 
-/* Goes along the shorter list. */
+/* Walks both lists in step, so the shorter one bounds the walk. */
 static bool edge_exists(const struct job *pred, const struct job *succ)
 {
     const struct job_edge *x = succ->order.preds;
@@ -80,7 +80,7 @@ static void mark_succs(struct job *j, bool marked)
     }
 }
 
-/* The hub gets the job's predecessors; an edge that the hub has already is dropped. */
+/* Moves the job's predecessors to the hub. Drops edges that the hub has already. */
 static void move_preds(struct job *j, struct job *hub)
 {
     mark_preds(hub, true);
@@ -124,8 +124,9 @@ static struct job *oldest_succ(const struct job *j)
     return oldest;
 }
 
-/* Allocates nothing: a single predecessor gets all successors. With several predecessors, the
- * oldest successor waits for them, and the other successors wait for the oldest. */
+/* Reuses edges instead of linking each predecessor to each successor. A single predecessor gets all
+ * successors. With several predecessors, the oldest successor waits for them, and the other
+ * successors wait for the oldest. */
 void edges_bequeath(struct job *j)
 {
     if (j->order.preds == NULL || j->order.succs == NULL) {
@@ -139,14 +140,15 @@ void edges_bequeath(struct job *j)
 /* ---- parts --------------------------------------------------------------------------------- */
 
 /*
- * Parts of arenas are many and small. A new job is compared once with each part that unfinished
- * jobs have of an arena. The job's own parts are sorted by their begin, and each has the farthest
- * end of the parts up to it: so a search finds whether an own part overlaps another one.
+ * Parts of arenas are many and small. Each part that unfinished jobs have of an arena is compared
+ * once with the new job. The job's own parts are sorted by their begin, and each knows the farthest
+ * end of the parts up to it. So one binary search finds whether any own part overlaps another job's
+ * part.
  */
 struct own_part {
     const struct work_arena *part;
     uint64_t reach;       /* the farthest end of the parts up to this one */
-    uint64_t write_reach; /* the same of the parts that are written */
+    uint64_t write_reach; /* the farthest end of those that are written */
 };
 
 static int own_order(const void *a, const void *b)
@@ -159,7 +161,7 @@ static int own_order(const void *a, const void *b)
     return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
-/* Fills the reaches of the first parts, which are of the same arena. Returns their number. */
+/* Fills in the reaches of the leading parts that belong to one arena. Returns their number. */
 static unsigned own_group(struct own_part *own, unsigned count)
 {
     uint64_t reach = 0;
@@ -176,10 +178,10 @@ static unsigned own_group(struct own_part *own, unsigned count)
     return n;
 }
 
-/* Does an own part overlap the part, and is one of both written? */
+/* Whether an own part overlaps the part, and one of both is written. */
 static bool own_clashes(const struct own_part *own, unsigned count, const struct work_arena *part)
 {
-    unsigned before = 0; /* number of own parts that begin before its end */
+    unsigned before = 0; /* number of own parts that begin before the part's end */
     for (unsigned above = count; before < above;) {
         unsigned middle = before + (above - before) / 2;
         if (own[middle].part->begin < part->end) {
@@ -196,7 +198,7 @@ static bool own_clashes(const struct own_part *own, unsigned count, const struct
     return (written ? last->reach : last->write_reach) > part->begin;
 }
 
-/* The job is new and has no other edges: a marked job has its edge already. */
+/* The job is new and has no other edges, so a job that is marked here has its edge already. */
 static bool edges_for_group(struct job *j, const struct own_part *own, unsigned count)
 {
     bool ok = true;

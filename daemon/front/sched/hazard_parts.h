@@ -1,7 +1,8 @@
 /*
  * Hazards between parts of arenas, and single edges between jobs; for hazard.c. A part is a range
- * of bytes. Parts form no line, so a new job gets an edge from each job that it clashes with. It is
- * compared with at most ARENA_PARTS_MAX parts. Thread: the loop's.
+ * of bytes. Parts form no line as buffers do, so a new job gets an edge from each job whose parts
+ * clash with its own: they overlap, and one of both is written. At most ARENA_PARTS_MAX parts are
+ * compared. Thread: the loop's.
  */
 #ifndef FRONT_SCHED_HAZARD_PARTS_H
 #define FRONT_SCHED_HAZARD_PARTS_H
@@ -12,20 +13,21 @@
 
 struct job;
 
-/* `succ` waits for `pred`. Nothing happens if they are the same job. false: no memory. */
+/* Makes `succ` wait for `pred`. Does nothing if they are the same job, or the edge exists. false:
+ * no memory. */
 bool edge_add(struct job *pred, struct job *succ);
-/* ERR_BUSY: the arenas that the new job names have too many parts in use. */
+/* ERR_BUSY: the arenas that the new job names have more than ARENA_PARTS_MAX parts in use. */
 int parts_check(const struct job *j, struct err *e);
 #define PARTS_A_UNIT 8u /* parts that are compared in a unit of the loop's work */
 
-/* Number of parts of unfinished jobs in all arenas that the job names. */
+/* Number of parts that entered jobs use in all arenas that the job names. */
 unsigned parts_beside(const struct job *j);
-/* Adds the edges to a new job from all jobs whose parts clash with its own. false: no memory, and
- * some edges may exist. */
+/* Adds an edge to a new job from each job whose parts clash with its own. false: no memory; some
+ * edges may exist, and the caller drops them. */
 bool edges_for_parts(struct job *j);
 void parts_enter(struct job *j);
 void parts_leave(struct job *j); /* not entered: nothing happens */
-/* The job leaves before its predecessors: its successors wait for them from now on. */
+/* The job leaves before its predecessors: its successors now wait for those. Allocates nothing. */
 void edges_bequeath(struct job *j);
 void edges_drop(struct job *j); /* all edges of the job */
 

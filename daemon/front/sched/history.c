@@ -83,8 +83,8 @@ void job_acknowledged(struct front *f, struct job *j)
     }
 }
 
-/* Closes the oldest kept answer of the tenant with most of them, so that a tenant that acknowledges
- * nothing displaces no answers of others. */
+/* Closes the oldest kept answer of the tenant that has the most, so that a tenant that acknowledges
+ * nothing does not displace answers of others. */
 static void give_up_one_kept(struct front *f)
 {
     const struct tenant *most = NULL;
@@ -105,7 +105,7 @@ void history_add(struct front *f, struct job *j)
         f->history = j;
     }
     f->history_tail = j;
-    f->history_count++; /* the oldest leave at the end of the turn: a caller may still use one */
+    f->history_count++; /* the oldest leave when the turn ends: callers may use them */
 }
 
 void job_forget_history(struct front *f, unsigned keep)
@@ -118,8 +118,8 @@ void job_forget_history(struct front *f, unsigned keep)
         }
         f->history_count--;
         if (in_ledger(j)) {
-            /* The client may send the request again, to the next front, too: it must not run twice.
-             */
+            /* The client may send the request again, even to the next front: it must not run
+             * twice. */
             job_free_staging(f, j);
             kept_add(f, j);
             if (f->kept_count > KEPT_MAX) {

@@ -18,7 +18,7 @@ static struct heap *heap_of(struct front *f, const struct job *j)
 static void insert(struct front *f, struct job *j)
 {
     uint64_t key =
-        (uint64_t)j->sched.rank ^ (UINT64_C(1) << 63); /* in the order of signed numbers */
+        (uint64_t)j->sched.rank ^ (UINT64_C(1) << 63); /* sorts as the signed rank does */
     heap_put(heap_of(f, j), &j->sched.ready, key, j->id, j);
 }
 
@@ -121,8 +121,8 @@ static void set_rank(struct front *f, struct job *j, int64_t rank)
     }
 }
 
-/* Gives its rank to the jobs that it waits for by edges, and to those that they wait for. The
- * groups before it in the lines of its buffers are asked for it (hazard_want). */
+/* Gives the rank of a job to the jobs that it waits for by edges, and to those that they wait for
+ * in turn. hazard_want asks the groups before it in the lines of its buffers. */
 static void want_all(struct front *f, struct job *j)
 {
     struct job *todo = j;
