@@ -79,7 +79,8 @@ static int take_memory(void *data, struct frame_fds *given, struct frame_fds *re
     return 0;
 }
 
-/* A client that does not fetch the memory cannot use its arena, or does not know its handle. */
+/* Drops the arena: a client that did not show its ticket has no memory to use, or never got the
+ * handle. */
 static void on_expired(void *data)
 {
     struct arena *a = data;
@@ -155,7 +156,7 @@ int request_arena_free(struct request_context *c, struct err *e)
     if (!freed && (a == NULL || a->owner != c->s)) {
         return session_lacks(c->s, &c->f->arenas, handle, "arena", e);
     }
-    if (a != NULL) { /* else it was freed before, or by an earlier daemon */
+    if (a != NULL) { /* else it was freed before, or ended with an earlier daemon */
         arena_drop(c->f, a);
     }
     return proto_encode(&schema_msg_done, &done, c->out, e);

@@ -10,12 +10,13 @@
 #include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/workers/command.h"
 
-/* Longest time that an unused name keeps its buffer, so that device memory is not lost for good. */
+/* Limit of linger_ns, so that an unused name does not keep device memory for ever. */
 #define LINGER_MAX_NS (24 * 3600 * NS_PER_S)
 
 /* ---- create ---------------------------------------------------------------------------------- */
 
-/* Of one buffer: it has to be on the device as a whole. */
+/* The largest buffer that the device can give, in bytes: a buffer has to fit on it as a whole.
+ * room: what the tenant may add. */
 static uint64_t largest(const struct device *d, uint64_t room)
 {
     uint64_t most = device_pool_limit(d);
@@ -45,14 +46,13 @@ static int no_device(const struct front *f, uint64_t wish, struct err *e)
     return why.code;
 }
 
-/* The devices for a new buffer, as far as they were checked. */
+/* The devices for a new buffer, among those considered so far. */
 struct choice {
     struct device *best;
-    struct device *over; /* a device on which the tenant is over its limit; NULL: none */
-    struct device
-        *unseen;   /* a device that never had a worker, so that its memory is unknown; NULL: none */
-    uint64_t room; /* of the best, bytes */
-    uint32_t near; /* and the session's buffers there, 0 if its own memory has no room */
+    struct device *over;   /* a device on which the tenant is over its limit; NULL: none */
+    struct device *unseen; /* the first device whose memory is unknown yet; NULL: none */
+    uint64_t room;         /* what the tenant may add on `best`, bytes */
+    uint32_t near;         /* buffers of the session on `best`; 0 if its own memory lacks room */
 };
 
 static void consider(const struct front *f, const struct session *s, struct device *d,
@@ -63,7 +63,7 @@ static void consider(const struct front *f, const struct session *s, struct devi
         return;
     }
     uint64_t room = quota_room(f, d, s->tenant);
-    uint64_t own = sat_sub(room, d->spill_limit); /* the rest is memory of the host */
+    uint64_t own = sat_sub(room, d->spill_limit); /* without memory of the host */
     uint32_t near = bytes <= largest(d, own) ? s->near[d->index] : 0;
     if (c->best == NULL || near > c->near || (near == c->near && room > c->room)) {
         c->best = d;
@@ -72,7 +72,7 @@ static void consider(const struct front *f, const struct session *s, struct devi
     }
 }
 
-/* What helps: nothing that is freed raises what the device gives in one piece. */
+/* The text says what helps. To free buffers does not raise what the device gives in one piece. */
 static int refuse_size(const struct session *s, const struct choice *c, uint64_t bytes,
                        struct err *e)
 {
@@ -92,7 +92,8 @@ static int refuse_size(const struct session *s, const struct choice *c, uint64_t
                    (unsigned long long)c->room, (unsigned long long)largest(d, c->room));
 }
 
-/* Buffers wait for such a one, as jobs do: it is asked to make them when it is there. */
+/* Whether the device may serve soon. New buffers wait for such a device as jobs do, and its worker
+ * is asked for them when it is open. */
 static bool comes(const struct device *d)
 {
     return device_hopeful(d) && d->recovery == 0 && d->state != DEVICE_ADOPTING;
@@ -114,10 +115,11 @@ static void consider_all(const struct front *f, const struct session *s, uint64_
     }
 }
 
-/* Chooses the wished device. Else, among devices that serve and where the tenant may have so much:
- * the one with room in its own memory and most of the session's buffers, because the buffers of a
- * job share a device; or else the one with the most room, with what it may move to the host. If
- * none serves, a device whose worker starts. */
+/* Chooses the wished device. Without a wish it chooses among devices that serve and on which the
+ * tenant may have so much. It prefers the device with the most buffers of the session, because all
+ * buffers of a job share a device; devices without room in their own memory do not count for this.
+ * Otherwise it takes the device with the most room, including host memory to spill to. If no device
+ * serves, it chooses one that may serve soon. */
 static int choose_device(struct front *f, const struct session *s, uint64_t wish, uint64_t bytes,
                          struct device **ret_device, struct err *e)
 {
@@ -243,7 +245,7 @@ int request_buffer_create(struct request_context *c, struct err *e)
     }
     if (d->killed_ns == 0 && (d->state == DEVICE_READY || d->state == DEVICE_PROBING)) {
         buffer_ask(f, b);
-    } /* else buffer_device_ready does */
+    } /* else buffer_device_ready asks */
     return 0;
 }
 
@@ -255,7 +257,7 @@ static int find(struct request_context *c, uint64_t handle, struct buffer **ret_
     return buffer_find_for(&c->f->buffers, handle, c->s, ret_buffer, e);
 }
 
-/* Only its maker changes what a buffer is. */
+/* Only its maker may seal or publish a buffer. */
 static int find_own(struct request_context *c, uint64_t handle, struct buffer **ret_buffer,
                     struct err *e)
 {
@@ -273,9 +275,9 @@ static int reply_done(struct request_context *c, uint64_t value, struct err *e)
     return proto_encode(&schema_msg_done, &m, c->out, e);
 }
 
-/* Is it a handle of an earlier daemon? This daemon does not know whether that one had freed the
- * buffer, or which sessions had opened it. So freeing it is no error, and a request that is sent
- * again gets its answer. */
+/* Whether an earlier daemon made the handle. This daemon does not know whether the buffer was freed
+ * there, or which sessions had opened it. So freeing it is no error, and a repeated BUFFER_FREE
+ * gets its answer. */
 static bool from_before(const struct front *f, uint64_t handle)
 {
     uint64_t generation = idmap_generation(handle);
@@ -311,7 +313,7 @@ int request_buffer_free(struct request_context *c, struct err *e)
     }
     b->freed_by = c->r->msg.buffer_free.seq;
     if (b->name[0] != '\0' && b->openers > 0) {
-        buffer_disown(b); /* others hold it: it goes on by its name */
+        buffer_disown(b); /* other sessions have it open: it lives on by its name */
         command_buffer_record(c->f, b);
         return reply_done(c, 0, e);
     }

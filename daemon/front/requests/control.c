@@ -86,7 +86,7 @@ static const struct {
     {"pool-trim", control_pool_trim}, {"reload", NULL},
 };
 
-/* The handler without a function answers later. */
+/* The control without a function, reload, is answered later. */
 static int run(struct request_context *c, unsigned control, const char *value, struct err *e)
 {
     const struct msg_done done = {0};

@@ -59,7 +59,8 @@ static uint64_t list_notices(const struct session *s, struct capbuf *records)
     return count;
 }
 
-/* The first of both lists are in the message now. */
+/* The first results and notices are in the message now. Results are kept until it is acknowledged,
+ * notices are dropped. */
 static void move_sent(struct session *s, uint64_t results, uint64_t notices)
 {
     struct async_result **tail = &s->events.sent;
@@ -75,8 +76,8 @@ static void move_sent(struct session *s, uint64_t results, uint64_t notices)
     }
 }
 
-/* Writes the next EVENTS into the session, which keeps it until it is acknowledged. Without memory
- * nothing changes, and it is tried again. */
+/* Writes the next EVENTS into the session, which keeps the message until it is acknowledged.
+ * Without memory nothing changes, and the caller tries again later. */
 static void compose(struct session *s)
 {
     struct capbuf results;

@@ -1,5 +1,6 @@
-/* BUFFER_EXPORT: the descriptor by which another process's driver maps a buffer's memory. It comes
- * from the worker, is kept with the buffer, and goes to clients over shm.sock, for a nonce each. */
+/* BUFFER_EXPORT: the descriptor by which the driver of another process maps a buffer's memory. The
+ * worker sends it, the buffer keeps it, and clients get it over shm.sock for a nonce, a new one for
+ * each request. */
 #include <unistd.h>
 
 #include "common/descriptors.h"

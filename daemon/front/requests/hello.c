@@ -17,7 +17,7 @@
 #include "daemon/front/tenants/tenant_quota.h"
 #include "proto/codec.h"
 
-#define REMOTE_UID UINT32_MAX /* user of all clients over tcp, where the kernel names none */
+#define REMOTE_UID UINT32_MAX /* stands for all clients over tcp, whose users are unknown */
 
 static void watch_process(struct front *f, struct session *s, pid_t pid)
 {
@@ -32,8 +32,8 @@ static void watch_process(struct front *f, struct session *s, pid_t pid)
     }
 }
 
-/* The client has answers that an earlier front gave. Workers also have jobs of lower numbers, which
- * no ack will name again. */
+/* The client has answers that an earlier front gave. Adopted workers may still have jobs of those
+ * numbers; sweep_left forgets their answers, because no ack will name them again. */
 static void resume(struct front *f, struct session *s, uint64_t first, const struct ack_set *acked)
 {
     s->order.expect = first > 0 ? first : 1;
@@ -91,14 +91,15 @@ static int check_hello(const struct request *r, struct err *e)
     return 0;
 }
 
-/* Sessions of one user, so that it cannot use the room of all others. */
+/* The default limit for sessions of one tenant, so that a user cannot take the room of all
+ * others. */
 static uint64_t user_room(const struct config *c)
 {
     uint64_t room = c->sessions_max - c->sessions_max / 4;
     return c->user_sessions_max > 0 ? c->user_sessions_max : room;
 }
 
-/* Administrators have sessions beyond the limits. */
+/* Administrators may have sessions beyond the limits. */
 static uint64_t reserve_of(const struct front *f, const struct peer *p)
 {
     return p->local && members_have(&f->rights.admins, p->uid, p->gid) ? KEEPERS_RESERVE : 0;
@@ -126,9 +127,9 @@ static int check_room(const struct front *f, const struct peer *p, const char *t
     return rc;
 }
 
-/* A connection may send HELLO again with another client id, as after a fork: the old session
- * lingers. A client may be back before the end of its old connection is delivered: that connection
- * loses the session. */
+/* Ties the session to the connection. A connection may send HELLO again with another client id, as
+ * after a fork: its old session lingers. A client may be back before the end of its old connection
+ * is noticed: the old connection loses the session. */
 static void tie(struct front *f, struct session *s, const struct request *r)
 {
     struct session *before = sessions_find(f, r->peer.pipe);
@@ -193,7 +194,7 @@ int session_hello(struct front *f, const struct request *r, struct capbuf *out,
     const struct tenant_peer peer = {.uid = key.uid, .gid = r->peer.gid, .local = r->peer.local};
     quota_name(f, &peer, tenant);
     struct tenant *t = NULL;
-    rc = known ? 0 : check_room(f, &r->peer, tenant, e); /* a session that exists has its room */
+    rc = known ? 0 : check_room(f, &r->peer, tenant, e); /* an existing session needs no room */
     rc = known || rc != 0 ? rc : find_tenant(f, tenant, &t, e);
     if (rc != 0) {
         return rc;

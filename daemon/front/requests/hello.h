@@ -6,7 +6,8 @@
 
 #include "daemon/front/model/front.h"
 
-/* Sessions, and connections, of administrators beyond the limits for all. */
+/* How many sessions, and how many connections, administrators may have beyond the general
+ * limits. */
 #define KEEPERS_RESERVE 16u
 
 /* HELLO: finds or makes the session, and gives it the request's connection. WELCOME is written into

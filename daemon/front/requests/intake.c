@@ -19,25 +19,25 @@
 #include "daemon/front/views/table_query.h"
 #include "proto/codec.h"
 
-#define RETRY_NS      (5 * NS_PER_MS) /* after which a refused request may come again */
+#define RETRY_NS      (5 * NS_PER_MS) /* until a refused request may come again */
 #define KEPT_RETRY_NS (20 * NS_PER_MS)
-#define PARKED_NS     (200 * NS_PER_MS) /* between tries, beside those when a job ends */
-#define PARKED_TRIES  4u                /* without room, in a turn */
-#define ANSWER_ROOM   512u              /* bytes: most are shorter */
+#define PARKED_NS     (200 * NS_PER_MS) /* between tries, besides those after a job left */
+#define PARKED_TRIES  4u                /* failed tries in a turn */
+#define ANSWER_ROOM   512u              /* bytes; most answers are shorter */
 
 struct route {
     request_fn handler;
     bool sequenced;
     bool restores; /* may come without a number when a client restores its resources */
-    bool anybody;  /* admitted before HELLO, too */
-    bool relieves; /* releases something: admitted however many answers are kept */
+    bool anybody;  /* also admitted before HELLO */
+    bool relieves; /* releases resources: admitted however many bytes are kept */
 };
 
 void intake_acked(struct front *f, struct op *o)
 {
     if (o->seq >=
         o->session->order
-            .expect) { /* answered before its turn: the op remains until its number is passed */
+            .expect) { /* answered before its turn: the op stays until `expect` passes its number */
         op_leave_ring(o);
         return;
     }
@@ -87,7 +87,7 @@ static const struct route *route_of(unsigned kind)
     return known ? &routes[kind] : NULL;
 }
 
-/* A session whose client does not acknowledge answers gets no more of them until it does. */
+/* Refuses requests of a session that keeps too many answers, until its client acknowledges some. */
 static int check_kept(struct front *f, struct session *s, unsigned kind, struct err *e)
 {
     uint64_t kept = s->ops.kept_bytes + s->events.result_bytes;
@@ -114,7 +114,8 @@ static int check_kept(struct front *f, struct session *s, unsigned kind, struct 
     return e->code;
 }
 
-/* A job that waits for room keeps its number, and with it its place before later requests. */
+/* Whether a failed SUBMIT waits for room. It keeps its number, and so its place before later
+ * requests. */
 static bool keeps_place(const struct request *r, const struct err *e)
 {
     return r != NULL && r->kind == MSG_KIND_SUBMIT && e->code == ERR_BUSY &&
@@ -128,16 +129,16 @@ static uint64_t deadline_of(struct front *f, const struct session *s, const stru
                               : NS_NEVER;
 }
 
-/* Puts the request back as if it had not come; it is tried again when there may be room. A request
- * that cannot be kept is refused, and its client sends it again. */
+/* Parks the request, as if it had not had its turn: it is tried again when there may be room. A
+ * request that cannot be kept is refused, and its client sends it again. */
 static void leave_open(struct front *f, struct op *o, struct request *r, struct err *e)
 {
     struct session *s = o->session;
     struct request *other = NULL;
     uint64_t seq = o->seq;
     bool again = parking_in_turn(&f->parked, s, seq);
-    s->parked.since_ns =
-        parking_arrived(s, seq, turn_now(f)); /* valid also for the same request sent again */
+    /* the first try counts, even if the client has to send the request again */
+    s->parked.since_ns = parking_arrived(s, seq, turn_now(f));
     s->parked.seq = seq;
     s->order.expect = seq;
     op_destroy(o);
@@ -172,8 +173,8 @@ static void handle_with_op(struct front *f, struct session *s, struct op *o, str
     } else if (waits) {
         leave_open(f, o, c.r, &e);
         c.r = NULL;
-        f->count.refused =
-            s->parked.waits ? refused : f->count.refused; /* not refused, but parked */
+        /* a parked request counts neither as refused nor as admitted */
+        f->count.refused = s->parked.waits ? refused : f->count.refused;
         s->requests -= s->parked.waits;
     } else if (rc != 0) {
         reply_answer_error(f, o, &e, (struct bytes){0});
@@ -202,7 +203,8 @@ static void handle_plain(struct front *f, struct session *s, struct request *r)
     capbuf_finish(&out);
 }
 
-/* Jobs wait in the front; all other requests send frames to a worker at once. */
+/* Jobs can wait in the front. All other requests may send frames to any worker at once, so they are
+ * refused while a channel is full. */
 static int check_pressed(struct front *f, unsigned kind, struct err *e)
 {
     for (unsigned i = 0; kind != MSG_KIND_SUBMIT && i < f->device_count; i++) {
@@ -236,7 +238,8 @@ static void admit(struct front *f, struct session *s, struct request *r)
     handle_with_op(f, s, o, r);
 }
 
-/* A number that has an op: the same answer, now or when there is one. */
+/* A request whose number has an op was sent again: it gets the same answer, now or when there is
+ * one. */
 static void again(struct front *f, struct op *o, struct request *r)
 {
     f->count.deduplicated++;
@@ -255,7 +258,7 @@ static void again(struct front *f, struct op *o, struct request *r)
     request_destroy(r);
 }
 
-/* Skips numbers that have an op, then admits early requests whose turn it is. */
+/* Skips numbers that have an op, then admits early requests whose turn has come. */
 static void go_on(struct front *f, struct session *s)
 {
     while (!s->parked.waits) {
@@ -268,7 +271,7 @@ static void go_on(struct front *f, struct session *s)
     }
 }
 
-/* Keeps a request until its turn. Of two with the same number one gets no answer. */
+/* Keeps a request until its turn. Of two requests with the same number, one gets no answer. */
 static void early(struct front *f, struct session *s, struct request *r)
 {
     struct err e = ERR_INIT;
@@ -305,8 +308,8 @@ static void sequenced(struct front *f, struct session *s, struct request *r)
     }
 }
 
-/* Cancels a job before its turn, and answers it. The op is made before the request is taken out,
- * because a full window may not take the request back. */
+/* Cancels a SUBMIT before its turn, and answers it. The op is made first: without memory for it the
+ * request has to stay, and a full window might not take the request back. */
 static int withdraw(struct front *f, struct session *s, uint64_t seq, struct err *e)
 {
     struct request *r = early_find(s, seq);
@@ -356,7 +359,7 @@ static int request_cancel_any(struct request_context *c, struct err *e)
     return proto_encode(&schema_msg_done, &done, c->out, e);
 }
 
-/* Tries a parked request, then the requests behind it. false: it is parked again. */
+/* Tries a parked request, then later requests of its session. false: it is parked again. */
 static bool try_parked(struct front *f, struct session *s)
 {
     uint64_t seq = s->parked.seq;
@@ -368,13 +371,14 @@ static bool try_parked(struct front *f, struct session *s)
     return !s->parked.waits || s->parked.seq != seq;
 }
 
-/* A job whose deadline has passed is refused, whether there is room or not. */
+/* Tries parked jobs whose deadlines have passed, whether there may be room or not: without room
+ * they end with DEADLINE. */
 static void expire(struct front *f)
 {
     struct session *s;
     uint64_t now = turn_now(f);
     while ((s = agenda_due(&f->parked.deadlines, now)) != NULL && turn_take(f, 1)) {
-        (void)try_parked(f, s); /* parked again, it has time left */
+        (void)try_parked(f, s); /* if it parks again, it has time left */
     }
 }
 
@@ -383,8 +387,9 @@ static bool has_room(const struct front *f)
     return f->job_count < f->config.queue_max || front_life_refuses_jobs(f->life);
 }
 
-/* Every parked session keeps its place. One that waits for a limit of its own, or for many bytes,
- * does not block those behind it. Tries are limited per turn; the rest follow in later turns. */
+/* Every parked session keeps its place. A session that waits for a limit of its own, or for many
+ * bytes, does not block the sessions behind it. Failed tries are limited per turn; the rest follow
+ * in later turns. */
 void intake_room(struct front *f)
 {
     struct parking *p = &f->parked;
@@ -448,8 +453,8 @@ static void bye(struct front *f, struct session *s, struct request *r)
     session_end(f, s);
 }
 
-/* Notes the ack. A number that was not admitted has no answer: a client that acknowledges one
- * counts wrong, and would lose the answer. false: the request was refused. */
+/* Takes the request's ack. A number that was not admitted has no answer yet: a client that
+ * acknowledges it has miscounted, and would lose the answer. false: the request was refused. */
 static bool take_ack(struct front *f, struct session *s, struct request *r)
 {
     uint64_t ack = r->msg.ping.ack; /* every request begins with its number and its ack */

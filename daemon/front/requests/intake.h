@@ -7,14 +7,14 @@
 
 #include "daemon/front/model/front.h"
 
-/* Takes a request of the socket. Its slot is answered or dropped once. */
+/* Takes a request that came over the socket. Its slot is answered or dropped once. */
 void intake_request(struct front *f, struct request *r);
-/* Takes a request of the session's ring. */
+/* Takes a request that came by the session's ring. */
 void intake_ring(struct front *f, struct session *s, struct request *r);
 /* The client has taken the op's answer out of its ring, which acknowledges it. */
 void intake_acked(struct front *f, struct op *o);
 
-/* Tries parked jobs (SUBMIT with BLOCK) again: there may be room for them. */
+/* Tries parked jobs (SUBMIT with BLOCK) again, because there may be room for them. */
 void intake_room(struct front *f);
 
 #endif

@@ -13,7 +13,7 @@ int request_ping(struct request_context *c, struct err *e)
     return proto_encode(&schema_msg_pong, &m, c->out, e);
 }
 
-/* May the session see the job? */
+/* Finds a job that the session may see. Other jobs count as unknown. */
 static int find_job(struct request_context *c, uint64_t id, struct job **ret_job, struct err *e)
 {
     struct job *j = job_find(c->f->jobs, id);
@@ -129,8 +129,9 @@ static const char *module_waited_for(const struct front *f, const struct job *j)
     return "its kernels";
 }
 
-/* The device that the job waits for: its own; or, if no device serves, the first that may serve
- * later; NULL: a device may take it. */
+/* The device whose service the job waits for: the device that it is bound to; or else, if no device
+ * serves, the first that may serve later. NULL: a device that may run it serves, or none is to
+ * come. */
 static const struct device *device_waited_for(const struct front *f, const struct job *j)
 {
     if (j->device != NULL) {
@@ -147,7 +148,7 @@ static const struct device *device_waited_for(const struct front *f, const struc
     return first;
 }
 
-/* A device that is ready, but whose worker is being ended, has a reason, too. */
+/* A ready device whose worker is being killed has a reason, too. */
 static void explain_device(const struct job *j, const struct device *d, char *out, size_t size)
 {
     const char *why = d->reason[0] != '\0' ? d->reason : d->killed_ns != 0 ? d->ending : "";

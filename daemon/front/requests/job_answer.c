@@ -8,7 +8,7 @@
 #include "daemon/front/sched/completion.h"
 #include "daemon/front/sched/history.h"
 
-#define ANSWER_ROOM 512u /* bytes; most are shorter */
+#define ANSWER_ROOM 512u /* bytes; most answers are shorter */
 
 /* Keeps a result for EVENTS, or an error in its place. */
 static void keep_result(struct job *j, int rc, struct bytes result, const struct err *why)
@@ -61,7 +61,7 @@ void job_answer(struct front *f, struct job *j)
         reply_answer_error(f, j->op, &e, (struct bytes){0});
     }
     if (acked) {
-        job_acknowledged(f, j); /* an ack has passed it already */
+        job_acknowledged(f, j); /* an ack covered the number before */
     }
     capbuf_finish(&record);
     capbuf_finish(&out);

@@ -7,7 +7,7 @@
 
 #include "daemon/front/model/front.h"
 
-/* The job has a session, and its request waits for the answer or it is asynchronous. */
+/* The job must have a session, and either an op or `async`. */
 void job_answer(struct front *f, struct job *j);
 
 #endif

@@ -4,7 +4,7 @@
 #include "daemon/front/requests/requests.h"
 #include "proto/lane.h"
 
-/* The client has shown the ticket of its lane. */
+/* The client has shown the ticket of its lane, and gets the lane's descriptors. */
 static int on_claim(void *data, struct frame_fds *given, struct frame_fds *ret_fds, struct err *e)
 {
     (void)given;

@@ -10,8 +10,8 @@
 
 #define RETRY_NS (100 * NS_PER_MS) /* between tries while the compiler is full */
 
-/* A user's code is compiled for the first known device, even while its worker starts anew; for
- * other devices when it is needed there. */
+/* MODULE_LOAD compiles for the first device with a known architecture, even while its worker starts
+ * anew. For other architectures a module is compiled when a job needs it there. */
 static struct device *compile_device(struct front *f)
 {
     for (unsigned i = 0; i < f->device_count; i++) {
@@ -23,8 +23,8 @@ static struct device *compile_device(struct front *f)
     return NULL;
 }
 
-/* May a device come? Sources wait for one as jobs do, because its architecture is known only when
- * it has opened. */
+/* Whether a device may come. Loads wait for one as jobs do, because its architecture is known only
+ * once it has opened. */
 static bool device_may_come(const struct front *f)
 {
     return !f->listed || device_bits(f->device, f->device_count, false) != 0;
@@ -47,7 +47,7 @@ static char *text_of(struct bytes b)
     return text;
 }
 
-/* Keeps the headers. With the source they have at most the bytes that a source may have. */
+/* Copies the headers. Source and headers together may have PROTO_SOURCE_MAX bytes. */
 static int fill_headers(struct module *m, const struct msg_module_load *msg, struct err *e)
 {
     struct proto_iter it = proto_iter_of(msg->headers);
@@ -178,7 +178,7 @@ static bool begin(struct front *f, struct module *m, struct device *d)
     return true;
 }
 
-/* Is the load not at the compiler yet? */
+/* Whether the load still has to start at the compiler. */
 static bool waits(const struct module *m)
 {
     const struct build *b = m->builds;
@@ -201,7 +201,7 @@ void module_begin_waiting(struct front *f)
 
 /* ---- what the compiler made --------------------------------------------------------------- */
 
-/* b: the build with the needs of the entries; NULL: none. */
+/* b: the build that knows the needs of the kernel; NULL: none. */
 static int add_kernel(const struct kernel *k, const struct build *b, struct capbuf *out,
                       struct err *e)
 {
@@ -258,7 +258,7 @@ static int enter_kernels(struct front *f, struct module *m, struct err *e)
     return rc;
 }
 
-/* Can a client of this minor version decode it? */
+/* Whether a client of this minor version can decode the kernel's record. */
 static bool kernel_decodable(const struct kernel *k, uint64_t minor)
 {
     return minor >= PROTO_MINOR_ARGS || k->arg_count <= PROTO_ARGS_OLD;
@@ -345,7 +345,7 @@ int request_module_unload(struct request_context *c, struct err *e)
     return proto_encode(&schema_msg_done, &done, c->out, e);
 }
 
-/* A module has at most PROTO_KERNELS_MAX of them. */
+/* A linear search: a module has at most PROTO_KERNELS_MAX kernels. */
 static struct kernel *kernel_of(struct front *f, const struct session *s, const char *name,
                                 uint64_t id)
 {

@@ -2,7 +2,7 @@
 #include "daemon/front/resolve/resolve.h"
 #include "daemon/front/workers/job_frame.h"
 
-#define PROGRAM_BYTES_MAX (64u * 1024u * 1024u) /* all of them together */
+#define PROGRAM_BYTES_MAX (64u * 1024u * 1024u) /* of all programs of a session */
 
 static int check_room(const struct session *s, uint64_t more, struct err *e)
 {
@@ -46,7 +46,7 @@ int request_program_create(struct request_context *c, struct err *e)
                                .temps = m->temps,
                                .steps = m->steps,
                                .unbound = true};
-    struct job one = {.session = c->s, .tenant = c->s->tenant}; /* as it would be submitted */
+    struct job one = {.session = c->s, .tenant = c->s->tenant}; /* as if it were submitted */
     int rc = resolve(&in, &one.work, e);
     if (rc != 0) {
         return rc;

@@ -19,7 +19,7 @@ struct asked {
 struct reload {
     struct front *front;
     uv_work_t work;
-    bool reading; /* what follows is the thread's */
+    bool reading; /* under way; the members down to `e` are the thread's meanwhile */
     struct config config;
     struct rights rights;
     struct tenant_rules rules;
@@ -28,7 +28,7 @@ struct reload {
 
     /* the loop's */
     bool again;         /* another reading was asked for meanwhile */
-    struct asked asked; /* requests for the reading under way */
+    struct asked asked; /* requests to answer after the reading under way */
     struct asked later;
 };
 
@@ -174,7 +174,7 @@ bool reload_under_way(const struct front *f)
 static void forget(struct asked *asked)
 {
     for (unsigned i = 0; i < asked->count; i++) {
-        asked->request[i]->slot = NULL; /* went with the listener */
+        asked->request[i]->slot = NULL; /* the listener has freed it */
         request_destroy(asked->request[i]);
     }
     asked->count = 0;

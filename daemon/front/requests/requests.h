@@ -1,7 +1,7 @@
 /*
- * The handlers of requests. A handler writes its answer into `out`; or leaves `out` empty and has
- * `o` answered later; or fails with a typed error and has changed nothing. Thread: the loop's;
- * nothing blocks.
+ * The handlers of requests. A handler has three ways to end. It writes its answer into `out`; it
+ * leaves `out` empty and answers `o` later; or it fails with a typed error and has changed nothing.
+ * Thread: the loop's; nothing blocks.
  */
 #ifndef FRONT_REQUESTS_REQUESTS_H
 #define FRONT_REQUESTS_REQUESTS_H
@@ -33,15 +33,15 @@ int request_job_info(struct request_context *c, struct err *e);
 int request_explain(struct request_context *c, struct err *e);
 int request_control(struct request_context *c, struct err *e);
 
-/* The worker's answer to an export; takes the descriptor. */
+/* The worker's answer to an export. Takes the descriptor. */
 void buffer_exported(struct front *f, struct device *d, const struct msg_w_exported *m, int fd);
 void program_drop(struct front *f, struct program *p); /* frees its handle */
 
-/* The compiler's answer. The caller has counted itself in `users` of the module. */
+/* The compiler's answer. The caller counts as one of the module's `users`, so the module stays. */
 void module_answered(struct front *f, struct build *b, const struct compile_response *response);
 void module_drop(struct front *f, struct module *m);
-/* Starts or refuses loads that wait: a device has come, or does not come, or the compiler has room.
- */
+/* Starts waiting loads, because a device has come or the compiler has room; or refuses them,
+ * because no device will come. */
 void module_begin_waiting(struct front *f);
 
 #endif

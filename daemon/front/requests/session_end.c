@@ -27,7 +27,7 @@
 #include "daemon/front/views/table_query.h"
 #include "daemon/front/workers/command.h"
 
-#define RELEASE_UNITS 8u /* of work, to release one resource */
+#define RELEASE_UNITS 8u /* units of work to release one resource */
 
 static bool process_ended(const struct session *s)
 {
@@ -35,7 +35,7 @@ static bool process_ended(const struct session *s)
     return s->client.pidfd >= 0 && poll(&p, 1, 0) > 0;
 }
 
-/* Drops a module that loads. The client of a load without a number does not wait any more. */
+/* Drops a module, whether or not its load is answered. A load without a number gets no answer. */
 static void leave_load(struct front *f, struct module *m)
 {
     struct op *o = m->pending;
@@ -49,8 +49,8 @@ static void leave_load(struct front *f, struct module *m)
     module_drop(f, m);
 }
 
-/* A load without a number has no client that could learn its handle. The client asks again, and the
- * cache has the binary then. */
+/* Without its connection, a client cannot learn the handle from a load without a number. It asks
+ * again, and then the cache has the binary. */
 static void leave_loose_loads(struct front *f, const struct session *s)
 {
     struct module *m;
@@ -91,7 +91,7 @@ void session_disconnected(struct front *f, uint32_t pipe)
 
 /* ---- the end ------------------------------------------------------------------------------ */
 
-/* No client and no later front asks for the job's answer. */
+/* Neither a client nor a later front will ask for the job's answer. */
 static void leave_alone(struct job *j)
 {
     job_part(j);
@@ -99,8 +99,8 @@ static void leave_alone(struct job *j)
     j->async = false;
 }
 
-/* Steps that have begun run on; the others do not begin. An adopted job is left alone unless `all`,
- * because it may have been submitted to outlive its session. */
+/* Cancels a job in flight: steps that have begun run on, the others do not begin. An adopted job is
+ * cancelled only with `all`, because it may be a detached one. */
 static void call_back(struct front *f, struct job *j, bool all)
 {
     if (all || !job_adopted(j)) {
@@ -108,7 +108,7 @@ static void call_back(struct front *f, struct job *j, bool all)
     }
 }
 
-/* all: also a job that was to outlive the session. */
+/* all: ends detached jobs, too. */
 static void end_job(struct front *f, struct job *j, bool all)
 {
     bool runs_on = j->detached && !all;
@@ -125,7 +125,7 @@ static void end_job(struct front *f, struct job *j, bool all)
     leave_alone(j);
 }
 
-/* false: the turn is over, and jobs are left. */
+/* false: the turn has no more units, and jobs are left. */
 static bool end_jobs(struct front *f, struct session *s)
 {
     while (s->own_jobs != NULL) { /* each job leaves the list */
@@ -137,7 +137,7 @@ static bool end_jobs(struct front *f, struct session *s)
     return true;
 }
 
-/* Releases the buffer for its openings and its maker. */
+/* Releases what the session has of the buffer: all openings, and its ownership. */
 static void end_buffer(struct front *f, struct session *s, struct buffer *b)
 {
     bool had = false;
@@ -159,7 +159,8 @@ static void end_buffer(struct front *f, struct session *s, struct buffer *b)
     }
 }
 
-/* false: the turn is over, or a worker has to catch up. */
+/* opened: releases openings, else owned buffers. false: the turn has no more units, or a worker has
+ * to catch up. */
 static bool end_buffers(struct front *f, struct session *s, bool opened)
 {
     for (;;) {
@@ -309,7 +310,8 @@ void session_end(struct front *f, struct session *s)
     end_with(f, s, false);
 }
 
-/* A child that the process forked may have its descriptors; the session ends all the same. */
+/* The connection may still be open, because a forked child can have the descriptors of the process.
+ * The session ends all the same, and the connection is closed. */
 static void end_process(struct front *f, struct session *s, bool all)
 {
     uint32_t pipe = s->pipe;
@@ -329,8 +331,9 @@ void session_kill(struct front *f, struct session *s)
     end_process(f, s, true);
 }
 
-/* The maker has freed the buffer, and jobs before that were queued in an earlier front. They are
- * sent again, after the client has made anew what they need. */
+/* Whether jobs may still come that need a freed buffer: its maker sent them before BUFFER_FREE, and
+ * they were queued in an earlier front. The client sends them again after it has restored what they
+ * need. */
 static bool awaited(const struct front *f, const struct buffer *b)
 {
     const struct session_key key = session_key(b->client_id, b->uid);
@@ -352,7 +355,8 @@ static void drop_lingered(struct front *f, uint64_t now)
     wake_at(f, agenda_next_ns(&f->lingering));
 }
 
-/* false: the session ended. */
+/* Ends the session, or answers its WAIT, when the time of either is over. false: the session has
+ * ended. */
 static bool watch(struct front *f, struct session *s, uint64_t now)
 {
     if (s->state == SESSION_LINGERING && (now >= s->lingers_until_ns || process_ended(s))) {
@@ -362,8 +366,8 @@ static bool watch(struct front *f, struct session *s, uint64_t now)
     if (s->events.wait != NULL && now >= s->events.wait_until_ns) {
         session_send_events(f, s, now);
     }
-    if (s->events.wait != NULL &&
-        now >= s->events.wait_until_ns) { /* no memory for the answer: tries again */
+    if (s->events.wait != NULL && now >= s->events.wait_until_ns) {
+        /* there was no memory for the answer: tries again */
         s->events.wait_until_ns = ns_add(now, NS_PER_S);
     }
     return true;

@@ -1,25 +1,24 @@
 /*
  * A session after its connection: it lingers, and its client may come back until the linger time is
- * over. The end releases what the session has, in slices. Thread: the loop's.
+ * over. Then the session ends, and its resources are released in slices. Thread: the loop's.
  */
 #ifndef FRONT_REQUESTS_SESSION_END_H
 #define FRONT_REQUESTS_SESSION_END_H
 
 #include "daemon/front/model/front.h"
 
-/* The connection broke: its session lingers. Without a session of that connection it does nothing.
- */
+/* The connection broke: its session lingers. Does nothing if the connection has no session. */
 void session_disconnected(struct front *f, uint32_t pipe);
 /* Ends a session: its buffers, modules and programs are dropped and its jobs are cancelled. Steps
- * that have begun run on, and so do jobs that were submitted to outlive the session. The session is
- * not the caller's any more. */
+ * that have begun run on, and so do jobs that were submitted to outlive the session. The caller
+ * must not use the session afterwards. */
 void session_end(struct front *f, struct session *s);
-/* Continues the ends that have begun, as far as this turn has units. */
+/* Continues the ends of sessions that have begun, as far as this turn has units. */
 void session_end_some(struct front *f);
 /* Ends the session because its client's process has ended, and closes its connection if it has one.
  */
 void session_process_ended(struct front *f, struct session *s);
-/* The same, and cancels all of its jobs. */
+/* The same, and also cancels detached jobs. */
 void session_kill(struct front *f, struct session *s);
 /* Ends sessions and buffers whose linger time is over, answers WAITs whose time is over, and sets
  * the front's timer for the next. */

@@ -8,8 +8,8 @@
 #include "daemon/front/sched/history.h"
 #include "proto/codec.h"
 
-#define AT_ONCE  64u  /* numbers of an ack that are forgotten when it comes */
-#define FOR_ROOM 256u /* ops that are checked for a request that finds no room */
+#define AT_ONCE  64u  /* numbers that one ack may forget at once */
+#define FOR_ROOM 256u /* ops checked at once for a request that finds no room */
 #define RETRY_NS (5 * NS_PER_MS)
 
 /* The results of asynchronous jobs are acknowledged by WAIT. */
@@ -149,7 +149,7 @@ void sweep_ack(struct front *f, struct session *s, uint64_t ack)
         return;
     }
     uint64_t first = s->order.acked + 1;
-    if (ack - s->order.acked > AT_ONCE) { /* numbers can run far ahead of kept answers */
+    if (ack - s->order.acked > AT_ONCE) { /* most of the numbers may have no op */
         s->order.acked = ack;
         begin(f, s);
         return;
