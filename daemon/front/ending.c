@@ -4,16 +4,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A signal handler has no arguments of its own. */
+/* For the signal handler, which gets no data. */
 static volatile sig_atomic_t status;
 static const char *volatile unfinished = "";
 
 static void say(const char *text)
 {
-    (void)!write(STDERR_FILENO, text, strlen(text)); /* nothing can be done about a failure */
+    (void)!write(STDERR_FILENO, text, strlen(text)); /* a failure has no remedy */
 }
 
-/* Only async-signal-safe calls. */
+/* The signal handler: only async-signal-safe calls. */
 static void end(int number)
 {
     (void)number;

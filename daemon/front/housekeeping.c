@@ -12,7 +12,7 @@ void housekeeping_expire(struct front *f, uint64_t now)
     while ((j = agenda_due(&f->deadlines, now)) != NULL && turn_take(f, 1)) {
         agenda_drop(&f->deadlines, &j->expiry);
         if (j->state != JOB_QUEUED) {
-            continue; /* its worker has it; if it returns to the queue, it is checked again */
+            continue; /* a worker has it; if it is queued again, it enters the agenda again */
         }
         struct err e = ERR_INIT;
         (void)err_set(&e, ERR_DEADLINE, "its deadline passed while it waited for %s",

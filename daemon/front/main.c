@@ -81,14 +81,14 @@ struct arguments {
     const char *config;
     bool check;
     bool supervised;
-    char listen[1024]; /* comma separated */
+    char listen[1024]; /* URLs, comma separated */
     struct {
         const char *option; /* the option that set it; static */
         const char *key;
         const char *value;
     } set[64];
     unsigned set_count;
-    char settings_bad[ERR_TEXT_MAX]; /* why the files are ignored; "": they count */
+    char settings_bad[ERR_TEXT_MAX]; /* error for which the files are ignored; "": none */
 };
 
 static int remember(struct arguments *a, const char *option, const char *key, const char *value,
@@ -123,7 +123,7 @@ static int remember_set(struct arguments *a, char *text, struct err *e)
     return remember(a, "set", text, equals + 1, e);
 }
 
-/* Flushes the output. Returns the exit status. */
+/* Flushes stdout and reports a failed write. Returns the exit status. */
 static int said(void)
 {
     bool failed = ferror(stdout) != 0;
@@ -207,7 +207,8 @@ static int parse(struct arguments *a, int argc, char **argv)
     return -1;
 }
 
-/* Files say it for all starts, the environment for this one and those of its helpers. */
+/* GPUD_LOG sets the log level for this start and the processes that it starts, over that of the
+ * files. */
 static int read_environment(struct config *config, struct err *e)
 {
     const char *level = getenv("GPUD_LOG");
@@ -218,7 +219,7 @@ static int read_environment(struct config *config, struct err *e)
     return err_wrap(e, "GPUD_LOG");
 }
 
-/* root: the folder of the files; NULL: the usual ones. */
+/* root: the root folder of the settings files; NULL: the usual files, or --config. */
 static int read_config(const struct arguments *a, const char *root, struct config *config,
                        struct err *e)
 {
@@ -263,9 +264,9 @@ static int read_all(const struct arguments *a, const char *root, struct config *
     return rc == 0 ? check_tenants(config, e) : rc;
 }
 
-/* Reads the settings of this start. If the files are bad it takes those that were accepted last,
- * and `a->settings_bad` has the reason: systemd has ended the former front, so a start must not
- * fail. */
+/* Reads the settings of this start. If the files are bad, it uses the settings that were accepted
+ * last, and `a->settings_bad` gets the error. The start must not fail for that, because at a
+ * restart systemd has already ended the former front. */
 static int choose_settings(struct arguments *a, struct config *config, struct err *e)
 {
     char root[CONFIG_PATH];
@@ -300,7 +301,7 @@ static void on_reload_signal(uv_signal_t *handle, int number)
 {
     (void)number;
     struct err e = ERR_INIT;
-    if (reload_settings(handle->data, NULL, &e) != 0) { /* it logs other problems itself */
+    if (reload_settings(handle->data, NULL, &e) != 0) { /* a reading logs its own errors */
         log_error("%s", e.text);
     }
 }
@@ -326,8 +327,8 @@ static void init_signals(struct front *f)
 static int init_front(struct front *f, uv_loop_t *loop, const struct config *config,
                       struct arguments *a, struct err *e)
 {
-    /* A later start has a greater generation: handles of earlier ones are stale and match nothing.
-     */
+    /* A later start has a greater generation, so handles of earlier starts are stale and match
+     * nothing. */
     uint64_t generation = idmap_generation_at(clock_wall_ns());
     pipeline_io(f);
     f->loop = loop;

@@ -38,9 +38,9 @@
 #include "daemon/front/workers/link.h"
 #include "daemon/front/workers/worker.h"
 
-#define START_NS        (120 * NS_PER_S) /* extends the start while devices open */
-#define START_MARGIN_NS (30 * NS_PER_S)  /* for the end, if no device opens */
-#define AWAY_NS         NS_PER_S /* a timer that is later means that the process stood still */
+#define START_NS        (120 * NS_PER_S) /* by which a start is extended while devices open */
+#define START_MARGIN_NS (30 * NS_PER_S)  /* time to end after start_timeout_s */
+#define AWAY_NS         NS_PER_S /* if the timer is later by this, the process stood still */
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
@@ -149,10 +149,10 @@ static void on_worker_lost(struct front *f, struct device *d, bool external, con
 
 static void on_idle(uv_idle_t *idle)
 {
-    (void)idle; /* an active handle of this kind keeps the loop awake */
+    (void)idle; /* does nothing: an active idle handle keeps the loop from sleeping */
 }
 
-/* Does the postponed work that a turn has room for. */
+/* Does postponed work, as far as this turn has units. */
 static void work_turn(struct front *f)
 {
     turn_allow(f, TURN_SHARE);
@@ -221,7 +221,8 @@ static void watch_dog(struct front *f, uint64_t now)
 }
 
 /* A start may take long while devices open, but must not hang, because the boot waits for it. After
- * this time the service manager starts another process, which adopts the workers. */
+ * start_timeout_s this process fails and hands over: the service manager starts another, which
+ * adopts the workers. */
 static void watch_start(struct front *f, uint64_t now)
 {
     char why[ERR_TEXT_MAX + 128];
@@ -253,7 +254,7 @@ void pipeline_wake(struct front *f)
     bool away = now > ns_add(f->armed_ns, AWAY_NS);
     f->armed_ns = NS_NEVER;
     if (now < f->wake_ns) {
-        return; /* the timer is set again */
+        return; /* on_arm sets the timer again */
     }
     f->wake_ns = NS_NEVER;
     turn_allow(f, TURN_SHARE);
@@ -282,11 +283,11 @@ static void on_due(uv_timer_t *timer)
     pipeline_wake(timer->data);
 }
 
-/* Before the loop sleeps. */
+/* Runs in each turn, before the loop sleeps. */
 static void on_arm(uv_prepare_t *prepare)
 {
     struct front *f = prepare->data;
-    lanes_flush(f->lanes); /* timers send answers as well */
+    lanes_flush(f->lanes); /* for answers that the timer's work has sent */
     if (f->wake_ns == f->armed_ns || front_life_stops(f->life)) {
         return;
     }

@@ -28,11 +28,12 @@
 #define LAST_ANSWERS_NS NS_PER_S
 #define STOP_S          10u
 #define READING_S       1u
-#define DRAIN_CHECK_NS  (20 * NS_PER_MS)
+#define DRAIN_CHECK_NS  (20 * NS_PER_MS) /* between two checks while the front drains */
 
 /* ---- the time to end ----------------------------------------------------------------------- */
 
-/* The last answers get time to reach their clients, which cannot ask again afterwards. */
+/* Whether draining is over. The last answers get LAST_ANSWERS_NS to reach their clients, which
+ * cannot ask again afterwards. */
 static bool drained(struct front *f, uint64_t now)
 {
     if (now >= f->drain_until_ns) {

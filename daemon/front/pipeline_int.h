@@ -8,18 +8,18 @@
 
 /* ---- pipeline.c ---- */
 
-extern const struct listener_callbacks pipeline_requests; /* for sockets */
+extern const struct listener_callbacks pipeline_requests; /* of the listener */
 extern const struct lanes_callbacks pipeline_ring_requests;
-void pipeline_init(struct front *f); /* hooks, and the handles of the loop */
+void pipeline_init(struct front *f); /* fills the hooks and starts the loop's handles */
 /* The loop's one timer fired: does the periodic work if front.wake_ns has come. */
 void pipeline_wake(struct front *f);
 
 /* ---- pipeline_launcher.c ---- */
 
-/* Connects to the launcher, or starts it, opens the compiler, and asks for the workers that run.
+/* Connects to the launcher or starts it, makes the compiler, and asks for the running workers.
  * Blocks. */
 int pipeline_start_launcher(struct front *f, struct err *e);
-void pipeline_start_anew(struct front *f); /* after the launcher's end, outside its callbacks */
+void pipeline_start_anew(struct front *f); /* after the launcher's end; not from its callbacks */
 
 /* ---- pipeline_settings.c ---- */
 

@@ -44,13 +44,13 @@ static void on_listed(void *data, uint64_t count)
 {
     struct front *f = data;
     (void)count;
-    if (!f->listed) { /* a new connection to a launcher asks again */
+    if (!f->listed) { /* a later launcher is asked for its list, too */
         discover_start(f);
     }
 }
 
-/* Its workers and compilers are given up. The timer starts new ones, where no callback of the link
- * is on the stack. */
+/* Workers and compilers of the lost launcher are given up. The timer starts a new launcher
+ * (pipeline_start_anew), because then no callback of the link is on the stack. */
 static void on_launcher_lost(void *data, const struct err *e)
 {
     struct front *f = data;
@@ -81,8 +81,9 @@ static int open_launcher(struct front *f, struct err *e)
     return rc;
 }
 
-/* A launcher that is ending may still hold its lock and accept. Then the next try finds another
- * one. Blocking is no loss, as nothing can be served meanwhile. */
+/* Connects to another launcher. A launcher that is ending may still have its lock, and accept; a
+ * later try finds its successor. Blocks for at least 20 ms after each failure, 50 times: nothing
+ * could be served meanwhile. */
 static int replace_launcher(struct front *f, struct err *e)
 {
     const struct timespec pause = {.tv_nsec = (long)REPLACE_PAUSE_NS};
@@ -94,7 +95,7 @@ static int replace_launcher(struct front *f, struct err *e)
     return rc;
 }
 
-/* After the launcher's end its workers count as ended. */
+/* The workers of a launcher that ended count as ended. */
 void pipeline_start_anew(struct front *f)
 {
     struct err e = ERR_INIT;
@@ -108,8 +109,8 @@ void pipeline_start_anew(struct front *f)
     }
     int rc = replace_launcher(f, &e);
     if (rc == 0) {
-        rc = launcher_list(f->launcher,
-                           &e); /* workers that still run there were given up, and are ended */
+        /* workers that it lists were given up with the former launcher, and are ended */
+        rc = launcher_list(f->launcher, &e);
     }
     if (rc != 0) {
         log_error("%s", e.text);

@@ -7,15 +7,16 @@
     (256ull * 1024 * 1024) /* least limit for bytes of unread answers of a connection              \
                             */
 
-/* Each session may have an unanswered WAIT, and each job its request: all that is admitted has a
- * slot. */
+/* Slots for all requests that may be unanswered: a WAIT of each session, the SUBMIT of each job,
+ * and some more. */
 static unsigned requests_max(const struct config *c)
 {
     uint64_t all = c->sessions_max + c->queue_max + REQUESTS_SPARE;
     return (unsigned)(all < LISTENER_REQUESTS_MAX ? all : LISTENER_REQUESTS_MAX);
 }
 
-/* More than the kept answers of a session, so that a slow client can ask for all of them again. */
+/* Twice the kept answers of a session, or UNREAD if that is more, so that a slow client can ask for
+ * all answers again. */
 static uint64_t unread_max(const struct config *c)
 {
     return c->keep_results_bytes > UNREAD / 2 ? 2 * c->keep_results_bytes : UNREAD;

@@ -57,8 +57,8 @@ static void on_process_ended(void *data, void *session)
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
-/* Clients get answers only when all adopted workers have reported their inventory. A worker that
- * does not report is ended, so that its jobs do not run twice. */
+/* Whether adopted workers have yet to report. Clients are served only afterwards. A worker that
+ * does not report in time is ended, so that its jobs do not run twice. */
 static bool adopting(const struct front *f)
 {
     for (unsigned i = 0; i < f->device_count; i++) {
@@ -77,7 +77,7 @@ static void await_adoption(struct front *f)
         (void)uv_run(f->loop, UV_RUN_ONCE);
     }
     if (front_life_stops(f->life)) {
-        return; /* the next front adopts them */
+        return; /* the next front adopts the workers */
     }
     for (unsigned i = 0; i < f->device_count; i++) {
         if (f->device[i]->state == DEVICE_ADOPTING) {
@@ -105,10 +105,9 @@ int pipeline_start(struct front *f, struct err *e)
     if (rc == 0) {
         await_adoption(f);
         adopt_over(f);
-        f->work.most = 0; /* no client waited in those turns */
-        rc = front_life_stops(f->life)
-                 ? 0
-                 : start_shm(f, e); /* stopped meanwhile: there are no clients to serve */
+        f->work.most = 0; /* turns before the first client do not count */
+        /* if a signal stopped the front meanwhile, there are no clients to serve */
+        rc = front_life_stops(f->life) ? 0 : start_shm(f, e);
     }
     if (rc == 0 && !front_life_stops(f->life)) {
         rc = start_listener(f, e);
