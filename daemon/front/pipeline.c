@@ -1,3 +1,4 @@
+/* The hooks between rooms, the work of each turn of the loop, and the timer. */
 #include "daemon/front/pipeline_int.h"
 
 #include <inttypes.h>

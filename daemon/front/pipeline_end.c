@@ -1,3 +1,4 @@
+/* How the process ends: draining, handing over, stopping, and freeing everything. */
 #include <stdlib.h>
 
 #include "common/clock.h"
@@ -238,7 +239,7 @@ void pipeline_finish(struct front *f)
 {
     table_queries_cancel(f, NULL);
     free_jobs(f);
-    free_buffers(f); /* buffers point at their sessions */
+    free_buffers(f); /* before sessions, to which buffers point */
     free_sessions(f);
     snapshot_finish_all(f);
     reload_finish(f);

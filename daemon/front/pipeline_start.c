@@ -1,3 +1,4 @@
+/* How the process begins: launcher, adoption of workers, then the sockets of clients. */
 #include <stdio.h>
 
 #include "common/clock.h"

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#define NUMBER_MAX (UINT64_MAX / 2) /* no client counts so far, and sums do not overflow */
+#define NUMBER_MAX (UINT64_MAX / 2) /* clients do not count this far, and sums do not overflow */
 
 static bool is_valid(const struct proto_span *span, uint64_t behind)
 {

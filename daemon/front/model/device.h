@@ -111,7 +111,7 @@ struct device {
     uint64_t max_group;
     uint64_t local_bytes;
     unsigned streams;
-    unsigned urgent;   /* the last so many streams are for urgent jobs */
+    unsigned urgent;   /* streams for urgent jobs: the last ones */
     unsigned siblings; /* devices of its back end, itself included */
 
     /* the worker; workers/worker.c's */
@@ -204,6 +204,7 @@ void device_ended(struct device *d, bool blameless);
 uint64_t device_pause_ns(const struct device *d);
 /* Whether the pause is over and all buffers of the ended worker are marked. */
 bool device_may_restart(const struct device *d, uint64_t now);
+/* Makes the staging memory, of so many bytes for inputs and outputs. A failure makes neither. */
 int device_staging_create(struct device *d, uint64_t input, uint64_t output, struct err *e);
 /* A bit for each hopeful device, by index. cpu: only devices that compute on the host's
  * processor. */

@@ -4,7 +4,7 @@
 
 #include "daemon/front/model/wake.h"
 
-/* The time of the jobs that began after it counts from now. */
+/* For the jobs that began after it, time limits count from now. */
 static void make_way(const struct job *j, uint64_t now)
 {
     struct front *f = j->device->front;

@@ -157,7 +157,7 @@ struct turn_clock {
 #define TURN_SHARE (TURN_UNITS / 16u) /* for each source of work (turn_allow) */
 #define TURN_USES  32u                /* of one clock reading, so that time passes in a long turn */
 
-/* Where the walk over the jobs behind a job that did not run has got to; conclude.c's. */
+/* The position of the walk over the jobs behind a job that did not run; conclude.c's. */
 struct leaving_walk {
     bool begun;
     unsigned use;     /* index in work.uses of the job that did not run */
@@ -174,7 +174,7 @@ struct leaving_walk {
 struct turn_work {
     uint64_t budget; /* limit of `done` now; 0: none */
     uint64_t done;   /* units in this turn */
-    uint64_t most;   /* units in any turn; `longest_turn` of gpuctl status */
+    uint64_t most;   /* most units in a turn; `longest_turn` of gpuctl status */
 };
 
 struct front {
@@ -215,7 +215,7 @@ struct front {
     struct freelist op_freelist;  /* of struct op */
     uint64_t next_session;
     struct buffer *records_pending; /* with adoption records out of date; command.c's */
-    struct agenda lingering;        /* unowned unopened buffers, by linger_until_ns */
+    struct agenda lingering;        /* lingering buffers, by linger_until_ns */
     struct agenda deadlines;        /* queued jobs, by their deadlines */
     struct agenda session_timers;   /* sessions, by the earlier of linger time and end of WAIT */
     struct idmap buffers;
@@ -244,11 +244,11 @@ struct front {
     struct heap ready;       /* ready jobs that are not bound to a device; queue.c's */
     struct job *module_jobs; /* jobs that wait for a module; queue.c's */
     unsigned module_count;   /* length of module_jobs */
-    unsigned module_offers;  /* how many of them, from the first on, are still to be tried again */
+    unsigned module_offers;  /* how many of them are still to be tried again, first ones first */
     struct hazards hazards;
     struct job *leaving; /* ended jobs that still block others, oldest first */
     struct job *leaving_tail;
-    struct leaving_walk leaving_walk; /* of the first */
+    struct leaving_walk leaving_walk; /* for the first job in `leaving` */
     struct job *history;              /* oldest first */
     struct job *history_tail;
     unsigned history_count;

@@ -113,7 +113,7 @@ static bool comes_after(const struct job *j)
     return k != NULL;
 }
 
-/* When the time of a job that runs, and comes after no other, began to count. */
+/* When the time of a running job that comes after no other began to count. */
 static uint64_t own_since_ns(const struct job *j)
 {
     return j->clock.clear_ns > j->clock.turned_ns ? j->clock.clear_ns : j->clock.turned_ns;

@@ -100,6 +100,7 @@ struct build *module_build_made(struct module *m);
 /* Whether the build failed for good (ERR_COMPILE, ERR_UNSUPPORTED), or failed otherwise less than 1
  * s ago. Other failures, as of a compiler that ran into its limits, are tried again. */
 bool build_failed(const struct build *b, uint64_t now_ns);
+/* Finds or makes the build. NULL: no memory. */
 struct build *module_build_obtain(struct module *m, const char *backend, const char *arch);
 /* What a kernel of the build needs. For a family of types: what suffices for each member. */
 struct resources kernel_needs(const struct kernel *k, const struct build *b);

@@ -46,6 +46,7 @@ struct op {
 
 /* NULL: no op of that number, or one that is acknowledged and awaits its sweep. */
 struct op *op_find(struct session *s, uint64_t seq);
+/* Make a pending op. slot: where its answer goes; may be NULL. NULL: no memory. */
 struct op *op_create(struct session *s, uint64_t seq, struct listener_slot *slot);
 struct op *op_create_unnumbered(struct session *s, struct listener_slot *slot);
 /* The one way to change the state. A step that the table lacks ends the process. */

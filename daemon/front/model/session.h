@@ -120,7 +120,7 @@ struct early_requests {
     uint64_t bytes;
 };
 
-/* A job that waits for room: the next request of the session; parking.c's. */
+/* A SUBMIT that waits for room: the next request of the session (parking.h). */
 struct parked_request {
     bool waits;  /* the session is in the list of front->parked */
     bool common; /* its last try found no room that all sessions share */

@@ -77,12 +77,14 @@ struct tenant {
  * uid:N. */
 struct tenant *tenant_named(struct tenant **table, const char *name);
 struct tenant *tenant_obtain(struct tenant **table, uint32_t uid);
+/* NULL: the table has no tenant of that key. */
 struct tenant *tenant_find(struct tenant *table, uint64_t key);
 void tenant_destroy(struct tenant **table, struct tenant *t); /* must not be in use */
 void tenant_destroy_all(struct tenant **table);
 
 /* Hashes a name with the tenant's secret, so that clients cannot choose names that collide. */
 unsigned tenant_hash(const struct tenant *t, const char *name);
+/* The key of the tenant of that name, whether or not it exists. */
 uint64_t tenant_key_of(const char *name);
 /* t NULL: the daemon itself, whose key is 0. */
 uint64_t tenant_key(const struct tenant *t);

@@ -18,7 +18,7 @@
 #define WINDOW_MIN      2u
 #define WINDOW_MAX      64u
 #define WINDOW_START    8u
-#define WINDOW_EPOCH_NS UINT64_C(20000000) /* at least; and four windows of completions \ */
+#define WINDOW_EPOCH_NS UINT64_C(20000000) /* at least; and four windows of completions */
 #define WINDOW_HOLD     25u                /* epochs */
 #define WINDOW_GAIN     1.05
 #define WINDOW_KEEP     0.98

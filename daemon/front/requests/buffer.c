@@ -1,3 +1,4 @@
+/* Requests for buffers: create, free, info, seal, publish, open. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* Requests about jobs, except SUBMIT (sched/admission.h): find, cancel, info, explain. And PING. */
 #include <inttypes.h>
 #include <stdio.h>
 

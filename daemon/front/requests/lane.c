@@ -1,3 +1,4 @@
+/* RING_OPEN: opens a ring lane for the session, and offers its descriptors by a ticket. */
 #include "daemon/front/clients/lane.h"
 #include "common/memfd.h"
 #include "daemon/front/clients/shm.h"

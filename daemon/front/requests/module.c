@@ -1,3 +1,5 @@
+/* Requests for modules and kernels: load, unload, find. A load is answered when its compilation
+ * ends. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Requests for programs: create, free. */
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/resolve/resolve.h"
 #include "daemon/front/workers/job_frame.h"

@@ -272,7 +272,7 @@ void session_end_some(struct front *f)
     while (f->ending != NULL) {
         struct session *s = f->ending;
         while (s->state != SESSION_ENDED && end_step(f, s)) {
-            session_step(s, s->state + 1); /* the table has no other */
+            session_step(s, s->state + 1); /* the only step that the table allows */
         }
         if (s->state != SESSION_ENDED) {
             return;
@@ -282,7 +282,7 @@ void session_end_some(struct front *f)
     }
 }
 
-/* The session leaves the tables. What it has is released in slices. */
+/* Takes the session out of the tables. Its resources are released in slices. */
 static void end_with(struct front *f, struct session *s, bool all)
 {
     struct session **last = &f->ending;

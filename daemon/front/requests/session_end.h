@@ -9,9 +9,8 @@
 
 /* The connection broke: its session lingers. Does nothing if the connection has no session. */
 void session_disconnected(struct front *f, uint32_t pipe);
-/* Ends a session: its buffers, modules and programs are dropped and its jobs are cancelled. Steps
- * that have begun run on, and so do jobs that were submitted to outlive the session. The caller
- * must not use the session afterwards. */
+/* Ends a session: drops its buffers, arenas, modules and programs, and cancels its jobs. Steps that
+ * have begun run on, and so do detached jobs. The caller must not use the session afterwards. */
 void session_end(struct front *f, struct session *s);
 /* Continues the ends of sessions that have begun, as far as this turn has units. */
 void session_end_some(struct front *f);

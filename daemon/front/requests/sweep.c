@@ -21,7 +21,7 @@ static void leave_job(struct front *f, const struct op *o)
     }
     if (j->op == o) {
         j->op = NULL;
-        job_part(j); /* runs on */
+        job_part(j); /* the job runs on without an answer */
     }
     job_acknowledged(f, j);
 }
@@ -116,7 +116,7 @@ void sweep_some(struct front *f)
 void sweep_left(struct front *f, struct session *s)
 {
     begin(f, s);
-    sweep_for_room(f, s); /* most sessions have few */
+    sweep_for_room(f, s); /* most sessions have few ops, and are done here */
 }
 
 void sweep_for_room(struct front *f, struct session *s)

@@ -8,7 +8,7 @@
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/workers/blame.h"
 
-#define EXTERNAL_MAX 64u /* so often a job runs again after external ends of its worker */
+#define EXTERNAL_MAX 64u /* how often a job runs again after external ends of its worker */
 
 static void take_timings(struct job *j, const struct msg_w_done *m)
 {

@@ -20,7 +20,7 @@ void job_cancel(struct front *f, struct job *j);
  * its charge and its hazards; what it writes is undefined, and its end is JOB_FAILED with this
  * error. Steps that have not begun do not begin. */
 void job_answer_early(struct front *f, struct job *j, const struct err *error);
-/* Does so with DEADLINE, if the deadline has passed and the client has no answer. */
+/* Answers early with DEADLINE, if the deadline has passed and the client has no answer. */
 void job_late(struct front *f, struct job *j, uint64_t now_ns);
 
 #endif

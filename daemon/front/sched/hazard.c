@@ -13,7 +13,7 @@
 struct hazard_group {
     struct buffer *buffer;
     struct hazard_group *prev, *next; /* in the buffer's line, oldest first */
-    struct hazard_group *into;        /* group that it was merged into; then only refs counts */
+    struct hazard_group *into;        /* group that it was merged into; then only `refs` is valid */
     unsigned refs;                    /* uses and merged groups that point here */
     struct buffer_use *members;
     unsigned count;
