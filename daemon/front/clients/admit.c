@@ -1,4 +1,5 @@
-/* The begin of a connection: its peer, memory and place, and the first bytes in both directions. */
+/* Admits a new connection: finds its peer, makes it, gives it a place, and exchanges the first
+ * bytes. */
 #include <stdlib.h>
 
 #include "common/clock.h"
@@ -21,7 +22,7 @@ static struct peer peer_of(const struct door *door, nng_stream *stream)
     return peer;
 }
 
-/* Takes the stream; NULL: no memory. */
+/* Takes the stream, also on failure. NULL: no memory. */
 static struct connection *make(struct door *door, nng_stream *stream)
 {
     struct connection *c = calloc(1, sizeof *c);

@@ -1,4 +1,4 @@
-/* The end of connections: a thread of its own stops NNG's operations on them. */
+/* Ends connections in a thread that stops NNG's operations on them. */
 #include <stdlib.h>
 
 #include "daemon/front/clients/listener_int.h"
@@ -31,7 +31,7 @@ static void close_one(struct listener *l)
     (void)pthread_cond_signal(&l->ended);
 }
 
-/* NNG's threads cannot do this, because they would wait for themselves; the loop must not block. */
+/* A thread of its own: NNG's threads would wait for themselves, and the loop must not block. */
 void *connections_closer(void *listener)
 {
     struct listener *l = listener;

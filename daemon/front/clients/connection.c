@@ -22,7 +22,7 @@ static const unsigned steps[CONNECTION_STATES] = {
     [CONNECTION_ENDED] = STEP_TO(CONNECTION_REPORTED),
 };
 
-/* The list of connections in a state; NULL: none. */
+/* The list of connections in a state; NULL: the state has no list. */
 static struct connection **list_of(struct listener *l, enum connection_state state)
 {
     switch (state) {
@@ -52,7 +52,7 @@ bool connection_step(struct connection *c, enum connection_state to)
     if (!step_exists(steps, c->state, to)) {
         return false;
     }
-    /* ended ones are reported from the loop's own list */
+    /* the loop has moved ended connections to its own list, from which it reports them */
     struct connection **from = to == CONNECTION_REPORTED ? &l->batch_ended : list_of(l, c->state);
     struct connection **into = list_of(l, to);
     bool moves = from != into || to == CONNECTION_HALF;
@@ -60,7 +60,8 @@ bool connection_step(struct connection *c, enum connection_state to)
         DL_DELETE(*from, c);
     }
     if (moves && into != NULL) {
-        /* the loop arms its timer, or delivers the end; an old timer fires early and is set anew */
+        /* the first entry of a list wakes the loop, which arms its timer or delivers the end; a
+         * timer that is set for an earlier time fires, finds nothing and is set again */
         l->wake_pending = l->wake_pending || (from != into && *into == NULL);
         c->deadline_ns = time_of(l, to);
         DL_APPEND(*into, c);
@@ -69,8 +70,7 @@ bool connection_step(struct connection *c, enum connection_state to)
     return true;
 }
 
-/* ---- its counts ------------------------------------------------------------------------------
- */
+/* ---- its counts ------------------------------------------------------------------------------ */
 
 void user_release(struct listener *l, struct user *u)
 {

@@ -1,4 +1,5 @@
-/* Addresses that the daemon listens on, and when they accept connections. */
+/* Doors: addresses that the daemon listens on. A door pauses while no connection can be
+ * accepted. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +22,8 @@
 
 /* ---- accepting ------------------------------------------------------------------------------- */
 
-/* The state may change with each descriptor, so the log has a line of one shortage in LOG_NS, and
- * of its end. */
+/* The state may change with each descriptor. So the log gets at most one shortage in LOG_NS, and
+ * the end of each that it got. */
 void doors_starve(struct listener *l, bool starved)
 {
     uint64_t now = clock_now_ns();
@@ -52,7 +53,7 @@ static void pause_door(struct door *d)
                   : d->pause_ns < PAUSE_MAX_NS / 2 ? 2 * d->pause_ns
                                                    : PAUSE_MAX_NS;
     d->again_ns = ns_add(clock_now_ns(), d->pause_ns);
-    d->listener->wake_pending = true; /* the loop's timer */
+    d->listener->wake_pending = true; /* so that the loop arms its timer */
 }
 
 /* rc: NNG's result of the last accept. Errors other than the end of the door are temporary: no
@@ -125,10 +126,11 @@ static bool listens_at(int fd, const char *path)
            strncmp(address.sun_path, path, sizeof address.sun_path) == 0;
 }
 
-/* Without this option a client could send descriptors with its bytes. The kernel would close them
- * in NNG's thread, which can take as long as the client wants (SO_LINGER). With the option the
- * kernel refuses to send them. Connections inherit it from the listening socket, which NNG does not
- * give out. Older kernels lack the option. */
+/* Switches SO_PASSRIGHTS off, so that the kernel refuses descriptors that a client sends with its
+ * bytes. Otherwise the kernel would close them in NNG's thread, which can take as long as the
+ * client wants (SO_LINGER). Connections inherit the option from the listening socket. NNG does not
+ * give that socket out, so all open descriptors are searched for it. Kernels before 6.16 lack the
+ * option. */
 static void refuse_descriptors(const char *path)
 {
     const int off = 0;

@@ -1,4 +1,5 @@
-/* A lane: its memory, its rings, answers that wait for room. */
+/* One lane: its memory, the requests in one ring, the answers in the other and those that wait for
+ * room. */
 #include "daemon/front/clients/lane.h"
 
 #include <stdlib.h>
@@ -35,7 +36,7 @@ static void on_bell(void *data)
     struct lane *lane = data;
     lane->belled = true;
     lane->lanes->stats.bells++;
-    lanes_wake(lane); /* it gets its turn in this turn of the loop */
+    lanes_wake(lane); /* the lane gets its turn in this turn of the loop */
 }
 
 static void waiting_pop(struct lane *lane)
@@ -52,7 +53,7 @@ static void waiting_drop(struct lane *lane)
         uint64_t seq = lane->waiting->seq;
         struct op *o = seq != 0 ? op_find(lane->session, seq) : NULL;
         if (o != NULL) {
-            o->ring_id = 0; /* its answer is kept until the client asks for it */
+            o->ring_id = 0; /* the op keeps the answer until the client asks for it */
         }
         waiting_pop(lane);
     }
@@ -79,7 +80,7 @@ static int lane_make(struct lane *lane, struct err *e)
     if (rc != 0) {
         return rc;
     }
-    /* not touched before the client has: then the pages are charged to the client */
+    /* not touched before the client touches it, so that the pages are charged to the client */
     struct lane_shared *shared = (struct lane_shared *)(void *)lane->memory.data;
     uint8_t *data = lane->memory.data + LANE_DATA_OFFSET;
     ring_consumer_init(&lane->in, &shared->submit, data, LANE_SUBMIT_BYTES);
@@ -125,14 +126,14 @@ void lane_close(struct lane *lane)
     struct session *s = lane->session;
     l->callbacks.closed(l->data, lane);
     waiting_drop(lane);
-    bell_destroy(lane->ear); /* the client may hold the other end for ever */
+    bell_destroy(lane->ear); /* the client may keep its duplicate of the bell open for ever */
     lane->ear = NULL;
     lanes_forget(lane);
     DL_DELETE(l->all, lane);
     l->stats.lanes--;
     session_lane_closed(s);
     if (l->current == lane) {
-        lane->session = NULL; /* its turn ends, then it is freed */
+        lane->session = NULL; /* freed when its turn ends */
         return;
     }
     lane_free(lane);
@@ -163,7 +164,8 @@ void lane_ring(struct lane *lane)
     lane->lanes->stats.rung++;
 }
 
-/* The message in place of an answer that is too long for a ring. */
+/* The message in place of an answer that is too long for a ring; the client asks again over its
+ * socket. */
 static struct bytes elsewhere(struct capbuf *out)
 {
     struct msg_elsewhere m = {0};
@@ -198,7 +200,7 @@ static int put(struct lane *lane, uint32_t id, struct op *o, struct bytes reply,
 
 static bool wait_for_room(struct lane *lane, uint32_t id, uint64_t seq, struct bytes reply)
 {
-    size_t size = seq != 0 ? 0 : reply.size; /* an op keeps its own */
+    size_t size = seq != 0 ? 0 : reply.size; /* an op keeps its answer itself */
     struct lane_out *w = malloc(sizeof *w + size);
     if (w == NULL) {
         return false;
@@ -210,7 +212,7 @@ static bool wait_for_room(struct lane *lane, uint32_t id, uint64_t seq, struct b
     LL_APPEND(lane->waiting, w);
     session_keep(lane->session, &lane->session->ops.kept_bytes, size);
     lane->lanes->stats.waited++;
-    lanes_wake(lane); /* in its turn it checks for room */
+    lanes_wake(lane); /* the lane checks for room in its turn */
     return true;
 }
 
@@ -238,12 +240,12 @@ void lane_reply(struct lane *lane, uint32_t ring_id, struct bytes reply)
     send_or_wait(lane, NULL, ring_id, reply);
 }
 
-/* Sends the oldest waiting answer. 1: done, or not wanted any more. 0: no room. */
+/* Sends the oldest waiting answer. 1: sent, or not needed any more. 0: no room. */
 static int send_waiting(struct lane *lane, struct lane_out *w, size_t *ret_size, struct err *e)
 {
     struct op *o = w->seq != 0 ? op_find(lane->session, w->seq) : NULL;
     if (w->seq != 0 && (o == NULL || !op_answered(o) || o->ring_id != w->id)) {
-        return 1; /* acknowledged, or asked for over the socket */
+        return 1; /* the client acknowledged the answer, or asked for it over the socket */
     }
     struct bytes reply = o != NULL ? bytes_of(o->reply, o->reply_size) : bytes_of(w->data, w->size);
     *ret_size = reply.size;
@@ -281,21 +283,22 @@ void lane_publish(struct lane *lane)
     }
 }
 
-/* Answers that the client has taken out of its ring are acknowledged. */
+/* Acknowledges the answers that the client has consumed from its ring. */
 static int acknowledge(struct lane *lane, struct err *e)
 {
     struct session *s = lane->session;
     uint32_t tail = 0;
     int rc = s->ops.in_ring != NULL ? ring_consumed(&lane->out, &tail, e) : 0;
     while (rc == 0 && s->ops.in_ring != NULL && (int32_t)(tail - s->ops.in_ring->ring_end) >= 0) {
-        lane->lanes->callbacks.acked(lane->lanes->data, s->ops.in_ring); /* leaves the list */
+        /* removes the op from the list */
+        lane->lanes->callbacks.acked(lane->lanes->data, s->ops.in_ring);
     }
     return rc;
 }
 
 /* ---- requests ------------------------------------------------------------------------------ */
 
-/* Copies the record, then decodes the copy. */
+/* Copies the record, then decodes the copy, because the client can still write to the ring. */
 static int receive(struct lane *lane, uint32_t id, uint32_t size, struct request **ret_r,
                    struct err *e)
 {
@@ -333,7 +336,7 @@ static void refuse(struct lane *lane, uint32_t id, const struct err *e)
     lane_reply(lane, id, proto_error_put(e, true, room));
 }
 
-/* 1: took one; 0: there is none. */
+/* 1: received a request. 0: the ring is empty. */
 static int take_one(struct lane *lane)
 {
     struct lanes *l = lane->lanes;
@@ -357,7 +360,8 @@ static int take_one(struct lane *lane)
     l->stats.records++;
     lane->idle_bells = 0;
     int received = receive(lane, id, size, &r, &e);
-    if (received == ERR_NOMEM) { /* the client has it still, and sends it over the socket */
+    /* the client still has the request, and sends it over the socket */
+    if (received == ERR_NOMEM) {
         broken(lane, &e);
         return received;
     }
@@ -437,7 +441,8 @@ enum lane_state lane_turn(struct lane *lane, unsigned batch, bool spins)
     if (ring_release(&lane->in)) {
         lane_ring(lane);
     }
-    if (!answers_go) { /* no request is read until they do; the client rings when there is room */
+    /* requests wait for the answers before them; the client rings when there is room */
+    if (!answers_go) {
         return LANE_IDLE;
     }
     return rc == 1 ? LANE_MORE : settle(lane, received > 0, spins);

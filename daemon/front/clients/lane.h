@@ -4,8 +4,8 @@
  * front treats them like messages of a socket.
  *
  * A client can harm only its own lane:
- * - Each lane has a limited number of records a turn, then the other lanes have theirs.
- * - A lane whose answers find no room is not read until they do.
+ * - A lane may send a limited number of records a turn; then the other lanes have their turns.
+ * - No request of a lane is read while its answers wait for room.
  * - A doorbell costs one check a turn, however often it is rung.
  * - Nothing here blocks: only the daemon has the writing end of the client's bell, a pipe.
  * - A lane whose client breaks the rules is closed with an error.
@@ -49,9 +49,9 @@ struct lanes_options {
 
 struct lanes_stats {
     uint64_t lanes;    /* open now */
-    uint64_t records;  /* requests that came */
-    uint64_t bells;    /* wake-ups by clients */
-    uint64_t rung;     /* wake-ups of clients */
+    uint64_t records;  /* requests received */
+    uint64_t bells;    /* doorbells rung by clients */
+    uint64_t rung;     /* doorbells of clients rung */
     uint64_t waited;   /* answers that found no room at first */
     uint64_t violated; /* lanes closed because the client broke the rules */
 };
@@ -61,7 +61,7 @@ int lanes_create(uv_loop_t *loop, const struct lanes_options *options,
                  struct err *e);
 /* All lanes must be closed. Memory is freed when the loop has turned. NULL is accepted. */
 void lanes_destroy(struct lanes *l);
-void lanes_spin(struct lanes *l, uint64_t spin_ns); /* another setting */
+void lanes_spin(struct lanes *l, uint64_t spin_ns); /* changes the option */
 /* Gives each ready lane a turn. Called in every turn of the loop, after it has polled. NULL is
  * accepted, here and below. */
 void lanes_turn(struct lanes *l);
@@ -71,16 +71,17 @@ void lanes_stats(const struct lanes *l, struct lanes_stats *ret_stats);
 
 /* Makes the session's lane, `s->lane`; an old one is closed. */
 int lane_open(struct lanes *l, struct session *s, struct err *e);
-/* The client's descriptors, in the order of enum lane_fd. The lane owns them, and closes them when
- * the client rings for the first time. */
+/* The descriptors for the client, in the order of enum lane_fd. The lane owns them, and closes them
+ * when the client rings for the first time. */
 void lane_fds(const struct lane *lane, struct frame_fds *ret_fds);
-/* Drops answers on their way; the client asks for them over its socket. NULL is accepted. */
+/* Drops answers that the client has not received; the client asks for them over its socket. NULL is
+ * accepted. */
 void lane_close(struct lane *lane);
 
 /* Sends the answer of `o`, which is answered and has a ring_id. `reply` is the op's own copy. An
  * answer that finds no room waits. */
 void lane_answer(struct lane *lane, struct op *o, struct bytes reply);
-/* An answer that belongs to no op. */
+/* Sends an answer that belongs to no op. */
 void lane_reply(struct lane *lane, uint32_t ring_id, struct bytes reply);
 
 #endif

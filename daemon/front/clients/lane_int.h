@@ -1,6 +1,6 @@
 /*
- * Shared by the files of lanes: lane.c has one lane, lanes.c all lanes on their loop, lane_lists.c
- * the lists of lanes. Thread: the loop's.
+ * Structs shared by the files of lanes: lane.c handles one lane, lanes.c all lanes of the loop,
+ * lane_lists.c the lists of lanes. Thread: the loop's.
  */
 #ifndef FRONT_CLIENTS_LANE_INT_H
 #define FRONT_CLIENTS_LANE_INT_H
@@ -11,11 +11,11 @@
 #include "daemon/front/model/request.h"
 #include "proto/lane.h"
 
-/* An answer that found no room. */
+/* An answer that waits for room. */
 struct lane_out {
     struct lane_out *next;
     uint32_t id;
-    uint64_t seq; /* number of the op that has the bytes; 0: they are in `data` */
+    uint64_t seq; /* number of the op that keeps the answer; 0: the answer is in `data` */
     size_t size;
     uint8_t data[];
 };
@@ -35,7 +35,7 @@ struct lane {
     bool polled;         /* in lanes->polled: it does not sleep, so its client does not ring */
     bool dirty;          /* in lanes->dirty */
     bool belled;         /* its bell was rung since its last turn */
-    unsigned idle_bells; /* in a row, without a record */
+    unsigned idle_bells; /* successive rings of the bell without a record */
     struct ring_consumer in;
     struct ring_producer out;
     struct lane_out *waiting; /* oldest first */
@@ -46,7 +46,7 @@ struct lanes {
     struct lanes_options options;
     struct lanes_callbacks callbacks;
     void *data;
-    uv_idle_t idle; /* keeps the loop from sleeping while a lane has more, or lanes spin */
+    uv_idle_t idle; /* keeps the loop from sleeping while a lane has more records, or lanes spin */
     bool closing;
     struct lane *all;
     struct lane *ready;
@@ -63,17 +63,17 @@ enum lane_state { LANE_IDLE, LANE_MORE, LANE_CLOSED };
 enum lane_state lane_turn(struct lane *lane, unsigned batch, bool spins);
 void lane_publish(struct lane *lane);
 void lane_ring(struct lane *lane);
-void lane_reap(struct lane *lane); /* frees a lane that was closed in its turn */
+void lane_reap(struct lane *lane); /* frees a lane that was closed in its own turn */
 
 /* lane_lists.c */
-void lanes_awake(struct lanes *l);    /* the loop does not sleep: a lane has more, or lanes spin */
-void lanes_wake(struct lane *lane);   /* it gets a turn */
-void lanes_dirty(struct lane *lane);  /* it has answers to publish */
-void lane_poll(struct lane *lane);    /* it is polled for a while */
-void lane_unready(struct lane *lane); /* it gets no turn now */
-void lane_unpoll(struct lane *lane);  /* it is not polled any more */
-void lanes_forget(struct lane *lane); /* it leaves all lists */
-bool lanes_more(const struct lanes *l,
-                bool first); /* has this turn of the loop room for another record? */
+void lanes_awake(struct lanes *l);    /* keeps the loop from sleeping */
+void lanes_wake(struct lane *lane);   /* gives it a turn */
+void lanes_dirty(struct lane *lane);  /* notes that it has answers to publish */
+void lane_poll(struct lane *lane);    /* polls it for a while */
+void lane_unready(struct lane *lane); /* takes back its turn */
+void lane_unpoll(struct lane *lane);  /* stops polling it */
+void lanes_forget(struct lane *lane); /* removes it from all lists */
+/* Has this turn of the loop room for another record? */
+bool lanes_more(const struct lanes *l, bool first);
 
 #endif

@@ -6,7 +6,7 @@
 
 static void on_idle(uv_idle_t *idle)
 {
-    (void)idle; /* its being active is what keeps the loop from sleeping */
+    (void)idle; /* an active idle handle keeps the loop from sleeping */
 }
 
 void lanes_awake(struct lanes *l)

@@ -36,8 +36,8 @@ static void turn(struct lanes *l, struct lane *lane)
     }
 }
 
-/* Gives each lane that is ready now one turn. A lane that has more moves behind the others. The
- * loop counts, because any lane may be closed in the turn of another. */
+/* Gives each lane that is ready now one turn. A lane with more records moves behind the others.
+ * Counts the lanes first, because any lane may be closed in the turn of another. */
 static void take_turns(struct lanes *l)
 {
     const struct lane *lane;

@@ -1,4 +1,5 @@
-/* The loop's side of the listener: delivers requests and ends, keeps deadlines, closes. */
+/* The loop's side of the listener: delivers requests and ends of connections, enforces deadlines,
+ * closes. */
 #include "daemon/front/clients/listener.h"
 
 #include <stdlib.h>
@@ -78,7 +79,7 @@ static void end_expired(struct connection **list, uint64_t now, uint64_t *count)
 {
     while (*list != NULL && (*list)->deadline_ns <= now) {
         ++*count;
-        connection_end(*list); /* it leaves the list */
+        connection_end(*list); /* removes the connection from the list */
     }
 }
 
@@ -262,7 +263,7 @@ static void close_work(uv_work_t *work)
 
 static void close_handles(uv_work_t *work, int status)
 {
-    (void)status; /* it is never cancelled */
+    (void)status; /* the work is never cancelled */
     struct listener *l = work->data;
     while (drain(l)) {
     }
@@ -277,7 +278,7 @@ void listener_close(struct listener *l, void (*done)(void *data), void *data)
     l->closed_data = data;
     (void)uv_timer_stop(&l->timer);
     l->closing_work.data = l;
-    /* NNG waits for its own threads there; fails only without a function. */
+    /* close_work waits for NNG's threads. uv_queue_work fails only without a function. */
     (void)uv_queue_work(l->loop, &l->closing_work, close_work, close_handles);
 }
 

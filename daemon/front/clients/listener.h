@@ -27,7 +27,8 @@ struct listener_callbacks {
     /* The receiver owns the request. It answers it once by listener_reply, or drops its slot by
      * listener_drop, and frees it by request_destroy, in any order. */
     void (*request)(void *data, struct request *r);
-    void (*closed)(void *data, uint32_t pipe); /* a connection whose HELLO was delivered ended */
+    /* a connection has ended after its HELLO was delivered */
+    void (*closed)(void *data, uint32_t pipe);
     /* Has this turn of the loop room for another request or end of a connection? The rest of a
      * batch follows in later turns. `first`: a batch begins, or continues in this turn. NULL:
      * always. */
@@ -39,7 +40,7 @@ struct listener_options {
     unsigned connections_max;      /* connections with a place; requests of others are refused */
     unsigned connections_reserved; /* places beyond that, for keepers */
     uint64_t handshake_ns;         /* time for HELLO, after which a connection is closed */
-    uint64_t stall_ns;             /* time for the rest of a message, likewise; 0: 60 s */
+    uint64_t stall_ns;             /* time for the rest of a message, then it is closed; 0: 60 s */
     uint32_t ipc_mode;             /* permissions of an ipc socket, 0660 */
     unsigned pipe_requests_max; /* unanswered requests of a connection; one more closes it; 0: half
                                    of requests_max */
@@ -51,12 +52,12 @@ struct listener_options {
 
 struct listener_stats {
     uint64_t connections;     /* open now, with a place */
-    uint64_t refused;         /* without a place: refused or closed */
+    uint64_t refused;         /* connections without a place, refused or closed */
     uint64_t displaced;       /* idle connections of keepers, closed for another keeper */
-    uint64_t silent;          /* closed without HELLO */
+    uint64_t silent;          /* closed because no HELLO came in time */
     uint64_t stalled;         /* closed in the middle of a message */
-    uint64_t crowded;         /* closed for too many unanswered requests, of it or its user */
-    uint64_t unread;          /* closed for answers that it does not read */
+    uint64_t crowded;         /* closed because it or its user had too many unanswered requests */
+    uint64_t unread;          /* closed because it did not read its answers */
     uint64_t protocol_errors; /* messages that could not be decoded */
     uint64_t requests;
 };
@@ -75,19 +76,19 @@ void listener_destroy(struct listener *l); /* after done; NULL is accepted */
 /* Answers and frees the slot. The bytes are sent at once or copied. Nothing is sent to a connection
  * that has ended. */
 void listener_reply(struct listener *l, struct listener_slot *slot, struct bytes message);
-void listener_drop(struct listener *l,
-                   struct listener_slot *slot); /* frees the slot without an answer */
+/* Frees the slot without an answer. */
+void listener_drop(struct listener *l, struct listener_slot *slot);
 
-/* Members (and root, and the daemon's own user) have connections_reserved places beyond
- * connections_max. When these are in use, too, the keeper's connection that is idle longest is
- * closed for the new one. Copied. */
+/* Keepers are the members, root and the daemon's own user. They have connections_reserved places
+ * beyond connections_max. When these are in use as well, the keepers' connection that is idle
+ * longest is closed for a new one. `keepers` is copied. */
 void listener_set_keepers(struct listener *l, const struct members *keepers);
 /* New limits (see listener_options). At most LISTENER_REQUESTS_MAX. */
 void listener_set_limits(struct listener *l, unsigned requests_max, unsigned pipe_requests_max,
                          uint64_t unread_max);
 
-void listener_identified(struct listener *l,
-                         uint32_t pipe); /* its HELLO is accepted: no time-out */
+/* The HELLO of the connection is accepted: handshake_ns ends. */
+void listener_identified(struct listener *l, uint32_t pipe);
 void listener_close_pipe(struct listener *l, uint32_t pipe);
 /* Are only reserved descriptors left? Then no connection is accepted. */
 bool listener_starved(struct listener *l);

@@ -1,6 +1,6 @@
 /*
- * Shared by the files of the listener. One mutex guards the connections and the requests for the
- * loop. It is never held while NNG is called.
+ * Structs and functions shared by the files of the listener. One mutex guards the connections and
+ * the requests for the loop. It is never held while NNG is called.
  *
  * One thread at a time reads a connection: NNG's in a callback, or the loop's while the connection
  * is parked. One thread at a time writes it (`writing`). Its state may become closing at any time.
@@ -22,12 +22,14 @@
 #include "daemon/front/settings/members.h"
 #include "proto/sp.h"
 
-#define INPUT_BYTES 4096u /* of one receive, but for the rest of a long message */
+/* bytes of one receive; the rest of a long message goes straight to its memory */
+#define INPUT_BYTES 4096u
 
-/* A user; all connections over tcp share one. It lives while a count is above 0. */
+/* A user with connections; all connections over tcp count as one user. Lives while `connections` or
+ * `outstanding` is above 0. */
 struct user {
     uint32_t uid;
-    unsigned connections; /* whose end was not reported to the loop */
+    unsigned connections; /* connections whose ends were not reported to the loop */
     unsigned outstanding; /* unanswered requests */
     unsigned turned_away; /* connections without a place */
     UT_hash_handle hh;    /* by uid */
@@ -82,7 +84,7 @@ struct connection {
     bool writing;                   /* a thread sends */
     unsigned visits;                /* threads that use it outside NNG's callbacks */
     unsigned outstanding;           /* unanswered requests */
-    unsigned waits;                 /* WAITs among them, which are held while there is no event */
+    unsigned waits;                 /* WAITs among them, which get no answer before an event */
     uint64_t deadline_ns;           /* when it is closed; valid in the lists slow and half */
     uint64_t active_ns;             /* when it was accepted, or its last request came */
     struct connection *prev, *next; /* in the list of its state */
@@ -93,7 +95,7 @@ struct connection {
     struct answer **last;
     size_t unread; /* bytes of unsent answers */
 
-    /* the reader's, then the closer's */
+    /* used by the reader, then by the closer */
     nng_stream *stream;
     nng_aio *recv;
     nng_aio *send; /* for the writing thread */
@@ -170,8 +172,8 @@ struct listener {
     uint64_t full_logged_ns; /* when the log last had a line that all places are in use; 0: never */
     bool ending;             /* no connection is accepted any more */
     bool starved;            /* only reserved descriptors are left */
-    bool starve_logged;      /* the log has a line of the shortage, and none of its end */
-    uint64_t starve_log_ns;  /* from when on the next shortage is logged */
+    bool starve_logged;      /* the log has the shortage, and not yet its end */
+    uint64_t starve_log_ns;  /* the next shortage is logged from then on */
     bool waked;              /* a wake-up of the loop is under way */
     bool wake_pending;       /* listener_unlock is to wake the loop */
     struct listener_stats stats;
@@ -207,7 +209,7 @@ struct listener_slot *slot_take(struct connection *c, uint32_t id, bool wait); /
 void slot_free(struct listener *l, struct listener_slot *slot);
 void slots_destroy(struct listener *l);
 
-/* ---- connection.c: its states ---------------------------------------------------------------- */
+/* ---- connection.c: the states of a connection ------------------------------------------------ */
 
 struct connection *connection_find(struct listener *l, uint32_t pipe); /* locked; NULL: reported */
 /* Locked: the one way to change the state. false: the table lacks the step, and nothing changed.
@@ -223,12 +225,12 @@ void connection_free(struct connection *c);
 unsigned *place_count(struct listener *l, const struct connection *c);
 void user_release(struct listener *l, struct user *u); /* locked: frees it, if its counts are 0 */
 
-/* ---- admit.c: its begin ---------------------------------------------------------------------- */
+/* ---- admit.c: the begin of a connection ------------------------------------------------------ */
 
 /* Takes the stream. (NNG's thread) */
 void connection_admit(struct door *door, nng_stream *stream);
 
-/* ---- closer.c: its end ----------------------------------------------------------------------- */
+/* ---- closer.c: the end of a connection ------------------------------------------------------- */
 
 /* Blocks until none of its callbacks runs. Frees all but the struct. */
 void connection_finish(struct connection *c);

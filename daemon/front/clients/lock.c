@@ -1,4 +1,4 @@
-/* The listener's mutex. Unlocking it wakes the loop, if there is news for it. */
+/* The listener's mutex. Unlocking it wakes the loop if wake_pending is set. */
 #include "daemon/front/clients/listener_int.h"
 
 void listener_lock(struct listener *l)

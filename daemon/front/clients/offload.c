@@ -8,10 +8,10 @@
 
 struct offload {
     pthread_mutex_t lock;
-    struct offload_job *done; /* `done` is to be called */
+    struct offload_job *done; /* ended jobs whose `done` the loop has to call */
     unsigned running;
     bool destroyed; /* jobs that end from now on are orphaned */
-    bool loop_left; /* the loop refers to it no more; the last thread frees it */
+    bool loop_left; /* the loop does not refer to it any more, so the last thread frees it */
     uv_async_t async;
     void (*closed)(void *data);
     void *data;
@@ -33,7 +33,8 @@ static void finish(struct offload_job *job)
     if (!orphaned) {
         job->next = a->done;
         a->done = job;
-        (void)uv_async_send(&a->async); /* under the lock: it is not closed */
+        /* under the lock, so that the handle is not closed meanwhile */
+        (void)uv_async_send(&a->async);
     }
     a->running--;
     bool last = a->running == 0 && a->loop_left;
@@ -66,7 +67,7 @@ static bool start(struct offload_job *job)
     (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
     (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the loop's */
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* the loop handles signals */
     bool started = pthread_create(&thread, &attr, run, job) == 0;
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     (void)pthread_attr_destroy(&attr);

@@ -23,8 +23,8 @@ struct offload_job {
 };
 
 int offload_create(uv_loop_t *loop, struct offload **ret_offload, struct err *e);
-/* Calls `done` of the jobs that are done; the others are orphaned. `closed` is called when the loop
- * has turned and refers to the struct no more. */
+/* Calls `done` of the jobs that have ended; the others are orphaned. `closed` is called in a later
+ * turn of the loop, which then does not refer to the struct any more. */
 void offload_destroy(struct offload *a, void (*closed)(void *data), void *data);
 
 /* The caller owns the job, which lives until it is done or orphaned. Without memory for a thread

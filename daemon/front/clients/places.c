@@ -1,4 +1,5 @@
-/* Admission: caps of connections and of unanswered requests, and places kept for keepers. */
+/* Admission: limits of connections and of unanswered requests, and places reserved for keepers
+ * (administrators, see listener_set_keepers). */
 #include <stdlib.h>
 
 #include "common/clock.h"
@@ -47,7 +48,7 @@ static bool idle(const struct connection *c)
            c->outstanding == c->waits;
 }
 
-/* The keeper's connection that is idle longest; NULL: none is idle. */
+/* The keepers' connection that is idle longest; NULL: none is idle. */
 static struct connection *idlest_keeper(const struct listener *l)
 {
     struct connection *found = NULL;
@@ -60,7 +61,8 @@ static struct connection *idlest_keeper(const struct listener *l)
     return found;
 }
 
-/* Keepers have reserved places. When these are in use, an idle keeper's connection is closed. */
+/* Keepers have reserved places. When these are in use, the idlest connection of a keeper is
+ * closed. */
 static bool has_place(struct listener *l, const struct connection *c)
 {
     unsigned places =
@@ -80,8 +82,8 @@ static bool has_place(struct listener *l, const struct connection *c)
     return true;
 }
 
-/* Is there room for one more connection that is only refused? One user gets at most as many as
- * remain for all others. */
+/* Is there room for one more connection that is only refused? A user may have at most as many as
+ * are still free. */
 static bool may_be_refused(const struct listener *l, const struct user *u)
 {
     return u->turned_away < TURNED_AWAY_MAX - l->turned_away;

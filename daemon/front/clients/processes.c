@@ -9,10 +9,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define UNSEEN_MS 1  /* that an end may take to show: for a sentence of the log */
+#define UNSEEN_MS 1  /* time for an end to become visible; a wrong answer only misleads the log */
 #define BATCH     64 /* ends that are reported in one turn of the loop */
 
-/* Of the line in /proc, proc(5): counted from behind the name, in which anything may stand. */
+/* Fields of /proc/PID/stat, proc(5), counted from the end of the name, which may contain
+ * anything. */
 #define FIELD_STATE 1
 #define FIELD_FLAGS 7
 #define FLAG_EXITS  0x4u /* PF_EXITING: set before the kernel closes what the process had open */
@@ -24,7 +25,7 @@ struct processes {
     void *data;
 };
 
-/* One at a time: a report may forget the next process. */
+/* Takes one event at a time, because a report may forget the next process. */
 static void on_end(uv_poll_t *poll, int status, int events)
 {
     struct processes *p = poll->data;
@@ -91,7 +92,7 @@ void processes_forget(struct processes *p, int pidfd)
     }
 }
 
-/* NULL: there are fewer. */
+/* NULL: the line has fewer fields. */
 static const char *field_of(const char *line, unsigned number)
 {
     const char *at = strrchr(line, ')');

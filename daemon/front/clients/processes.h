@@ -1,7 +1,7 @@
 /*
  * The processes of clients on this host, watched by their pidfds. The end of a process is reported
- * at once, even if another process (a child, for example) still holds its connection. Thread: the
- * loop's. Nothing blocks.
+ * at once, even if another process (a child, for example) still has its connection open. Thread:
+ * the loop's. Nothing blocks.
  */
 #ifndef FRONT_CLIENTS_PROCESSES_H
 #define FRONT_CLIENTS_PROCESSES_H
@@ -23,10 +23,10 @@ int processes_create(uv_loop_t *loop, process_fn ended, void *data, struct proce
 void processes_destroy(struct processes *p);
 /* The caller keeps the pidfd. Without memory in the kernel the process is not watched. */
 void processes_watch(struct processes *p, int pidfd, void *owner);
-void processes_forget(struct processes *p, int pidfd); /* before it is closed */
+void processes_forget(struct processes *p, int pidfd); /* before the pidfd is closed */
 
 /* Is the process exiting, or a zombie? Then the kernel closed its descriptors, not the process
- * itself. Yes, too, where the kernel does not say. */
+ * itself. Also true if the state is unknown. */
 bool process_ends(pid_t pid);
 
 #endif

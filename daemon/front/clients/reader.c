@@ -1,4 +1,5 @@
-/* The receiving side of a connection: bytes to SP messages, messages to requests for the loop. */
+/* The receiving side of a connection: bytes become SP messages, and messages become requests for
+ * the loop. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,7 @@ static bool is_request(struct bytes message, unsigned kind)
            (kind != MSG_KIND_NONE && kind < PROTO_REQUEST_KINDS && proto_well_formed(message));
 }
 
-/* Decodes into a new request; the message is the request's on success only. */
+/* Decodes into a new request, which owns the message on success only. */
 static int decode(struct message *m, unsigned kind, struct request **ret_r, struct err *e)
 {
     if (!is_known(kind)) {
@@ -59,12 +60,12 @@ static int decode(struct message *m, unsigned kind, struct request **ret_r, stru
 /* What becomes of a request. */
 enum fate {
     FATE_QUEUED,  /* the loop gets it */
-    FATE_PARKED,  /* it waits for a slot */
+    FATE_PARKED,  /* the request waits for a slot */
     FATE_REFUSED, /* its connection has no place */
     FATE_DROPPED, /* its connection ended */
 };
 
-/* Locked: the state follows what was read. */
+/* Locked: steps to the state that follows from the bytes read so far. */
 static void settle(struct connection *c)
 {
     bool half = !sp_between(&c->reader);
@@ -111,7 +112,7 @@ static enum fate take(struct connection *c, struct request *r)
     if (place_for_request(l, c)) {
         slot = slot_take(c, r->body->id, r->kind == MSG_KIND_WAIT);
     }
-    if (slot == NULL) { /* an answer that never comes would hang its client */
+    if (slot == NULL) { /* without a slot no answer comes, and the client would hang */
         connection_end(c);
         return FATE_DROPPED;
     }
@@ -199,7 +200,7 @@ static void receive(struct connection *c)
     if (direct != NULL && room >= INPUT_BYTES) {
         iov = (nng_iov){.iov_buf = direct, .iov_len = room};
     }
-    (void)nng_aio_set_iov(c->recv, 1, &iov); /* fails only for too many */
+    (void)nng_aio_set_iov(c->recv, 1, &iov); /* fails only for too many buffers */
     nng_stream_recv(c->stream, c->recv);
 }
 

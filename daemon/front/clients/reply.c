@@ -23,8 +23,9 @@ void reply_answer(struct front *f, struct op *o, struct bytes reply)
         o->slot = NULL;
     }
     if (op_unnumbered(o) || op_acked(o)) {
-        op_destroy(o); /* requests of a ring have numbers, and an acknowledged answer is not asked
-                          for again */
+        /* an unnumbered request came over the socket, and nobody asks for an acknowledged answer
+         * again */
+        op_destroy(o);
         return;
     }
     keep(o, reply);

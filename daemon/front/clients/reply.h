@@ -8,8 +8,8 @@
 
 #include "daemon/front/model/front.h"
 
-/* Sends the answer if its client has a connection, and keeps it. Destroys an op without a number,
- * and one that an ack has passed. o NULL: nothing happens. */
+/* Sends the answer if its client has a connection, and keeps it. Destroys an op that has no number,
+ * or whose number is acknowledged. o NULL: does nothing. */
 void reply_answer(struct front *f, struct op *o, struct bytes reply);
 void reply_answer_error(struct front *f, struct op *o, const struct err *e, struct bytes log);
 /* Answers a request that has no op. */
@@ -20,9 +20,10 @@ void reply_error(struct front *f, struct request *r, const struct err *e);
 void reply_open(struct front *f, struct request *r, const struct err *e);
 /* Destroys a request that gets no answer. */
 void reply_none(struct front *f, struct request *r);
-/* The op's answer is sent where `r` came from, and no longer where it was to be sent before. */
+/* Sends the op's answer where `r` came from, instead of where the op's earlier request came
+ * from. */
 void reply_redirect(struct front *f, struct op *o, const struct request *r);
-/* The op's answer is not sent; the client asks again. */
+/* Does not send the op's answer; the client asks again. */
 void reply_forget(struct front *f, struct op *o);
 
 #endif

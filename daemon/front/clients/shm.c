@@ -16,10 +16,10 @@
 #include "daemon/front/settings/listener_url.h"
 #include "proto/codec.h"
 
-#define CLAIM_BYTES_MAX 256u /* of a received message */
+#define CLAIM_BYTES_MAX 256u /* longest message that is received */
 #define ANSWER_BYTES    2048u
 #define ACCEPT_BATCH    16
-#define PAUSE_NS        (100 * NS_PER_MS) /* without descriptors for new connections */
+#define PAUSE_NS        (100 * NS_PER_MS) /* when no connection can be accepted */
 #define SOCKET_MODE     0660
 
 const struct shm_options shm_defaults = {.connections_max = 256,
@@ -38,18 +38,18 @@ struct shm_ticket {
 /* Receiving and closing are offloaded: a client can make both last as long as it wants. A
  * connection counts until it is closed, so that the threads of one client are few. */
 struct shm_conn {
-    struct offload_job job; /* first: receives, or closes */
+    struct offload_job job; /* receives, or closes; must be the first member */
     struct shm_conn *next;
     struct shm *shm;
     uv_poll_t poll;
     int fd;
     uint32_t uid;
-    uint64_t until_ns;              /* time limit of its CLAIM; NS_NEVER: it came */
-    bool working;                   /* a thread works on it */
-    bool ended;                     /* it is closed as soon as it neither works nor is watched */
-    bool watched;                   /* `poll` is a handle of the loop */
-    bool crowded;                   /* over the limit: it is closed only */
-    uint8_t frame[CLAIM_BYTES_MAX]; /* the received message; with the members below */
+    uint64_t until_ns; /* deadline of its CLAIM; NS_NEVER: the CLAIM came, or the connection ends */
+    bool working;      /* a thread works on it */
+    bool ended;   /* it is closed as soon as no thread works on it and the loop does not watch it */
+    bool watched; /* `poll` is a handle of the loop */
+    bool crowded; /* over a limit: it is only closed */
+    uint8_t frame[CLAIM_BYTES_MAX]; /* the received message; the members below belong to it */
     size_t size;
     struct frame_fds given; /* the client's descriptors; those not kept are closed with it */
     int received;           /* result of seqpacket_recv */
@@ -86,7 +86,7 @@ static struct shm_ticket *ticket_take(struct shm *s, struct shm_ticket **at)
     return t;
 }
 
-/* Takes the same time wherever they differ. */
+/* Takes the same time wherever the nonces differ. */
 static bool same_nonce(const uint8_t *a, const uint8_t *b)
 {
     volatile uint8_t differs = 0;
@@ -96,8 +96,8 @@ static bool same_nonce(const uint8_t *a, const uint8_t *b)
     return differs == 0;
 }
 
-/* Takes the ticket out; the caller frees it. Compares all tickets, so that the time is the same for
- * every nonce. */
+/* Removes the ticket from the list; the caller frees it. Compares all tickets, so that the time is
+ * the same for every nonce. */
 static struct shm_ticket *ticket_find(struct shm *s, struct bytes nonce)
 {
     struct shm_ticket **found = NULL;
@@ -221,7 +221,7 @@ static void close_done(struct offload_job *job)
     free(c);
 }
 
-/* In its thread. The struct shm is freed. */
+/* In its thread. The struct shm may be freed already. */
 static void conn_orphaned(struct offload_job *job)
 {
     close_work(job);
@@ -249,7 +249,7 @@ static void conn_unwatched(uv_handle_t *handle)
     struct shm *s = c->shm;
     c->watched = false;
     conn_close_if_free(c);
-    handle_closed(s); /* the last of them leaves those that work alone */
+    handle_closed(s); /* the last handle orphans the connections that threads still work on */
 }
 
 static void conn_end(struct shm_conn *c)
@@ -375,8 +375,8 @@ static void receive_done(struct offload_job *job)
     }
     if (c->received != SEQPACKET_AGAIN) {
         take_claim(c);
-        if (given_left(&c->given)) { /* one of them could be the client's end, which would then
-                                        never close */
+        /* one of them could be the client's end of this socket, which would then never close */
+        if (given_left(&c->given)) {
             conn_end(c);
         }
     }
@@ -390,7 +390,7 @@ static void on_conn(uv_poll_t *poll, int status, int events)
     struct shm_conn *c = poll->data;
     (void)events;
     if (status < 0 || c->until_ns == NS_NEVER) {
-        conn_end(c); /* it has its answer, and closed or sent more */
+        conn_end(c); /* the client has its answer, and then closed the connection or sent more */
         return;
     }
     (void)uv_poll_stop(poll);
@@ -453,8 +453,8 @@ static bool conn_open(struct shm *s, int fd)
     return true;
 }
 
-/* Without descriptors, or room for more connections that are being closed, the listening socket
- * remains readable, and the loop would spin. */
+/* No connection can be accepted, for lack of descriptors or because too many are being closed. The
+ * listening socket remains readable, so the loop would spin. */
 static void pause_listening(struct shm *s)
 {
     (void)uv_poll_stop(&s->listening);
@@ -534,7 +534,7 @@ static void set_timer(struct shm *s)
     }
     uint64_t now = clock_now_ns();
     uint64_t ms = wake_ns > now ? (wake_ns - now + NS_PER_MS - 1) / NS_PER_MS : 0;
-    uv_update_time(s->timer.loop); /* the timer counts from there */
+    uv_update_time(s->timer.loop); /* the timer counts from the loop's time */
     (void)uv_timer_start(&s->timer, on_timer, ms, 0);
 }
 
@@ -596,7 +596,7 @@ int shm_create(uv_loop_t *loop, const char *path, const struct shm_options *opti
 }
 
 struct closing {
-    struct offload_job job; /* first */
+    struct offload_job job; /* must be the first member */
     int fd;
 };
 
@@ -610,7 +610,8 @@ static void closing_free(struct offload_job *job)
     free(job);
 }
 
-/* Connections that were not accepted may have sent descriptors, too. */
+/* Closes the socket in a thread, because connections that were not accepted may also have sent
+ * descriptors. */
 static void stop_listening(struct shm *s)
 {
     struct closing *c = malloc(sizeof *c);

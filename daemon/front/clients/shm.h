@@ -32,11 +32,12 @@ struct shm;
 struct ticket {
     uint32_t uid;  /* user that may show it */
     unsigned give; /* number of descriptors that the client must send with it */
-    /* It was shown, and is freed by then. The callback sets those of `given` that it keeps to -1;
-     * the others are closed. Descriptors in ret_fds (empty at first) are sent, and their owner
-     * keeps them. A failure is sent to the client. */
+    /* The ticket was shown, and its memory is freed already. The callback sets those of `given`
+     * that it keeps to -1; the others are closed. Descriptors in ret_fds (empty at first) are sent,
+     * and their owner keeps them. A failure is sent to the client. */
     int (*claim)(void *data, struct frame_fds *given, struct frame_fds *ret_fds, struct err *e);
-    void (*expired)(void *data); /* it was not shown in time; NULL: nothing is to be done */
+    /* it was not shown in time, or not correctly; NULL: nothing is to be done */
+    void (*expired)(void *data);
     void *data;
 };
 

@@ -1,5 +1,4 @@
-/* Slots of unanswered requests: a reader takes one, and it is free again when the answer is sent.
- */
+/* Slots of unanswered requests: a reader takes a slot, and its answer frees it. */
 #include <stdlib.h>
 
 #include "daemon/front/clients/listener_int.h"
@@ -59,7 +58,7 @@ void slots_destroy(struct listener *l)
         l->blocks = b->next;
         for (unsigned i = 0; i < SLOT_BLOCK; i++) {
             if (b->slot[i].connection != NULL) {
-                slot_free(l, &b->slot[i]); /* with the last one its connection goes */
+                slot_free(l, &b->slot[i]); /* the last slot frees its connection */
             }
         }
         free(b);

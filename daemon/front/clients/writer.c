@@ -13,7 +13,7 @@
 
 static nng_iov iov_of(const void *data, size_t size)
 {
-    return (nng_iov){.iov_buf = (void *)(uintptr_t)data, .iov_len = size}; /* it is only read */
+    return (nng_iov){.iov_buf = (void *)(uintptr_t)data, .iov_len = size}; /* NNG only reads it */
 }
 
 /* ---- the queue; all locked ------------------------------------------------------------------- */
@@ -42,8 +42,8 @@ static void answer_end(struct listener *l, struct answer *a)
     free(a);
 }
 
-/* Takes the slot. Without memory, or over the limit of unread bytes, the connection ends, because a
- * client would wait for ever for the missing answer. */
+/* Takes the slot. Without memory the connection ends, because its client would wait for the answer
+ * for ever. It ends as well when its unread answers exceed the limit. */
 static void queue(struct connection *c, struct listener_slot *slot, struct bytes head,
                   struct bytes message)
 {
@@ -175,7 +175,7 @@ static struct bytes behind(struct bytes b, size_t skipped)
     return skipped < b.size ? bytes_of(b.data + skipped, b.size - skipped) : (struct bytes){0};
 }
 
-/* Visited, and the caller is the writing thread. */
+/* The caller holds a visit and is the writing thread. */
 static void reply_now(struct connection *c, struct listener_slot *slot, struct bytes head,
                       struct bytes message)
 {
