@@ -42,7 +42,7 @@ void adopt_worker(struct front *f, const struct launcher_inventory *inventory)
         bytes_to_str(m.backend, backend, sizeof backend)) {
         d = discover_device(f, backend, (unsigned)m.index);
     }
-    /* a worker that was given up with its launcher comes too late as well */
+    /* too late: clients may connect already, or the worker was given up with its launcher */
     if (d == NULL || d->worker != 0 || d->restarts > 0 || f->listener != NULL) {
         turn_away(f, inventory);
         return;
@@ -68,7 +68,8 @@ static struct session *owner_of(struct front *f, struct bytes client_id, uint64_
     return sessions_obtain(f, &key, t);
 }
 
-/* Reports of a worker that is being ended do not count: its clients get another answer. */
+/* Do the worker's reports count? Not those of a worker that is being ended, because its clients get
+ * another answer. */
 static bool adopting(const struct device *d)
 {
     return d->state == DEVICE_ADOPTING && d->killed_ns == 0;
@@ -110,7 +111,7 @@ static struct buffer *buffer_from(struct front *f, struct device *d,
         buffer_own(b, s);
     }
     memcpy(b->client_id, m->client_id.data, sizeof b->client_id);
-    if (buffer_named(t, name) == NULL) { /* else the record is damaged */
+    if (buffer_named(t, name) == NULL) { /* if another buffer has the name, the record is damaged */
         buffer_rename(b, name);
     }
     if (m->defined != 0) {
@@ -119,8 +120,8 @@ static struct buffer *buffer_from(struct front *f, struct device *d,
     return b;
 }
 
-/* The request that made or opened the buffer may be repeated: it gets the answer of the first one.
- */
+/* A client may repeat the request that made or opened the buffer, and gets the first one's
+ * answer. */
 static void answer_again(const struct buffer *b, struct session *s, uint64_t seq)
 {
     if (s == NULL || seq == 0 || op_find(s, seq) != NULL) {
@@ -160,12 +161,13 @@ static void lost(struct front *f, struct buffer *b)
     }
 }
 
-/* The record's entry for a reported id: none, one that an earlier report used, a fresh one. */
+/* The record's entry for a reported id: none, used by an earlier report, unused. */
 enum entry { ENTRY_NONE, ENTRY_USED, ENTRY_FRESH };
 
-/* USED: also while the worker is not being adopted (any more), so that its reports do not count. */
+/* Finds the entry for the id. Reports count only while the worker is being adopted; all others get
+ * ENTRY_USED. */
 static enum entry entry_of(struct device *d, enum record_kind kind, uint64_t id,
-                           struct record_view *ret_view)
+                         struct record_view *ret_view)
 {
     bool taken = false;
     if (!adopting(d)) {
@@ -175,12 +177,13 @@ static enum entry entry_of(struct device *d, enum record_kind kind, uint64_t id,
     return !found ? ENTRY_NONE : taken ? ENTRY_USED : ENTRY_FRESH;
 }
 
-/* The worker names the memory that the former front made, so its size is checked. */
+/* The worker sends memory that the former front made. Its size is checked, because a worker is not
+ * trusted. */
 static int check_copy(int fd, uint64_t bytes, struct err *e)
 {
     struct memfd m = MEMFD_NONE;
     int rc = memfd_adopt(fd, bytes, false, &m, e);
-    m.fd = -1; /* only the mapping was made */
+    m.fd = -1; /* memfd_finish undoes the mapping only; the caller keeps the descriptor */
     memfd_finish(&m);
     return rc;
 }
@@ -212,7 +215,8 @@ static void take_buffer(struct front *f, struct device *d, const struct msg_w_in
     if (b->owner != NULL) {
         b->owner->buffers++;
     }
-    if ((b->flags & BUFFER_FLAG_VARIABLE) != 0) { /* a variable comes back with its module */
+    /* a variable is lost with its module, which this front unloads */
+    if ((b->flags & BUFFER_FLAG_VARIABLE) != 0) {
         lost(f, b);
         return;
     }
@@ -222,8 +226,8 @@ static void take_buffer(struct front *f, struct device *d, const struct msg_w_in
         lost(f, b);
         return;
     }
-    if (b->sealed &&
-        m->arriving != 0) { /* the former front asked for the copy, and this one gets the answer */
+    /* the former front asked to restore the copy, and this front gets the answer */
+    if (b->sealed && m->arriving != 0) {
         buffer_set_state(b, BUFFER_RESTORING);
         b->restore_asked = true;
         d->restores++;
@@ -232,14 +236,14 @@ static void take_buffer(struct front *f, struct device *d, const struct msg_w_in
     take_openers(f, b, record);
 }
 
-/* NULL: no entry, a damaged entry, or no memory. */
+/* Makes the buffer of the record's entry. NULL: no entry, a damaged entry, or no memory. */
 static struct buffer *buffer_given(struct front *f, struct device *d, uint64_t id,
                                    struct record_view *ret_view, struct msg_record_buffer *ret_meta)
 {
     struct err e = ERR_INIT;
     enum entry entry = entry_of(d, RECORD_BUFFER, id, ret_view);
-    if (entry ==
-        ENTRY_NONE) { /* freed by the former front, which ended before its frame was sent */
+    /* the former front freed the buffer, and ended before it sent the frame */
+    if (entry == ENTRY_NONE) {
         command_forget_buffer(d, id);
     }
     if (entry != ENTRY_FRESH) {
@@ -408,7 +412,7 @@ void adopt_job(struct front *f, struct device *d, const struct msg_w_inventory_j
     struct msg_record_job m;
     struct record_view view;
     enum entry entry = entry_of(d, RECORD_JOB, inventory->job, &view);
-    if (entry == ENTRY_NONE && inventory->finished != 0) { /* its answer was acknowledged */
+    if (entry == ENTRY_NONE && inventory->finished != 0) { /* the client acknowledged its answer */
         command_forget_job(d, inventory->job);
     }
     if (entry != ENTRY_FRESH || job_find(f->jobs, inventory->job) != NULL ||

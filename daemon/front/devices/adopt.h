@@ -11,8 +11,8 @@
 /* The launcher reports a worker that runs. Takes the descriptors. */
 void adopt_worker(struct front *f, const struct launcher_inventory *inventory);
 /* The worker reports its inventory. The owners are in the adoption record of the former front
- * (record.h). Things without an entry there are freed. ERR_PROTOCOL: the report contradicts the
- * record. Takes the descriptor. */
+ * (record.h). A buffer without an entry is freed, and so is the answer of a finished job.
+ * ERR_PROTOCOL: the report contradicts the record. Takes the descriptor. */
 int adopt_buffer(struct front *f, struct device *d, const struct msg_w_inventory_buffer *m, int fd,
                  struct err *e);
 void adopt_job(struct front *f, struct device *d, const struct msg_w_inventory_job *m);

@@ -88,7 +88,7 @@ void discover_start(struct front *f)
     f->listed = true;
     bool automatic_choice = strcmp(f->config.backend, "auto") == 0;
     if (automatic_choice && f->device_count > 0) {
-        return; /* adopted workers tell the back end, and lead to its other devices */
+        return; /* the adopted workers decide the back end, and lead to its other devices */
     }
     open_device(f, automatic_choice ? automatic[0] : f->config.backend, first_wanted(f, 0));
 }
@@ -121,7 +121,7 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* The pin of a GPU that the driver shows by itself has no prefix. */
+/* The pin of a GPU that was not opened by its name lacks the prefix GPU-. */
 static bool same_uuid(const struct device *d, const char *uuid)
 {
     const char *name = device_uuid(d);
@@ -140,7 +140,8 @@ static bool is_open(const struct front *f, const char *uuid)
     return false;
 }
 
-/* A process sees one instance, and perhaps no GPU beside it; without instances it sees all GPUs. */
+/* Does the report list MIG instances, or GPUs that are divided into them? Then a process sees one
+ * instance, and perhaps no GPU beside it. Without instances it sees all GPUs. */
 static bool some_divided(const struct health_report *report)
 {
     bool some = false;
@@ -150,7 +151,8 @@ static bool some_divided(const struct health_report *report)
     return some;
 }
 
-/* After a restart of the front, devices are in the order in which their workers were adopted. */
+/* Searches for it, because after a restart of the front the devices are in the order in which their
+ * workers were adopted. */
 static const struct device *number_zero(const struct front *f)
 {
     for (unsigned i = 0; i < f->device_count; i++) {
@@ -161,8 +163,8 @@ static const struct device *number_zero(const struct front *f)
     return NULL;
 }
 
-/* The first device. NULL if the settings or the workers' environment choose devices, or the
- * identity of a device that was opened by number is unknown. */
+/* The first device. NULL if the settings or the workers' environment choose devices, or if the UUID
+ * of a device that was opened by number is unknown. */
 static const struct device *first_of_all(const struct front *f)
 {
     const struct device *d = number_zero(f);
@@ -238,7 +240,7 @@ static const struct kernel *find_builtin(const struct front *f, const char *name
     return NULL;
 }
 
-/* fill(value, out y[64]) with the arguments in the order of its signature. */
+/* The step fill(value, out y[64]), with the arguments in the order of the kernel's signature. */
 static int probe_steps(const struct front *f, struct capbuf *steps, struct err *e)
 {
     const struct kernel *k = find_builtin(f, "fill");
@@ -292,8 +294,8 @@ static void probe(struct front *f, struct device *d)
     struct err e = ERR_INIT;
     struct job *j = calloc(1, sizeof *j);
     if (j == NULL) {
-        worker_end(f, d, NULL,
-                   "no memory for its first job"); /* the next one starts after a pause */
+        /* the next worker starts after a pause */
+        worker_end(f, d, NULL, "no memory for its first job");
         return;
     }
     j->error = ERR_INIT;
@@ -391,7 +393,8 @@ void discover_given_up(struct front *f, struct device *d)
     buffer_device_given_up(f, d);
 }
 
-/* Whether its back end depends on what the host has. */
+/* May another back end take the device's place? Only with "auto", and only before the first device
+ * has served. */
 static bool any_backend(const struct front *f, const struct device *d)
 {
     return strcmp(f->config.backend, "auto") == 0 && !d->proven && d->siblings <= 1 &&
@@ -444,7 +447,8 @@ void discover_absent(struct front *f, struct device *d, const struct err *e)
     f->hooks.device_changed(f, d);
 }
 
-/* A device that is too small for all guarantees waits for other settings (tenant_quota.h). */
+/* Is the device to be opened again? A device that is too small for all guarantees waits for other
+ * settings instead (tenant_quota.h). */
 static bool may_come_back(const struct device *d)
 {
     return d->state == DEVICE_ABSENT && d->worker == 0 && !d->overpromised;

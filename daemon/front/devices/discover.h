@@ -1,7 +1,7 @@
 /*
  * Finds devices and makes them ready. The front links no GPU library, so it learns of devices from
- * the workers that it starts for them: number 0 of a back end first, the others once that is open.
- * Thread: the loop's.
+ * the workers that it starts for them: number 0 of a back end first, and the others once that
+ * device is open. Thread: the loop's.
  */
 #ifndef FRONT_DEVICES_DISCOVER_H
 #define FRONT_DEVICES_DISCOVER_H
@@ -20,7 +20,7 @@ void discover_given_up(struct front *f, struct device *d);
 void discover_absent(struct front *f, struct device *d, const struct err *e);
 void discover_watch(struct front *f, uint64_t now); /* retries devices whose pause is over */
 void discover_again(struct front *f);               /* retries all absent devices at once */
-/* Whether a device is being opened that was neither absent nor failing before. */
+/* Is a device being opened that was neither absent nor failing before? */
 bool discover_opening(const struct front *f);
 /* The first job of the device ended. */
 void discover_probed(struct front *f, struct device *d, const struct job *j);

@@ -1,7 +1,7 @@
 /*
- * A file in the runtime folder that lists held devices: those that get no new jobs because their
- * driver wants a recovery. The next front holds them from the start, before its own monitor has
- * asked. If the folder cannot be written, holds do not outlive the front. Blocks on a small file.
+ * The hold file in the runtime folder lists the devices that get no new jobs because their driver
+ * wants a recovery. The next front gives them no jobs either until its own monitor has asked the
+ * driver. If the folder cannot be written, holds end with the front. Blocks on a small file.
  * Thread: the loop's.
  */
 #ifndef FRONT_DEVICES_HOLD_FILE_H
@@ -23,9 +23,10 @@ struct hold_file {
     bool read; /* the file has been read */
 };
 
-/* Why the device is held; HEALTH_RECOVERY_NONE: it is not. The first call reads the file. */
+/* The recovery that the device waits for; HEALTH_RECOVERY_NONE: it is not on hold. The first call
+ * reads the file. */
 uint32_t hold_file_find(struct hold_file *h, const char *runtime_dir, const char *pin);
-/* Sets or lifts a hold, also in the file. */
+/* Sets or lifts (HEALTH_RECOVERY_NONE) a hold, also in the file. */
 void hold_file_set(struct hold_file *h, const char *runtime_dir, const char *pin,
                    uint32_t recovery);
 

@@ -15,7 +15,7 @@
 #define HANG_NS    (5 * NS_PER_S)      /* a round takes some ms */
 #define FIRST_NS   (60 * NS_PER_S)     /* in the first round the driver may start each GPU */
 #define STALE_NS   (10 * NS_PER_S)     /* a round begins every 2 s */
-#define UNSURE_NS  (120 * NS_PER_S)    /* a hold outlasts unknown health so long */
+#define UNSURE_NS  (120 * NS_PER_S)    /* how long a hold outlasts unknown health */
 #define RESTART_NS (30 * NS_PER_S)
 #define PAUSE_NS   (480 * NS_PER_S)
 #define END_NS     (2 * NS_PER_S) /* a killed process that lives longer is stuck in the driver */
@@ -44,7 +44,7 @@ static struct health_page *page_of(const struct monitor *m)
     return (struct health_page *)(void *)m->page.data;
 }
 
-/* Whether the management library may know the device. */
+/* May the management library know the device? */
 static bool asks_about(const struct device *d)
 {
     return device_uuid(d) != NULL;
@@ -79,7 +79,8 @@ static void start(struct front *f, uint64_t now)
     }
 }
 
-/* How long it has hung, at one GPU or between rounds: its time limit. 0: it does not hang. */
+/* The time limit that the monitor has exceeded, at one GPU or between rounds. 0: it does not
+ * hang. */
 static uint64_t hangs_ns(const struct monitor *m, uint64_t now)
 {
     struct health_report report;

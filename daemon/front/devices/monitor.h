@@ -1,8 +1,8 @@
 /*
  * The health of GPUs, which gpud-monitor writes into a page of shared memory. The front only reads
- * the page and never waits. It notices within a second that a monitor hangs in the driver, and ends
- * it. While a monitor cannot be ended none replaces it, and all health is "not known". So is health
- * that is too old. Thread: the loop's.
+ * the page and never waits. It checks every second whether the monitor hangs in the driver, and
+ * ends one that does. While a monitor cannot be ended no other one starts, and all health is "not
+ * known". Health that is too old is "not known" as well. Thread: the loop's.
  *
  *     none ──start──> runs ──(hangs)──> killed ──(ended)──> none, for a pause that grows
  *                      └──────────────(ended)───────────────┘
@@ -27,26 +27,26 @@ struct monitor {
     uint64_t next_id;
     struct memfd page;  /* owned; of the latest monitor */
     uint64_t killed_ns; /* when the front killed it; 0: it did not */
-    uint64_t start_ns;  /* none starts before */
+    uint64_t start_ns;  /* no monitor starts before */
     uint64_t pause_ns;  /* after an end; grows until a monitor reports a device */
     uint64_t watch_ns;  /* when the devices are checked next */
-    char ended[160];    /* why the latest one ended; "": its page says so, or there was none */
-    struct hold_file hold_file; /* holds, also of former fronts */
+    char ended[160]; /* why the latest monitor ended; "": its page has the reason, or none ended */
+    struct hold_file hold_file; /* holds, including those of former fronts */
 };
 
 /* Starts no process yet. ERR_NOMEM. */
 int monitor_create(struct monitor **ret_monitor, struct err *e);
 void monitor_destroy(struct monitor *m); /* does not end the process; NULL is accepted */
 
-/* A device may need the monitor: wakes monitor_watch. A device that a former front held is held
- * until its driver's wish is known. */
+/* A device may need the monitor: wakes monitor_watch. A device in the hold file gets no jobs until
+ * its driver was asked. */
 void monitor_wake(struct front *f, struct device *d);
-/* To be called once a second while a device needs it, and for the table `devices`. Starts a monitor
- * if none runs, and ends one that hangs. Holds devices while their driver wants a recovery: their
- * jobs go on, and no others begin. Unknown health neither holds a device nor lifts a hold for two
- * minutes; then the device serves again, with a warning. away: the front stood still before. */
+/* Called once a second while a device needs it, and for each table `devices`. Starts a monitor if
+ * none runs, and ends one that hangs. Holds devices while their driver wants a recovery: their jobs
+ * go on, and no others begin. Unknown health sets no hold. It lifts one after two minutes, with a
+ * warning. away: the front itself stood still before, and the monitor gets a second to report. */
 void monitor_watch(struct front *f, uint64_t now_ns, bool away);
-/* The recovery in words; static. */
+/* The recovery in words, a static string. */
 const char *monitor_recovery_text(uint64_t recovery);
 /* The health of a device and its age. false: it is not known, for the reason `why`; "" for a device
  * that the management library does not know. */
