@@ -43,7 +43,7 @@ void arena_device_lost(struct front *f, const struct device *d)
     while ((a = idmap_next(&f->arenas, &cursor, NULL)) != NULL) {
         forget(a, d);
     }
-    for (struct job *j = f->jobs; j != NULL; j = j->hh.next) { /* they may name freed arenas */
+    for (struct job *j = f->jobs; j != NULL; j = j->hh.next) { /* jobs may name freed arenas */
         for (unsigned i = 0; i < j->work.arena_count; i++) {
             forget(j->work.arenas[i].arena, d);
         }
@@ -57,7 +57,8 @@ void arena_mapped(struct front *f, const struct device *d, const struct msg_w_ar
     if (a == NULL || (a->known & bit) == 0) {
         return;
     }
-    if (m->align == 0) { /* the next job that names it sends it again */
+    /* the worker could not map the arena; the next job that names it sends it again */
+    if (m->align == 0) {
         command_arena_drop(d, a);
         forget(a, d);
     } else {

@@ -9,9 +9,9 @@
 
 /* Removes the handle. The memory is freed when no job names the arena. */
 void arena_drop(struct front *f, struct arena *a);
-/* A job that named it ended. */
+/* A job that named it ended. Destroys an arena without handle and jobs. */
 void arena_settle(struct front *f, struct arena *a);
-/* The worker reports whether the device's kernels can use the arena's memory directly. */
+/* The worker has mapped the arena, or could not (align 0). */
 void arena_mapped(struct front *f, const struct device *d, const struct msg_w_arena *m);
 /* The worker ended; the next one of the device knows no arenas. */
 void arena_device_lost(struct front *f, const struct device *d);

@@ -12,7 +12,7 @@
 #include "daemon/front/model/wake.h"
 #include "daemon/front/workers/command.h"
 
-/* Unanswered requests to restore, at most: each that waits for the channel needs a second
+/* Limit of unanswered requests to restore: each that waits for the channel needs a second
  * descriptor. */
 #define RESTORES_MAX   32u
 #define LOSE_UNITS     2u  /* units of work to mark a lost buffer */
@@ -45,7 +45,6 @@ static void answer_failure(struct front *f, struct buffer *b, const struct err *
     }
 }
 
-/* Whether the next worker is asked for it. */
 void buffer_ask(struct front *f, struct buffer *b)
 {
     if (b->variable != NULL) {
@@ -61,7 +60,8 @@ void buffer_ask(struct front *f, struct buffer *b)
 /* ---- what the worker answers
  * ---------------------------------------------------------------------- */
 
-/* Gives its bytes back to the count of the device; a freed buffer has given them back already. */
+/* Subtracts the buffer's bytes from its device's count. Those of a freed buffer are subtracted
+ * already. */
 static void discount(struct front *f, const struct buffer *b)
 {
     if (!b->freed) {
@@ -69,8 +69,8 @@ static void discount(struct front *f, const struct buffer *b)
     }
 }
 
-/* Whether the opener is the newest of its session, which is not the owner: each session gets one
- * notice of a buffer. */
+/* Does this opener's session get a notice? Each session gets one for a buffer: the owner's as
+ * owner, another one for its newest opener. */
 static bool gets_notice(struct buffer *b, const struct buffer_opener *o)
 {
     return o->session != b->owner && buffer_opener_newest(b, o);
@@ -96,7 +96,7 @@ static void restore_forget(struct device *d, struct buffer *b)
     }
 }
 
-/* The device's next worker restores it from the host. */
+/* The device's next worker restores the buffer from its host copy. */
 static void restore_later(struct device *d, struct buffer *b)
 {
     buffer_set_state(b, BUFFER_RESTORING);
@@ -235,10 +235,9 @@ void buffer_let_linger(struct front *f, struct buffer *b)
     }
 }
 
-/* ---- going, and sealing
- * --------------------------------------------------------------------------- */
+/* ---- freeing and sealing ------------------------------------------------------------------- */
 
-/* Removes the handle. */
+/* Removes the handle; jobs that use the buffer keep its memory. */
 static void let_go(struct front *f, struct buffer *b)
 {
     buffer_unexport(f, b);
@@ -319,7 +318,7 @@ void buffer_module_settled(struct front *f, struct module *m)
 /* ---- workers come and go
  * -------------------------------------------------------------------------- */
 
-/* A buffer that was being created loses nothing: the next worker is asked for it. */
+/* A buffer that was being created loses nothing: the front asks the next worker for it. */
 static void mark_lost(struct front *f, struct device *d, struct buffer *b)
 {
     if (b->device != d->index || b->state == BUFFER_LOST || b->state == BUFFER_CREATING ||
@@ -331,7 +330,7 @@ static void mark_lost(struct front *f, struct device *d, struct buffer *b)
     turn_count(f, b->openers / OPENERS_A_UNIT);
     if (buffer_restorable(b)) {
         restore_later(d, b);
-        buffer_unexport(f, b); /* it gets new memory */
+        buffer_unexport(f, b); /* the restored buffer gets new memory */
         (void)err_set(&e, ERR_WORKER_LOST, "the worker ended before the buffer was exported");
         answer_failure(f, b, &e);
         return;

@@ -1,6 +1,6 @@
 /*
  * The life of buffers: creation in a worker, sealing, restoring, loss, and the release of memory
- * when nothing names them. requests/ has the requests of clients. Thread: the loop's; nothing
+ * when nothing names a buffer. requests/ has the requests of clients. Thread: the loop's; nothing
  * blocks.
  */
 #ifndef FRONT_MEMORY_BUFFERS_H
@@ -16,24 +16,28 @@ void buffer_answered(struct front *f, struct device *d, const struct msg_w_buffe
 void buffer_create_failed(struct front *f, struct buffer *b, const struct err *e);
 /* A load of the module succeeded or failed: continues variables that wait for it. */
 void buffer_module_settled(struct front *f, struct module *m);
-/* Its memory changes or is freed: an export that was not fetched is void. */
+/* Revokes an export that the client has not fetched. Called when the buffer's memory changes or is
+ * freed. */
 void buffer_unexport(struct front *f, struct buffer *b);
 /* A job released a buffer that waits to be sealed: the copy starts after the last writer. */
 void buffer_seal_next(struct front *f, struct buffer *b);
-/* The device will not open: requests that wait for its buffers fail. */
+/* The device will not open: requests that wait for its buffers fail, and buffers that wait to be
+ * restored are lost. */
 void buffer_device_given_up(struct front *f, struct device *d);
 /* The worker ended. Requests see the loss at once. Buffers are marked and sessions notified in
  * slices, and the next worker of the device starts when that is done. */
 void buffer_device_lost(struct front *f, struct device *d);
 void buffer_lose_some(struct front *f); /* continues, as far as this turn has units of work */
+/* A worker opened the device: asks for buffers that are being created, and begins to restore. */
 void buffer_device_ready(struct front *f, struct device *d);
+/* Does the device still have buffers to restore? */
 bool buffer_restoring(const struct device *d);
 /* Removes the handle. The memory is freed when no job names the buffer; until then it is restored
  * or lost like other buffers. */
 void buffer_drop(struct front *f, struct buffer *b);
 /* Keeps a named buffer without owner and openers for its linger time. */
 void buffer_let_linger(struct front *f, struct buffer *b);
-/* A job that named it ended. */
+/* A job that named it ended. Destroys a freed buffer that no job names. */
 void buffer_settle(struct front *f, struct buffer *b);
 
 #endif

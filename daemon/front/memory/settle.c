@@ -11,7 +11,7 @@ static void settle_buffers(struct front *f, struct job *j)
     }
     for (unsigned i = 0; i < j->work.arena_count; i++) {
         struct arena *a = j->work.arenas[i].arena;
-        bool again = false; /* an arena is settled once: it may be gone then */
+        bool again = false; /* an arena is settled only once, because that may destroy it */
         for (unsigned k = i + 1; k < j->work.arena_count && !again; k++) {
             again = j->work.arenas[k].arena == a;
         }

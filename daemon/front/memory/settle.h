@@ -1,6 +1,6 @@
 /*
- * Releases the buffers, arenas and modules of an ended job: seals that waited for it start, and
- * things that were freed meanwhile are destroyed. Thread: the loop's.
+ * Releases the buffers, arenas and modules of an ended job: seals that waited for the job start,
+ * and what was freed meanwhile is destroyed. Thread: the loop's.
  */
 #ifndef FRONT_MEMORY_SETTLE_H
 #define FRONT_MEMORY_SETTLE_H

@@ -1,4 +1,4 @@
-#define HASH_NONFATAL_OOM 1 /* without memory an entry stays outside its table */
+#define HASH_NONFATAL_OOM 1 /* without memory an entry is left out of its table */
 #include "daemon/front/memory/variable.h"
 
 #include <stdlib.h>
@@ -33,7 +33,8 @@ static int name_check(const struct module *m, struct bytes given, struct err *e)
                          (unsigned long long)v->buffer->handle);
 }
 
-/* The device of its other variables, else the one on which it was loaded. */
+/* Index + 1 of the device that has the module's other variables, else of one that has loaded it; 0:
+ * none. */
 static uint64_t place_of(const struct front *f, const struct module *m)
 {
     if (m->variables != NULL) {
@@ -84,7 +85,7 @@ static bool names(const struct job *j, const struct module *m)
     return false;
 }
 
-/* By its handle, which its client does not know yet: the creation fails with the buffer. */
+/* Does the job name the buffer by its handle? Then it fails with the buffer. */
 static bool names_buffer(const struct job *j, const struct buffer *b)
 {
     for (unsigned i = 0; i < j->work.ref_count; i++) {
@@ -106,7 +107,7 @@ static void part_all(struct front *f, struct buffer *b)
         if (!names_buffer(j, b)) {
             hazard_part(&f->hazards, j, b);
             if (j->wait == WAIT_HAZARD) {
-                queue_offer(f, j); /* it may have waited for the variable only */
+                queue_offer(f, j); /* the job may have waited for the variable only */
             }
         }
     }

@@ -1,8 +1,8 @@
 /*
  * Variables of modules as buffers. A session opens a variable of a module that it loaded. From then
  * on each launch of a kernel of that module uses the buffer, so writes to the variable are ordered
- * with the launches. Each session loads a module of its own and sees no variables of others.
- * Thread: the loop's.
+ * with the launches. A session loads its own copy of a module, so it does not see the variables of
+ * other sessions. Thread: the loop's.
  */
 #ifndef FRONT_MEMORY_VARIABLE_H
 #define FRONT_MEMORY_VARIABLE_H
@@ -29,8 +29,8 @@ int variable_ask(struct front *f, struct variable *v, struct err *e);
 void variable_failed(struct front *f, struct variable *v);
 /* ERR_UNSUPPORTED if the buffer is a variable, which cannot be `what` ("sealed"). */
 int variable_refuse(const struct buffer *b, const char *what, struct err *e);
-/* Takes it out of its module, and nothing else. For the end of the daemon, and for variable_detach.
- * NULL is accepted. */
+/* Only takes it out of its module. For the end of the daemon, and for variable_detach. NULL is
+ * accepted. */
 void variable_remove(struct variable *v);
 /* Its buffer is being destroyed: takes it out of its module. NULL is accepted. */
 void variable_detach(struct front *f, struct variable *v);
