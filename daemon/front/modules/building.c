@@ -168,12 +168,12 @@ static void compiled(void *data, int code, const struct compile_response *respon
     }
     b->state = code == 0 ? BUILD_DONE : BUILD_FAILED;
     b->failed_ns = front_now(f);
-    b->module->users--; /* of the compiler */
+    b->module->users--; /* the compiler does not use it any more */
     if (code != 0 && b->module->tenant == NULL) {
         log_error("built-in kernels %s for %s: %s", b->module->name, b->arch, b->error.text);
     }
     struct module *m = b->module;
-    m->users++; /* it must live until all callers have returned */
+    m->users++; /* keeps the module alive until all hooks have returned */
     f->hooks.module_build_done(f, b, response);
     f->hooks.module_settled(f, m);
     m->users--;
@@ -294,8 +294,8 @@ void building_loaded(struct front *f, struct device *d, const struct msg_w_modul
     (void)queue_offer_modules(f);
 }
 
-/* Finds the module of an adopted worker by the hash of its contents. A module that this front does
- * not know is unloaded; it is loaded again when needed. */
+/* An adopted worker's modules are unloaded, because none belongs to a module of this front. Modules
+ * are loaded again when jobs need them. */
 void building_adopt_module(struct front *f, struct device *d,
                            const struct msg_w_inventory_module *msg)
 {

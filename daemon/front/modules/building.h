@@ -1,6 +1,6 @@
 /*
- * Brings modules to devices: compiled once for each architecture by a process of its own, then
- * loaded into the workers that need them. Thread: the loop's.
+ * Brings modules to devices: compiles a module once for each architecture (compiler.h), then loads
+ * it into the workers that need it. Thread: the loop's.
  */
 #ifndef FRONT_MODULES_BUILDING_H
 #define FRONT_MODULES_BUILDING_H
@@ -15,9 +15,12 @@ void building_finish(struct front *f);
 void building_need(struct front *f, struct module *m, struct device *d);
 /* Compiles for the device without loading. ERR_BUSY: the compiler's queue is full. */
 int building_compile(struct front *f, struct module *m, const struct device *d, struct err *e);
+/* The worker answered a load. */
 void building_loaded(struct front *f, struct device *d, const struct msg_w_module *m);
+/* An adopted worker reports a module, which it has to unload. */
 void building_adopt_module(struct front *f, struct device *d,
                            const struct msg_w_inventory_module *m);
+/* The worker ended, and its modules with it. */
 void building_device_lost(struct front *f, const struct device *d);
 /* Frees an unloaded module of a client once nothing names it. */
 void building_settle(struct front *f, struct module *m);

@@ -19,10 +19,10 @@ struct cache {
     int dir;
     uint64_t bytes_max;
     uint64_t bytes;
-    unsigned serial; /* the latest in a temporary name */
+    unsigned serial; /* number of the next temporary file */
 };
 
-/* The head of a file; the same build on the same host writes and reads it. */
+/* The head of a file, in the host's layout: the same build on the same host writes and reads it. */
 struct head {
     char magic[8];
     uint64_t identity_size;
@@ -133,7 +133,8 @@ static int find_oldest(struct cache *c, const struct entry *entry, void *data)
     return 0;
 }
 
-/* Makes room, with a walk for each file to remove: that is rare, and files are few and large. */
+/* Makes room, with a walk over the cache for each file to remove: that is rare, and files are few
+ * and large. */
 static void trim(struct cache *c, uint64_t room)
 {
     while (c->bytes > 0 && (room > c->bytes_max || c->bytes > c->bytes_max - room)) {
@@ -270,7 +271,8 @@ int cache_load(struct cache *c, struct hash key, struct bytes identity, uint8_t 
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
         rc = read_file(fd, (uint64_t)st.st_size, identity, ret_data, ret_size);
         if (rc == CACHE_HIT) {
-            (void)futimens(fd, NULL); /* the time of its use; a failure only lets it age */
+            /* notes the time of its use; after a failure the file only seems older */
+            (void)futimens(fd, NULL);
         } else if (rc == CACHE_DAMAGED && unlinkat(c->dir, name, 0) == 0) {
             uint64_t size = (uint64_t)st.st_size;
             c->bytes -= size < c->bytes ? size : c->bytes;
@@ -310,7 +312,7 @@ static int write_file(int fd, struct bytes identity, struct bytes data, struct e
     return rc != 0 ? rc : write_all(fd, data, e);
 }
 
-/* The size of the file that `name` replaces. */
+/* The size of the file that is about to be replaced; 0: none. */
 static uint64_t size_before(struct cache *c, const char *name)
 {
     struct stat st;

@@ -14,7 +14,7 @@
 #define CACHE_BYTES       (UINT64_C(1024) * 1024 * 1024)
 #define CACHE_COMPLAIN_NS (3600 * NS_PER_S)
 #define IDENTITY_BYTES    (PROTO_SOURCE_MAX + 256u * 1024u)
-#define ID_BIT            (UINT64_C(1) << 63) /* ids of workers lie below */
+#define ID_BIT            (UINT64_C(1) << 63) /* ids of workers and the monitor lie below */
 #define ID_MASK           (ID_BIT - 1)
 
 /*
@@ -28,7 +28,8 @@
 struct task {
     struct task *prev, *next;
     uint64_t id;   /* the launcher's; 0: it has not started */
-    bool relinked; /* another launcher runs it, of whose gpud-compile `identity` knows nothing */
+    bool relinked; /* another launcher runs it, perhaps with another gpud-compile than the one in
+                      `identity`; so its binary is not cached */
     compiler_done_fn done;
     void *data;
     struct hash key;
@@ -40,7 +41,7 @@ struct task {
     struct memfd response;
     uint8_t *answer; /* owned: a copy of the response in shared memory */
     size_t answer_size;
-    struct err error; /* why there is no answer; code 0: read it */
+    struct err error; /* why there is no answer; code 0: `answer` has one */
 };
 
 struct compiler {
@@ -48,7 +49,7 @@ struct compiler {
     struct launcher_link *launcher;
     struct cache *cache;
     struct err cache_error;     /* why nothing is cached; code 0: the cache works */
-    uint64_t cache_complain_ns; /* no complaint in the log before */
+    uint64_t cache_complain_ns; /* the log gets no complaint before */
     char *cache_dir;            /* for files of the vendors' compilers */
     char *build;
     unsigned parallel;
@@ -121,7 +122,7 @@ static void deliver(uv_timer_t *timer)
     }
 }
 
-/* Callbacks run from the loop only. */
+/* The loop answers the request, because a callback must not run within compiler_start. */
 static void make_ready(struct compiler *c, struct task *t)
 {
     DL_APPEND(c->ready, t);
@@ -270,7 +271,7 @@ static void note_store(struct compiler *c, int rc, const struct err *why)
         c->cache_complain_ns = 0;
         return;
     }
-    if (rc != ERR_LIMIT) { /* that concerns one binary only */
+    if (rc != ERR_LIMIT) { /* this error concerns one binary only */
         c->cache_error = *why;
     }
     if (now >= c->cache_complain_ns) {
@@ -287,7 +288,7 @@ static void judge_exit(struct compiler *c, struct task *t, int status)
         return;
     }
     int rc = read_answer(t, &response, &t->error);
-    if (rc == ERR_COMPILE_LIMIT) { /* it wrote no answer */
+    if (rc == ERR_COMPILE_LIMIT) { /* gpud-compile wrote no answer */
         judge_silence(c, WEXITSTATUS(status), &t->error);
     }
     if (rc != 0 || response.code != 0 || c->cache == NULL || t->relinked) {
@@ -421,8 +422,8 @@ static int task_create(struct compiler *c, const struct compiler_request *r, com
     return 0;
 }
 
-/* Whether the vendor's compiler was replaced since. The key cannot have its version, which the
- * front does not know. */
+/* Was the vendor's compiler replaced since it made the binary? The key cannot contain its version,
+ * which the front does not know. */
 static bool outdated(const struct compile_response *response)
 {
     char stamp[PROTO_TEXT_MAX + 1];
@@ -501,7 +502,8 @@ int compiler_create(uv_loop_t *loop, struct launcher_link *launcher,
     c->parallel = options->parallel > 0 ? options->parallel : 1;
     c->queue_max = options->queue_max;
     c->limits = options->limits;
-    c->next_id = clock_now_ns(); /* a launcher may still run compilers of a former front */
+    /* a launcher may still run compilers of a former front, whose ids must differ */
+    c->next_id = clock_now_ns();
     c->cache_error = ERR_INIT;
     if (options->cache_dir != NULL) {
         uint64_t bound = options->cache_bytes > 0 ? options->cache_bytes : CACHE_BYTES;
@@ -542,7 +544,7 @@ void compiler_destroy(struct compiler *c)
     struct task *t;
     DL_FOREACH(c->running, t)
     {
-        if (c->launcher != NULL) { /* if that fails, its wall time ends it */
+        if (c->launcher != NULL) { /* if that fails, its time limit ends it */
             (void)launcher_kill(c->launcher, t->id, SIGKILL, NULL);
         }
     }

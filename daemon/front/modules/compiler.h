@@ -1,9 +1,9 @@
 /*
  * Compiles sources into binaries, each in a gpud-compile process of its own, at most `parallel` at
  * once. A cache of binaries on disk comes first. Its key covers source, options, back end,
- * architecture, build and the hash of gpud-compile. A file that is damaged, or whose vendor's
- * compiler was replaced, is deleted and compiled again. With a full disk nothing is cached.
- * Thread: the loop's. Blocks on files of up to some MiB.
+ * architecture, build and the hash of gpud-compile. If a file is damaged, or the vendor's compiler
+ * was replaced since, the source is compiled again. With a full disk nothing is cached. Thread: the
+ * loop's. Blocks on files of up to some MiB.
  */
 #ifndef FRONT_MODULES_COMPILER_H
 #define FRONT_MODULES_COMPILER_H
@@ -43,8 +43,9 @@ struct compiler_request {
     struct proto_list headers; /* HEADER records */
 };
 
-/* Called once, from the loop, never from within compiler_start. response: valid during the call;
- * NULL unless code is 0, or ERR_COMPILE, which sets its log. key: of the binary. */
+/* Called once, from the loop or compiler_destroy, never from within compiler_start. response: valid
+ * during the call; NULL unless code is 0, or ERR_COMPILE, which sets its log. key: of the
+ * binary. */
 typedef void (*compiler_done_fn)(void *data, int code, const struct compile_response *response,
                                  struct hash key, const struct err *e);
 
