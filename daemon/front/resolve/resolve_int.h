@@ -1,4 +1,4 @@
-/* Shared by the files of resolve. */
+/* Structs and functions shared by the files of resolve/. Thread: the loop's. */
 #ifndef FRONT_RESOLVE_RESOLVE_INT_H
 #define FRONT_RESOLVE_RESOLVE_INT_H
 
@@ -46,7 +46,7 @@ struct operand {
     struct arena *arena;
     bool direct;        /* of an arena: the client wants the kernel to work in it */
     int limit;          /* of an arena: the access of its binding, ACCESS_NONE = any */
-    unsigned temp;      /* index in the resolver's list */
+    unsigned temp;      /* index in the resolver's `temps` */
     uint64_t offset;    /* bytes */
     struct shape shape; /* arrays: of the slice */
     uint64_t bytes;
@@ -60,7 +60,7 @@ struct operand {
 int operand_of(struct resolver *r, const struct proto_arg *arg, struct operand *ret_operand,
                struct err *e);
 bool operand_is_array(const struct operand *o);
-/* Whether it is host memory without a copy on the device. */
+/* Is it memory of the host (an inline array or an arena)? */
 bool operand_is_host(const struct operand *o);
 /* Lists an array as read or written by the step; checks seals, rights and undefined temporaries. */
 int operand_reads(struct resolver *r, const struct operand *o, struct err *e);

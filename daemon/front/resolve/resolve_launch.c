@@ -18,8 +18,9 @@ struct launch {
     const struct proto_step *step;
     struct operand arg[PROTO_ARGS_MAX];
     unsigned arg_count;
-    struct operand device[PROTO_ARGS_MAX]; /* inline arrays replaced by temporaries */
-    char entry[2 * PROTO_NAME_MAX + 1];    /* of a client's kernel, once its types are known */
+    /* `arg`, with temporaries for staged arrays and copies */
+    struct operand device[PROTO_ARGS_MAX];
+    char entry[2 * PROTO_NAME_MAX + 1]; /* the kernel's entry point, once its types are known */
 };
 
 static int name_arg(const struct kernel *k, unsigned index, struct err *e, int rc)
@@ -68,7 +69,8 @@ static int temp_for(struct resolver *r, struct launch *l, unsigned i, struct err
     return 0;
 }
 
-/* Replaces an array of the host by a temporary on the device, written before the launch. */
+/* Replaces an array of the host by a temporary on the device, which is written before the
+ * launch. */
 static int stage_in(struct resolver *r, struct launch *l, unsigned i, int access, struct err *e)
 {
     const struct operand *from = &l->arg[i];
@@ -96,8 +98,8 @@ static int stage_in(struct resolver *r, struct launch *l, unsigned i, int access
     return rc;
 }
 
-/* Operations that read an array in one launch, and never as an index. With others, a client that
- * writes meanwhile could make two launches see different values. */
+/* Does the kernel read its arrays in one launch only, and never as an index? A client may write to
+ * its arena meanwhile, so two launches could see different values. */
 static bool touches_once(const struct kernel *k)
 {
     static const char *const once[] = {"dot", "reduce_sum", "reduce_min", "reduce_max"};
@@ -108,7 +110,7 @@ static bool touches_once(const struct kernel *k)
     return found;
 }
 
-/* Whether the kernel may work in the arena itself. */
+/* May the kernel work in the arena itself, without a copy on the device? */
 static bool works_on(const struct resolver *r, const struct launch *l, const struct operand *o,
                      int access)
 {
@@ -120,8 +122,8 @@ static bool works_on(const struct resolver *r, const struct launch *l, const str
            touches_once(l->kernel);
 }
 
-/* The first time that a device's architecture is met there is no build yet, and nothing is shown.
- */
+/* Is the kernel known to only read the argument? Kernels of the daemon are, others by a report on
+ * their build. For a new architecture there is no build yet, and the answer is no. */
 static bool only_reads(const struct resolver *r, const struct launch *l, unsigned i)
 {
     struct module *m = l->kernel->module;
@@ -133,9 +135,9 @@ static bool only_reads(const struct resolver *r, const struct launch *l, unsigne
     return b != NULL && resource_list_only_reads(&b->needs, l->entry, i);
 }
 
-/* What a kernel is declared to read is believed of what its session could have it write. Of other
- * buffers, sealed or opened to be read, a kernel gets a copy unless its code is shown to only read.
- */
+/* Does the kernel get a copy of a buffer that it is declared to read? A kernel gets the buffer
+ * itself if the session may write it, or if the kernel's code is known to only read. Else (sealed,
+ * or opened for reading only) it gets a copy. */
 static bool needs_copy(const struct resolver *r, const struct launch *l, unsigned i, int access)
 {
     const struct operand *o = &l->arg[i];
@@ -179,7 +181,8 @@ static int use_array(struct resolver *r, struct launch *l, unsigned i, int acces
     return rc;
 }
 
-/* Makes the inline arrays that the kernel writes outputs of the job. */
+/* Reads a staged array back that the kernel has written: an inline array becomes an output of the
+ * job, an array in an arena is copied there. */
 static int stage_out(struct resolver *r, struct launch *l, unsigned i, int access, struct err *e)
 {
     const struct operand *o = &l->device[i];
@@ -223,8 +226,8 @@ static int add_value(struct resolver *r, const void *data, size_t size, struct e
     return 0;
 }
 
-/* Each launch of a module uses its open variables. A variable without a handle counts while a job
- * has yet to write it, and is not lost. */
+/* Each launch of a module uses its open variables. A freed variable still counts while a job has
+ * yet to write it, unless it is lost. */
 static int variables_use(struct resolver *r, const struct module *m, struct err *e)
 {
     for (const struct variable *v = m->variables; v != NULL; v = v->hh.next) {
@@ -294,7 +297,7 @@ static struct sig_place place_of(const struct resolver *r, const struct operand 
     return (struct sig_place){memory, o->offset, o->offset + o->bytes};
 }
 
-/* One primitive launch: arguments in order, then the named sizes. */
+/* Adds one primitive launch: arguments in order, then the named sizes. */
 static int emit(struct resolver *r, struct module *m, const struct signature *sig,
                 const struct sig_binding *b, const struct operand *args, struct err *e)
 {
@@ -324,8 +327,9 @@ static int emit(struct resolver *r, struct module *m, const struct signature *si
     return rc;
 }
 
-/* A library of the device's vendor may take the place of the steps that follow; the worker decides.
- * ret_index: of this step in the work, to be told what it covers. */
+/* Adds a step that calls a library of the device's vendor in place of the steps that follow; the
+ * worker decides whether it does. ret_index: of this step in the work. The caller sets which steps
+ * it covers. */
 static int emit_library(struct resolver *r, const char *name, const struct signature *sig,
                         const struct sig_binding *b, const struct operand *args,
                         unsigned *ret_index, struct err *e)
@@ -351,7 +355,7 @@ static int emit_library(struct resolver *r, const char *name, const struct signa
     return rc;
 }
 
-/* A built-in kernel, by its own name. */
+/* Launches one kernel with a signature, built-in or a client's. */
 static int emit_builtin(struct resolver *r, const struct launch *l, const struct sig_binding *b,
                         struct err *e)
 {
@@ -366,7 +370,7 @@ static int emit_builtin(struct resolver *r, const struct launch *l, const struct
     return rc;
 }
 
-/* The argument as a step of a plan gets it. */
+/* Translates an argument of a plan's step into an operand. */
 static int plan_operand(const struct launch *l, const struct plan_ref *ref, unsigned first_temp,
                         struct operand *ret_operand, struct err *e)
 {
@@ -512,7 +516,7 @@ static void user_sizes(const struct launch *l, struct sig_binding *b)
     }
 }
 
-/* Refuses values that would be ignored. */
+/* Refuses sizes that would be ignored. */
 static int refuse_sizes(const struct launch *l, struct err *e)
 {
     const struct proto_step *s = l->step;
@@ -592,7 +596,8 @@ static int check_scalar(const struct proto_karg *k, struct operand *o, struct er
                          (unsigned long long)k->bytes);
 }
 
-/* The declared access counts where the compiler cannot know it; const arrays are read only. */
+/* Arrays behind const pointers are read only. For others the declared access counts, because the
+ * compiler cannot know it. */
 static int check_array(const struct proto_karg *k, struct operand *o, int *ret_access,
                        struct err *e)
 {
@@ -649,8 +654,8 @@ static int check_reported(struct resolver *r, struct launch *l, int *access, str
     return 0;
 }
 
-/* In one dimension. Where the device chooses the group, it has this many work items at most. What
- * is more than a device takes, its worker refuses. */
+/* Limits for one dimension. A group that the device chooses counts as one of GROUP_MOST work items.
+ * A worker refuses what is too much for its device. */
 #define GROUPS_MOST INT32_MAX
 #define GROUP_MOST  1024u
 
@@ -753,7 +758,7 @@ static int find_kernel(struct resolver *r, uint64_t handle, const struct kernel 
 int resolve_launch(struct resolver *r, const struct proto_step *step, struct err *e)
 {
     struct launch *l =
-        malloc(sizeof *l); /* its lists are long, and filled as far as they are used */
+        malloc(sizeof *l); /* not zeroed: its lists are long, and filled before use */
     if (l == NULL) {
         return err_set(e, ERR_NOMEM, "launch");
     }

@@ -172,8 +172,8 @@ static int of_param(struct resolver *r, const struct proto_arg *arg, struct oper
     return rc;
 }
 
-/* The same bytes as elements of another type. The last dimension is scaled if it divides, else the
- * array becomes a list. */
+/* Views the same bytes as elements of another type. The last dimension is scaled if its bytes are
+ * whole elements, else the array gets one dimension. */
 static int view_as(struct operand *o, uint64_t view, struct err *e)
 {
     size_t size = dtype_size((int)view);
@@ -261,7 +261,7 @@ bool operand_is_host(const struct operand *o)
     return o->kind == OPERAND_INLINE || o->kind == OPERAND_ARENA;
 }
 
-/* Parts are listed in the order of use; few appear twice. */
+/* Lists the part of the arena with its access, once, in the order of first use. */
 static int arena_use(struct resolver *r, const struct operand *o, int access, struct err *e)
 {
     if (o->limit != ACCESS_NONE && (o->limit & access) == 0) {
@@ -339,8 +339,8 @@ int buffer_may_write(const struct resolver *r, const struct buffer *b, struct er
     return 0;
 }
 
-/* Grows the hull of the written parts; a gap between two parts leaves the buffer partly undefined.
- */
+/* Grows the hull of the written parts; a gap between two parts leaves the buffer partly
+ * undefined. */
 static void hull_add(struct work_use *u, uint64_t begin, uint64_t end)
 {
     if (begin == end && u->write_begin != u->write_end) {
