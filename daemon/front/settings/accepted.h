@@ -13,8 +13,9 @@
 /* The folder of the copies, for `config.root`. false: the service manager names no folder
  * (STATE_DIRECTORY), or it has no copies. */
 bool accepted_root(char ret_root[CONFIG_PATH]);
-/* Copies the files from which `config` was read. A failure leaves the former copies unchanged.
- * Without a folder of the service manager it does nothing. ERR_IO, ERR_LIMIT. */
+/* Copies the files from which `config` was read. If copying fails, the former copies remain; if
+ * replacing them fails, none may be left. Without a folder of the service manager it does nothing.
+ * ERR_IO, ERR_LIMIT. */
 int accepted_keep(const struct config *config, struct err *e);
 
 #endif

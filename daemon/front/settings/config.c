@@ -253,7 +253,7 @@ static int set_path(const struct setting *s, const char *value, char *out, struc
     return set_text(s, value, out, e);
 }
 
-/* One of the words of a list with ", " between them. */
+/* Accepts one of the words of a list with ", " between them. */
 static int set_word(const struct setting *s, const char *words, const char *value, char *out,
                     struct err *e)
 {
@@ -277,7 +277,7 @@ static int set_group(const struct setting *s, const char *value, char *out, stru
     return set_text(s, value, out, e);
 }
 
-/* Indices with commas between them, each below 64. */
+/* Accepts indices below 64 with commas between them. */
 static int set_devices(const struct setting *s, const char *value, char *out, struct err *e)
 {
     const char *c = value;
@@ -376,10 +376,10 @@ int config_set(struct config *config, const char *key, const char *value, struct
     return err_set(e, ERR_INTERNAL, "%s: no such type", key);
 }
 
-/* Only devices that `devices` names can ever serve. */
+/* min_devices must not ask for more devices than `devices` names, because no others ever serve. */
 static int check_devices(const struct config *config, struct err *e)
 {
-    uint64_t named = 0; /* a bit each */
+    uint64_t named = 0; /* a bit for each index */
     for (const char *c = config->devices; *c != '\0';) {
         char *end = NULL;
         named |= UINT64_C(1) << (strtoul(c, &end, 10) & 63u);

@@ -15,7 +15,7 @@
 #define CONFIG_PATH        108 /* bytes: fits a unix socket's path */
 #define CONFIG_LISTEN_MAX  8
 #define CONFIG_SYSTEM_ROOT "/etc/gpud"
-/* below it */
+/* names of files and folders below the root */
 #define CONFIG_FILE     "gpud.conf"
 #define CONFIG_DROP_INS "gpud.conf.d"
 #define CONFIG_TENANTS  "tenants.d"
@@ -43,15 +43,15 @@ struct config {
     uint64_t session_inflight_max; /* unanswered requests, and unfinished jobs, of one session */
     uint64_t time_limit_ms;        /* default and ceiling of a job's time limit */
     uint64_t window;               /* jobs in one worker at once; 0: derived from completions */
-    uint64_t coalesce_window_us;   /* brief jobs wait so long for more; 0: they do not wait */
-    uint64_t keep_results_bytes;   /* kept answers of one session */
-    uint64_t ring_spin_us;         /* the loop polls rings so long before it sleeps */
+    uint64_t coalesce_window_us;   /* how long brief jobs wait to be coalesced; 0: they do not */
+    uint64_t keep_results_bytes;   /* bytes of answers that are kept for one session */
+    uint64_t ring_spin_us;         /* how long the loop polls rings before it sleeps */
     uint64_t session_linger_ms;    /* lifetime of a session without a connection */
     uint64_t buffers_max;          /* of one session */
     uint64_t arenas_max;           /* of one session */
     uint64_t session_arena_bytes;  /* of all arenas of one session */
     uint64_t tenant_arena_bytes;   /* of all arenas of one tenant */
-    uint64_t tenant_buffers_max;   /* of one tenant, as the next seven */
+    uint64_t tenant_buffers_max;   /* of one tenant, as the next eight */
     uint64_t tenant_jobs_max;      /* unfinished jobs; 0: all but a sixteenth of queue_max */
     uint64_t tenant_opens_max;     /* published buffers that it has opened */
     uint64_t tenant_programs_max;
@@ -72,19 +72,20 @@ struct config {
     bool foreground;
     char file[256];         /* the first file that was read; "": none */
     char root[CONFIG_PATH]; /* the folder of all files, unless `chosen` */
-    bool chosen;            /* `file` was named on the command line; no other file counts */
+    bool chosen;            /* `file` was named on the command line, and no other file is read */
 };
 
 void config_defaults(struct config *ret_config);
 /* path NULL: the system's files, which may be absent. A path that is given must exist. On failure
  * *config is unchanged. */
 int config_load(struct config *config, const char *path, struct err *e);
-/* Whether the daemon's settings have a section of this name. */
+/* Do the daemon's settings have a section of this name? */
 bool config_section(const char *name);
-/* Most unanswered requests of one connection: its jobs, and REQUESTS_SPARE others. */
+/* Limit of unanswered requests of one connection: session_inflight_max and REQUESTS_SPARE others,
+ * but at least 1,024. */
 #define REQUESTS_SPARE 512u
 uint64_t config_requests_max(const struct config *config);
-/* One setting by "section.key", as from a file; used by the command line. */
+/* Sets "section.key" from text, as in a file. The command line uses it as well. */
 int config_set(struct config *config, const char *key, const char *value, struct err *e);
 
 /* A number; with `units`, K, M, G or T (powers of 1024) may follow. A number that does not fit

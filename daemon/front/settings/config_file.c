@@ -110,7 +110,7 @@ static int apply(const struct config_sink *sink, econf_file *file, const char *p
     return rc;
 }
 
-/* libeconf reads files of any kind and size into memory. */
+/* Checked here, because libeconf reads files of any kind and size into memory. */
 static int check_file(const char *path, struct err *e)
 {
     struct stat st;
@@ -345,7 +345,7 @@ int config_load(struct config *config, const char *path, struct err *e)
     const struct config_sink sink = {
         .section = section_known, .set = take, .repeats = repeatable, .data = &changed};
     changed.chosen = path != NULL;
-    if (path != NULL && strlen(path) >= sizeof changed.file) { /* a reload reads it by that name */
+    if (path != NULL && strlen(path) >= sizeof changed.file) { /* a reload needs the whole path */
         return err_set(e, ERR_LIMIT, "the path %.60s… has over %zu bytes: use a shorter one", path,
                        sizeof changed.file - 1);
     }

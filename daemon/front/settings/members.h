@@ -13,7 +13,7 @@ struct members {
     uint32_t group; /* its gid, which also counts as a primary group; UINT32_MAX: none */
 };
 
-/* Whether a local user belongs to the group. gid: its primary group. */
+/* Does a local user belong to the group? gid: its primary group. */
 bool members_have(const struct members *m, uint32_t uid, uint32_t gid);
 
 #endif

@@ -35,7 +35,7 @@ enum tenant_load { TENANT_LOAD_BY_GROUP, TENANT_LOAD_YES, TENANT_LOAD_NO };
 struct tenant_limits {
     struct amount hard;           /* at most, on one device */
     struct amount soft;           /* buffers above it move to the host first */
-    struct amount guaranteed;     /* reserved for it, and never moved for others */
+    struct amount guaranteed;     /* reserved for it, and never moved to the host for others */
     struct amount spilled;        /* at most on the host, for one device */
     uint64_t total;               /* bytes of its buffers on all devices; UINT64_MAX: no limit */
     uint64_t arena_bytes;         /* UINT64_MAX: [tenants] arena_bytes_max */
@@ -44,7 +44,8 @@ struct tenant_limits {
     enum tenant_load load;        /* whether it may load kernels */
 };
 
-extern const struct tenant_limits TENANT_UNLIMITED; /* only the limits of all tenants count */
+/* No limits of its own; those of all tenants still apply. */
+extern const struct tenant_limits TENANT_UNLIMITED;
 
 /* The amount in bytes. all: bytes of the device's pool. */
 uint64_t amount_of(const struct amount *a, uint64_t all);

@@ -73,7 +73,7 @@ static int claim(struct tenant_rules *r, struct tenant_claim c, struct err *e)
     return 0;
 }
 
-/* A later file replaces the users and groups of the section. */
+/* Drops the users or the groups of a section, because a later file replaces them. */
 static void unclaim(struct tenant_rules *r, unsigned rule, bool users)
 {
     unsigned kept = 0;
@@ -140,7 +140,7 @@ static int add_group(struct tenant_rules *r, unsigned rule, const char *word, st
     return rc;
 }
 
-/* Words with commas or blanks between them. */
+/* Accepts names or numbers with commas or blanks between them. */
 static int set_members(struct tenant_rules *r, unsigned rule, const char *value, bool users,
                        struct err *e)
 {
@@ -292,7 +292,7 @@ static bool section(void *data, const char *name)
     return tenant != NULL ? name_good(tenant) : !r->tenants_only;
 }
 
-/* Errors that show only when all files are read name the place as well. */
+/* Notes the place for errors that show only when all files are read. */
 static void note_place(struct tenant_rule *rule, const char *key, const char *place)
 {
     if (strcmp(key, "tcp") == 0) {
@@ -374,7 +374,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct tenant_rule *)a)->name, ((const struct tenant_rule *)b)->name);
 }
 
-/* Claims name rules by their index. */
+/* Sorts the rules by name, and updates the claims, which name rules by index. */
 static int sort(struct tenant_rules *r, struct err *e)
 {
     if (r->count == 0) {

@@ -4,7 +4,8 @@
  * earlier one. [tenant others] is for each tenant without a section of its own.
  *
  * Users and groups are looked up when the settings are read, because a lookup blocks.
- * Thread: the loop's.
+ * tenant_rules_read and tenant_rules_load block and may run in any thread, one at a time. Thread of
+ * the others: the loop's.
  */
 #ifndef FRONT_SETTINGS_TENANT_RULES_H
 #define FRONT_SETTINGS_TENANT_RULES_H
@@ -27,13 +28,13 @@ struct tenant;
 struct tenant_rule {
     char name[PROTO_NAME_MAX + 1];
     struct tenant_limits limits;
-    char users[256]; /* as they were set, cut; for tables */
+    char users[256]; /* the setting as text, cut, for tables */
     char groups[256];
     bool tcp;                       /* clients that connect over tcp belong to it */
-    char tcp_at[TENANT_RULE_PLACE]; /* where that was set */
+    char tcp_at[TENANT_RULE_PLACE]; /* FILE:LINE where `tcp` was set */
     char guaranteed_at[TENANT_RULE_PLACE];
-    struct tenant
-        *tenant; /* the tenant of that name, once the rules are in force (tenant_quota.h) */
+    /* the tenant of that name, once the rules are in force (tenant_quota.h) */
+    struct tenant *tenant;
 };
 
 enum claim_kind {
@@ -65,10 +66,10 @@ struct tenant_peer {
     bool local;   /* false: over tcp, uid and gid mean nothing */
 };
 
-/* Reads the files of config_load(), and tenants.d with the system's files. Errors name file and
- * line and leave *ret_rules untouched. */
+/* Reads the files that config_load() reads, and tenants.d if they are the system's. Errors name
+ * file and line and leave *ret_rules untouched. */
 int tenant_rules_read(const struct config *config, struct tenant_rules *ret_rules, struct err *e);
-/* Reads these files; either may be NULL. */
+/* Reads this file and the files of this folder; either may be NULL. */
 int tenant_rules_load(const char *file, const char *dir, struct tenant_rules *ret_rules,
                       struct err *e);
 void tenant_rules_finish(struct tenant_rules *rules);
