@@ -5,7 +5,8 @@
 #include "daemon/front/sched/history.h"
 #include "daemon/front/tenants/quota_send.h"
 
-#define SPARE (TENANTS_MAX / 16) /* a check that removes fewer is not repeated at once */
+/* A check that leaves fewer places free is not repeated at once. */
+#define SPARE (TENANTS_MAX / 16)
 
 static void mark(struct tenant *t)
 {
@@ -14,10 +15,10 @@ static void mark(struct tenant *t)
     }
 }
 
-/* Whether it has anything but jobs, in itself or on a device. Its buffers, arenas and programs are
- * counted while they have handles, and buffers and modules without one while jobs use them: the
- * bytes of a module's request are among message_bytes. A kernel that is quarantined keeps its
- * tenant; strikes alone do not. */
+/* Does the tenant have anything but jobs, in the front or on a device? Buffers, arenas and programs
+ * count while they have handles. Freed buffers and modules count while jobs use them; a module
+ * counts by its request's bytes in message_bytes. A quarantined kernel keeps its tenant; strikes
+ * alone do not. */
 static bool holds(const struct tenant *t)
 {
     bool any = t->ruled || t->sessions > 0 || tenant_has_quarantined(t) || t->buffer_bytes > 0 ||
@@ -32,7 +33,8 @@ static bool holds(const struct tenant *t)
     return any;
 }
 
-/* Marks tenants that have something, and those of jobs and of what jobs use. */
+/* Marks tenants that have something, tenants of jobs, and tenants whose programs and modules jobs
+ * use. */
 static void mark_all(struct front *f)
 {
     for (struct tenant *t = f->tenants; t != NULL; t = t->hh.next) {
@@ -50,7 +52,7 @@ static void mark_all(struct front *f)
     }
 }
 
-/* Tenants without a session since before `until`. */
+/* Removes unneeded tenants whose last session ended before `until`. */
 static void sweep(struct front *f, uint64_t now, uint64_t until)
 {
     struct tenant *t;
@@ -97,7 +99,7 @@ void forget_tenants(struct front *f, uint64_t now)
     }
 }
 
-/* The next turn forgets the jobs: a caller of this function may hold one. */
+/* Ended jobs are forgotten in the next turn only, because a caller of this function may use one. */
 bool forget_room(struct front *f)
 {
     uint64_t now = HASH_COUNT(f->tenants) >= TENANTS_MAX ? turn_now(f) : 0;

@@ -11,15 +11,16 @@
 #define TENANTS_MAX      4096u
 #define TENANT_KEPT_NS   (600 * NS_PER_S)
 #define TENANT_FORGET_NS (60 * NS_PER_S) /* between two checks of all tenants */
-#define TENANT_ROOM_NS   NS_PER_S        /* between two checks that found little room */
+/* before the next check after one that found little room */
+#define TENANT_ROOM_NS NS_PER_S
 
 /* The tenant's last session ended. */
 void forget_later(struct front *f, struct tenant *t);
 /* Checks all tenants, if it is time to. */
 void forget_tenants(struct front *f, uint64_t now);
-/* Whether there is room for another tenant. With TENANTS_MAX tenants it removes unused ones at
- * once. If that frees little, the next turn forgets ended jobs of tenants without sessions, with
- * their unacknowledged answers, and a later request may find room. */
+/* Is there room for another tenant? With TENANTS_MAX tenants it removes unused ones at once. If
+ * that frees little, the next turn forgets ended jobs of tenants without sessions, with their
+ * unacknowledged answers, and a later request may find room. */
 bool forget_room(struct front *f);
 
 #endif

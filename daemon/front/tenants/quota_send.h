@@ -7,14 +7,14 @@
 
 #include "daemon/front/model/front.h"
 
-/* Whether it has a limit that workers enforce. */
+/* Does the tenant have a limit that workers enforce? */
 bool quota_limited(const struct tenant *t);
-/* Whether the device's worker has a pool and this front's limits are in force there. */
+/* Does the device's worker have a pool, with this front's limits in force? */
 bool quota_reaches(const struct device *d);
 void quota_send(struct front *f, struct device *d, struct tenant *t);
 void quota_send_all(struct front *f, struct tenant *t);
-/* The tenant is about to be destroyed: workers drop its limits, as a tenant of the same name gets
- * the same number. */
+/* The tenant is about to be destroyed: workers drop its limits, because a later tenant of the same
+ * name gets the same number. */
 void quota_forget(struct front *f, struct tenant *t);
 
 #endif

@@ -38,7 +38,7 @@ struct tenant *quota_tenant(struct front *f, const char *name)
 
 /* ---- guarantees ------------------------------------------------------------------------------ */
 
-/* Whether guarantees hold on the device. */
+/* Does the device's worker enforce guarantees? */
 static bool keeps(const struct device *d)
 {
     return quota_reaches(d) && d->state != DEVICE_ABSENT;
@@ -55,7 +55,8 @@ static int check_devices(const struct front *f, const struct tenant_rules *rules
     return 0;
 }
 
-/* Sends shrinking guarantees first, which make room for growing ones. all: also unchanged ones. */
+/* Sends shrinking guarantees first, which make room for growing ones. all: also tenants whose
+ * limits have not changed. */
 static void send_tenants(struct front *f, struct device *d, bool all)
 {
     d->refused[0] = '\0';
@@ -72,7 +73,7 @@ static void send_tenants(struct front *f, struct device *d, bool all)
 
 static void send_changed(struct front *f, struct device *d)
 {
-    bool all = d->overpromised || d->refused[0] != '\0'; /* it reserves less than it should */
+    bool all = d->overpromised || d->refused[0] != '\0'; /* its worker reserves too little */
     d->overpromised = false;
     send_tenants(f, d, all);
 }
@@ -161,7 +162,8 @@ uint64_t quota_room(const struct front *f, const struct device *d, const struct 
 {
     uint64_t pool = device_pool_limit(d);
     uint64_t taken = d->buffer_bytes;
-    for (unsigned i = 0; i < f->rules.count; i++) { /* there may be many more tenants than rules */
+    /* walks the rules, because there may be many more tenants */
+    for (unsigned i = 0; i < f->rules.count; i++) {
         const struct tenant *other = f->rules.rule[i].tenant;
         if (other != t && !d->overpromised) {
             taken = sat_add(taken, tenant_due(other, d->index, pool));

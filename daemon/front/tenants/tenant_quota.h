@@ -1,7 +1,7 @@
 /*
- * Applies the rules of the settings to tenants and workers. A worker gets the limits of a tenant
- * before its first request: when the pool is open, when such a tenant appears, and when the
- * settings change. Thread: the loop's. Nothing blocks.
+ * Applies the rules of the settings to tenants and workers. A worker gets a tenant's limits before
+ * the tenant's first request: when the pool is open, when the tenant appears, and when the settings
+ * change. Thread: the loop's. Nothing blocks.
  */
 #ifndef FRONT_TENANTS_TENANT_QUOTA_H
 #define FRONT_TENANTS_TENANT_QUOTA_H
@@ -19,13 +19,13 @@ struct tenant *quota_tenant(struct front *f, const char *name);
 int quota_rules(struct front *f, struct tenant_rules *rules, struct err *e);
 
 /* The worker's pool is open. False: it is too small for all guarantees, and the device becomes
- * absent; an adopted worker serves on without guarantees. */
+ * absent. An adopted worker continues without guarantees. */
 bool quota_open(struct front *f, struct device *d);
 /* Starts devices that were too small for the guarantees of former settings. */
 void quota_retry(struct front *f);
 
 /* Bytes that a tenant's new buffers may have on the device: the room of device and host, less the
- * guarantees of other tenants. Its own limit does not count here. */
+ * guarantees of other tenants. The tenant's own limit does not count here. */
 uint64_t quota_room(const struct front *f, const struct device *d, const struct tenant *t);
 
 /* A worker reports what a tenant has. */
