@@ -7,9 +7,10 @@
 void notify_ready(unsigned devices);
 void notify_status(const struct front *f); /* how many devices serve, and the diagnosis */
 void notify_watchdog(void);
-void notify_starting(uint64_t ns);     /* asks for so much more time to get ready */
-bool notify_expected(void);            /* a service manager waits for READY */
-uint64_t notify_watchdog_period(void); /* ns between two reports of life; NS_NEVER: none */
+void notify_starting(uint64_t ns); /* asks for this much more time to get ready */
+bool notify_expected(void);        /* a service manager waits for READY */
+/* ns between two calls of notify_watchdog; NS_NEVER: the service manager wants none */
+uint64_t notify_watchdog_period(void);
 void notify_reloading(void);
 void notify_stopping(void);
 

@@ -45,8 +45,8 @@ static const struct session *session_of(const struct front *f, const struct snap
     return s;
 }
 
-/* Makes room for another set. If there is none, it drops the tenant's oldest answered set, or the
- * oldest of all tenants if this one has few. */
+/* Makes room for another set. At a limit it drops the tenant's oldest answered set. A tenant that
+ * has none, and is below its own limit, displaces the oldest answered set of all tenants. */
 static int make_room(struct front *f, const struct tenant *t, struct err *e)
 {
     struct snapshot_set *oldest = NULL;
@@ -279,7 +279,7 @@ void snapshot_received(struct front *f, struct device *d, const struct msg_w_sna
     }
     d->snapshots_asked -= d->snapshots_asked > 0;
     struct snapshot *p = set != NULL ? waiting_for(set, d) : NULL;
-    if (p != NULL) { /* NULL: it came too late */
+    if (p != NULL) { /* NULL: the answer came too late */
         receive(p, m, &fd);
         if (set->request != NULL && complete(set)) {
             answer(f, set);

@@ -13,17 +13,18 @@
 #include "daemon/front/model/request.h"
 
 #define SNAPSHOTS_MAX        64u /* sets of snapshots at once */
-#define SNAPSHOTS_TENANT_MAX 8u  /* of one tenant; beyond it the oldest one is dropped */
+#define SNAPSHOTS_TENANT_MAX 8u  /* sets of one tenant; a further one displaces the oldest */
 #define SNAPSHOT_ASKED_MAX   4u  /* unanswered requests to one worker */
 
 /* POOL_TAKE: owns the request and answers it later. */
 void snapshot_take(struct front *f, struct session *s, struct request *r);
 /* POOL_READ */
 int request_pool_read(struct request_context *c, struct err *e);
-/* A worker answered. Takes the descriptor (-1: none). */
+/* A worker has answered. Takes the descriptor (-1: none). */
 void snapshot_received(struct front *f, struct device *d, const struct msg_w_snapshot *m, int fd);
 void snapshot_device_lost(struct front *f, struct device *d);
-/* Answers and drops sets whose time is over, and sets the timer for the next. */
+/* Checks sets whose time is over: answers pending requests, drops answered sets. Sets the timer for
+ * the next one. */
 void snapshot_watch(struct front *f, uint64_t now_ns);
 void snapshot_finish_all(struct front *f);
 

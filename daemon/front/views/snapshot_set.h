@@ -15,7 +15,7 @@ struct request;
 
 enum snapshot_state { SNAPSHOT_ASKED, SNAPSHOT_TAKEN, SNAPSHOT_MISSING };
 
-/* Of one device. */
+/* The snapshot of one device. */
 struct snapshot {
     enum snapshot_state state;
     const struct device *device;
@@ -28,10 +28,10 @@ struct snapshot_set {
     struct snapshot_set *next; /* newest first */
     uint64_t number;
     uint64_t session;        /* id of its session, which may have ended */
-    struct tenant *tenant;   /* it counts as this tenant's */
+    struct tenant *tenant;   /* the tenant to which the set is charged */
     struct request *request; /* owned; NULL: answered */
     uint64_t timeout_ns;
-    uint64_t until_ns; /* latest time of the answer, then of the set itself */
+    uint64_t until_ns; /* deadline of the answer; once answered, when the set is dropped */
     unsigned count;
     struct snapshot snapshot[];
 };

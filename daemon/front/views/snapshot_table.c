@@ -1,5 +1,5 @@
-/* Snapshots as tables. A part is written when it is read, so a turn has the rows of one answer at
- * most. */
+/* Snapshots as tables. A part becomes a table only when a client reads it, so a request makes the
+ * rows of one answer at most. */
 #include <stdio.h>
 
 #include "common/clock.h"
@@ -183,9 +183,8 @@ static void meter_name(const struct snapshot_meter *m, const struct tenant *tena
         (void)snprintf(out, size, "%s", tenant->name);
     } else if (m->what == 0) {
         (void)snprintf(out, size, "gpud");
-    } else {
-        (void)snprintf(out, size,
-                       "others"); /* tenants without a number of their own, or removed ones */
+    } else { /* tenants without a number of their own, or removed ones */
+        (void)snprintf(out, size, "others");
     }
 }
 
@@ -248,7 +247,7 @@ static void piece_row(struct table *t, uint32_t i, uint32_t entries, const struc
     TABLE_ROW(PIECE_COLUMNS);
 }
 
-/* Joins adjacent hidden pieces. */
+/* Joins adjacent hidden pieces. Returns how many pieces `v` stands for. */
 static uint32_t swallow(const struct part *x, uint32_t i, uint32_t end, struct shown *v)
 {
     uint32_t entries = 1;
@@ -322,7 +321,7 @@ static void events(struct part *x, uint32_t first, uint32_t end)
     }
 }
 
-/* ---- */
+/* ---- parts ------------------------------------------------------------------------------ */
 
 static uint32_t end_of(uint64_t first, uint64_t count, uint32_t total)
 {

@@ -80,7 +80,7 @@ static void write_throttled(const struct health_value *v, char *out, size_t size
     }
 }
 
-/* How many processes, and as many of them as have room. */
+/* The number of processes, and as many of them as fit. */
 static void write_processes(const struct health_device *h, char *out, size_t size)
 {
     const struct health_value *v = &h->value[HEALTH_processes];
@@ -134,7 +134,8 @@ static void hardware_read(struct front *f, const struct device *d, struct hardwa
     }
 }
 
-/* What the driver wants done with the device; "" for nothing. */
+/* The recovery that the driver asks for, or asked for before its wish became unknown. Writes
+ * nothing if there is none. */
 static void recovery_note(const struct hardware *h, const struct device *d, char *out, size_t size)
 {
     const struct health_value *v = &h->health.value[HEALTH_recovery];

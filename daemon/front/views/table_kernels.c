@@ -1,5 +1,5 @@
-/* The table `kernels`: a row for each kind of device for which a kernel is built, one if for none.
- */
+/* The table `kernels`: a row for each kind of device that a kernel is built for, or one row without
+ * a device. */
 #include "daemon/front/views/table_view.h"
 
 #define KERNEL_COLUMNS(COLUMN, WIDE)                                                               \
@@ -17,7 +17,7 @@
     WIDE(group_multiple, UINT, table_known(needs.group_multiple != 0, needs.group_multiple))       \
     WIDE(occupancy, PPM, table_known(needs.occupancy != 0, needs.occupancy))
 
-/* By a client, in a module of its tenant. */
+/* Did a client load the kernel, in a module of its tenant? */
 static bool loaded(const struct kernel *k)
 {
     return k->module != NULL && k->module->tenant != NULL;

@@ -129,7 +129,7 @@ void table_queries_run(struct front *f)
 
 void table_queries_skip(struct front *f, const void *element, const void *next)
 {
-    struct table_query *q = f->table_queries; /* only the first one is under way */
+    struct table_query *q = f->table_queries; /* only the first table is under way */
     if (q != NULL && q->at == element) {
         q->at = next;
     }

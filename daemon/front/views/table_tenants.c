@@ -73,7 +73,7 @@ static struct sums sums_of(const struct front *f, const struct tenant *t)
             all.quota.spilled = sat_add(all.quota.spilled, q.spilled);
         }
     }
-    all.quota.hard = known ? all.quota.hard : UINT64_MAX; /* of no device: not a limit of 0 */
+    all.quota.hard = known ? all.quota.hard : UINT64_MAX; /* no device serves: unknown, not 0 */
     all.quota.soft = known ? all.quota.soft : UINT64_MAX;
     all.quota.spilled = known ? all.quota.spilled : UINT64_MAX;
     return all;

@@ -1,6 +1,6 @@
 /*
- * A table that operators ask for by its name (QUERY), and one that is being made. Short tables are
- * made at once; long ones are made element by element, over several turns of the loop.
+ * The kinds of tables that operators ask for by name (QUERY), and a table that is being made. Short
+ * tables are made at once; long ones are made element by element, over several turns of the loop.
  * Thread: the loop's.
  */
 #ifndef FRONT_VIEWS_TABLE_VIEW_H
