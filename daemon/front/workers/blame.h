@@ -13,8 +13,8 @@
 /* The kernels of a job, "" if it has none. step: only that step of the user's program, -1: all. */
 void blame_kernels(const struct job *j, int step, char *out, size_t size);
 
-/* The name of the argument in the launched kernel, as workers know numbers only; empty if it is not
- * known. Lies in the job's module. */
+/* The name of the argument in the launched kernel; workers know only its number. Empty: not known.
+ * The bytes belong to the job's module. */
 struct bytes blame_argument(const struct job *j, int step, int arg);
 
 /* "while job 7 "label" (kernel axpy; session 3 "name", tenant uid:1000) ran". Names the culprit if

@@ -1,5 +1,5 @@
-/* Commands to a device's worker, as frames. A device without a worker takes none; see front_hooks.
- * Thread: the loop's. */
+/* Sends commands to a device's worker, as frames. Most do nothing while the device has no worker;
+ * command_module_load, command_job and command_inventory need one. Thread: the loop's. */
 #ifndef FRONT_WORKERS_COMMAND_H
 #define FRONT_WORKERS_COMMAND_H
 
@@ -7,7 +7,7 @@
 
 void command_buffer_create(struct front *f, struct buffer *b);
 void command_buffer_free(struct front *f, struct buffer *b);
-/* Frees in the worker what its record does not list. */
+/* Frees a buffer in the worker, or an ended job, that the adoption record does not list. */
 void command_forget_buffer(struct device *d, uint64_t id);
 void command_forget_job(struct device *d, uint64_t id);
 /* Updates the buffer's adoption record: at once, or by command_records when a turn has room. */
@@ -17,19 +17,21 @@ void command_records(struct front *f);
 void command_buffer_seal(struct front *f, struct buffer *b);
 void command_buffer_export(struct front *f, struct buffer *b);
 void command_buffer_restore(struct front *f, struct buffer *b);
-void command_arena_free(struct front *f, struct arena *a); /* in all workers that know it */
+void command_arena_free(struct front *f, struct arena *a); /* in all workers that got it */
 void command_arena_drop(const struct device *d, const struct arena *a);
 int command_module_load(struct device *d, const struct build *b, struct err *e);
 void command_module_unload(struct device *d, uint64_t module);
 /* preds: its direct predecessors; NULL: more than fit. ERR_LIMIT, ERR_NOMEM: nothing was sent, and
  * the worker does not know the job. A channel that fails ends the worker. */
 int command_job(struct front *f, struct job *j, const struct hazard_preds *preds, struct err *e);
-void command_job_cancel(struct front *f, struct job *j); /* its worker has it */
+void command_job_cancel(struct front *f, struct job *j); /* for a job that its worker has */
+/* Forgets an ended job: its adoption record and the worker's part of it. */
 void command_retire(struct front *f, struct job *j);
+/* Notes in the adoption record that other jobs may use the job's staging memory. */
 void command_outputs_released(struct front *f, struct job *j);
 void command_pool(struct device *d, bool trim);
 void command_coalesce(struct device *d, uint64_t window_ns);
-/* The device's share of the host memory for buffers, if it has changed. */
+/* Sends the device's share of the host memory for buffers, if it has changed. */
 void command_spill(struct front *f, struct device *d);
 int command_inventory(struct device *d, uint64_t nonce, struct err *e);
 

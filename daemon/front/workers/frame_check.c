@@ -4,7 +4,7 @@
 #include <limits.h>
 #include <string.h>
 
-/* Whether it is 0 or an error of the protocol's list. */
+/* Is the code 0 or an error of the protocol's list? */
 static bool is_code(int64_t code)
 {
     return code == 0 ||
@@ -77,8 +77,8 @@ int frame_check_done(const struct front *f, const struct device *d, const struct
     return 0;
 }
 
-/* An unknown handle was freed meanwhile; a handle of another device was never given to this worker.
- */
+/* An unknown handle was freed meanwhile; a handle of another device was never given to this
+ * worker. */
 static int check_buffer(const struct front *f, const struct device *d, uint64_t id, struct err *e)
 {
     const struct buffer *b = idmap_get(&f->buffers, id);

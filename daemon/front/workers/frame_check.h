@@ -9,9 +9,10 @@
 
 #include "daemon/front/model/front.h"
 
-/* W_READY: a worker sends it once, while it opens its device, or as the first of its inventory. */
+/* W_READY: a worker sends it once while it opens its device, or as the first frame of its
+ * inventory. */
 int frame_check_ready(const struct device *d, struct err *e);
-/* W_ABSENT: the same, and never after W_READY. */
+/* W_ABSENT: a worker sends it at the same times, and never after W_READY. */
 int frame_check_absent(const struct device *d, const struct msg_w_absent *m, struct err *e);
 /* W_STARTED, W_PAUSED, W_WAITING, W_LATE: refuses a job of another device. */
 int frame_check_job(const struct front *f, const struct device *d, uint64_t job, struct err *e);

@@ -3,7 +3,8 @@
 #include "daemon/front/model/module.h"
 #include "daemon/front/model/tenant.h"
 
-#define MEASURED_MAX (16u * 1024u * 1024u) /* beyond it the size is not reported */
+/* bytes; the error names the size of smaller frames only */
+#define MEASURED_MAX (16u * 1024u * 1024u)
 #define AFTER_BYTES  (3u + 10u * HAZARD_AFTER_MAX)
 #define FAR          (UINT64_C(1) << 40) /* an offset whose encoding is as long as any */
 
@@ -104,7 +105,7 @@ int job_frame_build(const struct job *j, const struct hazard_preds *preds, struc
     return rc;
 }
 
-/* An upper bound of its bytes, without encoding. */
+/* An upper bound of the frame's bytes, without encoding. */
 static size_t bound(const struct work *w)
 {
     size_t bytes = 64 + AFTER_BYTES + (size_t)w->temp_count * 10;
@@ -119,7 +120,7 @@ static size_t bound(const struct work *w)
 
 static int measure(const struct job *j, size_t *ret_bytes, struct err *e)
 {
-    const struct hazard_preds preds = {.count = 0}; /* they are counted apart */
+    const struct hazard_preds preds = {.count = 0}; /* job_frame_check adds AFTER_BYTES for them */
     struct job_frame frame;
     struct capbuf out;
     struct msg_f_job m;

@@ -304,7 +304,8 @@ static int reach(const struct launcher_options *options, int *ret_fd, struct err
     return rc;
 }
 
-/* A launcher hangs up while it still serves the former front, or is about to end: retry then. */
+/* Retries while a launcher hangs up, because it still serves the former front or is about to
+ * end. */
 static int meet(const struct launcher_options *options, const char *build,
                 struct launcher_hello *ret_hello, int *ret_fd, struct err *e)
 {
@@ -385,7 +386,7 @@ static int send_frame(struct launcher_link *l, const struct schema *schema, cons
     return link_send(l->link, schema, msg, fds, e);
 }
 
-/* The list's words lie in `out`. */
+/* *ret_list points into `out`. */
 static int words(const char *const *args, struct capbuf *out, struct proto_list *ret_list,
                  struct err *e)
 {

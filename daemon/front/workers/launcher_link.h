@@ -29,8 +29,8 @@ struct launcher_inventory {
 };
 
 struct launcher_callbacks {
-    /* code 0: it runs. fd: the front's end of a worker's channel, owned by the receiver; -1 for a
-     * compiler. */
+    /* code 0: the process runs. fd: the front's end of a worker's channel, owned by the receiver;
+     * -1 for a compiler or the monitor. */
     void (*started)(void *data, uint64_t id, pid_t pid, int fd, int code, const char *text);
     void (*ended)(void *data, uint64_t id, int status, bool timed_out);
     /* Answers to launcher_list: a call for each worker, then `listed` with their number. */
@@ -42,9 +42,9 @@ struct launcher_callbacks {
 
 struct launcher_options {
     const char *runtime_dir;
-    const char *program;  /* path of gpud-launcher; NULL: beside this program */
+    const char *program;  /* path of gpud-launcher; NULL: where launcher_start.h says */
     bool start;           /* start one if none listens; false where it is a service of its own */
-    uint64_t patience_ns; /* how long to retry while it serves another gpud; 0: 5 s */
+    uint64_t patience_ns; /* how long to retry while the launcher serves another gpud; 0: 5 s */
 };
 
 /* Connects to <runtime-dir>/launcher.sock. If no launcher listens and options->start, it starts
@@ -54,7 +54,7 @@ struct launcher_options {
 int launcher_link_open(uv_loop_t *loop, const struct launcher_options *options, const char *build,
                        const struct launcher_callbacks *callbacks, void *data,
                        struct launcher_link **ret_link, struct err *e);
-/* The hash of the gpud-compile that it starts, as text; "": not known. */
+/* The hash of the gpud-compile that the launcher starts, as text; "": not known. */
 const char *launcher_compiler_hash(const struct launcher_link *l);
 /* The uid of workers and compilers, whose connections the listener refuses; 0: the daemon's own. */
 uint32_t launcher_worker_uid(const struct launcher_link *l);

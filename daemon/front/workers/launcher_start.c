@@ -11,7 +11,8 @@
 
 #define PROGRAM_NAME "gpud-launcher"
 
-/* An installed daemon ignores programs beside it, which may be of another version. */
+/* Searches the folder of an installation first: a program beside this one may be of another
+ * version. */
 static int find_program(char *out, size_t size, struct err *e)
 {
     static const char *const folders[] = {GPUD_HELPERS "/", ""};
@@ -35,7 +36,8 @@ static int find_program(char *out, size_t size, struct err *e)
                    self);
 }
 
-/* From here to exec only async-signal-safe calls: other threads may have held any lock. */
+/* Only async-signal-safe calls from here to exec: another thread may have owned any lock at the
+ * fork. */
 static void become(char *const argv[], int report)
 {
     sigset_t none;
@@ -64,7 +66,7 @@ static void detach(char *const argv[], int report)
     if (pid < 0) {
         int number = errno;
         ssize_t written = write(report, &number, sizeof number);
-        (void)written; /* the exit status says the same */
+        (void)written; /* the exit status also reports a failure */
         _exit(125);
     }
     _exit(0);

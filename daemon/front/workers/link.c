@@ -13,7 +13,8 @@
 #define RING_FRAMES    (DUPLEX_RING_BYTES / (PACKET_FRAME_HEAD + 1u)) /* more than a ring holds */
 #define BELLS_IDLE_MAX 4096u /* successive rings of the bell without a frame */
 
-enum link_state { LINK_OPEN, LINK_FAILED, LINK_REPORTED, LINK_CLOSED, LINK_STATES }; /* link.h */
+/* described in link.h */
+enum link_state { LINK_OPEN, LINK_FAILED, LINK_REPORTED, LINK_CLOSED, LINK_STATES };
 
 struct link {
     struct duplex duplex; /* its socket is owned */
@@ -44,7 +45,7 @@ static void become(struct link *l, enum link_state next)
     l->state = next;
 }
 
-/* Frames of the other side still count. */
+/* Are frames of the other side still delivered? */
 static bool hears(const struct link *l)
 {
     return l->state == LINK_OPEN || l->state == LINK_FAILED;
@@ -113,7 +114,7 @@ static bool take_frames(struct link *l, unsigned max)
 }
 
 /* The last frames of the other side: those in the ring, then those in the socket. Their number is
- * limited, as the other side may go on filling the ring. */
+ * limited, because the other side may continue to fill the ring. */
 static void take_last_frames(struct link *l)
 {
     do { /* a second time if the last frame of the socket accepts the rings */
@@ -135,7 +136,7 @@ static bool has_room(const struct link *l, bool first)
 }
 
 /* Takes a packet, or the frames of the ring up to a batch. A side that gathers sends one packet a
- * turn, so there is no second one to try for. */
+ * turn, so trying for a second one would cost a call for nothing. */
 static bool take_turn(struct link *l)
 {
     bool took = false;
@@ -159,7 +160,7 @@ static void on_last(uv_timer_t *timer)
     }
 }
 
-/* Nothing is sent any more. The last frames of the other side are taken before it is reported. */
+/* Stops sending. The last frames of the other side are delivered before the failure is reported. */
 static void fail(struct link *l, const struct err *e)
 {
     if (l->state != LINK_OPEN) {
@@ -264,7 +265,8 @@ int link_send(struct link *l, const struct schema *schema, const void *msg,
     }
     capbuf_reset(&l->out);
     int rc = proto_encode(schema, msg, &l->out, e);
-    if (rc == ERR_NOMEM) { /* the buffer has its full size from the start */
+    /* the buffer has its full size from the start, so the frame is too long */
+    if (rc == ERR_NOMEM) {
         return err_set(e, ERR_LIMIT, "%s: a frame has at most %u bytes", schema->name,
                        FRAME_MAX_BYTES);
     }
@@ -362,7 +364,8 @@ bool link_beat(const struct link *l, uint64_t *ret_at_ns, uint64_t *ret_patience
     if (beat == NULL) {
         return false;
     }
-    *ret_patience_ns = atomic_load(&beat->patience_ns); /* first: the beat is at least as new */
+    /* read first, so that the beat is at least as new */
+    *ret_patience_ns = atomic_load(&beat->patience_ns);
     *ret_at_ns = atomic_load(&beat->at_ns);
     return true;
 }

@@ -32,8 +32,8 @@ struct link_callbacks {
     /* The other side ended or broke the rules, as `e` says. Called once, from the loop or from
      * link_drain. No frame follows. */
     void (*broken)(void *data, const struct err *e);
-    /* Whether this turn of the loop has room for another frame of a ring. The others follow in the
-     * next turns. first: this turn has taken no frame yet. NULL: always. */
+    /* Has this turn of the loop room for another frame of a ring? The rest follow in the next
+     * turns. first: no frame was taken in this turn. NULL: always. */
     bool (*more)(void *data, bool first);
 };
 
@@ -60,7 +60,7 @@ int link_offer_rings(struct link *l, struct err *e);
 /* W_RINGS arrived: the rings are used from now on, or not if `code` is an error. An answer to the
  * offer of a former front is ignored. */
 void link_rings_answered(struct link *l, uint64_t nonce, int code);
-/* More than a quarter of the queue's bytes are in use. NULL: false. */
+/* Are more than a quarter of the queue's bytes in use? NULL: false. */
 bool link_pressed(const struct link *l);
 bool link_offers(const struct link *l); /* the offer of rings has no answer yet; NULL: false */
 /* The heartbeat that the other side writes into shared memory, unchecked. false: no rings. */

@@ -13,7 +13,7 @@
 #define CELLS_MIN    64u
 #define CELLS_MAX    (1u << 22)
 #define STATE_FREE   0u
-#define STATE_REUSED 0x80u /* staging memory has other users; beside the kind */
+#define STATE_REUSED 0x80u /* a flag beside the kind: other jobs use the staging memory */
 #define NO_CELL      0u    /* the first cell is the record's head */
 
 /* A cell. An entry is a chain of cells, of which the first has kind and id. A cell that is neither
@@ -22,7 +22,7 @@ struct cell {
     atomic_uint state; /* enum record_kind, STATE_REUSED; written last */
     uint32_t next;
     uint64_t id;
-    uint64_t serial; /* of two entries for one id the later one counts */
+    uint64_t serial; /* the greater one counts if two entries have one id */
     uint32_t size;
     uint8_t data[CELL_BYTES - 28];
 };
@@ -40,10 +40,10 @@ struct found {
 struct record {
     struct memfd memory;
     uint32_t epoch; /* distinguishes entries of other records */
-    uint32_t count; /* of cells */
+    uint32_t count; /* number of cells */
     uint32_t free;  /* first cell of the free list */
     uint64_t serial;
-    uint64_t last[3];    /* by kind */
+    uint64_t last[3];    /* greatest id written, by kind */
     struct found *found; /* owned; the index during the adoption */
     size_t found_count;
     uint8_t *view; /* owned; the bytes of the latest record_find */
@@ -71,7 +71,7 @@ static void cells_free(struct record *r, uint32_t from, uint32_t to)
     }
 }
 
-/* Doubles the number of cells, in the same memory. */
+/* Doubles the number of cells, in the same shared memory. */
 static bool grow(struct record *r)
 {
     size_t size = (size_t)r->count * 2 * CELL_BYTES;
@@ -112,7 +112,7 @@ static void chain_free(struct record *r, uint32_t first)
     }
 }
 
-/* A chain with this content, not in the record yet. */
+/* Makes a chain with this content, which is not in the record yet. NO_CELL: no memory. */
 static uint32_t chain_make(struct record *r, struct bytes bytes)
 {
     uint32_t first = NO_CELL;
@@ -176,8 +176,7 @@ void record_staging_reused(struct record *r, record_entry entry)
     }
 }
 
-/* ---- make and unmake --------------------------------------------------------------------------
- */
+/* ---- make and unmake ------------------------------------------------------------------------- */
 
 static struct record *record_of(uint32_t epoch, struct memfd memory)
 {
@@ -232,8 +231,7 @@ int record_fd(const struct record *r)
     return r->memory.fd;
 }
 
-/* ---- adoption ---------------------------------------------------------------------------------
- */
+/* ---- adoption -------------------------------------------------------------------------------- */
 
 /* Marks the cells of an entry; false: the entry is damaged, and none is marked. */
 static bool chain_mark(const struct record *r, uint32_t first, uint8_t *marks)
@@ -287,7 +285,8 @@ static void collect(struct record *r, uint8_t *marks)
     }
 }
 
-/* A front that ended while it replaced an entry left both. */
+/* Keeps the newer of two entries for one id: a front that ended while it replaced an entry left
+ * both. */
 static void settle_twins(struct record *r)
 {
     size_t kept = 0;

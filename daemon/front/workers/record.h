@@ -1,11 +1,12 @@
 /*
  * The adoption record of a worker: the buffers and jobs that the front gave it, with their owners
  * (RECORD_* of proto/frames.h). The next front reads it when it takes the worker over. It lies in
- * shared memory that the launcher keeps and no worker sees, so the next front need not believe the
+ * shared memory that the launcher keeps and no worker sees, so the next front need not trust the
  * worker.
  *
- * Every change counts by one atomic word, so a front that ends in between leaves either the old
- * entry or the new one. O(size of the entry) for each. Thread: the loop's.
+ * One atomic word puts each change into force. A front that ends during a change leaves the old
+ * entry, the new one, or both; of two the newer counts. A change takes O(size of the entry).
+ * Thread: the loop's.
  */
 #ifndef FRONT_WORKERS_RECORD_H
 #define FRONT_WORKERS_RECORD_H
@@ -22,7 +23,8 @@ struct record;
 
 enum record_kind { RECORD_BUFFER = 1, RECORD_JOB = 2 };
 
-/* An entry, kept by its buffer or job; 0: none. An entry of another record counts as none. */
+/* Names an entry; its buffer or job stores it. 0: none. An entry of another record counts as
+ * none. */
 typedef uint64_t record_entry;
 
 /* epoch: differs from that of every earlier record. */

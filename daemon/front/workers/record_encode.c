@@ -2,7 +2,8 @@
 
 #include "daemon/front/workers/record.h"
 
-/* Openers beyond the limit lose the buffer if it loses all the others. */
+/* Lists at most RECORD_OPENERS_MAX openers. After an adoption the others do not count: they lose
+ * the buffer when its owner and the listed openers have let it go. */
 static int add_openers(const struct buffer *b, struct capbuf *out, uint64_t *ret_count,
                        struct err *e)
 {

@@ -22,7 +22,7 @@
 #define SILENCE_NS  (3 * NS_PER_S)       /* three heartbeats */
 #define START_NS    (60 * NS_PER_S) /* until a worker has opened its device, without warm caches */
 #define BESIDE_PART                                                                                \
-    4u /* a job that ran beside another for this part of its limit may have held it up */
+    4u /* a job that ran beside another one for a fourth of its limit may have delayed it */
 
 static uint64_t silent_at(const struct device *d)
 {
@@ -32,7 +32,7 @@ static uint64_t silent_at(const struct device *d)
 static void frame(void *data, unsigned kind, struct bytes bytes, struct frame_fds *fds)
 {
     struct device *d = data;
-    turn_begin(d->front); /* frames of the worker report the past */
+    turn_begin(d->front); /* reads the clock anew, so that the frame reports the past */
     d->beat_ns = turn_now(d->front);
     struct err e;
     err_init(&e);
@@ -132,7 +132,7 @@ void worker_start(struct front *f, struct device *d)
     struct err e = ERR_INIT;
     int rc = 0;
     if (d->input.data == NULL || d->output.data == NULL) {
-        worker_forget(d); /* a worker that was taken over in part */
+        worker_forget(d); /* left by a worker that was taken over in part */
         rc = device_staging_create(d, f->config.staging_input_bytes, f->config.staging_output_bytes,
                                    &e);
     }
@@ -237,7 +237,7 @@ void worker_adopt(struct front *f, struct device *d, const struct launcher_inven
     if (rc == 0) {
         uint64_t last = record_last(d->record, RECORD_JOB);
         f->next_job = last >= f->next_job ? last + 1 : f->next_job;
-        d->inventory = d->started_ns; /* unlike the nonce of any former front */
+        d->inventory = d->started_ns; /* a nonce that no former front has used */
         rc = command_inventory(d, d->inventory, &e);
     }
     for (unsigned i = 0; i < LAUNCHER_WORKER_FDS; i++) {
@@ -256,7 +256,7 @@ void worker_detach(struct device *d)
     d->link = NULL;
 }
 
-/* What an exit status means, for an error text. The worker's log says more. */
+/* What an exit status means, for an error text. Workers log to the launcher's log. */
 static const char *meaning(int status)
 {
     switch (status) {
@@ -289,8 +289,9 @@ static void describe(const struct device *d, bool by_us, int status, char *out, 
     }
 }
 
-/* Killed from outside (operator, memory cgroup) or by the front for its silence: no job is to
- * blame. A kernel's fault shows as another signal or exit status, or names a culprit. */
+/* Was the worker killed from outside (operator, memory cgroup), or by the front for its silence?
+ * Then no job is to blame. A kernel's fault shows as another signal or exit status, or names a
+ * culprit. */
 static bool is_external(const struct device *d, int status)
 {
     return d->culprit == NULL && WIFSIGNALED(status) &&
@@ -315,9 +316,9 @@ bool worker_ended(struct front *f, uint64_t id, int status)
     }
     char why[240];
     bool by_us = d->killed_ns != 0;
-    d->killed_ns = front_now(f); /* the end of its channel is expected from now on */
+    d->killed_ns = front_now(f); /* the end of the worker's channel is expected from now on */
     if (d->link != NULL) {
-        link_drain(d->link); /* frames from before its end count */
+        link_drain(d->link); /* frames that it sent before its end are delivered */
     }
     describe(d, by_us, status, why, sizeof why);
     bool external = is_external(d, status);
@@ -352,7 +353,7 @@ void worker_orphaned(struct front *f, struct device *d)
     if (d->worker == 0) {
         return;
     }
-    if (d->killed_ns == 0 || d->hung_up) { /* else its end was under way already */
+    if (d->killed_ns == 0 || d->hung_up) { /* else the worker's end was under way already */
         d->killed_ns = front_now(f);
         d->hung_up = false;
         (void)snprintf(d->ending, sizeof d->ending,
@@ -363,7 +364,8 @@ void worker_orphaned(struct front *f, struct device *d)
 
 /* ---- watching ---------------------------------------------------------------------------- */
 
-/* Beats in shared memory wake nothing. They are read when the next one is due. */
+/* A heartbeat in shared memory does not wake the front. The front reads it when the worker would
+ * count as silent. */
 static void hear(struct device *d)
 {
     uint64_t at = 0;
@@ -414,7 +416,7 @@ static bool seen_running(const struct device *d)
     return j != NULL;
 }
 
-/* Each of the jobs may keep the other from the device: `k` has run behind `j` for long, and no job
+/* May each of the jobs keep the other from the device? `k` has run behind `j` for long, and no job
  * of the device has ended since. */
 static bool entangled(const struct device *d, const struct job *j, const struct job *k,
                       uint64_t now)
@@ -425,7 +427,8 @@ static bool entangled(const struct device *d, const struct job *j, const struct 
            now - since >= job_limit_ns(j) / BESIDE_PART;
 }
 
-/* Runs each of the jobs alone, to find the culprit. A job that cannot be repeated is left out. */
+/* Has `j` and the jobs entangled with it run alone from now on, to find the culprit. false: no job
+ * is entangled with `j`, or `j` is suspect, runs alone already or cannot be repeated. */
 static bool set_apart(const struct device *d, struct job *j, uint64_t now)
 {
     bool any = false;
@@ -463,7 +466,7 @@ static bool is_bounded(const struct job *j)
     return bounded;
 }
 
-/* Whether the worker has anything of another tenant. */
+/* Does the worker have anything of another tenant? */
 static bool is_shared(const struct front *f, const struct device *d, const struct tenant *t)
 {
     for (const struct tenant *x = f->tenants; x != NULL; x = x->hh.next) {
@@ -485,8 +488,9 @@ static bool is_shared(const struct front *f, const struct device *d, const struc
     return false;
 }
 
-/* A limit that the client chose must not end a worker with buffers of other tenants. The job is
- * only answered, and its built-in kernel ends by itself. */
+/* Is an overdue job only answered, and its worker not ended? The limit must be the client's own,
+ * below the daemon's. Built-in kernels end by themselves, and a client's limit must not end a
+ * worker that has something of other tenants. */
 static bool ends_answer_only(const struct front *f, const struct device *d, const struct job *j)
 {
     return j->answer == ANSWER_OPEN && j->ceiling_ns > j->limit_ns &&
@@ -520,16 +524,16 @@ static void check_deadlines(struct front *f, const struct device *d, uint64_t no
     }
 }
 
-/* Checks only jobs that are known to run or are the first of their stream. While another job runs,
- * which has a limit of its own, the others are checked later: the worker may have ordered them
- * behind it, or it uses the device's units. */
+/* Checks jobs that are known to run. While none is, it checks the first job of each stream. Other
+ * jobs are checked later: the worker may have ordered them behind a running job, which has a limit
+ * of its own, or that job uses the device's units. */
 static void check_limits(struct front *f, struct device *d, uint64_t now)
 {
     bool running = seen_running(d);
     uint64_t seen = 0;
     for (struct job *j = d->inflight; j != NULL && d->killed_ns == 0; j = j->device_next) {
         if (j->wait == WAIT_MEMORY) {
-            continue; /* not in its stream */
+            continue; /* the job is not in its stream */
         }
         uint64_t bit = UINT64_C(1) << j->stream;
         bool counts = j->clock.place != 0 || (!running && (seen & bit) == 0);

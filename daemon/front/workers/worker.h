@@ -1,6 +1,6 @@
 /*
  * A device's worker process from start to end. The launcher starts it. The front watches its
- * heartbeat and ends it when it is silent, overdue or breaks the protocol. The next one starts
+ * heartbeat and ends it when it is silent, overdue or breaks the protocol. The next worker starts
  * after a pause that grows with failures. Frames of the worker are checked and reach other rooms
  * through hooks. Thread: the loop's.
  */
@@ -18,7 +18,8 @@ void worker_forget(struct device *d);
 /* Reports of the launcher. false: the id is not a worker's. */
 bool worker_started(struct front *f, uint64_t id, pid_t pid, int fd, int code, const char *text);
 bool worker_ended(struct front *f, uint64_t id, int status);
-void worker_orphaned(struct front *f, struct device *d); /* its launcher ended */
+/* the launcher ended, and the worker with it */
+void worker_orphaned(struct front *f, struct device *d);
 /* Takes over a worker that ran before this front, and its descriptors, also on failure. */
 void worker_adopt(struct front *f, struct device *d, const struct launcher_inventory *inventory);
 

@@ -87,8 +87,9 @@ static int ready(struct front *f, struct device *d, struct bytes bytes, struct e
     d->patience_ns = 0;
     d->progress = d->progress == WORKER_STARTED ? WORKER_UP : d->progress;
     offer_rings(d);
-    /* Frames that precede the answer are queued with duplicates of their descriptors; many sealed
-     * buffers would need more than the process may have. */
+    /* Waits for the answer to the offer. Frames before it are queued with duplicates of their
+     * descriptors, and many sealed buffers would need more descriptors than the process may
+     * have. */
     if (d->state != DEVICE_ADOPTING) {
         device_set_state(d, DEVICE_OPENED, NULL);
     }
@@ -117,12 +118,12 @@ static int absent(struct front *f, struct device *d, struct bytes bytes, struct 
     (void)err_set_vendor(&why, m.code < 0 ? (int)m.code : ERR_NO_DEVICE, (int)m.vendor, "%.*s",
                          (int)m.text.size, (const char *)m.text.data);
     d->siblings = m.devices < DEVICES_MAX ? (unsigned)m.devices : DEVICES_MAX;
-    if (d->siblings > 0) { /* these exist even if this device fails */
+    if (d->siblings > 0) { /* the other devices exist even if this one fails */
         f->hooks.worker_siblings(f, d);
     }
     if (may_open_later(why.code)) {
         (void)snprintf(d->unopened, sizeof d->unopened, "%s", why.text);
-        return 0; /* its end is reported next, and another worker starts after a pause */
+        return 0; /* the worker's end is reported next, and another one starts after a pause */
     }
     f->hooks.worker_absent(f, d, &why);
     return 0;
@@ -194,7 +195,7 @@ static int paused(struct front *f, struct device *d, struct bytes bytes, struct 
     return 0;
 }
 
-/* The time of a paused job does not count. */
+/* A job waits for memory, or does not any more. The wait does not count against its time limit. */
 static int waiting(struct front *f, struct device *d, struct bytes bytes, struct err *e)
 {
     struct msg_w_waiting m;
@@ -270,7 +271,8 @@ static int arena(struct front *f, struct device *d, struct bytes bytes, struct e
     return rc;
 }
 
-/* The frame's only descriptor, which the caller owns then; -1: it has none, or several. */
+/* Takes the frame's only descriptor, which the caller then owns. -1: the frame has none, or
+ * several. */
 static int take_one(struct frame_fds *fds)
 {
     if (fds->count != 1) {
