@@ -16,13 +16,14 @@
 #include "common/log.h"
 #include "daemon/worker/serve/serve.h"
 
-#define CHANNEL_FD       3
-#define INPUT_FD         4
-#define OUTPUT_FD        5
-#define EXIT_ABSENT      69
-#define HEAP_KEPT        (16 * 1024 * 1024) /* bytes */
-#define HEAP_STEP        (256 * 1024)       /* bytes */
-#define OPEN_PATIENCE_NS (60 * NS_PER_S)    /* until the driver has made its context */
+#define CHANNEL_FD  3
+#define INPUT_FD    4
+#define OUTPUT_FD   5
+#define EXIT_ABSENT 69
+#define HEAP_KEPT   (16 * 1024 * 1024) /* bytes of free heap memory that are kept */
+#define HEAP_STEP   (256 * 1024)       /* bytes by which the heap grows */
+/* the front's patience while the driver makes its context */
+#define OPEN_PATIENCE_NS (60 * NS_PER_S)
 
 static int usage(void)
 {
@@ -108,16 +109,16 @@ static void process_prepare(void)
 {
     struct rlimit files;
     (void)signal(SIGPIPE, SIG_IGN);
-    /* jobs allocate and free memory all the time: the heap keeps what is freed */
+    /* Jobs allocate and free memory all the time: the heap keeps what is freed. */
     (void)mallopt(M_TRIM_THRESHOLD, HEAP_KEPT);
     (void)mallopt(M_TOP_PAD, HEAP_STEP);
-    /* libuv's threads: pinning, arenas, modules and libraries may each wait for the driver in one
-     * of them, while copies through staging memory need others */
+    /* The threads of libuv: pinning, arenas, modules and libraries may each block one of them in
+     * the driver, while copies through staging memory need others. */
     (void)setenv("UV_THREADPOOL_SIZE", "8", 0);
     (void)prctl(PR_SET_NAME, "gpud-worker");
     (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    /* output of kernels and drivers goes to the log; upkeep.h makes the driver write it while
-     * nothing runs */
+    /* Output of kernels and drivers goes to the log. upkeep.h makes the driver write it while
+     * the device is idle. */
     (void)dup2(STDERR_FILENO, STDOUT_FILENO);
     (void)setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) { /* each sealed buffer has a descriptor */
@@ -156,7 +157,7 @@ static int open_all(struct server *s, uv_loop_t *loop, const struct device_optio
     return rc;
 }
 
-/* Work in flight cannot be taken back: the process ends with it. */
+/* Work in flight cannot be undone: if there is any, the process ends at once. */
 static int close_all(struct server *s, uv_loop_t *loop)
 {
     channel_drain(&s->channel, 0);
@@ -193,7 +194,7 @@ int main(int argc, char **argv)
         return 1;
     }
     if (open_all(&server, &loop, &o, &e) != 0) {
-        /* a driver's threads may still run: nothing is freed */
+        /* Nothing is freed, because a driver's threads may still run. */
         _exit(report_absent(&e, server.device.count));
     }
     (void)uv_run(&loop, UV_RUN_DEFAULT);

@@ -28,7 +28,8 @@ static void release(void *item)
 
 static void destroy(struct arenas *t, struct arena *a)
 {
-    struct releases *later = a->block != NULL ? t->releases : NULL; /* it is registered */
+    /* only registered memory has to wait */
+    struct releases *later = a->block != NULL ? t->releases : NULL;
     a->table = t;
     release_put(later, &a->release, a->map.size, release, a);
 }
@@ -49,8 +50,8 @@ void arenas_forget(struct arenas *t)
     }
 }
 
-/* Maps the arena and closes the descriptor, as descriptors are few. Bytes of the file beyond the
- * arena are not mapped. */
+/* Maps the arena and closes the descriptor, because descriptors are few. Bytes of the file
+ * beyond the arena are not mapped. */
 static int map(struct arena *a, int fd, struct err *e)
 {
     int rc = 0;
@@ -77,7 +78,8 @@ static int map(struct arena *a, int fd, struct err *e)
 
 /* ---- the device's view ---------------------------------------------------------------------- */
 
-/* Runs in the loop's thread or in another: uses nothing that the other thread uses meanwhile. */
+/* Runs in the loop's thread or in a thread of libuv's; uses only what the other thread leaves
+ * alone. */
 static void import(struct arenas *t, struct arena *a)
 {
     const struct device *dev = t->device;
@@ -123,7 +125,7 @@ static void on_work_done(uv_work_t *work, int status)
     next_known(t);
 }
 
-/* Without a thread it stays unregistered, which is slower. */
+/* If libuv starts no thread, the arena stays unregistered, and copies are slower. */
 static void next_known(struct arenas *t)
 {
     while (t->unknown != NULL &&
@@ -224,7 +226,7 @@ void arena_free(struct arenas *t, struct arena *a)
 {
     HASH_DEL(t->by_id, a);
     a->freed = true;
-    if (a->table != NULL && a != t->unknown) { /* the thread has not begun with it */
+    if (a->table != NULL && a != t->unknown) { /* The thread has not begun with it. */
         a->uses--;
         DL_DELETE(t->unknown, a);
         a->table = NULL;

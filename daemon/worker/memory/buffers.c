@@ -114,13 +114,13 @@ void buffers_finish(struct buffers *t)
     }
 }
 
-/* May it be without memory until a job needs it? */
+/* May a buffer of that size be created without device memory? */
 static bool fits(const struct buffers *t, uint64_t size)
 {
     return t->room > 0 && size <= t->most && t->bytes <= t->room && size <= t->room - t->bytes;
 }
 
-/* Takes memory of the kind that is asked for. */
+/* Allocates the kind of memory that is asked for. */
 static int take_once(struct buffers *t, const struct buffer_ask *ask, struct buffer *b,
                      struct err *e)
 {
@@ -137,7 +137,8 @@ static int take_once(struct buffers *t, const struct buffer_ask *ask, struct buf
     return memory_alloc(t->memory, &wanted, &b->piece, e);
 }
 
-/* Memory beside the pool cannot come later, as the pool's can: room is made at once. */
+/* Evicts buffers for exported and managed memory at once. Memory of the pool can come later, but
+ * memory outside it cannot. */
 static int piece_take(struct buffers *t, const struct buffer_ask *ask, struct buffer *b,
                       struct err *e)
 {
@@ -160,7 +161,7 @@ static int memory_take(struct buffers *t, const struct buffer_ask *ask, struct b
                        struct err *e)
 {
     int rc = ask->size > 0 ? piece_take(t, ask, b, e) : 0;
-    bool room = rc == ERR_DEVICE_MEMORY || rc == ERR_LIMIT; /* there is too little */
+    bool room = rc == ERR_DEVICE_MEMORY || rc == ERR_LIMIT; /* too little memory is free */
     if (room && !ask->exported &&
         memory_may_promise(t->memory, ask->tenant, ask->size, ask->managed)) {
         b->managed = ask->managed;

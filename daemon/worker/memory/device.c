@@ -54,7 +54,7 @@ int device_mark_service(struct device *dev, struct backend_marker **ret_marker,
     return 0;
 }
 
-/* Waits, as there is no loop yet while the device is being opened. */
+/* Waits by polling, because the loop does not run while the device is being opened. */
 static int wait_for(struct device *dev, struct backend_marker *marker, struct err *e)
 {
     uint64_t until = clock_now_ns() + CHECK_TIME_NS;
@@ -107,8 +107,8 @@ static int self_check(struct device *dev, struct err *e)
     int rc = memory_alloc(&dev->memory, &ask, &piece, e);
     if (rc == 0) {
         rc = copy_round(dev, piece.ref, host, host + CHECK_BYTES, e);
-        if (rc == 0) { /* else a copy may still run: its memory is not freed */
-            /* only bytes of the check are in it */
+        if (rc == 0) { /* after a failure a copy may still run: its memory is not freed */
+            /* the piece holds only the bytes of this check */
             memory_cleaned(&piece);
             memory_free(&dev->memory, &piece);
         }
@@ -120,8 +120,8 @@ static int self_check(struct device *dev, struct err *e)
     return err_wrap(e, "copying to the device and back");
 }
 
-/* Urgent jobs have a stream of their own. They neither wait in line nor share the device's
- * attention with other jobs. */
+/* Urgent jobs have a stream of their own, with a higher priority: they do not queue behind other
+ * jobs. */
 static int streams_open(struct device *dev, unsigned wanted, struct err *e)
 {
     unsigned count = wanted != 0 ? wanted : dev->info.streams;
@@ -170,7 +170,7 @@ int device_open(struct device *dev, const struct device_options *options, struct
     if (dev->b == NULL) {
         return err_set(e, ERR_UNSUPPORTED, "back end \"%s\" is not built in", options->backend);
     }
-    struct err ignored = ERR_INIT; /* other devices may open even if this call fails */
+    struct err ignored = ERR_INIT; /* the device may open even if this call fails */
     if (dev->b->enumerate(options->options, &dev->count, &ignored) != 0) {
         dev->count = 0;
     }

@@ -1,5 +1,5 @@
-/* The one device of this worker: opened, and checked by a copy to it and back; its streams and its
- * memory pool. Thread: the loop's. */
+/* The one device of this worker: opening it, its streams and its memory pool. Opening it
+ * includes a check, a copy to the device and back. Thread: the loop's. */
 #ifndef WORKER_MEMORY_DEVICE_H
 #define WORKER_MEMORY_DEVICE_H
 
@@ -10,16 +10,17 @@
 #include "daemon/backend/backend.h"
 #include "daemon/worker/memory/memory.h"
 
-/* streams for jobs; the pool knows the service stream and the copies' as well */
+/* Limit of streams for jobs. The pool also counts the service stream and the one for copies to
+ * the device. */
 #define DEVICE_STREAMS_MAX (POOL_STREAMS - 2)
 
 struct device_options {
     const char *backend;
     unsigned index;
     const char *options;    /* the back end's own options, may be "" */
-    uint64_t memory_limit;  /* bytes; 0: the device's memory less a reserve */
+    uint64_t memory_limit;  /* bytes; 0: 15/16 of the device's memory */
     uint64_t managed_limit; /* bytes of managed memory; 0: none */
-    uint64_t spill_limit;   /* bytes of host memory for buffers without room; 0: none */
+    uint64_t spill_limit;   /* bytes of host memory for evicted buffers; 0: none */
     unsigned streams;       /* streams for jobs; 0: the device's suggestion */
     backend_wake_fn wake;
     void *wake_data;
@@ -33,29 +34,32 @@ struct device {
     struct memory memory;
     struct backend_stream *stream[DEVICE_STREAMS_MAX]; /* streams of jobs */
     unsigned stream_count;
-    unsigned urgent;                       /* the last streams of jobs, with a higher priority */
-    struct backend_stream *service;        /* zeroes buffers and moves them outside jobs */
-    struct backend_stream *scrub;          /* zeroes new memory */
+    /* number of urgent streams, which have a higher priority; they come last in `stream` */
+    unsigned urgent;
+    struct backend_stream *service;        /* zeroes buffers, and moves them outside jobs */
+    struct backend_stream *scrub;          /* zeroes memory that is new from the driver */
     struct backend_stream *copy_stream[2]; /* large copies, by enum copy_direction */
     bool wakes;
 };
 
-/* Blocks (some 100 ms). After a failure the process has to end: commands may still run. */
+/* Blocks for some 100 ms. After a failure the process has to end, because commands may still
+ * run. */
 int device_open(struct device *dev, const struct device_options *options, struct err *e);
 void device_close(struct device *dev); /* idle; not open is allowed */
 
 /* Enqueues a marker at the end of a stream and starts what was enqueued. */
 int device_mark(struct device *dev, struct backend_stream *s, struct backend_marker **ret_marker,
                 struct err *e);
-/* Asks the device to call when the marker is passed. If it cannot, the pump's timer asks. */
+/* Asks the device to call when it passes the marker. If it cannot, the pump finds out by its
+ * timer. */
 void device_arm(const struct device *dev, struct backend_marker *marker);
 /* Enqueues a marker at the end of the service stream and adds it to the memory's timeline.
  * ERR_DEVICE_LOST: the end of what was enqueued can never be known. */
 int device_mark_service(struct device *dev, struct backend_marker **ret_marker,
                         struct timeline_point *ret_point, struct err *e);
-/* Priority of a job's stream: 1 for urgent jobs, else 0. */
+/* Priority of a stream for jobs: 1 for urgent jobs, else 0. */
 int device_is_urgent(const struct device *dev, unsigned stream);
-/* Does the error mean that the device is lost to this process? */
+/* Does this error code mean that the process can no longer use the device? */
 bool device_is_lost(int code);
 
 #endif

@@ -13,33 +13,33 @@
 #include "daemon/pool/pressure.h"
 #include "proto/frames.h"
 
-#define CHUNK_BYTES (2u << 20) /* size of blocks that smaller requests share */
-/* bytes of new memory; zeros for more are not waited for */
+#define CHUNK_BYTES (2u << 20) /* bytes of a block that smaller requests share */
+/* The worker waits for zeros of at most this many bytes of new memory. */
 #define SCRUB_BYTES (UINT64_C(16) << 20)
 #define SCRUB_NS    (2 * NS_PER_S)
-/* The number of all tenants that came when the others were given out: they share it. */
+/* The number that all tenants share when the other numbers are given out. */
 #define TENANT_REST     (POOL_TENANTS - 1)
-#define NUMBERS_AT_ONCE 16u /* numbers taken back in one go; each costs a walk over pages */
+#define NUMBERS_AT_ONCE 16u /* numbers collected at once; each costs a walk over the pages */
 #define NUMBERS_NS      NS_PER_S
 
-/* ---- back to the driver ----------------------------------------------------------------------*/
+/* ---- releases to the driver ------------------------------------------------------------------ */
 
-/* Memory that is to be released to the driver. */
+/* Memory that is queued for release to the driver. */
 struct leaving {
     struct release release;
     struct memory *m;
     struct backend_block *block;
     uint64_t bytes;
-    bool managed;                  /* managed memory; else a block of the pool's */
-    unsigned tenant;               /* charged to this number */
-    struct memory_tenant *account; /* account that counts it; NULL: none */
+    bool managed;                  /* managed memory; else a block of the pool */
+    unsigned tenant;               /* number of the tenant that is charged for it */
+    struct memory_tenant *account; /* account charged for it; NULL: none */
 };
 
-/* To the pool it is reserved: charged to its tenant, and not for others to map. */
+/* Ends a charge that the pool counts as a reservation. */
 static void uncharge(struct memory *m, unsigned number, struct memory_tenant *t, uint64_t bytes)
 {
     pool_unreserve(m->pool, number, bytes);
-    if (t != NULL) { /* the front's own work shares a number with a tenant, and has no account */
+    if (t != NULL) { /* the front's own work has no account, and shares a tenant's number */
         t->shared -= bytes;
     }
 }
@@ -75,7 +75,7 @@ static void leave(void *item)
     free(item);
 }
 
-/* Without memory for the entry it is released at once. */
+/* Queues a release. Without memory for the entry the block is released at once. */
 static void give_back(const struct leaving *x)
 {
     struct leaving *later = x->m->releases != NULL ? malloc(sizeof *later) : NULL;
@@ -88,7 +88,8 @@ static void give_back(const struct leaving *x)
     release_put(x->m->releases, &later->release, 0, leave, later);
 }
 
-/* Has the memory that a refused request lacks been released by now? */
+/* Tries to release queued memory after a refused request. True: some was released, so a retry
+ * may succeed. */
 static bool given_back(struct memory *m, int rc)
 {
     uint64_t before = m->leaving;
@@ -121,7 +122,7 @@ static uint64_t rounded(uint64_t size, uint64_t to)
     return sat_add(size, to - 1) / to * to;
 }
 
-/* Memory that a tenant gives back is kept for it again, up to its guarantee. */
+/* Memory that another tenant releases is kept for that tenant again, up to its guarantee. */
 uint64_t memory_leaving_for(const struct memory *m, unsigned number)
 {
     uint64_t bytes = m->managed_leaving;
@@ -135,7 +136,7 @@ uint64_t memory_leaving_for(const struct memory *m, unsigned number)
     return bytes;
 }
 
-/* Does it fit beside what its tenant and all tenants have reserved? */
+/* Would the request fit beside these reservations once the queued memory is released? */
 static bool soon(const struct memory *m, const struct memory_tenant *t, uint64_t key, uint64_t size,
                  uint64_t own_promised, uint64_t promised)
 {
@@ -189,7 +190,7 @@ void memory_unpromise(struct memory *m, struct memory_tenant *t, uint64_t size, 
 
 /* ---- the pool's source -----------------------------------------------------------------------*/
 
-/* The driver still has the memory that is to be released: more could exceed the limit. */
+/* The driver still has the memory that is queued for release: more could exceed the limit. */
 static int block_alloc(void *user, uint64_t size, void **ret_block, struct err *e)
 {
     struct memory *m = user;
@@ -207,7 +208,7 @@ static int block_alloc(void *user, uint64_t size, void **ret_block, struct err *
     return rc;
 }
 
-/* Checks what the driver has free: other processes may use the device as well. */
+/* The pool checks what the driver has free, because other processes may use the device as well. */
 static int device_room(void *user, uint64_t *ret_free, struct err *e)
 {
     struct memory *m = user;
@@ -269,7 +270,8 @@ static int pages_access(void *user, void *range, uint64_t at, uint64_t bytes, st
 
 /* ---- zeroing ---------------------------------------------------------------------------------*/
 
-/* bytes of a piece: the device runs other work between two pieces */
+/* Zeros are enqueued in pieces of this many bytes, so that the device runs other work in
+ * between. */
 #define CLEAR_PIECE (UINT64_C(16) << 20)
 
 int memory_clear(struct memory *m, const struct memory_piece *piece, uint64_t from, unsigned stream,
@@ -287,7 +289,7 @@ int memory_clear(struct memory *m, const struct memory_piece *piece, uint64_t fr
     return rc;
 }
 
-/* Waits for a command on the stream that only zeroes new memory. */
+/* Waits for a marker on the scrub stream. */
 static int scrub_wait(struct memory *m, struct backend_marker *marker, struct err *e)
 {
     const struct timespec pause = {.tv_nsec = 20 * (long)NS_PER_US};
@@ -300,12 +302,12 @@ static int scrub_wait(struct memory *m, struct backend_marker *marker, struct er
     if (state == BACKEND_DONE || state == BACKEND_FAILED) {
         return state == BACKEND_DONE ? 0 : e->code;
     }
-    m->hung = true; /* the command may still run, whoever gets the memory */
+    m->hung = true; /* the command may still run, whoever gets the memory next */
     return err_set(e, ERR_DEVICE_LOST, "zeroing new memory did not end");
 }
 
-/* Is the device free of this worker's work? Zeros come behind any kernel that fills the device, on
- * any stream, and one that runs for seconds would be waited for. */
+/* Has the device no work of this worker? Zeros queue behind any kernel that fills the device, on
+ * every stream, so waiting for them could take as long as the kernel. */
 static bool quiet(const struct memory *m)
 {
     bool idle = m->unmarked == 0;
@@ -315,9 +317,9 @@ static bool quiet(const struct memory *m)
     return idle;
 }
 
-/* New memory may hold anybody's bytes. A source may take it back at any time, so zeroing it waits:
- * some microseconds on an idle device. If there is other work, if zeroing fails or the memory is
- * large, it is given out as dirty and zeroed in the order of streams. */
+/* New memory may hold anybody's bytes. A source may take it back at any time, so this waits for
+ * the zeros: some microseconds on an idle device. If the device has other work, the memory is
+ * large or zeroing fails, the memory is handed out dirty and zeroed in the order of streams. */
 static int clear_new(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e)
 {
     struct memory *m = user;
@@ -384,7 +386,7 @@ static int stream_wait(void *user, unsigned stream, unsigned on, uint64_t seq, s
     return marker == NULL ? 0 : m->b->stream->wait(m->stream[stream], marker, e);
 }
 
-/* Has the tenant no memory and no limits, and does the front know that? */
+/* Has the tenant neither memory nor limits, and does the front's last report say so? */
 static bool tenant_unused(const struct memory *m, const struct memory_tenant *t)
 {
     struct pool_account a;
@@ -396,13 +398,14 @@ static bool tenant_unused(const struct memory *m, const struct memory_tenant *t)
            (t->reported.asked | t->reported.mapped | t->reported.shared | t->reported.spilled) == 0;
 }
 
-/* Takes back numbers of tenants without memory, some at a time. Pages remember numbers: another
- * tenant gets one only when the pool has forgotten the former owner. */
+/* Collects numbers of tenants without memory, some at a time. Pages remember the number of their
+ * last owner: a number is given to another tenant only after the pool has forgotten the former
+ * one. */
 static void numbers_return(struct memory *m)
 {
     struct memory_tenant *t;
     struct memory_tenant *next;
-    /* empty slabs are charged, though no piece is left in them */
+    /* Empty slabs are still charged to their tenant. */
     (void)pool_trim(m->pool, UINT64_MAX);
     HASH_ITER(hh, m->tenants, t, next)
     {
@@ -419,7 +422,8 @@ static void numbers_return(struct memory *m)
     }
 }
 
-/* patience, ns: time after the last search until free numbers are searched again. */
+/* patience: ns that must have passed since the last collection of numbers; UINT64_MAX: no
+ * collection. */
 static unsigned number_new(struct memory *m, uint64_t patience)
 {
     if (m->numbers < TENANT_REST) {
@@ -444,9 +448,8 @@ static unsigned number_new(struct memory *m, uint64_t patience)
     return number;
 }
 
-/* The front's own jobs show their bytes to no tenant and leave no secrets: they share a number with
- * the first tenant. patience: in ns, if all numbers are given; see number_new. NULL: none is left.
- */
+/* The front's own jobs show their bytes to no tenant and leave no secrets, so they share a
+ * number with the first tenant. patience: as for number_new. NULL: no number is left. */
 static struct memory_tenant *tenant_obtain(struct memory *m, uint64_t key, uint64_t patience)
 {
     struct memory_tenant *t = tenant_find(m, key);
@@ -488,7 +491,7 @@ int memory_quota(struct memory *m, uint64_t key, const char *name,
     struct memory_tenant *t = tenant_find(m, key);
     struct pool_account was;
     if (t == NULL && unlimited(limits)) {
-        return 0; /* the tenant never had another number */
+        return 0; /* the tenant never had limits */
     }
     if (t == NULL && key != 0) {
         t = tenant_obtain(m, key, 0);
@@ -516,7 +519,8 @@ void memory_unlimit(struct memory *m)
 {
     const struct pool_quota none = POOL_QUOTA_NONE;
     for (struct memory_tenant *t = m->tenants; t != NULL; t = t->hh.next) {
-        (void)pool_set_quota(m->pool, t->number, &none, NULL); /* only the guarantee was refused */
+        /* cannot fail: only a guarantee can be refused */
+        (void)pool_set_quota(m->pool, t->number, &none, NULL);
         t->spilled_limit = t->spilled_most = UINT64_MAX;
     }
     m->softs = 0;
@@ -544,7 +548,8 @@ uint64_t memory_host_room(const struct memory *m, unsigned number, uint64_t back
                : sat_sub(sat_add(t->spilled_most, back), t->spilled);
 }
 
-/* Tenants without a section have the name of their user, which the front's key contains. */
+/* A tenant without a section in the configuration has the name of its user, which the front's
+ * key contains. */
 const char *memory_tenant_name(const struct memory *m, uint64_t key, char out[32])
 {
     const struct memory_tenant *t = NULL;
@@ -579,7 +584,7 @@ void memory_report_anew(struct memory *m)
 
 /* ---- pieces ----------------------------------------------------------------------------------*/
 
-/* Uses pages where the device has them: no request fails then for want of memory in one piece. */
+/* Uses pages where the device has them: then no request fails because free memory is fragmented. */
 int memory_init(struct memory *m, const struct memory_device *on, uint64_t limit,
                 uint64_t max_alloc, struct err *e)
 {
@@ -648,8 +653,8 @@ void memory_ahead_end(struct memory *m, bool zeros)
     pool_cleared(m->pool, &m->zeroing, zeros, memory_service(m), 0);
 }
 
-/* No request fails for memory that is being zeroed: it is free again, as dirty as it was, and
- * others use it behind the zeros. */
+/* Memory that is being zeroed must not make a request fail. It becomes free again, as dirty as
+ * it was, and its next user is ordered behind the zeros. */
 static void ahead_yield(struct memory *m)
 {
     unsigned service = memory_service(m);
@@ -689,7 +694,8 @@ static int apart_take(struct memory *m, struct memory_piece *piece, struct err *
                : ops->alloc_managed(m->d, piece->pool.size, &piece->ref.block, e);
 }
 
-/* Allocates beside the pool, which gives back what it keeps if there is no other memory. */
+/* Allocates outside the pool. If the driver has no memory, the pool gives its cached memory back
+ * first. */
 static int apart_alloc(struct memory *m, struct memory_piece piece, uint64_t tenant,
                        struct memory_piece *ret_piece, struct err *e)
 {
@@ -720,8 +726,8 @@ static int apart_alloc(struct memory *m, struct memory_piece piece, uint64_t ten
     return 0;
 }
 
-/* Taken, charged and zeroed as a whole: the process that maps exported memory gets all of its last
- * page. */
+/* The size is rounded up to whole pages, which are charged and zeroed: the process that maps
+ * exported memory gets all of its last page. */
 int memory_alloc_shared(struct memory *m, uint64_t size, uint64_t tenant,
                         struct memory_piece *ret_piece, struct err *e)
 {
@@ -782,7 +788,7 @@ void memory_moved(struct memory_piece *piece, struct pool_move *move)
     piece->ref = (struct backend_ref){.block = piece->pool.range, .offset = piece->pool.offset};
 }
 
-/* A piece that was not cleaned stays dirty: the pool remembers it. */
+/* A piece that was not cleaned stays dirty, because the pool remembers it. */
 void memory_free(struct memory *m, struct memory_piece *piece)
 {
     if (piece->ref.block == NULL || piece->kind == MEMORY_FIXED) {

@@ -75,7 +75,7 @@ static int kernels_list(struct modules *t, struct module *m, struct err *e)
 
 /* ---- in the thread --------------------------------------------------------------------------- */
 
-/* Reads into private memory, so that no client can change it while it is checked. */
+/* Reads into private memory, so that no client can change the bytes while they are checked. */
 static int binary_read(const struct module_load *l, uint8_t **ret_data, struct err *e)
 {
     uint8_t *data = malloc((size_t)l->size);
@@ -162,7 +162,7 @@ static void on_prepare_done(uv_work_t *work, int status)
     prepare_over(l->table, l);
 }
 
-/* Opening libraries may take any time: until then the modules' own kernels run. */
+/* Opening libraries may take any time: after the limit the modules' own kernels run. */
 static void on_ready_limit(uv_timer_t *timer)
 {
     struct modules *t = timer->data;
@@ -179,7 +179,7 @@ static void prepare_next(struct modules *t)
     if (l == NULL) {
         (void)uv_timer_stop(&t->ready);
     } else if (uv_queue_work(t->loop, &l->work, on_prepare, on_prepare_done) != 0) {
-        prepare_over(t, l); /* reports it without libraries */
+        prepare_over(t, l); /* reports the module without libraries */
     }
 }
 
@@ -257,7 +257,7 @@ static void load_next(struct modules *t)
     }
 }
 
-/* Number of modules that are not reported yet; ret_found: `id` is one of them. */
+/* Counts modules that are not reported yet. *ret_found becomes true if `id` is one of them. */
 static unsigned count_unreported(const struct module_load *l, uint64_t id, bool *ret_found)
 {
     unsigned count = 0;

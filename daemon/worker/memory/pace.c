@@ -1,7 +1,7 @@
 #include "daemon/worker/memory/pace.h"
 
-/* A longer time counts for one part in so many. On a busy processor most times are too long, while
- * a time that is a hundred times longer counts at once. */
+/* A longer time moves the estimate by 1/SLOW of the difference. On a busy processor most times
+ * are too long; yet a time that is 100 times longer has an effect at once. */
 #define SLOW 64u
 
 static unsigned size_of(uint64_t items)

@@ -1,12 +1,11 @@
 /*
- * Memory and modules that are no longer used, and whose release makes a driver wait for all that
- * the device does: memory of clients, blocks of device memory, managed memory, modules. They are
- * released when nothing is in flight, so that the end of one session holds up no other session's
- * job.
+ * Delays releases that make a driver wait for all that the device does: of clients' memory, blocks
+ * of device memory, managed memory and modules. They run when nothing is in flight, so that the end
+ * of one session does not delay another session's job.
  *
- * On a device that is never idle they are released after RELEASES_NS, when the oldest job has not
- * run for longer than RELEASES_WAIT_NS, so that other jobs wait about as long. Above RELEASES_BYTES
- * they are released at once.
+ * On a device that is never idle they run after RELEASES_NS, once the oldest job in flight has run
+ * for less than RELEASES_WAIT_NS, so that other jobs wait about that long. When more than
+ * RELEASES_BYTES are queued, releases run at once.
  *
  * Thread: the loop's. Blocks as long as the driver does.
  */
@@ -28,11 +27,11 @@ typedef bool (*releases_idle_fn)(void *data); /* is nothing in flight? */
 /* When the oldest job in flight began, ns; 0: none is in flight. */
 typedef uint64_t (*releases_since_fn)(void *data);
 
-/* Part of the item. */
+/* The entry for one item; it is a member of the item. */
 struct release {
     release_fn run;
     void *item;
-    uint64_t bytes; /* bytes of host memory that it keeps */
+    uint64_t bytes; /* bytes of host memory that the item keeps */
     uint64_t since_ns;
     struct release *next;
 };
@@ -47,12 +46,12 @@ struct releases {
 };
 
 void releases_init(struct releases *r, releases_idle_fn idle, releases_since_fn since, void *data);
-void releases_finish(struct releases *r); /* releases all items */
-/* Releases the item later; at once if `r` is NULL or nothing is in flight. */
+void releases_finish(struct releases *r); /* runs all queued releases */
+/* Queues a release. It runs at once if `r` is NULL or nothing is in flight. */
 void release_put(struct releases *r, struct release *x, uint64_t bytes, release_fn run, void *item);
-/* Will items be released soon: did the running jobs begin less than RELEASES_NS ago? */
+/* Will releases run soon? True if the oldest running job began less than RELEASES_NS ago. */
 bool releases_soon(const struct releases *r);
-/* Releases the items that may be released now. O(1) if there are none. */
+/* Runs the releases that may run now. O(1) if none is queued. */
 void releases_turn(struct releases *r);
 
 #endif

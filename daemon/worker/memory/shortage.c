@@ -11,8 +11,8 @@
 struct numbers {
     struct pool_stats stats;
     struct pool_account account;
-    uint64_t kept;          /* bytes in use by others, or beside the pool */
-    uint64_t spilled_limit; /* its limit on the host */
+    uint64_t kept;          /* bytes that others use or have reserved, in the pool or outside it */
+    uint64_t spilled_limit; /* its limit on the host, in bytes */
 };
 
 static void gather(const struct memory *m, uint64_t key, struct numbers *ret_numbers)
@@ -29,12 +29,12 @@ static void gather(const struct memory *m, uint64_t key, struct numbers *ret_num
     }
 }
 
-/* Bytes that this process may map in all, if `wanted` more would exceed them; else 0. */
+/* The limit of this process's address space, if `wanted` more bytes would exceed it; else 0. */
 static uint64_t space_limit(uint64_t wanted)
 {
     struct rlimit limit;
     char text[64] = "";
-    FILE *f = fopen("/proc/self/statm", "re"); /* pages mapped, then others */
+    FILE *f = fopen("/proc/self/statm", "re"); /* first number: pages mapped */
     bool known = f != NULL && fgets(text, sizeof text, f) != NULL &&
                  getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
     if (f != NULL) {
@@ -44,7 +44,7 @@ static uint64_t space_limit(uint64_t wanted)
     return known && sat_add(mapped, wanted) > limit.rlim_cur ? limit.rlim_cur : 0;
 }
 
-/* The device has less memory than the pool counts on. */
+/* For a request that the pool's numbers allow, but that the device or the system refuses. */
 static void advise_unobtained(uint64_t wanted, char *out, size_t size)
 {
     uint64_t space = space_limit(wanted);
@@ -60,7 +60,7 @@ static void advise_unobtained(uint64_t wanted, char *out, size_t size)
     }
 }
 
-/* Neither the host's room nor the end of jobs helps. */
+/* For a request that neither the host nor the end of jobs helps. */
 static void advise_room(const struct shortage *s, char *out, size_t size)
 {
     if (s->movable > 0 && s->host_limit == 0) {
@@ -75,7 +75,7 @@ static void advise_room(const struct shortage *s, char *out, size_t size)
     }
 }
 
-/* Says the one thing that helps, for the first reason that nothing else can change. */
+/* Names the one thing that helps. The first cause that nothing else can change wins. */
 static void advise(const struct shortage *s, const struct numbers *n, char *out, size_t size)
 {
     uint64_t most = sat_sub(n->stats.limit, n->kept);

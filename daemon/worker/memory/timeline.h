@@ -1,7 +1,7 @@
 /*
- * How far each stream has come, for the pool. Points are markers behind jobs and transfers, counted
- * from 1 on each stream. A point is a member of the job or transfer that it ends. Pure bookkeeping.
- * Thread: the loop's.
+ * How far each stream has come, for the pool. A point is a marker behind a job or a transfer; the
+ * points of each stream are counted from 1. A point is a member of the job or transfer that it
+ * ends. Pure bookkeeping. Thread: the loop's.
  */
 #ifndef WORKER_MEMORY_TIMELINE_H
 #define WORKER_MEMORY_TIMELINE_H
@@ -16,24 +16,25 @@ struct timeline_point {
     struct backend_marker *marker; /* not owned; NULL: the point is not on the timeline */
     uint64_t seq;
     unsigned stream;
-    struct timeline_point *prev, *next; /* points of its stream, oldest first */
+    struct timeline_point *prev, *next; /* neighbours in the stream's list, oldest first */
 };
 
 struct timeline {
     struct {
         struct timeline_point *first; /* points that were not passed, oldest first */
         uint64_t last;                /* number of the newest point */
-        uint64_t done; /* number of the newest point that was passed, with all before it */
+        /* number of the newest point that was passed; all before it were passed, too */
+        uint64_t done;
     } stream[TIMELINE_STREAMS];
 };
 
-/* Adds the newest point of a stream. The marker stays valid until timeline_pass. */
+/* Adds the newest point of a stream. The marker must stay valid until timeline_pass. */
 void timeline_add(struct timeline *t, unsigned stream, struct backend_marker *marker,
                   struct timeline_point *point);
-/* Its marker is done, so it and all points before it were passed. Returns the number of the newest
- * such point; 0: the point is not on the timeline. */
+/* To be called when the point's marker is done: this point and all before it were passed.
+ * Returns the number of the newest such point; 0: the point is not on the timeline. */
 uint64_t timeline_pass(struct timeline *t, struct timeline_point *point);
-/* The marker to wait for until `seq` was passed; NULL: it was. */
+/* The marker to wait for so that point `seq` is passed; NULL: it was passed. */
 struct backend_marker *timeline_marker(const struct timeline *t, unsigned stream, uint64_t seq);
 
 #endif
