@@ -91,7 +91,7 @@ void copies_add(struct copies *c, struct copy *copy)
     waiting_add(&c->queue[copy->direction], copy);
 }
 
-/* Is no chunk under way, and none to come? */
+/* Is no chunk under way, and will none begin? */
 static bool is_over(const struct copy *copy)
 {
     return copy->chunks == 0 && (copy->stopped || copy->begun == copy->size);
@@ -175,7 +175,7 @@ static void chunk_enqueue(struct copy_chunk *k)
     int rc = copy->direction == COPY_TO_DEVICE ? ops->write(q->stream, ref, host, k->size, &e)
                                                : ops->read(q->stream, host, ref, k->size, &e);
     if (rc == 0 && device_mark(dev, q->stream, &k->marker, &e) != 0) {
-        /* without a marker its end can never be known */
+        /* Without a marker the end of the chunk can never be known. */
         e.code = ERR_DEVICE_LOST;
         rc = err_wrap(&e, "marking the end of a copy");
     }
@@ -270,7 +270,7 @@ static void enqueue(struct copy_queue *q)
     for (unsigned i = 0; i < q->count; i++) {
         struct copy_chunk *k = chunk_at(q, i);
         if (k->state == CHUNK_FILLING) {
-            return; /* later chunks wait, so that all pass in order */
+            return; /* later chunks wait, so that all complete in order */
         }
         if (k->state == CHUNK_READY) {
             chunk_enqueue(k);
@@ -290,7 +290,7 @@ static void queue_run(struct copy_queue *q)
         begin(q);
     }
     enqueue(q);
-    land(q); /* chunks that failed when they were enqueued */
+    land(q); /* chunks that could not be enqueued are over */
 }
 
 static void report_ended(struct copies *c)
@@ -306,7 +306,7 @@ static void report_ended(struct copies *c)
 
 void copies_poll(struct copies *c)
 {
-    do { /* copies that end make room, and their done() may add others */
+    do { /* copies that end make room, and their done() may add copies */
         c->fresh = false;
         queue_run(&c->queue[COPY_TO_DEVICE]);
         queue_run(&c->queue[COPY_FROM_DEVICE]);

@@ -26,7 +26,7 @@ static int pin(struct pinning *p, unsigned side, void *data, size_t size, struct
     return rc;
 }
 
-/* Some drivers register only what can be written. */
+/* Some drivers register only writable memory: the input is then mapped again. */
 static void pin_side(struct pinning *p, unsigned side)
 {
     const struct memfd *memory = side_of(p, side);
@@ -52,7 +52,7 @@ static void on_work(uv_work_t *work)
     atomic_store_explicit(&p->ended, true, memory_order_release);
 }
 
-/* Puts the thread's result to use, once. */
+/* Applies the thread's result, once. */
 static void use(struct pinning *p)
 {
     if (!p->busy) {

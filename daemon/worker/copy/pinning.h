@@ -1,9 +1,9 @@
 /*
- * Registers staging memory with the device while the worker serves already: to pin some hundred MiB
- * takes a driver as long as the rest of a start. Until then copies go by way of other registered
- * memory (copies.h), and forever if the device refuses.
+ * Registers staging memory with the device while the worker already serves, because a driver takes
+ * as long to pin some hundred MiB as the rest of the start takes. Until then copies go through
+ * other registered memory (copies.h); if the device refuses, they always do.
  *
- * One thread of libuv's does one side after the other. Its result is used when both are done.
+ * One thread of libuv's registers one side after the other. Its result is used when both are done.
  * Thread: the loop's.
  */
 #ifndef WORKER_COPY_PINNING_H
@@ -20,7 +20,7 @@
 #include "daemon/worker/memory/device.h"
 
 #define PINNING_SIDES    2u                /* input, output */
-#define PINNING_BRIEF_NS (200 * NS_PER_MS) /* time that pinning_start waits at most */
+#define PINNING_BRIEF_NS (200 * NS_PER_MS) /* the longest that pinning_start waits */
 
 struct pinning {
     uv_work_t work;
@@ -28,19 +28,19 @@ struct pinning {
     struct staging *staging;
     uint64_t begin_ns;
     bool busy; /* until the thread's result is used */
-    /* the thread's until `ended` is set */
+    /* used by the thread alone until `ended` is set */
     atomic_bool ended;
     uint64_t took_ns;
     void *found[PINNING_SIDES]; /* registered addresses; NULL: not registered */
-    struct memfd writable;      /* the input, mapped for writing too */
+    struct memfd writable;      /* the input memory, mapped for writing too */
 };
 
-/* Begins, and blocks for PINNING_BRIEF_NS at most without running the loop: no event may be served
- * before W_READY. With a back end that registers nothing all staging memory counts as registered at
- * once. `p` is used until pinning_finish. */
+/* Begins, and blocks for at most PINNING_BRIEF_NS without running the loop, because no event may
+ * be served before W_READY. With a back end that registers nothing all staging memory counts as
+ * registered at once. `p` is in use until pinning_finish. */
 void pinning_start(struct pinning *p, struct device *device, struct staging *staging,
                    uv_loop_t *loop);
-/* Is the thread in the driver? Not started is allowed. */
+/* Is the thread at work? Not started is allowed. */
 bool pinning_busy(const struct pinning *p);
 /* Not busy, and nothing is in flight; not started is allowed. */
 void pinning_finish(struct pinning *p);

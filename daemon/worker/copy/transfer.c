@@ -5,7 +5,7 @@
 #include <utlist.h>
 
 #define PRIORITY   (-1)                /* behind the copies of jobs */
-#define STEP_BYTES (UINT64_C(4) << 20) /* bytes a poll, of buffers that are on the host */
+#define STEP_BYTES (UINT64_C(4) << 20) /* bytes sealed in a poll, of a buffer on the host */
 
 void transfers_init(struct transfers *t, struct device *device, struct copies *copies,
                     struct buffers *buffers, transfer_done_fn done, transfer_used_fn used,
@@ -21,7 +21,7 @@ void transfers_init(struct transfers *t, struct device *device, struct copies *c
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
-/* Keeps the host copy, by its descriptor alone; no other copy is needed then. */
+/* Keeps the host copy by its descriptor. A copy in the arena is no longer needed then. */
 static void keep_host(struct transfer *x)
 {
     struct buffer *b = x->buffer;
@@ -32,7 +32,7 @@ static void keep_host(struct transfer *x)
     }
 }
 
-/* The service stream is past its commands. */
+/* To be called when the service stream has passed the transfer's commands, or they failed. */
 static void marker_passed(struct transfer *x)
 {
     if (x->marker != NULL) {
@@ -50,7 +50,8 @@ static bool zeroed_all(const struct transfer *x)
     return x->kind == TRANSFER_ZERO && x->zeroed == x->buffer->piece.pool.size;
 }
 
-/* A seal that waits for jobs needs no device memory for what is on the host. */
+/* Does the transfer need the buffer's device memory? A seal that waits for jobs does not,
+ * because it may be made from the host. */
 static bool is_pinned(const struct transfer *x)
 {
     return x->kind != TRANSFER_SEAL || !x->waits;
@@ -60,7 +61,7 @@ static void finish(struct transfers *t, struct transfer *x, const struct err *e)
 {
     struct buffer *b = x->buffer;
     if (device_is_lost(e->code)) {
-        x->done(x->data, b, e); /* the process ends; until then no memory moves */
+        x->done(x->data, b, e); /* the process ends; until then no memory is moved or freed */
         return;
     }
     DL_DELETE(t->first, x);
@@ -101,7 +102,8 @@ static uint64_t piece_max(const struct transfers *t)
     return t->device->info.cpu ? TRANSFER_PIECE_CPU : TRANSFER_PIECE;
 }
 
-/* Zeros into the next piece. All of the buffer's memory is zeroed, so that the pattern fits. */
+/* Enqueues zeros for the next piece. The buffer's memory is zeroed to its very end, a multiple
+ * of the pattern. */
 static int zero_piece(struct transfer *x, struct err *e)
 {
     static const uint8_t ZEROS[16];
@@ -116,7 +118,7 @@ static int zero_piece(struct transfer *x, struct err *e)
         return rc;
     }
     if (device_mark_service(dev, &x->marker, &x->point, e) != 0) {
-        buffer_use(b); /* its end can never be known: the memory is not freed */
+        buffer_use(b); /* the end can never be known: the memory must not be freed */
         buffer_pin(x->t->buffers, b);
         return err_wrap(e, "marking the end of zeros in buffer %" PRIu64, b->id);
     }
@@ -124,14 +126,14 @@ static int zero_piece(struct transfer *x, struct err *e)
     x->piece = bytes;
     x->t->zeroing += bytes;
     x->t->last_tenant = b->tenant;
-    if (zeroed_all(x)) { /* jobs may wait for the marker in their streams now */
+    if (zeroed_all(x)) { /* from now on jobs can wait for the marker in their streams */
         b->filling = x->marker;
         b->arrival = BUFFER_ARRIVED;
     }
     return 0;
 }
 
-/* The next transfer to zero a piece: the first one of the next tenant in turn. */
+/* Finds the transfer to zero a piece of: the first one of the next tenant in turn. */
 static struct transfer *zero_next(const struct transfers *t)
 {
     struct transfer *next = NULL;
@@ -165,14 +167,14 @@ static void zero_some(struct transfers *t)
     }
 }
 
-/* Enqueues what the service stream has to do first. Without a marker the end of commands can never
- * be known: the memory is not freed until the process ends. */
+/* Enqueues what the service stream has to do before the copy. If its end cannot be marked it can
+ * never be known, so the memory is kept until the process ends. */
 static int serve(struct transfer *x, struct err *e)
 {
     struct device *dev = x->t->device;
     struct buffer *b = x->buffer;
     int rc = 0;
-    if (x->kind == TRANSFER_RESTORE) { /* the copy writes the rest */
+    if (x->kind == TRANSFER_RESTORE) { /* the copy writes the bytes before b->size */
         rc = memory_clear(&dev->memory, &b->piece, b->size, memory_service(&dev->memory), e);
     }
     bool any = b->piece.dirty || !memory_settled(&dev->memory, &b->piece);
@@ -220,7 +222,7 @@ static int start(struct transfers *t, const struct transfer *asked, struct memfd
         x->host = *host;
         *host = MEMFD_NONE;
     }
-    if (kind == TRANSFER_RESTORE) { /* a front that connects meanwhile learns of it */
+    if (kind == TRANSFER_RESTORE) { /* a front that connects meanwhile sees that it is sealed */
         keep_host(x);
     }
     buffer_use(b);
@@ -268,8 +270,8 @@ void transfers_supersede(struct transfers *t, const struct buffer *b)
 
 /* ---- on the way ---------------------------------------------------------------------------- */
 
-/* Has the service stream done its part, if it had one? False also if that failed: the transfer is
- * freed then. */
+/* Has the service stream done the transfer's part, if it had one? Returns false also if the part
+ * failed; the transfer is then freed. */
 static bool served(struct transfers *t, struct transfer *x)
 {
     struct err e = ERR_INIT;
@@ -287,8 +289,8 @@ static bool served(struct transfers *t, struct transfer *x)
     return state == BACKEND_DONE;
 }
 
-/* Seals a buffer that is on the host, a step at a time, from its copy there; no device memory is
- * needed. */
+/* Seals a buffer that is on the host from its copy there, a step at a time, without device
+ * memory. */
 static void seal_away(struct transfers *t, struct transfer *x)
 {
     struct buffer *b = x->buffer;
@@ -302,12 +304,12 @@ static void seal_away(struct transfers *t, struct transfer *x)
     }
     if (rc < 0 || x->copied == b->size) {
         finish(t, x, &e);
-    } else if (rc == 0) { /* no event of the device leads to the next step */
+    } else if (rc == 0) { /* no event of the device would lead to the next step */
         t->copies->wake(t->copies->wake_data);
     }
 }
 
-/* The commands that fill the buffer come before those that copy it. */
+/* Begins the seal once the commands that fill the buffer have been passed. */
 static void seal_poll(struct transfers *t, struct transfer *x)
 {
     struct buffer *b = x->buffer;
@@ -333,7 +335,7 @@ static void seal_poll(struct transfers *t, struct transfer *x)
     }
 }
 
-/* A freed buffer needs no more zeros: its memory stays dirty, so its next user has it zeroed. */
+/* A freed buffer needs no more zeros. Its memory is still dirty, so the next user zeroes it. */
 static void zero_poll(struct transfers *t, struct transfer *x)
 {
     struct err ok = ERR_INIT;

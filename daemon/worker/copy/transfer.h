@@ -1,9 +1,9 @@
 /*
- * Transfers of whole buffers outside jobs: zeroing one, in pieces, on the service stream; copying
- * one to its host copy (seal) and from it (restore), through the copy queues and behind the copies
- * of jobs. A buffer that is on the host is sealed there, a step at each poll, and each step asks
- * for the next poll (the wake of `copies`). Blocks for one such step at most, some milliseconds.
- * Thread: the loop's.
+ * Transfers of whole buffers outside jobs: zeroing (in pieces, on the service stream), and copying
+ * a buffer to its host copy (seal) or from it (restore), through the copy queues and behind the
+ * copies of jobs. A buffer that was evicted to the host is sealed there, a step at each poll; each
+ * step asks for the next poll (the wake of `copies`). Blocks for one such step at most, some
+ * milliseconds. Thread: the loop's.
  */
 #ifndef WORKER_COPY_TRANSFER_H
 #define WORKER_COPY_TRANSFER_H
@@ -13,8 +13,8 @@
 #include "daemon/worker/memory/buffers.h"
 #include "daemon/worker/memory/device.h"
 
-/* Called once, but not for a superseded seal that succeeds. e->code 0: the transfer succeeded. The
- * buffer may be freed in the call. */
+/* Called once, except for a superseded seal that succeeds. e->code 0: success. The buffer may be
+ * freed within the call. */
 typedef void (*transfer_done_fn)(void *data, struct buffer *b, const struct err *e);
 
 enum transfer_kind {
@@ -26,15 +26,16 @@ enum transfer_kind {
 
 struct transfer {
     enum transfer_kind kind;
-    struct buffer *buffer; /* kept in use until done() */
-    bool superseded;       /* a seal that a newer one replaces: its success is not reported */
-    bool waits;            /* a seal or restore whose copy has not begun */
-    uint64_t copied;       /* a seal of a buffer on the host: bytes so far */
-    uint64_t zeroed;       /* bytes whose zeros are in the service stream, or written */
-    uint64_t piece;        /* of these, bytes of the piece that `marker` is behind */
-    uint64_t behind;   /* a seal waits for jobs with an `arrival` up to this that use the buffer */
-    struct memfd host; /* seal, restore */
-    struct copy copy;  /* seal, restore */
+    struct buffer *buffer; /* in use until done() */
+    bool superseded;       /* a newer seal replaces this one: its success is not reported */
+    bool waits;            /* a seal or restore that has not begun to copy */
+    uint64_t copied;       /* bytes so far, in the seal of a buffer that is on the host */
+    uint64_t zeroed;       /* bytes whose zeros were enqueued in the service stream */
+    uint64_t piece;        /* of these, bytes of the piece before `marker` */
+    /* a seal waits for the jobs with an `arrival` up to this that use the buffer */
+    uint64_t behind;
+    struct memfd host;             /* seal, restore */
+    struct copy copy;              /* seal, restore */
     struct backend_marker *marker; /* end of its commands on the service stream; NULL: none */
     struct timeline_point point;
     transfer_done_fn done;
@@ -43,22 +44,22 @@ struct transfer {
     struct transfer *prev, *next;
 };
 
-/* Does a job with an `arrival` up to `behind`, which has not ended, use the buffer? */
+/* Is the buffer used by a job with an `arrival` up to `behind` that has not ended? */
 typedef bool (*transfer_used_fn)(void *data, const struct buffer *b, uint64_t behind);
 
-/* Reads bytes of a buffer that has no device memory: 0, > 0: not yet, < 0: they cannot be had. */
+/* Reads bytes of a buffer that has no device memory. 0: done; > 0: not yet; < 0: impossible. */
 typedef int (*transfer_away_fn)(void *data, const struct buffer *b, uint64_t at, void *to,
                                 uint64_t bytes, struct err *e);
 
-/* Zeros go to the service stream in pieces, few at a time, and tenants take turns. No buffer waits
- * for all zeros of another one, and the device runs other work between two pieces. */
-#define TRANSFER_PIECE_CPU (UINT64_C(4) << 20)  /* bytes: about a millisecond of a processor */
-#define TRANSFER_PIECE     (UINT64_C(32) << 20) /* bytes: about a millisecond of a GPU */
+/* Zeros are enqueued in pieces, few at a time, and tenants take turns. A small buffer need not
+ * wait for all zeros of a large one, and the device runs other work between two pieces. */
+#define TRANSFER_PIECE_CPU (UINT64_C(4) << 20)  /* bytes: about 1 ms of a processor */
+#define TRANSFER_PIECE     (UINT64_C(32) << 20) /* bytes: about 1 ms of a GPU */
 
 struct transfers {
     struct transfer *first;
     uint64_t zeroing;        /* bytes of zeros in the service stream */
-    uint64_t last_tenant;    /* tenant whose piece was enqueued last */
+    uint64_t last_tenant;    /* tenant of the piece that was enqueued last */
     struct device *device;   /* not owned */
     struct copies *copies;   /* not owned */
     struct buffers *buffers; /* not owned */
@@ -71,19 +72,19 @@ struct transfers {
 void transfers_init(struct transfers *t, struct device *device, struct copies *copies,
                     struct buffers *buffers, transfer_done_fn done, transfer_used_fn used,
                     void *data);
-/* Starts a transfer of a buffer whose size is > 0; `host` is taken on success (NULL to zero or
- * settle). A seal begins when the jobs up to `behind` that use the buffer have ended. */
+/* Starts a transfer of a buffer whose size is > 0. Takes over `host` on success; NULL to zero or
+ * to settle. A seal begins when the jobs up to `behind` that use the buffer have ended. */
 int transfer_start(struct transfers *t, enum transfer_kind kind, struct buffer *b,
                    struct memfd *host, uint64_t behind, struct err *e);
-/* Zeroes a buffer that has device memory again. `done` is called at the end, perhaps before this
- * returns, and the front is not informed. On failure it is not called. */
+/* Zeroes a buffer that has got device memory again. The front is not informed. On success `done`
+ * is called at the end, perhaps before this returns; on failure it is not called. */
 int transfer_zero(struct transfers *t, struct buffer *b, transfer_done_fn done, void *data,
                   struct err *e);
-/* A new seal of the buffer is about to begin: earlier ones do not count any more. */
+/* Marks earlier seals of the buffer as superseded, before a new one begins. */
 void transfers_supersede(struct transfers *t, const struct buffer *b);
 void transfers_poll(struct transfers *t);
-/* Is a transfer under way? tenant: of that tenant's buffers; NULL: any. A seal that waits for jobs
- * does not count: it goes on when they have ended, and only then. */
+/* Is a transfer under way? tenant: of that tenant's buffers; NULL: any. A seal that waits for
+ * jobs does not count, because only their end makes it go on. */
 bool transfers_move(const struct transfers *t, const uint64_t *tenant);
 
 #endif
