@@ -12,8 +12,8 @@
 #include "daemon/worker/spill/prospect.h"
 #include "daemon/worker/spill/spill_copy.h"
 
-#define PACK_BYTES   (UINT64_C(64) << 20) /* bytes moved in one call */
-#define CLEAR_OUT_NS (2 * NS_PER_S)       /* copies that take longer are not waited for */
+#define PACK_BYTES   (UINT64_C(64) << 20) /* bytes moved by one defragmentation */
+#define CLEAR_OUT_NS (2 * NS_PER_S)       /* the longest that clear_out waits for copies */
 
 static bool moving_helps(void *data);
 static bool clear_out(void *data, uint64_t tenant, uint64_t bytes, bool own);
@@ -79,8 +79,8 @@ static struct pool *pool_of(const struct spill *s)
     return s->device->memory.pool;
 }
 
-/* Is its tenant above its soft limit now? Free objects in slabs do not count: moving buffers would
- * not help. */
+/* Is its tenant above its soft limit now? Free objects in slabs do not count, because evictions
+ * do not free them. */
 static bool over_soft(const struct spill *s, const struct buffer *b)
 {
     struct pool_account a;
@@ -88,15 +88,15 @@ static bool over_soft(const struct spill *s, const struct buffer *b)
     return a.meter.used > a.quota.soft;
 }
 
-/* Is its content there, or elsewhere as well? Bytes that are on their way may fail, and their copy
- * would be worthless. */
+/* Can the content be copied, or is there another copy of it? Bytes that are still arriving may
+ * fail, and a copy of them would be worthless. */
 static bool there(const struct buffer *b)
 {
     return b->loss == BUFFER_WHOLE && (b->filling == NULL || buffer_keeps_itself(b));
 }
 
-/* Moves buffers out, the one not used for longest first, until `wanted` bytes are on their way.
- * Returns that number of bytes; less than wanted: there are no more. */
+/* Evicts buffers, the least recently used first, until `wanted` bytes are on their way. Returns
+ * that number of bytes; less than wanted: no more buffers can go. */
 static uint64_t evict_some(struct spill *s, const struct hunger *h, struct err *e)
 {
     uint64_t bytes = 0;
@@ -128,8 +128,7 @@ static uint64_t evict(struct spill *s, struct hunger h, struct err *e)
     return h.wanted > 0 && e->code != ERR_DEVICE_LOST ? bytes + evict_some(s, &h, e) : bytes;
 }
 
-/* Will there be room for the refused request when the buffers that move on the device have arrived?
- */
+/* Will the refused request have room when the buffers that move within the device have arrived? */
 static bool moving_helps(void *data)
 {
     const struct spill *s = data;
@@ -139,9 +138,8 @@ static bool moving_helps(void *data)
            refusal.wanted <= prospect_vacant(s, refusal.tenant);
 }
 
-/* Memory that is kept for others counts in whole pages. If the free bytes would do, buffers in
- * partly free pages are put together. After a try in vain there is no other until something is
- * freed. */
+/* Memory that is kept for others counts in whole pages. If the free bytes would suffice, buffers
+ * in partly free pages are moved together. There is no second try until something was freed. */
 static bool pack(struct spill *s, const struct hunger *h)
 {
     struct pool_stats stats;
@@ -153,8 +151,8 @@ static bool pack(struct spill *s, const struct hunger *h)
     return pool_defragment(pool_of(s), PACK_BYTES) > 0;
 }
 
-/* Will there be room when free memory has gone back to the driver? Then no buffer has to move.
- * Memory that is kept for other tenants as soon as it is free does not help. */
+/* Will the memory that is queued for release make room? Then no buffer has to be evicted. Memory
+ * that is kept for other tenants as soon as it is free does not help. */
 static bool leaving_helps(const struct spill *s, const struct memory_ask *ask, bool own)
 {
     const struct memory *m = &s->device->memory;
@@ -162,7 +160,7 @@ static bool leaving_helps(const struct spill *s, const struct memory_ask *ask, b
            (own || memory_soon(m, ask->tenant, ask->size));
 }
 
-/* Is enough memory under way already, or coming without moving a buffer? */
+/* Is enough memory on its way without further evictions? */
 static bool enough(struct spill *s, const struct memory_ask *ask, uint64_t freeing)
 {
     return leaving_helps(s, ask, false) ||
@@ -170,8 +168,8 @@ static bool enough(struct spill *s, const struct memory_ask *ask, uint64_t freei
             (freeing > ask->size + ask->size / 8 || moving_helps(s)));
 }
 
-/* Asks until it gets memory, no more buffers can go, or those that go have to arrive first. `back`:
- * see struct hunger. */
+/* Retries and evicts until the memory is there, no more buffers can go, or copies have to end
+ * first. `back`: see struct hunger. */
 static int piece_get(struct spill *s, const struct memory_ask *ask, uint64_t back,
                      struct memory_piece *ret_piece, struct err *e)
 {
@@ -182,12 +180,12 @@ static int piece_get(struct spill *s, const struct memory_ask *ask, uint64_t bac
     for (;;) {
         struct err why = ERR_INIT;
         int rc = memory_alloc(&s->device->memory, ask, ret_piece, &why);
-        h.own = rc == ERR_LIMIT; /* buffers that go are off its account at once */
+        h.own = rc == ERR_LIMIT; /* an eviction lowers the tenant's account at once */
         bool hungry = rc == ERR_DEVICE_MEMORY && !enough(s, ask, freeing);
         bool helps = h.own ? !leaving_helps(s, ask, true) : hungry;
         uint64_t more = helps ? evict(s, h, &why) : 0;
         freeing += more;
-        if (why.code == ERR_DEVICE_LOST) { /* even if some buffers have gone */
+        if (why.code == ERR_DEVICE_LOST) { /* even if some buffers were evicted */
             *e = why;
             return why.code;
         }
@@ -201,7 +199,7 @@ static int piece_get(struct spill *s, const struct memory_ask *ask, uint64_t bac
     }
 }
 
-/* Could the memory be had? No buffer moves for a request that would fail all the same. */
+/* Could the request succeed? No buffer is evicted for a request that would fail all the same. */
 static bool obtainable(struct spill *s, const struct hunger *h)
 {
     struct prospect p;
@@ -209,8 +207,8 @@ static bool obtainable(struct spill *s, const struct hunger *h)
     return h->wanted <= p.obtainable;
 }
 
-/* Makes room beside the pool, which gives back to the device what no buffer uses any more. It waits
- * for the copies. Pages that are partly free by then are put together. */
+/* Makes room outside the pool. Evicts buffers, or moves buffers together so that whole pages
+ * become free, and waits for the copies. The pool then gives free memory back to the driver. */
 static bool clear_out(void *data, uint64_t tenant, uint64_t bytes, bool own)
 {
     const struct timespec pause = {.tv_nsec = 20 * (long)NS_PER_US};
@@ -227,7 +225,8 @@ static bool clear_out(void *data, uint64_t tenant, uint64_t bytes, bool own)
         freeing = pool_defragment(pool_of(s), bytes);
     }
     s->device->memory.hung = s->device->memory.hung || why.code == ERR_DEVICE_LOST;
-    bool moves = freeing > 0 || s->first != NULL; /* buffers that arrive may go then */
+    /* buffers whose copies end now may be evicted next */
+    bool moves = freeing > 0 || s->first != NULL;
     while (s->first != NULL && clock_now_ns() < until) {
         (void)nanosleep(&pause, NULL);
         spill_poll(s);
@@ -235,7 +234,8 @@ static bool clear_out(void *data, uint64_t tenant, uint64_t bytes, bool own)
     return moves && s->first == NULL;
 }
 
-/* Free objects in its slabs count as well: the pool compacts them before the next request. */
+/* Free objects in its slabs do not count, because the pool compacts slabs before the next
+ * request. */
 int spill_shed(struct spill *s, uint64_t tenant, struct err *e)
 {
     struct pool_account a;
@@ -254,7 +254,7 @@ int spill_shed(struct spill *s, uint64_t tenant, struct err *e)
     return why.code == ERR_DEVICE_LOST ? ERR_DEVICE_LOST : 0;
 }
 
-/* Writes the error for people; `code` is the pool's. */
+/* Writes the error's text; `code` is the pool's. */
 static int say(struct spill *s, uint64_t key, uint64_t wanted, int code, struct err *e)
 {
     struct prospect p;
@@ -290,7 +290,7 @@ int spill_return(struct spill *s, struct buffer *b, struct err *e)
     int rc = b->managed ? buffer_manage(s->buffers, b, e)
                         : piece_get(s, &ask, b->spilled != NULL ? b->size : 0, &b->piece, e);
     while (b->managed && spill_short(rc) && !memory_soon(&s->device->memory, b->tenant, b->size) &&
-           clear_out(s, b->tenant, b->size, rc == ERR_LIMIT)) { /* it is beside the pool */
+           clear_out(s, b->tenant, b->size, rc == ERR_LIMIT)) { /* it is outside the pool */
         struct err why = ERR_INIT;
         rc = buffer_manage(s->buffers, b, &why);
         *e = why;
@@ -302,8 +302,8 @@ int spill_return(struct spill *s, struct buffer *b, struct err *e)
     return rc == 0 ? 0 : err_wrap(e, "bringing back buffer %" PRIu64, b->id);
 }
 
-/* Bytes of a job that are not on the device. *ret_back (may be NULL): of these, bytes that are on
- * the host. */
+/* Bytes that a job needs but that are not on the device. *ret_back (may be NULL): of these,
+ * bytes on the host. */
 static uint64_t lacks(const struct job *j, uint64_t *ret_back)
 {
     uint64_t bytes = j->temp_bytes;
@@ -334,7 +334,8 @@ bool spill_assured(const struct spill *s, const struct job *j)
     return a.quota.guaranteed > 0 && all <= a.quota.guaranteed;
 }
 
-/* Does the job lack more than its tenant's limit, or than an empty device has for that tenant? */
+/* Does the job lack more than its tenant's limit, or than that tenant could have on an empty
+ * device? */
 static int check_most(struct spill *s, const struct job *j, const struct hunger *h, struct err *e)
 {
     struct pool_account a;
@@ -350,7 +351,7 @@ static int check_most(struct spill *s, const struct job *j, const struct hunger 
     return SPILL_NEVER;
 }
 
-/* Could the job have its memory if all buffers went that may go? */
+/* Could the job get its memory if all buffers that may go were evicted? */
 static int check_prospect(struct spill *s, const struct job *j, struct err *e)
 {
     struct prospect p;
@@ -420,7 +421,7 @@ static int bring(struct spill *s, struct job *j, struct err *e)
     return rc;
 }
 
-/* Without it no library serves, and the job runs its kernels. */
+/* Without a workspace no library serves the job, and it runs its own kernels. */
 static void workspace_get(struct spill *s, struct job *j)
 {
     const struct memory_ask ask = {
@@ -430,10 +431,10 @@ static void workspace_get(struct spill *s, struct job *j)
     }
 }
 
-/* What a try may change besides its own pieces. */
+/* Counters that tell whether a failed try changed more than its own pieces. */
 struct before {
     uint64_t changes, moved, leaving;
-    uint64_t passed; /* points passed on the service stream: room beside the pool is waited for */
+    uint64_t passed; /* points passed on the service stream while clear_out waited */
 };
 
 static struct before before_try(const struct spill *s)
@@ -445,8 +446,8 @@ static struct before before_try(const struct spill *s)
                            .passed = m->timeline.stream[memory_service(m)].done};
 }
 
-/* Takes all back from the job. If no memory came or went for it and no other copies ended
- * meanwhile, the try is no change for other jobs. */
+/* Takes all memory back from the job. If the try moved and released nothing and no other copies
+ * ended meanwhile, other jobs need not retry because of it. */
 static void acquire_undo(struct spill *s, struct job *j, const struct before *before)
 {
     job_unpin(s->buffers, j);

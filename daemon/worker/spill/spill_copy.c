@@ -10,11 +10,11 @@
 #include "daemon/pool/move.h"
 #include "daemon/worker/spill/spill_host.h"
 
-#define CHUNK_BYTES (UINT64_C(16) << 20) /* step by which the arena grows; no piece is larger */
+#define CHUNK_BYTES (UINT64_C(16) << 20) /* bytes by which the arena grows; no piece is larger */
 
 /* A buffer's bytes in the arena. */
 struct spill_copy {
-    unsigned tenant; /* number of the tenant that it is counted for while a buffer has it */
+    unsigned tenant; /* number of the tenant that it counts for while a buffer has it */
     unsigned count;
     struct pool_piece part[];
 };
@@ -25,15 +25,17 @@ enum move_kind {
     MOVE_WITHIN, /* from one place on the device to another */
 };
 
-/* A copy under way. */
+/* A move under way. */
 struct spill_move {
     struct buffer *buffer;       /* kept in use by the move */
-    enum buffer_content content; /* its content, should it be brought again */
+    enum buffer_content content; /* the content to restore if the move fails */
     enum move_kind kind;
-    bool given_up;           /* only a part was enqueued: the buffer is as it was before */
-    struct spill_copy *copy; /* owned: the copy that it comes back from; NULL: none, or MOVE_OUT */
-    struct memfd sealed; /* owned: a sealed buffer's host copy, which goes through a copy queue */
-    struct copy bytes;   /* the copy of `sealed`, behind the service stream's part */
+    bool given_up; /* only part of the copy was enqueued: the buffer remains as it was before */
+    /* owned: the copy on the host that it returns from; NULL: none, or MOVE_OUT */
+    struct spill_copy *copy;
+    /* owned: mapping of a sealed buffer's host copy, which goes through a copy queue */
+    struct memfd sealed;
+    struct copy bytes; /* the copy of `sealed`, which begins after the service stream's part */
     struct spill *spill;
     struct backend_marker *marker;
     struct timeline_point point;
@@ -56,7 +58,8 @@ static void copy_free(struct spill *s, struct spill_copy *copy)
     free(copy);
 }
 
-/* Bytes of other tenants in it do no harm: all of it is written before it is read. */
+/* Bytes of other tenants in the arena do no harm, because each part is written before it is
+ * read. */
 static int copy_make(struct spill *s, const struct buffer *b, struct spill_copy **ret_copy,
                      struct err *e)
 {
@@ -79,7 +82,7 @@ static int copy_make(struct spill *s, const struct buffer *b, struct spill_copy 
     return 0;
 }
 
-/* Counts the buffer as on the host, in all and for its tenant's present number. */
+/* Counts the buffer as on the host, in total and for its tenant's present number. */
 static void count(struct spill *s, struct buffer *b, struct spill_copy *copy)
 {
     struct memory *m = &s->device->memory;
@@ -89,7 +92,7 @@ static void count(struct spill *s, struct buffer *b, struct spill_copy *copy)
     memory_spilled(m, copy->tenant, b->size, true);
 }
 
-/* Counts the buffer as no longer on the host. The copy is the caller's. */
+/* Counts the buffer as no longer on the host. The caller gets its copy. */
 static struct spill_copy *uncount(struct spill *s, struct buffer *b)
 {
     struct spill_copy *copy = b->spilled;
@@ -113,7 +116,7 @@ int spill_arena_init(struct spill *s, struct err *e)
     if (rc == 0) {
         struct err why = ERR_INIT;
         if (pool_warm(s->arena, CHUNK_BYTES < s->limit ? CHUNK_BYTES : s->limit, &why) != 0) {
-            /* there may be memory later */
+            /* memory may be available later */
             log_warn("host memory for spilled buffers: %s", why.text);
         }
     }
@@ -122,7 +125,7 @@ int spill_arena_init(struct spill *s, struct err *e)
 
 /* ---- copies ---------------------------------------------------------------------------------*/
 
-/* Copies all parts, between the buffer's memory and the arena. */
+/* Enqueues copies of all parts between the buffer's memory and the arena. */
 static int copy_enqueue(const struct spill *s, const struct buffer *b,
                         const struct spill_copy *copy, bool out, struct err *e)
 {
@@ -139,8 +142,8 @@ static int copy_enqueue(const struct spill *s, const struct buffer *b,
     return rc;
 }
 
-/* Marks the end of what was enqueued. Without a mark it cannot be waited for: the device counts as
- * lost. */
+/* Marks the end of what was enqueued. Without a mark the end could not be known: the device
+ * counts as lost. */
 static int move_begin(struct spill *s, struct spill_move *m, struct buffer *b, struct err *e)
 {
     if (device_mark_service(s->device, &m->marker, &m->point, e) != 0) {
@@ -152,10 +155,11 @@ static int move_begin(struct spill *s, struct spill_move *m, struct buffer *b, s
     return 0;
 }
 
-/* Its memory is others' behind what is on the service stream now. */
+/* Gives the buffer's memory to others, ordered behind the present commands of the service
+ * stream. */
 static void leave(struct spill *s, struct buffer *b)
 {
-    buffer_pin(s->buffers, b); /* takes it out of the list */
+    buffer_pin(s->buffers, b); /* removes it from the list of evictable buffers */
     memory_vacate(&s->device->memory, &b->piece, &b->place);
     buffer_unpin(s->buffers, b);
     s->outs++;
@@ -180,7 +184,7 @@ int spill_move_out(struct spill *s, struct buffer *b, struct err *e)
     }
     struct err why = ERR_INIT;
     rc = copy_enqueue(s, b, copy, true, &why);
-    int marked = move_begin(s, m, b, e); /* also behind a copy that failed half-way */
+    int marked = move_begin(s, m, b, e); /* also behind a copy that was enqueued in part */
     if (marked != 0) {
         return marked;
     }
@@ -196,13 +200,14 @@ int spill_move_out(struct spill *s, struct buffer *b, struct err *e)
     return 0;
 }
 
-/* The content stays on the host. Jobs that have the buffer on the device fail. When they are over
- * it loses its memory, and the next job brings it again. */
+/* For a move that failed while the host still has the content. Jobs that have the buffer on the
+ * device fail. When they are over, the buffer loses its memory, and the next job brings it in
+ * again. */
 static void tear(struct spill *s, struct spill_move *m)
 {
     struct buffer *b = m->buffer;
     b->loss = BUFFER_TORN;
-    b->content = m->content; /* the job that got it was about to write it */
+    b->content = m->content; /* the job for which it returned was about to write it */
     if (m->copy != NULL) {
         count(s, b, m->copy);
         m->copy = NULL;
@@ -229,7 +234,8 @@ static void move_warn(const struct spill_move *m, const struct err *why)
              why->text);
 }
 
-/* Maps the host copy for this move alone: the buffer may be sealed anew, or freed. */
+/* Maps the host copy for this move alone, because the buffer may be sealed again or freed
+ * meanwhile. */
 static int sealed_map(const struct buffer *b, struct memfd *ret_host, struct err *e)
 {
     int fd = dup(b->sealed_fd);
@@ -243,8 +249,9 @@ static int sealed_map(const struct buffer *b, struct memfd *ret_host, struct err
     return rc;
 }
 
-/* Finds where the bytes come from, and enqueues their copy. A host copy is not registered with the
- * device, so a driver would block the caller: it goes through a copy queue later. */
+/* Finds the source of the bytes, and enqueues their copy. The host copy of a sealed buffer is
+ * not registered with the device, so a driver would block the caller: it goes through a copy
+ * queue later. */
 static int fetch(struct spill *s, struct spill_move *m, struct buffer *b, struct err *e)
 {
     struct memory *memory = &s->device->memory;
@@ -256,16 +263,17 @@ static int fetch(struct spill *s, struct spill_move *m, struct buffer *b, struct
                               : sealed_map(b, &m->sealed, e);
 }
 
-/* Jobs wait until it has arrived, and the buffer keeps its place: its copy has no place in a stream
- * with other commands. */
+/* Jobs wait until the content has arrived, and the buffer is not evicted: the copy queue has a
+ * stream of its own, which other commands do not wait for. */
 static void sealed_expect(struct spill *s, struct spill_move *m)
 {
     m->buffer->arrival = BUFFER_FETCHED;
     buffer_pin(s->buffers, m->buffer);
-    device_arm(s->device, m->marker); /* no command in a stream waits for it */
+    /* no command in a stream waits for the marker, so the loop has to */
+    device_arm(s->device, m->marker);
 }
 
-/* After a failure the next job brings the zeros again. */
+/* After a failure the next job brings in the zeros again. */
 static void on_zeroed(void *data, struct buffer *b, const struct err *why)
 {
     struct spill_move *m = data;
@@ -347,8 +355,8 @@ int spill_move_back(struct spill *s, struct buffer *b, struct err *e)
     return 0;
 }
 
-/* May it move? No job or transfer that has not pinned it holds its address: its next user reads the
- * address then, and waits for the copy. */
+/* May the pool's mover move the buffer? It is not pinned, so no job or transfer depends on its
+ * address: its next user reads the new address and waits for the copy. */
 static bool may_move(const struct spill *s, const struct buffer *b)
 {
     return s->within < SPILL_MOVES_MAX && b->listed && b->filling == NULL && !b->piece.dirty &&
@@ -376,7 +384,7 @@ int spill_move_within(void *user, struct pool_move *move, struct err *e)
     }
     if (rc != 0) {
         free(m);
-        if (!s->stuck) { /* others may follow */
+        if (!s->stuck) { /* one line for a series of failures */
             log_warn("buffer %" PRIu64 " stays where it is: %s", b->id, why.text);
         }
         s->stuck = true;
@@ -409,7 +417,7 @@ static void on_sealed(struct copy *copy, const struct err *why)
 {
     struct spill_move *m = copy->data;
     struct spill *s = m->spill;
-    if (device_is_lost(why->code)) { /* commands may still run: all stays where it is */
+    if (device_is_lost(why->code)) { /* commands may still run: everything remains where it is */
         move_warn(m, why);
         s->device->memory.hung = true;
         return;
@@ -418,7 +426,7 @@ static void on_sealed(struct copy *copy, const struct err *why)
     sealed_end(s, m, why);
 }
 
-/* The service stream is past: the bytes follow. */
+/* The service stream has passed its part: the bytes follow. */
 static void sealed_begin(struct spill *s, struct spill_move *m)
 {
     DL_APPEND(s->coming, m);
@@ -431,7 +439,7 @@ static void sealed_begin(struct spill *s, struct spill_move *m)
     copies_add(s->copies, &m->bytes);
 }
 
-/* A marker was passed, or failed. */
+/* The move's marker was passed, or failed. */
 static void marker_over(struct spill *s, struct spill_move *m, bool well)
 {
     struct buffer *b = m->buffer;
@@ -469,7 +477,7 @@ static void move_end(struct spill *s, struct spill_move *m, const struct err *wh
         tear(s, m);
         return;
     }
-    if (failed && b->loss == BUFFER_WHOLE) { /* no copy of its content is left */
+    if (failed && b->loss == BUFFER_WHOLE) { /* no copy of the content is left */
         b->loss = BUFFER_BROKEN;
     }
     move_free(s, m);
@@ -483,7 +491,7 @@ static void mend(struct spill *s)
     {
         if (m->buffer->pins == 0) {
             DL_DELETE(s->torn, m);
-            buffer_pin(s->buffers, m->buffer); /* takes it out of the list */
+            buffer_pin(s->buffers, m->buffer); /* removes it from the list of evictable buffers */
             memory_free(&s->device->memory, &m->buffer->piece);
             buffer_unpin(s->buffers, m->buffer);
             m->buffer->loss = BUFFER_WHOLE;
@@ -506,7 +514,7 @@ void spill_poll(struct spill *s)
         struct err e = ERR_INIT;
         enum backend_state state = s->device->b->marker->state(m->marker, &e);
         if (state != BACKEND_DONE && state != BACKEND_FAILED) {
-            break; /* all are on one stream, oldest first */
+            break; /* all are on one stream, oldest first: later ones are pending, too */
         }
         move_end(s, m, &e);
     }

@@ -1,5 +1,5 @@
-/* Used by spill.c only: the copies that bring a buffer to the host, back, and from one place on the
- * device to another, and the arena on the host. Nothing here waits. Thread: the loop's. */
+/* For spill.c only: the copies that move a buffer to the host, back, and within the device; and
+ * the arena on the host. Nothing here waits. Thread: the loop's. */
 #ifndef WORKER_SPILL_SPILL_COPY_H
 #define WORKER_SPILL_SPILL_COPY_H
 
@@ -8,14 +8,14 @@
 struct pool_move;
 
 int spill_arena_init(struct spill *s, struct err *e); /* blocks for some milliseconds */
-/* Moves a buffer to the host; others may use its memory from now on. < 0: it stays.
+/* Evicts a buffer to the host. Others may use its memory from now on. < 0: it was not evicted.
  * ERR_DEVICE_LOST: it may be in either place. */
 int spill_move_out(struct spill *s, struct buffer *b, struct err *e);
-/* Brings back a buffer that has its new piece. On failure its content stays where it was, and the
+/* Fills a buffer that has got a new piece. On failure its content remains where it was, and the
  * piece is freed. */
 int spill_move_back(struct spill *s, struct buffer *b, struct err *e);
-/* The pool moves it to another place (move.h). All commands that use it are on the service stream
- * or past. Its old memory is others' behind the copy. */
+/* Moves a buffer for the pool (move.h). All commands that use the buffer must be on the service
+ * stream or over. Others may use its old memory behind the copy. */
 int spill_move_within(void *spill, struct pool_move *move, struct err *e);
 void spill_forget(void *spill, struct buffer *b); /* a buffer_forget_fn */
 

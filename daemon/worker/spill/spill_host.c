@@ -28,7 +28,7 @@ static void release(void *item)
     free(c);
 }
 
-/* Without memory for the entry it is freed at once. */
+/* Without memory for the entry the chunk is freed at once. */
 static void later(void *user, struct pool_host *h, void *memory, uint64_t bytes)
 {
     struct device *dev = user;

@@ -7,9 +7,9 @@
 
 #include "common/clock.h"
 
-#define WAITING_MAX 256u /* as many jobs as the front may have in flight */
-/* Not every event that helps is seen here: another process or a driver may free memory of the
- * device. Waiting jobs are therefore tried again periodically, the rarer the more of them wait. */
+#define WAITING_MAX 256u /* the front has at most as many jobs in flight */
+/* Some events that help are not seen here: another process or a driver may free memory of the
+ * device. Waiting jobs are therefore retried periodically, and less often the more of them wait. */
 #define AGAIN_NS (100 * NS_PER_MS)
 
 struct waiting_job {
@@ -17,12 +17,12 @@ struct waiting_job {
     int64_t rank;
     uint64_t deadline; /* ns */
     bool announced;    /* the front knows that it waits */
-    bool stalled;      /* nothing under way can help: others pass */
-    bool late;         /* the jobs that would help run for long already: others pass */
-    bool behind;       /* it comes after a job that waits, which holds up others if need be */
-    bool own;          /* its tenant's hard limit is in the way: other tenants' jobs pass */
-    struct err e;      /* why the last try failed; code 0: there was none */
-    int rc;            /* what spill_acquire() returned at that try */
+    bool stalled;      /* nothing under way can help: others may pass */
+    bool late;         /* the running jobs that would help have run for long: others may pass */
+    bool behind;       /* it comes after a waiting job: others may pass */
+    bool own;          /* its tenant's hard limit is in the way: other tenants' jobs may pass */
+    struct err e;      /* why the last try failed; code 0: there was no try */
+    int rc;            /* result of spill_acquire() at that try */
     uint64_t changes;  /* spill_changes() after that try */
     uint64_t tried;    /* ns: time of the last try */
     struct waiting_job *prev, *next;
@@ -47,8 +47,8 @@ bool waiting_behind(const struct waiting *w, const struct job *j)
     return false;
 }
 
-/* Is there a waiting job before `end` (NULL: any) that this job must not pass? A job within its
- * tenant's guarantee passes all. */
+/* Is there a waiting job before `end` (NULL: anywhere) that this job must not pass? A job within
+ * its tenant's guarantee may pass all. */
 static bool blocked(const struct waiting *w, const struct job *j, const struct waiting_job *end)
 {
     const struct waiting_job *x = w->first;
@@ -75,7 +75,7 @@ static void enter(struct waiting *w, struct waiting_job *x)
     w->count++;
 }
 
-/* `rc` and `tried`: result of the first try, if there was one. */
+/* `rc` and `tried`: the result of a first try, if there was one. */
 static int park(struct waiting *w, struct job *j, struct bytes frame, const struct msg_f_job *msg,
                 int rc, const struct err *tried, struct err *e)
 {
@@ -158,14 +158,14 @@ static void start(struct waiting *w, struct waiting_job *x)
     struct bytes frame = bytes_of(x->frame, x->size);
     if (proto_decode(&schema_msg_f_job, frame, &msg, &e) == 0) {
         w->callbacks.start(w->data, x->job, &msg, frame);
-    } else { /* it could be decoded when it came */
+    } else { /* cannot happen: the frame was decoded on arrival */
         w->callbacks.fail(w->data, x->job, &e);
     }
     free(x);
 }
 
-/* Tries again. While nothing has changed the job would be refused as before, after a walk over all
- * buffers. */
+/* Retries a job. While nothing has changed the result would be the same after a walk over all
+ * buffers, so the last result is returned. */
 static int again(struct waiting *w, struct waiting_job *x, uint64_t now)
 {
     if (x->e.code != 0 && x->changes == spill_changes(w->spill) &&
@@ -180,12 +180,12 @@ static int again(struct waiting *w, struct waiting_job *x, uint64_t now)
     return x->rc;
 }
 
-/* False: the job waits no more. */
+/* Returns false if the job no longer waits. */
 static bool try(struct waiting *w, struct waiting_job *x, uint64_t now)
 {
     struct err e = ERR_INIT;
     if (now >= x->deadline) {
-        if (x->e.code == 0) { /* it was not tried yet */
+        if (x->e.code == 0) { /* there was no try */
             spill_explain(w->spill, x->job, &x->e);
         }
         (void)err_set(&e, ERR_DEADLINE, "its deadline passed while it waited for device memory%s%s",
@@ -212,7 +212,7 @@ static bool try(struct waiting *w, struct waiting_job *x, uint64_t now)
         fail(w, x, &e);
         return false;
     }
-    x->stalled = x->stalled || hopeless; /* and stays so: others pass */
+    x->stalled = x->stalled || hopeless; /* for good */
     return true;
 }
 
@@ -221,7 +221,7 @@ void waiting_poll(struct waiting *w, uint64_t now)
     struct waiting_job *x = w->first;
     while (x != NULL) {
         struct waiting_job *next = x->next;
-        x = try(w, x, now) ? next : w->first; /* a job that left may let any other go */
+        x = try(w, x, now) ? next : w->first; /* the end of a wait may let any other job go */
     }
     DL_FOREACH(w->first, x)
     {

@@ -1,10 +1,12 @@
 /*
- * Jobs that the device has no room for, and jobs that come after those: in the order of their rank,
- * then of their arrival. While a job waits, later ones wait behind it, so that running jobs end and
- * there is room. A job that no running job or copy can help fails, and the error says what was
- * wanted and what there is. With a deadline it waits on and lets others pass. So does a job that
- * wants more than its tenant can ever have. A job that comes after a waiting one holds up no
- * others. Never blocks. Thread: the loop's.
+ * Jobs that wait for device memory, and jobs that come after those, ordered by rank and then by
+ * arrival. While a job waits, later ones wait behind it, so that running jobs end and make room.
+ * Never blocks. Thread: the loop's.
+ *
+ * A job fails when nothing under way can help it; its error says how much was wanted and how much
+ * there is. If it has a deadline it waits on, and later jobs may pass it. The same holds for a job
+ * that wants more than its tenant can ever have. A job that comes after a waiting job holds up no
+ * others.
  */
 #ifndef WORKER_SPILL_WAITING_H
 #define WORKER_SPILL_WAITING_H
@@ -18,13 +20,12 @@
 struct waiting_job;
 
 struct waiting_callbacks {
-    /* The job has its memory, and waits no more. */
+    /* The job has its memory, and no longer waits. */
     void (*start)(void *data, struct job *j, const struct msg_f_job *msg, struct bytes frame);
     void (*fail)(void *data, struct job *j, const struct err *why);
-    /* The job began or ceased to wait. */
+    /* The job began or ceased to wait; for the front. */
     void (*announce)(void *data, const struct job *j, bool waits);
-    /* Is there nothing under way that could free memory? tenant: memory of that tenant's; NULL: any
-     * memory. */
+    /* Is nothing under way that could free memory? tenant: memory of that tenant's; NULL: any. */
     bool (*still)(void *data, const uint64_t *tenant);
 };
 
@@ -39,13 +40,13 @@ struct waiting {
 
 void waiting_init(struct waiting *w, struct spill *spill, const struct ledger *ledger,
                   struct waiting_callbacks callbacks, void *data);
-/* Starts the job, or lets it wait; `frame` holds the bytes of msg and is copied. < 0: neither, and
- * the job has no memory. */
+/* Starts the job, or keeps it waiting with a copy of `frame`, which holds the bytes of msg. < 0:
+ * neither, and the job has no memory. */
 int waiting_offer(struct waiting *w, struct job *j, struct bytes frame, const struct msg_f_job *msg,
                   struct err *e);
-/* Takes out a job that waits. Nothing is announced. */
+/* Removes a job that waits, without a call of announce. */
 void waiting_remove(struct waiting *w, struct job *j);
-/* Does it come after a job that waits? */
+/* Does the job come after a job that waits? */
 bool waiting_behind(const struct waiting *w, const struct job *j);
 void waiting_poll(struct waiting *w, uint64_t now);
 void waiting_announce(struct waiting *w); /* announces all waiting jobs again */
