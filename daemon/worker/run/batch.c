@@ -3,7 +3,7 @@
 #include "common/clock.h"
 
 #define NONE         (-1)
-#define AHEAD_MAX_NS (3600 * NS_PER_S) /* a longer time is no expectation */
+#define AHEAD_MAX_NS (3600 * NS_PER_S) /* longer times are not counted: they are no estimate */
 
 void batch_init(struct batch *b, struct device *device, const struct ledger *ledger)
 {
@@ -22,8 +22,8 @@ void batch_open(struct batch *b)
 
 /* ---- which stream ---------------------------------------------------------------------------- */
 
-/* Does the job wait in this stream for a job that is not brief? Jobs behind it would wait as well.
- */
+/* Does the job wait in this stream for a job that is not brief? Then jobs behind it would wait,
+ * too. */
 static bool waits_there(const struct batch *b, const struct job *j, unsigned stream)
 {
     bool waits = b->lasting[stream] > 0;
@@ -35,8 +35,9 @@ static bool waits_there(const struct batch *b, const struct job *j, unsigned str
     return waits;
 }
 
-/* Where the device is a processor, a job with nothing before it starts when it is enqueued, and
- * each start wakes the device's threads. In one stream, behind a gate, they wake once. */
+/* Where the device is a processor, a job without predecessors starts when it is enqueued, and
+ * each start wakes the device's threads. In one stream, held back until the batch starts, the
+ * jobs wake them once. */
 void batch_join(struct batch *b, struct job *j)
 {
     struct device *dev = b->device;
@@ -122,7 +123,7 @@ void batch_waits(struct batch *b)
 
 /* ---- how it starts and what reports its end ------------------------------------------------- */
 
-/* If the device cannot call now, the pump's timer asks. */
+/* If the device cannot call now, the pump finds the end by its timer. */
 static void arm_last(struct batch *b, unsigned stream)
 {
     struct job *last = b->quiet[stream];
@@ -143,7 +144,7 @@ int batch_mark(struct batch *b, struct job *j, struct backend_marker **ret_marke
         batch_hurry(b); /* it came before the batch, and waited for something else */
     }
     if (!quiet) {
-        arm_last(b, j->stream); /* the mark that follows may be long in coming */
+        arm_last(b, j->stream); /* the next mark that calls may be far away */
     }
     int rc = (quiet ? ops->mark_quiet : ops->mark)(dev->stream[j->stream], ret_marker, e);
     b->unstarted[j->stream] = b->open;

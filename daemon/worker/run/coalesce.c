@@ -8,7 +8,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 
-#define COALESCE_JOBS 64u /* so many jobs do not wait for more */
+#define COALESCE_JOBS 64u /* so many jobs start at once */
 
 bool coalesce_rule_wants(struct coalesce_rule *r, bool busy)
 {
@@ -60,7 +60,7 @@ static void arm(struct coalesce *c)
     const struct itimerspec at = {.it_value = {.tv_sec = (time_t)(c->rule.start_ns / NS_PER_S),
                                                .tv_nsec = (long)(c->rule.start_ns % NS_PER_S)}};
     c->armed = timerfd_settime(c->fd, TFD_TIMER_ABSTIME, &at, NULL) == 0;
-    if (!c->armed) { /* without a timer they would not start */
+    if (!c->armed) { /* without a timer the jobs would not start */
         c->rule.start_ns = 0;
     }
 }
@@ -115,7 +115,7 @@ void coalesce_set_window(struct coalesce *c, uint64_t window_ns)
 {
     uint64_t most = window_ns < COALESCE_WINDOW_NS ? window_ns : COALESCE_WINDOW_NS;
     c->rule.window_ns = c->fd >= 0 ? most : 0;
-    c->armed = false; /* a timer that runs is for the former window */
+    c->armed = false; /* a running timer is for the former window */
 }
 
 bool coalesce_keeps(struct coalesce *c, unsigned jobs, bool busy)

@@ -1,14 +1,13 @@
 /*
- * When brief jobs that came together wait for more of their kind before they start. They wait only
- * where the daemon's setting (coalesce_window_us) says so, only while the device has other work,
- * and never longer than the window. They start as soon as the device has no other work. A job that
- * comes alone to an idle device therefore never waits, and most jobs that wait would have waited
- * for the device anyway.
+ * Decides how long brief jobs that came together wait for more of their kind before they start.
+ * They wait only if the daemon's setting (coalesce_window_us) allows it, only while the device has
+ * other work, and never longer than the window. A job that comes alone to an idle device therefore
+ * never waits, and most jobs that wait would have waited for the device anyway.
  *
- * After a window in which no further job came, the next jobs do not wait: 1 job, then 2, up to
- * COALESCE_SKIP_MAX for each such window in a row. One client beside a long kernel thus pays a
- * window for 1 of 64 jobs. A job whose deadline is within the window does not wait, nor do the jobs
- * that came before it. Thread: the loop's.
+ * After a window in which no further job came, the next jobs do not wait: 1 job after the first
+ * such window, then 3, up to COALESCE_SKIP_MAX when such windows follow each other. One client
+ * beside a long kernel thus pays a window for 1 of 64 jobs. A job whose deadline is within the
+ * window does not wait, nor do the jobs that came before it. Thread: the loop's.
  */
 #ifndef WORKER_RUN_COALESCE_H
 #define WORKER_RUN_COALESCE_H
@@ -20,24 +19,24 @@
 #include "common/err.h"
 
 #define COALESCE_SKIP_MAX  63u
-#define COALESCE_WINDOW_NS UINT64_C(10000000) /* the longest */
+#define COALESCE_WINDOW_NS UINT64_C(10000000) /* limit of the setting */
 
 /* ---- the decision: no clock, no loop -------------------------------------------------------- */
 
 struct coalesce_rule {
     uint64_t window_ns; /* 0: no job waits */
-    uint64_t start_ns;  /* when the window of the jobs that wait ends; 0: no job waits */
-    unsigned skip;      /* jobs that do not wait after the last window in which none came */
+    uint64_t start_ns;  /* when the window of the waiting jobs ends; 0: no job waits */
+    unsigned skip;      /* number of jobs that may start without waiting after a window in vain */
     unsigned left;      /* of these, jobs that are still to come */
 };
 
-/* May a job that comes now wait for others? busy: the device has other work. */
+/* May a job that comes now wait for others? busy: the device has other work. Counts down `left`. */
 bool coalesce_rule_wants(struct coalesce_rule *r, bool busy);
-/* Do `jobs` that came together wait on? Begins their window if it has not begun. */
+/* Should `jobs` jobs that came together go on waiting? Begins their window if it has not begun. */
 bool coalesce_rule_keeps(struct coalesce_rule *r, unsigned jobs, bool busy, uint64_t now_ns);
-/* Is the deadline so near that its job does not wait? */
+/* Is the deadline so near that its job must not wait? */
 bool coalesce_rule_hurries(const struct coalesce_rule *r, uint64_t deadline_ns, uint64_t now_ns);
-/* The jobs that waited start; `jobs` is their number. */
+/* To be called when the `jobs` waiting jobs start. */
 void coalesce_rule_end(struct coalesce_rule *r, unsigned jobs, uint64_t now_ns);
 
 /* ---- with a timer --------------------------------------------------------------------------- */
@@ -45,16 +44,16 @@ void coalesce_rule_end(struct coalesce_rule *r, unsigned jobs, uint64_t now_ns);
 struct coalesce {
     struct coalesce_rule rule;
     uv_poll_t poll;
-    int fd;     /* owned: a timerfd, as the loop's timers count milliseconds only; -1: none */
-    bool armed; /* the timer will fire, perhaps before the window of the jobs that wait by then */
-    void (*start)(void *data); /* the jobs that wait are to start */
+    int fd;     /* owned: a timerfd, because the loop's timers only count milliseconds; -1: none */
+    bool armed; /* the timer will fire, perhaps before the window of the present jobs ends */
+    void (*start)(void *data); /* starts the waiting jobs */
     void *data;
 };
 
-/* Where no timer can be made, which is logged, no job ever waits. */
+/* If no timer can be made, which is logged, no job ever waits. */
 void coalesce_init(struct coalesce *c, uv_loop_t *loop, void (*start)(void *data), void *data);
 void coalesce_finish(struct coalesce *c);
-/* COALESCE_WINDOW_NS at most. */
+/* At most COALESCE_WINDOW_NS; 0: no job waits. */
 void coalesce_set_window(struct coalesce *c, uint64_t window_ns);
 /* As coalesce_rule_keeps; start() is called when the window ends. */
 bool coalesce_keeps(struct coalesce *c, unsigned jobs, bool busy);

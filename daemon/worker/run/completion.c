@@ -11,7 +11,7 @@
 #include "daemon/worker/run/pump.h"
 
 #define LONG_NS     (20 * NS_PER_MS) /* a job that runs longer is reported as running */
-#define REPORT_ROOM 512u             /* bytes: most are shorter */
+#define REPORT_ROOM 512u             /* bytes of stack for a report, which most do not exceed */
 
 void completion_init(struct completion *c, struct executor *x,
                      struct completion_callbacks callbacks, void *data)
@@ -39,7 +39,7 @@ struct times {
 /* When the user's steps from `first` to `step` ran, on the host's clock. */
 struct span {
     unsigned first, step;
-    const char *by; /* name of what served its operation */
+    const char *by; /* name of the implementation that ran the operation */
     uint64_t begin_ns, end_ns;
 };
 
@@ -48,7 +48,7 @@ struct spans {
     struct span at[2 * JOB_MARKERS];
 };
 
-/* Keeps the order of steps. Parts of one step become one. */
+/* Inserts a span in the order of steps. Parts of one step are merged. */
 static void span_add(struct spans *all, struct span s)
 {
     unsigned i = all->count;
@@ -67,8 +67,8 @@ static void span_add(struct spans *all, struct span s)
     }
 }
 
-/* A mark's time is that of its kernel, if that was alone. It is the most that each kernel took, if
- * there were several or a library ran in their place. */
+/* If the mark covers one kernel, its time is the kernel's. If it covers several, or a library
+ * ran in their place, it is an upper bound for each. */
 static void pace_learn(const struct job *j, const struct job_mark *m, uint64_t ns)
 {
     bool alone = m->launch_count == 1 && !m->served;
@@ -119,7 +119,7 @@ static uint64_t span_write(const struct span *s, uint64_t started_ns, uint64_t r
     return count;
 }
 
-/* Writes the steps' times as records: none without marks, or where a mark failed. */
+/* Writes the times of the steps as records. */
 static struct proto_list timings(const struct backend *b, const struct job *j, struct capbuf *out,
                                  struct times *ret_times)
 {
@@ -190,7 +190,8 @@ static int report(const struct backend *b, struct job *j)
 
 /* ---- the end of a job ------------------------------------------------------------------------ */
 
-/* Without memory for the report, only the end of the process can report that the job ended. */
+/* Without memory for the report, only the end of the process can tell the front that the job
+ * ended. */
 static void must_report(const struct completion *c, struct job *j)
 {
     if (report(c->x->scope.device->b, j) != 0) {
@@ -198,7 +199,8 @@ static void must_report(const struct completion *c, struct job *j)
     }
 }
 
-/* The job has released all that it used. Steps of its graph that have not begun never do. */
+/* Called when the job has released what it used. Steps of its graph that have not begun never
+ * will. */
 static void graph_end(struct completion *c, struct job *j)
 {
     c->x->scope.device->memory.unmarked -= j->graph != NULL;
@@ -220,7 +222,7 @@ static void leave(struct completion *c, struct job *j)
     job_set_state(j, JOB_FINISHED);
 }
 
-/* For a job whose end was reported earlier: it kept its place for the jobs behind it. */
+/* For a job whose end was reported before: it kept its place for the jobs that come after it. */
 static void finish_reported(struct completion *c, struct job *j)
 {
     bool retired = j->state == JOB_RETIRED;
@@ -239,7 +241,7 @@ static void finish(struct completion *c, struct job *j)
     }
     must_report(c, j);
     leave(c, j);
-    if (!device_is_lost(j->e.code)) { /* else commands may run until the process ends */
+    if (!device_is_lost(j->e.code)) { /* otherwise commands may run until the process ends */
         memory_passed(&c->x->scope.device->memory, &j->end);
         if (j->e.code == 0 && j->mark_count > 0) {
             job_temps_cleaned(j);
@@ -286,7 +288,7 @@ static bool over(const struct completion *c, const struct job *j)
         return false;
     }
     if (j->mark_count == 0) {
-        return true; /* it had large copies only */
+        return true; /* all of its steps were large copies */
     }
     struct err e = ERR_INIT;
     enum backend_state state =
@@ -300,7 +302,7 @@ static bool under_way(const struct completion *c, const struct job *j)
     return graph_busy(j->graph) || (j->state == JOB_ENQUEUED && !over(c, j));
 }
 
-/* Does the job come after one that waits for memory, and has the device nothing of it? */
+/* Does the job come after one that waits for memory, while the device has nothing of it? */
 static bool is_stuck(const struct completion *c, const struct job *j)
 {
     for (unsigned i = 0; i < j->after_count; i++) {
@@ -355,8 +357,8 @@ const struct job *completion_oldest(const struct completion *c)
     return j;
 }
 
-/* A device may give up the commands that wait for one that failed: the predecessor is the reason
- * then. */
+/* A device may give up commands that wait for a command that failed: then the predecessor is to
+ * blame. */
 static void name_predecessor(const struct completion *c, struct job *j)
 {
     for (unsigned i = 0; i < j->after_count; i++) {
@@ -393,8 +395,8 @@ static void take_markers_error(const struct completion *c, struct job *j)
     }
 }
 
-/* The commands that fill a buffer are over when a job behind them is, though no poll may have seen
- * it. */
+/* When a job is over, so are the commands that fill its buffers, though perhaps no poll has seen
+ * that. */
 static void take_buffers_error(const struct completion *c, struct job *j)
 {
     const struct backend_marker_ops *ops = c->x->scope.device->b->marker;
@@ -421,7 +423,7 @@ static void settle(struct completion *c, struct job *j)
     finish(c, j);
 }
 
-/* The time limit applies to kernels: copies with a mark of their own do not count. */
+/* The time limit applies to kernels, so copies with a mark of their own do not count. */
 static const struct job_mark *first_launch(const struct job *j)
 {
     for (unsigned i = 0; i < j->mark_count; i++) {
@@ -437,7 +439,7 @@ static bool graph_runs(const struct completion *c, const struct job *j)
 {
     const struct backend_marker_ops *ops = c->x->scope.device->b->marker;
     const struct job_mark *first = first_launch(j);
-    /* launches without a mark show no state */
+    /* launches behind the last mark show no state: they count as running if they were before */
     bool runs = j->watch.reported_running && graph_unmarked(j->graph);
     for (unsigned i = 0; first != NULL && i < j->mark_count && !runs; i++) {
         bool counts = j->mark[i].launches || !first->launches;
@@ -457,7 +459,7 @@ static bool runs(const struct completion *c, const struct job *j)
             c->x->scope.device->b->marker->state(mark->marker, NULL) != BACKEND_PENDING);
 }
 
-/* Reports a change that lasts, not the moments between two kernels. */
+/* Reports only changes that last, not the moments between two kernels. */
 static void watch_running(struct completion *c, struct job *j, uint64_t now)
 {
     struct job_watch *w = &j->watch;
@@ -475,8 +477,8 @@ static void watch_running(struct completion *c, struct job *j, uint64_t now)
     }
 }
 
-/* A job that waits in its stream when its deadline passes cannot be taken back. It is reported
- * once. */
+/* Reports, once, that a job waits in its stream when its deadline passes: it cannot be
+ * withdrawn. */
 static void watch_late(struct completion *c, struct job *j, uint64_t now)
 {
     if (now < j->deadline_ns || j->watch.reported_late || j->size == JOB_LARGE ||
@@ -490,8 +492,9 @@ static void watch_late(struct completion *c, struct job *j, uint64_t now)
     }
 }
 
-/* Asks the device to call at the job's end, if nothing else does and the job runs for longer than
- * the pump spins. If the device cannot call now, the pump's timer asks. */
+/* Asks the device to call at the job's end, if nothing else makes it call and the job runs for
+ * longer than the pump spins. If the device cannot call now, the pump finds the end by its
+ * timer. */
 static void arm(const struct completion *c, struct job *j, uint64_t now)
 {
     const struct device *dev = c->x->scope.device;
@@ -505,7 +508,7 @@ static void arm(const struct completion *c, struct job *j, uint64_t now)
     }
 }
 
-/* Takes the job a step further. Is it finished? */
+/* Advances the job. Returns true if it is finished. */
 static bool advance(struct completion *c, struct job *j, uint64_t now)
 {
     struct err e = ERR_INIT;
@@ -531,7 +534,7 @@ static bool advance(struct completion *c, struct job *j, uint64_t now)
         arm(c, j, now);
         return false;
     }
-    /* the device ended them before this job, but no poll may have seen it */
+    /* the device ended them before this job, but perhaps no poll has seen it */
     if (!executor_predecessors_over(c->x, j)) {
         return false;
     }
@@ -543,7 +546,7 @@ void completion_poll(struct completion *c, uint64_t now)
 {
     bool again = true;
     while (again) {
-        /* streams with a job that is not over: later ones are not either */
+        /* streams with a job that is not over: later jobs of the stream are not over either */
         bool behind[DEVICE_STREAMS_MAX] = {false};
         struct job *j;
         struct job *next;

@@ -4,15 +4,15 @@
 
 /* ---- small writes -------------------------------------------------------------------------- */
 
-/* Consecutive writes that are not enqueued yet. */
+/* Consecutive writes that were not enqueued yet. */
 struct gather {
     struct proto_wstep step[BACKEND_WRITES_MAX];
     struct backend_write write[BACKEND_WRITES_MAX];
     unsigned count;
 };
 
-/* Is the step such a write? Its host memory is registered, or job_step_large would have been true.
- */
+/* Is the step such a write? Its host memory is registered, because otherwise it would be a large
+ * step (job_step_large). */
 static bool gathers(const struct gather *g, const struct proto_wstep *s, struct proto_ref *ret_ref,
                     struct proto_ref *ret_arena)
 {
@@ -26,7 +26,7 @@ static bool gathers(const struct gather *g, const struct proto_wstep *s, struct 
     return small;
 }
 
-/* Does the write touch memory of an earlier one? Writes that go together have no order. Temporaries
+/* Does the write touch memory of an earlier one? Writes of a batch have no order. Temporaries
  * may share bytes, so memory is compared, not names. */
 static bool meets(const struct gather *g, struct backend_ref dst, uint64_t size)
 {
@@ -49,7 +49,7 @@ static void gather_add(struct executor *x, struct job *j, struct gather *g,
     j->writes = j->writes || ref->tag == REF_BUFFER;
 }
 
-/* Writes whose sources and destinations are neighbours become one. Returns the number of writes
+/* Merges writes whose sources and destinations are both adjacent. Returns the number of writes
  * left. */
 static unsigned merge(const struct backend_write *from, unsigned count, struct backend_write *to)
 {
@@ -67,7 +67,7 @@ static unsigned merge(const struct backend_write *from, unsigned count, struct b
     return n;
 }
 
-/* Writes one by one where the back end takes no batch, or refused this one. `e` may hold that
+/* Writes one by one if the back end takes no batch or refused this one; `e` may hold that
  * refusal. */
 static int write_all(struct executor *x, struct job *j, const struct backend_write *w,
                      unsigned count, struct err *e)
@@ -86,7 +86,8 @@ static int write_all(struct executor *x, struct job *j, const struct backend_wri
     return rc;
 }
 
-/* Enqueues all writes together. If that fails, one by one, to find the step that fails. */
+/* Enqueues all writes together. If that fails, enqueues them one by one to find the step that
+ * fails. */
 static int gather_flush(struct executor *x, struct job *j, struct gather *g, struct err *e)
 {
     struct backend_write merged[BACKEND_WRITES_MAX];
@@ -116,7 +117,7 @@ static int gather_flush(struct executor *x, struct job *j, struct gather *g, str
 struct open_mark {
     struct job_mark mark;
     bool any;
-    bool one; /* it is the only one of the job */
+    bool one; /* it is the only mark of the job */
     struct gather gather;
     struct executor_progress progress;
 };
@@ -174,15 +175,16 @@ int executor_enqueue(struct executor *x, struct job *j, const struct msg_f_job *
 {
     struct open_mark open;
     open.any = false;
-    /* the times of a longer job's kernels are worth a mark each */
+    /* only a brief job has a single mark: the times of a longer job's steps are worth a mark
+     * each */
     open.one = x->batch.open && j->size == JOB_BRIEF;
     open.mark = (struct job_mark){.by = ""};
     open.gather.count = 0;
     open.progress = (struct executor_progress){.by = ""};
     if (j->size == JOB_LARGE || !executor_ready(x, j)) {
         if (graph_create(&x->scope, j, frame, &j->graph, &j->e) != 0) {
-            /* it stays JOB_STARTED: its end in the stream would come before the jobs that it comes
-             * after have ended */
+            /* it stays JOB_STARTED: an end in the stream would come before the end of the jobs
+             * that it comes after */
             return 0;
         }
         job_set_state(j, JOB_GRAPH);

@@ -8,7 +8,7 @@
 
 #define NONE (-1)
 
-/* A piece of memory that a step uses. */
+/* A range of memory that a step uses. */
 struct touch {
     uint64_t tag, id, begin, end;
     bool writes;
@@ -17,19 +17,20 @@ struct touch {
 enum step_state {
     STEP_PENDING,
     STEP_BEGUN,
-    STEP_OVER, /* of large copies only; the end of other steps is that of a mark */
+    STEP_OVER, /* for large copies; other steps are over when the device passes a mark */
 };
 
 struct graph_step {
     struct proto_wstep s;
     unsigned first_touch, touches;
-    uint64_t module; /* id of the module that a launch is of, or whose variable a transfer is of; 0:
-                        none */
-    bool large;      /* it goes through a copy queue */
-    bool marked;     /* a large copy waits for it, so a mark follows it at once */
+    /* id of the module that a launch is of, or that a transfer's buffer is a variable of; 0:
+     * none */
+    uint64_t module;
+    bool large;  /* it goes through a copy queue */
+    bool marked; /* a large copy waits for it, so a mark directly follows it */
     enum step_state state;
-    unsigned mark;    /* index of its mark, once it has begun; only if marked */
-    int need_small;   /* index of the last small step that a large one waits for; NONE */
+    unsigned mark;  /* index of that mark, once the step has begun */
+    int need_small; /* index of the last small step that it waits for; NONE. For large steps only */
     int need_copy[2]; /* by direction: index of the last large step that it waits for; NONE */
     struct copy copy;
     struct graph *graph;
@@ -43,8 +44,8 @@ struct graph {
     struct touch *touch;
     unsigned count;
     unsigned first;    /* index: all steps before it have begun */
-    unsigned reserved; /* marks that large copies wait for and that are still to be made */
-    unsigned smalls;   /* small steps that have begun */
+    unsigned reserved; /* marks that large copies wait for and that do not exist yet */
+    unsigned smalls;   /* commands in the stream so far: small steps, and zeros in temporaries */
     unsigned busy;     /* large copies that have begun and are not over */
     struct job_mark open;
     struct executor_progress progress;
@@ -56,7 +57,7 @@ struct graph {
 
 /* ---- which steps wait for which ------------------------------------------------------------- */
 
-/* A launch uses all variables of its module, also without naming them. */
+/* A launch may use any variable of its module without naming it. */
 static bool meet_in_module(const struct graph_step *a, const struct graph_step *b)
 {
     return a->module != 0 && a->module == b->module &&
@@ -99,7 +100,7 @@ static void find_needs(struct graph *g, unsigned i, bool all)
     }
 }
 
-/* The number of marks is limited: a copy that would need one more stays in the stream. */
+/* The number of marks is limited: a large copy that would need one more becomes a small step. */
 static void settle_needs(struct graph *g)
 {
     bool all = g->count > GRAPH_STEPS_MAX;
@@ -120,7 +121,7 @@ static void settle_needs(struct graph *g)
     }
 }
 
-/* Does the step write its argument `i`? */
+/* Does the step write its argument number `i`? */
 static bool writes_arg(const struct proto_wstep *s, const struct proto_ref *ref, unsigned i)
 {
     switch (s->op) {
@@ -158,7 +159,7 @@ static void step_read(struct graph *g, const struct job_scope *scope, const stru
             if (t->large && ref.tag == REF_BUFFER) {
                 t->module = module_of(job_buffer(g->job, id));
             }
-            if (ref.tag == REF_TEMP) { /* those that share memory are not needed at once */
+            if (ref.tag == REF_TEMP) { /* temporaries that share memory are not needed at once */
                 at += g->job->temps[ref.id].offset;
                 id = g->job->piece_count == 1 ? 0 : ref.id;
             }
@@ -221,7 +222,7 @@ void graph_destroy(struct graph *g)
     free(g);
 }
 
-/* Its stream may be fetching managed memory, which must not be freed meanwhile. */
+/* The job's stream may be fetching managed memory, which must not be freed meanwhile. */
 static bool prefetched(const struct graph *g)
 {
     bool managed = false;
@@ -300,7 +301,7 @@ static void on_copied(struct copy *copy, const struct err *e)
 
 /* ---- large copies -------------------------------------------------------------------------- */
 
-/* Are the temporaries free of another tenant's bytes, so that copies may write them? */
+/* Do the temporaries hold no other tenant's bytes, so that copies may write them? */
 static bool temps_clear(struct graph *g)
 {
     struct job *j = g->job;
@@ -321,12 +322,12 @@ static bool temps_clear(struct graph *g)
     return state == BACKEND_DONE;
 }
 
-/* May the copy use its memory? Temporaries are the job's own from the start. Buffers and arenas are
- * others' until the jobs before it have ended. */
+/* May the copy use its memory now? Temporaries belong to the job from the start. Buffers and
+ * arenas may be in use by the jobs that it comes after, until these have ended. */
 static bool memory_free_for(struct graph *g, const struct graph_step *t)
 {
     const struct touch *m = &g->touch[t->first_touch];
-    bool shared = m->tag != REF_TEMP || t->touches > 1; /* the other end is an arena */
+    bool shared = m->tag != REF_TEMP || t->touches > 1; /* a second argument is an arena */
     if (m->tag == REF_TEMP && !temps_clear(g)) {
         return false;
     }
@@ -339,8 +340,8 @@ static bool memory_free_for(struct graph *g, const struct graph_step *t)
     return !shared || executor_predecessors_over(g->x, g->job);
 }
 
-/* Did the device pass the mark behind the small step? If the step failed, the graph stops, and
- * completion reports the failure. */
+/* Has the device passed the mark behind the small step? If the step failed, the graph stops, and
+ * completion.c reports the failure. */
 static bool small_over(struct graph *g, const struct graph_step *t)
 {
     if (t->state == STEP_PENDING) {
@@ -406,13 +407,13 @@ static int mark_open(struct graph *g, struct err *e)
     return executor_mark(g->x, g->job, g->open, e);
 }
 
-/* Is there a mark left beside those that large copies wait for and the job's end? */
+/* Is a mark free, beside those that are reserved for large copies and the job's end? */
 static bool mark_is_free(const struct graph *g)
 {
     return g->job->mark_count + g->reserved < JOB_MARKERS - 1;
 }
 
-/* Can a stream wait for the whole copy? No, if threads copy on after the device. */
+/* Can a stream wait for the whole copy? Not if threads go on copying after the device is done. */
 static bool in_stream(const struct graph_step *t)
 {
     bool threads = t->copy.direction == COPY_FROM_DEVICE && !t->copy.registered;
@@ -471,8 +472,8 @@ static int small_begin(struct graph *g, struct graph_step *t, struct err *e)
 
 /* ---- a turn -------------------------------------------------------------------------------- */
 
-/* Where other commands still use the memory of temporaries, the stream of copies waits for them.
- * The job's stream has to wait as well. */
+/* If other commands still use the memory of temporaries, the stream of copies was made to wait
+ * for them. This makes the job's stream wait, too. */
 static int temps_wait(struct graph *g, struct err *e)
 {
     struct job *j = g->job;
@@ -480,8 +481,8 @@ static int temps_wait(struct graph *g, struct err *e)
     struct backend_marker *marker = NULL;
     bool waits = false;
     for (unsigned i = 0; j->size == JOB_LARGE && i < j->piece_count; i++) {
-        /* in the second object of a slab there is no wait: the first one made the stream of copies
-         * wait */
+        /* The second object of a slab is not marked as waiting: the first one made the stream of
+         * copies wait. */
         waits = waits || j->pieces[i].waits || j->pieces[i].pool.size <= POOL_SLAB_MAX;
     }
     int rc = waits ? device_mark(dev, dev->copy_stream[COPY_TO_DEVICE], &marker, e) : 0;
@@ -492,7 +493,8 @@ static int temps_wait(struct graph *g, struct err *e)
     return rc;
 }
 
-/* Enqueues zeros for what another tenant may have used, and a mark that large copies wait for. */
+/* Enqueues zeros for memory that another tenant may have used, and a mark that large copies wait
+ * for. */
 static int temps_zero(struct graph *g, struct err *e)
 {
     struct job *j = g->job;
@@ -527,8 +529,8 @@ static int wait_before(struct graph *g, struct err *e)
     return rc == 0 ? temps_zero(g, e) : rc;
 }
 
-/* Whether the next step of a kind may begin: small steps keep their order, and so do the copies of
- * one direction. */
+/* Whether the next step of a kind may begin. Small steps keep their order, and so do the copies
+ * of each direction. */
 struct lines {
     bool open[3];
 };
@@ -566,21 +568,22 @@ static int begin_all(struct graph *g, struct err *e)
     while (g->first < g->count && g->step[g->first].state != STEP_PENDING) {
         g->first++;
     }
-    /* the next command in the stream may be another job's, whose time must not count for this one
-     */
+    /* the next command in the stream may be another job's, whose time must not count for this
+     * one */
     return g->first < g->count && mark_is_free(g) ? mark_open(g, e) : 0;
 }
 
-/* Has every step begun, or is the graph stopped? The end of a stopped job that does not wait in its
- * stream must not come before the jobs that it comes after have ended: others begin behind it. */
+/* Has every step begun, or is the graph stopped? If it is stopped before its stream waits for
+ * its predecessors, its end must not come before they have ended, because other jobs begin
+ * behind it. */
 static bool may_finish(const struct graph *g)
 {
     return g->stopped ? g->waited || executor_predecessors_over(g->x, g->job)
                       : g->first == g->count;
 }
 
-/* The last copy of each direction that is not over, NULL: none. False: the job's stream cannot wait
- * for all of them. */
+/* Finds the last copy of each direction that is not over; NULL: none. Returns false if the job's
+ * stream cannot wait for all of them. */
 static bool last_copies(const struct graph *g, const struct graph_step *ret_last[2])
 {
     ret_last[0] = ret_last[1] = NULL;
@@ -596,7 +599,7 @@ static bool last_copies(const struct graph *g, const struct graph_step *ret_last
     return true;
 }
 
-/* Marks the end of the job's stream behind its copies. */
+/* Marks the end of the job in its stream, behind its copies. */
 static int finish(struct graph *g, struct err *e)
 {
     struct job *j = g->job;

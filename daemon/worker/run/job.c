@@ -44,7 +44,8 @@ static int arena_check(const struct job_scope *scope, struct job *j, const struc
     return rc;
 }
 
-/* A range of an arena that kernels work on. The front knows from W_ARENA whether they can. */
+/* Checks a range of an arena that kernels work on. The front knows from W_ARENA whether they
+ * can. */
 static int block_check(const struct job_scope *scope, struct job *j, const struct proto_ref *ref,
                        struct err *e)
 {
@@ -131,7 +132,7 @@ static bool overlap(const struct proto_ref *a, const struct proto_ref *b)
            b->offset < a->offset + a->size;
 }
 
-#define COPY_BYTES_NS 8u /* bytes that are copied in a nanosecond, about */
+#define COPY_BYTES_NS 8u /* bytes copied in a nanosecond, a rough estimate */
 
 static void expect_more(uint64_t *sum, uint64_t ns)
 {
@@ -145,7 +146,8 @@ static void expect(struct job *j, uint64_t ns)
     expect_more(&j->expected_ns, ns);
 }
 
-/* A write or a read: its device memory, and its staging memory or as many bytes of an arena. */
+/* Checks a write or a read: its device memory, and its staging memory or as many bytes of an
+ * arena. */
 static int transfer_check(const struct job_scope *scope, struct job *j, const struct proto_wstep *s,
                           struct err *e)
 {
@@ -207,7 +209,7 @@ void job_sizes(const struct proto_wstep *s, uint64_t ret_global[3], uint64_t ret
     }
 }
 
-/* local 0: the back end chooses the group. */
+/* local 0: the back end chooses the size of a group. */
 static int dimension_check(const struct backend_info *info, int d, uint64_t global, uint64_t local,
                            struct err *e)
 {
@@ -227,7 +229,7 @@ static int dimension_check(const struct backend_info *info, int d, uint64_t glob
                                          global, local, d);
 }
 
-/* Sources may require one size of group (reqd_work_group_size). */
+/* Some sources require one size of group (reqd_work_group_size). */
 static int required_check(const struct backend_kernel *k, const uint64_t global[3],
                           const uint64_t local[3], struct err *e)
 {
@@ -249,8 +251,8 @@ static int required_check(const struct backend_kernel *k, const uint64_t global[
     return 0;
 }
 
-/* A kernel's own limits are checked here, as a driver refuses a launch only when it is enqueued:
- * steps before it may have changed something by then. */
+/* Checks a kernel's own limits here, because a driver refuses a launch only when it is enqueued:
+ * by then earlier steps may have changed something. */
 static int sizes_check(const struct backend_info *info, const struct backend_kernel *k,
                        const struct proto_wstep *s, uint64_t *ret_items, struct err *e)
 {
@@ -284,8 +286,8 @@ static int sizes_check(const struct backend_info *info, const struct backend_ker
     return required_check(k, global, local, e);
 }
 
-/* All local memory of a group: the kernel's own, dynamic shared memory, arguments. Some drivers
- * accept any size, others fail when the kernel runs. */
+/* Checks all local memory of a group: the kernel's own, dynamic shared memory, and arguments.
+ * Some drivers accept any size, others fail when the kernel runs. */
 static int local_check(const struct backend_info *info, const struct backend_kernel *k,
                        const struct proto_wstep *s, struct err *e)
 {
@@ -317,7 +319,8 @@ const struct module *job_module(const struct job *j, uint64_t id)
     return NULL;
 }
 
-/* Whether a library runs in place of a kernel is known later: expects the longer of both times. */
+/* Whether a library runs in place of a kernel is known only later, so this expects the longer
+ * time. */
 static uint64_t launch_expect(const struct job *j, const struct job_launch *l)
 {
     uint64_t own = pace_expect(l->pace, l->items);
@@ -369,8 +372,8 @@ static int launch_check(const struct job_scope *scope, struct job *j, const stru
     return rc == 0 ? 0 : err_wrap(e, "launch of %s", entry);
 }
 
-/* The steps that the library replaces are checked as well: whether it serves them is known later.
- */
+/* The steps that the library would replace are checked as well, because whether it serves them
+ * is known only later. */
 static int library_check(const struct job_scope *scope, struct job *j, const struct proto_wstep *s,
                          struct err *e)
 {
@@ -483,7 +486,7 @@ static void *carve(uint8_t **at, size_t count, size_t size)
     return array;
 }
 
-/* All arrays lie in one piece: most jobs are small, and the time of allocations shows in them. */
+/* All arrays lie in one allocation: most jobs are small, and the time of allocations would show. */
 static bool room_make(struct job *j, const struct msg_f_job *msg)
 {
     size_t mentions = (size_t)job_mentions(msg);
@@ -524,7 +527,7 @@ bool job_step_large(const struct job_scope *scope, const struct job *j, const st
 }
 
 /* Plans one piece for all temporaries that steps mention. They share bytes where no step needs
- * both. If the device gives no block so large, each has its own piece. */
+ * both. If the device gives no piece that large, each temporary has its own. */
 static int temps_plan(const struct job_scope *scope, struct job *j, struct err *e)
 {
     uint64_t most = scope->device->info.max_alloc;
@@ -602,7 +605,8 @@ int job_temps_clear(const struct job_scope *scope, struct job *j, struct err *e)
     return rc == 0 ? 0 : err_wrap(e, "zeroing temporaries");
 }
 
-/* Pieces that are being zeroed stay: the job's end says whether the zeros arrived. */
+/* Pieces that are being zeroed are kept, because only the job's end shows whether the zeros
+ * arrived. */
 void job_temps_leave(const struct job_scope *scope, struct job *j)
 {
     uint64_t total = 0;
@@ -626,7 +630,7 @@ void job_temps_cleaned(struct job *j)
     }
 }
 
-/* A job with its name and room for its arrays; NULL: no memory. */
+/* Makes a job with its id and room for its arrays. NULL: no memory. */
 static struct job *job_begin(const struct msg_f_job *msg)
 {
     struct job *j = calloc(1, sizeof *j);
@@ -716,7 +720,7 @@ void job_destroy(struct job *j)
     free(j);
 }
 
-/* The job's check has found it. */
+/* The arena is there, because the job was checked. */
 static const struct arena *arena_of(const struct job *j, const struct proto_ref *ref)
 {
     unsigned i = 0;

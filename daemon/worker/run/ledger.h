@@ -1,5 +1,5 @@
-/* All jobs of this worker by id: those that wait or run, and those that ended, until the front
- * retires them. Thread: the loop's. */
+/* All jobs of this worker by id: those that wait or run, and ended ones until the front retires
+ * them. Thread: the loop's. */
 #ifndef WORKER_RUN_LEDGER_H
 #define WORKER_RUN_LEDGER_H
 
@@ -14,10 +14,10 @@ struct ledger {
 };
 
 bool ledger_full(const struct ledger *l);
-void ledger_add(struct ledger *l, struct job *j);             /* takes it; its id is new */
+void ledger_add(struct ledger *l, struct job *j); /* owns the job from now on; its id must be new */
 struct job *ledger_find(const struct ledger *l, uint64_t id); /* NULL: unknown or retired */
-/* Keeps those of its predecessors that are in the ledger, so that no two jobs can wait for each
- * other. ERR_PROTOCOL if there were others. */
+/* Drops the predecessors that are not in the ledger, so that no two jobs can wait for each
+ * other. ERR_PROTOCOL if it dropped any. */
 int ledger_after(const struct ledger *l, struct job *j, struct err *e);
 void ledger_retire(struct ledger *l, struct job *j); /* a finished job; destroys it */
 void ledger_finish(struct ledger *l);                /* all jobs are finished; destroys them */

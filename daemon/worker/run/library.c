@@ -2,7 +2,7 @@
 
 #include "daemon/worker/run/library_call.h"
 
-/* Does the call name memory outside of the job? It may write no other such memory. */
+/* Does the call name memory outside the job? Such calls count as writing it. */
 static bool touches_buffers(const struct proto_wstep *s)
 {
     struct proto_iter it = proto_iter_of(s->args);

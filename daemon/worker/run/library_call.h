@@ -1,5 +1,5 @@
-/* A step of the front's as a call of a vendor's library, and the memory that the call needs.
- * Thread: the loop's. */
+/* Translates a step of the front into a call of a vendor's library, and asks how much memory the
+ * call needs. Thread: the loop's. */
 #ifndef WORKER_RUN_LIBRARY_CALL_H
 #define WORKER_RUN_LIBRARY_CALL_H
 
@@ -14,11 +14,11 @@ struct library_call {
     char operation[PROTO_NAME_MAX * 2 + 1];
 };
 
-/* The memory that a REF of a job names: job_ref. */
+/* Finds the memory that a REF of a job names: job_ref. */
 typedef struct backend_ref (*library_memory_fn)(struct job *j, const struct proto_ref *ref);
 
-/* memory NULL: the call has no addresses, as its job has no memory yet. false: the operation's name
- * is too long. *ret_call points into itself and into the step's bytes. */
+/* memory NULL: the call has no addresses, for a job without memory. Returns false if the
+ * operation's name is too long. *ret_call points into itself and into the step's bytes. */
 bool library_call_make(const struct proto_wstep *s, library_memory_fn memory, struct job *j,
                        struct library_call *ret_call);
 /* Bytes of device memory that the call needs; 0: none, or no library serves the step. */

@@ -22,8 +22,8 @@ static void ask(struct pump *p)
     }
 }
 
-/* The flag is cleared before the device is asked: a signal that comes meanwhile makes it ask again.
- */
+/* The flag is cleared before the device is asked: a signal that comes meanwhile makes the loop
+ * ask again. */
 static void on_wake(void *data)
 {
     struct pump *p = data;
@@ -45,9 +45,9 @@ static void on_spin(uv_idle_t *idle)
     ask(p);
 }
 
-/* An eventfd and no uv_async_t: libuv spins while another thread is inside of uv_async_send. A
- * thread that is woken on the waker's processor has preempted it just there. The spin is a thousand
- * pauses of the processor and a yield at each wake-up, some 20 us. */
+/* An eventfd instead of uv_async_t, because libuv spins while another thread is inside
+ * uv_async_send. A thread that is woken on the waker's processor preempts it just there. The
+ * spin is a thousand pauses of the processor and a yield at each wake-up, some 20 us. */
 int pump_init(struct pump *p, uv_loop_t *loop, struct err *e)
 {
     *p = (struct pump){.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
@@ -59,7 +59,7 @@ int pump_init(struct pump *p, uv_loop_t *loop, struct err *e)
         descriptor_close(&p->fd);
         return err_wrap(e, "wake-up of the loop");
     }
-    (void)uv_timer_init(loop, &p->timer); /* these two cannot fail */
+    (void)uv_timer_init(loop, &p->timer); /* cannot fail, like the next call */
     (void)uv_idle_init(loop, &p->spin);
     p->timer.data = p->spin.data = p;
     return 0;
@@ -89,7 +89,7 @@ void pump_wake(void *pump)
     struct pump *p = pump;
     const uint64_t one = 1;
     if (!atomic_exchange(&p->signalled, true)) {
-        /* it fails only if the count is full: the loop wakes all the same */
+        /* it fails only if the count is full, and then the loop wakes as well */
         (void)!write(p->fd, &one, sizeof one);
     }
 }

@@ -6,8 +6,8 @@
 #include "common/shape.h"
 #include "daemon/worker/run/library.h"
 
-/* Errors of steps carry the index of the user's step. A loss of the device was caused by a command
- * that runs, and only met by this step. */
+/* Errors of steps carry the index of the user's step. A loss of the device was caused by an
+ * earlier command and only discovered at this step. */
 int executor_step_failed(struct err *e, const struct proto_wstep *s, const char *what)
 {
     if (device_is_lost(e->code)) {
@@ -25,7 +25,7 @@ bool executor_ready(const struct executor *x, const struct job *j)
         const struct job *before = ledger_find(x->ledger, j->after[i]);
         bool waits = before != NULL && before->state != JOB_FINISHED;
         if (waits && (before->state != JOB_ENQUEUED || j->deadline_ns != NS_NEVER)) {
-            return false; /* once in its stream it could not be taken back at its deadline */
+            return false; /* in its stream it could not be withdrawn at its deadline */
         }
     }
     for (unsigned i = 0; i < j->buffer_count; i++) {
@@ -50,7 +50,7 @@ bool executor_predecessors_over(const struct executor *x, const struct job *j)
 static int wait_job(struct executor *x, struct job *j, uint64_t id, struct err *e)
 {
     const struct job *before = ledger_find(x->ledger, id);
-    /* a job that failed counts as well: the front knows what it left undefined */
+    /* a job that failed counts as well, because the front knows what it left undefined */
     if (before == NULL || before->state == JOB_FINISHED || before->stream == j->stream) {
         return 0;
     }
@@ -59,7 +59,7 @@ static int wait_job(struct executor *x, struct job *j, uint64_t id, struct err *
                                 e);
 }
 
-/* Managed memory is fetched as a whole, not page by page as kernels touch it. */
+/* Fetches managed memory as a whole, not page by page when kernels touch it. */
 static int managed_fetch(struct executor *x, struct job *j, struct err *e)
 {
     const struct device *dev = x->scope.device;
@@ -126,8 +126,8 @@ static int launch(struct executor *x, struct job *j, const struct proto_wstep *s
         writes = writes || (outside && ref.access != ACCESS_IN);
     }
     int rc = dev->b->stream->launch(dev->stream[j->stream], m->m, entry, &l, e);
-    if (rc == ERR_DEVICE_MEMORY) { /* for the work items' own arrays: memory that the pool keeps may
-                                      be enough */
+    /* It lacks memory for the work items' own arrays: memory that the pool caches may be enough. */
+    if (rc == ERR_DEVICE_MEMORY) {
         memory_trim(&dev->memory);
         err_init(e);
         rc = dev->b->stream->launch(dev->stream[j->stream], m->m, entry, &l, e);
@@ -191,8 +191,7 @@ static int operation(struct executor *x, struct job *j, const struct proto_wstep
     return rc == 0 ? 0 : executor_step_failed(e, s, p->by);
 }
 
-/* Does the step not run? A library's call replaces it, or it belongs to a call that was not made.
- */
+/* Is the step skipped? A library's call replaces it, or it belongs to a call that was not made. */
 static bool left_out(struct executor_progress *p)
 {
     if (p->run > 0) {
@@ -242,11 +241,10 @@ static int place(struct executor *x, struct job *j, struct job_mark mark, bool e
 {
     struct device *dev = x->scope.device;
     if (j->mark_count == j->mark_room) {
-        abort(); /* no job has so many: one more would be written behind the array */
+        abort(); /* no job has so many marks: one more would be written behind the array */
     }
     const struct backend_stream_ops *ops = dev->b->stream;
-    /* a job that is in its stream as a whole is over at its end, so only the marks of a graph call
-     */
+    /* a job that is wholly in its stream is over at its end, so only the marks of a graph call */
     bool quiet = j->state == JOB_STARTED && ops->mark_quiet != NULL;
     int rc = end ? batch_mark(&x->batch, j, &mark.marker, e)
                  : (quiet ? ops->mark_quiet : ops->mark)(dev->stream[j->stream], &mark.marker, e);
@@ -274,7 +272,8 @@ int executor_end(struct executor *x, struct job *j, struct job_mark mark, struct
     }
     memory_mark(&dev->memory, j->stream, j->mark[j->mark_count - 1].marker, &j->end);
     bool at_once = j->state == JOB_STARTED;
-    /* first: memory that is released when nothing runs has to wait for it */
+    /* before the release of temporaries, because memory that is released when nothing runs waits
+     * for it */
     job_set_state(j, JOB_ENQUEUED);
     if (at_once && j->size != JOB_LARGE) { /* large copies are not in the order of its stream */
         job_temps_leave(&x->scope, j);
