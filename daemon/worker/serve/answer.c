@@ -171,8 +171,7 @@ static int inventory_job(struct channel *c, const struct job *j, struct err *e)
     return rc;
 }
 
-/* The table is in the order of creation. A buffer that is created meanwhile is known to the front.
- */
+/* The table is in the order of creation. The front knows buffers that are created meanwhile. */
 static int inventory_buffers(struct channel *c, const struct buffers *buffers, struct inventory *i,
                              struct err *e)
 {

@@ -9,22 +9,23 @@
 #include "daemon/worker/serve/channel.h"
 #include "daemon/worker/spill/spill.h"
 
-/* An inventory of what the worker has, for a front that connects. It is sent in parts, as the
- * channel takes descriptors. from, to: serials of the buffers that are still to be reported. */
+/* The state of an inventory: what the worker has, reported to a front that connects. It is sent
+ * in parts, as the channel has room for descriptors. from, to: serials of the buffers that are
+ * still to be reported. */
 struct inventory {
     bool under_way;
-    uint64_t nonce; /* of the front's F_INVENTORY */
+    uint64_t nonce; /* from the front's F_INVENTORY */
     uint64_t from;
     uint64_t to; /* exclusive */
 };
 
 int answer_ready(struct channel *c, const struct device *dev, uint64_t spill_limit,
                  const char *build, struct err *e);
-/* why->code 0: the buffer is there, or sealed */
+/* why->code 0: the buffer was made, or its transfer succeeded. */
 int answer_buffer(struct channel *c, uint64_t id, const struct err *why, struct err *e);
 int answer_module(struct channel *c, const struct module *m, struct err *e);
 int answer_module_error(struct channel *c, uint64_t id, const struct err *why, struct err *e);
-/* A job was refused: no command of it was enqueued. */
+/* The job was refused: no command of it was enqueued. */
 int answer_job_error(struct channel *c, uint64_t id, const struct err *why, struct err *e);
 /* The job's deadline passed while it waits in its stream. */
 int answer_late(struct channel *c, const struct job *j, struct err *e);
@@ -34,13 +35,13 @@ int answer_started(struct channel *c, const struct job *j, struct err *e);
 int answer_paused(struct channel *c, const struct job *j, struct err *e);
 int answer_pool(struct channel *c, struct memory *memory, const struct spill *spill,
                 const struct batch *batch, struct err *e);
-/* Some limit or guarantee of the tenant is not kept, for `why`. */
+/* A limit or guarantee of the tenant could not be set, because of `why`. */
 int answer_tenant_refused(struct channel *c, uint64_t tenant, const struct err *why, struct err *e);
 /* Sends the next part of an inventory; to be called again when the channel has room. */
 int answer_inventory(struct channel *c, const struct buffers *buffers,
                      const struct modules *modules, const struct ledger *ledger,
                      struct inventory *i, struct err *e);
-/* The id at the beginning of a frame, even if its rest is malformed. */
+/* Reads the id at the beginning of a frame, even if the rest of the frame is malformed. */
 bool answer_id_of(struct bytes frame, uint64_t *ret_id);
 
 #endif

@@ -10,8 +10,8 @@
 #define BEAT_NS     NS_PER_S
 #define FRAME_BYTES 256
 
-/* A beat that does not fit into the socket is dropped: a front that does not read cannot miss it.
- */
+/* A beat that does not fit into the socket is dropped: a front that does not read cannot miss
+ * it. */
 static void send_beat(int fd, uint64_t count, uint64_t patience_ns)
 {
     struct msg_w_beat msg = {.count = count, .patience_ns = patience_ns};
@@ -31,7 +31,7 @@ static void show_beat(struct duplex_beat *shared, uint64_t patience_ns)
     atomic_store(&shared->patience_ns, patience_ns);
 }
 
-/* The lock is held, so that a beat is either written or sent. */
+/* The caller has the lock, so that a beat is either written or sent. */
 static void beat(struct beat *b)
 {
     b->count++;

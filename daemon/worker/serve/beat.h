@@ -1,7 +1,7 @@
 /*
- * The heartbeat: a thread shows once a second that the process lives, whatever the loop does. It
- * writes to memory that it shares with the front, or sends W_BEAT on the channel's socket. Frames
- * are atomic, so two threads may send.
+ * The heartbeat: a thread that shows once a second that the process lives, whatever the loop does.
+ * It writes to memory that it shares with the front, or sends W_BEAT on the channel's socket.
+ * Frames are atomic, so the thread may send while the loop does.
  */
 #ifndef WORKER_SERVE_BEAT_H
 #define WORKER_SERVE_BEAT_H
@@ -21,17 +21,17 @@ struct beat {
     struct duplex_beat *shared; /* not owned, guarded by lock; NULL: beats are sent as frames */
     uint64_t count;
     uint64_t patience_ns; /* guarded by lock */
-    bool send_now;        /* guarded by lock: the next beat is sent at once */
+    bool send_now;        /* guarded by lock: the next beat must not wait */
     bool stop;
 };
 
 int beat_start(struct beat *b, int fd, uint64_t patience_ns, struct err *e);
 void beat_stop(struct beat *b);
-/* Sets how long the next beat may take, and sends a beat that says so at once. 0: a second, as
- * usual. Any thread. */
+/* Sends a beat at once, which announces how long the next one may take. 0: a second, as usual.
+ * Any thread. */
 void beat_patience(struct beat *b, uint64_t patience_ns);
-/* Writes beats to `shared` from now on, at once for the first time; NULL: sends them again. When it
- * returns, the thread no longer uses the former memory. */
+/* Writes beats to `shared` from now on, the first at once; NULL: sends them again. After the
+ * return the thread no longer uses the former memory. */
 void beat_share(struct beat *b, struct duplex_beat *shared);
 
 #endif

@@ -7,13 +7,13 @@
 #include "common/doorbell.h"
 #include "daemon/loop/bell.h"
 
-#define QUEUE_LONG  256u /* packets: no frames are taken from this length on */
-#define QUEUE_SHORT 16u  /* packets with descriptors that a process surely has to spare */
-#define FRAME_ROOM  512u /* bytes: most are shorter */
+#define QUEUE_LONG  256u /* packets: no frames are received from this length on */
+#define QUEUE_SHORT 16u  /* packets: a process can certainly have so many descriptors in a queue */
+#define FRAME_ROOM  512u /* bytes of stack for a frame, which most do not exceed */
 
 static void on_poll(uv_poll_t *poll, int status, int events);
 
-/* With rings the socket is always watched: the next front speaks there. */
+/* With rings the socket is watched all the time, because the next front speaks there. */
 static void watch(struct channel *c)
 {
     struct duplex *d = &c->duplex;
@@ -40,7 +40,7 @@ bool channel_room(struct channel *c)
     return !c->wanted;
 }
 
-/* Reports room if the queue has become short. */
+/* Calls `room` if it was asked for and the queue has become short. */
 static void report_room(struct channel *c)
 {
     if (c->wanted && !c->closed && channel_room(c)) {
@@ -59,7 +59,8 @@ static void close_with(struct channel *c, const struct err *e)
 
 /* ---- in ------------------------------------------------------------------------------------ */
 
-/* As duplex_next. A malformed packet is handed on as an empty frame, and refused as such. */
+/* As duplex_next, but serves the frame. A malformed packet is handed on as an empty frame, which
+ * is refused. */
 static int take_one(struct channel *c, struct err *e)
 {
     struct bytes frame = {0};
@@ -76,8 +77,8 @@ static int take_one(struct channel *c, struct err *e)
     return rc;
 }
 
-/* Takes one packet, or a batch out of the ring: the front publishes all its frames in one batch,
- * and a check for another would find none. */
+/* Takes one packet, or one batch from the ring: the front publishes all its frames in one batch,
+ * so looking for another would find none. */
 static int take(struct channel *c, struct err *e)
 {
     int rc;
@@ -95,7 +96,7 @@ static void leave_rings(struct channel *c)
     duplex_leave(&c->duplex);
 }
 
-/* Another front speaks: takes the rest of the former front's frames, then the new one's. */
+/* Another front speaks: takes the rest of the former front's frames, then the new front's. */
 static int change_front(struct channel *c, struct err *e)
 {
     struct err why;
@@ -105,7 +106,7 @@ static int change_front(struct channel *c, struct err *e)
     if (c->closed) {
         return 0;
     }
-    leave_rings(c); /* and any error in them */
+    leave_rings(c); /* together with any error in them */
     return take(c, e);
 }
 
@@ -118,7 +119,7 @@ static int receive(struct channel *c, struct err *e)
         rc = duplex_read_socket(&c->duplex, e);
         if (rc == 1) {
             rc = change_front(c, e);
-        } else if (rc == DUPLEX_END) { /* frames that were sent before the end count */
+        } else if (rc == DUPLEX_END) { /* serve the frames that were sent before the end */
             while (!c->closed && take_one(c, e) == 1) {
             }
         }
@@ -132,9 +133,9 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     struct err e;
     err_init(&e);
     if (status < 0) {
-        c->events = 0; /* libuv has stopped it */
+        c->events = 0; /* libuv has stopped the poll */
     }
-    /* frames may be left before an error on the socket: reading finds both */
+    /* frames may precede an error on the socket: reading finds both */
     int rc = status == 0 && (events & UV_WRITABLE) != 0 ? duplex_resume(&c->duplex, &e) : 0;
     if (rc >= 0 && (status < 0 || (events & UV_READABLE) != 0)) {
         rc = receive(c, &e);
@@ -254,7 +255,7 @@ int channel_rings(struct channel *c, uint64_t nonce, struct frame_fds *fds, stru
     bool taken = take_rings(c, fds, &why) == 0;
     struct msg_w_rings m = {
         .nonce = nonce, .code = why.code, .text = bytes_str(taken ? "" : why.text)};
-    if (taken) { /* no beat is sent behind the answer */
+    if (taken) { /* before the answer, so that no beat is sent behind it */
         c->callbacks.beat(c->data, duplex_beat(&c->duplex));
     }
     int rc = channel_send(c, &schema_msg_w_rings, &m, NULL, e);
@@ -271,7 +272,7 @@ int channel_init(struct channel *c, uv_loop_t *loop, int fd, struct channel_call
                  void *data, struct err *e)
 {
     duplex_init(&c->duplex, fd, SIZE_MAX, true);
-    c->duplex.lossy = true; /* the resident buffers are worth more than one frame */
+    c->duplex.lossy = true; /* losing one frame is better than losing the resident buffers */
     c->callbacks = callbacks;
     c->data = data;
     c->bell = NULL;

@@ -10,7 +10,7 @@ static uint64_t runs_since(void *data)
     return oldest != NULL ? oldest->watch.added_ns : 0;
 }
 
-/* Can nothing under way free memory for a job that waits? */
+/* Can nothing that is under way free memory for a waiting job? */
 static bool nothing_frees(void *data, const uint64_t *tenant)
 {
     struct server *s = data;
@@ -102,7 +102,7 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
     if (rc != 0) {
         return rc;
     }
-    /* pinning that takes longer goes on meanwhile */
+    /* it may go on after this */
     pinning_start(&s->pinning, dev, &s->staging, loop);
     return answer_ready(&s->channel, dev, spill_limit, build, e);
 }

@@ -1,5 +1,5 @@
-/* The server: what the worker does with each frame of the front, and what it reports. The one place
- * that knows all parts. Thread: the loop's. */
+/* The server: what the worker does with each frame of the front, and what it reports. The only
+ * module that knows all parts. Thread: the loop's. */
 #ifndef WORKER_SERVE_SERVE_H
 #define WORKER_SERVE_SERVE_H
 
@@ -18,7 +18,7 @@
 #include "daemon/worker/serve/upkeep.h"
 #include "daemon/worker/spill/waiting.h"
 
-#define EXIT_LOST 70 /* exit code: the device or a kernel broke this process */
+#define EXIT_LOST 70 /* exit code: the device or a kernel has ended the use of this process */
 
 struct server {
     struct channel channel;
@@ -26,7 +26,7 @@ struct server {
     struct beat beat;
     struct device device;
     struct staging staging;
-    struct pinning pinning; /* server_start begins it, main ends it, as with staging */
+    struct pinning pinning; /* begun by server_start, finished by main like staging */
     struct buffers buffers;
     struct releases releases; /* of memory, arenas and modules */
     struct arenas arenas;
@@ -47,12 +47,13 @@ struct server {
     bool ended; /* no further frame is served */
 };
 
-/* Connects the parts; device, staging and beat are initialised. Sends W_READY. Blocks while staging
- * memory is pinned: for PINNING_BRIEF_NS at most. */
+/* Connects the parts; device, staging and beat must be initialised. Sends W_READY. Blocks while
+ * staging memory is pinned, for at most PINNING_BRIEF_NS. */
 int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *build,
                  uint64_t spill_limit, struct err *e);
-bool server_idle(struct server *s); /* is nothing in flight, nor in a driver? */
-/* Idle. Frees everything but device, spill, staging, beat, copies, pump and pinning. */
+bool server_idle(struct server *s); /* is nothing in flight, and no thread in a driver? */
+/* Requires server_idle. Frees everything except device, spill, staging, beat, copies, pump and
+ * pinning. */
 void server_finish(struct server *s);
 
 #endif

@@ -146,7 +146,7 @@ int serve_buffer_seal(struct server *s, struct bytes frame, struct frame_fds *fd
     if (rc == 0) { /* a former front may have asked for a seal: only the last copy counts */
         transfers_supersede(&s->transfers, b);
     }
-    /* the copy has what the jobs that came before leave in the buffer */
+    /* the copy contains what the jobs that were started before leave in the buffer */
     rc = rc == 0 ? transfer_start(&s->transfers, TRANSFER_SEAL, b, &host, s->completion.arrivals, e)
                  : rc;
     memfd_finish(&host);
@@ -169,7 +169,8 @@ int serve_buffer_restore(struct server *s, struct bytes frame, struct frame_fds 
     if (rc == 0) {
         b->content = BUFFER_BYTES;
     }
-    if (rc == 0 && b->piece.ref.block == NULL) { /* a job that needs it brings its content */
+    /* the first job that needs it brings its content in */
+    if (rc == 0 && b->piece.ref.block == NULL) {
         struct err ok = ERR_INIT;
         b->sealed_fd = host.fd;
         host.fd = -1;

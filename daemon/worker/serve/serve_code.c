@@ -7,8 +7,8 @@ void server_module_refuse(struct server *s, uint64_t id, const struct err *why)
 {
     struct err e = ERR_INIT;
     if (device_is_lost(why->code) && !server_still(s)) {
-        (void)server_ask_device(s);    /* reports the job that failed, and does not return then */
-        server_end_lost(s, why->text); /* a job that runs is to blame, not the module */
+        (void)server_ask_device(s);    /* does not return if a job failed, which it reports */
+        server_end_lost(s, why->text); /* a running job is to blame, not the module */
     }
     server_must_send(s, answer_module_error(&s->channel, id, why, &e), &e);
     if (device_is_lost(why->code)) {
@@ -25,7 +25,7 @@ void server_module_loaded(void *data, struct module *m, const struct err *why)
         server_end_lost(s, why->text);
     } else if (e.code == 0 && answer_module(&s->channel, m, &e) != 0) {
         server_module_refuse(s, m->id, &e);
-        module_unload(&s->modules, m); /* a module that cannot be reported is not kept */
+        module_unload(&s->modules, m); /* the front does not know it */
     } else if (e.code != 0) {
         server_module_refuse(s, m->id, &e);
     }

@@ -9,7 +9,7 @@ void server_inventory_go_on(void *data)
         return;
     }
     int rc = answer_inventory(&s->channel, &s->buffers, &s->modules, &s->ledger, &s->inventory, &e);
-    /* without its end the front would wait for the inventory forever */
+    /* without the inventory's end the front would wait forever */
     server_must_send(s, rc, &e);
     if (!s->inventory.under_way) {
         waiting_announce(&s->waiting);

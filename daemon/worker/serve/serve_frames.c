@@ -1,5 +1,5 @@
-/* The table of the front's frames: the function that serves each, and the answer that reports a
- * failure. */
+/* The table of the front's frames: the function that serves each, and the answer that reports
+ * its failure. */
 #include "daemon/worker/serve/serve_int.h"
 
 #include "common/log.h"
@@ -8,7 +8,7 @@ enum answer { ANSWER_NONE, ANSWER_BUFFER, ANSWER_MODULE, ANSWER_JOB };
 
 static const struct {
     unsigned kind;
-    enum answer answer; /* reports a failure to the front */
+    enum answer answer; /* how a failure is reported to the front */
     int (*serve)(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
 } FRAMES[] = {
     {FRAME_KIND_F_BUFFER_CREATE, ANSWER_BUFFER, serve_buffer_create},
@@ -62,7 +62,7 @@ static int serve_one(struct server *s, size_t i, struct bytes frame, struct fram
                      struct err *e)
 {
     unsigned kind = FRAMES[i].kind;
-    /* these two have answers of their own */
+    /* these two report lost descriptors themselves */
     bool own = kind == FRAME_KIND_F_RINGS || kind == FRAME_KIND_F_ARENA;
     if (fds->lost && !own) {
         return err_set(e, ERR_LIMIT,
@@ -79,7 +79,7 @@ static void serve_frame(struct server *s, struct bytes frame, struct frame_fds *
             struct err e;
             err_init(&e);
             if (kind != FRAME_KIND_F_JOB && kind != FRAME_KIND_F_RETIRE) {
-                channel_flush(&s->channel); /* the frame may take long */
+                channel_flush(&s->channel); /* serving the frame may take long */
                 server_start_jobs(s);
             }
             if (serve_one(s, i, frame, fds, &e) != 0) {
@@ -102,7 +102,7 @@ void server_frame(void *data, struct bytes frame, struct frame_fds *fds)
 {
     struct server *s = data;
     bool job = proto_kind(frame) == FRAME_KIND_F_JOB;
-    /* a single job opens no batch, which costs time, unless others may follow */
+    /* a batch costs time, so a single job opens none unless others may follow */
     if (job && (channel_more(&s->channel) ||
                 coalesce_rule_wants(&s->coalesce.rule, server_device_busy(s)))) {
         batch_open(&s->executor.batch);

@@ -1,32 +1,32 @@
-/* What the files of the server (serve.h) use of each other. Thread: the loop's. */
+/* What the sources of the server (serve.h) share. Thread: the loop's. */
 #ifndef WORKER_SERVE_SERVE_INT_H
 #define WORKER_SERVE_SERVE_INT_H
 
 #include "daemon/worker/serve/serve.h"
 
-/* ---- server.c: the device, and what begins there ---- */
+/* ---- server.c: what is under way, and what begins when something ends ---- */
 
-/* Ends the process if rc < 0: a frame could not be sent, and the front would be wrong about its
- * worker. */
+/* Ends the process if rc < 0: a frame could not be sent, so the front would have a wrong view of
+ * its worker. */
 void server_must_send(struct server *s, int rc, const struct err *e);
-/* The device is lost: sends what is queued and ends the process. Does not return. */
+/* For a lost device: sends what is queued and ends the process. Does not return. */
 void server_end_lost(struct server *s, const char *text);
-/* Is no transfer or move of a buffer under way? tenant: transfers of that tenant's buffers; NULL:
- * any. Moves to the host and back count for every tenant: they are soon over. */
+/* Is no transfer or move of a buffer under way? tenant: count only transfers of that tenant's
+ * buffers; NULL: all. Moves to the host and back count for every tenant, because they end soon. */
 bool server_nothing_moves(const struct server *s, const uint64_t *tenant);
-/* data: a server. Has the device nothing that a driver could wait for? Jobs that wait have nothing
- * there. */
+/* data: a server. Has the device nothing that a driver could wait for? Jobs that wait for memory
+ * have nothing on the device. */
 bool server_nothing_runs(void *data);
 /* data: a server. Is nothing under way, in jobs or outside? */
 bool server_still(void *data);
-/* Starts the jobs that came together. */
+/* Starts the jobs of the batch. */
 void server_start_jobs(struct server *s);
-/* Has the device work besides the jobs that are to be started? */
+/* Has the device work other than the jobs of the batch? */
 bool server_device_busy(const struct server *s);
-/* Do the jobs that came together wait for more? */
+/* Should the jobs of the batch wait for more? */
 bool server_jobs_wait(struct server *s);
-/* data: a server. Asks all parts what has ended, and begins what may begin then. Is more under way?
- */
+/* data: a server. Asks all parts what has ended, and begins what may begin then. Returns true if
+ * anything is still under way. */
 bool server_ask_device(void *data);
 
 /* ---- callbacks of the parts; data: a server ---- */
@@ -49,11 +49,11 @@ void server_job_late(void *data, struct job *j);
 void server_module_loaded(void *data, struct module *m, const struct err *why);
 void server_arena_ready(void *data, const struct arena *a);
 
-/* Reports why there is no such module, and ends the process if its device is lost. */
+/* Reports why there is no such module. If the device is lost, ends the process. */
 void server_module_refuse(struct server *s, uint64_t id, const struct err *why);
 
-/* ---- frames of the front. A function that takes descriptors sets their count to 0. serve_frames.c
- * reports an error to the front, or logs it. ---- */
+/* ---- frames of the front. A function that takes descriptors over sets their count to 0.
+ * serve_frames.c reports the error to the front or logs it. ---- */
 
 int serve_buffer_create(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
 int serve_buffer_export(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);

@@ -43,7 +43,7 @@ void server_job_start(void *data, struct job *j, const struct msg_f_job *msg, st
     if (executor_enqueue(&s->executor, j, msg, frame, &e) != 0) {
         j->e = e;
         completion_fail(&s->completion, j); /* the device is lost: does not return */
-    } else if (j->state == JOB_STARTED) {   /* no memory for its graph */
+    } else if (j->state == JOB_STARTED) {   /* there is no memory for its graph */
         const struct err why = j->e;
         completion_give_up(&s->completion, j, &why);
         (void)completion_at_once(&s->completion, j);
@@ -66,7 +66,7 @@ void server_job_fail(void *data, struct job *j, const struct err *why)
         completion_fail(&s->completion, j); /* does not return */
         return;
     }
-    /* it ends when its predecessors have, as jobs behind it wait for it alone */
+    /* it finishes after its predecessors, because jobs that come after it wait for it alone */
     completion_give_up(&s->completion, j, why);
     (void)completion_at_once(&s->completion, j);
 }
@@ -79,7 +79,8 @@ void server_job_announce(void *data, const struct job *j, bool waits)
     server_must_send(s, channel_send(&s->channel, &schema_msg_w_waiting, &msg, NULL, &e), &e);
 }
 
-/* A known job was sent again: its answer is sent again, or when it is there. */
+/* For a known job that the front sent again. If its end was reported, the report is sent again;
+ * else it will be sent at the end. */
 static int job_again(struct server *s, const struct job *j, struct err *e)
 {
     return job_state_reported(j->state)
@@ -87,8 +88,8 @@ static int job_again(struct server *s, const struct job *j, struct err *e)
                : 0;
 }
 
-/* Puts a job into the ledger. A job that cannot be served keeps its place there for jobs that come
- * after it. */
+/* Puts a job into the ledger. A job that cannot be served keeps its place there, because other
+ * jobs may come after it. */
 static int job_admit(struct server *s, struct bytes frame, const struct msg_f_job *msg,
                      struct job **ret_job, struct err *e)
 {
@@ -144,7 +145,7 @@ int serve_retire(struct server *s, struct bytes frame, struct frame_fds *fds, st
     return rc;
 }
 
-/* Commands that the device has of a job run to their end: a stream takes nothing back. */
+/* Commands of a job that the device has run to their end: a stream takes nothing back. */
 int serve_cancel(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
 {
     struct msg_f_cancel msg;
@@ -167,6 +168,6 @@ int serve_cancel(struct server *s, struct bytes frame, struct frame_fds *fds, st
     } else {
         (void)completion_cancel(&s->completion, j, &why);
     }
-    (void)server_ask_device(s); /* others may have waited for its memory */
+    (void)server_ask_device(s); /* other jobs may have waited for its memory */
     return 0;
 }

@@ -80,7 +80,7 @@ static void release_some(struct server *s)
 bool server_ask_device(void *data)
 {
     struct server *s = data;
-    do { /* one end may let another part begin */
+    do { /* what has ended may let another part begin something */
         transfers_poll(&s->transfers);
         copies_poll(&s->copies);
         completion_poll(&s->completion, clock_now_ns());
@@ -91,7 +91,7 @@ bool server_ask_device(void *data)
         waiting_poll(&s->waiting, clock_now_ns());
     } while (s->copies.fresh);
     if (s->coalesce.rule.start_ns != 0 && !server_jobs_wait(s)) {
-        server_start_jobs(s); /* the batch need not wait any more */
+        server_start_jobs(s); /* the batch need not wait any longer */
     }
     struct err e = ERR_INIT;
     if (memory_hung(&s->device.memory, &e) != 0) {

@@ -7,9 +7,10 @@
 #include "common/clock.h"
 #include "common/log.h"
 
-#define TOUCH_BYTES    (1u << 20) /* bytes a step */
-#define WALK_PIECES    2048u      /* pieces a step */
-#define NAMES          256u       /* buffers a step: each has memory of its own */
+#define TOUCH_BYTES (1u << 20) /* bytes touched in a step */
+#define WALK_PIECES 2048u      /* pieces read in a step */
+/* buffers visited in a step: few, because each lies in memory of its own */
+#define NAMES          256u
 #define PAGE_BYTES     4096u
 #define EVENTS_AT_ONCE 64u /* events copied in one call */
 
@@ -17,13 +18,13 @@ _Static_assert(POOL_EVENT_KINDS <= SNAPSHOT_EVENT_KINDS, "the front knows every 
 _Static_assert(POOL_EXTENT_LOST + 1 == SNAPSHOT_STATES, "the front knows every state");
 _Static_assert(POOL_TIERS + POOL_CLASSES + POOL_TENANTS <= SNAPSHOT_METERS_MAX, "meters fit");
 
-/* The pool's names for a piece. A piece that took the place of another since the copy was made has
- * other names. */
+/* The pool's identity of a piece. A piece that took the place of another since the copy was made
+ * has a different one. */
 struct snapshot_place {
     uint64_t owner;
     uint32_t block, generation, turn;
     uint8_t object;
-    uint8_t kind; /* SNAPSHOT_NOBODY: no entry */
+    uint8_t kind; /* SNAPSHOT_NOBODY: the entry is free */
 };
 
 /* ---- answers ------------------------------------------------------------------------------ */
@@ -76,7 +77,8 @@ static struct snapshot_meter meter_of(unsigned scope, unsigned index, uint64_t w
                                    .total = m->total};
 }
 
-/* The front's key; 0 for its own work, which shares a number with the first tenant. */
+/* The front's key of the tenant with this number; 0 for the front's own work, which shares a
+ * number with the first tenant. */
 static uint64_t tenant_key(const struct memory *memory, unsigned number)
 {
     const struct memory_tenant *t = memory->tenants;
@@ -113,7 +115,7 @@ static uint32_t list_meters(const struct memory *memory, struct snapshot_meter *
     return n;
 }
 
-/* Lists events from `out` on. Returns their number. */
+/* Writes the pool's events to `out`. Returns their number. */
 static uint32_t list_events(const struct pool *p, struct snapshot_event *out, uint64_t *ret_first)
 {
     struct pool_event some[EVENTS_AT_ONCE];
@@ -145,7 +147,7 @@ static int out_create(struct snapshot_maker *m, uint32_t events, uint32_t pieces
 
 static int numbers_only(struct snapshot_maker *m, uint64_t nonce, struct err *e)
 {
-    struct memfd kept = m->out; /* of a snapshot that is being made */
+    struct memfd kept = m->out; /* the memory of the snapshot that is being made */
     struct err why = ERR_INIT;
     m->out = MEMFD_NONE;
     if (out_create(m, 0, 0, &why) == 0) {
@@ -159,9 +161,9 @@ static int numbers_only(struct snapshot_maker *m, uint64_t nonce, struct err *e)
     return rc;
 }
 
-/* ---- whose a piece is ---------------------------------------------------------------------- */
+/* ---- owners of pieces ----------------------------------------------------------------------- */
 
-/* The entry of `wanted`, or a free one. */
+/* Returns the entry of `wanted`, or a free entry. */
 static struct snapshot_place *place_of(const struct snapshot_maker *m,
                                        const struct snapshot_place *wanted)
 {
@@ -191,7 +193,7 @@ static void place_add(struct snapshot_maker *m, const struct memory_piece *piece
     }
 }
 
-/* false: there are no more buffers */
+/* Visits some buffers. Returns false when there are no more. */
 static bool add_names(struct snapshot_maker *m)
 {
     struct buffers *t = m->buffers;
@@ -243,7 +245,8 @@ static void release(struct snapshot_maker *m)
     m->step = SNAPSHOT_IDLE;
 }
 
-/* Allocates what the pool needs now and a little more: it may grow until the copy is made. */
+/* Allocates what the pool's tables need now and some more, because they may grow until they are
+ * copied. */
 static int copy_alloc(struct snapshot_maker *m, struct err *e)
 {
     uint64_t bytes = pool_snapshot_bytes(m->memory->pool);
@@ -263,7 +266,7 @@ static int take(struct snapshot_maker *m, struct err *e)
     struct err grown = ERR_INIT;
     pool_stamp(m->memory->pool, clock_now_ns());
     if (pool_snapshot(m->memory->pool, m->copy, m->copy_bytes, &grown) != 0) {
-        return copy_alloc(m, e); /* it grew by more than an eighth meanwhile */
+        return copy_alloc(m, e); /* the tables grew by more than that */
     }
     int rc = list_places(m, e);
     rc = rc == 0 ? out_create(m, SNAPSHOT_EVENTS_MAX, SNAPSHOT_PIECES_MAX, e) : rc;
@@ -305,7 +308,7 @@ static void write_piece(struct snapshot_maker *m, const struct pool_extent *x)
     m->room.pieces[h->pieces++] = p;
 }
 
-/* false: there are no more pieces */
+/* Reads some pieces. Returns false when there are no more. */
 static bool walk(struct snapshot_maker *m)
 {
     struct pool_extent extent;
@@ -329,7 +332,7 @@ static int begin(struct snapshot_maker *m, struct err *e)
     return rc;
 }
 
-/* Answers the first request, and begins with the next. */
+/* Answers the first request, and begins the next. */
 static void end(struct snapshot_maker *m, const struct err *why)
 {
     struct err e = ERR_INIT;

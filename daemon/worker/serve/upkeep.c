@@ -3,7 +3,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 
-/* Memory that was not given back by then lies in blocks that are in use. */
+/* Memory that was not given back after this time lies in blocks that are in use. */
 #define PATIENCE_NS (2 * MEMORY_AGE_NS)
 
 void upkeep_init(struct upkeep *u, uv_loop_t *loop, struct device *device, upkeep_idle_fn idle,
@@ -25,7 +25,8 @@ bool upkeep_busy(const struct upkeep *u)
     return u->marker != NULL;
 }
 
-/* The next user of the memory zeroes it then. After repeated failures all is left to that. */
+/* The next user of the memory zeroes it. After repeated failures nothing is zeroed ahead any
+ * more. */
 static void failed(struct upkeep *u, const struct err *why)
 {
     u->failures++;
@@ -34,7 +35,7 @@ static void failed(struct upkeep *u, const struct err *why)
                                            : "from now on the next users zero it");
 }
 
-/* Zeroes free memory that may hold a tenant's bytes. Returns bytes. */
+/* Zeroes free memory that may hold a tenant's bytes. Returns the number of bytes. */
 static uint64_t zero_some(struct upkeep *u)
 {
     static const uint8_t ZEROS[16];
@@ -50,7 +51,7 @@ static uint64_t zero_some(struct upkeep *u)
     int rc = dev->b->stream->fill(dev->service, at, ZEROS, sizeof ZEROS, bytes, &e);
     bool ordered = rc == 0;
     rc = ordered ? device_mark_service(dev, &u->marker, &u->point, &e) : rc;
-    if (rc != 0) { /* the end of zeros without a mark can never be known */
+    if (rc != 0) { /* without a mark the end of the zeros can never be known */
         memory->hung = memory->hung || ordered || device_is_lost(rc);
         memory_ahead_end(memory, false);
         failed(u, &e);
