@@ -59,7 +59,7 @@ static void reap_one(struct child *child)
         info.si_pid == 0) {
         return;
     }
-    /* until it is reaped no other group can have its number */
+    /* the group's number cannot be reused before the child is reaped */
     child_signal(child, SIGKILL);
     int status = 0;
     if (waitpid(child->pid, &status, 0) == child->pid) {
@@ -85,7 +85,7 @@ void child_signal(const struct child *child, int signal)
 {
     if (child->pid > 0) {
         (void)identity_kill(child->identity, -child->pid,
-                            signal); /* fails only when it just ended */
+                            signal); /* fails only if the child has just ended */
     }
 }
 

@@ -1,7 +1,7 @@
 /*
- * The processes that the launcher started, and the frames about each that it has not sent to the
- * front. Keeps duplicates of the front's descriptors of a worker, so that another front can take
- * the worker over. Thread: one. Fixed storage of CHILDREN_MAX; args and device on the heap.
+ * The processes that the launcher started, and the frames about each that it still owes to the
+ * front. Keeps duplicates of the front's descriptors of a worker, so that another front can adopt
+ * the worker. Fixed storage for CHILDREN_MAX children; their frames are on the heap. Thread: one.
  */
 #ifndef LAUNCHER_CHILDREN_H
 #define LAUNCHER_CHILDREN_H
@@ -18,25 +18,26 @@
 
 enum child_kind { CHILD_FREE = 0, CHILD_WORKER, CHILD_COMPILER, CHILD_MONITOR };
 
-/* frames that are owed to the front, in this order */
+/* Frames that are owed to the front: started, inventory, ended are sent in this order. */
 enum child_owed { OWED_STARTED = 1, OWED_ENDED = 2, OWED_INVENTORY = 4 };
 
 enum { CHILD_CHANNEL = 0, CHILD_INPUT = 1, CHILD_OUTPUT = 2, CHILD_RECORD = 3, CHILD_FDS = 4 };
 
 struct child {
     enum child_kind kind;
-    uint64_t id;                     /* of the front */
-    pid_t pid;                       /* 0: ended, or never started */
-    const struct identity *identity; /* user of the process */
-    pid_t number;                    /* its pid; remains when it has ended */
-    int fd[CHILD_FDS];  /* workers: the front's end of the channel, staging, record; -1: none */
-    struct bytes frame; /* owned: the L_WORKER frame that asked for it */
+    uint64_t id;                     /* given by the front */
+    pid_t pid;                       /* 0: it has ended, or was never started */
+    const struct identity *identity; /* not owned: the user of the process */
+    pid_t number;                    /* its pid, also after its end */
+    /* of a worker: the front's end of the channel, staging memory, record; -1: none */
+    int fd[CHILD_FDS];
+    struct bytes frame; /* owned: the L_WORKER frame that asked for it; empty for other kinds */
     uint64_t kill_at;   /* ns; NS_NEVER: no limit of wall time */
     bool timed_out;
     int status; /* of waitpid */
-    int code;   /* of the start; 0 or ERR_* */
+    int code;   /* result of the start: 0 or ERR_* */
     char text[ERR_TEXT_MAX];
-    unsigned owed; /* enum child_owed */
+    unsigned owed; /* bits of enum child_owed */
 };
 
 struct children {
@@ -48,16 +49,16 @@ struct child *children_add(struct children *c, enum child_kind kind, uint64_t id
 struct child *children_find(struct children *c, uint64_t id); /* running ones only */
 void child_remove(struct child *child);
 
-/* Reaps ended children: kills the whole process group, and owes the frame L_ENDED. */
+/* Reaps ended children. Kills the rest of their process groups, and owes L_ENDED for each. */
 void children_reap(struct children *c);
-void child_signal(const struct child *child, int signal); /* the whole group */
+void child_signal(const struct child *child, int signal); /* signals its whole process group */
 void children_signal(struct children *c, int signal);
 unsigned children_running(const struct children *c);
 
-/* Kills children that are over their wall time. Returns when to call again; NS_NEVER: no child has
+/* Kills children that exceed their wall time. Returns when to call again; NS_NEVER: no child has
  * a limit. */
 uint64_t children_expire(struct children *c, uint64_t now);
-/* The front has ended: drops all owed frames and ends all children but workers. */
+/* The front has ended: drops all owed frames, and kills all children except workers. */
 void children_orphan(struct children *c);
 
 #endif

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define FOLDER      "/.cache/pocl/kcache"
-#define ENTRY_LEVEL 2 /* kcache/XX/<program>: all that belongs to one program */
+#define ENTRY_LEVEL 2 /* kcache/XX/<program> contains everything of one program */
 
 struct entry {
     char *path;
@@ -59,7 +59,7 @@ static FTS *open_tree(char *path)
     return fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL);
 }
 
-/* One file or folder of the walk; false: memory is out. */
+/* Counts one file or folder of the walk. Returns false when memory is out. */
 static bool take(struct entries *all, const FTSENT *at)
 {
     bool file = at->fts_info == FTS_F || at->fts_info == FTS_SL || at->fts_info == FTS_SLNONE;
@@ -71,7 +71,8 @@ static bool take(struct entries *all, const FTSENT *at)
     }
     if (file && at->fts_level > 0) {
         struct entry *e = &all->item[all->count - 1];
-        blkcnt_t blocks = at->fts_statp->st_blocks; /* 0 for what fits its directory's entry */
+        /* 0 for a file that fits into its directory's entry */
+        blkcnt_t blocks = at->fts_statp->st_blocks;
         uint64_t bytes = (uint64_t)(blocks > 0 ? blocks : 1) * 512;
         e->bytes += bytes;
         all->bytes += bytes;

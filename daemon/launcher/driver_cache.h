@@ -1,6 +1,6 @@
 /*
- * Files of drivers below the home of workers, a folder of its own in the installed unit. PoCL keeps
- * every compiled kernel for ever. Blocks on files.
+ * Limits the files of drivers below the home of workers, which is a folder of its own in the
+ * installed unit: PoCL never removes a compiled kernel. Blocks on files.
  */
 #ifndef LAUNCHER_DRIVER_CACHE_H
 #define LAUNCHER_DRIVER_CACHE_H
@@ -9,8 +9,8 @@
 
 #define DRIVER_CACHE_BYTES (UINT64_C(1024) * 1024 * 1024)
 
-/* Removes PoCL's programs, least recently used first, until the rest has at most bytes_max. Called
- * while no worker and no compiler runs, since they read these files again. Returns the bytes
+/* Removes PoCL's programs, least recently used first, until at most bytes_max are left. To be
+ * called while no worker and no compiler runs, because they read these files. Returns the bytes
  * removed. */
 uint64_t driver_cache_trim(const char *cache_dir, uint64_t bytes_max);
 

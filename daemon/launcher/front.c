@@ -39,7 +39,7 @@ void front_close(struct front *f)
 
 /* ---- out ------------------------------------------------------------------------------------ */
 
-/* As seqpacket_send: 0, SEQPACKET_AGAIN or an error. */
+/* Like seqpacket_send: 0, SEQPACKET_AGAIN or an error. */
 static int send_msg(struct front *f, const struct schema *schema, const void *msg,
                     const struct frame_fds *fds, struct err *e)
 {
@@ -124,7 +124,7 @@ static int flush_child(struct front *f, struct child *child, struct err *e)
 static int flush_all(struct front *f, struct err *e)
 {
     if (!f->greeted) {
-        return 0; /* hello comes before all other frames */
+        return 0; /* no frame goes out before L_HELLO */
     }
     if (f->owes_hello) {
         int rc = send_hello(f, e);
@@ -172,7 +172,7 @@ struct words {
     char *storage; /* owned */
 };
 
-/* The arguments as the C library wants them. */
+/* Copies the arguments into an argv. */
 static int words_make(struct proto_list args, struct words *ret_words, struct err *e)
 {
     size_t room = args.raw.size + args.count + 1;
@@ -194,7 +194,7 @@ static int words_make(struct proto_list args, struct words *ret_words, struct er
     return 0;
 }
 
-/* A failed start is reported to the front; it is no error of the connection. */
+/* A failed start is reported to the front; it is not an error of the connection. */
 static void start(const struct front *f, struct child *child, struct spawn s,
                   struct proto_list args)
 {
@@ -210,7 +210,7 @@ static void start(const struct front *f, struct child *child, struct spawn s,
         child->number = child->pid;
         free(words.storage);
     }
-    memcpy(child->text, why.text, sizeof child->text); /* empty: the child runs */
+    memcpy(child->text, why.text, sizeof child->text); /* empty if the child runs */
 }
 
 static struct child *child_for(struct front *f, enum child_kind kind, uint64_t id, int *ret_rc,
@@ -223,7 +223,7 @@ static struct child *child_for(struct front *f, enum child_kind kind, uint64_t i
     struct child *child = children_add(f->children, kind, id);
     if (child == NULL) {
         *ret_rc = refuse(f, id, ERR_LIMIT, "too many children", e);
-    } else { /* the monitor runs no code of users, so the front trusts it */
+    } else { /* the monitor runs no code of users, so it runs as the user whom the front trusts */
         child->identity = kind == CHILD_MONITOR ? &f->own : &f->stranger;
     }
     return child;
@@ -300,7 +300,7 @@ static int on_compiler(struct front *f, struct bytes frame, struct frame_fds *fd
     return 0;
 }
 
-/* The launcher does not wait for it: it may hang in the driver and outlive its SIGKILL. */
+/* The launcher does not wait for the monitor, which may hang in the driver and outlive SIGKILL. */
 static int on_monitor(struct front *f, struct bytes frame, struct frame_fds *fds, struct err *e)
 {
     struct msg_l_monitor msg;
@@ -327,7 +327,8 @@ static int on_hello(struct front *f, struct bytes frame, struct err *e)
     int rc = proto_decode(&schema_msg_l_hello, frame, &msg, e);
     if (rc == 0) {
         f->greeted = true;
-        f->owes_hello = true; /* a front of another build reads this build and decides */
+        /* a front of another build decides what to do when it reads this build */
+        f->owes_hello = true;
     }
     return rc;
 }
@@ -340,7 +341,7 @@ static int on_kill(struct front *f, struct bytes frame, struct err *e)
         return rc;
     }
     struct child *child = children_find(f->children, msg.id);
-    if (child != NULL) { /* else it has ended, and L_ENDED reports that */
+    if (child != NULL) { /* otherwise it has ended, and L_ENDED reports that */
         child_signal(child, (int)msg.signal);
     }
     return 0;

@@ -52,7 +52,7 @@ static int by_name(const char *user, struct identity *id, struct err *e)
     return 0;
 }
 
-/* Root, or a process with both capabilities, which the unit gives. */
+/* True for root, and for a process with both capabilities, which the unit gives. */
 static bool may_become_others(void)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -83,7 +83,7 @@ int identity_find(const char *user, struct identity *ret_id, struct err *e)
     return 0;
 }
 
-/* A change between two users that are not root keeps them. */
+/* Needed because capabilities survive a change between two users that are not root. */
 static bool capabilities_drop(void)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -113,8 +113,9 @@ int identity_kill(const struct identity *id, pid_t pid, int signal)
     int rc = kill(pid, signal);
     int why = errno;
     if (setresuid((uid_t)-1, own, (uid_t)-1) != 0) {
-        abort(); /* cannot fail, as it is the saved uid; as the other user this process must not go
-                    on */
+        /* Cannot fail, because it is the saved uid. This process must not go on as the other
+         * user. */
+        abort();
     }
     errno = why;
     return rc;

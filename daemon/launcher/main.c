@@ -28,8 +28,8 @@
 #include "daemon/launcher/notify.h"
 
 #define LINGER_S      30u
-#define TERM_GRACE_NS (1 * NS_PER_S) /* between SIGTERM and SIGKILL */
-/* longest wait for a process that is stuck in its driver */
+#define TERM_GRACE_NS (1 * NS_PER_S) /* from SIGTERM to SIGKILL */
+/* the longest wait for a process that is stuck in its driver */
 #define KILL_GRACE_NS (2 * NS_PER_S)
 
 struct options {
@@ -37,8 +37,8 @@ struct options {
     const char *worker;
     const char *compiler;
     const char *monitor;
-    const char *worker_user; /* NULL: this process's user */
-    uint64_t linger_ns;      /* time without a front until the end; NS_NEVER: no end */
+    const char *worker_user; /* NULL: the launcher's user */
+    uint64_t linger_ns;      /* how long to live without a front; NS_NEVER: for ever */
 };
 
 struct launcher {
@@ -49,11 +49,11 @@ struct launcher {
     int lock_fd;
     char socket_path[PATH_MAX];
     uint64_t linger_ns;
-    uint64_t alone_since; /* ns; NS_NEVER while there is a front */
-    uint64_t watchdog_ns; /* 0: none */
+    uint64_t alone_since; /* ns; NS_NEVER while a front is connected */
+    uint64_t watchdog_ns; /* interval of messages to the service manager; 0: none */
     uint64_t watchdog_at;
-    uint64_t quit_at; /* ns at which SIGTERM was sent; NS_NEVER: serving */
-    bool killed;      /* SIGKILL was sent too */
+    uint64_t quit_at; /* ns: time of SIGTERM; NS_NEVER: serving */
+    bool killed;      /* SIGKILL was sent, too */
 };
 
 static int usage(void)
@@ -77,7 +77,7 @@ static bool seconds_parse(const char *text, uint64_t *ret_ns)
     return true;
 }
 
-/* 0 to go on, else the exit code + 1 */
+/* Returns 0 to go on, else the exit code + 1. */
 static int options_parse(int argc, char **argv, struct options *o)
 {
     static const struct option LONG[] = {{"runtime-dir", required_argument, NULL, 'd'},
@@ -129,7 +129,7 @@ static int options_parse(int argc, char **argv, struct options *o)
     return optind == argc && o->runtime_dir != NULL ? 0 : usage() + 1;
 }
 
-/* Opens the program `path`, or `name` in the folder of this program. */
+/* Opens the program `path`; NULL: `name` in the folder of this program. */
 static int program_open(const char *path, const char *name)
 {
     char beside[PATH_MAX];
@@ -154,7 +154,7 @@ static int program_open(const char *path, const char *name)
     return fd;
 }
 
-/* The caller holds the lock, so a socket that is there was left behind. */
+/* This process has the lock, so an existing socket is left over from a former launcher. */
 static int listen_open(struct launcher *l, const char *dir, struct err *e)
 {
     if ((size_t)snprintf(l->socket_path, sizeof l->socket_path, "%s/launcher.sock", dir) >=
@@ -220,7 +220,7 @@ static void front_admit(struct launcher *l)
         return;
     }
     if (l->front.fd >= 0) {
-        front_serve(l); /* the former front may have ended just now */
+        front_serve(l); /* perhaps the former front has just ended */
     }
     if (l->front.fd >= 0 || l->quit_at != NS_NEVER || !seqpacket_peer_trusted(fd)) {
         log_warn("a connection was refused: %s",
@@ -339,8 +339,9 @@ static int serve(struct launcher *l)
     return rc;
 }
 
-/* Drivers keep what they compile below HOME. The folder is the workers', so a child of their user
- * trims it. This process has the launcher's lock, so no worker runs that could miss a kernel. */
+/* Drivers keep what they compile below HOME. The folder belongs to the workers' user, so a child
+ * of that user trims it. This process has the launcher's lock, so no worker runs that could miss
+ * a kernel. */
 static void cache_trim(const struct identity *id)
 {
     const char *home = id->uid != 0 ? getenv("HOME") : NULL;
@@ -397,7 +398,8 @@ int main(int argc, char **argv)
     }
     (void)umask(077);
     if (o.linger_ns != NS_NEVER) {
-        (void)setsid(); /* the terminal's Ctrl-C is for the front; fails where it leads a group */
+        /* so that Ctrl-C in the terminal is for the front; fails if this process leads a group */
+        (void)setsid();
     }
     l.linger_ns = o.linger_ns;
     children_init(&l.children);

@@ -26,7 +26,7 @@ void notify_send(const char *state)
         return;
     }
     socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
-    /* a failure: the manager notices the missing messages */
+    /* on failure the service manager notices that messages are missing */
     (void)sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&addr, size);
     (void)close(fd);
 }

@@ -17,7 +17,7 @@
 #define FD_FIRST        3
 #define FD_PARKED       64 /* above the numbers that children get */
 
-/* A name that ends in '=' is whole; others are prefixes. */
+/* The environment that children get. A name that ends in '=' is whole; others are prefixes. */
 static const char *const PASSED[] = {
     "PATH=",         "HOME=",          "LANG=",         "TMPDIR=",       "XDG_",
     "POCL_",         "OCL_",           "CUDA_",         "OPENCL_",       "LD_LIBRARY_PATH=",
@@ -57,7 +57,7 @@ static void environment_make(char *ret_env[ENVIRONMENT_MAX + 1])
     ret_env[count] = NULL;
 }
 
-/* A limit that is lower already is kept. */
+/* Keeps a limit that is already lower. */
 static bool limit_set(int resource, uint64_t value)
 {
     struct rlimit limit;
@@ -71,9 +71,9 @@ static bool limit_set(int resource, uint64_t value)
 
 #define CPU_GRACE_S 5u
 
-/* At the soft limit a process gets SIGXCPU, then each second again; at the hard limit it is
- * killed. LLVM handles the first signal and goes on. A hard limit that is lower
- * already is kept: only root could raise it. */
+/* At the soft limit a process gets SIGXCPU, and again each second; at the hard limit it is
+ * killed. LLVM handles the first signal and goes on. A hard limit that is already lower is kept,
+ * because only root could raise it. */
 static bool cpu_set(uint64_t seconds)
 {
     struct rlimit limit;
@@ -86,7 +86,8 @@ static bool cpu_set(uint64_t seconds)
     return setrlimit(RLIMIT_CPU, &limit) == 0;
 }
 
-/* NPROC counts all processes of the user, so it would limit others; the group is killed instead. */
+/* NPROC is not limited: it counts all processes of the user, so it would limit others. The
+ * launcher kills the process group instead. */
 static bool limits_set(const struct spawn_limits *l)
 {
     bool ok = limit_set(RLIMIT_CORE, 0);
@@ -99,8 +100,8 @@ static bool limits_set(const struct spawn_limits *l)
     return ok && (l->files == 0 || limit_set(RLIMIT_NOFILE, l->files));
 }
 
-/* On the launcher's stderr a child's lines would seem to be the launcher's. So the child gets a
- * stream of its own; without a journal it writes to that stderr all the same. */
+/* Gives the child a journal stream of its own, because on the launcher's stderr its lines would
+ * seem to be the launcher's. Without a journal it writes to that stderr all the same. */
 static void output_place(const struct spawn *s)
 {
     int fd = s->journal != NULL ? journal_stream(s->journal, s->name, false) : -1;
@@ -109,7 +110,7 @@ static void output_place(const struct spawn *s)
     }
 }
 
-/* Moves the descriptors above all target numbers, then each to its own. */
+/* Moves the descriptors above all target numbers first, then each to its own. */
 static bool descriptors_place(const struct spawn *s, int *ret_program, int *status_fd)
 {
     int parked[SPAWN_FDS_MAX];
@@ -144,18 +145,18 @@ static void signals_restore(void)
     (void)signal(SIGINT, SIG_DFL);
 }
 
-/* In the child: only calls that are safe after fork. Does not return. */
+/* Runs in the child: only calls that are safe after fork. Does not return. */
 static void become(const struct spawn *s, char *const *argv, char *const *env, pid_t parent,
                    int status_fd)
 {
     int program = -1;
-    /* the change of user takes the parent-death signal away, so that comes after it */
+    /* a change of user clears the parent-death signal, so the signal is set afterwards */
     bool ok =
         setpgid(0, 0) == 0 && identity_become(s->identity) && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
     if (getppid() != parent) {
-        _exit(127); /* the parent ended before it could be watched */
+        _exit(127); /* the parent ended before the signal was set */
     }
-    if (ok) { /* else errno has the reason */
+    if (ok) { /* otherwise errno has the reason */
         output_place(s);
     }
     ok = ok && descriptors_place(s, &program, &status_fd) && limits_set(&s->limits);
@@ -169,7 +170,7 @@ static void become(const struct spawn *s, char *const *argv, char *const *env, p
     _exit(127);
 }
 
-/* 0: the pipe closed empty, so the program runs. */
+/* Returns 0 if the pipe was closed empty: the program runs. */
 static int exec_result(int fd)
 {
     int reason = 0;
@@ -206,7 +207,7 @@ int spawn_process(const struct spawn *s, pid_t *ret_pid, struct err *e)
     (void)close(status[0]);
     if (reason != 0) {
         if (pid > 0) {
-            (void)waitpid(pid, NULL, 0); /* it ends at once */
+            (void)waitpid(pid, NULL, 0); /* the child ends at once */
         }
         errno = reason;
         return err_errno(e, ERR_IO, "starting %s", s->name);

@@ -7,14 +7,14 @@
 struct bell {
     uv_poll_t poll;
     int fd;     /* not owned */
-    int events; /* of libuv */
+    int events; /* UV_READABLE or UV_WRITABLE */
     bool by_edge;
     void (*rung)(void *data);
     void *data;
 };
 
-/* libuv watches levels. It has put the descriptor into its set by the first call, and does not
- * change it later. So the first call switches it to edges. */
+/* libuv watches by level. It adds the descriptor to its epoll set before the first call and does
+ * not change it later, so the first call can switch it to edges. */
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct bell *b = poll->data;

@@ -1,7 +1,7 @@
 /*
- * gpud-monitor: queries the state of the GPUs from NVIDIA's management library periodically, and
- * writes it to the page of shared memory that is descriptor 3. It may hang in the driver for ever
- * and be killed at any time. No process waits for it.
+ * gpud-monitor: asks NVIDIA's management library for the state of the GPUs periodically, and writes
+ * it to a page of shared memory, descriptor 3. It may hang in the driver for ever, and be killed at
+ * any time. No process waits for it.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -29,7 +29,7 @@ static int usage(void)
     return 2;
 }
 
-/* 0 to go on, else the exit code + 1 */
+/* Returns 0 to go on, else the exit code + 1. */
 static int options_parse(int argc, char **argv, unsigned *period_ms)
 {
     static const struct option LONG[] = {{"period", required_argument, NULL, 'p'},

@@ -7,7 +7,7 @@
 static const struct {
     const char *name;
     bool required;
-    size_t at; /* in struct nvml */
+    size_t at; /* offset in struct nvml */
 } entries[] = {
 #define X(name, required, parameters) {"nvml" #name, required, offsetof(struct nvml, name)},
     NVML_ENTRIES(X)

@@ -28,7 +28,7 @@ struct nvml_memory {
 
 struct nvml_process {
     unsigned pid;
-    unsigned long long bytes; /* all ones: not known */
+    unsigned long long bytes; /* all ones: unknown */
     unsigned gpu_instance, compute_instance;
 };
 
@@ -41,15 +41,15 @@ union nvml_number {
 struct nvml_field {
     unsigned id, scope;
     long long timestamp, latency;
-    int type; /* of the value: 1 is an unsigned int */
+    int type; /* type of `value`: 1 is an unsigned int */
     int result;
     union nvml_number value;
 };
 
 #define NVML_FIELD_RECOVERY 230u /* the action that the driver asks for */
 
-/* X(name, required, parameters); all return an enum nvml_result. A call that is not required is
- * NULL where the library lacks it, and its figure is not supported. */
+/* X(name, required, parameters); all functions return an enum nvml_result. A function that is
+ * not required is NULL if the library lacks it, and its figure is then not supported. */
 #define NVML_ENTRIES(X)                                                                            \
     X(Init_v2, true, (void))                                                                       \
     X(DeviceGetCount_v2, true, (unsigned *count))                                                  \
@@ -79,8 +79,8 @@ struct nvml {
     const char *(*ErrorString)(int result);
 };
 
-/* Opens libnvidia-ml.so.1 and starts it. ERR_UNSUPPORTED: not installed; ERR_NO_DEVICE: it finds no
- * driver. Blocks. */
+/* Opens libnvidia-ml.so.1 and starts it. ERR_UNSUPPORTED: it is not installed or too old;
+ * ERR_NO_DEVICE: it finds no driver. Blocks. */
 int nvml_load(struct nvml *ret_nvml, struct err *e);
 
 #endif

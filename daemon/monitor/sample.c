@@ -29,7 +29,7 @@ static struct health_value value_of(int result, uint64_t value)
     return v;
 }
 
-/* A call that the library may lack. */
+/* Calls a function that the library may lack. */
 #define ASK(n, name, ...) ((n)->name != NULL ? (n)->name(__VA_ARGS__) : (int)NVML_NOT_SUPPORTED)
 
 static void sample_gpu(const struct nvml *n, nvml_device gpu, struct health_value v[HEALTH_KINDS])
@@ -67,7 +67,7 @@ static void sample_memory(const struct nvml *n, nvml_device device, struct healt
     int rc = ASK(n, DeviceGetMemoryInfo, device, &memory);
     d->value[HEALTH_memory_used] = value_of(rc, memory.used);
     rc = ASK(n, DeviceGetComputeRunningProcesses_v3, device, &count, process);
-    if (rc == NVML_INSUFFICIENT_SIZE) { /* it returns their number, and no processes */
+    if (rc == NVML_INSUFFICIENT_SIZE) { /* returns the number of processes without the processes */
         d->value[HEALTH_processes] = value_of(NVML_SUCCESS, count);
         return;
     }
@@ -87,10 +87,10 @@ static void unreachable(int result, struct health_device *d)
 struct round {
     const struct nvml *n;
     struct health_report *report;
-    const struct health_report *last; /* the round before */
+    const struct health_report *last; /* the report of the round before */
 };
 
-/* The next free place of the report; NULL: none. */
+/* The next free entry of the report; NULL: the report is full. */
 static struct health_device *next_device(struct round *r)
 {
     struct health_report *to = r->report;
@@ -102,7 +102,7 @@ static struct health_device *next_device(struct round *r)
     return d;
 }
 
-/* NULL: no place is free. */
+/* Adds a device or a MIG instance. NULL: the report is full. */
 static struct health_device *add_device(struct round *r, nvml_device device,
                                         const struct health_value *shared)
 {
@@ -127,7 +127,7 @@ static void add_gpu(struct round *r, unsigned index)
     unsigned instances = 0;
     int rc = r->n->DeviceGetHandleByIndex_v2(index, &gpu);
     if (rc != NVML_SUCCESS) {
-        /* places move only where the number of devices changes */
+        /* entries keep their index while the number of devices is the same */
         uint32_t place = r->report->device_count;
         struct health_device *d = next_device(r);
         if (d != NULL) {
