@@ -57,7 +57,7 @@ static int kernel_add(struct compile_job *job, uint64_t *count,
 _Static_assert(BACKEND_ARGS_MAX <= PROTO_ARGS_MAX, "a bit for each argument");
 _Static_assert(BACKEND_NAME_MAX == PROTO_NAME_MAX, "names that can be asked for");
 
-/* ret_bits: a bit for each argument that the code only reads through. */
+/* Makes the bits of the arguments that the code only reads through, a bit for each argument. */
 static struct bytes only_reads(const struct backend_compiled_kernel *k,
                                uint8_t ret_bits[PROTO_ARGS_MAX / 8])
 {
@@ -68,7 +68,7 @@ static struct bytes only_reads(const struct backend_compiled_kernel *k,
     return bytes_of(ret_bits, (k->arg_count + 7) / 8);
 }
 
-/* What the compiler knows of each entry. Entries beyond the limit remain unknown. */
+/* Adds what the compiler knows of each entry. Entries beyond the limit are left out. */
 static int entries_add(struct compile_job *job)
 {
     unsigned count = job->compiled.kernel_count;
@@ -114,12 +114,12 @@ static int kernels_of_dialect(struct compile_job *job, const struct signature *s
     return kernels_done(job, added);
 }
 
-/* Whether argument i of the code is what the signature says. Unknown facts match, and the signature
- * decides on the elements of an array. */
+/* Does argument i of the code match the signature? Unknown facts match. For an array, the
+ * signature alone decides on the type of its elements. */
 static bool arg_fits(const struct signature *sig, unsigned i, const struct backend_compiled_arg *a)
 {
     const struct sig_arg *want = i < sig->arg_count ? &sig->arg[i] : NULL;
-    int dtype = want != NULL ? want->dtype : DTYPE_U64; /* a named size */
+    int dtype = want != NULL ? want->dtype : DTYPE_U64; /* beyond the arguments: a named size */
     if (a->kind == BACKEND_KIND_UNKNOWN) {
         return true;
     }
@@ -132,7 +132,7 @@ static bool arg_fits(const struct signature *sig, unsigned i, const struct backe
     return a->bytes == 0 || dtype == DTYPE_NONE || a->bytes == dtype_size(dtype);
 }
 
-/* The named sizes follow the arguments, or are not passed. */
+/* The code may take the named sizes behind the arguments, or not at all. */
 static int signature_fits(const struct signature *sig, const struct backend_compiled_kernel *k,
                           struct err *e)
 {
@@ -204,11 +204,12 @@ static struct given *given_for(struct given *given, unsigned count,
     return NULL;
 }
 
-/* The kernels of a module, as the response has them. */
+/* The kernels of a module, counted for the response. */
 struct tally {
-    uint64_t count;    /* in the response */
-    unsigned unfit;    /* of these, kernels that cannot be launched */
-    unsigned left_out; /* not in the response: names too long for a request */
+    uint64_t count; /* kernels in the response */
+    unsigned unfit; /* of these, kernels that cannot be launched */
+    /* kernels not in the response, because their names are too long for a request */
+    unsigned left_out;
     const struct backend_compiled_kernel *first_unfit, *first_left_out;
 };
 
@@ -227,7 +228,7 @@ static int kernel_report(struct compile_job *job, struct given *given, unsigned 
     return rc == 0 ? kernel_add(job, &tally->count, k, g != NULL ? g->sig.text : "") : rc;
 }
 
-/* Adds to the compiler's log which kernels are left out. */
+/* Adds a note about kernels that are left out to the compiler's log. */
 static int left_out_note(struct compile_job *job, const struct tally *tally)
 {
     const char *log = job->compiled.log != NULL ? job->compiled.log : "";
@@ -243,7 +244,7 @@ static int left_out_note(struct compile_job *job, const struct tally *tally)
     return 0;
 }
 
-/* A module without a kernel that can be launched is an error. */
+/* If no kernel of the module can be launched, that is an error. */
 static int tally_check(struct compile_job *job, const struct tally *tally)
 {
     if (tally->unfit > 0 && tally->unfit == tally->count) {
@@ -373,7 +374,8 @@ static int run(struct compile_job *job, const struct backend *b, unsigned index,
         return err_set(&job->e, ERR_LIMIT, "file name, options or architecture are too long");
     }
     struct compile_request whole = *r;
-    if (r->lang <= LANG_CUDA) { /* back ends put lines of their own before it */
+    /* a byte order mark must be first, but back ends put lines of their own before the source */
+    if (r->lang <= LANG_CUDA) {
         whole.source = bytes_without_bom(r->source);
     }
     if (r->headers.count == 0) {
@@ -414,7 +416,7 @@ void compile_run(struct compile_job *job, const struct backend *b, unsigned inde
         rc = err_set(&job->e, ERR_COMPILE_LIMIT, "the binary takes %zu bytes, at most %u",
                      job->compiled.binary_size, FRAME_BINARY_MAX);
     }
-    if (rc == ERR_NOMEM) { /* the compiler's memory is bounded, not the host's */
+    if (rc == ERR_NOMEM) { /* the compiler's memory ran out, not the host's */
         rc = ERR_COMPILE_LIMIT;
     }
     job->response.code = rc;

@@ -14,13 +14,15 @@ struct compile_job {
     struct capbuf kernels;
     struct capbuf entries;
     struct err e;
-    const char *cache_dir;       /* set by the caller; not owned; NULL or "": none */
-    bool confined;               /* set by the caller: compilers can read no other files */
+    const char *cache_dir; /* set by the caller; not owned; NULL or "": no cache */
+    /* set by the caller: compilers can read no files but the allowed ones (confine.h) */
+    bool confined;
     const char *backend_options; /* not owned */
     char stamp[PROTO_TEXT_MAX];  /* of the compiler */
 };
 
-/* Fills the response, on failure too. options: of the back end. Followed by compile_finish. */
+/* Fills the response, also on failure. options: of the back end. Requires a call of
+ * compile_finish afterwards. */
 void compile_run(struct compile_job *job, const struct backend *b, unsigned index,
                  const char *options, const struct compile_request *request);
 void compile_finish(struct compile_job *job);

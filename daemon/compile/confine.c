@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* As linux/landlock.h of ABI 6: headers of older kernels lack parts of it. */
+/* Copied from linux/landlock.h of ABI 6, because the headers of older kernels lack parts of it. */
 #define CREATE_VERSION 1u
 #define RULE_PATH      1
 #define FS_EXECUTE     (UINT64_C(1) << 0)
@@ -42,7 +42,7 @@ struct path_attr {
 
 struct ruleset {
     int fd;
-    uint64_t fs; /* rights that this kernel knows */
+    uint64_t fs; /* the rights that this kernel knows */
     struct err *e;
 };
 
@@ -85,8 +85,8 @@ static int allow(const struct ruleset *r, const char *path, uint64_t access)
     return rc;
 }
 
-/* Absolute paths in a list whose parts end at one of `ends`. `inside`: the folders of files, too,
- * since libraries have others beside them. */
+/* Allows the absolute paths of a list whose parts end at one of `ends`. inside: for a file
+ * allows its folder, because a library's other files lie beside it. */
 static int allow_list(const struct ruleset *r, const char *list, const char *ends, bool inside)
 {
     int rc = 0;
@@ -108,7 +108,7 @@ static int allow_list(const struct ruleset *r, const char *list, const char *end
     return rc;
 }
 
-/* Devices of drivers whose compiler opens them: OpenCL of NVIDIA and others. */
+/* Allows the devices of drivers whose compilers open them: OpenCL of NVIDIA and others. */
 static int allow_devices(const struct ruleset *r)
 {
     static const char *const patterns[] = {"/dev/nvidia*", "/dev/dri", "/dev/kfd"};
@@ -164,7 +164,7 @@ static int allow_system(const struct ruleset *r)
     return rc == 0 ? allow_devices(r) : rc;
 }
 
-/* The scratch folder, and in its parent the right to remove it. */
+/* Allows the scratch folder, and in its parent the right to remove it. */
 static int allow_scratch(const struct ruleset *r, const char *scratch)
 {
     char around[PATH_MAX];

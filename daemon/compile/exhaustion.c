@@ -12,12 +12,14 @@
 
 #include "proto/compile.h"
 
-#define SAID_BYTES   8192u       /* of the end of the compiler's output */
-#define ROOM_BYTES   (64u << 20) /* a compiler that cannot allocate this has run out of memory */
-#define STACK_SLACK  (1024u * 1024u) /* how far from its stack's end a fault may lie */
+#define SAID_BYTES 8192u /* bytes searched at the end of the compiler's output */
+/* bytes; a compiler that cannot allocate them has run out of memory */
+#define ROOM_BYTES (64u << 20)
+/* bytes between the stack's end and a fault that counts as its overflow */
+#define STACK_SLACK  (1024u * 1024u)
 #define HANDLER_SIZE (64u * 1024u)
 
-/* Data of the handlers, which take no argument. Set once, before they can run. */
+/* What the handlers need, because they get no argument. Set once, before they can run. */
 static struct {
     int said_fd;
     uintptr_t stack_top;
@@ -26,7 +28,7 @@ static struct {
     unsigned char stack[HANDLER_SIZE];
 } watch = {.said_fd = -1};
 
-/* The functions below run in a signal's handler: system calls and plain loops only. */
+/* The functions below run in a signal handler: only system calls and plain loops. */
 
 static bool said(size_t size, const char *words)
 {
@@ -96,8 +98,8 @@ int exhaustion_watch(int said_fd, struct err *e)
 
 #else
 
-/* Replaces the C library's for this program and its libraries: LLVM installs its own handler of
- * SIGABRT over this one, and abort() calls no other handler after that. */
+/* Replaces the C library's abort() for this program and its libraries: LLVM installs a SIGABRT
+ * handler of its own, and abort() calls no other handler after that. */
 __attribute__((visibility("default"), noreturn)) void abort(void)
 {
     end_for_memory();

@@ -1,4 +1,4 @@
-/* Puts the headers that came with a source into it. Pure. */
+/* Replaces #include directives by the headers that came with the source. Pure. */
 #ifndef COMPILE_HEADERS_H
 #define COMPILE_HEADERS_H
 
@@ -6,10 +6,10 @@
 #include "common/err.h"
 #include "proto/compile.h"
 
-/* Appends the request's source to `out`, each header where it is included. "name" is first looked
- * up relative to the including file, then, as <name> is, by the whole name. An #include of a header
- * that did not come with the source is kept. file: the source's name for #line. ERR_LIMIT,
- * ERR_INVALID, ERR_NOMEM. */
+/* Appends the request's source to `out`, with each header in place of its #include. "name" is
+ * searched relative to the including file first, then, like <name>, as a whole path. An #include
+ * of a header that did not come with the source is kept. file: the source's name for #line.
+ * ERR_LIMIT, ERR_INVALID, ERR_NOMEM. */
 int headers_expand(const struct compile_request *r, const char *file, struct capbuf *out,
                    struct err *e);
 

@@ -1,8 +1,8 @@
 /*
- * The address of NVRTC's heap for precompiled headers. Such a header is an image of that heap and
- * valid at the same address only, which address randomization changes with each process. So
- * requests of the heap's size get a fixed address, if it is free. All other memory and code remain
- * randomized.
+ * Gives NVRTC's heap for precompiled headers a fixed address. A precompiled header is an image of
+ * that heap and valid at the same address only, but address randomization moves the heap in each
+ * process. Requests of the heap's size therefore get a fixed address if it is free. All other
+ * memory and code remain randomized.
  */
 #include "daemon/compile/heap.h"
 
@@ -15,7 +15,7 @@
 #define HEAP_ADDRESS ((uintptr_t)0x500000000000)
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-/* sanitizers have their own mmap */
+/* the sanitizers have an mmap of their own */
 bool heap_placed(void)
 {
     return false;
@@ -33,7 +33,7 @@ __attribute__((visibility("default"))) void *mmap(void *address, size_t size, in
         long at = syscall(SYS_mmap, HEAP_ADDRESS, size, protection, flags | MAP_FIXED_NOREPLACE, fd,
                           offset);
         if (at != -1) {
-            return (void *)at; /* NOLINT: as the system call says it */
+            return (void *)at; /* NOLINT: the system call returns a number */
         }
     }
     return (void *)syscall(SYS_mmap, address, size, protection, flags, fd, offset); /* NOLINT */

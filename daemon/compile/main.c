@@ -1,4 +1,4 @@
-/* gpud-compile: one source to one binary, in a process that may be killed. */
+/* gpud-compile: compiles one source to one binary, in a process that may be killed. */
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -24,8 +24,8 @@
 struct options {
     const char *backend;
     unsigned index;
-    const char *options; /* the back end's own, as its workers get them */
-    const char *cache;   /* folder for what compilers keep, "" if there is none */
+    const char *options; /* the back end's own options, as its workers get them */
+    const char *cache;   /* folder for the compilers' caches, "" if there is none */
 };
 
 static int usage(void)
@@ -36,7 +36,7 @@ static int usage(void)
     return 2;
 }
 
-/* 0 to go on, else the exit code + 1 */
+/* Returns 0 to go on, else the exit code + 1. */
 static int options_parse(int argc, char **argv, struct options *o)
 {
     static const struct option LONG[] = {
@@ -74,7 +74,7 @@ static int options_parse(int argc, char **argv, struct options *o)
     return device && o->backend != NULL && optind == argc ? 0 : usage() + 1;
 }
 
-/* Sends the compiler's output on stderr to a memfd. < 0: stderr is not changed. */
+/* Redirects stdout and stderr to a memfd. Returns its descriptor; < 0: it failed. */
 static int stderr_capture(void)
 {
     int fd = memfd_create("gpud-compile-stderr", MFD_CLOEXEC);
@@ -85,7 +85,7 @@ static int stderr_capture(void)
     return fd;
 }
 
-/* The compiler's output becomes the log where the compiler returned none. */
+/* If the compile job failed without a log, the captured output becomes the log. */
 static void stderr_add(struct compile_job *job, int fd, char *space, size_t size)
 {
     if (fd < 0 || job->response.log.size != 0 || job->response.code == 0) {
@@ -94,7 +94,7 @@ static void stderr_add(struct compile_job *job, int fd, char *space, size_t size
     (void)fflush(stderr);
     ssize_t n = pread(fd, space, size, 0);
     if (n > 0) {
-        size_t text = strnlen(space, (size_t)n); /* a text of the wire holds no NUL */
+        size_t text = strnlen(space, (size_t)n); /* a text of the wire contains no NUL */
         job->response.log = bytes_of(space, text);
     }
 }
@@ -125,7 +125,7 @@ static int run(const struct options *o, const struct compile_request *request, b
     int real = dup(STDERR_FILENO);
     int captured = stderr_capture();
     if (exhaustion_watch(captured, &e) != 0) {
-        log_warn("%s", e.text); /* running out of memory will be reported as a crash */
+        log_warn("%s", e.text); /* running out of memory will then be reported as a crash */
     }
     compile_run(&job, b, o->index, o->options, request);
     stderr_add(&job, captured, said, sizeof said);

@@ -15,16 +15,16 @@
 
 #define PREFIX     "gpud-compile."
 #define LOCK       "lock"
-#define SWEPT_MAX  16 /* abandoned directories removed by one compilation */
+#define SWEPT_MAX  16 /* limit of abandoned directories removed by one compilation */
 #define OPEN_FILES 16
-#define NO_LOCK_S  600 /* age of a directory without a lock that is abandoned */
+#define NO_LOCK_S  600 /* seconds; an older directory without a lock is abandoned */
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
     (void)st;
     (void)ftw;
-    /* each by its own call: where processes are confined, unlink() of a folder is a refusal that
-     * remove() takes for the last word; the next sweep tries the rest again */
+    /* Not remove(): it gives up on a folder when unlink() is refused, as in a confined process.
+     * The next sweep retries what is left. */
     (void)(type == FTW_DP ? rmdir(path) : unlink(path));
     return 0;
 }
@@ -34,8 +34,7 @@ static void remove_tree(const char *path)
     (void)nftw(path, remove_entry, OPEN_FILES, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The lock file appears in the directory only when it is locked, so a new directory never seems
- * abandoned. */
+/* The lock file gets its name only after it is locked, so a new directory never seems abandoned. */
 static int lock_make(const char *dir, struct err *e)
 {
     char made[PATH_MAX];

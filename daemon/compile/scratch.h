@@ -1,6 +1,5 @@
-/* A private directory for a compiler's temporary files and cache. Each owner locks its directory,
- * and the next process removes directories without a lock, whose owners were killed. Thread: one.
- */
+/* A private directory for a compiler's temporary files and cache. The owner keeps it locked; the
+ * next process removes directories that are not locked, whose owners were killed. Thread: one. */
 #ifndef COMPILE_SCRATCH_H
 #define COMPILE_SCRATCH_H
 
@@ -13,7 +12,7 @@ struct scratch {
     int lock_fd;
 };
 
-/* Makes one under $TMPDIR (/tmp) and enters it. */
+/* Makes a directory under $TMPDIR (default /tmp) and enters it. */
 int scratch_enter(struct scratch *s, struct err *e);
 void scratch_remove(struct scratch *s);
 

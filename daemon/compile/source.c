@@ -7,7 +7,8 @@
 #define NOT_ALLOWED                                                                                \
     "is not allowed here: no file of the daemon's host is read, and no header of that name came "  \
     "with the source (gpud_module_options.headers; gpuctl looks for them with -I)"
-/* No apostrophe: the compiler splits the line into tokens. The name of the header follows. */
+/* Without an apostrophe, because the compiler splits the line into tokens. The header's name
+ * follows. */
 #define AS_ERROR                                                                                   \
     "error #include is not allowed here: no header of that name came with the source "             \
     "(gpud_module_options.headers; gpuctl looks for them with -I): "
@@ -21,7 +22,8 @@ struct cursor {
     const char *copied;  /* end of the source copied to `safe` */
 };
 
-/* Steps over "\" newline, which may be anywhere, and its trigraph. */
+/* Skips a backslash and newline, which may be anywhere, also with the trigraph for the
+ * backslash. */
 static bool skip_continuation(struct cursor *c)
 {
     size_t left = (size_t)(c->end - c->at);
@@ -75,7 +77,8 @@ static bool take_if(struct cursor *c, char wanted)
     return true;
 }
 
-/* After "/": true if a comment began, which is stepped over but for the end of its line. */
+/* After a slash: skips the rest of a comment, but not the newline that ends it. Returns false if
+ * no comment began. */
 static bool skip_comment(struct cursor *c)
 {
     if (take_if(c, '*')) {
@@ -120,7 +123,7 @@ static void skip_literal(struct cursor *c, int quote)
     }
 }
 
-/* "#", "%:" or the trigraph of "#" */
+/* Takes a hash: "#", "%:" or the trigraph. */
 static bool take_hash(struct cursor *c)
 {
     struct cursor before = *c;
@@ -147,7 +150,8 @@ static bool forbidden(const char *word)
     return false;
 }
 
-/* Writes the directive whose word lies at `begin` as an error. false: it cannot. */
+/* Replaces the directive whose word begins at `begin` by an #error. Returns false if that is not
+ * possible. */
 static bool leave_to_compiler(struct cursor *c, const char *begin, const char *word)
 {
     if (c->safe == NULL || strcmp(word, "include") != 0 || c->at != begin + strlen(word) ||

@@ -5,15 +5,16 @@
 #include "common/bytes.h"
 #include "common/err.h"
 
-/* Finds directives that include a file: the compiler runs with the rights of the daemon, and its
- * messages would show the file. Directives in comments do not count; directives that are
- * spelled with continued lines, digraphs or trigraphs do.
+/* Finds directives that include a file. The compiler runs with the rights of the daemon, and its
+ * messages would show the file. Directives in comments do not count; directives that are spelled
+ * with continued lines, digraphs or trigraphs do.
  *
- * ret_safe (NULL: none may be left in a branch that the preprocessor leaves out, either): gets the
- * source with each `#include` that is written in one piece as an `#error` that says so, and nothing
- * if there is none. Its memory is the caller's.
+ * ret_safe: gets the source with an `#error` in place of each `#include` that is written in one
+ * piece, so that an #include in a branch that the preprocessor skips does no harm. It stays
+ * empty if there is none, and its memory is the caller's. NULL: no #include is allowed, not even
+ * in such a branch.
  *
- * ERR_COMPILE with "file:line:column" of a directive that cannot be left to the compiler. */
+ * ERR_COMPILE with "file:line:column" of a directive that cannot be replaced. */
 int source_check(struct bytes source, const char *file, struct capbuf *ret_safe, struct err *e);
 
 #endif
