@@ -1,5 +1,4 @@
-/* The back ends of this build. BACKEND_WITH_CUDA and BACKEND_WITH_OPENCL are set by
- * CMakeLists.txt. */
+/* The back ends of this build. CMakeLists.txt defines BACKEND_WITH_CUDA and BACKEND_WITH_OPENCL. */
 #ifndef BACKEND_BUILT_H
 #define BACKEND_BUILT_H
 

@@ -53,7 +53,7 @@ static bool stream_complete(const struct backend_stream_ops *o)
            o->mark && o->wait && o->flush;
 }
 
-/* A marker without wake() can be armed. */
+/* A back end with mark_quiet needs `arm`, because quiet markers cause no wake(). */
 static bool marker_complete(const struct backend_marker_ops *o, const struct backend_stream_ops *s)
 {
     return o && o->state && o->times && o->release && (o->arm || !s->mark_quiet);

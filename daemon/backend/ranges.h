@@ -1,5 +1,5 @@
-/* The checks of all back ends before a command is enqueued. Texts begin with `what`. Pure.
- * Thread: any. */
+/* Checks that all back ends make before they enqueue a command. Error texts begin with the
+ * command's name. Pure. Thread: any. */
 #ifndef BACKEND_RANGES_H
 #define BACKEND_RANGES_H
 
@@ -8,19 +8,20 @@
 
 #include "common/err.h"
 
-/* A piece of a block, in bytes. */
+/* A range of a block, in bytes. */
 struct backend_range {
-    const void *block; /* only compared */
+    const void *block; /* identity only, never dereferenced */
     uint64_t block_size;
     uint64_t offset;
     uint64_t size;
 };
 
-/* ERR_RANGE unless size > 0 and the piece lies inside of its block. */
+/* ERR_RANGE unless size > 0 and the range lies inside its block. The text begins with `what`. */
 int backend_range_check(const char *what, struct backend_range r, struct err *e);
-/* Both inside, of one size; ERR_INVALID if they overlap. */
+/* Both ranges must lie inside their blocks. ERR_INVALID if they overlap. */
 int backend_copy_check(struct backend_range dst, struct backend_range src, struct err *e);
-/* Inside; ERR_INVALID unless the pattern has 1, 2, 4, 8 or 16 bytes and divides size and offset. */
+/* The range must lie inside its block. ERR_INVALID unless the pattern has 1, 2, 4, 8 or 16 bytes
+ * and divides size and offset. */
 int backend_fill_check(struct backend_range dst, size_t pattern_size, struct err *e);
 
 #endif
