@@ -42,7 +42,8 @@ static int signatures_append(const struct signature *sigs, unsigned count, struc
     return rc;
 }
 
-/* A user's kernel may bear a built-in one's name, so the text itself must be the built-in's. */
+/* A user's kernel may have a built-in kernel's name, so the whole text must be that of the
+ * built-in. */
 static bool source_builtin(struct bytes text)
 {
     for (unsigned m = 0; m < builtin_module_count(); m++) {

@@ -151,7 +151,7 @@ static void interval_fail(struct backend_stream *s, const struct err *why)
     }
 }
 
-/* Returns only when the stream is stopped. Called with the lock. */
+/* Returns only when the stream is stopped. The caller has the lock. */
 static void hang(struct backend_stream *s)
 {
     while (!s->stop) {
@@ -164,7 +164,7 @@ static struct sim_engine *engine_of(struct backend_device *d, enum sim_op op)
     return op == SIM_WRITE ? &d->to_device : op == SIM_READ ? &d->from_device : &d->compute;
 }
 
-/* Called with the lock, which is released while the command works. */
+/* The caller has the lock, which is released while the command runs. */
 static int work_on_engine(struct backend_stream *s, struct sim_command *c, uint64_t *ret_begin_ns,
                           struct err *e)
 {
@@ -190,7 +190,7 @@ static int work_on_engine(struct backend_stream *s, struct sim_command *c, uint6
     return rc;
 }
 
-/* Called with the lock, which is released while the command works. */
+/* The caller has the lock, which is released while the command runs. */
 static void work_run(struct backend_stream *s, struct sim_command *c)
 {
     struct backend_device *d = s->device;
@@ -212,7 +212,7 @@ static void work_run(struct backend_stream *s, struct sim_command *c)
     s->end_ns = s->ready_ns;
 }
 
-/* Called with the lock. */
+/* The caller has the lock. */
 static void mark_run(struct backend_stream *s, struct backend_marker *m)
 {
     struct backend_device *d = s->device;
@@ -231,7 +231,7 @@ static void mark_run(struct backend_stream *s, struct backend_marker *m)
     pthread_mutex_lock(&d->lock);
 }
 
-/* Called with the lock. */
+/* The caller has the lock. */
 static void command_run(struct backend_stream *s, struct sim_command *c)
 {
     s->started++;

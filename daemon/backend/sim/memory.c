@@ -52,7 +52,8 @@ static int memory_room(struct backend_device *d, uint64_t *ret_bytes, struct err
     return 0;
 }
 
-/* The entry of registered memory; NULL: a free entry. Called with the lock. */
+/* The entry of registered memory; data NULL: a free entry. NULL: there is none. The caller has
+ * the lock. */
 static void **host_slot(struct backend_device *d, const void *data)
 {
     unsigned i = 0;
@@ -65,7 +66,7 @@ static void **host_slot(struct backend_device *d, const void *data)
 static int register_host(struct backend_device *d, void *data, size_t size, struct err *e)
 {
     void **slot = NULL;
-    pthread_mutex_lock(&d->lock); /* any thread */
+    pthread_mutex_lock(&d->lock); /* because any thread may call */
     bool known = data != NULL && host_slot(d, data) != NULL;
     slot = known || data == NULL || size == 0 ? NULL : host_slot(d, NULL);
     if (slot != NULL) {

@@ -8,7 +8,7 @@
 #include "kernels/signature.h"
 
 #define KERNELS_MAX 512u
-#define GROUP_X     64u /* work items of a group where the launch leaves the size open */
+#define GROUP_X     64u /* work items of a group if the launch does not give a size */
 
 /* ---- loading ------------------------------------------------------------------------------- */
 
@@ -153,7 +153,8 @@ static const struct sim_kernel *kernel_find(const struct backend_module *m, cons
     return bsearch(&key, m->kernels, m->kernel_count, sizeof *m->kernels, kernel_compare);
 }
 
-/* Bytes of argument i if it is a value; 0: an array. Named sizes follow the user's arguments. */
+/* Bytes of argument i if it is a value; 0: it is an array. Named sizes follow the user's
+ * arguments. */
 static size_t value_bytes(const struct sim_kernel *k, unsigned i)
 {
     if (i >= k->signature->arg_count) {

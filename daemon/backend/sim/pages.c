@@ -6,14 +6,14 @@
 #include "daemon/backend/sim/sim.h"
 
 /*
- * A device's pages are pieces of one file in memory, and a range is reserved address space. So a
- * page keeps its bytes when it is mapped elsewhere or at several places. An access to addresses
- * without a page ends the process, as a device would.
+ * A device's pages are pieces of one file in memory, and a range is reserved address space. A page
+ * therefore keeps its bytes when it is mapped elsewhere or at several places. An access to
+ * addresses without a page ends the process, as on a device.
  */
 
 #define PAGE       (UINT64_C(2) << 20)
-#define MEMORY_MIN (UINT64_C(64) << 20) /* bytes: smaller devices have blocks only, */
-#define MEMORY_MAX (UINT64_C(1) << 40)  /* larger ones too: address space is limited */
+#define MEMORY_MIN (UINT64_C(64) << 20) /* bytes: smaller devices have no pages, */
+#define MEMORY_MAX (UINT64_C(1) << 40)  /* nor have larger ones: addresses are limited */
 
 static uint64_t page_bytes(struct backend_device *d)
 {

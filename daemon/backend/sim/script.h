@@ -1,10 +1,12 @@
 /*
- * Scripted faults: "write:3=fail;launch:5=hang;alloc:2+=nomem;open:1=fail". Each rule is
- * operation:N=action: the Nth call of that operation, or with N+ the Nth and all later ones; `*` is
- * 1+. Operations: open alloc load write read copy fill launch mark. Actions: fail (an error, or the
- * marker fails), fault (ERR_KERNEL_FAULT, also of the device), lost (ERR_DEVICE_LOST, also of the
- * device), hang (never done), nomem (ERR_DEVICE_MEMORY), crash (the process aborts). Thread: calls
- * are counted under the device's lock.
+ * Scripted faults: "write:3=fail;launch:5=hang;alloc:2+=nomem;open:1=fail".
+ *
+ * Each rule is operation:N=action, for the Nth call of that operation, or with N+ for the Nth and
+ * all later ones; `*` means 1+. Operations: open alloc load write read copy fill launch mark.
+ * Actions: fail (the call fails, or the marker behind the command), fault (ERR_KERNEL_FAULT, also
+ * for the device), lost (ERR_DEVICE_LOST, also for the device), hang (never done), nomem
+ * (ERR_DEVICE_MEMORY), crash (the process aborts). Thread: calls are counted under the device's
+ * lock.
  */
 #ifndef BACKEND_SIM_SCRIPT_H
 #define BACKEND_SIM_SCRIPT_H
@@ -33,7 +35,7 @@ enum sim_action { SIM_OK, SIM_FAIL, SIM_FAULT, SIM_LOST, SIM_HANG, SIM_NOMEM, SI
 
 struct script_rule {
     enum sim_op op;
-    uint64_t nth; /* from 1 */
+    uint64_t nth; /* counts from 1 */
     bool onwards;
     enum sim_action action;
 };
@@ -46,10 +48,10 @@ struct script {
 
 /* ERR_INVALID names the malformed rule. */
 int script_parse(const char *text, struct script *ret_script, struct err *e);
-/* Counts one call and returns the action of the first rule that matches it. */
+/* Counts one call, and returns the action of the first rule that matches it. */
 enum sim_action script_next(struct script *s, enum sim_op op);
 const char *sim_op_name(enum sim_op op); /* "write"; static */
-/* The error of an action; 0 for SIM_OK. Its text says that it was scripted. */
+/* Sets the error of an action, whose text says that it was scripted. Returns 0 for SIM_OK. */
 int sim_action_error(enum sim_action action, enum sim_op op, struct err *e);
 
 #endif

@@ -1,12 +1,12 @@
 /*
  * Simulated devices: real results in host memory, modelled time. Each stream has a thread that
- * executes its commands in order on the device's engines and sleeps for the rest of the time of the
- * cost model. A test that needs a running command gives it a long time and the device a gate: all
- * commands end soon after that file is made.
+ * executes its commands in order on the device's engines, and sleeps for the rest of the time of
+ * the cost model. For a test that needs a running command, the command's model time is long and the
+ * device has a gate: all commands end soon after the gate's file is made.
  *
  * Thread: the worker's loop enqueues; a stream's thread executes. The device's lock guards queues,
- * markers and the script. It also orders the commands' accesses to memory, since each command is
- * taken and finished under it.
+ * markers and the script. It also orders the accesses of commands to memory, because each command
+ * is taken from its queue and finished under it.
  */
 #ifndef BACKEND_SIM_SIM_H
 #define BACKEND_SIM_SIM_H
@@ -21,20 +21,20 @@ struct signature;
 struct host_kernel;
 
 #define SIM_ARGS_MAX 32u
-#define SIM_GATE_MAX 128u  /* bytes of a path, with its NUL */
-#define SIM_HOST_MAX 4096u /* pieces of host memory that can be registered */
+#define SIM_GATE_MAX 128u  /* bytes of a path, including its NUL */
+#define SIM_HOST_MAX 4096u /* limit of pieces of host memory that are registered */
 
 struct sim_config {
     uint64_t devices;
     uint64_t memory; /* bytes of a device */
     uint64_t streams;
-    double speed;            /* 1: the model's time; 2: half of it; 0: no time at all */
+    double speed;            /* 1: the model's time; 2: half of it; 0: commands take no time */
     uint64_t bandwidth;      /* bytes per second */
     uint64_t items;          /* work items per second */
-    uint64_t launch_ns;      /* of each command */
-    uint64_t kernels;        /* that run at once */
+    uint64_t launch_ns;      /* time added to each command */
+    uint64_t kernels;        /* number of kernels that run at once */
     bool pages;              /* memory is mapped in pages: see pages.c */
-    char gate[SIM_GATE_MAX]; /* a file: once it exists, no command sleeps; "": none */
+    char gate[SIM_GATE_MAX]; /* a file; while it exists no command sleeps; "": none */
     struct script script;
 };
 
@@ -43,7 +43,7 @@ int sim_config_parse(const char *options, struct sim_config *ret_config, struct 
 struct backend_device {
     struct sim_config config;
     unsigned index;
-    uint64_t used;     /* bytes */
+    uint64_t used;     /* bytes of memory in use */
     int page_file;     /* descriptor, once a range is reserved */
     bool *page_in_use; /* owned; NULL: no page file yet */
     uint64_t page_next;
@@ -51,9 +51,9 @@ struct backend_device {
     void *wake_data;
     pthread_mutex_t lock;
     pthread_cond_t changed; /* a marker settled */
-    int dead;               /* ERR_* after a fault: every later command fails with it */
+    int dead;               /* ERR_* after a fault: every later command fails with it; 0: none */
     struct sim_engine compute, to_device, from_device;
-    void *host[SIM_HOST_MAX]; /* registered memory, which does not affect the model */
+    void *host[SIM_HOST_MAX]; /* registered memory; it does not affect the model */
 };
 
 struct backend_block {
@@ -65,7 +65,7 @@ struct backend_block {
 struct sim_kernel {
     const struct host_kernel *host;
     const struct signature *signature;
-    int dtype; /* of the family's member; DTYPE_NONE */
+    int dtype; /* type of this member of a family; DTYPE_NONE */
 };
 
 struct backend_module {
@@ -79,7 +79,7 @@ struct sim_launch {
     uint64_t global[3];
     uint64_t local[3];
     void *arg[SIM_ARGS_MAX];
-    uint64_t value[SIM_ARGS_MAX]; /* values that arg points to */
+    uint64_t value[SIM_ARGS_MAX]; /* the values that `arg` points to */
     unsigned arg_count;
 };
 
@@ -100,16 +100,16 @@ struct sim_command {
     uint64_t size;
     uint8_t pattern[16];
     size_t pattern_size;
-    struct backend_marker *marker; /* MARK, WAIT: a reference */
+    struct backend_marker *marker; /* for MARK and WAIT: counted as a reference */
     struct sim_launch launch;
 };
 
 struct backend_marker {
     struct backend_device *device;
     struct backend_stream *stream;
-    unsigned refs;  /* of the caller and of commands */
-    uint64_t first; /* number of the interval's first command */
-    bool quiet;     /* its end calls no wake() */
+    unsigned refs;  /* references of the caller and of commands */
+    uint64_t first; /* number of the first command since the previous marker */
+    bool quiet;     /* its end does not call wake() */
     enum backend_state settled;
     uint64_t begin_ns;
     uint64_t end_ns;
@@ -123,27 +123,27 @@ struct backend_stream {
     pthread_cond_t work;
     struct sim_command *queue;
     bool stop;
-    uint64_t enqueued; /* commands so far */
+    uint64_t enqueued; /* count of commands so far */
     uint64_t started;
     uint64_t marked;   /* number of the first command after the last marker */
-    uint64_t ready_ns; /* time in the model at which the next command may begin */
-    /* the interval in execution */
-    uint64_t begin_ns; /* 0: no command yet */
+    uint64_t ready_ns; /* time in the model from which the next command may begin */
+    /* the commands since the last marker */
+    uint64_t begin_ns; /* 0: none has begun */
     uint64_t end_ns;
-    int failed; /* ERR_*, 0 */
+    int failed; /* ERR_* of the first that failed; 0: none */
     struct err why;
 };
 
-/* Executes the queue until the stream stops. */
+/* Main function of a stream's thread: executes the queue until the stream stops. */
 void *sim_stream_main(void *stream);
-void sim_marker_unref(struct backend_marker *m); /* with the device's lock held */
+void sim_marker_unref(struct backend_marker *m); /* the caller has the device's lock */
 
-/* Checks the arguments against the kernel and copies them. */
+/* Checks the arguments against the kernel's and copies them. */
 int sim_launch_make(const struct backend_module *m, const char *entry,
                     const struct backend_launch *launch, struct sim_launch *ret_launch,
                     struct err *e);
 
-void sim_pages_finish(struct backend_device *d); /* all ranges are released */
+void sim_pages_finish(struct backend_device *d); /* all ranges must be released */
 
 int sim_compile(unsigned index, const struct backend_source *source,
                 struct backend_compiled *ret_compiled, struct err *e);

@@ -63,7 +63,7 @@ static int command_new(enum sim_command_kind kind, enum sim_op op, struct sim_co
     return 0;
 }
 
-/* Takes ownership of the command. */
+/* Takes the command over. */
 static void enqueue(struct backend_stream *s, struct sim_command *c)
 {
     struct backend_device *d = s->device;
