@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VALUES_MAX 4096u /* of one argument; more are not followed */
+/* limit of values derived from one argument; beyond it the argument counts as written */
+#define VALUES_MAX 4096u
 
-/* Of LLVM's C interface, whose numbers do not change (llvm-c/Core.h). */
+/* From LLVM's C interface, whose numbers do not change (llvm-c/Core.h). */
 enum opcode {
     OP_LOAD = 27,
     OP_GEP = 29,
@@ -53,7 +54,7 @@ struct llvm {
 #undef X
 };
 
-/* ---- LLVM, where it is loaded --------------------------------------------------------------- */
+/* ---- LLVM, if the process has loaded it ----------------------------------------------------- */
 
 static int note_library(struct dl_phdr_info *info, size_t size, void *data)
 {
@@ -89,7 +90,7 @@ static void ignore(void *diagnostic, void *data)
 
 /* ---- uses ----------------------------------------------------------------------------------- */
 
-/* Pointers derived from one argument. */
+/* The values derived from one argument. */
 struct walk {
     const struct llvm *llvm;
     unsigned count;
@@ -110,12 +111,12 @@ static bool follow(struct walk *w, value v)
     return true;
 }
 
-/* A function without a body is LLVM's own. */
+/* Does this function without a body, which is LLVM's own, only read through this argument? */
 static bool intrinsic_reads(const struct llvm *llvm, value callee, unsigned arg)
 {
     static const struct {
         const char *name;
-        int arg; /* the argument that it reads; -1: none */
+        int arg; /* the one argument that it reads through; -1: it reads and writes none */
     } known[] = {{"llvm.lifetime.", -1}, {"llvm.dbg.", -1},   {"llvm.assume", -1},
                  {"llvm.prefetch.", -1}, {"llvm.memcpy.", 1}, {"llvm.memmove.", 1}};
     size_t size = 0;
@@ -134,7 +135,7 @@ static bool call_reads(struct walk *w, value call, value v)
     const struct llvm *llvm = w->llvm;
     value callee = llvm->IsAFunction(llvm->GetCalledValue(call));
     if (callee == NULL) {
-        return false; /* a call through a pointer, or assembler */
+        return false; /* a call through a pointer, or assembly */
     }
     bool reads = true;
     unsigned passed = 0;
@@ -150,7 +151,8 @@ static bool call_reads(struct walk *w, value call, value v)
     return reads && passed > 0;
 }
 
-/* The result of a comparison is no pointer. A store writes there, or saves the pointer. */
+/* Does this use only read? The result of a comparison is not a pointer. A store writes through
+ * the pointer, or saves it where it is not followed. */
 static bool use_reads(struct walk *w, value user, value v)
 {
     if (w->llvm->IsAInstruction(user) == NULL) {
@@ -190,7 +192,7 @@ static bool only_reads(struct walk *w, value argument)
 
 /* ---- a binary ------------------------------------------------------------------------------- */
 
-/* Its size precedes it. */
+/* Finds the bitcode in one of PoCL's binaries. Its size precedes it. */
 static struct bytes bitcode_of(struct bytes binary)
 {
     static const uint8_t magic[] = {'B', 'C', 0xC0, 0xDE};

@@ -1,4 +1,5 @@
-/* PoCL's cache of compiled kernels, and another folder where the usual one is full or closed. */
+/* PoCL's cache of compiled kernels, and a replacement if its usual folder is full or not
+ * writable. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -10,13 +11,13 @@
 
 #include "daemon/backend/opencl/opencl.h"
 
-/* PoCL aborts the process when it cannot write a kernel of some 100 KB. This many bytes suffice for
- * the kernels of a day. */
+/* PoCL aborts the process when it cannot write a kernel of some 100 KB. This many bytes suffice
+ * for the kernels of a day. */
 #define ROOM_BYTES (16u * 1024u * 1024u)
 #define ROOM_FILES 256u
 #define OTHER_NAME "/gpud-kernels-"
 
-/* PoCL's default folder of kernels, in the order of PoCL's own search. */
+/* PoCL's default folder of kernels, found as PoCL finds it. */
 static bool usual_folder(char *out, size_t size)
 {
     const char *cache = getenv("XDG_CACHE_HOME");
@@ -29,15 +30,15 @@ static bool usual_folder(char *out, size_t size)
 
 enum fitness { FIT, FULL, CLOSED };
 
-/* The reason why a folder, or the parent of a missing one, takes no kernels; NULL: it takes them.
- */
+/* Why a folder, or the nearest existing parent of a missing one, is unusable; NULL: it is
+ * usable. */
 static const char *const reasons[] = {
     [FIT] = NULL,
     [FULL] = "no space on",
     [CLOSED] = "this user may not write to",
 };
 
-/* FIT also where the state is unknown. */
+/* Returns FIT also if the state is unknown. *ret_runs: files there may be executed. */
 static enum fitness folder_fitness(const char *folder, bool *ret_runs)
 {
     char path[PATH_MAX];
@@ -60,7 +61,7 @@ static enum fitness folder_fitness(const char *folder, bool *ret_runs)
                : FULL;
 }
 
-/* Makes a folder for this user alone, or uses the one of an earlier worker. */
+/* Makes a folder for this user alone, or reuses the folder of an earlier worker. */
 static bool make_private(const char *path)
 {
     struct stat st;
@@ -91,7 +92,7 @@ int opencl_cache_choose(char *ret_note, size_t size, struct err *e)
     char other[64];
     bool runs = false;
     ret_note[0] = '\0';
-    const char *named = getenv("POCL_CACHE_DIR"); /* an earlier call may have set it */
+    const char *named = getenv("POCL_CACHE_DIR"); /* perhaps set by an earlier call */
     if ((named != NULL && strstr(named, OTHER_NAME) == NULL) ||
         !usual_folder(usual, sizeof usual)) {
         return 0;

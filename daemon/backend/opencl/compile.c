@@ -9,7 +9,7 @@
 
 #define BINARY_MAX (256u * 1024u * 1024u) /* bytes */
 
-/* One compilation from choosing the device to its binary. */
+/* One compilation, from the choice of the device to the binary. */
 struct compiler {
     struct opencl_api cl;
     struct opencl_choice id;
@@ -17,11 +17,11 @@ struct compiler {
     cl_context context;
     cl_program program;
     char file[BACKEND_FILE_MAX];       /* safe in a #line directive */
-    char head[BACKEND_FILE_MAX + 256]; /* opencl_source_head and that directive */
+    char head[BACKEND_FILE_MAX + 256]; /* opencl_source_head and the #line directive */
     struct capbuf log;
 };
 
-/* The device with the wanted arch; `index` decides where several have it, or none. */
+/* Chooses a device that has the wanted arch, device `index` if possible. */
 static int device_choose(struct compiler *c, unsigned index, const char *arch, struct err *e)
 {
     struct opencl_choice choice[OPENCL_DEVICES_MAX];
@@ -91,7 +91,7 @@ static int program_create(struct compiler *c, struct bytes text, struct err *e)
     return 0;
 }
 
-/* The log's first line with an error, for the error's text. */
+/* Takes the error's text from the log's first line with an error. */
 static int compile_error(const struct compiler *c, struct err *e)
 {
     struct bytes log = capbuf_view(&c->log);

@@ -1,4 +1,4 @@
-/* The devices, and their properties as the driver reports them. */
+/* Finds the devices, and reads their properties from the driver. */
 #include <stdio.h>
 #include <string.h>
 
@@ -76,7 +76,7 @@ uint64_t opencl_device_number(const struct opencl_api *cl, cl_device_id id, cl_d
     return cl->GetDeviceInfo(id, what, sizeof value, &value, NULL) == CL_SUCCESS ? value : 0;
 }
 
-/* The platform's version identifies the compiler: a binary of another one does not fit. */
+/* The platform's version identifies the compiler, whose binaries do not fit another version. */
 static void describe_arch(const struct opencl_api *cl, struct opencl_choice id,
                           struct backend_info *info)
 {

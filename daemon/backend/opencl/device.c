@@ -44,7 +44,7 @@ static int wake_create(backend_wake_fn wake, void *data, struct opencl_wake **re
 }
 
 /* Callbacks may come after their events have ended, and the callback of a failed event may never
- * come. Then the small struct is leaked for them. */
+ * come. The small struct is then leaked. */
 static void wake_destroy(struct opencl_wake *w)
 {
     struct timespec until;
@@ -111,7 +111,7 @@ static int device_configure(struct backend_device *d, const char *options, struc
     d->info.max_alloc = d->info.max_alloc < d->limit ? d->info.max_alloc : d->limit;
     uint64_t align = d->huge_pages ? OPENCL_HUGE_PAGE : BACKEND_ALIGN;
     if (d->svm && d->info.max_alloc > align) {
-        d->info.max_alloc -= align; /* bytes that aligning a block may cost */
+        d->info.max_alloc -= align; /* bytes that aligning a block may waste */
     }
     return rc;
 }

@@ -1,6 +1,6 @@
 #include "daemon/backend/opencl/opencl.h"
 
-/* The ERR_* of each vendor code; other codes are ERR_INTERNAL. */
+/* The ERR_* for each vendor code; all other codes are ERR_INTERNAL. */
 #define OPENCL_ERRORS(X)                                                                           \
     X(CL_DEVICE_NOT_FOUND, NO_DEVICE)                                                              \
     X(CL_DEVICE_NOT_AVAILABLE, DEVICE_LOST)                                                        \
@@ -52,7 +52,7 @@ static const struct {
 #define X(rc, code) {rc, ERR_##code, #rc},
     OPENCL_ERRORS(X)
 #undef X
-    /* of the ICD loader, when no driver is registered */
+    /* comes from the ICD loader when no driver is registered */
     {-1001, ERR_NO_DEVICE, "CL_PLATFORM_NOT_FOUND_KHR"},
 };
 

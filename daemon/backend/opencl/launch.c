@@ -1,12 +1,13 @@
 #include "daemon/backend/opencl/opencl.h"
 
-#define GROUP_CHOSEN 256u /* work items of a group where the launch leaves the size open */
+#define GROUP_CHOSEN 256u /* work items of a group if the launch does not give a size */
 #define GROUP_SMALL  8u   /* below this size the driver chooses */
 
 /*
- * The sub-buffers of one launch, without shared virtual memory. Each is exactly its argument's
- * piece, because the specification leaves overlapping sub-buffers in use at once undefined. They
- * are released when the launch is enqueued; the launch itself keeps them.
+ * The sub-buffers of one launch, if there is no shared virtual memory. Each is exactly the piece of
+ * its argument, because the specification leaves undefined what happens when overlapping
+ * sub-buffers are in use at once. They are released when the launch is enqueued; the launch itself
+ * keeps them.
  */
 struct subs {
     struct {
@@ -25,7 +26,7 @@ static void subs_release(struct backend_device *d, struct subs *subs)
     }
 }
 
-/* Arguments of the same piece share one. */
+/* Finds or makes a sub-buffer. Arguments with the same piece share one. */
 static int subs_find(struct backend_device *d, struct subs *subs, struct backend_ref ref,
                      uint64_t size, cl_mem *ret_mem, struct err *e)
 {
@@ -72,7 +73,8 @@ static int memory_set(struct backend_device *d, cl_kernel kernel, cl_uint index,
     return status == CL_SUCCESS ? 0 : opencl_error(status, "clSetKernelArg", e);
 }
 
-/* A driver may use the bytes of a value as the address of a buffer's handle, and crash. */
+/* Does the argument's kind match the kernel? If not, a driver may use the bytes of a value as
+ * the address of a buffer's handle, and crash. */
 static bool kind_fits(uint8_t kind, const struct backend_arg *arg)
 {
     switch (kind) {
@@ -133,8 +135,8 @@ static size_t divisor(uint64_t global, size_t limit)
 }
 
 /*
- * Drivers compile a kernel anew for each local size, so few sizes are used: powers of two that
- * divide the global size. false: let the driver choose.
+ * Chooses a local size. Drivers compile a kernel anew for each local size, so few sizes are used:
+ * powers of two that divide the global size. Returns false if the driver should choose.
  */
 static bool local_choose(const struct backend_device *d, const struct opencl_kernel *k,
                          const struct backend_launch *launch, unsigned dims, size_t ret_local[3])
@@ -172,7 +174,7 @@ static unsigned dims_of(const struct backend_launch *launch)
     return launch->global[2] > 1 ? 3 : launch->global[1] > 1 ? 2 : 1;
 }
 
-/* For a launch, a lack of resources means registers or local memory. */
+/* For a launch, lack of resources means registers or local memory. */
 static int launch_error(cl_int status, const char *entry, struct err *e)
 {
     int code = opencl_error(status, "clEnqueueNDRangeKernel", e);
@@ -199,7 +201,7 @@ static int enqueue(struct backend_device *d, cl_command_queue queue, const struc
     }
     unsigned dims = dims_of(launch);
     const size_t *chosen = local_size(d, k, launch, dims, local);
-    /* the driver refuses a group that is larger in a dimension of one item */
+    /* the driver refuses a group that is larger than 1 in a dimension that is not passed */
     dims = chosen && (chosen[1] > 1 || chosen[2] > 1) ? 3 : dims;
     cl_int status = d->cl.EnqueueNDRangeKernel(queue, k->kernel, dims, NULL, global, chosen, 0,
                                                NULL, ret_event);

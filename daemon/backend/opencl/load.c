@@ -16,7 +16,8 @@ int opencl_load(struct opencl_api *ret_api, struct err *e)
 {
     struct opencl_api api = {0};
     char note[sizeof((struct backend_info *)0)->note];
-    int rc = opencl_cache_choose(note, sizeof note, e); /* drivers read it when they are loaded */
+    /* before drivers are loaded, because they read it then */
+    int rc = opencl_cache_choose(note, sizeof note, e);
     if (rc != 0) {
         return rc;
     }

@@ -19,7 +19,7 @@ static void CL_CALLBACK event_done(cl_event event, cl_int status, void *data)
 
 static int callback_set(struct backend_device *d, cl_event event, struct err *e)
 {
-    /* Without the lock: the woken thread may preempt this one. */
+    /* without the lock, because a woken thread may preempt this one */
     atomic_fetch_add(&d->wake->pending, 1);
     cl_int rc = d->cl.SetEventCallback(event, CL_COMPLETE, event_done, d->wake);
     if (rc == CL_SUCCESS) {
@@ -59,8 +59,8 @@ int opencl_mark(struct backend_device *d, struct opencl_events *events, uint64_t
     return 0;
 }
 
-/* CL_COMPLETE (0), a larger number for a running command, or a negative error. An event whose query
- * fails counts as running. */
+/* CL_COMPLETE (0), a larger number if the command waits or runs, or a negative error. An event
+ * whose query fails counts as waiting. */
 static cl_int event_status(const struct backend_device *d, cl_event event)
 {
     cl_int status = CL_QUEUED;
@@ -69,8 +69,8 @@ static cl_int event_status(const struct backend_device *d, cl_event event)
     return rc == CL_SUCCESS ? status : CL_QUEUED;
 }
 
-/* When the last event has ended, all have. A driver may go on after a failed command, so each event
- * is queried then. */
+/* When the last event has ended, all have. A driver may go on after a failed command, so each
+ * event is then queried. */
 static enum backend_state marker_settle(struct backend_marker *m)
 {
     cl_int last = event_status(m->device, m->events.item[m->events.count - 1].event);
@@ -107,11 +107,13 @@ static uint64_t event_time(const struct backend_device *d, cl_event event, cl_pr
 }
 
 /*
- * The host's time before a command is enqueued and the device's time at which it is queued differ
- * only by the call. So each marker gives an estimate of the distance of the two clocks, which drift
- * apart. An estimate can only be too small, if the thread was preempted in the call. So a larger
- * one counts at once, and a smaller one slowly: the distance shrinks by no more than a part of the
- * time that has passed on the device, so that a later end remains later.
+ * Corrects the distance of the host's clock from the device's clock, which drift apart. The host's
+ * time before a command is enqueued and the device's time at which it is queued differ only by the
+ * call, so each marker gives an estimate of the distance.
+ *
+ * An estimate can only be too small, if the thread was preempted in the call. A larger one
+ * therefore counts at once, and a smaller one slowly: the distance shrinks by no more than a part
+ * of the time that has passed on the device, so that a later end remains later.
  */
 static void clock_adjust(struct backend_marker *m, uint64_t end)
 {

@@ -1,4 +1,4 @@
-/* Commands of a stream as the driver's events, and the marker that owns them afterwards. */
+/* The commands of a stream as the driver's events, and the marker that gets them. */
 #ifndef BACKEND_OPENCL_MARKER_H
 #define BACKEND_OPENCL_MARKER_H
 
@@ -6,7 +6,7 @@
 
 struct opencl_event {
     cl_event event; /* owned */
-    bool wait;      /* a barrier, whose time does not count */
+    bool wait;      /* a barrier: its time does not count */
 };
 
 struct opencl_events {
@@ -18,13 +18,14 @@ struct opencl_events {
 struct backend_marker {
     struct backend_device *device;
     struct opencl_events events; /* at least one; the last one completes last */
-    uint64_t enqueued_ns;        /* of the last event */
-    enum backend_state settled;  /* DONE or FAILED once known, else PENDING */
-    cl_int failure;              /* the event's status when FAILED */
+    uint64_t enqueued_ns;        /* when the last event was enqueued */
+    enum backend_state settled;  /* DONE or FAILED once that is known, else PENDING */
+    cl_int failure;              /* status of the failed event, if FAILED */
 };
 
-/* Makes the marker of `events`, at least one. On success it owns them, and `events` is empty.
- * enqueued_ns: host clock, just before the last event was enqueued. */
+/* Makes a marker of `events`, at least one. On success it owns them, and `events` is empty.
+ * enqueued_ns: the host's time just before the last event was enqueued. wakes: its end calls
+ * wake(). */
 int opencl_mark(struct backend_device *d, struct opencl_events *events, uint64_t enqueued_ns,
                 bool wakes, struct backend_marker **ret_marker, struct err *e);
 void opencl_events_finish(const struct opencl_api *cl, struct opencl_events *events);

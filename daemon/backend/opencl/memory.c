@@ -8,10 +8,10 @@ static size_t block_align(const struct backend_device *d, uint64_t size)
     return d->huge_pages && size >= OPENCL_HUGE_PAGE ? OPENCL_HUGE_PAGE : BACKEND_ALIGN;
 }
 
-/* Shared virtual memory is a plain pointer, as arguments at any offset need. Drivers align it to
- * less than the contract does. On a processor it is the host's memory, and kernels that stream
- * through much of it wait for the page table. Huge pages avoid most of that; without them it works
- * as well, so a failure of madvise does not matter. */
+/* Shared virtual memory is a plain pointer, so arguments can have any offset. Drivers align it
+ * to less than the contract requires. On a processor it is the host's memory, and kernels that
+ * stream through much of it wait for the page table. Huge pages avoid most of that. The memory
+ * also works without them, so a failure of madvise does not matter. */
 static int block_fill(struct backend_device *d, struct backend_block *b, struct err *e)
 {
     if (d->svm) {
@@ -22,7 +22,8 @@ static int block_fill(struct backend_device *d, struct backend_block *b, struct 
                            (unsigned long long)b->size);
         }
         b->svm = b->base + (-(uintptr_t)b->base & (align - 1));
-        if (align == OPENCL_HUGE_PAGE) { /* not the odd end: its page may have other data */
+        /* without the odd end, whose page may contain other data */
+        if (align == OPENCL_HUGE_PAGE) {
             (void)madvise(b->svm, b->size & ~(uint64_t)(align - 1), MADV_HUGEPAGE);
         }
         return 0;
@@ -92,7 +93,7 @@ int opencl_sub_buffer(struct backend_device *d, const struct backend_block *b, u
     return 0;
 }
 
-/* On a processor of the host a buffer over the host's memory is that memory. Elsewhere the driver
+/* On a processor, a buffer over the host's memory is that memory. On other devices the driver
  * keeps a copy, which the host would have to map. */
 static int import_host(struct backend_device *d, void *data, size_t size,
                        struct backend_block **ret_block, uint64_t *ret_align, struct err *e)
@@ -126,8 +127,8 @@ static void release_host(struct backend_device *d, struct backend_block *b)
     }
 }
 
-/* There is no registration: devices with shared virtual memory copy other host memory at full
- * speed, too. */
+/* There is no registration: devices with shared virtual memory copy any host memory at full
+ * speed. */
 const struct backend_memory_ops opencl_memory_ops = {
     .alloc = memory_alloc,
     .free = memory_free,

@@ -45,7 +45,7 @@ static int kernel_compare(const void *a, const void *b)
     return strcmp(((const struct opencl_kernel *)a)->name, ((const struct opencl_kernel *)b)->name);
 }
 
-/* Cuts "a;b;c" into names. */
+/* Splits "a;b;c" into names. */
 static int names_split(struct backend_module *m, struct err *e)
 {
     unsigned count = m->names[0] ? 1 : 0;

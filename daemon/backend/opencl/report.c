@@ -23,7 +23,7 @@ static const struct {
     {"size_t", DTYPE_U64}, {"signed char", DTYPE_I8}, {"unsigned", DTYPE_U32},
 };
 
-/* The type without pointer and vector width: "float4*" is f32, 4. */
+/* The type without pointer and vector width: "float4*" is f32, width 4. */
 static int type_read(const char *text, unsigned *ret_width)
 {
     char name[64];
@@ -112,7 +112,7 @@ static bool type_image(const char *type)
     return strncmp(type, "image", 5) == 0 && isdigit((unsigned char)type[5]);
 }
 
-/* false: there is no argument for it */
+/* Returns false if gpud cannot pass such an argument. */
 static bool arg_report(const struct opencl_api *cl, cl_kernel kernel, cl_uint index,
                        struct backend_compiled_arg *ret_arg)
 {
@@ -151,7 +151,7 @@ static void unfit_arg(struct backend_compiled_kernel *out, cl_uint index)
              image ? " and index it" : "");
 }
 
-/* Fills the arguments, or `unfit`. */
+/* Fills in the arguments, or `unfit`. */
 static int kernel_args(const struct opencl_api *cl, cl_kernel kernel,
                        struct backend_compiled_kernel *out, struct err *e)
 {
@@ -179,7 +179,7 @@ static int kernel_args(const struct opencl_api *cl, cl_kernel kernel,
 uint64_t opencl_group_number(const struct opencl_api *cl, cl_kernel kernel, cl_device_id device,
                              cl_kernel_work_group_info what)
 {
-    uint64_t value = 0; /* a size_t or a ulong */
+    uint64_t value = 0; /* the driver writes a size_t or a ulong */
     cl_int rc = cl->GetKernelWorkGroupInfo(kernel, device, what, sizeof value, &value, NULL);
     return rc == CL_SUCCESS ? value : 0;
 }
@@ -275,15 +275,15 @@ int opencl_report_kernels(const struct opencl_api *cl, cl_program program, cl_de
 
 /* ---- log ----------------------------------------------------------------------------------- */
 
-/* The place of a message: "file:2:7", and for text from a macro the macro's own place. */
+/* The place of a message: "file:2:7"; for text from a macro also the place in the macro. */
 struct place {
     const char *at;
     int size;
     const char *macro;
-    int macro_size; /* 0: none, or no place in a file */
+    int macro_size; /* 0: none, or not a place in a file */
 };
 
-/* PoCL writes "file:2:7 <Spelling=file:1:11>" of what a macro stands for. */
+/* PoCL writes "file:2:7 <Spelling=file:1:11>" for text that comes from a macro. */
 static struct place place_read(const char *text, size_t size)
 {
     static const char mark[] = " <Spelling=";
@@ -309,7 +309,7 @@ static void message_append(struct capbuf *log, const char *level, struct place p
     capbuf_printf(log, "\n");
 }
 
-/* "error: file:2:7: text" becomes "file:2:7: error: text", as compilers say it. */
+/* Turns "error: file:2:7: text" into "file:2:7: error: text", the usual form of compilers. */
 static void line_append(struct capbuf *log, const char *line, size_t size)
 {
     static const char *const levels[] = {"fatal error: ", "error: ", "warning: ", "note: "};

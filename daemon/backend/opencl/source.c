@@ -4,14 +4,14 @@
 
 #include "daemon/backend/opencl/opencl.h"
 
-/* One character of the source without line splices, comments and literals. */
+/* Reads the characters of the source without line splices, comments and literals. */
 struct scan {
     struct bytes text;
     size_t at;
     unsigned line; /* of text[at], from 1 */
 };
 
-/* Skips "\<newline>", which joins lines anywhere, even inside a word. */
+/* Skips a backslash with newline, which joins lines anywhere, even inside a word. */
 static void splice_skip(struct scan *s)
 {
     while (s->at + 1 < s->text.size && s->text.data[s->at] == '\\') {
@@ -73,7 +73,7 @@ static void literal_skip(struct scan *s, int quote)
     }
 }
 
-/* The next significant character: a comment counts as a blank, a literal as a quote. */
+/* The next significant character: a comment reads as a blank, a literal as a quote. */
 static int next_char(struct scan *s)
 {
     int c = take(s);
@@ -100,7 +100,8 @@ static bool word_char(int c)
 /* Words that include files, anywhere in a line. */
 static const char *const words[] = {"__has_include", "__has_include_next", "__has_embed"};
 /* Words that begin inline assembly. Sources for several vendors have it in branches that this
- * device leaves out, so the preprocessor decides: these are macros, and the source keeps them. */
+ * device skips, so the preprocessor has to decide: the words become macros, and the source is
+ * not refused. */
 static const char *const assembly[] = {"asm", "__asm", "__asm__"};
 const char opencl_source_head[] =
     "#define asm _Pragma(\"GCC error \\\"inline assembly is not allowed\\\"\")\n"
@@ -119,7 +120,7 @@ static bool listed(const char *const *list, size_t count, const char *word)
     return false;
 }
 
-/* State of a line: a directive is the first word of it. */
+/* Where the scan is in a line: a directive is the first word after the hash. */
 enum place { PLACE_START, PLACE_HASH, PLACE_PRAGMA, PLACE_MACRO, PLACE_REST };
 
 struct check {
@@ -133,7 +134,7 @@ static int refuse(const struct check *c, unsigned line, const char *mark, const 
     return err_set(c->e, ERR_COMPILE, "%s:%u: %s%s is not allowed", c->file, line, mark, word);
 }
 
-/* State of the line after the word. */
+/* The place in the line after the word. */
 static enum place place_after(enum place place, const char *word)
 {
     if (place == PLACE_HASH && (strcmp(word, "define") == 0 || strcmp(word, "undef") == 0)) {
@@ -166,7 +167,7 @@ static int word_check(struct check *c, unsigned line, const char *word)
     return 0;
 }
 
-/* Reads the word that begins with `first`. A word that is too long is not a refused one. */
+/* Reads the word that begins with `first`, truncated to fit. No refused word is that long. */
 static void word_read(struct scan *s, int first, char *out, size_t size)
 {
     size_t used = 0;
@@ -183,7 +184,7 @@ static void word_read(struct scan *s, int first, char *out, size_t size)
     out[used] = '\0';
 }
 
-/* "#", its digraph "%:" and its trigraph "??=" */
+/* Is it a hash: "#", the digraph "%:" or the trigraph "??="? */
 static bool hash_sign(struct scan *s, int c)
 {
     if (c == '%' && peek(s) == ':') {
@@ -226,8 +227,8 @@ int opencl_source_check(struct bytes text, const char *file, struct err *e)
     if (memchr(text.data, '\0', text.size)) {
         return err_set(e, ERR_COMPILE, "%s: the source contains a NUL", file);
     }
-    /* a backslash or not, as the language version has it: where literals and comments end would be
-     * uncertain */
+    /* It is a backslash or not, depending on the language version, so it would be uncertain
+     * where literals and comments end. */
     if (memmem(text.data, text.size, "?\?/", 3)) {
         return err_set(e, ERR_COMPILE, "%s: the trigraph ?\?/ is not allowed", file);
     }
@@ -279,7 +280,7 @@ static bool option_allowed(const char *word, size_t size)
 
 int opencl_options_check(const char *options, struct err *e)
 {
-    bool define = false; /* the word before was "-D" alone */
+    bool define = false; /* the previous word was "-D" alone */
     for (const char *at = options + strspn(options, " \t"); *at; at += strspn(at, " \t")) {
         size_t size = strcspn(at, " \t");
         bool bare = size == 2 && at[0] == '-' && at[1] == 'D';

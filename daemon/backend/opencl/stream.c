@@ -4,14 +4,14 @@
 #include "daemon/backend/opencl/marker.h"
 #include "daemon/backend/ranges.h"
 
-#define EVENTS_MAX 4096u /* commands between two markers */
+#define EVENTS_MAX 4096u /* limit of commands between two markers */
 
 struct backend_stream {
     struct backend_device *device;
     cl_command_queue queue;
     struct opencl_events events;
-    uint64_t enqueued_ns; /* host clock, just before the last command was enqueued */
-    cl_event gate;        /* owned; later commands begin at flush; NULL: none */
+    uint64_t enqueued_ns; /* the host's time just before the last command was enqueued */
+    cl_event gate;        /* owned; later commands wait for it, until flush; NULL: none */
 };
 
 static int stream_create(struct backend_device *d, int priority, struct backend_stream **ret_stream,
@@ -53,7 +53,7 @@ static void stream_destroy(struct backend_stream *s)
     free(s);
 }
 
-/* Makes room for one more event, before its command is enqueued. */
+/* Makes room for one more event; to be called before its command is enqueued. */
 static int events_reserve(struct opencl_events *events, struct err *e)
 {
     if (events->count < events->capacity) {
@@ -149,7 +149,7 @@ static int stream_copy(struct backend_stream *s, struct backend_ref dst, struct 
         return rc;
     }
     cl_event event = NULL;
-    if (dst.block->svm || src.block->svm) { /* the other block is the host's */
+    if (dst.block->svm || src.block->svm) { /* the other block may be imported host memory */
         uint8_t *to = dst.block->svm ? dst.block->svm : dst.block->host;
         const uint8_t *from = src.block->svm ? src.block->svm : src.block->host;
         cl_int status = cl->EnqueueSVMMemcpy(s->queue, CL_FALSE, to + dst.offset, from + src.offset,
@@ -240,9 +240,9 @@ static int stream_wait(struct backend_stream *s, struct backend_marker *m, struc
 
 /*
  * PoCL starts a command without predecessors when it is enqueued, and wakes all its threads for
- * each one. On a busy processor these threads compete with this one for PoCL's lock. Behind a gate
- * the commands of a queue wait for each other and wake no thread. Without a gate they start at
- * once.
+ * each. On a busy processor these threads compete with this one for PoCL's lock. Behind a gate the
+ * commands of a queue wait for each other and wake no thread. If the gate cannot be made, they
+ * start at once.
  */
 static void stream_gather(struct backend_stream *s)
 {

@@ -10,12 +10,12 @@
 #define TYPES_MAX  128u
 #define TEXT_MAX   (64u * 1024u) /* bytes appended to the source */
 #define PROBE      "gpud_type_of_"
-#define CODE_DTYPE 16u /* a code is an enum dtype and 16 for each step of the vector's width */
+#define CODE_DTYPE 16u /* a code is an enum dtype plus 16 for each step of the vector's width */
 
 struct type {
     char name[sizeof((struct backend_compiled_arg *)NULL)->type]; /* without the pointer's "*" */
     uint32_t bytes;                                               /* 0: unknown */
-    uint32_t code;                                                /* 0: no type of elements */
+    uint32_t code;                                                /* 0: no known element type */
 };
 
 struct types {
@@ -23,8 +23,8 @@ struct types {
     unsigned count;
 };
 
-/* The kernel that shows what a type is. Names of the language are spelt so that macros of the
- * source do not change them, as far as possible. */
+/* The code of a probe kernel, which shows what a type is. Names of the language are spelt so
+ * that macros of the source do not change them, as far as possible. */
 static const char codes[] =
     "#define GPUD_IS(T, type, code) __builtin_types_compatible_p(T, type) ? (code) :\n"
     "#define GPUD_OF(T, type, vec, code) GPUD_IS(T, type, code) GPUD_IS(T, vec##2, code + 16) \\\n"
@@ -52,14 +52,14 @@ static const char codes[] =
     "    GPUD_OF(T, unsigned int, uint, 6) GPUD_OF(T, long, long, 7) \\\n"
     "    GPUD_OF(T, unsigned long, ulong, 8) GPUD_F16(T) GPUD_OF(T, float, float, 10) \\\n"
     "    GPUD_F64(T) GPUD_ATOMIC(T) 0)\n";
-/* For a compiler that does not know the builtin: sizes alone. */
+/* For a compiler without the builtin: sizes only. */
 static const char no_codes[] = "#define GPUD_CODE(T) 0\n";
 
 _Static_assert(DTYPE_I8 == 1 && DTYPE_U64 == 8 && DTYPE_F16 == 9 && DTYPE_F64 == 11, "codes");
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* "DATA_TYPE*" without its pointer. */
+/* Reduces "DATA_TYPE*" to its name without the pointer. */
 static void pointee_name(const char *type, char *out, size_t size)
 {
     size_t length = strcspn(type, "*");
@@ -70,8 +70,8 @@ static void pointee_name(const char *type, char *out, size_t size)
     (void)snprintf(out, size, "%.*s", one ? (int)length : 0, type);
 }
 
-/* Is it the whole name of a type, fit to stand in a source? The name of an anonymous type is a
- * description, with other characters. */
+/* Is it the whole name of a type, which can be written into a source? The name of an anonymous
+ * type is a description, with other characters. */
 static bool name_fits(const char *name)
 {
     size_t size = strlen(name);
@@ -86,12 +86,12 @@ static bool name_fits(const char *name)
     return true;
 }
 
-/* The type name of an argument that is unknown; "": none. */
+/* The name of an argument's type if the type is unknown; "": it is known. */
 static void missing_name(const struct backend_compiled_arg *arg, char *out, size_t size)
 {
     out[0] = '\0';
     if (strlen(arg->type) >= sizeof arg->type - 1) {
-        return; /* it may have been cut */
+        return; /* the name may have been truncated */
     }
     if (arg->kind == BACKEND_KIND_STRUCT && arg->bytes == 0) {
         (void)snprintf(out, size, "%s", arg->type);
@@ -128,9 +128,10 @@ static void types_collect(struct types *t, const struct backend_compiled *compil
     }
 }
 
-/* ---- the compiler is asked ------------------------------------------------------------------- */
+/* ---- asking the compiler --------------------------------------------------------------------- */
 
-/* A macro of the type's name, defined behind the kernels, does not mean the type. */
+/* Writes a probe kernel for each type. #undef removes a macro of the type's name that the source
+ * defines after its kernels, and that does not mean the type. */
 static bool probes_write(const struct types *t, const char *how, struct capbuf *out)
 {
     bool ok = capbuf_printf(out, "\n\n%s", how); /* the source may end within a line */
@@ -183,7 +184,7 @@ static void probe_read(const struct opencl_api *cl, cl_program program, cl_devic
     }
 }
 
-/* false: the source does not compile with them. */
+/* Returns false if the source does not compile with the probes. */
 static bool types_ask(const struct opencl_api *cl, cl_context context, cl_device_id device,
                       const struct opencl_text *text, const char *how, struct types *t)
 {
