@@ -12,18 +12,18 @@
 #define KNOWN_OPTIONS "uuid vmm nvrtc nvcc compiler libraries"
 #define PAGE          (UINT64_C(2) << 20)
 #define HOST_PIECE    (UINT64_C(1) << 30) /* Linux 6.11 to 6.13 pin less than 2 GiB at once */
-#define NAME_SIZE     64u                 /* "MIG-" and a UUID */
-#define UUID_SIZE     36u                 /* as text */
-#define NAMES_SIZE    (CUDA_DEVICES_MAX * NAME_SIZE) /* joined */
+#define NAME_SIZE     64u                 /* bytes of "MIG-" and a UUID */
+#define UUID_SIZE     36u                 /* characters of a UUID */
+#define NAMES_SIZE    (CUDA_DEVICES_MAX * NAME_SIZE) /* bytes of all names, joined */
 
 /* ---- which devices there are ----------------------------------------------------------------- */
 
 struct candidate {
     CUdevice id;
-    uint64_t place; /* on the PCI bus */
+    uint64_t place; /* position on the PCI bus */
 };
 
-/* 0 if the driver does not know. */
+/* An attribute of the device; 0 if the driver does not know it. */
 static uint64_t number(const struct cuda_driver *cu, CUdevice id, CUdevice_attribute what)
 {
     int value = 0;
@@ -38,7 +38,7 @@ static uint64_t place_of(const struct cuda_driver *cu, CUdevice id)
            number(cu, id, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID);
 }
 
-/* Those of one place, as they may be by other drivers, stay in the driver's order. */
+/* Devices at one position, which other drivers may have, keep the driver's order. */
 static int candidate_compare(const void *a, const void *b)
 {
     const struct candidate *x = a;
@@ -49,7 +49,7 @@ static int candidate_compare(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* As nvidia-smi writes it, without "GPU-" or "MIG-". */
+/* The device's UUID as nvidia-smi writes it, without "GPU-" or "MIG-". */
 static void uuid_text(const struct cuda_driver *cu, CUdevice id, char out[40])
 {
     CUuuid uuid = {{0}};
@@ -64,7 +64,7 @@ static void uuid_text(const struct cuda_driver *cu, CUdevice id, char out[40])
     }
 }
 
-/* `wanted`: beginnings of UUIDs, joined by '+'; "" takes all. */
+/* `wanted`: beginnings of UUIDs, joined by '+'; "" means all devices. */
 static bool uuid_wanted(const struct cuda_driver *cu, CUdevice id, const char *wanted)
 {
     char text[40];
@@ -112,16 +112,18 @@ int cuda_devices(const struct cuda_driver *cu, const char *options,
     return 0;
 }
 
-/* "GPU-" and a whole UUID: the driver can be told to show nothing else. */
+/* Is it "GPU-" and a whole UUID? Then the driver can be made to show this device alone. */
 static bool whole_name(const char *name)
 {
     return strncasecmp(name, "GPU-", 4) == 0 && strlen(name) == strlen("GPU-") + UUID_SIZE;
 }
 
-/* A process sees one instance of MIG, and perhaps no GPU beside it, so it cannot list them: they
- * are those that the option "uuid" names, else CUDA_VISIBLE_DEVICES, in that order, if one of them
- * is an instance, or the option names one GPU alone and in full. How many names there are; 0: none
- * is such. The one at `index` is copied. */
+/* Handles devices that are opened by their name: instances of MIG, and a single GPU named in
+ * full. A process sees one instance of MIG, and perhaps no GPU beside it, so it cannot list
+ * them. The names are those of the option "uuid", else of CUDA_VISIBLE_DEVICES, in that order.
+ *
+ * Returns the number of names; 0 unless one of them is an instance, or the option names one GPU
+ * in full. *ret_name: the name at `index`. */
 static unsigned opened_by_name(const char *options, unsigned index, char ret_name[NAME_SIZE])
 {
     char names[NAMES_SIZE] = "";
@@ -148,7 +150,7 @@ static int enumerate(const char *options, unsigned *ret_count, struct err *e)
     CUdevice device[CUDA_DEVICES_MAX];
     char name[NAME_SIZE];
     unsigned named = opened_by_name(options, 0, name);
-    if (named > 0) { /* the driver is to start with the one that is opened */
+    if (named > 0) { /* the driver must start with the device that is opened */
         *ret_count = named;
         return 0;
     }
@@ -205,7 +207,7 @@ static int describe(struct backend_device *d, struct err *e)
                    (unsigned)number(&d->cu, d->id, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
     char uuid[40];
     uuid_text(&d->cu, d->id, uuid);
-    /* the driver ends an instance's name so: " MIG 1g.18gb" */
+    /* the driver ends the name of an instance with " MIG 1g.18gb" */
     const char *kind = strstr(d->info.name, " MIG ") != NULL ? "uuid=MIG-"
                        : d->alone                            ? "uuid=GPU-"
                                                              : "uuid=";
@@ -218,8 +220,8 @@ static int describe(struct backend_device *d, struct err *e)
     return rc;
 }
 
-/* Pages of 2 MiB, so that any of them can be taken back alone; where the device has none, or the
- * option vmm=off says so, memory is cuMemAlloc's. */
+/* Chooses pages of 2 MiB, so that each can be taken back alone. If the device has none, or the
+ * option is vmm=off, memory comes from cuMemAlloc. */
 static int page_choose(struct backend_device *d, const char *options, struct err *e)
 {
     bool vmm = true;
@@ -250,7 +252,7 @@ static int choose_named(struct backend_device *d, const char *name, struct err *
     CUdevice device[CUDA_DEVICES_MAX];
     char option[NAME_SIZE + 8];
     unsigned count = 0;
-    /* names of another form are the driver's to know */
+    /* only the driver understands names of another form */
     (void)snprintf(option, sizeof option, "uuid=%s", strchr(name, '/') == NULL ? name : "");
     d->alone = true;
     int rc = cuda_driver_load_named(name, &d->cu, e);
@@ -261,8 +263,9 @@ static int choose_named(struct backend_device *d, const char *name, struct err *
     return rc;
 }
 
-/* A whole UUID without a prefix, as pins have it: the driver shows the GPU unasked, but would start
- * all that there are. Who chose what is seen at all has said more than that. */
+/* Is the option a whole UUID without a prefix, as in pins? The driver shows that GPU by default,
+ * but it would start all GPUs, so the device is opened by its name. CUDA_VISIBLE_DEVICES has
+ * precedence. */
 static bool bare_name(const char *options, char ret_name[NAME_SIZE])
 {
     char uuid[NAMES_SIZE];
@@ -334,12 +337,12 @@ static void device_close(struct backend_device *d)
 static int device_open(unsigned index, const char *options, backend_wake_fn wake, void *wake_data,
                        struct backend_device **ret_device, struct err *e)
 {
-    bool chosen = getenv("CUDA_VISIBLE_DEVICES") != NULL; /* before a name is put there */
+    bool chosen = getenv("CUDA_VISIBLE_DEVICES") != NULL; /* before choose() puts a name there */
     struct backend_device *d = calloc(1, sizeof *d);
     if (!d) {
         return err_set(e, ERR_NOMEM, "a device");
     }
-    d->room = UINT64_MAX; /* nobody asked yet */
+    d->room = UINT64_MAX; /* not queried yet */
     d->wake = wake;
     d->wake_data = wake_data;
     int rc = choose(d, index, options, e);
@@ -362,21 +365,21 @@ static void device_info(struct backend_device *d, struct backend_info *ret_info)
     *ret_info = d->info;
 }
 
-/* Not by itself: a callback behind each marker would hold up its stream until the host has run it.
- * Markers that take long are armed. */
+/* Markers do not wake by themselves: a callback behind each would delay its stream until the
+ * host has run it. Markers that take long are armed. */
 static bool device_wakes(struct backend_device *d)
 {
     (void)d;
     return false;
 }
 
-/* The driver keeps what kernels print until it has another reason to look: a launch, a module, or
- * somebody who waits. The clock's stream is one that nobody has to wait for. */
+/* The driver keeps what kernels print until a launch, a module or a synchronization makes it
+ * write. The clock's stream is one that nobody has to wait for. */
 static void device_idle(struct backend_device *d)
 {
     if (d->launched) {
         d->launched = false;
-        d->cu.StreamSynchronize(d->clock.stream); /* an error tells itself to who asks next */
+        d->cu.StreamSynchronize(d->clock.stream); /* the next call returns an error */
     }
 }
 

@@ -13,7 +13,7 @@
 
 #define LOG_MAX (1024u * 1024u) /* bytes */
 
-/* What it holds, and a copy of it. */
+/* Reads the image's kernels, and copies the image. */
 static int image_take(int lang, struct bytes image, const struct image_arch *device,
                       struct compile_output *out, struct err *e)
 {
@@ -46,8 +46,8 @@ static int given_take(const struct backend_source *source, const char *file,
     return out->image.kernel_count > 0 ? 0 : err_set(e, ERR_INVALID, "%s has no kernel", file);
 }
 
-/* A built-in module, as its source tells, was compiled with gpud. false: it was not, or not for
- * such a device. */
+/* Takes the binary that was compiled with gpud, if the source is a built-in module's. Returns
+ * false if it is not, or if there is no code for such a device. */
 static bool builtin_take(const struct backend_source *source, const char *file,
                          const struct image_arch *device, struct compile_output *out,
                          struct capbuf *log)
@@ -59,7 +59,8 @@ static bool builtin_take(const struct backend_source *source, const char *file,
     if (!plain || fat.size == 0 || image_take(BACKEND_LANG_CUBIN, fat, device, out, NULL) != 0) {
         return false;
     }
-    /* where it cannot be read, kinds of arguments stay unknown: the front has the signatures */
+    /* if the source cannot be read, kinds of arguments stay unknown: the front has the
+     * signatures */
     if (lex_normalize(source->text, file, &text, NULL) == 0 &&
         scan_source(text, file, &scan, NULL) == 0) {
         report_complete(&out->image, &scan, NULL, 0, file, log);
@@ -100,7 +101,7 @@ int cuda_compile(unsigned index, const struct backend_source *source,
     struct backend_compiled out = {.binary = NULL};
     struct capbuf log;
     char file[BACKEND_FILE_MAX];
-    (void)index; /* the architecture says all that a compiler needs of a device */
+    (void)index; /* the architecture says everything about the device that a compiler needs */
     capbuf_init(&log, LOG_MAX);
     backend_file_name(source->file, source->lang == BACKEND_LANG_CUDA ? "source.cu" : "module",
                       file);

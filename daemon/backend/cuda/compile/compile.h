@@ -1,4 +1,4 @@
-/* From source, PTX, cubin or fatbin to what cuda_binary_wrap makes; the work of gpud-compile. */
+/* Turns source, PTX, cubin or fatbin into what cuda_binary_wrap makes. Runs in gpud-compile. */
 #ifndef BACKEND_CUDA_COMPILE_COMPILE_H
 #define BACKEND_CUDA_COMPILE_COMPILE_H
 

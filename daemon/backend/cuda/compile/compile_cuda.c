@@ -13,7 +13,8 @@
 #include "daemon/backend/cuda/source/lex.h"
 #include "daemon/backend/options.h"
 
-#define TYPES_TEXT_MAX  (64u * 1024u) /* bytes of what is put behind a source to learn types */
+/* limit in bytes of a source with the text that learns types */
+#define TYPES_TEXT_MAX  (64u * 1024u)
 #define COMPILE_LOG_MAX 65536u
 
 /* One compilation, by one compiler or by both. */
@@ -22,13 +23,13 @@ struct task {
     struct cuda_options options;
     char nvrtc_path[PATH_MAX];
     char nvcc_path[PATH_MAX];
-    struct scan scan; /* of the text, as far as it can be read */
+    struct scan scan; /* the kernels found in the text, as far as it can be read */
     struct compile_output out;
     struct capbuf *log;
     struct err *e;
 };
 
-/* There is no nvcc: what can be done elsewhere. */
+/* nvcc is not installed here: explains how to compile elsewhere. */
 static int elsewhere(struct task *t, int rc)
 {
     const char *file = t->in.file;
@@ -81,8 +82,8 @@ static int finish(struct task *t, int rc)
     return rc;
 }
 
-/* What a source calls types of its own is learned by compiling it once more, with the same compiler
- * (nvcc; NULL: NVRTC). What cannot be learned stays unknown, and nothing is said of it. */
+/* Learns what types of its own a source uses, by compiling it once more with the same compiler
+ * (nvcc; NULL: NVRTC). A type that cannot be learned stays unknown, without a message. */
 static int learn_types(struct task *t, const char *nvcc)
 {
     struct compile_input in = t->in;
@@ -131,12 +132,12 @@ static void scan_alone(struct task *t)
 
 static int by_nvcc(struct task *t, const char *nvcc)
 {
-    scan_alone(t); /* names of arguments */
+    scan_alone(t); /* for the names of arguments */
     int rc = finish(t, compile_nvcc(&t->in, nvcc, &t->out, t->log, t->e));
     return rc == 0 && compile_types_wanted(&t->out.image) ? learn_types(t, nvcc) : rc;
 }
 
-/* Does another compiler make sense of it? */
+/* Could another compiler accept the source? */
 static bool refused(int rc)
 {
     return rc == ERR_COMPILE || rc == ERR_UNSUPPORTED;
@@ -172,8 +173,8 @@ static int by_nvcc_alone(struct task *t)
     return elsewhere(t, ERR_UNSUPPORTED);
 }
 
-/* The source's option comes before the daemon's setting, and an option that a single compiler knows
- * chooses that compiler. */
+/* The source's option has precedence over the daemon's setting. An option that only one compiler
+ * knows chooses that compiler. */
 static int tool_choose(struct task *t, const char *backend_options, enum cuda_tool *ret_tool)
 {
     const struct cuda_options *o = &t->options;

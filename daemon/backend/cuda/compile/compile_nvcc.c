@@ -14,8 +14,9 @@
 #include "daemon/backend/cuda/compile/nvcc.h"
 #include "daemon/backend/cuda/compile/nvrtc_log.h"
 
-#define SAID_BYTES     (1024u * 1024u)
-#define SPECIFIC_SINCE 90u /* architectures from here on have instructions of their own: sm_90a */
+#define SAID_BYTES (1024u * 1024u)
+/* from this architecture on, code may use instructions of one architecture alone: sm_90a */
+#define SPECIFIC_SINCE 90u
 #define CUBIN          "out.cubin"
 #define PTX            "out.ptx"
 
@@ -25,7 +26,7 @@ struct work {
     char arch[24];
     struct nvcc_run run;
     struct capbuf said;
-    bool ptx; /* nvcc does not know the device: PTX, which the driver compiles */
+    bool ptx; /* nvcc does not know the device, so it makes PTX, which the driver compiles */
     struct err *e;
 };
 
@@ -55,7 +56,7 @@ static void folder_remove(const char *folder)
 
 /* ---- the text -------------------------------------------------------------------------------- */
 
-/* "-DNAME=VALUE" as a compiler means it. */
+/* Writes "-DNAME=VALUE" as a compiler understands it. */
 static void macro_write(FILE *f, const char *macro)
 {
     const char *name = macro + 2;
@@ -69,7 +70,8 @@ static void macro_write(FILE *f, const char *macro)
     }
 }
 
-/* A pointer to it makes the compiler make the instance; that is a host's and costs nothing. */
+/* Instantiates the named templates: a pointer to an instance makes the compiler generate it. The
+ * pointer is the host's and costs nothing. */
 static void expressions_write(FILE *f, const struct cuda_options *o)
 {
     for (unsigned i = 0; i < o->expression_count; i++) {
@@ -107,7 +109,7 @@ static void arguments_make(struct work *w)
     const char **out = w->run.argument;
     unsigned count = 0;
     if (w->ptx) {
-        out[count++] = "-ptx"; /* of the oldest architecture that it knows */
+        out[count++] = "-ptx"; /* for the oldest architecture that nvcc knows */
     } else {
         (void)snprintf(w->arch, sizeof w->arch, "-arch=sm_%u%s", w->in->device->number,
                        w->in->device->number >= SPECIFIC_SINCE ? "a" : "");
@@ -115,7 +117,8 @@ static void arguments_make(struct work *w)
         out[count++] = w->arch;
     }
     out[count++] = "-keep";
-    out[count++] = "-diag-suppress=177"; /* what nothing refers to is launched by its name */
+    /* a kernel that nothing refers to is launched by its name */
+    out[count++] = "-diag-suppress=177";
     for (unsigned i = 0; i < o->option_count; i++) {
         out[count++] = o->option[i];
     }
@@ -133,7 +136,7 @@ static int run(struct work *w, bool *ret_done)
     return nvcc_run(&w->run, &w->said, ret_done, w->e);
 }
 
-/* Of what it said only what a log may hold: UTF-8. */
+/* The output of nvcc as a log may contain it: as UTF-8. */
 static char *said_text(const struct work *w)
 {
     size_t size = w->said.size;
@@ -146,7 +149,8 @@ static char *said_text(const struct work *w)
     return text;
 }
 
-/* Its words may show what it read, so they are kept back unless it read headers only. */
+/* Takes the output of nvcc as the log. The output could show files that nvcc read. If nvcc was
+ * not confined, the output is therefore withheld unless nvcc read headers only. */
 static int log_take(struct work *w, struct capbuf *log)
 {
     if (!w->in->confined) {
@@ -211,7 +215,7 @@ static int output_read(struct work *w, struct compile_output *out)
         rc = err_errno(w->e, ERR_IO, "what nvcc made");
     }
     (void)close(fd);
-    out->size = size + (w->ptx ? 1 : 0); /* the driver wants a NUL behind PTX */
+    out->size = size + (w->ptx ? 1 : 0); /* the driver requires a NUL after PTX */
     out->lang = w->ptx ? BACKEND_LANG_PTX : BACKEND_LANG_CUBIN;
     if (rc != 0) {
         free(out->data);

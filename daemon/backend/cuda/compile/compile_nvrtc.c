@@ -11,30 +11,32 @@
 #include "daemon/backend/cuda/source/header.h"
 #include "daemon/backend/cuda/source/lex.h"
 
-#define LOG_BYTES_MAX  (4u * 1024u * 1024u)
-#define GLOBALS_MAX    1024u
-#define STATIC_MAX     32u
-#define ARGUMENTS_MAX  (2 * CUDA_OPTIONS_MAX + 16)
-#define SPECIFIC_SINCE 90u /* architectures from here on have instructions of their own: sm_90a */
+#define LOG_BYTES_MAX (4u * 1024u * 1024u)
+#define GLOBALS_MAX   1024u
+#define STATIC_MAX    32u
+#define ARGUMENTS_MAX (2 * CUDA_OPTIONS_MAX + 16)
+/* from this architecture on, code may use instructions of one architecture alone: sm_90a */
+#define SPECIFIC_SINCE 90u
 
 /* One compilation. */
 struct compiler {
     struct nvrtc nvrtc;
     const struct compile_input *in;
-    char *text; /* owned: normalized, as the scan saw it */
+    char *text; /* owned: normalized, as scan_source read it */
     char *program_text;
     struct scan *scan;
     char arch[40];
     char include[2][PATH_MAX + 8];
-    char pch[PATH_MAX];              /* the option that names the precompiled header */
-    bool ptx;                        /* NVRTC does not know the device: PTX for an older one */
-    const char *statics[STATIC_MAX]; /* kernels that nothing refers to: named, else they vanish */
+    char pch[PATH_MAX]; /* the option that loads the precompiled header */
+    bool ptx;           /* NVRTC does not know the device, so it makes PTX for an older one */
+    /* kernels to name to NVRTC, because it drops a static kernel that nothing refers to */
+    const char *statics[STATIC_MAX];
     unsigned static_count;
     nvrtc_program program;
     const char *argument[ARGUMENTS_MAX];
     unsigned argument_count;
-    int result; /* the last run's, NVRTC's */
-    char *said; /* owned: what NVRTC said in it, as it said it; NULL: too much */
+    int result; /* NVRTC's result of the last run */
+    char *said; /* owned: NVRTC's log of the last run; NULL: it was too large */
     struct capbuf *log;
     struct err *e;
 };
@@ -58,7 +60,8 @@ static int source_read(struct compiler *c)
     return rc;
 }
 
-/* The device's own architecture, or the newest that NVRTC knows below it, as PTX for the driver. */
+/* Chooses the device's own architecture, or the newest one below it that NVRTC knows: then NVRTC
+ * makes PTX for the driver. */
 static int arch_choose(struct compiler *c)
 {
     int archs[256];
@@ -79,7 +82,8 @@ static int arch_choose(struct compiler *c)
                        c->nvrtc.major, c->nvrtc.minor, c->in->device->number, archs[0]);
     }
     c->ptx = best != c->in->device->number;
-    /* code for this device alone may use what no later one has: its tensor cores' instructions */
+    /* code for exactly this architecture may use what later ones lack, such as its tensor
+     * instructions */
     bool specific = !c->ptx && best >= SPECIFIC_SINCE;
     snprintf(c->arch, sizeof c->arch, "--gpu-architecture=%s_%u%s", c->ptx ? "compute" : "sm", best,
              specific ? "a" : "");
@@ -109,7 +113,8 @@ static void arguments_make(struct compiler *c)
 
 /* ---- compiling ------------------------------------------------------------------------------- */
 
-/* The text as NVRTC gets it: what was precompiled first, then the user's under his file's name. */
+/* The text as NVRTC gets it: first what was precompiled, then the user's text under its file's
+ * name. */
 static int text_compose(struct compiler *c, bool pch)
 {
     free(c->program_text);
@@ -177,7 +182,8 @@ static int run(struct compiler *c, bool pch)
     return rc;
 }
 
-/* The option that takes CUB in precompiled; only where nothing of the user's comes before it. */
+/* Finds the option that loads a precompiled CUB. Only possible if no option or macro of the
+ * user's precedes it. */
 static bool pch_find(struct compiler *c)
 {
     const struct nvrtc_pch pch = {
@@ -186,7 +192,7 @@ static bool pch_find(struct compiler *c)
            c->nvrtc.include[0] != '\0' && nvrtc_pch_obtain(&c->nvrtc, &pch, c->pch);
 }
 
-/* Does it fail for the precompiled header, and not for what the user wrote? */
+/* Did the run fail because of the precompiled header, rather than the user's text? */
 static bool pch_failed(const struct compiler *c)
 {
     return c->said == NULL || strstr(c->said, "recompiled header") != NULL ||
@@ -211,7 +217,7 @@ static int program_compile(struct compiler *c)
         rc = run(c, false);
     }
     if (rc == 0 && c->result == NVRTC_FAILED && c->static_count > 0) {
-        c->static_count = 0; /* the preprocessor may have left one out */
+        c->static_count = 0; /* the preprocessor may have removed one of them */
         rc = run(c, false);
     }
     if (rc != 0 || (c->result != NVRTC_SUCCESS && c->result != NVRTC_FAILED)) {
@@ -248,7 +254,7 @@ static int output_take(struct compiler *c, struct compile_output *out)
     return rc == NVRTC_SUCCESS ? 0 : nvrtc_error(n, rc, call, c->e);
 }
 
-/* What the compiler calls the instances that the user asked for. */
+/* Takes the compiler's names of the instances that the user asked for. */
 static int aliases_take(struct compiler *c, struct compile_output *out)
 {
     const struct cuda_options *o = c->in->options;

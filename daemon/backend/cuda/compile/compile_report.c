@@ -6,7 +6,8 @@
 #include "common/shape.h"
 #include "daemon/backend/cuda/source/name.h"
 
-/* A value's size is what the image says; a type of another size was misread. */
+/* Completes an argument. Its size in the image is correct, so a type of another size was
+ * misread. */
 static void arg_complete(struct backend_compiled_arg *arg,
                          const struct backend_compiled_arg *described)
 {
@@ -16,7 +17,8 @@ static void arg_complete(struct backend_compiled_arg *arg,
         (kind == BACKEND_KIND_SCALAR && described->bytes != bytes)) {
         return;
     }
-    if (kind == BACKEND_KIND_UNKNOWN && bytes != 8) { /* 8: a name for a pointer, perhaps */
+    /* a type of 8 bytes with an unknown name may be a pointer */
+    if (kind == BACKEND_KIND_UNKNOWN && bytes != 8) {
         kind = BACKEND_KIND_STRUCT;
     }
     arg->kind = kind;
@@ -64,7 +66,7 @@ static void kernel_complete(struct backend_compiled_kernel *k, const struct scan
             snprintf(k->arg[i].name, sizeof k->arg[i].name, "arg%u", i);
         }
         if (k->arg[i].kind == BACKEND_KIND_ARRAY) {
-            k->arg[i].bytes = 0; /* of an address: no matter */
+            k->arg[i].bytes = 0; /* the size of an address does not matter */
         }
     }
 }
@@ -80,7 +82,7 @@ static bool shared_name(const struct image *image, unsigned index)
     return false;
 }
 
-/* Kernels of one name differ only in their mangled names. */
+/* Several kernels with the same name can only be told apart by their mangled names. */
 static void overloads_rename(struct image *image, const char *file, struct capbuf *log)
 {
     bool shared[IMAGE_KERNELS_MAX];
@@ -102,7 +104,7 @@ static const char *called(const struct backend_compiled_kernel *k)
     return k->name[0] != '\0' ? k->name : k->entry;
 }
 
-/* Does another kernel have the name, or the same name without its template's arguments? */
+/* Does another kernel have that name, or that name with template arguments? */
 static bool plain_in_use(const struct image *image, unsigned index, const char *plain)
 {
     for (unsigned i = 0; i < image->kernel_count; i++) {
@@ -116,7 +118,8 @@ static bool plain_in_use(const struct image *image, unsigned index, const char *
     return false;
 }
 
-/* A template's only instance goes by the template's name where its own is too long to ask for. */
+/* If the name of a template's only instance is too long for a request, it gets the template's
+ * name. */
 static void long_names_shorten(struct image *image, const char *file, struct capbuf *log)
 {
     for (unsigned i = 0; i < image->kernel_count; i++) {
@@ -131,7 +134,7 @@ static void long_names_shorten(struct image *image, const char *file, struct cap
     }
 }
 
-/* Are they one but for blanks? */
+/* Are the texts equal except for blanks? */
 static bool same_words(const char *a, const char *b)
 {
     for (;; a++, b++) {

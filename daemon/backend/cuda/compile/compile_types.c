@@ -47,7 +47,8 @@ bool compile_types_source(const struct image *image, struct bytes text, struct c
     return ok;
 }
 
-/* What the image says of sizes holds. The name that the source gives the type stays. */
+/* Takes a type that the probe has shown. The sizes of the image have precedence, and the type
+ * keeps its name from the source. */
 static void arg_take(const struct param_type *type, struct backend_compiled_arg *arg)
 {
     struct backend_compiled_arg described = {.kind = BACKEND_KIND_UNKNOWN};

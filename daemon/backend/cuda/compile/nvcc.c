@@ -15,7 +15,7 @@
 #include "daemon/backend/cuda/driver/toolkit.h"
 
 #define SAID_FILE  "said"
-#define SAID_MAX   (1024u * 1024u) /* bytes that are read of it */
+#define SAID_MAX   (1024u * 1024u) /* limit in bytes of the output that is read */
 #define LINE_BYTES 8192u
 
 /* ---- where it is ----------------------------------------------------------------------------- */
@@ -47,7 +47,7 @@ bool nvcc_find(const char *path, char ret_file[PATH_MAX])
 
 /* ---- running it ------------------------------------------------------------------------------ */
 
-/* Nothing of our own environment but what it needs: NVCC_PREPEND_FLAGS and the like stay out. */
+/* The environment for nvcc has only what nvcc needs: no NVCC_PREPEND_FLAGS and the like. */
 struct environment {
     char path[PATH_MAX + 64];
     char tmpdir[PATH_MAX + 8];
@@ -76,7 +76,7 @@ static int start(const struct nvcc_run *r, int said, pid_t *ret_pid, struct err 
     posix_spawn_file_actions_t actions;
     char *argv[NVCC_ARGUMENTS_MAX + 2] = {(char *)(uintptr_t)r->program};
     for (size_t i = 0; i < NVCC_ARGUMENTS_MAX && r->argument[i] != NULL; i++) {
-        argv[i + 1] = (char *)(uintptr_t)r->argument[i]; /* it is only read */
+        argv[i + 1] = (char *)(uintptr_t)r->argument[i]; /* argv is only read */
     }
     environment_make(r, &env);
     int rc = posix_spawn_file_actions_init(&actions);
@@ -106,7 +106,8 @@ static bool says(const struct capbuf *said, const char *words)
     return said->size > 0 && memmem(said->data, said->size, words, strlen(words)) != NULL;
 }
 
-/* Its steps have the limits of this process, each by itself; it says how they ended. */
+/* Checks whether a limit was reached. Each step of nvcc has the limits of this process by
+ * itself, and nvcc prints how it ended. */
 static int limit_check(const struct capbuf *said, int status, struct err *e)
 {
     bool time = (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU) || says(said, "(SIGXCPU") ||
@@ -155,7 +156,8 @@ static bool below(const char *path, const char *folder)
     return strncmp(path, folder, size) == 0 && path[size] == '/';
 }
 
-/* A path as the preprocessor wrote it, which it resolved in the folder. */
+/* Is the file one that may be read? `written`: its path as the preprocessor wrote it, relative
+ * to the folder. */
 static bool path_allowed(const struct nvcc_run *r, const char *written)
 {
     char whole[2 * PATH_MAX];
@@ -164,14 +166,15 @@ static bool path_allowed(const struct nvcc_run *r, const char *written)
     (void)snprintf(whole, sizeof whole, "%s%s%s", written[0] == '/' ? "" : r->folder,
                    written[0] == '/' ? "" : "/", written);
     (void)snprintf(toolkit, sizeof toolkit, "%s", r->program);
-    for (int i = 0; i < 2 && strrchr(toolkit, '/') != NULL; i++) { /* DIR/bin/nvcc */
+    for (int i = 0; i < 2 && strrchr(toolkit, '/') != NULL; i++) { /* from DIR/bin/nvcc to DIR */
         *strrchr(toolkit, '/') = '\0';
     }
     return realpath(whole, real) != NULL &&
            (below(real, "/usr") || below(real, r->folder) || below(real, toolkit));
 }
 
-/* "# 1 "/usr/include/stdio.h" 1 3 4": the 1 behind the name says that a file begins. */
+/* Checks a line like "# 1 "/usr/include/stdio.h" 1 3 4": the 1 after the name says that a file
+ * begins. */
 static bool line_allowed(const struct nvcc_run *r, char *line)
 {
     char *name = strchr(line, '"');
@@ -187,7 +190,8 @@ static bool file_allowed(const struct nvcc_run *r, int folder, const char *name)
 {
     char line[LINE_BYTES];
     bool ok = true;
-    bool begins = true; /* of a line, which may be longer than what is read at once */
+    /* at the beginning of a line, which may be longer than what is read at once */
+    bool begins = true;
     int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     FILE *f = fd >= 0 ? fdopen(fd, "r") : NULL;
     if (f == NULL) {

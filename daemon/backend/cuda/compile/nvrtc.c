@@ -14,14 +14,14 @@ static const char *const file_names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "li
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
-/* Wherever links lead. */
+/* Finds the library's file, with links resolved. */
 static bool file_find(void *lib, char out[PATH_MAX])
 {
     struct link_map *map = NULL;
     return dlinfo(lib, RTLD_DI_LINKMAP, &map) == 0 && realpath(map->l_name, out) != NULL;
 }
 
-/* The headers beside the library: ../include of its folder. */
+/* Finds the toolkit's headers near the library, else in the toolkit of this build. */
 static void include_find(const char *file, char out[PATH_MAX])
 {
     static const char *const beside[] = {"../include", "../../include", "../../../include"};

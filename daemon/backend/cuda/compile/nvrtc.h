@@ -1,5 +1,5 @@
 /*
- * NVRTC as a table of functions, opened at first use, and only in gpud-compile, as it takes 100
+ * NVRTC as a table of functions, opened at first use, and only in gpud-compile because it takes 100
  * MiB. It is not linked, and its headers are not needed. Blocks (files).
  */
 #ifndef BACKEND_CUDA_COMPILE_NVRTC_H
@@ -14,7 +14,7 @@ typedef struct nvrtc_program_s *nvrtc_program;
 
 enum nvrtc_result { NVRTC_SUCCESS = 0, NVRTC_NOMEM = 1, NVRTC_BAD_OPTION = 5, NVRTC_FAILED = 6 };
 
-/* X(name, parameters); all return an nvrtcResult but GetErrorString. */
+/* X(name, parameters); all except GetErrorString return an nvrtcResult. */
 #define NVRTC_ENTRIES(X)                                                                           \
     X(Version, (int *major, int *minor))                                                           \
     X(GetNumSupportedArchs, (int *count))                                                          \
@@ -39,14 +39,14 @@ struct nvrtc {
     const char *(*GetErrorString)(int result);
     int (*GetPCHCreateStatus)(nvrtc_program program); /* NULL before 12.8 */
     int major, minor;
-    char file[512];         /* of the library; "": its path is too long */
+    char file[512];         /* the library's file; "": its path is too long */
     char include[PATH_MAX]; /* folder of the toolkit's headers; "": not installed */
 };
 
-/* Opens libnvrtc.so.13, .12 or without a number, as toolkit_open does. It remains loaded until the
- * process ends. ERR_UNSUPPORTED: not installed. */
+/* Opens libnvrtc.so.13, .12 or the one without a number, like toolkit_open. It remains loaded
+ * until the process ends. ERR_UNSUPPORTED: not installed or too old. */
 int nvrtc_load(const char *path, struct nvrtc *ret_nvrtc, struct err *e);
-/* Sets "nvrtcFoo: text (n)" and returns its ERR_*. */
+/* Sets "nvrtcFoo: text (n)" with the ERR_* for the result, and returns it. */
 int nvrtc_error(const struct nvrtc *n, int result, const char *call, struct err *e);
 
 #endif

@@ -3,10 +3,11 @@
 #include <ctype.h>
 #include <string.h>
 
-#define CARET_LINES 40u /* a message and the line it shows take no more */
-#define INDENT      2u  /* of the line shown and of its caret */
+#define CARET_LINES 40u /* limit of lines in a message and the source lines that it shows */
+#define INDENT      2u  /* indentation of a source line that is shown, and of its caret */
 
-static const char name_map[] = "__nv_name_map"; /* where NVRTC reads name expressions */
+/* the file name that NVRTC uses for name expressions */
+static const char name_map[] = "__nv_name_map";
 
 static struct bytes line_at(const char *at)
 {
@@ -18,9 +19,10 @@ static const char *line_after(const char *at, struct bytes line)
     return at + line.size + (at[line.size] == '\n');
 }
 
-/* A message begins a line: "name(12): error: …", with the number of a warning or without. */
+/* The head of a message, at the beginning of a line: "name(12): error: …", perhaps with the
+ * number of a warning. */
 struct head {
-    size_t name;      /* bytes */
+    size_t name;      /* bytes of the name */
     struct bytes row; /* digits */
     const char *rest; /* "error: …" */
 };
@@ -45,7 +47,7 @@ static bool head_read(struct bytes line, struct head *ret)
     return true;
 }
 
-/* The column that the next caret shows, before another message begins; 0 if there is none. */
+/* Finds the column of the next caret before another message begins; 0 if there is none. */
 static size_t column_find(const char *at)
 {
     struct head h;
@@ -64,7 +66,7 @@ static size_t column_find(const char *at)
     return 0;
 }
 
-/* As it is but for the internal name. */
+/* Appends a line, with the internal name replaced. */
 static void text_add(struct capbuf *out, struct bytes line, const char *internal, const char *file)
 {
     const char *text = (const char *)line.data;
@@ -79,7 +81,7 @@ static void text_add(struct capbuf *out, struct bytes line, const char *internal
     text_add(out, bytes_of(text + used, line.size - used), internal, file);
 }
 
-/* What stands for the name in a message's head. */
+/* The name to show in a message's head. */
 static struct bytes name_shown(struct bytes name, const char *internal, const char *file)
 {
     return bytes_equal_str(name, internal)   ? bytes_str(file)
@@ -109,7 +111,7 @@ void nvrtc_log_rewrite(const char *raw, const char *internal, const char *file, 
         struct head h;
         bool empty = line.size == 0;
         if (empty) {
-            /* NVRTC spaces its messages out */
+            /* NVRTC puts empty lines between its messages */
         } else if (head_read(line, &h)) {
             struct bytes name = bytes_of(line.data, h.name);
             message_add(out, at, line, &h, name_shown(name, internal, file));

@@ -15,19 +15,19 @@
 #include "daemon/backend/cuda/source/header.h"
 
 #define OPTIONS_MAX 16u
-#define ABANDONED_S 600 /* a file being made is given up after so long */
-#define VERSION_LEN 8   /* of a file's name: digits of its version */
+#define ABANDONED_S 600 /* seconds after which an unfinished file is given up */
+#define VERSION_LEN 8   /* digits of the version in a file's name */
 
 struct paths {
     char folder[PATH_MAX - 128];
     char name[2 * HASH_TEXT_BYTES]; /* version and key */
     char file[PATH_MAX];
-    char sum[PATH_MAX]; /* its checksum */
+    char sum[PATH_MAX]; /* its checksum's file */
     char made[PATH_MAX];
 };
 
-/* Which NVRTC makes it of which text, our own headers among it: a file of another version is of no
- * use any more. */
+/* Identifies the NVRTC and the text from which a header is made, our own headers included. Files
+ * of another version are useless. */
 static struct hash version_of(const char *nvrtc_stamp)
 {
     struct hash_part part[2 + 2 * HEADERS_MAX];
@@ -64,7 +64,7 @@ static bool paths_make(const struct nvrtc *n, const struct nvrtc_pch *p, struct 
     return stamp[0] != '\0' && used > 0 && (size_t)used < sizeof out->folder;
 }
 
-/* ---- whether a file is what was made --------------------------------------------------------- */
+/* ---- verifying a file ------------------------------------------------------------------------ */
 
 static bool file_hash(const char *path, struct hash *ret_hash)
 {
@@ -90,7 +90,7 @@ static bool verified(const struct paths *p)
 
 /* ---- making one --------------------------------------------------------------------------- */
 
-/* What other versions left, and what was never finished. */
+/* Removes files of other versions, and files that were never finished. */
 static void folder_clear(const struct paths *p)
 {
     DIR *d = opendir(p->folder);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* X(name, value, known): without the dashes, of which each may have one or two. */
+/* X(name, value, known): names without the dash or two dashes that may precede them. */
 #define OPTIONS(X)                                                                                 \
     X("std", VALUE_STD, BOTH)                                                                      \
     X("use_fast_math", VALUE_NONE, BOTH)                                                           \
@@ -59,7 +59,8 @@ static bool all_of(const char *text, const char *letters)
     return text[0] != '\0' && text[strspn(text, letters)] == '\0';
 }
 
-/* "-D", "-U", their names and values; text after "=" may hold what a shell would not. */
+/* Is it NAME or NAME=VALUE, for "-D" or "-U"? The value may contain characters that a shell
+ * would interpret, because macros do not go through a shell. */
 static bool macro_ok(const char *text)
 {
     size_t name = 0;
@@ -97,7 +98,7 @@ static bool value_ok(enum value kind, const char *value)
     }
 }
 
-/* NULL: it is not allowed. */
+/* NULL: the option is not allowed. */
 static const struct allowed *option_find(const char *word)
 {
     if (word[0] == '-' && (word[1] == 'D' || word[1] == 'U') && word[2] != '\0') {
@@ -115,14 +116,14 @@ static const struct allowed *option_find(const char *word)
     return NULL;
 }
 
-/* Ends the word at *at with a NUL; *at moves behind it. Quotes are taken out; where one is not
- * closed *ret_whole becomes false. */
+/* Ends the word at *at with a NUL, and moves *at behind it. Removes quotes; if one is not
+ * closed, *ret_whole becomes false. */
 static char *word_take(char **at, bool *ret_whole)
 {
     char *word = *at + strspn(*at, " \t");
     bool expression = strncmp(word, expression_option, sizeof expression_option - 1) == 0;
     char quote = '\0';
-    int depth = 0; /* of an expression's brackets */
+    int depth = 0; /* nesting of a name expression's brackets */
     char *to = word;
     char *from = word;
     for (; *from != '\0' && (quote != '\0' || depth > 0 || strchr(" \t", *from) == NULL); from++) {
@@ -151,7 +152,8 @@ static bool expression_ok(const char *text)
     return size > 0 && size < 256;
 }
 
-/* "-std c++17" and "-D NAME" as one word each, as users of nvcc write them. */
+/* Options that users of nvcc separate from their value by a blank, as in "-std c++17" and "-D
+ * NAME". */
 static bool joins(const char *word)
 {
     return strcmp(word, "-D") == 0 || strcmp(word, "-U") == 0 || strcmp(word, "-std") == 0 ||
@@ -183,7 +185,7 @@ static int known_take(struct cuda_options *o, char *word, const struct allowed *
         o->option[o->option_count++] = word;
         return 0;
     }
-    if (a != &macro) { /* "define-macro=NAME" */
+    if (a != &macro) { /* turns "define-macro=NAME" into "-DNAME" */
         word = strchr(word, '=') - 1;
         word[0] = '-';
         word[1] = 'D';
@@ -215,7 +217,8 @@ static int option_take(struct cuda_options *o, char *word, struct err *e)
     return known_take(o, word, known, e);
 }
 
-/* "-D" and what follows it becomes "-DNAME"; the others get a "=" in the blank's place. */
+/* Joins an option and its value: "-D" and "NAME" become "-DNAME"; other options get a "=" in
+ * between. */
 static void join(char *word, const char *value)
 {
     char *end = word + strlen(word);

@@ -1,6 +1,7 @@
 /*
- * Options of users for their CUDA C: only those of a list are allowed, since others name files, run
- * programs, or name another architecture. Pure except for memory. Thread: any.
+ * The compiler options that users may give for their CUDA C. Only those of a list are allowed,
+ * because others name files, run programs, or choose another architecture. Pure except for memory.
+ * Thread: any.
  */
 #ifndef BACKEND_CUDA_COMPILE_OPTION_H
 #define BACKEND_CUDA_COMPILE_OPTION_H
@@ -13,7 +14,7 @@
 #define CUDA_EXPRESSIONS_MAX 64u
 
 enum cuda_tool {
-    CUDA_TOOL_AUTO, /* NVRTC, and nvcc where NVRTC refuses the source */
+    CUDA_TOOL_AUTO, /* NVRTC; nvcc if NVRTC refuses the source */
     CUDA_TOOL_NVRTC,
     CUDA_TOOL_NVCC,
 };
@@ -22,19 +23,20 @@ struct cuda_options {
     char *text; /* owned; the arrays point into it */
     const char *option[CUDA_OPTIONS_MAX];
     unsigned option_count;
-    const char *macro[CUDA_OPTIONS_MAX]; /* "-DNAME=VALUE", "-DNAME", "-UNAME", in their order */
+    /* "-DNAME=VALUE", "-DNAME" or "-UNAME", in the order given */
+    const char *macro[CUDA_OPTIONS_MAX];
     unsigned macro_count;
-    const char *expression[CUDA_EXPRESSIONS_MAX]; /* of --name-expression= */
+    const char *expression[CUDA_EXPRESSIONS_MAX]; /* values of --name-expression= */
     unsigned expression_count;
-    enum cuda_tool tool;    /* of --compiler= */
-    const char *nvrtc_only; /* an option given that nvcc does not know; NULL: none */
-    const char *nvcc_only;  /* an option given that NVRTC does not know; NULL: none */
+    enum cuda_tool tool;    /* value of --compiler= */
+    const char *nvrtc_only; /* a given option that nvcc does not know; NULL: none */
+    const char *nvcc_only;  /* a given option that NVRTC does not know; NULL: none */
 };
 
-/* "auto", "nvrtc" or "nvcc"; false: none of them. */
+/* Reads "auto", "nvrtc" or "nvcc". Returns false for other text. */
 bool cuda_tool_read(const char *text, enum cuda_tool *ret_tool);
-/* Words are separated by blanks; those between quotes or the brackets of a name expression belong
- * to the word. ERR_INVALID naming the option and what is allowed. */
+/* Splits options at blanks, except between quotes and within the brackets of a name expression.
+ * ERR_INVALID names the option and what is allowed. */
 int cuda_options_read(const char *text, struct cuda_options *ret_options, struct err *e);
 void cuda_options_finish(struct cuda_options *o);
 

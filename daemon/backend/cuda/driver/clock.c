@@ -6,7 +6,7 @@
 #define ANCHOR_AGE_NS NS_PER_S
 #define FIRST_ROUNDS  5
 
-/* ns from one event to another, negative if it was before; 0 if the driver does not say. */
+/* ns from one event to another, negative if `to` came first; 0 if the driver does not know. */
 static int64_t distance(const struct cuda_clock *c, CUevent from, CUevent to)
 {
     float ms = 0;
@@ -20,7 +20,8 @@ static void swap(struct cuda_clock *c)
     c->next = old;
 }
 
-/* Of several events, the one that the host saw pass within the shortest time. */
+/* Sets the anchor: of several events, the one that passed within the shortest time as seen by
+ * the host. */
 static int first_anchor(struct cuda_clock *c, struct err *e)
 {
     uint64_t shortest = UINT64_MAX;
@@ -90,7 +91,7 @@ uint64_t cuda_clock_of(struct cuda_clock *c, CUevent event)
 {
     uint64_t now = clock_now_ns();
     uint64_t ns = c->anchor_ns + (uint64_t)distance(c, c->anchor, event);
-    if (ns > now) { /* it has passed: the anchor was set too late */
+    if (ns > now) { /* the event has passed, so the anchor was set too late */
         c->anchor_ns -= ns - now;
         ns = now;
     }

@@ -1,5 +1,5 @@
 /*
- * Declarations shared by the files of the CUDA back end. Only this folder includes it.
+ * Declarations that the files of the CUDA back end share. Only this folder includes it.
  *
  * A worker opens one device through its primary context, which is current on the worker's thread
  * from open to close. Thread: as backend.h says.
@@ -21,41 +21,42 @@
 struct backend_device {
     struct cuda_driver cu;
     CUdevice id;
-    CUcontext context; /* primary context, retained; NULL before */
+    CUcontext context; /* the primary context, retained; NULL before */
     struct backend_info info;
-    uint64_t max_grid[3]; /* groups by dimension */
-    unsigned major;       /* of its compute capability */
-    bool alone;           /* opened by name: otherwise the driver may show other devices */
-    uint64_t warp;        /* work items that run in step */
-    uint64_t unit_items;  /* work items that a compute unit holds at most */
-    uint64_t page;        /* bytes of a handle of the virtual-memory API; 0: cuMemAlloc instead */
+    uint64_t max_grid[3]; /* limit of groups by dimension */
+    unsigned major;       /* major number of its compute capability */
+    bool alone;           /* opened by name; otherwise the driver may show other devices, too */
+    uint64_t warp;        /* work items that run in lockstep */
+    uint64_t unit_items;  /* limit of work items that a compute unit runs at once */
+    uint64_t page; /* bytes of a page of the virtual-memory API; 0: cuMemAlloc is used instead */
     CUmemAllocationProp page_prop;
-    bool host_pointers; /* registered host memory has one address, the host's, for both */
-    bool exports;       /* pages, as descriptors */
-    bool register_read; /* host memory that cannot be written can be registered */
-    /* Bytes, a power of two. Host memory of more is registered in pieces, which begin at addresses
-     * that are multiples of it: a copy from or to the host is cut there, as drivers refuse one that
-     * reaches over two. Kernels may; fills of imported memory and copies within it may not, and no
-     * job has any. */
+    bool host_pointers; /* registered host memory has the same address on host and device */
+    bool exports;       /* pages can be exported as descriptors */
+    bool register_read; /* read-only host memory can be registered */
+    /* Bytes, a power of two. Larger host memory is registered in pieces that begin at multiples
+     * of it. A copy from or to the host is split there, because drivers refuse a copy that
+     * crosses two registrations. Kernels may cross them. Fills of imported memory and copies
+     * within it may not, but no job has any. */
     uint64_t host_piece;
-    atomic_uint registering; /* threads that register: the driver's lock may be held for long */
-    uint64_t room;           /* free bytes at the last query */
-    int priority_least;      /* numerically the largest */
-    int priority_greatest;   /* numerically the smallest */
+    /* threads that are registering memory: the driver may hold its lock for long */
+    atomic_uint registering;
+    uint64_t room;         /* bytes free at the last query */
+    int priority_least;    /* numerically the largest */
+    int priority_greatest; /* numerically the smallest */
     struct cuda_clock clock;
-    bool launched;        /* a kernel since the last flush of printed output */
+    bool launched;        /* a kernel was launched since printed output was written out */
     backend_wake_fn wake; /* may be NULL; called on a thread of the driver */
     void *wake_data;
-    CUevent event[CUDA_EVENTS_KEPT]; /* free events, kept for the next marker */
+    CUevent event[CUDA_EVENTS_KEPT]; /* free events for the next markers */
     unsigned event_count;
-    /* State of libraries (library_call.h), made in the thread that prepares them. */
+    /* State of the libraries (library_call.h), made by the thread that prepares them. */
     CUstream
         prepare_stream;  /* for the first small call of each library; NULL: no library may serve */
-    CUdeviceptr scratch; /* memory of those calls; 0: none yet */
-    void *blas;          /* cuBLAS's handle, or NULL */
+    CUdeviceptr scratch; /* memory for those calls; 0: none yet */
+    void *blas;          /* cuBLAS's handle; NULL: none yet */
     void (*stream_ends)(
         struct backend_stream *s); /* frees what libraries keep for an idle stream */
-    /* cuFFT's retired plans; they are destroyed when nothing is in flight */
+    /* cuFFT's retired plans, to be destroyed when nothing is in flight */
     int plan[CUDA_PLANS_MAX];
     unsigned plan_count;
 };
@@ -63,11 +64,12 @@ struct backend_device {
 struct backend_block {
     CUdeviceptr address;
     uint64_t size;                       /* bytes */
-    CUmemGenericAllocationHandle shared; /* set where other processes can map the block */
-    void *host;                          /* not owned: imported memory, else NULL */
+    CUmemGenericAllocationHandle shared; /* set if other processes can map the block */
+    void *host;                          /* not owned: imported memory; else NULL */
 };
 
-/* Devices by place on the PCI bus, those named by the option "uuid" only. ERR_NO_DEVICE. */
+/* Lists the devices in the order of their positions on the PCI bus, only those that the option
+ * "uuid" names. ERR_NO_DEVICE. */
 int cuda_devices(const struct cuda_driver *cu, const char *options,
                  CUdevice ret_device[CUDA_DEVICES_MAX], unsigned *ret_count, struct err *e);
 
@@ -78,10 +80,10 @@ extern const struct backend_stream_ops cuda_stream_ops;
 extern const struct backend_marker_ops cuda_marker_ops;
 extern const struct backend_module_ops cuda_module_ops;
 
-/* Bytes of [host, host + size) that one call may copy. */
+/* How many bytes of [host, host + size) one call may copy. */
 uint64_t cuda_host_piece(const struct backend_device *d, const void *host, uint64_t size);
 
-/* Memory that other processes can map; as backend_memory_ops says. */
+/* Memory that other processes can map; see backend_memory_ops. */
 int cuda_alloc_shared(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
                       struct err *e);
 void cuda_free_shared(struct backend_device *d, struct backend_block *b);

@@ -14,7 +14,7 @@ static const struct {
     const char *name;
     int abi;
     bool required;
-    size_t at; /* in struct cuda_driver */
+    size_t at; /* offset in struct cuda_driver */
 } entries[] = {
 #define X(name, abi, need) {"cu" #name, abi, need, offsetof(struct cuda_driver, name)},
     CUDA_ENTRIES(X)
@@ -35,7 +35,8 @@ static int too_old(int version, struct err *e)
                    CUDA_VERSION % 1000 / 10, CUDA_DRIVER_NEEDED);
 }
 
-/* The toolkit's stub library answers some calls and yields NULL: so pointers are tested, too. */
+/* Also tests each pointer, because the toolkit's stub library answers some calls and yields
+ * NULL. */
 static int resolve(PFN_cuGetProcAddress_v12000 get, struct cuda_driver *driver, struct err *e)
 {
     for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
@@ -55,7 +56,7 @@ static int resolve(PFN_cuGetProcAddress_v12000 get, struct cuda_driver *driver, 
     return 0;
 }
 
-/* Whatever keeps the driver from starting, there is no device. */
+/* If the driver does not start, for whatever reason, there is no device. */
 static int absent(CUresult rc, const char *call, struct err *e)
 {
     (void)cuda_error(rc, call, e);
@@ -90,8 +91,9 @@ static int load(void *lib, struct cuda_driver *driver, struct err *e)
     if (rc != 0) {
         return rc;
     }
-    /* More streams than these share a queue to the device, and wait for each other. Before cuInit,
-     * which alone reads it; what the user set stays. */
+    /* With more streams than connections, streams share a queue to the device and wait for each
+     * other. Only cuInit reads the variable, so it is set before. A value set by the user is
+     * kept. */
     (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     cu = driver->Init(0);
     return cu == CUDA_SUCCESS ? 0 : absent(cu, "cuInit", e);

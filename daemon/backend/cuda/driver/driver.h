@@ -1,10 +1,10 @@
 /*
  * The CUDA driver as a table of functions, resolved at run time: nothing of CUDA is linked.
  *
- * An entry's number is the ABI that is asked of cuGetProcAddress and the suffix of its type in
- * cudaTypedefs.h, so that prototype and function always belong together, whatever the headers'
- * own default is. A driver without a REQUIRED entry is no driver; an OPTIONAL one may be NULL, and
- * its caller handles that.
+ * An entry's number is the ABI that cuGetProcAddress is asked for and the suffix of its type in
+ * cudaTypedefs.h. Prototype and function therefore match, whatever the default of the headers is. A
+ * driver that lacks a REQUIRED entry is not used; an OPTIONAL entry may be NULL, which its caller
+ * handles.
  */
 #ifndef BACKEND_CUDA_DRIVER_DRIVER_H
 #define BACKEND_CUDA_DRIVER_DRIVER_H
@@ -19,10 +19,11 @@
 #error "the CUDA back end needs the headers of CUDA 12.4 or later"
 #endif
 
-/* The first branch of the driver that serves this CUDA's major version, with what is REQUIRED. */
+/* The first branch of the driver that serves this major version of CUDA with all REQUIRED
+ * entries. */
 #define CUDA_DRIVER_NEEDED (CUDA_VERSION >= 13000 ? 580 : 550)
 
-/* Entries that the oldest headers lack. */
+/* Entries that the oldest supported headers lack. */
 #if CUDA_VERSION >= 12080
 #define CUDA_ENTRIES_YOUNG(X) X(MemcpyBatchAsync, 12080, OPTIONAL)
 #else
@@ -98,20 +99,20 @@ struct cuda_driver {
 #undef X
 };
 
-/* Whether a driver that reports CUDA `version` (13000: 13.0) runs code built with `built`. Minor
- * versions of one major version are compatible, so 13.1 runs on the driver of 13.0; the error for a
- * missing function names it. */
+/* Can a driver that reports CUDA `version` (13000: 13.0) run code built with `built`? Minor
+ * versions of a major version are compatible, so 13.1 runs on the driver of 13.0. If a function
+ * is missing, the error names it. */
 bool cuda_driver_serves(int version, int built);
 
-/* Opens libcuda.so.1, which stays open until the process ends, resolves the table and initialises
- * the driver. ERR_NO_DEVICE with the reason and what to install where there is none, where its
- * major version is older than the toolkit's this was built with, or where it has no device. Blocks.
- */
+/* Opens libcuda.so.1, resolves the table and initialises the driver, which remains loaded until
+ * the process ends. ERR_NO_DEVICE, with the reason and what to install, if there is no driver,
+ * its major version is older than that of the toolkit of this build, or it has no device.
+ * Blocks. */
 int cuda_driver_load(struct cuda_driver *ret_driver, struct err *e);
-/* The same with one device: an instance of MIG ("MIG-<UUID>"), of which a process sees no other
- * one, or a GPU ("GPU-<UUID>") that it may not see for instances beside it. It sets
- * CUDA_VISIBLE_DEVICES, so it counts only where the process has not initialised the driver before.
- * ERR_NO_DEVICE where there is no such device. */
+/* Like cuda_driver_load, but shows one device only: an instance of MIG ("MIG-<UUID>"), of which
+ * a process sees only one, or a GPU ("GPU-<UUID>") that instances beside it may hide. Sets
+ * CUDA_VISIBLE_DEVICES, which has an effect only before the process initialises the driver.
+ * ERR_NO_DEVICE if there is no such device. */
 int cuda_driver_load_named(const char *name, struct cuda_driver *ret_driver, struct err *e);
 
 #endif

@@ -3,10 +3,10 @@
 #include <stddef.h>
 
 /*
- * X(result, value, error, advice). The values stand here as numbers so that codes younger than
- * the headers are known as well.
+ * X(result, value, error, advice). The values are numbers, so that codes that the headers lack are
+ * known as well.
  *
- * KERNEL_FAULT: the context is poisoned by what a kernel did, every later call gives the same;
+ * KERNEL_FAULT: a kernel has made the context unusable, and every later call returns the same code;
  * only a new process helps. DEVICE_LOST: the device itself needs help. Both end the worker.
  */
 #define CUDA_ERRORS(X)                                                                             \

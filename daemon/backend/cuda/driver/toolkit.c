@@ -12,13 +12,13 @@ static void *open_file(const char *path)
     return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 }
 
-/* Of a folder, or of a toolkit with its libraries in one of the usual folders. */
+/* Opens a file in the folder, or in one of the usual library folders of a toolkit. */
 static void *open_in(const char *const *files, const char *folder)
 {
     static const char *const below[] = {"lib64", "lib", "targets/x86_64-linux/lib", "."};
     char path[PATH_MAX];
     if (folder == NULL || folder[0] != '/') {
-        return NULL; /* never relative: the working folder is anyone's */
+        return NULL; /* never relative, because anyone may write to the working folder */
     }
     for (size_t f = 0; f < sizeof below / sizeof below[0]; f++) {
         for (const char *const *file = files; *file != NULL; file++) {

@@ -1,6 +1,6 @@
 /*
- * Reads compiled CUDA code of users and of NVRTC: PTX, cubin (ELF), fatbin. It is untrusted input
- * and is read whole before a driver gets it: all positions in headers must lie within the bytes.
+ * Reads compiled CUDA code of users and of NVRTC: PTX, cubin (ELF), fatbin. It is untrusted input,
+ * read completely before a driver gets it: all positions in headers must lie within the bytes.
  * Instructions are not checked. Pure except for memory. Thread: any.
  *
  * Errors: ERR_INVALID: damaged code, with the fault and its place; ERR_UNSUPPORTED: code of another

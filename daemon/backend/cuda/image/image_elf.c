@@ -8,13 +8,15 @@
 #define EM_CUDA 190
 #endif
 
-/* Of NVIDIA's ELF: what the public format does not name. */
-#define ABI_OLD        0x33 /* EI_OSABI up to CUDA 12: the architecture is the flags' low byte */
-#define ABI_NEW        0x41 /* since CUDA 13: it is the two bytes above that */
-#define ENTRY_FUNCTION 0x10 /* in st_other: __global__, not __device__ */
+/* Facts about NVIDIA's ELF files that the public format does not define. */
+/* EI_OSABI up to CUDA 12: the architecture is the low byte of the flags */
+#define ABI_OLD        0x33
+#define ABI_NEW        0x41 /* since CUDA 13: the architecture is in the two bytes above that */
+#define ENTRY_FUNCTION 0x10 /* bit of st_other: the function is __global__, not __device__ */
 #define SECTIONS_MAX   (1u << 20)
 
-/* .nv.info: records of a format byte, an attribute byte and a value or a size with bytes. */
+/* .nv.info consists of records: a format byte, an attribute byte, and a value or a size with
+ * bytes. */
 enum info_format { INFO_SIZED = 4 };
 enum info_attribute {
     INFO_MAX_THREADS = 0x05,
@@ -22,17 +24,17 @@ enum info_attribute {
     INFO_FRAME_SIZE = 0x11,
     INFO_PARAM = 0x17,
     INFO_REGISTERS = 0x2f,
-    INFO_PARAM_LARGE = 0x45, /* of a kernel with over 4 KiB of parameters, since CUDA 12.1 */
+    INFO_PARAM_LARGE = 0x45, /* for a kernel with more than 4 KiB of parameters, since CUDA 12.1 */
 };
 
 struct elf {
     struct bytes bytes;
     Elf64_Ehdr head;
-    unsigned count; /* sections */
+    unsigned count; /* number of sections */
     struct bytes names;
-    struct bytes info;    /* .nv.info: of all kernels */
-    struct bytes symbols; /* the table */
-    struct bytes strings; /* its names */
+    struct bytes info;    /* .nv.info, which concerns all kernels */
+    struct bytes symbols; /* the table of symbols */
+    struct bytes strings; /* the names of symbols */
     struct err *e;
 };
 
@@ -52,7 +54,7 @@ static struct bytes part(struct bytes b, uint64_t offset, uint64_t size)
     return bytes_of(b.data + offset, (size_t)size);
 }
 
-/* The sections were checked: headers and bytes lie inside. */
+/* The sections were checked: headers and bytes lie inside the file. */
 static Elf64_Shdr section(const struct elf *f, unsigned index)
 {
     Elf64_Shdr s;
@@ -65,7 +67,7 @@ static struct bytes section_bytes(const struct elf *f, const Elf64_Shdr *s)
     return s->sh_type == SHT_NOBITS ? bytes_of(NULL, 0) : part(f->bytes, s->sh_offset, s->sh_size);
 }
 
-/* A terminated name in a table of strings; NULL outside. */
+/* A NUL-terminated name in a table of strings; NULL: it is not inside. */
 static const char *string_at(struct bytes table, uint64_t offset)
 {
     if (offset >= table.size || memchr(table.data + offset, 0, table.size - offset) == NULL) {
@@ -124,7 +126,7 @@ static int section_table_check(struct elf *f)
         return damaged(f, "the table of sections at", f->head.e_shoff);
     }
     memcpy(&first, f->bytes.data + f->head.e_shoff, sizeof first);
-    /* more than 65,279 sections are counted in the first one */
+    /* a count above 65,279 is in the first section */
     uint64_t count = f->head.e_shnum != 0 ? f->head.e_shnum : first.sh_size;
     if (count == 0 || count > SECTIONS_MAX ||
         !inside(f->bytes, f->head.e_shoff, count * sizeof first)) {
@@ -187,7 +189,7 @@ static int arch_check(const struct elf *f, const struct image_arch *device)
 {
     bool old = f->head.e_ident[EI_OSABI] == ABI_OLD;
     unsigned number = old ? f->head.e_flags & 0xff : f->head.e_flags >> 8 & 0xffff;
-    /* a cubin runs on devices of its major number and the same or a later minor one */
+    /* a cubin runs on devices of the same major and the same or a later minor number */
     if (number / 10 != device->number / 10 || number > device->number) {
         return err_set(f->e, ERR_UNSUPPORTED, "the cubin is for sm_%u, the device is sm_%u", number,
                        device->number);
@@ -202,7 +204,8 @@ struct info_record {
     struct bytes value;
 };
 
-/* The record at *at, which moves on; false at the end, *at = SIZE_MAX if it is damaged. */
+/* Reads the record at *at and advances *at. Returns false at the end; *at is SIZE_MAX if the
+ * record is damaged. */
 static bool info_next(struct bytes info, size_t *at, struct info_record *ret)
 {
     if (*at == info.size) {
@@ -229,8 +232,8 @@ static uint32_t u32_at(struct bytes b, size_t index)
     return value;
 }
 
-/* Of one kernel's parameter: position, offset and size, in bits of three words; the size of a large
- * kernel's is a word. */
+/* Takes a kernel's parameter. Its position, offset and size are bits of three words; for a large
+ * kernel the size has a word of its own. */
 static bool param_take(const struct info_record *r, struct backend_compiled_kernel *k)
 {
     unsigned ordinal = u32_at(r->value, 1) & 0xffff;
@@ -262,7 +265,7 @@ static int info_take(const struct elf *f, struct bytes info, struct backend_comp
     return at == SIZE_MAX ? damaged(f, "the attributes of kernel", 0) : 0;
 }
 
-/* What .nv.info tells of the function with that symbol. */
+/* Takes what .nv.info says about the function with that symbol. */
 static int common_take(const struct elf *f, uint32_t symbol, struct backend_compiled_kernel *k)
 {
     size_t at = 0;
@@ -303,7 +306,8 @@ static int sections_take(const struct elf *f, struct backend_compiled_kernel *k)
         } else if (named(name, ".nv.shared.", k->entry)) {
             k->shared_bytes = s.sh_size;
         } else if (strcmp(name, ".nv.shared.reserved.0") == 0) {
-            reserved = 1024; /* the system's part of each group's memory, on sm_80 and later */
+            /* the system's part of each group's shared memory, on sm_80 and later */
+            reserved = 1024;
         } else if (named(name, ".nv.constant0.", k->entry)) {
             k->constant_bytes = s.sh_size;
         }

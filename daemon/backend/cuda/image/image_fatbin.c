@@ -6,7 +6,7 @@
 #define FATBIN_VERSION 1
 #define FATBIN_PTX     1
 #define FATBIN_ELF     2
-#define FATBIN_LZ4     0x2000u /* flags */
+#define FATBIN_LZ4     0x2000u /* bits of `flags` */
 #define FATBIN_ZSTD    0x8000u
 #define ENTRIES_MAX    1024u
 
@@ -14,15 +14,15 @@ struct fat_head {
     uint32_t magic;
     uint16_t version;
     uint16_t head_size;
-    uint64_t size; /* of what follows */
+    uint64_t size; /* bytes after this header */
 };
 
-/* The beginning of an entry's header, which may be longer. */
+/* The beginning of an entry's header. The header may be longer. */
 struct fat_entry {
     uint16_t kind;
     uint16_t version;
     uint32_t head_size;
-    uint64_t size; /* of what follows the header, with padding */
+    uint64_t size; /* bytes after the header, with padding */
     uint32_t packed_size;
     uint32_t unknown;
     uint16_t minor, major;
@@ -34,12 +34,12 @@ struct fat_entry {
 };
 _Static_assert(sizeof(struct fat_head) == 16 && sizeof(struct fat_entry) == 64, "layout");
 
-/* The entry that a driver is going to take: a cubin for the device before PTX, the latest of each.
- */
+/* The entry that a driver will choose: a cubin for the device before PTX, and the newest of each
+ * kind. */
 struct choice {
-    struct bytes data; /* compressed, unless packing is IMAGE_PLAIN */
+    struct bytes data; /* compressed unless packing is IMAGE_PLAIN */
     uint32_t arch;
-    unsigned kind; /* 0: none */
+    unsigned kind; /* 0: no entry fits */
     enum image_packing packing;
     uint64_t unpacked_size;
 };
@@ -115,7 +115,7 @@ static void choose(struct choice *c, const struct fat_entry *n, struct bytes dat
     }
 }
 
-/* "sm_75 sm_80 compute_90" */
+/* Adds to a list like "sm_75 sm_80 compute_90". */
 static void list_add(struct capbuf *list, const struct fat_entry *n)
 {
     const char *kind = n->kind == FATBIN_PTX ? "compute" : n->kind == FATBIN_ELF ? "sm" : "other";

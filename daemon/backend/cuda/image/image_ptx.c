@@ -6,11 +6,12 @@
 #include "common/shape.h"
 #include "daemon/backend/cuda/image/image_readers.h"
 
-/* Words of PTX: everything between blanks and signs, with dots and percent signs in it. */
+/* Reads words of PTX: whatever stands between blanks and signs. Dots and percent signs belong to
+ * words. */
 struct reader {
     const char *at, *end;
     unsigned line;
-    char word[160]; /* the newest, cut to fit; "" at the end */
+    char word[160]; /* the current word, truncated to fit; "" at the end */
     struct err *e;
 };
 
@@ -38,7 +39,7 @@ static void blanks_skip(struct reader *r)
     }
 }
 
-/* The next word or sign into r->word. */
+/* Reads the next word or sign into r->word. */
 static void next(struct reader *r)
 {
     size_t used = 0;
@@ -64,7 +65,7 @@ static bool is(const struct reader *r, const char *word)
     return strcmp(r->word, word) == 0;
 }
 
-/* Over the word, if it is the next. */
+/* Skips the current word if it is `word`. */
 static bool take(struct reader *r, const char *word)
 {
     bool there = is(r, word);
@@ -79,7 +80,7 @@ static int refuse(const struct reader *r, const char *what)
     return err_set(r->e, ERR_INVALID, "line %u of the PTX: %s", r->line, what);
 }
 
-/* Over "{ … }", of which any may be nested. */
+/* Skips "{ … }", including nested ones. */
 static int block_skip(struct reader *r)
 {
     unsigned depth = 0;
@@ -105,7 +106,7 @@ static uint32_t type_bytes(const char *word)
     return 0;
 }
 
-/* One of ".param .align 8 .b8 name[16]", up to "," or ")". */
+/* Reads one parameter, like ".param .align 8 .b8 name[16]", up to "," or ")". */
 static int param_read(struct reader *r, struct backend_compiled_arg *arg)
 {
     uint32_t bytes = 0;
@@ -152,7 +153,7 @@ static int params_read(struct reader *r, struct backend_compiled_kernel *k)
     return rc;
 }
 
-/* ".reqntid 16, 8" and its like, up to the body. */
+/* Reads ".reqntid 16, 8" and the like, up to the body. */
 static void limits_read(struct reader *r, struct backend_compiled_kernel *k)
 {
     while (r->word[0] != '\0' && !is(r, "{") && !is(r, ";")) {
@@ -211,7 +212,8 @@ static int target_check(const struct reader *r, const struct image_arch *device)
     return 0;
 }
 
-/* ".version 8.4 .target sm_80, debug .address_size 64" in that order, before all else. */
+/* Reads ".version 8.4 .target sm_80, debug .address_size 64", which must come first, in this
+ * order. */
 static int head_read(struct reader *r, const struct image_arch *device)
 {
     next(r);
@@ -237,7 +239,8 @@ static int head_read(struct reader *r, const struct image_arch *device)
     return rc;
 }
 
-/* Up to the NULs that some tools end it with and that pad it in a fatbin. */
+/* Copies the text without the NULs at its end, which some tools write and which pad it in a
+ * fatbin. */
 static int text_copy(struct bytes text, char **ret_text, struct err *e)
 {
     size_t size = text.size;

@@ -16,7 +16,7 @@ static enum cuda_library_state state_of(const struct cuda_library *l)
     return (enum cuda_library_state)atomic_load_explicit(&l->state, memory_order_acquire);
 }
 
-/* "cublas+cufft"; "" allows all, "off" none. */
+/* Is the library in a list like "cublas+cufft"? "" allows all, "off" none. */
 static bool allowed(const char *list, const char *name)
 {
     size_t length = strlen(name);
@@ -27,8 +27,8 @@ static bool allowed(const char *list, const char *name)
     return any;
 }
 
-/* ---- making ready -----------------------------------------------------------------------------
- */
+/* ---- preparing
+ * -------------------------------------------------------------------------------- */
 
 static void stream_ends(struct backend_stream *s)
 {
@@ -85,7 +85,8 @@ static bool library_open(struct cuda_library *l)
 
 static int scratch_make(struct backend_device *d, struct err *e)
 {
-    int rc = CUDA_CALL(&d->cu, e, CtxSetCurrent, d->context); /* in a thread of its own */
+    /* the preparing thread has no context yet */
+    int rc = CUDA_CALL(&d->cu, e, CtxSetCurrent, d->context);
     if (rc == 0 && d->scratch == 0) {
         rc = CUDA_CALL(&d->cu, e, MemAlloc, &d->scratch, 2 * CUDA_LIBRARY_SCRATCH);
         d->scratch = rc == 0 ? d->scratch : 0;
@@ -130,11 +131,11 @@ static void library_prepare(struct backend_device *d, unsigned wanted)
     }
 }
 
-/* Called often, so the clock is read only while a library waits for its next try. */
+/* Called often, so the clock is read only if a library waits for its next try. */
 static unsigned library_again(struct backend_device *d)
 {
     unsigned again = 0;
-    (void)d; /* a process has one */
+    (void)d; /* a process has one device */
     for (size_t i = 0; i < LIBRARIES; i++) {
         bool later = state_of(libraries[i]) == CUDA_LIBRARY_LATER;
         again |= later && clock_now_ns() >= libraries[i]->again_ns ? 1u << i : 0;
@@ -189,7 +190,7 @@ static int library_run(struct backend_stream *s, const struct backend_call *c,
 
 void cuda_library_close(struct backend_device *d)
 {
-    if (d->prepare_stream) { /* first calls may be running */
+    if (d->prepare_stream) { /* the first small calls may still run */
         d->cu.StreamSynchronize(d->prepare_stream);
     }
     for (size_t i = 0; i < LIBRARIES; i++) {

@@ -1,5 +1,5 @@
-/* Products of matrices by cuBLAS. It counts columns first, and c = a b there is c' = b' a' here: so
- * the factors change places and nothing is transposed. */
+/* Products of matrices by cuBLAS. cuBLAS stores matrices by columns, so our c = a b is its c' =
+ * b' a': the factors change places, and nothing is transposed. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #define NO_TRANSPOSE 0
 #define WORKSPACE    (UINT64_C(4) << 20)
 #define WORKSPACE_HOPPER                                                                           \
-    (UINT64_C(32) << 20) /* what cuBLAS asks for from compute capability 9.0 on */
+    (UINT64_C(32) << 20) /* what cuBLAS recommends from compute capability 9.0 on */
 
 #define GEMM(T)                                                                                    \
     (void *handle, int ta, int tb, int64_t m, int64_t n, int64_t k, const T *alpha, const T *a,    \
@@ -58,7 +58,7 @@ static union number number_of(int dtype, double value)
     return dtype == DTYPE_F64 ? (union number){.f64 = value} : (union number){.f32 = (float)value};
 }
 
-/* A value of the call, wherever it lies. */
+/* A value of the call, which may not be aligned. */
 static union number number_at(const struct backend_call *c, unsigned arg)
 {
     union number n = {.f64 = 0};
@@ -66,7 +66,7 @@ static union number number_at(const struct backend_call *c, unsigned arg)
     return n;
 }
 
-/* first_size: where the sizes begin, m first. */
+/* first_size: index of the first of the sizes m, k, n. */
 static struct product product_of(const struct backend_call *c, unsigned first_array,
                                  unsigned step_c, unsigned first_size)
 {
@@ -130,8 +130,8 @@ static int multiply_f64(void *h, const struct product *p)
                                        (int64_t)p->count);
 }
 
-/* One handle for all streams, as all calls come from one thread. To set its stream takes its
- * workspace away, so that comes after it. */
+/* One handle serves all streams, because all calls come from one thread. Setting its stream
+ * resets its workspace, so the workspace is set afterwards. */
 static int place(void *handle, CUstream stream, CUdeviceptr workspace_at, uint64_t bytes,
                  struct err *e)
 {
@@ -157,7 +157,7 @@ static int run(struct backend_stream *s, const struct backend_call *c, CUdevicep
     return cuda_library_check(&cuda_blas, status, c->operation, e);
 }
 
-/* Of each type one product of matrices that no special case serves. */
+/* One product for each type, with sizes that no special case serves. */
 static int first_products(struct backend_device *d, struct err *e)
 {
     enum { SIDE = 64, BYTES = SIDE * SIDE * sizeof(double) };
@@ -181,7 +181,7 @@ static int first_products(struct backend_device *d, struct err *e)
 
 static int prepare(struct backend_device *d, struct err *e)
 {
-    void *handle = d->blas; /* set where only the products failed before */
+    void *handle = d->blas; /* set if only the products failed before */
     int rc =
         handle ? 0 : cuda_library_check(&cuda_blas, blas.Create_v2(&handle), "cublasCreate", e);
     if (rc != 0) {

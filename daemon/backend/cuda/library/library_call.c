@@ -5,7 +5,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 
-/* First pause between tries; each is twice as long as the one before. */
+/* The first pause between tries; each pause is twice as long as the one before. */
 #define AGAIN_NS      NS_PER_S
 #define AGAIN_DOUBLED 9u
 

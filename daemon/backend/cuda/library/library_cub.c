@@ -1,5 +1,5 @@
-/* Sorting, prefix sums and reductions by CUB, which nvcc made into a library of gpud's own where
- * there was one (kernels/cub.cu). */
+/* Sorting, prefix sums and reductions by CUB, from a library of gpud's own that is built if
+ * there is an nvcc (kernels/cub.cu). */
 #include <stddef.h>
 #include <string.h>
 
@@ -24,11 +24,12 @@ static const char *const operations[] = {[GPUD_CUB_SORT] = "sort",
                                          NULL};
 #define OPERATIONS (sizeof operations / sizeof operations[0] - 1)
 
-/* sort(inout keys[n]); the others (in x[n], out y). */
+/* The signatures are sort(inout keys[n]), and (in x[n], out y) for the others. */
 static struct gpud_cub_call call_of(const struct backend_call *c)
 {
     struct gpud_cub_call call = {.dtype = c->dtype};
-    while (strcmp(operations[call.operation], c->operation) != 0) { /* it is one of them */
+    /* the operation is in the table */
+    while (strcmp(operations[call.operation], c->operation) != 0) {
         call.operation++;
     }
     bool sort = call.operation == GPUD_CUB_SORT;
@@ -39,8 +40,9 @@ static struct gpud_cub_call call_of(const struct backend_call *c)
     return call;
 }
 
-/* CUB adds the results of groups in the order in which they are ready. So a prefix sum with
- * rounding may differ from run to run, and a job that runs twice must give the same result. */
+/* Could the result vary? CUB adds the results of groups in the order in which they are ready, so
+ * a prefix sum with rounding may differ from run to run. A job that runs twice must give the
+ * same result. */
 static bool varies(const struct gpud_cub_call *call)
 {
     bool scan =
@@ -76,8 +78,8 @@ static int run(struct backend_stream *s, const struct backend_call *c, CUdevicep
     return cuda_library_check(&cuda_cub, status, c->operation, e);
 }
 
-/* Each operation of each type once with few elements, which one group does, and once with many:
- * their kernels are others. Scratch has input, output, workspace. */
+/* Runs an operation for a type and a count. Few elements need one group, many need other
+ * kernels. Scratch contains input, output and workspace. */
 static int first_call(struct backend_device *d, int operation, int dtype, uint64_t count)
 {
     struct gpud_cub_call call = {.operation = operation, .dtype = dtype, .count = count};
@@ -96,7 +98,7 @@ static int first_call(struct backend_device *d, int operation, int dtype, uint64
 
 static int prepare(struct backend_device *d, struct err *e)
 {
-    enum { FEW = 256, MANY = 1 << 16 }; /* of f64, half of the scratch */
+    enum { FEW = 256, MANY = 1 << 16 }; /* many f64 fill half of the scratch */
     static const int types[] = {DTYPE_U32, DTYPE_I32, DTYPE_F32, DTYPE_F64};
     int status = 0;
     for (size_t i = 0; i < 4 * OPERATIONS && status == 0; i++) {

@@ -1,7 +1,7 @@
-/* Fourier transforms by cuFFT. A plan is made once for each stream, shape and type and kept, the
- * least recently used one making room; it works in memory of the pool. A plan also has
- * memory of its own, and to free that the driver waits for all work of the device. So a retired
- * plan is destroyed when nothing is in flight. */
+/* Fourier transforms by cuFFT. A plan is made once for each stream, shape and type, and kept;
+ * the least recently used plan makes room. A plan works in memory of the pool. It also has
+ * memory of its own, and to free that the driver waits for all work of the device. A retired
+ * plan is therefore destroyed when nothing is in flight. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ struct plan {
     struct fft_shape shape;
     int plan;
     size_t bytes;
-    uint64_t used; /* 0: no plan */
+    uint64_t used; /* time of the last use; 0: no plan */
 };
 
 struct cuda_fft {
@@ -59,7 +59,7 @@ struct cuda_fft {
     uint64_t clock;
 };
 
-/* false: no elements. Sizes follow x and y. */
+/* Reads the sizes, which follow x and y. Returns false if there are no elements. */
 static bool shape_read(const struct backend_call *c, struct fft_shape *ret_shape)
 {
     struct fft_shape f = {.rank = 1, .type = c->dtype == DTYPE_F64 ? Z2Z : C2C, .batch = 1};
@@ -75,7 +75,7 @@ static bool shape_read(const struct backend_call *c, struct fft_shape *ret_shape
     return f.batch > 0 && f.n[0] > 0 && (f.rank == 1 || f.n[1] > 0);
 }
 
-/* The plan of that shape, or the least recently used place. */
+/* The plan with that shape, or the entry that was not used for longest. */
 static struct plan *place_of(struct cuda_fft *f, const struct fft_shape *shape)
 {
     struct plan *oldest = &f->plan[0];
@@ -96,13 +96,13 @@ static void tidy(struct backend_device *d)
     }
 }
 
-/* The list has room: plan_obtain checks that before a plan is made. */
+/* The list has room: plan_obtain checked that before the plan was made. */
 static void retire(struct backend_device *d, const struct plan *p)
 {
     d->plan[d->plan_count++] = p->plan;
 }
 
-/* A plan whose making fails is retired. */
+/* A plan that cannot be completed is retired. */
 static int plan_make(struct backend_device *d, CUstream stream, const struct fft_shape *shape,
                      struct plan *p, struct err *e)
 {
@@ -139,8 +139,7 @@ static int plan_obtain(struct backend_stream *s, const struct backend_call *c,
     struct plan *p = place_of(s->fft, &shape);
     if (p->used == 0 || memcmp(&p->shape, &shape, sizeof shape) != 0) {
         struct plan fresh = {.used = 0};
-        if (s->device->plan_count ==
-            CUDA_PLANS_MAX) { /* the device has not been idle for a long time */
+        if (s->device->plan_count == CUDA_PLANS_MAX) { /* the device was not idle for a long time */
             return err_set(e, ERR_UNSUPPORTED, "%u plans wait for their end", CUDA_PLANS_MAX);
         }
         int rc = plan_make(s->device, s->stream, &shape, &fresh, e);
@@ -179,7 +178,7 @@ static int run(struct backend_stream *s, const struct backend_call *c, CUdevicep
     if (rc != 0) {
         return rc;
     }
-    (void)bytes; /* set even when it is NULL: the plan has no area of its own */
+    (void)bytes; /* set even if it is NULL, because the plan has no area of its own */
     int status = fft.SetWorkArea(p->plan, (void *)(uintptr_t)workspace_at);
     if (status == 0) {
         status = c->dtype == DTYPE_F64 ? fft.ExecZ2Z(p->plan, x, y, direction)
@@ -207,7 +206,7 @@ static int prepare(struct backend_device *d, struct err *e)
     if (rc == 0) {
         retire(d, &p); /* no other plan exists before the library is ready */
     } else {
-        tidy(d); /* frees the list for the next try */
+        tidy(d); /* empties the list for the next try */
     }
     return rc;
 }

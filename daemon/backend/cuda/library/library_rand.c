@@ -1,7 +1,8 @@
-/* Normally distributed numbers by cuRAND's Philox generator. Each call begins its sequence anew, so
- * that a seed gives the same numbers each time; they are not those of the portable kernels. Its
- * uniform ones have another range, 0 < x <= 1, and in f32 1 - x would round to 1 as well: the
- * portable kernel makes them. */
+/* Normally distributed numbers by cuRAND's Philox generator. Each call restarts the sequence, so
+ * that a seed always gives the same numbers; they are not those of the portable kernels.
+ *
+ * Uniform numbers come from the portable kernel: cuRAND's have another range, 0 < x <= 1, and 1
+ * - x would round to 1 as well in f32. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "daemon/backend/cuda/library/library_call.h"
 
 #define PHILOX 161
-#define ALIGN  16u /* bytes: it may store several numbers at once, a slice begins anywhere */
+#define ALIGN  16u /* bytes: a store may cover several numbers, but a slice begins anywhere */
 
 #define ENTRIES(X)                                                                                 \
     X(CreateGenerator, (void **generator, int kind))                                               \
@@ -35,7 +36,7 @@ static const struct toolkit_entry entries[] = {
 static const char *const files[] = {"libcurand.so.10", NULL};
 static struct random curand;
 
-/* Each stream has a generator, whose state is on the device. */
+/* Makes the generator of a stream, whose state is on the device. */
 static int generator_make(CUstream stream, void **ret_generator, struct err *e)
 {
     void *generator = NULL;
@@ -53,10 +54,10 @@ static int generator_make(CUstream stream, void **ret_generator, struct err *e)
     return 0;
 }
 
-/* random_normal(u64 seed, T mean, T deviation, out T x[n]); then n */
+/* random_normal(u64 seed, T mean, T deviation, out T x[n]), then n */
 enum { SEED, MEAN, DEVIATION, ARRAY, COUNT, ARGS };
 
-/* cuRAND makes numbers in pairs. */
+/* cuRAND makes numbers in pairs, so it serves only even counts. */
 static int workspace(struct backend_stream *s, const struct backend_call *c, uint64_t *ret_bytes,
                      struct err *e)
 {
@@ -67,7 +68,7 @@ static int workspace(struct backend_stream *s, const struct backend_call *c, uin
     *ret_bytes = 0;
     int rc = s->random ? 0 : generator_make(s->stream, &s->random, e);
     if (rc != 0) {
-        cuda_library_later(&cuda_rand); /* else each job would try again */
+        cuda_library_later(&cuda_rand); /* otherwise each job would try again */
     }
     return rc;
 }
@@ -90,8 +91,8 @@ static int draw_f64(void *g, const struct backend_call *c, double *x, size_t n)
     return curand.GenerateNormalDouble(g, x, n, mean, deviation);
 }
 
-/* cuRAND makes its numbers by Philox, too, and counts from 0 as random_uniform does: the key of
- * the same seed has to be another one, or numbers of both operations are made of the same words. */
+/* random_uniform uses Philox, too, and counts from 0 as well. The same seed must give another
+ * key here, because otherwise the numbers of both operations would come from the same words. */
 #define KEY UINT64_C(0x6a09e667f3bcc909)
 
 static int run(struct backend_stream *s, const struct backend_call *c, CUdeviceptr workspace_at,
@@ -113,7 +114,7 @@ static int run(struct backend_stream *s, const struct backend_call *c, CUdevicep
     return cuda_library_check(&cuda_rand, status, c->operation, e);
 }
 
-/* First numbers of each type make the library load their kernels. */
+/* The first numbers of each type make the library load their kernels. */
 static int prepare(struct backend_device *d, struct err *e)
 {
     void *generator = NULL;

@@ -22,7 +22,7 @@ static void kinds_write(struct capbuf *out, const struct backend_compiled *c)
     }
 }
 
-/* Behind the head: the bytes of the strings as a number, the strings, the payload. */
+/* Layout after the head: the size of the strings as a number, the strings, the payload. */
 int cuda_binary_wrap(const char *arch, struct bytes payload, struct backend_compiled *ret,
                      struct err *e)
 {
@@ -66,7 +66,7 @@ int cuda_binary_unwrap(const char *arch, struct bytes binary, struct cuda_binary
     return 0;
 }
 
-/* NULL: there is none. */
+/* Takes the next string; NULL: there is none. */
 static const char *string_take(struct bytes *kinds)
 {
     const char *text = (const char *)kinds->data;

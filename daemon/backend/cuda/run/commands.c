@@ -1,4 +1,4 @@
-/* The commands of a stream, and its life. */
+/* Streams: creation, end and commands. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static void stream_destroy(struct backend_stream *s)
     }
     cuda_event_give(s->device, s->begin);
     s->device->stream_ends(s);
-    if (s->bell) { /* its last callback may be under way */
+    if (s->bell) { /* its last callback may be running */
         s->device->cu.StreamSynchronize(s->bell);
         s->device->cu.StreamDestroy(s->bell);
     }
@@ -29,14 +29,15 @@ static int stream_create(struct backend_device *d, int priority, struct backend_
     if (!s) {
         return err_set(e, ERR_NOMEM, "a stream");
     }
-    /* CUDA counts downwards: 0 is the least, -5 the greatest */
+    /* CUDA's priorities count downwards: 0 is the lowest, -5 the highest */
     int value = d->priority_least - priority;
     value = value < d->priority_greatest ? d->priority_greatest : value;
     value = value > d->priority_least ? d->priority_least : value;
     s->device = d;
     int rc =
         CUDA_CALL(&d->cu, e, StreamCreateWithPriority, &s->stream, CU_STREAM_NON_BLOCKING, value);
-    if (rc == 0 && d->wake && d->cu.LaunchHostFunc) { /* now: later it might wait for a kernel */
+    /* made now, because later it might wait for a kernel */
+    if (rc == 0 && d->wake && d->cu.LaunchHostFunc) {
         rc = CUDA_CALL(&d->cu, e, StreamCreateWithPriority, &s->bell, CU_STREAM_NON_BLOCKING,
                        d->priority_least);
     }
@@ -83,11 +84,11 @@ static int stream_prefetch(struct backend_stream *s, struct backend_ref ref, uin
                    : rc;
 }
 
-#define FILL_PIECE (UINT64_C(64) << 10) /* bytes, a multiple of every pattern */
+#define FILL_PIECE (UINT64_C(64) << 10) /* bytes, a multiple of each pattern */
 
 #if CUDA_VERSION >= 12080
-/* The driver reads from addresses of the device's, which those of registered memory are not
- * everywhere, and from one registration each. */
+/* ERR_UNSUPPORTED if one call cannot do it: the driver reads from device addresses, which differ
+ * from the host's on some devices, and each write must lie in one registration. */
 static int stream_write_batch(struct backend_stream *s, const struct backend_write *writes,
                               unsigned count, struct err *e)
 {
@@ -143,7 +144,7 @@ static int stream_copy(struct backend_stream *s, struct backend_ref dst, struct 
                    : rc;
 }
 
-/* The shortest pattern that repeated gives the same bytes. */
+/* The length of the shortest pattern that gives the same bytes when repeated. */
 static size_t period(const uint8_t *pattern, size_t size)
 {
     while (size > 1 && memcmp(pattern, pattern + size / 2, size / 2) == 0) {
@@ -152,8 +153,9 @@ static size_t period(const uint8_t *pattern, size_t size)
     return size;
 }
 
-/* The driver sets words of at most 4 bytes. A longer pattern is set column by column, which is
- * slow, word for word of each row; so that is done for a piece only, which copies then double. */
+/* Fills with a long pattern. The driver sets words of at most 4 bytes, so a longer pattern is
+ * set column by column, which is slow. That is done for a first piece only; copies then double
+ * it. */
 static int long_set(struct backend_stream *s, CUdeviceptr at, const uint32_t *word, size_t n,
                     uint64_t size, struct err *e)
 {
@@ -203,7 +205,7 @@ static int stream_wait(struct backend_stream *s, struct backend_marker *m, struc
     return CUDA_CALL(&s->device->cu, e, StreamWaitEvent, s->stream, m->end, 0);
 }
 
-/* Commands start when they are enqueued. */
+/* Commands start when they are enqueued, so there is nothing to do. */
 static int stream_flush(struct backend_stream *s, struct err *e)
 {
     (void)s;

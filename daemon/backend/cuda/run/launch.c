@@ -38,7 +38,7 @@ static int address_set(struct backend_ref ref, CUdeviceptr *ret_address, struct 
     return 0;
 }
 
-/* The driver reads the values during the launch, from where `param` points. */
+/* Fills `param` with pointers to the values, which the driver reads during the launch. */
 static int args_set(const struct cuda_kernel *k, const struct backend_launch *launch,
                     CUdeviceptr address[CUDA_PARAMS_MAX], void *param[CUDA_PARAMS_MAX],
                     struct err *e)
@@ -69,7 +69,7 @@ static int args_set(const struct cuda_kernel *k, const struct backend_launch *la
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-/* The largest divisor within the limit, of whole warps if there is one. */
+/* The largest divisor of `global` within the limit, preferably a multiple of a warp. */
 static uint64_t divisor(uint64_t global, uint64_t limit, uint64_t warp)
 {
     uint64_t best = 1;
@@ -84,8 +84,7 @@ static uint64_t divisor(uint64_t global, uint64_t limit, uint64_t warp)
     return best;
 }
 
-/* Exactly the work items that were asked for: a kernel need not look whether it is one too many.
- */
+/* Chooses a group that divides the global size, so kernels need not check for excess work items. */
 static int group_choose(const struct backend_device *d, struct cuda_kernel *k,
                         const struct backend_launch *launch, uint64_t group[3], struct err *e)
 {
@@ -162,7 +161,7 @@ static int sizes_set(const struct backend_device *d, struct cuda_kernel *k,
     return rc == 0 ? grid_of(d, launch, group, grid, e) : rc;
 }
 
-/* More than a kernel may have by default has to be asked for; then it gets all that there is. */
+/* A kernel that needs more than the default has to request it; it then gets all that there is. */
 static int shared_allow(const struct backend_device *d, struct cuda_kernel *k, uint64_t shared,
                         struct err *e)
 {
@@ -205,7 +204,7 @@ static int enqueue(struct backend_stream *s, struct cuda_kernel *k,
         k->function, grid[0], grid[1], grid[2], (unsigned)group[0], (unsigned)group[1],
         (unsigned)group[2], (unsigned)launch->shared, s->stream, param, NULL);
     rc = cuda_check(cu, "cuLaunchKernel", e);
-    if (rc == ERR_INVALID) { /* of a launch, whatever the device did not like */
+    if (rc == ERR_INVALID) { /* for a launch this covers whatever the device did not accept */
         rc = ERR_LAUNCH;
         if (e) {
             e->code = rc;
@@ -223,7 +222,7 @@ int cuda_launch(struct backend_stream *s, struct backend_module *m, const char *
         rc = enqueue(s, k, launch, e);
         (void)(rc != 0 && rc != ERR_KERNEL_FAULT ? err_wrap(e, "kernel %s", k->name) : 0);
     }
-    if (rc != 0) { /* a fault is not of this one, which did not start */
+    if (rc != 0) { /* a fault is not this kernel's, which did not start */
         return cuda_blame(s->blamed, rc, e);
     }
     s->device->launched = true;

@@ -28,8 +28,8 @@ int cuda_mark(struct backend_stream *s, struct backend_marker **ret_marker, stru
     return 0;
 }
 
-/* An error that is neither a fault's nor the device's may be the question's own: what was enqueued
- * may run on, and only the end of the process stops it. */
+/* An error that is neither a kernel's fault nor the device's may come from the query itself. The
+ * commands may still run, and only the end of the process stops them. */
 static void failure_report(const struct backend_marker *m, struct err *e)
 {
     int rc = cuda_error(m->failure, "cuEventQuery", e);

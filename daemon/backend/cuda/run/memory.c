@@ -3,8 +3,8 @@
 
 #include "daemon/backend/cuda/driver/device.h"
 
-/* Whole blocks, where there are no pages (pages.c); managed memory; and host memory made known to
- * the device. */
+/* Whole blocks, for devices without pages (pages.c); managed memory; and registering host
+ * memory. */
 
 static void memory_free(struct backend_device *d, struct backend_block *b)
 {
@@ -15,7 +15,7 @@ static void memory_free(struct backend_device *d, struct backend_block *b)
     free(b);
 }
 
-/* Says how much there would have been. */
+/* Adds to the error how much memory there is. */
 static int wrap_shortage(struct backend_device *d, uint64_t size, struct err *e)
 {
     size_t unused = 0;
@@ -55,8 +55,8 @@ static int memory_alloc(struct backend_device *d, uint64_t size, struct backend_
     return 0;
 }
 
-/* What it was the last time while something is registered, for which the driver holds a lock that
- * this call waits for. */
+/* While memory is being registered, returns the last value: the driver holds a lock that the
+ * query would wait for. */
 static int memory_room(struct backend_device *d, uint64_t *ret_bytes, struct err *e)
 {
     size_t room = 0;
@@ -70,7 +70,8 @@ static int memory_room(struct backend_device *d, uint64_t *ret_bytes, struct err
     return rc;
 }
 
-/* Without concurrent access by the host there is no bringing it along. */
+/* Requires concurrent access by the host, because managed memory cannot be prefetched without
+ * it. */
 static int alloc_managed(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
                          struct err *e)
 {
@@ -94,12 +95,12 @@ static int alloc_managed(struct backend_device *d, uint64_t size, struct backend
     return 0;
 }
 
-/* To pin memory, the driver holds a lock that calls of all processes wait for: pages that are not
- * there yet are brought before, without it. Some kernels cannot; then the driver does. May be in
+/* Populates the pages beforehand: while the driver pins memory, it holds a lock that calls of
+ * all processes wait for. Some Linux kernels cannot do that; then the driver does. May run in
  * another thread than the rest. */
 static int host_prepare(struct backend_device *d, void *data, size_t size, struct err *e)
 {
-    if (madvise(data, size, MADV_POPULATE_WRITE) != 0) { /* it may be there to be read only */
+    if (madvise(data, size, MADV_POPULATE_WRITE) != 0) { /* the memory may be mapped read-only */
         (void)madvise(data, size, MADV_POPULATE_READ);
     }
     return CUDA_CALL(&d->cu, e, CtxSetCurrent, d->context);
@@ -111,14 +112,15 @@ uint64_t cuda_host_piece(const struct backend_device *d, const void *host, uint6
     return left < size ? left : size;
 }
 
-/* Of memory of `size` bytes the registration that begins at byte `at`. */
+/* The size of the registration that begins at byte `at`, in memory of `size` bytes. */
 static uint64_t piece_at(const struct backend_device *d, const uint8_t *data, uint64_t at,
                          uint64_t size)
 {
     return size <= d->host_piece ? size : cuda_host_piece(d, data + at, size - at);
 }
 
-/* Up to byte `end`, where one begins or all ends. */
+/* Ends the registrations up to byte `end`, which is where a registration begins or the memory
+ * ends. */
 static void unregister_until(struct backend_device *d, uint8_t *data, uint64_t end, uint64_t size)
 {
     for (uint64_t at = 0; at < end; at += piece_at(d, data, at, size)) {
@@ -126,7 +128,7 @@ static void unregister_until(struct backend_device *d, uint8_t *data, uint64_t e
     }
 }
 
-/* All or nothing. */
+/* Registers all of the memory or nothing. */
 static int register_all(struct backend_device *d, uint8_t *data, uint64_t size, unsigned flags,
                         struct err *e)
 {
@@ -145,7 +147,7 @@ static int register_all(struct backend_device *d, uint8_t *data, uint64_t size, 
     return rc;
 }
 
-/* Memory that this process may only read is registered as such where the device can. */
+/* Falls back to a read-only registration, for memory that this process may only read. */
 static int register_host(struct backend_device *d, void *data, size_t size, struct err *e)
 {
     int rc = host_prepare(d, data, size, e);
@@ -161,8 +163,8 @@ static void unregister_host(struct backend_device *d, void *data, size_t size)
     unregister_until(d, data, size, size);
 }
 
-/* Registered, and at an address of the device's: kernels reach it over the bus. Where there are
- * pieces the addresses are the host's, so these follow each other. */
+/* Registers host memory with an address of the device's: kernels reach it over the bus. If it is
+ * registered in pieces, the addresses are the host's, so that the pieces are contiguous. */
 static int import_host(struct backend_device *d, void *data, size_t size,
                        struct backend_block **ret_block, uint64_t *ret_align, struct err *e)
 {

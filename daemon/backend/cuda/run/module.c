@@ -9,9 +9,9 @@
 
 #define LOG_BYTES    4096u
 #define KERNELS_MAX  65536u
-#define GROUP_CHOSEN 256 /* work items of a group whose size is ours to choose, at most */
+#define GROUP_CHOSEN 256 /* limit of work items in a group if the launch does not give a size */
 
-/* bytes of shared memory, its own and a launch's, that a group has without asking for more */
+/* bytes of shared memory, the kernel's own and a launch's, that a group has by default */
 #define SHARED_DEFAULT (UINT64_C(48) << 10)
 
 static void module_unload(struct backend_module *m)
@@ -34,7 +34,7 @@ static void module_unload(struct backend_module *m)
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-/* What the driver's PTX compiler said, in one line. */
+/* Adds the output of the driver's PTX compiler to the error, in one line. */
 static void wrap_log(char *log, struct err *e)
 {
     size_t length = strnlen(log, LOG_BYTES - 1);
@@ -50,7 +50,8 @@ static void wrap_log(char *log, struct err *e)
     }
 }
 
-/* From a copy, which is aligned and ends with a NUL, by which the driver knows a PTX's size. */
+/* Loads a copy, which is aligned and ends with a NUL. The driver needs the NUL to know the size
+ * of PTX. */
 static int image_load(struct backend_module *m, struct bytes payload, struct err *e)
 {
     char log[LOG_BYTES] = "";
@@ -71,7 +72,7 @@ static int image_load(struct backend_module *m, struct bytes payload, struct err
     return rc;
 }
 
-/* Can it be named in a launch? */
+/* Can a launch name the kernel? */
 static bool name_usable(const char *name)
 {
     size_t length = 0;
@@ -193,8 +194,8 @@ static uint64_t attribute(const struct backend_module *m, const struct cuda_kern
     return rc == CUDA_SUCCESS && value > 0 ? (uint64_t)value : 0;
 }
 
-/* The driver has no count: parameters end where it knows none. More than can be given are counted
- * only: the module has other kernels. */
+/* Lists the parameters. The driver has no count: they end at the first unknown index. Parameters
+ * beyond the limit are only counted, because the module's other kernels are still useful. */
 static int params_list(const struct backend_module *m, struct cuda_kernel *k, struct err *e)
 {
     size_t offset = 0;
@@ -212,8 +213,8 @@ static int params_list(const struct backend_module *m, struct cuda_kernel *k, st
     return rc == CUDA_ERROR_INVALID_VALUE ? 0 : cuda_error(rc, "cuFuncGetParamInfo", e);
 }
 
-/* The driver loads a kernel when it is first needed, and waits for all that runs to do so: better
- * here than in a launch. */
+/* Queries a kernel's properties. The driver loads a kernel when it is first needed, and waits
+ * for all running work to do so: better here than in a launch. */
 static int kernel_describe(struct backend_module *m, struct cuda_kernel *k, struct err *e)
 {
     if (k->described) {
@@ -221,7 +222,7 @@ static int kernel_describe(struct backend_module *m, struct cuda_kernel *k, stru
     }
     int rc = CUDA_CALL(&m->device->cu, e, FuncLoad, k->function);
     rc = rc == 0 ? params_list(m, k, e) : rc;
-    if (rc != 0 && rc != ERR_KERNEL_FAULT) { /* that is not of this one, which did not start */
+    if (rc != 0 && rc != ERR_KERNEL_FAULT) { /* a fault is not this kernel's, which did not start */
         (void)err_wrap(e, "kernel %s", k->name);
     }
     if (rc != 0) {
@@ -229,7 +230,7 @@ static int kernel_describe(struct backend_module *m, struct cuda_kernel *k, stru
     }
     k->max_group = attribute(m, k, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
     k->shared = attribute(m, k, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
-    /* drivers may report the default of a group without subtracting the kernel's own */
+    /* drivers may report a group's default without subtracting the kernel's own memory */
     uint64_t allowed = attribute(m, k, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
     uint64_t left = k->shared < SHARED_DEFAULT ? SHARED_DEFAULT - k->shared : 0;
     k->shared_allowed = allowed < left ? allowed : left;
@@ -280,8 +281,8 @@ int cuda_kernel_group(const struct backend_device *d, struct cuda_kernel *k, uin
     return 0;
 }
 
-/* In groups of the size that suits it best, in parts of a million of what a unit holds; 0 where the
- * driver does not tell. */
+/* Work items that run at once on a compute unit with the best group size, in millionths of its
+ * capacity; 0 if the driver does not know. */
 static uint64_t occupancy(const struct backend_device *d, struct cuda_kernel *k)
 {
     uint64_t items = 0;

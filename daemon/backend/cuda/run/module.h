@@ -7,40 +7,41 @@
 #define CUDA_PARAMS_MAX BACKEND_ARGS_MAX
 
 struct cuda_kernel {
-    const char *name; /* the driver's; valid while the module is loaded */
+    const char *name; /* the driver's string; valid while the module is loaded */
     CUfunction function;
-    struct bytes kinds;   /* of its parameters, see binary.h; the module owns them */
-    bool described;       /* the members below are known; they are queried at first use */
-    unsigned param_count; /* above CUDA_PARAMS_MAX it cannot be launched */
+    struct bytes kinds;   /* kinds of its parameters, see binary.h; the module owns them */
+    bool described;       /* the members below were queried, which happens at first use */
+    unsigned param_count; /* above CUDA_PARAMS_MAX the kernel cannot be launched */
     uint32_t param_size[CUDA_PARAMS_MAX]; /* bytes */
-    uint64_t max_group;                   /* work items, by what the kernel uses */
-    uint64_t shared;                      /* bytes of shared memory it declares */
+    uint64_t max_group;  /* limit of work items in a group, as the kernel's resources allow */
+    uint64_t shared;     /* bytes of shared memory that it declares */
     uint64_t best_group; /* work items, for launches without shared memory; 0: not queried yet */
-    uint64_t shared_allowed; /* bytes of dynamic shared memory, by default or as raised */
+    uint64_t shared_allowed; /* bytes of dynamic shared memory that are allowed now */
 };
 
 struct cuda_variable {
     struct backend_block block;
     struct cuda_variable *next;
-    char name[]; /* terminated */
+    char name[]; /* NUL-terminated */
 };
 
 struct backend_module {
     struct backend_device *device;
     CUmodule module;
-    struct cuda_variable *variables; /* owned: the variables found so far */
+    struct cuda_variable *variables; /* owned: the variables that were asked for */
     uint8_t *kinds;                  /* owned; kernels[].kinds point into it */
     struct cuda_kernel *kernels;     /* owned */
     unsigned kernel_count;
 };
 
-/* The described kernel. ERR_NOT_FOUND; ERR_LIMIT if its parameters are too many for a launch. */
+/* Finds a kernel and queries its properties. ERR_NOT_FOUND; ERR_LIMIT if it has too many
+ * parameters. */
 int cuda_kernel_find(struct backend_module *m, const char *entry, struct cuda_kernel **ret_kernel,
                      struct err *e);
-/* Whether there is a kernel of that name. */
+/* Is there a kernel of that name? */
 bool cuda_module_has(const struct backend_module *m, const char *entry);
-/* Work items of the best group for the kernel. For launches without shared memory, which are most,
- * the driver is queried once. */
+/* Work items of the best group for the kernel. For launches without dynamic shared memory, which
+ * are most, the driver is queried once. */
 int cuda_kernel_group(const struct backend_device *d, struct cuda_kernel *k, uint64_t shared,
                       uint64_t *ret_items, struct err *e);
 

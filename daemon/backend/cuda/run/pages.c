@@ -3,8 +3,8 @@
 #include "daemon/backend/cuda/driver/device.h"
 
 /*
- * Each page is a handle of its own: a mapping cannot be taken away in part, and no offset into a
- * handle can be mapped. The handle is kept while the page lives, so that it can move.
+ * Each page is a handle of its own, because a mapping cannot be unmapped in part and no offset into
+ * a handle can be mapped. The handle is kept while the page lives, so that the page can move.
  */
 
 static uint64_t page_bytes(struct backend_device *d)
@@ -35,7 +35,7 @@ static void release(struct backend_device *d, struct backend_block *range)
     free(range);
 }
 
-/* The names of handles are the driver's: nothing says that 0 is none of them. */
+/* The driver chooses the handles, and nothing says that 0 is not a handle. */
 static uint64_t name_of(CUmemGenericAllocationHandle handle)
 {
     return handle + 1;
@@ -78,8 +78,8 @@ static int allow(struct backend_device *d, struct backend_block *range, uint64_t
 /* ---- memory that other processes map ---------------------------------------------------------
  */
 
-/* One handle for a block, created exportable: its descriptor is all that another process needs. The
- * memory lives until this process and all others have let go of it. */
+/* The block has one handle, created exportable: another process needs only its descriptor. The
+ * memory lives until this process and all others have released it. */
 int cuda_alloc_shared(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
                       struct err *e)
 {

@@ -78,12 +78,13 @@ static const char stddef_text[] = "#ifndef GPUD_STDDEF_H\n#define GPUD_STDDEF_H\
 
 static const char none[] = "\n";
 
-/* Where the toolkit's headers are installed, its own definitions: others would clash with them. */
+/* For hosts with the toolkit's headers: leads to the toolkit's definitions, which others would
+ * clash with. */
 static const char toolkit_stdint[] =
     "#pragma once\n#include <cuda/std/cstdint>\nnamespace std {\n"
     "using ::int8_t; using ::int16_t; using ::int32_t; using ::int64_t; using ::intptr_t;\n"
     "using ::uint8_t; using ::uint16_t; using ::uint32_t; using ::uint64_t; using ::uintptr_t; }\n";
-/* It makes a long's limits long longs. */
+/* The toolkit makes the limits of long those of long long, so they are defined anew. */
 static const char toolkit_limits[] =
     "#ifndef GPUD_LIMITS_H\n#define GPUD_LIMITS_H\n#include <cuda/std/climits>\n"
     "#undef __CHAR_UNSIGNED__\n#undef SCHAR_MIN\n#undef CHAR_MIN\n#undef CHAR_MAX\n#undef "
@@ -92,7 +93,7 @@ static const char toolkit_limits[] =
     "#undef LONG_MAX\n#undef ULONG_MAX\n#undef LLONG_MIN\n#undef LLONG_MAX\n"
     "#undef ULLONG_MAX\n" LIMITS;
 
-/* All of CUB that is made for kernels; the rest of it is for hosts and does not compile here. */
+/* All parts of CUB for kernels. The rest of CUB is for hosts and does not compile here. */
 static const char cub_text[] = "#ifndef GPUD_CUB_H\n#define GPUD_CUB_H\n"
                                "#include <cub/block/block_adjacent_difference.cuh>\n"
                                "#include <cub/block/block_discontinuity.cuh>\n"
@@ -114,12 +115,12 @@ static const char cub_text[] = "#ifndef GPUD_CUB_H\n#define GPUD_CUB_H\n"
                                "#include <cub/warp/warp_store.cuh>\n"
                                "#endif\n";
 
-/* LIBRARY: always given; RUNTIME: only where the toolkit's headers are not installed; TOOLKIT: only
- * where they are. */
+/* LIBRARY: always given to the compiler; RUNTIME: only if the toolkit's headers are not
+ * installed; TOOLKIT: only if they are. */
 enum origin { LIBRARY, RUNTIME, TOOLKIT };
 
-/* The C library's where device code finds what it needs in the compiler itself, and the runtime's,
- * whose types and built-in variables NVRTC knows. Each name ends with a NUL. */
+/* Headers of the C library, for which the compiler itself has what device code needs, and of the
+ * runtime, whose types and built-in variables NVRTC knows. Each name ends with a NUL. */
 static const struct {
     const char *names;
     const char *text;
@@ -140,8 +141,9 @@ static const struct {
     {"stddef.h\0cstddef\0", stddef_text, LIBRARY},
 };
 
-/* Beginnings of names of the toolkit's headers, with whom no user's file is likely to be mixed up.
- * If one is, the compiler does not find it: it looks in the toolkit's folder only. */
+/* Beginnings of names of the toolkit's headers, which a user's file is unlikely to have. If a
+ * user's file does, the compiler does not find it, because it searches only the toolkit's
+ * folder. */
 static const char *const toolkit_names[] = {
     "cuda/", "cub/",  "thrust/", "cooperative_groups", "nv/",      "crt/",        "cuda_", "curand",
     "mma.h", "math_", "sm_",     "texture_",           "surface_", "cuComplex.h",

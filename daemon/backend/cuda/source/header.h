@@ -1,6 +1,7 @@
 /*
- * Headers that NVRTC lacks: of the C library, of which device code needs a few types and limits,
- * and of the runtime where the toolkit's headers are not installed. Static texts. Thread: any.
+ * Headers that NVRTC lacks: those of the C library, of which device code needs a few types and
+ * limits, and those of the runtime if the toolkit's headers are not installed. Static texts.
+ * Thread: any.
  */
 #ifndef BACKEND_CUDA_SOURCE_HEADER_H
 #define BACKEND_CUDA_SOURCE_HEADER_H
@@ -11,12 +12,13 @@
 
 #define HEADERS_MAX 64u
 
-/* Whether "name" may be included: one of these texts, or by its name a header of the toolkit. */
+/* May "name" be included? It is one of these texts, or its name is that of a header of the
+ * toolkit. */
 bool header_known(struct bytes name);
 
-/* The texts to be given to the compiler, as parallel arrays. `toolkit`: its headers are installed,
- * so none is given that it has, but what leads to its own where hosts know them by other names.
- * Returns how many. */
+/* Gets the texts to give to the compiler, as parallel arrays, and returns their number. toolkit:
+ * its headers are installed. Then no header is given that the toolkit has, except those that
+ * lead to its own headers under the names that hosts use. */
 unsigned headers_given(bool toolkit, const char *ret_name[HEADERS_MAX],
                        const char *ret_text[HEADERS_MAX]);
 

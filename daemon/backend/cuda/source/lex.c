@@ -22,7 +22,7 @@ int lex_normalize(struct bytes source, const char *file, char **ret_text, struct
         size_t bytes = utf8_size(at, source.size - i);
         bool before_newline = i + 1 < source.size && at[1] == '\n';
         if (bytes == 0) {
-            text[size++] = '@'; /* no compiler takes it but where it does not matter */
+            text[size++] = '@'; /* compilers refuse it, except where it does not matter */
         } else if (*at != '\r') {
             memcpy(text + size, at, bytes);
             size += bytes;
@@ -51,7 +51,7 @@ void lex_init(struct lex *l, const char *text, const char *file)
     l->line_start = l->at;
 }
 
-/* The number and the name of a "#line", in the line that begins at `text`. */
+/* Reads the number and the name of a "#line" directive in the line at `text`. */
 static bool line_mark(const char *text, const char *stop, unsigned *ret_line,
                       struct bytes *ret_name)
 {
@@ -112,7 +112,7 @@ static bool word_char(char c)
     return word_start(c) || isdigit((unsigned char)c);
 }
 
-/* the text is terminated, so one character ahead may always be looked at */
+/* The text is NUL-terminated, so one character ahead can always be read. */
 static void newline(struct lex *l)
 {
     l->at++;
@@ -120,7 +120,7 @@ static void newline(struct lex *l)
     l->line_start = l->at;
 }
 
-/* At a backslash: 1 a joined line that was stepped over, 0 a backslash, < 0 refused. */
+/* At a backslash: returns 1 if it joins lines, which are then skipped, 0 if not, < 0 if refused. */
 static int splice(struct lex *l, struct err *e)
 {
     const char *p = l->at + 1;
@@ -170,7 +170,7 @@ static int skip_block_comment(struct lex *l, struct err *e)
     return 0;
 }
 
-/* Blanks and comments before the next token. */
+/* Skips blanks and comments before the next token. */
 static int skip_blanks(struct lex *l, bool *first, struct err *e)
 {
     for (;;) {
@@ -222,7 +222,7 @@ static int take_literal(struct lex *l, struct err *e)
             return 0;
         }
     }
-    return 0; /* not ended: the compiler says so */
+    return 0; /* it is not closed, which the compiler reports */
 }
 
 static bool raw_prefix(const char *text, size_t size)
@@ -247,7 +247,7 @@ static int take_word(struct lex *l, const char *start, struct err *e)
     return 0;
 }
 
-/* A number as the preprocessor sees it: digit separators look like quotes. */
+/* Skips a number as the preprocessor reads it: digit separators look like quotes. */
 static void take_number(struct lex *l)
 {
     l->at++;
@@ -266,7 +266,8 @@ static void take_number(struct lex *l)
     }
 }
 
-/* Where a backslash joins lines in the middle of what could be a word, a comment or a number. */
+/* Refuses a backslash that joins lines in the middle of what could be a word, a comment or a
+ * number. */
 static int joined_check(const struct lex *l, struct err *e)
 {
     const char *p = l->at + (*l->at == '\'');

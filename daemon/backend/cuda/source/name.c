@@ -7,7 +7,7 @@
 
 #include "common/shape.h"
 
-#define SEEN_MAX     64u /* what a substitution can name */
+#define SEEN_MAX     64u /* limit of parts that a substitution can name */
 #define TEMPLATE_MAX 16u
 #define DEPTH_MAX    16u
 
@@ -15,11 +15,11 @@ struct reader {
     const char *at;
     struct param_type seen[SEEN_MAX];
     unsigned seen_count;
-    struct param_type argument[TEMPLATE_MAX]; /* of the function's template */
+    struct param_type argument[TEMPLATE_MAX]; /* arguments of the function's template */
     unsigned argument_count;
     unsigned depth;
     struct name_info *info;
-    bool function; /* a template's argument is a function: its parameters are the info's */
+    bool function; /* a template's argument was a function type: its parameters are in `info` */
 };
 
 static bool type_read(struct reader *r, struct param_type *out);
@@ -43,7 +43,7 @@ static struct param_type class_of(const char *name)
     return type;
 }
 
-/* "_" is 0, "0_" is 1, …, in base `base` */
+/* Reads "_" as 0, "0_" as 1, …, in base `base`. */
 static bool sequence_read(struct reader *r, unsigned base, unsigned *ret_index)
 {
     unsigned index = 0;
@@ -78,7 +78,7 @@ static bool source_name(struct reader *r, char *out, size_t size)
 
 /* ---- template arguments --------------------------------------------------------------------- */
 
-/* "Li3E": the text is the number */
+/* Reads a literal like "Li3E"; its text is the number. */
 static bool literal_read(struct reader *r, struct param_type *out)
 {
     struct param_type type;
@@ -115,7 +115,7 @@ static bool argument_text(const struct param_type *type, char *out, size_t size)
            text_add(out, size, type->name) && text_add(out, size, stars);
 }
 
-/* "I…E" appended to the name as "<…>"; `keep`: they are the function's. */
+/* Appends "I…E" to the name as "<…>". keep: they are the arguments of the function's template. */
 static bool arguments_read(struct reader *r, bool keep, char *name, size_t size)
 {
     bool ok = text_add(name, size, "<");
@@ -134,7 +134,7 @@ static bool arguments_read(struct reader *r, bool keep, char *name, size_t size)
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-/* One part of a nested name, appended; anonymous namespaces leave no trace. */
+/* Appends one part of a nested name. Anonymous namespaces are left out. */
 static bool part_read(struct reader *r, char *name, size_t size, char *plain, size_t plain_size)
 {
     char part[128];
@@ -151,7 +151,8 @@ static bool part_read(struct reader *r, char *name, size_t size, char *plain, si
     return (name[0] == '\0' || text_add(name, size, "::")) && text_add(name, size, part);
 }
 
-/* "N…E". Each beginning of it can be meant by a later substitution; `whole`: so can all of it. */
+/* Reads "N…E". A later substitution can refer to each beginning of it, and to all of it unless
+ * it is the function's own name. */
 static bool nested_read(struct reader *r, bool function, char *name, size_t size, char *plain,
                         size_t plain_size)
 {
@@ -167,7 +168,7 @@ static bool nested_read(struct reader *r, bool function, char *name, size_t size
         } else if (*r->at == 'S') {
             r->at += 2;
             read = text_add(name, size, "std");
-            substitution = true; /* of itself */
+            substitution = true; /* never a part that substitutions refer to */
         } else if (*r->at == 'I') {
             read = arguments_read(r, function, name, size);
         } else {
@@ -272,7 +273,7 @@ static bool qualified_read(struct reader *r, struct param_type *out)
     return see(r, out);
 }
 
-/* "F…E": what it gives back, then its parameters. One is enough. */
+/* Reads "F…E": the result, then the parameters. Only one function type is supported. */
 static bool function_read(struct reader *r, struct param_type *out)
 {
     struct name_info *info = r->info;
@@ -334,13 +335,13 @@ static bool type_read(struct reader *r, struct param_type *out)
 static bool params_read(struct reader *r, struct name_info *info)
 {
     struct param_type type;
-    if (r->argument_count > 0 && !type_read(r, &type)) { /* a template's result comes first */
+    if (r->argument_count > 0 && !type_read(r, &type)) { /* a template's result type comes first */
         return false;
     }
     if (strcmp(r->at, "v") == 0 || r->function) {
         return strcmp(r->at, "v") == 0;
     }
-    r->function = true; /* one among the parameters is not understood */
+    r->function = true; /* a function type among the parameters is not supported */
     while (*r->at != '\0' && *r->at != '.') {
         if (info->param_count == NAME_PARAMS_MAX || !type_read(r, &type)) {
             return false;

@@ -66,7 +66,7 @@ void param_describe(const struct param_type *type, struct backend_compiled_arg *
     arg->kind = type->pointers > 0 ? 2 : scalar ? 1 : type->known ? 3 : 0;
     arg->access = 0;
     if (type->pointers > 0) {
-        /* what a pointer to pointers may change, its const does not tell */
+        /* the const of a pointer to pointers does not say what may be changed */
         arg->access = type->constant && type->pointers == 1 ? ACCESS_IN : ACCESS_INOUT;
     }
     arg->dtype = type->pointers < 2 ? type->dtype : DTYPE_NONE;
@@ -79,11 +79,11 @@ void param_describe(const struct param_type *type, struct backend_compiled_arg *
 
 struct reading {
     char name[64];         /* the words of the type so far */
-    char integer[64];      /* "unsigned", "long long", … in C's order */
-    struct lex_token last; /* the newest word, perhaps the parameter's name */
+    char integer[64];      /* "unsigned", "long long", …, in C's order */
+    struct lex_token last; /* the last word, perhaps the parameter's name */
     bool is_signed, is_unsigned, is_int, is_char, is_short, other;
     unsigned longs;
-    unsigned words; /* of `other`'s kind */
+    unsigned words; /* count of words that are not part of an integer type */
 };
 
 static bool qualifier(const struct lex_token *t)
@@ -92,7 +92,7 @@ static bool qualifier(const struct lex_token *t)
            lex_is(t, "restrict") || lex_is(t, "__grid_constant__") || lex_is(t, "struct");
 }
 
-/* true: a word of an integer type in several words */
+/* Takes a word of an integer type of several words. Returns false for other words. */
 static bool integer_word(struct reading *r, const struct lex_token *t)
 {
     r->is_unsigned = r->is_unsigned || lex_is(t, "unsigned");
@@ -125,7 +125,7 @@ static void word_copy(const struct lex_token *t, char *out, size_t size)
     snprintf(out, size, "%.*s", (int)(t->size < size ? t->size : size - 1), t->text);
 }
 
-/* A word that is no keyword: the type's name first, then the parameter's. */
+/* Takes a word that is not a keyword: first the type's name, then the parameter's. */
 static bool other_word(struct reading *r, const struct lex_token *t, bool after_pointer,
                        struct backend_compiled_arg *arg)
 {
@@ -168,7 +168,7 @@ bool param_read(const struct lex_token *token, unsigned count, struct backend_co
     struct reading r = {.words = 0};
     struct param_type type = {.pointers = 0};
     struct backend_compiled_arg arg;
-    memset(&arg, 0, sizeof arg); /* compared byte by byte */
+    memset(&arg, 0, sizeof arg); /* arguments are compared byte by byte */
     for (unsigned i = 0; i < count; i++) {
         const struct lex_token *t = &token[i];
         if (lex_is(t, "const")) {
@@ -177,7 +177,7 @@ bool param_read(const struct lex_token *token, unsigned count, struct backend_co
             type.pointers++;
         } else if (lex_is(t, "[") && arg.name[0] != '\0') {
             type.pointers++;
-            break; /* the extent says nothing; more of them do not occur in parameters worth it */
+            break; /* the extent does not matter, and further extents are not supported */
         } else if (t->kind != LEX_WORD) {
             return false;
         } else if (!qualifier(t) && (type.pointers > 0 || !integer_word(&r, t)) &&

@@ -11,14 +11,14 @@
 
 #define PARAM_TOKENS_MAX 32u
 
-/* Where in the source the scan is. */
+/* The state of a scan. */
 struct walk {
     struct lex lex;
-    const char *text; /* where the lexer reads */
+    const char *text; /* the text that the lexer reads */
     struct scan *out;
     const char
-        *asked;       /* the last "ifdef" or "ifndef" behind "#": what follows is a name, no more */
-    bool is_template; /* since the statement began */
+        *asked; /* the last "ifdef" or "ifndef" after "#": the word behind it is only a name */
+    bool is_template; /* "template" was read since the statement began */
     bool is_static;
     struct lex_token before;
     struct err *e;
@@ -70,7 +70,7 @@ static int header_check(struct walk *w, const struct lex_token *t)
     return 0;
 }
 
-/* What stands behind "#" and leads to no file. */
+/* Checks the other words after "#", which lead to no file. */
 static int directive_check(struct walk *w, const struct lex_token *t)
 {
     w->asked = lex_is(t, "ifdef") || lex_is(t, "ifndef") ? t->text : w->asked;
@@ -109,7 +109,7 @@ static int next(struct walk *w, struct lex_token *t)
     return rc == 0 && t->kind == LEX_WORD ? word_check(w, t) : rc;
 }
 
-/* From "(" to behind its ")". */
+/* Skips from "(" to behind its ")". */
 static int skip_parens(struct walk *w, struct lex_token *t)
 {
     unsigned depth = 0;
@@ -122,7 +122,8 @@ static int skip_parens(struct walk *w, struct lex_token *t)
     return rc;
 }
 
-/* From behind __global__ to the "(" of the parameters; name.size 0: it is not a function. */
+/* Goes from behind __global__ to the "(" of the parameters. name.kind LEX_END: it is not a
+ * function. */
 static int kernel_name(struct walk *w, struct lex_token *t, struct lex_token *ret_name)
 {
     struct lex_token name = {.kind = LEX_END};
@@ -159,11 +160,11 @@ static bool param_add(struct scan_kernel *k, const struct lex_token *token, unsi
     return true;
 }
 
-/* What a kernel's parameters are read from, one at a time. */
+/* Collects the tokens of one parameter at a time. */
 struct params {
     struct lex_token token[PARAM_TOKENS_MAX];
     unsigned count;
-    unsigned depth; /* of all brackets */
+    unsigned depth; /* nesting of all brackets */
 };
 
 static void param_end(struct params *p, struct scan_kernel *k)
@@ -181,7 +182,7 @@ static void param_token(struct params *p, const struct lex_token *t, struct scan
     if (p->depth == 1 && (lex_is(t, ")") || lex_is(t, ","))) {
         param_end(p, k);
     } else if (p->count == PARAM_TOKENS_MAX || t->kind == LEX_HASH) {
-        k->readable = false; /* too much, or a directive in between */
+        k->readable = false; /* too many tokens, or a directive among them */
     } else {
         p->token[p->count++] = *t;
     }
@@ -189,7 +190,7 @@ static void param_token(struct params *p, const struct lex_token *t, struct scan
     p->depth -= lex_is(t, ")") || lex_is(t, ">") || lex_is(t, "]");
 }
 
-/* From "(" to behind its ")". What cannot be told apart makes the kernel unreadable. */
+/* Goes from "(" to behind its ")". A parameter that cannot be read makes the kernel unreadable. */
 static int kernel_params(struct walk *w, struct lex_token *t, struct scan_kernel *k)
 {
     struct params p = {.depth = 1};
@@ -216,7 +217,7 @@ static bool kernel_keep(struct scan *s, const struct scan_kernel *k)
     return true;
 }
 
-/* At __global__. */
+/* Reads a kernel; the current token is __global__. */
 static int kernel_read(struct walk *w, struct lex_token *t)
 {
     struct lex_token name;
