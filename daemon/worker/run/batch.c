@@ -36,7 +36,7 @@ static bool waits_there(const struct batch *b, const struct job *j, unsigned str
 }
 
 /* Where the device is a processor, a job without predecessors starts when it is enqueued, and
- * each start wakes the device's threads. In one stream, held back until the batch starts, the
+ * each start wakes the device's threads. In one stream, blocked until the batch starts, the
  * jobs wake them once. */
 void batch_join(struct batch *b, struct job *j)
 {

@@ -183,7 +183,7 @@ int executor_enqueue(struct executor *x, struct job *j, const struct msg_f_job *
     open.progress = (struct executor_progress){.by = ""};
     if (j->size == JOB_LARGE || !executor_ready(x, j)) {
         if (graph_create(&x->scope, j, frame, &j->graph, &j->e) != 0) {
-            /* it stays JOB_STARTED: an end in the stream would come before the end of the jobs
+            /* it remains JOB_STARTED: an end in the stream would come before the end of the jobs
              * that it comes after */
             return 0;
         }

@@ -16,7 +16,7 @@ int executor_start(struct executor *x, struct err *e);
 
 /* Enqueues a started job; `frame` holds the bytes of msg. The failure of a step is kept in j->e;
  * the job is over when the commands that were enqueued before have completed. If there is no
- * memory for a graph, the job has no commands and stays JOB_STARTED. < 0: the device is lost. */
+ * memory for a graph, the job has no commands and remains JOB_STARTED. < 0: the device is lost. */
 int executor_enqueue(struct executor *x, struct job *j, const struct msg_f_job *msg,
                      struct bytes frame, struct err *e);
 /* Continues a JOB_GRAPH. < 0: the device is lost. */

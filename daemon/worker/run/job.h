@@ -144,7 +144,7 @@ struct job {
     size_t done_size;
 };
 
-/* The tables in which a job looks up what it names. */
+/* The tables in which a job finds what it names. */
 struct job_scope {
     struct device *device;
     struct buffers *buffers;

@@ -22,8 +22,7 @@ struct executor {
 struct executor_progress {
     const char *by; /* name of the implementation that runs the operation; static */
     uint64_t run;   /* steps to come that belong to a library's call, and run */
-    /* steps after those that are skipped: a library ran in their place, or their call was not
-     * made */
+    /* steps to skip behind those: a library ran in their place, or their call was not made */
     uint64_t skipped;
     unsigned next;   /* index of the next launch in the job's list */
     unsigned launch; /* index of the first launch behind the last mark */

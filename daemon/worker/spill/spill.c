@@ -431,7 +431,7 @@ static void workspace_get(struct spill *s, struct job *j)
     }
 }
 
-/* Counters that tell whether a failed try changed more than its own pieces. */
+/* Counters that show whether a failed try changed more than its own pieces. */
 struct before {
     uint64_t changes, moved, leaving;
     uint64_t passed; /* points passed on the service stream while clear_out waited */

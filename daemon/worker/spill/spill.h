@@ -32,11 +32,11 @@
 struct msg_w_pool;
 
 /* Also installs itself in `buffers` and as the pool's mover. limit: bytes of host memory; 0: no
- * buffer is evicted. Blocks for some milliseconds (the first chunk). */
+ * buffer is copied to the host. Blocks for some milliseconds (the first chunk). */
 int spill_init(struct spill *s, struct device *device, struct buffers *buffers,
                struct copies *copies, struct transfers *transfers, uint64_t limit, struct err *e);
-/* Sets the limit in bytes of host memory. While more is in use, no further buffer is evicted.
- * Blocks for some milliseconds if the limit was 0 or becomes lower. */
+/* Sets the limit in bytes of host memory. While more is in use, no further buffer is copied
+ * there. Blocks for some milliseconds if the limit was 0 or becomes lower. */
 void spill_set_limit(struct spill *s, uint64_t limit);
 void spill_finish(struct spill *s); /* idle, after buffers_finish; not initialised is allowed */
 

@@ -1,4 +1,4 @@
-/* The state of spill.h, for the files of this room. Thread: the loop's. */
+/* The state of evictions and moves (spill.h), for the files of this room. Thread: the loop's. */
 #ifndef WORKER_SPILL_SPILL_STATE_H
 #define WORKER_SPILL_SPILL_STATE_H
 
@@ -18,7 +18,7 @@ struct spill {
     struct copies *copies;       /* not owned */
     struct transfers *transfers; /* not owned */
     struct pool_host host;       /* source of the arena */
-    struct pool *arena;          /* owned; NULL: no buffer is evicted */
+    struct pool *arena;          /* owned; NULL: no buffer is copied to the host */
     uint64_t limit;              /* limit of the arena in bytes */
     uint64_t bytes;              /* bytes of the buffers in the arena */
     uint64_t outs, backs; /* counts of buffers evicted to the host, and of buffers brought back */

@@ -59,7 +59,7 @@ static bool builtin_take(const struct backend_source *source, const char *file,
     if (!plain || fat.size == 0 || image_take(BACKEND_LANG_CUBIN, fat, device, out, NULL) != 0) {
         return false;
     }
-    /* if the source cannot be read, kinds of arguments stay unknown: the front has the
+    /* if the source cannot be read, kinds of arguments remain unknown: the front has the
      * signatures */
     if (lex_normalize(source->text, file, &text, NULL) == 0 &&
         scan_source(text, file, &scan, NULL) == 0) {

@@ -83,7 +83,7 @@ static int finish(struct task *t, int rc)
 }
 
 /* Learns what types of its own a source uses, by compiling it once more with the same compiler
- * (nvcc; NULL: NVRTC). A type that cannot be learned stays unknown, without a message. */
+ * (nvcc; NULL: NVRTC). A type that cannot be learned remains unknown, without a message. */
 static int learn_types(struct task *t, const char *nvcc)
 {
     struct compile_input in = t->in;

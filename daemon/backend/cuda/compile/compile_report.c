@@ -82,7 +82,7 @@ static bool shared_name(const struct image *image, unsigned index)
     return false;
 }
 
-/* Several kernels with the same name can only be told apart by their mangled names. */
+/* Several kernels with the same name differ only in their mangled names. */
 static void overloads_rename(struct image *image, const char *file, struct capbuf *log)
 {
     bool shared[IMAGE_KERNELS_MAX];
