@@ -167,7 +167,7 @@ enum entry { ENTRY_NONE, ENTRY_USED, ENTRY_FRESH };
 /* Finds the entry for the id. Reports count only while the worker is being adopted; all others get
  * ENTRY_USED. */
 static enum entry entry_of(struct device *d, enum record_kind kind, uint64_t id,
-                         struct record_view *ret_view)
+                           struct record_view *ret_view)
 {
     bool taken = false;
     if (!adopting(d)) {
