@@ -27,7 +27,7 @@ MAY_USE = {
     "daemon/front": ["common", "proto", "kernels", "daemon/loop"],
     "daemon/front/sched": ["common", "daemon/front/workers", "daemon/front/resolve", "daemon/front/model"],
     "daemon/front/clients": ["common", "proto", "daemon/loop", "daemon/front/settings", "daemon/front/model/front",
-                             "daemon/front/model/op", "daemon/front/model/request", "daemon/front/model/session"],
+                             "daemon/front/model/op", "daemon/front/model/request"],
     "daemon/front/resolve": ["common", "proto", "kernels", "daemon/front/model"],
     "daemon/front/settings": ["common", "proto/limits"],
     "examples": [],

@@ -153,20 +153,30 @@ static void on_idle(uv_idle_t *idle)
     (void)idle; /* does nothing: an active idle handle keeps the loop from sleeping */
 }
 
-/* Does postponed work, as far as this turn has units. */
+/* Does postponed work, as far as this turn has units. In most turns there is none. */
 static void work_turn(struct front *f)
 {
     turn_allow(f, TURN_SHARE);
     job_leave_some(f);
     queue_turn(f);
     queue_modules_turn(f);
-    sweep_some(f);
+    if (f->sweeping != NULL) {
+        sweep_some(f);
+    }
     turn_allow(f, TURN_SHARE);
-    buffer_lose_some(f);
+    if (f->losing > 0) {
+        buffer_lose_some(f);
+    }
     turn_allow(f, TURN_SHARE);
-    table_queries_run(f);
-    session_end_some(f);
-    command_records(f);
+    if (f->table_queries != NULL) {
+        table_queries_run(f);
+    }
+    if (f->ending != NULL) {
+        session_end_some(f);
+    }
+    if (f->records_pending != NULL) {
+        command_records(f);
+    }
 }
 
 static void count_turn(struct front *f)

@@ -56,6 +56,15 @@ static void pause_door(struct door *d)
     d->listener->wake_pending = true; /* so that the loop arms its timer */
 }
 
+/* Locked: the time of the first paused door. */
+static void note_pauses(struct listener *l)
+{
+    l->accept_ns = NS_NEVER;
+    for (const struct door *d = l->doors; d != NULL; d = d->next) {
+        l->accept_ns = d->again_ns != 0 && d->again_ns < l->accept_ns ? d->again_ns : l->accept_ns;
+    }
+}
+
 /* rc: NNG's result of the last accept. Errors other than the end of the door are temporary: no
  * memory, no descriptors, a peer that closed while it connected. */
 static void accept_next(struct door *d, int rc)
@@ -74,6 +83,7 @@ static void accept_next(struct door *d, int rc)
     } else {
         pause_door(d);
     }
+    note_pauses(l);
     listener_unlock(l);
     if (next) {
         nng_stream_listener_accept(d->stream, d->accept);
@@ -100,15 +110,6 @@ void doors_retry(struct listener *l, uint64_t now)
             accept_next(d, 0);
         }
     }
-}
-
-uint64_t doors_wake_ns(const struct listener *l)
-{
-    uint64_t wake_ns = NS_NEVER;
-    for (const struct door *d = l->doors; d != NULL; d = d->next) {
-        wake_ns = d->again_ns != 0 && d->again_ns < wake_ns ? d->again_ns : wake_ns;
-    }
-    return wake_ns;
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */

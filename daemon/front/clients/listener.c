@@ -100,7 +100,7 @@ static void on_timer(uv_timer_t *timer)
 static void timer_arm(struct listener *l)
 {
     listener_lock(l);
-    uint64_t wake_ns = doors_wake_ns(l);
+    uint64_t wake_ns = l->accept_ns;
     wake_ns = l->slow != NULL && l->slow->deadline_ns < wake_ns ? l->slow->deadline_ns : wake_ns;
     wake_ns = l->half != NULL && l->half->deadline_ns < wake_ns ? l->half->deadline_ns : wake_ns;
     listener_unlock(l);
@@ -201,6 +201,7 @@ int listener_create(uv_loop_t *loop, const struct listener_options *options,
     }
     l->loop = loop;
     set_options(l, options);
+    l->accept_ns = NS_NEVER;
     l->keepers.group = UINT32_MAX; /* none */
     l->callbacks = *callbacks;
     l->data = data;

@@ -152,6 +152,7 @@ struct listener {
     pthread_cond_t to_close;
     pthread_cond_t ended;
     struct door *doors;
+    uint64_t accept_ns; /* when a paused door accepts again; NS_NEVER: none is paused */
     struct connection *connections;
     struct user *users;
     struct listener_slot *free_slots;
@@ -179,16 +180,27 @@ struct listener {
     struct listener_stats stats;
 };
 
-/* ---- lock.c ---------------------------------------------------------------------------------- */
+static inline void listener_lock(struct listener *l)
+{
+    (void)pthread_mutex_lock(&l->lock);
+}
 
-void listener_lock(struct listener *l);
-void listener_unlock(struct listener *l); /* wakes the loop if wake_pending */
+/* Wakes the loop if wake_pending is set. */
+static inline void listener_unlock(struct listener *l)
+{
+    bool wake = l->wake_pending && !l->waked;
+    l->wake_pending = false;
+    l->waked = l->waked || wake;
+    (void)pthread_mutex_unlock(&l->lock);
+    if (wake) {
+        (void)uv_async_send(&l->wake);
+    }
+}
 
 /* ---- door.c: addresses --------------------------------------------------------------------- */
 
 int door_open(struct listener *l, const char *url, bool ipc, struct err *e);
 void doors_retry(struct listener *l, uint64_t now); /* (loop) */
-uint64_t doors_wake_ns(const struct listener *l);   /* locked; NS_NEVER: none waits */
 void doors_close(struct listener *l);               /* blocks */
 /* Locked: notes and logs a shortage of descriptors, or its end. */
 void doors_starve(struct listener *l, bool starved);
@@ -201,11 +213,11 @@ bool place_take(struct listener *l, struct connection *c);
 /* The refusal of a request of a crowded connection. */
 int place_refusal(const struct listener *l, struct err *e);
 /* May the connection have one more unanswered request? If not, that is logged. */
-bool place_for_request(struct listener *l, const struct connection *c);
 
 /* ---- slot.c: unanswered requests; all locked ------------------------------------------------- */
 
-struct listener_slot *slot_take(struct connection *c, uint32_t id, bool wait); /* NULL: no memory */
+/* NULL: no memory, or as many requests of the connection or its user are unanswered as may be. */
+struct listener_slot *slot_take(struct connection *c, uint32_t id, bool wait);
 void slot_free(struct listener *l, struct listener_slot *slot);
 void slots_destroy(struct listener *l);
 

@@ -127,16 +127,3 @@ int place_refusal(const struct listener *l, struct err *e)
     e->retry_after_ns = AGAIN_NS;
     return rc;
 }
-
-bool place_for_request(struct listener *l, const struct connection *c)
-{
-    bool user = c->user->outstanding >= l->options.user_requests_max;
-    if (!user && c->outstanding < l->options.pipe_requests_max) {
-        return true;
-    }
-    l->stats.crowded++;
-    log_warn("a connection of user %u is closed: %u requests of %s are unanswered, at most %u",
-             c->user->uid, user ? c->user->outstanding : c->outstanding, user ? "the user" : "it",
-             user ? l->options.user_requests_max : l->options.pipe_requests_max);
-    return false;
-}

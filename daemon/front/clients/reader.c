@@ -108,10 +108,7 @@ static enum fate take(struct connection *c, struct request *r)
         DL_APPEND2(l->parked, c, parked_prev, parked_next);
         return FATE_PARKED;
     }
-    struct listener_slot *slot = NULL;
-    if (place_for_request(l, c)) {
-        slot = slot_take(c, r->body->id, r->kind == MSG_KIND_WAIT);
-    }
+    struct listener_slot *slot = slot_take(c, r->body->id, r->kind == MSG_KIND_WAIT);
     if (slot == NULL) { /* without a slot no answer comes, and the client would hang */
         connection_end(c);
         return FATE_DROPPED;
@@ -128,7 +125,7 @@ static bool refuse(struct connection *c, uint32_t id, const struct err *e)
     uint8_t room[PROTO_ERROR_BYTES];
     listener_lock(l);
     settle(c);
-    if (c->state < CONNECTION_CLOSING && place_for_request(l, c)) {
+    if (c->state < CONNECTION_CLOSING) {
         slot = slot_take(c, id, false);
     }
     if (slot == NULL) {

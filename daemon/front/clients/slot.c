@@ -1,6 +1,7 @@
 /* Slots of unanswered requests: a reader takes a slot, and its answer frees it. */
 #include <stdlib.h>
 
+#include "common/log.h"
 #include "daemon/front/clients/listener_int.h"
 
 static bool add_block(struct listener *l)
@@ -18,10 +19,23 @@ static bool add_block(struct listener *l)
     return true;
 }
 
+static bool is_allowed(struct listener *l, const struct connection *c)
+{
+    bool user = c->user->outstanding >= l->options.user_requests_max;
+    if (!user && c->outstanding < l->options.pipe_requests_max) {
+        return true;
+    }
+    l->stats.crowded++;
+    log_warn("a connection of user %u is closed: %u requests of %s are unanswered, at most %u",
+             c->user->uid, user ? c->user->outstanding : c->outstanding, user ? "the user" : "it",
+             user ? l->options.user_requests_max : l->options.pipe_requests_max);
+    return false;
+}
+
 struct listener_slot *slot_take(struct connection *c, uint32_t id, bool wait)
 {
     struct listener *l = c->listener;
-    if (l->free_slots == NULL && !add_block(l)) {
+    if (!is_allowed(l, c) || (l->free_slots == NULL && !add_block(l))) {
         return NULL;
     }
     struct listener_slot *slot = l->free_slots;

@@ -349,6 +349,7 @@ static void lose_some(struct front *f, struct device *d)
             mark_lost(f, d, b);
         } else {
             d->losing = false;
+            f->losing--;
             f->hooks.sessions_notify(f);
             wake_at(f, d->restart_ns);
         }
@@ -366,6 +367,7 @@ void buffer_device_lost(struct front *f, struct device *d)
 {
     d->restores = 0;
     d->losses++;
+    f->losing += !d->losing;
     d->losing = true;
     d->losing_at = 0;
     lose_some(f, d);

@@ -214,6 +214,7 @@ struct front {
     struct freelist job_freelist; /* of struct job */
     struct freelist op_freelist;  /* of struct op */
     uint64_t next_session;
+    unsigned losing; /* devices whose lost buffers are being marked (memory/buffers.c) */
     struct buffer *records_pending; /* with adoption records out of date; command.c's */
     struct agenda lingering;        /* lingering buffers, by linger_until_ns */
     struct agenda deadlines;        /* queued jobs, by their deadlines */

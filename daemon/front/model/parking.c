@@ -24,11 +24,6 @@ bool parking_in_turn(const struct parking *p, const struct session *s, uint64_t 
     return p->turn == s && s->parked.seq == seq;
 }
 
-uint64_t parking_arrived(const struct session *s, uint64_t seq, uint64_t now_ns)
-{
-    return s->parked.seq == seq && seq != 0 ? s->parked.since_ns : now_ns;
-}
-
 void parking_remove(struct parking *p, struct session *s)
 {
     if (s->parked.waits) {

@@ -33,7 +33,5 @@ void parking_add(struct parking *p, struct session *s, size_t bytes, uint64_t un
 void parking_remove(struct parking *p, struct session *s); /* not parked: nothing happens */
 /* Whether the session's request `seq` is being tried again now. */
 bool parking_in_turn(const struct parking *p, const struct session *s, uint64_t seq);
-/* When the request `seq` was tried first; now_ns if this is its first try. */
-uint64_t parking_arrived(const struct session *s, uint64_t seq, uint64_t now_ns);
 
 #endif

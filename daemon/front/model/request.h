@@ -8,13 +8,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "proto/messages.h"
+#include "proto/sp.h"
 
 struct capbuf;
 struct front;
 struct listener_slot;
-struct message;
 struct op;
 struct session;
 
@@ -45,7 +46,13 @@ struct request {
 };
 
 /* Frees the request and its message, not its slot. NULL is accepted. */
-void request_destroy(struct request *r);
+static inline void request_destroy(struct request *r)
+{
+    if (r != NULL) {
+        message_unref(r->body);
+        free(r);
+    }
+}
 
 /* What a handler works on (requests/requests.h). `o`: the op of the request, for an answer now or
  * later; NULL: the request has none. */

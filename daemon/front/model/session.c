@@ -40,18 +40,6 @@ struct session *session_find(struct session *all, const struct session_key *key)
     return s;
 }
 
-void session_keep(struct session *s, uint64_t *part, uint64_t bytes)
-{
-    *part += bytes;
-    s->tenant->message_bytes += bytes;
-}
-
-void session_let_go(struct session *s, uint64_t *part, uint64_t bytes)
-{
-    *part -= bytes;
-    s->tenant->message_bytes -= bytes;
-}
-
 int session_lacks(const struct session *s, const struct idmap *map, uint64_t handle,
                   const char *noun, struct err *e)
 {

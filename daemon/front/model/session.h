@@ -28,6 +28,7 @@
 #include "daemon/front/model/ack_set.h"
 #include "daemon/front/model/device.h"
 #include "daemon/front/model/heap.h"
+#include "daemon/front/model/tenant.h"
 #include "proto/messages.h"
 
 #define MODULES_MAX  1024u
@@ -206,8 +207,23 @@ void session_step(struct session *s, enum session_state to);
 
 /* Counts bytes of messages that the front keeps (answers, results, early requests, programs), in
  * `part` (a counter of the session) and in its tenant. session_let_go takes them off again. */
-void session_keep(struct session *s, uint64_t *part, uint64_t bytes);
-void session_let_go(struct session *s, uint64_t *part, uint64_t bytes);
+static inline void session_keep(struct session *s, uint64_t *part, uint64_t bytes)
+{
+    *part += bytes;
+    s->tenant->message_bytes += bytes;
+}
+
+static inline void session_let_go(struct session *s, uint64_t *part, uint64_t bytes)
+{
+    *part -= bytes;
+    s->tenant->message_bytes -= bytes;
+}
+
+/* When the request `seq` was tried first; now_ns if this is its first try. */
+static inline uint64_t session_first_try_ns(const struct session *s, uint64_t seq, uint64_t now_ns)
+{
+    return s->parked.seq == seq && seq != 0 ? s->parked.since_ns : now_ns;
+}
 
 /* Refuses a handle that names nothing of the session: ERR_STALE_HANDLE if the session freed it;
  * else ERR_BAD_HANDLE, whether another session has it or it never existed. */

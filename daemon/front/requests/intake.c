@@ -125,7 +125,7 @@ static bool keeps_place(const struct request *r, const struct err *e)
 static uint64_t deadline_of(struct front *f, const struct session *s, const struct request *r)
 {
     const struct msg_submit *m = &r->msg.submit;
-    return m->deadline_ns > 0 ? ns_add(parking_arrived(s, m->seq, turn_now(f)), m->deadline_ns)
+    return m->deadline_ns > 0 ? ns_add(session_first_try_ns(s, m->seq, turn_now(f)), m->deadline_ns)
                               : NS_NEVER;
 }
 
@@ -138,7 +138,7 @@ static void leave_open(struct front *f, struct op *o, struct request *r, struct 
     uint64_t seq = o->seq;
     bool again = parking_in_turn(&f->parked, s, seq);
     /* the first try counts, even if the client has to send the request again */
-    s->parked.since_ns = parking_arrived(s, seq, turn_now(f));
+    s->parked.since_ns = session_first_try_ns(s, seq, turn_now(f));
     s->parked.seq = seq;
     s->order.expect = seq;
     op_destroy(o);
@@ -263,7 +263,7 @@ static void go_on(struct front *f, struct session *s)
 {
     while (!s->parked.waits) {
         turn_count(f, session_skip(s, false) - 1);
-        struct request *r = early_take(s, s->order.expect);
+        struct request *r = s->early.first != NULL ? early_take(s, s->order.expect) : NULL;
         if (r == NULL) {
             return;
         }

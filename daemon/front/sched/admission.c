@@ -269,13 +269,14 @@ int request_submit(struct request_context *c, struct err *e)
     err_init(&j->error);
     j->input = RANGE_NONE;
     j->output = RANGE_NONE;
-    j->submitted_ns = parking_arrived(c->s, c->r->msg.submit.seq, turn_now(f));
+    j->submitted_ns = session_first_try_ns(c->s, c->r->msg.submit.seq, turn_now(f));
     work_init(&j->work);
     take_options(f, j, &c->r->msg.submit);
     rc = find_program(c, &j->program, e);
     if (rc == 0) {
         rc = resolve_job(c, j, e);
-        turn_count(f, work_units(&j->work) + parts_beside(j) / PARTS_A_UNIT);
+        unsigned parts = j->work.arena_count > 0 ? parts_beside(j) : 0;
+        turn_count(f, work_units(&j->work) + parts / PARTS_A_UNIT);
     }
     if (rc == 0) {
         rc = job_frame_check(j, true, e);

@@ -200,11 +200,12 @@ static void entry_link(struct work_use *use)
 /* Everything that can fail comes first, so that a failure changes nothing. */
 int hazard_enter(struct job *j, struct err *e)
 {
-    int rc = parts_check(j, e);
+    bool parts = j->work.arena_count > 0;
+    int rc = parts ? parts_check(j, e) : 0;
     if (rc != 0) {
         return rc;
     }
-    bool ok = edges_for_parts(j);
+    bool ok = !parts || edges_for_parts(j);
     unsigned made = 0;
     while (ok && made < j->work.use_count) {
         ok = entry_create(j, made);
@@ -217,7 +218,9 @@ int hazard_enter(struct job *j, struct err *e)
         }
         return err_set(e, ERR_NOMEM, "order of %u buffers", j->work.use_count);
     }
-    parts_enter(j);
+    if (parts) {
+        parts_enter(j);
+    }
     for (unsigned i = 0; i < j->work.use_count; i++) {
         entry_link(&j->work.uses[i]);
     }
@@ -344,15 +347,26 @@ void hazard_part(struct hazards *h, struct job *j, struct buffer *b)
     }
 }
 
+static void leave_edges_and_parts(struct job *j)
+{
+    if (j->work.arena_count > 0) {
+        parts_leave(j);
+    }
+    if (j->order.preds != NULL || j->order.succs != NULL) {
+        edges_drop(j);
+    }
+}
+
 void hazard_leave(struct hazards *h, struct job *j)
 {
-    parts_leave(j);
     for (unsigned i = 0; i < j->work.use_count; i++) {
         entry_leave(h, &j->work.uses[i]);
         j->work.uses[i].buffer->users--;
     }
-    edges_bequeath(j);
-    edges_drop(j);
+    if (j->order.preds != NULL && j->order.succs != NULL) {
+        edges_bequeath(j);
+    }
+    leave_edges_and_parts(j);
 }
 
 void hazard_forget(struct hazards *h, struct job *j)
@@ -360,8 +374,7 @@ void hazard_forget(struct hazards *h, struct job *j)
     for (unsigned i = 0; i < j->work.use_count; i++) {
         entry_leave(h, &j->work.uses[i]);
     }
-    parts_leave(j);
-    edges_drop(j);
+    leave_edges_and_parts(j);
 }
 
 /* ---- predecessors and successors ------------------------------------------------------------- */

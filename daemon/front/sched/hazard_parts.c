@@ -129,9 +129,6 @@ static struct job *oldest_succ(const struct job *j)
  * successors wait for the oldest. */
 void edges_bequeath(struct job *j)
 {
-    if (j->order.preds == NULL || j->order.succs == NULL) {
-        return;
-    }
     struct job *hub = j->order.preds->next_pred == NULL ? j->order.preds->pred : oldest_succ(j);
     move_preds(j, hub);
     move_succs(j, hub);
@@ -229,7 +226,7 @@ unsigned parts_beside(const struct job *j)
 int parts_check(const struct job *j, struct err *e)
 {
     unsigned parts = parts_beside(j) + j->work.arena_count;
-    if (j->work.arena_count == 0 || parts <= ARENA_PARTS_MAX) {
+    if (parts <= ARENA_PARTS_MAX) {
         return 0;
     }
     return err_set(e, ERR_BUSY,

@@ -27,7 +27,8 @@ unsigned parts_beside(const struct job *j);
 bool edges_for_parts(struct job *j);
 void parts_enter(struct job *j);
 void parts_leave(struct job *j); /* not entered: nothing happens */
-/* The job leaves before its predecessors: its successors now wait for those. Allocates nothing. */
+/* The job has predecessors and successors and leaves first: its successors now wait for its
+ * predecessors. Allocates nothing. */
 void edges_bequeath(struct job *j);
 void edges_drop(struct job *j); /* all edges of the job */
 

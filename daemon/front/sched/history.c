@@ -32,7 +32,9 @@ void job_free_staging(struct front *f, struct job *j)
 
 static void forget(struct front *f, struct job *j)
 {
-    f->hooks.entry_removed(f, j, j->hh.prev);
+    if (f->table_queries != NULL) {
+        f->hooks.entry_removed(f, j, j->hh.prev);
+    }
     HASH_DEL(f->jobs, j);
     job_finish(j);
     freelist_give(&f->job_freelist, j);
