@@ -20,15 +20,17 @@
  *   Comments list the other codes.
  * Threads. Every function may be called from any thread at any time, with one exception:
  *   functions that free an object (gpud_close, gpud_job_free, gpud_program_free, gpud_table_free)
- *   must not run while another thread uses that object. A program under construction belongs to one
- * thread at a time. The library has no threads, no signal handlers and no global state but the
- * thread's last error; it never prints and never ends the process. Blocking. A function blocks only
- * if its comment says so, then at most gpud_options.timeout_ns. Ownership. The library needs texts
- * and arrays of the caller until the call returns, except host memory that a job writes to
- * (gpud_host…). Fork. A client that was opened before fork() answers FORKED in the child; the child
- * may open a client of its own. It must not close the inherited client's descriptor by other means.
- * Units. Sizes are bytes, counts are elements, times are nanoseconds. Structs whose first member is
- *   `size` must have it set to their sizeof by the caller, so that they can grow.
+ *   must not run while another thread uses that object. A program under construction belongs to
+ *   one thread at a time. The library has no threads, no signal handlers and no global state but
+ *   the thread's last error; it never prints and never ends the process.
+ * Blocking. A function blocks only if its comment says so, then at most gpud_options.timeout_ns.
+ * Ownership. The library needs texts and arrays of the caller until the call returns, except host
+ *   memory that a job writes to (gpud_host…).
+ * Fork. A client that was opened before fork() answers FORKED in the child; the child may open a
+ *   client of its own. It must not close the inherited client's descriptor by other means.
+ * Units. Sizes are bytes, counts are elements, times are nanoseconds.
+ * Versions. The caller sets the first member of a struct, `size`, to the struct's sizeof. Later
+ *   versions of the library may append members.
  */
 #ifndef GPUD_H
 #define GPUD_H
@@ -837,8 +839,7 @@ GPUD_API int gpud_control(gpud_client *client, const char *what, const char *val
 
 /* Snapshots of the devices' memory pools. The daemon asks every device's worker and answers when
  * all have reported or the time is over. A device without a report has a row with the reason in
- * `note` and
- * "-" for its numbers. */
+ * `note` and "-" for its numbers. */
 enum gpud_pool_flag { GPUD_POOL_DETAIL = 1 /* with pieces and events */ };
 
 typedef struct gpud_pool_options {

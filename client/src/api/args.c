@@ -15,7 +15,7 @@ static void encode_arena(const struct arena *a, const void *data, const gpud_arg
     out->bits = arg->bits;
 }
 
-/* Through an arena, if it lies in one or can go through one. */
+/* Encodes an array that lies in an arena, or that finds staging memory; false: neither. */
 static bool shared(struct gpud_client *c, const gpud_arg *arg, uint64_t bytes,
                    struct host_uses *uses, uint32_t index, struct proto_arg *out)
 {
@@ -78,7 +78,7 @@ static int encode_buffer(struct gpud_client *c, const gpud_arg *arg, struct prot
     }
     out->handle = buffer->daemon;
     out->count = arg->count != GPUD_REST ? arg->count : 0;
-    if (arg->count == 0) { /* none: the rest behind the last one, 0 being the rest there */
+    if (arg->count == 0) { /* on the wire 0 means "to the end": an empty slice begins at the end */
         uint64_t total = gpud_shape_count(buffer->shape);
         if (arg->first > total) {
             return err_set(e, ERR_RANGE, "element %llu of %llu", (unsigned long long)arg->first,
@@ -89,7 +89,7 @@ static int encode_buffer(struct gpud_client *c, const gpud_arg *arg, struct prot
     return 0;
 }
 
-/* Of a temporary or parameter: how many elements it has is not known here. */
+/* A slice of a temporary or parameter, whose number of elements is not known here. */
 static int encode_part(const gpud_arg *arg, struct proto_arg *out, struct err *e)
 {
     if (arg->count == 0) {

@@ -11,7 +11,7 @@
 #include "common/clock.h"
 #include "common/shape.h"
 
-/* Makes the public handle for a buffer of the daemon. On failure the daemon's is given up. */
+/* Makes the public handle for a buffer of the daemon. On failure it frees the daemon's buffer. */
 static int buffer_add(struct gpud_client *c, const struct msg_buffer *reply,
                       gpud_buffer *ret_buffer, struct err *e)
 {
@@ -38,7 +38,7 @@ static int buffer_add(struct gpud_client *c, const struct msg_buffer *reply,
     return 0;
 }
 
-/* msg: all but the shape. */
+/* msg: complete but for the shape. */
 static int create(struct gpud_client *c, struct msg_buffer_create msg, gpud_shape shape,
                   gpud_buffer *ret_buffer, struct err *e)
 {
@@ -226,7 +226,7 @@ int gpud_buffer_seal(gpud_client *client, gpud_buffer buffer)
 
 #define CLAIM_NS (10 * NS_PER_S)
 
-/* Copies of all that fetching the descriptor needs, so that it runs without the lock. */
+/* Copies of the data that fetching the descriptor needs, so that it runs without the lock. */
 struct export
 {
     gpud_export_desc desc;

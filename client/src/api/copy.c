@@ -13,7 +13,7 @@
 #include "common/shape.h"
 
 #define PIECE_BYTES  (UINT64_C(4) << 20)
-#define SHARED_BYTES (UINT64_C(256) << 10) /* from here on it pays to ask for shared memory */
+#define SHARED_BYTES (UINT64_C(256) << 10) /* copies from here on use shared memory */
 
 /* One side: elements [first, first + count) of a buffer. */
 struct side {
@@ -38,8 +38,8 @@ static int side_find(gpud_client *client, const gpud_arg *arg, struct side *ret_
 
 /* ---- through shared memory ------------------------------------------------------------------- */
 
-/* Two pieces of memory that both workers map: while one is written to its device, the next is read
- * from the other. A piece is written when it is known to have been read. */
+/* Two pieces of memory that both workers map. While one piece is written to the target's device,
+ * the next is read from the source's. A piece's write is submitted after its read has ended. */
 struct relay {
     gpud_client *client;
     const struct side *to, *from;
@@ -86,7 +86,7 @@ static int relay_pieces(struct relay *r, struct err *e)
     uint64_t pieces = (r->from->count + r->most - 1) / r->most;
     int rc = piece_start(r, 0, false, e);
     for (uint64_t i = 0; rc == 0 && i < pieces; i++) {
-        if (i + 1 < pieces) { /* it waits for the write that still uses its place */
+        if (i + 1 < pieces) { /* the daemon orders it after the write from the same memory */
             rc = piece_start(r, i + 1, false, e);
         }
         rc = rc == 0 ? piece_end(r, &r->read[i % 2], e) : rc;
@@ -94,7 +94,7 @@ static int relay_pieces(struct relay *r, struct err *e)
         rc = rc == 0 ? piece_start(r, i, true, e) : rc;
     }
     struct err later = ERR_INIT;
-    for (unsigned i = 0; i < 2; i++) { /* also after an error */
+    for (unsigned i = 0; i < 2; i++) { /* after an error, too: jobs must not outlive `room` */
         (void)piece_end(r, &r->read[i], &later);
         int ended = piece_end(r, &r->write[i], rc == 0 ? e : &later);
         rc = rc == 0 ? ended : rc;
@@ -121,7 +121,7 @@ static int relay_run(struct relay *r, struct err *e)
     return rc;
 }
 
-/* False: no memory is shared with the daemon; nothing was done. */
+/* False: the copy is small, or there is no memory for it; nothing was done. */
 static bool copy_shared(gpud_client *client, const struct side *to, const struct side *from,
                         int *ret_code)
 {

@@ -1,4 +1,4 @@
-/* Memory of the user's that is shared with the daemon: see session/arena.h. */
+/* User memory that is shared with the daemon: see objects/arena.h. */
 #include "client/src/base/enter.h"
 #include "client/src/base/error.h"
 #include "client/src/objects/arena.h"
@@ -10,9 +10,9 @@
 
 #define CHUNK_FIRST (1u << 20) /* bytes of the first arena; the next ones are twice as large */
 #define CHUNK_MAX   (256u << 20)
-#define CHUNK_KEPT  (4u << 20) /* an empty one up to here is kept for the next request */
+#define CHUNK_KEPT  (4u << 20) /* the only chunk is kept when empty, up to this size */
 
-/* The chunk that a request of this size starts: twice the largest so far, so that there are few. */
+/* Bytes of a new chunk: twice the largest so far, so that there are few. */
 static uint64_t chunk_bytes(const struct gpud_client *c, uint64_t bytes)
 {
     uint64_t wanted = CHUNK_FIRST;
@@ -51,7 +51,7 @@ static int chunk_make(struct gpud_client *c, uint64_t bytes, bool plain, uint64_
                       struct arena **ret_arena, struct err *e)
 {
     int rc = arena_make(c, ARENA_USER, chunk_bytes(c, bytes), plain, deadline_ns, ret_arena, e);
-    if (rc == ERR_LIMIT) { /* a whole chunk is over a limit; the requested bytes may not be */
+    if (rc == ERR_LIMIT) { /* a chunk exceeds a limit; the requested bytes alone may fit */
         rc = arena_make(c, ARENA_USER, bytes, plain, deadline_ns, ret_arena, e);
     }
     return rc;
@@ -125,7 +125,7 @@ struct range_wait {
     uint64_t bytes;
 };
 
-/* Does no job that has not ended use it? */
+/* Have all jobs that use the memory ended? */
 static bool unused(void *arg)
 {
     const struct range_wait *w = arg;
@@ -141,7 +141,7 @@ static bool unused(void *arg)
     return true;
 }
 
-/* An empty chunk goes back, unless it is a small one and the only one, and good for more. */
+/* Gives up an empty chunk, unless it is the only one, small, and known to the daemon. */
 static void chunk_settle(struct gpud_client *c, struct arena *a)
 {
     unsigned others = 0;

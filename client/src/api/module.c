@@ -60,7 +60,7 @@ static void kernel_fill(struct kernel *k, const struct proto_kernel *reply)
     k->desc.arg_count = count;
 }
 
-/* The question that finds the kernel again after a restart. */
+/* Keeps the request that finds the kernel again after a restart of the daemon. */
 static int kernel_recipe(struct kernel *k, struct bytes name, uint64_t daemon_module, struct err *e)
 {
     struct msg_kernel_find msg = {.seq = 1, .ack = 1, .name = name, .module = daemon_module};
@@ -96,7 +96,7 @@ static int kernel_add(struct gpud_client *c, const struct proto_kernel *reply, s
     return 0;
 }
 
-/* One that was found before, under the name it was asked for. */
+/* The handle of a kernel that was found before by the same name; 0: none. */
 static uint64_t kernel_known(struct gpud_client *c, const char *name)
 {
     uint32_t cursor = 0;
@@ -130,7 +130,7 @@ static int kernel_find(struct gpud_client *c, const char *name, gpud_kernel *ret
     struct proto_iter it = proto_iter_of(found.kernels);
     if (!proto_list_next(&it, &schema_kernel, &reply)) {
         rc = err_set(e, ERR_PROTOCOL, "answer without a kernel");
-    } else if ((id = kernel_known(c, name)) == 0) { /* another thread may have been faster */
+    } else if ((id = kernel_known(c, name)) == 0) { /* another thread may have added it meanwhile */
         rc = kernel_add(c, &reply, bytes_str(name), NULL, &id, e);
     }
     if (rc == 0) {
@@ -239,13 +239,13 @@ static void module_unload(struct gpud_client *c, struct module *module)
     uint64_t seq = 0;
     (void)idmap_remove(&c->modules, module->object.handle);
     if (client_post(c, &schema_msg_module_unload, &msg, &seq, NULL) != 0) {
-        seq = requests_lowest(&c->requests); /* it goes with the session */
+        seq = requests_lowest(&c->requests); /* the daemon frees it with the session */
     }
     object_give_up(c, &module->object, seq);
     module_kernels_drop(c, module, seq);
 }
 
-/* recipe: taken over, also on failure. */
+/* recipe: belongs to the function, also on failure. */
 static int module_add(struct gpud_client *c, const struct msg_module *reply, struct capbuf *recipe,
                       gpud_module *ret_module, struct err *e)
 {
@@ -302,12 +302,12 @@ static int module_answer(struct gpud_client *c, const struct message *m,
     return module_add(c, &reply, recipe, ret_module, e);
 }
 
-/* The end of a long path, which says more than its beginning. */
+/* The last bytes of a long path, which identify the file better than the first. */
 static struct bytes file_end(const char *file)
 {
     struct bytes name = bytes_str(file);
     while (name.size > PROTO_LABEL_MAX || (name.size > 0 && (name.data[0] & 0xc0) == 0x80)) {
-        name.data++; /* never amid a character */
+        name.data++; /* cut between characters only */
         name.size--;
     }
     return name;
@@ -397,7 +397,7 @@ int gpud_module_load(gpud_client *client, int lang, const void *source, size_t b
     return error_report(rc, &e);
 }
 
-/* "a, b, c" as far as there is room. */
+/* Writes "a, b, c", as many names as fit. */
 static void kernel_names(const struct gpud_client *c, const struct module *mod, char *out,
                          size_t size)
 {
@@ -414,7 +414,7 @@ static void kernel_names(const struct gpud_client *c, const struct module *mod, 
     }
 }
 
-/* A kernel that is not among those that can be launched: the daemon may know why. */
+/* The error for a name that the module does not list: the daemon may know the reason. */
 static int kernel_missing(struct gpud_client *c, const struct module *mod, const char *name,
                           struct err *e)
 {

@@ -103,7 +103,7 @@ static int client_make(const char *url, const gpud_options *o, struct gpud_clien
         free(c);
         return err_set(e, ERR_NOMEM, "lock");
     }
-    uint64_t generation; /* any that another client of this process hardly has */
+    uint64_t generation; /* random, so that handles of another client are recognised */
     memcpy(&generation, c->session.client_id, sizeof generation);
     requests_init(&c->requests);
     handles_init(c, (generation & IDMAP_GENERATION_MAX) >> 1 | 1);
@@ -150,7 +150,7 @@ int gpud_open(const char *url, const gpud_options *options, gpud_client **ret_cl
     struct err e = ERR_INIT;
     struct gpud_client *c = NULL;
     gpud_options o = {0};
-    if (url == NULL) { /* an empty one that was given is a mistake, and no wish for this */
+    if (url == NULL) { /* an empty URL is an error of the caller, not a request for the default */
         url = environment_text("GPUD_URL");
         url = url == NULL ? URL_DEFAULT : url;
     }
@@ -267,7 +267,7 @@ int gpud_set_event_cb(gpud_client *client, gpud_event_cb cb, void *user)
 
 struct flush {
     struct gpud_client *client;
-    uint64_t until; /* order of the last job that counts */
+    uint64_t until; /* order of the last job to wait for */
 };
 
 static bool flushed(void *arg)

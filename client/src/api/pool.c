@@ -1,4 +1,4 @@
-/* Looking at the devices' memory pools. */
+/* Snapshots of the devices' memory pools. */
 #include <string.h>
 
 #include "client/src/api/table.h"
@@ -19,7 +19,7 @@ static int take(struct gpud_client *c, const gpud_pool_options *given, gpud_tabl
     if (given != NULL && (given->size < sizeof given->size || given->size > 4096)) {
         return err_set(e, ERR_INVALID, "gpud_pool_options.size is %zu", given->size);
     }
-    if (given != NULL) { /* of an older program it is shorter */
+    if (given != NULL) { /* a program built with an older header passes a shorter struct */
         memcpy(&o, given, given->size < sizeof o ? given->size : sizeof o);
     }
     if ((o.flags & ~(uint64_t)DETAIL_MASK) != 0) {

@@ -95,7 +95,7 @@ int gpud_program_create(gpud_client *client, const char *name, gpud_program **re
 
 /* ---- building ------------------------------------------------------------------------------ */
 
-/* May something be added? Keeps the first error. */
+/* Locks the client if the program can still be changed. Keeps the program's first error. */
 static int build_enter(struct gpud_program *p, struct err *e)
 {
     if (p == NULL || p->client == NULL) {
@@ -198,7 +198,7 @@ static int step_room(const struct gpud_program *p, struct err *e)
                : err_set(e, ERR_LIMIT, "a program has at most %u steps", PROTO_STEPS_MAX);
 }
 
-/* The index of the step that was added, or the error with its index. */
+/* Returns the index of the added step, or the error with that index. */
 static int step_result(struct gpud_program *p, int rc, struct err *e)
 {
     if (rc == 0) {
@@ -424,7 +424,7 @@ void gpud_program_free(gpud_program *program)
         return;
     }
     if (!origin_here(&c->origin)) {
-        program->abandoned = true; /* lists may be in disorder here: gpud_close frees it */
+        program->abandoned = true; /* a thread of the parent may have been changing the lists */
         return;
     }
     (void)pthread_mutex_lock(&c->lock); /* also while it closes: callbacks run then */

@@ -4,7 +4,7 @@
 
 #include "client/src/objects/program.h"
 
-/* The client goes: programs stay for their owners. */
+/* The client closes: programs remain for their owners. */
 void programs_finish(struct gpud_client *c);
 
 #endif

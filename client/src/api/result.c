@@ -44,7 +44,7 @@ static int own_error(const gpud_job *job, struct err *e)
     return job->error.code;
 }
 
-/* Takes answers that have arrived: all of them, if the caller will not wait. */
+/* Takes answers that have arrived. A caller that does not wait gets a check of the socket, too. */
 static void take_arrived(struct gpud_client *c, uint64_t timeout_ns)
 {
     if (timeout_ns == 0) {
@@ -70,7 +70,7 @@ int gpud_wait(gpud_job *job, uint64_t timeout_ns)
         take_arrived(c, timeout_ns);
     }
     rc = job_wait(c, job, ns_add(clock_now_ns(), timeout_ns), &e);
-    if (rc == 0 && timeout_ns == GPUD_FOREVER) { /* it may take another moment */
+    if (rc == 0 && timeout_ns == GPUD_FOREVER) { /* the caller accepts a longer wait */
         arena_stage_wished(c);
     }
     client_callbacks(c); /* one of them may free the job */
@@ -81,7 +81,7 @@ int gpud_wait(gpud_job *job, uint64_t timeout_ns)
 struct any {
     gpud_job *const *jobs;
     uint32_t count;
-    uint32_t index; /* of one that has ended */
+    uint32_t index; /* of a job that has ended */
 };
 
 static bool any_ended(void *arg)
@@ -169,7 +169,7 @@ uint64_t gpud_job_id(const gpud_job *job)
         return 0;
     }
     if (job->client != NULL && job->quiet && !job->held) {
-        /* it is there when it is asked for again, or the job has ended */
+        /* a later call returns the id that this requests */
         (void)job_find(job->client, (gpud_job *)(uintptr_t)job, &e);
     }
     uint64_t id = job->id;
@@ -177,7 +177,7 @@ uint64_t gpud_job_id(const gpud_job *job)
     return id;
 }
 
-/* Has it ended well? Its own error, or STATE. */
+/* 0 if the job has succeeded; its error if it failed; STATE if it has not ended. */
 static int ended_well(const gpud_job *job, struct err *e)
 {
     return job->state == JOB_ENDED ? own_error(job, e)
@@ -195,7 +195,7 @@ int gpud_job_output(const gpud_job *job, uint32_t step, uint32_t arg, const void
     }
     rc = ended_well(job, &e);
     if (rc == 0) {
-        /* the job is the caller's; const promises that what it tells does not change */
+        /* the cast adds a cached copy to the job; its visible state does not change */
         rc = job_output_aligned((gpud_job *)(uintptr_t)job, step, arg, &data, &e);
     }
     if (rc == 0) {
@@ -206,7 +206,7 @@ int gpud_job_output(const gpud_job *job, uint32_t step, uint32_t arg, const void
     return error_report(rc, &e);
 }
 
-/* "cublas, portable": each once, in the order of the steps. */
+/* For example "cublas, portable": each name once, in the order of the steps. */
 void timings_served_by(struct proto_list timings, char *out, size_t size)
 {
     struct proto_timing timing;
@@ -284,7 +284,7 @@ static bool has_ended(void *arg)
     return ((const struct gpud_job *)arg)->state == JOB_ENDED;
 }
 
-/* Until it has an id, or has ended. A question that overtook the job is asked again. */
+/* Waits until the job has an id or has ended. Asks again if the request overtook the job. */
 static int wait_for_id(struct gpud_job *job, uint64_t deadline_ns, struct err *e)
 {
     struct gpud_client *c = job->client;
@@ -300,7 +300,7 @@ static int wait_for_id(struct gpud_job *job, uint64_t deadline_ns, struct err *e
     return rc;
 }
 
-/* Is it here still, or here again? Then it ends here, whatever daemon there is. */
+/* Ends a job whose request is not sent, or is to be sent again; needs no daemon. */
 static bool cancel_here(struct gpud_job *job)
 {
     bool ended = job->id == 0 && job_cancel_here(job->client, job);
@@ -310,9 +310,8 @@ static bool cancel_here(struct gpud_job *job)
     return ended;
 }
 
-/* Cancels by the number of the SUBMIT, because the job may not be admitted yet. A job on its way to
- * the daemon is cancelled with another request; a job that is still here, or here again, ends here.
- */
+/* Cancels by the number of the SUBMIT, because the job may not be admitted yet. A request that
+ * overtook the SUBMIT is repeated. A job whose SUBMIT is not sent, or was refused, ends here. */
 static int cancel_by_number(struct gpud_job *job, uint64_t deadline_ns, struct err *e)
 {
     struct gpud_client *c = job->client;
@@ -351,7 +350,7 @@ static int cancel(struct gpud_job *job, struct err *e)
         return cancel_by_number(job, deadline_ns, e);
     }
     int rc = ERR_TIMEOUT;
-    while (rc == ERR_TIMEOUT) { /* it may be refused again meanwhile */
+    while (rc == ERR_TIMEOUT) { /* the daemon may refuse the job again meanwhile */
         if (cancel_here(job)) {
             return 0;
         }
@@ -393,7 +392,7 @@ void gpud_job_free(gpud_job *job)
     if (c == NULL) {
         job_abandon(job);
     } else if (!origin_here(&c->origin)) {
-        job_step(job, JOB_RELEASED); /* lists may be in disorder here: gpud_close frees it */
+        job_step(job, JOB_RELEASED); /* a thread of the parent may have been changing the lists */
     } else {
         (void)pthread_mutex_lock(&c->lock); /* also while it closes: callbacks run then */
         job_release(c, job);

@@ -49,7 +49,7 @@ static int bindings_encode(struct gpud_client *c, const struct gpud_program *p,
     return rc;
 }
 
-/* Memory that the program's own steps write to: the job uses it as it uses its arguments'. */
+/* Adds the memory that the program's own steps write to: the job uses it like its arguments'. */
 static void ranges_note(struct gpud_client *c, const struct gpud_program *p, struct host_uses *uses)
 {
     for (uint32_t i = 0; i < p->range_count; i++) {
@@ -132,7 +132,7 @@ static int stage_for(struct gpud_client *c, const gpud_arg *args, uint32_t count
                : err_set(e, ERR_TIMEOUT, "the daemon does not answer: nothing was submitted");
 }
 
-/* The same options, answered by the result itself: for jobs that are waited for at once. */
+/* The same options with GPUD_SUBMIT_HELD, for callers that wait for the job at once. */
 static int held(const gpud_submit_options *given, gpud_submit_options *ret_options, struct err *e)
 {
     gpud_submit_options o = {0};
@@ -295,8 +295,8 @@ struct big_call {
     uint32_t access[PROTO_ARGS_MAX];
     bool shared[PROTO_ARGS_MAX]; /* lies in an arena */
     uint32_t count;
-    bool placed;     /* one of its buffers has a device: all that come go there */
-    uint64_t device; /* its id */
+    bool placed;     /* `device` is known; all further buffers are created there */
+    uint64_t device; /* id of the device of the buffers */
 };
 
 static int big_place(struct big_call *b, gpud_buffer buffer)
@@ -310,13 +310,12 @@ static int big_place(struct big_call *b, gpud_buffer buffer)
     return rc;
 }
 
-/* Where a buffer that was given lies, if one was. */
+/* Sets `device` from the first buffer among the arguments, if there is one. */
 static void big_look(struct big_call *b)
 {
     for (uint32_t i = 0; i < b->count && !b->placed; i++) {
         if (b->args[i].kind == ARG_BUFFER) {
-            (void)big_place(b,
-                            (gpud_buffer){b->args[i].handle}); /* the launch says what is wrong */
+            (void)big_place(b, (gpud_buffer){b->args[i].handle}); /* the launch reports the error */
         }
     }
 }
@@ -390,7 +389,7 @@ static int call_big(struct big_call *b, const gpud_grid *grid)
         }
     }
     if (rc != 0) {
-        error_restore(&kept); /* giving the buffers up may have failed, too */
+        error_restore(&kept); /* freeing the buffers may have failed, too */
     }
     return rc;
 }

@@ -4,7 +4,7 @@
 
 #include "client/src/base/client.h"
 
-/* A request that is answered by TABLE. */
+/* Sends a request whose answer is TABLE, and decodes the table, which the caller frees. */
 int table_call(struct gpud_client *c, const struct schema *request, void *msg,
                gpud_table **ret_table, struct err *e);
 

@@ -16,8 +16,8 @@
 #include "common/shape.h"
 
 #define PART_BYTES   (4u * 1024u * 1024u)
-#define STAGE_BYTES  (2u * 1024u * 1024u)  /* of a part that goes through staging memory */
-#define SHARED_BYTES (16u * 1024u * 1024u) /* of a part that lies in an arena */
+#define STAGE_BYTES  (2u * 1024u * 1024u)  /* a part that goes through staging memory */
+#define SHARED_BYTES (16u * 1024u * 1024u) /* a part that lies in an arena */
 #define WINDOW       3
 
 struct transfer {
@@ -30,7 +30,7 @@ struct transfer {
     uint64_t first;
     uint64_t count;
     bool shared;    /* host memory lies in an arena */
-    bool staged;    /* parts go through staging memory while there is some */
+    bool staged;    /* parts go through staging memory if some is free */
     uint64_t part;  /* elements */
     uint64_t sent;  /* elements */
     uint64_t ended; /* elements */
@@ -146,7 +146,7 @@ static int transfer_run(struct transfer *t, struct err *e)
     return rc;
 }
 
-/* Bytes of a part that suit the way on which it travels. */
+/* The default bytes of a part: depends on how the bytes travel. */
 static uint64_t part_usual(const struct transfer *t)
 {
     uint64_t total = t->count * t->element;
@@ -159,7 +159,7 @@ static uint64_t part_usual(const struct transfer *t)
     return total <= PROTO_INLINE_MAX ? PROTO_INLINE_MAX : PART_BYTES;
 }
 
-/* Bytes of a message for the array: there are other things in it, too. */
+/* Bytes of a message that an array can use; the rest is for the other fields. */
 static uint64_t message_room(uint64_t message)
 {
     uint64_t other = PROTO_MESSAGE_MAX - PROTO_INLINE_MAX;
@@ -188,7 +188,7 @@ static int options_check(struct transfer *t, const gpud_transfer *options, struc
     return 0;
 }
 
-/* Finds out how the bytes will travel; has staging memory made, which may block. */
+/* Chooses how the bytes travel, and requests staging memory for them, which may block. */
 static void stage(struct transfer *t)
 {
     uint64_t bytes = t->count * t->element;
@@ -241,7 +241,7 @@ static int transfer(struct gpud_client *c, gpud_buffer buffer, int dtype, uint64
         return err_set(e, ERR_INVALID, "no host memory");
     }
     stage(&t);
-    rc = buffer_get(c, buffer, &b, e); /* it may have been freed, or have another name now */
+    rc = buffer_get(c, buffer, &b, e); /* stage() released the lock: the buffer may have changed */
     if (rc != 0) {
         return rc;
     }

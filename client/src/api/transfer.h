@@ -1,4 +1,5 @@
-/* Parts of writes and reads, each a job of one step. Thread: under the client's lock. */
+/* Large writes and reads go in parts; each part is a job of one step. Thread: under the client's
+ * lock. */
 #ifndef CLIENT_API_TRANSFER_H
 #define CLIENT_API_TRANSFER_H
 
@@ -9,12 +10,12 @@ struct part {
     uint64_t daemon; /* the buffer's handle */
     uint32_t dtype;
     bool write;
-    void *host; /* stays the caller's, until the job has ended */
+    void *host; /* the caller's; lives until the job has ended */
     uint64_t first;
     uint64_t count;
 };
 
-/* Sends the job; waits while too many are in flight. The caller releases it. */
+/* Sends the job. Blocks while too many jobs are in flight. The caller releases the job. */
 int part_start(struct gpud_client *c, const struct part *part, struct gpud_job **ret_job,
                struct err *e);
 

@@ -107,7 +107,7 @@ gpud_arg gpud_arg_slice(gpud_arg arg, uint64_t first, uint64_t count)
         outside = outside || first > arg.count;
         count = arg.count - first;
     }
-    arg.first = outside ? UINT64_MAX : arg.first + first; /* no buffer has it: RANGE */
+    arg.first = outside ? UINT64_MAX : arg.first + first; /* beyond every buffer: RANGE when used */
     arg.count = outside ? GPUD_REST : count;
     return arg;
 }
@@ -120,7 +120,7 @@ gpud_arg gpud_arg_with(gpud_arg arg, int access)
 
 gpud_arg gpud_arg_as(gpud_arg arg, int dtype)
 {
-    arg.view = dtype >= 0 && dtype <= UINT8_MAX ? (uint64_t)dtype : UINT8_MAX; /* ARG_TYPE */
+    arg.view = dtype >= 0 && dtype <= UINT8_MAX ? (uint64_t)dtype : UINT8_MAX; /* then ARG_TYPE */
     return arg;
 }
 

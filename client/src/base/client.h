@@ -96,9 +96,9 @@ enum lane_mode { LANE_AUTO, LANE_NEVER, LANE_ALWAYS };
  *   off → asking          RING_OPEN is sent
  *   asking → claiming     the daemon answered; its nonce is shown on the socket for descriptors
  *   claiming → up         the descriptors came; requests go through the rings
- *   any → refused         the daemon has no lane, or it broke; not asked for again on this
- * connection any → off             the connection is lost; or, in mode auto, the lane is asked for
- * again later
+ *   any → refused         the daemon has no lane, or the lane broke; the client does not ask again
+ *                         on this connection
+ *   any → off             the connection is lost; or, in mode auto, the client asks again later
  */
 enum lane_state { LANE_OFF, LANE_ASKING, LANE_CLAIMING, LANE_UP, LANE_REFUSED };
 

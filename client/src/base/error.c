@@ -5,8 +5,8 @@
 #include "client/src/base/client.h"
 #include "common/shape.h"
 
-/* Both lists name the same errors with the same values: one that only errors.def has fails to
- * compile here, one that only the header has changes the count. */
+/* errors.def and gpud.h name the same errors with the same values. An error that is only in
+ * errors.def fails to compile here; an error that is only in gpud.h changes the count. */
 #define ERR(name, value, retriable, text)                                                          \
     _Static_assert((int)GPUD_ERR_##name == (int)ERR_##name, "GPUD_ERR_" #name);
 #include "common/errors.def"

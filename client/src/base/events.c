@@ -16,7 +16,7 @@ void client_event(struct gpud_client *c, int kind, gpud_buffer buffer, const cha
     }
     struct event *event = malloc(sizeof *event);
     if (event == NULL) {
-        return; /* the state itself is asked for elsewhere: an event is only a hint */
+        return; /* an event is only a hint: later calls report the state */
     }
     event->next = NULL;
     event->kind = kind;

@@ -9,7 +9,7 @@ void text_copy(char *out, size_t size, struct bytes text)
     size_t n = text.size < size ? text.size : size - 1;
     if (n < text.size) {
         while (n > 0 && (text.data[n] & 0xc0) == 0x80) {
-            n--; /* never half of a UTF-8 sequence */
+            n--; /* do not split a UTF-8 sequence */
         }
     }
     if (n > 0) {

@@ -4,8 +4,8 @@
 #include "client/src/link/lost.h"
 #include "client/src/link/send.h"
 
-#define TAKEN_EVERY 1024 /* answers that no acknowledgement covers */
-#define TAKEN_PART  4    /* or so much less than a daemon keeps, in bytes */
+#define TAKEN_EVERY 1024 /* unacknowledged answers after which TAKEN is sent */
+#define TAKEN_PART  4    /* also sent after 1/TAKEN_PART of the bytes that the daemon keeps */
 
 /* ---- TAKEN --------------------------------------------------------------------------------- */
 
@@ -28,7 +28,7 @@ static void report_taken(struct gpud_client *c)
     uint64_t count = 0;
     uint64_t until = 0;
     if (s->taken_request.id != 0 || t->fillers.first != NULL || s->minor < MINOR_RANGES) {
-        return; /* the numbers of fillers are in no range, and are answered soon */
+        return; /* fillers are in no range, and are answered soon */
     }
     s->unreported = 0;
     s->unreported_bytes = 0;
@@ -38,7 +38,7 @@ static void report_taken(struct gpud_client *c)
     if (rc == 0 && count > 0 &&
         request_encode(&s->taken_request, &schema_msg_taken, &msg, &e) == 0 &&
         session_ask(c, &s->taken_request, taken_answered, &e) != 0) {
-        request_finish(&s->taken_request); /* the next answers bring it up again */
+        request_finish(&s->taken_request); /* later answers cause another TAKEN */
     }
     capbuf_finish(&spans);
 }
@@ -57,9 +57,9 @@ static void unreported(struct gpud_client *c, size_t bytes)
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-/* An ERROR that says that the request was not admitted: the daemon still waits for its number. A
- * request that may succeed later is sent again then; else its caller gets the error, and the number
- * is filled. True: the answer was such an ERROR. */
+/* Handles an ERROR that says that the request was not admitted: the daemon still waits for its
+ * number. A request that may succeed later is sent again after a pause. For any other, the caller
+ * gets the error and a filler takes the number. True: the answer was such an ERROR. */
 static bool not_admitted(struct gpud_client *c, struct request *r, struct message *m)
 {
     struct session *s = &c->session;
@@ -75,14 +75,14 @@ static bool not_admitted(struct gpud_client *c, struct request *r, struct messag
         session_send_later(c, r, e.retry_after_ns);
         return true;
     }
-    /* Makes the filler before the number is given up, so that no request that is sent now
-     * acknowledges it. */
+    /* The filler is in the table before the request leaves it. Otherwise a request that is sent
+     * meanwhile would acknowledge the number. */
     struct request *filler = NULL;
     bool lost =
         filler_is(r) || (s->state == SESSION_READY && filler_make(c, seq, NULL, &filler, &e) != 0);
     r->answered(c, r, m, NULL);
     if (lost) {
-        session_lost(c, &e); /* the next connection begins with the missing numbers */
+        session_lost(c, &e); /* the next connection fills the missing numbers first */
     } else if (filler != NULL &&
                s->state == SESSION_READY) { /* else the end of the connection has freed it */
         session_send_now(c, filler);
@@ -94,7 +94,7 @@ int session_message(struct gpud_client *c, struct message *m, struct err *e)
 {
     struct request *r = requests_find(&c->requests, m->id);
     if (r == NULL) {
-        return 0; /* of a request that was given up */
+        return 0; /* the request was given up */
     }
     if (r->out.queued) {
         return err_set(e, ERR_PROTOCOL, "answer to a request that was not sent");
@@ -105,7 +105,7 @@ int session_message(struct gpud_client *c, struct message *m, struct err *e)
     requests_answered(&c->requests, r);
     if (proto_kind(message_view(m)) == MSG_KIND_ELSEWHERE && r->by_ring) {
         r->by_ring = false;
-        session_send_now(c, r); /* the same number: the same answer */
+        session_send_now(c, r); /* the same number gets the same answer */
         return 0;
     }
     bool kept = r->seq != 0 && !r->by_ring;

@@ -68,7 +68,7 @@ static void ring_daemon(struct lane *l)
     } while (n < 0 && errno == EINTR);
 }
 
-/* The daemon forgets the lane; the connection remains. */
+/* Reports to the daemon that the client no longer uses the lane; the connection remains. */
 static void leave(struct lane *l)
 {
     struct lane_shared *shared = (struct lane_shared *)(void *)l->memory.data;
@@ -166,7 +166,7 @@ void lane_wish(struct gpud_client *c)
     }
 }
 
-/* Touches the pages first, so that they are charged to this process. */
+/* Maps the memory, and touches its pages first, so that they are charged to this process. */
 static int map(struct gpud_client *c, struct frame_fds *fds, struct err *e)
 {
     struct lane *l = &c->lane;

@@ -4,12 +4,12 @@
 #include "common/clock.h"
 #include "common/descriptors.h"
 
-#define MISSES_MAX 10u /* then one wait in 1024 spins */
+#define MISSES_MAX 10u /* after so many misses, one wait in 1024 spins */
 #define SPINS      32u /* between two readings of the clock */
 
 void lane_fd_close(struct gpud_client *c, int *fd)
 {
-    if (*fd >= 0 && origin_here(&c->origin)) { /* a child of fork shares the set of descriptors */
+    if (*fd >= 0 && origin_here(&c->origin)) { /* a child of fork shares the parent's epoll set */
         conn_unwatch(&c->conn, *fd);
     }
     descriptor_close(fd);

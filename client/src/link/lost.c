@@ -31,7 +31,7 @@ void session_lost(struct gpud_client *c, const struct err *why)
     session_step(s, SESSION_DOWN);
     lane_drop(c);
     if (c->conn.fd >= 0 && origin_here(&c->origin)) {
-        conn_unwatch(&c->conn, c->conn.fd); /* closing is not enough: a child of fork may have it */
+        conn_unwatch(&c->conn, c->conn.fd); /* a copy in a child of fork would keep it watched */
     }
     conn_drop(&c->conn);
     end_own(c, why);
@@ -45,7 +45,7 @@ void session_lost(struct gpud_client *c, const struct err *why)
     if (s->backoff_ns > BACKOFF_MAX) {
         s->backoff_ns = BACKOFF_MAX;
     }
-    /* clients that lost the same daemon must not come back in step */
+    /* jitter: clients that lost the same daemon must not reconnect at the same time */
     s->retry_ns = now + s->backoff_ns / 2 + (now ^ s->client_id[0]) % (s->backoff_ns / 2);
     if (s->retry_ns < c->conn.timer_ns) {
         conn_timer_set(&c->conn, s->retry_ns);

@@ -3,8 +3,8 @@
 #include "client/src/link/lane.h"
 #include "client/src/link/send.h"
 
-/* By the ring if it can be, else over the socket; false: it has to wait until the daemon has
- * admitted more. */
+/* Sends the request by the ring if possible, otherwise over the socket; false: it has to wait until
+ * the daemon has admitted more requests. */
 static bool send_sequenced(struct gpud_client *c, struct request *r)
 {
     struct requests *t = &c->requests;
@@ -49,7 +49,7 @@ void session_go_on(struct gpud_client *c)
         if (!send_sequenced(c, r)) {
             return;
         }
-        if (t->unsent == r) { /* not so if the connection broke */
+        if (t->unsent == r) { /* a broken connection has changed it */
             t->unsent = r->next;
         }
     }

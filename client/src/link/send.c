@@ -6,13 +6,13 @@
 #define AGAIN_NS                                                                                   \
     (5 * NS_PER_MS) /* pause of a request that was not admitted, if the daemon names none */
 #define AGAIN_MAX    (1 * NS_PER_S) /* the longest pause */
-#define REFUSALS_MAX 4 /* the pause doubles so many times: to 16 times that of the daemon */
+#define REFUSALS_MAX 4              /* the pause doubles so often: to 16 times the daemon's */
 
 void session_send_now(struct gpud_client *c, struct request *r)
 {
     struct err e = ERR_INIT;
     if (c->conn.state == CONN_DOWN) {
-        return; /* nothing may come before the next connection's HELLO; then it is sent again */
+        return; /* the next connection sends it after HELLO, which must be first */
     }
     requests_head(&c->requests, r, c->address.transport);
     if (conn_send(&c->conn, &r->out, &e) != 0) {
@@ -43,7 +43,8 @@ void session_send_later(struct gpud_client *c, struct request *r, uint64_t pause
 {
     struct session *s = &c->session;
     uint64_t pause = pause_ns > 0 ? pause_ns : AGAIN_NS;
-    pause = (pause < AGAIN_MAX ? pause : AGAIN_MAX) << r->refusals; /* all of it goes again */
+    /* the pause doubles because the whole message is sent again */
+    pause = (pause < AGAIN_MAX ? pause : AGAIN_MAX) << r->refusals;
     if (r->refusals < REFUSALS_MAX) {
         r->refusals++;
     }

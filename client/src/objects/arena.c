@@ -127,7 +127,7 @@ void arena_give_up(struct gpud_client *c, struct arena *a)
         arena_post_free(c, a->object.daemon, &seq);
     }
     if (seq == 0 && c->session.state == SESSION_RESTORE) {
-        seq = 1; /* one that is under way points to it: it goes when they may go */
+        seq = 1; /* a request of restoring may point to it: reaped after restoring */
     }
     if (seq != 0) {
         object_give_up(c, &a->object, seq);
@@ -165,7 +165,7 @@ uint64_t arena_restored(struct gpud_client *c, struct object *o, const struct ms
 
 void arenas_finish(struct gpud_client *c)
 {
-    free(c->arenas); /* they are objects: freed with the others */
+    free(c->arenas); /* the arenas themselves are freed with the other objects */
     c->arenas = NULL;
     c->arena_count = c->arena_room = 0;
 }

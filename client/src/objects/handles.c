@@ -39,7 +39,7 @@ static int get(const struct idmap *map, uint64_t id, const char *what, void **re
         *ret_value = value;
         return 0;
     }
-    /* below the generation that this client began with, the handle is another client's */
+    /* a handle below this client's first generation is another client's */
     bool stale = idmap_state(map, id) == IDMAP_STALE && !idmap_left_behind(map, id);
     return err_set(e, stale ? ERR_STALE_HANDLE : ERR_BAD_HANDLE,
                    stale ? "%s 0x%llx was freed" : "%s 0x%llx: no such handle", what,

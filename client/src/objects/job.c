@@ -131,7 +131,7 @@ static void early_lend(struct gpud_client *c, struct gpud_job *job)
     }
 }
 
-/* Takes the room back that the job lent, a free one if there is any. */
+/* Removes one room from the list, because the job lent one: a free one if there is any. */
 static void early_return(struct gpud_client *c, struct gpud_job *job)
 {
     if (!job->lent) {
@@ -143,7 +143,7 @@ static void early_return(struct gpud_client *c, struct gpud_job *job)
     }
     struct early *early = *at;
     *at = early->next;
-    message_unref(early->m); /* the result of a job that was freed */
+    message_unref(early->m); /* no room is free: drops the result of a job that was freed */
     free(early);
     job->lent = false;
 }
@@ -154,13 +154,13 @@ static void early_add(struct gpud_client *c, const struct proto_result *result, 
     while (early != NULL && early->m != NULL) {
         early = early->next;
     }
-    if (early != NULL) { /* otherwise no job waits for one */
+    if (early != NULL) { /* otherwise no job waits for an early result */
         early->m = message_ref(m);
         early->result = *result;
     }
 }
 
-/* The message is the caller's then. NULL: none came yet. */
+/* Takes the early result of a job. The caller unrefs the message. NULL: none has arrived. */
 static struct message *early_take(struct gpud_client *c, uint64_t id,
                                   struct proto_result *ret_result)
 {
@@ -364,7 +364,7 @@ static void accepted(struct gpud_client *c, struct gpud_job *job, uint64_t id)
 static void refused(struct gpud_client *c, struct gpud_job *job, const struct err *e)
 {
     if (e->code == ERR_STATE && job->id != 0) {
-        return; /* it was accepted before and sent again: its result comes in EVENTS */
+        return; /* accepted before, and sent again: EVENTS brings its result */
     }
     job_end_error(c, job, e);
 }
@@ -494,7 +494,7 @@ int submit_options_read(const gpud_submit_options *given, gpud_submit_options *r
         memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
     }
     if ((options.flags & ~(uint32_t)SUBMIT_FLAGS) !=
-        0) { /* of a newer header: the job would lack a property that the caller wants */
+        0) { /* a flag of a newer header: the job would lack a property that the caller wants */
         return err_set(e, ERR_INVALID, "gpud_submit_options.flags is %#x", options.flags);
     }
     *ret_options = options;
@@ -573,7 +573,7 @@ int job_start(struct gpud_client *c, struct msg_submit *msg, const struct sink *
     struct gpud_job *job = NULL;
     int rc = submit_options_read(options, &o, e);
     if (rc == 0) {
-        /* one answer instead of two; by a ring it delays no other while it is unanswered */
+        /* one answer instead of two; in a ring an unanswered request delays no other request */
         bool quiet = (o.flags & GPUD_SUBMIT_HELD) != 0 || lane_is_up(c);
         rc = job_make(msg, sinks, sink_count, uses, &o, quiet, &job, e);
     }

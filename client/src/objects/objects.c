@@ -33,11 +33,11 @@ void object_give_up(struct gpud_client *c, struct object *o, uint64_t seq)
     note_given_up(c, seq);
 }
 
-/* Comes with every answer: they are walked only when one of them goes. */
+/* Runs after every answer, so it walks the list only if an object can be destroyed. */
 void objects_reap(struct gpud_client *c)
 {
     if (c->session.state == SESSION_RESTORE) {
-        return; /* requests under way point to objects */
+        return; /* unanswered requests of restoring point to objects */
     }
     uint64_t lowest = requests_lowest(&c->requests);
     if (c->given_up == 0 || c->given_up >= lowest) {

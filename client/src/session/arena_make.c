@@ -18,7 +18,7 @@
 #define STAGING_MAX   (64u << 20) /* of all staging memory of a client */
 #define CLAIM_NS      (10 * NS_PER_S)
 #define STAGE_NS      (2 * NS_PER_S) /* for staging memory, which no caller requested */
-#define REFUSED_NS    (1 * NS_PER_S) /* before staging memory is asked for again */
+#define REFUSED_NS    (1 * NS_PER_S) /* pause after staging memory was refused */
 
 /* Allocates all pages now, so that they are charged to this process and a failure shows here. */
 static int map(struct arena *a, struct err *e)
@@ -47,7 +47,7 @@ static int map_plain(struct arena *a, struct err *e)
 void arena_dead_give_up(struct gpud_client *c)
 {
     if (c->session.state == SESSION_RESTORE) {
-        return; /* yet another may take it */
+        return; /* the daemon that is being restored may take the memory */
     }
     for (unsigned i = c->arena_count; i-- > 0;) {
         struct arena *a = c->arenas[i];
@@ -57,7 +57,7 @@ void arena_dead_give_up(struct gpud_client *c)
     }
 }
 
-/* Shows the nonce, without the lock. */
+/* Exchanges the nonce for the memory, or passes the memory; releases the lock meanwhile. */
 static int claim(struct gpud_client *c, struct bytes nonce, struct arena *a, uint64_t deadline_ns,
                  struct err *e)
 {
@@ -80,7 +80,7 @@ static int claim(struct gpud_client *c, struct bytes nonce, struct arena *a, uin
     return rc;
 }
 
-/* Asks the daemon, and brings the memory here or there. Blocks. */
+/* Requests the arena; fetches the daemon's memory, or passes it the caller's. Blocks. */
 static int ask(struct gpud_client *c, struct arena *a, uint64_t deadline_ns, struct err *e)
 {
     struct msg_arena_create msg = {.bytes = a->bytes, .import = a->kind == ARENA_IMPORTED};
@@ -171,8 +171,8 @@ int arena_import(struct gpud_client *c, int memfd, void **ret_memory, size_t *re
 
 /* ---- staging ------------------------------------------------------------------------------- */
 
-/* How large the next arena for so many bytes is: as large as all together, so that there are few.
- * 0: there would be too much. */
+/* Bytes of the next arena for `bytes`: as large as all arenas together, so that there are few.
+ * 0: the sum would exceed the limit. */
 static uint64_t staging_size(const struct gpud_client *c, uint64_t bytes)
 {
     uint64_t all = 0;

@@ -19,7 +19,7 @@ static void notice(struct gpud_client *c, const struct proto_notice *n)
         [NOTICE_RESUMED] = GPUD_EVENT_RESUMED,
     };
     if (n->kind < NOTICE_BUFFER_LOST || n->kind > NOTICE_RESUMED) {
-        return; /* one of a newer daemon */
+        return; /* a kind that only a newer daemon sends */
     }
     char text[256];
     text_copy(text, sizeof text, n->text);

@@ -9,8 +9,8 @@
 #include "client/src/session/notices.h"
 #include "common/clock.h"
 
-/* Sends all that is not answered, in the order of its numbers. Numbers from `fill` on that no
- * request has are filled. */
+/* Sends all unanswered requests, in the order of their numbers. Numbers from `fill` on without a
+ * request get fillers. */
 static int resend(struct gpud_client *c, uint64_t fill, struct err *e)
 {
     struct requests *t = &c->requests;
@@ -59,7 +59,7 @@ void session_ready(struct gpud_client *c, uint64_t fill, int event)
     s->failure = ERR_INIT;
     s->again_ns = NS_NEVER;
     requests_begin_again(&c->requests);
-    requests_went(&c->requests, c->requests.next_seq - 1, WAY_SOCKET); /* resend does that */
+    requests_went(&c->requests, c->requests.next_seq - 1, WAY_SOCKET); /* resend sends them all */
     if (resend(c, fill, &e) != 0) {
         session_lost(c, &e);
     }

@@ -13,7 +13,7 @@
 #include "client/src/wire/reply.h"
 #include "common/clock.h"
 
-/* The answers of a stage are there. */
+/* Continues with the next stage when all answers of a stage have arrived. */
 static void go_on(struct gpud_client *c);
 
 /* ---- sending recipes ----------------------------------------------------------------------- */
@@ -53,8 +53,8 @@ static uint64_t made_handle(struct gpud_client *c, struct object *o, const struc
     return 0;
 }
 
-/* It may succeed in a moment; a daemon that ends (CLOSED) will not answer then. No device will come
- * any more if the daemon says that there is none; an arena's claim is over with its answer. */
+/* Can the same request succeed later? CLOSED: the daemon is ending, and the connection ends before
+ * the retry. NO_DEVICE is final: no device will open. An arena's nonce is used up by its answer. */
 static bool comes_again(const struct object *o, const struct err *failed)
 {
     bool later = err_retriable(failed->code) || failed->code == ERR_CLOSED;
@@ -117,8 +117,8 @@ static int restore_send(struct gpud_client *c, struct object *o, struct err *e)
     return 0;
 }
 
-/* Sends the requests of one stage for the objects that are not restored yet; false: there are none.
- * Stages follow object_kind. */
+/* Sends the requests of one stage for the objects that are not restored yet; false: the stage is
+ * complete. Stages follow object_kind. */
 static bool restore_begin(struct gpud_client *c, int stage)
 {
     for (struct object *o = c->objects; o != NULL; o = o->next) {
@@ -156,7 +156,7 @@ static void inquiry_answered(struct gpud_client *c, struct request *r, struct me
 {
     (void)e;
     struct inquiry *q = (struct inquiry *)r;
-    struct buffer *b = idmap_get(&c->buffers, q->id); /* it may be freed by now */
+    struct buffer *b = idmap_get(&c->buffers, q->id); /* NULL if the user has freed it */
     struct msg_buffer reply;
     struct err failed = ERR_INIT;
     bool lost = m != NULL && reply_decode(m, &schema_msg_buffer, &reply, &failed) != 0 &&
@@ -173,7 +173,8 @@ static void inquiry_answered(struct gpud_client *c, struct request *r, struct me
     go_on(c);
 }
 
-/* Asks for one buffer. Without memory for the request, a lost buffer shows at its next use. */
+/* Asks for one buffer. If memory for the request is out, a lost buffer is noticed at its next use.
+ */
 static void inquire(struct gpud_client *c, uint64_t id, const struct buffer *b)
 {
     struct inquiry *q = calloc(1, sizeof *q);
@@ -191,8 +192,8 @@ static void inquire(struct gpud_client *c, uint64_t id, const struct buffer *b)
     }
 }
 
-/* Asks the daemon for each buffer, some at a time, and reports the lost ones; false: all were
- * answered. Runs before the stages. */
+/* Asks the daemon for each buffer, at most INQUIRIES_MAX at a time, and reports the lost ones;
+ * false: all were answered. Runs before the stages. */
 static bool restore_buffers(struct gpud_client *c)
 {
     struct session *s = &c->session;
@@ -209,7 +210,7 @@ static bool restore_buffers(struct gpud_client *c)
 
 /* ---- the stages ---------------------------------------------------------------------------- */
 
-/* All stages are through: the new handles count, unanswered requests name them. */
+/* After the last stage: the new handles replace the old ones, also in unanswered requests. */
 static void restore_commit(struct gpud_client *c)
 {
     struct err e = ERR_INIT;
@@ -225,7 +226,7 @@ static void restore_commit(struct gpud_client *c)
             }
         }
     }
-    /* recipes before handles: they are found by the old ones */
+    /* recipes first: translation finds the objects by their old handles */
     translate_programs(c);
     for (struct object *o = c->objects; o != NULL; o = o->next) {
         if (translate_request(c, o->recipe_kind, &o->recipe, &e) != 0) {
@@ -280,7 +281,7 @@ void restore_start(struct gpud_client *c, bool going_on)
     s->attempt_ns = NS_NEVER;
     s->lost_ns = NS_NEVER; /* this daemon answered; if it is lost, the time starts again */
     s->again_ns = NS_NEVER;
-    s->events_seen = 0; /* another daemon counts its events anew */
+    s->events_seen = 0; /* each daemon numbers its events from the start */
     jobs_forget_ids(c); /* the answers to requests that are sent again bring new ids */
     session_step(s, SESSION_RESTORE);
     s->restore_stage = 0;

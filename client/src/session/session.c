@@ -17,7 +17,7 @@
 #define ATTEMPT_NS       (5 * NS_PER_S)  /* from connecting to WELCOME */
 #define UNSENT_NS        (1 * NS_PER_MS) /* the ring may have room again without an answer */
 #define OLD_TAKEN_MAX    16384 /* numbers from `resume` on that a daemon of minor 2 believes */
-#define OLD_AHEAD_MAX    8192  /* so it must not be let to forget more than these */
+#define OLD_AHEAD_MAX    8192  /* numbers that it may forget ahead of the lowest unanswered one */
 #define INFLIGHT_DEFAULT 64
 
 int session_init(struct session *s, const char *name, const void *token, size_t token_size,
@@ -43,7 +43,7 @@ int session_init(struct session *s, const char *name, const void *token, size_t 
         s->token_size = token_size;
     }
     text_copy(s->name, sizeof s->name, bytes_str(name));
-    utf8_mend(s->name, strlen(s->name)); /* a program's file name is any bytes */
+    utf8_mend(s->name, strlen(s->name)); /* the default, a program's file name, can be any bytes */
     return 0;
 }
 
@@ -95,7 +95,7 @@ static int welcome_check(const struct msg_welcome *w, struct err *e)
     return 0;
 }
 
-/* One that does not take numbers as ranges believes and forgets fewer of them. */
+/* A daemon before MINOR_RANGES believes and forgets a limited number of answers. */
 static void ranges_settle(struct gpud_client *c)
 {
     struct session *s = &c->session;
@@ -188,7 +188,7 @@ bool session_gave_up(const struct gpud_client *c)
     return s->opening && s->failure.code != 0 && s->failure.code != ERR_CONNECT;
 }
 
-/* When something is to be done if nothing comes. */
+/* The earliest time at which the session has something to do without a message. */
 static uint64_t next_due(const struct gpud_client *c, uint64_t now_ns)
 {
     const struct session *s = &c->session;

@@ -1,6 +1,6 @@
 /*
- * Waiting without a thread of our own: of all threads that wait, one watches the connection and
- * takes every answer; the others sleep until theirs has come or the watching thread leaves.
+ * Waiting without a thread of the library: of all waiting threads, one watches the connection and
+ * takes every answer. The others sleep until their answer is there or the watching thread leaves.
  */
 #include "client/src/session/wait.h"
 
@@ -17,7 +17,7 @@
 #include "client/src/session/session.h"
 #include "common/clock.h"
 
-#define FULL_POLL  64   /* one glance in so many is a whole poll */
+#define FULL_POLL  64   /* one glance in so many checks the socket, too */
 #define POSTED_MAX 128u /* unanswered requests */
 
 struct waiter {
@@ -27,7 +27,7 @@ struct waiter {
     void *arg;
 };
 
-/* Takes all that the socket has. */
+/* Takes all messages that the socket has. */
 static void read_socket(struct gpud_client *c)
 {
     for (;;) {
@@ -84,7 +84,7 @@ void client_poll(struct gpud_client *c)
 {
     bool socket = true;
     if (c->lane.state >= LANE_CLAIMING && c->lane.state <= LANE_UP) {
-        socket = conn_wait(&c->conn, c->conn.fd, 0); /* takes the bell's edge, too */
+        socket = conn_wait(&c->conn, c->conn.fd, 0); /* also clears the bell's edge */
     }
     client_process(c, socket);
     wake(c);
@@ -209,7 +209,7 @@ int client_wait(struct gpud_client *c, bool (*ready)(void *arg), void *arg, uint
     waiter_remove(c, &w);
     (void)pthread_cond_destroy(&w.wake);
     if (!c->leading) {
-        wake(c); /* the signal to watch may have come to this thread */
+        wake(c); /* this thread may have received the signal to watch, and leaves */
     }
     return rc;
 }

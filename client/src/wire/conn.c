@@ -174,7 +174,7 @@ static int want_write(struct conn *c, bool want, struct err *e)
     return 0;
 }
 
-/* The parts of the queue that come next; returns their number. */
+/* Fills iov with the next unwritten parts of the queue; returns their number. */
 static size_t out_gather(const struct conn *c, struct iovec *iov)
 {
     size_t n = 0;
@@ -262,7 +262,8 @@ static int connected(struct conn *c, struct err *e)
     return 0;
 }
 
-/* Receives once. 1: a message became whole in place; 0: see `rest` and `drained`. */
+/* Receives once. 1: *ret_message was completed in place; 0: bytes are in `rest`, or the socket is
+ * `drained`. */
 static int receive(struct conn *c, struct message **ret_message, struct err *e)
 {
     size_t room = 0;

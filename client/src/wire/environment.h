@@ -1,5 +1,5 @@
-/* Wishes from the environment; one that is empty is none. Thread: any, where nobody changes the
- * environment meanwhile. */
+/* Settings from the environment. An empty variable counts as unset. Thread: any, while no thread
+ * changes the environment. */
 #ifndef CLIENT_WIRE_ENVIRONMENT_H
 #define CLIENT_WIRE_ENVIRONMENT_H
 
@@ -7,8 +7,8 @@
 
 #include "common/err.h"
 
-const char *environment_text(const char *name); /* NULL: none; not owned */
-/* A whole number of digits up to `most`; `otherwise` without a wish. INVALID names the variable. */
+const char *environment_text(const char *name); /* NULL: unset; not owned */
+/* A decimal number up to `most`; `otherwise` if unset. INVALID names the variable. */
 int environment_number(const char *name, uint64_t most, uint64_t otherwise, uint64_t *ret_number,
                        struct err *e);
 

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#define LOOK_MAX 8 /* pieces of the request's own class that are looked at */
+#define LOOK_MAX 8 /* pieces of the request's own class to try before larger classes */
 
 uint64_t heap_rounded(uint64_t size)
 {
@@ -11,7 +11,7 @@ uint64_t heap_rounded(uint64_t size)
                                             : (wanted + HEAP_ALIGN - 1) / HEAP_ALIGN * HEAP_ALIGN;
 }
 
-/* 63: of 2^63 bytes and more */
+/* The power of two at or below the size; 63: 2^63 bytes and more. */
 static unsigned bin_of(uint64_t size)
 {
     return 63u - (unsigned)__builtin_clzll(size);
@@ -84,7 +84,7 @@ static struct heap_piece *find(const struct heap *h, uint64_t size)
             return h->bin[bin];
         }
     }
-    for (; p != NULL; p = p->bin_next) { /* only now the rest of its own class */
+    for (; p != NULL; p = p->bin_next) { /* last, the rest of its own class */
         if (p->size >= size) {
             return p;
         }
@@ -92,7 +92,7 @@ static struct heap_piece *find(const struct heap *h, uint64_t size)
     return NULL;
 }
 
-/* Makes the rest of a piece one of its own. */
+/* Cuts a piece to `size`; the rest becomes a free piece. */
 static bool split(struct heap *h, struct heap_piece *p, uint64_t size)
 {
     struct heap_piece *rest = calloc(1, sizeof *rest);

@@ -32,6 +32,6 @@ void origin_finish(struct origin *o)
 
 bool origin_here(const struct origin *o)
 {
-    /* written before the object was handed out, and by a fork */
+    /* written before the object was handed out, then only by a fork */
     return o->mark != NULL ? *(volatile unsigned char *)o->mark != 0 : o->pid == getpid();
 }

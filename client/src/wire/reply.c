@@ -1,6 +1,6 @@
 #include "client/src/wire/reply.h"
 
-/* 0 unless the answer is an ERROR. */
+/* Makes an ERROR the error of the call; 0 if the answer is not an ERROR. */
 static int reply_error(const struct message *m, struct err *e)
 {
     struct msg_error error;

@@ -1,6 +1,6 @@
 /*
- * Answers: the message that was expected, or the ERROR that came in its place. Thread: any, no lock
- * needed; the texts and lists of what is decoded lie in the message.
+ * Decodes an answer: the expected message, or the ERROR that came in its place. Decoded texts and
+ * lists point into the message. Thread: any, no lock needed.
  */
 #ifndef CLIENT_WIRE_REPLY_H
 #define CLIENT_WIRE_REPLY_H
@@ -8,11 +8,12 @@
 #include "proto/codec.h"
 #include "proto/sp.h"
 
-/* Checks an answer: decodes it as `reply`, or makes its ERROR the error. */
+/* Decodes an answer as `reply`. An ERROR in its place becomes the error of this call. */
 int reply_decode(const struct message *m, const struct schema *reply, void *ret_reply,
                  struct err *e);
 
-/* The same with the first record of its list of such, where it has one (else zeros). */
+/* The same, and decodes the first record of the answer's list of `record`; zeros if the list is
+ * empty. */
 int reply_decode_first(const struct message *m, const struct schema *reply, void *ret_reply,
                        const struct schema *record, void *ret_first, struct err *e);
 

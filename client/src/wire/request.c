@@ -62,7 +62,7 @@ static bool slots_grow(struct requests *t)
     return true;
 }
 
-/* Behind `prev`, NULL: as the first. */
+/* Inserts `r` after `prev`; NULL: as the first. */
 static void list_put(struct request_list *l, struct request *r, struct request *prev)
 {
     r->list = l;
@@ -258,8 +258,9 @@ int requests_spans(const struct requests *t, uint64_t from, struct capbuf *out, 
     return 0;
 }
 
-/* That never goes back: one that learns them all by HELLO has no room for more until it may forget
- * some. */
+/* Far ahead of `lowest` the acknowledged number stops at `most` and does not fall back: a restarted
+ * daemon that learned answered numbers by HELLO has no room for more until some are acknowledged.
+ */
 uint64_t requests_acknowledged(const struct requests *t)
 {
     uint64_t lowest = requests_lowest(t);

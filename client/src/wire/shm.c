@@ -14,16 +14,16 @@
 
 #define ANSWER_BYTES 4096u
 #define CLAIM_BYTES  64u
-#define RETRY_NS     (1 * NS_PER_MS) /* while the daemon's backlog is full, or it takes no more */
+#define RETRY_NS     (1 * NS_PER_MS) /* first pause while the daemon accepts no connection */
 #define RETRY_MAX_NS (16 * NS_PER_MS)
-#define CROWDED      1 /* the daemon closed the connection and has answered nothing */
+#define CROWDED      1 /* the daemon closed the connection without an answer */
 
 static int late(struct err *e)
 {
     return err_set(e, ERR_TIMEOUT, "the daemon's socket for shared memory does not answer");
 }
 
-/* Until readable, or the deadline. */
+/* Waits until the socket is readable; TIMEOUT at the deadline. */
 static int wait_readable(int fd, uint64_t deadline_ns, struct err *e)
 {
     for (;;) {
@@ -53,7 +53,7 @@ static int refused(const char *path, int error, struct err *e)
                      "connecting to %s", path);
 }
 
-/* A local socket is connected at once, or its backlog is full. */
+/* Connects; retries while the socket's backlog is full (EAGAIN). */
 static int connect_to(int fd, const char *path, uint64_t deadline_ns, struct err *e)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -136,7 +136,7 @@ static bool hung_up(int fd)
     return poll(&p, 1, 0) > 0 && (p.revents & POLLHUP) != 0;
 }
 
-/* On a connection of its own. CROWDED: the nonce is still good. */
+/* One attempt, on a new connection. CROWDED: the nonce is still valid. */
 static int claim_once(const char *path, struct bytes nonce, const struct frame_fds *given, int want,
                       uint64_t deadline_ns, struct frame_fds *ret_fds, struct err *e)
 {
@@ -170,7 +170,7 @@ int shm_claim(const char *path, struct bytes nonce, const struct frame_fds *give
             }
             return rc;
         }
-        (void)nanosleep(&pause, NULL); /* it takes few of one user at once: others are first */
+        (void)nanosleep(&pause, NULL); /* the daemon limits the connections of one user */
         pause.tv_nsec = pause.tv_nsec < (long)RETRY_MAX_NS ? 2 * pause.tv_nsec : pause.tv_nsec;
     } while (clock_now_ns() < deadline_ns);
     return err_set(e, ERR_BUSY,

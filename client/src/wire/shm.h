@@ -1,7 +1,6 @@
 /*
- * Taking what a nonce stands for: descriptors, over the daemon's local socket (PROTOCOL.md, "Shared
- * memory").
- * Thread: any; no lock is needed. Blocks, at most until the deadline.
+ * Exchanges a nonce for descriptors over the daemon's local socket (PROTOCOL.md, "Shared memory").
+ * Thread: any; no lock is needed.
  */
 #ifndef CLIENT_WIRE_SHM_H
 #define CLIENT_WIRE_SHM_H
@@ -10,14 +9,15 @@
 #include "common/seqpacket.h"
 #include "proto/messages.h"
 
-/* path: as WELCOME told, may be empty: then it is UNSUPPORTED. given (may be NULL): descriptors
- * that go along; they stay the caller's. want: how many must come, close-on-exec and the caller's;
- * others are an error, and closed. UNSUPPORTED also if the path leads nowhere: a daemon in another
- * container. Where the daemon has too many connections it is tried again until the deadline: BUSY.
- * CONNECT, TIMEOUT, and what the daemon refuses. */
+/* Connects, sends the CLAIM and receives the descriptors. Blocks, at most until the deadline. path:
+ * the socket that WELCOME named; UNSUPPORTED if it is empty, or leads nowhere (a daemon in another
+ * container). given (may be NULL): descriptors to send; they remain the caller's. want: the number
+ * of descriptors that must arrive; they are close-on-exec and belong to the caller. Another number
+ * is an error, and all are closed. While the daemon has too many connections, the claim is retried
+ * until the deadline (BUSY). CONNECT, TIMEOUT, and the daemon's refusals. */
 int shm_claim(const char *path, struct bytes nonce, const struct frame_fds *given, int want,
               uint64_t deadline_ns, struct frame_fds *ret_fds, struct err *e);
-/* Its first half, for who has connected by itself: sends the CLAIM. Does not block. BUSY. */
+/* Sends the CLAIM only, over a socket that the caller connected. Does not block. BUSY. */
 int shm_show(int fd, struct bytes nonce, const struct frame_fds *given, struct err *e);
 
 #endif
