@@ -128,7 +128,7 @@ bool capbuf_printf(struct capbuf *b, const char *fmt, ...)
     va_end(ap);
     bool ok = false;
     if (n >= 0) {
-        /* one more byte for the NUL that vsnprintf insists on; it is given back */
+        /* one more byte for vsnprintf's NUL; it is removed afterwards */
         uint8_t *at = capbuf_extend(b, (size_t)n + 1);
         if (at != NULL) {
             (void)vsnprintf((char *)at, (size_t)n + 1, fmt, again);

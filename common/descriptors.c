@@ -23,7 +23,7 @@ void descriptors_init(void)
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
         limit.rlim_cur = limit.rlim_max < DESCRIPTORS_MAX ? limit.rlim_max : DESCRIPTORS_MAX;
-        (void)setrlimit(RLIMIT_NOFILE, &limit); /* fewer connections then */
+        (void)setrlimit(RLIMIT_NOFILE, &limit); /* on failure there are fewer connections */
     }
 }
 
@@ -87,7 +87,7 @@ struct holder {
 
 static void await(sem_t *sem)
 {
-    while (sem_wait(sem) != 0) { /* a signal came */
+    while (sem_wait(sem) != 0) { /* EINTR */
     }
 }
 
@@ -96,7 +96,7 @@ static void await(sem_t *sem)
 static void *hold(void *data)
 {
     struct holder *h = data;
-    (void)close_range(UINT_MAX, UINT_MAX, CLOSE_RANGE_UNSHARE); /* closes none */
+    (void)close_range(UINT_MAX, UINT_MAX, CLOSE_RANGE_UNSHARE); /* copies the table, closes none */
     (void)sem_post(&h->holds);
     await(&h->may_end);
     return NULL;

@@ -16,23 +16,23 @@
 #define DESCRIPTORS_ROOM 256u   /* below those, for connections only; at most a quarter */
 
 /* Opens /dev/null as each of the standard three descriptors that is closed. Otherwise the next file
- * that is opened would get that number, and output meant for stderr. Called first in main; after a
- * failure they remain closed. */
+ * that is opened would get that number, and receive output meant for stderr. Called first in main;
+ * after a failure they remain closed. */
 void descriptors_standard(void);
-/* Raises the limit of open files as far as the process may. */
+/* Raises the limit of open files to the hard limit, at most to DESCRIPTORS_MAX. */
 void descriptors_init(void);
-/* Whether `fd` is a reserved one. A caller that can do without it closes it. */
+/* Whether `fd` is a reserved descriptor. A caller that can do without it closes it. */
 bool descriptors_kept(int fd);
-/* Whether any besides the reserved ones is free. */
+/* Whether any descriptor besides the reserved ones is free. */
 bool descriptors_left(void);
-/* Whether any besides the reserved ones and those for connections is free. For descriptors that
- * outlive connections, such as a sealed buffer's copy: its owner can still connect. */
+/* The same without those for connections. For descriptors that outlive connections, such as a
+ * sealed buffer's copy: connections remain possible. */
 bool descriptors_spare(void);
 /* Closes *fd unless it is -1, and sets it to -1. */
 void descriptor_close(int *fd);
-/* The same for a socket whose queue may hold descriptors of strangers. Closing those may wait for
- * as long as their owner wishes (SO_LINGER), and this call does not wait for it, unless the system
- * has no close_range(2) or no thread. Blocks briefly, for a thread's start and end. */
+/* The same for a socket whose queue may contain descriptors that another process sent. Closing
+ * those can take as long as their owner chose (SO_LINGER). This call does not wait for that, unless
+ * the system has no close_range(2) or no thread. Blocks briefly, for a thread's start and end. */
 void descriptor_close_at_once(int *fd);
 
 #endif

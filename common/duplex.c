@@ -250,7 +250,8 @@ static int send_socket(struct duplex *d, struct bytes packet, const struct frame
     return failed(d, rc);
 }
 
-/* As seqpacket_send. The packet is sent before its marker, so a marker always finds it. */
+/* Returns as seqpacket_send. A packet is sent before its marker, so it is there when the reader
+ * reaches the marker. */
 static int send_ring(struct duplex *d, struct bytes packet, const struct frame_fds *fds,
                      struct err *e)
 {
@@ -300,7 +301,7 @@ int duplex_resume(struct duplex *d, struct err *e)
         int rc = try_send(d, p->plain, bytes_of(p->data, p->size), &p->fds, e);
         if (rc == SEQPACKET_AGAIN && d->blocked == DUPLEX_BY_RING &&
             !ring_full_sleep(out, p->fds.count > 0 ? 0 : p->size)) {
-            continue; /* there is room by now, or the next try returns the error */
+            continue; /* the consumer made room meanwhile, or the next try returns the error */
         }
         if (rc != 0) {
             return rc < 0 ? rc : 0;
@@ -337,7 +338,7 @@ static int enqueue(struct duplex *d, struct bytes packet, const struct frame_fds
     d->queue_end = &p->next;
     d->queued++;
     d->queued_bytes += p->size;
-    /* announces that this end waits for room */
+    /* duplex_resume announces that this end waits for room */
     return d->blocked == DUPLEX_BY_RING && d->queued == 1 ? duplex_resume(d, e) : 0;
 }
 
@@ -358,7 +359,7 @@ static int send_gathered(struct duplex *d, struct err *e)
     }
     int rc = send_or_queue(d, packet_view(&d->gathered), NULL, e);
     packet_reset(&d->gathered);
-    return failed(d, rc); /* duplex_send has accepted its frames */
+    return failed(d, rc); /* final: duplex_send has already accepted these frames */
 }
 
 int duplex_flush(struct duplex *d, struct err *e)
@@ -388,7 +389,7 @@ int duplex_send(struct duplex *d, struct bytes frame, const struct frame_fds *fd
 
 /* ---- in ------------------------------------------------------------------------------------ */
 
-/* *ret_rc: as duplex_next returns. true: a packet is in `in`. */
+/* Receives a packet from the socket into `in`; false: see *ret_rc, as duplex_next returns. */
 static bool receive(struct duplex *d, struct frame_fds *ret_fds, int *ret_rc, struct err *e)
 {
     size_t size = 0;
@@ -403,7 +404,7 @@ static bool receive(struct duplex *d, struct frame_fds *ret_fds, int *ret_rc, st
     return true;
 }
 
-/* Takes the packet of a marker. */
+/* Takes the packet that a marker stands for. Returns as take_record. */
 static int take_beside(struct duplex *d, struct frame_fds *ret_fds, struct err *e)
 {
     struct duplex_packet *p = d->kept;

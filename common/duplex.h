@@ -1,7 +1,7 @@
 /*
  * One end of a channel of frames between two processes: a SOCK_SEQPACKET socket and, where both
  * ends have them, two rings in shared memory (common/ring.h), one each way, with a doorbell each
- * (common/doorbell.h). With rings the socket carries descriptors, and shows the other side's end.
+ * (common/doorbell.h). With rings, the socket carries descriptors and reports the other side's end.
  *
  * Rings: the maker, one end, makes them (duplex_make) and sends the three descriptors in a frame of
  * their own. From then on (duplex_offered) it queues its frames. The adopter, the other end, adopts
@@ -62,7 +62,7 @@ struct duplex {
     enum duplex_state state;
     bool in_ring; /* packets are taken from the ring */
     bool gathers; /* frames for the socket wait for duplex_flush */
-    bool lossy;   /* a frame whose descriptors find no room comes without them (`lost`) */
+    bool lossy;   /* a frame whose descriptors find no room arrives without them (`lost`) */
     bool failed;  /* every call fails from now on */
     bool more;    /* another frame follows the one taken last */
     struct duplex_rings rings;
@@ -72,23 +72,23 @@ struct duplex {
     size_t queued_bytes;
     size_t queue_max;            /* bytes */
     enum duplex_block blocked;   /* what the oldest packet waits for */
-    struct duplex_packet *kept;  /* owned: packets off the socket whose markers are not reached */
+    struct duplex_packet *kept;  /* owned: packets off the socket before their markers */
     struct duplex_packet *newer; /* owned: the first packet of another maker; NULL: none */
     unsigned turn;               /* packets taken since duplex_turn */
-    struct bytes rest;           /* frames of the packet in `in` that are not taken */
-    bool first;                  /* no frame of that packet was taken */
+    struct bytes rest;           /* frames of the packet in `in` that are not returned yet */
+    bool first;                  /* no frame of that packet was returned */
     struct packet gathered;      /* frames for the socket */
     uint8_t in[FRAME_MAX_BYTES];
 };
 
-/* The socket stays the caller's. queue_max: bytes that may wait for the other side. */
+/* The socket remains the caller's. queue_max: bytes that may wait for the other side. */
 void duplex_init(struct duplex *d, int fd, size_t queue_max, bool gathers);
 void duplex_finish(struct duplex *d);
 
 /* ---- rings ---- */
 
-/* Makes rings. ret_fds: the descriptors to send to the other end; they stay the duplex's. ERR_IO:
- * nothing has changed. */
+/* Makes rings. ret_fds: the descriptors to send to the other end; they remain the duplex's. On
+ * failure (ERR_IO) nothing has changed. */
 int duplex_make(struct duplex *d, struct frame_fds *ret_fds, struct err *e);
 /* The descriptors were sent. Frames wait for the answer from now on. */
 void duplex_offered(struct duplex *d);
@@ -107,15 +107,14 @@ struct duplex_beat *duplex_beat(const struct duplex *d);
 
 /* ---- out ---- */
 
-/* Gathers, sends or queues a frame; descriptors in `fds` (may be NULL) stay the caller's.
+/* Gathers, sends or queues a frame; descriptors in `fds` (may be NULL) remain the caller's.
  * ERR_NOMEM, ERR_IO of a descriptor: the frame is not sent, and nothing else has changed. Errors
  * that set `failed`: ERR_LIMIT (the queue is full), ERR_IO, ERR_PROTOCOL. */
 int duplex_send(struct duplex *d, struct bytes frame, const struct frame_fds *fds, struct err *e);
-/* Shows the other side the gathered frames and the records put. A failure sets `failed`. */
+/* Publishes records in the ring and sends the gathered frames. A failure sets `failed`. */
 int duplex_flush(struct duplex *d, struct err *e);
-/* Sends queued packets as far as there is room. Called when the socket is writable
- * (DUPLEX_BY_SOCKET) or the bell was rung, and followed by duplex_flush. A failure sets `failed`.
- */
+/* Sends queued packets while there is room. Called when the socket is writable (DUPLEX_BY_SOCKET)
+ * or the bell was rung, and followed by duplex_flush. A failure sets `failed`. */
 int duplex_resume(struct duplex *d, struct err *e);
 
 /* ---- in ---- */
@@ -129,14 +128,14 @@ void duplex_turn(struct duplex *d);
  * `failed`: a malformed packet; the next call returns the next frame. */
 int duplex_next(struct duplex *d, struct bytes *ret_frame, struct frame_fds *ret_fds,
                 struct err *e);
-/* Ends a turn: gives room back, and rings this end's bell if frames are left. */
+/* Ends a turn: releases the room of taken records, and rings this end's bell if frames are left. */
 void duplex_settle(struct duplex *d);
 void duplex_again(struct duplex *d); /* rings this end's bell */
 /* Takes packets from the socket from now on: the other side has ended and its ring is empty. */
 void duplex_by_socket(struct duplex *d);
-/* Reads a packet while rings are in use and the socket is readable. 0: none, or one that waits for
- * its marker; 1: one of another maker: the owner takes what is in the ring, then calls
- * duplex_leave; DUPLEX_END. */
+/* Reads a packet while rings are in use and the socket is readable. 0: no packet, or a packet that
+ * waits for its marker. 1: the packet is from another maker: the owner takes the remaining records
+ * of the ring, then calls duplex_leave. DUPLEX_END: the socket's end. */
 int duplex_read_socket(struct duplex *d, struct err *e);
 
 #endif

@@ -2,9 +2,9 @@
  * Errors that travel with their context.
  *
  * A fallible function returns 0 or a negative ERR_* code and takes a `struct err *` (may be NULL)
- * as its last argument. The function that finds the error calls err_set(); each level above that
- * knows more calls err_wrap(), which puts its words in front: "launch axpy, step 2: argument y:
- * 4096 bytes, kernel needs 8192". On success the struct is not touched.
+ * as its last argument. The function that finds the error calls err_set(). A caller that has
+ * context calls err_wrap(), which puts it in front: "launch axpy, step 2: argument y: 4096 bytes,
+ * kernel needs 8192". On success the struct is not touched.
  *
  * Thread: a struct err belongs to its owner. Nothing here allocates or blocks.
  */
@@ -50,9 +50,9 @@ static inline void err_init(struct err *e)
     e->text[0] = '\0';
 }
 
-/* Fills `e` (if not NULL) afresh and returns `code`. */
+/* Fills all members of `e` (if not NULL) and returns `code`. */
 int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* As err_set, with the vendor's code kept beside ours. */
+/* As err_set, with the vendor's code as well. */
 int err_set_vendor(struct err *e, int code, int vendor, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 /* Puts "context: " in front of the text and returns e->code (or ERR_INTERNAL if `e` is NULL). */

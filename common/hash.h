@@ -1,5 +1,5 @@
-/* Content hashes (XXH3, 128 bit): cache keys and checksums of data that gpud itself wrote. They do
- * not withstand an attacker, so nothing that several tenants share is found by a hash alone. */
+/* Content hashes (XXH3, 128 bit): cache keys and checksums of data that gpud itself wrote. An
+ * attacker can construct collisions, so nothing that tenants share is found by its hash alone. */
 #ifndef COMMON_HASH_H
 #define COMMON_HASH_H
 
@@ -19,11 +19,11 @@ struct hash_part {
     size_t size;
 };
 
-/* The parts' lengths take part, so ("ab","c") and ("a","bc") differ. */
+/* Hashes the parts' lengths, too, so ("ab","c") and ("a","bc") differ. */
 struct hash hash_parts(const struct hash_part *parts, size_t count);
 struct hash hash_of(const void *data, size_t size);
 bool hash_equal(struct hash a, struct hash b);
-/* Of a whole file that is open for reading. false: it cannot be read, or is empty. */
+/* Hashes a whole file that is open for reading. false: it cannot be read, or is empty. */
 bool hash_file(int fd, struct hash *ret_hash);
 const char *hash_text(struct hash h, char out[HASH_TEXT_BYTES]);
 

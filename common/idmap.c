@@ -208,7 +208,8 @@ void *idmap_remove(struct idmap *m, uint64_t handle)
     struct idmap_slot *s = &m->slots[slot];
     s->value = NULL;
     s->generation = generation_after(s->generation);
-    /* A restored handle is older than our first one: what follows it must be ours, too. */
+    /* A restored handle is older than this start. The slot's next handle must not look like one of
+     * an earlier start. */
     if (s->generation < m->first_generation) {
         s->generation = m->first_generation;
     }

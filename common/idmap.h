@@ -13,7 +13,7 @@
 #include "common/err.h"
 
 #define IDMAP_SLOT_BITS      20u
-#define IDMAP_SPARSE         16u /* empty slots that cost a walk as much as one entry */
+#define IDMAP_SPARSE         16u /* empty slots that cost idmap_next as much as one entry */
 #define IDMAP_MAX            (1u << IDMAP_SLOT_BITS) /* entries of a map at most */
 #define IDMAP_GENERATION_MAX ((UINT64_C(1) << 44) - 1)
 
@@ -45,8 +45,9 @@ enum idmap_state { IDMAP_LIVE, IDMAP_STALE, IDMAP_UNKNOWN };
  * slots. Each start of a process gives a greater one than any generation of earlier starts, so that
  * their handles are stale and never name another entry. */
 void idmap_init(struct idmap *m, uint32_t limit, uint64_t first_generation);
-/* Such a first generation: the wall clock in units of 4096 ns. A slot outruns it only if it is
- * used and freed more than once in 4 us all the time. It wraps after 2.2 years. */
+/* A first generation for this start of a process: the wall clock in units of 4096 ns. A slot's
+ * generation outruns it only if the slot is always used and freed more than once in 4 us. It wraps
+ * after 2.2 years. */
 uint64_t idmap_generation_at(uint64_t wall_ns);
 void idmap_finish(struct idmap *m); /* values are not touched */
 /* 0 when the limit is reached or memory is out. value must not be NULL. */
@@ -61,15 +62,16 @@ void *idmap_get(const struct idmap *m, uint64_t handle); /* NULL if not live */
 uint64_t idmap_generation(uint64_t handle);
 uint64_t idmap_handle(uint64_t generation, uint32_t slot);
 enum idmap_state idmap_state(const struct idmap *m, uint64_t handle);
-/* Whether the handle is from an earlier start and was not put back. */
+/* Whether the handle is from an earlier start and was not restored. */
 bool idmap_left_behind(const struct idmap *m, uint64_t handle);
-/* Keeps the owner of a live handle that is about to end: for others the handle never existed. */
+/* Records the owner of a live handle that is about to be removed. For other owners the handle will
+ * look as if it never existed (idmap_freed_of). */
 void idmap_disown(struct idmap *m, uint64_t handle, uint64_t owner);
-/* Whether the handle is stale and not known to be another owner's. */
+/* Whether the handle is stale and not recorded as another owner's. */
 bool idmap_freed_of(const struct idmap *m, uint64_t handle, uint64_t owner);
 void *idmap_remove(struct idmap *m, uint64_t handle); /* the value, NULL if not live */
-/* Iterates over live entries: start with *cursor = 0; NULL at the end. Removing the one just
- * returned is allowed. */
+/* Iterates over live entries: start with *cursor = 0; NULL at the end. The entry just returned may
+ * be removed. */
 void *idmap_next(const struct idmap *m, uint32_t *cursor, uint64_t *ret_handle);
 
 #endif

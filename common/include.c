@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEPTH_MAX 32u   /* headers in headers */
+#define DEPTH_MAX 32u   /* nested headers */
 #define SHOWN_MAX 1000  /* bytes of a name in #line */
-#define SEEN_MAX  1024u /* headers of higher numbers are put in each time */
+#define SEEN_MAX  1024u /* headers of higher numbers are inserted at every #include */
 
 /* A header that is being read. */
 struct reading {
@@ -21,28 +21,28 @@ struct expansion {
     struct capbuf *out;
     struct reading open[DEPTH_MAX];
     unsigned depth;
-    bool any;               /* a header was put in */
-    bool certain;           /* no condition encloses the texts that are open */
-    uint8_t seen[SEEN_MAX]; /* 1: with #pragma once, and compiled for certain */
+    bool any;               /* a header was inserted */
+    bool certain;           /* no #if encloses the current text, so the compiler sees it */
+    uint8_t seen[SEEN_MAX]; /* 1: the header has #pragma once, and the compiler has seen it */
     struct err *e;
 };
 
-/* A text on its way through. */
+/* A text that is being expanded, and the position in it. */
 struct text {
     const char *at, *end;
     const char *path;
     const char *shown; /* in #line */
     unsigned line;     /* of `at` */
     bool comment;      /* a block comment is open */
-    bool joined;       /* the line before ended with a backslash */
-    unsigned nesting;  /* conditions that are open */
-    bool unclear;      /* conditions may have been overlooked */
+    bool joined;       /* the previous line ended with a backslash */
+    unsigned nesting;  /* open #if, #ifdef, #ifndef */
+    bool unclear;      /* `nesting` may have missed a directive */
 };
 
-/* A line that is of interest. */
+/* A line's directive; all false: none of these. */
 struct directive {
     bool include, angle, once;
-    bool opens, closes; /* a condition */
+    bool opens, closes; /* #if, #ifdef, #ifndef; #endif */
     const char *name;   /* in the line */
     size_t size;
 };
@@ -81,7 +81,7 @@ static bool word_at(const char **at, const char *end, const char *word)
     return is;
 }
 
-/* `at` begins the line, outside of comments. */
+/* Reads the directive of the line that begins at `at`, outside of comments. */
 static struct directive directive_read(const char *at, const char *end)
 {
     struct directive d = {.include = false};
@@ -112,7 +112,7 @@ static struct directive directive_read(const char *at, const char *end)
     return d;
 }
 
-/* Behind a literal's closing quote. */
+/* The position after a literal's closing quote. */
 static const char *literal_skip(const char *at, const char *end)
 {
     char quote = *at++;
@@ -122,7 +122,8 @@ static const char *literal_skip(const char *at, const char *end)
     return at < end ? at + 1 : end;
 }
 
-/* Behind a block comment's end, which may be on another line. */
+/* The position after the end of a block comment. *ret_open: the comment continues on the next line.
+ */
 static const char *comment_skip(const char *at, const char *end, bool *ret_open)
 {
     const char *close = memmem(at, (size_t)(end - at), "*/", 2);
@@ -130,7 +131,7 @@ static const char *comment_skip(const char *at, const char *end, bool *ret_open)
     return close != NULL ? close + 2 : end;
 }
 
-/* Is a block comment open behind the line? */
+/* Is a block comment open at the end of the line? */
 static bool comment_after(const char *at, const char *end, bool open)
 {
     const char *begin = at;
@@ -155,7 +156,7 @@ static bool comment_after(const char *at, const char *end, bool open)
 
 /* ---- headers --------------------------------------------------------------------------------- */
 
-/* Does the text prevent a second reading of itself? ret_once: by #pragma once. */
+/* Does the header have an include guard (a first #ifndef), or #pragma once (*ret_once)? */
 static bool guarded(struct bytes text, bool *ret_once)
 {
     const char *at = (const char *)text.data;
@@ -180,8 +181,8 @@ static bool guarded(struct bytes text, bool *ret_once)
     return ifndef || *ret_once;
 }
 
-/* Directives are found at the begin of a line alone, and by "#" alone. May the line have one that
- * is not found? */
+/* directive_read finds a directive only at the start of a line, and only by "#". Can the line have
+ * a directive that it misses: after a comment, continued after "#", or by "%:" or a trigraph? */
 static bool directive_hidden(const char *at, const char *end)
 {
     const char *word = blanks(at, end);
@@ -202,7 +203,7 @@ static void conditions_follow(struct text *t, const struct directive *d, const c
 
 static int text_expand(struct expansion *x, struct text *t);
 
-/* The header's text where it is included, in a guard of ours if it asks to be read once. */
+/* Writes the header's text, expanded. once: in an include guard, in place of #pragma once. */
 static int header_write(struct expansion *x, const struct include_header *h, const char *shown,
                         struct reading reading, bool once)
 {
@@ -219,12 +220,12 @@ static int header_write(struct expansion *x, const struct include_header *h, con
     rc = rc == 0 ? text_expand(x, &t) : rc;
     x->depth--;
     if (rc == 0 && t.comment) {
-        rc = out_add(x, "*/\n", 3); /* the compiler would have said so */
+        rc = out_add(x, "*/\n", 3); /* an open comment must not swallow the rest of the source */
     }
     return rc == 0 && once ? out_add(x, "#endif\n", 7) : rc;
 }
 
-/* NULL: it is not being read. */
+/* The open header of that number; NULL: it is not open. */
 static const struct reading *reading_of(const struct expansion *x, unsigned number)
 {
     for (unsigned i = 0; i < x->depth; i++) {
@@ -260,14 +261,15 @@ static int header_put(struct expansion *x, const struct include_header *found, c
     return rc;
 }
 
-/* A line as it is; the last one of a header gets an end. */
+/* Copies the line. The last line of a header gets a newline if it has none. */
 static int line_copy(struct expansion *x, const struct text *t, const char *stop)
 {
     int rc = out_add(x, t->at, (size_t)(stop - t->at) + (stop < t->end));
     return rc == 0 && stop == t->end && x->depth > 0 ? out_add(x, "\n", 1) : rc;
 }
 
-/* `t` is behind it already where comments are concerned. */
+/* Replaces the directive's line by the header. t->comment is already the state after the line: a
+ * comment that the line opens continues after the header. */
 static int include_put(struct expansion *x, const struct text *t, const struct include_header *h,
                        const char *shown)
 {

@@ -23,7 +23,8 @@ typedef int (*include_find_fn)(void *data, const char *from, const char *name, b
                                struct include_header *ret_header, struct err *e);
 
 /* Appends the source with its headers to `out`. path: the source's. ret_any: whether a header was
- * found. ERR_LIMIT: `out` is full; ERR_INVALID: a header without a guard includes itself. */
+ * found. ERR_LIMIT: `out` is full, or headers include headers too deeply; ERR_INVALID: a header
+ * without a guard includes itself. */
 int include_expand(const char *path, struct bytes source, include_find_fn find, void *data,
                    struct capbuf *out, bool *ret_any, struct err *e);
 

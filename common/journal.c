@@ -30,13 +30,14 @@ static size_t put(char *head, size_t at, const char *text)
     if (size > HEAD_MAX - at) {
         size = HEAD_MAX - at;
     }
-    for (size_t i = 0; i < size; i++) { /* no NUL: the journal reads lines */
+    for (size_t i = 0; i < size; i++) { /* without a NUL: the journal reads lines */
         head[at + i] = text[i];
     }
     return at + size;
 }
 
-/* identifier, unit (the journal knows it), level, levels, and three places to forward to */
+/* Sends the journal's stream header: identifier, unit (empty, the journal knows it), default level,
+ * whether lines have levels, and three forwarding flags. */
 static bool greet(int fd, const char *identifier, bool levels)
 {
     char head[HEAD_MAX];

@@ -10,11 +10,12 @@
 
 #define JOURNAL_SOCKET "/run/systemd/journal/stdout"
 
-/* Whether this descriptor leads to the journal, by JOURNAL_STREAM, which the service manager sets.
- */
+/* Whether this descriptor leads to the journal, according to JOURNAL_STREAM, which the service
+ * manager sets. */
 bool journal_is(int fd);
-/* A stream for lines of `identifier`. levels: a line may begin with its level as "<6>"; else all
- * lines have level info, and such a beginning is text. Close-on-exec; -1: there is no journal. */
+/* Opens a stream for lines of `identifier`. levels: a line may begin with its level as "<6>";
+ * otherwise all lines have level info, and such a beginning is text. Close-on-exec; -1: no journal.
+ */
 int journal_stream(const char *path, const char *identifier, bool levels);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * A sweep over the steps: an item that begins in a step may use the memory of items that ended
- * before it. Free blocks are kept by size in lists, 8 for each power of two, and by address, so
- * that neighbours become one.
+ * before it. Free blocks are in lists by size, 8 for each power of two. All blocks are linked by
+ * address, so that free neighbours are merged.
  */
 #include "common/lifetime.h"
 
@@ -27,9 +27,9 @@ struct plan {
     unsigned count;     /* length of both */
     uint32_t *block_of; /* by item */
     struct block *blocks;
-    uint32_t made;     /* blocks in use or in the free list */
-    uint32_t top;      /* the last by address */
-    uint32_t freelist; /* of blocks that were joined to others, by `next` */
+    uint32_t made;     /* elements of `blocks` used so far, the unused list included */
+    uint32_t top;      /* the last block by address */
+    uint32_t freelist; /* unused elements, whose blocks were merged into others; linked by `next` */
     uint64_t total;
     uint32_t bin[BINS];
     uint64_t full[BINS / 64]; /* bit b: bin b is not empty */
@@ -97,8 +97,8 @@ static void leave(struct plan *p, uint32_t i)
     }
 }
 
-/* A free block of at least `size`: one of the first in the list of that size, else the first of the
- * next list that is not empty, all of whose blocks are larger. */
+/* A free block of at least `size`: among the first TRIES in the list of that size, otherwise the
+ * first of the next non-empty list, whose blocks are all larger. */
 static uint32_t find(const struct plan *p, uint64_t size)
 {
     unsigned bin = bin_of(size);
@@ -127,7 +127,7 @@ static uint32_t block_new(struct plan *p)
     return p->made++;
 }
 
-/* The block after i becomes part of it; neither is in a list. */
+/* Merges the block after i into i; neither is in a list. */
 static void join_next(struct plan *p, uint32_t i)
 {
     struct block *b = &p->blocks[i];
@@ -159,7 +159,7 @@ static void release(struct plan *p, uint32_t i)
     enter(p, i);
 }
 
-/* The bytes behind `size` become a free block. */
+/* Cuts a block to `size`; the rest becomes a free block. */
 static void cut(struct plan *p, uint32_t i, uint64_t size)
 {
     struct block *b = &p->blocks[i];
@@ -179,7 +179,7 @@ static void cut(struct plan *p, uint32_t i, uint64_t size)
     enter(p, rest);
 }
 
-/* Grows the piece at its end. A free block there becomes part of the new one. */
+/* Grows the piece at its end. A free block there becomes part of the new block. */
 static uint32_t extend(struct plan *p, uint64_t size)
 {
     uint32_t i = p->top;
@@ -212,7 +212,7 @@ static uint32_t take(struct plan *p, uint64_t size)
 
 /* ---- the sweep ------------------------------------------------------------------------------*/
 
-/* The larger items first: smaller ones fill the gaps. */
+/* By first step; larger items first, so that smaller items fill the gaps. */
 static int by_begin(const void *a, const void *b, void *items)
 {
     const struct lifetime *item = items;

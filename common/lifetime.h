@@ -1,6 +1,7 @@
 /*
- * Offsets of the temporaries of one job in one piece of memory. Temporaries that are never needed
- * at once share bytes. Steps run in order: an item is needed from its first step to its last.
+ * Plans the offsets of a job's temporaries in one piece of memory. Temporaries that are never
+ * needed at the same time share bytes. Steps run in order: an item is needed from its first step to
+ * its last.
  * Pure, deterministic; O(n log n) for n items; allocates scratch memory.
  */
 #ifndef COMMON_LIFETIME_H

@@ -16,7 +16,7 @@
 
 static struct {
     const char *program;
-    int journal; /* a stream of this program's own, in which lines have levels; -1: stderr */
+    int journal; /* the program's own stream, whose lines have levels; -1: stderr */
     atomic_int level;
 } sink = {.program = "gpud", .journal = -1, .level = LOG_LEVEL_INFO};
 
@@ -72,8 +72,8 @@ const char *log_level_name(int level)
     }
 }
 
-/* What a client sent must not look like lines of ours, and the journal shows no line with bytes
- * that are no text. */
+/* Text from a client must not look like log lines of the daemon, and the journal does not show
+ * lines that are not text. */
 static void flatten(char *text)
 {
     size_t left = strlen(text);
@@ -82,7 +82,7 @@ static void flatten(char *text)
         size_t size = utf8_size(c, left);
         if (*c < 0x20 || *c == 0x7f) {
             *c = ' ';
-        } else if (*c == 0xc2 && c[1] < 0xa0) { /* a control */
+        } else if (*c == 0xc2 && c[1] < 0xa0) { /* a C1 control character */
             c[0] = '?';
             c[1] = '?';
         }

@@ -51,7 +51,7 @@ int memfd_adopt(int fd, size_t min_size, bool writable, struct memfd *ret_m, str
     if (fstat(fd, &st) != 0 || fstatfs(fd, &fs) != 0) {
         return err_errno(e, ERR_IO, "reading the size of shared memory");
     }
-    if (fs.f_type != TMPFS_MAGIC) { /* a hole in huge pages is SIGBUS where the host has no more */
+    if (fs.f_type != TMPFS_MAGIC) { /* a hole is SIGBUS if the host has no huge pages left */
         return err_set(e, ERR_UNSUPPORTED, "shared memory in huge pages");
     }
     if (st.st_size <= 0 || (uint64_t)st.st_size < min_size) {

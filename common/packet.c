@@ -44,7 +44,7 @@ int packet_next(struct bytes *io_rest, bool *io_first, struct bytes *ret_frame, 
         *io_rest = bytes_of(rest.data + rest.size, 0);
         return 1;
     }
-    if (first && rest.size <= 1) { /* else a sender of many would have them skipped at once */
+    if (first && rest.size <= 1) { /* otherwise one call could skip any number of empty packets */
         return err_set(e, ERR_PROTOCOL, "a packet without a frame");
     }
     if (first) {

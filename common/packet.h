@@ -22,8 +22,8 @@ struct packet {
 };
 
 void packet_reset(struct packet *p);
-/* Copies the frame (1 to FRAME_MAX_BYTES bytes) behind the others. false: no room, send those
- * first. */
+/* Appends a copy of the frame (1 to FRAME_MAX_BYTES bytes). false: no room until the packet is sent
+ * and reset. */
 bool packet_add(struct packet *p, struct bytes frame);
 struct bytes packet_view(const struct packet *p); /* the packet to send; empty without frames */
 

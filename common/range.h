@@ -1,5 +1,5 @@
 /*
- * Allocates ranges of [0, size) bytes; its metadata lies outside of them. First fit over an
+ * Allocates ranges of [0, size) bytes; the bookkeeping lies outside of them. First fit over an
  * address-ordered list, for staging memory with at most some hundred live ranges.
  * Thread: one owner. Allocates small nodes; O(live ranges).
  */

@@ -154,7 +154,8 @@ static int nonsense(struct ring_consumer *c, struct err *e, const char *what, ui
                    c->tail, c->head, c->size);
 }
 
-/* Forward only, in steps of records, and never further than the ring is long. */
+/* Reads the producer's position: it may only move forward, by multiples of RING_ALIGN, and at most
+ * by the ring's length. */
 static int read_head(struct ring_consumer *c, struct err *e)
 {
     uint32_t head = atomic_load_explicit(&c->shared->head, memory_order_acquire);
@@ -187,7 +188,7 @@ int ring_next(struct ring_consumer *c, uint32_t *ret_id, uint32_t *ret_size, str
             return rc;
         }
     }
-    /* read once: it may change under our eyes */
+    /* read once: the producer can change it at any time */
     uint32_t head[2];
     uint32_t offset = c->tail & (c->size - 1);
     const volatile uint32_t *at = (const volatile uint32_t *)(const void *)(c->data + offset);

@@ -7,10 +7,10 @@
  * out copies only. When the other side has broken the rules, each call returns ERR_PROTOCOL from
  * then on, and the shared memory is not read any more.
  *
- * Sleeping: a side that sleeps announces it in a word that only it writes, checks the ring once
- * more, and then waits for its doorbell, which its owner keeps. The other side rings if the word is
- * odd after it has moved its position. The word grows with each sleep, so each sleep gets one ring.
- * Model: tests/spin/ring.pml.
+ * Sleeping: a side announces its sleep in a word that only it writes, checks the ring once more,
+ * and then waits for its doorbell. (Doorbells belong to the owners of the sides.) The other side
+ * rings if the word is odd after it has moved its position. The word grows with each sleep, so each
+ * sleep gets one ring. Model: tests/spin/ring.pml.
  *
  * Thread: each side has one owner at a time. Never blocks, makes no system call.
  */
@@ -35,7 +35,7 @@
 struct ring_control {
     _Alignas(RING_LINE) atomic_uint head; /* producer: records end here */
     atomic_uint full;                     /* producer: odd while it sleeps until there is room */
-    _Alignas(RING_LINE) atomic_uint tail; /* consumer: end of what it has taken */
+    _Alignas(RING_LINE) atomic_uint tail; /* consumer: end of the records released */
     atomic_uint sleep; /* consumer: odd while it sleeps until there is a record */
 };
 
@@ -45,7 +45,7 @@ struct ring_producer {
     uint32_t size;               /* bytes, a power of two */
     uint32_t head;               /* end of the records put */
     uint32_t published;          /* end of the records published */
-    uint32_t tail;               /* of the consumer, when last read */
+    uint32_t tail;               /* the consumer's position when last read */
     uint32_t full;               /* as in shared memory */
     uint32_t rung;               /* the consumer's sleep word of the last ring */
     bool broken;
@@ -55,9 +55,9 @@ struct ring_consumer {
     struct ring_control *shared; /* not owned */
     const uint8_t *data;         /* not owned */
     uint32_t size;               /* bytes, a power of two */
-    uint32_t head;               /* of the producer, when last read */
+    uint32_t head;               /* the producer's position when last read */
     uint32_t tail;               /* end of the records taken */
-    uint32_t released;           /* end of the room given back */
+    uint32_t released;           /* end of the room released to the producer */
     uint32_t sleep;              /* as in shared memory */
     uint32_t rung;               /* the producer's full word of the last ring */
     bool broken;
@@ -65,7 +65,7 @@ struct ring_consumer {
 
 /* Bytes that a record of `size` bytes takes in the ring. */
 uint32_t ring_space(size_t size);
-/* The longest record a ring of so many bytes takes. */
+/* The longest record that a ring of so many bytes accepts. */
 uint32_t ring_record_max(uint32_t ring_size);
 /* Whether a ring may have this size. */
 bool ring_size_valid(size_t ring_size);
@@ -79,9 +79,9 @@ int ring_put(struct ring_producer *p, uint32_t id, struct bytes first, struct by
              struct err *e);
 /* Whether a record of `size` bytes has room now. 1, 0, or an error as ring_put. */
 int ring_room(struct ring_producer *p, size_t size, struct err *e);
-/* Shows the consumer the records put. true: it sleeps, ring its doorbell. */
+/* Makes the records visible to the consumer. true: it sleeps, ring its doorbell. */
 bool ring_publish(struct ring_producer *p);
-/* The consumer's position: the end of the records it has taken. ERR_PROTOCOL. */
+/* The consumer's position: the end of the records that it has released. ERR_PROTOCOL. */
 int ring_consumed(struct ring_producer *p, uint32_t *ret_tail, struct err *e);
 /* Announces a sleep until a record of `size` bytes has room. false: there is room, or the consumer
  * broke the rules: do not sleep. */
@@ -93,9 +93,9 @@ void ring_consumer_init(struct ring_consumer *c, struct ring_control *control, c
 /* The next record's id and length. 1: there is one, ring_take takes it; 0: none; ERR_PROTOCOL: the
  * producer broke the rules. */
 int ring_next(struct ring_consumer *c, uint32_t *ret_id, uint32_t *ret_size, struct err *e);
-/* Copies the record that ring_next returned into out[size] and steps behind it. */
+/* Copies the record that ring_next returned into out[size] and moves past it. */
 void ring_take(struct ring_consumer *c, uint32_t size, void *out);
-/* Gives the room of the records taken back. true: the producer waits for it, ring its doorbell. */
+/* Returns the room of the records taken. true: the producer waits for room, ring its doorbell. */
 bool ring_release(struct ring_consumer *c);
 /* Announces a sleep until there is a record. false: there is one, or the producer broke the rules:
  * do not sleep. */

@@ -25,7 +25,7 @@ static int check(const char *dir, int fd, struct err *e)
     return 0;
 }
 
-/* The descriptor: what is checked is what is used then. */
+/* Opens the folder. Returns a descriptor, so that the folder that is checked is the one used. */
 static int folder_open(const char *dir, int *ret_fd, struct err *e)
 {
     if (mkdir(dir, 0750) != 0 && errno != EEXIST) {

@@ -1,6 +1,6 @@
 /*
- * The runtime folder, which holds the sockets and locks of one daemon. A user who may write into it
- * could put a socket or a link there. Blocks on the file system only.
+ * The runtime folder contains the sockets and locks of one daemon. It must be safe, because a user
+ * who may write into it could put a socket or a link there. Blocks on the file system only.
  */
 #ifndef COMMON_RUNTIME_H
 #define COMMON_RUNTIME_H

@@ -50,7 +50,7 @@ int seqpacket_listen(const char *path, int *ret_fd, struct err *e)
     if (rc != 0) {
         return rc;
     }
-    /* The file gets the socket's mode; the umask belongs to the whole process. */
+    /* The file gets the socket's mode. The umask is not used: it belongs to the whole process. */
     bool bound = fchmod(fd, 0600) == 0 && bind(fd, (struct sockaddr *)&addr, sizeof addr) == 0;
     if (!bound || listen(fd, SOMAXCONN) != 0) {
         rc = err_errno(e, ERR_IO, "listening on %s", path);
@@ -124,7 +124,7 @@ int seqpacket_send(int fd, const void *data, size_t size, const struct frame_fds
     return err_errno(e, ERR_IO, "sending a frame of %zu bytes", size);
 }
 
-/* Gathers what came with a message; what does not fit is closed at once. */
+/* Collects the descriptors of a message; those that do not fit are closed at once. */
 static bool take_fds(struct msghdr *msg, struct frame_fds *ret_fds)
 {
     bool fits = (msg->msg_flags & MSG_CTRUNC) == 0;
@@ -160,7 +160,7 @@ static int recv_frame(int fd, struct iovec iov, bool lossy, size_t *ret_size,
                          .msg_controllen = sizeof control.space};
     ssize_t n;
     do {
-        /* ECONNRESET tells once that the peer left frames unread, ahead of what it had sent. */
+        /* ECONNRESET: the peer left frames unread; reported once, before the frames that it sent */
         n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     } while (n < 0 && (errno == EINTR || errno == ECONNRESET));
     if (n < 0) {
@@ -172,7 +172,7 @@ static int recv_frame(int fd, struct iovec iov, bool lossy, size_t *ret_size,
     struct frame_fds fds = {.count = 0};
     bool fits = take_fds(&msg, &fds);
     if (n == 0 && fds.count == 0) {
-        return SEQPACKET_EOF; /* no frame is empty */
+        return SEQPACKET_EOF; /* frames are never empty */
     }
     if (!fits && lossy) {
         frame_fds_close(&fds);

@@ -66,8 +66,8 @@ int shape_make(int dtype, unsigned ndim, const uint64_t *dims, struct shape *ret
                        SHAPE_MAX_DIMS);
     }
     struct shape s = {.dtype = (uint8_t)dtype, .ndim = (uint8_t)ndim};
-    /* The product over the dimensions that are not 0 must fit, so that no order of evaluation of
-     * partial products can overflow later, not even when another dimension is 0. */
+    /* The product of the non-zero dimensions must fit. Then no partial product can overflow later,
+     * in any order, even if another dimension is 0. */
     uint64_t room = (uint64_t)INT64_MAX / dtype_size(dtype);
     for (unsigned i = 0; i < ndim; i++) {
         s.dim[i] = dims[i];

@@ -10,8 +10,7 @@
 
 /* The file's stamp in out; "" if there is no such file or its path does not fit. Returns out. */
 const char *stamp_make(const char *path, char *out, size_t size);
-/* Whether the file has changed. A file that no longer exists has not changed: there is nothing to
- * make anew with. */
+/* Whether the file has changed. false if it no longer exists: there is no new version to use. */
 bool stamp_changed(const char *stamp);
 
 #endif

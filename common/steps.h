@@ -1,6 +1,6 @@
 /*
  * Tables of the steps between states: one word for each state, with a bit for each state that may
- * follow it. Thread: any; nothing is shared.
+ * follow it. Thread: any; nothing is changed.
  */
 #ifndef COMMON_STEPS_H
 #define COMMON_STEPS_H
@@ -16,7 +16,7 @@ static inline bool step_exists(const unsigned *steps, unsigned from, unsigned to
     return (steps[from] >> to & 1) != 0;
 }
 
-/* Ends the process where the table lacks the step. */
+/* Ends the process if the table does not have the step. */
 static inline void step_check(const unsigned *steps, unsigned from, unsigned to)
 {
     if (!step_exists(steps, from, to)) {

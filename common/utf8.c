@@ -1,6 +1,6 @@
 #include "common/utf8.h"
 
-/* The second byte shows overlong forms, surrogates and characters above U+10FFFF. */
+/* The second byte's range excludes overlong forms, surrogates and characters above U+10FFFF. */
 static const struct form {
     uint8_t first, last; /* of the first byte */
     uint8_t least, most; /* of the second */

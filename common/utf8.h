@@ -1,4 +1,4 @@
-/* UTF-8 as RFC 3629 has it: no longer form than needed, no surrogates, nothing above U+10FFFF. */
+/* UTF-8 as in RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
 #ifndef COMMON_UTF8_H
 #define COMMON_UTF8_H
 
@@ -11,7 +11,7 @@
 /* Bytes of the first character of the text; 0: it is malformed, or longer than `left` bytes. */
 size_t utf8_size(const uint8_t *text, size_t left);
 bool utf8_valid(struct bytes text);
-/* Bytes that are no UTF-8 become '?'. */
+/* Replaces each byte that is not part of valid UTF-8 by '?'. */
 void utf8_mend(char *text, size_t size);
 
 #endif
