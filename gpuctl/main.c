@@ -55,7 +55,7 @@ static int find_second(struct ctl *ctl, struct options *options, const char *fir
     }
     const struct command *alone = command_find(first, NULL);
     if (alone != NULL && e->code == CTL_USAGE) {
-        *options = before; /* an option of the command, which reads it again */
+        *options = before; /* it is an option of the command `first`, which reads it again */
         return 0;
     }
     *ret_command = alone;

@@ -36,7 +36,7 @@ static int redirect(posix_spawn_file_actions_t *actions, int from, int to)
     return from < 0 ? 0 : posix_spawn_file_actions_adddup2(actions, from, to);
 }
 
-/* output: the end of a pipe; -1: none. */
+/* Starts the child. output: the write end of a pipe; -1: none. */
 static int start(const struct child *child, int output, pid_t *ret_pid, struct ctl_err *e)
 {
     posix_spawn_file_actions_t actions;
@@ -77,7 +77,7 @@ static int wait_end(pid_t pid, const char *path, int *ret_status, struct ctl_err
     return 0;
 }
 
-/* Reads up to the end; keeps what fits, without the newline at its end. */
+/* Reads to the end of the file. Keeps the bytes that fit, without the last newline. */
 static void read_all(int fd, char *out, size_t size)
 {
     char rest[256];

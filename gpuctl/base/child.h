@@ -1,4 +1,4 @@
-/* Other programs of gpud, which gpuctl runs. Thread: one. */
+/* Runs other programs of gpud as child processes. Thread: one. */
 #ifndef GPUCTL_BASE_CHILD_H
 #define GPUCTL_BASE_CHILD_H
 
@@ -9,7 +9,7 @@
 
 #define CHILD_FILE 3 /* the descriptor under which a child has `file` */
 
-/* Nothing in it is owned. */
+/* What to run; owns nothing. */
 struct child {
     const char *path;        /* searched in PATH if it has no slash */
     const char *const *argv; /* ends with NULL */
@@ -21,7 +21,7 @@ struct child {
     bool output_errors; /* standard error goes there as well */
 };
 
-/* The path of a program: in `folder` as seen from the folder of gpuctl, "" for that folder itself.
+/* Writes the path of a program to out. folder: relative to gpuctl's own folder; "": that folder.
  * NOT_FOUND if no program is there. */
 int child_find(const char *folder, const char *name, char *out, size_t size, struct ctl_err *e);
 

@@ -1,19 +1,19 @@
 /*
- * Errors of gpuctl: a code of gpud.h and a text, to which each caller adds its words in front.
+ * Errors of gpuctl: a code of gpud.h and a text. Each caller can put its context in front.
  * Nothing here allocates, blocks or prints.
  */
 #ifndef GPUCTL_BASE_CTL_ERR_H
 #define GPUCTL_BASE_CTL_ERR_H
 
 struct ctl_err {
-    int code; /* GPUD_ERR_*; CTL_USAGE for a command line that makes no sense */
+    int code; /* GPUD_ERR_*; CTL_USAGE for an invalid command line */
     char text[1200];
 };
 
 #define CTL_USAGE       (-1000)
 #define CTL_INTERRUPTED (-1003) /* by the user; -1001 and -1002 are in ctl.h */
 
-/* Exit codes: what scripts may rely on. */
+/* Exit codes, which scripts may rely on. */
 enum ctl_exit {
     EXIT_OK = 0,
     EXIT_FAILED = 1,
@@ -26,7 +26,7 @@ enum ctl_exit {
     EXIT_INTERRUPTED = 130, /* as shells report SIGINT */
 };
 
-/* Fills `e` afresh and returns `code`. */
+/* Fills all members of `e` and returns `code`. */
 int ctl_err_set(struct ctl_err *e, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* As ctl_err_set with CTL_USAGE. */

@@ -23,7 +23,7 @@ static int no_memory(const char *path, struct ctl_err *e)
     return ctl_err_set(e, GPUD_ERR_NOMEM, "%s: out of memory", path);
 }
 
-/* As read until `size` bytes are there or the end has come; -1 with errno. */
+/* Reads `size` bytes, or fewer at the end of the file; -1 with errno. */
 static ssize_t read_full(int fd, char *out, size_t size)
 {
     size_t used = 0;
@@ -73,7 +73,7 @@ static int read_stream(int fd, const char *path, size_t limit, struct file *ret_
     return no_memory(path, e);
 }
 
-/* A file of known size. One that grows meanwhile is read up to the size it had. */
+/* Reads a file of known size. Bytes that are appended meanwhile are not read. */
 static int read_known(int fd, const char *path, size_t size, struct file *ret_file,
                       struct ctl_err *e)
 {
@@ -101,7 +101,7 @@ static int load(int fd, const char *path, struct file_limit limit, struct file *
     if (S_ISDIR(st.st_mode)) {
         return ctl_err_set(e, GPUD_ERR_IO, "%s: is a directory", path);
     }
-    /* Standard input may stand in the middle of a file; files of /proc say that they are empty. */
+    /* Standard input may be positioned inside a file. Files of /proc have size 0 but content. */
     off_t at = S_ISREG(st.st_mode) ? lseek(fd, 0, SEEK_CUR) : 0;
     if (!S_ISREG(st.st_mode) || at < 0 || st.st_size <= at) {
         return read_stream(fd, path, limit.stream, ret_file, e);

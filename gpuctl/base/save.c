@@ -33,7 +33,7 @@ static char *folder_of(const char *path)
 static char *beside_of(const char *path, unsigned number)
 {
     char *beside = NULL;
-    const char *slash = strrchr(path, '/'); /* a name as long as may be takes nothing more */
+    const char *slash = strrchr(path, '/'); /* a suffix could make the longest names too long */
     int folder = slash == NULL ? 0 : (int)(slash - path) + 1;
     int n = number > 0
                 ? asprintf(&beside, "%.*s.gpuctl.%ld-%u", folder, path, (long)getpid(), number)
@@ -41,8 +41,8 @@ static char *beside_of(const char *path, unsigned number)
     return n >= 0 ? beside : NULL;
 }
 
-/* Opens a file without a name, which vanishes however gpuctl ends; with a name if the file system
- * has no such files. */
+/* Opens a file without a name (O_TMPFILE), which disappears however gpuctl ends; with a name if the
+ * file system does not support that. */
 static int open_beside(struct save *save)
 {
     char *folder = folder_of(save->path);
@@ -136,7 +136,7 @@ static int write_parts(int fd, const struct save_part *parts, unsigned count)
     return 0;
 }
 
-/* Gives the unfinished file its mode and a name; rename can then replace what is there. */
+/* Gives the unfinished file its mode and a name, so that rename can replace the old file. */
 static int name_it(struct save *save)
 {
     char fd[40];

@@ -1,5 +1,5 @@
 /*
- * A file that appears as a whole: readers see the old file or the new one. A command begins it
+ * Replaces a file atomically: readers see the old file or the new one. A command begins the file
  * before it computes the content, so that a path that cannot be written fails early. May block.
  */
 #ifndef GPUCTL_BASE_SAVE_H
@@ -12,7 +12,7 @@
 
 struct save {
     char *path;   /* owned: the file, links followed; NULL: not begun */
-    char *beside; /* owned: the unfinished file beside it; NULL: it has no name yet */
+    char *beside; /* owned: path of the unfinished file; NULL: it has no name yet */
     int fd;
     bool in_place; /* standard output, which is not renamed */
 };

@@ -57,7 +57,7 @@ static int by_time(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* at_once or bytes: 0 where it says nothing. */
+/* Adds a row of `count` times. at_once, bytes: 0 if they do not apply. */
 static void add_row(struct bench *b, const char *what, uint64_t at_once, uint64_t bytes,
                     unsigned count, uint64_t all_ns)
 {
@@ -123,7 +123,7 @@ static int measure_trips(struct bench *b, struct ctl_err *e)
         ctl_err_lib(e, rc, "a program without steps");
     }
     if (rc == 0) {
-        rc = trips(b, p, 8, count / 10, e); /* warm */
+        rc = trips(b, p, 8, count / 10, e); /* warm up */
     }
     for (unsigned i = 0; rc == 0 && i < 3; i++) {
         uint64_t begin_ns = now_ns();

@@ -10,7 +10,7 @@ int cmd_config_show(struct ctl *ctl, struct options *options, struct ctl_err *e)
     return rc == 0 ? ctl_show(ctl, "config", NULL, e) : rc;
 }
 
-/* Only the daemon knows its settings, so it checks the file: the one beside gpuctl, or in PATH. */
+/* Only gpud knows its settings, so it checks the file: the gpud in gpuctl's folder, or in PATH. */
 int cmd_config_check(struct ctl *ctl, struct options *options, struct ctl_err *e)
 {
     const char *word[1] = {NULL};
@@ -27,7 +27,7 @@ int cmd_config_check(struct ctl *ctl, struct options *options, struct ctl_err *e
     struct child child = {.path = path, .argv = argv, .file = -1};
     char text[4096];
     if (ctl->format == SHEET_JSON || ctl->format == SHEET_CSV) {
-        /* for programs: the daemon's words in a row of the command's result */
+        /* for programs: the daemon's messages are in a row of the command's result */
         child.output = text;
         child.output_size = sizeof text;
         child.output_errors = true;

@@ -1,4 +1,4 @@
-/* Commands that ask the daemon to do something and need no answer but "done". */
+/* Commands that send one control request and print only whether it succeeded. */
 #include <stdio.h>
 
 #include "gpuctl/ctl/ctl.h"

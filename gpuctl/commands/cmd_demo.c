@@ -71,7 +71,7 @@ static int find_photo(struct choice *choice, struct ctl_err *e)
                : ctl_err_errno(e, "%s", choice->image);
 }
 
-/* Where it is installed, or beside gpuctl in the folder of a build. */
+/* Finds the installed program, or the one in gpuctl's folder of a build. */
 static int find_program(char *out, size_t size, struct ctl_err *e)
 {
     struct ctl_err ignored;
@@ -96,7 +96,7 @@ static const struct sheet_field fields[] = {
     SHEET_FIELD(struct stage, verdict, GPUD_COLUMN_TEXT, false),
 };
 
-/* What the program printed. The texts lie in `text`. */
+/* The program's output. The cells point into `text`. */
 struct result {
     char text[4096];
     uint64_t sides[2]; /* of the photograph: width, height */
@@ -140,7 +140,7 @@ static int run(const struct ctl *ctl, const struct choice *choice, const struct 
     return rc;
 }
 
-/* A line of the table: name, time, largest error, bound, verdict. */
+/* Parses a line of the table: name, time, largest error, bound, verdict. */
 static bool take_row(char *line, struct stage *s)
 {
     struct sheet_cell *const cells[] = {&s->stage, &s->time, &s->max_error, &s->bound, &s->verdict};
@@ -156,7 +156,7 @@ static bool take_row(char *line, struct stage *s)
     return line == NULL;
 }
 
-/* The first `count` numbers of a line; false: it has fewer. */
+/* Parses the first `count` numbers of a line; false: it has fewer. */
 static bool take_numbers(const char *line, unsigned count, uint64_t *ret_numbers)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -171,7 +171,7 @@ static bool take_numbers(const char *line, unsigned count, uint64_t *ret_numbers
     return true;
 }
 
-/* false: the program ended before it had printed all. */
+/* Parses the output; false: the program ended before it was complete. */
 static bool take_result(struct result *r)
 {
     char *rest = r->text;
@@ -224,7 +224,7 @@ static int demo(struct ctl *ctl, const struct choice *choice, struct save *save,
         return rc;
     }
     if (!take_result(&result)) {
-        return code != EXIT_OK ? code /* the program has said why */
+        return code != EXIT_OK ? code /* the program has printed its error */
                                : ctl_err_set(e, GPUD_ERR_INTERNAL,
                                              PROGRAM_NAME " is of another version than gpuctl");
     }
@@ -253,7 +253,7 @@ int cmd_demo(struct ctl *ctl, struct options *options, struct ctl_err *e)
     if (rc == 0) {
         rc = save_begin(choice.file, &save, e);
     }
-    if (rc == 0) { /* before the program does: gpuctl's message says how a daemon is started */
+    if (rc == 0) { /* before the program connects: gpuctl's error says how to start a daemon */
         rc = ctl_connect(ctl, e);
     }
     if (rc == 0) {

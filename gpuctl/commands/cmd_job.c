@@ -2,7 +2,7 @@
 
 #include "gpuctl/ctl/ctl.h"
 
-/* The one word of the command, a job's number, and the connection. */
+/* Reads the command's one word, a job's number, and connects. */
 static int begin(struct ctl *ctl, struct options *options, uint64_t *ret_job, struct ctl_err *e)
 {
     const char *word[1] = {NULL};
@@ -13,7 +13,7 @@ static int begin(struct ctl *ctl, struct options *options, uint64_t *ret_job, st
     return rc == 0 ? ctl_connect(ctl, e) : rc;
 }
 
-/* The span between two points of the daemon's clock; not known without the first one. */
+/* The time between two points of the daemon's clock; unknown if `from` is 0. */
 static struct sheet_cell span(uint64_t from, uint64_t to)
 {
     return from != 0 && to >= from ? (struct sheet_cell){.value = to - from}

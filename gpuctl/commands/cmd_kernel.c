@@ -114,7 +114,7 @@ static const struct sheet_field fields[] = {
     SHEET_FIELD(struct kernel_row, signature, GPUD_COLUMN_TEXT, true),
 };
 
-/* 0: not known. */
+/* A cell of a number that is 0 if it is not known. */
 static struct sheet_cell known(uint64_t value)
 {
     return (struct sheet_cell){.value = value, .text = value != 0 ? NULL : "-"};

@@ -59,7 +59,7 @@ static void print_problems(const gpud_table *status, const gpud_table *devices, 
     }
 }
 
-/* Around the daemon's state, on a terminal. */
+/* The escape sequence for the colour of the daemon's state. */
 static const char *colour_of(const char *state)
 {
     return strcmp(state, "ready") == 0      ? "\033[32m"
@@ -67,7 +67,7 @@ static const char *colour_of(const char *state)
                                             : "\033[31m";
 }
 
-/* The one row of facts as lines. */
+/* Writes the status table's one row as lines. */
 static void write_facts(const gpud_table *status, bool wide, bool colour)
 {
     for (uint32_t c = 0; c < gpud_table_columns(status); c++) {

@@ -65,7 +65,7 @@ int ctl_option_only(struct ctl *ctl, struct options *options, const struct optio
     return id;
 }
 
-/* Names the word of the command's synopsis with this index. */
+/* The error for a missing word: names the word of the command's synopsis with this index. */
 static int missing_word(const struct command *command, unsigned index, struct ctl_err *e)
 {
     const char *at = command->words;
@@ -127,7 +127,7 @@ int ctl_device(const char *value, uint64_t *ret_device, struct ctl_err *e)
     return rc;
 }
 
-/* The token of $GPUD_TOKEN_FILE without the newline at its end. */
+/* Reads the token from $GPUD_TOKEN_FILE, without the last newline. */
 static int load_token(struct file *ret_file, gpud_options *o, struct ctl_err *e)
 {
     const char *path = getenv("GPUD_TOKEN_FILE");

@@ -14,7 +14,7 @@
 #include "gpuctl/ctl/options.h"
 #include "gpuctl/sheet/sheet.h"
 
-/* Codes beside GPUD_ERR_* that end a command early without being failures. */
+/* Codes besides GPUD_ERR_* that end a command early and are no failures. */
 #define CTL_HELP    (-1001)
 #define CTL_VERSION (-1002)
 
@@ -77,10 +77,10 @@ int ctl_number(const char *what, const char *text, uint64_t *ret_number, struct 
 
 /* $GPUD_TIMEOUT_MS in ns, 0 without it. */
 int ctl_timeout(uint64_t *ret_ns, struct ctl_err *e);
-/* --device ID|auto: GPUD_ON(id), or 0. */
+/* The value of --device: GPUD_ON(id) for an id, 0 for "auto". */
 int ctl_device(const char *value, uint64_t *ret_device, struct ctl_err *e);
 
-/* Opens the connection; on failure the error says what to do. Blocks. */
+/* Opens the connection; on failure the error text names a remedy. Blocks. */
 int ctl_connect(struct ctl *ctl, struct ctl_err *e);
 void ctl_disconnect(struct ctl *ctl);
 
@@ -91,7 +91,7 @@ int ctl_write_rows(struct ctl *ctl, const struct sheet_rows *rows, struct ctl_er
 /* Reports the end of a command without a table of its own: `text` on standard error for people;
  * with -o json or csv a row {command, ok, text}. */
 int ctl_done(struct ctl *ctl, const char *what, bool ok, const char *text, struct ctl_err *e);
-/* A control request, and ctl_done with `done` when it worked. Blocks. */
+/* Sends a control request; calls ctl_done with `done` if it succeeds. Blocks. */
 int ctl_control(struct ctl *ctl, const char *what, const char *value, const char *done,
                 struct ctl_err *e);
 

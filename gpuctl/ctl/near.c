@@ -10,8 +10,8 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Edits that make one word of the other, by Damerau and Levenshtein's rule with neighbours
- * exchanged at most once. Row by row; the words are at most NEAR_LENGTH_MAX long. */
+/* The Damerau-Levenshtein distance, in which neighbours are exchanged at most once (optimal string
+ * alignment). Row by row; the words have at most NEAR_LENGTH_MAX letters. */
 static size_t distance(const char *a, const char *b)
 {
     size_t row[3][NEAR_LENGTH_MAX + 1];

@@ -1,6 +1,6 @@
 /*
- * The command line, read option by option. Options may stand before, between and behind the words;
- * "--" ends them. No global state, so that it can be tested.
+ * Reads the command line option by option. Options may stand before, between and after the words;
+ * "--" ends them. No global state, for tests.
  */
 #ifndef GPUCTL_CTL_OPTIONS_H
 #define GPUCTL_CTL_OPTIONS_H
@@ -10,18 +10,18 @@
 #include "gpuctl/base/ctl_err.h"
 
 struct option {
-    /* without the dashes; NULL ends a list. With a dash at its begin and end: all words that begin
-     * so are this option, and each is its own value ("-cl-") */
+    /* without the dashes; NULL ends a list. A name that begins and ends with a dash ("-cl-")
+     * matches all words that begin with it, and the word itself is the option's value */
     const char *name;
     char letter; /* 0: none */
-    bool value;  /* takes one */
+    bool value;  /* the option takes a value */
     int id;      /* > 0 */
 };
 
 enum option_id {
     OPTION_END = 0,
-    OPTION_WORD = -1, /* a word that is no option */
-    OPTION_BAD = -2,  /* the reason is in the error */
+    OPTION_WORD = -1, /* not an option */
+    OPTION_BAD = -2,  /* see the error */
     /* options of every command */
     OPTION_URL = 1001,
     OPTION_OUTPUT,

@@ -7,11 +7,11 @@
 
 #include <gpud/gpud.h>
 
-#define PROGRESS_BYTES (UINT64_C(16) << 20) /* smaller transfers show none */
+#define PROGRESS_BYTES (UINT64_C(16) << 20) /* smaller transfers show no bar */
 
 struct progress {
     const char *what; /* not owned */
-    int percent;      /* shown last, -1: nothing */
+    int percent;      /* shown last; -1: no bar is shown */
 };
 
 /* The options of a transfer that reports to `progress`; no bar without `terminal`. */

@@ -29,7 +29,7 @@ void array_finish(struct array *array)
     *array = (struct array){0};
 }
 
-/* The shape that the command line asks for, if its count fits the data's. */
+/* Gives the array the shape from the command line, whose count must be the data's. */
 static int reshape(const struct spec *spec, struct array *array, struct ctl_err *e)
 {
     if (spec->shape.ndim == 0) {

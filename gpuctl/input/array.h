@@ -1,4 +1,4 @@
-/* Arrays in this process: from files, lists and standard input, and back to files. */
+/* Arrays in memory: loaded from files, lists and standard input, and saved to files. */
 #ifndef GPUCTL_INPUT_ARRAY_H
 #define GPUCTL_INPUT_ARRAY_H
 
@@ -26,7 +26,7 @@ void array_finish(struct array *array); /* a zeroed array is allowed */
 /* Writes the array as .npy, or its bytes only, and commits `save`. */
 int array_save(const struct array *array, struct save *save, bool raw, struct ctl_err *e);
 
-/* The first elements as text, "..." behind them if there are more. Always terminated. */
+/* The first elements as text, followed by "..." if there are more. Always terminated. */
 void array_text(const struct array *array, unsigned elements, char *out, size_t size);
 
 #endif

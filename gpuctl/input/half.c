@@ -24,16 +24,16 @@ uint16_t half_from_double(double value)
     if (isnan(value)) {
         return (uint16_t)(sign | 0x7e00);
     }
-    if (size >= 65520) { /* half way between the largest number and the next power */
+    if (size >= 65520) { /* from halfway between the largest number and 2^16 on: infinity */
         return (uint16_t)(sign | 0x7c00);
     }
     if (size < 0x1p-14) {
-        /* Rounding up to 1024 gives the smallest normal number by itself. */
+        /* A result of 1024 units is already the encoding of the smallest normal number. */
         return (uint16_t)(sign | (uint16_t)nearbyint(ldexp(size, 24)));
     }
     int exponent;
     double part = frexp(size, &exponent);                  /* 0.5 … 1 */
     unsigned units = (unsigned)nearbyint(ldexp(part, 11)); /* 1024 … 2048 */
-    /* 2048 carries into the exponent by the addition. */
+    /* 2048 units carry into the exponent. */
     return (uint16_t)(sign | (uint16_t)(((unsigned)(exponent + 13) << 10) + units));
 }

@@ -11,7 +11,7 @@
 
 #include "common/include.h"
 
-#define FILES_MAX 512u /* different ones */
+#define FILES_MAX 512u /* different headers */
 
 struct header {
     char *real; /* owned; the real path identifies the file */
@@ -50,7 +50,7 @@ static bool header_find(const struct headers *h, const char *from, const char *n
     return false;
 }
 
-/* Takes `real` over. */
+/* Reads a header. `real` belongs to the function. */
 static int header_read(struct headers *h, const char *path, char *real, struct err *e)
 {
     struct ctl_err why = {0};

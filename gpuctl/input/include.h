@@ -1,6 +1,6 @@
 /*
- * Puts the user's own headers into a source where it includes them (common/include.h), because the
- * daemon takes one text. May block.
+ * Inserts the user's own headers into a source where it includes them (common/include.h), because
+ * the daemon reads no files. May block.
  */
 #ifndef GPUCTL_INPUT_INCLUDE_H
 #define GPUCTL_INPUT_INCLUDE_H
@@ -10,16 +10,16 @@
 
 #define INCLUDE_DIRS 16u
 
-/* Folders of headers. "name" is searched beside the including file first, then here; <name> only
- * here. */
+/* Folders of headers. "name" is searched in the including file's folder first, then here; <name>
+ * only here. */
 struct include_dirs {
     const char *path[INCLUDE_DIRS];
     unsigned count;
 };
 
-/* Replaces the content of `path`, in *file, by the whole text of at most `limit` bytes. For "-" the
- * folder of the including file is the working folder. Lines with headers that are not found remain:
- * the compiler may have them. *file is unchanged on failure. */
+/* Expands the headers in *file, the content of `path`. The result has at most `limit` bytes. The
+ * folder of "-" is the working folder. Includes that are not found remain: the compiler may have
+ * the headers. *file is unchanged on failure. */
 int include_files(const char *path, const struct include_dirs *dirs, size_t limit,
                   struct file *file, struct ctl_err *e);
 

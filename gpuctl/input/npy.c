@@ -82,7 +82,7 @@ static bool take_number(struct cursor *c, uint64_t *ret_number)
         return false;
     }
     if (c->at < c->end && *c->at == 'L') {
-        c->at++; /* Python 2 wrote long integers so */
+        c->at++; /* a long integer of Python 2 */
     }
     *ret_number = n;
     return true;
@@ -159,7 +159,7 @@ static int parse_shape(struct cursor *c, struct npy *npy, struct ctl_err *e)
 
 enum { KEY_DESCR = 1, KEY_ORDER = 2, KEY_SHAPE = 4 };
 
-/* One value of the dict; its key's bit. */
+/* Parses the value of one key of the dict, and sets the key's bit in *seen. */
 static int parse_value(struct cursor *c, const char *key, struct npy *npy, unsigned *seen,
                        struct ctl_err *e)
 {
@@ -215,8 +215,8 @@ static int parse_dict(struct cursor *c, struct npy *npy, struct ctl_err *e)
     return 0;
 }
 
-/* Bytes of the data, false if they do not fit into 63 bits. Zero dimensions do not hide others
- * that overflow. */
+/* Bytes of the data; false if they do not fit into 63 bits. Dimensions of 0 do not hide an overflow
+ * of the others. */
 static bool data_bytes(gpud_shape s, uint64_t *ret_bytes)
 {
     uint64_t size = gpud_dtype_size((int)s.dtype);
@@ -237,7 +237,7 @@ static bool data_bytes(gpud_shape s, uint64_t *ret_bytes)
     return true;
 }
 
-/* Where the text begins and ends. */
+/* Finds the header's text. */
 static int find_text(const unsigned char *file, size_t size, struct cursor *ret_text,
                      struct ctl_err *e)
 {

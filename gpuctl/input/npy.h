@@ -1,6 +1,7 @@
 /*
- * NumPy's file format for arrays, versions 1 to 3: header only, pure, no files. Types: the integers
- * of 1 to 8 bytes, f2, f4, f8 and b1 (as u8), little or big endian. Anything else is refused.
+ * Parses and writes headers of NumPy's file format for arrays, versions 1 to 3. Pure: works on
+ * memory, opens no files. Types: the integers of 1 to 8 bytes, f2, f4, f8 and b1 (as u8), little or
+ * big endian. Other types are refused.
  */
 #ifndef GPUCTL_INPUT_NPY_H
 #define GPUCTL_INPUT_NPY_H
@@ -18,7 +19,7 @@
 
 struct npy {
     gpud_shape shape; /* 0 dimensions in the file are one element here */
-    bool swap;        /* the file's byte order is the other one */
+    bool swap;        /* the file's byte order is not this machine's */
     bool fortran;     /* the first dimension varies fastest */
     size_t data_at;   /* bytes before the data */
 };
@@ -27,8 +28,8 @@ struct npy {
  * data that the header announces. GPUD_ERR_INVALID or UNSUPPORTED. */
 int npy_parse(const void *file, size_t size, struct npy *ret_npy, struct ctl_err *e);
 
-/* The data in this machine's byte order with the last dimension fastest; out holds
- * gpud_shape_bytes(npy->shape) and does not overlap. */
+/* Copies the data to `out` in this machine's byte order with the last dimension varying fastest.
+ * out: gpud_shape_bytes(npy->shape) bytes, which do not overlap the file. */
 void npy_copy(const struct npy *npy, const void *file, void *out);
 
 /* Writes a version 1 header. Returns its length, a multiple of 64. */

@@ -104,7 +104,7 @@ static const char *base_name(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-/* The end of a name that is longer than the daemon takes. */
+/* The file's name; the end of a name that is longer than the daemon accepts. */
 static const char *short_name(const char *path)
 {
     const char *name = base_name(path);
@@ -112,7 +112,7 @@ static const char *short_name(const char *path)
     return size < GPUD_NAME ? name : name + size - (GPUD_NAME - 1);
 }
 
-/* "-" is standard input and needs --lang. */
+/* The language from --lang, otherwise from the file's suffix; "-" (standard input) has none. */
 static int choose_lang(const struct source *source, int *ret_lang, struct ctl_err *e)
 {
     int lang = source->lang != 0 ? source->lang : source_lang_from_file(source->file);

@@ -7,7 +7,7 @@
 #include "gpuctl/base/ctl_err.h"
 #include "gpuctl/input/include.h"
 
-#define SOURCE_MAX         (1024u * 1024u) /* bytes, as the daemon takes */
+#define SOURCE_MAX         (1024u * 1024u) /* bytes, the daemon's limit */
 #define SOURCE_OPTIONS_MAX 4096u           /* bytes */
 
 struct source {
@@ -19,11 +19,11 @@ struct source {
 
 /* enum gpud_lang by the file's suffix; 0 if unknown. */
 int source_lang_from_file(const char *file);
-/* Takes the language by a word such as "opencl" or "cl". */
+/* Sets the language by a name such as "opencl" or "cl". */
 int source_lang(struct source *source, const char *name, struct ctl_err *e);
 /* Adds -DN[=V]. */
 int source_define(struct source *source, const char *text, struct ctl_err *e);
-/* A folder of headers. */
+/* Adds a folder of headers. */
 int source_include(struct source *source, const char *folder, struct ctl_err *e);
 int source_build_option(struct source *source, const char *text, struct ctl_err *e);
 /* Chooses the compiler of CUDA C: "auto", "nvrtc" or "nvcc". */

@@ -11,7 +11,7 @@ static bool identifier_char(char c, bool first)
     return isalpha((unsigned char)c) || c == '_' || (!first && isdigit((unsigned char)c));
 }
 
-/* Length of "NAME" in "NAME=…", 0 if the text does not begin so. */
+/* Length of NAME in "NAME=…"; 0 if the text has no such beginning. */
 static size_t name_length(const char *text)
 {
     size_t n = 0;
@@ -54,8 +54,7 @@ static int parse_dtype(const char *text, size_t length, int *ret_dtype, struct c
                                (int)length, text);
 }
 
-/* [DTYPE][+raw][/VIEW]; the type may be left out before a view: it is the file's or the buffer's.
- */
+/* [DTYPE][+raw][/VIEW]. Without DTYPE before a view, the type is the file's or the buffer's. */
 static int parse_types(const char *text, size_t length, struct spec *spec, struct ctl_err *e)
 {
     const char *slash = memchr(text, '/', length);
@@ -109,7 +108,7 @@ static int check_out(const struct spec *spec, struct ctl_err *e)
     return 0;
 }
 
-/* What does not fit together in an array's description. */
+/* Refuses combinations that are impossible in an array's description. */
 static int check_array(const struct spec *spec, struct ctl_err *e)
 {
     const char *access = spec->access == GPUD_IN ? "in" : "inout";
@@ -196,7 +195,7 @@ static int parse_scalar(const char *text, struct spec *spec, struct ctl_err *e)
         }
         return parse_value_of_type(spec, e);
     }
-    /* Without a type only its form can be checked now. */
+    /* without a type, only the number's form can be checked here */
     uint64_t bits;
     struct ctl_err ignored;
     if (spec_scalar(GPUD_F64, text, &bits, &ignored) != 0) {
@@ -223,7 +222,7 @@ static int parse_bytes(const char *text, struct spec *spec, struct ctl_err *e)
 static int parse_value(const char *text, struct spec *spec, struct ctl_err *e)
 {
     size_t word = strcspn(text, ":@=");
-    if (same(text, word, "local") || same(text, word, "scratch")) { /* as it was called before */
+    if (same(text, word, "local") || same(text, word, "scratch")) { /* the former name */
         return parse_local(text[word] == ':' ? text + word + 1 : "", spec, e);
     }
     if (same(text, word, "bytes")) {

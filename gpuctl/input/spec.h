@@ -1,15 +1,15 @@
 /*
- * The forms of `gpuctl run --arg`, --save and sizes, as text to structs. Pure; no files are opened
- * here. Texts in the results point into the text that was parsed.
+ * Parses the values of `gpuctl run --arg`, --save and sizes into structs. Pure: opens no files.
+ * Texts in the results point into the parsed text.
  *
  *   [NAME=]i32:7            a scalar with its type
  *   [NAME=]2.5              a scalar whose type the kernel gives
  *   [NAME=]f32:1,2,3,4      a vector (or struct of equal members) by value
- *   [NAME=]bytes:@FILE      a struct by value: the file as it is, "-" is stdin
+ *   [NAME=]bytes:@FILE      a struct by value: the file's bytes, "-" is stdin
  *   [NAME=]local:BYTES      local (shared) memory
  *   [NAME=]ACCESS:[/VIEW]%name     a published buffer
  *   [NAME=]ACCESS[:DTYPE[+raw][:DIMS]][@FILE]     an array from a .npy or raw file, "-" is stdin
- *   DTYPE/VIEW for DTYPE: the kernel takes the array's bytes as elements of type VIEW
+ *   (DTYPE/VIEW in place of DTYPE: the kernel sees the array's bytes as elements of type VIEW)
  *   [NAME=]ACCESS:DTYPE[:DIMS]=1,2,3              an array written out
  *   [NAME=]out:DTYPE:DIMS, inout:DTYPE:DIMS       undefined content; zeros
  */
@@ -26,7 +26,7 @@
 
 #define SPEC_LIST_MAX   (1u << 20) /* elements of a list on the command line */
 #define SPEC_VECTOR_MAX 128u       /* elements of a value */
-#define SPEC_BYTES_MAX  1024u      /* of a value, as the library takes */
+#define SPEC_BYTES_MAX  1024u      /* of a value, the library's limit */
 
 enum spec_kind {
     SPEC_SCALAR = 1,
@@ -53,14 +53,14 @@ struct spec {
 
 int spec_parse(const char *text, struct spec *ret_spec, struct ctl_err *e);
 
-/* "1024x16" to at most GPUD_MAX_DIMS dimensions. */
+/* Parses dimensions such as "1024x16", at most GPUD_MAX_DIMS. */
 int spec_dims(const char *text, size_t length, gpud_shape *ret_shape, struct ctl_err *e);
 /* "X[,Y[,Z]]"; each 1 to 2^62; missing ones are 1. */
 int spec_grid(const char *text, uint64_t ret_size[3], struct ctl_err *e);
 /* A whole number of at least `min` and at most `max`; words name the option in the error. */
 int spec_number(const char *words, const char *text, uint64_t min, uint64_t max,
                 uint64_t *ret_number, struct ctl_err *e);
-/* The same for bytes: a K, M, G or T behind it multiplies by 1024 once to four times. */
+/* The same for bytes: a suffix K, M, G or T multiplies by 1024 once to four times. */
 int spec_size(const char *words, const char *text, uint64_t min, uint64_t max, uint64_t *ret_bytes,
               struct ctl_err *e);
 

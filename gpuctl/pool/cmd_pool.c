@@ -81,7 +81,7 @@ static bool stats_json(const struct snapshot *snapshot)
     return good;
 }
 
-/* The meters of all devices as one table; classes only where there is room. */
+/* Writes the meters of all devices as one table. The narrow format leaves out classes. */
 static int meters_write(struct ctl *ctl, const struct snapshot *snapshot, struct ctl_err *e)
 {
     uint32_t rows = 0;

@@ -1,4 +1,4 @@
-/* `gpuctl pool snapshot`: every piece of device memory and the log, for people and for programs. */
+/* `gpuctl pool snapshot`: all pieces of device memory and the log, for people and for programs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "gpuctl/pool/pool_request.h"
 
 #define FILES 4u
-#define SHOWN 40u /* rows of a table for people */
+#define SHOWN 40u /* most rows of a table for people */
 
 enum output_option { OPT_JSON = 10, OPT_HTML, OPT_CSV, OPT_PYTORCH };
 
@@ -21,7 +21,7 @@ const struct option pool_snapshot_option_list[] = {
     {0},
 };
 
-/* A file that the user may ask for. */
+/* An output file that the user can request. */
 struct output {
     const char *path; /* NULL: not asked for */
     bool (*write)(const struct snapshot *snapshot, FILE *out);
@@ -92,7 +92,7 @@ static struct piece_row row_of(const struct snapshot *snapshot, const struct lin
                               .label = {.text = snapshot_text(snapshot, p->label)}};
 }
 
-/* The pieces of all devices by address. NULL without memory. */
+/* The pieces of all devices, by address; freed by the caller. NULL: out of memory. */
 static struct line *lines_make(const struct snapshot *snapshot, uint32_t *ret_count)
 {
     uint32_t count = 0;
@@ -127,7 +127,7 @@ static int lines_write(struct ctl *ctl, const struct snapshot *snapshot, const s
     return rc;
 }
 
-/* The largest pieces for people, all by address otherwise. */
+/* The narrow format shows the largest pieces; the others show all pieces by address. */
 static int table_write(struct ctl *ctl, const struct snapshot *snapshot, struct ctl_err *e)
 {
     uint32_t count = 0;
@@ -189,7 +189,7 @@ static int outputs_begin(struct ctl *ctl, struct output *outputs, unsigned *ret_
                   : save_begin(outputs[i].path, &outputs[i].save, e);
     }
     if (rc == 0 && piped) {
-        ctl->format = SHEET_TABLE; /* nothing else goes there */
+        ctl->format = SHEET_TABLE; /* standard output is the file's, so no table is written */
     }
     return rc;
 }

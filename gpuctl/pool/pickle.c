@@ -99,7 +99,7 @@ void pickle_uint(struct pickle *p, uint64_t value)
         little(p, value, value <= UINT8_MAX ? 1 : 2);
         return;
     }
-    unsigned size = 3; /* with a bit left for the sign */
+    unsigned size = 3; /* bytes; the highest bit must be free for the sign */
     while (size < 8 && value >> (8 * size - 1) != 0) {
         size++;
     }

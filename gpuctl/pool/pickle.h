@@ -1,5 +1,5 @@
-/* Python's pickle (protocol 2), as far as lists, dictionaries, texts and numbers go. Written
- * straight to a stream; what is opened is closed by the caller. Thread: one. */
+/* Writes Python's pickle format (protocol 2) to a stream: lists, dictionaries, texts and numbers.
+ * The caller closes each list and dictionary that it opens. Thread: one. */
 #ifndef GPUCTL_POOL_PICKLE_H
 #define GPUCTL_POOL_PICKLE_H
 
@@ -10,12 +10,12 @@
 
 struct pickle {
     FILE *out;                    /* not owned; failures show in ferror */
-    const char *key[PICKLE_KEYS]; /* not owned; each was written once and is named from then on */
+    const char *key[PICKLE_KEYS]; /* not owned; written once, then referred to by number */
     unsigned keys;
 };
 
 struct pickle_list {
-    unsigned items; /* of this batch: readers put a batch on their stack as a whole */
+    unsigned items; /* of the current batch: readers load a whole batch onto their stack */
 };
 
 void pickle_begin(struct pickle *p, FILE *out);
@@ -28,6 +28,6 @@ struct pickle_list pickle_list(struct pickle *p);
 void pickle_item(struct pickle *p, struct pickle_list *list); /* before each value */
 void pickle_list_end(struct pickle *p);
 void pickle_uint(struct pickle *p, uint64_t value);
-void pickle_text(struct pickle *p, const char *text); /* bytes above 127 that are no UTF-8: '?' */
+void pickle_text(struct pickle *p, const char *text); /* '?' for each byte that is not UTF-8 */
 
 #endif

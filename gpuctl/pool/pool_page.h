@@ -1,5 +1,5 @@
-/* The page of `gpuctl pool snapshot --html` (pool_page.html), before and behind its data. Generated
- * by embed.cmake. */
+/* The page of `gpuctl pool snapshot --html` (pool_page.html): the parts before and after its data.
+ * embed.cmake generates the definitions. */
 #ifndef GPUCTL_POOL_POOL_PAGE_H
 #define GPUCTL_POOL_POOL_PAGE_H
 

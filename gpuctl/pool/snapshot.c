@@ -6,7 +6,7 @@
 #include "gpuctl/sheet/sheet.h"
 
 #define PART_ROWS   4096u
-#define ENTRIES_MAX (UINT32_C(1) << 22) /* of a part; daemons send less */
+#define ENTRIES_MAX (UINT32_C(1) << 22) /* of a part; daemons send fewer */
 
 /* ---- texts -------------------------------------------------------------------------------- */
 
@@ -58,7 +58,7 @@ static bool texts_grow(struct snapshot *snapshot)
     return true;
 }
 
-/* Its number; 0, which is "", without memory. */
+/* The text's index, added if new; 0, the index of "", if memory is out. */
 static uint32_t text_number(struct snapshot *snapshot, const char *text)
 {
     if (snapshot->text_count == snapshot->text_room && !texts_grow(snapshot)) {
@@ -140,7 +140,7 @@ static void entries_read(struct snapshot *snapshot, struct snapshot_device *d, c
                          int part)
 {
     for (uint32_t r = 0; r < gpud_table_rows(t); r++) {
-        if (part == GPUD_POOL_PIECES) { /* addresses without memory are no piece of it */
+        if (part == GPUD_POOL_PIECES) { /* addresses without memory are left out */
             struct snapshot_piece *p = &d->pieces[d->piece_count];
             piece_read(snapshot, t, r, p);
             d->piece_count += p->state != SNAPSHOT_VOID;
@@ -150,7 +150,7 @@ static void entries_read(struct snapshot *snapshot, struct snapshot_device *d, c
     }
 }
 
-/* Events are stamped now and then: those before a stamp happened before its time. */
+/* The log has a time stamp now and then: events before a stamp happened before its time. */
 static void date_events(struct snapshot_device *d)
 {
     uint64_t before = d->taken_ns;

@@ -3,7 +3,7 @@
 #include "gpuctl/pool/snapshot.h"
 #include "gpuctl/sheet/json_value.h"
 
-/* Adds members to an object, and frees both without memory. Takes them over. */
+/* Adds members to an object. Both belong to the function, which frees them if memory is out. */
 static json_t *with(json_t *object, json_t *members)
 {
     if (json_object_update_new(object, members) != 0) {

@@ -1,5 +1,5 @@
-/* The snapshot as one HTML file: the page with its data in it. Pieces and events are short arrays,
- * since there may be millions; pool_page.html knows their order. */
+/* The snapshot as one HTML file: the page with its data embedded. Pieces and events are short
+ * arrays, since there may be millions; pool_page.html expects their members in this order. */
 #include "gpuctl/pool/pool_page.h"
 #include "gpuctl/pool/snapshot.h"
 #include "gpuctl/sheet/json_value.h"
@@ -12,7 +12,7 @@ static json_t *piece_value(const struct snapshot_piece *p)
                      json_of_uint(p->label), id, p->stream, p->object);
 }
 
-/* Milliseconds from the snapshot back, with three places. */
+/* The event's time relative to the snapshot, in ms (0 or negative) with three decimals. */
 static double before_ms(const struct snapshot_device *d, const struct snapshot_event *v)
 {
     uint64_t us = d->taken_ns > v->before_ns ? (d->taken_ns - v->before_ns) / 1000 : 0;

@@ -1,7 +1,7 @@
 /*
  * The snapshot in the shape of PyTorch's memory snapshots, as a pickle, which is all that PyTorch's
- * viewer reads. Segments are the addresses that were in use at any time of the log, so the viewer
- * finds a segment for every block. A block's tenant and name take the place of Python's frames.
+ * viewer reads. Segments are all addresses that were in use at any time of the log, so that every
+ * block is in a segment. A block's tenant and name take the place of Python's stack frames.
  */
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ static int by_place(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* The used ranges in order, adjacent ranges merged; freed by the caller. NULL without memory. */
+/* The used ranges in order, adjacent ranges merged; freed by the caller. NULL: out of memory. */
 static struct range *ranges_make(const struct snapshot_device *d, uint32_t *ret_count)
 {
     struct range *r = calloc((size_t)d->piece_count + d->event_count + 1, sizeof *r);
@@ -90,8 +90,8 @@ static void block(const struct snapshot *snapshot, struct pickle_list *list, uin
     pickle_dict_end(out);
 }
 
-/* The live pieces of a range and the gaps between them. *next: the first piece to look at,
- * afterwards the first piece behind the range. Returns the bytes of live pieces. */
+/* Writes the live pieces of a range and the gaps between them. *next: index of the first piece of
+ * the range; afterwards of the first piece after it. Returns the bytes of live pieces. */
 static uint64_t blocks(const struct snapshot *snapshot, const struct snapshot_device *d,
                        struct range r, uint32_t *next, struct pickle *out)
 {
@@ -159,7 +159,7 @@ static void trace_entry(const struct snapshot *snapshot, const struct snapshot_d
     pickle_uint(out, v->size);
     pickle_key(out, "stream");
     pickle_uint(out, v->stream);
-    pickle_key(out, "device_free"); /* of "oom": not known */
+    pickle_key(out, "device_free"); /* required for "oom"; not known here */
     pickle_uint(out, 0);
     pickle_key(out, "time_us");
     pickle_uint(out, d->wall_ns > ago ? (d->wall_ns - ago) / 1000 : 0);
@@ -167,7 +167,7 @@ static void trace_entry(const struct snapshot *snapshot, const struct snapshot_d
     pickle_dict_end(out);
 }
 
-/* false without memory. */
+/* Writes the events of a device; false: out of memory. */
 static bool trace(const struct snapshot *snapshot, const struct snapshot_device *d,
                   struct pickle *out)
 {
@@ -243,7 +243,7 @@ bool snapshot_write_pytorch(const struct snapshot *snapshot, FILE *stream)
         free(r);
     }
     pickle_list_end(&out);
-    pickle_key(&out, "device_traces"); /* found by the device's id */
+    pickle_key(&out, "device_traces"); /* indexed by the device's id */
     list = pickle_list(&out);
     for (uint64_t id = 0; id <= last_device(snapshot); id++) {
         const struct snapshot_device *d = device_of(snapshot, id);

@@ -1,12 +1,12 @@
-/* Pieces that lived when the log began: the log played backwards. */
+/* Finds the pieces that lived when the log began, by playing the log backwards. */
 #include <stdlib.h>
 
 #include "gpuctl/pool/snapshot.h"
 
 #define REMOVED UINT32_MAX
 
-/* Pieces by their places, with open addressing: index + 1, 0 for a free slot, REMOVED for a slot
- * whose piece was taken out. */
+/* A hash table of pieces by address, with open addressing. A slot has the piece's index + 1; 0:
+ * free; REMOVED: its piece was removed. */
 struct places {
     struct snapshot_piece *pieces; /* not owned */
     uint32_t *slot;

@@ -1,8 +1,8 @@
 /*
  * The log in the format of RMM's logging resource: Thread,Time,Action,Pointer,Size,Stream. Thread
- * is the device's id. Time is the wall clock's, of the stamp that follows the event. Pointer counts
- * from 256, so that no address is the null of failures. Memory from before the log
- * is shown as allocated at its begin, so that sums and replays are right.
+ * is the device's id. Time is the wall clock at the stamp that follows the event. Pointer counts
+ * from 256, because 0 stands for a failed allocation. Memory that is older than the log is shown as
+ * allocated at the log's beginning, so that sums and replays are right.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static int by_place(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Backwards from what lives now to what lived when the log began. NULL without memory. */
+/* The pieces that lived when the log began; freed by the caller. NULL: out of memory. */
 static struct snapshot_piece *lived_before(const struct snapshot_device *d, uint32_t *ret_count)
 {
     uint32_t count = 0;

@@ -2,7 +2,7 @@
 
 #include "gpuctl/run/run.h"
 
-/* A message has named the job for people; programs get its number in place of the outputs. */
+/* Shows a detached job: people have seen its number in a message, programs get it as a row. */
 static int show_job(struct ctl *ctl, const struct run *run, struct ctl_err *e)
 {
     struct detached {

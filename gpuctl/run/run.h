@@ -1,5 +1,5 @@
 /*
- * `gpuctl run` in its stages: options → kernel → arguments → job → results. cmd_run.c alone knows
+ * The stages of `gpuctl run`: options → kernel → arguments → job → results. Only cmd_run.c knows
  * their order.
  */
 #ifndef GPUCTL_RUN_RUN_H
@@ -38,7 +38,8 @@ struct run_options {
     bool dry_run;
 };
 
-/* One argument of the kernel, in the kernel's order, or behind them a variable of its module. */
+/* An argument of the kernel, in the kernel's order; after the arguments, a variable of its module.
+ */
 struct run_arg {
     struct spec spec;
     gpud_kernel_arg_desc desc; /* kind 0: the daemon does not know the argument */
@@ -58,10 +59,10 @@ struct run {
     gpud_kernel kernel;
     gpud_kernel_desc desc;
     struct run_arg arg[RUN_ARGS + RUN_VARIABLES];
-    uint32_t arg_count; /* of the kernel's */
-    uint32_t all_count; /* with the variables */
+    uint32_t arg_count; /* arguments of the kernel */
+    uint32_t all_count; /* arguments and variables */
     bool resident;      /* arrays go through buffers instead of with the job */
-    gpud_job *job;      /* the last one */
+    gpud_job *job;      /* of the last run */
     uint64_t job_id;
 };
 
@@ -70,7 +71,7 @@ int run_options_parse(struct ctl *ctl, struct options *options, struct run_optio
 
 /* Compiles or finds the kernel. Blocks. */
 int run_find_kernel(struct ctl *ctl, struct run *run, struct ctl_err *e);
-/* Puts the arguments in the kernel's order, assigns the --save options to them and begins the
+/* Sorts the arguments into the kernel's order, assigns the --save options to them and begins the
  * files. run->arg[].desc must be filled. */
 int run_order_args(struct run *run, struct ctl_err *e);
 /* Reads files and lists, opens published buffers, chooses inline or resident. Blocks. */

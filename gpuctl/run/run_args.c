@@ -8,7 +8,7 @@
 
 #define STREAM_BYTES_MAX (UINT64_C(1) << 30)
 
-/* The argument's name for messages: "argument 2 (y)". */
+/* Puts the argument's name in front of the error: "argument 2 (y)". */
 static int wrap(struct ctl_err *e, const struct run *run, uint32_t index)
 {
     const char *name = run->arg[index].desc.name;
@@ -51,8 +51,8 @@ static gpud_arg scalar_arg(int dtype, uint64_t bits)
     }
 }
 
-/* A bare number takes the kernel's type. Where a family of types is meant the daemon converts: the
- * number goes as the widest type that holds it exactly. */
+/* A number without a type gets the kernel's type. For a family of types it is sent as i64 if it is
+ * a whole number in that range, otherwise as f64, and the daemon converts it. */
 static int make_scalar(const struct run *run, struct run_arg *arg, struct ctl_err *e)
 {
     int dtype = arg->spec.dtype != GPUD_NONE ? arg->spec.dtype : (int)arg->desc.dtype;
@@ -75,7 +75,7 @@ static int make_scalar(const struct run *run, struct run_arg *arg, struct ctl_er
     return rc;
 }
 
-/* A variable of one number: an array of one. */
+/* A variable that is one number: an array of one element. */
 static int make_variable(struct run_arg *arg, struct ctl_err *e)
 {
     uint64_t bits = 0;
@@ -89,7 +89,7 @@ static int make_variable(struct run_arg *arg, struct ctl_err *e)
     return rc;
 }
 
-/* The type of a vector's elements by its name ("float4": f32); GPUD_NONE for other names. */
+/* The type of a vector type's elements ("float4": f32); GPUD_NONE for other names. */
 static int vector_dtype(const char *type)
 {
     static const struct {
@@ -186,7 +186,7 @@ static int load_array(struct ctl *ctl, const struct run *run, struct run_arg *ar
     struct file_limit limit = {0};
     arg->array.shape = arg->spec.shape;
     if (arg->spec.access == GPUD_OUT) {
-        return 0; /* an array that is only written needs memory when it comes back */
+        return 0; /* an array that is only written gets its memory later */
     }
     if (arg->spec.file != NULL) {
         limit = input_limit(ctl, run);
@@ -213,7 +213,7 @@ static int load_arg(struct ctl *ctl, struct run *run, struct run_arg *arg, struc
     }
 }
 
-/* Arrays travel with the job while all of them fit into one message and its answer. */
+/* Arrays travel with the job if all of them fit into one message and its answer. */
 static int choose_way(struct ctl *ctl, struct run *run, struct ctl_err *e)
 {
     gpud_limits_desc limits = {.size = sizeof limits};
@@ -287,8 +287,8 @@ static gpud_arg buffer_arg(gpud_buffer buffer, int access)
                                 : gpud_inout(buffer);
 }
 
-/* Memory for what comes back. A job overwrites that of an inout array: keeps what has to go in
- * again. */
+/* Allocates memory for an output. A job overwrites an inout array, so this keeps a copy of its
+ * input for repeated runs. */
 static int prepare_inline(const struct run *run, struct run_arg *arg, struct ctl_err *e)
 {
     uint64_t bytes = gpud_shape_bytes(arg->array.shape);

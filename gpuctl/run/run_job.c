@@ -4,9 +4,9 @@
 
 #include "gpuctl/run/run.h"
 
-#define LOOK_NS   50000000u            /* how often it is looked whether the job has its number */
-#define LISTEN_NS 200000000u           /* how often it is looked whether the user gave up */
-#define LEAVE_NS  UINT64_C(2000000000) /* how long a cancelled job is waited for */
+#define LOOK_NS   50000000u            /* interval of the checks whether the job has its number */
+#define LISTEN_NS 200000000u           /* interval of the checks whether the user interrupted */
+#define LEAVE_NS  UINT64_C(2000000000) /* longest wait for the end of a cancelled job */
 
 static volatile sig_atomic_t interrupted;
 
@@ -37,7 +37,7 @@ static int submit(struct ctl *ctl, struct run *run, struct ctl_err *e)
     return rc == 0 ? 0 : ctl_err_lib(e, rc, "%s", run->desc.name);
 }
 
-/* Until the daemon has given the job its number, or refused it. */
+/* Waits until the daemon has given the job its number, or refused the job. */
 static int wait_number(struct run *run)
 {
     int rc = GPUD_ERR_TIMEOUT;
@@ -140,7 +140,7 @@ int run_jobs(struct ctl *ctl, struct run *run, struct ctl_err *e)
     if (executed == NULL) {
         return ctl_err_set(e, GPUD_ERR_NOMEM, "out of memory");
     }
-    /* Once more ends gpuctl at once. */
+    /* a second SIGINT ends gpuctl at once */
     const struct sigaction handler = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
     struct sigaction before;
     (void)sigaction(SIGINT, &handler, &before);

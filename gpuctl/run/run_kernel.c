@@ -44,7 +44,7 @@ static int find_in_module(struct ctl *ctl, struct run *run, struct ctl_err *e)
     return 0;
 }
 
-/* Adds the built-in kernel that was probably meant. */
+/* Adds the name of the most similar built-in kernel to the error. */
 static void name_meant(gpud_client *client, const char *name, struct ctl_err *e)
 {
     gpud_table *t = NULL;
@@ -90,7 +90,7 @@ int run_find_kernel(struct ctl *ctl, struct run *run, struct ctl_err *e)
     return rc == 0 ? 0 : ctl_err_lib(e, rc, "kernel");
 }
 
-/* What it takes, for messages: its signature, or the names. */
+/* The kernel's arguments for messages: its signature, or their names. */
 static void arg_names(const struct run *run, char *out, size_t size)
 {
     size_t used = (size_t)snprintf(out, size, "%s", run->desc.signature);
@@ -100,8 +100,8 @@ static void arg_names(const struct run *run, char *out, size_t size)
     }
 }
 
-/* Index of the kernel's argument of that name, else of a variable's once they are placed, -1 if
- * there is none. */
+/* Index of the kernel's argument of that name, or of a variable, once these are placed; -1 if
+ * nothing has the name. */
 static int index_of(const struct run *run, const char *name)
 {
     uint32_t count = run->all_count > 0 ? run->all_count : run->desc.arg_count;
@@ -156,7 +156,7 @@ static int place_unnamed(struct run *run, bool *filled, struct ctl_err *e)
     return 0;
 }
 
-/* Does another argument go to the same file? */
+/* Is another argument saved to the same file? */
 static bool saved_before(const struct run *run, const struct run_arg *arg)
 {
     for (uint32_t i = 0; i < run->all_count; i++) {
@@ -168,7 +168,7 @@ static bool saved_before(const struct run *run, const struct run_arg *arg)
     return false;
 }
 
-/* Behind the arguments. */
+/* Places the variables after the kernel's arguments. */
 static int place_variables(struct run *run, struct ctl_err *e)
 {
     run->all_count = run->arg_count;
@@ -217,7 +217,7 @@ static int place_saves(struct run *run, struct ctl_err *e)
     return 0;
 }
 
-/* Where sizes follow from the data, others would mean nothing. */
+/* A kernel whose sizes follow from the data accepts no others. */
 static int check_grid(const struct run *run, struct ctl_err *e)
 {
     if (run->desc.auto_grid && run->options.grid.global[0] != 0) {

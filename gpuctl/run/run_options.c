@@ -54,7 +54,7 @@ static int take_arg(struct run_options *o, const char *value, struct ctl_err *e)
     return rc;
 }
 
-/* NAME=… as an argument that has a name and is an array or a scalar with its type. */
+/* Parses a --variable: the form of an argument with a name that is an array or a typed scalar. */
 static int take_variable(struct run_options *o, const char *value, struct ctl_err *e)
 {
     if (o->variable_count == RUN_VARIABLES) {
@@ -156,7 +156,7 @@ static unsigned count_stdin(const struct spec *spec, uint32_t count)
     return found;
 }
 
-/* What is for sources only. */
+/* Refuses options that need --source. */
 static int check_built_in(const struct run_options *o, struct ctl_err *e)
 {
     const struct source *s = &o->source;
@@ -170,7 +170,7 @@ static int check_built_in(const struct run_options *o, struct ctl_err *e)
     return 0;
 }
 
-/* What makes no sense together. */
+/* Refuses options that contradict each other. */
 static int check(const struct run_options *o, struct ctl_err *e)
 {
     unsigned from_stdin =

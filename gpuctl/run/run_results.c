@@ -19,7 +19,7 @@ static bool written(const struct run_arg *arg)
     return is_array(arg) && arg->spec.access != GPUD_IN;
 }
 
-/* A resident array comes back as a whole to be saved, otherwise its first elements only. */
+/* Reads a resident array: the whole array if it is saved, otherwise its first elements. */
 static int fetch(struct ctl *ctl, struct run_arg *arg, struct ctl_err *e)
 {
     gpud_shape shape = arg->array.shape;

@@ -52,7 +52,7 @@ json_t *json_of_row(const gpud_table *table, uint32_t row)
     for (uint32_t c = 0; c < gpud_table_columns(table); c++) {
         int kind = gpud_table_column_kind(table, c);
         const char *text = gpud_table_text(table, row, c);
-        bool unknown = text[0] != '\0'; /* of a column of numbers */
+        bool unknown = text[0] != '\0'; /* in a column of numbers, a text replaces the value */
         json_t *value = json_of_cell(kind, gpud_table_value(table, row, c),
                                      unknown || kind == GPUD_COLUMN_TEXT ? text : NULL);
         if (json_object_set_new(object, gpud_table_column_name(table, c), value) != 0) {
@@ -63,7 +63,7 @@ json_t *json_of_row(const gpud_table *table, uint32_t row)
     return object;
 }
 
-/* A '<' is only found in texts. */
+/* Escapes '<', which occurs only inside JSON strings. */
 static int write_escaped(const char *data, size_t size, void *out)
 {
     for (const char *at = data; at < data + size; at++) {
@@ -76,7 +76,7 @@ static int write_escaped(const char *data, size_t size, void *out)
 
 bool json_put(json_t *value, bool members, FILE *out)
 {
-    /* 15 digits: a decimal fraction is written as it was meant, not as it is nearest in binary */
+    /* 15 digits: a decimal fraction is written as in its source, without its binary rounding */
     size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(15) | (members ? JSON_EMBED : 0);
     bool good = value != NULL && json_dump_callback(value, write_escaped, out, flags) == 0;
     json_decref(value);

@@ -1,6 +1,6 @@
 /*
- * A table in memory and its renderings. Commands fill one from the daemon's tables or from their
- * own results; the renderers write it to a stream.
+ * A table in memory and its renderings. Commands fill a sheet from the daemon's tables or from
+ * their own results; the renderers write it to a stream.
  */
 #ifndef GPUCTL_SHEET_SHEET_H
 #define GPUCTL_SHEET_SHEET_H
@@ -24,8 +24,8 @@ struct sheet_column {
 
 struct sheet_cell {
     uint64_t value;
-    const char *text; /* not owned; the text of a text column; else NULL, or shown in place of an
-                         unknown value */
+    const char *text; /* not owned; of a text column: the text; of others: NULL, or a text in place
+                         of an unknown value */
 };
 
 struct sheet {
@@ -43,7 +43,7 @@ struct sheet_field {
 };
 
 /* The field of one member of `row`, a struct type; the column has the member's name. The difference
- * of pointers, which is not computed, refuses a member of another type. */
+ * of pointers is not evaluated; it makes a member of another type fail to compile. */
 #define SHEET_FIELD(row, member, kind, wide)                                                       \
     {                                                                                              \
         {#member, kind, wide},                                                                     \
@@ -83,18 +83,18 @@ int sheet_write_rows(const struct sheet_rows *rows, enum sheet_format format, FI
 int sheet_write_table(const gpud_table *table, enum sheet_format format, FILE *out,
                       struct ctl_err *e);
 
-/* A cell by its column's name, "" or 0 without that column or row. */
+/* A cell by its column's name; "" or 0 if there is no such column or row. */
 const char *table_text_of(const gpud_table *table, uint32_t row, const char *column);
 uint64_t table_value_of(const gpud_table *table, uint32_t row, const char *column);
 
-/* A value of a column's kind as people read it; always terminated. Returns out. */
+/* A value of a column's kind, formatted for people; always terminated. Returns out. */
 const char *sheet_text(int kind, uint64_t value, char *out, size_t size);
 
-/* Where columns are written. */
+/* The space for the table of sheet_write_columns. */
 struct sheet_place {
     bool wide;      /* all columns, each on one line whatever its length */
-    size_t room;    /* else: characters of a line; 0: any number. See sheet_fit.h */
-    FILE *messages; /* which columns had no room */
+    size_t room;    /* unless wide: characters of a line; 0: any number. See sheet_fit.h */
+    FILE *messages; /* receives the names of the columns that had no room */
 };
 
 /* The three renderings, for sheet_write. */

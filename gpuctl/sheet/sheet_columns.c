@@ -6,9 +6,9 @@
 #include "gpuctl/sheet/sheet.h"
 #include "gpuctl/sheet/sheet_fit.h"
 
-/* A cell as people read it. */
+/* A cell, formatted for people. */
 struct shown_cell {
-    char number[64];  /* where a value is written */
+    char number[64];  /* the formatted value */
     const char *text; /* `number`, or the sheet's own text */
 };
 
@@ -92,7 +92,7 @@ static void rendering_finish(struct rendering *r)
     free(r->cells);
 }
 
-/* libsmartcols prints nothing at all where there are no rows. */
+/* Writes the heads of a table without rows, for which libsmartcols prints nothing. */
 static void write_heads(const struct rendering *r, FILE *out)
 {
     for (uint32_t c = 0; c < r->count; c++) {
@@ -125,7 +125,8 @@ static int add_columns(struct libscols_table *table, const struct rendering *r)
     return 0;
 }
 
-/* Control characters of foreign texts must not reach the terminal. */
+/* A copy of the text without control characters: texts of other users must not control the
+ * terminal. */
 static char *printable(const char *text)
 {
     char *copy = strdup(text);
@@ -136,7 +137,7 @@ static char *printable(const char *text)
     return copy;
 }
 
-/* What a cell holds in its column; owned by the caller, NULL without memory. */
+/* A cell's text, wrapped to its column; owned by the caller. NULL: out of memory. */
 static char *cell_text(const struct rendering *r, uint32_t row, uint32_t c)
 {
     char *text = printable(r->cells[(size_t)row * r->count + c].text);
@@ -174,7 +175,7 @@ static int write_rows(const struct rendering *r, FILE *out)
     int rc = table != NULL ? 0 : -1;
     if (rc == 0) {
         scols_table_set_stream(table, out);
-        /* it would cut numbers; the columns fit already */
+        /* libsmartcols would cut numbers to the terminal's width; the columns fit already */
         scols_table_set_termforce(table, SCOLS_TERMFORCE_NEVER);
         rc = add_columns(table, r);
     }
@@ -188,7 +189,7 @@ static int write_rows(const struct rendering *r, FILE *out)
     return rc;
 }
 
-/* Says which columns with values were left out. */
+/* Writes a message that names the columns with values that were left out. */
 static void write_left_out(const struct rendering *r, FILE *messages)
 {
     const char *before = "gpuctl: no room for ";

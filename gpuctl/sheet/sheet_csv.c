@@ -24,7 +24,7 @@ static void write_cell(int kind, const struct sheet_cell *cell, FILE *out)
     if (kind == GPUD_COLUMN_TEXT) {
         write_text(cell->text != NULL ? cell->text : "", out);
     } else if (cell->text != NULL) {
-        return; /* not known: an empty field */
+        return; /* an unknown value is an empty field */
     } else if (kind == GPUD_COLUMN_INT) {
         fprintf(out, "%" PRId64, (int64_t)cell->value);
     } else if (kind == GPUD_COLUMN_BOOL) {

@@ -4,10 +4,10 @@
 #include <string.h>
 #include <wchar.h>
 
-/* A text that wraps keeps lines of at least so many columns: narrower ones cannot be read. */
+/* A wrapped text has lines of at least so many columns; narrower lines are unreadable. */
 #define TEXT_LEAST 16u
 
-/* Bytes of the character at `text`, not "", and the columns that it takes. */
+/* Bytes of the first character of `text`, which is not empty, and the columns that it takes. */
 static size_t character(const char *text, size_t *ret_columns)
 {
     mbstate_t state = {0};
@@ -39,7 +39,7 @@ static size_t least(const struct fit_column *c)
     return c->text && c->width > wrapped ? wrapped : c->width;
 }
 
-/* The width of a line if every column that is shown has only its least. */
+/* The width of a line if every shown column has its least width. */
 static size_t line_width(const struct fit_column *columns, size_t count)
 {
     size_t sum = 0;
@@ -49,7 +49,7 @@ static size_t line_width(const struct fit_column *columns, size_t count)
     return sum;
 }
 
-/* Leaves out the rightmost column, or the rightmost one without values. false: none can go. */
+/* Leaves out the rightmost column, or the rightmost column without values. false: there is none. */
 static bool leave_out(struct fit_column *columns, size_t count, bool only_empty)
 {
     for (size_t i = count; i-- > 1;) {

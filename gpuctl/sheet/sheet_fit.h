@@ -10,23 +10,23 @@
 
 struct fit_column {
     size_t head;  /* width of its head */
-    size_t width; /* of its widest cell or its head, whichever is wider */
+    size_t width; /* of its widest cell or its head, the wider of both */
     bool text;    /* its cells may wrap */
     bool empty;   /* no cell has a value */
-    bool shown;   /* result: it has a place */
+    bool shown;   /* result: the column is shown */
     size_t given; /* result: the width of its cells, at least `head`; texts beyond it wrap */
 };
 
-/* Columns that a terminal gives to a text; 1 for each byte that is no character. */
+/* Columns that a text takes on a terminal; 1 for each byte that is not part of a character. */
 size_t fit_width(const char *text);
 
-/* Chooses the columns for a line of `room` characters, one blank between columns. Columns without
- * values go first, then the rightmost one; the first column is always shown. room 0: all are shown
- * whole. */
+/* Chooses the columns for a line of `room` characters, one blank between columns. Leaves out
+ * columns without values first, then the rightmost ones; the first column is always shown. room 0:
+ * all columns are shown at full width. */
 void fit_columns(struct fit_column *columns, size_t count, size_t room);
 
-/* The text in lines of at most `width` > 0 columns, broken at blanks where there are any. Owned by
- * the caller; NULL without memory. */
+/* The text in lines of at most `width` > 0 columns, broken at blanks where possible. Owned by the
+ * caller; NULL: out of memory. */
 char *fit_wrap(const char *text, size_t width);
 
 #endif

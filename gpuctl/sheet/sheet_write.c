@@ -1,4 +1,4 @@
-/* Which renderer writes a table, and tables of the daemon as sheets. */
+/* Chooses a table's renderer, and makes sheets of the daemon's tables. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
