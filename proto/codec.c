@@ -7,12 +7,12 @@
 #include "common/utf8.h"
 #include "proto/pack.h"
 
-#define SMALL           0x80 /* an unsigned integer below is one byte, itself */
-#define LIST_SHORT      0x90 /* the first byte of a list of 0 elements, of 1, ... */
-#define LIST_SHORT_END  0xa0 /* and behind that of 15 */
-#define PATH_MAX_LEVELS 8    /* deeper than any schema nests */
+#define SMALL           0x80 /* an unsigned integer below this is encoded as that one byte */
+#define LIST_SHORT      0x90 /* the first byte of a list of n elements is LIST_SHORT + n … */
+#define LIST_SHORT_END  0xa0 /* … for n up to 15 */
+#define PATH_MAX_LEVELS 8    /* schemas nest less deeply */
 
-/* what is wrong with a field; the first ones are enum pack_problem */
+/* A problem with a field; the first values are those of enum pack_problem. */
 enum problem {
     PROBLEM_NONE = PACK_OK,
     PROBLEM_CUT = PACK_CUT,
@@ -27,12 +27,12 @@ enum problem {
 };
 
 struct level {
-    const struct schema_field *field; /* NULL: behind the last field that is known */
+    const struct schema_field *field; /* NULL: after the schema's last field */
     uint64_t index;                   /* of the record in the field's list */
     bool indexed;
 };
 
-/* Where and why decoding stopped. Written only when it did; the path is innermost first. */
+/* The place and the reason of a decoding error; the path's innermost level is first. */
 struct fault {
     enum problem problem;
     uint64_t value;
@@ -42,9 +42,9 @@ struct fault {
 
 struct decoder {
     struct cursor in;
-    bool utf8;                   /* texts are to be */
-    const struct schema *record; /* of the first list of such: its first one goes to `first` */
-    uint8_t *first;              /* NULL: none is wanted (any more) */
+    bool utf8;                   /* texts must be UTF-8 */
+    const struct schema *record; /* the first record of the first list of these goes to `first` */
+    uint8_t *first;              /* NULL: not wanted, or already written */
     struct fault fault;
 };
 
@@ -73,8 +73,8 @@ static __attribute__((cold, noinline)) bool fail_in(struct decoder *d, struct le
     return false;
 }
 
-/* What clients write is shown to others. The daemon's own messages may quote a kernel's source,
- * which is bytes. */
+/* Texts of requests are shown to other users, so they must be UTF-8. The daemon's own messages may
+ * quote a kernel's source, which is any bytes. */
 static bool is_request(const struct schema *s)
 {
     return s->kind > 0 && s->kind < PROTO_REQUEST_KINDS;
@@ -123,7 +123,7 @@ static bool bytes_read(struct decoder *d, const struct schema_field *f, struct b
     return true;
 }
 
-/* Where a record of a list goes, NULL: it is only checked. */
+/* The destination of a list's record; NULL: the record is only checked. */
 static uint8_t *place_of(struct decoder *d, const struct schema *record)
 {
     uint8_t *place = d->first;
@@ -155,7 +155,7 @@ static bool list_read(struct decoder *d, const struct schema_field *f, struct pr
     return true;
 }
 
-/* Reads one field. `value` is NULL where it is only checked. */
+/* Reads one field. value: NULL if the field is only checked. */
 static bool field_read(struct decoder *d, const struct schema_field *f, uint8_t *value)
 {
     union {
@@ -177,14 +177,14 @@ static bool field_read(struct decoder *d, const struct schema_field *f, uint8_t 
     case SCHEMA_B:
         return bytes_read(d, f, at) || fail_in(d, (struct level){.field = f});
     case SCHEMA_L:
-        /* a fault inside a record has its level from there */
+        /* a fault inside a record already has this level in its path */
         return list_read(d, f, at) ||
                (d->fault.levels == 0 ? fail_in(d, (struct level){.field = f}) : false);
     }
     return false;
 }
 
-/* Is a number below SMALL a value of the field? It is sent as it is, signed or not. */
+/* Is a number below SMALL a value of the field? Signed and unsigned fields encode it alike. */
 static bool small_fits(const struct schema_field *f, uint64_t small)
 {
     return f->type <= SCHEMA_I && small <= f->max;
@@ -196,7 +196,7 @@ static bool fields_read(struct decoder *d, const struct schema *s, uint64_t coun
     uint64_t known = count < s->count ? count : s->count;
     for (uint64_t i = 0; i < known; i++) {
         const struct schema_field *f = &s->fields[i];
-        if (d->in.at < d->in.end && *d->in.at < SMALL && small_fits(f, *d->in.at)) { /* most */
+        if (d->in.at < d->in.end && *d->in.at < SMALL && small_fits(f, *d->in.at)) { /* usual */
             uint64_t small = *d->in.at++;
             if (value != NULL) {
                 memcpy(value + f->offset, &small, sizeof small);
@@ -227,7 +227,7 @@ static bool record_read(struct decoder *d, const struct schema *s, uint8_t *ret_
     return fields_read(d, s, count, ret_value);
 }
 
-/* ---- what went wrong, in words ------------------------------------------------------------ */
+/* ---- texts of errors ---------------------------------------------------------------------- */
 
 static const char *const type_names[] = {
     [SCHEMA_U] = "unsigned integer",
@@ -258,7 +258,7 @@ static void put_limit(const struct decoder *d, const char *unit, uint64_t max, c
     (void)snprintf(out, size, "%" PRIu64 "%s, at most %" PRIu64, d->fault.value, unit, max);
 }
 
-/* What should have stood there. */
+/* The expected type, for an error's text. */
 static const char *wanted_type(const struct level *level)
 {
     if (level->field == NULL) {
@@ -319,7 +319,7 @@ static __attribute__((cold, noinline)) int decode_error(const struct schema *s,
 
 /* ---- decoding ----------------------------------------------------------------------------- */
 
-/* The header of a message: how many elements follow the kind. */
+/* Reads the header of a message: its kind and the number of its fields. */
 static bool head_read(struct cursor *c, uint64_t *ret_kind, uint64_t *ret_fields)
 {
     uint64_t count = 0;
@@ -337,7 +337,7 @@ unsigned proto_kind(struct bytes message)
         return MSG_KIND_NONE;
     }
     if (message.size > 1 && message.data[0] > LIST_SHORT && message.data[0] < LIST_SHORT_END &&
-        message.data[1] < SMALL) { /* nearly all are */
+        message.data[1] < SMALL) { /* the usual case */
         return message.data[1];
     }
     struct cursor c = {.at = message.data, .end = message.data + message.size};
@@ -497,7 +497,7 @@ static bool list_write(const struct proto_list *l, struct capbuf *out)
            (l->count == 0 || capbuf_append(out, l->raw.data, l->raw.size));
 }
 
-/* Checks a field, then writes it. ERR_NOMEM without words: there was no room. */
+/* Checks a field, then writes it. ERR_NOMEM without a text: `out` had no room. */
 static int field_write(const struct schema *s, const struct schema_field *f, union value v,
                        struct capbuf *out, struct err *e)
 {
@@ -546,7 +546,7 @@ static int fields_write(const struct schema *s, const void *from, size_t count, 
     for (const struct schema_field *f = s->fields; f < end; f++) {
         union value v = value_of(f, from);
         if (small_fits(f, *v.u) && *v.u < SMALL && out->size < out->capacity && !out->failed) {
-            /* most are */
+            /* the usual case */
             out->data[out->size++] = (uint8_t)*v.u;
             continue;
         }
@@ -558,7 +558,7 @@ static int fields_write(const struct schema *s, const void *from, size_t count, 
     return 0;
 }
 
-/* Fields up to the last one that is not 0 or empty. */
+/* The number of fields up to the last one that is not 0 or empty. */
 static size_t fields_used(const struct schema *s, const void *from)
 {
     size_t count = s->count;

@@ -1,10 +1,9 @@
 /*
- * Pure encode and decode: no I/O, no clock, and decoding allocates nothing at all (texts, bytes and
- * lists of a decoded message lie in the message itself and live as long as it does).
+ * Encodes and decodes messages. Pure: no I/O, no clock. Decoding allocates nothing: texts, bytes
+ * and lists of a decoded message point into the encoded message and live as long as it does.
  *
- * A message is checked whole when it is decoded: every length against the rest of the input,
- * every count and value against its limit, nested lists included. The schema alone limits the depth
- * of nesting.
+ * Decoding checks the whole message: every length against the rest of the input, every count and
+ * value against its limit, nested lists included. The depth of nesting is the schema's.
  *
  * Thread: any.
  */
@@ -48,10 +47,11 @@ FRAME_RECORDS(X)
 
 const struct schema *schema_find(unsigned kind); /* NULL if unknown */
 
-/* The kind of a message, MSG_KIND_NONE if it is no array that starts with a small integer. */
+/* The kind of a message; MSG_KIND_NONE if it is not an array that starts with a small integer. */
 unsigned proto_kind(struct bytes message);
 
-/* Is it an array that starts with a kind, whatever its fields are, and nothing behind it? */
+/* Is the message one array that starts with a kind, with nothing after it? Its fields can be any
+ * msgpack values. */
 bool proto_well_formed(struct bytes message);
 
 /* Appends a message. ERR_LIMIT if a field is over its limit, ERR_INVALID if a text has a NUL byte
@@ -59,16 +59,17 @@ bool proto_well_formed(struct bytes message);
  * could not grow. */
 int proto_encode(const struct schema *s, const void *msg, struct capbuf *out, struct err *e);
 /* Decodes and checks a whole message of the given schema. `ret_msg` (s->size bytes) is zeroed
- * first. ERR_PROTOCOL names the message, the field and the problem. Bytes behind the message are
- * an error too, and so are texts of requests that are not UTF-8. */
+ * first. ERR_PROTOCOL names the message, the field and the problem. Bytes after the message, and
+ * texts of requests that are not UTF-8, are errors too. */
 int proto_decode(const struct schema *s, struct bytes message, void *ret_msg, struct err *e);
-/* The same with the first record of the first list of `record`s, for a caller that reads it next:
- * ret_first (record->size bytes), zeros for an empty list; undefined after an error. */
+/* The same, and decodes the first record of the first list of `record`s to ret_first (record->size
+ * bytes): zeros for an empty list; undefined after an error. Saves a caller that reads this record
+ * next a second decoding. */
 int proto_decode_first(const struct schema *s, struct bytes message, void *ret_msg,
                        const struct schema *record, void *ret_first, struct err *e);
 
 /* Appends one record to a list that is being built in `out`; proto_list_of makes the field's value
- * from it. The buffer must live until the message that holds the list was encoded. */
+ * from it. The buffer must live until the message with the list is encoded. */
 int proto_list_add(const struct schema *record, const void *value, struct capbuf *out,
                    struct err *e);
 struct proto_list proto_list_of(const struct capbuf *records, uint64_t count);
@@ -85,7 +86,8 @@ bool proto_list_next(struct proto_iter *it, const struct schema *record, void *r
 /* Errors on the wire. */
 void proto_error_from(const struct err *e, struct msg_error *ret_msg); /* text lies in *e */
 void proto_error_to(const struct msg_error *msg, struct err *ret_e);
-/* Writes an ERROR into `room`, which the view is of: it needs no memory. open: see MSG_ERROR. */
+/* Writes an ERROR message into `room` and returns a view of it. Allocates nothing. open: see
+ * MSG_ERROR. */
 #define PROTO_ERROR_BYTES (PROTO_TEXT_MAX + 128u)
 struct bytes proto_error_put(const struct err *e, bool open, uint8_t room[PROTO_ERROR_BYTES]);
 

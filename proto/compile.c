@@ -18,7 +18,7 @@ static int message_put(struct memfd *m, struct bytes message, struct err *e)
     return 0;
 }
 
-/* ret_message is empty where nothing was written */
+/* *ret_message is empty if nothing was written. */
 static int message_get(const struct memfd *m, struct bytes *ret_message, struct err *e)
 {
     uint64_t length = 0;

@@ -21,11 +21,11 @@ struct bytes proto_error_put(const struct err *e, bool open, uint8_t room[PROTO_
     struct msg_error m;
     proto_error_from(e, &m);
     m.open = open;
-    (void)proto_encode(&schema_msg_error, &m, &out, NULL); /* the room is enough for any */
+    (void)proto_encode(&schema_msg_error, &m, &out, NULL); /* `room` is enough for every text */
     return capbuf_view(&out);
 }
 
-/* The daemon's numbers fit an int; what does not was not sent by it. */
+/* The daemon sends only values that fit an int; others become `otherwise`. */
 static int narrow(int64_t value, int otherwise)
 {
     return value >= INT32_MIN && value <= INT32_MAX ? (int)value : otherwise;
@@ -45,7 +45,7 @@ void proto_error_to(const struct msg_error *msg, struct err *ret_e)
     if (size >= sizeof ret_e->text) {
         size = sizeof ret_e->text - 1;
         while (size > 0 && (msg->text.data[size] & 0xc0) == 0x80) {
-            size--; /* never half of a UTF-8 sequence */
+            size--; /* do not split a UTF-8 sequence */
         }
     }
     if (size > 0) {

@@ -10,17 +10,17 @@
 #include "proto/messages.h"
 
 #define FRAME_DEVICE_MAX  16384u                /* bytes that the front attaches to a worker */
-#define FRAME_AFTER_MAX   32u                   /* jobs one job waits for inside a worker */
+#define FRAME_AFTER_MAX   32u                   /* jobs that one job waits for inside a worker */
 #define FRAME_PATTERN_MAX 16u                   /* bytes of a fill pattern */
-#define FRAME_BINARY_MAX  (64u * 1024u * 1024u) /* bytes of what a compiler makes */
+#define FRAME_BINARY_MAX  (64u * 1024u * 1024u) /* bytes of a compiler's output */
 
 /* ---- records ------------------------------------------------------------------------------- */
 
-/* an argument of a launch, or a side of a copy */
+/* An argument of a launch, or a side of a copy. */
 enum frame_ref_tag {
     REF_BUFFER = 1, /* id, offset, size */
     REF_TEMP = 2,   /* id = index of the job's temporary, offset, size */
-    REF_VALUE = 3,  /* value: scalar or struct, its bytes as the kernel takes them */
+    REF_VALUE = 3,  /* value: the bytes of a scalar or struct, as the kernel receives them */
     REF_LOCAL = 4,  /* size: bytes of local memory */
     REF_ARENA = 5,  /* id, offset, size */
 };
@@ -31,20 +31,20 @@ enum frame_ref_tag {
     U(offset, UINT64_MAX)                                                                          \
     U(size, UINT64_MAX)                                                                            \
     B(value, PROTO_TEXT_MAX)                                                                       \
-    U(access, 3) /* of a launch's memory; 0: not known, so it may be written */
+    U(access, 3) /* of a launch's memory; 0: not known, so the launch may write it */
 
-/* One primitive step. `step` is the user's step it came from (an operation of several launches
- * gives several of these).
+/* One primitive step. step: the user's step; an operation of several launches becomes several
+ * primitive steps.
  * - OP_WRITE: args[0] = destination; stage = offset in the input staging memory, or args[1] = an
  *   arena
  * - OP_READ: args[0] = source; stage = offset in the output staging memory, or args[1] = an arena
  * - OP_FILL: args[0] = destination; pattern of 1, 2, 4, 8 or 16 bytes, repeated
  * - OP_COPY: args[0] = destination, args[1] = source, of the same size
  * - OP_LAUNCH: module, entry, args, sizes in work items (local all 0 = the back end chooses)
- * - FRAME_OP_LIBRARY: one of the vendor's libraries may run a whole operation: entry = its name,
- *   dtype = its T, args in the order of its signature, then the sizes that this names. If it did,
- *   the `after` steps that follow run and the `covers` behind them do not; else the other way
- *   round. */
+ * - FRAME_OP_LIBRARY: one of the vendor's libraries may run a whole operation. entry = its name,
+ *   dtype = its T, args in the order of its signature, then the sizes that the signature names. If
+ *   a library runs it, the next `after` steps run and the `covers` steps after those do not.
+ *   Otherwise the `after` steps do not run and the `covers` steps do. */
 #define FRAME_OP_LIBRARY 6
 #define REC_WSTEP(U, I, S, B, L)                                                                   \
     U(op, 6)                                                                                       \
@@ -69,10 +69,9 @@ enum frame_ref_tag {
 #define REC_JOBREF(U, I, S, B, L) U(job, UINT64_MAX)
 #define REC_WORD(U, I, S, B, L)   S(text, PROTO_TEXT_MAX)
 
-/* What a back end or its compiler reports of a kernel in a module, 0 = unknown. local_bytes: of a
- * work item; shared_bytes: of a group; occupancy in parts of a million. only_reads: from a
- * compiler, bit i % 8 of byte i / 8 says that it has shown that the code writes nothing through
- * argument i. */
+/* A back end's or compiler's report on a kernel in a module, 0 = unknown. local_bytes: of a work
+ * item; shared_bytes: of a group; occupancy in parts of a million. only_reads: from a compiler; bit
+ * i % 8 of byte i / 8 is set if it has proved that the code writes nothing through argument i. */
 #define REC_WKERNEL(U, I, S, B, L)                                                                 \
     S(entry, PROTO_NAME_MAX * 2)                                                                   \
     U(registers, UINT64_MAX)                                                                       \
@@ -83,8 +82,8 @@ enum frame_ref_tag {
     U(occupancy, 1000000)                                                                          \
     B(only_reads, PROTO_ARGS_MAX / 8)
 
-/* an argument as the compiler reports it; kind, access, dtype as in KARG, type as in the source.
- * kind 0: it may be an array or a value of `bytes`, the code does not tell */
+/* A compiler's report on an argument. kind, access and dtype as in KARG, type as in the source.
+ * kind 0: the code does not show whether it is an array or a value of `bytes`. */
 #define REC_CARG(U, I, S, B, L)                                                                    \
     S(name, PROTO_NAME_MAX)                                                                        \
     S(type, PROTO_NAME_MAX)                                                                        \
@@ -93,10 +92,10 @@ enum frame_ref_tag {
     U(dtype, 255)                                                                                  \
     U(bytes, UINT64_MAX)
 
-/* A kernel of a compiled source. entry: its name, without the type where the signature names a
- * family. name: what users call it where that is another. signature: its line, empty if there is
- * none. args: as reported, empty for the dialect. rx…rz: the local size that the source requires,
- * 0 = free. unfit: why it cannot be launched, empty if it can. */
+/* A kernel of a compiled source. entry: its name in the binary, without the type if the signature
+ * names a family. name: the users' name for it if that is different. signature: its line, empty if
+ * there is none. args: as reported, empty for the dialect. rx…rz: the local size that the source
+ * requires, 0 = free. unfit: the reason why it cannot be launched, empty if it can. */
 #define REC_CKERNEL(U, I, S, B, L)                                                                 \
     S(entry, PROTO_NAME_MAX * 2)                                                                   \
     S(name, PROTO_NAME_MAX * 2)                                                                    \
@@ -122,10 +121,10 @@ enum frame_ref_tag {
 
 /* ---- front to worker ------------------------------------------------------------------------ */
 
-/* tenant, here and below: the same number for the same tenant whatever front asks; 0: the daemon's
- * own. What tenants leave in memory is kept apart by it. */
-/* Answered by W_BUFFER. zero: start as zeros. module: 0, or a loaded one that has `variable` of
- * this size, which the buffer stands for. */
+/* tenant, here and below: a tenant's number, the same from every front; 0: the daemon's own work.
+ * It separates the tenants' leftovers in memory. */
+/* Answered by W_BUFFER. zero: start as zeros. module: 0, or a loaded module whose `variable` of
+ * this size becomes the buffer. */
 #define MSG_F_BUFFER_CREATE(U, I, S, B, L)                                                         \
     U(id, UINT64_MAX)                                                                              \
     U(size, UINT64_MAX)                                                                            \
@@ -152,10 +151,10 @@ enum frame_ref_tag {
 /* fd: memfd whose first `size` bytes are the binary. Answered by W_MODULE. */
 #define MSG_F_MODULE_LOAD(U, I, S, B, L)   U(module, UINT64_MAX) U(size, UINT64_MAX) B(hash, 16)
 #define MSG_F_MODULE_UNLOAD(U, I, S, B, L) U(module, UINT64_MAX)
-/* rank, deadline_ns: among jobs that wait for device memory the smaller rank comes first, and until
- * when one waits (CLOCK_MONOTONIC). */
-/* Steps run in order on `stream`, after the jobs in `after` (all given to this worker before).
- * Answered by W_DONE; kept in the worker's ledger until F_RETIRE. */
+/* Steps run in order on `stream`, after the jobs in `after` (all sent to this worker before).
+ * Answered by W_DONE; remains in the worker's ledger until F_RETIRE. If the job has to wait for
+ * device memory: rank: the smallest goes first; deadline_ns: the end of the wait (CLOCK_MONOTONIC).
+ */
 #define MSG_F_JOB(U, I, S, B, L)                                                                   \
     U(job, UINT64_MAX)                                                                             \
     U(stream, 255)                                                                                 \
@@ -167,31 +166,32 @@ enum frame_ref_tag {
     U(deadline_ns, UINT64_MAX)
 /* The client has acknowledged the job's answer: forget the job. */
 #define MSG_F_RETIRE(U, I, S, B, L) U(job, UINT64_MAX)
-/* Cancels a job. Steps that have not begun do not begin, and W_DONE reports ERR_CANCELLED, at once
- * if no step has begun. Steps that have begun run to their end. */
+/* Cancels a job. Steps that have not begun do not run; steps that have begun run to their end.
+ * W_DONE reports ERR_CANCELLED, at once if no step has begun. */
 #define MSG_F_CANCEL(U, I, S, B, L) U(job, UINT64_MAX)
 /* Asks for the inventory: W_READY, W_INVENTORY_* …, then W_INVENTORY_END. */
 #define MSG_F_INVENTORY(U, I, S, B, L) U(nonce, UINT64_MAX)
 #define MSG_F_POOL(U, I, S, B, L)      U(trim, 1)
 #define MSG_F_QUIT(U, I, S, B, L)      U(unused, 0)
-/* How long brief jobs may wait for more of their kind (coalesce.h in daemon/worker); not answered.
- */
+/* The longest time that brief jobs may wait for other brief jobs (coalesce.h in daemon/worker); not
+ * answered. */
 #define MSG_F_COALESCE(U, I, S, B, L) U(window_ns, UINT64_MAX)
-/* The device's share of the host memory for buffers of full devices, from now on. Not answered. */
+/* Sets the device's share of the host memory for buffers of full devices. Not answered. */
 #define MSG_F_SPILL(U, I, S, B, L) U(limit, UINT64_MAX)
 /* Answered by W_SNAPSHOT. detail: with pieces and events. */
 #define MSG_F_SNAPSHOT(U, I, S, B, L) U(nonce, UINT64_MAX) U(detail, 1)
-/* fd: a memfd of at least `size` bytes. Answered by W_ARENA when kernels can use its memory
- * directly, which may never be. Answered at once if the worker cannot take it: jobs that name it
- * fail then, until it is freed and sent again. */
+/* fd: a memfd of at least `size` bytes. Answered by W_ARENA once kernels can use its memory
+ * directly, which may never happen. Answered at once if the worker cannot take the memory: jobs
+ * that name it then fail until it is freed and sent again. */
 #define MSG_F_ARENA(U, I, S, B, L) U(arena, UINT64_MAX) U(size, UINT64_MAX)
 /* Sent after the end of all jobs that use it, or when the worker could not take it. Not answered.
  */
 #define MSG_F_ARENA_FREE(U, I, S, B, L) U(arena, UINT64_MAX)
-/* What a tenant may have on this device, in bytes: at most (UINT64_MAX: no limit), what is above
- * moves to the host first, what is kept for it; and on the host for this device. From the next
- * request on. F_INVENTORY ends all such limits. Answered by W_TENANT_REFUSED where nothing can be
- * kept for it (the others count) or it cannot be told from others (none counts). */
+/* Limits of a tenant on this device, in bytes. hard: the most (UINT64_MAX: no limit). soft: memory
+ * above it moves to the host first. guaranteed: reserved for it. spilled: the most on the host for
+ * this device. They apply from the next request on; F_INVENTORY ends them. Answered by
+ * W_TENANT_REFUSED if the guarantee is impossible (the other limits apply), or if the tenant cannot
+ * be distinguished from others (no limit applies). */
 #define MSG_F_TENANT(U, I, S, B, L)                                                                \
     U(tenant, UINT64_MAX)                                                                          \
     S(name, PROTO_NAME_MAX)                                                                        \
@@ -202,7 +202,7 @@ enum frame_ref_tag {
 
 /* ---- worker to front ------------------------------------------------------------------------ */
 
-/* The device ran a kernel-free copy and is open. */
+/* The device is open: a copy without a kernel has succeeded on it. */
 #define MSG_W_READY(U, I, S, B, L)                                                                 \
     S(build, PROTO_NAME_MAX)                                                                       \
     S(backend, PROTO_NAME_MAX)                                                                     \
@@ -220,19 +220,19 @@ enum frame_ref_tag {
     U(f64, 1)                                                                                      \
     S(arch, 128)                                                                                   \
     S(pin, 64)                                                                                     \
-    U(devices, UINT32_MAX) /* how many the back end has; 0: it does not say */                     \
-    U(urgent, 255)         /* the last so many of the streams go first, where the device can */    \
+    U(devices, UINT32_MAX) /* devices of the back end; 0: not known */                             \
+    U(urgent, 255)         /* the last so many streams, which the device prefers if it can */      \
     U(pool_limit, UINT64_MAX)                                                                      \
     U(spill_limit, UINT64_MAX)                                                                     \
-    U(chosen, 1) /* its environment says which devices it may see */                               \
-    S(note, 256) /* what is wrong with it though it serves */
+    U(chosen, 1) /* the worker's environment restricts the devices that it sees */                 \
+    S(note, 256) /* a problem of a device that works; empty: none */
 /* The device cannot be used; the worker ends after this. */
 #define MSG_W_ABSENT(U, I, S, B, L)                                                                \
     I(code) I(vendor) S(text, PROTO_TEXT_MAX) U(devices, UINT32_MAX) /* as in W_READY */
-/* Once a second from a thread of its own. patience_ns: how long the next one may take (a compile,
- * pinning or a context in the making). */
+/* Sent once a second by a thread of its own. patience_ns: the longest time until the next beat
+ * (during a compilation, pinning, or the creation of a context). */
 #define MSG_W_BEAT(U, I, S, B, L) U(count, UINT64_MAX) U(patience_ns, UINT64_MAX)
-/* Sent only for jobs that run longer than some milliseconds, and again after a W_PAUSED. */
+/* Sent for jobs that run longer than some milliseconds, and again after a W_PAUSED. */
 #define MSG_W_STARTED(U, I, S, B, L) U(job, UINT64_MAX) U(at_ns, UINT64_MAX)
 /* A job that was reported as started has had no kernel on the device for some milliseconds: its
  * next steps wait for its copies, or in its stream behind another job. */
@@ -249,7 +249,7 @@ enum frame_ref_tag {
     S(text, PROTO_TEXT_MAX)                                                                        \
     L(timings, TIMING, PROTO_STEPS_MAX)
 #define MSG_W_BUFFER(U, I, S, B, L) U(id, UINT64_MAX) I(code) I(vendor) S(text, PROTO_TEXT_MAX)
-/* fd where code is 0: for another process's driver; `bytes` lie behind it */
+/* fd if code is 0: a descriptor of `bytes` of device memory for another process's driver. */
 #define MSG_W_EXPORTED(U, I, S, B, L)                                                              \
     U(id, UINT64_MAX) U(bytes, UINT64_MAX) I(code) I(vendor) S(text, PROTO_TEXT_MAX)
 /* Launches may name arrays in the arena that begin at multiples of `align` bytes. align 0: the
@@ -261,13 +261,13 @@ enum frame_ref_tag {
     I(vendor)                                                                                      \
     S(text, PROTO_TEXT_MAX)                                                                        \
     L(kernels, WKERNEL, PROTO_KERNELS_MAX)
-/* The front has owners and all else in its record. fd if sealed: the host copy. arriving: the
- * buffer is being restored, and W_BUFFER follows. */
+/* The front's adoption record has the owner and all other properties. fd if sealed: the host copy.
+ * arriving: the buffer is being restored, and W_BUFFER follows. */
 #define MSG_W_INVENTORY_BUFFER(U, I, S, B, L)                                                      \
     U(id, UINT64_MAX) U(size, UINT64_MAX) U(sealed, 1) U(arriving, 1)
 #define MSG_W_INVENTORY_MODULE(U, I, S, B, L) U(module, UINT64_MAX) B(hash, 16)
-/* A job that runs or was not retired. W_DONE follows for a finished one, W_STARTED for one that was
- * reported as started and not as paused since. */
+/* A job that runs, or has ended and was not retired. W_DONE follows for a finished job; W_STARTED
+ * for a job that was reported as started, and not as paused since. */
 #define MSG_W_INVENTORY_JOB(U, I, S, B, L) U(job, UINT64_MAX) U(stream, 255) U(finished, 1)
 #define MSG_W_INVENTORY_END(U, I, S, B, L) U(nonce, UINT64_MAX)
 #define MSG_W_POOL(U, I, S, B, L)                                                                  \
@@ -291,9 +291,9 @@ enum frame_ref_tag {
     U(batches, UINT64_MAX)                                                                         \
     U(batched, UINT64_MAX)                                                                         \
     U(waited, UINT64_MAX)
-/* What a tenant has, in bytes; sent before W_POOL where it changed. asked: as it was asked for;
- * mapped: what it keeps from others on the device; shared: of that, what lies beside the pool;
- * spilled: on the host. */
+/* A tenant's memory in bytes; sent before W_POOL if it has changed. asked: as requested; mapped: on
+ * the device, not available to others; shared: the part of `mapped` outside of the pool; spilled:
+ * on the host. */
 #define MSG_W_TENANT(U, I, S, B, L)                                                                \
     U(tenant, UINT64_MAX)                                                                          \
     U(asked, UINT64_MAX)                                                                           \
@@ -304,14 +304,15 @@ enum frame_ref_tag {
 #define MSG_W_TENANT_REFUSED(U, I, S, B, L) U(tenant, UINT64_MAX) I(code) S(text, PROTO_TEXT_MAX)
 /* A job waits for device memory, or no longer does. */
 #define MSG_W_WAITING(U, I, S, B, L) U(job, UINT64_MAX) U(waits, 1)
-/* The job's deadline has passed and it has not begun, but its stream does not give it back: it runs
- * late. Its client is answered now, W_DONE follows at its end. */
+/* The job's deadline has passed before its first step began. Its commands cannot be taken back from
+ * the stream, so it runs late. The front answers the client now; W_DONE follows at the job's end.
+ */
 #define MSG_W_LATE(U, I, S, B, L) U(job, UINT64_MAX)
 /* fd if code is 0: memfd with the snapshot (snapshot.h). */
 #define MSG_W_SNAPSHOT(U, I, S, B, L) U(nonce, UINT64_MAX) I(code) I(vendor) S(text, PROTO_TEXT_MAX)
 
-/* Rings for the channel: memory and doorbells, in fds (common/duplex.h). Answered by W_RINGS, which
- * comes by the socket and says the nonce again; code 0: they are used from then on. */
+/* Rings for the channel; fds: memory and doorbells (common/duplex.h). Answered by W_RINGS over the
+ * socket, with the same nonce; code 0: the rings are used from then on. */
 #define MSG_F_RINGS(U, I, S, B, L) U(nonce, UINT64_MAX)
 #define MSG_W_RINGS(U, I, S, B, L) U(nonce, UINT64_MAX) I(code) S(text, PROTO_TEXT_MAX)
 
@@ -320,17 +321,18 @@ enum frame_ref_tag {
 
 #define REC_RECORD_OUTPUT(U, I, S, B, L)                                                           \
     U(step, PROTO_STEPS_MAX) U(arg, PROTO_ARGS_MAX) U(offset, UINT64_MAX) U(size, UINT64_MAX)
-/* the part of a buffer that the job writes: all of [begin, end) if `fills`, else some of it */
+/* A buffer that the job uses, and the part [begin, end) that it writes. fills: it writes all of the
+ * part. */
 #define REC_RECORD_USE(U, I, S, B, L)                                                              \
     U(handle, UINT64_MAX) U(access, 3) U(fills, 1) U(begin, UINT64_MAX) U(end, UINT64_MAX)
 
-/* a session that opened the buffer by name, and its request */
+/* A session that opened the buffer by name, and the number of its request. */
 #define RECORD_OPENERS_MAX 256
 #define REC_RECORD_OPENER(U, I, S, B, L)                                                           \
     B(client_id, PROTO_CLIENT_ID_BYTES) U(uid, UINT64_MAX) U(seq, UINT64_MAX)
 
-/* owner: (client_id, uid); left: its session has ended. seq: of the request that created the
- * buffer; freed: of its owner's request to free it, 0: none */
+/* client_id, uid: the owner; left: its session has ended. seq: of the request that created the
+ * buffer; freed: of its owner's request to free it, 0: none. */
 #define MSG_RECORD_BUFFER(U, I, S, B, L)                                                           \
     B(client_id, PROTO_CLIENT_ID_BYTES)                                                            \
     U(uid, UINT64_MAX)                                                                             \
@@ -352,7 +354,7 @@ enum frame_ref_tag {
     S(tenant, PROTO_NAME_MAX)                                                                      \
     U(freed, UINT64_MAX)
 
-/* input, output: offsets in the staging memory, bytes; offsets of outputs are relative to `output`
+/* input, output: offsets in the staging memory, bytes; offsets of outputs are relative to `output`.
  */
 #define MSG_RECORD_JOB(U, I, S, B, L)                                                              \
     B(client_id, PROTO_CLIENT_ID_BYTES)                                                            \
@@ -368,23 +370,23 @@ enum frame_ref_tag {
     U(output_size, UINT64_MAX)                                                                     \
     L(uses, RECORD_USE, 512)                                                                       \
     L(outputs, RECORD_OUTPUT, PROTO_OUTPUTS_MAX)                                                   \
-    U(arenas, 1)              /* it uses some */                                                   \
+    U(arenas, 1)              /* the job uses arenas */                                            \
     S(tenant, PROTO_NAME_MAX) /* "": the daemon's own */
 
-/* The device of a worker, which the launcher keeps with it. */
+/* The device of a worker; the launcher keeps this entry with the worker. */
 #define MSG_RECORD_WORKER(U, I, S, B, L) S(backend, PROTO_NAME_MAX) U(index, UINT64_MAX)
 
 /* ---- front and launcher --------------------------------------------------------------------- */
 
-/* First frame of both sides. The launcher serves one front at a time. compiler: the hash of its
- * gpud-compile; worker_uid: of the user that workers run as, 0: the launcher's own. Both of a
- * launcher only. */
+/* First frame of both sides. The launcher serves one front at a time. Only the launcher's has:
+ * compiler, the hash of its gpud-compile; worker_uid, of the user that workers run as, 0: the
+ * launcher's own. */
 #define MSG_L_HELLO(U, I, S, B, L)                                                                 \
     S(build, PROTO_NAME_MAX)                                                                       \
     U(pid, UINT64_MAX) S(compiler, PROTO_NAME_MAX) U(worker_uid, UINT32_MAX)
-/* fds: input staging, output staging, the adoption record, which the worker does not get. device: a
- * RECORD_WORKER. The launcher makes the worker's channel, keeps duplicates of all descriptors and
- * answers L_STARTED. */
+/* fds: input staging, output staging, and the adoption record, which the worker does not get.
+ * device: a RECORD_WORKER. The launcher makes the worker's channel, keeps duplicates of all
+ * descriptors and answers L_STARTED. */
 #define MSG_L_WORKER(U, I, S, B, L) U(id, UINT64_MAX) L(args, WORD, 64) B(device, FRAME_DEVICE_MAX)
 /* fds: request, response (memfds). Limits: CPU seconds, address space in bytes, wall time. */
 #define MSG_L_COMPILER(U, I, S, B, L)                                                              \
@@ -398,7 +400,7 @@ enum frame_ref_tag {
 /* fd for a worker: the front's end of its channel. code < 0: it could not be started. */
 #define MSG_L_STARTED(U, I, S, B, L)                                                               \
     U(id, UINT64_MAX) U(pid, UINT64_MAX) I(code) S(text, PROTO_TEXT_MAX)
-/* status: as waitpid gives it. timed_out: the launcher ended it at its wall time. */
+/* status: as from waitpid. timed_out: the launcher ended the process after its wall time. */
 #define MSG_L_ENDED(U, I, S, B, L)                                                                 \
     U(id, UINT64_MAX) U(pid, UINT64_MAX) U(status, UINT64_MAX) U(timed_out, 1)
 #define MSG_L_KILL(U, I, S, B, L) U(id, UINT64_MAX) U(signal, 64)
@@ -409,7 +411,7 @@ enum frame_ref_tag {
 #define MSG_L_INVENTORY(U, I, S, B, L)                                                             \
     U(id, UINT64_MAX) U(pid, UINT64_MAX) L(args, WORD, 64) B(device, FRAME_DEVICE_MAX)
 #define MSG_L_LISTED(U, I, S, B, L) U(count, UINT64_MAX)
-/* End all children, then yourself. */
+/* The launcher ends all its children, then itself. */
 #define MSG_L_QUIT(U, I, S, B, L) U(unused, 0)
 
 /* ---- front and compiler: not over a socket but in two memfds, see compile.h ------------------ */
@@ -423,9 +425,9 @@ enum frame_ref_tag {
     B(source, PROTO_SOURCE_MAX)                                                                    \
     S(signature, PROTO_TEXT_MAX)                                                                   \
     L(headers, HEADER, PROTO_HEADERS_MAX)
-/* code 0 or ERR_*; log: the compiler's messages, also when it succeeded; compiler: the stamp of its
- * file (common/stamp.h), empty if the architecture says which one it is; entries: what it knows of
- * each entry in the binary */
+/* code 0 or ERR_*; log: the compiler's messages, also after success; compiler: the stamp of the
+ * compiler's file (common/stamp.h), empty if the architecture identifies it; entries: the
+ * properties of each entry in the binary. */
 #define MSG_C_RESPONSE(U, I, S, B, L)                                                              \
     I(code)                                                                                        \
     I(vendor)                                                                                      \

@@ -1,7 +1,7 @@
 /*
- * The health of GPUs in a page of shared memory. gpud-monitor alone writes it; the front reads it
- * at any time without asking, because a monitor may hang in the driver. The layout is fixed: both
- * are of one build. The reader takes a copy and checks its counts and texts.
+ * The health of GPUs in a page of shared memory. Only gpud-monitor writes it. The front reads it at
+ * any time, without a request, because the monitor may hang in the driver. Both are of one build,
+ * so the layout has no version. The reader takes a copy and checks its counts and texts.
  */
 #ifndef PROTO_HEALTH_H
 #define PROTO_HEALTH_H
@@ -15,8 +15,8 @@
 #define HEALTH_UUID      96u
 #define HEALTH_UNKNOWN   UINT64_MAX /* bytes of a process */
 
-/* X(name): units: °C, mW, mW, parts of a million, bytes, counts since the driver was loaded, bits
- * as the driver has them, enum health_recovery. */
+/* X(name). Units, in this order: °C, mW, mW, parts of a million, bytes, two counts since the driver
+ * was loaded, the driver's bits, enum health_recovery, a count. */
 #define HEALTH_VALUES(X)                                                                           \
     X(temperature)                                                                                 \
     X(power)                                                                                       \
@@ -39,12 +39,12 @@ enum health_kind {
 enum health_state {
     HEALTH_UNASKED = 0,
     HEALTH_KNOWN,
-    HEALTH_UNSUPPORTED, /* by this device, or the library has no such call */
+    HEALTH_UNSUPPORTED, /* by this device, or by the library */
     HEALTH_DENIED,
-    HEALTH_FAILED, /* `code` says why, as the library does */
+    HEALTH_FAILED, /* see `code` */
 };
 
-/* The recovery that the driver asks for; the values are NVML's. */
+/* The recovery that the driver requests; the values are NVML's. */
 enum health_recovery {
     HEALTH_RECOVERY_NONE = 0,
     HEALTH_RECOVERY_RESET = 1,
@@ -55,8 +55,8 @@ enum health_recovery {
 
 struct health_value {
     uint32_t state; /* enum health_state */
-    int32_t code;
-    uint64_t value; /* where KNOWN */
+    int32_t code;   /* FAILED: the library's error */
+    uint64_t value; /* KNOWN */
 };
 
 struct health_process {
@@ -66,29 +66,31 @@ struct health_process {
 
 struct health_device {
     char uuid[HEALTH_UUID]; /* with its prefix, as the library writes it */
-    uint32_t divided;       /* 1: a GPU in MIG mode, which is no device but by its instances */
+    uint32_t divided;       /* 1: a GPU in MIG mode: its instances are the devices */
     struct health_value value[HEALTH_KINDS];
-    /* the first processes; `processes` is their number */
+    /* the first processes; value[HEALTH_processes] has the number of all */
     struct health_process process[HEALTH_PROCESSES];
 };
 
 struct health_report {
     uint64_t taken_ns; /* host clock; 0: not yet */
-    char error[240];   /* why there are no devices, "" if there are */
+    char error[240];   /* the reason if there are no devices; "": there are */
     uint32_t device_count;
     struct health_device device[HEALTH_DEVICES];
 };
 
 struct health_page {
     _Atomic uint32_t sequence;  /* odd while the report is written */
-    _Atomic uint64_t asking_ns; /* since when the library starts, or one GPU is asked; 0: neither */
+    _Atomic uint64_t asking_ns; /* when the current call of the library began (start, or queries of
+                                   one GPU); 0: none */
     struct health_report report;
 };
 
 void health_write(struct health_page *page, const struct health_report *report);
-/* A copy with sane counts and texts. false: it is being written, or its writer ended in it. */
+/* Copies the report and mends its counts and texts. false: the report is being written, or the
+ * writer ended while writing. */
 bool health_read(struct health_page *page, struct health_report *ret_report);
-/* The device of this UUID, compared without "GPU-" or "MIG-"; NULL if it is not there. */
+/* The device of this UUID, compared without "GPU-" or "MIG-"; NULL if it is not in the report. */
 const struct health_device *health_find(const struct health_report *report, const char *uuid);
 /* "temperature"; static */
 const char *health_name(enum health_kind kind);

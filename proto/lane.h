@@ -1,6 +1,6 @@
 /*
- * The shared memory of a session's ring lane, as in PROTOCOL.md: a head, the words of two
- * rings, then their bytes. Another layout gets another version.
+ * The shared memory of a session's ring lane (PROTOCOL.md, "Rings"): a head, the control words of
+ * two rings, then the bytes of the rings. Each layout has its own version.
  */
 #ifndef PROTO_LANE_H
 #define PROTO_LANE_H
@@ -17,14 +17,14 @@
 /* Descriptors that come with GRANTED, in this order. */
 enum lane_fd {
     LANE_FD_MEMORY,
-    LANE_FD_DAEMON_BELL, /* an eventfd: the client adds to it */
-    LANE_FD_CLIENT_BELL, /* common/doorbell.h: the daemon takes from it */
+    LANE_FD_DAEMON_BELL, /* an eventfd: the client rings it by a write */
+    LANE_FD_CLIENT_BELL, /* a doorbell (common/doorbell.h): the daemon rings it by a read */
     LANE_FDS,
 };
 
 struct lane_shared {
     _Alignas(RING_LINE) atomic_uint closed; /* by the daemon: an error's code negated; 0: open */
-    atomic_uint left;                       /* by the client: 1: it gave the lane up; 0: open */
+    atomic_uint left;                       /* by the client: 1: it left the lane; 0: it uses it */
     struct ring_control submit;
     struct ring_control complete;
 };

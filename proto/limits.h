@@ -1,11 +1,11 @@
-/* Limits of the wire. WELCOME has those of a session; these are the ceilings. */
+/* Fixed limits of the wire. A session's own limits, in WELCOME, can be lower. */
 #ifndef PROTO_LIMITS_H
 #define PROTO_LIMITS_H
 
 #define PROTO_MAJOR 0
 #define PROTO_MINOR 4
 
-/* since which minor: */
+/* The minor version that introduced: */
 #define PROTO_MINOR_ARGS 4 /* 128 arguments of a kernel; views; headers of a module */
 #define PROTO_MINOR_JOBS 4 /* QUERY chooses among jobs */
 
@@ -26,7 +26,7 @@
 #define PROTO_OPTIONS_MAX     4096u           /* bytes: compiler options */
 #define PROTO_STEPS_MAX       256u            /* of a program */
 #define PROTO_ARGS_MAX        128u            /* of a step */
-#define PROTO_ARGS_OLD        32u             /* that clients of minor 3 and less decode */
+#define PROTO_ARGS_OLD        32u             /* of a step, for clients of minor 3 and less */
 #define PROTO_PARAMS_MAX      64u             /* of a program */
 #define PROTO_TEMPS_MAX       64u             /* of a program */
 #define PROTO_OUTPUTS_MAX     512u            /* of a job */

@@ -1,6 +1,5 @@
 /*
- * What clients and the daemon say to each other. PROTOCOL.md is the normative text; this file is
- * the same in C.
+ * The messages between clients and the daemon, as C tables. PROTOCOL.md is the normative text.
  *
  * A message or record is one X-macro over its fields, in wire order:
  *   U(name, max)          unsigned integer, at most `max`           uint64_t
@@ -10,8 +9,8 @@
  *   L(name, record, max)  list of records, at most `max`            struct proto_list
  * Texts of requests are UTF-8. On the wire a message is one msgpack array whose first element is
  * its kind, followed by its fields; a record is an array of its fields. Trailing fields that are 0
- * or empty may be left out, and a reader ignores fields behind those that it knows: so both sides
- * can grow.
+ * or empty may be left out, and a reader ignores fields after those that it knows, so that both
+ * sides can add fields.
  */
 #ifndef PROTO_MESSAGES_H
 #define PROTO_MESSAGES_H
@@ -19,8 +18,8 @@
 #include "common/bytes.h"
 #include "proto/limits.h"
 
-/* A list in its encoded form: `count` records one after the other, checked when the message was
- * decoded. Not owned: lies in the message. Read it with proto_list_next. */
+/* A list in its encoded form: `count` consecutive records, checked when the message was decoded.
+ * Not owned: it is part of the message. Read it with proto_list_next. */
 struct proto_list {
     struct bytes raw;
     uint64_t count;
@@ -28,7 +27,7 @@ struct proto_list {
 
 /* ---- records ------------------------------------------------------------------------------- */
 
-/* tag of an argument: what stands in it */
+/* The tag of an argument decides which of its fields are used: */
 enum proto_arg_tag {
     ARG_BUFFER =
         1, /* handle, first, count: a resident buffer or a slice of it (count 0 = the rest) */
@@ -38,12 +37,12 @@ enum proto_arg_tag {
     ARG_PARAM = 5,  /* handle = index of the program's parameter, first, count */
     ARG_STRUCT = 6, /* data: a struct by value */
     ARG_LOCAL = 7,  /* count: bytes of local (shared) memory */
-    ARG_ARENA = 8,  /* handle, first = offset in bytes, access, dtype, shape: an array that lies in
-                       an arena; bits: enum proto_arena_wish */
+    ARG_ARENA = 8,  /* handle, first = offset in bytes, access, dtype, shape: an array in an arena;
+                       bits: enum proto_arena_wish */
 };
 
 enum proto_arena_wish {
-    ARENA_DIRECT = 1, /* kernels may work on the arena itself, over the bus, instead of on a copy */
+    ARENA_DIRECT = 1, /* kernels may access the arena itself, over the bus, instead of a copy */
 };
 
 #define REC_ARG(U, I, S, B, L)                                                                     \
@@ -60,7 +59,7 @@ enum proto_arena_wish {
     U(d1, UINT64_MAX)                                                                              \
     U(d2, UINT64_MAX)                                                                              \
     U(d3, UINT64_MAX)                                                                              \
-    U(view, 255) /* of arrays: the element type as which the step takes it, 0 = its own */
+    U(view, 255) /* of arrays: the element type that the step sees, 0 = the array's own */
 
 enum proto_op {
     OP_WRITE = 1, /* args: destination, source (ARG_INLINE in, or ARG_PARAM of kind data) */
@@ -106,22 +105,23 @@ enum proto_param_kind { PARAM_BUFFER = 1, PARAM_SCALAR = 2, PARAM_DATA = 3 };
     U(d2, UINT64_MAX)                                                                              \
     U(d3, UINT64_MAX)
 
-/* what a job gives back: of READ steps and of inline out/inout arguments, in step order */
+/* An output of a job: of a READ step or of an inline out/inout argument, in step order. */
 #define REC_OUTPUT(U, I, S, B, L)                                                                  \
     U(step, PROTO_STEPS_MAX)                                                                       \
     U(arg, PROTO_ARGS_MAX)                                                                         \
     B(data, PROTO_INLINE_MAX)
 
-/* when a step ran, relative to the start of the job's execution. by: what served an operation that
- * several could serve ("cublas", "portable"), empty where there was no choice */
+/* The time of a step, relative to the start of the job's execution. by: the implementation of an
+ * operation that has several ("cublas", "portable"); empty if there was no choice. */
 #define REC_TIMING(U, I, S, B, L)                                                                  \
     U(step, UINT64_MAX)                                                                            \
     U(begin_ns, UINT64_MAX)                                                                        \
     U(end_ns, UINT64_MAX)                                                                          \
     S(by, PROTO_NAME_MAX)
 
-/* kind: 1 scalar, 2 array, 3 struct, 4 local memory, 0 array or value, not known from the code;
- * dtype 0 = unknown; type: as in the source, empty: not known from the code */
+/* An argument of a kernel. kind: 1 scalar, 2 array, 3 struct, 4 local memory, 0 = the code does not
+ * show whether it is an array or a value; dtype 0 = unknown; type: as in the source, empty if the
+ * code does not have it. */
 #define REC_KARG(U, I, S, B, L)                                                                    \
     S(name, PROTO_NAME_MAX)                                                                        \
     U(kind, 4)                                                                                     \
@@ -131,8 +131,8 @@ enum proto_param_kind { PARAM_BUFFER = 1, PARAM_SCALAR = 2, PARAM_DATA = 3 };
     S(type, PROTO_NAME_MAX)
 
 /* signature: the source line, empty if the code had none. auto_grid: sizes follow from the data.
- * From `registers` on what it takes on the device kind it was made for, 0 = unknown; of a family
- * the member that takes most. */
+ * From `registers` on: resources on the kind of device that it was compiled for, 0 = unknown; of a
+ * family, those of the member that needs most. */
 #define REC_KERNEL(U, I, S, B, L)                                                                  \
     U(handle, UINT64_MAX)                                                                          \
     S(name, PROTO_NAME_MAX)                                                                        \
@@ -147,7 +147,7 @@ enum proto_param_kind { PARAM_BUFFER = 1, PARAM_SCALAR = 2, PARAM_DATA = 3 };
     U(group_multiple, UINT64_MAX)                                                                  \
     U(occupancy, 1000000)
 
-/* code 0 = job done; step and arg are -1 where none is meant */
+/* The end of a job. code 0 = success; step and arg are -1 if the error is not about one. */
 #define REC_RESULT(U, I, S, B, L)                                                                  \
     U(job, UINT64_MAX)                                                                             \
     I(code)                                                                                        \
@@ -171,7 +171,7 @@ enum proto_notice_kind { NOTICE_BUFFER_LOST = 1, NOTICE_DRAINING = 2, NOTICE_RES
     U(handle, UINT64_MAX)                                                                          \
     S(text, PROTO_TEXT_MAX)
 
-/* kind of a column: how its cells are meant */
+/* The kind of a column: the meaning of its cells. */
 enum proto_column_kind {
     COLUMN_TEXT = 1,
     COLUMN_UINT = 2,
@@ -183,7 +183,7 @@ enum proto_column_kind {
     COLUMN_BOOL = 8,
 };
 
-/* wide: shown only when asked for a wide table */
+/* wide: shown in a wide table only */
 #define REC_COLUMN(U, I, S, B, L)                                                                  \
     S(name, PROTO_NAME_MAX)                                                                        \
     U(kind, 255)                                                                                   \
@@ -196,7 +196,7 @@ enum proto_column_kind {
 #define REC_SPAN(U, I, S, B, L) U(first, UINT64_MAX) U(count, UINT64_MAX)
 #define REC_ROW(U, I, S, B, L)  L(cells, CELL, PROTO_COLUMNS_MAX)
 
-/* what a source may include */
+/* A text that a source may include by this name. */
 #define REC_HEADER(U, I, S, B, L) S(name, PROTO_HEADER_NAME_MAX) B(text, PROTO_SOURCE_MAX)
 
 /* RECORD(NAME, name) */
@@ -218,13 +218,14 @@ enum proto_column_kind {
     RECORD(HEADER, header)
 
 /* ---- requests ------------------------------------------------------------------------------
- * seq: the session's sequence number, 1, 2, 3 …; the daemon admits in this order and answers a
- * number it has seen with the same answer. 0 = not sequenced (HELLO, PING, WAIT, CANCEL, QUERY …).
- * ack: the client has taken all answers up to this number; the daemon may forget them. */
+ * seq: the session's sequence number, 1, 2, 3 …; the daemon admits in this order, and answers a
+ * number that it has seen with the same answer. 0 = not sequenced (HELLO, PING, WAIT, CANCEL, QUERY
+ * …). ack: the client has received all answers up to this number; the daemon may forget them. */
 #define HEAD(U) U(seq, UINT64_MAX) U(ack, UINT64_MAX)
 
-/* resume: the lowest sequence number that the client will send next or again. taken: numbers above
- * it whose answers it has already, so that a daemon that does not know the session skips them. */
+/* resume: the lowest sequence number that the client will send next or again. taken: higher numbers
+ * whose answers the client has already, so that a daemon that does not know the session skips them.
+ */
 #define MSG_HELLO(U, I, S, B, L)                                                                   \
     HEAD(U)                                                                                        \
     U(major, UINT64_MAX)                                                                           \
@@ -247,8 +248,9 @@ enum proto_buffer_flag {
     BUFFER_FLAG_VARIABLE = 4, /* in answers only: its memory is a module's variable */
 };
 
-/* device: 0 = the daemon chooses, else the device's id + 1. module: 0, or that whose `variable` the
- * buffer is; its kernels use it as `kernels` says (enum access, 0 = inout). */
+/* device: 0 = the daemon chooses, else the device's id + 1. module: 0, or the module whose
+ * `variable` becomes the buffer; kernels: the access of the module's kernels to it (enum access, 0
+ * = inout). */
 #define MSG_BUFFER_CREATE(U, I, S, B, L)                                                           \
     HEAD(U)                                                                                        \
     U(dtype, 255)                                                                                  \
@@ -288,7 +290,7 @@ enum proto_lang {
     LANG_SPIRV = 6,
 };
 
-/* file: the user's file name, for messages. signature: lines for code that carries none. */
+/* file: the user's file name, for messages. signature: signature lines for code without them. */
 #define MSG_MODULE_LOAD(U, I, S, B, L)                                                             \
     HEAD(U)                                                                                        \
     S(name, PROTO_NAME_MAX)                                                                        \
@@ -316,11 +318,11 @@ enum proto_lang {
 enum proto_submit_flag {
     SUBMIT_ASYNC = 1,    /* answered by ACCEPTED; the result comes through WAIT */
     SUBMIT_PURE = 2,     /* reserved */
-    SUBMIT_DETACHED = 4, /* goes on when its session has ended */
-    SUBMIT_BLOCK = 8,    /* BUSY leaves its number open: it keeps its place until there is room */
+    SUBMIT_DETACHED = 4, /* the job goes on after the end of its session */
+    SUBMIT_BLOCK = 8,    /* BUSY leaves the number open: the request keeps its place in the order */
 };
 
-/* program 0: temps and steps stand in this message. bindings: a value for each parameter.
+/* program 0: this message has the temps and steps. bindings: a value for each parameter.
  * deadline_ns, limit_ns: relative; 0 = none / the daemon's default. device as in BUFFER_CREATE. */
 #define MSG_SUBMIT(U, I, S, B, L)                                                                  \
     HEAD(U)                                                                                        \
@@ -337,17 +339,17 @@ enum proto_submit_flag {
     L(steps, STEP, PROTO_STEPS_MAX)
 
 /* Unanswered until there are events or timeout_ns has passed. taken: the number of the last EVENTS
- * that this client received; one that was not received is sent again. */
+ * that this client received; later EVENTS are sent again. */
 #define MSG_WAIT(U, I, S, B, L) HEAD(U) U(timeout_ns, UINT64_MAX) U(taken, UINT64_MAX)
 
-/* number: of the SUBMIT, with job 0: it need not have been admitted. */
+/* job 0: number is the SUBMIT's, which need not have been admitted. */
 #define MSG_CANCEL(U, I, S, B, L)   HEAD(U) U(job, UINT64_MAX) U(number, UINT64_MAX)
 #define MSG_JOB_INFO(U, I, S, B, L) HEAD(U) U(job, UINT64_MAX)
 #define MSG_EXPLAIN(U, I, S, B, L)  HEAD(U) U(job, UINT64_MAX)
 
-/* what: status, devices, pool, kernels, jobs, sessions, tenants, config, timeline */
-/* The last four choose among jobs: with this state, of this session (0: any) and tenant, and at
- * most `limit` of them (0: any number), the newest. */
+/* what: status, devices, pool, kernels, jobs, sessions, tenants, config, timeline. The last four
+ * fields choose among jobs: with this state, of this session (0: any) and tenant, and only the
+ * newest `limit` (0: any number). */
 #define MSG_QUERY(U, I, S, B, L)                                                                   \
     HEAD(U)                                                                                        \
     S(what, PROTO_NAME_MAX)                                                                        \
@@ -360,35 +362,36 @@ enum proto_submit_flag {
 /* what: drain, resume, log-level, session-kill, pool-trim, reload */
 #define MSG_CONTROL(U, I, S, B, L) HEAD(U) S(what, PROTO_NAME_MAX) S(value, PROTO_TEXT_MAX)
 
-/* bytes > 0. import: of a memfd that the client brings along with CLAIM, else the daemon makes one.
- */
+/* bytes > 0. import: 1 = the client sends a memfd with CLAIM, 0 = the daemon makes one. */
 #define MSG_ARENA_CREATE(U, I, S, B, L) HEAD(U) U(bytes, UINT64_MAX) U(import, 1)
 #define MSG_ARENA_FREE(U, I, S, B, L)   HEAD(U) U(arena, UINT64_MAX)
 
-/* Only over the socket that WELCOME names in `shm`, with the descriptors that the nonce's giver
- * asks for. Answered by GRANTED or ERROR. */
+/* Only over the socket that WELCOME names in `shm`, with the descriptors that the request with this
+ * nonce requires. Answered by GRANTED or ERROR. */
 #define MSG_CLAIM(U, I, S, B, L) HEAD(U) B(nonce, PROTO_NONCE_BYTES)
 
-/* A ring lane for this session: see PROTOCOL.md, "Rings". version: LANE_VERSION. Answered by RING.
- */
+/* Requests a ring lane for this session: see PROTOCOL.md, "Rings". version: LANE_VERSION. Answered
+ * by RING. */
 #define MSG_RING_OPEN(U, I, S, B, L) HEAD(U) U(version, UINT64_MAX)
 
-/* Which job did that SUBMIT become? Answered by ACCEPTED, or NOT_FOUND if its answer was taken. */
+/* Requests the job's id by its SUBMIT's number. Answered by ACCEPTED, or NOT_FOUND if the SUBMIT's
+ * answer was acknowledged. */
 #define MSG_JOB_FIND(U, I, S, B, L) HEAD(U) U(number, UINT64_MAX)
 
-/* taken: numbers above `ack` whose answers the client has, too: the daemon forgets them. Answered
- * by DONE, `value`: how many it forgot. */
+/* taken: numbers above `ack` whose answers the client also has: the daemon forgets them. Answered
+ * by DONE, whose `value` is the number of forgotten answers. */
 #define MSG_TAKEN(U, I, S, B, L) HEAD(U) L(taken, SPAN, 1024)
 
-/* A snapshot of the devices' memory pools, answered by TABLE when all have reported, or the time is
- * over. device: 0 = all, else the device's id + 1. detail: with pieces and events, to be read with
+/* Takes a snapshot of the devices' memory pools. Answered by TABLE when all have reported, or the
+ * time is over. device: 0 = all, else the device's id + 1. detail: with pieces and events, for
  * POOL_READ. */
 #define MSG_POOL_TAKE(U, I, S, B, L)                                                               \
     HEAD(U) U(device, UINT64_MAX) U(detail, 1) U(timeout_ns, UINT64_MAX)
 
 enum proto_pool_part { POOL_METERS = 1, POOL_PIECES = 2, POOL_EVENTS = 3 };
 
-/* A part of it, answered by TABLE: at most `count` rows from number `first` on. device: its id. */
+/* Reads a part of a snapshot. Answered by TABLE: at most `count` rows from number `first` on.
+ * device: its id. */
 #define MSG_POOL_READ(U, I, S, B, L)                                                               \
     HEAD(U)                                                                                        \
     U(picture, UINT64_MAX)                                                                         \
@@ -413,12 +416,12 @@ enum proto_pool_part { POOL_METERS = 1, POOL_PIECES = 2, POOL_EVENTS = 3 };
 
 #define MSG_DONE(U, I, S, B, L) U(value, UINT64_MAX)
 
-/* daemon_id: another one after each start. resumed: the daemon knew this session.
- * expect: the sequence number that it admits next. shm: path of the local socket for CLAIM, empty:
- * none. max_arena: bytes of all arenas of the session. The rest are limits of one session, too:
- * max_unacked: requests whose answers were not acknowledged. max_kept: bytes of these answers.
- * max_early: bytes of requests that came before their turn. Then how many buffers, arenas, modules
- * and programs it may have. max_requests: unanswered ones of one connection. */
+/* daemon_id: different after each start. resumed: the daemon knew this session. expect: the
+ * sequence number that it admits next. shm: path of the local socket for CLAIM, empty: none. The
+ * rest are limits of one session. max_arena: bytes of all its arenas. max_unacked: requests whose
+ * answers were not acknowledged. max_kept: bytes of these answers. max_early: bytes of requests
+ * that came before their turn. max_buffers … max_programs: objects. max_requests: unanswered
+ * requests of one connection. */
 #define MSG_WELCOME(U, I, S, B, L)                                                                 \
     U(major, UINT64_MAX)                                                                           \
     U(minor, UINT64_MAX)                                                                           \
@@ -462,8 +465,8 @@ enum proto_pool_part { POOL_METERS = 1, POOL_PIECES = 2, POOL_EVENTS = 3 };
     S(name, PROTO_NAME_MAX)                                                                        \
     U(generation, UINT64_MAX)
 
-/* nonce: shown in a CLAIM, which gets the one descriptor of `bytes` of device memory. device: the
- * vendor's name of it ("uuid=…"), empty where it has none. */
+/* nonce: for a CLAIM, which receives one descriptor of `bytes` of device memory. device: the
+ * vendor's name of the device ("uuid=…"), empty if it has none. */
 #define MSG_EXPORTED(U, I, S, B, L)                                                                \
     B(nonce, PROTO_NONCE_BYTES) U(bytes, UINT64_MAX) S(device, PROTO_NAME_MAX)
 
@@ -483,7 +486,7 @@ enum proto_pool_part { POOL_METERS = 1, POOL_PIECES = 2, POOL_EVENTS = 3 };
     L(results, RESULT, PROTO_EVENTS_MAX)                                                           \
     L(notices, NOTICE, PROTO_EVENTS_MAX)
 
-/* times are the daemon's monotonic clock, 0 = not yet */
+/* Times are of the daemon's monotonic clock, 0 = not yet. */
 #define MSG_JOB(U, I, S, B, L)                                                                     \
     U(job, UINT64_MAX)                                                                             \
     S(state, PROTO_NAME_MAX)                                                                       \
@@ -508,25 +511,27 @@ enum proto_pool_part { POOL_METERS = 1, POOL_PIECES = 2, POOL_EVENTS = 3 };
     L(columns, COLUMN, PROTO_COLUMNS_MAX)                                                          \
     L(rows, ROW, PROTO_ROWS_MAX)
 
-/* nonce: for CLAIM, which brings or takes the memfd */
+/* nonce: for the CLAIM that receives or sends the memfd */
 #define MSG_ARENA(U, I, S, B, L)                                                                   \
     U(arena, UINT64_MAX) U(bytes, UINT64_MAX) B(nonce, PROTO_NONCE_BYTES)
 
-/* fds: how many descriptors come with it */
+/* fds: the number of descriptors that accompany it */
 #define MSG_GRANTED(U, I, S, B, L) U(fds, 8)
 
-/* nonce: for CLAIM. The others: bytes of the memory, of the rings in it. */
+/* nonce: for CLAIM. memory, submit, complete: bytes of the memory, of its ring of requests and of
+ * its ring of answers. */
 #define MSG_RING(U, I, S, B, L)                                                                    \
     B(nonce, PROTO_NONCE_BYTES)                                                                    \
     U(memory, UINT64_MAX)                                                                          \
     U(submit, UINT64_MAX)                                                                          \
     U(complete, UINT64_MAX)
 
-/* In a ring: the answer is there, and too long for it. */
+/* In a ring: the answer is ready, but too long for the ring. The client sends the request again
+ * over the socket. */
 #define MSG_ELSEWHERE(U, I, S, B, L) U(value, UINT64_MAX)
 
-/* MESSAGE(NAME, name, kind): kinds are never reused */
-/* Requests have kinds below 64, also those that are still to come. */
+/* MESSAGE(NAME, name, kind). A kind is never reused. All requests, future ones included, have kinds
+ * below PROTO_REQUEST_KINDS. */
 #define PROTO_REQUEST_KINDS 64
 #define PROTO_REQUESTS(MESSAGE)                                                                    \
     MESSAGE(HELLO, hello, 1)                                                                       \

@@ -3,7 +3,7 @@
 #include <endian.h>
 #include <string.h>
 
-/* the first byte of a value */
+/* First bytes of values. */
 enum {
     LEAD_FIXMAP = 0x80,
     LEAD_FIXARRAY = 0x90,
@@ -60,7 +60,7 @@ static uint64_t big_endian(const uint8_t *at, size_t width)
     }
 }
 
-/* Reads the lead byte and `width` bytes of number behind it. */
+/* Reads the lead byte and the number of `width` bytes after it. */
 static enum pack_problem read_number(struct cursor *c, size_t width, uint64_t *ret_value)
 {
     if (left(c) < 1 + width) {
@@ -83,7 +83,7 @@ static enum pack_problem read_signed(struct cursor *c, size_t width, uint64_t *r
     return problem;
 }
 
-/* Any integer; *ret_negative: ret_value is its two's complement. */
+/* Reads any integer. *ret_negative: *ret_value is the two's complement of a negative number. */
 static enum pack_problem read_integer(struct cursor *c, uint64_t *ret_value, bool *ret_negative)
 {
     if (c->at == c->end) {
@@ -116,7 +116,7 @@ static enum pack_problem read_integer(struct cursor *c, uint64_t *ret_value, boo
 
 enum pack_problem pack_read_uint(struct cursor *c, uint64_t *ret_value)
 {
-    if (c->at < c->end && *c->at >= LEAD_U8 && *c->at <= LEAD_U64) { /* most are that come here */
+    if (c->at < c->end && *c->at >= LEAD_U8 && *c->at <= LEAD_U64) { /* the usual case */
         return read_number(c, (size_t)1 << (*c->at - LEAD_U8), ret_value);
     }
     struct cursor start = *c;
@@ -149,7 +149,7 @@ enum pack_problem pack_read_int(struct cursor *c, int64_t *ret_value)
     return problem;
 }
 
-/* Reads the `width` bytes of length behind the lead byte and the content behind that. */
+/* Reads the length, `width` bytes after the lead byte, and the content after it. */
 static enum pack_problem read_content(struct cursor *c, size_t width, struct bytes *ret_content)
 {
     struct cursor probe = *c;
@@ -216,8 +216,9 @@ enum pack_problem pack_read_array(struct cursor *c, uint64_t *ret_count)
     return PACK_TYPE;
 }
 
-/* How a value behind a lead byte of 0xc0 … 0xdf goes on: `width` bytes of length, `fixed` bytes,
- * then as many bytes, or values of an array or map (`nested` a unit), as the length says. */
+/* The form of a value after a lead byte of 0xc0 … 0xdf: `width` bytes of length and `fixed` bytes.
+ * Then come as many bytes as the length says, or, in an array or map, `nested` values for each unit
+ * of the length. */
 struct shape_of_value {
     uint8_t width;
     uint8_t fixed;

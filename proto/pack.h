@@ -1,8 +1,8 @@
 /*
- * The part of msgpack that the protocol uses: reading with every length checked against the
- * rest of the input, and writing in the shortest form. Internal to proto.
+ * Reads and writes the part of msgpack that the protocol uses. Reading checks every length against
+ * the rest of the input; writing uses the shortest form. Internal to proto.
  *
- * A read function moves the cursor only behind a whole value. None allocates.
+ * A read function moves the cursor past a whole value, or not at all. None allocates.
  */
 #ifndef PROTO_PACK_H
 #define PROTO_PACK_H
@@ -35,7 +35,7 @@ enum pack_problem pack_read_bin(struct cursor *c, struct bytes *ret_bytes);
 enum pack_problem pack_read_array(struct cursor *c, uint64_t *ret_count);
 enum pack_problem pack_skip(struct cursor *c, uint64_t count); /* `count` values of any type */
 
-/* false, and nothing read, if the next value is another */
+/* false, and nothing is read, if the next value is not nil */
 static inline bool pack_read_nil(struct cursor *c)
 {
     bool nil = c->at != c->end && *c->at == PACK_NIL;

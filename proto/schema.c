@@ -1,10 +1,10 @@
 #include "proto/codec.h"
 
 /*
- * A row of a field table needs the struct that the field is in, but the X-macros pass only the
- * field. So the row is built from two halves: what is passed as U, I, … is the first half, which
- * names the struct and ends in the name of a macro; the field's own arguments then stand behind it
- * and that macro gives the second half. (offsetof cannot be split that way, hence the cast.)
+ * A row of a field table needs the struct of the field, but the X-macros pass only the field. So a
+ * row has two halves. The argument passed as U, I, … is the first half: it names the struct and
+ * ends with the name of a macro. The field's own arguments follow that name, and the macro expands
+ * to the second half. (offsetof cannot be split that way, hence the cast.)
  */
 /* clang-format off */
 #define ROW(type, half)        {.offset = (uint16_t)(uintptr_t)&((struct type *)0)->half
@@ -16,7 +16,7 @@
                                  .record = &record_##of},
 /* clang-format on */
 
-/* List fields name their record in capitals: the same object under a second name. */
+/* List fields name their record in capitals, so each record schema gets an alias. */
 #define X(NAME, id) extern const struct schema record_##NAME __attribute__((alias("schema_" #id)));
 PROTO_RECORDS(X)
 FRAME_RECORDS(X)

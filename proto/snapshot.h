@@ -1,7 +1,7 @@
 /*
  * A snapshot of a device's memory pool, which a worker passes to the front in shared memory: a
  * head, then meters, events and pieces. Both are of one build. The front does not trust a worker:
- * readers copy each record before they check it, because the worker could still write to it.
+ * readers copy each record before they check it, because the worker can still change it.
  *
  * All sizes are in bytes; places (`at`) are bytes from the start of the pool's addresses.
  * Thread: any.
@@ -19,8 +19,8 @@
 #define SNAPSHOT_EVENTS_MAX (1u << 18)
 #define SNAPSHOT_PIECES_MAX (1u << 20)
 
-/* NUMBER(name): of the pool as a whole, as in struct pool_stats. vacant: addresses reserved for
- * buffers that are on the host; came_back: returns of buffers to their addresses */
+/* NUMBER(name): a figure of the whole pool, as in struct pool_stats. vacant: addresses reserved for
+ * buffers that are on the host; came_back: returns of buffers to their addresses. */
 #define SNAPSHOT_NUMBERS(NUMBER)                                                                   \
     NUMBER(limit)                                                                                  \
     NUMBER(size)                                                                                   \
@@ -44,8 +44,8 @@
     NUMBER(external)                                                                               \
     NUMBER(vacant)                                                                                 \
     NUMBER(came_back)
-/* BESIDE(name): bytes beside the pool: exported and managed device memory, clients' arenas on the
- * host */
+/* BESIDE(name): bytes outside of the pool: exported and managed device memory, clients' arenas on
+ * the host. */
 #define SNAPSHOT_BESIDE(BESIDE)                                                                    \
     BESIDE(exported)                                                                               \
     BESIDE(managed)                                                                                \
@@ -68,7 +68,7 @@ struct snapshot_head {
     struct snapshot_numbers numbers;
 };
 
-/* The sum of some pieces. */
+/* A meter sums the pieces of a tier, of a size class or of a tenant. */
 enum snapshot_scope { SNAPSHOT_TIER = 1, SNAPSHOT_CLASS = 2, SNAPSHOT_TENANT = 3 };
 
 struct snapshot_meter {
@@ -81,7 +81,7 @@ struct snapshot_meter {
     uint64_t total;       /* bytes of these allocations */
 };
 
-/* states and kinds have the numbers of enum pool_extent_state and enum pool_event_kind */
+/* The values of states and kinds are those of enum pool_extent_state and enum pool_event_kind. */
 #define SNAPSHOT_STATES      5u
 #define SNAPSHOT_EVENT_KINDS 16u
 
@@ -91,12 +91,12 @@ enum snapshot_owner { SNAPSHOT_NOBODY = 0, SNAPSHOT_BUFFER = 1, SNAPSHOT_TEMPORA
 
 struct snapshot_piece {
     uint64_t at, size;
-    uint64_t seq;    /* of a free piece: until this point only its stream may use it */
+    uint64_t seq;    /* of a free piece: before this point only its stream may use it */
     uint64_t owner;  /* BUFFER: the front's handle; TEMPORARY: the job */
-    uint16_t tenant; /* number; UINT16_MAX: several, or not known */
+    uint16_t tenant; /* the tenant's number; UINT16_MAX: several, or not known */
     uint8_t state;
     uint8_t stream;
-    uint8_t object; /* of a slab */
+    uint8_t object; /* 1: part of a slab */
     uint8_t kind;   /* enum snapshot_owner */
     uint16_t unused;
 };
@@ -112,7 +112,7 @@ struct snapshot_event {
 /* The bytes of a snapshot with so many records. */
 uint64_t snapshot_bytes(uint32_t meters, uint32_t events, uint32_t pieces);
 
-/* The places of its parts, for the writer. */
+/* The parts of a snapshot, for the writer. */
 struct snapshot_room {
     struct snapshot_head *head;
     struct snapshot_meter *meters;
@@ -127,8 +127,8 @@ struct snapshot_view {
     struct snapshot_head head;
 };
 
-/* ERR_PROTOCOL: the head names more records than `size` bytes hold, or than the limits allow. On
- * failure *ret_view is untouched. */
+/* ERR_PROTOCOL: the head names more records than fit into `size` bytes, or than the limits allow.
+ * On failure *ret_view is untouched. */
 int snapshot_open(const void *data, size_t size, struct snapshot_view *ret_view, struct err *e);
 /* Record i, which is less than head.meters, head.events or head.pieces. An unknown state or kind
  * becomes the last known one; ranges are cut at 2^64. */

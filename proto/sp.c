@@ -7,7 +7,7 @@
 #define ID_BYTES     4
 #define LENGTH_BYTES 8
 #define IPC_MESSAGE  0x01
-#define ROOM_FIRST   8192u /* for a message whose announced size is larger */
+#define ROOM_FIRST   8192u /* bytes allocated first for a larger message */
 
 struct message *message_create(size_t size)
 {
@@ -73,7 +73,7 @@ void sp_reader_finish(struct sp_reader *r)
     r->body = NULL;
 }
 
-/* Takes from the input until the head has `want` bytes. */
+/* Moves input to the head until it has `want` bytes; false: the input is used up before. */
 static bool head_fill(struct sp_reader *r, struct bytes *io_input, size_t want)
 {
     size_t size = want - r->head_got;
@@ -106,7 +106,7 @@ static size_t frame_bytes(const struct sp_reader *r)
     return (r->transport == SP_IPC ? 1 : 0) + LENGTH_BYTES;
 }
 
-/* The frame's header is there: whether its message may come. */
+/* Checks a complete frame header: its type and length. */
 static int frame_check(struct sp_reader *r, struct err *e)
 {
     if (r->transport == SP_IPC && r->head[0] != IPC_MESSAGE) {
@@ -127,7 +127,7 @@ static int frame_check(struct sp_reader *r, struct err *e)
     return 0;
 }
 
-/* The request id is there, too: makes room for the message. */
+/* Checks the request id and makes room for the message. */
 static int body_begin(struct sp_reader *r, struct err *e)
 {
     uint32_t id;
@@ -148,7 +148,7 @@ static int body_begin(struct sp_reader *r, struct err *e)
     return 0;
 }
 
-/* 1: the message's header is there, and its body begins. */
+/* Reads the head of a message. 1: it is complete, and the body begins. */
 static int head_read(struct sp_reader *r, struct bytes *io_input, struct err *e)
 {
     size_t frame = frame_bytes(r);
@@ -168,7 +168,7 @@ static int head_read(struct sp_reader *r, struct bytes *io_input, struct err *e)
     return rc == 0 ? 1 : rc;
 }
 
-/* What was announced costs nothing before it comes: the room doubles each time that it is full. */
+/* Doubles the full room, so that announced bytes take no memory before they arrive. */
 static int body_grow(struct sp_reader *r, struct err *e)
 {
     size_t left = r->body->size - r->room;

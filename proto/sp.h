@@ -1,12 +1,12 @@
 /*
- * The SP wire format (the framing below NNG's and nanomsg's protocols) as a pure reader and writer
- * for daemon and clients, without a socket. A stream starts with an 8-byte header that names the
- * protocol. Frames follow: on ipc a byte 0x01 and the length, on tcp the length alone, 8 bytes, big
- * endian. A message of REQ or REP begins with a 4-byte request id whose top bit is set. A word
- * without that bit is a hop, which an SP device adds; gpud has no devices, so a hop is refused.
+ * Reads and writes the SP wire format, the framing below NNG's and nanomsg's protocols, for daemon
+ * and clients. Pure: uses no socket. A stream starts with an 8-byte header that names the protocol.
+ * Frames follow: on ipc a byte 0x01 and the length, on tcp the length only, 8 bytes, big endian. A
+ * message of REQ or REP begins with a 4-byte request id whose top bit is set. A word without that
+ * bit is a hop, which an SP device adds; gpud has no SP devices, so a hop is refused.
  *
  * Thread: one owner. Memory: one message at a time, of at most `limit` bytes. A message takes 8 KiB
- * at first, and twice its received bytes later: a size that is only announced costs nothing.
+ * at first, then at most twice its received bytes: an announced size alone costs no memory.
  */
 #ifndef PROTO_SP_H
 #define PROTO_SP_H
@@ -24,7 +24,7 @@ enum sp_transport { SP_IPC, SP_TCP };
 #define SP_HEAD_MAX    13 /* bytes in front of a message: frame header and request id */
 #define SP_ID_BIT      0x80000000u
 
-/* One message as it was received, without its request id; its readers share it. */
+/* A received message, without its request id; shared by its readers, who count references. */
 struct message {
     atomic_uint refs;
     uint32_t id; /* request id, top bit set */
@@ -59,14 +59,14 @@ void sp_reader_init(struct sp_reader *r, enum sp_transport transport, enum sp_pr
                     size_t limit);
 void sp_reader_finish(struct sp_reader *r);
 /*
- * Consumes from *io_input until a message is whole or the input is used up. 1: *ret_message is the
+ * Consumes *io_input until a message is complete or the input is used up. 1: *ret_message is the
  * caller's; call again for the rest of the input. 0: more input is needed. Negative: ERR_PROTOCOL,
- * ERR_LIMIT or ERR_NOMEM; the stream cannot be read any further.
+ * ERR_LIMIT or ERR_NOMEM; the stream is then unusable.
  */
 int sp_read(struct sp_reader *r, struct bytes *io_input, struct message **ret_message,
             struct err *e);
-/* The place for the next bytes of a message, to receive them without a copy; NULL if its size is
- * not known yet. sp_direct_done takes the bytes received there, and returns as sp_read. */
+/* The memory for the next bytes of a message, to receive them without a copy; NULL if its size is
+ * not known yet. sp_direct_done accounts for `size` received bytes, and returns as sp_read. */
 uint8_t *sp_direct(struct sp_reader *r, size_t *ret_room);
 int sp_direct_done(struct sp_reader *r, size_t size, struct message **ret_message, struct err *e);
 bool sp_between(const struct sp_reader *r); /* greeted, and no part of a message was read */
