@@ -9,7 +9,7 @@
 
 #define MODULES_MAX 64
 
-/* Filled once, then read only. */
+/* Filled once, then only read. */
 static struct {
     pthread_once_t once;
     struct signature *sig[MODULES_MAX];

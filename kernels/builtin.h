@@ -1,6 +1,6 @@
 /*
- * The built-in kernels: sources in the portable dialect, compiled into the program as text (one
- * module for each source file) with their signatures parsed at first use.
+ * The built-in kernels: sources in the portable dialect (kernels/src), embedded as text, one module
+ * for each source file.
  * Thread: builtin_init once at start, then any.
  */
 #ifndef KERNELS_BUILTIN_H
@@ -12,7 +12,7 @@
 
 #define BUILTIN_VERSION 3 /* grows when what a kernel computes or its signature changes */
 
-int builtin_init(struct err *e); /* parses all signatures; fails only on a broken build */
+int builtin_init(struct err *e); /* parses all signatures; fails only in a broken build */
 
 unsigned builtin_module_count(void);
 const char *builtin_module_name(unsigned module); /* "reduce"; static */

@@ -1,6 +1,6 @@
 /*
- * The built-in modules as nvcc made them when gpud was built: code for several GPUs and PTX in
- * each. Empty where there was no nvcc. Static. Thread: any.
+ * The built-in modules, compiled by nvcc when gpud was built. Each contains code for several GPUs,
+ * and PTX. The table is empty if the build had no nvcc. Static. Thread: any.
  */
 #ifndef KERNELS_BUILTIN_FATBIN_H
 #define KERNELS_BUILTIN_FATBIN_H
@@ -13,12 +13,12 @@
 struct builtin_fatbin {
     const char *name; /* of the module; NULL ends the table */
     const uint8_t *begin, *end;
-    struct hash source; /* of the CUDA C it was made of */
+    struct hash source; /* hash of the CUDA C that nvcc compiled */
 };
 
 extern const struct builtin_fatbin builtin_fatbins[];
 
-/* What was made of exactly this text; empty if there is none. */
+/* The fatbin of exactly this text; empty if there is none. */
 struct bytes builtin_fatbin_find(struct bytes cuda_source);
 
 #endif

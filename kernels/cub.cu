@@ -11,8 +11,8 @@
 
 namespace {
 
-// As gpud's own kernels reduce: what is no number counts for nothing, and where nothing is left,
-// the result is the operation's identity.
+// As in gpud's own minimum and maximum: NaN is ignored, and if no other value is left the result is
+// the operation's identity.
 template <class T, bool is_least> struct choose {
     __host__ __device__ T operator()(const T &a, const T &b) const
     {
@@ -32,7 +32,7 @@ template <class T> constexpr T identity(bool is_least)
     return is_least ? limits::max() : limits::lowest();
 }
 
-// Of integers: those that round may come out otherwise each time.
+// Integers only: CUB's scan of floats can round differently each time.
 template <class T>
 cudaError_t scan(const gpud_cub_call *c, void *workspace, size_t &bytes, cudaStream_t s)
 {
@@ -70,7 +70,7 @@ cudaError_t run_typed(const gpud_cub_call *c, void *workspace, size_t &bytes, cu
     }
 }
 
-// In place: the other half of the double buffer lies in front of CUB's own workspace.
+// In place: the workspace begins with the other half of the double buffer; CUB's own part follows.
 cudaError_t sort(const gpud_cub_call *c, void *workspace, size_t &bytes, cudaStream_t s)
 {
     const size_t room = (c->count * sizeof(uint32_t) + 255) / 256 * 256;
@@ -96,7 +96,7 @@ extern "C" __attribute__((visibility("default"))) int
 gpud_cub_run(const gpud_cub_call *call, void *workspace, size_t *bytes, void *stream)
 {
     cudaStream_t s = static_cast<cudaStream_t>(stream);
-    (void)cudaGetLastError(); // CUB takes what an earlier call left there for its own
+    (void)cudaGetLastError(); // clears an earlier call's error, which CUB would return as its own
     if (call->operation == GPUD_CUB_SORT) {
         return sort(call, workspace, *bytes, s);
     }

@@ -1,7 +1,7 @@
 /*
- * What libgpud-cub.so offers: CUB's device-wide algorithms, compiled by nvcc with gpud. One call; a
- * workspace of NULL asks for its size. Returns a cudaError_t (0: all is well; enqueued on the
- * stream). The front's and the worker's C never see CUB.
+ * The interface of libgpud-cub.so: CUB's device-wide algorithms, compiled by nvcc with gpud, so
+ * that no C source needs CUB. One function; with a workspace of NULL it returns the workspace's
+ * size. It returns a cudaError_t (0: the work is enqueued on the stream).
  */
 #ifndef KERNELS_CUB_H
 #define KERNELS_CUB_H
@@ -15,7 +15,7 @@ enum gpud_cub_operation {
     GPUD_CUB_MIN,
     GPUD_CUB_MAX,
     GPUD_CUB_SCAN_INCLUSIVE, /* i32 u32 */
-    GPUD_CUB_SCAN_EXCLUSIVE, /* the same */
+    GPUD_CUB_SCAN_EXCLUSIVE, /* i32 u32 */
 };
 
 struct gpud_cub_call {

@@ -16,11 +16,11 @@ struct emitter {
     int dtype; /* the member's T */
     unsigned
         outside;   /* variables that text between kernels uses (macros): bits of variable_names */
-    unsigned uses; /* those and the kernel's own */
+    unsigned uses; /* `outside` and the variables of the kernel's body */
     struct capbuf *out;
 };
 
-/* What a prologue may declare, three axes each. */
+/* The variables that a prologue can declare, each for three axes. */
 enum variable { VAR_LID, VAR_GID, VAR_GROUP_SIZE, VAR_GROUPS, VAR_INDEX, VARS };
 static const char *const variable_names[VARS][3] = {
     [VAR_LID] = {"lid", "lid_y", "lid_z"},
@@ -53,7 +53,7 @@ static const char *type_of(const struct emitter *m, int dtype)
     return m->lang->type[dtype == DTYPE_NONE ? m->dtype : dtype];
 }
 
-/* Positions of the compiler's messages become those of the user's file. */
+/* Writes #line, so that the compiler's messages have positions in the user's file. */
 static void emit_line(const struct emitter *m, unsigned line, unsigned column)
 {
     capbuf_printf(m->out, "\n#line %u \"", line);
@@ -82,7 +82,7 @@ static void emit_axis_value(const struct emitter *m, const char *format, unsigne
     capbuf_printf(m->out, "%s%s", name, at + 2);
 }
 
-/* Only what is used, so that compilers have no unused variables to report. */
+/* Declares a variable if it is used, so that compilers do not report unused variables. */
 static void emit_variable(const struct emitter *m, enum variable v, const char *type,
                           const char *format, unsigned axis)
 {
@@ -206,7 +206,7 @@ static void emit_locals(const struct emitter *m)
     }
 }
 
-/* Host functions take everything from the work item they stand for. */
+/* Declares the arguments of a host function, which come from its struct host_item. */
 static uint64_t emit_host_arguments(const struct emitter *m)
 {
     const struct signature *s = &m->piece->sig;
@@ -236,7 +236,7 @@ static uint64_t emit_host_arguments(const struct emitter *m)
     return offset;
 }
 
-/* T and what depends on it: the ends of its range serve as identities of min and max. */
+/* Declares T and the ends of its range, which are the identities of min and max. */
 static void emit_family(const struct emitter *m)
 {
     static const char *const lowest[] = {[DTYPE_I8] = "(-128)",

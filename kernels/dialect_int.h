@@ -4,7 +4,7 @@
 
 #include "kernels/dialect.h"
 
-/* A source as a row of pieces: a kernel (its body), or what stands between kernels. */
+/* Splits a source into pieces: a kernel's body, or the text between kernels. */
 struct dialect_scan {
     struct bytes source;
     const char *file;
@@ -22,22 +22,22 @@ struct dialect_piece {
 };
 
 void dialect_scan_init(struct dialect_scan *scan, struct bytes source, const char *file);
-/* ret_end: there was no further piece. */
+/* Reads the next piece. *ret_end: there is none. */
 int dialect_scan_next(struct dialect_scan *scan, struct dialect_piece *ret_piece, bool *ret_end,
                       struct err *e);
 
-/* What differs between the languages. Texts are static. */
+/* The differences between the languages. Texts are static. */
 struct dialect_lang {
     const char *preamble;     /* types and functions */
-    const char *preamble_f64; /* in addition where f64 may be used */
+    const char *preamble_f64; /* added if the device supports f64 */
     const char *enter;        /* before the user's text, on lines of its own */
-    const char *leave;        /* after it */
+    const char *leave;        /* after the user's text */
     const char *kernel;       /* before an entry: "__kernel void" */
     const char *array;        /* before an array's type: "__global " */
     const char *local;        /* before a local array: "__local " */
     const char *type[12];     /* by enum dtype */
-    const char *infinity;     /* as an expression, f32 */
-    /* one format each, with the axis as letter (x, y, z) or number */
+    const char *infinity;     /* an expression of type f32 */
+    /* formats of expressions, with the axis as a letter (x, y, z) or a number */
     const char *lid, *gid, *group_size, *groups;
     bool axis_letter;
 };

@@ -1,6 +1,7 @@
 #include "kernels/dialect_int.h"
 
-/* Each preamble is one line per definition; "#line" after it hides it from the user's positions. */
+/* Preambles have a line for each definition. "#line" follows, so that they do not shift positions
+ * in the user's text. */
 
 static const char opencl_preamble[] =
     "typedef char i8;\ntypedef uchar u8;\ntypedef short i16;\ntypedef ushort u16;\n"
@@ -45,7 +46,7 @@ static const struct dialect_lang langs[] = {
                         .groups = "get_num_groups(%s)"},
     [DIALECT_CUDA] = {.preamble = cuda_preamble,
                       .preamble_f64 = cuda_f64,
-                      /* not for good: __global__ is an attribute of that name */
+                      /* undefined after the text: __global__ is an attribute named `global` */
                       .enter = "\n#define global\n",
                       .leave = "#undef global\n",
                       .kernel = "extern \"C\" __global__ ",

@@ -48,7 +48,7 @@ static bool at_mark(const struct dialect_scan *s)
     return true;
 }
 
-/* Moves to the next signature line or the end. */
+/* Moves to the next signature line, or to the end. */
 static void scan_text(struct dialect_scan *s)
 {
     while (s->pos < s->source.size && !at_mark(s)) {
@@ -85,7 +85,7 @@ static int scan_signature(struct dialect_scan *s, struct signature *ret_sig, str
     return 0;
 }
 
-/* To the opening brace: only blanks and comments may stand before it. */
+/* Moves to the body's opening brace. Only blanks and comments may precede it. */
 static int scan_to_body(struct dialect_scan *s, const struct signature *sig, struct err *e)
 {
     while (s->pos < s->source.size && s->source.data[s->pos] != '{') {
@@ -158,7 +158,7 @@ int dialect_scan_next(struct dialect_scan *s, struct dialect_piece *ret_piece, b
     scan_text(s);
     piece->text = bytes_of(s->source.data + begin, s->pos - begin);
     if (!is_blank(piece->text)) {
-        /* whether a kernel meets barriers decides its guard, so it must be seen in its body */
+        /* barriers decide whether a kernel has a guard, so they must be visible in its body */
         if (lex_uses(piece->text, "barrier")) {
             return fail(s, piece->line, piece->column, "barrier() outside a kernel's body", e);
         }

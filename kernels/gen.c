@@ -1,8 +1,8 @@
 /*
- * Runs at build time: kernels_gen text OUT.c FILE.gk… writes the sources as C data,
+ * Runs at build time. kernels_gen text OUT.c FILE.gk… writes the sources as C data,
  * kernels_gen host OUT.c FILE.gk… writes the kernels as C functions,
- * kernels_gen cuda OUT.cu FILE.gk writes one source as CUDA C, as gpud-compile makes it,
- * kernels_gen fatbin OUT.c FILE.cu… takes in what nvcc made of those, FILE.fatbin beside each.
+ * kernels_gen cuda OUT.cu FILE.gk writes one source as CUDA C, as gpud-compile does,
+ * kernels_gen fatbin OUT.c FILE.cu… embeds the fatbins that nvcc made, FILE.fatbin for each.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,7 +117,8 @@ static int cuda_write(const struct source *s, unsigned count, struct capbuf *out
     return dialect_translate(bytes_of(s->data, s->size), file, DIALECT_CUDA, true, out, e);
 }
 
-/* A fatbin is found by the text it was made of, so it cannot be taken for another version's. */
+/* A fatbin is identified by the hash of its CUDA C, so it cannot be confused with another version.
+ */
 static void fatbin_module(const struct source *s, struct capbuf *out)
 {
     capbuf_printf(out,
@@ -148,7 +149,8 @@ static int fatbin_write(const struct source *s, unsigned count, struct capbuf *o
     return 0;
 }
 
-/* Is that what the file holds already? Then it keeps its time, and nothing is made of it anew. */
+/* Does the file already have this content? Then it is not written: its time remains, so the build
+ * makes nothing from it again. */
 static bool output_same(const char *path, const struct capbuf *out)
 {
     FILE *f = fopen(path, "rb");

@@ -17,7 +17,7 @@
 #define GROUP_MAX   1024u
 #define STACK_BYTES (64u * 1024u)
 
-/* A work item that may stop at a barrier and go on later. */
+/* A work item as a coroutine, which stops at barriers. */
 struct host_fiber {
     ucontext_t context;
     struct host_item item;
@@ -38,7 +38,7 @@ struct host_group {
     unsigned char *stacks;
 };
 
-/* makecontext passes ints only */
+/* The fiber for a new context, because makecontext passes only ints. */
 static _Thread_local struct host_fiber *starting;
 
 static void fiber_leave(struct host_fiber *f, bool last)
@@ -116,7 +116,7 @@ static int fiber_prepare(struct host_group *g, unsigned index, const struct host
     return 0;
 }
 
-/* The item at `index` of its group, x fastest. */
+/* Sets the item's position in its group from its index; x varies fastest. */
 static void item_place(struct host_item *item, uint64_t index)
 {
     item->lid[0] = index % item->group[0];

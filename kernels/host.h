@@ -1,7 +1,8 @@
 /*
- * The built-in kernels as C functions, made from the same sources at build time: what simulated
- * devices and driver doubles execute. One call runs one whole launch, work item by work item; items
- * of a group that meet at barriers run as coroutines. Slow and exact, not for production work.
+ * The built-in kernels as C functions, generated from the same sources at build time. Simulated
+ * devices and test doubles of drivers execute them. One call runs a whole launch, work item by work
+ * item; items of a group that meet at barriers run as coroutines. Slow and exact; not for
+ * production work.
  * Thread: any; allocates one group's stacks per call.
  */
 #ifndef KERNELS_HOST_H
@@ -9,8 +10,8 @@
 
 #include "common/err.h"
 
-/* args[i]: for an array its address, for a scalar the address of its value; the user's arguments,
- * then the named sizes (uint64_t each), as in compiled code. */
+/* args[i]: the address of an array or of a scalar's value. The user's arguments come first, then
+ * the named sizes (uint64_t each), as in compiled code. */
 typedef int (*host_kernel_fn)(const uint64_t global[3], const uint64_t local[3], void *const *args,
                               unsigned arg_count, struct err *e);
 

@@ -9,12 +9,12 @@
 
 struct host_fiber;
 
-/* One work item, as its kernel sees it. */
+/* A work item: the values that its kernel can see. */
 struct host_item {
     void *const *args;
     unsigned char *memory; /* the group's local memory */
     uint64_t lid[3], gid[3], group[3], groups[3];
-    struct host_fiber *fiber; /* NULL where there are no barriers */
+    struct host_fiber *fiber; /* NULL: the kernel has no barriers */
 };
 
 typedef void (*host_item_fn)(const struct host_item *item);

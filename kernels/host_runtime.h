@@ -1,4 +1,4 @@
-/* What generated host C is written against; included by that file only. */
+/* The definitions that generated host C uses; only that file includes this header. */
 #ifndef KERNELS_HOST_RUNTIME_H
 #define KERNELS_HOST_RUNTIME_H
 
@@ -40,7 +40,7 @@ typedef double f64;
         gk_a > gk_b ? gk_a : gk_b;                                                                 \
     })
 
-/* One thread runs a launch, so these need not be atomic. Each gives the old value. */
+/* One thread runs a launch, so these need not be atomic. Each returns the old value. */
 #define GK_UPDATE(p, value)                                                                        \
     ({                                                                                             \
         __typeof__(p) gk_p = (p);                                                                  \

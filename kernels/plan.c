@@ -18,7 +18,7 @@ static struct signature signatures[OPERATIONS];
 static void load(void)
 {
     for (size_t o = 0; o < OPERATIONS; o++) {
-        /* a text that does not parse leaves a nameless row, which no name finds */
+        /* a text that does not parse leaves a row without a name, which is never found */
         (void)signature_parse(bytes_str(operations[o]->text), &signatures[o], NULL);
     }
 }

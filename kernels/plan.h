@@ -1,7 +1,7 @@
 /*
- * Operations of several launches as pure functions from sizes to steps: a caller names
- * "reduce_sum", "scan", "sort" or "fft" like any kernel; the plan says which primitive kernels run
- * on which temporaries. A kernel that is no such operation has a plan of one launch.
+ * Plans of operations that take several launches. A caller names "reduce_sum", "scan", "sort" or
+ * "fft" like any kernel; the plan lists the primitive kernels to run, and their temporaries. A
+ * primitive kernel has a plan of one launch.
  *
  * Pure: no I/O, no clock, no allocation; the caller gives the storage. Thread: any.
  */
@@ -16,8 +16,8 @@
 #define PLAN_TEMPS 64
 
 enum plan_ref_kind {
-    PLAN_USER,   /* index = the operation's argument; offset, size in bytes into it */
-    PLAN_TEMP,   /* index = plan's temporary */
+    PLAN_USER,   /* index = of the operation's argument; offset into it */
+    PLAN_TEMP,   /* index = of the plan's temporary; offset into it */
     PLAN_SCALAR, /* dtype, bits */
 };
 
@@ -25,7 +25,7 @@ struct plan_ref {
     enum plan_ref_kind kind;
     unsigned index;
     uint64_t offset;    /* bytes */
-    struct shape shape; /* arrays: how this launch sees it */
+    struct shape shape; /* arrays: the shape that this launch sees */
     int dtype;          /* scalars */
     uint64_t bits;
 };
@@ -39,8 +39,9 @@ struct plan_step {
     unsigned arg_count;
 };
 
-/* A library of the device's vendor may run the whole operation, called by its name and with its
- * arguments: then only the first `after` steps run, behind it; else only the others. */
+/* library: a library of the device's vendor may run the whole operation, by its name and with its
+ * arguments. If it does, the first `after` steps run after it and the others do not. Otherwise only
+ * the others run. */
 struct plan {
     struct plan_step step[PLAN_STEPS];
     unsigned step_count;
@@ -50,13 +51,13 @@ struct plan {
     unsigned temp_count;
 };
 
-/* The signature by which an operation is called ("reduce_sum(in T x[n], out T sum[1])"), or NULL if
- * the name is none (then it may be a primitive kernel). Static storage. */
+/* The signature of an operation ("reduce_sum(in T x[n], out T sum[1])"); NULL if the name is not an
+ * operation's (it may be a primitive kernel's). Static storage. */
 const struct signature *plan_signature(const char *operation);
 unsigned plan_operation_count(void);
 const char *plan_operation_name(unsigned index);
 
-/* May a library run this primitive kernel as it is? */
+/* Can a vendor's library run this primitive kernel? */
 bool plan_library(const char *kernel);
 
 /* `values` have been checked by signature_bind against plan_signature(operation). */

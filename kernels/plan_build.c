@@ -1,4 +1,4 @@
-/* Builds a plan: what a step may refer to, and the steps themselves. */
+/* Builds a plan: references of steps, and the steps. */
 #include <math.h>
 #include <string.h>
 

@@ -1,13 +1,13 @@
-/* Discrete Fourier transforms of powers of two, Stockham's order: log2 n launches that write from
- * one array to another, the last one to the caller's. */
+/* Discrete Fourier transforms of powers of two by Stockham's algorithm: log2 n launches, each from
+ * one array to another; the last launch writes the caller's array. */
 #include "kernels/plan_int.h"
 
-/* Transforms of n numbers; `width` of them lie side by side. */
+/* An axis: transforms of n numbers each, of which `width` are interleaved element by element. */
 struct axis {
     uint64_t n, width;
 };
 
-/* What goes on through the passes of all axes: they write to two rooms in turn. */
+/* The state of the passes over all axes, which write to two temporaries in turn. */
 struct passes {
     struct plan_ref src, dst;
     struct plan_ref room[2];
@@ -54,7 +54,7 @@ static bool axis_fits(struct plan_build *b, const char *name, uint64_t n)
     return b->code == 0;
 }
 
-/* A library leaves the scaling to us. */
+/* Offers the operation to a library. A library does not scale, so a step after it does. */
 static void library_offer(struct plan_build *b, const struct passes *p, uint64_t numbers)
 {
     const uint64_t flat[] = {numbers * 2};
@@ -67,7 +67,7 @@ static void library_offer(struct plan_build *b, const struct passes *p, uint64_t
     }
 }
 
-/* All axes of the caller's array; `batch` transforms altogether of n[0] x n[1]. */
+/* Transforms the caller's array along all axes, first to last. */
 static void transform(struct plan_build *b, const struct axis *axis, unsigned axes, double sign,
                       double scale)
 {

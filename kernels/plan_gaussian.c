@@ -23,7 +23,7 @@ static void make_gaussian(struct plan_build *b)
         return;
     }
     const uint64_t dims[] = {b->binding->dim[0], b->binding->dim[1]};
-    /* a narrower one leaves each pixel as it is; its square may be no f32 any more */
+    /* a smaller sigma changes no pixel, and its square may underflow in f32 */
     uint64_t radius = value < SIGMA_MIN ? 0 : (uint64_t)ceilf(value * 3.0f);
     struct plan_ref weights = plan_temp(b, DTYPE_F32, radius + 1);
     struct plan_ref rows = plan_array(plan_temp(b, DTYPE_F32, count), 2, dims);

@@ -1,4 +1,4 @@
-/* Counts by value. Few bins are counted in local memory first. */
+/* Counts by value. Up to LOCAL_BINS bins are counted in local memory first. */
 #include "kernels/plan_int.h"
 
 #define LOCAL_BINS 1024u /* as in src/histogram.gk */

@@ -4,7 +4,7 @@
 
 #include "kernels/plan.h"
 
-/* A plan in the making. The first failure sticks in `code`; what is added after it is ignored. */
+/* A plan under construction. `code` keeps the first failure; later additions are ignored. */
 struct plan_build {
     struct plan *plan;
     const struct signature *sig;
@@ -32,8 +32,8 @@ extern const struct plan_operation plan_ifft, plan_ifft_batched, plan_ifft_2d;
     ((build)->code == 0 ? plan_failed((build), err_set((build)->e, (error), __VA_ARGS__)) : (void)0)
 void plan_failed(struct plan_build *b, int code);
 
-/* What a step may refer to. */
-struct plan_ref plan_user(const struct plan_build *b, unsigned arg); /* as the caller gave it */
+/* The memory and values that a step can refer to. */
+struct plan_ref plan_user(const struct plan_build *b, unsigned arg); /* the caller's argument */
 struct plan_ref plan_temp(struct plan_build *b, int dtype, uint64_t count); /* 1-dimensional */
 struct plan_ref plan_array(struct plan_ref ref, unsigned ndim, const uint64_t *dims);
 struct plan_ref plan_u32(uint32_t value);
@@ -50,7 +50,7 @@ void plan_fill(struct plan_build *b, struct plan_ref dst, struct plan_ref value)
 uint64_t plan_lowest(int dtype);
 uint64_t plan_highest(int dtype);
 
-/* Reduces `src` into `dst` by repeating `kernel`; src has elements. */
+/* Reduces `src` into `dst` by repeating `kernel`; src is not empty. */
 void plan_reduce_steps(struct plan_build *b, const char *kernel, struct plan_ref src,
                        struct plan_ref dst);
 
@@ -58,7 +58,7 @@ void plan_reduce_steps(struct plan_build *b, const char *kernel, struct plan_ref
 #define PLAN_SCAN_LEVELS 8
 struct plan_scan_space {
     struct plan_ref sums[PLAN_SCAN_LEVELS];
-    struct plan_ref offsets[PLAN_SCAN_LEVELS]; /* the sums, scanned */
+    struct plan_ref offsets[PLAN_SCAN_LEVELS]; /* prefix sums of `sums` */
     unsigned levels;
 };
 void plan_scan_space_make(struct plan_build *b, int dtype, uint64_t count,

@@ -1,4 +1,4 @@
-/* Reductions to one value: each launch leaves one value for 4096, until one is left. */
+/* Reductions to one value: each launch reduces 4096 values to one, until one is left. */
 #include "kernels/plan_int.h"
 
 #define PART 4096u /* elements of one group, as in src/reduce.gk and src/dot.gk */

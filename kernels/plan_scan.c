@@ -1,4 +1,4 @@
-/* Prefix sums: blocks of 1024 are scanned, then the blocks' sums in the same way, then added. */
+/* Prefix sums: scans blocks of 1024, then the blocks' sums in the same way, then adds these. */
 #include "kernels/plan_int.h"
 
 #define BLOCK 1024u /* elements of one group, as in src/scan.gk */
@@ -27,7 +27,7 @@ void plan_scan_steps(struct plan_build *b, const struct plan_scan_space *space, 
         src = space->sums[l];
         data[l + 1] = space->offsets[l];
     }
-    /* the last level is one block's total, which nobody needs */
+    /* the last level is the total of one block, which is not needed */
     for (unsigned l = space->levels - 1; l > 0; l--) {
         const struct plan_ref args[] = {data[l - 1], data[l]};
         plan_launch(b, "scan_add", args, 2);

@@ -1,5 +1,6 @@
-/* Radix sort of u32 keys, 4 bits a pass from the lowest: count digits by block, scan the counts,
- * move each key to its place. Stable, so that later passes keep the order of earlier ones. */
+/* Radix sort of u32 keys, 4 bits a pass from the lowest. A pass counts the digits of each block,
+ * scans the counts, and moves each key to its place. Each pass is stable, so it keeps the order of
+ * earlier passes. */
 #include "kernels/plan_int.h"
 
 #define BLOCK  4096u /* keys of one group, as in src/sort.gk */

@@ -4,7 +4,7 @@
 
 #include "kernels/signature_int.h"
 
-/* Any scalar without loss: an integer as sign and magnitude, or a double. */
+/* The exact value of any scalar: an integer as sign and magnitude, or a double. */
 struct number {
     bool real;
     bool negative;

@@ -87,7 +87,7 @@ static int take_word(struct parser *p, const char *what, char ret_word[SIG_NAME]
     return 0;
 }
 
-/* Takes the word only if it is this one. */
+/* Skips the next word if it is `word`. */
 static bool accept_word(struct parser *p, const char *word)
 {
     size_t before = p->pos;
@@ -154,7 +154,7 @@ static bool is_reserved(const char *word)
     return dtype_from_name(word) != DTYPE_NONE || strncmp(word, "__", 2) == 0;
 }
 
-/* A name of the kernel's own: not one the dialect or the languages use. */
+/* Reads a name that the kernel defines; it must not be reserved by the dialect or the languages. */
 static int take_name(struct parser *p, const char *what, char ret_name[SIG_NAME])
 {
     char word[SIG_NAME];
@@ -170,7 +170,7 @@ static int take_name(struct parser *p, const char *what, char ret_name[SIG_NAME]
     return r;
 }
 
-/* ret_dtype DTYPE_NONE for the family's T. */
+/* Reads a type. *ret_dtype: DTYPE_NONE for the family's T. */
 static int take_type(struct parser *p, int *ret_dtype)
 {
     char word[SIG_NAME];
@@ -212,7 +212,7 @@ static int parse_family(struct parser *p)
         if (s->type_count == SIG_TYPES) {
             return fail_at(p, begin, "more than %d types", SIG_TYPES);
         }
-        s->type_count++; /* so that take_type's complaint about T is the one below */
+        s->type_count++; /* take_type then accepts T, and the error is the one below */
         r = take_type(p, &dtype);
         s->type_count--;
         if (r == 0 && dtype == DTYPE_NONE) {

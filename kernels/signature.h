@@ -2,11 +2,10 @@
  * Signatures of kernels in the portable dialect (docs/kernels.md describes the language):
  *
  *   //@kernel axpy<T: f32 f64>(T a, in T x[n], inout T y[n])  over n
- *   //@kernel reduce_sum<T: f32 f64>(in T x[n], out T part[groups])  over n  group 256  local T
- * tile[256]
+ *   //@kernel sum<T: f32 f64>(in T x[n], out T part[groups])  over n  group 256  local T tile[256]
  *
  * Pure: no I/O, no clock; allocates only what its _finish frees. Thread: any.
- * Everything is bounded: a signature comes from users.
+ * Every quantity has a limit, because users write signatures.
  */
 #ifndef KERNELS_SIGNATURE_H
 #define KERNELS_SIGNATURE_H
@@ -31,7 +30,7 @@ enum sig_kind { SIG_SCALAR = 1, SIG_ARRAY = 2 };
 /* May an array that the kernel writes share memory with another argument? */
 enum sig_alias {
     SIG_ALIAS_NONE, /* no */
-    SIG_ALIAS_SAME, /* it may be exactly one that the kernel only reads */
+    SIG_ALIAS_SAME, /* it may be exactly the memory of an argument that the kernel only reads */
     SIG_ALIAS_ANY,  /* in any way */
 };
 
@@ -58,7 +57,7 @@ struct sig_local {
     uint64_t count; /* elements */
 };
 
-/* One scalar argument is at most another one. */
+/* A condition "low <= high" on two scalar arguments. */
 struct sig_order {
     unsigned low, high; /* arguments of one type */
 };
@@ -76,13 +75,13 @@ struct signature {
         over[SIG_OVER]; /* slowest first, as in the shape; empty: sizes are the user's */
     unsigned over_count;
     uint64_t group[SIG_OVER]; /* local size, same order as `over`; 0 = free */
-    uint64_t per_item; /* elements of the innermost extent one work item handles (default 1) */
+    uint64_t per_item;        /* elements of the innermost extent for each work item (default 1) */
     struct sig_local local[SIG_LOCALS];
     unsigned local_count;
     enum sig_alias alias;
     struct sig_order order[SIG_ORDERS];
     unsigned order_count;
-    bool guarded;   /* the prologue returns for items outside (no barriers may follow) */
+    bool guarded;   /* the prologue returns for items outside; only without barriers in the body */
     unsigned line;  /* of the signature in its source, from 1 */
     char text[512]; /* the line itself, without "//@kernel " */
 };
@@ -91,27 +90,27 @@ struct signature {
  */
 int signature_parse(struct bytes line, struct signature *ret_sig, struct err *e);
 
-/* "axpy_f32": the entry in compiled code for one member of the family (name itself if not generic)
- */
+/* Writes the name of a family member's entry in compiled code: "axpy_f32"; the name itself if the
+ * kernel is not generic. */
 int signature_entry(const struct signature *s, int dtype, char *ret_entry, size_t size,
                     struct err *e);
 
-/* An actual argument, as far as a signature cares. */
+/* An actual argument: the properties that a signature restricts. */
 struct sig_value {
     bool array;
-    int access;         /* what the caller declared; ACCESS_NONE = as the kernel says */
+    int access;         /* declared by the caller; ACCESS_NONE = as the kernel declares */
     struct shape shape; /* arrays: type and extents */
     int dtype;          /* scalars */
     uint64_t bits;      /* scalars: value, little endian in the low bytes */
 };
 
-/* What a launch needs beyond the caller's arguments. */
+/* The parameters of a launch that are derived from the caller's arguments. */
 struct sig_binding {
     int dtype;              /* the chosen T, DTYPE_NONE if not generic */
     uint64_t dim[SIG_DIMS]; /* values of the named sizes */
     uint64_t groups;        /* number of groups */
-    /* Work items, x first, a multiple of local. All 0: nothing to do (an extent is 0), or, where
-     * the signature has no `over`, the caller's to fill. */
+    /* Work items, x first, a multiple of local. All 0: nothing to do (an extent is 0); or, if the
+     * signature has no `over`, the caller chooses them. */
     uint64_t global[3];
     uint64_t local[3];         /* all 0 = free */
     uint64_t scalar[SIG_ARGS]; /* scalars converted to the declared type, bits */
@@ -119,32 +118,33 @@ struct sig_binding {
 
 /*
  * Checks count, kinds, types, shapes and access of the actual arguments and derives the launch.
- * Access: inout covers all a kernel may do, in and out must be what it says.
- * A scalar of another type is converted if its value survives exactly (or is a float literal going
- * to a narrower float); else ERR_RANGE. err.arg is the argument's index; texts name the argument:
- * "argument y: f32 1000, kernel needs n = 4096". A 1-dimensional array may stand for any shape of
- * the same count where the named sizes are known from other arguments; a parameter of one dimension
- * takes an array of any shape by its count.
+ * Access: a declared inout is always accepted; in and out must be the kernel's.
+ * A scalar of another type is converted if its value is preserved exactly, or if a float becomes a
+ * narrower float; otherwise ERR_RANGE. err.arg is the argument's index; texts name the argument:
+ * "argument y: f32 1000, kernel needs n = 4096". A 1-dimensional array is accepted for any shape of
+ * the same count if the named sizes are known from other arguments. A parameter of one dimension
+ * accepts an array of any shape, by its count.
  */
 int signature_bind(const struct signature *s, const struct sig_value *values, unsigned count,
                    struct sig_binding *ret_binding, struct err *e);
 
-/* The memory of an actual array: arrays with one `memory` share what their bytes share. */
+/* The memory of an actual array: two arrays of the same `memory` share the bytes in both ranges. */
 struct sig_place {
-    const void *memory; /* identity, never followed; NULL: shared with nothing */
+    const void *memory; /* an identity, not dereferenced; NULL: shared with nothing */
     uint64_t begin, end;
 };
 
 /*
- * May the arrays lie where they do? `values` have passed signature_bind; places[i] belongs to
- * values[i]. Empty arrays share nothing, and arrays that are only read may share. ERR_RANGE names
- * both arguments; err.arg is the one that is written.
+ * Checks that the arrays share memory only as the signature allows. `values` have passed
+ * signature_bind; places[i] belongs to values[i]. Empty arrays share nothing, and arrays that are
+ * only read may share. ERR_RANGE names both arguments; err.arg is the written one.
  */
 int signature_alias(const struct signature *s, const struct sig_value *values,
                     const struct sig_place *places, struct err *e);
 
-/* A scalar's bits converted to another type where the value survives. ERR_RANGE if it does not,
- * ERR_ARG_TYPE for unknown types; texts do not name the argument. */
+/* Converts a scalar's bits to another type. ERR_RANGE if the value does not fit, or would change
+ * other than by rounding a float to f32; ERR_ARG_TYPE for unknown types. Texts do not name the
+ * argument. */
 int scalar_convert(int from, uint64_t bits, int to, uint64_t *ret_bits, struct err *e);
 
 #endif

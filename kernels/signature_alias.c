@@ -6,7 +6,8 @@ static bool overlap(const struct sig_place *a, const struct sig_place *b)
            a->begin < b->end && b->begin < a->end;
 }
 
-/* One array for both, of which the kernel reads each element before it writes that. */
+/* Are both arguments one array, and does the kernel write only one of them? It then reads each
+ * element before it writes that element. */
 static bool same(const struct signature *s, const struct sig_value *values,
                  const struct sig_place *places, unsigned a, unsigned b)
 {

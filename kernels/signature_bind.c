@@ -27,7 +27,7 @@ static int refuse(struct binder *x, unsigned arg, int code, const char *why)
     return r;
 }
 
-/* The members of a family as words: "f32 f64". */
+/* Writes the members of a family: "f32 f64". */
 static void family_text(const struct signature *s, char *out, size_t size)
 {
     size_t used = 0;
@@ -48,7 +48,7 @@ static int choose_type(struct binder *x)
     if (s->type_count == 0) {
         return 0;
     }
-    /* arrays decide before scalars: those can be converted */
+    /* arrays decide T before scalars do, because scalars can be converted */
     for (unsigned a = 0; a < s->arg_count; a++) {
         bool generic = s->arg[a].dtype == DTYPE_NONE;
         if (generic &&
@@ -111,7 +111,7 @@ static int check_arg(struct binder *x, unsigned a)
     if (v->shape.ndim < 1 || v->shape.ndim > SHAPE_MAX_DIMS) {
         return refuse(x, a, ERR_ARG_SHAPE, "no shape");
     }
-    /* inout covers all that a kernel may do */
+    /* a declared inout is always accepted */
     if (v->access != ACCESS_NONE && v->access != ACCESS_INOUT && v->access != p->access) {
         snprintf(why, sizeof(why), "declared %s, kernel needs %s", access_name(v->access),
                  access_name(p->access));
@@ -120,7 +120,7 @@ static int check_arg(struct binder *x, unsigned a)
     return 0;
 }
 
-/* mul * value + add. false on overflow or a negative size. */
+/* Computes mul * value + add; false on overflow or a negative result. */
 static bool extent_value(const struct sig_extent *x, uint64_t value, uint64_t *ret_value)
 {
     uint64_t v = 0;
@@ -139,7 +139,7 @@ static bool extent_value(const struct sig_extent *x, uint64_t value, uint64_t *r
     return true;
 }
 
-/* "n*2 + 1" */
+/* Writes an extent, for example "n*2 + 1". */
 static void extent_text(const struct signature *s, const struct sig_extent *x, char *out,
                         size_t size)
 {
@@ -173,7 +173,7 @@ static int match_extent(struct binder *x, unsigned a, unsigned d, uint64_t actua
     const struct sig_extent *p = &x->s->arg[a].extent[d];
     uint64_t needed = 0;
     if (p->dim == SIG_GROUPS) {
-        return 0; /* known only when the launch is */
+        return 0; /* not known before the launch is derived */
     }
     if (p->dim >= 0 && !x->known[p->dim]) {
         uint64_t v = 0;
@@ -202,7 +202,7 @@ static bool takes_count(const struct binder *x, unsigned a)
     return x->s->arg[a].ndim == 1;
 }
 
-/* Arrays whose dimensions stand for themselves; those of one dimension take any shape's count. */
+/* Matches arrays by their dimensions, and parameters of one dimension by the count of any shape. */
 static int match_shapes(struct binder *x)
 {
     for (unsigned a = 0; a < x->s->arg_count; a++) {
@@ -250,7 +250,7 @@ static int match_flat(struct binder *x, unsigned a)
     return 0;
 }
 
-/* Arrays of one dimension that stand for a shape known from the others. */
+/* Matches arrays of one dimension to shapes that are known from other arguments. */
 static int match_flats(struct binder *x)
 {
     for (unsigned a = 0; a < x->s->arg_count; a++) {
@@ -265,8 +265,8 @@ static int match_flats(struct binder *x)
     return 0;
 }
 
-/* Work items of a group where the signature leaves it free: known sizes keep the number of
- * variants a device compiles small, and the guard makes rounding up harmless. */
+/* Work items of a group if the signature leaves it free. A few fixed sizes keep the number of
+ * variants that a device compiles small. Rounding up is harmless with a guard. */
 static uint64_t default_group(const struct signature *s, unsigned axis)
 {
     static const uint64_t sizes[SIG_OVER][3] = {{256, 1, 1}, {16, 16, 1}, {8, 8, 4}};
@@ -297,7 +297,7 @@ static int derive_axis(struct binder *x, unsigned axis)
     return 0;
 }
 
-/* The sizes are the caller's; only a group the kernel asks for is known. */
+/* Without `over` the caller chooses the sizes; only a group in the signature is known. */
 static void derive_group(struct binder *x)
 {
     unsigned count = 0;
