@@ -1,4 +1,4 @@
-/* A result goes on to other software on CUDA, as PyTorch or CuPy, and does not leave the device. */
+/* Passes a result to other software that uses CUDA, such as PyTorch, without leaving the device. */
 #include <cudaTypedefs.h>
 #include <dlfcn.h>
 
@@ -27,7 +27,7 @@ static float last_of(const gpud_export_desc *x)
     CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
                               .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CALL(Init, 2000, 0);
-    CALL(DevicePrimaryCtxRetain, 7000, &context, 0); /* of the GPU x->device; here the only one */
+    CALL(DevicePrimaryCtxRetain, 7000, &context, 0); /* of the GPU x->device, here GPU 0 */
     CALL(CtxSetCurrent, 4000, context);
     CALL(MemImportFromShareableHandle, 10020, &memory, (void *)(intptr_t)x->fd,
          CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
@@ -50,11 +50,11 @@ int main(void)
     must(gpud_open(NULL, NULL, &c));
     cuda = dlopen("libcuda.so.1", RTLD_NOW);
     int rc = gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, N), GPUD_BUFFER_EXPORT, "shared", &b);
-    if (cuda != NULL && rc != GPUD_ERR_UNSUPPORTED) { /* else there is no CUDA here */
+    if (cuda != NULL && rc != GPUD_ERR_UNSUPPORTED) { /* otherwise this machine has no CUDA */
         must(rc != 0 ? rc : gpud_fill(c, gpud_out(b), gpud_f32(42)));
         must(gpud_buffer_export(c, b, &x));
     }
-    gpud_close(c); /* the memory stays while x.fd is open */
+    gpud_close(c); /* the memory lives while x.fd is open */
     (void)puts(x.bytes == 0 ? "there is no CUDA here" : "its memory goes to CUDA");
     return x.bytes == 0 || last_of(&x) == 42 ? 0 : 1;
 }

@@ -1,5 +1,5 @@
-/* A camera: frames of 2 MB go through a kernel of one's own with sealed weights, three at a time,
- * in memory that is shared with the daemon: nobody copies them but the device. */
+/* A camera: frames of 2 MB go through a user's kernel with sealed weights, three at a time. They
+ * are in memory shared with the daemon, so only the device copies them. */
 #include "example.h"
 
 #define PIXELS (512u * 1024u)
@@ -42,14 +42,14 @@ int main(void)
 
     for (unsigned i = 0; i < FRAMES + DEPTH; i++) {
         unsigned at = i % DEPTH;
-        if (job[at] != NULL) { /* the frame that was sent DEPTH frames ago */
+        if (job[at] != NULL) { /* the frame sent DEPTH frames ago */
             must(gpud_wait(job[at], GPUD_FOREVER));
             if (result[at][7] != (float)(i - DEPTH) * 0.5f) {
                 return 1;
             }
             gpud_job_free(job[at]);
         }
-        frame[at][7] = (float)i; /* nobody uses it now */
+        frame[at][7] = (float)i; /* no job uses this frame now */
         gpud_arg values[] = {gpud_host_in(frame[at], PIXELS, GPUD_F32),
                              gpud_host_out(result[at], PIXELS, GPUD_F32)};
         must(i < FRAMES ? gpud_submit(c, p, values, 2, NULL, &job[at]) : 0);

@@ -18,7 +18,7 @@ static void ended(gpud_job *job, int code, void *user)
     (void)user;
     must(code);
     gpud_job_free(job);
-    uv_close((uv_handle_t *)&poll_handle, NULL); /* nothing else to wait for: the loop ends */
+    uv_close((uv_handle_t *)&poll_handle, NULL); /* the last handle: the loop ends */
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* Many threads, one client, tiny reductions: each thread just calls. */
+/* Many threads share one client for tiny reductions, without locks of their own. */
 #include <pthread.h>
 
 #include "example.h"

@@ -4,8 +4,8 @@
 
 #include "edges/fail.h"
 
-/* The one kernel that is not built in. It is sent as source, in the portable dialect that every
- * back end takes. The greatest value stays on the device. */
+/* The one kernel that is not built in: source in the portable dialect, which every back end
+ * accepts. It reads the greatest value from a buffer, so that value does not leave the device. */
 static const char normalise_source[] =
     "//@kernel normalise(in f32 x[n], in f32 most[1], out f32 y[n])  over n\n"
     "{\n"
@@ -61,7 +61,7 @@ static void upload(struct work *w, const struct image *photo, uint64_t device)
          "uploading the photograph");
 }
 
-/* Errors of the builder's calls show when the program is sealed. */
+/* Sealing the program reports the errors of all building calls. */
 static void build_program(struct work *w, uint64_t height, uint64_t width)
 {
     need(gpud_program_create(w->client, "edges", &w->program), "program");
@@ -139,7 +139,8 @@ static void download(struct work *w, const struct image *photo, struct edges *re
          "reading the result");
 }
 
-/* A session that ends frees its buffers and modules; a program that goes on does it itself. */
+/* The end of the session would free buffers and modules, too. Longer programs free them like this.
+ */
 static void release(struct work *w)
 {
     gpud_program_free(w->program);

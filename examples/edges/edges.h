@@ -1,4 +1,5 @@
-/* Edges of a photograph on a device: one program of six kernels, one of them sent as source. */
+/* Finds the edges of a photograph on a device by a program of six kernels, one of them from source.
+ */
 #ifndef EDGES_EDGES_H
 #define EDGES_EDGES_H
 
@@ -9,7 +10,8 @@
 #include "edges/image.h"
 
 #define EDGES_SIGMA 1.2f /* pixels, of the blur before edges are looked for */
-/* Few edges are much stronger than the rest. The picture cuts them off at white. */
+/* The picture's brightness factor. The few edges that are much stronger than the rest become white.
+ */
 #define EDGES_GAIN   2.5f
 #define EDGES_STAGES 6
 

@@ -9,7 +9,7 @@
 
 #include <jpeglib.h>
 
-#define TEXT_MAX 256 /* bytes of a reason, as libjpeg's and libpng's */
+#define TEXT_MAX 256 /* bytes of a failure's reason */
 
 static char reason[TEXT_MAX];
 
@@ -55,7 +55,7 @@ static const char *load_png(FILE *file, struct image *ret_image)
         png_image_free(&png);
         return no_room(png.width, png.height);
     }
-    static const png_color black = {0, 0, 0}; /* behind transparent pixels */
+    static const png_color black = {0, 0, 0}; /* the background of transparent pixels */
     if (png_image_finish_read(&png, &black, image.pixels, 0, NULL) == 0) {
         image_free(&image);
         return explain(png.message);
@@ -64,7 +64,7 @@ static const char *load_png(FILE *file, struct image *ret_image)
     return NULL;
 }
 
-/* libjpeg ends the process on an error unless its handler jumps away. */
+/* The error handler must jump here; otherwise libjpeg ends the process. */
 struct decoder {
     struct jpeg_decompress_struct jpeg;
     struct jpeg_error_mgr errors;

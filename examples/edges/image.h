@@ -1,4 +1,4 @@
-/* An image in memory, JPEG and PNG files in, PNG files out. May block. */
+/* An image in memory. Reads JPEG and PNG files, writes PNG files. May block. */
 #ifndef EDGES_IMAGE_H
 #define EDGES_IMAGE_H
 
@@ -19,10 +19,10 @@ struct image {
 bool image_alloc(uint32_t width, uint32_t height, uint32_t channels, struct image *ret_image);
 void image_free(struct image *image);
 
-/* Reads a JPEG or PNG file as red, green and blue; the first byte says which. "-" is standard
- * input. NULL, or the reason why there is no image, valid until the next call. */
+/* Reads a JPEG or PNG file as red, green and blue; the first byte decides the format. "-" is
+ * standard input. Returns NULL, or the reason of a failure, valid until the next call. */
 const char *image_load(const char *path, struct image *ret_image);
-/* Writes a PNG file. NULL, or the reason why it is not complete. */
+/* Writes a PNG file. Returns NULL, or the reason why the file is not complete. */
 const char *image_save(const char *path, const struct image *image);
 
 #endif

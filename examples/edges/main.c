@@ -2,8 +2,8 @@
  * gpud-demo [-u URL] [-d DEVICE] PHOTO PICTURE: finds the edges of a photograph on a device, writes
  * them as a PNG file, and compares them with the CPU's. `gpuctl demo` runs this program.
  *
- * Standard output: the size of the photograph, the job, a table with tabs. The exit status is 0 if
- * both results agree within the bound of rounding.
+ * Standard output: the size of the photograph, the job, a table separated by tabs. The exit status
+ * is 0 if both results agree within the bound of rounding errors.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -46,7 +46,7 @@ static struct choice parse(int argc, char **argv)
     return choice;
 }
 
-/* Connects, with the token in the file $GPUD_TOKEN_FILE where there is one. */
+/* Connects, with the token from the file $GPUD_TOKEN_FILE if that is set. */
 static gpud_client *connect_to(const char *url)
 {
     char token[TOKEN_MAX + 1];
@@ -69,12 +69,12 @@ static gpud_client *connect_to(const char *url)
 
 struct comparison {
     double error; /* the largest difference */
-    double bound; /* the largest difference that rounding explains */
+    double bound; /* the largest difference that rounding can cause */
 };
 
 static const char *verdict(struct comparison c)
 {
-    return c.error <= c.bound ? "ok" : "WRONG"; /* a NaN is wrong */
+    return c.error <= c.bound ? "ok" : "WRONG"; /* NaN is wrong, too */
 }
 
 /* Compares the edges, 0 … 1, and the picture's bytes with the CPU's. */
@@ -88,7 +88,7 @@ static void compare(const struct image *photo, const struct edges *found,
     }
     double gain = 255 * (double)EDGES_GAIN;
     struct comparison edges = {.bound = reference_bound((double)EDGES_SIGMA, most)};
-    /* half a step of rounding to bytes comes on top of the error of the value itself */
+    /* rounding to bytes adds half a step to the error of the value */
     struct comparison picture = {.bound = 0.5 + gain * (edges.bound + 4 * 0x1p-24)};
     size_t count = (size_t)photo->width * photo->height;
     for (size_t i = 0; i < count; i++) {

@@ -12,7 +12,7 @@ struct plane {
     uint32_t height;
 };
 
-/* Beyond an edge its last pixel goes on. */
+/* A pixel; beyond an edge, the nearest pixel of the edge. */
 static double at(const struct plane *p, int64_t x, int64_t y)
 {
     int64_t column = x < 0 ? 0 : x >= p->width ? p->width - 1 : x;
