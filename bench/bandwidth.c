@@ -1,7 +1,7 @@
 /*
  * bench_bandwidth: copies between this process' memory and a device, 4 KiB to 256 MiB: gpud_write
  * and gpud_read against the vendor's API in this process. Plain memory is compared with plain
- * memory, an arena with the memory that the vendor's copies take best (CUDA: registered).
+ * memory, an arena with the memory of the vendor's fastest copies (CUDA: registered).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +14,12 @@
 #include "common/clock.h"
 
 enum { PLAIN, ARENA, DIRECT_PLAIN, DIRECT_BEST, SIDES };
-#define OURS 2u /* the first ones; each is compared with the one that comes so many behind it */
+#define OURS 2u /* the first sides are gpud's; side i is compared with side i + OURS */
 
 struct side {
     const struct engine_kind *kind;
     struct engine *engine;
-    bool shared; /* from and to memory of host_alloc, else plain memory */
+    bool shared; /* copies use memory of host_alloc, else plain memory */
     struct engine_memory *memory;
     uint8_t *from;
     uint8_t *to;
@@ -34,12 +34,12 @@ static uint8_t *host_memory(const struct side *s, size_t bytes, uint8_t seed)
     }
     for (size_t i = 0; i < bytes; i++) {
         data[i] =
-            (uint8_t)(seed + i + (i >> 12)); /* touched: a first touch costs more than a copy */
+            (uint8_t)(seed + i + (i >> 12)); /* a page's first access costs more than a copy */
     }
     return data;
 }
 
-/* GB/s of so many copies in a row. */
+/* GB/s of `count` copies in a row. */
 static double rate_of(const struct side *s, bool in, size_t bytes, unsigned count)
 {
     uint64_t begin_ns = clock_now_ns();

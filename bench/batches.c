@@ -1,7 +1,8 @@
 /*
- * bench_batches: many tiny kernels from one session and from many. Jobs that wait together run as
- * one batch of launches. The same kernels are timed one by one, with several of each session in
- * flight, and again with a coalescing window; beside the vendor's API in this process.
+ * bench_batches: many tiny kernels from one session and from many. Jobs that wait at the same time
+ * run as one batch of launches. The same kernels are timed one by one, with several of each session
+ * in flight, and again with a coalescing window; for comparison, by the vendor's API in this
+ * process.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 #define UNDER_WAY    8u
 #define WINDOW_US    "200"
 
-/* Sessions of one engine that carry out the same plan. */
+/* Sessions of one engine that run the same plan. */
 struct crowd {
     const struct engine_kind *kind;
     struct engine *engine[SESSIONS_MAX];
@@ -45,7 +46,7 @@ static void crowd_close(struct crowd *c)
     }
 }
 
-/* Kernels a second: `rounds` of each session, so many of each under way. */
+/* Kernels a second: each session runs `rounds`, `under_way` at a time. */
 static double rate_of(const struct crowd *c, unsigned rounds, unsigned under_way)
 {
     uint64_t begin_ns = clock_now_ns();
@@ -73,7 +74,7 @@ static void one_turn(struct bench *b, const struct crowd *c, const char *part)
     report_add(&b->report, part, c->name, "gain", "x", eight / one);
 }
 
-/* gpud, gpud with a window, and the API in this process, which has one session only. */
+/* Measures gpud, gpud with a window, and the API in this process, which has only one session. */
 static void measure(struct bench *b, const struct gpud g[2], const struct planned *p,
                     unsigned sessions)
 {

@@ -1,5 +1,5 @@
-/* Figures of the device-memory pool beside those of other policies; README.md explains how to read
- * them. */
+/* bench_pool: compares the device-memory pool with other allocation policies; README.md explains
+ * the figures. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static uint64_t number(const char *text)
 struct choice {
     struct settings settings;
     const char *only;
-    uint64_t soak; /* operations; 0: no */
+    uint64_t soak; /* operations; 0: no soak test */
     bool json;
 };
 

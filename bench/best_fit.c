@@ -1,6 +1,6 @@
 /*
  * Address-ordered best fit over one range: free blocks in a treap by (size, address), all blocks in
- * a list by address. Logarithmic time. The range ends where the last block in use ever ended.
+ * a list by address. Logarithmic time. The range ends at the highest end of any block so far.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -9,7 +9,8 @@
 
 #define NONE      0u
 #define UNIT      256u
-#define NODES_MAX (UINT32_C(1) << 23) /* address space; memory as touched */
+#define NODES_MAX (UINT32_C(1) << 23) /* reserves addresses; pages are allocated at first access   \
+                                       */
 
 struct node {
     uint64_t at, size;
@@ -20,7 +21,7 @@ struct node {
 };
 
 struct best_fit {
-    struct node *node; /* 0 is none */
+    struct node *node; /* index 0 (NONE) is not used */
     uint32_t made;
     uint32_t unused;
     uint32_t root;
@@ -58,7 +59,7 @@ static bool below(const struct best_fit *b, uint32_t i, uint64_t size, uint64_t 
     return n->size < size || (n->size == size && n->at < at);
 }
 
-/* All below (size, at) to *ret_low, the others to *ret_high. */
+/* Splits a treap: nodes before (size, at) to *ret_low, the others to *ret_high. */
 static void split(struct best_fit *b, uint32_t i, uint64_t size, uint64_t at, uint32_t *ret_low,
                   uint32_t *ret_high)
 {
@@ -163,7 +164,7 @@ static void unlink_node(struct best_fit *b, uint32_t i)
     node_give(b, i);
 }
 
-/* A block at the end of the range, with the free block there as its start. */
+/* Makes a block at the end of the range; a free block there becomes its start. */
 static uint32_t grow(struct best_fit *b, uint64_t size)
 {
     uint32_t i = b->last;

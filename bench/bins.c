@@ -1,4 +1,4 @@
-/* A pool of powers of two, as many frameworks' caches round: nothing is split or joined. */
+/* A pool of powers of two, like the caches of many frameworks: blocks are not split or merged. */
 #include <stdlib.h>
 
 #include "bench/policy.h"

@@ -1,6 +1,6 @@
 /*
- * bench_breakeven: from which size on the trip through gpud pays. A loop on this processor against
- * gpud_call with arrays in this process' memory, and against a kernel on resident buffers.
+ * bench_breakeven: the array size from which gpud is faster than a loop on this processor:
+ * gpud_call with arrays in this process' memory, and a kernel on resident buffers.
  */
 #include <math.h>
 #include <stdio.h>
@@ -86,7 +86,7 @@ static void verify(const struct trip *t, const struct data *d, uint32_t n)
     }
 }
 
-/* Microseconds of one. */
+/* Microseconds of one run. */
 static double timed(void (*work)(const struct trip *, const struct data *, uint32_t),
                     const struct trip *t, const struct data *d, uint32_t n, unsigned count)
 {
@@ -97,8 +97,7 @@ static double timed(void (*work)(const struct trip *, const struct data *, uint3
     return (double)(clock_now_ns() - begin_ns) / 1e3 / count;
 }
 
-/* The size from which on the trip is the faster one, between the sizes that were measured; 0: none.
- */
+/* The smallest measured size from which on gpud is always faster; 0: none. */
 static double cross(const double *gpud, const double *own, unsigned count)
 {
     unsigned at = count;

@@ -1,6 +1,6 @@
 /*
- * bench_coldstart: from the start of a new process to its first verified result: with a context of
- * its own, and as a client of gpud. What both compile was compiled before (caches are warm).
+ * bench_coldstart: the time from the start of a new process to its first verified result: with a
+ * context of its own, and as a client of gpud. Caches of compiled code are warm for both.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 #define COUNT 65536u
 
-/* What the new process does. */
+/* The work of the new process. */
 static int first_result(const char *engine, const char *url)
 {
     const char *why = NULL;
@@ -33,11 +33,10 @@ static int first_result(const char *engine, const char *url)
     kind->take(w, 0);
     float *result = kind->fetch(w);
     bool right = planned_right(&p, result, 1);
-    _Exit(right ? EXIT_SUCCESS
-                : EXIT_FAILURE); /* the clock stops: what closing takes is not asked */
+    _Exit(right ? EXIT_SUCCESS : EXIT_FAILURE); /* without closing, which is not measured */
 }
 
-/* Milliseconds. */
+/* Milliseconds from the fork to the end of the new process. */
 static double run(const char *engine, const char *url)
 {
     int status = 0;
@@ -72,7 +71,7 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i <= b.repeat; i++) {
         double gpud = run("gpud", g.url);
         double own = direct ? run(g.backend, g.url) : 0;
-        if (i > 0) { /* the first fills the caches */
+        if (i > 0) { /* the first repetition fills the caches */
             report_add(&b.report, "first result", "gpud", "time", "ms", gpud);
         }
         if (i > 0 && direct) {

@@ -1,8 +1,8 @@
 /*
- * bench_frames: a video's frames of 2 MB at a fixed rate. Each is uploaded, weighted by a user's
- * kernel with weights that stay on the device (sealed), summed, and answered. The time is taken
- * from the moment at which the frame was to be sent, so that a late frame also delays those behind
- * it. Beside the same in this process.
+ * bench_frames: a video's frames of 2 MB at a fixed rate. Each frame is uploaded, weighted by a
+ * user's kernel with sealed weights on the device, summed, and answered. Times count from the
+ * moment at which the frame should have been sent, so a late frame also delays the frames after it.
+ * For comparison, the vendor's API in this process.
  */
 #include <pthread.h>
 #include <semaphore.h>
@@ -24,9 +24,9 @@ struct player {
     const struct side *side;
     unsigned count;
     uint64_t due_ns[AT_ONCE];
-    sem_t room;           /* slots that are free */
-    sem_t begun;          /* frames to be taken */
-    struct samples times; /* the taker's, until it has ended */
+    sem_t room;           /* free slots */
+    sem_t begun;          /* frames that wait to be taken */
+    struct samples times; /* belongs to the receiving thread until that ends */
 };
 
 static void sleep_until(uint64_t at_ns)
@@ -38,7 +38,7 @@ static void sleep_until(uint64_t at_ns)
 
 static void await(sem_t *s)
 {
-    while (sem_wait(s) != 0) { /* a signal came */
+    while (sem_wait(s) != 0) { /* EINTR */
     }
 }
 
@@ -54,7 +54,7 @@ static void *take_all(void *data)
     return NULL;
 }
 
-/* So many frames at so many a second; late ones wait for their turn. */
+/* Plays `count` frames at `rate` a second; late frames wait for their turn. */
 static void play(struct bench *b, const struct side *s, const char *part, unsigned count,
                  unsigned rate)
 {

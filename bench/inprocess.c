@@ -1,6 +1,6 @@
 /*
- * bench_inprocess: the same kernels, buffers and steps through gpud and directly through the
- * vendor's API in this process, taken in turns.
+ * bench_inprocess: the same kernels, buffers and steps, alternately through gpud and through the
+ * vendor's API in this process.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static const struct load loads[] = {
     {"five steps 256K", PLANS_PIPELINE, 1u << 18, 4096, 40},
 };
 
-/* Microseconds of a run with so many at once. */
+/* Microseconds of a run, with `outstanding` runs at a time. */
 static double timed(const struct side *s, struct work *w, unsigned runs, unsigned outstanding)
 {
     uint64_t begin_ns = clock_now_ns();
@@ -101,7 +101,7 @@ static double once(const struct side *s, struct work *w)
     return (double)(clock_now_ns() - begin_ns) / 1e3;
 }
 
-/* A trip of so many bytes through two processes and back, by sockets alone. */
+/* A trip of ECHO_BYTES through two processes and back, by sockets only. */
 static double once_relayed(struct echo *c)
 {
     uint64_t begin_ns = clock_now_ns();
@@ -110,8 +110,8 @@ static double once_relayed(struct echo *c)
     return (double)(clock_now_ns() - begin_ns) / 1e3;
 }
 
-/* Measured behind a kernel of the vendor's API that reads more memory than the processor's caches
- * hold. */
+/* Trips with cold caches: each is measured after a kernel of the vendor's API that reads more
+ * memory than the processor's caches can store. */
 struct cold {
     struct side *sides;
     struct work *work[2]; /* an empty kernel of each side */
@@ -149,8 +149,7 @@ static void add_cold(struct bench *b, const struct cold *c, const char *part)
     report_add(&b->report, part, "relay after saxpy", "one at a time", "us", median[COLD_RELAY]);
 }
 
-/* What a trip costs where nothing that it needs is in the caches, and what the same way costs by
- * sockets that do nothing else. */
+/* Measures the cost of a trip with cold caches, and of the same way by sockets only. */
 static void measure_cold(struct bench *b, struct side *sides, enum placement place,
                          const char *part, struct server *relay)
 {

@@ -1,6 +1,6 @@
 /*
- * bench_interactive: round trips of one client while another one copies 1 GiB, against round trips
- * of an idle gpud.
+ * bench_interactive: round trips of one client while another client copies 1 GiB, against round
+ * trips of an idle gpud.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,7 +77,7 @@ static void measure(struct bench *b, const struct gpud *g, const char *lane, enu
         struct partner copier;
         char byte;
         partner_start(&copier, copy_on, &k);
-        partner_read(&copier, &byte, 1); /* it copies */
+        partner_read(&copier, &byte, 1); /* it has begun to copy */
         add(b, part, "null job beside copies", &t);
         partner_kill(&copier);
     }

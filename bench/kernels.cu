@@ -1,5 +1,5 @@
-// What bench/common/plan.c has in OpenCL C, in CUDA C: made by nvcc, so that neither gpud nor the
-// benchmark compiles anything.
+// The kernels of bench/common/plan.c in CUDA C. nvcc compiles them at build time, so that neither
+// gpud nor the benchmark compiles anything.
 #define ITEM (blockIdx.x * (size_t)blockDim.x + threadIdx.x)
 
 extern "C" {

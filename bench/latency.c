@@ -1,6 +1,6 @@
 /*
- * bench_latency: one round trip at a time. gpud's null job beside what a socket, NNG and gRPC take
- * for less, in the same repetitions, on one CPU and apart.
+ * bench_latency: one round trip at a time: gpud's null job, compared with the simpler round trips
+ * of a socket, NNG and gRPC in the same repetitions, on one CPU and on separate ones.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,9 @@
 /*
  * Is a request refused while there is room? A load allocates while its live bytes and the request,
- * in pages, are at most 97% of the limit, and frees at random otherwise. Live bytes are counted
- * twice: as asked for, and as charged (rounded up to the pool's sizes). room_for_sure is the least
- * share of the limit, live and wanted, at which a request was refused; 1: none was.
+ * in pages, are at most 97% of the limit, and frees at random otherwise. Live bytes are counted in
+ * two ways: as requested, and as charged (rounded up to the pool's sizes). room_for_sure is the
+ * least share of the limit, live bytes and the request together, at which a request was refused; 1:
+ * none was.
  */
 #include <stdlib.h>
 
@@ -24,7 +25,7 @@ struct oom {
     uint64_t count;
     uint64_t limit;
     uint64_t requests, refused;
-    uint64_t least; /* bytes: with so much alive and wanted a request was refused */
+    uint64_t least; /* the least bytes, live and requested, at which a request was refused */
 };
 
 static uint64_t alive(const struct oom *o, bool charged)
@@ -71,7 +72,7 @@ static void take(struct oom *o, uint64_t size, bool charged)
         uint64_t wanted = alive(o, charged) + size;
         o->least = wanted < o->least ? wanted : o->least;
         o->refused++;
-        for (unsigned i = 0; i < 4 && o->count > 0; i++) { /* a user would */
+        for (unsigned i = 0; i < 4 && o->count > 0; i++) { /* as a user would do */
             free_one(o);
         }
     }
@@ -79,7 +80,7 @@ static void take(struct oom *o, uint64_t size, bool charged)
 
 struct kind {
     const char *name;
-    uint64_t limit;       /* bytes: small enough to be reached */
+    uint64_t limit;       /* bytes; small, so that the load reaches it */
     uint64_t low, high;   /* bytes of a request */
     uint64_t low2, high2; /* every other phase; 0: there is one phase only */
 };

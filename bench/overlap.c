@@ -1,7 +1,7 @@
 /*
- * bench_overlap: the same work step by step (each waited for) and as jobs that are all under way at
- * once: upload, two kernels, download. On simulated devices, where the three parts take the same
- * time by their model and 3 is perfect, and on gpud's own choice of device.
+ * bench_overlap: upload, two kernels, download: step by step (with a wait after each), and as jobs
+ * that are all in flight at once. On simulated devices, whose model gives the three parts the same
+ * time, so that 3 is the best factor; and on gpud's own choice of device.
  */
 #include <math.h>
 #include <stdio.h>
@@ -148,7 +148,7 @@ static void measure(struct bench *b, const char *part, const char *const *args, 
 
 int main(int argc, char **argv)
 {
-    /* 64 KiB at 6.25 MiB/s: 10 ms each way; twice 16 Ki items at 3.1 Mi/s: 10 ms */
+    /* 64 KiB at 6.25 MiB/s: 10 ms each way; 2 x 16 Ki items at 3.1 Mi/s: 10 ms */
     static const char *const simulated[] = {"--backend", "sim", "--backend-options",
                                             "bandwidth=6553600,items=3276800,launch_ns=0,kernels=1",
                                             NULL};

@@ -8,24 +8,24 @@
 #include "bench/report.h"
 
 struct settings {
-    uint64_t live_max;  /* pieces: the curve of latencies goes so far */
+    uint64_t live_max;  /* live pieces: the end of the curve of latencies */
     uint64_t samples;   /* of a latency */
     uint64_t pairs;     /* allocations and frees in a row */
     uint64_t churn;     /* operations */
     uint64_t gib;       /* traces are scaled to this peak */
-    const char *traces; /* a folder of *.csv; NULL: the built-in ones only */
+    const char *traces; /* a folder of *.csv; NULL: only the built-in traces */
 };
 
 void part_latency(const struct settings *s, struct report *r);
 void part_pairs(const struct settings *s, struct report *r);
-void part_tight(const struct settings *s, struct report *r); /* mapped over live, driver calls */
+void part_tight(const struct settings *s, struct report *r); /* mapped / live bytes, driver calls */
 /* at the size of a real card */
 void part_scale(const struct settings *s, struct report *r);
 void part_oom(const struct settings *s, struct report *r);
 void part_snapshots(const struct settings *s, struct report *r);
 
-/* False if over 1% more memory (5% below 10^7 operations) was taken after the first tenth, a
- * request was refused, or the pool contradicts itself. */
+/* False if more than 1% of memory (5% below 10^7 operations) was added after the first tenth, a
+ * request was refused, or the pool is inconsistent. */
 bool soak(uint64_t operations, struct report *r);
 
 #endif

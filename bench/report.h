@@ -7,10 +7,10 @@
 #define REPORT_ROWS 2048u
 
 struct row {
-    const char *part; /* lives on */
+    const char *part; /* these texts outlive the report */
     char name[40];
-    const char *policy; /* lives on */
-    const char *figure; /* lives on */
+    const char *policy;
+    const char *figure;
     double value;
 };
 

@@ -1,7 +1,7 @@
 /*
- * The pool at the size of a real card: public and made traces, scaled to 4 … 192 GiB, with 3% more
- * memory than their peak. What an operation costs when the trace comes again, how many calls of the
- * driver that takes, and what is refused when a free is over only some frees later.
+ * The pool at the size of a real card: public and generated traces, scaled to 4 … 192 GiB, with 3%
+ * more memory than their peak. Measures the cost of an operation when a trace is repeated, the
+ * calls of the driver, and the refused requests if a free completes only some frees later.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static int by_value(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-/* Of `count` sorted values. */
+/* A percentile of `count` sorted values. */
 static uint64_t percentile(const uint64_t *sorted, size_t count, unsigned percent)
 {
     size_t rank = count * percent / 100;
@@ -49,7 +49,7 @@ struct run {
     uint64_t *ns; /* of each operation of the last round */
     uint64_t refused;
     uint64_t point;  /* of the stream: frees so far */
-    uint64_t behind; /* frees that are not over */
+    uint64_t behind; /* frees that are not complete */
 };
 
 static void operation(struct run *r, const struct event *v)
@@ -122,7 +122,7 @@ static void pending(struct report *rep, const char *name, const struct trace *t,
     free(r.piece);
 }
 
-/* Its addresses serve the stream that freed them at once, so that it knows no pending. */
+/* Runs best_fit for comparison. It reuses freed addresses at once: no frees are pending. */
 static void reference(struct report *rep, const char *name, const struct trace *t)
 {
     struct policy p;

@@ -1,6 +1,6 @@
 /*
- * bench_sessions: the cost of an idle session: memory of the daemon and of its client, processor
- * time of a daemon without requests, and whether thousands of sessions are possible.
+ * bench_sessions: the cost of an idle session: memory of the daemon and of its client, and CPU time
+ * of a daemon without requests. Shows that thousands of sessions are possible.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ struct holding {
     unsigned count;
 };
 
-/* Until a byte comes. */
+/* Opens sessions and keeps them until a byte arrives. */
 static void hold(const void *holding, int in, int out)
 {
     const char *url = ((const struct holding *)holding)->url;
@@ -51,7 +51,7 @@ static void hold(const void *holding, int in, int out)
     _Exit(EXIT_SUCCESS);
 }
 
-/* Processor time of all of gpud's processes, a worker among them, without any requests. */
+/* CPU time of all of gpud's processes, workers included, without any requests. */
 static void idle(struct bench *b, const struct gpud *g, const char *part)
 {
     const unsigned settle_ms = bench_scale(b, 2000u, 10u), ms = bench_scale(b, 10000u, 100u);
@@ -84,7 +84,7 @@ static void repetition(struct bench *b, const struct gpud *g, unsigned count)
                (double)client / 1024 / count);
     idle(b, g, "idle sessions");
     for (unsigned i = 0; i < HOLDERS; i++) {
-        partner_signal(&holder[i]); /* its end is no sign: others hold the pipe, too */
+        partner_signal(&holder[i]); /* other partners have the pipe, so closing it is no signal */
         partner_end(&holder[i]);
     }
 }
@@ -103,7 +103,7 @@ int main(int argc, char **argv)
         report_left_out(&b.report, "more sessions", "this machine allows too few descriptors");
     }
     for (unsigned i = 0; i < b.repeat; i++) {
-        struct gpud g; /* a new process each time: freed memory would be used again */
+        struct gpud g; /* a new gpud each time, because it would reuse freed memory */
         bench_gpud(&b, &g, settings);
         idle(&b, &g, "no sessions");
         repetition(&b, &g, count);

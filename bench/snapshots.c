@@ -1,4 +1,4 @@
-/* The cost of reports about the pool: an event of the log, a snapshot. */
+/* The cost of the pool's reports: of an event of the log, and of a snapshot. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ static void snapshot(struct report *r, const struct pool *p)
     uint64_t extents = 0;
     struct pool_cursor cursor = {0};
     struct pool_extent extent;
-    memset(buffer, 1, bytes); /* as one that is used again */
+    memset(buffer, 1, bytes); /* as if it had been used before */
     uint64_t from = clock_now_ns();
     (void)pool_snapshot(p, buffer, bytes, NULL);
     uint64_t taken = clock_now_ns();
@@ -51,7 +51,7 @@ void part_snapshots(const struct settings *s, struct report *r)
         abort();
     }
     event(s, r, p);
-    for (uint64_t i = 0; i < count; i++) { /* each a block of its own: the most there is to copy */
+    for (uint64_t i = 0; i < count; i++) { /* a block for each: the most that a snapshot copies */
         const struct pool_ask ask = {.size = load_log_uniform(&l, 65 << 10, 1 << 20)};
         (void)pool_alloc(p, &ask, &piece[i], NULL);
     }

@@ -1,5 +1,5 @@
-/* Does the mapped memory creep up? Small pieces are allocated and freed; the mapped memory after a
- * tenth of all operations is compared with that at the end. */
+/* Does the mapped memory grow over time? Small pieces are allocated and freed; the mapped memory
+ * after a tenth of all operations is compared with that at the end. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -48,7 +48,7 @@ static uint64_t taken(const struct soak *s)
     return stats.size_peak;
 }
 
-/* A short run has not yet seen its peak after a tenth. */
+/* The allowed growth. A short run has not reached its peak after a tenth. */
 static double allowed(uint64_t operations)
 {
     return operations >= 10000000u ? 0.01 : 0.05;

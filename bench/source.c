@@ -1,6 +1,6 @@
 #include "bench/source.h"
 
-/* A page's name only has to differ from "no page"; nothing is looked up by it. */
+/* The name of every page. It only has to differ from "no page". */
 #define SOME_PAGE 1u
 
 static int reserve(void *user, uint64_t bytes, void **ret_range, struct err *e)

@@ -1,4 +1,4 @@
-/* A source of pages without memory and without cost, so that the pool alone is measured. */
+/* A source of pages without memory and without cost, so that only the pool is measured. */
 #ifndef BENCH_SOURCE_H
 #define BENCH_SOURCE_H
 

@@ -1,6 +1,6 @@
 /*
- * bench_throughput: null jobs a second with many in flight, and the CPU time of one in its client
- * and in gpud, beside NNG's echo and an empty gRPC call.
+ * bench_throughput: null jobs a second with many in flight, and the CPU time of a job in its client
+ * and in gpud, compared with NNG's echo and an empty gRPC call.
  */
 #include <stdio.h>
 #include <string.h>

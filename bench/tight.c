@@ -23,8 +23,8 @@ struct held {
     uint64_t size;
 };
 
-/* Sizes of all magnitudes between two; so many random ones are freed that `most` bytes are alive.
- */
+/* Allocates sizes of all magnitudes from low to high, and frees random pieces to keep at most
+ * `most` bytes alive. */
 static void churn(struct report *r, const char *name, const struct policy *p, uint64_t low,
                   uint64_t high, uint64_t most, uint64_t operations)
 {
@@ -84,7 +84,7 @@ static void replay(struct report *r, const char *name, const struct policy *p,
     struct pool_piece *piece = bench_calloc(t->buffers, sizeof *piece);
     uint64_t refused = 0;
     uint64_t calls = 0;
-    unsigned busy = 0; /* rounds until there were no calls any more */
+    unsigned busy = 0; /* rounds up to the last one with calls */
     for (unsigned round = 0; round < ROUNDS; round++) {
         calls = p->calls != NULL ? p->calls(p->self) : 0;
         for (size_t i = 0; i < t->count; i++) {

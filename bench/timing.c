@@ -8,7 +8,7 @@
 
 #define KIB        UINT64_C(1024)
 #define LIMIT      (UINT64_C(1) << 40)
-#define DIVIDE     64u /* malloc gets sizes that host memory can hold */
+#define DIVIDE     64u /* sizes for malloc are divided by this to fit into host memory */
 #define CACHE_LINE 64u
 
 /* ---- the clock --------------------------------------------------------------------------------*/
@@ -53,8 +53,8 @@ static int by_value(const void *a, const void *b)
 struct samples {
     uint64_t *value; /* ticks */
     uint64_t count;
-    double ns;      /* a tick is */
-    uint64_t clock; /* ticks: the least that two readings are apart */
+    double ns;      /* of a tick */
+    uint64_t clock; /* ticks: the least difference of two readings */
 };
 
 static void samples_init(struct samples *s, uint64_t room)
@@ -127,8 +127,9 @@ static void latency_of(struct latency *t, const struct policy *p, uint64_t live,
     }
 }
 
-/* What no bookkeeping on the host can avoid: the caller's piece, its block, its slab and the slab
- * that goes before it in a list, one after the other because each names the next. */
+/* Cache lines that no bookkeeping on the host can avoid: of the caller's piece, its block, its slab
+ * and the preceding slab of a list. They are read one after another: each has the next's address.
+ */
 #define FLOOR_LINES 4u
 
 static void latency_floor(struct latency *t, uint64_t live, uint64_t samples)
@@ -149,7 +150,7 @@ static void latency_floor(struct latency *t, uint64_t live, uint64_t samples)
             line[1] = i;
         }
         uint64_t b = ticks();
-        table[2] = at; /* or the walk were for nothing */
+        table[2] = at; /* a use of the result, so that the walk is not optimised away */
         if (i >= 1000) {
             samples_add(&t->free, a, b);
         }

@@ -1,7 +1,7 @@
 /*
- * bench_turns: how long others wait while one user makes the daemon's loop do as much as one can:
- * jobs that each read 256 buffers, queued in many sessions, one job behind them that writes all of
- * these buffers, and its cancellation; and, beside it, tables of all these jobs.
+ * bench_turns: how long other clients wait while one user puts the most load on the daemon's loop:
+ * jobs that each read 256 buffers, queued in many sessions; a job after them that writes all of
+ * these buffers, and its cancellation; and tables of all these jobs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +37,7 @@ static void must(int rc, const char *what)
     }
 }
 
-/* ---- the one that waits --------------------------------------------------------------------- */
+/* ---- the client that waits ------------------------------------------------------------------ */
 
 static uint64_t ping(gpud_client *c)
 {
@@ -46,7 +46,8 @@ static uint64_t ping(gpud_client *c)
     return clock_now_ns() - begin;
 }
 
-/* A byte begins and ends a phase; the answer is the phase's pings. The end of the pipe ends all. */
+/* Pings all the time. Each byte ends a phase and begins the next: the answer is the phase's pings.
+ * The end of the pipe ends the process. */
 static void ping_on(const void *url, int in, int out)
 {
     gpud_client *c = NULL;
@@ -57,7 +58,7 @@ static void ping_on(const void *url, int in, int out)
     }
     must(gpud_open(url, NULL, &c), "the pinging client");
     for (;;) {
-        ssize_t n = read(in, &byte, 1); /* it does not block */
+        ssize_t n = read(in, &byte, 1); /* the pipe is non-blocking */
         if (n == 0) {
             gpud_close(c);
             _Exit(EXIT_SUCCESS);
@@ -81,7 +82,7 @@ static struct pings pings_seen(const struct partner *pinger)
     return seen;
 }
 
-/* ---- those that are waited for -------------------------------------------------------------- */
+/* ---- the load ------------------------------------------------------------------------------- */
 
 static gpud_job *submit(const struct side *s)
 {
@@ -90,7 +91,7 @@ static gpud_job *submit(const struct side *s)
     return job;
 }
 
-/* Until the daemon has taken it. */
+/* Waits until the daemon has accepted the job. */
 static void admitted(const struct side *s, const gpud_job *job)
 {
     while (gpud_job_id(job) == 0 && !gpud_job_done(job)) {
@@ -150,7 +151,7 @@ static gpud_program *writer(gpud_client *c, const gpud_buffer *b)
     return p;
 }
 
-/* Nothing else runs on the device from here on: its second launch hangs. */
+/* Blocks the device: by its options, its second launch hangs, which is this job. */
 static gpud_job *block(gpud_client *c)
 {
     gpud_kernel fill;
@@ -168,7 +169,7 @@ static gpud_job *block(gpud_client *c)
 
 /* ---- the figures ---------------------------------------------------------------------------- */
 
-/* took_ns 0: the load is no single request. */
+/* Adds the figures of a phase. took_ns: the time of the load's request; 0: several requests. */
 static void add_figures(struct bench *b, const struct partner *p, const char *part,
                         uint64_t took_ns)
 {
@@ -259,7 +260,7 @@ static void repetition(struct bench *b, const struct gpud *g)
     partner_end(&p);
     gpud_program_free(w.program);
     gpud_close(w.client);
-    (void)kill(g->worker[0], SIGKILL); /* or gpud waits for the job that hangs */
+    (void)kill(g->worker[0], SIGKILL); /* otherwise gpud waits for the job that hangs */
     (void)gpud_wait(blocker, GPUD_FOREVER);
     gpud_job_free(blocker);
     gpud_close(c);

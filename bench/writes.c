@@ -1,7 +1,7 @@
 /*
- * bench_writes: 64 writes of 4 KiB into one buffer: each as a job of its own that is waited for,
- * all as jobs in flight at once, and all as steps of one job, where the worker joins neighbours and
- * passes the rest to the device in one call if the back end has such a call.
+ * bench_writes: 64 writes of 4 KiB into one buffer: as jobs one by one, with a wait after each; as
+ * jobs in flight at once; and as steps of one job, where the worker merges adjacent writes and
+ * passes the others to the device in one call if the back end supports that.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 #include "bench/common/echo.h"
 #include "common/clock.h"
 
-#define WRITES 64u /* as many parameters as a program has, at most */
+#define WRITES 64u /* the most parameters of a program */
 #define EACH   4096u
-#define GAPS   2u /* scattered: so many times as far apart */
+#define GAPS   2u /* scattered: the distance of writes, in units of EACH */
 
 struct run {
     gpud_client *client;

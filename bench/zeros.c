@@ -1,7 +1,7 @@
 /*
- * bench_zeros: 16 bytes of one tenant, as a job and as a new buffer, while another tenant creates
- * buffers of 512 MiB of zeros without a pause, against the same on an idle gpud; and how long the
- * host's memset takes for such a buffer and for one piece of it.
+ * bench_zeros: one tenant's job on 16 bytes, and its new buffer of 16 bytes, while another tenant
+ * creates buffers of 512 MiB of zeros without a pause; against the same on an idle gpud. Also the
+ * time of the host's memset for such a buffer and for one piece of it.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "common/clock.h"
 
 #define LARGE   ((size_t)512 << 20)
-#define PIECE   ((size_t)4 << 20) /* of zeros, on the device of a processor */
+#define PIECE   ((size_t)4 << 20) /* a piece of zeros, on a device that is a processor */
 #define BUFFERS 4u
 #define SMALL   16u
 
@@ -67,7 +67,7 @@ struct creator {
     size_t bytes;
 };
 
-/* Until it is killed; says that it begins. */
+/* Creates and frees buffers until it is killed. Sends a byte when it begins. */
 static void create_on(const void *creator, int in, int out)
 {
     const struct creator *k = creator;
@@ -87,7 +87,7 @@ static void create_on(const void *creator, int in, int out)
     }
 }
 
-/* ---- the other one -------------------------------------------------------------------------- */
+/* ---- the other tenant ----------------------------------------------------------------------- */
 
 static void one_job(gpud_client *c, gpud_buffer b)
 {
@@ -119,7 +119,7 @@ struct loop {
     unsigned count;
 };
 
-/* In turns, so that both meet the same. */
+/* Runs both kinds of work alternately, so that both meet the same load. */
 static void run_loops(struct loop *l, const char *beside)
 {
     struct samples times[WORKS];
@@ -147,7 +147,7 @@ static double memset_us(uint8_t *at, size_t bytes)
 {
     uint64_t begin_ns = clock_now_ns();
     memset(at, 0, bytes);
-    __asm__ volatile("" : : "r"(at) : "memory"); /* as if it were read */
+    __asm__ volatile("" : : "r"(at) : "memory"); /* the compiler must keep the memset */
     return (double)(clock_now_ns() - begin_ns) / 1e3;
 }
 
@@ -159,7 +159,7 @@ static void add_floor(struct bench *b, const char *part, size_t bytes)
         bench_die("no memory");
     }
     samples_init(&piece);
-    (void)memset_us(memory, bytes); /* its pages are there from here on */
+    (void)memset_us(memory, bytes); /* allocates the pages */
     report_add(&b->report, part, "memset", "a buffer", "us", memset_us(memory, bytes));
     for (size_t at = 0; at + PIECE <= bytes; at += PIECE) {
         samples_add(&piece, memset_us(memory + at, PIECE));
@@ -181,7 +181,7 @@ static void measure(struct bench *b, const struct gpud *g, const char *far)
         struct partner creator;
         char byte;
         partner_start(&creator, create_on, &(struct creator){far, bytes});
-        partner_read(&creator, &byte, 1); /* it creates */
+        partner_read(&creator, &byte, 1); /* it has begun to create buffers */
         run_loops(&l, " beside zeros");
         partner_kill(&creator);
         add_floor(b, part, bytes);

@@ -111,7 +111,7 @@ bool bench_wants(const struct bench *b, const char *part)
     return b->only == NULL || strstr(part, b->only) != NULL;
 }
 
-/* The chosen API must be there; gpud itself would try on. */
+/* Ends the process if CUDA was chosen and is not there. gpud itself would wait for a device. */
 static void need_device(const struct bench *b)
 {
     const struct engine_kind *kind = NULL;

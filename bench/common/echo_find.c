@@ -1,5 +1,4 @@
-/* In a file of its own: a benchmark that compares with none of them needs none of their libraries.
- */
+/* A separate file: a benchmark that does not use the list needs none of the kinds' libraries. */
 #include <string.h>
 
 #include "bench/common/echo.h"

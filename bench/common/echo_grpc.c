@@ -205,7 +205,7 @@ static void close_client(struct echo *c)
 {
     grpc_byte_buffer_destroy(c->request);
     grpc_channel_destroy(c->channel);
-    free(c); /* the process ends next: gRPC's threads need not be waited for */
+    free(c); /* without a wait for gRPC's threads: the process ends next */
 }
 
 const struct echo_kind echo_grpc = {

@@ -10,7 +10,7 @@
 
 #include "bench/common/echo.h"
 
-#define CONTEXTS 128u /* of the server: twice as many as one client has under way */
+#define CONTEXTS 128u /* of the server: twice the slots of a client */
 
 struct echo {
     nng_socket socket;
@@ -45,7 +45,7 @@ static void served(void *data)
         nng_aio_set_msg(x->aio, NULL);
     }
     x->sending = !x->sending;
-    if (x->sending) { /* the message that came is the answer */
+    if (x->sending) { /* sends the received message back */
         nng_ctx_send(x->ctx, x->aio);
     } else {
         nng_ctx_recv(x->ctx, x->aio);

@@ -1,7 +1,6 @@
 /*
- * The floor that a kernel of the operating system gives: a stream socket, blocking reads and
- * writes. Once straight to the server, once as a job travels: through a process in between and
- * back.
+ * The floor of the operating system: a stream socket with blocking reads and writes. echo_unix goes
+ * straight to the server; echo_relay goes like a job, through a process in between and back.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -44,7 +43,7 @@ static bool move_all(int fd, uint8_t *data, size_t size, bool reading)
     return true;
 }
 
-/* As many whole messages as are there at once. */
+/* Answers messages, as many at a time as one read returns. */
 static void answer(int fd)
 {
     uint8_t data[ECHO_BYTES * ECHO_SLOTS];
@@ -63,8 +62,7 @@ static void answer(int fd)
     }
 }
 
-/* Hands each piece on to a process of its own and its answer back, as a front does with a worker.
- */
+/* Passes each message to a second process, and its answer back, as a front does with a worker. */
 static void relay(int fd)
 {
     uint8_t data[ECHO_BYTES * ECHO_SLOTS];
@@ -87,7 +85,7 @@ static void relay(int fd)
             break;
         }
     }
-    (void)close(pair[0]); /* the other process ends by that */
+    (void)close(pair[0]); /* ends the other process */
 }
 
 static void serve_by(const char *address, void (*serve_one)(int fd))
@@ -99,7 +97,7 @@ static void serve_by(const char *address, void (*serve_one)(int fd))
     }
     for (;;) {
         int client = accept(fd, NULL, NULL);
-        if (client >= 0 && fork() == 0) { /* a process for each: blocking all the way */
+        if (client >= 0 && fork() == 0) { /* a process for each client: all calls block */
             serve_one(client);
             _Exit(EXIT_SUCCESS);
         }

@@ -1,5 +1,5 @@
-/* CUDA in this process, by the driver's API: the primary context and one stream, as a program would
- * that has the device for itself. libcuda is opened when it is needed; nothing of it is linked. */
+/* CUDA's driver API in this process: the primary context and one stream, like a program that has
+ * the device for itself. libcuda is opened at run time, not linked. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +23,8 @@ struct work {
     struct engine *e;
     const struct plan *plan;
     CUdeviceptr buffer[PLAN_BUFFERS];
-    void *in[PLAN_BUFFERS];  /* what writes write, registered */
-    void *out[PLAN_SLOTS];   /* where reads go, registered */
+    void *in[PLAN_BUFFERS];  /* sources of writes, registered */
+    void *out[PLAN_SLOTS];   /* destinations of reads, registered */
     CUevent end[PLAN_SLOTS]; /* of a slot's last step */
 };
 
@@ -221,7 +221,7 @@ static void begin(struct work *w, unsigned slot)
     must(e->cu.EventRecord(w->end[slot], e->stream), "an event");
 }
 
-/* The thread that takes may be another one than that which began. */
+/* A thread may take a slot that another thread has begun, so this sets the context. */
 static void take(struct work *w, unsigned slot)
 {
     must(w->e->cu.CtxSetCurrent(w->e->context), "a context");

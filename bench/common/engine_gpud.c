@@ -1,4 +1,4 @@
-/* gpud: a plan is a program that is sealed once; each run is a job of it. */
+/* gpud as an engine: a plan is a program that is sealed once; each run is a job of it. */
 #include <gpud/gpud.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ struct work {
     gpud_arg given[PLAN_STEPS]; /* parameters that are written */
     uint32_t given_count;
     void *shared[PLAN_BUFFERS]; /* values to write, in shared memory; owned */
-    void *read[PLAN_BUFFERS];   /* where reads go; owned */
+    void *read[PLAN_BUFFERS];   /* destinations of reads; owned */
     gpud_job *job[PLAN_SLOTS];
 };
 
@@ -37,7 +37,7 @@ static void must(int rc, const char *what)
     }
 }
 
-/* Where the device is CUDA's, what nvcc made, as in this process. */
+/* Loads the fatbin if the back end is CUDA, as engine_cuda does; otherwise the OpenCL C source. */
 static void load_kernels(struct engine *e)
 {
     const char *backend = getenv(GPUD_BACKEND);
@@ -113,7 +113,7 @@ static void add_write(struct work *w, const struct plan_step *s)
     w->given[w->given_count++] = gpud_host_in(memory, bytes / sizeof(float), GPUD_F32);
 }
 
-/* Into shared memory as well: one place for all runs, which are in order by their buffers. */
+/* Reads go to shared memory, the same for all runs: jobs of the same buffers run in order. */
 static void add_read(struct work *w, const struct plan_step *s)
 {
     size_t bytes = w->plan->bytes[s->buffer];

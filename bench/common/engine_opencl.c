@@ -1,5 +1,5 @@
-/* OpenCL in this process: one context, one queue in order, as a program would that has the device
- * for itself. */
+/* OpenCL in this process: one context, one in-order queue, like a program that has the device for
+ * itself. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ struct work {
     const struct plan *plan;
     cl_mem buffer[PLAN_BUFFERS];
     cl_event end[PLAN_SLOTS];
-    void *out[PLAN_SLOTS]; /* where reads go */
+    void *out[PLAN_SLOTS]; /* destinations of reads */
 };
 
 struct engine_memory {
@@ -62,7 +62,7 @@ static struct engine *open_engine(const char *address, const char **ret_why)
     char cache[512];
     (void)address;
     (void)snprintf(cache, sizeof cache, "%s/in-process", gpud_cache());
-    (void)mkdir(gpud_cache(), 0700); /* what PoCL compiled once; if it fails there is another */
+    (void)mkdir(gpud_cache(), 0700); /* for PoCL's cache; on failure PoCL uses its own */
     (void)setenv("POCL_CACHE_DIR", cache, 0);
     if (!first_device(&platform, &device)) {
         *ret_why = "OpenCL has no device here";
@@ -205,7 +205,7 @@ static void release(struct work *w)
 static void *host_alloc(struct engine *e, size_t bytes)
 {
     void *memory = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
-    (void)e; /* on this processor every memory is as good */
+    (void)e; /* no memory is faster than other memory on this processor */
     if (memory == NULL) {
         bench_die("no memory for %zu bytes", bytes);
     }

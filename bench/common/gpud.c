@@ -24,7 +24,7 @@ static void doze(void)
     (void)nanosleep(&pause, NULL);
 }
 
-/* gpud lies beside the benchmark. */
+/* The path of gpud: in the benchmark's folder. */
 static void program_path(char *path, size_t size)
 {
     ssize_t n = readlink("/proc/self/exe", path, size - 8);
@@ -82,7 +82,7 @@ static const char *cell(const gpud_table *t, uint32_t row, const char *column)
     return at < 0 ? "" : gpud_table_text(t, row, (uint32_t)at);
 }
 
-/* Is the daemon ready? Takes its processes and its device then. */
+/* Is the daemon ready? If so, records its processes and its device. */
 static bool find_ready(struct gpud *g)
 {
     const gpud_options o = {

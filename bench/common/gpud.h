@@ -1,6 +1,6 @@
 /*
- * A gpud of the benchmark's own, in a directory of its own, and the processes it consists of.
- * Ends the process (and with it gpud) if it does not start. Thread: one.
+ * Starts a gpud for the benchmark, in its own directory, and finds its processes. Ends the process
+ * (and with it gpud) if gpud does not start. Thread: one.
  */
 #ifndef BENCH_GPUD_H
 #define BENCH_GPUD_H
@@ -14,8 +14,8 @@
 #define GPUD_ARGS_MAX 16u
 #define GPUD_WORKERS  16u
 
-/* In the environment once gpud runs: the back end of its first device, also for processes that are
- * started by a benchmark. */
+/* The environment variable with the back end of gpud's first device, set once gpud runs. Processes
+ * that a benchmark starts inherit it. */
 #define GPUD_BACKEND "BENCH_BACKEND"
 
 struct gpud {
@@ -29,11 +29,11 @@ struct gpud {
     char device[128];
 };
 
-/* Where device code that was compiled once is kept: BENCH_CACHE_DIR, else beside the build. */
+/* The folder for caches of compiled device code: BENCH_CACHE_DIR, else beside the build. */
 const char *gpud_cache(void);
-/* Starts it with these options beside its own (the last one NULL) and waits until it is ready. */
+/* Starts gpud with its usual options and `args` (the last one NULL); waits until it is ready. */
 void gpud_start(struct gpud *g, const char *const *args);
-/* SIGTERM and the end; removes the directory. */
+/* Sends SIGTERM, waits for the end, and removes the directory. */
 void gpud_stop(struct gpud *g);
 void gpud_place(const struct gpud *g, enum placement p);
 uint64_t gpud_cpu_ns(const struct gpud *g); /* of front, launcher and workers */

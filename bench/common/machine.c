@@ -16,7 +16,7 @@ const char *placement_name(enum placement p)
     return names[p];
 }
 
-/* The CPUs that were allowed at the start. */
+/* The CPUs that this process was allowed to use at its start. */
 static const cpu_set_t *allowed(void)
 {
     static cpu_set_t set;
@@ -36,7 +36,7 @@ unsigned machine_cpus(void)
     return (unsigned)CPU_COUNT(allowed());
 }
 
-/* The first of the allowed ones, or all the others. */
+/* The first of the allowed CPUs, or all others. */
 static cpu_set_t choose(bool first)
 {
     cpu_set_t chosen;
@@ -95,7 +95,7 @@ uint64_t process_cpu_ns(pid_t pid)
     return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-/* The number behind a label of a file in /proc; 0: none. */
+/* The number after a label in a file of /proc; 0: none. */
 static uint64_t labelled(const char *path, const char *label)
 {
     char line[256];

@@ -1,5 +1,5 @@
 /*
- * The machine that is measured on: its processors, what runs where, and times of processes.
+ * The machine of the measurement: its processors, the placement of processes, and their times.
  * Thread: one. Nothing blocks.
  */
 #ifndef BENCH_MACHINE_H
@@ -11,16 +11,16 @@
 
 /* Where the processes of a measurement run. */
 enum placement {
-    PLACE_ONE,   /* all on one CPU: what the software costs */
-    PLACE_APART, /* the client on one, everything else on the others */
-    PLACE_ANY,   /* wherever the kernel likes */
+    PLACE_ONE,   /* all on one CPU: the cost of the software alone */
+    PLACE_APART, /* the client on one CPU, all else on the others */
+    PLACE_ANY,   /* the kernel chooses */
     PLACEMENTS
 };
 
 const char *placement_name(enum placement p); /* "one cpu" */
 unsigned machine_cpus(void);                  /* that this process may use */
-/* Pins all threads of a process, and those that they start. A thread that has ended meanwhile is no
- * error. */
+/* Pins all threads of a process, and the threads that these start. A thread that ends meanwhile is
+ * no error. */
 void machine_pin_client(enum placement p, pid_t pid);
 void machine_pin_server(enum placement p, pid_t pid);
 void machine_unpin(pid_t pid);
@@ -32,6 +32,6 @@ pid_t process_parent(pid_t pid);
 
 /* "Intel(R) …, 2 CPUs, Linux 6.1", for reports; static. */
 const char *machine_name(void);
-double machine_load(void); /* processes that wanted to run, over the last minute */
+double machine_load(void); /* the load average of the last minute */
 
 #endif

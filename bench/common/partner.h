@@ -1,5 +1,5 @@
 /*
- * Another client as a process of its own, forked from one without threads, with a pipe each way.
+ * Another client in a process of its own, forked before there are threads, with a pipe each way.
  * Thread: one. Ends the process if anything fails.
  */
 #ifndef BENCH_PARTNER_H
@@ -18,11 +18,11 @@ typedef void (*partner_fn)(const void *data, int in, int out);
 void partner_start(struct partner *p, partner_fn work, const void *data);
 /* Blocks until the partner has written `size` bytes. */
 void partner_read(const struct partner *p, void *out, size_t size);
-/* One byte, whose meaning is the partner's. */
+/* Sends one byte, whose meaning the partner defines. */
 void partner_signal(const struct partner *p);
-/* Closes the pipes and waits for its end, which has to be a success. */
+/* Closes the pipes and waits for the partner's end, which must be a success. */
 void partner_end(struct partner *p);
-/* Of a partner that would go on for ever. */
+/* Ends a partner that does not end by itself. */
 void partner_kill(struct partner *p);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * A piece of work as data, and engines that carry it out: gpud, and the vendor's API in this
- * process. Both get the same kernels' source, the same buffers and the same steps.
+ * Plans (work as data) and the engines that run them: gpud, and the vendor's API in this process.
+ * Both get the same kernels, buffers and steps.
  *
- * Thread: one. Ends the process if something fails; engine_kind.open alone may find nothing.
+ * Thread: one. Ends the process if something fails; only engine_kind.open may return NULL.
  */
 #ifndef BENCH_PLAN_H
 #define BENCH_PLAN_H
@@ -33,14 +33,14 @@ enum plan_kernel {
 enum plan_access { PLAN_VALUE, PLAN_IN, PLAN_OUT, PLAN_INOUT };
 struct plan_arg {
     enum plan_access access;
-    unsigned buffer;   /* unless it is a value */
+    unsigned buffer;   /* not for values */
     const void *value; /* 4 bytes, lives as long as the plan */
 };
 
 enum plan_op { PLAN_WRITE, PLAN_LAUNCH, PLAN_READ };
 struct plan_step {
     enum plan_op op;
-    unsigned buffer; /* of writes and reads: all of it */
+    unsigned buffer; /* of writes and reads, which move the whole buffer */
     enum plan_kernel kernel;
     unsigned arg_count;
     struct plan_arg arg[PLAN_ARGS];
@@ -52,16 +52,16 @@ struct plan {
     const char *name;
     unsigned buffer_count;
     size_t bytes[PLAN_BUFFERS];
-    const float *content[PLAN_BUFFERS]; /* at the start, and what a WRITE writes; NULL: nothing */
+    const float *content[PLAN_BUFFERS]; /* initial, and the source of WRITE; NULL: none */
     unsigned step_count;
     struct plan_step step[PLAN_STEPS];
-    unsigned result; /* the buffer that is looked at in the end */
-    unsigned sealed; /* bits of buffers that never change after their content was written */
+    unsigned result; /* the buffer that is checked at the end */
+    unsigned sealed; /* a bit for each buffer that never changes after its content was written */
 };
 
 /* All kernels, in OpenCL C. */
 extern const char plan_source[];
-/* All kernels, as nvcc made them of bench/kernels.cu: the file that BENCH_KERNELS names, else
+/* All kernels, compiled by nvcc from bench/kernels.cu: the file that BENCH_KERNELS names, else
  * bench_kernels.fatbin beside the program. The caller frees. */
 void *plan_device_code(size_t *ret_size);
 extern const char *const plan_kernel_names[PLAN_KERNELS];
@@ -77,7 +77,7 @@ struct engine_memory;
 
 struct engine_kind {
     const char *name;
-    /* gpud: its URL. Others: their first device; NULL: there is none, *ret_why says so. */
+    /* gpud: connects to the URL. Others: open their first device; NULL: none, see *ret_why. */
     struct engine *(*open)(const char *address, const char **ret_why);
     void (*close)(struct engine *e);
 
@@ -88,7 +88,7 @@ struct engine_kind {
     float *(*fetch)(struct work *w);
     void (*release)(struct work *w);
 
-    /* Memory of this process that copies go fastest from and to. */
+    /* Host memory with the fastest copies from and to the device. */
     void *(*host_alloc)(struct engine *e, size_t bytes);
     void (*host_free)(struct engine *e, void *memory);
     /* Plain memory of the device and copies of it, blocking. */
@@ -98,7 +98,7 @@ struct engine_kind {
     void (*free)(struct engine_memory *m);
 };
 
-/* What each of them has, by the same names in its file. */
+/* The functions of an engine, which have the same names in each engine's file. */
 #define ENGINE_KIND(text)                                                                          \
     {                                                                                              \
         .name = (text), .open = open_engine, .close = close_engine, .prepare = prepare,            \
@@ -113,7 +113,7 @@ extern const struct engine_kind engine_cuda;   /* only if BENCH_CUDA */
 
 /* The API that gpud's back end uses, in this process; NULL: not built in. */
 const struct engine_kind *engine_direct(const char *backend);
-/* Opens it, too. NULL: there is none, *ret_why says so. */
+/* Finds and opens it. NULL: there is none, see *ret_why. */
 struct engine *engine_direct_open(const char *backend, const struct engine_kind **ret_kind,
                                   const char **ret_why);
 

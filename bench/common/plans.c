@@ -143,7 +143,7 @@ void planned_finish(struct planned *p)
     *p = (struct planned){.n = 0};
 }
 
-/* ---- what must come out ------------------------------------------------------------------- */
+/* ---- expected results --------------------------------------------------------------------- */
 
 static double scaled(const struct planned *p, size_t i)
 {
@@ -193,7 +193,7 @@ bool planned_right(const struct planned *p, const float *result, uint64_t runs)
         return true;
     }
     size_t count = p->plan.bytes[p->plan.result] / sizeof(float);
-    size_t pace = count / 1000 + 1; /* the rest is as right as these */
+    size_t pace = count / 1000 + 1; /* about 1000 elements are enough */
     for (size_t i = 0; i < count; i += pace) {
         double right = expected(p, i, runs);
         if (!(fabs((double)result[i] - right) <= 1e-3 * fabs(right) + 1e-5)) {

@@ -1,4 +1,4 @@
-/* The plans that several benchmarks carry out, with their expected results. Thread: one. */
+/* The plans that several benchmarks run, with their expected results. Thread: one. */
 #ifndef BENCH_PLANS_H
 #define BENCH_PLANS_H
 
@@ -14,7 +14,7 @@ enum plans {
     PLANS_COUNT
 };
 
-/* Memory of a plan's content belongs to it. */
+/* A plan and its parameters; owns the memory of the plan's content. */
 struct planned {
     struct plan plan;
     enum plans which;
@@ -25,9 +25,9 @@ struct planned {
 
 void planned_init(struct planned *p, enum plans which, uint32_t n);
 void planned_finish(struct planned *p);
-/* GPU_DOUBLE=1 in the environment: the driver is a double, which runs no kernels of plans. */
+/* GPU_DOUBLE=1 in the environment: the driver is a test double, which runs no kernels of plans. */
 bool plans_on_double(void);
-/* Is this what the buffer `result` holds after so many runs? On a double everything is. */
+/* Is this the content of the buffer `result` after so many runs? Always true on a test double. */
 bool planned_right(const struct planned *p, const float *result, uint64_t runs);
 
 #endif

@@ -99,7 +99,7 @@ double report_median(struct report *r, const char *part, const char *what, const
     if (f == NULL) {
         return 0;
     }
-    struct samples sorted; /* of a copy: the order is still needed */
+    struct samples sorted; /* a copy, because the order of the values is still needed */
     samples_init(&sorted);
     for (unsigned i = 0; i < f->value.count; i++) {
         samples_add(&sorted, f->value.value[i]);
@@ -139,7 +139,7 @@ static void write_table(struct report *r)
     }
 }
 
-/* Nothing in our texts but quotes and backslashes needs escaping. */
+/* Writes a JSON string. Only quotes and backslashes need escaping in the report's texts. */
 static void write_text(const char *text)
 {
     (void)putchar('"');

@@ -1,7 +1,7 @@
 /*
- * A benchmark's report: figures, each with the median and the spread over the repetitions and,
- * where there is one, as a ratio to a floor of the same repetitions. As a table or as JSON. Thread:
- * one.
+ * A benchmark's report: figures, each with the median and the spread over the repetitions. A figure
+ * can have a ratio to a floor (a reference figure of the same repetitions). As a table or as JSON.
+ * Thread: one.
  */
 #ifndef BENCH_COMMON_REPORT_H
 #define BENCH_COMMON_REPORT_H
@@ -23,7 +23,7 @@ struct figure {
     char unit[16];            /* "us"; "" for counts and ratios */
     struct samples value;     /* of each repetition, in order until the report is written */
     struct samples ratio;     /* of each repetition; empty: no floor */
-    double quiet;             /* the ratio of the least values: of what nothing disturbed */
+    double quiet;             /* the ratio of the best values, the least disturbed ones */
     char against[FIGURE_TEXT];
 };
 
@@ -42,13 +42,13 @@ void report_finish(struct report *r);
 /* One repetition's value; figures appear in the order of their first value. */
 void report_add(struct report *r, const char *part, const char *what, const char *figure,
                 const char *unit, double value);
-/* Gives a figure a ratio, repetition by repetition, to another of the same part and name of figure.
- * Both have as many values. */
+/* Adds a ratio, repetition by repetition, to another figure of the same part and name. Both must
+ * have the same number of values. */
 void report_against(struct report *r, const char *part, const char *what, const char *figure,
                     const char *floor);
-/* The median so far; 0: there is none. */
+/* The median so far; 0: no values. */
 double report_median(struct report *r, const char *part, const char *what, const char *figure);
-/* Says that something was not measured, and why. */
+/* Records that something was not measured, and the reason. */
 void report_left_out(struct report *r, const char *what, const char *why);
 void report_write(struct report *r, bool json);
 

@@ -15,7 +15,7 @@ struct samples {
 void samples_init(struct samples *s);
 void samples_finish(struct samples *s);
 void samples_add(struct samples *s, double value);
-/* The value below which this share (0 to 1) lies; 0 if there is none. Sorts. */
+/* The quantile of this share (0 to 1); 0 without values. Sorts the values. */
 double samples_at(struct samples *s, double share);
 double samples_median(struct samples *s);
 

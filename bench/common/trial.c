@@ -84,7 +84,7 @@ static void used(uint64_t *ret_cpu_ns, uint64_t *ret_switches)
     *ret_switches = (uint64_t)u.ru_nvcsw;
 }
 
-/* A window of round trips that moves on. samples may be NULL. */
+/* Makes `count` round trips in a sliding window of `outstanding`. samples may be NULL. */
 static void trips(const struct trial *t, struct echo *c, unsigned count, struct samples *samples)
 {
     uint64_t begun[ECHO_SLOTS];
@@ -166,7 +166,7 @@ static void client_end(struct client *c)
     }
 }
 
-/* ---- all of them --------------------------------------------------------------------------- */
+/* ---- all clients --------------------------------------------------------------------------- */
 
 static void tell_all(struct client *client, unsigned count)
 {
