@@ -9,8 +9,7 @@
 
 #define NONE      0u
 #define UNIT      256u
-#define NODES_MAX (UINT32_C(1) << 23) /* reserves addresses; pages are allocated at first access   \
-                                       */
+#define NODES_MAX (UINT32_C(1) << 23) /* addresses; pages are allocated at first access */
 
 struct node {
     uint64_t at, size;
