@@ -310,7 +310,7 @@ typedef struct gpud_device_desc {
     char backend[GPUD_NAME]; /* "cuda", "opencl", "sim" */
     char state[GPUD_NAME];   /* "ready", "held", "absent", … */
 } gpud_device_desc;
-/* The device at an index from 0; blocks. NOT_FOUND behind the last one. */
+/* The device at an index from 0; blocks. NOT_FOUND after the last one. */
 GPUD_API int gpud_device_info(gpud_client *client, uint32_t index, gpud_device_desc *ret_device);
 
 /* ---- buffers ------------------------------------------------------------------------------- */
@@ -468,8 +468,8 @@ GPUD_API gpud_arg gpud_arg_with(gpud_arg arg, int access);
  * refuses an array of another type than its own (ARG_TYPE); only pointers to char and void take
  * any. The bytes must be whole elements of that type (ARG_SHAPE) and begin at a multiple of its
  * size (RANGE). A slice counts the array's own elements, in either order of the two calls. The last
- * dimension is counted anew; if its bytes are no whole elements, the array becomes a list of one
- * dimension. GPUD_NONE: no view. For an argument that is no array: ARG_TYPE where it is used. */
+ * dimension is counted in the new type; if its bytes are not whole elements, the array gets one
+ * dimension. GPUD_NONE: no view. For an argument that is not an array: ARG_TYPE when it is used. */
 GPUD_API gpud_arg gpud_arg_as(gpud_arg arg, int dtype);
 
 /* n elements of host memory that travel with the job. `gpud_host` takes the access from the

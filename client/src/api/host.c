@@ -8,7 +8,7 @@
 #include "client/src/session/wait.h"
 #include "client/src/wire/heap.h"
 
-#define CHUNK_FIRST (1u << 20) /* bytes of the first arena; the next ones are twice as large */
+#define CHUNK_FIRST (1u << 20) /* bytes of the first arena; each next one is twice as large */
 #define CHUNK_MAX   (256u << 20)
 #define CHUNK_KEPT  (4u << 20) /* the only chunk is kept when empty, up to this size */
 
@@ -46,7 +46,7 @@ static uint64_t user_alloc(struct gpud_client *c, uint64_t bytes, bool plain,
     return HEAP_NONE;
 }
 
-/* A chunk with room for so many bytes. Blocks. */
+/* Makes a chunk with room for `bytes`. Blocks. */
 static int chunk_make(struct gpud_client *c, uint64_t bytes, bool plain, uint64_t deadline_ns,
                       struct arena **ret_arena, struct err *e)
 {

@@ -424,7 +424,7 @@ void gpud_program_free(gpud_program *program)
         return;
     }
     if (!origin_here(&c->origin)) {
-        program->abandoned = true; /* a thread of the parent may have been changing the lists */
+        program->abandoned = true; /* lists may be inconsistent here: gpud_close frees it */
         return;
     }
     (void)pthread_mutex_lock(&c->lock); /* also while it closes: callbacks run then */

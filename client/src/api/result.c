@@ -392,7 +392,7 @@ void gpud_job_free(gpud_job *job)
     if (c == NULL) {
         job_abandon(job);
     } else if (!origin_here(&c->origin)) {
-        job_step(job, JOB_RELEASED); /* a thread of the parent may have been changing the lists */
+        job_step(job, JOB_RELEASED); /* lists may be inconsistent here: gpud_close frees it */
     } else {
         (void)pthread_mutex_lock(&c->lock); /* also while it closes: callbacks run then */
         job_release(c, job);

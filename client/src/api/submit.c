@@ -113,8 +113,8 @@ int gpud_submit(gpud_client *client, const gpud_program *program, const gpud_arg
     return error_report(rc, &e);
 }
 
-/* Makes staging memory for the large arguments. May block; TIMEOUT if that leaves no time for the
- * job. */
+/* Makes staging memory for the large arguments. May block; TIMEOUT if no time remains for the job.
+ */
 static int stage_for(struct gpud_client *c, const gpud_arg *args, uint32_t count,
                      uint64_t deadline_ns, struct err *e)
 {

@@ -29,7 +29,7 @@
  *
  *   down → hello        a connection begins; HELLO waits for its answer
  *   hello → ready       the first WELCOME, or the same daemon again
- *   hello → restore     another daemon: it gets the objects of the session anew
+ *   hello → restore     another daemon: the session's objects are made there again
  *   restore → ready     it has all of them; requests go out
  *   any → down          the connection is lost, or could not be made
  */
@@ -65,7 +65,7 @@ struct session {
     unsigned unreported;          /* answers over the socket since the last TAKEN */
     uint64_t unreported_bytes;    /* bytes of these answers */
     uint64_t events_seen;         /* number of the last EVENTS */
-    uint64_t wait_ns;             /* when WAIT is sent again after a refusal; NS_NEVER: it is not */
+    uint64_t wait_ns;             /* when a refused WAIT is sent again; NS_NEVER: none */
     uint64_t again_ns; /* the first time at which a request that was not admitted is sent again;
                       NS_NEVER: no request waits */
     uint64_t reported_from; /* HELLO reported the answered numbers from here … */
@@ -80,8 +80,8 @@ struct session {
 
     uint64_t retry_ns; /* when to connect again */
     uint64_t backoff_ns;
-    uint64_t attempt_ns; /* when an attempt without WELCOME fails; NS_NEVER: there is none */
-    uint64_t lost_ns;    /* when the connection was lost; NS_NEVER: there is one */
+    uint64_t attempt_ns; /* when an attempt without WELCOME fails; NS_NEVER: no attempt */
+    uint64_t lost_ns;    /* when the connection was lost; NS_NEVER: connected */
     bool opening;        /* gpud_open waits for a daemon, which may not have started yet */
     struct err failure;  /* why the session is down; code 0: it is not */
 };

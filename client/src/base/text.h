@@ -11,7 +11,7 @@
 /* Copies a text to out[size], terminated, cut before a character that does not fit. */
 void text_copy(char *out, size_t size, struct bytes text);
 /* A label or name as the daemon takes it: bytes that are not UTF-8 become '?', in `room`. A text
- * that is too long is returned as it is; the daemon refuses it. */
+ * that is too long is returned unchanged; the daemon refuses it. */
 struct bytes text_mended(struct bytes text, char room[PROTO_LABEL_MAX]);
 
 /* Copies a struct to the caller's, up to the size in the caller's `size` member, which is kept.

@@ -17,7 +17,7 @@ static void taken_answered(struct gpud_client *c, struct request *r, struct mess
     requests_retire(&c->requests, r);
 }
 
-/* Reports the received answers behind an unanswered number, because the daemon keeps a limited
+/* Reports the received answers after an unanswered number, because the daemon keeps a limited
  * number of unreported answers. */
 static void report_taken(struct gpud_client *c)
 {

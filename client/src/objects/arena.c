@@ -15,7 +15,7 @@
 
 /* ---- the table, by address ----------------------------------------------------------------- */
 
-/* Index of the first arena behind `data`. */
+/* Index of the first arena after `data`. */
 static unsigned place_of(const struct gpud_client *c, const uint8_t *data)
 {
     unsigned low = 0;

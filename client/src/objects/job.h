@@ -100,7 +100,7 @@ void job_result(struct gpud_client *c, const struct proto_result *result, struct
 void jobs_forget_ids(struct gpud_client *c);
 /* The client closes: jobs remain for their owners. */
 void jobs_finish(struct gpud_client *c);
-/* Runs one done callback (without the lock); false if none is due. */
+/* Runs one pending done callback (without the lock); false if there is none. */
 bool job_callback_run(struct gpud_client *c);
 
 #endif

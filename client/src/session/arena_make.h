@@ -17,8 +17,8 @@ int arena_import(struct gpud_client *c, int memfd, void **ret_memory, size_t *re
                  struct err *e);
 /* Frees the unused arenas that another daemon did not take. */
 void arena_dead_give_up(struct gpud_client *c);
-/* Makes so many bytes of staging memory free, if possible. A failure is no error. Blocks without
- * the lock. */
+/* Makes `bytes` of staging memory available, if possible. A failure is no error. Blocks without the
+ * lock. */
 void arena_stage_prepare(struct gpud_client *c, uint64_t bytes, uint64_t deadline_ns);
 /* arena_stage_prepare for an array that found no staging memory in a submission, which must not
  * block. */

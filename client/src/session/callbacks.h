@@ -4,7 +4,7 @@
 
 #include "client/src/base/client.h"
 
-/* Runs the callbacks that are due; gives the lock up while they run. */
+/* Runs the pending callbacks; releases the lock while they run. */
 void client_callbacks(struct gpud_client *c);
 
 #endif

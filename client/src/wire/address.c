@@ -52,7 +52,8 @@ static int parse_tcp(const char *text, struct address *a, struct err *e)
     }
     char *end = NULL;
     unsigned long number = strtoul(port, &end, 10);
-    if (*end == '\0' && (number == 0 || number > UINT16_MAX)) { /* else looked up modulo 65536 */
+    if (*end == '\0' &&
+        (number == 0 || number > UINT16_MAX)) { /* getaddrinfo takes it modulo 65536 */
         return err_set(e, ERR_INVALID, "'%s' is no port: 1 to %d", port, UINT16_MAX);
     }
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM};

@@ -124,8 +124,8 @@ void requests_answered(struct requests *t, const struct request *r);
 bool requests_far(const struct requests *t, uint64_t seq);
 /* The number up to which the daemon may forget its answers. */
 uint64_t requests_acknowledged(const struct requests *t);
-/* Appends SPANs of the answered numbers from `from` on, as many as a message takes. *ret_until: the
- * number behind the last one that they cover. NOMEM. */
+/* Appends SPANs of the answered numbers from `from` on, as many as a message can have. *ret_until:
+ * the number after the last one that they cover. NOMEM. */
 int requests_spans(const struct requests *t, uint64_t from, struct capbuf *out, uint64_t *ret_count,
                    uint64_t *ret_until, struct err *e);
 /* Would the daemon take the number now, even if requests on the other way arrive later? */
