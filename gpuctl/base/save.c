@@ -13,7 +13,7 @@
 
 #define NAMES_TRIED 100u
 
-/* The path of the file behind links, so that a link remains a link. NULL with errno. */
+/* The path with links resolved, so that a link remains a link. NULL with errno. */
 static char *real_path(const char *path)
 {
     struct stat st;
