@@ -1,4 +1,4 @@
-// CUB's device-wide algorithms behind one C function: libgpud-cub.so. See cub.h.
+// libgpud-cub.so: one C function that runs CUB's device-wide algorithms. See cub.h.
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_reduce.cuh>
 #include <cub/device/device_scan.cuh>
