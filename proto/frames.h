@@ -235,7 +235,7 @@ enum frame_ref_tag {
 /* Sent for jobs that run longer than some milliseconds, and again after a W_PAUSED. */
 #define MSG_W_STARTED(U, I, S, B, L) U(job, UINT64_MAX) U(at_ns, UINT64_MAX)
 /* A job that was reported as started has had no kernel on the device for some milliseconds: its
- * next steps wait for its copies, or in its stream behind another job. */
+ * next steps wait for its copies, or in its stream for another job. */
 #define MSG_W_PAUSED(U, I, S, B, L) U(job, UINT64_MAX)
 #define MSG_W_DONE(U, I, S, B, L)                                                                  \
     U(job, UINT64_MAX)                                                                             \

@@ -24,7 +24,7 @@ enum sp_transport { SP_IPC, SP_TCP };
 #define SP_HEAD_MAX    13 /* bytes in front of a message: frame header and request id */
 #define SP_ID_BIT      0x80000000u
 
-/* A received message, without its request id; shared by its readers, who count references. */
+/* A received message, without its request id; shared by its readers, with a count of references. */
 struct message {
     atomic_uint refs;
     uint32_t id; /* request id, top bit set */
