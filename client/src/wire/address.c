@@ -52,8 +52,7 @@ static int parse_tcp(const char *text, struct address *a, struct err *e)
     }
     char *end = NULL;
     unsigned long number = strtoul(port, &end, 10);
-    if (*end == '\0' &&
-        (number == 0 || number > UINT16_MAX)) { /* getaddrinfo takes it modulo 65536 */
+    if (*end == '\0' && (number == 0 || number > UINT16_MAX)) { /* getaddrinfo would wrap it */
         return err_set(e, ERR_INVALID, "'%s' is no port: 1 to %d", port, UINT16_MAX);
     }
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
