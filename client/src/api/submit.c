@@ -274,7 +274,7 @@ static int launch_wait(struct gpud_client *c, gpud_kernel kernel, const gpud_arg
 
 #define CALL_SMALL (64u * 1024u) /* bytes: arrays up to here always travel with the job */
 
-/* Do all arrays that do not lie in arenas fit into one message each way? */
+/* Do all arrays outside of arenas fit into one message each way? */
 static bool fits(struct gpud_client *c, const gpud_arg *args, uint32_t count)
 {
     uint64_t sum = 0;

@@ -1,4 +1,4 @@
-/* Writes and reads of buffers: jobs of one step each, a few of them under way at a time. */
+/* Writes and reads of buffers: jobs of one step each, WINDOW of them in flight at a time. */
 
 #include "client/src/api/transfer.h"
 

@@ -20,8 +20,7 @@
 
 /* ---- the session: see session.h ------------------------------------------------------------ */
 
-/* The minor version from which on a daemon takes numbers as ranges (TAKEN) and cancels by number.
- */
+/* Daemons of this minor version and later accept ranges of numbers (TAKEN) and cancel by number. */
 #define MINOR_RANGES 3u
 
 /*

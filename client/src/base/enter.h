@@ -1,4 +1,4 @@
-/* The way in and out of every public function: the checks of its client, and the client's lock. */
+/* The begin and end of every public function: checks its client and takes the client's lock. */
 #ifndef CLIENT_BASE_ENTER_H
 #define CLIENT_BASE_ENTER_H
 

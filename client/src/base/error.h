@@ -1,6 +1,6 @@
 /*
- * Errors as the public header has them. Thread: any, no lock needed. Each thread has a last error
- * of its own.
+ * Errors in the form of the public header. Thread: any, no lock needed. Each thread has its own
+ * last error.
  */
 #ifndef CLIENT_BASE_ERROR_H
 #define CLIENT_BASE_ERROR_H
@@ -12,7 +12,7 @@
 int error_report(int rc, const struct err *e);
 /* Makes `kept` this thread's last error again. */
 void error_restore(const gpud_error *kept);
-/* Fills the public struct; its `size` is kept. */
+/* Fills the public struct but for its `size`. */
 void error_fill(gpud_error *ret_error, const struct err *e);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Texts and structs that cross the public header: out to the caller's memory, or in from any bytes.
+ * Copies texts and structs to the caller's memory, and mends texts from the caller.
  * Thread: any, no lock needed.
  */
 #ifndef CLIENT_BASE_TEXT_H
@@ -14,8 +14,8 @@ void text_copy(char *out, size_t size, struct bytes text);
  * that is too long is returned unchanged; the daemon refuses it. */
 struct bytes text_mended(struct bytes text, char room[PROTO_LABEL_MAX]);
 
-/* Copies a struct to the caller's, up to the size in the caller's `size` member, which is kept.
- * INVALID for a size that cannot be. */
+/* Copies a struct to the caller's, up to the size in the caller's `size` member, which remains.
+ * INVALID for an impossible size. */
 int desc_return(void *ret_desc, const void *desc, size_t size, struct err *e);
 
 #endif

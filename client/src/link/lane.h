@@ -4,9 +4,9 @@
  * Without a lane, and for requests that do not fit into a ring, it uses the socket. A request has
  * the same number on both ways, so a request in a ring that broke is sent again over the socket.
  *
- * A waiting thread spins on the ring before it sleeps, if there is a second processor; the less
- * often that finds an answer, the rarer it spins. GPUD_SPIN_US in the environment is the longest
- * time, 0 for none.
+ * A waiting thread spins on the ring before it sleeps, if there is a second processor. It spins
+ * less often after spins that found no answer. GPUD_SPIN_US in the environment is the longest time,
+ * 0 for none.
  *
  * GPUD_LANE in the environment: "auto", "nng" (never), "ring" (gpud_open fails without a lane).
  *
@@ -17,16 +17,16 @@
 
 #include "client/src/base/client.h"
 
-/* ERR_INVALID: GPUD_LANE or GPUD_SPIN_US has a value that does not exist. */
+/* ERR_INVALID: GPUD_LANE or GPUD_SPIN_US has an invalid value. */
 int lane_init(struct lane *l, struct err *e);
 bool lane_is_up(const struct gpud_client *c);
-/* Called before a sequenced request is sent: asks for a lane when enough of them were. */
+/* Called before a sequenced request is sent: asks for a lane after enough of these. */
 void lane_wish(struct gpud_client *c);
 /* Asks for a lane now, unless the mode or the state is against it. */
 void lane_ask(struct gpud_client *c);
 /* Sends the request by the ring; false: the caller sends it over the socket. */
 bool lane_send(struct gpud_client *c, struct request *r);
-/* Takes the descriptors of a lane that was asked for, if they have come. */
+/* Takes the descriptors of a requested lane, if they have arrived. */
 void lane_claimed(struct gpud_client *c);
 /* Takes all answers in the ring; true: there was at least one. */
 bool lane_take(struct gpud_client *c);

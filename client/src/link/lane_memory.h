@@ -10,7 +10,7 @@
 
 #include "client/src/base/client.h"
 
-/* Sequenced requests before the client asks for a lane, which does not pay for a job or two. */
+/* Sequenced requests before the client asks for a lane, which is not worth it for a job or two. */
 #define LANE_FIRST_AFTER 8u
 
 /* Closes one of the lane's descriptors, if it is open. */

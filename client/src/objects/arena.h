@@ -56,7 +56,7 @@ void arena_destroy(struct object *o);
 int arena_recipe_make(struct arena *a, struct err *e);
 /* Adds the arena to the table; false: memory is out. */
 bool arena_table_add(struct gpud_client *c, struct arena *a);
-/* Is its memory unknown to the daemon, because a restarted daemon did not take it? */
+/* Is the arena's memory unknown to the daemon, because a restarted daemon did not take it? */
 bool arena_is_dead(const struct arena *a);
 /* Sends ARENA_FREE without waiting. *ret_seq: the request's number; untouched on failure. */
 void arena_post_free(struct gpud_client *c, uint64_t daemon, uint64_t *ret_seq);
@@ -82,7 +82,7 @@ bool arena_has_staging(const struct gpud_client *c);
 void arena_uses_end(struct gpud_client *c, const struct host_use *uses, unsigned count, bool ok,
                     bool unsure);
 
-/* Does another daemon have to get its memory? */
+/* Must another daemon get the arena's memory? */
 bool arena_restorable(const struct object *o);
 /* Passes the memory to another daemon after its answer to the recipe. Returns the new handle; 0: it
  * failed. Blocks until the daemon answers, which it does at once. */

@@ -4,8 +4,7 @@
  * A job ends with RESULTS (a held job), with a result in EVENTS, or with an error. Its struct lives
  * until it has ended and the user has freed it.
  *
- * Thread: under the client's lock. Nothing blocks but a callback of the user's. Waiting is in
- * job_wait.h.
+ * Thread: under the client's lock. Only the user's callbacks can block. Waiting is in job_wait.h.
  */
 #ifndef CLIENT_OBJECTS_JOB_H
 #define CLIENT_OBJECTS_JOB_H
@@ -20,7 +19,7 @@ struct sink {
     size_t bytes;
 };
 
-/* An aligned copy of an output, because a message aligns nothing. */
+/* An aligned copy of an output, because outputs in a message are not aligned. */
 struct aligned {
     struct aligned *next;
     uint32_t step;
@@ -29,7 +28,7 @@ struct aligned {
 };
 
 /*
- * Who still needs a job. job.c has the table of steps.
+ * The life of a job's struct. job.c has the table of steps.
  *
  *   live → ended        the result or an error is there; the user frees the job
  *   live → released     the user gave it up before its end; the end frees the job
@@ -83,7 +82,7 @@ void job_abandon(struct gpud_job *job); /* frees a job whose client was closed *
 /* The bytes of an output, aligned for any element; they belong to the job. NOT_FOUND, NOMEM. */
 int job_output_aligned(struct gpud_job *job, uint32_t step, uint32_t arg, struct bytes *ret_data,
                        struct err *e);
-/* The bytes of an output where they lie in the message; false if there is none. */
+/* The bytes of an output in the message, not aligned; false if there is no such output. */
 bool job_output(const struct gpud_job *job, uint32_t step, uint32_t arg, struct bytes *ret_data);
 
 /* Requests the id of an unanswered quiet job. The answer sets job->id, which remains 0 if the

@@ -12,7 +12,7 @@
 enum call_flag { CALL_PLAIN = 0, CALL_SEQUENCED = 1 };
 
 /*
- * Who owns a call.
+ * The owner of a call.
  *
  *   waiting → done        the answer came, or the request failed: the caller destroys the call
  *   waiting → orphaned    the caller gave up, or needs no answer: the answer frees the call
@@ -26,7 +26,7 @@ struct call {
     struct err failed;
 };
 
-/* Makes a call with its number, to be sent. NOMEM, LIMIT. */
+/* Makes a call and gives it its number; the caller sends it. NOMEM, LIMIT. */
 int call_make(struct gpud_client *c, const struct schema *request, void *msg, enum call_flag flags,
               struct call **ret_call, struct err *e);
 /* The step has to exist in the table. */

@@ -1,5 +1,5 @@
 /*
- * Waiting for jobs: for room among them, for the end of one.
+ * Waits for room among the jobs in flight, or for the end of a job.
  *
  * Thread: under the client's lock, which both give up meanwhile.
  */
@@ -8,11 +8,11 @@
 
 #include "client/src/objects/job.h"
 
-/* Waits for room among the jobs in flight with GPUD_SUBMIT_BLOCK, else BUSY. Comes first, since
- * handles may change while it waits. */
+/* With GPUD_SUBMIT_BLOCK, waits for room among the jobs in flight; without it, BUSY if there is
+ * none. Called before handles are used, because they may change while it waits. */
 int job_room(struct gpud_client *c, const gpud_submit_options *options, uint64_t deadline_ns,
              struct err *e);
-/* Waits for its end; its error. */
+/* Waits for the job's end and returns the job's error. TIMEOUT. */
 int job_wait(struct gpud_client *c, struct gpud_job *job, uint64_t deadline_ns, struct err *e);
 
 #endif

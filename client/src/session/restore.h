@@ -2,7 +2,7 @@
  * Restores the objects that the daemon forgot when it restarted (objects.h). Buffers remain in
  * their workers, or are lost with them.
  *
- * Thread: under the client's lock. An arena's memory may block for an instant: see arena_restored.
+ * Thread: under the client's lock. Passing an arena's memory may block briefly: see arena_restored.
  */
 #ifndef CLIENT_SESSION_RESTORE_H
 #define CLIENT_SESSION_RESTORE_H

@@ -13,7 +13,8 @@ int session_init(struct session *s, const char *name, const void *token, size_t 
                  struct err *e);
 void session_finish(struct gpud_client *c);
 
-/* Connects and gives up as time passes. Returns the time of the next call, NS_NEVER for none. */
+/* Does what is timed: connects, sends again, gives up. Returns the time of the next call, NS_NEVER
+ * for none. */
 uint64_t session_tick(struct gpud_client *c, uint64_t now_ns);
 /* While opening: no more attempts follow; `failure` has the reason. */
 bool session_gave_up(const struct gpud_client *c);

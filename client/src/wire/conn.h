@@ -29,7 +29,7 @@ struct address {
     } item[CONN_ADDRESSES];
 };
 
-/* Takes a URL apart and resolves a host's name (which may block). ERR_INVALID, ERR_CONNECT. */
+/* Parses a URL and resolves a host's name (which may block). ERR_INVALID, ERR_CONNECT. */
 int address_parse(const char *url, struct address *ret_address, struct err *e);
 
 /* A queued message: a member of its owner's struct, until it is written or conn_drop is called. */

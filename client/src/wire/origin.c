@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define MARK_BYTES 1u /* a page, as the kernel sees it */
+#define MARK_BYTES 1u /* the kernel rounds it up to a page */
 
 void origin_init(struct origin *o)
 {
