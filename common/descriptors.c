@@ -91,8 +91,8 @@ static void await(sem_t *sem)
     }
 }
 
-/* This thread has copies of all descriptors, so it holds the last copy of each one that is closed
- * meanwhile. It closes them as it exits, and SO_LINGER does not delay a thread that exits. */
+/* This thread has copies of all descriptors, so it has the last reference to each descriptor that
+ * is closed meanwhile. Its exit closes them, and SO_LINGER does not delay a thread that exits. */
 static void *hold(void *data)
 {
     struct holder *h = data;

@@ -1,7 +1,7 @@
 /*
  * Reserved descriptors: connections cannot use them, so that a worker's channel and a new launcher
- * always find some. The system gives out the lowest free number. So a number among the highest
- * means that all others are in use.
+ * always get one. The system returns the lowest free number, so a number among the highest means
+ * that all others are in use.
  *
  * Thread: any. Nothing blocks unless its comment says so. Errors: none; if the limit cannot be
  * read, no descriptor is reserved.

@@ -1,6 +1,6 @@
 /*
- * Puts headers into a source where it includes them, for compilers that read no files. #line names
- * the origin of each text, and #pragma once is obeyed. The caller's `find` provides headers.
+ * Inserts headers into a source where it includes them, for compilers that read no files. #line
+ * names the origin of each text, and #pragma once is obeyed. The caller's `find` provides headers.
  * Pure except for `find`. Thread: any.
  */
 #ifndef COMMON_INCLUDE_H
