@@ -1,6 +1,6 @@
 /*
  * `gpuctl status`: the daemon's facts, its devices, and for each problem a sentence and a remedy.
- * Exit code 5 unless everything serves.
+ * Exit code 5 unless the daemon is ready.
  */
 #include <stdio.h>
 #include <string.h>

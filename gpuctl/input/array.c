@@ -45,7 +45,7 @@ static int reshape(const struct spec *spec, struct array *array, struct ctl_err 
     return 0;
 }
 
-/* Takes the file's memory over if its elements need no conversion. */
+/* Makes an array of a .npy file; uses the file's memory if no element needs conversion. */
 static int take_npy(const struct npy *npy, struct file *file, struct array *ret_array,
                     struct ctl_err *e)
 {
