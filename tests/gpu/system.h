@@ -3,7 +3,7 @@
 #define GPU_SYSTEM_H
 
 #include "tests/gpu/record.h"
-#include "tests/system/harness.h"
+#include "tests/system/harness/harness.h"
 
 /* A test as a case that is called like the item that it records: by that name run.sh records one
  * that fails before it could. `i` is its _i. */

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tests/system/harness.h"
+#include "tests/system/harness/harness.h"
 
 #define N 100000u /* elements: beyond what travels with a job */
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/system/harness.h"
+#include "tests/system/harness/harness.h"
 
 static struct daemon daemon_of_test;
 static const gpud_grid one_item = {.size = sizeof(gpud_grid), .global = {1}, .local = {1}};

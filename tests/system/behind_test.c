@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/system/harness.h"
+#include "tests/system/harness/harness.h"
 
 struct behind {
     const char *lane;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/system/harness.h"
+#include "tests/system/harness/harness.h"
 
 static struct daemon daemon_of_test;
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tests/system/harness.h"
+#include "tests/system/harness/harness.h"
 
 #define F(p, n)  gpud_host((p), (n), GPUD_F32)
 #define U(p, n)  gpud_host((p), (n), GPUD_U32)

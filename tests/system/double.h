@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "tests/system/harness.h"
+#include "tests/system/harness/harness.h"
 
 #define GATE_ITEMS 64u
 

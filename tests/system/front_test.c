@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/system/load.h"
+#include "tests/system/harness/load.h"
 
 #define TAKEN  20u
 #define EVENTS 16

@@ -21,7 +21,7 @@
 #include "common/shape.h"
 #include "proto/codec.h"
 #include "proto/lane.h"
-#include "tests/system/harness.h"
+#include "tests/system/harness/harness.h"
 #include "tests/unit/common/lasting.h"
 
 #define SP_HEAD     13u /* of a frame on ipc: a type, a length, a request id */

@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "tests/system/harness.h"
+#include "tests/system/harness/harness.h"
 
 /* With items=1000: milliseconds that a fill of so many elements takes. */
 #define SLOW "items=1000"

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/system/harness.h"
+#include "tests/system/harness/harness.h"
 
 #define ITEMS 64u
 

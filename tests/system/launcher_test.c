@@ -11,7 +11,7 @@
 #include "common/seqpacket.h"
 #include "daemon/front/workers/record.h"
 #include "proto/codec.h"
-#include "tests/system/harness.h"
+#include "tests/system/harness/harness.h"
 
 #define WORKER 1u /* the first that is asked for */
 

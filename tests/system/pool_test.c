@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/system/harness.h"
+#include "tests/system/harness/harness.h"
 
 static char out[DAEMON_OUTPUT];
 static char err[DAEMON_OUTPUT];

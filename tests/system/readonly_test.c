@@ -2,7 +2,7 @@
  * that it declares as `in`: sealed buffers, and buffers opened for reading. On OpenCL. */
 #include <string.h>
 
-#include "tests/system/harness.h"
+#include "tests/system/harness/harness.h"
 
 #define COUNT 1000u
 

@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "tests/system/harness.h"
+#include "tests/system/harness/harness.h"
 
 #ifdef GPUD_SYSTEMD
 /* While devices are opened the start has time; see a_start_without_devices_fails for its end. */

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/system/harness.h"
+#include "tests/system/harness/harness.h"
 
 #define BUFFER_BYTES (1u << 20)
 #define WORDS        (BUFFER_BYTES / 4)

@@ -13,7 +13,7 @@
 #ifdef SYSTEM_FAKECUDA
 #include "tests/system/double.h"
 #endif
-#include "tests/system/raw.h"
+#include "tests/system/harness/raw.h"
 
 #define LONGEST (2 * TURN_UNITS)
 

@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "tests/system/harness.h"
+#include "tests/system/harness/harness.h"
 
 #define SILENT           1000u
 #define DESCRIPTORS      200u

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/system/load.h"
+#include "tests/system/harness/load.h"
 
 #define KILLS 6u /* at least */
 

@@ -1,4 +1,4 @@
-#include "tests/system/raw.h"
+#include "tests/system/harness/raw.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -8,7 +8,7 @@
 
 #include "common/bytes.h"
 #include "proto/codec.h"
-#include "tests/system/harness.h"
+#include "tests/system/harness/harness.h"
 
 struct raw {
     int fd;

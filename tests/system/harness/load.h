@@ -5,7 +5,7 @@
 #ifndef SYSTEM_LOAD_H
 #define SYSTEM_LOAD_H
 
-#include "tests/system/harness.h"
+#include "tests/system/harness/harness.h"
 
 #define LOAD_MAX 8u
 

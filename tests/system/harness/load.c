@@ -1,4 +1,4 @@
-#include "tests/system/load.h"
+#include "tests/system/harness/load.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "tests/system/harness.h"
+#include "tests/system/harness/harness.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
