@@ -53,9 +53,17 @@ static bool reserve(struct work *w, void **array, unsigned count, unsigned *room
     reserve((w), (void **)&(w)->field##s, (w)->field##_count, &(w)->room, (limit),                 \
             sizeof *(w)->field##s)
 
-struct work_step *work_add_step(struct work *w, unsigned op, unsigned step)
+struct work_step *work_add_step(struct work *w, unsigned op, unsigned step, struct err *e)
 {
+    if (w->step_count >= WORK_STEPS_MAX) {
+        (void)err_set(e, ERR_LIMIT,
+                      "the job has more than %u steps; an operation counts as the launches that it "
+                      "becomes",
+                      WORK_STEPS_MAX);
+        return NULL;
+    }
     if (!RESERVE(w, step, step_room, WORK_STEPS_MAX)) {
+        (void)err_set(e, ERR_NOMEM, "%u steps of a job", w->step_count + 1);
         return NULL;
     }
     struct work_step *s = &w->steps[w->step_count++];

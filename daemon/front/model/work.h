@@ -122,7 +122,7 @@ struct work {
 void work_init(struct work *w);
 void work_finish(struct work *w);
 /* Each adds one zeroed element. NULL: no memory, or the limit is reached. */
-struct work_step *work_add_step(struct work *w, unsigned op, unsigned step);
+struct work_step *work_add_step(struct work *w, unsigned op, unsigned step, struct err *e);
 struct work_ref *work_add_ref(struct work *w);                  /* belongs to the step added last */
 struct work_use *work_use_of(struct work *w, struct buffer *b); /* finds or adds it */
 struct work_arena *work_add_arena(struct work *w, struct arena *a); /* limit: WORK_USES_MAX */

@@ -37,17 +37,7 @@ static int step_write(struct resolver *r, const struct operand *dst, const struc
     if (rc != 0 || dst->bytes == 0) {
         return rc;
     }
-    struct work_step *s = work_add_step(r->work, OP_WRITE, r->step);
-    if (s == NULL) {
-        return err_set(e, ERR_LIMIT, "more than %u steps, operations as their launches",
-                       WORK_STEPS_MAX);
-    }
-    rc = operand_ref(r, dst, e);
-    if (rc == 0) {
-        rc = src->kind == OPERAND_ARENA ? operand_ref(r, src, e)
-                                        : work_add_input(r->work, src->data, &s->stage, e);
-    }
-    return rc;
+    return operand_write_from(r, dst, src, e);
 }
 
 static int step_fill(struct resolver *r, const struct operand *dst, const struct operand *value,
@@ -67,10 +57,9 @@ static int step_fill(struct resolver *r, const struct operand *dst, const struct
     if (rc != 0 || dst->bytes == 0) {
         return rc;
     }
-    struct work_step *s = work_add_step(r->work, OP_FILL, r->step);
+    struct work_step *s = work_add_step(r->work, OP_FILL, r->step, e);
     if (s == NULL) {
-        return err_set(e, ERR_LIMIT, "more than %u steps, operations as their launches",
-                       WORK_STEPS_MAX);
+        return e->code;
     }
     s->pattern_size = dtype_size(value->dtype);
     memcpy(s->pattern, &value->bits, s->pattern_size);
@@ -98,9 +87,8 @@ static int step_copy(struct resolver *r, const struct operand *dst, const struct
     if (rc != 0 || dst->bytes == 0) {
         return rc;
     }
-    if (work_add_step(r->work, OP_COPY, r->step) == NULL) {
-        return err_set(e, ERR_LIMIT, "more than %u steps, operations as their launches",
-                       WORK_STEPS_MAX);
+    if (work_add_step(r->work, OP_COPY, r->step, e) == NULL) {
+        return e->code;
     }
     rc = operand_ref(r, dst, e);
     return rc != 0 ? rc : operand_ref(r, src, e);
@@ -118,9 +106,8 @@ static int read_to(struct resolver *r, const struct operand *src, const struct o
     if (rc != 0 || src->bytes == 0) {
         return rc;
     }
-    if (work_add_step(r->work, OP_READ, r->step) == NULL) {
-        return err_set(e, ERR_LIMIT, "more than %u steps, operations as their launches",
-                       WORK_STEPS_MAX);
+    if (work_add_step(r->work, OP_READ, r->step, e) == NULL) {
+        return e->code;
     }
     rc = operand_ref(r, src, e);
     return rc != 0 ? rc : operand_ref(r, dst, e);
@@ -146,10 +133,9 @@ static int step_read(struct resolver *r, const struct operand *src, const struct
     if (rc != 0 || src->bytes == 0) {
         return rc;
     }
-    struct work_step *s = work_add_step(r->work, OP_READ, r->step);
+    struct work_step *s = work_add_step(r->work, OP_READ, r->step, e);
     if (s == NULL) {
-        return err_set(e, ERR_LIMIT, "more than %u steps, operations as their launches",
-                       WORK_STEPS_MAX);
+        return e->code;
     }
     s->stage = stage;
     return operand_ref(r, src, e);

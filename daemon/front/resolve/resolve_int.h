@@ -71,6 +71,9 @@ int buffer_may_write(const struct resolver *r, const struct buffer *b, struct er
  * it. */
 int operand_ref(struct resolver *r, const struct operand *o, struct err *e);
 int operand_ref_as(struct resolver *r, const struct operand *o, int access, struct err *e);
+/* Adds a step that writes `src`, an array of the host, to `dst`. */
+int operand_write_from(struct resolver *r, const struct operand *dst, const struct operand *src,
+                       struct err *e);
 
 int resolve_launch(struct resolver *r, const struct proto_step *step, struct err *e);
 

@@ -85,17 +85,7 @@ static int stage_in(struct resolver *r, struct launch *l, unsigned i, int access
     if (from->kind == OPERAND_INLINE && o->data.size != o->bytes) {
         return err_set(e, ERR_ARG_ACCESS, "the kernel reads it, but no data came with it");
     }
-    struct work_step *s = work_add_step(r->work, OP_WRITE, r->step);
-    if (s == NULL) {
-        return err_set(e, ERR_LIMIT, "more than %u steps, operations as their launches",
-                       WORK_STEPS_MAX);
-    }
-    rc = operand_ref(r, o, e);
-    if (rc == 0) {
-        rc = from->kind == OPERAND_ARENA ? operand_ref(r, from, e)
-                                         : work_add_input(r->work, o->data, &s->stage, e);
-    }
-    return rc;
+    return operand_write_from(r, o, from, e);
 }
 
 /* Does the kernel read its arrays in one launch only, and never as an index? A client may write to
@@ -150,9 +140,8 @@ static int copy_in(struct resolver *r, struct launch *l, unsigned i, struct err 
     const struct operand *from = &l->arg[i];
     struct work_copy *largest = &r->work->copy;
     int rc = temp_for(r, l, i, e);
-    if (rc == 0 && work_add_step(r->work, OP_COPY, r->step) == NULL) {
-        rc = err_set(e, ERR_LIMIT, "more than %u steps, operations as their launches",
-                     WORK_STEPS_MAX);
+    if (rc == 0 && work_add_step(r->work, OP_COPY, r->step, e) == NULL) {
+        rc = e->code;
     }
     rc = rc == 0 ? operand_ref(r, &l->device[i], e) : rc;
     rc = rc == 0 ? operand_ref(r, from, e) : rc;
@@ -196,10 +185,9 @@ static int stage_out(struct resolver *r, struct launch *l, unsigned i, int acces
     if (rc != 0 || o->bytes == 0) {
         return rc;
     }
-    struct work_step *s = work_add_step(r->work, OP_READ, r->step);
+    struct work_step *s = work_add_step(r->work, OP_READ, r->step, e);
     if (s == NULL) {
-        return err_set(e, ERR_LIMIT, "more than %u steps, operations as their launches",
-                       WORK_STEPS_MAX);
+        return e->code;
     }
     s->stage = stage;
     rc = operand_ref(r, o, e);
@@ -264,10 +252,8 @@ static struct work_step *add_launch(struct resolver *r, struct module *m, const 
             STRIKES_MAX);
         return NULL;
     }
-    struct work_step *s = work_add_step(r->work, OP_LAUNCH, r->step);
+    struct work_step *s = work_add_step(r->work, OP_LAUNCH, r->step, e);
     if (s == NULL) {
-        (void)err_set(e, ERR_LIMIT, "more than %u steps, operations as their launches",
-                      WORK_STEPS_MAX);
         return NULL;
     }
     s->module = m;
@@ -334,10 +320,9 @@ static int emit_library(struct resolver *r, const char *name, const struct signa
                         const struct sig_binding *b, const struct operand *args,
                         unsigned *ret_index, struct err *e)
 {
-    struct work_step *s = work_add_step(r->work, FRAME_OP_LIBRARY, r->step);
+    struct work_step *s = work_add_step(r->work, FRAME_OP_LIBRARY, r->step, e);
     if (s == NULL) {
-        return err_set(e, ERR_LIMIT, "more than %u steps, operations as their launches",
-                       WORK_STEPS_MAX);
+        return e->code;
     }
     s->dtype = b->dtype;
     memcpy(s->entry, name, strlen(name) < sizeof s->entry ? strlen(name) : 0);
@@ -439,10 +424,10 @@ static int plan_step(struct resolver *r, const struct launch *l, const struct pl
     if (args[0].bytes == 0 || onto_itself) {
         return 0;
     }
-    struct work_step *s = work_add_step(r->work, p->op == PLAN_COPY ? OP_COPY : OP_FILL, r->step);
+    struct work_step *s =
+        work_add_step(r->work, p->op == PLAN_COPY ? OP_COPY : OP_FILL, r->step, e);
     if (s == NULL) {
-        return err_set(e, ERR_LIMIT, "more than %u steps, operations as their launches",
-                       WORK_STEPS_MAX);
+        return e->code;
     }
     if (p->op == PLAN_FILL) {
         s->pattern_size = dtype_size(args[1].dtype);

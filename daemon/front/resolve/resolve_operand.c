@@ -409,3 +409,18 @@ int operand_ref_as(struct resolver *r, const struct operand *o, int access, stru
     ref->access = access;
     return 0;
 }
+
+int operand_write_from(struct resolver *r, const struct operand *dst, const struct operand *src,
+                       struct err *e)
+{
+    struct work_step *s = work_add_step(r->work, OP_WRITE, r->step, e);
+    if (s == NULL) {
+        return e->code;
+    }
+    int rc = operand_ref(r, dst, e);
+    if (rc == 0) {
+        rc = src->kind == OPERAND_ARENA ? operand_ref(r, src, e)
+                                        : work_add_input(r->work, src->data, &s->stage, e);
+    }
+    return rc;
+}

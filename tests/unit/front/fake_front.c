@@ -346,7 +346,7 @@ void fake_writes(struct job *j, struct buffer *b, uint64_t begin, uint64_t end)
 
 void fake_launches(struct fake *k, struct job *j, const char *entry)
 {
-    struct work_step *s = work_add_step(&j->work, OP_LAUNCH, 0);
+    struct work_step *s = work_add_step(&j->work, OP_LAUNCH, 0, NULL);
     s->module = k->module;
     (void)snprintf(s->entry, sizeof s->entry, "%s", entry);
     ck_assert_int_eq(work_add_module(&j->work, k->module, NULL), 0);

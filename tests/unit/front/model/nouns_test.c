@@ -430,10 +430,12 @@ START_TEST(work_has_limits)
     ck_assert_int_eq(w.device, -1);
     ck_assert_ptr_null(work_add_ref(&w)); /* of which step? */
     unsigned steps = 0;
-    while (work_add_step(&w, OP_FILL, 0) != NULL) {
+    while (work_add_step(&w, OP_FILL, 0, &e) != NULL) {
         steps++;
     }
     ck_assert_uint_eq(steps, WORK_STEPS_MAX);
+    ck_assert_int_eq(e.code, ERR_LIMIT);
+    err_init(&e);
     static struct buffer buffers[WORK_USES_MAX + 1];
     for (unsigned i = 0; i < WORK_USES_MAX; i++) {
         ck_assert_ptr_nonnull(work_use_of(&w, &buffers[i]));
