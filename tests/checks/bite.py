@@ -542,5 +542,35 @@ class Mutants(Planted):
         self.assertEqual(self.source(), self.SOURCE + self.SOURCE.replace("one", "three"))
 
 
+class Faults(Planted):
+    """A row of docs/faults.md with one false name."""
+    COPIED = ("common", "proto", "client", "daemon", "gpuctl", "kernels", "tests", "docs")
+    ROW = "| 99 | planted | nothing | {} | {} | {} |\n"
+    TRUE = ("`common/err.c`: err_set", "`common_err_test`: planted_case", "lane-left")
+
+    def setUp(self):
+        super().setUp()
+        self.plant("tests/planted_test.c", "START_TEST(planted_case)\n")
+
+    def said(self, *cells):
+        with open(os.path.join(self.tree, "docs/faults.md"), "a", encoding="utf-8") as f:
+            f.write(self.ROW.format(*cells))
+        code, said = self.run_check("check-faults", "--root=" + self.tree)
+        self.assertEqual(code, 1 if len(said) > 1 else 0)
+        return "\n".join(said[:-1])
+
+    def test_true(self):
+        self.assertEqual(self.said(*self.TRUE), "")
+
+    def test_false(self):
+        for at, cell, problem in ((0, "`common/err.c`: err_planted", "no err_planted in common/err.c"),
+                                  (0, "`common/planted.c`: err_set", "no file common/planted.c"),
+                                  (1, "`common_err_test`: planted, planted_case", "no test planted"),
+                                  (2, "lane-left, planted", "no mutant planted")):
+            cells = list(self.TRUE)
+            cells[at] = cell
+            self.assertIn(problem, self.said(*cells))
+
+
 if __name__ == "__main__":
     sys.exit(unittest.main(verbosity=1))
