@@ -39,7 +39,7 @@ static int encode_inline(struct gpud_client *c, const gpud_arg *arg, struct host
 {
     struct shape shape;
     if (arg->dtype > INT8_MAX) {
-        return err_set(e, ERR_ARG_TYPE, "type %u is none", arg->dtype);
+        return err_set(e, ERR_ARG_TYPE, "unknown element type %u", arg->dtype);
     }
     int rc = shape_make((int)arg->dtype, arg->ndim, arg->dim, &shape, e);
     if (rc != 0) {
@@ -118,8 +118,8 @@ int arg_encode_arena(struct gpud_client *c, const gpud_arg *arg, uint32_t access
     struct proto_arg out = {0};
     if (a == NULL || a->kind == ARENA_STAGING) {
         return err_set(e, ERR_ARG_TYPE,
-                       "memory of gpud_host_alloc is needed, or a parameter that is bound to some, "
-                       "and shared with the daemon: over tcp and from another container it is not");
+                       "memory of gpud_host_alloc is needed, or a parameter bound to such memory; "
+                       "over tcp and from another container it is not shared with the daemon");
     }
     int rc = arg_encode(c, arg, access, &uses, 0, &out, e);
     if (rc == 0) {
@@ -132,7 +132,7 @@ int arg_encode(struct gpud_client *c, const gpud_arg *arg, uint32_t access, stru
                uint32_t index, struct proto_arg *ret_arg, struct err *e)
 {
     if (arg->access > GPUD_INOUT) {
-        return err_set(e, ERR_INVALID, "access %u is none", arg->access);
+        return err_set(e, ERR_INVALID, "unknown access %u", arg->access);
     }
     if (arg->view != GPUD_NONE && c->session.minor < PROTO_MINOR_ARGS) {
         return err_set(e, ERR_UNSUPPORTED,
@@ -170,7 +170,7 @@ int arg_encode(struct gpud_client *c, const gpud_arg *arg, uint32_t access, stru
     case ARG_LOCAL:
         break;
     default:
-        rc = err_set(e, ERR_INVALID, "not an argument");
+        rc = err_set(e, ERR_INVALID, "unknown kind of argument");
     }
     if (rc == 0) {
         *ret_arg = out;
@@ -254,7 +254,8 @@ int step_add_launch(struct gpud_client *c, gpud_kernel kernel, const gpud_arg *a
                        PROTO_ARGS_MAX);
     }
     if (grid != NULL && (grid->size < sizeof grid->size || grid->size > 4096)) {
-        return err_set(e, ERR_INVALID, "gpud_grid.size is %zu", grid->size);
+        return err_set(e, ERR_INVALID, "gpud_grid.size is %zu: set it to the struct's sizeof",
+                       grid->size);
     }
     for (uint32_t i = 0; i < count; i++) {
         rc = launch_arg(c, k, &args[i], i, uses, &wire[i], e);

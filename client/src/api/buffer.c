@@ -31,7 +31,7 @@ static int buffer_add(struct gpud_client *c, const struct msg_buffer *reply,
         struct msg_buffer_free msg = {.handle = reply->handle};
         free(buffer);
         (void)client_post(c, &schema_msg_buffer_free, &msg, &seq, NULL);
-        return err_set(e, ERR_NOMEM, "handle of a buffer");
+        return err_set(e, ERR_NOMEM, "no memory for a buffer's handle");
     }
     buffer->id = id;
     ret_buffer->id = id;
@@ -76,7 +76,7 @@ static int create_reported(gpud_client *client, uint64_t device, gpud_shape shap
     int rc = client_enter(client, &e);
     if (rc == 0) {
         rc = ret_buffer != NULL ? create(client, msg, shape, ret_buffer, &e)
-                                : err_set(&e, ERR_INVALID, "no place for the buffer's handle");
+                                : err_set(&e, ERR_INVALID, "no pointer for the buffer's handle");
         if (rc != 0) {
             (void)err_wrap(&e, "create buffer%s%s", label != NULL ? " " : "",
                            label != NULL ? label : "");
@@ -112,7 +112,7 @@ int gpud_module_variable(gpud_client *client, gpud_module module, const char *na
         return error_report(rc, &e);
     }
     bool sensible = name != NULL && ret_buffer != NULL;
-    rc = !sensible ? err_set(&e, ERR_INVALID, "no name, or no place for the buffer's handle")
+    rc = !sensible ? err_set(&e, ERR_INVALID, "no name, or no pointer for the buffer's handle")
          : kernels != GPUD_IN && kernels != GPUD_INOUT
              ? err_set(&e, ERR_INVALID, "kernels use it as GPUD_IN or GPUD_INOUT, not %d", kernels)
              : module_get(client, module, &m, &e);
@@ -321,7 +321,7 @@ static int open_named(struct gpud_client *c, const char *name, gpud_buffer *ret_
     struct msg_buffer reply;
     struct message *m = NULL;
     if (name == NULL || ret_buffer == NULL) {
-        return err_set(e, ERR_INVALID, "open buffer: no name, or no place for the handle");
+        return err_set(e, ERR_INVALID, "open buffer: no name, or no pointer for the handle");
     }
     int rc = client_call(c, &schema_msg_buffer_open, &msg, CALL_SEQUENCED, &schema_msg_buffer,
                          &reply, &m, e);

@@ -153,7 +153,9 @@ static int copy_pieces(gpud_client *client, const struct side *to, const struct 
     int dtype = (int)from->desc.shape.dtype;
     uint64_t most = PIECE_BYTES / dtype_size(dtype);
     void *piece = malloc(PIECE_BYTES);
-    int rc = piece != NULL ? 0 : error_report(err_set(&e, ERR_NOMEM, "copy of a piece"), &e);
+    int rc = piece != NULL
+                 ? 0
+                 : error_report(err_set(&e, ERR_NOMEM, "no memory for the pieces of a copy"), &e);
     for (uint64_t at = 0; rc == 0 && at < from->count; at += most) {
         uint64_t n = from->count - at < most ? from->count - at : most;
         rc = gpud_read(client, from->buffer, dtype, from->first + at, n, piece, NULL);

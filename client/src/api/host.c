@@ -64,7 +64,7 @@ static int host_alloc(struct gpud_client *c, uint64_t bytes, void **ret_memory, 
     bool plain = c->session.shm[0] == '\0';
     struct arena *a = NULL;
     if (rounded == 0) {
-        return err_set(e, ERR_NOMEM, "%llu bytes", (unsigned long long)bytes);
+        return err_set(e, ERR_NOMEM, "no memory for %llu bytes", (unsigned long long)bytes);
     }
     uint64_t offset = user_alloc(c, rounded, plain, &a);
     int rc = 0;
@@ -80,7 +80,7 @@ static int host_alloc(struct gpud_client *c, uint64_t bytes, void **ret_memory, 
         offset = heap_alloc(&a->heap, rounded);
     }
     if (rc == 0 && offset == HEAP_NONE) {
-        rc = err_set(e, ERR_NOMEM, "%llu bytes", (unsigned long long)bytes);
+        rc = err_set(e, ERR_NOMEM, "no memory for %llu bytes", (unsigned long long)bytes);
     }
     if (rc == 0) {
         *ret_memory = a->base + offset;
@@ -94,7 +94,7 @@ int gpud_host_alloc(gpud_client *client, size_t bytes, void **ret_memory)
     int rc = client_enter(client, &e);
     if (rc == 0) {
         rc = ret_memory != NULL ? host_alloc(client, bytes, ret_memory, &e)
-                                : err_set(&e, ERR_INVALID, "no place for the memory");
+                                : err_set(&e, ERR_INVALID, "no pointer for the memory");
         if (rc != 0) {
             (void)err_wrap(&e, "host memory");
         }
@@ -109,7 +109,7 @@ int gpud_host_import(gpud_client *client, int memfd, void **ret_memory, size_t *
     int rc = client_enter(client, &e);
     if (rc == 0) {
         rc = ret_memory != NULL ? arena_import(client, memfd, ret_memory, ret_bytes, &e)
-                                : err_set(&e, ERR_INVALID, "no place for the memory");
+                                : err_set(&e, ERR_INVALID, "no pointer for the memory");
         if (rc != 0) {
             (void)err_wrap(&e, "import of host memory");
         }
@@ -162,7 +162,8 @@ static int host_free(struct gpud_client *c, void *memory, struct err *e)
         bytes = a->kind == ARENA_USER ? heap_size(&a->heap, offset) : offset == 0 ? a->bytes : 0;
     }
     if (bytes == 0) {
-        return err_set(e, ERR_INVALID, "memory at %p was not handed out, or is free already",
+        return err_set(e, ERR_INVALID,
+                       "memory at %p was not allocated or imported here, or is freed already",
                        memory);
     }
     struct range_wait w = {.client = c, .arena = a, .offset = offset, .bytes = bytes};

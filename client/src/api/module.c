@@ -74,7 +74,7 @@ static int kernel_add(struct gpud_client *c, const struct proto_kernel *reply, s
 {
     struct kernel *k = calloc(1, sizeof *k + (size_t)reply->args.count * sizeof k->args[0]);
     if (k == NULL) {
-        return err_set(e, ERR_NOMEM, "kernel");
+        return err_set(e, ERR_NOMEM, "no memory for a kernel");
     }
     k->object.kind = OBJECT_KERNEL;
     k->object.daemon = reply->handle;
@@ -85,7 +85,7 @@ static int kernel_add(struct gpud_client *c, const struct proto_kernel *reply, s
     int rc = kernel_recipe(k, name, module != NULL ? module->object.daemon : 0, e);
     if (rc == 0) {
         k->object.handle = idmap_add(&c->kernels, k);
-        rc = k->object.handle != 0 ? 0 : err_set(e, ERR_NOMEM, "handle of a kernel");
+        rc = k->object.handle != 0 ? 0 : err_set(e, ERR_NOMEM, "no memory for a kernel's handle");
     }
     if (rc != 0) {
         kernel_destroy(&k->object);
@@ -147,7 +147,7 @@ int gpud_kernel_find(gpud_client *client, const char *name, gpud_kernel *ret_ker
     if (rc == 0) {
         rc = name != NULL && ret_kernel != NULL
                  ? kernel_find(client, name, ret_kernel, &e)
-                 : err_set(&e, ERR_INVALID, "no name, or no place for the handle");
+                 : err_set(&e, ERR_INVALID, "no name, or no pointer for the handle");
         if (rc != 0) {
             (void)err_wrap(&e, "kernel '%.64s'", name != NULL ? name : "");
         }
@@ -221,7 +221,7 @@ static int module_kernels_add(struct gpud_client *c, struct module *module,
     }
     module->kernels = calloc((size_t)reply->kernels.count, sizeof *module->kernels);
     if (module->kernels == NULL) {
-        return err_set(e, ERR_NOMEM, "kernels of a module");
+        return err_set(e, ERR_NOMEM, "no memory for kernels of a module");
     }
     for (struct proto_iter it = proto_iter_of(reply->kernels);
          rc == 0 && proto_list_next(&it, &schema_kernel, &kernel);) {
@@ -257,7 +257,7 @@ static int module_add(struct gpud_client *c, const struct msg_module *reply, str
         free(module);
         capbuf_finish(recipe);
         (void)client_post(c, &schema_msg_module_unload, &msg, &seq, NULL);
-        return err_set(e, ERR_NOMEM, "handle of a module");
+        return err_set(e, ERR_NOMEM, "no memory for a module's handle");
     }
     module->object.kind = OBJECT_MODULE;
     module->object.handle = id;
@@ -344,14 +344,16 @@ static int module_load(struct gpud_client *c, int lang, const void *source, size
     gpud_module_options o = {0};
     if (given != NULL) {
         if (given->size < sizeof given->size || given->size > 4096) {
-            return err_set(e, ERR_INVALID, "gpud_module_options.size is %zu", given->size);
+            return err_set(e, ERR_INVALID,
+                           "gpud_module_options.size is %zu: set it to the struct's sizeof",
+                           given->size);
         }
         memcpy(&o, given, given->size < sizeof o ? given->size : sizeof o);
     }
     log_return(&o, (struct bytes){0});
     if (source == NULL || bytes == 0 || ret_module == NULL || lang < GPUD_LANG_DIALECT ||
         lang > GPUD_LANG_SPIRV) {
-        return err_set(e, ERR_INVALID, "no source, no place for the handle, or no such language");
+        return err_set(e, ERR_INVALID, "no source, no pointer for the handle, or no such language");
     }
     char room[PROTO_LABEL_MAX];
     struct msg_module_load msg = {
@@ -459,7 +461,7 @@ static int module_kernel_reported(gpud_client *client, gpud_module module, const
     int rc = client_enter(client, &e);
     if (rc == 0) {
         rc = ret_kernel != NULL ? module_kernel(client, module, name, index, ret_kernel, &e)
-                                : err_set(&e, ERR_INVALID, "no place for the handle");
+                                : err_set(&e, ERR_INVALID, "no pointer for the handle");
         client_leave(client);
     }
     return error_report(rc, &e);

@@ -32,7 +32,8 @@ static int options_read(const gpud_options *given, gpud_options *ret_options, st
     gpud_options o = {0};
     if (given != NULL) {
         if (given->size < sizeof given->size || given->size > 4096) {
-            return err_set(e, ERR_INVALID, "gpud_options.size is %zu", given->size);
+            return err_set(e, ERR_INVALID,
+                           "gpud_options.size is %zu: set it to the struct's sizeof", given->size);
         }
         memcpy(&o, given, given->size < sizeof o ? given->size : sizeof o);
     }
@@ -82,7 +83,7 @@ static int client_make(const char *url, const gpud_options *o, struct gpud_clien
 {
     struct gpud_client *c = calloc(1, sizeof *c);
     if (c == NULL) {
-        return err_set(e, ERR_NOMEM, "client");
+        return err_set(e, ERR_NOMEM, "no memory for a client");
     }
     int rc = address_parse(url, &c->address, e);
     if (rc == 0) {
@@ -101,7 +102,7 @@ static int client_make(const char *url, const gpud_options *o, struct gpud_clien
     if (pthread_mutex_init(&c->lock, NULL) != 0) {
         conn_finish(&c->conn);
         free(c);
-        return err_set(e, ERR_NOMEM, "lock");
+        return err_set(e, ERR_NOMEM, "no memory for a lock");
     }
     uint64_t generation; /* random, so that handles of another client are recognised */
     memcpy(&generation, c->session.client_id, sizeof generation);
@@ -134,7 +135,7 @@ static int open_wait(struct gpud_client *c, uint64_t timeout_ns, struct err *e)
         rc = e->code;
     } else if (rc == 0 && c->lane.mode == LANE_ALWAYS && c->lane.state != LANE_UP) {
         *e = c->lane.failure;
-        rc = err_wrap(e, "no ring");
+        rc = err_wrap(e, "no ring lane");
     } else if (rc != 0 && c->session.failure.code != 0) {
         *e = c->session.failure; /* of the last attempt */
         rc = e->code;
@@ -155,7 +156,7 @@ int gpud_open(const char *url, const gpud_options *options, gpud_client **ret_cl
         url = url == NULL ? URL_DEFAULT : url;
     }
     if (ret_client == NULL) {
-        return error_report(err_set(&e, ERR_INVALID, "no place for the client"), &e);
+        return error_report(err_set(&e, ERR_INVALID, "no pointer for the client"), &e);
     }
     int rc = options_read(options, &o, &e);
     if (rc == 0) {

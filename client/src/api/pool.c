@@ -13,17 +13,18 @@ static int take(struct gpud_client *c, const gpud_pool_options *given, gpud_tabl
 {
     struct msg_pool_take msg = {0};
     if (ret_table == NULL) {
-        return err_set(e, ERR_INVALID, "no place for the table");
+        return err_set(e, ERR_INVALID, "no pointer for the table");
     }
     gpud_pool_options o = {0};
     if (given != NULL && (given->size < sizeof given->size || given->size > 4096)) {
-        return err_set(e, ERR_INVALID, "gpud_pool_options.size is %zu", given->size);
+        return err_set(e, ERR_INVALID,
+                       "gpud_pool_options.size is %zu: set it to the struct's sizeof", given->size);
     }
     if (given != NULL) { /* a program built with an older header passes a shorter struct */
         memcpy(&o, given, given->size < sizeof o ? given->size : sizeof o);
     }
     if ((o.flags & ~(uint64_t)DETAIL_MASK) != 0) {
-        return err_set(e, ERR_INVALID, "flags %#llx", (unsigned long long)o.flags);
+        return err_set(e, ERR_INVALID, "unknown flags %#llx", (unsigned long long)o.flags);
     }
     msg.device = o.device;
     msg.detail = (o.flags & GPUD_POOL_DETAIL) != 0;
@@ -51,7 +52,8 @@ int gpud_pool_read(gpud_client *client, uint64_t picture, uint64_t device, int p
         return error_report(rc, &e);
     }
     if (ret_table == NULL || part < GPUD_POOL_METERS || part > GPUD_POOL_EVENTS) {
-        rc = err_set(&e, ERR_INVALID, "part %d of a picture, or no place for the table", part);
+        rc = err_set(&e, ERR_INVALID, "unknown part %d of a snapshot, or no pointer for the table",
+                     part);
     } else {
         struct msg_pool_read msg = {.picture = picture,
                                     .part = (uint64_t)part,

@@ -126,7 +126,7 @@ static int param_add(struct gpud_program *p, const char *name, int kind, gpud_sh
         return err_set(e, ERR_LIMIT, "a program has at most %u parameters", PROTO_PARAMS_MAX);
     }
     if (kind < GPUD_PARAM_BUFFER || kind > GPUD_PARAM_DATA) {
-        return err_set(e, ERR_INVALID, "parameter of kind %d", kind);
+        return err_set(e, ERR_INVALID, "unknown kind of parameter: %d", kind);
     }
     struct proto_param param = {
         .name = bytes_str(name),
@@ -276,7 +276,7 @@ static int range_add(struct gpud_program *p, const gpud_arg *to, struct err *e)
 {
     struct host_range *grown = realloc(p->ranges, (p->range_count + 1) * sizeof *grown);
     if (grown == NULL) {
-        return err_set(e, ERR_NOMEM, "program");
+        return err_set(e, ERR_NOMEM, "no memory for a program");
     }
     p->ranges = grown;
     p->ranges[p->range_count++] = (struct host_range){.data = to->data, .bytes = to->bytes};

@@ -25,7 +25,7 @@ int gpud_ping(gpud_client *client, uint64_t *ret_ns)
     rc = client_call(client, &schema_msg_ping, &msg, CALL_PLAIN, &schema_msg_pong, &pong, &m, &e);
     if (rc == 0) {
         if (pong.value != begin) {
-            rc = err_set(&e, ERR_PROTOCOL, "pong of another ping");
+            rc = err_set(&e, ERR_PROTOCOL, "the answer belongs to another ping");
         } else if (ret_ns != NULL) {
             *ret_ns = clock_now_ns() - begin;
         }
@@ -138,7 +138,7 @@ int gpud_explain(gpud_client *client, uint64_t job, char *ret_text, size_t bytes
         return error_report(rc, &e);
     }
     if (ret_text == NULL || bytes == 0) {
-        rc = err_set(&e, ERR_INVALID, "no place for the text");
+        rc = err_set(&e, ERR_INVALID, "no pointer for the text");
     } else {
         rc = client_call(client, &schema_msg_explain, &msg, CALL_PLAIN, &schema_msg_explanation,
                          &reply, &m, &e);

@@ -24,7 +24,7 @@
 static int job_enter(const gpud_job *job, struct err *e)
 {
     if (job == NULL) {
-        return err_set(e, ERR_INVALID, "no job");
+        return err_set(e, ERR_INVALID, "the job is NULL");
     }
     return job->client != NULL ? client_enter_closing(job->client, e) : 0;
 }
@@ -256,7 +256,7 @@ int gpud_job_step_time(const gpud_job *job, uint32_t index, uint32_t *ret_step,
     if (rc != 0) {
         return error_report(rc, &e);
     }
-    rc = err_set(&e, ERR_NOT_FOUND, "no timing %u", index);
+    rc = err_set(&e, ERR_NOT_FOUND, "the job has no timing %u", index);
     uint32_t at = 0;
     for (struct proto_iter it = proto_iter_of(job->result.timings);
          proto_list_next(&it, &schema_timing, &timing); at++) {

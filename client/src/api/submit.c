@@ -32,8 +32,8 @@ static int bindings_encode(struct gpud_client *c, const struct gpud_program *p,
         } else if (args[i].kind == ARG_INLINE && (args[i].access & GPUD_OUT) != 0 &&
                    arena_at(c, args[i].data, args[i].bytes) == NULL) {
             rc = err_set(e, ERR_ARG_ACCESS,
-                         "a program writes to memory of gpud_host_alloc only, where it is shared "
-                         "with the daemon: over tcp and from another container it is not");
+                         "a program writes to memory of gpud_host_alloc only; over tcp and from "
+                         "another container it is not shared with the daemon");
         } else {
             rc = arg_encode(c, &args[i], args[i].kind == ARG_INLINE ? GPUD_IN : 0, uses, i, &wire,
                             e);
@@ -107,7 +107,7 @@ int gpud_submit(gpud_client *client, const gpud_program *program, const gpud_arg
     if (rc == 0) {
         rc = ret_job != NULL ? program_start(client, program, args, count, options,
                                              client_deadline(client), ret_job, &e)
-                             : err_set(&e, ERR_INVALID, "no place for the job");
+                             : err_set(&e, ERR_INVALID, "no pointer for the job");
         client_leave(client);
     }
     return error_report(rc, &e);
@@ -243,7 +243,7 @@ int gpud_launch(gpud_client *client, gpud_kernel kernel, const gpud_arg *args, u
     if (rc == 0) {
         rc = ret_job != NULL ? launch_start(client, kernel, args, count, grid, options,
                                             client_deadline(client), ret_job, &e)
-                             : err_set(&e, ERR_INVALID, "no place for the job");
+                             : err_set(&e, ERR_INVALID, "no pointer for the job");
         client_leave(client);
     }
     return error_report(rc, &e);

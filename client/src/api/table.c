@@ -84,7 +84,7 @@ static int table_make(const struct msg_table *reply, size_t message_size, gpud_t
 {
     gpud_table *t = calloc(1, sizeof *t);
     if (t == NULL) {
-        return err_set(e, ERR_NOMEM, "table");
+        return err_set(e, ERR_NOMEM, "no memory for a table");
     }
     t->columns = (uint32_t)reply->columns.count;
     t->rows = (uint32_t)reply->rows.count;
@@ -94,7 +94,8 @@ static int table_make(const struct msg_table *reply, size_t message_size, gpud_t
     t->texts = malloc(message_size);
     if (t->column == NULL || t->cell == NULL || t->texts == NULL) {
         gpud_table_free(t);
-        return err_set(e, ERR_NOMEM, "table of %llu rows", (unsigned long long)reply->rows.count);
+        return err_set(e, ERR_NOMEM, "no memory for a table of %llu rows",
+                       (unsigned long long)reply->rows.count);
     }
     t->name = keep(t, reply->name);
     columns_fill(t, reply->columns);
@@ -126,13 +127,15 @@ static int query(struct gpud_client *c, const char *what, const gpud_query_optio
 {
     gpud_query_options o = {0};
     if (given != NULL && (given->size < sizeof given->size || given->size > 4096)) {
-        return err_set(e, ERR_INVALID, "gpud_query_options.size is %zu", given->size);
+        return err_set(e, ERR_INVALID,
+                       "gpud_query_options.size is %zu: set it to the struct's sizeof",
+                       given->size);
     }
     if (given != NULL) {
         memcpy(&o, given, given->size < sizeof o ? given->size : sizeof o);
     }
     if (what == NULL || ret_table == NULL) {
-        return err_set(e, ERR_INVALID, "no name, or no place for the table");
+        return err_set(e, ERR_INVALID, "no name, or no pointer for the table");
     }
     bool chooses = o.state != NULL || o.session != 0 || o.tenant != NULL || o.limit != 0;
     if (chooses && c->session.minor < PROTO_MINOR_JOBS) {

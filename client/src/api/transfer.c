@@ -171,7 +171,9 @@ static int options_check(struct transfer *t, const gpud_transfer *options, struc
     uint64_t part = part_usual(t);
     if (options != NULL) {
         if (options->size < sizeof options->size || options->size > 4096) {
-            return err_set(e, ERR_INVALID, "gpud_transfer.size is %zu", options->size);
+            return err_set(e, ERR_INVALID,
+                           "gpud_transfer.size is %zu: set it to the struct's sizeof",
+                           options->size);
         }
         memcpy(&t->options, options,
                options->size < sizeof t->options ? options->size : sizeof t->options);
@@ -215,12 +217,12 @@ static int transfer(struct gpud_client *c, gpud_buffer buffer, int dtype, uint64
                        dtype_name(dtype));
     }
     if (first > total) {
-        return err_set(e, ERR_RANGE, "from element %llu on, of %llu", (unsigned long long)first,
-                       (unsigned long long)total);
+        return err_set(e, ERR_RANGE, "element %llu is outside of a buffer of %llu elements",
+                       (unsigned long long)first, (unsigned long long)total);
     }
     count = count != GPUD_REST ? count : total - first;
     if (count > total - first) {
-        return err_set(e, ERR_RANGE, "%llu elements from %llu on, of %llu",
+        return err_set(e, ERR_RANGE, "%llu elements from element %llu on exceed a buffer of %llu",
                        (unsigned long long)count, (unsigned long long)first,
                        (unsigned long long)total);
     }

@@ -3,7 +3,7 @@
 int client_enter_closing(struct gpud_client *c, struct err *e)
 {
     if (c == NULL) {
-        return err_set(e, ERR_INVALID, "no client");
+        return err_set(e, ERR_INVALID, "the client is NULL");
     }
     if (!origin_here(&c->origin)) {
         return err_set(e, ERR_FORKED, "client was opened by process %d: open one in the child",

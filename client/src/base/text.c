@@ -36,7 +36,8 @@ int desc_return(void *ret_desc, const void *desc, size_t size, struct err *e)
     }
     memcpy(&known, ret_desc, sizeof known);
     if (known < sizeof known || known > 1u << 20) {
-        return err_set(e, ERR_INVALID, "the struct's size member says %zu", known);
+        return err_set(e, ERR_INVALID, "the struct's size member is %zu: set it to its sizeof",
+                       known);
     }
     size_t copy = known < size ? known : size;
     if (copy > sizeof known) {

@@ -24,7 +24,7 @@ int filler_make(struct gpud_client *c, uint64_t seq, struct request *old,
     struct request *r = calloc(1, sizeof *r);
     struct msg_buffer_info msg = {.handle = 0};
     if (r == NULL) {
-        return err_set(e, ERR_NOMEM, "sending again");
+        return err_set(e, ERR_NOMEM, "no memory to send requests again");
     }
     int rc = request_encode(r, &schema_msg_buffer_info, &msg, e);
     if (rc == 0) {

@@ -268,7 +268,7 @@ static bool take_one(struct gpud_client *c, uint32_t id, uint32_t size)
     err_init(&e);
     struct message *m = message_create(size);
     if (m == NULL) {
-        (void)err_set(&e, ERR_NOMEM, "answer of %u bytes", size);
+        (void)err_set(&e, ERR_NOMEM, "no memory for an answer of %u bytes", size);
         give_up(c, &e);
         return false;
     }

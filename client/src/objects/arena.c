@@ -155,7 +155,7 @@ uint64_t arena_restored(struct gpud_client *c, struct object *o, const struct ms
     struct frame_fds given = {.fd = {a->fd}, .count = 1};
     struct frame_fds taken = {.count = 0};
     if (a->fd < 0) {
-        (void)err_set(e, ERR_STATE, "it was given up");
+        (void)err_set(e, ERR_STATE, "the arena was released");
         return 0;
     }
     int rc = shm_claim(c->session.shm, reply->nonce, &given, 0, ns_add(clock_now_ns(), RESTORE_NS),

@@ -244,7 +244,7 @@ int job_output_aligned(struct gpud_job *job, uint32_t step, uint32_t arg, struct
 {
     struct bytes data = {0};
     if (!job_output(job, step, arg, &data)) {
-        return err_set(e, ERR_NOT_FOUND, "step %u, argument %u gave nothing back", step, arg);
+        return err_set(e, ERR_NOT_FOUND, "step %u, argument %u has no output", step, arg);
     }
     if (data.size > 0 && (uintptr_t)data.data % OUTPUT_ALIGN != 0) {
         struct aligned *a = job->aligned;
@@ -253,7 +253,7 @@ int job_output_aligned(struct gpud_job *job, uint32_t step, uint32_t arg, struct
         }
         a = a != NULL ? a : aligned_make(job, step, arg, data);
         if (a == NULL) {
-            return err_set(e, ERR_NOMEM, "output of %zu bytes", data.size);
+            return err_set(e, ERR_NOMEM, "no memory for an output of %zu bytes", data.size);
         }
         data.data = a->data;
     }
@@ -269,8 +269,8 @@ static void sinks_fill(struct gpud_job *job)
         bool found = job_output(job, sink->step, sink->arg, &data);
         if ((!found && sink->bytes > 0) || data.size != sink->bytes) {
             (void)err_set(&job->error, ERR_PROTOCOL,
-                          "step %u, argument %u: %zu bytes came, not %zu", sink->step, sink->arg,
-                          data.size, sink->bytes);
+                          "step %u, argument %u: the output has %zu bytes, not %zu", sink->step,
+                          sink->arg, data.size, sink->bytes);
             job->error.effects = ERR_EFFECTS_YES;
         } else if (data.size > 0) {
             memcpy(sink->data, data.data, data.size);
@@ -380,7 +380,7 @@ static void results(struct gpud_client *c, struct gpud_job *job, struct message 
         return;
     }
     if (msg.results.count == 0) {
-        (void)err_set(&failed, ERR_PROTOCOL, "results: none in it");
+        (void)err_set(&failed, ERR_PROTOCOL, "an answer without results");
         job_end_error(c, job, &failed);
         return;
     }
@@ -442,7 +442,7 @@ int job_find(struct gpud_client *c, struct gpud_job *job, struct err *e)
     struct msg_job_find msg = {.number = job->req.seq};
     struct find *find = calloc(1, sizeof *find);
     if (find == NULL) {
-        return err_set(e, ERR_NOMEM, "asking for a job's id");
+        return err_set(e, ERR_NOMEM, "no memory to ask for a job's id");
     }
     find->req.answered = find_answered;
     find->job = job;
@@ -489,13 +489,16 @@ int submit_options_read(const gpud_submit_options *given, gpud_submit_options *r
     gpud_submit_options options = {.size = sizeof options};
     if (given != NULL) {
         if (given->size < sizeof given->size || given->size > 4096) {
-            return err_set(e, ERR_INVALID, "gpud_submit_options.size is %zu", given->size);
+            return err_set(e, ERR_INVALID,
+                           "gpud_submit_options.size is %zu: set it to the struct's sizeof",
+                           given->size);
         }
         memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
     }
     if ((options.flags & ~(uint32_t)SUBMIT_FLAGS) !=
         0) { /* a flag of a newer header: the job would lack a property that the caller wants */
-        return err_set(e, ERR_INVALID, "gpud_submit_options.flags is %#x", options.flags);
+        return err_set(e, ERR_INVALID, "gpud_submit_options.flags has unknown flags: %#x",
+                       options.flags);
     }
     *ret_options = options;
     return 0;
@@ -531,13 +534,13 @@ static int job_make(struct msg_submit *msg, const struct sink *sinks, size_t sin
     struct gpud_job *job = calloc(1, sizeof *job);
     if (job == NULL || !uses_take(job, uses)) {
         free(job);
-        return err_set(e, ERR_NOMEM, "job");
+        return err_set(e, ERR_NOMEM, "no memory for a job");
     }
     if (sink_count > 0) {
         job->sinks = malloc(sink_count * sizeof *sinks);
         if (job->sinks == NULL) {
             job_destroy(job);
-            return err_set(e, ERR_NOMEM, "job");
+            return err_set(e, ERR_NOMEM, "no memory for a job");
         }
         memcpy(job->sinks, sinks, sink_count * sizeof *sinks);
         job->sink_count = sink_count;
@@ -546,7 +549,7 @@ static int job_make(struct msg_submit *msg, const struct sink *sinks, size_t sin
         job->early = calloc(1, sizeof *job->early);
         if (job->early == NULL) {
             job_destroy(job);
-            return err_set(e, ERR_NOMEM, "job");
+            return err_set(e, ERR_NOMEM, "no memory for a job");
         }
     }
     int rc = request_encode(&job->req, &schema_msg_submit, msg, e);

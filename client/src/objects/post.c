@@ -93,7 +93,7 @@ int call_make(struct gpud_client *c, const struct schema *request, void *msg, en
 {
     struct call *call = calloc(1, sizeof *call);
     if (call == NULL) {
-        return err_set(e, ERR_NOMEM, "request");
+        return err_set(e, ERR_NOMEM, "no memory for a request");
     }
     call->req.answered = call_answered;
     int rc = request_encode(&call->req, request, msg, e);

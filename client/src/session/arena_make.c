@@ -113,12 +113,12 @@ int arena_make(struct gpud_client *c, enum arena_kind kind, uint64_t bytes, bool
 {
     struct arena *a = bytes <= SIZE_MAX / 2 ? arena_new(kind, (size_t)bytes) : NULL;
     if (a == NULL) {
-        return err_set(e, ERR_NOMEM, "%llu bytes", (unsigned long long)bytes);
+        return err_set(e, ERR_NOMEM, "no memory for %llu bytes", (unsigned long long)bytes);
     }
     int rc = arena_recipe_make(a, e);
     rc = rc != 0 ? rc : plain ? map_plain(a, e) : ask(c, a, deadline_ns, e);
     if (rc == 0 && (!heap_init(&a->heap, bytes) || !arena_table_add(c, a))) {
-        rc = err_set(e, ERR_NOMEM, "table of arenas");
+        rc = err_set(e, ERR_NOMEM, "no memory for a table of arenas");
         uint64_t seq = 0;
         if (a->object.daemon != 0) {
             arena_post_free(c, a->object.daemon, &seq);
@@ -139,11 +139,11 @@ int arena_import(struct gpud_client *c, int memfd, void **ret_memory, size_t *re
     struct stat st;
     struct arena *a = NULL;
     if (fstat(memfd, &st) != 0 || st.st_size <= 0) {
-        return err_set(e, ERR_INVALID, "descriptor %d is no memory with a size", memfd);
+        return err_set(e, ERR_INVALID, "descriptor %d is no memory, or has no size", memfd);
     }
     a = arena_new(ARENA_IMPORTED, (size_t)st.st_size);
     if (a == NULL) {
-        return err_set(e, ERR_NOMEM, "arena");
+        return err_set(e, ERR_NOMEM, "no memory for an arena");
     }
     a->fd = fcntl(memfd, F_DUPFD_CLOEXEC, 0);
     int rc = a->fd < 0 ? err_errno(e, ERR_IO, "duplicating a descriptor") : arena_recipe_make(a, e);
@@ -151,7 +151,7 @@ int arena_import(struct gpud_client *c, int memfd, void **ret_memory, size_t *re
     bool known = rc == 0;
     rc = rc == 0 ? map(a, e) : rc;
     if (rc == 0 && !arena_table_add(c, a)) {
-        rc = err_set(e, ERR_NOMEM, "table of arenas");
+        rc = err_set(e, ERR_NOMEM, "no memory for a table of arenas");
     }
     if (rc != 0) {
         uint64_t seq = 0;

@@ -91,7 +91,7 @@ static int restore_send(struct gpud_client *c, struct object *o, struct err *e)
 {
     struct restoring *r = calloc(1, sizeof *r);
     if (r == NULL) {
-        return err_set(e, ERR_NOMEM, "restoring");
+        return err_set(e, ERR_NOMEM, "no memory to restore the session");
     }
     r->object = o;
     r->req.kind = o->recipe_kind;
@@ -100,7 +100,7 @@ static int restore_send(struct gpud_client *c, struct object *o, struct err *e)
     capbuf_init(&r->req.msg, PROTO_MESSAGE_MAX);
     int rc = capbuf_append(&r->req.msg, o->recipe.data, o->recipe.size)
                  ? 0
-                 : err_set(e, ERR_NOMEM, "restoring");
+                 : err_set(e, ERR_NOMEM, "no memory to restore the session");
     if (rc == 0) {
         rc = translate_request(c, o->recipe_kind, &r->req.msg, e);
     }

@@ -166,12 +166,12 @@ static int cond_init(pthread_cond_t *cond, struct err *e)
 {
     pthread_condattr_t attr;
     if (pthread_condattr_init(&attr) != 0) {
-        return err_set(e, ERR_NOMEM, "condition variable");
+        return err_set(e, ERR_NOMEM, "no memory for a condition variable");
     }
     (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     int rc = pthread_cond_init(cond, &attr);
     (void)pthread_condattr_destroy(&attr);
-    return rc == 0 ? 0 : err_set(e, ERR_NOMEM, "condition variable");
+    return rc == 0 ? 0 : err_set(e, ERR_NOMEM, "no memory for a condition variable");
 }
 
 static void waiter_remove(struct gpud_client *c, struct waiter *w)

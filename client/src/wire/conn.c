@@ -36,7 +36,7 @@ int conn_init(struct conn *c, const struct address *address, size_t limit, struc
     c->input = malloc(INPUT_BYTES);
     int rc = 0;
     if (c->input == NULL) {
-        rc = err_set(e, ERR_NOMEM, "receive buffer");
+        rc = err_set(e, ERR_NOMEM, "no memory for a receive buffer");
     } else if (c->wait_fd < 0 || c->user_fd < 0 || c->timer_fd < 0 || c->ready_fd < 0 ||
                watch(c->wait_fd, EPOLL_CTL_ADD, c->timer_fd, EPOLLIN) != 0 ||
                watch(c->user_fd, EPOLL_CTL_ADD, c->wait_fd, EPOLLIN) != 0 ||

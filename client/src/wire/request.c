@@ -97,7 +97,7 @@ static int id_give(struct requests *t, struct request *r, struct err *e)
     } else if (t->used == REQUESTS_MAX) {
         return err_set(e, ERR_LIMIT, "%u requests wait for their answers", REQUESTS_MAX);
     } else if (t->used == t->capacity && !slots_grow(t)) {
-        return err_set(e, ERR_NOMEM, "table of requests");
+        return err_set(e, ERR_NOMEM, "no memory for a table of requests");
     } else {
         t->used++;
     }

@@ -84,7 +84,7 @@ int shm_show(int fd, struct bytes nonce, const struct frame_fds *given, struct e
         rc = seqpacket_send(fd, out.data, out.size, given, e);
     }
     capbuf_finish(&out);
-    return rc > 0 ? err_set(e, ERR_BUSY, "no room for a claim") : rc;
+    return rc > 0 ? err_set(e, ERR_BUSY, "the daemon's socket for shared memory is full") : rc;
 }
 
 static int decode_answer(struct bytes frame, int want, const struct frame_fds *fds, struct err *e)
@@ -102,7 +102,7 @@ static int decode_answer(struct bytes frame, int want, const struct frame_fds *f
     }
     int rc = proto_decode(&schema_msg_granted, frame, &granted, e);
     if (rc == 0 && (fds->count != want || granted.fds != (uint64_t)want)) {
-        rc = err_set(e, ERR_PROTOCOL, "%d descriptors came, not %d", fds->count, want);
+        rc = err_set(e, ERR_PROTOCOL, "%d descriptors for shared memory, not %d", fds->count, want);
     }
     return rc;
 }
