@@ -326,7 +326,7 @@ static int enqueue(struct duplex *d, struct bytes packet, const struct frame_fds
     }
     struct duplex_packet *p = packet_new(packet);
     if (p == NULL) {
-        return err_set(e, ERR_NOMEM, "a queued frame of %zu bytes", packet.size);
+        return err_set(e, ERR_NOMEM, "no memory for a queued frame of %zu bytes", packet.size);
     }
     int rc = duplicate(fds, &p->fds, e);
     if (rc != 0) {
@@ -519,7 +519,7 @@ int duplex_read_socket(struct duplex *d, struct err *e)
     d->first = false;
     if (p == NULL) {
         frame_fds_close(&fds);
-        return failed(d, err_set(e, ERR_NOMEM, "a packet's memory"));
+        return failed(d, err_set(e, ERR_NOMEM, "no memory for a packet"));
     }
     p->fds = fds;
     if (fds.count == 0 && !fds.lost) {

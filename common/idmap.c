@@ -121,7 +121,7 @@ int idmap_enter(struct idmap *m, void *value, const char *things, const char *he
     }
     return full ? err_set(e, ERR_LIMIT, "the daemon has %u %s, as many as it has handles for: %s",
                           m->live, things, help)
-                : err_set(e, ERR_NOMEM, "the table of %s", things);
+                : err_set(e, ERR_NOMEM, "no memory for the table of %s", things);
 }
 
 bool idmap_restore(struct idmap *m, uint64_t handle, void *value)

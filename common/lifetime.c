@@ -281,7 +281,7 @@ int lifetime_plan(struct lifetime *items, unsigned count, uint64_t *ret_total, s
     uint32_t *indices = calloc(3 * (size_t)count + 1, sizeof *indices);
     struct block *blocks = calloc(2 * (size_t)count + 1, sizeof *blocks);
     int rc = p == NULL || indices == NULL || blocks == NULL
-                 ? err_set(e, ERR_NOMEM, "a plan of %u temporaries", count)
+                 ? err_set(e, ERR_NOMEM, "no memory for a plan of %u temporaries", count)
                  : 0;
     if (rc == 0) {
         *p = (struct plan){.items = items,

@@ -29,7 +29,7 @@ static int load_module(unsigned m, struct signature *room)
     }
     state.sig[m] = calloc(count, sizeof(*room));
     if (state.sig[m] == NULL) {
-        return err_set(&state.why, ERR_NOMEM, "built-in kernels");
+        return err_set(&state.why, ERR_NOMEM, "no memory for built-in kernels");
     }
     memcpy(state.sig[m], room, count * sizeof(*room));
     state.sig_count[m] = count;
@@ -41,7 +41,8 @@ static void load(void)
 {
     struct signature *room = calloc(DIALECT_KERNELS_MAX, sizeof(*room));
     state.why = ERR_INIT;
-    state.code = room == NULL ? err_set(&state.why, ERR_NOMEM, "built-in kernels") : 0;
+    state.code =
+        room == NULL ? err_set(&state.why, ERR_NOMEM, "no memory for built-in kernels") : 0;
     if (builtin_text_count > MODULES_MAX) {
         state.code = err_set(&state.why, ERR_INTERNAL, "more than %d modules", MODULES_MAX);
     }

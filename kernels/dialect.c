@@ -368,7 +368,7 @@ int dialect_translate(struct bytes source, const char *file, enum dialect_target
 {
     struct dialect_piece *piece = calloc(1, sizeof(*piece));
     if (piece == NULL) {
-        return err_set(e, ERR_NOMEM, "translation of %s", file);
+        return err_set(e, ERR_NOMEM, "no memory for translation of %s", file);
     }
     struct emitter m = {.source = source,
                         .file = file != NULL && file[0] != 0 ? file : "kernel",

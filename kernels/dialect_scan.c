@@ -195,7 +195,7 @@ int dialect_signatures(struct bytes source, const char *file, struct signature *
     unsigned count = 0;
     bool end = false;
     if (piece == NULL) {
-        return err_set(e, ERR_NOMEM, "signatures of %s", file);
+        return err_set(e, ERR_NOMEM, "no memory for signatures of %s", file);
     }
     dialect_scan_init(&scan, source, file);
     int r = dialect_scan_next(&scan, piece, &end, e);

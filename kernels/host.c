@@ -85,7 +85,7 @@ static int group_init(struct host_group *g, const struct host_code *code, unsign
         if (g->stacks != MAP_FAILED) {
             munmap(g->stacks, (size_t)count * STACK_BYTES);
         }
-        return err_set(e, ERR_NOMEM, "stacks of %u work items", count);
+        return err_set(e, ERR_NOMEM, "no memory for stacks of %u work items", count);
     }
     return 0;
 }

@@ -61,7 +61,7 @@ static int choose_type(struct binder *x)
         return 0;
     }
     if (from < 0) {
-        return err_set(x->e, ERR_ARG_TYPE, "kernel %s: no argument tells its type", s->name);
+        return err_set(x->e, ERR_ARG_TYPE, "kernel %s: no argument determines its type", s->name);
     }
     const struct sig_value *v = &x->values[from];
     int dtype = v->array ? v->shape.dtype : v->dtype;

@@ -377,7 +377,7 @@ static int message_read(struct decoder *d, const struct schema *s, void *ret_msg
         return decode_error(s, d, e);
     }
     if (d->in.at != d->in.end) {
-        return err_set(e, ERR_PROTOCOL, "%s: %zu bytes behind the message", s->name,
+        return err_set(e, ERR_PROTOCOL, "%s: %zu bytes after the message", s->name,
                        (size_t)(d->in.end - d->in.at));
     }
     return 0;

@@ -140,7 +140,7 @@ static int body_begin(struct sp_reader *r, struct err *e)
     r->room = r->size < ROOM_FIRST ? r->size : ROOM_FIRST;
     r->body = message_create(r->room);
     if (r->body == NULL) {
-        return err_set(e, ERR_NOMEM, "message of %zu bytes", r->size);
+        return err_set(e, ERR_NOMEM, "no memory for a message of %zu bytes", r->size);
     }
     r->body->id = id;
     r->body->size = r->size;
@@ -175,7 +175,7 @@ static int body_grow(struct sp_reader *r, struct err *e)
     size_t room = r->room + (left < r->room ? left : r->room);
     struct message *m = realloc(r->body, sizeof *m + room);
     if (m == NULL) {
-        return err_set(e, ERR_NOMEM, "message of %zu bytes", r->body->size);
+        return err_set(e, ERR_NOMEM, "no memory for a message of %zu bytes", r->body->size);
     }
     r->body = m;
     r->room = room;

@@ -381,8 +381,7 @@ START_TEST(wrong_types_are_named)
                 "error: code: value does not fit: at most 2^63 - 1 expected");
     expect_text(&schema_msg_bye, bytes_of(boolean, sizeof boolean),
                 "bye: seq: value starts with 0xc3, unsigned integer expected");
-    expect_text(&schema_msg_bye, bytes_of(behind, sizeof behind),
-                "bye: 1 bytes behind the message");
+    expect_text(&schema_msg_bye, bytes_of(behind, sizeof behind), "bye: 1 bytes after the message");
     expect_text(&schema_msg_bye, bytes_of(other, sizeof other),
                 "bye: message of kind 3, expected 2");
     struct msg_query query;
