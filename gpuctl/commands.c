@@ -44,7 +44,7 @@ static const char run_help[] =
     "      --arg in:f32=1,2,3,4 --arg inout:f32=10,20,30,40 --arg u32:4 --save y=y.npy\n";
 
 static const char demo_help[] =
-    "  -f, --file FILE   where the PNG goes (default gpud-demo.png)\n"
+    "  -f, --file FILE   file of the PNG (default gpud-demo.png)\n"
     "  --image FILE      another photograph (JPEG or PNG)\n"
     "  --device ID|auto  where to run\n"
     "Finds the edges of a photograph in one program of several kernels and compares\n"
@@ -100,16 +100,16 @@ const struct command commands[] = {
     {"jobs", "[FILTER] [OPTION...]", "Jobs: waiting, running and lately ended, newest first",
      jobs_help, jobs_option_list, cmd_jobs},
     {"job show", "JOB", "Everything about one job", "", NULL, cmd_job_show},
-    {"job cancel", "JOB", "Ask for a job's end", "", NULL, cmd_job_cancel},
+    {"job cancel", "JOB", "Cancel a job", "", NULL, cmd_job_cancel},
     {"explain", "JOB", "Why a job waits", "", NULL, cmd_explain},
-    {"sessions", "", "Who is connected", "", NULL, cmd_sessions},
+    {"sessions", "", "Sessions: connected clients", "", NULL, cmd_sessions},
     {"session kill", "SESSION", "End a session and its jobs", "", NULL, cmd_session_kill},
-    {"tenants", "", "Who pays, limits and use", "", NULL, cmd_tenants},
+    {"tenants", "", "Tenants: limits and use", "", NULL, cmd_tenants},
     {"run", "[KERNEL] [OPTION...]", "Run one kernel and save what it produced", run_help,
      run_option_list, cmd_run},
     {"demo", "[OPTION...]", "Find the edges of a photograph, verified", demo_help, demo_option_list,
      cmd_demo},
-    {"bench", "[OPTION...]", "How long a trip to the daemon takes, and copies", bench_help,
+    {"bench", "[OPTION...]", "Measure round trips to the daemon, and copies", bench_help,
      bench_option_list, cmd_bench},
     {"kernel check", "FILE [OPTION...]", "Compile a source and show its kernels",
      "  --lang LANG, -D, --define N[=V], --build-option OPTION, -cl-..., --compiler NAME,\n"

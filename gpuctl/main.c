@@ -107,7 +107,7 @@ static int output_end(int code)
     if (!failed || code != EXIT_OK) {
         return code; /* a command that failed has printed its reason */
     }
-    ctl_say("writing the output: %s", errno != 0 ? strerror(errno) : "not all of it went out");
+    ctl_say("writing the output: %s", errno != 0 ? strerror(errno) : "the output is incomplete");
     return EXIT_FAILED;
 }
 

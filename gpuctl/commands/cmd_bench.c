@@ -164,7 +164,7 @@ static int there_and_back(struct bench *b, gpud_buffer buffer, uint8_t *from, ui
     int rc = copies(b, buffer, true, from, bytes, e);
     rc = rc == 0 ? copies(b, buffer, false, to, bytes, e) : rc;
     if (rc == 0 && memcmp(from, to, bytes) != 0) {
-        rc = ctl_err_set(e, GPUD_ERR_INTERNAL, "%llu bytes came back changed",
+        rc = ctl_err_set(e, GPUD_ERR_INTERNAL, "a copy of %llu bytes came back with wrong bytes",
                          (unsigned long long)bytes);
     }
     return rc;

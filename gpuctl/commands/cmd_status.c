@@ -15,9 +15,9 @@ struct advice {
 #define LOG "journalctl -u gpud -u gpud-launcher" /* workers write to the launcher's log */
 
 static const struct advice advices[] = {
-    {"starting", "look again in a moment"},
-    {"adopting", "look again in a moment"},
-    {"probing", "look again in a moment"},
+    {"starting", "check again in a moment"},
+    {"adopting", "check again in a moment"},
+    {"probing", "check again in a moment"},
     {"restarting", "its worker starts again by itself; the reason of its end is in the log: " LOG},
     {"absent",
      "check its driver (for the CPU: apt-get install ocl-icd-libopencl1 pocl-opencl-icd); the "

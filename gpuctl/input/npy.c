@@ -186,7 +186,7 @@ static int parse_value(struct cursor *c, const char *key, struct npy *npy, unsig
             return 0;
         }
     }
-    return ctl_err_set(e, GPUD_ERR_INVALID, "the header's value of '%s' makes no sense", key);
+    return ctl_err_set(e, GPUD_ERR_INVALID, "the header's value of '%s' is invalid", key);
 }
 
 static int parse_dict(struct cursor *c, struct npy *npy, struct ctl_err *e)

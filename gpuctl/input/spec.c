@@ -119,7 +119,7 @@ static int check_array(const struct spec *spec, struct ctl_err *e)
         return check_out(spec, e);
     }
     if (spec->file != NULL) {
-        return spec->file[0] != '\0' ? 0 : ctl_err_usage(e, "no file name behind '@'");
+        return spec->file[0] != '\0' ? 0 : ctl_err_usage(e, "a file name is missing after '@'");
     }
     if (spec->text != NULL) {
         return spec->dtype != GPUD_NONE
@@ -162,7 +162,7 @@ static int parse_array(const char *rest, struct spec *spec, struct ctl_err *e)
             return rc;
         }
     } else if (head == 1 && spec->file == NULL) {
-        return ctl_err_usage(e, "nothing stands behind ':'");
+        return ctl_err_usage(e, "a value is missing after ':'");
     }
     return check_array(spec, e);
 }
