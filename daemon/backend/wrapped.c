@@ -24,7 +24,7 @@ int backend_wrap(const char *magic, const char *arch, struct bytes first, struct
     size_t size = sizeof head + first.size + second.size;
     uint8_t *data = malloc(size);
     if (!data) {
-        return err_set(e, ERR_NOMEM, "a module of %zu bytes", size);
+        return err_set(e, ERR_NOMEM, "no memory for a module of %zu bytes", size);
     }
     if (first.size > 0) {
         memcpy(data + sizeof head, first.data, first.size);

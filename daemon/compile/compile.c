@@ -237,7 +237,7 @@ static int left_out_note(struct compile_job *job, const struct tally *tally)
     if (asprintf(&all, "%s%snote: kernels with names of over %u bytes are left out: %u, first %s\n",
                  log, end, PROTO_NAME_MAX, tally->left_out,
                  kernel_name(tally->first_left_out)) < 0) {
-        return err_set(&job->e, ERR_NOMEM, "a compiler's log");
+        return err_set(&job->e, ERR_NOMEM, "no memory for a compiler's log");
     }
     free(job->compiled.log);
     job->compiled.log = all;
@@ -317,7 +317,7 @@ static int run_dialect(struct compile_job *job, const struct backend *b, unsigne
     unsigned count = 0;
     struct signature *sigs = calloc(DIALECT_KERNELS_MAX, sizeof *sigs);
     if (sigs == NULL) {
-        return err_set(&job->e, ERR_NOMEM, "signatures");
+        return err_set(&job->e, ERR_NOMEM, "no memory for signatures");
     }
     int rc = source_check(r->source, texts->file, NULL, &job->e);
     rc = rc == 0 ? dialect_signatures(r->source, texts->file, sigs, DIALECT_KERNELS_MAX, &count,
@@ -335,7 +335,7 @@ static int run_foreign(struct compile_job *job, const struct backend *b, unsigne
     unsigned count = 0;
     struct given *given = calloc(DIALECT_KERNELS_MAX, sizeof *given);
     if (given == NULL) {
-        return err_set(&job->e, ERR_NOMEM, "signatures");
+        return err_set(&job->e, ERR_NOMEM, "no memory for signatures");
     }
     struct capbuf safe;
     capbuf_init(&safe, TRANSLATED_MAX);

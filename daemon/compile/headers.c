@@ -93,7 +93,7 @@ int headers_expand(const struct compile_request *r, const char *file, struct cap
     struct headers *h = calloc(1, sizeof *h);
     bool any = false;
     if (h == NULL) {
-        return err_set(e, ERR_NOMEM, "headers");
+        return err_set(e, ERR_NOMEM, "no memory for headers");
     }
     headers_read(r, h);
     int rc = include_expand(file, r->source, find, h, out, &any, e);

@@ -24,7 +24,9 @@ int by_address_init(struct pool *p, struct err *e)
         p->begins_map[level] = calloc(slots, sizeof(uint64_t));
         good = good && p->begins_map[level] != NULL;
     }
-    return good ? 0 : err_set(e, ERR_NOMEM, "a table of %llu addresses", LL(p->space / p->page));
+    return good ? 0
+                : err_set(e, ERR_NOMEM, "no memory for a table of %llu addresses",
+                          LL(p->space / p->page));
 }
 
 void by_address_finish(struct pool *p)

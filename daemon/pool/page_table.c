@@ -27,7 +27,7 @@ int page_table_init(struct pool *p, uint32_t max, struct err *e)
     p->view = calloc(slots, sizeof *p->view);
     p->slot_tenant = calloc(slots, sizeof *p->slot_tenant);
     if (rc == 0 && (p->slot == NULL || p->view == NULL || p->slot_tenant == NULL)) {
-        rc = err_set(e, ERR_NOMEM, "a table of %llu pages", LL(slots));
+        rc = err_set(e, ERR_NOMEM, "no memory for a table of %llu pages", LL(slots));
     }
     return rc;
 }

@@ -55,7 +55,7 @@ static int events_init(struct pool *p, const struct pool_options *o, struct err 
     }
     p->event = calloc(count, sizeof *p->event);
     p->event_mask = count - 1;
-    return p->event != NULL ? 0 : err_set(e, ERR_NOMEM, "a log of %u events", count);
+    return p->event != NULL ? 0 : err_set(e, ERR_NOMEM, "no memory for a log of %u events", count);
 }
 
 /* As many addresses as are wanted, or half of them, and so on, down to twice the limit: there may
@@ -115,7 +115,7 @@ int pool_create(const struct pool_source *source, const struct pool_options *opt
     }
     struct pool *p = calloc(1, sizeof *p);
     if (p == NULL) {
-        return err_set(e, ERR_NOMEM, "a pool");
+        return err_set(e, ERR_NOMEM, "no memory for a pool");
     }
     p->source = *source;
     p->streams = options->streams;

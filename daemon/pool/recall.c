@@ -29,7 +29,7 @@ int recall_init(struct pool *p, struct err *e)
     r->guess = calloc(GUESSES, sizeof *r->guess);
     r->credit = CREDIT;
     if (r->past == NULL || r->guess == NULL) {
-        return err_set(e, ERR_NOMEM, "a record of %u requests", RECALL_REQUESTS);
+        return err_set(e, ERR_NOMEM, "no memory for a record of %u requests", RECALL_REQUESTS);
     }
     return by_address_init(p, e);
 }

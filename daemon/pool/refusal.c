@@ -11,7 +11,7 @@ const char *pool_advice_text(enum pool_advice advice)
     case POOL_ADVICE_OWN:
         return "free something of this tenant's or raise its hard limit";
     case POOL_ADVICE_WAIT:
-        return "try again when the streams have come on";
+        return "try again when the streams have advanced";
     case POOL_ADVICE_SPILL:
         return "move cold pieces to the host";
     case POOL_ADVICE_QUEUE:

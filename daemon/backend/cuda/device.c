@@ -214,8 +214,8 @@ static int describe(struct backend_device *d, struct err *e)
     (void)snprintf(d->info.pin, sizeof d->info.pin, "%s%s", uuid[0] != '\0' ? kind : "", uuid);
     describe_limits(d);
     if (number(&d->cu, d->id, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0) {
-        log_info("kernels reach the memory of this process, too (HMM or ATS): a stray pointer "
-                 "that meets some ends no worker, but may harm what others do");
+        log_info("kernels can reach the memory of this process, too (HMM or ATS): a stray pointer "
+                 "into it does not end the worker, but may corrupt the jobs of others");
     }
     return rc;
 }
@@ -340,7 +340,7 @@ static int device_open(unsigned index, const char *options, backend_wake_fn wake
     bool chosen = getenv("CUDA_VISIBLE_DEVICES") != NULL; /* before choose() puts a name there */
     struct backend_device *d = calloc(1, sizeof *d);
     if (!d) {
-        return err_set(e, ERR_NOMEM, "a device");
+        return err_set(e, ERR_NOMEM, "no memory for a device");
     }
     d->room = UINT64_MAX; /* not queried yet */
     d->wake = wake;

@@ -107,6 +107,7 @@ int opencl_cache_choose(char *ret_note, size_t size, struct err *e)
                        "be compiled",
                        reason, usual, ROOM_BYTES / (1024 * 1024));
     }
-    (void)snprintf(ret_note, size, "%s %s: compiled kernels lie in %s", reason, usual, other);
+    (void)snprintf(ret_note, size, "%s %s: compiled kernels are stored in %s", reason, usual,
+                   other);
     return 0;
 }

@@ -114,7 +114,7 @@ static int program_build(struct compiler *c, const char *options, struct err *e)
     size_t size = sizeof info + strlen(options);
     char *all = malloc(size);
     if (!all) {
-        return err_set(e, ERR_NOMEM, "compiler options");
+        return err_set(e, ERR_NOMEM, "no memory for compiler options");
     }
     snprintf(all, size, "%s%s", info, options);
     cl_int status = c->cl.BuildProgram(c->program, 1, &c->id.device, all, NULL, NULL);
@@ -139,7 +139,7 @@ static int binary_take(struct compiler *c, struct backend_compiled *out, struct 
     }
     unsigned char *data = malloc(size);
     if (!data) {
-        return err_set(e, ERR_NOMEM, "a binary of %zu bytes", size);
+        return err_set(e, ERR_NOMEM, "no memory for a binary of %zu bytes", size);
     }
     rc = c->cl.GetProgramInfo(c->program, CL_PROGRAM_BINARIES, sizeof data, &data, NULL);
     if (rc == CL_SUCCESS) {

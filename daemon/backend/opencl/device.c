@@ -29,7 +29,7 @@ static int wake_create(backend_wake_fn wake, void *data, struct opencl_wake **re
 {
     struct opencl_wake *w = calloc(1, sizeof *w);
     if (!w) {
-        return err_set(e, ERR_NOMEM, "a device");
+        return err_set(e, ERR_NOMEM, "no memory for a device");
     }
     pthread_mutex_init(&w->lock, NULL);
     pthread_condattr_t attr;
@@ -121,7 +121,7 @@ static int device_open(unsigned index, const char *options, backend_wake_fn wake
 {
     struct backend_device *d = calloc(1, sizeof *d);
     if (!d) {
-        return err_set(e, ERR_NOMEM, "a device");
+        return err_set(e, ERR_NOMEM, "no memory for a device");
     }
     char note[sizeof d->info.note];
     int rc = opencl_cache_choose(note, sizeof note, e);

@@ -43,7 +43,7 @@ int opencl_mark(struct backend_device *d, struct opencl_events *events, uint64_t
 {
     struct backend_marker *m = calloc(1, sizeof *m);
     if (!m) {
-        return err_set(e, ERR_NOMEM, "a marker");
+        return err_set(e, ERR_NOMEM, "no memory for a marker");
     }
     cl_event last = events->item[events->count - 1].event;
     int rc = wakes ? callback_set(d, last, e) : 0;

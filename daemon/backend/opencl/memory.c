@@ -47,7 +47,7 @@ static int memory_alloc(struct backend_device *d, uint64_t size, struct backend_
     }
     struct backend_block *b = calloc(1, sizeof *b);
     if (!b) {
-        return err_set(e, ERR_NOMEM, "a block of device memory");
+        return err_set(e, ERR_NOMEM, "no memory for the record of a block of device memory");
     }
     b->size = size;
     int rc = block_fill(d, b, e);
@@ -103,7 +103,7 @@ static int import_host(struct backend_device *d, void *data, size_t size,
     }
     struct backend_block *b = calloc(1, sizeof *b);
     if (!b) {
-        return err_set(e, ERR_NOMEM, "a block of host memory");
+        return err_set(e, ERR_NOMEM, "no memory for a block of host memory");
     }
     cl_int rc = CL_SUCCESS;
     b->size = size;

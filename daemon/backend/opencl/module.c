@@ -54,7 +54,7 @@ static int names_split(struct backend_module *m, struct err *e)
     }
     m->kernels = calloc(count ? count : 1, sizeof *m->kernels);
     if (!m->kernels) {
-        return err_set(e, ERR_NOMEM, "a module's kernels");
+        return err_set(e, ERR_NOMEM, "no memory for a module's kernels");
     }
     char *rest = m->names;
     for (char *name = strsep(&rest, ";"); name && name[0]; name = strsep(&rest, ";")) {
@@ -78,7 +78,7 @@ static int names_read(struct backend_module *m, struct err *e)
     }
     m->names = calloc(1, size + 1);
     if (!m->names) {
-        return err_set(e, ERR_NOMEM, "a module's names");
+        return err_set(e, ERR_NOMEM, "no memory for a module's names");
     }
     rc = cl->GetProgramInfo(m->program, CL_PROGRAM_KERNEL_NAMES, size, m->names, NULL);
     return rc == CL_SUCCESS ? names_split(m, e) : opencl_error(rc, "clGetProgramInfo", e);
@@ -94,7 +94,7 @@ static int module_load(struct backend_device *d, struct bytes binary,
     }
     struct backend_module *m = calloc(1, sizeof *m);
     if (!m) {
-        return err_set(e, ERR_NOMEM, "a module");
+        return err_set(e, ERR_NOMEM, "no memory for a module");
     }
     m->device = d;
     rc = program_load(m, payload, e);

@@ -229,7 +229,7 @@ static int names_report(const struct opencl_api *cl, cl_program program, cl_devi
     unsigned count = 0;
     struct backend_compiled_kernel *kernels = calloc(KERNELS_MAX, sizeof *kernels);
     if (!kernels) {
-        return err_set(e, ERR_NOMEM, "a program's kernels");
+        return err_set(e, ERR_NOMEM, "no memory for a program's kernels");
     }
     char *rest = names;
     for (char *name = strsep(&rest, ";"); name && name[0]; name = strsep(&rest, ";")) {
@@ -264,7 +264,7 @@ int opencl_report_kernels(const struct opencl_api *cl, cl_program program, cl_de
     }
     char *names = calloc(1, size + 1);
     if (!names) {
-        return err_set(e, ERR_NOMEM, "a program's names");
+        return err_set(e, ERR_NOMEM, "no memory for a program's names");
     }
     rc = cl->GetProgramInfo(program, CL_PROGRAM_KERNEL_NAMES, size, names, NULL);
     int result = rc == CL_SUCCESS ? names_report(cl, program, device, names, out, log, e)
@@ -354,7 +354,7 @@ int opencl_report_log(const struct opencl_api *cl, cl_program program, cl_device
     }
     char *raw = calloc(1, size + 1);
     if (!raw) {
-        return err_set(e, ERR_NOMEM, "a compiler's log");
+        return err_set(e, ERR_NOMEM, "no memory for a compiler's log");
     }
     rc = cl->GetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, size, raw, NULL);
     if (rc == CL_SUCCESS) {

@@ -20,7 +20,7 @@ static int stream_create(struct backend_device *d, int priority, struct backend_
     (void)priority; /* not all drivers have queues with priorities */
     struct backend_stream *s = calloc(1, sizeof *s);
     if (!s) {
-        return err_set(e, ERR_NOMEM, "a stream");
+        return err_set(e, ERR_NOMEM, "no memory for a stream");
     }
     cl_int rc = CL_SUCCESS;
     s->device = d;
@@ -65,7 +65,7 @@ static int events_reserve(struct opencl_events *events, struct err *e)
     unsigned capacity = events->capacity ? events->capacity * 2 : 4;
     struct opencl_event *item = realloc(events->item, capacity * sizeof *item);
     if (!item) {
-        return err_set(e, ERR_NOMEM, "events");
+        return err_set(e, ERR_NOMEM, "no memory for events");
     }
     events->item = item;
     events->capacity = capacity;

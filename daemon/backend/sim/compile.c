@@ -21,11 +21,13 @@ static int member_append(const struct signature *sig, int dtype, struct capbuf *
     const struct host_kernel *host = host_kernel_find(k->entry);
     if (!host) {
         return err_set(e, ERR_UNSUPPORTED,
-                       "simulated devices run built-in kernels only: %s is none", k->entry);
+                       "simulated devices run built-in kernels only: %s is not built in", k->entry);
     }
     k->arg_count = host->arg_count;
     out->kernel_count++;
-    return capbuf_printf(binary, "%s\n", k->entry) ? 0 : err_set(e, ERR_NOMEM, "a module");
+    return capbuf_printf(binary, "%s\n", k->entry)
+               ? 0
+               : err_set(e, ERR_NOMEM, "no memory for a module");
 }
 
 static int signatures_append(const struct signature *sigs, unsigned count, struct capbuf *binary,
@@ -62,7 +64,7 @@ static int module_make(const struct backend_source *source, struct capbuf *binar
     out->kernels = calloc(MEMBERS, sizeof *out->kernels);
     if (!sigs || !out->kernels || !capbuf_printf(binary, "%s", SIM_MAGIC)) {
         free(sigs);
-        return err_set(e, ERR_NOMEM, "a module");
+        return err_set(e, ERR_NOMEM, "no memory for a module");
     }
     int rc = dialect_signatures(source->text, source->file ? source->file : "", sigs,
                                 DIALECT_KERNELS_MAX, &count, e);

@@ -91,7 +91,7 @@ static int device_open(unsigned index, const char *options, backend_wake_fn wake
     }
     struct backend_device *d = calloc(1, sizeof *d);
     if (!d) {
-        return err_set(e, ERR_NOMEM, "a device");
+        return err_set(e, ERR_NOMEM, "no memory for a device");
     }
     d->config = c;
     d->index = index;

@@ -100,7 +100,7 @@ static int import_host(struct backend_device *d, void *data, size_t size,
     struct backend_block *b = calloc(1, sizeof *b);
     (void)d;
     if (!b) {
-        return err_set(e, ERR_NOMEM, "a block of host memory");
+        return err_set(e, ERR_NOMEM, "no memory for a block of host memory");
     }
     b->size = size;
     b->data = data;

@@ -38,8 +38,8 @@ static int kernel_find_builtin(const char *entry, struct sim_kernel *ret_kernel,
             return 0;
         }
     }
-    return err_set(e, ERR_UNSUPPORTED, "simulated devices run built-in kernels only: %s is none",
-                   entry);
+    return err_set(e, ERR_UNSUPPORTED,
+                   "simulated devices run built-in kernels only: %s is not built in", entry);
 }
 
 static int kernel_compare(const void *a, const void *b)
@@ -106,7 +106,7 @@ static int module_load(struct backend_device *d, struct bytes binary,
     if (!m || !kernels) {
         free(m);
         free(kernels);
-        return err_set(e, ERR_NOMEM, "a module");
+        return err_set(e, ERR_NOMEM, "no memory for a module");
     }
     m->kernels = kernels;
     rc = lines_load(m, binary, e);

@@ -11,7 +11,7 @@ static int stream_create(struct backend_device *d, int priority, struct backend_
 {
     struct backend_stream *s = calloc(1, sizeof *s);
     if (!s) {
-        return err_set(e, ERR_NOMEM, "a stream");
+        return err_set(e, ERR_NOMEM, "no memory for a stream");
     }
     s->device = d;
     s->priority = priority;
@@ -20,7 +20,7 @@ static int stream_create(struct backend_device *d, int priority, struct backend_
     if (rc != 0) {
         pthread_cond_destroy(&s->work);
         free(s);
-        return err_set(e, ERR_NOMEM, "a stream's thread: %s", strerror(rc));
+        return err_set(e, ERR_NOMEM, "starting a stream's thread: %s", strerror(rc));
     }
     *ret_stream = s;
     return 0;
@@ -55,7 +55,7 @@ static int command_new(enum sim_command_kind kind, enum sim_op op, struct sim_co
 {
     struct sim_command *c = calloc(1, sizeof *c);
     if (!c) {
-        return err_set(e, ERR_NOMEM, "a command");
+        return err_set(e, ERR_NOMEM, "no memory for a command");
     }
     c->kind = kind;
     c->op = op;
@@ -199,7 +199,7 @@ static int mark(struct backend_stream *s, bool quiet, struct backend_marker **re
     }
     struct backend_marker *m = calloc(1, sizeof *m);
     if (!m) {
-        return err_set(e, ERR_NOMEM, "a marker");
+        return err_set(e, ERR_NOMEM, "no memory for a marker");
     }
     int rc = command_new(SIM_COMMAND_MARK, SIM_WRITE, &c, e);
     if (rc != 0) {

@@ -263,7 +263,7 @@ START_TEST(without_landlock_words_are_kept_back)
     struct memfd m = MEMFD_NONE;
     landlock_refuse();
     ck_assert_int_ne(compile(&a, &r, &m), 0);
-    ck_assert_msg(says(r.log, "no Landlock") && says(r.log, "kept back") && !says(r.log, "root:"),
+    ck_assert_msg(says(r.log, "no Landlock") && says(r.log, "withheld") && !says(r.log, "root:"),
                   "%.*s", (int)r.log.size, r.log.data);
     memfd_finish(&m);
 }

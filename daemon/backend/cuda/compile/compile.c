@@ -24,7 +24,7 @@ static int image_take(int lang, struct bytes image, const struct image_arch *dev
     out->data = malloc(image.size);
     if (out->data == NULL) {
         image_finish(&out->image);
-        return err_set(e, ERR_NOMEM, "a module of %zu bytes", image.size);
+        return err_set(e, ERR_NOMEM, "no memory for a module of %zu bytes", image.size);
     }
     memcpy(out->data, image.data, image.size);
     out->size = image.size;

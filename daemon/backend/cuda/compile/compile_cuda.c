@@ -218,7 +218,7 @@ int compile_cuda(const struct backend_source *source, const char *file,
     enum cuda_tool tool = CUDA_TOOL_AUTO;
     struct task *t = calloc(1, sizeof *t);
     if (t == NULL) {
-        return err_set(e, ERR_NOMEM, "a compiler");
+        return err_set(e, ERR_NOMEM, "no memory for a compiler");
     }
     t->log = log;
     t->e = e;

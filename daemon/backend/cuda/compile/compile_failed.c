@@ -12,20 +12,18 @@ static const char *hint_for(struct bytes log)
         {"requires separate compilation mode",
          "kernels that launch kernels need the device's runtime, which is not linked here: launch "
          "the inner one from the host, as a job or a step of its own"},
-        {"texture is not a template",
-         "texture references (texture<float, 1> name;) are gone since CUDA 12: kernels read such "
-         "data through a const pointer"},
-        {"identifier \"__shfl",
-         "the shuffles and votes without _sync are gone from CUDA: __shfl_down(x, d) is "
-         "__shfl_down_sync(0xffffffff, x, d)"},
+        {"texture is not a template", "texture references (texture<float, 1> name;) were removed "
+                                      "in CUDA 12: kernels read such data through a const pointer"},
+        {"identifier \"__shfl", "the shuffles and votes without _sync were removed from CUDA: "
+                                "__shfl_down(x, d) is __shfl_down_sync(0xffffffff, x, d)"},
         {"considered a host function",
          "functions for the device are __device__; NVRTC's option -default-device makes all so"},
         {"considered a host variable", "variables of the device are __device__ or __constant__"},
         {"open source file",
-         "files are not read but the toolkit's own headers; give yours with the source "
+         "no files are read except for the toolkit's own headers; give yours with the source "
          "(gpud_module_options.headers; gpuctl looks for them with -I)"},
         {"No such file or directory",
-         "files are not read but the toolkit's and the system's own headers; give yours with "
+         "no files are read except for the toolkit's and the system's own headers; give yours with "
          "the source (gpud_module_options.headers; gpuctl looks for them with -I)"},
     };
     for (size_t i = 0; log.size > 0 && i < sizeof hints / sizeof hints[0]; i++) {

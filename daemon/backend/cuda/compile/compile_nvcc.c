@@ -162,13 +162,13 @@ static int log_take(struct work *w, struct capbuf *log)
     if (!w->in->confined && !nvcc_read_only_headers(&w->run)) {
         (void)capbuf_printf(log,
                             "%s: error: nvcc read other files than headers, or none to its end; "
-                            "its words are kept back\n",
+                            "its output is withheld\n",
                             w->in->file);
         return compile_failed(w->in->file, log, w->e);
     }
     char *text = said_text(w);
     if (text == NULL) {
-        return err_set(w->e, ERR_NOMEM, "a compiler's log");
+        return err_set(w->e, ERR_NOMEM, "no memory for a compiler's log");
     }
     nvrtc_log_rewrite(text, NVCC_PROGRAM, w->in->file, log);
     free(text);
@@ -210,7 +210,7 @@ static int output_read(struct work *w, struct compile_output *out)
                  : 0;
     out->data = rc == 0 ? calloc(1, size + 1) : NULL;
     if (rc == 0 && out->data == NULL) {
-        rc = err_set(w->e, ERR_NOMEM, "a binary of %zu bytes", size);
+        rc = err_set(w->e, ERR_NOMEM, "no memory for a binary of %zu bytes", size);
     } else if (rc == 0 && pread(fd, out->data, size, 0) != (ssize_t)size) {
         rc = err_errno(w->e, ERR_IO, "what nvcc made");
     }
@@ -229,7 +229,7 @@ int compile_nvcc(const struct compile_input *in, const char *nvcc, struct compil
 {
     struct work *w = calloc(1, sizeof *w);
     if (w == NULL) {
-        return err_set(e, ERR_NOMEM, "a compiler");
+        return err_set(e, ERR_NOMEM, "no memory for a compiler");
     }
     w->in = in;
     w->e = e;

@@ -121,7 +121,7 @@ static int text_compose(struct compiler *c, bool pch)
     if (asprintf(&c->program_text, "%s#line 1 \"%s\"\n%s", pch ? NVRTC_PCH_PREFIX : "", c->in->file,
                  c->text) < 0) {
         c->program_text = NULL;
-        return err_set(c->e, ERR_NOMEM, "a source of %zu bytes", c->in->text.size);
+        return err_set(c->e, ERR_NOMEM, "no memory for a source of %zu bytes", c->in->text.size);
     }
     return 0;
 }
@@ -162,7 +162,7 @@ static int log_read(struct compiler *c)
     }
     c->said = calloc(1, size + 1);
     if (c->said == NULL) {
-        return err_set(c->e, ERR_NOMEM, "a compiler's log");
+        return err_set(c->e, ERR_NOMEM, "no memory for a compiler's log");
     }
     if (c->nvrtc.GetProgramLog(c->program, c->said) != NVRTC_SUCCESS) {
         c->said[0] = '\0';
@@ -247,7 +247,7 @@ static int output_take(struct compiler *c, struct compile_output *out)
     }
     out->data = malloc(size);
     if (out->data == NULL) {
-        return err_set(c->e, ERR_NOMEM, "a binary of %zu bytes", size);
+        return err_set(c->e, ERR_NOMEM, "no memory for a binary of %zu bytes", size);
     }
     out->size = size;
     rc = (c->ptx ? n->GetPTX : n->GetCUBIN)(c->program, (char *)out->data);
@@ -288,7 +288,7 @@ int compile_nvrtc(const struct compile_input *in, struct scan *scan, struct comp
 {
     struct compiler *c = calloc(1, sizeof *c);
     if (c == NULL) {
-        return err_set(e, ERR_NOMEM, "a compiler");
+        return err_set(e, ERR_NOMEM, "no memory for a compiler");
     }
     *c = (struct compiler){.in = in, .scan = scan, .log = log, .e = e};
     int rc = source_read(c);

@@ -245,7 +245,7 @@ int cuda_options_read(const char *text, struct cuda_options *ret_options, struct
 {
     struct cuda_options o = {.text = strdup(text)};
     if (o.text == NULL) {
-        return err_set(e, ERR_NOMEM, "compiler options");
+        return err_set(e, ERR_NOMEM, "no memory for compiler options");
     }
     char *at = o.text;
     int rc = 0;

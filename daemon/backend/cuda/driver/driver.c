@@ -102,7 +102,7 @@ static int load(void *lib, struct cuda_driver *driver, struct err *e)
 int cuda_driver_load_named(const char *name, struct cuda_driver *ret_driver, struct err *e)
 {
     if (setenv("CUDA_VISIBLE_DEVICES", name, 1) != 0) {
-        return err_set(e, ERR_NOMEM, "a variable of the environment");
+        return err_set(e, ERR_NOMEM, "no memory for a variable of the environment");
     }
     int rc = cuda_driver_load(ret_driver, e);
     return rc == 0 ? 0 : err_wrap(e, "device %s", name);

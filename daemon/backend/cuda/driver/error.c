@@ -16,7 +16,7 @@
     X(DEINITIALIZED, 4, INTERNAL, "")                                                              \
     X(STUB_LIBRARY, 34, NO_DEVICE, "libcuda.so.1 is the toolkit's stub: install the driver")       \
     X(CALL_REQUIRES_NEWER_DRIVER, 36, UNSUPPORTED, "install a newer driver")                       \
-    X(DEVICE_UNAVAILABLE, 46, NO_DEVICE, "another process has it in exclusive mode")               \
+    X(DEVICE_UNAVAILABLE, 46, NO_DEVICE, "another process has the GPU in exclusive mode")          \
     X(NO_DEVICE, 100, NO_DEVICE, "the driver sees no GPU (see nvidia-smi, CUDA_VISIBLE_DEVICES)")  \
     X(INVALID_DEVICE, 101, NO_DEVICE, "")                                                          \
     X(DEVICE_NOT_LICENSED, 102, NO_DEVICE, "the virtual GPU has no licence")                       \

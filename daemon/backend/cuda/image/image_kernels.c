@@ -39,7 +39,7 @@ int image_kernel_add(struct image *i, const char *entry,
         i->kernels = malloc((IMAGE_KERNELS_MAX + 1) * sizeof *i->kernels);
     }
     if (i->kernels == NULL) {
-        return err_set(e, ERR_NOMEM, "a module's kernels");
+        return err_set(e, ERR_NOMEM, "no memory for a module's kernels");
     }
     struct backend_compiled_kernel *k = &i->kernels[i->kernel_count];
     memset(k, 0, sizeof *k);

@@ -251,7 +251,7 @@ static int text_copy(struct bytes text, char **ret_text, struct err *e)
         return err_set(e, ERR_INVALID, "the PTX contains a NUL");
     }
     *ret_text = strndup((const char *)text.data, size);
-    return *ret_text != NULL ? 0 : err_set(e, ERR_NOMEM, "PTX of %zu bytes", size);
+    return *ret_text != NULL ? 0 : err_set(e, ERR_NOMEM, "no memory for PTX of %zu bytes", size);
 }
 
 int image_ptx_read(struct bytes text, const struct image_arch *device, struct image *ret_image,

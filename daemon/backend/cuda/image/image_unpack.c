@@ -55,7 +55,8 @@ int image_unpack(enum image_packing how, struct bytes packed, uint64_t size, uin
     }
     uint8_t *data = malloc(size);
     if (data == NULL) {
-        return err_set(e, ERR_NOMEM, "%llu bytes for a fatbin's code", (unsigned long long)size);
+        return err_set(e, ERR_NOMEM, "no memory for a fatbin's code of %llu bytes",
+                       (unsigned long long)size);
     }
     int rc = unpack(how, packed, data, size);
     if (rc != 0) {

@@ -105,13 +105,13 @@ static void prepare_one(struct backend_device *d, struct cuda_library *l)
     rc = rc == 0 ? l->prepare(d, &e) : rc;
     if (rc != 0) {
         if (l->failures == 0) {
-            log_warn("%s does not serve, which is tried again: %s", l->name, e.text);
+            log_warn("%s is not available and will be tried again: %s", l->name, e.text);
         }
         cuda_library_later(l);
         return;
     }
     if (l->failures > 0) {
-        log_info("%s serves now", l->name);
+        log_info("%s is available now", l->name);
     }
     cuda_library_set(l, CUDA_LIBRARY_READY);
 }

@@ -140,7 +140,7 @@ static int plan_obtain(struct backend_stream *s, const struct backend_call *c,
     if (p->used == 0 || memcmp(&p->shape, &shape, sizeof shape) != 0) {
         struct plan fresh = {.used = 0};
         if (s->device->plan_count == CUDA_PLANS_MAX) { /* the device was not idle for a long time */
-            return err_set(e, ERR_UNSUPPORTED, "%u plans wait for their end", CUDA_PLANS_MAX);
+            return err_set(e, ERR_UNSUPPORTED, "%u plans are still in use", CUDA_PLANS_MAX);
         }
         int rc = plan_make(s->device, s->stream, &shape, &fresh, e);
         if (rc != 0) {

@@ -103,7 +103,7 @@ static int run(struct backend_stream *s, const struct backend_call *c, CUdevicep
     (void)workspace_at;
     (void)bytes;
     if ((uintptr_t)x % ALIGN != 0) {
-        return err_set(e, ERR_UNSUPPORTED, "cuRAND is not asked for an array at such an address");
+        return err_set(e, ERR_UNSUPPORTED, "cuRAND does not support an array at this address");
     }
     int status = curand.SetPseudoRandomGeneratorSeed(s->random, cuda_call_u64(c, SEED) ^ KEY);
     status = status == 0 ? curand.SetGeneratorOffset(s->random, 0) : status;

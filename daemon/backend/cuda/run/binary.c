@@ -31,7 +31,9 @@ int cuda_binary_wrap(const char *arch, struct bytes payload, struct backend_comp
     capbuf_init(&kinds, sizeof size + ret->kernel_count * sizeof *ret->kernels);
     (void)capbuf_append(&kinds, &size, sizeof size);
     kinds_write(&kinds, ret);
-    int rc = kinds.failed ? err_set(e, ERR_NOMEM, "a table of %u kernels", ret->kernel_count) : 0;
+    int rc = kinds.failed
+                 ? err_set(e, ERR_NOMEM, "no memory for a table of %u kernels", ret->kernel_count)
+                 : 0;
     if (rc == 0) {
         size = kinds.size - sizeof size;
         memcpy(kinds.data, &size, sizeof size);

@@ -27,7 +27,7 @@ static int stream_create(struct backend_device *d, int priority, struct backend_
 {
     struct backend_stream *s = calloc(1, sizeof *s);
     if (!s) {
-        return err_set(e, ERR_NOMEM, "a stream");
+        return err_set(e, ERR_NOMEM, "no memory for a stream");
     }
     /* CUDA's priorities count downwards: 0 is the lowest, -5 the highest */
     int value = d->priority_least - priority;

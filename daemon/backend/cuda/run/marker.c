@@ -8,7 +8,7 @@ int cuda_mark(struct backend_stream *s, struct backend_marker **ret_marker, stru
     struct backend_device *d = s->device;
     struct backend_marker *m = calloc(1, sizeof *m);
     if (!m) {
-        return err_set(e, ERR_NOMEM, "a marker");
+        return err_set(e, ERR_NOMEM, "no memory for a marker");
     }
     int rc = cuda_event_take(d, &m->end, e);
     rc = rc == 0 ? CUDA_CALL(&d->cu, e, EventRecord, m->end, s->stream) : rc;
@@ -91,7 +91,7 @@ static int marker_arm(struct backend_marker *m, struct err *e)
     struct backend_device *d = m->device;
     CUstream bell = m->stream->bell;
     if (!bell) {
-        return err_set(e, ERR_UNSUPPORTED, "nobody to call, or no call for it");
+        return err_set(e, ERR_UNSUPPORTED, "this stream has no callbacks");
     }
     int rc = CUDA_CALL(&d->cu, e, StreamWaitEvent, bell, m->end, 0);
     return rc == 0 ? CUDA_CALL(&d->cu, e, LaunchHostFunc, bell, on_passed, d) : rc;

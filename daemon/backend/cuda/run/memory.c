@@ -37,7 +37,7 @@ static int memory_alloc(struct backend_device *d, uint64_t size, struct backend_
     }
     struct backend_block *b = calloc(1, sizeof *b);
     if (!b) {
-        return err_set(e, ERR_NOMEM, "a block of device memory");
+        return err_set(e, ERR_NOMEM, "no memory for the record of a block of device memory");
     }
     b->size = size;
     int rc = CUDA_CALL(&d->cu, e, MemAlloc, &b->address, size);
@@ -83,7 +83,7 @@ static int alloc_managed(struct backend_device *d, uint64_t size, struct backend
     }
     struct backend_block *b = calloc(1, sizeof *b);
     if (!b) {
-        return err_set(e, ERR_NOMEM, "a block of managed memory");
+        return err_set(e, ERR_NOMEM, "no memory for the record of a block of managed memory");
     }
     b->size = size;
     int rc = CUDA_CALL(&d->cu, e, MemAllocManaged, &b->address, size, CU_MEM_ATTACH_GLOBAL);
@@ -170,7 +170,7 @@ static int import_host(struct backend_device *d, void *data, size_t size,
 {
     struct backend_block *b = calloc(1, sizeof *b);
     if (!b) {
-        return err_set(e, ERR_NOMEM, "a block of host memory");
+        return err_set(e, ERR_NOMEM, "no memory for a block of host memory");
     }
     b->size = size;
     b->host = data;

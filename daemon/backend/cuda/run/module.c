@@ -59,7 +59,7 @@ static int image_load(struct backend_module *m, struct bytes payload, struct err
     void *values[] = {log, (void *)(uintptr_t)sizeof log};
     char *image = malloc(payload.size + 1);
     if (!image) {
-        return err_set(e, ERR_NOMEM, "a module of %zu bytes", payload.size);
+        return err_set(e, ERR_NOMEM, "no memory for a module of %zu bytes", payload.size);
     }
     memcpy(image, payload.data, payload.size);
     image[payload.size] = '\0';
@@ -131,7 +131,7 @@ static int kernels_list(struct backend_module *m, struct err *e)
     CUfunction *functions = calloc(count > 0 ? count : 1, sizeof *functions);
     m->kernels = calloc(count > 0 ? count : 1, sizeof *m->kernels);
     if (!functions || !m->kernels) {
-        rc = err_set(e, ERR_NOMEM, "a module of %u kernels", count);
+        rc = err_set(e, ERR_NOMEM, "no memory for a module of %u kernels", count);
     } else if (count > 0) {
         rc = CUDA_CALL(cu, e, ModuleEnumerateFunctions, functions, count, m->module);
         rc = rc == 0 ? kernels_name(m, functions, count, e) : rc;
@@ -146,7 +146,7 @@ static int kinds_take(struct backend_module *m, struct bytes kinds, struct err *
     const char *letters;
     m->kinds = malloc(kinds.size + 1);
     if (!m->kinds) {
-        return err_set(e, ERR_NOMEM, "a module's parameters");
+        return err_set(e, ERR_NOMEM, "no memory for a module's parameters");
     }
     memcpy(m->kinds, kinds.data, kinds.size);
     struct bytes rest = bytes_of(m->kinds, kinds.size);
@@ -169,7 +169,7 @@ static int module_load(struct backend_device *d, struct bytes binary,
     }
     struct backend_module *m = calloc(1, sizeof *m);
     if (!m) {
-        return err_set(e, ERR_NOMEM, "a module");
+        return err_set(e, ERR_NOMEM, "no memory for a module");
     }
     m->device = d;
     rc = CUDA_CALL(&d->cu, e, CtxSetCurrent, d->context); /* this may be another thread */
@@ -352,7 +352,7 @@ static int variable_ask(struct backend_module *m, const char *name,
     size_t size = strlen(name) + 1;
     struct cuda_variable *v = calloc(1, sizeof *v + size);
     if (!v) {
-        return err_set(e, ERR_NOMEM, "a variable of a module");
+        return err_set(e, ERR_NOMEM, "no memory for a variable of a module");
     }
     v->block = (struct backend_block){.address = address, .size = bytes};
     memcpy(v->name, name, size);

@@ -17,7 +17,7 @@ static int reserve(struct backend_device *d, uint64_t bytes, struct backend_bloc
 {
     struct backend_block *b = calloc(1, sizeof *b);
     if (!b) {
-        return err_set(e, ERR_NOMEM, "a range of addresses");
+        return err_set(e, ERR_NOMEM, "no memory for a range of addresses");
     }
     b->size = bytes;
     int rc = CUDA_CALL(&d->cu, e, MemAddressReserve, &b->address, bytes, 0, 0, 0);

@@ -14,7 +14,7 @@ int lex_normalize(struct bytes source, const char *file, char **ret_text, struct
     }
     char *text = malloc(source.size + 1);
     if (text == NULL) {
-        return err_set(e, ERR_NOMEM, "a source of %zu bytes", source.size);
+        return err_set(e, ERR_NOMEM, "no memory for a source of %zu bytes", source.size);
     }
     size_t size = 0;
     for (size_t i = 0; i < source.size;) {
