@@ -164,7 +164,7 @@ static int refuse(struct front *f, uint64_t id, int code, const char *text, stru
 {
     struct msg_l_started msg = {.id = id, .code = code, .text = bytes_str(text)};
     int rc = send_msg(f, &schema_msg_l_started, &msg, NULL, e);
-    return rc == SEQPACKET_AGAIN ? err_set(e, ERR_LIMIT, "the front does not read") : rc;
+    return rc == SEQPACKET_AGAIN ? err_set(e, ERR_LIMIT, "the front does not read its frames") : rc;
 }
 
 struct words {
@@ -178,7 +178,7 @@ static int words_make(struct proto_list args, struct words *ret_words, struct er
     size_t room = args.raw.size + args.count + 1;
     char *at = malloc(room);
     if (at == NULL) {
-        return err_set(e, ERR_NOMEM, "arguments of %zu bytes", room);
+        return err_set(e, ERR_NOMEM, "no memory for arguments of %zu bytes", room);
     }
     *ret_words = (struct words){.storage = at};
     struct proto_iter it = proto_iter_of(args);
@@ -217,12 +217,12 @@ static struct child *child_for(struct front *f, enum child_kind kind, uint64_t i
                                struct err *e)
 {
     if (children_find(f->children, id) != NULL) {
-        *ret_rc = refuse(f, id, ERR_EXISTS, "a child of this id runs", e);
+        *ret_rc = refuse(f, id, ERR_EXISTS, "a child process with this id runs already", e);
         return NULL;
     }
     struct child *child = children_add(f->children, kind, id);
     if (child == NULL) {
-        *ret_rc = refuse(f, id, ERR_LIMIT, "too many children", e);
+        *ret_rc = refuse(f, id, ERR_LIMIT, "too many child processes", e);
     } else { /* the monitor runs no code of users, so it runs as the user whom the front trusts */
         child->identity = kind == CHILD_MONITOR ? &f->own : &f->stranger;
     }

@@ -39,7 +39,7 @@ static int by_name(const char *user, struct identity *id, struct err *e)
     }
     if (found == NULL) {
         return err_set(e, ERR_NOT_FOUND,
-                       "there is no user %s, whom workers are to run as: systemd-sysusers makes it",
+                       "there is no user %s for workers to run as: systemd-sysusers creates it",
                        user);
     }
     id->uid = found->pw_uid;
@@ -70,8 +70,7 @@ int identity_find(const char *user, struct identity *ret_id, struct err *e)
     }
     if (id.uid == 0 || id.gid == 0 || id.uid == geteuid()) {
         return err_set(e, ERR_INVALID,
-                       "workers cannot run as %s: it is root or this user, whom the daemon trusts",
-                       user);
+                       "workers cannot run as %s: it is root or the daemon's own user", user);
     }
     if (!may_become_others()) {
         return err_set(e, ERR_PERMISSION,

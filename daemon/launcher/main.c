@@ -206,7 +206,7 @@ static void front_serve(struct launcher *l)
     struct err e = ERR_INIT;
     int rc = front_read(&l->front, &e);
     if (l->front.quit) {
-        quit_begin(l, "the front asked for it");
+        quit_begin(l, "the front requested it");
     }
     if (rc != 0) {
         front_drop(l, &e);
@@ -224,7 +224,7 @@ static void front_admit(struct launcher *l)
     }
     if (l->front.fd >= 0 || l->quit_at != NS_NEVER || !seqpacket_peer_trusted(fd)) {
         log_warn("a connection was refused: %s",
-                 l->front.fd >= 0 ? "another front is served" : "not permitted or ending");
+                 l->front.fd >= 0 ? "another front is connected" : "not permitted or ending");
         (void)close(fd);
         return;
     }
@@ -252,7 +252,7 @@ static uint64_t timers_run(struct launcher *l)
     uint64_t now = clock_now_ns();
     uint64_t next = children_expire(&l->children, now);
     if (l->alone_since != NS_NEVER && ns_add(l->alone_since, l->linger_ns) <= now) {
-        quit_begin(l, "no front came");
+        quit_begin(l, "no front connected");
     }
     if (l->quit_at != NS_NEVER) {
         uint64_t kill_at = ns_add(l->quit_at, TERM_GRACE_NS);
@@ -349,7 +349,7 @@ static void cache_trim(const struct identity *id)
     if (pid == 0) {
         uint64_t removed = identity_become(id) ? driver_cache_trim(home, DRIVER_CACHE_BYTES) : 0;
         if (removed > 0) {
-            log_info("%llu MiB of kernels that PoCL had kept for long were removed",
+            log_info("removed %llu MiB of old kernels from PoCL's cache",
                      (unsigned long long)(removed >> 20));
         }
         _exit(0);
