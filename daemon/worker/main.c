@@ -190,7 +190,7 @@ int main(int argc, char **argv)
     }
     process_prepare();
     if (uv_loop_init(&loop) != 0 || pump_init(&server.pump, &loop, &e) != 0) {
-        log_error("the event loop cannot be made");
+        log_error("creating the event loop failed: out of memory or descriptors");
         return 1;
     }
     if (open_all(&server, &loop, &o, &e) != 0) {

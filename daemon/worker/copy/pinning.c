@@ -37,8 +37,8 @@ static void pin_side(struct pinning *p, unsigned side)
         rc = rc == 0 ? pin(p, side, p->writable.data, p->writable.size, &e) : rc;
     }
     if (rc != 0) {
-        log_warn("%s staging memory is not known to the device, so copies are slower: %s",
-                 names[side], e.text);
+        log_warn("%s staging memory cannot be pinned, so copies are slower: %s", names[side],
+                 e.text);
     }
 }
 
@@ -88,7 +88,7 @@ void pinning_start(struct pinning *p, struct device *device, struct staging *sta
         return;
     }
     if (uv_queue_work(loop, &p->work, on_work, on_work_done) != 0) {
-        log_warn("staging memory is not known to the device, so copies are slower: no thread");
+        log_warn("staging memory cannot be pinned, so copies are slower: no thread");
         return;
     }
     p->busy = true;

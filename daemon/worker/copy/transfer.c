@@ -208,7 +208,7 @@ static int start(struct transfers *t, const struct transfer *asked, struct memfd
 {
     struct transfer *x = calloc(1, sizeof *x);
     if (x == NULL) {
-        return err_set(e, ERR_NOMEM, "transfer");
+        return err_set(e, ERR_NOMEM, "no memory for a transfer");
     }
     *x = *asked;
     enum transfer_kind kind = x->kind;
@@ -319,7 +319,8 @@ static void seal_poll(struct transfers *t, struct transfer *x)
         return;
     }
     if (b->loss != BUFFER_WHOLE) {
-        (void)err_set(&e, ERR_BUFFER_LOST, "content of buffer %" PRIu64 " did not arrive", b->id);
+        (void)err_set(&e, ERR_BUFFER_LOST,
+                      "the content of buffer %" PRIu64 " was lost in a failed copy", b->id);
         finish(t, x, &e);
         return;
     }

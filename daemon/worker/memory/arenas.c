@@ -87,8 +87,7 @@ static void import(struct arenas *t, struct arena *a)
     int rc =
         dev->b->memory->import_host(dev->d, a->map.data, a->map.size, &a->found, &a->align, &e);
     if (rc != 0 && rc != ERR_UNSUPPORTED) {
-        log_warn("arena %" PRIu64 " is not known to the device, so copies are slower: %s", a->id,
-                 e.text);
+        log_warn("arena %" PRIu64 " cannot be pinned, so copies are slower: %s", a->id, e.text);
     }
 }
 
@@ -165,11 +164,11 @@ int arena_add(struct arenas *t, uint64_t id, uint64_t size, int fd, struct err *
     HASH_FIND(hh, t->by_id, &id, sizeof id, a);
     int rc = a != NULL ? err_set(e, ERR_EXISTS, "arena %" PRIu64, id)
              : HASH_COUNT(t->by_id) >= ARENAS_MAX
-                 ? err_set(e, ERR_LIMIT, "a worker holds at most %u arenas", ARENAS_MAX)
+                 ? err_set(e, ERR_LIMIT, "a worker has at most %u arenas", ARENAS_MAX)
                  : 0;
     a = rc == 0 ? calloc(1, sizeof *a) : NULL;
     if (rc == 0 && a == NULL) {
-        rc = err_set(e, ERR_NOMEM, "arena");
+        rc = err_set(e, ERR_NOMEM, "no memory for an arena");
     }
     if (rc == 0) {
         a->id = id;
@@ -194,7 +193,7 @@ struct arena *arena_find(const struct arenas *t, uint64_t id, struct err *e)
     struct arena *a = NULL;
     HASH_FIND(hh, t->by_id, &id, sizeof id, a);
     if (a == NULL) {
-        (void)err_set(e, ERR_BAD_HANDLE, "worker holds no arena %" PRIu64, id);
+        (void)err_set(e, ERR_BAD_HANDLE, "the worker has no arena %" PRIu64, id);
         return NULL;
     }
     if (a->e.code != 0) {

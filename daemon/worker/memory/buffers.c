@@ -207,11 +207,11 @@ int buffer_create(struct buffers *t, const struct buffer_ask *ask, struct buffer
         return err_set(e, ERR_EXISTS, "buffer %" PRIu64, ask->id);
     }
     if (HASH_COUNT(t->by_id) >= BUFFERS_MAX) {
-        return err_set(e, ERR_LIMIT, "a worker holds at most %u buffers", BUFFERS_MAX);
+        return err_set(e, ERR_LIMIT, "a worker has at most %u buffers", BUFFERS_MAX);
     }
     b = calloc(1, sizeof *b);
     if (b == NULL) {
-        return err_set(e, ERR_NOMEM, "buffer %" PRIu64, ask->id);
+        return err_set(e, ERR_NOMEM, "no memory for buffer %" PRIu64, ask->id);
     }
     *b = (struct buffer){.id = ask->id, .size = ask->size, .tenant = ask->tenant, .sealed_fd = -1};
     int rc = ask->module != 0 ? variable_take(t, ask, b, e) : memory_take(t, ask, b, e);
@@ -232,7 +232,7 @@ struct buffer *buffer_find(const struct buffers *t, uint64_t id, struct err *e)
     struct buffer *b = NULL;
     HASH_FIND(hh, t->by_id, &id, sizeof id, b);
     if (b == NULL) {
-        (void)err_set(e, ERR_BAD_HANDLE, "worker holds no buffer %" PRIu64, id);
+        (void)err_set(e, ERR_BAD_HANDLE, "the worker has no buffer %" PRIu64, id);
     }
     return b;
 }

@@ -68,7 +68,7 @@ static int wait_for(struct device *dev, struct backend_marker *marker, struct er
             return e->code;
         }
         if (clock_now_ns() > until) {
-            return err_set(e, ERR_TIMEOUT, "a copy of %u bytes did not end", CHECK_BYTES);
+            return err_set(e, ERR_TIMEOUT, "the check copy of %u bytes did not end", CHECK_BYTES);
         }
         (void)nanosleep(&pause, NULL);
     }
@@ -91,7 +91,7 @@ static int copy_round(struct device *dev, struct backend_ref ref, uint8_t *out, 
     rc = wait_for(dev, marker, e);
     dev->b->marker->release(marker);
     if (rc == 0 && memcmp(out, in, CHECK_BYTES) != 0) {
-        return err_set(e, ERR_DEVICE_LOST, "bytes came back changed");
+        return err_set(e, ERR_DEVICE_LOST, "the check copy came back with wrong bytes");
     }
     return rc;
 }
@@ -101,7 +101,8 @@ static int self_check(struct device *dev, struct err *e)
     struct memory_piece piece;
     uint8_t *host = malloc(2 * (size_t)CHECK_BYTES);
     if (host == NULL) {
-        return err_set(e, ERR_NOMEM, "%u bytes for the check of the device", 2 * CHECK_BYTES);
+        return err_set(e, ERR_NOMEM, "no memory for the check of the device (%u bytes)",
+                       2 * CHECK_BYTES);
     }
     const struct memory_ask ask = {.size = CHECK_BYTES, .stream = memory_service(&dev->memory)};
     int rc = memory_alloc(&dev->memory, &ask, &piece, e);

@@ -497,7 +497,7 @@ int memory_quota(struct memory *m, uint64_t key, const char *name,
         t = tenant_obtain(m, key, 0);
     }
     if (t == NULL) {
-        return err_set(e, ERR_LIMIT, "tenant %s is one of over %u of this worker", name,
+        return err_set(e, ERR_LIMIT, "tenant %s is one too many: a worker has at most %u", name,
                        TENANT_REST);
     }
     t->spilled_limit = limits->spilled;
@@ -773,7 +773,7 @@ int memory_share(struct memory *m, const struct memory_piece *piece, int *ret_fd
 {
     return piece->kind == MEMORY_SHARED
                ? m->b->memory->share(m->d, piece->ref.block, ret_fd, ret_bytes, e)
-               : err_set(e, ERR_STATE, "it was not made to be exported");
+               : err_set(e, ERR_STATE, "the buffer was not created for export");
 }
 
 void memory_cleaned(struct memory_piece *piece)

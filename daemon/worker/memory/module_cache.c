@@ -61,7 +61,7 @@ static int kernels_list(struct modules *t, struct module *m, struct err *e)
     m->kernels = calloc(count > 0 ? count : 1, sizeof *m->kernels);
     m->paces = calloc(2 * (size_t)count + 1, sizeof *m->paces);
     if (m->kernels == NULL || m->paces == NULL) {
-        return err_set(e, ERR_NOMEM, "%u kernels", count);
+        return err_set(e, ERR_NOMEM, "no memory for %u kernels", count);
     }
     for (unsigned i = 0; i < count; i++) {
         int rc = t->b->module->kernel(m->m, i, &m->kernels[i], e);
@@ -80,7 +80,7 @@ static int binary_read(const struct module_load *l, uint8_t **ret_data, struct e
 {
     uint8_t *data = malloc((size_t)l->size);
     if (data == NULL) {
-        return err_set(e, ERR_NOMEM, "module of %" PRIu64 " bytes", l->size);
+        return err_set(e, ERR_NOMEM, "no memory for a module of %" PRIu64 " bytes", l->size);
     }
     for (size_t at = 0; at < l->size;) {
         ssize_t n = pread(l->fd, data + at, (size_t)l->size - at, (off_t)at);
@@ -252,7 +252,7 @@ static void load_next(struct modules *t)
     l->work.data = l;
     (void)uv_timer_start(&t->limit, on_limit, t->limit_ms, 0);
     if (uv_queue_work(t->loop, &l->work, on_work, on_work_done) != 0) {
-        (void)err_set(&l->e, ERR_NOMEM, "module %" PRIu64, l->m->id);
+        (void)err_set(&l->e, ERR_NOMEM, "no memory for module %" PRIu64, l->m->id);
         load_over(t, l);
     }
 }
@@ -280,7 +280,7 @@ static int load_check(const struct modules *t, uint64_t id, struct bytes hash, u
         return err_set(e, ERR_EXISTS, "module %" PRIu64, id);
     }
     if (HASH_COUNT(t->by_id) + count >= MODULES_MAX || hash.size > HASH_BYTES) {
-        return err_set(e, ERR_LIMIT, "a worker holds at most %u modules", MODULES_MAX);
+        return err_set(e, ERR_LIMIT, "a worker has at most %u modules", MODULES_MAX);
     }
     return size == 0 || size > MODULE_BYTES_MAX
                ? err_set(e, ERR_PROTOCOL, "module of %" PRIu64 " bytes", size)
@@ -296,7 +296,7 @@ int module_load(struct modules *t, uint64_t id, struct bytes hash, int fd, uint6
     if (m == NULL) {
         free(l);
         (void)close(fd);
-        return rc != 0 ? rc : err_set(e, ERR_NOMEM, "module %" PRIu64, id);
+        return rc != 0 ? rc : err_set(e, ERR_NOMEM, "no memory for module %" PRIu64, id);
     }
     m->id = id;
     m->hash_size = hash.size;
@@ -317,7 +317,7 @@ struct module *module_find(const struct modules *t, uint64_t id, struct err *e)
     struct module *m = NULL;
     HASH_FIND(hh, t->by_id, &id, sizeof id, m);
     if (m == NULL) {
-        (void)err_set(e, ERR_BAD_HANDLE, "worker holds no module %" PRIu64, id);
+        (void)err_set(e, ERR_BAD_HANDLE, "the worker has no module %" PRIu64, id);
     }
     return m;
 }
@@ -340,7 +340,7 @@ int module_variable(const struct modules *t, const struct module *m, struct byte
     struct backend_block *block = NULL;
     uint64_t bytes = 0;
     if (t->b->module->variable == NULL) {
-        return err_set(e, ERR_UNSUPPORTED, "variables of modules cannot be reached with %s",
+        return err_set(e, ERR_UNSUPPORTED, "variables of modules are not supported by back end %s",
                        t->b->name);
     }
     if (!bytes_to_str(name, text, sizeof text)) {

@@ -55,8 +55,9 @@ static void advise_unobtained(uint64_t wanted, char *out, size_t size)
                        "set device_memory_max below it",
                        space);
     } else {
-        (void)snprintf(out, size,
-                       "free buffers: what could be had lies in pieces too small for it");
+        (void)snprintf(
+            out, size,
+            "free buffers: the memory that could be freed is in pieces too small for it");
     }
 }
 
@@ -101,7 +102,7 @@ static void advise(const struct shortage *s, const struct numbers *n, char *out,
     } else if (s->wanted > most) {
         (void)snprintf(out, size, "ask for less at once: the device has %" PRIu64, n->stats.limit);
     } else if (s->obtainable >= s->wanted && s->leaving + n->stats.pending > 0) {
-        (void)snprintf(out, size, "submit it again: what moves to the host makes room");
+        (void)snprintf(out, size, "submit it again: buffers that move to the host make room");
     } else if (counted_on) {
         advise_unobtained(s->wanted, out, size);
     } else {

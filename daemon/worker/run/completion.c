@@ -405,7 +405,8 @@ static void take_buffers_error(const struct completion *c, struct job *j)
         struct err why = ERR_INIT;
         bool failed = filling != NULL && ops->state(filling, &why) == BACKEND_FAILED;
         if (failed || j->buffers[i]->loss != BUFFER_WHOLE) {
-            (void)err_set(&j->e, ERR_BUFFER_LOST, "content of buffer %" PRIu64 " did not arrive",
+            (void)err_set(&j->e, ERR_BUFFER_LOST,
+                          "the content of buffer %" PRIu64 " was lost in a failed copy",
                           j->buffers[i]->id);
             return;
         }

@@ -183,7 +183,7 @@ int graph_create(const struct job_scope *scope, struct job *j, struct bytes fram
     if (g == NULL || bytes == NULL) {
         free(bytes);
         free(g);
-        return err_set(e, ERR_NOMEM, "steps of job %" PRIu64, j->id);
+        return err_set(e, ERR_NOMEM, "no memory for steps of job %" PRIu64, j->id);
     }
     memcpy(bytes, frame.data, frame.size);
     g->frame = bytes;
@@ -195,7 +195,7 @@ int graph_create(const struct job_scope *scope, struct job *j, struct bytes fram
         g->step = calloc(msg.steps.count + 1, sizeof *g->step);
         g->touch = calloc(job_mentions(&msg) + 1, sizeof *g->touch);
         rc = g->step == NULL || g->touch == NULL
-                 ? err_set(e, ERR_NOMEM, "steps of job %" PRIu64, j->id)
+                 ? err_set(e, ERR_NOMEM, "no memory for steps of job %" PRIu64, j->id)
                  : 0;
     }
     if (rc != 0) {
@@ -519,8 +519,8 @@ static int wait_before(struct graph *g, struct err *e)
     for (unsigned i = 0; i < g->job->buffer_count; i++) {
         const struct buffer *b = g->job->buffers[i];
         if (b->loss != BUFFER_WHOLE) {
-            return err_set(e, ERR_BUFFER_LOST, "content of buffer %" PRIu64 " did not arrive",
-                           b->id);
+            return err_set(e, ERR_BUFFER_LOST,
+                           "the content of buffer %" PRIu64 " was lost in a failed copy", b->id);
         }
     }
     g->waited = true;

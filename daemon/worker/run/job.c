@@ -71,7 +71,7 @@ static int memory_check(const struct job_scope *scope, struct job *j, const stru
         return block_check(scope, j, ref, e);
     }
     if (ref->tag != REF_TEMP) {
-        return err_set(e, ERR_ARG_TYPE, "no piece of device memory");
+        return err_set(e, ERR_ARG_TYPE, "the argument is not device memory");
     }
     if (ref->id >= j->temp_count) {
         return err_set(e, ERR_BAD_HANDLE, "temporary %" PRIu64 " of %u", ref->id, j->temp_count);
@@ -120,7 +120,7 @@ static int memory_args(const struct job_scope *scope, struct job *j, const struc
         refs.count++;
     }
     if (refs.count != want) {
-        return err_set(e, ERR_PROTOCOL, "arguments that cannot be read");
+        return err_set(e, ERR_PROTOCOL, "the arguments cannot be decoded");
     }
     *ret_refs = refs;
     return 0;
@@ -155,9 +155,10 @@ static int transfer_check(const struct job_scope *scope, struct job *j, const st
     struct proto_ref ref = {0};
     struct proto_ref arena = {0};
     if (s->args.count < 1 || s->args.count > 2 || !proto_list_next(&it, &schema_ref, &ref)) {
-        return err_set(e, ERR_ARG_COUNT, "%" PRIu64 " arguments of a transfer", s->args.count);
+        return err_set(e, ERR_ARG_COUNT, "%" PRIu64 " arguments of a transfer, 1 or 2 are needed",
+                       s->args.count);
     }
-    int rc = ref.tag == REF_ARENA ? err_set(e, ERR_ARG_TYPE, "no piece of device memory")
+    int rc = ref.tag == REF_ARENA ? err_set(e, ERR_ARG_TYPE, "the argument is not device memory")
                                   : memory_check(scope, j, &ref, e);
     if (rc != 0) {
         e->arg = 0;
@@ -192,8 +193,9 @@ static int fill_check(const struct refs *refs, struct bytes pattern, struct err 
     const struct proto_ref *dst = &refs->ref[0];
     bool sized = n != 0 && n <= FRAME_PATTERN_MAX && (n & (n - 1)) == 0;
     if (!sized || dst->size % n != 0 || dst->offset % n != 0) {
-        return err_set(e, ERR_ARG_SHAPE, "pattern of %zu bytes for %" PRIu64 " bytes at %" PRIu64,
-                       n, dst->size, dst->offset);
+        return err_set(e, ERR_ARG_SHAPE,
+                       "a pattern of %zu bytes does not fit %" PRIu64 " bytes at %" PRIu64, n,
+                       dst->size, dst->offset);
     }
     return 0;
 }
@@ -663,7 +665,7 @@ int job_create(const struct job_scope *scope, const struct msg_f_job *msg, struc
     }
     struct job *j = job_begin(msg);
     if (j == NULL) {
-        return err_set(e, ERR_NOMEM, "job of %" PRIu64 " steps", msg->steps.count);
+        return err_set(e, ERR_NOMEM, "no memory for a job of %" PRIu64 " steps", msg->steps.count);
     }
     j->stream = (unsigned)msg->stream;
     int rc = after_read(j, msg, e);

@@ -30,8 +30,8 @@ int ledger_after(const struct ledger *l, struct job *j, struct err *e)
             j->after[known++] = j->after[i];
         } else {
             rc = err_set(e, ERR_PROTOCOL,
-                         "job %" PRIu64 " is to come after %" PRIu64
-                         ", which was not given before it",
+                         "job %" PRIu64 " has to run after job %" PRIu64
+                         ", which the worker did not get before",
                          j->id, j->after[i]);
         }
     }

@@ -73,7 +73,7 @@ int beat_start(struct beat *b, int fd, uint64_t patience_ns, struct err *e)
               pthread_mutex_init(&b->lock, NULL) == 0 &&
               pthread_cond_init(&b->changed, &attr) == 0 &&
               pthread_create(&b->thread, NULL, run, b) == 0;
-    return ok ? 0 : err_set(e, ERR_NOMEM, "starting the heartbeat's thread");
+    return ok ? 0 : err_set(e, ERR_NOMEM, "no memory for the heartbeat's thread");
 }
 
 void beat_stop(struct beat *b)

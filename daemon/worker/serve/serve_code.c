@@ -37,7 +37,7 @@ int serve_module_load(struct server *s, struct bytes frame, struct frame_fds *fd
     struct msg_f_module_load msg;
     int rc = proto_decode(&schema_msg_f_module_load, frame, &msg, e);
     if (rc == 0 && fds->count != 1) {
-        rc = err_set(e, ERR_PROTOCOL, "module with %d descriptors", fds->count);
+        rc = err_set(e, ERR_PROTOCOL, "a module needs one descriptor, not %d", fds->count);
     }
     if (rc != 0) {
         return rc;
@@ -74,7 +74,7 @@ int serve_arena(struct server *s, struct bytes frame, struct frame_fds *fds, str
     struct msg_f_arena msg;
     int rc = proto_decode(&schema_msg_f_arena, frame, &msg, e);
     if (rc == 0 && fds->count != 1 && !fds->lost) {
-        rc = err_set(e, ERR_PROTOCOL, "arena with %d descriptors", fds->count);
+        rc = err_set(e, ERR_PROTOCOL, "an arena needs one descriptor, not %d", fds->count);
     }
     if (rc == 0) {
         fds->count = 0;
@@ -91,7 +91,7 @@ int serve_arena_free(struct server *s, struct bytes frame, struct frame_fds *fds
     int rc = proto_decode(&schema_msg_f_arena_free, frame, &msg, e);
     if (rc == 0) {
         HASH_FIND(hh, s->arenas.by_id, &msg.arena, sizeof msg.arena, a);
-        rc = a != NULL ? 0 : err_set(e, ERR_BAD_HANDLE, "worker holds no such arena");
+        rc = a != NULL ? 0 : err_set(e, ERR_BAD_HANDLE, "the worker has no such arena");
     }
     if (rc == 0) {
         arena_free(&s->arenas, a);

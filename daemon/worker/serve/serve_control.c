@@ -57,7 +57,8 @@ int serve_tenant(struct server *s, struct bytes frame, struct frame_fds *fds, st
     (void)fds;
     int rc = proto_decode(&schema_msg_f_tenant, frame, &msg, e);
     if (rc != 0 || !bytes_to_str(msg.name, name, sizeof name)) {
-        return rc != 0 ? rc : err_set(e, ERR_INVALID, "the name of a tenant");
+        return rc != 0 ? rc
+                       : err_set(e, ERR_INVALID, "a tenant's name is too long or contains a NUL");
     }
     const struct memory_limits limits = {
         .device = {.hard = msg.hard, .soft = msg.soft, .guaranteed = msg.guaranteed},

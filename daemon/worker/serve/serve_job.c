@@ -95,7 +95,7 @@ static int job_admit(struct server *s, struct bytes frame, const struct msg_f_jo
 {
     struct job *j = NULL;
     int rc = ledger_full(&s->ledger)
-                 ? err_set(e, ERR_LIMIT, "a worker keeps at most %u jobs", LEDGER_MAX)
+                 ? err_set(e, ERR_LIMIT, "a worker has at most %u jobs", LEDGER_MAX)
                  : job_create(&s->executor.scope, msg, &j, e);
     if (rc != 0 && (j = job_refused(msg)) == NULL) {
         server_end_lost(s, "no memory for a job");

@@ -220,7 +220,8 @@ static int list_places(struct snapshot_maker *m, struct err *e)
     }
     m->place = calloc((size_t)m->places, sizeof *m->place);
     if (m->place == NULL) {
-        return err_set(e, ERR_NOMEM, "a snapshot with %llu buffers", (unsigned long long)count);
+        return err_set(e, ERR_NOMEM, "no memory for a snapshot with %llu buffers",
+                       (unsigned long long)count);
     }
     m->buffers->walk = m->buffers->by_id;
     m->last_serial = m->buffers->made;
@@ -256,9 +257,9 @@ static int copy_alloc(struct snapshot_maker *m, struct err *e)
     m->copy_bytes = bytes;
     m->touched = 0;
     m->step = SNAPSHOT_TOUCH;
-    return m->copy != NULL
-               ? 0
-               : err_set(e, ERR_NOMEM, "a snapshot of %llu bytes", (unsigned long long)bytes);
+    return m->copy != NULL ? 0
+                           : err_set(e, ERR_NOMEM, "no memory for a snapshot of %llu bytes",
+                                     (unsigned long long)bytes);
 }
 
 static int take(struct snapshot_maker *m, struct err *e)

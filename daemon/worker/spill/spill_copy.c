@@ -66,7 +66,7 @@ static int copy_make(struct spill *s, const struct buffer *b, struct spill_copy 
     unsigned count = (unsigned)((b->size + CHUNK_BYTES - 1) / CHUNK_BYTES);
     struct spill_copy *copy = calloc(1, sizeof *copy + count * sizeof copy->part[0]);
     if (copy == NULL) {
-        return err_set(e, ERR_NOMEM, "a copy of buffer %" PRIu64, b->id);
+        return err_set(e, ERR_NOMEM, "no memory for a copy of buffer %" PRIu64, b->id);
     }
     int rc = 0;
     while (rc == 0 && copy->count < count) {
@@ -174,7 +174,7 @@ int spill_move_out(struct spill *s, struct buffer *b, struct err *e)
     struct spill_copy *copy = NULL;
     struct spill_move *m = calloc(1, sizeof *m);
     if (m == NULL) {
-        return err_set(e, ERR_NOMEM, "a copy of buffer %" PRIu64, b->id);
+        return err_set(e, ERR_NOMEM, "no memory for a copy of buffer %" PRIu64, b->id);
     }
     *m = (struct spill_move){.kind = MOVE_OUT, .sealed = MEMFD_NONE};
     int rc = s->arena == NULL ? ERR_LIMIT : copy_make(s, b, &copy, e);
@@ -294,7 +294,7 @@ static void on_zeroed(void *data, struct buffer *b, const struct err *why)
 static int zeros_begin(struct spill *s, struct buffer *b, struct err *e)
 {
     struct spill_move *m = calloc(1, sizeof *m);
-    int rc = m == NULL ? err_set(e, ERR_NOMEM, "zeros for buffer %" PRIu64, b->id) : 0;
+    int rc = m == NULL ? err_set(e, ERR_NOMEM, "no memory to zero buffer %" PRIu64, b->id) : 0;
     if (rc == 0) {
         *m = (struct spill_move){.kind = MOVE_BACK,
                                  .spill = s,
@@ -314,7 +314,8 @@ static int zeros_begin(struct spill *s, struct buffer *b, struct err *e)
     }
     s->backs++;
     return b->loss == BUFFER_TORN
-               ? err_set(e, ERR_BUFFER_LOST, "content of buffer %" PRIu64 " did not arrive", b->id)
+               ? err_set(e, ERR_BUFFER_LOST,
+                         "the content of buffer %" PRIu64 " was lost in a failed copy", b->id)
                : 0;
 }
 
@@ -329,7 +330,7 @@ int spill_move_back(struct spill *s, struct buffer *b, struct err *e)
     struct spill_move *m = calloc(1, sizeof *m);
     if (m == NULL) {
         memory_free(&s->device->memory, &b->piece);
-        return err_set(e, ERR_NOMEM, "a copy of buffer %" PRIu64, b->id);
+        return err_set(e, ERR_NOMEM, "no memory for a copy of buffer %" PRIu64, b->id);
     }
     *m = (struct spill_move){
         .kind = MOVE_BACK, .spill = s, .content = b->content, .sealed = MEMFD_NONE};
@@ -374,7 +375,7 @@ int spill_move_within(void *user, struct pool_move *move, struct err *e)
     }
     struct spill_move *m = calloc(1, sizeof *m);
     if (m == NULL) {
-        return err_set(e, ERR_NOMEM, "moving buffer %" PRIu64, b->id);
+        return err_set(e, ERR_NOMEM, "no memory to move buffer %" PRIu64, b->id);
     }
     *m = (struct spill_move){.kind = MOVE_WITHIN, .content = b->content, .sealed = MEMFD_NONE};
     int rc = s->device->b->stream->copy(s->device->service, to, b->piece.ref, move->to->size, &why);
@@ -385,7 +386,7 @@ int spill_move_within(void *user, struct pool_move *move, struct err *e)
     if (rc != 0) {
         free(m);
         if (!s->stuck) { /* one line for a series of failures */
-            log_warn("buffer %" PRIu64 " stays where it is: %s", b->id, why.text);
+            log_warn("buffer %" PRIu64 " could not be moved: %s", b->id, why.text);
         }
         s->stuck = true;
         return err_set(e, rc, "%s", why.text);
@@ -542,7 +543,7 @@ static int read_sealed(const struct buffer *b, uint64_t at, void *to, uint64_t b
         if (n == 0) {
             return err_set(e, ERR_IO,
                            "the host copy of buffer %" PRIu64 " ends at byte %" PRIu64
-                           ": it is shorter than said",
+                           ": it is too short",
                            b->id, at + got);
         }
         got += (uint64_t)n;
@@ -557,7 +558,8 @@ int spill_read(const struct spill *s, const struct buffer *b, uint64_t at, void 
         return SPILL_LATER;
     }
     if (b->loss != BUFFER_WHOLE) {
-        return err_set(e, ERR_BUFFER_LOST, "content of buffer %" PRIu64 " did not arrive", b->id);
+        return err_set(e, ERR_BUFFER_LOST,
+                       "the content of buffer %" PRIu64 " was lost in a failed copy", b->id);
     }
     if (b->spilled == NULL && b->sealed_fd >= 0) {
         return read_sealed(b, at, to, bytes, e);

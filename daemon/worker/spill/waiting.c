@@ -84,7 +84,8 @@ static int park(struct waiting *w, struct job *j, struct bytes frame, const stru
     }
     struct waiting_job *new = calloc(1, sizeof *new + frame.size);
     if (new == NULL) {
-        return err_set(e, ERR_NOMEM, "job %" PRIu64 " waits for memory", j->id);
+        return err_set(e, ERR_NOMEM, "no memory to let job %" PRIu64 " wait for device memory",
+                       j->id);
     }
     *new = (struct waiting_job){.job = j,
                                 .rank = msg->rank,
