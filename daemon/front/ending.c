@@ -19,7 +19,7 @@ static void end(int number)
     (void)number;
     say("gpud: ");
     say(unfinished);
-    say(" did not end in time; ending without it\n");
+    say(" did not finish in time; gpud ends without it\n");
     _exit(status);
 }
 

@@ -35,7 +35,7 @@ static const char usage[] =
     "  --listen URL         ipc:///path or tcp://127.0.0.1:port; may be given again\n"
     "  --backend NAME       auto, cuda, opencl or sim\n"
     "  --devices LIST       numbers of the back end's devices, as 0,2\n"
-    "  --backend-options O  handed to the back end, as devices=2 for sim\n"
+    "  --backend-options O  options of the back end, as devices=2 for sim\n"
     "  --runtime-dir DIR    sockets; default /run/gpud\n"
     "  --cache-dir DIR      compiled kernels; default /var/cache/gpud\n"
     "  --set KEY=VALUE      any setting, as jobs.window=4\n"
@@ -95,7 +95,8 @@ static int remember(struct arguments *a, const char *option, const char *key, co
                     struct err *e)
 {
     if (a->set_count == sizeof a->set / sizeof a->set[0]) {
-        return err_set(e, ERR_LIMIT, "--%s %s: over %u settings", option, value, a->set_count);
+        return err_set(e, ERR_LIMIT, "--%s %s: the command line takes at most %u settings", option,
+                       value, a->set_count);
     }
     a->set[a->set_count].option = option;
     a->set[a->set_count].key = key;
@@ -109,8 +110,8 @@ static int remember_listen(struct arguments *a, const char *url, struct err *e)
     int n = snprintf(a->listen + used, sizeof a->listen - used, "%s%s", used > 0 ? "," : "", url);
     return n > 0 && (size_t)n < sizeof a->listen - used
                ? 0
-               : err_set(e, ERR_LIMIT, "--listen %.60s: over %zu bytes in all", url,
-                         sizeof a->listen - 1);
+               : err_set(e, ERR_LIMIT, "--listen %.60s: all addresses together have over %zu bytes",
+                         url, sizeof a->listen - 1);
 }
 
 static int remember_set(struct arguments *a, char *text, struct err *e)
@@ -131,7 +132,7 @@ static int said(void)
     failed = fflush(stdout) != 0 || failed;
     if (failed) {
         (void)fprintf(stderr, "gpud: writing the output: %s\n",
-                      errno != 0 ? strerror(errno) : "not all of it went out");
+                      errno != 0 ? strerror(errno) : "the output is incomplete");
     }
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
@@ -279,7 +280,7 @@ static int choose_settings(struct arguments *a, struct config *config, struct er
         return rc;
     }
     (void)snprintf(a->settings_bad, sizeof a->settings_bad, "%s", e->text);
-    log_error("%s; the settings accepted last count (%s): mend the file, then reload", e->text,
+    log_error("%s; the last accepted settings apply (%s): correct the file, then reload", e->text,
               root);
     return 0;
 }
@@ -395,7 +396,7 @@ static int run(const struct config *config, struct arguments *a)
         (void)close(lock);
     }
     if (uv_loop_close(&loop) != 0) {
-        log_error("the loop was not empty at the end");
+        log_error("the event loop still had open handles at the end");
         status = EXIT_FAILURE;
     }
     return status;

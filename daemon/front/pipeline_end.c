@@ -51,7 +51,7 @@ static bool drained(struct front *f, uint64_t now)
 static void hand_over(struct front *f, unsigned orphans, unsigned stranded)
 {
     if (stranded > 0) {
-        log_warn("%u detached jobs of clients that left are given up: no device takes them soon",
+        log_warn("dropping %u detached jobs of clients that left: no device can run them soon",
                  stranded);
     }
     if (orphans > 0) {
@@ -118,7 +118,8 @@ void pipeline_hand_over(struct front *f)
     }
     f->drain_until_ns = drain_until(f, front_now(f));
     wake_at(f, front_now(f));
-    log_info("handing over once a worker has %u detached jobs of clients that left", orphans);
+    log_info("handing over once workers have accepted %u detached jobs of clients that left",
+             orphans);
 }
 
 /* ---- the end ------------------------------------------------------------------------------- */
@@ -138,7 +139,7 @@ static void on_listener_closed(void *data)
     listener_destroy(f->listener);
     f->listener = NULL;
     if (reload_under_way(f)) { /* its result is not needed */
-        ending_within(f, READING_S, "the reading of settings");
+        ending_within(f, READING_S, "reading the settings");
     }
 }
 
@@ -155,11 +156,11 @@ void pipeline_stop(struct front *f)
         return;
     }
     if (f->life == FRONT_ENDING && f->job_count > 0) {
-        log_warn("%u %s not waited for", f->job_count, f->job_count == 1 ? "job was" : "jobs were");
+        log_warn("ending with %u unfinished %s", f->job_count, f->job_count == 1 ? "job" : "jobs");
     }
     bool handing_over = f->life == FRONT_HANDING_OVER;
     front_life_step(&f->life, handing_over ? FRONT_LEAVING : FRONT_STOPPING);
-    ending_within(f, STOP_S, "the end of connections"); /* NNG's threads close them */
+    ending_within(f, STOP_S, "closing connections"); /* NNG's threads close them */
     close_handle((uv_handle_t *)&f->timer);
     close_handle((uv_handle_t *)&f->arm);
     close_handle((uv_handle_t *)&f->kick_idle);

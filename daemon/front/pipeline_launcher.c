@@ -55,7 +55,7 @@ static void on_launcher_lost(void *data, const struct err *e)
 {
     struct front *f = data;
     if (!front_life_stops(f->life)) {
-        log_error("the launcher is gone, and all workers with it: %s", e->text);
+        log_error("the launcher ended, and all workers with it: %s", e->text);
         (void)snprintf(f->fault_text, sizeof f->fault_text, "the launcher was lost: %s", e->text);
         f->fault_device = NULL;
         f->launcher_lost = true;
@@ -139,7 +139,7 @@ int pipeline_start_launcher(struct front *f, struct err *e)
     };
     rc = compiler_create(f->loop, f->launcher, &compile, &f->compiler, e);
     if (rc == 0 && compiler_cache_error(f->compiler) != NULL) {
-        log_warn("kernels are compiled anew at each start: %s",
+        log_warn("no kernel cache, so each start compiles kernels anew: %s",
                  compiler_cache_error(f->compiler)->text);
     }
     return rc != 0 ? rc : launcher_list(f->launcher, e);

@@ -66,7 +66,7 @@ refused '--set: unknown setting jobs.windows' --set jobs.windows=4
 refused '--set: window = many: not a number' --set jobs.window=many
 refused '--backend: backend = none: not one of' --backend none
 refused '--listen: .*nowhere' --listen nowhere
-refused 'min_devices = 3: more than devices = 0,1' --devices 0,1 --set daemon.min_devices=3
+refused 'min_devices = 3: more than the devices in devices = 0,1' --devices 0,1 --set daemon.min_devices=3
 
 # What cannot be written is no success.
 for option in --check-config --version --help; do

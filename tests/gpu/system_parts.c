@@ -9,7 +9,7 @@
 /* Was it not asked yet, or does it not answer yet? */
 static bool health_comes(const char *text)
 {
-    return strstr(text, "being asked") != NULL || strstr(text, "not asked yet") != NULL;
+    return strstr(text, "not answered yet") != NULL || strstr(text, "not asked yet") != NULL;
 }
 
 /* The values of gpud-monitor for the first device; it reads them every two seconds. */

@@ -522,7 +522,7 @@ START_TEST(no_context_at_first)
                                           "cuDevicePrimaryCtxRetain@1=999", "cuCtxSetCurrent@1=2"};
     gpud_client *c = begin(scripts[_i], "--set", "jobs.window=4");
     unharmed(c);
-    ck_assert(daemon_logged(&daemon_of_test, "it does not open"));
+    ck_assert(daemon_logged(&daemon_of_test, "the device does not open"));
     end(c);
 }
 END_TEST
@@ -679,7 +679,7 @@ START_TEST(a_hold_outlives_its_front)
     wait_state(c, "0", "held");
     daemon_hand_over(&daemon_of_test);
     daemon_spawn(&daemon_of_test);
-    ck_until(daemon_logged(&daemon_of_test, "until it is known what its driver asks for"));
+    ck_until(daemon_logged(&daemon_of_test, "gets no new jobs until its driver answers"));
     wait_state(c, "0", "held");
     ask_for("0");
     wait_state(c, "0", "ready");
@@ -725,7 +725,7 @@ START_TEST(no_management_library)
     static const struct {
         const char *management, *reason;
     } reasons[] = {{"Init=9", "not known: nvmlInit: Driver Not Loaded (9)"},
-                   {"DeviceGetTemperature=hang", "it is being asked"},
+                   {"DeviceGetTemperature=hang", "the driver has not answered yet"},
                    {"DeviceGetUUID=exit", "not known: gpud-monitor ended unexpectedly"},
                    {"devices=0", "not known: the management library does not list this device"}};
     gpud_client *c = begin_watched(reasons[_i].management);

@@ -138,7 +138,7 @@ START_TEST(told_to_end_before_it_serves)
     }
     ck_assert_int_eq(kill(d.pid, ENDS[_i % END_COUNT]), 0);
     ck_assert_int_eq(daemon_wait(&d), 0);
-    ck_assert(!daemon_logged(&d, "did not end in time"));
+    ck_assert(!daemon_logged(&d, "did not finish in time"));
     ck_assert(!listens());
     if (worker >= 0) {
         (void)close(worker);

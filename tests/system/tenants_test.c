@@ -293,7 +293,7 @@ START_TEST(a_device_that_cannot_keep_what_is_guaranteed)
     ck_until(daemon_logged(d, "device 0 does not serve"));
     query_text(c, "devices", "0", "reason", reason, sizeof reason);
     ck_assert_msg(strstr(reason, "17825792 bytes are guaranteed to tenants (far 7340032, near "
-                                 "10485760), and its pool may take 16777216") != NULL,
+                                 "10485760), the device's pool may take 16777216") != NULL,
                   "%s", reason);
     settings_write("memory_guaranteed = 9M", "memory_guaranteed = 7M");
     ck_assert_int_eq(gpuctl(d, out, err, "reload", NULL), 0);

@@ -570,7 +570,7 @@ START_TEST(out_of_descriptors)
     /* the last of the silent ones are still being closed */
     ck_until(
         (query_text(c, "status", NULL, "state", text, sizeof text), strcmp(text, "ready") == 0));
-    ck_until(daemon_logged(&daemon_of_test, "there are descriptors again"));
+    ck_until(daemon_logged(&daemon_of_test, "descriptors are free again"));
     ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 1);
     daemon_end(&daemon_of_test, c);
 }

@@ -30,12 +30,12 @@ void doors_starve(struct listener *l, bool starved)
     if (starved && !l->starved && now >= l->starve_log_ns) {
         l->starve_log_ns = ns_add(now, LOG_NS);
         l->starve_logged = true;
-        log_warn("out of descriptors, but for those kept back: %u connections are open; new ones "
-                 "wait until some are closed (LimitNOFILE= of the unit is the limit)",
+        log_warn("out of descriptors, except for the reserve: %u connections are open; new ones "
+                 "wait until some are closed (raise LimitNOFILE= of the unit)",
                  l->connected + l->turned_away);
     } else if (!starved && l->starve_logged) {
         l->starve_logged = false;
-        log_info("there are descriptors again: clients are let in");
+        log_info("descriptors are free again: new connections are accepted");
     }
     l->starved = starved;
 }
@@ -193,7 +193,7 @@ int door_open(struct listener *l, const char *url, bool ipc, struct err *e)
 {
     struct door *d = calloc(1, sizeof *d);
     if (d == NULL) {
-        return err_set(e, ERR_NOMEM, "listening on %s", url);
+        return err_set(e, ERR_NOMEM, "no memory to listen on %s", url);
     }
     d->listener = l;
     d->ipc = ipc;

@@ -26,7 +26,8 @@ static int bells_make(struct lane *lane, struct err *e)
     }
     int rc = doorbell_create(&lane->client_bell, e);
     if (rc == 0 && descriptors_kept(lane->client_bell)) {
-        rc = err_set(e, ERR_BUSY, "no descriptors are left for doorbells");
+        rc = err_set(e, ERR_BUSY,
+                     "no descriptors are left for doorbells: raise LimitNOFILE= of the unit");
     }
     return rc;
 }
@@ -94,7 +95,7 @@ int lane_open(struct lanes *l, struct session *s, struct err *e)
     lane_close(s->lane);
     struct lane *lane = calloc(1, sizeof *lane);
     if (lane == NULL) {
-        return err_set(e, ERR_NOMEM, "ring lane");
+        return err_set(e, ERR_NOMEM, "no memory for ring lane");
     }
     lane->lanes = l;
     lane->session = s;
@@ -223,7 +224,7 @@ static void send_or_wait(struct lane *lane, struct op *o, uint32_t id, struct by
     int rc = lane->waiting == NULL ? put(lane, id, o, reply, &e) : 0;
     bool kept = o == NULL || o->reply != NULL;
     if (rc == 0 && (!kept || !wait_for_room(lane, id, o != NULL ? o->seq : 0, reply))) {
-        rc = err_set(&e, ERR_NOMEM, "an answer could not be kept");
+        rc = err_set(&e, ERR_NOMEM, "no memory for an answer");
     }
     if (rc < 0) {
         broken(lane, &e);
@@ -304,7 +305,7 @@ static int receive(struct lane *lane, uint32_t id, uint32_t size, struct request
 {
     struct request *r = malloc(sizeof *r + size);
     if (r == NULL) {
-        return err_set(e, ERR_NOMEM, "a request of %u bytes", size);
+        return err_set(e, ERR_NOMEM, "no memory for a request of %u bytes", size);
     }
     memset(r, 0, offsetof(struct request, msg));
     uint8_t *copy = (uint8_t *)(r + 1);
@@ -383,7 +384,7 @@ static bool bells_too_many(struct lane *lane, bool took)
         return false;
     }
     struct err e = ERR_INIT;
-    (void)err_set(&e, ERR_LIMIT, "its doorbell rang %u times for nothing", lane->idle_bells);
+    (void)err_set(&e, ERR_LIMIT, "its doorbell rang %u times without a request", lane->idle_bells);
     broken(lane, &e);
     return true;
 }

@@ -118,7 +118,7 @@ int lanes_create(uv_loop_t *loop, const struct lanes_options *options,
 {
     struct lanes *l = calloc(1, sizeof *l);
     if (l == NULL) {
-        return err_set(e, ERR_NOMEM, "ring lanes");
+        return err_set(e, ERR_NOMEM, "no memory for ring lanes");
     }
     *l = (struct lanes){.loop = loop, .options = *options, .callbacks = *callbacks, .data = data};
     lanes_spin(l, options->spin_ns);

@@ -130,7 +130,7 @@ static int start_closer(struct listener *l, struct err *e)
     int rc = pthread_create(&l->closer, NULL, connections_closer, l);
     if (rc != 0) {
         l->closer_runs = false;
-        return err_set(e, ERR_NOMEM, "a thread: %s", strerror(rc));
+        return err_set(e, ERR_NOMEM, "starting a thread: %s", strerror(rc));
     }
     return 0;
 }
@@ -197,7 +197,7 @@ int listener_create(uv_loop_t *loop, const struct listener_options *options,
     }
     struct listener *l = calloc(1, sizeof *l);
     if (l == NULL) {
-        return err_set(e, ERR_NOMEM, "a listener's memory");
+        return err_set(e, ERR_NOMEM, "no memory for a listener");
     }
     l->loop = loop;
     set_options(l, options);

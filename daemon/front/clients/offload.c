@@ -110,7 +110,7 @@ int offload_create(uv_loop_t *loop, struct offload **ret_offload, struct err *e)
     struct offload *a = calloc(1, sizeof *a);
     if (a == NULL || pthread_mutex_init(&a->lock, NULL) != 0) {
         free(a);
-        return err_set(e, ERR_NOMEM, "threads beside the loop");
+        return err_set(e, ERR_NOMEM, "no memory for offload threads");
     }
     if (uv_async_init(loop, &a->async, on_async) != 0) {
         offload_free(a);

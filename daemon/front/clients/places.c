@@ -36,7 +36,7 @@ static void log_full(struct listener *l, const char *what, const struct peer *p)
     uint64_t now = clock_now_ns();
     if (l->full_logged_ns == 0 || now - l->full_logged_ns >= FULL_NS) {
         l->full_logged_ns = now;
-        log_warn("%s, of user %u: %u are open, connections_max = %u; %llu found no place before it",
+        log_warn("%s, of user %u: %u are open, connections_max = %u; %llu were refused before it",
                  what, p->local ? p->uid : UINT32_MAX, l->connected, l->options.connections_max,
                  (unsigned long long)l->stats.refused);
     }
@@ -73,7 +73,7 @@ static bool has_place(struct listener *l, const struct connection *c)
     struct connection *idlest =
         c->keeper && l->options.connections_reserved > 0 ? idlest_keeper(l) : NULL;
     if (idlest == NULL) {
-        log_full(l, "a connection is turned away", &c->peer);
+        log_full(l, "a connection is refused", &c->peer);
         return false;
     }
     log_full(l, "an administrator's idle connection is closed for a new one", &idlest->peer);
@@ -121,8 +121,8 @@ bool place_take(struct listener *l, struct connection *c)
 int place_refusal(const struct listener *l, struct err *e)
 {
     int rc = err_set(e, ERR_BUSY,
-                     "%u connections are open, as many as connections_max lets: close some, or "
-                     "raise it in [daemon] and restart gpud",
+                     "%u connections are open, the most that connections_max allows: close some, "
+                     "or raise it in [daemon] and restart gpud",
                      l->options.connections_max);
     e->retry_after_ns = AGAIN_NS;
     return rc;

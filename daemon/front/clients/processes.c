@@ -42,7 +42,7 @@ int processes_create(uv_loop_t *loop, process_fn ended, void *data, struct proce
 {
     struct processes *p = calloc(1, sizeof *p);
     if (p == NULL) {
-        return err_set(e, ERR_NOMEM, "watching processes");
+        return err_set(e, ERR_NOMEM, "no memory to watch processes");
     }
     p->ended = ended;
     p->data = data;

@@ -40,7 +40,7 @@ static int decode(struct message *m, unsigned kind, struct request **ret_r, stru
     }
     struct request *r = malloc(sizeof *r);
     if (r == NULL) {
-        return err_set(e, ERR_NOMEM, "a request's memory");
+        return err_set(e, ERR_NOMEM, "no memory for a request");
     }
     memset(r, 0, offsetof(struct request, msg));
     int rc = proto_decode(schema_find(kind), message_view(m), &r->msg, e);

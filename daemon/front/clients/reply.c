@@ -9,7 +9,7 @@
 static void keep(struct op *o, struct bytes reply)
 {
     if (!op_answer(o, reply)) {
-        log_error("an answer of %zu bytes could not be kept", reply.size);
+        log_error("no memory for an answer of %zu bytes", reply.size);
     }
 }
 

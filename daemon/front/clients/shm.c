@@ -124,12 +124,13 @@ int shm_offer(struct shm *s, const struct ticket *ticket, uint8_t ret_nonce[PROT
 {
     if (s->stats.tickets >= s->options.tickets_max ||
         tickets_of(s, ticket->uid) >= s->options.tickets_max / 4) {
-        return err_set(e, ERR_BUSY, "%u pieces of shared memory were not taken yet",
+        return err_set(e, ERR_BUSY,
+                       "%u pieces of shared memory wait for their clients to fetch them",
                        s->stats.tickets);
     }
     struct shm_ticket *t = malloc(sizeof *t);
     if (t == NULL) {
-        return err_set(e, ERR_NOMEM, "ticket");
+        return err_set(e, ERR_NOMEM, "no memory for a ticket");
     }
     *t = (struct shm_ticket){.is = *ticket,
                              .until_ns = ns_add(clock_now_ns(), s->options.ticket_ns)};
@@ -283,7 +284,7 @@ static int claim(struct shm_conn *c, struct bytes frame, struct frame_fds *given
     }
     struct shm_ticket *t = ticket_find(c->shm, nonce);
     if (t == NULL) {
-        return err_set(e, ERR_NOT_FOUND, "no such ticket: it was shown before, or too late");
+        return err_set(e, ERR_NOT_FOUND, "no such ticket: it was used before, or has expired");
     }
     struct ticket is = t->is;
     free(t);
@@ -562,7 +563,7 @@ int shm_create(uv_loop_t *loop, const char *path, const struct shm_options *opti
 {
     struct shm *s = calloc(1, sizeof *s);
     if (s == NULL) {
-        return err_set(e, ERR_NOMEM, "socket for descriptors");
+        return err_set(e, ERR_NOMEM, "no memory for socket for descriptors");
     }
     s->options = *options;
     if ((size_t)snprintf(s->path, sizeof s->path, "%s", path) >= sizeof s->path) {

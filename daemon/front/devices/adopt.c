@@ -21,7 +21,7 @@
 
 static void turn_away(struct front *f, const struct launcher_inventory *inventory)
 {
-    log_warn("worker %d is not known, or came too late: it is ended", (int)inventory->pid);
+    log_warn("worker %d is unknown or reported too late: ending it", (int)inventory->pid);
     (void)close(inventory->channel);
     for (unsigned i = 0; i < LAUNCHER_WORKER_FDS; i++) {
         (void)close(inventory->fd[i]);
@@ -193,17 +193,17 @@ static int check_inventory(const struct buffer *b, const struct msg_w_inventory_
 {
     uint64_t bytes = b->bytes > 0 ? b->bytes : 1;
     if (m->size != bytes) {
-        return err_set(
-            e, ERR_PROTOCOL, "the worker holds %llu bytes as buffer %#llx, which has %llu",
-            (unsigned long long)m->size, (unsigned long long)m->id, (unsigned long long)bytes);
+        return err_set(e, ERR_PROTOCOL, "the worker has %llu bytes for buffer %#llx of %llu bytes",
+                       (unsigned long long)m->size, (unsigned long long)m->id,
+                       (unsigned long long)bytes);
     }
     if ((m->sealed != 0) != (fd >= 0)) {
         return err_set(e, ERR_PROTOCOL, "the worker sent %s copy of buffer %#llx",
-                       fd >= 0 ? "an unasked" : "no", (unsigned long long)m->id);
+                       fd >= 0 ? "an unrequested" : "no", (unsigned long long)m->id);
     }
     int rc = fd >= 0 ? check_copy(fd, bytes, e) : 0;
     return rc == 0 ? 0
-                   : err_set(e, ERR_PROTOCOL, "the worker's copy of buffer %#llx is none",
+                   : err_set(e, ERR_PROTOCOL, "the worker's copy of buffer %#llx is invalid",
                              (unsigned long long)m->id);
 }
 

@@ -345,7 +345,7 @@ void discover_probed(struct front *f, struct device *d, const struct job *j)
     for (unsigned i = 0; i < PROBE_ITEMS; i++) {
         if (out[i] != PROBE_VALUE) {
             d->progress = WORKER_UP;
-            worker_end(f, d, NULL, "the first kernel computed something else than it should");
+            worker_end(f, d, NULL, "the first kernel computed a wrong result");
             return;
         }
     }
@@ -429,7 +429,7 @@ void discover_absent(struct front *f, struct device *d, const struct err *e)
     bool news = d->absences == 0;
     if (try_next_backend(f, d, e)) {
         if (news) {
-            log_info("%s: %s; %s is tried", automatic[0], e->text, d->backend);
+            log_info("back end %s: %s; trying %s", automatic[0], e->text, d->backend);
         }
         return;
     }

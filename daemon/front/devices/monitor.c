@@ -24,7 +24,7 @@ int monitor_create(struct monitor **ret_monitor, struct err *e)
 {
     struct monitor *m = malloc(sizeof *m);
     if (m == NULL) {
-        return err_set(e, ERR_NOMEM, "gpud-monitor");
+        return err_set(e, ERR_NOMEM, "no memory for gpud-monitor");
     }
     *m = (struct monitor){.page = MEMFD_NONE, .pause_ns = RESTART_NS};
     *ret_monitor = m;
@@ -123,7 +123,7 @@ static bool lookup(const struct monitor *m, const struct device *d, uint64_t now
 {
     struct health_report report;
     if (!health_read(page_of(m), &report) || report.taken_ns == 0) {
-        (void)snprintf(why, size, "it is being asked");
+        (void)snprintf(why, size, "the driver has not answered yet");
         return false;
     }
     if (report.error[0] != '\0') {
@@ -161,7 +161,7 @@ static bool read_at(const struct monitor *m, const struct device *d, uint64_t no
     }
     if (m->ended[0] != '\0' || m->page.data == NULL) {
         (void)snprintf(why, why_size, "%s",
-                       m->ended[0] != '\0' ? m->ended : "it was not asked yet");
+                       m->ended[0] != '\0' ? m->ended : "the driver was not asked yet");
         return false;
     }
     return lookup(m, d, now, ret_health, ret_age_ns, why, why_size);
@@ -206,7 +206,7 @@ static void known(struct front *f, struct device *d, uint32_t recovery, uint64_t
         log_warn("device %u gets no new jobs: the driver asks: %s", d->index,
                  monitor_recovery_text(recovery));
     } else {
-        log_info("device %u gets jobs again: the driver asks for nothing more", d->index);
+        log_info("device %u gets jobs again: the driver no longer asks for a recovery", d->index);
     }
     change(f, d, recovery);
 }
@@ -217,10 +217,9 @@ static void unknown(struct front *f, struct device *d, uint64_t now, const char 
     if (d->recovery == HEALTH_RECOVERY_NONE || now <= ns_add(d->recovery_ns, UNSURE_NS)) {
         return;
     }
-    log_warn(
-        "device %u gets jobs again, though the driver asked: %s: whether it still does has not "
-        "been known for %u s: %s",
-        d->index, monitor_recovery_text(d->recovery), (unsigned)(UNSURE_NS / NS_PER_S), why);
+    log_warn("device %u gets jobs again, though the driver last asked: %s: it has not answered for "
+             "%u s: %s",
+             d->index, monitor_recovery_text(d->recovery), (unsigned)(UNSURE_NS / NS_PER_S), why);
     d->recovery_unsure = d->recovery;
     change(f, d, HEALTH_RECOVERY_NONE);
 }
@@ -258,7 +257,7 @@ static void recall(struct front *f, struct device *d)
     d->recovery = hold_file_find(&f->monitor->hold_file, f->config.runtime_dir, d->pin);
     if (d->recovery != HEALTH_RECOVERY_NONE) {
         log_warn(
-            "device %u gets no new jobs until it is known what its driver asks for: it was: %s",
+            "device %u gets no new jobs until its driver answers: before the restart it asked: %s",
             d->index, monitor_recovery_text(d->recovery));
     }
 }

@@ -57,7 +57,7 @@ int variable_module(struct request_context *c, uint64_t wish, struct module **re
     }
     struct module *m = idmap_get(&c->f->modules, msg->module);
     if (m == NULL || m->unloaded || m->tenant == NULL || m->owner != c->s) {
-        return err_set(e, ERR_BAD_HANDLE, "there is no module %#llx of yours",
+        return err_set(e, ERR_BAD_HANDLE, "this session has no module %#llx",
                        (unsigned long long)msg->module);
     }
     int rc = msg->flags != 0 ? err_set(e, ERR_INVALID, "a variable takes no flags")
@@ -125,7 +125,7 @@ static int join(struct job *j, const struct module *m, struct buffer *b, struct 
                        "job can: wait for it, then open the variable",
                        (unsigned long long)j->id, m->name, j->work.use_count);
     }
-    return hazard_join(j, b) ? 0 : err_set(e, ERR_NOMEM, "order of a variable's jobs");
+    return hazard_join(j, b) ? 0 : err_set(e, ERR_NOMEM, "no memory to order a variable's jobs");
 }
 
 /* Orders the variable behind jobs that were submitted before. Only jobs of the module's owner
@@ -148,12 +148,13 @@ int variable_attach(struct request_context *c, struct module *m, struct buffer *
     const struct msg_buffer_create *msg = &c->r->msg.buffer_create;
     struct variable *v = calloc(1, sizeof *v);
     if (v == NULL) {
-        return err_set(e, ERR_NOMEM, "variable");
+        return err_set(e, ERR_NOMEM, "no memory for a variable");
     }
     (void)bytes_to_str(msg->variable, v->name, sizeof v->name);
     HASH_ADD_BYHASHVALUE(hh, m->variables, name, strlen(v->name), tenant_hash(m->tenant, v->name),
                          v);
-    int rc = v->hh.tbl != NULL ? join_all(c->f, m, b, e) : err_set(e, ERR_NOMEM, "variable");
+    int rc = v->hh.tbl != NULL ? join_all(c->f, m, b, e)
+                               : err_set(e, ERR_NOMEM, "no memory for a variable");
     if (rc != 0) {
         if (v->hh.tbl != NULL) {
             HASH_DELETE(hh, m->variables, v);
@@ -189,7 +190,7 @@ int variable_ask(struct front *f, struct variable *v, struct err *e)
     b = module_build(v->module, d->backend, d->arch);
     bool under_way = b != NULL && b->state == BUILD_RUNNING;
     if (!under_way && (v->module->loading & bit) == 0 && d->link != NULL) {
-        return err_set(e, ERR_BUSY, "the compiler has too much to do");
+        return err_set(e, ERR_BUSY, "the compiler's queue is full");
     }
     return 0;
 }

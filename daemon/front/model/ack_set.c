@@ -27,7 +27,8 @@ int ack_set_read(struct proto_list spans, struct ack_set *ret_set, struct err *e
     if (spans.count > 0) {
         t.ranges = malloc((size_t)spans.count * sizeof *t.ranges);
         if (t.ranges == NULL) {
-            return err_set(e, ERR_NOMEM, "%llu ranges of numbers", (unsigned long long)spans.count);
+            return err_set(e, ERR_NOMEM, "no memory for %llu ranges of acknowledged numbers",
+                           (unsigned long long)spans.count);
         }
     }
     while (t.count < spans.count && proto_list_next(&it, &schema_span, &span)) {

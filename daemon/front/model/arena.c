@@ -40,7 +40,9 @@ void arena_destroy(struct arena *a)
 
 static int refuse_kept(struct err *e)
 {
-    return err_set(e, ERR_LIMIT, "the daemon has no descriptor to spare for an arena");
+    return err_set(
+        e, ERR_LIMIT,
+        "no descriptor is free for an arena: free arenas, or raise LimitNOFILE= of the unit");
 }
 
 int arena_make_memory(struct arena *a, struct err *e)
@@ -73,7 +75,9 @@ int arena_check_memory(const struct arena *a, int fd, struct err *e)
                        "the memfd is not sealed against shrinking: add F_SEAL_SHRINK");
     }
     if (fs.f_type != TMPFS) {
-        return err_set(e, ERR_UNSUPPORTED, "memory of huge pages, which may run out in use");
+        return err_set(
+            e, ERR_UNSUPPORTED,
+            "the memfd has huge pages, which may run out in use: create it without MFD_HUGETLB");
     }
     if ((flags & O_ACCMODE) != O_RDWR || (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) != 0) {
         return err_set(e, ERR_INVALID, "the memfd cannot be written");
@@ -93,7 +97,8 @@ int arena_find(const struct idmap *arenas, uint64_t handle, const struct session
         return session_lacks(s, arenas, handle, "arena", e);
     }
     if (a->fd < 0) {
-        return err_set(e, ERR_STATE, "the memory of arena %#llx was not brought yet",
+        return err_set(e, ERR_STATE,
+                       "arena %#llx has no memory yet: its client has to pass the memfd first",
                        (unsigned long long)handle);
     }
     *ret_arena = a;

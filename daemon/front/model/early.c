@@ -18,11 +18,11 @@ int early_put(struct session *s, struct request *r, uint64_t seq, unsigned windo
     }
     if (seq - s->order.expect > window || (older == NULL && s->early.count >= window)) {
         return err_set(e, ERR_BUSY,
-                       "request %llu came while %llu is awaited: more than %u ahead of its turn",
+                       "request %llu arrived while request %llu is expected: more than %u ahead",
                        (unsigned long long)seq, (unsigned long long)s->order.expect, window);
     }
     if (s->early.bytes - freed + r->size > EARLY_BYTES) {
-        return err_set(e, ERR_BUSY, "%llu bytes of requests came before their turn",
+        return err_set(e, ERR_BUSY, "%llu bytes of requests arrived ahead of their turn",
                        (unsigned long long)s->early.bytes);
     }
     r->next = older != NULL ? older->next : *at;

@@ -145,7 +145,7 @@ int module_set_kernels(struct module *m, const struct compile_response *response
     m->names = malloc(names_size(response, &args));
     m->args = calloc(args + 1, sizeof *m->args);
     if (m->kernels == NULL || m->signatures == NULL || m->names == NULL || m->args == NULL) {
-        return err_set(e, ERR_NOMEM, "%u kernels", count);
+        return err_set(e, ERR_NOMEM, "no memory for %u kernels", count);
     }
     char *at = m->names;
     struct proto_karg *next = m->args;

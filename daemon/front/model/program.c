@@ -24,7 +24,7 @@ int program_create(struct proto_list params, struct proto_list temps, struct pro
     if (p == NULL || bytes == NULL) {
         free(p);
         free(bytes);
-        return err_set(e, ERR_NOMEM, "program of %zu bytes", size);
+        return err_set(e, ERR_NOMEM, "no memory for a program of %zu bytes", size);
     }
     p->bytes = bytes;
     p->size = size;

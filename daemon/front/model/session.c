@@ -46,6 +46,6 @@ int session_lacks(const struct session *s, const struct idmap *map, uint64_t han
     if (map != NULL && idmap_freed_of(map, handle, s->id)) {
         return err_set(e, ERR_STALE_HANDLE, "%s %#llx was freed", noun, (unsigned long long)handle);
     }
-    return err_set(e, ERR_BAD_HANDLE, "there is no %s %#llx of yours", noun,
+    return err_set(e, ERR_BAD_HANDLE, "this session has no %s %#llx", noun,
                    (unsigned long long)handle);
 }

@@ -209,7 +209,7 @@ int tenant_check(const struct tenant *t, enum tenant_thing thing, uint64_t usual
         return 0;
     }
     return err_set(e, ERR_LIMIT,
-                   "tenant %s has %" PRIu64 " %s, at most %" PRIu64 " (%s %s): let go of some",
+                   "tenant %s has %" PRIu64 " %s, at most %" PRIu64 " (%s %s): free or finish some",
                    t->name, t->held[thing], tenant_things[thing], most,
                    own > 0 ? "its section's" : "[tenants]", tenant_settings[thing]);
 }
@@ -243,5 +243,5 @@ int tenant_refuse(struct tenant *t, unsigned device, uint64_t all, uint64_t want
                    t->name, wanted, device, most, t->device_bytes[device],
                    most == amount_of(&t->limits.hard, all)
                        ? "memory_hard"
-                       : "memory_spilled, which is beside what the device's pool may take");
+                       : "memory_spilled, which adds to the limit of the device's pool");
 }

@@ -63,7 +63,7 @@ struct work_step *work_add_step(struct work *w, unsigned op, unsigned step, stru
         return NULL;
     }
     if (!RESERVE(w, step, step_room, WORK_STEPS_MAX)) {
-        (void)err_set(e, ERR_NOMEM, "%u steps of a job", w->step_count + 1);
+        (void)err_set(e, ERR_NOMEM, "no memory for %u steps of a job", w->step_count + 1);
         return NULL;
     }
     struct work_step *s = &w->steps[w->step_count++];

@@ -93,16 +93,17 @@ int building_init(struct front *f, struct err *e)
         return rc;
     }
     if (builtin_module_count() > BUILTIN_MODULES_MAX) {
-        return err_set(e, ERR_INTERNAL, "%u built-in modules", builtin_module_count());
+        return err_set(e, ERR_INTERNAL, "too many built-in modules: %u", builtin_module_count());
     }
     for (; f->builtin_count < builtin_module_count(); f->builtin_count++) {
         f->builtin[f->builtin_count] = builtin_create(f, f->builtin_count);
         if (f->builtin[f->builtin_count] == NULL) {
-            return err_set(e, ERR_NOMEM, "built-in kernels");
+            return err_set(e, ERR_NOMEM, "no memory for built-in kernels");
         }
     }
-    return enter_operations(f) && enter_primitives(f) ? 0
-                                                      : err_set(e, ERR_NOMEM, "built-in kernels");
+    return enter_operations(f) && enter_primitives(f)
+               ? 0
+               : err_set(e, ERR_NOMEM, "no memory for built-in kernels");
 }
 
 void building_finish(struct front *f)
@@ -199,7 +200,7 @@ int building_compile(struct front *f, struct module *m, const struct device *d, 
     struct compile_wait *w = malloc(sizeof *w);
     if (b == NULL || w == NULL) {
         free(w);
-        return err_set(e, ERR_NOMEM, "compiling %s", m->name);
+        return err_set(e, ERR_NOMEM, "no memory to compile %s", m->name);
     }
     *w = (struct compile_wait){.f = f, .build = b};
     char number[16];

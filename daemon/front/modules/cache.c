@@ -156,7 +156,10 @@ static int check_dir(int fd, const char *dir, struct err *e)
         return err_errno(e, ERR_IO, "%s", dir);
     }
     if (st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-        return err_set(e, ERR_PERMISSION, "%s: others may write to it", dir);
+        return err_set(e, ERR_PERMISSION,
+                       "%s: the cache folder is not owned by gpud's user, or others may write to "
+                       "it (chown, chmod go-w)",
+                       dir);
     }
     if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) != 0) {
         return err_errno(e, ERR_PERMISSION, "%s", dir);
@@ -177,7 +180,7 @@ int cache_create(const char *dir, uint64_t bytes_max, struct cache **ret_cache, 
     struct cache *c = rc == 0 ? calloc(1, sizeof *c) : NULL;
     if (c == NULL) {
         (void)close(fd);
-        return rc != 0 ? rc : err_set(e, ERR_NOMEM, "the cache's memory");
+        return rc != 0 ? rc : err_set(e, ERR_NOMEM, "no memory for the kernel cache");
     }
     c->dir = fd;
     c->bytes_max = bytes_max;
@@ -338,7 +341,7 @@ int cache_store(struct cache *c, struct hash key, struct bytes identity, struct 
     char temporary[CACHE_NAME];
     uint64_t size = sizeof(struct head) + (uint64_t)identity.size + data.size;
     if (size > FILE_MAX || size > c->bytes_max) {
-        return err_set(e, ERR_LIMIT, "%llu bytes are too many for the cache",
+        return err_set(e, ERR_LIMIT, "a compiled kernel of %llu bytes is too large for the cache",
                        (unsigned long long)size);
     }
     trim(c, size);

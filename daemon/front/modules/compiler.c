@@ -84,10 +84,10 @@ static int read_answer(const struct task *t, struct compile_response *ret_respon
     int rc = compile_response_read(&copy, ret_response, e);
     if (rc == ERR_PROTOCOL || (rc == 0 && ret_response->code != 0 &&
                                strcmp(err_name(ret_response->code), "UNKNOWN") == 0)) {
-        return err_set(e, ERR_COMPILE, "the compiler's answer makes no sense");
+        return err_set(e, ERR_COMPILE, "the compiler's answer is malformed");
     }
     if (rc == 0 && ret_response->code == 0 && ret_response->binary.size == 0) {
-        return err_set(e, ERR_COMPILE, "the compiler gave neither a binary nor an error");
+        return err_set(e, ERR_COMPILE, "the compiler returned neither a binary nor an error");
     }
     return rc;
 }
@@ -143,7 +143,7 @@ static int launch(struct compiler *c, struct task *t, struct err *e)
                                 c->cache_dir,
                                 NULL};
     if (c->launcher == NULL) {
-        return err_set(e, ERR_CLOSED, "no launcher");
+        return err_set(e, ERR_CLOSED, "the launcher is not connected");
     }
     int rc = compile_response_create(&t->response, e);
     if (rc != 0) {
@@ -210,10 +210,11 @@ bool compiler_started(struct compiler *c, uint64_t id, int code, const char *tex
 static void judge_signal(const struct compiler *c, int signal, struct err *e)
 {
     if (signal == SIGXCPU) {
-        (void)err_set(e, ERR_COMPILE_LIMIT, "the compiler took over %llu s of CPU time",
+        (void)err_set(e, ERR_COMPILE_LIMIT,
+                      "the compiler took over %llu s of CPU time (compile.cpu_s)",
                       (unsigned long long)c->limits.cpu_s);
     } else if (signal == SIGXFSZ) {
-        (void)err_set(e, ERR_COMPILE_LIMIT, "the compiler wrote files larger than it may");
+        (void)err_set(e, ERR_COMPILE_LIMIT, "the compiler wrote a file over its size limit");
     } else if (signal == SIGKILL) {
         (void)err_set(e, ERR_COMPILE_LIMIT,
                       "the compiler was killed, perhaps because the host has no memory left");
@@ -246,13 +247,13 @@ static void copy_answer(struct task *t)
     memcpy(&length, t->response.data, sizeof length);
     size_t room = t->response.size - sizeof length;
     if (length > room) {
-        (void)err_set(&t->error, ERR_COMPILE, "the compiler's answer makes no sense");
+        (void)err_set(&t->error, ERR_COMPILE, "the compiler's answer is malformed");
         return;
     }
     t->answer_size = sizeof length + (size_t)length;
     t->answer = malloc(t->answer_size);
     if (t->answer == NULL) {
-        (void)err_set(&t->error, ERR_NOMEM, "the compiler's answer");
+        (void)err_set(&t->error, ERR_NOMEM, "no memory for the compiler's answer");
         return;
     }
     memcpy(t->answer, t->response.data, t->answer_size);
@@ -265,7 +266,7 @@ static void note_store(struct compiler *c, int rc, const struct err *why)
     uint64_t now = clock_now_ns();
     if (rc == 0) {
         if (c->cache_error.code != 0) {
-            log_info("compiled kernels are kept again");
+            log_info("compiled kernels are cached again");
         }
         c->cache_error = ERR_INIT;
         c->cache_complain_ns = 0;
@@ -275,7 +276,7 @@ static void note_store(struct compiler *c, int rc, const struct err *why)
         c->cache_error = *why;
     }
     if (now >= c->cache_complain_ns) {
-        log_warn("a compiled kernel is not kept: %s", why->text);
+        log_warn("a compiled kernel is not cached: %s", why->text);
         c->cache_complain_ns = ns_add(now, CACHE_COMPLAIN_NS);
     }
 }
@@ -308,7 +309,8 @@ bool compiler_ended(struct compiler *c, uint64_t id, int status, bool timed_out)
     }
     leave_running(c, t);
     if (timed_out) {
-        (void)err_set(&t->error, ERR_COMPILE_LIMIT, "the compiler was ended after %llu ms",
+        (void)err_set(&t->error, ERR_COMPILE_LIMIT,
+                      "the compiler was ended after %llu ms (compile.wall_ms)",
                       (unsigned long long)(c->limits.wall_ns / NS_PER_MS));
     } else if (WIFSIGNALED(status)) {
         judge_signal(c, WTERMSIG(status), &t->error);
@@ -367,7 +369,8 @@ static int identify(const struct compiler *c, const struct compiler_request *r, 
               add_part(b, kind, sizeof kind) && add_part(b, r->source.data, r->source.size) &&
               add_part(b, r->headers.raw.data, r->headers.raw.size);
     if (!ok) {
-        return err_set(e, ERR_LIMIT, "source and options of over %u bytes", IDENTITY_BYTES);
+        return err_set(e, ERR_LIMIT, "source, headers and options have over %u bytes",
+                       IDENTITY_BYTES);
     }
     t->key = hash_of(b->data, b->size);
     return 0;
@@ -379,7 +382,7 @@ static int copy_words(const struct compiler_request *r, struct task *t, struct e
     t->device = strdup(r->device);
     t->options = strdup(r->options != NULL ? r->options : "");
     if (t->backend == NULL || t->device == NULL || t->options == NULL) {
-        return err_set(e, ERR_NOMEM, "a compiler's arguments");
+        return err_set(e, ERR_NOMEM, "no memory for a compiler's arguments");
     }
     return 0;
 }
@@ -399,7 +402,7 @@ static int task_create(struct compiler *c, const struct compiler_request *r, com
     };
     struct task *t = calloc(1, sizeof *t);
     if (t == NULL) {
-        return err_set(e, ERR_NOMEM, "a compiler's task");
+        return err_set(e, ERR_NOMEM, "no memory for a compiler's task");
     }
     t->done = done;
     t->data = data;
@@ -457,7 +460,7 @@ int compiler_start(struct compiler *c, const struct compiler_request *request,
                    compiler_done_fn done, void *data, struct err *e)
 {
     if (c->closing) {
-        return err_set(e, ERR_CLOSED, "gpud ends");
+        return err_set(e, ERR_CLOSED, "gpud is ending");
     }
     struct task *t = NULL;
     int rc = task_create(c, request, done, data, &t, e);
@@ -471,7 +474,7 @@ int compiler_start(struct compiler *c, const struct compiler_request *request,
     if (c->stats.running >= c->parallel) {
         if (c->stats.queued >= c->queue_max) {
             task_destroy(t);
-            return err_set(e, ERR_BUSY, "%u sources wait for the compiler", c->queue_max);
+            return err_set(e, ERR_BUSY, "%u sources wait for the compiler already", c->queue_max);
         }
         DL_APPEND(c->queued, t);
         c->stats.queued++;
@@ -495,7 +498,7 @@ int compiler_create(uv_loop_t *loop, struct launcher_link *launcher,
     if (c == NULL || build == NULL) {
         free(c);
         free(build);
-        return err_set(e, ERR_NOMEM, "the compiler's memory");
+        return err_set(e, ERR_NOMEM, "no memory for the compiler's queue");
     }
     c->build = build;
     c->launcher = launcher;
@@ -530,7 +533,7 @@ static void give_up(struct compiler *c, struct task **list)
         struct task *t = *list;
         DL_DELETE(*list, t);
         if (t->error.code == 0) {
-            (void)err_set(&t->error, ERR_CLOSED, "gpud ends");
+            (void)err_set(&t->error, ERR_CLOSED, "gpud is ending");
         }
         answer(c, t);
     }

@@ -24,11 +24,13 @@ static int check_room(const struct front *f, const struct session *s, uint64_t b
 {
     const struct config *c = &f->config;
     if (bytes == 0 || bytes > INT64_MAX) {
-        return err_set(e, ERR_INVALID, "an arena of %llu bytes", (unsigned long long)bytes);
+        return err_set(e, ERR_INVALID, "an arena cannot have %llu bytes",
+                       (unsigned long long)bytes);
     }
     if (s->arenas >= c->arenas_max) {
-        return err_set(e, ERR_LIMIT, "%u arenas of this session, at most %llu", s->arenas,
-                       (unsigned long long)c->arenas_max);
+        return err_set(e, ERR_LIMIT,
+                       "this session has %u arenas, at most %llu ([jobs] arenas_max): free some",
+                       s->arenas, (unsigned long long)c->arenas_max);
     }
     int rc = tenant_check(s->tenant, TENANT_ARENAS, c->tenant_arenas_max, e);
     if (rc != 0) {
@@ -36,7 +38,9 @@ static int check_room(const struct front *f, const struct session *s, uint64_t b
     }
     if (s->arena_bytes > c->session_arena_bytes ||
         bytes > c->session_arena_bytes - s->arena_bytes) {
-        return err_set(e, ERR_LIMIT, "%llu more bytes, arenas of this session have %llu of %llu",
+        return err_set(e, ERR_LIMIT,
+                       "%llu more bytes, arenas of this session have %llu of %llu ([jobs] "
+                       "arena_bytes_max): free some",
                        (unsigned long long)bytes, (unsigned long long)s->arena_bytes,
                        (unsigned long long)c->session_arena_bytes);
     }
@@ -44,9 +48,11 @@ static int check_room(const struct front *f, const struct session *s, uint64_t b
     uint64_t most = s->tenant->limits.arena_bytes;
     most = most == UINT64_MAX ? c->tenant_arena_bytes : most;
     if (all > most || bytes > most - all) {
-        return err_set(e, ERR_LIMIT, "%llu more bytes, arenas of tenant %s have %llu of %llu",
-                       (unsigned long long)bytes, s->tenant->name, (unsigned long long)all,
-                       (unsigned long long)most);
+        return err_set(
+            e, ERR_LIMIT,
+            "%llu more bytes, arenas of tenant %s have %llu of %llu (arena_bytes_max): free some",
+            (unsigned long long)bytes, s->tenant->name, (unsigned long long)all,
+            (unsigned long long)most);
     }
     return 0;
 }
@@ -106,7 +112,7 @@ static int make(struct request_context *c, const struct msg_arena_create *m,
     struct front *f = c->f;
     struct arena *a = arena_create(m->bytes);
     if (a == NULL) {
-        return err_set(e, ERR_NOMEM, "arena");
+        return err_set(e, ERR_NOMEM, "no memory for an arena");
     }
     int rc = m->import != 0 ? 0 : arena_make_memory(a, e);
     rc = rc == 0 ? idmap_enter(&f->arenas, a, "arenas", "free some", &a->handle, e) : rc;

@@ -152,7 +152,7 @@ static int make(struct request_context *c, const struct shape *shape, struct dev
     const struct msg_buffer_create *m = &c->r->msg.buffer_create;
     struct buffer *b = calloc(1, sizeof *b);
     if (b == NULL) {
-        return err_set(e, ERR_NOMEM, "buffer");
+        return err_set(e, ERR_NOMEM, "no memory for a buffer");
     }
     b->host_fd = -1;
     b->export_fd = -1;
@@ -169,7 +169,8 @@ static int make(struct request_context *c, const struct shape *shape, struct dev
     memcpy(b->client_id, c->s->key.client_id, sizeof b->client_id);
     if (!bytes_to_str(m->label, b->label, sizeof b->label)) {
         buffer_destroy(b);
-        return err_set(e, ERR_INVALID, "label of %zu bytes", m->label.size);
+        return err_set(e, ERR_INVALID, "label of %zu bytes: too long, or it contains a NUL",
+                       m->label.size);
     }
     int rc = idmap_enter(&c->f->buffers, b, "buffers", "free some", &b->handle, e);
     if (rc != 0) {
@@ -197,7 +198,8 @@ static int place(struct request_context *c, const struct shape *shape, struct de
     }
     rc = m != NULL ? variable_attach(c, m, b, e) : 0;
     if (rc == 0 && !buffer_charge(b, *ret_device)) {
-        rc = err_set(e, ERR_DEVICE_MEMORY, "%llu bytes more than can be counted",
+        rc = err_set(e, ERR_DEVICE_MEMORY,
+                     "a buffer of %llu bytes: the sum of all buffers would overflow",
                      (unsigned long long)b->bytes);
     }
     if (rc != 0) {
@@ -222,7 +224,7 @@ int request_buffer_create(struct request_context *c, struct err *e)
     }
     const uint64_t apart = BUFFER_FLAG_EXPORT | BUFFER_FLAG_MANAGED;
     if ((m->flags & ~(apart | BUFFER_FLAG_ZERO)) != 0 || (m->flags & apart) == apart) {
-        return err_set(e, ERR_INVALID, "flags %#llx are unknown, or not possible together",
+        return err_set(e, ERR_INVALID, "flags %#llx of a buffer are unknown or exclude each other",
                        (unsigned long long)m->flags);
     }
     rc = tenant_check(c->s->tenant, TENANT_BUFFERS, f->config.tenant_buffers_max, e);
@@ -309,7 +311,7 @@ int request_buffer_free(struct request_context *c, struct err *e)
         return reply_done(c, 0, e);
     }
     if (b->state == BUFFER_CREATING || b->pending != NULL || b->sealing) {
-        return err_set(e, ERR_STATE, "buffer %#llx is being made or sealed",
+        return err_set(e, ERR_STATE, "buffer %#llx is being made or sealed: wait for that answer",
                        (unsigned long long)handle);
     }
     b->freed_by = c->r->msg.buffer_free.seq;
@@ -342,7 +344,7 @@ int request_buffer_seal(struct request_context *c, struct err *e)
         return err_set(e, ERR_BUFFER_LOST, "buffer %#llx is lost", (unsigned long long)b->handle);
     }
     if (b->pending != NULL || b->sealing || b->state == BUFFER_CREATING) {
-        return err_set(e, ERR_STATE, "buffer %#llx is being %s: await that answer",
+        return err_set(e, ERR_STATE, "buffer %#llx is being %s: wait for that answer",
                        (unsigned long long)b->handle, b->sealed ? "sealed" : "made");
     }
     if (b->sealed) {
@@ -350,7 +352,8 @@ int request_buffer_seal(struct request_context *c, struct err *e)
     }
     if (!descriptors_spare()) {
         return err_set(e, ERR_LIMIT,
-                       "no descriptor is left for its copy: free sealed buffers first");
+                       "no descriptor is left for the buffer's copy: free sealed buffers, or raise "
+                       "LimitNOFILE= of the unit");
     }
     b->sealed = true; /* no writer is admitted from here on */
     b->seal_wanted = true;
@@ -400,7 +403,8 @@ int request_buffer_open(struct request_context *c, struct err *e)
         return err_set(e, ERR_BUFFER_LOST, "published buffer %s was lost with its worker", name);
     }
     if (c->s->opens >= c->f->config.buffers_max) {
-        return err_set(e, ERR_LIMIT, "this session has opened %u times, at most %llu: free some",
+        return err_set(e, ERR_LIMIT,
+                       "this session has %u published buffers open, at most %llu: free some",
                        c->s->opens, (unsigned long long)c->f->config.buffers_max);
     }
     int rc = tenant_check(c->s->tenant, TENANT_OPENS, c->f->config.tenant_opens_max, e);
@@ -408,7 +412,7 @@ int request_buffer_open(struct request_context *c, struct err *e)
         return rc;
     }
     if (!buffer_opener_add(b, c->s, c->r->msg.buffer_open.seq)) {
-        return err_set(e, ERR_NOMEM, "opening %s", name);
+        return err_set(e, ERR_NOMEM, "no memory to open %s", name);
     }
     command_buffer_record(c->f, b);
     b->linger_until_ns = NS_NEVER;

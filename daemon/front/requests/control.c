@@ -21,7 +21,8 @@ static int control_drain(struct front *f, const char *value, struct err *e)
 {
     (void)value;
     if (f->life == FRONT_HANDING_OVER) {
-        return err_set(e, ERR_STATE, "the daemon is handing over to the next one: ask that one");
+        return err_set(e, ERR_STATE,
+                       "the daemon is handing over to its successor: try again in a moment");
     }
     if (f->life == FRONT_SERVING) {
         front_life_step(&f->life, FRONT_DRAINING);
@@ -115,7 +116,7 @@ int request_control(struct request_context *c, struct err *e)
     }
     for (unsigned i = 0; i < sizeof controls / sizeof controls[0]; i++) {
         if (bytes_equal_str(m->what, controls[i].name)) {
-            log_info("%s%s%s: asked for by session %llu (%s, process %d of uid %u)",
+            log_info("%s%s%s: requested by session %llu (%s, process %d of uid %u)",
                      controls[i].name, value[0] != '\0' ? " " : "", value,
                      (unsigned long long)c->s->id, c->s->name, (int)c->s->client.pid,
                      (unsigned)c->s->key.uid);

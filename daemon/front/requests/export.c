@@ -15,7 +15,8 @@ static int hand_out(void *data, struct frame_fds *given, struct frame_fds *ret_f
     struct buffer *b = data;
     (void)given;
     if (b->export_fd < 0 || buffer_outlived(b)) {
-        return err_set(e, ERR_BUFFER_LOST, "buffer %#llx is gone", (unsigned long long)b->handle);
+        return err_set(e, ERR_BUFFER_LOST, "buffer %#llx is freed or lost",
+                       (unsigned long long)b->handle);
     }
     ret_fds->fd[0] = b->export_fd;
     ret_fds->count = 1;
@@ -44,11 +45,10 @@ static int check(const struct request_context *c, const struct buffer *b, struct
         return err_set(e, ERR_PERMISSION, "buffer %#llx was made by another session", handle);
     }
     if ((b->flags & BUFFER_FLAG_EXPORT) == 0) {
-        return err_set(
-            e, ERR_STATE,
-            "buffer %#llx shares its memory with others: create it with the flag EXPORT, "
-            "or copy it into one that was",
-            handle);
+        return err_set(e, ERR_STATE,
+                       "buffer %#llx shares its memory with others: create it with the flag "
+                       "EXPORT, or copy it into a buffer with that flag",
+                       handle);
     }
     if (c->f->shm == NULL) {
         return err_set(e, ERR_UNSUPPORTED, "this daemon has no socket for descriptors");
@@ -59,7 +59,10 @@ static int check(const struct request_context *c, const struct buffer *b, struct
     if (buffer_state(b) != BUFFER_LIVE || b->pending != NULL) {
         return err_set(e, ERR_STATE, "buffer %#llx is being made, sealed or exported", handle);
     }
-    return descriptors_left() ? 0 : err_set(e, ERR_LIMIT, "no descriptor is left for it");
+    return descriptors_left()
+               ? 0
+               : err_set(e, ERR_LIMIT,
+                         "no descriptor is left for the export: raise LimitNOFILE= of the unit");
 }
 
 int request_buffer_export(struct request_context *c, struct err *e)

@@ -162,11 +162,11 @@ static int find_tenant(struct front *f, const char *name, struct tenant **ret_te
         return 0;
     }
     if (HASH_COUNT(f->tenants) < TENANTS_MAX) {
-        return err_set(e, ERR_NOMEM, "tenant %s", name);
+        return err_set(e, ERR_NOMEM, "no memory for tenant %s", name);
     }
     int rc = err_set(e, ERR_BUSY,
-                     "%u tenants have something here, as many as may: there is room for %s when "
-                     "one of them has nothing any more",
+                     "%u tenants are active, the most possible: tenant %s can connect when one of "
+                     "them has freed everything",
                      TENANTS_MAX, name);
     if (e != NULL) {
         e->retry_after_ns = TENANT_ROOM_NS;
@@ -183,7 +183,7 @@ int session_hello(struct front *f, const struct request *r, struct capbuf *out,
         return rc;
     }
     if (r->peer.local && f->worker_uid != 0 && r->peer.uid == f->worker_uid) {
-        return err_set(e, ERR_PERMISSION, "kernels run as user %u, whom nothing is served",
+        return err_set(e, ERR_PERMISSION, "user %u runs the kernels of workers and may not connect",
                        (unsigned)f->worker_uid);
     }
     const struct session_key key =
@@ -207,7 +207,7 @@ int session_hello(struct front *f, const struct request *r, struct capbuf *out,
     s = known ? s : sessions_obtain(f, &key, t);
     if (s == NULL) {
         ack_set_finish(&acked);
-        return err_set(e, ERR_NOMEM, "session");
+        return err_set(e, ERR_NOMEM, "no memory for a session");
     }
     if (s->order.fresh) {
         resume(f, s, m->resume, &acked);

@@ -96,7 +96,7 @@ static int check_kept(struct front *f, struct session *s, unsigned kind, struct 
         kept = s->ops.kept_bytes + s->events.result_bytes;
     }
     if (s->ops.count >= OPS_MAX) {
-        (void)err_set(e, ERR_BUSY, "%u answers were not acknowledged", s->ops.count);
+        (void)err_set(e, ERR_BUSY, "this session has %u unacknowledged answers", s->ops.count);
         e->retry_after_ns = RETRY_NS;
         return e->code;
     }
@@ -106,7 +106,8 @@ static int check_kept(struct front *f, struct session *s, unsigned kind, struct 
         return 0;
     }
     if (kept > f->config.keep_results_bytes) {
-        (void)err_set(e, ERR_BUSY, "%llu bytes of answers were not taken yet",
+        (void)err_set(e, ERR_BUSY,
+                      "this session has %llu bytes of unacknowledged answers (keep_results_bytes)",
                       (unsigned long long)kept);
     }
     e->retry_after_ns = KEPT_RETRY_NS;
@@ -209,7 +210,8 @@ static int check_pressed(struct front *f, unsigned kind, struct err *e)
 {
     for (unsigned i = 0; kind != MSG_KIND_SUBMIT && i < f->device_count; i++) {
         if (front_pressed(f, i)) {
-            (void)err_set(e, ERR_BUSY, "the worker of device %u has to catch up", i);
+            (void)err_set(e, ERR_BUSY, "the worker of device %u is behind with requests: try again",
+                          i);
             e->retry_after_ns = PRESSED_NS;
             return e->code;
         }
@@ -228,7 +230,7 @@ static void admit(struct front *f, struct session *s, struct request *r)
     }
     struct op *o = op_create(s, seq, r->slot);
     if (o == NULL) {
-        (void)err_set(&e, ERR_NOMEM, "request");
+        (void)err_set(&e, ERR_NOMEM, "no memory for a request");
         e.retry_after_ns = RETRY_NS;
         reply_open(f, r, &e);
         return;
@@ -315,12 +317,12 @@ static int withdraw(struct front *f, struct session *s, uint64_t seq, struct err
     struct request *r = early_find(s, seq);
     struct err why = ERR_INIT;
     if (r == NULL || r->kind != MSG_KIND_SUBMIT) {
-        return err_set(e, ERR_NOT_FOUND, "request %llu did not come yet, or is no job",
+        return err_set(e, ERR_NOT_FOUND, "request %llu has not arrived, or is no job",
                        (unsigned long long)seq);
     }
     struct op *o = op_create(s, seq, r->slot);
     if (o == NULL) {
-        return err_set(e, ERR_NOMEM, "request");
+        return err_set(e, ERR_NOMEM, "no memory for a request");
     }
     o->ring_id = r->ring_id;
     (void)err_set(&why, ERR_CANCELLED, "cancelled before it was admitted");
@@ -417,7 +419,7 @@ static void restore(struct front *f, struct session *s, struct request *r)
     struct op *o = op_create_unnumbered(s, r->slot);
     if (o == NULL) {
         struct err e = ERR_INIT;
-        (void)err_set(&e, ERR_NOMEM, "request");
+        (void)err_set(&e, ERR_NOMEM, "no memory for a request");
         reply_error(f, r, &e);
         return;
     }
@@ -499,7 +501,7 @@ void intake_ring(struct front *f, struct session *s, struct request *r)
     }
     struct err e;
     err_init(&e);
-    (void)err_set(&e, ERR_UNSUPPORTED, "only requests with a sequence number come by a ring");
+    (void)err_set(&e, ERR_UNSUPPORTED, "a ring accepts only requests with a sequence number");
     reply_error(f, r, &e);
 }
 
@@ -514,7 +516,7 @@ void intake_request(struct front *f, struct request *r)
     struct session *s = sessions_find(f, r->peer.pipe);
     const struct route *route = route_of(r->kind);
     if (s == NULL && (route == NULL || !route->anybody)) {
-        (void)err_set(&e, ERR_STATE, "the first message of a connection is HELLO");
+        (void)err_set(&e, ERR_STATE, "the first message of a connection must be HELLO");
         reply_error(f, r, &e);
     } else if (s == NULL) {
         handle_plain(f, NULL, r);

@@ -20,12 +20,12 @@ static int find_job(struct request_context *c, uint64_t id, struct job **ret_job
     struct job *j = job_find(c->f->jobs, id);
     if (j == NULL) {
         return err_set(e, ERR_NOT_FOUND,
-                       "there is no job %" PRIu64 "; ended ones are kept for the last %u", id,
+                       "there is no job %" PRIu64 "; only the last %u ended jobs are listed", id,
                        HISTORY_MAX);
     }
     if (!rights_sees(&c->f->rights, c->s, j->tenant)) {
         return err_set(e, ERR_NOT_FOUND,
-                       "there is no job %" PRIu64 "; ended ones are kept for the last %u", id,
+                       "there is no job %" PRIu64 "; only the last %u ended jobs are listed", id,
                        HISTORY_MAX);
     }
     *ret_job = j;
@@ -37,7 +37,8 @@ int request_job_find(struct request_context *c, struct err *e)
     uint64_t number = c->r->msg.job_find.number;
     const struct op *o = op_find(c->s, number);
     if (o == NULL || o->job == 0) {
-        return err_set(e, ERR_NOT_FOUND, "request %" PRIu64 " started no job that is known still",
+        return err_set(e, ERR_NOT_FOUND,
+                       "request %" PRIu64 " started no job, or its job is no longer listed",
                        number);
     }
     struct msg_accepted m = {.job = o->job};
@@ -194,7 +195,7 @@ static void explain_queued(struct front *f, const struct job *j, char *out, size
                        j->work.input_bytes, j->work.output_bytes);
         break;
     case WAIT_ALONE:
-        (void)snprintf(out, size, "is run again after its worker ended, and waits to be alone");
+        (void)snprintf(out, size, "runs again after its worker ended, and waits to run alone");
         break;
     default:
         explain_turn(f, j, out, size);
@@ -216,7 +217,7 @@ int request_explain(struct request_context *c, struct err *e)
         explain_queued(c->f, j, why, sizeof why);
     } else if (j->answer != ANSWER_OPEN && !job_ended(j)) {
         (void)snprintf(why, sizeof why,
-                       "its client was answered; device %u is not done with it: %s",
+                       "its client has the answer; device %u has not finished it: %s",
                        j->device->index, j->error.text);
     } else if (j->wait == WAIT_MEMORY) {
         const struct msg_w_pool *p = &j->device->pool;
@@ -226,10 +227,10 @@ int request_explain(struct request_context *c, struct err *e)
                        j->device->index, (double)(now - j->dispatched_ns) / 1e6, p->used,
                        device_pool_limit(j->device), p->spilled);
     } else if (!job_ended(j)) {
-        (void)snprintf(why, sizeof why, "on device %u, stream %u, since %.3f ms%s",
-                       j->device->index, j->stream, (double)(now - j->dispatched_ns) / 1e6,
-                       j->cancelled ? "; it was cancelled: what has begun of it runs to its end"
-                                    : "");
+        (void)snprintf(
+            why, sizeof why, "on device %u, stream %u, since %.3f ms%s", j->device->index,
+            j->stream, (double)(now - j->dispatched_ns) / 1e6,
+            j->cancelled ? "; it was cancelled: its steps that have begun run to their end" : "");
     } else {
         (void)snprintf(why, sizeof why, "%s", j->error.code != 0 ? j->error.text : "without error");
     }

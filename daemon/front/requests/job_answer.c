@@ -18,7 +18,7 @@ static void keep_result(struct job *j, int rc, struct bytes result, const struct
     }
     struct err e = *why;
     if (rc == 0) {
-        (void)err_set(&e, ERR_NOMEM, "the result of %zu bytes could not be kept", result.size);
+        (void)err_set(&e, ERR_NOMEM, "no memory for the result of %zu bytes", result.size);
     }
     struct proto_result r = {.job = j->id,
                              .code = e.code,

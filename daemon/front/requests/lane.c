@@ -25,12 +25,13 @@ static int allowed(const struct front *f, const struct session *s, uint64_t vers
         return err_set(e, ERR_UNSUPPORTED, "rings are for clients on this host");
     }
     if (version != LANE_VERSION) {
-        return err_set(e, ERR_VERSION, "rings of version %llu were asked for, here it is %u",
+        return err_set(e, ERR_VERSION,
+                       "the client requested rings of version %llu, this daemon has version %u",
                        (unsigned long long)version, LANE_VERSION);
     }
     if (s->lane_error != 0) {
         return err_set(e, s->lane_error,
-                       "this session's ring was closed because its rules were broken");
+                       "this session's ring was closed after a violation of its rules");
     }
     return 0;
 }

@@ -70,7 +70,8 @@ static int fill_headers(struct module *m, const struct msg_module_load *msg, str
     }
     uint8_t *copy = malloc(msg->headers.raw.size);
     if (copy == NULL) {
-        return err_set(e, ERR_NOMEM, "headers of %llu bytes", (unsigned long long)bytes);
+        return err_set(e, ERR_NOMEM, "no memory for headers of %llu bytes",
+                       (unsigned long long)bytes);
     }
     memcpy(copy, msg->headers.raw.data, msg->headers.raw.size);
     m->headers = (struct proto_list){.raw = bytes_of(copy, msg->headers.raw.size),
@@ -84,7 +85,7 @@ static int fill_module(struct module *m, const struct msg_module_load *msg, stru
     m->options = text_of(msg->options);
     m->signature_text = text_of(msg->signature);
     if (m->source == NULL || m->options == NULL || m->signature_text == NULL) {
-        return err_set(e, ERR_NOMEM, "module of %zu bytes", msg->source.size);
+        return err_set(e, ERR_NOMEM, "no memory for a module of %zu bytes", msg->source.size);
     }
     if (msg->source.size > 0) {
         memcpy(m->source, msg->source.data, msg->source.size);
@@ -125,7 +126,7 @@ int request_module_load(struct request_context *c, struct err *e)
         return err_set(e, ERR_INVALID, "the source is empty");
     }
     if (c->s->modules >= MODULES_MAX) {
-        return err_set(e, ERR_LIMIT, "this session has %u modules, no more are kept: unload some",
+        return err_set(e, ERR_LIMIT, "this session has %u modules, the most possible: unload some",
                        c->s->modules);
     }
     int room = tenant_check(c->s->tenant, TENANT_MODULES, f->config.tenant_modules_max, e);
@@ -141,7 +142,7 @@ int request_module_load(struct request_context *c, struct err *e)
     }
     struct module *m = calloc(1, sizeof *m);
     if (m == NULL) {
-        return err_set(e, ERR_NOMEM, "module");
+        return err_set(e, ERR_NOMEM, "no memory for a module");
     }
     m->tenant = c->s->tenant; /* the compiler's cache keeps tenants apart by it */
     int rc = fill_module(m, msg, e);

@@ -8,7 +8,7 @@
 static int check_room(const struct session *s, uint64_t more, struct err *e)
 {
     if (s->programs >= PROGRAMS_MAX) {
-        return err_set(e, ERR_LIMIT, "this session has %u programs, no more are kept: free some",
+        return err_set(e, ERR_LIMIT, "this session has %u programs, the most possible: free some",
                        s->programs);
     }
     if (more > PROGRAM_BYTES_MAX - s->program_bytes) {

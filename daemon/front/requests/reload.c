@@ -53,7 +53,7 @@ static void take_over(struct front *f, struct reload *r)
     }
     (void)snprintf(f->settings_bad, sizeof f->settings_bad, "%s", r->rc != 0 ? r->e.text : "");
     if (r->rc != 0) {
-        (void)err_wrap(&r->e, "settings are kept as they were");
+        (void)err_wrap(&r->e, "the settings are unchanged");
         log_error("%s", r->e.text);
         return;
     }
@@ -68,10 +68,10 @@ static void take_over(struct front *f, struct reload *r)
     f->hooks.settings_changed(f);
     log_info("settings were read again");
     if (waiting[0] != '\0') {
-        log_warn("these settings differ and count from the next start, those of devices, their "
-                 "memory and staging memory when workers start anew (systemctl restart "
-                 "gpud-launcher gpud): %s",
-                 waiting);
+        log_warn(
+            "these settings changed and apply from the next start, those of devices, their memory "
+            "and staging memory when workers restart (systemctl restart gpud-launcher gpud): %s",
+            waiting);
     }
 }
 
@@ -146,14 +146,14 @@ int reload_settings(struct front *f, struct request *request, struct err *e)
     if (f->reload == NULL) {
         f->reload = calloc(1, sizeof *f->reload);
         if (f->reload == NULL) {
-            return err_set(e, ERR_NOMEM, "reading settings");
+            return err_set(e, ERR_NOMEM, "no memory to read the settings");
         }
         f->reload->front = f;
     }
     struct reload *r = f->reload;
     struct asked *asked = r->reading ? &r->later : &r->asked;
     if (request != NULL && asked->count == RELOAD_ASKED_MAX) {
-        return err_set(e, ERR_BUSY, "%u wait for settings to be read already", asked->count);
+        return err_set(e, ERR_BUSY, "%u requests wait for a reload already", asked->count);
     }
     if (request != NULL) {
         asked->request[asked->count++] = request;

@@ -167,7 +167,7 @@ int sweep_taken(struct front *f, struct session *s, struct request *r, struct er
 {
     struct op_sweep *w = &s->sweep;
     if (w->request != NULL) {
-        (void)err_set(e, ERR_BUSY, "another TAKEN of this session is not done");
+        (void)err_set(e, ERR_BUSY, "an earlier TAKEN of this session has not finished");
         e->retry_after_ns = RETRY_NS;
         return e->code;
     }

@@ -15,7 +15,7 @@ static int check_match(uint64_t bytes, int dtype, const struct operand *to, stru
                        dtype_name(to->shape.dtype));
     }
     if (dtype != to->shape.dtype) {
-        return err_set(e, ERR_ARG_TYPE, "%s for a destination of %s", dtype_name(dtype),
+        return err_set(e, ERR_ARG_TYPE, "a source of %s for a destination of %s", dtype_name(dtype),
                        dtype_name(to->shape.dtype));
     }
     return 0;
@@ -28,7 +28,8 @@ static int step_write(struct resolver *r, const struct operand *dst, const struc
         return 0;
     }
     if (!operand_is_host(src)) {
-        return err_set(e, ERR_ARG_TYPE, "the source of a write is an inline array or an arena");
+        return err_set(e, ERR_ARG_TYPE,
+                       "the source of a write must be an inline array or an arena");
     }
     uint64_t bytes = src->kind == OPERAND_INLINE ? src->data.size : src->bytes;
     int rc = check_match(bytes, src->shape.dtype, dst, e);
@@ -47,11 +48,11 @@ static int step_fill(struct resolver *r, const struct operand *dst, const struct
         return 0;
     }
     if (value->kind != OPERAND_SCALAR) {
-        return err_set(e, ERR_ARG_TYPE, "a fill takes a scalar");
+        return err_set(e, ERR_ARG_TYPE, "a fill needs a scalar");
     }
     if (value->dtype != dst->shape.dtype) {
-        return err_set(e, ERR_ARG_TYPE, "a %s for a buffer of %s", dtype_name(value->dtype),
-                       dtype_name(dst->shape.dtype));
+        return err_set(e, ERR_ARG_TYPE, "a value of %s for a buffer of %s",
+                       dtype_name(value->dtype), dtype_name(dst->shape.dtype));
     }
     int rc = operand_writes(r, dst, e);
     if (rc != 0 || dst->bytes == 0) {
@@ -70,7 +71,7 @@ static int step_copy(struct resolver *r, const struct operand *dst, const struct
                      struct err *e)
 {
     if (!operand_is_array(src) || operand_is_host(src)) {
-        return err_set(e, ERR_ARG_TYPE, "the source of a copy is a buffer");
+        return err_set(e, ERR_ARG_TYPE, "the source of a copy must be a buffer");
     }
     int rc = check_match(src->bytes, src->shape.dtype, dst, e);
     if (rc != 0) {
@@ -99,7 +100,7 @@ static int read_to(struct resolver *r, const struct operand *src, const struct o
                    struct err *e)
 {
     if (dst->kind != OPERAND_ARENA) {
-        return err_set(e, ERR_ARG_TYPE, "the destination of a read is an arena");
+        return err_set(e, ERR_ARG_TYPE, "the destination of a read must be an arena");
     }
     int rc = check_match(src->bytes, src->shape.dtype, dst, e);
     rc = rc == 0 ? operand_writes(r, dst, e) : rc;
@@ -123,7 +124,7 @@ static int step_read(struct resolver *r, const struct operand *src, const struct
     if (dst != NULL && dst->kind == OPERAND_UNBOUND) {
         return dst->param_kind == PARAM_DATA
                    ? 0
-                   : err_set(e, ERR_ARG_TYPE, "the parameter is no host memory");
+                   : err_set(e, ERR_ARG_TYPE, "the parameter must be host memory");
     }
     if (dst != NULL) {
         return read_to(r, src, dst, e);
@@ -180,7 +181,7 @@ static int resolve_simple(struct resolver *r, const struct proto_step *step, str
     if (operand[0].kind == OPERAND_UNBOUND) {
         return operand[0].param_kind == PARAM_BUFFER
                    ? 0
-                   : err_set(e, ERR_ARG_TYPE, "the parameter is no buffer");
+                   : err_set(e, ERR_ARG_TYPE, "the parameter must be a buffer");
     }
     if (operand[0].kind != OPERAND_BUFFER && operand[0].kind != OPERAND_TEMP) {
         return err_set(e, ERR_ARG_TYPE, "a buffer or temporary is needed");
@@ -310,7 +311,7 @@ int resolve(const struct resolve_input *in, struct work *ret_work, struct err *e
     }
     if (rc != 0) {
         if (ret_work->no_memory) {
-            rc = err_set(e, ERR_NOMEM, "steps of a job");
+            rc = err_set(e, ERR_NOMEM, "no memory for the steps of a job");
         }
         work_finish(ret_work);
     }

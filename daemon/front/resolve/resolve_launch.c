@@ -83,7 +83,8 @@ static int stage_in(struct resolver *r, struct launch *l, unsigned i, int access
         return 0;
     }
     if (from->kind == OPERAND_INLINE && o->data.size != o->bytes) {
-        return err_set(e, ERR_ARG_ACCESS, "the kernel reads it, but no data came with it");
+        return err_set(e, ERR_ARG_ACCESS,
+                       "the kernel reads this array, but the request has no data for it");
     }
     return operand_write_from(r, o, from, e);
 }
@@ -148,9 +149,10 @@ static int copy_in(struct resolver *r, struct launch *l, unsigned i, struct err 
     if (rc == 0 && from->bytes > largest->bytes) {
         *largest = (struct work_copy){.step = r->step, .arg = i, .bytes = from->bytes};
     }
-    return rc == 0 ? 0
-                   : err_wrap(e, "a copy, as the kernel may write buffer %#llx and you may not",
-                              (unsigned long long)from->buffer->handle);
+    return rc == 0
+               ? 0
+               : err_wrap(e, "a copy, as the kernel may write buffer %#llx and this client may not",
+                          (unsigned long long)from->buffer->handle);
 }
 
 static int use_array(struct resolver *r, struct launch *l, unsigned i, int access, struct err *e)
@@ -206,7 +208,7 @@ static int add_value(struct resolver *r, const void *data, size_t size, struct e
     if (size > sizeof ref->value) {
         ref->large = malloc(size);
         if (ref->large == NULL) {
-            return err_set(e, ERR_NOMEM, "argument of %zu bytes", size);
+            return err_set(e, ERR_NOMEM, "no memory for an argument of %zu bytes", size);
         }
         to = ref->large;
     }
@@ -459,7 +461,7 @@ static int run_plan(struct resolver *r, const struct launch *l, const struct sig
 {
     struct plan *plan = malloc(sizeof *plan);
     if (plan == NULL) {
-        return err_set(e, ERR_NOMEM, "plan of %s", l->kernel->name);
+        return err_set(e, ERR_NOMEM, "no memory for a plan of %s", l->kernel->name);
     }
     unsigned first_temp = r->temp_count;
     int rc = plan_make(l->kernel->name, values, l->arg_count, b, plan, e);
@@ -745,7 +747,7 @@ int resolve_launch(struct resolver *r, const struct proto_step *step, struct err
     struct launch *l =
         malloc(sizeof *l); /* not zeroed: its lists are long, and filled before use */
     if (l == NULL) {
-        return err_set(e, ERR_NOMEM, "launch");
+        return err_set(e, ERR_NOMEM, "no memory for a launch");
     }
     l->kernel = NULL;
     l->step = step;

@@ -73,7 +73,7 @@ static int of_inline(const struct proto_arg *arg, struct operand *o, struct err 
     }
     bool carries = arg->access != ACCESS_OUT;
     if (carries && arg->data.size != o->bytes) {
-        return err_set(e, ERR_ARG_SHAPE, "inline array of %llu bytes came with %zu",
+        return err_set(e, ERR_ARG_SHAPE, "inline array of %llu bytes has %zu bytes of data",
                        (unsigned long long)o->bytes, arg->data.size);
     }
     return 0;
@@ -97,13 +97,13 @@ static int of_arena(struct resolver *r, const struct proto_arg *arg, struct oper
     o->limit = (int)arg->access;
     o->direct = (arg->bits & ARENA_DIRECT) != 0;
     if (arg->first > o->arena->bytes || o->bytes > o->arena->bytes - arg->first) {
-        return err_set(e, ERR_RANGE, "%llu bytes at %llu of an arena of %llu",
+        return err_set(e, ERR_RANGE, "%llu bytes from byte %llu on exceed an arena of %llu bytes",
                        (unsigned long long)o->bytes, (unsigned long long)arg->first,
                        (unsigned long long)o->arena->bytes);
     }
     if (arg->first % dtype_size(o->shape.dtype) != 0) {
-        return err_set(e, ERR_RANGE, "%s at byte %llu of an arena", dtype_name(o->shape.dtype),
-                       (unsigned long long)arg->first);
+        return err_set(e, ERR_RANGE, "%s at byte %llu of an arena: not a multiple of its size",
+                       dtype_name(o->shape.dtype), (unsigned long long)arg->first);
     }
     return 0;
 }
@@ -116,7 +116,7 @@ static int check_binding(const struct proto_param *p, const struct operand *o, s
                 (p->kind == PARAM_SCALAR && o->kind == OPERAND_SCALAR) ||
                 (p->kind == PARAM_DATA && operand_is_host(o));
     if (!fits) {
-        return err_set(e, ERR_ARG_TYPE, "%s is to be bound to it", kinds[p->kind]);
+        return err_set(e, ERR_ARG_TYPE, "the program needs %s", kinds[p->kind]);
     }
     int dtype = o->kind == OPERAND_SCALAR ? o->dtype : o->shape.dtype;
     if (p->dtype != DTYPE_NONE && (int)p->dtype != dtype) {
@@ -154,7 +154,7 @@ static int of_param(struct resolver *r, const struct proto_arg *arg, struct oper
     struct proto_arg bound = r->bindings[arg->handle];
     if (bound.tag == ARG_PARAM || bound.tag == ARG_TEMP) {
         return err_set(e, ERR_ARG_TYPE,
-                       "a parameter is bound to a buffer, scalar, inline array or arena");
+                       "a parameter must be bound to a buffer, scalar, inline array or arena");
     }
     int rc = operand_of(r, &bound, o, e);
     if (rc == 0) {
@@ -182,7 +182,7 @@ static int view_as(struct operand *o, uint64_t view, struct err *e)
         return 0;
     }
     if (!operand_is_array(o) || size == 0) {
-        return err_set(e, ERR_ARG_TYPE, "a view as type %llu of what is no array",
+        return err_set(e, ERR_ARG_TYPE, "a view as type %llu needs an array",
                        (unsigned long long)view);
     }
     if (o->bytes % size != 0 || o->offset % size != 0) {

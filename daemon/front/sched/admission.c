@@ -66,7 +66,7 @@ static int check_room(struct front *f, const struct session *s, uint64_t flags, 
     if (f->life == FRONT_HANDING_OVER && (flags & SUBMIT_DETACHED) != 0) {
         return refuse(
             f, e,
-            err_set(e, ERR_BUSY, "the daemon starts anew: the next one takes detached jobs again"),
+            err_set(e, ERR_BUSY, "the daemon restarts: submit detached jobs again afterwards"),
             HAND_OVER_RETRY_NS);
     }
     if (s->jobs >= most) {
@@ -247,7 +247,7 @@ static int after_adopted(struct request_context *c, struct job *j, struct err *e
         bool waits = own && before->origin == ORIGIN_ADOPTED_ARENAS && !job_ended(before);
         if (waits && !hazard_after(before, j)) {
             hazard_leave(&c->f->hazards, j);
-            return err_set(e, ERR_NOMEM, "order of jobs");
+            return err_set(e, ERR_NOMEM, "no memory to order jobs");
         }
     }
     return 0;
@@ -264,7 +264,7 @@ int request_submit(struct request_context *c, struct err *e)
     }
     struct job *j = freelist_take(&f->job_freelist, sizeof *j);
     if (j == NULL) {
-        return err_set(e, ERR_NOMEM, "job");
+        return err_set(e, ERR_NOMEM, "no memory for a job");
     }
     err_init(&j->error);
     j->input = RANGE_NONE;

@@ -127,7 +127,7 @@ void completion_done(struct front *f, struct device *d, const struct msg_w_done 
         bool cancelled = m->code == ERR_CANCELLED && was_cancelled(j, &e);
         job_conclude(f, j, cancelled ? JOB_CANCELLED : JOB_FAILED, &e);
     } else if (j->inputs.state == INPUTS_TAINTED) {
-        (void)err_set(&e, ERR_UNDEFINED, "job %llu wrote what this one read, and has failed (%s)",
+        (void)err_set(&e, ERR_UNDEFINED, "job %llu, which wrote inputs of this job, failed (%s)",
                       (unsigned long long)j->inputs.spoiler, err_name(j->inputs.code));
         e.effects = ERR_EFFECTS_MAYBE;
         job_conclude(f, j, JOB_FAILED, &e);
@@ -307,8 +307,8 @@ static int add_outputs(const struct job *j, struct capbuf *out, uint64_t *ret_co
         struct proto_output output = {.step = o->step, .arg = o->arg};
         if (o->size > 0 && j->output == RANGE_NONE) {
             return err_set(e, ERR_LIMIT,
-                           "job %llu has run; its outputs are gone: their memory was needed before "
-                           "the answer was taken",
+                           "job %llu has run, but its outputs were dropped: their memory was "
+                           "needed before the client fetched the answer",
                            (unsigned long long)j->id);
         }
         if (o->size > 0) {

@@ -220,8 +220,8 @@ void job_late(struct front *f, struct job *j, uint64_t now)
         return;
     }
     (void)err_set(&e, ERR_DEADLINE,
-                  "its deadline passed before it began on the device, which does not give it back; "
-                  "what it writes stays blocked and undefined until the device is done with it");
+                  "its deadline passed before it began, and the device did not return it; its "
+                  "outputs are blocked and undefined until the device finishes it");
     e.effects = job_repeatable(j) ? ERR_EFFECTS_NONE : ERR_EFFECTS_MAYBE;
     job_answer_early(f, j, &e);
 }

@@ -235,7 +235,7 @@ static enum verdict try_send(struct front *f, struct job *j, struct device *d)
     }
     if (j->inputs.state == INPUTS_STARVED) {
         (void)err_set(&e, ERR_UNDEFINED,
-                      "job %llu was to write what this one reads, and did not run (%s)",
+                      "job %llu, which writes inputs of this job, did not run (%s)",
                       (unsigned long long)j->inputs.spoiler, err_name(j->inputs.code));
         return fail(f, j, &e);
     }
@@ -251,7 +251,9 @@ static enum verdict try_send(struct front *f, struct job *j, struct device *d)
     }
     if (j->work.input_bytes > d->input_range.size || j->work.output_bytes > d->output_range.size) {
         (void)err_set(
-            &e, ERR_LIMIT, "%llu bytes in and %llu out, staging has %llu and %llu",
+            &e, ERR_LIMIT,
+            "inputs of %llu bytes and outputs of %llu, staging memory has %llu and %llu "
+            "([staging])",
             (unsigned long long)j->work.input_bytes, (unsigned long long)j->work.output_bytes,
             (unsigned long long)d->input_range.size, (unsigned long long)d->output_range.size);
         return fail(f, j, &e);

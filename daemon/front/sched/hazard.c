@@ -216,7 +216,7 @@ int hazard_enter(struct job *j, struct err *e)
         for (unsigned i = 0; i < made; i++) {
             entry_discard(&j->work.uses[i]);
         }
-        return err_set(e, ERR_NOMEM, "order of %u buffers", j->work.use_count);
+        return err_set(e, ERR_NOMEM, "no memory to order jobs by %u buffers", j->work.use_count);
     }
     if (parts) {
         parts_enter(j);

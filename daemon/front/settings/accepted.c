@@ -86,7 +86,9 @@ static int each_file(const char *dir,
     if (count < 0) {
         return errno == ENOENT ? 0 : err_errno(e, ERR_IO, "%s", dir);
     }
-    int rc = count > FILES_MAX ? err_set(e, ERR_LIMIT, "%s: %d files", dir, count) : 0;
+    int rc = count > FILES_MAX
+                 ? err_set(e, ERR_LIMIT, "%s: %d settings files are too many", dir, count)
+                 : 0;
     for (int i = 0; i < count; i++) {
         char path[PATH_MAX];
         (void)snprintf(path, sizeof path, "%s/%s", dir, entries[i]->d_name);
@@ -168,5 +170,5 @@ int accepted_keep(const struct config *config, struct err *e)
     if (rc == 0 && rename(fresh, kept) != 0) {
         rc = err_errno(e, ERR_IO, "%s", kept);
     }
-    return rc != 0 ? err_wrap(e, "keeping the settings for a start with bad ones") : 0;
+    return rc != 0 ? err_wrap(e, "saving the accepted settings") : 0;
 }

@@ -389,8 +389,8 @@ static int check_devices(const struct config *config, struct err *e)
     return count == 0 || config->min_devices <= count
                ? 0
                : err_set(e, ERR_RANGE,
-                         "min_devices = %" PRIu64 ": more than devices = %s has, so that it would "
-                         "never be ready",
+                         "min_devices = %" PRIu64
+                         ": more than the devices in devices = %s, so gpud would never be ready",
                          config->min_devices, config->devices);
 }
 

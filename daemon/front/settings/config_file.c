@@ -89,7 +89,7 @@ static int refuse_stray(econf_file *file, const char *path, struct err *e)
     }
     int rc = 0;
     if (count > 0) {
-        rc = err_set(e, ERR_INVALID, "%s: %s stands in no section", path, keys[0]);
+        rc = err_set(e, ERR_INVALID, "%s: %s is in no section", path, keys[0]);
     }
     econf_freeArray(keys);
     return rc;
@@ -186,7 +186,7 @@ static int section_begin(struct section_text *t, unsigned line, struct err *e)
     }
     t->text = open_memstream(&t->data, &t->size);
     if (t->text == NULL) {
-        return err_set(e, ERR_NOMEM, "%s", t->path);
+        return err_set(e, ERR_NOMEM, "no memory to read %s", t->path);
     }
     for (unsigned i = 1; i < line; i++) {
         (void)fputc('\n', t->text); /* fclose reports an error */
@@ -248,7 +248,7 @@ int config_file_read(const char *path, const struct config_sink *sink, struct er
     int rc = check_file(path, e);
     /* Without this, libeconf takes the first of several equal keys and ignores the others. */
     if (rc == 0 && setenv("ECONF_JOIN_SAME_ENTRIES", "1", 1) != 0) {
-        rc = err_set(e, ERR_NOMEM, "the environment");
+        rc = err_set(e, ERR_NOMEM, "no memory for settings of the environment");
     }
     if (rc == 0) {
         rc = read_sections(path, sink, e);

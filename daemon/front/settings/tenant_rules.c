@@ -45,7 +45,7 @@ static struct tenant_rule *obtain(struct tenant_rules *r, const char *name, stru
     }
     struct tenant_rule *all = reallocarray(r->rule, r->count + 1, sizeof *all);
     if (all == NULL) {
-        (void)err_set(e, ERR_NOMEM, "tenant %s", name);
+        (void)err_set(e, ERR_NOMEM, "no memory for tenant %s", name);
         return NULL;
     }
     r->rule = all;
@@ -64,7 +64,7 @@ static int claim(struct tenant_rules *r, struct tenant_claim c, struct err *e)
         unsigned room = r->claim_room == 0 ? 16 : 2 * r->claim_room;
         struct tenant_claim *all = reallocarray(r->claim, room, sizeof *all);
         if (all == NULL) {
-            return err_set(e, ERR_NOMEM, "users of tenants");
+            return err_set(e, ERR_NOMEM, "no memory for the users of tenants");
         }
         r->claim = all;
         r->claim_room = room;
@@ -314,7 +314,8 @@ static int set(void *data, const char *section_name, const char *key, const char
     bool users = strcmp(key, "users") == 0 || strcmp(key, "groups") == 0 || strcmp(key, "tcp") == 0;
     bool others = strcmp(name, TENANT_OTHERS) == 0;
     if (others && (users || strcmp(key, "memory_guaranteed") == 0)) {
-        return err_set(e, ERR_INVALID, "%s: not for [tenant %s], which is everybody else", key,
+        return err_set(e, ERR_INVALID,
+                       "%s: not allowed in [tenant %s], which covers all other users", key,
                        TENANT_OTHERS);
     }
     if (others) {
@@ -357,13 +358,14 @@ static int check(const struct tenant_rules *r, struct err *e)
         percent += rule->limits.guaranteed.percent;
         over = over == NULL && percent > 100 ? rule : over;
         if (rc == 0 && rule->tcp && tcp != NULL) {
-            rc = err_set(e, ERR_EXISTS, "%s: tenants %s and %s both have tcp = yes", rule->tcp_at,
-                         tcp->name, rule->name);
+            rc = err_set(e, ERR_EXISTS, "%s: tenants %s and %s both have tcp = yes, one tenant may",
+                         rule->tcp_at, tcp->name, rule->name);
         }
         tcp = rule->tcp ? rule : tcp;
     }
     if (rc == 0 && over != NULL) {
-        rc = err_set(e, ERR_LIMIT, "%s: %u%% of a device are guaranteed to tenants",
+        rc = err_set(e, ERR_LIMIT,
+                     "%s: tenants are guaranteed %u%% of a device: lower memory_guaranteed",
                      over->guaranteed_at, percent);
     }
     return rc;
@@ -382,7 +384,7 @@ static int sort(struct tenant_rules *r, struct err *e)
     }
     struct tenant_rule *sorted = calloc(r->count, sizeof *sorted);
     if (sorted == NULL) {
-        return err_set(e, ERR_NOMEM, "tenants");
+        return err_set(e, ERR_NOMEM, "no memory for tenants");
     }
     memcpy(sorted, r->rule, r->count * sizeof *sorted);
     qsort(sorted, r->count, sizeof *sorted, by_name);
@@ -495,7 +497,7 @@ int tenant_rules_fit(const struct tenant_rules *rules, uint64_t pool_limit, stru
         if (bytes > amount_of(&rule->limits.hard, pool_limit)) {
             return err_set(e, ERR_LIMIT,
                            "tenant %s: memory_guaranteed is %" PRIu64
-                           " bytes here, more than memory_hard",
+                           " bytes on this device, more than memory_hard",
                            rule->name, bytes);
         }
         all = sat_add(all, bytes);
@@ -505,9 +507,12 @@ int tenant_rules_fit(const struct tenant_rules *rules, uint64_t pool_limit, stru
             used += n > 0 ? (size_t)n : 0;
         }
     }
-    return all <= pool_limit ? 0
-                             : err_set(e, ERR_LIMIT,
-                                       "%" PRIu64 " bytes are guaranteed to tenants (%s), and its "
-                                       "pool may take %" PRIu64 ": lower memory_guaranteed",
-                                       all, names, pool_limit);
+    return all <= pool_limit
+               ? 0
+               : err_set(
+                     e, ERR_LIMIT,
+                     "%" PRIu64
+                     " bytes are guaranteed to tenants (%s), the device's pool may take %" PRIu64
+                     ": lower memory_guaranteed",
+                     all, names, pool_limit);
 }

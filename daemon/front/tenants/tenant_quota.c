@@ -86,7 +86,7 @@ int quota_rules(struct front *f, struct tenant_rules *rules, struct err *e)
         const char *name = rules->rule[i].name;
         struct tenant *t = tenant_named(&f->tenants, name);
         rules->rule[i].tenant = t;
-        rc = t != NULL ? 0 : err_set(&why, ERR_NOMEM, "tenant %s", name);
+        rc = t != NULL ? 0 : err_set(&why, ERR_NOMEM, "no memory for tenant %s", name);
     }
     if (rc != 0) {
         if (e != NULL) {
@@ -127,7 +127,7 @@ bool quota_open(struct front *f, struct device *d)
     d->quota_epoch = d->epoch;
     d->overpromised = !fits;
     if (!fits && d->state == DEVICE_ADOPTING) {
-        log_error("device %u keeps nothing for tenants: %s", d->index, e.text);
+        log_error("device %u reserves no guaranteed memory for tenants: %s", d->index, e.text);
     } else if (!fits) {
         log_error("device %u does not serve: %s", d->index, e.text);
         device_set_state(d, DEVICE_ABSENT, e.text);
@@ -149,7 +149,7 @@ void quota_retry(struct front *f)
         if (waits && tenant_rules_fit(&f->rules, device_pool_limit(d), &e) == 0) {
             d->restart_ns = front_now(f);
             wake_at(f, d->restart_ns);
-            device_set_state(d, DEVICE_WAITING, "it can keep what is guaranteed now");
+            device_set_state(d, DEVICE_WAITING, "the guaranteed memory fits now");
         } else if (waits) {
             device_set_state(d, DEVICE_ABSENT, e.text);
         }
@@ -188,7 +188,7 @@ void quota_reported(struct front *f, struct device *d, const struct msg_w_tenant
 void quota_refused(struct front *f, struct device *d, const struct msg_w_tenant_refused *m)
 {
     struct tenant *t = tenant_find(f->tenants, m->tenant);
-    const char *name = t != NULL ? t->name : "of before";
+    const char *name = t != NULL ? t->name : "(unknown)";
     if (t != NULL) {
         t->use[d->index].kept = 0;
     }

@@ -35,7 +35,7 @@ static void first_why(const struct front *f, char *out, size_t size)
         (void)snprintf(out, size, "%s",
                        f->device_count > 0 ? "there are no other devices"
                        : f->listed         ? "no device was found"
-                                           : "devices are being looked for");
+                                           : "the search for devices has not finished");
     }
 }
 
@@ -84,7 +84,7 @@ static bool limits_refused(const struct front *f, char *out, size_t size)
     for (unsigned i = 0; i < f->device_count; i++) {
         const struct device *d = f->device[i];
         if (d->refused[0] != '\0' && device_serves(d)) {
-            (void)snprintf(out, size, "device %u does not keep all limits: %s", d->index,
+            (void)snprintf(out, size, "device %u does not enforce all limits: %s", d->index,
                            d->refused);
             return true;
         }
@@ -122,7 +122,8 @@ void diagnosis_text(const struct front *f, char *out, size_t size)
     } else if (front_life_refuses_jobs(f->life)) {
         (void)snprintf(out, size, "draining: no new jobs are taken");
     } else if (f->settings_bad[0] != '\0') {
-        (void)snprintf(out, size, "settings of before count, the files are bad: %s",
+        (void)snprintf(out, size,
+                       "the settings files are invalid, so the last accepted settings apply: %s",
                        f->settings_bad);
     } else if (descriptors_short(f, out, size) || device_missing(f, out, size) ||
                limits_refused(f, out, size) || warned(f, out, size)) {
@@ -134,7 +135,7 @@ void diagnosis_text(const struct front *f, char *out, size_t size)
         (void)snprintf(out, size, "no new clients: %u sessions are open, sessions_max = %" PRIu64,
                        f->session_count, c->sessions_max);
     } else if (cache != NULL) {
-        (void)snprintf(out, size, "kernels are compiled and not kept: %s", cache->text);
+        (void)snprintf(out, size, "compiled kernels are not cached: %s", cache->text);
     }
 }
 

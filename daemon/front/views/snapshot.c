@@ -64,7 +64,8 @@ static int make_room(struct front *f, const struct tenant *t, struct err *e)
         oldest = oldest_of_all;
     }
     if (oldest == NULL) {
-        return err_set(e, ERR_BUSY, "%u snapshots of the pools are being taken",
+        return err_set(e, ERR_BUSY,
+                       "%u snapshots of pools are under way: try again after one of them",
                        t->snapshots < SNAPSHOTS_TENANT_MAX ? f->snapshot_count : t->snapshots);
     }
     set_destroy(f, oldest);
@@ -161,7 +162,7 @@ static void ask(struct snapshot *p, struct device *d, uint64_t nonce, bool detai
                        d->reason[0] != '\0' ? ": " : "", d->reason);
         missing(p, why);
     } else if (d->snapshots_asked >= SNAPSHOT_ASKED_MAX) {
-        (void)snprintf(why, sizeof why, "its worker has not answered %u asks before this one",
+        (void)snprintf(why, sizeof why, "its worker has %u unanswered requests for snapshots",
                        d->snapshots_asked);
         missing(p, why);
     } else if (d->front->io.send(d->link, &schema_msg_f_pool, &numbers, NULL, &e) != 0 ||
@@ -187,7 +188,7 @@ static int take(struct front *f, struct session *s, const struct msg_pool_take *
     unsigned count = m->device == 0 ? f->device_count : 1;
     struct snapshot_set *set = calloc(1, sizeof *set + count * sizeof set->snapshot[0]);
     if (set == NULL) {
-        return err_set(e, ERR_NOMEM, "a snapshot of %u pools", count);
+        return err_set(e, ERR_NOMEM, "no memory for a snapshot of %u pools", count);
     }
     set->number = ++f->next_snapshot;
     set->session = s->id;

@@ -62,7 +62,7 @@ static int query_start(struct request_context *c, const struct table_view *view,
 {
     struct table_query *q = calloc(1, sizeof *q);
     if (q == NULL) {
-        return err_set(e, ERR_NOMEM, "a table");
+        return err_set(e, ERR_NOMEM, "no memory for a table");
     }
     int rc = 0;
     *q = (struct table_query){.f = c->f, .s = c->s, .query = &c->r->msg.query, .view = view};
@@ -91,7 +91,7 @@ int request_query(struct request_context *c, struct err *e)
             continue;
         }
         if (c->s == NULL && !views[i]->before_hello) {
-            return err_set(e, ERR_STATE, "say HELLO first");
+            return err_set(e, ERR_STATE, "the connection needs a HELLO first");
         }
         return query_start(c, views[i], e);
     }

@@ -138,6 +138,6 @@ void blame_text(const struct device *d, char out[BLAME_MAX])
         add_job(&t, d->culprit);
         add(&t, " ran");
     } else if (add_jobs(&t, d, true) == 0 && add_jobs(&t, d, false) == 0) {
-        add(&t, "with no job to do");
+        add(&t, "without a job");
     }
 }

@@ -45,7 +45,7 @@ static void record_buffer(struct device *d, struct buffer *b)
     if (entry != 0) {
         b->record = entry;
     } else {
-        log_warn("device %u: buffer %#llx will not outlive this daemon: %s", d->index,
+        log_warn("device %u: buffer %#llx will not survive a restart of gpud: %s", d->index,
                  (unsigned long long)b->handle, e.code != 0 ? e.text : "no memory");
     }
     capbuf_finish(&bytes);
@@ -64,7 +64,7 @@ static void record_job(struct device *d, struct job *j)
     if (entry != 0) {
         j->record = entry;
     } else {
-        log_warn("device %u: job %llu will not outlive this daemon: %s", d->index,
+        log_warn("device %u: job %llu will not survive a restart of gpud: %s", d->index,
                  (unsigned long long)j->id, e.code != 0 ? e.text : "no memory");
     }
     capbuf_finish(&bytes);

@@ -50,7 +50,8 @@ int frame_check_job(const struct front *f, const struct device *d, uint64_t job,
     const struct job *j = job_find(f->jobs, job);
     if (j != NULL && !job_ended(j) && j->device != d) {
         return err_set(e, ERR_PROTOCOL,
-                       "the worker reported job %" PRIu64 ", which it was not given", job);
+                       "the worker reported job %" PRIu64 ", which the front did not send to it",
+                       job);
     }
     return 0;
 }
@@ -83,8 +84,9 @@ static int check_buffer(const struct front *f, const struct device *d, uint64_t 
 {
     const struct buffer *b = idmap_get(&f->buffers, id);
     if (b != NULL && b->device != d->index) {
-        return err_set(e, ERR_PROTOCOL,
-                       "the worker reported buffer %#" PRIx64 ", which it was not given", id);
+        return err_set(
+            e, ERR_PROTOCOL,
+            "the worker reported buffer %#" PRIx64 ", which the front did not send to it", id);
     }
     return 0;
 }
@@ -104,7 +106,8 @@ int frame_check_exported(const struct front *f, const struct device *d,
     rc = rc == 0 ? frame_check_code(m->code, m->vendor, e) : rc;
     if (rc == 0 && b != NULL && (b->flags & BUFFER_FLAG_EXPORT) == 0) {
         return err_set(e, ERR_PROTOCOL,
-                       "the worker exported buffer %#" PRIx64 ", which was not asked for", m->id);
+                       "the worker exported buffer %#" PRIx64 ", which the front did not request",
+                       m->id);
     }
     return rc;
 }
@@ -115,7 +118,8 @@ int frame_check_module(const struct front *f, const struct device *d, const stru
     const struct module *module = idmap_get(&f->modules, m->module);
     if (module != NULL && (module->loading >> d->index & 1) == 0) {
         return err_set(e, ERR_PROTOCOL,
-                       "the worker answered for module %#" PRIx64 ", which it was not given",
+                       "the worker answered for module %#" PRIx64
+                       ", which the front did not send to it",
                        m->module);
     }
     return frame_check_code(m->code, m->vendor, e);

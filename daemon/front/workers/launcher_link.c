@@ -53,7 +53,7 @@ static int on_started(struct launcher_link *l, struct bytes frame, struct frame_
         return err_set(e, ERR_PROTOCOL, "l_started: text with a NUL");
     }
     if (m.pid > INT_MAX || m.code > 0 || m.code < INT_MIN || fds->count > WORKER_FDS) {
-        return err_set(e, ERR_PROTOCOL, "l_started: values that no launcher sends");
+        return err_set(e, ERR_PROTOCOL, "l_started: values out of range");
     }
     int fd = fds->count == WORKER_FDS ? fds->fd[0] : -1;
     fds->count = 0; /* the receiver owns it */
@@ -157,8 +157,7 @@ static void nap(uint64_t ns)
 
 static int hung_up(struct err *e)
 {
-    return err_set(e, ERR_BUSY,
-                   "the launcher serves another gpud, and one at a time: end that one first");
+    return err_set(e, ERR_BUSY, "the launcher already serves another gpud: end that gpud first");
 }
 
 /* Blocks until a frame arrives or the deadline passes. */
@@ -175,7 +174,7 @@ static int await_frame(int fd, uint64_t deadline, uint8_t *buffer, size_t size, 
         }
         uint64_t now = clock_now_ns();
         if (now >= deadline) {
-            return err_set(e, ERR_TIMEOUT, "the launcher says nothing");
+            return err_set(e, ERR_TIMEOUT, "the launcher did not answer in time");
         }
         struct pollfd p = {.fd = fd, .events = POLLIN};
         if (poll(&p, 1, (int)((deadline - now) / NS_PER_MS) + 1) < 0 && errno != EINTR) {
@@ -195,7 +194,7 @@ static int say_hello(int fd, const char *build, struct err *e)
     }
     capbuf_finish(&out);
     if (rc > 0) {
-        return err_set(e, ERR_IO, "the launcher takes no frames");
+        return err_set(e, ERR_IO, "the launcher does not read its frames");
     }
     return rc;
 }
@@ -231,13 +230,13 @@ static int greet(int fd, const char *build, struct launcher_hello *ret_hello, st
     }
     if (!bytes_equal_str(m.build, build)) {
         return err_set(e, ERR_VERSION,
-                       "the launcher (process %llu) is of build %.*s, this is %s: end it, or start "
-                       "again when it has ended by itself for want of a front",
+                       "the launcher (process %llu) is of build %.*s, this gpud is %s: end the "
+                       "launcher, or start gpud again after the launcher has ended by itself",
                        (unsigned long long)m.pid, (int)m.build.size, (const char *)m.build.data,
                        build);
     }
     if (!bytes_to_str(m.compiler, ret_hello->compiler, HASH_TEXT_BYTES)) {
-        return err_set(e, ERR_PROTOCOL, "the launcher tells no hash of its compiler");
+        return err_set(e, ERR_PROTOCOL, "the launcher sends no hash of its compiler");
     }
     ret_hello->worker_uid = (uint32_t)m.worker_uid;
     return 0;
@@ -340,7 +339,7 @@ int launcher_link_open(uv_loop_t *loop, const struct launcher_options *options, 
     static const struct link_callbacks link_callbacks = {.frame = on_frame, .broken = on_broken};
     struct launcher_link *l = calloc(1, sizeof *l);
     if (l == NULL) {
-        return err_set(e, ERR_NOMEM, "the launcher's link");
+        return err_set(e, ERR_NOMEM, "no memory for the launcher's link");
     }
     l->callbacks = *callbacks;
     l->data = data;
@@ -381,7 +380,7 @@ static int send_frame(struct launcher_link *l, const struct schema *schema, cons
                       const struct frame_fds *fds, struct err *e)
 {
     if (l->link == NULL) {
-        return err_set(e, ERR_CLOSED, "the launcher is gone");
+        return err_set(e, ERR_CLOSED, "the launcher has ended");
     }
     return link_send(l->link, schema, msg, fds, e);
 }

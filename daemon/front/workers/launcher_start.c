@@ -19,7 +19,7 @@ static int find_program(char *out, size_t size, struct err *e)
     char self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     if (n < 0) {
-        return err_errno(e, ERR_IO, "where this program lies");
+        return err_errno(e, ERR_IO, "finding the path of gpud");
     }
     self[n] = '\0';
     char *slash = strrchr(self, '/');
@@ -31,8 +31,10 @@ static int find_program(char *out, size_t size, struct err *e)
         }
     }
     return err_set(e, ERR_NOT_FOUND,
-                   PROGRAM_NAME " is neither in " GPUD_HELPERS " as seen from %s, nor beside it: "
-                                "install gpud anew, or start " PROGRAM_NAME " by hand",
+                   PROGRAM_NAME
+                   " is neither in " GPUD_HELPERS
+                   " as seen from %s, nor beside it: reinstall gpud, or start " PROGRAM_NAME
+                   " by hand",
                    self);
 }
 

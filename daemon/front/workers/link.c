@@ -69,7 +69,7 @@ static void report(struct link *l)
     become(l, LINK_REPORTED);
     struct err e = l->error;
     if (e.code == 0) {
-        (void)err_set(&e, ERR_CLOSED, "the other side hung up");
+        (void)err_set(&e, ERR_CLOSED, "the peer closed the channel");
     }
     l->callbacks.broken(l->data, &e);
 }
@@ -191,7 +191,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     if (status < 0 || (events & UV_DISCONNECT) != 0) {
         /* libuv may report the end of the other side as EBADF */
         struct err e = ERR_INIT;
-        (void)err_set(&e, ERR_CLOSED, "the other side is gone%s%s", status < 0 ? ": " : "",
+        (void)err_set(&e, ERR_CLOSED, "the peer closed the channel%s%s", status < 0 ? ": " : "",
                       status < 0 ? uv_strerror(status) : "");
         fail(l, &e);
         return;
@@ -235,7 +235,8 @@ static void on_bell(void *data)
     l->bells_idle = took || waited ? 0 : l->bells_idle + 1;
     if (l->bells_idle > BELLS_IDLE_MAX) {
         struct err e = ERR_INIT;
-        (void)err_set(&e, ERR_PROTOCOL, "its doorbell rang %u times for nothing", l->bells_idle);
+        (void)err_set(&e, ERR_PROTOCOL, "its doorbell rang %u times without a frame",
+                      l->bells_idle);
         fail(l, &e);
     }
 }
@@ -261,7 +262,7 @@ int link_send(struct link *l, const struct schema *schema, const void *msg,
 {
     struct err why;
     if (l->state != LINK_OPEN) {
-        return err_set(e, ERR_CLOSED, "the channel is broken");
+        return err_set(e, ERR_CLOSED, "the channel to the peer is closed");
     }
     capbuf_reset(&l->out);
     int rc = proto_encode(schema, msg, &l->out, e);
@@ -378,7 +379,7 @@ int link_create(uv_loop_t *loop, int fd, size_t queue_max, const struct link_cal
     struct link *l = calloc(1, sizeof *l);
     if (l == NULL) {
         (void)close(fd);
-        return err_set(e, ERR_NOMEM, "a channel's memory");
+        return err_set(e, ERR_NOMEM, "no memory for a channel");
     }
     duplex_init(&l->duplex, fd, queue_max, false);
     l->callbacks = *callbacks;

@@ -195,7 +195,7 @@ int record_create(uint32_t epoch, struct record **ret_record, struct err *e)
     const size_t size = (size_t)CELLS_MIN * CELL_BYTES;
     int fd = memfd_create("gpud-record", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0 || ftruncate(fd, (off_t)size) != 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
-        int rc = err_errno(e, ERR_IO, "memory for what a worker is given");
+        int rc = err_errno(e, ERR_IO, "memory for a worker's adoption record");
         if (fd >= 0) {
             (void)close(fd);
         }
@@ -209,7 +209,7 @@ int record_create(uint32_t epoch, struct record **ret_record, struct err *e)
     struct record *r = record_of(epoch, memory);
     if (r == NULL) {
         memfd_finish(&memory);
-        return err_set(e, ERR_NOMEM, "what a worker is given");
+        return err_set(e, ERR_NOMEM, "no memory for a worker's adoption record");
     }
     cells_free(r, NO_CELL + 1, r->count);
     *ret_record = r;
@@ -328,7 +328,7 @@ int record_adopt(uint32_t epoch, int fd, struct record **ret_record, struct err 
             memfd_finish(&memory);
         }
         free(marks);
-        return err_set(e, ERR_NOMEM, "what a worker was given");
+        return err_set(e, ERR_NOMEM, "no memory for a worker's adoption record");
     }
     collect(r, marks);
     for (uint32_t i = r->count; i > NO_CELL + 1; i--) {

@@ -282,7 +282,7 @@ static void describe(const struct device *d, bool by_us, int status, char *out, 
         (void)snprintf(out, size, "its worker was ended by signal %d (%s)", WTERMSIG(status),
                        strsignal(WTERMSIG(status)));
     } else if (d->unopened[0] != '\0') {
-        (void)snprintf(out, size, "it does not open: %s", d->unopened);
+        (void)snprintf(out, size, "the device does not open: %s", d->unopened);
     } else {
         (void)snprintf(out, size, "its worker exited with status %d%s", WEXITSTATUS(status),
                        meaning(WEXITSTATUS(status)));
@@ -356,8 +356,7 @@ void worker_orphaned(struct front *f, struct device *d)
     if (d->killed_ns == 0 || d->hung_up) { /* else the worker's end was under way already */
         d->killed_ns = front_now(f);
         d->hung_up = false;
-        (void)snprintf(d->ending, sizeof d->ending,
-                       "the launcher is gone, and its workers with it");
+        (void)snprintf(d->ending, sizeof d->ending, "the launcher ended, and its workers with it");
     }
     (void)worker_ended(f, d->worker, SIGKILL);
 }
@@ -399,7 +398,7 @@ static void check_silence(struct front *f, struct device *d, uint64_t now)
     hear(d);
     if (now >= silent_at(d)) {
         char why[96];
-        (void)snprintf(why, sizeof why, "no sign of life for %.1f s",
+        (void)snprintf(why, sizeof why, "no heartbeat for %.1f s",
                        (double)(now - d->beat_ns) / 1e9);
         worker_end(f, d, NULL, why);
     } else {
@@ -453,7 +452,7 @@ static void end_overdue(struct front *f, struct device *d, struct job *j, uint64
     bool apart = set_apart(d, j, now);
     (void)snprintf(why, sizeof why, "a job passed its time limit of %.3f s%s",
                    (double)job_limit_ns(j) / 1e9,
-                   apart ? ", which it or one beside it is to blame for" : "");
+                   apart ? "; it or a job beside it is the cause" : "");
     worker_end(f, d, apart ? NULL : j, why);
 }
 
@@ -501,8 +500,8 @@ static void answer_overdue(struct front *f, struct job *j)
 {
     struct err e = ERR_INIT;
     (void)err_set(&e, ERR_TIME_LIMIT,
-                  "ran longer than its time limit of %.3f s; what it writes stays blocked and "
-                  "undefined until the device is done with it",
+                  "ran longer than its time limit of %.3f s; its outputs are blocked and undefined "
+                  "until the device finishes it",
                   (double)j->limit_ns / 1e9);
     e.effects = job_repeatable(j) ? ERR_EFFECTS_NONE : ERR_EFFECTS_MAYBE;
     f->hooks.job_answer_early(f, j, &e);

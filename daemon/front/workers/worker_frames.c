@@ -58,8 +58,10 @@ static int ready(struct front *f, struct device *d, struct bytes bytes, struct e
         return rc;
     }
     if (!bytes_equal_str(m.build, f->build)) {
-        return err_set(e, ERR_VERSION, "worker is of build %.*s, this is %s", (int)m.build.size,
-                       (const char *)m.build.data, f->build);
+        return err_set(
+            e, ERR_VERSION,
+            "the worker is of build %.*s, gpud of build %s: restart gpud-launcher and gpud",
+            (int)m.build.size, (const char *)m.build.data, f->build);
     }
     keep(m.name, d->name, sizeof d->name);
     keep(m.vendor, d->vendor, sizeof d->vendor);
@@ -148,7 +150,7 @@ static int rings(struct front *f, struct device *d, struct bytes bytes, struct e
         return rc;
     }
     if (m.code != 0) {
-        log_info("device %u: its worker takes no rings (%.*s): frames go over the socket", d->index,
+        log_info("device %u: no rings to its worker (%.*s): frames use the socket", d->index,
                  (int)m.text.size, (const char *)m.text.data);
     }
     link_rings_answered(d->link, m.nonce, (int)m.code);

@@ -299,7 +299,7 @@ START_TEST(readers_behind_a_failed_writer_fail)
     ck_assert_int_eq(k->error[r_id].code, ERR_UNDEFINED);
     ck_assert_int_eq(k->error[s_id].code, ERR_UNDEFINED);
     char blamed[64];
-    (void)snprintf(blamed, sizeof blamed, "job %llu wrote what", (unsigned long long)w_id);
+    (void)snprintf(blamed, sizeof blamed, "job %llu, which wrote", (unsigned long long)w_id);
     ck_assert_msg(strstr(k->error[r_id].text, blamed) != NULL, "%s", k->error[r_id].text);
     ck_assert_uint_eq(b->defined.count, 0);
     fake_destroy(k);

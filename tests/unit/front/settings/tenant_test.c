@@ -123,14 +123,15 @@ static const struct {
     {"[tenant a]\nusers = 1\nusers = 2\n", ERR_INVALID, ":2: users: set twice"},
     {"[tenant a b]\nusers = 1\n", ERR_NOT_FOUND, ":1: unknown section [tenant a b]"},
     {"[tenant uid:7]\nusers = 1\n", ERR_NOT_FOUND, ":1: unknown section [tenant uid:7]"},
-    {"[tenant others]\nusers = 1\n", ERR_INVALID, ":2: users: not for [tenant others]"},
-    {"[tenant others]\nmemory_guaranteed = 1\n", ERR_INVALID, ":2: memory_guaranteed: not for"},
+    {"[tenant others]\nusers = 1\n", ERR_INVALID, ":2: users: not allowed in [tenant others]"},
+    {"[tenant others]\nmemory_guaranteed = 1\n", ERR_INVALID,
+     ":2: memory_guaranteed: not allowed in"},
     {"[tenant a]\ntcp = yes\n[tenant b]\ntcp = yes\n", ERR_EXISTS,
      ".conf:4: tenants a and b both have tcp"},
     {"[tenant a]\nmemory_hard = 1G\nmemory_guaranteed = 2G\n", ERR_INVALID,
      ".conf:3: tenant a: memory_guaranteed is more than memory_hard"},
     {"[tenant a]\nmemory_guaranteed = 60%\n[tenant b]\nmemory_guaranteed = 41%\n", ERR_LIMIT,
-     ".conf:4: 101% of a device are guaranteed to tenants"},
+     ".conf:4: tenants are guaranteed 101% of a device: lower memory_guaranteed"},
 };
 
 START_TEST(what_is_wrong_is_named_and_nothing_changes)
@@ -156,7 +157,8 @@ START_TEST(guarantees_fit_or_are_refused_by_name)
     ck_assert_int_eq(tenant_rules_fit(&rules, 16 * GIB, &e), 0);
     ck_assert_int_eq(tenant_rules_fit(&rules, 10 * GIB, &e), 0);
     ck_assert_int_eq(tenant_rules_fit(&rules, 10 * GIB - 100, &e), ERR_LIMIT);
-    ck_assert_ptr_nonnull(strstr(e.text, "tenant c: memory_guaranteed is 1073741824 bytes here"));
+    ck_assert_ptr_nonnull(
+        strstr(e.text, "tenant c: memory_guaranteed is 1073741824 bytes on this device"));
     ck_assert_int_eq(load("[tenant a]\nmemory_guaranteed = 50%\n"
                           "[tenant b]\nmemory_guaranteed = 4G\n",
                           &e),
@@ -164,7 +166,7 @@ START_TEST(guarantees_fit_or_are_refused_by_name)
     ck_assert_int_eq(tenant_rules_fit(&rules, 8 * GIB, &e), 0);
     ck_assert_int_eq(tenant_rules_fit(&rules, 6 * GIB, &e), ERR_LIMIT);
     ck_assert_msg(strstr(e.text, "7516192768 bytes are guaranteed to tenants (a 3221225472, b "
-                                 "4294967296), and its pool may take 6442450944") != NULL,
+                                 "4294967296), the device's pool may take 6442450944") != NULL,
                   "%s", e.text);
 }
 END_TEST
@@ -232,10 +234,11 @@ START_TEST(what_lies_on_the_host_and_in_all_is_limited)
     ck_assert_uint_eq(tenant_room(t, 0, 1000 * MIB), 100 * MIB);
     ck_assert_uint_eq(tenant_room(t, 1, 1000 * MIB), 500 * MIB);
     ck_assert_int_eq(tenant_refuse(t, 0, 1000 * MIB, 101 * MIB, &e), ERR_LIMIT);
-    ck_assert_str_eq(e.text, "tenant vision wants 105906176 bytes on device 0 and may have "
-                             "1153433600 there, of which its buffers have 1048576000: free some of "
-                             "them, or raise its memory_spilled, which is beside what the device's "
-                             "pool may take");
+    ck_assert_str_eq(e.text,
+                     "tenant vision wants 105906176 bytes on device 0 and may have "
+                     "1153433600 there, of which its buffers have 1048576000: free some of "
+                     "them, or raise its memory_spilled, which adds to the limit of the device's "
+                     "pool");
     e = (struct err)ERR_INIT;
     ck_assert_int_eq(tenant_refuse(t, 1, 1000 * MIB, 501 * MIB, &e), ERR_LIMIT);
     ck_assert_str_eq(e.text, "tenant vision wants 525336576 bytes and may have 1572864000 on all "

@@ -122,7 +122,7 @@ START_TEST(what_a_worker_refuses_is_seen)
     quota_refused(&k->f, d, &m);
     ck_assert_uint_eq(a->use[0].kept, 0);
     diagnosis_text(&k->f, text, sizeof text);
-    ck_assert_str_eq(text, "device 0 does not keep all limits: limits of tenant a: too much");
+    ck_assert_str_eq(text, "device 0 does not enforce all limits: limits of tenant a: too much");
     count = 0;
     ck_assert_int_eq(rules(10 * MIB, 2 * MIB), 0); /* the same: told again */
     ck_assert_uint_eq(count, 2);

@@ -39,11 +39,11 @@ START_TEST(too_few_devices_and_why)
     expect(&k->f, "1 of 3 required devices serve: device 1 is absent: no driver");
     put(&k->device[1], DEVICE_READY, "");
     k->device[1].killed_ns = 1;
-    (void)strcpy(k->device[1].ending, "no sign of life");
-    expect(&k->f, "1 of 3 required devices serve: device 1 is ending its worker: no sign of life");
+    (void)strcpy(k->device[1].ending, "no heartbeat");
+    expect(&k->f, "1 of 3 required devices serve: device 1 is ending its worker: no heartbeat");
     k->device[1].killed_ns = 0;
     k->f.device_count = 0;
-    expect(&k->f, "0 of 3 required devices serve: devices are being looked for");
+    expect(&k->f, "0 of 3 required devices serve: the search for devices has not finished");
     k->f.listed = true;
     expect(&k->f, "0 of 3 required devices serve: no device was found");
     fake_destroy(k);

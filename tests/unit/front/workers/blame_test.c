@@ -42,7 +42,7 @@ START_TEST(the_culprit_is_named_with_all_that_is_known)
     fake_done(k, bad, 0);
     fake_done(k, good, 0);
     blame_text(&k->device[0], text);
-    ck_assert_str_eq(text, "with no job to do");
+    ck_assert_str_eq(text, "without a job");
     fake_destroy(k);
 }
 END_TEST
