@@ -1,7 +1,7 @@
 /*
  * Memory from a source of pages. A page is in one of these states, and every failure unwinds to one
- * of them: not there; created (in a local variable only); mapped (slot set); accessible (in a block
- * that is not VOID).
+ * of them: not there; created (in a local variable only); mapped (used at an address); accessible
+ * (in a block that is not VOID).
  */
 #include "daemon/pool/pool_int.h"
 
@@ -56,15 +56,13 @@ static uint64_t pages_take(struct pool *p, uint32_t i, uint64_t most, uint64_t t
     uint64_t bytes = space_whole(p, block_at(&p->blocks, i), &at);
     uint64_t gone = 0;
     uint64_t used = 0;
-    int rc = 0;
     bool keep = to != PAGES_GONE && recall_keeps(p);
     bytes = bytes < most ? bytes : most;
     space_leave(p, i);
-    while (gone < bytes && rc == 0) {
-        rc = to == PAGES_GONE ? page_drop(p, at + gone, e)
-                              : page_move(p, at + gone, to + used, keep, e);
-        gone += p->slot[(at + gone) / p->page] == 0 ? p->page : 0;
-        used += rc == 0 ? p->page : 0;
+    if (to == PAGES_GONE) {
+        used = gone = page_drop(p, at, bytes, e);
+    } else {
+        used = page_move(p, at, to, bytes, keep, &gone, e);
     }
     if (gone > 0) {
         make_void(p, i, at, gone, keep);
@@ -136,16 +134,13 @@ static uint64_t fill_moved(struct pool *p, uint64_t to, uint64_t need, struct er
 static uint64_t fill_new(struct pool *p, uint64_t to, uint64_t got, uint64_t need, struct err *e)
 {
     while (got < need) {
-        uint32_t page;
-        if (page_create(p, &page, e) != 0) {
+        uint32_t run;
+        uint64_t made = page_create(p, need - got, &run, e);
+        uint64_t there = made > 0 ? page_put(p, to + got, run, e) : 0;
+        got += there;
+        if (made == 0 || there < made) {
             return got;
         }
-        if (page_map(p, to + got, page, e) != 0) {
-            page_destroy(p, page);
-            return got;
-        }
-        p->slot_tenant[(to + got) / p->page] = TENANCY_MIXED;
-        got += p->page;
     }
     return got;
 }
@@ -169,19 +164,23 @@ static int fill(struct pool *p, uint64_t to, uint64_t need, bool fresh, struct e
 static void clear_unknown(struct pool *p, const struct block *b)
 {
     uint64_t end = b->at + b->size;
-    for (uint64_t at = b->at; p->source.clear != NULL && at < end; at += p->page) {
-        struct block run = {.at = at};
-        while (at < end && p->slot_tenant[at / p->page] == TENANCY_MIXED) {
-            run.size += p->page;
-            at += p->page;
+    struct block dirty = {.at = b->at};
+    while (p->source.clear != NULL && dirty.at < end) {
+        uint16_t holder = TENANCY_MIXED;
+        uint64_t bytes = 0;
+        for (dirty.size = 0; dirty.at + dirty.size < end; dirty.size += bytes) {
+            bytes = tenancy_row(p, dirty.at + dirty.size, end, &holder);
+            if (holder != TENANCY_MIXED) {
+                break;
+            }
         }
-        if (run.size == 0) {
-            continue;
+        if (dirty.size > 0) {
+            p->stats.driver_calls++;
+            if (p->source.clear(p->source.user, p->range, dirty.at, dirty.size, NULL) == 0) {
+                tenancy_clean(p, &dirty);
+            }
         }
-        p->stats.driver_calls++;
-        if (p->source.clear(p->source.user, p->range, run.at, run.size, NULL) == 0) {
-            tenancy_clean(p, &run);
-        }
+        dirty.at += dirty.size + (holder != TENANCY_MIXED ? bytes : 0);
     }
 }
 
@@ -189,10 +188,7 @@ static void clear_unknown(struct pool *p, const struct block *b)
 static void unfill(struct pool *p, uint32_t i)
 {
     struct block *b = block_at(&p->blocks, i);
-    uint64_t gone = 0;
-    while (gone < b->size && page_drop(p, b->at + gone, NULL) == 0) {
-        gone += p->page;
-    }
+    uint64_t gone = page_drop(p, b->at, b->size, NULL);
     event_add(p, POOL_EVENT_UNMAP, (struct pool_event){.at = b->at, .size = gone});
     if (gone < b->size) {
         uint32_t rest = gone > 0 ? space_cut(p, i, gone) : i;
@@ -204,23 +200,13 @@ static void unfill(struct pool *p, uint32_t i)
     }
 }
 
-/* Slots from the block's start on that are all with or all without a page. */
-static uint64_t run_of(const struct pool *p, const struct block *b)
-{
-    bool there = p->slot[b->at / p->page] != 0;
-    uint64_t bytes = p->page;
-    while (bytes < b->size && (p->slot[(b->at + bytes) / p->page] != 0) == there) {
-        bytes += p->page;
-    }
-    return bytes;
-}
-
 void backing_pages_unwind(struct pool *p, uint32_t i)
 {
     while (i != BLOCK_NONE) {
         struct block *b = block_at(&p->blocks, i);
-        bool there = p->slot[b->at / p->page] != 0;
-        uint64_t run = run_of(p, b);
+        uint64_t run = page_used(p, b->at, b->at + b->size);
+        bool there = run > 0;
+        run = there ? run : page_unused(p, b->at, b->at + b->size);
         uint32_t rest = run < b->size ? space_cut(p, i, run) : BLOCK_NONE;
         if (there && page_access(p, b->at, b->size, NULL) != 0) {
             unfill(p, i);
@@ -269,20 +255,23 @@ static int populate(struct pool *p, uint32_t u, uint64_t need, bool fresh, struc
 
 /* ---- pages that come back ---------------------------------------------------------------------*/
 
-bool backing_pages_free(const struct pool *p, uint64_t at, uint64_t *ret_from, uint32_t *ret_block)
+uint64_t backing_pages_free(const struct pool *p, uint64_t at, uint64_t *ret_from,
+                            uint32_t *ret_block)
 {
-    uint32_t page = p->view[at / p->page].page;
-    const struct page *g = page != 0 ? records_at(&p->pages, page - 1) : NULL;
-    if (g == NULL) {
-        return false;
+    uint64_t from;
+    uint64_t bytes = page_where(p, at, &from);
+    if (bytes == 0) {
+        return 0;
     }
-    uint64_t from = (g->used - UINT64_C(1)) * p->page;
     uint32_t i = by_address(p, from);
     const struct block *b = block_at(&p->blocks, i);
+    if ((b->state != BLOCK_VACANT && b->state != BLOCK_READY) || b->at > from) {
+        return 0;
+    }
+    uint64_t whole = (b->at + b->size - from) & ~(p->page - 1);
     *ret_from = from;
     *ret_block = i;
-    return b->state == BLOCK_VACANT ||
-           (b->state == BLOCK_READY && b->at <= from && b->at + b->size >= from + p->page);
+    return bytes < whole ? bytes : whole;
 }
 
 /* A VOID block has pages in [at, at + bytes): they are READY, what is before and behind is VOID. */
@@ -310,10 +299,16 @@ static uint64_t pages_back(struct pool *p, uint32_t source, uint64_t from, uint6
     uint64_t whole = (b->at + b->size - from) & ~(p->page - 1);
     uint64_t most = bytes < whole ? bytes : whole;
     uint64_t got = 0;
+    uint64_t moved = 1;
     space_leave(p, source);
-    while (got < most && p->view[(at + got) / p->page].page == p->slot[(from + got) / p->page] &&
-           page_move(p, from + got, at + got, true, NULL) == 0) {
-        got += p->page;
+    while (got < most && moved > 0) {
+        uint64_t where;
+        uint64_t row = page_where(p, at + got, &where);
+        row = row < most - got ? row : most - got;
+        moved = row > 0 && where == from + got
+                    ? page_move(p, where, at + got, row, true, &moved, NULL)
+                    : 0;
+        got += moved;
     }
     if (got == 0) {
         space_enter(p, source);
@@ -328,7 +323,7 @@ uint64_t backing_pages_back(struct pool *p, uint64_t at, uint64_t bytes)
 {
     uint64_t from;
     uint32_t source;
-    if (!space_has_records(p, 4) || !backing_pages_free(p, at, &from, &source) ||
+    if (!space_has_records(p, 4) || backing_pages_free(p, at, &from, &source) == 0 ||
         block_at(&p->blocks, source)->state != BLOCK_READY) {
         return 0;
     }
@@ -336,18 +331,9 @@ uint64_t backing_pages_back(struct pool *p, uint64_t at, uint64_t bytes)
 }
 
 /* What is mapped from `at` on may have been mapped for nothing: where access failed then. */
-static uint64_t accessible(const struct pool *p, uint64_t at, uint64_t bytes)
-{
-    uint64_t got = 0;
-    while (got < bytes && p->view[(at + got) / p->page].accessible) {
-        got += p->page;
-    }
-    return got;
-}
-
 uint64_t backing_pages_return(struct pool *p, uint64_t at, uint64_t bytes)
 {
-    uint64_t there = accessible(p, at, bytes);
+    uint64_t there = page_accessible(p, at, at + bytes);
     uint64_t got = there > 0 ? backing_pages_back(p, at, there) : 0;
     if (got > 0) { /* the void may have been joined with the one the pages came from */
         make_used(p, by_address(p, at), at, got);

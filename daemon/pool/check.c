@@ -48,13 +48,12 @@ static int slab_check(const struct pool *p, const struct block *b, struct sums *
 static int vacant_check(const struct pool *p, const struct block *b, struct sums *sums,
                         struct err *e)
 {
-    uint32_t pages = 0;
-    for (uint64_t i = b->at / p->page; i < (b->at + b->size) / p->page; i++) {
-        const struct page *g = p->slot[i] != 0 ? records_at(&p->pages, p->slot[i] - 1) : NULL;
-        pages += g != NULL;
-        if (g != NULL && (p->view[i].page != p->slot[i] || g->used != i + 1)) {
-            return wrong(e, b, "pages are not mapped where they are kept");
-        }
+    uint64_t end = b->at + b->size;
+    uint64_t pages = 0;
+    for (uint64_t at = b->at; at < end;) {
+        uint64_t there = page_used(p, at, end);
+        pages += there / p->page;
+        at += there + page_unused(p, at + there, end);
     }
     if (pages != b->owner || (b->at | b->size) % p->page != 0) {
         return wrong(e, b, "has not the pages that it says");
@@ -72,17 +71,14 @@ static int pages_check(const struct pool *p, const struct block *b, struct err *
     if (b->state == BLOCK_LOST || b->state == BLOCK_VACANT) {
         return 0;
     }
-    for (uint64_t i = b->at / p->page; i <= (b->at + b->size - 1) / p->page; i++) {
-        if ((p->slot[i] != 0) != (b->state != BLOCK_VOID)) {
-            return wrong(e, b, "pages are not as its state says");
-        }
-        const struct page *g = p->slot[i] != 0 ? records_at(&p->pages, p->slot[i] - 1) : NULL;
-        if (g != NULL &&
-            (p->view[i].page != p->slot[i] || !p->view[i].accessible || g->used != i + 1)) {
-            return wrong(e, b, "pages are not mapped where they are used");
-        }
+    uint64_t at = b->at & ~(p->page - 1);
+    uint64_t end = (b->at + b->size + p->page - 1) & ~(p->page - 1);
+    if (b->state == BLOCK_VOID) {
+        return page_unused(p, at, end) == end - at ? 0 : wrong(e, b, "has memory, and is void");
     }
-    return 0;
+    return page_used(p, at, end) == end - at && page_accessible(p, at, end) == end - at
+               ? 0
+               : wrong(e, b, "pages are not mapped where they are used");
 }
 
 static int block_check(const struct pool *p, const struct block *b, struct sums *sums,
@@ -146,7 +142,7 @@ static int walk(const struct pool *p, struct sums *sums, struct err *e)
             return wrong(e, b, "is not found by its address");
         }
         int rc = block_check(p, b, sums, e);
-        if (rc == 0 && p->slot != NULL) {
+        if (rc == 0 && p->source.pages != NULL) {
             rc = pages_check(p, b, e);
         }
         if (rc != 0) {
@@ -236,15 +232,6 @@ static int indices_check(const struct pool *p, const struct sums *sums, struct e
     return 0;
 }
 
-static uint64_t mapped(const struct pool *p)
-{
-    uint64_t bytes = 0;
-    for (uint64_t i = 0; p->slot != NULL && i < p->space / p->page; i++) {
-        bytes += p->slot[i] != 0 ? p->page : 0;
-    }
-    return bytes;
-}
-
 static int meters_check(const struct pool *p, const struct sums *sums, struct err *e)
 {
     uint64_t used = 0;
@@ -288,7 +275,11 @@ int pool_check(const struct pool *p, struct err *e)
     if (rc != 0) {
         return rc;
     }
-    uint64_t size = p->slot != NULL ? mapped(p) : sums.taken;
+    uint64_t size = sums.taken;
+    rc = p->source.pages != NULL ? page_table_check(p, &size, e) : 0;
+    if (rc != 0) {
+        return rc;
+    }
     if (sums.at != p->space || sums.blocks != p->blocks.live || size != s->size ||
         sums.used != s->used || sums.live != s->live || sums.pending != s->pending ||
         sums.whole != p->whole_bytes || sums.warm != p->warm_bytes ||

@@ -3,18 +3,25 @@
 
 #define PAGES_LOOKED 65536u /* at, for one answer */
 
-/* The first run of pages in [at, at + bytes) that are not clean. Returns its bytes. */
+/* From `at` on, up to `end`: where pages are clean, or not, no more. */
+static uint64_t beyond(const struct pool *p, uint64_t at, uint64_t end, bool clean)
+{
+    uint16_t holder = TENANCY_MIXED;
+    while (at < end) {
+        uint64_t bytes = tenancy_row(p, at, end, &holder);
+        if (bytes == 0 || (holder == TENANCY_CLEAN) != clean) {
+            break;
+        }
+        at += bytes;
+    }
+    return at;
+}
+
+/* The first pages in a row of [at, at + bytes) that are not clean. Returns their bytes. */
 static uint64_t unclean_run(const struct pool *p, uint64_t at, uint64_t bytes, uint64_t *ret_at)
 {
-    uint64_t end = at + bytes;
-    while (at < end && p->slot_tenant[at / p->page] == TENANCY_CLEAN) {
-        at += p->page;
-    }
-    *ret_at = at;
-    while (at < end && p->slot_tenant[at / p->page] != TENANCY_CLEAN) {
-        at += p->page;
-    }
-    return at - *ret_at;
+    *ret_at = beyond(p, at, at + bytes, true);
+    return beyond(p, *ret_at, at + bytes, false) - *ret_at;
 }
 
 static uint64_t unclean_in(const struct pool *p, const struct block *b, uint64_t *ret_at)

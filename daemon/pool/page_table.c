@@ -1,10 +1,5 @@
-/*
- * The page table. For each page-sized part of the address space (a slot): the page whose memory is
- * used there (slot), and the page that the device has mapped there (view). Where the source allows
- * a page to be mapped at several places (pool_pages.aliases), a page that is wanted elsewhere
- * leaves its view behind, and comes back without a call of the driver when what needed it there
- * comes again. Pages are named by their index + 1; 0 is none.
- */
+#include "daemon/pool/page_table.h"
+
 #include <stdlib.h>
 
 #include "daemon/pool/pool_int.h"
@@ -14,19 +9,24 @@ static const struct pool_pages *ops(const struct pool *p)
     return p->source.pages;
 }
 
-static struct page *page_at(const struct pool *p, uint32_t page)
+static struct run *run_at(const struct pool *p, uint32_t r)
 {
-    return records_at(&p->pages, page - 1);
+    return records_at(&p->table.runs, r);
 }
 
 int page_table_init(struct pool *p, uint32_t max, struct err *e)
 {
+    struct page_table *t = &p->table;
     uint64_t slots = p->space / p->page;
-    int rc = records_init(&p->pages, sizeof(struct page), max, e);
-    p->slot = calloc(slots, sizeof *p->slot);
-    p->view = calloc(slots, sizeof *p->view);
-    p->slot_tenant = calloc(slots, sizeof *p->slot_tenant);
-    if (rc == 0 && (p->slot == NULL || p->view == NULL || p->slot_tenant == NULL)) {
+    int rc = records_init(&t->runs, sizeof(struct run), max, e);
+    rc = rc != 0 ? rc : marks_init(&t->views, slots, e);
+    rc = rc != 0 ? rc : marks_init(&t->vacant, max, e);
+    rc = rc != 0 ? rc : marks_init(&t->holders, max, e);
+    t->view = calloc(slots, sizeof *t->view);
+    t->name = calloc(max, sizeof *t->name);
+    t->holder = calloc(max, sizeof *t->holder);
+    t->max = max;
+    if (rc == 0 && (t->view == NULL || t->name == NULL || t->holder == NULL)) {
         rc = err_set(e, ERR_NOMEM, "no memory for a table of %llu pages", LL(slots));
     }
     return rc;
@@ -34,136 +34,312 @@ int page_table_init(struct pool *p, uint32_t max, struct err *e)
 
 /* ---- views ------------------------------------------------------------------------------------*/
 
-static void view_add(struct pool *p, uint64_t s, uint32_t page)
+/* The slot at which the view over a slot begins; MARKS_NONE: nothing is mapped there. */
+static uint64_t view_over(const struct pool *p, uint64_t s)
 {
-    struct page *g = page_at(p, page);
-    p->view[s] = (struct view){.page = page, .next = g->views, .prev = 0, .accessible = false};
+    if (p->table.view[s].there) {
+        return s;
+    }
+    uint64_t v = marks_last(&p->table.views, s);
+    return v != MARKS_NONE && s - v < run_at(p, p->table.view[v].run)->count ? v : MARKS_NONE;
+}
+
+static void view_add(struct pool *p, uint64_t s, uint32_t r, bool accessible)
+{
+    struct run *g = run_at(p, r);
+    struct view *view = p->table.view;
+    view[s] = (struct view){.run = r, .next = g->views, .there = true, .accessible = accessible};
     if (g->views != 0) {
-        p->view[g->views - 1].prev = (uint32_t)s + 1;
+        view[g->views - 1].prev = (uint32_t)s + 1;
     }
     g->views = (uint32_t)s + 1;
+    marks_add(&p->table.views, s);
 }
 
 static void view_remove(struct pool *p, uint64_t s)
 {
-    struct view *v = &p->view[s];
+    struct view *view = p->table.view;
+    const struct view *v = &view[s];
     if (v->next != 0) {
-        p->view[v->next - 1].prev = v->prev;
+        view[v->next - 1].prev = v->prev;
     }
-    *(v->prev != 0 ? &p->view[v->prev - 1].next : &page_at(p, v->page)->views) = v->next;
-    *v = (struct view){.page = 0};
+    *(v->prev != 0 ? &view[v->prev - 1].next : &run_at(p, v->run)->views) = v->next;
+    view[s].there = false;
+    marks_remove(&p->table.views, s);
 }
 
+/* ---- runs -------------------------------------------------------------------------------------*/
+
+/* Cuts a run after `count` frames, and its views. There are as many records as frames. Returns the
+ * rest. */
+static uint32_t run_cut(struct pool *p, uint32_t r, uint32_t count)
+{
+    uint32_t rest = records_take(&p->table.runs);
+    struct run *a = run_at(p, r);
+    *run_at(p, rest) = (struct run){.used = a->used != 0 ? a->used + count : 0,
+                                    .frame = a->frame + count,
+                                    .count = a->count - count};
+    a->count = count;
+    for (uint32_t v = a->views; v != 0; v = p->table.view[v - 1].next) {
+        view_add(p, v - 1 + count, rest, p->table.view[v - 1].accessible);
+    }
+    return rest;
+}
+
+/* The run of a view, cut so that it begins at slot s, which it is over, and has at most `most`
+ * frames. */
+static uint32_t run_within(struct pool *p, uint64_t view, uint64_t s, uint64_t most)
+{
+    uint32_t r = p->table.view[view].run;
+    if (view < s) {
+        r = run_cut(p, r, (uint32_t)(s - view));
+    }
+    if (run_at(p, r)->count > most) {
+        (void)run_cut(p, r, (uint32_t)most);
+    }
+    return r;
+}
+
+/* Unmaps from the start on. On failure what was unmapped is a run of its own without this view. */
 static int view_unmap(struct pool *p, uint64_t s, struct err *e)
 {
-    p->stats.driver_calls++;
-    int rc = ops(p)->unmap(p->source.user, p->range, s * p->page, e);
-    if (rc == 0) {
+    uint32_t r = p->table.view[s].run;
+    uint32_t count = run_at(p, r)->count;
+    uint32_t done = 0;
+    int rc = 0;
+    while (done < count && rc == 0) {
+        p->stats.driver_calls++;
+        rc = ops(p)->unmap(p->source.user, p->range, (s + done) * p->page, e);
+        done += rc == 0;
+    }
+    if (done > 0 && done < count) {
+        (void)run_cut(p, r, done);
+    }
+    if (done > 0) {
         view_remove(p, s);
     }
     return rc;
 }
 
-/* ---- pages ------------------------------------------------------------------------------------*/
-
-int page_create(struct pool *p, uint32_t *ret_page, struct err *e)
+/* Maps a run from slot s on, where nothing is mapped. On failure what could not be mapped is a run
+ * of its own: *ret_rest, or this one. */
+static int run_map(struct pool *p, uint64_t s, uint32_t r, uint32_t *ret_rest, struct err *e)
 {
-    uint32_t i = records_take(&p->pages);
-    if (i == RECORD_NONE) {
-        return err_set(e, ERR_NOMEM, "the pool's records are used up");
+    uint32_t count = run_at(p, r)->count;
+    uint32_t done = 0;
+    int rc = 0;
+    while (done < count && rc == 0) {
+        p->stats.driver_calls++;
+        rc = ops(p)->map(p->source.user, p->range, (s + done) * p->page,
+                         p->table.name[run_at(p, r)->frame + done], e);
+        done += rc == 0;
     }
-    struct page *g = records_at(&p->pages, i);
-    *g = (struct page){.views = 0};
-    p->stats.driver_calls++;
-    int rc = ops(p)->create(p->source.user, &g->name, e);
     if (rc != 0) {
-        g->name = 0;
-        records_give(&p->pages, i);
-        return rc;
+        *ret_rest = done > 0 ? run_cut(p, r, done) : r;
     }
-    p->stats.size += p->page;
-    p->stats.size_peak = p->stats.size > p->stats.size_peak ? p->stats.size : p->stats.size_peak;
-    *ret_page = i + 1;
-    return 0;
+    if (done > 0) {
+        view_add(p, s, r, false);
+    }
+    return rc;
 }
 
-void page_destroy(struct pool *p, uint32_t page)
+/* ---- frames -----------------------------------------------------------------------------------*/
+
+/* As many frames in a row as may be, up to `most`. Returns how many; 0: all have memory. */
+static uint64_t frames_take(struct page_table *t, uint64_t most, uint32_t *ret_frame)
 {
-    struct page *g = page_at(p, page);
-    p->stats.driver_calls++;
-    ops(p)->destroy(p->source.user, g->name);
-    g->name = 0;
-    records_give(&p->pages, page - 1);
-    p->stats.size -= p->page;
+    uint64_t first = marks_next(&t->vacant, 0);
+    uint64_t count = 0;
+    while (first != MARKS_NONE && count < most &&
+           marks_next(&t->vacant, first + count) == first + count) {
+        count++;
+    }
+    if (count < most && t->made < t->max) { /* whole, at the end */
+        uint64_t room = t->max - t->made;
+        *ret_frame = t->made;
+        count = most < room ? most : room;
+        t->made += (uint32_t)count;
+        return count;
+    }
+    for (uint64_t n = 0; n < count; n++) {
+        marks_remove(&t->vacant, first + n);
+    }
+    *ret_frame = (uint32_t)first;
+    return count;
 }
 
-int page_map(struct pool *p, uint64_t at, uint32_t page, struct err *e)
+static void frames_give(struct page_table *t, uint64_t frame, uint64_t count)
+{
+    for (uint64_t n = 0; n < count; n++) {
+        t->name[frame + n] = 0;
+        marks_add(&t->vacant, frame + n);
+    }
+}
+
+uint64_t page_create(struct pool *p, uint64_t bytes, uint32_t *ret_run, struct err *e)
+{
+    struct page_table *t = &p->table;
+    uint32_t frame = 0;
+    uint64_t count = frames_take(t, bytes / p->page, &frame);
+    uint64_t done = 0;
+    int rc = count > 0 ? 0 : err_set(e, ERR_NOMEM, "the pool's records are used up");
+    while (done < count && rc == 0) {
+        p->stats.driver_calls++;
+        rc = ops(p)->create(p->source.user, &t->name[frame + done], e);
+        done += rc == 0;
+    }
+    frames_give(t, frame + done, count - done);
+    if (done == 0) {
+        return 0;
+    }
+    uint32_t r = records_take(&t->runs);
+    *run_at(p, r) = (struct run){.frame = frame, .count = (uint32_t)done};
+    tenancy_new(p, frame, done);
+    p->stats.size += done * p->page;
+    p->stats.size_peak = p->stats.size > p->stats.size_peak ? p->stats.size : p->stats.size_peak;
+    *ret_run = r;
+    return done * p->page;
+}
+
+/* Of a run that is mapped nowhere. */
+static uint64_t destroy(struct pool *p, uint32_t r)
+{
+    const struct run *g = run_at(p, r);
+    uint32_t count = g->count;
+    for (uint32_t n = 0; n < count; n++) {
+        p->stats.driver_calls++;
+        ops(p)->destroy(p->source.user, p->table.name[g->frame + n]);
+    }
+    frames_give(&p->table, g->frame, count);
+    run_at(p, r)->count = 0;
+    records_give(&p->table.runs, r);
+    p->stats.size -= count * p->page;
+    return count * p->page;
+}
+
+/* ---- memory to addresses ----------------------------------------------------------------------*/
+
+/* Nothing is mapped in [s, s + count) any more. Runs may be cut there. */
+static int clear_views(struct pool *p, uint64_t s, uint64_t count, struct err *e)
+{
+    uint64_t over = view_over(p, s);
+    uint64_t v = over != MARKS_NONE ? over : marks_next(&p->table.views, s);
+    int rc = 0;
+    while (rc == 0 && v < s + count) { /* MARKS_NONE is beyond */
+        uint64_t begin = v < s ? s : v;
+        (void)run_within(p, v, begin, s + count - begin);
+        rc = view_unmap(p, begin, e);
+        v = marks_next(&p->table.views, begin);
+    }
+    return rc;
+}
+
+uint64_t page_put(struct pool *p, uint64_t at, uint32_t run, struct err *e)
 {
     uint64_t s = at / p->page;
-    int rc = 0;
-    if (p->view[s].page != page) {
-        rc = p->view[s].page != 0 ? view_unmap(p, s, e) : 0;
-        if (rc == 0) {
-            p->stats.driver_calls++;
-            rc = ops(p)->map(p->source.user, p->range, at, page_at(p, page)->name, e);
-        }
-        if (rc != 0) {
-            return rc;
-        }
-        view_add(p, s, page);
-    }
-    p->slot[s] = page;
-    page_at(p, page)->used = (uint32_t)s + 1;
-    return 0;
-}
-
-int page_drop(struct pool *p, uint64_t at, struct err *e)
-{
-    uint64_t own = at / p->page;
-    uint32_t page = p->slot[own];
-    const struct page *g = page_at(p, page);
-    int rc = 0;
-    while (rc == 0 && (g->views != own + 1 || p->view[own].next != 0)) {
-        rc = view_unmap(p, (g->views != own + 1 ? g->views : p->view[own].next) - 1, e);
-    }
-    rc = rc != 0 ? rc : view_unmap(p, own, e);
-    if (rc == 0) {
-        p->slot[own] = 0;
-        page_destroy(p, page);
-    }
-    return rc;
-}
-
-int page_move(struct pool *p, uint64_t from, uint64_t to, bool keep, struct err *e)
-{
-    uint64_t s = from / p->page;
-    uint32_t page = p->slot[s];
-    int rc = ops(p)->aliases ? 0 : view_unmap(p, s, e);
+    uint32_t rest = run;
+    uint32_t count = run_at(p, run)->count;
+    int rc = clear_views(p, s, count, e);
+    rc = rc == 0 ? run_map(p, s, run, &rest, e) : rc;
     if (rc != 0) {
-        return rc;
+        count -= (uint32_t)(destroy(p, rest) / p->page);
     }
-    rc = page_map(p, to, page, e);
-    if (rc == 0) {
-        p->slot[s] = 0;
-        p->slot_tenant[to / p->page] = p->slot_tenant[s];
-        p->stats.remaps++;
-        if (ops(p)->aliases && !keep) { /* if it fails, the view goes when the slot is wanted */
-            (void)view_unmap(p, s, NULL);
+    if (count > 0) {
+        run_at(p, run)->used = (uint32_t)s + 1;
+    }
+    return count * p->page;
+}
+
+/* The run that is used at slot s, from there on, of `most` frames at most. */
+static uint32_t run_used(struct pool *p, uint64_t s, uint64_t most)
+{
+    return run_within(p, view_over(p, s), s, most);
+}
+
+uint64_t page_drop(struct pool *p, uint64_t at, uint64_t bytes, struct err *e)
+{
+    uint64_t gone = 0;
+    int rc = 0;
+    while (gone < bytes && rc == 0) {
+        uint64_t own = (at + gone) / p->page;
+        uint32_t r = run_used(p, own, (bytes - gone) / p->page);
+        const struct run *g = run_at(p, r);
+        const struct view *v = p->table.view;
+        while (rc == 0 && (g->views != own + 1 || v[own].next != 0)) {
+            rc = view_unmap(p, (g->views != own + 1 ? g->views : v[own].next) - 1, e);
         }
-    } else if (!ops(p)->aliases) { /* it is nowhere now */
-        p->slot[s] = 0;
-        page_destroy(p, page);
+        rc = rc == 0 ? view_unmap(p, own, e) : rc;
+        gone += g->views == 0 ? destroy(p, r) : 0; /* the first part of it, perhaps */
     }
-    return rc;
+    return gone;
+}
+
+/* To where it is mapped already, or where it is mapped now, and stays mapped where it was. Returns
+ * frames. */
+static uint64_t move_view(struct pool *p, uint64_t s, uint64_t to, uint64_t most, bool keep,
+                          struct err *e)
+{
+    uint32_t r = run_used(p, s, most);
+    if (view_over(p, to) != to || p->table.view[to].run != r) {
+        uint32_t rest;
+        if (clear_views(p, to, run_at(p, r)->count, e) != 0) {
+            return 0;
+        }
+        r = run_used(p, s, most); /* it may have been cut */
+        if (run_map(p, to, r, &rest, e) != 0 && rest == r) {
+            return 0;
+        }
+    }
+    uint64_t count = run_at(p, r)->count;
+    run_at(p, r)->used = (uint32_t)to + 1;
+    if (!keep) { /* if it fails, the view goes when the addresses are wanted */
+        (void)view_unmap(p, s, NULL);
+    }
+    return count;
+}
+
+/* Unmapped first. Returns frames that are mapped again; *ret_left: that were unmapped. */
+static uint64_t move_only(struct pool *p, uint64_t s, uint64_t to, uint64_t most,
+                          uint64_t *ret_left, struct err *e)
+{
+    uint32_t r = run_used(p, s, most);
+    (void)view_unmap(p, s, e);
+    *ret_left = run_at(p, r)->views == 0 ? run_at(p, r)->count : 0;
+    return *ret_left > 0 ? page_put(p, to * p->page, r, e) / p->page : 0;
+}
+
+uint64_t page_move(struct pool *p, uint64_t from, uint64_t to, uint64_t bytes, bool keep,
+                   uint64_t *ret_left, struct err *e)
+{
+    uint64_t most = bytes / p->page;
+    uint64_t moved = 0;
+    uint64_t left = 0;
+    struct err why = ERR_INIT;
+    while (left < most && why.code == 0) {
+        uint64_t gone = 0;
+        uint64_t s = from / p->page + left;
+        uint64_t got = ops(p)->aliases
+                           ? move_view(p, s, to / p->page + moved, most - left, keep, &why)
+                           : move_only(p, s, to / p->page + moved, most - left, &gone, &why);
+        moved += got;
+        left += ops(p)->aliases ? got : gone;
+    }
+    if (why.code != 0 && e != NULL) {
+        *e = why;
+    }
+    p->stats.remaps += moved;
+    *ret_left = left * p->page;
+    return moved * p->page;
 }
 
 int page_access(struct pool *p, uint64_t at, uint64_t bytes, struct err *e)
 {
+    struct view *view = p->table.view;
     uint64_t end = (at + bytes) / p->page;
-    for (uint64_t s = at / p->page; s < end;) {
+    for (uint64_t s = view_over(p, at / p->page); s < end;) {
         uint64_t first = s;
-        while (s < end && !p->view[s].accessible) {
-            s++;
+        while (s < end && !view[s].accessible) {
+            s += run_at(p, view[s].run)->count;
         }
         if (s > first) {
             p->stats.driver_calls++;
@@ -173,33 +349,153 @@ int page_access(struct pool *p, uint64_t at, uint64_t bytes, struct err *e)
                 return rc;
             }
         }
-        for (; first < s; first++) {
-            p->view[first].accessible = true;
+        for (; first < s; first += run_at(p, view[first].run)->count) {
+            view[first].accessible = true;
         }
-        s += s < end;
+        s += s < end ? run_at(p, view[s].run)->count : 0;
     }
     return 0;
 }
 
-void page_table_finish(struct pool *p)
+/* ---- what is there ----------------------------------------------------------------------------*/
+
+static bool is_used(const struct pool *p, uint64_t view)
 {
-    bool empty = true;
-    for (uint64_t s = 0; p->range != NULL && s < p->space / p->page; s++) {
-        if (p->view[s].page != 0) {
-            empty = view_unmap(p, s, NULL) == 0 && empty;
+    return run_at(p, p->table.view[view].run)->used == view + 1;
+}
+
+static uint64_t after(const struct pool *p, uint64_t view)
+{
+    return view + run_at(p, p->table.view[view].run)->count;
+}
+
+/* Bytes of the slots [first, last), but for those from the end on. */
+static uint64_t stretch(const struct pool *p, uint64_t first, uint64_t last, uint64_t end)
+{
+    return (last < end ? last - first : end - first) * p->page;
+}
+
+uint64_t page_used(const struct pool *p, uint64_t at, uint64_t end)
+{
+    uint64_t first = at / p->page;
+    uint64_t s = first;
+    while (s < end / p->page) {
+        uint64_t v = view_over(p, s);
+        if (v == MARKS_NONE || !is_used(p, v)) {
+            break;
+        }
+        s = after(p, v);
+    }
+    return stretch(p, first, s, end / p->page);
+}
+
+uint64_t page_unused(const struct pool *p, uint64_t at, uint64_t end)
+{
+    uint64_t first = at / p->page;
+    uint64_t s = first;
+    while (s < end / p->page) {
+        uint64_t v = view_over(p, s);
+        if (v == MARKS_NONE) {
+            s = marks_next(&p->table.views, s); /* NONE is beyond */
+        } else if (!is_used(p, v)) {
+            s = after(p, v);
+        } else {
+            break;
         }
     }
-    for (uint32_t i = 0; p->range != NULL && i < p->pages.made; i++) {
-        const struct page *g = records_at(&p->pages, i);
-        if (g->name != 0 && g->views == 0) { /* what cannot be unmapped cannot be destroyed */
-            page_destroy(p, i + 1);
+    return stretch(p, first, s, end / p->page);
+}
+
+uint64_t page_accessible(const struct pool *p, uint64_t at, uint64_t end)
+{
+    uint64_t first = at / p->page;
+    uint64_t s = first;
+    while (s < end / p->page) {
+        uint64_t v = view_over(p, s);
+        if (v == MARKS_NONE || !p->table.view[v].accessible) {
+            break;
+        }
+        s = after(p, v);
+    }
+    return stretch(p, first, s, end / p->page);
+}
+
+uint64_t page_where(const struct pool *p, uint64_t at, uint64_t *ret_from)
+{
+    uint64_t s = at / p->page;
+    uint64_t v = view_over(p, s);
+    if (v == MARKS_NONE) {
+        return 0;
+    }
+    *ret_from = (run_at(p, p->table.view[v].run)->used - UINT64_C(1) + s - v) * p->page;
+    return (after(p, v) - s) * p->page;
+}
+
+uint64_t page_frame(const struct pool *p, uint64_t at, uint32_t *ret_frame)
+{
+    uint64_t s = at / p->page;
+    uint64_t v = view_over(p, s);
+    if (v == MARKS_NONE || !is_used(p, v)) {
+        return 0;
+    }
+    *ret_frame = run_at(p, p->table.view[v].run)->frame + (uint32_t)(s - v);
+    return (after(p, v) - s) * p->page;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------*/
+
+int page_table_check(const struct pool *p, uint64_t *ret_used, struct err *e)
+{
+    const struct page_table *t = &p->table;
+    uint64_t used = 0;
+    uint64_t frames = 0;
+    uint64_t end = 0;
+    for (uint64_t v = marks_next(&t->views, 0); v != MARKS_NONE; v = marks_next(&t->views, v + 1)) {
+        const struct view *w = &t->view[v];
+        const struct run *g = run_at(p, w->run);
+        uint32_t head = w->prev != 0 ? t->view[w->prev - 1].next : g->views;
+        if (v < end || g->count == 0 || head != v + 1) {
+            return err_set(e, ERR_INTERNAL, "pool: what is mapped at page %llu is listed wrongly",
+                           LL(v));
+        }
+        end = v + g->count;
+        used += g->used == v + 1 ? g->count : 0;
+    }
+    for (uint32_t r = 0; r < t->runs.made; r++) {
+        frames += run_at(p, r)->count;
+    }
+    *ret_used = used * p->page;
+    return frames == used ? 0
+                          : err_set(e, ERR_INTERNAL, "pool: %llu of %llu pages are used somewhere",
+                                    LL(used), LL(frames));
+}
+
+void page_table_finish(struct pool *p)
+{
+    struct page_table *t = &p->table;
+    bool empty = true;
+    uint64_t v = p->range != NULL ? marks_next(&t->views, 0) : MARKS_NONE;
+    for (; v != MARKS_NONE; v = marks_next(&t->views, v + 1)) {
+        if (view_unmap(p, v, NULL) != 0) { /* the first page of what is left is lost */
+            uint64_t rest = view_over(p, v) == v ? v : marks_next(&t->views, v);
+            (void)run_within(p, rest, rest, 1);
+            empty = false;
+            v = rest;
+        }
+    }
+    for (uint32_t r = 0; p->range != NULL && r < t->runs.made; r++) {
+        if (run_at(p, r)->count > 0 && run_at(p, r)->views == 0) { /* else it is still mapped */
+            (void)destroy(p, r);
         }
     }
     if (p->range != NULL && empty) {
         ops(p)->release(p->source.user, p->range, p->space);
     }
-    records_finish(&p->pages);
-    free(p->slot);
-    free(p->view);
-    free(p->slot_tenant);
+    records_finish(&t->runs);
+    marks_finish(&t->views);
+    marks_finish(&t->vacant);
+    marks_finish(&t->holders);
+    free(t->view);
+    free(t->name);
+    free(t->holder);
 }

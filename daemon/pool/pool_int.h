@@ -6,6 +6,7 @@
 #include "daemon/pool/class.h"
 #include "daemon/pool/fit.h"
 #include "daemon/pool/move.h"
+#include "daemon/pool/page_table.h"
 #include "daemon/pool/place.h"
 #include "daemon/pool/pool.h"
 #include "daemon/pool/quota.h"
@@ -16,8 +17,6 @@
 #define SLAB_CLASSES POOL_CLASSES /* classes up to POOL_SLAB_MAX */
 #define WHOLE_LISTS  7u
 #define WARM_BLOCKS  16u
-
-#define BEGINS_LEVELS 3u
 
 /* Objects of one class in a block. */
 struct slab {
@@ -73,21 +72,6 @@ struct recall {
     uint64_t forgot;       /* `count` when addresses were used up last */
     uint64_t resume;       /* `count` from which on there is credit again */
     uint64_t pause;        /* requests without: longer each time */
-};
-
-/* A page of a source of pages. */
-struct page {
-    uint32_t unused; /* records.h's while not in use */
-    uint32_t views;  /* slots + 1 where it is mapped: head of a list */
-    uint32_t used;   /* slot + 1 where it is used */
-    uint64_t name;   /* the source's; 0: not in use */
-};
-
-/* What the device has mapped at a slot. */
-struct view {
-    uint32_t page;       /* index + 1; 0: nothing */
-    uint32_t next, prev; /* slots + 1: other views of the page */
-    bool accessible;
 };
 
 /* What waits for a stream, oldest first. */
@@ -153,16 +137,13 @@ struct guard {
 struct pool {
     struct pool_source source;
     unsigned streams;
-    uint64_t page;         /* bytes; what VOID consists of; POOL_ALIGN for sources of blocks */
-    uint64_t space;        /* bytes of addresses */
-    void *range;           /* sources of pages */
-    uint32_t *slot;        /* sources of pages: whose memory is used at i * page */
-    struct view *view;     /* what is mapped there: see page_table.c */
-    uint16_t *slot_tenant; /* see tenancy.c */
-    struct records pages;
+    uint64_t page;           /* bytes; what VOID consists of; POOL_ALIGN for sources of blocks */
+    uint64_t space;          /* bytes of addresses */
+    void *range;             /* sources of pages */
+    struct page_table table; /* sources of pages */
     struct recall recall;
     uint32_t *begins; /* see by_address.c; NULL: not kept */
-    uint64_t *begins_map[BEGINS_LEVELS];
+    struct marks begins_at;
     struct records blocks;
     struct records slabs;
     struct records
@@ -231,7 +212,8 @@ uint32_t space_release(struct pool *p, uint32_t i, unsigned stream, uint64_t seq
 /* When nobody uses a block any more that is freed at (*stream, *seq): its earlier user may be the
  * later one. seq 0: now. */
 void space_point(const struct pool *p, const struct block *b, unsigned *stream, uint64_t *seq);
-void space_lose_page(struct pool *p, uint32_t i); /* of a VACANT block: it is used elsewhere */
+/* Of a VACANT block: they are used elsewhere. */
+void space_lose_pages(struct pool *p, uint32_t i, uint64_t bytes);
 bool space_has_records(const struct pool *p, uint32_t count);
 /* [*ret_at, + return) are the whole pages (or the whole home) in a block; 0: none. */
 uint64_t space_whole(const struct pool *p, const struct block *b, uint64_t *ret_at);
@@ -241,20 +223,6 @@ uint64_t space_whole(const struct pool *p, const struct block *b, uint64_t *ret_
 void warm_keep(struct pool *p, uint32_t i, unsigned stream, uint64_t seq); /* a LIVE block */
 uint32_t warm_take(struct pool *p, uint64_t size, unsigned stream);        /* held; BLOCK_NONE */
 bool warm_flush(struct pool *p); /* true: there were some */
-
-/* ---- page_table.c: each leaves a page where it was, or in the state that is said, when it fails.
- * Addresses in bytes; pages by their index + 1. */
-
-int page_table_init(struct pool *p, uint32_t max, struct err *e);
-void page_table_finish(struct pool *p); /* all pages and the range go back */
-int page_create(struct pool *p, uint32_t *ret_page, struct err *e);
-void page_destroy(struct pool *p, uint32_t page);                        /* it is mapped nowhere */
-int page_map(struct pool *p, uint64_t at, uint32_t page, struct err *e); /* to a VOID slot */
-int page_drop(struct pool *p, uint64_t at, struct err *e);               /* unmaps, destroys */
-/* To a VOID slot; from is VOID then, and with `keep` the page stays mapped there, too, if it may.
- * On failure it stays, or is gone: from is VOID. */
-int page_move(struct pool *p, uint64_t from, uint64_t to, bool keep, struct err *e);
-int page_access(struct pool *p, uint64_t at, uint64_t bytes, struct err *e); /* all mapped */
 
 /* ---- by_address.c: the first two do nothing where it is not kept */
 
@@ -294,8 +262,10 @@ int backing_warm(struct pool *p, uint64_t bytes, struct err *e); /* takes so muc
 uint64_t backing_pages_return(struct pool *p, uint64_t at, uint64_t bytes);
 /* The same for one that is held, of pages that are mapped. *ret_found: there is such a page. */
 uint64_t backing_pages_back(struct pool *p, uint64_t at, uint64_t bytes);
-/* Is the page that is mapped at `at` free where it is used now? *ret_block: there. */
-bool backing_pages_free(const struct pool *p, uint64_t at, uint64_t *ret_from, uint32_t *ret_block);
+/* Of what is mapped at `at`: bytes in a row that are free where they are used now, from *ret_from
+ * on, in one block. */
+uint64_t backing_pages_free(const struct pool *p, uint64_t at, uint64_t *ret_from,
+                            uint32_t *ret_block);
 /* Maps free pages from elsewhere, then new ones, in [to, to + need). On failure some are there.
  * Whether they are accessible is not known. */
 int backing_pages_fill(struct pool *p, uint64_t to, uint64_t need, struct err *e);
@@ -427,6 +397,9 @@ int pool_wait(struct pool *p, unsigned stream, unsigned on, uint64_t seq, struct
 bool tenancy_claim(struct pool *p, const struct block *b, unsigned tenant, bool clears);
 void tenancy_spoil(struct pool *p, const struct block *b); /* what was not cleared comes back */
 void tenancy_clean(struct pool *p, const struct block *b); /* whole pages that are zeros now */
+void tenancy_new(struct pool *p, uint64_t frame, uint64_t count); /* from the source */
+/* From `at` on, up to `end`: bytes of used pages with one holder; 0: none is used at `at`. */
+uint64_t tenancy_row(const struct pool *p, uint64_t at, uint64_t end, uint16_t *ret_holder);
 
 /* ---- slab.c */
 

@@ -118,13 +118,13 @@ static void line_leave(struct pool *p, uint32_t i)
     line_count(p, b, false);
 }
 
-void space_lose_page(struct pool *p, uint32_t i)
+void space_lose_pages(struct pool *p, uint32_t i, uint64_t bytes)
 {
     struct block *b = block_at(&p->blocks, i);
     line_count(p, b, false);
-    b->owner--;
+    b->owner -= (uint32_t)(bytes / p->page);
     line_count(p, b, true);
-    if (b->owner == 0) {
+    if (b->owner == 0 && bytes > 0) {
         line_leave(p, i);
     }
 }

@@ -1,29 +1,140 @@
+/*
+ * Whose bytes memory holds. Frames (page_table.h) with the same holder are one row, marked at its
+ * first frame: a card that one tenant uses is one row.
+ */
 #include "daemon/pool/pool_int.h"
 #include "daemon/pool/quota.h"
 
+/* ---- rows of frames ---------------------------------------------------------------------------*/
+
+/* What stands in holder[] where a row begins; 0: none does. */
+#define ROW_OF(holder) ((uint16_t)((holder) + 3u)) /* TENANCY_CLEAN is 1, TENANCY_MIXED is 2 */
+
+static uint16_t holder_of(const struct page_table *t, uint64_t frame)
+{
+    uint64_t first = t->holder[frame] != 0 ? frame : marks_last(&t->holders, frame);
+    return (uint16_t)(t->holder[first] - ROW_OF(0));
+}
+
+#define LOOK_FRAMES 8u /* before the marks are asked */
+
+/* Where the row ends, or `end`. */
+static uint64_t row_end(const struct page_table *t, uint64_t frame, uint64_t end)
+{
+    for (unsigned n = 0; n < LOOK_FRAMES; n++) {
+        if (++frame >= end || t->holder[frame] != 0) {
+            return frame;
+        }
+    }
+    uint64_t next = marks_next(&t->holders, frame);
+    return next < end ? next : end;
+}
+
+static void begin(struct page_table *t, uint64_t frame, uint16_t holder)
+{
+    if (t->holder[frame] == 0) {
+        marks_add(&t->holders, frame);
+    }
+    t->holder[frame] = ROW_OF(holder);
+}
+
+/* One row: what it is made of is forgotten, its neighbours are not looked at. */
+static void hold(struct page_table *t, uint64_t first, uint64_t end, uint16_t holder)
+{
+    if (end < t->max && t->holder[end] == 0) {
+        begin(t, end, holder_of(t, end));
+    }
+    for (uint64_t f = row_end(t, first, end); f < end; f = row_end(t, f, end)) {
+        t->holder[f] = 0;
+        marks_remove(&t->holders, f);
+    }
+    begin(t, first, holder);
+}
+
+void tenancy_new(struct pool *p, uint64_t frame, uint64_t count)
+{
+    if (p->table.holder[0] == 0) {
+        begin(&p->table, 0, TENANCY_MIXED);
+    }
+    hold(&p->table, frame, frame + count, TENANCY_MIXED);
+}
+
+uint64_t tenancy_row(const struct pool *p, uint64_t at, uint64_t end, uint16_t *ret_holder)
+{
+    uint32_t frame;
+    uint64_t bytes = page_frame(p, at, &frame);
+    if (bytes == 0) {
+        return 0;
+    }
+    bytes = bytes < end - at ? bytes : end - at;
+    *ret_holder = holder_of(&p->table, frame);
+    return (row_end(&p->table, frame, frame + bytes / p->page) - frame) * p->page;
+}
+
+/* ---- claims -----------------------------------------------------------------------------------*/
+
 /* A page that is one tenant's stays so while only this tenant gets parts of it. What is of others
  * is the new tenant's only if it gets, and so clears, all of the page. */
-static bool claim(uint16_t *holder, bool cleared, unsigned tenant)
+static uint16_t claimed(uint16_t holder, bool cleared, unsigned tenant)
 {
-    if (*holder == tenant) {
-        return false;
+    return holder != TENANCY_CLEAN && !cleared ? TENANCY_MIXED : (uint16_t)tenant;
+}
+
+/* Frames that the tenant gets all of, or a part of each. */
+static bool claim_frames(struct page_table *t, uint64_t first, uint64_t end, bool cleared,
+                         unsigned tenant)
+{
+    bool foreign = false;
+    bool other = false;
+    for (uint64_t f = first; f < end;) {
+        uint64_t next = row_end(t, f, end);
+        uint16_t holder = holder_of(t, f);
+        other = other || holder != tenant;
+        foreign = foreign || (holder != tenant && holder != TENANCY_CLEAN);
+        if (holder != tenant && holder != TENANCY_MIXED && !cleared) {
+            hold(t, f, next, claimed(holder, false, tenant));
+        }
+        f = next;
     }
-    bool foreign = *holder != TENANCY_CLEAN;
-    *holder = foreign && !cleared ? TENANCY_MIXED : (uint16_t)tenant;
+    if (other && cleared) {
+        hold(t, first, end, (uint16_t)tenant);
+    }
     return foreign;
+}
+
+static bool claim_home(struct home *h, bool cleared, unsigned tenant)
+{
+    uint16_t holder = h->tenant;
+    h->tenant = holder != tenant ? claimed(holder, cleared, tenant) : holder;
+    return holder != tenant && holder != TENANCY_CLEAN;
 }
 
 bool tenancy_claim(struct pool *p, const struct block *b, unsigned tenant, bool clears)
 {
-    bool foreign = false;
     uint64_t end = b->at + b->size;
     if (p->source.pages == NULL) {
         struct home *h = records_at(&p->homes, b->home);
-        return claim(&h->tenant, clears && b->size == h->bytes, tenant);
+        return claim_home(h, clears && b->size == h->bytes, tenant);
     }
-    for (uint64_t at = b->at & ~(p->page - 1); at < end; at += p->page) {
-        bool cleared = clears && at >= b->at && end - at >= p->page;
-        foreign = claim(&p->slot_tenant[at / p->page], cleared, tenant) || foreign;
+    uint64_t last = (end + p->page - 1) & ~(p->page - 1);
+    uint64_t whole = (b->at + p->page - 1) & ~(p->page - 1);
+    uint64_t stop = end & ~(p->page - 1);
+    bool foreign = false;
+    for (uint64_t at = b->at & ~(p->page - 1); at < last;) {
+        uint32_t frame;
+        uint64_t bytes = page_frame(p, at, &frame);
+        bytes = bytes < last - at ? bytes : last - at;
+        uint64_t from = at > whole ? at : whole;
+        uint64_t to = at + bytes < stop ? at + bytes : stop;
+        if (from >= to) { /* parts of a page or two */
+            from = to = at;
+        }
+        uint64_t begins = frame + (from - at) / p->page;
+        uint64_t ends = frame + (to - at) / p->page;
+        foreign |= claim_frames(&p->table, frame, begins, false, tenant);
+        foreign |= claim_frames(&p->table, begins, ends, clears, tenant);
+        foreign |= claim_frames(&p->table, ends, frame + bytes / p->page, false, tenant);
+        at += bytes;
     }
     return foreign;
 }
@@ -34,8 +145,13 @@ static void mark(struct pool *p, const struct block *b, uint16_t holder)
         ((struct home *)records_at(&p->homes, b->home))->tenant = holder;
         return;
     }
-    for (uint64_t at = b->at & ~(p->page - 1); at < b->at + b->size; at += p->page) {
-        p->slot_tenant[at / p->page] = holder;
+    uint64_t end = (b->at + b->size + p->page - 1) & ~(p->page - 1);
+    for (uint64_t at = b->at & ~(p->page - 1); at < end;) {
+        uint32_t frame;
+        uint64_t bytes = page_frame(p, at, &frame);
+        bytes = bytes < end - at ? bytes : end - at;
+        hold(&p->table, frame, frame + bytes / p->page, holder);
+        at += bytes;
     }
 }
 
@@ -49,10 +165,18 @@ void tenancy_clean(struct pool *p, const struct block *b)
     mark(p, b, TENANCY_CLEAN);
 }
 
+static void renumber_pages(struct page_table *t, unsigned tenant)
+{
+    for (uint64_t f = marks_next(&t->holders, 0); f != MARKS_NONE;
+         f = marks_next(&t->holders, f + 1)) {
+        t->holder[f] = holder_of(t, f) == tenant ? ROW_OF(TENANCY_MIXED) : t->holder[f];
+    }
+}
+
 void pool_renumber(struct pool *p, unsigned tenant)
 {
-    for (uint64_t i = 0; p->source.pages != NULL && i < p->space / p->page; i++) {
-        p->slot_tenant[i] = p->slot_tenant[i] == tenant ? TENANCY_MIXED : p->slot_tenant[i];
+    if (p->source.pages != NULL) {
+        renumber_pages(&p->table, tenant);
     }
     for (uint32_t i = 0; i < p->homes.made; i++) {
         struct home *h = records_at(&p->homes, i);

@@ -28,11 +28,14 @@ static uint64_t memory_of(const struct pool *p, const struct block *b)
 
 static uint32_t pages_in(const struct pool *p, const struct block *b)
 {
-    uint32_t count = 0;
-    for (uint64_t at = b->at; at < b->at + b->size; at += p->page) {
-        count += p->slot[at / p->page] != 0;
+    uint64_t end = b->at + b->size;
+    uint64_t bytes = 0;
+    for (uint64_t at = b->at; at < end;) {
+        uint64_t there = page_used(p, at, end);
+        bytes += there;
+        at += there + page_unused(p, at + there, end);
     }
-    return count;
+    return (uint32_t)(bytes / p->page);
 }
 
 /* A held block becomes VACANT with the pages that are in it. */
@@ -131,16 +134,20 @@ bool vacant_keep(struct pool *p, uint32_t i, unsigned stream, uint64_t seq,
 static uint64_t pages_from(struct pool *p, uint32_t i, uint64_t to, uint64_t most, struct err *e)
 {
     const struct block *b = block_at(&p->blocks, i);
+    uint64_t end = b->at + b->size;
     uint64_t used = 0;
-    for (uint64_t at = b->at; at < b->at + b->size && used < most; at += p->page) {
-        if (p->slot[at / p->page] == 0) {
-            continue;
-        }
-        if (page_move(p, at, to + used, true, e) != 0) {
+    uint64_t at = b->at + page_unused(p, b->at, end);
+    while (at < end && used < most) {
+        uint64_t there = page_used(p, at, end);
+        there = there < most - used ? there : most - used;
+        uint64_t moved = page_move(p, at, to + used, there, true, &moved, e);
+        space_lose_pages(p, i, moved);
+        used += moved;
+        if (moved < there) {
             break;
         }
-        space_lose_page(p, i);
-        used += p->page;
+        at += moved;
+        at += page_unused(p, at, end);
     }
     if (used > 0) {
         event_add(p, POOL_EVENT_REMAP, (struct pool_event){.at = to, .size = used});
@@ -165,16 +172,17 @@ uint64_t vacant_drop(struct pool *p, uint64_t most)
     while (gone < most && p->idle.oldest != BLOCK_NONE) {
         uint32_t i = p->idle.oldest;
         const struct block *b = block_at(&p->blocks, i);
-        uint64_t at = b->at;
-        while (p->slot[at / p->page] == 0) {
-            at += p->page;
-        }
-        if (page_drop(p, at, NULL) != 0) {
+        uint64_t end = b->at + b->size;
+        uint64_t at = b->at + page_unused(p, b->at, end);
+        uint64_t there = page_used(p, at, end);
+        uint64_t wanted = (most - gone + p->page - 1) & ~(p->page - 1);
+        uint64_t dropped = page_drop(p, at, there < wanted ? there : wanted, NULL);
+        if (dropped == 0) {
             break;
         }
-        space_lose_page(p, i);
-        event_add(p, POOL_EVENT_UNMAP, (struct pool_event){.at = at, .size = p->page});
-        gone += p->page;
+        space_lose_pages(p, i, dropped);
+        event_add(p, POOL_EVENT_UNMAP, (struct pool_event){.at = at, .size = dropped});
+        gone += dropped;
     }
     return gone;
 }
@@ -291,56 +299,48 @@ uint32_t vacant_find(const struct pool *p, const struct pool_ask *ask)
     return kept ? ask->place->block : BLOCK_NONE;
 }
 
-/* The page that is mapped here comes from where it is free now. Returns how many bytes did so. */
+/* What is mapped here comes from where it is free now. Returns how many bytes did so. */
 static uint64_t bring(struct pool *p, uint64_t at, uint64_t most, struct point *point)
 {
     uint64_t from;
     uint32_t source;
     uint64_t got = backing_pages_back(p, at, most);
-    if (got > 0 || !backing_pages_free(p, at, &from, &source)) {
+    uint64_t free = got > 0 ? 0 : backing_pages_free(p, at, &from, &source);
+    if (free == 0) {
         return got;
     }
     const struct block *b = block_at(&p->blocks, source);
     const struct point its = {b->stream, b->seq};
     if (b->state != BLOCK_VACANT ||
-        (its.seq != 0 && point->seq != 0 && its.stream != point->stream) ||
-        page_move(p, from, at, true, NULL) != 0) {
+        (its.seq != 0 && point->seq != 0 && its.stream != point->stream)) {
         return 0;
     }
-    space_lose_page(p, source);
+    got = page_move(p, from, at, free < most ? free : most, true, &got, NULL);
+    if (got == 0) {
+        return 0;
+    }
+    space_lose_pages(p, source, got);
     if (its.seq != 0) {
         *point = (struct point){its.stream, its.seq > point->seq ? its.seq : point->seq};
     }
-    event_add(p, POOL_EVENT_REMAP, (struct pool_event){.at = at, .size = p->page});
-    return p->page;
-}
-
-/* From `at` on, up to `end`: how many bytes have no page? */
-static uint64_t gap_at(const struct pool *p, uint64_t at, uint64_t end)
-{
-    uint64_t bytes = 0;
-    while (at + bytes < end && p->slot[(at + bytes) / p->page] == 0) {
-        bytes += p->page;
-    }
-    return bytes;
+    event_add(p, POOL_EVENT_REMAP, (struct pool_event){.at = at, .size = got});
+    return got;
 }
 
 /* Is all that is mapped there free, and for one stream? */
 static bool all_free(const struct pool *p, const struct block *b, const struct point *point)
 {
-    for (uint64_t at = b->at; at < b->at + b->size; at += p->page) {
+    uint64_t end = b->at + b->size;
+    for (uint64_t at = b->at + page_used(p, b->at, end); at < end;) {
         uint64_t from;
         uint32_t source;
-        if (p->slot[at / p->page] != 0) {
-            continue;
-        }
-        if (!backing_pages_free(p, at, &from, &source)) {
+        uint64_t free = backing_pages_free(p, at, &from, &source);
+        const struct block *s = free > 0 ? block_at(&p->blocks, source) : NULL;
+        if (s == NULL || (s->state == BLOCK_VACANT && s->seq != 0 && s->stream != point->stream)) {
             return false;
         }
-        const struct block *s = block_at(&p->blocks, source);
-        if (s->state == BLOCK_VACANT && s->seq != 0 && s->stream != point->stream) {
-            return false;
-        }
+        at += free;
+        at += at < end ? page_used(p, at, end) : 0;
     }
     return true;
 }
@@ -359,8 +359,8 @@ static int populate(struct pool *p, const struct block *b, struct point *point, 
         return in_use(b, e);
     }
     for (uint64_t at = b->at; at < end;) {
-        uint64_t gap = gap_at(p, at, end);
-        uint64_t got = gap > 0 ? bring(p, at, gap, point) : p->page;
+        uint64_t gap = page_unused(p, at, end);
+        uint64_t got = gap > 0 ? bring(p, at, gap, point) : page_used(p, at, end);
         missing += got == 0;
         at += got > 0 ? got : p->page;
     }
@@ -368,10 +368,10 @@ static int populate(struct pool *p, const struct block *b, struct point *point, 
         return in_use(b, e);
     }
     int rc = 0;
-    for (uint64_t at = b->at; at < end && missing > 0 && rc == 0; at += p->page) {
-        uint64_t gap = gap_at(p, at, end);
+    for (uint64_t at = b->at; at < end && missing > 0 && rc == 0;) {
+        uint64_t gap = page_unused(p, at, end);
         rc = gap > 0 ? fill(p, at, gap, point, e) : 0;
-        at += gap > 0 ? gap - p->page : 0;
+        at += gap > 0 ? gap : page_used(p, at, end);
     }
     return rc == 0 ? page_access(p, b->at, b->size, e) : rc;
 }

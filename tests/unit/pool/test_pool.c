@@ -468,6 +468,25 @@ START_TEST(a_job_that_repeats_itself_finds_its_pages_mapped)
 }
 END_TEST
 
+/* What a request costs follows these, not its bytes. */
+START_TEST(memory_of_one_piece_is_one_run)
+{
+    struct pool_piece piece[3];
+    start(true, 256 * MIB);
+    piece[0] = take(128 * MIB, 0);
+    ck_assert_uint_eq(pool->table.runs.live, 1);
+    piece[1] = take(64 * MIB, 0);
+    piece[2] = take(64 * MIB, 0);
+    give(&piece[0], 0, 0);
+    give(&piece[2], 0, 0);
+    piece[0] = take(192 * MIB, 0); /* of what two had */
+    ck_assert_uint_eq(pool->table.runs.live, 3);
+    give(&piece[0], 0, 0);
+    give(&piece[1], 0, 0);
+    stop();
+}
+END_TEST
+
 START_TEST(a_small_request_needs_no_slab)
 {
     start(_i == 0, 4 * MIB);
@@ -687,11 +706,11 @@ START_TEST(the_check_sees_damage)
     pool->stats.used += 1;
     ck_assert_int_eq(pool_check(pool, &err), ERR_INTERNAL);
     pool->stats.used -= 1;
-    uint32_t *slot = &pool->slot[a.offset / pool->page];
-    uint32_t page = *slot;
-    *slot = 0;
+    struct run *run = records_at(&pool->table.runs, pool->table.view[a.offset / pool->page].run);
+    uint32_t used = run->used;
+    run->used = 0;
     ck_assert_int_eq(pool_check(pool, &err), ERR_INTERNAL);
-    *slot = page;
+    run->used = used;
     give(&a, 0, 0);
     pool->whole_bytes += pool->page;
     ck_assert_int_eq(pool_check(pool, &err), ERR_INTERNAL);
@@ -724,6 +743,7 @@ int main(void)
     tcase_add_test(t, scattered_pages_serve_a_large_request);
     tcase_add_loop_test(t, the_same_again_asks_nothing_of_the_driver, 0, 2);
     tcase_add_test(t, a_job_that_repeats_itself_finds_its_pages_mapped);
+    tcase_add_test(t, memory_of_one_piece_is_one_run);
     tcase_add_loop_test(t, a_small_request_needs_no_slab, 0, 2);
     tcase_add_test(t, addresses_in_pieces_serve_a_large_request);
     tcase_add_loop_test(t, memory_of_another_tenant_is_told, 0, 6);
