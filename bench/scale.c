@@ -111,13 +111,19 @@ static void pending(struct report *rep, const char *name, const struct trace *t,
     struct run r = {.pool = make_pool(t->peak / 97 * 100),
                     .piece = bench_calloc(t->buffers, sizeof *r.piece),
                     .behind = behind};
+    uint64_t calls = 0;
     for (unsigned round = 0; round < ROUNDS; round++) {
+        calls = stats_of(r.pool).driver_calls;
         for (size_t i = 0; i < t->count; i++) {
             operation(&r, &t->event[i]);
         }
     }
+    calls = stats_of(r.pool).driver_calls - calls;
     report_add(rep, "scale", name, "pool", behind == 8 ? "refused_8_behind" : "refused_32_behind",
                (double)r.refused);
+    report_add(rep, "scale", name, "pool",
+               behind == 8 ? "last_round_calls_8_behind" : "last_round_calls_32_behind",
+               (double)calls);
     pool_destroy(r.pool);
     free(r.piece);
 }

@@ -30,8 +30,8 @@ static uint32_t make_ready(struct pool *p, uint32_t i)
 
 /* ---- pages out of a free block ----------------------------------------------------------------*/
 
-/* The first `bytes` (whole pages, not used there any more) of a held READY block from `at` on
- * become VOID; what stays before and behind is indexed again. */
+/* The first `bytes` (whole pages, not used there any more) of a held block from `at` on become
+ * VOID; what stays before and behind is indexed again. */
 static void make_void(struct pool *p, uint32_t i, uint64_t at, uint64_t bytes, bool viewed)
 {
     uint64_t ragged = at - block_at(&p->blocks, i)->at;
@@ -43,13 +43,16 @@ static void make_void(struct pool *p, uint32_t i, uint64_t at, uint64_t bytes, b
     if (block_at(&p->blocks, i)->size > bytes) {
         space_enter(p, space_cut(p, i, bytes));
     }
-    block_at(&p->blocks, i)->state = BLOCK_VOID;
-    block_at(&p->blocks, i)->viewed = viewed;
+    struct block *b = block_at(&p->blocks, i);
+    b->state = BLOCK_VOID;
+    b->viewed = viewed;
+    b->stream = 0;
+    b->seq = 0;
     space_enter(p, space_merge(p, i));
 }
 
-/* Takes up to `most` bytes of whole pages from the front of a READY block: moves them to `to`, or
- * (PAGES_GONE) destroys them. Returns the bytes that were moved or destroyed. */
+/* Takes up to `most` bytes of whole pages from the front of a READY or PENDING block: moves them to
+ * `to`, or (PAGES_GONE, READY) destroys them. Returns the bytes that were moved or destroyed. */
 static uint64_t pages_take(struct pool *p, uint32_t i, uint64_t most, uint64_t to, struct err *e)
 {
     uint64_t at;
@@ -62,7 +65,10 @@ static uint64_t pages_take(struct pool *p, uint32_t i, uint64_t most, uint64_t t
     if (to == PAGES_GONE) {
         used = gone = page_drop(p, at, bytes, e);
     } else {
-        used = page_move(p, at, to, bytes, keep, &gone, e);
+        const struct block *b = block_at(&p->blocks, i);
+        const struct page_way way = {at, to, bytes, keep, b->stream, b->seq};
+        used = page_move(p, &way, &gone, e);
+        keep = keep || b->seq != 0; /* what is mapped there must stay */
     }
     if (gone > 0) {
         make_void(p, i, at, gone, keep);
@@ -128,6 +134,30 @@ static uint64_t fill_moved(struct pool *p, uint64_t to, uint64_t need, struct er
         got += taken;
     }
     return got + vacant_pages(p, to + got, need - got, e);
+}
+
+uint64_t backing_pages_pending(struct pool *p, unsigned stream, uint64_t to, uint64_t most,
+                               uint64_t *seq, struct err *e)
+{
+    uint64_t got = 0;
+    uint32_t i = p->pending_whole[stream] > 0 ? p->line[stream].oldest : BLOCK_NONE;
+    while (got < most && i != BLOCK_NONE && space_has_records(p, 4)) {
+        const struct block *b = block_at(&p->blocks, i);
+        uint64_t at;
+        uint64_t its = b->seq;
+        uint32_t next = b->newer;
+        if (b->state == BLOCK_PENDING && space_whole(p, b, &at) > 0) {
+            uint64_t taken = pages_take(p, i, most - got, to + got, e);
+            if (taken == 0) {
+                return got;
+            }
+            event_add(p, POOL_EVENT_REMAP, (struct pool_event){.at = to + got, .size = taken});
+            *seq = its > *seq ? its : *seq;
+            got += taken;
+        }
+        i = next;
+    }
+    return got;
 }
 
 /* Maps new pages from `got` on. */
@@ -255,7 +285,7 @@ static int populate(struct pool *p, uint32_t u, uint64_t need, bool fresh, struc
 
 /* ---- pages that come back ---------------------------------------------------------------------*/
 
-uint64_t backing_pages_free(const struct pool *p, uint64_t at, uint64_t *ret_from,
+uint64_t backing_pages_free(const struct pool *p, uint64_t at, unsigned stream, uint64_t *ret_from,
                             uint32_t *ret_block)
 {
     uint64_t from;
@@ -265,7 +295,9 @@ uint64_t backing_pages_free(const struct pool *p, uint64_t at, uint64_t *ret_fro
     }
     uint32_t i = by_address(p, from);
     const struct block *b = block_at(&p->blocks, i);
-    if ((b->state != BLOCK_VACANT && b->state != BLOCK_READY) || b->at > from) {
+    bool free = b->state == BLOCK_VACANT || b->state == BLOCK_READY ||
+                (b->state == BLOCK_PENDING && b->stream == stream);
+    if (!free || b->at > from) {
         return 0;
     }
     uint64_t whole = (b->at + b->size - from) & ~(p->page - 1);
@@ -274,8 +306,10 @@ uint64_t backing_pages_free(const struct pool *p, uint64_t at, uint64_t *ret_fro
     return bytes < whole ? bytes : whole;
 }
 
-/* A VOID block has pages in [at, at + bytes): they are READY, what is before and behind is VOID. */
-static void make_used(struct pool *p, uint32_t i, uint64_t at, uint64_t bytes)
+/* A VOID block has pages in [at, at + bytes): they are READY, or PENDING, what is before and behind
+ * is VOID. */
+static void make_used(struct pool *p, uint32_t i, uint64_t at, uint64_t bytes,
+                      const struct point *point)
 {
     space_leave(p, i);
     if (block_at(&p->blocks, i)->at < at) {
@@ -286,28 +320,35 @@ static void make_used(struct pool *p, uint32_t i, uint64_t at, uint64_t bytes)
     if (block_at(&p->blocks, i)->size > bytes) {
         space_enter(p, space_cut(p, i, bytes));
     }
-    block_at(&p->blocks, i)->viewed = 0;
-    (void)make_ready(p, i);
+    struct block *b = block_at(&p->blocks, i);
+    b->viewed = 0;
+    b->state = point->seq != 0 ? BLOCK_PENDING : BLOCK_READY;
+    b->stream = (uint8_t)point->stream;
+    b->seq = point->seq;
+    space_enter(p, space_merge(p, i));
 }
 
-/* Pages of a READY block from `from` on are used at `at` from now on, as far as they are mapped
- * there. Returns how many bytes. */
+/* Pages of a READY or PENDING block from `from` on are used at `at` from now on, as far as they are
+ * mapped there; `ready`: and accessible, which failed perhaps. Returns how many bytes. */
 static uint64_t pages_back(struct pool *p, uint32_t source, uint64_t from, uint64_t at,
-                           uint64_t bytes)
+                           uint64_t bytes, bool ready)
 {
     const struct block *b = block_at(&p->blocks, source);
     uint64_t whole = (b->at + b->size - from) & ~(p->page - 1);
     uint64_t most = bytes < whole ? bytes : whole;
+    const unsigned stream = b->stream;
+    const uint64_t seq = b->seq;
     uint64_t got = 0;
     uint64_t moved = 1;
     space_leave(p, source);
     while (got < most && moved > 0) {
-        uint64_t where;
+        uint64_t where = 0;
         uint64_t row = page_where(p, at + got, &where);
         row = row < most - got ? row : most - got;
-        moved = row > 0 && where == from + got
-                    ? page_move(p, where, at + got, row, true, &moved, NULL)
-                    : 0;
+        const struct page_way way = {where, at + got, row, true, stream, seq};
+        bool fits = row > 0 && where == from + got &&
+                    (!ready || page_accessible(p, at + got, at + got + row) == row);
+        moved = fits ? page_move(p, &way, &moved, NULL) : 0;
         got += moved;
     }
     if (got == 0) {
@@ -319,24 +360,32 @@ static uint64_t pages_back(struct pool *p, uint32_t source, uint64_t from, uint6
     return got;
 }
 
-uint64_t backing_pages_back(struct pool *p, uint64_t at, uint64_t bytes)
+static uint64_t back(struct pool *p, uint64_t at, uint64_t bytes, unsigned stream, bool ready,
+                     struct point *ret_point)
 {
     uint64_t from;
     uint32_t source;
-    if (!space_has_records(p, 4) || backing_pages_free(p, at, &from, &source) == 0 ||
-        block_at(&p->blocks, source)->state != BLOCK_READY) {
+    if (!space_has_records(p, 4) || backing_pages_free(p, at, stream, &from, &source) == 0 ||
+        block_at(&p->blocks, source)->state == BLOCK_VACANT) {
         return 0;
     }
-    return pages_back(p, source, from, at, bytes);
+    const struct block *b = block_at(&p->blocks, source);
+    *ret_point = (struct point){b->stream, b->seq};
+    return pages_back(p, source, from, at, bytes, ready);
 }
 
-/* What is mapped from `at` on may have been mapped for nothing: where access failed then. */
-uint64_t backing_pages_return(struct pool *p, uint64_t at, uint64_t bytes)
+uint64_t backing_pages_back(struct pool *p, uint64_t at, uint64_t bytes)
 {
-    uint64_t there = page_accessible(p, at, at + bytes);
-    uint64_t got = there > 0 ? backing_pages_back(p, at, there) : 0;
+    struct point point;
+    return back(p, at, bytes, POOL_STREAMS, false, &point);
+}
+
+uint64_t backing_pages_return(struct pool *p, uint64_t at, uint64_t bytes, unsigned stream)
+{
+    struct point point = {0, 0};
+    uint64_t got = back(p, at, bytes, stream, true, &point);
     if (got > 0) { /* the void may have been joined with the one the pages came from */
-        make_used(p, by_address(p, at), at, got);
+        make_used(p, by_address(p, at), at, got, &point);
     }
     return got;
 }

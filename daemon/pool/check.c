@@ -180,15 +180,21 @@ static uint64_t line_count(const struct pool *p, unsigned stream)
 {
     uint64_t count = 0;
     uint64_t seq = 0;
+    uint64_t whole = 0;
+    uint64_t leaving = 0;
     for (uint32_t i = p->line[stream].oldest; i != BLOCK_NONE; i = block_at(&p->blocks, i)->newer) {
         const struct block *b = block_at(&p->blocks, i);
         if (b->seq < seq || b->stream != stream) {
             return UINT64_MAX;
         }
+        uint64_t at;
         seq = b->seq;
         count += b->state == BLOCK_PENDING;
+        whole += b->state == BLOCK_PENDING ? space_whole(p, b, &at) : 0;
+        leaving += b->state == BLOCK_VACANT ? b->owner * p->page : 0;
     }
-    return count;
+    return whole == p->pending_whole[stream] && leaving == p->leaving_of[stream] ? count
+                                                                                 : UINT64_MAX;
 }
 
 static int vacants_check(const struct pool *p, const struct sums *sums, struct err *e)

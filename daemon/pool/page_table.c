@@ -44,11 +44,21 @@ static uint64_t view_over(const struct pool *p, uint64_t s)
     return v != MARKS_NONE && s - v < run_at(p, p->table.view[v].run)->count ? v : MARKS_NONE;
 }
 
-static void view_add(struct pool *p, uint64_t s, uint32_t r, bool accessible)
+static bool view_busy(const struct pool *p, uint64_t s)
+{
+    const struct view *v = &p->table.view[s];
+    return v->seq > p->done[v->stream];
+}
+
+/* `like`: what it is a part of; NULL: it is new. */
+static void view_add(struct pool *p, uint64_t s, uint32_t r, const struct view *like)
 {
     struct run *g = run_at(p, r);
     struct view *view = p->table.view;
-    view[s] = (struct view){.run = r, .next = g->views, .there = true, .accessible = accessible};
+    view[s] = like != NULL ? *like : (struct view){.there = true};
+    view[s].run = r;
+    view[s].next = g->views;
+    view[s].prev = 0;
     if (g->views != 0) {
         view[g->views - 1].prev = (uint32_t)s + 1;
     }
@@ -81,7 +91,7 @@ static uint32_t run_cut(struct pool *p, uint32_t r, uint32_t count)
                                     .count = a->count - count};
     a->count = count;
     for (uint32_t v = a->views; v != 0; v = p->table.view[v - 1].next) {
-        view_add(p, v - 1 + count, rest, p->table.view[v - 1].accessible);
+        view_add(p, v - 1 + count, rest, &p->table.view[v - 1]);
     }
     return rest;
 }
@@ -121,6 +131,14 @@ static int view_unmap(struct pool *p, uint64_t s, struct err *e)
     return rc;
 }
 
+/* The same, if no stream may use the run there. */
+static int view_clear(struct pool *p, uint64_t s, struct err *e)
+{
+    return view_busy(p, s)
+               ? err_set(e, ERR_DEVICE_MEMORY, "a stream still uses what is mapped there")
+               : view_unmap(p, s, e);
+}
+
 /* Maps a run from slot s on, where nothing is mapped. On failure what could not be mapped is a run
  * of its own: *ret_rest, or this one. */
 static int run_map(struct pool *p, uint64_t s, uint32_t r, uint32_t *ret_rest, struct err *e)
@@ -138,7 +156,7 @@ static int run_map(struct pool *p, uint64_t s, uint32_t r, uint32_t *ret_rest, s
         *ret_rest = done > 0 ? run_cut(p, r, done) : r;
     }
     if (done > 0) {
-        view_add(p, s, r, false);
+        view_add(p, s, r, NULL);
     }
     return rc;
 }
@@ -228,7 +246,7 @@ static int clear_views(struct pool *p, uint64_t s, uint64_t count, struct err *e
     while (rc == 0 && v < s + count) { /* MARKS_NONE is beyond */
         uint64_t begin = v < s ? s : v;
         (void)run_within(p, v, begin, s + count - begin);
-        rc = view_unmap(p, begin, e);
+        rc = view_clear(p, begin, e);
         v = marks_next(&p->table.views, begin);
     }
     return rc;
@@ -266,9 +284,9 @@ uint64_t page_drop(struct pool *p, uint64_t at, uint64_t bytes, struct err *e)
         const struct run *g = run_at(p, r);
         const struct view *v = p->table.view;
         while (rc == 0 && (g->views != own + 1 || v[own].next != 0)) {
-            rc = view_unmap(p, (g->views != own + 1 ? g->views : v[own].next) - 1, e);
+            rc = view_clear(p, (g->views != own + 1 ? g->views : v[own].next) - 1, e);
         }
-        rc = rc == 0 ? view_unmap(p, own, e) : rc;
+        rc = rc == 0 ? view_clear(p, own, e) : rc;
         gone += g->views == 0 ? destroy(p, r) : 0; /* the first part of it, perhaps */
     }
     return gone;
@@ -276,9 +294,11 @@ uint64_t page_drop(struct pool *p, uint64_t at, uint64_t bytes, struct err *e)
 
 /* To where it is mapped already, or where it is mapped now, and stays mapped where it was. Returns
  * frames. */
-static uint64_t move_view(struct pool *p, uint64_t s, uint64_t to, uint64_t most, bool keep,
-                          struct err *e)
+static uint64_t move_view(struct pool *p, const struct page_way *way, uint64_t done, struct err *e)
 {
+    uint64_t s = (way->from + done) / p->page;
+    uint64_t to = (way->to + done) / p->page;
+    uint64_t most = (way->bytes - done) / p->page;
     uint32_t r = run_used(p, s, most);
     if (view_over(p, to) != to || p->table.view[to].run != r) {
         uint32_t rest;
@@ -292,7 +312,12 @@ static uint64_t move_view(struct pool *p, uint64_t s, uint64_t to, uint64_t most
     }
     uint64_t count = run_at(p, r)->count;
     run_at(p, r)->used = (uint32_t)to + 1;
-    if (!keep) { /* if it fails, the view goes when the addresses are wanted */
+    if (way->seq != 0) {
+        p->table.view[s].stream = (uint8_t)way->stream;
+        p->table.view[s].seq = way->seq;
+    }
+    if (!way->keep &&
+        !view_busy(p, s)) { /* if it fails, the view goes when the addresses are wanted */
         (void)view_unmap(p, s, NULL);
     }
     return count;
@@ -308,28 +333,29 @@ static uint64_t move_only(struct pool *p, uint64_t s, uint64_t to, uint64_t most
     return *ret_left > 0 ? page_put(p, to * p->page, r, e) / p->page : 0;
 }
 
-uint64_t page_move(struct pool *p, uint64_t from, uint64_t to, uint64_t bytes, bool keep,
-                   uint64_t *ret_left, struct err *e)
+uint64_t page_move(struct pool *p, const struct page_way *way, uint64_t *ret_left, struct err *e)
 {
-    uint64_t most = bytes / p->page;
     uint64_t moved = 0;
     uint64_t left = 0;
     struct err why = ERR_INIT;
-    while (left < most && why.code == 0) {
-        uint64_t gone = 0;
-        uint64_t s = from / p->page + left;
-        uint64_t got = ops(p)->aliases
-                           ? move_view(p, s, to / p->page + moved, most - left, keep, &why)
-                           : move_only(p, s, to / p->page + moved, most - left, &gone, &why);
-        moved += got;
-        left += ops(p)->aliases ? got : gone;
+    while (left < way->bytes && why.code == 0) {
+        if (ops(p)->aliases) {
+            moved += move_view(p, way, moved, &why) * p->page;
+            left = moved;
+        } else {
+            uint64_t gone;
+            moved += move_only(p, (way->from + left) / p->page, (way->to + moved) / p->page,
+                               (way->bytes - left) / p->page, &gone, &why) *
+                     p->page;
+            left += gone * p->page;
+        }
     }
     if (why.code != 0 && e != NULL) {
         *e = why;
     }
-    p->stats.remaps += moved;
-    *ret_left = left * p->page;
-    return moved * p->page;
+    p->stats.remaps += moved / p->page;
+    *ret_left = left;
+    return moved;
 }
 
 int page_access(struct pool *p, uint64_t at, uint64_t bytes, struct err *e)
@@ -418,6 +444,16 @@ uint64_t page_accessible(const struct pool *p, uint64_t at, uint64_t end)
         s = after(p, v);
     }
     return stretch(p, first, s, end / p->page);
+}
+
+bool page_busy(const struct pool *p, uint64_t at, uint64_t end)
+{
+    uint64_t over = view_over(p, at / p->page);
+    uint64_t v = over != MARKS_NONE ? over : marks_next(&p->table.views, at / p->page);
+    while (v < end / p->page && !view_busy(p, v)) { /* NONE is beyond */
+        v = marks_next(&p->table.views, v + 1);
+    }
+    return v < end / p->page;
 }
 
 uint64_t page_where(const struct pool *p, uint64_t at, uint64_t *ret_from)

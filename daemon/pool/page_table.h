@@ -39,6 +39,8 @@ struct view {
     uint32_t next, prev; /* slots + 1: other views of the run */
     bool there;
     bool accessible;
+    uint8_t stream; /* it may use the run here up to … */
+    uint64_t seq;   /* … this point */
 };
 
 struct page_table {
@@ -64,11 +66,17 @@ uint64_t page_put(struct pool *p, uint64_t at, uint32_t run, struct err *e);
 /* Gives memory that is used at [at, at + bytes) back to the source, from its start on. Returns
  * bytes. */
 uint64_t page_drop(struct pool *p, uint64_t at, uint64_t bytes, struct err *e);
-/* Memory that is used from `from` on is used from `to` on, where nothing is. `keep`: it stays
- * mapped at `from`, if the source allows aliases. Returns bytes that moved; *ret_left: bytes that
- * are no longer used at `from` (more than moved where memory was lost on the way). */
-uint64_t page_move(struct pool *p, uint64_t from, uint64_t to, uint64_t bytes, bool keep,
-                   uint64_t *ret_left, struct err *e);
+/* Memory that is used from `from` on is to be used from `to` on. */
+struct page_way {
+    uint64_t from, to, bytes;
+    bool keep;       /* it stays mapped at `from`, if the source allows aliases */
+    unsigned stream; /* it may use the memory at `from` up to … */
+    uint64_t seq;    /* … this point, and it stays mapped there as long; 0: none does */
+};
+
+/* Returns bytes that moved; *ret_left: bytes that are no longer used at `from` (more than moved
+ * where memory was lost on the way). Nothing is used at `to`. */
+uint64_t page_move(struct pool *p, const struct page_way *way, uint64_t *ret_left, struct err *e);
 /* All of it is mapped. */
 int page_access(struct pool *p, uint64_t at, uint64_t bytes, struct err *e);
 
@@ -77,6 +85,8 @@ int page_access(struct pool *p, uint64_t at, uint64_t bytes, struct err *e);
 uint64_t page_used(const struct pool *p, uint64_t at, uint64_t end);
 uint64_t page_unused(const struct pool *p, uint64_t at, uint64_t end);
 uint64_t page_accessible(const struct pool *p, uint64_t at, uint64_t end);
+/* May a stream still use what is mapped in [at, end), and used elsewhere? */
+bool page_busy(const struct pool *p, uint64_t at, uint64_t end);
 /* What is mapped at `at` is used at *ret_from, in a row of so many bytes at both places. 0: nothing
  * is mapped. */
 uint64_t page_where(const struct pool *p, uint64_t at, uint64_t *ret_from);

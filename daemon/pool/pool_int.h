@@ -155,12 +155,14 @@ struct pool {
     struct fit ready;
     struct fit pending[POOL_STREAMS];
     struct line line[POOL_STREAMS];
+    uint64_t pending_whole[POOL_STREAMS]; /* bytes of whole pages that wait for it */
     uint64_t done[POOL_STREAMS];
     uint32_t whole[WHOLE_LISTS]; /* READY blocks with whole pages, by log2 of their number */
     uint64_t whole_bytes;        /* in all of them, and in `idle` */
     struct line idle;            /* VACANT blocks with pages that no stream uses */
     uint32_t leaving;            /* VACANT blocks with pages that streams may use: in `line` */
     uint64_t leaving_bytes;      /* of these pages */
+    uint64_t leaving_of[POOL_STREAMS]; /* the same, by stream */
     struct vacant vacant;
     uint32_t partial[POOL_STREAMS][SLAB_CLASSES];
     uint32_t warm[WARM_BLOCKS]; /* see warm.c */
@@ -259,13 +261,17 @@ int backing_blocks_grow(struct pool *p, uint64_t size, uint32_t *ret_block, stru
 int backing_warm(struct pool *p, uint64_t bytes, struct err *e); /* takes so much, free for all */
 /* Free pages of one block that are accessible from `at` on, in a VOID block, are used there again:
  * as many in a row as may be, at most `bytes`, all in that block. Returns how many bytes. */
-uint64_t backing_pages_return(struct pool *p, uint64_t at, uint64_t bytes);
+uint64_t backing_pages_return(struct pool *p, uint64_t at, uint64_t bytes, unsigned stream);
 /* The same for one that is held, of pages that are mapped. *ret_found: there is such a page. */
 uint64_t backing_pages_back(struct pool *p, uint64_t at, uint64_t bytes);
 /* Of what is mapped at `at`: bytes in a row that are free where they are used now, from *ret_from
  * on, in one block. */
-uint64_t backing_pages_free(const struct pool *p, uint64_t at, uint64_t *ret_from,
+uint64_t backing_pages_free(const struct pool *p, uint64_t at, unsigned stream, uint64_t *ret_from,
                             uint32_t *ret_block);
+/* Pages that are free for the stream only are used from `to` on: at most `most` bytes, whole pages.
+ * Returns bytes, and raises *seq to the last point of theirs. */
+uint64_t backing_pages_pending(struct pool *p, unsigned stream, uint64_t to, uint64_t most,
+                               uint64_t *seq, struct err *e);
 /* Maps free pages from elsewhere, then new ones, in [to, to + need). On failure some are there.
  * Whether they are accessible is not known. */
 int backing_pages_fill(struct pool *p, uint64_t to, uint64_t need, struct err *e);

@@ -107,21 +107,86 @@ static bool usable(const struct block *b, unsigned stream)
     return b->state == BLOCK_READY || (b->state == BLOCK_PENDING && b->stream == stream);
 }
 
+static uint64_t last_point(const struct pool *p, uint64_t at, uint64_t end, bool *ret_mixed)
+{
+    uint64_t seq = 0;
+    bool ready = false;
+    for (uint32_t i = by_address(p, at); i != BLOCK_NONE && block_at(&p->blocks, i)->at < end;) {
+        const struct block *b = block_at(&p->blocks, i);
+        seq = b->seq > seq ? b->seq : seq;
+        ready = ready || b->state == BLOCK_READY;
+        i = b->after;
+    }
+    *ret_mixed = ready && seq != 0;
+    return seq;
+}
+
+/* What is free for all waits with what is the stream's: all of it is one block. False: it was, or
+ * of one kind. */
+static bool unite(struct pool *p, uint64_t at, uint64_t end, unsigned stream)
+{
+    bool mixed;
+    uint64_t seq = last_point(p, at, end, &mixed);
+    while (mixed && at < end && space_has_records(p, 2)) {
+        uint32_t i = by_address(p, at);
+        uint64_t next = block_at(&p->blocks, i)->at + block_at(&p->blocks, i)->size;
+        if (block_at(&p->blocks, i)->state == BLOCK_READY) {
+            space_leave(p, i);
+            if (block_at(&p->blocks, i)->at < at) {
+                uint32_t rest = space_cut(p, i, at - block_at(&p->blocks, i)->at);
+                space_enter(p, i);
+                i = rest;
+            }
+            if (next > end) {
+                space_enter(p, space_cut(p, i, end - at));
+            }
+            struct block *b = block_at(&p->blocks, i);
+            b->state = BLOCK_PENDING;
+            b->stream = (uint8_t)stream;
+            b->seq = seq;
+            space_enter(p, space_merge(p, i));
+        }
+        at = next;
+    }
+    return mixed;
+}
+
+/* The page that is mapped at `at` may be free in parts: for all, and for the stream. */
+static bool mend(struct pool *p, uint64_t at, unsigned stream)
+{
+    uint64_t from;
+    if (page_where(p, at, &from) == 0) {
+        return false;
+    }
+    for (uint64_t next = from; next < from + p->page;) {
+        const struct block *b = block_at(&p->blocks, by_address(p, next));
+        if (!usable(b, stream)) {
+            return false;
+        }
+        next = b->at + b->size;
+    }
+    return unite(p, from, from + p->page, stream);
+}
+
 /* Pages that are mapped there, but used elsewhere, come back. */
-static bool gather(struct pool *p, uint64_t at, uint64_t size)
+static bool gather(struct pool *p, uint64_t at, uint64_t size, unsigned stream)
 {
     uint64_t end = at + size;
     unsigned looked = 0;
     while (at < end) {
         uint32_t i = by_address(p, at);
         const struct block *b = block_at(&p->blocks, i);
-        if (b->state == BLOCK_READY) {
+        if (usable(b, stream)) {
             at = b->at + b->size;
         } else if (b->state == BLOCK_VOID && looked++ < LOOK_BLOCKS) {
             uint64_t from = at & ~(p->page - 1);
             uint64_t most = b->at + b->size - from;
             uint64_t wanted = ((end + p->page - 1) & ~(p->page - 1)) - from;
-            uint64_t got = backing_pages_return(p, from, most < wanted ? most : wanted);
+            most = most < wanted ? most : wanted;
+            uint64_t got = backing_pages_return(p, from, most, stream);
+            if (got == 0 && mend(p, from, stream)) {
+                got = backing_pages_return(p, from, most, stream);
+            }
             at = from + got;
             if (got == 0) {
                 return false;
@@ -144,7 +209,8 @@ static uint32_t whole_at(const struct pool *p, uint64_t at, uint64_t size, unsig
 uint32_t recall_take(struct pool *p, uint64_t at, uint64_t size, unsigned stream)
 {
     uint32_t i = whole_at(p, at, size, stream);
-    if (i == BLOCK_NONE && gather(p, at, size)) { /* a page may have been wanted at two places */
+    if (i == BLOCK_NONE && gather(p, at, size, stream)) {
+        (void)unite(p, at, at + size, stream);
         i = whole_at(p, at, size, stream);
     }
     if (i == BLOCK_NONE || !space_has_records(p, 2)) {
@@ -176,7 +242,8 @@ bool recall_forget(struct pool *p)
     bool any = false;
     for (uint32_t i = 0; i != BLOCK_NONE; i = block_at(&p->blocks, i)->after) {
         struct block *b = block_at(&p->blocks, i);
-        if (p->source.pages != NULL && b->state == BLOCK_VOID && b->viewed) {
+        if (p->source.pages != NULL && b->state == BLOCK_VOID && b->viewed &&
+            !page_busy(p, b->at, b->at + b->size)) {
             b->viewed = 0;
             i = space_merge(p, i);
             space_enter(p, i);

@@ -84,9 +84,16 @@ static void line_count(struct pool *p, const struct block *b, bool comes)
     uint64_t *sum = is_idle(b) ? &p->whole_bytes : &p->stats.pending;
     uint64_t bytes = memory_of(p, b);
     *sum = comes ? *sum + bytes : *sum - bytes;
+    if (b->state == BLOCK_PENDING) {
+        uint64_t at;
+        uint64_t whole = space_whole(p, b, &at);
+        uint64_t *of = &p->pending_whole[b->stream];
+        *of = comes ? *of + whole : *of - whole;
+    }
     if (b->state == BLOCK_VACANT && !is_idle(b)) {
         p->leaving = comes ? p->leaving + 1 : p->leaving - 1;
         p->leaving_bytes = comes ? p->leaving_bytes + bytes : p->leaving_bytes - bytes;
+        p->leaving_of[b->stream] += comes ? bytes : 0 - bytes;
     }
 }
 

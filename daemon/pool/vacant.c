@@ -140,7 +140,8 @@ static uint64_t pages_from(struct pool *p, uint32_t i, uint64_t to, uint64_t mos
     while (at < end && used < most) {
         uint64_t there = page_used(p, at, end);
         there = there < most - used ? there : most - used;
-        uint64_t moved = page_move(p, at, to + used, there, true, &moved, e);
+        const struct page_way way = {at, to + used, there, true, b->stream, b->seq};
+        uint64_t moved = page_move(p, &way, &moved, e);
         space_lose_pages(p, i, moved);
         used += moved;
         if (moved < there) {
@@ -187,9 +188,9 @@ uint64_t vacant_drop(struct pool *p, uint64_t most)
     return gone;
 }
 
-/* Of what streams may still use, all of one stream: the oldest first. */
-static uint64_t pages_leaving(struct pool *p, struct point *point, uint64_t to, uint64_t most,
-                              struct err *e)
+/* Of what streams may still use, all of one stream (POOL_STREAMS: of any): the oldest first. */
+static uint64_t pages_leaving(struct pool *p, unsigned stream, struct point *point, uint64_t to,
+                              uint64_t most, struct err *e)
 {
     uint32_t i = p->vacant.newest;
     uint64_t used = 0;
@@ -200,7 +201,9 @@ static uint64_t pages_leaving(struct pool *p, struct point *point, uint64_t to, 
     }
     while (i != BLOCK_NONE && used < most) {
         const struct block *b = block_at(&p->blocks, i);
-        bool fits = b->owner > 0 && b->seq != 0 && (point->seq == 0 || point->stream == b->stream);
+        bool fits = b->owner > 0 && b->seq != 0 &&
+                    (point->seq == 0 || point->stream == b->stream) &&
+                    (stream == POOL_STREAMS || stream == b->stream);
         const struct point its = {b->stream, b->seq};
         uint32_t next = b->next;
         uint64_t got = fits ? pages_from(p, i, to + used, most - used, e) : 0;
@@ -213,9 +216,10 @@ static uint64_t pages_leaving(struct pool *p, struct point *point, uint64_t to, 
     return used;
 }
 
-/* [to, to + need) gets pages: free ones, new ones, then those that others are about to leave.
- * ERR_STATE: these are too few. */
-static int fill(struct pool *p, uint64_t to, uint64_t need, struct point *point, struct err *e)
+/* [to, to + need) gets pages: free ones, new ones, those that a stream has freed and may still use
+ * (POOL_STREAMS: none), then those that others are about to leave. ERR_STATE: these are too few. */
+static int fill(struct pool *p, uint64_t to, uint64_t need, unsigned stream, struct point *point,
+                struct err *e)
 {
     uint64_t past = sat_add(p->whole_bytes, pool_room(p) & ~(p->page - 1));
     past = past < need ? past : need;
@@ -224,7 +228,12 @@ static int fill(struct pool *p, uint64_t to, uint64_t need, struct point *point,
         return rc;
     }
     struct err why = ERR_INIT;
-    uint64_t got = pages_leaving(p, point, to + past, need - past, &why);
+    uint64_t got = 0;
+    if (stream < p->streams && (point->seq == 0 || point->stream == stream)) {
+        got = backing_pages_pending(p, stream, to + past, need - past, &point->seq, &why);
+        point->stream = got > 0 ? stream : point->stream;
+    }
+    got += pages_leaving(p, stream, point, to + past + got, need - past - got, &why);
     if (got == need - past) {
         return 0;
     }
@@ -241,11 +250,28 @@ static int ordered(struct pool *p, unsigned stream, const struct point *point, s
                : pool_wait(p, stream, point->stream, point->seq, e);
 }
 
+/* Of which stream so many pages can be had, with those that are past: of this one, or for a wait of
+ * another; POOL_STREAMS: of none. */
+static unsigned whose(const struct pool *p, unsigned stream, uint64_t need)
+{
+    uint64_t past = sat_add(p->whole_bytes, pool_room(p) & ~(p->page - 1));
+    if (p->source.pages == NULL || !p->source.pages->aliases) {
+        return POOL_STREAMS;
+    }
+    for (unsigned n = 0; n < p->streams; n++) {
+        unsigned of = n == 0 ? stream : n <= stream ? n - 1 : n;
+        if (sat_add(past, p->pending_whole[of] + p->leaving_of[of]) >= need) {
+            return of;
+        }
+    }
+    return POOL_STREAMS;
+}
+
 int vacant_grow(struct pool *p, uint64_t size, unsigned stream, uint32_t *ret_block, struct err *e)
 {
     uint64_t need = (size + p->page - 1) & ~(p->page - 1);
-    uint64_t there = sat_add(p->whole_bytes + p->leaving_bytes, pool_room(p) & ~(p->page - 1));
-    uint32_t i = p->leaving > 0 && need <= there && space_has_records(p, 8)
+    unsigned from = whose(p, stream, need);
+    uint32_t i = from < POOL_STREAMS && space_has_records(p, 8)
                      ? fit_find(&p->void_fit, &p->blocks, need)
                      : BLOCK_NONE;
     if (i == BLOCK_NONE) {
@@ -259,7 +285,7 @@ int vacant_grow(struct pool *p, uint64_t size, unsigned stream, uint32_t *ret_bl
     struct point point = {0, 0};
     struct err why = ERR_INIT;
     b->state = BLOCK_HELD;
-    int rc = fill(p, b->at, need, &point, &why);
+    int rc = fill(p, b->at, need, from, &point, &why);
     rc = rc == 0 ? page_access(p, b->at, need, &why) : rc;
     if (rc != 0) {
         rc = rc == ERR_STATE ? ERR_DEVICE_MEMORY : rc;
@@ -305,7 +331,7 @@ static uint64_t bring(struct pool *p, uint64_t at, uint64_t most, struct point *
     uint64_t from;
     uint32_t source;
     uint64_t got = backing_pages_back(p, at, most);
-    uint64_t free = got > 0 ? 0 : backing_pages_free(p, at, &from, &source);
+    uint64_t free = got > 0 ? 0 : backing_pages_free(p, at, POOL_STREAMS, &from, &source);
     if (free == 0) {
         return got;
     }
@@ -315,7 +341,8 @@ static uint64_t bring(struct pool *p, uint64_t at, uint64_t most, struct point *
         (its.seq != 0 && point->seq != 0 && its.stream != point->stream)) {
         return 0;
     }
-    got = page_move(p, from, at, free < most ? free : most, true, &got, NULL);
+    const struct page_way way = {from, at, free < most ? free : most, true, its.stream, its.seq};
+    got = page_move(p, &way, &got, NULL);
     if (got == 0) {
         return 0;
     }
@@ -334,7 +361,7 @@ static bool all_free(const struct pool *p, const struct block *b, const struct p
     for (uint64_t at = b->at + page_used(p, b->at, end); at < end;) {
         uint64_t from;
         uint32_t source;
-        uint64_t free = backing_pages_free(p, at, &from, &source);
+        uint64_t free = backing_pages_free(p, at, POOL_STREAMS, &from, &source);
         const struct block *s = free > 0 ? block_at(&p->blocks, source) : NULL;
         if (s == NULL || (s->state == BLOCK_VACANT && s->seq != 0 && s->stream != point->stream)) {
             return false;
@@ -370,7 +397,7 @@ static int populate(struct pool *p, const struct block *b, struct point *point, 
     int rc = 0;
     for (uint64_t at = b->at; at < end && missing > 0 && rc == 0;) {
         uint64_t gap = page_unused(p, at, end);
-        rc = gap > 0 ? fill(p, at, gap, point, e) : 0;
+        rc = gap > 0 ? fill(p, at, gap, POOL_STREAMS, point, e) : 0;
         at += gap > 0 ? gap : page_used(p, at, end);
     }
     return rc == 0 ? page_access(p, b->at, b->size, e) : rc;

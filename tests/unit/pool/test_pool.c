@@ -436,6 +436,71 @@ START_TEST(the_same_again_asks_nothing_of_the_driver)
 }
 END_TEST
 
+/* Pages that a stream may still use serve it at other addresses at once, and others for a wait;
+ * they stay mapped where it uses them. */
+START_TEST(scattered_pages_in_use_serve_their_stream)
+{
+    struct pool_piece piece[32];
+    struct pool_options o = {.limit = 64 * MIB, .streams = 3};
+    unsigned other = (unsigned)_i;
+    fake_pages_init(&source, 64 * MIB);
+    source.pages.aliases = true;
+    ck_assert_int_eq(pool_create(&source.source, &o, &pool, &err), 0);
+    for (unsigned i = 0; i < 32; i++) {
+        piece[i] = take(2 * MIB, 0);
+    }
+    for (unsigned i = 0; i < 32; i += 2) {
+        ck_assert_int_eq(pool_free(pool, &piece[i], 0, 10 + i, &err), 0);
+    }
+    struct pool_piece large = take(32 * MIB, other);
+    ck_assert_uint_eq(source.waited[other][0], other == 0 ? 0 : 40);
+    ck_assert_uint_eq(stats().remaps, 16);
+    for (unsigned n = 0; n < 64 * MIB / FAKE_PAGE; n++) {
+        ck_assert_uint_eq(source.mapped[n + 1], n % 2 == 0 ? 2 : 1);
+    }
+    ck_assert_int_eq(pool_free(pool, &large, other, 100, &err), 0);
+    (void)pool_trim(pool, 0);
+    ck_assert_uint_eq(source.taken, 64 * MIB);
+    pool_advance(pool, 0, 40);
+    pool_advance(pool, other, 100);
+    (void)pool_trim(pool, 0);
+    ck_assert_uint_eq(source.taken, 32 * MIB);
+    for (unsigned i = 1; i < 32; i += 2) {
+        give(&piece[i], 0, 0);
+    }
+    stop();
+}
+END_TEST
+
+/* A job that repeats itself while its frees are over only some frees later. */
+START_TEST(what_is_not_over_comes_back_without_a_call)
+{
+    struct pool_piece piece[8] = {{.range = NULL}};
+    struct pool_options o = {.limit = 256 * MIB, .streams = 1};
+    uint64_t calls = 0;
+    uint64_t point = 0;
+    fake_pages_init(&source, 256 * MIB);
+    source.pages.aliases = true;
+    ck_assert_int_eq(pool_create(&source.source, &o, &pool, &err), 0);
+    for (unsigned round = 0; round < 12; round++) {
+        calls = stats().driver_calls;
+        for (unsigned step = 0; step < 24; step++) {
+            unsigned i = step % 3;
+            ck_assert_int_eq(pool_free(pool, &piece[i], 0, ++point, &err), 0);
+            piece[i] = take((16 + step * 7 % 64) * MIB + step * 70 * KIB, 0);
+            pool_advance(pool, 0, point > 2 ? point - 2 : 0);
+        }
+        for (unsigned i = 0; i < 3; i++) {
+            ck_assert_int_eq(pool_free(pool, &piece[i], 0, ++point, &err), 0);
+        }
+    }
+    ck_assert_uint_eq(stats().driver_calls, calls);
+    ck_assert_uint_gt(stats().remaps, 1000);
+    pool_advance(pool, 0, point);
+    stop();
+}
+END_TEST
+
 /* More in a round than there is memory, none of it cached where it is wanted: pages are mapped
  * where they were in the round before. */
 START_TEST(a_job_that_repeats_itself_finds_its_pages_mapped)
@@ -743,6 +808,8 @@ int main(void)
     tcase_add_test(t, scattered_pages_serve_a_large_request);
     tcase_add_loop_test(t, the_same_again_asks_nothing_of_the_driver, 0, 2);
     tcase_add_test(t, a_job_that_repeats_itself_finds_its_pages_mapped);
+    tcase_add_loop_test(t, scattered_pages_in_use_serve_their_stream, 0, 2);
+    tcase_add_test(t, what_is_not_over_comes_back_without_a_call);
     tcase_add_test(t, memory_of_one_piece_is_one_run);
     tcase_add_loop_test(t, a_small_request_needs_no_slab, 0, 2);
     tcase_add_test(t, addresses_in_pieces_serve_a_large_request);
