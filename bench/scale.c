@@ -128,6 +128,45 @@ static void pending(struct report *rep, const char *name, const struct trace *t,
     free(r.piece);
 }
 
+#define SMALL 24u /* objects beside each piece */
+
+/* Each piece comes with objects of 256 bytes to 64 KiB, which end with it: as many rounds, the same
+ * each time. */
+static void small(struct report *rep, const char *name, const struct trace *t)
+{
+    struct run r = {.pool = make_pool(t->peak / 97 * 100),
+                    .piece = bench_calloc(t->buffers, sizeof *r.piece)};
+    struct pool_piece(*object)[SMALL] = bench_calloc(t->buffers, sizeof *object);
+    uint64_t calls = 0;
+    unsigned busy = 0;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct load l;
+        load_seed(&l, 7);
+        calls = stats_of(r.pool).driver_calls;
+        for (size_t i = 0; i < t->count; i++) {
+            const struct event *v = &t->event[i];
+            operation(&r, v);
+            for (unsigned n = 0; n < SMALL; n++) {
+                struct pool_piece *piece = &object[v->id][n];
+                const struct pool_ask ask = {.size = load_log_uniform(&l, 256, 65536)};
+                if (v->size == 0) {
+                    (void)pool_free(r.pool, piece, 0, 0, NULL);
+                } else {
+                    r.refused += pool_alloc(r.pool, &ask, piece, NULL) != 0;
+                }
+            }
+        }
+        calls = stats_of(r.pool).driver_calls - calls;
+        busy = calls > 0 ? round + 1 : busy;
+    }
+    report_add(rep, "scale", name, "pool", "with_small_refused", (double)r.refused);
+    report_add(rep, "scale", name, "pool", "with_small_rounds_with_calls", busy);
+    report_add(rep, "scale", name, "pool", "with_small_last_round_calls", (double)calls);
+    pool_destroy(r.pool);
+    free(r.piece);
+    free(object);
+}
+
 /* Runs best_fit for comparison. It reuses freed addresses at once: no frees are pending. */
 static void reference(struct report *rep, const char *name, const struct trace *t)
 {
@@ -166,6 +205,7 @@ static void all_of(const struct settings *s, struct report *rep, const char *nam
     trace_scale(t, s->gib * GIB);
     pending(rep, name, t, 8);
     pending(rep, name, t, 32);
+    small(rep, name, t);
     reference(rep, name, t);
     trace_finish(t);
 }
