@@ -8,6 +8,7 @@ struct sums {
     uint64_t live;
     uint64_t charged; /* bytes of blocks that are handed out or cut into objects */
     uint64_t objects; /* bytes of live ones */
+    uint64_t empty;   /* slabs */
     uint64_t pending;
     uint64_t warm;
     uint64_t whole;
@@ -39,6 +40,7 @@ static int slab_check(const struct pool *p, const struct block *b, struct sums *
         return wrong(e, b, "does not agree with its slab");
     }
     uint64_t live = (uint64_t)__builtin_popcountll(s->live);
+    sums->empty += (unsigned)__builtin_popcountll(s->free) == s->capacity;
     sums->live += live;
     sums->used += live * class_bytes(s->class);
     sums->objects += live * class_bytes(s->class);
@@ -245,6 +247,10 @@ static int meters_check(const struct pool *p, const struct sums *sums, struct er
     uint64_t reserved = 0;
     uint64_t objects = 0;
     uint64_t tiers = 0;
+    if (sums->empty != p->slabs_empty) {
+        return err_set(e, ERR_INTERNAL, "pool: %llu slabs are empty, not %llu", LL(sums->empty),
+                       LL(p->slabs_empty));
+    }
     for (unsigned t = 0; t < POOL_TENANTS; t++) {
         used += p->account[t].meter.used;
         charged = sat_add(charged, p->account[t].mapped);

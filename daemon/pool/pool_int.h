@@ -146,6 +146,7 @@ struct pool {
     struct marks begins_at;
     struct records blocks;
     struct records slabs;
+    uint64_t slabs_empty; /* without an object in use */
     struct records
         tags; /* uint64_t[SLAB_OBJECTS] for each slab: see move.h; never taken or given */
     struct records deferred;
@@ -247,7 +248,8 @@ void recall_note(struct pool *p, uint64_t size, unsigned stream, uint64_t at);
 /* An indexed block that begins at `at` and is at least so large, free for the stream, without a
  * call of the source; BLOCK_NONE: there is none. */
 uint32_t recall_take(struct pool *p, uint64_t at, uint64_t size, unsigned stream);
-bool recall_keeps(const struct pool *p); /* do pages stay mapped where they were? */
+bool recall_repeats(const struct pool *p); /* has the load done so for a while? */
+bool recall_keeps(const struct pool *p);   /* do pages stay mapped where they were? */
 /* VOID blocks with pages mapped serve all requests again; false: there were none. */
 bool recall_forget(struct pool *p);
 

@@ -18,6 +18,7 @@
 
 #define GUESSES      65536u /* a power of two */
 #define ALIKE_ENOUGH 4u     /* requests as expected before the next is served so */
+#define ALIKE_LONG   64u    /* and before the load is one that repeats itself */
 #define CREDIT       4096u  /* requests; at first, and at most */
 #define PAUSE_MAX    (1u << 20)
 #define LOOK_BLOCKS  256u /* blocks in the way of one request */
@@ -80,6 +81,11 @@ uint64_t recall_expect(const struct pool *p, uint64_t size, unsigned stream)
     bool expected = r->past != NULL && r->credit > 0 && r->alike >= ALIKE_ENOUGH &&
                     known(r, r->next) && past(r, r->next)->key == key_of(size, stream);
     return expected ? past(r, r->next)->at : RECALL_NOWHERE;
+}
+
+bool recall_repeats(const struct pool *p)
+{
+    return p->recall.alike >= ALIKE_LONG;
 }
 
 void recall_note(struct pool *p, uint64_t size, unsigned stream, uint64_t at)

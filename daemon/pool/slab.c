@@ -18,6 +18,11 @@ static uint64_t all_free(const struct slab *s)
     return s->capacity == 64 ? UINT64_MAX : (UINT64_C(1) << s->capacity) - 1;
 }
 
+static bool is_empty(const struct slab *s)
+{
+    return s->free == all_free(s);
+}
+
 /* As many as fit into SLAB_BYTES, at most one for each bit of a word. */
 static unsigned capacity_of(uint64_t object)
 {
@@ -94,6 +99,7 @@ static int slab_create(struct pool *p, unsigned class, const struct pool_ask *as
     quota_charge(p, ask, b->size);
     b->state = BLOCK_SLAB;
     b->owner = i;
+    p->slabs_empty++;
     list_enter(p, i);
     event_add(p, POOL_EVENT_SLAB,
               (struct pool_event){
@@ -107,6 +113,7 @@ static void slab_destroy(struct pool *p, uint32_t i)
 {
     struct slab *s = slab_at(p, i);
     const struct block *b = block_at(&p->blocks, s->block);
+    p->slabs_empty--;
     list_leave(p, i);
     event_add(p, POOL_EVENT_UNSLAB, (struct pool_event){.at = b->at, .size = b->size});
     quota_discharge(p, s->tenant, b->size);
@@ -117,10 +124,10 @@ static void slab_destroy(struct pool *p, uint32_t i)
 uint64_t slab_reclaim(struct pool *p)
 {
     uint64_t bytes = 0;
-    for (unsigned stream = 0; stream < p->streams; stream++) {
-        for (unsigned class = 0; class < SLAB_CLASSES; class ++) {
+    for (unsigned stream = 0; stream < p->streams && p->slabs_empty > 0; stream++) {
+        for (unsigned class = 0; class < SLAB_CLASSES && p->slabs_empty > 0; class ++) {
             uint32_t i = p->partial[stream][class];
-            while (i != RECORD_NONE) {
+            while (i != RECORD_NONE && p->slabs_empty > 0) {
                 const struct slab *s = slab_at(p, i);
                 uint32_t next = s->next;
                 if (s->free == all_free(s) && !bound(p, s)) {
@@ -222,6 +229,7 @@ int slab_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *re
     }
     struct slab *s = slab_at(p, i);
     unsigned object = (unsigned)__builtin_ctzll(s->free);
+    p->slabs_empty -= is_empty(s);
     s->free &= s->free - 1;
     s->live |= UINT64_C(1) << object;
     s->turn[object]++;
@@ -243,17 +251,27 @@ int slab_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *re
     return 0;
 }
 
+#define STAY_SHARE 128u /* of the limit: bytes of empty slabs beside one for each class */
+
+/* In a load that repeats itself an empty slab stays: made again it would lie where a piece was. */
+static bool stays(const struct pool *p)
+{
+    uint64_t most = p->stats.limit / STAY_SHARE / SLAB_BYTES + SLAB_CLASSES;
+    return recall_repeats(p) && p->slabs_empty <= most;
+}
+
 static void put(struct pool *p, uint32_t i, unsigned object, uint64_t seq)
 {
     struct slab *s = slab_at(p, i);
     bool was_full = s->free == 0;
     s->free |= UINT64_C(1) << object;
+    p->slabs_empty += is_empty(s);
     s->seq = s->seq > seq ? s->seq : seq;
     if (was_full) {
         list_enter(p, i);
     }
     /* the last one of its list stays, or a single object to and fro would cut a slab each time */
-    if (s->free == all_free(s) && !bound(p, s) &&
+    if (is_empty(s) && !bound(p, s) && !stays(p) &&
         (s->prev != RECORD_NONE || s->next != RECORD_NONE)) {
         slab_destroy(p, i);
     }
@@ -431,6 +449,7 @@ static int move_object(struct pool *p, uint32_t i, uint32_t to, unsigned object,
         return rc;
     }
     event_moved(p, &move, object_at(p, i, object), object_at(p, to, other), calls);
+    p->slabs_empty -= is_empty(t);
     t->free &= ~to_bit;
     t->live |= to_bit;
     *tag_of(p, to, other) = move.tag;
@@ -454,6 +473,7 @@ static int move_object(struct pool *p, uint32_t i, uint32_t to, unsigned object,
         return defer(p, i, object, move.stream, move.seq, NULL);
     }
     s->free |= from_bit;
+    p->slabs_empty += is_empty(s);
     s->seq = past || s->seq > move.seq ? s->seq : move.seq;
     return 0;
 }

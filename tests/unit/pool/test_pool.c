@@ -436,6 +436,46 @@ START_TEST(the_same_again_asks_nothing_of_the_driver)
 }
 END_TEST
 
+/* The same with small objects: their slabs stay where they are. */
+START_TEST(a_job_with_small_objects_comes_to_rest)
+{
+    struct pool_piece piece[8];
+    struct pool_piece object[8][12];
+    struct pool_options o = {.limit = 1024 * MIB, .streams = 1};
+    uint64_t calls = 0;
+    fake_pages_init(&source, 1024 * MIB);
+    source.pages.aliases = true;
+    ck_assert_int_eq(pool_create(&source.source, &o, &pool, &err), 0);
+    for (unsigned round = 0; round < 12; round++) {
+        calls = round < 6 ? stats().driver_calls : calls;
+        for (unsigned step = 0; step < 96; step++) {
+            unsigned i = step % 5;
+            for (unsigned n = 0; step >= 5 && n < 12; n++) {
+                give(&object[i][n], 0, 0);
+            }
+            if (step >= 5) {
+                give(&piece[i], 0, 0);
+            }
+            piece[i] = take((40 + step * 37 % 144) * MIB + step * 3 * KIB, 0);
+            for (unsigned n = 0; n < 12; n++) {
+                object[i][n] = take(256 + (step + 1) * (n + 1) * 977 % (60 * KIB), 0);
+            }
+        }
+        for (unsigned i = 0; i < 5; i++) {
+            for (unsigned n = 0; n < 12; n++) {
+                give(&object[i][n], 0, 0);
+            }
+            give(&piece[i], 0, 0);
+        }
+    }
+    ck_assert_uint_eq(stats().driver_calls, calls);
+    ck_assert_uint_gt(stats().remaps, 1000);
+    (void)pool_trim(pool, 0);
+    ck_assert_uint_eq(source.taken, 0);
+    stop();
+}
+END_TEST
+
 /* Pages that a stream may still use serve it at other addresses at once, and others for a wait;
  * they stay mapped where it uses them. */
 START_TEST(scattered_pages_in_use_serve_their_stream)
@@ -810,6 +850,7 @@ int main(void)
     tcase_add_test(t, a_job_that_repeats_itself_finds_its_pages_mapped);
     tcase_add_loop_test(t, scattered_pages_in_use_serve_their_stream, 0, 2);
     tcase_add_test(t, what_is_not_over_comes_back_without_a_call);
+    tcase_add_test(t, a_job_with_small_objects_comes_to_rest);
     tcase_add_test(t, memory_of_one_piece_is_one_run);
     tcase_add_loop_test(t, a_small_request_needs_no_slab, 0, 2);
     tcase_add_test(t, addresses_in_pieces_serve_a_large_request);
