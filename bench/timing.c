@@ -127,6 +127,27 @@ static void latency_of(struct latency *t, const struct policy *p, uint64_t live,
     }
 }
 
+#define REFUSALS 100u
+
+/* Requests for all of the memory, while two thirds of the pieces are alive. */
+static void refusals_of(struct latency *t, const struct policy *p, uint64_t live)
+{
+    struct load l;
+    load_seed(&l, live);
+    for (uint64_t i = 0; i < live; i++) {
+        (void)p->alloc(p->self, some_size(&l), &t->piece[i]);
+    }
+    for (uint64_t i = 0; i < live; i += 3) {
+        p->free(p->self, &t->piece[i]);
+    }
+    for (unsigned n = 0; n < REFUSALS; n++) {
+        struct pool_piece piece;
+        uint64_t a = ticks();
+        (void)p->alloc(p->self, LIMIT, &piece);
+        samples_add(&t->alloc, a, ticks());
+    }
+}
+
 /* Cache lines that no bookkeeping on the host can avoid: of the caller's piece, its block, its slab
  * and the preceding slab of a list. They are read one after another: each has the next's address.
  */
@@ -177,6 +198,11 @@ void part_latency(const struct settings *s, struct report *r)
             samples_tell(&t.free, r, name, p.name, "free_p50_ns", "free_p99_ns");
             p.destroy(p.self);
         }
+        struct policy pool;
+        policy_create(0, LIMIT, DIVIDE, &pool);
+        refusals_of(&t, &pool, curve[i]);
+        samples_tell(&t.alloc, r, name, pool.name, "refused_p50_ns", "refused_p99_ns");
+        pool.destroy(pool.self);
         latency_floor(&t, curve[i], s->samples);
         samples_tell(&t.free, r, name, "floor", "p50_ns", "p99_ns");
     }
