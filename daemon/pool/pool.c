@@ -203,12 +203,28 @@ static bool wasteful(const struct pool *p, uint32_t i, uint64_t size)
            b->size - size > size / 8 && space_whole(p, b, &at) != 0;
 }
 
+/* Whole pages that one request could have: those that streams may still use of one stream only, and
+ * only where they can be mapped elsewhere meanwhile. */
+static uint64_t whole_left(const struct pool *p)
+{
+    uint64_t room = sat_sub(p->stats.limit, p->stats.size) & ~(p->page - 1);
+    uint64_t most = 0;
+    for (unsigned s = 0; s < p->streams && p->source.pages->aliases; s++) {
+        uint64_t bytes = p->pending_whole[s] + p->leaving_of[s];
+        most = bytes > most ? bytes : most;
+    }
+    return sat_add(room, p->whole_bytes + most);
+}
+
 /* Of what is left once a block is taken, others get what is kept for them. */
 bool pool_leaves_enough(const struct pool *p, const struct pool_ask *ask)
 {
     uint64_t kept = quota_kept(p, ask);
+    if (kept == 0 || p->source.pages != NULL) {
+        return kept == 0 || whole_left(p) >= (sat_add(kept, p->page - 1) & ~(p->page - 1));
+    }
     uint64_t left = p->whole_bytes + p->stats.pending + p->warm_bytes;
-    return kept == 0 || sat_add(left, sat_sub(p->stats.limit, p->stats.size)) >= kept;
+    return sat_add(left, sat_sub(p->stats.limit, p->stats.size)) >= kept;
 }
 
 /* Where such a request was served before, if all of it is free. */
@@ -324,6 +340,9 @@ int pool_take(struct pool *p, uint64_t size, const struct pool_ask *ask, unsigne
     uint32_t i = BLOCK_NONE;
     if (!space_has_records(p, 1)) {
         return err_set(e, ERR_NOMEM, "the pool's records are used up");
+    }
+    if (quota_kept(p, ask) > 0) { /* whole pages are counted */
+        (void)warm_flush(p);
     }
     flags |= ask->prompt ? TAKE_LATE : 0u;
     int rc = (flags & TAKE_PAST) != 0 ? find_past(p, size, &i, e)

@@ -540,6 +540,62 @@ START_TEST(memory_is_taken_ahead)
 }
 END_TEST
 
+#define ROUNDS 300u
+
+static uint64_t state;
+
+static uint64_t rnd(uint64_t below)
+{
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (state >> 33) % below;
+}
+
+/* Whatever another tenant did and has not come past, on one stream or two, with pages at one place
+ * or several: all that is guaranteed can be had, as one piece and in pieces of a page. */
+START_TEST(what_is_guaranteed_is_there)
+{
+    static struct pool_piece piece[512];
+    static struct pool_piece own[64];
+    const struct pool_options o = {.limit = 256 * MIB, .streams = 2};
+    const uint64_t guaranteed = 96 * MIB;
+    unsigned count = 0;
+    uint64_t point[2] = {0, 0};
+    fake_pages_init(&source, 256 * MIB);
+    source.pages.aliases = _i % 2 == 0;
+    ck_assert_int_eq(pool_create(&source.source, &o, &pool, &err), 0);
+    set(1, UINT64_MAX, UINT64_MAX, guaranteed);
+    state = (uint64_t)_i + 1;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        for (unsigned n = 0; n < 40; n++) {
+            unsigned stream = _i < 2 ? 0 : (unsigned)rnd(2);
+            const struct pool_ask ask = {.size = 1 + rnd(UINT64_C(1) << (10 + rnd(15))),
+                                         .stream = stream};
+            bool more = count < 512 && pool_alloc(pool, &ask, &piece[count], NULL) == 0;
+            count += more;
+            for (unsigned k = more ? 0 : 2 + (unsigned)rnd(8); k > 0 && count > 0; k--) {
+                unsigned i = (unsigned)rnd(count);
+                ck_assert_int_eq(pool_free(pool, &piece[i], stream, ++point[stream], &err), 0);
+                piece[i] = piece[--count];
+            }
+            pool_advance(pool, stream,
+                         point[stream] - rnd(point[stream] < 16 ? point[stream] + 1 : 16));
+        }
+        unsigned pieces = round % 2 == 0 ? 1 : (unsigned)(guaranteed / (2 * MIB));
+        for (unsigned n = 0; n < pieces; n++) {
+            ck_assert_msg(take(guaranteed / pieces, 1, false, &own[n]) == 0, "round %u: %s", round,
+                          err.text);
+        }
+        for (unsigned n = 0; n < pieces; n++) {
+            give(&own[n], 0, ++point[0]);
+        }
+    }
+    while (count > 0) {
+        give(&piece[--count], 0, 0);
+    }
+    stop();
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("pool's accounts");
@@ -549,6 +605,7 @@ int main(void)
     tcase_add_test(t, the_hard_limit_counts_slabs_and_a_small_piece_fits_below_it);
     tcase_add_loop_test(t, what_is_guaranteed_others_cannot_take, 0, 2);
     tcase_add_test(t, what_is_guaranteed_is_kept_in_pages);
+    tcase_add_loop_test(t, what_is_guaranteed_is_there, 0, 4);
     tcase_add_test(t, what_is_reserved_is_charged_before_it_is_there);
     tcase_add_loop_test(t, what_a_tenant_has_reserved_its_pieces_do_not_get, 0, 2);
     tcase_add_loop_test(t, what_is_reserved_has_room_beside_the_pool, 0, 2);
