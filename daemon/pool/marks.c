@@ -15,7 +15,9 @@ int marks_init(struct marks *m, uint64_t limit, struct err *e)
         good = good && m->map[level] != NULL;
     }
     m->top = words;
-    return good ? 0 : err_set(e, ERR_NOMEM, "a table of %llu bits", (unsigned long long)limit);
+    return good ? 0
+                : err_set(e, ERR_NOMEM, "no memory for a table of %llu bits",
+                          (unsigned long long)limit);
 }
 
 void marks_finish(struct marks *m)
