@@ -14,14 +14,14 @@
 #include "tests/unit/front/fake_launcher.h"
 #include "tests/unit/front/scratch.h"
 
-static int leaver = -1; /* a listening socket: who has connected there finds nobody any more */
+static int leaver = -1; /* a listening socket that closes each connection at once; -1: none */
 
-int __real_seqpacket_connect(const char *path, int *ret_fd, struct err *e);
-int __wrap_seqpacket_connect(const char *path, int *ret_fd, struct err *e);
+int __real_connect(int fd, const struct sockaddr *address, socklen_t size);
+int __wrap_connect(int fd, const struct sockaddr *address, socklen_t size);
 
-int __wrap_seqpacket_connect(const char *path, int *ret_fd, struct err *e)
+int __wrap_connect(int fd, const struct sockaddr *address, socklen_t size)
 {
-    int rc = __real_seqpacket_connect(path, ret_fd, e);
+    int rc = __real_connect(fd, address, size);
     if (rc == 0 && leaver >= 0) {
         (void)close(accept4(leaver, NULL, NULL, SOCK_CLOEXEC));
     }
