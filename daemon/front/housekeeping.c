@@ -16,7 +16,7 @@ void housekeeping_expire(struct front *f, uint64_t now)
         }
         struct err e = ERR_INIT;
         (void)err_set(&e, ERR_DEADLINE, "its deadline passed while it waited for %s",
-                      job_wait_name(j->wait));
+                      j->wait == WAIT_ALONE ? "its turn to run alone" : job_wait_name(j->wait));
         job_conclude(f, j, JOB_FAILED, &e);
     }
     wake_at(f, agenda_next_ns(&f->deadlines));
