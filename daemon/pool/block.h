@@ -1,7 +1,7 @@
 /*
- * A block: a range of the pool's address space in one state. All blocks together cover the address
- * space without gap; neighbours that could be one block are one. Records only; pool.c and its
- * helpers move blocks between states.
+ * A block is a range of the pool's address space in one state. Blocks cover the address space
+ * without gaps, and neighbours that can be one block are one. This file has records only; space.c
+ * and the files above it change states.
  */
 #ifndef POOL_BLOCK_H
 #define POOL_BLOCK_H
@@ -14,43 +14,43 @@
 #define BLOCK_NONE RECORD_NONE
 
 enum block_state {
-    BLOCK_VOID = 0, /* no memory behind it; whole pages */
-    BLOCK_READY,    /* free, no use left on the device */
-    BLOCK_PENDING,  /* free for its stream; for others once that has come to `seq` */
+    BLOCK_VOID = 0, /* addresses without memory; whole pages */
+    BLOCK_READY,    /* free for every stream */
+    BLOCK_PENDING,  /* free for its stream, for other streams once that stream has reached `seq` */
     BLOCK_LIVE,     /* handed out */
     BLOCK_SLAB,     /* cut into objects by slab.c */
-    BLOCK_HELD,     /* in the hands of a function of the pool that is not over */
-    BLOCK_AWAY,     /* with the owner, to be cleared */
-    BLOCK_WARM,     /* freed last, as it is: see warm.c */
-    BLOCK_LOST,     /* what the source would not take back in order: never used again */
-    BLOCK_VACANT,   /* whole pages of addresses, kept for a piece that is elsewhere: vacant.c */
+    BLOCK_HELD,     /* in use by a pool function that is still running */
+    BLOCK_AWAY,     /* handed to the owner for clearing: clean.h */
+    BLOCK_WARM,     /* freed lately, neither merged nor indexed: warm.c */
+    BLOCK_LOST,     /* memory that the source failed to take back; never used again */
+    BLOCK_VACANT, /* addresses kept for a piece whose bytes are elsewhere; whole pages: vacant.c */
 };
 
 struct block {
-    uint32_t prev, next;    /* in a bin of its fit; VACANT: in the list of those, by age */
+    uint32_t prev, next;    /* in a bin of its fit; VACANT: in the list of kept places, by age */
     uint32_t before, after; /* neighbours by address */
     union {
         struct {
-            uint32_t older, newer; /* PENDING: by seq; READY with whole pages: list of those;
-                                      VACANT with memory in it: as one or the other */
+            uint32_t older, newer; /* PENDING: by seq; READY with whole pages: in its list of these;
+                                      VACANT with memory in it: as PENDING or in `idle` */
         };
         uint64_t tag; /* LIVE: the owner's name for it, see move.h */
     };
     uint64_t at;    /* bytes from the start of the address space */
     uint64_t size;  /* bytes */
-    uint64_t seq;   /* PENDING, VACANT: see above */
-    uint32_t owner; /* SLAB: its slab; VACANT: pages with memory in it, which others may take */
+    uint64_t seq;   /* PENDING, VACANT: a stream may use the memory up to this point */
+    uint32_t owner; /* SLAB: its slab; VACANT: number of pages with memory that others may get */
     union {
-        uint32_t home; /* sources of blocks: the source's block, 0 if VOID */
-        uint32_t
-            viewed; /* of pages: VOID with pages mapped that are used elsewhere: see recall.c */
+        uint32_t home;   /* sources of blocks: the source's block, 0 if VOID */
+        uint32_t viewed; /* sources of pages: VOID, and pages stay mapped that are used elsewhere:
+                            recall.c */
     };
-    uint32_t generation; /* counts uses of the record: a stale piece is told by it */
-    uint16_t tenant;     /* LIVE: who pays */
+    uint32_t generation; /* counts uses of the record, so that a stale piece is recognised */
+    uint16_t tenant;     /* LIVE: charged for it */
     uint8_t stream;      /* PENDING, VACANT */
     uint8_t state : 4;   /* enum block_state */
-    uint8_t edge : 1;    /* never merged with the one before: a source's block begins */
-    uint8_t whole : 3;   /* in which list of whole pages + 1; 0: in none */
+    uint8_t edge : 1;    /* never merged with the block before: a source's block begins here */
+    uint8_t whole : 3;   /* 1 + its list of blocks with whole pages; 0: in no list */
 };
 
 _Static_assert(sizeof(struct block) == 64, "a block is a cache line");

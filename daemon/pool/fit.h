@@ -1,9 +1,10 @@
 /*
- * Two-level segregated fit: free blocks by size. Rows are powers of two, each cut into 32 columns;
- * bitmaps find the first bin in which every block fits, so insert, remove and find are O(1).
+ * Two-level segregated fit finds free blocks by size. Rows are powers of two, each cut into 32
+ * columns. Bitmaps find the first bin in which every block fits, so insert, remove and find are
+ * O(1).
  * Method: Masmano, Ripoll, Crespo, Real, "TLSF: a new dynamic memory allocator for real-time
- * systems", 2004; here metadata lies apart from the memory, and a bounded look into the request's
- * own bin finds the closer fits that TLSF passes over.
+ * systems", 2004. Here records lie apart from the memory, and a bounded search of the request's own
+ * bin finds closer fits that TLSF passes over. Thread: one owner. Nothing blocks.
  */
 #ifndef POOL_FIT_H
 #define POOL_FIT_H
@@ -23,16 +24,16 @@ struct fit {
 void fit_init(struct fit *f);
 void fit_insert(struct fit *f, const struct records *blocks, uint32_t i);
 void fit_remove(struct fit *f, const struct records *blocks, uint32_t i);
-/* A block of at least `size` bytes, close to the smallest such; BLOCK_NONE if there is none, or
- * (only where more than 16 blocks share the request's bin) if it was not among those looked at. */
+/* A block of at least `size` bytes, close to the smallest such block. BLOCK_NONE: no block fits, or
+ * (only if more than 16 blocks share the request's bin) the search of 16 missed it. */
 uint32_t fit_find(const struct fit *f, const struct records *blocks, uint64_t size);
-/* Up to `max` blocks from the largest bins downwards; returns how many. */
+/* Up to `max` blocks, largest bins first; returns how many. */
 unsigned fit_top(const struct fit *f, const struct records *blocks, uint32_t *ret_top,
                  unsigned max);
-/* Up to `max` blocks of at least `size` bytes from the smallest bins upwards; returns how many. */
+/* Up to `max` blocks of at least `size` bytes, smallest bins first; returns how many. */
 unsigned fit_least(const struct fit *f, const struct records *blocks, uint64_t size,
                    uint32_t *ret_least, unsigned max);
-/* Bytes of which a request surely succeeds: the size of some block of the last bin; 0 if empty. */
+/* Bytes of a request that is sure to succeed: the size of a block of the last bin; 0: no blocks. */
 uint64_t fit_largest(const struct fit *f, const struct records *blocks);
 
 #endif

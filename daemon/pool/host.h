@@ -1,13 +1,14 @@
 /*
- * Host memory as a source of blocks: for an arena that is pinned once, in chunks. Each chunk is
- * mapped on its own, page-aligned, zeroed and touched; `pin` makes it known to the device.
+ * A source of blocks that gives host memory: an arena of chunks, each pinned once. Each chunk is a
+ * page-aligned mapping of its own, zeroed and touched; `pin` registers it with the device.
  *
  *     struct pool_host host;
  *     pool_host_init(&host, &options);
  *     pool_create(&host.source, ...);      pieces: piece.range is the chunk, a pointer
- *     pool_warm(pool, bytes, e);           takes chunks at start
+ *     pool_warm(pool, bytes, e);           allocates chunks at start
  *
- * Thread: the pool's owner. Slow: alloc and free of a chunk (pinning 512 MiB takes half a second).
+ * Thread: the pool's owner. Blocking: allocating and freeing a chunk (pinning 512 MiB takes half a
+ * second).
  */
 #ifndef POOL_HOST_H
 #define POOL_HOST_H
@@ -17,13 +18,12 @@
 struct pool_host;
 
 struct pool_host_options {
-    uint64_t
-        chunk; /* bytes, a power of two ≥ 64 KiB: what requests share, and the arena grows by */
+    uint64_t chunk; /* bytes, a power of two ≥ 64 KiB: the arena grows by chunks */
     /* Optional (NULL: plain memory). An error refuses the chunk. */
     int (*pin)(void *user, void *memory, uint64_t bytes, struct err *e);
     void (*unpin)(void *user, void *memory, uint64_t bytes);
-    /* Optional (NULL: a chunk goes at once): takes one that is to go, and gives it to
-     * pool_host_drop() when its unpinning holds nobody up; before `h` ends. */
+    /* Optional (NULL: a chunk is unpinned and unmapped at once). Gets a chunk to release and passes
+     * it to pool_host_drop() when unpinning delays nothing, and before `h` ends. */
     void (*later)(void *user, struct pool_host *h, void *memory, uint64_t bytes);
     void *user;
 };
@@ -36,7 +36,7 @@ struct pool_host {
 };
 
 int pool_host_init(struct pool_host *h, const struct pool_host_options *options, struct err *e);
-/* Of `later`: unpins and unmaps it. */
+/* For `later`: unpins and unmaps the chunk. */
 void pool_host_drop(struct pool_host *h, void *memory, uint64_t bytes);
 
 static inline void *pool_host_at(const struct pool_piece *piece)

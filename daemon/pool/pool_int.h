@@ -1,4 +1,4 @@
-/* The pool's state, for the files of this folder. */
+/* The pool's state and the functions that its files share. Include it in this folder only. */
 #ifndef POOL_POOL_INT_H
 #define POOL_POOL_INT_H
 
@@ -20,23 +20,23 @@
 
 /* Objects of one class in a block. */
 struct slab {
-    uint32_t prev, next; /* in partial[stream][class], while an object is free */
+    uint32_t prev, next; /* in partial[stream][class] while an object is free */
     uint64_t free;       /* bit o: object o is free */
-    uint64_t live;       /* bit o: object o is handed out; neither: see struct deferred */
+    uint64_t live;       /* bit o: object o is handed out; neither bit: see struct deferred */
     uint64_t own;        /* bit o: object o holds bytes of `tenant` only */
     uint64_t seq;        /* the last free's point on `stream` */
-    uint64_t after_seq;  /* `stream` took it over with a wait for this point of `after`: until that
-                            is past, nobody else may have it */
+    uint64_t after_seq;  /* `stream` got the slab with a wait for this point of `after`; no other
+                            stream gets it before that point is past */
     uint32_t block;
     uint16_t tenant;
     uint8_t class;
-    uint8_t stream; /* which may use free objects at once */
+    uint8_t stream; /* the stream that may use free objects at once */
     uint8_t after;
     uint8_t capacity;
-    uint32_t turn[SLAB_OBJECTS]; /* of each object's last use: tells a stale piece */
+    uint32_t turn[SLAB_OBJECTS]; /* counts each object's uses: a stale piece has another */
 };
 
-/* An object that another stream than its slab's gave back and may still use. */
+/* An object freed by another stream than its slab's, which may still use it. */
 struct deferred {
     uint32_t next;
     uint32_t slab;
@@ -46,35 +46,35 @@ struct deferred {
 
 /* A block of a source of blocks. */
 struct home {
-    uint32_t unused; /* records.h's while not in use */
+    uint32_t unused; /* of records.h while the record is free */
     void *block;
     uint64_t at;
     uint64_t bytes;
-    uint16_t tenant; /* see tenancy.c */
+    uint16_t tenant; /* its holder: see tenancy.c */
 };
 
-/* A request, and where it was served. */
+/* A past request and the address that it got. */
 struct recalled {
-    uint64_t key; /* its bytes, a multiple of POOL_ALIGN, and its stream in the bits below */
+    uint64_t key; /* bytes, a multiple of POOL_ALIGN, with the stream in the low bits */
     uint64_t at;
 };
 
 #define RECALL_REQUESTS 65536u /* a power of two */
 
-/* What was asked for so far: see recall.c. */
+/* Past requests: see recall.c. */
 struct recall {
-    struct recalled *past; /* request number n is at n % RECALL_REQUESTS; NULL: not kept */
-    uint32_t *guess;       /* by hash of three requests: the number of the one behind, 32 bits */
+    struct recalled *past; /* request n is at n % RECALL_REQUESTS; NULL: no record is kept */
+    uint32_t *guess;       /* by hash of three requests: number of the next one, 32 bits */
     uint64_t count;        /* requests so far */
-    uint64_t next;         /* number of the past request that the next one should be like */
+    uint64_t next;         /* number of the past request that the next request should equal */
     unsigned alike;        /* requests in a row that were as expected */
     unsigned credit;       /* above 0: pages stay mapped where they were */
-    uint64_t forgot;       /* `count` when addresses were used up last */
-    uint64_t resume;       /* `count` from which on there is credit again */
-    uint64_t pause;        /* requests without: longer each time */
+    uint64_t forgot;       /* `count` when the addresses were last used up */
+    uint64_t resume;       /* `count` from which credit is earned again */
+    uint64_t pause;        /* requests without credit: longer each time */
 };
 
-/* What waits for a stream, oldest first. */
+/* Memory that waits for a stream, oldest first. */
 struct line {
     uint32_t oldest, newest;                   /* blocks */
     uint32_t oldest_deferred, newest_deferred; /* objects */
@@ -83,72 +83,72 @@ struct line {
 /* Blocks that are VACANT, oldest first: see vacant.c. */
 struct vacant {
     uint32_t oldest, newest;
-    uint32_t stuck; /* from the oldest to this one streams use all, and none could be given up since
-                       a stream came on last; BLOCK_NONE: not known of any */
+    uint32_t stuck; /* streams use all places from the oldest to this one, and none could be given
+                       up since a stream advanced last; BLOCK_NONE: not known */
     uint64_t bytes; /* of addresses */
-    uint64_t looks; /* at one that could not be given up, so far */
+    uint64_t looks; /* places examined that could not be given up, so far */
 };
 
-/* When memory is no longer in use. */
+/* The point at which memory is no longer used. */
 struct point {
     unsigned stream;
-    uint64_t seq; /* 0: it is not */
+    uint64_t seq; /* 0: it is unused now */
 };
 
-/* What moving did not help. */
+/* A request that moving could not help. */
 struct vain {
-    bool known;                   /* false: of nothing */
-    bool sure;                    /* nothing was in the way that passes without a free */
-    uint64_t target, block, most; /* what was wanted: see struct effort */
-    uint64_t reach;               /* bytes that could be had, before */
+    bool known;                   /* false: no such request */
+    bool sure;                    /* the obstacle can only pass by a free */
+    uint64_t target, block, most; /* the request: see struct effort */
+    uint64_t reach;               /* bytes that could be had before */
     uint64_t frees;               /* stats.frees then */
 };
 
 /* See compact.c. */
 struct moving {
-    uint64_t most;  /* bytes moved for one request */
-    uint64_t tried; /* stats.frees when pieces were moved ahead last */
-    uint64_t calm;  /* frees until that is tried again */
-    uint64_t least; /* bytes in use in the home that is emptied: see compact_gains; 0: anywhere */
-    uint64_t home;  /* its bytes */
-    bool refused;   /* the owner did not move a piece, since moving began */
-    struct vain vain[2]; /* for less than a page, for pages */
+    uint64_t most;       /* bytes moved for one request */
+    uint64_t tried;      /* stats.frees at the last move ahead */
+    uint64_t calm;       /* frees until the next try */
+    uint64_t least;      /* bytes in use in the home being emptied; 0: anywhere */
+    uint64_t home;       /* size of that home */
+    bool refused;        /* the owner refused to move a piece since moving began */
+    struct vain vain[2]; /* 0: for less than a page; 1: for pages */
 };
 
 #define TRIM_WINDOWS 16u
 
-/* What pool_tick knows from the last time. */
+/* The state of pool_tick between calls. */
 struct trimming {
     uint64_t age_ns, rate, keep;  /* as in the options */
     uint64_t now_ns;              /* of the last tick */
     uint64_t window_ns;           /* when the current window began */
-    uint64_t least[TRIM_WINDOWS]; /* of whole_bytes in each window; [window]: so far */
+    uint64_t least[TRIM_WINDOWS]; /* least whole_bytes in each window; [window]: so far */
     unsigned window;
     uint64_t budget;    /* bytes the source can still give; UINT64_MAX: not known */
-    uint64_t budget_ns; /* when it was asked */
+    uint64_t budget_ns; /* when the source reported it */
     uint64_t allowance; /* bytes that may be given back now */
 };
 
-/* Debug builds: see check.c. */
+/* Debug builds: see guard.c. */
 struct guard {
-    uint64_t until_walk; /* calls */
+    uint64_t until_walk; /* calls left */
 };
 
 struct pool {
     struct pool_source source;
     unsigned streams;
-    uint64_t page;           /* bytes; what VOID consists of; POOL_ALIGN for sources of blocks */
-    uint64_t space;          /* bytes of addresses */
-    void *range;             /* sources of pages */
+    uint64_t page;  /* bytes; VOID blocks consist of pages; POOL_ALIGN for sources of blocks */
+    uint64_t space; /* bytes of addresses */
+    void *range;    /* sources of pages */
     struct page_table table; /* sources of pages */
     struct recall recall;
-    uint32_t *begins; /* see by_address.c; NULL: not kept */
+    uint32_t *begins; /* see by_address.c; NULL: no index */
     struct marks begins_at;
     struct records blocks;
     struct records slabs;
     uint64_t slabs_empty; /* without an object in use */
-    struct records
-        tags; /* uint64_t[SLAB_OBJECTS] for each slab: see move.h; never taken or given */
+    struct records tags;  /* uint64_t[SLAB_OBJECTS] for each slab, by its index: see move.h; no
+                             record is allocated or freed */
     struct records deferred;
     struct records homes;
 
@@ -156,14 +156,14 @@ struct pool {
     struct fit ready;
     struct fit pending[POOL_STREAMS];
     struct line line[POOL_STREAMS];
-    uint64_t pending_whole[POOL_STREAMS]; /* bytes of whole pages that wait for it */
+    uint64_t pending_whole[POOL_STREAMS]; /* bytes of its whole PENDING pages */
     uint64_t done[POOL_STREAMS];
     uint32_t whole[WHOLE_LISTS]; /* READY blocks with whole pages, by log2 of their number */
-    uint64_t whole_bytes;        /* in all of them, and in `idle` */
+    uint64_t whole_bytes;        /* in these blocks and in `idle` */
     struct line idle;            /* VACANT blocks with pages that no stream uses */
-    uint32_t leaving;            /* VACANT blocks with pages that streams may use: in `line` */
-    uint64_t leaving_bytes;      /* of these pages */
-    uint64_t leaving_of[POOL_STREAMS]; /* the same, by stream */
+    uint32_t leaving;       /* VACANT blocks with pages that streams may use; they are in `line` */
+    uint64_t leaving_bytes; /* bytes of these pages */
+    uint64_t leaving_of[POOL_STREAMS]; /* these bytes by stream */
     struct vacant vacant;
     uint32_t partial[POOL_STREAMS][SLAB_CLASSES];
     uint32_t warm[WARM_BLOCKS]; /* see warm.c */
@@ -173,17 +173,17 @@ struct pool {
     uint64_t mapped;                           /* bytes that all tenants are charged for */
     uint64_t due;                              /* bytes kept for tenants: guaranteed, reserved */
     uint64_t reserved;                         /* bytes of all accounts */
-    uint64_t drawn; /* of these: what the request under way may draw on */
+    uint64_t drawn;                            /* of these: available to the request in progress */
     struct pool_meter class[SLAB_CLASSES];
     struct pool_stats stats;
     struct pool_refusal refusal;
     struct trimming trimming;
     struct pool_mover mover; /* move NULL: nothing moves */
     struct moving moving;
-    bool tagged; /* some piece has, or had, a tag */
+    bool tagged; /* a piece has, or had, a tag */
     struct guard guard;
 
-    struct pool_event *event; /* number n is at n & event_mask */
+    struct pool_event *event; /* event n is at n & event_mask */
     uint32_t event_mask;
     uint64_t event_count;
 };
@@ -196,44 +196,45 @@ static inline void event_add(struct pool *p, enum pool_event_kind kind, struct p
     p->event[p->event_count++ & p->event_mask] = event;
 }
 
-/* A piece has moved between these addresses of the pool. `calls`: of the source, before. */
+/* Logs that a piece moved between these addresses of the pool. `calls`: driver_calls before. */
 void event_moved(struct pool *p, const struct pool_move *move, uint64_t from, uint64_t to,
                  uint64_t calls);
 
-/* ---- space.c: blocks between their states. A block is either indexed (found by the fits and
- * lists its state names) or held by the caller. */
+/* ---- space.c: changes of state. A block is either indexed (in the fits and lists of its state) or
+ * held by the caller. */
 
 void space_enter(struct pool *p, uint32_t i); /* held → indexed */
 void space_leave(struct pool *p, uint32_t i); /* indexed → held */
-/* Cuts a held block after `size` bytes; the rest is held too, alike but for place and size. There
- * must be a record (space_has_records). */
+/* Cuts a held block after `size` bytes. The rest is held too and has the same fields apart from its
+ * place. A record must be free (space_has_records). */
 uint32_t space_cut(struct pool *p, uint32_t i, uint64_t size);
-/* Joins a held block with indexed neighbours that are alike; the result is held. */
+/* Joins a held block with indexed neighbours of the same kind; the result is held. */
 uint32_t space_merge(struct pool *p, uint32_t i);
-/* A held block becomes free at a point of a stream, is merged and indexed. */
+/* Frees a held block at a point of a stream, merges and indexes it. */
 uint32_t space_release(struct pool *p, uint32_t i, unsigned stream, uint64_t seq);
-/* When nobody uses a block any more that is freed at (*stream, *seq): its earlier user may be the
- * later one. seq 0: now. */
+/* Turns the point at which a block is freed into the point at which it is unused: an earlier user
+ * may be the later one. seq 0: unused now. */
 void space_point(const struct pool *p, const struct block *b, unsigned *stream, uint64_t *seq);
-/* Of a VACANT block: they are used elsewhere. */
+/* `bytes` of pages of a VACANT block are used elsewhere, or destroyed. */
 void space_lose_pages(struct pool *p, uint32_t i, uint64_t bytes);
 bool space_has_records(const struct pool *p, uint32_t count);
-/* [*ret_at, + return) are the whole pages (or the whole home) in a block; 0: none. */
+/* The whole pages (or the whole home) in a block begin at *ret_at; returns their bytes, or 0. */
 uint64_t space_whole(const struct pool *p, const struct block *b, uint64_t *ret_at);
 
 /* ---- warm.c */
 
 void warm_keep(struct pool *p, uint32_t i, unsigned stream, uint64_t seq); /* a LIVE block */
-uint32_t warm_take(struct pool *p, uint64_t size, unsigned stream);        /* held; BLOCK_NONE */
-bool warm_flush(struct pool *p); /* true: there were some */
+uint32_t warm_take(struct pool *p, uint64_t size,
+                   unsigned stream); /* a held block, or BLOCK_NONE */
+bool warm_flush(struct pool *p);     /* false: there were none */
 
-/* ---- by_address.c: the first two do nothing where it is not kept */
+/* ---- by_address.c: add and remove do nothing without an index */
 
 int by_address_init(struct pool *p, struct err *e);
 void by_address_finish(struct pool *p);
-void by_address_add(struct pool *p, uint32_t block);    /* it begins there now */
-void by_address_remove(struct pool *p, uint32_t block); /* before its neighbours are told */
-uint32_t by_address(const struct pool *p, uint64_t at); /* the block that holds it */
+void by_address_add(struct pool *p, uint32_t block);    /* after it got its address */
+void by_address_remove(struct pool *p, uint32_t block); /* while its neighbours still link to it */
+uint32_t by_address(const struct pool *p, uint64_t at); /* the block that contains `at` */
 
 /* ---- recall.c */
 
@@ -241,93 +242,91 @@ uint32_t by_address(const struct pool *p, uint64_t at); /* the block that holds 
 
 int recall_init(struct pool *p, struct err *e);
 void recall_finish(struct pool *p);
-/* Where a request should be served, as it was before; NOWHERE: it is not known. */
+/* The address that such a request had before; RECALL_NOWHERE: not known. */
 uint64_t recall_expect(const struct pool *p, uint64_t size, unsigned stream);
-/* It was served there. */
+/* Notes a request and the address that it got. */
 void recall_note(struct pool *p, uint64_t size, unsigned stream, uint64_t at);
-/* An indexed block that begins at `at` and is at least so large, free for the stream, without a
- * call of the source; BLOCK_NONE: there is none. */
+/* An indexed block that begins at `at`, has at least `size` bytes and is free for the stream, found
+ * without a call of the source; BLOCK_NONE: not possible. */
 uint32_t recall_take(struct pool *p, uint64_t at, uint64_t size, unsigned stream);
-bool recall_repeats(const struct pool *p); /* has the load done so for a while? */
-bool recall_keeps(const struct pool *p);   /* do pages stay mapped where they were? */
-/* VOID blocks with pages mapped serve all requests again; false: there were none. */
+bool recall_repeats(const struct pool *p); /* has the load repeated itself for a while? */
+bool recall_keeps(const struct pool *p);   /* do moved pages stay mapped at their old address? */
+/* Opens VOID blocks with mapped pages to all requests; false: there were none. */
 bool recall_forget(struct pool *p);
 
 /* ---- backing_*.c */
 
-/* Makes an indexed READY block of at least `size` bytes. What was got on the way to a failure stays
- * as READY memory. */
+/* Makes an indexed READY block of at least `size` bytes. On failure, memory got so far is READY. */
 int backing_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e);
 int backing_pages_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e);
 int backing_blocks_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e);
-int backing_warm(struct pool *p, uint64_t bytes, struct err *e); /* takes so much, free for all */
-/* Free pages of one block that are accessible from `at` on, in a VOID block, are used there again:
- * as many in a row as may be, at most `bytes`, all in that block. Returns how many bytes. */
+int backing_warm(struct pool *p, uint64_t bytes, struct err *e); /* gets so much memory, READY */
+/* Pages that are mapped and accessible from `at` on, in a VOID block, and free in one other block,
+ * are used at `at` again: one row of at most `bytes` within the VOID block. Returns bytes. */
 uint64_t backing_pages_return(struct pool *p, uint64_t at, uint64_t bytes, unsigned stream);
-/* The same for one that is held, of pages that are mapped. *ret_found: there is such a page. */
+/* The same at `at` in a held block, for READY pages that are mapped, accessible or not. */
 uint64_t backing_pages_back(struct pool *p, uint64_t at, uint64_t bytes);
-/* Of what is mapped at `at`: bytes in a row that are free where they are used now, from *ret_from
- * on, in one block. */
+/* The row mapped at `at` that is free where it is used now: *ret_from, in block *ret_block. Returns
+ * bytes; 0: not free for the stream. */
 uint64_t backing_pages_free(const struct pool *p, uint64_t at, unsigned stream, uint64_t *ret_from,
                             uint32_t *ret_block);
-/* Pages that are free for the stream only are used from `to` on: at most `most` bytes, whole pages.
- * Returns bytes, and raises *seq to the last point of theirs. */
+/* Moves whole pages that only the stream may use to `to`, at most `most` bytes. Returns bytes, and
+ * raises *seq to the last point of these pages. */
 uint64_t backing_pages_pending(struct pool *p, unsigned stream, uint64_t to, uint64_t most,
                                uint64_t *seq, struct err *e);
-/* Maps free pages from elsewhere, then new ones, in [to, to + need). On failure some are there.
- * Whether they are accessible is not known. */
+/* Maps free pages from elsewhere, then new ones, in [to, to + need). On failure some pages are
+ * there. They may not be accessible yet. */
 int backing_pages_fill(struct pool *p, uint64_t to, uint64_t need, struct err *e);
-/* A held block becomes READY where it has pages, and VOID where not: a record for each of those. */
+/* A held block becomes READY where it has pages and VOID elsewhere. Each part needs a record. */
 void backing_pages_unwind(struct pool *p, uint32_t i);
 int backing_pages_warm(struct pool *p, uint64_t bytes, struct err *e);
 int backing_blocks_warm(struct pool *p, uint64_t bytes, struct err *e);
-uint64_t backing_trim(struct pool *p, uint64_t keep); /* bytes given back */
+uint64_t backing_trim(struct pool *p, uint64_t keep); /* returns bytes given back */
 uint64_t backing_pages_drop(struct pool *p, uint32_t i, uint64_t most);
 uint64_t backing_blocks_drop(struct pool *p, uint32_t i);
-void backing_finish(struct pool *p); /* all of it, whatever its state */
+void backing_finish(struct pool *p); /* gives all memory back, in any state */
 void backing_blocks_finish(struct pool *p);
 
-/* ---- vacant.c: addresses without memory of their own */
+/* ---- vacant.c: kept addresses whose memory others may use */
 
-/* A block that was LIVE gives its memory up at a point and keeps its addresses. False: it is not
- * one that can. */
+/* A LIVE block gives its memory up at a point and keeps its addresses. False: it cannot. */
 bool vacant_keep(struct pool *p, uint32_t i, unsigned stream, uint64_t seq,
                  struct pool_place *ret_place);
-/* The block of a place that is kept; BLOCK_NONE: it is not, or not for a request like that. */
+/* The block of the request's kept place; BLOCK_NONE: not kept, or of another size. */
 uint32_t vacant_find(const struct pool *p, const struct pool_ask *ask);
-/* It gets memory again, and is held. ERR_STATE: it cannot now, but others might: free pages are too
- * few, kept for others, or a stream uses it. ERR_DEVICE_MEMORY: the source has no more. Any failure
- * leaves it VACANT. */
+/* Gives a VACANT block memory again; it is held then. ERR_STATE: not now, but another block may do
+ * (free pages are too few or kept for other tenants, or a stream uses them). ERR_DEVICE_MEMORY: the
+ * source has no more. On failure it remains VACANT. */
 int vacant_occupy(struct pool *p, uint32_t i, const struct pool_ask *ask, struct err *e);
-/* Makes an indexed PENDING block of at least `size` bytes of what VACANT ones are about to leave,
- * for commands of `stream` that come now. */
+/* Makes an indexed READY or PENDING block of at least `size` bytes for later commands of `stream`:
+ * of free and new pages, and of pages that one stream has freed or vacated and may still use. */
 int vacant_grow(struct pool *p, uint64_t size, unsigned stream, uint32_t *ret_block, struct err *e);
-/* Moves free pages of VACANT blocks to [to, to + most). Returns how many bytes. */
+/* Moves free pages of VACANT blocks to [to, to + most). Returns bytes. */
 uint64_t vacant_pages(struct pool *p, uint64_t to, uint64_t most, struct err *e);
-uint64_t vacant_drop(struct pool *p, uint64_t most); /* gives such pages back to the source */
-/* It is an ordinary free block from now on. False: it cannot be yet. */
+uint64_t vacant_drop(struct pool *p, uint64_t most); /* bytes given back to the source */
+/* Makes it an ordinary free block. False: not possible yet. */
 bool vacant_give_up(struct pool *p, uint32_t i);
-bool vacant_give_up_oldest(struct pool *p); /* that can be; false: there is none */
+bool vacant_give_up_oldest(struct pool *p); /* the oldest that can be; false: none */
 
 /* ---- stats.c */
 
-/* A piece was handed out (its block LIVE or SLAB) or is about to come back. */
+/* Count a piece that was handed out (its block LIVE or SLAB), or that is about to be freed. */
 void stats_taken(struct pool *p, const struct pool_piece *piece);
 void stats_given(struct pool *p, const struct pool_piece *piece);
 uint64_t stats_largest_free(const struct pool *p);
 
-/* Bytes that the pool may hold: what is reserved may lie beside it. */
+/* Most bytes the pool may have: reserved memory may lie beside it. */
 static inline uint64_t pool_most(const struct pool *p)
 {
     return sat_sub(p->stats.limit, p->reserved - p->drawn);
 }
 
-static inline uint64_t pool_room(const struct pool *p) /* bytes that may still be taken */
+static inline uint64_t pool_room(const struct pool *p) /* bytes the pool may still get */
 {
     return sat_sub(pool_most(p), p->stats.size);
 }
 
-static inline uint64_t pool_over(const struct pool *p) /* bytes that are to go back */
+static inline uint64_t pool_over(const struct pool *p) /* bytes it has too many */
 {
     return sat_sub(p->stats.size, pool_most(p));
 }
@@ -336,35 +335,35 @@ static inline uint64_t pool_over(const struct pool *p) /* bytes that are to go b
 
 /* Is so much more within the tenant's hard limit? */
 int quota_within(const struct pool *p, const struct pool_ask *ask, uint64_t bytes, struct err *e);
-/* The same, and what is kept for others. */
+/* The same, and does it leave what is kept for others? */
 int quota_admit(const struct pool *p, const struct pool_ask *ask, uint64_t bytes, struct err *e);
 void quota_charge(struct pool *p, const struct pool_ask *ask, uint64_t bytes);
 void quota_discharge(struct pool *p, unsigned tenant, uint64_t bytes);
 void quota_transfer(struct pool *p, unsigned from, unsigned to, uint64_t bytes);
-uint64_t quota_due(const struct pool *p); /* p->due, added up anew */
-/* Bytes that the request has to leave: kept for others, or reserved and not for it. */
+uint64_t quota_due(const struct pool *p); /* p->due, computed anew */
+/* Bytes that the request must leave: kept for others, or reserved and not for this request. */
 uint64_t quota_kept(const struct pool *p, const struct pool_ask *ask);
 
 /* ---- compact.c */
 
-/* Moves pieces until a request of so many bytes may have its whole pages. True: try again. */
+/* Moves pieces until a request of `size` bytes may find whole pages. True: try again. */
 bool compact_for(struct pool *p, uint64_t size);
-/* Keeps some whole pages, without which pieces that are larger than any free part cannot move. */
+/* Keeps some pages whole: pieces larger than any free part could not move otherwise. */
 void compact_ahead(struct pool *p);
-/* What moving did not help once may be helped now: something was changed that is no free. */
+/* Forgets requests that moving could not help: something other than a free has changed. */
 void compact_anew(struct pool *p);
-/* While pieces are moved: may one go to this free block, or to this slab's? */
+/* While pieces move: may one move to this free block, or into this slab's block? */
 bool compact_gains(const struct pool *p, uint32_t block);
 
 /* ---- refusal.c */
 
-/* Counts, logs and remembers it, and says all that helps. Returns rc. */
+/* Counts, logs and records the refusal, and adds the remedy to *e. Returns rc. */
 int refuse(struct pool *p, const struct pool_ask *ask, int rc, struct err *e);
 
-/* ---- check.c: debug builds end the process when a call has left something wrong behind */
+/* ---- guard.c: debug builds end the process when a call leaves a contradiction */
 
 #ifdef POOL_GUARD
-void guard_check(struct pool *p, uint32_t block); /* that was touched last */
+void guard_check(struct pool *p, uint32_t block); /* the block touched last */
 #else
 static inline void guard_check(struct pool *p, uint32_t block)
 {
@@ -379,34 +378,35 @@ enum take_flags {
     TAKE_NOW = 0,
     TAKE_WAIT = 1,
     TAKE_GROW = 2,
-    TAKE_PAST = 4,   /* only what no stream uses any more */
-    TAKE_RECALL = 8, /* first where such a request was served before */
-    TAKE_LATE = 16,  /* waits where nothing grows; without TAKE_GROW at once */
+    TAKE_PAST = 4,   /* only memory that no stream uses */
+    TAKE_RECALL = 8, /* prefer the address that such a request had before */
+    TAKE_LATE = 16,  /* waits only if growing fails; without TAKE_GROW at once */
 };
 
-/* A held block of exactly `size` bytes (a multiple of POOL_ALIGN), in the state it was found in. */
+/* A held block of exactly `size` bytes (a multiple of POOL_ALIGN), READY or PENDING. */
 int pool_take(struct pool *p, uint64_t size, const struct pool_ask *ask, unsigned flags,
               uint32_t *ret_block, struct err *e);
-/* Its range and offset as the source knows them, from those in the pool's address space. */
+/* Sets range and offset as the source knows them; `offset` is the pool's address before. */
 void pool_locate(const struct pool *p, struct pool_piece *piece);
-struct pool_piece pool_piece_of(const struct pool *p, uint32_t block); /* all of a block */
-/* Is what others are to have still there? */
+struct pool_piece pool_piece_of(const struct pool *p,
+                                uint32_t block); /* a whole block as a piece */
+/* Is enough left of what is kept for others? */
 bool pool_leaves_enough(const struct pool *p, const struct pool_ask *ask);
 int pool_wait(struct pool *p, unsigned stream, unsigned on, uint64_t seq, struct err *e);
 
-/* ---- tenancy.c: whose bytes a page (or a block of the source) holds: one tenant's, nobody's, or
- * several tenants' */
+/* ---- tenancy.c: the holder of a page (or of a block of the source) is the tenant whose bytes it
+ * has: one tenant, nobody, or several */
 
 #define TENANCY_CLEAN (UINT16_MAX - 1) /* zeros */
 #define TENANCY_MIXED UINT16_MAX
 
-/* The tenant gets this block. Returns whether it may hold bytes of another. `clears`: in that case
- * all of it is cleared before it is used. */
+/* The tenant gets this block. Returns whether it may hold another tenant's bytes. `clears`: if so,
+ * the tenant clears all of it before use. */
 bool tenancy_claim(struct pool *p, const struct block *b, unsigned tenant, bool clears);
-void tenancy_spoil(struct pool *p, const struct block *b); /* what was not cleared comes back */
-void tenancy_clean(struct pool *p, const struct block *b); /* whole pages that are zeros now */
-void tenancy_new(struct pool *p, uint64_t frame, uint64_t count); /* from the source */
-/* From `at` on, up to `end`: bytes of used pages with one holder; 0: none is used at `at`. */
+void tenancy_spoil(struct pool *p, const struct block *b); /* it was freed without being cleared */
+void tenancy_clean(struct pool *p, const struct block *b); /* whole pages are zeros now */
+void tenancy_new(struct pool *p, uint64_t frame, uint64_t count); /* new memory from the source */
+/* Bytes from `at` on, up to `end`, of used pages with one holder; 0: `at` is not used. */
 uint64_t tenancy_row(const struct pool *p, uint64_t at, uint64_t end, uint16_t *ret_holder);
 
 /* ---- slab.c */
@@ -416,16 +416,17 @@ int slab_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *re
 /* ERR_BAD_HANDLE if the object is not live. */
 int slab_free(struct pool *p, const struct pool_piece *piece, unsigned stream, uint64_t seq,
               struct err *e);
-void slab_advance(struct pool *p, unsigned stream);  /* done[stream] has moved */
-void pressure_note(struct pool *p);                  /* somebody got whole pages, perhaps */
-uint64_t slab_reclaim(struct pool *p);               /* empty slabs' bytes become free blocks */
-bool slab_busy(const struct pool *p, uint32_t i);    /* streams may use what is free in it */
-bool slab_movable(const struct pool *p, uint32_t i); /* each object in use has a tag; all past */
+void slab_advance(struct pool *p, unsigned stream); /* done[stream] has advanced */
+void pressure_note(struct pool *p);                 /* whole_bytes may have decreased */
+uint64_t slab_reclaim(struct pool *p); /* empty slabs become free blocks; returns bytes */
+bool slab_busy(const struct pool *p, uint32_t i); /* streams may use free objects of it */
+bool slab_movable(const struct pool *p,
+                  uint32_t i); /* every object in use has a tag; no stream uses the others */
 uint64_t slab_live_bytes(const struct pool *p, uint32_t i);
-/* Moves its objects into other slabs of their class, until the owner refuses one. */
+/* Moves its objects into other slabs of their class, until the owner refuses. */
 int slab_move(struct pool *p, uint32_t i);
-/* Moves objects of the tenant's slabs together until the request is within its hard limit, where
- * that helps: a slab that is empty is off its account. True: try again. */
+/* Puts the tenant's objects together in fewer slabs until the request is within its hard limit, if
+ * that helps: an empty slab is not charged. True: objects moved, try again. */
 bool slab_pack(struct pool *p, const struct pool_ask *ask);
 
 #endif

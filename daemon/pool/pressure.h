@@ -1,17 +1,17 @@
 /*
- * Giving back what nobody needed for a while, and sooner where the device is short of memory.
- * Nothing here waits for the device. Thread: the pool's owner.
+ * Gives memory back to the source that no request needed for a while, and sooner if the device is
+ * short of memory. Waits for no stream; calls the source. Thread: the pool's owner.
  */
 #ifndef POOL_PRESSURE_H
 #define POOL_PRESSURE_H
 
 #include "daemon/pool/pool.h"
 
-/* Call it now and then, at any distance. Asks the source for its budget (at most ten times a
- * second), and gives back memory that was free all the time during the last
- * pool_options.trim_age_ns, at most pool_options.trim_rate bytes a second and never below
- * pool_options.keep. A quarter of the age counts while the device has less than a twentieth of the
- * pool's limit left. Returns bytes given back. Clocks may stand still, and never go back. */
+/* Call it from time to time, at any interval. It asks the source for its budget (at most ten times
+ * a second) and gives back memory that was free throughout the last pool_options.trim_age_ns: at
+ * most pool_options.trim_rate bytes a second, and never below pool_options.keep. While the device
+ * has less than a twentieth of the pool's limit left, a quarter of the age is enough. Returns bytes
+ * given back. `now_ns` may stand still, but never goes back. */
 uint64_t pool_tick(struct pool *p, uint64_t now_ns);
 
 #endif

@@ -1,13 +1,13 @@
 /*
- * Where the pool's memory comes from. Two kinds, and a source fills one of them:
+ * Where the pool's memory comes from. A source is of one of two kinds:
  *
  * - pages: the device maps pages of one size at addresses of the caller's choice (CUDA's virtual
- *   memory). Memory then moves to where it is wanted without a copy, and no request fails for want
- *   of contiguous space.
- * - blocks: the device gives whole blocks and takes them back (OpenCL, Vulkan, host memory).
+ *   memory). Free pages move to other addresses without a copy, so scattered pages serve a large
+ *   request.
+ * - blocks: the device allocates and frees whole blocks (OpenCL, Vulkan, host memory).
  *
- * Functions are called from the pool's owner only, and only those marked "slow" may take long.
- * Errors: ERR_DEVICE_MEMORY if there is no memory; anything else is told on as it is.
+ * The pool's owner is the only caller. Only functions marked "slow" may take long. Errors:
+ * ERR_DEVICE_MEMORY if memory is short; any other error reaches the caller unchanged.
  */
 #ifndef POOL_SOURCE_H
 #define POOL_SOURCE_H
@@ -19,42 +19,42 @@
 
 struct pool_pages {
     uint64_t page_bytes; /* a power of two ≥ 4096: 2 MiB on CUDA */
-    /* An address range; *ret_range names it in pieces. */
+    /* Reserves an address range, which pieces name as their range. */
     int (*reserve)(void *user, uint64_t bytes, void **ret_range, struct err *e);
-    void (*release)(void *user, void *range, uint64_t bytes); /* nothing is mapped in it */
-    /* slow: a page of memory, not mapped yet; its name is not 0 */
+    void (*release)(void *user, void *range, uint64_t bytes); /* with nothing mapped */
+    /* slow: creates a page of memory, not mapped; its name is not 0 */
     int (*create)(void *user, uint64_t *ret_page, struct err *e);
     void (*destroy)(void *user, uint64_t page); /* slow; not mapped */
     int (*map)(void *user, void *range, uint64_t at, uint64_t page, struct err *e); /* slow */
-    /* slow; a page with no use left. A page that cannot be unmapped stays where it is. */
+    /* slow; no stream uses the page there. On failure the page stays mapped. */
     int (*unmap)(void *user, void *range, uint64_t at, struct err *e);
     int (*access)(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e); /* slow */
-    /* A page may be mapped at several places at once: a page that moves stays mapped where it was,
-     * and what comes again where it was needs no call. It is used at one of them only. Destroying
-     * it comes after the last unmap. */
+    /* A page may be mapped at several places at once, and is used at one of them only. So a page
+     * that moves stays mapped at its old address, and returns there without a call. The pool
+     * destroys a page after its last unmap. */
     bool aliases;
 };
 
 struct pool_blocks {
-    /* slow: a block aligned to POOL_ALIGN */
+    /* slow: allocates a block aligned to POOL_ALIGN */
     int (*alloc)(void *user, uint64_t bytes, void **ret_block, struct err *e);
-    void (*free)(void *user, void *block, uint64_t bytes); /* slow; no use left */
+    void (*free)(void *user, void *block, uint64_t bytes); /* slow; no stream uses it */
     uint64_t max_block;                                    /* bytes of one block; 0: no limit */
-    uint64_t chunk;                                        /* bytes: smaller requests share a block
-                                                              of this size; a power of two */
+    uint64_t chunk; /* bytes, a power of two: smaller requests share a block of this size */
 };
 
 struct pool_source {
     void *user;
-    /* Optional (NULL: memory comes zeroed, or nobody minds): slow: fills with zeros and waits for
-     * it. Called once for what is new. */
+    /* Optional (NULL: new memory counts as dirty). Slow: fills with zeros and waits for it. Called
+     * for memory that is new, or that no single tenant's bytes are in, when the pool maps or
+     * allocates it. */
     int (*clear)(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e);
-    const struct pool_pages *pages; /* one of these two, the other NULL */
+    const struct pool_pages *pages; /* one of the two; the other is NULL */
     const struct pool_blocks *blocks;
-    /* Optional (NULL: memory of one stream is not given to another before it is free): later
-     * commands of `stream` run after the point `seq` of stream `on`. */
+    /* Optional (NULL: memory that one stream may still use is not given to another). Orders later
+     * commands of `stream` after point `seq` of stream `on`. */
     int (*wait)(void *user, unsigned stream, unsigned on, uint64_t seq, struct err *e);
-    /* Optional (NULL: as much as the pool's limit says): bytes that the device could still give.
+    /* Optional (NULL: bounded by the pool's limit only). Bytes that the device could still give.
      * Called from pool_tick only, and not counted as a call of the driver. */
     int (*budget)(void *user, uint64_t *ret_free, struct err *e);
 };
