@@ -12,7 +12,7 @@ int backing_warm(struct pool *p, uint64_t bytes, struct err *e)
                                    : backing_blocks_warm(p, bytes, e);
 }
 
-/* Smallest first, so that long runs stay whole. */
+/* Smallest blocks first, so that long rows remain whole. */
 uint64_t backing_trim(struct pool *p, uint64_t keep)
 {
     uint64_t given = 0;

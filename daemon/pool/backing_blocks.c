@@ -1,6 +1,6 @@
 /*
- * Memory from a source of blocks: each lies in the address space on its own, between edges over
- * which nothing is merged, and goes back as a whole.
+ * Memory from a source of blocks. Each source block (a home) has its own addresses between edges
+ * that no merge crosses, and goes back as a whole.
  */
 #include "daemon/pool/pool_int.h"
 
@@ -28,7 +28,7 @@ uint64_t backing_blocks_drop(struct pool *p, uint32_t i)
     return bytes;
 }
 
-/* Frees the smallest homes first until `bytes` more may be taken. */
+/* Frees the smallest homes first until `bytes` more fit into the limit. */
 static bool make_room(struct pool *p, uint64_t bytes)
 {
     if (bytes > pool_most(p)) {

@@ -1,11 +1,11 @@
 /*
  * Memory from a source of pages. A page is in one of these states, and every failure unwinds to one
- * of them: not there; created (in a local variable only); mapped (used at an address); accessible
- * (in a block that is not VOID).
+ * of them: absent; created (in a run that is not used); mapped (used at an address); accessible (in
+ * a block that is not VOID).
  */
 #include "daemon/pool/pool_int.h"
 
-#define LOOK_MAX   32u /* free blocks that are looked at */
+#define LOOK_MAX   32u /* free blocks examined in one search */
 #define PAGES_GONE UINT64_MAX
 
 static uint64_t in_pages(const struct pool *p, uint64_t bytes)
@@ -30,8 +30,8 @@ static uint32_t make_ready(struct pool *p, uint32_t i)
 
 /* ---- pages out of a free block ----------------------------------------------------------------*/
 
-/* The first `bytes` (whole pages, not used there any more) of a held block from `at` on become
- * VOID; what stays before and behind is indexed again. */
+/* Makes [at, at + bytes) of a held block VOID: whole pages that are no longer used there. Indexes
+ * the parts before and behind. */
 static void make_void(struct pool *p, uint32_t i, uint64_t at, uint64_t bytes, bool viewed)
 {
     uint64_t ragged = at - block_at(&p->blocks, i)->at;
@@ -51,8 +51,8 @@ static void make_void(struct pool *p, uint32_t i, uint64_t at, uint64_t bytes, b
     space_enter(p, space_merge(p, i));
 }
 
-/* Takes up to `most` bytes of whole pages from the front of a READY or PENDING block: moves them to
- * `to`, or (PAGES_GONE, READY) destroys them. Returns the bytes that were moved or destroyed. */
+/* Moves up to `most` bytes of whole pages from the front of a READY or PENDING block to `to`, or
+ * destroys them (PAGES_GONE, READY only). Returns the bytes moved or destroyed. */
 static uint64_t pages_take(struct pool *p, uint32_t i, uint64_t most, uint64_t to, struct err *e)
 {
     uint64_t at;
@@ -68,7 +68,7 @@ static uint64_t pages_take(struct pool *p, uint32_t i, uint64_t most, uint64_t t
         const struct block *b = block_at(&p->blocks, i);
         const struct page_way way = {at, to, bytes, keep, b->stream, b->seq};
         used = page_move(p, &way, &gone, e);
-        keep = keep || b->seq != 0; /* what is mapped there must stay */
+        keep = keep || b->seq != 0; /* a stream may use this mapping */
     }
     if (gone > 0) {
         make_void(p, i, at, gone, keep);
@@ -92,7 +92,7 @@ uint64_t backing_pages_drop(struct pool *p, uint32_t i, uint64_t most)
 
 /* ---- pages into a void block ------------------------------------------------------------------*/
 
-/* Of the first few of a list the one that leaves the least behind that is no whole page. */
+/* Of the first few blocks of a list, the one with the fewest bytes outside whole pages. */
 static uint32_t least_ragged(const struct pool *p, unsigned list)
 {
     uint32_t best = p->whole[list];
@@ -111,7 +111,7 @@ static uint32_t least_ragged(const struct pool *p, unsigned list)
     return best;
 }
 
-/* Maps up to `need` bytes of free pages from elsewhere at `to`. Returns the bytes mapped. */
+/* Moves up to `need` bytes of free pages to `to`. Returns the bytes moved. */
 static uint64_t fill_moved(struct pool *p, uint64_t to, uint64_t need, struct err *e)
 {
     uint64_t got = 0;
@@ -160,7 +160,7 @@ uint64_t backing_pages_pending(struct pool *p, unsigned stream, uint64_t to, uin
     return got;
 }
 
-/* Maps new pages from `got` on. */
+/* Maps new pages at [to + got, to + need). Returns `got` plus the bytes mapped. */
 static uint64_t fill_new(struct pool *p, uint64_t to, uint64_t got, uint64_t need, struct err *e)
 {
     while (got < need) {
@@ -176,12 +176,12 @@ static uint64_t fill_new(struct pool *p, uint64_t to, uint64_t got, uint64_t nee
 }
 
 /* Maps pages in [to, to + need): free ones from elsewhere (unless `fresh`), then new ones. On
- * failure some are there. */
+ * failure some pages are there. */
 static int fill(struct pool *p, uint64_t to, uint64_t need, bool fresh, struct err *e)
 {
     uint64_t moved = fresh ? 0 : fill_moved(p, to, need, e);
     if (!fresh && moved < need && p->whole_bytes > 0) {
-        return e->code; /* a page of theirs could not be moved */
+        return e->code; /* a free page could not be moved */
     }
     uint64_t got = fill_new(p, to, moved, need, e);
     if (got > moved) {
@@ -190,7 +190,8 @@ static int fill(struct pool *p, uint64_t to, uint64_t need, bool fresh, struct e
     return got == need ? 0 : e->code;
 }
 
-/* What nobody has a claim to is made clean now, or each piece of it would be cleared on its own. */
+/* Zeros new pages and pages of several tenants now; otherwise each piece in them would be cleared
+ * on its own. */
 static void clear_unknown(struct pool *p, const struct block *b)
 {
     uint64_t end = b->at + b->size;
@@ -214,7 +215,8 @@ static void clear_unknown(struct pool *p, const struct block *b)
     }
 }
 
-/* Pages that were mapped and did not become accessible. What cannot be unmapped is lost. */
+/* Drops pages that were mapped and did not become accessible. Pages that cannot be unmapped are
+ * LOST. */
 static void unfill(struct pool *p, uint32_t i)
 {
     struct block *b = block_at(&p->blocks, i);
@@ -267,8 +269,8 @@ static int fill_block(struct pool *p, uint32_t i, bool fresh, struct err *e)
     return rc;
 }
 
-/* Gives the held block u `need` bytes of pages from its start on, and makes VOID again what is
- * behind. It is held then; on failure it is READY and VOID blocks. */
+/* Gives the held block u `need` bytes of pages from its start on, and makes the rest VOID. On
+ * success u is held; on failure its parts are READY and VOID blocks. */
 static int populate(struct pool *p, uint32_t u, uint64_t need, bool fresh, struct err *e)
 {
     if (block_at(&p->blocks, u)->size > need) {
@@ -283,7 +285,7 @@ static int populate(struct pool *p, uint32_t u, uint64_t need, bool fresh, struc
     return rc;
 }
 
-/* ---- pages that come back ---------------------------------------------------------------------*/
+/* ---- pages that return ------------------------------------------------------------------------*/
 
 uint64_t backing_pages_free(const struct pool *p, uint64_t at, unsigned stream, uint64_t *ret_from,
                             uint32_t *ret_block)
@@ -306,8 +308,8 @@ uint64_t backing_pages_free(const struct pool *p, uint64_t at, unsigned stream, 
     return bytes < whole ? bytes : whole;
 }
 
-/* A VOID block has pages in [at, at + bytes): they are READY, or PENDING, what is before and behind
- * is VOID. */
+/* Pages are used in [at, at + bytes) of a VOID block now: makes that part READY or PENDING, and the
+ * rest VOID. */
 static void make_used(struct pool *p, uint32_t i, uint64_t at, uint64_t bytes,
                       const struct point *point)
 {
@@ -328,8 +330,8 @@ static void make_used(struct pool *p, uint32_t i, uint64_t at, uint64_t bytes,
     space_enter(p, space_merge(p, i));
 }
 
-/* Pages of a READY or PENDING block from `from` on are used at `at` from now on, as far as they are
- * mapped there; `ready`: and accessible, which failed perhaps. Returns how many bytes. */
+/* Uses pages of a READY or PENDING block from `from` on at `at`, as far as they are mapped there
+ * and, with `ready`, accessible. Access may have failed before. Returns bytes. */
 static uint64_t pages_back(struct pool *p, uint32_t source, uint64_t from, uint64_t at,
                            uint64_t bytes, bool ready)
 {
@@ -384,7 +386,7 @@ uint64_t backing_pages_return(struct pool *p, uint64_t at, uint64_t bytes, unsig
 {
     struct point point = {0, 0};
     uint64_t got = back(p, at, bytes, stream, true, &point);
-    if (got > 0) { /* the void may have been joined with the one the pages came from */
+    if (got > 0) { /* the VOID may have merged with the block the pages came from */
         make_used(p, by_address(p, at), at, got, &point);
     }
     return got;
@@ -397,15 +399,15 @@ static uint64_t room(const struct pool *p)
 
 /* ---- where to grow ----------------------------------------------------------------------------*/
 
-/* A void to be filled, at its start, or at its end if the free block that saves pages is behind. */
+/* A VOID to fill: at its start, or at its end if the free block that saves pages lies behind it. */
 struct spot {
     uint32_t u;
     uint32_t free;  /* a READY neighbour, or BLOCK_NONE */
-    uint64_t gap;   /* bytes of the void that are left in front */
-    bool behind;    /* `free` is behind the void */
+    uint64_t gap;   /* bytes of the VOID left in front */
+    bool behind;    /* `free` lies behind the VOID */
     uint64_t need;  /* bytes of pages to map */
-    uint64_t cost;  /* bytes of whole pages that are gone then: those in `free`, too */
-    uint64_t there; /* bytes of pages that may be used for that */
+    uint64_t cost;  /* bytes of whole pages that this uses up, those in `free` included */
+    uint64_t there; /* bytes of pages available for it */
 };
 
 static bool is(const struct pool *p, uint32_t i, enum block_state state)
@@ -438,9 +440,9 @@ static void consider_both(const struct pool *p, uint64_t size, uint32_t free, st
     consider(p, size, free, block_at(&p->blocks, free)->before, true, best);
 }
 
-/* Where addresses abound, a large piece gets as many in front of it as it has: the pages at its
- * ends are shared with others, and when those are gone, others yet fit there only if there is room.
- */
+/* While addresses are plentiful, a large piece leaves as many free in front of it as it has. It
+ * shares the pages at its ends with others; when the piece is freed, others fit there only if there
+ * is room. */
 static uint64_t gap_for(const struct pool *p, uint64_t size, uint32_t *ret_void)
 {
     uint32_t u;
@@ -471,9 +473,9 @@ static void consider_void(const struct pool *p, uint64_t size, struct spot *best
     }
 }
 
-/* Next to a free block only what it lacks has to be mapped. A large one saves calls of the driver;
- * a small one just as large as what the request has above whole pages saves a page that nothing
- * but small requests could use. */
+/* Next to a free block only the missing bytes are mapped. A large free block saves calls of the
+ * driver. A small one that just fits the request's odd tail saves a page that only small requests
+ * could use. */
 static int choose(const struct pool *p, uint64_t size, struct spot *ret_spot, struct err *e)
 {
     uint32_t top[LOOK_MAX];
@@ -499,7 +501,7 @@ static int grow_at(struct pool *p, const struct spot *at, uint32_t *ret_block, s
 {
     uint32_t u = at->u;
     hold(p, u);
-    if (at->free != BLOCK_NONE) { /* or its own pages might be taken for u */
+    if (at->free != BLOCK_NONE) { /* or its own pages would fill u */
         hold(p, at->free);
     }
     uint64_t front = at->behind ? block_at(&p->blocks, u)->size - at->need : at->gap;
@@ -527,7 +529,7 @@ int backing_pages_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struc
     while (rc != 0 && (recall_forget(p) || vacant_give_up_oldest(p))) {
         rc = choose(p, size, &at, e);
     }
-    if (rc != 0 && backing_trim(p, 0) > 0) { /* voids are one void then */
+    if (rc != 0 && backing_trim(p, 0) > 0) { /* all VOIDs are one then */
         (void)recall_forget(p);
         rc = choose(p, size, &at, e);
     }

@@ -1,7 +1,7 @@
 /*
- * Which block holds an address. For each page-sized part of the address space (a slot) a block that
- * begins in it, and the set of the slots that have one. Only where addresses are asked for: see
- * recall.c.
+ * Finds the block that contains an address. The index has, for each page-sized part of the address
+ * space (a slot), a block that begins in it, and the set of slots that have one. It exists only
+ * where recall.c needs it.
  */
 #include <stdlib.h>
 

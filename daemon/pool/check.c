@@ -3,7 +3,7 @@
 /* What a walk over all blocks adds up to. */
 struct sums {
     uint64_t at;    /* where the next block has to begin */
-    uint64_t taken; /* bytes of the source's memory, sources of blocks */
+    uint64_t taken; /* bytes of the source's memory (sources of blocks) */
     uint64_t used;
     uint64_t live;
     uint64_t charged; /* bytes of blocks that are handed out or cut into objects */
@@ -16,7 +16,7 @@ struct sums {
     uint64_t indexed[3]; /* VOID, READY, PENDING */
     uint64_t vacant;     /* blocks */
     uint64_t vacant_bytes;
-    uint64_t leaving; /* of these blocks: with pages that streams may use */
+    uint64_t leaving; /* of these blocks: with pages that streams may still use */
 };
 
 static int wrong(struct err *e, const struct block *b, const char *what)

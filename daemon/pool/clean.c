@@ -1,9 +1,9 @@
 #include "daemon/pool/clean.h"
 #include "daemon/pool/pool_int.h"
 
-#define PAGES_LOOKED 65536u /* at, for one answer */
+#define PAGES_LOOKED 65536u /* pages examined for one answer */
 
-/* From `at` on, up to `end`: where pages are clean, or not, no more. */
+/* The end of the row of pages from `at` on, up to `end`, that are all clean or all not clean. */
 static uint64_t beyond(const struct pool *p, uint64_t at, uint64_t end, bool clean)
 {
     uint16_t holder = TENANCY_MIXED;
@@ -17,7 +17,7 @@ static uint64_t beyond(const struct pool *p, uint64_t at, uint64_t end, bool cle
     return at;
 }
 
-/* The first pages in a row of [at, at + bytes) that are not clean. Returns their bytes. */
+/* The first row of pages in [at, at + bytes) that are not clean. Returns its bytes. */
 static uint64_t unclean_run(const struct pool *p, uint64_t at, uint64_t bytes, uint64_t *ret_at)
 {
     *ret_at = beyond(p, at, at + bytes, true);

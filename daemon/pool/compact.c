@@ -1,34 +1,34 @@
 /*
- * Whole pages out of free parts, by moving live pieces (move.h). A stretch is a row of neighbouring
- * blocks that are free or may be moved: when all of it has moved away, its pages are whole. Of all
- * stretches those go first that gain most for what is copied. Where the pieces land is where any
- * request would, but never in what streams may still use. On sources of blocks a stretch is one
- * block of the source, and its pieces go into the free parts of others.
+ * Makes whole pages of free parts by moving live pieces (move.h). A stretch is a row of
+ * neighbouring blocks that are free or may move; when its pieces have left, its pages are whole.
+ * Stretches that gain most for each byte copied come first. Pieces move to where any request would
+ * go, but never into memory that streams may still use. On sources of blocks a stretch is one block
+ * of the source, and its pieces move into free parts of others.
  */
 #include "daemon/pool/pool_int.h"
 
-#define STRETCH_BLOCKS 64u      /* of one stretch at most */
-#define LOOK_STEPS     4000000u /* blocks looked at for one answer */
+#define STRETCH_BLOCKS 64u      /* most blocks of one stretch */
+#define LOOK_STEPS     4000000u /* blocks examined for one answer */
 #define ROUGH          5u /* passes: the last takes stretches that gain 1/128 of what is copied */
 
 struct stretch {
     uint32_t first;   /* block */
     unsigned count;   /* blocks */
-    uint64_t begin;   /* bytes: where the first one begins */
-    uint64_t end;     /* bytes: where the last one ends */
+    uint64_t begin;   /* bytes: start of the first block */
+    uint64_t end;     /* bytes: end of the last block */
     uint64_t live;    /* bytes to be copied */
     uint64_t whole;   /* bytes of whole pages that are free already */
     unsigned movable; /* blocks with something to move */
 };
 
-/* What a call of compact() may still do. */
+/* The limits and progress of a call of compact(). */
 struct effort {
-    uint64_t target; /* bytes of whole pages that are wanted; 0: see block */
+    uint64_t target; /* bytes of whole pages wanted; 0: see block */
     uint64_t block;  /* bytes wanted in a row, less than a page */
     uint64_t most;   /* bytes that may yet be moved */
     uint64_t steps;
     uint64_t moved;
-    bool waits; /* for streams: there is what may be free, or movable, when they have come on */
+    bool waits; /* some memory may become free, or movable, when streams advance */
 };
 
 void pool_set_mover(struct pool *p, const struct pool_mover *mover)
@@ -37,14 +37,14 @@ void pool_set_mover(struct pool *p, const struct pool_mover *mover)
     compact_anew(p);
 }
 
-/* What nobody has: free objects of slabs are charged to somebody, and may become whole pages too.
- */
+/* Memory without a piece. Free objects of slabs are charged to a tenant, but may become whole pages
+ * too. */
 static uint64_t unused(const struct pool *p)
 {
     return sat_add(sat_sub(p->stats.size, p->stats.used), pool_room(p));
 }
 
-/* What is whole, what can yet be taken, and what streams will give back. */
+/* Whole pages, memory that the source may still give, and memory that streams will give back. */
 static uint64_t reach(const struct pool *p)
 {
     return sat_add(p->whole_bytes + p->stats.pending, pool_room(p));
@@ -79,8 +79,8 @@ static void extend(const struct pool *p, struct stretch *s, const struct block *
     }
 }
 
-/* Bytes of whole pages more when the stretch is empty and its pieces lie elsewhere, close together;
- * 0: none. For less than a page all that is in a row counts, if it is enough. */
+/* Whole pages gained, in bytes, when the stretch is empty and its pieces lie close together
+ * elsewhere; 0: none. For less than a page all bytes in a row count, if they suffice. */
 static uint64_t gain_of(const struct pool *p, const struct stretch *s, const struct effort *effort)
 {
     if (effort->target == 0) {
@@ -92,14 +92,14 @@ static uint64_t gain_of(const struct pool *p, const struct stretch *s, const str
     return sat_sub(pages, sat_add(s->whole, s->live));
 }
 
-/* Is there room outside for what it holds? Most of a small pool may look like one stretch. */
+/* Is there room outside the stretch for its pieces? Most of a small pool may be one stretch. */
 static bool lands(const struct pool *p, const struct stretch *s)
 {
     uint64_t inside = s->end - s->begin - s->live;
     return s->live <= sat_sub(unused(p), sat_add(p->stats.pending, inside));
 }
 
-/* The stretch from a block on that gains most for each byte, among its beginnings. */
+/* The stretch from a block on that gains most for each byte moved, of all its lengths. */
 static struct stretch best_from(const struct pool *p, uint32_t first, struct effort *effort)
 {
     struct stretch s = {.first = first, .begin = block_at(&p->blocks, first)->at};
@@ -124,7 +124,7 @@ static struct stretch best_from(const struct pool *p, uint32_t first, struct eff
     return best;
 }
 
-/* A home is emptied as a whole or not at all: its free parts are no use for a larger request. */
+/* A home is emptied as a whole or not at all: free parts of it serve no larger request. */
 static struct stretch home_from(const struct pool *p, uint32_t first, struct effort *effort)
 {
     const struct block *b = block_at(&p->blocks, first);
@@ -141,12 +141,12 @@ static struct stretch home_from(const struct pool *p, uint32_t first, struct eff
     return s;
 }
 
-#define HOME_LOOKED 256u /* blocks; one of more counts as full */
+#define HOME_LOOKED 256u /* blocks; a home of more counts as full */
 
-/* On sources of blocks, what is moved goes into a smaller home, or where as much is in use as where
- * it was: else what lies in two of the same size could change places for ever. A large one may
- * hold more than any small one ever does, and is still emptied. What went into a smaller one and
- * fills a large one again has helped nobody: `in_vain` ends that. */
+/* On sources of blocks a piece moves into a smaller home, or into one with as much in use as its
+ * old one; otherwise the pieces of two homes of the same size could swap for ever. A large home may
+ * hold more than any small one, and is still emptied. Pieces that went into a smaller home and fill
+ * a large one again gained nothing; `in_vain` ends that. */
 bool compact_gains(const struct pool *p, uint32_t i)
 {
     const struct block *b = block_at(&p->blocks, i);
@@ -177,7 +177,7 @@ bool compact_gains(const struct pool *p, uint32_t i)
 
 /* ---- moving -----------------------------------------------------------------------------------*/
 
-/* A LIVE block goes elsewhere; what it held is free at the point that the owner names. */
+/* Moves a LIVE block. Its old memory is free at the point that the owner names. */
 static int move_block(struct pool *p, uint32_t i)
 {
     struct block *b = block_at(&p->blocks, i);
@@ -198,7 +198,7 @@ static int move_block(struct pool *p, uint32_t i)
         return rc;
     }
     (void)tenancy_claim(p, t, b->tenant, true);
-    if (move.foreign) { /* neither place is its tenant's alone */
+    if (move.foreign) { /* neither place has only its tenant's bytes */
         tenancy_spoil(p, b);
         tenancy_spoil(p, t);
     }
@@ -224,7 +224,7 @@ static void empty(struct pool *p, const struct stretch *s, struct effort *effort
         bool ready = block_at(&p->blocks, i)->state == BLOCK_READY;
         *(ready ? &gap[gaps++] : &live[lives++]) = i;
     }
-    for (unsigned n = 0; n < gaps; n++) { /* or the pieces would move into them */
+    for (unsigned n = 0; n < gaps; n++) { /* otherwise the pieces would move into these */
         space_leave(p, gap[n]);
         block_at(&p->blocks, gap[n])->state = BLOCK_HELD;
     }
@@ -247,7 +247,7 @@ static void empty(struct pool *p, const struct stretch *s, struct effort *effort
 
 /* ---- all of it --------------------------------------------------------------------------------*/
 
-/* A block of the row that nothing here changes: not free, not in the stretch. */
+/* The next block after the stretch that emptying it does not change: LIVE or SLAB. */
 static uint32_t beyond(const struct pool *p, const struct stretch *s)
 {
     uint32_t i = s->first;
@@ -276,7 +276,7 @@ static bool done(const struct pool *p, const struct effort *effort)
     return enough || effort->most == 0 || effort->steps >= LOOK_STEPS;
 }
 
-/* With a free part in front a stretch is better than without. */
+/* A stretch with a free part in front gains more than one without. */
 static bool begins(const struct pool *p, const struct block *b)
 {
     bool roomy = b->state == BLOCK_SLAB && slab_live_bytes(p, b->owner) < b->size;
@@ -286,7 +286,7 @@ static bool begins(const struct pool *p, const struct block *b)
 
 static void pass(struct pool *p, unsigned number, struct effort *effort)
 {
-    uint32_t i = 0; /* the block at the lowest address never goes away */
+    uint32_t i = 0; /* block 0 is the lowest address and never disappears */
     while (i != BLOCK_NONE && !done(p, effort)) {
         const struct block *b = block_at(&p->blocks, i);
         bool start = p->source.pages != NULL ? begins(p, b) : b->edge && b->state != BLOCK_VOID;
@@ -311,9 +311,10 @@ void compact_anew(struct pool *p)
     p->moving.vain[0].known = p->moving.vain[1].known = false;
 }
 
-/* Less, of the same kind, was moved for in vain, and nothing was freed or gained since. What was in
- * the way then for a stream or the owner may be so no more: that is tried again, but not while
- * streams still have what moved, or the same pieces would go round. */
+/* An earlier request of the same kind, for no more, moved pieces in vain, and nothing was freed or
+ * gained since. A stream or the owner that was in the way then may no longer be: that is tried
+ * again, but not while streams still use memory that moved, or the same pieces would move in
+ * circles. */
 static bool in_vain(const struct pool *p, const struct effort *effort)
 {
     const struct vain *v = &p->moving.vain[effort->target != 0];
@@ -323,8 +324,8 @@ static bool in_vain(const struct pool *p, const struct effort *effort)
            v->reach >= reach(p) && (v->sure || waits);
 }
 
-/* What a stretch promises is reckoned as if all could lie close together elsewhere. Where it
- * cannot, the same pieces would go round for as long as somebody asks. */
+/* The gain of a stretch assumes that all its pieces can lie close together elsewhere. Where they
+ * cannot, the same pieces would move in circles for as long as requests come; `vain` stops that. */
 static uint64_t compact(struct pool *p, uint64_t target, uint64_t block, uint64_t most)
 {
     (void)warm_flush(p);
@@ -345,7 +346,7 @@ static uint64_t compact(struct pool *p, uint64_t target, uint64_t block, uint64_
     }
     if (effort.moved > 0 && reach(p) <= vain.reach && !done(p, &effort)) {
         vain.sure = !p->moving.refused && !effort.waits;
-        p->moving.vain[target != 0] = vain; /* else an earlier one holds as far as it did */
+        p->moving.vain[target != 0] = vain; /* else an earlier one remains valid */
     }
     return effort.moved;
 }
@@ -359,7 +360,7 @@ bool compact_for(struct pool *p, uint64_t size)
     return compact(p, pages ? sat_add(size, 2 * p->page) : 0, size, p->moving.most) > 0;
 }
 
-#define AHEAD_SHARE 128u /* of the limit: so much is kept in whole pages */
+#define AHEAD_SHARE 128u /* share of the limit that is kept in whole pages */
 #define AHEAD_PAGES 8u   /* at least */
 #define AHEAD_CALM  65536u
 

@@ -1,7 +1,7 @@
 #include "daemon/pool/fit.h"
 
 #define COLUMN_BITS 5u
-#define LOOK_MAX    16u /* blocks of the request's own bin that are looked at */
+#define LOOK_MAX    16u /* blocks of the request's own bin that are examined */
 
 struct bin {
     unsigned row, column;
@@ -64,7 +64,7 @@ void fit_remove(struct fit *f, const struct records *blocks, uint32_t i)
     }
 }
 
-/* The smallest of the first blocks of the bin that hold `size`. */
+/* The smallest of the bin's first blocks that fits `size`. */
 static uint32_t look(const struct records *blocks, uint32_t head, uint64_t size)
 {
     uint32_t best = BLOCK_NONE;

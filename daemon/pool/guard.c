@@ -1,8 +1,8 @@
 /*
- * Debug builds (POOL_GUARD: all but Release) check what a call has left: the block it touched last
- * with its neighbours and the sums, each time; everything, by pool_check, once in as many calls as
- * make the walk cheap: n grows with the records and pages that it visits. What is wrong ends the
- * process: memory that two might get is worse than none.
+ * Debug builds (POOL_GUARD: all but Release) check the state that each call leaves. Every call: the
+ * block it touched last, the neighbours and the sums. Once in many calls: everything, by
+ * pool_check; the interval grows with the records and pages that this visits, so that it remains
+ * cheap. A contradiction ends the process: two pieces that share memory are worse than no memory.
  */
 #include <stdlib.h>
 
@@ -11,8 +11,8 @@
 
 #ifdef POOL_GUARD
 
-#define WALK_EVERY 4096u /* calls, for a pool of nothing */
-#define WALK_SHARE 16u   /* calls more for each thing that is visited */
+#define WALK_EVERY 4096u /* calls between walks of an empty pool */
+#define WALK_SHARE 16u   /* more calls for each record and page */
 
 static const char *block_wrong(const struct pool *p, uint32_t i)
 {

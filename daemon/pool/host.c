@@ -5,7 +5,7 @@
 
 #define CHUNK_MIN (UINT64_C(64) << 10)
 
-/* Mapped and touched at once: what cannot be had is told here, not by a signal later. */
+/* Mapped and touched at once, so that a lack of memory is an error here and not a signal later. */
 static int chunk_alloc(void *user, uint64_t bytes, void **ret_block, struct err *e)
 {
     struct pool_host *h = user;

@@ -10,7 +10,8 @@ int marks_init(struct marks *m, uint64_t limit, struct err *e)
     bool good = true;
     uint64_t words = limit;
     for (unsigned level = 0; level < MARKS_LEVELS; level++) {
-        words = words / BITS + 1; /* one after the last number: nothing asks whether there is one */
+        words = words / BITS +
+                1; /* a word beyond the last number, so that no bound has to be checked */
         m->map[level] = calloc(words, sizeof(uint64_t));
         good = good && m->map[level] != NULL;
     }
@@ -51,7 +52,7 @@ void marks_remove(struct marks *m, uint64_t number)
     }
 }
 
-/* From a bit of a level down to a number: by the last bits of words, or by the first. */
+/* From a bit of a level down to the last or first number below it. */
 static uint64_t down(const struct marks *m, unsigned level, uint64_t bit, bool last)
 {
     while (level > 0) {

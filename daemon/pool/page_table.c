@@ -34,7 +34,7 @@ int page_table_init(struct pool *p, uint32_t max, struct err *e)
 
 /* ---- views ------------------------------------------------------------------------------------*/
 
-/* The slot at which the view over a slot begins; MARKS_NONE: nothing is mapped there. */
+/* The slot at which the view that covers slot s begins; MARKS_NONE: nothing is mapped at s. */
 static uint64_t view_over(const struct pool *p, uint64_t s)
 {
     if (p->table.view[s].there) {
@@ -50,7 +50,7 @@ static bool view_busy(const struct pool *p, uint64_t s)
     return v->seq > p->done[v->stream];
 }
 
-/* `like`: what it is a part of; NULL: it is new. */
+/* `like`: the view that it is cut from; NULL: a new view. */
 static void view_add(struct pool *p, uint64_t s, uint32_t r, const struct view *like)
 {
     struct run *g = run_at(p, r);
@@ -80,7 +80,7 @@ static void view_remove(struct pool *p, uint64_t s)
 
 /* ---- runs -------------------------------------------------------------------------------------*/
 
-/* Cuts a run after `count` frames, and its views. There are as many records as frames. Returns the
+/* Cuts a run and its views after `count` frames. There are as many records as frames. Returns the
  * rest. */
 static uint32_t run_cut(struct pool *p, uint32_t r, uint32_t count)
 {
@@ -96,8 +96,7 @@ static uint32_t run_cut(struct pool *p, uint32_t r, uint32_t count)
     return rest;
 }
 
-/* The run of a view, cut so that it begins at slot s, which it is over, and has at most `most`
- * frames. */
+/* The run of a view that covers slot s, cut to begin at s and to have at most `most` frames. */
 static uint32_t run_within(struct pool *p, uint64_t view, uint64_t s, uint64_t most)
 {
     uint32_t r = p->table.view[view].run;
@@ -110,7 +109,8 @@ static uint32_t run_within(struct pool *p, uint64_t view, uint64_t s, uint64_t m
     return r;
 }
 
-/* Unmaps from the start on. On failure what was unmapped is a run of its own without this view. */
+/* Unmaps a view from its start on. On failure the unmapped part is a run of its own without this
+ * view. */
 static int view_unmap(struct pool *p, uint64_t s, struct err *e)
 {
     uint32_t r = p->table.view[s].run;
@@ -131,7 +131,7 @@ static int view_unmap(struct pool *p, uint64_t s, struct err *e)
     return rc;
 }
 
-/* The same, if no stream may use the run there. */
+/* The same, unless a stream may use the run there. */
 static int view_clear(struct pool *p, uint64_t s, struct err *e)
 {
     return view_busy(p, s)
@@ -139,8 +139,8 @@ static int view_clear(struct pool *p, uint64_t s, struct err *e)
                : view_unmap(p, s, e);
 }
 
-/* Maps a run from slot s on, where nothing is mapped. On failure what could not be mapped is a run
- * of its own: *ret_rest, or this one. */
+/* Maps a run at slot s, where nothing is mapped. On failure the part that could not be mapped is a
+ * run of its own: *ret_rest, or this run. */
 static int run_map(struct pool *p, uint64_t s, uint32_t r, uint32_t *ret_rest, struct err *e)
 {
     uint32_t count = run_at(p, r)->count;
@@ -163,7 +163,7 @@ static int run_map(struct pool *p, uint64_t s, uint32_t r, uint32_t *ret_rest, s
 
 /* ---- frames -----------------------------------------------------------------------------------*/
 
-/* As many frames in a row as may be, up to `most`. Returns how many; 0: all have memory. */
+/* As many neighbouring frames as possible, up to `most`. Returns how many; 0: all have memory. */
 static uint64_t frames_take(struct page_table *t, uint64_t most, uint32_t *ret_frame)
 {
     uint64_t first = marks_next(&t->vacant, 0);
@@ -172,7 +172,7 @@ static uint64_t frames_take(struct page_table *t, uint64_t most, uint32_t *ret_f
            marks_next(&t->vacant, first + count) == first + count) {
         count++;
     }
-    if (count < most && t->made < t->max) { /* whole, at the end */
+    if (count < most && t->made < t->max) { /* never used before: in one row */
         uint64_t room = t->max - t->made;
         *ret_frame = t->made;
         count = most < room ? most : room;
@@ -219,7 +219,7 @@ uint64_t page_create(struct pool *p, uint64_t bytes, uint32_t *ret_run, struct e
     return done * p->page;
 }
 
-/* Of a run that is mapped nowhere. */
+/* Gives a run that is mapped nowhere back to the source. Returns bytes. */
 static uint64_t destroy(struct pool *p, uint32_t r)
 {
     const struct run *g = run_at(p, r);
@@ -237,13 +237,13 @@ static uint64_t destroy(struct pool *p, uint32_t r)
 
 /* ---- memory to addresses ----------------------------------------------------------------------*/
 
-/* Nothing is mapped in [s, s + count) any more. Runs may be cut there. */
+/* Unmaps everything in [s, s + count). Runs may be cut there. */
 static int clear_views(struct pool *p, uint64_t s, uint64_t count, struct err *e)
 {
     uint64_t over = view_over(p, s);
     uint64_t v = over != MARKS_NONE ? over : marks_next(&p->table.views, s);
     int rc = 0;
-    while (rc == 0 && v < s + count) { /* MARKS_NONE is beyond */
+    while (rc == 0 && v < s + count) { /* MARKS_NONE ends it */
         uint64_t begin = v < s ? s : v;
         (void)run_within(p, v, begin, s + count - begin);
         rc = view_clear(p, begin, e);
@@ -268,7 +268,7 @@ uint64_t page_put(struct pool *p, uint64_t at, uint32_t run, struct err *e)
     return count * p->page;
 }
 
-/* The run that is used at slot s, from there on, of `most` frames at most. */
+/* The run used at slot s, cut to begin there, with at most `most` frames. */
 static uint32_t run_used(struct pool *p, uint64_t s, uint64_t most)
 {
     return run_within(p, view_over(p, s), s, most);
@@ -287,12 +287,12 @@ uint64_t page_drop(struct pool *p, uint64_t at, uint64_t bytes, struct err *e)
             rc = view_clear(p, (g->views != own + 1 ? g->views : v[own].next) - 1, e);
         }
         rc = rc == 0 ? view_clear(p, own, e) : rc;
-        gone += g->views == 0 ? destroy(p, r) : 0; /* the first part of it, perhaps */
+        gone += g->views == 0 ? destroy(p, r) : 0; /* perhaps only its first part */
     }
     return gone;
 }
 
-/* To where it is mapped already, or where it is mapped now, and stays mapped where it was. Returns
+/* Uses a run at `to`, where it is mapped already or is mapped now; its old view remains. Returns
  * frames. */
 static uint64_t move_view(struct pool *p, const struct page_way *way, uint64_t done, struct err *e)
 {
@@ -305,7 +305,7 @@ static uint64_t move_view(struct pool *p, const struct page_way *way, uint64_t d
         if (clear_views(p, to, run_at(p, r)->count, e) != 0) {
             return 0;
         }
-        r = run_used(p, s, most); /* it may have been cut */
+        r = run_used(p, s, most); /* clear_views may have cut it */
         if (run_map(p, to, r, &rest, e) != 0 && rest == r) {
             return 0;
         }
@@ -317,13 +317,13 @@ static uint64_t move_view(struct pool *p, const struct page_way *way, uint64_t d
         p->table.view[s].seq = way->seq;
     }
     if (!way->keep &&
-        !view_busy(p, s)) { /* if it fails, the view goes when the addresses are wanted */
+        !view_busy(p, s)) { /* on failure the view goes when its addresses are needed */
         (void)view_unmap(p, s, NULL);
     }
     return count;
 }
 
-/* Unmapped first. Returns frames that are mapped again; *ret_left: that were unmapped. */
+/* Moves a run by unmapping it first. Returns frames mapped again; *ret_left: frames unmapped. */
 static uint64_t move_only(struct pool *p, uint64_t s, uint64_t to, uint64_t most,
                           uint64_t *ret_left, struct err *e)
 {
@@ -395,7 +395,7 @@ static uint64_t after(const struct pool *p, uint64_t view)
     return view + run_at(p, p->table.view[view].run)->count;
 }
 
-/* Bytes of the slots [first, last), but for those from the end on. */
+/* Bytes of the slots [first, last) before `end`. */
 static uint64_t stretch(const struct pool *p, uint64_t first, uint64_t last, uint64_t end)
 {
     return (last < end ? last - first : end - first) * p->page;
@@ -422,7 +422,7 @@ uint64_t page_unused(const struct pool *p, uint64_t at, uint64_t end)
     while (s < end / p->page) {
         uint64_t v = view_over(p, s);
         if (v == MARKS_NONE) {
-            s = marks_next(&p->table.views, s); /* NONE is beyond */
+            s = marks_next(&p->table.views, s); /* MARKS_NONE ends it */
         } else if (!is_used(p, v)) {
             s = after(p, v);
         } else {
@@ -450,7 +450,7 @@ bool page_busy(const struct pool *p, uint64_t at, uint64_t end)
 {
     uint64_t over = view_over(p, at / p->page);
     uint64_t v = over != MARKS_NONE ? over : marks_next(&p->table.views, at / p->page);
-    while (v < end / p->page && !view_busy(p, v)) { /* NONE is beyond */
+    while (v < end / p->page && !view_busy(p, v)) { /* MARKS_NONE ends it */
         v = marks_next(&p->table.views, v + 1);
     }
     return v < end / p->page;
@@ -512,7 +512,7 @@ void page_table_finish(struct pool *p)
     bool empty = true;
     uint64_t v = p->range != NULL ? marks_next(&t->views, 0) : MARKS_NONE;
     for (; v != MARKS_NONE; v = marks_next(&t->views, v + 1)) {
-        if (view_unmap(p, v, NULL) != 0) { /* the first page of what is left is lost */
+        if (view_unmap(p, v, NULL) != 0) { /* its first remaining page is lost */
             uint64_t rest = view_over(p, v) == v ? v : marks_next(&t->views, v);
             (void)run_within(p, rest, rest, 1);
             empty = false;
@@ -520,7 +520,8 @@ void page_table_finish(struct pool *p)
         }
     }
     for (uint32_t r = 0; p->range != NULL && r < t->runs.made; r++) {
-        if (run_at(p, r)->count > 0 && run_at(p, r)->views == 0) { /* else it is still mapped */
+        if (run_at(p, r)->count > 0 &&
+            run_at(p, r)->views == 0) { /* otherwise it is still mapped */
             (void)destroy(p, r);
         }
     }

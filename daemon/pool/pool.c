@@ -7,7 +7,7 @@
 #define EVENTS       16384u
 #define EVENTS_MAX   (1u << 24)
 #define SPACE_FACTOR 8u
-#define SPACE_VIEWS  4u /* times as much where pages stay mapped (recall.c) */
+#define SPACE_VIEWS  4u /* times as much where pages remain mapped (recall.c) */
 #define SPACE_MIN    (UINT64_C(1) << 30)
 #define SPACE_BLOCKS (UINT64_C(1) << 50) /* addresses of a source of blocks cost nothing */
 #define TRIM_RATE    (UINT64_C(1) << 30) /* bytes a second */
@@ -58,8 +58,8 @@ static int events_init(struct pool *p, const struct pool_options *o, struct err 
     return p->event != NULL ? 0 : err_set(e, ERR_NOMEM, "no memory for a log of %u events", count);
 }
 
-/* As many addresses as are wanted, or half of them, and so on, down to twice the limit: there may
- * be fewer (RLIMIT_AS, or a device that has not as many). `address_bytes` is meant as it is. */
+/* Reserves the addresses wanted, or half of them, and so on, down to twice the limit: there may be
+ * fewer (RLIMIT_AS, or the device). An explicit `address_bytes` is never reduced. */
 static int space_reserve(struct pool *p, const struct pool_options *o, struct err *e)
 {
     uint64_t least = o->limit > UINT64_MAX / 2 ? UINT64_MAX : 2 * o->limit;
@@ -174,7 +174,7 @@ static uint64_t size_of(const struct pool *p, uint32_t i)
     return i == BLOCK_NONE ? UINT64_MAX : block_at(&p->blocks, i)->size;
 }
 
-/* The closer fit of what the stream freed itself and of what is free for all. */
+/* The closer fit of memory that the stream freed and memory free for every stream. */
 static uint32_t find_now(const struct pool *p, uint64_t size, unsigned stream)
 {
     uint32_t own = fit_find(&p->pending[stream], &p->blocks, size);
@@ -194,7 +194,7 @@ static uint32_t find_waiting(struct pool *p, uint64_t size, unsigned stream)
     return BLOCK_NONE;
 }
 
-/* A source's block that is free as a whole could go back to it; a small piece would hold it. */
+/* A whole free block of a source could go back to it; a small piece in it would prevent that. */
 static bool wasteful(const struct pool *p, uint32_t i, uint64_t size)
 {
     const struct block *b = block_at(&p->blocks, i);
@@ -203,8 +203,8 @@ static bool wasteful(const struct pool *p, uint32_t i, uint64_t size)
            b->size - size > size / 8 && space_whole(p, b, &at) != 0;
 }
 
-/* Whole pages that one request could have: those that streams may still use of one stream only, and
- * only where they can be mapped elsewhere meanwhile. */
+/* Whole pages that one request could get. Of pages that streams may still use, only those of one
+ * stream count, and only where they can be mapped elsewhere meanwhile. */
 static uint64_t whole_left(const struct pool *p)
 {
     uint64_t room = sat_sub(p->stats.limit, p->stats.size) & ~(p->page - 1);
@@ -216,7 +216,7 @@ static uint64_t whole_left(const struct pool *p)
     return sat_add(room, p->whole_bytes + most);
 }
 
-/* Of what is left once a block is taken, others get what is kept for them. */
+/* Is enough for other tenants left, now that a block has been removed? */
 bool pool_leaves_enough(const struct pool *p, const struct pool_ask *ask)
 {
     uint64_t kept = quota_kept(p, ask);
@@ -227,7 +227,7 @@ bool pool_leaves_enough(const struct pool *p, const struct pool_ask *ask)
     return sat_add(left, sat_sub(p->stats.limit, p->stats.size)) >= kept;
 }
 
-/* Where such a request was served before, if all of it is free. */
+/* The address of such a request before, if all of it is free. */
 static uint32_t find_again(struct pool *p, uint64_t size, unsigned stream)
 {
     uint64_t at = recall_expect(p, size, stream);
@@ -238,9 +238,9 @@ static uint32_t find_again(struct pool *p, uint64_t size, unsigned stream)
     return recall_take(p, at, size, stream);
 }
 
-#define GAPS_LOOKED 32u /* for one piece that moves */
+#define GAPS_LOOKED 32u /* free parts examined for one piece that moves */
 
-/* The closest of those to which a piece may move. */
+/* The closest fit that compact_gains allows. */
 static uint32_t find_gaining(const struct pool *p, uint64_t size)
 {
     uint32_t gap[GAPS_LOOKED];
@@ -253,7 +253,7 @@ static uint32_t find_gaining(const struct pool *p, uint64_t size)
     return BLOCK_NONE;
 }
 
-/* Only what no stream uses any more. */
+/* Only memory that no stream uses any more. */
 static int find_past(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e)
 {
     (void)warm_flush(p);
@@ -267,8 +267,8 @@ static int find_past(struct pool *p, uint64_t size, uint32_t *ret_block, struct 
     return p->source.pages != NULL ? backing_grow(p, size, ret_block, e) : ERR_DEVICE_MEMORY;
 }
 
-/* What is so many pages begins with one, if there is room for that: it shares none, and can come
- * back to where it was (place.h). */
+/* A request of whole pages begins at a page border, if there is room for that. It shares no page
+ * then, and can return to its addresses (place.h). */
 static uint32_t aligned(struct pool *p, uint32_t i, uint64_t size)
 {
     const struct block *b = block_at(&p->blocks, i);
@@ -284,7 +284,7 @@ static uint32_t aligned(struct pool *p, uint32_t i, uint64_t size)
     return rest;
 }
 
-/* What is free as it is, perhaps for another stream still. */
+/* Memory that is free without mapping anything, perhaps after a wait for another stream. */
 static uint32_t find_free(struct pool *p, uint64_t size, unsigned stream, unsigned flags)
 {
     bool grows = (flags & TAKE_GROW) != 0;
@@ -294,12 +294,13 @@ static uint32_t find_free(struct pool *p, uint64_t size, unsigned stream, unsign
         i = find_now(p, size, stream);
     }
     if (i != BLOCK_NONE && grows && wasteful(p, i, size) && backing_grow(p, size, &i, NULL) != 0) {
-        i = find_now(p, size, stream); /* what was free may have gone back to the source */
+        i = find_now(p, size,
+                     stream); /* growing may have given the free block back to the source */
     }
     return i == BLOCK_NONE && waits ? find_waiting(p, size, stream) : i;
 }
 
-/* Memory that is new, or else what others leave. */
+/* New memory, or else memory that streams may still use. */
 static int find_more(struct pool *p, uint64_t size, unsigned stream, unsigned flags,
                      uint32_t *ret_block, struct err *e)
 {
@@ -341,7 +342,7 @@ int pool_take(struct pool *p, uint64_t size, const struct pool_ask *ask, unsigne
     if (!space_has_records(p, 1)) {
         return err_set(e, ERR_NOMEM, "the pool's records are used up");
     }
-    if (quota_kept(p, ask) > 0) { /* whole pages are counted */
+    if (quota_kept(p, ask) > 0) { /* warm blocks are not counted as whole pages */
         (void)warm_flush(p);
     }
     flags |= ask->prompt ? TAKE_LATE : 0u;
@@ -363,8 +364,7 @@ int pool_take(struct pool *p, uint64_t size, const struct pool_ask *ask, unsigne
     return 0;
 }
 
-/* Where it was served before may be in a whole page that is kept for others: then in a ragged one.
- */
+/* The former address may lie in a whole page that is kept for others; another place may not. */
 static int take_now(struct pool *p, uint64_t size, const struct pool_ask *ask, uint32_t *ret_block,
                     struct err *e)
 {
@@ -375,9 +375,9 @@ static int take_now(struct pool *p, uint64_t size, const struct pool_ask *ask, u
                : rc;
 }
 
-/* Where it was before, if its place is kept, or elsewhere: whole pages may be too few there, where
- * part of one that others have fits. If the source has no more pages, only what is free as it is:
- * growing would take pages from the place that are mapped there, for nothing. */
+/* Returns a piece to its kept place, or elsewhere: whole pages may be too few for the place, while
+ * a free part of other pages is large enough. If the source has no more pages, only free memory
+ * will do: growing would use up pages that are mapped at the place, in vain. */
 static int come_back(struct pool *p, uint64_t size, const struct pool_ask *ask, uint32_t *ret_block,
                      struct err *e)
 {
@@ -453,7 +453,7 @@ static int tier_alloc(struct pool *p, const struct pool_ask *ask, struct pool_pi
     if (rc != ERR_DEVICE_MEMORY && rc != ERR_LIMIT) {
         return rc;
     }
-    /* a small one, too, where no slab has room any more, or a slab would be too much */
+    /* small pieces, too, if no slab has room, or a new slab is over a limit */
     return block_alloc(p, ask, ret_piece, e);
 }
 
@@ -480,8 +480,8 @@ struct pool_piece pool_piece_of(const struct pool *p, uint32_t block)
     return piece;
 }
 
-/* What is left when nothing fits: empty slabs, then pieces that may be moved. Free objects are
- * charged, too: before a limit is in the way they are put together. */
+/* The last resorts: empty slabs, then pieces that may move. Free objects are charged, so they are
+ * put together before a limit refuses the request. */
 static int alloc_hard(struct pool *p, const struct pool_ask *ask, int rc,
                       struct pool_piece *ret_piece, struct err *e)
 {
@@ -497,7 +497,7 @@ static int alloc_hard(struct pool *p, const struct pool_ask *ask, int rc,
     return rc;
 }
 
-/* What its tenant has reserved is room for a request that draws on it. */
+/* A tenant's reservation is room for a request that draws on it. */
 static int alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *ret_piece,
                  struct err *e)
 {
@@ -525,7 +525,7 @@ int pool_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *re
     piece.asked = ask->size;
     piece.tenant = (uint16_t)ask->tenant;
     uint32_t left = ask->place != NULL ? vacant_find(p, ask) : BLOCK_NONE;
-    if (left != BLOCK_NONE) { /* it came elsewhere */
+    if (left != BLOCK_NONE) { /* the piece returned elsewhere */
         (void)vacant_give_up(p, left);
     }
     pressure_note(p);
@@ -543,7 +543,7 @@ int pool_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *re
     return 0;
 }
 
-/* ret_place NULL: its addresses are not kept. */
+/* ret_place NULL: the addresses are not kept. */
 static int release(struct pool *p, const struct pool_piece *piece, unsigned stream, uint64_t seq,
                    struct pool_place *ret_place, struct err *e)
 {

@@ -1,12 +1,12 @@
 /*
- * Trimming by age without a time in each block: what the pool had as whole free pages at the least
- * during a time was needed by nobody in that time. The least of each fourteenth of the age is kept,
- * of the one that is running, and of the one that had begun before the time.
+ * Trims by age without a time in each block: the least number of whole free bytes during a period
+ * was needed by no request in it. The least is kept for each fourteenth of the age, for the current
+ * part, and for the part that had begun before the period.
  */
 #include "daemon/pool/pressure.h"
 #include "daemon/pool/pool_int.h"
 
-#define BUDGET_NS     UINT64_C(100000000) /* the source is asked no more often */
+#define BUDGET_NS     UINT64_C(100000000) /* shortest time between questions to the source */
 #define SECOND_NS     UINT64_C(1000000000)
 #define SCARCE_SHARE  20u /* of the limit */
 #define SCARCE_FASTER 4u
@@ -23,8 +23,8 @@ static void ask_budget(struct pool *p, uint64_t now_ns)
     t->budget = known ? free_bytes : UINT64_MAX;
 }
 
-/* A new window for each part of the age that has passed. What was the least since the last tick
- * may have been so at any time between. */
+/* Starts a new window for each part of the age that has passed. The least since the last tick may
+ * have been at any time in between. */
 static void turn_windows(struct pool *p, uint64_t now_ns, uint64_t age_ns)
 {
     struct trimming *t = &p->trimming;
@@ -52,14 +52,14 @@ static uint64_t idle_bytes(const struct pool *p)
     return least < above ? least : above;
 }
 
-/* Whole pages are fewer for moments in other calls, too: what is asked for is what is needed. */
+/* Other calls reduce whole_bytes for moments, too: only allocations show a need. */
 void pressure_note(struct pool *p)
 {
     uint64_t *least = &p->trimming.least[p->trimming.window];
     *least = p->whole_bytes < *least ? p->whole_bytes : *least;
 }
 
-/* At most what a second allows: a pause saves nothing up. */
+/* At most the rate of one second: a pause saves nothing up. */
 static void save_up(struct trimming *t, uint64_t passed_ns)
 {
     passed_ns = passed_ns < SECOND_NS ? passed_ns : SECOND_NS;

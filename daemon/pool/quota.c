@@ -1,6 +1,7 @@
 /*
- * The ledger of tenants. `mapped` is what a tenant keeps from others now; `due` is what others have
- * to leave for it beyond that: the rest of its guarantee, or of what it has reserved.
+ * The ledger of tenants. `mapped` is the memory that others cannot use because of the tenant now.
+ * `due` is what others leave free for it beyond that: the rest of its guarantee, or of its
+ * reservation.
  */
 #include "daemon/pool/quota.h"
 #include "daemon/pool/pool_int.h"
@@ -16,7 +17,7 @@ static uint64_t due(const struct pool_account *a)
     return all - a->mapped;
 }
 
-/* What the tenant has reserved itself is kept, too: only who asks for it gets it. */
+/* A tenant's own reservation is kept from it, too: only requests with `reserved` draw on it. */
 uint64_t quota_kept(const struct pool *p, const struct pool_ask *ask)
 {
     const struct pool_account *a = &p->account[ask->tenant];
@@ -32,7 +33,7 @@ uint64_t quota_due(const struct pool *p)
     return all;
 }
 
-/* What of `bytes` the tenant has not reserved. */
+/* The part of `bytes` beyond the reservation. */
 static uint64_t beyond_reserved(const struct pool_account *a, const struct pool_ask *ask,
                                 uint64_t bytes)
 {
@@ -65,7 +66,7 @@ int quota_admit(const struct pool *p, const struct pool_ask *ask, uint64_t bytes
     return 0;
 }
 
-/* The tenant's account has changed: so has what is kept for it. */
+/* Updates p->due after a change of the tenant's account. */
 static void settle_due(struct pool *p, const struct pool_account *a, uint64_t due_before)
 {
     p->due = sat_add(sat_sub(p->due, due_before), due(a));
@@ -155,7 +156,7 @@ int pool_reserve(struct pool *p, unsigned tenant, uint64_t bytes, struct err *e)
         return err_set(e, ERR_INVALID, "tenant %u of %u", tenant, POOL_TENANTS);
     }
     int rc = reserve_admit(p, &ask, e);
-    if (rc != 0 && slab_reclaim(p) > 0) { /* nothing is in them, and they count */
+    if (rc != 0 && slab_reclaim(p) > 0) { /* empty slabs are charged */
         rc = reserve_admit(p, &ask, e);
     }
     if (rc == ERR_LIMIT && slab_pack(p, &ask)) {
@@ -166,7 +167,7 @@ int pool_reserve(struct pool *p, unsigned tenant, uint64_t bytes, struct err *e)
     }
     struct pool_account *a = &p->account[tenant];
     uint64_t before = due(a);
-    a->reserved += bytes; /* all that is reserved is within the limit */
+    a->reserved += bytes; /* cannot overflow: all reservations are within the limit */
     p->reserved += bytes;
     settle_due(p, a, before);
     if (pool_over(p) > 0) {
@@ -189,7 +190,7 @@ void pool_unreserve(struct pool *p, unsigned tenant, uint64_t bytes)
     }
 }
 
-/* The tenant furthest above what `floor_of` says. */
+/* The tenant furthest above its soft limit, or above its guarantee. */
 static bool furthest(const struct pool *p, bool soft, unsigned *ret_tenant, uint64_t *ret_over)
 {
     uint64_t most = 0;

@@ -1,27 +1,26 @@
 /*
- * What comes again gets what it had. A job that repeats itself asks for the same sizes in the same
- * order. All requests above slabs are noted, with the address that each got; when the last three
- * came before, the one that followed them then is expected now, and each that is as expected leads
- * on to the next. A request that is expected gets the addresses it had, if they are free. So a
- * round in which each request gets what it had in the round before needs no call of the source,
+ * Gives repeated requests the addresses they had. A job that repeats itself asks for the same sizes
+ * in the same order. All requests above slabs are noted with their addresses. When the last three
+ * requests came before, the request that followed them then is expected now, and each request that
+ * meets the expectation leads to the next. An expected request gets its former addresses if they
+ * are free. So a round in which each request gets its former addresses needs no call of the source,
  * and the next round is the same again.
  *
- * For that, pages that are wanted elsewhere stay mapped where they were (page_table.c); such VOID
- * blocks are `viewed`, and serve only what had them before. Other requests take addresses where
- * nothing is mapped, until there are none left, and then those. A load that does not repeat itself
- * would use up addresses for nothing: pages stay mapped only while there is credit, at first for
- * some thousand requests.
+ * For that, pages moved elsewhere remain mapped at their old addresses (page_table.c). Such VOID
+ * blocks are `viewed` and serve only repeated requests. Other requests get addresses where nothing
+ * is mapped, until those are used up. A load that does not repeat itself would use up addresses in
+ * vain, so pages remain mapped only while there is credit, at first for some thousand requests.
  */
 #include <stdlib.h>
 
 #include "daemon/pool/pool_int.h"
 
 #define GUESSES      65536u /* a power of two */
-#define ALIKE_ENOUGH 4u     /* requests as expected before the next is served so */
-#define ALIKE_LONG   64u    /* and before the load is one that repeats itself */
-#define CREDIT       4096u  /* requests; at first, and at most */
+#define ALIKE_ENOUGH 4u     /* expected requests in a row before one is served so */
+#define ALIKE_LONG   64u    /* and before the load counts as one that repeats itself */
+#define CREDIT       4096u  /* requests; initial and highest */
 #define PAUSE_MAX    (1u << 20)
-#define LOOK_BLOCKS  256u /* blocks in the way of one request */
+#define LOOK_BLOCKS  256u /* VOID blocks examined for one request */
 
 int recall_init(struct pool *p, struct err *e)
 {
@@ -59,7 +58,7 @@ static uint64_t key_of(uint64_t size, unsigned stream)
     return size | stream;
 }
 
-/* Of the last three requests. */
+/* The guess by the last three requests. */
 static uint32_t *guess_of(const struct recall *r)
 {
     uint64_t key = 0;
@@ -69,7 +68,7 @@ static uint32_t *guess_of(const struct recall *r)
     return &r->guess[(key >> 40) % GUESSES];
 }
 
-/* Still there, and followed by another. */
+/* Still in the record, and followed by another request. */
 static bool known(const struct recall *r, uint64_t number)
 {
     return number < r->count && r->count - number < RECALL_REQUESTS;
@@ -127,8 +126,8 @@ static uint64_t last_point(const struct pool *p, uint64_t at, uint64_t end, bool
     return seq;
 }
 
-/* What is free for all waits with what is the stream's: all of it is one block. False: it was, or
- * of one kind. */
+/* READY parts wait with PENDING ones, so that all becomes one block. False: no mixture, nothing was
+ * changed. */
 static bool unite(struct pool *p, uint64_t at, uint64_t end, unsigned stream)
 {
     bool mixed;
@@ -157,7 +156,7 @@ static bool unite(struct pool *p, uint64_t at, uint64_t end, unsigned stream)
     return mixed;
 }
 
-/* The page that is mapped at `at` may be free in parts: for all, and for the stream. */
+/* The page mapped at `at` may be free in parts, READY and PENDING: unites them. */
 static bool mend(struct pool *p, uint64_t at, unsigned stream)
 {
     uint64_t from;
@@ -174,7 +173,7 @@ static bool mend(struct pool *p, uint64_t at, unsigned stream)
     return unite(p, from, from + p->page, stream);
 }
 
-/* Pages that are mapped there, but used elsewhere, come back. */
+/* Brings pages back that are mapped there but used elsewhere. */
 static bool gather(struct pool *p, uint64_t at, uint64_t size, unsigned stream)
 {
     uint64_t end = at + size;
@@ -204,7 +203,7 @@ static bool gather(struct pool *p, uint64_t at, uint64_t size, unsigned stream)
     return true;
 }
 
-/* The block that has all of it, free for the stream. */
+/* The block that contains all of it, free for the stream. */
 static uint32_t whole_at(const struct pool *p, uint64_t at, uint64_t size, unsigned stream)
 {
     uint32_t i = by_address(p, at);
@@ -233,7 +232,8 @@ uint32_t recall_take(struct pool *p, uint64_t at, uint64_t size, unsigned stream
     return i;
 }
 
-/* Addresses are used up. If that was so not long ago, a round needs more than there are. */
+/* The addresses are used up. If that happened recently, a round needs more addresses than there
+ * are. */
 static void relent(struct recall *r)
 {
     bool soon = r->forgot != 0 && r->count - r->forgot < RECALL_REQUESTS;

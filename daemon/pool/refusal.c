@@ -1,4 +1,4 @@
-/* Why a request was refused, and the one useful thing to do. */
+/* Says why a request was refused, and the one useful remedy. */
 #include <stdio.h>
 
 #include "daemon/pool/pool_int.h"

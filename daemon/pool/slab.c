@@ -1,7 +1,7 @@
 #include "daemon/pool/pool_int.h"
 
-#define SLAB_BYTES    (256u * 1024u) /* at most */
-#define OTHERS_LOOKED 16u            /* slabs that an object may move to */
+#define SLAB_BYTES    (256u * 1024u) /* bytes of a slab at most */
+#define OTHERS_LOOKED 16u            /* slabs examined for an object that moves */
 
 static struct slab *slab_at(const struct pool *p, uint32_t i)
 {
@@ -23,7 +23,7 @@ static bool is_empty(const struct slab *s)
     return s->free == all_free(s);
 }
 
-/* As many as fit into SLAB_BYTES, at most one for each bit of a word. */
+/* As many objects as fit into SLAB_BYTES, at most one for each bit of a word. */
 static unsigned capacity_of(uint64_t object)
 {
     uint64_t n = SLAB_BYTES / object;
@@ -57,7 +57,7 @@ static void list_leave(struct pool *p, uint32_t i)
     }
 }
 
-/* Its stream took it over, and the one it had it from is not past. */
+/* Its stream got it from another stream whose use is not past. */
 static bool bound(const struct pool *p, const struct slab *s)
 {
     return s->after_seq > p->done[s->after];
@@ -152,7 +152,7 @@ static void change_stream(struct pool *p, uint32_t i, unsigned stream)
     list_enter(p, i);
 }
 
-/* A slab of another stream: one that is past, or with `wait` any. */
+/* A slab of another stream: one whose use is past or, with `wait`, any. */
 static uint32_t take_over(struct pool *p, unsigned class, unsigned stream, bool wait)
 {
     for (unsigned other = 0; other < p->streams; other++) {
@@ -188,7 +188,7 @@ static int find_slab(struct pool *p, unsigned class, const struct pool_ask *ask,
     return 0;
 }
 
-/* Whose bytes an object holds is known as long as one tenant only uses the slab. */
+/* The holder of an object is known only while one tenant uses the slab. */
 static bool claim(struct pool *p, struct slab *s, unsigned object, unsigned tenant)
 {
     uint64_t bit = UINT64_C(1) << object;
@@ -202,7 +202,7 @@ static bool claim(struct pool *p, struct slab *s, unsigned object, unsigned tena
     return foreign;
 }
 
-/* Who takes from a slab last is charged for what is free in it. */
+/* The tenant that allocates from a slab last is charged for its free objects. */
 static int charge_slack(struct pool *p, const struct slab *s, const struct pool_ask *ask,
                         struct err *e)
 {
@@ -251,9 +251,9 @@ int slab_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *re
     return 0;
 }
 
-#define STAY_SHARE 128u /* of the limit: bytes of empty slabs beside one for each class */
+#define STAY_SHARE 128u /* share of the limit: empty slabs kept beside one for each class */
 
-/* In a load that repeats itself an empty slab stays: made again it would lie where a piece was. */
+/* In a load that repeats itself an empty slab is kept: a new one would lie where a piece was. */
 static bool stays(const struct pool *p)
 {
     uint64_t most = p->stats.limit / STAY_SHARE / SLAB_BYTES + SLAB_CLASSES;
@@ -270,19 +270,20 @@ static void put(struct pool *p, uint32_t i, unsigned object, uint64_t seq)
     if (was_full) {
         list_enter(p, i);
     }
-    /* the last one of its list stays, or a single object to and fro would cut a slab each time */
+    /* the last slab of its list is kept, or a single object allocated and freed would cut a slab
+     * each time */
     if (is_empty(s) && !bound(p, s) && !stays(p) &&
         (s->prev != RECORD_NONE || s->next != RECORD_NONE)) {
         slab_destroy(p, i);
     }
 }
 
-/* Another stream than the slab's may still use the object: it comes back when that is past. */
+/* Another stream than the slab's may still use the object: it becomes free when that is past. */
 static int defer(struct pool *p, uint32_t slab, unsigned object, unsigned stream, uint64_t seq,
                  struct err *e)
 {
     uint32_t i = records_take(&p->deferred);
-    if (i == RECORD_NONE) { /* as good, at the price of an order nobody asked for */
+    if (i == RECORD_NONE) { /* without a record, a wait between the streams does as well */
         struct slab *s = slab_at(p, slab);
         if (bound(p, s) && s->after != stream) {
             return err_set(e, ERR_NOMEM, "the pool's records are used up");
@@ -407,8 +408,8 @@ static struct pool_piece object_piece(const struct pool *p, uint32_t i, unsigned
     return piece;
 }
 
-/* A slab of the same class, stream and payer with a free object that no stream uses, or a new one.
- */
+/* A slab of the same class, stream and tenant with a free object that no stream uses; or a new
+ * slab. */
 static uint32_t find_other(struct pool *p, const struct slab *s)
 {
     const struct pool_ask ask = {.stream = s->stream, .tenant = s->tenant};
@@ -431,7 +432,7 @@ static bool can_move(const struct pool *p)
     return p->deferred.live < p->deferred.max && space_has_records(p, 8);
 }
 
-/* Its slab is in no list. `calls`: of the source, before there was a place for it. */
+/* The object's slab must be in no list. `calls`: driver_calls before a destination was found. */
 static int move_object(struct pool *p, uint32_t i, uint32_t to, unsigned object, uint64_t calls)
 {
     struct slab *s = slab_at(p, i);
@@ -458,7 +459,7 @@ static int move_object(struct pool *p, uint32_t i, uint32_t to, unsigned object,
     }
     if ((s->own & from_bit) != 0) {
         t->own |= to_bit;
-    } else { /* of whom is not known here */
+    } else { /* whose bytes it has is not known here */
         t->own &= ~to_bit;
         tenancy_spoil(p, block_at(&p->blocks, t->block));
     }
@@ -478,7 +479,7 @@ static int move_object(struct pool *p, uint32_t i, uint32_t to, unsigned object,
     return 0;
 }
 
-/* It was in no list, and may have no object any more. */
+/* Lists a slab that is in no list, and destroys it if it is empty. */
 static void settle(struct pool *p, uint32_t i)
 {
     const struct slab *s = slab_at(p, i);
@@ -494,7 +495,7 @@ int slab_move(struct pool *p, uint32_t i)
 {
     const struct slab *s = slab_at(p, i);
     int rc = 0;
-    if (s->free != 0) { /* or its objects would move within it */
+    if (s->free != 0) { /* otherwise its objects would move within it */
         list_leave(p, i);
     }
     for (uint64_t live = s->live; live != 0 && rc == 0; live &= live - 1) {
@@ -509,14 +510,14 @@ int slab_move(struct pool *p, uint32_t i)
 
 /* ---- the objects of a tenant close together ---------------------------------------------------*/
 
-/* Its free objects may be taken now, and the tenant pays for them. */
+/* May the tenant's objects move into it now? The tenant must be charged for it already. */
 static bool takes(const struct pool *p, const struct slab *s, unsigned tenant)
 {
     return s->tenant == tenant && s->seq <= p->done[s->stream] && !bound(p, s);
 }
 
-/* As many slabs of one list as the free objects of all make up, those with the fewest objects in
- * use, leave it. Returns the first, the others by `next`. */
+/* Removes slabs with the fewest live objects from a list: as many as the free objects of all its
+ * slabs make up. Returns the first; `next` links the others. */
 static uint32_t take_emptiest(struct pool *p, unsigned stream, unsigned class, unsigned tenant)
 {
     uint32_t count[SLAB_OBJECTS + 1] = {0};
@@ -529,7 +530,8 @@ static uint32_t take_emptiest(struct pool *p, unsigned stream, unsigned class, u
         }
     }
     room /= capacity_of(class_bytes(class));
-    unsigned most = 0; /* objects in a slab that goes; with so many only `room` of them do */
+    unsigned most =
+        0; /* most live objects in such a slab; of slabs with so many only `room` are removed */
     while (most < SLAB_OBJECTS && count[most] <= room) {
         room -= count[most++];
     }
@@ -550,7 +552,7 @@ static uint32_t take_emptiest(struct pool *p, unsigned stream, unsigned class, u
     return first;
 }
 
-/* Its objects go to slabs of the list from *to on. */
+/* Moves its objects to slabs of the list from *to on. */
 static void move_along(struct pool *p, uint32_t i, uint32_t *to)
 {
     const struct slab *s = slab_at(p, i);
@@ -568,7 +570,7 @@ static void move_along(struct pool *p, uint32_t i, uint32_t *to)
     }
 }
 
-/* What is left to be done for a request. */
+/* Does the request still exceed its limit, within the budget of bytes to move? */
 static bool over(const struct pool *p, const struct pool_ask *ask, uint64_t before)
 {
     return p->stats.moved - before < p->moving.most && quota_within(p, ask, ask->size, NULL) != 0;

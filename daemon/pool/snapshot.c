@@ -1,6 +1,5 @@
 /*
- * A snapshot is a copy of the tables of blocks and slabs as they are; it is walked by address when
- * it is read.
+ * A snapshot is a copy of the tables of blocks and slabs; the reader walks it by address.
  */
 #include <string.h>
 
@@ -47,7 +46,7 @@ static enum pool_extent_state state_of(const struct block *b)
 {
     switch ((enum block_state)b->state) {
     case BLOCK_VOID:
-    case BLOCK_VACANT: /* but for some pages: see vacant_extent */
+    case BLOCK_VACANT: /* except some pages: see vacant_extent */
         return POOL_EXTENT_VOID;
     case BLOCK_READY:
         return POOL_EXTENT_FREE;
@@ -98,8 +97,8 @@ static void object_extent(const struct block *b, const struct slab *s, struct po
     }
 }
 
-/* Addresses that are kept: the pages that are there yet come first, wherever they lie. Those are
- * `object` 0 of the cursor, the void is 1. */
+/* A kept place: its pages come first, wherever they lie in it (`object` 0 of the cursor), then its
+ * addresses without memory (1). */
 static void vacant_extent(const struct snapshot *s, const struct block *b,
                           struct pool_cursor *cursor, struct pool_extent *ret_extent)
 {

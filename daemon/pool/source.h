@@ -46,8 +46,7 @@ struct pool_blocks {
 struct pool_source {
     void *user;
     /* Optional (NULL: new memory counts as dirty). Slow: fills with zeros and waits for it. Called
-     * for memory that is new, or that no single tenant's bytes are in, when the pool maps or
-     * allocates it. */
+     * when the pool maps or allocates memory that is new, or that has bytes of several tenants. */
     int (*clear)(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e);
     const struct pool_pages *pages; /* one of the two; the other is NULL */
     const struct pool_blocks *blocks;

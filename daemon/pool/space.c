@@ -61,7 +61,7 @@ static void whole_leave(struct pool *p, uint32_t i)
     b->whole = 0;
 }
 
-/* ---- what waits for a stream ------------------------------------------------------------------*/
+/* ---- memory that waits for a stream -----------------------------------------------------------*/
 
 static bool is_idle(const struct block *b)
 {
@@ -78,7 +78,7 @@ static uint64_t memory_of(const struct pool *p, const struct block *b)
     return b->state == BLOCK_VACANT ? b->owner * p->page : b->size;
 }
 
-/* Pages that no stream uses are whole wherever they are. */
+/* Pages of VACANT blocks that no stream uses count as whole pages. */
 static void line_count(struct pool *p, const struct block *b, bool comes)
 {
     uint64_t *sum = is_idle(b) ? &p->whole_bytes : &p->stats.pending;
@@ -97,8 +97,8 @@ static void line_count(struct pool *p, const struct block *b, bool comes)
     }
 }
 
-/* Always behind the newest. What is left of an older block waits with it from now on: a little
- * longer than it had to, and found in O(1). */
+/* Always behind the newest, which is O(1). The rest of an older block therefore waits as long as
+ * the newest: a little longer than it must. */
 static void line_enter(struct pool *p, uint32_t i)
 {
     struct block *b = block_at(&p->blocks, i);
@@ -143,7 +143,7 @@ void space_enter(struct pool *p, uint32_t i)
     const struct block *b = block_at(&p->blocks, i);
     switch ((enum block_state)b->state) {
     case BLOCK_VOID:
-        if (!b->viewed) { /* or it is for what comes again */
+        if (!b->viewed) { /* or it is reserved for repeated requests */
             fit_insert(&p->void_fit, &p->blocks, i);
         }
         break;
@@ -269,7 +269,7 @@ uint32_t space_merge(struct pool *p, uint32_t i)
 
 void space_point(const struct pool *p, const struct block *b, unsigned *stream, uint64_t *seq)
 {
-    if (b->seq > p->done[b->stream]) { /* it was taken before the earlier use was past */
+    if (b->seq > p->done[b->stream]) { /* it was allocated before the earlier use was past */
         if (b->stream == *stream) {
             *seq = *seq > b->seq ? *seq : b->seq;
         } else if (*seq <= p->done[*stream]) {
@@ -293,7 +293,7 @@ uint32_t space_release(struct pool *p, uint32_t i, unsigned stream, uint64_t seq
     return i;
 }
 
-/* What was free for one stream is free for all. */
+/* A block free for one stream becomes free for all. */
 static void settle(struct pool *p, uint32_t i)
 {
     struct block *b = block_at(&p->blocks, i);

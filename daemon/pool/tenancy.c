@@ -1,13 +1,13 @@
 /*
- * Whose bytes memory holds. Frames (page_table.h) with the same holder are one row, marked at its
- * first frame: a card that one tenant uses is one row.
+ * Records whose bytes memory has. Neighbouring frames (page_table.h) with the same holder are one
+ * row, marked at its first frame: a card that one tenant uses is one row.
  */
 #include "daemon/pool/pool_int.h"
 #include "daemon/pool/quota.h"
 
 /* ---- rows of frames ---------------------------------------------------------------------------*/
 
-/* What stands in holder[] where a row begins; 0: none does. */
+/* The value of holder[] where a row begins; 0: no row begins. */
 #define ROW_OF(holder) ((uint16_t)((holder) + 3u)) /* TENANCY_CLEAN is 1, TENANCY_MIXED is 2 */
 
 static uint16_t holder_of(const struct page_table *t, uint64_t frame)
@@ -16,7 +16,7 @@ static uint16_t holder_of(const struct page_table *t, uint64_t frame)
     return (uint16_t)(t->holder[first] - ROW_OF(0));
 }
 
-#define LOOK_FRAMES 8u /* before the marks are asked */
+#define LOOK_FRAMES 8u /* frames examined before the marks */
 
 /* Where the row ends, or `end`. */
 static uint64_t row_end(const struct page_table *t, uint64_t frame, uint64_t end)
@@ -38,7 +38,7 @@ static void begin(struct page_table *t, uint64_t frame, uint16_t holder)
     t->holder[frame] = ROW_OF(holder);
 }
 
-/* One row: what it is made of is forgotten, its neighbours are not looked at. */
+/* Makes [first, end) one row and removes the rows within. Does not merge it with its neighbours. */
 static void hold(struct page_table *t, uint64_t first, uint64_t end, uint16_t holder)
 {
     if (end < t->max && t->holder[end] == 0) {
@@ -73,14 +73,14 @@ uint64_t tenancy_row(const struct pool *p, uint64_t at, uint64_t end, uint16_t *
 
 /* ---- claims -----------------------------------------------------------------------------------*/
 
-/* A page that is one tenant's stays so while only this tenant gets parts of it. What is of others
- * is the new tenant's only if it gets, and so clears, all of the page. */
+/* A tenant remains the holder while only it gets parts of the page. A page with others' bytes
+ * becomes the new tenant's only if the tenant gets, and so clears, all of it. */
 static uint16_t claimed(uint16_t holder, bool cleared, unsigned tenant)
 {
     return holder != TENANCY_CLEAN && !cleared ? TENANCY_MIXED : (uint16_t)tenant;
 }
 
-/* Frames that the tenant gets all of, or a part of each. */
+/* Claims frames of which the tenant gets all (`cleared`), or parts. */
 static bool claim_frames(struct page_table *t, uint64_t first, uint64_t end, bool cleared,
                          unsigned tenant)
 {
@@ -126,7 +126,7 @@ bool tenancy_claim(struct pool *p, const struct block *b, unsigned tenant, bool 
         bytes = bytes < last - at ? bytes : last - at;
         uint64_t from = at > whole ? at : whole;
         uint64_t to = at + bytes < stop ? at + bytes : stop;
-        if (from >= to) { /* parts of a page or two */
+        if (from >= to) { /* only parts of one page or two */
             from = to = at;
         }
         uint64_t begins = frame + (from - at) / p->page;

@@ -1,18 +1,17 @@
 /*
- * VACANT blocks: addresses of whole pages that are kept for a piece which has its bytes elsewhere
- * (place.h). What memory is still in one is free, and is taken from there for others; the page
- * stays mapped here, so that it needs no call when it comes back. Such a block is never cut or
- * merged.
+ * VACANT blocks keep addresses of whole pages for a piece whose bytes are elsewhere (place.h).
+ * Memory in such a block is free and may be used elsewhere; the page remains mapped here, so that
+ * it returns without a call. A VACANT block is never cut or merged.
  *
- * Pages that a stream may still use are taken, too: what gets them comes after that in the order of
- * streams, as with any PENDING block. What is mapped here must stay so until then, so neither can
- * another page be mapped in its place, nor the addresses be given up.
+ * Pages that a stream may still use can go, too: their new user comes after that stream's use, as
+ * with any PENDING block. Until then the mapping here must remain, so no other page can be mapped
+ * in its place, and the addresses cannot be given up.
  *
- * Whatever fails on the way leaves a VACANT block with some pages in it.
+ * Any failure leaves a VACANT block with some pages in it.
  */
 #include "daemon/pool/pool_int.h"
 
-#define SHARE 4u /* of the address space is kept at most */
+#define SHARE 4u /* share of the address space that is kept at most */
 
 static bool settled(const struct pool *p, const struct block *b)
 {
@@ -24,7 +23,7 @@ static uint64_t memory_of(const struct pool *p, const struct block *b)
     return b->owner * p->page;
 }
 
-/* ---- into the list, and out -------------------------------------------------------------------*/
+/* ---- the list of places -----------------------------------------------------------------------*/
 
 static uint32_t pages_in(const struct pool *p, const struct block *b)
 {
@@ -128,9 +127,9 @@ bool vacant_keep(struct pool *p, uint32_t i, unsigned stream, uint64_t seq,
     return true;
 }
 
-/* ---- pages that go to others ------------------------------------------------------------------*/
+/* ---- pages for others -------------------------------------------------------------------------*/
 
-/* The pages of one block, as far as they are wanted. */
+/* Moves pages of one block to `to`, at most `most` bytes. */
 static uint64_t pages_from(struct pool *p, uint32_t i, uint64_t to, uint64_t most, struct err *e)
 {
     const struct block *b = block_at(&p->blocks, i);
@@ -188,13 +187,14 @@ uint64_t vacant_drop(struct pool *p, uint64_t most)
     return gone;
 }
 
-/* Of what streams may still use, all of one stream (POOL_STREAMS: of any): the oldest first. */
+/* Moves vacated pages that streams may still use, oldest first, all of one stream (POOL_STREAMS: of
+ * any one). */
 static uint64_t pages_leaving(struct pool *p, unsigned stream, struct point *point, uint64_t to,
                               uint64_t most, struct err *e)
 {
     uint32_t i = p->vacant.newest;
     uint64_t used = 0;
-    for (uint32_t n = p->leaving; n > 0 && i != BLOCK_NONE;) { /* they are the last of the list */
+    for (uint32_t n = p->leaving; n > 0 && i != BLOCK_NONE;) { /* they are the end of the list */
         const struct block *b = block_at(&p->blocks, i);
         n -= b->owner > 0 && b->seq != 0;
         i = n > 0 ? b->prev : i;
@@ -216,8 +216,8 @@ static uint64_t pages_leaving(struct pool *p, unsigned stream, struct point *poi
     return used;
 }
 
-/* [to, to + need) gets pages: free ones, new ones, those that a stream has freed and may still use
- * (POOL_STREAMS: none), then those that others are about to leave. ERR_STATE: these are too few. */
+/* Fills [to, to + need): with free pages, new ones, pages that `stream` freed and may still use
+ * (POOL_STREAMS: none), then vacated pages that streams may still use. ERR_STATE: too few. */
 static int fill(struct pool *p, uint64_t to, uint64_t need, unsigned stream, struct point *point,
                 struct err *e)
 {
@@ -242,7 +242,7 @@ static int fill(struct pool *p, uint64_t to, uint64_t need, unsigned stream, str
                : err_set(e, ERR_STATE, "%llu bytes of pages are missing", LL(need - past - got));
 }
 
-/* Commands of the stream come after what its memory was used for. */
+/* Orders later commands of the stream after `point`. */
 static int ordered(struct pool *p, unsigned stream, const struct point *point, struct err *e)
 {
     return point->seq == 0 || point->stream == stream
@@ -250,8 +250,8 @@ static int ordered(struct pool *p, unsigned stream, const struct point *point, s
                : pool_wait(p, stream, point->stream, point->seq, e);
 }
 
-/* Of which stream so many pages can be had, with those that are past: of this one, or for a wait of
- * another; POOL_STREAMS: of none. */
+/* The stream whose pages suffice together with those that are past: this one, or another for a
+ * wait; POOL_STREAMS: none. */
 static unsigned whose(const struct pool *p, unsigned stream, uint64_t need)
 {
     uint64_t past = sat_add(p->whole_bytes, pool_room(p) & ~(p->page - 1));
@@ -291,7 +291,7 @@ int vacant_grow(struct pool *p, uint64_t size, unsigned stream, uint32_t *ret_bl
         rc = rc == ERR_STATE ? ERR_DEVICE_MEMORY : rc;
         b->generation++;
         park(p, i, &point);
-        (void)vacant_give_up(p, i); /* or later: nobody knows of it */
+        (void)vacant_give_up(p, i); /* or later: no piece has this place */
         return e != NULL ? err_set(e, rc, "%s", why.text) : rc;
     }
     b->stream = (uint8_t)point.stream;
@@ -308,7 +308,7 @@ int vacant_grow(struct pool *p, uint64_t size, unsigned stream, uint32_t *ret_bl
     return rc;
 }
 
-/* ---- coming back ------------------------------------------------------------------------------*/
+/* ---- returning --------------------------------------------------------------------------------*/
 
 static bool is_of(const struct pool *p, const struct pool_place *place)
 {
@@ -325,7 +325,7 @@ uint32_t vacant_find(const struct pool *p, const struct pool_ask *ask)
     return kept ? ask->place->block : BLOCK_NONE;
 }
 
-/* What is mapped here comes from where it is free now. Returns how many bytes did so. */
+/* Uses pages that are mapped here and free elsewhere at this place again. Returns bytes. */
 static uint64_t bring(struct pool *p, uint64_t at, uint64_t most, struct point *point)
 {
     uint64_t from;
@@ -354,7 +354,7 @@ static uint64_t bring(struct pool *p, uint64_t at, uint64_t most, struct point *
     return got;
 }
 
-/* Is all that is mapped there free, and for one stream? */
+/* Are all pages mapped here free, and for one stream? */
 static bool all_free(const struct pool *p, const struct block *b, const struct point *point)
 {
     uint64_t end = b->at + b->size;
@@ -380,7 +380,7 @@ static int in_use(const struct block *b, struct err *e)
 static int populate(struct pool *p, const struct block *b, struct point *point, struct err *e)
 {
     uint64_t end = b->at + b->size;
-    bool busy = point->seq != 0; /* what is mapped there must stay */
+    bool busy = point->seq != 0; /* a stream may use these mappings */
     uint64_t missing = 0;
     if (busy && !all_free(p, b, point)) {
         return in_use(b, e);
@@ -403,8 +403,9 @@ static int populate(struct pool *p, const struct block *b, struct point *point, 
     return rc == 0 ? page_access(p, b->at, b->size, e) : rc;
 }
 
-/* Its own pages are among those that are there. What others are about to leave may be of several
- * streams, and then not enough: nothing that fits as it is is taken apart for that. */
+/* Are there enough pages for it? Its own are included. Vacated pages that streams may still use may
+ * be of several streams, and then too few; so they do not count if a free block fits the request as
+ * it is. */
 static int pages_suffice(const struct pool *p, const struct block *b, struct err *e)
 {
     uint64_t sure = sat_add(p->whole_bytes, pool_room(p) & ~(p->page - 1));

@@ -1,7 +1,7 @@
 /*
- * The blocks that were freed last, as they are: the next request of the same size and stream gets
- * one without a search, a cut or a merge. There are few, and they are released (merged, indexed)
- * before anything else is asked of the source, moved or counted.
+ * Blocks freed lately, neither merged nor indexed: the next request of the same size and stream
+ * gets one without a search, a cut or a merge. There are few. They are released (merged, indexed)
+ * before the pool asks its source, moves pieces or counts.
  */
 #include "daemon/pool/pool_int.h"
 
