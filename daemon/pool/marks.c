@@ -10,8 +10,7 @@ int marks_init(struct marks *m, uint64_t limit, struct err *e)
     bool good = true;
     uint64_t words = limit;
     for (unsigned level = 0; level < MARKS_LEVELS; level++) {
-        words = words / BITS +
-                1; /* a word beyond the last number, so that no bound has to be checked */
+        words = words / BITS + 1; /* room beyond the last number: no bound to check */
         m->map[level] = calloc(words, sizeof(uint64_t));
         good = good && m->map[level] != NULL;
     }

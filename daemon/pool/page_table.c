@@ -316,8 +316,7 @@ static uint64_t move_view(struct pool *p, const struct page_way *way, uint64_t d
         p->table.view[s].stream = (uint8_t)way->stream;
         p->table.view[s].seq = way->seq;
     }
-    if (!way->keep &&
-        !view_busy(p, s)) { /* on failure the view goes when its addresses are needed */
+    if (!way->keep && !view_busy(p, s)) { /* on failure: clear_views, later */
         (void)view_unmap(p, s, NULL);
     }
     return count;
@@ -520,8 +519,7 @@ void page_table_finish(struct pool *p)
         }
     }
     for (uint32_t r = 0; p->range != NULL && r < t->runs.made; r++) {
-        if (run_at(p, r)->count > 0 &&
-            run_at(p, r)->views == 0) { /* otherwise it is still mapped */
+        if (run_at(p, r)->count > 0 && run_at(p, r)->views == 0) { /* else it is still mapped */
             (void)destroy(p, r);
         }
     }

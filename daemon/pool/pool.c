@@ -284,7 +284,8 @@ static uint32_t aligned(struct pool *p, uint32_t i, uint64_t size)
     return rest;
 }
 
-/* Memory that is free without mapping anything, perhaps after a wait for another stream. */
+/* Free memory, perhaps after a wait for another stream. A block that a small piece would waste
+ * comes last. */
 static uint32_t find_free(struct pool *p, uint64_t size, unsigned stream, unsigned flags)
 {
     bool grows = (flags & TAKE_GROW) != 0;
@@ -294,8 +295,7 @@ static uint32_t find_free(struct pool *p, uint64_t size, unsigned stream, unsign
         i = find_now(p, size, stream);
     }
     if (i != BLOCK_NONE && grows && wasteful(p, i, size) && backing_grow(p, size, &i, NULL) != 0) {
-        i = find_now(p, size,
-                     stream); /* growing may have given the free block back to the source */
+        i = find_now(p, size, stream); /* growing may trim free blocks */
     }
     return i == BLOCK_NONE && waits ? find_waiting(p, size, stream) : i;
 }

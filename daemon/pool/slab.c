@@ -530,8 +530,7 @@ static uint32_t take_emptiest(struct pool *p, unsigned stream, unsigned class, u
         }
     }
     room /= capacity_of(class_bytes(class));
-    unsigned most =
-        0; /* most live objects in such a slab; of slabs with so many only `room` are removed */
+    unsigned most = 0; /* live objects; of slabs with so many only `room` leave */
     while (most < SLAB_OBJECTS && count[most] <= room) {
         room -= count[most++];
     }
