@@ -1,7 +1,7 @@
 /*
- * A source of pages and one of blocks without memory. It checks how it is used (nothing is mapped
- * twice, unmapped while not mapped, touched without access), counts, and fails the call it is told
- * to fail.
+ * A source of pages and a source of blocks without memory, for tests. They check their use (a page
+ * is not mapped twice, unmapped while not mapped, or used without access), count calls, and fail
+ * the calls that a test chooses.
  */
 #ifndef TESTS_UNIT_POOL_FAKE_SOURCE_H
 #define TESTS_UNIT_POOL_FAKE_SOURCE_H
@@ -29,15 +29,15 @@ struct fake_source {
     uint64_t taken;    /* bytes */
     uint64_t cleared;  /* bytes */
     uint64_t calls;
-    uint64_t fail_at;    /* this call fails, counted from 1; 0: none */
-    uint64_t fail_again; /* and this one */
+    uint64_t fail_at;    /* this call fails, counted from 1; 0: no call */
+    uint64_t fail_again; /* a second call that fails */
     int fail_code;
     bool reserved;
     uint64_t space;
-    uint32_t pages_most;      /* pages are numbered from 1 to this; 0: FAKE_PAGES */
-    uint64_t space_most;      /* bytes of addresses that it gives; 0: as many as it can */
+    uint32_t pages_most;      /* names of pages are 1 … this; 0: FAKE_PAGES */
+    uint64_t space_most;      /* bytes of addresses available; 0: no limit */
     bool *page_live;          /* by page - 1 */
-    uint32_t *mapped;         /* at so many places, by page - 1 */
+    uint32_t *mapped;         /* places at which it is mapped, by page - 1 */
     uint32_t *slot;           /* page mapped there, 0: none */
     bool *accessible;         /* by slot */
     struct fake_block *block; /* by number */
@@ -48,7 +48,7 @@ struct fake_source {
 
 void fake_pages_init(struct fake_source *f, uint64_t capacity);
 void fake_blocks_init(struct fake_source *f, uint64_t capacity);
-void fake_finish(struct fake_source *f); /* asserts that everything was given back */
+void fake_finish(struct fake_source *f); /* asserts that all memory was given back */
 /* Is every byte of a piece mapped and accessible, or in a live block? */
 bool fake_usable(const struct fake_source *f, const struct pool_piece *piece);
 

@@ -1,6 +1,6 @@
 /*
- * A source of pages whose memory is real: pages of a memfd, mapped where the pool says. What a page
- * held it holds until it is overwritten, as on a device.
+ * A source of pages with real memory, for tests: pages of a memfd, mapped where the pool says. A
+ * page keeps its bytes until they are overwritten, as on a device.
  */
 #ifndef TESTS_UNIT_POOL_REAL_SOURCE_H
 #define TESTS_UNIT_POOL_REAL_SOURCE_H
@@ -22,7 +22,7 @@ struct real_source {
 };
 
 void real_init(struct real_source *r);
-void real_finish(struct real_source *r); /* asserts that everything was given back */
+void real_finish(struct real_source *r); /* asserts that all memory was given back */
 
 static inline uint8_t *real_at(const struct pool_piece *piece)
 {

@@ -1,7 +1,7 @@
 /*
- * Places of pieces that are elsewhere, beside pieces of any size: over a source that maps pages at
- * several places, nothing moves. A piece that comes back is refused only where it would be without
- * its place, too; and the source is asked to unmap only what no stream uses any more.
+ * Kept places beside pieces of any size, over a source that maps pages at several places; nothing
+ * moves. A returning piece is refused only where it would be refused without a place, too. The
+ * source unmaps only pages that no stream uses any more.
  */
 #include <check.h>
 #include <string.h>
@@ -20,7 +20,7 @@
 #define USES    65536u
 #define RUNS    16u
 
-/* Instrumented, it takes ten times as long. */
+/* Instrumented runs take ten times as long. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define STEPS 4000u
 #else
@@ -33,7 +33,7 @@ struct rest {
     uint64_t size; /* bytes */
 };
 
-/* What a stream does with addresses, up to a point; or, after what points of another it goes on. */
+/* A stream's use of addresses, up to a point. */
 struct use {
     uint64_t at, size;
     unsigned stream;
@@ -51,13 +51,14 @@ static struct {
     struct fake_source source;
     struct pool *pool;
     struct pool_piece piece[LIVE];
-    unsigned first[LIVE]; /* the stream that each was asked for by */
+    unsigned first[LIVE]; /* the stream of each piece's request */
     unsigned live;
     struct rest rest[RESTS];
     unsigned rests;
     uint64_t issued[STREAMS];
-    uint64_t done[STREAMS]; /* as the pool knows */
-    uint64_t past[STREAMS]; /* as it is: what others waited for is past when they have come on */
+    uint64_t done[STREAMS]; /* points reported to the pool */
+    uint64_t past[STREAMS]; /* points reached: a stream that advances has passed the points it
+                               waited for */
     struct wait wait[WAITS];
     unsigned waits;
     struct use use[USES];
@@ -65,7 +66,7 @@ static struct {
     int (*unmap)(void *user, void *range, uint64_t at, struct err *e);
     int (*order)(void *user, unsigned stream, unsigned on, uint64_t seq, struct err *e);
     uint64_t state;
-    bool service; /* places are left by stream 1 only */
+    bool service; /* only stream 1 leaves places */
     unsigned returned, elsewhere, refused;
 } m;
 
@@ -160,7 +161,7 @@ static void give(void)
     struct pool_piece piece = m.piece[i];
     bool stays = m.rests < RESTS && rnd(3) != 0;
     unsigned stream = stays && m.service ? 1 : (unsigned)rnd(STREAMS);
-    if (stream != m.first[i]) { /* its owner sees to it that one comes after the other */
+    if (stream != m.first[i]) { /* the owner orders one after the other */
         note_wait(stream, m.first[i], ++m.issued[m.first[i]]);
     }
     m.piece[i] = m.piece[--m.live];
@@ -197,7 +198,7 @@ static void come_back(void)
         ck_assert_int_eq(rc, ERR_DEVICE_MEMORY);
         ck_assert_msg(s.largest_free < ask.size || pool_kept(m.pool, ask.tenant) > 0,
                       "%llu bytes are free in a row: %s", LL(s.largest_free), err.text);
-        ask.place = NULL; /* what was tried may have brought together what several streams leave */
+        ask.place = NULL; /* the attempt may have joined memory that several streams leave */
         ck_assert_msg(!m.service || pool_alloc(m.pool, &ask, &other, NULL) != 0,
                       "without its place it would have come: %s", err.text);
         m.refused++;

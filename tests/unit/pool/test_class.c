@@ -9,7 +9,7 @@ START_TEST(each_size_has_the_smallest_class_that_holds_it)
         unsigned class = class_of(size);
         uint64_t bytes = class_bytes(class);
         if (bytes < size || bytes % POOL_ALIGN != 0 ||
-            (class > 0 && class_bytes(class - 1) >= size)) { /* asserting costs a write */
+            (class > 0 && class_bytes(class - 1) >= size)) { /* each assertion costs a write */
             ck_abort_msg("%llu bytes: class %u", LL(size), class);
         }
     }

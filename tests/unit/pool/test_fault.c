@@ -1,7 +1,7 @@
 /*
- * Each call of the source, and of the owner that moves pieces, fails once: one script is run as
- * often as it makes such calls. After every step the pool's own check holds, pieces lie in memory
- * that is there, and at the end everything was given back.
+ * Each call of the source, and of the owner that moves pieces, fails once: a script runs as often
+ * as it makes such calls. After every step the pool's own check holds and pieces lie in existing
+ * memory; at the end all memory was given back.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static void give(unsigned i, unsigned stream, uint64_t seq)
     check();
 }
 
-/* Two pieces of whole pages take turns; others need what they leave. */
+/* Two pieces of whole pages take turns; other pieces need the memory that they leave. */
 static void turns(uint64_t number)
 {
     struct pool_piece two[2] = {{.range = NULL}, {.range = NULL}};
@@ -87,7 +87,7 @@ static void turns(uint64_t number)
     check();
 }
 
-/* Small pieces stay while large ones come and go, more of them than there is memory for. */
+/* Small pieces remain while large ones come and go, more of them than there is memory for. */
 static void round_of(uint64_t number)
 {
     for (unsigned i = 0; i < 6; i++) {
@@ -111,7 +111,7 @@ static void round_of(uint64_t number)
     take(2, 2 * MIB + 300 * KIB, 0);
     (void)pool_defragment(pool, MIB);
     check();
-    if (number == 1) { /* as all that is tried again for each call */
+    if (number == 1) { /* only here: the script is repeated for every call */
         turns(number);
     }
     for (unsigned i = 0; i < PIECES; i++) {
@@ -142,10 +142,10 @@ struct kind {
 static const struct kind kinds[] = {
     {false, false, false, 0},      {false, false, true, 0},       {true, false, false, 0},
     {true, false, true, 64 * MIB}, {true, true, false, 64 * MIB}, {true, true, true, 64 * MIB},
-    {true, true, true, 3 * LIMIT}, /* so few that they are used up */
+    {true, true, true, 3 * LIMIT}, /* few enough addresses to be used up */
 };
 
-/* Returns the calls that were made; call `fail` is refused. */
+/* Returns the number of calls; call number `fail` fails. */
 static uint64_t run(const struct kind *kind, uint64_t fail, int code)
 {
     const struct pool_options o = {
@@ -172,10 +172,10 @@ static uint64_t run(const struct kind *kind, uint64_t fail, int code)
         ck_assert_uint_eq(s.used, 0);
         ck_assert_uint_eq(s.live, 0);
         calls = source.calls;
-        source.fail_at = 0; /* what is not unmapped at the end stays with the device */
+        source.fail_at = 0; /* a page that was not unmapped at the end remains with the device */
         pool_destroy(pool);
     }
-    fake_finish(&source); /* nothing is left */
+    fake_finish(&source); /* no page remains */
     return calls;
 }
 
@@ -210,7 +210,7 @@ START_TEST(what_stays_mapped_at_the_end_is_not_released)
 }
 END_TEST
 
-/* Fewer addresses than are wanted will do, down to twice the limit. */
+/* Fewer addresses than wanted suffice, down to twice the limit. */
 START_TEST(fewer_addresses_will_do)
 {
     static const unsigned most[] = {32, 31, 16, 8, 3, 2};
@@ -236,9 +236,9 @@ START_TEST(too_few_addresses_will_not)
     source.pages.aliases = true;
     source.space_most = 2 * o.limit - 1;
     ck_assert_int_eq(pool_create(&source.source, &o, &pool, &err), ERR_NOMEM);
-    ck_assert_ptr_nonnull(strstr(err.text, "34359738368 bytes")); /* what was wanted first */
+    ck_assert_ptr_nonnull(strstr(err.text, "34359738368 bytes")); /* the size wanted first */
     source.space_most = 16 * o.limit;
-    o.address_bytes = 32 * o.limit; /* meant as it is */
+    o.address_bytes = 32 * o.limit; /* an explicit size is not reduced */
     ck_assert_int_eq(pool_create(&source.source, &o, &pool, &err), ERR_NOMEM);
     fake_finish(&source);
 }

@@ -1,4 +1,4 @@
-/* The fit against a walk over all blocks. */
+/* The fit compared with a walk over all blocks. */
 #include <check.h>
 
 #include "daemon/pool/fit.h"
@@ -52,7 +52,7 @@ static uint64_t size_of(uint32_t i)
     return block_at(&blocks, i)->size;
 }
 
-/* The smallest that holds size; UINT64_MAX: none. */
+/* The smallest that fits size; UINT64_MAX: none. */
 static uint64_t best(uint64_t size)
 {
     uint64_t found = UINT64_MAX;
@@ -76,7 +76,7 @@ START_TEST(what_is_found_holds_the_request_and_is_close)
         uint64_t wanted = some_size();
         uint64_t closest = best(wanted);
         uint32_t found = fit_find(&fit, &blocks, wanted);
-        if (found == BLOCK_NONE) { /* only a full bin may hide one: columns are a 32nd wide */
+        if (found == BLOCK_NONE) { /* only a full bin may hide a block; a column is a 32nd wide */
             ck_assert(closest == UINT64_MAX || closest - wanted <= wanted / 16);
             continue;
         }

@@ -37,7 +37,7 @@ static void stop(void)
     fake_finish(&source);
 }
 
-/* tag 0: it stays where it is. */
+/* tag 0: it never moves. */
 static struct pool_piece take(uint64_t size, uint64_t tag)
 {
     struct err e = ERR_INIT;
@@ -64,7 +64,8 @@ static struct pool_stats stats(void)
     return s;
 }
 
-/* Little lies in a large home, and less in a small one: all of it goes into the small one. */
+/* A large home has little in use and a small one less: all pieces of the large one go into the
+ * small one. */
 START_TEST(a_large_home_is_emptied_into_smaller_ones)
 {
     start(10 * MIB);
@@ -88,8 +89,7 @@ START_TEST(a_large_home_is_emptied_into_smaller_ones)
 }
 END_TEST
 
-/* The closest gap lies where less is in use than in the home that is to be emptied, another one
- * does not. */
+/* The closest gap lies in a home with less in use than the home to empty; another gap does not. */
 START_TEST(a_wider_gap_serves_where_the_closest_may_not)
 {
     start(6 * MIB);
@@ -98,9 +98,9 @@ START_TEST(a_wider_gap_serves_where_the_closest_may_not)
     ck_assert_ptr_eq(e[0].range, e[2].range);
     ck_assert_ptr_eq(a[0].range, a[2].range);
     take_tagged(0, 300 * KIB);
-    struct pool_piece rest = take(1700 * KIB, 0); /* until the gaps elsewhere are made */
+    struct pool_piece rest = take(1700 * KIB, 0); /* until the gaps elsewhere exist */
     ck_assert_ptr_eq(piece[0].range, rest.range);
-    give(&e[0]); /* exactly what moves */
+    give(&e[0]); /* exactly the size that moves */
     give(&e[2]);
     give(&a[1]);
     give(&rest);

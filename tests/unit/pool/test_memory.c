@@ -1,5 +1,5 @@
 /*
- * What the memory holds: nobody sees another tenant's bytes, what moves keeps its bytes, and host
+ * The bytes in memory: no tenant sees another's bytes, moved pieces keep their bytes, and host
  * memory as a source.
  */
 #include <check.h>
@@ -98,7 +98,7 @@ static void free_slot(unsigned k)
     order[count] = slot;
 }
 
-/* Does what a worker does: clears what is foreign. Whoever is given bytes of another is seen. */
+/* As a worker: clears foreign pieces. Fails if another tenant's bytes come without `foreign`. */
 static void take(unsigned tenant, uint64_t size, bool cancelled)
 {
     uint32_t slot = order[count];
@@ -112,7 +112,7 @@ static void take(unsigned tenant, uint64_t size, bool cancelled)
     count++;
     h->mark = (uint8_t)(1 + tenant);
     if (h->piece.foreign && cancelled) {
-        return; /* given back as it came */
+        return; /* freed without being cleared */
     }
     if (h->piece.foreign) {
         memset(real_at(&h->piece), 0, h->piece.size);
@@ -218,7 +218,7 @@ START_TEST(a_piece_that_was_not_cleared_stays_foreign)
     ck_assert_int_eq(pool_alloc(pool, &first, &piece, &err), 0);
     piece.foreign = false;
     ck_assert_int_eq(pool_free(pool, &piece, 0, 0, &err), 0);
-    for (unsigned i = 0; i < 3; i++) { /* given back as it came */
+    for (unsigned i = 0; i < 3; i++) { /* freed without being cleared */
         ck_assert_int_eq(pool_alloc(pool, &second, &piece, &err), 0);
         ck_assert(piece.foreign);
         ck_assert_int_eq(pool_free(pool, &piece, 0, 0, &err), 0);
@@ -281,7 +281,7 @@ START_TEST(free_halves_become_whole_pages)
 }
 END_TEST
 
-/* All of the memory is cut into objects of one size, half of them free. */
+/* All memory is cut into objects of one size; half of them are free. */
 START_TEST(free_objects_make_room_for_other_sizes)
 {
     struct pool_piece piece[8] = {{.range = NULL}};
@@ -296,7 +296,7 @@ START_TEST(free_objects_make_room_for_other_sizes)
     for (unsigned i = 0; i < 8; i++) {
         ck_assert_int_eq(pool_free(pool, &piece[i], 0, 0, &err), 0);
     }
-    while (count > 0) { /* nothing is lost on the way */
+    while (count > 0) { /* all bytes arrive */
         free_slot(count - 1);
     }
     pool_destroy(pool);

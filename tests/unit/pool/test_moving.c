@@ -1,4 +1,4 @@
-/* When moving did not help: what is believed of that, and for how long. */
+/* Requests that moving cannot help: how the pool remembers them, and for how long. */
 #include <check.h>
 
 #include "daemon/pool/move.h"
@@ -8,9 +8,9 @@
 #define KIB UINT64_C(1024)
 #define MIB (KIB * KIB)
 
-#define LARGE   (FAKE_PAGE - 128 * KIB) /* of these each has a page, whatever moves */
-#define LARGES  17u                     /* what is free beside them is as much as is wanted */
-#define OTHERS  4u                      /* pages that can be made whole */
+#define LARGE   (FAKE_PAGE - 128 * KIB) /* pieces of a page each, whatever moves */
+#define LARGES  17u                     /* together their free rests are as much as is wanted */
+#define OTHERS  4u                      /* other pages, which can become whole */
 #define OBJECT  (32 * KIB)
 #define OBJECTS 8u /* in a slab */
 #define WANTED  (2 * FAKE_PAGE)
@@ -21,8 +21,8 @@ static struct pool *pool;
 static struct pool_piece piece[PIECES];
 static struct pool_piece filler[PIECES];
 static unsigned pieces, fillers;
-static bool refuses; /* what is not large */
-static bool lasts;   /* moving: until stream 0 is at `now` */
+static bool refuses; /* refuses to move pieces that are not large */
+static bool lasts;   /* moves last until stream 0 reaches `now` */
 static uint64_t now;
 
 static int move(void *user, struct pool_move *m, struct err *e)
@@ -56,8 +56,8 @@ static void give(struct pool_piece *p, uint64_t seq)
     ck_assert_int_eq(pool_free(pool, p, 0, seq, NULL), 0);
 }
 
-/* A full pool with one page that is free, and large pieces that may move there one after the
- * other. Between them are other pages, if there are. */
+/* A full pool with one free page, and large pieces that may move there one after the other. Other
+ * pages, if any, lie between them. */
 static void start(unsigned others)
 {
     const struct pool_options o = {.limit = (1 + LARGES + others) * FAKE_PAGE, .streams = 2};
@@ -97,7 +97,7 @@ static uint64_t moves(void)
     return s.moves;
 }
 
-/* Returns how many pieces were moved for a request that is refused. */
+/* Returns how many pieces moved for a request that is refused. */
 static uint64_t moved_in_vain(void)
 {
     const struct pool_ask ask = {.size = WANTED};
@@ -115,7 +115,7 @@ static void served(void)
     ck_assert_msg(pool_alloc(pool, &ask, &all, &e) == 0, "%s", e.text);
 }
 
-/* ---- what was in the way for a time -----------------------------------------------------------*/
+/* ---- temporary obstacles ----------------------------------------------------------------------*/
 
 static void halves(uint64_t seq)
 {
@@ -129,7 +129,7 @@ static void halves(uint64_t seq)
     }
 }
 
-/* In each page one object is left of a slab that stream 0 uses. */
+/* Leaves one object in each page, of a slab that stream 0 uses. */
 static void slabs(uint64_t seq)
 {
     for (unsigned i = 0; i < OTHERS; i++) {
@@ -146,8 +146,8 @@ static void slabs(uint64_t seq)
     }
 }
 
-/* It moves what does not help, and what would help may not be moved. When it may, nothing is freed:
- * the stream comes on, or the owner refuses no more. */
+/* Moving helps too little, and pieces that would help may not move yet. Later they may, without any
+ * free: the stream advances, or the owner no longer refuses. */
 START_TEST(what_was_in_the_way_is_looked_at_again)
 {
     start(OTHERS);
@@ -165,7 +165,7 @@ START_TEST(what_was_in_the_way_is_looked_at_again)
 }
 END_TEST
 
-/* What moves now is waited for, or it would move again with each request. */
+/* The pool waits for pieces that are moving; otherwise they would move again with each request. */
 START_TEST(what_moves_is_waited_for)
 {
     start(OTHERS);
@@ -183,9 +183,9 @@ START_TEST(what_moves_is_waited_for)
 }
 END_TEST
 
-/* ---- what does not help -----------------------------------------------------------------------*/
+/* ---- moving that cannot help ------------------------------------------------------------------*/
 
-/* Another limit or quota, another mover or a free may change it. */
+/* A new limit, quota, mover or free may change it. */
 START_TEST(what_did_not_help_is_not_moved_again)
 {
     start(0);

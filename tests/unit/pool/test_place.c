@@ -1,6 +1,6 @@
 /*
- * Pieces that give their memory up and come back to their addresses: over a source that maps pages
- * at several places.
+ * Pieces that give their memory up and return to their addresses, over a source that maps pages at
+ * several places.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -67,7 +67,7 @@ static struct pool_place vacated(struct pool_piece *piece, uint64_t seq)
     return place;
 }
 
-/* It goes in the order of the service stream, and is seen to be past. */
+/* Vacates in the order of the service stream, which then advances past it. */
 static struct pool_place rested(struct pool_piece *piece)
 {
     struct pool_place place = vacated(piece, ++now);
@@ -101,7 +101,7 @@ START_TEST(a_piece_comes_back_to_its_address)
     ck_assert_uint_eq(stats().used, 10 * PAGE);
     ck_assert_uint_eq(stats().cached, 6 * PAGE);
     ck_assert_uint_eq(stats().vacant, 6 * PAGE);
-    struct pool_piece c = taken(5); /* its memory is others', its addresses are not */
+    struct pool_piece c = taken(5); /* other pieces use its memory, not its addresses */
     ck_assert(c.offset + c.size <= at || c.offset >= at + 6 * PAGE);
     ck_assert_int_eq(take(&a, 6, SERVICE, &place), ERR_DEVICE_MEMORY);
     ck_assert(pool_place_kept(pool, &place));
@@ -117,7 +117,7 @@ START_TEST(a_piece_comes_back_to_its_address)
 }
 END_TEST
 
-/* Addresses that are kept are no memory: what a picture shows is no more than there is. */
+/* Kept addresses are no memory: a snapshot shows no more memory than there is. */
 START_TEST(a_snapshot_shows_what_is_there)
 {
     start(0);
@@ -150,8 +150,8 @@ START_TEST(a_snapshot_shows_what_is_there)
 }
 END_TEST
 
-/* Pages that were mapped at a place, and access to them failed, do not come back there as they are.
- */
+/* Pages that were mapped at a place, but to which access failed, do not return there without
+ * access. */
 START_TEST(what_is_mapped_without_access_is_not_used)
 {
     start(0);
@@ -159,7 +159,7 @@ START_TEST(what_is_mapped_without_access_is_not_used)
     const uint64_t at = a.offset;
     struct pool_place place = rested(&a);
     ck_assert_uint_eq(pool_trim(pool, 0), 6 * PAGE);
-    source.fail_at = source.calls + 2 * 6 + 1; /* of creating, mapping, and the access */
+    source.fail_at = source.calls + 2 * 6 + 1; /* of creating, mapping and access */
     ck_assert_int_eq(take(&a, 6, SERVICE, &place), ERR_DEVICE_MEMORY);
     ck_assert(pool_place_kept(pool, &place));
     struct pool_piece b = taken(6);
@@ -176,7 +176,7 @@ START_TEST(what_is_mapped_without_access_is_not_used)
 }
 END_TEST
 
-/* What gets the memory comes after what the service stream still does with it. */
+/* The new user of the memory comes after the service stream's use of it. */
 START_TEST(memory_goes_in_the_order_of_streams)
 {
     struct pool_piece c;
@@ -189,8 +189,8 @@ START_TEST(memory_goes_in_the_order_of_streams)
     ck_assert_uint_eq(source.waited[2][SERVICE], _i == 0 ? 0 : 7);
     ck_assert_uint_eq(stats().pending, 0);
     ck_assert(c.offset != place.offset);
-    ck_assert_int_eq(pool_free(pool, &c, 2, 0, &err), 0); /* was not used */
-    ck_assert_uint_eq(stats().pending, 8 * PAGE);         /* the copy is under way still */
+    ck_assert_int_eq(pool_free(pool, &c, 2, 0, &err), 0); /* the piece was not used */
+    ck_assert_uint_eq(stats().pending, 8 * PAGE);         /* the copy still runs */
     pool_advance(pool, SERVICE, now);
     ck_assert_uint_eq(stats().pending, 0);
     ck_assert_int_eq(take(&a, 8, 0, &place), 0);
@@ -201,7 +201,7 @@ START_TEST(memory_goes_in_the_order_of_streams)
 }
 END_TEST
 
-/* Two that take turns: from the second time on each has its page mapped where it needs it. */
+/* Two pieces that take turns: from the second time on each has its page mapped at its own place. */
 START_TEST(taking_turns_comes_to_rest)
 {
     struct pool_piece piece[2];
@@ -229,7 +229,7 @@ START_TEST(taking_turns_comes_to_rest)
 }
 END_TEST
 
-/* While its own last use is under way nothing else may be mapped there. */
+/* While the piece's own last use runs, nothing else may be mapped there. */
 START_TEST(a_place_in_use_cannot_be_filled_with_other_pages)
 {
     struct pool_piece d;
@@ -282,7 +282,7 @@ START_TEST(a_place_that_is_left_is_free)
     ck_assert_int_eq(take(&a, 8, SERVICE, &copy), 0); /* wherever that is */
     pool_place_leave(pool, &copy);
     place = vacated(&a, ++now);
-    pool_place_leave(pool, &place); /* while its last use is under way */
+    pool_place_leave(pool, &place); /* while its last use runs */
     check();
     ck_assert_uint_eq(stats().pending, 8 * PAGE);
     pool_advance(pool, SERVICE, now);
@@ -292,7 +292,7 @@ START_TEST(a_place_that_is_left_is_free)
 }
 END_TEST
 
-/* 16 pages of addresses are kept at most: the place that was given first is given up. */
+/* At most 16 pages of addresses are kept: the oldest place is given up. */
 START_TEST(addresses_are_used_up)
 {
     struct pool_piece piece[5];
@@ -315,7 +315,7 @@ START_TEST(addresses_are_used_up)
 }
 END_TEST
 
-/* A request that has no addresses in a row gets those of a place. */
+/* A request without enough neighbouring addresses gets those of a place. */
 START_TEST(addresses_in_a_row_come_before_places)
 {
     struct pool_piece part[2];
@@ -338,7 +338,7 @@ START_TEST(addresses_in_a_row_come_before_places)
 }
 END_TEST
 
-/* What cannot be given up is looked at once, until a stream has come on. */
+/* A place that cannot be given up is examined once, until a stream advances. */
 START_TEST(what_streams_use_is_passed_over)
 {
     enum { BUSY = 32 };
@@ -346,7 +346,7 @@ START_TEST(what_streams_use_is_passed_over)
     struct pool_place place[BUSY];
     struct pool_piece part;
     start(16 * LIMIT);
-    for (unsigned i = 0; i < BUSY; i++) { /* each gets a page of the one before: 2 each, for 64 */
+    for (unsigned i = 0; i < BUSY; i++) { /* each gets a page of its predecessor: 2 each, for 64 */
         piece[i] = taken(2);
         place[i] = vacated(&piece[i], ++now);
         ck_assert_uint_ne(place[i].size, 0);
@@ -354,7 +354,7 @@ START_TEST(what_streams_use_is_passed_over)
         give(&part);
     }
     uint64_t looks = pool->vacant.looks;
-    for (unsigned i = 0; i < 4 * BUSY; i++) { /* a quarter of the addresses is kept, no more */
+    for (unsigned i = 0; i < 4 * BUSY; i++) { /* at most a quarter of the addresses is kept */
         struct pool_piece more = taken(2);
         (void)vacated(&more, ++now);
         ck_assert_int_eq(take(&part, 1, SERVICE, NULL), 0);
@@ -390,7 +390,7 @@ START_TEST(what_is_not_whole_pages_is_freed)
 }
 END_TEST
 
-/* Blocks, and pages that are at one place only. */
+/* Sources of blocks, and of pages that are mapped at one place only. */
 START_TEST(where_pages_are_at_one_place_pieces_are_freed)
 {
     const struct pool_options o = {.limit = LIMIT, .streams = 3};
@@ -406,7 +406,7 @@ START_TEST(where_pages_are_at_one_place_pieces_are_freed)
 }
 END_TEST
 
-/* Twice given back is once too often, as with any other piece. */
+/* A second free is an error, as with any other piece. */
 START_TEST(a_piece_is_vacated_once)
 {
     struct pool_place place;
@@ -421,7 +421,8 @@ START_TEST(a_piece_is_vacated_once)
 }
 END_TEST
 
-/* The tenant is charged for what it has, not for its addresses; its limit holds when it is back. */
+/* The tenant is charged for memory, not for kept addresses; its limit applies when the piece
+ * returns. */
 START_TEST(the_ledger_is_right)
 {
     struct pool_account a;
@@ -446,7 +447,8 @@ START_TEST(the_ledger_is_right)
 }
 END_TEST
 
-/* What another tenant used meanwhile is foreign; what nobody took is the tenant's own still. */
+/* Memory that another tenant used meanwhile is foreign; unused memory still has the tenant's own
+ * bytes. */
 START_TEST(bytes_of_others_are_told)
 {
     start(0);
@@ -472,7 +474,7 @@ START_TEST(bytes_of_others_are_told)
 }
 END_TEST
 
-/* Any call may fail on the way back: the piece comes then or later, and nothing is lost. */
+/* Any call may fail on the return: the piece returns then or later, and no memory is lost. */
 START_TEST(each_call_may_fail)
 {
     uint64_t calls = 1;
@@ -496,7 +498,7 @@ START_TEST(each_call_may_fail)
         rc = take(&a, 6, 2, &place);
         rc = rc == 0 ? 0 : take(&a, 6, 2, &place);
         ck_assert_msg(rc == 0, "call %llu: %s", (unsigned long long)fail, err.text);
-        ck_assert(_i == 0 || a.offset == at); /* want of memory takes no place */
+        ck_assert(_i == 0 || a.offset == at); /* lack of memory ends no place */
         calls = source.calls - before;
         source.fail_at = 0;
         give(&a);

@@ -104,7 +104,7 @@ START_TEST(each_size_around_a_border_is_served)
 }
 END_TEST
 
-/* However often its memory has been given again. */
+/* However often its memory was allocated again. */
 START_TEST(a_stale_piece_is_never_live)
 {
     start(true, 64 * MIB);
@@ -131,7 +131,7 @@ START_TEST(a_piece_is_freed_once)
     struct pool_piece piece = take(size, 0);
     struct pool_piece copy = piece;
     give(&piece, 0, 0);
-    give(&piece, 0, 0); /* a cleared one is none */
+    give(&piece, 0, 0); /* a cleared piece is no piece */
     ck_assert_int_eq(pool_free(pool, &copy, 0, 0, &err), ERR_BAD_HANDLE);
     struct pool_piece other = take(size, 0); /* the same memory, another piece */
     if (size > POOL_SLAB_MAX) {
@@ -157,7 +157,7 @@ START_TEST(the_limit_holds_and_is_named)
     ck_assert_int_eq(try_take(5 * MIB, 0, 0, &b), ERR_DEVICE_MEMORY);
     ck_assert_uint_le(stats().size, 8 * MIB);
     give(&a, 0, 0);
-    a = take(8 * MIB, 0); /* what was cached gives way */
+    a = take(8 * MIB, 0); /* cached memory goes back */
     give(&a, 0, 0);
     stop();
 }
@@ -267,7 +267,7 @@ START_TEST(freed_memory_serves_its_stream_at_once_and_others_when_it_is_past)
 }
 END_TEST
 
-/* Stream 1 may still use what stream 2 was given and never used. */
+/* Stream 1 may still use memory that stream 2 got and never used. */
 START_TEST(freed_unused_it_is_still_the_earlier_streams)
 {
     uint64_t size = _i == 0 ? 1000 : 3 * MIB;
@@ -328,7 +328,7 @@ static struct pool_piece take_promptly(uint64_t size, unsigned stream)
     return piece;
 }
 
-/* New memory as long as there is any, and only then what another stream may still use. */
+/* New memory as long as there is any, and only then memory that another stream may still use. */
 START_TEST(a_prompt_request_waits_last)
 {
     start(_i == 0, 64 * MIB);
@@ -349,16 +349,16 @@ START_TEST(a_prompt_request_waits_last)
 }
 END_TEST
 
-/* So are slabs: a new one comes before one that another stream uses. */
+/* The same for slabs: a new one comes before one that another stream uses. */
 START_TEST(a_prompt_small_request_waits_last)
 {
-    enum { ALL = 256 }; /* of these pieces: as much as there is */
+    enum { ALL = 256 }; /* pieces that fill all memory */
     struct pool_piece old[2];
     struct pool_piece piece[ALL];
     unsigned n = 0;
     start(_i == 0, 8 * MIB);
     old[0] = take(32 * KIB, 1);
-    old[1] = take(32 * KIB, 1); /* stays */
+    old[1] = take(32 * KIB, 1); /* not freed yet */
     give(&old[0], 1, 10);
     piece[n++] = take_promptly(32 * KIB, 2);
     ck_assert_uint_eq(stats().waits, 0);
@@ -436,7 +436,7 @@ START_TEST(the_same_again_asks_nothing_of_the_driver)
 }
 END_TEST
 
-/* The same with small objects: their slabs stay where they are. */
+/* The same with small objects: their slabs are kept. */
 START_TEST(a_job_with_small_objects_comes_to_rest)
 {
     struct pool_piece piece[8];
@@ -476,8 +476,8 @@ START_TEST(a_job_with_small_objects_comes_to_rest)
 }
 END_TEST
 
-/* Pages that a stream may still use serve it at other addresses at once, and others for a wait;
- * they stay mapped where it uses them. */
+/* Pages that a stream may still use serve it at other addresses at once, and other streams after a
+ * wait; they remain mapped where the stream uses them. */
 START_TEST(scattered_pages_in_use_serve_their_stream)
 {
     struct pool_piece piece[32];
@@ -512,7 +512,7 @@ START_TEST(scattered_pages_in_use_serve_their_stream)
 }
 END_TEST
 
-/* A job that repeats itself while its frees are over only some frees later. */
+/* A job that repeats itself while its frees complete some frees later. */
 START_TEST(what_is_not_over_comes_back_without_a_call)
 {
     struct pool_piece piece[8] = {{.range = NULL}};
@@ -541,8 +541,8 @@ START_TEST(what_is_not_over_comes_back_without_a_call)
 }
 END_TEST
 
-/* More in a round than there is memory, none of it cached where it is wanted: pages are mapped
- * where they were in the round before. */
+/* A round needs more than there is memory, none of it cached where it is wanted: pages are mapped
+ * at the addresses of the round before. */
 START_TEST(a_job_that_repeats_itself_finds_its_pages_mapped)
 {
     struct pool_piece piece[8];
@@ -573,7 +573,7 @@ START_TEST(a_job_that_repeats_itself_finds_its_pages_mapped)
 }
 END_TEST
 
-/* What a request costs follows these, not its bytes. */
+/* A request's cost follows runs, not bytes. */
 START_TEST(memory_of_one_piece_is_one_run)
 {
     struct pool_piece piece[3];
@@ -584,7 +584,7 @@ START_TEST(memory_of_one_piece_is_one_run)
     piece[2] = take(64 * MIB, 0);
     give(&piece[0], 0, 0);
     give(&piece[2], 0, 0);
-    piece[0] = take(192 * MIB, 0); /* of what two had */
+    piece[0] = take(192 * MIB, 0); /* of the pages of two pieces */
     ck_assert_uint_eq(pool->table.runs.live, 3);
     give(&piece[0], 0, 0);
     give(&piece[1], 0, 0);
@@ -604,7 +604,7 @@ START_TEST(a_small_request_needs_no_slab)
 }
 END_TEST
 
-/* Free pages and places without pages take turns: no two of a kind are neighbours. */
+/* Free pages and addresses without pages alternate: no two neighbours are of one kind. */
 START_TEST(addresses_in_pieces_serve_a_large_request)
 {
     struct pool_piece piece[24];
@@ -625,7 +625,7 @@ START_TEST(addresses_in_pieces_serve_a_large_request)
     struct pool_piece large = take(22 * MIB, 0);
     give(&large, 0, 0);
     for (unsigned i = 0; i < 24; i++) {
-        give(&piece[i], 0, 0); /* those that are freed are none */
+        give(&piece[i], 0, 0); /* a cleared piece is no piece */
     }
     stop();
 }
@@ -665,7 +665,7 @@ START_TEST(without_clearing_new_memory_is_foreign)
     struct pool_options o = {.limit = 64 * MIB, .streams = 3};
     ck_assert_int_eq(pool_create(&source.source, &o, &pool, &err), 0);
     ck_assert(foreign(4 * MIB, 1));
-    ck_assert(!foreign(4 * MIB, 1)); /* its tenant has cleared it */
+    ck_assert(!foreign(4 * MIB, 1)); /* the tenant has cleared it */
     ck_assert(!foreign(1000, 1));
     ck_assert(foreign(1000, 2));
     ck_assert(!foreign(1000, 2));
@@ -717,7 +717,7 @@ END_TEST
 
 /* ---- faults -----------------------------------------------------------------------------------*/
 
-/* Something of every path; what fails is left out. */
+/* Requests of every kind; failures are ignored. */
 static void scenario(void)
 {
     struct pool_piece piece[24];
@@ -751,7 +751,7 @@ START_TEST(any_call_of_the_source_may_fail_once)
     uint64_t calls = source.calls;
     stop();
     ck_assert_uint_gt(calls, 10);
-    for (uint64_t n = 2; n <= calls; n++) { /* the first one is the range's */
+    for (uint64_t n = 2; n <= calls; n++) { /* call 1 reserves the range */
         start(_i % 2 == 0, 40 * MIB);
         source.fail_at = n;
         source.fail_code = _i < 2 ? ERR_DEVICE_MEMORY : ERR_DEVICE_LOST;

@@ -1,9 +1,9 @@
 /*
- * The pool against a model: random requests of several streams and tenants over a source that fails
- * now and then, an owner that moves pieces or refuses to, pieces that give their memory up and come
- * back to their addresses, limits and reservations that change.
- * After every step: pieces do not overlap, lie in memory that is there, are aligned; memory that
- * another stream may still use was given only after a wait; the pool's own check holds.
+ * The pool compared with a model: random requests of several streams and tenants over a source that
+ * fails now and then, an owner that moves pieces or refuses to, pieces that give their memory up
+ * and return to their addresses, limits and reservations that change. After every step: pieces do
+ * not overlap, lie in existing memory and are aligned; memory that another stream may still use was
+ * handed out only after a wait; the pool's own check holds.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "daemon/pool/quota.h"
 #include "tests/unit/pool/fake_source.h"
 
-/* The model compares each piece with each other: instrumented, that takes ten times as long. */
+/* The model compares each piece with all others; instrumented runs take ten times as long. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define STEPS 1000u
 #else
@@ -28,7 +28,7 @@
 #define PAST    2000u
 #define RESTS   40u
 
-/* A range of memory and who used it last. */
+/* A range of memory and its last user. */
 struct used {
     const void *range;
     uint64_t at, size;
@@ -37,7 +37,7 @@ struct used {
     unsigned tenant;
 };
 
-/* What a run varies. Bytes; 0: as usual. */
+/* The parameters of a run. Bytes; 0: the default. */
 struct settings {
     bool pages;
     bool failing;
@@ -57,16 +57,16 @@ struct model {
     struct fake_source source;
     struct pool *pool;
     struct pool_piece piece[LIVE];
-    uint64_t tag[LIVE]; /* of these; 0: does not move */
+    uint64_t tag[LIVE]; /* of each piece; 0: it does not move */
     unsigned count;
     uint64_t tags;
     uint64_t now_ns;
-    struct used freed[PAST]; /* what was freed and may not be past */
+    struct used freed[PAST]; /* freed memory that may still be in use */
     unsigned freed_count;
-    struct pool_place rest[RESTS]; /* of pieces that are elsewhere */
+    struct pool_place rest[RESTS]; /* of pieces without memory */
     unsigned rests;
-    unsigned returned;            /* to their addresses */
-    struct used page[FAKE_PAGES]; /* whoever had a page when it was vacated; seq 0: nobody */
+    unsigned returned;            /* pieces that returned to their addresses */
+    struct used page[FAKE_PAGES]; /* the user of a page when it was vacated; seq 0: none */
     int (*unmap)(void *user, void *range, uint64_t at, struct err *e);
     uint64_t asked; /* requests */
     uint64_t issued[STREAMS];
@@ -89,10 +89,10 @@ static uint64_t some_size(void)
     if (m.settings.resting && rnd(2) == 0) {
         return (1 + rnd(24)) * m.settings.page;
     }
-    if (m.settings.aliases && rnd(64) != 0) { /* in an order that repeats itself */
+    if (m.settings.aliases && rnd(64) != 0) { /* in a repeating order */
         return (1 + m.asked++ % 37 * 29 % 64) * (m.settings.limit / 512);
     }
-    uint64_t bits = 1 + rnd(m.settings.bits); /* as many of each magnitude */
+    uint64_t bits = 1 + rnd(m.settings.bits); /* as many requests of each magnitude */
     return 1 + rnd(UINT64_C(1) << bits);
 }
 
@@ -108,7 +108,7 @@ static struct used *page_use(uint64_t at)
     return page != 0 ? &m.page[page - 1] : NULL;
 }
 
-/* A page that has gone to other addresses was given after a wait, too; then its new user counts. */
+/* A page moved to other addresses needs a wait, too; after that its new user counts. */
 static void check_pages(const struct pool_piece *piece, unsigned stream, bool taken)
 {
     uint64_t bytes = m.source.pages.page_bytes;
@@ -122,7 +122,7 @@ static void check_pages(const struct pool_piece *piece, unsigned stream, bool ta
     }
 }
 
-/* With one stream: nothing is unmapped that it may still use. */
+/* With one stream: no page is unmapped that the stream may still use. */
 static int careful_unmap(void *user, void *range, uint64_t at, struct err *e)
 {
     for (unsigned i = 0; m.settings.streams == 1 && i < m.freed_count; i++) {
@@ -155,7 +155,7 @@ static void check_piece(const struct pool_piece *piece, unsigned stream, uint64_
     }
 }
 
-/* Who gets memory is ordered after those who had it: from now on its own point counts. */
+/* The new user of memory is ordered after the earlier ones: from now on its own point counts. */
 static void forget_range(const struct pool_piece *piece)
 {
     uint64_t end = piece->offset + piece->size;
@@ -241,7 +241,7 @@ static void step_rest(void)
     m.rest[m.rests++] = place;
 }
 
-/* And comes back, or is no longer wanted. */
+/* Lets a piece return, or gives its place up. */
 static void step_return(void)
 {
     struct err e = ERR_INIT;
@@ -295,7 +295,7 @@ static void step_advance(void)
     forget_past();
 }
 
-/* The owner of the pieces: some may not move, the others are copied now or on some stream. */
+/* The owner of the pieces: some may not move, the others are copied at once or on a stream. */
 static int move(void *user, struct pool_move *move, struct err *e)
 {
     unsigned i = 0;
@@ -310,7 +310,7 @@ static int move(void *user, struct pool_move *move, struct err *e)
         return err_set(e, ERR_BUSY, "not now");
     }
     const struct pool_piece *to = move->to;
-    check_piece(to, STREAMS, 1); /* of no stream: all of it has to be past */
+    check_piece(to, STREAMS, 1); /* no stream: every use has to be past */
     check_pages(to, STREAMS, false);
     move->stream = (unsigned)rnd(m.settings.streams);
     move->seq = rnd(2) == 0 ? 0 : ++m.issued[move->stream];
@@ -322,7 +322,7 @@ static int move(void *user, struct pool_move *move, struct err *e)
     return 0;
 }
 
-/* What else an owner does. */
+/* Other calls of an owner. */
 static void step_other(void)
 {
     unsigned tenant = (unsigned)rnd(TENANTS);
@@ -441,7 +441,7 @@ static void run(uint64_t seed, const struct settings *settings, unsigned steps)
     ck_assert_uint_eq(stats.asked, 0);
     ck_assert_uint_eq(stats.pending, 0);
     if (!failing) {
-        ck_assert_uint_eq(stats.size, 0); /* nothing is kept back */
+        ck_assert_uint_eq(stats.size, 0); /* all memory went back */
         ck_assert(!settings->aliases || stats.remaps > 100);
     }
     pool_destroy(m.pool);
@@ -470,7 +470,7 @@ START_TEST(blocks_behave)
 }
 END_TEST
 
-/* Pages are mapped at several places; what comes again comes back to where it was. */
+/* Pages are mapped at several places; repeated requests return to their addresses. */
 START_TEST(pools_that_recall_behave)
 {
     struct settings s = usual;
@@ -479,14 +479,14 @@ START_TEST(pools_that_recall_behave)
     s.moving = _i % 4 >= 2;
     s.page = 64 * 1024;
     s.limit = s.capacity = (_i % 3 == 0 ? 48 : 24) * MIB;
-    s.address = _i % 5 == 4 ? 3 * s.limit : 0; /* so few addresses that they are used up */
+    s.address = _i % 5 == 4 ? 3 * s.limit : 0; /* few enough addresses to be used up */
     s.bits = 22 + (unsigned)_i % 2;
     s.streams = 1 + (unsigned)_i % 3;
     run((uint64_t)_i + 300, &s, STEPS);
 }
 END_TEST
 
-/* Pieces of whole pages go and come back. */
+/* Pieces of whole pages leave and return. */
 START_TEST(pieces_come_back)
 {
     struct settings s = usual;
@@ -495,14 +495,14 @@ START_TEST(pieces_come_back)
     s.moving = _i % 4 >= 2;
     s.page = 64 * 1024;
     s.limit = s.capacity = (_i % 3 == 0 ? 24 : 8) * MIB;
-    s.address = _i % 5 == 4 ? 3 * s.limit : 0; /* so few addresses that places are given up */
+    s.address = _i % 5 == 4 ? 3 * s.limit : 0; /* few enough addresses that places are given up */
     s.bits = 22;
     s.streams = 1 + (unsigned)_i % 3;
     run((uint64_t)_i + 400, &s, STEPS);
 }
 END_TEST
 
-/* So little memory that pieces have to move all the time. */
+/* Little enough memory that pieces move all the time. */
 START_TEST(moving_pools_behave)
 {
     struct settings s = usual;
@@ -522,7 +522,7 @@ START_TEST(unusual_pools_behave)
     s.pages = true;
     s.failing = _i % 2 == 1;
     switch (_i / 2) {
-    case 0: /* so few addresses that they are the shortage */
+    case 0: /* few enough addresses to run out before memory does */
         s.address = s.limit + s.limit / 5;
         break;
     case 1:
@@ -536,7 +536,7 @@ START_TEST(unusual_pools_behave)
         s.limit = s.capacity = 64 * MIB;
         s.bits = 22;
         break;
-    case 3: /* one request may be more than all */
+    case 3: /* a request may exceed all memory */
         s.limit = 8 * MIB;
         s.address = 10 * MIB;
         s.bits = 24;
@@ -547,7 +547,7 @@ START_TEST(unusual_pools_behave)
     case 5:
         s.streams = POOL_STREAMS;
         break;
-    default: /* small ones only: slabs of all streams and classes in little memory */
+    default: /* small requests only: slabs of all streams and classes in little memory */
         s.streams = POOL_STREAMS;
         s.limit = 32 * MIB;
         s.bits = 16;

@@ -1,4 +1,4 @@
-/* Tenants' accounts, reservations, pressure, trimming by age, and what a refusal says. */
+/* Tenants' accounts, reservations, pressure, trimming by age, and the remedies of refusals. */
 #include <check.h>
 #include <string.h>
 
@@ -84,10 +84,10 @@ START_TEST(a_tenant_is_charged_what_it_keeps_from_others)
     ck_assert_int_eq(take(1000, 1, false, &b), 0);
     ck_assert_uint_eq(account(1).meter.used, 3 * MIB + KIB);
     ck_assert_uint_eq(account(1).meter.asked, 3 * MIB + 1000);
-    ck_assert_uint_eq(account(1).mapped, 3 * MIB + 64 * KIB); /* all of the slab */
+    ck_assert_uint_eq(account(1).mapped, 3 * MIB + 64 * KIB); /* the whole slab is charged */
     give(&a, 0, 0);
     give(&b, 0, 0);
-    ck_assert_uint_eq(account(1).mapped, 64 * KIB); /* the slab is kept */
+    ck_assert_uint_eq(account(1).mapped, 64 * KIB); /* the slab remains */
     stop();
 }
 END_TEST
@@ -116,7 +116,7 @@ START_TEST(the_hard_limit_counts_slabs_and_a_small_piece_fits_below_it)
     start(true, 64 * MIB);
     set(1, 100 * KIB, UINT64_MAX, 0);
     ck_assert_int_eq(take(80 * KIB, 1, false, &a), 0);
-    ck_assert_int_eq(take(1000, 1, false, &b), 0); /* a slab would be too much */
+    ck_assert_int_eq(take(1000, 1, false, &b), 0); /* a slab would exceed the limit */
     ck_assert_uint_eq(account(1).mapped, 81 * KIB);
     give(&b, 0, 0);
     ck_assert_int_eq(take(21 * KIB, 1, false, &b), ERR_LIMIT);
@@ -145,7 +145,8 @@ START_TEST(what_is_guaranteed_others_cannot_take)
     ck_assert_int_eq(take(16 * MIB, 1, false, &c), 0);
     give(&b, 0, 0);
     give(&c, 0, 0);
-    ck_assert_int_eq(take(2 * MIB, 2, false, &b), ERR_DEVICE_MEMORY); /* it is kept again */
+    ck_assert_int_eq(take(2 * MIB, 2, false, &b),
+                     ERR_DEVICE_MEMORY); /* its guarantee is kept free again */
     set(1, UINT64_MAX, UINT64_MAX, 0);
     ck_assert_int_eq(take(2 * MIB, 2, false, &b), 0);
     give(&a, 0, 0);
@@ -154,7 +155,7 @@ START_TEST(what_is_guaranteed_others_cannot_take)
 }
 END_TEST
 
-/* Small pieces all over the pages would leave free bytes, but no free pages. */
+/* Small pieces spread over all pages would leave free bytes, but no free pages. */
 START_TEST(what_is_guaranteed_is_kept_in_pages)
 {
     struct pool_piece piece[64];
@@ -206,7 +207,7 @@ static uint64_t held(void)
     return s.size;
 }
 
-/* Memory beside the pool leaves so much less for its own tenant, too. */
+/* Memory beside the pool leaves so much less for the pool's pieces of the same tenant, too. */
 START_TEST(what_a_tenant_has_reserved_its_pieces_do_not_get)
 {
     struct pool_piece a;
@@ -229,7 +230,7 @@ START_TEST(what_a_tenant_has_reserved_its_pieces_do_not_get)
 }
 END_TEST
 
-/* The other way round: what the pool keeps free goes back where there is no room beside it. */
+/* The reverse: the pool's free memory goes back where there is no room beside it. */
 START_TEST(what_is_reserved_has_room_beside_the_pool)
 {
     struct pool_piece a;
@@ -244,7 +245,7 @@ START_TEST(what_is_reserved_has_room_beside_the_pool)
     ck_assert_uint_eq(held(), 64 * MIB);
     ck_assert_int_eq(pool_reserve(pool, 1, 20 * MIB, &err), 0);
     ck_assert_uint_le(held(), 44 * MIB);
-    give(&a, 1, 10); /* a stream uses it still: what is new has no room until it has come on */
+    give(&a, 1, 10); /* a stream still uses it: new memory has no room until the stream advances */
     ck_assert_int_eq(pool_reserve(pool, 1, 32 * MIB, &err), 0);
     pool_advance(pool, 1, 10);
     give(&c, 0, 0);
@@ -273,7 +274,7 @@ static int move(void *user, struct pool_move *m, struct err *e)
     return 0;
 }
 
-/* One of sixteen stays; a neighbour's in some of the slabs. */
+/* One of sixteen objects remains; some of the slabs also have an object of another tenant. */
 static void thin_slabs(bool moves)
 {
     const struct pool_mover mover = {.move = moves ? move : NULL};
@@ -310,12 +311,12 @@ START_TEST(free_objects_are_no_reason_for_a_refusal)
     const struct pool_mover mover = {.move = move};
     pool_set_mover(pool, &mover);
     ck_assert_int_eq(take(8 * MIB, 1, false, &a), 0);
-    ck_assert_uint_ge(account(1).mapped, 56 * MIB); /* no more than it needs is moved */
+    ck_assert_uint_ge(account(1).mapped, 56 * MIB); /* no more moves than needed */
     ck_assert_int_eq(take(51 * MIB, 1, false, &b), 0);
     ck_assert_uint_le(account(1).mapped, 64 * MIB);
     struct pool_stats s;
     pool_stats(pool, &s);
-    ck_assert_uint_le(s.moved, 4 * MIB); /* each once at most */
+    ck_assert_uint_le(s.moved, 4 * MIB); /* each object moves once at most */
     give(&b, 0, 0);
     ck_assert_int_eq(take(57 * MIB, 1, false, &b), ERR_LIMIT);
     give(&a, 0, 0);
@@ -377,7 +378,7 @@ START_TEST(who_is_above_its_soft_limit_goes_first)
     ck_assert(pool_victim(pool, &tenant, &over));
     ck_assert_uint_eq(tenant, 2);
     ck_assert_uint_eq(over, 4 * MIB);
-    ck_assert_int_eq(take(10 * MIB, 1, false, &b), 0); /* while memory is free */
+    ck_assert_int_eq(take(10 * MIB, 1, false, &b), 0); /* allowed while memory is free */
     ck_assert(pool_victim(pool, &tenant, &over));
     ck_assert_uint_eq(tenant, 1);
     ck_assert_uint_eq(over, 2 * MIB);
@@ -437,8 +438,8 @@ static int budget(void *user, uint64_t *ret_free, struct err *e)
     return 0;
 }
 
-/* Where the device has little left (_i 0) it goes after a quarter of its age. It is asked ten times
- * a second at most. */
+/* Where the device has little left (_i 0), memory goes back after a quarter of its age. The device
+ * is asked ten times a second at most. */
 START_TEST(the_devices_budget_counts)
 {
     struct pool_piece a;
@@ -471,11 +472,12 @@ START_TEST(what_nobody_needed_for_a_while_goes_back)
     ck_assert_int_eq(take(60 * MIB, 0, false, &a), 0);
     ck_assert_int_eq(take(20 * MIB, 0, false, &b), 0);
     give(&b, 0, 0);
-    ck_assert_uint_eq(pool_tick(pool, now), 0); /* since when it is free is not known */
+    ck_assert_uint_eq(pool_tick(pool, now),
+                      0); /* the pool does not know how long it has been free */
     for (unsigned i = 1; i < 8; i++) {
         ck_assert_uint_eq(pool_tick(pool, now + i * SECOND), 0);
     }
-    ck_assert_int_eq(take(20 * MIB, 0, false, &b), 0); /* needed once: the time begins anew */
+    ck_assert_int_eq(take(20 * MIB, 0, false, &b), 0); /* needed once: its age starts anew */
     give(&b, 0, 0);
     for (unsigned i = 8; i < 15; i++) {
         ck_assert_uint_eq(pool_tick(pool, now + i * SECOND), 0);
@@ -492,7 +494,7 @@ START_TEST(what_nobody_needed_for_a_while_goes_back)
         (void)pool_tick(pool, now + i * SECOND);
     }
     pool_stats(pool, &s);
-    ck_assert_uint_eq(s.size, _i == 0 ? 10 * MIB : 0); /* a block goes as a whole */
+    ck_assert_uint_eq(s.size, _i == 0 ? 10 * MIB : 0); /* a block goes back as a whole */
     stop();
 }
 END_TEST
@@ -532,7 +534,7 @@ START_TEST(memory_is_taken_ahead)
     ck_assert_int_eq(take(_i == 0 ? 30 * MIB : 2 * MIB, 0, false, &a), 0);
     pool_stats(pool, &s);
     ck_assert_uint_eq(s.driver_calls, calls);
-    ck_assert_int_eq(pool_warm(pool, UINT64_MAX, &err), 0); /* as much as it may have */
+    ck_assert_int_eq(pool_warm(pool, UINT64_MAX, &err), 0); /* as much as the limit allows */
     pool_stats(pool, &s);
     ck_assert_uint_eq(s.size, 64 * MIB);
     give(&a, 0, 0);
@@ -550,8 +552,8 @@ static uint64_t rnd(uint64_t below)
     return (state >> 33) % below;
 }
 
-/* Whatever another tenant did and has not come past, on one stream or two, with pages at one place
- * or several: all that is guaranteed can be had, as one piece and in pieces of a page. */
+/* Whatever another tenant's past or pending work, on one stream or two, with pages at one place or
+ * several: all guaranteed memory can be had, as one piece and in pieces of a page. */
 START_TEST(what_is_guaranteed_is_there)
 {
     static struct pool_piece piece[512];

@@ -55,7 +55,7 @@ START_TEST(no_address_space_is_an_error)
 {
     struct err e = ERR_INIT;
     ck_assert_int_eq(records_init(&records, (size_t)1 << 40, 1u << 20, &e), ERR_NOMEM);
-    records_finish(&(struct records){0}); /* a zeroed one is fine */
+    records_finish(&(struct records){0}); /* a zeroed table is allowed */
 }
 END_TEST
 

@@ -1,11 +1,12 @@
 /*
- * The pool against a shadow of the device's memory: for every 256 bytes of physical memory,
- * wherever they are mapped, the piece that has them, the last use by each stream, and the tenant
- * whose bytes they hold. Random requests of several tenants with guarantees, frees at points of
- * streams that are past or not, pieces that give their memory up, come back and move, over a source
- * that fails now and then. No two live pieces share physical bytes, no stream gets memory that
- * another stream may still use without a wait for it, what may hold another tenant's bytes is
- * handed out as foreign, and nothing is unmapped while a stream may use it at that address.
+ * The pool compared with a shadow of the device's memory. For every 256 bytes of physical memory,
+ * wherever they are mapped, the shadow has the piece that contains them, the last use by each
+ * stream, and the tenant whose bytes they are. Random requests of several tenants with guarantees,
+ * frees at past and future points of streams, pieces that give their memory up, return and move,
+ * over a source that fails now and then. No two live pieces share physical bytes. No stream gets
+ * memory that another stream may still use without a wait for it. Memory that may hold another
+ * tenant's bytes is handed out as foreign. No page is unmapped while a stream may use it at that
+ * address.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -25,16 +26,16 @@
 #endif
 #define PAGE    UINT64_C(4096) /* bytes */
 #define PAGES   2048u          /* of memory, at most */
-#define UNIT    POOL_ALIGN     /* bytes of which the shadow knows apart */
+#define UNIT    POOL_ALIGN     /* bytes that the shadow tracks as one */
 #define UNITS   (PAGE / UNIT)  /* in a page */
 #define STREAMS 4u
 #define TENANTS 5u
 #define LIVE    256u
 #define RESTS   24u
-#define DIRTY   255u /* as a tenant: nobody cleared it since it was created */
+#define DIRTY   255u /* as a tenant: not cleared since the page was created */
 #define ZEROS   254u
 
-/* Of 256 bytes of physical memory. */
+/* The shadow of 256 bytes of physical memory. */
 struct unit {
     uint32_t owner;         /* piece + 1; 0: free */
     uint64_t used[STREAMS]; /* the last point at which each stream used them */
@@ -55,8 +56,8 @@ struct settings {
 struct held {
     struct pool_piece piece; /* range NULL: none */
     uint64_t tag;
-    unsigned stream; /* that it was given to */
-    bool moved;      /* the copy used it */
+    unsigned stream; /* the stream of its request */
+    bool moved;      /* used by the copy */
 };
 
 static struct world {
@@ -85,7 +86,7 @@ static uint64_t rnd(uint64_t below)
     return w.state % below;
 }
 
-/* Each ck_assert is a message to the runner: too much for every 256 bytes. */
+/* Each ck_assert sends a message to the runner: too slow for every 256 bytes. */
 static void must(bool good, const char *what)
 {
     if (!good) {
@@ -100,7 +101,7 @@ static struct unit *unit_at(uint64_t at)
     return &w.unit[(page - 1) * UNITS + at % PAGE / UNIT];
 }
 
-/* ---- what the source is asked to do -----------------------------------------------------------*/
+/* ---- calls of the source ----------------------------------------------------------------------*/
 
 static void check_unused_at(uint64_t at)
 {
@@ -129,7 +130,7 @@ static int seen_clear(void *user, void *range, uint64_t at, uint64_t bytes, stru
 
 /* ---- pieces -----------------------------------------------------------------------------------*/
 
-/* `stream` STREAMS: none, all uses have to be past. */
+/* `stream` STREAMS: no stream; all uses have to be past. */
 static void check_order(const struct unit *u, unsigned stream)
 {
     for (unsigned s = 0; s < w.settings.streams; s++) {
@@ -152,7 +153,8 @@ static void take_units(const struct pool_piece *piece, unsigned stream, uint32_t
     ck_assert_msg(!foreign || piece->foreign, "bytes of another tenant are handed out");
 }
 
-/* The stream uses all of it, up to this point, after what others did there: its point counts. */
+/* The stream uses all of it up to this point, after the uses of others: from now on its point
+ * counts. */
 static void use_units(const struct pool_piece *piece, unsigned stream, uint64_t seq)
 {
     for (uint64_t at = piece->offset; at < piece->offset + piece->size; at += UNIT) {
@@ -197,7 +199,7 @@ static void hold(struct pool_piece *piece, uint64_t tag, unsigned stream)
 {
     ck_assert(fake_usable(&w.source, piece));
     take_units(piece, stream, w.count + 1);
-    if (!piece->foreign || rnd(8) != 0) { /* or it comes back as it was */
+    if (!piece->foreign || rnd(8) != 0) { /* or it is freed without being cleared */
         write_units(piece, piece->tenant);
     }
     w.held[w.count++] = (struct held){*piece, tag, stream, false};
@@ -230,7 +232,7 @@ static struct held let_go(unsigned i, unsigned *ret_stream, uint64_t *ret_seq)
 {
     struct held h = w.held[i];
     w.held[i] = w.held[--w.count];
-    bool used = h.moved || rnd(4) != 0; /* else at a point that is past: nobody used it */
+    bool used = h.moved || rnd(4) != 0; /* otherwise at a past point: no stream used it */
     *ret_stream = used && rnd(2) == 0 ? h.stream : (unsigned)rnd(w.settings.streams);
     *ret_seq = used ? ++w.issued[*ret_stream] : rnd(w.done[*ret_stream] + 1);
     give_units(&h.piece);
@@ -329,7 +331,7 @@ static void step_other(void)
     }
 }
 
-/* The owner copies on some stream, after all uses of the old place so far. */
+/* The owner copies on a stream, after all uses of the old place so far. */
 static int move(void *user, struct pool_move *m, struct err *e)
 {
     unsigned i = 0;
@@ -343,7 +345,7 @@ static int move(void *user, struct pool_move *m, struct err *e)
     }
     struct held *h = &w.held[i];
     struct pool_piece to = *m->to;
-    to.foreign = true; /* all of it is written by the copy */
+    to.foreign = true; /* the copy writes all of it */
     to.tenant = h->piece.tenant;
     take_units(&to, STREAMS, i + 1);
     m->stream = (unsigned)rnd(w.settings.streams);
@@ -351,7 +353,7 @@ static int move(void *user, struct pool_move *m, struct err *e)
     give_units(&h->piece);
     use_units(&h->piece, m->stream, m->seq); /* 0: all uses are past */
     use_units(&to, m->stream, m->seq);
-    if (h->piece.foreign) { /* as dirty as it was */
+    if (h->piece.foreign) { /* as dirty as before */
         write_units(&to, DIRTY);
     } else {
         write_units(&to, h->piece.tenant);

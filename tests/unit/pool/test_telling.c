@@ -1,4 +1,4 @@
-/* What the pool tells of itself: meters, the log, snapshots. */
+/* What the pool reports: meters, the log, snapshots. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,9 +116,9 @@ static unsigned kinds(const struct pool_event *event, uint32_t count)
     return seen;
 }
 
-/* The log, played from its beginning: what lives where. */
+/* The log played from its beginning: which piece lives at which address. */
 struct played {
-    uint64_t at, size; /* size 0: nothing */
+    uint64_t at, size; /* size 0: no piece */
 };
 
 static void play(const struct pool_event *v, struct played *live, unsigned *count)
@@ -138,7 +138,7 @@ static void play(const struct pool_event *v, struct played *live, unsigned *coun
     }
 }
 
-/* What the log comes to is what a picture shows. */
+/* The log played to its end equals the snapshot. */
 static void check_log(void)
 {
     static struct pool_event event[1024];
@@ -178,7 +178,7 @@ static int move(void *user, struct pool_move *m, struct err *e)
     return 0;
 }
 
-/* Every other half of a page is free: the pieces can be put together. */
+/* Every other half of a page is free: the pieces can move together. */
 static void move_one(void)
 {
     const struct pool_mover mover = {.move = move};
@@ -197,7 +197,7 @@ static void move_one(void)
     }
 }
 
-/* Objects of two tenants, at the hard limit of one and in the way of whole pages. */
+/* Objects of two tenants: one tenant is at its hard limit, and the objects prevent whole pages. */
 static void move_objects(void)
 {
     const struct pool_quota hard = {.hard = 3 * MIB, .soft = UINT64_MAX};
@@ -271,7 +271,7 @@ START_TEST(each_kind_of_event_is_logged)
     ck_assert_uint_eq(kinds(event, count), (1u << POOL_EVENT_KINDS) - 1);
     ck_assert_int_eq(event[count - 1].kind, POOL_EVENT_STAMP);
     ck_assert_uint_eq(event[count - 1].at, 123);
-    pool_stamp(pool, 124); /* nothing happened since */
+    pool_stamp(pool, 124); /* no event since */
     ck_assert_uint_eq(pool_events(pool, count, event, 1024, &first), 0);
     stop();
 }
@@ -286,7 +286,8 @@ START_TEST(moves_are_logged)
 }
 END_TEST
 
-/* Objects in slabs of their own, and pieces of a part of a block: put together once, they stay. */
+/* Objects in slabs of their own, and pieces of a part of a block: moved together once, they do not
+ * move again. */
 START_TEST(moving_comes_to_an_end)
 {
     const struct pool_mover mover = {.move = move};
@@ -354,7 +355,7 @@ START_TEST(a_snapshot_covers_everything_once)
     ck_assert_int_eq(pool_snapshot(pool, snapshot, bytes - 1, NULL), ERR_LIMIT);
     ck_assert_int_eq(pool_snapshot(pool, snapshot, bytes, NULL), 0);
     struct pool_stats s = stats();
-    for (unsigned i = 1; i < 200; i += 2) { /* what comes later changes nothing */
+    for (unsigned i = 1; i < 200; i += 2) { /* later calls do not change it */
         give(&piece[i], 0);
     }
     uint64_t sum[POOL_EXTENT_LOST + 1] = {0};
