@@ -284,8 +284,8 @@ static uint32_t aligned(struct pool *p, uint32_t i, uint64_t size)
     return rest;
 }
 
-/* Free memory, perhaps after a wait for another stream. A block that a small piece would waste
- * comes last. */
+/* Free memory, perhaps after a wait for another stream. A whole block of the source that a small
+ * piece would waste comes last. */
 static uint32_t find_free(struct pool *p, uint64_t size, unsigned stream, unsigned flags)
 {
     bool grows = (flags & TAKE_GROW) != 0;

@@ -224,9 +224,8 @@ uint64_t space_whole(const struct pool *p, const struct block *b, uint64_t *ret_
 /* ---- warm.c */
 
 void warm_keep(struct pool *p, uint32_t i, unsigned stream, uint64_t seq); /* a LIVE block */
-uint32_t warm_take(struct pool *p, uint64_t size,
-                   unsigned stream); /* a held block, or BLOCK_NONE */
-bool warm_flush(struct pool *p);     /* false: there were none */
+uint32_t warm_take(struct pool *p, uint64_t size, unsigned stream);        /* held, or BLOCK_NONE */
+bool warm_flush(struct pool *p); /* false: there were none */
 
 /* ---- by_address.c: add and remove do nothing without an index */
 
@@ -421,7 +420,7 @@ void pressure_note(struct pool *p);                 /* whole_bytes may have decr
 uint64_t slab_reclaim(struct pool *p); /* empty slabs become free blocks; returns bytes */
 bool slab_busy(const struct pool *p, uint32_t i); /* streams may use free objects of it */
 bool slab_movable(const struct pool *p,
-                  uint32_t i); /* every object in use has a tag; no stream uses the others */
+                  uint32_t i); /* live objects have tags, free ones are past */
 uint64_t slab_live_bytes(const struct pool *p, uint32_t i);
 /* Moves its objects into other slabs of their class, until the owner refuses. */
 int slab_move(struct pool *p, uint32_t i);

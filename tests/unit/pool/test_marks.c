@@ -55,8 +55,7 @@ START_TEST(the_nearest_numbers_are_found)
     start();
     for (unsigned i = 0; i < 400; i++) {
         state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        uint64_t number =
-            (state >> 33) % LIMIT >> (state >> 60); /* small numbers are more frequent */
+        uint64_t number = (state >> 33) % LIMIT >> (state >> 60); /* small ones are likelier */
         model[number] = !model[number] || i % 3 != 0;
         (model[number] ? marks_add : marks_remove)(&marks, number);
         compare(number);

@@ -145,8 +145,7 @@ START_TEST(what_is_guaranteed_others_cannot_take)
     ck_assert_int_eq(take(16 * MIB, 1, false, &c), 0);
     give(&b, 0, 0);
     give(&c, 0, 0);
-    ck_assert_int_eq(take(2 * MIB, 2, false, &b),
-                     ERR_DEVICE_MEMORY); /* its guarantee is kept free again */
+    ck_assert_int_eq(take(2 * MIB, 2, false, &b), ERR_DEVICE_MEMORY); /* guaranteed again */
     set(1, UINT64_MAX, UINT64_MAX, 0);
     ck_assert_int_eq(take(2 * MIB, 2, false, &b), 0);
     give(&a, 0, 0);
@@ -472,8 +471,7 @@ START_TEST(what_nobody_needed_for_a_while_goes_back)
     ck_assert_int_eq(take(60 * MIB, 0, false, &a), 0);
     ck_assert_int_eq(take(20 * MIB, 0, false, &b), 0);
     give(&b, 0, 0);
-    ck_assert_uint_eq(pool_tick(pool, now),
-                      0); /* the pool does not know how long it has been free */
+    ck_assert_uint_eq(pool_tick(pool, now), 0); /* free for an unknown time */
     for (unsigned i = 1; i < 8; i++) {
         ck_assert_uint_eq(pool_tick(pool, now + i * SECOND), 0);
     }
