@@ -1,16 +1,16 @@
 #!/bin/bash
-# Shows that tests fail when the defence that they are about is switched off.
-#   scripts/mutants.sh [--check] [NAME...]    all of tests/mutants/*.mutant, or those named
-#   --check   only: is the place of every mutant there, and its test?
-# Each mutant takes one defence out of a copy of the tree (build/mutants; scripts/mutate edits it),
-# its "test:" line names the ctest entry and the test of it that has to fail then. The tests pass in
-# the copy before.
+# Checks that tests fail when the defence that they cover is switched off.
+#   scripts/mutants.sh [--check] [NAME...]    all of tests/mutants/*.mutant, or only NAMEs
+#   --check   builds nothing; checks that the place and the test of every mutant exist
+# Each mutant removes one defence from a copy of the tree (build/mutants; scripts/mutate edits it).
+# Its "test:" line names the ctest entry and the test that must fail. That test must pass in the
+# unchanged copy first.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 root=$PWD
 tree=$root/build/mutants/tree
 build=$root/build/mutants/build
-kept=$root/build/mutants/kept # sources as they were, while a mutant of them is tried
+kept=$root/build/mutants/kept # the unchanged sources, while a mutant of them is tried
 limit=${GPUD_MUTANT_SECONDS:-240}
 export GPUD_SYSTEM_PATIENCE=${GPUD_SYSTEM_PATIENCE:-20}
 
@@ -32,11 +32,11 @@ if [ ${#names[@]} -eq 0 ]; then
     done
 fi
 
-# From the copy, once there is one: what is edited meanwhile does not matter.
+# Later the copy's, so that edits during a run have no effect.
 mutants=$root/tests/mutants
 file_of() { echo "$mutants/$1.mutant"; }
 
-# The program and the test in it that a mutant is killed by.
+# The program and its test that must kill the mutant.
 test_of() { sed -n 's/^test: *//p' "$(file_of "$1")"; }
 
 check() {
@@ -64,23 +64,23 @@ if [ "$bad" != 0 ] || [ "$check_only" = yes ]; then
     exit "$bad"
 fi
 
-# ---- the copy; an older one is brought up to date, so that little is built ----------------------
+# ---- the copy: an older one is updated, so that little is built ---------------------------------
 
 mkdir -p "$tree" || exit 1
 git ls-files -z --cached --others --exclude-standard | tar --create --null --files-from=- \
     --ignore-failed-read 2>/dev/null | tar --extract --directory="$tree"
-if [ -d "$kept" ]; then # a run was ended: its mutant may be built in
+if [ -d "$kept" ]; then # an interrupted run: its mutant may be built in
     (cd "$kept" && find . -type f -exec touch "$tree/{}" \;) && rm -rf "$kept"
 fi
 mutants=$tree/tests/mutants
 command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache
-# What a mutant leaves unused is no finding.
+# Code that a mutant leaves unused is no error.
 cmake -S "$tree" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
     -DCMAKE_C_FLAGS="-Wno-unused" >/dev/null || exit 1
 
 make_test() { cmake --build "$build" --parallel "$(nproc)" --target "$1" >"$build.log" 2>&1; }
 
-# Check names the tests of a suite by their case: those of tests/system have one each.
+# Each test of tests/system has a case of its own, named like the test.
 run_test() {
     local program=$1 test=$2
     local choose=()
@@ -108,7 +108,7 @@ baseline() {
     make_test "$program" && run_test "$program" "$test" && passed["$program $test"]=yes
 }
 
-# Prints what became of a mutant; true if it was killed by its test.
+# Prints the result of a mutant; true: its test killed it.
 try() {
     local name=$1 program test status
     read -r program test < <(test_of "$name")
