@@ -1,7 +1,7 @@
 #include "bench/source.h"
 
-/* The name of every page. It only has to differ from "no page". */
-#define SOME_PAGE 1u
+/* The name of every handle. It only has to differ from "no handle". */
+#define SOME_HANDLE 1u
 
 static int reserve(void *user, uint64_t bytes, void **ret_range, struct err *e)
 {
@@ -20,35 +20,39 @@ static void release(void *user, void *range, uint64_t bytes)
     (void)bytes;
 }
 
-static int create(void *user, uint64_t *ret_page, struct err *e)
+static int create(void *user, uint64_t bytes, uint64_t *ret_handle, struct err *e)
 {
     (void)user;
+    (void)bytes;
     (void)e;
-    *ret_page = SOME_PAGE;
+    *ret_handle = SOME_HANDLE;
     return 0;
 }
 
-static void destroy(void *user, uint64_t page)
+static void destroy(void *user, uint64_t handle, uint64_t bytes)
 {
     (void)user;
-    (void)page;
+    (void)handle;
+    (void)bytes;
 }
 
-static int map(void *user, void *range, uint64_t at, uint64_t page, struct err *e)
+static int map(void *user, void *range, uint64_t at, uint64_t handle, uint64_t bytes, struct err *e)
 {
     (void)user;
     (void)range;
     (void)at;
-    (void)page;
+    (void)handle;
+    (void)bytes;
     (void)e;
     return 0;
 }
 
-static int unmap(void *user, void *range, uint64_t at, struct err *e)
+static int unmap(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e)
 {
     (void)user;
     (void)range;
     (void)at;
+    (void)bytes;
     (void)e;
     return 0;
 }
@@ -64,6 +68,7 @@ static int access_range(void *user, void *range, uint64_t at, uint64_t bytes, st
 }
 
 static const struct pool_pages pages = {.page_bytes = BENCH_PAGE,
+                                        .handle_max = UINT64_C(1) << 30,
                                         .reserve = reserve,
                                         .release = release,
                                         .create = create,

@@ -109,29 +109,35 @@ struct backend_memory_ops {
                  uint64_t *ret_bytes, struct err *e);
 };
 
-/* Optional table (NULL: memory comes from `alloc`): pages of device memory at addresses that the
- * caller chooses. A range is a block: commands take (range, offset) like any other block, also
- * across borders of pages. Only the pool calls these functions; each may take long. */
+/* Optional table (NULL: memory comes from `alloc`): handles of device memory, mapped at addresses
+ * that the caller chooses. A range is a block: commands take (range, offset) like any other block,
+ * also across borders of handles. Only the pool calls these functions; each may take long. */
 struct backend_page_ops {
-    /* Bytes of a page, a power of two; 0: this device has no pages. */
+    /* Bytes of the smallest handle, a power of two; 0: this device has no handles. */
     uint64_t (*page_bytes)(struct backend_device *d);
+    /* Bytes of the largest handle, page_bytes times a power of two. */
+    uint64_t (*handle_max)(struct backend_device *d);
     /* Reserves `bytes` of addresses, whole pages, with no pages mapped. */
     int (*reserve)(struct backend_device *d, uint64_t bytes, struct backend_block **ret_range,
                    struct err *e);
     /* no page may be mapped */
     void (*release)(struct backend_device *d, struct backend_block *range);
-    /* Creates a page that is mapped nowhere. Its name is not 0. ERR_DEVICE_MEMORY. */
-    int (*create)(struct backend_device *d, uint64_t *ret_page, struct err *e);
-    void (*destroy)(struct backend_device *d, uint64_t page); /* it must be mapped nowhere */
-    int (*map)(struct backend_device *d, struct backend_block *range, uint64_t at, uint64_t page,
-               struct err *e);
-    /* All commands that use the page at this place must have completed; commands that use it at
-     * other places may run. The page keeps its bytes. */
-    int (*unmap)(struct backend_device *d, struct backend_block *range, uint64_t at, struct err *e);
-    /* Allows reads and writes of the pages mapped in [at, at + bytes). */
+    /* Creates a handle of `bytes` (page_bytes times a power of two) that is mapped nowhere. Its
+     * name is not 0. ERR_DEVICE_MEMORY. */
+    int (*create)(struct backend_device *d, uint64_t bytes, uint64_t *ret_handle, struct err *e);
+    /* it must be mapped nowhere */
+    void (*destroy)(struct backend_device *d, uint64_t handle, uint64_t bytes);
+    /* Maps all of a handle. */
+    int (*map)(struct backend_device *d, struct backend_block *range, uint64_t at, uint64_t handle,
+               uint64_t bytes, struct err *e);
+    /* Ends a mapping as a whole. All commands that use the memory at this place must have
+     * completed; commands that use it at other places may run. The handle keeps its bytes. */
+    int (*unmap)(struct backend_device *d, struct backend_block *range, uint64_t at, uint64_t bytes,
+                 struct err *e);
+    /* Allows reads and writes of the memory mapped in [at, at + bytes). */
     int (*access)(struct backend_device *d, struct backend_block *range, uint64_t at,
                   uint64_t bytes, struct err *e);
-    /* A page may be mapped at several places at once. Later commands see at each of them what
+    /* A handle may be mapped at several places at once. Later commands see at each of them what
      * completed commands wrote at any of them. */
     bool aliases;
 };

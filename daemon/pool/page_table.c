@@ -119,7 +119,7 @@ static int view_unmap(struct pool *p, uint64_t s, struct err *e)
     int rc = 0;
     while (done < count && rc == 0) {
         p->stats.driver_calls++;
-        rc = ops(p)->unmap(p->source.user, p->range, (s + done) * p->page, e);
+        rc = ops(p)->unmap(p->source.user, p->range, (s + done) * p->page, p->page, e);
         done += rc == 0;
     }
     if (done > 0 && done < count) {
@@ -149,7 +149,7 @@ static int run_map(struct pool *p, uint64_t s, uint32_t r, uint32_t *ret_rest, s
     while (done < count && rc == 0) {
         p->stats.driver_calls++;
         rc = ops(p)->map(p->source.user, p->range, (s + done) * p->page,
-                         p->table.name[run_at(p, r)->frame + done], e);
+                         p->table.name[run_at(p, r)->frame + done], p->page, e);
         done += rc == 0;
     }
     if (rc != 0) {
@@ -203,7 +203,7 @@ uint64_t page_create(struct pool *p, uint64_t bytes, uint32_t *ret_run, struct e
     int rc = count > 0 ? 0 : err_set(e, ERR_NOMEM, "the pool's records are used up");
     while (done < count && rc == 0) {
         p->stats.driver_calls++;
-        rc = ops(p)->create(p->source.user, &t->name[frame + done], e);
+        rc = ops(p)->create(p->source.user, p->page, &t->name[frame + done], e);
         done += rc == 0;
     }
     frames_give(t, frame + done, count - done);
@@ -226,7 +226,7 @@ static uint64_t destroy(struct pool *p, uint32_t r)
     uint32_t count = g->count;
     for (uint32_t n = 0; n < count; n++) {
         p->stats.driver_calls++;
-        ops(p)->destroy(p->source.user, p->table.name[g->frame + n]);
+        ops(p)->destroy(p->source.user, p->table.name[g->frame + n], p->page);
     }
     frames_give(&p->table, g->frame, count);
     run_at(p, r)->count = 0;

@@ -1,9 +1,9 @@
 /*
  * Where the pool's memory comes from. A source is of one of two kinds:
  *
- * - pages: the device maps pages of one size at addresses of the caller's choice (CUDA's virtual
- *   memory). Free pages move to other addresses without a copy, so scattered pages serve a large
- *   request.
+ * - pages: the device creates handles of memory, and maps a handle at addresses of the caller's
+ *   choice (CUDA's virtual memory). Free handles move to other addresses without a copy, so
+ *   scattered memory serves a large request.
  * - blocks: the device allocates and frees whole blocks (OpenCL, Vulkan, host memory).
  *
  * The pool's owner is the only caller. Only functions marked "slow" may take long. Errors:
@@ -18,20 +18,24 @@
 #include "common/err.h"
 
 struct pool_pages {
-    uint64_t page_bytes; /* a power of two ≥ 4096: 2 MiB on CUDA */
+    uint64_t page_bytes; /* of the smallest handle, a power of two ≥ 4096: 2 MiB on CUDA */
+    uint64_t handle_max; /* bytes of the largest, page_bytes times a power of two; 0: page_bytes */
     /* Reserves an address range, which pieces name as their range. */
     int (*reserve)(void *user, uint64_t bytes, void **ret_range, struct err *e);
     void (*release)(void *user, void *range, uint64_t bytes); /* with nothing mapped */
-    /* slow: creates a page of memory, not mapped; its name is not 0 */
-    int (*create)(void *user, uint64_t *ret_page, struct err *e);
-    void (*destroy)(void *user, uint64_t page); /* slow; not mapped */
-    int (*map)(void *user, void *range, uint64_t at, uint64_t page, struct err *e); /* slow */
-    /* slow; no stream uses the page there. On failure the page stays mapped. */
-    int (*unmap)(void *user, void *range, uint64_t at, struct err *e);
+    /* slow: creates a handle of `bytes` (page_bytes times a power of two), not mapped; its name is
+     * not 0 */
+    int (*create)(void *user, uint64_t bytes, uint64_t *ret_handle, struct err *e);
+    void (*destroy)(void *user, uint64_t handle, uint64_t bytes); /* slow; not mapped */
+    /* slow: maps all of a handle, which has `bytes`, at a multiple of page_bytes */
+    int (*map)(void *user, void *range, uint64_t at, uint64_t handle, uint64_t bytes,
+               struct err *e);
+    /* slow: ends a mapping as a whole; no stream uses the memory there. On failure it remains. */
+    int (*unmap)(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e);
     int (*access)(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e); /* slow */
-    /* A page may be mapped at several places at once, and is used at one of them only. So a page
-     * that moves stays mapped at its old address, and returns there without a call. The pool
-     * destroys a page after its last unmap. */
+    /* A handle may be mapped at several places at once, and is used at one of them only. So a
+     * handle that moves stays mapped at its old address, and returns there without a call. The
+     * pool destroys a handle after its last unmap. */
     bool aliases;
 };
 

@@ -25,7 +25,7 @@ static void range_open(struct range *r)
     ck_assert_uint_eq(r->page & (r->page - 1), 0);
     ok(r->o->reserve(bench.device, 4 * PAGES * r->page, &r->block, e));
     for (unsigned i = 0; i < PAGES; i++) {
-        ok(r->o->create(bench.device, &r->id[i], e));
+        ok(r->o->create(bench.device, r->page, &r->id[i], e));
         ck_assert_uint_ne(r->id[i], 0);
     }
 }
@@ -33,20 +33,20 @@ static void range_open(struct range *r)
 static void range_close(struct range *r)
 {
     for (unsigned i = 0; i < PAGES; i++) {
-        r->o->destroy(bench.device, r->id[i]);
+        r->o->destroy(bench.device, r->id[i], r->page);
     }
     r->o->release(bench.device, r->block);
 }
 
 static void map(struct range *r, unsigned place, unsigned page)
 {
-    ok(r->o->map(bench.device, r->block, place * r->page, r->id[page], e));
+    ok(r->o->map(bench.device, r->block, place * r->page, r->id[page], r->page, e));
     ok(r->o->access(bench.device, r->block, place * r->page, r->page, e));
 }
 
 static void unmap(struct range *r, unsigned place)
 {
-    ok(r->o->unmap(bench.device, r->block, place * r->page, e));
+    ok(r->o->unmap(bench.device, r->block, place * r->page, r->page, e));
 }
 
 START_TEST(commands_cross_borders_of_pages)
@@ -57,7 +57,7 @@ START_TEST(commands_cross_borders_of_pages)
     }
     range_open(&r);
     for (unsigned i = 0; i < PAGES; i++) {
-        ok(r.o->map(bench.device, r.block, (PAGES + i) * r.page, r.id[PAGES - 1 - i], e));
+        ok(r.o->map(bench.device, r.block, (PAGES + i) * r.page, r.id[PAGES - 1 - i], r.page, e));
     }
     ok(r.o->access(bench.device, r.block, PAGES * r.page, PAGES * r.page, e));
     size_t size = (size_t)(PAGES * r.page);
@@ -176,15 +176,15 @@ START_TEST(pages_run_out_and_come_back)
     struct err why = ERR_INIT;
     ck_assert_ptr_nonnull(id);
     while (rc == 0 && count < most) {
-        rc = r.o->create(bench.device, &id[count], &why);
+        rc = r.o->create(bench.device, r.page, &id[count], &why);
         count += rc == 0;
     }
     ck_assert_int_eq(rc, ERR_DEVICE_MEMORY);
     ck_assert_uint_ge(count, 1);
-    r.o->destroy(bench.device, id[--count]);
-    ok(r.o->create(bench.device, &id[count++], e));
+    r.o->destroy(bench.device, id[--count], r.page);
+    ok(r.o->create(bench.device, r.page, &id[count++], e));
     while (count > 0) {
-        r.o->destroy(bench.device, id[--count]);
+        r.o->destroy(bench.device, id[--count], r.page);
     }
     free(id);
     if (rest != NULL) {

@@ -37,13 +37,13 @@ static void single(struct pages *p)
     struct backend_device *d = p->b.device;
     for (unsigned i = 0; i < p->count; i++) {
         uint64_t at = i * p->bytes;
-        timed(p, CREATE, must_ok(p->ops->create(d, &p->page[i], e)));
-        timed(p, MAP, must_ok(p->ops->map(d, p->range, at, p->page[i], e)));
+        timed(p, CREATE, must_ok(p->ops->create(d, p->bytes, &p->page[i], e)));
+        timed(p, MAP, must_ok(p->ops->map(d, p->range, at, p->page[i], p->bytes, e)));
         timed(p, ACCESS, must_ok(p->ops->access(d, p->range, at, p->bytes, e)));
     }
     for (unsigned i = 0; i < p->count; i++) {
-        timed(p, UNMAP, must_ok(p->ops->unmap(d, p->range, i * p->bytes, e)));
-        timed(p, DESTROY, p->ops->destroy(d, p->page[i]));
+        timed(p, UNMAP, must_ok(p->ops->unmap(d, p->range, i * p->bytes, p->bytes, e)));
+        timed(p, DESTROY, p->ops->destroy(d, p->page[i], p->bytes));
     }
 }
 
@@ -55,8 +55,8 @@ static double moved(struct pages *p, unsigned together)
     uint64_t spent_ns = 0;
     unsigned moves = 0;
     for (unsigned i = 0; i < together; i++) {
-        must_ok(p->ops->create(d, &p->page[i], e));
-        must_ok(p->ops->map(d, p->range, i * p->bytes, p->page[i], e));
+        must_ok(p->ops->create(d, p->bytes, &p->page[i], e));
+        must_ok(p->ops->map(d, p->range, i * p->bytes, p->page[i], p->bytes, e));
     }
     must_ok(p->ops->access(d, p->range, 0, together * p->bytes, e));
     for (unsigned round = 0; round < 8; round++) {
@@ -64,16 +64,16 @@ static double moved(struct pages *p, unsigned together)
         uint64_t to = round % 2 == 0 ? together * p->bytes : 0;
         uint64_t begin_ns = clock_now_ns();
         for (unsigned i = 0; i < together; i++) {
-            must_ok(p->ops->unmap(d, p->range, from + i * p->bytes, e));
-            must_ok(p->ops->map(d, p->range, to + i * p->bytes, p->page[i], e));
+            must_ok(p->ops->unmap(d, p->range, from + i * p->bytes, p->bytes, e));
+            must_ok(p->ops->map(d, p->range, to + i * p->bytes, p->page[i], p->bytes, e));
         }
         must_ok(p->ops->access(d, p->range, to, together * p->bytes, e));
         spent_ns += clock_now_ns() - begin_ns;
         moves += together;
     }
     for (unsigned i = 0; i < together; i++) {
-        must_ok(p->ops->unmap(d, p->range, i * p->bytes, e));
-        p->ops->destroy(d, p->page[i]);
+        must_ok(p->ops->unmap(d, p->range, i * p->bytes, p->bytes, e));
+        p->ops->destroy(d, p->page[i], p->bytes);
     }
     return (double)spent_ns / moves;
 }

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -6,13 +7,16 @@
 #include "daemon/backend/sim/sim.h"
 
 /*
- * A device's pages are pieces of one file in memory, and a range is reserved address space. A page
- * therefore keeps its bytes when it is mapped elsewhere or at several places. An access to
- * addresses without a page ends the process, as on a device.
+ * A device's handles are parts of one file in memory, and a range is reserved address space. A
+ * handle therefore keeps its bytes when it is mapped elsewhere or at several places. An access to
+ * addresses without a handle ends the process, as on a device.
+ *
+ * The file has a section as large as the device for each size of handle, so that a handle is one
+ * row of bytes however the others lie. Only what is used has memory behind it.
  */
 
 #define PAGE       (UINT64_C(2) << 20)
-#define MEMORY_MIN (UINT64_C(64) << 20) /* bytes: smaller devices have no pages, */
+#define MEMORY_MIN (UINT64_C(64) << 20) /* bytes: smaller devices have no handles, */
 #define MEMORY_MAX (UINT64_C(1) << 40)  /* nor have larger ones: addresses are limited */
 
 static uint64_t page_bytes(struct backend_device *d)
@@ -21,12 +25,28 @@ static uint64_t page_bytes(struct backend_device *d)
     return d->config.pages && fits ? PAGE : 0;
 }
 
+static uint64_t handle_max(struct backend_device *d)
+{
+    (void)d;
+    return PAGE << (SIM_HANDLE_SIZES - 1);
+}
+
+static unsigned size_of(uint64_t bytes)
+{
+    return (unsigned)__builtin_ctzll(bytes / PAGE);
+}
+
+static uint64_t section(const struct backend_device *d)
+{
+    return d->config.memory / PAGE * PAGE;
+}
+
 static int file_open(struct backend_device *d, struct err *e)
 {
     uint64_t count = d->config.memory / PAGE;
     int fd = memfd_create("gpud-sim", MFD_CLOEXEC);
-    bool *in_use = calloc(count, sizeof *in_use);
-    if (fd < 0 || !in_use || ftruncate(fd, (off_t)(count * PAGE)) != 0) {
+    bool *in_use = calloc(SIM_HANDLE_SIZES * count, sizeof *in_use);
+    if (fd < 0 || !in_use || ftruncate(fd, (off_t)(SIM_HANDLE_SIZES * section(d))) != 0) {
         int rc =
             err_errno(e, ERR_NOMEM, "a file for %llu simulated pages", (unsigned long long)count);
         free(in_use);
@@ -75,8 +95,11 @@ static void release(struct backend_device *d, struct backend_block *range)
     free(range);
 }
 
-static int create(struct backend_device *d, uint64_t *ret_page, struct err *e)
+/* Names are 1 + the number of a PAGE of the file. */
+static int create(struct backend_device *d, uint64_t bytes, uint64_t *ret_handle, struct err *e)
 {
+    unsigned size = size_of(bytes);
+    uint64_t count = section(d) / bytes;
     pthread_mutex_lock(&d->lock);
     enum sim_action action = script_next(&d->config.script, SIM_ALLOC);
     pthread_mutex_unlock(&d->lock);
@@ -84,42 +107,53 @@ static int create(struct backend_device *d, uint64_t *ret_page, struct err *e)
     if (rc != 0) {
         return rc;
     }
-    if (PAGE > d->config.memory - d->used) {
-        return err_set(e, ERR_DEVICE_MEMORY, "no page is left of %llu bytes",
-                       (unsigned long long)d->config.memory);
+    if (bytes > d->config.memory - d->used || count == 0) {
+        return err_set(e, ERR_DEVICE_MEMORY, "no %llu bytes are left of %llu",
+                       (unsigned long long)bytes, (unsigned long long)d->config.memory);
     }
-    uint64_t page = d->page_next;
-    while (d->page_in_use[page]) {
-        page = (page + 1) % (d->config.memory / PAGE);
+    bool *in_use = d->page_in_use + size * (section(d) / PAGE);
+    uint64_t n = d->handle_next[size];
+    while (in_use[n]) {
+        n = (n + 1) % count;
     }
-    d->page_next = page;
-    d->page_in_use[page] = true;
-    d->used += PAGE;
-    *ret_page = page + 1;
+    in_use[n] = true;
+    d->handle_next[size] = n;
+    d->used += bytes;
+    *ret_handle = (size * section(d) + n * bytes) / PAGE + 1;
     return 0;
 }
 
-static void destroy(struct backend_device *d, uint64_t page)
+/* Pages keep their bytes for the next user, as on a device; larger handles give their memory back:
+ * the file would keep several times the device's. */
+static void destroy(struct backend_device *d, uint64_t handle, uint64_t bytes)
 {
-    d->page_in_use[page - 1] = false;
-    d->page_next = page - 1;
-    d->used -= PAGE;
+    unsigned size = size_of(bytes);
+    uint64_t at = (handle - 1) * PAGE;
+    uint64_t n = (at - size * section(d)) / bytes;
+    d->page_in_use[size * (section(d) / PAGE) + n] = false;
+    d->handle_next[size] = n;
+    d->used -= bytes;
+    if (size > 0) {
+        (void)fallocate(d->page_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at,
+                        (off_t)bytes);
+    }
 }
 
-static int map(struct backend_device *d, struct backend_block *range, uint64_t at, uint64_t page,
-               struct err *e)
+static int map(struct backend_device *d, struct backend_block *range, uint64_t at, uint64_t handle,
+               uint64_t bytes, struct err *e)
 {
-    void *data = mmap(range->data + at, PAGE, PROT_NONE, MAP_SHARED | MAP_FIXED, d->page_file,
-                      (off_t)((page - 1) * PAGE));
-    return data != MAP_FAILED ? 0 : err_errno(e, ERR_NOMEM, "map a simulated page");
+    void *data = mmap(range->data + at, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, d->page_file,
+                      (off_t)((handle - 1) * PAGE));
+    return data != MAP_FAILED ? 0 : err_errno(e, ERR_NOMEM, "map simulated memory");
 }
 
-static int unmap(struct backend_device *d, struct backend_block *range, uint64_t at, struct err *e)
+static int unmap(struct backend_device *d, struct backend_block *range, uint64_t at, uint64_t bytes,
+                 struct err *e)
 {
     (void)d;
-    void *data = mmap(range->data + at, PAGE, PROT_NONE,
+    void *data = mmap(range->data + at, bytes, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    return data != MAP_FAILED ? 0 : err_errno(e, ERR_NOMEM, "unmap a simulated page");
+    return data != MAP_FAILED ? 0 : err_errno(e, ERR_NOMEM, "unmap simulated memory");
 }
 
 static int allow(struct backend_device *d, struct backend_block *range, uint64_t at, uint64_t bytes,
@@ -133,6 +167,7 @@ static int allow(struct backend_device *d, struct backend_block *range, uint64_t
 
 const struct backend_page_ops sim_page_ops = {
     .page_bytes = page_bytes,
+    .handle_max = handle_max,
     .reserve = reserve,
     .release = release,
     .create = create,

@@ -20,9 +20,10 @@
 struct signature;
 struct host_kernel;
 
-#define SIM_ARGS_MAX 32u
-#define SIM_GATE_MAX 128u  /* bytes of a path, including its NUL */
-#define SIM_HOST_MAX 4096u /* limit of pieces of host memory that are registered */
+#define SIM_ARGS_MAX     32u
+#define SIM_GATE_MAX     128u  /* bytes of a path, including its NUL */
+#define SIM_HANDLE_SIZES 10u   /* 2 MiB … 1 GiB */
+#define SIM_HOST_MAX     4096u /* limit of pieces of host memory that are registered */
 
 struct sim_config {
     uint64_t devices;
@@ -45,8 +46,8 @@ struct backend_device {
     unsigned index;
     uint64_t used;     /* bytes of memory in use */
     int page_file;     /* descriptor, once a range is reserved */
-    bool *page_in_use; /* owned; NULL: no page file yet */
-    uint64_t page_next;
+    bool *page_in_use; /* owned, by size of handle and place; NULL: no page file yet */
+    uint64_t handle_next[SIM_HANDLE_SIZES]; /* place to look at first, by size */
     backend_wake_fn wake;
     void *wake_data;
     pthread_mutex_t lock;

@@ -238,31 +238,32 @@ static void range_release(void *user, void *range, uint64_t bytes)
     m->b->pages->release(m->d, range);
 }
 
-static int page_create(void *user, uint64_t *ret_page, struct err *e)
+static int handle_create(void *user, uint64_t bytes, uint64_t *ret_handle, struct err *e)
 {
     struct memory *m = user;
-    return m->b->pages->create(m->d, ret_page, e);
+    return m->b->pages->create(m->d, bytes, ret_handle, e);
 }
 
-static void page_destroy(void *user, uint64_t page)
+static void handle_destroy(void *user, uint64_t handle, uint64_t bytes)
 {
     struct memory *m = user;
-    m->b->pages->destroy(m->d, page);
+    m->b->pages->destroy(m->d, handle, bytes);
 }
 
-static int page_map(void *user, void *range, uint64_t at, uint64_t page, struct err *e)
+static int handle_map(void *user, void *range, uint64_t at, uint64_t handle, uint64_t bytes,
+                      struct err *e)
 {
     struct memory *m = user;
-    return m->b->pages->map(m->d, range, at, page, e);
+    return m->b->pages->map(m->d, range, at, handle, bytes, e);
 }
 
-static int page_unmap(void *user, void *range, uint64_t at, struct err *e)
+static int handle_unmap(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e)
 {
     struct memory *m = user;
-    return m->b->pages->unmap(m->d, range, at, e);
+    return m->b->pages->unmap(m->d, range, at, bytes, e);
 }
 
-static int pages_access(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e)
+static int range_access(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e)
 {
     struct memory *m = user;
     return m->b->pages->access(m->d, range, at, bytes, e);
@@ -595,13 +596,14 @@ int memory_init(struct memory *m, const struct memory_device *on, uint64_t limit
     memcpy(m->stream, on->stream, on->streams * sizeof m->stream[0]);
     uint64_t page = b->pages != NULL ? b->pages->page_bytes(d) : 0;
     m->pages = (struct pool_pages){.page_bytes = page,
+                                   .handle_max = page != 0 ? b->pages->handle_max(d) : 0,
                                    .reserve = range_reserve,
                                    .release = range_release,
-                                   .create = page_create,
-                                   .destroy = page_destroy,
-                                   .map = page_map,
-                                   .unmap = page_unmap,
-                                   .access = pages_access,
+                                   .create = handle_create,
+                                   .destroy = handle_destroy,
+                                   .map = handle_map,
+                                   .unmap = handle_unmap,
+                                   .access = range_access,
                                    .aliases = page != 0 && b->pages->aliases};
     m->blocks = (struct pool_blocks){
         .alloc = block_alloc, .free = block_free, .max_block = max_alloc, .chunk = CHUNK_BYTES};

@@ -39,11 +39,32 @@ static void release(void *user, void *range, uint64_t bytes)
     f->reserved = false;
 }
 
-static int create(void *user, uint64_t *ret_page, struct err *e)
+static uint64_t slots(const struct fake_source *f, uint64_t bytes)
+{
+    ck_assert_uint_gt(bytes, 0);
+    ck_assert_uint_eq(bytes % f->pages.page_bytes, 0);
+    return bytes / f->pages.page_bytes;
+}
+
+static bool row_is_free(const struct fake_source *f, uint64_t first, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        if (first + i >= FAKE_PAGES || f->page_live[first + i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A handle's name is 1 + its first page. */
+static int create(void *user, uint64_t bytes, uint64_t *ret_handle, struct err *e)
 {
     struct fake_source *f = user;
     int rc = fails(f, e);
-    if (rc == 0 && f->taken + f->pages.page_bytes > f->capacity) {
+    uint64_t count = slots(f, bytes);
+    ck_assert_uint_eq(count & (count - 1), 0);
+    ck_assert(bytes == f->pages.page_bytes || bytes <= f->pages.handle_max);
+    if (rc == 0 && f->taken + bytes > f->capacity) {
         rc = err_set(e, ERR_DEVICE_MEMORY, "the device is full");
     }
     if (rc != 0) {
@@ -51,48 +72,69 @@ static int create(void *user, uint64_t *ret_page, struct err *e)
     }
     do {
         f->next_page = (f->next_page + 1) % (f->pages_most != 0 ? f->pages_most : FAKE_PAGES);
-    } while (f->page_live[f->next_page]);
-    f->page_live[f->next_page] = true;
-    f->taken += f->pages.page_bytes;
-    *ret_page = f->next_page + 1;
+    } while (!row_is_free(f, f->next_page, count));
+    for (uint64_t i = 0; i < count; i++) {
+        f->page_live[f->next_page + i] = true;
+    }
+    f->handle_bytes[f->next_page] = bytes;
+    f->handles++;
+    f->taken += bytes;
+    *ret_handle = f->next_page + 1;
     return 0;
 }
 
-static void destroy(void *user, uint64_t page)
+static void destroy(void *user, uint64_t handle, uint64_t bytes)
 {
     struct fake_source *f = user;
-    ck_assert(page >= 1 && page <= FAKE_PAGES && f->page_live[page - 1]);
-    ck_assert_uint_eq(f->mapped[page - 1], 0);
-    f->page_live[page - 1] = false;
-    f->taken -= f->pages.page_bytes;
+    ck_assert(handle >= 1 && handle <= FAKE_PAGES);
+    ck_assert_uint_eq(f->handle_bytes[handle - 1], bytes);
+    ck_assert_uint_eq(f->mapped[handle - 1], 0);
+    for (uint64_t i = 0; i < slots(f, bytes); i++) {
+        f->page_live[handle - 1 + i] = false;
+    }
+    f->handle_bytes[handle - 1] = 0;
+    f->handles--;
+    f->taken -= bytes;
 }
 
-static int map(void *user, void *range, uint64_t at, uint64_t page, struct err *e)
+static int map(void *user, void *range, uint64_t at, uint64_t handle, uint64_t bytes, struct err *e)
 {
     struct fake_source *f = user;
-    ck_assert(range == f && at % f->pages.page_bytes == 0 && at < f->space);
-    ck_assert(f->page_live[page - 1]);
-    ck_assert_uint_eq(f->slot[at / f->pages.page_bytes], 0);
-    ck_assert(f->pages.aliases || f->mapped[page - 1] == 0);
+    uint64_t first = at / f->pages.page_bytes;
+    ck_assert(range == f && at % f->pages.page_bytes == 0 && at + bytes <= f->space);
+    ck_assert_uint_eq(f->handle_bytes[handle - 1], bytes);
+    ck_assert(f->pages.aliases || f->mapped[handle - 1] == 0);
+    for (uint64_t i = 0; i < slots(f, bytes); i++) {
+        ck_assert_uint_eq(f->slot[first + i], 0);
+    }
     int rc = fails(f, e);
     if (rc == 0) {
-        f->mapped[page - 1]++;
-        f->slot[at / f->pages.page_bytes] = (uint32_t)page;
-        f->accessible[at / f->pages.page_bytes] = false;
+        f->mapped[handle - 1]++;
+        f->begins[first] = true;
+    }
+    for (uint64_t i = 0; rc == 0 && i < slots(f, bytes); i++) {
+        f->slot[first + i] = (uint32_t)(handle + i);
+        f->accessible[first + i] = false;
     }
     return rc;
 }
 
-static int unmap(void *user, void *range, uint64_t at, struct err *e)
+static int unmap(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e)
 {
     struct fake_source *f = user;
+    uint64_t first = at / f->pages.page_bytes;
     ck_assert(range == f && at % f->pages.page_bytes == 0);
-    ck_assert_uint_ne(f->slot[at / f->pages.page_bytes], 0);
+    ck_assert_uint_ne(f->slot[first], 0);
+    ck_assert(f->begins[first]);
+    ck_assert_uint_eq(f->handle_bytes[f->slot[first] - 1], bytes);
     int rc = fails(f, e);
     if (rc == 0) {
-        f->mapped[f->slot[at / f->pages.page_bytes] - 1]--;
-        f->slot[at / f->pages.page_bytes] = 0;
-        f->accessible[at / f->pages.page_bytes] = false;
+        f->mapped[f->slot[first] - 1]--;
+        f->begins[first] = false;
+    }
+    for (uint64_t i = 0; rc == 0 && i < slots(f, bytes); i++) {
+        f->slot[first + i] = 0;
+        f->accessible[first + i] = false;
     }
     return rc;
 }
@@ -161,12 +203,14 @@ static void init(struct fake_source *f, uint64_t capacity)
     f->capacity = capacity;
     f->fail_code = ERR_DEVICE_MEMORY;
     f->page_live = calloc(FAKE_PAGES, sizeof *f->page_live);
+    f->handle_bytes = calloc(FAKE_PAGES, sizeof *f->handle_bytes);
     f->mapped = calloc(FAKE_PAGES, sizeof *f->mapped);
     f->slot = calloc(FAKE_SLOTS, sizeof *f->slot);
+    f->begins = calloc(FAKE_SLOTS, sizeof *f->begins);
     f->accessible = calloc(FAKE_SLOTS, sizeof *f->accessible);
     f->block = calloc(FAKE_PAGES, sizeof *f->block);
-    ck_assert(f->page_live != NULL && f->mapped != NULL && f->slot != NULL &&
-              f->accessible != NULL && f->block != NULL);
+    ck_assert(f->page_live != NULL && f->handle_bytes != NULL && f->mapped != NULL &&
+              f->slot != NULL && f->begins != NULL && f->accessible != NULL && f->block != NULL);
     f->pages = (struct pool_pages){.page_bytes = FAKE_PAGE,
                                    .reserve = reserve,
                                    .release = release,
@@ -197,8 +241,10 @@ void fake_finish(struct fake_source *f)
     ck_assert_uint_eq(f->taken, 0);
     ck_assert(!f->reserved);
     free(f->page_live);
+    free(f->handle_bytes);
     free(f->mapped);
     free(f->slot);
+    free(f->begins);
     free(f->accessible);
     free(f->block);
 }

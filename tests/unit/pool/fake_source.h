@@ -34,11 +34,14 @@ struct fake_source {
     int fail_code;
     bool reserved;
     uint64_t space;
-    uint32_t pages_most;      /* names of pages are 1 … this; 0: FAKE_PAGES */
+    uint32_t pages_most;      /* pages are 1 … this; 0: FAKE_PAGES */
     uint64_t space_most;      /* bytes of addresses available; 0: no limit */
-    bool *page_live;          /* by page - 1 */
-    uint32_t *mapped;         /* places at which it is mapped, by page - 1 */
+    bool *page_live;          /* by page - 1: part of a handle */
+    uint64_t *handle_bytes;   /* by handle - 1, its first page; 0: there is no such handle */
+    uint32_t handles;         /* that there are */
+    uint32_t *mapped;         /* places at which it is mapped, by handle - 1 */
     uint32_t *slot;           /* page mapped there, 0: none */
+    bool *begins;             /* a mapping begins there, by slot */
     bool *accessible;         /* by slot */
     struct fake_block *block; /* by number */
     uint32_t blocks_made;

@@ -22,37 +22,41 @@ static void release(void *user, void *range, uint64_t bytes)
     ck_assert_int_eq(munmap(range, bytes), 0);
 }
 
-static int create(void *user, uint64_t *ret_page, struct err *e)
+static int create(void *user, uint64_t bytes, uint64_t *ret_handle, struct err *e)
 {
+    ck_assert_uint_eq(bytes, REAL_PAGE);
     struct real_source *r = user;
     for (unsigned i = 0; i < REAL_PAGES; i++) {
         if (!r->live[i]) {
             r->live[i] = true;
             r->taken++;
-            *ret_page = i + 1;
+            *ret_handle = i + 1;
             return 0;
         }
     }
     return err_set(e, ERR_DEVICE_MEMORY, "no page is left");
 }
 
-static void destroy(void *user, uint64_t page)
+static void destroy(void *user, uint64_t handle, uint64_t bytes)
 {
+    ck_assert_uint_eq(bytes, REAL_PAGE);
     struct real_source *r = user;
-    r->live[page - 1] = false;
+    r->live[handle - 1] = false;
     r->taken--;
 }
 
-static int map(void *user, void *range, uint64_t at, uint64_t page, struct err *e)
+static int map(void *user, void *range, uint64_t at, uint64_t handle, uint64_t bytes, struct err *e)
 {
+    ck_assert_uint_eq(bytes, REAL_PAGE);
     const struct real_source *r = user;
     void *there = mmap((uint8_t *)range + at, REAL_PAGE, PROT_NONE, MAP_SHARED | MAP_FIXED, r->fd,
-                       (off_t)((page - 1) * REAL_PAGE));
+                       (off_t)((handle - 1) * REAL_PAGE));
     return there != MAP_FAILED ? 0 : err_errno(e, ERR_DEVICE_MEMORY, "map");
 }
 
-static int unmap(void *user, void *range, uint64_t at, struct err *e)
+static int unmap(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e)
 {
+    ck_assert_uint_eq(bytes, REAL_PAGE);
     (void)user;
     void *there = mmap((uint8_t *)range + at, REAL_PAGE, PROT_NONE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);

@@ -63,7 +63,7 @@ static struct {
     unsigned waits;
     struct use use[USES];
     unsigned uses;
-    int (*unmap)(void *user, void *range, uint64_t at, struct err *e);
+    int (*unmap)(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e);
     int (*order)(void *user, unsigned stream, unsigned on, uint64_t seq, struct err *e);
     uint64_t state;
     bool service; /* only stream 1 leaves places */
@@ -95,14 +95,14 @@ static int noted_wait(void *user, unsigned stream, unsigned on, uint64_t seq, st
     return m.order(user, stream, on, seq, e);
 }
 
-static int careful_unmap(void *user, void *range, uint64_t at, struct err *e)
+static int careful_unmap(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e)
 {
     for (unsigned i = 0; i < m.uses; i++) {
         const struct use *u = &m.use[i];
-        ck_assert_msg(u->seq <= m.past[u->stream] || at >= u->at + u->size || at + PAGE <= u->at,
+        ck_assert_msg(u->seq <= m.past[u->stream] || at >= u->at + u->size || at + bytes <= u->at,
                       "what stream %u uses is unmapped", u->stream);
     }
-    return m.unmap(user, range, at, e);
+    return m.unmap(user, range, at, bytes, e);
 }
 
 static void come_to(unsigned stream, uint64_t seq)

@@ -67,7 +67,7 @@ struct model {
     unsigned rests;
     unsigned returned;            /* pieces that returned to their addresses */
     struct used page[FAKE_PAGES]; /* the user of a page when it was vacated; seq 0: none */
-    int (*unmap)(void *user, void *range, uint64_t at, struct err *e);
+    int (*unmap)(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e);
     uint64_t asked; /* requests */
     uint64_t issued[STREAMS];
     uint64_t done[STREAMS];
@@ -123,15 +123,14 @@ static void check_pages(const struct pool_piece *piece, unsigned stream, bool ta
 }
 
 /* With one stream: no page is unmapped that the stream may still use. */
-static int careful_unmap(void *user, void *range, uint64_t at, struct err *e)
+static int careful_unmap(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e)
 {
     for (unsigned i = 0; m.settings.streams == 1 && i < m.freed_count; i++) {
         const struct used *u = &m.freed[i];
-        ck_assert_msg(u->seq <= m.done[0] || at >= u->at + u->size ||
-                          at + m.source.pages.page_bytes <= u->at,
+        ck_assert_msg(u->seq <= m.done[0] || at >= u->at + u->size || at + bytes <= u->at,
                       "memory in use is unmapped");
     }
-    return m.unmap(user, range, at, e);
+    return m.unmap(user, range, at, bytes, e);
 }
 
 static void check_piece(const struct pool_piece *piece, unsigned stream, uint64_t asked)

@@ -74,7 +74,7 @@ static struct world {
     uint64_t state;
     struct unit unit[PAGES * UNITS];
     uint64_t (*mapped)[STREAMS]; /* by slot: the last use at that address by each stream */
-    int (*unmap)(void *user, void *range, uint64_t at, struct err *e);
+    int (*unmap)(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e);
     int (*clear)(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e);
 } w;
 
@@ -111,10 +111,10 @@ static void check_unused_at(uint64_t at)
     }
 }
 
-static int careful_unmap(void *user, void *range, uint64_t at, struct err *e)
+static int careful_unmap(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e)
 {
     check_unused_at(at);
-    return w.unmap(user, range, at, e);
+    return w.unmap(user, range, at, bytes, e);
 }
 
 static int seen_clear(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e)

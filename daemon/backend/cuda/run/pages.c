@@ -3,13 +3,21 @@
 #include "daemon/backend/cuda/driver/device.h"
 
 /*
- * Each page is a handle of its own, because a mapping cannot be unmapped in part and no offset into
- * a handle can be mapped. The handle is kept while the page lives, so that the page can move.
+ * A handle is mapped and unmapped as a whole: a mapping cannot be unmapped in part, and no offset
+ * into a handle can be mapped. It is kept while its memory lives, so that the memory can move.
  */
+
+#define HANDLE_MAX (UINT64_C(1) << 30)
 
 static uint64_t page_bytes(struct backend_device *d)
 {
     return d->page;
+}
+
+/* A granularity above HANDLE_MAX leaves one size. */
+static uint64_t handle_max(struct backend_device *d)
+{
+    return d->page > HANDLE_MAX ? d->page : HANDLE_MAX;
 }
 
 static int reserve(struct backend_device *d, uint64_t bytes, struct backend_block **ret_range,
@@ -41,30 +49,32 @@ static uint64_t name_of(CUmemGenericAllocationHandle handle)
     return handle + 1;
 }
 
-static int create(struct backend_device *d, uint64_t *ret_page, struct err *e)
+static int create(struct backend_device *d, uint64_t bytes, uint64_t *ret_handle, struct err *e)
 {
     CUmemGenericAllocationHandle handle = 0;
-    int rc = CUDA_CALL(&d->cu, e, MemCreate, &handle, d->page, &d->page_prop, 0);
+    int rc = CUDA_CALL(&d->cu, e, MemCreate, &handle, bytes, &d->page_prop, 0);
     if (rc == 0) {
-        *ret_page = name_of(handle);
+        *ret_handle = name_of(handle);
     }
     return rc;
 }
 
-static void destroy(struct backend_device *d, uint64_t page)
+static void destroy(struct backend_device *d, uint64_t handle, uint64_t bytes)
 {
-    d->cu.MemRelease(page - 1);
+    (void)bytes;
+    d->cu.MemRelease(handle - 1);
 }
 
-static int map(struct backend_device *d, struct backend_block *range, uint64_t at, uint64_t page,
-               struct err *e)
+static int map(struct backend_device *d, struct backend_block *range, uint64_t at, uint64_t handle,
+               uint64_t bytes, struct err *e)
 {
-    return CUDA_CALL(&d->cu, e, MemMap, range->address + at, d->page, 0, page - 1, 0);
+    return CUDA_CALL(&d->cu, e, MemMap, range->address + at, bytes, 0, handle - 1, 0);
 }
 
-static int unmap(struct backend_device *d, struct backend_block *range, uint64_t at, struct err *e)
+static int unmap(struct backend_device *d, struct backend_block *range, uint64_t at, uint64_t bytes,
+                 struct err *e)
 {
-    return CUDA_CALL(&d->cu, e, MemUnmap, range->address + at, d->page);
+    return CUDA_CALL(&d->cu, e, MemUnmap, range->address + at, bytes);
 }
 
 static int allow(struct backend_device *d, struct backend_block *range, uint64_t at, uint64_t bytes,
@@ -140,6 +150,7 @@ int cuda_share(struct backend_device *d, struct backend_block *b, int *ret_fd, u
 
 const struct backend_page_ops cuda_page_ops = {
     .page_bytes = page_bytes,
+    .handle_max = handle_max,
     .reserve = reserve,
     .release = release,
     .create = create,
