@@ -133,12 +133,12 @@ uint64_t backing_pages_drop(struct pool *p, uint32_t i, uint64_t most)
 /* ---- breaking handles -------------------------------------------------------------------------*/
 
 /* The parts of what remains after a failure need records. */
-int backing_pages_break(struct pool *p, uint32_t i, uint64_t at, struct err *e)
+int backing_pages_break(struct pool *p, uint32_t i, uint64_t at, bool alone, struct err *e)
 {
     uint64_t begin = at - page_inside(p, at);
     uint64_t end = at + page_rest(p, at);
     block_at(&p->blocks, i)->state = BLOCK_HELD;
-    int rc = page_break(p, at, e);
+    int rc = page_break(p, at, alone, e);
     if (rc == 0) {
         return 0;
     }
@@ -163,7 +163,7 @@ static int break_front(struct pool *p, uint32_t i, uint64_t most, struct err *e)
         return err_set(e, ERR_NOMEM, "the pool's records are used up");
     }
     space_leave(p, i);
-    int rc = backing_pages_break(p, i, at + most, e);
+    int rc = backing_pages_break(p, i, at + most, false, e);
     if (rc == 0) {
         (void)make_ready(p, i);
     }
@@ -247,52 +247,60 @@ static uint64_t fill_moved(struct pool *p, uint64_t to, uint64_t need, struct er
     return got + vacant_pages(p, to + got, need - got, e);
 }
 
-/* Whole handles of a PENDING block that fit, or with `over` one handle that reaches beyond the
- * need.
- */
-static struct end end_wanted(const struct pool *p, uint32_t i, const struct want *w, bool over)
+/* Moves whole handles of a PENDING block. Returns bytes. */
+static uint64_t pending_take(struct pool *p, uint32_t i, const struct end *from, struct want *w,
+                             uint64_t *seq, struct err *e)
 {
-    struct end from = end_of(p, i, w->need - w->got);
-    if (over) {
-        (void)space_whole(p, block_at(&p->blocks, i), &from.at);
-        from.bytes = page_rest(p, from.at);
-        from.bytes = from.bytes <= w->room - w->got ? from.bytes : 0;
+    uint64_t its = block_at(&p->blocks, i)->seq;
+    uint64_t taken = pages_take(p, i, from, w->to + w->got, e);
+    if (taken > 0) {
+        event_add(p, POOL_EVENT_REMAP, (struct pool_event){.at = w->to + w->got, .size = taken});
+        *seq = its > *seq ? its : *seq;
+        w->got += taken;
     }
-    return from;
+    return taken;
 }
 
-static void pending_pass(struct pool *p, unsigned stream, struct want *w, bool over, uint64_t *seq,
-                         struct err *e)
+/* The smallest handle at an end of a PENDING block: it reaches beyond the need. */
+static uint32_t pending_smallest(const struct pool *p, unsigned stream, struct end *ret_from)
 {
-    uint32_t i = p->pending_whole[stream] > 0 ? p->line[stream].oldest : BLOCK_NONE;
-    while (w->got < w->need && i != BLOCK_NONE && space_has_records(p, 4)) {
+    uint32_t best = BLOCK_NONE;
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = p->line[stream].oldest; i != BLOCK_NONE; i = block_at(&p->blocks, i)->newer) {
         const struct block *b = block_at(&p->blocks, i);
         uint64_t at;
-        uint64_t its = b->seq;
-        uint32_t next = b->newer;
-        struct end from = {0, 0};
-        if (b->state == BLOCK_PENDING && space_whole(p, b, &at) > 0) {
-            from = end_wanted(p, i, w, over);
+        uint64_t whole = b->state == BLOCK_PENDING ? space_whole(p, b, &at) : 0;
+        uint64_t handle = whole > 0 ? space_end_handle(p, at, whole) : UINT64_MAX;
+        if (handle < least) {
+            least = handle;
+            best = i;
+            *ret_from = (struct end){page_rest(p, at) == handle ? at : at + whole - handle, handle};
         }
-        if (from.bytes > 0) {
-            uint64_t taken = pages_take(p, i, &from, w->to + w->got, e);
-            if (taken == 0) {
-                return;
-            }
-            event_add(p, POOL_EVENT_REMAP,
-                      (struct pool_event){.at = w->to + w->got, .size = taken});
-            *seq = its > *seq ? its : *seq;
-            w->got += taken;
-        }
-        i = next;
     }
+    return best;
 }
 
 void backing_pages_pending(struct pool *p, unsigned stream, struct want *w, uint64_t *seq,
                            struct err *e)
 {
-    pending_pass(p, stream, w, false, seq, e);
-    pending_pass(p, stream, w, true, seq, e);
+    uint32_t i = p->pending_whole[stream] > 0 ? p->line[stream].oldest : BLOCK_NONE;
+    while (w->got < w->need && i != BLOCK_NONE && space_has_records(p, 4)) {
+        const struct block *b = block_at(&p->blocks, i);
+        uint64_t at;
+        uint32_t next = b->newer;
+        bool some = b->state == BLOCK_PENDING && space_whole(p, b, &at) > 0;
+        const struct end from = some ? end_of(p, i, w->need - w->got) : (struct end){0, 0};
+        if (from.bytes > 0 && pending_take(p, i, &from, w, seq, e) == 0) {
+            return;
+        }
+        i = next;
+    }
+    struct end from;
+    i = w->got < w->need && space_has_records(p, 4) ? pending_smallest(p, stream, &from)
+                                                    : BLOCK_NONE;
+    if (i != BLOCK_NONE && from.bytes <= w->room - w->got) {
+        (void)pending_take(p, i, &from, w, seq, e);
+    }
 }
 
 /* Maps new pages at [to + got, to + need). Returns `got` plus the bytes mapped. */
@@ -390,11 +398,14 @@ int backing_pages_fill(struct pool *p, uint64_t to, uint64_t need, struct err *e
     return fill(p, to, need, false, e);
 }
 
-static int fill_block(struct pool *p, uint32_t i, bool fresh, struct err *e)
+/* `shared`: other pieces may get parts of the last page, so it is a handle of its own. */
+static int fill_block(struct pool *p, uint32_t i, bool fresh, bool shared, struct err *e)
 {
     const struct block *b = block_at(&p->blocks, i);
     struct err why = ERR_INIT;
-    int rc = fill(p, b->at, b->size, fresh, &why);
+    uint64_t last = shared && b->size > p->page ? p->page : 0;
+    int rc = fill(p, b->at, b->size - last, fresh, &why);
+    rc = rc == 0 && last > 0 ? fill(p, b->at + b->size - last, last, fresh, &why) : rc;
     rc = rc != 0 ? rc : page_access(p, b->at, b->size, &why);
     if (rc == 0) {
         clear_unknown(p, b);
@@ -406,14 +417,15 @@ static int fill_block(struct pool *p, uint32_t i, bool fresh, struct err *e)
 
 /* Gives the held block u `need` bytes of pages from its start on, and makes the rest VOID. On
  * success u is held; on failure its parts are READY and VOID blocks. */
-static int populate(struct pool *p, uint32_t u, uint64_t need, bool fresh, struct err *e)
+static int populate(struct pool *p, uint32_t u, uint64_t need, bool fresh, bool shared,
+                    struct err *e)
 {
     if (block_at(&p->blocks, u)->size > need) {
         uint32_t rest = space_cut(p, u, need);
         block_at(&p->blocks, rest)->state = BLOCK_VOID;
         space_enter(p, space_merge(p, rest));
     }
-    int rc = fill_block(p, u, fresh, e);
+    int rc = fill_block(p, u, fresh, shared, e);
     if (rc != 0) {
         backing_pages_unwind(p, u);
     }
@@ -486,7 +498,7 @@ static uint64_t pages_back(struct pool *p, uint32_t source, uint64_t from, uint6
         uint64_t row = page_where(p, at + got, &where);
         row = row > 0 && where == from + got ? backing_pages_fit(p, where, row, most - got) : 0;
         const struct page_way way = {where, at + got, row, true, stream, seq};
-        bool fits = row > 0 && (!ready || page_accessible(p, at + got, at + got + row) == row);
+        bool fits = row > 0 && (!ready || page_wake(p, at + got, row));
         moved = fits ? page_move(p, &way, &moved, NULL) : 0;
         got += moved;
     }
@@ -542,6 +554,7 @@ struct spot {
     uint32_t free;  /* a READY neighbour, or BLOCK_NONE */
     uint64_t gap;   /* bytes of the VOID left in front */
     bool behind;    /* `free` lies behind the VOID */
+    bool shared;    /* the request ends within the last page that is mapped */
     uint64_t need;  /* bytes of pages to map */
     uint64_t cost;  /* bytes of whole pages that this uses up, those in `free` included */
     uint64_t there; /* bytes of pages available for it */
@@ -565,6 +578,7 @@ static void consider(const struct pool *p, uint64_t size, uint32_t free, uint32_
         *best = (struct spot){.u = u,
                               .free = free,
                               .behind = behind,
+                              .shared = !behind && (b->at + size) % p->page != 0,
                               .need = need,
                               .cost = need + whole,
                               .there = p->whole_bytes - whole + room(p)};
@@ -600,6 +614,7 @@ static void consider_void(const struct pool *p, uint64_t size, struct spot *best
     }
     *best = (struct spot){.free = BLOCK_NONE,
                           .gap = gap_for(p, size, &u),
+                          .shared = size % p->page != 0,
                           .need = in_pages(p, size),
                           .cost = in_pages(p, size),
                           .there = p->whole_bytes + room(p)};
@@ -648,7 +663,7 @@ static int grow_at(struct pool *p, const struct spot *at, uint32_t *ret_block, s
         space_enter(p, space_merge(p, u));
         u = rest;
     }
-    int rc = populate(p, u, at->need, false, e);
+    int rc = populate(p, u, at->need, false, at->shared, e);
     uint32_t made = at->free != BLOCK_NONE ? make_ready(p, at->free) : BLOCK_NONE;
     if (rc == 0) {
         made = make_ready(p, u);
@@ -698,7 +713,7 @@ int backing_pages_warm(struct pool *p, uint64_t bytes, struct err *e)
         return err_set(e, ERR_NOMEM, "no %llu bytes of addresses in a row", LL(need));
     }
     hold(p, u);
-    int rc = populate(p, u, need, true, e);
+    int rc = populate(p, u, need, true, false, e);
     if (rc == 0) {
         (void)make_ready(p, u);
     }

@@ -4,8 +4,10 @@
 
 #include "daemon/pool/pool_int.h"
 
-#define ORDER_MOST  15u /* `behind` has 16 bits */
-#define SHARE       16u /* a handle is at most this part of the limit */
+#define ORDER_MOST 15u /* `behind` has 16 bits */
+/* A handle is at most this part of the limit: a piece may keep the rest of one handle from moving,
+ * and pools are used to 97 % (docs/pool.md). */
+#define SHARE       1024u
 #define ROWS_LOOKED 16u /* rows of frames without memory examined for a longer one */
 
 int frames_init(struct frames *f, uint32_t max, struct err *e)
@@ -87,7 +89,7 @@ static unsigned log_of(uint64_t count)
     return 63u - (unsigned)__builtin_clzll(count);
 }
 
-/* log2 of the frames of the largest handle. A pool of few handles would often break them. */
+/* log2 of the frames of the largest handle. */
 static unsigned order_most(const struct pool *p)
 {
     uint64_t most = p->stats.limit / SHARE;

@@ -53,7 +53,7 @@ static void view_add(struct pool *p, uint64_t s, uint32_t r, const struct view *
 {
     struct run *g = run_at(p, r);
     struct view *view = p->table.view;
-    view[s] = like != NULL ? *like : (struct view){.there = true};
+    view[s] = like != NULL ? *like : (struct view){.there = true, .mapped = true};
     view[s].run = r;
     view[s].next = g->views;
     view[s].prev = 0;
@@ -140,7 +140,7 @@ static int view_unmap(struct pool *p, uint64_t s, struct err *e)
 {
     uint32_t r = p->table.view[s].run;
     uint32_t count = run_at(p, r)->count;
-    uint64_t done = 0;
+    uint64_t done = p->table.view[s].mapped ? 0 : count;
     int rc = 0;
     while (done < count && rc == 0) {
         uint64_t frames = handle_frames(p, run_at(p, r), done);
@@ -165,9 +165,8 @@ static int view_clear(struct pool *p, uint64_t s, struct err *e)
                : view_unmap(p, s, e);
 }
 
-/* Maps a run at slot s, where nothing is mapped. On failure the part that could not be mapped is a
- * run of its own: *ret_rest, or this run. */
-static int run_map(struct pool *p, uint64_t s, uint32_t r, uint32_t *ret_rest, struct err *e)
+/* Maps handles of a run at slot s, where nothing is mapped, until one fails. Returns frames. */
+static uint64_t handles_map(struct pool *p, uint64_t s, uint32_t r, struct err *e)
 {
     const struct run *g = run_at(p, r);
     uint64_t done = 0;
@@ -179,13 +178,35 @@ static int run_map(struct pool *p, uint64_t s, uint32_t r, uint32_t *ret_rest, s
                          p->table.frames.name[g->frame + done], frames * p->page, e);
         done += rc == 0 ? frames : 0;
     }
-    if (rc != 0) {
+    return done;
+}
+
+/* The same. The part that could not be mapped is a run of its own: *ret_rest, or this run. */
+static int run_map(struct pool *p, uint64_t s, uint32_t r, uint32_t *ret_rest, struct err *e)
+{
+    struct err why = ERR_INIT;
+    uint64_t done = handles_map(p, s, r, &why);
+    bool all = done == run_at(p, r)->count;
+    if (!all) {
         *ret_rest = done > 0 ? run_cut(p, r, (uint32_t)done) : r;
     }
     if (done > 0) {
         view_add(p, s, r, NULL);
     }
-    return rc;
+    return all ? 0 : err_set(e, why.code, "%s", why.text);
+}
+
+/* Maps a run where its view at slot s sleeps. On failure the part that could not be mapped is a run
+ * of its own. Returns frames. */
+static uint64_t view_wake(struct pool *p, uint64_t s, struct err *e)
+{
+    uint32_t r = p->table.view[s].run;
+    uint64_t done = handles_map(p, s, r, e);
+    if (done > 0 && done < run_at(p, r)->count) {
+        (void)run_cut(p, r, (uint32_t)done);
+    }
+    p->table.view[s].mapped = done > 0;
+    return done;
 }
 
 /* ---- memory of the source ---------------------------------------------------------------------*/
@@ -217,11 +238,14 @@ static void run_forget(struct pool *p, uint32_t r)
     records_give(&p->table.runs, r);
 }
 
-/* Gives a run that is mapped nowhere back to the source. Returns bytes. */
+/* Gives a run that is mapped nowhere back to the source; its views sleep. Returns bytes. */
 static uint64_t destroy(struct pool *p, uint32_t r)
 {
     const struct run *g = run_at(p, r);
     uint64_t count = g->count;
+    while (g->views != 0) {
+        view_remove(p, g->views - 1);
+    }
     frames_destroy(p, g->frame, count);
     frames_give(&p->table.frames, g->frame, count);
     run_forget(p, r);
@@ -300,7 +324,30 @@ uint64_t page_drop(struct pool *p, uint64_t at, uint64_t bytes, struct err *e)
     return gone;
 }
 
-int page_break(struct pool *p, uint64_t at, struct err *e)
+/* Puts the views of a handle to sleep, last the one at slot `own`. */
+static int run_sleep(struct pool *p, uint32_t r, uint64_t own, struct err *e)
+{
+    struct view *view = p->table.view;
+    uint64_t bytes = run_at(p, r)->count * p->page;
+    uint32_t v = run_at(p, r)->views;
+    int rc = 0;
+    for (bool last = false; rc == 0 && !last;) {
+        last = v == 0;
+        uint64_t s = last ? own : v - 1;
+        if (view[s].mapped && (last || s != own)) {
+            p->stats.driver_calls++;
+            rc = view_busy(p, s)
+                     ? err_set(e, ERR_DEVICE_MEMORY, "a stream still uses what is mapped there")
+                     : ops(p)->unmap(p->source.user, p->range, s * p->page, bytes, e);
+            view[s].mapped = rc != 0;
+            view[s].accessible = view[s].accessible && rc != 0;
+        }
+        v = last ? 0 : view[s].next;
+    }
+    return rc;
+}
+
+int page_break(struct pool *p, uint64_t at, bool alone, struct err *e)
 {
     uint64_t own;
     uint64_t view = view_over(p, at / p->page);
@@ -308,18 +355,25 @@ int page_break(struct pool *p, uint64_t at, struct err *e)
     uint32_t r = run_within(p, view, own, count);
     struct run *g = run_at(p, r);
     uint64_t front = at / p->page - own;
-    int rc = run_unmap(p, r, own, e);
-    if (rc != 0) { /* one handle: it is still mapped there */
+    uint64_t middle = alone && count - front > 1 ? 1 : 0;
+    int rc = run_sleep(p, r, own, e);
+    if (rc != 0) { /* it is still mapped there */
         return rc;
     }
     g->used = 0;
     frames_destroy(p, g->frame, count);
     uint64_t done = frames_create(p, g->frame, front, false, e);
-    if (done == front) {
-        done += frames_create(p, g->frame + front, count - front, true, e);
+    if (done == front && middle > 0) {
+        done += frames_create(p, g->frame + front, middle, false, e);
+    }
+    if (done == front + middle) {
+        done += frames_create(p, g->frame + done, count - done, true, e);
     }
     frames_give(&p->table.frames, g->frame + done, count - done);
     p->stats.breaks++;
+    while (done == 0 && g->views != 0) {
+        view_remove(p, g->views - 1);
+    }
     if (done == 0) {
         run_forget(p, r);
         return e->code;
@@ -338,7 +392,11 @@ static uint64_t move_view(struct pool *p, const struct page_way *way, uint64_t d
     uint64_t to = (way->to + done) / p->page;
     uint64_t most = (way->bytes - done) / p->page;
     uint32_t r = run_used(p, s, most);
-    if (view_over(p, to) != to || p->table.view[to].run != r) {
+    bool known = view_over(p, to) == to && p->table.view[to].run == r;
+    if (known && !p->table.view[to].mapped && view_wake(p, to, e) == 0) {
+        return 0;
+    }
+    if (!known) {
         uint32_t rest;
         if (clear_views(p, to, run_at(p, r)->count, e) != 0) {
             return 0;
@@ -393,6 +451,16 @@ uint64_t page_move(struct pool *p, const struct page_way *way, uint64_t *ret_lef
     p->stats.remaps += moved / p->page;
     *ret_left = left;
     return moved;
+}
+
+bool page_wake(struct pool *p, uint64_t at, uint64_t bytes)
+{
+    uint64_t s = at / p->page;
+    (void)run_within(p, view_over(p, s), s, bytes / p->page);
+    if (p->table.view[s].mapped) {
+        return page_accessible(p, at, at + bytes) == bytes;
+    }
+    return view_wake(p, s, NULL) * p->page == bytes && page_access(p, at, bytes, NULL) == 0;
 }
 
 int page_access(struct pool *p, uint64_t at, uint64_t bytes, struct err *e)

@@ -38,11 +38,13 @@ struct run {
     uint32_t count;  /* frames */
 };
 
-/* A view, by the slot at which it begins. */
+/* A view, by the slot at which it begins. A view sleeps when its handles were broken: its addresses
+ * are known, and mapped again when the run is used there. */
 struct view {
     uint32_t run;
     uint32_t next, prev; /* slots + 1: other views of the run */
     bool there;
+    bool mapped; /* else it sleeps */
     bool accessible;
     uint8_t stream; /* may use the run here up to … */
     uint64_t seq;   /* … this point */
@@ -70,10 +72,10 @@ uint64_t page_put(struct pool *p, uint64_t at, uint32_t run, struct err *e);
  * bytes.
  */
 uint64_t page_drop(struct pool *p, uint64_t at, uint64_t bytes, struct err *e);
-/* Breaks the handle used at `at`, which no stream uses, so that two smaller ones meet there. Its
- * bytes are lost. On failure the handle is as it was, or some of its pages are gone, or no longer
- * accessible. */
-int page_break(struct pool *p, uint64_t at, struct err *e);
+/* Breaks the handle used at `at`, which no stream uses, so that a smaller one begins there, with
+ * `alone` one of a single page. Its bytes are lost; its other views sleep. On failure the handle is
+ * as it was, or some of its pages are gone, or no longer accessible. */
+int page_break(struct pool *p, uint64_t at, bool alone, struct err *e);
 /* A move of memory, whole handles, used at `from` to `to`. */
 struct page_way {
     uint64_t from, to, bytes;
@@ -85,6 +87,8 @@ struct page_way {
 /* Nothing may be used at `to`. Returns the bytes moved; *ret_left: bytes no longer used at `from`
  * (more than moved if memory was lost on the way). */
 uint64_t page_move(struct pool *p, const struct page_way *way, uint64_t *ret_left, struct err *e);
+/* Maps a row that page_where found where it sleeps, and makes it accessible. False: it is not. */
+bool page_wake(struct pool *p, uint64_t at, uint64_t bytes);
 /* Makes [at, at + bytes), which is all mapped, accessible. */
 int page_access(struct pool *p, uint64_t at, uint64_t bytes, struct err *e);
 

@@ -285,9 +285,8 @@ struct want {
 /* Moves whole pages that only the stream may use. Raises *seq to the last point of these pages. */
 void backing_pages_pending(struct pool *p, unsigned stream, struct want *w, uint64_t *seq,
                            struct err *e);
-/* Breaks the handle used at `at` in a held READY block. On failure the block is indexed in parts. e
- * is not NULL. */
-int backing_pages_break(struct pool *p, uint32_t i, uint64_t at, struct err *e);
+/* page_break in a held READY block. On failure the block is indexed in parts. e is not NULL. */
+int backing_pages_break(struct pool *p, uint32_t i, uint64_t at, bool alone, struct err *e);
 #define BREAK_RECORDS 24u /* blocks that may be needed: parts of a handle after a failure */
 /* Bytes of leading whole handles from `at` on, at most `most`, of [at, at + bytes). */
 uint64_t backing_pages_fit(const struct pool *p, uint64_t at, uint64_t bytes, uint64_t most);

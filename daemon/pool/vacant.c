@@ -139,7 +139,7 @@ static bool break_at(struct pool *p, uint32_t i, uint64_t at)
     if (b->seq != 0) {
         return false;
     }
-    int rc = page_break(p, at, &why);
+    int rc = page_break(p, at, false, &why);
     space_lose_pages(p, i, size - p->stats.size);
     return rc == 0;
 }
@@ -274,6 +274,25 @@ static int fill(struct pool *p, struct want *w, unsigned stream, struct point *p
                : err_set(e, ERR_STATE, "%llu bytes of pages are missing", LL(w->need - w->got));
 }
 
+/* The same for a piece: other pieces may get parts of its last page, which is a handle of its own
+ * if possible. */
+static int fill_shared(struct pool *p, struct want *w, uint64_t size, unsigned stream,
+                       struct point *point, struct err *e)
+{
+    uint64_t need = w->need;
+    bool shared = size % p->page != 0 && need > p->page;
+    w->need -= shared ? p->page : 0;
+    int rc = fill(p, w, stream, point, e);
+    w->need = need;
+    if (rc != 0 || w->got >= need) {
+        return rc;
+    }
+    struct want last = {.to = w->to + w->got, .need = need - w->got, .room = w->room - w->got};
+    rc = fill(p, &last, stream, point, e);
+    w->got += last.got;
+    return rc;
+}
+
 /* Orders later commands of the stream after `point`. */
 static int ordered(struct pool *p, unsigned stream, const struct point *point, struct err *e)
 {
@@ -336,7 +355,7 @@ int vacant_grow(struct pool *p, uint64_t size, unsigned stream, uint32_t *ret_bl
     }
     struct point point = {0, 0};
     struct err why = ERR_INIT;
-    int rc = fill(p, &w, from, &point, &why);
+    int rc = fill_shared(p, &w, size, from, &point, &why);
     void_rest(p, i, w.got > w.need ? w.got : w.need);
     struct block *b = block_at(&p->blocks, i);
     rc = rc == 0 ? page_access(p, b->at, b->size, &why) : rc;
