@@ -35,7 +35,7 @@ storms() {
     return "$failed"
 }
 
-# Memory taken by the pool must not creep up (bench/soak.c).
+# Memory taken by the pool must not creep up (bench/pool/soak.c).
 soak() {
     cmake --preset dev >/dev/null && cmake --build --preset dev --target bench_pool >/dev/null || return 1
     build/dev/bin/bench_pool --soak 100000000

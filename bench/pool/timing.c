@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "bench/load.h"
-#include "bench/parts.h"
-#include "bench/policy.h"
+#include "bench/pool/load.h"
+#include "bench/pool/parts.h"
+#include "bench/pool/policy.h"
 
 #define KIB        UINT64_C(1024)
 #define LIMIT      (UINT64_C(1) << 40)

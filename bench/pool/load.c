@@ -1,4 +1,4 @@
-#include "bench/load.h"
+#include "bench/pool/load.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/policy.h"
+#include "bench/pool/policy.h"
 
 #define BUFFERS_MAX 100000u
 

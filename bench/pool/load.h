@@ -1,6 +1,6 @@
 /* Loads: random numbers that are the same in every run, and traces of buffers' lifetimes. */
-#ifndef BENCH_LOAD_H
-#define BENCH_LOAD_H
+#ifndef BENCH_POOL_LOAD_H
+#define BENCH_POOL_LOAD_H
 
 #include <stdbool.h>
 #include <stddef.h>

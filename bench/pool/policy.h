@@ -8,8 +8,8 @@
  * - malloc: the C library's, with all sizes divided by `divide`, because it accesses memory. Its
  *   peak is not known. It maps large blocks one by one, so their times are those of the kernel.
  */
-#ifndef BENCH_POLICY_H
-#define BENCH_POLICY_H
+#ifndef BENCH_POOL_POLICY_H
+#define BENCH_POOL_POLICY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/parts.h"
-#include "bench/policy.h"
+#include "bench/pool/parts.h"
+#include "bench/pool/policy.h"
 
 static const struct part {
     const char *name;

@@ -1,11 +1,11 @@
 /* The parts of the benchmark. Each adds its rows to the report. */
-#ifndef BENCH_PARTS_H
-#define BENCH_PARTS_H
+#ifndef BENCH_POOL_PARTS_H
+#define BENCH_POOL_PARTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "bench/report.h"
+#include "bench/pool/report.h"
 
 struct settings {
     uint64_t live_max;  /* live pieces: the end of the curve of latencies */

@@ -1,6 +1,6 @@
 /* Measurements: rows of (part, case, policy, figure, value), as a table or as JSON. */
-#ifndef BENCH_REPORT_H
-#define BENCH_REPORT_H
+#ifndef BENCH_POOL_REPORT_H
+#define BENCH_POOL_REPORT_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* A source of pages without memory and without cost, so that only the pool is measured. */
-#ifndef BENCH_SOURCE_H
-#define BENCH_SOURCE_H
+#ifndef BENCH_POOL_SOURCE_H
+#define BENCH_POOL_SOURCE_H
 
 #include "daemon/pool/source.h"
 

@@ -1,4 +1,4 @@
-#include "bench/source.h"
+#include "bench/pool/source.h"
 
 /* The name of every handle. It only has to differ from "no handle". */
 #define SOME_HANDLE 1u

@@ -1,9 +1,9 @@
-#include "bench/policy.h"
+#include "bench/pool/policy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench/source.h"
+#include "bench/pool/source.h"
 
 void *bench_calloc(size_t count, size_t bytes)
 {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "bench/policy.h"
+#include "bench/pool/policy.h"
 
 #define NONE      0u
 #define UNIT      256u

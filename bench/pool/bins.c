@@ -1,7 +1,7 @@
 /* A pool of powers of two, like the caches of many frameworks: blocks are not split or merged. */
 #include <stdlib.h>
 
-#include "bench/policy.h"
+#include "bench/pool/policy.h"
 
 #define BINS      64u
 #define BIN_LEAST 8u /* 256 bytes */
