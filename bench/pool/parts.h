@@ -21,6 +21,11 @@ void part_pairs(const struct settings *s, struct report *r);
 void part_tight(const struct settings *s, struct report *r); /* mapped / live bytes, driver calls */
 /* at the size of a real card */
 void part_scale(const struct settings *s, struct report *r);
+void part_streams(const struct settings *s, struct report *r); /* frees that complete later */
+void part_jitter(const struct settings *s, struct report *r);  /* sizes that vary by 2% */
+void part_models(const struct settings *s, struct report *r);  /* loads of models and images */
+void part_first(const struct settings *s, struct report *r);   /* all memory in few requests */
+void part_moves(const struct settings *s, struct report *r);   /* a call that moves pieces */
 void part_oom(const struct settings *s, struct report *r);
 void part_snapshots(const struct settings *s, struct report *r);
 

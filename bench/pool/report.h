@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#define REPORT_ROWS 2048u
+#define REPORT_ROWS 8192u
 
 struct row {
     const char *part; /* these texts outlive the report */
