@@ -146,7 +146,7 @@ static void make_kv_doubling(struct maker *m, uint64_t steps)
 
 /* ---- images -----------------------------------------------------------------------------------*/
 
-#define BATCHES 4u      /* under way at once */
+#define BATCHES 24u     /* under way at once */
 #define BATCH   64u     /* images at most */
 #define SHORT   BATCHES /* owner of temporaries */
 
