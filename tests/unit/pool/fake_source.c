@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/pool/quick.h"
+
 static int fails(struct fake_source *f, struct err *e)
 {
     f->calls++;

@@ -18,6 +18,7 @@
 #include "daemon/pool/pressure.h"
 #include "daemon/pool/quota.h"
 #include "tests/unit/pool/fake_source.h"
+#include "tests/unit/pool/quick.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define STEPS 1000u
@@ -444,15 +445,17 @@ static void finish(void)
 static void run(uint64_t seed, const struct settings *settings)
 {
     struct err e = ERR_INIT;
+    uint64_t steps = quick_setting("GPUD_POOL_STEPS", STEPS);
+    seed += quick_setting("GPUD_POOL_SEED", 0);
     start(seed, settings);
-    for (unsigned i = 0; i < STEPS; i++) {
+    for (uint64_t i = 0; i < steps; i++) {
         if (settings->failing && rnd(4) == 0) {
             w.source.fail_at = w.source.calls + 1 + rnd(8);
             w.source.fail_again = w.source.fail_at + 1 + rnd(3);
         }
         step();
-        ck_assert_msg(i % 16 != 0 || pool_check(w.pool, &e) == 0, "seed %llu step %u: %s",
-                      (unsigned long long)seed, i, e.text);
+        ck_assert_msg(i % 16 != 0 || pool_check(w.pool, &e) == 0, "seed %llu step %llu: %s",
+                      (unsigned long long)seed, (unsigned long long)i, e.text);
     }
     w.source.fail_at = w.source.fail_again = 0;
     finish();
