@@ -7,10 +7,17 @@
 
 #define LOOK_MAX   32u /* free blocks examined in one search */
 #define PAGES_GONE UINT64_MAX
+/* of so many handles, one would do: they are traded */
+#define SMALL_HANDLES 4u
 
 static uint64_t in_pages(const struct pool *p, uint64_t bytes)
 {
     return (bytes + p->page - 1) & ~(p->page - 1);
+}
+
+static uint64_t room(const struct pool *p)
+{
+    return pool_room(p) & ~(p->page - 1);
 }
 
 static void hold(struct pool *p, uint32_t i)
@@ -216,10 +223,38 @@ static uint32_t smallest(const struct pool *p)
     return list < WHOLE_LISTS ? p->whole[list] : BLOCK_NONE;
 }
 
+/* Where moved pages do not stay mapped, giving a small handle back costs no more calls than moving
+ * it. So a load that does not repeat itself gets large handles for small ones. */
+static bool trades(const struct pool *p, uint32_t i, uint64_t need)
+{
+    uint64_t at;
+    uint64_t bytes = space_whole(p, block_at(&p->blocks, i), &at);
+    return !recall_keeps(p) &&
+           space_end_handle(p, at, bytes) * SMALL_HANDLES <= frames_largest(p, need);
+}
+
+/* Gives small free handles back until the source may give `need` bytes of new memory. */
+static void trade(struct pool *p, uint64_t need)
+{
+    while (room(p) < need && space_has_records(p, 2)) {
+        uint32_t i = fitting(p, need - room(p));
+        if (i == BLOCK_NONE || !trades(p, i, need)) {
+            break;
+        }
+        const struct end from = end_of(p, i, need - room(p));
+        uint64_t gone = pages_take(p, i, &from, PAGES_GONE, NULL);
+        event_add(p, POOL_EVENT_UNMAP, (struct pool_event){.at = from.at, .size = gone});
+        if (gone == 0) {
+            break;
+        }
+    }
+}
+
 /* Moves up to `need` bytes of free pages to `to`. Returns the bytes moved. */
 static uint64_t fill_moved(struct pool *p, uint64_t to, uint64_t need, struct err *e)
 {
     uint64_t got = 0;
+    bool traded = false;
     while (got < need) {
         uint32_t i = fitting(p, need - got);
         if (i == BLOCK_NONE) {
@@ -228,6 +263,14 @@ static uint64_t fill_moved(struct pool *p, uint64_t to, uint64_t need, struct er
                 break;
             }
             if (break_front(p, i, need - got, e) != 0) {
+                return got;
+            }
+            continue;
+        }
+        if (!traded && trades(p, i, need - got)) {
+            trade(p, need - got);
+            traded = true;
+            if (room(p) >= need - got) {
                 return got;
             }
             continue;
@@ -323,7 +366,7 @@ static uint64_t fill_new(struct pool *p, uint64_t to, uint64_t got, uint64_t nee
 static int fill(struct pool *p, uint64_t to, uint64_t need, bool fresh, struct err *e)
 {
     uint64_t moved = fresh ? 0 : fill_moved(p, to, need, e);
-    if (!fresh && moved < need && p->whole_bytes > 0) {
+    if (!fresh && moved < need && p->whole_bytes > 0 && room(p) < need - moved) {
         return e->code != 0 ? e->code : err_set(e, ERR_DEVICE_MEMORY, "a free page is in use");
     }
     uint64_t got = fill_new(p, to, moved, need, e);
@@ -539,11 +582,6 @@ uint64_t backing_pages_return(struct pool *p, uint64_t at, uint64_t bytes, unsig
         make_used(p, by_address(p, at), at, got, &point);
     }
     return got;
-}
-
-static uint64_t room(const struct pool *p)
-{
-    return pool_room(p) & ~(p->page - 1);
 }
 
 /* ---- where to grow ----------------------------------------------------------------------------*/

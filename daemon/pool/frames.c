@@ -98,6 +98,13 @@ static unsigned order_most(const struct pool *p)
     return order < ORDER_MOST ? order : ORDER_MOST;
 }
 
+uint64_t frames_largest(const struct pool *p, uint64_t bytes)
+{
+    unsigned most = order_most(p);
+    unsigned order = log_of(bytes / p->page);
+    return p->page << (order < most ? order : most);
+}
+
 static void note(struct frames *f, uint64_t first, unsigned order)
 {
     f->order[first] = (uint8_t)order;
