@@ -245,6 +245,7 @@ static int meters_check(const struct pool *p, const struct sums *sums, struct er
     uint64_t used = 0;
     uint64_t charged = 0;
     uint64_t reserved = 0;
+    uint64_t staying = 0;
     uint64_t objects = 0;
     uint64_t tiers = 0;
     if (sums->empty != p->slabs_empty) {
@@ -255,6 +256,7 @@ static int meters_check(const struct pool *p, const struct sums *sums, struct er
         used += p->account[t].meter.used;
         charged = sat_add(charged, p->account[t].mapped);
         reserved = sat_add(reserved, p->account[t].reserved);
+        staying = sat_add(staying, p->account[t].staying);
     }
     for (unsigned c = 0; c < SLAB_CLASSES; c++) {
         objects += p->class[c].used;
@@ -268,7 +270,7 @@ static int meters_check(const struct pool *p, const struct sums *sums, struct er
                        LL(tiers), LL(objects), LL(p->stats.used), LL(sums->objects));
     }
     if (charged != p->mapped || charged != sums->charged || quota_due(p) != p->due ||
-        reserved != p->reserved) {
+        reserved != p->reserved || staying != p->staying) {
         return err_set(e, ERR_INTERNAL, "pool: tenants are charged %llu bytes, not %llu, %llu",
                        LL(charged), LL(p->mapped), LL(sums->charged));
     }

@@ -120,6 +120,10 @@ int pool_create(const struct pool_source *source, const struct pool_options *opt
     p->source = *source;
     p->streams = options->streams;
     p->stats.limit = options->limit;
+    p->handle_max =
+        source->pages != NULL ? pool_handle_most(source->pages, options->limit) : 0;
+    p->lease.deadline_ns = POOL_LEASE_NEVER;
+    p->stay_most = UINT64_MAX;
     p->trimming =
         (struct trimming){.age_ns = options->trim_age_ns,
                           .rate = options->trim_rate != 0 ? options->trim_rate : TRIM_RATE,
@@ -593,9 +597,7 @@ static int give(struct pool *p, struct pool_piece *piece, unsigned stream, uint6
         return rc;
     }
     *piece = (struct pool_piece){.range = NULL};
-    if (pool_over(p) > 0 && p->whole_bytes > 0) {
-        (void)backing_trim(p, sat_sub(p->whole_bytes, pool_over(p)));
-    }
+    (void)pool_shrink(p, p->lease.deadline_ns == POOL_LEASE_NEVER ? UINT64_MAX : SHRINK_BYTES);
     return 0;
 }
 
@@ -621,17 +623,6 @@ uint64_t pool_trim(struct pool *p, uint64_t keep)
     uint64_t given = backing_trim(p, keep);
     event_add(p, POOL_EVENT_TRIM, (struct pool_event){.size = given});
     return given;
-}
-
-void pool_set_limit(struct pool *p, uint64_t limit)
-{
-    (void)warm_flush(p);
-    p->stats.limit = limit;
-    compact_anew(p);
-    event_add(p, POOL_EVENT_LIMIT, (struct pool_event){.size = limit});
-    if (pool_over(p) > 0) {
-        (void)pool_trim(p, sat_sub(p->whole_bytes, pool_over(p)));
-    }
 }
 
 int pool_warm(struct pool *p, uint64_t bytes, struct err *e)

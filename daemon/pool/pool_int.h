@@ -5,6 +5,7 @@
 #include "common/saturate.h"
 #include "daemon/pool/class.h"
 #include "daemon/pool/fit.h"
+#include "daemon/pool/lease.h"
 #include "daemon/pool/move.h"
 #include "daemon/pool/page_table.h"
 #include "daemon/pool/place.h"
@@ -129,6 +130,13 @@ struct trimming {
     uint64_t allowance; /* bytes that may be given back now */
 };
 
+/* See lease.c; the budget is stats.limit. */
+struct lease {
+    enum pool_lease_state state; /* changed in one place of lease.c */
+    uint64_t asked;              /* bytes above the budget when it was set */
+    uint64_t deadline_ns;
+};
+
 /* Debug builds: see guard.c. */
 struct guard {
     uint64_t until_walk; /* calls left */
@@ -139,7 +147,8 @@ struct pool {
     unsigned streams;
     uint64_t page;  /* bytes; VOID blocks consist of pages; POOL_ALIGN for sources of blocks */
     uint64_t space; /* bytes of addresses */
-    void *range;    /* sources of pages */
+    uint64_t handle_max; /* bytes of the largest handle; 0: a source of blocks */
+    void *range;         /* sources of pages */
     struct page_table table; /* sources of pages */
     struct recall recall;
     uint32_t *begins; /* see by_address.c; NULL: no index */
@@ -174,10 +183,13 @@ struct pool {
     uint64_t due;                              /* bytes kept for tenants: guaranteed, reserved */
     uint64_t reserved;                         /* bytes of all accounts */
     uint64_t drawn;                            /* of these: available to the request in progress */
+    uint64_t staying;                          /* bytes of all accounts that stay */
+    uint64_t stay_most; /* of these, most of all tenants without a guarantee */
     struct pool_meter class[SLAB_CLASSES];
     struct pool_stats stats;
     struct pool_refusal refusal;
     struct trimming trimming;
+    struct lease lease;
     struct pool_mover mover; /* move NULL: nothing moves */
     struct moving moving;
     bool tagged; /* a piece has, or had, a tag */
@@ -329,6 +341,13 @@ static inline uint64_t pool_over(const struct pool *p) /* bytes it has too many 
 {
     return sat_sub(p->stats.size, pool_most(p));
 }
+
+/* ---- lease.c */
+
+#define SHRINK_BYTES (UINT64_C(256) << 20) /* given back at once during a recall, at most */
+
+/* Gives at most `most` free bytes back, as far as the pool has more than its budget. */
+uint64_t pool_shrink(struct pool *p, uint64_t most);
 
 /* ---- quota.c */
 
