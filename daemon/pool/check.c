@@ -39,6 +39,9 @@ static int slab_check(const struct pool *p, const struct block *b, struct sums *
         b->size != class_bytes(s->class) * s->capacity) {
         return wrong(e, b, "does not agree with its slab");
     }
+    if (((b->at | class_bytes(s->class)) & ((UINT64_C(1) << s->align) - 1)) != 0) {
+        return wrong(e, b, "its objects are not aligned");
+    }
     uint64_t live = (uint64_t)__builtin_popcountll(s->live);
     sums->empty += (unsigned)__builtin_popcountll(s->free) == s->capacity;
     sums->live += live;
@@ -111,6 +114,9 @@ static int block_check(const struct pool *p, const struct block *b, struct sums 
         sums->live++;
         sums->used += b->size;
         sums->charged += b->size;
+        if ((b->at & ((UINT64_C(1) << b->owner) - 1)) != 0) {
+            return wrong(e, b, "is not aligned as asked");
+        }
         break;
     case BLOCK_SLAB:
         sums->charged += b->size;

@@ -34,6 +34,7 @@ struct slab {
     uint8_t stream; /* the stream that may use free objects at once */
     uint8_t after;
     uint8_t capacity;
+    uint8_t align; /* log2 of the alignment of its objects; they may have a higher one */
     uint32_t turn[SLAB_OBJECTS]; /* counts each object's uses: a stale piece has another */
 };
 
@@ -87,7 +88,6 @@ struct vacant {
     uint32_t stuck; /* streams use all places from the oldest to this one, and none could be given
                        up since a stream advanced last; BLOCK_NONE: not known */
     uint64_t bytes; /* of addresses */
-    uint64_t looks; /* places examined that could not be given up, so far */
 };
 
 /* The point at which memory is no longer used. */
@@ -145,8 +145,8 @@ struct guard {
 struct pool {
     struct pool_source source;
     unsigned streams;
-    uint64_t page;  /* bytes; VOID blocks consist of pages; POOL_ALIGN for sources of blocks */
-    uint64_t space; /* bytes of addresses */
+    uint64_t page;       /* bytes; VOID blocks consist of pages; POOL_ALIGN for sources of blocks */
+    uint64_t space;      /* bytes of addresses */
     uint64_t handle_max; /* bytes of the largest handle; 0: a source of blocks */
     void *range;         /* sources of pages */
     struct page_table table; /* sources of pages */
@@ -236,7 +236,8 @@ uint64_t space_whole(const struct pool *p, const struct block *b, uint64_t *ret_
 /* ---- warm.c */
 
 void warm_keep(struct pool *p, uint32_t i, unsigned stream, uint64_t seq); /* a LIVE block */
-uint32_t warm_take(struct pool *p, uint64_t size, unsigned stream);        /* held, or BLOCK_NONE */
+/* Held, and at a multiple of `align`; or BLOCK_NONE. */
+uint32_t warm_take(struct pool *p, uint64_t size, unsigned stream, uint64_t align);
 bool warm_flush(struct pool *p); /* false: there were none */
 
 /* ---- by_address.c: add and remove do nothing without an index */
@@ -271,7 +272,6 @@ bool recall_forget(struct pool *p);
 int backing_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e);
 int backing_pages_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e);
 int backing_blocks_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e);
-int backing_warm(struct pool *p, uint64_t bytes, struct err *e); /* gets so much memory, READY */
 /* Pages that are mapped and accessible from `at` on, in a VOID block, and free in one other block,
  * are used at `at` again: one row of at most `bytes` within the VOID block. Returns bytes. */
 uint64_t backing_pages_return(struct pool *p, uint64_t at, uint64_t bytes, unsigned stream);
@@ -290,8 +290,7 @@ uint64_t backing_pages_pending(struct pool *p, unsigned stream, uint64_t to, uin
 int backing_pages_fill(struct pool *p, uint64_t to, uint64_t need, struct err *e);
 /* A held block becomes READY where it has pages and VOID elsewhere. Each part needs a record. */
 void backing_pages_unwind(struct pool *p, uint32_t i);
-int backing_pages_warm(struct pool *p, uint64_t bytes, struct err *e);
-int backing_blocks_warm(struct pool *p, uint64_t bytes, struct err *e);
+int backing_blocks_warm(struct pool *p, uint64_t bytes, struct err *e); /* gets so much, READY */
 uint64_t backing_trim(struct pool *p, uint64_t keep); /* returns bytes given back */
 uint64_t backing_pages_drop(struct pool *p, uint32_t i, uint64_t most);
 uint64_t backing_blocks_drop(struct pool *p, uint32_t i);
@@ -375,7 +374,7 @@ bool compact_gains(const struct pool *p, uint32_t block);
 
 /* ---- refusal.c */
 
-/* Counts, logs and records the refusal, and adds the remedy to *e. Returns rc. */
+/* Counts, logs and records the refusal, and adds its numbers to *e. Returns rc. */
 int refuse(struct pool *p, const struct pool_ask *ask, int rc, struct err *e);
 
 /* ---- guard.c: debug builds end the process when a call leaves a contradiction */
@@ -392,6 +391,16 @@ static inline void guard_check(struct pool *p, uint32_t block)
 
 /* ---- pool.c */
 
+static inline uint64_t pool_align(const struct pool_ask *ask)
+{
+    return ask->align > POOL_ALIGN ? ask->align : POOL_ALIGN;
+}
+
+static inline unsigned pool_log(uint64_t power) /* of a power of two */
+{
+    return (unsigned)__builtin_ctzll(power);
+}
+
 enum take_flags {
     TAKE_NOW = 0,
     TAKE_WAIT = 1,
@@ -401,7 +410,8 @@ enum take_flags {
     TAKE_LATE = 16,  /* waits only if growing fails; without TAKE_GROW at once */
 };
 
-/* A held block of exactly `size` bytes (a multiple of POOL_ALIGN), READY or PENDING. */
+/* A held block of exactly `size` bytes (a multiple of POOL_ALIGN), READY or PENDING, aligned as
+ * asked. */
 int pool_take(struct pool *p, uint64_t size, const struct pool_ask *ask, unsigned flags,
               uint32_t *ret_block, struct err *e);
 /* Sets range and offset as the source knows them; `offset` is the pool's address before. */

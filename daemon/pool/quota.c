@@ -235,26 +235,3 @@ void pool_unstay(struct pool *p, unsigned tenant, uint64_t bytes)
         p->staying -= bytes;
     }
 }
-
-/* The tenant furthest above its soft limit, or above its guarantee. */
-static bool furthest(const struct pool *p, bool soft, unsigned *ret_tenant, uint64_t *ret_over)
-{
-    uint64_t most = 0;
-    for (unsigned t = 0; t < POOL_TENANTS; t++) {
-        const struct pool_account *a = &p->account[t];
-        uint64_t over = sat_sub(a->mapped, soft ? a->quota.soft : a->quota.guaranteed);
-        uint64_t may_go = sat_sub(a->mapped, a->staying);
-        over = over < may_go ? over : may_go;
-        if (over > most) {
-            most = over;
-            *ret_tenant = t;
-            *ret_over = over;
-        }
-    }
-    return most > 0;
-}
-
-bool pool_victim(const struct pool *p, unsigned *ret_tenant, uint64_t *ret_over)
-{
-    return furthest(p, true, ret_tenant, ret_over) || furthest(p, false, ret_tenant, ret_over);
-}

@@ -98,7 +98,6 @@ bool vacant_give_up_oldest(struct pool *p)
         const struct block *b = block_at(&p->blocks, i);
         stuck = stuck && !settled(p, b);
         v->stuck = stuck ? i : v->stuck;
-        v->looks++;
         i = b->next;
     }
     return i != BLOCK_NONE;
@@ -448,11 +447,6 @@ int vacant_occupy(struct pool *p, uint32_t i, const struct pool_ask *ask, struct
 }
 
 /* ---- for the owner ----------------------------------------------------------------------------*/
-
-bool pool_place_kept(const struct pool *p, const struct pool_place *place)
-{
-    return is_of(p, place);
-}
 
 void pool_place_leave(struct pool *p, struct pool_place *place)
 {

@@ -239,8 +239,6 @@ END_TEST
 START_TEST(what_stays_has_limits)
 {
     const struct pool_quota kept = {UINT64_MAX, UINT64_MAX, 24 * MIB};
-    unsigned tenant = 9;
-    uint64_t over = 0;
     start(0);
     pool_stay_most(pool, 8 * MIB);
     ck_assert_int_eq(pool_set_quota(pool, 1, &kept, &err), 0);
@@ -252,15 +250,6 @@ START_TEST(what_stays_has_limits)
     ck_assert_ptr_nonnull(strstr(err.text, "without guaranteed memory"));
     ck_assert_int_eq(pool_stay(pool, 3, 3 * MIB, &err), 0);
     ck_assert_int_eq(pool_stay(pool, POOL_TENANTS, 1, &err), ERR_INVALID);
-    ck_assert_int_eq(take(0, 5 * MIB, 2), 0);
-    ck_assert(!pool_victim(pool, &tenant, &over)); /* all of it stays */
-    ck_assert_int_eq(take(1, MIB, 2), 0);
-    ck_assert(pool_victim(pool, &tenant, &over));
-    ck_assert_uint_eq(tenant, 2);
-    ck_assert_uint_eq(over, MIB);
-    pool_unstay(pool, 2, 4 * MIB);
-    ck_assert(pool_victim(pool, &tenant, &over));
-    ck_assert_uint_eq(over, 5 * MIB);
     pool_unstay(pool, 2, UINT64_MAX); /* all that is left of it */
     pool_unstay(pool, POOL_TENANTS, 1);
     ck_assert_int_eq(pool_stay(pool, 3, 5 * MIB, &err), 0);
