@@ -178,6 +178,11 @@ enum frame_ref_tag {
 #define MSG_F_COALESCE(U, I, S, B, L) U(window_ns, UINT64_MAX)
 /* Sets the device's share of the host memory for buffers of full devices. Not answered. */
 #define MSG_F_SPILL(U, I, S, B, L) U(limit, UINT64_MAX)
+/* Sets the device's budget of memory, in bytes. Memory above it goes back until the deadline,
+ * `deadline_ms` from now. stay: bytes of buffers that stay on the device, of all tenants without
+ * guaranteed memory. Answered by W_BUDGET, unless another F_BUDGET comes before. */
+#define MSG_F_BUDGET(U, I, S, B, L)                                                                \
+    U(limit, UINT64_MAX) U(deadline_ms, UINT32_MAX) U(stay, UINT64_MAX)
 /* Answered by W_SNAPSHOT. detail: with pieces and events. */
 #define MSG_F_SNAPSHOT(U, I, S, B, L) U(nonce, UINT64_MAX) U(detail, 1)
 /* fd: a memfd of at least `size` bytes. Answered by W_ARENA once kernels can use its memory
@@ -290,7 +295,9 @@ enum frame_ref_tag {
     U(managed_limit, UINT64_MAX)                                                                   \
     U(batches, UINT64_MAX)                                                                         \
     U(batched, UINT64_MAX)                                                                         \
-    U(waited, UINT64_MAX)
+    U(waited, UINT64_MAX)                                                                          \
+    U(limit, UINT64_MAX)                                                                           \
+    U(missing, UINT64_MAX) /* bytes above the limit, which are to be given back */
 /* A tenant's memory in bytes; sent before W_POOL if it has changed. asked: as requested; mapped: on
  * the device, not available to others; shared: the part of `mapped` outside of the pool; spilled:
  * on the host. */
@@ -302,6 +309,15 @@ enum frame_ref_tag {
     U(shared, UINT64_MAX)                                                                          \
     U(spilled, UINT64_MAX)
 #define MSG_W_TENANT_REFUSED(U, I, S, B, L) U(tenant, UINT64_MAX) I(code) S(text, PROTO_TEXT_MAX)
+/* The budget is met, or its deadline has passed. limit: that is in force; size: bytes that the worker
+ * has; missing: bytes that are still to be given back. code not 0: the budget was refused, and the
+ * former one remains. */
+#define MSG_W_BUDGET(U, I, S, B, L)                                                                \
+    U(limit, UINT64_MAX)                                                                           \
+    U(size, UINT64_MAX)                                                                            \
+    U(missing, UINT64_MAX)                                                                         \
+    I(code)                                                                                        \
+    S(text, PROTO_TEXT_MAX)
 /* A job waits for device memory, or no longer does. */
 #define MSG_W_WAITING(U, I, S, B, L) U(job, UINT64_MAX) U(waits, 1)
 /* The job's deadline has passed before its first step began. Its commands cannot be taken back from
@@ -458,6 +474,7 @@ enum frame_ref_tag {
     MESSAGE(F_SNAPSHOT, f_snapshot, 158)                                                           \
     MESSAGE(F_COALESCE, f_coalesce, 146)                                                           \
     MESSAGE(F_SPILL, f_spill, 147)                                                                 \
+    MESSAGE(F_BUDGET, f_budget, 148)                                                               \
     MESSAGE(W_READY, w_ready, 160)                                                                 \
     MESSAGE(W_ABSENT, w_absent, 161)                                                               \
     MESSAGE(W_BEAT, w_beat, 162)                                                                   \
@@ -477,6 +494,7 @@ enum frame_ref_tag {
     MESSAGE(W_LATE, w_late, 173)                                                                   \
     MESSAGE(W_TENANT, w_tenant, 176)                                                               \
     MESSAGE(W_TENANT_REFUSED, w_tenant_refused, 177)                                               \
+    MESSAGE(W_BUDGET, w_budget, 184)                                                               \
     MESSAGE(W_SNAPSHOT, w_snapshot, 179)                                                           \
     MESSAGE(F_RINGS, f_rings, 159)                                                                 \
     MESSAGE(W_RINGS, w_rings, 178)                                                                 \

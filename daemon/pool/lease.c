@@ -25,7 +25,9 @@ static void step(struct pool *p, uint64_t now_ns)
 
 static void budget_is(struct pool *p, uint64_t budget)
 {
+    double share = p->stats.limit > 0 ? (double)p->trimming.keep / (double)p->stats.limit : 0;
     (void)warm_flush(p);
+    p->trimming.keep = (uint64_t)((double)budget * share); /* the same share as before */
     p->stats.limit = budget;
     p->handle_max = p->source.pages != NULL ? pool_handle_most(p->source.pages, budget) : 0;
     compact_anew(p);

@@ -148,6 +148,7 @@ static int open_parts(struct device *dev, const struct device_options *options, 
     dev->wakes = dev->b->device->wakes(dev->d);
     uint64_t limit = options->memory_limit != 0 ? options->memory_limit
                                                 : dev->info.memory - dev->info.memory / 16;
+    limit = limit < dev->info.memory ? limit : dev->info.memory;
     struct backend_stream *all[DEVICE_STREAMS_MAX + 2];
     int rc = streams_open(dev, options->streams, e);
     if (rc == 0) {

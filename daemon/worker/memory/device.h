@@ -18,7 +18,7 @@ struct device_options {
     const char *backend;
     unsigned index;
     const char *options;    /* the back end's own options, may be "" */
-    uint64_t memory_limit;  /* bytes; 0: 15/16 of the device's memory */
+    uint64_t memory_limit;  /* bytes, at most the device's memory; 0: 15/16 of it */
     uint64_t managed_limit; /* bytes of managed memory; 0: none */
     uint64_t spill_limit;   /* bytes of host memory for evicted buffers; 0: none */
     unsigned streams;       /* streams for jobs; 0: the device's suggestion */

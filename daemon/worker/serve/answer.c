@@ -134,10 +134,22 @@ int answer_tenant_refused(struct channel *c, uint64_t tenant, const struct err *
     return channel_send(c, &schema_msg_w_tenant_refused, &msg, NULL, e);
 }
 
+int answer_budget(struct channel *c, const struct budget_report *report, const struct err *why,
+                  struct err *e)
+{
+    const struct msg_w_budget msg = {.limit = report->limit,
+                                     .size = report->size,
+                                     .missing = report->missing,
+                                     .code = why->code,
+                                     .text = bytes_str(why->code != 0 ? why->text : "")};
+    return channel_send(c, &schema_msg_w_budget, &msg, NULL, e);
+}
+
 int answer_pool(struct channel *c, struct memory *memory, const struct spill *spill,
-                const struct batch *batch, struct err *e)
+                const struct budget *budget, const struct batch *batch, struct err *e)
 {
     struct msg_w_pool msg;
+    struct budget_report report;
     int rc = tenants_report(c, memory, e);
     if (rc != 0) {
         return rc;
@@ -145,6 +157,9 @@ int answer_pool(struct channel *c, struct memory *memory, const struct spill *sp
     memory_stats(memory, &msg);
     spill_stats(spill, &msg);
     batch_stats(batch, &msg);
+    budget_report(budget, &report);
+    msg.limit = report.limit;
+    msg.missing = report.missing;
     return channel_send(c, &schema_msg_w_pool, &msg, NULL, e);
 }
 

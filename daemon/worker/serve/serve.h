@@ -16,6 +16,7 @@
 #include "daemon/worker/serve/channel.h"
 #include "daemon/worker/serve/snapshot.h"
 #include "daemon/worker/serve/upkeep.h"
+#include "daemon/worker/spill/budget.h"
 #include "daemon/worker/spill/waiting.h"
 
 #define EXIT_LOST 70 /* exit code: the device or a kernel has ended the use of this process */
@@ -39,6 +40,7 @@ struct server {
     struct transfers transfers;
     struct snapshot_maker snapshot;
     struct spill spill;
+    struct budget budget;
     struct upkeep upkeep;
     struct waiting waiting;
     struct inventory inventory;

@@ -18,10 +18,13 @@
 static bool moving_helps(void *data);
 static bool clear_out(void *data, uint64_t tenant, uint64_t bytes, bool own);
 
+/* Limits that follow from those of the device and of the host. */
 static void limit_is(struct spill *s, uint64_t limit)
 {
     struct pool_stats stats;
+    uint64_t piece = s->device->info.max_alloc;
     pool_stats(s->device->memory.pool, &stats);
+    s->buffers->most = piece != 0 && piece < stats.limit ? piece : stats.limit;
     s->limit = limit;
     s->buffers->room = limit == 0 ? 0 : sat_add(stats.limit, limit);
 }
@@ -29,7 +32,6 @@ static void limit_is(struct spill *s, uint64_t limit)
 int spill_init(struct spill *s, struct device *device, struct buffers *buffers,
                struct copies *copies, struct transfers *transfers, uint64_t limit, struct err *e)
 {
-    struct pool_stats stats;
     *s = (struct spill){.device = device,
                         .buffers = buffers,
                         .copies = copies,
@@ -37,11 +39,6 @@ int spill_init(struct spill *s, struct device *device, struct buffers *buffers,
                         .packed = UINT64_MAX};
     const struct pool_mover mover = {.user = s, .move = spill_move_within};
     pool_set_mover(device->memory.pool, &mover);
-    pool_stats(device->memory.pool, &stats);
-    buffers->most = stats.limit;
-    if (device->info.max_alloc != 0 && device->info.max_alloc < buffers->most) {
-        buffers->most = device->info.max_alloc;
-    }
     limit_is(s, limit);
     buffers->forget = spill_forget;
     buffers->soon = moving_helps;
@@ -64,6 +61,11 @@ void spill_set_limit(struct spill *s, uint64_t limit)
         limit_is(s, 0);
     }
     s->device->memory.changes++; /* jobs that wait may find room, or fail */
+}
+
+void spill_budget(struct spill *s)
+{
+    limit_is(s, s->limit);
 }
 
 void spill_finish(struct spill *s)
@@ -126,6 +128,11 @@ static uint64_t evict(struct spill *s, struct hunger h, struct err *e)
     h.soft = false;
     h.wanted = sat_sub(h.wanted, bytes);
     return h.wanted > 0 && e->code != ERR_DEVICE_LOST ? bytes + evict_some(s, &h, e) : bytes;
+}
+
+uint64_t spill_give(struct spill *s, uint64_t bytes, struct err *e)
+{
+    return evict(s, (struct hunger){.tenant = POOL_TENANTS, .wanted = bytes}, e);
 }
 
 /* Will the refused request have room when the buffers that move within the device have arrived? */
