@@ -12,6 +12,7 @@
 #define FRAME_DEVICE_MAX  16384u                /* bytes that the front attaches to a worker */
 #define FRAME_AFTER_MAX   32u                   /* jobs that one job waits for inside a worker */
 #define FRAME_PATTERN_MAX 16u                   /* bytes of a fill pattern */
+#define FRAME_STAY_PERCENT 25u /* of a device: buffers that stay there, until F_BUDGET says another */
 #define FRAME_BINARY_MAX  (64u * 1024u * 1024u) /* bytes of a compiler's output */
 
 /* ---- records ------------------------------------------------------------------------------- */
@@ -228,6 +229,8 @@ enum frame_ref_tag {
     U(devices, UINT32_MAX) /* devices of the back end; 0: not known */                             \
     U(urgent, 255)         /* the last so many streams, which the device prefers if it can */      \
     U(pool_limit, UINT64_MAX)                                                                      \
+    U(pool_default, UINT64_MAX) /* the limit that a worker takes if none is set */                 \
+    U(stay, UINT64_MAX)         /* as in F_BUDGET */                                               \
     U(spill_limit, UINT64_MAX)                                                                     \
     U(chosen, 1) /* the worker's environment restricts the devices that it sees */                 \
     S(note, 256) /* a problem of a device that works; empty: none */

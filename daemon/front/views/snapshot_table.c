@@ -70,7 +70,8 @@ _Static_assert(TABLE_COUNT(NUMBER_COLUMNS) == sizeof(struct snapshot_numbers) / 
     WIDE(spill_limit, BYTES, REPORTED(spill_limit))                                                \
     WIDE(spills, UINT, REPORTED(spills))                                                           \
     WIDE(returns, UINT, REPORTED(returns))                                                         \
-    WIDE(managed_limit, BYTES, REPORTED(managed_limit))
+    WIDE(managed_limit, BYTES, REPORTED(managed_limit))                                            \
+    WIDE(recalled, BYTES, REPORTED(missing))
 
 static struct proto_cell hit_rate(const struct snapshot *p)
 {

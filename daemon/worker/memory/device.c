@@ -142,12 +142,17 @@ static int streams_open(struct device *dev, unsigned wanted, struct err *e)
     return rc == 0 ? 0 : err_wrap(e, "stream %u", dev->stream_count);
 }
 
+uint64_t device_memory_default(const struct device *dev)
+{
+    return dev->info.memory - dev->info.memory / 16;
+}
+
 static int open_parts(struct device *dev, const struct device_options *options, struct err *e)
 {
     dev->b->device->info(dev->d, &dev->info);
     dev->wakes = dev->b->device->wakes(dev->d);
-    uint64_t limit = options->memory_limit != 0 ? options->memory_limit
-                                                : dev->info.memory - dev->info.memory / 16;
+    uint64_t limit =
+        options->memory_limit != 0 ? options->memory_limit : device_memory_default(dev);
     limit = limit < dev->info.memory ? limit : dev->info.memory;
     struct backend_stream *all[DEVICE_STREAMS_MAX + 2];
     int rc = streams_open(dev, options->streams, e);

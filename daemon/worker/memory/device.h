@@ -47,6 +47,8 @@ struct device {
 int device_open(struct device *dev, const struct device_options *options, struct err *e);
 void device_close(struct device *dev); /* idle; not open is allowed */
 
+/* Bytes of the pool where nothing limits it: 15/16 of the device's memory. */
+uint64_t device_memory_default(const struct device *dev);
 /* Enqueues a marker at the end of a stream and starts what was enqueued. */
 int device_mark(struct device *dev, struct backend_stream *s, struct backend_marker **ret_marker,
                 struct err *e);

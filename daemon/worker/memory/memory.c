@@ -618,7 +618,12 @@ int memory_init(struct memory *m, const struct memory_device *on, uint64_t limit
                                          .keep = limit / MEMORY_KEEP,
                                          .trim_age_ns = MEMORY_AGE_NS,
                                          .trim_rate = MEMORY_RATE};
-    return pool_create(&source, &options, &m->pool, e);
+    m->stay = limit / 100 * FRAME_STAY_PERCENT;
+    int rc = pool_create(&source, &options, &m->pool, e);
+    if (rc == 0) {
+        pool_stay_most(m->pool, m->stay);
+    }
+    return rc;
 }
 
 static void tenants_finish(struct memory *m)

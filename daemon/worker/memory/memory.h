@@ -64,6 +64,7 @@ struct memory {
     unsigned streams;
     struct backend_stream *scrub;    /* not owned */
     uint64_t limit;                  /* limit of the pool in bytes */
+    uint64_t stay;                   /* bytes of buffers that stay, of tenants without guarantees */
     uint64_t managed, managed_limit; /* bytes of managed memory */
     uint64_t exported;               /* bytes of memory that other processes can map */
     /* not owned: the queue of memory to release to the driver; NULL: release at once. Queued

@@ -29,6 +29,8 @@ int answer_ready(struct channel *c, const struct device *dev, uint64_t spill_lim
                               .devices = dev->count,
                               .urgent = dev->urgent,
                               .pool_limit = stats.limit,
+                              .pool_default = device_memory_default(dev),
+                              .stay = dev->memory.stay,
                               .spill_limit = spill_limit,
                               .chosen = i->chosen,
                               .note = bytes_str(i->note)};

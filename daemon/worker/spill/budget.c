@@ -139,6 +139,7 @@ int budget_set(struct budget *b, const struct budget_ask *ask, struct err *e)
         return rc;
     }
     pool_stay_most(m->pool, ask->stay);
+    m->stay = ask->stay;
     m->limit = ask->limit;
     m->changes++; /* jobs that wait may find room, or fail */
     spill_budget(b->spill);

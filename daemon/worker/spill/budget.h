@@ -1,8 +1,8 @@
 /*
- * The worker's share of the device's memory. The front may raise it, which counts at once, or recall
- * a part by a deadline. A recall goes in slices and blocks nothing: free memory goes back to the
- * driver first; then buffers that no job uses go to the host, in the order and within the limits of
- * spill.h, or move together. Jobs go on meanwhile, within what is left.
+ * The worker's share of the device's memory. The front may raise it, which counts at once, or
+ * recall a part by a deadline. A recall goes in slices and blocks nothing: free memory goes back to
+ * the driver first; then buffers that no job uses go to the host, in the order and within the
+ * limits of spill.h, or move together. Jobs go on meanwhile, within what is left.
  *
  * After the deadline no buffer goes for it any more. What becomes free still goes back.
  *
@@ -36,8 +36,8 @@ struct budget_report {
 typedef void (*budget_ended_fn)(void *data, const struct budget_report *report);
 
 struct budget {
-    struct spill *spill; /* not owned */
-    uv_timer_t timer;    /* the next turn of a recall */
+    struct spill *spill;     /* not owned */
+    uv_timer_t timer;        /* the next turn of a recall */
     enum budget_state state; /* changed by one function */
     uint64_t until_ns;
     uint64_t packed; /* the pool's count of frees when pieces last moved together for it */

@@ -7,13 +7,12 @@
 
 #define MIB     (UINT64_C(1) << 20)
 #define LIMIT   (12 * MIB) /* as room_start */
-#define BUFFERS 10u /* beside what the check of the device left */
+#define BUFFERS 10u        /* beside what the check of the device left */
 #define LONG_MS 60000u
 
 static void ask(struct fake *f, uint64_t limit, uint64_t deadline_ms)
 {
-    const struct msg_f_budget m = {
-        .limit = limit, .deadline_ms = deadline_ms, .stay = UINT64_MAX};
+    const struct msg_f_budget m = {.limit = limit, .deadline_ms = deadline_ms, .stay = UINT64_MAX};
     fake_send(f, &schema_msg_f_budget, &m, -1);
 }
 

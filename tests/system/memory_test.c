@@ -1,0 +1,205 @@
+/* The memory that a device's worker may take changes while it runs. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/system/harness/harness.h"
+
+#define MIB     (UINT64_C(1) << 20)
+#define BUFFERS 12u
+#define WORDS   ((uint32_t)(MIB / 4))
+
+static struct daemon d;
+static char settings[DAEMON_PATH + 32];
+
+static void write_settings(uint64_t memory_mib, uint64_t recall_ms, const char *more)
+{
+    char text[512];
+    int n = snprintf(text, sizeof text,
+                     "[jobs]\ndevice_memory_max = %lluM\n[memory]\nspill_limit = 64M\n"
+                     "recall_ms = %llu\n%s\n",
+                     (unsigned long long)memory_mib, (unsigned long long)recall_ms, more);
+    file_write(settings, text, (size_t)n);
+}
+
+static const struct {
+    const char *backend, *options;
+} ON[] = {{"sim", "speed=0,pages=on"}, {"sim", "speed=0,pages=off"}, {"opencl", ""}};
+
+#define KINDS ((int)(sizeof ON / sizeof ON[0]))
+
+static gpud_client *begin(int kind, uint64_t memory_mib, uint64_t recall_ms, const char *more)
+{
+    daemon_prepare(&d, "--backend", ON[kind].backend, "--backend-options", ON[kind].options,
+                   "--config", settings, NULL);
+    (void)snprintf(settings, sizeof settings, "%s/memory.conf", d.dir);
+    write_settings(memory_mib, recall_ms, more);
+    daemon_spawn(&d);
+    daemon_wait_ready(&d);
+    return client_open(d.url);
+}
+
+static int reload(char *err)
+{
+    static char out[DAEMON_OUTPUT];
+    return gpuctl(&d, out, err, "reload", NULL);
+}
+
+static uint64_t pool_of(gpud_client *c, const char *column)
+{
+    return query_value(c, "pool", "0", column);
+}
+
+static gpud_buffer make(gpud_client *c, uint32_t flags)
+{
+    gpud_buffer b = {0};
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_U32, WORDS), flags, "test", &b));
+    return b;
+}
+
+static void write_words(gpud_client *c, gpud_buffer b, uint32_t seed)
+{
+    static uint32_t words[WORDS];
+    for (uint32_t k = 0; k < WORDS; k++) {
+        words[k] = seed * 2654435761u + k;
+    }
+    ck_gpud_ok(gpud_write(c, b, GPUD_U32, 0, GPUD_REST, words, NULL));
+}
+
+static void check_words(gpud_client *c, gpud_buffer b, uint32_t seed)
+{
+    static uint32_t words[WORDS];
+    memset(words, 0xa5, sizeof words);
+    ck_gpud_ok(gpud_read(c, b, GPUD_U32, 0, GPUD_REST, words, NULL));
+    for (uint32_t k = 0; k < WORDS; k++) {
+        ck_assert_msg(words[k] == seed * 2654435761u + k, "word %u of buffer %u", k, seed);
+    }
+}
+
+/* Buffers go to the host, jobs go on with all of them, and a higher limit gives all of it back. */
+START_TEST(a_reload_changes_the_memory)
+{
+    static char err[DAEMON_OUTPUT];
+    gpud_buffer b[BUFFERS];
+    gpud_client *c = begin(_i, 16, 60000, "");
+    for (uint32_t i = 0; i < BUFFERS; i++) {
+        b[i] = make(c, 0);
+        write_words(c, b[i], i);
+    }
+    ck_until(pool_of(c, "limit") == 16 * MIB);
+    ck_assert_uint_eq(query_value(c, "devices", "0", "memory_limit"), 16 * MIB);
+    write_settings(4, 60000, "");
+    ck_assert_msg(reload(err) == 0, "%s", err);
+    ck_assert_uint_eq(query_value(c, "devices", "0", "memory_limit"), 4 * MIB);
+    ck_until(pool_of(c, "size") <= 4 * MIB && pool_of(c, "recalled") == 0);
+    ck_until(pool_of(c, "spilled") >= 8 * MIB);
+    for (uint32_t i = 0; i < BUFFERS; i++) {
+        check_words(c, b[i], i);
+        write_words(c, b[i], 100 + i);
+    }
+    ck_assert_uint_le(pool_of(c, "size"), 4 * MIB);
+    gpud_buffer large = {0}; /* more than the device may have at all */
+    ck_gpud_err(gpud_buffer_create(c, gpud_shape_1d(GPUD_U8, 5 * MIB), 0, NULL, &large),
+                GPUD_ERR_DEVICE_MEMORY);
+    write_settings(16, 60000, "");
+    ck_assert_msg(reload(err) == 0, "%s", err);
+    for (uint32_t i = 0; i < BUFFERS; i++) {
+        check_words(c, b[i], 100 + i);
+    }
+    ck_until(pool_of(c, "used") >= BUFFERS * MIB);
+    ck_assert_uint_eq(query_value(c, "devices", "0", "restarts"), 0);
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_U8, 5 * MIB), 0, NULL, &large));
+    daemon_end(&d, c);
+}
+END_TEST
+
+/* Jobs that are queued while the memory goes, and while it comes back. */
+START_TEST(jobs_go_on_meanwhile)
+{
+    enum { JOBS = 60 };
+    static char err[DAEMON_OUTPUT];
+    static gpud_job *jobs[JOBS];
+    gpud_buffer b[BUFFERS];
+    float is[BUFFERS];
+    gpud_client *c = begin(_i, 16, 60000, "");
+    for (uint32_t i = 0; i < BUFFERS; i++) {
+        is[i] = (float)i;
+        ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, WORDS), 0, "test", &b[i]));
+        ck_gpud_ok(gpud_fill(c, gpud_out(b[i]), gpud_f32(is[i])));
+    }
+    gpud_kernel axpy = kernel_find(c, "axpy");
+    for (unsigned n = 0; n < JOBS; n++) {
+        if (n % 20 == 10) {
+            write_settings(n % 40 == 10 ? 4 : 16, 60000, "");
+            ck_assert_msg(reload(err) == 0, "%s", err);
+        }
+        const gpud_arg args[] = {gpud_f32(1), gpud_in(b[n % BUFFERS]),
+                                 gpud_inout(b[(n + 5) % BUFFERS])};
+        ck_gpud_ok(gpud_launch(c, axpy, args, 3, NULL, NULL, &jobs[n]));
+        is[(n + 5) % BUFFERS] += is[n % BUFFERS];
+    }
+    for (unsigned n = 0; n < JOBS; n++) {
+        ck_gpud_ok(gpud_wait(jobs[n], PATIENCE));
+        gpud_job_free(jobs[n]);
+    }
+    for (uint32_t i = 0; i < BUFFERS; i++) {
+        float at[2] = {0};
+        ck_gpud_ok(gpud_read(c, b[i], GPUD_F32, 0, 1, &at[0], NULL));
+        ck_gpud_ok(gpud_read(c, b[i], GPUD_F32, WORDS - 1, 1, &at[1], NULL));
+        ck_assert(at[0] == is[i] && at[1] == is[i]);
+    }
+    daemon_end(&d, c);
+}
+END_TEST
+
+/* What is guaranteed must fit; a refused reload changes nothing. */
+START_TEST(a_limit_below_the_guarantees)
+{
+    static char err[DAEMON_OUTPUT];
+    char near[96];
+    (void)snprintf(near, sizeof near, "[tenant near]\nusers = %u\nmemory_guaranteed = 8M\n",
+                   (unsigned)getuid());
+    gpud_client *c = begin(0, 16, 60000, near);
+    write_settings(6, 60000, near);
+    ck_assert_int_ne(reload(err), 0);
+    ck_assert_ptr_nonnull(strstr(err, "guaranteed"));
+    ck_assert_uint_eq(query_value(c, "devices", "0", "memory_limit"), 16 * MIB);
+    write_settings(8, 60000, near);
+    ck_assert_msg(reload(err) == 0, "%s", err);
+    ck_until(pool_of(c, "limit") == 8 * MIB);
+    daemon_end(&d, c);
+}
+END_TEST
+
+/* Without room on the host: what is missing is shown, and goes back when it is freed. */
+START_TEST(what_cannot_go_is_shown)
+{
+    static char err[DAEMON_OUTPUT];
+    gpud_buffer b[BUFFERS];
+    gpud_client *c = begin(_i, 16, 0, "");
+    for (uint32_t i = 0; i < BUFFERS; i++) {
+        b[i] = make(c, 0);
+        write_words(c, b[i], i);
+    }
+    write_settings(4, 0, ""); /* no time at all */
+    ck_assert_msg(reload(err) == 0, "%s", err);
+    ck_until(pool_of(c, "recalled") > 0);
+    ck_until(daemon_logged(&d, "more than it may"));
+    check_words(c, b[0], 0);
+    for (uint32_t i = 0; i < BUFFERS; i++) {
+        ck_gpud_ok(gpud_buffer_free(c, b[i]));
+    }
+    ck_until(pool_of(c, "recalled") == 0 && pool_of(c, "size") <= 4 * MIB);
+    daemon_end(&d, c);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("memory");
+    suite_add_loop(suite, a_reload_changes_the_memory, KINDS);
+    suite_add_loop(suite, jobs_go_on_meanwhile, KINDS);
+    suite_add(suite, a_limit_below_the_guarantees);
+    suite_add_loop(suite, what_cannot_go_is_shown, KINDS);
+    return system_main(suite);
+}
