@@ -12,7 +12,6 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "daemon/front/settings/listener_url.h"
-#include "proto/frames.h"
 
 #define REQUESTS_LEAST 1024u
 #define MIB            (UINT64_C(1024) * 1024)
@@ -109,7 +108,7 @@ static const struct setting settings[] = {
     BYTES(LIVE, "jobs", "device_memory_max", device_memory_max, 0, 1024 * TIB, 0),
     BYTES(LIVE, "memory", "spill_limit", spill_limit, 0, 1024 * TIB, 0),
     NUMBER(LIVE, "memory", "recall_ms", recall_ms, 0, DAY_MS, 10000),
-    NUMBER(LIVE, "memory", "stay_percent", stay_percent, 0, 100, FRAME_STAY_PERCENT),
+    NUMBER(LIVE, "memory", "stay_percent", stay_percent, 0, 100, 25),
     BYTES(START, "memory", "managed_limit", managed_limit, 0, 1024 * TIB, 0),
     BYTES(START, "staging", "input_bytes", staging_input_bytes, MIB, 64 * GIB, 256 * MIB),
     BYTES(START, "staging", "output_bytes", staging_output_bytes, MIB, 64 * GIB, 256 * MIB),

@@ -6,8 +6,8 @@
 
 #include "daemon/worker/run/batch.h"
 #include "daemon/worker/run/ledger.h"
+#include "daemon/worker/serve/budget.h"
 #include "daemon/worker/serve/channel.h"
-#include "daemon/worker/spill/budget.h"
 #include "daemon/worker/spill/spill.h"
 
 /* The state of an inventory: what the worker has, reported to a front that connects. It is sent

@@ -13,10 +13,10 @@
 #include "daemon/worker/run/pump.h"
 #include "daemon/worker/serve/answer.h"
 #include "daemon/worker/serve/beat.h"
+#include "daemon/worker/serve/budget.h"
 #include "daemon/worker/serve/channel.h"
 #include "daemon/worker/serve/snapshot.h"
 #include "daemon/worker/serve/upkeep.h"
-#include "daemon/worker/spill/budget.h"
 #include "daemon/worker/spill/waiting.h"
 
 #define EXIT_LOST 70 /* exit code: the device or a kernel has ended the use of this process */

@@ -1,4 +1,4 @@
-#include "daemon/worker/spill/budget.h"
+#include "daemon/worker/serve/budget.h"
 
 #include <inttypes.h>
 

@@ -8,8 +8,8 @@
  *
  * Thread: the loop's.
  */
-#ifndef WORKER_SPILL_BUDGET_H
-#define WORKER_SPILL_BUDGET_H
+#ifndef WORKER_SERVE_BUDGET_H
+#define WORKER_SERVE_BUDGET_H
 
 #include <uv.h>
 
