@@ -134,7 +134,8 @@ enum frame_ref_tag {
     U(exported, 1)                                                                                 \
     U(module, UINT64_MAX)                                                                          \
     S(variable, PROTO_NAME_MAX)                                                                    \
-    U(managed, 1)
+    U(managed, 1)                                                                                  \
+    U(stays, 1) /* it never moves to the host to make room */
 /* Sent after the end of all jobs that use it; not answered. */
 #define MSG_F_BUFFER_FREE(U, I, S, B, L) U(id, UINT64_MAX)
 /* fd: memfd of at least `size` bytes. The worker copies the buffer into it, keeps the descriptor
@@ -146,7 +147,8 @@ enum frame_ref_tag {
     U(size, UINT64_MAX)                                                                            \
     U(tenant, UINT64_MAX)                                                                          \
     U(exported, 1)                                                                                 \
-    U(managed, 1)
+    U(managed, 1)                                                                                  \
+    U(stays, 1) /* if there still is room for that */
 /* Answered by W_EXPORTED. */
 #define MSG_F_BUFFER_EXPORT(U, I, S, B, L) U(id, UINT64_MAX)
 /* fd: memfd whose first `size` bytes are the binary. Answered by W_MODULE. */

@@ -215,9 +215,15 @@ int pool_stay(struct pool *p, unsigned tenant, uint64_t bytes, struct err *e)
             all = x->quota.guaranteed == 0 ? sat_add(all, x->staying) : all;
         }
     }
+    if (sat_add(a->staying, bytes) > a->quota.hard) {
+        return err_set(e, ERR_LIMIT, "tenant %u is charged at most %llu bytes", tenant,
+                       LL(a->quota.hard));
+    }
     if (sat_add(all, bytes) > most) {
-        return err_set(e, ERR_LIMIT, "%llu bytes stay on the device, of at most %llu %s", LL(all),
-                       LL(most),
+        return err_set(e, ERR_LIMIT,
+                       "%llu bytes stay on the device already, of at most %llu %s: free some of "
+                       "these, or raise that",
+                       LL(all), LL(most),
                        a->quota.guaranteed > 0 ? "that are guaranteed to the tenant"
                                                : "for all tenants without guaranteed memory");
     }

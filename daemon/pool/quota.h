@@ -47,8 +47,8 @@ int pool_reserve(struct pool *p, unsigned tenant, uint64_t bytes, struct err *e)
 void pool_unreserve(struct pool *p, unsigned tenant, uint64_t bytes);
 /* Counts bytes of the tenant's pieces, present or to come, that their owner never takes away to
  * make room: no budget goes below them (lease.h). ERR_LIMIT above the tenant's
- * guarantee; or, for a tenant without one, if all such tenants would keep more than pool_stay_most
- * allows. Walks all tenants. */
+ * hard limit or guarantee; or, for a tenant without one, if all such tenants would keep more than
+ * pool_stay_most allows. Walks all tenants. */
 int pool_stay(struct pool *p, unsigned tenant, uint64_t bytes, struct err *e);
 /* `bytes` of them need not stay any more, or are gone. */
 void pool_unstay(struct pool *p, unsigned tenant, uint64_t bytes);

@@ -194,6 +194,54 @@ START_TEST(what_cannot_go_is_shown)
 }
 END_TEST
 
+/* A buffer that stays is never on the host, whatever else is needed; how many may stay is limited,
+ * and a budget below them is refused. */
+START_TEST(what_stays_stays)
+{
+    static char err[DAEMON_OUTPUT];
+    gpud_buffer other[2 * BUFFERS];
+    gpud_buffer more = {0};
+    gpud_client *c = begin(_i, 16, 60000, "stay_percent = 25\n");
+    gpud_buffer stays[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        stays[i] = make(c, GPUD_BUFFER_STAY);
+        write_words(c, stays[i], 1000 + i);
+    }
+    for (uint32_t i = 0; i < 2 * BUFFERS; i++) {
+        other[i] = make(c, 0);
+        write_words(c, other[i], i);
+    }
+    ck_until(pool_of(c, "spilled") >= 11 * MIB);
+    uint64_t returns = pool_of(c, "returns");
+    for (uint32_t i = 0; i < 3; i++) {
+        check_words(c, stays[i], 1000 + i);
+    }
+    ck_until(pool_of(c, "allocations") > 0);
+    ck_assert_uint_eq(pool_of(c, "returns"), returns);
+    ck_gpud_err(
+        gpud_buffer_create(c, gpud_shape_1d(GPUD_U8, 2 * MIB), GPUD_BUFFER_STAY, NULL, &more),
+        GPUD_ERR_LIMIT);
+    ck_assert_ptr_nonnull(strstr(gpud_last_error()->text, "stay on the device"));
+    ck_gpud_err(gpud_buffer_create(c, gpud_shape_1d(GPUD_U8, 1),
+                                   GPUD_BUFFER_STAY | GPUD_BUFFER_EXPORT, NULL, &more),
+                GPUD_ERR_INVALID);
+    write_settings(2, 60000, "stay_percent = 25\n");
+    ck_assert_msg(reload(err) == 0, "%s", err);
+    ck_until(query_value(c, "devices", "0", "memory_limit") == 16 * MIB);
+    char why[512];
+    query_text(c, "status", NULL, "problem", why, sizeof why);
+    ck_assert_msg(strstr(why, "must stay on the device") != NULL, "%s", why);
+    for (uint32_t i = 0; i < 2 * BUFFERS; i++) {
+        check_words(c, other[i], i);
+    }
+    ck_gpud_ok(gpud_buffer_free(c, stays[0]));
+    ck_gpud_ok(gpud_buffer_free(c, stays[1]));
+    ck_gpud_ok(
+        gpud_buffer_create(c, gpud_shape_1d(GPUD_U8, 2 * MIB), GPUD_BUFFER_STAY, NULL, &more));
+    daemon_end(&d, c);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("memory");
@@ -201,5 +249,6 @@ int main(void)
     suite_add_loop(suite, jobs_go_on_meanwhile, KINDS);
     suite_add(suite, a_limit_below_the_guarantees);
     suite_add_loop(suite, what_cannot_go_is_shown, KINDS);
+    suite_add_loop(suite, what_stays_stays, KINDS);
     return system_main(suite);
 }

@@ -83,7 +83,8 @@ void command_buffer_create(struct front *f, struct buffer *b)
                                     .zero = (b->flags & BUFFER_FLAG_ZERO) != 0,
                                     .tenant = tenant_key(b->tenant),
                                     .exported = (b->flags & BUFFER_FLAG_EXPORT) != 0,
-                                    .managed = (b->flags & BUFFER_FLAG_MANAGED) != 0};
+                                    .managed = (b->flags & BUFFER_FLAG_MANAGED) != 0,
+                                    .stays = (b->flags & BUFFER_FLAG_STAY) != 0};
     if (b->variable != NULL) {
         m.module = b->variable->module->id;
         m.variable = bytes_str(b->variable->name);
@@ -209,7 +210,8 @@ void command_buffer_restore(struct front *f, struct buffer *b)
                                      .size = device_bytes(b),
                                      .tenant = tenant_key(b->tenant),
                                      .exported = (b->flags & BUFFER_FLAG_EXPORT) != 0,
-                                     .managed = (b->flags & BUFFER_FLAG_MANAGED) != 0};
+                                     .managed = (b->flags & BUFFER_FLAG_MANAGED) != 0,
+                                     .stays = (b->flags & BUFFER_FLAG_STAY) != 0};
     record_buffer(d, b);
     sent(f, d, f->io.send(d->link, &schema_msg_f_buffer_restore, &m, &fds, &e), &e);
 }
