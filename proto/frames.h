@@ -157,7 +157,7 @@ enum frame_ref_tag {
 /* Steps run in order on `stream`, after the jobs in `after` (all sent to this worker before).
  * Answered by W_DONE; remains in the worker's ledger until F_RETIRE. If the job has to wait for
  * device memory: rank: the smallest goes first; deadline_ns: the end of the wait (CLOCK_MONOTONIC).
- */
+ * program: what it is a run of, whose temporaries keep their addresses; 0: of no program. */
 #define MSG_F_JOB(U, I, S, B, L)                                                                   \
     U(job, UINT64_MAX)                                                                             \
     U(stream, 255)                                                                                 \
@@ -166,7 +166,10 @@ enum frame_ref_tag {
     L(steps, WSTEP, 4096)                                                                          \
     U(tenant, UINT64_MAX)                                                                          \
     I(rank)                                                                                        \
-    U(deadline_ns, UINT64_MAX)
+    U(deadline_ns, UINT64_MAX)                                                                     \
+    U(program, UINT64_MAX)
+/* The program and all its jobs have ended: its addresses are kept no longer. Not answered. */
+#define MSG_F_PROGRAM_END(U, I, S, B, L) U(program, UINT64_MAX)
 /* The client has acknowledged the job's answer: forget the job. */
 #define MSG_F_RETIRE(U, I, S, B, L) U(job, UINT64_MAX)
 /* Cancels a job. Steps that have not begun do not run; steps that have begun run to their end.
@@ -302,7 +305,13 @@ enum frame_ref_tag {
     U(batched, UINT64_MAX)                                                                         \
     U(waited, UINT64_MAX)                                                                          \
     U(limit, UINT64_MAX)                                                                           \
-    U(missing, UINT64_MAX) /* bytes above the limit, which are to be given back */
+    U(missing, UINT64_MAX) /* bytes above the limit, which are to be given back */                 \
+    /* Places that programs keep for their temporaries, bytes of their addresses, runs that had the */  \
+    /* addresses of an earlier run, and that had others. */                                        \
+    U(private_places, UINT64_MAX)                                                                  \
+    U(private_bytes, UINT64_MAX)                                                                   \
+    U(private_returns, UINT64_MAX)                                                                 \
+    U(private_others, UINT64_MAX)
 /* A tenant's memory in bytes; sent before W_POOL if it has changed. asked: as requested; mapped: on
  * the device, not available to others; shared: the part of `mapped` outside of the pool; spilled:
  * on the host. */
@@ -480,6 +489,7 @@ enum frame_ref_tag {
     MESSAGE(F_COALESCE, f_coalesce, 146)                                                           \
     MESSAGE(F_SPILL, f_spill, 147)                                                                 \
     MESSAGE(F_BUDGET, f_budget, 148)                                                               \
+    MESSAGE(F_PROGRAM_END, f_program_end, 149)                                                     \
     MESSAGE(W_READY, w_ready, 160)                                                                 \
     MESSAGE(W_ABSENT, w_absent, 161)                                                               \
     MESSAGE(W_BEAT, w_beat, 162)                                                                   \

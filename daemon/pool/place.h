@@ -30,6 +30,7 @@ struct pool_place {
 /* As pool_free, but keeps the piece's place where possible: *ret_place. */
 int pool_vacate(struct pool *p, struct pool_piece *piece, unsigned stream, uint64_t seq,
                 struct pool_place *ret_place, struct err *e);
+bool pool_place_kept(const struct pool *p, const struct pool_place *place);
 void pool_place_leave(struct pool *p, struct pool_place *place); /* zeros are allowed */
 
 #endif

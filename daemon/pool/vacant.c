@@ -448,6 +448,11 @@ int vacant_occupy(struct pool *p, uint32_t i, const struct pool_ask *ask, struct
 
 /* ---- for the owner ----------------------------------------------------------------------------*/
 
+bool pool_place_kept(const struct pool *p, const struct pool_place *place)
+{
+    return is_of(p, place);
+}
+
 void pool_place_leave(struct pool *p, struct pool_place *place)
 {
     if (is_of(p, place)) {

@@ -242,6 +242,45 @@ START_TEST(what_stays_stays)
 }
 END_TEST
 
+/* Runs of a program find the addresses of earlier runs, with other jobs between them that use the
+ * memory; the places end with the program. */
+START_TEST(runs_of_a_program)
+{
+    enum { RUNS = 10 };
+    static float back[MIB];
+    gpud_client *c = begin(_i, 16, 60000, "");
+    bool placed = _i == 0;
+    const gpud_shape row = gpud_shape_1d(GPUD_F32, MIB); /* 4 MiB */
+    gpud_program *p = NULL;
+    ck_gpud_ok(gpud_program_create(c, "again", &p));
+    gpud_arg value = gpud_program_param(p, "value", GPUD_PARAM_SCALAR, gpud_shape_1d(GPUD_F32, 1));
+    gpud_arg out = gpud_program_param(p, "out", GPUD_PARAM_BUFFER, row);
+    gpud_arg temp = gpud_program_temp(p, row);
+    ck_assert_int_ge(gpud_program_fill(p, temp, value), 0);
+    ck_assert_int_ge(gpud_program_copy(p, out, temp), 0);
+    ck_gpud_ok(gpud_program_seal(p));
+    gpud_buffer b = {0};
+    ck_gpud_ok(gpud_buffer_create(c, row, 0, NULL, &b));
+    for (unsigned n = 0; n < RUNS; n++) {
+        gpud_buffer between = {0};
+        const gpud_arg args[] = {gpud_f32((float)n), gpud_out(b)};
+        ck_gpud_ok(gpud_run(c, p, args, 2, NULL, NULL));
+        ck_gpud_ok(gpud_read(c, b, GPUD_F32, 0, GPUD_REST, back, NULL));
+        ck_assert(back[0] == (float)n && back[MIB - 1] == (float)n);
+        ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_U8, 8 * MIB), 0, NULL, &between));
+        ck_gpud_ok(gpud_fill(c, gpud_out(between), gpud_u8(7)));
+        ck_gpud_ok(gpud_buffer_free(c, between));
+    }
+    ck_until(pool_of(c, "private_returns") == (placed ? RUNS - 1 : 0));
+    ck_assert_uint_eq(pool_of(c, "private_others"), placed ? 1 : 0);
+    ck_assert_uint_eq(pool_of(c, "private_places"), placed ? 1 : 0);
+    ck_assert_uint_eq(pool_of(c, "private_bytes"), placed ? 4 * MIB : 0);
+    gpud_program_free(p);
+    ck_until(pool_of(c, "private_places") == 0 && pool_of(c, "private_bytes") == 0);
+    daemon_end(&d, c);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("memory");
@@ -250,5 +289,6 @@ int main(void)
     suite_add(suite, a_limit_below_the_guarantees);
     suite_add_loop(suite, what_cannot_go_is_shown, KINDS);
     suite_add_loop(suite, what_stays_stays, KINDS);
+    suite_add_loop(suite, runs_of_a_program, KINDS);
     return system_main(suite);
 }

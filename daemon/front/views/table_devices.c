@@ -240,7 +240,11 @@ const struct table_view view_devices = {"devices", devices_begin, NULL, true};
     WIDE(managed, BYTES, d->pool.managed)                                                          \
     WIDE(managed_limit, BYTES, d->pool.managed_limit)                                              \
     WIDE(limit, BYTES, d->pool.limit)                                                              \
-    WIDE(recalled, BYTES, d->pool.missing)
+    WIDE(recalled, BYTES, d->pool.missing)                                                         \
+    WIDE(private_places, UINT, d->pool.private_places)                                             \
+    WIDE(private_bytes, BYTES, d->pool.private_bytes)                                              \
+    WIDE(private_returns, UINT, d->pool.private_returns)                                           \
+    WIDE(private_others, UINT, d->pool.private_others)
 
 static void pool_begin(struct table_query *q)
 {

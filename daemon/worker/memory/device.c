@@ -167,6 +167,7 @@ static int open_parts(struct device *dev, const struct device_options *options, 
                                          .scrub = dev->scrub};
         rc = memory_init(&dev->memory, &on, limit, dev->info.max_alloc, e);
         dev->memory.managed_limit = options->managed_limit;
+        places_init(&dev->places, &dev->memory);
     }
     return rc == 0 ? self_check(dev, e) : rc;
 }
@@ -195,6 +196,7 @@ void device_close(struct device *dev)
     if (dev->d == NULL) {
         return;
     }
+    places_finish(&dev->places);
     memory_finish(&dev->memory);
     while (dev->stream_count > 0) {
         dev->b->stream->destroy(dev->stream[--dev->stream_count]);

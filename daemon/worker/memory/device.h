@@ -8,7 +8,7 @@
 
 #include "common/err.h"
 #include "daemon/backend/backend.h"
-#include "daemon/worker/memory/memory.h"
+#include "daemon/worker/memory/places.h"
 
 /* Limit of streams for jobs. The pool also counts the service stream and the one for copies to
  * the device. */
@@ -32,6 +32,7 @@ struct device {
     struct backend_info info;
     unsigned count; /* devices of the back end; 0: unknown */
     struct memory memory;
+    struct places places;                              /* of programs, in `memory` */
     struct backend_stream *stream[DEVICE_STREAMS_MAX]; /* streams of jobs */
     unsigned stream_count;
     /* number of urgent streams, which have a higher priority; they come last in `stream` */

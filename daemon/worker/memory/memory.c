@@ -680,7 +680,8 @@ int memory_alloc(struct memory *m, const struct memory_ask *ask, struct memory_p
                                     .tenant = number_of(m, ask->tenant, NUMBERS_NS),
                                     .tag = ask->tag,
                                     .prompt = ask->stream >= memory_copies(m),
-                                    .place = ask->place};
+                                    .place = ask->place,
+                                    .align = ask->align};
     m->waited = false;
     ahead_yield(m);
     int rc = pool_alloc(m->pool, &wanted, &piece.pool, e);

@@ -118,6 +118,7 @@ struct memory_ask {
     unsigned stream;                /* number of the stream that uses it first */
     uint64_t tag;                   /* name for the pool's mover; 0: the piece must not move */
     const struct pool_place *place; /* addresses that it had before; NULL: any */
+    uint64_t align;                 /* bytes: as pool_ask.align; 0: the pool's own */
 };
 
 /* The limits of a tenant. */

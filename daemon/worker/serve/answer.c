@@ -147,6 +147,16 @@ int answer_budget(struct channel *c, const struct budget_report *report, const s
     return channel_send(c, &schema_msg_w_budget, &msg, NULL, e);
 }
 
+static void places_stats(const struct places *places, struct msg_w_pool *stats)
+{
+    struct places_use use;
+    places_use(places, &use);
+    stats->private_places = use.count;
+    stats->private_bytes = use.bytes;
+    stats->private_returns = places->returns;
+    stats->private_others = places->others;
+}
+
 int answer_pool(struct channel *c, struct memory *memory, const struct spill *spill,
                 const struct budget *budget, const struct batch *batch, struct err *e)
 {
@@ -162,6 +172,7 @@ int answer_pool(struct channel *c, struct memory *memory, const struct spill *sp
     budget_report(budget, &report);
     msg.limit = report.limit;
     msg.missing = report.missing;
+    places_stats(&spill->device->places, &msg);
     return channel_send(c, &schema_msg_w_pool, &msg, NULL, e);
 }
 

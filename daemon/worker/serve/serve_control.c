@@ -26,6 +26,7 @@ int serve_inventory(struct server *s, struct bytes frame, struct frame_fds *fds,
         return rc;
     }
     arenas_forget(&s->arenas);
+    places_end_all(&s->device.places); /* the next front numbers programs anew */
     memory_report_anew(&s->device.memory);
     memory_unlimit(&s->device.memory);
     server_must_send(s, answer_ready(&s->channel, &s->device, s->spill.limit, s->build, e), e);
@@ -124,6 +125,17 @@ int serve_budget(struct server *s, struct bytes frame, struct frame_fds *fds, st
         server_must_send(s, answer_budget(&s->channel, &report, &why, e), e);
     }
     return 0;
+}
+
+int serve_program_end(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
+{
+    struct msg_f_program_end msg;
+    (void)fds;
+    int rc = proto_decode(&schema_msg_f_program_end, frame, &msg, e);
+    if (rc == 0) {
+        places_end(&s->device.places, msg.program);
+    }
+    return rc;
 }
 
 int serve_snapshot(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)

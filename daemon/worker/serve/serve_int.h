@@ -78,6 +78,7 @@ int serve_tenant(struct server *s, struct bytes frame, struct frame_fds *fds, st
 int serve_coalesce(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
 int serve_budget(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
 int serve_spill(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
+int serve_program_end(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
 int serve_snapshot(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
 int serve_rings(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
 int serve_quit(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);

@@ -393,16 +393,35 @@ void spill_explain(struct spill *s, const struct job *j, struct err *e)
     (void)say(s, j->tenant, lacks(j, NULL), ERR_DEVICE_MEMORY, e);
 }
 
+/* The temporaries of a program's run, where an earlier run had them if possible. */
+static int placed_get(struct spill *s, struct job *j, struct memory_ask *ask, struct err *e)
+{
+    struct pool_place place;
+    struct places *places = &s->device->places;
+    places_take(places, j->program, ask, &place);
+    ask->place = &place;
+    ask->align = s->device->memory.pages.page_bytes;
+    int rc = piece_get(s, ask, 0, &j->pieces[0], e);
+    if (rc == 0) {
+        places_taken(places, &place, &j->pieces[0]);
+    } else {
+        places_back(places, j->program, &place);
+    }
+    return rc;
+}
+
 static int temps_get(struct spill *s, struct job *j, struct err *e)
 {
     int rc = 0;
     while (rc == 0 && j->piece_count < job_pieces(j)) {
         /* large copies have a stream of their own, where they wait for no kernel */
-        const struct memory_ask ask = {
-            .size = job_piece_bytes(j, j->piece_count),
-            .tenant = j->tenant,
-            .stream = j->size == JOB_LARGE ? memory_copies(&s->device->memory) : j->stream};
-        rc = ask.size == 0 ? 0 : piece_get(s, &ask, 0, &j->pieces[j->piece_count], e);
+        struct memory_ask ask = {.size = job_piece_bytes(j, j->piece_count),
+                                 .tenant = j->tenant,
+                                 .stream = j->size == JOB_LARGE ? memory_copies(&s->device->memory)
+                                                                : j->stream};
+        rc = ask.size == 0 ? 0
+             : j->placed   ? placed_get(s, j, &ask, e)
+                           : piece_get(s, &ask, 0, &j->pieces[j->piece_count], e);
         j->piece_count += rc == 0;
     }
     return rc == 0 ? 0 : err_wrap(e, "temporaries of %" PRIu64 " bytes", j->temp_bytes);
@@ -458,10 +477,7 @@ static struct before before_try(const struct spill *s)
 static void acquire_undo(struct spill *s, struct job *j, const struct before *before)
 {
     job_unpin(s->buffers, j);
-    for (unsigned i = 0; i < j->piece_count; i++) {
-        memory_free(&s->device->memory, &j->pieces[i]);
-    }
-    j->piece_count = 0;
+    job_temps_free(s->device, j);
     const struct before now = before_try(s);
     if (now.moved == before->moved && now.leaving == before->leaving &&
         now.passed == before->passed) {

@@ -89,12 +89,6 @@ static void give(struct pool_piece *piece)
     check();
 }
 
-static bool kept(const struct pool_place *place)
-{
-    const struct pool_ask ask = {.size = place->size, .place = place};
-    return vacant_find(pool, &ask) != BLOCK_NONE;
-}
-
 START_TEST(a_piece_comes_back_to_its_address)
 {
     start(0);
@@ -103,18 +97,18 @@ START_TEST(a_piece_comes_back_to_its_address)
     const uint64_t at = a.offset;
     struct pool_place place = rested(&a);
     ck_assert_uint_eq(place.offset, at);
-    ck_assert(kept(&place));
+    ck_assert(pool_place_kept(pool, &place));
     ck_assert_uint_eq(stats().used, 10 * PAGE);
     ck_assert_uint_eq(stats().cached, 6 * PAGE);
     ck_assert_uint_eq(stats().vacant, 6 * PAGE);
     struct pool_piece c = taken(5); /* other pieces use its memory, not its addresses */
     ck_assert(c.offset + c.size <= at || c.offset >= at + 6 * PAGE);
     ck_assert_int_eq(take(&a, 6, SERVICE, &place), ERR_DEVICE_MEMORY);
-    ck_assert(kept(&place));
+    ck_assert(pool_place_kept(pool, &place));
     give(&c);
     ck_assert_int_eq(take(&a, 6, SERVICE, &place), 0);
     ck_assert_uint_eq(a.offset, at);
-    ck_assert(!kept(&place));
+    ck_assert(!pool_place_kept(pool, &place));
     ck_assert_uint_eq(stats().came_back, 1);
     ck_assert_uint_eq(stats().vacant, 0);
     give(&a);
@@ -167,7 +161,7 @@ START_TEST(what_is_mapped_without_access_is_not_used)
     ck_assert_uint_eq(pool_trim(pool, 0), 6 * PAGE);
     source.fail_at = source.calls + 2 * 6 + 1; /* of creating, mapping and access */
     ck_assert_int_eq(take(&a, 6, SERVICE, &place), ERR_DEVICE_MEMORY);
-    ck_assert(kept(&place));
+    ck_assert(pool_place_kept(pool, &place));
     struct pool_piece b = taken(6);
     ck_assert_uint_ne(b.offset, at);
     ck_assert_uint_eq(source.taken, 6 * PAGE); /* the same pages */
@@ -282,7 +276,7 @@ START_TEST(a_place_that_is_left_is_free)
     struct pool_place copy = place;
     pool_place_leave(pool, &place);
     check();
-    ck_assert(!kept(&copy));
+    ck_assert(!pool_place_kept(pool, &copy));
     ck_assert_uint_eq(stats().vacant, 0);
     ck_assert_uint_eq(stats().cached, 8 * PAGE);
     ck_assert_int_eq(take(&a, 8, SERVICE, &copy), 0); /* wherever that is */
@@ -309,7 +303,7 @@ START_TEST(addresses_are_used_up)
         place[i] = rested(&piece[i]);
     }
     ck_assert_uint_eq(stats().given_up, 1);
-    ck_assert(!kept(&place[0]));
+    ck_assert(!pool_place_kept(pool, &place[0]));
     for (unsigned i = 1; i < 5; i++) {
         ck_assert_int_eq(take(&piece[i], 4, SERVICE, &place[i]), 0);
         ck_assert_uint_eq(piece[i].offset, place[i].offset);
@@ -366,12 +360,12 @@ START_TEST(what_streams_use_is_passed_over)
         give(&part);
     }
     ck_assert_uint_ne(pool->vacant.stuck, BLOCK_NONE); /* the walk begins behind it */
-    ck_assert(kept(&place[0]));
+    ck_assert(pool_place_kept(pool, &place[0]));
     pool_advance(pool, SERVICE, now);
     check();
     struct pool_piece last = taken(2);
     ck_assert_uint_ne(vacated(&last, 0).size, 0);
-    ck_assert(!kept(&place[0]));
+    ck_assert(!pool_place_kept(pool, &place[0]));
     stop();
 }
 END_TEST
@@ -420,7 +414,7 @@ START_TEST(a_piece_is_vacated_once)
     struct pool_place first = rested(&a);
     ck_assert_int_eq(pool_vacate(pool, &copy, SERVICE, 0, &place, &err), ERR_BAD_HANDLE);
     ck_assert_int_eq(pool_free(pool, &copy, SERVICE, 0, &err), ERR_BAD_HANDLE);
-    ck_assert(kept(&first));
+    ck_assert(pool_place_kept(pool, &first));
     stop();
 }
 END_TEST
@@ -439,7 +433,7 @@ START_TEST(the_ledger_is_right)
     ck_assert_uint_eq(a.mapped, 0);
     struct pool_piece other = taken(4);
     ck_assert_int_eq(take(&one, 8, SERVICE, &place), ERR_LIMIT);
-    ck_assert(kept(&place));
+    ck_assert(pool_place_kept(pool, &place));
     give(&other);
     ck_assert_int_eq(take(&one, 8, SERVICE, &place), 0);
     ck_assert_uint_eq(one.offset, place.offset);
