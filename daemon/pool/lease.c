@@ -1,7 +1,7 @@
 #include "daemon/pool/lease.h"
 #include "daemon/pool/pool_int.h"
 
-#define HANDLE_SHARE 16u /* of the budget: the largest handle */
+#define HANDLE_SHARE 1024u /* of the budget: the largest handle */
 
 uint64_t pool_handle_most(const struct pool_pages *pages, uint64_t budget)
 {

@@ -45,8 +45,9 @@ int pool_lease_set(struct pool *p, uint64_t budget, uint64_t deadline_ns, struct
 uint64_t pool_lease_tick(struct pool *p, uint64_t most, uint64_t now_ns);
 void pool_lease(struct pool *p, struct pool_lease *ret_lease);
 
-/* Bytes of the largest handle that a pool with this budget takes: a sixteenth of it, but at least a
- * page. A handle goes back as a whole, so one piece in it keeps so much of a recall. */
+/* Bytes of the largest handle that a pool with this budget takes: 1/1024 of it, but at least a
+ * page. A piece may keep the rest of one handle from moving, and from going back in a recall, and
+ * pools are used to 97 % (docs/pool.md). */
 uint64_t pool_handle_most(const struct pool_pages *pages, uint64_t budget);
 
 #endif

@@ -257,14 +257,14 @@ START_TEST(what_stays_has_limits)
 }
 END_TEST
 
-START_TEST(the_largest_handle_is_a_sixteenth)
+START_TEST(the_largest_handle_is_a_small_share)
 {
     const struct pool_pages pages = {.page_bytes = 2 * MIB, .handle_max = GIB};
     const struct pool_pages plain = {.page_bytes = 2 * MIB};
     ck_assert_uint_eq(pool_handle_most(&pages, 0), 2 * MIB);
-    ck_assert_uint_eq(pool_handle_most(&pages, LIMIT), 4 * MIB);
-    ck_assert_uint_eq(pool_handle_most(&pages, LIMIT - 1), 2 * MIB);
-    ck_assert_uint_eq(pool_handle_most(&pages, 4 * GIB), 256 * MIB);
+    ck_assert_uint_eq(pool_handle_most(&pages, 4 * GIB), 4 * MIB);
+    ck_assert_uint_eq(pool_handle_most(&pages, 4 * GIB - 1), 2 * MIB);
+    ck_assert_uint_eq(pool_handle_most(&pages, 192 * GIB), 128 * MIB);
     ck_assert_uint_eq(pool_handle_most(&pages, UINT64_MAX), GIB);
     ck_assert_uint_eq(pool_handle_most(&plain, UINT64_MAX), 2 * MIB);
 }
@@ -283,7 +283,7 @@ int main(void)
     tcase_add_loop_test(t, a_recall_replaces_the_one_under_way, 0, KINDS);
     tcase_add_loop_test(t, a_budget_that_cannot_be, 0, KINDS);
     tcase_add_test(t, what_stays_has_limits);
-    tcase_add_test(t, the_largest_handle_is_a_sixteenth);
+    tcase_add_test(t, the_largest_handle_is_a_small_share);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);

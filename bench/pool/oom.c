@@ -7,10 +7,10 @@
  */
 #include <stdlib.h>
 
-#include "bench/load.h"
-#include "bench/parts.h"
-#include "bench/policy.h"
-#include "bench/source.h"
+#include "bench/pool/load.h"
+#include "bench/pool/parts.h"
+#include "bench/pool/policy.h"
+#include "bench/pool/source.h"
 #include "daemon/pool/move.h"
 
 #define KIB UINT64_C(1024)
