@@ -341,6 +341,7 @@ static void set_hooks(struct front *f)
         .worker_module = building_loaded,
         .worker_tenant = quota_reported,
         .worker_tenant_refused = quota_refused,
+        .worker_budget = quota_budget,
         .worker_ready = discover_ready,
         .worker_opened = on_worker_opened,
         .guarantees_retry = quota_retry,

@@ -361,12 +361,10 @@ static uint64_t fill_new(struct pool *p, uint64_t to, uint64_t got, uint64_t nee
     return got;
 }
 
-/* Maps pages in [to, to + need): free ones from elsewhere (unless `fresh`), then new ones. On
- * failure some pages are there. */
-static int fill(struct pool *p, uint64_t to, uint64_t need, bool fresh, struct err *e)
+int backing_pages_fill(struct pool *p, uint64_t to, uint64_t need, struct err *e)
 {
-    uint64_t moved = fresh ? 0 : fill_moved(p, to, need, e);
-    if (!fresh && moved < need && p->whole_bytes > 0 && room(p) < need - moved) {
+    uint64_t moved = fill_moved(p, to, need, e);
+    if (moved < need && p->whole_bytes > 0 && room(p) < need - moved) {
         return e->code != 0 ? e->code : err_set(e, ERR_DEVICE_MEMORY, "a free page is in use");
     }
     uint64_t got = fill_new(p, to, moved, need, e);
@@ -436,19 +434,14 @@ void backing_pages_unwind(struct pool *p, uint32_t i)
     }
 }
 
-int backing_pages_fill(struct pool *p, uint64_t to, uint64_t need, struct err *e)
-{
-    return fill(p, to, need, false, e);
-}
-
 /* `shared`: other pieces may get parts of the last page, so it is a handle of its own. */
-static int fill_block(struct pool *p, uint32_t i, bool fresh, bool shared, struct err *e)
+static int fill_block(struct pool *p, uint32_t i, bool shared, struct err *e)
 {
     const struct block *b = block_at(&p->blocks, i);
     struct err why = ERR_INIT;
     uint64_t last = shared && b->size > p->page ? p->page : 0;
-    int rc = fill(p, b->at, b->size - last, fresh, &why);
-    rc = rc == 0 && last > 0 ? fill(p, b->at + b->size - last, last, fresh, &why) : rc;
+    int rc = backing_pages_fill(p, b->at, b->size - last, &why);
+    rc = rc == 0 && last > 0 ? backing_pages_fill(p, b->at + b->size - last, last, &why) : rc;
     rc = rc != 0 ? rc : page_access(p, b->at, b->size, &why);
     if (rc == 0) {
         clear_unknown(p, b);
@@ -460,15 +453,14 @@ static int fill_block(struct pool *p, uint32_t i, bool fresh, bool shared, struc
 
 /* Gives the held block u `need` bytes of pages from its start on, and makes the rest VOID. On
  * success u is held; on failure its parts are READY and VOID blocks. */
-static int populate(struct pool *p, uint32_t u, uint64_t need, bool fresh, bool shared,
-                    struct err *e)
+static int populate(struct pool *p, uint32_t u, uint64_t need, bool shared, struct err *e)
 {
     if (block_at(&p->blocks, u)->size > need) {
         uint32_t rest = space_cut(p, u, need);
         block_at(&p->blocks, rest)->state = BLOCK_VOID;
         space_enter(p, space_merge(p, rest));
     }
-    int rc = fill_block(p, u, fresh, shared, e);
+    int rc = fill_block(p, u, shared, e);
     if (rc != 0) {
         backing_pages_unwind(p, u);
     }
@@ -701,7 +693,7 @@ static int grow_at(struct pool *p, const struct spot *at, uint32_t *ret_block, s
         space_enter(p, space_merge(p, u));
         u = rest;
     }
-    int rc = populate(p, u, at->need, false, at->shared, e);
+    int rc = populate(p, u, at->need, at->shared, e);
     uint32_t made = at->free != BLOCK_NONE ? make_ready(p, at->free) : BLOCK_NONE;
     if (rc == 0) {
         made = make_ready(p, u);
@@ -738,22 +730,4 @@ int backing_pages_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struc
         return err_set(e, ERR_NOMEM, "the pool's records are used up");
     }
     return grow_at(p, &at, ret_block, e);
-}
-
-int backing_pages_warm(struct pool *p, uint64_t bytes, struct err *e)
-{
-    uint64_t need = in_pages(p, bytes) < room(p) ? in_pages(p, bytes) : room(p);
-    if (need == 0) {
-        return 0;
-    }
-    uint32_t u = fit_find(&p->void_fit, &p->blocks, need);
-    if (u == BLOCK_NONE || !space_has_records(p, 2)) {
-        return err_set(e, ERR_NOMEM, "no %llu bytes of addresses in a row", LL(need));
-    }
-    hold(p, u);
-    int rc = populate(p, u, need, true, false, e);
-    if (rc == 0) {
-        (void)make_ready(p, u);
-    }
-    return rc;
 }

@@ -39,7 +39,8 @@ struct block {
     uint64_t at;    /* bytes from the start of the address space */
     uint64_t size;  /* bytes */
     uint64_t seq;   /* PENDING, VACANT: a stream may use the memory up to this point */
-    uint32_t owner; /* SLAB: its slab; VACANT: number of pages with memory that others may get */
+    uint32_t owner; /* SLAB: its slab; VACANT: number of pages with memory that others may get;
+                       LIVE: log2 of its alignment */
     union {
         uint32_t home;   /* sources of blocks: the source's block, 0 if VOID */
         uint32_t viewed; /* sources of pages: VOID, and pages stay mapped that are used elsewhere:

@@ -39,6 +39,9 @@ static int slab_check(const struct pool *p, const struct block *b, struct sums *
         b->size != class_bytes(s->class) * s->capacity) {
         return wrong(e, b, "does not agree with its slab");
     }
+    if (((b->at | class_bytes(s->class)) & ((UINT64_C(1) << s->align) - 1)) != 0) {
+        return wrong(e, b, "its objects are not aligned");
+    }
     uint64_t live = (uint64_t)__builtin_popcountll(s->live);
     sums->empty += (unsigned)__builtin_popcountll(s->free) == s->capacity;
     sums->live += live;
@@ -111,6 +114,9 @@ static int block_check(const struct pool *p, const struct block *b, struct sums 
         sums->live++;
         sums->used += b->size;
         sums->charged += b->size;
+        if ((b->at & ((UINT64_C(1) << b->owner) - 1)) != 0) {
+            return wrong(e, b, "is not aligned as asked");
+        }
         break;
     case BLOCK_SLAB:
         sums->charged += b->size;
@@ -245,6 +251,7 @@ static int meters_check(const struct pool *p, const struct sums *sums, struct er
     uint64_t used = 0;
     uint64_t charged = 0;
     uint64_t reserved = 0;
+    uint64_t staying = 0;
     uint64_t objects = 0;
     uint64_t tiers = 0;
     if (sums->empty != p->slabs_empty) {
@@ -255,6 +262,7 @@ static int meters_check(const struct pool *p, const struct sums *sums, struct er
         used += p->account[t].meter.used;
         charged = sat_add(charged, p->account[t].mapped);
         reserved = sat_add(reserved, p->account[t].reserved);
+        staying = sat_add(staying, p->account[t].staying);
     }
     for (unsigned c = 0; c < SLAB_CLASSES; c++) {
         objects += p->class[c].used;
@@ -268,7 +276,7 @@ static int meters_check(const struct pool *p, const struct sums *sums, struct er
                        LL(tiers), LL(objects), LL(p->stats.used), LL(sums->objects));
     }
     if (charged != p->mapped || charged != sums->charged || quota_due(p) != p->due ||
-        reserved != p->reserved) {
+        reserved != p->reserved || staying != p->staying) {
         return err_set(e, ERR_INTERNAL, "pool: tenants are charged %llu bytes, not %llu, %llu",
                        LL(charged), LL(p->mapped), LL(sums->charged));
     }

@@ -5,6 +5,7 @@
 #include "common/saturate.h"
 #include "daemon/pool/class.h"
 #include "daemon/pool/fit.h"
+#include "daemon/pool/lease.h"
 #include "daemon/pool/move.h"
 #include "daemon/pool/page_table.h"
 #include "daemon/pool/place.h"
@@ -33,6 +34,7 @@ struct slab {
     uint8_t stream; /* the stream that may use free objects at once */
     uint8_t after;
     uint8_t capacity;
+    uint8_t align; /* log2 of the alignment of its objects; they may have a higher one */
     uint32_t turn[SLAB_OBJECTS]; /* counts each object's uses: a stale piece has another */
 };
 
@@ -86,7 +88,6 @@ struct vacant {
     uint32_t stuck; /* streams use all places from the oldest to this one, and none could be given
                        up since a stream advanced last; BLOCK_NONE: not known */
     uint64_t bytes; /* of addresses */
-    uint64_t looks; /* places examined that could not be given up, so far */
 };
 
 /* The point at which memory is no longer used. */
@@ -129,6 +130,13 @@ struct trimming {
     uint64_t allowance; /* bytes that may be given back now */
 };
 
+/* See lease.c; the budget is stats.limit. */
+struct lease {
+    enum pool_lease_state state; /* changed in one place of lease.c */
+    uint64_t asked;              /* bytes above the budget when it was set */
+    uint64_t deadline_ns;
+};
+
 /* Debug builds: see guard.c. */
 struct guard {
     uint64_t until_walk; /* calls left */
@@ -137,9 +145,10 @@ struct guard {
 struct pool {
     struct pool_source source;
     unsigned streams;
-    uint64_t page;  /* bytes; VOID blocks consist of pages; POOL_ALIGN for sources of blocks */
-    uint64_t space; /* bytes of addresses */
-    void *range;    /* sources of pages */
+    uint64_t page;       /* bytes; VOID blocks consist of pages; POOL_ALIGN for sources of blocks */
+    uint64_t space;      /* bytes of addresses */
+    uint64_t handle_max; /* bytes of the largest handle; 0: a source of blocks */
+    void *range;         /* sources of pages */
     struct page_table table; /* sources of pages */
     struct recall recall;
     uint32_t *begins; /* see by_address.c; NULL: no index */
@@ -174,10 +183,13 @@ struct pool {
     uint64_t due;                              /* bytes kept for tenants: guaranteed, reserved */
     uint64_t reserved;                         /* bytes of all accounts */
     uint64_t drawn;                            /* of these: available to the request in progress */
+    uint64_t staying;                          /* bytes of all accounts that stay */
+    uint64_t stay_most; /* of these, most of all tenants without a guarantee */
     struct pool_meter class[SLAB_CLASSES];
     struct pool_stats stats;
     struct pool_refusal refusal;
     struct trimming trimming;
+    struct lease lease;
     struct pool_mover mover; /* move NULL: nothing moves */
     struct moving moving;
     bool tagged; /* a piece has, or had, a tag */
@@ -230,7 +242,8 @@ uint64_t space_end_handle(const struct pool *p, uint64_t at, uint64_t bytes);
 /* ---- warm.c */
 
 void warm_keep(struct pool *p, uint32_t i, unsigned stream, uint64_t seq); /* a LIVE block */
-uint32_t warm_take(struct pool *p, uint64_t size, unsigned stream);        /* held, or BLOCK_NONE */
+/* Held, and at a multiple of `align`; or BLOCK_NONE. */
+uint32_t warm_take(struct pool *p, uint64_t size, unsigned stream, uint64_t align);
 bool warm_flush(struct pool *p); /* false: there were none */
 
 /* ---- by_address.c: add and remove do nothing without an index */
@@ -265,7 +278,6 @@ bool recall_forget(struct pool *p);
 int backing_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e);
 int backing_pages_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e);
 int backing_blocks_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e);
-int backing_warm(struct pool *p, uint64_t bytes, struct err *e); /* gets so much memory, READY */
 /* Pages that are mapped and accessible from `at` on, in a VOID block, and free in one other block,
  * are used at `at` again: one row of at most `bytes` within the VOID block. Returns bytes. */
 uint64_t backing_pages_return(struct pool *p, uint64_t at, uint64_t bytes, unsigned stream);
@@ -297,8 +309,7 @@ uint64_t backing_pages_reach(const struct pool *p, uint64_t at, uint64_t bytes, 
 int backing_pages_fill(struct pool *p, uint64_t to, uint64_t need, struct err *e);
 /* A held block becomes READY where it has pages and VOID elsewhere. Each part needs a record. */
 void backing_pages_unwind(struct pool *p, uint32_t i);
-int backing_pages_warm(struct pool *p, uint64_t bytes, struct err *e);
-int backing_blocks_warm(struct pool *p, uint64_t bytes, struct err *e);
+int backing_blocks_warm(struct pool *p, uint64_t bytes, struct err *e); /* gets so much, READY */
 uint64_t backing_trim(struct pool *p, uint64_t keep); /* returns bytes given back */
 uint64_t backing_pages_drop(struct pool *p, uint32_t i, uint64_t most);
 uint64_t backing_blocks_drop(struct pool *p, uint32_t i);
@@ -349,6 +360,13 @@ static inline uint64_t pool_over(const struct pool *p) /* bytes it has too many 
     return sat_sub(p->stats.size, pool_most(p));
 }
 
+/* ---- lease.c */
+
+#define SHRINK_BYTES (UINT64_C(256) << 20) /* given back at once during a recall, at most */
+
+/* Gives at most `most` free bytes back, as far as the pool has more than its budget. */
+uint64_t pool_shrink(struct pool *p, uint64_t most);
+
 /* ---- quota.c */
 
 /* Is so much more within the tenant's hard limit? */
@@ -375,7 +393,7 @@ bool compact_gains(const struct pool *p, uint32_t block);
 
 /* ---- refusal.c */
 
-/* Counts, logs and records the refusal, and adds the remedy to *e. Returns rc. */
+/* Counts, logs and records the refusal, and adds its numbers to *e. Returns rc. */
 int refuse(struct pool *p, const struct pool_ask *ask, int rc, struct err *e);
 
 /* ---- guard.c: debug builds end the process when a call leaves a contradiction */
@@ -392,6 +410,16 @@ static inline void guard_check(struct pool *p, uint32_t block)
 
 /* ---- pool.c */
 
+static inline uint64_t pool_align(const struct pool_ask *ask)
+{
+    return ask->align > POOL_ALIGN ? ask->align : POOL_ALIGN;
+}
+
+static inline unsigned pool_log(uint64_t power) /* of a power of two */
+{
+    return (unsigned)__builtin_ctzll(power);
+}
+
 enum take_flags {
     TAKE_NOW = 0,
     TAKE_WAIT = 1,
@@ -401,7 +429,8 @@ enum take_flags {
     TAKE_LATE = 16,  /* waits only if growing fails; without TAKE_GROW at once */
 };
 
-/* A held block of exactly `size` bytes (a multiple of POOL_ALIGN), READY or PENDING. */
+/* A held block of exactly `size` bytes (a multiple of POOL_ALIGN), READY or PENDING, aligned as
+ * asked. */
 int pool_take(struct pool *p, uint64_t size, const struct pool_ask *ask, unsigned flags,
               uint32_t *ret_block, struct err *e);
 /* Sets range and offset as the source knows them; `offset` is the pool's address before. */

@@ -87,7 +87,8 @@ static int slab_create(struct pool *p, unsigned class, const struct pool_ask *as
                        .tenant = (uint16_t)ask->tenant,
                        .class = (uint8_t) class,
                        .stream = (uint8_t)ask->stream,
-                       .capacity = (uint8_t)capacity};
+                       .capacity = (uint8_t)capacity,
+                       .align = (uint8_t)pool_log(pool_align(ask))};
     s->free = all_free(s);
     s->own = tenancy_claim(p, b, ask->tenant, false) ? 0 : s->free;
     if (b->state == BLOCK_PENDING && b->stream == ask->stream) {
@@ -152,17 +153,27 @@ static void change_stream(struct pool *p, uint32_t i, unsigned stream)
     list_enter(p, i);
 }
 
+/* A slab of the list with so high an alignment, among the first few; RECORD_NONE: none. */
+static uint32_t listed(const struct pool *p, unsigned stream, unsigned class, unsigned align)
+{
+    uint32_t i = p->partial[stream][class];
+    for (unsigned n = 0; i != RECORD_NONE && slab_at(p, i)->align < align; n++) {
+        i = n < OTHERS_LOOKED ? slab_at(p, i)->next : RECORD_NONE;
+    }
+    return i;
+}
+
 /* A slab of another stream: one whose use is past or, with `wait`, any. */
-static uint32_t take_over(struct pool *p, unsigned class, unsigned stream, bool wait)
+static uint32_t take_over(struct pool *p, unsigned class, const struct pool_ask *ask, bool wait)
 {
     for (unsigned other = 0; other < p->streams; other++) {
-        uint32_t i = p->partial[other][class];
-        if (other == stream || i == RECORD_NONE || bound(p, slab_at(p, i))) {
+        uint32_t i = listed(p, other, class, pool_log(pool_align(ask)));
+        if (other == ask->stream || i == RECORD_NONE || bound(p, slab_at(p, i))) {
             continue;
         }
         uint64_t seq = slab_at(p, i)->seq;
-        if (seq <= p->done[other] || (wait && pool_wait(p, stream, other, seq, NULL) == 0)) {
-            change_stream(p, i, stream);
+        if (seq <= p->done[other] || (wait && pool_wait(p, ask->stream, other, seq, NULL) == 0)) {
+            change_stream(p, i, ask->stream);
             return i;
         }
     }
@@ -172,14 +183,13 @@ static uint32_t take_over(struct pool *p, unsigned class, unsigned stream, bool 
 static int find_slab(struct pool *p, unsigned class, const struct pool_ask *ask, uint32_t *ret_slab,
                      struct err *e)
 {
-    unsigned stream = ask->stream;
-    uint32_t i = p->partial[stream][class];
+    uint32_t i = listed(p, ask->stream, class, pool_log(pool_align(ask)));
     if (i == RECORD_NONE) {
-        i = take_over(p, class, stream, false);
+        i = take_over(p, class, ask, false);
     }
     if (i == RECORD_NONE &&
         slab_create(p, class, ask, ask->prompt ? TAKE_GROW : TAKE_NOW, &i, NULL) != 0) {
-        i = take_over(p, class, stream, true);
+        i = take_over(p, class, ask, true);
     }
     if (i == RECORD_NONE) {
         return slab_create(p, class, ask, TAKE_WAIT | TAKE_GROW, ret_slab, e);
@@ -219,7 +229,8 @@ int slab_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *re
                struct err *e)
 {
     uint32_t i;
-    unsigned class = class_of(ask->size);
+    /* a class for multiples of the alignment has objects of such a multiple */
+    unsigned class = class_of((ask->size + pool_align(ask) - 1) & ~(pool_align(ask) - 1));
     int rc = find_slab(p, class, ask, &i, e);
     if (rc == 0 && slab_at(p, i)->tenant != ask->tenant) {
         rc = charge_slack(p, slab_at(p, i), ask, e);
@@ -412,12 +423,13 @@ static struct pool_piece object_piece(const struct pool *p, uint32_t i, unsigned
  * slab. */
 static uint32_t find_other(struct pool *p, const struct slab *s)
 {
-    const struct pool_ask ask = {.stream = s->stream, .tenant = s->tenant};
+    const struct pool_ask ask = {
+        .stream = s->stream, .tenant = s->tenant, .align = UINT64_C(1) << s->align};
     uint32_t to = p->partial[s->stream][s->class];
     for (unsigned n = 0; to != RECORD_NONE && n < OTHERS_LOOKED; n++) {
         const struct slab *t = slab_at(p, to);
-        if (t->tenant == s->tenant && t->seq <= p->done[t->stream] && !bound(p, t) &&
-            compact_gains(p, t->block)) {
+        if (t->tenant == s->tenant && t->align >= s->align && t->seq <= p->done[t->stream] &&
+            !bound(p, t) && compact_gains(p, t->block)) {
             return to;
         }
         to = t->next;
@@ -557,7 +569,8 @@ static void move_along(struct pool *p, uint32_t i, uint32_t *to)
     const struct slab *s = slab_at(p, i);
     int rc = 0;
     for (uint64_t live = s->live; live != 0 && rc == 0; live &= live - 1) {
-        while (*to != RECORD_NONE && !takes(p, slab_at(p, *to), s->tenant)) {
+        while (*to != RECORD_NONE &&
+               (!takes(p, slab_at(p, *to), s->tenant) || slab_at(p, *to)->align < s->align)) {
             *to = slab_at(p, *to)->next;
         }
         if (*to == RECORD_NONE || !can_move(p)) {

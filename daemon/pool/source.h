@@ -20,6 +20,8 @@
 struct pool_pages {
     uint64_t page_bytes; /* of the smallest handle, a power of two ≥ 4096: 2 MiB on CUDA */
     uint64_t handle_max; /* bytes of the largest, page_bytes times a power of two; 0: page_bytes */
+    /* a handle is at most this part of the pool's limit (pool_handle_most); 0: 1024 */
+    uint32_t handle_share;
     /* Reserves an address range, which pieces name as their range. */
     int (*reserve)(void *user, uint64_t bytes, void **ret_range, struct err *e);
     void (*release)(void *user, void *range, uint64_t bytes); /* with nothing mapped */

@@ -98,7 +98,6 @@ bool vacant_give_up_oldest(struct pool *p)
         const struct block *b = block_at(&p->blocks, i);
         stuck = stuck && !settled(p, b);
         v->stuck = stuck ? i : v->stuck;
-        v->looks++;
         i = b->next;
     }
     return i != BLOCK_NONE;

@@ -109,6 +109,7 @@ struct front_hooks {
     void (*worker_tenant)(struct front *f, struct device *d, const struct msg_w_tenant *m);
     void (*worker_tenant_refused)(struct front *f, struct device *d,
                                   const struct msg_w_tenant_refused *m);
+    void (*worker_budget)(struct front *f, struct device *d, const struct msg_w_budget *m);
     /* The device is open. It restores sealed buffers, runs its first job, then serves; called again
      * after each of these steps. */
     void (*worker_ready)(struct front *f, struct device *d);

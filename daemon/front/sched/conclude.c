@@ -240,7 +240,7 @@ static void leave(struct front *f, struct job *j)
     request_destroy(j->request);
     j->request = NULL;
     work_finish(&j->work);
-    program_unref(j->program);
+    command_program_unref(f, j->program);
     j->program = NULL;
     history_add(f, j);
     f->hooks.kick(f);

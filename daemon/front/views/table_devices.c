@@ -174,6 +174,8 @@ static void recovery_note(const struct hardware *h, const struct device *d, char
     WIDE(busy, NS, d->busy_ns)                                                                     \
     WIDE(fault_age, NS, table_known(d->fault_ns != 0, now - d->fault_ns))                          \
     WIDE(pin, TEXT, d->pin)                                                                        \
+    WIDE(memory_limit, BYTES, device_pool_limit(d))                                                \
+    WIDE(recalled, BYTES, d->pool.missing)                                                         \
     WIDE(spilled, BYTES, d->pool.spilled)                                                          \
     WIDE(batches, UINT, d->pool.batches)                                                           \
     WIDE(batched, UINT, d->pool.batched)                                                           \
@@ -236,7 +238,13 @@ const struct table_view view_devices = {"devices", devices_begin, NULL, true};
     WIDE(spills, UINT, d->pool.spills)                                                             \
     WIDE(returns, UINT, d->pool.returns)                                                           \
     WIDE(managed, BYTES, d->pool.managed)                                                          \
-    WIDE(managed_limit, BYTES, d->pool.managed_limit)
+    WIDE(managed_limit, BYTES, d->pool.managed_limit)                                              \
+    WIDE(limit, BYTES, d->pool.limit)                                                              \
+    WIDE(recalled, BYTES, d->pool.missing)                                                         \
+    WIDE(private_places, UINT, d->pool.private_places)                                             \
+    WIDE(private_bytes, BYTES, d->pool.private_bytes)                                              \
+    WIDE(private_returns, UINT, d->pool.private_returns)                                           \
+    WIDE(private_others, UINT, d->pool.private_others)
 
 static void pool_begin(struct table_query *q)
 {

@@ -85,9 +85,27 @@ void buffer_came(struct buffers *t, struct buffer *b)
     promise(t, b, false);
 }
 
+/* Buffers that stay count from their creation, wherever they are. */
+static int stay(struct buffers *t, struct buffer *b, struct err *e)
+{
+    b->stays_for = memory_number(t->memory, b->tenant);
+    int rc = pool_stay(t->memory->pool, b->stays_for, b->size, e);
+    b->stays = rc == 0;
+    return rc;
+}
+
+static void stay_no_more(struct buffers *t, struct buffer *b)
+{
+    if (b->stays) {
+        pool_unstay(t->memory->pool, b->stays_for, b->size);
+        b->stays = false;
+    }
+}
+
 static void destroy(struct buffers *t, struct buffer *b)
 {
     promise(t, b, false);
+    stay_no_more(t, b);
     if (b->spilled != NULL) {
         t->forget(t->data, b);
     }
@@ -214,8 +232,12 @@ int buffer_create(struct buffers *t, const struct buffer_ask *ask, struct buffer
         return err_set(e, ERR_NOMEM, "no memory for buffer %" PRIu64, ask->id);
     }
     *b = (struct buffer){.id = ask->id, .size = ask->size, .tenant = ask->tenant, .sealed_fd = -1};
-    int rc = ask->module != 0 ? variable_take(t, ask, b, e) : memory_take(t, ask, b, e);
+    int rc = ask->stays ? stay(t, b, e) : 0;
+    if (rc == 0) {
+        rc = ask->module != 0 ? variable_take(t, ask, b, e) : memory_take(t, ask, b, e);
+    }
     if (rc != 0) {
+        stay_no_more(t, b);
         free(b);
         return err_wrap(e, "buffer of %" PRIu64 " bytes", ask->size);
     }

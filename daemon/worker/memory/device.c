@@ -142,12 +142,18 @@ static int streams_open(struct device *dev, unsigned wanted, struct err *e)
     return rc == 0 ? 0 : err_wrap(e, "stream %u", dev->stream_count);
 }
 
+uint64_t device_memory_default(const struct device *dev)
+{
+    return dev->info.memory - dev->info.memory / 16;
+}
+
 static int open_parts(struct device *dev, const struct device_options *options, struct err *e)
 {
     dev->b->device->info(dev->d, &dev->info);
     dev->wakes = dev->b->device->wakes(dev->d);
-    uint64_t limit = options->memory_limit != 0 ? options->memory_limit
-                                                : dev->info.memory - dev->info.memory / 16;
+    uint64_t limit =
+        options->memory_limit != 0 ? options->memory_limit : device_memory_default(dev);
+    limit = limit < dev->info.memory ? limit : dev->info.memory;
     struct backend_stream *all[DEVICE_STREAMS_MAX + 2];
     int rc = streams_open(dev, options->streams, e);
     if (rc == 0) {
@@ -161,6 +167,7 @@ static int open_parts(struct device *dev, const struct device_options *options, 
                                          .scrub = dev->scrub};
         rc = memory_init(&dev->memory, &on, limit, dev->info.max_alloc, e);
         dev->memory.managed_limit = options->managed_limit;
+        places_init(&dev->places, &dev->memory);
     }
     return rc == 0 ? self_check(dev, e) : rc;
 }
@@ -189,6 +196,7 @@ void device_close(struct device *dev)
     if (dev->d == NULL) {
         return;
     }
+    places_finish(&dev->places);
     memory_finish(&dev->memory);
     while (dev->stream_count > 0) {
         dev->b->stream->destroy(dev->stream[--dev->stream_count]);

@@ -394,7 +394,8 @@ static bool tenant_unused(const struct memory *m, const struct memory_tenant *t)
     pool_account(m->pool, t->number, &a);
     bool free_of_limits = a.quota.hard == UINT64_MAX && a.quota.soft == UINT64_MAX &&
                           a.quota.guaranteed == 0 && t->spilled_limit == UINT64_MAX;
-    uint64_t has = a.mapped | a.reserved | a.meter.used | t->shared | t->promised | t->spilled;
+    uint64_t has =
+        a.mapped | a.reserved | a.staying | a.meter.used | t->shared | t->promised | t->spilled;
     return free_of_limits && has == 0 &&
            (t->reported.asked | t->reported.mapped | t->reported.shared | t->reported.spilled) == 0;
 }
@@ -618,7 +619,12 @@ int memory_init(struct memory *m, const struct memory_device *on, uint64_t limit
                                          .keep = limit / MEMORY_KEEP,
                                          .trim_age_ns = MEMORY_AGE_NS,
                                          .trim_rate = MEMORY_RATE};
-    return pool_create(&source, &options, &m->pool, e);
+    m->stay = limit / 100 * FRAME_STAY_PERCENT;
+    int rc = pool_create(&source, &options, &m->pool, e);
+    if (rc == 0) {
+        pool_stay_most(m->pool, m->stay);
+    }
+    return rc;
 }
 
 static void tenants_finish(struct memory *m)
@@ -674,7 +680,8 @@ int memory_alloc(struct memory *m, const struct memory_ask *ask, struct memory_p
                                     .tenant = number_of(m, ask->tenant, NUMBERS_NS),
                                     .tag = ask->tag,
                                     .prompt = ask->stream >= memory_copies(m),
-                                    .place = ask->place};
+                                    .place = ask->place,
+                                    .align = ask->align};
     m->waited = false;
     ahead_yield(m);
     int rc = pool_alloc(m->pool, &wanted, &piece.pool, e);

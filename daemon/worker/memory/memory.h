@@ -64,6 +64,7 @@ struct memory {
     unsigned streams;
     struct backend_stream *scrub;    /* not owned */
     uint64_t limit;                  /* limit of the pool in bytes */
+    uint64_t stay;                   /* bytes of buffers that stay, of tenants without guarantees */
     uint64_t managed, managed_limit; /* bytes of managed memory */
     uint64_t exported;               /* bytes of memory that other processes can map */
     /* not owned: the queue of memory to release to the driver; NULL: release at once. Queued
@@ -117,6 +118,7 @@ struct memory_ask {
     unsigned stream;                /* number of the stream that uses it first */
     uint64_t tag;                   /* name for the pool's mover; 0: the piece must not move */
     const struct pool_place *place; /* addresses that it had before; NULL: any */
+    uint64_t align;                 /* bytes: as pool_ask.align; 0: the pool's own */
 };
 
 /* The limits of a tenant. */

@@ -87,6 +87,7 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
     if (rc != 0) {
         return rc;
     }
+    budget_init(&s->budget, &s->spill, loop, server_budget_ended, s);
     waiting_init(&s->waiting, &s->spill, &s->ledger,
                  (struct waiting_callbacks){.start = server_job_start,
                                             .fail = server_job_fail,
@@ -111,6 +112,7 @@ void server_finish(struct server *s)
 {
     snapshot_finish(&s->snapshot);
     upkeep_finish(&s->upkeep);
+    budget_finish(&s->budget);
     coalesce_finish(&s->coalesce);
     arenas_finish(&s->arenas);
     channel_finish(&s->channel);

@@ -18,10 +18,13 @@
 static bool moving_helps(void *data);
 static bool clear_out(void *data, uint64_t tenant, uint64_t bytes, bool own);
 
+/* Limits that follow from those of the device and of the host. */
 static void limit_is(struct spill *s, uint64_t limit)
 {
     struct pool_stats stats;
+    uint64_t piece = s->device->info.max_alloc;
     pool_stats(s->device->memory.pool, &stats);
+    s->buffers->most = piece != 0 && piece < stats.limit ? piece : stats.limit;
     s->limit = limit;
     s->buffers->room = limit == 0 ? 0 : sat_add(stats.limit, limit);
 }
@@ -29,7 +32,6 @@ static void limit_is(struct spill *s, uint64_t limit)
 int spill_init(struct spill *s, struct device *device, struct buffers *buffers,
                struct copies *copies, struct transfers *transfers, uint64_t limit, struct err *e)
 {
-    struct pool_stats stats;
     *s = (struct spill){.device = device,
                         .buffers = buffers,
                         .copies = copies,
@@ -37,11 +39,6 @@ int spill_init(struct spill *s, struct device *device, struct buffers *buffers,
                         .packed = UINT64_MAX};
     const struct pool_mover mover = {.user = s, .move = spill_move_within};
     pool_set_mover(device->memory.pool, &mover);
-    pool_stats(device->memory.pool, &stats);
-    buffers->most = stats.limit;
-    if (device->info.max_alloc != 0 && device->info.max_alloc < buffers->most) {
-        buffers->most = device->info.max_alloc;
-    }
     limit_is(s, limit);
     buffers->forget = spill_forget;
     buffers->soon = moving_helps;
@@ -64,6 +61,11 @@ void spill_set_limit(struct spill *s, uint64_t limit)
         limit_is(s, 0);
     }
     s->device->memory.changes++; /* jobs that wait may find room, or fail */
+}
+
+void spill_budget(struct spill *s)
+{
+    limit_is(s, s->limit);
 }
 
 void spill_finish(struct spill *s)
@@ -126,6 +128,11 @@ static uint64_t evict(struct spill *s, struct hunger h, struct err *e)
     h.soft = false;
     h.wanted = sat_sub(h.wanted, bytes);
     return h.wanted > 0 && e->code != ERR_DEVICE_LOST ? bytes + evict_some(s, &h, e) : bytes;
+}
+
+uint64_t spill_give(struct spill *s, uint64_t bytes, struct err *e)
+{
+    return evict(s, (struct hunger){.tenant = POOL_TENANTS, .wanted = bytes}, e);
 }
 
 /* Will the refused request have room when the buffers that move within the device have arrived? */
@@ -386,16 +393,35 @@ void spill_explain(struct spill *s, const struct job *j, struct err *e)
     (void)say(s, j->tenant, lacks(j, NULL), ERR_DEVICE_MEMORY, e);
 }
 
+/* The temporaries of a program's run, where an earlier run had them if possible. */
+static int placed_get(struct spill *s, struct job *j, struct memory_ask *ask, struct err *e)
+{
+    struct pool_place place;
+    struct places *places = &s->device->places;
+    places_take(places, j->program, ask, &place);
+    ask->place = &place;
+    ask->align = s->device->memory.pages.page_bytes;
+    int rc = piece_get(s, ask, 0, &j->pieces[0], e);
+    if (rc == 0) {
+        places_taken(places, &place, &j->pieces[0]);
+    } else {
+        places_back(places, j->program, &place);
+    }
+    return rc;
+}
+
 static int temps_get(struct spill *s, struct job *j, struct err *e)
 {
     int rc = 0;
     while (rc == 0 && j->piece_count < job_pieces(j)) {
         /* large copies have a stream of their own, where they wait for no kernel */
-        const struct memory_ask ask = {
-            .size = job_piece_bytes(j, j->piece_count),
-            .tenant = j->tenant,
-            .stream = j->size == JOB_LARGE ? memory_copies(&s->device->memory) : j->stream};
-        rc = ask.size == 0 ? 0 : piece_get(s, &ask, 0, &j->pieces[j->piece_count], e);
+        struct memory_ask ask = {.size = job_piece_bytes(j, j->piece_count),
+                                 .tenant = j->tenant,
+                                 .stream = j->size == JOB_LARGE ? memory_copies(&s->device->memory)
+                                                                : j->stream};
+        rc = ask.size == 0 ? 0
+             : j->placed   ? placed_get(s, j, &ask, e)
+                           : piece_get(s, &ask, 0, &j->pieces[j->piece_count], e);
         j->piece_count += rc == 0;
     }
     return rc == 0 ? 0 : err_wrap(e, "temporaries of %" PRIu64 " bytes", j->temp_bytes);
@@ -451,10 +477,7 @@ static struct before before_try(const struct spill *s)
 static void acquire_undo(struct spill *s, struct job *j, const struct before *before)
 {
     job_unpin(s->buffers, j);
-    for (unsigned i = 0; i < j->piece_count; i++) {
-        memory_free(&s->device->memory, &j->pieces[i]);
-    }
-    j->piece_count = 0;
+    job_temps_free(s->device, j);
     const struct before now = before_try(s);
     if (now.moved == before->moved && now.leaving == before->leaving &&
         now.passed == before->passed) {

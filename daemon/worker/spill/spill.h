@@ -60,6 +60,11 @@ bool spill_assured(const struct spill *s, const struct job *j);
 /* Evicts unused buffers of a tenant that has more than its hard limit, which may have been
  * lowered. < 0: the device is lost. */
 int spill_shed(struct spill *s, uint64_t tenant, struct err *e);
+/* Evicts unused buffers so that the device gets memory back: tenants above their soft limit first,
+ * and no tenant below its guarantee. Returns bytes on their way; 0 with e->code ERR_DEVICE_LOST:
+ * the device is lost. */
+uint64_t spill_give(struct spill *s, uint64_t bytes, struct err *e);
+void spill_budget(struct spill *s); /* the limit of the device's pool has changed */
 /* Gets device memory for one buffer that the caller has pinned. */
 int spill_return(struct spill *s, struct buffer *b, struct err *e);
 
