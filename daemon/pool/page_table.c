@@ -44,6 +44,11 @@ static uint64_t view_over(const struct pool *p, uint64_t s)
     return v != MARKS_NONE && s - v < run_at(p, p->table.view[v].run)->count ? v : MARKS_NONE;
 }
 
+uint64_t page_view(const struct pool *p, uint64_t slot)
+{
+    return view_over(p, slot);
+}
+
 static bool view_busy(const struct pool *p, uint64_t s)
 {
     const struct view *v = &p->table.view[s];
@@ -73,6 +78,7 @@ static void view_remove(struct pool *p, uint64_t s)
     if (v->next != 0) {
         view[v->next - 1].prev = v->prev;
     }
+    late_forget(p, v, run_at(p, v->run)->count);
     *(v->prev != 0 ? &view[v->prev - 1].next : &run_at(p, v->run)->views) = v->next;
     view[s].there = false;
     marks_remove(&p->table.views, s);
@@ -157,6 +163,7 @@ static int run_map(struct pool *p, uint64_t s, uint32_t r, uint32_t *ret_rest, s
     }
     if (done > 0) {
         view_add(p, s, r, NULL);
+        p->table.view[s].ticket = late_issued(p);
     }
     return rc;
 }
@@ -198,6 +205,10 @@ uint64_t page_create(struct pool *p, uint64_t bytes, uint32_t *ret_run, struct e
 {
     struct page_table *t = &p->table;
     uint32_t frame = 0;
+    if (p->late.refuses) {
+        (void)err_set(e, ERR_DEVICE_MEMORY, "the device refused memory lately");
+        return 0;
+    }
     uint64_t count = frames_take(t, bytes / p->page, &frame);
     uint64_t done = 0;
     int rc = count > 0 ? 0 : err_set(e, ERR_NOMEM, "the pool's records are used up");
@@ -232,6 +243,7 @@ static uint64_t destroy(struct pool *p, uint32_t r)
     run_at(p, r)->count = 0;
     records_give(&p->table.runs, r);
     p->stats.size -= count * p->page;
+    p->late.refuses = false; /* it has room now */
     return count * p->page;
 }
 
@@ -300,7 +312,8 @@ static uint64_t move_view(struct pool *p, const struct page_way *way, uint64_t d
     uint64_t to = (way->to + done) / p->page;
     uint64_t most = (way->bytes - done) / p->page;
     uint32_t r = run_used(p, s, most);
-    if (view_over(p, to) != to || p->table.view[to].run != r) {
+    bool there = view_over(p, to) == to && p->table.view[to].run == r;
+    if (!there || p->table.view[to].late >= VIEW_FAILED) {
         uint32_t rest;
         if (clear_views(p, to, run_at(p, r)->count, e) != 0) {
             return 0;
@@ -376,6 +389,7 @@ int page_access(struct pool *p, uint64_t at, uint64_t bytes, struct err *e)
         }
         for (; first < s; first += run_at(p, view[first].run)->count) {
             view[first].accessible = true;
+            view[first].ticket = late_issued(p);
         }
         s += s < end ? run_at(p, view[s].run)->count : 0;
     }
@@ -459,7 +473,7 @@ uint64_t page_where(const struct pool *p, uint64_t at, uint64_t *ret_from)
 {
     uint64_t s = at / p->page;
     uint64_t v = view_over(p, s);
-    if (v == MARKS_NONE) {
+    if (v == MARKS_NONE || p->table.view[v].late >= VIEW_FAILED) {
         return 0;
     }
     *ret_from = (run_at(p, p->table.view[v].run)->used - UINT64_C(1) + s - v) * p->page;
@@ -475,6 +489,16 @@ uint64_t page_frame(const struct pool *p, uint64_t at, uint32_t *ret_frame)
     }
     *ret_frame = run_at(p, p->table.view[v].run)->frame + (uint32_t)(s - v);
     return (after(p, v) - s) * p->page;
+}
+
+void page_view_cut(struct pool *p, uint64_t s, uint64_t end)
+{
+    (void)run_within(p, view_over(p, s), s, end - s);
+}
+
+void page_view_clear(struct pool *p, uint64_t view)
+{
+    (void)view_clear(p, view, NULL);
 }
 
 /* ---- all of it --------------------------------------------------------------------------------*/
