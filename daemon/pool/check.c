@@ -16,7 +16,7 @@ struct sums {
     uint64_t indexed[3]; /* VOID, READY, PENDING */
     uint64_t vacant;     /* blocks */
     uint64_t vacant_bytes;
-    uint64_t failed;     /* blocks */
+    uint64_t failed;  /* blocks */
     uint64_t leaving; /* of these blocks: with pages that streams may still use */
 };
 
@@ -260,8 +260,9 @@ static int late_check(const struct pool *p, const struct sums *sums, struct err 
     }
     return listed == sums->failed && bytes == p->late.failed
                ? 0
-               : err_set(e, ERR_INTERNAL, "pool: %llu bytes failed, not %llu; %llu blocks, not %llu",
-                         LL(bytes), LL(p->late.failed), LL(sums->failed), LL(listed));
+               : err_set(e, ERR_INTERNAL,
+                         "pool: %llu bytes failed, not %llu; %llu blocks, not %llu", LL(bytes),
+                         LL(p->late.failed), LL(sums->failed), LL(listed));
 }
 
 static int meters_check(const struct pool *p, const struct sums *sums, struct err *e)

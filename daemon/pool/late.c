@@ -56,7 +56,8 @@ uint64_t pool_ticket(const struct pool *p, const struct pool_piece *piece)
     for (uint64_t v = first_view(p, piece->offset / p->page); v < end;
          v = marks_next(&p->table.views, v + 1)) {
         const struct view *view = view_at(p, v);
-        uint64_t ticket = view->ticket > p->late.done || view->late >= VIEW_FAILED ? view->ticket : 0;
+        uint64_t ticket =
+            view->ticket > p->late.done || view->late >= VIEW_FAILED ? view->ticket : 0;
         most = ticket > most ? ticket : most;
     }
     return most;

@@ -50,9 +50,9 @@ struct view {
     uint32_t next, prev; /* slots + 1: other views of the run */
     bool there;
     bool accessible;
-    uint8_t stream; /* may use the run here up to … */
-    uint8_t late;   /* what became of late calls: enum view_late */
-    uint64_t seq;   /* … this point */
+    uint8_t stream;  /* may use the run here up to … */
+    uint8_t late;    /* what became of late calls: enum view_late */
+    uint64_t seq;    /* … this point */
     uint64_t ticket; /* number of the last call that concerns the memory here: source.h, issued */
 };
 

@@ -463,7 +463,7 @@ void slab_advance(struct pool *p, unsigned stream); /* done[stream] has advanced
 void pressure_note(struct pool *p);                 /* whole_bytes may have decreased */
 /* A slab in a failed page gives no more objects, and goes when it is empty. */
 void slab_fail(struct pool *p, uint32_t i);
-void slab_fail_sweep(struct pool *p); /* failed slabs that could not go before */
+void slab_fail_sweep(struct pool *p);  /* failed slabs that could not go before */
 uint64_t slab_reclaim(struct pool *p); /* empty slabs become free blocks; returns bytes */
 bool slab_busy(const struct pool *p, uint32_t i); /* streams may use free objects of it */
 bool slab_movable(const struct pool *p,

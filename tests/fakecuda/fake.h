@@ -124,7 +124,7 @@ struct script {
     bool ats;
     bool host_pointers;
     uint64_t remap_us; /* what a call takes that maps memory, and it waits for all work */
-    bool remap_waits; /* cuMemUnmap and cuMemSetAccess do, for all work */
+    bool remap_waits;  /* cuMemUnmap and cuMemSetAccess do, for all work */
     bool pageable_waits;
     bool noop; /* unknown kernels do nothing */
     uint64_t copy_rate;

@@ -356,15 +356,14 @@ int mapper_map(struct mapper *m, struct backend_block *range, uint64_t at, uint6
 int mapper_unmap(struct mapper *m, struct backend_block *range, uint64_t at, uint64_t bytes,
                  struct err *e)
 {
-    return call(
-        m, &(struct call){.kind = CALL_UNMAP, .range = range, .at = at, .bytes = bytes}, e);
+    return call(m, &(struct call){.kind = CALL_UNMAP, .range = range, .at = at, .bytes = bytes}, e);
 }
 
 int mapper_access(struct mapper *m, struct backend_block *range, uint64_t at, uint64_t bytes,
                   struct err *e)
 {
-    return call(
-        m, &(struct call){.kind = CALL_ACCESS, .range = range, .at = at, .bytes = bytes}, e);
+    return call(m, &(struct call){.kind = CALL_ACCESS, .range = range, .at = at, .bytes = bytes},
+                e);
 }
 
 int mapper_clear(struct mapper *m, uint64_t at, uint64_t bytes, struct err *e)

@@ -58,10 +58,10 @@ int mapper_range(struct mapper *m, uint64_t page_bytes, uint64_t pages, struct e
 /* Did all of its mappings end? Otherwise the range must remain. After mapper_drain. */
 bool mapper_empty(const struct mapper *m);
 
-uint64_t mapper_issued(const struct mapper *m); /* number of the last call */
-bool mapper_busy(const struct mapper *m);       /* are there calls that are not complete? */
+uint64_t mapper_issued(const struct mapper *m);  /* number of the last call */
+bool mapper_busy(const struct mapper *m);        /* are there calls that are not complete? */
 uint64_t mapper_waiting(const struct mapper *m); /* how many */
-void mapper_watch(struct mapper *m);            /* the last call appended wakes the loop */
+void mapper_watch(struct mapper *m);             /* the last call appended wakes the loop */
 /* The next report, in their order; the failures of a call come before it is complete. */
 bool mapper_poll(struct mapper *m, struct mapper_report *ret_report);
 void mapper_go_on(struct mapper *m); /* after a MAPPER_CLEAR, once */

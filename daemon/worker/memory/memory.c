@@ -304,7 +304,9 @@ int memory_clear(struct memory *m, const struct memory_piece *piece, uint64_t fr
 
 int memory_hung(const struct memory *m, struct err *e)
 {
-    return m->hung || m->mapping.hung ? err_set(e, ERR_DEVICE_LOST, "zeroing or moving memory did not end") : 0;
+    return m->hung || m->mapping.hung
+               ? err_set(e, ERR_DEVICE_LOST, "zeroing or moving memory did not end")
+               : 0;
 }
 
 /* ---- streams and tenants ---------------------------------------------------------------------*/
@@ -546,8 +548,7 @@ int memory_init(struct memory *m, const struct memory_device *on, uint64_t limit
 {
     const struct backend *b = on->b;
     struct backend_device *d = on->d;
-    *m =
-        (struct memory){.b = b, .d = d, .streams = on->streams, .limit = limit};
+    *m = (struct memory){.b = b, .d = d, .streams = on->streams, .limit = limit};
     memcpy(m->stream, on->stream, on->streams * sizeof m->stream[0]);
     m->mapping = (struct mapping){
         .b = b, .d = d, .scrub = on->scrub, .quiet = quiet, .data = m, .why = ERR_INIT};

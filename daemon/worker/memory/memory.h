@@ -60,7 +60,7 @@ struct memory {
     struct pool *pool;       /* owned */
     struct pool_pages pages; /* source of the pool if the device has pages, else `blocks` */
     struct pool_blocks blocks;
-    struct mapping mapping;  /* the source of pages */
+    struct mapping mapping; /* the source of pages */
     const struct backend *b;
     struct backend_device *d;                    /* not owned */
     struct backend_stream *stream[POOL_STREAMS]; /* not owned; as the pool numbers them */
@@ -137,7 +137,8 @@ struct memory_device {
     struct backend_stream *const *stream;
     unsigned streams;             /* length of `stream`: 3 … POOL_STREAMS */
     struct backend_stream *scrub; /* zeroes new memory only */
-    /* Called by the thread that maps memory; NULL: memory is mapped within the calls that need it. */
+    /* Called by the thread that maps memory; NULL: memory is mapped within the calls that need it.
+     */
     backend_wake_fn wake;
     void *wake_data;
 };
