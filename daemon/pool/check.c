@@ -227,23 +227,6 @@ static int vacants_check(const struct pool *p, const struct sums *sums, struct e
                          LL(sums->vacant));
 }
 
-static int indices_check(const struct pool *p, const struct sums *sums, struct err *e)
-{
-    uint64_t pending = 0;
-    for (unsigned s = 0; s < p->streams; s++) {
-        uint64_t in_fit = fit_count(p, &p->pending[s], BLOCK_PENDING);
-        if (in_fit != line_count(p, s)) {
-            return err_set(e, ERR_INTERNAL, "pool: what waits for stream %u is listed wrongly", s);
-        }
-        pending += in_fit;
-    }
-    if (fit_count(p, &p->void_fit, BLOCK_VOID) != sums->indexed[0] ||
-        fit_count(p, &p->ready, BLOCK_READY) != sums->indexed[1] || pending != sums->indexed[2]) {
-        return err_set(e, ERR_INTERNAL, "pool: free blocks are not all found by size");
-    }
-    return 0;
-}
-
 /* What failed: its blocks are listed, its views counted. */
 static int late_check(const struct pool *p, const struct sums *sums, struct err *e)
 {
@@ -263,6 +246,23 @@ static int late_check(const struct pool *p, const struct sums *sums, struct err 
                : err_set(e, ERR_INTERNAL,
                          "pool: %llu bytes failed, not %llu; %llu blocks, not %llu", LL(bytes),
                          LL(p->late.failed), LL(sums->failed), LL(listed));
+}
+
+static int indices_check(const struct pool *p, const struct sums *sums, struct err *e)
+{
+    uint64_t pending = 0;
+    for (unsigned s = 0; s < p->streams; s++) {
+        uint64_t in_fit = fit_count(p, &p->pending[s], BLOCK_PENDING);
+        if (in_fit != line_count(p, s)) {
+            return err_set(e, ERR_INTERNAL, "pool: what waits for stream %u is listed wrongly", s);
+        }
+        pending += in_fit;
+    }
+    if (fit_count(p, &p->void_fit, BLOCK_VOID) != sums->indexed[0] ||
+        fit_count(p, &p->ready, BLOCK_READY) != sums->indexed[1] || pending != sums->indexed[2]) {
+        return err_set(e, ERR_INTERNAL, "pool: free blocks are not all found by size");
+    }
+    return late_check(p, sums, e);
 }
 
 static int meters_check(const struct pool *p, const struct sums *sums, struct err *e)
@@ -329,6 +329,5 @@ int pool_check(const struct pool *p, struct err *e)
     }
     rc = indices_check(p, &sums, e);
     rc = rc == 0 ? vacants_check(p, &sums, e) : rc;
-    rc = rc == 0 ? late_check(p, &sums, e) : rc;
     return rc != 0 ? rc : meters_check(p, &sums, e);
 }

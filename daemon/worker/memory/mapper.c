@@ -75,8 +75,8 @@ struct mapper {
     /* the thread's: */
     uint64_t page;
     struct marks bad;   /* pages of the range that could not be mapped */
+    struct marks shut;  /* pages that are mapped, and could not be made accessible */
     struct marks stuck; /* pages that could not be unmapped */
-    bool ranged;
     atomic_bool any_stuck;
     struct err refusal; /* why a handle was not made */
 };
@@ -200,6 +200,7 @@ static void map(struct mapper *m, const struct call *c)
 static void unmap(struct mapper *m, const struct call *c)
 {
     struct err why = ERR_INIT;
+    mark(m, &m->shut, c, false);
     if (within(m, &m->bad, c)) { /* it is not mapped */
         mark(m, &m->bad, c, false);
     } else if (m->b->pages->unmap(m->d, c->range, c->at, c->bytes, &why) != 0) {
@@ -220,6 +221,7 @@ static void allow(struct mapper *m, const struct call *c)
             struct err why = ERR_INIT;
             const struct call part = {.at = s * m->page, .bytes = (stop - s) * m->page};
             if (m->b->pages->access(m->d, c->range, part.at, part.bytes, &why) != 0) {
+                mark(m, &m->shut, &part, true);
                 report(m, MAPPER_FAILED, &part, &why);
             }
         }
@@ -243,6 +245,10 @@ static void ring(struct mapper *m)
 static void clear(struct mapper *m, const struct call *c)
 {
     struct err none = ERR_INIT;
+    if (within(m, &m->bad, c) || within(m, &m->shut, c)) {
+        report(m, MAPPER_DIRTY, c, &none);
+        return;
+    }
     report(m, MAPPER_CLEAR, c, &none);
     if (!atomic_load(&m->drains)) {
         ring(m);
@@ -383,13 +389,8 @@ int mapper_range(struct mapper *m, uint64_t page_bytes, uint64_t pages, struct e
 {
     m->page = page_bytes;
     int rc = marks_init(&m->bad, pages, e);
-    rc = rc == 0 ? marks_init(&m->stuck, pages, e) : rc;
-    m->ranged = rc == 0;
-    if (rc != 0) {
-        marks_finish(&m->bad);
-        marks_finish(&m->stuck);
-    }
-    return rc;
+    rc = rc == 0 ? marks_init(&m->shut, pages, e) : rc;
+    return rc == 0 ? marks_init(&m->stuck, pages, e) : rc;
 }
 
 bool mapper_empty(const struct mapper *m)
@@ -461,10 +462,9 @@ static void finish(struct mapper *m)
     lane_finish(&m->reports);
     (void)sem_destroy(&m->work);
     (void)sem_destroy(&m->go);
-    if (m->ranged) {
-        marks_finish(&m->bad);
-        marks_finish(&m->stuck);
-    }
+    marks_finish(&m->bad);
+    marks_finish(&m->shut);
+    marks_finish(&m->stuck);
     free(m);
 }
 

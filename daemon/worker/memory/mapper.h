@@ -25,6 +25,7 @@ enum mapper_kind {
     MAPPER_FAILED, /* create, map or access of [at, at + bytes) failed */
     MAPPER_STUCK,  /* the same, because what was mapped there before could not be unmapped */
     MAPPER_LOST,   /* [at, at + bytes) could not be unmapped */
+    MAPPER_DIRTY,  /* [at, at + bytes) was not cleared, because a part of it failed */
     MAPPER_CLEAR,  /* now [at, at + bytes) can be cleared; the thread waits for mapper_go_on() */
 };
 

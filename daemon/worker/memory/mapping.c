@@ -34,10 +34,14 @@ void mapping_finish(struct mapping *m)
 int mapping_reserve(struct mapping *m, uint64_t bytes, void **ret_range, struct err *e)
 {
     uint64_t page = m->b->pages->page_bytes(m->d);
-    int rc = m->mapper != NULL ? mapper_range(m->mapper, page, bytes / page, e) : 0;
-    rc = rc == 0 ? m->b->pages->reserve(m->d, bytes, &m->range, e) : rc;
+    struct backend_block *range = NULL;
+    int rc = m->b->pages->reserve(m->d, bytes, &range, e);
+    if (rc == 0 && m->mapper != NULL &&
+        (rc = mapper_range(m->mapper, page, bytes / page, e)) != 0) {
+        m->b->pages->release(m->d, range);
+    }
     if (rc == 0) {
-        *ret_range = m->range;
+        *ret_range = m->range = range;
     }
     return rc;
 }
@@ -218,6 +222,8 @@ bool mapping_poll(struct mapping *m)
         any = true;
         if (r.kind == MAPPER_CLEAR) {
             clear_begin(m, &r);
+        } else if (r.kind == MAPPER_DIRTY) {
+            pool_uncleared(m->pool, r.number, r.at, r.bytes);
         } else if (r.kind == MAPPER_DONE) {
             pool_mapped(m->pool, r.number);
             m->fails = m->fails && mapper_busy(m->mapper);
@@ -226,6 +232,12 @@ bool mapping_poll(struct mapping *m)
         }
     }
     return any;
+}
+
+int mapping_refused(const struct mapping *m, struct err *e)
+{
+    return err_set(e, ERR_DEVICE_MEMORY, "the device gave no memory: %s",
+                   m->why.code != 0 ? m->why.text : "a mapping failed");
 }
 
 bool mapping_busy(const struct mapping *m)

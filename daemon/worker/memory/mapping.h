@@ -54,6 +54,8 @@ int mapping_clear(struct mapping *m, void *block, uint64_t at, uint64_t bytes, s
 /* Passes reports on. Returns whether there were any. */
 bool mapping_poll(struct mapping *m);
 bool mapping_busy(const struct mapping *m); /* are there calls that are not complete? */
+/* Sets e to why memory that was handed out could not be mapped. ERR_DEVICE_MEMORY. */
+int mapping_refused(const struct mapping *m, struct err *e);
 /* Waits until all calls are complete, for `ns` at most. */
 void mapping_drain(struct mapping *m, uint64_t ns);
 

@@ -674,23 +674,11 @@ bool memory_unmapped(const struct memory_piece *piece)
     return piece->ref.block != NULL && piece->kind == MEMORY_POOL && piece->pool.ticket != 0;
 }
 
-int memory_refused(const struct memory *m, struct err *e)
-{
-    const struct err *why = &m->mapping.why;
-    return err_set(e, ERR_DEVICE_MEMORY, "the device gave no memory: %s",
-                   why->code != 0 ? why->text : "a mapping failed");
-}
-
 bool memory_poll(struct memory *m)
 {
     bool any = mapping_poll(&m->mapping);
     m->changes += any;
     return any;
-}
-
-bool memory_mapping(const struct memory *m)
-{
-    return mapping_busy(&m->mapping);
 }
 
 void memory_settle(struct memory *m)

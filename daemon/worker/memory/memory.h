@@ -181,10 +181,16 @@ int memory_alloc(struct memory *m, const struct memory_ask *ask, struct memory_p
 enum pool_late memory_late(const struct memory *m, struct memory_piece *piece);
 /* Must memory_late() be asked about the piece? */
 bool memory_unmapped(const struct memory_piece *piece);
-int memory_refused(const struct memory *m, struct err *e); /* ERR_DEVICE_MEMORY */
+static inline int memory_refused(const struct memory *m, struct err *e) /* ERR_DEVICE_MEMORY */
+{
+    return mapping_refused(&m->mapping, e);
+}
 /* Takes over what the thread that maps memory has done. Returns whether it did anything. */
 bool memory_poll(struct memory *m);
-bool memory_mapping(const struct memory *m); /* is memory being mapped or unmapped? */
+static inline bool memory_mapping(const struct memory *m) /* is memory being mapped or unmapped? */
+{
+    return mapping_busy(&m->mapping);
+}
 /* Blocks until all memory is mapped and unmapped, for two seconds at most. */
 void memory_settle(struct memory *m);
 /* Allocates memory that another process can map, outside the pool, in whole pages; it is dirty.

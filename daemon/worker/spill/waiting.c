@@ -127,7 +127,7 @@ int waiting_offer(struct waiting *w, struct job *j, struct bytes frame, const st
     if (rc != 0 && has) {
         spill_give_up(w->spill, j, &tried);
     }
-    if (rc == 0) {
+    if (rc == 0 && !has) { /* mapping is brief: the front hears of it at the next poll, if at all */
         waiting_poll(w, clock_now_ns());
     }
     return rc;
