@@ -51,31 +51,70 @@ static void make_void(struct pool *p, uint32_t i, uint64_t at, uint64_t bytes, b
     space_enter(p, space_merge(p, i));
 }
 
-/* Moves up to `most` bytes of whole pages from the front of a READY or PENDING block to `to`, or
- * destroys them (PAGES_GONE, READY only). Returns the bytes moved or destroyed. */
-static uint64_t pages_take(struct pool *p, uint32_t i, uint64_t most, uint64_t to, struct err *e)
+uint64_t backing_pages_fit(const struct pool *p, uint64_t at, uint64_t bytes, uint64_t most)
 {
-    uint64_t at;
-    uint64_t bytes = space_whole(p, block_at(&p->blocks, i), &at);
+    return bytes <= most ? bytes : most - page_inside(p, at + most);
+}
+
+uint64_t backing_pages_reach(const struct pool *p, uint64_t at, uint64_t bytes, uint64_t least)
+{
+    least = in_pages(p, least);
+    if (least >= bytes) {
+        return bytes;
+    }
+    return least + (page_inside(p, at + least) != 0 ? page_rest(p, at + least) : 0);
+}
+
+/* Whole handles at one end of a block. */
+struct end {
+    uint64_t at, bytes;
+};
+
+/* Moves whole handles of a READY or PENDING block to `to`, or destroys them (PAGES_GONE, READY
+ * only). Returns the bytes moved or destroyed. */
+static uint64_t pages_take(struct pool *p, uint32_t i, const struct end *from, uint64_t to,
+                           struct err *e)
+{
     uint64_t gone = 0;
     uint64_t used = 0;
     bool keep = to != PAGES_GONE && recall_keeps(p);
-    bytes = bytes < most ? bytes : most;
     space_leave(p, i);
     if (to == PAGES_GONE) {
-        used = gone = page_drop(p, at, bytes, e);
+        used = gone = page_drop(p, from->at, from->bytes, e);
     } else {
         const struct block *b = block_at(&p->blocks, i);
-        const struct page_way way = {at, to, bytes, keep, b->stream, b->seq};
+        const struct page_way way = {from->at, to, from->bytes, keep, b->stream, b->seq};
         used = page_move(p, &way, &gone, e);
         keep = keep || b->seq != 0; /* a stream may use this mapping */
     }
     if (gone > 0) {
-        make_void(p, i, at, gone, keep);
+        make_void(p, i, from->at, gone, keep);
     } else {
         space_enter(p, i);
     }
     return used;
+}
+
+/* Whole handles for `most` bytes at the end of the block whose handle is larger, if it fits; else
+ * at the other. bytes 0: neither fits. */
+static struct end end_of(const struct pool *p, uint32_t i, uint64_t most)
+{
+    uint64_t at;
+    uint64_t bytes = space_whole(p, block_at(&p->blocks, i), &at);
+    uint64_t front = bytes > 0 ? page_rest(p, at) : UINT64_MAX;
+    uint64_t back = bytes > 0 ? page_inside(p, at + bytes - p->page) + p->page : UINT64_MAX;
+    if (bytes <= most) {
+        return (struct end){at, bytes};
+    }
+    if (front <= most && (front >= back || back > most)) {
+        return (struct end){at, backing_pages_fit(p, at, bytes, most)};
+    }
+    if (back > most) {
+        return (struct end){at, 0};
+    }
+    uint64_t begin = at + bytes - most;
+    begin += page_inside(p, begin) != 0 ? page_rest(p, begin) : 0;
+    return (struct end){begin, at + bytes - begin};
 }
 
 uint64_t backing_pages_drop(struct pool *p, uint32_t i, uint64_t most)
@@ -83,50 +122,122 @@ uint64_t backing_pages_drop(struct pool *p, uint32_t i, uint64_t most)
     if (!space_has_records(p, 2)) {
         return 0;
     }
+    struct end from;
+    from.bytes = space_whole(p, block_at(&p->blocks, i), &from.at);
+    from.bytes = backing_pages_reach(p, from.at, from.bytes, most);
+    uint64_t gone = pages_take(p, i, &from, PAGES_GONE, NULL);
+    event_add(p, POOL_EVENT_UNMAP, (struct pool_event){.at = from.at, .size = gone});
+    return gone;
+}
+
+/* ---- breaking handles -------------------------------------------------------------------------*/
+
+/* The parts of what remains after a failure need records. */
+int backing_pages_break(struct pool *p, uint32_t i, uint64_t at, struct err *e)
+{
+    uint64_t begin = at - page_inside(p, at);
+    uint64_t end = at + page_rest(p, at);
+    block_at(&p->blocks, i)->state = BLOCK_HELD;
+    int rc = page_break(p, at, e);
+    if (rc == 0) {
+        return 0;
+    }
+    if (block_at(&p->blocks, i)->at < begin) {
+        uint32_t rest = space_cut(p, i, begin - block_at(&p->blocks, i)->at);
+        (void)make_ready(p, i);
+        i = rest;
+    }
+    if (block_at(&p->blocks, i)->size > end - begin) {
+        (void)make_ready(p, space_cut(p, i, end - begin));
+    }
+    backing_pages_unwind(p, i);
+    return rc;
+}
+
+/* Breaks the handle at the front of a READY block, so that `most` bytes of it can go. */
+static int break_front(struct pool *p, uint32_t i, uint64_t most, struct err *e)
+{
     uint64_t at;
     (void)space_whole(p, block_at(&p->blocks, i), &at);
-    uint64_t gone = pages_take(p, i, in_pages(p, most), PAGES_GONE, NULL);
-    event_add(p, POOL_EVENT_UNMAP, (struct pool_event){.at = at, .size = gone});
-    return gone;
+    if (!space_has_records(p, BREAK_RECORDS)) {
+        return err_set(e, ERR_NOMEM, "the pool's records are used up");
+    }
+    space_leave(p, i);
+    int rc = backing_pages_break(p, i, at + most, e);
+    if (rc == 0) {
+        (void)make_ready(p, i);
+    }
+    return rc;
 }
 
 /* ---- pages into a void block ------------------------------------------------------------------*/
 
-/* Of the first few blocks of a list, the one with the fewest bytes outside whole pages. */
-static uint32_t least_ragged(const struct pool *p, unsigned list)
+/* Of the first few blocks of a list, the one with the largest end handle of at most `most` bytes;
+ * of these the one with the fewest bytes outside whole pages. */
+static uint32_t best_in(const struct pool *p, unsigned list, uint64_t most)
 {
-    uint32_t best = p->whole[list];
+    uint32_t best = BLOCK_NONE;
+    uint64_t largest = 0;
     uint64_t least = UINT64_MAX;
     unsigned n = 0;
-    for (uint32_t i = best; i != BLOCK_NONE && n < LOOK_MAX; n++) {
+    for (uint32_t i = p->whole[list]; i != BLOCK_NONE && n < LOOK_MAX; n++) {
         const struct block *b = block_at(&p->blocks, i);
         uint64_t at;
-        uint64_t ragged = b->size - space_whole(p, b, &at);
-        if (ragged < least) {
+        uint64_t whole = space_whole(p, b, &at);
+        uint64_t handle = space_end_handle(p, at, whole);
+        bool better = handle > largest || (handle == largest && b->size - whole < least);
+        if (handle <= most && better) {
             best = i;
-            least = ragged;
+            largest = handle;
+            least = b->size - whole;
         }
         i = b->newer;
     }
     return best;
 }
 
+/* The block with the largest end handle that fits. */
+static uint32_t fitting(const struct pool *p, uint64_t most)
+{
+    uint32_t best = BLOCK_NONE;
+    for (unsigned list = space_whole_list(p, most) + 1; list-- > 0 && best == BLOCK_NONE;) {
+        best = best_in(p, list, most);
+    }
+    return best;
+}
+
+/* The block with the smallest handles. */
+static uint32_t smallest(const struct pool *p)
+{
+    unsigned list = 0;
+    while (list < WHOLE_LISTS && p->whole[list] == BLOCK_NONE) {
+        list++;
+    }
+    return list < WHOLE_LISTS ? p->whole[list] : BLOCK_NONE;
+}
+
 /* Moves up to `need` bytes of free pages to `to`. Returns the bytes moved. */
 static uint64_t fill_moved(struct pool *p, uint64_t to, uint64_t need, struct err *e)
 {
     uint64_t got = 0;
-    unsigned list = 0;
-    while (got < need && list < WHOLE_LISTS) {
-        uint32_t i = least_ragged(p, list);
+    while (got < need) {
+        uint32_t i = fitting(p, need - got);
         if (i == BLOCK_NONE) {
-            list++;
+            i = smallest(p);
+            if (i == BLOCK_NONE) {
+                break;
+            }
+            if (break_front(p, i, need - got, e) != 0) {
+                return got;
+            }
             continue;
         }
         if (!space_has_records(p, 4)) {
             (void)err_set(e, ERR_NOMEM, "the pool's records are used up");
             return got;
         }
-        uint64_t taken = pages_take(p, i, need - got, to + got, e);
+        const struct end from = end_of(p, i, need - got);
+        uint64_t taken = pages_take(p, i, &from, to + got, e);
         if (taken == 0) {
             return got;
         }
@@ -136,28 +247,52 @@ static uint64_t fill_moved(struct pool *p, uint64_t to, uint64_t need, struct er
     return got + vacant_pages(p, to + got, need - got, e);
 }
 
-uint64_t backing_pages_pending(struct pool *p, unsigned stream, uint64_t to, uint64_t most,
-                               uint64_t *seq, struct err *e)
+/* Whole handles of a PENDING block that fit, or with `over` one handle that reaches beyond the
+ * need.
+ */
+static struct end end_wanted(const struct pool *p, uint32_t i, const struct want *w, bool over)
 {
-    uint64_t got = 0;
+    struct end from = end_of(p, i, w->need - w->got);
+    if (over) {
+        (void)space_whole(p, block_at(&p->blocks, i), &from.at);
+        from.bytes = page_rest(p, from.at);
+        from.bytes = from.bytes <= w->room - w->got ? from.bytes : 0;
+    }
+    return from;
+}
+
+static void pending_pass(struct pool *p, unsigned stream, struct want *w, bool over, uint64_t *seq,
+                         struct err *e)
+{
     uint32_t i = p->pending_whole[stream] > 0 ? p->line[stream].oldest : BLOCK_NONE;
-    while (got < most && i != BLOCK_NONE && space_has_records(p, 4)) {
+    while (w->got < w->need && i != BLOCK_NONE && space_has_records(p, 4)) {
         const struct block *b = block_at(&p->blocks, i);
         uint64_t at;
         uint64_t its = b->seq;
         uint32_t next = b->newer;
+        struct end from = {0, 0};
         if (b->state == BLOCK_PENDING && space_whole(p, b, &at) > 0) {
-            uint64_t taken = pages_take(p, i, most - got, to + got, e);
+            from = end_wanted(p, i, w, over);
+        }
+        if (from.bytes > 0) {
+            uint64_t taken = pages_take(p, i, &from, w->to + w->got, e);
             if (taken == 0) {
-                return got;
+                return;
             }
-            event_add(p, POOL_EVENT_REMAP, (struct pool_event){.at = to + got, .size = taken});
+            event_add(p, POOL_EVENT_REMAP,
+                      (struct pool_event){.at = w->to + w->got, .size = taken});
             *seq = its > *seq ? its : *seq;
-            got += taken;
+            w->got += taken;
         }
         i = next;
     }
-    return got;
+}
+
+void backing_pages_pending(struct pool *p, unsigned stream, struct want *w, uint64_t *seq,
+                           struct err *e)
+{
+    pending_pass(p, stream, w, false, seq, e);
+    pending_pass(p, stream, w, true, seq, e);
 }
 
 /* Maps new pages at [to + got, to + need). Returns `got` plus the bytes mapped. */
@@ -181,7 +316,7 @@ static int fill(struct pool *p, uint64_t to, uint64_t need, bool fresh, struct e
 {
     uint64_t moved = fresh ? 0 : fill_moved(p, to, need, e);
     if (!fresh && moved < need && p->whole_bytes > 0) {
-        return e->code; /* a free page could not be moved */
+        return e->code != 0 ? e->code : err_set(e, ERR_DEVICE_MEMORY, "a free page is in use");
     }
     uint64_t got = fill_new(p, to, moved, need, e);
     if (got > moved) {
@@ -303,10 +438,12 @@ uint64_t backing_pages_free(const struct pool *p, uint64_t at, unsigned stream, 
     if (!free || b->at > from) {
         return 0;
     }
-    uint64_t whole = (b->at + b->size - from) & ~(p->page - 1);
+    uint64_t first;
+    uint64_t end = b->at + b->size < from + bytes ? b->at + b->size : from + bytes;
+    uint64_t whole = page_whole(p, from, end, &first);
     *ret_from = from;
     *ret_block = i;
-    return bytes < whole ? bytes : whole;
+    return first == from ? whole : 0;
 }
 
 /* Pages are used in [at, at + bytes) of a VOID block now: makes that part READY or PENDING, and the
@@ -337,8 +474,9 @@ static uint64_t pages_back(struct pool *p, uint32_t source, uint64_t from, uint6
                            uint64_t bytes, bool ready)
 {
     const struct block *b = block_at(&p->blocks, source);
-    uint64_t whole = (b->at + b->size - from) & ~(p->page - 1);
-    uint64_t most = bytes < whole ? bytes : whole;
+    uint64_t first;
+    uint64_t whole = page_whole(p, from, b->at + b->size, &first);
+    uint64_t most = backing_pages_fit(p, from, whole, bytes);
     const unsigned stream = b->stream;
     const uint64_t seq = b->seq;
     uint64_t got = 0;
@@ -347,10 +485,9 @@ static uint64_t pages_back(struct pool *p, uint32_t source, uint64_t from, uint6
     while (got < most && moved > 0) {
         uint64_t where = 0;
         uint64_t row = page_where(p, at + got, &where);
-        row = row < most - got ? row : most - got;
+        row = row > 0 && where == from + got ? backing_pages_fit(p, where, row, most - got) : 0;
         const struct page_way way = {where, at + got, row, true, stream, seq};
-        bool fits = row > 0 && where == from + got &&
-                    (!ready || page_accessible(p, at + got, at + got + row) == row);
+        bool fits = row > 0 && (!ready || page_accessible(p, at + got, at + got + row) == row);
         moved = fits ? page_move(p, &way, &moved, NULL) : 0;
         got += moved;
     }

@@ -86,9 +86,8 @@ static uint64_t gain_of(const struct pool *p, const struct stretch *s, const str
     if (effort->target == 0) {
         return s->end - s->begin >= effort->block ? s->end - s->begin - s->live : 0;
     }
-    uint64_t begin = (s->begin + p->page - 1) & ~(p->page - 1);
-    uint64_t end = s->end & ~(p->page - 1);
-    uint64_t pages = end > begin ? end - begin : 0;
+    uint64_t at;
+    uint64_t pages = page_whole(p, s->begin, s->end, &at);
     return sat_sub(pages, sat_add(s->whole, s->live));
 }
 

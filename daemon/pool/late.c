@@ -160,7 +160,7 @@ static void drop(struct pool *p, uint32_t i)
 {
     uint64_t at;
     uint64_t bytes = space_whole(p, block_at(&p->blocks, i), &at);
-    bool refuses = p->late.refuses; /* this gives the source no room */
+    const struct late before = p->late;
     if (bytes == 0 || !space_has_records(p, 2)) {
         return;
     }
@@ -170,7 +170,8 @@ static void drop(struct pool *p, uint32_t i)
     bytes = bytes < row ? bytes : row;
     space_leave(p, i);
     uint64_t gone = page_drop(p, at, bytes, NULL);
-    p->late.refuses = refuses;
+    p->late.refuses = before.refuses; /* this gave the source no room */
+    p->late.order = before.order;
     if (gone == 0) {
         space_enter(p, i);
         return;
@@ -203,6 +204,12 @@ static void drop_all(struct pool *p, uint64_t at, uint64_t end)
     }
 }
 
+static bool used_at(const struct pool *p, uint64_t slot)
+{
+    uint32_t frame;
+    return page_frame(p, slot * p->page, &frame) > 0;
+}
+
 void late_strike(struct pool *p, uint64_t at, uint64_t end)
 {
     uint64_t last = slot_after(p, end);
@@ -210,8 +217,7 @@ void late_strike(struct pool *p, uint64_t at, uint64_t end)
          v = marks_next(&p->table.views, v + 1)) {
         uint64_t from = v * p->page;
         uint64_t to = from + pages_of(p, v) * p->page;
-        uint32_t frame;
-        if (view_at(p, v)->late >= VIEW_FAILED && page_frame(p, from, &frame) > 0) {
+        if (view_at(p, v)->late >= VIEW_FAILED && used_at(p, v)) {
             strike(p, from, to);
             drop_all(p, from, to);
         }
@@ -232,28 +238,54 @@ void late_sweep(struct pool *p)
     }
 }
 
+/* Of the handle mapped at slot s or, if there is none, of the next one: *ret_first and, returned,
+ * the slot behind it. All of it becomes one view. MARKS_NONE: there is none before `end`. */
+static uint64_t handle_from(struct pool *p, uint64_t s, uint64_t end, uint64_t *ret_first)
+{
+    uint64_t v = first_view(p, s);
+    if (v >= end) {
+        return MARKS_NONE;
+    }
+    s = v > s ? v : s;
+    *ret_first = s - page_inside(p, s * p->page) / p->page;
+    return s + page_rest(p, s * p->page) / p->page;
+}
+
+/* After a failure smaller handles are tried, then none. */
+static void ask_less(struct pool *p, uint64_t bytes)
+{
+    unsigned order = 63u - (unsigned)__builtin_clzll(bytes / p->page);
+    p->late.refuses = p->late.refuses || order == 0 || p->late.order == 0;
+    if (order <= p->late.order) {
+        p->late.order = order > 0 ? order - 1 : 0;
+    }
+}
+
 void pool_failed(struct pool *p, uint64_t number, uint64_t at, uint64_t bytes, bool lost)
 {
     uint64_t end = (at + bytes) / p->page;
+    uint64_t first;
     (void)warm_flush(p);
-    for (uint64_t v = first_view(p, at / p->page); v < end;
-         v = marks_next(&p->table.views, v + 1)) {
-        uint64_t from = v * p->page < at ? at / p->page : v;
-        struct view *view = view_at(p, v);
-        if (view->ticket < number || view->late >= VIEW_FAILED) {
+    for (uint64_t s = at / p->page; s < end;) {
+        uint64_t next = handle_from(p, s, end, &first);
+        if (next == MARKS_NONE) {
+            break;
+        }
+        s = next;
+        const struct view *over = view_at(p, page_view(p, first));
+        if (over->ticket < number || over->late >= VIEW_FAILED) {
             continue;
         }
-        page_view_cut(p, from, end);
-        v = from;
-        view_at(p, v)->late = lost ? VIEW_LOST : VIEW_FAILED;
-        p->late.failed += pages_of(p, v) * p->page;
-        uint32_t frame;
-        if (page_frame(p, v * p->page, &frame) == 0) {
-            page_view_clear(p, v); /* its memory is used elsewhere */
+        page_view_cut(p, first, next);
+        view_at(p, first)->late = lost ? VIEW_LOST : VIEW_FAILED;
+        p->late.failed += (next - first) * p->page;
+        if (!used_at(p, first)) {
+            page_view_clear(p, first); /* its memory is used elsewhere */
+        } else {
+            late_strike(p, first * p->page, next * p->page);
         }
     }
-    late_strike(p, at, at + bytes);
-    p->late.refuses = true;
+    ask_less(p, bytes);
     compact_anew(p);
     guard_check(p, BLOCK_NONE);
 }
@@ -279,18 +311,20 @@ static void own_nothing(struct pool *p, const struct block *pages)
 void pool_uncleared(struct pool *p, uint64_t number, uint64_t at, uint64_t bytes)
 {
     uint64_t end = (at + bytes) / p->page;
-    for (uint64_t v = first_view(p, at / p->page); v < end;
-         v = marks_next(&p->table.views, v + 1)) {
-        uint64_t from = v * p->page < at ? at / p->page : v;
-        uint32_t frame;
-        if (view_at(p, v)->ticket < number || page_frame(p, from * p->page, &frame) == 0) {
+    uint64_t first;
+    for (uint64_t s = at / p->page; s < end;) {
+        uint64_t next = handle_from(p, s, end, &first);
+        if (next == MARKS_NONE) {
+            break;
+        }
+        s = next;
+        if (view_at(p, page_view(p, first))->ticket < number || !used_at(p, first)) {
             continue;
         }
-        page_view_cut(p, from, end);
-        v = from;
-        struct view *view = view_at(p, v);
+        page_view_cut(p, first, next);
+        struct view *view = view_at(p, first);
         view->late = view->late == VIEW_SOUND ? VIEW_DIRTY : view->late;
-        const struct block dirty = {.at = v * p->page, .size = pages_of(p, v) * p->page};
+        const struct block dirty = {.at = first * p->page, .size = (next - first) * p->page};
         tenancy_spoil(p, &dirty);
         own_nothing(p, &dirty);
     }

@@ -24,6 +24,7 @@ static int tables_init(struct pool *p, const struct pool_options *o, struct err 
     rc = rc != 0 ? rc : records_init(&p->deferred, sizeof(struct deferred), blocks, e);
     rc = rc != 0 ? rc : records_init(&p->homes, sizeof(struct home), blocks, e);
     p->late.first = BLOCK_NONE;
+    late_room(p);
     p->idle = (struct line){.oldest = BLOCK_NONE, .newest = BLOCK_NONE};
     p->vacant = (struct vacant){.oldest = BLOCK_NONE, .newest = BLOCK_NONE, .stuck = BLOCK_NONE};
     fit_init(&p->void_fit);
@@ -336,6 +337,21 @@ static int find(struct pool *p, uint64_t size, unsigned stream, unsigned flags, 
     return rc;
 }
 
+/* Would a READY block that is cut after `size` bytes leave parts of a free handle on both sides?
+ * Such parts could not be used elsewhere until both are free again. */
+static bool tears(const struct pool *p, uint32_t i, uint64_t size)
+{
+    const struct block *b = block_at(&p->blocks, i);
+    uint64_t at;
+    if (p->source.pages == NULL || b->state != BLOCK_READY || b->size - size < p->page) {
+        return false;
+    }
+    uint64_t border = (b->at + size + p->page - 1) & ~(p->page - 1);
+    uint64_t whole = space_whole(p, b, &at);
+    return border > at && border < at + whole && page_inside(p, border) != 0 &&
+           space_has_records(p, BREAK_RECORDS);
+}
+
 int pool_take(struct pool *p, uint64_t size, const struct pool_ask *ask, unsigned flags,
               uint32_t *ret_block, struct err *e)
 {
@@ -353,6 +369,14 @@ int pool_take(struct pool *p, uint64_t size, const struct pool_ask *ask, unsigne
         return rc;
     }
     space_leave(p, i);
+    if (tears(p, i, size)) {
+        uint64_t border = (block_at(&p->blocks, i)->at + size + p->page - 1) & ~(p->page - 1);
+        struct err why = ERR_INIT;
+        if (backing_pages_break(p, i, border, &why) != 0) {
+            return err_set(e, why.code, "%s", why.text);
+        }
+        block_at(&p->blocks, i)->state = BLOCK_READY;
+    }
     if (block_at(&p->blocks, i)->size > size) {
         space_enter(p, space_cut(p, i, size));
     }

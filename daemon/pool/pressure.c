@@ -72,7 +72,7 @@ uint64_t pool_tick(struct pool *p, uint64_t now_ns)
 {
     (void)warm_flush(p);
     late_sweep(p);
-    p->late.refuses = false;
+    late_room(p);
     struct trimming *t = &p->trimming;
     save_up(t, now_ns - t->now_ns);
     t->now_ns = now_ns;

@@ -378,8 +378,13 @@ static void begin_without(struct transfers *t, struct transfer *x)
 /* Is the memory of a transfer still being mapped? It may have ended if it is not. */
 static bool mapping(struct transfers *t, struct transfer *x)
 {
+    struct err ok = ERR_INIT;
     if (!x->unmapped) {
         return false;
+    }
+    if (x->buffer->freed) { /* nobody waits for its bytes */
+        finish(t, x, &ok);
+        return true;
     }
     switch (memory_late(&t->device->memory, &x->buffer->piece)) {
     case POOL_READY:

@@ -82,11 +82,12 @@ static uint64_t issued(void *user)
     return ((const struct late_source *)user)->issued;
 }
 
-void late_init(struct late_source *l, uint64_t capacity, uint64_t page)
+void late_init(struct late_source *l, uint64_t capacity, uint64_t page, uint64_t handle_max)
 {
     memset(l, 0, sizeof *l);
     fake_pages_init(&l->fake, capacity);
     l->fake.pages.page_bytes = page;
+    l->fake.pages.handle_max = handle_max;
     l->fake.pages.aliases = true;
     l->call = calloc(LATE_CALLS, sizeof *l->call);
     l->handle = calloc(LATE_HANDLES, sizeof *l->handle);
@@ -94,6 +95,7 @@ void late_init(struct late_source *l, uint64_t capacity, uint64_t page)
     l->stuck = calloc(FAKE_SLOTS, sizeof *l->stuck);
     ck_assert(l->call != NULL && l->handle != NULL && l->bad != NULL && l->stuck != NULL);
     l->pages = (struct pool_pages){.page_bytes = page,
+                                   .handle_max = handle_max,
                                    .reserve = reserve,
                                    .release = release,
                                    .create = create,

@@ -36,7 +36,7 @@ struct late_source {
     bool (*clears)(void); /* is memory cleared? NULL: always */
 };
 
-void late_init(struct late_source *l, uint64_t capacity, uint64_t page);
+void late_init(struct late_source *l, uint64_t capacity, uint64_t page, uint64_t handle_max);
 void late_run(struct late_source *l, uint64_t calls); /* makes so many calls, and reports */
 void late_run_all(struct late_source *l);
 void late_finish(struct late_source *l); /* as fake_finish */

@@ -20,12 +20,17 @@ static struct late_source source;
 static struct pool *pool;
 static struct err err;
 
-static void start(uint64_t capacity)
+static void start_with(uint64_t capacity, uint64_t handle_max)
 {
     const struct pool_options o = {.limit = LIMIT, .address_bytes = 16 * LIMIT, .streams = STREAMS};
-    late_init(&source, capacity, PAGE);
+    late_init(&source, capacity, PAGE, handle_max);
     ck_assert_msg(pool_create(&source.source, &o, &pool, &err) == 0, "%s", err.text);
     source.pool = pool;
+}
+
+static void start(uint64_t capacity)
+{
+    start_with(capacity, PAGE);
 }
 
 static void stop(void)
@@ -411,7 +416,7 @@ static void step(unsigned n)
 static void play(unsigned number, uint64_t capacity)
 {
     seed = number;
-    start(capacity);
+    start_with(capacity, number % 2 == 0 ? PAGE : 4 * PAGE); /* 1/16 of the limit */
     source.fails = number % 4 == 0 ? NULL : fails_at_times;
     source.clears = at_times;
     for (unsigned n = 0; n < STEPS; n++) {

@@ -386,6 +386,8 @@ static void step(void)
     }
 }
 
+#define HANDLE_SIZES 7u
+
 static void start(uint64_t seed, const struct settings *settings)
 {
     struct err e = ERR_INIT;
@@ -400,6 +402,7 @@ static void start(uint64_t seed, const struct settings *settings)
     (settings->pages ? fake_pages_init : fake_blocks_init)(&m.source, settings->capacity);
     m.source.pages.page_bytes = settings->page;
     m.source.pages.aliases = settings->aliases;
+    m.source.pages.handle_max = settings->page << seed % HANDLE_SIZES;
     m.unmap = m.source.pages.unmap;
     m.source.pages.unmap = careful_unmap;
     ck_assert_msg(pool_create(&m.source.source, &options, &m.pool, &e) == 0, "%s", e.text);

@@ -113,7 +113,9 @@ static void check_unused_at(uint64_t at)
 
 static int careful_unmap(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e)
 {
-    check_unused_at(at);
+    for (uint64_t o = at; o < at + bytes; o += PAGE) {
+        check_unused_at(o);
+    }
     return w.unmap(user, range, at, bytes, e);
 }
 
@@ -385,6 +387,8 @@ static void step(void)
 
 /* ---- a run ------------------------------------------------------------------------------------*/
 
+#define HANDLE_SIZES 7u
+
 static void start(uint64_t seed, const struct settings *settings)
 {
     struct err e = ERR_INIT;
@@ -406,6 +410,7 @@ static void start(uint64_t seed, const struct settings *settings)
     w.source.pages_most = PAGES;
     w.source.pages.page_bytes = PAGE;
     w.source.pages.aliases = settings->aliases;
+    w.source.pages.handle_max = PAGE << seed % HANDLE_SIZES;
     w.unmap = w.source.pages.unmap;
     w.source.pages.unmap = careful_unmap;
     w.clear = w.source.source.clear;
