@@ -12,9 +12,10 @@
 #include "common/clock.h"
 #include "daemon/worker/memory/device.h"
 
-#define PIECE     (UINT64_C(1) << 30)
+#define PAGE      (UINT64_C(2) << 20)
+#define PIECE     ((UINT64_C(50) << 30) - PAGE) /* handles of all sizes */
 #define PIECE_MIN (UINT64_C(32) << 20)
-#define PIECES    100u
+#define PIECES    2u
 #define LOOK_NS   (100 * (long)NS_PER_US)
 
 static void wake(void *data)
@@ -29,7 +30,7 @@ static uint64_t longer(uint64_t most, uint64_t since_ns)
 }
 
 /* The longest turn in microseconds. *ret_ms: until all of it could be used. */
-static double longest(uint64_t bytes, unsigned pieces, bool later, double *ret_ms)
+static double longest(uint64_t bytes, bool later, double *ret_ms)
 {
     const struct timespec pause = {.tv_nsec = LOOK_NS};
     const struct device_options o = {.backend = "sim",
@@ -38,21 +39,21 @@ static double longest(uint64_t bytes, unsigned pieces, bool later, double *ret_m
                                      .maps_later = later};
     struct device dev;
     struct err e = ERR_INIT;
-    struct memory_piece *piece = calloc(pieces, sizeof *piece);
-    if (piece == NULL || device_open(&dev, &o, &e) != 0) {
+    struct memory_piece piece[PIECES];
+    if (device_open(&dev, &o, &e) != 0) {
         bench_die("a simulated device: %s", e.text);
     }
     uint64_t most = 0;
     uint64_t begin = clock_now_ns();
-    for (unsigned i = 0; i < pieces; i++) {
+    for (unsigned i = 0; i < PIECES; i++) {
         const struct memory_ask ask = {.size = bytes, .stream = memory_service(&dev.memory)};
         uint64_t turn = clock_now_ns();
         if (memory_alloc(&dev.memory, &ask, &piece[i], &e) != 0) {
-            bench_die("%u pieces: %s", pieces, e.text);
+            bench_die("%s", e.text);
         }
         most = longer(most, turn);
     }
-    for (unsigned i = 0; i < pieces;) {
+    for (unsigned i = 0; i < PIECES;) {
         uint64_t turn = clock_now_ns();
         (void)memory_poll(&dev.memory);
         enum pool_late late = memory_late(&dev.memory, &piece[i]);
@@ -66,11 +67,10 @@ static double longest(uint64_t bytes, unsigned pieces, bool later, double *ret_m
         }
     }
     *ret_ms = (double)(clock_now_ns() - begin) / 1e6;
-    for (unsigned i = 0; i < pieces; i++) {
+    for (unsigned i = 0; i < PIECES; i++) {
         memory_free(&dev.memory, &piece[i]);
     }
     device_close(&dev);
-    free(piece);
     return (double)most / 1e3;
 }
 
@@ -83,15 +83,12 @@ int main(int argc, char **argv)
         "device whose mapping calls take 50 us each: calls on the loop, and on a thread.",
         3, argc, argv);
     uint64_t bytes = bench_scale(&b, PIECE, PIECE_MIN);
-    /* the loop itself takes minutes for more */
-    unsigned pieces = bench_scale(&b, PIECES, 2u);
-    unsigned few = bench_scale(&b, 4u, 2u);
     for (unsigned i = 0; i < b.repeat; i++) {
         double ms;
-        double thread = longest(bytes, pieces, true, &ms);
+        double thread = longest(bytes, true, &ms);
         report_add(&b.report, "mapped", "on a thread", "longest turn", "us", thread);
         report_add(&b.report, "mapped", "on a thread", "all of it", "ms", ms);
-        double loop = longest(bytes, few, false, &ms);
+        double loop = longest(bytes, false, &ms);
         report_add(&b.report, "mapped", "on the loop", "longest turn", "us", loop);
     }
     report_against(&b.report, "mapped", "on a thread", "longest turn", "on the loop");
