@@ -393,6 +393,7 @@ static void clear_unknown(struct pool *p, const struct block *b)
             p->stats.driver_calls++;
             if (p->source.clear(p->source.user, p->range, dirty.at, dirty.size, NULL) == 0) {
                 tenancy_clean(p, &dirty);
+                late_issue(p, dirty.at, dirty.size);
             }
         }
         dirty.at += dirty.size + (holder != TENANCY_MIXED ? bytes : 0);

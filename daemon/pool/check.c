@@ -16,6 +16,7 @@ struct sums {
     uint64_t indexed[3]; /* VOID, READY, PENDING */
     uint64_t vacant;     /* blocks */
     uint64_t vacant_bytes;
+    uint64_t failed;  /* blocks */
     uint64_t leaving; /* of these blocks: with pages that streams may still use */
 };
 
@@ -27,7 +28,7 @@ static int wrong(struct err *e, const struct block *b, const char *what)
 
 static bool mergeable(const struct block *a, const struct block *b)
 {
-    bool free = a->state == BLOCK_VOID || a->state == BLOCK_READY ||
+    bool free = a->state == BLOCK_VOID || a->state == BLOCK_READY || a->state == BLOCK_FAILED ||
                 (a->state == BLOCK_PENDING && a->stream == b->stream);
     return a->state == b->state && free && !b->edge && a->home == b->home;
 }
@@ -128,6 +129,9 @@ static int block_check(const struct pool *p, const struct block *b, struct sums 
         break;
     case BLOCK_VACANT:
         return vacant_check(p, b, sums, e);
+    case BLOCK_FAILED:
+        sums->failed++;
+        break;
     case BLOCK_AWAY:
     case BLOCK_LOST:
         break;
@@ -229,6 +233,27 @@ static int vacants_check(const struct pool *p, const struct sums *sums, struct e
                          LL(sums->vacant));
 }
 
+/* What failed: its blocks are listed, its views counted. */
+static int late_check(const struct pool *p, const struct sums *sums, struct err *e)
+{
+    uint64_t bytes = 0;
+    uint64_t listed = 0;
+    for (uint32_t i = p->late.first; i != BLOCK_NONE; i = block_at(&p->blocks, i)->next) {
+        listed += block_at(&p->blocks, i)->state == BLOCK_FAILED;
+    }
+    for (uint64_t v = p->source.pages != NULL ? marks_next(&p->table.views, 0) : MARKS_NONE;
+         v != MARKS_NONE; v = marks_next(&p->table.views, v + 1)) {
+        const struct view *view = &p->table.view[v];
+        const struct run *r = records_at(&p->table.runs, view->run);
+        bytes += view->late >= VIEW_FAILED ? r->count * p->page : 0;
+    }
+    return listed == sums->failed && bytes == p->late.failed
+               ? 0
+               : err_set(e, ERR_INTERNAL,
+                         "pool: %llu bytes failed, not %llu; %llu blocks, not %llu", LL(bytes),
+                         LL(p->late.failed), LL(sums->failed), LL(listed));
+}
+
 static int indices_check(const struct pool *p, const struct sums *sums, struct err *e)
 {
     uint64_t pending = 0;
@@ -243,7 +268,7 @@ static int indices_check(const struct pool *p, const struct sums *sums, struct e
         fit_count(p, &p->ready, BLOCK_READY) != sums->indexed[1] || pending != sums->indexed[2]) {
         return err_set(e, ERR_INTERNAL, "pool: free blocks are not all found by size");
     }
-    return 0;
+    return late_check(p, sums, e);
 }
 
 static int meters_check(const struct pool *p, const struct sums *sums, struct err *e)

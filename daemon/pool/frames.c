@@ -90,6 +90,7 @@ static unsigned log_of(uint64_t count)
 static unsigned order_most(const struct pool *p)
 {
     unsigned order = log_of(p->handle_max / p->page);
+    order = order < p->late.order ? order : p->late.order;
     return order < ORDER_MOST ? order : ORDER_MOST;
 }
 

@@ -23,6 +23,8 @@ static int tables_init(struct pool *p, const struct pool_options *o, struct err 
     rc = rc != 0 ? rc : records_init(&p->tags, SLAB_OBJECTS * sizeof(uint64_t), blocks, e);
     rc = rc != 0 ? rc : records_init(&p->deferred, sizeof(struct deferred), blocks, e);
     rc = rc != 0 ? rc : records_init(&p->homes, sizeof(struct home), blocks, e);
+    p->late.first = BLOCK_NONE;
+    late_room(p);
     p->idle = (struct line){.oldest = BLOCK_NONE, .newest = BLOCK_NONE};
     p->vacant = (struct vacant){.oldest = BLOCK_NONE, .newest = BLOCK_NONE, .stuck = BLOCK_NONE};
     fit_init(&p->void_fit);
@@ -652,6 +654,7 @@ int pool_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *re
                                   .tenant = piece.tenant,
                                   .stream = (uint8_t)ask->stream});
     pool_locate(p, &piece);
+    piece.ticket = pool_ticket(p, &piece);
     guard_check(p, piece.block);
     *ret_piece = piece;
     return 0;
@@ -678,14 +681,14 @@ static int release(struct pool *p, const struct pool_piece *piece, unsigned stre
                                   .value = (uint32_t)seq});
     stats_given(p, piece);
     quota_discharge(p, b->tenant, b->size);
-    if (piece->foreign) {
+    if (piece->foreign || piece->ticket != 0) { /* with a ticket nobody knows what it holds */
         tenancy_spoil(p, b);
     }
     if (ret_place != NULL && vacant_keep(p, piece->block, stream, seq, ret_place)) {
         guard_check(p, BLOCK_NONE);
         return 0;
     }
-    if (pool_over(p) == 0) {
+    if (pool_over(p) == 0 && p->late.failed == 0) {
         warm_keep(p, piece->block, stream, seq);
     } else {
         (void)space_release(p, piece->block, stream, seq);

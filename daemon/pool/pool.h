@@ -67,6 +67,7 @@ struct pool_piece {
     uint32_t turn;   /* of a slab's object: counts its uses, so that a stale piece is recognised */
     uint16_t tenant; /* charged for the piece */
     uint8_t object;
+    uint64_t ticket; /* not 0: not usable before pool_piece_late() (late.h) says so */
     bool foreign; /* may hold another tenant's bytes: clear all of `size` before the tenant can read
                      it, then set this to false. Memory freed with it set remains foreign */
 };

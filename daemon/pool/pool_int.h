@@ -5,6 +5,7 @@
 #include "common/saturate.h"
 #include "daemon/pool/class.h"
 #include "daemon/pool/fit.h"
+#include "daemon/pool/late.h"
 #include "daemon/pool/lease.h"
 #include "daemon/pool/move.h"
 #include "daemon/pool/page_table.h"
@@ -33,6 +34,7 @@ struct slab {
     uint8_t class;
     uint8_t stream; /* the stream that may use free objects at once */
     uint8_t after;
+    bool failed; /* it is in no list, and gives no object: late.c */
     uint8_t capacity;
     uint8_t align; /* log2 of the alignment of its objects; they may have a higher one */
     uint32_t turn[SLAB_OBJECTS]; /* counts each object's uses: a stale piece has another */
@@ -137,6 +139,18 @@ struct lease {
     uint64_t deadline_ns;
 };
 
+/* See late.c. */
+struct late {
+    uint64_t issued; /* number of the last call */
+    uint64_t done;   /* calls up to this one are complete */
+    uint64_t failed; /* bytes of FAILED and LOST views */
+    uint64_t lost;   /* bytes that the source could not unmap */
+    uint32_t first;  /* FAILED blocks */
+    /* After a failure, until memory was given back or the next tick: */
+    unsigned order; /* log2 of the pages of the largest handle that is asked for */
+    bool refuses;   /* no new memory */
+};
+
 /* Debug builds: see guard.c. */
 struct guard {
     uint64_t until_walk; /* calls left */
@@ -193,6 +207,7 @@ struct pool {
     struct pool_mover mover; /* move NULL: nothing moves */
     struct moving moving;
     bool tagged; /* a piece has, or had, a tag */
+    struct late late;
     struct guard guard;
 
     struct pool_event *event; /* event n is at n & event_mask */
@@ -337,6 +352,44 @@ uint64_t vacant_drop(struct pool *p, uint64_t most); /* bytes given back to the 
 bool vacant_give_up(struct pool *p, uint32_t i);
 bool vacant_give_up_oldest(struct pool *p); /* the oldest that can be; false: none */
 
+/* ---- late.c */
+
+/* The number of the source's last call; 0: its calls are complete when they return. */
+static inline uint64_t late_issued(struct pool *p)
+{
+    if (p->source.issued != NULL) {
+        p->late.issued = p->source.issued(p->source.user);
+    }
+    return p->late.issued;
+}
+
+/* A view of so many pages ends. */
+static inline void late_forget(struct pool *p, const struct view *v, uint64_t pages)
+{
+    p->late.failed -= v->late >= VIEW_FAILED ? pages * p->page : 0;
+}
+
+/* The source may have room for new memory. */
+static inline void late_room(struct pool *p)
+{
+    p->late.refuses = false;
+    p->late.order = UINT8_MAX;
+}
+
+/* Does anything have to be asked about a piece? */
+static inline bool late_any(const struct pool *p)
+{
+    return p->late.done < p->late.issued || p->late.failed > 0;
+}
+
+void late_issue(struct pool *p, uint64_t at, uint64_t bytes); /* a call for [at, at + bytes) */
+/* Is a page of [at, end) failed? */
+bool late_failed(const struct pool *p, uint64_t at, uint64_t end);
+/* Makes failed pages in READY and PENDING blocks of [at, end) FAILED, and drops them if all of a
+ * page is. */
+void late_strike(struct pool *p, uint64_t at, uint64_t end);
+void late_sweep(struct pool *p); /* drops FAILED pages that could not be dropped before */
+
 /* ---- stats.c */
 
 /* Count a piece that was handed out (its block LIVE or SLAB), or that is about to be freed. */
@@ -347,7 +400,7 @@ uint64_t stats_largest_free(const struct pool *p);
 /* Most bytes the pool may have: reserved memory may lie beside it. */
 static inline uint64_t pool_most(const struct pool *p)
 {
-    return sat_sub(p->stats.limit, p->reserved - p->drawn);
+    return sat_sub(p->stats.limit, p->reserved - p->drawn + p->late.lost);
 }
 
 static inline uint64_t pool_room(const struct pool *p) /* bytes the pool may still get */
@@ -465,6 +518,9 @@ int slab_free(struct pool *p, const struct pool_piece *piece, unsigned stream, u
               struct err *e);
 void slab_advance(struct pool *p, unsigned stream); /* done[stream] has advanced */
 void pressure_note(struct pool *p);                 /* whole_bytes may have decreased */
+/* A slab in a failed page gives no more objects, and goes when it is empty. */
+void slab_fail(struct pool *p, uint32_t i);
+void slab_fail_sweep(struct pool *p);  /* failed slabs that could not go before */
 uint64_t slab_reclaim(struct pool *p); /* empty slabs become free blocks; returns bytes */
 bool slab_busy(const struct pool *p, uint32_t i); /* streams may use free objects of it */
 bool slab_movable(const struct pool *p,

@@ -36,6 +36,9 @@ static void list_enter(struct pool *p, uint32_t i)
 {
     struct slab *s = slab_at(p, i);
     uint32_t *head = &p->partial[s->stream][s->class];
+    if (s->failed) {
+        return;
+    }
     s->prev = RECORD_NONE;
     s->next = *head;
     if (*head != RECORD_NONE) {
@@ -47,6 +50,9 @@ static void list_enter(struct pool *p, uint32_t i)
 static void list_leave(struct pool *p, uint32_t i)
 {
     struct slab *s = slab_at(p, i);
+    if (s->failed) {
+        return;
+    }
     if (s->next != RECORD_NONE) {
         slab_at(p, s->next)->prev = s->prev;
     }
@@ -109,7 +115,7 @@ static int slab_create(struct pool *p, unsigned class, const struct pool_ask *as
     return 0;
 }
 
-/* An empty, listed slab. */
+/* An empty slab, listed or failed. */
 static void slab_destroy(struct pool *p, uint32_t i)
 {
     struct slab *s = slab_at(p, i);
@@ -118,8 +124,31 @@ static void slab_destroy(struct pool *p, uint32_t i)
     list_leave(p, i);
     event_add(p, POOL_EVENT_UNSLAB, (struct pool_event){.at = b->at, .size = b->size});
     quota_discharge(p, s->tenant, b->size);
+    s->failed = false;
     (void)space_release(p, s->block, s->stream, s->seq);
     records_give(&p->slabs, i);
+}
+
+void slab_fail(struct pool *p, uint32_t i)
+{
+    struct slab *s = slab_at(p, i);
+    if (s->free != 0) {
+        list_leave(p, i);
+    }
+    s->failed = true;
+    if (is_empty(s) && !bound(p, s)) {
+        slab_destroy(p, i);
+    }
+}
+
+void slab_fail_sweep(struct pool *p)
+{
+    for (uint32_t i = 0; i < p->slabs.made; i++) {
+        const struct slab *s = slab_at(p, i);
+        if (s->failed && is_empty(s) && !bound(p, s)) {
+            slab_destroy(p, i);
+        }
+    }
 }
 
 uint64_t slab_reclaim(struct pool *p)
@@ -271,6 +300,14 @@ static bool stays(const struct pool *p)
     return recall_repeats(p) && p->slabs_empty <= most;
 }
 
+/* The last slab of its list is kept, or a single object allocated and freed would cut a slab each
+ * time. */
+static bool goes(const struct pool *p, const struct slab *s)
+{
+    bool last = s->prev == RECORD_NONE && s->next == RECORD_NONE;
+    return is_empty(s) && !bound(p, s) && (s->failed || (!stays(p) && !last));
+}
+
 static void put(struct pool *p, uint32_t i, unsigned object, uint64_t seq)
 {
     struct slab *s = slab_at(p, i);
@@ -281,10 +318,7 @@ static void put(struct pool *p, uint32_t i, unsigned object, uint64_t seq)
     if (was_full) {
         list_enter(p, i);
     }
-    /* the last slab of its list is kept, or a single object allocated and freed would cut a slab
-     * each time */
-    if (is_empty(s) && !bound(p, s) && !stays(p) &&
-        (s->prev != RECORD_NONE || s->next != RECORD_NONE)) {
+    if (goes(p, s)) {
         slab_destroy(p, i);
     }
 }
@@ -356,7 +390,7 @@ int slab_free(struct pool *p, const struct pool_piece *piece, unsigned stream, u
         return rc;
     }
     s->live &= ~bit;
-    s->own &= piece->foreign ? ~bit : UINT64_MAX;
+    s->own &= piece->foreign || piece->ticket != 0 ? ~bit : UINT64_MAX;
     stats_given(p, piece);
     if (piece->tenant != s->tenant) { /* a free object is slack */
         quota_transfer(p, piece->tenant, s->tenant, class_bytes(s->class));
@@ -386,7 +420,7 @@ bool slab_busy(const struct pool *p, uint32_t i)
 bool slab_movable(const struct pool *p, uint32_t i)
 {
     const struct slab *s = slab_at(p, i);
-    bool movable = !slab_busy(p, i);
+    bool movable = !slab_busy(p, i) && !s->failed;
     for (uint64_t live = s->live; live != 0 && movable; live &= live - 1) {
         movable = *tag_of(p, i, (unsigned)__builtin_ctzll(live)) != 0;
     }

@@ -59,6 +59,10 @@ struct pool_source {
     /* Optional (NULL: memory that one stream may still use is not given to another). Orders later
      * commands of `stream` after point `seq` of stream `on`. */
     int (*wait)(void *user, unsigned stream, unsigned on, uint64_t seq, struct err *e);
+    /* Optional (NULL: each call is complete when it returns); for sources with aliases. The number
+     * of the last call of create, destroy, map, unmap, access or clear, from 1 on. The source makes
+     * these calls later, in their order, and reports what became of them: late.h. */
+    uint64_t (*issued)(void *user);
     /* Optional (NULL: bounded by the pool's limit only). Bytes that the device could still give.
      * Called from pool_tick only, and not counted as a call of the driver. */
     int (*budget)(void *user, uint64_t *ret_free, struct err *e);

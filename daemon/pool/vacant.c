@@ -110,7 +110,7 @@ bool vacant_keep(struct pool *p, uint32_t i, unsigned stream, uint64_t seq,
     uint64_t most = p->space / SHARE;
     uint64_t at;
     if (p->source.pages == NULL || !p->source.pages->aliases || space_whole(p, b, &at) != b->size ||
-        b->size > most || pool_over(p) > 0) {
+        b->size > most || pool_over(p) > 0 || late_failed(p, b->at, b->at + b->size)) {
         return false;
     }
     while (p->vacant.bytes > most - b->size) {

@@ -138,6 +138,11 @@ static bool fits(const struct buffers *t, uint64_t size)
     return t->room > 0 && size <= t->most && t->bytes <= t->room && size <= t->room - t->bytes;
 }
 
+bool buffers_may_be_away(const struct buffers *t, uint64_t size)
+{
+    return t->room > 0 && size <= t->most && t->bytes <= t->room;
+}
+
 /* Allocates the kind of memory that is asked for. */
 static int take_once(struct buffers *t, const struct buffer_ask *ask, struct buffer *b,
                      struct err *e)

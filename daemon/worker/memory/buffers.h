@@ -140,6 +140,8 @@ int buffer_manage(struct buffers *t, struct buffer *b, struct err *e);
 /* To be called when the buffer has memory of the pool, for the first time or again: drops its
  * reservation and its former addresses. */
 void buffer_came(struct buffers *t, struct buffer *b);
+/* May a buffer of that size, which exists, be without device memory for a while? */
+bool buffers_may_be_away(const struct buffers *t, uint64_t size);
 /* can it be evicted without copying its content to the host? */
 bool buffer_keeps_itself(const struct buffer *b);
 void buffer_pin(struct buffers *t, struct buffer *b);

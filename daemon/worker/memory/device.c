@@ -106,6 +106,10 @@ static int self_check(struct device *dev, struct err *e)
     }
     const struct memory_ask ask = {.size = CHECK_BYTES, .stream = memory_service(&dev->memory)};
     int rc = memory_alloc(&dev->memory, &ask, &piece, e);
+    if (rc == 0) { /* the loop does not run yet */
+        memory_settle(&dev->memory);
+        rc = memory_late(&dev->memory, &piece) == POOL_READY ? 0 : memory_refused(&dev->memory, e);
+    }
     if (rc == 0) {
         rc = copy_round(dev, piece.ref, host, host + CHECK_BYTES, e);
         if (rc == 0) { /* after a failure a copy may still run: its memory is not freed */
@@ -164,7 +168,9 @@ static int open_parts(struct device *dev, const struct device_options *options, 
                                          .d = dev->d,
                                          .stream = all,
                                          .streams = dev->stream_count + 2,
-                                         .scrub = dev->scrub};
+                                         .scrub = dev->scrub,
+                                         .wake = options->maps_later ? options->wake : NULL,
+                                         .wake_data = options->wake_data};
         rc = memory_init(&dev->memory, &on, limit, dev->info.max_alloc, e);
         dev->memory.managed_limit = options->managed_limit;
         places_init(&dev->places, &dev->memory);

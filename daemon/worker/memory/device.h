@@ -24,6 +24,7 @@ struct device_options {
     unsigned streams;       /* streams for jobs; 0: the device's suggestion */
     backend_wake_fn wake;
     void *wake_data;
+    bool maps_later; /* memory is mapped on a thread, which calls `wake` */
 };
 
 struct device {

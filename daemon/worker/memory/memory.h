@@ -23,8 +23,10 @@
 #include "common/clock.h"
 #include "common/err.h"
 #include "daemon/backend/backend.h"
+#include "daemon/pool/late.h"
 #include "daemon/pool/place.h"
 #include "daemon/pool/quota.h"
+#include "daemon/worker/memory/mapping.h"
 #include "daemon/worker/memory/releases.h"
 #include "daemon/worker/memory/timeline.h"
 #include "proto/limits.h"
@@ -58,11 +60,11 @@ struct memory {
     struct pool *pool;       /* owned */
     struct pool_pages pages; /* source of the pool if the device has pages, else `blocks` */
     struct pool_blocks blocks;
+    struct mapping mapping; /* the source of pages */
     const struct backend *b;
     struct backend_device *d;                    /* not owned */
     struct backend_stream *stream[POOL_STREAMS]; /* not owned; as the pool numbers them */
     unsigned streams;
-    struct backend_stream *scrub;    /* not owned */
     uint64_t limit;                  /* limit of the pool in bytes */
     uint64_t stay;                   /* bytes of buffers that stay, of tenants without guarantees */
     uint64_t managed, managed_limit; /* bytes of managed memory */
@@ -137,6 +139,10 @@ struct memory_device {
     struct backend_stream *const *stream;
     unsigned streams;             /* length of `stream`: 3 … POOL_STREAMS */
     struct backend_stream *scrub; /* zeroes new memory only */
+    /* Called by the thread that maps memory; NULL: memory is mapped within the calls that need it.
+     */
+    backend_wake_fn wake;
+    void *wake_data;
 };
 
 int memory_init(struct memory *m, const struct memory_device *on, uint64_t limit,
@@ -171,6 +177,24 @@ void memory_unlimit(struct memory *m);
  * exceeded. */
 int memory_alloc(struct memory *m, const struct memory_ask *ask, struct memory_piece *ret_piece,
                  struct err *e);
+/* What became of the mapping of a piece that was allocated: no command may use the piece before it
+ * is POOL_READY. POOL_READY may make the piece dirty. POOL_FAILED: free it, and say
+ * memory_refused(). */
+enum pool_late memory_late(const struct memory *m, struct memory_piece *piece);
+/* Must memory_late() be asked about the piece? */
+bool memory_unmapped(const struct memory_piece *piece);
+static inline int memory_refused(const struct memory *m, struct err *e) /* ERR_DEVICE_MEMORY */
+{
+    return mapping_refused(&m->mapping, e);
+}
+/* Takes over what the thread that maps memory has done. Returns whether it did anything. */
+bool memory_poll(struct memory *m);
+static inline bool memory_mapping(const struct memory *m) /* is memory being mapped or unmapped? */
+{
+    return mapping_busy(&m->mapping);
+}
+/* Blocks until all memory is mapped and unmapped, for two seconds at most. */
+void memory_settle(struct memory *m);
 /* Allocates memory that another process can map, outside the pool, in whole pages; it is dirty.
  * It counts against the pool's limit. If the driver has no memory left, the pool gives its
  * cached memory back first. ERR_UNSUPPORTED, ERR_DEVICE_MEMORY, ERR_LIMIT. */

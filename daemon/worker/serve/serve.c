@@ -14,7 +14,8 @@ static uint64_t runs_since(void *data)
 static bool nothing_frees(void *data, const uint64_t *tenant)
 {
     struct server *s = data;
-    return server_nothing_moves(s, tenant) && memory_leaving(&s->device.memory, tenant) == 0 &&
+    return server_nothing_moves(s, tenant) && !waiting_maps(&s->waiting, tenant) &&
+           !memory_mapping(&s->device.memory) && memory_leaving(&s->device.memory, tenant) == 0 &&
            !completion_frees(&s->completion, tenant);
 }
 

@@ -63,7 +63,8 @@ int serve_buffer_create(struct server *s, struct bytes frame, struct frame_fds *
     }
     memory_stamp(&s->device.memory, clock_now_ns());
     b->content = b->module != NULL ? BUFFER_BYTES : msg.zero != 0 ? BUFFER_ZEROS : BUFFER_UNDEFINED;
-    bool clean = msg.zero == 0 && !b->piece.dirty && memory_settled(&s->device.memory, &b->piece);
+    bool clean = msg.zero == 0 && !b->piece.dirty && !memory_unmapped(&b->piece) &&
+                 memory_settled(&s->device.memory, &b->piece);
     if (clean || b->piece.ref.block == NULL) {
         struct err ok = ERR_INIT;
         return answer_buffer(&s->channel, msg.id, &ok, e);

@@ -88,6 +88,7 @@ static void recall_some(struct server *s)
 bool server_ask_device(void *data)
 {
     struct server *s = data;
+    (void)memory_poll(&s->device.memory);
     do { /* what has ended may let another part begin something */
         transfers_poll(&s->transfers);
         copies_poll(&s->copies);

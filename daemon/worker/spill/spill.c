@@ -170,7 +170,7 @@ static bool leaving_helps(const struct spill *s, const struct memory_ask *ask, b
 /* Is enough memory on its way without further evictions? */
 static bool enough(struct spill *s, const struct memory_ask *ask, uint64_t freeing)
 {
-    return leaving_helps(s, ask, false) ||
+    return leaving_helps(s, ask, false) || (s->late && memory_mapping(&s->device->memory)) ||
            (memory_service_busy(&s->device->memory) &&
             (freeing > ask->size + ask->size / 8 || moving_helps(s)));
 }
@@ -184,6 +184,7 @@ static int piece_get(struct spill *s, const struct memory_ask *ask, uint64_t bac
                        .wanted = ask->size,
                        .back = back};
     uint64_t freeing = s->leaving;
+    s->late = false;
     for (;;) {
         struct err why = ERR_INIT;
         int rc = memory_alloc(&s->device->memory, ask, ret_piece, &why);
@@ -305,7 +306,9 @@ int spill_return(struct spill *s, struct buffer *b, struct err *e)
     if (rc == 0) {
         buffer_came(s->buffers, b);
     }
-    rc = rc == 0 ? spill_move_back(s, b, e) : rc;
+    if (rc == 0) {
+        rc = memory_unmapped(&b->piece) ? spill_move_back_later(s, b, e) : spill_move_back(s, b, e);
+    }
     return rc == 0 ? 0 : err_wrap(e, "bringing back buffer %" PRIu64, b->id);
 }
 
@@ -472,12 +475,18 @@ static struct before before_try(const struct spill *s)
                            .passed = m->timeline.stream[memory_service(m)].done};
 }
 
-/* Takes all memory back from the job. If the try moved and released nothing and no other copies
- * ended meanwhile, other jobs need not retry because of it. */
-static void acquire_undo(struct spill *s, struct job *j, const struct before *before)
+/* Takes all memory back from the job. */
+static void give_up(struct spill *s, struct job *j)
 {
     job_unpin(s->buffers, j);
     job_temps_free(s->device, j);
+}
+
+/* If the try moved and released nothing and no other copies ended meanwhile, other jobs need not
+ * retry because of it. */
+static void acquire_undo(struct spill *s, struct job *j, const struct before *before)
+{
+    give_up(s, j);
     const struct before now = before_try(s);
     if (now.moved == before->moved && now.leaving == before->leaving &&
         now.passed == before->passed) {
@@ -495,10 +504,49 @@ int spill_acquire(struct spill *s, struct job *j, struct err *e)
         return rc;
     }
     workspace_get(s, j);
+    return 0;
+}
+
+/* Is the memory of all its buffers mapped? Their own moves and transfers ask what became of it. */
+static enum pool_late buffers_late(const struct job *j)
+{
+    bool away = false;
+    for (unsigned i = 0; i < j->buffer_count; i++) {
+        if (memory_unmapped(&j->buffers[i]->piece)) {
+            return POOL_WAITS;
+        }
+        away = away || buffer_away(j->buffers[i]);
+    }
+    return away ? POOL_FAILED : POOL_READY;
+}
+
+enum pool_late spill_late_memory(struct spill *s, struct job *j)
+{
+    const struct memory *m = &s->device->memory;
+    enum pool_late all = buffers_late(j);
+    for (unsigned i = 0; i < j->piece_count && all == POOL_READY; i++) {
+        all = memory_late(m, &j->pieces[i]);
+    }
+    enum pool_late work = memory_late(m, &j->workspace);
+    if (work == POOL_FAILED) {
+        memory_free(&s->device->memory, &j->workspace);
+        j->workspace_size = 0;
+    }
+    return all == POOL_READY && work == POOL_WAITS ? POOL_WAITS : all;
+}
+
+void spill_give_up(struct spill *s, struct job *j, struct err *e)
+{
+    give_up(s, j);
+    (void)memory_refused(&s->device->memory, e);
+    s->device->memory.changes++;
+}
+
+void spill_begin(struct job *j)
+{
     for (unsigned i = 0; i < j->buffer_count; i++) {
         j->buffers[i]->content = BUFFER_BYTES; /* the job may write it from now on */
     }
-    return 0;
 }
 
 void spill_stats(const struct spill *s, struct msg_w_pool *stats)

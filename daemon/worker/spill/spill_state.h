@@ -25,10 +25,12 @@ struct spill {
     unsigned within;      /* number of buffers that are moving within the device */
     /* the pool's count of frees at the last defragmentation; UINT64_MAX: there was none */
     uint64_t packed;
+    bool late;        /* a buffer did not move because its new memory is not mapped yet */
     bool stuck;       /* the last move within the device could not be enqueued */
     uint64_t leaving; /* bytes of device memory that evictions under way will free */
     /* moves that wait for their marker on the service stream, oldest first */
     struct spill_move *first;
+    struct spill_move *unmapped;   /* moves to the device whose memory is being mapped */
     struct spill_move *coming;     /* moves whose bytes are in a copy queue */
     struct spill_move *torn;       /* failed moves of buffers that jobs still use */
     uint64_t going[POOL_TENANTS];  /* within prospect_find: bytes that each tenant would lose */
