@@ -43,7 +43,7 @@ soak() {
 }
 
 # Random requests, pending frees, guarantees, moves and failures, against a model and against a shadow
-# of the memory. Six minutes on two idle processors; an hour at most.
+# of the memory. 7.5 minutes of processor time in two processes; given up after an hour.
 property() (
     cmake --preset dev >/dev/null &&
         cmake --build --preset dev --target test_pool_property test_pool_shadow >/dev/null || exit 1
