@@ -13,6 +13,7 @@ struct sums {
     uint64_t warm;
     uint64_t whole;
     uint64_t blocks;
+    uint64_t cursors;    /* of sweeps, at a block */
     uint64_t indexed[3]; /* VOID, READY, PENDING */
     uint64_t vacant;     /* blocks */
     uint64_t vacant_bytes;
@@ -150,6 +151,9 @@ static int walk(const struct pool *p, struct sums *sums, struct err *e)
         if (rc != 0) {
             return rc;
         }
+        for (unsigned k = 0; k < 2; k++) {
+            sums->cursors += p->moving.sweep[k].pass != 0 && p->moving.sweep[k].at == i;
+        }
         sums->at += b->size;
         before = i;
     }
@@ -240,6 +244,17 @@ static int indices_check(const struct pool *p, const struct sums *sums, struct e
     return 0;
 }
 
+static int sweeps_check(const struct pool *p, const struct sums *sums, struct err *e)
+{
+    uint64_t cursors = 0;
+    for (unsigned k = 0; k < 2; k++) {
+        cursors += p->moving.sweep[k].pass != 0 && p->moving.sweep[k].at != BLOCK_NONE;
+    }
+    return cursors == sums->cursors
+               ? 0
+               : err_set(e, ERR_INTERNAL, "pool: moving would go on at a block that is gone");
+}
+
 static int meters_check(const struct pool *p, const struct sums *sums, struct err *e)
 {
     uint64_t used = 0;
@@ -247,6 +262,10 @@ static int meters_check(const struct pool *p, const struct sums *sums, struct er
     uint64_t reserved = 0;
     uint64_t objects = 0;
     uint64_t tiers = 0;
+    int rc = sweeps_check(p, sums, e);
+    if (rc != 0) {
+        return rc;
+    }
     if (sums->empty != p->slabs_empty) {
         return err_set(e, ERR_INTERNAL, "pool: %llu slabs are empty, not %llu", LL(sums->empty),
                        LL(p->slabs_empty));

@@ -16,6 +16,8 @@ const char *pool_advice_text(enum pool_advice advice)
         return "move cold pieces to the host";
     case POOL_ADVICE_QUEUE:
         return "wait until something is freed";
+    case POOL_ADVICE_MOVE:
+        return "try again: pieces are being moved together";
     case POOL_ADVICE_NONE:
         break;
     }
@@ -39,7 +41,10 @@ static enum pool_advice advise(const struct pool *p, const struct pool_ask *ask,
     }
     uint64_t soon =
         sat_add(p->whole_bytes + p->stats.pending, sat_sub(p->stats.limit, p->stats.size));
-    if (p->stats.pending > 0 && soon >= sat_add(ask->size, kept)) {
+    if (p->moving.more) {
+        return POOL_ADVICE_MOVE;
+    }
+    if (p->moving.full || (p->stats.pending > 0 && soon >= sat_add(ask->size, kept))) {
         return POOL_ADVICE_WAIT;
     }
     if (!pool_victim(p, &victim, &over)) {
@@ -53,12 +58,14 @@ int refuse(struct pool *p, const struct pool_ask *ask, int rc, struct err *e)
 {
     struct pool_refusal *r = &p->refusal;
     (void)warm_flush(p);
-    p->stats.failures++;
-    event_add(p, POOL_EVENT_REFUSE,
-              (struct pool_event){.size = ask->size,
-                                  .tenant = (uint16_t)ask->tenant,
-                                  .stream = (uint8_t)ask->stream,
-                                  .value = (uint32_t)-rc});
+    if (rc != ERR_DEVICE_MEMORY || !p->moving.more) { /* else the request is not decided */
+        p->stats.failures++;
+        event_add(p, POOL_EVENT_REFUSE,
+                  (struct pool_event){.size = ask->size,
+                                      .tenant = (uint16_t)ask->tenant,
+                                      .stream = (uint8_t)ask->stream,
+                                      .value = (uint32_t)-rc});
+    }
     if (rc == ERR_INVALID) {
         return rc;
     }

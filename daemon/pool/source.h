@@ -57,6 +57,11 @@ struct pool_source {
     /* Optional (NULL: memory that one stream may still use is not given to another). Orders later
      * commands of `stream` after point `seq` of stream `on`. */
     int (*wait)(void *user, unsigned stream, unsigned on, uint64_t seq, struct err *e);
+    /* Optional (NULL: the pool learns it from pool_advance alone). Asks the device for the last
+     * point of the stream that is over; it may answer with an earlier one. Never waits. Called
+     * before the pool moves pieces for a request or refuses it, at most once in each pool_alloc for
+     * each stream with memory that waits; not counted as a call of the driver. */
+    int (*reached)(void *user, unsigned stream, uint64_t *ret_seq, struct err *e);
     /* Optional (NULL: bounded by the pool's limit only). Bytes that the device could still give.
      * Called from pool_tick only, and not counted as a call of the driver. */
     int (*budget)(void *user, uint64_t *ret_free, struct err *e);

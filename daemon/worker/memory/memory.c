@@ -387,6 +387,14 @@ static int stream_wait(void *user, unsigned stream, unsigned on, uint64_t seq, s
     return marker == NULL ? 0 : m->b->stream->wait(m->stream[stream], marker, e);
 }
 
+static int stream_reached(void *user, unsigned stream, uint64_t *ret_seq, struct err *e)
+{
+    struct memory *m = user;
+    (void)e;
+    *ret_seq = timeline_ask(&m->timeline, stream, m->b->marker);
+    return 0;
+}
+
 /* Has the tenant neither memory nor limits, and does the front's last report say so? */
 static bool tenant_unused(const struct memory *m, const struct memory_tenant *t)
 {
@@ -612,6 +620,7 @@ int memory_init(struct memory *m, const struct memory_device *on, uint64_t limit
                                        .pages = page != 0 ? &m->pages : NULL,
                                        .blocks = page != 0 ? NULL : &m->blocks,
                                        .wait = stream_wait,
+                                       .reached = stream_reached,
                                        .budget = b->memory->room != NULL ? device_room : NULL};
     const struct pool_options options = {.limit = limit,
                                          .streams = on->streams,

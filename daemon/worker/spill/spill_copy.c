@@ -358,10 +358,10 @@ int spill_move_back(struct spill *s, struct buffer *b, struct err *e)
 
 /* May the pool's mover move the buffer? It is not pinned, so no job or transfer depends on its
  * address: its next user reads the new address and waits for the copy. */
-static bool may_move(const struct spill *s, const struct buffer *b)
+static bool may_move(const struct buffer *b)
 {
-    return s->within < SPILL_MOVES_MAX && b->listed && b->filling == NULL && !b->piece.dirty &&
-           b->loss == BUFFER_WHOLE && b->arrival == BUFFER_ARRIVED;
+    return b->listed && b->filling == NULL && !b->piece.dirty && b->loss == BUFFER_WHOLE &&
+           b->arrival == BUFFER_ARRIVED;
 }
 
 int spill_move_within(void *user, struct pool_move *move, struct err *e)
@@ -370,7 +370,10 @@ int spill_move_within(void *user, struct pool_move *move, struct err *e)
     struct buffer *b = (struct buffer *)(uintptr_t)move->tag; /* buffer_tag */
     const struct backend_ref to = {.block = move->to->range, .offset = move->to->offset};
     struct err why = ERR_INIT;
-    if (!may_move(s, b)) {
+    if (s->within >= SPILL_MOVES_MAX) {
+        return err_set(e, ERR_LIMIT, "%u buffers move", s->within);
+    }
+    if (!may_move(b)) {
         return err_set(e, ERR_BUSY, "buffer %" PRIu64 " is in use", b->id);
     }
     struct spill_move *m = calloc(1, sizeof *m);
