@@ -1,23 +1,24 @@
 #!/bin/bash
 # What takes too long for every change: storms of 20 s, all mutants, longer fuzzing,
-# 10^8 operations of the pool, 200,000 connections. Ends with a table.
+# 10^8 operations of the pool, 10^8 against models of it, 200,000 connections. Ends with a table.
 #   scripts/nightly.sh             all of it
-#   scripts/nightly.sh PART...     only these: storms mutants fuzz soak churn
-# GPUD_STORM_SECONDS (20), GPUD_FUZZ_SECONDS (600): how long.
+#   scripts/nightly.sh PART...     only these: storms mutants fuzz soak property churn
+# GPUD_STORM_SECONDS (20), GPUD_FUZZ_SECONDS (600): how long. GPUD_POOL_STEPS (710000): of each of
+# the 142 runs of `property`. GPUD_POOL_SEED (the date): its runs differ each night.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 parts=()
 for arg in "$@"; do
     case $arg in
-    storms | mutants | fuzz | soak | churn) parts+=("$arg") ;;
+    storms | mutants | fuzz | soak | property | churn) parts+=("$arg") ;;
     *)
-        sed -n '2,6s/^# //p' "$0" >&2
+        sed -n '2,7s/^# //p' "$0" >&2
         exit 2
         ;;
     esac
 done
-[ ${#parts[@]} -gt 0 ] || parts=(storms mutants fuzz soak churn)
+[ ${#parts[@]} -gt 0 ] || parts=(storms mutants fuzz soak property churn)
 
 scripts/deps.sh build test || exit 1
 command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache
@@ -35,11 +36,26 @@ storms() {
     return "$failed"
 }
 
-# Memory taken by the pool must not creep up (bench/soak.c).
+# Memory taken by the pool must not creep up (bench/pool/soak.c).
 soak() {
     cmake --preset dev >/dev/null && cmake --build --preset dev --target bench_pool >/dev/null || return 1
     build/dev/bin/bench_pool --soak 100000000
 }
+
+# Random requests, pending frees, guarantees, moves and failures, against a model and against a shadow
+# of the memory. Six minutes on two idle processors; an hour at most.
+property() (
+    cmake --preset dev >/dev/null &&
+        cmake --build --preset dev --target test_pool_property test_pool_shadow >/dev/null || exit 1
+    export GPUD_POOL_STEPS=${GPUD_POOL_STEPS:-710000} GPUD_POOL_SEED=${GPUD_POOL_SEED:-$(date +%Y%m%d)}
+    export CK_TIMEOUT_MULTIPLIER=10
+    echo "GPUD_POOL_SEED=$GPUD_POOL_SEED GPUD_POOL_STEPS=$GPUD_POOL_STEPS"
+    timeout 3600 build/dev/tests/test_pool_shadow &
+    local other=$! failed=0
+    timeout 3600 build/dev/tests/test_pool_property || failed=1
+    wait "$other" || failed=1
+    exit "$failed"
+)
 
 # Connections that come and go must leave no descriptor and no memory behind.
 churn() {
@@ -53,6 +69,7 @@ run_part() {
     storms) storms ;;
     mutants) scripts/mutants.sh ;;
     soak) soak ;;
+    property) property ;;
     churn) churn ;;
     fuzz) GPUD_FUZZ_SECONDS=${GPUD_FUZZ_SECONDS:-600} scripts/test.sh fuzz ;;
     esac

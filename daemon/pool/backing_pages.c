@@ -51,31 +51,70 @@ static void make_void(struct pool *p, uint32_t i, uint64_t at, uint64_t bytes, b
     space_enter(p, space_merge(p, i));
 }
 
-/* Moves up to `most` bytes of whole pages from the front of a READY or PENDING block to `to`, or
- * destroys them (PAGES_GONE, READY only). Returns the bytes moved or destroyed. */
-static uint64_t pages_take(struct pool *p, uint32_t i, uint64_t most, uint64_t to, struct err *e)
+uint64_t backing_pages_fit(const struct pool *p, uint64_t at, uint64_t bytes, uint64_t most)
 {
-    uint64_t at;
-    uint64_t bytes = space_whole(p, block_at(&p->blocks, i), &at);
+    return bytes <= most ? bytes : most - page_inside(p, at + most);
+}
+
+uint64_t backing_pages_reach(const struct pool *p, uint64_t at, uint64_t bytes, uint64_t least)
+{
+    least = in_pages(p, least);
+    if (least >= bytes) {
+        return bytes;
+    }
+    return least + (page_inside(p, at + least) != 0 ? page_rest(p, at + least) : 0);
+}
+
+/* Whole handles at one end of a block. */
+struct end {
+    uint64_t at, bytes;
+};
+
+/* Moves whole handles of a READY or PENDING block to `to`, or destroys them (PAGES_GONE, READY
+ * only). Returns the bytes moved or destroyed. */
+static uint64_t pages_take(struct pool *p, uint32_t i, const struct end *from, uint64_t to,
+                           struct err *e)
+{
     uint64_t gone = 0;
     uint64_t used = 0;
     bool keep = to != PAGES_GONE && recall_keeps(p);
-    bytes = bytes < most ? bytes : most;
     space_leave(p, i);
     if (to == PAGES_GONE) {
-        used = gone = page_drop(p, at, bytes, e);
+        used = gone = page_drop(p, from->at, from->bytes, e);
     } else {
         const struct block *b = block_at(&p->blocks, i);
-        const struct page_way way = {at, to, bytes, keep, b->stream, b->seq};
+        const struct page_way way = {from->at, to, from->bytes, keep, b->stream, b->seq};
         used = page_move(p, &way, &gone, e);
         keep = keep || b->seq != 0; /* a stream may use this mapping */
     }
     if (gone > 0) {
-        make_void(p, i, at, gone, keep);
+        make_void(p, i, from->at, gone, keep);
     } else {
         space_enter(p, i);
     }
     return used;
+}
+
+/* Whole handles for `most` bytes at the end of the block whose handle is larger, if it fits; else
+ * at the other. bytes 0: neither fits. */
+static struct end end_of(const struct pool *p, uint32_t i, uint64_t most)
+{
+    uint64_t at;
+    uint64_t bytes = space_whole(p, block_at(&p->blocks, i), &at);
+    uint64_t front = bytes > 0 ? page_rest(p, at) : UINT64_MAX;
+    uint64_t back = bytes > 0 ? page_inside(p, at + bytes - p->page) + p->page : UINT64_MAX;
+    if (bytes <= most) {
+        return (struct end){at, bytes};
+    }
+    if (front <= most && (front >= back || back > most)) {
+        return (struct end){at, backing_pages_fit(p, at, bytes, most)};
+    }
+    if (back > most) {
+        return (struct end){at, 0};
+    }
+    uint64_t begin = at + bytes - most;
+    begin += page_inside(p, begin) != 0 ? page_rest(p, begin) : 0;
+    return (struct end){begin, at + bytes - begin};
 }
 
 uint64_t backing_pages_drop(struct pool *p, uint32_t i, uint64_t most)
@@ -83,50 +122,122 @@ uint64_t backing_pages_drop(struct pool *p, uint32_t i, uint64_t most)
     if (!space_has_records(p, 2)) {
         return 0;
     }
+    struct end from;
+    from.bytes = space_whole(p, block_at(&p->blocks, i), &from.at);
+    from.bytes = backing_pages_reach(p, from.at, from.bytes, most);
+    uint64_t gone = pages_take(p, i, &from, PAGES_GONE, NULL);
+    event_add(p, POOL_EVENT_UNMAP, (struct pool_event){.at = from.at, .size = gone});
+    return gone;
+}
+
+/* ---- breaking handles -------------------------------------------------------------------------*/
+
+/* The parts of what remains after a failure need records. */
+int backing_pages_break(struct pool *p, uint32_t i, uint64_t at, bool alone, struct err *e)
+{
+    uint64_t begin = at - page_inside(p, at);
+    uint64_t end = at + page_rest(p, at);
+    block_at(&p->blocks, i)->state = BLOCK_HELD;
+    int rc = page_break(p, at, alone, e);
+    if (rc == 0) {
+        return 0;
+    }
+    if (block_at(&p->blocks, i)->at < begin) {
+        uint32_t rest = space_cut(p, i, begin - block_at(&p->blocks, i)->at);
+        (void)make_ready(p, i);
+        i = rest;
+    }
+    if (block_at(&p->blocks, i)->size > end - begin) {
+        (void)make_ready(p, space_cut(p, i, end - begin));
+    }
+    backing_pages_unwind(p, i);
+    return rc;
+}
+
+/* Breaks the handle at the front of a READY block, so that `most` bytes of it can go. */
+static int break_front(struct pool *p, uint32_t i, uint64_t most, struct err *e)
+{
     uint64_t at;
     (void)space_whole(p, block_at(&p->blocks, i), &at);
-    uint64_t gone = pages_take(p, i, in_pages(p, most), PAGES_GONE, NULL);
-    event_add(p, POOL_EVENT_UNMAP, (struct pool_event){.at = at, .size = gone});
-    return gone;
+    if (!space_has_records(p, BREAK_RECORDS)) {
+        return err_set(e, ERR_NOMEM, "the pool's records are used up");
+    }
+    space_leave(p, i);
+    int rc = backing_pages_break(p, i, at + most, false, e);
+    if (rc == 0) {
+        (void)make_ready(p, i);
+    }
+    return rc;
 }
 
 /* ---- pages into a void block ------------------------------------------------------------------*/
 
-/* Of the first few blocks of a list, the one with the fewest bytes outside whole pages. */
-static uint32_t least_ragged(const struct pool *p, unsigned list)
+/* Of the first few blocks of a list, the one with the largest end handle of at most `most` bytes;
+ * of these the one with the fewest bytes outside whole pages. */
+static uint32_t best_in(const struct pool *p, unsigned list, uint64_t most)
 {
-    uint32_t best = p->whole[list];
+    uint32_t best = BLOCK_NONE;
+    uint64_t largest = 0;
     uint64_t least = UINT64_MAX;
     unsigned n = 0;
-    for (uint32_t i = best; i != BLOCK_NONE && n < LOOK_MAX; n++) {
+    for (uint32_t i = p->whole[list]; i != BLOCK_NONE && n < LOOK_MAX; n++) {
         const struct block *b = block_at(&p->blocks, i);
         uint64_t at;
-        uint64_t ragged = b->size - space_whole(p, b, &at);
-        if (ragged < least) {
+        uint64_t whole = space_whole(p, b, &at);
+        uint64_t handle = space_end_handle(p, at, whole);
+        bool better = handle > largest || (handle == largest && b->size - whole < least);
+        if (handle <= most && better) {
             best = i;
-            least = ragged;
+            largest = handle;
+            least = b->size - whole;
         }
         i = b->newer;
     }
     return best;
 }
 
+/* The block with the largest end handle that fits. */
+static uint32_t fitting(const struct pool *p, uint64_t most)
+{
+    uint32_t best = BLOCK_NONE;
+    for (unsigned list = space_whole_list(p, most) + 1; list-- > 0 && best == BLOCK_NONE;) {
+        best = best_in(p, list, most);
+    }
+    return best;
+}
+
+/* The block with the smallest handles. */
+static uint32_t smallest(const struct pool *p)
+{
+    unsigned list = 0;
+    while (list < WHOLE_LISTS && p->whole[list] == BLOCK_NONE) {
+        list++;
+    }
+    return list < WHOLE_LISTS ? p->whole[list] : BLOCK_NONE;
+}
+
 /* Moves up to `need` bytes of free pages to `to`. Returns the bytes moved. */
 static uint64_t fill_moved(struct pool *p, uint64_t to, uint64_t need, struct err *e)
 {
     uint64_t got = 0;
-    unsigned list = 0;
-    while (got < need && list < WHOLE_LISTS) {
-        uint32_t i = least_ragged(p, list);
+    while (got < need) {
+        uint32_t i = fitting(p, need - got);
         if (i == BLOCK_NONE) {
-            list++;
+            i = smallest(p);
+            if (i == BLOCK_NONE) {
+                break;
+            }
+            if (break_front(p, i, need - got, e) != 0) {
+                return got;
+            }
             continue;
         }
         if (!space_has_records(p, 4)) {
             (void)err_set(e, ERR_NOMEM, "the pool's records are used up");
             return got;
         }
-        uint64_t taken = pages_take(p, i, need - got, to + got, e);
+        const struct end from = end_of(p, i, need - got);
+        uint64_t taken = pages_take(p, i, &from, to + got, e);
         if (taken == 0) {
             return got;
         }
@@ -136,28 +247,60 @@ static uint64_t fill_moved(struct pool *p, uint64_t to, uint64_t need, struct er
     return got + vacant_pages(p, to + got, need - got, e);
 }
 
-uint64_t backing_pages_pending(struct pool *p, unsigned stream, uint64_t to, uint64_t most,
-                               uint64_t *seq, struct err *e)
+/* Moves whole handles of a PENDING block. Returns bytes. */
+static uint64_t pending_take(struct pool *p, uint32_t i, const struct end *from, struct want *w,
+                             uint64_t *seq, struct err *e)
 {
-    uint64_t got = 0;
-    uint32_t i = p->pending_whole[stream] > 0 ? p->line[stream].oldest : BLOCK_NONE;
-    while (got < most && i != BLOCK_NONE && space_has_records(p, 4)) {
+    uint64_t its = block_at(&p->blocks, i)->seq;
+    uint64_t taken = pages_take(p, i, from, w->to + w->got, e);
+    if (taken > 0) {
+        event_add(p, POOL_EVENT_REMAP, (struct pool_event){.at = w->to + w->got, .size = taken});
+        *seq = its > *seq ? its : *seq;
+        w->got += taken;
+    }
+    return taken;
+}
+
+/* The smallest handle at an end of a PENDING block: it reaches beyond the need. */
+static uint32_t pending_smallest(const struct pool *p, unsigned stream, struct end *ret_from)
+{
+    uint32_t best = BLOCK_NONE;
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = p->line[stream].oldest; i != BLOCK_NONE; i = block_at(&p->blocks, i)->newer) {
         const struct block *b = block_at(&p->blocks, i);
         uint64_t at;
-        uint64_t its = b->seq;
+        uint64_t whole = b->state == BLOCK_PENDING ? space_whole(p, b, &at) : 0;
+        uint64_t handle = whole > 0 ? space_end_handle(p, at, whole) : UINT64_MAX;
+        if (handle < least) {
+            least = handle;
+            best = i;
+            *ret_from = (struct end){page_rest(p, at) == handle ? at : at + whole - handle, handle};
+        }
+    }
+    return best;
+}
+
+void backing_pages_pending(struct pool *p, unsigned stream, struct want *w, uint64_t *seq,
+                           struct err *e)
+{
+    uint32_t i = p->pending_whole[stream] > 0 ? p->line[stream].oldest : BLOCK_NONE;
+    while (w->got < w->need && i != BLOCK_NONE && space_has_records(p, 4)) {
+        const struct block *b = block_at(&p->blocks, i);
+        uint64_t at;
         uint32_t next = b->newer;
-        if (b->state == BLOCK_PENDING && space_whole(p, b, &at) > 0) {
-            uint64_t taken = pages_take(p, i, most - got, to + got, e);
-            if (taken == 0) {
-                return got;
-            }
-            event_add(p, POOL_EVENT_REMAP, (struct pool_event){.at = to + got, .size = taken});
-            *seq = its > *seq ? its : *seq;
-            got += taken;
+        bool some = b->state == BLOCK_PENDING && space_whole(p, b, &at) > 0;
+        const struct end from = some ? end_of(p, i, w->need - w->got) : (struct end){0, 0};
+        if (from.bytes > 0 && pending_take(p, i, &from, w, seq, e) == 0) {
+            return;
         }
         i = next;
     }
-    return got;
+    struct end from;
+    i = w->got < w->need && space_has_records(p, 4) ? pending_smallest(p, stream, &from)
+                                                    : BLOCK_NONE;
+    if (i != BLOCK_NONE && from.bytes <= w->room - w->got) {
+        (void)pending_take(p, i, &from, w, seq, e);
+    }
 }
 
 /* Maps new pages at [to + got, to + need). Returns `got` plus the bytes mapped. */
@@ -181,7 +324,7 @@ static int fill(struct pool *p, uint64_t to, uint64_t need, bool fresh, struct e
 {
     uint64_t moved = fresh ? 0 : fill_moved(p, to, need, e);
     if (!fresh && moved < need && p->whole_bytes > 0) {
-        return e->code; /* a free page could not be moved */
+        return e->code != 0 ? e->code : err_set(e, ERR_DEVICE_MEMORY, "a free page is in use");
     }
     uint64_t got = fill_new(p, to, moved, need, e);
     if (got > moved) {
@@ -255,11 +398,14 @@ int backing_pages_fill(struct pool *p, uint64_t to, uint64_t need, struct err *e
     return fill(p, to, need, false, e);
 }
 
-static int fill_block(struct pool *p, uint32_t i, bool fresh, struct err *e)
+/* `shared`: other pieces may get parts of the last page, so it is a handle of its own. */
+static int fill_block(struct pool *p, uint32_t i, bool fresh, bool shared, struct err *e)
 {
     const struct block *b = block_at(&p->blocks, i);
     struct err why = ERR_INIT;
-    int rc = fill(p, b->at, b->size, fresh, &why);
+    uint64_t last = shared && b->size > p->page ? p->page : 0;
+    int rc = fill(p, b->at, b->size - last, fresh, &why);
+    rc = rc == 0 && last > 0 ? fill(p, b->at + b->size - last, last, fresh, &why) : rc;
     rc = rc != 0 ? rc : page_access(p, b->at, b->size, &why);
     if (rc == 0) {
         clear_unknown(p, b);
@@ -271,14 +417,15 @@ static int fill_block(struct pool *p, uint32_t i, bool fresh, struct err *e)
 
 /* Gives the held block u `need` bytes of pages from its start on, and makes the rest VOID. On
  * success u is held; on failure its parts are READY and VOID blocks. */
-static int populate(struct pool *p, uint32_t u, uint64_t need, bool fresh, struct err *e)
+static int populate(struct pool *p, uint32_t u, uint64_t need, bool fresh, bool shared,
+                    struct err *e)
 {
     if (block_at(&p->blocks, u)->size > need) {
         uint32_t rest = space_cut(p, u, need);
         block_at(&p->blocks, rest)->state = BLOCK_VOID;
         space_enter(p, space_merge(p, rest));
     }
-    int rc = fill_block(p, u, fresh, e);
+    int rc = fill_block(p, u, fresh, shared, e);
     if (rc != 0) {
         backing_pages_unwind(p, u);
     }
@@ -302,10 +449,12 @@ uint64_t backing_pages_free(const struct pool *p, uint64_t at, unsigned stream, 
     if (!free || b->at > from) {
         return 0;
     }
-    uint64_t whole = (b->at + b->size - from) & ~(p->page - 1);
+    uint64_t first;
+    uint64_t end = b->at + b->size < from + bytes ? b->at + b->size : from + bytes;
+    uint64_t whole = page_whole(p, from, end, &first);
     *ret_from = from;
     *ret_block = i;
-    return bytes < whole ? bytes : whole;
+    return first == from ? whole : 0;
 }
 
 /* Pages are used in [at, at + bytes) of a VOID block now: makes that part READY or PENDING, and the
@@ -336,8 +485,9 @@ static uint64_t pages_back(struct pool *p, uint32_t source, uint64_t from, uint6
                            uint64_t bytes, bool ready)
 {
     const struct block *b = block_at(&p->blocks, source);
-    uint64_t whole = (b->at + b->size - from) & ~(p->page - 1);
-    uint64_t most = bytes < whole ? bytes : whole;
+    uint64_t first;
+    uint64_t whole = page_whole(p, from, b->at + b->size, &first);
+    uint64_t most = backing_pages_fit(p, from, whole, bytes);
     const unsigned stream = b->stream;
     const uint64_t seq = b->seq;
     uint64_t got = 0;
@@ -346,10 +496,9 @@ static uint64_t pages_back(struct pool *p, uint32_t source, uint64_t from, uint6
     while (got < most && moved > 0) {
         uint64_t where = 0;
         uint64_t row = page_where(p, at + got, &where);
-        row = row < most - got ? row : most - got;
+        row = row > 0 && where == from + got ? backing_pages_fit(p, where, row, most - got) : 0;
         const struct page_way way = {where, at + got, row, true, stream, seq};
-        bool fits = row > 0 && where == from + got &&
-                    (!ready || page_accessible(p, at + got, at + got + row) == row);
+        bool fits = row > 0 && (!ready || page_wake(p, at + got, row));
         moved = fits ? page_move(p, &way, &moved, NULL) : 0;
         got += moved;
     }
@@ -405,6 +554,7 @@ struct spot {
     uint32_t free;  /* a READY neighbour, or BLOCK_NONE */
     uint64_t gap;   /* bytes of the VOID left in front */
     bool behind;    /* `free` lies behind the VOID */
+    bool shared;    /* the request ends within the last page that is mapped */
     uint64_t need;  /* bytes of pages to map */
     uint64_t cost;  /* bytes of whole pages that this uses up, those in `free` included */
     uint64_t there; /* bytes of pages available for it */
@@ -428,6 +578,7 @@ static void consider(const struct pool *p, uint64_t size, uint32_t free, uint32_
         *best = (struct spot){.u = u,
                               .free = free,
                               .behind = behind,
+                              .shared = !behind && (b->at + size) % p->page != 0,
                               .need = need,
                               .cost = need + whole,
                               .there = p->whole_bytes - whole + room(p)};
@@ -463,6 +614,7 @@ static void consider_void(const struct pool *p, uint64_t size, struct spot *best
     }
     *best = (struct spot){.free = BLOCK_NONE,
                           .gap = gap_for(p, size, &u),
+                          .shared = size % p->page != 0,
                           .need = in_pages(p, size),
                           .cost = in_pages(p, size),
                           .there = p->whole_bytes + room(p)};
@@ -511,7 +663,7 @@ static int grow_at(struct pool *p, const struct spot *at, uint32_t *ret_block, s
         space_enter(p, space_merge(p, u));
         u = rest;
     }
-    int rc = populate(p, u, at->need, false, e);
+    int rc = populate(p, u, at->need, false, at->shared, e);
     uint32_t made = at->free != BLOCK_NONE ? make_ready(p, at->free) : BLOCK_NONE;
     if (rc == 0) {
         made = make_ready(p, u);
@@ -561,7 +713,7 @@ int backing_pages_warm(struct pool *p, uint64_t bytes, struct err *e)
         return err_set(e, ERR_NOMEM, "no %llu bytes of addresses in a row", LL(need));
     }
     hold(p, u);
-    int rc = populate(p, u, need, true, e);
+    int rc = populate(p, u, need, true, false, e);
     if (rc == 0) {
         (void)make_ready(p, u);
     }

@@ -93,14 +93,6 @@ static void extend(const struct pool *p, struct stretch *s, const struct block *
     }
 }
 
-/* Bytes of whole pages between two addresses. */
-static uint64_t whole_between(const struct pool *p, uint64_t begin, uint64_t end)
-{
-    begin = (begin + p->page - 1) & ~(p->page - 1);
-    end &= ~(p->page - 1);
-    return sat_sub(end, begin);
-}
-
 /* Whole pages gained, in bytes, when the stretch is empty and its pieces lie close together
  * elsewhere; 0: none. For less than a page all bytes in a row count, if they suffice. */
 static uint64_t gain_of(const struct pool *p, const struct stretch *s, const struct effort *effort)
@@ -108,7 +100,9 @@ static uint64_t gain_of(const struct pool *p, const struct stretch *s, const str
     if (!effort->pages) {
         return s->end - s->begin >= effort->wanted ? s->end - s->begin - s->live : 0;
     }
-    return sat_sub(whole_between(p, s->begin, s->end), sat_add(s->whole, s->live));
+    uint64_t at;
+    uint64_t pages = page_whole(p, s->begin, s->end, &at);
+    return sat_sub(pages, sat_add(s->whole, s->live));
 }
 
 /* Is there room outside the stretch for its pieces? Most of a small pool may be one stretch. */

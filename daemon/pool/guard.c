@@ -51,7 +51,7 @@ void guard_check(struct pool *p, uint32_t block)
     if (what != NULL) {
         (void)err_set(&e, ERR_INTERNAL, "pool: %s %u", what, block);
     } else if (p->guard.until_walk-- == 0) {
-        uint64_t pages = p->source.pages != NULL ? p->table.made : 0;
+        uint64_t pages = p->source.pages != NULL ? p->table.frames.made : 0;
         p->guard.until_walk = WALK_EVERY + WALK_SHARE * (pages + p->blocks.live);
         (void)pool_check(p, &e);
     }

@@ -20,13 +20,11 @@ int page_table_init(struct pool *p, uint32_t max, struct err *e)
     uint64_t slots = p->space / p->page;
     int rc = records_init(&t->runs, sizeof(struct run), max, e);
     rc = rc != 0 ? rc : marks_init(&t->views, slots, e);
-    rc = rc != 0 ? rc : marks_init(&t->vacant, max, e);
+    rc = rc != 0 ? rc : frames_init(&t->frames, max, e);
     rc = rc != 0 ? rc : marks_init(&t->holders, max, e);
     t->view = calloc(slots, sizeof *t->view);
-    t->name = calloc(max, sizeof *t->name);
     t->holder = calloc(max, sizeof *t->holder);
-    t->max = max;
-    if (rc == 0 && (t->view == NULL || t->name == NULL || t->holder == NULL)) {
+    if (rc == 0 && (t->view == NULL || t->holder == NULL)) {
         rc = err_set(e, ERR_NOMEM, "no memory for a table of %llu pages", LL(slots));
     }
     return rc;
@@ -55,7 +53,7 @@ static void view_add(struct pool *p, uint64_t s, uint32_t r, const struct view *
 {
     struct run *g = run_at(p, r);
     struct view *view = p->table.view;
-    view[s] = like != NULL ? *like : (struct view){.there = true};
+    view[s] = like != NULL ? *like : (struct view){.there = true, .mapped = true};
     view[s].run = r;
     view[s].next = g->views;
     view[s].prev = 0;
@@ -78,10 +76,20 @@ static void view_remove(struct pool *p, uint64_t s)
     marks_remove(&p->table.views, s);
 }
 
+static bool is_used(const struct pool *p, uint64_t view)
+{
+    return run_at(p, p->table.view[view].run)->used == view + 1;
+}
+
+static uint64_t after(const struct pool *p, uint64_t view)
+{
+    return view + run_at(p, p->table.view[view].run)->count;
+}
+
 /* ---- runs -------------------------------------------------------------------------------------*/
 
-/* Cuts a run and its views after `count` frames. There are as many records as frames. Returns the
- * rest. */
+/* Cuts a run and its views after `count` frames, between two handles. There are as many records as
+ * frames. Returns the rest. */
 static uint32_t run_cut(struct pool *p, uint32_t r, uint32_t count)
 {
     uint32_t rest = records_take(&p->table.runs);
@@ -96,7 +104,8 @@ static uint32_t run_cut(struct pool *p, uint32_t r, uint32_t count)
     return rest;
 }
 
-/* The run of a view that covers slot s, cut to begin at s and to have at most `most` frames. */
+/* The run of a view that covers slot s, cut to begin at s and to have at most `most` frames. Both
+ * cuts are between handles. */
 static uint32_t run_within(struct pool *p, uint64_t view, uint64_t s, uint64_t most)
 {
     uint32_t r = p->table.view[view].run;
@@ -109,21 +118,38 @@ static uint32_t run_within(struct pool *p, uint64_t view, uint64_t s, uint64_t m
     return r;
 }
 
+/* The slots that the handle mapped at slot s by this view covers: from *ret_first on. Returns how
+ * many. */
+static uint64_t handle_slots(const struct pool *p, uint64_t view, uint64_t s, uint64_t *ret_first)
+{
+    const struct frames *f = &p->table.frames;
+    uint64_t frame = run_at(p, p->table.view[view].run)->frame + (s - view);
+    *ret_first = s - (frame - handle_first(f, frame));
+    return handle_end(f, frame) - handle_first(f, frame);
+}
+
+/* Frames of the handle that begins `done` frames behind the start of a run. */
+static uint64_t handle_frames(const struct pool *p, const struct run *g, uint64_t done)
+{
+    return handle_end(&p->table.frames, g->frame + done) - g->frame - done;
+}
+
 /* Unmaps a view from its start on. On failure the unmapped part is a run of its own without this
  * view. */
 static int view_unmap(struct pool *p, uint64_t s, struct err *e)
 {
     uint32_t r = p->table.view[s].run;
     uint32_t count = run_at(p, r)->count;
-    uint32_t done = 0;
+    uint64_t done = p->table.view[s].mapped ? 0 : count;
     int rc = 0;
     while (done < count && rc == 0) {
+        uint64_t frames = handle_frames(p, run_at(p, r), done);
         p->stats.driver_calls++;
-        rc = ops(p)->unmap(p->source.user, p->range, (s + done) * p->page, p->page, e);
-        done += rc == 0;
+        rc = ops(p)->unmap(p->source.user, p->range, (s + done) * p->page, frames * p->page, e);
+        done += rc == 0 ? frames : 0;
     }
     if (done > 0 && done < count) {
-        (void)run_cut(p, r, done);
+        (void)run_cut(p, r, (uint32_t)done);
     }
     if (done > 0) {
         view_remove(p, s);
@@ -139,113 +165,111 @@ static int view_clear(struct pool *p, uint64_t s, struct err *e)
                : view_unmap(p, s, e);
 }
 
-/* Maps a run at slot s, where nothing is mapped. On failure the part that could not be mapped is a
- * run of its own: *ret_rest, or this run. */
-static int run_map(struct pool *p, uint64_t s, uint32_t r, uint32_t *ret_rest, struct err *e)
+/* Maps handles of a run at slot s, where nothing is mapped, until one fails. Returns frames. */
+static uint64_t handles_map(struct pool *p, uint64_t s, uint32_t r, struct err *e)
 {
-    uint32_t count = run_at(p, r)->count;
-    uint32_t done = 0;
+    const struct run *g = run_at(p, r);
+    uint64_t done = 0;
     int rc = 0;
-    while (done < count && rc == 0) {
+    while (done < g->count && rc == 0) {
+        uint64_t frames = handle_frames(p, g, done);
         p->stats.driver_calls++;
         rc = ops(p)->map(p->source.user, p->range, (s + done) * p->page,
-                         p->table.name[run_at(p, r)->frame + done], p->page, e);
-        done += rc == 0;
+                         p->table.frames.name[g->frame + done], frames * p->page, e);
+        done += rc == 0 ? frames : 0;
     }
-    if (rc != 0) {
-        *ret_rest = done > 0 ? run_cut(p, r, done) : r;
+    return done;
+}
+
+/* The same. The part that could not be mapped is a run of its own: *ret_rest, or this run. */
+static int run_map(struct pool *p, uint64_t s, uint32_t r, uint32_t *ret_rest, struct err *e)
+{
+    struct err why = ERR_INIT;
+    uint64_t done = handles_map(p, s, r, &why);
+    bool all = done == run_at(p, r)->count;
+    if (!all) {
+        *ret_rest = done > 0 ? run_cut(p, r, (uint32_t)done) : r;
     }
     if (done > 0) {
         view_add(p, s, r, NULL);
     }
-    return rc;
+    return all ? 0 : err_set(e, why.code, "%s", why.text);
 }
 
-/* ---- frames -----------------------------------------------------------------------------------*/
-
-/* As many neighbouring frames as possible, up to `most`. Returns how many; 0: all have memory. */
-static uint64_t frames_take(struct page_table *t, uint64_t most, uint32_t *ret_frame)
+/* Maps a run where its view at slot s sleeps. On failure the part that could not be mapped is a run
+ * of its own. Returns frames. */
+static uint64_t view_wake(struct pool *p, uint64_t s, struct err *e)
 {
-    uint64_t first = marks_next(&t->vacant, 0);
-    uint64_t count = 0;
-    while (first != MARKS_NONE && count < most &&
-           marks_next(&t->vacant, first + count) == first + count) {
-        count++;
+    uint32_t r = p->table.view[s].run;
+    uint64_t done = handles_map(p, s, r, e);
+    if (done > 0 && done < run_at(p, r)->count) {
+        (void)run_cut(p, r, (uint32_t)done);
     }
-    if (count < most && t->made < t->max) { /* never used before: in one row */
-        uint64_t room = t->max - t->made;
-        *ret_frame = t->made;
-        count = most < room ? most : room;
-        t->made += (uint32_t)count;
-        return count;
-    }
-    for (uint64_t n = 0; n < count; n++) {
-        marks_remove(&t->vacant, first + n);
-    }
-    *ret_frame = (uint32_t)first;
-    return count;
+    p->table.view[s].mapped = done > 0;
+    return done;
 }
 
-static void frames_give(struct page_table *t, uint64_t frame, uint64_t count)
-{
-    for (uint64_t n = 0; n < count; n++) {
-        t->name[frame + n] = 0;
-        marks_add(&t->vacant, frame + n);
-    }
-}
+/* ---- memory of the source ---------------------------------------------------------------------*/
 
 uint64_t page_create(struct pool *p, uint64_t bytes, uint32_t *ret_run, struct err *e)
 {
-    struct page_table *t = &p->table;
+    struct frames *f = &p->table.frames;
     uint32_t frame = 0;
-    uint64_t count = frames_take(t, bytes / p->page, &frame);
-    uint64_t done = 0;
-    int rc = count > 0 ? 0 : err_set(e, ERR_NOMEM, "the pool's records are used up");
-    while (done < count && rc == 0) {
-        p->stats.driver_calls++;
-        rc = ops(p)->create(p->source.user, p->page, &t->name[frame + done], e);
-        done += rc == 0;
+    uint64_t count = frames_take(f, bytes / p->page, &frame);
+    if (count == 0) {
+        (void)err_set(e, ERR_NOMEM, "the pool's records are used up");
+        return 0;
     }
-    frames_give(t, frame + done, count - done);
+    uint64_t done = frames_create(p, frame, count, false, e);
+    frames_give(f, frame + done, count - done);
     if (done == 0) {
         return 0;
     }
-    uint32_t r = records_take(&t->runs);
+    uint32_t r = records_take(&p->table.runs);
     *run_at(p, r) = (struct run){.frame = frame, .count = (uint32_t)done};
     tenancy_new(p, frame, done);
-    p->stats.size += done * p->page;
-    p->stats.size_peak = p->stats.size > p->stats.size_peak ? p->stats.size : p->stats.size_peak;
     *ret_run = r;
     return done * p->page;
 }
 
-/* Gives a run that is mapped nowhere back to the source. Returns bytes. */
+static void run_forget(struct pool *p, uint32_t r)
+{
+    run_at(p, r)->count = 0;
+    records_give(&p->table.runs, r);
+}
+
+/* Gives a run that is mapped nowhere back to the source; its views sleep. Returns bytes. */
 static uint64_t destroy(struct pool *p, uint32_t r)
 {
     const struct run *g = run_at(p, r);
-    uint32_t count = g->count;
-    for (uint32_t n = 0; n < count; n++) {
-        p->stats.driver_calls++;
-        ops(p)->destroy(p->source.user, p->table.name[g->frame + n], p->page);
+    uint64_t count = g->count;
+    while (g->views != 0) {
+        view_remove(p, g->views - 1);
     }
-    frames_give(&p->table, g->frame, count);
-    run_at(p, r)->count = 0;
-    records_give(&p->table.runs, r);
-    p->stats.size -= count * p->page;
+    frames_destroy(p, g->frame, count);
+    frames_give(&p->table.frames, g->frame, count);
+    run_forget(p, r);
     return count * p->page;
 }
 
 /* ---- memory to addresses ----------------------------------------------------------------------*/
 
-/* Unmaps everything in [s, s + count). Runs may be cut there. */
+/* Unmaps all handles that are mapped in [s, s + count), also where they reach beyond. */
 static int clear_views(struct pool *p, uint64_t s, uint64_t count, struct err *e)
 {
     uint64_t over = view_over(p, s);
     uint64_t v = over != MARKS_NONE ? over : marks_next(&p->table.views, s);
     int rc = 0;
     while (rc == 0 && v < s + count) { /* MARKS_NONE ends it */
-        uint64_t begin = v < s ? s : v;
-        (void)run_within(p, v, begin, s + count - begin);
+        uint64_t begin = v;
+        uint64_t last = after(p, v) - 1;
+        uint64_t first;
+        if (v < s) {
+            (void)handle_slots(p, v, s, &begin);
+        }
+        last = last < s + count ? last : s + count - 1;
+        uint64_t slots = handle_slots(p, v, last, &first);
+        (void)run_within(p, v, begin, first + slots - begin);
         rc = view_clear(p, begin, e);
         v = marks_next(&p->table.views, begin);
     }
@@ -274,6 +298,19 @@ static uint32_t run_used(struct pool *p, uint64_t s, uint64_t most)
     return run_within(p, view_over(p, s), s, most);
 }
 
+/* Unmaps a run everywhere, last at slot `own`. On failure its first part, or nothing of it, is
+ * unmapped there. */
+static int run_unmap(struct pool *p, uint32_t r, uint64_t own, struct err *e)
+{
+    const struct run *g = run_at(p, r);
+    const struct view *v = p->table.view;
+    int rc = 0;
+    while (rc == 0 && (g->views != own + 1 || v[own].next != 0)) {
+        rc = view_clear(p, (g->views != own + 1 ? g->views : v[own].next) - 1, e);
+    }
+    return rc == 0 ? view_clear(p, own, e) : rc;
+}
+
 uint64_t page_drop(struct pool *p, uint64_t at, uint64_t bytes, struct err *e)
 {
     uint64_t gone = 0;
@@ -281,15 +318,70 @@ uint64_t page_drop(struct pool *p, uint64_t at, uint64_t bytes, struct err *e)
     while (gone < bytes && rc == 0) {
         uint64_t own = (at + gone) / p->page;
         uint32_t r = run_used(p, own, (bytes - gone) / p->page);
-        const struct run *g = run_at(p, r);
-        const struct view *v = p->table.view;
-        while (rc == 0 && (g->views != own + 1 || v[own].next != 0)) {
-            rc = view_clear(p, (g->views != own + 1 ? g->views : v[own].next) - 1, e);
-        }
-        rc = rc == 0 ? view_clear(p, own, e) : rc;
-        gone += g->views == 0 ? destroy(p, r) : 0; /* perhaps only its first part */
+        rc = run_unmap(p, r, own, e);
+        gone += run_at(p, r)->views == 0 ? destroy(p, r) : 0; /* perhaps only its first part */
     }
     return gone;
+}
+
+/* Puts the views of a handle to sleep, last the one at slot `own`. */
+static int run_sleep(struct pool *p, uint32_t r, uint64_t own, struct err *e)
+{
+    struct view *view = p->table.view;
+    uint64_t bytes = run_at(p, r)->count * p->page;
+    uint32_t v = run_at(p, r)->views;
+    int rc = 0;
+    for (bool last = false; rc == 0 && !last;) {
+        last = v == 0;
+        uint64_t s = last ? own : v - 1;
+        if (view[s].mapped && (last || s != own)) {
+            p->stats.driver_calls++;
+            rc = view_busy(p, s)
+                     ? err_set(e, ERR_DEVICE_MEMORY, "a stream still uses what is mapped there")
+                     : ops(p)->unmap(p->source.user, p->range, s * p->page, bytes, e);
+            view[s].mapped = rc != 0;
+            view[s].accessible = view[s].accessible && rc != 0;
+        }
+        v = last ? 0 : view[s].next;
+    }
+    return rc;
+}
+
+int page_break(struct pool *p, uint64_t at, bool alone, struct err *e)
+{
+    uint64_t own;
+    uint64_t view = view_over(p, at / p->page);
+    uint64_t count = handle_slots(p, view, at / p->page, &own);
+    uint32_t r = run_within(p, view, own, count);
+    struct run *g = run_at(p, r);
+    uint64_t front = at / p->page - own;
+    uint64_t middle = alone && count - front > 1 ? 1 : 0;
+    int rc = run_sleep(p, r, own, e);
+    if (rc != 0) { /* it is still mapped there */
+        return rc;
+    }
+    g->used = 0;
+    frames_destroy(p, g->frame, count);
+    uint64_t done = frames_create(p, g->frame, front, false, e);
+    if (done == front && middle > 0) {
+        done += frames_create(p, g->frame + front, middle, false, e);
+    }
+    if (done == front + middle) {
+        done += frames_create(p, g->frame + done, count - done, true, e);
+    }
+    frames_give(&p->table.frames, g->frame + done, count - done);
+    p->stats.breaks++;
+    while (done == 0 && g->views != 0) {
+        view_remove(p, g->views - 1);
+    }
+    if (done == 0) {
+        run_forget(p, r);
+        return e->code;
+    }
+    g->count = (uint32_t)done;
+    tenancy_new(p, g->frame, done);
+    uint64_t mapped = page_put(p, own * p->page, r, e);
+    return mapped == count * p->page ? page_access(p, own * p->page, mapped, e) : e->code;
 }
 
 /* Uses a run at `to`, where it is mapped already or is mapped now; its old view remains. Returns
@@ -300,7 +392,11 @@ static uint64_t move_view(struct pool *p, const struct page_way *way, uint64_t d
     uint64_t to = (way->to + done) / p->page;
     uint64_t most = (way->bytes - done) / p->page;
     uint32_t r = run_used(p, s, most);
-    if (view_over(p, to) != to || p->table.view[to].run != r) {
+    bool known = view_over(p, to) == to && p->table.view[to].run == r;
+    if (known && !p->table.view[to].mapped && view_wake(p, to, e) == 0) {
+        return 0;
+    }
+    if (!known) {
         uint32_t rest;
         if (clear_views(p, to, run_at(p, r)->count, e) != 0) {
             return 0;
@@ -357,6 +453,16 @@ uint64_t page_move(struct pool *p, const struct page_way *way, uint64_t *ret_lef
     return moved;
 }
 
+bool page_wake(struct pool *p, uint64_t at, uint64_t bytes)
+{
+    uint64_t s = at / p->page;
+    (void)run_within(p, view_over(p, s), s, bytes / p->page);
+    if (p->table.view[s].mapped) {
+        return page_accessible(p, at, at + bytes) == bytes;
+    }
+    return view_wake(p, s, NULL) * p->page == bytes && page_access(p, at, bytes, NULL) == 0;
+}
+
 int page_access(struct pool *p, uint64_t at, uint64_t bytes, struct err *e)
 {
     struct view *view = p->table.view;
@@ -383,16 +489,6 @@ int page_access(struct pool *p, uint64_t at, uint64_t bytes, struct err *e)
 }
 
 /* ---- what is there ----------------------------------------------------------------------------*/
-
-static bool is_used(const struct pool *p, uint64_t view)
-{
-    return run_at(p, p->table.view[view].run)->used == view + 1;
-}
-
-static uint64_t after(const struct pool *p, uint64_t view)
-{
-    return view + run_at(p, p->table.view[view].run)->count;
-}
 
 /* Bytes of the slots [first, last) before `end`. */
 static uint64_t stretch(const struct pool *p, uint64_t first, uint64_t last, uint64_t end)
@@ -455,6 +551,43 @@ bool page_busy(const struct pool *p, uint64_t at, uint64_t end)
     return v < end / p->page;
 }
 
+uint64_t page_inside(const struct pool *p, uint64_t at)
+{
+    uint64_t first;
+    uint64_t v = view_over(p, at / p->page);
+    (void)handle_slots(p, v, at / p->page, &first);
+    return at - first * p->page;
+}
+
+uint64_t page_rest(const struct pool *p, uint64_t at)
+{
+    uint64_t first;
+    uint64_t v = view_over(p, at / p->page);
+    uint64_t slots = handle_slots(p, v, at / p->page, &first);
+    return (first + slots) * p->page - at;
+}
+
+bool page_mapped(const struct pool *p, uint64_t at)
+{
+    return view_over(p, at / p->page) != MARKS_NONE;
+}
+
+uint64_t page_whole(const struct pool *p, uint64_t at, uint64_t end, uint64_t *ret_at)
+{
+    uint64_t begin = (at + p->page - 1) & ~(p->page - 1);
+    end &= ~(p->page - 1);
+    *ret_at = begin;
+    if (begin >= end) {
+        return 0;
+    }
+    begin += page_inside(p, begin) != 0 ? page_rest(p, begin) : 0;
+    if (begin < end && page_rest(p, end - p->page) != p->page) {
+        end -= page_inside(p, end - p->page) + p->page;
+    }
+    *ret_at = begin;
+    return begin < end ? end - begin : 0;
+}
+
 uint64_t page_where(const struct pool *p, uint64_t at, uint64_t *ret_from)
 {
     uint64_t s = at / p->page;
@@ -489,7 +622,9 @@ int page_table_check(const struct pool *p, uint64_t *ret_used, struct err *e)
         const struct view *w = &t->view[v];
         const struct run *g = run_at(p, w->run);
         uint32_t head = w->prev != 0 ? t->view[w->prev - 1].next : g->views;
-        if (v < end || g->count == 0 || head != v + 1) {
+        bool whole = g->count != 0 && handle_first(&t->frames, g->frame) == g->frame &&
+                     handle_end(&t->frames, g->frame + g->count - 1) == g->frame + g->count;
+        if (v < end || !whole || head != v + 1) {
             return err_set(e, ERR_INTERNAL, "pool: what is mapped at page %llu is listed wrongly",
                            LL(v));
         }
@@ -527,10 +662,9 @@ void page_table_finish(struct pool *p)
         ops(p)->release(p->source.user, p->range, p->space);
     }
     records_finish(&t->runs);
+    frames_finish(&t->frames);
     marks_finish(&t->views);
-    marks_finish(&t->vacant);
     marks_finish(&t->holders);
     free(t->view);
-    free(t->name);
     free(t->holder);
 }

@@ -2,19 +2,20 @@
  * The page table of a source of pages records which memory the pool has, at which address each page
  * is used, and where else it is mapped.
  *
- * - Frame: one page that the source gave.
+ * - Frame: one page of a handle that the source gave (frames.h).
  * - Slot: a page-sized part of the address space.
- * - Run: neighbouring frames that are used and mapped together, so that costs follow the number of
- *   runs and not of bytes.
+ * - Run: neighbouring frames, whole handles, that are used and mapped together, so that costs
+ * follow the number of runs and not of bytes.
  * - View: neighbouring slots at which a run is mapped. A run is used at one of its views at most.
  *
  * Where the source allows aliases, a run that moves keeps its old view, and comes back to it
- * without a call of the driver. Runs are cut where only a part is wanted; all views are cut with
- * them, without a call of the driver.
+ * without a call of the driver. Runs are cut, between handles, where only a part is wanted; all
+ * views are cut with them, without a call of the driver. A handle is cut by page_break only.
  *
  * Addresses and sizes are bytes from the start of the range, multiples of a page. "Used at an
  * address" means that the pool uses the page's memory through that address. Thread: the pool's
- * owner. Calls of the driver block: page_create, page_put, page_drop, page_move, page_access.
+ * owner. Calls of the driver block: page_create, page_put, page_drop, page_move, page_break,
+ * page_access.
  */
 #ifndef POOL_PAGE_TABLE_H
 #define POOL_PAGE_TABLE_H
@@ -23,6 +24,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
+#include "daemon/pool/frames.h"
 #include "daemon/pool/marks.h"
 #include "daemon/pool/records.h"
 
@@ -36,11 +38,13 @@ struct run {
     uint32_t count;  /* frames */
 };
 
-/* A view, by the slot at which it begins. */
+/* A view, by the slot at which it begins. A view sleeps when its handles were broken: its addresses
+ * are known, and mapped again when the run is used there. */
 struct view {
     uint32_t run;
     uint32_t next, prev; /* slots + 1: other views of the run */
     bool there;
+    bool mapped; /* else it sleeps */
     bool accessible;
     uint8_t stream; /* may use the run here up to … */
     uint64_t seq;   /* … this point */
@@ -48,12 +52,9 @@ struct view {
 
 struct page_table {
     struct records runs;
-    struct view *view;    /* by the slot at which it begins */
-    struct marks views;   /* slots at which a view begins */
-    uint64_t *name;       /* the source's name of a page, by frame */
-    struct marks vacant;  /* frames below `made` without memory */
-    uint32_t made;        /* frames that ever had memory */
-    uint32_t max;         /* frames */
+    struct view *view;  /* by the slot at which it begins */
+    struct marks views; /* slots at which a view begins */
+    struct frames frames;
     uint16_t *holder;     /* by frame: the row that begins here, see tenancy.c; 0: none */
     struct marks holders; /* frames at which a row begins */
 };
@@ -67,9 +68,15 @@ uint64_t page_create(struct pool *p, uint64_t bytes, uint32_t *ret_run, struct e
 /* Maps a run that is not used at `at`, where nothing is used, and uses it there. Pages that cannot
  * be mapped go back to the source. Returns bytes. */
 uint64_t page_put(struct pool *p, uint64_t at, uint32_t run, struct err *e);
-/* Gives memory used at [at, at + bytes) back to the source, from the start on. Returns bytes. */
+/* Gives whole handles used at [at, at + bytes) back to the source, from the start on. Returns
+ * bytes.
+ */
 uint64_t page_drop(struct pool *p, uint64_t at, uint64_t bytes, struct err *e);
-/* A move of memory used at `from` to `to`. */
+/* Breaks the handle used at `at`, which no stream uses, so that a smaller one begins there, with
+ * `alone` one of a single page. Its bytes are lost; its other views sleep. On failure the handle is
+ * as it was, or some of its pages are gone, or no longer accessible. */
+int page_break(struct pool *p, uint64_t at, bool alone, struct err *e);
+/* A move of memory, whole handles, used at `from` to `to`. */
 struct page_way {
     uint64_t from, to, bytes;
     bool keep;       /* stays mapped at `from`, if the source allows aliases */
@@ -80,9 +87,17 @@ struct page_way {
 /* Nothing may be used at `to`. Returns the bytes moved; *ret_left: bytes no longer used at `from`
  * (more than moved if memory was lost on the way). */
 uint64_t page_move(struct pool *p, const struct page_way *way, uint64_t *ret_left, struct err *e);
+/* Maps a row that page_where found where it sleeps, and makes it accessible. False: it is not. */
+bool page_wake(struct pool *p, uint64_t at, uint64_t bytes);
 /* Makes [at, at + bytes), which is all mapped, accessible. */
 int page_access(struct pool *p, uint64_t at, uint64_t bytes, struct err *e);
 
+/* Of the handle mapped at `at`: bytes before `at`, and from there on. */
+uint64_t page_inside(const struct pool *p, uint64_t at);
+uint64_t page_rest(const struct pool *p, uint64_t at);
+bool page_mapped(const struct pool *p, uint64_t at);
+/* Whole handles in [at, end), where all pages are used: from *ret_at on. Returns bytes. */
+uint64_t page_whole(const struct pool *p, uint64_t at, uint64_t end, uint64_t *ret_at);
 /* Bytes from `at` on, up to `end`, that are used; that are not used; that are mapped and
  * accessible. */
 uint64_t page_used(const struct pool *p, uint64_t at, uint64_t end);

@@ -176,10 +176,43 @@ static uint64_t size_of(const struct pool *p, uint32_t i)
     return i == BLOCK_NONE ? UINT64_MAX : block_at(&p->blocks, i)->size;
 }
 
+/* A page that pieces share is a handle of its own: a small piece in it would keep a larger handle
+ * from being used elsewhere. Where a block that is cut after `size` bytes would be an exception:
+ * the address at which to break. UINT64_MAX: nowhere. */
+static uint64_t torn_at(const struct pool *p, uint32_t i, uint64_t size)
+{
+    const struct block *b = block_at(&p->blocks, i);
+    uint64_t at;
+    if (p->source.pages == NULL || b->size == size) {
+        return UINT64_MAX;
+    }
+    uint64_t page = (b->at + size) & ~(p->page - 1);
+    uint64_t whole = space_whole(p, b, &at);
+    if (page < at || page >= at + whole) {
+        return UINT64_MAX;
+    }
+    bool shared = page != b->at + size;
+    bool torn = page_inside(p, page) != 0 || (shared && page_rest(p, page) != p->page);
+    return torn ? page : UINT64_MAX;
+}
+
+static bool tears(const struct pool *p, uint32_t i, uint64_t size)
+{
+    return torn_at(p, i, size) != UINT64_MAX;
+}
+
+/* The closest fit of memory that a stream freed, unless it would be torn: it cannot be broken yet.
+ */
+static uint32_t find_pending(const struct pool *p, uint64_t size, unsigned stream)
+{
+    uint32_t i = fit_find(&p->pending[stream], &p->blocks, size);
+    return i != BLOCK_NONE && tears(p, i, size) ? BLOCK_NONE : i;
+}
+
 /* The closer fit of memory that the stream freed and memory free for every stream. */
 static uint32_t find_now(const struct pool *p, uint64_t size, unsigned stream)
 {
-    uint32_t own = fit_find(&p->pending[stream], &p->blocks, size);
+    uint32_t own = find_pending(p, size, stream);
     uint32_t ready = fit_find(&p->ready, &p->blocks, size);
     return size_of(p, own) <= size_of(p, ready) ? own : ready;
 }
@@ -187,7 +220,7 @@ static uint32_t find_now(const struct pool *p, uint64_t size, unsigned stream)
 static uint32_t find_waiting(struct pool *p, uint64_t size, unsigned stream)
 {
     for (unsigned other = 0; other < p->streams; other++) {
-        uint32_t i = other == stream ? BLOCK_NONE : fit_find(&p->pending[other], &p->blocks, size);
+        uint32_t i = other == stream ? BLOCK_NONE : find_pending(p, size, other);
         if (i != BLOCK_NONE &&
             pool_wait(p, stream, other, block_at(&p->blocks, i)->seq, NULL) == 0) {
             return i;
@@ -302,6 +335,20 @@ static uint32_t find_free(struct pool *p, uint64_t size, unsigned stream, unsign
     return i == BLOCK_NONE && waits ? find_waiting(p, size, stream) : i;
 }
 
+/* Memory that streams may still use, and that is torn. */
+static uint32_t find_torn(struct pool *p, uint64_t size, unsigned stream)
+{
+    uint32_t i = fit_find(&p->pending[stream], &p->blocks, size);
+    for (unsigned other = 0; other < p->streams && i == BLOCK_NONE; other++) {
+        i = fit_find(&p->pending[other], &p->blocks, size);
+        if (i != BLOCK_NONE &&
+            pool_wait(p, stream, other, block_at(&p->blocks, i)->seq, NULL) != 0) {
+            i = BLOCK_NONE;
+        }
+    }
+    return i;
+}
+
 /* New memory, or else memory that streams may still use. */
 static int find_more(struct pool *p, uint64_t size, unsigned stream, unsigned flags,
                      uint32_t *ret_block, struct err *e)
@@ -331,10 +378,33 @@ static int find(struct pool *p, uint64_t size, unsigned stream, unsigned flags, 
     if (rc != 0 && (flags & TAKE_GROW) != 0) {
         rc = find_more(p, size, stream, flags, &i, e);
     }
+    if (rc == ERR_DEVICE_MEMORY && (flags & TAKE_WAIT) != 0) {
+        uint32_t torn = find_torn(p, size, stream);
+        rc = torn != BLOCK_NONE ? 0 : rc;
+        i = torn;
+    }
     if (rc == 0) {
         *ret_block = aligned(p, i, size);
     }
     return rc;
+}
+
+/* Breaks the handle that would be torn when a held READY block is cut. On failure the block is
+ * indexed. */
+static int break_for(struct pool *p, uint32_t i, uint64_t size, struct err *e)
+{
+    const struct block *b = block_at(&p->blocks, i);
+    uint64_t torn = b->state == BLOCK_READY ? torn_at(p, i, size) : UINT64_MAX;
+    if (torn == UINT64_MAX || !space_has_records(p, BREAK_RECORDS)) {
+        return 0;
+    }
+    struct err why = ERR_INIT;
+    int rc = backing_pages_break(p, i, torn, torn != b->at + size, &why);
+    if (rc != 0) {
+        return err_set(e, rc, "%s", why.text);
+    }
+    block_at(&p->blocks, i)->state = BLOCK_READY;
+    return 0;
 }
 
 int pool_take(struct pool *p, uint64_t size, const struct pool_ask *ask, unsigned flags,
@@ -354,6 +424,10 @@ int pool_take(struct pool *p, uint64_t size, const struct pool_ask *ask, unsigne
         return rc;
     }
     space_leave(p, i);
+    rc = break_for(p, i, size, e);
+    if (rc != 0) {
+        return rc;
+    }
     if (block_at(&p->blocks, i)->size > size) {
         space_enter(p, space_cut(p, i, size));
     }

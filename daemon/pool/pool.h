@@ -122,6 +122,8 @@ struct pool_stats {
     uint64_t hits;          /* allocations without a call of the source */
     uint64_t waits;         /* waits placed between streams */
     uint64_t remaps;        /* pages mapped at another address */
+    uint64_t breaks;        /* handles given back for smaller ones */
+    uint64_t handles;       /* of the source, now */
     uint64_t failures;      /* allocations refused */
     uint64_t refused_frees; /* frees of pieces that were not live */
     uint64_t driver_calls;  /* calls of the source */

@@ -186,7 +186,7 @@ struct pool {
     struct line line[POOL_STREAMS];
     uint64_t pending_whole[POOL_STREAMS]; /* bytes of its whole PENDING pages */
     uint64_t done[POOL_STREAMS];
-    uint32_t whole[WHOLE_LISTS]; /* READY blocks with whole pages, by log2 of their number */
+    uint32_t whole[WHOLE_LISTS]; /* READY blocks with whole pages: space_whole_list */
     uint64_t whole_bytes;        /* in these blocks and in `idle` */
     struct line idle;            /* VACANT blocks with pages that no stream uses */
     uint32_t leaving;       /* VACANT blocks with pages that streams may use; they are in `line` */
@@ -246,8 +246,14 @@ void space_point(const struct pool *p, const struct block *b, unsigned *stream, 
 /* `bytes` of pages of a VACANT block are used elsewhere, or destroyed. */
 void space_lose_pages(struct pool *p, uint32_t i, uint64_t bytes);
 bool space_has_records(const struct pool *p, uint32_t count);
-/* The whole pages (or the whole home) in a block begin at *ret_at; returns their bytes, or 0. */
+/* The whole handles (or the whole home) in a block begin at *ret_at; returns their bytes, or 0. Of
+ * READY and PENDING blocks they are the "whole pages" of this folder. */
 uint64_t space_whole(const struct pool *p, const struct block *b, uint64_t *ret_at);
+/* The list of p->whole for READY blocks whose smaller end handle (the home, for sources of blocks)
+ * has so many bytes. */
+unsigned space_whole_list(const struct pool *p, uint64_t bytes);
+/* Bytes of the smaller of the first and the last handle of whole handles [at, at + bytes). */
+uint64_t space_end_handle(const struct pool *p, uint64_t at, uint64_t bytes);
 
 /* ---- warm.c */
 
@@ -297,10 +303,23 @@ uint64_t backing_pages_back(struct pool *p, uint64_t at, uint64_t bytes);
  * bytes; 0: not free for the stream. */
 uint64_t backing_pages_free(const struct pool *p, uint64_t at, unsigned stream, uint64_t *ret_from,
                             uint32_t *ret_block);
-/* Moves whole pages that only the stream may use to `to`, at most `most` bytes. Returns bytes, and
- * raises *seq to the last point of these pages. */
-uint64_t backing_pages_pending(struct pool *p, unsigned stream, uint64_t to, uint64_t most,
-                               uint64_t *seq, struct err *e);
+/* A range to be filled with memory that streams may still use. */
+struct want {
+    uint64_t to, need; /* bytes */
+    uint64_t room;     /* bytes that may be filled: the last handle may reach beyond `need` */
+    uint64_t got;      /* bytes so far */
+};
+
+/* Moves whole pages that only the stream may use. Raises *seq to the last point of these pages. */
+void backing_pages_pending(struct pool *p, unsigned stream, struct want *w, uint64_t *seq,
+                           struct err *e);
+/* page_break in a held READY block. On failure the block is indexed in parts. e is not NULL. */
+int backing_pages_break(struct pool *p, uint32_t i, uint64_t at, bool alone, struct err *e);
+#define BREAK_RECORDS 24u /* blocks that may be needed: parts of a handle after a failure */
+/* Bytes of leading whole handles from `at` on, at most `most`, of [at, at + bytes). */
+uint64_t backing_pages_fit(const struct pool *p, uint64_t at, uint64_t bytes, uint64_t most);
+/* The same, but at least `least` bytes, as far as there are so many. */
+uint64_t backing_pages_reach(const struct pool *p, uint64_t at, uint64_t bytes, uint64_t least);
 /* Maps free pages from elsewhere, then new ones, in [to, to + need). On failure some pages are
  * there. They may not be accessible yet. */
 int backing_pages_fill(struct pool *p, uint64_t to, uint64_t need, struct err *e);

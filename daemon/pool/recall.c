@@ -156,24 +156,39 @@ static bool unite(struct pool *p, uint64_t at, uint64_t end, unsigned stream)
     return mixed;
 }
 
-/* The page mapped at `at` may be free in parts, READY and PENDING: unites them. */
+/* The handle mapped from `at` on may be free in parts, READY and PENDING: unites them. */
 static bool mend(struct pool *p, uint64_t at, unsigned stream)
 {
     uint64_t from;
     if (page_where(p, at, &from) == 0) {
         return false;
     }
-    for (uint64_t next = from; next < from + p->page;) {
+    uint64_t end = from + page_rest(p, from);
+    for (uint64_t next = from; next < end;) {
         const struct block *b = block_at(&p->blocks, by_address(p, next));
         if (!usable(b, stream)) {
             return false;
         }
         next = b->at + b->size;
     }
-    return unite(p, from, from + p->page, stream);
+    return unite(p, from, end, stream);
 }
 
-/* Brings pages back that are mapped there but used elsewhere. */
+/* Where the handle mapped at `at` begins; without one, the page. */
+static uint64_t handle_at(const struct pool *p, uint64_t at)
+{
+    at &= ~(p->page - 1);
+    return page_mapped(p, at) ? at - page_inside(p, at) : at;
+}
+
+/* Where the handle that has the byte before `end` ends. */
+static uint64_t handle_behind(const struct pool *p, uint64_t end)
+{
+    uint64_t last = (end - 1) & ~(p->page - 1);
+    return last + (page_mapped(p, last) ? page_rest(p, last) : p->page);
+}
+
+/* Brings handles back that are mapped there but used elsewhere. */
 static bool gather(struct pool *p, uint64_t at, uint64_t size, unsigned stream)
 {
     uint64_t end = at + size;
@@ -184,9 +199,12 @@ static bool gather(struct pool *p, uint64_t at, uint64_t size, unsigned stream)
         if (usable(b, stream)) {
             at = b->at + b->size;
         } else if (b->state == BLOCK_VOID && looked++ < LOOK_BLOCKS) {
-            uint64_t from = at & ~(p->page - 1);
+            uint64_t from = handle_at(p, at);
+            if (from < b->at) {
+                return false;
+            }
             uint64_t most = b->at + b->size - from;
-            uint64_t wanted = ((end + p->page - 1) & ~(p->page - 1)) - from;
+            uint64_t wanted = handle_behind(p, end) - from;
             most = most < wanted ? most : wanted;
             uint64_t got = backing_pages_return(p, from, most, stream);
             if (got == 0 && mend(p, from, stream)) {

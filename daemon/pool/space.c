@@ -9,17 +9,27 @@ uint64_t space_whole(const struct pool *p, const struct block *b, uint64_t *ret_
         *ret_at = b->at;
         return h->at == b->at && h->bytes == b->size ? b->size : 0;
     }
-    uint64_t begin = (b->at + p->page - 1) & ~(p->page - 1);
-    uint64_t end = (b->at + b->size) & ~(p->page - 1);
-    *ret_at = begin;
-    return begin < end ? end - begin : 0;
+    return page_whole(p, b->at, b->at + b->size, ret_at);
 }
 
-static unsigned whole_list(const struct pool *p, uint64_t bytes)
+unsigned space_whole_list(const struct pool *p, uint64_t bytes)
 {
-    uint64_t pages = bytes / p->page;
-    unsigned log = 63u - (unsigned)__builtin_clzll(pages);
+    unsigned log = 63u - (unsigned)__builtin_clzll(bytes / p->page);
+    log = p->source.pages != NULL ? (log + 1) / 2 : log;
     return log < WHOLE_LISTS - 1 ? log : WHOLE_LISTS - 1;
+}
+
+uint64_t space_end_handle(const struct pool *p, uint64_t at, uint64_t bytes)
+{
+    uint64_t first = page_rest(p, at);
+    uint64_t last = page_inside(p, at + bytes - p->page) + p->page;
+    return first < last ? first : last;
+}
+
+/* The list of a block with whole pages. */
+static unsigned list_of(const struct pool *p, uint64_t at, uint64_t bytes)
+{
+    return space_whole_list(p, p->source.pages != NULL ? space_end_handle(p, at, bytes) : bytes);
 }
 
 static void whole_enter(struct pool *p, uint32_t i)
@@ -31,8 +41,9 @@ static void whole_enter(struct pool *p, uint32_t i)
     if (bytes == 0) {
         return;
     }
-    uint32_t *head = &p->whole[whole_list(p, bytes)];
-    b->whole = (uint8_t)(whole_list(p, bytes) + 1) & 7u;
+    unsigned list = list_of(p, at, bytes);
+    uint32_t *head = &p->whole[list];
+    b->whole = (uint8_t)(list + 1) & 7u;
     b->older = BLOCK_NONE;
     b->newer = *head;
     if (*head != BLOCK_NONE) {

@@ -41,7 +41,7 @@ static void begin(struct page_table *t, uint64_t frame, uint16_t holder)
 /* Makes [first, end) one row and removes the rows within. Does not merge it with its neighbours. */
 static void hold(struct page_table *t, uint64_t first, uint64_t end, uint16_t holder)
 {
-    if (end < t->max && t->holder[end] == 0) {
+    if (end < t->frames.max && t->holder[end] == 0) {
         begin(t, end, holder_of(t, end));
     }
     for (uint64_t f = row_end(t, first, end); f < end; f = row_end(t, f, end)) {

@@ -109,7 +109,8 @@ bool vacant_keep(struct pool *p, uint32_t i, unsigned stream, uint64_t seq,
 {
     struct block *b = block_at(&p->blocks, i);
     uint64_t most = p->space / SHARE;
-    if (p->source.pages == NULL || !p->source.pages->aliases || (b->at | b->size) % p->page != 0 ||
+    uint64_t at;
+    if (p->source.pages == NULL || !p->source.pages->aliases || space_whole(p, b, &at) != b->size ||
         b->size > most || pool_over(p) > 0) {
         return false;
     }
@@ -129,7 +130,21 @@ bool vacant_keep(struct pool *p, uint32_t i, unsigned stream, uint64_t seq,
 
 /* ---- pages for others -------------------------------------------------------------------------*/
 
-/* Moves pages of one block to `to`, at most `most` bytes. */
+/* Breaks the handle used at `at` in a block whose pages no stream uses. */
+static bool break_at(struct pool *p, uint32_t i, uint64_t at)
+{
+    struct err why = ERR_INIT;
+    const struct block *b = block_at(&p->blocks, i);
+    uint64_t size = p->stats.size;
+    if (b->seq != 0) {
+        return false;
+    }
+    int rc = page_break(p, at, false, &why);
+    space_lose_pages(p, i, size - p->stats.size);
+    return rc == 0;
+}
+
+/* Moves whole handles of one block to `to`, at most `most` bytes. */
 static uint64_t pages_from(struct pool *p, uint32_t i, uint64_t to, uint64_t most, struct err *e)
 {
     const struct block *b = block_at(&p->blocks, i);
@@ -138,7 +153,13 @@ static uint64_t pages_from(struct pool *p, uint32_t i, uint64_t to, uint64_t mos
     uint64_t at = b->at + page_unused(p, b->at, end);
     while (at < end && used < most) {
         uint64_t there = page_used(p, at, end);
-        there = there < most - used ? there : most - used;
+        there = backing_pages_fit(p, at, there, most - used);
+        if (there == 0 && break_at(p, i, at + most - used)) {
+            there = most - used;
+        }
+        if (there == 0) {
+            break;
+        }
         const struct page_way way = {at, to + used, there, true, b->stream, b->seq};
         uint64_t moved = page_move(p, &way, &moved, e);
         space_lose_pages(p, i, moved);
@@ -175,8 +196,7 @@ uint64_t vacant_drop(struct pool *p, uint64_t most)
         uint64_t end = b->at + b->size;
         uint64_t at = b->at + page_unused(p, b->at, end);
         uint64_t there = page_used(p, at, end);
-        uint64_t wanted = (most - gone + p->page - 1) & ~(p->page - 1);
-        uint64_t dropped = page_drop(p, at, there < wanted ? there : wanted, NULL);
+        uint64_t dropped = page_drop(p, at, backing_pages_reach(p, at, there, most - gone), NULL);
         if (dropped == 0) {
             break;
         }
@@ -187,59 +207,90 @@ uint64_t vacant_drop(struct pool *p, uint64_t most)
     return gone;
 }
 
+/* Moves one handle that reaches beyond the need. Returns bytes. */
+static uint64_t handle_from(struct pool *p, uint32_t i, const struct want *w, struct err *e)
+{
+    const struct block *b = block_at(&p->blocks, i);
+    uint64_t at = b->at + page_unused(p, b->at, b->at + b->size);
+    uint64_t bytes = page_rest(p, at);
+    return bytes <= w->room - w->got ? pages_from(p, i, w->to + w->got, bytes, e) : 0;
+}
+
 /* Moves vacated pages that streams may still use, oldest first, all of one stream (POOL_STREAMS: of
- * any one). */
-static uint64_t pages_leaving(struct pool *p, unsigned stream, struct point *point, uint64_t to,
-                              uint64_t most, struct err *e)
+ * any one). `over`: only handles that reach beyond the need. */
+static void pages_leaving(struct pool *p, unsigned stream, struct point *point, struct want *w,
+                          bool over, struct err *e)
 {
     uint32_t i = p->vacant.newest;
-    uint64_t used = 0;
     for (uint32_t n = p->leaving; n > 0 && i != BLOCK_NONE;) { /* they are the end of the list */
         const struct block *b = block_at(&p->blocks, i);
         n -= b->owner > 0 && b->seq != 0;
         i = n > 0 ? b->prev : i;
     }
-    while (i != BLOCK_NONE && used < most) {
+    while (i != BLOCK_NONE && w->got < w->need) {
         const struct block *b = block_at(&p->blocks, i);
         bool fits = b->owner > 0 && b->seq != 0 &&
                     (point->seq == 0 || point->stream == b->stream) &&
                     (stream == POOL_STREAMS || stream == b->stream);
         const struct point its = {b->stream, b->seq};
         uint32_t next = b->next;
-        uint64_t got = fits ? pages_from(p, i, to + used, most - used, e) : 0;
+        uint64_t got = 0;
+        if (fits) {
+            got = over ? handle_from(p, i, w, e)
+                       : pages_from(p, i, w->to + w->got, w->need - w->got, e);
+        }
         if (got > 0) {
             *point = (struct point){its.stream, its.seq > point->seq ? its.seq : point->seq};
         }
-        used += got;
+        w->got += got;
         i = next;
     }
-    return used;
 }
 
-/* Fills [to, to + need): with free pages, new ones, pages that `stream` freed and may still use
+/* Fills a range: with free pages, new ones, pages that `stream` freed and may still use
  * (POOL_STREAMS: none), then vacated pages that streams may still use. ERR_STATE: too few. */
-static int fill(struct pool *p, uint64_t to, uint64_t need, unsigned stream, struct point *point,
-                struct err *e)
+static int fill(struct pool *p, struct want *w, unsigned stream, struct point *point, struct err *e)
 {
     uint64_t past = sat_add(p->whole_bytes, pool_room(p) & ~(p->page - 1));
-    past = past < need ? past : need;
-    int rc = past > 0 ? backing_pages_fill(p, to, past, e) : 0;
-    if (rc != 0 || past == need) {
+    past = past < w->need ? past : w->need;
+    int rc = past > 0 ? backing_pages_fill(p, w->to, past, e) : 0;
+    if (rc != 0) {
         return rc;
     }
     struct err why = ERR_INIT;
-    uint64_t got = 0;
+    w->got = past;
     if (stream < p->streams && (point->seq == 0 || point->stream == stream)) {
-        got = backing_pages_pending(p, stream, to + past, need - past, &point->seq, &why);
-        point->stream = got > 0 ? stream : point->stream;
+        uint64_t before = w->got;
+        backing_pages_pending(p, stream, w, &point->seq, &why);
+        point->stream = w->got > before ? stream : point->stream;
     }
-    got += pages_leaving(p, stream, point, to + past + got, need - past - got, &why);
-    if (got == need - past) {
+    pages_leaving(p, stream, point, w, false, &why);
+    pages_leaving(p, stream, point, w, true, &why);
+    if (w->got >= w->need) {
         return 0;
     }
     return why.code != 0
                ? err_set(e, why.code, "%s", why.text)
-               : err_set(e, ERR_STATE, "%llu bytes of pages are missing", LL(need - past - got));
+               : err_set(e, ERR_STATE, "%llu bytes of pages are missing", LL(w->need - w->got));
+}
+
+/* The same for a piece: other pieces may get parts of its last page, which is a handle of its own
+ * if possible. */
+static int fill_shared(struct pool *p, struct want *w, uint64_t size, unsigned stream,
+                       struct point *point, struct err *e)
+{
+    uint64_t need = w->need;
+    bool shared = size % p->page != 0 && need > p->page;
+    w->need -= shared ? p->page : 0;
+    int rc = fill(p, w, stream, point, e);
+    w->need = need;
+    if (rc != 0 || w->got >= need) {
+        return rc;
+    }
+    struct want last = {.to = w->to + w->got, .need = need - w->got, .room = w->room - w->got};
+    rc = fill(p, &last, stream, point, e);
+    w->got += last.got;
+    return rc;
 }
 
 /* Orders later commands of the stream after `point`. */
@@ -267,26 +318,47 @@ static unsigned whose(const struct pool *p, unsigned stream, uint64_t need)
     return POOL_STREAMS;
 }
 
+/* Cuts a held block after `bytes`; the rest is VOID. */
+static void void_rest(struct pool *p, uint32_t i, uint64_t bytes)
+{
+    if (block_at(&p->blocks, i)->size > bytes) {
+        uint32_t rest = space_cut(p, i, bytes);
+        block_at(&p->blocks, rest)->state = BLOCK_VOID;
+        space_enter(p, space_merge(p, rest));
+    }
+}
+
+/* Takes a VOID block to fill: held, with room for a handle that reaches beyond the need if there
+ * are addresses for that. */
+static uint32_t void_for(struct pool *p, struct want *w)
+{
+    uint64_t most = p->source.pages->handle_max;
+    uint32_t i = fit_find(&p->void_fit, &p->blocks, w->need + most);
+    w->room = i != BLOCK_NONE ? w->need + most : w->need;
+    i = i != BLOCK_NONE ? i : fit_find(&p->void_fit, &p->blocks, w->need);
+    if (i != BLOCK_NONE) {
+        space_leave(p, i);
+        block_at(&p->blocks, i)->state = BLOCK_HELD;
+        void_rest(p, i, w->room);
+        w->to = block_at(&p->blocks, i)->at;
+    }
+    return i;
+}
+
 int vacant_grow(struct pool *p, uint64_t size, unsigned stream, uint32_t *ret_block, struct err *e)
 {
-    uint64_t need = (size + p->page - 1) & ~(p->page - 1);
-    unsigned from = whose(p, stream, need);
-    uint32_t i = from < POOL_STREAMS && space_has_records(p, 8)
-                     ? fit_find(&p->void_fit, &p->blocks, need)
-                     : BLOCK_NONE;
+    struct want w = {.need = (size + p->page - 1) & ~(p->page - 1)};
+    unsigned from = whose(p, stream, w.need);
+    uint32_t i = from < POOL_STREAMS && space_has_records(p, 8) ? void_for(p, &w) : BLOCK_NONE;
     if (i == BLOCK_NONE) {
         return ERR_DEVICE_MEMORY;
     }
-    space_leave(p, i);
-    if (block_at(&p->blocks, i)->size > need) {
-        space_enter(p, space_cut(p, i, need));
-    }
-    struct block *b = block_at(&p->blocks, i);
     struct point point = {0, 0};
     struct err why = ERR_INIT;
-    b->state = BLOCK_HELD;
-    int rc = fill(p, b->at, need, from, &point, &why);
-    rc = rc == 0 ? page_access(p, b->at, need, &why) : rc;
+    int rc = fill_shared(p, &w, size, from, &point, &why);
+    void_rest(p, i, w.got > w.need ? w.got : w.need);
+    struct block *b = block_at(&p->blocks, i);
+    rc = rc == 0 ? page_access(p, b->at, b->size, &why) : rc;
     if (rc != 0) {
         rc = rc == ERR_STATE ? ERR_DEVICE_MEMORY : rc;
         b->generation++;
@@ -341,7 +413,8 @@ static uint64_t bring(struct pool *p, uint64_t at, uint64_t most, struct point *
         (its.seq != 0 && point->seq != 0 && its.stream != point->stream)) {
         return 0;
     }
-    const struct page_way way = {from, at, free < most ? free : most, true, its.stream, its.seq};
+    const uint64_t bytes = backing_pages_fit(p, from, free, most);
+    const struct page_way way = {from, at, bytes, true, its.stream, its.seq};
     got = page_move(p, &way, &got, NULL);
     if (got == 0) {
         return 0;
@@ -397,7 +470,8 @@ static int populate(struct pool *p, const struct block *b, struct point *point, 
     int rc = 0;
     for (uint64_t at = b->at; at < end && missing > 0 && rc == 0;) {
         uint64_t gap = page_unused(p, at, end);
-        rc = gap > 0 ? fill(p, at, gap, POOL_STREAMS, point, e) : 0;
+        struct want w = {.to = at, .need = gap, .room = gap};
+        rc = gap > 0 ? fill(p, &w, POOL_STREAMS, point, e) : 0;
         at += gap > 0 ? gap : page_used(p, at, end);
     }
     return rc == 0 ? page_access(p, b->at, b->size, e) : rc;

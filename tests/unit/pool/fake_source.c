@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/pool/quick.h"
+
 static int fails(struct fake_source *f, struct err *e)
 {
     f->calls++;
@@ -49,7 +51,8 @@ static uint64_t slots(const struct fake_source *f, uint64_t bytes)
 static bool row_is_free(const struct fake_source *f, uint64_t first, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
-        if (first + i >= FAKE_PAGES || f->page_live[first + i]) {
+        if (first + i >= (f->pages_most != 0 ? f->pages_most : FAKE_PAGES) ||
+            f->page_live[first + i]) {
             return false;
         }
     }
@@ -70,9 +73,14 @@ static int create(void *user, uint64_t bytes, uint64_t *ret_handle, struct err *
     if (rc != 0) {
         return rc;
     }
+    uint32_t most = f->pages_most != 0 ? f->pages_most : FAKE_PAGES;
+    uint32_t tried = 0;
     do {
-        f->next_page = (f->next_page + 1) % (f->pages_most != 0 ? f->pages_most : FAKE_PAGES);
-    } while (!row_is_free(f, f->next_page, count));
+        f->next_page = (f->next_page + 1) % most;
+    } while (!row_is_free(f, f->next_page, count) && ++tried < most);
+    if (tried == most) {
+        return err_set(e, ERR_DEVICE_MEMORY, "no %llu bytes in a row", (unsigned long long)bytes);
+    }
     for (uint64_t i = 0; i < count; i++) {
         f->page_live[f->next_page + i] = true;
     }

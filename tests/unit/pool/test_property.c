@@ -15,6 +15,7 @@
 #include "daemon/pool/pressure.h"
 #include "daemon/pool/quota.h"
 #include "tests/unit/pool/fake_source.h"
+#include "tests/unit/pool/quick.h"
 
 /* The model compares each piece with all others; instrumented runs take ten times as long. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -35,6 +36,7 @@ struct used {
     unsigned stream;
     uint64_t seq; /* freed at this point */
     unsigned tenant;
+    uint64_t moves; /* of pages, before it was freed */
 };
 
 /* The parameters of a run. Bytes; 0: the default. */
@@ -67,6 +69,9 @@ struct model {
     unsigned rests;
     unsigned returned;            /* pieces that returned to their addresses */
     struct used page[FAKE_PAGES]; /* the user of a page when it was vacated; seq 0: none */
+    uint64_t home[FAKE_PAGES];    /* by page: the slot where it was used last */
+    uint64_t moved[FAKE_PAGES];   /* by page: number of the move to there */
+    uint64_t moves;               /* of pages to other slots */
     int (*unmap)(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e);
     uint64_t asked; /* requests */
     uint64_t issued[STREAMS];
@@ -133,6 +138,32 @@ static int careful_unmap(void *user, void *range, uint64_t at, uint64_t bytes, s
     return m.unmap(user, range, at, bytes, e);
 }
 
+/* Where pages are mapped at several places, one may have been used elsewhere since. Its user there
+ * was ordered after this one, which says nothing any more. */
+static bool used_elsewhere(const struct used *u, const struct pool_piece *piece)
+{
+    uint64_t bytes = m.settings.page;
+    uint64_t from = (u->at > piece->offset ? u->at : piece->offset) / bytes;
+    uint64_t end = u->at + u->size < piece->offset + piece->size ? u->at + u->size
+                                                                 : piece->offset + piece->size;
+    bool elsewhere = m.settings.aliases;
+    for (uint64_t slot = from; elsewhere && slot * bytes < end; slot++) {
+        elsewhere = m.moved[m.source.slot[slot] - 1] > u->moves;
+    }
+    return elsewhere;
+}
+
+static void note_homes(const struct pool_piece *piece)
+{
+    uint64_t bytes = m.settings.page;
+    for (uint64_t slot = piece->offset / bytes;
+         m.settings.aliases && slot * bytes < piece->offset + piece->size; slot++) {
+        uint32_t page = m.source.slot[slot] - 1;
+        m.moved[page] = m.home[page] == slot ? m.moved[page] : ++m.moves;
+        m.home[page] = slot;
+    }
+}
+
 static void check_piece(const struct pool_piece *piece, unsigned stream, uint64_t asked)
 {
     ck_assert_uint_ge(piece->size, asked);
@@ -147,7 +178,8 @@ static void check_piece(const struct pool_piece *piece, unsigned stream, uint64_
     for (unsigned i = 0; i < m.freed_count; i++) {
         const struct used *u = &m.freed[i];
         if (u->stream != stream && u->seq > m.done[u->stream] &&
-            overlap(u->range, u->at, u->size, piece->range, piece->offset, piece->size)) {
+            overlap(u->range, u->at, u->size, piece->range, piece->offset, piece->size) &&
+            !used_elsewhere(u, piece)) {
             ck_assert_msg(stream < STREAMS && m.source.waited[stream][u->stream] >= u->seq,
                           "stream %u may still use what stream %u got", u->stream, stream);
         }
@@ -188,10 +220,18 @@ static void forget_past(void)
     m.freed_count = kept;
 }
 
+static void add_past(const struct pool_piece *piece, unsigned stream, uint64_t seq)
+{
+    ck_assert_uint_lt(m.freed_count, PAST);
+    m.freed[m.freed_count++] = (struct used){piece->range, piece->offset, piece->size, stream,
+                                             seq,          piece->tenant, m.moves};
+}
+
 static void keep_piece(const struct pool_piece *piece, uint64_t tag, unsigned stream, uint64_t size)
 {
     check_piece(piece, stream, size);
     check_pages(piece, stream, true);
+    note_homes(piece);
     forget_range(piece);
     m.tag[m.count] = tag;
     m.piece[m.count++] = *piece;
@@ -227,8 +267,7 @@ static void step_rest(void)
     ck_assert_msg(pool_vacate(m.pool, &m.piece[i], stream, seq, &place, &e) == 0, "%s", e.text);
     m.piece[i] = m.piece[--m.count];
     m.tag[i] = m.tag[m.count];
-    m.freed[m.freed_count++] =
-        (struct used){copy.range, copy.offset, copy.size, stream, seq, copy.tenant};
+    add_past(&copy, stream, seq);
     if (place.size == 0) {
         return;
     }
@@ -279,8 +318,7 @@ static void step_free(void)
     ck_assert(m.piece[i].range == NULL);
     m.piece[i] = m.piece[--m.count];
     m.tag[i] = m.tag[m.count];
-    m.freed[m.freed_count++] =
-        (struct used){copy.range, copy.offset, copy.size, stream, seq, copy.tenant};
+    add_past(&copy, stream, seq);
     if (rnd(8) == 0) {
         ck_assert_int_eq(pool_free(m.pool, &again, stream, seq, &e), ERR_BAD_HANDLE);
     }
@@ -326,10 +364,8 @@ static int move(void *user, struct pool_move *move, struct err *e)
     check_pages(to, STREAMS, false);
     move->stream = (unsigned)rnd(m.settings.streams);
     move->seq = rnd(2) == 0 ? 0 : ++m.issued[move->stream];
-    ck_assert_uint_lt(m.freed_count, PAST);
-    m.freed[m.freed_count++] =
-        (struct used){m.piece[i].range, m.piece[i].offset, m.piece[i].size,
-                      move->stream,     move->seq,         m.piece[i].tenant};
+    note_homes(to);
+    add_past(&m.piece[i], move->stream, move->seq);
     pool_piece_moved(&m.piece[i], move);
     return 0;
 }
@@ -399,6 +435,8 @@ static void step(void)
     }
 }
 
+#define HANDLE_SIZES 7u
+
 static void start(uint64_t seed, const struct settings *settings)
 {
     struct err e = ERR_INIT;
@@ -414,6 +452,7 @@ static void start(uint64_t seed, const struct settings *settings)
     (settings->pages ? fake_pages_init : fake_blocks_init)(&m.source, settings->capacity);
     m.source.pages.page_bytes = settings->page;
     m.source.pages.aliases = settings->aliases;
+    m.source.pages.handle_max = settings->page << seed % HANDLE_SIZES;
     m.unmap = m.source.pages.unmap;
     m.source.pages.unmap = careful_unmap;
     m.source.source.reached = seed % 3 == 0 ? reached : NULL;
@@ -421,20 +460,22 @@ static void start(uint64_t seed, const struct settings *settings)
     pool_set_mover(m.pool, settings->moving ? &mover : NULL);
 }
 
-static void run(uint64_t seed, const struct settings *settings, unsigned steps)
+static void run(uint64_t seed, const struct settings *settings, uint64_t steps)
 {
     struct err e = ERR_INIT;
     bool failing = settings->failing;
+    steps = quick_setting("GPUD_POOL_STEPS", steps);
+    seed += quick_setting("GPUD_POOL_SEED", 0);
     start(seed, settings);
-    for (unsigned i = 0; i < steps; i++) {
+    for (uint64_t i = 0; i < steps; i++) {
         if (failing && rnd(4) == 0) {
             m.source.fail_at = m.source.calls + 1 + rnd(8);
             m.source.fail_again = m.source.fail_at + 1 + rnd(3);
         }
         step();
         if (i % 16 == 0) {
-            ck_assert_msg(pool_check(m.pool, &e) == 0, "seed %llu step %u: %s",
-                          (unsigned long long)seed, i, e.text);
+            ck_assert_msg(pool_check(m.pool, &e) == 0, "seed %llu step %llu: %s",
+                          (unsigned long long)seed, (unsigned long long)i, e.text);
         }
     }
     m.source.fail_again = 0;

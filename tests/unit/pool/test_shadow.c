@@ -18,6 +18,7 @@
 #include "daemon/pool/pressure.h"
 #include "daemon/pool/quota.h"
 #include "tests/unit/pool/fake_source.h"
+#include "tests/unit/pool/quick.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define STEPS 1000u
@@ -113,7 +114,9 @@ static void check_unused_at(uint64_t at)
 
 static int careful_unmap(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e)
 {
-    check_unused_at(at);
+    for (uint64_t o = at; o < at + bytes; o += PAGE) {
+        check_unused_at(o);
+    }
     return w.unmap(user, range, at, bytes, e);
 }
 
@@ -397,6 +400,8 @@ static void step(void)
 
 /* ---- a run ------------------------------------------------------------------------------------*/
 
+#define HANDLE_SIZES 7u
+
 static void start(uint64_t seed, const struct settings *settings)
 {
     struct err e = ERR_INIT;
@@ -419,6 +424,7 @@ static void start(uint64_t seed, const struct settings *settings)
     w.source.pages_most = PAGES;
     w.source.pages.page_bytes = PAGE;
     w.source.pages.aliases = settings->aliases;
+    w.source.pages.handle_max = PAGE << seed % HANDLE_SIZES;
     w.unmap = w.source.pages.unmap;
     w.source.pages.unmap = careful_unmap;
     w.clear = w.source.source.clear;
@@ -453,15 +459,17 @@ static void finish(void)
 static void run(uint64_t seed, const struct settings *settings)
 {
     struct err e = ERR_INIT;
+    uint64_t steps = quick_setting("GPUD_POOL_STEPS", STEPS);
+    seed += quick_setting("GPUD_POOL_SEED", 0);
     start(seed, settings);
-    for (unsigned i = 0; i < STEPS; i++) {
+    for (uint64_t i = 0; i < steps; i++) {
         if (settings->failing && rnd(4) == 0) {
             w.source.fail_at = w.source.calls + 1 + rnd(8);
             w.source.fail_again = w.source.fail_at + 1 + rnd(3);
         }
         step();
-        ck_assert_msg(i % 16 != 0 || pool_check(w.pool, &e) == 0, "seed %llu step %u: %s",
-                      (unsigned long long)seed, i, e.text);
+        ck_assert_msg(i % 16 != 0 || pool_check(w.pool, &e) == 0, "seed %llu step %llu: %s",
+                      (unsigned long long)seed, (unsigned long long)i, e.text);
     }
     w.source.fail_at = w.source.fail_again = 0;
     finish();

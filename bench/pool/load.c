@@ -1,4 +1,4 @@
-#include "bench/load.h"
+#include "bench/pool/load.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/policy.h"
-
-#define BUFFERS_MAX 100000u
+#include "bench/pool/policy.h"
 
 void load_seed(struct load *l, uint64_t seed)
 {
@@ -50,19 +48,22 @@ static int by_time(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-static void add(struct trace *t, uint64_t from, uint64_t to, uint64_t size)
+void trace_add(struct trace *t, uint64_t from, uint64_t to, uint64_t size)
 {
+    if (t->buffers == TRACE_BUFFERS_MAX) {
+        abort();
+    }
     uint32_t id = t->buffers++;
     t->event[t->count++] = (struct event){from, size, id};
     t->event[t->count++] = (struct event){to, 0, id};
 }
 
-static void begin(struct trace *t)
+void trace_begin(struct trace *t)
 {
-    *t = (struct trace){.event = bench_calloc((size_t)2 * BUFFERS_MAX, sizeof *t->event)};
+    *t = (struct trace){.event = bench_calloc((size_t)2 * TRACE_BUFFERS_MAX, sizeof *t->event)};
 }
 
-static void finish(struct trace *t)
+void trace_end(struct trace *t)
 {
     uint64_t *size = bench_calloc(t->buffers + 1u, sizeof *size);
     uint64_t live = 0;
@@ -85,7 +86,7 @@ bool trace_read(struct trace *t, const char *path)
     if (f == NULL) {
         return false;
     }
-    begin(t);
+    trace_begin(t);
     good = fgets(line, sizeof line, f) != NULL; /* the columns' names */
     while (good && fgets(line, sizeof line, f) != NULL) {
         char *end = line;
@@ -94,9 +95,9 @@ bool trace_read(struct trace *t, const char *path)
             field[i] = strtoull(end, &end, 10);
             end += *end == ',';
         }
-        good = field[1] < field[2] && field[3] > 0 && t->buffers < BUFFERS_MAX;
+        good = field[1] < field[2] && field[3] > 0 && t->buffers < TRACE_BUFFERS_MAX;
         if (good) {
-            add(t, field[1], field[2], field[3]);
+            trace_add(t, field[1], field[2], field[3]);
         }
     }
     (void)fclose(f);
@@ -104,7 +105,7 @@ bool trace_read(struct trace *t, const char *path)
         trace_finish(t);
         return false;
     }
-    finish(t);
+    trace_end(t);
     return true;
 }
 
@@ -113,14 +114,14 @@ void trace_make(struct trace *t, uint64_t seed)
     struct load l;
     const uint64_t all = UINT64_C(1) << 20;
     load_seed(&l, seed);
-    begin(t);
+    trace_begin(t);
     for (unsigned i = 0; i < 200; i++) {
         uint64_t size = load_log_uniform(&l, 5, 700) * 1024;
         uint64_t lasts = load_random(&l, 10) == 0 ? all : load_log_uniform(&l, 1024, all);
         uint64_t from = load_random(&l, all - lasts + 1);
-        add(t, from, from + lasts, lasts == all ? size / 16 + 256 : size);
+        trace_add(t, from, from + lasts, lasts == all ? size / 16 + 256 : size);
     }
-    finish(t);
+    trace_end(t);
 }
 
 void trace_scale(struct trace *t, uint64_t peak)
@@ -131,7 +132,7 @@ void trace_scale(struct trace *t, uint64_t peak)
             t->event[i].size = (uint64_t)((double)t->event[i].size * by);
         }
     }
-    finish(t);
+    trace_end(t);
 }
 
 void trace_finish(struct trace *t)

@@ -1,11 +1,11 @@
 /* The parts of the benchmark. Each adds its rows to the report. */
-#ifndef BENCH_PARTS_H
-#define BENCH_PARTS_H
+#ifndef BENCH_POOL_PARTS_H
+#define BENCH_POOL_PARTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "bench/report.h"
+#include "bench/pool/report.h"
 
 struct settings {
     uint64_t live_max;  /* live pieces: the end of the curve of latencies */
@@ -21,6 +21,11 @@ void part_pairs(const struct settings *s, struct report *r);
 void part_tight(const struct settings *s, struct report *r); /* mapped / live bytes, driver calls */
 /* at the size of a real card */
 void part_scale(const struct settings *s, struct report *r);
+void part_streams(const struct settings *s, struct report *r); /* frees that complete later */
+void part_jitter(const struct settings *s, struct report *r);  /* sizes that vary by 2% */
+void part_models(const struct settings *s, struct report *r);  /* loads of models and images */
+void part_first(const struct settings *s, struct report *r);   /* all memory in few requests */
+void part_moves(const struct settings *s, struct report *r);   /* a call that moves pieces */
 void part_oom(const struct settings *s, struct report *r);
 void part_snapshots(const struct settings *s, struct report *r);
 

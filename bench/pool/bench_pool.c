@@ -5,15 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/parts.h"
-#include "bench/policy.h"
+#include "bench/pool/parts.h"
+#include "bench/pool/policy.h"
 
 static const struct part {
     const char *name;
     void (*run)(const struct settings *s, struct report *r);
 } parts[] = {
-    {"latency", part_latency}, {"pairs", part_pairs}, {"tight", part_tight},
-    {"scale", part_scale},     {"oom", part_oom},     {"snapshots", part_snapshots},
+    {"latency", part_latency}, {"pairs", part_pairs},         {"tight", part_tight},
+    {"scale", part_scale},     {"streams", part_streams},     {"jitter", part_jitter},
+    {"models", part_models},   {"first", part_first},         {"oom", part_oom},
+    {"moves", part_moves},     {"snapshots", part_snapshots},
 };
 
 #define PARTS (sizeof parts / sizeof parts[0])
@@ -23,7 +25,7 @@ static void usage(FILE *to)
     (void)fputs("usage: bench_pool [--json] [--smoke] [--only PART] [--traces FOLDER] [--gib N]\n"
                 "                  [--live N] [--samples N] [--pairs N] [--churn N]\n"
                 "       bench_pool [--json] --soak N\n"
-                "parts: latency pairs tight scale oom snapshots\n"
+                "parts: latency pairs tight scale streams jitter models first oom moves snapshots\n"
                 "  --json           one JSON object instead of a table\n"
                 "  --smoke          a second or two: shows that it runs, measures nothing\n"
                 "  --traces FOLDER  also replays its *.csv (id,lower,upper,size)\n"

@@ -1,10 +1,10 @@
 /* Measurements: rows of (part, case, policy, figure, value), as a table or as JSON. */
-#ifndef BENCH_REPORT_H
-#define BENCH_REPORT_H
+#ifndef BENCH_POOL_REPORT_H
+#define BENCH_POOL_REPORT_H
 
 #include <stdbool.h>
 
-#define REPORT_ROWS 2048u
+#define REPORT_ROWS 8192u
 
 struct row {
     const char *part; /* these texts outlive the report */

@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/load.h"
-#include "bench/parts.h"
-#include "bench/policy.h"
-#include "bench/source.h"
+#include "bench/pool/load.h"
+#include "bench/pool/parts.h"
+#include "bench/pool/policy.h"
+#include "bench/pool/source.h"
 #include "common/clock.h"
 
 static void event(const struct settings *s, struct report *r, struct pool *p)

@@ -1,6 +1,6 @@
 /* Loads: random numbers that are the same in every run, and traces of buffers' lifetimes. */
-#ifndef BENCH_LOAD_H
-#define BENCH_LOAD_H
+#ifndef BENCH_POOL_LOAD_H
+#define BENCH_POOL_LOAD_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,6 +27,13 @@ struct trace {
     uint32_t buffers;
     uint64_t peak; /* bytes alive at once */
 };
+
+#define TRACE_BUFFERS_MAX 100000u
+
+/* Makes a trace: begin, add buffers that live from one time to a later one, end. */
+void trace_begin(struct trace *t);
+void trace_add(struct trace *t, uint64_t from, uint64_t to, uint64_t size);
+void trace_end(struct trace *t); /* sorts the events, finds the peak */
 
 /* Reads a file with lines "id,lower,upper,size": a buffer lives from lower to upper. False: no such
  * file, or its lines have another form. */

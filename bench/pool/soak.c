@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench/load.h"
-#include "bench/parts.h"
-#include "bench/policy.h"
-#include "bench/source.h"
+#include "bench/pool/load.h"
+#include "bench/pool/parts.h"
+#include "bench/pool/policy.h"
+#include "bench/pool/source.h"
 
 #define MIB     UINT64_C(1048576)
 #define LIVE    (1024 * MIB)

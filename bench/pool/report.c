@@ -1,4 +1,4 @@
-#include "bench/report.h"
+#include "bench/pool/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,14 +2,17 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "bench/load.h"
-#include "bench/parts.h"
-#include "bench/policy.h"
+#include "bench/pool/load.h"
+#include "bench/pool/parts.h"
+#include "bench/pool/policy.h"
 
 #define KIB        UINT64_C(1024)
 #define LIMIT      (UINT64_C(1) << 40)
 #define DIVIDE     64u /* sizes for malloc are divided by this to fit into host memory */
 #define CACHE_LINE 64u
+
+static const struct policy_options all = {
+    .limit = LIMIT, .limit_others = UINT64_MAX, .divide = DIVIDE};
 
 /* ---- the clock --------------------------------------------------------------------------------*/
 
@@ -103,27 +106,27 @@ static void latency_of(struct latency *t, const struct policy *p, uint64_t live,
     struct load l;
     load_seed(&l, live);
     for (uint64_t i = 0; i < live; i++) {
-        (void)p->alloc(p->self, some_size(&l), &t->piece[i]);
+        (void)p->alloc(p->self, some_size(&l), 0, &t->piece[i]);
     }
     uint64_t warm = 2 * live + 1000;
     for (uint64_t i = 0; i < warm; i++) {
         struct pool_piece *piece = &t->piece[load_random(&l, live)];
-        p->free(p->self, piece);
-        (void)p->alloc(p->self, some_size(&l), piece);
+        p->free(p->self, piece, 0, 0);
+        (void)p->alloc(p->self, some_size(&l), 0, piece);
     }
     for (uint64_t i = 0; i < samples; i++) {
         struct pool_piece *piece = &t->piece[load_random(&l, live)];
         uint64_t size = some_size(&l);
         uint64_t a = ticks();
-        p->free(p->self, piece);
+        p->free(p->self, piece, 0, 0);
         uint64_t b = ticks();
-        (void)p->alloc(p->self, size, piece);
+        (void)p->alloc(p->self, size, 0, piece);
         uint64_t c = ticks();
         samples_add(&t->free, a, b);
         samples_add(&t->alloc, b, c);
     }
     for (uint64_t i = 0; i < live; i++) {
-        p->free(p->self, &t->piece[i]);
+        p->free(p->self, &t->piece[i], 0, 0);
     }
 }
 
@@ -135,15 +138,15 @@ static void refusals_of(struct latency *t, const struct policy *p, uint64_t live
     struct load l;
     load_seed(&l, live);
     for (uint64_t i = 0; i < live; i++) {
-        (void)p->alloc(p->self, some_size(&l), &t->piece[i]);
+        (void)p->alloc(p->self, some_size(&l), 0, &t->piece[i]);
     }
     for (uint64_t i = 0; i < live; i += 3) {
-        p->free(p->self, &t->piece[i]);
+        p->free(p->self, &t->piece[i], 0, 0);
     }
     for (unsigned n = 0; n < REFUSALS; n++) {
         struct pool_piece piece;
         uint64_t a = ticks();
-        (void)p->alloc(p->self, LIMIT, &piece);
+        (void)p->alloc(p->self, LIMIT, 0, &piece);
         samples_add(&t->alloc, a, ticks());
     }
 }
@@ -190,16 +193,16 @@ void part_latency(const struct settings *s, struct report *r)
     for (unsigned i = 0; i < sizeof curve / sizeof curve[0] && curve[i] <= s->live_max; i++) {
         char name[40];
         (void)snprintf(name, sizeof name, "%llu live", (unsigned long long)curve[i]);
-        for (unsigned number = 0; number < POLICIES; number++) {
+        for (enum policy_kind kind = POLICY_POOL; kind <= POLICY_MALLOC; kind++) {
             struct policy p;
-            policy_create(number, LIMIT, DIVIDE, &p);
+            policy_create(kind, &all, &p);
             latency_of(&t, &p, curve[i], s->samples);
             samples_tell(&t.alloc, r, name, p.name, "alloc_p50_ns", "alloc_p99_ns");
             samples_tell(&t.free, r, name, p.name, "free_p50_ns", "free_p99_ns");
             p.destroy(p.self);
         }
         struct policy pool;
-        policy_create(0, LIMIT, DIVIDE, &pool);
+        policy_create(POLICY_POOL, &all, &pool);
         refusals_of(&t, &pool, curve[i]);
         samples_tell(&t.alloc, r, name, pool.name, "refused_p50_ns", "refused_p99_ns");
         pool.destroy(pool.self);
@@ -219,14 +222,14 @@ void part_pairs(const struct settings *s, struct report *r)
     for (unsigned i = 0; i < sizeof size / sizeof size[0]; i++) {
         char name[40];
         (void)snprintf(name, sizeof name, "%llu bytes", (unsigned long long)size[i]);
-        for (unsigned number = 0; number < POLICIES; number++) {
+        for (enum policy_kind kind = POLICY_POOL; kind <= POLICY_MALLOC; kind++) {
             struct policy p;
             struct pool_piece piece = {.range = NULL};
-            policy_create(number, LIMIT, DIVIDE, &p);
+            policy_create(kind, &all, &p);
             uint64_t from = now_ns();
             for (uint64_t n = 0; n < s->pairs; n++) {
-                (void)p.alloc(p.self, size[i], &piece);
-                p.free(p.self, &piece);
+                (void)p.alloc(p.self, size[i], 0, &piece);
+                p.free(p.self, &piece, 0, 0);
             }
             double ns = (double)(now_ns() - from) / (double)s->pairs;
             report_add(r, "pairs", name, p.name, "pair_ns", ns);

@@ -7,10 +7,10 @@
  */
 #include <stdlib.h>
 
-#include "bench/load.h"
-#include "bench/parts.h"
-#include "bench/policy.h"
-#include "bench/source.h"
+#include "bench/pool/load.h"
+#include "bench/pool/parts.h"
+#include "bench/pool/policy.h"
+#include "bench/pool/source.h"
 #include "daemon/pool/move.h"
 
 #define KIB UINT64_C(1024)
@@ -59,18 +59,6 @@ static int move(void *user, struct pool_move *move, struct err *e)
     return 0;
 }
 
-/* Pieces that may move are moved a slice at a time: the request is tried again meanwhile. */
-static int alloc(struct oom *o, const struct pool_ask *ask)
-{
-    struct pool_refusal r = {.advice = POOL_ADVICE_MOVE};
-    int rc = ERR_DEVICE_MEMORY;
-    while (rc == ERR_DEVICE_MEMORY && r.advice == POOL_ADVICE_MOVE) {
-        rc = pool_alloc(o->pool, ask, &o->piece[ask->tag - 1], NULL);
-        pool_refusal(o->pool, &r);
-    }
-    return rc;
-}
-
 static void take(struct oom *o, uint64_t size, bool charged)
 {
     while (o->count > 0 && !fits(o, size, charged)) {
@@ -78,7 +66,7 @@ static void take(struct oom *o, uint64_t size, bool charged)
     }
     o->requests++;
     const struct pool_ask ask = {.size = size, .tag = o->tag[o->count]};
-    if (alloc(o, &ask) == 0) {
+    if (policy_pool_get(o->pool, &ask, &o->piece[ask.tag - 1])) {
         o->count++;
     } else {
         uint64_t wanted = alive(o, charged) + size;

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/load.h"
-#include "bench/parts.h"
-#include "bench/policy.h"
+#include "bench/pool/load.h"
+#include "bench/pool/parts.h"
+#include "bench/pool/policy.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (KIB * KIB)
@@ -39,11 +39,11 @@ static void churn(struct report *r, const char *name, const struct policy *p, ui
         uint64_t size = load_log_uniform(&l, low, high);
         while (count > 0 && live + size > most) {
             uint64_t k = load_random(&l, count);
-            p->free(p->self, &held[k].piece);
+            p->free(p->self, &held[k].piece, 0, 0);
             live -= held[k].size;
             held[k] = held[--count];
         }
-        if (p->alloc(p->self, size, &held[count].piece)) {
+        if (p->alloc(p->self, size, 0, &held[count].piece)) {
             held[count++].size = size;
             live += size;
             peak = live > peak ? live : peak;
@@ -58,7 +58,7 @@ static void churn(struct report *r, const char *name, const struct policy *p, ui
                    (double)p->calls(p->self) / (double)operations);
     }
     while (count > 0) {
-        p->free(p->self, &held[--count].piece);
+        p->free(p->self, &held[--count].piece, 0, 0);
     }
     free(held);
 }
@@ -66,9 +66,10 @@ static void churn(struct report *r, const char *name, const struct policy *p, ui
 static void churn_all(struct report *r, const char *name, uint64_t low, uint64_t high,
                       uint64_t most, uint64_t operations)
 {
-    for (unsigned number = 0; number < POLICIES_PLACED; number++) {
+    const struct policy_options o = {.limit = most + most / 8, .limit_others = UINT64_MAX};
+    for (enum policy_kind kind = POLICY_POOL; kind <= POLICY_BINS; kind++) {
         struct policy p;
-        policy_create(number, most + most / 8, 1, &p);
+        policy_create(kind, &o, &p);
         churn(r, name, &p, low, high, most, operations);
         p.destroy(p.self);
     }
@@ -90,8 +91,8 @@ static void replay(struct report *r, const char *name, const struct policy *p,
         for (size_t i = 0; i < t->count; i++) {
             const struct event *v = &t->event[i];
             if (v->size == 0) {
-                p->free(p->self, &piece[v->id]);
-            } else if (!p->alloc(p->self, v->size, &piece[v->id])) {
+                p->free(p->self, &piece[v->id], 0, 0);
+            } else if (!p->alloc(p->self, v->size, 0, &piece[v->id])) {
                 refused++;
             }
         }
@@ -111,9 +112,10 @@ static void replay_all(const struct settings *s, struct report *r, const char *n
                        struct trace *t)
 {
     trace_scale(t, s->gib * GIB);
-    for (unsigned number = 0; number < POLICIES_PLACED; number++) {
+    const struct policy_options o = {.limit = s->gib * GIB / 100 * 103, .limit_others = UINT64_MAX};
+    for (enum policy_kind kind = POLICY_POOL; kind <= POLICY_BINS; kind++) {
         struct policy p;
-        policy_create(number, s->gib * GIB / 100 * 103, 1, &p);
+        policy_create(kind, &o, &p);
         replay(r, name, &p, t);
         p.destroy(p.self);
     }

@@ -1,7 +1,7 @@
 /* A pool of powers of two, like the caches of many frameworks: blocks are not split or merged. */
 #include <stdlib.h>
 
-#include "bench/policy.h"
+#include "bench/pool/policy.h"
 
 #define BINS      64u
 #define BIN_LEAST 8u /* 256 bytes */
@@ -22,9 +22,10 @@ static unsigned bin_of(uint64_t size)
     return bits < BIN_LEAST ? BIN_LEAST : bits;
 }
 
-static bool bins_alloc(void *self, uint64_t size, struct pool_piece *ret_piece)
+static bool bins_alloc(void *self, uint64_t size, unsigned stream, struct pool_piece *ret_piece)
 {
     struct bins *b = self;
+    (void)stream;
     unsigned bin = bin_of(size);
     struct stack *s = &b->free[bin];
     ret_piece->size = UINT64_C(1) << bin;
@@ -37,9 +38,11 @@ static bool bins_alloc(void *self, uint64_t size, struct pool_piece *ret_piece)
     return true;
 }
 
-static void bins_free(void *self, struct pool_piece *piece)
+static void bins_free(void *self, struct pool_piece *piece, unsigned stream, uint64_t seq)
 {
     struct bins *b = self;
+    (void)stream;
+    (void)seq;
     struct stack *s = &b->free[bin_of(piece->size)];
     if (s->count == s->room) {
         size_t room = s->room == 0 ? 64 : 2 * s->room;
