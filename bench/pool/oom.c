@@ -66,7 +66,7 @@ static void take(struct oom *o, uint64_t size, bool charged)
     }
     o->requests++;
     const struct pool_ask ask = {.size = size, .tag = o->tag[o->count]};
-    if (pool_alloc(o->pool, &ask, &o->piece[ask.tag - 1], NULL) == 0) {
+    if (policy_pool_get(o->pool, &ask, &o->piece[ask.tag - 1])) {
         o->count++;
     } else {
         uint64_t wanted = alive(o, charged) + size;

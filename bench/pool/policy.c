@@ -26,12 +26,24 @@ static bool pool_policy_alloc(void *self, uint64_t size, unsigned stream,
 }
 
 /* The owner of a piece finds it by its tag. */
+/* Pieces move in slices: the request is tried again meanwhile. */
+bool policy_pool_get(struct pool *p, const struct pool_ask *ask, struct pool_piece *ret_piece)
+{
+    struct pool_refusal r = {.moves = true};
+    int rc = ERR_DEVICE_MEMORY;
+    while (rc == ERR_DEVICE_MEMORY && r.moves) {
+        rc = pool_alloc(p, ask, ret_piece, NULL);
+        pool_refusal(p, &r);
+    }
+    return rc == 0;
+}
+
 static bool pool_policy_alloc_moving(void *self, uint64_t size, unsigned stream,
                                      struct pool_piece *ret_piece)
 {
     const struct pool_ask ask = {
         .size = size, .stream = stream, .tag = (uint64_t)(uintptr_t)ret_piece};
-    return pool_alloc(self, &ask, ret_piece, NULL) == 0;
+    return policy_pool_get(self, &ask, ret_piece);
 }
 
 static int pool_policy_move(void *user, struct pool_move *move, struct err *e)

@@ -66,6 +66,8 @@ void policy_create(enum policy_kind kind, const struct policy_options *options,
 
 void policy_pool(const struct pool_source *source, uint64_t limit, unsigned streams,
                  struct policy *ret_policy);
+/* Asks the pool until it serves or refuses the request. False: refused. */
+bool policy_pool_get(struct pool *p, const struct pool_ask *ask, struct pool_piece *ret_piece);
 void policy_best_fit(uint64_t limit, struct policy *ret_policy);
 void policy_tlsf(uint64_t limit, struct policy *ret_policy);
 void policy_caching(uint64_t limit, bool expandable, struct policy *ret_policy);

@@ -13,6 +13,7 @@ struct sums {
     uint64_t warm;
     uint64_t whole;
     uint64_t blocks;
+    uint64_t cursors;    /* of sweeps, at a block */
     uint64_t indexed[3]; /* VOID, READY, PENDING */
     uint64_t vacant;     /* blocks */
     uint64_t vacant_bytes;
@@ -87,6 +88,15 @@ static int pages_check(const struct pool *p, const struct block *b, struct err *
                : wrong(e, b, "pages are not mapped where they are used");
 }
 
+static int live_check(const struct block *b, struct sums *sums, struct err *e)
+{
+    sums->live++;
+    sums->used += b->size;
+    sums->charged += b->size;
+    return (b->at & ((UINT64_C(1) << b->owner) - 1)) == 0 ? 0
+                                                          : wrong(e, b, "is not aligned as asked");
+}
+
 static int block_check(const struct pool *p, const struct block *b, struct sums *sums,
                        struct err *e)
 {
@@ -112,13 +122,7 @@ static int block_check(const struct pool *p, const struct block *b, struct sums 
         }
         break;
     case BLOCK_LIVE:
-        sums->live++;
-        sums->used += b->size;
-        sums->charged += b->size;
-        if ((b->at & ((UINT64_C(1) << b->owner) - 1)) != 0) {
-            return wrong(e, b, "is not aligned as asked");
-        }
-        break;
+        return live_check(b, sums, e);
     case BLOCK_SLAB:
         sums->charged += b->size;
         return slab_check(p, b, sums, e);
@@ -159,6 +163,9 @@ static int walk(const struct pool *p, struct sums *sums, struct err *e)
         }
         if (rc != 0) {
             return rc;
+        }
+        for (unsigned k = 0; k < 2; k++) {
+            sums->cursors += p->moving.sweep[k].pass != 0 && p->moving.sweep[k].at == i;
         }
         sums->at += b->size;
         before = i;
@@ -271,6 +278,17 @@ static int indices_check(const struct pool *p, const struct sums *sums, struct e
     return late_check(p, sums, e);
 }
 
+static int sweeps_check(const struct pool *p, const struct sums *sums, struct err *e)
+{
+    uint64_t cursors = 0;
+    for (unsigned k = 0; k < 2; k++) {
+        cursors += p->moving.sweep[k].pass != 0 && p->moving.sweep[k].at != BLOCK_NONE;
+    }
+    return cursors == sums->cursors
+               ? 0
+               : err_set(e, ERR_INTERNAL, "pool: moving would go on at a block that is gone");
+}
+
 static int meters_check(const struct pool *p, const struct sums *sums, struct err *e)
 {
     uint64_t used = 0;
@@ -279,6 +297,10 @@ static int meters_check(const struct pool *p, const struct sums *sums, struct er
     uint64_t staying = 0;
     uint64_t objects = 0;
     uint64_t tiers = 0;
+    int rc = sweeps_check(p, sums, e);
+    if (rc != 0) {
+        return rc;
+    }
     if (sums->empty != p->slabs_empty) {
         return err_set(e, ERR_INTERNAL, "pool: %llu slabs are empty, not %llu", LL(sums->empty),
                        LL(p->slabs_empty));

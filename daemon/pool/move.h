@@ -3,8 +3,12 @@
  * source). The pool chooses pieces and keeps the records. The owner has the handles: it decides
  * whether a piece may move now, and copies. Only pieces requested with a tag (pool_ask.tag) move.
  *
- * The pool moves pieces when a request would fail otherwise (at most pool_options.move_most bytes
- * for one request), a little ahead of that, and when the owner calls pool_defragment.
+ * The pool moves pieces when a request would fail otherwise, a little ahead of that, and when the
+ * owner calls pool_defragment. It looks through all blocks several times (a sweep, which moves at
+ * most pool_options.move_most bytes) and does a slice of that in each call. A request that needs
+ * more is refused with pool_refusal.moves set. Tried again, it goes on where it ended; requests and
+ * frees in between are allowed. Requests share a sweep, so one that came late may be refused
+ * although another sweep would help.
  *
  * Thread: the pool's owner. The callback must not call the pool.
  */
@@ -12,6 +16,11 @@
 #define POOL_MOVE_H
 
 #include "daemon/pool/pool.h"
+
+/* Units of work in a slice, unless pool_options.slice sets them: a block examined is one, a piece
+ * moved 64. A call ends with the first piece or stretch of blocks that reaches it, below twice as
+ * much. */
+#define POOL_SLICE 8192u
 
 struct pool_move {
     uint64_t tag;                  /* as given with the request */
@@ -29,8 +38,8 @@ struct pool_mover {
      * `from`, in the order of streams. Sets stream and seq, and uses `to` from now on:
      *     pool_piece_moved(&own_piece, move);
      * After that `from` is not live. On any error nothing happened and `from` stays live. ERR_BUSY:
-     * the piece may not move now, because its addresses are bound or it was exported. Must not
-     * wait. */
+     * the piece may not move now, because its addresses are bound or it was exported. ERR_LIMIT: no
+     * piece may, before a stream has advanced. Must not wait. */
     int (*move)(void *user, struct pool_move *move, struct err *e);
 };
 
@@ -49,8 +58,8 @@ static inline void pool_piece_moved(struct pool_piece *own, struct pool_move *mo
     own->foreign = move->foreign;
 }
 
-/* Moves at most `most` bytes to gain whole pages. Returns the bytes moved; 0: nothing to gain. Call
- * it while the device is idle. */
-uint64_t pool_defragment(struct pool *p, uint64_t most);
+/* Does a slice of moving pieces together to gain whole pages, at most `most` bytes. True: there is
+ * more to do, call it again. *ret_moved (may be NULL): bytes. Call it while the device is idle. */
+bool pool_defragment(struct pool *p, uint64_t most, uint64_t *ret_moved);
 
 #endif

@@ -131,6 +131,8 @@ int pool_create(const struct pool_source *source, const struct pool_options *opt
                           .keep = options->keep,
                           .budget = UINT64_MAX};
     p->moving.most = options->move_most != 0 ? options->move_most : MOVE_MOST;
+    p->moving.slice = options->slice != 0 ? options->slice : POOL_SLICE;
+    p->moving.stream = POOL_STREAMS;
     int rc = tables_init(p, options, e);
     rc = rc != 0 ? rc : events_init(p, options, e);
     rc = rc != 0 ? rc : space_init(p, options, e);
@@ -279,7 +281,7 @@ static uint32_t find_again(struct pool *p, uint64_t size, uint64_t align, unsign
 #define GAPS_LOOKED 32u /* free parts examined for one piece that moves */
 
 /* The closest fit that compact_gains allows. */
-static uint32_t find_gaining(const struct pool *p, uint64_t size)
+static uint32_t find_gaining(struct pool *p, uint64_t size)
 {
     uint32_t gap[GAPS_LOOKED];
     unsigned count = fit_least(&p->ready, &p->blocks, size, gap, GAPS_LOOKED);
@@ -596,18 +598,35 @@ struct pool_piece pool_piece_of(const struct pool *p, uint32_t block)
     return piece;
 }
 
-/* The last resorts: empty slabs, then pieces that may move. Free objects are charged, so they are
- * put together before a limit refuses the request. */
+/* Asks the device how far the streams have come that memory waits for. True: one has advanced. */
+static bool streams_ask(struct pool *p)
+{
+    uint64_t before = p->moving.advances;
+    for (unsigned s = 0; p->source.reached != NULL && s < p->streams; s++) {
+        uint64_t seq;
+        bool waits = p->line[s].oldest != BLOCK_NONE || p->line[s].oldest_deferred != RECORD_NONE;
+        if (waits && p->source.reached(p->source.user, s, &seq, NULL) == 0) {
+            pool_advance(p, s, seq);
+        }
+    }
+    return p->moving.advances > before;
+}
+
+/* The last resorts: uses that may be over, empty slabs, then pieces that may move. Free objects are
+ * charged, so they are put together before a limit refuses the request. */
 static int alloc_hard(struct pool *p, const struct pool_ask *ask, int rc,
                       struct pool_piece *ret_piece, struct err *e)
 {
+    if ((rc == ERR_DEVICE_MEMORY || rc == ERR_LIMIT) && streams_ask(p)) {
+        rc = tier_alloc(p, ask, ret_piece, e);
+    }
     if ((rc == ERR_DEVICE_MEMORY || rc == ERR_LIMIT) && slab_reclaim(p) > 0) {
         rc = tier_alloc(p, ask, ret_piece, e);
     }
     if (rc == ERR_LIMIT && slab_pack(p, ask)) {
         rc = tier_alloc(p, ask, ret_piece, e);
     }
-    if (rc == ERR_DEVICE_MEMORY && compact_for(p, ask->size)) {
+    if (rc == ERR_DEVICE_MEMORY && compact_for(p, ask)) {
         rc = tier_alloc(p, ask, ret_piece, e);
     }
     return rc;
@@ -618,6 +637,7 @@ static int alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *
                  struct err *e)
 {
     const struct pool_account *a = &p->account[ask->tenant];
+    p->moving.more = p->moving.full = false;
     if (p->mover.move != NULL) {
         compact_ahead(p);
     }
@@ -625,6 +645,9 @@ static int alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *
     int rc = tier_alloc(p, ask, ret_piece, e);
     rc = rc != 0 ? alloc_hard(p, ask, rc, ret_piece, e) : 0;
     p->drawn = 0;
+    if (rc == 0 && p->mover.move != NULL) {
+        compact_served(p, ask);
+    }
     return rc;
 }
 

@@ -18,9 +18,10 @@
  *
  * Preference: the closer fit of memory that the same stream freed and memory free for every stream;
  * memory of another stream, for a wait; whole free pages mapped elsewhere; new memory; whole pages
- * that one stream may still use (where pages can be aliased); empty slabs; moved pieces. Then
- * ERR_DEVICE_MEMORY (pool_refusal). A `prompt` request prefers new memory to a wait. Nothing here
- * waits on the host.
+ * that one stream may still use (where pages can be aliased). Then the pool asks the device which
+ * uses are over (pool_source.reached) and tries all of this again, because asking costs less than
+ * what follows: empty slabs; moved pieces. Then ERR_DEVICE_MEMORY (pool_refusal). A `prompt`
+ * request prefers new memory to a wait. Nothing here waits on the host.
  *
  * Related headers: place.h (addresses that outlive their memory), quota.h (the ledger of tenants),
  * lease.h (the budget), pressure.h (giving memory back), move.h (moving live pieces), clean.h
@@ -53,7 +54,8 @@ struct pool_options {
     uint64_t keep;    /* bytes that trimming by age leaves in the pool */
     uint64_t trim_age_ns; /* age at which free memory is given back: pool_tick; 0: never */
     uint64_t trim_rate;   /* most bytes a second given back for their age; 0: 1 GiB */
-    uint64_t move_most;   /* most bytes moved for one request; 0: 1 GiB */
+    uint64_t move_most;   /* most bytes moved by one search (move.h); 0: 1 GiB */
+    uint32_t slice;       /* units of work in a slice of moving (move.h); 0: POOL_SLICE */
 };
 
 /* A piece of memory. The caller stores it and frees it; a copy names the same piece. */
@@ -132,6 +134,7 @@ struct pool_stats {
     uint64_t internal;      /* bytes handed out beyond what was asked for: used - asked */
     uint64_t moves;         /* pieces that were moved */
     uint64_t moved;         /* bytes of these */
+    uint64_t work;          /* units spent on moving (move.h) */
     uint64_t trimmed;       /* bytes given back for their age */
     uint64_t cleared;       /* bytes cleared ahead */
     uint64_t vacant;        /* bytes of addresses kept for pieces elsewhere (place.h) */
@@ -187,6 +190,10 @@ struct pool_refusal {
     uint64_t wanted;
     uint64_t largest_free; /* bytes of a request that would surely have succeeded */
     uint64_t pending;      /* bytes that wait for streams */
+    /* Pieces are being moved together, a slice in each call: try again soon. This is no refusal in
+     * stats and log. */
+    bool moves;
+    bool full; /* the owner moves as many pieces as it can: try again when some have arrived */
 };
 
 void pool_refusal(const struct pool *p, struct pool_refusal *ret_refusal);

@@ -100,22 +100,50 @@ struct point {
 
 /* A request that moving could not help. */
 struct vain {
-    bool known;                   /* false: no such request */
-    bool sure;                    /* the obstacle can only pass by a free */
-    uint64_t target, block, most; /* the request: see struct effort */
-    uint64_t reach;               /* bytes that could be had before */
-    uint64_t frees;               /* stats.frees then */
+    bool known;        /* false: no such request */
+    bool sure;         /* the obstacle can only pass by a free */
+    bool ahead;        /* it was none: a request is tried all the same */
+    bool still;        /* nothing moved, and a stream that advances may help */
+    uint64_t wanted;   /* this and more is in vain: struct effort */
+    uint64_t most;     /* bytes that might be moved for it */
+    uint64_t reach;    /* bytes that could be had before */
+    uint64_t frees;    /* stats.frees then */
+    uint64_t advances; /* of streams, then */
+};
+
+/* Several passes over all blocks, in slices: each call goes on where the last one ended. */
+struct sweep {
+    unsigned pass;   /* from 1 on; 0: there is no sweep */
+    uint32_t at;     /* the next block to examine (moving_joined); BLOCK_NONE: the pass is over */
+    bool ahead;      /* it serves no request */
+    bool refused;    /* the owner refused to move a piece */
+    bool waits;      /* some memory may become free, or movable, when streams advance */
+    uint64_t wanted; /* the largest request that it serves: struct effort */
+    uint64_t most;   /* bytes that it may yet move */
+    uint64_t limit;  /* the least bytes that one of its calls might move */
+    uint64_t moved;  /* bytes */
+    uint64_t gained; /* bytes of whole pages */
+    uint64_t reach;  /* bytes that could be had when it began */
+    uint64_t frees;  /* stats.frees then */
 };
 
 /* See compact.c. */
 struct moving {
-    uint64_t most;       /* bytes moved for one request */
-    uint64_t tried;      /* stats.frees at the last move ahead */
-    uint64_t calm;       /* frees until the next try */
-    uint64_t least;      /* bytes in use in the home being emptied; 0: anywhere */
-    uint64_t home;       /* size of that home */
-    bool refused;        /* the owner refused to move a piece since moving began */
-    struct vain vain[2]; /* 0: for less than a page; 1: for pages */
+    uint64_t most;         /* bytes moved by one sweep */
+    uint64_t slice;        /* units of work in a slice */
+    uint64_t tried;        /* stats.frees at the last move ahead */
+    uint64_t calm;         /* frees until the next try */
+    uint64_t least;        /* bytes in use in the home being emptied; 0: anywhere */
+    uint64_t home;         /* size of that home */
+    uint64_t advances;     /* counts pool_advance */
+    uint64_t units;        /* of work left to the present call */
+    unsigned stream;       /* of the last copy that was not complete; POOL_STREAMS: none */
+    unsigned pass[2];      /* in which the last sweep that had enough ended */
+    bool more;             /* the last request was refused before its sweep was over */
+    bool refused;          /* the owner refused to move a piece in the present call */
+    bool full;             /* … and takes none before a stream has advanced */
+    struct sweep sweep[2]; /* 0: for less than a page; 1: for pages */
+    struct vain vain[2];   /* the same */
 };
 
 #define TRIM_WINDOWS 16u
@@ -435,14 +463,39 @@ uint64_t quota_kept(const struct pool *p, const struct pool_ask *ask);
 
 /* ---- compact.c */
 
-/* Moves pieces until a request of `size` bytes may find whole pages. True: try again. */
-bool compact_for(struct pool *p, uint64_t size);
+/* Does a slice of moving pieces for a request, so that it may find whole pages. True: pieces moved,
+ * try again. p->moving.more: there is more to do. */
+bool compact_for(struct pool *p, const struct pool_ask *ask);
 /* Keeps some pages whole: pieces larger than any free part could not move otherwise. */
 void compact_ahead(struct pool *p);
-/* Forgets requests that moving could not help: something other than a free has changed. */
+/* Forgets sweeps and requests that moving could not help: something other than a free has
+ * changed. */
 void compact_anew(struct pool *p);
+void compact_served(struct pool *p, const struct pool_ask *ask); /* its sweep ends */
 /* While pieces move: may one move to this free block, or into this slab's block? */
-bool compact_gains(const struct pool *p, uint32_t block);
+bool compact_gains(struct pool *p, uint32_t block);
+
+#define MOVE_UNITS 64u /* of work: a piece that moves, or that the owner refuses to move */
+
+static inline void moving_spend(struct pool *p, uint64_t units)
+{
+    p->stats.work += units;
+    p->moving.units = sat_sub(p->moving.units, units);
+}
+
+static inline void moving_refused(struct pool *p, int rc)
+{
+    p->moving.refused = true;
+    p->moving.full = p->moving.full || rc == ERR_LIMIT;
+}
+
+/* Block `gone` became part of block `into`. */
+static inline void moving_joined(struct pool *p, uint32_t gone, uint32_t into)
+{
+    for (unsigned k = 0; k < 2; k++) {
+        p->moving.sweep[k].at = p->moving.sweep[k].at == gone ? into : p->moving.sweep[k].at;
+    }
+}
 
 /* ---- refusal.c */
 

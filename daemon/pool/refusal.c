@@ -5,12 +5,14 @@ int refuse(struct pool *p, const struct pool_ask *ask, int rc, struct err *e)
 {
     struct pool_refusal *r = &p->refusal;
     (void)warm_flush(p);
-    p->stats.failures++;
-    event_add(p, POOL_EVENT_REFUSE,
-              (struct pool_event){.size = ask->size,
-                                  .tenant = (uint16_t)ask->tenant,
-                                  .stream = (uint8_t)ask->stream,
-                                  .value = (uint32_t)-rc});
+    if (rc != ERR_DEVICE_MEMORY || !p->moving.more) { /* else the request is not decided */
+        p->stats.failures++;
+        event_add(p, POOL_EVENT_REFUSE,
+                  (struct pool_event){.size = ask->size,
+                                      .tenant = (uint16_t)ask->tenant,
+                                      .stream = (uint8_t)ask->stream,
+                                      .value = (uint32_t)-rc});
+    }
     if (rc == ERR_INVALID) {
         return rc;
     }
@@ -18,7 +20,9 @@ int refuse(struct pool *p, const struct pool_ask *ask, int rc, struct err *e)
                                .tenant = (uint16_t)ask->tenant,
                                .wanted = ask->size,
                                .largest_free = stats_largest_free(p),
-                               .pending = p->stats.pending};
+                               .pending = p->stats.pending,
+                               .moves = rc == ERR_DEVICE_MEMORY && p->moving.more,
+                               .full = rc == ERR_DEVICE_MEMORY && p->moving.full};
     if (e == NULL || (rc != ERR_DEVICE_MEMORY && rc != ERR_LIMIT)) {
         return rc;
     }

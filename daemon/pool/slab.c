@@ -492,7 +492,7 @@ static int move_object(struct pool *p, uint32_t i, uint32_t to, unsigned object,
     struct pool_move move = {.tag = *tag_of(p, i, object), .from = &from_piece, .to = &to_piece};
     int rc = p->mover.move(p->mover.user, &move, NULL);
     if (rc != 0) {
-        p->moving.refused = true;
+        moving_refused(p, rc);
         return rc;
     }
     event_moved(p, &move, object_at(p, i, object), object_at(p, to, other), calls);
@@ -516,6 +516,7 @@ static int move_object(struct pool *p, uint32_t i, uint32_t to, unsigned object,
     p->stats.moves++;
     p->stats.moved += from_piece.size;
     bool past = move.stream >= p->streams || move.seq <= p->done[move.stream];
+    p->moving.stream = past ? p->moving.stream : move.stream;
     if (!past && move.stream != s->stream) {
         return defer(p, i, object, move.stream, move.seq, NULL);
     }
@@ -546,6 +547,7 @@ int slab_move(struct pool *p, uint32_t i)
     }
     for (uint64_t live = s->live; live != 0 && rc == 0; live &= live - 1) {
         uint64_t calls = p->stats.driver_calls;
+        moving_spend(p, MOVE_UNITS);
         uint32_t to = can_move(p) ? find_other(p, s) : RECORD_NONE;
         rc = to != RECORD_NONE ? move_object(p, i, to, (unsigned)__builtin_ctzll(live), calls)
                                : ERR_DEVICE_MEMORY;

@@ -63,6 +63,11 @@ struct pool_source {
      * of the last call of create, destroy, map, unmap, access or clear, from 1 on. The source makes
      * these calls later, in their order, and reports what became of them: late.h. */
     uint64_t (*issued)(void *user);
+    /* Optional (NULL: the pool learns it from pool_advance alone). Asks the device for the last
+     * point of the stream that is over; it may answer with an earlier one. Never waits. Called
+     * before the pool moves pieces for a request or refuses it, at most once in each pool_alloc for
+     * each stream with memory that waits; not counted as a call of the driver. */
+    int (*reached)(void *user, unsigned stream, uint64_t *ret_seq, struct err *e);
     /* Optional (NULL: bounded by the pool's limit only). Bytes that the device could still give.
      * Called from pool_tick only, and not counted as a call of the driver. */
     int (*budget)(void *user, uint64_t *ret_free, struct err *e);

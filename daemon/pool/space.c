@@ -280,6 +280,7 @@ static void join(struct pool *p, uint32_t ai, uint32_t bi)
     struct block *a = block_at(&p->blocks, ai);
     const struct block *b = block_at(&p->blocks, bi);
     by_address_remove(p, bi);
+    moving_joined(p, bi, ai);
     a->size += b->size;
     a->seq = a->seq > b->seq ? a->seq : b->seq;
     a->after = b->after;
@@ -356,6 +357,7 @@ void pool_advance(struct pool *p, unsigned stream, uint64_t seq)
     }
     p->done[stream] = seq;
     p->vacant.stuck = BLOCK_NONE;
+    p->moving.advances++;
     event_add(p, POOL_EVENT_ADVANCE,
               (struct pool_event){.stream = (uint8_t)stream, .value = (uint32_t)seq});
     uint32_t i = p->line[stream].oldest;

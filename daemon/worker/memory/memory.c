@@ -11,6 +11,7 @@
 #include "daemon/pool/clean.h"
 #include "daemon/pool/move.h"
 #include "daemon/pool/pressure.h"
+#include "daemon/worker/memory/memory_pages.h"
 #include "proto/frames.h"
 
 #define CHUNK_BYTES (2u << 20) /* bytes of a block that smaller requests share */
@@ -218,47 +219,6 @@ static void block_free(void *user, void *block, uint64_t size)
     give_back(&(struct leaving){.m = user, .block = block, .bytes = size});
 }
 
-static int range_reserve(void *user, uint64_t bytes, void **ret_range, struct err *e)
-{
-    return mapping_reserve(&((struct memory *)user)->mapping, bytes, ret_range, e);
-}
-
-static void range_release(void *user, void *range, uint64_t bytes)
-{
-    (void)range;
-    (void)bytes;
-    mapping_release(&((struct memory *)user)->mapping);
-}
-
-static int handle_create(void *user, uint64_t bytes, uint64_t *ret_handle, struct err *e)
-{
-    return mapping_create(&((struct memory *)user)->mapping, bytes, ret_handle, e);
-}
-
-static void handle_destroy(void *user, uint64_t handle, uint64_t bytes)
-{
-    mapping_destroy(&((struct memory *)user)->mapping, handle, bytes);
-}
-
-static int handle_map(void *user, void *range, uint64_t at, uint64_t handle, uint64_t bytes,
-                      struct err *e)
-{
-    (void)range;
-    return mapping_map(&((struct memory *)user)->mapping, at, handle, bytes, e);
-}
-
-static int handle_unmap(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e)
-{
-    (void)range;
-    return mapping_unmap(&((struct memory *)user)->mapping, at, bytes, e);
-}
-
-static int range_access(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e)
-{
-    (void)range;
-    return mapping_access(&((struct memory *)user)->mapping, at, bytes, e);
-}
-
 static int clear_new(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e)
 {
     return mapping_clear(&((struct memory *)user)->mapping, range, at, bytes, e);
@@ -342,6 +302,14 @@ static int stream_wait(void *user, unsigned stream, unsigned on, uint64_t seq, s
     struct backend_marker *marker = timeline_marker(&m->timeline, on, seq);
     m->waited = m->waited || marker != NULL;
     return marker == NULL ? 0 : m->b->stream->wait(m->stream[stream], marker, e);
+}
+
+static int stream_reached(void *user, unsigned stream, uint64_t *ret_seq, struct err *e)
+{
+    struct memory *m = user;
+    (void)e;
+    *ret_seq = timeline_ask(&m->timeline, stream, m->b->marker);
+    return 0;
 }
 
 /* Has the tenant neither memory nor limits, and does the front's last report say so? */
@@ -554,16 +522,7 @@ int memory_init(struct memory *m, const struct memory_device *on, uint64_t limit
     m->mapping = (struct mapping){
         .b = b, .d = d, .scrub = on->scrub, .quiet = quiet, .data = m, .why = ERR_INIT};
     uint64_t page = b->pages != NULL ? b->pages->page_bytes(d) : 0;
-    m->pages = (struct pool_pages){.page_bytes = page,
-                                   .handle_max = page != 0 ? b->pages->handle_max(d) : 0,
-                                   .reserve = range_reserve,
-                                   .release = range_release,
-                                   .create = handle_create,
-                                   .destroy = handle_destroy,
-                                   .map = handle_map,
-                                   .unmap = handle_unmap,
-                                   .access = range_access,
-                                   .aliases = page != 0 && b->pages->aliases};
+    memory_pages_init(m, page);
     int rc = page != 0 ? mapping_init(&m->mapping, on->wake, on->wake_data, e) : 0;
     if (rc != 0) {
         return rc;
@@ -576,6 +535,7 @@ int memory_init(struct memory *m, const struct memory_device *on, uint64_t limit
                                        .blocks = page != 0 ? NULL : &m->blocks,
                                        .wait = stream_wait,
                                        .issued = m->mapping.mapper != NULL ? calls_issued : NULL,
+                                       .reached = stream_reached,
                                        .budget = b->memory->room != NULL ? device_room : NULL};
     const struct pool_options options = {.limit = limit,
                                          .streams = on->streams,

@@ -84,6 +84,11 @@ void pump_kick(struct pump *p)
     }
 }
 
+void pump_again(struct pump *p)
+{
+    (void)uv_idle_start(&p->spin, on_spin);
+}
+
 void pump_wake(void *pump)
 {
     struct pump *p = pump;

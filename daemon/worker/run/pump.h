@@ -39,7 +39,8 @@ int pump_init(struct pump *p, uv_loop_t *loop, struct err *e);
 void pump_start(struct pump *p, bool wakes, pump_fn ask, void *data);
 /* To be called when something was put in flight. */
 void pump_kick(struct pump *p);
-void pump_wake(void *pump); /* a backend_wake_fn */
+void pump_again(struct pump *p); /* asks once more in the next turn of the loop */
+void pump_wake(void *pump);      /* a backend_wake_fn */
 /* Stops asking; nothing may be in flight. Threads may still be in pump_wake. The pump's memory
  * is used until the loop has turned. */
 void pump_stop(struct pump *p);

@@ -38,16 +38,18 @@ static void step(struct budget *b, bool begins, uint64_t missing, uint64_t now_n
                               : BUDGET_RECALLED;
 }
 
-/* Moves pieces together, once until something else is freed. */
+/* A slice of moving pieces together: to the end once until something else is freed. */
 static bool pack(struct budget *b)
 {
     struct pool_stats s;
+    uint64_t moved = 0;
     pool_stats(memory_of(b)->pool, &s);
     if (b->packed == s.frees) {
         return false;
     }
-    b->packed = s.frees;
-    return pool_defragment(memory_of(b)->pool, BUDGET_SLICE) > 0;
+    bool more = pool_defragment(memory_of(b)->pool, BUDGET_SLICE, &moved);
+    b->packed = more ? UINT64_MAX : s.frees;
+    return more || moved > 0;
 }
 
 /* Nothing more is free in whole handles. Returns bytes that are on their way now. */

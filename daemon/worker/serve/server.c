@@ -100,6 +100,9 @@ bool server_ask_device(void *data)
         recall_some(s);
         waiting_poll(&s->waiting, clock_now_ns());
     } while (s->copies.fresh);
+    if (waiting_moves(&s->waiting)) {
+        pump_again(&s->pump);
+    }
     if (s->coalesce.rule.start_ns != 0 && !server_jobs_wait(s)) {
         server_start_jobs(s); /* the batch need not wait any longer */
     }

@@ -12,8 +12,7 @@
 #include "daemon/worker/spill/prospect.h"
 #include "daemon/worker/spill/spill_copy.h"
 
-#define PACK_BYTES   (UINT64_C(64) << 20) /* bytes moved by one defragmentation */
-#define CLEAR_OUT_NS (2 * NS_PER_S)       /* the longest that clear_out waits for copies */
+#define CLEAR_OUT_NS (2 * NS_PER_S) /* the longest that clear_out waits for copies */
 
 static bool moving_helps(void *data);
 static bool clear_out(void *data, uint64_t tenant, uint64_t bytes, bool own);
@@ -32,11 +31,8 @@ static void limit_is(struct spill *s, uint64_t limit)
 int spill_init(struct spill *s, struct device *device, struct buffers *buffers,
                struct copies *copies, struct transfers *transfers, uint64_t limit, struct err *e)
 {
-    *s = (struct spill){.device = device,
-                        .buffers = buffers,
-                        .copies = copies,
-                        .transfers = transfers,
-                        .packed = UINT64_MAX};
+    *s = (struct spill){
+        .device = device, .buffers = buffers, .copies = copies, .transfers = transfers};
     const struct pool_mover mover = {.user = s, .move = spill_move_within};
     pool_set_mover(device->memory.pool, &mover);
     limit_is(s, limit);
@@ -135,27 +131,15 @@ uint64_t spill_give(struct spill *s, uint64_t bytes, struct err *e)
     return evict(s, (struct hunger){.tenant = POOL_TENANTS, .wanted = bytes}, e);
 }
 
-/* Will the refused request have room when the buffers that move within the device have arrived? */
+/* Is the pool still moving buffers for the refused request, or will it have room when those that
+ * move have arrived? */
 static bool moving_helps(void *data)
 {
     const struct spill *s = data;
     struct pool_refusal refusal;
     pool_refusal(pool_of(s), &refusal);
-    return s->within > 0 && refusal.pending > 0 &&
-           refusal.wanted <= prospect_vacant(s, refusal.tenant);
-}
-
-/* Memory that is kept for others counts in whole pages. If the free bytes would suffice, buffers
- * in partly free pages are moved together. There is no second try until something was freed. */
-static bool pack(struct spill *s, const struct hunger *h)
-{
-    struct pool_stats stats;
-    pool_stats(pool_of(s), &stats);
-    if (h->wanted > prospect_vacant(s, h->tenant) || s->packed == stats.frees) {
-        return false;
-    }
-    s->packed = stats.frees;
-    return pool_defragment(pool_of(s), PACK_BYTES) > 0;
+    return refusal.moves || (s->within > 0 && refusal.pending > 0 &&
+                             refusal.wanted <= prospect_vacant(s, refusal.tenant));
 }
 
 /* Will the memory that is queued for release make room? Then no buffer has to be evicted. Memory
@@ -175,8 +159,18 @@ static bool enough(struct spill *s, const struct memory_ask *ask, uint64_t freei
             (freeing > ask->size + ask->size / 8 || moving_helps(s)));
 }
 
+/* Is the pool still moving buffers for the request that it refused just now? */
+static bool moves(struct spill *s, int rc)
+{
+    struct pool_refusal refusal;
+    pool_refusal(pool_of(s), &refusal);
+    bool more = rc == ERR_DEVICE_MEMORY && refusal.moves;
+    s->more = s->more || more;
+    return more;
+}
+
 /* Retries and evicts until the memory is there, no more buffers can go, or copies have to end
- * first. `back`: see struct hunger. */
+ * first. No buffer goes before all have moved together. `back`: see struct hunger. */
 static int piece_get(struct spill *s, const struct memory_ask *ask, uint64_t back,
                      struct memory_piece *ret_piece, struct err *e)
 {
@@ -189,7 +183,7 @@ static int piece_get(struct spill *s, const struct memory_ask *ask, uint64_t bac
         struct err why = ERR_INIT;
         int rc = memory_alloc(&s->device->memory, ask, ret_piece, &why);
         h.own = rc == ERR_LIMIT; /* an eviction lowers the tenant's account at once */
-        bool hungry = rc == ERR_DEVICE_MEMORY && !enough(s, ask, freeing);
+        bool hungry = rc == ERR_DEVICE_MEMORY && !moves(s, rc) && !enough(s, ask, freeing);
         bool helps = h.own ? !leaving_helps(s, ask, true) : hungry;
         uint64_t more = helps ? evict(s, h, &why) : 0;
         freeing += more;
@@ -197,8 +191,7 @@ static int piece_get(struct spill *s, const struct memory_ask *ask, uint64_t bac
             *e = why;
             return why.code;
         }
-        bool packed = more == 0 && hungry && pack(s, &h);
-        if (more == 0 && !packed) {
+        if (more == 0) {
             if (rc != 0) {
                 *e = why;
             }
@@ -229,8 +222,11 @@ static bool clear_out(void *data, uint64_t tenant, uint64_t bytes, bool own)
         return false;
     }
     uint64_t freeing = evict(s, h, &why);
-    if (freeing == 0 && why.code == 0 && !own) {
-        freeing = pool_defragment(pool_of(s), bytes);
+    bool more = freeing == 0 && why.code == 0 && !own;
+    while (more && freeing < bytes && clock_now_ns() < until) {
+        uint64_t moved;
+        more = pool_defragment(pool_of(s), bytes - freeing, &moved);
+        freeing += moved;
     }
     s->device->memory.hung = s->device->memory.hung || why.code == ERR_DEVICE_LOST;
     /* buffers whose copies end now may be evicted next */
@@ -386,6 +382,11 @@ bool spill_late(const struct spill *s, const struct job *j)
     return memory_leaves_late(m) && memory_soon(m, j->tenant, lacks(j, NULL));
 }
 
+bool spill_moves(const struct spill *s)
+{
+    return s->more;
+}
+
 uint64_t spill_changes(const struct spill *s)
 {
     return s->device->memory.changes;
@@ -497,6 +498,7 @@ static void acquire_undo(struct spill *s, struct job *j, const struct before *be
 int spill_acquire(struct spill *s, struct job *j, struct err *e)
 {
     const struct before before = before_try(s);
+    s->more = false;
     job_pin(s->buffers, j);
     int rc = bring(s, j, e);
     if (rc != 0) {

@@ -56,6 +56,9 @@ void spill_begin(struct job *j);
 /* Would a waiting job get its memory from running jobs that have already run for long? Other
  * jobs may pass it then. */
 bool spill_late(const struct spill *s, const struct job *j);
+/* After a refused spill_acquire: buffers are being moved together, a part in each try. Try again in
+ * the next turn of the loop. */
+bool spill_moves(const struct spill *s);
 /* A counter of events that may help a refused job. */
 uint64_t spill_changes(const struct spill *s);
 /* Sets e: why a job without memory cannot have it now. */

@@ -405,10 +405,10 @@ static void mapping_poll_all(struct spill *s)
 
 /* May the pool's mover move the buffer? It is not pinned, so no job or transfer depends on its
  * address: its next user reads the new address and waits for the copy. */
-static bool may_move(const struct spill *s, const struct buffer *b)
+static bool may_move(const struct buffer *b)
 {
-    return s->within < SPILL_MOVES_MAX && b->listed && b->filling == NULL && !b->piece.dirty &&
-           b->loss == BUFFER_WHOLE && b->arrival == BUFFER_ARRIVED;
+    return b->listed && b->filling == NULL && !b->piece.dirty && b->loss == BUFFER_WHOLE &&
+           b->arrival == BUFFER_ARRIVED;
 }
 
 int spill_move_within(void *user, struct pool_move *move, struct err *e)
@@ -422,7 +422,10 @@ int spill_move_within(void *user, struct pool_move *move, struct err *e)
         return err_set(e, ERR_BUSY, "the new memory of buffer %" PRIu64 " is not mapped yet",
                        b->id);
     }
-    if (!may_move(s, b)) {
+    if (s->within >= SPILL_MOVES_MAX) {
+        return err_set(e, ERR_LIMIT, "%u buffers move", s->within);
+    }
+    if (!may_move(b)) {
         return err_set(e, ERR_BUSY, "buffer %" PRIu64 " is in use", b->id);
     }
     struct spill_move *m = calloc(1, sizeof *m);

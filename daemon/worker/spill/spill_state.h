@@ -23,11 +23,10 @@ struct spill {
     uint64_t bytes;              /* bytes of the buffers in the arena */
     uint64_t outs, backs; /* counts of buffers evicted to the host, and of buffers brought back */
     unsigned within;      /* number of buffers that are moving within the device */
-    /* the pool's count of frees at the last defragmentation; UINT64_MAX: there was none */
-    uint64_t packed;
-    bool late;        /* a buffer did not move because its new memory is not mapped yet */
-    bool stuck;       /* the last move within the device could not be enqueued */
-    uint64_t leaving; /* bytes of device memory that evictions under way will free */
+    bool late;            /* a buffer did not move because its new memory is not mapped yet */
+    bool more;            /* the last try for a job ended while the pool moved buffers */
+    bool stuck;           /* the last move within the device could not be enqueued */
+    uint64_t leaving;     /* bytes of device memory that evictions under way will free */
     /* moves that wait for their marker on the service stream, oldest first */
     struct spill_move *first;
     struct spill_move *unmapped;   /* moves to the device whose memory is being mapped */

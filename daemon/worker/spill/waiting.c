@@ -22,6 +22,8 @@ struct waiting_job {
     bool behind;       /* it comes after a waiting job: others may pass */
     bool maps;         /* it has its memory, which is being mapped: others may pass */
     bool own;          /* its tenant's hard limit is in the way: other tenants' jobs may pass */
+    bool moves;        /* spill_moves() after the last try: it goes on in the next turn */
+    bool moved;        /* … after an earlier one */
     struct err e;      /* why the last try failed; code 0: there was no try */
     int rc;            /* result of spill_acquire() at that try */
     uint64_t changes;  /* spill_changes() after that try */
@@ -98,6 +100,7 @@ static int park(struct waiting *w, struct job *j, struct bytes frame, const stru
                                 .behind = rc != 0 && waiting_behind(w, j),
                                 .e = *tried,
                                 .rc = rc,
+                                .moves = tried->code != 0 && spill_moves(w->spill),
                                 .changes = spill_changes(w->spill),
                                 .tried = clock_now_ns()};
     memcpy(new->frame, frame.data, frame.size);
@@ -175,11 +178,13 @@ static void start(struct waiting *w, struct waiting_job *x)
 }
 
 /* Retries a job. While nothing has changed the result would be the same after a walk over all
- * buffers, so the last result is returned. */
+ * buffers, so the last result is returned. Buffers move for one job in each poll. */
 static int again(struct waiting *w, struct waiting_job *x, uint64_t now)
 {
-    if (x->e.code != 0 && x->changes == spill_changes(w->spill) &&
-        now < x->tried + w->count * AGAIN_NS) {
+    bool same = x->moves
+                    ? w->moved == now
+                    : x->changes == spill_changes(w->spill) && now < x->tried + w->count * AGAIN_NS;
+    if (x->e.code != 0 && same) {
         return x->rc;
     }
     x->tried = now;
@@ -187,6 +192,8 @@ static int again(struct waiting *w, struct waiting_job *x, uint64_t now)
     x->rc = spill_acquire(w->spill, x->job, &e);
     x->e = e;
     x->changes = spill_changes(w->spill);
+    x->moves = x->rc != 0 && spill_moves(w->spill);
+    w->moved = x->moves ? now : w->moved;
     return x->rc;
 }
 
@@ -227,6 +234,17 @@ static bool mapping(struct waiting *w, struct waiting_job *x)
     return true;
 }
 
+/* Can nothing under way help the job that was just refused? A job that shared the search for
+ * buffers to move, and came late, has another one. */
+static bool is_hopeless(const struct waiting *w, struct waiting_job *x, int rc)
+{
+    bool over = !x->moves && w->callbacks.still(w->data, x->own ? &x->job->tenant : NULL);
+    bool late = over && x->moved;
+    x->moved = x->moves || (x->moved && !late);
+    x->moves = x->moves || late;
+    return rc == SPILL_NEVER || (over && !late);
+}
+
 /* Returns false if the job no longer waits. */
 static bool try(struct waiting *w, struct waiting_job *x, uint64_t now)
 {
@@ -254,8 +272,7 @@ static bool try(struct waiting *w, struct waiting_job *x, uint64_t now)
     e = x->e;
     bool failed = rc != SPILL_NEVER && !spill_short(rc);
     x->own = rc == ERR_LIMIT;
-    bool hopeless =
-        rc == SPILL_NEVER || w->callbacks.still(w->data, x->own ? &x->job->tenant : NULL);
+    bool hopeless = is_hopeless(w, x, rc);
     if (failed || (hopeless && x->deadline == NS_NEVER)) {
         fail(w, x, &e);
         return false;
@@ -284,6 +301,15 @@ bool waiting_maps(const struct waiting *w, const uint64_t *tenant)
 {
     const struct waiting_job *x = w->first;
     while (x != NULL && !(x->maps && (tenant == NULL || x->job->tenant == *tenant))) {
+        x = x->next;
+    }
+    return x != NULL;
+}
+
+bool waiting_moves(const struct waiting *w)
+{
+    const struct waiting_job *x = w->first;
+    while (x != NULL && !x->moves) {
         x = x->next;
     }
     return x != NULL;

@@ -37,6 +37,7 @@ struct waiting {
     const struct ledger *ledger; /* not owned */
     struct waiting_job *first;
     unsigned count;
+    uint64_t moved; /* ns: the last poll in which buffers moved for a job, as far as it may */
     struct waiting_callbacks callbacks;
     void *data;
 };
@@ -55,6 +56,8 @@ bool waiting_behind(const struct waiting *w, const struct job *j);
  * tenant; NULL: of any. */
 bool waiting_maps(const struct waiting *w, const uint64_t *tenant);
 void waiting_poll(struct waiting *w, uint64_t now);
+/* Does a job wait for waiting_poll in the next turn of the loop, which moves more buffers? */
+bool waiting_moves(const struct waiting *w);
 void waiting_announce(struct waiting *w); /* announces all waiting jobs again */
 
 #endif

@@ -110,7 +110,7 @@ static void round_of(uint64_t number)
     pool_advance(pool, 0, number);
     pool_advance(pool, 1, moves);
     take(2, 2 * MIB + 300 * KIB, 0);
-    (void)pool_defragment(pool, MIB);
+    (void)pool_defragment(pool, MIB, NULL);
     check();
     if (number == 1) { /* only here: the script is repeated for every call */
         turns(number);

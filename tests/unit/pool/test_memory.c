@@ -158,7 +158,7 @@ START_TEST(nobody_sees_bytes_of_another)
             clear_ahead();
         }
         if (rnd(64) == 0) {
-            (void)pool_defragment(pool, MIB);
+            (void)pool_defragment(pool, MIB, NULL);
             (void)pool_trim(pool, rnd(12) * MIB);
             check();
         }
@@ -260,15 +260,19 @@ START_TEST(free_halves_become_whole_pages)
     half_full();
     pool_stats(pool, &s);
     uint64_t cached = s.cached;
+    uint64_t moved;
     const struct pool_mover never = {.move = move_never};
     pool_set_mover(pool, &never);
-    ck_assert_uint_eq(pool_defragment(pool, 2 * MIB), 0);
+    ck_assert(!pool_defragment(pool, 2 * MIB, &moved));
+    ck_assert_uint_eq(moved, 0);
     check();
     pool_set_mover(pool, NULL);
-    ck_assert_uint_eq(pool_defragment(pool, 2 * MIB), 0);
+    ck_assert(!pool_defragment(pool, 2 * MIB, &moved));
+    ck_assert_uint_eq(moved, 0);
     const struct pool_mover mover = {.move = move};
     pool_set_mover(pool, &mover);
-    while (pool_defragment(pool, 256 * KIB) > 0) {
+    while (pool_defragment(pool, 256 * KIB, &moved)) {
+        ck_assert_uint_le(moved, 256 * KIB);
         check();
     }
     pool_stats(pool, &s);

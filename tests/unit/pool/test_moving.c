@@ -1,5 +1,6 @@
 /* Requests that moving cannot help: how the pool remembers them, and for how long. */
 #include <check.h>
+#include <stdlib.h>
 
 #include "daemon/pool/move.h"
 #include "daemon/pool/quota.h"
@@ -183,29 +184,171 @@ START_TEST(what_moves_is_waited_for)
 }
 END_TEST
 
+/* ---- slices -----------------------------------------------------------------------------------*/
+
+#define SMALL   (100 * KIB)
+#define MILLION 1000000u
+#define MOVABLE 4000u /* the last pieces: all others are in the way */
+
+static struct pool_piece *many;
+static unsigned others_served;
+
+static uint64_t work(void)
+{
+    struct pool_stats s;
+    pool_stats(pool, &s);
+    return s.work;
+}
+
+static int move_many(void *user, struct pool_move *m, struct err *e)
+{
+    (void)user;
+    if (refuses) {
+        return err_set(e, ERR_BUSY, "in use");
+    }
+    m->stream = 1;
+    m->seq = lasts ? ++now : 0;
+    pool_piece_moved(&many[m->tag - 1], m);
+    return 0;
+}
+
+/* A million pieces fill the pool; every fourth of the movable ones, and every hundredth of the
+ * others, is free. */
+static void start_many(void)
+{
+    static const struct pool_mover moves_many = {.move = move_many};
+    const struct pool_options o = {.limit = (MILLION * SMALL / FAKE_PAGE + 1) * FAKE_PAGE,
+                                   .streams = 2};
+    refuses = lasts = false;
+    now = 0;
+    others_served = 0;
+    many = calloc(MILLION, sizeof *many);
+    ck_assert_ptr_nonnull(many);
+    fake_pages_init(&source, UINT64_C(1) << 40);
+    ck_assert_int_eq(pool_create(&source.source, &o, &pool, NULL), 0);
+    for (unsigned i = 0; i < MILLION; i++) {
+        const struct pool_ask ask = {.size = SMALL, .tag = i >= MILLION - MOVABLE ? i + 1 : 0};
+        ck_assert_int_eq(pool_alloc(pool, &ask, &many[i], NULL), 0);
+    }
+    for (unsigned i = 0; i < MILLION; i++) {
+        if (i % (i >= MILLION - MOVABLE ? 4 : 100) == 0) {
+            give(&many[i], 0);
+        }
+    }
+    pool_set_mover(pool, &moves_many);
+}
+
+static void stop_many(void)
+{
+    stop();
+    free(many);
+}
+
+static struct pool_refusal refusal(void)
+{
+    struct pool_refusal r;
+    pool_refusal(pool, &r);
+    return r;
+}
+
+/* One try. No try does more than its slice, and another tenant is served after each. */
+static int try_many(uint64_t size, struct pool_piece *ret)
+{
+    const struct pool_ask ask = {.size = size, .tenant = 1};
+    const struct pool_ask other = {.size = SMALL - 16 * KIB, .tenant = 2};
+    struct pool_piece piece_of_other;
+    uint64_t before = work();
+    int rc = pool_alloc(pool, &ask, ret, NULL);
+    ck_assert_uint_lt(work() - before, 2 * POOL_SLICE);
+    if (rc != 0) {
+        bool moves = refusal().moves;
+        ck_assert_int_eq(pool_alloc(pool, &other, &piece_of_other, NULL), 0);
+        give(&piece_of_other, 0);
+        others_served++;
+        return moves ? 1 : rc;
+    }
+    return 0;
+}
+
+/* Copies that last (_i 1) or not. */
+START_TEST(pieces_move_in_slices)
+{
+    struct pool_piece large;
+    struct pool_stats before;
+    struct pool_stats after;
+    start_many();
+    lasts = _i == 1;
+    pool_stats(pool, &before);
+    int rc = try_many(16 * FAKE_PAGE, &large);
+    while (rc == 1) {
+        rc = try_many(16 * FAKE_PAGE, &large);
+    }
+    while (rc != 0 && _i == 1) {
+        ck_assert(rc == 1 || refusal().full || refusal().pending > 0);
+        pool_advance(pool, 1, now);
+        rc = try_many(16 * FAKE_PAGE, &large);
+    }
+    ck_assert_int_eq(rc, 0);
+    pool_stats(pool, &after);
+    ck_assert_uint_gt(others_served, MILLION / POOL_SLICE / 2);
+    ck_assert_uint_gt(after.moves, before.moves);
+    ck_assert(_i == 1 || after.failures == before.failures);
+    give(&large, 0);
+    stop_many();
+}
+END_TEST
+
+/* What cannot be helped is refused in the end, and then at once. */
+START_TEST(slices_have_an_end)
+{
+    struct pool_piece large;
+    unsigned tries = 0;
+    start_many();
+    pool_set_mover(pool, &(struct pool_mover){.move = move_many});
+    const uint64_t all = 300 * FAKE_PAGE; /* there are not so many whole pages among the movable */
+    int rc = try_many(all, &large);
+    while (rc == 1) {
+        rc = try_many(all, &large);
+        ck_assert_uint_lt(++tries, 20 * MILLION / POOL_SLICE);
+    }
+    ck_assert_int_eq(rc, ERR_DEVICE_MEMORY);
+    stop_many();
+}
+END_TEST
+
 /* ---- moving that cannot help ------------------------------------------------------------------*/
+
+/* Does the pool look for pieces to move, for a request that is refused? */
+static bool looked(void)
+{
+    uint64_t before = work();
+    (void)moved_in_vain();
+    return work() > before;
+}
 
 /* A new limit, quota, mover or free may change it. */
 START_TEST(what_did_not_help_is_not_moved_again)
 {
+    uint64_t moved;
     start(0);
     ready();
     ck_assert_uint_gt(moved_in_vain(), 0);
-    ck_assert_uint_eq(moved_in_vain(), 0);
-    ck_assert_uint_eq(pool_defragment(pool, FAKE_PAGE), 0);
+    ck_assert(!looked());
+    ck_assert(!pool_defragment(pool, FAKE_PAGE, &moved));
+    ck_assert_uint_eq(moved, 0);
     pool_set_limit(pool, (1 + LARGES) * FAKE_PAGE);
-    ck_assert_uint_gt(moved_in_vain(), 0);
-    ck_assert_uint_eq(moved_in_vain(), 0);
+    ck_assert(looked());
+    ck_assert(!looked());
     ck_assert_int_eq(pool_set_quota(pool, 1, &POOL_QUOTA_NONE, NULL), 0);
-    ck_assert_uint_gt(moved_in_vain(), 0);
-    ck_assert_uint_eq(moved_in_vain(), 0);
+    ck_assert(looked());
+    ck_assert(!looked());
     pool_set_mover(pool, &mover);
-    ck_assert_uint_gt(moved_in_vain(), 0);
-    ck_assert_uint_eq(moved_in_vain(), 0);
+    ck_assert(looked());
+    ck_assert(!looked());
     give(&piece[0], 0);
     take(LARGE);
-    ck_assert_uint_gt(moved_in_vain(), 0);
-    ck_assert_uint_eq(moved_in_vain(), 0);
+    ck_assert(looked());
+    ck_assert(!looked());
     stop();
 }
 END_TEST
@@ -217,6 +360,9 @@ int main(void)
     tcase_add_loop_test(t, what_was_in_the_way_is_looked_at_again, 0, 3);
     tcase_add_test(t, what_moves_is_waited_for);
     tcase_add_test(t, what_did_not_help_is_not_moved_again);
+    tcase_add_loop_test(t, pieces_move_in_slices, 0, 2);
+    tcase_add_test(t, slices_have_an_end);
+    tcase_set_timeout(t, 120);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);

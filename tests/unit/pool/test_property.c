@@ -347,6 +347,19 @@ static void step_advance(void)
     forget_past();
 }
 
+/* The device, asked before a refusal: it has come further than the pool knows, or does not say. */
+static int reached(void *user, unsigned stream, uint64_t *ret_seq, struct err *e)
+{
+    (void)user;
+    if (rnd(8) == 0) {
+        return err_set(e, ERR_INTERNAL, "no answer");
+    }
+    m.done[stream] += rnd(m.issued[stream] - m.done[stream] + 1);
+    *ret_seq = m.done[stream];
+    forget_past();
+    return 0;
+}
+
 /* The owner of the pieces: some may not move, the others are copied at once or on a stream. */
 static int move(void *user, struct pool_move *move, struct err *e)
 {
@@ -404,7 +417,7 @@ static void step_other(void)
         step_lease();
         break;
     case 0:
-        (void)pool_defragment(m.pool, some);
+        (void)pool_defragment(m.pool, some, NULL);
         break;
     case 1:
         (void)pool_set_quota(m.pool, tenant, rnd(2) == 0 ? &quota : &none, NULL);
@@ -467,6 +480,7 @@ static void start(uint64_t seed, const struct settings *settings)
     struct pool_options options = {.limit = settings->limit,
                                    .address_bytes = settings->address,
                                    .streams = settings->streams,
+                                   .slice = seed % 2 == 0 ? 1 + (uint32_t)seed * 8 : 0,
                                    .trim_age_ns = UINT64_C(1000000000)};
     const struct pool_mover mover = {.move = move};
     memset(&m, 0, sizeof m);
@@ -479,6 +493,7 @@ static void start(uint64_t seed, const struct settings *settings)
     m.source.pages.handle_share = 16;
     m.unmap = m.source.pages.unmap;
     m.source.pages.unmap = careful_unmap;
+    m.source.source.reached = seed % 3 == 0 ? reached : NULL;
     ck_assert_msg(pool_create(&m.source.source, &options, &m.pool, &e) == 0, "%s", e.text);
     pool_set_mover(m.pool, settings->moving ? &mover : NULL);
 }

@@ -305,7 +305,7 @@ static void step_other(void)
     const struct pool_quota none = POOL_QUOTA_NONE;
     switch (rnd(6)) {
     case 0:
-        (void)pool_defragment(w.pool, some);
+        (void)pool_defragment(w.pool, some, NULL);
         break;
     case 1:
         (void)pool_set_quota(w.pool, tenant, rnd(2) == 0 ? &quota : &none, NULL);
@@ -332,6 +332,18 @@ static void step_other(void)
         }
         break;
     }
+}
+
+/* The device, asked before a refusal: it has come further than the pool knows, or does not say. */
+static int reached(void *user, unsigned stream, uint64_t *ret_seq, struct err *e)
+{
+    (void)user;
+    if (rnd(8) == 0) {
+        return err_set(e, ERR_INTERNAL, "no answer");
+    }
+    w.done[stream] += rnd(w.issued[stream] - w.done[stream] + 1);
+    *ret_seq = w.done[stream];
+    return 0;
 }
 
 /* The owner copies on a stream, after all uses of the old place so far. */
@@ -397,6 +409,7 @@ static void start(uint64_t seed, const struct settings *settings)
                                          .address_bytes = settings->address,
                                          .max_blocks = 65536,
                                          .streams = settings->streams,
+                                         .slice = seed % 4 < 2 ? 1 + (uint32_t)seed * 8 : 0,
                                          .trim_age_ns = UINT64_C(1000000000)};
     const struct pool_mover mover = {.move = move};
     memset(&w, 0, sizeof w);
@@ -417,6 +430,7 @@ static void start(uint64_t seed, const struct settings *settings)
     w.source.pages.unmap = careful_unmap;
     w.clear = w.source.source.clear;
     w.source.source.clear = seen_clear;
+    w.source.source.reached = seed % 3 != 0 ? reached : NULL;
     ck_assert_msg(pool_create(&w.source.source, &options, &w.pool, &e) == 0, "%s", e.text);
     pool_set_mover(w.pool, settings->moving ? &mover : NULL);
 }
