@@ -43,7 +43,6 @@ struct record {
     uint32_t count; /* number of cells */
     uint32_t free;  /* first cell of the free list */
     uint64_t serial;
-    uint64_t last[3];    /* greatest id written, by kind */
     struct found *found; /* owned; the index during the adoption */
     size_t found_count;
     uint8_t *view; /* owned; the bytes of the latest record_find */
@@ -52,6 +51,13 @@ struct record {
 static struct cell *cell_at(const struct record *r, uint32_t index)
 {
     return (struct cell *)(void *)(r->memory.data + (size_t)index * CELL_BYTES);
+}
+
+/* The greatest id of that kind that was ever written; in the head, for the next front. */
+static uint64_t *last_of(const struct record *r, enum record_kind kind)
+{
+    struct cell *head = cell_at(r, NO_CELL);
+    return kind == RECORD_JOB ? &head->id : &head->serial;
 }
 
 static uint32_t cell_of(const struct record *r, record_entry entry)
@@ -143,10 +149,21 @@ static uint32_t chain_make(struct record *r, struct bytes bytes)
     return first;
 }
 
+void record_note(struct record *r, enum record_kind kind, uint64_t id)
+{
+    if (id > *last_of(r, kind)) {
+        *last_of(r, kind) = id;
+    }
+}
+
 record_entry record_put(struct record *r, record_entry old, enum record_kind kind, uint64_t id,
                         struct bytes bytes)
 {
-    uint32_t first = r != NULL && bytes.size <= RECORD_BYTES_MAX ? chain_make(r, bytes) : NO_CELL;
+    if (r == NULL) {
+        return 0;
+    }
+    record_note(r, kind, id); /* first, since the worker gets it also without an entry */
+    uint32_t first = bytes.size <= RECORD_BYTES_MAX ? chain_make(r, bytes) : NO_CELL;
     if (first == NO_CELL) {
         return 0;
     }
@@ -154,7 +171,6 @@ record_entry record_put(struct record *r, record_entry old, enum record_kind kin
     c->id = id;
     c->size = (uint32_t)bytes.size;
     c->serial = ++r->serial;
-    r->last[kind] = id > r->last[kind] ? id : r->last[kind];
     atomic_store_explicit(&c->state, kind, memory_order_release);
     record_drop(r, old);
     return (uint64_t)r->epoch << 32 | first;
@@ -281,7 +297,6 @@ static void collect(struct record *r, uint8_t *marks)
         }
         r->found[r->found_count++] = (struct found){.kind = kind, .cell = i, .id = c->id};
         r->serial = c->serial > r->serial ? c->serial : r->serial;
-        r->last[kind] = c->id > r->last[kind] ? c->id : r->last[kind];
     }
 }
 
@@ -372,7 +387,7 @@ bool record_find(struct record *r, enum record_kind kind, uint64_t id, struct re
 
 uint64_t record_last(const struct record *r, enum record_kind kind)
 {
-    return r != NULL ? r->last[kind] : 0;
+    return r != NULL ? *last_of(r, kind) : 0;
 }
 
 void record_settle(struct record *r)
