@@ -275,6 +275,10 @@ void pipeline_wake(struct front *f)
     if (front_life_stops(f->life)) {
         return;
     }
+    if (f->pressed) { /* a worker that reads again may have nothing to report */
+        f->pressed = false;
+        kick(f);
+    }
     worker_watch(f, now, away);
     discover_watch(f, now);
     monitor_watch(f, now, away);
