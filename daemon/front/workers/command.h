@@ -27,6 +27,8 @@ int command_job(struct front *f, struct job *j, const struct hazard_preds *preds
 void command_job_cancel(struct front *f, struct job *j); /* for a job that its worker has */
 /* Forgets an ended job: its adoption record and the worker's part of it. */
 void command_retire(struct front *f, struct job *j);
+/* Notes in the adoption record that the job has ended, and its buffers have what it wrote. */
+void command_job_ended(struct front *f, struct job *j);
 /* Notes in the adoption record that other jobs may use the job's staging memory. */
 void command_outputs_released(struct front *f, struct job *j);
 void command_pool(struct device *d, bool trim);

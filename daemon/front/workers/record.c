@@ -14,12 +14,13 @@
 #define CELLS_MAX    (1u << 22)
 #define STATE_FREE   0u
 #define STATE_REUSED 0x80u /* a flag beside the kind: other jobs use the staging memory */
+#define STATE_ENDED  0x40u /* another: the entries of the buffers have what the job wrote */
 #define NO_CELL      0u    /* the first cell is the record's head */
 
 /* A cell. An entry is a chain of cells, of which the first has kind and id. A cell that is neither
  * in such a chain nor marked by its state is free. */
 struct cell {
-    atomic_uint state; /* enum record_kind, STATE_REUSED; written last */
+    atomic_uint state; /* enum record_kind, and the flags; written last */
     uint32_t next;
     uint64_t id;
     uint64_t serial; /* the greater one counts if two entries have one id */
@@ -184,12 +185,22 @@ void record_drop(struct record *r, record_entry entry)
     }
 }
 
-void record_staging_reused(struct record *r, record_entry entry)
+static void flag(struct record *r, record_entry entry, unsigned which)
 {
     uint32_t first = cell_of(r, entry);
     if (first != NO_CELL) {
-        (void)atomic_fetch_or(&cell_at(r, first)->state, STATE_REUSED);
+        (void)atomic_fetch_or(&cell_at(r, first)->state, which);
     }
+}
+
+void record_staging_reused(struct record *r, record_entry entry)
+{
+    flag(r, entry, STATE_REUSED);
+}
+
+void record_ended(struct record *r, record_entry entry)
+{
+    flag(r, entry, STATE_ENDED);
 }
 
 /* ---- make and unmake ------------------------------------------------------------------------- */
@@ -287,7 +298,8 @@ static void collect(struct record *r, uint8_t *marks)
 {
     for (uint32_t i = NO_CELL + 1; i < r->count; i++) {
         struct cell *c = cell_at(r, i);
-        unsigned kind = atomic_load_explicit(&c->state, memory_order_acquire) & ~STATE_REUSED;
+        unsigned kind =
+            atomic_load_explicit(&c->state, memory_order_acquire) & ~(STATE_REUSED | STATE_ENDED);
         if (kind != RECORD_BUFFER && kind != RECORD_JOB) {
             continue;
         }
@@ -379,6 +391,7 @@ bool record_find(struct record *r, enum record_kind kind, uint64_t id, struct re
     *ret_view = (struct record_view){.entry = (uint64_t)r->epoch << 32 | f->cell,
                                      .id = id,
                                      .staging_reused = (atomic_load(&c->state) & STATE_REUSED) != 0,
+                                     .ended = (atomic_load(&c->state) & STATE_ENDED) != 0,
                                      .bytes = bytes_of(r->view, c->size)};
     *ret_again = f->taken;
     f->taken = true;

@@ -43,13 +43,15 @@ void record_drop(struct record *r, record_entry entry); /* r NULL is accepted */
 void record_note(struct record *r, enum record_kind kind, uint64_t id);
 /* Notes that other jobs use the job's staging memory now. */
 void record_staging_reused(struct record *r, record_entry entry);
+/* Notes that the job has ended, and the entries of its buffers say what is defined since. */
+void record_ended(struct record *r, record_entry entry);
 
 /* ---- adoption: until record_settle ------------------------------------------------------- */
 
 struct record_view {
     record_entry entry;
     uint64_t id;
-    bool staging_reused;
+    bool staging_reused, ended;
     struct bytes bytes; /* valid until the next record_find */
 };
 
