@@ -1,23 +1,23 @@
 #!/bin/bash
 # What takes too long for every change: storms of 20 s, all mutants, longer fuzzing,
-# 10^8 operations of the pool, 200,000 connections. Ends with a table.
+# 10^8 operations of the pool, 200,000 connections, 10,000 simulated worlds. Ends with a table.
 #   scripts/nightly.sh             all of it
-#   scripts/nightly.sh PART...     only these: storms mutants fuzz soak churn
-# GPUD_STORM_SECONDS (20), GPUD_FUZZ_SECONDS (600): how long.
+#   scripts/nightly.sh PART...     only these: storms mutants fuzz soak churn sim
+# GPUD_STORM_SECONDS (20), GPUD_FUZZ_SECONDS (600), GPUD_SIM_SECONDS (1800): how long.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 parts=()
 for arg in "$@"; do
     case $arg in
-    storms | mutants | fuzz | soak | churn) parts+=("$arg") ;;
+    storms | mutants | fuzz | soak | churn | sim) parts+=("$arg") ;;
     *)
         sed -n '2,6s/^# //p' "$0" >&2
         exit 2
         ;;
     esac
 done
-[ ${#parts[@]} -gt 0 ] || parts=(storms mutants fuzz soak churn)
+[ ${#parts[@]} -gt 0 ] || parts=(storms mutants fuzz soak churn sim)
 
 scripts/deps.sh build test || exit 1
 command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache
@@ -48,12 +48,21 @@ churn() {
     GPUD_CHURN=${GPUD_CHURN:-200000} build/dev/tests/front_listener_churn_test
 }
 
+# Worlds around the front (tests/sim). Courses that break a rule are left, shortened, in build/sim.
+sim() {
+    cmake --preset dev >/dev/null && cmake --build --preset dev --target front_sim >/dev/null || return 1
+    mkdir -p build/sim
+    build/dev/tests/front_sim --seeds 1-10000 --lanes "$(nproc)" \
+        --seconds "${GPUD_SIM_SECONDS:-1800}" --keep build/sim
+}
+
 run_part() {
     case $1 in
     storms) storms ;;
     mutants) scripts/mutants.sh ;;
     soak) soak ;;
     churn) churn ;;
+    sim) sim ;;
     fuzz) GPUD_FUZZ_SECONDS=${GPUD_FUZZ_SECONDS:-600} scripts/test.sh fuzz ;;
     esac
 }

@@ -361,7 +361,7 @@ static void take_submit_error(struct sim *s, struct sim_job *j, const struct msg
     j->effects = (unsigned)m->effects;
     forget_job(j->client, j);
     doubt_former(s, j);
-    if (unclear) {
+    if (unclear || j->effects != 0) {
         model_doubt(s, j);
     }
 }

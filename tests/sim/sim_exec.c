@@ -240,7 +240,7 @@ static void check_once(struct sim *s, struct sim_worker_job *j)
         return;
     }
     j->attempt = k->external + k->internal;
-    if (k->begun > 0 && k->writes && !s->lies) {
+    if (k->begun > 0 && k->writes && !s->lies && !s->killed_session) {
         sim_fail(s,
                  "once: job %" PRIu64 " of client %u, request %" PRIu64
                  ", wrote outside itself, and is sent again",

@@ -220,7 +220,10 @@ static void check_last(struct sim *s, const struct sim_job *j)
 static void play(struct sim *s, const struct sim_job *j)
 {
     bool unsaid = j->code == ERR_NOMEM && j->effects != 0; /* its result found no memory */
-    if (j->vague || unsaid || j->outcome != OUTCOME_TOLD) {
+    /* answered early: it may not have begun after all, and another front learns that it ended well
+     */
+    bool late = j->code == ERR_DEADLINE || (s->era > 1 && j->code == ERR_TIME_LIMIT);
+    if (j->vague || unsaid || (late && j->effects != 0) || j->outcome != OUTCOME_TOLD) {
         spoil(j, BYTE_ANY);
     } else if (j->code == 0) {
         for (unsigned i = 0; i < j->steps; i++) {
