@@ -422,7 +422,8 @@ void rules_step(struct sim *s); /* cheap */
 void rules_all(struct sim *s);
 void rules_end(struct sim *s); /* after the end of all sessions: nothing is left */
 void rules_result(struct sim *s, struct sim_job *j);
-void rules_lost(struct sim *s, const struct sim_buffer *b); /* the front says that it is */
+void rules_killed(struct sim *s, const struct sim_worker *x); /* the front ends it */
+void rules_lost(struct sim *s, const struct sim_buffer *b);   /* the front says that it is */
 
 /* ---- the world --------------------------------------------------------------------------------
  */

@@ -172,11 +172,12 @@ static void add_args(struct sim *s, struct sim_step *t, uint64_t axpy, struct ca
     p->args = proto_list_of(args, count);
 }
 
-static void add_step(struct sim *s, struct sim_job *j, struct chance *r, struct capbuf *steps)
+static void add_step(struct sim *s, struct sim_job *j, struct chance *r, bool reads,
+                     struct capbuf *steps)
 {
     struct sim_client *c = j->client;
     struct sim_step *t = &j->step[j->steps++];
-    struct proto_step p = {.op = choose_op(c, r)};
+    struct proto_step p = {.op = reads ? OP_READ : choose_op(c, r)};
     struct capbuf args;
     capbuf_init(&args, 65536);
     t->op = (unsigned)p.op;
@@ -242,8 +243,9 @@ static void ask_submit(struct sim *s, struct sim_client *c, struct chance *r)
     struct capbuf steps;
     capbuf_init(&steps, 65536);
     unsigned count = 1 + (unsigned)chance_below(r, SIM_STEPS);
+    bool reads = chance_percent(r, 25); /* may run again when its worker ends */
     for (unsigned i = 0; i < count; i++) {
-        add_step(s, j, r, &steps);
+        add_step(s, j, r, reads, &steps);
     }
     struct msg_submit m = {.steps = proto_list_of(&steps, count)};
     m.flags = chance_percent(r, 50) ? SUBMIT_ASYNC : 0;

@@ -140,6 +140,7 @@ void launcher_kill_worker(struct sim *s, uint64_t id)
     if (x->killed) {
         return;
     }
+    rules_killed(s, x);
     x->killed = true;
     x->deaf = x->deaf && !s->settling;
     uint64_t in_ns = x->deaf ? (4 + chance_mix(id ^ s->course->seed) % 40) * NS_PER_S : REAP_NS;

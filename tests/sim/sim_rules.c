@@ -85,6 +85,28 @@ void rules_result(struct sim *s, struct sim_job *j)
     }
 }
 
+/* A job of the worker that may cost it its life: one that does not end, or exceeds a limit of its
+ * client with a kernel of its own. */
+static bool has_cause(const struct sim_worker *x)
+{
+    for (const struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
+        const struct sim_job *k = j->job;
+        bool own = k != NULL && (k->guilty || (k->loaded && k->limit_ns != 0));
+        if (j->state != WJOB_ENDED && own) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void rules_killed(struct sim *s, const struct sim_worker *x)
+{
+    bool excuse = s->nomem || x->silent || x->cut || x->lied || !x->ready || s->era > 1;
+    if (!excuse && !has_cause(x) && s->now_ns > s->stalled_ns + 10 * NS_PER_S) {
+        sim_fail(s, "killed: the front ends worker %" PRIu64 ", which did nothing wrong", x->id);
+    }
+}
+
 static bool worker_gone(struct sim *s, uint64_t id)
 {
     for (unsigned i = 0; i < s->workers; i++) {

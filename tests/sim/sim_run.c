@@ -189,7 +189,8 @@ static void on_last_event(struct sim *s, const struct hap *h)
     sim_log(s, "the course is over");
     s->settling = true;
     for (unsigned i = 0; i < DEVICES_MAX; i++) {
-        s->device[i].pressed_until_ns = 0;
+        uint64_t *pressed = &s->device[i].pressed_until_ns;
+        *pressed = *pressed < s->now_ns ? *pressed : s->now_ns;
         s->device[i].absent = s->device[i].unstarted = 0;
     }
     memory_fail(0);
