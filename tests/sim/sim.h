@@ -298,7 +298,7 @@ struct sim_worker {
     uint8_t *input, *output;
     size_t staging;
     bool killed; /* asked for */
-    uint64_t killed_ns;
+    uint64_t killed_ns, ended_ns;
     bool silent; /* hangs */
     bool deaf;   /* no signal ends it */
     bool ready;  /* it has said so */
@@ -346,6 +346,8 @@ void worker_answer_rings(struct sim *s);
 struct sim_worker_buffer *worker_buffer(struct sim_worker *x, uint64_t id);
 /* Notes which worker has the buffer; device: its id + 1. */
 void buffer_find_worker(struct sim *s, struct sim_buffer *b, unsigned device);
+/* Now, if it has not ended. */
+uint64_t worker_ended_ns(const struct sim *s, uint64_t id);
 struct sim_worker *worker_of_device(struct sim *s, unsigned number); /* that runs; NULL */
 /* sim_exec.c */
 void exec_job(struct sim *s, struct sim_worker *x, const struct msg_f_job *m,
@@ -423,7 +425,8 @@ void rules_all(struct sim *s);
 void rules_end(struct sim *s); /* after the end of all sessions: nothing is left */
 void rules_result(struct sim *s, struct sim_job *j);
 void rules_killed(struct sim *s, const struct sim_worker *x); /* the front ends it */
-void rules_lost(struct sim *s, const struct sim_buffer *b);   /* the front says that it is */
+void rules_told(struct sim *s);
+void rules_lost(struct sim *s, const struct sim_buffer *b); /* the front says that it is */
 
 /* ---- the world --------------------------------------------------------------------------------
  */

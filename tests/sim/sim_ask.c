@@ -69,6 +69,7 @@ static void ask_of_buffer(struct sim *s, struct sim_client *c, struct chance *r)
         client_send(s, c, &schema_msg_buffer_info, &m)->buffer = b;
     } else if (n == 1) {
         struct msg_buffer_seal m = {.seq = next_number(c), .handle = b->handle};
+        b->sealing = true;
         client_send(s, c, &schema_msg_buffer_seal, &m)->buffer = b;
     } else {
         (void)snprintf(name, sizeof name, "name%u", (unsigned)chance_below(r, 4));

@@ -1,6 +1,7 @@
 /* What must hold. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/range.h"
 #include "daemon/front/model/op.h"
@@ -11,6 +12,7 @@
 #define SILENCE_NS (3 * NS_PER_S)
 #define STUCK_NS   (7 * NS_PER_S)
 #define LATE_NS    NS_PER_S
+#define KEPT_SLACK 65536u /* the answer that exceeds the limit is kept, and those under way */
 
 /* ---- answers ----------------------------------------------------------------------------------
  */
@@ -69,6 +71,9 @@ static void check_code(struct sim *s, const struct sim_job *j)
 
 void rules_result(struct sim *s, struct sim_job *j)
 {
+    if (j->code != 0 && strcmp(err_name(j->code), "UNKNOWN") == 0) {
+        blame(s, j, "no such error exists");
+    }
     if (excused(s, j)) {
         return;
     }
@@ -80,7 +85,7 @@ void rules_result(struct sim *s, struct sim_job *j)
         blame(s, j, "its kernel never ends well");
     }
     if (j->code != 0 && j->effects == 0 && j->writes && j->begun > 0 &&
-        j->code == ERR_WORKER_LOST) {
+        j->external + j->internal > 0) {
         blame(s, j, "it may have written");
     }
 }
@@ -104,6 +109,22 @@ void rules_killed(struct sim *s, const struct sim_worker *x)
     bool excuse = s->nomem || x->silent || x->cut || x->lied || !x->ready || s->era > 1;
     if (!excuse && !has_cause(x) && s->now_ns > s->stalled_ns + 10 * NS_PER_S) {
         sim_fail(s, "killed: the front ends worker %" PRIu64 ", which did nothing wrong", x->id);
+    }
+}
+
+/* When all is quiet each client knows which of its buffers are lost. */
+void rules_told(struct sim *s)
+{
+    for (unsigned i = 0; i < s->clients && s->era == 1 && !s->nomem && !s->lies; i++) {
+        const struct sim_client *c = &s->client[i];
+        for (unsigned k = 0; c->state == CLIENT_ON && k < c->buffers; k++) {
+            const struct sim_buffer *b = c->buffer[k];
+            bool keeps = b->sealed || b->sealing || b->worker == 0 || b->told;
+            if (!keeps && worker_ended_ns(s, b->worker) + 2 * NS_PER_S < s->now_ns) {
+                sim_fail(s, "notice: buffer %#" PRIx64 " of client %u is lost, and it was not told",
+                         b->handle, i);
+            }
+        }
     }
 }
 
@@ -364,7 +385,7 @@ static void check_sessions(struct sim *s)
         }
         equal(s, "jobs of a session", x->jobs, HASH_CNT(hh_seq, x->own_jobs));
         equal(s, "answers of a session", x->ops.count, HASH_COUNT(x->ops.all));
-        if (x->ops.kept_bytes > f->config.keep_results_bytes + PROTO_MESSAGE_MAX) {
+        if (x->ops.kept_bytes > f->config.keep_results_bytes + KEPT_SLACK) {
             sim_fail(s, "limit: a session keeps %" PRIu64 " bytes", x->ops.kept_bytes);
         }
         (void)kept;

@@ -173,6 +173,7 @@ static void on_settle(struct sim *s, const struct hap *h)
     }
     sim_log(s, "settled: phase %u", phase);
     if (phase == SETTLE_IDLE) {
+        rules_told(s);
         look(s);
     } else if (phase == SETTLE_LOOK) {
         bye(s);

@@ -49,10 +49,21 @@ static void inbox_drop(struct sim_worker *x)
     x->inbox_end = &x->inbox;
 }
 
+uint64_t worker_ended_ns(const struct sim *s, uint64_t id)
+{
+    for (unsigned i = s->workers; i > 0; i--) {
+        const struct sim_worker *x = s->worker[i - 1];
+        if (x->id == id) {
+            return x->state == WORKER_GONE ? x->ended_ns : s->now_ns;
+        }
+    }
+    return s->now_ns;
+}
+
 void worker_end_now(struct sim *s, struct sim_worker *x)
 {
-    (void)s;
     x->state = WORKER_GONE;
+    x->ended_ns = s->now_ns;
     x->epoch++;
     channel_close(x);
     inbox_drop(x);
@@ -212,7 +223,7 @@ static void on_open(struct sim *s, const struct hap *h)
         const struct msg_w_absent m = {.code = codes[x->id % 3],
                                        .text = bytes_str("the driver does not find it"),
                                        .devices = s->p.devices};
-        s->gave_up = s->gave_up || m.code == ERR_NO_DEVICE;
+        s->gave_up = true;
         worker_send(s, x, &schema_msg_w_absent, &m, NULL);
         launcher_ends(s, x, 1 << 8, NS_PER_MS);
         return;
@@ -607,8 +618,9 @@ void worker_take(struct sim *s, struct sim_worker *x, const struct schema *schem
 
 static uint64_t some_job(struct sim *s, struct chance *r)
 {
-    uint64_t n = 1 + chance_below(r, s->f->next_job + 1);
-    return n;
+    uint64_t next = s->f->next_job;
+    uint64_t recent = next > 6 ? next - chance_below(r, 6) : 1 + chance_below(r, next + 1);
+    return chance_percent(r, 70) ? recent : 1 + chance_below(r, next + 1);
 }
 
 static uint64_t some_buffer(struct sim *s, struct chance *r)
