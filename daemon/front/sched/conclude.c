@@ -305,6 +305,9 @@ void job_conclude(struct front *f, struct job *j, enum job_state state, const st
     }
     job_leave_device(j);
     mark_buffers(f, j, state == JOB_DONE, ran);
+    if (dispatched) {
+        command_job_ended(f, j);
+    }
     if (state != JOB_DONE && dispatched) {
         taint_readers(j);
     }

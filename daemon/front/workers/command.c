@@ -340,6 +340,15 @@ void command_retire(struct front *f, struct job *j)
     }
 }
 
+void command_job_ended(struct front *f, struct job *j)
+{
+    struct device *d = j->device;
+    /* entries of buffers that are out of date follow; until then the next front asks the worker */
+    if (d != NULL && d->epoch == j->epoch && f->records_pending == NULL) {
+        record_ended(d->record, j->record);
+    }
+}
+
 void command_outputs_released(struct front *f, struct job *j)
 {
     (void)f;

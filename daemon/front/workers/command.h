@@ -29,6 +29,8 @@ void command_program_unref(struct front *f, struct program *p);
 void command_job_cancel(struct front *f, struct job *j); /* for a job that its worker has */
 /* Forgets an ended job: its adoption record and the worker's part of it. */
 void command_retire(struct front *f, struct job *j);
+/* Notes in the adoption record that the job has ended, and its buffers have what it wrote. */
+void command_job_ended(struct front *f, struct job *j);
 /* Notes in the adoption record that other jobs may use the job's staging memory. */
 void command_outputs_released(struct front *f, struct job *j);
 void command_pool(struct device *d, bool trim);
