@@ -1,6 +1,7 @@
 #include "daemon/worker/memory/memory.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #include "daemon/pool/clean.h"
 #include "daemon/pool/move.h"
 #include "daemon/pool/pressure.h"
-#include "daemon/worker/memory/memory_pages.h"
+#include "daemon/worker/memory/mapping_pages.h"
 #include "proto/frames.h"
 
 #define CHUNK_BYTES (2u << 20) /* bytes of a block that smaller requests share */
@@ -223,6 +224,9 @@ static int clear_new(void *user, void *range, uint64_t at, uint64_t bytes, struc
 {
     return mapping_clear(&((struct memory *)user)->mapping, range, at, bytes, e);
 }
+
+_Static_assert(offsetof(struct memory, mapping) == 0,
+               "functions of the source get either as `user`");
 
 static uint64_t calls_issued(void *user)
 {
@@ -522,7 +526,7 @@ int memory_init(struct memory *m, const struct memory_device *on, uint64_t limit
     m->mapping = (struct mapping){
         .b = b, .d = d, .scrub = on->scrub, .quiet = quiet, .data = m, .why = ERR_INIT};
     uint64_t page = b->pages != NULL ? b->pages->page_bytes(d) : 0;
-    memory_pages_init(m, page);
+    m->pages = mapping_pages(&m->mapping, page);
     int rc = page != 0 ? mapping_init(&m->mapping, on->wake, on->wake_data, e) : 0;
     if (rc != 0) {
         return rc;

@@ -57,10 +57,11 @@ struct memory_tenant {
 };
 
 struct memory {
-    struct pool *pool;       /* owned */
+    struct mapping
+        mapping;       /* the source of pages; first, so that both have one address as `user` */
+    struct pool *pool; /* owned */
     struct pool_pages pages; /* source of the pool if the device has pages, else `blocks` */
     struct pool_blocks blocks;
-    struct mapping mapping; /* the source of pages */
     const struct backend *b;
     struct backend_device *d;                    /* not owned */
     struct backend_stream *stream[POOL_STREAMS]; /* not owned; as the pool numbers them */
