@@ -174,13 +174,13 @@ static void recovery_note(const struct hardware *h, const struct device *d, char
     WIDE(busy, NS, d->busy_ns)                                                                     \
     WIDE(fault_age, NS, table_known(d->fault_ns != 0, now - d->fault_ns))                          \
     WIDE(pin, TEXT, d->pin)                                                                        \
-    WIDE(memory_limit, BYTES, device_pool_limit(d))                                                \
-    WIDE(recalled, BYTES, d->pool.missing)                                                         \
     WIDE(spilled, BYTES, d->pool.spilled)                                                          \
     WIDE(batches, UINT, d->pool.batches)                                                           \
     WIDE(batched, UINT, d->pool.batched)                                                           \
     WIDE(held, UINT, d->pool.waited)                                                               \
-    HARDWARE_COLUMNS(COLUMN, WIDE)
+    HARDWARE_COLUMNS(COLUMN, WIDE)                                                                 \
+    WIDE(memory_limit, BYTES, device_pool_limit(d))                                                \
+    WIDE(recalled, BYTES, d->pool.missing)
 
 /* Unknown until the device has been opened once. */
 static const char *kind_text(const struct device *d)
