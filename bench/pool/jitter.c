@@ -62,7 +62,7 @@ static void one_policy(struct report *rep, const char *name, enum policy_kind ki
                    (double)calls / events / (count - 1));
         report_add(rep, "jitter", name, policy,
                    ample ? "late_calls_an_event_125" : "late_calls_an_event_97",
-                   (double)late / events / (double)(count / 4));
+                   (double)late / events * 4 / count);
     }
     report_add(rep, "jitter", name, policy, ample ? "p50_ns_125" : "p50_ns_97",
                (double)replay_percentile(ns, rounds[0].count, 50));

@@ -405,7 +405,7 @@ static uint32_t at_part(struct pool *p, const struct pool_ask *ask, uint32_t i, 
         quota_kept(p, ask) == 0) {
         return i;
     }
-    uint64_t part = p->page / 4;
+    uint64_t part = p->page / 4 > pool_align(ask) ? p->page / 4 : pool_align(ask);
     while (part < size) {
         part *= 2;
     }
@@ -464,7 +464,7 @@ static int find(struct pool *p, uint64_t size, const struct pool_ask *ask, unsig
     }
     int rc = ERR_DEVICE_MEMORY;
     if ((flags & TAKE_ODD) != 0) {
-        i = find_odd(p, size + align - POOL_ALIGN);
+        i = find_odd(p, size);
         rc = i != BLOCK_NONE ? 0 : err_set(e, rc, "no free part outside whole pages is as large");
     } else if (align > POOL_ALIGN) {
         rc = find_any(p, size + align - POOL_ALIGN, ask->stream, flags, &i, NULL);
@@ -475,7 +475,9 @@ static int find(struct pool *p, uint64_t size, const struct pool_ask *ask, unsig
     if (rc != 0) {
         return rc;
     }
-    i = aligned(p, at_part(p, ask, at_page(p, i, size, flags), size), size, align);
+    if ((flags & TAKE_ODD) == 0) { /* one cut at most: the parts in front are not merged */
+        i = aligned(p, at_part(p, ask, at_page(p, i, size, flags), size), size, align);
+    }
     *ret_block = i;
     return (block_at(&p->blocks, i)->at & (align - 1)) == 0
                ? 0
@@ -542,7 +544,8 @@ static int take_now(struct pool *p, uint64_t size, const struct pool_ask *ask, u
     int rc = pool_take(p, size, ask, anywhere | TAKE_RECALL, ret_block, e);
     bool kept = quota_kept(p, ask) > 0;
     rc = rc == ERR_DEVICE_MEMORY && kept ? pool_take(p, size, ask, anywhere, ret_block, e) : rc;
-    bool odd = rc == ERR_DEVICE_MEMORY && kept && p->source.pages != NULL && size < 2 * p->page;
+    bool odd = rc == ERR_DEVICE_MEMORY && kept && p->source.pages != NULL && size < 2 * p->page &&
+               pool_align(ask) == POOL_ALIGN;
     return odd && pool_take(p, size, ask, TAKE_ODD, ret_block, NULL) == 0 ? 0 : rc;
 }
 
