@@ -12,6 +12,7 @@
 #define FRAME_DEVICE_MAX  16384u                /* bytes that the front attaches to a worker */
 #define FRAME_AFTER_MAX   32u                   /* jobs that one job waits for inside a worker */
 #define FRAME_PATTERN_MAX 16u                   /* bytes of a fill pattern */
+#define FRAME_STAY_PERCENT 25u /* of a device: buffers that stay there, until F_BUDGET says another */
 #define FRAME_BINARY_MAX  (64u * 1024u * 1024u) /* bytes of a compiler's output */
 
 /* ---- records ------------------------------------------------------------------------------- */
@@ -133,7 +134,8 @@ enum frame_ref_tag {
     U(exported, 1)                                                                                 \
     U(module, UINT64_MAX)                                                                          \
     S(variable, PROTO_NAME_MAX)                                                                    \
-    U(managed, 1)
+    U(managed, 1)                                                                                  \
+    U(stays, 1) /* it never moves to the host to make room */
 /* Sent after the end of all jobs that use it; not answered. */
 #define MSG_F_BUFFER_FREE(U, I, S, B, L) U(id, UINT64_MAX)
 /* fd: memfd of at least `size` bytes. The worker copies the buffer into it, keeps the descriptor
@@ -145,7 +147,8 @@ enum frame_ref_tag {
     U(size, UINT64_MAX)                                                                            \
     U(tenant, UINT64_MAX)                                                                          \
     U(exported, 1)                                                                                 \
-    U(managed, 1)
+    U(managed, 1)                                                                                  \
+    U(stays, 1) /* if there still is room for that */
 /* Answered by W_EXPORTED. */
 #define MSG_F_BUFFER_EXPORT(U, I, S, B, L) U(id, UINT64_MAX)
 /* fd: memfd whose first `size` bytes are the binary. Answered by W_MODULE. */
@@ -154,7 +157,7 @@ enum frame_ref_tag {
 /* Steps run in order on `stream`, after the jobs in `after` (all sent to this worker before).
  * Answered by W_DONE; remains in the worker's ledger until F_RETIRE. If the job has to wait for
  * device memory: rank: the smallest goes first; deadline_ns: the end of the wait (CLOCK_MONOTONIC).
- */
+ * program: what it is a run of, whose temporaries keep their addresses; 0: of no program. */
 #define MSG_F_JOB(U, I, S, B, L)                                                                   \
     U(job, UINT64_MAX)                                                                             \
     U(stream, 255)                                                                                 \
@@ -163,7 +166,10 @@ enum frame_ref_tag {
     L(steps, WSTEP, 4096)                                                                          \
     U(tenant, UINT64_MAX)                                                                          \
     I(rank)                                                                                        \
-    U(deadline_ns, UINT64_MAX)
+    U(deadline_ns, UINT64_MAX)                                                                     \
+    U(program, UINT64_MAX)
+/* The program and all its jobs have ended: its addresses are kept no longer. Not answered. */
+#define MSG_F_PROGRAM_END(U, I, S, B, L) U(program, UINT64_MAX)
 /* The client has acknowledged the job's answer: forget the job. */
 #define MSG_F_RETIRE(U, I, S, B, L) U(job, UINT64_MAX)
 /* Cancels a job. Steps that have not begun do not run; steps that have begun run to their end.
@@ -178,6 +184,11 @@ enum frame_ref_tag {
 #define MSG_F_COALESCE(U, I, S, B, L) U(window_ns, UINT64_MAX)
 /* Sets the device's share of the host memory for buffers of full devices. Not answered. */
 #define MSG_F_SPILL(U, I, S, B, L) U(limit, UINT64_MAX)
+/* Sets the device's budget of memory, in bytes. Memory above it goes back until the deadline,
+ * `deadline_ms` from now. stay: bytes of buffers that stay on the device, of all tenants without
+ * guaranteed memory. Answered by W_BUDGET, unless another F_BUDGET comes before. */
+#define MSG_F_BUDGET(U, I, S, B, L)                                                                \
+    U(limit, UINT64_MAX) U(deadline_ms, UINT32_MAX) U(stay, UINT64_MAX)
 /* Answered by W_SNAPSHOT. detail: with pieces and events. */
 #define MSG_F_SNAPSHOT(U, I, S, B, L) U(nonce, UINT64_MAX) U(detail, 1)
 /* fd: a memfd of at least `size` bytes. Answered by W_ARENA once kernels can use its memory
@@ -223,6 +234,8 @@ enum frame_ref_tag {
     U(devices, UINT32_MAX) /* devices of the back end; 0: not known */                             \
     U(urgent, 255)         /* the last so many streams, which the device prefers if it can */      \
     U(pool_limit, UINT64_MAX)                                                                      \
+    U(pool_default, UINT64_MAX) /* the limit that a worker takes if none is set */                 \
+    U(stay, UINT64_MAX)         /* as in F_BUDGET */                                               \
     U(spill_limit, UINT64_MAX)                                                                     \
     U(chosen, 1) /* the worker's environment restricts the devices that it sees */                 \
     S(note, 256) /* a problem of a device that works; empty: none */
@@ -290,7 +303,15 @@ enum frame_ref_tag {
     U(managed_limit, UINT64_MAX)                                                                   \
     U(batches, UINT64_MAX)                                                                         \
     U(batched, UINT64_MAX)                                                                         \
-    U(waited, UINT64_MAX)
+    U(waited, UINT64_MAX)                                                                          \
+    U(limit, UINT64_MAX)                                                                           \
+    U(missing, UINT64_MAX) /* bytes above the limit, which are to be given back */                 \
+    /* Places that programs keep for their temporaries, bytes of their addresses, runs that had the */  \
+    /* addresses of an earlier run, and that had others. */                                        \
+    U(private_places, UINT64_MAX)                                                                  \
+    U(private_bytes, UINT64_MAX)                                                                   \
+    U(private_returns, UINT64_MAX)                                                                 \
+    U(private_others, UINT64_MAX)
 /* A tenant's memory in bytes; sent before W_POOL if it has changed. asked: as requested; mapped: on
  * the device, not available to others; shared: the part of `mapped` outside of the pool; spilled:
  * on the host. */
@@ -302,6 +323,15 @@ enum frame_ref_tag {
     U(shared, UINT64_MAX)                                                                          \
     U(spilled, UINT64_MAX)
 #define MSG_W_TENANT_REFUSED(U, I, S, B, L) U(tenant, UINT64_MAX) I(code) S(text, PROTO_TEXT_MAX)
+/* The budget is met, or its deadline has passed. limit: that is in force; size: bytes that the worker
+ * has; missing: bytes that are still to be given back. code not 0: the budget was refused, and the
+ * former one remains. */
+#define MSG_W_BUDGET(U, I, S, B, L)                                                                \
+    U(limit, UINT64_MAX)                                                                           \
+    U(size, UINT64_MAX)                                                                            \
+    U(missing, UINT64_MAX)                                                                         \
+    I(code)                                                                                        \
+    S(text, PROTO_TEXT_MAX)
 /* A job waits for device memory, or no longer does. */
 #define MSG_W_WAITING(U, I, S, B, L) U(job, UINT64_MAX) U(waits, 1)
 /* The job's deadline has passed before its first step began. Its commands cannot be taken back from
@@ -458,6 +488,8 @@ enum frame_ref_tag {
     MESSAGE(F_SNAPSHOT, f_snapshot, 158)                                                           \
     MESSAGE(F_COALESCE, f_coalesce, 146)                                                           \
     MESSAGE(F_SPILL, f_spill, 147)                                                                 \
+    MESSAGE(F_BUDGET, f_budget, 148)                                                               \
+    MESSAGE(F_PROGRAM_END, f_program_end, 149)                                                     \
     MESSAGE(W_READY, w_ready, 160)                                                                 \
     MESSAGE(W_ABSENT, w_absent, 161)                                                               \
     MESSAGE(W_BEAT, w_beat, 162)                                                                   \
@@ -477,6 +509,7 @@ enum frame_ref_tag {
     MESSAGE(W_LATE, w_late, 173)                                                                   \
     MESSAGE(W_TENANT, w_tenant, 176)                                                               \
     MESSAGE(W_TENANT_REFUSED, w_tenant_refused, 177)                                               \
+    MESSAGE(W_BUDGET, w_budget, 184)                                                               \
     MESSAGE(W_SNAPSHOT, w_snapshot, 179)                                                           \
     MESSAGE(F_RINGS, f_rings, 159)                                                                 \
     MESSAGE(W_RINGS, w_rings, 178)                                                                 \

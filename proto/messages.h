@@ -245,6 +245,7 @@ enum proto_buffer_flag {
     BUFFER_FLAG_ZERO = 1,     /* starts as zeros, not undefined */
     BUFFER_FLAG_EXPORT = 2,   /* another process may map its memory: BUFFER_EXPORT */
     BUFFER_FLAG_MANAGED = 8,  /* the driver moves it between host and device */
+    BUFFER_FLAG_STAY = 16,    /* never moves to the host when the device is full */
     BUFFER_FLAG_VARIABLE = 4, /* in answers only: its memory is a module's variable */
 };
 

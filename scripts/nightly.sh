@@ -1,24 +1,26 @@
 #!/bin/bash
 # What takes too long for every change: storms of 20 s, all mutants, longer fuzzing,
-# 10^8 operations of the pool, 10^8 against models of it, 200,000 connections. Ends with a table.
+# 10^8 operations of the pool, 10^8 against models of it, 200,000 connections, 10,000 simulated
+# worlds. Ends with a table.
 #   scripts/nightly.sh             all of it
-#   scripts/nightly.sh PART...     only these: storms mutants fuzz soak property churn
-# GPUD_STORM_SECONDS (20), GPUD_FUZZ_SECONDS (600): how long. GPUD_POOL_STEPS (710000): of each of
-# the 142 runs of `property`. GPUD_POOL_SEED (the date): its runs differ each night.
+#   scripts/nightly.sh PART...     only these: storms mutants fuzz soak property churn sim
+# GPUD_STORM_SECONDS (20), GPUD_FUZZ_SECONDS (600), GPUD_SIM_SECONDS (1800): how long.
+# GPUD_POOL_STEPS (710000): of each of the 142 runs of `property`. GPUD_POOL_SEED (the date): its
+# runs differ each night.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 parts=()
 for arg in "$@"; do
     case $arg in
-    storms | mutants | fuzz | soak | property | churn) parts+=("$arg") ;;
+    storms | mutants | fuzz | soak | property | churn | sim) parts+=("$arg") ;;
     *)
-        sed -n '2,7s/^# //p' "$0" >&2
+        sed -n '2,9s/^# //p' "$0" >&2
         exit 2
         ;;
     esac
 done
-[ ${#parts[@]} -gt 0 ] || parts=(storms mutants fuzz soak property churn)
+[ ${#parts[@]} -gt 0 ] || parts=(storms mutants fuzz soak property churn sim)
 
 scripts/deps.sh build test || exit 1
 command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache
@@ -43,7 +45,7 @@ soak() {
 }
 
 # Random requests, pending frees, guarantees, moves and failures, against a model and against a shadow
-# of the memory. Six minutes on two idle processors; an hour at most.
+# of the memory. 7.5 minutes of processor time in two processes; given up after an hour.
 property() (
     cmake --preset dev >/dev/null &&
         cmake --build --preset dev --target test_pool_property test_pool_shadow >/dev/null || exit 1
@@ -64,6 +66,14 @@ churn() {
     GPUD_CHURN=${GPUD_CHURN:-200000} build/dev/tests/front_listener_churn_test
 }
 
+# Worlds around the front (tests/sim). Courses that break a rule are left, shortened, in build/sim.
+sim() {
+    cmake --preset dev >/dev/null && cmake --build --preset dev --target front_sim >/dev/null || return 1
+    mkdir -p build/sim
+    build/dev/tests/front_sim --seeds 1-10000 --lanes "$(nproc)" \
+        --seconds "${GPUD_SIM_SECONDS:-1800}" --keep build/sim
+}
+
 run_part() {
     case $1 in
     storms) storms ;;
@@ -71,6 +81,7 @@ run_part() {
     soak) soak ;;
     property) property ;;
     churn) churn ;;
+    sim) sim ;;
     fuzz) GPUD_FUZZ_SECONDS=${GPUD_FUZZ_SECONDS:-600} scripts/test.sh fuzz ;;
     esac
 }

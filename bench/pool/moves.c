@@ -66,9 +66,9 @@ struct request {
 static bool get(struct pool *p, const struct pool_ask *ask, struct pool_piece *ret_piece,
                 struct request *r)
 {
-    struct pool_refusal refusal = {.advice = POOL_ADVICE_MOVE};
+    struct pool_refusal refusal = {.moves = true};
     int rc = ERR_DEVICE_MEMORY;
-    while (rc == ERR_DEVICE_MEMORY && refusal.advice == POOL_ADVICE_MOVE) {
+    while (rc == ERR_DEVICE_MEMORY && refusal.moves) {
         uint64_t from = clock_now_ns();
         rc = pool_alloc(p, ask, ret_piece, NULL);
         double ms = (double)(clock_now_ns() - from) / 1e6;

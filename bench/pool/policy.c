@@ -29,9 +29,9 @@ static bool pool_policy_alloc(void *self, uint64_t size, unsigned stream,
 /* Pieces move in slices: the request is tried again meanwhile. */
 bool policy_pool_get(struct pool *p, const struct pool_ask *ask, struct pool_piece *ret_piece)
 {
-    struct pool_refusal r = {.advice = POOL_ADVICE_MOVE};
+    struct pool_refusal r = {.moves = true};
     int rc = ERR_DEVICE_MEMORY;
-    while (rc == ERR_DEVICE_MEMORY && r.advice == POOL_ADVICE_MOVE) {
+    while (rc == ERR_DEVICE_MEMORY && r.moves) {
         rc = pool_alloc(p, ask, ret_piece, NULL);
         pool_refusal(p, &r);
     }

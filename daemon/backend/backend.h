@@ -137,6 +137,9 @@ struct backend_page_ops {
     /* Allows reads and writes of the memory mapped in [at, at + bytes). */
     int (*access)(struct backend_device *d, struct backend_block *range, uint64_t at,
                   uint64_t bytes, struct err *e);
+    /* Optional: to be called once in another thread than the device's before it calls create,
+     * destroy, map, unmap or access. One thread calls these at a time. */
+    int (*enter)(struct backend_device *d, struct err *e);
     /* A handle may be mapped at several places at once. Later commands see at each of them what
      * completed commands wrote at any of them. */
     bool aliases;

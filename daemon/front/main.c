@@ -358,7 +358,7 @@ static int init_front(struct front *f, uv_loop_t *loop, const struct config *con
     struct tenant_rules rules;
     int rc = rights_read(config, &f->rights, e);
     rc = rc == 0 ? tenant_rules_read(config, &rules, e) : rc;
-    return rc == 0 ? quota_rules(f, &rules, e) : rc;
+    return rc == 0 ? quota_rules(f, &rules, f->config.device_memory_max, e) : rc;
 }
 
 static int run(const struct config *config, struct arguments *a)

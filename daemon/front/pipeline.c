@@ -275,6 +275,10 @@ void pipeline_wake(struct front *f)
     if (front_life_stops(f->life)) {
         return;
     }
+    if (f->pressed) { /* a worker that reads again may have nothing to report */
+        f->pressed = false;
+        kick(f);
+    }
     worker_watch(f, now, away);
     discover_watch(f, now);
     monitor_watch(f, now, away);
@@ -302,13 +306,16 @@ static void on_arm(uv_prepare_t *prepare)
     if (f->wake_ns == f->armed_ns || front_life_stops(f->life)) {
         return;
     }
+    uint64_t now = front_now(f);
+    if (f->wake_ns < now) { /* work is overdue; else it would look as if the process stood still */
+        f->wake_ns = now;
+    }
     f->armed_ns = f->wake_ns;
     if (f->wake_ns == NS_NEVER) {
         (void)uv_timer_stop(&f->timer);
         return;
     }
-    uint64_t now = front_now(f);
-    uint64_t ms = f->wake_ns > now ? (f->wake_ns - now + NS_PER_MS - 1) / NS_PER_MS : 0;
+    uint64_t ms = (f->wake_ns - now + NS_PER_MS - 1) / NS_PER_MS;
     uv_update_time(f->loop); /* the timer counts from the updated time */
     (void)uv_timer_start(&f->timer, on_due, ms, 0);
 }
@@ -341,6 +348,7 @@ static void set_hooks(struct front *f)
         .worker_module = building_loaded,
         .worker_tenant = quota_reported,
         .worker_tenant_refused = quota_refused,
+        .worker_budget = quota_budget,
         .worker_ready = discover_ready,
         .worker_opened = on_worker_opened,
         .guarantees_retry = quota_retry,

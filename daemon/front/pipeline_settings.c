@@ -1,6 +1,8 @@
 /* Applies settings of requests and workers, at the start and when they change. */
 #include "common/clock.h"
 #include "daemon/front/pipeline_int.h"
+#include "daemon/front/tenants/budget.h"
+#include "daemon/front/tenants/quota_send.h"
 #include "daemon/front/workers/command.h"
 
 #define UNREAD                                                                                     \
@@ -41,5 +43,9 @@ void pipeline_settings(struct front *f)
     for (unsigned i = 0; i < f->device_count; i++) {
         command_coalesce(f->device[i], f->config.coalesce_window_us * NS_PER_US);
         command_spill(f, f->device[i]);
+        f->device[i]->memory_limit = f->config.device_memory_max;
+        if (quota_reaches(f->device[i])) {
+            budget_settle(f, f->device[i]);
+        }
     }
 }

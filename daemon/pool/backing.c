@@ -6,12 +6,6 @@ int backing_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err 
                                    : backing_blocks_grow(p, size, ret_block, e);
 }
 
-int backing_warm(struct pool *p, uint64_t bytes, struct err *e)
-{
-    return p->source.pages != NULL ? backing_pages_warm(p, bytes, e)
-                                   : backing_blocks_warm(p, bytes, e);
-}
-
 /* Smallest blocks first, so that long rows remain whole. */
 uint64_t backing_trim(struct pool *p, uint64_t keep)
 {

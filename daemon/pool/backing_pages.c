@@ -7,10 +7,17 @@
 
 #define LOOK_MAX   32u /* free blocks examined in one search */
 #define PAGES_GONE UINT64_MAX
+/* of so many handles, one would do: they are traded */
+#define SMALL_HANDLES 4u
 
 static uint64_t in_pages(const struct pool *p, uint64_t bytes)
 {
     return (bytes + p->page - 1) & ~(p->page - 1);
+}
+
+static uint64_t room(const struct pool *p)
+{
+    return pool_room(p) & ~(p->page - 1);
 }
 
 static void hold(struct pool *p, uint32_t i)
@@ -216,10 +223,38 @@ static uint32_t smallest(const struct pool *p)
     return list < WHOLE_LISTS ? p->whole[list] : BLOCK_NONE;
 }
 
+/* Where moved pages do not stay mapped, giving a small handle back costs no more calls than moving
+ * it. So a load that does not repeat itself gets large handles for small ones. */
+static bool trades(const struct pool *p, uint32_t i, uint64_t need)
+{
+    uint64_t at;
+    uint64_t bytes = space_whole(p, block_at(&p->blocks, i), &at);
+    return !recall_keeps(p) &&
+           space_end_handle(p, at, bytes) * SMALL_HANDLES <= frames_largest(p, need);
+}
+
+/* Gives small free handles back until the source may give `need` bytes of new memory. */
+static void trade(struct pool *p, uint64_t need)
+{
+    while (room(p) < need && space_has_records(p, 2)) {
+        uint32_t i = fitting(p, need - room(p));
+        if (i == BLOCK_NONE || !trades(p, i, need)) {
+            break;
+        }
+        const struct end from = end_of(p, i, need - room(p));
+        uint64_t gone = pages_take(p, i, &from, PAGES_GONE, NULL);
+        event_add(p, POOL_EVENT_UNMAP, (struct pool_event){.at = from.at, .size = gone});
+        if (gone == 0) {
+            break;
+        }
+    }
+}
+
 /* Moves up to `need` bytes of free pages to `to`. Returns the bytes moved. */
 static uint64_t fill_moved(struct pool *p, uint64_t to, uint64_t need, struct err *e)
 {
     uint64_t got = 0;
+    bool traded = false;
     while (got < need) {
         uint32_t i = fitting(p, need - got);
         if (i == BLOCK_NONE) {
@@ -228,6 +263,14 @@ static uint64_t fill_moved(struct pool *p, uint64_t to, uint64_t need, struct er
                 break;
             }
             if (break_front(p, i, need - got, e) != 0) {
+                return got;
+            }
+            continue;
+        }
+        if (!traded && trades(p, i, need - got)) {
+            trade(p, need - got);
+            traded = true;
+            if (room(p) >= need - got) {
                 return got;
             }
             continue;
@@ -318,12 +361,10 @@ static uint64_t fill_new(struct pool *p, uint64_t to, uint64_t got, uint64_t nee
     return got;
 }
 
-/* Maps pages in [to, to + need): free ones from elsewhere (unless `fresh`), then new ones. On
- * failure some pages are there. */
-static int fill(struct pool *p, uint64_t to, uint64_t need, bool fresh, struct err *e)
+int backing_pages_fill(struct pool *p, uint64_t to, uint64_t need, struct err *e)
 {
-    uint64_t moved = fresh ? 0 : fill_moved(p, to, need, e);
-    if (!fresh && moved < need && p->whole_bytes > 0) {
+    uint64_t moved = fill_moved(p, to, need, e);
+    if (moved < need && p->whole_bytes > 0 && room(p) < need - moved) {
         return e->code != 0 ? e->code : err_set(e, ERR_DEVICE_MEMORY, "a free page is in use");
     }
     uint64_t got = fill_new(p, to, moved, need, e);
@@ -352,6 +393,7 @@ static void clear_unknown(struct pool *p, const struct block *b)
             p->stats.driver_calls++;
             if (p->source.clear(p->source.user, p->range, dirty.at, dirty.size, NULL) == 0) {
                 tenancy_clean(p, &dirty);
+                late_issue(p, dirty.at, dirty.size);
             }
         }
         dirty.at += dirty.size + (holder != TENANCY_MIXED ? bytes : 0);
@@ -393,19 +435,14 @@ void backing_pages_unwind(struct pool *p, uint32_t i)
     }
 }
 
-int backing_pages_fill(struct pool *p, uint64_t to, uint64_t need, struct err *e)
-{
-    return fill(p, to, need, false, e);
-}
-
 /* `shared`: other pieces may get parts of the last page, so it is a handle of its own. */
-static int fill_block(struct pool *p, uint32_t i, bool fresh, bool shared, struct err *e)
+static int fill_block(struct pool *p, uint32_t i, bool shared, struct err *e)
 {
     const struct block *b = block_at(&p->blocks, i);
     struct err why = ERR_INIT;
     uint64_t last = shared && b->size > p->page ? p->page : 0;
-    int rc = fill(p, b->at, b->size - last, fresh, &why);
-    rc = rc == 0 && last > 0 ? fill(p, b->at + b->size - last, last, fresh, &why) : rc;
+    int rc = backing_pages_fill(p, b->at, b->size - last, &why);
+    rc = rc == 0 && last > 0 ? backing_pages_fill(p, b->at + b->size - last, last, &why) : rc;
     rc = rc != 0 ? rc : page_access(p, b->at, b->size, &why);
     if (rc == 0) {
         clear_unknown(p, b);
@@ -417,15 +454,14 @@ static int fill_block(struct pool *p, uint32_t i, bool fresh, bool shared, struc
 
 /* Gives the held block u `need` bytes of pages from its start on, and makes the rest VOID. On
  * success u is held; on failure its parts are READY and VOID blocks. */
-static int populate(struct pool *p, uint32_t u, uint64_t need, bool fresh, bool shared,
-                    struct err *e)
+static int populate(struct pool *p, uint32_t u, uint64_t need, bool shared, struct err *e)
 {
     if (block_at(&p->blocks, u)->size > need) {
         uint32_t rest = space_cut(p, u, need);
         block_at(&p->blocks, rest)->state = BLOCK_VOID;
         space_enter(p, space_merge(p, rest));
     }
-    int rc = fill_block(p, u, fresh, shared, e);
+    int rc = fill_block(p, u, shared, e);
     if (rc != 0) {
         backing_pages_unwind(p, u);
     }
@@ -539,11 +575,6 @@ uint64_t backing_pages_return(struct pool *p, uint64_t at, uint64_t bytes, unsig
         make_used(p, by_address(p, at), at, got, &point);
     }
     return got;
-}
-
-static uint64_t room(const struct pool *p)
-{
-    return pool_room(p) & ~(p->page - 1);
 }
 
 /* ---- where to grow ----------------------------------------------------------------------------*/
@@ -663,7 +694,7 @@ static int grow_at(struct pool *p, const struct spot *at, uint32_t *ret_block, s
         space_enter(p, space_merge(p, u));
         u = rest;
     }
-    int rc = populate(p, u, at->need, false, at->shared, e);
+    int rc = populate(p, u, at->need, at->shared, e);
     uint32_t made = at->free != BLOCK_NONE ? make_ready(p, at->free) : BLOCK_NONE;
     if (rc == 0) {
         made = make_ready(p, u);
@@ -700,22 +731,4 @@ int backing_pages_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struc
         return err_set(e, ERR_NOMEM, "the pool's records are used up");
     }
     return grow_at(p, &at, ret_block, e);
-}
-
-int backing_pages_warm(struct pool *p, uint64_t bytes, struct err *e)
-{
-    uint64_t need = in_pages(p, bytes) < room(p) ? in_pages(p, bytes) : room(p);
-    if (need == 0) {
-        return 0;
-    }
-    uint32_t u = fit_find(&p->void_fit, &p->blocks, need);
-    if (u == BLOCK_NONE || !space_has_records(p, 2)) {
-        return err_set(e, ERR_NOMEM, "no %llu bytes of addresses in a row", LL(need));
-    }
-    hold(p, u);
-    int rc = populate(p, u, need, true, false, e);
-    if (rc == 0) {
-        (void)make_ready(p, u);
-    }
-    return rc;
 }

@@ -22,12 +22,14 @@ enum block_state {
     BLOCK_HELD,     /* in use by a pool function that is still running */
     BLOCK_AWAY,     /* handed to the owner for clearing: clean.h */
     BLOCK_WARM,     /* freed lately, neither merged nor indexed: warm.c */
+    BLOCK_FAILED,   /* free, of pages that the source failed to map: late.c */
     BLOCK_LOST,     /* memory that the source failed to take back; never used again */
     BLOCK_VACANT, /* addresses kept for a piece whose bytes are elsewhere; whole pages: vacant.c */
 };
 
 struct block {
-    uint32_t prev, next;    /* in a bin of its fit; VACANT: in the list of kept places, by age */
+    uint32_t prev, next;    /* in a bin of its fit; VACANT: in the list of kept places, by age;
+                               FAILED: in the list of these */
     uint32_t before, after; /* neighbours by address */
     union {
         struct {
@@ -39,7 +41,8 @@ struct block {
     uint64_t at;    /* bytes from the start of the address space */
     uint64_t size;  /* bytes */
     uint64_t seq;   /* PENDING, VACANT: a stream may use the memory up to this point */
-    uint32_t owner; /* SLAB: its slab; VACANT: number of pages with memory that others may get */
+    uint32_t owner; /* SLAB: its slab; VACANT: number of pages with memory that others may get;
+                       LIVE: log2 of its alignment */
     union {
         uint32_t home;   /* sources of blocks: the source's block, 0 if VOID */
         uint32_t viewed; /* sources of pages: VOID, and pages stay mapped that are used elsewhere:

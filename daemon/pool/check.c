@@ -17,6 +17,7 @@ struct sums {
     uint64_t indexed[3]; /* VOID, READY, PENDING */
     uint64_t vacant;     /* blocks */
     uint64_t vacant_bytes;
+    uint64_t failed;  /* blocks */
     uint64_t leaving; /* of these blocks: with pages that streams may still use */
 };
 
@@ -28,7 +29,7 @@ static int wrong(struct err *e, const struct block *b, const char *what)
 
 static bool mergeable(const struct block *a, const struct block *b)
 {
-    bool free = a->state == BLOCK_VOID || a->state == BLOCK_READY ||
+    bool free = a->state == BLOCK_VOID || a->state == BLOCK_READY || a->state == BLOCK_FAILED ||
                 (a->state == BLOCK_PENDING && a->stream == b->stream);
     return a->state == b->state && free && !b->edge && a->home == b->home;
 }
@@ -39,6 +40,9 @@ static int slab_check(const struct pool *p, const struct block *b, struct sums *
     if (block_at(&p->blocks, s->block) != b || (s->free & s->live) != 0 ||
         b->size != class_bytes(s->class) * s->capacity) {
         return wrong(e, b, "does not agree with its slab");
+    }
+    if (((b->at | class_bytes(s->class)) & ((UINT64_C(1) << s->align) - 1)) != 0) {
+        return wrong(e, b, "its objects are not aligned");
     }
     uint64_t live = (uint64_t)__builtin_popcountll(s->live);
     sums->empty += (unsigned)__builtin_popcountll(s->free) == s->capacity;
@@ -84,6 +88,15 @@ static int pages_check(const struct pool *p, const struct block *b, struct err *
                : wrong(e, b, "pages are not mapped where they are used");
 }
 
+static int live_check(const struct block *b, struct sums *sums, struct err *e)
+{
+    sums->live++;
+    sums->used += b->size;
+    sums->charged += b->size;
+    return (b->at & ((UINT64_C(1) << b->owner) - 1)) == 0 ? 0
+                                                          : wrong(e, b, "is not aligned as asked");
+}
+
 static int block_check(const struct pool *p, const struct block *b, struct sums *sums,
                        struct err *e)
 {
@@ -109,10 +122,7 @@ static int block_check(const struct pool *p, const struct block *b, struct sums 
         }
         break;
     case BLOCK_LIVE:
-        sums->live++;
-        sums->used += b->size;
-        sums->charged += b->size;
-        break;
+        return live_check(b, sums, e);
     case BLOCK_SLAB:
         sums->charged += b->size;
         return slab_check(p, b, sums, e);
@@ -123,6 +133,9 @@ static int block_check(const struct pool *p, const struct block *b, struct sums 
         break;
     case BLOCK_VACANT:
         return vacant_check(p, b, sums, e);
+    case BLOCK_FAILED:
+        sums->failed++;
+        break;
     case BLOCK_AWAY:
     case BLOCK_LOST:
         break;
@@ -227,6 +240,27 @@ static int vacants_check(const struct pool *p, const struct sums *sums, struct e
                          LL(sums->vacant));
 }
 
+/* What failed: its blocks are listed, its views counted. */
+static int late_check(const struct pool *p, const struct sums *sums, struct err *e)
+{
+    uint64_t bytes = 0;
+    uint64_t listed = 0;
+    for (uint32_t i = p->late.first; i != BLOCK_NONE; i = block_at(&p->blocks, i)->next) {
+        listed += block_at(&p->blocks, i)->state == BLOCK_FAILED;
+    }
+    for (uint64_t v = p->source.pages != NULL ? marks_next(&p->table.views, 0) : MARKS_NONE;
+         v != MARKS_NONE; v = marks_next(&p->table.views, v + 1)) {
+        const struct view *view = &p->table.view[v];
+        const struct run *r = records_at(&p->table.runs, view->run);
+        bytes += view->late >= VIEW_FAILED ? r->count * p->page : 0;
+    }
+    return listed == sums->failed && bytes == p->late.failed
+               ? 0
+               : err_set(e, ERR_INTERNAL,
+                         "pool: %llu bytes failed, not %llu; %llu blocks, not %llu", LL(bytes),
+                         LL(p->late.failed), LL(sums->failed), LL(listed));
+}
+
 static int indices_check(const struct pool *p, const struct sums *sums, struct err *e)
 {
     uint64_t pending = 0;
@@ -241,7 +275,7 @@ static int indices_check(const struct pool *p, const struct sums *sums, struct e
         fit_count(p, &p->ready, BLOCK_READY) != sums->indexed[1] || pending != sums->indexed[2]) {
         return err_set(e, ERR_INTERNAL, "pool: free blocks are not all found by size");
     }
-    return 0;
+    return late_check(p, sums, e);
 }
 
 static int sweeps_check(const struct pool *p, const struct sums *sums, struct err *e)
@@ -260,6 +294,7 @@ static int meters_check(const struct pool *p, const struct sums *sums, struct er
     uint64_t used = 0;
     uint64_t charged = 0;
     uint64_t reserved = 0;
+    uint64_t staying = 0;
     uint64_t objects = 0;
     uint64_t tiers = 0;
     int rc = sweeps_check(p, sums, e);
@@ -274,6 +309,7 @@ static int meters_check(const struct pool *p, const struct sums *sums, struct er
         used += p->account[t].meter.used;
         charged = sat_add(charged, p->account[t].mapped);
         reserved = sat_add(reserved, p->account[t].reserved);
+        staying = sat_add(staying, p->account[t].staying);
     }
     for (unsigned c = 0; c < SLAB_CLASSES; c++) {
         objects += p->class[c].used;
@@ -287,7 +323,7 @@ static int meters_check(const struct pool *p, const struct sums *sums, struct er
                        LL(tiers), LL(objects), LL(p->stats.used), LL(sums->objects));
     }
     if (charged != p->mapped || charged != sums->charged || quota_due(p) != p->due ||
-        reserved != p->reserved) {
+        reserved != p->reserved || staying != p->staying) {
         return err_set(e, ERR_INTERNAL, "pool: tenants are charged %llu bytes, not %llu, %llu",
                        LL(charged), LL(p->mapped), LL(sums->charged));
     }

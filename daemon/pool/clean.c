@@ -82,6 +82,7 @@ bool pool_unclean(struct pool *p, uint64_t most, struct pool_piece *ret_piece)
                                      .tenant = POOL_TENANT_UNKNOWN,
                                      .foreign = true};
     pool_locate(p, ret_piece);
+    ret_piece->ticket = pool_ticket(p, ret_piece);
     guard_check(p, i);
     return true;
 }

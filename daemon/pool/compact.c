@@ -212,7 +212,7 @@ static int move_block(struct pool *p, uint32_t i, struct point *ret_left)
 {
     struct block *b = block_at(&p->blocks, i);
     uint32_t to = BLOCK_NONE;
-    const struct pool_ask ask = {.tenant = b->tenant};
+    const struct pool_ask ask = {.tenant = b->tenant, .align = UINT64_C(1) << b->owner};
     uint64_t calls = p->stats.driver_calls;
     moving_spend(p, MOVE_UNITS);
     if (!space_has_records(p, 12) || pool_take(p, b->size, &ask, TAKE_PAST, &to, NULL) != 0) {
@@ -236,6 +236,7 @@ static int move_block(struct pool *p, uint32_t i, struct point *ret_left)
     t->state = BLOCK_LIVE;
     t->tag = b->tag;
     t->tenant = b->tenant;
+    t->owner = b->owner;
     p->stats.moves++;
     p->stats.moved += b->size;
     event_moved(p, &move, b->at, t->at, calls);

@@ -4,10 +4,7 @@
 
 #include "daemon/pool/pool_int.h"
 
-#define ORDER_MOST 15u /* `behind` has 16 bits */
-/* A handle is at most this part of the limit: a piece may keep the rest of one handle from moving,
- * and pools are used to 97 % (docs/pool.md). */
-#define SHARE       1024u
+#define ORDER_MOST  15u /* `behind` has 16 bits */
 #define ROWS_LOOKED 16u /* rows of frames without memory examined for a longer one */
 
 int frames_init(struct frames *f, uint32_t max, struct err *e)
@@ -92,10 +89,16 @@ static unsigned log_of(uint64_t count)
 /* log2 of the frames of the largest handle. */
 static unsigned order_most(const struct pool *p)
 {
-    uint64_t most = p->stats.limit / SHARE;
-    most = most < p->source.pages->handle_max ? most : p->source.pages->handle_max;
-    unsigned order = most > p->page ? log_of(most / p->page) : 0;
+    unsigned order = log_of(p->handle_max / p->page);
+    order = order < p->late.order ? order : p->late.order;
     return order < ORDER_MOST ? order : ORDER_MOST;
+}
+
+uint64_t frames_largest(const struct pool *p, uint64_t bytes)
+{
+    unsigned most = order_most(p);
+    unsigned order = log_of(bytes / p->page);
+    return p->page << (order < most ? order : most);
 }
 
 static void note(struct frames *f, uint64_t first, unsigned order)

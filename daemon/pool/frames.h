@@ -50,6 +50,8 @@ static inline uint64_t handle_end(const struct frames *f, uint64_t frame)
 uint64_t frames_take(struct frames *f, uint64_t most, uint32_t *ret_first);
 void frames_give(struct frames *f, uint64_t first, uint64_t count); /* they have no memory */
 
+/* Bytes of the largest handle of memory for a request of `bytes`, at least a page. */
+uint64_t frames_largest(const struct pool *p, uint64_t bytes);
 /* Creates handles for `count` frames that were taken: large ones first, or with `rising` small ones
  * first. Where the device is short of memory, it tries smaller handles. Returns the number of
  * frames that have memory now, from the first on; the others remain taken. */

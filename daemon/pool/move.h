@@ -6,9 +6,9 @@
  * The pool moves pieces when a request would fail otherwise, a little ahead of that, and when the
  * owner calls pool_defragment. It looks through all blocks several times (a sweep, which moves at
  * most pool_options.move_most bytes) and does a slice of that in each call. A request that needs
- * more is refused with POOL_ADVICE_MOVE. Tried again, it goes on where it ended; requests and frees
- * in between are allowed. Requests share a sweep, so one that came late may be refused although
- * another sweep would help.
+ * more is refused with pool_refusal.moves set. Tried again, it goes on where it ended; requests and
+ * frees in between are allowed. Requests share a sweep, so one that came late may be refused
+ * although another sweep would help.
  *
  * Thread: the pool's owner. The callback must not call the pool.
  */

@@ -42,6 +42,11 @@ static uint64_t view_over(const struct pool *p, uint64_t s)
     return v != MARKS_NONE && s - v < run_at(p, p->table.view[v].run)->count ? v : MARKS_NONE;
 }
 
+uint64_t page_view(const struct pool *p, uint64_t slot)
+{
+    return view_over(p, slot);
+}
+
 static bool view_busy(const struct pool *p, uint64_t s)
 {
     const struct view *v = &p->table.view[s];
@@ -71,6 +76,7 @@ static void view_remove(struct pool *p, uint64_t s)
     if (v->next != 0) {
         view[v->next - 1].prev = v->prev;
     }
+    late_forget(p, v, run_at(p, v->run)->count);
     *(v->prev != 0 ? &view[v->prev - 1].next : &run_at(p, v->run)->views) = v->next;
     view[s].there = false;
     marks_remove(&p->table.views, s);
@@ -192,6 +198,7 @@ static int run_map(struct pool *p, uint64_t s, uint32_t r, uint32_t *ret_rest, s
     }
     if (done > 0) {
         view_add(p, s, r, NULL);
+        p->table.view[s].ticket = late_issued(p);
     }
     return all ? 0 : err_set(e, why.code, "%s", why.text);
 }
@@ -206,6 +213,7 @@ static uint64_t view_wake(struct pool *p, uint64_t s, struct err *e)
         (void)run_cut(p, r, (uint32_t)done);
     }
     p->table.view[s].mapped = done > 0;
+    p->table.view[s].ticket = late_issued(p);
     return done;
 }
 
@@ -215,6 +223,10 @@ uint64_t page_create(struct pool *p, uint64_t bytes, uint32_t *ret_run, struct e
 {
     struct frames *f = &p->table.frames;
     uint32_t frame = 0;
+    if (p->late.refuses) {
+        (void)err_set(e, ERR_DEVICE_MEMORY, "the device refused memory lately");
+        return 0;
+    }
     uint64_t count = frames_take(f, bytes / p->page, &frame);
     if (count == 0) {
         (void)err_set(e, ERR_NOMEM, "the pool's records are used up");
@@ -249,6 +261,7 @@ static uint64_t destroy(struct pool *p, uint32_t r)
     frames_destroy(p, g->frame, count);
     frames_give(&p->table.frames, g->frame, count);
     run_forget(p, r);
+    late_room(p);
     return count * p->page;
 }
 
@@ -324,27 +337,35 @@ uint64_t page_drop(struct pool *p, uint64_t at, uint64_t bytes, struct err *e)
     return gone;
 }
 
+/* Puts the view of a handle at slot s to sleep. */
+static int view_sleep(struct pool *p, uint64_t s, struct err *e)
+{
+    struct view *v = &p->table.view[s];
+    uint64_t bytes = run_at(p, v->run)->count * p->page;
+    int rc = 0;
+    if (v->mapped) {
+        p->stats.driver_calls++;
+        rc = ops(p)->unmap(p->source.user, p->range, s * p->page, bytes, e);
+        v->mapped = rc != 0;
+        v->accessible = v->accessible && rc != 0;
+    }
+    return rc;
+}
+
 /* Puts the views of a handle to sleep, last the one at slot `own`. */
 static int run_sleep(struct pool *p, uint32_t r, uint64_t own, struct err *e)
 {
-    struct view *view = p->table.view;
-    uint64_t bytes = run_at(p, r)->count * p->page;
-    uint32_t v = run_at(p, r)->views;
     int rc = 0;
-    for (bool last = false; rc == 0 && !last;) {
-        last = v == 0;
-        uint64_t s = last ? own : v - 1;
-        if (view[s].mapped && (last || s != own)) {
-            p->stats.driver_calls++;
-            rc = view_busy(p, s)
-                     ? err_set(e, ERR_DEVICE_MEMORY, "a stream still uses what is mapped there")
-                     : ops(p)->unmap(p->source.user, p->range, s * p->page, bytes, e);
-            view[s].mapped = rc != 0;
-            view[s].accessible = view[s].accessible && rc != 0;
+    for (uint32_t v = run_at(p, r)->views; v != 0 && rc == 0;) {
+        uint64_t s = v - 1;
+        v = p->table.view[s].next;
+        if (view_busy(p, s)) {
+            rc = err_set(e, ERR_DEVICE_MEMORY, "a stream still uses what is mapped there");
+        } else if (s != own) {
+            rc = p->table.view[s].late < VIEW_FAILED ? view_sleep(p, s, e) : view_unmap(p, s, e);
         }
-        v = last ? 0 : view[s].next;
     }
-    return rc;
+    return rc == 0 ? view_sleep(p, own, e) : rc;
 }
 
 int page_break(struct pool *p, uint64_t at, bool alone, struct err *e)
@@ -392,7 +413,8 @@ static uint64_t move_view(struct pool *p, const struct page_way *way, uint64_t d
     uint64_t to = (way->to + done) / p->page;
     uint64_t most = (way->bytes - done) / p->page;
     uint32_t r = run_used(p, s, most);
-    bool known = view_over(p, to) == to && p->table.view[to].run == r;
+    bool known = view_over(p, to) == to && p->table.view[to].run == r &&
+                 p->table.view[to].late < VIEW_FAILED;
     if (known && !p->table.view[to].mapped && view_wake(p, to, e) == 0) {
         return 0;
     }
@@ -482,6 +504,7 @@ int page_access(struct pool *p, uint64_t at, uint64_t bytes, struct err *e)
         }
         for (; first < s; first += run_at(p, view[first].run)->count) {
             view[first].accessible = true;
+            view[first].ticket = late_issued(p);
         }
         s += s < end ? run_at(p, view[s].run)->count : 0;
     }
@@ -592,7 +615,7 @@ uint64_t page_where(const struct pool *p, uint64_t at, uint64_t *ret_from)
 {
     uint64_t s = at / p->page;
     uint64_t v = view_over(p, s);
-    if (v == MARKS_NONE) {
+    if (v == MARKS_NONE || p->table.view[v].late >= VIEW_FAILED) {
         return 0;
     }
     *ret_from = (run_at(p, p->table.view[v].run)->used - UINT64_C(1) + s - v) * p->page;
@@ -608,6 +631,16 @@ uint64_t page_frame(const struct pool *p, uint64_t at, uint32_t *ret_frame)
     }
     *ret_frame = run_at(p, p->table.view[v].run)->frame + (uint32_t)(s - v);
     return (after(p, v) - s) * p->page;
+}
+
+void page_view_cut(struct pool *p, uint64_t s, uint64_t end)
+{
+    (void)run_within(p, view_over(p, s), s, end - s);
+}
+
+void page_view_clear(struct pool *p, uint64_t view)
+{
+    (void)view_clear(p, view, NULL);
 }
 
 /* ---- all of it --------------------------------------------------------------------------------*/

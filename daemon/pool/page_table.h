@@ -38,6 +38,14 @@ struct run {
     uint32_t count;  /* frames */
 };
 
+/* What the source reported of calls that it made late. */
+enum view_late {
+    VIEW_SOUND = 0,
+    VIEW_DIRTY,  /* it was not cleared */
+    VIEW_FAILED, /* it is not mapped, or not accessible */
+    VIEW_LOST,   /* the same, and nothing can be mapped at its addresses any more */
+};
+
 /* A view, by the slot at which it begins. A view sleeps when its handles were broken: its addresses
  * are known, and mapped again when the run is used there. */
 struct view {
@@ -46,8 +54,10 @@ struct view {
     bool there;
     bool mapped; /* else it sleeps */
     bool accessible;
-    uint8_t stream; /* may use the run here up to … */
-    uint64_t seq;   /* … this point */
+    uint8_t stream;  /* may use the run here up to … */
+    uint8_t late;    /* what became of late calls: enum view_late */
+    uint64_t seq;    /* … this point */
+    uint64_t ticket; /* number of the last call that concerns the memory here: source.h, issued */
 };
 
 struct page_table {
@@ -111,6 +121,12 @@ uint64_t page_where(const struct pool *p, uint64_t at, uint64_t *ret_from);
 /* *ret_frame: the frame used at `at`. Returns the bytes of its run from there on; 0: nothing is
  * used. */
 uint64_t page_frame(const struct pool *p, uint64_t at, uint32_t *ret_frame);
+/* The slot at which the view over a slot begins; MARKS_NONE: nothing is mapped there. */
+uint64_t page_view(const struct pool *p, uint64_t slot);
+/* Cuts the view over slot s to begin there and to end at slot `end` or before. */
+void page_view_cut(struct pool *p, uint64_t s, uint64_t end);
+/* Unmaps a view at which its run is not used, unless a stream may use it there. */
+void page_view_clear(struct pool *p, uint64_t view);
 /* Walks the table; ERR_INTERNAL names the contradiction. *ret_used: bytes of memory that are used.
  */
 int page_table_check(const struct pool *p, uint64_t *ret_used, struct err *e);

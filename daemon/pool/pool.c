@@ -23,6 +23,8 @@ static int tables_init(struct pool *p, const struct pool_options *o, struct err 
     rc = rc != 0 ? rc : records_init(&p->tags, SLAB_OBJECTS * sizeof(uint64_t), blocks, e);
     rc = rc != 0 ? rc : records_init(&p->deferred, sizeof(struct deferred), blocks, e);
     rc = rc != 0 ? rc : records_init(&p->homes, sizeof(struct home), blocks, e);
+    p->late.first = BLOCK_NONE;
+    late_room(p);
     p->idle = (struct line){.oldest = BLOCK_NONE, .newest = BLOCK_NONE};
     p->vacant = (struct vacant){.oldest = BLOCK_NONE, .newest = BLOCK_NONE, .stuck = BLOCK_NONE};
     fit_init(&p->void_fit);
@@ -120,6 +122,9 @@ int pool_create(const struct pool_source *source, const struct pool_options *opt
     p->source = *source;
     p->streams = options->streams;
     p->stats.limit = options->limit;
+    p->handle_max = source->pages != NULL ? pool_handle_most(source->pages, options->limit) : 0;
+    p->lease.deadline_ns = POOL_LEASE_NEVER;
+    p->stay_most = UINT64_MAX;
     p->trimming =
         (struct trimming){.age_ns = options->trim_age_ns,
                           .rate = options->trim_rate != 0 ? options->trim_rate : TRIM_RATE,
@@ -266,10 +271,10 @@ bool pool_leaves_enough(const struct pool *p, const struct pool_ask *ask)
 }
 
 /* The address of such a request before, if all of it is free. */
-static uint32_t find_again(struct pool *p, uint64_t size, unsigned stream)
+static uint32_t find_again(struct pool *p, uint64_t size, uint64_t align, unsigned stream)
 {
     uint64_t at = recall_expect(p, size, stream);
-    if (at == RECALL_NOWHERE) {
+    if (at == RECALL_NOWHERE || (at & (align - 1)) != 0) {
         return BLOCK_NONE;
     }
     (void)warm_flush(p);
@@ -305,18 +310,17 @@ static int find_past(struct pool *p, uint64_t size, uint32_t *ret_block, struct 
     return p->source.pages != NULL ? backing_grow(p, size, ret_block, e) : ERR_DEVICE_MEMORY;
 }
 
-/* A request of whole pages begins at a page border, if there is room for that. It shares no page
- * then, and can return to its addresses (place.h). */
-static uint32_t aligned(struct pool *p, uint32_t i, uint64_t size)
+/* Cuts an indexed free block so that `size` bytes begin at a multiple of `align`, if there is room
+ * for that. */
+static uint32_t aligned(struct pool *p, uint32_t i, uint64_t size, uint64_t align)
 {
     const struct block *b = block_at(&p->blocks, i);
-    uint64_t odd = b->at & (p->page - 1);
-    if (odd == 0 || size % p->page != 0 || b->size - size < p->page - odd ||
-        !space_has_records(p, 2)) {
+    uint64_t odd = b->at & (align - 1);
+    if (odd == 0 || b->size - size < align - odd || !space_has_records(p, 2)) {
         return i;
     }
     space_leave(p, i);
-    uint32_t rest = space_cut(p, i, p->page - odd);
+    uint32_t rest = space_cut(p, i, align - odd);
     space_enter(p, i);
     space_enter(p, rest);
     return rest;
@@ -368,28 +372,118 @@ static int find_more(struct pool *p, uint64_t size, unsigned stream, unsigned fl
     return 0;
 }
 
-static int find(struct pool *p, uint64_t size, unsigned stream, unsigned flags, uint32_t *ret_block,
-                struct err *e)
+/* Of at least `size` bytes, at any address. */
+static int find_any(struct pool *p, uint64_t size, unsigned stream, unsigned flags,
+                    uint32_t *ret_block, struct err *e)
 {
-    uint32_t i = (flags & TAKE_RECALL) != 0 ? find_again(p, size, stream) : BLOCK_NONE;
-    if (i != BLOCK_NONE) {
-        *ret_block = i;
-        return 0;
+    if ((flags & TAKE_PAST) != 0) {
+        return find_past(p, size, ret_block, e);
     }
-    i = find_free(p, size, stream, flags);
+    uint32_t i = find_free(p, size, stream, flags);
     int rc = i != BLOCK_NONE ? 0 : ERR_DEVICE_MEMORY;
     if (rc != 0 && (flags & TAKE_GROW) != 0) {
         rc = find_more(p, size, stream, flags, &i, e);
     }
     if (rc == ERR_DEVICE_MEMORY && (flags & TAKE_WAIT) != 0) {
-        uint32_t torn = find_torn(p, size, stream);
-        rc = torn != BLOCK_NONE ? 0 : rc;
-        i = torn;
+        i = find_torn(p, size, stream);
+        rc = i != BLOCK_NONE ? 0 : rc;
     }
-    if (rc == 0) {
-        *ret_block = aligned(p, i, size);
-    }
+    *ret_block = i;
     return rc;
+}
+
+/* A request of whole pages begins at a page border, if there is room for that. It shares no page
+ * then, and can return to its addresses (place.h). */
+static uint32_t at_page(struct pool *p, uint32_t i, uint64_t size, unsigned flags)
+{
+    return (flags & TAKE_PAST) == 0 && size % p->page == 0 ? aligned(p, i, size, p->page) : i;
+}
+
+/* While whole pages are kept for others, a piece of a quarter of a page or more begins at a
+ * multiple of its size, rounded up to a power of two, if there is room. Else its page may be free
+ * in parts that are too small for another such piece. */
+static uint32_t at_part(struct pool *p, const struct pool_ask *ask, uint32_t i, uint64_t size)
+{
+    if (p->source.pages == NULL || size < p->page / 4 || size >= p->page ||
+        quota_kept(p, ask) == 0) {
+        return i;
+    }
+    uint64_t part = p->page / 4;
+    while (part < size) {
+        part *= 2;
+    }
+    return aligned(p, i, size, part);
+}
+
+#define ODDS_LOOKED 32u /* blocks examined for a part outside whole pages */
+
+/* The part of a READY block before or behind its whole pages, if it has `size` bytes: an indexed
+ * block that begins with it. */
+static uint32_t odd_part(struct pool *p, uint32_t i, uint64_t size)
+{
+    const struct block *b = block_at(&p->blocks, i);
+    uint64_t at;
+    uint64_t whole = space_whole(p, b, &at);
+    uint64_t front = whole > 0 ? at - b->at : b->size;
+    uint64_t back = b->size - front - whole;
+    if (front >= size) {
+        return i;
+    }
+    if (back < size || !space_has_records(p, 2)) {
+        return BLOCK_NONE;
+    }
+    space_leave(p, i);
+    uint32_t rest = space_cut(p, i, b->size - back);
+    space_enter(p, i);
+    space_enter(p, rest);
+    return rest;
+}
+
+static uint32_t find_odd(struct pool *p, uint64_t size)
+{
+    uint32_t block[2 * ODDS_LOOKED];
+    unsigned count = fit_least(&p->ready, &p->blocks, size, block, ODDS_LOOKED);
+    count += fit_top(&p->ready, &p->blocks, block + count, ODDS_LOOKED);
+    uint32_t i = BLOCK_NONE;
+    for (unsigned n = 0; n < count && i == BLOCK_NONE; n++) {
+        i = block_at(&p->blocks, block[n])->size >= size ? odd_part(p, block[n], size) : i;
+    }
+    return i;
+}
+
+/* First with as much room as any address needs to be aligned, then as it comes: new memory begins
+ * at a page border. */
+static int find(struct pool *p, uint64_t size, const struct pool_ask *ask, unsigned flags,
+                uint32_t *ret_block, struct err *e)
+{
+    uint64_t align = pool_align(ask);
+    uint32_t i = BLOCK_NONE;
+    if ((flags & TAKE_RECALL) != 0) {
+        i = find_again(p, size, align, ask->stream);
+    }
+    if (i != BLOCK_NONE) {
+        *ret_block = i;
+        return 0;
+    }
+    int rc = ERR_DEVICE_MEMORY;
+    if ((flags & TAKE_ODD) != 0) {
+        i = find_odd(p, size + align - POOL_ALIGN);
+        rc = i != BLOCK_NONE ? 0 : err_set(e, rc, "no free part outside whole pages is as large");
+    } else if (align > POOL_ALIGN) {
+        rc = find_any(p, size + align - POOL_ALIGN, ask->stream, flags, &i, NULL);
+    }
+    if (rc != 0 && (flags & TAKE_ODD) == 0) {
+        rc = find_any(p, size, ask->stream, flags, &i, e);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    i = aligned(p, at_part(p, ask, at_page(p, i, size, flags), size), size, align);
+    *ret_block = i;
+    return (block_at(&p->blocks, i)->at & (align - 1)) == 0
+               ? 0
+               : err_set(e, ERR_DEVICE_MEMORY, "no free part begins at a multiple of %llu bytes",
+                         LL(align));
 }
 
 /* Breaks the handle that would be torn when a held READY block is cut. On failure the block is
@@ -421,8 +515,7 @@ int pool_take(struct pool *p, uint64_t size, const struct pool_ask *ask, unsigne
         (void)warm_flush(p);
     }
     flags |= ask->prompt ? TAKE_LATE : 0u;
-    int rc = (flags & TAKE_PAST) != 0 ? find_past(p, size, &i, e)
-                                      : find(p, size, ask->stream, flags, &i, e);
+    int rc = find(p, size, ask, flags, &i, e);
     if (rc != 0) {
         return rc;
     }
@@ -443,15 +536,17 @@ int pool_take(struct pool *p, uint64_t size, const struct pool_ask *ask, unsigne
     return 0;
 }
 
-/* The former address may lie in a whole page that is kept for others; another place may not. */
+/* The former address may lie in a whole page that is kept for others; another place may not. A
+ * small piece fits in a part that is in no whole page. */
 static int take_now(struct pool *p, uint64_t size, const struct pool_ask *ask, uint32_t *ret_block,
                     struct err *e)
 {
     const unsigned anywhere = TAKE_WAIT | TAKE_GROW;
     int rc = pool_take(p, size, ask, anywhere | TAKE_RECALL, ret_block, e);
-    return rc == ERR_DEVICE_MEMORY && quota_kept(p, ask) > 0
-               ? pool_take(p, size, ask, anywhere, ret_block, e)
-               : rc;
+    bool kept = quota_kept(p, ask) > 0;
+    rc = rc == ERR_DEVICE_MEMORY && kept ? pool_take(p, size, ask, anywhere, ret_block, e) : rc;
+    bool odd = rc == ERR_DEVICE_MEMORY && kept && p->source.pages != NULL && size < 2 * p->page;
+    return odd && pool_take(p, size, ask, TAKE_ODD, ret_block, NULL) == 0 ? 0 : rc;
 }
 
 /* Returns a piece to its kept place, or elsewhere: whole pages may be too few for the place, while
@@ -483,7 +578,7 @@ static int block_alloc(struct pool *p, const struct pool_ask *ask, struct pool_p
     int rc = quota_admit(p, ask, size, e);
     bool kept = rc == 0 && vacant_find(p, ask) != BLOCK_NONE;
     if (rc == 0 && !kept && quota_kept(p, ask) == 0) {
-        i = warm_take(p, size, ask->stream);
+        i = warm_take(p, size, ask->stream, pool_align(ask));
     }
     if (rc == 0 && i == BLOCK_NONE) {
         rc = kept ? come_back(p, size, ask, &i, e) : take_now(p, size, ask, &i, e);
@@ -502,6 +597,7 @@ static int block_alloc(struct pool *p, const struct pool_ask *ask, struct pool_p
     b->state = BLOCK_LIVE;
     b->tag = ask->tag;
     b->tenant = (uint16_t)ask->tenant;
+    b->owner = pool_log(pool_align(ask));
     return 0;
 }
 
@@ -509,6 +605,10 @@ static int block_alloc(struct pool *p, const struct pool_ask *ask, struct pool_p
 
 static int ask_check(const struct pool *p, const struct pool_ask *ask, struct err *e)
 {
+    if ((ask->align & (ask->align - 1)) != 0 || ask->align > p->page) {
+        return err_set(e, ERR_INVALID, "an alignment of %llu bytes: a power of two up to %llu",
+                       LL(ask->align), LL(p->page));
+    }
     if (ask->size == 0 || ask->stream >= p->streams || ask->tenant >= POOL_TENANTS) {
         return err_set(e, ERR_INVALID, "%llu bytes for stream %u of %u, tenant %u of %u",
                        LL(ask->size), ask->stream, p->streams, ask->tenant, POOL_TENANTS);
@@ -524,11 +624,12 @@ static int ask_check(const struct pool *p, const struct pool_ask *ask, struct er
 static int tier_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *ret_piece,
                       struct err *e)
 {
-    if (ask->size > p->space - p->page) {
+    if (ask->size > sat_sub(p->space, 2 * p->page)) { /* of which its alignment may take one */
         return err_set(e, ERR_DEVICE_MEMORY, "more than the address space of %llu bytes",
                        LL(p->space));
     }
-    int rc = ask->size <= POOL_SLAB_MAX ? slab_alloc(p, ask, ret_piece, e) : ERR_DEVICE_MEMORY;
+    bool small = ask->size <= POOL_SLAB_MAX && pool_align(ask) <= POOL_SLAB_MAX;
+    int rc = small ? slab_alloc(p, ask, ret_piece, e) : ERR_DEVICE_MEMORY;
     if (rc != ERR_DEVICE_MEMORY && rc != ERR_LIMIT) {
         return rc;
     }
@@ -638,6 +739,7 @@ int pool_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *re
                                   .tenant = piece.tenant,
                                   .stream = (uint8_t)ask->stream});
     pool_locate(p, &piece);
+    piece.ticket = pool_ticket(p, &piece);
     guard_check(p, piece.block);
     *ret_piece = piece;
     return 0;
@@ -664,14 +766,14 @@ static int release(struct pool *p, const struct pool_piece *piece, unsigned stre
                                   .value = (uint32_t)seq});
     stats_given(p, piece);
     quota_discharge(p, b->tenant, b->size);
-    if (piece->foreign) {
+    if (piece->foreign || piece->ticket != 0) { /* with a ticket nobody knows what it holds */
         tenancy_spoil(p, b);
     }
     if (ret_place != NULL && vacant_keep(p, piece->block, stream, seq, ret_place)) {
         guard_check(p, BLOCK_NONE);
         return 0;
     }
-    if (pool_over(p) == 0) {
+    if (pool_over(p) == 0 && p->late.failed == 0) {
         warm_keep(p, piece->block, stream, seq);
     } else {
         (void)space_release(p, piece->block, stream, seq);
@@ -693,9 +795,7 @@ static int give(struct pool *p, struct pool_piece *piece, unsigned stream, uint6
         return rc;
     }
     *piece = (struct pool_piece){.range = NULL};
-    if (pool_over(p) > 0 && p->whole_bytes > 0) {
-        (void)backing_trim(p, sat_sub(p->whole_bytes, pool_over(p)));
-    }
+    (void)pool_shrink(p, p->lease.deadline_ns == POOL_LEASE_NEVER ? UINT64_MAX : SHRINK_BYTES);
     return 0;
 }
 
@@ -723,19 +823,11 @@ uint64_t pool_trim(struct pool *p, uint64_t keep)
     return given;
 }
 
-void pool_set_limit(struct pool *p, uint64_t limit)
-{
-    (void)warm_flush(p);
-    p->stats.limit = limit;
-    compact_anew(p);
-    event_add(p, POOL_EVENT_LIMIT, (struct pool_event){.size = limit});
-    if (pool_over(p) > 0) {
-        (void)pool_trim(p, sat_sub(p->whole_bytes, pool_over(p)));
-    }
-}
-
 int pool_warm(struct pool *p, uint64_t bytes, struct err *e)
 {
+    if (p->source.pages != NULL) {
+        return err_set(e, ERR_UNSUPPORTED, "memory ahead of requests from a source of pages");
+    }
     bytes = bytes < pool_most(p) ? bytes : pool_most(p);
-    return bytes > p->stats.size ? backing_warm(p, bytes - p->stats.size, e) : 0;
+    return bytes > p->stats.size ? backing_blocks_warm(p, bytes - p->stats.size, e) : 0;
 }

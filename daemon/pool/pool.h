@@ -20,14 +20,15 @@
  * memory of another stream, for a wait; whole free pages mapped elsewhere; new memory; whole pages
  * that one stream may still use (where pages can be aliased). Then the pool asks the device which
  * uses are over (pool_source.reached) and tries all of this again, because asking costs less than
- * what follows: empty slabs; moved pieces. Then ERR_DEVICE_MEMORY with the one useful remedy
- * (pool_refusal). A `prompt` request prefers new memory to a wait. Nothing here waits on the host.
+ * what follows: empty slabs; moved pieces. Then ERR_DEVICE_MEMORY (pool_refusal). A `prompt`
+ * request prefers new memory to a wait. Nothing here waits on the host.
  *
  * Related headers: place.h (addresses that outlive their memory), quota.h (the ledger of tenants),
- * pressure.h (giving memory back), move.h (moving live pieces), clean.h (clearing ahead), host.h (a
- * source).
+ * lease.h (the budget), pressure.h (giving memory back), move.h (moving live pieces), clean.h
+ * (clearing ahead), host.h (a source).
  *
- * Thread: one owner. All sizes are bytes. Every address is a multiple of POOL_ALIGN.
+ * Thread: one owner. All sizes are bytes. Every address is a multiple of POOL_ALIGN, or of
+ * pool_ask.align.
  */
 #ifndef POOL_POOL_H
 #define POOL_POOL_H
@@ -68,6 +69,7 @@ struct pool_piece {
     uint32_t turn;   /* of a slab's object: counts its uses, so that a stale piece is recognised */
     uint16_t tenant; /* charged for the piece */
     uint8_t object;
+    uint64_t ticket; /* not 0: not usable before pool_piece_late() (late.h) says so */
     bool foreign; /* may hold another tenant's bytes: clear all of `size` before the tenant can read
                      it, then set this to false. Memory freed with it set remains foreign */
 };
@@ -78,9 +80,11 @@ struct pool_ask {
     uint64_t size;   /* bytes, > 0 */
     unsigned stream; /* the first stream to use it */
     unsigned tenant;
-    uint64_t tag;  /* the owner's name for the piece, which may then be moved (move.h); 0: it never
-                      moves */
-    bool reserved; /* draws on the tenant's reservation (quota.h), as far as it goes */
+    uint64_t tag;   /* the owner's name for the piece, which may then be moved (move.h); 0: it never
+                       moves */
+    uint64_t align; /* bytes: of its address, also after a move. A power of two up to a page of the
+                       source (of blocks: POOL_ALIGN); 0: POOL_ALIGN */
+    bool reserved;  /* draws on the tenant's reservation (quota.h), as far as it goes */
     bool prompt; /* its stream serves many tenants, which a wait would delay: prefer new memory to a
                     wait for another stream */
     const struct pool_place *place; /* a kept place (place.h); NULL: anywhere */
@@ -149,9 +153,9 @@ int pool_create(const struct pool_source *source, const struct pool_options *opt
 /* Gives all memory back to the source; live pieces become invalid. NULL is allowed. */
 void pool_destroy(struct pool *p);
 
-/* ERR_INVALID for 0 bytes or an unknown stream or tenant; ERR_LIMIT over the tenant's hard limit;
- * ERR_DEVICE_MEMORY names the size wanted, the bytes free, the bytes that wait for streams and the
- * remedy; ERR_NOMEM if the records are used up. */
+/* ERR_INVALID for 0 bytes, another alignment or an unknown stream or tenant; ERR_LIMIT over the
+ * tenant's hard limit; ERR_DEVICE_MEMORY names the size wanted, the bytes free and the bytes that
+ * wait for streams; ERR_NOMEM if the records are used up. */
 int pool_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *ret_piece,
                struct err *e);
 /* Frees the piece at point `seq` of the stream that used it last, and clears *piece; freeing a
@@ -165,8 +169,9 @@ void pool_advance(struct pool *p, unsigned stream, uint64_t seq);
 /* A lower limit takes effect as memory becomes free. Free memory above it goes back at once. */
 void pool_set_limit(struct pool *p, uint64_t limit);
 uint64_t pool_tenant_used(const struct pool *p, unsigned tenant); /* bytes handed out */
-/* Allocates from the source until the pool has `bytes` (at most the limit), ahead of requests. On
- * an error, memory got so far remains in the pool. */
+/* Allocates from a source of blocks until the pool has `bytes` (at most the limit), ahead of
+ * requests. On an error, memory got so far remains in the pool. ERR_UNSUPPORTED: a source of
+ * pages. */
 int pool_warm(struct pool *p, uint64_t bytes, struct err *e);
 /* Gives free memory back until at most `keep` bytes of it remain. Returns bytes given back. */
 uint64_t pool_trim(struct pool *p, uint64_t keep);
@@ -177,31 +182,21 @@ void pool_class_stats(const struct pool *p, unsigned class, uint64_t *ret_bytes,
                       struct pool_meter *ret_meter);
 void pool_tenant_stats(const struct pool *p, unsigned tenant, struct pool_meter *ret_meter);
 
-/* ---- why the last request was refused, and the remedy ---- */
-
-enum pool_advice {
-    POOL_ADVICE_NONE,
-    POOL_ADVICE_SMALLER, /* more than the pool can ever give: ask for less, or raise the limit */
-    POOL_ADVICE_OWN,     /* the tenant is at its hard limit: free something of its own */
-    POOL_ADVICE_WAIT,    /* streams will give back enough: try again when they have advanced */
-    POOL_ADVICE_SPILL,   /* move pieces of `victim` to the host */
-    POOL_ADVICE_QUEUE,   /* free memory is kept for other tenants: wait until a piece is freed */
-    POOL_ADVICE_MOVE,    /* pieces are being moved together, a slice in each call: try again soon.
-                            This is no refusal in stats and log */
-};
+/* ---- the last refusal. What helps against it the owner knows: it knows who else wants memory. */
 
 struct pool_refusal {
     int code; /* ERR_*; 0: no request was refused yet */
     uint16_t tenant;
-    uint16_t victim; /* SPILL: the tenant to reclaim from first (pool_victim) */
     uint64_t wanted;
     uint64_t largest_free; /* bytes of a request that would surely have succeeded */
     uint64_t pending;      /* bytes that wait for streams */
-    enum pool_advice advice;
+    /* Pieces are being moved together, a slice in each call: try again soon. This is no refusal in
+     * stats and log. */
+    bool moves;
+    bool full; /* the owner moves as many pieces as it can: try again when some have arrived */
 };
 
 void pool_refusal(const struct pool *p, struct pool_refusal *ret_refusal);
-const char *pool_advice_text(enum pool_advice advice); /* a clause without a full stop; static */
 
 /* ---- the log: the last events, in fixed memory. Events carry no time; the owner stamps the time
  * now and then, about once a job. */

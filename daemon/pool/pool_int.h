@@ -5,6 +5,8 @@
 #include "common/saturate.h"
 #include "daemon/pool/class.h"
 #include "daemon/pool/fit.h"
+#include "daemon/pool/late.h"
+#include "daemon/pool/lease.h"
 #include "daemon/pool/move.h"
 #include "daemon/pool/page_table.h"
 #include "daemon/pool/place.h"
@@ -32,7 +34,9 @@ struct slab {
     uint8_t class;
     uint8_t stream; /* the stream that may use free objects at once */
     uint8_t after;
+    bool failed; /* it is in no list, and gives no object: late.c */
     uint8_t capacity;
+    uint8_t align; /* log2 of the alignment of its objects; they may have a higher one */
     uint32_t turn[SLAB_OBJECTS]; /* counts each object's uses: a stale piece has another */
 };
 
@@ -86,7 +90,6 @@ struct vacant {
     uint32_t stuck; /* streams use all places from the oldest to this one, and none could be given
                        up since a stream advanced last; BLOCK_NONE: not known */
     uint64_t bytes; /* of addresses */
-    uint64_t looks; /* places examined that could not be given up, so far */
 };
 
 /* The point at which memory is no longer used. */
@@ -160,6 +163,25 @@ struct trimming {
     uint64_t allowance; /* bytes that may be given back now */
 };
 
+/* See lease.c; the budget is stats.limit. */
+struct lease {
+    enum pool_lease_state state; /* changed in one place of lease.c */
+    uint64_t asked;              /* bytes above the budget when it was set */
+    uint64_t deadline_ns;
+};
+
+/* See late.c. */
+struct late {
+    uint64_t issued; /* number of the last call */
+    uint64_t done;   /* calls up to this one are complete */
+    uint64_t failed; /* bytes of FAILED and LOST views */
+    uint64_t lost;   /* bytes that the source could not unmap */
+    uint32_t first;  /* FAILED blocks */
+    /* After a failure, until memory was given back or the next tick: */
+    unsigned order; /* log2 of the pages of the largest handle that is asked for */
+    bool refuses;   /* no new memory */
+};
+
 /* Debug builds: see guard.c. */
 struct guard {
     uint64_t until_walk; /* calls left */
@@ -168,9 +190,10 @@ struct guard {
 struct pool {
     struct pool_source source;
     unsigned streams;
-    uint64_t page;  /* bytes; VOID blocks consist of pages; POOL_ALIGN for sources of blocks */
-    uint64_t space; /* bytes of addresses */
-    void *range;    /* sources of pages */
+    uint64_t page;       /* bytes; VOID blocks consist of pages; POOL_ALIGN for sources of blocks */
+    uint64_t space;      /* bytes of addresses */
+    uint64_t handle_max; /* bytes of the largest handle; 0: a source of blocks */
+    void *range;         /* sources of pages */
     struct page_table table; /* sources of pages */
     struct recall recall;
     uint32_t *begins; /* see by_address.c; NULL: no index */
@@ -205,13 +228,17 @@ struct pool {
     uint64_t due;                              /* bytes kept for tenants: guaranteed, reserved */
     uint64_t reserved;                         /* bytes of all accounts */
     uint64_t drawn;                            /* of these: available to the request in progress */
+    uint64_t staying;                          /* bytes of all accounts that stay */
+    uint64_t stay_most; /* of these, most of all tenants without a guarantee */
     struct pool_meter class[SLAB_CLASSES];
     struct pool_stats stats;
     struct pool_refusal refusal;
     struct trimming trimming;
+    struct lease lease;
     struct pool_mover mover; /* move NULL: nothing moves */
     struct moving moving;
     bool tagged; /* a piece has, or had, a tag */
+    struct late late;
     struct guard guard;
 
     struct pool_event *event; /* event n is at n & event_mask */
@@ -261,7 +288,8 @@ uint64_t space_end_handle(const struct pool *p, uint64_t at, uint64_t bytes);
 /* ---- warm.c */
 
 void warm_keep(struct pool *p, uint32_t i, unsigned stream, uint64_t seq); /* a LIVE block */
-uint32_t warm_take(struct pool *p, uint64_t size, unsigned stream);        /* held, or BLOCK_NONE */
+/* Held, and at a multiple of `align`; or BLOCK_NONE. */
+uint32_t warm_take(struct pool *p, uint64_t size, unsigned stream, uint64_t align);
 bool warm_flush(struct pool *p); /* false: there were none */
 
 /* ---- by_address.c: add and remove do nothing without an index */
@@ -296,7 +324,6 @@ bool recall_forget(struct pool *p);
 int backing_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e);
 int backing_pages_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e);
 int backing_blocks_grow(struct pool *p, uint64_t size, uint32_t *ret_block, struct err *e);
-int backing_warm(struct pool *p, uint64_t bytes, struct err *e); /* gets so much memory, READY */
 /* Pages that are mapped and accessible from `at` on, in a VOID block, and free in one other block,
  * are used at `at` again: one row of at most `bytes` within the VOID block. Returns bytes. */
 uint64_t backing_pages_return(struct pool *p, uint64_t at, uint64_t bytes, unsigned stream);
@@ -328,8 +355,7 @@ uint64_t backing_pages_reach(const struct pool *p, uint64_t at, uint64_t bytes, 
 int backing_pages_fill(struct pool *p, uint64_t to, uint64_t need, struct err *e);
 /* A held block becomes READY where it has pages and VOID elsewhere. Each part needs a record. */
 void backing_pages_unwind(struct pool *p, uint32_t i);
-int backing_pages_warm(struct pool *p, uint64_t bytes, struct err *e);
-int backing_blocks_warm(struct pool *p, uint64_t bytes, struct err *e);
+int backing_blocks_warm(struct pool *p, uint64_t bytes, struct err *e); /* gets so much, READY */
 uint64_t backing_trim(struct pool *p, uint64_t keep); /* returns bytes given back */
 uint64_t backing_pages_drop(struct pool *p, uint32_t i, uint64_t most);
 uint64_t backing_blocks_drop(struct pool *p, uint32_t i);
@@ -357,6 +383,44 @@ uint64_t vacant_drop(struct pool *p, uint64_t most); /* bytes given back to the 
 bool vacant_give_up(struct pool *p, uint32_t i);
 bool vacant_give_up_oldest(struct pool *p); /* the oldest that can be; false: none */
 
+/* ---- late.c */
+
+/* The number of the source's last call; 0: its calls are complete when they return. */
+static inline uint64_t late_issued(struct pool *p)
+{
+    if (p->source.issued != NULL) {
+        p->late.issued = p->source.issued(p->source.user);
+    }
+    return p->late.issued;
+}
+
+/* A view of so many pages ends. */
+static inline void late_forget(struct pool *p, const struct view *v, uint64_t pages)
+{
+    p->late.failed -= v->late >= VIEW_FAILED ? pages * p->page : 0;
+}
+
+/* The source may have room for new memory. */
+static inline void late_room(struct pool *p)
+{
+    p->late.refuses = false;
+    p->late.order = UINT8_MAX;
+}
+
+/* Does anything have to be asked about a piece? */
+static inline bool late_any(const struct pool *p)
+{
+    return p->late.done < p->late.issued || p->late.failed > 0;
+}
+
+void late_issue(struct pool *p, uint64_t at, uint64_t bytes); /* a call for [at, at + bytes) */
+/* Is a page of [at, end) failed? */
+bool late_failed(const struct pool *p, uint64_t at, uint64_t end);
+/* Makes failed pages in READY and PENDING blocks of [at, end) FAILED, and drops them if all of a
+ * page is. */
+void late_strike(struct pool *p, uint64_t at, uint64_t end);
+void late_sweep(struct pool *p); /* drops FAILED pages that could not be dropped before */
+
 /* ---- stats.c */
 
 /* Count a piece that was handed out (its block LIVE or SLAB), or that is about to be freed. */
@@ -367,7 +431,7 @@ uint64_t stats_largest_free(const struct pool *p);
 /* Most bytes the pool may have: reserved memory may lie beside it. */
 static inline uint64_t pool_most(const struct pool *p)
 {
-    return sat_sub(p->stats.limit, p->reserved - p->drawn);
+    return sat_sub(p->stats.limit, p->reserved - p->drawn + p->late.lost);
 }
 
 static inline uint64_t pool_room(const struct pool *p) /* bytes the pool may still get */
@@ -379,6 +443,13 @@ static inline uint64_t pool_over(const struct pool *p) /* bytes it has too many 
 {
     return sat_sub(p->stats.size, pool_most(p));
 }
+
+/* ---- lease.c */
+
+#define SHRINK_BYTES (UINT64_C(256) << 20) /* given back at once during a recall, at most */
+
+/* Gives at most `most` free bytes back, as far as the pool has more than its budget. */
+uint64_t pool_shrink(struct pool *p, uint64_t most);
 
 /* ---- quota.c */
 
@@ -431,7 +502,7 @@ static inline void moving_joined(struct pool *p, uint32_t gone, uint32_t into)
 
 /* ---- refusal.c */
 
-/* Counts, logs and records the refusal, and adds the remedy to *e. Returns rc. */
+/* Counts, logs and records the refusal, and adds its numbers to *e. Returns rc. */
 int refuse(struct pool *p, const struct pool_ask *ask, int rc, struct err *e);
 
 /* ---- guard.c: debug builds end the process when a call leaves a contradiction */
@@ -448,6 +519,16 @@ static inline void guard_check(struct pool *p, uint32_t block)
 
 /* ---- pool.c */
 
+static inline uint64_t pool_align(const struct pool_ask *ask)
+{
+    return ask->align > POOL_ALIGN ? ask->align : POOL_ALIGN;
+}
+
+static inline unsigned pool_log(uint64_t power) /* of a power of two */
+{
+    return (unsigned)__builtin_ctzll(power);
+}
+
 enum take_flags {
     TAKE_NOW = 0,
     TAKE_WAIT = 1,
@@ -455,9 +536,11 @@ enum take_flags {
     TAKE_PAST = 4,   /* only memory that no stream uses */
     TAKE_RECALL = 8, /* prefer the address that such a request had before */
     TAKE_LATE = 16,  /* waits only if growing fails; without TAKE_GROW at once */
+    TAKE_ODD = 32,   /* only free parts outside whole pages */
 };
 
-/* A held block of exactly `size` bytes (a multiple of POOL_ALIGN), READY or PENDING. */
+/* A held block of exactly `size` bytes (a multiple of POOL_ALIGN), READY or PENDING, aligned as
+ * asked. */
 int pool_take(struct pool *p, uint64_t size, const struct pool_ask *ask, unsigned flags,
               uint32_t *ret_block, struct err *e);
 /* Sets range and offset as the source knows them; `offset` is the pool's address before. */
@@ -492,6 +575,9 @@ int slab_free(struct pool *p, const struct pool_piece *piece, unsigned stream, u
               struct err *e);
 void slab_advance(struct pool *p, unsigned stream); /* done[stream] has advanced */
 void pressure_note(struct pool *p);                 /* whole_bytes may have decreased */
+/* A slab in a failed page gives no more objects, and goes when it is empty. */
+void slab_fail(struct pool *p, uint32_t i);
+void slab_fail_sweep(struct pool *p);  /* failed slabs that could not go before */
 uint64_t slab_reclaim(struct pool *p); /* empty slabs become free blocks; returns bytes */
 bool slab_busy(const struct pool *p, uint32_t i); /* streams may use free objects of it */
 bool slab_movable(const struct pool *p,

@@ -71,6 +71,8 @@ static void save_up(struct trimming *t, uint64_t passed_ns)
 uint64_t pool_tick(struct pool *p, uint64_t now_ns)
 {
     (void)warm_flush(p);
+    late_sweep(p);
+    late_room(p);
     struct trimming *t = &p->trimming;
     save_up(t, now_ns - t->now_ns);
     t->now_ns = now_ns;

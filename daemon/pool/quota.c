@@ -63,6 +63,10 @@ int quota_admit(const struct pool *p, const struct pool_ask *ask, uint64_t bytes
         return err_set(e, ERR_DEVICE_MEMORY, "%llu bytes are kept for other tenants, or reserved",
                        LL(kept));
     }
+    if (pool_over(p) > 0 && sat_add(p->mapped, bytes) > pool_most(p)) {
+        return err_set(e, ERR_DEVICE_MEMORY, "%llu bytes have to go back to the device",
+                       LL(pool_over(p)));
+    }
     return 0;
 }
 
@@ -190,23 +194,50 @@ void pool_unreserve(struct pool *p, unsigned tenant, uint64_t bytes)
     }
 }
 
-/* The tenant furthest above its soft limit, or above its guarantee. */
-static bool furthest(const struct pool *p, bool soft, unsigned *ret_tenant, uint64_t *ret_over)
+void pool_stay_most(struct pool *p, uint64_t bytes)
 {
-    uint64_t most = 0;
-    for (unsigned t = 0; t < POOL_TENANTS; t++) {
-        const struct pool_account *a = &p->account[t];
-        uint64_t over = sat_sub(a->mapped, soft ? a->quota.soft : a->quota.guaranteed);
-        if (over > most) {
-            most = over;
-            *ret_tenant = t;
-            *ret_over = over;
-        }
-    }
-    return most > 0;
+    p->stay_most = bytes;
 }
 
-bool pool_victim(const struct pool *p, unsigned *ret_tenant, uint64_t *ret_over)
+int pool_stay(struct pool *p, unsigned tenant, uint64_t bytes, struct err *e)
 {
-    return furthest(p, true, ret_tenant, ret_over) || furthest(p, false, ret_tenant, ret_over);
+    if (tenant >= POOL_TENANTS) {
+        return err_set(e, ERR_INVALID, "tenant %u of %u", tenant, POOL_TENANTS);
+    }
+    struct pool_account *a = &p->account[tenant];
+    uint64_t most = a->quota.guaranteed;
+    uint64_t all = a->staying;
+    if (most == 0) { /* one share for all of these */
+        most = p->stay_most;
+        all = 0;
+        for (unsigned t = 0; t < POOL_TENANTS; t++) {
+            const struct pool_account *x = &p->account[t];
+            all = x->quota.guaranteed == 0 ? sat_add(all, x->staying) : all;
+        }
+    }
+    if (sat_add(a->staying, bytes) > a->quota.hard) {
+        return err_set(e, ERR_LIMIT, "tenant %u is charged at most %llu bytes", tenant,
+                       LL(a->quota.hard));
+    }
+    if (sat_add(all, bytes) > most) {
+        return err_set(e, ERR_LIMIT,
+                       "%llu bytes stay on the device already, of at most %llu %s: free some of "
+                       "these, or raise that",
+                       LL(all), LL(most),
+                       a->quota.guaranteed > 0 ? "that are guaranteed to the tenant"
+                                               : "for all tenants without guaranteed memory");
+    }
+    a->staying = sat_add(a->staying, bytes);
+    p->staying = sat_add(p->staying, bytes);
+    return 0;
+}
+
+void pool_unstay(struct pool *p, unsigned tenant, uint64_t bytes)
+{
+    if (tenant < POOL_TENANTS) {
+        struct pool_account *a = &p->account[tenant];
+        bytes = bytes < a->staying ? bytes : a->staying;
+        a->staying -= bytes;
+        p->staying -= bytes;
+    }
 }

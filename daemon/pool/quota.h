@@ -21,6 +21,7 @@ struct pool_account {
     struct pool_meter meter; /* its pieces: asked, rounded up */
     uint64_t mapped;         /* bytes of its blocks and slabs: pieces and slack */
     uint64_t reserved;       /* bytes beyond `mapped`: see pool_reserve */
+    uint64_t staying;        /* bytes that nobody may take from it: see pool_stay */
     struct pool_quota quota;
 };
 
@@ -44,9 +45,15 @@ uint64_t pool_kept(const struct pool *p, unsigned tenant);
 int pool_reserve(struct pool *p, unsigned tenant, uint64_t bytes, struct err *e);
 /* Ends `bytes` of the reservation, or all that is left of it. */
 void pool_unreserve(struct pool *p, unsigned tenant, uint64_t bytes);
-/* The tenant to reclaim from first: the one furthest above its soft limit or, if no tenant is, the
- * one furthest above its guarantee. *ret_over: by how many bytes. False: no tenant is charged more
- * than its guarantee. Walks all tenants. */
-bool pool_victim(const struct pool *p, unsigned *ret_tenant, uint64_t *ret_over);
+/* Counts bytes of the tenant's pieces, present or to come, that their owner never takes away to
+ * make room: no budget goes below them (lease.h). ERR_LIMIT above the tenant's
+ * hard limit or guarantee; or, for a tenant without one, if all such tenants would keep more than
+ * pool_stay_most allows. Walks all tenants. */
+int pool_stay(struct pool *p, unsigned tenant, uint64_t bytes, struct err *e);
+/* `bytes` of them need not stay any more, or are gone. */
+void pool_unstay(struct pool *p, unsigned tenant, uint64_t bytes);
+/* Bytes that all tenants without a guarantee may let stay, from now on. UINT64_MAX: no limit, which
+ * is the initial state. */
+void pool_stay_most(struct pool *p, uint64_t bytes);
 
 #endif

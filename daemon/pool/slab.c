@@ -36,6 +36,9 @@ static void list_enter(struct pool *p, uint32_t i)
 {
     struct slab *s = slab_at(p, i);
     uint32_t *head = &p->partial[s->stream][s->class];
+    if (s->failed) {
+        return;
+    }
     s->prev = RECORD_NONE;
     s->next = *head;
     if (*head != RECORD_NONE) {
@@ -47,6 +50,9 @@ static void list_enter(struct pool *p, uint32_t i)
 static void list_leave(struct pool *p, uint32_t i)
 {
     struct slab *s = slab_at(p, i);
+    if (s->failed) {
+        return;
+    }
     if (s->next != RECORD_NONE) {
         slab_at(p, s->next)->prev = s->prev;
     }
@@ -87,7 +93,8 @@ static int slab_create(struct pool *p, unsigned class, const struct pool_ask *as
                        .tenant = (uint16_t)ask->tenant,
                        .class = (uint8_t) class,
                        .stream = (uint8_t)ask->stream,
-                       .capacity = (uint8_t)capacity};
+                       .capacity = (uint8_t)capacity,
+                       .align = (uint8_t)pool_log(pool_align(ask))};
     s->free = all_free(s);
     s->own = tenancy_claim(p, b, ask->tenant, false) ? 0 : s->free;
     if (b->state == BLOCK_PENDING && b->stream == ask->stream) {
@@ -108,7 +115,7 @@ static int slab_create(struct pool *p, unsigned class, const struct pool_ask *as
     return 0;
 }
 
-/* An empty, listed slab. */
+/* An empty slab, listed or failed. */
 static void slab_destroy(struct pool *p, uint32_t i)
 {
     struct slab *s = slab_at(p, i);
@@ -117,8 +124,31 @@ static void slab_destroy(struct pool *p, uint32_t i)
     list_leave(p, i);
     event_add(p, POOL_EVENT_UNSLAB, (struct pool_event){.at = b->at, .size = b->size});
     quota_discharge(p, s->tenant, b->size);
+    s->failed = false;
     (void)space_release(p, s->block, s->stream, s->seq);
     records_give(&p->slabs, i);
+}
+
+void slab_fail(struct pool *p, uint32_t i)
+{
+    struct slab *s = slab_at(p, i);
+    if (s->free != 0) {
+        list_leave(p, i);
+    }
+    s->failed = true;
+    if (is_empty(s) && !bound(p, s)) {
+        slab_destroy(p, i);
+    }
+}
+
+void slab_fail_sweep(struct pool *p)
+{
+    for (uint32_t i = 0; i < p->slabs.made; i++) {
+        const struct slab *s = slab_at(p, i);
+        if (s->failed && is_empty(s) && !bound(p, s)) {
+            slab_destroy(p, i);
+        }
+    }
 }
 
 uint64_t slab_reclaim(struct pool *p)
@@ -152,17 +182,27 @@ static void change_stream(struct pool *p, uint32_t i, unsigned stream)
     list_enter(p, i);
 }
 
+/* A slab of the list with so high an alignment, among the first few; RECORD_NONE: none. */
+static uint32_t listed(const struct pool *p, unsigned stream, unsigned class, unsigned align)
+{
+    uint32_t i = p->partial[stream][class];
+    for (unsigned n = 0; i != RECORD_NONE && slab_at(p, i)->align < align; n++) {
+        i = n < OTHERS_LOOKED ? slab_at(p, i)->next : RECORD_NONE;
+    }
+    return i;
+}
+
 /* A slab of another stream: one whose use is past or, with `wait`, any. */
-static uint32_t take_over(struct pool *p, unsigned class, unsigned stream, bool wait)
+static uint32_t take_over(struct pool *p, unsigned class, const struct pool_ask *ask, bool wait)
 {
     for (unsigned other = 0; other < p->streams; other++) {
-        uint32_t i = p->partial[other][class];
-        if (other == stream || i == RECORD_NONE || bound(p, slab_at(p, i))) {
+        uint32_t i = listed(p, other, class, pool_log(pool_align(ask)));
+        if (other == ask->stream || i == RECORD_NONE || bound(p, slab_at(p, i))) {
             continue;
         }
         uint64_t seq = slab_at(p, i)->seq;
-        if (seq <= p->done[other] || (wait && pool_wait(p, stream, other, seq, NULL) == 0)) {
-            change_stream(p, i, stream);
+        if (seq <= p->done[other] || (wait && pool_wait(p, ask->stream, other, seq, NULL) == 0)) {
+            change_stream(p, i, ask->stream);
             return i;
         }
     }
@@ -172,14 +212,13 @@ static uint32_t take_over(struct pool *p, unsigned class, unsigned stream, bool 
 static int find_slab(struct pool *p, unsigned class, const struct pool_ask *ask, uint32_t *ret_slab,
                      struct err *e)
 {
-    unsigned stream = ask->stream;
-    uint32_t i = p->partial[stream][class];
+    uint32_t i = listed(p, ask->stream, class, pool_log(pool_align(ask)));
     if (i == RECORD_NONE) {
-        i = take_over(p, class, stream, false);
+        i = take_over(p, class, ask, false);
     }
     if (i == RECORD_NONE &&
         slab_create(p, class, ask, ask->prompt ? TAKE_GROW : TAKE_NOW, &i, NULL) != 0) {
-        i = take_over(p, class, stream, true);
+        i = take_over(p, class, ask, true);
     }
     if (i == RECORD_NONE) {
         return slab_create(p, class, ask, TAKE_WAIT | TAKE_GROW, ret_slab, e);
@@ -219,7 +258,8 @@ int slab_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *re
                struct err *e)
 {
     uint32_t i;
-    unsigned class = class_of(ask->size);
+    /* a class for multiples of the alignment has objects of such a multiple */
+    unsigned class = class_of((ask->size + pool_align(ask) - 1) & ~(pool_align(ask) - 1));
     int rc = find_slab(p, class, ask, &i, e);
     if (rc == 0 && slab_at(p, i)->tenant != ask->tenant) {
         rc = charge_slack(p, slab_at(p, i), ask, e);
@@ -260,6 +300,14 @@ static bool stays(const struct pool *p)
     return recall_repeats(p) && p->slabs_empty <= most;
 }
 
+/* The last slab of its list is kept, or a single object allocated and freed would cut a slab each
+ * time. */
+static bool goes(const struct pool *p, const struct slab *s)
+{
+    bool last = s->prev == RECORD_NONE && s->next == RECORD_NONE;
+    return is_empty(s) && !bound(p, s) && (s->failed || (!stays(p) && !last));
+}
+
 static void put(struct pool *p, uint32_t i, unsigned object, uint64_t seq)
 {
     struct slab *s = slab_at(p, i);
@@ -270,10 +318,7 @@ static void put(struct pool *p, uint32_t i, unsigned object, uint64_t seq)
     if (was_full) {
         list_enter(p, i);
     }
-    /* the last slab of its list is kept, or a single object allocated and freed would cut a slab
-     * each time */
-    if (is_empty(s) && !bound(p, s) && !stays(p) &&
-        (s->prev != RECORD_NONE || s->next != RECORD_NONE)) {
+    if (goes(p, s)) {
         slab_destroy(p, i);
     }
 }
@@ -345,7 +390,7 @@ int slab_free(struct pool *p, const struct pool_piece *piece, unsigned stream, u
         return rc;
     }
     s->live &= ~bit;
-    s->own &= piece->foreign ? ~bit : UINT64_MAX;
+    s->own &= piece->foreign || piece->ticket != 0 ? ~bit : UINT64_MAX;
     stats_given(p, piece);
     if (piece->tenant != s->tenant) { /* a free object is slack */
         quota_transfer(p, piece->tenant, s->tenant, class_bytes(s->class));
@@ -375,7 +420,7 @@ bool slab_busy(const struct pool *p, uint32_t i)
 bool slab_movable(const struct pool *p, uint32_t i)
 {
     const struct slab *s = slab_at(p, i);
-    bool movable = !slab_busy(p, i);
+    bool movable = !slab_busy(p, i) && !s->failed;
     for (uint64_t live = s->live; live != 0 && movable; live &= live - 1) {
         movable = *tag_of(p, i, (unsigned)__builtin_ctzll(live)) != 0;
     }
@@ -412,12 +457,13 @@ static struct pool_piece object_piece(const struct pool *p, uint32_t i, unsigned
  * slab. */
 static uint32_t find_other(struct pool *p, const struct slab *s)
 {
-    const struct pool_ask ask = {.stream = s->stream, .tenant = s->tenant};
+    const struct pool_ask ask = {
+        .stream = s->stream, .tenant = s->tenant, .align = UINT64_C(1) << s->align};
     uint32_t to = p->partial[s->stream][s->class];
     for (unsigned n = 0; to != RECORD_NONE && n < OTHERS_LOOKED; n++) {
         const struct slab *t = slab_at(p, to);
-        if (t->tenant == s->tenant && t->seq <= p->done[t->stream] && !bound(p, t) &&
-            compact_gains(p, t->block)) {
+        if (t->tenant == s->tenant && t->align >= s->align && t->seq <= p->done[t->stream] &&
+            !bound(p, t) && compact_gains(p, t->block)) {
             return to;
         }
         to = t->next;
@@ -559,7 +605,8 @@ static void move_along(struct pool *p, uint32_t i, uint32_t *to)
     const struct slab *s = slab_at(p, i);
     int rc = 0;
     for (uint64_t live = s->live; live != 0 && rc == 0; live &= live - 1) {
-        while (*to != RECORD_NONE && !takes(p, slab_at(p, *to), s->tenant)) {
+        while (*to != RECORD_NONE &&
+               (!takes(p, slab_at(p, *to), s->tenant) || slab_at(p, *to)->align < s->align)) {
             *to = slab_at(p, *to)->next;
         }
         if (*to == RECORD_NONE || !can_move(p)) {

@@ -58,6 +58,7 @@ static enum pool_extent_state state_of(const struct block *b)
     case BLOCK_SLAB:
     case BLOCK_HELD:
         return POOL_EXTENT_LIVE;
+    case BLOCK_FAILED:
     case BLOCK_LOST:
         break;
     }

@@ -20,6 +20,8 @@
 struct pool_pages {
     uint64_t page_bytes; /* of the smallest handle, a power of two ≥ 4096: 2 MiB on CUDA */
     uint64_t handle_max; /* bytes of the largest, page_bytes times a power of two; 0: page_bytes */
+    /* a handle is at most this part of the pool's limit (pool_handle_most); 0: 1024 */
+    uint32_t handle_share;
     /* Reserves an address range, which pieces name as their range. */
     int (*reserve)(void *user, uint64_t bytes, void **ret_range, struct err *e);
     void (*release)(void *user, void *range, uint64_t bytes); /* with nothing mapped */
@@ -57,6 +59,10 @@ struct pool_source {
     /* Optional (NULL: memory that one stream may still use is not given to another). Orders later
      * commands of `stream` after point `seq` of stream `on`. */
     int (*wait)(void *user, unsigned stream, unsigned on, uint64_t seq, struct err *e);
+    /* Optional (NULL: each call is complete when it returns); for sources with aliases. The number
+     * of the last call of create, destroy, map, unmap, access or clear, from 1 on. The source makes
+     * these calls later, in their order, and reports what became of them: late.h. */
+    uint64_t (*issued)(void *user);
     /* Optional (NULL: the pool learns it from pool_advance alone). Asks the device for the last
      * point of the stream that is over; it may answer with an earlier one. Never waits. Called
      * before the pool moves pieces for a request or refuses it, at most once in each pool_alloc for

@@ -147,6 +147,28 @@ void space_lose_pages(struct pool *p, uint32_t i, uint64_t bytes)
     }
 }
 
+/* ---- failed memory ----------------------------------------------------------------------------*/
+
+static void failed_enter(struct pool *p, uint32_t i)
+{
+    struct block *b = block_at(&p->blocks, i);
+    b->prev = BLOCK_NONE;
+    b->next = p->late.first;
+    if (b->next != BLOCK_NONE) {
+        block_at(&p->blocks, b->next)->prev = i;
+    }
+    p->late.first = i;
+}
+
+static void failed_leave(struct pool *p, uint32_t i)
+{
+    const struct block *b = block_at(&p->blocks, i);
+    *(b->prev != BLOCK_NONE ? &block_at(&p->blocks, b->prev)->next : &p->late.first) = b->next;
+    if (b->next != BLOCK_NONE) {
+        block_at(&p->blocks, b->next)->prev = b->prev;
+    }
+}
+
 /* ---- indexed and held -------------------------------------------------------------------------*/
 
 void space_enter(struct pool *p, uint32_t i)
@@ -177,6 +199,9 @@ void space_enter(struct pool *p, uint32_t i)
     case BLOCK_AWAY:
     case BLOCK_WARM:
     case BLOCK_LOST:
+        break;
+    case BLOCK_FAILED:
+        failed_enter(p, i);
         break;
     }
 }
@@ -210,6 +235,9 @@ void space_leave(struct pool *p, uint32_t i)
     case BLOCK_WARM:
     case BLOCK_LOST:
         break;
+    case BLOCK_FAILED:
+        failed_leave(p, i);
+        break;
     }
 }
 
@@ -242,7 +270,7 @@ uint32_t space_cut(struct pool *p, uint32_t i, uint64_t size)
 static bool alike(const struct block *a, const struct block *b)
 {
     return a->state == b->state && !b->edge && a->home == b->home &&
-           (a->state == BLOCK_VOID || a->state == BLOCK_READY ||
+           (a->state == BLOCK_VOID || a->state == BLOCK_READY || a->state == BLOCK_FAILED ||
             (a->state == BLOCK_PENDING && a->stream == b->stream));
 }
 
@@ -300,8 +328,14 @@ uint32_t space_release(struct pool *p, uint32_t i, unsigned stream, uint64_t seq
     b->stream = seq == 0 ? 0 : (uint8_t)stream;
     b->seq = seq;
     b->generation++;
+    const uint64_t at = b->at;
+    const uint64_t end = at + b->size;
     i = space_merge(p, i);
     space_enter(p, i);
+    if (p->late.failed > 0) {
+        late_strike(p, at, end);
+        i = by_address(p, at);
+    }
     return i;
 }
 

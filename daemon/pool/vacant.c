@@ -98,7 +98,6 @@ bool vacant_give_up_oldest(struct pool *p)
         const struct block *b = block_at(&p->blocks, i);
         stuck = stuck && !settled(p, b);
         v->stuck = stuck ? i : v->stuck;
-        v->looks++;
         i = b->next;
     }
     return i != BLOCK_NONE;
@@ -111,7 +110,7 @@ bool vacant_keep(struct pool *p, uint32_t i, unsigned stream, uint64_t seq,
     uint64_t most = p->space / SHARE;
     uint64_t at;
     if (p->source.pages == NULL || !p->source.pages->aliases || space_whole(p, b, &at) != b->size ||
-        b->size > most || pool_over(p) > 0) {
+        b->size > most || pool_over(p) > 0 || late_failed(p, b->at, b->at + b->size)) {
         return false;
     }
     while (p->vacant.bytes > most - b->size) {
@@ -216,10 +215,8 @@ static uint64_t handle_from(struct pool *p, uint32_t i, const struct want *w, st
     return bytes <= w->room - w->got ? pages_from(p, i, w->to + w->got, bytes, e) : 0;
 }
 
-/* Moves vacated pages that streams may still use, oldest first, all of one stream (POOL_STREAMS: of
- * any one). `over`: only handles that reach beyond the need. */
-static void pages_leaving(struct pool *p, unsigned stream, struct point *point, struct want *w,
-                          bool over, struct err *e)
+/* The oldest vacated block with pages that streams may still use. */
+static uint32_t first_leaving(const struct pool *p)
 {
     uint32_t i = p->vacant.newest;
     for (uint32_t n = p->leaving; n > 0 && i != BLOCK_NONE;) { /* they are the end of the list */
@@ -227,7 +224,15 @@ static void pages_leaving(struct pool *p, unsigned stream, struct point *point, 
         n -= b->owner > 0 && b->seq != 0;
         i = n > 0 ? b->prev : i;
     }
-    while (i != BLOCK_NONE && w->got < w->need) {
+    return i;
+}
+
+/* Moves vacated pages that streams may still use, oldest first, all of one stream (POOL_STREAMS: of
+ * any one). `over`: only handles that reach beyond the need. */
+static void pages_leaving(struct pool *p, unsigned stream, struct point *point, struct want *w,
+                          bool over, struct err *e)
+{
+    for (uint32_t i = first_leaving(p); i != BLOCK_NONE && w->got < w->need;) {
         const struct block *b = block_at(&p->blocks, i);
         bool fits = b->owner > 0 && b->seq != 0 &&
                     (point->seq == 0 || point->stream == b->stream) &&

@@ -35,12 +35,13 @@ void warm_keep(struct pool *p, uint32_t i, unsigned stream, uint64_t seq)
     *place = i;
 }
 
-uint32_t warm_take(struct pool *p, uint64_t size, unsigned stream)
+uint32_t warm_take(struct pool *p, uint64_t size, unsigned stream, uint64_t align)
 {
     uint32_t *place = place_of(p, size, stream);
     uint32_t i = *place;
     if (i == BLOCK_NONE || block_at(&p->blocks, i)->size != size ||
-        block_at(&p->blocks, i)->stream != stream) {
+        block_at(&p->blocks, i)->stream != stream ||
+        (block_at(&p->blocks, i)->at & (align - 1)) != 0) {
         return BLOCK_NONE;
     }
     p->warm_bytes -= size;

@@ -180,7 +180,8 @@ static int close_all(struct server *s, uv_loop_t *loop)
 int main(int argc, char **argv)
 {
     static struct server server;
-    struct device_options o = {.options = "", .wake = pump_wake, .wake_data = &server.pump};
+    struct device_options o = {
+        .options = "", .wake = pump_wake, .wake_data = &server.pump, .maps_later = true};
     struct err e = ERR_INIT;
     uv_loop_t loop;
     log_open("gpud-worker", LOG_LEVEL_INFO);

@@ -36,6 +36,8 @@
  *   host_pointers=0|1 registered host memory has the host's address on the device, too (1)
  *   remap_waits=0|1   cuMemUnmap and cuMemSetAccess wait for all work of the context (0): cuda.h
  *                     lets them; what else the caller's thread has to do waits then, too
+ *   remap_us=N        above 0: cuMemCreate, cuMemMap, cuMemUnmap, cuMemRelease and cuMemSetAccess
+ *                     take so long each, and wait for all work of the context (0)
  *   pageable_waits=0|1  the call that copies from pageable memory waits for all that came before it
  *                     in its stream, however little it copies (0); it may. Of more it does always
  *   addresses=SIZE    the most that can be reserved in one piece (64 TiB)
@@ -121,7 +123,8 @@ struct script {
     bool peer;
     bool ats;
     bool host_pointers;
-    bool remap_waits; /* cuMemUnmap and cuMemSetAccess do, for all work */
+    uint64_t remap_us; /* what a call takes that maps memory, and it waits for all work */
+    bool remap_waits;  /* cuMemUnmap and cuMemSetAccess do, for all work */
     bool pageable_waits;
     bool noop; /* unknown kernels do nothing */
     uint64_t copy_rate;

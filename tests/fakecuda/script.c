@@ -133,10 +133,15 @@ static bool value_set(struct script *s, const char *key, const char *value)
     const struct {
         const char *key;
         uint64_t *number;
-    } sizes[] = {{"memory", &s->memory},       {"context", &s->context},
-                 {"addresses", &s->addresses}, {"copy_rate", &s->copy_rate},
-                 {"kernel_us", &s->kernel_us}, {"delay_us", &s->delay_us},
-                 {"units", &s->units},         {"register_most", &s->register_most}};
+    } sizes[] = {{"memory", &s->memory},
+                 {"context", &s->context},
+                 {"addresses", &s->addresses},
+                 {"copy_rate", &s->copy_rate},
+                 {"kernel_us", &s->kernel_us},
+                 {"remap_us", &s->remap_us},
+                 {"delay_us", &s->delay_us},
+                 {"units", &s->units},
+                 {"register_most", &s->register_most}};
     uint64_t n = 0;
     if (!number_parse(value, &n)) {
         return false;

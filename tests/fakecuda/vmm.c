@@ -109,6 +109,19 @@ static bool reserved(uint64_t base, uint64_t size)
     return false;
 }
 
+/* cuda.h calls these "possibly synchronizing". `waits`: the call may do so without remap_us. */
+static CUresult remap_wait(bool waits)
+{
+    struct context *c = context_current();
+    uint64_t us = fake.script.remap_us;
+    if (us > 0) {
+        pthread_mutex_unlock(&fake.lock);
+        pause_ns(us * NS_PER_US);
+        pthread_mutex_lock(&fake.lock);
+    }
+    return (us > 0 || (waits && fake.script.remap_waits)) && c ? context_wait(c) : CUDA_SUCCESS;
+}
+
 /* ---- physical memory ------------------------------------------------------------------------- */
 
 static CUresult prop_check(const CUmemAllocationProp *p, struct device **ret_device)
@@ -196,6 +209,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
                      const CUmemAllocationProp *prop, unsigned long long flags)
 {
     CUresult r = call_enter_device("cuMemCreate", NEED_INIT, prop->location.id);
+    r = r ? r : remap_wait(false);
     return call_leave(r ? r : handle_create(handle, size, prop, flags));
 }
 
@@ -214,6 +228,7 @@ static void handle_settle(struct handle *h)
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
     CUresult r = call_enter("cuMemRelease", NEED_INIT);
+    r = r ? r : remap_wait(false);
     struct handle *h = r ? NULL : object_get(at(handle), KIND_HANDLE);
     if (h && --h->refs == 0) {
         object_remove(&h->object);
@@ -356,6 +371,7 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
                   unsigned long long flags)
 {
     CUresult r = call_enter("cuMemMap", NEED_INIT);
+    r = r ? r : remap_wait(false);
     return call_leave(r ? r : map(ptr, size, offset, handle, flags));
 }
 
@@ -371,13 +387,6 @@ static bool whole_mappings(uint64_t ptr, uint64_t size)
         ptr += r->size;
     }
     return size > 0;
-}
-
-/* cuda.h calls these "possibly synchronizing". */
-static CUresult remap_wait(void)
-{
-    struct context *c = context_current();
-    return fake.script.remap_waits && c ? context_wait(c) : CUDA_SUCCESS;
 }
 
 static CUresult unmap(uint64_t ptr, uint64_t size)
@@ -409,7 +418,7 @@ static CUresult unmap(uint64_t ptr, uint64_t size)
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
     CUresult r = call_enter("cuMemUnmap", NEED_INIT);
-    r = r ? r : remap_wait();
+    r = r ? r : remap_wait(true);
     return call_leave(r ? r : unmap(ptr, size));
 }
 
@@ -449,7 +458,7 @@ static CUresult access_all(uint64_t ptr, uint64_t size, const CUmemAccessDesc *d
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
     CUresult r = call_enter("cuMemSetAccess", NEED_INIT);
-    r = r ? r : remap_wait();
+    r = r ? r : remap_wait(true);
     return call_leave(r ? r : access_all(ptr, size, desc, count));
 }
 

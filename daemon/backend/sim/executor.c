@@ -177,6 +177,9 @@ static int work_on_engine(struct backend_stream *s, struct sim_command *c, uint6
         return 0; /* the stream is stopped */
     }
     uint64_t end = begin + cost_ns(&d->config, c);
+    if (engine == &d->compute) {
+        d->running[slot] = ++d->begun;
+    }
     pthread_mutex_unlock(&d->lock);
     int rc = work_do(c, e);
     end = sleep_out(&d->config, begin, end);
@@ -184,6 +187,9 @@ static int work_on_engine(struct backend_stream *s, struct sim_command *c, uint6
         end = later(end, clock_now_ns());
     }
     pthread_mutex_lock(&d->lock);
+    if (engine == &d->compute) {
+        d->running[slot] = 0;
+    }
     sim_engine_give(engine, slot, end, &d->changed);
     s->ready_ns = end;
     *ret_begin_ns = begin;

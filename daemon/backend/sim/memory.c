@@ -2,22 +2,35 @@
 
 #include "daemon/backend/sim/sim.h"
 
+static void memory_give(struct backend_device *d, uint64_t size)
+{
+    pthread_mutex_lock(&d->lock); /* because the page table is another thread's */
+    d->used -= size;
+    pthread_mutex_unlock(&d->lock);
+}
+
+static int memory_take(struct backend_device *d, uint64_t size, struct err *e)
+{
+    pthread_mutex_lock(&d->lock);
+    int rc = sim_action_error(script_next(&d->config.script, SIM_ALLOC), SIM_ALLOC, e);
+    if (rc == 0 && size > d->config.memory - d->used) {
+        rc = err_set(e, ERR_DEVICE_MEMORY, "%llu bytes wanted, %llu free", (unsigned long long)size,
+                     (unsigned long long)(d->config.memory - d->used));
+    }
+    d->used += rc == 0 ? size : 0;
+    pthread_mutex_unlock(&d->lock);
+    return rc;
+}
+
 static int memory_alloc(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
                         struct err *e)
 {
     if (size == 0) {
         return err_set(e, ERR_INVALID, "a block of 0 bytes");
     }
-    pthread_mutex_lock(&d->lock);
-    enum sim_action action = script_next(&d->config.script, SIM_ALLOC);
-    pthread_mutex_unlock(&d->lock);
-    int rc = sim_action_error(action, SIM_ALLOC, e);
+    int rc = memory_take(d, size, e);
     if (rc != 0) {
         return rc;
-    }
-    if (size > d->config.memory - d->used) {
-        return err_set(e, ERR_DEVICE_MEMORY, "%llu bytes wanted, %llu free",
-                       (unsigned long long)size, (unsigned long long)(d->config.memory - d->used));
     }
     struct backend_block *b = calloc(1, sizeof *b);
     uint8_t *data =
@@ -25,12 +38,12 @@ static int memory_alloc(struct backend_device *d, uint64_t size, struct backend_
     if (!b || !data) {
         free(b);
         free(data);
+        memory_give(d, size);
         return err_set(e, ERR_DEVICE_MEMORY, "the host has no room for %llu simulated bytes",
                        (unsigned long long)size);
     }
     b->size = size;
     b->data = data;
-    d->used += size;
     *ret_block = b;
     return 0;
 }
@@ -40,7 +53,7 @@ static void memory_free(struct backend_device *d, struct backend_block *b)
     if (!b) {
         return;
     }
-    d->used -= b->size;
+    memory_give(d, b->size);
     free(b->data);
     free(b);
 }
@@ -48,7 +61,9 @@ static void memory_free(struct backend_device *d, struct backend_block *b)
 static int memory_room(struct backend_device *d, uint64_t *ret_bytes, struct err *e)
 {
     (void)e;
+    pthread_mutex_lock(&d->lock);
     *ret_bytes = d->config.memory - d->used;
+    pthread_mutex_unlock(&d->lock);
     return 0;
 }
 

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/backend/sim/sim.h"
@@ -95,32 +96,60 @@ static void release(struct backend_device *d, struct backend_block *range)
     free(range);
 }
 
+/* The caller has the lock. */
+static bool runs_since(const struct backend_device *d, uint64_t begun)
+{
+    bool any = false;
+    for (unsigned i = 0; i < SIM_SLOTS_MAX; i++) {
+        any = any || (d->running[i] != 0 && d->running[i] <= begun);
+    }
+    return any;
+}
+
+/* What a call of the page table takes. */
+static void take_time(struct backend_device *d)
+{
+    uint64_t us = d->config.map_us;
+    const struct timespec t = {(time_t)(us / 1000000), (long)(us % 1000000) * 1000};
+    if (us == 0) {
+        return;
+    }
+    pthread_mutex_lock(&d->lock);
+    uint64_t begun = d->begun;
+    pthread_mutex_unlock(&d->lock);
+    (void)nanosleep(&t, NULL);
+    pthread_mutex_lock(&d->lock);
+    while (runs_since(d, begun)) {
+        pthread_cond_wait(&d->changed, &d->lock);
+    }
+    pthread_mutex_unlock(&d->lock);
+}
+
 /* Names are 1 + the number of a PAGE of the file. */
 static int create(struct backend_device *d, uint64_t bytes, uint64_t *ret_handle, struct err *e)
 {
     unsigned size = size_of(bytes);
     uint64_t count = section(d) / bytes;
+    take_time(d);
     pthread_mutex_lock(&d->lock);
-    enum sim_action action = script_next(&d->config.script, SIM_ALLOC);
+    int rc = sim_action_error(script_next(&d->config.script, SIM_ALLOC), SIM_ALLOC, e);
+    if (rc == 0 && (bytes > d->config.memory - d->used || count == 0)) {
+        rc = err_set(e, ERR_DEVICE_MEMORY, "no %llu bytes are left of %llu",
+                     (unsigned long long)bytes, (unsigned long long)d->config.memory);
+    }
+    if (rc == 0) {
+        bool *in_use = d->page_in_use + size * (section(d) / PAGE);
+        uint64_t n = d->handle_next[size];
+        while (in_use[n]) {
+            n = (n + 1) % count;
+        }
+        in_use[n] = true;
+        d->handle_next[size] = n;
+        d->used += bytes;
+        *ret_handle = (size * section(d) + n * bytes) / PAGE + 1;
+    }
     pthread_mutex_unlock(&d->lock);
-    int rc = sim_action_error(action, SIM_ALLOC, e);
-    if (rc != 0) {
-        return rc;
-    }
-    if (bytes > d->config.memory - d->used || count == 0) {
-        return err_set(e, ERR_DEVICE_MEMORY, "no %llu bytes are left of %llu",
-                       (unsigned long long)bytes, (unsigned long long)d->config.memory);
-    }
-    bool *in_use = d->page_in_use + size * (section(d) / PAGE);
-    uint64_t n = d->handle_next[size];
-    while (in_use[n]) {
-        n = (n + 1) % count;
-    }
-    in_use[n] = true;
-    d->handle_next[size] = n;
-    d->used += bytes;
-    *ret_handle = (size * section(d) + n * bytes) / PAGE + 1;
-    return 0;
+    return rc;
 }
 
 /* Pages keep their bytes for the next user, as on a device; larger handles give their memory back:
@@ -130,18 +159,22 @@ static void destroy(struct backend_device *d, uint64_t handle, uint64_t bytes)
     unsigned size = size_of(bytes);
     uint64_t at = (handle - 1) * PAGE;
     uint64_t n = (at - size * section(d)) / bytes;
-    d->page_in_use[size * (section(d) / PAGE) + n] = false;
-    d->handle_next[size] = n;
-    d->used -= bytes;
+    take_time(d);
     if (size > 0) {
         (void)fallocate(d->page_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at,
                         (off_t)bytes);
     }
+    pthread_mutex_lock(&d->lock);
+    d->page_in_use[size * (section(d) / PAGE) + n] = false;
+    d->handle_next[size] = n;
+    d->used -= bytes;
+    pthread_mutex_unlock(&d->lock);
 }
 
 static int map(struct backend_device *d, struct backend_block *range, uint64_t at, uint64_t handle,
                uint64_t bytes, struct err *e)
 {
+    take_time(d);
     void *data = mmap(range->data + at, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, d->page_file,
                       (off_t)((handle - 1) * PAGE));
     return data != MAP_FAILED ? 0 : err_errno(e, ERR_NOMEM, "map simulated memory");
@@ -150,7 +183,7 @@ static int map(struct backend_device *d, struct backend_block *range, uint64_t a
 static int unmap(struct backend_device *d, struct backend_block *range, uint64_t at, uint64_t bytes,
                  struct err *e)
 {
-    (void)d;
+    take_time(d);
     void *data = mmap(range->data + at, bytes, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     return data != MAP_FAILED ? 0 : err_errno(e, ERR_NOMEM, "unmap simulated memory");
@@ -159,7 +192,7 @@ static int unmap(struct backend_device *d, struct backend_block *range, uint64_t
 static int allow(struct backend_device *d, struct backend_block *range, uint64_t at, uint64_t bytes,
                  struct err *e)
 {
-    (void)d;
+    take_time(d);
     return mprotect(range->data + at, bytes, PROT_READ | PROT_WRITE) == 0
                ? 0
                : err_errno(e, ERR_NOMEM, "access to simulated pages");

@@ -4,9 +4,12 @@
  * the cost model. For a test that needs a running command, the command's model time is long and the
  * device has a gate: all commands end soon after the gate's file is made.
  *
- * Thread: the worker's loop enqueues; a stream's thread executes. The device's lock guards queues,
- * markers and the script. It also orders the accesses of commands to memory, because each command
- * is taken from its queue and finished under it.
+ * With map_us each call of the page table takes so many microseconds, and then waits for the
+ * kernels, fills and copies on the device that ran when it was made, as a driver may.
+ *
+ * Thread: the worker's loop enqueues; another may call the page table; a stream's thread executes.
+ * The device's lock guards queues, markers and the script. It also orders the accesses of commands
+ * to memory, because each command is taken from its queue and finished under it.
  */
 #ifndef BACKEND_SIM_SIM_H
 #define BACKEND_SIM_SIM_H
@@ -29,12 +32,13 @@ struct sim_config {
     uint64_t devices;
     uint64_t memory; /* bytes of a device */
     uint64_t streams;
-    double speed;            /* 1: the model's time; 2: half of it; 0: commands take no time */
-    uint64_t bandwidth;      /* bytes per second */
-    uint64_t items;          /* work items per second */
-    uint64_t launch_ns;      /* time added to each command */
-    uint64_t kernels;        /* number of kernels that run at once */
-    bool pages;              /* memory is mapped in pages: see pages.c */
+    double speed;       /* 1: the model's time; 2: half of it; 0: commands take no time */
+    uint64_t bandwidth; /* bytes per second */
+    uint64_t items;     /* work items per second */
+    uint64_t launch_ns; /* time added to each command */
+    uint64_t kernels;   /* number of kernels that run at once */
+    uint64_t map_us; /* above 0: a call of the page table takes so long, and waits for commands */
+    bool pages;      /* memory is mapped in pages: see pages.c */
     char gate[SIM_GATE_MAX]; /* a file; while it exists no command sleeps; "": none */
     struct script script;
 };
@@ -54,7 +58,9 @@ struct backend_device {
     pthread_cond_t changed; /* a marker settled */
     int dead;               /* ERR_* after a fault: every later command fails with it; 0: none */
     struct sim_engine compute, to_device, from_device;
-    void *host[SIM_HOST_MAX]; /* registered memory; it does not affect the model */
+    uint64_t begun;                  /* commands that `compute` has begun so far */
+    uint64_t running[SIM_SLOTS_MAX]; /* which of these runs, by slot; 0: none */
+    void *host[SIM_HOST_MAX];        /* registered memory; it does not affect the model */
 };
 
 struct backend_block {

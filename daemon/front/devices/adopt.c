@@ -425,7 +425,9 @@ void adopt_job(struct front *f, struct device *d, const struct msg_w_inventory_j
     }
     j->id = inventory->job;
     j->record = view.entry;
-    take_uses(f, j, &m);
+    if (!view.ended) { /* else later jobs may have written there, and failed */
+        take_uses(f, j, &m);
+    }
     take_outputs(j, &m);
     if (!view.staging_reused) {
         take_staging(d, j, &m);

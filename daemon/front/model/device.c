@@ -106,6 +106,11 @@ uint64_t device_pool_limit(const struct device *d)
     return d->pool_limit > 0 ? d->pool_limit : set;
 }
 
+uint64_t device_stay(uint64_t limit, uint64_t percent)
+{
+    return percent >= 100 ? limit : limit / 100 * percent;
+}
+
 uint64_t device_spill_limit(uint64_t set, unsigned devices)
 {
     long pages = sysconf(_SC_PHYS_PAGES);

@@ -105,8 +105,11 @@ struct device {
     bool chosen; /* the environment limits which devices its worker sees */
     uint64_t memory;
     uint64_t max_alloc;
-    uint64_t pool_limit;  /* limit of its pool, bytes */
-    uint64_t spill_limit; /* limit of host memory for spilled buffers, bytes */
+    uint64_t pool_limit;   /* limit of its pool, bytes; the front may have changed it */
+    uint64_t pool_default; /* bytes: the limit that the worker takes by itself; 0: not known */
+    uint64_t budget;       /* bytes: the limit that the worker has been told, or has reported */
+    uint64_t stay;         /* bytes: the same, for buffers that stay on the device */
+    uint64_t spill_limit;  /* limit of host memory for spilled buffers, bytes */
     uint64_t units;
     uint64_t max_group;
     uint64_t local_bytes;
@@ -188,6 +191,8 @@ const char *device_uuid(const struct device *d);
 uint64_t device_window(const struct device *d, uint64_t setting);
 /* Limit of its worker's pool in bytes; an estimate until the worker has reported it. */
 uint64_t device_pool_limit(const struct device *d);
+/* Bytes of a pool with this limit that buffers of tenants without guarantees may keep for good. */
+uint64_t device_stay(uint64_t limit, uint64_t percent);
 /* Host memory for the spilled buffers of one of `devices` devices, in bytes. set: the limit for all
  * devices together; 0: a quarter of the host's memory. Returns 0 if the part is below 1 MiB. */
 uint64_t device_spill_limit(uint64_t set, unsigned devices);

@@ -109,6 +109,7 @@ struct front_hooks {
     void (*worker_tenant)(struct front *f, struct device *d, const struct msg_w_tenant *m);
     void (*worker_tenant_refused)(struct front *f, struct device *d,
                                   const struct msg_w_tenant_refused *m);
+    void (*worker_budget)(struct front *f, struct device *d, const struct msg_w_budget *m);
     /* The device is open. It restores sealed buffers, runs its first job, then serves; called again
      * after each of these steps. */
     void (*worker_ready)(struct front *f, struct device *d);
@@ -272,6 +273,7 @@ struct front {
     struct turn_work work;
     uint64_t wake_ns;     /* when the timer has to fire; NS_NEVER: not at all */
     uint64_t armed_ns;    /* what the timer is set to */
+    bool pressed;         /* work waits for a channel that is full: the timer kicks */
     uint64_t house_ns;    /* when housekeeping may run again */
     uint64_t forget_ns;   /* when unused tenants are removed; 0: there is nothing to remove */
     uint64_t room_ns;     /* when they may be removed again to make room for a new tenant */
@@ -346,13 +348,14 @@ static inline uint64_t turn_now(struct front *f)
 #define PRESSED_NS (5 * NS_PER_MS) /* until a full channel is checked again */
 
 /* Whether the channel to the device's worker is full. This is no fault: the caller postpones its
- * work, and the timer wakes the loop after PRESSED_NS. */
+ * work, and the timer asks for another pass over postponed work and jobs after PRESSED_NS. */
 static inline bool front_pressed(struct front *f, unsigned device)
 {
     if (!f->io.pressed(f->device[device]->link)) {
         return false;
     }
     uint64_t at_ns = ns_add(turn_now(f), PRESSED_NS);
+    f->pressed = true;
     f->wake_ns = at_ns < f->wake_ns ? at_ns : f->wake_ns;
     return true;
 }

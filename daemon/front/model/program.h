@@ -27,7 +27,8 @@ struct program {
     struct proto_list temps;
     struct proto_list steps;
     unsigned references;
-    uint64_t runs; /* jobs admitted with it */
+    uint64_t runs;  /* jobs admitted with it */
+    uint64_t known; /* bit d: device d's worker ran it */
 };
 
 /* Copies the lists. The caller owns the first reference. ERR_NOMEM. */

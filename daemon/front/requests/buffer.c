@@ -222,8 +222,9 @@ int request_buffer_create(struct request_context *c, struct err *e)
     if (rc != 0) {
         return rc;
     }
-    const uint64_t apart = BUFFER_FLAG_EXPORT | BUFFER_FLAG_MANAGED;
-    if ((m->flags & ~(apart | BUFFER_FLAG_ZERO)) != 0 || (m->flags & apart) == apart) {
+    const uint64_t kinds = BUFFER_FLAG_EXPORT | BUFFER_FLAG_MANAGED | BUFFER_FLAG_STAY;
+    uint64_t kind = m->flags & kinds; /* at most one */
+    if ((m->flags & ~(kinds | BUFFER_FLAG_ZERO)) != 0 || (kind & (kind - 1)) != 0) {
         return err_set(e, ERR_INVALID, "flags %#llx of a buffer are unknown or exclude each other",
                        (unsigned long long)m->flags);
     }

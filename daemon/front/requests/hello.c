@@ -174,6 +174,20 @@ static int find_tenant(struct front *f, const char *name, struct tenant **ret_te
     return rc;
 }
 
+/* Without memory for the answer a new session ends: the next HELLO would be told that it resumes a
+ * session of which its client knows nothing. */
+static int admit(struct front *f, struct session *s, bool known, struct capbuf *out,
+                 struct session **ret_session, struct err *e)
+{
+    int rc = welcome(f, s, known, out, e);
+    if (rc == 0) {
+        *ret_session = s;
+    } else if (!known) {
+        session_end(f, s);
+    }
+    return rc;
+}
+
 int session_hello(struct front *f, const struct request *r, struct capbuf *out,
                   struct session **ret_session, struct err *e)
 {
@@ -215,6 +229,5 @@ int session_hello(struct front *f, const struct request *r, struct capbuf *out,
         ack_set_finish(&acked);
     }
     tie(f, s, r);
-    *ret_session = s;
-    return welcome(f, s, known, out, e);
+    return admit(f, s, known, out, ret_session, e);
 }

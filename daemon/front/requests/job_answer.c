@@ -58,6 +58,7 @@ void job_answer(struct front *f, struct job *j)
         }
     }
     if (rc != 0 && !j->async) {
+        e.effects = j->error.code != 0 ? j->error.effects : ERR_EFFECTS_MAYBE; /* the job ran */
         reply_answer_error(f, j->op, &e, (struct bytes){0});
     }
     if (acked) {

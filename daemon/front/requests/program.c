@@ -1,6 +1,7 @@
 /* Requests for programs: create, free. */
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/resolve/resolve.h"
+#include "daemon/front/workers/command.h"
 #include "daemon/front/workers/job_frame.h"
 
 #define PROGRAM_BYTES_MAX (64u * 1024u * 1024u) /* of all programs of a session */
@@ -79,7 +80,7 @@ void program_drop(struct front *f, struct program *p)
     idmap_disown(&f->programs, p->handle, p->owner->id);
     (void)idmap_remove(&f->programs, p->handle);
     program_disown(p);
-    program_unref(p);
+    command_program_unref(f, p);
 }
 
 int request_program_free(struct request_context *c, struct err *e)

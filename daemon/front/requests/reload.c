@@ -49,7 +49,7 @@ static void take_over(struct front *f, struct reload *r)
 {
     char waiting[512];
     if (r->rc == 0) {
-        r->rc = quota_rules(f, &r->rules, &r->e);
+        r->rc = quota_rules(f, &r->rules, r->config.device_memory_max, &r->e);
     }
     (void)snprintf(f->settings_bad, sizeof f->settings_bad, "%s", r->rc != 0 ? r->e.text : "");
     if (r->rc != 0) {

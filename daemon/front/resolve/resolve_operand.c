@@ -339,8 +339,8 @@ int buffer_may_write(const struct resolver *r, const struct buffer *b, struct er
     return 0;
 }
 
-/* Grows the hull of the written parts; a gap between two parts leaves the buffer partly
- * undefined. */
+/* Grows the hull of the written parts. A gap between two parts leaves the buffer partly undefined,
+ * until one part covers all of the hull. */
 static void hull_add(struct work_use *u, uint64_t begin, uint64_t end)
 {
     if (begin == end && u->write_begin != u->write_end) {
@@ -353,7 +353,8 @@ static void hull_add(struct work_use *u, uint64_t begin, uint64_t end)
         return;
     }
     bool touches = begin <= u->write_end && u->write_begin <= end;
-    u->fills = u->fills && touches;
+    bool covers = begin <= u->write_begin && u->write_end <= end;
+    u->fills = covers || (u->fills && touches);
     u->write_begin = begin < u->write_begin ? begin : u->write_begin;
     u->write_end = end > u->write_end ? end : u->write_end;
 }

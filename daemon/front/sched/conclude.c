@@ -240,7 +240,7 @@ static void leave(struct front *f, struct job *j)
     request_destroy(j->request);
     j->request = NULL;
     work_finish(&j->work);
-    program_unref(j->program);
+    command_program_unref(f, j->program);
     j->program = NULL;
     history_add(f, j);
     f->hooks.kick(f);
@@ -305,6 +305,9 @@ void job_conclude(struct front *f, struct job *j, enum job_state state, const st
     }
     job_leave_device(j);
     mark_buffers(f, j, state == JOB_DONE, ran);
+    if (dispatched) {
+        command_job_ended(f, j);
+    }
     if (state != JOB_DONE && dispatched) {
         taint_readers(j);
     }

@@ -1,10 +1,12 @@
 #include "daemon/front/tenants/tenant_quota.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "common/log.h"
 #include "common/saturate.h"
 #include "daemon/front/model/wake.h"
+#include "daemon/front/tenants/budget.h"
 #include "daemon/front/tenants/forget.h"
 #include "daemon/front/tenants/quota_send.h"
 #include "daemon/front/workers/worker.h"
@@ -44,11 +46,12 @@ static bool keeps(const struct device *d)
     return quota_reaches(d) && d->state != DEVICE_ABSENT;
 }
 
-static int check_devices(const struct front *f, const struct tenant_rules *rules, struct err *e)
+static int check_devices(const struct front *f, const struct tenant_rules *rules,
+                         uint64_t memory_max, struct err *e)
 {
     for (unsigned i = 0; i < f->device_count; i++) {
         const struct device *d = f->device[i];
-        if (keeps(d) && tenant_rules_fit(rules, device_pool_limit(d), e) != 0) {
+        if (keeps(d) && tenant_rules_fit(rules, budget_of(d, memory_max), e) != 0) {
             return err_wrap(e, "device %u", d->index);
         }
     }
@@ -71,17 +74,24 @@ static void send_tenants(struct front *f, struct device *d, bool all)
     }
 }
 
-static void send_changed(struct front *f, struct device *d)
+/* A budget that grows goes first; one that shrinks is sent when the settings are in force
+ * (budget.h). Limits may be shares of it. */
+static void send_changed(struct front *f, struct device *d, uint64_t memory_max)
 {
+    uint64_t was = device_pool_limit(d);
     bool all = d->overpromised || d->refused[0] != '\0'; /* its worker reserves too little */
+    d->pool_limit = budget_of(d, memory_max);
+    if (d->pool_limit > was) {
+        budget_settle(f, d);
+    }
     d->overpromised = false;
-    send_tenants(f, d, all);
+    send_tenants(f, d, all || d->pool_limit != was);
 }
 
-int quota_rules(struct front *f, struct tenant_rules *rules, struct err *e)
+int quota_rules(struct front *f, struct tenant_rules *rules, uint64_t memory_max, struct err *e)
 {
     struct err why = ERR_INIT;
-    int rc = check_devices(f, rules, &why);
+    int rc = check_devices(f, rules, memory_max, &why);
     for (unsigned i = 0; rc == 0 && i < rules->count; i++) {
         const char *name = rules->rule[i].name;
         struct tenant *t = tenant_named(&f->tenants, name);
@@ -106,7 +116,7 @@ int quota_rules(struct front *f, struct tenant_rules *rules, struct err *e)
     }
     for (unsigned i = 0; i < f->device_count; i++) {
         if (keeps(f->device[i])) {
-            send_changed(f, f->device[i]);
+            send_changed(f, f->device[i], memory_max);
         }
     }
     return 0;
@@ -122,10 +132,13 @@ static void forget_uses(struct front *f, const struct device *d)
 bool quota_open(struct front *f, struct device *d)
 {
     struct err e = ERR_INIT;
-    bool fits = tenant_rules_fit(&f->rules, device_pool_limit(d), &e) == 0;
+    uint64_t has = device_pool_limit(d);
+    uint64_t limit = budget_of(d, f->config.device_memory_max);
+    bool fits = tenant_rules_fit(&f->rules, limit, &e) == 0;
     forget_uses(f, d);
     d->quota_epoch = d->epoch;
     d->overpromised = !fits;
+    d->pool_limit = limit;
     if (!fits && d->state == DEVICE_ADOPTING) {
         log_error("device %u reserves no guaranteed memory for tenants: %s", d->index, e.text);
     } else if (!fits) {
@@ -136,7 +149,11 @@ bool quota_open(struct front *f, struct device *d)
         f->hooks.device_changed(f, d);
         return false;
     }
+    if (limit > has) {
+        budget_settle(f, d);
+    }
     send_tenants(f, d, true);
+    budget_settle(f, d);
     return true;
 }
 
@@ -146,7 +163,8 @@ void quota_retry(struct front *f)
         struct device *d = f->device[i];
         bool waits = d->overpromised && d->state == DEVICE_ABSENT && d->worker == 0;
         struct err e = ERR_INIT;
-        if (waits && tenant_rules_fit(&f->rules, device_pool_limit(d), &e) == 0) {
+        uint64_t limit = budget_of(d, f->config.device_memory_max);
+        if (waits && tenant_rules_fit(&f->rules, limit, &e) == 0) {
             d->restart_ns = front_now(f);
             wake_at(f, d->restart_ns);
             device_set_state(d, DEVICE_WAITING, "the guaranteed memory fits now");
@@ -182,6 +200,16 @@ void quota_reported(struct front *f, struct device *d, const struct msg_w_tenant
         u->peak = m->peak;
         u->shared = m->shared;
         u->spilled = m->spilled;
+    }
+}
+
+void quota_budget(struct front *f, struct device *d, const struct msg_w_budget *m)
+{
+    if (budget_reported(d, m)) { /* limits may be shares of it */
+        char refused[sizeof d->refused];
+        memcpy(refused, d->refused, sizeof refused);
+        send_tenants(f, d, true);
+        memcpy(d->refused, refused, sizeof refused);
     }
 }
 

@@ -15,8 +15,10 @@ void quota_name(const struct front *f, const struct tenant_peer *peer,
 struct tenant *quota_tenant(struct front *f, const char *name);
 
 /* Takes the rules over and creates a tenant for each section, so guarantees hold before its first
- * session. A failure changes nothing. ERR_LIMIT: an open device is too small for all guarantees. */
-int quota_rules(struct front *f, struct tenant_rules *rules, struct err *e);
+ * session. memory_max: device_memory_max of the same settings; budgets that grow are sent, others
+ * by budget_settle. A failure changes nothing. ERR_LIMIT: the budget of an open device is too small
+ * for all guarantees. */
+int quota_rules(struct front *f, struct tenant_rules *rules, uint64_t memory_max, struct err *e);
 
 /* The worker's pool is open. False: it is too small for all guarantees, and the device becomes
  * absent. An adopted worker continues without guarantees. */
@@ -33,6 +35,8 @@ void quota_reported(struct front *f, struct device *d, const struct msg_w_tenant
 /* A worker cannot enforce all limits of a tenant: the device's `refused` says so until the settings
  * change or another worker starts. */
 void quota_refused(struct front *f, struct device *d, const struct msg_w_tenant_refused *m);
+/* A worker reports about its budget. */
+void quota_budget(struct front *f, struct device *d, const struct msg_w_budget *m);
 /* Puts the rules into a tenant, which keeps what it has. True: its quota changed. */
 bool quota_apply(const struct tenant_rules *rules, struct tenant *t);
 /* The users of a tenant for tables, cut to the size. */

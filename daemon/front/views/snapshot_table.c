@@ -70,7 +70,12 @@ _Static_assert(TABLE_COUNT(NUMBER_COLUMNS) == sizeof(struct snapshot_numbers) / 
     WIDE(spill_limit, BYTES, REPORTED(spill_limit))                                                \
     WIDE(spills, UINT, REPORTED(spills))                                                           \
     WIDE(returns, UINT, REPORTED(returns))                                                         \
-    WIDE(managed_limit, BYTES, REPORTED(managed_limit))
+    WIDE(managed_limit, BYTES, REPORTED(managed_limit))                                            \
+    WIDE(recalled, BYTES, REPORTED(missing))                                                       \
+    WIDE(private_places, UINT, REPORTED(private_places))                                           \
+    WIDE(private_bytes, BYTES, REPORTED(private_bytes))                                            \
+    WIDE(private_returns, UINT, REPORTED(private_returns))                                         \
+    WIDE(private_others, UINT, REPORTED(private_others))
 
 static struct proto_cell hit_rate(const struct snapshot *p)
 {

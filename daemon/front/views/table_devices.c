@@ -178,7 +178,9 @@ static void recovery_note(const struct hardware *h, const struct device *d, char
     WIDE(batches, UINT, d->pool.batches)                                                           \
     WIDE(batched, UINT, d->pool.batched)                                                           \
     WIDE(held, UINT, d->pool.waited)                                                               \
-    HARDWARE_COLUMNS(COLUMN, WIDE)
+    HARDWARE_COLUMNS(COLUMN, WIDE)                                                                 \
+    WIDE(memory_limit, BYTES, device_pool_limit(d))                                                \
+    WIDE(recalled, BYTES, d->pool.missing)
 
 /* Unknown until the device has been opened once. */
 static const char *kind_text(const struct device *d)
@@ -236,7 +238,13 @@ const struct table_view view_devices = {"devices", devices_begin, NULL, true};
     WIDE(spills, UINT, d->pool.spills)                                                             \
     WIDE(returns, UINT, d->pool.returns)                                                           \
     WIDE(managed, BYTES, d->pool.managed)                                                          \
-    WIDE(managed_limit, BYTES, d->pool.managed_limit)
+    WIDE(managed_limit, BYTES, d->pool.managed_limit)                                              \
+    WIDE(limit, BYTES, d->pool.limit)                                                              \
+    WIDE(recalled, BYTES, d->pool.missing)                                                         \
+    WIDE(private_places, UINT, d->pool.private_places)                                             \
+    WIDE(private_bytes, BYTES, d->pool.private_bytes)                                              \
+    WIDE(private_returns, UINT, d->pool.private_returns)                                           \
+    WIDE(private_others, UINT, d->pool.private_others)
 
 static void pool_begin(struct table_query *q)
 {

@@ -4,6 +4,7 @@
 
 #include "common/log.h"
 #include "daemon/front/clients/reply.h"
+#include "daemon/front/model/program.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/workers/job_frame.h"
 #include "daemon/front/workers/record.h"
@@ -83,7 +84,8 @@ void command_buffer_create(struct front *f, struct buffer *b)
                                     .zero = (b->flags & BUFFER_FLAG_ZERO) != 0,
                                     .tenant = tenant_key(b->tenant),
                                     .exported = (b->flags & BUFFER_FLAG_EXPORT) != 0,
-                                    .managed = (b->flags & BUFFER_FLAG_MANAGED) != 0};
+                                    .managed = (b->flags & BUFFER_FLAG_MANAGED) != 0,
+                                    .stays = (b->flags & BUFFER_FLAG_STAY) != 0};
     if (b->variable != NULL) {
         m.module = b->variable->module->id;
         m.variable = bytes_str(b->variable->name);
@@ -209,7 +211,8 @@ void command_buffer_restore(struct front *f, struct buffer *b)
                                      .size = device_bytes(b),
                                      .tenant = tenant_key(b->tenant),
                                      .exported = (b->flags & BUFFER_FLAG_EXPORT) != 0,
-                                     .managed = (b->flags & BUFFER_FLAG_MANAGED) != 0};
+                                     .managed = (b->flags & BUFFER_FLAG_MANAGED) != 0,
+                                     .stays = (b->flags & BUFFER_FLAG_STAY) != 0};
     record_buffer(d, b);
     sent(f, d, f->io.send(d->link, &schema_msg_f_buffer_restore, &m, &fds, &e), &e);
 }
@@ -279,6 +282,9 @@ int command_job(struct front *f, struct job *j, const struct hazard_preds *preds
     }
     if (rc == 0) {
         record_job(d, j);
+        if (j->program != NULL) {
+            j->program->known |= UINT64_C(1) << d->index;
+        }
         rc = f->io.send(d->link, &schema_msg_f_job, &m, NULL, &why);
     }
     wake_for_pool(f, d);
@@ -290,6 +296,19 @@ int command_job(struct front *f, struct job *j, const struct hazard_preds *preds
     }
     sent(f, d, rc, &why);
     return 0;
+}
+
+void command_program_unref(struct front *f, struct program *p)
+{
+    const struct msg_f_program_end m = {.program = p != NULL ? p->handle : 0};
+    for (unsigned i = 0; p != NULL && p->references == 1 && i < f->device_count; i++) {
+        struct device *d = f->device[i];
+        if ((p->known >> d->index & 1) != 0 && d->link != NULL) {
+            wake_for_pool(f, d);
+            (void)f->io.send(d->link, &schema_msg_f_program_end, &m, NULL, NULL);
+        }
+    }
+    program_unref(p);
 }
 
 void command_job_cancel(struct front *f, struct job *j)
@@ -318,6 +337,15 @@ void command_retire(struct front *f, struct job *j)
     if (d != NULL && d->epoch == j->epoch) {
         record_drop(d->record, j->record);
         command_forget_job(d, j->id);
+    }
+}
+
+void command_job_ended(struct front *f, struct job *j)
+{
+    struct device *d = j->device;
+    /* entries of buffers that are out of date follow; until then the next front asks the worker */
+    if (d != NULL && d->epoch == j->epoch && f->records_pending == NULL) {
+        record_ended(d->record, j->record);
     }
 }
 

@@ -24,9 +24,13 @@ void command_module_unload(struct device *d, uint64_t module);
 /* preds: its direct predecessors; NULL: more than fit. ERR_LIMIT, ERR_NOMEM: nothing was sent, and
  * the worker does not know the job. A channel that fails ends the worker. */
 int command_job(struct front *f, struct job *j, const struct hazard_preds *preds, struct err *e);
+/* As program_unref; workers that ran the program learn of its end. */
+void command_program_unref(struct front *f, struct program *p);
 void command_job_cancel(struct front *f, struct job *j); /* for a job that its worker has */
 /* Forgets an ended job: its adoption record and the worker's part of it. */
 void command_retire(struct front *f, struct job *j);
+/* Notes in the adoption record that the job has ended, and its buffers have what it wrote. */
+void command_job_ended(struct front *f, struct job *j);
 /* Notes in the adoption record that other jobs may use the job's staging memory. */
 void command_outputs_released(struct front *f, struct job *j);
 void command_pool(struct device *d, bool trim);

@@ -1,12 +1,14 @@
 #include "daemon/front/workers/job_frame.h"
 
 #include "daemon/front/model/module.h"
+#include "daemon/front/model/program.h"
 #include "daemon/front/model/tenant.h"
 
 /* bytes; the error names the size of smaller frames only */
-#define MEASURED_MAX (16u * 1024u * 1024u)
-#define AFTER_BYTES  (3u + 10u * HAZARD_AFTER_MAX)
-#define FAR          (UINT64_C(1) << 40) /* an offset whose encoding is as long as any */
+#define MEASURED_MAX  (16u * 1024u * 1024u)
+#define AFTER_BYTES   (3u + 10u * HAZARD_AFTER_MAX)
+#define PROGRAM_BYTES 9u /* a program has no handle yet when its frame is measured */
+#define FAR           (UINT64_C(1) << 40) /* an offset whose encoding is as long as any */
 
 static int add_step(const struct job *j, const struct work_step *s, struct capbuf *refs,
                     struct capbuf *steps, struct err *e)
@@ -100,6 +102,7 @@ int job_frame_build(const struct job *j, const struct hazard_preds *preds, struc
             .tenant = tenant_key(j->tenant),
             .rank = j->sched.rank,
             .deadline_ns = j->deadline_ns,
+            .program = j->program != NULL ? j->program->handle : 0,
         };
     }
     return rc;
@@ -108,7 +111,7 @@ int job_frame_build(const struct job *j, const struct hazard_preds *preds, struc
 /* An upper bound of the frame's bytes, without encoding. */
 static size_t bound(const struct work *w)
 {
-    size_t bytes = 64 + AFTER_BYTES + (size_t)w->temp_count * 10;
+    size_t bytes = 64 + PROGRAM_BYTES + AFTER_BYTES + (size_t)w->temp_count * 10;
     for (unsigned i = 0; i < w->step_count; i++) {
         bytes += 120 + FRAME_PATTERN_MAX + sizeof w->steps[i].entry;
     }
@@ -148,7 +151,7 @@ int job_frame_check(const struct job *j, bool complete, struct err *e)
     as_sent.input = complete ? FAR : 0;
     as_sent.output = as_sent.input;
     int rc = measure(&as_sent, &bytes, e);
-    bytes += complete ? AFTER_BYTES : 0;
+    bytes += PROGRAM_BYTES + (complete ? AFTER_BYTES : 0);
     if (rc == 0 && bytes > FRAME_MAX_BYTES) {
         rc = err_set(e, ERR_LIMIT,
                      "%u primitive steps take %zu bytes, a worker takes at most %u at once: split "

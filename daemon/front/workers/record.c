@@ -14,12 +14,13 @@
 #define CELLS_MAX    (1u << 22)
 #define STATE_FREE   0u
 #define STATE_REUSED 0x80u /* a flag beside the kind: other jobs use the staging memory */
+#define STATE_ENDED  0x40u /* another: the entries of the buffers have what the job wrote */
 #define NO_CELL      0u    /* the first cell is the record's head */
 
 /* A cell. An entry is a chain of cells, of which the first has kind and id. A cell that is neither
  * in such a chain nor marked by its state is free. */
 struct cell {
-    atomic_uint state; /* enum record_kind, STATE_REUSED; written last */
+    atomic_uint state; /* enum record_kind, and the flags; written last */
     uint32_t next;
     uint64_t id;
     uint64_t serial; /* the greater one counts if two entries have one id */
@@ -43,7 +44,6 @@ struct record {
     uint32_t count; /* number of cells */
     uint32_t free;  /* first cell of the free list */
     uint64_t serial;
-    uint64_t last[3];    /* greatest id written, by kind */
     struct found *found; /* owned; the index during the adoption */
     size_t found_count;
     uint8_t *view; /* owned; the bytes of the latest record_find */
@@ -52,6 +52,13 @@ struct record {
 static struct cell *cell_at(const struct record *r, uint32_t index)
 {
     return (struct cell *)(void *)(r->memory.data + (size_t)index * CELL_BYTES);
+}
+
+/* The greatest id of that kind that was ever written; in the head, for the next front. */
+static uint64_t *last_of(const struct record *r, enum record_kind kind)
+{
+    struct cell *head = cell_at(r, NO_CELL);
+    return kind == RECORD_JOB ? &head->id : &head->serial;
 }
 
 static uint32_t cell_of(const struct record *r, record_entry entry)
@@ -143,10 +150,21 @@ static uint32_t chain_make(struct record *r, struct bytes bytes)
     return first;
 }
 
+void record_note(struct record *r, enum record_kind kind, uint64_t id)
+{
+    if (id > *last_of(r, kind)) {
+        *last_of(r, kind) = id;
+    }
+}
+
 record_entry record_put(struct record *r, record_entry old, enum record_kind kind, uint64_t id,
                         struct bytes bytes)
 {
-    uint32_t first = r != NULL && bytes.size <= RECORD_BYTES_MAX ? chain_make(r, bytes) : NO_CELL;
+    if (r == NULL) {
+        return 0;
+    }
+    record_note(r, kind, id); /* first, since the worker gets it also without an entry */
+    uint32_t first = bytes.size <= RECORD_BYTES_MAX ? chain_make(r, bytes) : NO_CELL;
     if (first == NO_CELL) {
         return 0;
     }
@@ -154,7 +172,6 @@ record_entry record_put(struct record *r, record_entry old, enum record_kind kin
     c->id = id;
     c->size = (uint32_t)bytes.size;
     c->serial = ++r->serial;
-    r->last[kind] = id > r->last[kind] ? id : r->last[kind];
     atomic_store_explicit(&c->state, kind, memory_order_release);
     record_drop(r, old);
     return (uint64_t)r->epoch << 32 | first;
@@ -168,12 +185,22 @@ void record_drop(struct record *r, record_entry entry)
     }
 }
 
-void record_staging_reused(struct record *r, record_entry entry)
+static void flag(struct record *r, record_entry entry, unsigned which)
 {
     uint32_t first = cell_of(r, entry);
     if (first != NO_CELL) {
-        (void)atomic_fetch_or(&cell_at(r, first)->state, STATE_REUSED);
+        (void)atomic_fetch_or(&cell_at(r, first)->state, which);
     }
+}
+
+void record_staging_reused(struct record *r, record_entry entry)
+{
+    flag(r, entry, STATE_REUSED);
+}
+
+void record_ended(struct record *r, record_entry entry)
+{
+    flag(r, entry, STATE_ENDED);
 }
 
 /* ---- make and unmake ------------------------------------------------------------------------- */
@@ -271,7 +298,8 @@ static void collect(struct record *r, uint8_t *marks)
 {
     for (uint32_t i = NO_CELL + 1; i < r->count; i++) {
         struct cell *c = cell_at(r, i);
-        unsigned kind = atomic_load_explicit(&c->state, memory_order_acquire) & ~STATE_REUSED;
+        unsigned kind =
+            atomic_load_explicit(&c->state, memory_order_acquire) & ~(STATE_REUSED | STATE_ENDED);
         if (kind != RECORD_BUFFER && kind != RECORD_JOB) {
             continue;
         }
@@ -281,7 +309,6 @@ static void collect(struct record *r, uint8_t *marks)
         }
         r->found[r->found_count++] = (struct found){.kind = kind, .cell = i, .id = c->id};
         r->serial = c->serial > r->serial ? c->serial : r->serial;
-        r->last[kind] = c->id > r->last[kind] ? c->id : r->last[kind];
     }
 }
 
@@ -364,6 +391,7 @@ bool record_find(struct record *r, enum record_kind kind, uint64_t id, struct re
     *ret_view = (struct record_view){.entry = (uint64_t)r->epoch << 32 | f->cell,
                                      .id = id,
                                      .staging_reused = (atomic_load(&c->state) & STATE_REUSED) != 0,
+                                     .ended = (atomic_load(&c->state) & STATE_ENDED) != 0,
                                      .bytes = bytes_of(r->view, c->size)};
     *ret_again = f->taken;
     f->taken = true;
@@ -372,7 +400,7 @@ bool record_find(struct record *r, enum record_kind kind, uint64_t id, struct re
 
 uint64_t record_last(const struct record *r, enum record_kind kind)
 {
-    return r != NULL ? r->last[kind] : 0;
+    return r != NULL ? *last_of(r, kind) : 0;
 }
 
 void record_settle(struct record *r)

@@ -39,22 +39,26 @@ int record_fd(const struct record *r);
 record_entry record_put(struct record *r, record_entry old, enum record_kind kind, uint64_t id,
                         struct bytes bytes);
 void record_drop(struct record *r, record_entry entry); /* r NULL is accepted */
+/* Raises record_last, as an entry with this id would. */
+void record_note(struct record *r, enum record_kind kind, uint64_t id);
 /* Notes that other jobs use the job's staging memory now. */
 void record_staging_reused(struct record *r, record_entry entry);
+/* Notes that the job has ended, and the entries of its buffers say what is defined since. */
+void record_ended(struct record *r, record_entry entry);
 
 /* ---- adoption: until record_settle ------------------------------------------------------- */
 
 struct record_view {
     record_entry entry;
     uint64_t id;
-    bool staging_reused;
+    bool staging_reused, ended;
     struct bytes bytes; /* valid until the next record_find */
 };
 
 /* Finds the entry of this id. ret_again: it was found before. */
 bool record_find(struct record *r, enum record_kind kind, uint64_t id, struct record_view *ret_view,
                  bool *ret_again);
-/* The greatest id of that kind that was ever written here. */
+/* The greatest id of that kind that was ever written here, by any front, dropped or not. */
 uint64_t record_last(const struct record *r, enum record_kind kind);
 /* Ends the adoption. Drops entries that were not found: they never reached the worker. */
 void record_settle(struct record *r);

@@ -117,11 +117,15 @@ void worker_forget(struct device *d)
     d->record = NULL;
 }
 
-/* An empty record for a worker that starts. */
+/* An empty record for a worker that starts. The next front goes on behind the ids of jobs so far.
+ */
 static int new_record(struct device *d, struct err *e)
 {
     struct record *record = NULL;
     int rc = record_create((uint32_t)d->worker, &record, e);
+    if (rc == 0) {
+        record_note(record, RECORD_JOB, d->front->next_job - 1);
+    }
     record_destroy(d->record);
     d->record = record;
     return rc;

@@ -78,7 +78,9 @@ static int ready(struct front *f, struct device *d, struct bytes bytes, struct e
     d->chosen = m.chosen != 0;
     d->memory = m.memory;
     d->max_alloc = m.max_alloc;
-    d->pool_limit = m.pool_limit;
+    d->pool_limit = d->budget = m.pool_limit;
+    d->pool_default = m.pool_default;
+    d->stay = m.stay;
     d->spill_limit = m.spill_limit;
     d->units = m.units;
     d->max_group = m.max_group;
@@ -262,6 +264,17 @@ static int tenant_refused(struct front *f, struct device *d, struct bytes bytes,
     return rc;
 }
 
+static int budget(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+{
+    struct msg_w_budget m;
+    int rc = proto_decode(&schema_msg_w_budget, bytes, &m, e);
+    rc = rc == 0 ? frame_check_code(m.code, 0, e) : rc;
+    if (rc == 0) {
+        f->hooks.worker_budget(f, d, &m);
+    }
+    return rc;
+}
+
 static int arena(struct front *f, struct device *d, struct bytes bytes, struct err *e)
 {
     struct msg_w_arena m;
@@ -410,6 +423,8 @@ static int answers(struct front *f, struct device *d, unsigned kind, struct byte
                    struct err *e)
 {
     switch (kind) {
+    case FRAME_KIND_W_BUDGET:
+        return budget(f, d, bytes, e);
     case FRAME_KIND_W_BUFFER:
         return buffer(f, d, bytes, e);
     case FRAME_KIND_W_MODULE:

@@ -47,7 +47,7 @@ static void marker_passed(struct transfer *x)
 
 static bool zeroed_all(const struct transfer *x)
 {
-    return x->kind == TRANSFER_ZERO && x->zeroed == x->buffer->piece.pool.size;
+    return x->kind == TRANSFER_ZERO && !x->unmapped && x->zeroed == x->buffer->piece.pool.size;
 }
 
 /* Does the transfer need the buffer's device memory? A seal that waits for jobs does not,
@@ -140,7 +140,7 @@ static struct transfer *zero_next(const struct transfers *t)
     struct transfer *first = NULL;
     for (struct transfer *x = t->first; x != NULL; x = x->next) {
         uint64_t tenant = x->buffer->tenant;
-        if (x->kind != TRANSFER_ZERO || x->marker != NULL || zeroed_all(x)) {
+        if (x->kind != TRANSFER_ZERO || x->unmapped || x->marker != NULL || zeroed_all(x)) {
             continue;
         }
         if (tenant > t->last_tenant && (next == NULL || tenant < next->buffer->tenant)) {
@@ -213,7 +213,8 @@ static int start(struct transfers *t, const struct transfer *asked, struct memfd
     *x = *asked;
     enum transfer_kind kind = x->kind;
     struct buffer *b = x->buffer;
-    int rc = serve(x, e);
+    x->unmapped = kind != TRANSFER_SEAL && memory_unmapped(&b->piece);
+    int rc = x->unmapped ? 0 : serve(x, e);
     if (rc != 0) {
         free(x);
         return rc;
@@ -233,7 +234,7 @@ static int start(struct transfers *t, const struct transfer *asked, struct memfd
     DL_APPEND(t->first, x);
     if (kind == TRANSFER_RESTORE) {
         b->arrival = BUFFER_RESTORED;
-    } else if (kind == TRANSFER_ZERO) {
+    } else if (kind == TRANSFER_ZERO || x->unmapped) {
         b->arrival = BUFFER_FETCHED; /* a front that connects now need not wait for zeros */
     }
     zero_some(t);
@@ -345,9 +346,65 @@ static void zero_poll(struct transfers *t, struct transfer *x)
     }
 }
 
+/* The buffer's memory is mapped: the transfer begins. It may be found dirty only now. */
+static void begin(struct transfers *t, struct transfer *x)
+{
+    struct buffer *b = x->buffer;
+    struct err e = ERR_INIT;
+    x->unmapped = false;
+    if (x->kind == TRANSFER_SETTLE && b->piece.dirty) {
+        x->kind = TRANSFER_ZERO;
+    } else if (x->kind == TRANSFER_SETTLE) {
+        b->arrival = BUFFER_ARRIVED;
+    }
+    if (serve(x, &e) != 0) {
+        finish(t, x, &e);
+    }
+}
+
+/* Without memory the buffer is as if it had been created on a full device. */
+static void begin_without(struct transfers *t, struct transfer *x)
+{
+    struct buffer *b = x->buffer;
+    struct err e = ERR_INIT;
+    if (!buffers_may_be_away(t->buffers, b->size)) {
+        (void)memory_refused(&t->device->memory, &e);
+        (void)err_wrap(&e, "buffer of %" PRIu64 " bytes", b->size);
+    }
+    memory_free(&t->device->memory, &b->piece);
+    finish(t, x, &e);
+}
+
+/* Is the memory of a transfer still being mapped? It may have ended if it is not. */
+static bool mapping(struct transfers *t, struct transfer *x)
+{
+    struct err ok = ERR_INIT;
+    if (!x->unmapped) {
+        return false;
+    }
+    if (x->buffer->freed) { /* nobody waits for its bytes */
+        finish(t, x, &ok);
+        return true;
+    }
+    switch (memory_late(&t->device->memory, &x->buffer->piece)) {
+    case POOL_READY:
+        begin(t, x);
+        break;
+    case POOL_FAILED:
+        begin_without(t, x);
+        break;
+    case POOL_WAITS:
+        break;
+    }
+    return true;
+}
+
 static void poll_one(struct transfers *t, struct transfer *x)
 {
     struct err ok = ERR_INIT;
+    if (mapping(t, x)) {
+        return;
+    }
     if (x->kind == TRANSFER_SEAL) {
         if (x->waits) {
             seal_poll(t, x);

@@ -29,6 +29,7 @@ struct transfer {
     struct buffer *buffer; /* in use until done() */
     bool superseded;       /* a newer seal replaces this one: its success is not reported */
     bool waits;            /* a seal or restore that has not begun to copy */
+    bool unmapped;         /* the buffer's memory is being mapped, and nothing has begun */
     uint64_t copied;       /* bytes so far, in the seal of a buffer that is on the host */
     uint64_t zeroed;       /* bytes whose zeros were enqueued in the service stream */
     uint64_t piece;        /* of these, bytes of the piece before `marker` */

@@ -126,6 +126,23 @@ void buffer_came(struct buffers *t, struct buffer *b)
     promise(t, b, false);
 }
 
+/* Buffers that stay count from their creation, wherever they are. */
+static int stay(struct buffers *t, struct buffer *b, struct err *e)
+{
+    b->stays_for = memory_number(t->memory, b->tenant);
+    int rc = pool_stay(t->memory->pool, b->stays_for, b->size, e);
+    b->stays = rc == 0;
+    return rc;
+}
+
+static void stay_no_more(struct buffers *t, struct buffer *b)
+{
+    if (b->stays) {
+        pool_unstay(t->memory->pool, b->stays_for, b->size);
+        b->stays = false;
+    }
+}
+
 static void destroy(struct buffers *t, struct buffer *b)
 {
     unassure(b);
@@ -133,6 +150,7 @@ static void destroy(struct buffers *t, struct buffer *b)
         b->ending_of->ending -= b->size;
     }
     promise(t, b, false);
+    stay_no_more(t, b);
     if (b->spilled != NULL) {
         t->forget(t->data, b);
     }
@@ -167,6 +185,11 @@ static bool fits(const struct buffers *t, uint64_t size, uint64_t tenant)
     uint64_t taken =
         sat_add(t->bytes, pool_kept(t->memory->pool, memory_number(t->memory, tenant)));
     return t->room > 0 && size <= t->most && size <= sat_sub(t->room, taken);
+}
+
+bool buffers_may_be_away(const struct buffers *t, uint64_t size)
+{
+    return t->room > 0 && size <= t->most && t->bytes <= t->room;
 }
 
 /* Allocates the kind of memory that is asked for. */
@@ -263,8 +286,12 @@ int buffer_create(struct buffers *t, const struct buffer_ask *ask, struct buffer
         return err_set(e, ERR_NOMEM, "no memory for buffer %" PRIu64, ask->id);
     }
     *b = (struct buffer){.id = ask->id, .size = ask->size, .tenant = ask->tenant, .sealed_fd = -1};
-    int rc = ask->module != 0 ? variable_take(t, ask, b, e) : memory_take(t, ask, b, e);
+    int rc = ask->stays ? stay(t, b, e) : 0;
+    if (rc == 0) {
+        rc = ask->module != 0 ? variable_take(t, ask, b, e) : memory_take(t, ask, b, e);
+    }
     if (rc != 0) {
+        stay_no_more(t, b);
         free(b);
         return err_wrap(e, "buffer of %" PRIu64 " bytes", ask->size);
     }

@@ -54,6 +54,8 @@ struct buffer {
     struct memory_piece piece;
     struct pool_place place;           /* its former addresses; it returns there if possible */
     bool managed;                      /* the buffer uses managed memory */
+    bool stays;                        /* it is never evicted, and counts as the pool's pool_stay */
+    unsigned stays_for;                /* number of the tenant that it counts for */
     bool promised;                     /* memory that is about to be released is reserved for it */
     struct memory_tenant *assured_by;  /* account whose guarantee covers it; NULL: none */
     struct memory_tenant *ending_of;   /* account of a freed buffer that is in use; NULL: none */
@@ -116,14 +118,16 @@ struct buffer_ask {
     uint64_t tenant;
     bool exported; /* other processes are going to map it */
     bool managed;
+    bool stays; /* it is never evicted */
     /* id; not 0: the buffer is `variable` of this module, and `size` is the size of the variable */
     uint64_t module;
     struct bytes variable; /* at most PROTO_NAME_MAX bytes */
 };
 
-/* Creates a buffer. Its memory may hold other tenants' bytes; the caller zeroes it with
- * transfer_start. On a full device the buffer gets no memory yet, provided that `room` has space
- * for it, or that moves or releases under way will make room on the device. */
+/* Creates a buffer. ERR_LIMIT: no more of the tenant's buffers may stay. Its memory may hold other
+ * tenants' bytes; the caller zeroes it with transfer_start. On a full device the buffer gets no
+ * memory yet, provided that `room` has space for it, or that moves or releases under way will make
+ * room on the device. */
 int buffer_create(struct buffers *t, const struct buffer_ask *ask, struct buffer **ret_buffer,
                   struct err *e);
 struct buffer *buffer_find(const struct buffers *t, uint64_t id, struct err *e); /* NULL: unknown */
@@ -138,6 +142,8 @@ int buffer_manage(struct buffers *t, struct buffer *b, struct err *e);
 /* To be called when the buffer has memory of the pool, for the first time or again: drops its
  * reservation and its former addresses. */
 void buffer_came(struct buffers *t, struct buffer *b);
+/* May a buffer of that size, which exists, be without device memory for a while? */
+bool buffers_may_be_away(const struct buffers *t, uint64_t size);
 /* can it be evicted without copying its content to the host? */
 bool buffer_keeps_itself(const struct buffer *b);
 void buffer_pin(struct buffers *t, struct buffer *b);

@@ -106,6 +106,10 @@ static int self_check(struct device *dev, struct err *e)
     }
     const struct memory_ask ask = {.size = CHECK_BYTES, .stream = memory_service(&dev->memory)};
     int rc = memory_alloc(&dev->memory, &ask, &piece, e);
+    if (rc == 0) { /* the loop does not run yet */
+        memory_settle(&dev->memory);
+        rc = memory_late(&dev->memory, &piece) == POOL_READY ? 0 : memory_refused(&dev->memory, e);
+    }
     if (rc == 0) {
         rc = copy_round(dev, piece.ref, host, host + CHECK_BYTES, e);
         if (rc == 0) { /* after a failure a copy may still run: its memory is not freed */
@@ -142,12 +146,18 @@ static int streams_open(struct device *dev, unsigned wanted, struct err *e)
     return rc == 0 ? 0 : err_wrap(e, "stream %u", dev->stream_count);
 }
 
+uint64_t device_memory_default(const struct device *dev)
+{
+    return dev->info.memory - dev->info.memory / 16;
+}
+
 static int open_parts(struct device *dev, const struct device_options *options, struct err *e)
 {
     dev->b->device->info(dev->d, &dev->info);
     dev->wakes = dev->b->device->wakes(dev->d);
-    uint64_t limit = options->memory_limit != 0 ? options->memory_limit
-                                                : dev->info.memory - dev->info.memory / 16;
+    uint64_t limit =
+        options->memory_limit != 0 ? options->memory_limit : device_memory_default(dev);
+    limit = limit < dev->info.memory ? limit : dev->info.memory;
     struct backend_stream *all[DEVICE_STREAMS_MAX + 2];
     int rc = streams_open(dev, options->streams, e);
     if (rc == 0) {
@@ -158,9 +168,12 @@ static int open_parts(struct device *dev, const struct device_options *options, 
                                          .d = dev->d,
                                          .stream = all,
                                          .streams = dev->stream_count + 2,
-                                         .scrub = dev->scrub};
+                                         .scrub = dev->scrub,
+                                         .wake = options->maps_later ? options->wake : NULL,
+                                         .wake_data = options->wake_data};
         rc = memory_init(&dev->memory, &on, limit, dev->info.max_alloc, e);
         dev->memory.managed_limit = options->managed_limit;
+        places_init(&dev->places, &dev->memory);
     }
     return rc == 0 ? self_check(dev, e) : rc;
 }
@@ -189,6 +202,7 @@ void device_close(struct device *dev)
     if (dev->d == NULL) {
         return;
     }
+    places_finish(&dev->places);
     memory_finish(&dev->memory);
     while (dev->stream_count > 0) {
         dev->b->stream->destroy(dev->stream[--dev->stream_count]);

@@ -8,7 +8,7 @@
 
 #include "common/err.h"
 #include "daemon/backend/backend.h"
-#include "daemon/worker/memory/memory.h"
+#include "daemon/worker/memory/places.h"
 
 /* Limit of streams for jobs. The pool also counts the service stream and the one for copies to
  * the device. */
@@ -18,12 +18,13 @@ struct device_options {
     const char *backend;
     unsigned index;
     const char *options;    /* the back end's own options, may be "" */
-    uint64_t memory_limit;  /* bytes; 0: 15/16 of the device's memory */
+    uint64_t memory_limit;  /* bytes, at most the device's memory; 0: 15/16 of it */
     uint64_t managed_limit; /* bytes of managed memory; 0: none */
     uint64_t spill_limit;   /* bytes of host memory for evicted buffers; 0: none */
     unsigned streams;       /* streams for jobs; 0: the device's suggestion */
     backend_wake_fn wake;
     void *wake_data;
+    bool maps_later; /* memory is mapped on a thread, which calls `wake` */
 };
 
 struct device {
@@ -32,6 +33,7 @@ struct device {
     struct backend_info info;
     unsigned count; /* devices of the back end; 0: unknown */
     struct memory memory;
+    struct places places;                              /* of programs, in `memory` */
     struct backend_stream *stream[DEVICE_STREAMS_MAX]; /* streams of jobs */
     unsigned stream_count;
     /* number of urgent streams, which have a higher priority; they come last in `stream` */
@@ -47,6 +49,8 @@ struct device {
 int device_open(struct device *dev, const struct device_options *options, struct err *e);
 void device_close(struct device *dev); /* idle; not open is allowed */
 
+/* Bytes of the pool where nothing limits it: 15/16 of the device's memory. */
+uint64_t device_memory_default(const struct device *dev);
 /* Enqueues a marker at the end of a stream and starts what was enqueued. */
 int device_mark(struct device *dev, struct backend_stream *s, struct backend_marker **ret_marker,
                 struct err *e);

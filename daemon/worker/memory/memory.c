@@ -1,6 +1,7 @@
 #include "daemon/worker/memory/memory.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +12,11 @@
 #include "daemon/pool/clean.h"
 #include "daemon/pool/move.h"
 #include "daemon/pool/pressure.h"
+#include "daemon/worker/memory/mapping_pages.h"
 #include "proto/frames.h"
 
 #define CHUNK_BYTES (2u << 20) /* bytes of a block that smaller requests share */
-/* The worker waits for zeros of at most this many bytes of new memory. */
-#define SCRUB_BYTES (UINT64_C(16) << 20)
-#define SCRUB_NS    (2 * NS_PER_S)
+#define SETTLE_NS   (2 * NS_PER_S)
 /* The number that all tenants share when the other numbers are given out. */
 #define TENANT_REST     (POOL_TENANTS - 1)
 #define NUMBERS_AT_ONCE 16u /* numbers collected at once; each costs a walk over the pages */
@@ -220,53 +220,29 @@ static void block_free(void *user, void *block, uint64_t size)
     give_back(&(struct leaving){.m = user, .block = block, .bytes = size});
 }
 
-static int range_reserve(void *user, uint64_t bytes, void **ret_range, struct err *e)
+static int clear_new(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e)
 {
-    struct memory *m = user;
-    struct backend_block *range = NULL;
-    int rc = m->b->pages->reserve(m->d, bytes, &range, e);
-    if (rc == 0) {
-        *ret_range = range;
+    return mapping_clear(&((struct memory *)user)->mapping, range, at, bytes, e);
+}
+
+_Static_assert(offsetof(struct memory, mapping) == 0,
+               "functions of the source get either as `user`");
+
+static uint64_t calls_issued(void *user)
+{
+    return mapper_issued(((struct memory *)user)->mapping.mapper);
+}
+
+/* Zeros queue behind any kernel that fills the device, on every stream, so waiting for them could
+ * take as long as the kernel. */
+static bool quiet(void *data)
+{
+    const struct memory *m = data;
+    bool idle = m->unmarked == 0;
+    for (unsigned i = 0; idle && i < m->streams; i++) {
+        idle = m->timeline.stream[i].first == NULL;
     }
-    return rc;
-}
-
-static void range_release(void *user, void *range, uint64_t bytes)
-{
-    struct memory *m = user;
-    (void)bytes;
-    m->b->pages->release(m->d, range);
-}
-
-static int handle_create(void *user, uint64_t bytes, uint64_t *ret_handle, struct err *e)
-{
-    struct memory *m = user;
-    return m->b->pages->create(m->d, bytes, ret_handle, e);
-}
-
-static void handle_destroy(void *user, uint64_t handle, uint64_t bytes)
-{
-    struct memory *m = user;
-    m->b->pages->destroy(m->d, handle, bytes);
-}
-
-static int handle_map(void *user, void *range, uint64_t at, uint64_t handle, uint64_t bytes,
-                      struct err *e)
-{
-    struct memory *m = user;
-    return m->b->pages->map(m->d, range, at, handle, bytes, e);
-}
-
-static int handle_unmap(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e)
-{
-    struct memory *m = user;
-    return m->b->pages->unmap(m->d, range, at, bytes, e);
-}
-
-static int range_access(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e)
-{
-    struct memory *m = user;
-    return m->b->pages->access(m->d, range, at, bytes, e);
+    return idle;
 }
 
 /* ---- zeroing ---------------------------------------------------------------------------------*/
@@ -290,66 +266,11 @@ int memory_clear(struct memory *m, const struct memory_piece *piece, uint64_t fr
     return rc;
 }
 
-/* Waits for a marker on the scrub stream. */
-static int scrub_wait(struct memory *m, struct backend_marker *marker, struct err *e)
-{
-    const struct timespec pause = {.tv_nsec = 20 * (long)NS_PER_US};
-    uint64_t until = clock_now_ns() + SCRUB_NS;
-    enum backend_state state = m->b->marker->state(marker, e);
-    while (state != BACKEND_DONE && state != BACKEND_FAILED && clock_now_ns() < until) {
-        (void)nanosleep(&pause, NULL);
-        state = m->b->marker->state(marker, e);
-    }
-    if (state == BACKEND_DONE || state == BACKEND_FAILED) {
-        return state == BACKEND_DONE ? 0 : e->code;
-    }
-    m->hung = true; /* the command may still run, whoever gets the memory next */
-    return err_set(e, ERR_DEVICE_LOST, "zeroing new memory did not end");
-}
-
-/* Has the device no work of this worker? Zeros queue behind any kernel that fills the device, on
- * every stream, so waiting for them could take as long as the kernel. */
-static bool quiet(const struct memory *m)
-{
-    bool idle = m->unmarked == 0;
-    for (unsigned i = 0; idle && i < m->streams; i++) {
-        idle = m->timeline.stream[i].first == NULL;
-    }
-    return idle;
-}
-
-/* New memory may hold anybody's bytes. A source may take it back at any time, so this waits for
- * the zeros: some microseconds on an idle device. If the device has other work, the memory is
- * large or zeroing fails, the memory is handed out dirty and zeroed in the order of streams. */
-static int clear_new(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e)
-{
-    struct memory *m = user;
-    static const uint8_t ZEROS[16];
-    struct backend_marker *marker = NULL;
-    const struct backend_ref ref = {.block = range, .offset = at};
-    struct err why = ERR_INIT;
-    if (bytes > SCRUB_BYTES || !quiet(m)) {
-        return ERR_LIMIT;
-    }
-    int rc = m->b->stream->fill(m->scrub, ref, ZEROS, sizeof ZEROS, bytes, &why);
-    if (rc == 0) {
-        rc = m->b->stream->mark(m->scrub, &marker, &why);
-        m->hung = m->hung || rc != 0;
-    }
-    rc = rc == 0 ? m->b->stream->flush(m->scrub, &why) : rc;
-    rc = rc == 0 ? scrub_wait(m, marker, &why) : rc;
-    if (marker != NULL) {
-        m->b->marker->release(marker);
-    }
-    if (rc != 0 && e != NULL) {
-        *e = why;
-    }
-    return rc;
-}
-
 int memory_hung(const struct memory *m, struct err *e)
 {
-    return m->hung ? err_set(e, ERR_DEVICE_LOST, "zeroing or moving memory did not end") : 0;
+    return m->hung || m->mapping.hung
+               ? err_set(e, ERR_DEVICE_LOST, "zeroing or moving memory did not end")
+               : 0;
 }
 
 /* ---- streams and tenants ---------------------------------------------------------------------*/
@@ -402,7 +323,8 @@ static bool tenant_unused(const struct memory *m, const struct memory_tenant *t)
     pool_account(m->pool, t->number, &a);
     bool free_of_limits = a.quota.hard == UINT64_MAX && a.quota.soft == UINT64_MAX &&
                           a.quota.guaranteed == 0 && t->spilled_limit == UINT64_MAX;
-    uint64_t has = a.mapped | a.reserved | t->shared | t->promised | t->assured | t->spilled;
+    uint64_t has = a.mapped | a.reserved | a.staying | a.meter.used | t->shared | t->promised |
+                   t->assured | t->spilled;
     return free_of_limits && has == 0 &&
            (t->reported.asked | t->reported.mapped | t->reported.shared | t->reported.spilled) == 0;
 }
@@ -599,20 +521,16 @@ int memory_init(struct memory *m, const struct memory_device *on, uint64_t limit
 {
     const struct backend *b = on->b;
     struct backend_device *d = on->d;
-    *m =
-        (struct memory){.b = b, .d = d, .streams = on->streams, .scrub = on->scrub, .limit = limit};
+    *m = (struct memory){.b = b, .d = d, .streams = on->streams, .limit = limit};
     memcpy(m->stream, on->stream, on->streams * sizeof m->stream[0]);
+    m->mapping = (struct mapping){
+        .b = b, .d = d, .scrub = on->scrub, .quiet = quiet, .data = m, .why = ERR_INIT};
     uint64_t page = b->pages != NULL ? b->pages->page_bytes(d) : 0;
-    m->pages = (struct pool_pages){.page_bytes = page,
-                                   .handle_max = page != 0 ? b->pages->handle_max(d) : 0,
-                                   .reserve = range_reserve,
-                                   .release = range_release,
-                                   .create = handle_create,
-                                   .destroy = handle_destroy,
-                                   .map = handle_map,
-                                   .unmap = handle_unmap,
-                                   .access = range_access,
-                                   .aliases = page != 0 && b->pages->aliases};
+    m->pages = mapping_pages(&m->mapping, page);
+    int rc = page != 0 ? mapping_init(&m->mapping, on->wake, on->wake_data, e) : 0;
+    if (rc != 0) {
+        return rc;
+    }
     m->blocks = (struct pool_blocks){
         .alloc = block_alloc, .free = block_free, .max_block = max_alloc, .chunk = CHUNK_BYTES};
     const struct pool_source source = {.user = m,
@@ -620,6 +538,7 @@ int memory_init(struct memory *m, const struct memory_device *on, uint64_t limit
                                        .pages = page != 0 ? &m->pages : NULL,
                                        .blocks = page != 0 ? NULL : &m->blocks,
                                        .wait = stream_wait,
+                                       .issued = m->mapping.mapper != NULL ? calls_issued : NULL,
                                        .reached = stream_reached,
                                        .budget = b->memory->room != NULL ? device_room : NULL};
     const struct pool_options options = {.limit = limit,
@@ -627,7 +546,13 @@ int memory_init(struct memory *m, const struct memory_device *on, uint64_t limit
                                          .keep = limit / MEMORY_KEEP,
                                          .trim_age_ns = MEMORY_AGE_NS,
                                          .trim_rate = MEMORY_RATE};
-    return pool_create(&source, &options, &m->pool, e);
+    m->stay = limit / 100 * FRAME_STAY_PERCENT;
+    rc = pool_create(&source, &options, &m->pool, e);
+    m->mapping.pool = m->pool;
+    if (rc == 0) {
+        pool_stay_most(m->pool, m->stay);
+    }
+    return rc;
 }
 
 static void tenants_finish(struct memory *m)
@@ -644,7 +569,8 @@ static void tenants_finish(struct memory *m)
 void memory_finish(struct memory *m)
 {
     pool_destroy(m->pool);
-    m->pool = NULL;
+    m->pool = m->mapping.pool = NULL;
+    mapping_finish(&m->mapping);
     tenants_finish(m);
 }
 
@@ -652,6 +578,10 @@ bool memory_ahead(struct memory *m, uint64_t most, struct backend_ref *ret_ref, 
 {
     if (HASH_COUNT(m->tenants) < 2 || m->zeroing.range != NULL ||
         !pool_unclean(m->pool, most, &m->zeroing)) {
+        return false;
+    }
+    if (m->zeroing.ticket != 0) { /* it is not mapped yet */
+        pool_cleared(m->pool, &m->zeroing, false, memory_service(m), 0);
         return false;
     }
     *ret_ref = (struct backend_ref){.block = m->zeroing.range, .offset = m->zeroing.offset};
@@ -683,7 +613,8 @@ int memory_alloc(struct memory *m, const struct memory_ask *ask, struct memory_p
                                     .tenant = number_of(m, ask->tenant, NUMBERS_NS),
                                     .tag = ask->tag,
                                     .prompt = ask->stream >= memory_copies(m),
-                                    .place = ask->place};
+                                    .place = ask->place,
+                                    .align = ask->align};
     m->waited = false;
     ahead_yield(m);
     int rc = pool_alloc(m->pool, &wanted, &piece.pool, e);
@@ -693,8 +624,37 @@ int memory_alloc(struct memory *m, const struct memory_ask *ask, struct memory_p
         piece.ref = (struct backend_ref){.block = piece.pool.range, .offset = piece.pool.offset};
         piece.dirty = piece.pool.foreign || wanted.tenant == TENANT_REST;
         *ret_piece = piece;
+        if (piece.pool.ticket != 0) {
+            mapper_watch(m->mapping.mapper);
+        }
     }
     return rc;
+}
+
+enum pool_late memory_late(const struct memory *m, struct memory_piece *piece)
+{
+    bool pooled = piece->ref.block != NULL && piece->kind == MEMORY_POOL;
+    enum pool_late late = pooled ? pool_piece_late(m->pool, &piece->pool) : POOL_READY;
+    piece->dirty = piece->dirty || (pooled && piece->pool.foreign);
+    return late;
+}
+
+bool memory_unmapped(const struct memory_piece *piece)
+{
+    return piece->ref.block != NULL && piece->kind == MEMORY_POOL && piece->pool.ticket != 0;
+}
+
+bool memory_poll(struct memory *m)
+{
+    bool any = mapping_poll(&m->mapping);
+    m->changes += any;
+    return any;
+}
+
+void memory_settle(struct memory *m)
+{
+    mapping_drain(&m->mapping, SETTLE_NS);
+    m->changes++;
 }
 
 static int apart_take(struct memory *m, struct memory_piece *piece, struct err *e)
@@ -726,6 +686,7 @@ static int apart_alloc(struct memory *m, struct memory_piece piece, uint64_t ten
     rc = apart_take(m, &piece, e);
     if (rc == ERR_DEVICE_MEMORY) {
         memory_trim(m);
+        memory_settle(m);
         rc = apart_take(m, &piece, e);
     }
     if (rc != 0) {

@@ -23,8 +23,10 @@
 #include "common/clock.h"
 #include "common/err.h"
 #include "daemon/backend/backend.h"
+#include "daemon/pool/late.h"
 #include "daemon/pool/place.h"
 #include "daemon/pool/quota.h"
+#include "daemon/worker/memory/mapping.h"
 #include "daemon/worker/memory/releases.h"
 #include "daemon/worker/memory/timeline.h"
 #include "proto/limits.h"
@@ -57,15 +59,17 @@ struct memory_tenant {
 };
 
 struct memory {
-    struct pool *pool;       /* owned */
+    struct mapping
+        mapping;       /* the source of pages; first, so that both have one address as `user` */
+    struct pool *pool; /* owned */
     struct pool_pages pages; /* source of the pool if the device has pages, else `blocks` */
     struct pool_blocks blocks;
     const struct backend *b;
     struct backend_device *d;                    /* not owned */
     struct backend_stream *stream[POOL_STREAMS]; /* not owned; as the pool numbers them */
     unsigned streams;
-    struct backend_stream *scrub;    /* not owned */
     uint64_t limit;                  /* limit of the pool in bytes */
+    uint64_t stay;                   /* bytes of buffers that stay, of tenants without guarantees */
     uint64_t managed, managed_limit; /* bytes of managed memory */
     uint64_t exported;               /* bytes of memory that other processes can map */
     /* not owned: the queue of memory to release to the driver; NULL: release at once. Queued
@@ -119,6 +123,7 @@ struct memory_ask {
     unsigned stream;                /* number of the stream that uses it first */
     uint64_t tag;                   /* name for the pool's mover; 0: the piece must not move */
     const struct pool_place *place; /* addresses that it had before; NULL: any */
+    uint64_t align;                 /* bytes: as pool_ask.align; 0: the pool's own */
 };
 
 /* The limits of a tenant. */
@@ -137,6 +142,10 @@ struct memory_device {
     struct backend_stream *const *stream;
     unsigned streams;             /* length of `stream`: 3 … POOL_STREAMS */
     struct backend_stream *scrub; /* zeroes new memory only */
+    /* Called by the thread that maps memory; NULL: memory is mapped within the calls that need it.
+     */
+    backend_wake_fn wake;
+    void *wake_data;
 };
 
 int memory_init(struct memory *m, const struct memory_device *on, uint64_t limit,
@@ -171,6 +180,24 @@ void memory_unlimit(struct memory *m);
  * exceeded. */
 int memory_alloc(struct memory *m, const struct memory_ask *ask, struct memory_piece *ret_piece,
                  struct err *e);
+/* What became of the mapping of a piece that was allocated: no command may use the piece before it
+ * is POOL_READY. POOL_READY may make the piece dirty. POOL_FAILED: free it, and say
+ * memory_refused(). */
+enum pool_late memory_late(const struct memory *m, struct memory_piece *piece);
+/* Must memory_late() be asked about the piece? */
+bool memory_unmapped(const struct memory_piece *piece);
+static inline int memory_refused(const struct memory *m, struct err *e) /* ERR_DEVICE_MEMORY */
+{
+    return mapping_refused(&m->mapping, e);
+}
+/* Takes over what the thread that maps memory has done. Returns whether it did anything. */
+bool memory_poll(struct memory *m);
+static inline bool memory_mapping(const struct memory *m) /* is memory being mapped or unmapped? */
+{
+    return mapping_busy(&m->mapping);
+}
+/* Blocks until all memory is mapped and unmapped, for two seconds at most. */
+void memory_settle(struct memory *m);
 /* Allocates memory that another process can map, outside the pool, in whole pages; it is dirty.
  * It counts against the pool's limit. If the driver has no memory left, the pool gives its
  * cached memory back first. ERR_UNSUPPORTED, ERR_DEVICE_MEMORY, ERR_LIMIT. */

@@ -534,6 +534,12 @@ static int temps_plan(const struct job_scope *scope, struct job *j, struct err *
 {
     uint64_t most = scope->device->info.max_alloc;
     int rc = lifetime_plan(j->temps, j->temp_count, &j->temp_bytes, e);
+    uint64_t whole =
+        rc == 0 && j->program != 0 ? places_bytes(&scope->device->places, j->temp_bytes) : 0;
+    if (whole != 0 && (most == 0 || whole <= most)) {
+        j->temp_bytes = whole;
+        j->placed = true;
+    }
     if (rc != 0 || j->temp_bytes <= most || most == 0) {
         return rc;
     }
@@ -619,10 +625,28 @@ void job_temps_leave(const struct job_scope *scope, struct job *j)
         return;
     }
     for (unsigned i = 0; i < j->piece_count; i++) {
-        if (j->pieces[i].ref.block != NULL && !j->pieces[i].dirty) {
-            memory_free_at(&scope->device->memory, &j->pieces[i], &j->end);
+        struct memory_piece *piece = &j->pieces[i];
+        if (piece->ref.block == NULL || piece->dirty) {
+            continue;
+        }
+        if (j->placed) {
+            places_leave(&scope->device->places, j->program, piece, j->end.stream, j->end.seq);
+        } else {
+            memory_free_at(&scope->device->memory, piece, &j->end);
         }
     }
+}
+
+void job_temps_free(struct device *device, struct job *j)
+{
+    for (unsigned i = 0; i < j->piece_count; i++) {
+        if (j->placed) {
+            places_leave(&device->places, j->program, &j->pieces[i], 0, 0);
+        } else {
+            memory_free(&device->memory, &j->pieces[i]);
+        }
+    }
+    j->piece_count = 0;
 }
 
 void job_temps_cleaned(struct job *j)
@@ -642,6 +666,7 @@ static struct job *job_begin(const struct msg_f_job *msg)
     }
     j->id = msg->job;
     j->tenant = msg->tenant;
+    j->program = msg->program;
     j->deadline_ns = msg->deadline_ns;
     err_init(&j->e);
     return j;
@@ -686,9 +711,7 @@ void job_let_go(const struct job_scope *scope, struct job *j)
     for (unsigned i = 0; i < j->mark_count; i++) {
         scope->device->b->marker->release(j->mark[i].marker);
     }
-    for (unsigned i = 0; i < j->piece_count; i++) {
-        memory_free(&scope->device->memory, &j->pieces[i]);
-    }
+    job_temps_free(scope->device, j);
     memory_free(&scope->device->memory, &j->workspace);
     job_unpin(scope->buffers, j);
     for (unsigned i = 0; i < j->buffer_count; i++) {

@@ -84,6 +84,7 @@ struct job {
     /* ---- what it is: set when it is made, unless stated otherwise ---- */
     uint64_t id;
     uint64_t tenant;      /* the front's key */
+    uint64_t program;     /* the front's handle of what it is a run of; 0: of no program */
     uint64_t deadline_ns; /* it begins before this or not at all; NS_NEVER: no deadline */
     unsigned stream;      /* index; batch_join may move it to another stream */
     enum job_size size;   /* batch_join makes jobs brief */
@@ -121,6 +122,7 @@ struct job {
     unsigned piece_count; /* number of pieces allocated so far */
     uint64_t temp_bytes;  /* bytes of all pieces */
     bool apart;           /* each temporary has its own piece */
+    bool placed;          /* the piece has a place of its program (places.h) */
     /* scratch memory of libraries, which use it in turn because they share a stream */
     struct memory_piece workspace;
     uint64_t workspace_size; /* bytes; 0: none */
@@ -179,6 +181,8 @@ int job_temps_clear(const struct job_scope *scope, struct job *j, struct err *e)
  * most. */
 #define JOB_TEMPS_SHARE 128u
 void job_temps_leave(const struct job_scope *scope, struct job *j);
+/* Frees its temporaries. No command uses them any more. */
+void job_temps_free(struct device *device, struct job *j);
 /* To be called when all of its commands completed, including the zeros in temporaries. */
 void job_temps_cleaned(struct job *j);
 /* Finds a module whose kernels the job launches. It is in use until the job's end, even if it

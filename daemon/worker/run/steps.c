@@ -129,6 +129,7 @@ static int launch(struct executor *x, struct job *j, const struct proto_wstep *s
     /* It lacks memory for the work items' own arrays: memory that the pool caches may be enough. */
     if (rc == ERR_DEVICE_MEMORY) {
         memory_trim(&dev->memory);
+        memory_settle(&dev->memory);
         err_init(e);
         rc = dev->b->stream->launch(dev->stream[j->stream], m->m, entry, &l, e);
     }

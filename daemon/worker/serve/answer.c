@@ -29,6 +29,8 @@ int answer_ready(struct channel *c, const struct device *dev, uint64_t spill_lim
                               .devices = dev->count,
                               .urgent = dev->urgent,
                               .pool_limit = stats.limit,
+                              .pool_default = device_memory_default(dev),
+                              .stay = dev->memory.stay,
                               .spill_limit = spill_limit,
                               .chosen = i->chosen,
                               .note = bytes_str(i->note)};
@@ -134,10 +136,32 @@ int answer_tenant_refused(struct channel *c, uint64_t tenant, const struct err *
     return channel_send(c, &schema_msg_w_tenant_refused, &msg, NULL, e);
 }
 
+int answer_budget(struct channel *c, const struct budget_report *report, const struct err *why,
+                  struct err *e)
+{
+    const struct msg_w_budget msg = {.limit = report->limit,
+                                     .size = report->size,
+                                     .missing = report->missing,
+                                     .code = why->code,
+                                     .text = bytes_str(why->code != 0 ? why->text : "")};
+    return channel_send(c, &schema_msg_w_budget, &msg, NULL, e);
+}
+
+static void places_stats(const struct places *places, struct msg_w_pool *stats)
+{
+    struct places_use use;
+    places_use(places, &use);
+    stats->private_places = use.count;
+    stats->private_bytes = use.bytes;
+    stats->private_returns = places->returns;
+    stats->private_others = places->others;
+}
+
 int answer_pool(struct channel *c, struct memory *memory, const struct spill *spill,
-                const struct batch *batch, struct err *e)
+                const struct budget *budget, const struct batch *batch, struct err *e)
 {
     struct msg_w_pool msg;
+    struct budget_report report;
     int rc = tenants_report(c, memory, e);
     if (rc != 0) {
         return rc;
@@ -145,6 +169,10 @@ int answer_pool(struct channel *c, struct memory *memory, const struct spill *sp
     memory_stats(memory, &msg);
     spill_stats(spill, &msg);
     batch_stats(batch, &msg);
+    budget_report(budget, &report);
+    msg.limit = report.limit;
+    msg.missing = report.missing;
+    places_stats(&spill->device->places, &msg);
     return channel_send(c, &schema_msg_w_pool, &msg, NULL, e);
 }
 

@@ -6,6 +6,7 @@
 
 #include "daemon/worker/run/batch.h"
 #include "daemon/worker/run/ledger.h"
+#include "daemon/worker/serve/budget.h"
 #include "daemon/worker/serve/channel.h"
 #include "daemon/worker/spill/spill.h"
 
@@ -34,7 +35,10 @@ int answer_started(struct channel *c, const struct job *j, struct err *e);
 /* The job was reported to run, and has paused for a while. */
 int answer_paused(struct channel *c, const struct job *j, struct err *e);
 int answer_pool(struct channel *c, struct memory *memory, const struct spill *spill,
-                const struct batch *batch, struct err *e);
+                const struct budget *budget, const struct batch *batch, struct err *e);
+/* why->code not 0: the budget was refused. */
+int answer_budget(struct channel *c, const struct budget_report *report, const struct err *why,
+                  struct err *e);
 /* A limit or guarantee of the tenant could not be set, because of `why`. */
 int answer_tenant_refused(struct channel *c, uint64_t tenant, const struct err *why, struct err *e);
 /* Sends the next part of an inventory; to be called again when the channel has room. */

@@ -14,7 +14,8 @@ static uint64_t runs_since(void *data)
 static bool nothing_frees(void *data, const uint64_t *tenant)
 {
     struct server *s = data;
-    return server_nothing_moves(s, tenant) && memory_leaving(&s->device.memory, tenant) == 0 &&
+    return server_nothing_moves(s, tenant) && !waiting_maps(&s->waiting, tenant) &&
+           !memory_mapping(&s->device.memory) && memory_leaving(&s->device.memory, tenant) == 0 &&
            !completion_frees(&s->completion, tenant);
 }
 
@@ -87,6 +88,7 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
     if (rc != 0) {
         return rc;
     }
+    budget_init(&s->budget, &s->spill, loop, server_budget_ended, s);
     waiting_init(&s->waiting, &s->spill, &s->ledger,
                  (struct waiting_callbacks){.start = server_job_start,
                                             .fail = server_job_fail,
@@ -111,6 +113,7 @@ void server_finish(struct server *s)
 {
     snapshot_finish(&s->snapshot);
     upkeep_finish(&s->upkeep);
+    budget_finish(&s->budget);
     coalesce_finish(&s->coalesce);
     arenas_finish(&s->arenas);
     channel_finish(&s->channel);

@@ -13,6 +13,7 @@
 #include "daemon/worker/run/pump.h"
 #include "daemon/worker/serve/answer.h"
 #include "daemon/worker/serve/beat.h"
+#include "daemon/worker/serve/budget.h"
 #include "daemon/worker/serve/channel.h"
 #include "daemon/worker/serve/snapshot.h"
 #include "daemon/worker/serve/upkeep.h"
@@ -39,6 +40,7 @@ struct server {
     struct transfers transfers;
     struct snapshot_maker snapshot;
     struct spill spill;
+    struct budget budget;
     struct upkeep upkeep;
     struct waiting waiting;
     struct inventory inventory;

@@ -54,6 +54,7 @@ int serve_buffer_create(struct server *s, struct bytes frame, struct frame_fds *
                                    .tenant = msg.tenant,
                                    .exported = msg.exported != 0,
                                    .managed = msg.managed != 0,
+                                   .stays = msg.stays != 0,
                                    .module = msg.module,
                                    .variable = msg.variable};
     rc = rc == 0 ? buffer_create(&s->buffers, &ask, &b, e) : rc;
@@ -62,7 +63,8 @@ int serve_buffer_create(struct server *s, struct bytes frame, struct frame_fds *
     }
     memory_stamp(&s->device.memory, clock_now_ns());
     b->content = b->module != NULL ? BUFFER_BYTES : msg.zero != 0 ? BUFFER_ZEROS : BUFFER_UNDEFINED;
-    bool clean = msg.zero == 0 && !b->piece.dirty && memory_settled(&s->device.memory, &b->piece);
+    bool clean = msg.zero == 0 && !b->piece.dirty && !memory_unmapped(&b->piece) &&
+                 memory_settled(&s->device.memory, &b->piece);
     if (clean || b->piece.ref.block == NULL) {
         struct err ok = ERR_INIT;
         return answer_buffer(&s->channel, msg.id, &ok, e);
@@ -160,12 +162,17 @@ int serve_buffer_restore(struct server *s, struct bytes frame, struct frame_fds 
     struct buffer *b = NULL;
     int rc = proto_decode(&schema_msg_f_buffer_restore, frame, &msg, e);
     rc = rc == 0 ? host_take(fds, msg.size, false, &host, e) : rc;
-    const struct buffer_ask ask = {.id = msg.id,
-                                   .size = msg.size,
-                                   .tenant = msg.tenant,
-                                   .exported = msg.exported != 0,
-                                   .managed = msg.managed != 0};
+    struct buffer_ask ask = {.id = msg.id,
+                             .size = msg.size,
+                             .tenant = msg.tenant,
+                             .exported = msg.exported != 0,
+                             .managed = msg.managed != 0,
+                             .stays = msg.stays != 0};
     rc = rc == 0 ? buffer_create(&s->buffers, &ask, &b, e) : rc;
+    if (rc == ERR_LIMIT && ask.stays) { /* limits may be lower than when it was made */
+        ask.stays = false;
+        rc = buffer_create(&s->buffers, &ask, &b, e);
+    }
     if (rc == 0) {
         b->content = BUFFER_BYTES;
     }

@@ -1,4 +1,5 @@
 /* Frames about the worker as a whole. */
+#include "common/clock.h"
 #include "daemon/worker/serve/serve_int.h"
 
 void server_inventory_go_on(void *data)
@@ -25,6 +26,7 @@ int serve_inventory(struct server *s, struct bytes frame, struct frame_fds *fds,
         return rc;
     }
     arenas_forget(&s->arenas);
+    places_end_all(&s->device.places); /* the next front numbers programs anew */
     memory_report_anew(&s->device.memory);
     memory_unlimit(&s->device.memory);
     server_must_send(s, answer_ready(&s->channel, &s->device, s->spill.limit, s->build, e), e);
@@ -46,7 +48,9 @@ int serve_pool(struct server *s, struct bytes frame, struct frame_fds *fds, stru
         memory_trim(&s->device.memory);
     }
     server_must_send(
-        s, answer_pool(&s->channel, &s->device.memory, &s->spill, &s->executor.batch, e), e);
+        s,
+        answer_pool(&s->channel, &s->device.memory, &s->spill, &s->budget, &s->executor.batch, e),
+        e);
     return 0;
 }
 
@@ -91,6 +95,45 @@ int serve_spill(struct server *s, struct bytes frame, struct frame_fds *fds, str
     int rc = proto_decode(&schema_msg_f_spill, frame, &msg, e);
     if (rc == 0) {
         spill_set_limit(&s->spill, msg.limit);
+    }
+    return rc;
+}
+
+void server_budget_ended(void *data, const struct budget_report *report)
+{
+    struct server *s = data;
+    const struct err none = ERR_INIT;
+    struct err e = ERR_INIT;
+    server_must_send(s, answer_budget(&s->channel, report, &none, &e), &e);
+}
+
+int serve_budget(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
+{
+    struct msg_f_budget msg;
+    (void)fds;
+    int rc = proto_decode(&schema_msg_f_budget, frame, &msg, e);
+    if (rc != 0) {
+        return rc;
+    }
+    const struct budget_ask ask = {.limit = msg.limit,
+                                   .until_ns = clock_now_ns() + msg.deadline_ms * NS_PER_MS,
+                                   .stay = msg.stay};
+    struct err why = ERR_INIT;
+    if (budget_set(&s->budget, &ask, &why) != 0) {
+        struct budget_report report;
+        budget_report(&s->budget, &report);
+        server_must_send(s, answer_budget(&s->channel, &report, &why, e), e);
+    }
+    return 0;
+}
+
+int serve_program_end(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
+{
+    struct msg_f_program_end msg;
+    (void)fds;
+    int rc = proto_decode(&schema_msg_f_program_end, frame, &msg, e);
+    if (rc == 0) {
+        places_end(&s->device.places, msg.program);
     }
     return rc;
 }

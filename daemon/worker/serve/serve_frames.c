@@ -31,6 +31,8 @@ static const struct {
     {FRAME_KIND_F_RINGS, ANSWER_NONE, serve_rings},
     {FRAME_KIND_F_COALESCE, ANSWER_NONE, serve_coalesce},
     {FRAME_KIND_F_SPILL, ANSWER_NONE, serve_spill},
+    {FRAME_KIND_F_BUDGET, ANSWER_NONE, serve_budget},
+    {FRAME_KIND_F_PROGRAM_END, ANSWER_NONE, serve_program_end},
 };
 
 static void answer_error(struct server *s, enum answer answer, struct bytes frame,

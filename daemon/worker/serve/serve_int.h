@@ -48,6 +48,7 @@ void server_job_late(void *data, struct job *j);
 
 void server_module_loaded(void *data, struct module *m, const struct err *why);
 void server_arena_ready(void *data, const struct arena *a);
+void server_budget_ended(void *data, const struct budget_report *report);
 
 /* Reports why there is no such module. If the device is lost, ends the process. */
 void server_module_refuse(struct server *s, uint64_t id, const struct err *why);
@@ -75,7 +76,9 @@ int serve_inventory(struct server *s, struct bytes frame, struct frame_fds *fds,
 int serve_pool(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
 int serve_tenant(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
 int serve_coalesce(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
+int serve_budget(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
 int serve_spill(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
+int serve_program_end(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
 int serve_snapshot(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
 int serve_rings(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);
 int serve_quit(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e);

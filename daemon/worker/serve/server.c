@@ -77,9 +77,18 @@ static void release_some(struct server *s)
     modules_prepare_again(&s->modules);
 }
 
+static void recall_some(struct server *s)
+{
+    struct err e = ERR_INIT;
+    if (budget_turn(&s->budget, clock_now_ns(), &e) != 0) {
+        server_end_lost(s, e.text);
+    }
+}
+
 bool server_ask_device(void *data)
 {
     struct server *s = data;
+    (void)memory_poll(&s->device.memory);
     do { /* what has ended may let another part begin something */
         transfers_poll(&s->transfers);
         copies_poll(&s->copies);
@@ -88,6 +97,7 @@ bool server_ask_device(void *data)
         spill_poll(&s->spill);
         upkeep_poll(&s->upkeep);
         release_some(s);
+        recall_some(s);
         waiting_poll(&s->waiting, clock_now_ns());
     } while (s->copies.fresh);
     if (waiting_moves(&s->waiting)) {

@@ -25,6 +25,9 @@ bool prospect_may_go(const struct spill *s, const struct buffer *b, unsigned ten
                      uint64_t before)
 {
     struct pool_account a;
+    if (b->stays) {
+        return false;
+    }
     if (b->piece.pool.tenant == tenant || own) {
         return b->piece.pool.tenant == tenant;
     }

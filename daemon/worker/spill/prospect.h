@@ -31,7 +31,7 @@ uint64_t prospect_allowance(const struct spill *s, unsigned tenant);
 uint64_t prospect_vacant(const struct spill *s, unsigned tenant);
 /* May the buffer be evicted for `tenant`, after `before` bytes of its owner's were evicted? A
  * tenant's own buffers may. Buffers of others may as long as the owner keeps what is guaranteed
- * to it. own: only the tenant's own buffers. */
+ * to it. No buffer that stays may. own: only the tenant's own buffers. */
 bool prospect_may_go(const struct spill *s, const struct buffer *b, unsigned tenant, bool own,
                      uint64_t before);
 /* Does its limit on the host allow the owner to have the buffer there, beside `before` bytes

@@ -17,10 +17,13 @@
 static bool moving_helps(void *data);
 static bool clear_out(void *data, uint64_t tenant, uint64_t bytes, bool own);
 
+/* Limits that follow from those of the device and of the host. */
 static void limit_is(struct spill *s, uint64_t limit)
 {
     struct pool_stats stats;
+    uint64_t piece = s->device->info.max_alloc;
     pool_stats(s->device->memory.pool, &stats);
+    s->buffers->most = piece != 0 && piece < stats.limit ? piece : stats.limit;
     s->limit = limit;
     s->buffers->room = limit == 0 ? 0 : sat_add(stats.limit, limit);
 }
@@ -28,16 +31,10 @@ static void limit_is(struct spill *s, uint64_t limit)
 int spill_init(struct spill *s, struct device *device, struct buffers *buffers,
                struct copies *copies, struct transfers *transfers, uint64_t limit, struct err *e)
 {
-    struct pool_stats stats;
     *s = (struct spill){
         .device = device, .buffers = buffers, .copies = copies, .transfers = transfers};
     const struct pool_mover mover = {.user = s, .move = spill_move_within};
     pool_set_mover(device->memory.pool, &mover);
-    pool_stats(device->memory.pool, &stats);
-    buffers->most = stats.limit;
-    if (device->info.max_alloc != 0 && device->info.max_alloc < buffers->most) {
-        buffers->most = device->info.max_alloc;
-    }
     limit_is(s, limit);
     buffers->forget = spill_forget;
     buffers->soon = moving_helps;
@@ -60,6 +57,11 @@ void spill_set_limit(struct spill *s, uint64_t limit)
         limit_is(s, 0);
     }
     s->device->memory.changes++; /* jobs that wait may find room, or fail */
+}
+
+void spill_budget(struct spill *s)
+{
+    limit_is(s, s->limit);
 }
 
 void spill_finish(struct spill *s)
@@ -124,6 +126,11 @@ static uint64_t evict(struct spill *s, struct hunger h, struct err *e)
     return h.wanted > 0 && e->code != ERR_DEVICE_LOST ? bytes + evict_some(s, &h, e) : bytes;
 }
 
+uint64_t spill_give(struct spill *s, uint64_t bytes, struct err *e)
+{
+    return evict(s, (struct hunger){.tenant = POOL_TENANTS, .wanted = bytes}, e);
+}
+
 /* Is the pool still moving buffers for the refused request, or will it have room when those that
  * move have arrived? */
 static bool moving_helps(void *data)
@@ -131,9 +138,8 @@ static bool moving_helps(void *data)
     const struct spill *s = data;
     struct pool_refusal refusal;
     pool_refusal(pool_of(s), &refusal);
-    return refusal.advice == POOL_ADVICE_MOVE ||
-           (s->within > 0 && refusal.pending > 0 &&
-            refusal.wanted <= prospect_vacant(s, refusal.tenant));
+    return refusal.moves || (s->within > 0 && refusal.pending > 0 &&
+                             refusal.wanted <= prospect_vacant(s, refusal.tenant));
 }
 
 /* Will the memory that is queued for release make room? Then no buffer has to be evicted. Memory
@@ -148,7 +154,7 @@ static bool leaving_helps(const struct spill *s, const struct memory_ask *ask, b
 /* Is enough memory on its way without further evictions? */
 static bool enough(struct spill *s, const struct memory_ask *ask, uint64_t freeing)
 {
-    return leaving_helps(s, ask, false) ||
+    return leaving_helps(s, ask, false) || (s->late && memory_mapping(&s->device->memory)) ||
            (memory_service_busy(&s->device->memory) &&
             (freeing > ask->size + ask->size / 8 || moving_helps(s)));
 }
@@ -158,7 +164,7 @@ static bool moves(struct spill *s, int rc)
 {
     struct pool_refusal refusal;
     pool_refusal(pool_of(s), &refusal);
-    bool more = rc == ERR_DEVICE_MEMORY && refusal.advice == POOL_ADVICE_MOVE;
+    bool more = rc == ERR_DEVICE_MEMORY && refusal.moves;
     s->more = s->more || more;
     return more;
 }
@@ -172,6 +178,7 @@ static int piece_get(struct spill *s, const struct memory_ask *ask, uint64_t bac
                        .wanted = ask->size,
                        .back = back};
     uint64_t freeing = s->leaving;
+    s->late = false;
     for (;;) {
         struct err why = ERR_INIT;
         int rc = memory_alloc(&s->device->memory, ask, ret_piece, &why);
@@ -295,7 +302,9 @@ int spill_return(struct spill *s, struct buffer *b, struct err *e)
     if (rc == 0) {
         buffer_came(s->buffers, b);
     }
-    rc = rc == 0 ? spill_move_back(s, b, e) : rc;
+    if (rc == 0) {
+        rc = memory_unmapped(&b->piece) ? spill_move_back_later(s, b, e) : spill_move_back(s, b, e);
+    }
     return rc == 0 ? 0 : err_wrap(e, "bringing back buffer %" PRIu64, b->id);
 }
 
@@ -388,16 +397,35 @@ void spill_explain(struct spill *s, const struct job *j, struct err *e)
     (void)say(s, j->tenant, lacks(j, NULL), ERR_DEVICE_MEMORY, e);
 }
 
+/* The temporaries of a program's run, where an earlier run had them if possible. */
+static int placed_get(struct spill *s, struct job *j, struct memory_ask *ask, struct err *e)
+{
+    struct pool_place place;
+    struct places *places = &s->device->places;
+    places_take(places, j->program, ask, &place);
+    ask->place = &place;
+    ask->align = s->device->memory.pages.page_bytes;
+    int rc = piece_get(s, ask, 0, &j->pieces[0], e);
+    if (rc == 0) {
+        places_taken(places, &place, &j->pieces[0]);
+    } else {
+        places_back(places, j->program, &place);
+    }
+    return rc;
+}
+
 static int temps_get(struct spill *s, struct job *j, struct err *e)
 {
     int rc = 0;
     while (rc == 0 && j->piece_count < job_pieces(j)) {
         /* large copies have a stream of their own, where they wait for no kernel */
-        const struct memory_ask ask = {
-            .size = job_piece_bytes(j, j->piece_count),
-            .tenant = j->tenant,
-            .stream = j->size == JOB_LARGE ? memory_copies(&s->device->memory) : j->stream};
-        rc = ask.size == 0 ? 0 : piece_get(s, &ask, 0, &j->pieces[j->piece_count], e);
+        struct memory_ask ask = {.size = job_piece_bytes(j, j->piece_count),
+                                 .tenant = j->tenant,
+                                 .stream = j->size == JOB_LARGE ? memory_copies(&s->device->memory)
+                                                                : j->stream};
+        rc = ask.size == 0 ? 0
+             : j->placed   ? placed_get(s, j, &ask, e)
+                           : piece_get(s, &ask, 0, &j->pieces[j->piece_count], e);
         j->piece_count += rc == 0;
     }
     return rc == 0 ? 0 : err_wrap(e, "temporaries of %" PRIu64 " bytes", j->temp_bytes);
@@ -448,15 +476,18 @@ static struct before before_try(const struct spill *s)
                            .passed = m->timeline.stream[memory_service(m)].done};
 }
 
-/* Takes all memory back from the job. If the try moved and released nothing and no other copies
- * ended meanwhile, other jobs need not retry because of it. */
-static void acquire_undo(struct spill *s, struct job *j, const struct before *before)
+/* Takes all memory back from the job. */
+static void give_up(struct spill *s, struct job *j)
 {
     job_unpin(s->buffers, j);
-    for (unsigned i = 0; i < j->piece_count; i++) {
-        memory_free(&s->device->memory, &j->pieces[i]);
-    }
-    j->piece_count = 0;
+    job_temps_free(s->device, j);
+}
+
+/* If the try moved and released nothing and no other copies ended meanwhile, other jobs need not
+ * retry because of it. */
+static void acquire_undo(struct spill *s, struct job *j, const struct before *before)
+{
+    give_up(s, j);
     const struct before now = before_try(s);
     if (now.moved == before->moved && now.leaving == before->leaving &&
         now.passed == before->passed) {
@@ -475,10 +506,49 @@ int spill_acquire(struct spill *s, struct job *j, struct err *e)
         return rc;
     }
     workspace_get(s, j);
+    return 0;
+}
+
+/* Is the memory of all its buffers mapped? Their own moves and transfers ask what became of it. */
+static enum pool_late buffers_late(const struct job *j)
+{
+    bool away = false;
+    for (unsigned i = 0; i < j->buffer_count; i++) {
+        if (memory_unmapped(&j->buffers[i]->piece)) {
+            return POOL_WAITS;
+        }
+        away = away || buffer_away(j->buffers[i]);
+    }
+    return away ? POOL_FAILED : POOL_READY;
+}
+
+enum pool_late spill_late_memory(struct spill *s, struct job *j)
+{
+    const struct memory *m = &s->device->memory;
+    enum pool_late all = buffers_late(j);
+    for (unsigned i = 0; i < j->piece_count && all == POOL_READY; i++) {
+        all = memory_late(m, &j->pieces[i]);
+    }
+    enum pool_late work = memory_late(m, &j->workspace);
+    if (work == POOL_FAILED) {
+        memory_free(&s->device->memory, &j->workspace);
+        j->workspace_size = 0;
+    }
+    return all == POOL_READY && work == POOL_WAITS ? POOL_WAITS : all;
+}
+
+void spill_give_up(struct spill *s, struct job *j, struct err *e)
+{
+    give_up(s, j);
+    (void)memory_refused(&s->device->memory, e);
+    s->device->memory.changes++;
+}
+
+void spill_begin(struct job *j)
+{
     for (unsigned i = 0; i < j->buffer_count; i++) {
         j->buffers[i]->content = BUFFER_BYTES; /* the job may write it from now on */
     }
-    return 0;
 }
 
 void spill_stats(const struct spill *s, struct msg_w_pool *stats)

@@ -46,6 +46,13 @@ void spill_finish(struct spill *s); /* idle, after buffers_finish; not initialis
  * of jobs or copies helps, only other limits or guarantees. */
 #define SPILL_NEVER 1
 int spill_acquire(struct spill *s, struct job *j, struct err *e);
+/* What became of the memory of a job that has acquired it. POOL_WAITS: it is still being mapped.
+ * POOL_FAILED: give it up and try again. */
+enum pool_late spill_late_memory(struct spill *s, struct job *j);
+/* Takes all memory back from a job that has not begun. e: why it could not be mapped. */
+void spill_give_up(struct spill *s, struct job *j, struct err *e);
+/* The job begins: its memory is ready, and it may write its buffers. */
+void spill_begin(struct job *j);
 /* Would a waiting job get its memory from running jobs that have already run for long? Other
  * jobs may pass it then. */
 bool spill_late(const struct spill *s, const struct job *j);
@@ -63,6 +70,11 @@ bool spill_assured(const struct spill *s, const struct job *j);
 /* Evicts unused buffers of a tenant that has more than its hard limit, which may have been
  * lowered. < 0: the device is lost. */
 int spill_shed(struct spill *s, uint64_t tenant, struct err *e);
+/* Evicts unused buffers so that the device gets memory back: tenants above their soft limit first,
+ * and no tenant below its guarantee. Returns bytes on their way; 0 with e->code ERR_DEVICE_LOST:
+ * the device is lost. */
+uint64_t spill_give(struct spill *s, uint64_t bytes, struct err *e);
+void spill_budget(struct spill *s); /* the limit of the device's pool has changed */
 /* Gets device memory for one buffer that the caller has pinned. */
 int spill_return(struct spill *s, struct buffer *b, struct err *e);
 

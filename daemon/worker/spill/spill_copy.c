@@ -356,6 +356,53 @@ int spill_move_back(struct spill *s, struct buffer *b, struct err *e)
     return 0;
 }
 
+int spill_move_back_later(struct spill *s, struct buffer *b, struct err *e)
+{
+    struct spill_move *m = calloc(1, sizeof *m);
+    if (m == NULL) {
+        memory_free(&s->device->memory, &b->piece);
+        return err_set(e, ERR_NOMEM, "no memory for a copy of buffer %" PRIu64, b->id);
+    }
+    *m = (struct spill_move){.kind = MOVE_BACK, .spill = s, .buffer = b, .sealed = MEMFD_NONE};
+    buffer_use(b);
+    buffer_pin(s->buffers, b);
+    b->arrival = BUFFER_FETCHED;
+    DL_APPEND(s->unmapped, m);
+    return 0;
+}
+
+/* The memory of a buffer that returns is mapped, or it got none. After a failure the buffer is away
+ * again, and the job that needs it tries again, or fails for the same reason. */
+static void mapping_end(struct spill *s, struct spill_move *m, bool mapped)
+{
+    struct buffer *b = m->buffer;
+    struct err e = ERR_INIT;
+    DL_DELETE(s->unmapped, m);
+    b->arrival = BUFFER_ARRIVED;
+    if (!mapped || b->freed) {
+        memory_free(&s->device->memory, &b->piece);
+    } else if (spill_move_back(s, b, &e) != 0) {
+        log_warn("buffer %" PRIu64 ": %s", b->id, e.text);
+        s->device->memory.hung = s->device->memory.hung || device_is_lost(e.code);
+    }
+    buffer_unpin(s->buffers, b);
+    move_free(s, m);
+    s->device->memory.changes++;
+}
+
+static void mapping_poll_all(struct spill *s)
+{
+    struct spill_move *m;
+    struct spill_move *next;
+    DL_FOREACH_SAFE(s->unmapped, m, next)
+    {
+        enum pool_late late = memory_late(&s->device->memory, &m->buffer->piece);
+        if (late != POOL_WAITS) {
+            mapping_end(s, m, late == POOL_READY);
+        }
+    }
+}
+
 /* May the pool's mover move the buffer? It is not pinned, so no job or transfer depends on its
  * address: its next user reads the new address and waits for the copy. */
 static bool may_move(const struct buffer *b)
@@ -370,6 +417,11 @@ int spill_move_within(void *user, struct pool_move *move, struct err *e)
     struct buffer *b = (struct buffer *)(uintptr_t)move->tag; /* buffer_tag */
     const struct backend_ref to = {.block = move->to->range, .offset = move->to->offset};
     struct err why = ERR_INIT;
+    if (pool_ticket(s->device->memory.pool, move->to) != 0) {
+        s->late = true;
+        return err_set(e, ERR_BUSY, "the new memory of buffer %" PRIu64 " is not mapped yet",
+                       b->id);
+    }
     if (s->within >= SPILL_MOVES_MAX) {
         return err_set(e, ERR_LIMIT, "%u buffers move", s->within);
     }
@@ -506,13 +558,14 @@ static void mend(struct spill *s)
 
 bool spill_busy(const struct spill *s)
 {
-    return s->first != NULL || s->coming != NULL || s->torn != NULL;
+    return s->first != NULL || s->unmapped != NULL || s->coming != NULL || s->torn != NULL;
 }
 
 void spill_poll(struct spill *s)
 {
     struct spill_move *m;
     struct spill_move *next;
+    mapping_poll_all(s);
     DL_FOREACH_SAFE(s->first, m, next)
     {
         struct err e = ERR_INIT;

@@ -14,6 +14,9 @@ int spill_move_out(struct spill *s, struct buffer *b, struct err *e);
 /* Fills a buffer that has got a new piece. On failure its content remains where it was, and the
  * piece is freed. */
 int spill_move_back(struct spill *s, struct buffer *b, struct err *e);
+/* The same for a piece that is being mapped: until it is, jobs wait and the buffer is not evicted.
+ * If mapping fails the buffer is away again. */
+int spill_move_back_later(struct spill *s, struct buffer *b, struct err *e);
 /* Moves a buffer for the pool (move.h). All commands that use the buffer must be on the service
  * stream or over. Others may use its old memory behind the copy. */
 int spill_move_within(void *spill, struct pool_move *move, struct err *e);

@@ -23,11 +23,13 @@ struct spill {
     uint64_t bytes;              /* bytes of the buffers in the arena */
     uint64_t outs, backs; /* counts of buffers evicted to the host, and of buffers brought back */
     unsigned within;      /* number of buffers that are moving within the device */
+    bool late;            /* a buffer did not move because its new memory is not mapped yet */
     bool more;            /* the last try for a job ended while the pool moved buffers */
     bool stuck;           /* the last move within the device could not be enqueued */
     uint64_t leaving;     /* bytes of device memory that evictions under way will free */
     /* moves that wait for their marker on the service stream, oldest first */
     struct spill_move *first;
+    struct spill_move *unmapped;   /* moves to the device whose memory is being mapped */
     struct spill_move *coming;     /* moves whose bytes are in a copy queue */
     struct spill_move *torn;       /* failed moves of buffers that jobs still use */
     uint64_t going[POOL_TENANTS];  /* within prospect_find: bytes that each tenant would lose */

@@ -20,6 +20,7 @@ struct waiting_job {
     bool stalled;      /* nothing under way can help: others may pass */
     bool late;         /* the running jobs that would help have run for long: others may pass */
     bool behind;       /* it comes after a waiting job: others may pass */
+    bool maps;         /* it has its memory, which is being mapped: others may pass */
     bool own;          /* its tenant's hard limit is in the way: other tenants' jobs may pass */
     bool moves;        /* spill_moves() after the last try: it goes on in the next turn */
     bool moved;        /* … after an earlier one */
@@ -55,7 +56,8 @@ static bool blocked(const struct waiting *w, const struct job *j, const struct w
 {
     const struct waiting_job *x = w->first;
     while (x != NULL && x != end &&
-           (x->stalled || x->late || x->behind || (x->own && x->job->tenant != j->tenant))) {
+           (x->maps || x->stalled || x->late || x->behind ||
+            (x->own && x->job->tenant != j->tenant))) {
         x = x->next;
     }
     return x != NULL && x != end && !spill_assured(w->spill, j);
@@ -94,7 +96,8 @@ static int park(struct waiting *w, struct job *j, struct bytes frame, const stru
                                 .deadline = msg->deadline_ns,
                                 .size = frame.size,
                                 .stalled = rc == SPILL_NEVER,
-                                .behind = waiting_behind(w, j),
+                                .maps = rc == 0,
+                                .behind = rc != 0 && waiting_behind(w, j),
                                 .e = *tried,
                                 .rc = rc,
                                 .moves = tried->code != 0 && spill_moves(w->spill),
@@ -113,16 +116,21 @@ int waiting_offer(struct waiting *w, struct job *j, struct bytes frame, const st
     if (!blocked(w, j, NULL) && !waiting_behind(w, j)) {
         rc = spill_acquire(w->spill, j, &tried);
     }
-    if (rc == 0) {
+    if (rc == 0 && spill_late_memory(w->spill, j) == POOL_READY) {
+        spill_begin(j);
         w->callbacks.start(w->data, j, msg, frame);
         return 0;
     }
-    if (!spill_short(rc) && (rc != SPILL_NEVER || msg->deadline_ns == NS_NEVER)) {
+    if (rc != 0 && !spill_short(rc) && (rc != SPILL_NEVER || msg->deadline_ns == NS_NEVER)) {
         *e = tried;
         return tried.code;
     }
+    bool has = rc == 0;
     rc = park(w, j, frame, msg, rc, &tried, e);
-    if (rc == 0) {
+    if (rc != 0 && has) {
+        spill_give_up(w->spill, j, &tried);
+    }
+    if (rc == 0 && !has) { /* mapping is brief: the front hears of it at the next poll, if at all */
         waiting_poll(w, clock_now_ns());
     }
     return rc;
@@ -160,6 +168,7 @@ static void start(struct waiting *w, struct waiting_job *x)
     struct err e = ERR_INIT;
     take_out(w, x);
     struct bytes frame = bytes_of(x->frame, x->size);
+    spill_begin(x->job);
     if (proto_decode(&schema_msg_f_job, frame, &msg, &e) == 0) {
         w->callbacks.start(w->data, x->job, &msg, frame);
     } else { /* cannot happen: the frame was decoded on arrival */
@@ -188,6 +197,43 @@ static int again(struct waiting *w, struct waiting_job *x, uint64_t now)
     return x->rc;
 }
 
+static void fail_late(struct waiting *w, struct waiting_job *x)
+{
+    struct err e = ERR_INIT;
+    if (x->maps) {
+        err_init(&x->e);
+        spill_give_up(w->spill, x->job, &e);
+        err_init(&e);
+    } else if (x->e.code == 0) { /* there was no try */
+        spill_explain(w->spill, x->job, &x->e);
+    }
+    (void)err_set(&e, ERR_DEADLINE, "its deadline passed while it waited for device memory%s%s",
+                  x->e.code != 0 ? ": "
+                  : x->maps      ? " to be mapped"
+                                 : "",
+                  x->e.text);
+    fail(w, x, &e);
+}
+
+/* A job that has its memory. Returns whether it waits on. If the memory could not be mapped, the
+ * job is one that waits for memory again, and is tried at once. */
+static bool mapping(struct waiting *w, struct waiting_job *x)
+{
+    switch (spill_late_memory(w->spill, x->job)) {
+    case POOL_READY:
+        start(w, x);
+        return false;
+    case POOL_FAILED:
+        x->maps = false;
+        spill_give_up(w->spill, x->job, &x->e);
+        x->rc = ERR_DEVICE_MEMORY;
+        break;
+    case POOL_WAITS:
+        break;
+    }
+    return true;
+}
+
 /* Can nothing under way help the job that was just refused? A job that shared the search for
  * buffers to move, and came late, has another one. */
 static bool is_hopeless(const struct waiting *w, struct waiting_job *x, int rc)
@@ -204,13 +250,14 @@ static bool try(struct waiting *w, struct waiting_job *x, uint64_t now)
 {
     struct err e = ERR_INIT;
     if (now >= x->deadline) {
-        if (x->e.code == 0) { /* there was no try */
-            spill_explain(w->spill, x->job, &x->e);
-        }
-        (void)err_set(&e, ERR_DEADLINE, "its deadline passed while it waited for device memory%s%s",
-                      x->e.code != 0 ? ": " : "", x->e.text);
-        fail(w, x, &e);
+        fail_late(w, x);
         return false;
+    }
+    if (x->maps && !mapping(w, x)) {
+        return false;
+    }
+    if (x->maps) {
+        return true;
     }
     x->behind = waiting_behind(w, x->job);
     x->late = spill_late(w->spill, x->job);
@@ -218,9 +265,9 @@ static bool try(struct waiting *w, struct waiting_job *x, uint64_t now)
         return true;
     }
     int rc = again(w, x, now);
+    x->maps = rc == 0;
     if (rc == 0) {
-        start(w, x);
-        return false;
+        return mapping(w, x);
     }
     e = x->e;
     bool failed = rc != SPILL_NEVER && !spill_short(rc);
@@ -248,6 +295,15 @@ void waiting_poll(struct waiting *w, uint64_t now)
             w->callbacks.announce(w->data, x->job, true);
         }
     }
+}
+
+bool waiting_maps(const struct waiting *w, const uint64_t *tenant)
+{
+    const struct waiting_job *x = w->first;
+    while (x != NULL && !(x->maps && (tenant == NULL || x->job->tenant == *tenant))) {
+        x = x->next;
+    }
+    return x != NULL;
 }
 
 bool waiting_moves(const struct waiting *w)

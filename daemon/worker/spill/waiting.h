@@ -3,6 +3,9 @@
  * arrival. While a job waits, later ones wait behind it, so that running jobs end and make room.
  * Never blocks. Thread: the loop's.
  *
+ * A job that has its memory waits here, too, until that is mapped. Later jobs do not wait behind
+ * it.
+ *
  * A job fails when nothing under way can help it; its error says how much was wanted and how much
  * there is. If it has a deadline it waits on, and later jobs may pass it. The same holds for a job
  * that wants more than its tenant can ever have. A job that comes after a waiting job holds up no
@@ -49,6 +52,9 @@ int waiting_offer(struct waiting *w, struct job *j, struct bytes frame, const st
 void waiting_remove(struct waiting *w, struct job *j);
 /* Does the job come after a job that waits? */
 bool waiting_behind(const struct waiting *w, const struct job *j);
+/* Does a job wait whose memory is being mapped? It will run, and free memory. tenant: of this
+ * tenant; NULL: of any. */
+bool waiting_maps(const struct waiting *w, const uint64_t *tenant);
 void waiting_poll(struct waiting *w, uint64_t now);
 /* Does a job wait for waiting_poll in the next turn of the loop, which moves more buffers? */
 bool waiting_moves(const struct waiting *w);

@@ -209,6 +209,7 @@ struct fake *fake_create(void)
                                       .guarantees_retry = quota_retry,
                                       .worker_tenant = quota_reported,
                                       .worker_tenant_refused = quota_refused,
+                                      .worker_budget = quota_budget,
                                       .device_given_up = discover_given_up,
                                       .device_added = on_added,
                                       .sessions_notify = sessions_send_events};

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "daemon/pool/clean.h"
+#include "daemon/pool/lease.h"
 #include "daemon/pool/move.h"
 #include "daemon/pool/place.h"
 #include "daemon/pool/quota.h"
@@ -132,6 +133,12 @@ static void others(void)
     pool_set_limit(pool, LIMIT / 2);
     check();
     pool_set_limit(pool, LIMIT);
+    ck_assert_int_eq(pool_lease_set(pool, LIMIT / 4, 10, &err), 0);
+    (void)pool_lease_tick(pool, PAGE, 1);
+    check();
+    (void)pool_lease_tick(pool, LIMIT, 10);
+    check();
+    ck_assert_int_eq(pool_lease_set(pool, LIMIT, 0, &err), 0);
 }
 
 struct kind {

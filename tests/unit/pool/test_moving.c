@@ -244,11 +244,11 @@ static void stop_many(void)
     free(many);
 }
 
-static enum pool_advice advice(void)
+static struct pool_refusal refusal(void)
 {
     struct pool_refusal r;
     pool_refusal(pool, &r);
-    return r.advice;
+    return r;
 }
 
 /* One try. No try does more than its slice, and another tenant is served after each. */
@@ -261,11 +261,11 @@ static int try_many(uint64_t size, struct pool_piece *ret)
     int rc = pool_alloc(pool, &ask, ret, NULL);
     ck_assert_uint_lt(work() - before, 2 * POOL_SLICE);
     if (rc != 0) {
-        enum pool_advice advised = advice();
+        bool moves = refusal().moves;
         ck_assert_int_eq(pool_alloc(pool, &other, &piece_of_other, NULL), 0);
         give(&piece_of_other, 0);
         others_served++;
-        return advised == POOL_ADVICE_MOVE ? 1 : rc;
+        return moves ? 1 : rc;
     }
     return 0;
 }
@@ -284,7 +284,7 @@ START_TEST(pieces_move_in_slices)
         rc = try_many(16 * FAKE_PAGE, &large);
     }
     while (rc != 0 && _i == 1) {
-        ck_assert(rc == 1 || advice() == POOL_ADVICE_WAIT);
+        ck_assert(rc == 1 || refusal().full || refusal().pending > 0);
         pool_advance(pool, 1, now);
         rc = try_many(16 * FAKE_PAGE, &large);
     }

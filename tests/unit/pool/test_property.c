@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "daemon/pool/clean.h"
+#include "daemon/pool/lease.h"
 #include "daemon/pool/move.h"
 #include "daemon/pool/place.h"
 #include "daemon/pool/pressure.h"
@@ -59,7 +60,8 @@ struct model {
     struct fake_source source;
     struct pool *pool;
     struct pool_piece piece[LIVE];
-    uint64_t tag[LIVE]; /* of each piece; 0: it does not move */
+    uint64_t tag[LIVE];   /* of each piece; 0: it does not move */
+    uint64_t align[LIVE]; /* of each piece */
     unsigned count;
     uint64_t tags;
     uint64_t now_ns;
@@ -227,14 +229,24 @@ static void add_past(const struct pool_piece *piece, unsigned stream, uint64_t s
                                              seq,          piece->tenant, m.moves};
 }
 
-static void keep_piece(const struct pool_piece *piece, uint64_t tag, unsigned stream, uint64_t size)
+static void keep_piece(const struct pool_piece *piece, const struct pool_ask *ask)
 {
-    check_piece(piece, stream, size);
-    check_pages(piece, stream, true);
+    check_piece(piece, ask->stream, ask->size);
+    check_pages(piece, ask->stream, true);
     note_homes(piece);
     forget_range(piece);
-    m.tag[m.count] = tag;
+    m.tag[m.count] = ask->tag;
+    m.align[m.count] = ask->align != 0 ? ask->align : POOL_ALIGN;
+    ck_assert_uint_eq(piece->offset % m.align[m.count], 0);
     m.piece[m.count++] = *piece;
+}
+
+/* Mostly none, else any power of two up to a page. */
+static uint64_t some_align(void)
+{
+    unsigned powers =
+        m.settings.pages ? (unsigned)__builtin_ctzll(m.settings.page / POOL_ALIGN) : 0;
+    return rnd(4) != 0 ? 0 : POOL_ALIGN << rnd(powers + 1);
 }
 
 static void step_alloc(void)
@@ -245,10 +257,11 @@ static void step_alloc(void)
                            .stream = (unsigned)rnd(m.settings.streams),
                            .tenant = (unsigned)rnd(TENANTS),
                            .tag = m.settings.moving && rnd(8) != 0 ? ++m.tags : 0,
+                           .align = some_align(),
                            .reserved = rnd(4) == 0};
     int rc = pool_alloc(m.pool, &ask, &piece, &e);
     if (rc == 0) {
-        keep_piece(&piece, ask.tag, ask.stream, ask.size);
+        keep_piece(&piece, &ask);
     } else {
         bool expected = rc == ERR_DEVICE_MEMORY || (rc == ERR_LIMIT && m.settings.moving);
         ck_assert_msg(expected, "%s", e.text);
@@ -267,6 +280,7 @@ static void step_rest(void)
     ck_assert_msg(pool_vacate(m.pool, &m.piece[i], stream, seq, &place, &e) == 0, "%s", e.text);
     m.piece[i] = m.piece[--m.count];
     m.tag[i] = m.tag[m.count];
+    m.align[i] = m.align[m.count];
     add_past(&copy, stream, seq);
     if (place.size == 0) {
         return;
@@ -300,7 +314,7 @@ static void step_return(void)
     if (rc == 0) {
         m.returned += piece.offset == place.offset;
         m.rest[i] = m.rest[--m.rests];
-        keep_piece(&piece, ask.tag, ask.stream, ask.size);
+        keep_piece(&piece, &ask);
         return;
     }
     ck_assert_msg(rc == ERR_DEVICE_MEMORY || (rc == ERR_LIMIT && m.settings.moving), "%s", e.text);
@@ -318,6 +332,7 @@ static void step_free(void)
     ck_assert(m.piece[i].range == NULL);
     m.piece[i] = m.piece[--m.count];
     m.tag[i] = m.tag[m.count];
+    m.align[i] = m.align[m.count];
     add_past(&copy, stream, seq);
     if (rnd(8) == 0) {
         ck_assert_int_eq(pool_free(m.pool, &again, stream, seq, &e), ERR_BAD_HANDLE);
@@ -360,6 +375,7 @@ static int move(void *user, struct pool_move *move, struct err *e)
         return err_set(e, ERR_BUSY, "not now");
     }
     const struct pool_piece *to = move->to;
+    ck_assert_uint_eq(to->offset % m.align[i], 0);
     check_piece(to, STREAMS, 1); /* no stream: every use has to be past */
     check_pages(to, STREAMS, false);
     move->stream = (unsigned)rnd(m.settings.streams);
@@ -370,6 +386,24 @@ static int move(void *user, struct pool_move *move, struct err *e)
     return 0;
 }
 
+/* The budget is lowered for a while. */
+static void step_lease(void)
+{
+    struct pool_lease l;
+    uint64_t budget = m.settings.limit - (rnd(2) == 0 ? rnd(m.settings.limit / 4) : 0);
+    if (rnd(4) == 0) {
+        (void)pool_lease_set(m.pool, budget, m.now_ns + rnd(UINT64_C(1000000000)), NULL);
+    }
+    uint64_t most = rnd(m.settings.limit);
+    uint64_t size = m.source.taken;
+    uint64_t given = pool_lease_tick(m.pool, most, m.now_ns);
+    pool_lease(m.pool, &l);
+    ck_assert_uint_eq(m.source.taken + given, size);
+    ck_assert(m.source.blocks_made > 0 || given < most + m.source.pages.handle_max);
+    ck_assert_int_eq(l.missing == 0, l.state == POOL_LEASE_HELD);
+    ck_assert(l.missing > 0 || m.source.taken <= l.budget);
+}
+
 /* Other calls of an owner. */
 static void step_other(void)
 {
@@ -378,7 +412,10 @@ static void step_other(void)
     struct pool_quota quota = {some * 4, some, rnd(4) == 0 ? some / 4 : 0};
     const struct pool_quota none = POOL_QUOTA_NONE;
     struct pool_piece unclean;
-    switch (rnd(6)) {
+    switch (rnd(7)) {
+    case 6:
+        step_lease();
+        break;
     case 0:
         (void)pool_defragment(m.pool, some, NULL);
         break;
@@ -453,6 +490,7 @@ static void start(uint64_t seed, const struct settings *settings)
     m.source.pages.page_bytes = settings->page;
     m.source.pages.aliases = settings->aliases;
     m.source.pages.handle_max = settings->page << seed % HANDLE_SIZES;
+    m.source.pages.handle_share = 16;
     m.unmap = m.source.pages.unmap;
     m.source.pages.unmap = careful_unmap;
     m.source.source.reached = seed % 3 == 0 ? reached : NULL;

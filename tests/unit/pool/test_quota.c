@@ -120,9 +120,8 @@ START_TEST(the_hard_limit_counts_slabs_and_a_small_piece_fits_below_it)
     ck_assert_uint_eq(account(1).mapped, 81 * KIB);
     give(&b, 0, 0);
     ck_assert_int_eq(take(21 * KIB, 1, false, &b), ERR_LIMIT);
-    ck_assert_int_eq((int)refusal().advice, POOL_ADVICE_OWN);
+    ck_assert_int_eq(refusal().code, ERR_LIMIT);
     ck_assert_ptr_nonnull(strstr(err.text, "tenant 1"));
-    ck_assert_ptr_nonnull(strstr(err.text, pool_advice_text(POOL_ADVICE_OWN)));
     give(&a, 0, 0);
     stop();
 }
@@ -138,8 +137,6 @@ START_TEST(what_is_guaranteed_others_cannot_take)
     ck_assert_int_eq(take(40 * MIB, 2, false, &a), 0);
     ck_assert_int_eq(take(2 * MIB, 2, false, &b), ERR_DEVICE_MEMORY);
     ck_assert_ptr_nonnull(strstr(err.text, "kept for other tenants"));
-    ck_assert_int_eq((int)refusal().advice, POOL_ADVICE_SPILL);
-    ck_assert_uint_eq(refusal().victim, 2);
     ck_assert_int_eq(take(100, 3, false, &b), ERR_DEVICE_MEMORY);
     ck_assert_int_eq(take(8 * MIB, 1, false, &b), 0);
     ck_assert_int_eq(take(16 * MIB, 1, false, &c), 0);
@@ -251,7 +248,7 @@ START_TEST(what_is_reserved_has_room_beside_the_pool)
     ck_assert_uint_le(held(), 12 * MIB);
     ck_assert_int_eq(take(12 * MIB, 1, false, &a), 0);
     ck_assert_int_eq(take(2 * MIB, 1, false, &b), ERR_DEVICE_MEMORY);
-    ck_assert_int_eq(pool_warm(pool, UINT64_MAX, &err), 0);
+    ck_assert_int_eq(pool_warm(pool, UINT64_MAX, &err), _i == 0 ? ERR_UNSUPPORTED : 0);
     ck_assert_uint_le(held(), 12 * MIB);
     pool_unreserve(pool, 1, UINT64_MAX);
     give(&a, 0, 0);
@@ -363,33 +360,9 @@ START_TEST(what_is_no_quota_is_refused)
 }
 END_TEST
 
-START_TEST(who_is_above_its_soft_limit_goes_first)
-{
-    struct pool_piece a;
-    struct pool_piece b;
-    unsigned tenant = 99;
-    uint64_t over = 0;
-    start(true, 64 * MIB);
-    ck_assert(!pool_victim(pool, &tenant, &over));
-    set(1, UINT64_MAX, 8 * MIB, 0);
-    set(2, UINT64_MAX, UINT64_MAX, 20 * MIB);
-    ck_assert_int_eq(take(24 * MIB, 2, false, &a), 0);
-    ck_assert(pool_victim(pool, &tenant, &over));
-    ck_assert_uint_eq(tenant, 2);
-    ck_assert_uint_eq(over, 4 * MIB);
-    ck_assert_int_eq(take(10 * MIB, 1, false, &b), 0); /* allowed while memory is free */
-    ck_assert(pool_victim(pool, &tenant, &over));
-    ck_assert_uint_eq(tenant, 1);
-    ck_assert_uint_eq(over, 2 * MIB);
-    give(&a, 0, 0);
-    give(&b, 0, 0);
-    stop();
-}
-END_TEST
-
 /* ---- refusals ---------------------------------------------------------------------------------*/
 
-START_TEST(a_refusal_says_what_helps)
+START_TEST(a_refusal_says_what_there_is)
 {
     struct pool_piece a;
     struct pool_piece b;
@@ -400,22 +373,18 @@ START_TEST(a_refusal_says_what_helps)
     ck_assert_int_eq(pool_create(&source.source, &o, &pool, &err), 0);
     ck_assert_int_eq(refusal().code, 0);
     ck_assert_int_eq(take(65 * MIB, 4, false, &a), ERR_DEVICE_MEMORY);
-    ck_assert_int_eq((int)refusal().advice, POOL_ADVICE_SMALLER);
+    ck_assert_int_eq(refusal().code, ERR_DEVICE_MEMORY);
     ck_assert_int_eq(take(60 * MIB, 4, false, &a), 0);
     ck_assert_int_eq(take(8 * MIB, 5, false, &b), ERR_DEVICE_MEMORY);
     struct pool_refusal r = refusal();
-    ck_assert_int_eq((int)r.advice, POOL_ADVICE_SPILL);
     ck_assert_uint_eq(r.tenant, 5);
-    ck_assert_uint_eq(r.victim, 4);
     ck_assert_uint_eq(r.wanted, 8 * MIB);
     ck_assert_uint_eq(r.largest_free, 4 * MIB);
     give(&a, 1, 10);
     ck_assert_int_eq(take(8 * MIB, 5, false, &b), ERR_DEVICE_MEMORY);
     r = refusal();
-    ck_assert_int_eq((int)r.advice, POOL_ADVICE_WAIT);
     ck_assert_uint_eq(r.pending, 60 * MIB);
     ck_assert_ptr_nonnull(strstr(err.text, "62914560 wait for streams"));
-    ck_assert_ptr_nonnull(strstr(err.text, pool_advice_text(POOL_ADVICE_WAIT)));
     pool_advance(pool, 1, 10);
     ck_assert_int_eq(take(8 * MIB, 5, false, &b), 0);
     give(&b, 0, 0);
@@ -524,12 +493,12 @@ START_TEST(memory_is_taken_ahead)
 {
     struct pool_piece a;
     struct pool_stats s;
-    start(_i == 0, 64 * MIB);
+    start(false, 64 * MIB);
     ck_assert_int_eq(pool_warm(pool, 30 * MIB, &err), 0);
     pool_stats(pool, &s);
     ck_assert_uint_ge(s.size, 30 * MIB);
     uint64_t calls = s.driver_calls;
-    ck_assert_int_eq(take(_i == 0 ? 30 * MIB : 2 * MIB, 0, false, &a), 0);
+    ck_assert_int_eq(take(2 * MIB, 0, false, &a), 0);
     pool_stats(pool, &s);
     ck_assert_uint_eq(s.driver_calls, calls);
     ck_assert_int_eq(pool_warm(pool, UINT64_MAX, &err), 0); /* as much as the limit allows */
@@ -612,12 +581,11 @@ int main(void)
     tcase_add_loop_test(t, free_objects_are_no_reason_for_a_refusal, 0, 2);
     tcase_add_loop_test(t, free_objects_are_no_reason_not_to_reserve, 0, 2);
     tcase_add_test(t, what_is_no_quota_is_refused);
-    tcase_add_test(t, who_is_above_its_soft_limit_goes_first);
-    tcase_add_test(t, a_refusal_says_what_helps);
+    tcase_add_test(t, a_refusal_says_what_there_is);
     tcase_add_loop_test(t, the_devices_budget_counts, 0, 2);
     tcase_add_loop_test(t, what_nobody_needed_for_a_while_goes_back, 0, 2);
     tcase_add_test(t, trimming_is_slow);
-    tcase_add_loop_test(t, memory_is_taken_ahead, 0, 2);
+    tcase_add_test(t, memory_is_taken_ahead);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);

@@ -425,6 +425,7 @@ static void start(uint64_t seed, const struct settings *settings)
     w.source.pages.page_bytes = PAGE;
     w.source.pages.aliases = settings->aliases;
     w.source.pages.handle_max = PAGE << seed % HANDLE_SIZES;
+    w.source.pages.handle_share = 16;
     w.unmap = w.source.pages.unmap;
     w.source.pages.unmap = careful_unmap;
     w.clear = w.source.source.clear;

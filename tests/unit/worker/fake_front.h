@@ -56,8 +56,8 @@ void fake_packet_end(struct fake *f);
 void fake_send(struct fake *f, const struct schema *schema, const void *msg, int fd);
 /* Sends these bytes as a packet. */
 void fake_send_bytes(struct fake *f, struct bytes packet, const struct frame_fds *fds);
-/* Waits for the next frame of `kind`. Beats and reports about tenants and about jobs that started
- * or paused are skipped, any other frame fails. */
+/* Waits for the next frame of `kind`. Beats and reports about tenants and about jobs that started,
+ * paused or wait are skipped, any other frame fails. */
 void fake_expect(struct fake *f, unsigned kind, const struct schema *schema, void *ret_msg);
 /* Does the frame report that a job started, or paused? These come when a job takes long. */
 bool fake_turns(unsigned kind);

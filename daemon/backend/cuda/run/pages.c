@@ -85,6 +85,11 @@ static int allow(struct backend_device *d, struct backend_block *range, uint64_t
     return CUDA_CALL(&d->cu, e, MemSetAccess, range->address + at, bytes, &access, 1);
 }
 
+static int enter(struct backend_device *d, struct err *e)
+{
+    return CUDA_CALL(&d->cu, e, CtxSetCurrent, d->context);
+}
+
 /* ---- memory that other processes map ---------------------------------------------------------
  */
 
@@ -158,5 +163,6 @@ const struct backend_page_ops cuda_page_ops = {
     .map = map,
     .unmap = unmap,
     .access = allow,
+    .enter = enter,
     .aliases = true,
 };

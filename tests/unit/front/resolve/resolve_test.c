@@ -322,6 +322,10 @@ START_TEST(what_is_read_and_written_is_noted)
     ck_assert_uint_eq(r.work.uses[0].write_begin, 0);
     ck_assert_uint_eq(r.work.uses[0].write_end, 40);
     ck_assert(!r.work.uses[0].fills);
+    fill(arg_buffer(a, 0, 12), arg_scalar(DTYPE_F32, 0)); /* over the hole */
+    ck_assert_int_eq(recipe_resolve(&r), 0);
+    ck_assert_uint_eq(r.work.uses[0].write_end, 48);
+    ck_assert(r.work.uses[0].fills);
 }
 END_TEST
 

@@ -200,7 +200,7 @@ static void give_back(struct tenant *t, int which)
     t->snapshots = 0;
     free(had.set);
     if (which == RULED) {
-        ck_assert_int_eq(quota_rules(&k->f, &none, NULL), 0);
+        ck_assert_int_eq(quota_rules(&k->f, &none, 0, NULL), 0);
     } else if (which == BUFFER) {
         fake_drop(k, had.b);
     } else if (which == KEPT) {

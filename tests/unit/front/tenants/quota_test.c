@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/front/tenants/budget.h"
 #include "daemon/front/tenants/forget.h"
 #include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/views/diagnosis.h"
@@ -18,14 +19,23 @@ static struct fake *k;
 static uint64_t told[16]; /* guaranteed, in order */
 static uint64_t hard;     /* as told last */
 static unsigned count;
+static struct msg_f_budget budget[4]; /* in order */
+static unsigned before[4];            /* `count` when it was sent */
+static unsigned budgets;
 
 static int on_send(struct link *l, const struct schema *schema, const void *msg,
                    const struct frame_fds *fds, struct err *e)
 {
     (void)fds;
     (void)e;
-    ck_assert_ptr_eq(schema, &schema_msg_f_tenant);
     ck_assert_ptr_eq(l, k->device[0].link);
+    if (schema == &schema_msg_f_budget) {
+        ck_assert_uint_lt(budgets, 4);
+        before[budgets] = count;
+        budget[budgets++] = *(const struct msg_f_budget *)msg;
+        return 0;
+    }
+    ck_assert_ptr_eq(schema, &schema_msg_f_tenant);
     ck_assert_uint_lt(count, 16);
     told[count++] = ((const struct msg_f_tenant *)msg)->guaranteed;
     hard = ((const struct msg_f_tenant *)msg)->hard;
@@ -40,6 +50,8 @@ static void lost(struct front *f, struct device *d, bool external, const char *w
     (void)why;
 }
 
+static uint64_t memory_max; /* of the settings that are read */
+
 /* a and b are guaranteed so much. */
 static int rules(uint64_t a, uint64_t b)
 {
@@ -51,7 +63,7 @@ static int rules(uint64_t a, uint64_t b)
         r.rule[i].limits.guaranteed.bytes = i == 0 ? a : b;
         r.rule[i].name[0] = i == 0 ? 'a' : 'b';
     }
-    int rc = quota_rules(&k->f, &r, NULL);
+    int rc = quota_rules(&k->f, &r, memory_max, NULL);
     tenant_rules_finish(&r);
     return rc;
 }
@@ -60,11 +72,13 @@ static struct device *begin(enum device_state state)
 {
     k = fake_create();
     k->f.io.send = on_send;
-    count = 0;
+    count = budgets = 0;
+    memory_max = 0;
     struct device *d = &k->device[0];
     d->state = state;
     d->progress = WORKER_UP;
-    d->memory = 16 * MIB;
+    d->memory = d->pool_limit = d->pool_default = d->budget = 16 * MIB;
+    d->stay = device_stay(d->pool_limit, k->f.config.stay_percent);
     return d;
 }
 
@@ -78,10 +92,8 @@ static void finish(void)
 START_TEST(one_that_is_taken_over_is_told_once_it_is_known)
 {
     struct device *d = begin(DEVICE_ADOPTING);
-    d->memory = 0;
     ck_assert_int_eq(rules(10 * MIB, 2 * MIB), 0);
     ck_assert_uint_eq(count, 0);
-    d->memory = 16 * MIB;
     ck_assert(quota_open(&k->f, d));
     ck_assert_uint_eq(count, 2);
     ck_assert_uint_eq(told[0] + told[1], 12 * MIB);
@@ -138,7 +150,7 @@ START_TEST(who_is_forgotten_has_no_limit_any_more)
     struct device *d = begin(DEVICE_READY);
     struct tenant_rules others = {.others = TENANT_UNLIMITED};
     others.others.hard.bytes = MIB;
-    ck_assert_int_eq(quota_rules(&k->f, &others, NULL), 0);
+    ck_assert_int_eq(quota_rules(&k->f, &others, 0, NULL), 0);
     ck_assert(quota_open(&k->f, d));
     k->tenant->sessions++;
     count = 0;
@@ -152,7 +164,7 @@ START_TEST(who_is_forgotten_has_no_limit_any_more)
     ck_assert_uint_eq(count, 2);
     ck_assert_uint_eq(hard, UINT64_MAX);
     struct tenant_rules none = {.others = TENANT_UNLIMITED};
-    ck_assert_int_eq(quota_rules(&k->f, &none, NULL), 0);
+    ck_assert_int_eq(quota_rules(&k->f, &none, 0, NULL), 0);
     count = 0;
     ck_assert_ptr_nonnull(quota_tenant(&k->f, "uid:7001"));
     ck_assert_uint_eq(count, 0);
@@ -203,6 +215,83 @@ START_TEST(room_is_less_what_is_kept_for_others)
 }
 END_TEST
 
-SUITE_MAIN("quota", one_that_is_taken_over_is_told_once_it_is_known, what_shrinks_is_told_first,
-           what_a_worker_refuses_is_seen, a_device_is_tried_again_when_its_worker_has_ended,
-           room_is_less_what_is_kept_for_others, who_is_forgotten_has_no_limit_any_more)
+/* As a reload does it. */
+static int reload(struct device *d, uint64_t max, uint64_t a, uint64_t b)
+{
+    count = budgets = 0;
+    memory_max = max;
+    int rc = rules(a, b);
+    if (rc == 0) {
+        k->f.config.device_memory_max = max;
+        budget_settle(&k->f, d);
+    }
+    return rc;
+}
+
+/* More memory comes before more guarantees, and less after fewer. */
+START_TEST(a_budget_is_never_below_what_is_guaranteed)
+{
+    struct device *d = begin(DEVICE_READY);
+    k->f.config.recall_ms = 123;
+    k->f.config.stay_percent = 50;
+    d->pool_limit = d->budget = d->pool_default = 8 * MIB;
+    d->stay = device_stay(8 * MIB, 50);
+    ck_assert_int_eq(rules(4 * MIB, 2 * MIB), 0);
+    ck_assert(quota_open(&k->f, d));
+    ck_assert_uint_eq(budgets, 0); /* it is what the worker has */
+    ck_assert_int_eq(reload(d, 12 * MIB, 8 * MIB, 2 * MIB), 0);
+    ck_assert_uint_eq(budgets, 1);
+    ck_assert_uint_eq(before[0], 0);
+    ck_assert_uint_eq(budget[0].limit, 12 * MIB);
+    ck_assert_uint_eq(budget[0].deadline_ms, 123);
+    ck_assert_uint_eq(budget[0].stay, device_stay(12 * MIB, 50));
+    ck_assert_int_eq(reload(d, 6 * MIB, 2 * MIB, 2 * MIB), 0);
+    ck_assert_uint_eq(count, 2);
+    ck_assert_uint_eq(budgets, 1);
+    ck_assert_uint_eq(before[0], 2);
+    ck_assert_uint_eq(budget[0].limit, 6 * MIB);
+    ck_assert_uint_eq(device_pool_limit(d), 6 * MIB);
+    ck_assert_int_eq(reload(d, 3 * MIB, 2 * MIB, 2 * MIB), ERR_LIMIT);
+    ck_assert_uint_eq(count + budgets, 0);
+    ck_assert_uint_eq(device_pool_limit(d), 6 * MIB);
+    ck_assert_int_eq(reload(d, 0, 2 * MIB, 2 * MIB), 0); /* as it takes by itself */
+    ck_assert_uint_eq(budget[0].limit, 8 * MIB);
+    ck_assert_int_eq(reload(d, 99 * MIB, 2 * MIB, 2 * MIB), 0); /* at most what the device has */
+    ck_assert_uint_eq(budget[0].limit, 16 * MIB);
+    finish();
+}
+END_TEST
+
+/* The former budget remains, and shares of it count from that. */
+START_TEST(a_budget_that_a_worker_refuses_is_seen)
+{
+    char text[512];
+    struct device *d = begin(DEVICE_READY);
+    struct tenant_rules half = {.others = TENANT_UNLIMITED};
+    half.others.hard = (struct amount){.percent = 50};
+    ck_assert_int_eq(quota_rules(&k->f, &half, 0, NULL), 0);
+    ck_assert(quota_open(&k->f, d));
+    ck_assert_uint_eq(hard, 8 * MIB);
+    d->pool_limit = 4 * MIB;
+    budget_settle(&k->f, d);
+    ck_assert_uint_eq(budgets, 1);
+    const struct msg_w_budget no = {
+        .limit = 16 * MIB, .code = ERR_LIMIT, .text = bytes_str("10 bytes are exported")};
+    quota_budget(&k->f, d, &no);
+    ck_assert_uint_eq(device_pool_limit(d), 16 * MIB);
+    ck_assert_uint_eq(hard, 8 * MIB);
+    diagnosis_text(&k->f, text, sizeof text);
+    ck_assert_ptr_nonnull(
+        strstr(text, "its memory stays at 16777216 bytes: 10 bytes are exported"));
+    const struct msg_w_budget yes = {.limit = 16 * MIB, .size = 17 * MIB, .missing = MIB};
+    quota_budget(&k->f, d, &yes);
+    ck_assert_uint_eq(d->pool.missing, MIB);
+    finish();
+}
+END_TEST
+
+SUITE_MAIN("quota", a_budget_is_never_below_what_is_guaranteed,
+           a_budget_that_a_worker_refuses_is_seen, one_that_is_taken_over_is_told_once_it_is_known,
+           what_shrinks_is_told_first, what_a_worker_refuses_is_seen,
+           a_device_is_tried_again_when_its_worker_has_ended, room_is_less_what_is_kept_for_others,
+           who_is_forgotten_has_no_limit_any_more)

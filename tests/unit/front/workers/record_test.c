@@ -71,7 +71,7 @@ START_TEST(the_next_front_finds_what_was_written)
     ck_assert(record_find(r, RECORD_JOB, 1, &view, &taken) && taken); /* a second time */
     ck_assert(!record_find(r, RECORD_JOB, 99, &view, &taken));
     ck_assert(!record_find(r, RECORD_BUFFER, UINT64_MAX, &view, &taken));
-    ck_assert_uint_eq(record_last(r, RECORD_JOB), sizeof sizes / sizeof sizes[0]);
+    ck_assert_uint_eq(record_last(r, RECORD_JOB), 99); /* the worker may have that one, too */
     record_destroy(r);
 }
 END_TEST
@@ -87,6 +87,8 @@ START_TEST(what_is_replaced_or_dropped_is_gone)
     ck_assert_uint_ne(record_put(r, a, RECORD_BUFFER, 1, bytes_str("new")), 0);
     record_drop(r, b);
     record_staging_reused(r, c);
+    record_ended(r, c);
+    record_drop(r, record_put(r, 0, RECORD_JOB, 4, bytes_str("acknowledged")));
     record_drop(r, 0);
     record_drop(r, UINT64_C(2) << 32 | (uint32_t)c); /* of another record */
     record_drop(NULL, c);
@@ -94,7 +96,8 @@ START_TEST(what_is_replaced_or_dropped_is_gone)
     ck_assert(has(r, RECORD_BUFFER, 1, bytes_str("new")));
     ck_assert(!record_find(r, RECORD_JOB, 2, &view, &taken));
     ck_assert(record_find(r, RECORD_JOB, 3, &view, &taken));
-    ck_assert(view.staging_reused);
+    ck_assert(view.staging_reused && view.ended);
+    ck_assert_uint_eq(record_last(r, RECORD_JOB), 4); /* no other job gets its id */
     record_settle(r);
     r = taken_over(r);
     ck_assert(has(r, RECORD_BUFFER, 1, bytes_str("new")));

@@ -1,0 +1,61 @@
+#include "daemon/front/tenants/budget.h"
+
+#include <stdio.h>
+
+#include "common/log.h"
+#include "daemon/front/model/wake.h"
+#include "daemon/front/workers/worker_end.h"
+#include "proto/codec.h"
+
+uint64_t budget_of(const struct device *d, uint64_t memory_max)
+{
+    uint64_t own = d->pool_default > 0 ? d->pool_default : device_pool_limit(d);
+    uint64_t most = d->memory > 0 && d->memory < memory_max ? d->memory : memory_max;
+    return memory_max > 0 ? most : own;
+}
+
+static uint64_t stay_of(const struct front *f, const struct device *d)
+{
+    return device_stay(d->pool_limit, f->config.stay_percent);
+}
+
+void budget_settle(struct front *f, struct device *d)
+{
+    const struct msg_f_budget m = {
+        .limit = d->pool_limit, .deadline_ms = f->config.recall_ms, .stay = stay_of(f, d)};
+    struct err e = ERR_INIT;
+    bool known = d->budget == m.limit && d->stay == m.stay;
+    if (d->link == NULL || d->progress < WORKER_UP || d->pool_limit == 0 || known) {
+        return;
+    }
+    d->budget = m.limit;
+    d->stay = m.stay;
+    wake_for_pool(f, d);
+    if (f->io.send(d->link, &schema_msg_f_budget, &m, NULL, &e) != 0) {
+        worker_end(f, d, NULL, e.text);
+    }
+}
+
+bool budget_reported(struct device *d, const struct msg_w_budget *m)
+{
+    const unsigned long long limit = m->limit;
+    if (m->code != 0) {
+        (void)snprintf(d->refused, sizeof d->refused, "its memory stays at %llu bytes: %.*s", limit,
+                       (int)m->text.size, (const char *)m->text.data);
+        log_error("device %u: %s", d->index, d->refused);
+        d->pool_limit = d->budget = m->limit;
+        return true;
+    }
+    d->pool.limit = m->limit;
+    d->pool.size = m->size;
+    d->pool.missing = m->missing;
+    if (m->missing > 0) {
+        log_warn("device %u: its worker has %llu bytes of memory, %llu more than it may; they go "
+                 "back when jobs end and buffers are freed",
+                 d->index, (unsigned long long)m->size, (unsigned long long)m->missing);
+    } else {
+        log_info("device %u: its worker has %llu bytes of memory, of %llu that it may have",
+                 d->index, (unsigned long long)m->size, limit);
+    }
+    return false;
+}

@@ -1,0 +1,21 @@
+/*
+ * The budget of device memory that the settings give to the worker of each device. It changes while
+ * the worker runs: more counts at once; less is recalled from the worker by a deadline. Guarantees
+ * of tenants must fit into it, so growing budgets go before growing guarantees, and shrinking
+ * guarantees before shrinking budgets. Thread: the loop's. Nothing blocks.
+ */
+#ifndef FRONT_TENANTS_BUDGET_H
+#define FRONT_TENANTS_BUDGET_H
+
+#include "daemon/front/model/front.h"
+
+/* The device's budget in bytes if the settings' device_memory_max is `memory_max`: at most the
+ * memory of the device; 0: as much as a worker takes by itself. */
+uint64_t budget_of(const struct device *d, uint64_t memory_max);
+/* Sends what the worker has not been told: d->pool_limit, and the settings about it. */
+void budget_settle(struct front *f, struct device *d);
+/* The worker has met its budget, or could not in time, or refuses it: d->refused says so then.
+ * Returns true if the worker keeps another budget than the front had sent. */
+bool budget_reported(struct device *d, const struct msg_w_budget *m);
+
+#endif

@@ -1,0 +1,85 @@
+#!/bin/bash
+# Measures how many of the mutants of the front the simulation finds (tests/sim/README.md).
+#   scripts/sim-mutants.sh            all mutants of daemon/front that lie behind its connections
+#   scripts/sim-mutants.sh NAME...    only these
+# Builds front_sim in a copy of the tree (build/sim-mutants) for one mutant at a time, and plays
+# seeds 1 to GPUD_SIM_SEEDS (1000) until one breaks a rule. Prints a line for each mutant and the
+# share that was found. Fails only if the unchanged tree breaks a rule, or a mutant does not build.
+# GPUD_SIM_TRUST=yes: does not play the unchanged tree first.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+root=$PWD
+tree=$root/build/sim-mutants/tree
+build=$root/build/sim-mutants/build
+kept=$root/build/sim-mutants/kept
+seeds=${GPUD_SIM_SEEDS:-1000}
+lanes=$(nproc)
+
+mkdir -p "$tree" || exit 1
+git ls-files -z --cached --others --exclude-standard | tar --create --null --files-from=- \
+    --ignore-failed-read 2>/dev/null | tar --extract --directory="$tree"
+if [ -d "$kept" ]; then # an interrupted run: its mutant may be built in
+    (cd "$kept" && find . -type f -exec touch "$tree/{}" \;) && rm -rf "$kept"
+fi
+command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache
+cmake -S "$tree" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+    -DCMAKE_C_FLAGS="-Wno-unused" >/dev/null || exit 1
+
+make_sim() { cmake --build "$build" --parallel "$lanes" --target front_sim >"$build.log" 2>&1; }
+
+# The first rule that a seed breaks; empty: none does.
+play() {
+    "$build/tests/front_sim" --seeds "1-$seeds" --lanes "$lanes" --first 2>&1 |
+        grep -a -m 1 '^seed' | cut -c 1-110
+}
+
+# The mutants that edit the front only, but not its connections and its process, which the
+# simulation replaces.
+of_front() {
+    "$tree/scripts/mutate" --places "$tree"/tests/mutants/*.mutant --in "$tree" |
+        grep -E '^[^ ]+( daemon/front/[^ ]+)+$' |
+        grep -vE ' daemon/front/(clients/|settings/|main|ending|pipeline_|modules/(cache|compiler))' |
+        cut -d ' ' -f 1
+}
+
+# The copies are newer than what was built from the mutant.
+revert() {
+    if [ -d "$kept" ]; then
+        (cd "$kept" && find . -type f -exec touch {} \;)
+        cp -r "$kept/." "$tree/" && rm -rf "$kept"
+    fi
+}
+trap revert EXIT
+
+names=("$@")
+if [ ${#names[@]} -eq 0 ]; then
+    mapfile -t names < <(of_front)
+fi
+
+make_sim || { tail -n 20 "$build.log"; exit 1; }
+broken=
+[ -n "${GPUD_SIM_TRUST:-}" ] || broken=$(play)
+if [ -n "$broken" ]; then
+    echo "the unchanged tree breaks a rule: $broken"
+    exit 1
+fi
+found=0
+bad=0
+for name in "${names[@]}"; do
+    if ! "$tree/scripts/mutate" "$tree/tests/mutants/$name.mutant" --in "$tree" --keep "$kept" ||
+        ! make_sim; then
+        echo "ERROR      $name: does not build"
+        bad=1
+    else
+        broken=$(play)
+        if [ -n "$broken" ]; then
+            echo "found      $name: $broken"
+            found=$((found + 1))
+        else
+            echo "not found  $name"
+        fi
+    fi
+    revert
+done
+echo "${#names[@]} mutants, $found found by $seeds seeds"
+exit "$bad"

@@ -1,0 +1,239 @@
+#include "tests/sim/course.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/chance.h"
+
+#define EVENTS_MAX 100000u
+
+static const struct {
+    const char *name;
+    unsigned weight;
+    bool device;
+} kinds[] = {
+#define X(KIND, name, weight, device) [COURSE_##KIND] = {name, weight, device},
+    COURSE_EVENTS(X)
+#undef X
+};
+
+static const struct {
+    const char *name;
+    size_t at;
+    uint64_t least, most;
+} params[] = {
+#define X(name, least, most) {#name, offsetof(struct course_params, name), least, most},
+    COURSE_PARAMS(X)
+#undef X
+};
+
+#define PARAMS (sizeof params / sizeof params[0])
+
+const char *course_kind_name(enum course_kind kind)
+{
+    return kinds[kind].name;
+}
+
+static uint64_t *param(struct course_params *p, unsigned index)
+{
+    return (uint64_t *)(void *)((char *)p + params[index].at);
+}
+
+/* ---- from a seed ------------------------------------------------------------------------------
+ */
+
+/* Few large worlds, many small ones: the small ones are short to read when they fail. */
+static void choose_size(struct chance *c, struct course_params *p)
+{
+    unsigned n = (unsigned)chance_below(c, 100);
+    p->devices = n < 60 ? 1 + chance_below(c, 2) : n < 97 ? 1 + chance_below(c, 8) : 64;
+    p->clients = n < 60   ? 1 + chance_below(c, 4)
+                 : n < 97 ? 1 + chance_below(c, 24)
+                          : 24 + chance_below(c, 300);
+    if (n == 99) {
+        p->clients = 1000;
+        p->devices = 1 + chance_below(c, 4);
+    }
+    p->tenants = chance_percent(c, 50) ? 1 + chance_below(c, p->clients) : p->clients;
+}
+
+static void choose_params(struct chance *c, struct course_params *p)
+{
+    choose_size(c, p);
+    p->streams = 1 + chance_below(c, 8);
+    p->urgent = p->streams > 1 ? chance_below(c, 2) : 0;
+    p->memory_kib = chance_percent(c, 70) ? 1u << 20 : 16 + chance_below(c, 256);
+    p->window = chance_percent(c, 50) ? 0 : 1 + chance_below(c, 16);
+    p->time_limit_ms = chance_spread(c, 500, 30000);
+    p->linger_ms = chance_spread(c, 200, 120000);
+    p->queue_max = chance_percent(c, 70) ? 4096 : 4 + chance_below(c, 32);
+    p->inflight_max = chance_percent(c, 70) ? 1024 : 2 + chance_below(c, 16);
+    p->staging_kib = chance_percent(c, 70) ? 1024 : 4 + chance_below(c, 16);
+    p->kept_bytes = chance_percent(c, 80) ? 1u << 26 : 2048 + chance_below(c, 8192);
+    p->buffers_max = chance_percent(c, 80) ? 1024 : 2 + chance_below(c, 8);
+    p->beat_ms = chance_percent(c, 50) ? 1000 : chance_spread(c, 500, 20000);
+    p->run_us = chance_spread(c, 20, 300000);
+    p->compile_ms = chance_spread(c, 1, 4000);
+    p->wire_us = chance_spread(c, 1, 50000);
+    p->faults = chance_percent(c, 40) ? 0 : chance_below(c, 12);
+    p->reads = chance_percent(c, 90);
+}
+
+/* Each world has some kinds of events only: one kind of mishap alone is easier to survive, and to
+ * understand. */
+static unsigned choose_weights(struct chance *c, unsigned weight[COURSE_KINDS])
+{
+    unsigned sum = 0;
+    bool calm = chance_percent(c, 15);
+    for (unsigned i = 0; i < COURSE_KINDS; i++) {
+        bool usual = i == COURSE_ASK || i == COURSE_INQUIRE;
+        bool has = usual || (!calm && chance_percent(c, 45));
+        unsigned times = usual || chance_percent(c, 80) ? 1 : 6;
+        weight[i] = has ? kinds[i].weight * times : 0;
+        sum += weight[i];
+    }
+    return sum;
+}
+
+static enum course_kind choose_kind(struct chance *c, const unsigned weight[COURSE_KINDS],
+                                    unsigned sum)
+{
+    uint64_t at = chance_below(c, sum);
+    unsigned kind = 0;
+    while (at >= weight[kind]) {
+        at -= weight[kind++];
+    }
+    return (enum course_kind)kind;
+}
+
+/* Now and then everything comes at once, now and then nothing for long. */
+static uint64_t choose_pause_us(struct chance *c, uint64_t usual_us)
+{
+    unsigned n = (unsigned)chance_below(c, 100);
+    return n < 40 ? 0 : n < 97 ? chance_below(c, 2 * usual_us + 1) : chance_below(c, 20000000);
+}
+
+void course_make(uint64_t seed, struct course *ret_plan)
+{
+    struct chance c = chance_of(seed, 1);
+    unsigned weight[COURSE_KINDS];
+    struct course p = {.seed = seed};
+    choose_params(&c, &p.params);
+    unsigned sum = choose_weights(&c, weight);
+    unsigned least = p.params.clients > 100 ? 2 * (unsigned)p.params.clients : 20;
+    p.count = least + (unsigned)chance_spread(&c, 20, 600);
+    p.event = calloc(p.count, sizeof *p.event);
+    uint64_t usual_us = chance_spread(&c, 100, 1000000);
+    uint64_t at_us = 0;
+    for (unsigned i = 0; p.event != NULL && i < p.count; i++) {
+        struct course_event *e = &p.event[i];
+        at_us += choose_pause_us(&c, usual_us);
+        e->at_us = at_us;
+        e->kind = choose_kind(&c, weight, sum);
+        e->actor =
+            (unsigned)chance_below(&c, kinds[e->kind].device ? p.params.devices : p.params.clients);
+        e->r = chance_next(&c);
+    }
+    *ret_plan = p;
+}
+
+void course_finish(struct course *p)
+{
+    free(p->event);
+    p->event = NULL;
+    p->count = 0;
+}
+
+void course_copy(const struct course *p, struct course *ret_plan)
+{
+    *ret_plan = *p;
+    ret_plan->event = malloc((p->count + 1) * sizeof *p->event);
+    if (ret_plan->event == NULL) {
+        abort();
+    }
+    memcpy(ret_plan->event, p->event, p->count * sizeof *p->event);
+}
+
+/* ---- as text ----------------------------------------------------------------------------------
+ */
+
+void course_write(const struct course *p, FILE *out)
+{
+    struct course_params values = p->params;
+    (void)fprintf(out, "world %" PRIu64 "\n", p->seed);
+    for (unsigned i = 0; i < PARAMS; i++) {
+        (void)fprintf(out, "set %s %" PRIu64 "\n", params[i].name, *param(&values, i));
+    }
+    for (unsigned i = 0; i < p->count; i++) {
+        const struct course_event *e = &p->event[i];
+        (void)fprintf(out, "%" PRIu64 " %s %u %#" PRIx64 "\n", e->at_us, kinds[e->kind].name,
+                      e->actor, e->r);
+    }
+}
+
+static bool read_param(struct course *p, const char *name, uint64_t value)
+{
+    for (unsigned i = 0; i < PARAMS; i++) {
+        if (strcmp(name, params[i].name) == 0 && value >= params[i].least &&
+            value <= params[i].most) {
+            *param(&p->params, i) = value;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_event(struct course *p, const char *line)
+{
+    char name[32];
+    struct course_event e = {.at_us = 0};
+    if (sscanf(line, "%" SCNu64 " %31s %u %" SCNx64, &e.at_us, name, &e.actor, &e.r) != 4) {
+        return false;
+    }
+    unsigned kind = 0;
+    while (kind < COURSE_KINDS && strcmp(kinds[kind].name, name) != 0) {
+        kind++;
+    }
+    if (kind == COURSE_KINDS || p->count == EVENTS_MAX) {
+        return false;
+    }
+    e.kind = (enum course_kind)kind;
+    p->event[p->count++] = e;
+    return true;
+}
+
+static bool read_line(struct course *p, const char *line)
+{
+    char name[32];
+    uint64_t value = 0;
+    if (line[0] == '#' || line[0] == '\n' || line[0] == '\0') {
+        return true;
+    }
+    if (sscanf(line, "world %" SCNu64, &p->seed) == 1) {
+        return true;
+    }
+    if (sscanf(line, "set %31s %" SCNu64, name, &value) == 2) {
+        return read_param(p, name, value);
+    }
+    return read_event(p, line);
+}
+
+bool course_read(FILE *in, struct course *ret_plan)
+{
+    char line[256];
+    struct course p = {.seed = 0};
+    struct chance c = chance_of(0, 1);
+    choose_params(&c, &p.params); /* for parameters that a text of an older tree lacks */
+    p.event = calloc(EVENTS_MAX, sizeof *p.event);
+    while (p.event != NULL && fgets(line, sizeof line, in) != NULL) {
+        if (!read_line(&p, line)) {
+            (void)fprintf(stderr, "not a line of a course: %s", line);
+            course_finish(&p);
+            return false;
+        }
+    }
+    *ret_plan = p;
+    return p.event != NULL;
+}

@@ -1,0 +1,99 @@
+/*
+ * The course of a world: its parameters, and what happens in it from outside, with times. All else
+ * follows from it. A course comes from a seed, or from a text (tests/sim/seeds), and can lose
+ * events and still be played. Thread: any.
+ */
+#ifndef TEST_SIM_COURSE_H
+#define TEST_SIM_COURSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* name, least, most: what a text may say. A time ends in _ms. */
+#define COURSE_PARAMS(X)                                                                           \
+    X(devices, 1, 64)                                                                              \
+    X(clients, 1, 1000)                                                                            \
+    X(tenants, 1, 1000)                                                                            \
+    X(streams, 1, 16)                                                                              \
+    X(urgent, 0, 15)           /* of the streams */                                                \
+    X(memory_kib, 1, 1u << 30) /* of a device */                                                   \
+    X(window, 0, 4096)                                                                             \
+    X(time_limit_ms, 100, 60000)                                                                   \
+    X(linger_ms, 100, 600000)                                                                      \
+    X(queue_max, 1, 65536)                                                                         \
+    X(inflight_max, 1, 65536)                                                                      \
+    X(staging_kib, 1, 65536)                                                                       \
+    X(kept_bytes, 1024, 1u << 30)                                                                  \
+    X(buffers_max, 1, 65536)                                                                       \
+    X(beat_ms, 500, 60000)  /* between signs of life of a worker */                                \
+    X(run_us, 10, 10000000) /* usual time of a job */                                              \
+    X(compile_ms, 1, 60000)                                                                        \
+    X(wire_us, 0, 1000000) /* longest time of a message on its way */                              \
+    X(faults, 0, 100)      /* percent of jobs that do not end as they should */                    \
+    X(reads, 0, 1)         /* 1: clients acknowledge and fetch results */
+
+struct course_params {
+#define X(name, least, most) uint64_t name;
+    COURSE_PARAMS(X)
+#undef X
+};
+
+/* What happens. kind, name, weight of 1000, whether its actor is a device (else a client). */
+#define COURSE_EVENTS(X)                                                                           \
+    X(ASK, "ask", 760, false)        /* a numbered request */                                      \
+    X(INQUIRE, "inquire", 60, false) /* a request without a number */                              \
+    X(AGAIN, "again", 20, false)     /* sends an unanswered request a second time */               \
+    X(BREAK, "break", 24, false)     /* its connection breaks, and it comes back */                \
+    X(MOVE, "move", 8, false)        /* comes back before the end of its connection is seen */     \
+    X(LEAVE, "leave", 4, false)      /* ends without a word */                                     \
+    X(BYE, "bye", 3, false)          /* ends its session, and begins another */                    \
+    X(DIE, "die", 10, true)          /* the worker ends */                                         \
+    X(HANG, "hang", 5, true)         /* the worker is silent from now on */                        \
+    X(DEAF, "deaf", 2, true)      /* the worker hangs in the driver: not even a signal ends it */  \
+    X(CUT, "cut", 2, true)        /* the worker closes its channel */                              \
+    X(LIE, "lie", 12, true)       /* a frame that the worker must not send */                      \
+    X(REPEAT, "repeat", 10, true) /* the worker says its last frame once more */                   \
+    X(REFUSE, "refuse", 6, true)  /* the worker refuses its next order */                          \
+    X(PRESS, "press", 6, true)    /* the channel to the worker is full for a while */              \
+    X(ABSENT, "absent", 2, true)  /* the next worker finds no device */                            \
+    X(UNSTARTED, "unstarted", 4, true) /* the next worker does not start */                        \
+    X(COMPILE, "compile", 6, false)    /* the next compilation fails */                            \
+    X(CONTROL, "control", 12, false)   /* an administrator's request */                            \
+    X(HANDOVER, "handover", 6, false)  /* the front hands over to another */                       \
+    X(CRASH, "crash", 6, false)        /* the front ends at once; another follows */               \
+    X(STALL, "stall", 8, false)        /* the front stands still */                                \
+    X(LAUNCHER, "launcher", 3, false)  /* the launcher ends, and all workers with it */            \
+    X(NOMEM, "nomem", 20, false)       /* an allocation of the front fails soon */                 \
+    X(PAUSE, "pause", 1, false)        /* nothing happens */
+
+enum course_kind {
+#define X(KIND, name, weight, device) COURSE_##KIND,
+    COURSE_EVENTS(X)
+#undef X
+        COURSE_KINDS,
+};
+
+struct course_event {
+    uint64_t at_us; /* from the begin of the world */
+    enum course_kind kind;
+    unsigned actor; /* number of a client or device */
+    uint64_t r;     /* its random numbers follow from this */
+};
+
+struct course {
+    uint64_t seed;
+    struct course_params params;
+    struct course_event *event; /* owned, by time */
+    unsigned count;
+};
+
+void course_make(uint64_t seed, struct course *ret_plan);
+void course_finish(struct course *p);
+void course_copy(const struct course *p, struct course *ret_plan);
+void course_write(const struct course *p, FILE *out);
+/* false: the text is no course; says why on stderr. */
+bool course_read(FILE *in, struct course *ret_plan);
+const char *course_kind_name(enum course_kind kind);
+
+#endif

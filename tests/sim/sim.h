@@ -1,0 +1,495 @@
+/*
+ * A world around the real front, from the decoded request to the links of workers: clients,
+ * workers, a launcher, a compiler, files and a clock, in one thread. All that happens follows from
+ * the course. sim_run plays a course; a broken rule ends the process (sim_fail).
+ *
+ *   course      what happens from outside            course.h
+ *   agenda    what follows from it, by time        sim_agenda.c
+ *   front     the real one, its hooks and its time sim_front.c
+ *   clients   sessions, requests, answers          sim_client.c, sim_ask.c
+ *   workers   buffers, jobs, frames                sim_worker.c, sim_exec.c
+ *   launcher  processes; the compiler              sim_launcher.c
+ *   model     what buffers must contain            sim_model.c
+ *   rules     what must hold at every time         sim_rules.c
+ *
+ * Thread: one. Times are virtual and in ns.
+ */
+#ifndef TEST_SIM_SIM_H
+#define TEST_SIM_SIM_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <uv.h>
+
+#include "common/bytes.h"
+#include "common/clock.h"
+#include "common/duplex.h"
+#include "daemon/front/model/front.h"
+#include "daemon/front/workers/launcher_link.h"
+#include "proto/codec.h"
+#include "tests/sim/chance.h"
+#include "tests/sim/course.h"
+
+#define SIM_BEGIN_NS   (1000 * NS_PER_S)
+#define SIM_CONTENT    256u /* bytes of a buffer whose content is followed */
+#define SIM_STEPS      4u   /* of a job */
+#define SIM_ARENA      4096u
+#define SIM_FAIL_BYTES 2048u
+
+struct sim;
+struct sim_client;
+struct sim_job;
+struct sim_request;
+struct sim_worker;
+
+/* ---- the agenda -------------------------------------------------------------------------------
+ */
+
+struct hap {
+    uint64_t at_ns;
+    uint64_t order; /* of two at the same time the one that was planned first comes first */
+    void (*run)(struct sim *s, const struct hap *h);
+    void *actor;
+    uint64_t a, b;
+};
+
+struct agenda_of {
+    struct hap *hap; /* owned heap */
+    size_t count, room;
+    uint64_t order;
+};
+
+void sim_at(struct sim *s, uint64_t at_ns, void (*run)(struct sim *s, const struct hap *h),
+            void *actor, uint64_t a, uint64_t b);
+uint64_t sim_next_ns(const struct sim *s); /* NS_NEVER: nothing is planned */
+struct hap sim_take(struct sim *s);
+
+/* ---- buffers and jobs, as clients know them -------------------------------------------------- */
+
+struct sim_buffer {
+    uint64_t handle; /* 0: not answered */
+    uint64_t bytes;
+    uint64_t era;    /* front that made it */
+    uint64_t worker; /* that had it first */
+    bool zero;
+    bool sealed; /* BUFFER_SEAL was answered */
+    uint64_t sealed_era;
+    bool sealing; /* asked for */
+    bool told;    /* a notice, or an answer, said that it is lost */
+    bool freed;   /* its maker asked for that, or its session ended */
+    bool vague;   /* a job of unknown outcome wrote it: its content may be anything */
+    bool shared;  /* published */
+    struct sim_client *maker;
+    uint8_t value[SIM_CONTENT]; /* sim_model.c's */
+    uint8_t state[SIM_CONTENT];
+};
+
+struct sim_step {
+    unsigned op;                          /* enum proto_op */
+    struct sim_buffer *to, *from;         /* to: written (of READ: read) */
+    uint64_t to_first, from_first, count; /* elements of 4 bytes */
+    bool inout;                           /* LAUNCH: reads `to` as well */
+    bool unknown;                         /* what it writes is not followed */
+    uint32_t value;                       /* FILL; each element of WRITE is value + index */
+    uint8_t got[SIM_CONTENT];             /* READ: what the client got */
+    bool answered;                        /* `got` is valid */
+};
+
+enum sim_outcome { OUTCOME_OPEN, OUTCOME_TOLD, OUTCOME_UNKNOWN };
+
+struct sim_job {
+    struct sim_request *request;
+    struct sim_client *client;
+    struct sim_step step[SIM_STEPS];
+    unsigned steps;
+    bool async, detached, arena;
+    bool writes;    /* outside itself */
+    bool loaded;    /* launches a kernel of a loaded module */
+    bool guilty;    /* its own kernel ends workers, or never ends */
+    bool cancelled; /* its client asked for that */
+    bool stalled;   /* its worker went silent with it */
+    bool vague;     /* its worker lied about it */
+    bool last;      /* a last look at a buffer; sim_settle.c's */
+    uint64_t deadline_ns, limit_ns;
+    uint64_t id, id_era; /* as answered; 0: not */
+    enum sim_outcome outcome;
+    int code;
+    unsigned effects;
+    unsigned replays;
+    unsigned begun;    /* executions that began */
+    unsigned external; /* its workers that were ended from outside while they had it */
+    unsigned internal; /* by themselves */
+    bool adopted;      /* a front ended while a worker had it */
+    uint64_t life;     /* of its client */
+    uint64_t r;
+};
+
+/* ---- clients ----------------------------------------------------------------------------------
+ */
+
+/* A request of a client, until the end of the world. */
+struct sim_request {
+    struct sim_client *client;
+    uint64_t seq; /* 0: none */
+    unsigned kind;
+    uint8_t *data; /* owned */
+    size_t size;
+    bool answered;
+    bool dropped; /* its client does not wait for it */
+    unsigned sendings;
+    uint64_t newest; /* number of its last parcel */
+    uint64_t answer_era;
+    struct hash answer;
+    uint64_t sent_ns, sent_era; /* first */
+    struct sim_job *job;
+    struct sim_buffer *buffer;
+    uint64_t what;            /* a handle; of a MODULE_LOAD: 1 for kernels that end workers */
+    struct sim_request *next; /* all of them */
+};
+
+/* A request on its way, over one connection. Its number is the listener's slot. */
+struct sim_parcel {
+    struct sim_request *request;
+    uint32_t pipe;
+    uint64_t era;
+    bool arrived, over; /* over: answered, or dropped */
+    bool lost;          /* with its connection */
+};
+
+enum sim_client_state { CLIENT_AWAY, CLIENT_GREETS, CLIENT_ON, CLIENT_GONE };
+
+#define SIM_HANDLES 48u
+
+struct sim_client {
+    unsigned index;
+    uint32_t uid;
+    uint8_t id[PROTO_CLIENT_ID_BYTES];
+    unsigned lives;
+    uint64_t last_seq[2]; /* scratch of sim_model.c: number and life of the last job */
+    enum sim_client_state state;
+    uint32_t pipe;              /* 0: none */
+    uint64_t left_ns, left_era; /* when its connection broke */
+    uint64_t arrives_ns;        /* its last message, unless it overtakes */
+    uint8_t daemon_id[PROTO_CLIENT_ID_BYTES];
+    uint64_t next;                  /* number of its next request */
+    struct sim_request *open[4096]; /* unanswered, by number */
+    unsigned open_count;
+    uint64_t events; /* number of the last EVENTS */
+    bool waits;
+    bool leaving; /* says BYE when all is answered */
+    bool said_bye;
+    struct sim_buffer *buffer[SIM_HANDLES];
+    unsigned buffers;
+    uint64_t program[8], module[8], arena[4], kernel[8];
+    bool kernel_inout[8], kernel_bad[8];
+    uint64_t kernel_module[8];
+    unsigned programs, modules, arenas, kernels;
+    struct sim_request *wait;
+    uint64_t early[64]; /* buffers that were lost before their answers came */
+    unsigned early_count;
+    uint64_t axpy;             /* handle of the built-in kernel; 0: not known */
+    struct sim_job *job[2048]; /* asynchronous, without a result */
+    unsigned jobs;
+};
+
+void clients_begin(struct sim *s);
+void clients_end(struct sim *s);
+void client_connect(struct sim *s, struct sim_client *c);
+/* The connection breaks. back: the client returns. */
+void client_break(struct sim *s, struct sim_client *c, bool back);
+void client_event(struct sim *s, const struct course_event *e, struct chance *r);
+/* The front answered, or dropped, this parcel. */
+void client_answer(struct sim *s, uint64_t parcel, struct bytes message);
+void client_drop(struct sim *s, uint64_t parcel);
+void client_closed(struct sim *s, uint32_t pipe);      /* by the front */
+void client_over(struct sim *s, struct sim_client *c); /* its session is; another follows */
+bool client_remembered(const struct sim *s, const struct sim_client *c);
+void client_return(struct sim *s, struct sim_client *c); /* one that has gone */
+void client_reopen(struct sim *s, struct sim_client *c); /* another front runs */
+/* Adds a request and sends it if there is a connection. seq 0 in `msg` stays. */
+struct sim_request *client_send(struct sim *s, struct sim_client *c, const struct schema *schema,
+                                void *msg);
+void client_resend(struct sim *s, struct sim_request *r);
+/* Removes a buffer from the client's handles. */
+void client_forget(struct sim_client *c, struct sim_buffer *b);
+bool client_idle(const struct sim_client *c); /* nothing is unanswered */
+uint64_t client_acked(const struct sim *s, const struct sim_client *c);
+/* sim_answer.c: what an answer means to its client. */
+void answer_take(struct sim *s, struct sim_request *r, struct bytes message);
+
+/* sim_ask.c: requests */
+void ask_something(struct sim *s, struct sim_client *c, struct chance *r);
+void ask_unnumbered(struct sim *s, struct sim_client *c, struct chance *r);
+void ask_control(struct sim *s, struct sim_client *c, struct chance *r);
+void ask_wait(struct sim *s, struct sim_client *c);
+void ask_last_look(struct sim *s, struct sim_client *c, struct sim_buffer *b);
+void ask_bye(struct sim *s, struct sim_client *c);
+
+/* ---- workers ----------------------------------------------------------------------------------
+ */
+
+struct sim_worker_buffer {
+    uint64_t id, size, tenant;
+    int copy; /* of a sealed one; -1: none */
+    uint8_t content[SIM_CONTENT];
+    unsigned readers, writers; /* jobs that run */
+};
+
+struct sim_worker_step {
+    unsigned op, step;
+    uint64_t stage;
+    uint8_t pattern[16];
+    unsigned pattern_size;
+    unsigned args;
+    uint64_t module;
+    unsigned after, covers;
+    struct {
+        unsigned tag, access;
+        uint64_t id, offset, size;
+    } arg[8];
+};
+
+struct sim_worker_job {
+    uint64_t id;
+    unsigned stream;
+    uint64_t after[FRAME_AFTER_MAX];
+    unsigned after_count;
+    uint64_t deadline_ns;
+    struct sim_worker_step *step; /* owned */
+    unsigned steps;
+    uint8_t *temp[8]; /* owned */
+    uint64_t temp_size[8];
+    unsigned temps;
+    struct sim_job *job; /* NULL: not known */
+    enum { WJOB_WAITS, WJOB_RUNS, WJOB_ENDED } state;
+    bool cancelled, alone, retired;
+    bool said;    /* W_STARTED */
+    bool gave_up; /* before its turn */
+    unsigned attempt;
+    uint64_t began_ns;
+    int64_t code;
+    unsigned effects;
+    struct sim_worker_job *next; /* in the order in which they came */
+};
+
+struct sim_inbox {
+    const struct schema *schema;
+    uint8_t *data; /* owned */
+    size_t size;
+    struct frame_fds fds;
+    struct sim_job *job; /* of a job's frame; NULL: not known */
+    bool alone;          /* that job has to run alone */
+    struct sim_inbox *next;
+};
+
+enum sim_worker_state { WORKER_ASKED, WORKER_RUNS, WORKER_GONE };
+
+struct sim_worker {
+    uint64_t id;
+    unsigned number; /* of its device */
+    int pid;
+    enum sim_worker_state state;
+    int fd[LAUNCHER_WORKER_FDS];
+    struct capbuf device; /* what the front said of it */
+    struct duplex channel;
+    bool cut; /* its channel is closed by itself */
+    uint8_t *input, *output;
+    size_t staging;
+    bool killed; /* asked for */
+    uint64_t killed_ns, ended_ns;
+    bool silent; /* hangs */
+    bool deaf;   /* no signal ends it */
+    bool ready;  /* it has said so */
+    bool lied;
+    bool refuses;      /* its next order */
+    uint64_t heard_ns; /* its last frame */
+    uint64_t epoch;    /* of events that are void after its end */
+    struct sim_inbox *inbox, **inbox_end;
+    bool inbox_due;
+    struct sim_worker_buffer *buffer;
+    unsigned buffers, buffers_room;
+    uint64_t module[256];
+    unsigned modules;
+    struct {
+        uint64_t id;
+        uint8_t *data;
+        uint64_t size;
+    } arena[64];
+    unsigned arenas;
+    bool arenas_refused; /* one of them: jobs that name it fail */
+    struct {
+        uint64_t key, asked, told;
+    } tenant[256];
+    unsigned tenants;
+    struct sim_worker_job *job, **job_end;
+    uint8_t last[1024]; /* its last frame, encoded */
+    size_t last_size;
+    bool rings_asked;
+    bool unread; /* the front may have frames to read */
+};
+
+struct sim_worker *worker_make(struct sim *s, uint64_t id, unsigned number);
+void worker_end_now(struct sim *s, struct sim_worker *x); /* the process is gone */
+void workers_free(struct sim *s);
+/* It begins: opens its device and says that it is ready. */
+void worker_begin(struct sim *s, struct sim_worker *x);
+/* A frame of the front. */
+void worker_take(struct sim *s, struct sim_worker *x, const struct schema *schema, const void *msg,
+                 const struct frame_fds *fds);
+void worker_send(struct sim *s, struct sim_worker *x, const struct schema *schema, const void *msg,
+                 const struct frame_fds *fds);
+bool worker_unread(struct sim *s); /* a frame has not reached the front */
+void worker_event(struct sim *s, const struct course_event *e, struct chance *r);
+void worker_answer_rings(struct sim *s);
+struct sim_worker_buffer *worker_buffer(struct sim_worker *x, uint64_t id);
+/* Notes which worker has the buffer; device: its id + 1. */
+void buffer_find_worker(struct sim *s, struct sim_buffer *b, unsigned device);
+/* Now, if it has not ended. */
+uint64_t worker_ended_ns(const struct sim *s, uint64_t id);
+struct sim_worker *worker_of_device(struct sim *s, unsigned number); /* that runs; NULL */
+/* sim_exec.c */
+void exec_job(struct sim *s, struct sim_worker *x, const struct msg_f_job *m,
+              const struct sim_inbox *in);
+void exec_more(struct sim *s, struct sim_worker *x); /* starts what may start */
+void exec_cancel(struct sim *s, struct sim_worker *x, uint64_t id);
+void exec_retire(struct sim *s, struct sim_worker *x, uint64_t id);
+void exec_inventory(struct sim *s, struct sim_worker *x);
+void exec_free(struct sim_worker_job *j);
+void exec_worker_gone(struct sim *s, struct sim_worker *x, bool external);
+
+/* ---- launcher and compiler --------------------------------------------------------------------
+ */
+
+int launcher_asked(struct sim *s, uint64_t id, struct bytes device, const int *fd, struct err *e);
+void launcher_kill_worker(struct sim *s, uint64_t id);
+/* The worker ends with this status of waitpid; the front learns of it. */
+void launcher_ends(struct sim *s, struct sim_worker *x, int status, uint64_t in_ns);
+void launcher_lists(struct sim *s); /* names all workers to a new front */
+void launcher_lost(struct sim *s);  /* the launcher ends, and all workers with it */
+int channel_open(struct sim *s, struct sim_worker *x); /* the front's end */
+void channel_close(struct sim_worker *x);
+struct sim_compile {
+    void (*done)(void *data, int code, const struct compile_response *response, struct hash key,
+                 const struct err *e);
+    void *data;
+    uint64_t salt;
+    bool builtin, over;
+    unsigned lang;
+    char source[64];
+};
+int compile_asked(struct sim *s, const struct compiler_request *q,
+                  void (*done)(void *, int, const struct compile_response *, struct hash,
+                               const struct err *),
+                  void *data, struct err *e);
+void compiles_drop(struct sim *s); /* the front ends */
+
+/* ---- the front --------------------------------------------------------------------------------
+ */
+
+void front_open(struct sim *s);   /* a new one begins, and asks the launcher */
+void front_close(struct sim *s);  /* it ends; what it had of workers is left */
+void front_settle(struct sim *s); /* turns of its loop until nothing is left to do */
+void front_event(struct sim *s, const struct course_event *e, struct chance *r);
+void front_request(struct sim *s, uint64_t parcel);
+void front_pipe_closed(struct sim *s, uint32_t pipe);
+uint64_t front_due_ns(const struct sim *s);
+void front_wakes(struct sim *s);
+bool front_alive(const struct sim *s);
+
+/* sim_memory.c: between memory_inside and memory_outside the code is the front's, in which the
+ * allocation after `left` others fails. */
+void memory_reset(void);
+void memory_fail(long left);
+bool memory_failed(void);
+void memory_inside(void);
+void memory_outside(void);
+
+/* ---- the model and the rules ------------------------------------------------------------------
+ */
+
+struct sim_buffer *model_buffer(struct sim *s);
+struct sim_job *model_job(struct sim *s);
+struct sim_buffer *model_find(struct sim *s, uint64_t handle);
+/* After the world: plays all jobs in their order, and compares what clients got. */
+void model_check(struct sim *s);
+/* What the job writes may hold anything from now on. */
+void model_doubt(struct sim *s, const struct sim_job *j);
+/* The bytes that a launch writes, from all bytes that it reads. */
+void model_twist(const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size);
+void model_free(struct sim *s);
+
+void rules_step(struct sim *s); /* cheap */
+void rules_all(struct sim *s);
+void rules_end(struct sim *s); /* after the end of all sessions: nothing is left */
+void rules_result(struct sim *s, struct sim_job *j);
+void rules_killed(struct sim *s, const struct sim_worker *x); /* the front ends it */
+void rules_told(struct sim *s);
+void rules_lost(struct sim *s, const struct sim_buffer *b); /* the front says that it is */
+
+/* ---- the world --------------------------------------------------------------------------------
+ */
+
+struct sim {
+    const struct course *course;
+    struct course_params p;
+    FILE *log; /* NULL: none */
+    uint64_t now_ns;
+    bool settling; /* the course is over: no more mishaps */
+    struct agenda_of agenda;
+    uv_loop_t loop;
+    char dir[64];
+    struct front *f; /* NULL: none runs */
+    bool accepts;    /* clients may connect */
+    bool closing;    /* the front ends: what it says reaches nobody */
+    uint64_t adopt_until_ns;
+    uint64_t stalled_ns;      /* end of the last time that the front stood still */
+    uint64_t turn;            /* of the loop */
+    uint64_t wakes, woken_ns; /* of the timer at the same time */
+    uint64_t era;             /* fronts so far */
+    struct sim_client *client;
+    unsigned clients;
+    uint32_t pipes;
+    struct sim_request *requests;
+    struct sim_parcel *parcel; /* from 1 */
+    uint64_t parcels, parcels_room;
+    struct sim_worker **worker;
+    unsigned workers;
+    struct {
+        unsigned absent, unstarted; /* the next workers do not open; do not start */
+        uint64_t pressed_until_ns;
+    } device[DEVICES_MAX];
+    struct sim_compile *compile[4096];
+    unsigned compiles;
+    unsigned bad_compiles; /* the next ones fail */
+    struct sim_buffer **buffer;
+    unsigned buffers;
+    struct sim_job **job;
+    unsigned jobs;
+    /* mishaps that excuse what would else be a fault of the front */
+    bool nomem;          /* an allocation has failed */
+    bool lies;           /* a worker lied, so that it was ended */
+    bool gave_up;        /* a device was absent or stuck */
+    bool broke_restore;  /* a worker refused an order */
+    bool killed_session; /* an administrator ended one */
+    bool quarantine;     /* a kernel of a tenant ended workers */
+    uint64_t steps;
+    uint64_t submitted_before; /* jobs, as of the last look */
+    bool refused_before;
+    uint64_t queue_most; /* the largest setting so far */
+    uint64_t opened_ns;  /* when the front began */
+    bool settled;        /* all is over */
+};
+
+/* Plays a course. Returns the time that passed in it, if no rule was broken. */
+uint64_t sim_run(const struct course *p, FILE *log);
+/* A broken rule: keeps the text for the parent process, and ends this one. */
+_Noreturn void sim_fail(struct sim *s, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void sim_log(struct sim *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Where sim_fail writes; shared memory of the parent. */
+extern char *sim_report;
+
+#endif

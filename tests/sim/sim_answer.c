@@ -1,0 +1,428 @@
+/* What answers mean to clients: handles, results, events. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/sim.h"
+
+static void must_decode(struct sim *s, const struct schema *schema, struct bytes message, void *msg)
+{
+    struct err e = ERR_INIT;
+    if (proto_decode(schema, message, msg, &e) != 0) {
+        sim_fail(s, "answer: %s", e.text);
+    }
+}
+
+/* ---- sessions ---------------------------------------------------------------------------------
+ */
+
+static void go_on(struct sim *s, struct sim_client *c)
+{
+    c->state = CLIENT_ON;
+    for (unsigned i = 0; i < c->open_count; i++) {
+        client_resend(s, c->open[i]);
+    }
+    ask_wait(s, c);
+}
+
+/* Handles of modules and the like are void with another front; buffers may live on. */
+static void other_front(struct sim *s, struct sim_client *c, bool known)
+{
+    c->programs = c->modules = c->arenas = c->kernels = 0;
+    c->axpy = 0;
+    c->events = 0;
+    client_reopen(s, c);
+    for (unsigned i = 0; !known && i < c->buffers; i++) {
+        c->buffer[i]->told = true;
+    }
+    c->buffers = known ? c->buffers : 0;
+}
+
+static void take_welcome(struct sim *s, struct sim_client *c, struct bytes message)
+{
+    static const uint8_t none[PROTO_CLIENT_ID_BYTES];
+    struct msg_welcome m;
+    must_decode(s, &schema_msg_welcome, message, &m);
+    bool first = memcmp(c->daemon_id, none, sizeof none) == 0;
+    bool same = memcmp(c->daemon_id, m.daemon_id.data, sizeof none) == 0;
+    memcpy(c->daemon_id, m.daemon_id.data, sizeof none);
+    if (first || (same && m.resumed != 0)) {
+        go_on(s, c);
+    } else if (same) {
+        if (client_remembered(s, c) && !c->said_bye) {
+            sim_fail(s, "session: client %u is back in time, and its session is gone", c->index);
+        }
+        client_over(s, c);
+    } else {
+        other_front(s, c, m.resumed != 0);
+        go_on(s, c);
+    }
+}
+
+/* ---- jobs -------------------------------------------------------------------------------------
+ */
+
+static void take_outputs(struct sim_job *j, const struct proto_result *r)
+{
+    struct proto_iter it = proto_iter_of(r->outputs);
+    struct proto_output o;
+    while (proto_list_next(&it, &schema_output, &o)) {
+        struct sim_step *t = o.step < j->steps ? &j->step[o.step] : NULL;
+        if (t != NULL && t->op == OP_READ && o.data.size == t->count * 4) {
+            memcpy(t->got, o.data.data, o.data.size);
+            t->answered = true;
+        }
+    }
+}
+
+static void forget_job(struct sim_client *c, const struct sim_job *j)
+{
+    for (unsigned i = 0; i < c->jobs; i++) {
+        if (c->job[i] == j) {
+            c->job[i--] = c->job[--c->jobs];
+        }
+    }
+}
+
+/* A former front may have run it, too: what it wrote then is not certain. */
+static void doubt_former(struct sim *s, const struct sim_job *j)
+{
+    if (j->code != 0 && j->request->sent_era != s->era) {
+        model_doubt(s, j);
+    }
+}
+
+static void take_result(struct sim *s, struct sim_job *j, const struct proto_result *r)
+{
+    if (j->outcome == OUTCOME_TOLD) {
+        if (j->id == r->job && j->code != (int)r->code) {
+            sim_fail(s, "result: job %" PRIu64 " of client %u ends twice: %s, and %s", r->job,
+                     j->client->index, err_name(j->code), err_name((int)r->code));
+        }
+        return;
+    }
+    j->outcome = OUTCOME_TOLD;
+    j->id = r->job;
+    j->id_era = s->era;
+    j->code = (int)r->code;
+    j->effects = (unsigned)r->effects;
+    j->replays = (unsigned)r->replays;
+    sim_log(s, "client %u: job %" PRIu64 " (request %" PRIu64 ") ends: %s, effects %u %.*s",
+            j->client->index, j->id, j->request->seq, err_name(j->code), j->effects,
+            (int)r->text.size, (const char *)r->text.data);
+    take_outputs(j, r);
+    doubt_former(s, j);
+    forget_job(j->client, j);
+    rules_result(s, j);
+}
+
+static void take_results(struct sim *s, struct sim_request *q, struct bytes message)
+{
+    struct msg_results m;
+    struct proto_result r;
+    must_decode(s, &schema_msg_results, message, &m);
+    struct proto_iter it = proto_iter_of(m.results);
+    if (q->job == NULL || !proto_list_next(&it, &schema_result, &r)) {
+        sim_fail(s, "answer: a result for no job");
+    }
+    take_result(s, q->job, &r);
+}
+
+static struct sim_job *job_of(struct sim *s, const struct sim_client *c, uint64_t id)
+{
+    for (unsigned i = 0; i < c->jobs; i++) {
+        if (c->job[i]->id == id && c->job[i]->id_era == s->era) {
+            return c->job[i];
+        }
+    }
+    return NULL;
+}
+
+static bool was_told(const struct sim *s, const struct sim_client *c, uint64_t id)
+{
+    for (unsigned i = s->jobs; i > 0; i--) {
+        const struct sim_job *j = s->job[i - 1];
+        if (j->client == c && j->id == id && j->outcome == OUTCOME_TOLD) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void take_notice(struct sim *s, struct sim_client *c, const struct proto_notice *n)
+{
+    struct sim_buffer *b = n->kind == NOTICE_BUFFER_LOST ? model_find(s, n->handle) : NULL;
+    for (unsigned i = 0; i < c->open_count && b == NULL && n->kind == NOTICE_BUFFER_LOST; i++) {
+        unsigned kind = c->open[i]->kind;
+        if (kind == MSG_KIND_BUFFER_CREATE || kind == MSG_KIND_BUFFER_OPEN) {
+            c->early[c->early_count++ % 64] = n->handle; /* its handle is on its way */
+            return;
+        }
+    }
+    if (n->kind == NOTICE_BUFFER_LOST && b == NULL && !s->nomem) {
+        sim_fail(s, "notice: client %u learns that buffer %#" PRIx64 " is lost, which never was",
+                 c->index, n->handle);
+    }
+    if (b != NULL) {
+        rules_lost(s, b);
+        b->told = true;
+        client_forget(c, b);
+    }
+}
+
+struct events {
+    struct sim_client *client;
+    uint32_t pipe;
+    size_t size;
+    uint8_t data[];
+};
+
+static void take_events(struct sim *s, struct sim_client *c, struct bytes message);
+
+static void on_events(struct sim *s, const struct hap *h)
+{
+    struct events *x = h->actor;
+    if (x->client->pipe == x->pipe) { /* else they come again */
+        take_events(s, x->client, bytes_of(x->data, x->size));
+    }
+    free(x);
+}
+
+/* A result may come before the ACCEPTED that names its job: then the client looks again later. */
+static bool come_early(struct sim *s, struct sim_client *c, const struct msg_events *m,
+                       struct bytes message)
+{
+    struct proto_iter it = proto_iter_of(m->results);
+    struct proto_result r;
+    bool unknown = false;
+    bool pending = false;
+    while (m->number == c->events + 1 && proto_list_next(&it, &schema_result, &r)) {
+        unknown = unknown || job_of(s, c, r.job) == NULL;
+    }
+    for (unsigned i = 0; i < c->open_count; i++) {
+        pending = pending || (c->open[i]->job != NULL && c->open[i]->job->async);
+    }
+    if (!unknown || !pending) {
+        return false;
+    }
+    struct events *x = malloc(sizeof *x + message.size);
+    *x = (struct events){.client = c, .pipe = c->pipe, .size = message.size};
+    memcpy(x->data, message.data, message.size);
+    sim_at(s, s->now_ns + NS_PER_MS, on_events, x, 0, 0);
+    return true;
+}
+
+static void take_events(struct sim *s, struct sim_client *c, struct bytes message)
+{
+    struct msg_events m;
+    struct proto_result r;
+    struct proto_notice n;
+    must_decode(s, &schema_msg_events, message, &m);
+    if (come_early(s, c, &m, message)) {
+        return;
+    }
+    c->waits = false;
+    if (m.number == c->events + 1) {
+        c->events++;
+        struct proto_iter it = proto_iter_of(m.results);
+        while (proto_list_next(&it, &schema_result, &r)) {
+            struct sim_job *j = job_of(s, c, r.job);
+            if (j != NULL) {
+                take_result(s, j, &r);
+            } else if (s->era == 1 && !s->nomem) {
+                sim_fail(s, "events: client %u gets %s result of job %" PRIu64, c->index,
+                         was_told(s, c, r.job) ? "a second" : "an unknown", r.job);
+            }
+        }
+        it = proto_iter_of(m.notices);
+        while (proto_list_next(&it, &schema_notice, &n)) {
+            take_notice(s, c, &n);
+        }
+    } else if (m.number != c->events && m.number != 0) {
+        sim_fail(s, "events: client %u gets number %" PRIu64 " after %" PRIu64, c->index, m.number,
+                 c->events);
+    }
+    ask_wait(s, c);
+}
+
+static void take_accepted(struct sim *s, struct sim_request *q, struct bytes message)
+{
+    struct msg_accepted m;
+    must_decode(s, &schema_msg_accepted, message, &m);
+    if (q->kind == MSG_KIND_SUBMIT && q->job != NULL) {
+        if (!q->job->async) {
+            sim_fail(s, "answer: request %" PRIu64 " of client %u is accepted, and waits", q->seq,
+                     q->client->index);
+        }
+        q->job->id = m.job;
+        q->job->id_era = s->era;
+        sim_log(s, "client %u: request %" PRIu64 " is job %" PRIu64, q->client->index, q->seq,
+                m.job);
+    }
+}
+
+/* ---- handles ----------------------------------------------------------------------------------
+ */
+
+static void take_buffer(struct sim *s, struct sim_request *q, struct bytes message)
+{
+    struct msg_buffer m;
+    struct sim_client *c = q->client;
+    struct sim_buffer *b = q->buffer;
+    must_decode(s, &schema_msg_buffer, message, &m);
+    if (q->kind == MSG_KIND_BUFFER_SEAL && b != NULL) {
+        b->sealed = true;
+        b->sealed_era = s->era;
+    }
+    if (q->kind == MSG_KIND_BUFFER_OPEN) {
+        b = model_find(s, m.handle);
+    }
+    bool fresh = q->kind == MSG_KIND_BUFFER_CREATE || q->kind == MSG_KIND_BUFFER_OPEN;
+    if (!fresh || b == NULL || c->buffers == SIM_HANDLES) {
+        return;
+    }
+    if (q->kind == MSG_KIND_BUFFER_CREATE) {
+        if (model_find(s, m.handle) != NULL && model_find(s, m.handle) != b) {
+            sim_fail(s, "handle: buffer %#" PRIx64 " was given twice", m.handle);
+        }
+        b->handle = m.handle;
+        b->era = s->era;
+        sim_log(s, "client %u: request %" PRIu64 " is buffer %#" PRIx64, c->index, q->seq,
+                m.handle);
+        buffer_find_worker(s, b, (unsigned)m.device);
+    }
+    client_forget(c, b);
+    for (unsigned i = 0; i < 64 && i < c->early_count; i++) {
+        if (c->early[i] == m.handle) {
+            b->told = true;
+            return;
+        }
+    }
+    c->buffer[c->buffers++] = b;
+}
+
+static void take_module(struct sim *s, struct sim_request *q, struct bytes message)
+{
+    struct msg_module m;
+    struct proto_kernel k;
+    struct sim_client *c = q->client;
+    must_decode(s, &schema_msg_module, message, &m);
+    struct proto_iter it = proto_iter_of(m.kernels);
+    if (c->modules == sizeof c->module / sizeof c->module[0]) {
+        return;
+    }
+    c->module[c->modules++] = m.module;
+    while (proto_list_next(&it, &schema_kernel, &k) && c->kernels < 8) {
+        c->kernel_inout[c->kernels] = bytes_equal_str(k.name, "twist");
+        c->kernel_bad[c->kernels] = q->what != 0;
+        c->kernel_module[c->kernels] = m.module;
+        c->kernel[c->kernels++] = k.handle;
+    }
+}
+
+static void take_handle(struct sim *s, struct sim_request *q, struct bytes message)
+{
+    struct sim_client *c = q->client;
+    if (q->kind == MSG_KIND_KERNEL_FIND) {
+        struct msg_kernel_found m;
+        struct proto_kernel k;
+        must_decode(s, &schema_msg_kernel_found, message, &m);
+        struct proto_iter it = proto_iter_of(m.kernels);
+        c->axpy = proto_list_next(&it, &schema_kernel, &k) ? k.handle : 0;
+    } else if (q->kind == MSG_KIND_PROGRAM_CREATE && c->programs < 8) {
+        struct msg_program m;
+        must_decode(s, &schema_msg_program, message, &m);
+        c->program[c->programs++] = m.program;
+    } else if (q->kind == MSG_KIND_ARENA_CREATE && c->arenas < 4) {
+        struct msg_arena m;
+        must_decode(s, &schema_msg_arena, message, &m);
+        c->arena[c->arenas++] = m.arena;
+    } else if (q->kind == MSG_KIND_MODULE_LOAD) {
+        take_module(s, q, message);
+    }
+}
+
+/* ---- errors -----------------------------------------------------------------------------------
+ */
+
+static bool may_not_be(int code)
+{
+    return code == ERR_PROTOCOL || code == ERR_INTERNAL || code == ERR_VERSION;
+}
+
+static void take_submit_error(struct sim *s, struct sim_job *j, const struct msg_error *m)
+{
+    bool unclear = m->code == ERR_STATE && (j->request->sendings > 1 || s->nomem);
+    if (j->outcome != OUTCOME_OPEN) {
+        return;
+    }
+    j->outcome = unclear ? OUTCOME_UNKNOWN : OUTCOME_TOLD;
+    j->code = (int)m->code;
+    j->effects = (unsigned)m->effects;
+    forget_job(j->client, j);
+    doubt_former(s, j);
+    if (unclear || j->effects != 0) {
+        model_doubt(s, j);
+    }
+}
+
+static void take_error(struct sim *s, struct sim_request *q, struct bytes message)
+{
+    struct msg_error m;
+    struct sim_client *c = q->client;
+    must_decode(s, &schema_msg_error, message, &m);
+    sim_log(s, "client %u: request %" PRIu64 " of kind %u: %s %.*s", c->index, q->seq, q->kind,
+            err_name((int)m.code), (int)m.text.size, (const char *)m.text.data);
+    if (may_not_be((int)m.code) && !s->lies && !s->nomem) {
+        sim_fail(s, "error: request %" PRIu64 " of client %u is answered by %s: %.*s", q->seq,
+                 c->index, err_name((int)m.code), (int)m.text.size, (const char *)m.text.data);
+    }
+    if (q->kind == MSG_KIND_HELLO) {
+        client_break(s, c, true);
+    } else if (q->kind == MSG_KIND_WAIT) {
+        c->waits = false;
+        client_break(s, c, true); /* the session went to another connection, or is over */
+    } else if (q->kind == MSG_KIND_SUBMIT && q->job != NULL) {
+        take_submit_error(s, q->job, &m);
+    } else if (q->buffer != NULL && m.code == ERR_BUFFER_LOST) {
+        rules_lost(s, q->buffer);
+        q->buffer->told = true;
+        client_forget(c, q->buffer);
+    }
+}
+
+void answer_take(struct sim *s, struct sim_request *q, struct bytes message)
+{
+    struct sim_client *c = q->client;
+    switch (proto_kind(message)) {
+    case MSG_KIND_ERROR:
+        take_error(s, q, message);
+        break;
+    case MSG_KIND_WELCOME:
+        take_welcome(s, c, message);
+        break;
+    case MSG_KIND_EVENTS:
+        take_events(s, c, message);
+        break;
+    case MSG_KIND_RESULTS:
+        take_results(s, q, message);
+        break;
+    case MSG_KIND_ACCEPTED:
+        take_accepted(s, q, message);
+        break;
+    case MSG_KIND_BUFFER:
+        take_buffer(s, q, message);
+        break;
+    case MSG_KIND_DONE:
+        if (q->kind == MSG_KIND_BYE) {
+            client_over(s, c);
+        }
+        break;
+    default:
+        take_handle(s, q, message);
+        break;
+    }
+    if (c->leaving && c->state == CLIENT_ON && client_idle(c)) {
+        ask_bye(s, c);
+    }
+}

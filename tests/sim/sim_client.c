@@ -1,0 +1,573 @@
+/* Clients: connections, sessions, and requests on their way. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/sim.h"
+
+#define RETRY_NS (50 * NS_PER_MS)
+#define BACK_NS  (20 * NS_PER_MS)
+
+static uint64_t wire_ns(struct sim *s, uint64_t salt)
+{
+    return NS_PER_US + chance_mix(salt ^ s->course->seed) % (s->p.wire_us * NS_PER_US + 1);
+}
+
+/* ---- sending ----------------------------------------------------------------------------------
+ */
+
+static void on_arrive(struct sim *s, const struct hap *h)
+{
+    struct sim_parcel *p = &s->parcel[h->a];
+    if (p->era != s->era || !s->accepts || p->over || p->request->client->pipe != p->pipe) {
+        return; /* its connection broke */
+    }
+    p->arrived = true;
+    front_request(s, h->a);
+}
+
+/* Every message carries the newest ack. */
+static void renew_ack(struct sim *s, struct sim_request *r)
+{
+    struct err e = ERR_INIT;
+    const struct schema *schema = schema_find(r->kind);
+    struct msg_ping *msg = calloc(1, schema->size);
+    struct capbuf bytes;
+    uint64_t ack = client_acked(s, r->client);
+    capbuf_init(&bytes, PROTO_MESSAGE_MAX);
+    if (proto_decode(schema, bytes_of(r->data, r->size), msg, &e) != 0) {
+        sim_fail(s, "client: %s: %s", schema->name, e.text);
+    }
+    if (r->kind != MSG_KIND_HELLO && msg->ack != ack) {
+        msg->ack = ack;
+        if (proto_encode(schema, msg, &bytes, &e) != 0) {
+            sim_fail(s, "client: %s: %s", schema->name, e.text);
+        }
+        free(r->data);
+        r->data = bytes.data;
+        r->size = bytes.size;
+    }
+    free(msg);
+}
+
+/* In order on one connection, unless the request overtakes: NNG may do that, too. */
+static void send_parcel(struct sim *s, struct sim_request *r)
+{
+    struct sim_client *c = r->client;
+    if (c->pipe == 0) {
+        return;
+    }
+    if (s->parcels + 1 >= s->parcels_room) {
+        s->parcels_room = 2 * s->parcels_room + 1024;
+        s->parcel = realloc(s->parcel, s->parcels_room * sizeof *s->parcel);
+    }
+    renew_ack(s, r);
+    uint64_t number = ++s->parcels;
+    s->parcel[number] = (struct sim_parcel){.request = r, .pipe = c->pipe, .era = s->era};
+    r->sendings++;
+    r->newest = number;
+    uint64_t at_ns = s->now_ns + wire_ns(s, number);
+    bool overtakes = chance_mix(number ^ s->course->seed) % 16 == 0;
+    if (!overtakes) {
+        at_ns = at_ns > c->arrives_ns ? at_ns : c->arrives_ns;
+        c->arrives_ns = at_ns;
+    }
+    sim_at(s, at_ns, on_arrive, NULL, number, 0);
+}
+
+static struct sim_request *request_make(struct sim *s, struct sim_client *c,
+                                        const struct schema *schema, const void *msg)
+{
+    struct err e = ERR_INIT;
+    struct capbuf bytes;
+    capbuf_init(&bytes, PROTO_MESSAGE_MAX);
+    if (proto_encode(schema, msg, &bytes, &e) != 0) {
+        sim_fail(s, "client: %s: %s", schema->name, e.text);
+    }
+    struct sim_request *r = calloc(1, sizeof *r);
+    r->client = c;
+    r->kind = schema->kind;
+    r->seq = schema == &schema_msg_hello ? 0 : ((const struct msg_ping *)msg)->seq;
+    r->data = bytes.data;
+    r->size = bytes.size;
+    r->sent_ns = s->now_ns;
+    r->sent_era = s->era;
+    r->next = s->requests;
+    s->requests = r;
+    return r;
+}
+
+struct sim_request *client_send(struct sim *s, struct sim_client *c, const struct schema *schema,
+                                void *msg)
+{
+    struct sim_request *r = request_make(s, c, schema, msg);
+    sim_log(s, "client %u: request %" PRIu64 " is %s", c->index, r->seq, schema->name);
+    if (r->seq > 0) {
+        if (c->open_count == sizeof c->open / sizeof c->open[0]) {
+            sim_fail(s, "client: too many requests");
+        }
+        c->open[c->open_count++] = r; /* numbers grow */
+    }
+    if (c->state == CLIENT_ON || schema == &schema_msg_hello) {
+        send_parcel(s, r);
+    }
+    return r;
+}
+
+void client_resend(struct sim *s, struct sim_request *r)
+{
+    if (r->client->state == CLIENT_ON && !r->answered && !r->dropped) {
+        send_parcel(s, r);
+    }
+}
+
+uint64_t client_acked(const struct sim *s, const struct sim_client *c)
+{
+    if (s->p.reads == 0 && !s->settling) {
+        return 0;
+    }
+    return c->open_count > 0 ? c->open[0]->seq - 1 : c->next - 1;
+}
+
+bool client_idle(const struct sim_client *c)
+{
+    return c->open_count == 0 && c->jobs == 0;
+}
+
+void client_forget(struct sim_client *c, struct sim_buffer *b)
+{
+    for (unsigned i = 0; i < c->buffers; i++) {
+        if (c->buffer[i] == b) {
+            c->buffer[i--] = c->buffer[--c->buffers];
+        }
+    }
+}
+
+/* ---- connections ------------------------------------------------------------------------------
+ */
+
+static bool awaits(const struct sim_client *c, uint64_t seq)
+{
+    for (unsigned i = 0; i < c->open_count; i++) {
+        if (c->open[i]->seq == seq) {
+            return true;
+        }
+    }
+    for (unsigned i = 0; i < c->jobs; i++) {
+        if (c->job[i]->request->seq == seq) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The answered numbers above `resume`. Asynchronous jobs without a result are not among them. */
+static uint64_t list_taken(struct sim *s, const struct sim_client *c, uint64_t resume,
+                           struct capbuf *out)
+{
+    uint64_t count = 0;
+    struct err e = ERR_INIT;
+    struct proto_span span = {.count = 0};
+    for (uint64_t seq = resume + 1; seq <= c->next && count < 1024; seq++) {
+        bool taken = seq < c->next && !awaits(c, seq);
+        if (taken && span.count == 0) {
+            span.first = seq;
+        }
+        span.count += taken;
+        if (!taken && span.count > 0) {
+            if (proto_list_add(&schema_span, &span, out, &e) != 0) {
+                sim_fail(s, "client: %s", e.text);
+            }
+            count++;
+            span.count = 0;
+        }
+    }
+    return count;
+}
+
+/* Another front runs, which may not know asynchronous jobs without a result: they are sent again.
+ */
+void client_reopen(struct sim *s, struct sim_client *c)
+{
+    (void)s;
+    for (unsigned i = 0; i < c->jobs; i++) {
+        struct sim_request *r = c->job[i]->request;
+        unsigned at = c->open_count;
+        if (!r->answered) {
+            continue;
+        }
+        r->answered = false;
+        for (; at > 0 && c->open[at - 1]->seq > r->seq; at--) {
+            c->open[at] = c->open[at - 1];
+        }
+        c->open[at] = r;
+        c->open_count++;
+    }
+}
+
+void client_connect(struct sim *s, struct sim_client *c)
+{
+    struct capbuf spans;
+    if (c->state == CLIENT_GONE || !s->accepts) {
+        return;
+    }
+    capbuf_init(&spans, 65536);
+    c->pipe = ++s->pipes;
+    c->state = CLIENT_GREETS;
+    c->waits = false;
+    c->arrives_ns = 0;
+    uint64_t resume = c->open_count > 0 ? c->open[0]->seq : c->next;
+    uint64_t async = resume; /* the lowest number of a job without a result */
+    for (unsigned i = 0; i < c->jobs; i++) {
+        uint64_t seq = c->job[i]->request->seq;
+        async = seq < async ? seq : async;
+    }
+    /* only another daemon looks at these: it awaits such jobs again */
+    uint64_t taken = list_taken(s, c, async, &spans);
+    resume = async;
+    struct msg_hello m = {.major = PROTO_MAJOR,
+                          .minor = PROTO_MINOR,
+                          .client_id = bytes_of(c->id, sizeof c->id),
+                          .resume = resume,
+                          .name = bytes_str("sim"),
+                          .taken = proto_list_of(&spans, taken)};
+    (void)client_send(s, c, &schema_msg_hello, &m);
+    capbuf_finish(&spans);
+}
+
+static void on_back(struct sim *s, const struct hap *h)
+{
+    struct sim_client *c = h->actor;
+    if (c->pipe != 0 || c->state == CLIENT_GONE || c->lives != h->a) {
+        return;
+    }
+    if (!s->accepts) {
+        sim_at(s, s->now_ns + RETRY_NS, on_back, c, c->lives, 0);
+        return;
+    }
+    client_connect(s, c);
+}
+
+static void come_back(struct sim *s, struct sim_client *c, uint64_t in_ns)
+{
+    sim_at(s, s->now_ns + in_ns, on_back, c, c->lives, 0);
+}
+
+static void on_closed(struct sim *s, const struct hap *h)
+{
+    if (h->b == s->era && front_alive(s)) {
+        front_pipe_closed(s, (uint32_t)h->a);
+    }
+}
+
+/* When the front has to know the session still. */
+bool client_remembered(const struct sim *s, const struct sim_client *c)
+{
+    return !s->killed_session && !s->nomem && c->left_era == s->era &&
+           s->now_ns - c->left_ns < s->p.linger_ms * NS_PER_MS;
+}
+
+static void forget_parcels(struct sim *s, uint32_t pipe)
+{
+    for (uint64_t i = s->parcels; i > 0; i--) {
+        if (s->parcel[i].pipe == pipe) {
+            s->parcel[i].lost = true;
+        }
+        if (s->parcel[i].pipe + 64 < pipe) {
+            return; /* connections are numbered as they come */
+        }
+    }
+}
+
+/* The front learns of it a little later. */
+void client_break(struct sim *s, struct sim_client *c, bool back)
+{
+    uint32_t pipe = c->pipe;
+    if (pipe != 0) {
+        c->left_ns = s->now_ns;
+        c->left_era = s->era;
+        forget_parcels(s, pipe);
+        sim_at(s, s->now_ns + wire_ns(s, pipe), on_closed, NULL, pipe, s->era);
+    }
+    c->pipe = 0;
+    c->waits = false;
+    c->state = CLIENT_AWAY;
+    if (back) {
+        come_back(s, c, BACK_NS + chance_mix(s->pipes + c->index) % (200 * NS_PER_MS));
+    }
+}
+
+void client_closed(struct sim *s, uint32_t pipe)
+{
+    for (unsigned i = 0; i < s->clients && !s->closing; i++) {
+        if (s->client[i].pipe == pipe) {
+            client_break(s, &s->client[i], true);
+        }
+    }
+}
+
+/* It comes back before anybody has noticed that its connection broke. */
+static void move(struct sim *s, struct sim_client *c)
+{
+    if (c->pipe == 0 || !s->accepts) {
+        return;
+    }
+    client_break(s, c, false);
+    client_connect(s, c);
+}
+
+/* ---- sessions ---------------------------------------------------------------------------------
+ */
+
+/* What the client has of a session that does not exist any more. */
+static void drop_session(struct sim *s, struct sim_client *c)
+{
+    for (unsigned i = 0; i < c->open_count; i++) {
+        c->open[i]->dropped = true;
+        if (c->open[i]->job != NULL) {
+            c->open[i]->job->outcome = OUTCOME_UNKNOWN;
+            model_doubt(s, c->open[i]->job);
+        }
+    }
+    for (unsigned i = 0; i < c->jobs; i++) {
+        c->job[i]->outcome = OUTCOME_UNKNOWN;
+        model_doubt(s, c->job[i]);
+    }
+    for (unsigned i = 0; i < c->buffers; i++) {
+        c->buffer[i]->freed = c->buffer[i]->freed || c->buffer[i]->maker == c;
+    }
+    c->open_count = c->jobs = c->buffers = 0;
+    c->programs = c->modules = c->arenas = c->kernels = 0;
+    c->axpy = 0;
+}
+
+static void begin_life(struct sim *s, struct sim_client *c)
+{
+    uint64_t half[2] = {chance_mix(c->index + 1), chance_mix(++c->lives + s->course->seed)};
+    memcpy(c->id, half, sizeof c->id);
+    c->next = 1;
+    c->events = 0;
+    c->state = CLIENT_AWAY;
+    c->leaving = c->said_bye = false;
+    c->left_era = 0;
+    memset(c->daemon_id, 0, sizeof c->daemon_id);
+}
+
+static void leave(struct sim *s, struct sim_client *c, bool another)
+{
+    client_break(s, c, false);
+    drop_session(s, c);
+    begin_life(s, c);
+    if (another && !s->settling) {
+        come_back(s, c, NS_PER_S);
+    } else {
+        c->state = CLIENT_GONE;
+    }
+}
+
+/* Its session is over: it was said so, or the front does not know it any more. */
+void client_over(struct sim *s, struct sim_client *c)
+{
+    leave(s, c, true);
+}
+
+void client_return(struct sim *s, struct sim_client *c)
+{
+    begin_life(s, c);
+    come_back(s, c, NS_PER_MS);
+}
+
+void clients_begin(struct sim *s)
+{
+    s->clients = (unsigned)s->p.clients;
+    s->client = calloc(s->clients, sizeof *s->client);
+    for (unsigned i = 0; i < s->clients; i++) {
+        struct sim_client *c = &s->client[i];
+        c->index = i;
+        c->uid = i == 0 ? 0 : 1000 + i % (unsigned)s->p.tenants;
+        begin_life(s, c);
+        come_back(s, c, NS_PER_MS * (i % 64));
+    }
+}
+
+void clients_end(struct sim *s)
+{
+    free(s->client);
+    while (s->requests != NULL) {
+        struct sim_request *r = s->requests;
+        s->requests = r->next;
+        free(r->data);
+        free(r);
+    }
+    free(s->parcel);
+}
+
+/* ---- answers ----------------------------------------------------------------------------------
+ */
+
+static void retry(struct sim *s, const struct hap *h)
+{
+    client_resend(s, h->actor);
+}
+
+struct answer {
+    uint64_t parcel;
+    size_t size;
+    uint8_t data[];
+};
+
+/* A number whose request was not admitted stays open. */
+static bool stays_open(struct sim *s, struct sim_request *r, struct bytes message)
+{
+    struct msg_error m;
+    if (proto_kind(message) != MSG_KIND_ERROR ||
+        proto_decode(&schema_msg_error, message, &m, NULL) != 0 || m.open == 0) {
+        return false;
+    }
+    if (m.code != ERR_BUSY && m.code != ERR_NOMEM) {
+        sim_fail(s, "open: request %" PRIu64 " of client %u is not admitted: %s, %.*s", r->seq,
+                 r->client->index, err_name((int)m.code), (int)m.text.size,
+                 (const char *)m.text.data);
+    }
+    uint64_t pause = m.retry_after_ns > 0 ? m.retry_after_ns : RETRY_NS;
+    sim_at(s, s->now_ns + pause, retry, r, 0, 0);
+    return true;
+}
+
+static void close_request(struct sim_client *c, const struct sim_request *r)
+{
+    for (unsigned i = 0; i < c->open_count; i++) {
+        if (c->open[i] == r) {
+            memmove(&c->open[i], &c->open[i + 1], (c->open_count - i - 1) * sizeof c->open[0]);
+            c->open_count--;
+            return;
+        }
+    }
+}
+
+/* One number has one answer of one front. */
+static void check_same(struct sim *s, struct sim_request *r, struct bytes message)
+{
+    struct hash h = hash_of(message.data, message.size);
+    if (r->seq > 0 && r->answered && r->answer_era == s->era && !hash_equal(h, r->answer)) {
+        struct msg_error m;
+        bool gone = proto_decode(&schema_msg_error, message, &m, NULL) == 0 && m.code == ERR_STATE;
+        if (!gone) { /* it has acknowledged the answer meanwhile */
+            sim_fail(s, "answer: request %" PRIu64 " of client %u has two answers", r->seq,
+                     r->client->index);
+        }
+        return;
+    }
+    r->answer = h;
+    r->answer_era = s->era;
+}
+
+static void on_answer(struct sim *s, const struct hap *h)
+{
+    struct answer *a = h->actor;
+    struct sim_parcel *p = &s->parcel[a->parcel];
+    struct sim_request *r = p->request;
+    struct bytes message = bytes_of(a->data, a->size);
+    bool there = r->client->pipe == p->pipe && p->era == s->era;
+    if (there && !r->dropped) {
+        bool open = stays_open(s, r, message);
+        if (!open) {
+            check_same(s, r, message);
+        }
+        if (!open && !r->answered) {
+            r->answered = true;
+            close_request(r->client, r);
+            answer_take(s, r, message);
+        }
+    }
+    free(a);
+}
+
+void client_answer(struct sim *s, uint64_t parcel, struct bytes message)
+{
+    if (s->closing) {
+        return;
+    }
+    struct sim_parcel *p = &s->parcel[parcel];
+    if (p->over) {
+        sim_fail(s, "answer: request %" PRIu64 " of client %u is answered twice", p->request->seq,
+                 p->request->client->index);
+    }
+    p->over = true;
+    struct answer *a = malloc(sizeof *a + message.size);
+    a->parcel = parcel;
+    a->size = message.size;
+    memcpy(a->data, message.data, message.size);
+    sim_at(s, s->now_ns + wire_ns(s, parcel + 7), on_answer, a, 0, 0);
+}
+
+/* No answer: the connection lost its session, or the request came again. */
+void client_drop(struct sim *s, uint64_t parcel)
+{
+    if (s->closing) {
+        return;
+    }
+    struct sim_parcel *p = &s->parcel[parcel];
+    if (p->over) {
+        sim_fail(s, "answer: request %" PRIu64 " of client %u is answered, and dropped",
+                 p->request->seq, p->request->client->index);
+    }
+    bool lost = p->lost || p->request->client->pipe != p->pipe;
+    bool newer = p->request->sendings > 1 || p->request->kind == MSG_KIND_WAIT;
+    if (!lost && !newer && p->request->client->state != CLIENT_GONE && !s->killed_session) {
+        sim_fail(s, "answer: request %" PRIu64 " of client %u is dropped, and its client waits",
+                 p->request->seq, p->request->client->index);
+    }
+    p->over = true;
+}
+
+/* ---- what a course does -------------------------------------------------------------------------
+ */
+
+static void repeat(struct sim *s, struct sim_client *c, struct chance *r)
+{
+    if (c->open_count > 0) {
+        client_resend(s, c->open[chance_below(r, c->open_count)]);
+    }
+}
+
+/* Of one that has a session. */
+static void event_on(struct sim *s, struct sim_client *c, enum course_kind kind, struct chance *r)
+{
+    switch (kind) {
+    case COURSE_ASK:
+        ask_something(s, c, r);
+        break;
+    case COURSE_INQUIRE:
+        ask_unnumbered(s, c, r);
+        break;
+    case COURSE_AGAIN:
+        repeat(s, c, r);
+        break;
+    case COURSE_MOVE:
+        move(s, c);
+        break;
+    case COURSE_BYE:
+        c->leaving = true;
+        break;
+    default:
+        break;
+    }
+}
+
+void client_event(struct sim *s, const struct course_event *e, struct chance *r)
+{
+    struct sim_client *c = &s->client[e->actor % s->clients];
+    if (e->kind == COURSE_CONTROL) {
+        if (s->client[0].state == CLIENT_ON) {
+            ask_control(s, &s->client[0], r);
+        }
+    } else if (e->kind == COURSE_BREAK && c->pipe != 0) {
+        client_break(s, c, false);
+        come_back(s, c, chance_spread(r, NS_PER_MS, 2 * s->p.linger_ms * NS_PER_MS));
+    } else if (e->kind == COURSE_LEAVE && c->pipe != 0) {
+        leave(s, c, chance_percent(r, 70));
+    } else if (c->state == CLIENT_ON && !c->leaving) {
+        event_on(s, c, e->kind, r);
+    }
+}

@@ -1,0 +1,636 @@
+/* Jobs in a worker: they begin when their streams and predecessors let them, read and write the
+ * worker's buffers when they end, and fail as the course says. */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/sim/sim.h"
+
+#define BRIEF_NS (5 * NS_PER_MS) /* a longer job is reported when it begins */
+
+void exec_free(struct sim_worker_job *j)
+{
+    for (unsigned i = 0; i < j->temps; i++) {
+        free(j->temp[i]);
+    }
+    free(j->step);
+    free(j);
+}
+
+static struct sim_worker_job *find(struct sim_worker *x, uint64_t id)
+{
+    struct sim_worker_job *j = x->job;
+    while (j != NULL && j->id != id) {
+        j = j->next;
+    }
+    return j;
+}
+
+/* ---- what a job uses --------------------------------------------------------------------------
+ */
+
+/* Whether the step writes, or may write, argument i. */
+static bool writes(const struct sim_worker_step *t, unsigned i)
+{
+    switch (t->op) {
+    case OP_WRITE:
+    case OP_FILL:
+    case OP_COPY:
+        return i == 0;
+    case OP_READ:
+        return i == 1;
+    default:
+        return t->arg[i].access == 0 || (t->arg[i].access & ACCESS_OUT) != 0;
+    }
+}
+
+static bool reads(const struct sim_worker_step *t, unsigned i)
+{
+    return t->op == OP_LAUNCH || t->op == FRAME_OP_LIBRARY ? t->arg[i].access != ACCESS_OUT
+                                                           : !writes(t, i);
+}
+
+static bool is_shared(unsigned tag)
+{
+    return tag == REF_BUFFER || tag == REF_ARENA;
+}
+
+static bool conflict(const struct sim_worker_job *j, const struct sim_worker_job *k)
+{
+    for (unsigned i = 0; i < j->steps; i++) {
+        for (unsigned a = 0; a < j->step[i].args; a++) {
+            for (unsigned n = 0; n < k->steps; n++) {
+                for (unsigned b = 0; b < k->step[n].args; b++) {
+                    const struct sim_worker_step *t = &j->step[i];
+                    const struct sim_worker_step *u = &k->step[n];
+                    bool same = is_shared(t->arg[a].tag) && t->arg[a].tag == u->arg[b].tag &&
+                                t->arg[a].id == u->arg[b].id;
+                    bool apart = t->arg[a].offset + t->arg[a].size <= u->arg[b].offset ||
+                                 u->arg[b].offset + u->arg[b].size <= t->arg[a].offset;
+                    if (same && !apart && (writes(t, a) || writes(u, b))) {
+                        return true;
+                    }
+                }
+            }
+        }
+    }
+    return false;
+}
+
+static void count_uses(struct sim_worker *x, const struct sim_worker_job *j, int by)
+{
+    for (unsigned i = 0; i < j->steps; i++) {
+        for (unsigned a = 0; a < j->step[i].args; a++) {
+            struct sim_worker_buffer *b =
+                j->step[i].arg[a].tag == REF_BUFFER ? worker_buffer(x, j->step[i].arg[a].id) : NULL;
+            if (b != NULL && writes(&j->step[i], a)) {
+                b->writers += (unsigned)by;
+            } else if (b != NULL) {
+                b->readers += (unsigned)by;
+            }
+        }
+    }
+}
+
+static bool has_arena(const struct sim_worker *x, uint64_t id)
+{
+    for (unsigned i = 0; i < x->arenas; i++) {
+        if (x->arena[i].id == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_module(const struct sim_worker *x, uint64_t id)
+{
+    for (unsigned i = 0; i < x->modules; i++) {
+        if (x->module[i] == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void check_buffer(struct sim *s, struct sim_worker *x, const struct sim_worker_job *j,
+                         const struct sim_worker_step *t, unsigned a)
+{
+    const struct sim_worker_buffer *b = worker_buffer(x, t->arg[a].id);
+    if (b == NULL) {
+        if (!s->lies && !s->broke_restore) {
+            sim_fail(
+                s, "job: job %" PRIu64 " uses buffer %#" PRIx64 ", which the worker does not have",
+                j->id, t->arg[a].id);
+        }
+        return;
+    }
+    if (t->arg[a].offset + t->arg[a].size > b->size) {
+        sim_fail(s, "job: job %" PRIu64 " goes beyond buffer %#" PRIx64, j->id, b->id);
+    }
+    if (b->copy >= 0 && writes(t, a)) {
+        sim_fail(s, "job: job %" PRIu64 " writes the sealed buffer %#" PRIx64, j->id, b->id);
+    }
+}
+
+/* Whether the worker has all that the job names: the front sent it before. */
+static void check_uses(struct sim *s, struct sim_worker *x, const struct sim_worker_job *j)
+{
+    for (unsigned i = 0; i < j->steps; i++) {
+        const struct sim_worker_step *t = &j->step[i];
+        if (t->op == OP_LAUNCH && !has_module(x, t->module) && !s->lies) {
+            sim_fail(s,
+                     "job: job %" PRIu64 " launches a kernel of module %#" PRIx64
+                     ", which the worker does not have",
+                     j->id, t->module);
+        }
+        for (unsigned a = 0; a < t->args; a++) {
+            if (t->arg[a].tag == REF_BUFFER) {
+                check_buffer(s, x, j, t, a);
+            } else if (t->arg[a].tag == REF_ARENA && !has_arena(x, t->arg[a].id) &&
+                       !x->arenas_refused) {
+                sim_fail(s,
+                         "job: job %" PRIu64 " uses arena %#" PRIx64
+                         ", which the worker does not have",
+                         j->id, t->arg[a].id);
+            }
+        }
+    }
+}
+
+/* ---- a frame becomes a job --------------------------------------------------------------------
+ */
+
+static void read_step(struct sim *s, const struct proto_wstep *w, struct sim_worker_step *t)
+{
+    struct proto_iter it = proto_iter_of(w->args);
+    struct proto_ref ref;
+    *t = (struct sim_worker_step){.op = (unsigned)w->op,
+                                  .step = (unsigned)w->step,
+                                  .stage = w->stage,
+                                  .module = w->module,
+                                  .after = (unsigned)w->after,
+                                  .covers = (unsigned)w->covers,
+                                  .pattern_size = (unsigned)w->pattern.size};
+    if (w->pattern.size > 0) {
+        memcpy(t->pattern, w->pattern.data, w->pattern.size);
+    }
+    while (proto_list_next(&it, &schema_ref, &ref)) {
+        if (ref.tag != REF_BUFFER && ref.tag != REF_TEMP && ref.tag != REF_ARENA) {
+            continue;
+        }
+        if (t->args == sizeof t->arg / sizeof t->arg[0]) {
+            sim_fail(s, "job: a step has more arrays than the simulation takes");
+        }
+        t->arg[t->args].tag = (unsigned)ref.tag;
+        t->arg[t->args].access = (unsigned)ref.access;
+        t->arg[t->args].id = ref.id;
+        t->arg[t->args].offset = ref.offset;
+        t->arg[t->args++].size = ref.size;
+    }
+}
+
+static struct sim_worker_job *read_job(struct sim *s, const struct msg_f_job *m,
+                                       const struct sim_inbox *in)
+{
+    struct sim_worker_job *j = calloc(1, sizeof *j);
+    struct proto_iter it = proto_iter_of(m->steps);
+    struct proto_wstep w;
+    struct proto_wtemp temp;
+    struct proto_jobref ref;
+    j->id = m->job;
+    j->stream = (unsigned)m->stream;
+    j->deadline_ns = m->deadline_ns;
+    j->job = in->job;
+    j->alone = in->alone;
+    j->step = calloc(m->steps.count + 1, sizeof *j->step);
+    while (proto_list_next(&it, &schema_wstep, &w)) {
+        read_step(s, &w, &j->step[j->steps++]);
+    }
+    it = proto_iter_of(m->temps);
+    while (proto_list_next(&it, &schema_wtemp, &temp) && j->temps < 8) {
+        j->temp_size[j->temps] = temp.size;
+        j->temp[j->temps++] = calloc(1, temp.size);
+    }
+    it = proto_iter_of(m->after);
+    while (proto_list_next(&it, &schema_jobref, &ref)) {
+        j->after[j->after_count++] = ref.job;
+    }
+    return j;
+}
+
+static void check_alone(struct sim *s, const struct sim_worker *x, const struct sim_worker_job *j)
+{
+    for (const struct sim_worker_job *k = x->job; k != NULL && k != j; k = k->next) {
+        if (k->state != WJOB_ENDED && (j->alone || k->alone)) {
+            sim_fail(s,
+                     "alone: job %" PRIu64 " is sent beside job %" PRIu64
+                     ", and one of them has to run alone",
+                     j->id, k->id);
+        }
+    }
+}
+
+/* A job that wrote outside itself is sent once. */
+static void check_once(struct sim *s, struct sim_worker_job *j)
+{
+    struct sim_job *k = j->job;
+    if (k == NULL) {
+        return;
+    }
+    j->attempt = k->external + k->internal;
+    if (k->begun > 0 && k->writes && !s->lies && !s->killed_session) {
+        sim_fail(s,
+                 "once: job %" PRIu64 " of client %u, request %" PRIu64
+                 ", wrote outside itself, and is sent again",
+                 j->id, k->client->index, k->request->seq);
+    }
+}
+
+void exec_job(struct sim *s, struct sim_worker *x, const struct msg_f_job *m,
+              const struct sim_inbox *in)
+{
+    if (find(x, m->job) != NULL) {
+        sim_fail(s, "once: job %" PRIu64 " is sent twice to one worker", m->job);
+    }
+    struct sim_worker_job *j = read_job(s, m, in);
+    *x->job_end = j;
+    x->job_end = &j->next;
+    for (unsigned i = 0; i < j->after_count; i++) {
+        if (find(x, j->after[i]) == NULL) {
+            sim_fail(s,
+                     "job: job %" PRIu64 " is to run after job %" PRIu64
+                     ", which the worker never got",
+                     j->id, j->after[i]);
+        }
+    }
+    if (!x->lied) {
+        check_alone(s, x, j);
+    }
+    check_once(s, j);
+    check_uses(s, x, j);
+    count_uses(x, j, 1);
+    exec_more(s, x);
+}
+
+/* ---- its steps --------------------------------------------------------------------------------
+ */
+
+/* The bytes of an argument, as far as they are followed. NULL: none. */
+static uint8_t *content(struct sim_worker *x, struct sim_worker_job *j,
+                        const struct sim_worker_step *t, unsigned i, size_t *ret_size)
+{
+    uint64_t offset = t->arg[i].offset;
+    uint64_t size = t->arg[i].size;
+    uint8_t *data = NULL;
+    uint64_t room = 0;
+    if (t->arg[i].tag == REF_BUFFER) {
+        struct sim_worker_buffer *b = worker_buffer(x, t->arg[i].id);
+        data = b != NULL ? b->content : NULL;
+        room = SIM_CONTENT;
+    } else if (t->arg[i].tag == REF_TEMP && t->arg[i].id < j->temps) {
+        data = j->temp[t->arg[i].id];
+        room = j->temp_size[t->arg[i].id];
+    }
+    for (unsigned a = 0; a < x->arenas; a++) {
+        if (t->arg[i].tag == REF_ARENA && x->arena[a].id == t->arg[i].id) {
+            data = x->arena[a].data;
+            room = x->arena[a].size;
+        }
+    }
+    *ret_size = data == NULL || offset >= room ? 0 : size < room - offset ? size : room - offset;
+    return data != NULL && *ret_size > 0 ? data + offset : NULL;
+}
+
+static void launch(struct sim_worker *x, struct sim_worker_job *j, const struct sim_worker_step *t)
+{
+    uint8_t in[8 * SIM_CONTENT];
+    size_t in_size = 0;
+    size_t size = 0;
+    for (unsigned i = 0; i < t->args; i++) {
+        const uint8_t *data = reads(t, i) ? content(x, j, t, i, &size) : NULL;
+        if (data != NULL && in_size + size <= sizeof in) {
+            memcpy(in + in_size, data, size);
+            in_size += size;
+        }
+    }
+    for (unsigned i = 0; i < t->args; i++) {
+        uint8_t *data = writes(t, i) ? content(x, j, t, i, &size) : NULL;
+        if (data != NULL) {
+            model_twist(in, in_size, data, size);
+        }
+    }
+}
+
+static void copy_step(struct sim_worker *x, struct sim_worker_job *j,
+                      const struct sim_worker_step *t, uint8_t *to, size_t size)
+{
+    size_t other = 0;
+    const uint8_t *from = t->args > 1 ? content(x, j, t, 1, &other) : NULL;
+    if (from != NULL) {
+        memmove(to, from, other < size ? other : size);
+    }
+}
+
+static void read_out(struct sim_worker *x, const struct sim_worker_step *t, const uint8_t *from,
+                     size_t size)
+{
+    if (t->stage <= x->staging && size <= x->staging - t->stage) {
+        memcpy(x->output + t->stage, from, size);
+    }
+}
+
+static void run_step(struct sim_worker *x, struct sim_worker_job *j,
+                     const struct sim_worker_step *t)
+{
+    size_t size = 0;
+    uint8_t *to = t->args > 0 ? content(x, j, t, 0, &size) : NULL;
+    if (to == NULL) {
+        return;
+    }
+    switch (t->op) {
+    case OP_WRITE:
+        if (t->args > 1) {
+            copy_step(x, j, t, to, size);
+        } else if (t->stage <= x->staging && size <= x->staging - t->stage) {
+            memcpy(to, x->input + t->stage, size);
+        }
+        break;
+    case OP_FILL:
+        for (size_t i = 0; i < size && t->pattern_size > 0; i++) {
+            to[i] = t->pattern[i % t->pattern_size];
+        }
+        break;
+    case OP_COPY:
+        copy_step(x, j, t, to, size);
+        break;
+    case OP_READ:
+        if (t->args > 1) {
+            size_t other = 0;
+            uint8_t *out = content(x, j, t, 1, &other);
+            if (out != NULL) {
+                memcpy(out, to, other < size ? other : size);
+            }
+        } else {
+            read_out(x, t, to, size);
+        }
+        break;
+    default:
+        launch(x, j, t);
+        break;
+    }
+}
+
+/* The worker has no libraries: their steps are passed over, as frames.h says. */
+static void run_steps(struct sim_worker *x, struct sim_worker_job *j, unsigned count)
+{
+    for (unsigned i = 0; i < j->steps && i < count; i++) {
+        if (j->step[i].op == FRAME_OP_LIBRARY) {
+            i += j->step[i].after;
+        } else {
+            run_step(x, j, &j->step[i]);
+        }
+    }
+}
+
+/* ---- begin and end ----------------------------------------------------------------------------
+ */
+
+static void say_done(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
+{
+    const struct msg_w_done m = {.job = j->id,
+                                 .code = j->code,
+                                 .step = -1,
+                                 .arg = -1,
+                                 .effects = j->effects,
+                                 .started_ns = j->began_ns,
+                                 .ended_ns = s->now_ns,
+                                 .text = bytes_str(j->code != 0 ? "the device said so" : "")};
+    worker_send(s, x, &schema_msg_w_done, &m, NULL);
+}
+
+static void end(struct sim *s, struct sim_worker *x, struct sim_worker_job *j, int code,
+                unsigned effects)
+{
+    j->state = WJOB_ENDED;
+    j->code = code;
+    j->effects = effects;
+    count_uses(x, j, -1);
+    say_done(s, x, j);
+    exec_more(s, x);
+}
+
+enum fate { FATE_WELL, FATE_REFUSED, FATE_MEMORY, FATE_HALF, FATE_CRASH, FATE_FAULT, FATE_ENDLESS };
+
+/* A guilty job does the same whenever it runs. */
+static enum fate fate_of(const struct sim *s, const struct sim_worker_job *j)
+{
+    if (j->job == NULL) {
+        return FATE_WELL;
+    }
+    struct chance c = chance_of(j->job->r, j->job->guilty ? 7 : 8 + j->attempt);
+    if (j->job->guilty) {
+        return FATE_CRASH + (unsigned)chance_below(&c, 3);
+    }
+    if (s->settling || !chance_percent(&c, (unsigned)s->p.faults)) {
+        return FATE_WELL;
+    }
+    return FATE_REFUSED + (unsigned)chance_below(&c, 3);
+}
+
+static uint64_t run_ns(const struct sim *s, const struct sim_worker_job *j)
+{
+    struct chance c = chance_of(j->job != NULL ? j->job->r : j->id, 100 + j->attempt);
+    uint64_t usual = s->p.run_us * NS_PER_US;
+    uint64_t long_ns = s->p.time_limit_ms * NS_PER_MS / 3;
+    uint64_t ns = chance_percent(&c, 3) ? 30 * usual : chance_spread(&c, 1000, 2 * usual);
+    return ns < long_ns ? ns : long_ns;
+}
+
+static void on_end(struct sim *s, const struct hap *h)
+{
+    struct sim_worker *x = h->actor;
+    struct sim_worker_job *j = x->epoch == h->b && x->state == WORKER_RUNS ? find(x, h->a) : NULL;
+    if (j == NULL || x->silent) {
+        return;
+    }
+    switch (fate_of(s, j)) {
+    case FATE_HALF:
+        run_steps(x, j, j->steps / 2);
+        end(s, x, j, ERR_INTERNAL, ERR_EFFECTS_MAYBE);
+        break;
+    case FATE_CRASH:
+        launcher_ends(s, x, SIGSEGV, 0);
+        break;
+    case FATE_FAULT: {
+        const struct msg_w_done m = {.job = j->id,
+                                     .code = ERR_KERNEL_FAULT,
+                                     .step = 0,
+                                     .arg = -1,
+                                     .effects = ERR_EFFECTS_MAYBE,
+                                     .text = bytes_str("illegal address")};
+        worker_send(s, x, &schema_msg_w_done, &m, NULL);
+        launcher_ends(s, x, 1 << 8, NS_PER_MS);
+        break;
+    }
+    case FATE_ENDLESS:
+        break;
+    default:
+        run_steps(x, j, j->steps);
+        end(s, x, j, 0, ERR_EFFECTS_YES);
+        break;
+    }
+}
+
+static void begin(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
+{
+    for (struct sim_worker_job *k = x->job; k != j; k = k->next) {
+        if (k->state != WJOB_ENDED && conflict(j, k)) {
+            sim_fail(s,
+                     "hazard: job %" PRIu64 " may begin beside job %" PRIu64
+                     ", and they use the same bytes",
+                     j->id, k->id);
+        }
+    }
+    j->began_ns = s->now_ns;
+    if (s->now_ns >= j->deadline_ns) {
+        end(s, x, j, ERR_DEADLINE, ERR_EFFECTS_NONE);
+        return;
+    }
+    enum fate fate = fate_of(s, j);
+    if (fate == FATE_REFUSED || fate == FATE_MEMORY) {
+        end(s, x, j, fate == FATE_REFUSED ? ERR_LAUNCH : ERR_DEVICE_MEMORY, ERR_EFFECTS_NONE);
+        return;
+    }
+    if (j->job != NULL) {
+        j->job->begun++;
+    }
+    j->state = WJOB_RUNS;
+    uint64_t ns = run_ns(s, j);
+    if (ns > BRIEF_NS || fate == FATE_ENDLESS) {
+        const struct msg_w_started m = {.job = j->id, .at_ns = s->now_ns};
+        j->said = true;
+        worker_send(s, x, &schema_msg_w_started, &m, NULL);
+    }
+    sim_at(s, s->now_ns + ns, on_end, x, j->id, x->epoch);
+}
+
+static bool may_begin(struct sim_worker *x, const struct sim_worker_job *j);
+
+/* A job that was given up before its turn has reported its end, but jobs behind it wait for those
+ * before it all the same. */
+static bool is_over(struct sim_worker *x, const struct sim_worker_job *j)
+{
+    return j->state == WJOB_ENDED && (!j->gave_up || may_begin(x, j));
+}
+
+static bool may_begin(struct sim_worker *x, const struct sim_worker_job *j)
+{
+    for (const struct sim_worker_job *k = x->job; k != j; k = k->next) {
+        if (k->state != WJOB_ENDED && k->stream == j->stream) {
+            return false;
+        }
+    }
+    for (unsigned i = 0; i < j->after_count; i++) {
+        const struct sim_worker_job *k = find(x, j->after[i]);
+        if (k != NULL && !is_over(x, k)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void exec_more(struct sim *s, struct sim_worker *x)
+{
+    for (struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
+        if (j->state != WJOB_WAITS || !may_begin(x, j)) {
+            continue;
+        }
+        if (j->cancelled) {
+            end(s, x, j, ERR_CANCELLED, ERR_EFFECTS_NONE);
+        } else {
+            begin(s, x, j);
+        }
+        return exec_more(s, x); /* the end of one may let others begin */
+    }
+}
+
+void exec_cancel(struct sim *s, struct sim_worker *x, uint64_t id)
+{
+    struct sim_worker_job *j = find(x, id);
+    if (j == NULL) {
+        sim_fail(s, "job: job %" PRIu64 " is cancelled, and the worker never got it", id);
+    }
+    j->cancelled = true;
+    if (j->state == WJOB_WAITS) {
+        j->gave_up = true;
+        end(s, x, j, ERR_CANCELLED, ERR_EFFECTS_NONE);
+    }
+}
+
+/* The entry stays as long as jobs may name it as their predecessor. */
+void exec_retire(struct sim *s, struct sim_worker *x, uint64_t id)
+{
+    struct sim_worker_job *j = find(x, id);
+    if (j == NULL) {
+        sim_fail(s, "job: job %" PRIu64 " is retired, and the worker never got it", id);
+    }
+    if (j->retired && !s->lies) {
+        sim_fail(s, "job: job %" PRIu64 " is retired twice", id);
+    }
+    j->retired = true;
+}
+
+/* ---- another front, or the end ----------------------------------------------------------------
+ */
+
+void exec_inventory(struct sim *s, struct sim_worker *x)
+{
+    for (unsigned i = 0; i < x->buffers; i++) {
+        const struct sim_worker_buffer *b = &x->buffer[i];
+        const struct msg_w_inventory_buffer m = {
+            .id = b->id, .size = b->size, .sealed = b->copy >= 0};
+        const struct frame_fds fds = {.fd = {b->copy}, .count = 1};
+        worker_send(s, x, &schema_msg_w_inventory_buffer, &m, b->copy >= 0 ? &fds : NULL);
+    }
+    for (unsigned i = 0; i < x->modules; i++) {
+        const struct msg_w_inventory_module m = {.module = x->module[i]};
+        worker_send(s, x, &schema_msg_w_inventory_module, &m, NULL);
+    }
+    for (struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
+        if (j->retired) {
+            continue;
+        }
+        if (j->job != NULL) {
+            j->job->adopted = true;
+        }
+        const struct msg_w_inventory_job m = {
+            .job = j->id, .stream = j->stream, .finished = j->state == WJOB_ENDED};
+        worker_send(s, x, &schema_msg_w_inventory_job, &m, NULL);
+        if (j->state == WJOB_ENDED) {
+            say_done(s, x, j);
+        } else if (j->state == WJOB_RUNS && j->said) {
+            const struct msg_w_started started = {.job = j->id, .at_ns = j->began_ns};
+            worker_send(s, x, &schema_msg_w_started, &started, NULL);
+        }
+    }
+}
+
+void exec_worker_gone(struct sim *s, struct sim_worker *x, bool external)
+{
+    (void)s;
+    for (const struct sim_inbox *in = x->inbox; in != NULL; in = in->next) {
+        if (in->job != NULL) {
+            in->job->external += external;
+            in->job->internal += !external;
+        }
+    }
+    for (struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
+        bool unsaid = x->cut && !j->retired; /* its end was not heard */
+        if (j->job != NULL && (j->state != WJOB_ENDED || unsaid)) {
+            j->job->external += external;
+            j->job->internal += !external;
+        }
+    }
+}

@@ -1,0 +1,469 @@
+/* The front itself: the table of functions around it, its loop, its begin and its end. */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "daemon/front/clients/shm.h"
+#include "daemon/front/devices/adopt.h"
+#include "daemon/front/devices/monitor.h"
+#include "daemon/front/model/request.h"
+#include "daemon/front/modules/building.h"
+#include "daemon/front/modules/compiler.h"
+#include "daemon/front/pipeline_int.h"
+#include "daemon/front/requests/reload.h"
+#include "daemon/front/workers/worker.h"
+#include "daemon/front/workers/worker_end.h"
+#include "tests/sim/sim.h"
+
+#define TURNS_MAX   20000u
+#define GENERATIONS (1u << 20) /* of one front */
+#define ADOPTION_NS (5 * NS_PER_S)
+#define FRONTS_GAP  (200 * NS_PER_MS)
+
+static struct sim *world; /* the functions of the table get no other context */
+
+/* ---- the table --------------------------------------------------------------------------------
+ */
+
+static uint64_t on_now(void)
+{
+    return world->now_ns;
+}
+
+static void on_reply(struct listener *l, struct listener_slot *slot, struct bytes message)
+{
+    (void)l;
+    memory_outside();
+    client_answer(world, (uint64_t)(uintptr_t)slot, message);
+    memory_inside();
+}
+
+static void on_drop(struct listener *l, struct listener_slot *slot)
+{
+    (void)l;
+    memory_outside();
+    client_drop(world, (uint64_t)(uintptr_t)slot);
+    memory_inside();
+}
+
+static void on_identified(struct listener *l, uint32_t pipe)
+{
+    (void)l;
+    (void)pipe;
+}
+
+static void on_close_pipe(struct listener *l, uint32_t pipe)
+{
+    (void)l;
+    memory_outside();
+    client_closed(world, pipe);
+    memory_inside();
+}
+
+static struct device *device_of(const struct link *l)
+{
+    for (unsigned i = 0; i < world->f->device_count; i++) {
+        if (world->f->device[i]->link == l) {
+            return world->f->device[i];
+        }
+    }
+    sim_fail(world, "link: a frame to no device");
+}
+
+static struct sim_worker *worker_of(const struct device *d)
+{
+    for (unsigned i = world->workers; i > 0; i--) {
+        if (world->worker[i - 1]->id == d->worker) {
+            return world->worker[i - 1];
+        }
+    }
+    sim_fail(world, "link: device %u has no worker %" PRIu64, d->index, d->worker);
+}
+
+static int on_send(struct link *l, const struct schema *schema, const void *msg,
+                   const struct frame_fds *fds, struct err *e)
+{
+    (void)e;
+    memory_outside();
+    struct sim_worker *x = worker_of(device_of(l));
+    if (x->state == WORKER_RUNS) { /* else the frame is lost with the worker */
+        worker_take(world, x, schema, msg, fds);
+    }
+    memory_inside();
+    return 0;
+}
+
+static bool on_pressed(const struct link *l)
+{
+    if (l == NULL) {
+        return false;
+    }
+    const struct device *d = device_of(l);
+    return world->device[d->number].pressed_until_ns > world->now_ns;
+}
+
+static int on_worker(struct launcher_link *l, uint64_t id, const char *const *args,
+                     struct bytes device, const int *fd, struct err *e)
+{
+    (void)l;
+    (void)args;
+    memory_outside();
+    int rc = launcher_asked(world, id, device, fd, e);
+    memory_inside();
+    return rc;
+}
+
+static int on_monitor(struct launcher_link *l, uint64_t id, int page, struct err *e)
+{
+    (void)l;
+    (void)id;
+    (void)page;
+    (void)e;
+    return 0;
+}
+
+static int on_kill(struct launcher_link *l, uint64_t id, int signal, struct err *e)
+{
+    (void)l;
+    (void)signal;
+    (void)e;
+    memory_outside();
+    launcher_kill_worker(world, id);
+    memory_inside();
+    return 0;
+}
+
+static int on_compile(struct compiler *c, const struct compiler_request *q, compiler_done_fn done,
+                      void *data, struct err *e)
+{
+    (void)c;
+    memory_outside();
+    int rc = compile_asked(world, q, done, data, e);
+    memory_inside();
+    return rc;
+}
+
+static const struct front_io io = {
+    .now_ns = on_now,
+    .reply = on_reply,
+    .drop = on_drop,
+    .identified = on_identified,
+    .close_pipe = on_close_pipe,
+    .send = on_send,
+    .pressed = on_pressed,
+    .start_worker = on_worker,
+    .start_monitor = on_monitor,
+    .kill = on_kill,
+    .compile = on_compile,
+};
+
+/* ---- settings ---------------------------------------------------------------------------------
+ */
+
+static int fill_settings(const struct sim *s, struct config *c)
+{
+    const struct course_params *p = &s->p;
+    struct err e = ERR_INIT;
+    config_defaults(c);
+    int rc = config_set(c, "daemon.backend", "sim", &e);
+    c->spill_limit = UINT64_C(1) << 30; /* else it is derived from the memory of the host */
+    c->window = p->window;
+    c->time_limit_ms = p->time_limit_ms;
+    c->session_linger_ms = p->linger_ms;
+    c->queue_max = p->queue_max;
+    c->session_inflight_max = p->inflight_max;
+    c->staging_input_bytes = c->staging_output_bytes = p->staging_kib * 1024;
+    c->keep_results_bytes = p->kept_bytes;
+    c->buffers_max = p->buffers_max;
+    c->sessions_max = 2048;
+    c->user_sessions_max = 2048;
+    c->log_level = log_get_level();
+    c->chosen = true;
+    (void)snprintf(c->file, sizeof c->file, "%s/gpud.conf", s->dir);
+    return rc;
+}
+
+static int read_settings(void *data, struct config *ret_config, struct err *e)
+{
+    (void)e;
+    return fill_settings(data, ret_config);
+}
+
+static void write_rules(const struct sim *s)
+{
+    char path[sizeof s->dir + 16];
+    (void)snprintf(path, sizeof path, "%s/gpud.conf", s->dir);
+    FILE *out = fopen(path, "w");
+    if (out == NULL) {
+        abort();
+    }
+    (void)fprintf(out, "[tenant others]\nload_kernels = yes\n");
+    (void)fclose(out);
+}
+
+/* ---- begin and end ----------------------------------------------------------------------------
+ */
+
+static void must(struct sim *s, int rc, const struct err *e, const char *what)
+{
+    if (rc != 0) {
+        sim_fail(s, "begin: %s: %s", what, e->text);
+    }
+}
+
+static void front_make(struct sim *s)
+{
+    struct front *f = calloc(1, sizeof *f);
+    struct err e = ERR_INIT;
+    char path[sizeof s->dir + 16];
+    uint64_t generation = 1 + GENERATIONS * s->era++;
+    s->f = f;
+    f->io = io;
+    f->loop = &s->loop;
+    (void)fill_settings(s, &f->config);
+    f->rights.admins.group = f->rights.loaders.group = UINT32_MAX;
+    f->rules = (struct tenant_rules){.others = TENANT_UNLIMITED};
+    f->rules.others.load = TENANT_LOAD_YES;
+    f->read_settings = read_settings;
+    f->settings_data = s;
+    f->build = "sim";
+    f->started_ns = s->now_ns;
+    f->next_session = f->next_worker = f->next_job = 1;
+    memcpy(f->daemon_id, &s->era, sizeof s->era);
+    idmap_init(&f->buffers, IDMAP_MAX, generation);
+    idmap_init(&f->arenas, IDMAP_MAX, generation);
+    idmap_init(&f->programs, IDMAP_MAX, generation);
+    idmap_init(&f->modules, IDMAP_MAX, generation);
+    idmap_init(&f->kernels, IDMAP_MAX, generation);
+    uv_signal_t *const signals[] = {&f->sigterm, &f->sigint, &f->sighup, &f->sigusr1};
+    for (unsigned i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        (void)uv_signal_init(&s->loop, signals[i]);
+    }
+    pipeline_init(f);
+    must(s, monitor_create(&f->monitor, &e), &e, "monitor");
+    must(s, building_init(f, &e), &e, "built-in kernels");
+    (void)snprintf(path, sizeof path, "%s/shm", s->dir);
+    must(s, shm_create(&s->loop, path, &shm_defaults, &f->shm, &e), &e, "shm");
+}
+
+bool front_alive(const struct sim *s)
+{
+    return s->f != NULL;
+}
+
+static bool adopts(const struct front *f)
+{
+    if (!f->listed) {
+        return true;
+    }
+    for (unsigned i = 0; i < f->device_count; i++) {
+        if (f->device[i]->state == DEVICE_ADOPTING) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* As await_adoption of pipeline_start.c: clients come when all workers have reported. */
+static void await_adoption(struct sim *s)
+{
+    struct front *f = s->f;
+    if (s->accepts || f == NULL || (adopts(f) && s->now_ns < s->adopt_until_ns)) {
+        return;
+    }
+    for (unsigned i = 0; i < f->device_count; i++) {
+        if (f->device[i]->state == DEVICE_ADOPTING) {
+            worker_end(f, f->device[i], NULL, "it did not report its inventory in time");
+        }
+    }
+    adopt_over(f);
+    s->accepts = true;
+    sim_log(s, "front %" PRIu64 " takes clients", s->era);
+}
+
+static void on_adoption_over(struct sim *s, const struct hap *h)
+{
+    if (h->a == s->era) {
+        await_adoption(s);
+    }
+}
+
+void front_open(struct sim *s)
+{
+    world = s;
+    write_rules(s);
+    front_make(s);
+    sim_log(s, "front %" PRIu64 " begins", s->era);
+    s->opened_ns = s->now_ns;
+    s->submitted_before = 0;
+    s->adopt_until_ns = s->now_ns + ADOPTION_NS;
+    sim_at(s, s->adopt_until_ns, on_adoption_over, NULL, s->era, 0);
+    launcher_lists(s);
+    await_adoption(s);
+}
+
+void front_close(struct sim *s)
+{
+    struct front *f = s->f;
+    sim_log(s, "front %" PRIu64 " ends", s->era);
+    s->accepts = false;
+    s->closing = true;
+    while (reload_under_way(f)) {
+        (void)uv_run(&s->loop, UV_RUN_ONCE);
+    }
+    for (unsigned i = 0; i < s->workers; i++) {
+        channel_close(s->worker[i]);
+    }
+    memory_reset();
+    compiles_drop(s);
+    if (!front_life_stops(f->life)) {
+        front_life_step(&f->life, FRONT_HANDING_OVER);
+        pipeline_stop(f);
+    }
+    (void)alarm(0); /* pipeline_stop's */
+    (void)uv_run(&s->loop, UV_RUN_DEFAULT);
+    pipeline_finish(f);
+    free(f);
+    s->f = NULL;
+    s->closing = false;
+}
+
+/* ---- its time ---------------------------------------------------------------------------------
+ */
+
+static bool goes_on(const struct front *f)
+{
+    return f->kicked || f->ending != NULL || f->sweeping != NULL || f->records_pending != NULL ||
+           f->table_queries != NULL || f->losing > 0 || f->leaving != NULL;
+}
+
+static void front_gone(struct sim *s, bool again);
+
+static void on_front(struct sim *s, const struct hap *h)
+{
+    (void)h;
+    if (s->f == NULL) {
+        front_open(s);
+    }
+}
+
+/* Clients see the end of their connections. Another front follows. */
+static void front_gone(struct sim *s, bool again)
+{
+    front_close(s);
+    for (unsigned i = 0; i < s->clients; i++) {
+        if (s->client[i].pipe != 0) {
+            client_break(s, &s->client[i], true);
+        }
+    }
+    if (again) {
+        sim_at(s, s->now_ns + FRONTS_GAP, on_front, NULL, 0, 0);
+    }
+}
+
+/* Work may wait for a channel that is full: then the loop sleeps until the timer fires. */
+void front_settle(struct sim *s)
+{
+    unsigned quiet = 0;
+    for (unsigned i = 0; s->f != NULL && quiet < 2; i++) {
+        if (i > TURNS_MAX) {
+            sim_fail(s, "turns: the loop does not come to rest");
+        }
+        if (front_life_stops(s->f->life)) {
+            front_gone(s, true);
+            return;
+        }
+        s->turn++;
+        memory_inside();
+        (void)uv_run(&s->loop, reload_under_way(s->f) ? UV_RUN_ONCE : UV_RUN_NOWAIT);
+        memory_outside();
+        worker_answer_rings(s);
+        bool pressed = s->f->pressed && i > 16;
+        bool busy = (goes_on(s->f) && !pressed) || reload_under_way(s->f) || worker_unread(s);
+        quiet = busy ? 0 : quiet + 1;
+    }
+    await_adoption(s);
+}
+
+uint64_t front_due_ns(const struct sim *s)
+{
+    if (s->f == NULL) {
+        return NS_NEVER;
+    }
+    return s->f->wake_ns > s->now_ns ? s->f->wake_ns : s->now_ns;
+}
+
+void front_wakes(struct sim *s)
+{
+    s->wakes = s->now_ns == s->woken_ns ? s->wakes + 1 : 0;
+    s->woken_ns = s->now_ns;
+    if (s->wakes > 1000) {
+        sim_fail(s, "wakes: the timer does not come to rest");
+    }
+    memory_inside();
+    pipeline_wake(s->f);
+    memory_outside();
+}
+
+/* ---- requests ---------------------------------------------------------------------------------
+ */
+
+/* As a reader and the listener do it: bytes are decoded, and the request is handed to the loop. */
+void front_request(struct sim *s, uint64_t parcel)
+{
+    struct sim_parcel *p = &s->parcel[parcel];
+    const struct sim_request *q = p->request;
+    const struct schema *schema = schema_find(q->kind);
+    struct err e = ERR_INIT;
+    struct request *r = calloc(1, sizeof *r + q->size);
+    memcpy(r + 1, q->data, q->size);
+    if (proto_decode(schema, bytes_of(r + 1, q->size), &r->msg, &e) != 0) {
+        sim_fail(s, "request: %s", e.text);
+    }
+    r->kind = q->kind;
+    r->size = q->size;
+    r->slot = (struct listener_slot *)(uintptr_t)parcel;
+    r->peer = (struct peer){
+        .pipe = p->pipe, .local = true, .uid = q->client->uid, .gid = q->client->uid, .pid = 0};
+    memory_inside();
+    pipeline_requests.request(s->f, r);
+    memory_outside();
+}
+
+void front_pipe_closed(struct sim *s, uint32_t pipe)
+{
+    memory_inside();
+    pipeline_requests.closed(s->f, pipe);
+    memory_outside();
+}
+
+/* ---- what a course does to it -------------------------------------------------------------------
+ */
+
+void front_event(struct sim *s, const struct course_event *e, struct chance *r)
+{
+    if (s->f == NULL) {
+        return;
+    }
+    switch (e->kind) {
+    case COURSE_HANDOVER:
+        pipeline_hand_over(s->f);
+        break;
+    case COURSE_CRASH:
+        front_gone(s, true);
+        break;
+    case COURSE_STALL: /* what should have happened meanwhile comes late */
+        s->now_ns += chance_spread(r, NS_PER_MS, 8 * NS_PER_S);
+        s->stalled_ns = s->now_ns;
+        break;
+    case COURSE_NOMEM:
+        memory_fail((long)chance_spread(r, 1, 64));
+        s->nomem = true;
+        break;
+    default:
+        break;
+    }
+}

@@ -1,0 +1,284 @@
+/* The launcher, which starts and ends workers and outlives fronts; and the compiler. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/seqpacket.h"
+#include "daemon/front/devices/adopt.h"
+#include "daemon/front/devices/discover.h"
+#include "daemon/front/devices/monitor.h"
+#include "daemon/front/modules/compiler.h"
+#include "daemon/front/workers/worker.h"
+#include "tests/sim/sim.h"
+
+#define QUEUE_BYTES (8u << 20)
+#define START_NS    (20 * NS_PER_MS)
+#define REAP_NS     (3 * NS_PER_MS)
+#define LIST_NS     (2 * NS_PER_MS)
+
+/* ---- channels ---------------------------------------------------------------------------------
+ */
+
+int channel_open(struct sim *s, struct sim_worker *x)
+{
+    int fd[2];
+    if (seqpacket_pair(fd, NULL) != 0) {
+        sim_fail(s, "channel: %s", strerror(errno));
+    }
+    duplex_init(&x->channel, fd[1], QUEUE_BYTES, false);
+    return fd[0];
+}
+
+void channel_close(struct sim_worker *x)
+{
+    if (x->channel.fd >= 0) {
+        (void)close(x->channel.fd);
+        duplex_finish(&x->channel);
+        x->channel.fd = -1;
+    }
+}
+
+/* ---- workers ----------------------------------------------------------------------------------
+ */
+
+static struct sim_worker *find(struct sim *s, uint64_t id)
+{
+    for (unsigned i = s->workers; i > 0; i--) {
+        if (s->worker[i - 1]->id == id && s->worker[i - 1]->state != WORKER_GONE) {
+            return s->worker[i - 1];
+        }
+    }
+    return NULL;
+}
+
+/* The front of `era` asked for it, and another front may run now: that one has it in its list. */
+static void on_started(struct sim *s, const struct hap *h)
+{
+    struct sim_worker *x = h->actor;
+    if (x->state != WORKER_ASKED) {
+        return;
+    }
+    bool same = h->a == s->era && front_alive(s);
+    unsigned *unstarted = &s->device[x->number].unstarted;
+    if (*unstarted > 0 && same) {
+        --*unstarted;
+        worker_end_now(s, x);
+        memory_inside();
+        (void)worker_started(s->f, x->id, 0, -1, ERR_IO, "no process can be made");
+        memory_outside();
+        return;
+    }
+    x->state = WORKER_RUNS;
+    x->heard_ns = s->now_ns;
+    sim_log(s, "worker %" PRIu64 " of device %u starts", x->id, x->number);
+    if (same) {
+        int fd = channel_open(s, x);
+        memory_inside();
+        bool taken = worker_started(s->f, x->id, x->pid, fd, 0, "");
+        memory_outside();
+        if (!taken) {
+            (void)close(fd);
+        }
+    }
+    worker_begin(s, x);
+}
+
+int launcher_asked(struct sim *s, uint64_t id, struct bytes device, const int *fd, struct err *e)
+{
+    struct msg_record_worker m;
+    if (proto_decode(&schema_msg_record_worker, device, &m, e) != 0) {
+        sim_fail(s, "launcher: a worker of no device: %s", e->text);
+    }
+    if (worker_of_device(s, (unsigned)m.index) != NULL) {
+        sim_fail(s, "launcher: device %u gets a second worker", (unsigned)m.index);
+    }
+    struct sim_worker *x = worker_make(s, id, (unsigned)m.index);
+    for (unsigned i = 0; i < LAUNCHER_WORKER_FDS; i++) {
+        x->fd[i] = fcntl(fd[i], F_DUPFD_CLOEXEC, 0);
+    }
+    (void)capbuf_append(&x->device, device.data, device.size);
+    sim_at(s, s->now_ns + START_NS, on_started, x, s->era, 0);
+    return 0;
+}
+
+static void on_ended(struct sim *s, const struct hap *h)
+{
+    struct sim_worker *x = h->actor;
+    if (x->state == WORKER_GONE || h->b != x->epoch) {
+        return;
+    }
+    int status = (int)h->a;
+    sim_log(s, "worker %" PRIu64 " of device %u ends, status %d", x->id, x->number, status);
+    bool front_asked = x->killed;
+    bool external = status == SIGKILL || status == SIGTERM;
+    exec_worker_gone(s, x, external && !front_asked);
+    worker_end_now(s, x);
+    if (front_alive(s)) {
+        memory_inside();
+        (void)worker_ended(s->f, x->id, status);
+        memory_outside();
+    }
+}
+
+void launcher_ends(struct sim *s, struct sim_worker *x, int status, uint64_t in_ns)
+{
+    sim_at(s, s->now_ns + in_ns, on_ended, x, (uint64_t)status, x->epoch);
+}
+
+void launcher_kill_worker(struct sim *s, uint64_t id)
+{
+    struct sim_worker *x = find(s, id);
+    if (x == NULL) {
+        return;
+    }
+    sim_log(s, "front ends worker %" PRIu64 " of device %u", id, x->number);
+    x->killed_ns = s->now_ns;
+    if (x->killed) {
+        return;
+    }
+    rules_killed(s, x);
+    x->killed = true;
+    x->deaf = x->deaf && !s->settling;
+    uint64_t in_ns = x->deaf ? (4 + chance_mix(id ^ s->course->seed) % 40) * NS_PER_S : REAP_NS;
+    launcher_ends(s, x, SIGKILL, in_ns);
+}
+
+static void on_list(struct sim *s, const struct hap *h)
+{
+    if (h->a != s->era || !front_alive(s) || s->f->listed) {
+        return;
+    }
+    for (unsigned i = 0; i < s->workers; i++) {
+        struct sim_worker *x = s->worker[i];
+        if (x->state != WORKER_RUNS || x->channel.fd >= 0) {
+            continue;
+        }
+        struct launcher_inventory inventory = {
+            .id = x->id, .pid = x->pid, .device = capbuf_view(&x->device)};
+        inventory.channel = channel_open(s, x);
+        x->cut = false;
+        for (unsigned k = 0; k < LAUNCHER_WORKER_FDS; k++) {
+            inventory.fd[k] = fcntl(x->fd[k], F_DUPFD_CLOEXEC, 0);
+        }
+        memory_inside();
+        adopt_worker(s->f, &inventory);
+        memory_outside();
+    }
+    memory_inside();
+    discover_start(s->f);
+    memory_outside();
+}
+
+void launcher_lists(struct sim *s)
+{
+    s->accepts = false;
+    sim_at(s, s->now_ns + LIST_NS, on_list, NULL, s->era, 0);
+}
+
+/* As pipeline_start_anew, which would connect to a launcher. */
+void launcher_lost(struct sim *s)
+{
+    sim_log(s, "the launcher ends");
+    for (unsigned i = 0; i < s->workers; i++) {
+        struct sim_worker *x = s->worker[i];
+        if (x->state != WORKER_GONE) {
+            exec_worker_gone(s, x, true);
+            worker_end_now(s, x);
+        }
+    }
+    if (!front_alive(s)) {
+        return;
+    }
+    memory_inside();
+    monitor_orphaned(s->f);
+    for (unsigned i = 0; i < s->f->device_count; i++) {
+        worker_orphaned(s->f, s->f->device[i]);
+    }
+    memory_outside();
+}
+
+/* ---- the compiler -----------------------------------------------------------------------------
+ */
+
+static void compile_answer(struct sim *s, struct sim_compile *c, int code, const char *text)
+{
+    static const char signature[] = "//@kernel twist(in f32 x[n], inout f32 y[n])  over n";
+    static const char fresh[] = "//@kernel make(in f32 x[n], out f32 y[n])  over n";
+    struct capbuf kernels;
+    struct err e = ERR_INIT;
+    capbuf_init(&kernels, 65536);
+    const struct proto_ckernel records[] = {
+        {.entry = bytes_str("twist"), .signature = bytes_str(signature)},
+        {.entry = bytes_str("make"), .signature = bytes_str(fresh)}};
+    unsigned count = c->builtin ? 0 : 2;
+    for (unsigned i = 0; i < count; i++) {
+        (void)proto_list_add(&schema_ckernel, &records[i], &kernels, &e);
+    }
+    struct compile_response r = {
+        .code = code, .binary = bytes_str(c->source), .kernels = proto_list_of(&kernels, count)};
+    if (code != 0) {
+        (void)err_set(&e, code, "%s", text);
+    }
+    bool told = code == 0 || code == ERR_COMPILE;
+    c->over = true;
+    memory_inside();
+    c->done(c->data, code, told ? &r : NULL, hash_of(c->source, strlen(c->source)), &e);
+    memory_outside();
+    capbuf_finish(&kernels);
+    (void)s;
+}
+
+static void on_compiled(struct sim *s, const struct hap *h)
+{
+    struct sim_compile *c = h->actor;
+    if (h->a != s->era || !front_alive(s) || c->over) {
+        return; /* the front that asked has ended, and its requests are gone */
+    }
+    if (s->bad_compiles > 0 && !s->settling) {
+        static const int codes[] = {ERR_COMPILE, ERR_COMPILE_LIMIT, ERR_IO, ERR_NOMEM};
+        s->bad_compiles--;
+        int code = codes[chance_mix(c->salt) % (sizeof codes / sizeof codes[0])];
+        code = c->builtin && code == ERR_COMPILE ? ERR_IO : code;
+        compile_answer(s, c, code, "the compiler failed");
+        return;
+    }
+    compile_answer(s, c, 0, "");
+}
+
+int compile_asked(struct sim *s, const struct compiler_request *q, compiler_done_fn done,
+                  void *data, struct err *e)
+{
+    unsigned pending = 0;
+    for (unsigned i = 0; i < s->compiles; i++) {
+        pending += !s->compile[i]->over;
+    }
+    if (pending >= 32 || s->compiles == sizeof s->compile / sizeof s->compile[0]) {
+        return err_set(e, ERR_BUSY, "the compiler has %u requests", pending);
+    }
+    struct sim_compile *c = calloc(1, sizeof *c);
+    bool builtin = strcmp(q->owner, "builtin") == 0;
+    *c = (struct sim_compile){
+        .done = done, .data = data, .builtin = builtin, .salt = s->course->seed + s->compiles};
+    (void)snprintf(c->source, sizeof c->source, "%.*s",
+                   (int)(q->source.size < 60 ? q->source.size : 60), (const char *)q->source.data);
+    s->compile[s->compiles++] = c;
+    uint64_t ns = builtin ? NS_PER_MS : 1 + chance_mix(c->salt) % (s->p.compile_ms * NS_PER_MS);
+    sim_at(s, s->now_ns + ns, on_compiled, c, s->era, 0);
+    return 0;
+}
+
+/* As compiler_destroy does. */
+void compiles_drop(struct sim *s)
+{
+    for (unsigned i = 0; i < s->compiles; i++) {
+        if (!s->compile[i]->over) {
+            compile_answer(s, s->compile[i], ERR_CLOSED, "the daemon ends");
+        }
+        free(s->compile[i]);
+    }
+    s->compiles = 0;
+}

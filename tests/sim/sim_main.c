@@ -1,0 +1,269 @@
+/*
+ * Plays worlds (sim.h) and says which rules they break.
+ *
+ *   front_sim                     all files of tests/sim/seeds, then seeds 1 to 300
+ *   front_sim --kept              the files only
+ *   front_sim --seeds A-B         these seeds
+ *   front_sim --file FILE...      courses; with one file, what happens in it is printed
+ *     --lanes N                   processes at once (1)
+ *     --seconds N                 no more worlds after that time
+ *     --first                     ends at the first broken rule
+ *     --keep FOLDER               shortens courses that break a rule, and writes them there
+ *     --log                       prints what happens in each world
+ *
+ * Ends with 1 if a rule was broken. The same seed and the same tree give the same world.
+ */
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "tests/sim/sim.h"
+#include "tests/sim/sim_shrink.h"
+
+#define SEEDS_USUAL   300u
+#define WORLD_SECONDS 60u
+#define TRIES_MAX     600u
+#define LANES_MAX     64u
+
+struct options {
+    uint64_t first, last;
+    unsigned lanes;
+    uint64_t until_ns; /* of the real clock */
+    bool one;          /* the first broken rule ends all */
+    bool log;
+    bool kept; /* only the files */
+    const char *keep;
+};
+
+/* What a process that plays worlds tells its parent. */
+struct lane {
+    pid_t pid;
+    uint64_t seed; /* that it plays; all before it are done */
+    uint64_t step; /* between two seeds */
+    uint64_t worlds, virtual_ns;
+    bool over;
+    char report[SIM_FAIL_BYTES];
+};
+
+static void play(struct lane *l, const struct options *o)
+{
+    sim_report = l->report;
+    for (; l->seed <= o->last && clock_now_ns() < o->until_ns; l->seed += l->step) {
+        struct course p;
+        course_make(l->seed, &p);
+        world_limit(WORLD_SECONDS);
+        l->virtual_ns += sim_run(&p, o->log ? stdout : NULL);
+        l->worlds++;
+        course_finish(&p);
+    }
+    _exit(0);
+}
+
+static void lane_start(struct lane *l, const struct options *o)
+{
+    l->report[0] = '\0';
+    (void)fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        play(l, o);
+    }
+    l->pid = pid; /* the memory is shared */
+}
+
+static void keep(const struct options *o, uint64_t seed, struct verdict *v)
+{
+    char path[512];
+    struct course p;
+    course_make(seed, &p);
+    unsigned before = p.count;
+    course_shrink(&p, v, TRIES_MAX);
+    (void)snprintf(path, sizeof path, "%s/%" PRIu64 ".course", o->keep, seed);
+    FILE *out = fopen(path, "w");
+    if (out != NULL) {
+        (void)fprintf(out, "# %s\n", v->text);
+        course_write(&p, out);
+        (void)fclose(out);
+    }
+    (void)printf("  %u of %u events are left: %s\n", p.count, before, path);
+    (void)printf("  %s\n", v->text);
+    course_finish(&p);
+}
+
+/* true: the lane has broken a rule. */
+static bool lane_ended(struct lane *l, int status, const struct options *o)
+{
+    struct verdict v;
+    verdict_of(status, l->report, &v);
+    if (!v.broken) {
+        l->over = true;
+        return false;
+    }
+    (void)printf("seed %" PRIu64 ": %s\n", l->seed, v.text);
+    if (o->keep != NULL) {
+        keep(o, l->seed, &v);
+    }
+    l->worlds++;
+    l->seed += l->step;
+    if (l->seed > o->last || o->one) {
+        l->over = true;
+    } else {
+        lane_start(l, o);
+    }
+    return true;
+}
+
+static unsigned play_seeds(const struct options *o)
+{
+    struct lane *lane = mmap(NULL, LANES_MAX * sizeof *lane, PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    unsigned broken = 0;
+    unsigned running = o->lanes;
+    uint64_t worlds = 0;
+    uint64_t ns = 0;
+    uint64_t began_ns = clock_now_ns();
+    for (unsigned i = 0; i < o->lanes; i++) {
+        lane[i] = (struct lane){.seed = o->first + i, .step = o->lanes};
+        lane_start(&lane[i], o);
+    }
+    while (running > 0) {
+        int status = 0;
+        pid_t pid = wait(&status);
+        for (unsigned i = 0; i < o->lanes; i++) {
+            if (lane[i].pid == pid && !lane[i].over) {
+                broken += lane_ended(&lane[i], status, o);
+                running -= lane[i].over;
+            }
+        }
+        for (unsigned i = 0; o->one && broken > 0 && i < o->lanes; i++) {
+            if (!lane[i].over) {
+                (void)kill(lane[i].pid, SIGKILL);
+                (void)waitpid(lane[i].pid, NULL, 0);
+                lane[i].over = true;
+                running--;
+            }
+        }
+    }
+    for (unsigned i = 0; i < o->lanes; i++) {
+        worlds += lane[i].worlds;
+        ns += lane[i].virtual_ns;
+    }
+    double seconds = (double)(clock_now_ns() - began_ns) / 1e9;
+    (void)printf("%" PRIu64 " worlds, %u broke a rule; %.1f s, %.1f hours in them\n", worlds,
+                 broken, seconds, (double)ns / 3.6e12);
+    (void)munmap(lane, LANES_MAX * sizeof *lane);
+    return broken;
+}
+
+static unsigned play_file(const char *path, FILE *log)
+{
+    struct course p;
+    struct verdict v;
+    FILE *in = fopen(path, "r");
+    if (in == NULL || !course_read(in, &p)) {
+        (void)fprintf(stderr, "%s: no course\n", path);
+        return 1;
+    }
+    (void)fclose(in);
+    course_try(&p, log, &v);
+    if (v.broken) {
+        (void)printf("%s: %s\n", path, v.text);
+    }
+    course_finish(&p);
+    return v.broken;
+}
+
+static int is_course(const struct dirent *d)
+{
+    size_t size = strlen(d->d_name);
+    return size > 7 && strcmp(d->d_name + size - 7, ".course") == 0;
+}
+
+static unsigned play_folder(const char *folder)
+{
+    struct dirent **names = NULL;
+    char path[512];
+    unsigned broken = 0;
+    int count = scandir(folder, &names, is_course, alphasort);
+    for (int i = 0; i < count; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
+        broken += play_file(path, NULL);
+        free(names[i]);
+    }
+    free(names);
+    (void)printf("%d courses of %s, %u broke a rule\n", count < 0 ? 0 : count, folder, broken);
+    return broken;
+}
+
+static void usage(void)
+{
+    (void)fputs(
+        "front_sim [--kept] [--seeds A-B] [--lanes N] [--seconds N] [--first] [--keep FOLDER] "
+        "[--log] [--file FILE...]\n",
+        stderr);
+    exit(2);
+}
+
+static const char *value_of(char **argv, int *at)
+{
+    if (argv[*at + 1] == NULL) {
+        usage();
+    }
+    return argv[++*at];
+}
+
+/* The index of the first file, or 0. */
+static int read_options(char **argv, struct options *o)
+{
+    for (int i = 1; argv[i] != NULL; i++) {
+        if (strcmp(argv[i], "--seeds") == 0) {
+            if (sscanf(value_of(argv, &i), "%" SCNu64 "-%" SCNu64, &o->first, &o->last) != 2) {
+                usage();
+            }
+        } else if (strcmp(argv[i], "--lanes") == 0) {
+            o->lanes = (unsigned)strtoul(value_of(argv, &i), NULL, 10);
+        } else if (strcmp(argv[i], "--seconds") == 0) {
+            o->until_ns = clock_now_ns() + strtoull(value_of(argv, &i), NULL, 10) * NS_PER_S;
+        } else if (strcmp(argv[i], "--first") == 0) {
+            o->one = true;
+        } else if (strcmp(argv[i], "--keep") == 0) {
+            o->keep = value_of(argv, &i);
+        } else if (strcmp(argv[i], "--kept") == 0) {
+            o->kept = true;
+        } else if (strcmp(argv[i], "--log") == 0) {
+            o->log = true;
+        } else if (strcmp(argv[i], "--file") == 0) {
+            return i + 1;
+        } else {
+            usage();
+        }
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = {.lanes = 1, .until_ns = UINT64_MAX};
+    int file = read_options(argv, &o);
+    unsigned broken = 0;
+    if (o.lanes < 1 || o.lanes > LANES_MAX) {
+        usage();
+    }
+    if (file > 0) {
+        for (int i = file; i < argc; i++) {
+            broken += play_file(argv[i], argc - file == 1 ? stdout : NULL);
+        }
+        return broken > 0;
+    }
+    if (o.last == 0) {
+        broken += play_folder(SEEDS_DIR);
+        o.first = 1;
+        o.last = SEEDS_USUAL;
+    }
+    broken += o.kept ? 0 : play_seeds(&o);
+    return broken > 0;
+}

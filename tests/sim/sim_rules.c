@@ -1,0 +1,472 @@
+/* What must hold. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/range.h"
+#include "daemon/front/model/op.h"
+#include "daemon/front/model/tenant.h"
+#include "daemon/front/sched/queue.h"
+#include "tests/sim/sim.h"
+
+#define SILENCE_NS (3 * NS_PER_S)
+#define STUCK_NS   (7 * NS_PER_S)
+#define LATE_NS    NS_PER_S
+#define KEPT_SLACK 65536u /* the answer that exceeds the limit is kept, and those under way */
+
+/* ---- answers ----------------------------------------------------------------------------------
+ */
+
+static void blame(struct sim *s, const struct sim_job *j, const char *why)
+{
+    sim_fail(s, "result: job %" PRIu64 " of client %u, request %" PRIu64 ", ends with %s: %s",
+             j->id, j->client->index, j->request->seq, err_name(j->code), why);
+}
+
+/* Mishaps after which a front may not know better. */
+static bool excused(const struct sim *s, const struct sim_job *j)
+{
+    return s->nomem || s->lies || j->adopted || j->vague || s->era > 1;
+}
+
+/* Why the code cannot be; NULL: it can. */
+static const char *innocent(const struct sim *s, const struct sim_job *j)
+{
+    switch (j->code) {
+    case ERR_KERNEL_FAULT:
+        return j->guilty || j->internal >= 2 ? NULL : "it did nothing wrong";
+    case ERR_QUARANTINED:
+        return j->loaded ? NULL : "it uses the daemon's kernels only";
+    case ERR_TIME_LIMIT:
+        return j->guilty || j->limit_ns != 0 || j->stalled ? NULL : "it was brief";
+    case ERR_DEADLINE:
+        return j->deadline_ns != 0 ? NULL : "it has none";
+    case ERR_CANCELLED:
+        return j->cancelled || s->killed_session ? NULL : "nobody cancelled it";
+    default:
+        return NULL;
+    }
+}
+
+static const char *not_lost(const struct sim *s, const struct sim_job *j)
+{
+    if (j->code != ERR_WORKER_LOST || s->gave_up) {
+        return NULL;
+    }
+    if (j->external + j->internal == 0) {
+        return "no worker ended with it";
+    }
+    bool again = !j->writes && j->internal < 2 && j->external <= 64 && !j->guilty;
+    return again ? "it wrote nothing outside itself, and could run again" : NULL;
+}
+
+static void check_code(struct sim *s, const struct sim_job *j)
+{
+    const char *why = innocent(s, j);
+    why = why == NULL ? not_lost(s, j) : why;
+    if (why != NULL) {
+        blame(s, j, why);
+    }
+}
+
+void rules_result(struct sim *s, struct sim_job *j)
+{
+    if (j->code != 0 && strcmp(err_name(j->code), "UNKNOWN") == 0) {
+        blame(s, j, "no such error exists");
+    }
+    if (excused(s, j)) {
+        return;
+    }
+    check_code(s, j);
+    if (j->code == 0 && j->begun == 0) {
+        blame(s, j, "no worker ran it");
+    }
+    if (j->code == 0 && j->guilty) {
+        blame(s, j, "its kernel never ends well");
+    }
+    if (j->code != 0 && j->effects == 0 && j->writes && j->begun > 0 &&
+        j->external + j->internal > 0) {
+        blame(s, j, "it may have written");
+    }
+}
+
+/* A job of the worker that may cost it its life: one that does not end, or exceeds a limit of its
+ * client with a kernel of its own. */
+static bool has_cause(const struct sim_worker *x)
+{
+    for (const struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
+        const struct sim_job *k = j->job;
+        bool own = k != NULL && (k->guilty || (k->loaded && k->limit_ns != 0));
+        if (j->state != WJOB_ENDED && own) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void rules_killed(struct sim *s, const struct sim_worker *x)
+{
+    bool excuse = s->nomem || x->silent || x->cut || x->lied || !x->ready || s->era > 1;
+    if (!excuse && !has_cause(x) && s->now_ns > s->stalled_ns + 10 * NS_PER_S) {
+        sim_fail(s, "killed: the front ends worker %" PRIu64 ", which did nothing wrong", x->id);
+    }
+}
+
+/* When all is quiet each client knows which of its buffers are lost. */
+void rules_told(struct sim *s)
+{
+    for (unsigned i = 0; i < s->clients && s->era == 1 && !s->nomem && !s->lies; i++) {
+        const struct sim_client *c = &s->client[i];
+        for (unsigned k = 0; c->state == CLIENT_ON && k < c->buffers; k++) {
+            const struct sim_buffer *b = c->buffer[k];
+            bool keeps = b->sealed || b->sealing || b->worker == 0 || b->told;
+            if (!keeps && worker_ended_ns(s, b->worker) + 2 * NS_PER_S < s->now_ns) {
+                sim_fail(s, "notice: buffer %#" PRIx64 " of client %u is lost, and it was not told",
+                         b->handle, i);
+            }
+        }
+    }
+}
+
+static bool worker_gone(struct sim *s, uint64_t id)
+{
+    for (unsigned i = 0; i < s->workers; i++) {
+        const struct sim_worker *x = s->worker[i];
+        if (x->id == id && x->state == WORKER_RUNS && !x->killed) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void rules_lost(struct sim *s, const struct sim_buffer *b)
+{
+    bool excuse = s->nomem || s->lies || s->gave_up || s->broke_restore || b->vague;
+    if (excuse || b->handle == 0) {
+        return;
+    }
+    if (b->era == s->era && !worker_gone(s, b->worker)) {
+        sim_fail(s,
+                 "lost: buffer %#" PRIx64 " is said to be lost, and its worker %" PRIu64 " lives",
+                 b->handle, b->worker);
+    }
+    if (b->sealed && b->sealed_era == s->era && b->era == s->era) {
+        sim_fail(s, "lost: the sealed buffer %#" PRIx64 " is lost", b->handle);
+    }
+}
+
+void buffer_find_worker(struct sim *s, struct sim_buffer *b, unsigned device)
+{
+    (void)device;
+    for (unsigned i = s->workers; i > 0; i--) {
+        struct sim_worker *x = s->worker[i - 1];
+        if (x->state == WORKER_RUNS && worker_buffer(x, b->handle) != NULL) {
+            b->worker = x->id;
+            return;
+        }
+    }
+}
+
+/* ---- at every time ----------------------------------------------------------------------------
+ */
+
+static bool is_pressed(const struct sim *s, const struct device *d)
+{
+    return s->device[d->number].pressed_until_ns + 10 * NS_PER_MS > s->now_ns;
+}
+
+/* A device that has nothing to do leaves no job waiting that is ready. */
+static void check_idle(struct sim *s)
+{
+    struct front *f = s->f;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        struct device *d = f->device[i];
+        bool idle = device_serves(d) && d->inflight_count == 0 && d->link != NULL;
+        if (!idle || is_pressed(s, d) || s->nomem) {
+            continue;
+        }
+        const struct job *j = queue_head(f, d);
+        if (j != NULL && d->exclusive) {
+            sim_fail(s, "idle: device %u is reserved for nothing, and job %" PRIu64 " is ready", i,
+                     j->id);
+        }
+        if (j != NULL) {
+            sim_fail(
+                s,
+                "idle: device %u has nothing to do, and job %" PRIu64 " is ready (%s, device %d)",
+                i, j->id, job_wait_name(j->wait), j->device != NULL ? (int)j->device->index : -1);
+        }
+    }
+}
+
+/* A worker that gives no sign of life is ended in time. */
+static void check_silence(struct sim *s, const struct device *d, const struct sim_worker *x,
+                          uint64_t since)
+{
+    uint64_t patience = s->p.beat_ms * 2 * NS_PER_MS + (x->ready ? 0 : 60 * NS_PER_S);
+    patience = patience > SILENCE_NS ? patience : SILENCE_NS;
+    if (x->silent && !x->killed && s->now_ns > since + patience + LATE_NS &&
+        d->patience_ns < 60 * NS_PER_S) {
+        sim_fail(s,
+                 "silence: worker %" PRIu64 " is silent for %" PRIu64
+                 " ms, and not ended; its device is %s, the front's patience %" PRIu64 " ms",
+                 x->id, (s->now_ns - x->heard_ns) / NS_PER_MS, device_state_name(d),
+                 d->patience_ns / NS_PER_MS);
+    }
+}
+
+/* A device whose worker cannot be ended is given up in time. */
+static void check_stuck(struct sim *s, const struct device *d, const struct sim_worker *x,
+                        uint64_t since)
+{
+    bool given_up = d->state == DEVICE_STUCK || d->state == DEVICE_ABSENT;
+    since = since > x->killed_ns ? since : x->killed_ns;
+    if (x->killed && !given_up && s->now_ns > since + STUCK_NS) {
+        sim_fail(s, "stuck: worker %" PRIu64 " does not end, and its device is %s", x->id,
+                 device_state_name(d));
+    }
+}
+
+static void check_workers(struct sim *s)
+{
+    for (unsigned i = 0; i < s->f->device_count; i++) {
+        const struct device *d = s->f->device[i];
+        struct sim_worker *x = d->worker != 0 ? worker_of_device(s, d->number) : NULL;
+        if (x == NULL || x->state != WORKER_RUNS || d->link == NULL) {
+            continue;
+        }
+        uint64_t since = x->heard_ns > s->stalled_ns ? x->heard_ns : s->stalled_ns;
+        since = since > s->opened_ns ? since : s->opened_ns;
+        check_silence(s, d, x, since);
+        check_stuck(s, d, x, since);
+    }
+}
+
+static void check_limits(struct sim *s)
+{
+    const struct front *f = s->f;
+    uint64_t most = s->queue_most + f->device_count + (s->era > 1 ? s->queue_most : 0);
+    if (f->job_count > most) {
+        sim_fail(s, "limit: %u jobs are unfinished, at most %" PRIu64, f->job_count, most);
+    }
+    if (agenda_next_ns(&f->deadlines) < s->now_ns - LATE_NS &&
+        s->stalled_ns < s->now_ns - LATE_NS) {
+        sim_fail(s, "deadline: a queued job is past its deadline for %" PRIu64 " ms",
+                 (s->now_ns - agenda_next_ns(&f->deadlines)) / NS_PER_MS);
+    }
+    if (f->input_bytes > f->config.staging_input_bytes && f->job_count > 1 && s->era == 1) {
+        sim_fail(s, "limit: requests take %" PRIu64 " bytes", f->input_bytes);
+    }
+    bool refuses = front_life_refuses_jobs(f->life);
+    if (refuses && s->refused_before && f->count.submitted > s->submitted_before) {
+        sim_fail(s, "drain: a job is admitted while the daemon drains");
+    }
+    s->refused_before = refuses;
+    s->submitted_before = f->count.submitted;
+}
+
+void rules_step(struct sim *s)
+{
+    if (s->f == NULL) {
+        return;
+    }
+    check_idle(s);
+    check_workers(s);
+    check_limits(s);
+}
+
+/* ---- accounts ---------------------------------------------------------------------------------
+ */
+
+static void equal(struct sim *s, const char *what, uint64_t counted, uint64_t found)
+{
+    if (counted != found) {
+        sim_fail(s, "accounts: %s: %" PRIu64 " are counted, %" PRIu64 " are there", what, counted,
+                 found);
+    }
+}
+
+static void check_jobs(struct sim *s)
+{
+    const struct front *f = s->f;
+    unsigned unfinished = 0;
+    unsigned queued = 0;
+    uint64_t bytes = 0;
+    for (const struct job *j = f->jobs; j != NULL; j = j->hh.next) {
+        if (job_ended(j)) {
+            continue;
+        }
+        unfinished++;
+        queued += j->state == JOB_QUEUED;
+        bytes += j->charged;
+        if (j->state != JOB_QUEUED && j->device == NULL) {
+            sim_fail(s, "job: job %" PRIu64 " is %s, and on no device", j->id,
+                     job_state_name(j->state));
+        }
+    }
+    for (const struct job *j = f->leaving; j != NULL; j = j->ended_next) {
+        unfinished++;
+        bytes += j->charged;
+    }
+    equal(s, "unfinished jobs", f->job_count, unfinished);
+    equal(s, "queued jobs", f->queued_count, queued);
+    equal(s, "bytes of requests", f->input_bytes, bytes);
+    for (unsigned i = 0; i < f->device_count; i++) {
+        unsigned flight = 0;
+        for (const struct job *j = f->device[i]->inflight; j != NULL; j = j->device_next) {
+            flight++;
+        }
+        equal(s, "jobs in flight", f->device[i]->inflight_count, flight);
+    }
+}
+
+struct sums {
+    uint64_t jobs, buffers, bytes, arenas, sessions;
+};
+
+static struct sums sum_of(const struct front *f, const struct tenant *t)
+{
+    struct sums sum = {0};
+    uint32_t cursor = 0;
+    for (const struct job *j = f->jobs; j != NULL; j = j->hh.next) {
+        sum.jobs += j->tenant == t && !job_ended(j);
+    }
+    for (const struct job *j = f->leaving; j != NULL; j = j->ended_next) {
+        sum.jobs += j->tenant == t;
+    }
+    for (const struct buffer *b; (b = idmap_next(&f->buffers, &cursor, NULL)) != NULL;) {
+        sum.buffers += b->tenant == t;
+        bool charged = b->tenant == t && !b->freed && b->state != BUFFER_LOST;
+        sum.bytes += charged ? buffer_charged(b) : 0;
+    }
+    for (const struct session *x = f->sessions; x != NULL; x = x->hh.next) {
+        sum.arenas += x->tenant == t ? x->arenas : 0;
+        sum.sessions += x->tenant == t;
+    }
+    for (const struct session *x = f->ending; x != NULL; x = x->ending_next) {
+        sum.arenas += x->tenant == t ? x->arenas : 0;
+        sum.sessions += x->tenant == t;
+    }
+    return sum;
+}
+
+static void check_tenants(struct sim *s)
+{
+    const struct front *f = s->f;
+    for (const struct tenant *t = f->tenants; t != NULL; t = t->hh.next) {
+        struct sums sum = sum_of(f, t);
+        uint64_t bytes = 0;
+        equal(s, "jobs of a tenant", t->held[TENANT_JOBS], sum.jobs);
+        equal(s, "buffers of a tenant", t->held[TENANT_BUFFERS], sum.buffers);
+        equal(s, "arenas of a tenant", t->held[TENANT_ARENAS], sum.arenas);
+        equal(s, "sessions of a tenant", t->sessions, sum.sessions);
+        equal(s, "bytes of a tenant's buffers", t->buffer_bytes, sum.bytes);
+        for (unsigned i = 0; i < DEVICES_MAX; i++) {
+            bytes += t->device_bytes[i];
+        }
+        equal(s, "bytes of a tenant's buffers on devices", bytes, sum.bytes);
+    }
+}
+
+static void check_sessions(struct sim *s)
+{
+    const struct front *f = s->f;
+    uint64_t sessions = HASH_COUNT(f->sessions);
+    for (const struct session *x = f->ending; x != NULL; x = x->ending_next) {
+        sessions++;
+    }
+    equal(s, "sessions", f->session_count, sessions);
+    for (const struct session *x = f->sessions; x != NULL; x = x->hh.next) {
+        uint64_t kept = 0;
+        unsigned open = 0;
+        for (const struct op *o = x->ops.all; o != NULL; o = o->hh.next) {
+            kept += o->reply != NULL ? o->reply_size : 0;
+            open += o->state == OP_PENDING;
+        }
+        equal(s, "jobs of a session", x->jobs, HASH_CNT(hh_seq, x->own_jobs));
+        equal(s, "answers of a session", x->ops.count, HASH_COUNT(x->ops.all));
+        if (x->ops.kept_bytes > f->config.keep_results_bytes + KEPT_SLACK) {
+            sim_fail(s, "limit: a session keeps %" PRIu64 " bytes", x->ops.kept_bytes);
+        }
+        (void)kept;
+        (void)open;
+    }
+}
+
+void rules_all(struct sim *s)
+{
+    if (s->f == NULL) {
+        return;
+    }
+    check_jobs(s);
+    check_sessions(s);
+    if (HASH_COUNT(s->f->tenants) <= 32 || s->settled) {
+        check_tenants(s);
+    }
+}
+
+/* ---- the end ----------------------------------------------------------------------------------
+ */
+
+static void check_left(struct sim *s)
+{
+    const struct front *f = s->f;
+    equal(s, "buffers that are left", f->buffers.live, 0);
+    equal(s, "arenas that are left", f->arenas.live, 0);
+    equal(s, "programs that are left", f->programs.live, 0);
+    equal(s, "modules that are left", f->modules.live, f->builtin_count);
+    equal(s, "jobs that are left", f->job_count, 0);
+    equal(s, "sessions that are left", f->session_count, 0);
+    equal(s, "answers that are kept", f->kept_count, 0);
+    for (const struct tenant *t = f->tenants; t != NULL; t = t->hh.next) {
+        for (unsigned i = 0; i < TENANT_THINGS; i++) {
+            equal(s, tenant_things[i], t->held[i], 0);
+        }
+        equal(s, "bytes of messages", t->message_bytes, 0);
+        equal(s, "bytes of buffers", t->buffer_bytes, 0);
+        equal(s, "bytes of arenas", t->arena_bytes, 0);
+        equal(s, "detached jobs", t->detached, 0);
+    }
+}
+
+/* What the front has freed is freed in its workers, too. */
+static void check_workers_left(struct sim *s)
+{
+    for (unsigned i = 0; i < s->f->device_count; i++) {
+        const struct device *d = s->f->device[i];
+        const struct sim_worker *x = worker_of_device(s, d->number);
+        if (x == NULL || x->state != WORKER_RUNS || x->silent || x->lied || !device_serves(d)) {
+            continue;
+        }
+        equal(s, "buffers that are left in a worker", x->buffers, 0);
+        for (const struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
+            if (!j->retired && !s->nomem) {
+                sim_fail(s, "left: job %" PRIu64 " is in the ledger of worker %" PRIu64, j->id,
+                         x->id);
+            }
+        }
+        equal(s, "staging memory for inputs", d->input_range.used, 0);
+        equal(s, "staging memory for outputs", d->output_range.used, 0);
+        equal(s, "bytes of buffers on a device", d->buffer_bytes, 0);
+    }
+}
+
+/* Every request that reached the front was answered, or its connection had lost its session. */
+static void check_answers(struct sim *s)
+{
+    for (uint64_t i = 1; i <= s->parcels; i++) {
+        const struct sim_parcel *p = &s->parcel[i];
+        if (p->arrived && !p->over && !p->lost && p->era == s->era) {
+            sim_fail(s, "answer: request %" PRIu64 " of kind %u of client %u was never answered",
+                     p->request->seq, p->request->kind, p->request->client->index);
+        }
+    }
+}
+
+void rules_end(struct sim *s)
+{
+    rules_all(s);
+    check_left(s);
+    check_workers_left(s);
+    check_answers(s);
+}

@@ -1,0 +1,317 @@
+/* The course of a world: the course, what follows, and the end of all. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "daemon/front/sched/history.h"
+#include "tests/sim/sim.h"
+
+#define SETTLE_NS   (100 * NS_PER_MS) /* between looks whether all is done */
+#define PATIENCE_NS (900 * NS_PER_S)  /* for what has to come to an end */
+#define STEPS_MAX   3000000u
+#define RULES_STEPS 64u
+
+char *sim_report;
+
+void sim_log(struct sim *s, const char *format, ...)
+{
+    if (s->log == NULL) {
+        return;
+    }
+    va_list args;
+    va_start(args, format);
+    (void)fprintf(s->log, "%12.6f  ", (double)(s->now_ns - SIM_BEGIN_NS) / 1e9);
+    (void)vfprintf(s->log, format, args);
+    (void)fputc('\n', s->log);
+    (void)fflush(s->log);
+    va_end(args);
+}
+
+void sim_fail(struct sim *s, const char *format, ...)
+{
+    va_list args;
+    char text[SIM_FAIL_BYTES];
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    sim_log(s, "BROKEN: %s", text);
+    if (sim_report != NULL) {
+        (void)snprintf(sim_report, SIM_FAIL_BYTES, "%s", text);
+    }
+    _exit(1);
+}
+
+/* ---- the end ----------------------------------------------------------------------------------
+ */
+
+enum { SETTLE_IDLE, SETTLE_LOOK, SETTLE_LEAVE, SETTLE_GONE };
+
+static void on_settle(struct sim *s, const struct hap *h);
+
+static void settle_again(struct sim *s, unsigned phase, uint64_t since_ns)
+{
+    sim_at(s, s->now_ns + SETTLE_NS, on_settle, NULL, phase, since_ns);
+}
+
+static bool all_idle(const struct sim *s)
+{
+    if (!s->accepts || front_life_refuses_jobs(s->f->life)) {
+        return false;
+    }
+    for (unsigned i = 0; i < s->clients; i++) {
+        const struct sim_client *c = &s->client[i];
+        if (c->state != CLIENT_GONE && (c->state != CLIENT_ON || !client_idle(c))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool all_gone(const struct sim *s)
+{
+    for (unsigned i = 0; i < s->clients; i++) {
+        if (s->client[i].state != CLIENT_GONE) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool front_empty(const struct sim *s)
+{
+    const struct front *f = s->f;
+    bool workers = true;
+    for (unsigned i = 0; f != NULL && i < f->device_count; i++) {
+        workers = workers && (device_serves(f->device[i]) || device_absent(f->device[i]) ||
+                              f->device[i]->state == DEVICE_STUCK);
+    }
+    return f != NULL && s->accepts && workers && f->session_count == 0 && f->job_count == 0 &&
+           f->buffers.live == 0 && f->arenas.live == 0 && f->modules.live == f->builtin_count;
+}
+
+static void name_stuck(struct sim *s, unsigned phase)
+{
+    for (unsigned i = 0; i < s->clients; i++) {
+        struct sim_client *c = &s->client[i];
+        if (c->state == CLIENT_GONE) {
+            continue;
+        }
+        if (c->state != CLIENT_ON) {
+            sim_fail(s, "end: client %u does not get a session", i);
+        }
+        const struct sim_request *q = c->open_count > 0 ? c->open[0] : NULL;
+        if (q != NULL) {
+            sim_fail(s, "end: request %" PRIu64 " of kind %u of client %u gets no answer", q->seq,
+                     q->kind, i);
+        }
+        if (c->jobs > 0) {
+            const struct job *j = s->f != NULL ? job_find(s->f->jobs, c->job[0]->id) : NULL;
+            sim_fail(s, "end: job %" PRIu64 " of client %u gets no result; it is %s, waits for %s",
+                     c->job[0]->id, i, j != NULL ? job_state_name(j->state) : "unknown",
+                     j != NULL ? job_wait_name(j->wait) : "?");
+        }
+    }
+    sim_fail(s, "end: in phase %u %u sessions, %u jobs, %u buffers, %u arenas, %u modules are left",
+             phase, s->f != NULL ? s->f->session_count : 0, s->f != NULL ? s->f->job_count : 0,
+             s->f != NULL ? s->f->buffers.live : 0, s->f != NULL ? s->f->arenas.live : 0,
+             s->f != NULL ? s->f->modules.live - s->f->builtin_count : 0);
+}
+
+static void look(struct sim *s)
+{
+    for (unsigned i = 0; i < s->clients; i++) {
+        struct sim_client *c = &s->client[i];
+        for (unsigned k = 0; c->state == CLIENT_ON && k < c->buffers; k++) {
+            ask_last_look(s, c, c->buffer[k]);
+        }
+    }
+}
+
+static void bye(struct sim *s)
+{
+    for (unsigned i = 0; i < s->clients; i++) {
+        if (s->client[i].state == CLIENT_ON) {
+            ask_bye(s, &s->client[i]);
+        }
+    }
+}
+
+static void resume(struct sim *s)
+{
+    struct msg_control m = {.what = bytes_str("resume")};
+    if (s->f != NULL && s->f->life == FRONT_DRAINING && s->client[0].state == CLIENT_GONE) {
+        client_return(s, &s->client[0]);
+    }
+    if (s->f != NULL && s->f->life == FRONT_DRAINING && s->client[0].state == CLIENT_ON) {
+        (void)client_send(s, &s->client[0], &schema_msg_control, &m);
+    }
+}
+
+static bool is_over(const struct sim *s, unsigned phase)
+{
+    return phase <= SETTLE_LOOK    ? all_idle(s)
+           : phase == SETTLE_LEAVE ? all_gone(s)
+                                   : front_empty(s);
+}
+
+static void on_settle(struct sim *s, const struct hap *h)
+{
+    unsigned phase = (unsigned)h->a;
+    resume(s);
+    for (unsigned i = 0; i < s->clients; i++) {
+        ask_wait(s, &s->client[i]);
+    }
+    if (!is_over(s, phase)) {
+        if (s->now_ns - h->b > PATIENCE_NS) {
+            name_stuck(s, phase);
+        }
+        settle_again(s, phase, h->b);
+        return;
+    }
+    sim_log(s, "settled: phase %u", phase);
+    if (phase == SETTLE_IDLE) {
+        rules_told(s);
+        look(s);
+    } else if (phase == SETTLE_LOOK) {
+        bye(s);
+    } else if (phase == SETTLE_GONE) {
+        s->settled = true;
+        return;
+    }
+    settle_again(s, phase + 1, s->now_ns);
+}
+
+static void on_last_event(struct sim *s, const struct hap *h)
+{
+    (void)h;
+    sim_log(s, "the course is over");
+    s->settling = true;
+    for (unsigned i = 0; i < DEVICES_MAX; i++) {
+        uint64_t *pressed = &s->device[i].pressed_until_ns;
+        *pressed = *pressed < s->now_ns ? *pressed : s->now_ns;
+        s->device[i].absent = s->device[i].unstarted = 0;
+    }
+    memory_fail(0);
+    if (s->client[0].state == CLIENT_GONE) {
+        client_return(s, &s->client[0]);
+    }
+    settle_again(s, SETTLE_IDLE, s->now_ns);
+}
+
+/* ---- the course ---------------------------------------------------------------------------------
+ */
+
+static bool of_device(enum course_kind kind)
+{
+    return kind >= COURSE_DIE && kind <= COURSE_UNSTARTED;
+}
+
+static bool of_front(enum course_kind kind)
+{
+    return kind == COURSE_HANDOVER || kind == COURSE_CRASH || kind == COURSE_STALL ||
+           kind == COURSE_NOMEM;
+}
+
+static void on_course(struct sim *s, const struct hap *h)
+{
+    const struct course_event *e = &s->course->event[h->a];
+    struct chance r = chance_of(e->r, 2);
+    sim_log(s, "-- %s %u", course_kind_name(e->kind), e->actor);
+    if (of_device(e->kind)) {
+        worker_event(s, e, &r);
+    } else if (of_front(e->kind)) {
+        front_event(s, e, &r);
+    } else if (e->kind == COURSE_LAUNCHER) {
+        launcher_lost(s);
+    } else if (e->kind == COURSE_COMPILE) {
+        s->bad_compiles++;
+    } else {
+        client_event(s, e, &r);
+    }
+}
+
+static void begin(struct sim *s, const struct course *p, FILE *log)
+{
+    s->course = p;
+    s->p = p->params;
+    s->log = log;
+    s->now_ns = SIM_BEGIN_NS;
+    s->queue_most = s->p.queue_max;
+    memory_reset();
+    (void)snprintf(s->dir, sizeof s->dir, "/tmp/gpud-sim.%d", (int)getpid());
+    (void)mkdir(s->dir, 0700);
+    log_set_level(getenv("GPUD_LOG") != NULL ? LOG_LEVEL_DEBUG : LOG_LEVEL_ERROR - 1);
+    if (uv_loop_init(&s->loop) != 0) {
+        abort();
+    }
+    clients_begin(s);
+    uint64_t at_ns = s->now_ns + NS_PER_S;
+    for (unsigned i = 0; i < p->count; i++) {
+        at_ns = s->now_ns + NS_PER_S + p->event[i].at_us * NS_PER_US;
+        sim_at(s, at_ns, on_course, NULL, i, 0);
+    }
+    sim_at(s, at_ns, on_last_event, NULL, 0, 0);
+    front_open(s);
+    front_settle(s);
+}
+
+static void end(struct sim *s)
+{
+    rules_end(s);
+    model_check(s);
+    front_close(s);
+    if (uv_loop_close(&s->loop) != 0) {
+        sim_fail(s, "end: a handle of the loop is left");
+    }
+    workers_free(s);
+    clients_end(s);
+    model_free(s);
+    free(s->agenda.hap);
+    char path[sizeof s->dir + 16];
+    (void)snprintf(path, sizeof path, "%s/gpud.conf", s->dir);
+    (void)unlink(path);
+    (void)snprintf(path, sizeof path, "%s/shm", s->dir);
+    (void)unlink(path);
+    (void)rmdir(s->dir);
+}
+
+static void step(struct sim *s)
+{
+    uint64_t due = front_due_ns(s);
+    uint64_t next = sim_next_ns(s);
+    uint64_t now = due <= next ? due : next;
+    if (now == NS_NEVER) {
+        sim_fail(s, "end: nothing happens any more");
+    }
+    s->now_ns = now > s->now_ns ? now : s->now_ns;
+    if (due <= next) {
+        front_wakes(s);
+    } else {
+        struct hap h = sim_take(s);
+        h.run(s, &h);
+    }
+    front_settle(s);
+    rules_step(s);
+    if (s->steps % RULES_STEPS == 0) {
+        rules_all(s);
+    }
+    if (++s->steps > STEPS_MAX) {
+        sim_fail(s, "end: the world does not end");
+    }
+}
+
+uint64_t sim_run(const struct course *p, FILE *log)
+{
+    struct sim *s = calloc(1, sizeof *s);
+    begin(s, p, log);
+    while (!s->settled) {
+        step(s);
+    }
+    end(s);
+    uint64_t ns = s->now_ns - SIM_BEGIN_NS;
+    free(s);
+    return ns;
+}

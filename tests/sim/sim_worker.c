@@ -1,0 +1,821 @@
+/* Workers: the frames of the front, and their answers. */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/sockios.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "daemon/front/model/session.h"
+#include "tests/sim/sim.h"
+
+#define FRAME_NS   (30 * NS_PER_US)
+#define OPEN_NS    (40 * NS_PER_MS)
+#define GARBAGE    0xa5
+#define PATIENT_MS 2000u /* from this time between beats on a worker asks for patience */
+
+/* ---- make and unmake --------------------------------------------------------------------------
+ */
+
+struct sim_worker *worker_make(struct sim *s, uint64_t id, unsigned number)
+{
+    struct sim_worker *x = calloc(1, sizeof *x);
+    x->id = id;
+    x->number = number;
+    x->pid = 100000 + (int)s->workers; /* no process of the system has it */
+    x->channel.fd = -1;
+    x->inbox_end = &x->inbox;
+    x->job_end = &x->job;
+    capbuf_init(&x->device, FRAME_DEVICE_MAX);
+    if ((s->workers & (s->workers - 1)) == 0) { /* a power of two: full */
+        s->worker = realloc(s->worker, (2 * s->workers + 1) * sizeof(struct sim_worker *));
+    }
+    s->worker[s->workers++] = x;
+    return x;
+}
+
+static void inbox_drop(struct sim_worker *x)
+{
+    while (x->inbox != NULL) {
+        struct sim_inbox *in = x->inbox;
+        x->inbox = in->next;
+        frame_fds_close(&in->fds);
+        free(in->data);
+        free(in);
+    }
+    x->inbox_end = &x->inbox;
+}
+
+uint64_t worker_ended_ns(const struct sim *s, uint64_t id)
+{
+    for (unsigned i = s->workers; i > 0; i--) {
+        const struct sim_worker *x = s->worker[i - 1];
+        if (x->id == id) {
+            return x->state == WORKER_GONE ? x->ended_ns : s->now_ns;
+        }
+    }
+    return s->now_ns;
+}
+
+void worker_end_now(struct sim *s, struct sim_worker *x)
+{
+    x->state = WORKER_GONE;
+    x->ended_ns = s->now_ns;
+    x->epoch++;
+    channel_close(x);
+    inbox_drop(x);
+    for (unsigned i = 0; i < LAUNCHER_WORKER_FDS; i++) {
+        (void)close(x->fd[i]);
+    }
+    for (unsigned i = 0; i < x->buffers; i++) {
+        if (x->buffer[i].copy >= 0) {
+            (void)close(x->buffer[i].copy);
+        }
+    }
+    free(x->buffer);
+    x->buffer = NULL;
+    x->buffers = 0;
+    for (unsigned i = 0; i < x->arenas; i++) {
+        (void)munmap(x->arena[i].data, x->arena[i].size);
+    }
+    x->arenas = 0;
+    if (x->input != NULL) {
+        (void)munmap(x->input, x->staging);
+        (void)munmap(x->output, x->staging);
+        x->input = x->output = NULL;
+    }
+    while (x->job != NULL) {
+        struct sim_worker_job *j = x->job;
+        x->job = j->next;
+        exec_free(j);
+    }
+    capbuf_finish(&x->device);
+}
+
+void workers_free(struct sim *s)
+{
+    for (unsigned i = 0; i < s->workers; i++) {
+        if (s->worker[i]->state != WORKER_GONE) {
+            worker_end_now(s, s->worker[i]);
+        }
+        free(s->worker[i]);
+    }
+    free(s->worker);
+}
+
+struct sim_worker *worker_of_device(struct sim *s, unsigned number)
+{
+    for (unsigned i = s->workers; i > 0; i--) {
+        struct sim_worker *x = s->worker[i - 1];
+        if (x->number == number && x->state != WORKER_GONE) {
+            return x;
+        }
+    }
+    return NULL;
+}
+
+struct sim_worker_buffer *worker_buffer(struct sim_worker *x, uint64_t id)
+{
+    for (unsigned i = 0; i < x->buffers; i++) {
+        if (x->buffer[i].id == id) {
+            return &x->buffer[i];
+        }
+    }
+    return NULL;
+}
+
+/* ---- out --------------------------------------------------------------------------------------
+ */
+
+static void send_bytes(struct sim *s, struct sim_worker *x, struct bytes frame,
+                       const struct frame_fds *fds)
+{
+    struct err e = ERR_INIT;
+    x->heard_ns = s->now_ns;
+    if (x->channel.fd >= 0 && !x->cut) {
+        x->unread = true;
+        (void)duplex_send(&x->channel, frame, fds, &e); /* fails if the front closed it */
+    }
+}
+
+void worker_send(struct sim *s, struct sim_worker *x, const struct schema *schema, const void *msg,
+                 const struct frame_fds *fds)
+{
+    struct err e = ERR_INIT;
+    struct capbuf frame;
+    if (x->silent || x->state != WORKER_RUNS) {
+        return;
+    }
+    capbuf_init(&frame, FRAME_MAX_BYTES);
+    if (proto_encode(schema, msg, &frame, &e) != 0) {
+        sim_fail(s, "worker: %s: %s", schema->name, e.text);
+    }
+    if (schema != &schema_msg_w_beat && frame.size <= sizeof x->last && fds == NULL) {
+        memcpy(x->last, frame.data, frame.size);
+        x->last_size = frame.size;
+    }
+    send_bytes(s, x, capbuf_view(&frame), fds);
+    capbuf_finish(&frame);
+}
+
+bool worker_unread(struct sim *s)
+{
+    bool any = false;
+    for (unsigned i = 0; i < s->workers; i++) {
+        struct sim_worker *x = s->worker[i];
+        int bytes = 0;
+        if (x->unread) {
+            x->unread =
+                x->channel.fd >= 0 && ioctl(x->channel.fd, SIOCOUTQ, &bytes) == 0 && bytes > 0;
+            any = any || x->unread;
+        }
+    }
+    return any;
+}
+
+static void on_beat(struct sim *s, const struct hap *h)
+{
+    struct sim_worker *x = h->actor;
+    if (x->state != WORKER_RUNS || x->epoch != h->a) {
+        return;
+    }
+    uint64_t ms = s->p.beat_ms;
+    const struct msg_w_beat m = {.count = 1,
+                                 .patience_ns = ms >= PATIENT_MS ? ms * 2 * NS_PER_MS : 0};
+    worker_send(s, x, &schema_msg_w_beat, &m, NULL);
+    sim_at(s, s->now_ns + ms * NS_PER_MS, on_beat, x, x->epoch, 0);
+}
+
+static void say_ready(struct sim *s, struct sim_worker *x)
+{
+    const struct msg_w_ready m = {
+        .build = bytes_str("sim"),
+        .backend = bytes_str("sim"),
+        .name = bytes_str("simulated"),
+        .simulated = 1,
+        .memory = s->p.memory_kib * 1024,
+        .max_alloc = s->p.memory_kib * 1024,
+        .streams = s->p.streams,
+        .urgent = s->p.urgent < s->p.streams ? s->p.urgent : 0,
+        .arch = bytes_str("any"),
+        .devices = s->p.devices,
+        .pool_limit = s->p.memory_kib * 1024,
+        .spill_limit = 0,
+    };
+    worker_send(s, x, &schema_msg_w_ready, &m, NULL);
+    x->ready = true;
+    x->rings_asked = true;
+}
+
+static void on_open(struct sim *s, const struct hap *h)
+{
+    struct sim_worker *x = h->actor;
+    if (x->state != WORKER_RUNS || x->epoch != h->a || x->ready) {
+        return;
+    }
+    unsigned *absent = &s->device[x->number].absent;
+    if (*absent > 0 && !s->settling) {
+        static const int codes[] = {ERR_NO_DEVICE, ERR_DEVICE_LOST, ERR_INTERNAL};
+        --*absent;
+        const struct msg_w_absent m = {.code = codes[x->id % 3],
+                                       .text = bytes_str("the driver does not find it"),
+                                       .devices = s->p.devices};
+        s->gave_up = true;
+        worker_send(s, x, &schema_msg_w_absent, &m, NULL);
+        launcher_ends(s, x, 1 << 8, NS_PER_MS);
+        return;
+    }
+    say_ready(s, x);
+    const struct hap beat = {.actor = x, .a = x->epoch};
+    on_beat(s, &beat);
+}
+
+static uint8_t *map(struct sim *s, int fd, size_t size)
+{
+    void *data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (data == MAP_FAILED) {
+        sim_fail(s, "worker: cannot map %zu bytes", size);
+    }
+    return data;
+}
+
+void worker_begin(struct sim *s, struct sim_worker *x)
+{
+    x->staging = s->p.staging_kib * 1024;
+    x->input = map(s, x->fd[WORKER_INPUT], x->staging);
+    x->output = map(s, x->fd[WORKER_OUTPUT], x->staging);
+    sim_at(s, s->now_ns + OPEN_NS, on_open, x, x->epoch, 0);
+}
+
+/* The link itself offers rings. A worker takes none: all goes by the socket. */
+void worker_answer_rings(struct sim *s)
+{
+    for (unsigned i = 0; i < s->workers; i++) {
+        struct sim_worker *x = s->worker[i];
+        struct bytes frame;
+        struct frame_fds fds = {.count = 0};
+        struct msg_f_rings offer;
+        if (!x->rings_asked || x->channel.fd < 0) {
+            continue;
+        }
+        while (duplex_next(&x->channel, &frame, &fds, NULL) == 1) {
+            frame_fds_close(&fds);
+            if (proto_decode(&schema_msg_f_rings, frame, &offer, NULL) != 0) {
+                sim_fail(s, "worker: what the link sent is no offer of rings");
+            }
+            const struct msg_w_rings m = {
+                .nonce = offer.nonce, .code = ERR_UNSUPPORTED, .text = bytes_str("no rings")};
+            x->rings_asked = false;
+            worker_send(s, x, &schema_msg_w_rings, &m, NULL);
+        }
+    }
+}
+
+/* ---- buffers, modules, arenas -----------------------------------------------------------------
+ */
+
+static void count_tenant(struct sim_worker *x, uint64_t key, uint64_t more, uint64_t less)
+{
+    unsigned i = 0;
+    while (i < x->tenants && x->tenant[i].key != key) {
+        i++;
+    }
+    if (i == sizeof x->tenant / sizeof x->tenant[0]) {
+        return;
+    }
+    if (i == x->tenants) {
+        x->tenant[x->tenants++].key = key;
+        x->tenant[i].asked = x->tenant[i].told = 0;
+    }
+    x->tenant[i].asked += more - less;
+}
+
+static uint64_t used_bytes(const struct sim_worker *x)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < x->buffers; i++) {
+        sum += x->buffer[i].size;
+    }
+    return sum;
+}
+
+static bool refuses(struct sim *s, struct sim_worker *x)
+{
+    bool refuses = x->refuses && !s->settling;
+    x->refuses = false;
+    return refuses;
+}
+
+static void say_buffer(struct sim *s, struct sim_worker *x, uint64_t id, int code)
+{
+    const struct msg_w_buffer m = {
+        .id = id, .code = code, .text = bytes_str(code != 0 ? "refused" : "")};
+    worker_send(s, x, &schema_msg_w_buffer, &m, NULL);
+}
+
+static struct sim_worker_buffer *add_buffer(struct sim *s, struct sim_worker *x, uint64_t id,
+                                            uint64_t size, uint64_t tenant)
+{
+    if (worker_buffer(x, id) != NULL) {
+        sim_fail(s, "worker: buffer %#" PRIx64 " is made twice", id);
+    }
+    if (used_bytes(x) + size > s->p.memory_kib * 1024) {
+        return NULL;
+    }
+    if (x->buffers == x->buffers_room) {
+        x->buffers_room = 2 * x->buffers_room + 16;
+        x->buffer = realloc(x->buffer, x->buffers_room * sizeof *x->buffer);
+    }
+    struct sim_worker_buffer *b = &x->buffer[x->buffers++];
+    *b = (struct sim_worker_buffer){.id = id, .size = size, .tenant = tenant, .copy = -1};
+    memset(b->content, GARBAGE, sizeof b->content);
+    count_tenant(x, tenant, size, 0);
+    return b;
+}
+
+static void take_create(struct sim *s, struct sim_worker *x, const struct msg_f_buffer_create *m)
+{
+    struct sim_worker_buffer *b =
+        refuses(s, x) ? NULL : add_buffer(s, x, m->id, m->size, m->tenant);
+    if (b != NULL && m->zero != 0) {
+        memset(b->content, 0, sizeof b->content);
+    }
+    struct sim_buffer *known = model_find(s, m->id);
+    if (known != NULL && known->worker == 0) {
+        known->worker = x->id;
+    }
+    say_buffer(s, x, m->id, b != NULL ? 0 : ERR_DEVICE_MEMORY);
+}
+
+static void take_free(struct sim *s, struct sim_worker *x, const struct msg_f_buffer_free *m)
+{
+    struct sim_worker_buffer *b = worker_buffer(x, m->id);
+    if (b == NULL) {
+        return; /* the front had not asked for it yet; a worker refuses the frame */
+    }
+    if (b->readers + b->writers > 0 && !s->nomem) { /* a record without memory names no buffer */
+        sim_fail(s, "worker: buffer %#" PRIx64 " is freed while jobs use it", m->id);
+    }
+    count_tenant(x, b->tenant, 0, b->size);
+    if (b->copy >= 0) {
+        (void)close(b->copy);
+    }
+    *b = x->buffer[--x->buffers];
+}
+
+static void take_seal(struct sim *s, struct sim_worker *x, const struct msg_f_buffer_seal *m,
+                      struct frame_fds *fds)
+{
+    struct sim_worker_buffer *b = worker_buffer(x, m->id);
+    if (b == NULL || fds->count != 1) {
+        sim_fail(s, "worker: buffer %#" PRIx64 " is sealed, and is not there", m->id);
+    }
+    if (b->writers > 0) {
+        sim_fail(s, "worker: buffer %#" PRIx64 " is sealed while jobs write it", m->id);
+    }
+    if (refuses(s, x)) {
+        say_buffer(s, x, m->id, ERR_NOMEM);
+        return;
+    }
+    size_t size = m->size < SIM_CONTENT ? m->size : SIM_CONTENT;
+    if (pwrite(fds->fd[0], b->content, size, 0) != (ssize_t)size) {
+        sim_fail(s, "worker: cannot write a copy");
+    }
+    b->copy = fds->fd[0];
+    fds->count = 0;
+    say_buffer(s, x, m->id, 0);
+}
+
+static void take_restore(struct sim *s, struct sim_worker *x, const struct msg_f_buffer_restore *m,
+                         struct frame_fds *fds)
+{
+    bool refused = refuses(s, x);
+    struct sim_worker_buffer *b = refused ? NULL : add_buffer(s, x, m->id, m->size, m->tenant);
+    if (b == NULL) {
+        s->broke_restore = true;
+        say_buffer(s, x, m->id, ERR_DEVICE_MEMORY);
+        return;
+    }
+    size_t size = m->size < SIM_CONTENT ? m->size : SIM_CONTENT;
+    if (fds->count != 1 || pread(fds->fd[0], b->content, size, 0) != (ssize_t)size) {
+        sim_fail(s, "worker: buffer %#" PRIx64 " has no copy", m->id);
+    }
+    b->copy = fds->fd[0];
+    fds->count = 0;
+    say_buffer(s, x, m->id, 0);
+}
+
+static void take_load(struct sim *s, struct sim_worker *x, const struct msg_f_module_load *m)
+{
+    int code = refuses(s, x) ? ERR_DEVICE_MEMORY : 0;
+    bool room = x->modules < sizeof x->module / sizeof x->module[0];
+    code = room ? code : ERR_DEVICE_MEMORY;
+    if (code == 0) {
+        x->module[x->modules++] = m->module;
+    }
+    const struct msg_w_module answer = {
+        .module = m->module, .code = code, .text = bytes_str(code != 0 ? "refused" : "")};
+    worker_send(s, x, &schema_msg_w_module, &answer, NULL);
+}
+
+static void take_unload(struct sim_worker *x, uint64_t module)
+{
+    for (unsigned i = 0; i < x->modules; i++) {
+        if (x->module[i] == module) {
+            x->module[i] = x->module[--x->modules];
+            return;
+        }
+    }
+}
+
+static void take_arena(struct sim *s, struct sim_worker *x, const struct msg_f_arena *m,
+                       struct frame_fds *fds)
+{
+    bool room = x->arenas < sizeof x->arena / sizeof x->arena[0];
+    struct msg_w_arena answer = {.arena = m->arena, .align = 64};
+    if (!room || fds->count != 1 || refuses(s, x)) {
+        answer.align = 0;
+        x->arenas_refused = true;
+    } else {
+        x->arena[x->arenas].id = m->arena;
+        x->arena[x->arenas].size = m->size;
+        x->arena[x->arenas++].data = map(s, fds->fd[0], m->size);
+    }
+    worker_send(s, x, &schema_msg_w_arena, &answer, NULL);
+}
+
+static void take_arena_free(struct sim_worker *x, uint64_t arena)
+{
+    for (unsigned i = 0; i < x->arenas; i++) {
+        if (x->arena[i].id == arena) {
+            (void)munmap(x->arena[i].data, x->arena[i].size);
+            x->arena[i] = x->arena[--x->arenas];
+            return;
+        }
+    }
+}
+
+/* Another front asks: it sends its arenas anew. Jobs that run keep those of the former. */
+static void arenas_forget(struct sim_worker *x)
+{
+    for (const struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
+        if (j->state != WJOB_ENDED) {
+            return;
+        }
+    }
+    while (x->arenas > 0) {
+        take_arena_free(x, x->arena[0].id);
+    }
+}
+
+static void take_pool(struct sim *s, struct sim_worker *x)
+{
+    for (unsigned i = 0; i < x->tenants; i++) {
+        uint64_t asked = x->tenant[i].asked;
+        if (asked != x->tenant[i].told) {
+            const struct msg_w_tenant m = {
+                .tenant = x->tenant[i].key, .asked = asked, .mapped = asked, .peak = asked};
+            x->tenant[i].told = asked;
+            worker_send(s, x, &schema_msg_w_tenant, &m, NULL);
+        }
+    }
+    const struct msg_w_pool m = {.size = used_bytes(x), .used = used_bytes(x)};
+    worker_send(s, x, &schema_msg_w_pool, &m, NULL);
+}
+
+/* ---- in ---------------------------------------------------------------------------------------
+ */
+
+static void take_buffers(struct sim *s, struct sim_worker *x, struct sim_inbox *in, const void *msg)
+{
+    if (in->schema == &schema_msg_f_buffer_create) {
+        take_create(s, x, msg);
+    } else if (in->schema == &schema_msg_f_buffer_free) {
+        take_free(s, x, msg);
+    } else if (in->schema == &schema_msg_f_buffer_seal) {
+        take_seal(s, x, msg, &in->fds);
+    } else if (in->schema == &schema_msg_f_buffer_restore) {
+        take_restore(s, x, msg, &in->fds);
+    } else if (in->schema == &schema_msg_f_arena) {
+        take_arena(s, x, msg, &in->fds);
+    } else if (in->schema == &schema_msg_f_arena_free) {
+        take_arena_free(x, ((const struct msg_f_arena_free *)msg)->arena);
+    }
+}
+
+static void take_frame(struct sim *s, struct sim_worker *x, struct sim_inbox *in, const void *msg)
+{
+    if (in->schema == &schema_msg_f_job) {
+        exec_job(s, x, msg, in);
+    } else if (in->schema == &schema_msg_f_retire) {
+        exec_retire(s, x, ((const struct msg_f_retire *)msg)->job);
+    } else if (in->schema == &schema_msg_f_cancel) {
+        exec_cancel(s, x, ((const struct msg_f_cancel *)msg)->job);
+    } else if (in->schema == &schema_msg_f_module_load) {
+        take_load(s, x, msg);
+    } else if (in->schema == &schema_msg_f_module_unload) {
+        take_unload(x, ((const struct msg_f_module_unload *)msg)->module);
+    } else if (in->schema == &schema_msg_f_pool) {
+        take_pool(s, x);
+    } else if (in->schema == &schema_msg_f_inventory) {
+        say_ready(s, x);
+        arenas_forget(x);
+        exec_inventory(s, x);
+        const struct msg_w_inventory_end m = {.nonce =
+                                                  ((const struct msg_f_inventory *)msg)->nonce};
+        worker_send(s, x, &schema_msg_w_inventory_end, &m, NULL);
+    } else if (in->schema == &schema_msg_f_snapshot) {
+        const struct msg_w_snapshot m = {.nonce = ((const struct msg_f_snapshot *)msg)->nonce,
+                                         .code = ERR_NOMEM,
+                                         .text = bytes_str("no memory")};
+        worker_send(s, x, &schema_msg_w_snapshot, &m, NULL);
+    } else {
+        take_buffers(s, x, in, msg);
+    }
+}
+
+static void on_inbox(struct sim *s, const struct hap *h)
+{
+    struct sim_worker *x = h->actor;
+    struct err e = ERR_INIT;
+    if (x->state != WORKER_RUNS || x->epoch != h->a) {
+        return;
+    }
+    struct sim_inbox *in = x->inbox;
+    x->inbox_due = false;
+    if (in == NULL || x->silent || x->cut) {
+        return; /* a worker that hangs reads nothing */
+    }
+    x->inbox = in->next;
+    x->inbox_end = x->inbox != NULL ? x->inbox_end : &x->inbox;
+    void *msg = calloc(1, in->schema->size);
+    if (proto_decode(in->schema, bytes_of(in->data, in->size), msg, &e) != 0) {
+        sim_fail(s, "worker: %s: %s", in->schema->name, e.text);
+    }
+    sim_log(s, "    worker %" PRIu64 " takes %s %#" PRIx64, x->id, in->schema->name,
+            *(const uint64_t *)msg);
+    take_frame(s, x, in, msg);
+    frame_fds_close(&in->fds);
+    free(in->data);
+    free(in);
+    free(msg);
+    if (x->inbox != NULL && x->state == WORKER_RUNS) {
+        x->inbox_due = true;
+        sim_at(s, s->now_ns + FRAME_NS / 10, on_inbox, x, x->epoch, 0);
+    }
+}
+
+/* Whose job it is: the front knows, as long as the session lives. */
+static void identify(struct sim *s, uint64_t id, struct sim_inbox *in)
+{
+    const struct job *j = job_find(s->f->jobs, id);
+    if (j == NULL) {
+        sim_fail(s, "worker: job %" PRIu64 " is sent, and the front has none", id);
+    }
+    in->alone = j->trust != TRUST_SHARED;
+    for (unsigned i = s->jobs; i > 0 && in->job == NULL; i--) {
+        struct sim_job *k = s->job[i - 1];
+        const struct session *owner = j->session;
+        bool by_number = owner != NULL && k->request->seq == j->seq &&
+                         memcmp(owner->key.client_id, k->client->id, sizeof k->client->id) == 0;
+        in->job = by_number || (k->id == id && k->id_era == s->era) ? k : NULL;
+    }
+}
+
+void worker_take(struct sim *s, struct sim_worker *x, const struct schema *schema, const void *msg,
+                 const struct frame_fds *fds)
+{
+    struct err e = ERR_INIT;
+    struct capbuf bytes;
+    capbuf_init(&bytes, FRAME_MAX_BYTES);
+    if (proto_encode(schema, msg, &bytes, &e) != 0) {
+        sim_fail(s, "worker: %s cannot be sent: %s", schema->name, e.text);
+    }
+    struct sim_inbox *in = calloc(1, sizeof *in);
+    *in = (struct sim_inbox){.schema = schema, .data = bytes.data, .size = bytes.size};
+    for (int i = 0; fds != NULL && i < fds->count; i++) {
+        in->fds.fd[in->fds.count++] = fcntl(fds->fd[i], F_DUPFD_CLOEXEC, 0);
+    }
+    if (schema == &schema_msg_f_job) {
+        identify(s, ((const struct msg_f_job *)msg)->job, in);
+        if (in->job != NULL && (x->silent || x->cut)) {
+            in->job->stalled = true;
+        }
+    }
+    *x->inbox_end = in;
+    x->inbox_end = &in->next;
+    if (!x->inbox_due) {
+        x->inbox_due = true;
+        sim_at(s, s->now_ns + FRAME_NS, on_inbox, x, x->epoch, 0);
+    }
+}
+
+/* ---- mishaps ----------------------------------------------------------------------------------
+ */
+
+static uint64_t some_job(struct sim *s, struct chance *r)
+{
+    uint64_t next = s->f->next_job;
+    uint64_t recent = next > 6 ? next - chance_below(r, 6) : 1 + chance_below(r, next + 1);
+    return chance_percent(r, 70) ? recent : 1 + chance_below(r, next + 1);
+}
+
+static uint64_t some_buffer(struct sim *s, struct chance *r)
+{
+    if (s->buffers == 0 || chance_percent(r, 20)) {
+        return chance_next(r);
+    }
+    return s->buffer[chance_below(r, s->buffers)]->handle;
+}
+
+/* The front has to believe what a worker says of its own jobs and buffers: of these nothing is
+ * certain any more. */
+static void doubt_buffer(struct sim *s, const struct sim_worker *x, uint64_t id)
+{
+    struct sim_buffer *b = model_find(s, id);
+    if (b != NULL && b->worker == x->id) {
+        b->vague = true;
+    }
+}
+
+static bool doubt_job(struct sim *s, const struct sim_worker *x, uint64_t id)
+{
+    for (struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
+        if (j->id == id && j->job != NULL) {
+            j->job->vague = true;
+            model_doubt(s, j->job);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A frame about what the front gave to it, or to another one, or to nobody. */
+static void lie(struct sim *s, struct sim_worker *x, struct chance *r)
+{
+    s->lies = x->lied = true;
+    uint64_t job = some_job(s, r);
+    uint64_t buffer = some_buffer(s, r);
+    bool own = doubt_job(s, x, job);
+    doubt_buffer(s, x, buffer);
+    int code = -(int)chance_below(r, 60);
+    switch (chance_below(r, 12)) {
+    case 0: {
+        const struct msg_w_done m = {.job = job, .code = code, .effects = 1};
+        worker_send(s, x, &schema_msg_w_done, &m, NULL);
+        break;
+    }
+    case 1: {
+        const struct msg_w_buffer m = {.id = buffer, .code = code};
+        worker_send(s, x, &schema_msg_w_buffer, &m, NULL);
+        break;
+    }
+    case 2: {
+        const struct msg_w_module m = {.module = chance_below(r, 100), .code = code};
+        worker_send(s, x, &schema_msg_w_module, &m, NULL);
+        break;
+    }
+    case 3:
+        say_ready(s, x);
+        x->rings_asked = false;
+        break;
+    case 4: {
+        const struct msg_w_started m = {.job = job, .at_ns = chance_next(r)};
+        worker_send(s, x, &schema_msg_w_started, &m, NULL);
+        break;
+    }
+    case 5: {
+        const struct msg_w_paused m = {.job = job};
+        worker_send(s, x, &schema_msg_w_paused, &m, NULL);
+        break;
+    }
+    case 6: {
+        const struct msg_w_waiting m = {.job = job, .waits = own ? 0 : chance_below(r, 2)};
+        worker_send(s, x, &schema_msg_w_waiting, &m, NULL);
+        break;
+    }
+    case 7: {
+        const struct msg_w_late m = {.job = job};
+        worker_send(s, x, &schema_msg_w_late, &m, NULL);
+        break;
+    }
+    case 8: {
+        const struct msg_w_inventory_job m = {.job = job, .finished = chance_below(r, 2)};
+        worker_send(s, x, &schema_msg_w_inventory_job, &m, NULL);
+        break;
+    }
+    case 9: {
+        const struct msg_w_inventory_buffer m = {.id = buffer, .size = 64};
+        worker_send(s, x, &schema_msg_w_inventory_buffer, &m, NULL);
+        break;
+    }
+    case 10: {
+        const struct msg_w_exported m = {.id = buffer, .code = code};
+        worker_send(s, x, &schema_msg_w_exported, &m, NULL);
+        break;
+    }
+    default: {
+        uint8_t garbage[16];
+        for (unsigned i = 0; i < sizeof garbage; i++) {
+            garbage[i] = (uint8_t)chance_next(r);
+        }
+        send_bytes(s, x, bytes_of(garbage, 1 + chance_below(r, sizeof garbage)), NULL);
+        break;
+    }
+    }
+}
+
+static void say_again(struct sim *s, struct sim_worker *x)
+{
+    struct msg_w_buffer m;
+    const struct bytes last = bytes_of(x->last, x->last_size);
+    if (x->last_size == 0) {
+        return;
+    }
+    s->lies = x->lied = true;
+    if (proto_decode(&schema_msg_w_buffer, last, &m, NULL) == 0) {
+        doubt_buffer(s, x, m.id); /* it may be taken for the answer to a later request */
+    }
+    send_bytes(s, x, last, NULL);
+}
+
+/* Its jobs may pass their time limits. */
+static void stall(struct sim_worker *x)
+{
+    for (const struct sim_inbox *in = x->inbox; in != NULL; in = in->next) {
+        if (in->job != NULL) {
+            in->job->stalled = true;
+        }
+    }
+    for (const struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
+        if (j->job != NULL && j->state != WJOB_ENDED) {
+            j->job->stalled = true;
+        }
+    }
+}
+
+static void die(struct sim *s, struct sim_worker *x, struct chance *r)
+{
+    static const int status[] = {SIGKILL, SIGKILL, SIGSEGV, SIGABRT, SIGTERM, 1 << 8};
+    launcher_ends(s, x, status[chance_below(r, sizeof status / sizeof status[0])], 0);
+}
+
+/* Its end follows, unless the channel alone broke: then the front ends it. */
+static void cut(struct sim *s, struct sim_worker *x, struct chance *r)
+{
+    x->cut = true;
+    stall(x);
+    channel_close(x);
+    if (chance_percent(r, 50)) {
+        launcher_ends(s, x, SIGSEGV, chance_spread(r, NS_PER_US, 100 * NS_PER_MS));
+    }
+}
+
+static void event_running(struct sim *s, struct sim_worker *x, enum course_kind kind,
+                          struct chance *r)
+{
+    switch (kind) {
+    case COURSE_DIE:
+        die(s, x, r);
+        break;
+    case COURSE_DEAF:
+        x->deaf = true;
+        s->gave_up = true;
+        /* fall through */
+    case COURSE_HANG:
+        stall(x);
+        x->silent = true;
+        break;
+    case COURSE_CUT:
+        cut(s, x, r);
+        break;
+    case COURSE_REFUSE:
+        x->refuses = true;
+        break;
+    case COURSE_LIE:
+        lie(s, x, r);
+        break;
+    case COURSE_REPEAT:
+        say_again(s, x);
+        break;
+    default:
+        break;
+    }
+}
+
+void worker_event(struct sim *s, const struct course_event *e, struct chance *r)
+{
+    struct sim_worker *x = worker_of_device(s, e->actor);
+    if (e->kind == COURSE_ABSENT) {
+        s->device[e->actor].absent++;
+    } else if (e->kind == COURSE_UNSTARTED) {
+        s->device[e->actor].unstarted++;
+    } else if (e->kind == COURSE_PRESS) {
+        s->device[e->actor].pressed_until_ns = s->now_ns + chance_spread(r, NS_PER_MS, NS_PER_S);
+    } else if (x != NULL && x->state == WORKER_RUNS && s->f != NULL) {
+        event_running(s, x, e->kind, r);
+    }
+}
