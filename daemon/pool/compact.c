@@ -56,6 +56,17 @@ static uint64_t reach(const struct pool *p)
     return sat_add(p->whole_bytes + p->stats.pending, pool_room(p));
 }
 
+/* Of these, what is sure: a piece that moves leaves memory that streams will give back, but no
+ * whole page as long as others remain in it. */
+static uint64_t whole(const struct pool *p)
+{
+    uint64_t bytes = p->whole_bytes + p->leaving_bytes;
+    for (unsigned s = 0; s < p->streams; s++) {
+        bytes += p->pending_whole[s];
+    }
+    return sat_add(bytes, pool_room(p));
+}
+
 /* ---- finding ----------------------------------------------------------------------------------*/
 
 /* Free, or read only by the copies of pieces that have moved. */
@@ -355,7 +366,7 @@ static void step(struct pool *p, struct sweep *sweep, struct effort *effort)
     bool start = p->source.pages != NULL ? begins(p, b) : b->edge && b->state != BLOCK_VOID;
     struct stretch s = {.count = 0};
     moving_spend(p, 1);
-    sweep->waits |= b->state == BLOCK_SLAB && slab_busy(p, b->owner);
+    sweep->waits |= sweep->pass == sweep->first && b->state == BLOCK_SLAB && slab_busy(p, b->owner);
     if (start) {
         s = p->source.pages != NULL ? best_from(p, i, effort) : home_from(p, i);
     }
@@ -375,29 +386,41 @@ void compact_anew(struct pool *p)
     p->moving.sweep[0].pass = p->moving.sweep[1].pass = 0;
 }
 
+void pool_move_anew(struct pool *p)
+{
+    p->moving.vain[0].known = p->moving.vain[1].known = false;
+}
+
+#define VAIN_TRIES 4u
+
 /* An earlier sweep for no more was in vain, and nothing was freed or gained since. A stream or the
  * owner that was in the way then may no longer be: that is tried again, but not while streams still
- * use memory that moved, or the same pieces would move in circles. */
+ * use memory that moved, or the same pieces would move in circles. They would do so as well for an
+ * owner that takes and frees other pieces in each try: a few tries are enough while no more bytes
+ * are free. */
 static bool in_vain(const struct pool *p, const struct effort *effort, bool ahead)
 {
     const struct vain *v = &p->moving.vain[effort->pages];
     bool waits =
         v->still ? v->advances == p->moving.advances : p->stats.pending > 0 || p->deferred.live > 0;
-    return v->known && (ahead || !v->ahead) && v->wanted <= effort->wanted &&
-           v->most >= effort->most && v->frees == p->stats.frees && v->reach >= reach(p) &&
-           (v->sure || waits);
+    bool same = v->frees == p->stats.frees && (v->sure || waits);
+    bool often = v->tries >= VAIN_TRIES && unused(p) <= v->unused;
+    return v->known && (same || often) && (ahead || !v->ahead) && v->wanted <= effort->wanted &&
+           v->most >= effort->most && v->whole >= whole(p);
 }
 
 static void sweep_begin(struct pool *p, struct sweep *sweep, bool ahead)
 {
     unsigned pass = p->moving.pass[sweep == &p->moving.sweep[1]];
-    *sweep = (struct sweep){.pass = pass > 1 ? pass - 1 : 1,
+    pass = pass > 1 ? pass - 1 : 1;
+    *sweep = (struct sweep){.pass = pass,
+                            .first = pass,
                             .at = 0, /* the lowest address, which never disappears */
                             .ahead = ahead,
                             .waits = p->stats.pending > 0,
                             .most = p->moving.most,
                             .limit = p->moving.most,
-                            .reach = reach(p),
+                            .whole = whole(p),
                             .frees = p->stats.frees};
 }
 
@@ -406,20 +429,23 @@ static void sweep_begin(struct pool *p, struct sweep *sweep, bool ahead)
  * long as requests come; `vain` stops that. */
 static void sweep_end(struct pool *p, struct sweep *sweep, const struct effort *effort)
 {
+    struct vain *v = &p->moving.vain[effort->pages];
     sweep->pass = 0;
-    if (reach(p) > sweep->reach || (sweep->moved == 0 && sweep->refused)) {
+    if (whole(p) > sweep->whole || (sweep->moved == 0 && sweep->refused)) {
         return; /* an earlier one remains valid */
     }
-    p->moving.vain[effort->pages] =
-        (struct vain){.known = true,
-                      .ahead = sweep->ahead,
-                      .sure = !sweep->refused && !sweep->waits,
-                      .still = sweep->moved == 0,
-                      .wanted = effort->pages ? reach(p) + 1 : effort->wanted,
-                      .most = sweep->limit,
-                      .reach = sweep->reach,
-                      .frees = sweep->frees,
-                      .advances = p->moving.advances};
+    bool again = v->known && unused(p) <= v->unused && whole(p) <= v->whole;
+    *v = (struct vain){.known = true,
+                       .ahead = sweep->ahead,
+                       .sure = !sweep->refused && !sweep->waits,
+                       .still = sweep->moved == 0,
+                       .wanted = effort->pages ? whole(p) + 1 : effort->wanted,
+                       .most = sweep->limit,
+                       .whole = sweep->whole,
+                       .frees = sweep->frees,
+                       .advances = p->moving.advances,
+                       .unused = again ? v->unused : unused(p),
+                       .tries = again ? v->tries + 1 : 1};
 }
 
 /* Goes on for the present call, until it has enough or has done its part. */

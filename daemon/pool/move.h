@@ -58,6 +58,9 @@ static inline void pool_piece_moved(struct pool_piece *own, struct pool_move *mo
     own->foreign = move->foreign;
 }
 
+/* Pieces that the owner refused to move may move now. Without this call the pool tries them a few
+ * times only, while no more bytes are free. */
+void pool_move_anew(struct pool *p);
 /* Does a slice of moving pieces together to gain whole pages, at most `most` bytes. True: there is
  * more to do, call it again. *ret_moved (may be NULL): bytes. Call it while the device is idle. */
 bool pool_defragment(struct pool *p, uint64_t most, uint64_t *ret_moved);

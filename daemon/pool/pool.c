@@ -263,7 +263,10 @@ bool pool_leaves_enough(const struct pool *p, const struct pool_ask *ask)
     if (kept == 0 || p->source.pages != NULL) {
         return kept == 0 || whole_left(p) >= (sat_add(kept, p->page - 1) & ~(p->page - 1));
     }
-    uint64_t left = p->whole_bytes + p->stats.pending + p->warm_bytes;
+    uint64_t left = p->whole_bytes; /* blocks of the source that could go back to it, soon */
+    for (unsigned s = 0; s < p->streams; s++) {
+        left += p->pending_whole[s];
+    }
     return sat_add(left, sat_sub(p->stats.limit, p->stats.size)) >= kept;
 }
 

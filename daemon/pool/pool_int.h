@@ -106,14 +106,17 @@ struct vain {
     bool still;        /* nothing moved, and a stream that advances may help */
     uint64_t wanted;   /* this and more is in vain: struct effort */
     uint64_t most;     /* bytes that might be moved for it */
-    uint64_t reach;    /* bytes that could be had before */
+    uint64_t whole;    /* bytes of whole pages before */
     uint64_t frees;    /* stats.frees then */
     uint64_t advances; /* of streams, then */
+    uint64_t unused;   /* bytes without a piece at the first of … */
+    unsigned tries;    /* … so many sweeps in vain, with no more free bytes since */
 };
 
 /* Several passes over all blocks, in slices: each call goes on where the last one ended. */
 struct sweep {
     unsigned pass;   /* from 1 on; 0: there is no sweep */
+    unsigned first;  /* pass */
     uint32_t at;     /* the next block to examine (moving_joined); BLOCK_NONE: the pass is over */
     bool ahead;      /* it serves no request */
     bool refused;    /* the owner refused to move a piece */
@@ -123,7 +126,7 @@ struct sweep {
     uint64_t limit;  /* the least bytes that one of its calls might move */
     uint64_t moved;  /* bytes */
     uint64_t gained; /* bytes of whole pages */
-    uint64_t reach;  /* bytes that could be had when it began */
+    uint64_t whole;  /* bytes of whole pages when it began */
     uint64_t frees;  /* stats.frees then */
 };
 

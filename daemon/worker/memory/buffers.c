@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "common/saturate.h"
 #include "daemon/worker/memory/shortage.h"
 
 void buffers_init(struct buffers *t, struct memory *memory, struct modules *modules)
@@ -70,6 +71,45 @@ static void promise(struct buffers *t, struct buffer *b, bool promised)
     b->promised = promised;
 }
 
+/* Is the buffer within its tenant's guarantee? Then its memory comes with a job. It need not be
+ * free in one piece now: buffers may have to move first, or streams to advance. */
+static bool assure(struct buffers *t, struct buffer *b)
+{
+    struct pool_account a;
+    unsigned number = memory_number(t->memory, b->tenant);
+    struct memory_tenant *x = b->tenant != 0 ? t->memory->numbered[number] : NULL;
+    pool_account(t->memory->pool, number, &a);
+    if (x == NULL || b->size > t->most) {
+        return false;
+    }
+    uint64_t has = sat_sub(a.mapped + a.reserved + x->spilled + x->assured, x->ending);
+    if (sat_add(has, b->size) > a.quota.guaranteed) {
+        return false;
+    }
+    x->assured += b->size;
+    b->assured_by = x;
+    return true;
+}
+
+static void unassure(struct buffer *b)
+{
+    if (b->assured_by != NULL) {
+        b->assured_by->assured -= b->size;
+        b->assured_by = NULL;
+    }
+}
+
+/* A freed buffer is charged until copies of it have ended, but its tenant may use its guarantee
+ * anew. */
+static void end(struct buffers *t, struct buffer *b)
+{
+    struct memory_tenant *x = t->memory->numbered[memory_number(t->memory, b->tenant)];
+    if (x != NULL && b->tenant != 0 && (b->piece.ref.block != NULL || b->spilled != NULL)) {
+        x->ending += b->size;
+        b->ending_of = x;
+    }
+}
+
 int buffer_manage(struct buffers *t, struct buffer *b, struct err *e)
 {
     bool promised = b->promised;
@@ -82,6 +122,7 @@ int buffer_manage(struct buffers *t, struct buffer *b, struct err *e)
 void buffer_came(struct buffers *t, struct buffer *b)
 {
     b->place = (struct pool_place){.size = 0};
+    unassure(b);
     promise(t, b, false);
 }
 
@@ -104,6 +145,10 @@ static void stay_no_more(struct buffers *t, struct buffer *b)
 
 static void destroy(struct buffers *t, struct buffer *b)
 {
+    unassure(b);
+    if (b->ending_of != NULL) {
+        b->ending_of->ending -= b->size;
+    }
     promise(t, b, false);
     stay_no_more(t, b);
     if (b->spilled != NULL) {
@@ -132,10 +177,14 @@ void buffers_finish(struct buffers *t)
     }
 }
 
-/* May a buffer of that size be created without device memory? */
-static bool fits(const struct buffers *t, uint64_t size)
+/* May a buffer of that size be created without device memory? All buffers leave what is guaranteed
+ * to other tenants, on device and host together: otherwise the host could be too full to make room
+ * for it. */
+static bool fits(const struct buffers *t, uint64_t size, uint64_t tenant)
 {
-    return t->room > 0 && size <= t->most && t->bytes <= t->room && size <= t->room - t->bytes;
+    uint64_t taken =
+        sat_add(t->bytes, pool_kept(t->memory->pool, memory_number(t->memory, tenant)));
+    return t->room > 0 && size <= t->most && size <= sat_sub(t->room, taken);
 }
 
 bool buffers_may_be_away(const struct buffers *t, uint64_t size)
@@ -195,7 +244,7 @@ static int memory_take(struct buffers *t, const struct buffer_ask *ask, struct b
     if (!room || ask->managed) {
         return rc;
     }
-    if (!ask->exported && (soon || fits(t, ask->size))) {
+    if (!ask->exported && (soon || fits(t, ask->size, ask->tenant) || assure(t, b))) {
         return 0;
     }
     const struct shortage x = {.tenant = ask->tenant,
@@ -273,6 +322,8 @@ void buffer_free(struct buffers *t, struct buffer *b)
     b->freed = true;
     if (b->uses == 0) {
         destroy(t, b);
+    } else {
+        end(t, b);
     }
 }
 

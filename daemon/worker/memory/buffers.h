@@ -57,6 +57,8 @@ struct buffer {
     bool stays;                        /* it is never evicted, and counts as the pool's pool_stay */
     unsigned stays_for;                /* number of the tenant that it counts for */
     bool promised;                     /* memory that is about to be released is reserved for it */
+    struct memory_tenant *assured_by;  /* account whose guarantee covers it; NULL: none */
+    struct memory_tenant *ending_of;   /* account of a freed buffer that is in use; NULL: none */
     struct memory_tenant *promised_to; /* account charged with the reservation; NULL: none */
     /* kept in use: the buffer is a variable of this module; NULL: it has memory of its own */
     struct module *module;

@@ -323,8 +323,8 @@ static bool tenant_unused(const struct memory *m, const struct memory_tenant *t)
     pool_account(m->pool, t->number, &a);
     bool free_of_limits = a.quota.hard == UINT64_MAX && a.quota.soft == UINT64_MAX &&
                           a.quota.guaranteed == 0 && t->spilled_limit == UINT64_MAX;
-    uint64_t has =
-        a.mapped | a.reserved | a.staying | a.meter.used | t->shared | t->promised | t->spilled;
+    uint64_t has = a.mapped | a.reserved | a.staying | a.meter.used | t->shared | t->promised |
+                   t->assured | t->spilled;
     return free_of_limits && has == 0 &&
            (t->reported.asked | t->reported.mapped | t->reported.shared | t->reported.spilled) == 0;
 }

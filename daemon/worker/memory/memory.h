@@ -48,6 +48,8 @@ struct memory_tenant {
     uint64_t shared;
     uint64_t leaving; /* of `shared`, bytes that are queued for release to the driver */
     uint64_t promised;
+    uint64_t assured; /* bytes of buffers without memory that its guarantee covers */
+    uint64_t ending; /* bytes of freed buffers that copies still use; they are charged until then */
     uint64_t spilled;
     uint64_t spilled_limit; /* bytes; UINT64_MAX: none */
     /* bytes: normally spilled_limit; more while a lowered limit is still exceeded */

@@ -7,6 +7,7 @@
 
 #include "common/clock.h"
 #include "common/seqpacket.h"
+#include "daemon/pool/move.h"
 #include "daemon/worker/run/graph.h"
 #include "daemon/worker/run/pump.h"
 
@@ -211,6 +212,7 @@ static void graph_end(struct completion *c, struct job *j)
 static void release(struct completion *c, struct job *j)
 {
     job_release(&c->x->scope, j);
+    pool_move_anew(c->x->scope.device->memory.pool); /* its buffers may move now */
     graph_end(c, j);
 }
 
