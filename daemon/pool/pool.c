@@ -415,42 +415,6 @@ static uint32_t at_part(struct pool *p, const struct pool_ask *ask, uint32_t i, 
     return aligned(p, i, size, part);
 }
 
-#define ODDS_LOOKED 32u /* blocks examined for a part outside whole pages */
-
-/* The part of a READY block before or behind its whole pages, if it has `size` bytes: an indexed
- * block that begins with it. */
-static uint32_t odd_part(struct pool *p, uint32_t i, uint64_t size)
-{
-    const struct block *b = block_at(&p->blocks, i);
-    uint64_t at;
-    uint64_t whole = space_whole(p, b, &at);
-    uint64_t front = whole > 0 ? at - b->at : b->size;
-    uint64_t back = b->size - front - whole;
-    if (front >= size) {
-        return i;
-    }
-    if (back < size || !space_has_records(p, 2)) {
-        return BLOCK_NONE;
-    }
-    space_leave(p, i);
-    uint32_t rest = space_cut(p, i, b->size - back);
-    space_enter(p, i);
-    space_enter(p, rest);
-    return rest;
-}
-
-static uint32_t find_odd(struct pool *p, uint64_t size)
-{
-    uint32_t block[2 * ODDS_LOOKED];
-    unsigned count = fit_least(&p->ready, &p->blocks, size, block, ODDS_LOOKED);
-    count += fit_top(&p->ready, &p->blocks, block + count, ODDS_LOOKED);
-    uint32_t i = BLOCK_NONE;
-    for (unsigned n = 0; n < count && i == BLOCK_NONE; n++) {
-        i = block_at(&p->blocks, block[n])->size >= size ? odd_part(p, block[n], size) : i;
-    }
-    return i;
-}
-
 /* First with as much room as any address needs to be aligned, then as it comes: new memory begins
  * at a page border. */
 static int find(struct pool *p, uint64_t size, const struct pool_ask *ask, unsigned flags,
@@ -466,21 +430,14 @@ static int find(struct pool *p, uint64_t size, const struct pool_ask *ask, unsig
         return 0;
     }
     int rc = ERR_DEVICE_MEMORY;
-    if ((flags & TAKE_ODD) != 0) {
-        i = find_odd(p, size);
-        rc = i != BLOCK_NONE ? 0 : err_set(e, rc, "no free part outside whole pages is as large");
-    } else if (align > POOL_ALIGN) {
+    if (align > POOL_ALIGN) {
         rc = find_any(p, size + align - POOL_ALIGN, ask->stream, flags, &i, NULL);
     }
-    if (rc != 0 && (flags & TAKE_ODD) == 0) {
-        rc = find_any(p, size, ask->stream, flags, &i, e);
-    }
+    rc = rc != 0 ? find_any(p, size, ask->stream, flags, &i, e) : 0;
     if (rc != 0) {
         return rc;
     }
-    if ((flags & TAKE_ODD) == 0) { /* one cut at most: the parts in front are not merged */
-        i = aligned(p, at_part(p, ask, at_page(p, i, size, flags), size), size, align);
-    }
+    i = aligned(p, at_part(p, ask, at_page(p, i, size, flags), size), size, align);
     *ret_block = i;
     return (block_at(&p->blocks, i)->at & (align - 1)) == 0
                ? 0
@@ -538,18 +495,15 @@ int pool_take(struct pool *p, uint64_t size, const struct pool_ask *ask, unsigne
     return 0;
 }
 
-/* The former address may lie in a whole page that is kept for others; another place may not. A
- * small piece fits in a part that is in no whole page. */
+/* The former address may lie in a whole page that is kept for others; another place may not. */
 static int take_now(struct pool *p, uint64_t size, const struct pool_ask *ask, uint32_t *ret_block,
                     struct err *e)
 {
     const unsigned anywhere = TAKE_WAIT | TAKE_GROW;
     int rc = pool_take(p, size, ask, anywhere | TAKE_RECALL, ret_block, e);
-    bool kept = quota_kept(p, ask) > 0;
-    rc = rc == ERR_DEVICE_MEMORY && kept ? pool_take(p, size, ask, anywhere, ret_block, e) : rc;
-    bool odd = rc == ERR_DEVICE_MEMORY && kept && p->source.pages != NULL && size < 2 * p->page &&
-               pool_align(ask) == POOL_ALIGN;
-    return odd && pool_take(p, size, ask, TAKE_ODD, ret_block, NULL) == 0 ? 0 : rc;
+    return rc == ERR_DEVICE_MEMORY && quota_kept(p, ask) > 0
+               ? pool_take(p, size, ask, anywhere, ret_block, e)
+               : rc;
 }
 
 /* Returns a piece to its kept place, or elsewhere: whole pages may be too few for the place, while

@@ -536,7 +536,6 @@ enum take_flags {
     TAKE_PAST = 4,   /* only memory that no stream uses */
     TAKE_RECALL = 8, /* prefer the address that such a request had before */
     TAKE_LATE = 16,  /* waits only if growing fails; without TAKE_GROW at once */
-    TAKE_ODD = 32,   /* only free parts outside whole pages */
 };
 
 /* A held block of exactly `size` bytes (a multiple of POOL_ALIGN), READY or PENDING, aligned as

@@ -337,7 +337,7 @@ static void void_rest(struct pool *p, uint32_t i, uint64_t bytes)
  * are addresses for that. */
 static uint32_t void_for(struct pool *p, struct want *w)
 {
-    uint64_t most = p->source.pages->handle_max;
+    uint64_t most = p->handle_max;
     uint32_t i = fit_find(&p->void_fit, &p->blocks, w->need + most);
     w->room = i != BLOCK_NONE ? w->need + most : w->need;
     i = i != BLOCK_NONE ? i : fit_find(&p->void_fit, &p->blocks, w->need);
