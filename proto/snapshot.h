@@ -20,7 +20,8 @@
 #define SNAPSHOT_PIECES_MAX (1u << 20)
 
 /* NUMBER(name): a figure of the whole pool, as in struct pool_stats. vacant: addresses reserved for
- * buffers that are on the host; came_back: returns of buffers to their addresses. */
+ * buffers that are on the host; came_back: returns of buffers to their addresses; handles: pieces
+ * of memory that the driver gave; breaks: of these, given back for smaller ones since the start. */
 #define SNAPSHOT_NUMBERS(NUMBER)                                                                   \
     NUMBER(limit)                                                                                  \
     NUMBER(size)                                                                                   \
@@ -43,7 +44,9 @@
     NUMBER(internal)                                                                               \
     NUMBER(external)                                                                               \
     NUMBER(vacant)                                                                                 \
-    NUMBER(came_back)
+    NUMBER(came_back)                                                                              \
+    NUMBER(handles)                                                                                \
+    NUMBER(breaks)
 /* BESIDE(name): bytes outside of the pool: exported and managed device memory, clients' arenas on
  * the host. */
 #define SNAPSHOT_BESIDE(BESIDE)                                                                    \

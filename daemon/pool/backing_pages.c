@@ -106,22 +106,24 @@ static uint64_t pages_take(struct pool *p, uint32_t i, const struct end *from, u
  * at the other. bytes 0: neither fits. */
 static struct end end_of(const struct pool *p, uint32_t i, uint64_t most)
 {
-    uint64_t at;
-    uint64_t bytes = space_whole(p, block_at(&p->blocks, i), &at);
-    uint64_t front = bytes > 0 ? page_rest(p, at) : UINT64_MAX;
-    uint64_t back = bytes > 0 ? page_inside(p, at + bytes - p->page) + p->page : UINT64_MAX;
-    if (bytes <= most) {
-        return (struct end){at, bytes};
+    const struct handles h = space_handles(p, block_at(&p->blocks, i));
+    if (h.bytes <= most) {
+        return (struct end){h.at, h.bytes};
     }
-    if (front <= most && (front >= back || back > most)) {
-        return (struct end){at, backing_pages_fit(p, at, bytes, most)};
+    if (h.front <= most && (h.front >= h.back || h.back > most)) {
+        return (struct end){h.at, backing_pages_fit(p, h.at, h.bytes, most)};
     }
-    if (back > most) {
-        return (struct end){at, 0};
+    if (h.back > most) {
+        return (struct end){h.at, 0};
     }
-    uint64_t begin = at + bytes - most;
+    uint64_t begin = h.at + h.bytes - most;
     begin += page_inside(p, begin) != 0 ? page_rest(p, begin) : 0;
-    return (struct end){begin, at + bytes - begin};
+    return (struct end){begin, h.at + h.bytes - begin};
+}
+
+static uint64_t smaller_end(const struct handles *h)
+{
+    return h->front < h->back ? h->front : h->back;
 }
 
 uint64_t backing_pages_drop(struct pool *p, uint32_t i, uint64_t most)
@@ -189,14 +191,13 @@ static uint32_t best_in(const struct pool *p, unsigned list, uint64_t most)
     unsigned n = 0;
     for (uint32_t i = p->whole[list]; i != BLOCK_NONE && n < LOOK_MAX; n++) {
         const struct block *b = block_at(&p->blocks, i);
-        uint64_t at;
-        uint64_t whole = space_whole(p, b, &at);
-        uint64_t handle = space_end_handle(p, at, whole);
-        bool better = handle > largest || (handle == largest && b->size - whole < least);
+        const struct handles h = space_handles(p, b);
+        uint64_t handle = smaller_end(&h);
+        bool better = handle > largest || (handle == largest && b->size - h.bytes < least);
         if (handle <= most && better) {
             best = i;
             largest = handle;
-            least = b->size - whole;
+            least = b->size - h.bytes;
         }
         i = b->newer;
     }
@@ -227,10 +228,11 @@ static uint32_t smallest(const struct pool *p)
  * it. So a load that does not repeat itself gets large handles for small ones. */
 static bool trades(const struct pool *p, uint32_t i, uint64_t need)
 {
-    uint64_t at;
-    uint64_t bytes = space_whole(p, block_at(&p->blocks, i), &at);
-    return !recall_keeps(p) &&
-           space_end_handle(p, at, bytes) * SMALL_HANDLES <= frames_largest(p, need);
+    if (recall_keeps(p)) {
+        return false;
+    }
+    const struct handles h = space_handles(p, block_at(&p->blocks, i));
+    return smaller_end(&h) * SMALL_HANDLES <= frames_largest(p, need);
 }
 
 /* Gives small free handles back until the source may give `need` bytes of new memory. */
@@ -311,13 +313,14 @@ static uint32_t pending_smallest(const struct pool *p, unsigned stream, struct e
     uint64_t least = UINT64_MAX;
     for (uint32_t i = p->line[stream].oldest; i != BLOCK_NONE; i = block_at(&p->blocks, i)->newer) {
         const struct block *b = block_at(&p->blocks, i);
-        uint64_t at;
-        uint64_t whole = b->state == BLOCK_PENDING ? space_whole(p, b, &at) : 0;
-        uint64_t handle = whole > 0 ? space_end_handle(p, at, whole) : UINT64_MAX;
-        if (handle < least) {
-            least = handle;
+        struct handles h = {.bytes = 0};
+        if (b->state == BLOCK_PENDING) {
+            h = space_handles(p, b);
+        }
+        if (h.bytes > 0 && smaller_end(&h) < least) {
+            least = smaller_end(&h);
             best = i;
-            *ret_from = (struct end){page_rest(p, at) == handle ? at : at + whole - handle, handle};
+            *ret_from = (struct end){h.front == least ? h.at : h.at + h.bytes - least, least};
         }
     }
     return best;
@@ -329,10 +332,9 @@ void backing_pages_pending(struct pool *p, unsigned stream, struct want *w, uint
     uint32_t i = p->pending_whole[stream] > 0 ? p->line[stream].oldest : BLOCK_NONE;
     while (w->got < w->need && i != BLOCK_NONE && space_has_records(p, 4)) {
         const struct block *b = block_at(&p->blocks, i);
-        uint64_t at;
         uint32_t next = b->newer;
-        bool some = b->state == BLOCK_PENDING && space_whole(p, b, &at) > 0;
-        const struct end from = some ? end_of(p, i, w->need - w->got) : (struct end){0, 0};
+        const struct end from =
+            b->state == BLOCK_PENDING ? end_of(p, i, w->need - w->got) : (struct end){0, 0};
         if (from.bytes > 0 && pending_take(p, i, &from, w, seq, e) == 0) {
             return;
         }

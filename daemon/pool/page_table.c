@@ -595,20 +595,43 @@ bool page_mapped(const struct pool *p, uint64_t at)
     return view_over(p, at / p->page) != MARKS_NONE;
 }
 
+struct handles page_handles(const struct pool *p, uint64_t at, uint64_t end)
+{
+    uint64_t s = (at + p->page - 1) / p->page;
+    uint64_t stop = end / p->page;
+    uint64_t first = s;
+    struct handles h = {.at = s * p->page};
+    if (s >= stop) {
+        return h;
+    }
+    uint64_t slots = handle_slots(p, view_over(p, s), s, &first);
+    if (first != s && first + slots < stop) { /* its first part is elsewhere */
+        s = first + slots;
+        slots = handle_slots(p, view_over(p, s), s, &first);
+    }
+    uint64_t last = first;
+    uint64_t back = slots;
+    if (first + slots < stop) {
+        back = handle_slots(p, view_over(p, stop - 1), stop - 1, &last);
+    }
+    if (last + back > stop && last > s) { /* its last part is elsewhere */
+        stop = last;
+        back = handle_slots(p, view_over(p, stop - 1), stop - 1, &last);
+    }
+    h.at = s * p->page;
+    if (first == s && last + back == stop) {
+        h.bytes = (stop - s) * p->page;
+        h.front = slots * p->page;
+        h.back = back * p->page;
+    }
+    return h;
+}
+
 uint64_t page_whole(const struct pool *p, uint64_t at, uint64_t end, uint64_t *ret_at)
 {
-    uint64_t begin = (at + p->page - 1) & ~(p->page - 1);
-    end &= ~(p->page - 1);
-    *ret_at = begin;
-    if (begin >= end) {
-        return 0;
-    }
-    begin += page_inside(p, begin) != 0 ? page_rest(p, begin) : 0;
-    if (begin < end && page_rest(p, end - p->page) != p->page) {
-        end -= page_inside(p, end - p->page) + p->page;
-    }
-    *ret_at = begin;
-    return begin < end ? end - begin : 0;
+    const struct handles h = page_handles(p, at, end);
+    *ret_at = h.at;
+    return h.bytes;
 }
 
 uint64_t page_where(const struct pool *p, uint64_t at, uint64_t *ret_from)

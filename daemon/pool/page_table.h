@@ -106,7 +106,15 @@ int page_access(struct pool *p, uint64_t at, uint64_t bytes, struct err *e);
 uint64_t page_inside(const struct pool *p, uint64_t at);
 uint64_t page_rest(const struct pool *p, uint64_t at);
 bool page_mapped(const struct pool *p, uint64_t at);
-/* Whole handles in [at, end), where all pages are used: from *ret_at on. Returns bytes. */
+/* A row of whole handles. */
+struct handles {
+    uint64_t at, bytes;   /* bytes 0: there are none */
+    uint64_t front, back; /* bytes of the first and of the last */
+};
+
+/* The whole handles in [at, end), where all pages are used. */
+struct handles page_handles(const struct pool *p, uint64_t at, uint64_t end);
+/* The same: from *ret_at on. Returns bytes. */
 uint64_t page_whole(const struct pool *p, uint64_t at, uint64_t end, uint64_t *ret_at);
 /* Bytes from `at` on, up to `end`, that are used; that are not used; that are mapped and
  * accessible. */

@@ -276,14 +276,14 @@ void space_point(const struct pool *p, const struct block *b, unsigned *stream, 
 /* `bytes` of pages of a VACANT block are used elsewhere, or destroyed. */
 void space_lose_pages(struct pool *p, uint32_t i, uint64_t bytes);
 bool space_has_records(const struct pool *p, uint32_t count);
-/* The whole handles (or the whole home) in a block begin at *ret_at; returns their bytes, or 0. Of
- * READY and PENDING blocks they are the "whole pages" of this folder. */
+/* The whole handles, or the whole home, in a block. Of READY and PENDING blocks they are the "whole
+ * pages" of this folder. */
+struct handles space_handles(const struct pool *p, const struct block *b);
+/* The same: from *ret_at on. Returns bytes. */
 uint64_t space_whole(const struct pool *p, const struct block *b, uint64_t *ret_at);
-/* The list of p->whole for READY blocks whose smaller end handle (the home, for sources of blocks)
- * has so many bytes. */
+/* The list of p->whole for READY blocks whose smaller end handle, or whose home, has so many bytes.
+ */
 unsigned space_whole_list(const struct pool *p, uint64_t bytes);
-/* Bytes of the smaller of the first and the last handle of whole handles [at, at + bytes). */
-uint64_t space_end_handle(const struct pool *p, uint64_t at, uint64_t bytes);
 
 /* ---- warm.c */
 

@@ -2,14 +2,21 @@
 
 /* ---- whole pages ------------------------------------------------------------------------------*/
 
+struct handles space_handles(const struct pool *p, const struct block *b)
+{
+    if (p->source.pages != NULL) {
+        return page_handles(p, b->at, b->at + b->size);
+    }
+    const struct home *h = records_at(&p->homes, b->home);
+    uint64_t bytes = h->at == b->at && h->bytes == b->size ? b->size : 0;
+    return (struct handles){.at = b->at, .bytes = bytes, .front = bytes, .back = bytes};
+}
+
 uint64_t space_whole(const struct pool *p, const struct block *b, uint64_t *ret_at)
 {
-    if (p->source.pages == NULL) {
-        const struct home *h = records_at(&p->homes, b->home);
-        *ret_at = b->at;
-        return h->at == b->at && h->bytes == b->size ? b->size : 0;
-    }
-    return page_whole(p, b->at, b->at + b->size, ret_at);
+    const struct handles h = space_handles(p, b);
+    *ret_at = h.at;
+    return h.bytes;
 }
 
 unsigned space_whole_list(const struct pool *p, uint64_t bytes)
@@ -19,29 +26,15 @@ unsigned space_whole_list(const struct pool *p, uint64_t bytes)
     return log < WHOLE_LISTS - 1 ? log : WHOLE_LISTS - 1;
 }
 
-uint64_t space_end_handle(const struct pool *p, uint64_t at, uint64_t bytes)
-{
-    uint64_t first = page_rest(p, at);
-    uint64_t last = page_inside(p, at + bytes - p->page) + p->page;
-    return first < last ? first : last;
-}
-
-/* The list of a block with whole pages. */
-static unsigned list_of(const struct pool *p, uint64_t at, uint64_t bytes)
-{
-    return space_whole_list(p, p->source.pages != NULL ? space_end_handle(p, at, bytes) : bytes);
-}
-
 static void whole_enter(struct pool *p, uint32_t i)
 {
     struct block *b = block_at(&p->blocks, i);
-    uint64_t at;
-    uint64_t bytes = space_whole(p, b, &at);
+    const struct handles h = space_handles(p, b);
     b->whole = 0;
-    if (bytes == 0) {
+    if (h.bytes == 0) {
         return;
     }
-    unsigned list = list_of(p, at, bytes);
+    unsigned list = space_whole_list(p, h.front < h.back ? h.front : h.back);
     uint32_t *head = &p->whole[list];
     b->whole = (uint8_t)(list + 1) & 7u;
     b->older = BLOCK_NONE;
@@ -50,7 +43,7 @@ static void whole_enter(struct pool *p, uint32_t i)
         block_at(&p->blocks, *head)->older = i;
     }
     *head = i;
-    p->whole_bytes += bytes;
+    p->whole_bytes += h.bytes;
 }
 
 static void whole_leave(struct pool *p, uint32_t i)

@@ -48,7 +48,13 @@ static int finish(struct table *t, struct capbuf *out, struct err *e)
     WIDE(managed, BYTES, TAKEN(managed))                                                           \
     COLUMN(arenas, BYTES, TAKEN(arenas))
 
-_Static_assert(TABLE_COUNT(NUMBER_COLUMNS) == sizeof(struct snapshot_numbers) / sizeof(uint64_t),
+/* Columns are appended only: clients may know them by their place. */
+#define LATER_NUMBER_COLUMNS(COLUMN, WIDE)                                                         \
+    WIDE(handles, UINT, TAKEN(handles))                                                            \
+    WIDE(breaks, UINT, TAKEN(breaks))
+
+_Static_assert(TABLE_COUNT(NUMBER_COLUMNS) + TABLE_COUNT(LATER_NUMBER_COLUMNS) ==
+                   sizeof(struct snapshot_numbers) / sizeof(uint64_t),
                "every number has its column");
 
 #define POOL_COLUMNS(COLUMN, WIDE)                                                                 \
@@ -75,7 +81,8 @@ _Static_assert(TABLE_COUNT(NUMBER_COLUMNS) == sizeof(struct snapshot_numbers) / 
     WIDE(private_places, UINT, REPORTED(private_places))                                           \
     WIDE(private_bytes, BYTES, REPORTED(private_bytes))                                            \
     WIDE(private_returns, UINT, REPORTED(private_returns))                                         \
-    WIDE(private_others, UINT, REPORTED(private_others))
+    WIDE(private_others, UINT, REPORTED(private_others))                                           \
+    LATER_NUMBER_COLUMNS(COLUMN, WIDE)
 
 static struct proto_cell hit_rate(const struct snapshot *p)
 {
