@@ -23,7 +23,7 @@ void pool_mapped(struct pool *p, uint64_t number);
 /* Call `number` failed, of create, map or access: handles as a whole at [at, at + bytes). lost: an
  * earlier unmap failed, and nothing can be mapped there any more. */
 void pool_failed(struct pool *p, uint64_t number, uint64_t at, uint64_t bytes, bool lost);
-/* Call `number` of unmap failed: these bytes are lost. */
+/* An unmap failed: so many bytes are lost. */
 void pool_lost(struct pool *p, uint64_t bytes);
 /* Call `number` of clear failed, or was not made: what is there may hold anybody's bytes. */
 void pool_uncleared(struct pool *p, uint64_t number, uint64_t at, uint64_t bytes);

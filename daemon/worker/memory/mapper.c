@@ -70,8 +70,6 @@ struct mapper {
     uint64_t issued;
     uint64_t seen; /* number of the last call that mapper_poll reported as complete */
     atomic_uint_fast64_t done;
-    atomic_bool ends;
-    atomic_bool drains;
     /* the thread's: */
     uint64_t page;
     struct marks bad;   /* pages of the range that could not be mapped */
@@ -250,9 +248,7 @@ static void clear(struct mapper *m, const struct call *c)
         return;
     }
     report(m, MAPPER_CLEAR, c, &none);
-    if (!atomic_load(&m->drains)) {
-        ring(m);
-    }
+    ring(m);
     wait_for(&m->go);
 }
 
@@ -444,7 +440,6 @@ void mapper_drain(struct mapper *m)
 {
     const struct timespec pause = {.tv_nsec = 20 * (long)NS_PER_US};
     struct mapper_report r;
-    atomic_store(&m->drains, true);
     while (mapper_busy(m)) {
         while (mapper_poll(m, &r)) {
             if (r.kind == MAPPER_CLEAR) {
@@ -453,7 +448,6 @@ void mapper_drain(struct mapper *m)
         }
         (void)nanosleep(&pause, NULL);
     }
-    atomic_store(&m->drains, false);
 }
 
 static void finish(struct mapper *m)

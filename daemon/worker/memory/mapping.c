@@ -23,10 +23,6 @@ void mapping_finish(struct mapping *m)
 {
     mapper_destroy(m->mapper);
     m->mapper = NULL;
-    if (m->marker != NULL) {
-        m->b->marker->release(m->marker);
-        m->marker = NULL;
-    }
 }
 
 /* ---- calls ------------------------------------------------------------------------------------*/
@@ -44,17 +40,6 @@ int mapping_reserve(struct mapping *m, uint64_t bytes, void **ret_range, struct 
         *ret_range = m->range = range;
     }
     return rc;
-}
-
-void mapping_release(struct mapping *m)
-{
-    if (m->mapper != NULL) {
-        mapper_drain(m->mapper);
-    }
-    if (m->mapper == NULL || mapper_empty(m->mapper)) {
-        m->b->pages->release(m->d, m->range);
-    }
-    m->range = NULL;
 }
 
 int mapping_create(struct mapping *m, uint64_t bytes, uint64_t *ret_handle, struct err *e)
@@ -100,9 +85,9 @@ static int zeros(struct mapping *m, struct backend_ref ref, uint64_t bytes, stru
     int rc = m->b->stream->fill(m->scrub, ref, ZEROS, sizeof ZEROS, bytes, e);
     if (rc == 0) {
         rc = m->b->stream->mark(m->scrub, &marker, e);
+        rc = rc == 0 ? m->b->stream->flush(m->scrub, e) : rc;
         m->hung = m->hung || rc != 0;
     }
-    rc = rc == 0 ? m->b->stream->flush(m->scrub, e) : rc;
     if (rc == 0) {
         m->marker = marker;
         m->marked_ns = clock_now_ns();
@@ -118,7 +103,7 @@ static bool zeros_over(struct mapping *m, enum backend_state *ret_state, struct 
     enum backend_state state = m->b->marker->state(m->marker, e);
     bool over = state == BACKEND_DONE || state == BACKEND_FAILED;
     if (!over && clock_now_ns() - m->marked_ns > SCRUB_NS) {
-        m->hung = true; /* the command may still run, whoever gets the memory next */
+        m->hung = true; /* the command may still run when the memory has its next user */
         (void)err_set(e, ERR_DEVICE_LOST, "zeroing new memory did not end");
         state = BACKEND_FAILED;
         over = true;
@@ -131,26 +116,47 @@ static bool zeros_over(struct mapping *m, enum backend_state *ret_state, struct 
     return over;
 }
 
-static int clear_now(struct mapping *m, struct backend_ref ref, uint64_t bytes, struct err *e)
+static int zeros_wait(struct mapping *m, struct err *e)
 {
     const struct timespec pause = {.tv_nsec = 20 * (long)NS_PER_US};
     enum backend_state state = BACKEND_FAILED;
-    struct err why = ERR_INIT;
-    int rc = zeros(m, ref, bytes, &why);
-    while (rc == 0 && !zeros_over(m, &state, &why)) {
+    while (!zeros_over(m, &state, e)) {
         (void)nanosleep(&pause, NULL);
     }
-    rc = rc == 0 && state == BACKEND_FAILED ? why.code : rc;
+    return state == BACKEND_FAILED ? e->code : 0;
+}
+
+void mapping_release(struct mapping *m)
+{
+    struct err why = ERR_INIT;
+    if (m->marker != NULL) { /* the thread waits for these zeros */
+        (void)zeros_wait(m, &why);
+        mapper_go_on(m->mapper);
+    }
+    if (m->mapper != NULL) {
+        mapper_drain(m->mapper);
+    }
+    if (m->mapper == NULL || mapper_empty(m->mapper)) {
+        m->b->pages->release(m->d, m->range);
+    }
+    m->range = NULL;
+}
+
+static int clear_now(struct mapping *m, struct backend_ref ref, uint64_t bytes, struct err *e)
+{
+    struct err why = ERR_INIT;
+    int rc = zeros(m, ref, bytes, &why);
+    rc = rc == 0 ? zeros_wait(m, &why) : rc;
     if (rc != 0 && e != NULL) {
         *e = why;
     }
     return rc;
 }
 
-/* New memory may hold anybody's bytes. A source may take it back at any time, so whoever maps it
- * waits for the zeros: some microseconds on an idle device. If the device has other work, the
- * memory is large or zeroing fails, the memory is handed out dirty and zeroed in the order of
- * streams. */
+/* New memory may hold anybody's bytes. The source may take it back at any time. So the call or the
+ * thread that maps it waits for the zeros: some microseconds on an idle device. If the device has
+ * other work, the memory is large or zeroing fails, the memory is handed out dirty and zeroed in
+ * the order of streams. */
 int mapping_clear(struct mapping *m, void *block, uint64_t at, uint64_t bytes, struct err *e)
 {
     const struct backend_ref ref = {.block = block, .offset = at};
@@ -172,7 +178,9 @@ static void clear_begin(struct mapping *m, const struct mapper_report *r)
     m->clearing = *r;
     if (!m->quiet(m->data) || zeros(m, ref, r->bytes, &why) != 0) {
         pool_uncleared(m->pool, r->number, r->at, r->bytes);
-        mapper_go_on(m->mapper);
+        if (!m->hung) { /* else the memory must remain as it is */
+            mapper_go_on(m->mapper);
+        }
     }
 }
 

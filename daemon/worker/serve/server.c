@@ -18,7 +18,8 @@ bool server_nothing_moves(const struct server *s, const uint64_t *tenant)
 bool server_still(void *data)
 {
     const struct server *s = data;
-    return s->completion.first == NULL && server_nothing_moves(s, NULL) && s->waiting.first == NULL;
+    return s->completion.first == NULL && server_nothing_moves(s, NULL) &&
+           s->waiting.first == NULL && !memory_mapping(&s->device.memory);
 }
 
 bool server_nothing_runs(void *data)

@@ -481,6 +481,7 @@ static void give_up(struct spill *s, struct job *j)
 {
     job_unpin(s->buffers, j);
     job_temps_free(s->device, j);
+    memory_free(&s->device->memory, &j->workspace);
 }
 
 /* If the try moved and released nothing and no other copies ended meanwhile, other jobs need not

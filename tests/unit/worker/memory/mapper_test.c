@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "daemon/pool/pressure.h"
-#include "daemon/worker/memory/mapping.h"
+#include "daemon/worker/memory/mapping_pages.h"
 #include "tests/unit/common/suite.h"
 
 #define PAGE  (UINT64_C(2) << 20)
@@ -140,6 +140,7 @@ static int enter(struct backend_device *d, struct err *e)
 }
 
 static const struct backend_page_ops OPS = {.page_bytes = page_bytes,
+                                            .handle_max = page_bytes,
                                             .reserve = reserve,
                                             .release = release,
                                             .create = create,
@@ -164,72 +165,23 @@ static bool busy(void *data)
 
 /* ---- a pool over it ---- */
 
-static int pool_reserve_range(void *user, uint64_t bytes, void **ret_range, struct err *e)
-{
-    return mapping_reserve(user, bytes, ret_range, e);
-}
-
-static void pool_release_range(void *user, void *r, uint64_t bytes)
-{
-    (void)r;
-    (void)bytes;
-    mapping_release(user);
-}
-
-static int pool_create_handle(void *user, uint64_t bytes, uint64_t *ret_handle, struct err *e)
-{
-    return mapping_create(user, bytes, ret_handle, e);
-}
-
-static void pool_destroy_handle(void *user, uint64_t handle, uint64_t bytes)
-{
-    mapping_destroy(user, handle, bytes);
-}
-
-static int pool_map(void *user, void *r, uint64_t at, uint64_t handle, uint64_t bytes,
-                    struct err *e)
-{
-    (void)r;
-    return mapping_map(user, at, handle, bytes, e);
-}
-
-static int pool_unmap(void *user, void *r, uint64_t at, uint64_t bytes, struct err *e)
-{
-    (void)r;
-    return mapping_unmap(user, at, bytes, e);
-}
-
-static int pool_access(void *user, void *r, uint64_t at, uint64_t bytes, struct err *e)
-{
-    (void)r;
-    return mapping_access(user, at, bytes, e);
-}
-
 static uint64_t issued(void *user)
 {
     (void)user;
     return mapper_issued(mapping.mapper);
 }
 
-static const struct pool_pages PAGES = {.page_bytes = PAGE,
-                                        .reserve = pool_reserve_range,
-                                        .release = pool_release_range,
-                                        .create = pool_create_handle,
-                                        .destroy = pool_destroy_handle,
-                                        .map = pool_map,
-                                        .unmap = pool_unmap,
-                                        .access = pool_access,
-                                        .aliases = true};
-
 static void begin(const struct backend_page_ops *ops, unsigned fail_at)
 {
-    const struct pool_source source = {.user = &mapping, .pages = &PAGES, .issued = issued};
+    static struct pool_pages pages;
+    const struct pool_source source = {.user = &mapping, .pages = &pages, .issued = issued};
     const struct pool_options options = {
         .limit = LIMIT, .streams = 1, .address_bytes = SLOTS * PAGE};
     memset(&device, 0, sizeof device);
     device.fail_at = fail_at;
     backend.pages = ops;
     mapping = (struct mapping){.b = &backend, .quiet = busy, .why = ERR_INIT};
+    pages = mapping_pages(&mapping, PAGE);
     ck_assert_int_eq(sem_init(&woken, 0, 0), 0);
     ck_assert_int_eq(mapping_init(&mapping, wake, NULL, &err), 0);
     ck_assert_msg(pool_create(&source, &options, &pool, &err) == 0, "%s", err.text);
