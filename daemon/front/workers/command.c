@@ -57,6 +57,7 @@ static void record_job(struct device *d, struct job *j)
     struct err e = ERR_INIT;
     struct capbuf bytes;
     uint8_t room[512]; /* enough for most jobs */
+    record_note(d->record, RECORD_JOB, j->id);
     capbuf_init_in(&bytes, RECORD_BYTES_MAX, room, sizeof room);
     record_entry entry =
         record_encode_job(j, &bytes, &e) == 0

@@ -152,7 +152,7 @@ static uint32_t chain_make(struct record *r, struct bytes bytes)
 
 void record_note(struct record *r, enum record_kind kind, uint64_t id)
 {
-    if (id > *last_of(r, kind)) {
+    if (r != NULL && id > *last_of(r, kind)) {
         *last_of(r, kind) = id;
     }
 }
@@ -163,7 +163,7 @@ record_entry record_put(struct record *r, record_entry old, enum record_kind kin
     if (r == NULL) {
         return 0;
     }
-    record_note(r, kind, id); /* first, since the worker gets it also without an entry */
+    record_note(r, kind, id);
     uint32_t first = bytes.size <= RECORD_BYTES_MAX ? chain_make(r, bytes) : NO_CELL;
     if (first == NO_CELL) {
         return 0;
