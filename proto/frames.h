@@ -311,7 +311,8 @@ enum frame_ref_tag {
     U(private_places, UINT64_MAX)                                                                  \
     U(private_bytes, UINT64_MAX)                                                                   \
     U(private_returns, UINT64_MAX)                                                                 \
-    U(private_others, UINT64_MAX)
+    U(private_others, UINT64_MAX)                                                                  \
+    U(staying, UINT64_MAX) /* bytes of buffers that never move to the host */
 /* A tenant's memory in bytes; sent before W_POOL if it has changed. asked: as requested; mapped: on
  * the device, not available to others; shared: the part of `mapped` outside of the pool; spilled:
  * on the host. */
@@ -323,10 +324,12 @@ enum frame_ref_tag {
     U(shared, UINT64_MAX)                                                                          \
     U(spilled, UINT64_MAX)
 #define MSG_W_TENANT_REFUSED(U, I, S, B, L) U(tenant, UINT64_MAX) I(code) S(text, PROTO_TEXT_MAX)
-/* The budget is met, or its deadline has passed. limit: that is in force; size: bytes that the worker
+/* The budget is met, or its deadline has passed. asked: the limit of the F_BUDGET that this answers;
+ * limit: that is in force; size: bytes that the worker
  * has; missing: bytes that are still to be given back. code not 0: the budget was refused, and the
  * former one remains. */
 #define MSG_W_BUDGET(U, I, S, B, L)                                                                \
+    U(asked, UINT64_MAX)                                                                           \
     U(limit, UINT64_MAX)                                                                           \
     U(size, UINT64_MAX)                                                                            \
     U(missing, UINT64_MAX)                                                                         \

@@ -477,7 +477,7 @@ static void sweep_join(const struct pool *p, struct sweep *sweep, struct effort 
     sweep->wanted = effort->wanted > sweep->wanted ? effort->wanted : sweep->wanted;
 }
 
-/* Ends the sweep if it is over or nobody wants more. Returns whether this call does. */
+/* Ends the sweep if it is over or no request wants more. Returns whether this call does. */
 static bool sweep_rest(struct pool *p, struct sweep *sweep, const struct effort *effort)
 {
     bool served = enough(p, effort);

@@ -35,23 +35,27 @@ static void budget_is(struct pool *p, uint64_t budget)
     event_add(p, POOL_EVENT_LIMIT, (struct pool_event){.size = budget});
 }
 
-/* What no recall can get. */
+/* A budget that every tenant's guarantee fits in, beside what no recall can get. */
 static int check_floor(const struct pool *p, uint64_t budget, struct err *e)
 {
     uint64_t guaranteed = 0;
+    uint64_t least = 0;
     for (unsigned t = 0; t < POOL_TENANTS; t++) {
-        guaranteed = sat_add(guaranteed, p->account[t].quota.guaranteed);
+        const struct pool_account *a = &p->account[t];
+        uint64_t fixed = sat_add(a->reserved, a->staying);
+        guaranteed = sat_add(guaranteed, a->quota.guaranteed);
+        least = sat_add(least, fixed > a->quota.guaranteed ? fixed : a->quota.guaranteed);
     }
     if (guaranteed > budget) {
         return err_set(e, ERR_LIMIT,
                        "%llu bytes are guaranteed to tenants: guarantee less, or set at least that",
                        LL(guaranteed));
     }
-    if (sat_add(p->reserved, p->staying) > budget) {
+    if (least > budget) {
         return err_set(e, ERR_LIMIT,
-                       "%llu bytes are exported or managed and %llu must stay on the device: free "
-                       "some of these, or set at least the sum",
-                       LL(p->reserved), LL(p->staying));
+                       "%llu bytes are exported or managed, %llu must stay on the device and %llu "
+                       "are guaranteed: free some of these, guarantee less, or set at least %llu",
+                       LL(p->reserved), LL(p->staying), LL(guaranteed), LL(least));
     }
     return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * The pool's budget: the bytes that it may take from its source. Its owner got them from somebody,
- * who may give more or recall some by a deadline.
+ * The pool's budget: the bytes that it may take from its source. Its owner may raise the budget, or
+ * recall a part by a deadline.
  *
  * A lower budget counts at once: no request is served beyond it. Memory above it goes back step by
  * step: whole free handles first, then what becomes free, at each free and each tick. The pool
@@ -37,8 +37,9 @@ struct pool_lease {
 
 /* Sets the budget. More counts at once and ends a recall. Less begins a recall, or replaces the one
  * under way. A deadline that has passed lets the first tick be the only one before the state is
- * OVERDUE. ERR_INVALID: a budget of 0. ERR_LIMIT: less than what is guaranteed to tenants, or than
- * what is reserved or stays (quota.h), which no recall can get; the budget is unchanged. */
+ * OVERDUE. ERR_INVALID: a budget of 0. ERR_LIMIT: less than the sum over tenants of what is
+ * guaranteed, or of what is reserved and stays (quota.h) if that is more; the budget is unchanged.
+ */
 int pool_lease_set(struct pool *p, uint64_t budget, uint64_t deadline_ns, struct err *e);
 /* Gives back at most `most` bytes, rounded up to a handle, of what is missing. Call it until the
  * state is HELD, also when it is OVERDUE. Returns bytes given back. */

@@ -723,7 +723,7 @@ static int release(struct pool *p, const struct pool_piece *piece, unsigned stre
                                   .value = (uint32_t)seq});
     stats_given(p, piece);
     quota_discharge(p, b->tenant, b->size);
-    if (piece->foreign || piece->ticket != 0) { /* with a ticket nobody knows what it holds */
+    if (piece->foreign || piece->ticket != 0) { /* with a ticket it may hold any bytes */
         tenancy_spoil(p, b);
     }
     if (ret_place != NULL && vacant_keep(p, piece->block, stream, seq, ret_place)) {

@@ -126,6 +126,7 @@ struct pool_stats {
     uint64_t hits;          /* allocations without a call of the source */
     uint64_t waits;         /* waits placed between streams */
     uint64_t remaps;        /* pages mapped at another address */
+    uint64_t staying;       /* bytes of buffers that are never evicted (quota.h) */
     uint64_t breaks;        /* handles given back for smaller ones */
     uint64_t handles;       /* of the source, now */
     uint64_t failures;      /* allocations refused */

@@ -224,8 +224,9 @@ int pool_stay(struct pool *p, unsigned tenant, uint64_t bytes, struct err *e)
                        "%llu bytes stay on the device already, of at most %llu %s: free some of "
                        "these, or raise that",
                        LL(all), LL(most),
-                       a->quota.guaranteed > 0 ? "that are guaranteed to the tenant"
-                                               : "for all tenants without guaranteed memory");
+                       a->quota.guaranteed > 0
+                           ? "that are guaranteed to the tenant (memory_guaranteed)"
+                           : "for all tenants without guaranteed memory (stay_percent)");
     }
     a->staying = sat_add(a->staying, bytes);
     p->staying = sat_add(p->staying, bytes);

@@ -21,7 +21,7 @@ struct pool_account {
     struct pool_meter meter; /* its pieces: asked, rounded up */
     uint64_t mapped;         /* bytes of its blocks and slabs: pieces and slack */
     uint64_t reserved;       /* bytes beyond `mapped`: see pool_reserve */
-    uint64_t staying;        /* bytes that nobody may take from it: see pool_stay */
+    uint64_t staying;        /* bytes that are never evicted: see pool_stay */
     struct pool_quota quota;
 };
 

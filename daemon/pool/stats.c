@@ -76,6 +76,7 @@ void pool_stats(struct pool *p, struct pool_stats *ret_stats)
     ret_stats->cached = p->whole_bytes;
     ret_stats->largest_free = stats_largest_free(p);
     ret_stats->vacant = p->vacant.bytes;
+    ret_stats->staying = p->staying;
     ret_stats->handles = p->source.pages != NULL ? p->table.frames.handles : p->homes.live;
     ret_stats->internal = p->stats.used - p->stats.asked;
     ret_stats->external = p->stats.size > known ? p->stats.size - known : 0;

@@ -319,7 +319,7 @@ enum gpud_buffer_flag {
     GPUD_BUFFER_ZERO = 1,     /* starts as zeros; otherwise undefined */
     GPUD_BUFFER_EXPORT = 2,   /* separate memory, which gpud_buffer_export exports */
     GPUD_BUFFER_VARIABLE = 4, /* in descriptions only: made by gpud_module_variable */
-    GPUD_BUFFER_STAY = 16,    /* never moves to the host; bounded; alone or with ZERO */
+    GPUD_BUFFER_STAY = 16,    /* never moves to the host; up to stay_percent; alone or with ZERO */
     GPUD_BUFFER_MANAGED = 8 /* memory that the driver moves between host and device (CUDA), brought
                                to the device before each job; up to the daemon's managed_limit */
 };
@@ -342,7 +342,7 @@ typedef struct gpud_buffer_desc {
 
 /* Memory on a device of the daemon's choice, owned by the session. A job's buffers share a device,
  * so the daemon chooses the one with most of the session's buffers while its own memory has room;
- * otherwise the one with most room, on the host, too. flags: enum gpud_buffer_flag; label may be
+ * otherwise the one with most room, host included. flags: enum gpud_buffer_flag; label may be
  * NULL. Blocks. ARG_SHAPE, NO_DEVICE, DEVICE_MEMORY, UNSUPPORTED (EXPORT, MANAGED), LIMIT (STAY) */
 GPUD_API int gpud_buffer_create(gpud_client *client, gpud_shape shape, uint32_t flags,
                                 const char *label, gpud_buffer *ret_buffer);

@@ -107,7 +107,7 @@ struct device {
     uint64_t max_alloc;
     uint64_t pool_limit;   /* limit of its pool, bytes; the front may have changed it */
     uint64_t pool_default; /* bytes: the limit that the worker takes by itself; 0: not known */
-    uint64_t budget;       /* bytes: the limit that the worker has been told, or has reported */
+    uint64_t budget;       /* bytes: the limit sent to the worker, or reported by it */
     uint64_t stay;         /* bytes: the same, for buffers that stay on the device */
     uint64_t spill_limit;  /* limit of host memory for spilled buffers, bytes */
     uint64_t units;

@@ -174,8 +174,8 @@ static int find_tenant(struct front *f, const char *name, struct tenant **ret_te
     return rc;
 }
 
-/* Without memory for the answer a new session ends: the next HELLO would be told that it resumes a
- * session of which its client knows nothing. */
+/* A new session ends if there is no memory for its answer. Otherwise the next HELLO would resume a
+ * session that its client does not know. */
 static int admit(struct front *f, struct session *s, bool known, struct capbuf *out,
                  struct session **ret_session, struct err *e)
 {

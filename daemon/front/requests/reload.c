@@ -68,10 +68,10 @@ static void take_over(struct front *f, struct reload *r)
     f->hooks.settings_changed(f);
     log_info("settings were read again");
     if (waiting[0] != '\0') {
-        log_warn(
-            "these settings changed and apply from the next start, those of devices, their memory "
-            "and staging memory when workers restart (systemctl restart gpud-launcher gpud): %s",
-            waiting);
+        log_warn("these settings changed and apply from the next start, those of devices, managed "
+                 "memory and staging memory when workers restart (systemctl restart gpud-launcher "
+                 "gpud): %s",
+                 waiting);
     }
 }
 

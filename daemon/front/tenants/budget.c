@@ -39,6 +39,9 @@ void budget_settle(struct front *f, struct device *d)
 bool budget_reported(struct device *d, const struct msg_w_budget *m)
 {
     const unsigned long long limit = m->limit;
+    if (m->asked != d->budget) { /* the answer to a newer budget is on its way */
+        return false;
+    }
     if (m->code != 0) {
         (void)snprintf(d->refused, sizeof d->refused, "its memory stays at %llu bytes: %.*s", limit,
                        (int)m->text.size, (const char *)m->text.data);

@@ -12,7 +12,7 @@
 /* The device's budget in bytes if the settings' device_memory_max is `memory_max`: at most the
  * memory of the device; 0: as much as a worker takes by itself. */
 uint64_t budget_of(const struct device *d, uint64_t memory_max);
-/* Sends what the worker has not been told: d->pool_limit, and the settings about it. */
+/* Sends d->pool_limit and the settings about it, if the worker does not have them yet. */
 void budget_settle(struct front *f, struct device *d);
 /* The worker has met its budget, or could not in time, or refuses it: d->refused says so then.
  * Returns true if the worker keeps another budget than the front had sent. */

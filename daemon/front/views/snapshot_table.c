@@ -82,6 +82,8 @@ _Static_assert(TABLE_COUNT(NUMBER_COLUMNS) + TABLE_COUNT(LATER_NUMBER_COLUMNS) =
     WIDE(private_bytes, BYTES, REPORTED(private_bytes))                                            \
     WIDE(private_returns, UINT, REPORTED(private_returns))                                         \
     WIDE(private_others, UINT, REPORTED(private_others))                                           \
+    WIDE(staying, BYTES, REPORTED(staying))                                                        \
+    WIDE(stay_limit, BYTES, p->device->stay)                                                       \
     LATER_NUMBER_COLUMNS(COLUMN, WIDE)
 
 static struct proto_cell hit_rate(const struct snapshot *p)

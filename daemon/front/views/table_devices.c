@@ -244,7 +244,9 @@ const struct table_view view_devices = {"devices", devices_begin, NULL, true};
     WIDE(private_places, UINT, d->pool.private_places)                                             \
     WIDE(private_bytes, BYTES, d->pool.private_bytes)                                              \
     WIDE(private_returns, UINT, d->pool.private_returns)                                           \
-    WIDE(private_others, UINT, d->pool.private_others)
+    WIDE(private_others, UINT, d->pool.private_others)                                             \
+    WIDE(staying, BYTES, d->pool.staying)                                                          \
+    WIDE(stay_limit, BYTES, d->stay)
 
 static void pool_begin(struct table_query *q)
 {

@@ -648,6 +648,7 @@ bool memory_poll(struct memory *m)
 {
     bool any = mapping_poll(&m->mapping);
     m->changes += any;
+    m->hung = m->hung || m->mapping.hung;
     return any;
 }
 
@@ -856,6 +857,7 @@ void memory_stats(const struct memory *m, struct msg_w_pool *ret_stats)
                                      .failures = s.failures,
                                      .driver_calls = s.driver_calls,
                                      .live = s.live,
+                                     .staying = s.staying,
                                      .managed = m->managed,
                                      .managed_limit = m->managed_limit};
 }

@@ -139,7 +139,8 @@ int answer_tenant_refused(struct channel *c, uint64_t tenant, const struct err *
 int answer_budget(struct channel *c, const struct budget_report *report, const struct err *why,
                   struct err *e)
 {
-    const struct msg_w_budget msg = {.limit = report->limit,
+    const struct msg_w_budget msg = {.asked = report->asked,
+                                     .limit = report->limit,
                                      .size = report->size,
                                      .missing = report->missing,
                                      .code = why->code,

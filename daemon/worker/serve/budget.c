@@ -71,6 +71,16 @@ static uint64_t make_room(struct budget *b, const struct pool_lease *l, struct e
 
 static void on_timer(uv_timer_t *timer);
 
+/* A recall that is not over goes on by its timer. */
+static void plan(struct budget *b, const struct pool_lease *l, bool done)
+{
+    if (b->state == BUDGET_RECALLED || (b->state == BUDGET_OVERDUE && l->idle > 0)) {
+        (void)uv_timer_start(&b->timer, on_timer, done ? SOON_MS : LATER_MS, 0);
+    } else {
+        (void)uv_timer_stop(&b->timer);
+    }
+}
+
 int budget_turn(struct budget *b, uint64_t now_ns, struct err *e)
 {
     struct pool_lease l;
@@ -79,20 +89,22 @@ int budget_turn(struct budget *b, uint64_t now_ns, struct err *e)
         return 0;
     }
     enum budget_state was = b->state;
+    bool due = !uv_is_active((uv_handle_t *)&b->timer); /* other turns make no room */
     uint64_t done = pool_lease_tick(memory_of(b)->pool, BUDGET_SLICE, now_ns);
     pool_lease(memory_of(b)->pool, &l);
-    step(b, false, missing_of(b, &l), now_ns);
-    if (b->state == BUDGET_RECALLED && l.missing > 0 && l.idle == 0) {
+    uint64_t missing = missing_of(b, &l);
+    if (missing > 0 || !memory_mapping(memory_of(b)) || now_ns >= b->until_ns) {
+        step(b, false, missing, now_ns); /* met once the driver has the memory, too */
+    }
+    if (due && b->state == BUDGET_RECALLED && l.missing > 0 && l.idle == 0) {
         done += make_room(b, &l, &why);
     }
     if (why.code == ERR_DEVICE_LOST) {
         *e = why;
         return why.code;
     }
-    if (b->state == BUDGET_RECALLED || (b->state == BUDGET_OVERDUE && l.idle > 0)) {
-        (void)uv_timer_start(&b->timer, on_timer, done > 0 ? SOON_MS : LATER_MS, 0);
-    } else {
-        (void)uv_timer_stop(&b->timer);
+    if (due) {
+        plan(b, &l, done > 0);
     }
     if (was == BUDGET_RECALLED && b->state != BUDGET_RECALLED) {
         struct budget_report report;
@@ -158,6 +170,9 @@ void budget_report(const struct budget *b, struct budget_report *ret_report)
     struct pool_stats s;
     pool_stats(memory_of(b)->pool, &s);
     pool_lease(memory_of(b)->pool, &l);
-    *ret_report = (struct budget_report){
-        .state = b->state, .limit = l.budget, .size = s.size, .missing = missing_of(b, &l)};
+    *ret_report = (struct budget_report){.state = b->state,
+                                         .asked = l.budget,
+                                         .limit = l.budget,
+                                         .size = s.size,
+                                         .missing = missing_of(b, &l)};
 }

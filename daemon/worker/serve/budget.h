@@ -27,6 +27,7 @@ enum budget_state {
 
 struct budget_report {
     enum budget_state state;
+    uint64_t asked;   /* bytes: the budget that this is about */
     uint64_t limit;   /* bytes: the share */
     uint64_t size;    /* bytes that the worker has */
     uint64_t missing; /* bytes that are still to be given back */

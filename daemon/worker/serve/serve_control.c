@@ -122,6 +122,7 @@ int serve_budget(struct server *s, struct bytes frame, struct frame_fds *fds, st
     if (budget_set(&s->budget, &ask, &why) != 0) {
         struct budget_report report;
         budget_report(&s->budget, &report);
+        report.asked = msg.limit;
         server_must_send(s, answer_budget(&s->channel, &report, &why, e), e);
     }
     return 0;

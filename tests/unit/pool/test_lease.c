@@ -223,10 +223,10 @@ START_TEST(a_budget_that_cannot_be)
     ck_assert_ptr_nonnull(strstr(err.text, "guarantee less"));
     ck_assert_int_eq(pool_reserve(pool, 1, 20 * MIB, &err), 0);
     ck_assert_int_eq(pool_stay(pool, 1, 10 * MIB, &err), 0);
-    ck_assert_int_eq(set(30 * MIB - 1, 10), ERR_LIMIT);
+    ck_assert_int_eq(set(54 * MIB - 1, 10), ERR_LIMIT);
     ck_assert_ptr_nonnull(strstr(err.text, "free some of these"));
     ck_assert_uint_eq(lease().budget, LIMIT);
-    ck_assert_int_eq(set(30 * MIB, 10), 0);
+    ck_assert_int_eq(set(54 * MIB, 10), 0);
     pool_unstay(pool, 1, 10 * MIB);
     pool_unreserve(pool, 1, 20 * MIB);
     ck_assert_int_eq(set(24 * MIB, 10), 0);

@@ -275,15 +275,22 @@ START_TEST(a_budget_that_a_worker_refuses_is_seen)
     d->pool_limit = 4 * MIB;
     budget_settle(&k->f, d);
     ck_assert_uint_eq(budgets, 1);
-    const struct msg_w_budget no = {
-        .limit = 16 * MIB, .code = ERR_LIMIT, .text = bytes_str("10 bytes are exported")};
+    const struct msg_w_budget no = {.asked = 4 * MIB,
+                                    .limit = 16 * MIB,
+                                    .code = ERR_LIMIT,
+                                    .text = bytes_str("10 bytes are exported")};
+    struct msg_w_budget late = no;
+    late.asked = 5 * MIB;
+    quota_budget(&k->f, d, &late); /* the answer to an earlier budget */
+    ck_assert_uint_eq(device_pool_limit(d), 4 * MIB);
     quota_budget(&k->f, d, &no);
     ck_assert_uint_eq(device_pool_limit(d), 16 * MIB);
     ck_assert_uint_eq(hard, 8 * MIB);
     diagnosis_text(&k->f, text, sizeof text);
     ck_assert_ptr_nonnull(
         strstr(text, "its memory stays at 16777216 bytes: 10 bytes are exported"));
-    const struct msg_w_budget yes = {.limit = 16 * MIB, .size = 17 * MIB, .missing = MIB};
+    const struct msg_w_budget yes = {
+        .asked = 16 * MIB, .limit = 16 * MIB, .size = 17 * MIB, .missing = MIB};
     quota_budget(&k->f, d, &yes);
     ck_assert_uint_eq(d->pool.missing, MIB);
     finish();

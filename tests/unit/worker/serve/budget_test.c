@@ -105,7 +105,7 @@ START_TEST(budgets_that_cannot_be)
 END_TEST
 
 /* Without room on the host nothing can go: the deadline passes, and what is freed goes back. */
-START_TEST(what_cannot_go_is_told)
+START_TEST(what_cannot_go_is_reported)
 {
     struct fake f;
     if (!room_start(&f, _i, "0")) {
@@ -176,7 +176,7 @@ int main(void)
     tcase_set_timeout(t, 120);
     tcase_add_loop_test(t, less_then_more, 0, ROOMS);
     tcase_add_loop_test(t, budgets_that_cannot_be, 0, ROOMS);
-    tcase_add_loop_test(t, what_cannot_go_is_told, 0, ROOMS);
+    tcase_add_loop_test(t, what_cannot_go_is_reported, 0, ROOMS);
     tcase_add_loop_test(t, a_recall_replaces_the_one_under_way, 0, ROOMS);
     tcase_add_loop_test(t, guarantees_hold, 0, ROOMS);
     suite_add_tcase(s, t);
