@@ -1,4 +1,4 @@
-/* Sums and differences of sizes that stop at the limits of their type instead of wrapping. */
+/* Arithmetic of sizes that does not wrap: sums and differences stop at the limits of their type. */
 #ifndef COMMON_SATURATE_H
 #define COMMON_SATURATE_H
 
@@ -12,6 +12,12 @@ static inline uint64_t sat_add(uint64_t a, uint64_t b)
 static inline uint64_t sat_sub(uint64_t a, uint64_t b)
 {
     return a > b ? a - b : 0;
+}
+
+/* Rounded down; percent <= 100. */
+static inline uint64_t percent_of(uint64_t all, uint64_t percent)
+{
+    return all / 100 * percent + all % 100 * percent / 100;
 }
 
 #endif

@@ -637,7 +637,7 @@ static void open_workers(void)
 {
     static const char ready[] =
         "w_ready build=\"sim\" backend=\"sim\" name=\"simulated\" streams=4 memory=0x40000000 "
-        "max_alloc=0x40000000 arch=\"any\" devices=2 pool_limit=0x40000000 stay=268435450 "
+        "max_alloc=0x40000000 arch=\"any\" devices=2 pool_limit=0x40000000 stay=268435456 "
         "spill_limit=0x40000000";
     static const uint8_t probe[] = {0, 0, 0x28, 0x42}; /* 42.0, which the first kernel writes */
     for (unsigned i = 0; i < w.f->device_count; i++) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/saturate.h"
 #include "common/steps.h"
 
 #define SPILL_MIN       (UINT64_C(1) << 20) /* bytes */
@@ -108,7 +109,7 @@ uint64_t device_pool_limit(const struct device *d)
 
 uint64_t device_stay(uint64_t limit, uint64_t percent)
 {
-    return percent >= 100 ? limit : limit / 100 * percent;
+    return percent >= 100 ? limit : percent_of(limit, percent);
 }
 
 uint64_t device_spill_limit(uint64_t set, unsigned devices)

@@ -1,5 +1,7 @@
 #include "daemon/front/settings/tenant_limits.h"
 
+#include "common/saturate.h"
+
 const struct tenant_limits TENANT_UNLIMITED = {.hard = {.bytes = UINT64_MAX},
                                                .soft = {.bytes = UINT64_MAX},
                                                .spilled = {.bytes = UINT64_MAX},
@@ -14,5 +16,5 @@ const char *const tenant_settings[TENANT_THINGS] = {
 
 uint64_t amount_of(const struct amount *a, uint64_t all)
 {
-    return a->percent == 0 ? a->bytes : all / 100 * a->percent + all % 100 * a->percent / 100;
+    return a->percent == 0 ? a->bytes : percent_of(all, a->percent);
 }

@@ -546,7 +546,7 @@ int memory_init(struct memory *m, const struct memory_device *on, uint64_t limit
                                          .keep = limit / MEMORY_KEEP,
                                          .trim_age_ns = MEMORY_AGE_NS,
                                          .trim_rate = MEMORY_RATE};
-    m->stay = limit / 100 * FRAME_STAY_PERCENT;
+    m->stay = percent_of(limit, FRAME_STAY_PERCENT);
     rc = pool_create(&source, &options, &m->pool, e);
     m->mapping.pool = m->pool;
     if (rc == 0) {
