@@ -69,7 +69,7 @@ elseif(GPUD_SANITIZE MATCHES "address")
 endif()
 
 # What `scripts/test.sh tsan` builds and runs: tests of code in which threads meet.
-set(GPUD_THREAD_LABELS common front client pool)
+set(GPUD_THREAD_LABELS common front client)
 add_custom_target(tests_threads)
 
 # gpud_test(name SOURCES... [LINK libs...] [TIMEOUT s] [LABELS more...] [LOCK resources...]

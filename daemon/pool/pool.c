@@ -415,21 +415,59 @@ static uint32_t at_part(struct pool *p, const struct pool_ask *ask, uint32_t i, 
     return aligned(p, i, size, part);
 }
 
+/* The border at which a piece begins if possible. Whole pages of a tenant with a guarantee share no
+ * page: else its frees would leave fewer whole pages than the guarantee has. */
+static uint64_t border(const struct pool *p, const struct pool_ask *ask, uint64_t size)
+{
+    uint64_t align = pool_align(ask);
+    bool whole = p->source.pages != NULL && size % p->page == 0 && align < p->page &&
+                 p->account[ask->tenant].quota.guaranteed > 0;
+    return whole ? p->page : align;
+}
+
+static bool begins_at(const struct pool *p, uint32_t i, uint64_t align)
+{
+    return (block_at(&p->blocks, i)->at & (align - 1)) == 0;
+}
+
+/* At a page border: free memory as it comes, then with room for any address, then new memory. */
+static int find_whole(struct pool *p, uint64_t size, const struct pool_ask *ask, unsigned flags,
+                      uint32_t *ret_block)
+{
+    const uint64_t room[] = {size, size + p->page - POOL_ALIGN};
+    unsigned found = flags & ~(unsigned)TAKE_GROW;
+    for (unsigned n = 0; n < 2; n++) {
+        if (find_any(p, room[n], ask->stream, found, ret_block, NULL) == 0) {
+            *ret_block = aligned(p, *ret_block, size, p->page);
+            if (begins_at(p, *ret_block, p->page)) {
+                return 0;
+            }
+        }
+    }
+    bool grows =
+        (flags & TAKE_GROW) != 0 && find_more(p, size, ask->stream, flags, ret_block, NULL) == 0;
+    return grows && begins_at(p, *ret_block, p->page) ? 0 : ERR_DEVICE_MEMORY;
+}
+
 /* First with as much room as any address needs to be aligned, then as it comes: new memory begins
  * at a page border. */
 static int find(struct pool *p, uint64_t size, const struct pool_ask *ask, unsigned flags,
                 uint32_t *ret_block, struct err *e)
 {
     uint64_t align = pool_align(ask);
+    uint64_t whole = border(p, ask, size);
     uint32_t i = BLOCK_NONE;
     if ((flags & TAKE_RECALL) != 0) {
-        i = find_again(p, size, align, ask->stream);
+        i = find_again(p, size, whole, ask->stream);
     }
-    if (i != BLOCK_NONE) {
+    if (i != BLOCK_NONE || (whole > align && find_whole(p, size, ask, flags, &i) == 0)) {
         *ret_block = i;
         return 0;
     }
     int rc = ERR_DEVICE_MEMORY;
+    if (whole > align && (flags & TAKE_PAST) != 0) {
+        return err_set(e, rc, "a piece that moves keeps its pages to itself");
+    }
     if (align > POOL_ALIGN) {
         rc = find_any(p, size + align - POOL_ALIGN, ask->stream, flags, &i, NULL);
     }
@@ -439,7 +477,7 @@ static int find(struct pool *p, uint64_t size, const struct pool_ask *ask, unsig
     }
     i = aligned(p, at_part(p, ask, at_page(p, i, size, flags), size), size, align);
     *ret_block = i;
-    return (block_at(&p->blocks, i)->at & (align - 1)) == 0
+    return begins_at(p, i, align)
                ? 0
                : err_set(e, ERR_DEVICE_MEMORY, "no free part begins at a multiple of %llu bytes",
                          LL(align));
@@ -535,7 +573,7 @@ static int block_alloc(struct pool *p, const struct pool_ask *ask, struct pool_p
     int rc = quota_admit(p, ask, size, e);
     bool kept = rc == 0 && vacant_find(p, ask) != BLOCK_NONE;
     if (rc == 0 && !kept && quota_kept(p, ask) == 0) {
-        i = warm_take(p, size, ask->stream, pool_align(ask));
+        i = warm_take(p, size, ask->stream, border(p, ask, size));
     }
     if (rc == 0 && i == BLOCK_NONE) {
         rc = kept ? come_back(p, size, ask, &i, e) : take_now(p, size, ask, &i, e);

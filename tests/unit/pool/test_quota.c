@@ -172,6 +172,38 @@ START_TEST(what_is_guaranteed_is_kept_in_pages)
 }
 END_TEST
 
+/* The closest fit for the guarantee begins and ends in the middle of a page. */
+START_TEST(what_is_guaranteed_shares_no_page)
+{
+    struct pool_piece other[20];
+    struct pool_piece gap;
+    struct pool_piece whole;
+    struct pool_piece half[2];
+    unsigned n = 2;
+    start(true, 16 * FAKE_PAGE);
+    ck_assert_int_eq(take(MIB, 2, false, &other[0]), 0);
+    ck_assert_int_eq(take(4 * FAKE_PAGE + 256, 2, false, &gap), 0);
+    ck_assert_int_eq(take(MIB - 256, 2, false, &other[1]), 0);
+    ck_assert_uint_eq(other[1].offset, gap.offset + gap.size);
+    give(&gap, 0, 0);
+    set(1, UINT64_MAX, UINT64_MAX, 4 * FAKE_PAGE);
+    ck_assert_int_eq(take(4 * FAKE_PAGE, 1, false, &whole), 0);
+    while (n < 20 && take(FAKE_PAGE, 2, false, &other[n]) == 0) {
+        n++;
+    }
+    give(&whole, 0, 0);
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert_msg(take(2 * FAKE_PAGE, 1, false, &half[i]) == 0, "%s", err.text);
+    }
+    give(&half[0], 0, 0);
+    give(&half[1], 0, 0);
+    while (n > 0) {
+        give(&other[--n], 0, 0);
+    }
+    stop();
+}
+END_TEST
+
 START_TEST(what_is_reserved_is_charged_before_it_is_there)
 {
     struct pool_piece a;
@@ -574,6 +606,7 @@ int main(void)
     tcase_add_test(t, the_hard_limit_counts_slabs_and_a_small_piece_fits_below_it);
     tcase_add_loop_test(t, what_is_guaranteed_others_cannot_take, 0, 2);
     tcase_add_test(t, what_is_guaranteed_is_kept_in_pages);
+    tcase_add_test(t, what_is_guaranteed_shares_no_page);
     tcase_add_loop_test(t, what_is_guaranteed_is_there, 0, 4);
     tcase_add_test(t, what_is_reserved_is_charged_before_it_is_there);
     tcase_add_loop_test(t, what_a_tenant_has_reserved_its_pieces_do_not_get, 0, 2);
