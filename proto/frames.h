@@ -194,7 +194,7 @@ enum frame_ref_tag {
 /* fd: a memfd of at least `size` bytes. Answered by W_ARENA once kernels can use its memory
  * directly, which may never happen. Answered at once if the worker cannot take the memory: jobs
  * that name it then fail until it is freed and sent again. */
-#define MSG_F_ARENA(U, I, S, B, L) U(arena, UINT64_MAX) U(size, UINT64_MAX)
+#define MSG_F_ARENA(U, I, S, B, L) U(arena, UINT64_MAX) U(size, UINT64_MAX) U(tenant, UINT64_MAX)
 /* Sent after the end of all jobs that use it, or when the worker could not take it. Not answered.
  */
 #define MSG_F_ARENA_FREE(U, I, S, B, L) U(arena, UINT64_MAX)

@@ -229,7 +229,8 @@ static int send_arenas(struct device *d, const struct work *w, struct err *e)
             continue;
         }
         struct frame_fds fds = {.fd = {a->fd}, .count = 1};
-        struct msg_f_arena m = {.arena = a->handle, .size = a->bytes};
+        struct msg_f_arena m = {
+            .arena = a->handle, .size = a->bytes, .tenant = tenant_key(a->tenant)};
         rc = d->front->io.send(d->link, &schema_msg_f_arena, &m, &fds, e);
         a->known |= rc == 0 ? bit : 0;
     }

@@ -22,7 +22,7 @@ static bool nothing_frees(void *data, const uint64_t *tenant)
 bool server_idle(struct server *s)
 {
     return server_still(s) && s->modules.loads == NULL && s->modules.preparing == NULL &&
-           !pinning_busy(&s->pinning);
+           !pinning_busy(&s->pinning) && !registrar_busy(&s->registrar);
 }
 
 static void kick(void *data)
@@ -57,7 +57,8 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
     s->loop = loop;
     s->build = build;
     buffers_init(&s->buffers, &dev->memory, &s->modules);
-    arenas_init(&s->arenas, dev, loop, server_arena_ready, s);
+    registrar_init(&s->registrar, dev->b, dev->d, loop);
+    arenas_init(&s->arenas, dev, &s->registrar, server_arena_ready, s);
     modules_init(&s->modules, dev->b, dev->d, loop, server_module_loaded, s);
     releases_init(&s->releases, server_nothing_runs, runs_since, s);
     s->arenas.releases = s->modules.releases = dev->memory.releases =

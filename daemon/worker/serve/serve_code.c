@@ -78,7 +78,7 @@ int serve_arena(struct server *s, struct bytes frame, struct frame_fds *fds, str
     }
     if (rc == 0) {
         fds->count = 0;
-        rc = arena_add(&s->arenas, msg.arena, msg.size, fds->lost ? -1 : fds->fd[0], e);
+        rc = arena_add(&s->arenas, msg.arena, msg.size, msg.tenant, fds->lost ? -1 : fds->fd[0], e);
     }
     return rc;
 }

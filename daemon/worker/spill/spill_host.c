@@ -12,7 +12,7 @@ struct chunk {
 static int pin(void *user, void *memory, uint64_t bytes, struct err *e)
 {
     struct device *dev = user;
-    return dev->b->memory->register_host(dev->d, memory, (size_t)bytes, e);
+    return dev->b->memory->register_host(dev->d, memory, (size_t)bytes, true, e);
 }
 
 static void unpin(void *user, void *memory, uint64_t bytes)

@@ -293,12 +293,12 @@ START_TEST(nobody_asks_for_the_room_during_a_registration)
     info_plain = device->cu.MemGetInfo;
     device->cu.MemHostRegister = register_asked_in;
     device->cu.MemGetInfo = info_counted;
-    ok(cuda->memory->register_host(device, data, sizeof data, e));
+    ok(cuda->memory->register_host(device, data, sizeof data, true, e));
     ck_assert(infos == 0 && meanwhile == UINT64_MAX); /* not known yet */
     cuda->memory->unregister_host(device, data, sizeof data);
     ok(cuda->memory->room(device, &before, e));
     ok(cuda->memory->alloc(device, 64 * MIB, &block, e));
-    ok(cuda->memory->register_host(device, data, sizeof data, e));
+    ok(cuda->memory->register_host(device, data, sizeof data, true, e));
     ck_assert(infos == 1 && meanwhile == before);
     ok(cuda->memory->room(device, &after, e));
     ck_assert(infos == 2 && after + 64 * MIB == before);

@@ -521,11 +521,12 @@ START_TEST(blocks_of_the_pool)
 }
 END_TEST
 
-static int known(struct backend_device *d, void *data, size_t size, struct err *e)
+static int known(struct backend_device *d, void *data, size_t size, bool writes, struct err *e)
 {
     (void)d;
     (void)data;
     (void)size;
+    (void)writes;
     (void)e;
     live++;
     return 0;
