@@ -257,7 +257,8 @@ int command_module_load(struct device *d, const struct build *b, struct err *e)
     struct frame_fds fds = {.fd = {b->binary_fd}, .count = 1};
     struct msg_f_module_load m = {.module = b->module->id,
                                   .size = b->binary_size,
-                                  .hash = bytes_of(b->hash.byte, sizeof b->hash.byte)};
+                                  .hash = bytes_of(b->hash.byte, sizeof b->hash.byte),
+                                  .tenant = tenant_key(b->module->tenant)};
     return d->front->io.send(d->link, &schema_msg_f_module_load, &m, &fds, e);
 }
 

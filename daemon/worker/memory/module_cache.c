@@ -214,6 +214,9 @@ static void load_over(struct modules *t, struct module_load *l)
 {
     (void)uv_timer_stop(&t->limit);
     LL_DELETE(t->loads, l);
+    turns_pass(&t->turns);
+    turns_remove(&t->turns, &l->turn);
+    t->loading = NULL;
     if (l->e.code == 0 && t->b->library != NULL) {
         l->wanted = t->b->library->wanted(l->m->m);
     }
@@ -239,16 +242,17 @@ static void on_limit(uv_timer_t *timer)
     struct err e = ERR_INIT;
     (void)err_set(&e, ERR_TIMEOUT,
                   "loading a module of %" PRIu64 " bytes did not end within %" PRIu64 " ms",
-                  t->loads->size, t->limit_ms);
-    t->loaded(t->data, t->loads->m, &e);
+                  t->loading->size, t->limit_ms);
+    t->loaded(t->data, t->loading->m, &e);
 }
 
 static void load_next(struct modules *t)
 {
-    struct module_load *l = t->loads;
-    if (l == NULL) {
+    struct module_load *l = (struct module_load *)t->turns.first;
+    if (l == NULL || t->loading != NULL) {
         return;
     }
+    t->loading = l;
     l->work.data = l;
     (void)uv_timer_start(&t->limit, on_limit, t->limit_ms, 0);
     if (uv_queue_work(t->loop, &l->work, on_work, on_work_done) != 0) {
@@ -287,8 +291,8 @@ static int load_check(const struct modules *t, uint64_t id, struct bytes hash, u
                : 0;
 }
 
-int module_load(struct modules *t, uint64_t id, struct bytes hash, int fd, uint64_t size,
-                struct err *e)
+int module_load(struct modules *t, uint64_t id, uint64_t tenant, struct bytes hash, int fd,
+                uint64_t size, struct err *e)
 {
     int rc = load_check(t, id, hash, size, e);
     struct module_load *l = rc == 0 ? calloc(1, sizeof *l) : NULL;
@@ -304,11 +308,9 @@ int module_load(struct modules *t, uint64_t id, struct bytes hash, int fd, uint6
         memcpy(m->hash, hash.data, hash.size);
     }
     *l = (struct module_load){.table = t, .m = m, .fd = fd, .size = size, .e = ERR_INIT};
-    bool first = t->loads == NULL;
     LL_APPEND(t->loads, l);
-    if (first) {
-        load_next(t);
-    }
+    turns_add(&t->turns, &l->turn, tenant);
+    load_next(t);
     return 0;
 }
 

@@ -3,7 +3,9 @@
  * use it is freed when the last of them ends.
  *
  * Loading reads, links and may compile, which takes long. One thread loads a module at a time,
- * while the loop serves jobs that need none of the modules being loaded.
+ * while the loop serves jobs that need none of the modules being loaded. Tenants take turns, so a
+ * tenant with many modules delays the module of another by one. The thread has nothing else to do:
+ * a driver may compile for seconds, and registering memory (registrar.h) goes on meanwhile.
  *
  * Another thread opens the vendor's libraries that can run in place of a module's kernels. The
  * module is reported as loaded only when these are open, so that its results are the same from the
@@ -23,6 +25,7 @@
 #include "daemon/backend/backend.h"
 #include "daemon/worker/memory/pace.h"
 #include "daemon/worker/memory/releases.h"
+#include "daemon/worker/memory/turns.h"
 #include "proto/limits.h"
 
 #define MODULES_MAX      4096u
@@ -49,9 +52,10 @@ struct module {
 
 struct modules;
 
-/* A module to load, or a module that wants libraries. The first entry of its list belongs to the
- * thread that works on it. A thread uses nothing else. */
+/* A module to load, or a module that wants libraries. `loading` and the first of `preparing` belong
+ * to the threads that work on them. A thread uses nothing else. */
 struct module_load {
+    struct turn turn; /* first; of a module to load */
     uv_work_t work;
     struct modules *table;
     struct module *m; /* owned; NULL: it was reported, or the entry only opens libraries */
@@ -69,6 +73,8 @@ typedef void (*module_loaded_fn)(void *data, struct module *m, const struct err 
 struct modules {
     struct module *by_id;
     struct module_load *loads;     /* owned: modules to load, oldest first */
+    struct turns turns;            /* the same, by tenant */
+    struct module_load *loading;   /* the one that the thread loads; NULL: none */
     struct module_load *preparing; /* owned: modules that want libraries, oldest first */
     const struct backend *b;
     struct backend_device *d; /* not owned */
@@ -86,10 +92,10 @@ void modules_init(struct modules *t, const struct backend *b, struct backend_dev
                   uv_loop_t *loop, module_loaded_fn loaded, void *data);
 /* Requires that nothing is being loaded or in use. The loop has to run once more afterwards. */
 void modules_finish(struct modules *t);
-/* Takes over fd, a file of `size` bytes, even on failure. After success `loaded` is called once,
- * later. */
-int module_load(struct modules *t, uint64_t id, struct bytes hash, int fd, uint64_t size,
-                struct err *e);
+/* Loads a module of a tenant. Takes over fd, a file of `size` bytes, even on failure. After success
+ * `loaded` is called once, later. */
+int module_load(struct modules *t, uint64_t id, uint64_t tenant, struct bytes hash, int fd,
+                uint64_t size, struct err *e);
 /* Retries, in the thread, libraries that could not be opened, when their retry time has come.
  * Cheap, so it may be called on every event. */
 void modules_prepare_again(struct modules *t);

@@ -143,7 +143,7 @@ START_TEST(what_is_under_way_holds_up_no_job)
     draft_send(&d, &f);
     ck_assert_int_eq(memfd_create_sealed("module", compiled.binary.size, &module, &e), 0);
     memcpy(module.data, compiled.binary.data, compiled.binary.size);
-    const struct msg_f_module_load load = {.module = 8, .size = compiled.binary.size};
+    const struct msg_f_module_load load = {.module = 8, .size = compiled.binary.size, .tenant = 1};
     fake_send(&f, &schema_msg_f_module_load, &load, module.fd);
     arena_send(5, 1, 40 * MIB);
     arena_send(6, 2, LITTLE);

@@ -60,6 +60,7 @@ static const struct backend backend = {.name = "test", .module = &ops};
 
 /* The reports about loads, in order. */
 struct told {
+    uint64_t id[8];
     int code[8];
     char text[8][200];
     unsigned count;
@@ -70,6 +71,7 @@ static void on_loaded(void *data, struct module *m, const struct err *why)
     struct told *t = data;
     ck_assert_ptr_nonnull(m);
     ck_assert_uint_lt(t->count, 8);
+    t->id[t->count] = m->id;
     t->code[t->count] = why->code;
     (void)snprintf(t->text[t->count++], sizeof t->text[0], "%s", why->text);
     gate_set(true); /* what did not end may do so now */
@@ -85,13 +87,18 @@ static int file_of(const char *text)
     return fd;
 }
 
-static void add(struct modules *t, uint64_t id, const char *text)
+static void add_of(struct modules *t, uint64_t tenant, uint64_t id, const char *text)
 {
     static const uint8_t hash[HASH_BYTES] = {1};
     struct err e = ERR_INIT;
-    ck_assert_msg(
-        module_load(t, id, bytes_of(hash, sizeof hash), file_of(text), strlen(text), &e) == 0, "%s",
-        e.text);
+    ck_assert_msg(module_load(t, id, tenant, bytes_of(hash, sizeof hash), file_of(text),
+                              strlen(text), &e) == 0,
+                  "%s", e.text);
+}
+
+static void add(struct modules *t, uint64_t id, const char *text)
+{
+    add_of(t, 1, id, text);
 }
 
 static void run(struct modules *t, uv_loop_t *loop)
@@ -143,6 +150,28 @@ START_TEST(loads_end_in_order)
     ck_assert_ptr_nonnull(module_find(&t, 1, &e));
     ck_assert_ptr_null(module_find(&t, 2, &e));
     run(&t, &loop);
+}
+END_TEST
+
+/* The first load is under way when the others come. Each tenant's modules are loaded in order. */
+START_TEST(tenants_take_turns)
+{
+    static const uint64_t order[] = {1, 4, 6, 2, 5, 3};
+    uv_loop_t loop;
+    struct modules t;
+    struct told told = {.count = 0};
+    ck_assert_int_eq(uv_loop_init(&loop), 0);
+    modules_init(&t, &backend, NULL, &loop, on_loaded, &told);
+    gate_set(false);
+    for (uint64_t id = 1; id <= 6; id++) {
+        add_of(&t, id <= 3 ? 1 : id <= 5 ? 2 : 3, id, "binary");
+    }
+    gate_set(true);
+    run(&t, &loop);
+    ck_assert_uint_eq(told.count, 6);
+    for (unsigned i = 0; i < 6; i++) {
+        ck_assert_uint_eq(told.id[i], order[i]);
+    }
 }
 END_TEST
 
@@ -231,7 +260,7 @@ START_TEST(a_module_waits_for_its_libraries)
         (void)uv_run(&loop, UV_RUN_ONCE);
     }
     ck_assert_ptr_null(module_find(&t, 1, &e));
-    ck_assert_int_eq(module_load(&t, 1, bytes_str(""), file_of("binary"), 6, &e), ERR_EXISTS);
+    ck_assert_int_eq(module_load(&t, 1, 1, bytes_str(""), file_of("binary"), 6, &e), ERR_EXISTS);
     want = false;
     add(&t, 3, "binary");
     run(&t, &loop);
@@ -298,5 +327,6 @@ START_TEST(libraries_are_tried_again)
 }
 END_TEST
 
-SUITE_MAIN("module cache", a_load_has_a_limit, loads_end_in_order, a_module_waits_for_its_libraries,
-           a_module_does_not_wait_for_ever, libraries_are_tried_again)
+SUITE_MAIN("module cache", a_load_has_a_limit, loads_end_in_order, tenants_take_turns,
+           a_module_waits_for_its_libraries, a_module_does_not_wait_for_ever,
+           libraries_are_tried_again)
