@@ -30,7 +30,7 @@ struct server {
     struct pinning pinning; /* begun by server_start, finished by main like staging */
     struct buffers buffers;
     struct releases releases;   /* of memory, arenas and modules */
-    struct registrar registrar; /* of arenas */
+    struct registrar registrar; /* of arenas, and of memory for buffers on the host */
     struct arenas arenas;
     struct modules modules;
     struct ledger ledger;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/shape.h"
 #include "daemon/backend/backend.h"
 #include "tests/unit/common/suite.h"
@@ -167,5 +168,97 @@ START_TEST(what_is_under_way_holds_up_no_job)
 }
 END_TEST
 
+/* Fills a new buffer of 4 MiB. Returns the code of the job's end. */
+static int fill(uint64_t id, uint64_t deadline_ns)
+{
+    const uint8_t byte = (uint8_t)id;
+    struct job_draft d;
+    ck_assert_int_eq(fake_buffer(&f, id, 4 * MIB, false), 0);
+    draft_init(&d, id, 0);
+    draft_fill(&d, ref_buffer(id, 0, 4 * MIB), &byte, 1);
+    if (deadline_ns != 0) {
+        d.msg.deadline_ns = deadline_ns;
+    }
+    draft_send(&d, &f);
+    return fake_done(&f, id, NULL);
+}
+
+static void check(uint64_t id)
+{
+    struct job_draft d;
+    draft_init(&d, 1000 + id, 0);
+    draft_move(&d, OP_READ, ref_buffer(id, 4 * MIB - 8, 8), 0);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 1000 + id, NULL), 0);
+    ck_assert(f.output.data[0] == (uint8_t)id && f.output.data[7] == (uint8_t)id);
+}
+
+/* Memory for buffers that move to the host: more than what the worker begins with. */
+START_TEST(memory_of_the_host_grows_beside_the_loop)
+{
+    enum { COUNT = 40 };
+    if (!start("host_us=10", "268435456")) {
+        return;
+    }
+    const unsigned before = made("cuMemHostRegister");
+    ck_assert_uint_eq(before, 2); /* the pieces for copies, and a first chunk */
+    for (uint64_t id = 1; id <= COUNT; id++) {
+        ck_assert_int_eq(fill(id, 0), 0);
+    }
+    for (uint64_t id = 1; id <= COUNT; id++) {
+        check(id);
+    }
+    ck_assert_uint_eq(made("cuMemHostRegister"), before);
+    finish();
+}
+END_TEST
+
+/* The driver registers some chunks and refuses others: the request is refused, as if the host were
+ * full. What is there remains. */
+START_TEST(memory_of_the_host_may_be_refused)
+{
+    struct msg_f_buffer_free gone;
+    uint64_t id = 0;
+    int code = 0;
+    if (!start("cuMemHostRegister@20+=2", "1073741824")) {
+        return;
+    }
+    while (code == 0 && id < 150) {
+        code = fill(++id, 0);
+    }
+    ck_assert_int_eq(code, ERR_DEVICE_MEMORY);
+    ck_assert_uint_gt(id, 20);
+    gone.id = id - 1; /* on the full device: buffers can be exchanged again */
+    fake_send(&f, &schema_msg_f_buffer_free, &gone, -1);
+    for (uint64_t i = 1; i < id - 1; i++) {
+        check(i);
+    }
+    finish();
+}
+END_TEST
+
+/* A chunk never comes: its job waits until its deadline, and other jobs go on. */
+START_TEST(memory_of_the_host_may_never_come)
+{
+    struct job_draft d;
+    uint64_t id = 0;
+    int code = 0;
+    if (!start("cuMemHostRegister@20+=block", "1073741824")) {
+        return;
+    }
+    while (code == 0 && id < 150) {
+        code = fill(++id, clock_now_ns() + NS_PER_S);
+    }
+    ck_assert_int_eq(code, ERR_DEADLINE);
+    draft_init(&d, 999, 1);
+    draft_fill(&d, ref_buffer(id - 1, 0, 4 * MIB), "a", 1);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 999, NULL), 0);
+    fake_stop(&f);
+    (void)unlink(report);
+}
+END_TEST
+
 SUITE_MAIN("beside the loop", modules_and_arenas_are_known_beside_the_loop,
-           what_is_under_way_holds_up_no_job)
+           what_is_under_way_holds_up_no_job, memory_of_the_host_grows_beside_the_loop,
+           memory_of_the_host_may_be_refused, memory_of_the_host_may_never_come)
