@@ -299,7 +299,8 @@ struct backend_module_ops {
      * one module at a time. */
     int (*load)(struct backend_device *d, struct bytes binary, struct backend_module **ret_module,
                 struct err *e);
-    /* Its last launch must have completed. Blocks if the back end has release_waits. */
+    /* Its last launch must have completed. Blocks if the back end has release_waits, and may then
+     * come from another thread than the rest, one module at a time. */
     void (*unload)(struct backend_module *m);
     unsigned (*kernel_count)(struct backend_module *m);
     int (*kernel)(struct backend_module *m, unsigned index, struct backend_kernel *ret_kernel,

@@ -22,8 +22,8 @@ static bool nothing_frees(void *data, const uint64_t *tenant)
 
 bool server_idle(struct server *s)
 {
-    return server_still(s) && s->modules.loads == NULL && s->modules.preparing == NULL &&
-           !pinning_busy(&s->pinning) && !registrar_busy(&s->registrar);
+    return server_still(s) && !modules_busy(&s->modules) && !pinning_busy(&s->pinning) &&
+           !registrar_busy(&s->registrar);
 }
 
 static void kick(void *data)

@@ -105,11 +105,14 @@ START_TEST(modules_and_arenas_are_known_beside_the_loop)
     }
     for (uint64_t id = 1; id <= 3; id++) {
         const struct msg_f_arena_free gone = {.arena = id};
+        const struct msg_f_module_unload unload = {.module = id};
         fake_send(&f, &schema_msg_f_arena_free, &gone, -1);
+        fake_send(&f, &schema_msg_f_module_unload, &unload, -1);
     }
-    ck_assert_int_eq(fake_buffer(&f, 1, 4096, true), 0); /* they were read */
+    ck_assert_int_eq(fake_module(&f, 4, compiled.binary), 0); /* behind the others */
     ck_assert_uint_eq(made("cuModuleLoadDataEx"), 0);
     ck_assert_uint_eq(made("cuFuncLoad"), 0);
+    ck_assert_uint_eq(made("cuModuleUnload"), 0);
     ck_assert_uint_eq(made("cuMemHostRegister"), before);
     ck_assert_uint_eq(made("cuMemHostUnregister"), 0);
     memfd_finish(&memory);

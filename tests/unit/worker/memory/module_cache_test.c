@@ -175,6 +175,73 @@ START_TEST(tenants_take_turns)
 }
 END_TEST
 
+/* ---- unloading ---- */
+
+static pthread_t loops_thread;
+static unsigned unloads; /* the thread's, and the loop's when that has ended */
+
+static void unload_beside(struct backend_module *m)
+{
+    ck_assert_ptr_eq(m, &only);
+    ck_assert(!pthread_equal(pthread_self(), loops_thread));
+    (void)pthread_mutex_lock(&lock);
+    while (!open_) {
+        (void)pthread_cond_wait(&changed, &lock);
+    }
+    unloads++;
+    (void)pthread_mutex_unlock(&lock);
+}
+
+static const struct backend_module_ops waiting_ops = {
+    .load = load, .unload = unload_beside, .kernel_count = kernel_count};
+static const struct backend waiting = {.name = "test", .module = &waiting_ops};
+
+static bool idle(void *data)
+{
+    (void)data;
+    return true;
+}
+
+static uint64_t since(void *data)
+{
+    (void)data;
+    return 0;
+}
+
+/* Unloading may wait for what runs: the thread does it, also at the end. One that hangs has a
+ * limit, after which the worker would end. */
+START_TEST(modules_are_unloaded_in_the_thread)
+{
+    uv_loop_t loop;
+    struct modules t;
+    struct releases releases;
+    struct err e = ERR_INIT;
+    struct told told = {.count = 0};
+    loops_thread = pthread_self();
+    ck_assert_int_eq(uv_loop_init(&loop), 0);
+    releases_init(&releases, idle, since, NULL);
+    modules_init(&t, &waiting, NULL, &loop, on_loaded, &told);
+    t.releases = &releases;
+    gate_set(true);
+    for (uint64_t id = 1; id <= 3; id++) {
+        add(&t, id, "binary");
+    }
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    ck_assert(told.count == 3 && !modules_busy(&t));
+    gate_set(false);
+    t.limit_ms = 1;
+    module_unload(&t, module_find(&t, 1, &e));
+    ck_assert(modules_busy(&t));
+    ck_assert_ptr_null(module_find(&t, 1, &e));
+    (void)uv_run(&loop, UV_RUN_DEFAULT); /* the report opens the gate */
+    ck_assert(told.count == 4 && told.id[3] == 1 && told.code[3] == ERR_TIMEOUT);
+    ck_assert_ptr_nonnull(strstr(told.text[3], "unloading module 1"));
+    ck_assert_uint_eq(unloads, 1);
+    run(&t, &loop);
+    ck_assert_uint_eq(unloads, 3);
+}
+END_TEST
+
 /* ---- libraries that do what kernels do ---------------------------------------------------------
  */
 
@@ -328,5 +395,5 @@ START_TEST(libraries_are_tried_again)
 END_TEST
 
 SUITE_MAIN("module cache", a_load_has_a_limit, loads_end_in_order, tenants_take_turns,
-           a_module_waits_for_its_libraries, a_module_does_not_wait_for_ever,
-           libraries_are_tried_again)
+           modules_are_unloaded_in_the_thread, a_module_waits_for_its_libraries,
+           a_module_does_not_wait_for_ever, libraries_are_tried_again)
