@@ -64,7 +64,7 @@ struct modules;
  * to the threads that work on them. A thread uses nothing else. */
 struct module_load {
     struct module_work load; /* first; of a module to load */
-    uv_work_t work; /* in `preparing` */
+    uv_work_t work;          /* in `preparing` */
     struct modules *table;
     struct module *m; /* owned; NULL: it was reported, or the entry only opens libraries */
     int fd;           /* owned: descriptor of the binary; -1: none */
