@@ -173,8 +173,9 @@ static uint64_t host_slice(const struct backend_device *d, const void *data, uin
     return piece_at(d, data, at, size);
 }
 
-/* Kernels reach registered memory over the bus. If it is registered in pieces, the addresses are
- * the host's, so that the pieces are contiguous. */
+/* Kernels reach registered memory over the bus. Pieces are contiguous for them if the addresses are
+ * the host's. The driver may give others, although this device could use the host's, if it sees
+ * another device that could not. */
 static int import_host(struct backend_device *d, void *data, size_t size,
                        struct backend_block **ret_block, uint64_t *ret_align, struct err *e)
 {
@@ -185,6 +186,10 @@ static int import_host(struct backend_device *d, void *data, size_t size,
     b->size = size;
     b->host = true;
     int rc = CUDA_CALL(&d->cu, e, MemHostGetDevicePointer, &b->address, data, 0);
+    bool pieces = piece_at(d, data, 0, size) < size;
+    if (rc == 0 && pieces && b->address != (CUdeviceptr)(uintptr_t)data) {
+        rc = err_set(e, ERR_UNSUPPORTED, "the device has other addresses than the host");
+    }
     if (rc != 0) {
         free(b);
         return rc;
