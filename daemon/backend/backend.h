@@ -106,7 +106,7 @@ struct backend_memory_ops {
     int (*alloc_shared)(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
                         struct err *e);
     /* All commands of this process on the block must have completed. Does not wait for other
-     * processes. */
+     * processes. Blocks if the back end has release_waits. */
     void (*free_shared)(struct backend_device *d, struct backend_block *block);
     /* Optional (NULL: not supported; the stream's `prefetch` is then NULL, too): allocates
      * memory that the driver migrates between host and device on use; `free` frees it.

@@ -215,6 +215,42 @@ START_TEST(what_is_under_way_holds_up_no_job)
 }
 END_TEST
 
+/* To unmap exported memory the driver waits for a kernel that never ends. */
+START_TEST(exported_memory_goes_when_nothing_runs)
+{
+    enum { LITTLE = 4096 };
+    const struct msg_f_buffer_create create = {
+        .id = 5, .size = LITTLE, .zero = 1, .tenant = 1, .exported = 1};
+    const struct msg_f_buffer_free gone = {.id = 5};
+    struct compile_response compiled;
+    struct memfd memory = MEMFD_NONE;
+    struct msg_w_buffer exported;
+    struct job_draft d;
+    if (!start("remap_us=1", "0")) {
+        return;
+    }
+    hang_compile(&compiled, &memory);
+    ck_assert_int_eq(fake_module(&f, 7, compiled.binary), 0);
+    ck_assert_int_eq(fake_buffer(&f, 1, LITTLE, false), 0);
+    ck_assert_int_eq(fake_buffer(&f, 2, LITTLE, false), 0);
+    fake_send(&f, &schema_msg_f_buffer_create, &create, -1);
+    fake_expect(&f, FRAME_KIND_W_BUFFER, &schema_msg_w_buffer, &exported);
+    ck_assert_int_eq((int)exported.code, 0);
+    const struct proto_ref arg = ref_as(ref_buffer(1, 0, LITTLE), ACCESS_INOUT);
+    draft_init(&d, 1, 0);
+    draft_launch(&d, 7, "fake_hang", 1, &arg, 1);
+    draft_send(&d, &f);
+    fake_send(&f, &schema_msg_f_buffer_free, &gone, -1);
+    draft_init(&d, 2, 1);
+    draft_fill(&d, ref_buffer(2, 0, LITTLE), "a", 1);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 2, NULL), 0);
+    ck_assert_uint_eq(made("cuMemUnmap"), 0);
+    memfd_finish(&memory);
+    finish();
+}
+END_TEST
+
 /* Fills a new buffer of 4 MiB. Returns the code of the job's end. */
 static int fill(uint64_t id, uint64_t deadline_ns)
 {
@@ -308,5 +344,5 @@ END_TEST
 
 SUITE_MAIN("beside the loop", modules_and_arenas_are_known_beside_the_loop,
            the_worker_ends_with_modules_and_arenas, what_is_under_way_holds_up_no_job,
-           memory_of_the_host_grows_beside_the_loop, memory_of_the_host_may_be_refused,
-           memory_of_the_host_may_never_come)
+           exported_memory_goes_when_nothing_runs, memory_of_the_host_grows_beside_the_loop,
+           memory_of_the_host_may_be_refused, memory_of_the_host_may_never_come)
