@@ -152,7 +152,8 @@ enum frame_ref_tag {
 /* Answered by W_EXPORTED. */
 #define MSG_F_BUFFER_EXPORT(U, I, S, B, L) U(id, UINT64_MAX)
 /* fd: memfd whose first `size` bytes are the binary. Answered by W_MODULE. */
-#define MSG_F_MODULE_LOAD(U, I, S, B, L)   U(module, UINT64_MAX) U(size, UINT64_MAX) B(hash, 16)
+#define MSG_F_MODULE_LOAD(U, I, S, B, L)                                                           \
+    U(module, UINT64_MAX) U(size, UINT64_MAX) B(hash, 16) U(tenant, UINT64_MAX)
 #define MSG_F_MODULE_UNLOAD(U, I, S, B, L) U(module, UINT64_MAX)
 /* Steps run in order on `stream`, after the jobs in `after` (all sent to this worker before).
  * Answered by W_DONE; remains in the worker's ledger until F_RETIRE. If the job has to wait for
@@ -194,7 +195,7 @@ enum frame_ref_tag {
 /* fd: a memfd of at least `size` bytes. Answered by W_ARENA once kernels can use its memory
  * directly, which may never happen. Answered at once if the worker cannot take the memory: jobs
  * that name it then fail until it is freed and sent again. */
-#define MSG_F_ARENA(U, I, S, B, L) U(arena, UINT64_MAX) U(size, UINT64_MAX)
+#define MSG_F_ARENA(U, I, S, B, L) U(arena, UINT64_MAX) U(size, UINT64_MAX) U(tenant, UINT64_MAX)
 /* Sent after the end of all jobs that use it, or when the worker could not take it. Not answered.
  */
 #define MSG_F_ARENA_FREE(U, I, S, B, L) U(arena, UINT64_MAX)

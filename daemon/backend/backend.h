@@ -76,20 +76,29 @@ struct backend_memory_ops {
     /* Optional (NULL: unknown): bytes that are free on the device now, for any process. While
      * host memory is being registered, the result may be out of date. Takes some microseconds. */
     int (*room)(struct backend_device *d, uint64_t *ret_bytes, struct err *e);
-    /* Optional (NULL: staging memory is not registered): makes host memory known to the device,
-     * so that copies from and to it are fast. Any thread. unregister_host is then mandatory. */
-    int (*register_host)(struct backend_device *d, void *data, size_t size, struct err *e);
-    /* Ends a registration, of the whole piece only. Blocks if the back end has release_waits. */
+    /* Optional (NULL: host memory is not registered): makes host memory known to the device, so
+     * that copies from and to it are fast. writes: the device may write it; otherwise it may be
+     * registered for reading only. All of it or nothing is registered. Blocks: pinning takes about
+     * a millisecond for a MiB, and may wait for running work. Any thread. unregister_host is then
+     * mandatory. */
+    int (*register_host)(struct backend_device *d, void *data, size_t size, bool writes,
+                         struct err *e);
+    /* Ends a registration, of the whole piece or of one of its slices. Blocks if the back end has
+     * release_waits. Any thread. */
     void (*unregister_host)(struct backend_device *d, void *data, size_t size);
-    /* Optional (NULL: kernels work on copies): makes whole pages of host memory a block.
-     * Commands and kernels work on it in place, and copies from and to it are fast. Its owner
-     * may write to it at any time, and keeps it until the block is released. *ret_align: bytes,
-     * a power of two, that the offset of each argument must be a multiple of. May take long. May
-     * be called from another thread than the rest, one call at a time. ERR_UNSUPPORTED: not on
-     * this device. */
+    /* Optional (NULL: none): bytes of the slice that begins at byte `at` of this memory; `at` is 0
+     * or the end of another slice. Each slice may be registered by a call of its own, in any order;
+     * once all are, the memory is registered as if by one call: commands reach across borders.
+     * Does not block. Any thread. */
+    uint64_t (*host_slice)(const struct backend_device *d, const void *data, uint64_t size,
+                           uint64_t at);
+    /* Optional (NULL: kernels work on copies): makes whole pages of host memory a block, memory
+     * that is registered if the back end has register_host. Commands and kernels work on it in
+     * place, and copies from and to it are fast. Its owner may write to it at any time, and keeps
+     * it, registered, until the block is released. *ret_align: bytes, a power of two, that the
+     * offset of each argument must be a multiple of. ERR_UNSUPPORTED: not on this device. */
     int (*import_host)(struct backend_device *d, void *data, size_t size,
                        struct backend_block **ret_block, uint64_t *ret_align, struct err *e);
-    /* Like free. Blocks if the back end has release_waits. */
     void (*release_host)(struct backend_device *d, struct backend_block *block);
     /* Optional (NULL: not supported; free_shared and share are then NULL, too): allocates device
      * memory that another process can map. ERR_DEVICE_MEMORY; ERR_UNSUPPORTED: not on this
@@ -97,7 +106,7 @@ struct backend_memory_ops {
     int (*alloc_shared)(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
                         struct err *e);
     /* All commands of this process on the block must have completed. Does not wait for other
-     * processes. */
+     * processes. Blocks if the back end has release_waits. */
     void (*free_shared)(struct backend_device *d, struct backend_block *block);
     /* Optional (NULL: not supported; the stream's `prefetch` is then NULL, too): allocates
      * memory that the driver migrates between host and device on use; `free` frees it.
@@ -290,7 +299,8 @@ struct backend_module_ops {
      * one module at a time. */
     int (*load)(struct backend_device *d, struct bytes binary, struct backend_module **ret_module,
                 struct err *e);
-    /* Its last launch must have completed. Blocks if the back end has release_waits. */
+    /* Its last launch must have completed. Blocks if the back end has release_waits, and may then
+     * come from another thread than the rest, one module at a time. */
     void (*unload)(struct backend_module *m);
     unsigned (*kernel_count)(struct backend_module *m);
     int (*kernel)(struct backend_module *m, unsigned index, struct backend_kernel *ret_kernel,

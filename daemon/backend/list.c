@@ -37,8 +37,8 @@ static bool device_complete(const struct backend_device_ops *o)
 static bool memory_complete(const struct backend_memory_ops *o)
 {
     return o && o->alloc && o->free && !o->register_host == !o->unregister_host &&
-           !o->import_host == !o->release_host && !o->alloc_shared == !o->free_shared &&
-           !o->alloc_shared == !o->share;
+           (!o->host_slice || o->register_host) && !o->import_host == !o->release_host &&
+           !o->alloc_shared == !o->free_shared && !o->alloc_shared == !o->share;
 }
 
 static bool pages_complete(const struct backend_page_ops *o)

@@ -6,9 +6,8 @@
 #define CHUNK_MIN (UINT64_C(64) << 10)
 
 /* Mapped and touched at once, so that a lack of memory is an error here and not a signal later. */
-static int chunk_alloc(void *user, uint64_t bytes, void **ret_block, struct err *e)
+int pool_host_make(struct pool_host *h, uint64_t bytes, void **ret_memory, struct err *e)
 {
-    struct pool_host *h = user;
     const struct pool_host_options *o = &h->options;
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -21,9 +20,23 @@ static int chunk_alloc(void *user, uint64_t bytes, void **ret_block, struct err 
         (void)munmap(memory, bytes);
         return rc;
     }
-    h->bytes += bytes;
-    *ret_block = memory;
+    *ret_memory = memory;
     return 0;
+}
+
+static int chunk_alloc(void *user, uint64_t bytes, void **ret_block, struct err *e)
+{
+    struct pool_host *h = user;
+    const struct pool_host_options *o = &h->options;
+    int rc = o->make != NULL ? o->make(o->user, h, bytes, ret_block, e)
+                             : pool_host_make(h, bytes, ret_block, e);
+    h->bytes += rc == 0 ? bytes : 0;
+    return rc;
+}
+
+void pool_host_gone(struct pool_host *h, uint64_t bytes)
+{
+    h->bytes -= bytes;
 }
 
 void pool_host_drop(struct pool_host *h, void *memory, uint64_t bytes)
@@ -32,7 +45,7 @@ void pool_host_drop(struct pool_host *h, void *memory, uint64_t bytes)
         h->options.unpin(h->options.user, memory, bytes);
     }
     (void)munmap(memory, bytes);
-    h->bytes -= bytes;
+    pool_host_gone(h, bytes);
 }
 
 static void chunk_free(void *user, void *block, uint64_t bytes)

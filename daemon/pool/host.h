@@ -8,7 +8,7 @@
  *     pool_warm(pool, bytes, e);           allocates chunks at start
  *
  * Thread: the pool's owner. Blocking: allocating and freeing a chunk (pinning 512 MiB takes half a
- * second).
+ * second), unless `make` and `later` see to it.
  */
 #ifndef POOL_HOST_H
 #define POOL_HOST_H
@@ -22,8 +22,12 @@ struct pool_host_options {
     /* Optional (NULL: plain memory). An error refuses the chunk. */
     int (*pin)(void *user, void *memory, uint64_t bytes, struct err *e);
     void (*unpin)(void *user, void *memory, uint64_t bytes);
+    /* Optional (NULL: pool_host_make): gives a chunk, of whole pages. An error refuses it.
+     * ERR_BUSY: it is being made, and can be given later. */
+    int (*make)(void *user, struct pool_host *h, uint64_t bytes, void **ret_memory, struct err *e);
     /* Optional (NULL: a chunk is unpinned and unmapped at once). Gets a chunk to release and passes
-     * it to pool_host_drop() when unpinning delays nothing, and before `h` ends. */
+     * it to pool_host_drop() when unpinning delays nothing, and before `h` ends; or does the same
+     * itself, and then calls pool_host_gone(). */
     void (*later)(void *user, struct pool_host *h, void *memory, uint64_t bytes);
     void *user;
 };
@@ -36,7 +40,11 @@ struct pool_host {
 };
 
 int pool_host_init(struct pool_host *h, const struct pool_host_options *options, struct err *e);
-/* For `later`: unpins and unmaps the chunk. */
+/* For `make`: maps, touches and pins a chunk. Blocks. */
+int pool_host_make(struct pool_host *h, uint64_t bytes, void **ret_memory, struct err *e);
+/* For `later`: the chunk is unpinned and unmapped. */
+void pool_host_gone(struct pool_host *h, uint64_t bytes);
+/* For `later`: unpins and unmaps the chunk. Blocks. */
 void pool_host_drop(struct pool_host *h, void *memory, uint64_t bytes);
 
 static inline void *pool_host_at(const struct pool_piece *piece)

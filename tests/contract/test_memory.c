@@ -91,7 +91,7 @@ START_TEST(registered_host_memory_works)
         host[i] = (uint8_t)(i * 7);
     }
     if (m->register_host) {
-        ok(m->register_host(bench.device, host, size, e));
+        ok(m->register_host(bench.device, host, size, true, e));
     }
     struct backend_block *b = block_new(size);
     put(at(b, 0), host, size);
@@ -159,11 +159,65 @@ START_TEST(managed_memory_is_memory)
 }
 END_TEST
 
+/* Registers the memory slice by slice, where the back end registers, and makes it a block. */
+static int host_in(void *host, uint64_t size, struct backend_block **ret_block, uint64_t *ret_align,
+                   struct err *e_)
+{
+    const struct backend_memory_ops *m = bench.b->memory;
+    for (uint64_t at = 0, n; m->import_host && m->register_host && at < size; at += n) {
+        n = m->host_slice ? m->host_slice(bench.device, host, size, at) : size;
+        ck_assert(n > 0 && n <= size - at);
+        ok(m->register_host(bench.device, (uint8_t *)host + at, n, true, e));
+    }
+    return m->import_host ? m->import_host(bench.device, host, size, ret_block, ret_align, e_)
+                          : ERR_UNSUPPORTED;
+}
+
+/* As a whole or slice by slice. */
+static void host_out(void *host, uint64_t size, bool slices, struct backend_block *block)
+{
+    const struct backend_memory_ops *m = bench.b->memory;
+    m->release_host(bench.device, block);
+    for (uint64_t at = 0, n; m->register_host && at < size; at += n) {
+        n = slices && m->host_slice ? m->host_slice(bench.device, host, size, at) : size;
+        m->unregister_host(bench.device, (uint8_t *)host + at, n);
+    }
+}
+
+/* Memory of several slices is one piece of memory for copies, also across borders. */
+START_TEST(slices_are_one_memory)
+{
+    const size_t size = (size_t)40 << 20;
+    struct backend_block *own = NULL;
+    uint64_t align = 0;
+    uint8_t *host = aligned_alloc(4096, size);
+    ck_assert_ptr_nonnull(host);
+    memset(host, 1, size);
+    for (int slices = 0; slices < 2 && host_in(host, size, &own, &align, NULL) == 0; slices++) {
+        struct backend_block *b = block_new(size);
+        put(at(b, 0), host, size);
+        ok(bench.b->stream->fill(bench.stream, at(own, 0), "\x5a", 1, size, e));
+        ok(bench.b->stream->copy(bench.stream, at(b, 0), at(own, 0), size, e));
+        ok(bench.b->stream->fill(bench.stream, at(own, 0), "\xa5", 1, size, e));
+        ok(bench.b->stream->copy(bench.stream, at(own, 0), at(b, 0), size, e));
+        drain(bench.stream);
+        ck_assert(host[0] == 0x5a && memcmp(host, host + 1, size - 1) == 0);
+        memset(host, 7 + slices, size);
+        put(at(b, 0), host, size);
+        memset(host, 0, size);
+        get(host, at(b, 0), size);
+        ck_assert(host[0] == 7 + slices && memcmp(host, host + 1, size - 1) == 0);
+        block_free(b);
+        host_out(host, size, slices != 0, own);
+    }
+    free(host);
+}
+END_TEST
+
 /* Host memory as a block: commands and kernels see what the host writes, and the other way round.
  */
 START_TEST(imported_host_memory_is_worked_on)
 {
-    const struct backend_memory_ops *m = bench.b->memory;
     size_t size = 1u << 16;
     uint64_t align = 0;
     uint8_t *host = aligned_alloc(4096, size);
@@ -174,8 +228,7 @@ START_TEST(imported_host_memory_is_worked_on)
     for (size_t i = 0; i < size; i++) {
         host[i] = (uint8_t)(i * 7);
     }
-    int rc = m->import_host ? m->import_host(bench.device, host, size, &own, &align, &why)
-                            : ERR_UNSUPPORTED;
+    int rc = host_in(host, size, &own, &align, &why);
     if (rc == 0) {
         ck_assert(align > 0 && (align & (align - 1)) == 0 && align <= 4096);
         get(back, at(own, 0), size);
@@ -191,7 +244,7 @@ START_TEST(imported_host_memory_is_worked_on)
         get(back, at(own, 0), 1);
         ck_assert_uint_eq(back[0], 99);
         block_free(other);
-        m->release_host(bench.device, own);
+        host_out(host, size, false, own);
         host[1] = 1; /* it is still the host's */
     } else {
         ck_assert_int_eq(rc, ERR_UNSUPPORTED);
@@ -203,14 +256,13 @@ END_TEST
 
 START_TEST(kernels_write_into_imported_memory)
 {
-    const struct backend_memory_ops *m = bench.b->memory;
     const struct signature *sig = NULL;
     size_t size = 1u << 14;
     uint64_t align = 0;
     struct backend_block *own = NULL;
     float *host = aligned_alloc(4096, size);
     ck_assert_ptr_nonnull(host);
-    if (!m->import_host || m->import_host(bench.device, host, size, &own, &align, NULL) != 0) {
+    if (host_in(host, size, &own, &align, NULL) != 0) {
         free(host);
         return;
     }
@@ -233,7 +285,7 @@ START_TEST(kernels_write_into_imported_memory)
         ck_assert_float_eq(host[8192 / sizeof *host + i], 2 * (float)i);
     }
     bench.b->module->unload(module);
-    m->release_host(bench.device, own);
+    host_out(host, size, false, own);
     free(host);
 }
 END_TEST
@@ -250,6 +302,7 @@ void contract_memory(Suite *suite)
     tcase_add_test(t, registered_host_memory_works);
     tcase_add_test(t, shared_memory_is_memory);
     tcase_add_test(t, managed_memory_is_memory);
+    tcase_add_test(t, slices_are_one_memory);
     tcase_add_test(t, imported_host_memory_is_worked_on);
     tcase_add_test(t, kernels_write_into_imported_memory);
     suite_add_tcase(suite, t);

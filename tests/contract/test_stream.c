@@ -409,7 +409,7 @@ START_TEST(writes_a_batch)
     memset(model, 7, sizeof model);
     count_up(host, sizeof host, 3);
     if (memory->register_host != NULL) {
-        ok(memory->register_host(bench.device, host, sizeof host, e));
+        ok(memory->register_host(bench.device, host, sizeof host, true, e));
     }
     ok(ops->fill(bench.stream, at(b, 0), model, 1, sizeof model, e));
     for (unsigned i = 0; i < PIECES; i++) {

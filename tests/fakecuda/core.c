@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -140,10 +141,28 @@ static CUresult init_check(unsigned needs)
     return CUDA_SUCCESS;
 }
 
+/* Calls that may take long, or wait for what the device runs. */
+static bool may_linger(const char *name)
+{
+    static const char *const names[] = {
+        "cuMemAlloc",         "cuMemAllocManaged",     "cuMemCreate",         "cuMemFree",
+        "cuMemHostAlloc",     "cuMemHostRegister",     "cuMemHostUnregister", "cuMemMap",
+        "cuMemRelease",       "cuMemSetAccess",        "cuMemUnmap",          "cuModuleLoadData",
+        "cuModuleLoadDataEx", "cuModuleLoadFatBinary", "cuModuleUnload",      "cuFuncLoad"};
+    size_t i = 0;
+    while (i < sizeof names / sizeof names[0] && strcmp(names[i], name) != 0) {
+        i++;
+    }
+    return i < sizeof names / sizeof names[0];
+}
+
 static CUresult call_begin(const char *name, unsigned needs, struct device *d)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, script_load);
+    if (fake.script.main_notes && getpid() == (pid_t)syscall(SYS_gettid) && may_linger(name)) {
+        note("%s: called by the first thread", name);
+    }
     struct context *c = context_current();
     bool own = (needs & NEED_CONTEXT) == NEED_CONTEXT; /* it is about the current context */
     CUresult r = init_check(needs);

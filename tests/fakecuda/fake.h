@@ -38,6 +38,11 @@
  *                     lets them; what else the caller's thread has to do waits then, too
  *   remap_us=N        above 0: cuMemCreate, cuMemMap, cuMemUnmap, cuMemRelease and cuMemSetAccess
  *                     take so long each, and wait for all work of the context (0)
+ *   host_us=N         above 0: cuMemHostRegister and cuMemHostUnregister take so long for each MiB
+ *                     that they begin, and wait for all work of the context (0)
+ *   load_us=N         above 0: loading and unloading a module takes so long, and waits likewise (0)
+ *   main_notes=0|1    a note for each call that may take long and is made by the process's first
+ *                     thread (0): memory, its mapping and registering, modules
  *   pageable_waits=0|1  the call that copies from pageable memory waits for all that came before it
  *                     in its stream, however little it copies (0); it may. Of more it does always
  *   addresses=SIZE    the most that can be reserved in one piece (64 TiB)
@@ -124,7 +129,10 @@ struct script {
     bool ats;
     bool host_pointers;
     uint64_t remap_us; /* what a call takes that maps memory, and it waits for all work */
-    bool remap_waits;  /* cuMemUnmap and cuMemSetAccess do, for all work */
+    uint64_t host_us;  /* what registering a MiB takes, which waits, too */
+    uint64_t load_us;  /* what loading a module takes, which waits, too */
+    bool main_notes;
+    bool remap_waits; /* cuMemUnmap and cuMemSetAccess do, for all work */
     bool pageable_waits;
     bool noop; /* unknown kernels do nothing */
     uint64_t copy_rate;
@@ -314,6 +322,8 @@ void op_enqueue(struct stream *s, struct op *op); /* takes `op` */
 /* Waits until all up to `seq` is done; the context's poison. */
 CUresult stream_wait(struct stream *s, uint64_t seq);
 CUresult context_wait(struct context *c); /* for all its streams */
+/* A call that takes long: sleeps without the lock, and then waits for all work. ns 0: neither. */
+CUresult context_linger(uint64_t ns);
 /* Whether an operation that is not done uses the memory; names the call that enqueued it. */
 const char *memory_pending(uint64_t base, uint64_t size);
 CUresult memory_wait(uint64_t base, uint64_t size);

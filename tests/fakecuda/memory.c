@@ -262,9 +262,16 @@ static CUresult host_register(uint64_t base, uint64_t size, unsigned flags)
     return range_add(&r) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+static CUresult host_linger(uint64_t size)
+{
+    const uint64_t mib = UINT64_C(1) << 20;
+    return context_linger((size + mib - 1) / mib * fake.script.host_us * NS_PER_US);
+}
+
 CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
 {
     CUresult r = call_enter("cuMemHostRegister", NEED_CONTEXT);
+    r = r ? r : host_linger(bytesize);
     return call_leave(r ? r : host_register((uint64_t)(uintptr_t)p, bytesize, Flags));
 }
 
@@ -275,7 +282,9 @@ static CUresult host_unregister(uint64_t address)
     if (!r) {
         return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     }
-    CUresult rc = settle(r);
+    CUresult rc = host_linger(r->size);
+    r = rc == CUDA_SUCCESS ? range_owned(address, 1u << RANGE_REGISTERED) : NULL;
+    rc = r ? settle(r) : rc;
     rc = rc == CUDA_SUCCESS ? context_wait(context_current()) : rc;
     r = rc == CUDA_SUCCESS ? range_owned(address, 1u << RANGE_REGISTERED) : NULL; /* still */
     if (r) {

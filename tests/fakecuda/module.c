@@ -126,7 +126,8 @@ static CUresult module_new(const void *data, const struct jit *j, bool library,
 static CUresult load(CUmodule *ret, const void *image, const struct jit *j)
 {
     struct module *m = NULL;
-    CUresult r = module_new(image, j, false, &m);
+    CUresult r = context_linger(fake.script.load_us * NS_PER_US);
+    r = r ? r : module_new(image, j, false, &m);
     if (r == CUDA_SUCCESS) {
         *ret = (CUmodule)(uintptr_t)m->object.handle;
     }
@@ -172,7 +173,8 @@ static CUresult unload(struct module *m)
     if (running > 0) {
         misuse("%s: %u launches of its kernels are pending", call_name(), running);
     }
-    CUresult r = context_wait(m->object.context);
+    CUresult r = context_linger(fake.script.load_us * NS_PER_US);
+    r = r ? r : context_wait(m->object.context);
     if (r == CUDA_SUCCESS) {
         module_drop(m);
     }

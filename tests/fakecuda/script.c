@@ -113,6 +113,7 @@ static bool flag_set(struct script *s, const char *key, uint64_t n)
                  {"ats", &s->ats},
                  {"host_pointers", &s->host_pointers},
                  {"remap_waits", &s->remap_waits},
+                 {"main_notes", &s->main_notes},
                  {"pageable_waits", &s->pageable_waits}};
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
         if (strcmp(key, flags[i].key) == 0) {
@@ -139,6 +140,8 @@ static bool value_set(struct script *s, const char *key, const char *value)
                  {"copy_rate", &s->copy_rate},
                  {"kernel_us", &s->kernel_us},
                  {"remap_us", &s->remap_us},
+                 {"host_us", &s->host_us},
+                 {"load_us", &s->load_us},
                  {"delay_us", &s->delay_us},
                  {"units", &s->units},
                  {"register_most", &s->register_most}};

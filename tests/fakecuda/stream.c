@@ -339,6 +339,18 @@ CUresult context_wait(struct context *c)
     return c->poison;
 }
 
+CUresult context_linger(uint64_t ns)
+{
+    struct context *c = context_current();
+    if (ns == 0) {
+        return CUDA_SUCCESS;
+    }
+    pthread_mutex_unlock(&fake.lock);
+    pause_ns(ns);
+    pthread_mutex_lock(&fake.lock);
+    return c ? context_wait(c) : CUDA_SUCCESS;
+}
+
 struct overlap {
     uint64_t base, size;
     struct op *op;

@@ -115,11 +115,9 @@ static CUresult remap_wait(bool waits)
     struct context *c = context_current();
     uint64_t us = fake.script.remap_us;
     if (us > 0) {
-        pthread_mutex_unlock(&fake.lock);
-        pause_ns(us * NS_PER_US);
-        pthread_mutex_lock(&fake.lock);
+        return context_linger(us * NS_PER_US);
     }
-    return (us > 0 || (waits && fake.script.remap_waits)) && c ? context_wait(c) : CUDA_SUCCESS;
+    return waits && fake.script.remap_waits && c ? context_wait(c) : CUDA_SUCCESS;
 }
 
 /* ---- physical memory ------------------------------------------------------------------------- */

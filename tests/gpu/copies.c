@@ -116,8 +116,8 @@ static void host_open(struct copies *c, uint64_t bytes)
     (void)madvise(c->huge, bytes, MADV_HUGEPAGE); /* a wish */
     memset(c->huge, 1, bytes);
     memset(c->shared.data, 1, bytes);
-    must_ok(c->b.b->memory->register_host(c->b.device, c->huge, bytes, e));
-    must_ok(c->b.b->memory->register_host(c->b.device, c->shared.data, bytes, e));
+    must_ok(c->b.b->memory->register_host(c->b.device, c->huge, bytes, true, e));
+    must_ok(c->b.b->memory->register_host(c->b.device, c->shared.data, bytes, true, e));
 }
 
 static void host_close(struct copies *c, uint64_t bytes)

@@ -106,7 +106,7 @@ static void open_all(struct overlap *o)
             exit(EXIT_FAILURE);
         }
         memset(o->host[i], 1, BYTES);
-        must_ok(o->b.b->memory->register_host(o->b.device, o->host[i], BYTES, e));
+        must_ok(o->b.b->memory->register_host(o->b.device, o->host[i], BYTES, true, e));
         must_ok(o->b.b->memory->alloc(o->b.device, BYTES, &o->block[i], e));
     }
 }

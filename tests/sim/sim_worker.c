@@ -436,6 +436,9 @@ static void take_arena(struct sim *s, struct sim_worker *x, const struct msg_f_a
 {
     bool room = x->arenas < sizeof x->arena / sizeof x->arena[0];
     struct msg_w_arena answer = {.arena = m->arena, .align = 64};
+    if (m->tenant == 0) {
+        sim_fail(s, "worker: arena %#" PRIx64 " is of no tenant", m->arena);
+    }
     if (!room || fds->count != 1 || refuses(s, x)) {
         answer.align = 0;
         x->arenas_refused = true;

@@ -11,10 +11,12 @@
 
 #define KNOWN_OPTIONS "uuid vmm nvrtc nvcc compiler libraries"
 #define PAGE          (UINT64_C(2) << 20)
-#define HOST_PIECE    (UINT64_C(1) << 30) /* Linux 6.11 to 6.13 pin less than 2 GiB at once */
-#define NAME_SIZE     64u                 /* bytes of "MIG-" and a UUID */
-#define UUID_SIZE     36u                 /* characters of a UUID */
-#define NAMES_SIZE    (CUDA_DEVICES_MAX * NAME_SIZE) /* bytes of all names, joined */
+/* A driver pins some MiB in as many milliseconds, and calls of other threads may wait for that.
+ * Linux 6.11 to 6.13 pin less than 2 GiB at once. */
+#define HOST_PIECE (UINT64_C(16) << 20)
+#define NAME_SIZE  64u                            /* bytes of "MIG-" and a UUID */
+#define UUID_SIZE  36u                            /* characters of a UUID */
+#define NAMES_SIZE (CUDA_DEVICES_MAX * NAME_SIZE) /* bytes of all names, joined */
 
 /* ---- which devices there are ----------------------------------------------------------------- */
 

@@ -35,12 +35,15 @@ int sim_config_parse(const char *options, struct sim_config *ret_config, struct 
         {"launch_ns", 0, UINT64_C(1000000000), &c.launch_ns},
         {"kernels", 1, SIM_SLOTS_MAX, &c.kernels},
         {"map_us", 0, 1000000, &c.map_us},
+        {"host_us", 0, 1000000, &c.host_us},
+        {"load_us", 0, 100000000, &c.load_us},
     };
     char script[SCRIPT_MAX] = "";
-    int rc = options_check(
-        options,
-        "devices memory streams speed bandwidth items launch_ns kernels map_us pages script gate",
-        e);
+    int rc = options_check(options,
+                           "devices memory streams speed bandwidth items launch_ns kernels map_us "
+                           "host_us load_us pages "
+                           "script gate",
+                           e);
     for (unsigned i = 0; rc == 0 && i < sizeof numbers / sizeof numbers[0]; i++) {
         rc = option_u64(options, numbers[i].key, numbers[i].min, numbers[i].max, numbers[i].value,
                         e);

@@ -2,6 +2,9 @@
 
 #include "daemon/backend/sim/sim.h"
 
+#define MIB         (UINT64_C(1) << 20)
+#define SLICE_BYTES (16 * MIB)
+
 static void memory_give(struct backend_device *d, uint64_t size)
 {
     pthread_mutex_lock(&d->lock); /* because the page table is another thread's */
@@ -78,7 +81,8 @@ static void **host_slot(struct backend_device *d, const void *data)
     return i < SIM_HOST_MAX ? &d->host[i] : NULL;
 }
 
-static int register_host(struct backend_device *d, void *data, size_t size, struct err *e)
+/* `data` and `size` are of one slice. */
+static int slice_register(struct backend_device *d, void *data, size_t size, struct err *e)
 {
     void **slot = NULL;
     pthread_mutex_lock(&d->lock); /* because any thread may call */
@@ -96,9 +100,8 @@ static int register_host(struct backend_device *d, void *data, size_t size, stru
                : err_set(e, ERR_LIMIT, "%zu bytes of host memory cannot be registered", size);
 }
 
-static void unregister_host(struct backend_device *d, void *data, size_t size)
+static void slice_unregister(struct backend_device *d, const void *data)
 {
-    (void)size;
     pthread_mutex_lock(&d->lock);
     void **slot = host_slot(d, data);
     if (slot == NULL) {
@@ -106,6 +109,41 @@ static void unregister_host(struct backend_device *d, void *data, size_t size)
     }
     *slot = NULL;
     pthread_mutex_unlock(&d->lock);
+}
+
+static uint64_t host_slice(const struct backend_device *d, const void *data, uint64_t size,
+                           uint64_t at)
+{
+    (void)d;
+    (void)data;
+    return size - at < SLICE_BYTES ? size - at : SLICE_BYTES;
+}
+
+static void unregister_host(struct backend_device *d, void *data, size_t size)
+{
+    for (uint64_t at = 0, n; at < size; at += n) {
+        n = host_slice(d, data, size, at);
+        sim_linger(d, (n + MIB - 1) / MIB * d->config.host_us);
+        slice_unregister(d, (uint8_t *)data + at);
+    }
+}
+
+static int register_host(struct backend_device *d, void *data, size_t size, bool writes,
+                         struct err *e)
+{
+    int rc = data == NULL || size == 0 ? slice_register(d, data, size, e) : 0;
+    uint64_t at = 0;
+    (void)writes;
+    while (at < size && rc == 0) {
+        uint64_t n = host_slice(d, data, size, at);
+        sim_linger(d, (n + MIB - 1) / MIB * d->config.host_us);
+        rc = slice_register(d, (uint8_t *)data + at, (size_t)n, e);
+        at += rc == 0 ? n : 0;
+    }
+    if (rc != 0) {
+        unregister_host(d, data, at);
+    }
+    return rc;
 }
 
 /* Simulated devices compute on the host, so its memory serves as theirs. */
@@ -136,6 +174,7 @@ const struct backend_memory_ops sim_memory_ops = {
     .room = memory_room,
     .register_host = register_host,
     .unregister_host = unregister_host,
+    .host_slice = host_slice,
     .import_host = import_host,
     .release_host = release_host,
 };

@@ -97,6 +97,7 @@ static int module_load(struct backend_device *d, struct bytes binary,
     pthread_mutex_lock(&d->lock);
     enum sim_action action = script_next(&d->config.script, SIM_LOAD);
     pthread_mutex_unlock(&d->lock);
+    sim_linger(d, d->config.load_us);
     int rc = sim_action_error(action, SIM_LOAD, e);
     if (rc != 0) {
         return rc;

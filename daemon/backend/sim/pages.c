@@ -106,10 +106,8 @@ static bool runs_since(const struct backend_device *d, uint64_t begun)
     return any;
 }
 
-/* What a call of the page table takes. */
-static void take_time(struct backend_device *d)
+void sim_linger(struct backend_device *d, uint64_t us)
 {
-    uint64_t us = d->config.map_us;
     const struct timespec t = {(time_t)(us / 1000000), (long)(us % 1000000) * 1000};
     if (us == 0) {
         return;
@@ -130,7 +128,7 @@ static int create(struct backend_device *d, uint64_t bytes, uint64_t *ret_handle
 {
     unsigned size = size_of(bytes);
     uint64_t count = section(d) / bytes;
-    take_time(d);
+    sim_linger(d, d->config.map_us);
     pthread_mutex_lock(&d->lock);
     int rc = sim_action_error(script_next(&d->config.script, SIM_ALLOC), SIM_ALLOC, e);
     if (rc == 0 && (bytes > d->config.memory - d->used || count == 0)) {
@@ -159,7 +157,7 @@ static void destroy(struct backend_device *d, uint64_t handle, uint64_t bytes)
     unsigned size = size_of(bytes);
     uint64_t at = (handle - 1) * PAGE;
     uint64_t n = (at - size * section(d)) / bytes;
-    take_time(d);
+    sim_linger(d, d->config.map_us);
     if (size > 0) {
         (void)fallocate(d->page_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at,
                         (off_t)bytes);
@@ -174,7 +172,7 @@ static void destroy(struct backend_device *d, uint64_t handle, uint64_t bytes)
 static int map(struct backend_device *d, struct backend_block *range, uint64_t at, uint64_t handle,
                uint64_t bytes, struct err *e)
 {
-    take_time(d);
+    sim_linger(d, d->config.map_us);
     void *data = mmap(range->data + at, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, d->page_file,
                       (off_t)((handle - 1) * PAGE));
     return data != MAP_FAILED ? 0 : err_errno(e, ERR_NOMEM, "map simulated memory");
@@ -183,7 +181,7 @@ static int map(struct backend_device *d, struct backend_block *range, uint64_t a
 static int unmap(struct backend_device *d, struct backend_block *range, uint64_t at, uint64_t bytes,
                  struct err *e)
 {
-    take_time(d);
+    sim_linger(d, d->config.map_us);
     void *data = mmap(range->data + at, bytes, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     return data != MAP_FAILED ? 0 : err_errno(e, ERR_NOMEM, "unmap simulated memory");
@@ -192,7 +190,7 @@ static int unmap(struct backend_device *d, struct backend_block *range, uint64_t
 static int allow(struct backend_device *d, struct backend_block *range, uint64_t at, uint64_t bytes,
                  struct err *e)
 {
-    take_time(d);
+    sim_linger(d, d->config.map_us);
     return mprotect(range->data + at, bytes, PROT_READ | PROT_WRITE) == 0
                ? 0
                : err_errno(e, ERR_NOMEM, "access to simulated pages");

@@ -5,7 +5,8 @@
  * device has a gate: all commands end soon after the gate's file is made.
  *
  * With map_us each call of the page table takes so many microseconds, and then waits for the
- * kernels, fills and copies on the device that ran when it was made, as a driver may.
+ * kernels, fills and copies on the device that ran when it was made, as a driver may. host_us and
+ * load_us do the same for registering host memory, by MiB, and for loading modules.
  *
  * Thread: the worker's loop enqueues; another may call the page table; a stream's thread executes.
  * The device's lock guards queues, markers and the script. It also orders the accesses of commands
@@ -37,11 +38,16 @@ struct sim_config {
     uint64_t items;     /* work items per second */
     uint64_t launch_ns; /* time added to each command */
     uint64_t kernels;   /* number of kernels that run at once */
-    uint64_t map_us; /* above 0: a call of the page table takes so long, and waits for commands */
-    bool pages;      /* memory is mapped in pages: see pages.c */
+    uint64_t map_us;  /* above 0: a call of the page table takes so long, and waits for commands */
+    uint64_t host_us; /* the same for a MiB of host memory that is registered, or not any more */
+    uint64_t load_us; /* the same for a module that is loaded */
+    bool pages;       /* memory is mapped in pages: see pages.c */
     char gate[SIM_GATE_MAX]; /* a file; while it exists no command sleeps; "": none */
     struct script script;
 };
+
+/* Takes `us` microseconds, and then waits for the commands that ran before. 0: neither. */
+void sim_linger(struct backend_device *d, uint64_t us);
 
 int sim_config_parse(const char *options, struct sim_config *ret_config, struct err *e);
 

@@ -229,7 +229,8 @@ static int send_arenas(struct device *d, const struct work *w, struct err *e)
             continue;
         }
         struct frame_fds fds = {.fd = {a->fd}, .count = 1};
-        struct msg_f_arena m = {.arena = a->handle, .size = a->bytes};
+        struct msg_f_arena m = {
+            .arena = a->handle, .size = a->bytes, .tenant = tenant_key(a->tenant)};
         rc = d->front->io.send(d->link, &schema_msg_f_arena, &m, &fds, e);
         a->known |= rc == 0 ? bit : 0;
     }
@@ -256,7 +257,8 @@ int command_module_load(struct device *d, const struct build *b, struct err *e)
     struct frame_fds fds = {.fd = {b->binary_fd}, .count = 1};
     struct msg_f_module_load m = {.module = b->module->id,
                                   .size = b->binary_size,
-                                  .hash = bytes_of(b->hash.byte, sizeof b->hash.byte)};
+                                  .hash = bytes_of(b->hash.byte, sizeof b->hash.byte),
+                                  .tenant = tenant_key(b->module->tenant)};
     return d->front->io.send(d->link, &schema_msg_f_module_load, &m, &fds, e);
 }
 

@@ -25,7 +25,7 @@ static void pieces_make(struct copies *c)
         log_warn("no memory for a copy buffer, so copies of memory that is not pinned may block");
         return;
     }
-    if (ops->register_host(c->device->d, memory, size, &e) != 0) {
+    if (ops->register_host(c->device->d, memory, size, true, &e) != 0) {
         log_warn("the copy buffer cannot be pinned, so copies of memory that is not pinned may "
                  "block: %s",
                  e.text);

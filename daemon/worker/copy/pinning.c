@@ -21,7 +21,7 @@ static const struct memfd *side_of(const struct pinning *p, unsigned side)
 
 static int pin(struct pinning *p, unsigned side, void *data, size_t size, struct err *e)
 {
-    int rc = ops_of(p)->register_host(p->device->d, data, size, e);
+    int rc = ops_of(p)->register_host(p->device->d, data, size, side != 0, e);
     p->found[side] = rc == 0 ? data : NULL;
     return rc;
 }

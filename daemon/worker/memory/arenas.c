@@ -4,34 +4,53 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <utlist.h>
 
 #include "common/log.h"
 
-void arenas_init(struct arenas *t, struct device *device, uv_loop_t *loop, arena_ready_fn ready,
-                 void *data)
+void arenas_init(struct arenas *t, struct device *device, struct registrar *registrar,
+                 arena_ready_fn ready, void *data)
 {
-    *t = (struct arenas){.device = device, .loop = loop, .ready = ready, .data = data};
+    *t = (struct arenas){.device = device, .registrar = registrar, .ready = ready, .data = data};
 }
+
+/* ---- the end ---------------------------------------------------------------------------------*/
 
 static void release(void *item)
 {
     struct arena *a = item;
-    struct arenas *t = a->table;
-    if (a->block != NULL) {
-        t->device->b->memory->release_host(t->device->d, a->block);
-    }
-    t->bytes -= a->map.size;
-    memfd_finish(&a->map);
+    registrar_remove(a->table->registrar, &a->registration, a->tenant);
+}
+
+static void gone(struct arena *a)
+{
+    a->table->bytes -= a->registration.size;
     free(a);
+}
+
+static void on_removed(struct registration *x)
+{
+    struct arena *a = x->owner;
+    if (!registration_left(x)) {
+        gone(a);
+    } else if (registration_known(x)) { /* what came meanwhile may have to end first */
+        release_again(a->table->releases, &a->release, x->size - x->at, release, a);
+    } else {
+        release(a);
+    }
 }
 
 static void destroy(struct arenas *t, struct arena *a)
 {
-    /* only registered memory has to wait */
-    struct releases *later = a->block != NULL ? t->releases : NULL;
-    a->table = t;
-    release_put(later, &a->release, a->map.size, release, a);
+    struct registration *x = &a->registration;
+    if (a->block != NULL) {
+        t->device->b->memory->release_host(t->device->d, a->block);
+    }
+    x->done = on_removed;
+    if (!registration_left(x)) {
+        gone(a);
+    } else { /* only registered memory has to wait */
+        release_put(registration_known(x) ? t->releases : NULL, &a->release, x->size, release, a);
+    }
 }
 
 void arenas_finish(struct arenas *t)
@@ -78,65 +97,41 @@ static int map(struct arena *a, int fd, struct err *e)
 
 /* ---- the device's view ---------------------------------------------------------------------- */
 
-/* Runs in the loop's thread or in a thread of libuv's; uses only what the other thread leaves
- * alone. */
-static void import(struct arenas *t, struct arena *a)
+static void import(struct arenas *t, struct arena *a, struct err *e)
 {
     const struct device *dev = t->device;
-    struct err e = ERR_INIT;
-    int rc =
-        dev->b->memory->import_host(dev->d, a->map.data, a->map.size, &a->found, &a->align, &e);
-    if (rc != 0 && rc != ERR_UNSUPPORTED) {
-        log_warn("arena %" PRIu64 " cannot be pinned, so copies are slower: %s", a->id, e.text);
-    }
-}
-
-static void report(const struct arenas *t, struct arena *a)
-{
-    a->block = a->found;
-    if (a->block != NULL && !a->freed && t->ready != NULL) {
+    int rc = dev->b->memory->import_host(dev->d, a->map.data, a->map.size, &a->block, &a->align, e);
+    if (rc == 0 && !a->freed && t->ready != NULL) {
         t->ready(t->data, a);
+    } else if (rc == ERR_UNSUPPORTED) {
+        err_init(e);
     }
 }
 
-static void on_work(uv_work_t *work)
+static void warn(const struct arena *a, const struct err *e)
 {
-    struct arena *a = work->data;
-    import(a->table, a);
+    if (e->code != 0 && e->code != ERR_CANCELLED) {
+        log_warn("arena %" PRIu64 " cannot be pinned, so copies are slower: %s", a->id, e->text);
+    }
 }
 
-static void next_known(struct arenas *t);
-
-static void leave(struct arenas *t, struct arena *a)
+static void on_registered(struct registration *x)
 {
-    DL_DELETE(t->unknown, a);
-    a->table = NULL;
-    arena_unuse(t, a);
-}
-
-static void on_work_done(uv_work_t *work, int status)
-{
-    struct arena *a = work->data;
+    struct arena *a = x->owner;
     struct arenas *t = a->table;
-    (void)status;
-    report(t, a);
-    leave(t, a);
-    next_known(t);
-}
-
-/* If libuv starts no thread, the arena stays unregistered, and copies are slower. */
-static void next_known(struct arenas *t)
-{
-    while (t->unknown != NULL &&
-           uv_queue_work(t->loop, &t->unknown->work, on_work, on_work_done) != 0) {
-        leave(t, t->unknown);
+    a->queued = false;
+    if (x->e.code == 0) {
+        import(t, a, &x->e);
     }
+    warn(a, &x->e);
+    arena_unuse(t, a);
 }
 
 /* Registering memory may pin it, which takes long. */
 static void make_known(struct arenas *t, struct arena *a)
 {
     const struct backend_memory_ops *ops = t->device->b->memory;
+    struct err e = ERR_INIT;
     if (a->e.code != 0) {
         t->ready(t->data, a); /* the front may add it again when there is room */
         return;
@@ -145,20 +140,16 @@ static void make_known(struct arenas *t, struct arena *a)
         return;
     }
     if (ops->register_host == NULL) {
-        import(t, a);
-        report(t, a);
+        import(t, a, &e);
+        warn(a, &e);
         return;
     }
-    a->work.data = a;
-    a->table = t;
+    a->queued = true;
     arena_use(a);
-    DL_APPEND(t->unknown, a);
-    if (t->unknown == a) {
-        next_known(t);
-    }
+    registrar_add(t->registrar, &a->registration, a->tenant);
 }
 
-int arena_add(struct arenas *t, uint64_t id, uint64_t size, int fd, struct err *e)
+int arena_add(struct arenas *t, uint64_t id, uint64_t size, uint64_t tenant, int fd, struct err *e)
 {
     struct arena *a = NULL;
     HASH_FIND(hh, t->by_id, &id, sizeof id, a);
@@ -173,12 +164,16 @@ int arena_add(struct arenas *t, uint64_t id, uint64_t size, int fd, struct err *
     if (rc == 0) {
         a->id = id;
         a->size = size;
+        a->tenant = tenant;
+        a->table = t;
         a->map = MEMFD_NONE;
         a->e = ERR_INIT;
         if (map(a, fd, &a->e) != 0) {
             log_warn("arena %" PRIu64 ": %s", id, a->e.text);
         }
         HASH_ADD(hh, t->by_id, id, sizeof a->id, a);
+        a->registration = (struct registration){
+            .data = a->map.data, .size = a->map.size, .done = on_registered, .owner = a};
         t->bytes += a->map.size;
         make_known(t, a);
     }
@@ -225,10 +220,10 @@ void arena_free(struct arenas *t, struct arena *a)
 {
     HASH_DEL(t->by_id, a);
     a->freed = true;
-    if (a->table != NULL && a != t->unknown) { /* The thread has not begun with it. */
+    if (a->queued) {
+        arena_use(a); /* until here: the registrar's use may end at once */
+        registrar_stop(t->registrar, &a->registration);
         a->uses--;
-        DL_DELETE(t->unknown, a);
-        a->table = NULL;
     }
     if (a->uses == 0) {
         destroy(t, a);

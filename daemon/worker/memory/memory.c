@@ -30,7 +30,7 @@ struct leaving {
     struct memory *m;
     struct backend_block *block;
     uint64_t bytes;
-    bool managed;                  /* managed memory; else a block of the pool */
+    enum memory_kind kind;         /* POOL: a block of the pool */
     unsigned tenant;               /* number of the tenant that is charged for it */
     struct memory_tenant *account; /* account charged for it; NULL: none */
 };
@@ -49,7 +49,8 @@ static void leaving_count(const struct leaving *x, bool comes)
     struct memory *m = x->m;
     uint64_t bytes = comes ? x->bytes : 0 - x->bytes;
     m->leaving += bytes;
-    m->managed_leaving += x->managed ? bytes : 0;
+    m->managed_leaving += x->kind == MEMORY_MANAGED ? bytes : 0;
+    m->shared_leaving += x->kind == MEMORY_SHARED ? bytes : 0;
     if (x->account != NULL) {
         x->account->leaving += bytes;
     }
@@ -58,15 +59,20 @@ static void leaving_count(const struct leaving *x, bool comes)
 static void block_go(const struct leaving *x)
 {
     struct memory *m = x->m;
-    m->b->memory->free(m->d, x->block);
+    if (x->kind == MEMORY_SHARED) {
+        m->b->memory->free_shared(m->d, x->block);
+    } else {
+        m->b->memory->free(m->d, x->block);
+    }
     leaving_count(x, false);
     m->changes++;
-    if (x->managed) {
-        uncharge(m, x->tenant, x->account, x->bytes);
-        m->managed -= x->bytes;
-    } else {
+    if (x->kind == MEMORY_POOL) {
         m->in_use -= x->bytes;
+        return;
     }
+    uncharge(m, x->tenant, x->account, x->bytes);
+    m->managed -= x->kind == MEMORY_MANAGED ? x->bytes : 0;
+    m->exported -= x->kind == MEMORY_SHARED ? x->bytes : 0;
 }
 
 static void leave(void *item)
@@ -125,7 +131,7 @@ static uint64_t rounded(uint64_t size, uint64_t to)
 /* Memory that another tenant releases is kept for that tenant again, up to its guarantee. */
 uint64_t memory_leaving_for(const struct memory *m, unsigned number)
 {
-    uint64_t bytes = m->managed_leaving;
+    uint64_t bytes = m->managed_leaving + m->shared_leaving;
     for (const struct memory_tenant *t = m->tenants; t != NULL; t = t->hh.next) {
         struct pool_account a;
         pool_account(m->pool, t->number, &a);
@@ -772,15 +778,11 @@ void memory_free(struct memory *m, struct memory_piece *piece)
     if (piece->kind == MEMORY_POOL) {
         /* it fails only for a piece that is not live */
         (void)pool_free(m->pool, &piece->pool, 0, 0, NULL);
-    } else if (piece->kind == MEMORY_SHARED) {
-        m->b->memory->free_shared(m->d, piece->ref.block);
-        m->exported -= piece->pool.size;
-        uncharge(m, piece->pool.tenant, piece->account, piece->pool.size);
     } else {
         give_back(&(struct leaving){.m = m,
                                     .block = piece->ref.block,
                                     .bytes = piece->pool.size,
-                                    .managed = true,
+                                    .kind = piece->kind,
                                     .tenant = piece->pool.tenant,
                                     .account = piece->account});
     }

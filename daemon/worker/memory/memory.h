@@ -76,8 +76,9 @@ struct memory {
      * memory counts as before, except for the pool. */
     struct releases *releases;
     uint64_t in_use;  /* bytes of the pool's blocks, including those that are queued for release */
-    uint64_t leaving; /* bytes queued for release: of in_use, and of managed memory */
+    uint64_t leaving; /* bytes queued for release: of in_use, and of memory outside the pool */
     uint64_t managed_leaving; /* of `leaving`, bytes of managed memory */
+    uint64_t shared_leaving;  /* the same of memory that other processes can map */
     uint64_t promised; /* of the memory queued for release, bytes that are reserved for buffers */
     uint64_t managed_promised; /* of `promised`, bytes of managed memory */
     bool hung; /* the end of zeros or of a move can never be known: the worker has to end */

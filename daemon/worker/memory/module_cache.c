@@ -18,18 +18,33 @@ void modules_init(struct modules *t, const struct backend *b, struct backend_dev
                           .data = data};
     (void)uv_timer_init(loop, &t->limit);
     (void)uv_timer_init(loop, &t->ready);
-    t->limit.data = t->ready.data = t;
+    t->limit.data = t->ready.data = t->work.data = t;
 }
 
-static void release(void *item)
+static void gone(struct module *m)
 {
-    struct module *m = item;
-    if (m->m != NULL) {
-        m->table->b->module->unload(m->m);
-    }
     free(m->kernels);
     free(m->paces);
     free(m);
+}
+
+static void work_next(struct modules *t);
+
+/* A driver that makes unloading wait for what runs makes the thread wait. */
+static void release(void *item)
+{
+    struct module *m = item;
+    struct modules *t = m->table;
+    if (m->m != NULL && t->releases != NULL) {
+        m->work.unloads = true;
+        turns_add(&t->turns, &m->work.turn, m->tenant);
+        work_next(t);
+        return;
+    }
+    if (m->m != NULL) {
+        t->b->module->unload(m->m);
+    }
+    gone(m);
 }
 
 static void destroy(struct modules *t, struct module *m)
@@ -97,10 +112,8 @@ static int binary_read(const struct module_load *l, uint8_t **ret_data, struct e
     return 0;
 }
 
-static void on_work(uv_work_t *work)
+static void load(struct modules *t, struct module_load *l)
 {
-    struct module_load *l = work->data;
-    struct modules *t = l->table;
     uint8_t *data = NULL;
     int rc = binary_read(l, &data, &l->e);
     if (rc != 0) {
@@ -112,6 +125,16 @@ static void on_work(uv_work_t *work)
         (void)err_wrap(&l->e, "loading a module of %" PRIu64 " bytes", l->size);
     }
     free(data);
+}
+
+static void on_work(uv_work_t *work)
+{
+    struct modules *t = work->data;
+    if (t->busy->unloads) {
+        t->b->module->unload(((struct module *)t->busy)->m);
+    } else {
+        load(t, (struct module_load *)t->busy);
+    }
 }
 
 static void on_prepare(uv_work_t *work)
@@ -208,11 +231,8 @@ void modules_prepare_again(struct modules *t)
     }
 }
 
-static void load_next(struct modules *t);
-
 static void load_over(struct modules *t, struct module_load *l)
 {
-    (void)uv_timer_stop(&t->limit);
     LL_DELETE(t->loads, l);
     if (l->e.code == 0 && t->b->library != NULL) {
         l->wanted = t->b->library->wanted(l->m->m);
@@ -223,38 +243,57 @@ static void load_over(struct modules *t, struct module_load *l)
         load_report(t, l);
         load_free(t, l);
     }
-    load_next(t);
 }
 
 static void on_work_done(uv_work_t *work, int status)
 {
-    struct module_load *l = work->data;
+    struct modules *t = work->data;
+    struct module_work *w = t->busy;
     (void)status; /* it is never cancelled */
-    load_over(l->table, l);
+    (void)uv_timer_stop(&t->limit);
+    t->busy = NULL;
+    turns_pass(&t->turns);
+    turns_remove(&t->turns, &w->turn);
+    if (w->unloads) {
+        gone((struct module *)w);
+    } else {
+        load_over(t, (struct module_load *)w);
+    }
+    work_next(t);
 }
 
 static void on_limit(uv_timer_t *timer)
 {
     const struct modules *t = timer->data;
+    const struct module_load *l = (const struct module_load *)t->busy;
     struct err e = ERR_INIT;
-    (void)err_set(&e, ERR_TIMEOUT,
-                  "loading a module of %" PRIu64 " bytes did not end within %" PRIu64 " ms",
-                  t->loads->size, t->limit_ms);
-    t->loaded(t->data, t->loads->m, &e);
-}
-
-static void load_next(struct modules *t)
-{
-    struct module_load *l = t->loads;
-    if (l == NULL) {
+    if (t->busy->unloads) {
+        struct module *m = (struct module *)t->busy;
+        (void)err_set(&e, ERR_TIMEOUT,
+                      "unloading module %" PRIu64 " did not end within %" PRIu64 " ms", m->id,
+                      t->limit_ms);
+        t->loaded(t->data, m, &e);
         return;
     }
-    l->work.data = l;
-    (void)uv_timer_start(&t->limit, on_limit, t->limit_ms, 0);
-    if (uv_queue_work(t->loop, &l->work, on_work, on_work_done) != 0) {
-        (void)err_set(&l->e, ERR_NOMEM, "no memory for module %" PRIu64, l->m->id);
-        load_over(t, l);
+    (void)err_set(&e, ERR_TIMEOUT,
+                  "loading a module of %" PRIu64 " bytes did not end within %" PRIu64 " ms",
+                  l->size, t->limit_ms);
+    t->loaded(t->data, l->m, &e);
+}
+
+static void work_next(struct modules *t)
+{
+    if (t->turns.first != NULL && t->busy == NULL) {
+        t->busy = (struct module_work *)t->turns.first;
+        (void)uv_timer_start(&t->limit, on_limit, t->limit_ms, 0); /* not after modules_finish */
+        /* it fails only without a function */
+        (void)uv_queue_work(t->loop, &t->work, on_work, on_work_done);
     }
+}
+
+bool modules_busy(const struct modules *t)
+{
+    return t->turns.first != NULL || t->preparing != NULL;
 }
 
 /* Counts modules that are not reported yet. *ret_found becomes true if `id` is one of them. */
@@ -287,8 +326,8 @@ static int load_check(const struct modules *t, uint64_t id, struct bytes hash, u
                : 0;
 }
 
-int module_load(struct modules *t, uint64_t id, struct bytes hash, int fd, uint64_t size,
-                struct err *e)
+int module_load(struct modules *t, uint64_t id, uint64_t tenant, struct bytes hash, int fd,
+                uint64_t size, struct err *e)
 {
     int rc = load_check(t, id, hash, size, e);
     struct module_load *l = rc == 0 ? calloc(1, sizeof *l) : NULL;
@@ -299,16 +338,16 @@ int module_load(struct modules *t, uint64_t id, struct bytes hash, int fd, uint6
         return rc != 0 ? rc : err_set(e, ERR_NOMEM, "no memory for module %" PRIu64, id);
     }
     m->id = id;
+    m->tenant = tenant;
     m->hash_size = hash.size;
     if (hash.size > 0) {
         memcpy(m->hash, hash.data, hash.size);
     }
     *l = (struct module_load){.table = t, .m = m, .fd = fd, .size = size, .e = ERR_INIT};
-    bool first = t->loads == NULL;
+    l->work.data = l; /* for on_prepare */
     LL_APPEND(t->loads, l);
-    if (first) {
-        load_next(t);
-    }
+    turns_add(&t->turns, &l->load.turn, tenant);
+    work_next(t);
     return 0;
 }
 

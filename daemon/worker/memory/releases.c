@@ -37,6 +37,21 @@ void release_put(struct releases *r, struct release *x, uint64_t bytes, release_
     r->last = &x->next;
 }
 
+void release_again(struct releases *r, struct release *x, uint64_t bytes, release_fn run,
+                   void *item)
+{
+    if (r == NULL || r->idle(r->data)) {
+        run(item);
+        return;
+    }
+    uint64_t since_ns = x->since_ns != 0 ? x->since_ns : clock_now_ns();
+    *x = (struct release){
+        .run = run, .item = item, .bytes = bytes, .since_ns = since_ns, .next = r->first};
+    r->bytes += bytes;
+    r->last = r->first == NULL ? &x->next : r->last;
+    r->first = x;
+}
+
 static bool is_due(const struct releases *r, uint64_t now_ns)
 {
     uint64_t since_ns = r->since(r->data);

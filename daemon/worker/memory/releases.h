@@ -49,6 +49,10 @@ void releases_init(struct releases *r, releases_idle_fn idle, releases_since_fn 
 void releases_finish(struct releases *r); /* runs all queued releases */
 /* Queues a release. It runs at once if `r` is NULL or nothing is in flight. */
 void release_put(struct releases *r, struct release *x, uint64_t bytes, release_fn run, void *item);
+/* Queues the rest of a release that ran in part, before all others. Its age is that of the whole.
+ */
+void release_again(struct releases *r, struct release *x, uint64_t bytes, release_fn run,
+                   void *item);
 /* Will releases run soon? True if the oldest running job began less than RELEASES_NS ago. */
 bool releases_soon(const struct releases *r);
 /* Runs the releases that may run now. O(1) if none is queued. */

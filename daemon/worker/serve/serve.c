@@ -15,20 +15,27 @@ static bool nothing_frees(void *data, const uint64_t *tenant)
 {
     struct server *s = data;
     return server_nothing_moves(s, tenant) && !waiting_maps(&s->waiting, tenant) &&
-           !memory_mapping(&s->device.memory) && memory_leaving(&s->device.memory, tenant) == 0 &&
+           !memory_mapping(&s->device.memory) && !spill_grows(&s->spill) &&
+           memory_leaving(&s->device.memory, tenant) == 0 &&
            !completion_frees(&s->completion, tenant);
 }
 
 bool server_idle(struct server *s)
 {
-    return server_still(s) && s->modules.loads == NULL && s->modules.preparing == NULL &&
-           !pinning_busy(&s->pinning);
+    return server_still(s) && !modules_busy(&s->modules) && !pinning_busy(&s->pinning) &&
+           !registrar_busy(&s->registrar);
 }
 
 static void kick(void *data)
 {
     struct server *s = data;
     pump_kick(&s->pump);
+}
+
+static void ask_again(void *data)
+{
+    struct server *s = data;
+    pump_again(&s->pump);
 }
 
 static void start_pending(void *data)
@@ -57,7 +64,8 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
     s->loop = loop;
     s->build = build;
     buffers_init(&s->buffers, &dev->memory, &s->modules);
-    arenas_init(&s->arenas, dev, loop, server_arena_ready, s);
+    registrar_init(&s->registrar, dev->b, dev->d, loop);
+    arenas_init(&s->arenas, dev, &s->registrar, server_arena_ready, s);
     modules_init(&s->modules, dev->b, dev->d, loop, server_module_loaded, s);
     releases_init(&s->releases, server_nothing_runs, runs_since, s);
     s->arenas.releases = s->modules.releases = dev->memory.releases =
@@ -84,10 +92,12 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
     pump_start(&s->pump, dev->wakes, server_ask_device, s);
     upkeep_init(&s->upkeep, loop, dev, server_still, kick, s);
     copies_init(&s->copies, dev, loop, pump_wake, &s->pump);
-    int rc = spill_init(&s->spill, dev, &s->buffers, &s->copies, &s->transfers, spill_limit, e);
+    int rc = spill_init(&s->spill, dev, &s->buffers, &s->copies, &s->transfers, &s->registrar,
+                        spill_limit, e);
     if (rc != 0) {
         return rc;
     }
+    spill_on_growth(&s->spill, ask_again, s);
     budget_init(&s->budget, &s->spill, loop, server_budget_ended, s);
     waiting_init(&s->waiting, &s->spill, &s->ledger,
                  (struct waiting_callbacks){.start = server_job_start,

@@ -29,7 +29,8 @@ struct server {
     struct staging staging;
     struct pinning pinning; /* begun by server_start, finished by main like staging */
     struct buffers buffers;
-    struct releases releases; /* of memory, arenas and modules */
+    struct releases releases;   /* of memory, arenas and modules */
+    struct registrar registrar; /* of arenas, and of memory for buffers on the host */
     struct arenas arenas;
     struct modules modules;
     struct ledger ledger;

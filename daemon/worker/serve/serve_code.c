@@ -43,7 +43,7 @@ int serve_module_load(struct server *s, struct bytes frame, struct frame_fds *fd
         return rc;
     }
     fds->count = 0;
-    return module_load(&s->modules, msg.module, msg.hash, fds->fd[0], msg.size, e);
+    return module_load(&s->modules, msg.module, msg.tenant, msg.hash, fds->fd[0], msg.size, e);
 }
 
 int serve_module_unload(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
@@ -78,7 +78,7 @@ int serve_arena(struct server *s, struct bytes frame, struct frame_fds *fds, str
     }
     if (rc == 0) {
         fds->count = 0;
-        rc = arena_add(&s->arenas, msg.arena, msg.size, fds->lost ? -1 : fds->fd[0], e);
+        rc = arena_add(&s->arenas, msg.arena, msg.size, msg.tenant, fds->lost ? -1 : fds->fd[0], e);
     }
     return rc;
 }

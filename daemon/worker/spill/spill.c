@@ -28,11 +28,56 @@ static void limit_is(struct spill *s, uint64_t limit)
     s->buffers->room = limit == 0 ? 0 : sat_add(stats.limit, limit);
 }
 
+/* Tenants above their hard limit whose buffers had to wait for memory of the host. */
+static void shed_again(struct spill *s)
+{
+    struct memory_tenant *t;
+    struct memory_tenant *next;
+    s->shed_late = false;
+    HASH_ITER(hh, s->device->memory.tenants, t, next)
+    {
+        struct err e = ERR_INIT;
+        if (spill_shed(s, t->key, &e) != 0) {
+            s->device->memory.hung = true;
+        }
+    }
+}
+
+void spill_on_growth(struct spill *s, void (*grown)(void *data), void *data)
+{
+    s->grown = grown;
+    s->data = data;
+}
+
+static void on_news(void *data)
+{
+    struct spill *s = data;
+    s->device->memory.changes++;
+    if (s->shed_late) {
+        shed_again(s);
+    }
+    if (s->grown != NULL) {
+        s->grown(s->data);
+    }
+}
+
+bool spill_grows(const struct spill *s)
+{
+    return spill_host_grows(&s->host);
+}
+
 int spill_init(struct spill *s, struct device *device, struct buffers *buffers,
-               struct copies *copies, struct transfers *transfers, uint64_t limit, struct err *e)
+               struct copies *copies, struct transfers *transfers, struct registrar *registrar,
+               uint64_t limit, struct err *e)
 {
     *s = (struct spill){
         .device = device, .buffers = buffers, .copies = copies, .transfers = transfers};
+    int rc = spill_host_init(&s->host, device, registrar, SPILL_CHUNK, e);
+    if (rc != 0) {
+        return rc;
+    }
+    s->host.news = on_news;
+    s->host.data = s;
     const struct pool_mover mover = {.user = s, .move = spill_move_within};
     pool_set_mover(device->memory.pool, &mover);
     limit_is(s, limit);
@@ -40,7 +85,10 @@ int spill_init(struct spill *s, struct device *device, struct buffers *buffers,
     buffers->soon = moving_helps;
     buffers->clear_out = clear_out;
     buffers->data = s;
-    return limit == 0 ? 0 : spill_arena_init(s, e);
+    s->host.now = true; /* nothing is served yet */
+    rc = limit == 0 ? 0 : spill_arena_init(s, e);
+    s->host.now = false;
+    return rc;
 }
 
 void spill_set_limit(struct spill *s, uint64_t limit)
@@ -68,6 +116,7 @@ void spill_finish(struct spill *s)
 {
     pool_destroy(s->arena);
     s->arena = NULL;
+    spill_host_finish(&s->host);
 }
 
 /* ---- room -----------------------------------------------------------------------------------*/
@@ -94,12 +143,13 @@ static bool there(const struct buffer *b)
 }
 
 /* Evicts buffers, the least recently used first, until `wanted` bytes are on their way. Returns
- * that number of bytes; less than wanted: no more buffers can go. */
+ * that number of bytes; less than wanted: no more buffers can go. s->host_late: before memory of
+ * the host has come. */
 static uint64_t evict_some(struct spill *s, const struct hunger *h, struct err *e)
 {
     uint64_t bytes = 0;
     struct buffer *b = s->buffers->cold;
-    while (b != NULL && bytes < h->wanted) {
+    while (b != NULL && bytes < h->wanted && !s->host_late) {
         struct buffer *next = b->cold_next;
         uint64_t size = b->piece.pool.size;
         struct err why = ERR_INIT;
@@ -111,6 +161,7 @@ static uint64_t evict_some(struct spill *s, const struct hunger *h, struct err *
             return 0;
         }
         bytes += rc == 0 ? size : 0;
+        s->host_late = rc == ERR_BUSY;
         b = next;
     }
     return bytes;
@@ -120,10 +171,12 @@ static uint64_t evict_some(struct spill *s, const struct hunger *h, struct err *
 static uint64_t evict(struct spill *s, struct hunger h, struct err *e)
 {
     h.soft = !h.own && s->device->memory.softs > 0;
+    s->host_late = false;
     uint64_t bytes = h.soft ? evict_some(s, &h, e) : 0;
     h.soft = false;
     h.wanted = sat_sub(h.wanted, bytes);
-    return h.wanted > 0 && e->code != ERR_DEVICE_LOST ? bytes + evict_some(s, &h, e) : bytes;
+    bool over = h.wanted == 0 || e->code == ERR_DEVICE_LOST || s->host_late;
+    return over ? bytes : bytes + evict_some(s, &h, e);
 }
 
 uint64_t spill_give(struct spill *s, uint64_t bytes, struct err *e)
@@ -221,7 +274,9 @@ static bool clear_out(void *data, uint64_t tenant, uint64_t bytes, bool own)
     if (!obtainable(s, &h)) {
         return false;
     }
+    s->host.now = true; /* it waits all the same */
     uint64_t freeing = evict(s, h, &why);
+    s->host.now = false;
     bool more = freeing == 0 && why.code == 0 && !own;
     while (more && freeing < bytes && clock_now_ns() < until) {
         uint64_t moved;
@@ -251,6 +306,7 @@ int spill_shed(struct spill *s, uint64_t tenant, struct err *e)
     struct err why = ERR_INIT;
     if (h.wanted > 0) {
         (void)evict(s, h, &why);
+        s->shed_late = s->shed_late || s->host_late;
     }
     if (why.code == ERR_DEVICE_LOST) {
         *e = why;

@@ -21,7 +21,10 @@
  * map, and variables of modules, do not move.
  *
  * Host memory is an arena that grows in chunks, which are registered with the device where the back
- * end does that. Thread: the loop's.
+ * end does that. A registrar makes chunks beside the loop. Until one has come, no buffer that needs
+ * it is evicted, and jobs that need the room wait (spill_grows).
+ *
+ * Thread: the loop's.
  */
 #ifndef WORKER_SPILL_SPILL_H
 #define WORKER_SPILL_SPILL_H
@@ -32,11 +35,18 @@
 struct msg_w_pool;
 
 /* Also installs itself in `buffers` and as the pool's mover. limit: bytes of host memory; 0: no
- * buffer is copied to the host. Blocks for some milliseconds (the first chunk). */
+ * buffer is copied to the host. registrar (NULL: chunks are made within the calls): makes chunks,
+ * except for the first one. Blocks for some milliseconds (the first chunk). */
 int spill_init(struct spill *s, struct device *device, struct buffers *buffers,
-               struct copies *copies, struct transfers *transfers, uint64_t limit, struct err *e);
+               struct copies *copies, struct transfers *transfers, struct registrar *registrar,
+               uint64_t limit, struct err *e);
+/* `grown` is called when host memory has come that was lacking, or cannot come: jobs that wait may
+ * be tried again. */
+void spill_on_growth(struct spill *s, void (*grown)(void *data), void *data);
+/* Is host memory on its way, so that buffers can be evicted then? */
+bool spill_grows(const struct spill *s);
 /* Sets the limit in bytes of host memory. While more is in use, no further buffer is copied
- * there. Blocks for some milliseconds if the limit was 0 or becomes lower. */
+ * there. */
 void spill_set_limit(struct spill *s, uint64_t limit);
 void spill_finish(struct spill *s); /* idle, after buffers_finish; not initialised is allowed */
 

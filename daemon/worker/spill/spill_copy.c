@@ -8,9 +8,8 @@
 
 #include "common/log.h"
 #include "daemon/pool/move.h"
-#include "daemon/worker/spill/spill_host.h"
 
-#define CHUNK_BYTES (UINT64_C(16) << 20) /* bytes by which the arena grows; no piece is larger */
+#define CHUNK_BYTES SPILL_CHUNK /* no piece is larger */
 
 /* A buffer's bytes in the arena. */
 struct spill_copy {
@@ -111,14 +110,14 @@ void spill_forget(void *data, struct buffer *b)
 int spill_arena_init(struct spill *s, struct err *e)
 {
     const struct pool_options options = {.limit = s->limit, .streams = 1, .max_blocks = 1u << 20};
-    int rc = spill_host_init(&s->host, s->device, CHUNK_BYTES, e);
-    rc = rc == 0 ? pool_create(&s->host.source, &options, &s->arena, e) : rc;
+    int rc = pool_create(&s->host.pool.source, &options, &s->arena, e);
     if (rc == 0) {
         struct err why = ERR_INIT;
-        if (pool_warm(s->arena, CHUNK_BYTES < s->limit ? CHUNK_BYTES : s->limit, &why) != 0) {
-            /* memory may be available later */
+        rc = pool_warm(s->arena, CHUNK_BYTES < s->limit ? CHUNK_BYTES : s->limit, &why);
+        if (rc != 0 && rc != ERR_BUSY) { /* memory may be available later */
             log_warn("host memory for spilled buffers: %s", why.text);
         }
+        rc = 0;
     }
     return rc == 0 ? 0 : err_wrap(e, "host memory for spilled buffers");
 }

@@ -5,6 +5,8 @@
 
 #include "daemon/worker/spill/spill_state.h"
 
+#define SPILL_CHUNK (UINT64_C(16) << 20) /* bytes by which the arena grows */
+
 struct pool_move;
 
 int spill_arena_init(struct spill *s, struct err *e); /* blocks for some milliseconds */

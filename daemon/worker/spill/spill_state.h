@@ -2,11 +2,11 @@
 #ifndef WORKER_SPILL_SPILL_STATE_H
 #define WORKER_SPILL_SPILL_STATE_H
 
-#include "daemon/pool/host.h"
 #include "daemon/worker/copy/copies.h"
 #include "daemon/worker/copy/transfer.h"
 #include "daemon/worker/memory/buffers.h"
 #include "daemon/worker/memory/device.h"
+#include "daemon/worker/spill/spill_host.h"
 
 #define SPILL_MOVES_MAX 2048u /* buffers that move within the device at once */
 
@@ -17,7 +17,7 @@ struct spill {
     struct buffers *buffers;     /* not owned */
     struct copies *copies;       /* not owned */
     struct transfers *transfers; /* not owned */
-    struct pool_host host;       /* source of the arena */
+    struct spill_host host;      /* source of the arena */
     struct pool *arena;          /* owned; NULL: no buffer is copied to the host */
     uint64_t limit;              /* limit of the arena in bytes */
     uint64_t bytes;              /* bytes of the buffers in the arena */
@@ -26,7 +26,11 @@ struct spill {
     bool late;            /* a buffer did not move because its new memory is not mapped yet */
     bool more;            /* the last try for a job ended while the pool moved buffers */
     bool stuck;           /* the last move within the device could not be enqueued */
+    bool host_late;       /* the last search for buffers to evict waits for memory of the host */
+    bool shed_late;       /* the same for a tenant above its hard limit */
     uint64_t leaving;     /* bytes of device memory that evictions under way will free */
+    void (*grown)(void *data); /* NULL: not asked for */
+    void *data;
     /* moves that wait for their marker on the service stream, oldest first */
     struct spill_move *first;
     struct spill_move *unmapped;   /* moves to the device whose memory is being mapped */

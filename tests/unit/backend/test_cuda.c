@@ -366,7 +366,7 @@ START_TEST(memory_that_may_only_be_read_is_registered)
     void *data = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
     ck_assert(data != MAP_FAILED);
     start("", "");
-    int rc = cuda->memory->register_host(b.device, data, size, &e);
+    int rc = cuda->memory->register_host(b.device, data, size, false, &e);
     ck_assert_msg(rc == 0, "%s", e.text);
     cuda->memory->unregister_host(b.device, data, size);
     stop();
@@ -393,11 +393,11 @@ START_TEST(large_memory_is_registered_in_pieces)
     start(ways[_i], "");
     b.device->host_piece = PIECE;
     if (_i == 1) { /* the registration is undone: else the next one fails */
-        fails(cuda->memory->import_host(b.device, host, SIZE, &block, &align, &e), &e, ERR_INVALID,
+        fails(cuda->memory->register_host(b.device, host, SIZE, true, &e), &e, ERR_INVALID,
               "cuMemHostRegister");
         err_init(&e);
     }
-    ck_assert_int_eq(cuda->memory->register_host(b.device, host, SIZE, &e), 0);
+    ck_assert_int_eq(cuda->memory->register_host(b.device, host, SIZE, true, &e), 0);
     ck_assert_int_eq(cuda->memory->alloc(b.device, SIZE, &device, &e), 0);
     for (size_t i = 0; i < SIZE; i++) {
         host[i] = (uint8_t)(i % 251);
@@ -414,12 +414,12 @@ START_TEST(large_memory_is_registered_in_pieces)
     const uint8_t *border = host + PIECE - 4096;
     const struct backend_write w[] = {{{device, 0}, border - 2, 4}, {{device, 8}, border + 2, 4}};
     fails(cuda->stream->write_batch(b.stream, w, 2, &e), &e, ERR_UNSUPPORTED, "one call each");
-    cuda->memory->unregister_host(b.device, host, SIZE);
     ck_assert_int_eq(cuda->memory->import_host(b.device, host, SIZE, &block, &align, &e), 0);
     struct backend_ref at = {block, PIECE - 4096 - 8};
     ck_assert_int_eq(cuda->stream->copy(b.stream, ref, at, 8, &e), 0);
     drain();
     cuda->memory->release_host(b.device, block);
+    cuda->memory->unregister_host(b.device, host, SIZE);
     cuda->memory->free(b.device, device);
     stop();
     (void)munmap(all, SIZE + 2 * PIECE);
@@ -470,7 +470,7 @@ START_TEST(a_batch_may_be_refused)
     static _Alignas(4096) uint8_t data[4096] = {1, 2, 3, 4};
     uint8_t back[8] = {0};
     start(ways[_i].script, "");
-    ck_assert_int_eq(cuda->memory->register_host(b.device, data, sizeof data, &e), 0);
+    ck_assert_int_eq(cuda->memory->register_host(b.device, data, sizeof data, true, &e), 0);
     ck_assert_int_eq(cuda->memory->alloc(b.device, 4096, &block, &e), 0);
     const struct backend_write w[] = {{{block, 1}, data, 2}, {{block, 5}, data + 2, 2}};
     int rc = cuda->stream->write_batch(b.stream, w, 2, &e);

@@ -282,6 +282,39 @@ static CUresult register_asked_in(void *data, size_t size, unsigned flags)
 }
 
 /* The driver's lock is held meanwhile, which the call would wait for. */
+static PFN_cuMemHostGetDevicePointer_v3020 pointer_plain;
+
+static CUresult pointer_other(CUdeviceptr *ret, void *host, unsigned flags)
+{
+    CUresult rc = pointer_plain(ret, host, flags);
+    *ret += UINT64_C(1) << 40;
+    return rc;
+}
+
+/* Memory of several registrations, whose addresses on the device the driver chooses, is no piece of
+ * memory for kernels. */
+START_TEST(pieces_at_other_addresses_are_not_imported)
+{
+    static _Alignas(4096) uint8_t data[3 * 4096];
+    struct backend_block *block = NULL;
+    struct err why = ERR_INIT;
+    uint64_t align = 0;
+    start("");
+    device->host_piece = 4096;
+    pointer_plain = device->cu.MemHostGetDevicePointer;
+    ok(cuda->memory->register_host(device, data, sizeof data, true, e));
+    ok(cuda->memory->import_host(device, data, sizeof data, &block, &align, e));
+    cuda->memory->release_host(device, block);
+    device->cu.MemHostGetDevicePointer = pointer_other;
+    ck_assert_int_eq(cuda->memory->import_host(device, data, sizeof data, &block, &align, &why),
+                     ERR_UNSUPPORTED);
+    ok(cuda->memory->import_host(device, data, 4096, &block, &align, e)); /* one registration */
+    cuda->memory->release_host(device, block);
+    cuda->memory->unregister_host(device, data, sizeof data);
+    stop();
+}
+END_TEST
+
 START_TEST(nobody_asks_for_the_room_during_a_registration)
 {
     static _Alignas(4096) uint8_t data[4096];
@@ -293,12 +326,12 @@ START_TEST(nobody_asks_for_the_room_during_a_registration)
     info_plain = device->cu.MemGetInfo;
     device->cu.MemHostRegister = register_asked_in;
     device->cu.MemGetInfo = info_counted;
-    ok(cuda->memory->register_host(device, data, sizeof data, e));
+    ok(cuda->memory->register_host(device, data, sizeof data, true, e));
     ck_assert(infos == 0 && meanwhile == UINT64_MAX); /* not known yet */
     cuda->memory->unregister_host(device, data, sizeof data);
     ok(cuda->memory->room(device, &before, e));
     ok(cuda->memory->alloc(device, 64 * MIB, &block, e));
-    ok(cuda->memory->register_host(device, data, sizeof data, e));
+    ok(cuda->memory->register_host(device, data, sizeof data, true, e));
     ck_assert(infos == 1 && meanwhile == before);
     ok(cuda->memory->room(device, &after, e));
     ck_assert(infos == 2 && after + 64 * MIB == before);
@@ -321,5 +354,6 @@ END_TEST
 SUITE_MAIN("cuda calls", long_patterns_are_doubled, a_ptx_goes_to_the_driver_with_a_nul,
            the_best_group_is_asked_for_once, what_kernels_print_comes_when_nothing_runs,
            only_the_device_of_a_pin_is_started, what_somebody_chose_to_be_seen_stays,
+           pieces_at_other_addresses_are_not_imported,
            nobody_asks_for_the_room_during_a_registration, that_kernels_reach_everything_is_told,
            a_driver_of_the_same_major_version_serves)

@@ -475,8 +475,10 @@ int fake_module(struct fake *f, uint64_t module, struct bytes binary)
     struct msg_w_module answer;
     no_error(memfd_create_sealed("module", binary.size, &m, &e), &e);
     memcpy(m.data, binary.data, binary.size);
-    struct msg_f_module_load msg = {
-        .module = module, .size = binary.size, .hash = bytes_of("0123456789abcdef", 16)};
+    struct msg_f_module_load msg = {.module = module,
+                                    .size = binary.size,
+                                    .hash = bytes_of("0123456789abcdef", 16),
+                                    .tenant = f->tenant};
     fake_send(f, &schema_msg_f_module_load, &msg, m.fd);
     memfd_finish(&m);
     fake_expect(f, FRAME_KIND_W_MODULE, &schema_msg_w_module, &answer);

@@ -31,7 +31,7 @@ void local_start(struct local *t, const char *backend, const char *options, uint
     ck_assert_int_eq(uv_loop_init(&t->loop), 0);
     copies_init(&t->copies, &t->device, &t->loop, wake_count, t);
     transfers_init(&t->transfers, &t->device, &t->copies, &t->buffers, NULL, NULL, NULL);
-    ck_assert_msg(spill_init(&t->spill, &t->device, &t->buffers, &t->copies, &t->transfers,
+    ck_assert_msg(spill_init(&t->spill, &t->device, &t->buffers, &t->copies, &t->transfers, NULL,
                              spill_limit, &e) == 0,
                   "%s", e.text);
 }

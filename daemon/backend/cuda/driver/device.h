@@ -65,7 +65,7 @@ struct backend_block {
     CUdeviceptr address;
     uint64_t size;                       /* bytes */
     CUmemGenericAllocationHandle shared; /* set if other processes can map the block */
-    void *host;                          /* not owned: imported memory; else NULL */
+    bool host;                           /* imported memory of the host */
 };
 
 /* Lists the devices in the order of their positions on the PCI bus, only those that the option

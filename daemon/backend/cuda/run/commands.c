@@ -134,14 +134,26 @@ static int stream_read(struct backend_stream *s, void *host, struct backend_ref 
     return rc;
 }
 
+/* How many of `size` bytes behind `at` one call may name: imported memory of the host may consist
+ * of several registrations, which have its addresses then. */
+static uint64_t piece_of(const struct backend_device *d, struct backend_ref ref, uint64_t at,
+                         uint64_t size)
+{
+    const void *host = (const void *)(uintptr_t)(address_of(ref) + at);
+    return ref.block->host ? cuda_host_piece(d, host, size) : size;
+}
+
 static int stream_copy(struct backend_stream *s, struct backend_ref dst, struct backend_ref src,
                        uint64_t size, struct err *e)
 {
     int rc = backend_copy_check(range_of(dst, size), range_of(src, size), e);
     rc = rc == 0 ? cuda_stream_begin(s, e) : rc;
-    return rc == 0 ? CUDA_CALL(&s->device->cu, e, MemcpyDtoDAsync, address_of(dst), address_of(src),
-                               size, s->stream)
-                   : rc;
+    for (uint64_t at = 0, n; at < size && rc == 0; at += n) {
+        n = piece_of(s->device, src, at, piece_of(s->device, dst, at, size - at));
+        rc = CUDA_CALL(&s->device->cu, e, MemcpyDtoDAsync, address_of(dst) + at,
+                       address_of(src) + at, n, s->stream);
+    }
+    return rc;
 }
 
 /* The length of the shortest pattern that gives the same bytes when repeated. */
@@ -196,8 +208,11 @@ static int stream_fill(struct backend_stream *s, struct backend_ref dst, const v
 {
     int rc = backend_fill_check(range_of(dst, size), pattern_size, e);
     rc = rc == 0 ? cuda_stream_begin(s, e) : rc;
-    return rc == 0 ? words_set(s, address_of(dst), pattern, period(pattern, pattern_size), size, e)
-                   : rc;
+    for (uint64_t at = 0, n; at < size && rc == 0; at += n) {
+        n = piece_of(s->device, dst, at, size - at); /* borders are multiples of the pattern */
+        rc = words_set(s, address_of(dst) + at, pattern, period(pattern, pattern_size), n, e);
+    }
+    return rc;
 }
 
 static int stream_wait(struct backend_stream *s, struct backend_marker *m, struct err *e)

@@ -147,24 +147,35 @@ static int register_all(struct backend_device *d, uint8_t *data, uint64_t size, 
     return rc;
 }
 
-/* Falls back to a read-only registration, for memory that this process may only read. */
-static int register_host(struct backend_device *d, void *data, size_t size, struct err *e)
+/* Kernels reach it, too. Falls back to a read-only registration, for memory that this process may
+ * only read. */
+static int register_host(struct backend_device *d, void *data, size_t size, bool writes,
+                         struct err *e)
 {
     int rc = host_prepare(d, data, size, e);
-    rc = rc == 0 ? register_all(d, data, size, 0, e) : rc;
-    if (rc != 0 && d->register_read) {
+    rc = rc == 0 ? register_all(d, data, size, CU_MEMHOSTREGISTER_DEVICEMAP, e) : rc;
+    if (rc != 0 && !writes && d->register_read) {
         rc = register_all(d, data, size, CU_MEMHOSTREGISTER_READ_ONLY, e);
     }
     return rc;
 }
 
+/* May run in another thread than the rest. */
 static void unregister_host(struct backend_device *d, void *data, size_t size)
 {
+    (void)d->cu.CtxSetCurrent(d->context);
     unregister_until(d, data, size, size);
 }
 
-/* Registers host memory with an address of the device's: kernels reach it over the bus. If it is
- * registered in pieces, the addresses are the host's, so that the pieces are contiguous. */
+static uint64_t host_slice(const struct backend_device *d, const void *data, uint64_t size,
+                           uint64_t at)
+{
+    return piece_at(d, data, at, size);
+}
+
+/* Kernels reach registered memory over the bus. Pieces are contiguous for them if the addresses are
+ * the host's. The driver may give others, although this device could use the host's, if it sees
+ * another device that could not. */
 static int import_host(struct backend_device *d, void *data, size_t size,
                        struct backend_block **ret_block, uint64_t *ret_align, struct err *e)
 {
@@ -173,16 +184,13 @@ static int import_host(struct backend_device *d, void *data, size_t size,
         return err_set(e, ERR_NOMEM, "no memory for a block of host memory");
     }
     b->size = size;
-    b->host = data;
-    int rc = host_prepare(d, data, size, e);
-    rc = rc == 0 ? register_all(d, data, size, CU_MEMHOSTREGISTER_DEVICEMAP, e) : rc;
-    if (rc != 0) {
-        free(b);
-        return rc;
+    b->host = true;
+    int rc = CUDA_CALL(&d->cu, e, MemHostGetDevicePointer, &b->address, data, 0);
+    bool pieces = piece_at(d, data, 0, size) < size;
+    if (rc == 0 && pieces && b->address != (CUdeviceptr)(uintptr_t)data) {
+        rc = err_set(e, ERR_UNSUPPORTED, "the device has other addresses than the host");
     }
-    rc = CUDA_CALL(&d->cu, e, MemHostGetDevicePointer, &b->address, data, 0);
     if (rc != 0) {
-        unregister_host(d, data, size);
         free(b);
         return rc;
     }
@@ -193,10 +201,8 @@ static int import_host(struct backend_device *d, void *data, size_t size,
 
 static void release_host(struct backend_device *d, struct backend_block *b)
 {
-    if (b) {
-        unregister_host(d, b->host, b->size);
-        free(b);
-    }
+    (void)d;
+    free(b);
 }
 
 const struct backend_memory_ops cuda_memory_ops = {
@@ -205,6 +211,7 @@ const struct backend_memory_ops cuda_memory_ops = {
     .room = memory_room,
     .register_host = register_host,
     .unregister_host = unregister_host,
+    .host_slice = host_slice,
     .import_host = import_host,
     .release_host = release_host,
     .alloc_managed = alloc_managed,

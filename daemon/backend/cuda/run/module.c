@@ -19,7 +19,8 @@ static void module_unload(struct backend_module *m)
     if (!m) {
         return;
     }
-    if (m->module) {
+    if (m->module) { /* this may be another thread */
+        (void)m->device->cu.CtxSetCurrent(m->device->context);
         m->device->cu.ModuleUnload(m->module);
     }
     while (m->variables) {

@@ -521,11 +521,12 @@ START_TEST(blocks_of_the_pool)
 }
 END_TEST
 
-static int known(struct backend_device *d, void *data, size_t size, struct err *e)
+static int known(struct backend_device *d, void *data, size_t size, bool writes, struct err *e)
 {
     (void)d;
     (void)data;
     (void)size;
+    (void)writes;
     (void)e;
     live++;
     return 0;
@@ -549,10 +550,10 @@ START_TEST(chunks_of_the_host)
     spill_set_limit(&t.spill, LIMIT);
     ck_assert_uint_eq(live, 1);
     spill_set_limit(&t.spill, 0);
-    ck_assert(live == 1 && t.spill.host.bytes == LIMIT && releases.bytes == LIMIT);
+    ck_assert(live == 1 && t.spill.host.pool.bytes == LIMIT && releases.bytes == LIMIT);
     spill_set_limit(&t.spill, LIMIT);
     settle();
-    ck_assert(live == 0 && t.spill.host.bytes == 0 && releases.bytes == 0);
+    ck_assert(live == 0 && t.spill.host.pool.bytes == 0 && releases.bytes == 0);
     idle = true;
     spill_set_limit(&t.spill, 0);
     stop();

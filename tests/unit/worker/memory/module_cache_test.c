@@ -60,6 +60,7 @@ static const struct backend backend = {.name = "test", .module = &ops};
 
 /* The reports about loads, in order. */
 struct told {
+    uint64_t id[8];
     int code[8];
     char text[8][200];
     unsigned count;
@@ -70,6 +71,7 @@ static void on_loaded(void *data, struct module *m, const struct err *why)
     struct told *t = data;
     ck_assert_ptr_nonnull(m);
     ck_assert_uint_lt(t->count, 8);
+    t->id[t->count] = m->id;
     t->code[t->count] = why->code;
     (void)snprintf(t->text[t->count++], sizeof t->text[0], "%s", why->text);
     gate_set(true); /* what did not end may do so now */
@@ -85,13 +87,18 @@ static int file_of(const char *text)
     return fd;
 }
 
-static void add(struct modules *t, uint64_t id, const char *text)
+static void add_of(struct modules *t, uint64_t tenant, uint64_t id, const char *text)
 {
     static const uint8_t hash[HASH_BYTES] = {1};
     struct err e = ERR_INIT;
-    ck_assert_msg(
-        module_load(t, id, bytes_of(hash, sizeof hash), file_of(text), strlen(text), &e) == 0, "%s",
-        e.text);
+    ck_assert_msg(module_load(t, id, tenant, bytes_of(hash, sizeof hash), file_of(text),
+                              strlen(text), &e) == 0,
+                  "%s", e.text);
+}
+
+static void add(struct modules *t, uint64_t id, const char *text)
+{
+    add_of(t, 1, id, text);
 }
 
 static void run(struct modules *t, uv_loop_t *loop)
@@ -143,6 +150,95 @@ START_TEST(loads_end_in_order)
     ck_assert_ptr_nonnull(module_find(&t, 1, &e));
     ck_assert_ptr_null(module_find(&t, 2, &e));
     run(&t, &loop);
+}
+END_TEST
+
+/* The first load is under way when the others come. Each tenant's modules are loaded in order. */
+START_TEST(tenants_take_turns)
+{
+    static const uint64_t order[] = {1, 4, 6, 2, 5, 3};
+    uv_loop_t loop;
+    struct modules t;
+    struct told told = {.count = 0};
+    ck_assert_int_eq(uv_loop_init(&loop), 0);
+    modules_init(&t, &backend, NULL, &loop, on_loaded, &told);
+    gate_set(false);
+    for (uint64_t id = 1; id <= 6; id++) {
+        add_of(&t, id <= 3 ? 1 : id <= 5 ? 2 : 3, id, "binary");
+    }
+    gate_set(true);
+    run(&t, &loop);
+    ck_assert_uint_eq(told.count, 6);
+    for (unsigned i = 0; i < 6; i++) {
+        ck_assert_uint_eq(told.id[i], order[i]);
+    }
+}
+END_TEST
+
+/* ---- unloading ---- */
+
+static pthread_t loops_thread;
+static unsigned unloads; /* the thread's, and the loop's when that has ended */
+
+static void unload_beside(struct backend_module *m)
+{
+    ck_assert_ptr_eq(m, &only);
+    ck_assert(!pthread_equal(pthread_self(), loops_thread));
+    (void)pthread_mutex_lock(&lock);
+    while (!open_) {
+        (void)pthread_cond_wait(&changed, &lock);
+    }
+    unloads++;
+    (void)pthread_mutex_unlock(&lock);
+}
+
+static const struct backend_module_ops waiting_ops = {
+    .load = load, .unload = unload_beside, .kernel_count = kernel_count};
+static const struct backend waiting = {.name = "test", .module = &waiting_ops};
+
+static bool idle(void *data)
+{
+    (void)data;
+    return true;
+}
+
+static uint64_t since(void *data)
+{
+    (void)data;
+    return 0;
+}
+
+/* Unloading may wait for what runs: the thread does it, also at the end. One that hangs has a
+ * limit, after which the worker would end. */
+START_TEST(modules_are_unloaded_in_the_thread)
+{
+    uv_loop_t loop;
+    struct modules t;
+    struct releases releases;
+    struct err e = ERR_INIT;
+    struct told told = {.count = 0};
+    loops_thread = pthread_self();
+    ck_assert_int_eq(uv_loop_init(&loop), 0);
+    releases_init(&releases, idle, since, NULL);
+    modules_init(&t, &waiting, NULL, &loop, on_loaded, &told);
+    t.releases = &releases;
+    gate_set(true);
+    for (uint64_t id = 1; id <= 3; id++) {
+        add(&t, id, "binary");
+    }
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    ck_assert(told.count == 3 && !modules_busy(&t));
+    gate_set(false);
+    t.limit_ms = 1;
+    module_unload(&t, module_find(&t, 1, &e));
+    ck_assert(modules_busy(&t));
+    ck_assert_ptr_null(module_find(&t, 1, &e));
+    (void)uv_run(&loop, UV_RUN_DEFAULT); /* the report opens the gate */
+    ck_assert(told.count == 4 && told.id[3] == 1 && told.code[3] == ERR_TIMEOUT);
+    ck_assert_ptr_nonnull(strstr(told.text[3], "unloading module 1"));
+    ck_assert_uint_eq(unloads, 1);
+    run(&t, &loop);
+    ck_assert_uint_eq(unloads, 3);
 }
 END_TEST
 
@@ -231,7 +327,7 @@ START_TEST(a_module_waits_for_its_libraries)
         (void)uv_run(&loop, UV_RUN_ONCE);
     }
     ck_assert_ptr_null(module_find(&t, 1, &e));
-    ck_assert_int_eq(module_load(&t, 1, bytes_str(""), file_of("binary"), 6, &e), ERR_EXISTS);
+    ck_assert_int_eq(module_load(&t, 1, 1, bytes_str(""), file_of("binary"), 6, &e), ERR_EXISTS);
     want = false;
     add(&t, 3, "binary");
     run(&t, &loop);
@@ -298,5 +394,6 @@ START_TEST(libraries_are_tried_again)
 }
 END_TEST
 
-SUITE_MAIN("module cache", a_load_has_a_limit, loads_end_in_order, a_module_waits_for_its_libraries,
+SUITE_MAIN("module cache", a_load_has_a_limit, loads_end_in_order, tenants_take_turns,
+           modules_are_unloaded_in_the_thread, a_module_waits_for_its_libraries,
            a_module_does_not_wait_for_ever, libraries_are_tried_again)

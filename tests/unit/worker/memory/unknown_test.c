@@ -67,8 +67,8 @@ START_TEST(copies_of_unknown_memory_hold_up_no_job)
     if (backend_find("cuda") == NULL) {
         return;
     }
-    start_hanging(&f, _i == 2 ? "cuMemHostRegister@10+=CUDA_ERROR_OUT_OF_MEMORY,pageable_waits=1"
-                              : "cuMemHostRegister@10+=CUDA_ERROR_OUT_OF_MEMORY");
+    start_hanging(&f, _i == 2 ? "cuMemHostRegister@20+=CUDA_ERROR_OUT_OF_MEMORY,pageable_waits=1"
+                              : "cuMemHostRegister@20+=CUDA_ERROR_OUT_OF_MEMORY");
     ck_assert_int_eq(fake_buffer(&f, 1, MORE, false), 0);
     ck_assert_int_eq(fake_buffer(&f, 2, LITTLE, false), 0);
     arenas_make(&f, ARENAS, MORE);
@@ -119,8 +119,8 @@ END_TEST
  * a fault. */
 START_TEST(small_writes_come_from_what_the_device_knows)
 {
-    static const char *const ways[] = {"cuMemHostRegister@10+=block",
-                                       "cuMemHostRegister@10+=CUDA_ERROR_OUT_OF_MEMORY"};
+    static const char *const ways[] = {"cuMemHostRegister@20+=block",
+                                       "cuMemHostRegister@20+=CUDA_ERROR_OUT_OF_MEMORY"};
     enum { ARENAS = 32, EACH = 256, WRITES = 8 };
     struct fake f;
     struct job_draft d;
@@ -201,7 +201,7 @@ START_TEST(registering_arenas_holds_up_no_job)
         return;
     }
     (void)setenv("LD_LIBRARY_PATH", GPUD_FAKECUDA, 1);
-    (void)setenv("FAKECUDA", "cuMemHostRegister@10+=block", 1);
+    (void)setenv("FAKECUDA", "cuMemHostRegister@20+=block", 1);
     const char *const args[] = {"--spill-limit", "0", NULL};
     fake_start(&f, "cuda", args);
     ck_assert(!f.absent);
