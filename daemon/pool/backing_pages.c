@@ -306,7 +306,7 @@ static uint64_t pending_take(struct pool *p, uint32_t i, const struct end *from,
     return taken;
 }
 
-/* The smallest handle at an end of a PENDING block: it reaches beyond the need. */
+/* The smallest handle at an end of a PENDING block: it may reach beyond the need. */
 static uint32_t pending_smallest(const struct pool *p, unsigned stream, struct end *ret_from)
 {
     uint32_t best = BLOCK_NONE;
@@ -340,11 +340,13 @@ void backing_pages_pending(struct pool *p, unsigned stream, struct want *w, uint
         }
         i = next;
     }
-    struct end from;
-    i = w->got < w->need && space_has_records(p, 4) ? pending_smallest(p, stream, &from)
-                                                    : BLOCK_NONE;
-    if (i != BLOCK_NONE && from.bytes <= w->room - w->got) {
-        (void)pending_take(p, i, &from, w, seq, e);
+    while (w->got < w->need && space_has_records(p, 4)) {
+        struct end from;
+        i = pending_smallest(p, stream, &from);
+        if (i == BLOCK_NONE || from.bytes > w->room - w->got ||
+            pending_take(p, i, &from, w, seq, e) == 0) {
+            return;
+        }
     }
 }
 
@@ -566,7 +568,7 @@ static uint64_t back(struct pool *p, uint64_t at, uint64_t bytes, unsigned strea
 uint64_t backing_pages_back(struct pool *p, uint64_t at, uint64_t bytes)
 {
     struct point point;
-    return back(p, at, bytes, POOL_STREAMS, false, &point);
+    return back(p, at, bytes, LINE_NONE, false, &point);
 }
 
 uint64_t backing_pages_return(struct pool *p, uint64_t at, uint64_t bytes, unsigned stream)

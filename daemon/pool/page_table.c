@@ -564,14 +564,38 @@ uint64_t page_accessible(const struct pool *p, uint64_t at, uint64_t end)
     return stretch(p, first, s, end / p->page);
 }
 
-bool page_busy(const struct pool *p, uint64_t at, uint64_t end)
+uint64_t page_busy(const struct pool *p, uint64_t at, uint64_t end)
 {
-    uint64_t over = view_over(p, at / p->page);
-    uint64_t v = over != MARKS_NONE ? over : marks_next(&p->table.views, at / p->page);
+    uint64_t first = at / p->page;
+    uint64_t s = first;
+    while (s < end / p->page) {
+        uint64_t v = view_over(p, s);
+        if (v == MARKS_NONE || !view_busy(p, v)) {
+            break;
+        }
+        s = after(p, v);
+    }
+    return stretch(p, first, s, end / p->page);
+}
+
+uint64_t page_idle(const struct pool *p, uint64_t at, uint64_t end)
+{
+    uint64_t first = at / p->page;
+    uint64_t over = view_over(p, first);
+    uint64_t v = over != MARKS_NONE ? over : marks_next(&p->table.views, first);
     while (v < end / p->page && !view_busy(p, v)) { /* MARKS_NONE ends it */
         v = marks_next(&p->table.views, v + 1);
     }
-    return v < end / p->page;
+    return stretch(p, first, v > first ? v : first, end / p->page);
+}
+
+bool page_breakable(const struct pool *p, uint64_t at)
+{
+    uint32_t v = run_at(p, p->table.view[view_over(p, at / p->page)].run)->views;
+    while (v != 0 && !view_busy(p, v - 1)) {
+        v = p->table.view[v - 1].next;
+    }
+    return v == 0;
 }
 
 uint64_t page_inside(const struct pool *p, uint64_t at)

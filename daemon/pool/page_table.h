@@ -121,8 +121,11 @@ uint64_t page_whole(const struct pool *p, uint64_t at, uint64_t end, uint64_t *r
 uint64_t page_used(const struct pool *p, uint64_t at, uint64_t end);
 uint64_t page_unused(const struct pool *p, uint64_t at, uint64_t end);
 uint64_t page_accessible(const struct pool *p, uint64_t at, uint64_t end);
-/* May a stream still use memory through a view in [at, end)? */
-bool page_busy(const struct pool *p, uint64_t at, uint64_t end);
+/* Bytes from `at` on, up to `end`, whose views a stream may still use; that no stream uses. */
+uint64_t page_busy(const struct pool *p, uint64_t at, uint64_t end);
+uint64_t page_idle(const struct pool *p, uint64_t at, uint64_t end);
+/* Can the handle used at `at` be broken? No stream may use a view of it. */
+bool page_breakable(const struct pool *p, uint64_t at);
 /* Where the page mapped at `at` is used: from *ret_from on. Returns the length in bytes of the row,
  * which is the same at both places. 0: nothing is mapped at `at`. */
 uint64_t page_where(const struct pool *p, uint64_t at, uint64_t *ret_from);
