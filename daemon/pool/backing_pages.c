@@ -626,14 +626,14 @@ static void consider_both(const struct pool *p, uint64_t size, uint32_t free, st
     consider(p, size, free, block_at(&p->blocks, free)->before, true, best);
 }
 
-/* While addresses are plentiful, a large piece leaves as many free in front of it as it has. It
- * shares the pages at its ends with others; when the piece is freed, others fit there only if there
- * is room. */
+/* While addresses are plentiful, a piece of more than a page leaves as many free in front of it as
+ * it has. It shares the pages at its ends with others; when the piece is freed, others fit there
+ * only if there is room. */
 static uint64_t gap_for(const struct pool *p, uint64_t size, uint32_t *ret_void)
 {
     uint32_t u;
     uint64_t gap = in_pages(p, size);
-    if (size < p->page || fit_top(&p->void_fit, &p->blocks, &u, 1) == 0 ||
+    if (size <= p->page || fit_top(&p->void_fit, &p->blocks, &u, 1) == 0 ||
         block_at(&p->blocks, u)->size < 2 * gap + p->stats.limit) {
         return 0;
     }

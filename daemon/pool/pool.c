@@ -396,11 +396,13 @@ static int find_any(struct pool *p, uint64_t size, unsigned stream, unsigned fla
     return rc;
 }
 
-/* A request of whole pages begins at a page border, if there is room for that. It shares no page
- * then, and can return to its addresses (place.h). */
+/* A request of several whole pages begins at a page border, if there is room for that. It shares no
+ * page then, and can return to its addresses (place.h). One page may begin anywhere: a free part at
+ * each side of it would cost more than its return elsewhere. */
 static uint32_t at_page(struct pool *p, uint32_t i, uint64_t size, unsigned flags)
 {
-    return (flags & TAKE_PAST) == 0 && size % p->page == 0 ? aligned(p, i, size, p->page) : i;
+    bool begins = (flags & TAKE_PAST) == 0 && size % p->page == 0 && (size > p->page || p->due > 0);
+    return begins ? aligned(p, i, size, p->page) : i;
 }
 
 /* While whole pages are kept for others, a piece of a quarter of a page or more begins at a
