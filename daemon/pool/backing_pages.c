@@ -83,15 +83,14 @@ static uint64_t pages_take(struct pool *p, uint32_t i, const struct end *from, u
                            struct err *e)
 {
     uint64_t gone = 0;
-    uint64_t used = 0;
     bool keep = to != PAGES_GONE && recall_keeps(p);
     space_leave(p, i);
     if (to == PAGES_GONE) {
-        used = gone = page_drop(p, from->at, from->bytes, e);
+        gone = page_drop(p, from->at, from->bytes, e);
     } else {
         const struct block *b = block_at(&p->blocks, i);
         const struct page_way way = {from->at, to, from->bytes, keep, b->stream, b->seq};
-        used = page_move(p, &way, &gone, e);
+        gone = page_move(p, &way, e);
         keep = keep || b->seq != 0; /* a stream may use this mapping */
     }
     if (gone > 0) {
@@ -99,7 +98,7 @@ static uint64_t pages_take(struct pool *p, uint32_t i, const struct end *from, u
     } else {
         space_enter(p, i);
     }
-    return used;
+    return gone;
 }
 
 /* Whole handles for `most` bytes at the end of the block whose handle is larger, if it fits; else
@@ -539,7 +538,7 @@ static uint64_t pages_back(struct pool *p, uint32_t source, uint64_t from, uint6
         row = row > 0 && where == from + got ? backing_pages_fit(p, where, row, most - got) : 0;
         const struct page_way way = {where, at + got, row, true, stream, seq};
         bool fits = row > 0 && (!ready || page_wake(p, at + got, row));
-        moved = fits ? page_move(p, &way, &moved, NULL) : 0;
+        moved = fits ? page_move(p, &way, NULL) : 0;
         got += moved;
     }
     if (got == 0) {

@@ -102,12 +102,6 @@ static void join_range(struct pool *p, uint64_t at, uint64_t end, uint64_t n)
     }
 }
 
-/* Pages mapped at one place have to be past before they move. */
-static bool joins(const struct pool *p)
-{
-    return p->source.wait != NULL && (p->source.pages == NULL || p->source.pages->aliases);
-}
-
 static bool is_free(const struct block *b)
 {
     return b->state == BLOCK_READY || b->state == BLOCK_PENDING;
@@ -210,7 +204,7 @@ static void shared_find(const struct pool *p, struct shared *s)
 
 bool joint_pages(struct pool *p, const struct pool_ask *ask)
 {
-    if (p->source.pages == NULL || !joins(p)) {
+    if (p->source.pages == NULL || p->source.wait == NULL) {
         return false;
     }
     struct shared shared = {.count = 0};
@@ -289,7 +283,7 @@ bool joint_row(struct pool *p, const struct pool_ask *ask)
 {
     uint64_t size = (ask->size + POOL_ALIGN - 1) & ~(uint64_t)(POOL_ALIGN - 1);
     size += pool_align(ask) - POOL_ALIGN;
-    uint32_t i = joins(p) ? row_find(p, size) : BLOCK_NONE;
+    uint32_t i = p->source.wait != NULL ? row_find(p, size) : BLOCK_NONE;
     if (i == BLOCK_NONE) {
         return false;
     }

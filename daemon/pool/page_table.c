@@ -440,38 +440,17 @@ static uint64_t move_view(struct pool *p, const struct page_way *way, uint64_t d
     return count;
 }
 
-/* Moves a run by unmapping it first. Returns frames mapped again; *ret_left: frames unmapped. */
-static uint64_t move_only(struct pool *p, uint64_t s, uint64_t to, uint64_t most,
-                          uint64_t *ret_left, struct err *e)
-{
-    uint32_t r = run_used(p, s, most);
-    (void)view_unmap(p, s, e);
-    *ret_left = run_at(p, r)->views == 0 ? run_at(p, r)->count : 0;
-    return *ret_left > 0 ? page_put(p, to * p->page, r, e) / p->page : 0;
-}
-
-uint64_t page_move(struct pool *p, const struct page_way *way, uint64_t *ret_left, struct err *e)
+uint64_t page_move(struct pool *p, const struct page_way *way, struct err *e)
 {
     uint64_t moved = 0;
-    uint64_t left = 0;
     struct err why = ERR_INIT;
-    while (left < way->bytes && why.code == 0) {
-        if (ops(p)->aliases) {
-            moved += move_view(p, way, moved, &why) * p->page;
-            left = moved;
-        } else {
-            uint64_t gone;
-            moved += move_only(p, (way->from + left) / p->page, (way->to + moved) / p->page,
-                               (way->bytes - left) / p->page, &gone, &why) *
-                     p->page;
-            left += gone * p->page;
-        }
+    while (moved < way->bytes && why.code == 0) {
+        moved += move_view(p, way, moved, &why) * p->page;
     }
     if (why.code != 0 && e != NULL) {
         *e = why;
     }
     p->stats.remaps += moved / p->page;
-    *ret_left = left;
     return moved;
 }
 

@@ -6,8 +6,7 @@
 #define BLOCKS_MAX   4194304u
 #define EVENTS       16384u
 #define EVENTS_MAX   (1u << 24)
-#define SPACE_FACTOR 8u
-#define SPACE_VIEWS  4u /* times as much where pages remain mapped (recall.c) */
+#define SPACE_FACTOR 32u /* pages remain mapped where they were (recall.c) */
 #define SPACE_MIN    (UINT64_C(1) << 30)
 #define SPACE_BLOCKS (UINT64_C(1) << 50) /* addresses of a source of blocks cost nothing */
 #define TRIM_RATE    (UINT64_C(1) << 30) /* bytes a second */
@@ -86,15 +85,14 @@ static int space_init(struct pool *p, const struct pool_options *o, struct err *
     p->page = p->source.pages != NULL ? p->source.pages->page_bytes : POOL_ALIGN;
     p->space = SPACE_BLOCKS;
     if (p->source.pages != NULL) {
-        uint64_t wanted = o->limit > UINT64_MAX / 16 ? UINT64_MAX / 2 : o->limit * SPACE_FACTOR;
-        wanted =
-            p->source.pages->aliases && wanted < UINT64_MAX / 8 ? wanted * SPACE_VIEWS : wanted;
+        uint64_t most = UINT64_MAX / 2 / SPACE_FACTOR;
+        uint64_t wanted = (o->limit < most ? o->limit : most) * SPACE_FACTOR;
         wanted = wanted < SPACE_MIN ? SPACE_MIN : wanted;
         wanted = o->address_bytes != 0 ? o->address_bytes : wanted;
         p->space = wanted & ~(p->page - 1);
         rc = space_reserve(p, o, e);
         rc = rc != 0 ? rc : page_table_init(p, o->max_blocks != 0 ? o->max_blocks : BLOCKS_MAX, e);
-        rc = rc != 0 || !p->source.pages->aliases ? rc : recall_init(p, e);
+        rc = rc != 0 ? rc : recall_init(p, e);
         if (rc != 0 && p->range != NULL) {
             p->source.pages->release(p->source.user, p->range, p->space);
         }
@@ -248,13 +246,13 @@ static bool wasteful(const struct pool *p, uint32_t i, uint64_t size)
            b->size - size > size / 8 && space_whole(p, b, &at) != 0;
 }
 
-/* Whole pages that one request could get. Pages that streams may still use count where they can be
- * mapped elsewhere meanwhile. */
+/* Whole pages that one request could get. Pages that streams may still use can be mapped elsewhere
+ * meanwhile. */
 static uint64_t whole_left(const struct pool *p)
 {
     uint64_t room = sat_sub(p->stats.limit, p->stats.size) & ~(p->page - 1);
     uint64_t waits = 0;
-    for (unsigned s = 0; s <= joint_line(p) && p->source.pages->aliases; s++) {
+    for (unsigned s = 0; s <= joint_line(p); s++) {
         waits += p->pending_whole[s] + p->leaving_of[s];
     }
     return sat_add(room, p->whole_bytes + waits);

@@ -109,8 +109,8 @@ bool vacant_keep(struct pool *p, uint32_t i, unsigned stream, uint64_t seq,
     struct block *b = block_at(&p->blocks, i);
     uint64_t most = p->space / SHARE;
     uint64_t at;
-    if (p->source.pages == NULL || !p->source.pages->aliases || space_whole(p, b, &at) != b->size ||
-        b->size > most || pool_over(p) > 0 || late_failed(p, b->at, b->at + b->size)) {
+    if (p->source.pages == NULL || space_whole(p, b, &at) != b->size || b->size > most ||
+        pool_over(p) > 0 || late_failed(p, b->at, b->at + b->size)) {
         return false;
     }
     while (p->vacant.bytes > most - b->size) {
@@ -160,7 +160,7 @@ static uint64_t pages_from(struct pool *p, uint32_t i, uint64_t to, uint64_t mos
             break;
         }
         const struct page_way way = {at, to + used, there, true, b->stream, b->seq};
-        uint64_t moved = page_move(p, &way, &moved, e);
+        uint64_t moved = page_move(p, &way, e);
         space_lose_pages(p, i, moved);
         used += moved;
         if (moved < there) {
@@ -311,10 +311,11 @@ static int ordered(struct pool *p, unsigned stream, const struct point *point, s
 static unsigned whose(const struct pool *p, unsigned stream, uint64_t need)
 {
     uint64_t past = sat_add(p->whole_bytes, pool_room(p) & ~(p->page - 1));
-    if (p->source.pages == NULL || !p->source.pages->aliases) {
+    unsigned last = p->source.wait != NULL ? joint_line(p) : 0; /* the first is its own */
+    if (p->source.pages == NULL) {
         return LINE_NONE;
     }
-    for (unsigned n = 0; n <= joint_line(p); n++) {
+    for (unsigned n = 0; n <= last; n++) {
         unsigned of = n == 0 ? stream : n <= stream ? n - 1 : n;
         if (sat_add(past, p->pending_whole[of] + p->leaving_of[of]) >= need) {
             return of;
@@ -425,7 +426,7 @@ static uint64_t bring(struct pool *p, uint64_t at, uint64_t most, struct point *
     }
     const uint64_t bytes = backing_pages_fit(p, from, free, most);
     const struct page_way way = {from, at, bytes, true, its.stream, its.seq};
-    got = page_move(p, &way, &got, NULL);
+    got = page_move(p, &way, NULL);
     if (got == 0) {
         return 0;
     }

@@ -29,7 +29,6 @@ static void start_with(bool pages, uint32_t share, unsigned streams)
 {
     const struct pool_options o = {.limit = PAGES * FAKE_PAGE, .streams = streams};
     (pages ? fake_pages_init : fake_blocks_init)(&source, PAGES * FAKE_PAGE);
-    source.pages.aliases = true;
     source.pages.handle_max = PAGES * FAKE_PAGE;
     source.pages.handle_share = share;
     order = source.source.wait;
