@@ -83,8 +83,7 @@ static const struct pool_pages pages = {.page_bytes = BENCH_PAGE,
                                         .destroy = destroy,
                                         .map = map,
                                         .unmap = unmap,
-                                        .access = access_range,
-                                        .aliases = true};
+                                        .access = access_range};
 
 static int wait(void *user, unsigned stream, unsigned on, uint64_t seq, struct err *e)
 {

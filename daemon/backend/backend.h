@@ -136,7 +136,8 @@ struct backend_page_ops {
     int (*create)(struct backend_device *d, uint64_t bytes, uint64_t *ret_handle, struct err *e);
     /* it must be mapped nowhere */
     void (*destroy)(struct backend_device *d, uint64_t handle, uint64_t bytes);
-    /* Maps all of a handle. */
+    /* Maps all of a handle, which may be mapped at several places at once. Later commands see at
+     * each of them what completed commands wrote at any of them. */
     int (*map)(struct backend_device *d, struct backend_block *range, uint64_t at, uint64_t handle,
                uint64_t bytes, struct err *e);
     /* Ends a mapping as a whole. All commands that use the memory at this place must have
@@ -149,9 +150,6 @@ struct backend_page_ops {
     /* Optional: to be called once in another thread than the device's before it calls create,
      * destroy, map, unmap or access. One thread calls these at a time. */
     int (*enter)(struct backend_device *d, struct err *e);
-    /* A handle may be mapped at several places at once. Later commands see at each of them what
-     * completed commands wrote at any of them. */
-    bool aliases;
 };
 
 /* One argument of a launch, in the kernel's order. */

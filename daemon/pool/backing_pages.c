@@ -83,15 +83,14 @@ static uint64_t pages_take(struct pool *p, uint32_t i, const struct end *from, u
                            struct err *e)
 {
     uint64_t gone = 0;
-    uint64_t used = 0;
     bool keep = to != PAGES_GONE && recall_keeps(p);
     space_leave(p, i);
     if (to == PAGES_GONE) {
-        used = gone = page_drop(p, from->at, from->bytes, e);
+        gone = page_drop(p, from->at, from->bytes, e);
     } else {
         const struct block *b = block_at(&p->blocks, i);
         const struct page_way way = {from->at, to, from->bytes, keep, b->stream, b->seq};
-        used = page_move(p, &way, &gone, e);
+        gone = page_move(p, &way, e);
         keep = keep || b->seq != 0; /* a stream may use this mapping */
     }
     if (gone > 0) {
@@ -99,7 +98,7 @@ static uint64_t pages_take(struct pool *p, uint32_t i, const struct end *from, u
     } else {
         space_enter(p, i);
     }
-    return used;
+    return gone;
 }
 
 /* Whole handles for `most` bytes at the end of the block whose handle is larger, if it fits; else
@@ -306,7 +305,7 @@ static uint64_t pending_take(struct pool *p, uint32_t i, const struct end *from,
     return taken;
 }
 
-/* The smallest handle at an end of a PENDING block: it reaches beyond the need. */
+/* The smallest handle at an end of a PENDING block: it may reach beyond the need. */
 static uint32_t pending_smallest(const struct pool *p, unsigned stream, struct end *ret_from)
 {
     uint32_t best = BLOCK_NONE;
@@ -340,11 +339,13 @@ void backing_pages_pending(struct pool *p, unsigned stream, struct want *w, uint
         }
         i = next;
     }
-    struct end from;
-    i = w->got < w->need && space_has_records(p, 4) ? pending_smallest(p, stream, &from)
-                                                    : BLOCK_NONE;
-    if (i != BLOCK_NONE && from.bytes <= w->room - w->got) {
-        (void)pending_take(p, i, &from, w, seq, e);
+    while (w->got < w->need && space_has_records(p, 4)) {
+        struct end from;
+        i = pending_smallest(p, stream, &from);
+        if (i == BLOCK_NONE || from.bytes > w->room - w->got ||
+            pending_take(p, i, &from, w, seq, e) == 0) {
+            return;
+        }
     }
 }
 
@@ -537,7 +538,7 @@ static uint64_t pages_back(struct pool *p, uint32_t source, uint64_t from, uint6
         row = row > 0 && where == from + got ? backing_pages_fit(p, where, row, most - got) : 0;
         const struct page_way way = {where, at + got, row, true, stream, seq};
         bool fits = row > 0 && (!ready || page_wake(p, at + got, row));
-        moved = fits ? page_move(p, &way, &moved, NULL) : 0;
+        moved = fits ? page_move(p, &way, NULL) : 0;
         got += moved;
     }
     if (got == 0) {
@@ -566,7 +567,7 @@ static uint64_t back(struct pool *p, uint64_t at, uint64_t bytes, unsigned strea
 uint64_t backing_pages_back(struct pool *p, uint64_t at, uint64_t bytes)
 {
     struct point point;
-    return back(p, at, bytes, POOL_STREAMS, false, &point);
+    return back(p, at, bytes, LINE_NONE, false, &point);
 }
 
 uint64_t backing_pages_return(struct pool *p, uint64_t at, uint64_t bytes, unsigned stream)
@@ -624,14 +625,14 @@ static void consider_both(const struct pool *p, uint64_t size, uint32_t free, st
     consider(p, size, free, block_at(&p->blocks, free)->before, true, best);
 }
 
-/* While addresses are plentiful, a large piece leaves as many free in front of it as it has. It
- * shares the pages at its ends with others; when the piece is freed, others fit there only if there
- * is room. */
+/* While addresses are plentiful, a piece of more than a page leaves as many free in front of it as
+ * it has. It shares the pages at its ends with others; when the piece is freed, others fit there
+ * only if there is room. */
 static uint64_t gap_for(const struct pool *p, uint64_t size, uint32_t *ret_void)
 {
     uint32_t u;
     uint64_t gap = in_pages(p, size);
-    if (size < p->page || fit_top(&p->void_fit, &p->blocks, &u, 1) == 0 ||
+    if (size <= p->page || fit_top(&p->void_fit, &p->blocks, &u, 1) == 0 ||
         block_at(&p->blocks, u)->size < 2 * gap + p->stats.limit) {
         return 0;
     }

@@ -117,7 +117,7 @@ static int block_check(const struct pool *p, const struct block *b, struct sums 
     case BLOCK_PENDING:
         sums->indexed[2]++;
         sums->pending += b->size;
-        if (b->stream >= p->streams || b->seq <= p->done[b->stream]) {
+        if (b->stream > joint_line(p) || b->seq <= p->done[b->stream]) {
             return wrong(e, b, "waits for what is past");
         }
         break;
@@ -264,7 +264,7 @@ static int late_check(const struct pool *p, const struct sums *sums, struct err 
 static int indices_check(const struct pool *p, const struct sums *sums, struct err *e)
 {
     uint64_t pending = 0;
-    for (unsigned s = 0; s < p->streams; s++) {
+    for (unsigned s = 0; s <= joint_line(p); s++) {
         uint64_t in_fit = fit_count(p, &p->pending[s], BLOCK_PENDING);
         if (in_fit != line_count(p, s)) {
             return err_set(e, ERR_INTERNAL, "pool: what waits for stream %u is listed wrongly", s);

@@ -61,7 +61,7 @@ static uint64_t reach(const struct pool *p)
 static uint64_t whole(const struct pool *p)
 {
     uint64_t bytes = p->whole_bytes + p->leaving_bytes;
-    for (unsigned s = 0; s < p->streams; s++) {
+    for (unsigned s = 0; s <= joint_line(p); s++) {
         bytes += p->pending_whole[s];
     }
     return sat_add(bytes, pool_room(p));

@@ -440,38 +440,17 @@ static uint64_t move_view(struct pool *p, const struct page_way *way, uint64_t d
     return count;
 }
 
-/* Moves a run by unmapping it first. Returns frames mapped again; *ret_left: frames unmapped. */
-static uint64_t move_only(struct pool *p, uint64_t s, uint64_t to, uint64_t most,
-                          uint64_t *ret_left, struct err *e)
-{
-    uint32_t r = run_used(p, s, most);
-    (void)view_unmap(p, s, e);
-    *ret_left = run_at(p, r)->views == 0 ? run_at(p, r)->count : 0;
-    return *ret_left > 0 ? page_put(p, to * p->page, r, e) / p->page : 0;
-}
-
-uint64_t page_move(struct pool *p, const struct page_way *way, uint64_t *ret_left, struct err *e)
+uint64_t page_move(struct pool *p, const struct page_way *way, struct err *e)
 {
     uint64_t moved = 0;
-    uint64_t left = 0;
     struct err why = ERR_INIT;
-    while (left < way->bytes && why.code == 0) {
-        if (ops(p)->aliases) {
-            moved += move_view(p, way, moved, &why) * p->page;
-            left = moved;
-        } else {
-            uint64_t gone;
-            moved += move_only(p, (way->from + left) / p->page, (way->to + moved) / p->page,
-                               (way->bytes - left) / p->page, &gone, &why) *
-                     p->page;
-            left += gone * p->page;
-        }
+    while (moved < way->bytes && why.code == 0) {
+        moved += move_view(p, way, moved, &why) * p->page;
     }
     if (why.code != 0 && e != NULL) {
         *e = why;
     }
     p->stats.remaps += moved / p->page;
-    *ret_left = left;
     return moved;
 }
 
@@ -564,14 +543,38 @@ uint64_t page_accessible(const struct pool *p, uint64_t at, uint64_t end)
     return stretch(p, first, s, end / p->page);
 }
 
-bool page_busy(const struct pool *p, uint64_t at, uint64_t end)
+uint64_t page_busy(const struct pool *p, uint64_t at, uint64_t end)
 {
-    uint64_t over = view_over(p, at / p->page);
-    uint64_t v = over != MARKS_NONE ? over : marks_next(&p->table.views, at / p->page);
+    uint64_t first = at / p->page;
+    uint64_t s = first;
+    while (s < end / p->page) {
+        uint64_t v = view_over(p, s);
+        if (v == MARKS_NONE || !view_busy(p, v)) {
+            break;
+        }
+        s = after(p, v);
+    }
+    return stretch(p, first, s, end / p->page);
+}
+
+uint64_t page_idle(const struct pool *p, uint64_t at, uint64_t end)
+{
+    uint64_t first = at / p->page;
+    uint64_t over = view_over(p, first);
+    uint64_t v = over != MARKS_NONE ? over : marks_next(&p->table.views, first);
     while (v < end / p->page && !view_busy(p, v)) { /* MARKS_NONE ends it */
         v = marks_next(&p->table.views, v + 1);
     }
-    return v < end / p->page;
+    return stretch(p, first, v > first ? v : first, end / p->page);
+}
+
+bool page_breakable(const struct pool *p, uint64_t at)
+{
+    uint32_t v = run_at(p, p->table.view[view_over(p, at / p->page)].run)->views;
+    while (v != 0 && !view_busy(p, v - 1)) {
+        v = p->table.view[v - 1].next;
+    }
+    return v == 0;
 }
 
 uint64_t page_inside(const struct pool *p, uint64_t at)

@@ -8,9 +8,9 @@
  * follow the number of runs and not of bytes.
  * - View: neighbouring slots at which a run is mapped. A run is used at one of its views at most.
  *
- * Where the source allows aliases, a run that moves keeps its old view, and comes back to it
- * without a call of the driver. Runs are cut, between handles, where only a part is wanted; all
- * views are cut with them, without a call of the driver. A handle is cut by page_break only.
+ * A run that moves keeps its old view, and comes back to it without a call of the driver. Runs are
+ * cut, between handles, where only a part is wanted; all views are cut with them, without a call of
+ * the driver. A handle is cut by page_break only.
  *
  * Addresses and sizes are bytes from the start of the range, multiples of a page. "Used at an
  * address" means that the pool uses the page's memory through that address. Thread: the pool's
@@ -89,14 +89,13 @@ int page_break(struct pool *p, uint64_t at, bool alone, struct err *e);
 /* A move of memory, whole handles, used at `from` to `to`. */
 struct page_way {
     uint64_t from, to, bytes;
-    bool keep;       /* stays mapped at `from`, if the source allows aliases */
+    bool keep;       /* stays mapped at `from` */
     unsigned stream; /* may use the memory at `from` up to … */
     uint64_t seq;    /* … this point, and it stays mapped there until then; 0: no stream */
 };
 
-/* Nothing may be used at `to`. Returns the bytes moved; *ret_left: bytes no longer used at `from`
- * (more than moved if memory was lost on the way). */
-uint64_t page_move(struct pool *p, const struct page_way *way, uint64_t *ret_left, struct err *e);
+/* Nothing may be used at `to`. Returns the bytes moved. */
+uint64_t page_move(struct pool *p, const struct page_way *way, struct err *e);
 /* Maps a row that page_where found where it sleeps, and makes it accessible. False: it is not. */
 bool page_wake(struct pool *p, uint64_t at, uint64_t bytes);
 /* Makes [at, at + bytes), which is all mapped, accessible. */
@@ -121,8 +120,11 @@ uint64_t page_whole(const struct pool *p, uint64_t at, uint64_t end, uint64_t *r
 uint64_t page_used(const struct pool *p, uint64_t at, uint64_t end);
 uint64_t page_unused(const struct pool *p, uint64_t at, uint64_t end);
 uint64_t page_accessible(const struct pool *p, uint64_t at, uint64_t end);
-/* May a stream still use memory through a view in [at, end)? */
-bool page_busy(const struct pool *p, uint64_t at, uint64_t end);
+/* Bytes from `at` on, up to `end`, whose views a stream may still use; that no stream uses. */
+uint64_t page_busy(const struct pool *p, uint64_t at, uint64_t end);
+uint64_t page_idle(const struct pool *p, uint64_t at, uint64_t end);
+/* Can the handle used at `at` be broken? No stream may use a view of it. */
+bool page_breakable(const struct pool *p, uint64_t at);
 /* Where the page mapped at `at` is used: from *ret_from on. Returns the length in bytes of the row,
  * which is the same at both places. 0: nothing is mapped at `at`. */
 uint64_t page_where(const struct pool *p, uint64_t at, uint64_t *ret_from);

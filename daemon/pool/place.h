@@ -1,8 +1,8 @@
 /*
  * Addresses that outlive their memory. A piece of whole pages can give its memory up and return to
  * the same addresses later: other pieces use its pages, in the order of streams, and its addresses
- * are kept (its place). This needs a source that maps a page at several places (pool_pages.aliases)
- * and a piece that begins and ends with a page. All other pieces are freed, and return anywhere.
+ * are kept (its place). This needs a source of pages and a piece that begins and ends with a page.
+ * All other pieces are freed, and return anywhere.
  *
  * Places are not kept for ever: at most a quarter of the address space is kept. When that is full,
  * or a request finds no other addresses, the pool gives up the oldest place that it can, and that

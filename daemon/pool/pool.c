@@ -6,8 +6,7 @@
 #define BLOCKS_MAX   4194304u
 #define EVENTS       16384u
 #define EVENTS_MAX   (1u << 24)
-#define SPACE_FACTOR 8u
-#define SPACE_VIEWS  4u /* times as much where pages remain mapped (recall.c) */
+#define SPACE_FACTOR 32u /* pages remain mapped where they were (recall.c) */
 #define SPACE_MIN    (UINT64_C(1) << 30)
 #define SPACE_BLOCKS (UINT64_C(1) << 50) /* addresses of a source of blocks cost nothing */
 #define TRIM_RATE    (UINT64_C(1) << 30) /* bytes a second */
@@ -29,9 +28,11 @@ static int tables_init(struct pool *p, const struct pool_options *o, struct err 
     p->vacant = (struct vacant){.oldest = BLOCK_NONE, .newest = BLOCK_NONE, .stuck = BLOCK_NONE};
     fit_init(&p->void_fit);
     fit_init(&p->ready);
-    for (unsigned s = 0; s < POOL_STREAMS; s++) {
+    for (unsigned s = 0; s < LINES; s++) {
         fit_init(&p->pending[s]);
         p->line[s] = (struct line){RECORD_NONE, RECORD_NONE, RECORD_NONE, RECORD_NONE};
+    }
+    for (unsigned s = 0; s < POOL_STREAMS; s++) {
         for (unsigned c = 0; c < SLAB_CLASSES; c++) {
             p->partial[s][c] = RECORD_NONE;
         }
@@ -84,15 +85,14 @@ static int space_init(struct pool *p, const struct pool_options *o, struct err *
     p->page = p->source.pages != NULL ? p->source.pages->page_bytes : POOL_ALIGN;
     p->space = SPACE_BLOCKS;
     if (p->source.pages != NULL) {
-        uint64_t wanted = o->limit > UINT64_MAX / 16 ? UINT64_MAX / 2 : o->limit * SPACE_FACTOR;
-        wanted =
-            p->source.pages->aliases && wanted < UINT64_MAX / 8 ? wanted * SPACE_VIEWS : wanted;
+        uint64_t most = UINT64_MAX / 2 / SPACE_FACTOR;
+        uint64_t wanted = (o->limit < most ? o->limit : most) * SPACE_FACTOR;
         wanted = wanted < SPACE_MIN ? SPACE_MIN : wanted;
         wanted = o->address_bytes != 0 ? o->address_bytes : wanted;
         p->space = wanted & ~(p->page - 1);
         rc = space_reserve(p, o, e);
         rc = rc != 0 ? rc : page_table_init(p, o->max_blocks != 0 ? o->max_blocks : BLOCKS_MAX, e);
-        rc = rc != 0 || !p->source.pages->aliases ? rc : recall_init(p, e);
+        rc = rc != 0 ? rc : recall_init(p, e);
         if (rc != 0 && p->range != NULL) {
             p->source.pages->release(p->source.user, p->range, p->space);
         }
@@ -132,7 +132,7 @@ int pool_create(const struct pool_source *source, const struct pool_options *opt
                           .budget = UINT64_MAX};
     p->moving.most = options->move_most != 0 ? options->move_most : MOVE_MOST;
     p->moving.slice = options->slice != 0 ? options->slice : POOL_SLICE;
-    p->moving.stream = POOL_STREAMS;
+    p->moving.stream = LINE_NONE;
     int rc = tables_init(p, options, e);
     rc = rc != 0 ? rc : events_init(p, options, e);
     rc = rc != 0 ? rc : space_init(p, options, e);
@@ -167,6 +167,9 @@ int pool_wait(struct pool *p, unsigned stream, unsigned on, uint64_t seq, struct
 {
     if (p->source.wait == NULL) {
         return err_set(e, ERR_UNSUPPORTED, "waits between streams");
+    }
+    if (on == joint_line(p)) {
+        return joint_wait(p, stream, seq, e);
     }
     int rc = p->source.wait(p->source.user, stream, on, seq, e);
     p->stats.waits += rc == 0;
@@ -224,7 +227,7 @@ static uint32_t find_now(const struct pool *p, uint64_t size, unsigned stream)
 
 static uint32_t find_waiting(struct pool *p, uint64_t size, unsigned stream)
 {
-    for (unsigned other = 0; other < p->streams; other++) {
+    for (unsigned other = 0; other <= joint_line(p); other++) {
         uint32_t i = other == stream ? BLOCK_NONE : find_pending(p, size, other);
         if (i != BLOCK_NONE &&
             pool_wait(p, stream, other, block_at(&p->blocks, i)->seq, NULL) == 0) {
@@ -243,17 +246,16 @@ static bool wasteful(const struct pool *p, uint32_t i, uint64_t size)
            b->size - size > size / 8 && space_whole(p, b, &at) != 0;
 }
 
-/* Whole pages that one request could get. Of pages that streams may still use, only those of one
- * stream count, and only where they can be mapped elsewhere meanwhile. */
+/* Whole pages that one request could get. Pages that streams may still use can be mapped elsewhere
+ * meanwhile. */
 static uint64_t whole_left(const struct pool *p)
 {
     uint64_t room = sat_sub(p->stats.limit, p->stats.size) & ~(p->page - 1);
-    uint64_t most = 0;
-    for (unsigned s = 0; s < p->streams && p->source.pages->aliases; s++) {
-        uint64_t bytes = p->pending_whole[s] + p->leaving_of[s];
-        most = bytes > most ? bytes : most;
+    uint64_t waits = 0;
+    for (unsigned s = 0; s <= joint_line(p); s++) {
+        waits += p->pending_whole[s] + p->leaving_of[s];
     }
-    return sat_add(room, p->whole_bytes + most);
+    return sat_add(room, p->whole_bytes + waits);
 }
 
 /* Is enough for other tenants left, now that a block has been removed? */
@@ -264,7 +266,7 @@ bool pool_leaves_enough(const struct pool *p, const struct pool_ask *ask)
         return kept == 0 || whole_left(p) >= (sat_add(kept, p->page - 1) & ~(p->page - 1));
     }
     uint64_t left = p->whole_bytes; /* blocks of the source that could go back to it, soon */
-    for (unsigned s = 0; s < p->streams; s++) {
+    for (unsigned s = 0; s <= joint_line(p); s++) {
         left += p->pending_whole[s];
     }
     return sat_add(left, sat_sub(p->stats.limit, p->stats.size)) >= kept;
@@ -346,7 +348,7 @@ static uint32_t find_free(struct pool *p, uint64_t size, unsigned stream, unsign
 static uint32_t find_torn(struct pool *p, uint64_t size, unsigned stream)
 {
     uint32_t i = fit_find(&p->pending[stream], &p->blocks, size);
-    for (unsigned other = 0; other < p->streams && i == BLOCK_NONE; other++) {
+    for (unsigned other = 0; other <= joint_line(p) && i == BLOCK_NONE; other++) {
         i = fit_find(&p->pending[other], &p->blocks, size);
         if (i != BLOCK_NONE &&
             pool_wait(p, stream, other, block_at(&p->blocks, i)->seq, NULL) != 0) {
@@ -392,11 +394,13 @@ static int find_any(struct pool *p, uint64_t size, unsigned stream, unsigned fla
     return rc;
 }
 
-/* A request of whole pages begins at a page border, if there is room for that. It shares no page
- * then, and can return to its addresses (place.h). */
+/* A request of several whole pages begins at a page border, if there is room for that. It shares no
+ * page then, and can return to its addresses (place.h). One page may begin anywhere: a free part at
+ * each side of it would cost more than its return elsewhere. */
 static uint32_t at_page(struct pool *p, uint32_t i, uint64_t size, unsigned flags)
 {
-    return (flags & TAKE_PAST) == 0 && size % p->page == 0 ? aligned(p, i, size, p->page) : i;
+    bool begins = (flags & TAKE_PAST) == 0 && size % p->page == 0 && (size > p->page || p->due > 0);
+    return begins ? aligned(p, i, size, p->page) : i;
 }
 
 /* While whole pages are kept for others, a piece of a quarter of a page or more begins at a
@@ -483,13 +487,13 @@ static int find(struct pool *p, uint64_t size, const struct pool_ask *ask, unsig
                          LL(align));
 }
 
-/* Breaks the handle that would be torn when a held READY block is cut. On failure the block is
- * indexed. */
+/* Breaks the handle that would be torn when a held READY block is cut, if it can be broken now. On
+ * failure the block is indexed. */
 static int break_for(struct pool *p, uint32_t i, uint64_t size, struct err *e)
 {
     const struct block *b = block_at(&p->blocks, i);
     uint64_t torn = b->state == BLOCK_READY ? torn_at(p, i, size) : UINT64_MAX;
-    if (torn == UINT64_MAX || !space_has_records(p, BREAK_RECORDS)) {
+    if (torn == UINT64_MAX || !space_has_records(p, BREAK_RECORDS) || !page_breakable(p, torn)) {
         return 0;
     }
     struct err why = ERR_INIT;
@@ -661,7 +665,8 @@ static bool streams_ask(struct pool *p)
     uint64_t before = p->moving.advances;
     for (unsigned s = 0; p->source.reached != NULL && s < p->streams; s++) {
         uint64_t seq;
-        bool waits = p->line[s].oldest != BLOCK_NONE || p->line[s].oldest_deferred != RECORD_NONE;
+        bool waits = p->line[s].oldest != BLOCK_NONE || p->line[s].oldest_deferred != RECORD_NONE ||
+                     joint_needs(p, s);
         if (waits && p->source.reached(p->source.user, s, &seq, NULL) == 0) {
             pool_advance(p, s, seq);
         }
@@ -669,8 +674,9 @@ static bool streams_ask(struct pool *p)
     return p->moving.advances > before;
 }
 
-/* The last resorts: uses that may be over, empty slabs, then pieces that may move. Free objects are
- * charged, so they are put together before a limit refuses the request. */
+/* The last resorts: uses that may be over, empty slabs, memory of several streams, then pieces that
+ * may move. Free objects are charged, so they are put together before a limit refuses the request.
+ */
 static int alloc_hard(struct pool *p, const struct pool_ask *ask, int rc,
                       struct pool_piece *ret_piece, struct err *e)
 {
@@ -678,6 +684,12 @@ static int alloc_hard(struct pool *p, const struct pool_ask *ask, int rc,
         rc = tier_alloc(p, ask, ret_piece, e);
     }
     if ((rc == ERR_DEVICE_MEMORY || rc == ERR_LIMIT) && slab_reclaim(p) > 0) {
+        rc = tier_alloc(p, ask, ret_piece, e);
+    }
+    if (rc == ERR_DEVICE_MEMORY && joint_pages(p, ask)) {
+        rc = tier_alloc(p, ask, ret_piece, e);
+    }
+    if (rc == ERR_DEVICE_MEMORY && joint_row(p, ask)) {
         rc = tier_alloc(p, ask, ret_piece, e);
     }
     if (rc == ERR_LIMIT && slab_pack(p, ask)) {

@@ -18,10 +18,11 @@
  *
  * Preference: the closer fit of memory that the same stream freed and memory free for every stream;
  * memory of another stream, for a wait; whole free pages mapped elsewhere; new memory; whole pages
- * that one stream may still use (where pages can be aliased). Then the pool asks the device which
+ * that one stream may still use. Then the pool asks the device which
  * uses are over (pool_source.reached) and tries all of this again, because asking costs less than
- * what follows: empty slabs; moved pieces. Then ERR_DEVICE_MEMORY (pool_refusal). A `prompt`
- * request prefers new memory to a wait. Nothing here waits on the host.
+ * what follows: empty slabs; memory of several streams, for a wait for each; moved pieces. Then
+ * ERR_DEVICE_MEMORY (pool_refusal). A `prompt` request prefers new memory to a wait. Nothing here
+ * waits on the host.
  *
  * Related headers: place.h (addresses that outlive their memory), quota.h (the ledger of tenants),
  * lease.h (the budget), pressure.h (giving memory back), move.h (moving live pieces), clean.h
@@ -46,7 +47,7 @@
 
 struct pool_options {
     uint64_t limit;         /* bytes the pool may take from its source */
-    uint64_t address_bytes; /* addresses reserved for pages; 0: 8 times the limit (32 with aliases),
+    uint64_t address_bytes; /* addresses reserved for pages; 0: 32 times the limit,
                                at least 1 GiB, fewer where the device has fewer */
     uint32_t max_blocks;    /* records; 0: 4 million (64 bytes each, touched as needed) */
     uint32_t events;  /* size of the log; 0: 16384 (24 bytes each); rounded up to a power of two */

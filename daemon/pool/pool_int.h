@@ -19,6 +19,9 @@
 #define SLAB_CLASSES POOL_CLASSES /* classes up to POOL_SLAB_MAX */
 #define WHOLE_LISTS  7u
 #define WARM_BLOCKS  16u
+#define LINES        (POOL_STREAMS + 1u) /* streams, and the joint line: joint.c */
+#define LINE_NONE    LINES
+#define JOINTS       16u /* points of the joint line that are not past */
 
 /* Objects of one class in a block. */
 struct slab {
@@ -94,8 +97,15 @@ struct vacant {
 
 /* The point at which memory is no longer used. */
 struct point {
-    unsigned stream;
-    uint64_t seq; /* 0: it is unused now */
+    unsigned stream; /* or the joint line */
+    uint64_t seq;    /* 0: it is unused now */
+};
+
+/* See joint.c. */
+struct joint {
+    uint64_t last; /* number of the newest point */
+    /* point n, as a point of each stream, is at n % JOINTS; never before that of point n - 1 */
+    uint64_t seq[JOINTS][POOL_STREAMS];
 };
 
 /* A request that moving could not help. */
@@ -140,7 +150,7 @@ struct moving {
     uint64_t home;         /* size of that home */
     uint64_t advances;     /* counts pool_advance */
     uint64_t units;        /* of work left to the present call */
-    unsigned stream;       /* of the last copy that was not complete; POOL_STREAMS: none */
+    unsigned stream;       /* of the last copy that was not complete; LINE_NONE: none */
     unsigned pass[2];      /* in which the last sweep that had enough ended */
     bool more;             /* the last request was refused before its sweep was over */
     bool refused;          /* the owner refused to move a piece in the present call */
@@ -208,16 +218,18 @@ struct pool {
 
     struct fit void_fit;
     struct fit ready;
-    struct fit pending[POOL_STREAMS];
-    struct line line[POOL_STREAMS];
-    uint64_t pending_whole[POOL_STREAMS]; /* bytes of its whole PENDING pages */
-    uint64_t done[POOL_STREAMS];
+    /* by stream; [streams]: the joint line */
+    struct fit pending[LINES];
+    struct line line[LINES];
+    uint64_t pending_whole[LINES]; /* bytes of its whole PENDING pages */
+    uint64_t done[LINES];
+    struct joint joint;
     uint32_t whole[WHOLE_LISTS]; /* READY blocks with whole pages: space_whole_list */
     uint64_t whole_bytes;        /* in these blocks and in `idle` */
     struct line idle;            /* VACANT blocks with pages that no stream uses */
     uint32_t leaving;       /* VACANT blocks with pages that streams may use; they are in `line` */
     uint64_t leaving_bytes; /* bytes of these pages */
-    uint64_t leaving_of[POOL_STREAMS]; /* these bytes by stream */
+    uint64_t leaving_of[LINES]; /* these bytes by line */
     struct vacant vacant;
     uint32_t partial[POOL_STREAMS][SLAB_CLASSES];
     uint32_t warm[WARM_BLOCKS]; /* see warm.c */
@@ -257,6 +269,8 @@ static inline void event_add(struct pool *p, enum pool_event_kind kind, struct p
 /* Logs that a piece moved between these addresses of the pool. `calls`: driver_calls before. */
 void event_moved(struct pool *p, const struct pool_move *move, uint64_t from, uint64_t to,
                  uint64_t calls);
+/* Counts, logs and records the refusal, and adds its numbers to *e. Returns rc. */
+int refuse(struct pool *p, const struct pool_ask *ask, int rc, struct err *e);
 
 /* ---- space.c: changes of state. A block is either indexed (in the fits and lists of its state) or
  * held by the caller. */
@@ -383,6 +397,22 @@ uint64_t vacant_drop(struct pool *p, uint64_t most); /* bytes given back to the 
 bool vacant_give_up(struct pool *p, uint32_t i);
 bool vacant_give_up_oldest(struct pool *p); /* the oldest that can be; false: none */
 
+/* ---- joint.c: memory of several streams */
+
+static inline unsigned joint_line(const struct pool *p)
+{
+    return p->streams;
+}
+
+/* Orders later commands of the stream after a point of the joint line. */
+int joint_wait(struct pool *p, unsigned stream, uint64_t n, struct err *e);
+bool joint_needs(const struct pool *p, unsigned stream); /* does joint memory wait for it? */
+uint64_t joint_reached(const struct pool *p);            /* the last point that is past */
+/* Whole pages of several streams join, or free blocks in a row, so that the joint line has enough
+ * for the request. False: they are too few, or none need join. */
+bool joint_pages(struct pool *p, const struct pool_ask *ask);
+bool joint_row(struct pool *p, const struct pool_ask *ask);
+
 /* ---- late.c */
 
 /* The number of the source's last call; 0: its calls are complete when they return. */
@@ -499,11 +529,6 @@ static inline void moving_joined(struct pool *p, uint32_t gone, uint32_t into)
         p->moving.sweep[k].at = p->moving.sweep[k].at == gone ? into : p->moving.sweep[k].at;
     }
 }
-
-/* ---- refusal.c */
-
-/* Counts, logs and records the refusal, and adds its numbers to *e. Returns rc. */
-int refuse(struct pool *p, const struct pool_ask *ask, int rc, struct err *e);
 
 /* ---- guard.c: debug builds end the process when a call leaves a contradiction */
 

@@ -261,17 +261,37 @@ static void relent(struct recall *r)
     r->forgot = r->count;
 }
 
+/* Opens the parts of a viewed VOID block that no stream may use. */
+static bool open_idle(struct pool *p, uint32_t i)
+{
+    bool any = false;
+    for (uint32_t rest = i; rest != BLOCK_NONE; i = rest) {
+        struct block *b = block_at(&p->blocks, i);
+        uint64_t end = b->at + b->size;
+        uint64_t idle = page_idle(p, b->at, end);
+        uint64_t part = idle > 0 ? idle : page_busy(p, b->at, end);
+        if (part < b->size && !space_has_records(p, 1)) {
+            break;
+        }
+        rest = part < b->size ? space_cut(p, i, part) : BLOCK_NONE;
+        if (idle > 0) {
+            b->viewed = 0;
+            space_enter(p, space_merge(p, i));
+            any = true;
+        }
+    }
+    return any;
+}
+
 bool recall_forget(struct pool *p)
 {
     bool any = false;
     for (uint32_t i = 0; i != BLOCK_NONE; i = block_at(&p->blocks, i)->after) {
-        struct block *b = block_at(&p->blocks, i);
-        if (p->source.pages != NULL && b->state == BLOCK_VOID && b->viewed &&
-            !page_busy(p, b->at, b->at + b->size)) {
-            b->viewed = 0;
-            i = space_merge(p, i);
-            space_enter(p, i);
+        const struct block *b = block_at(&p->blocks, i);
+        uint64_t at = b->at;
+        if (p->source.pages != NULL && b->state == BLOCK_VOID && b->viewed && open_idle(p, i)) {
             any = true;
+            i = by_address(p, at); /* it may be part of the block before now */
         }
     }
     if (any) {

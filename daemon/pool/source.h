@@ -2,8 +2,10 @@
  * Where the pool's memory comes from. A source is of one of two kinds:
  *
  * - pages: the device creates handles of memory, and maps a handle at addresses of the caller's
- *   choice (CUDA's virtual memory). Free handles move to other addresses without a copy, so
- *   scattered memory serves a large request.
+ *   choice, at several places at once (CUDA's virtual memory). A handle is used at one of them. So
+ *   free handles move to other addresses without a copy, and scattered memory serves a large
+ *   request; and a handle that moves stays mapped at its old address, and returns there without a
+ *   call. The pool destroys a handle after its last unmap.
  * - blocks: the device allocates and frees whole blocks (OpenCL, Vulkan, host memory).
  *
  * The pool's owner is the only caller. Only functions marked "slow" may take long. Errors:
@@ -35,10 +37,6 @@ struct pool_pages {
     /* slow: ends a mapping as a whole; no stream uses the memory there. On failure it remains. */
     int (*unmap)(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e);
     int (*access)(void *user, void *range, uint64_t at, uint64_t bytes, struct err *e); /* slow */
-    /* A handle may be mapped at several places at once, and is used at one of them only. So a
-     * handle that moves stays mapped at its old address, and returns there without a call. The
-     * pool destroys a handle after its last unmap. */
-    bool aliases;
 };
 
 struct pool_blocks {
@@ -59,7 +57,7 @@ struct pool_source {
     /* Optional (NULL: memory that one stream may still use is not given to another). Orders later
      * commands of `stream` after point `seq` of stream `on`. */
     int (*wait)(void *user, unsigned stream, unsigned on, uint64_t seq, struct err *e);
-    /* Optional (NULL: each call is complete when it returns); for sources with aliases. The number
+    /* Optional (NULL: each call is complete when it returns); for sources of pages. The number
      * of the last call of create, destroy, map, unmap, access or clear, from 1 on. The source makes
      * these calls later, in their order, and reports what became of them: late.h. */
     uint64_t (*issued)(void *user);

@@ -343,6 +343,15 @@ static void settle(struct pool *p, uint32_t i)
     space_enter(p, space_merge(p, i));
 }
 
+static void line_settle(struct pool *p, unsigned line)
+{
+    uint32_t i = p->line[line].oldest;
+    while (i != BLOCK_NONE && block_at(&p->blocks, i)->seq <= p->done[line]) {
+        settle(p, i);
+        i = p->line[line].oldest;
+    }
+}
+
 void pool_advance(struct pool *p, unsigned stream, uint64_t seq)
 {
     if (stream >= p->streams || seq <= p->done[stream]) {
@@ -353,10 +362,11 @@ void pool_advance(struct pool *p, unsigned stream, uint64_t seq)
     p->moving.advances++;
     event_add(p, POOL_EVENT_ADVANCE,
               (struct pool_event){.stream = (uint8_t)stream, .value = (uint32_t)seq});
-    uint32_t i = p->line[stream].oldest;
-    while (i != BLOCK_NONE && block_at(&p->blocks, i)->seq <= seq) {
-        settle(p, i);
-        i = p->line[stream].oldest;
+    line_settle(p, stream);
+    uint64_t joint = joint_reached(p);
+    if (joint > p->done[joint_line(p)]) {
+        p->done[joint_line(p)] = joint;
+        line_settle(p, joint_line(p));
     }
     slab_advance(p, stream);
 }

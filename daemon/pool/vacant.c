@@ -109,8 +109,8 @@ bool vacant_keep(struct pool *p, uint32_t i, unsigned stream, uint64_t seq,
     struct block *b = block_at(&p->blocks, i);
     uint64_t most = p->space / SHARE;
     uint64_t at;
-    if (p->source.pages == NULL || !p->source.pages->aliases || space_whole(p, b, &at) != b->size ||
-        b->size > most || pool_over(p) > 0 || late_failed(p, b->at, b->at + b->size)) {
+    if (p->source.pages == NULL || space_whole(p, b, &at) != b->size || b->size > most ||
+        pool_over(p) > 0 || late_failed(p, b->at, b->at + b->size)) {
         return false;
     }
     while (p->vacant.bytes > most - b->size) {
@@ -160,7 +160,7 @@ static uint64_t pages_from(struct pool *p, uint32_t i, uint64_t to, uint64_t mos
             break;
         }
         const struct page_way way = {at, to + used, there, true, b->stream, b->seq};
-        uint64_t moved = page_move(p, &way, &moved, e);
+        uint64_t moved = page_move(p, &way, e);
         space_lose_pages(p, i, moved);
         used += moved;
         if (moved < there) {
@@ -227,7 +227,7 @@ static uint32_t first_leaving(const struct pool *p)
     return i;
 }
 
-/* Moves vacated pages that streams may still use, oldest first, all of one stream (POOL_STREAMS: of
+/* Moves vacated pages that streams may still use, oldest first, all of one stream (LINE_NONE: of
  * any one). `over`: only handles that reach beyond the need. */
 static void pages_leaving(struct pool *p, unsigned stream, struct point *point, struct want *w,
                           bool over, struct err *e)
@@ -236,7 +236,7 @@ static void pages_leaving(struct pool *p, unsigned stream, struct point *point, 
         const struct block *b = block_at(&p->blocks, i);
         bool fits = b->owner > 0 && b->seq != 0 &&
                     (point->seq == 0 || point->stream == b->stream) &&
-                    (stream == POOL_STREAMS || stream == b->stream);
+                    (stream == LINE_NONE || stream == b->stream);
         const struct point its = {b->stream, b->seq};
         uint32_t next = b->next;
         uint64_t got = 0;
@@ -253,7 +253,7 @@ static void pages_leaving(struct pool *p, unsigned stream, struct point *point, 
 }
 
 /* Fills a range: with free pages, new ones, pages that `stream` freed and may still use
- * (POOL_STREAMS: none), then vacated pages that streams may still use. ERR_STATE: too few. */
+ * (LINE_NONE: none), then vacated pages that streams may still use. ERR_STATE: too few. */
 static int fill(struct pool *p, struct want *w, unsigned stream, struct point *point, struct err *e)
 {
     uint64_t past = sat_add(p->whole_bytes, pool_room(p) & ~(p->page - 1));
@@ -264,7 +264,7 @@ static int fill(struct pool *p, struct want *w, unsigned stream, struct point *p
     }
     struct err why = ERR_INIT;
     w->got = past;
-    if (stream < p->streams && (point->seq == 0 || point->stream == stream)) {
+    if (stream != LINE_NONE && (point->seq == 0 || point->stream == stream)) {
         uint64_t before = w->got;
         backing_pages_pending(p, stream, w, &point->seq, &why);
         point->stream = w->got > before ? stream : point->stream;
@@ -307,20 +307,21 @@ static int ordered(struct pool *p, unsigned stream, const struct point *point, s
 }
 
 /* The stream whose pages suffice together with those that are past: this one, or another for a
- * wait; POOL_STREAMS: none. */
+ * wait; LINE_NONE: none. */
 static unsigned whose(const struct pool *p, unsigned stream, uint64_t need)
 {
     uint64_t past = sat_add(p->whole_bytes, pool_room(p) & ~(p->page - 1));
-    if (p->source.pages == NULL || !p->source.pages->aliases) {
-        return POOL_STREAMS;
+    unsigned last = p->source.wait != NULL ? joint_line(p) : 0; /* the first is its own */
+    if (p->source.pages == NULL) {
+        return LINE_NONE;
     }
-    for (unsigned n = 0; n < p->streams; n++) {
+    for (unsigned n = 0; n <= last; n++) {
         unsigned of = n == 0 ? stream : n <= stream ? n - 1 : n;
         if (sat_add(past, p->pending_whole[of] + p->leaving_of[of]) >= need) {
             return of;
         }
     }
-    return POOL_STREAMS;
+    return LINE_NONE;
 }
 
 /* Cuts a held block after `bytes`; the rest is VOID. */
@@ -354,7 +355,12 @@ int vacant_grow(struct pool *p, uint64_t size, unsigned stream, uint32_t *ret_bl
 {
     struct want w = {.need = (size + p->page - 1) & ~(p->page - 1)};
     unsigned from = whose(p, stream, w.need);
-    uint32_t i = from < POOL_STREAMS && space_has_records(p, 8) ? void_for(p, &w) : BLOCK_NONE;
+    uint32_t i = BLOCK_NONE;
+    if (from != LINE_NONE && space_has_records(p, 8)) {
+        do {
+            i = void_for(p, &w);
+        } while (i == BLOCK_NONE && (recall_forget(p) || vacant_give_up_oldest(p)));
+    }
     if (i == BLOCK_NONE) {
         return ERR_DEVICE_MEMORY;
     }
@@ -408,7 +414,7 @@ static uint64_t bring(struct pool *p, uint64_t at, uint64_t most, struct point *
     uint64_t from;
     uint32_t source;
     uint64_t got = backing_pages_back(p, at, most);
-    uint64_t free = got > 0 ? 0 : backing_pages_free(p, at, POOL_STREAMS, &from, &source);
+    uint64_t free = got > 0 ? 0 : backing_pages_free(p, at, LINE_NONE, &from, &source);
     if (free == 0) {
         return got;
     }
@@ -420,7 +426,7 @@ static uint64_t bring(struct pool *p, uint64_t at, uint64_t most, struct point *
     }
     const uint64_t bytes = backing_pages_fit(p, from, free, most);
     const struct page_way way = {from, at, bytes, true, its.stream, its.seq};
-    got = page_move(p, &way, &got, NULL);
+    got = page_move(p, &way, NULL);
     if (got == 0) {
         return 0;
     }
@@ -439,7 +445,7 @@ static bool all_free(const struct pool *p, const struct block *b, const struct p
     for (uint64_t at = b->at + page_used(p, b->at, end); at < end;) {
         uint64_t from;
         uint32_t source;
-        uint64_t free = backing_pages_free(p, at, POOL_STREAMS, &from, &source);
+        uint64_t free = backing_pages_free(p, at, LINE_NONE, &from, &source);
         const struct block *s = free > 0 ? block_at(&p->blocks, source) : NULL;
         if (s == NULL || (s->state == BLOCK_VACANT && s->seq != 0 && s->stream != point->stream)) {
             return false;
@@ -476,7 +482,7 @@ static int populate(struct pool *p, const struct block *b, struct point *point, 
     for (uint64_t at = b->at; at < end && missing > 0 && rc == 0;) {
         uint64_t gap = page_unused(p, at, end);
         struct want w = {.to = at, .need = gap, .room = gap};
-        rc = gap > 0 ? fill(p, &w, POOL_STREAMS, point, e) : 0;
+        rc = gap > 0 ? fill(p, &w, LINE_NONE, point, e) : 0;
         at += gap > 0 ? gap : page_used(p, at, end);
     }
     return rc == 0 ? page_access(p, b->at, b->size, e) : rc;

@@ -206,5 +206,4 @@ const struct backend_page_ops sim_page_ops = {
     .map = map,
     .unmap = unmap,
     .access = allow,
-    .aliases = true,
 };

@@ -52,6 +52,5 @@ struct pool_pages mapping_pages(const struct mapping *m, uint64_t page)
                                .destroy = handle_destroy,
                                .map = handle_map,
                                .unmap = handle_unmap,
-                               .access = range_access,
-                               .aliases = ops != NULL && ops->aliases};
+                               .access = range_access};
 }

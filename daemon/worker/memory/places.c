@@ -50,9 +50,8 @@ void places_finish(struct places *t)
 
 uint64_t places_bytes(const struct places *t, uint64_t bytes)
 {
-    const struct pool_pages *pages = &t->memory->pages;
-    uint64_t page = pages->page_bytes;
-    if (page == 0 || !pages->aliases || bytes == 0 || bytes > UINT64_MAX / 2) {
+    uint64_t page = t->memory->pages.page_bytes;
+    if (page == 0 || bytes == 0 || bytes > UINT64_MAX / 2) {
         return 0;
     }
     uint64_t whole = (bytes + page - 1) / page * page;

@@ -9,8 +9,8 @@
  * because of a place. Places end with the program (F_PROGRAM_END), with the oldest program above
  * PLACES_PROGRAMS, and where the pool needs their addresses.
  *
- * Places are whole pages of a source with aliases. Temporaries get whole pages where that costs at
- * most an eighth more; smaller ones, and those of other sources, have no place. Thread: the loop's.
+ * Places are whole pages. Temporaries get whole pages where that costs at most an eighth more;
+ * smaller ones, and those of sources of blocks, have no place. Thread: the loop's.
  */
 #ifndef WORKER_MEMORY_PLACES_H
 #define WORKER_MEMORY_PLACES_H

@@ -13,7 +13,7 @@
 
 #define FAKE_PAGE    (UINT64_C(2) << 20) /* bytes, unless pages.page_bytes is changed */
 #define FAKE_PAGES   65536u              /* of memory, at most */
-#define FAKE_SLOTS   (8u * FAKE_PAGES)
+#define FAKE_SLOTS   (32u * FAKE_PAGES)
 #define FAKE_STREAMS POOL_STREAMS
 
 struct fake_block {

@@ -88,7 +88,6 @@ void late_init(struct late_source *l, uint64_t capacity, uint64_t page, uint64_t
     fake_pages_init(&l->fake, capacity);
     l->fake.pages.page_bytes = page;
     l->fake.pages.handle_max = handle_max;
-    l->fake.pages.aliases = true;
     l->call = calloc(LATE_CALLS, sizeof *l->call);
     l->handle = calloc(LATE_HANDLES, sizeof *l->handle);
     l->bad = calloc(FAKE_SLOTS, sizeof *l->bad);
@@ -102,8 +101,7 @@ void late_init(struct late_source *l, uint64_t capacity, uint64_t page, uint64_t
                                    .destroy = destroy,
                                    .map = map,
                                    .unmap = unmap,
-                                   .access = access_range,
-                                   .aliases = true};
+                                   .access = access_range};
     l->source = (struct pool_source){
         .user = l, .clear = clear, .pages = &l->pages, .wait = wait_stream, .issued = issued};
 }

@@ -220,7 +220,6 @@ static void start(unsigned run)
     m.service = run < RUNS / 2;
     fake_pages_init(&m.source, LIMIT);
     m.source.pages.page_bytes = PAGE;
-    m.source.pages.aliases = true;
     m.unmap = m.source.pages.unmap;
     m.source.pages.unmap = careful_unmap;
     m.order = m.source.source.wait;

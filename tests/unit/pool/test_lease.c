@@ -11,7 +11,7 @@
 #define MIB   (KIB * KIB)
 #define GIB   (MIB * KIB)
 #define LIMIT (64 * MIB)
-#define KINDS 3 /* sources: pages, pages with aliases, blocks */
+#define KINDS 2 /* sources: pages, blocks */
 
 static struct fake_source source;
 static struct pool *pool;
@@ -21,8 +21,7 @@ static struct pool_piece piece[16];
 static void start(int kind)
 {
     const struct pool_options o = {.limit = LIMIT, .streams = 3};
-    (kind < 2 ? fake_pages_init : fake_blocks_init)(&source, GIB);
-    source.pages.aliases = kind == 1;
+    (kind == 0 ? fake_pages_init : fake_blocks_init)(&source, GIB);
     memset(piece, 0, sizeof piece);
     ck_assert_msg(pool_create(&source.source, &o, &pool, &err) == 0, "%s", err.text);
 }

@@ -145,7 +145,6 @@ START_TEST(nobody_sees_bytes_of_another)
 {
     unsigned tenant = 0;
     real_init(&source);
-    source.pages.aliases = _i % 2 == 1;
     start(&source.source, 12 * MIB);
     random_state += (uint64_t)_i * 7919;
     for (unsigned i = 0; i < SWITCHES; i++) {

@@ -136,6 +136,30 @@ START_TEST(a_loop_of_one_page_starves_nobody)
 }
 END_TEST
 
+/* Pieces of one page lie in a row, wherever there is room for them; larger ones of whole pages
+ * begin at a page border. While memory is kept for a tenant, those of one page do, too. */
+START_TEST(a_piece_of_one_page_lies_anywhere)
+{
+    struct pool_piece a[3];
+    start(true, UINT64_C(1) << 36);
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_int_eq(take(FAKE_PAGE, 0, &a[i]), 0);
+        ck_assert_uint_eq(a[i].offset, i * (uint64_t)FAKE_PAGE);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        give(&a[i]);
+    }
+    ck_assert_uint_eq(pool_trim(pool, 3 * FAKE_PAGE), 0); /* they are one free part now */
+    ck_assert_int_eq(take(FAKE_PAGE / 2, 0, &a[0]), 0);
+    const uint64_t pages = 1 + (unsigned)_i % 2;
+    const bool kept = _i >= 2;
+    ck_assert_int_eq(guarantee(1, kept ? FAKE_PAGE : 0), 0);
+    ck_assert_int_eq(take(pages * FAKE_PAGE, 0, &a[1]), 0);
+    ck_assert_uint_eq(a[1].offset, kept || pages > 1 ? FAKE_PAGE : FAKE_PAGE / 2);
+    stop();
+}
+END_TEST
+
 START_TEST(odd_sizes_have_answers)
 {
     static const uint64_t much[] = {UINT64_C(1) << 63,       UINT64_MAX,
@@ -248,6 +272,7 @@ int main(void)
     tcase_add_loop_test(t, no_guarantee_exceeds_the_device, 0, 2);
     tcase_add_loop_test(t, guarantees_may_take_the_whole_device, 0, 2);
     tcase_add_loop_test(t, a_loop_of_one_page_starves_nobody, 0, 2);
+    tcase_add_loop_test(t, a_piece_of_one_page_lies_anywhere, 0, 4);
     tcase_add_loop_test(t, odd_sizes_have_answers, 0, 4);
     tcase_add_loop_test(t, a_device_may_lie_about_its_memory, 0, 6);
     suite_add_tcase(s, t);

@@ -24,7 +24,6 @@ static void start(uint64_t address)
     const struct pool_options o = {.limit = LIMIT, .address_bytes = address, .streams = 3};
     fake_pages_init(&source, LIMIT);
     source.pages.page_bytes = PAGE;
-    source.pages.aliases = true;
     now = 0;
     ck_assert_msg(pool_create(&source.source, &o, &pool, &err) == 0, "%s", err.text);
 }
@@ -388,12 +387,10 @@ START_TEST(what_is_not_whole_pages_is_freed)
 }
 END_TEST
 
-/* Sources of blocks, and of pages that are mapped at one place only. */
-START_TEST(where_pages_are_at_one_place_pieces_are_freed)
+START_TEST(pieces_of_a_sources_blocks_are_freed)
 {
     const struct pool_options o = {.limit = LIMIT, .streams = 3};
-    (_i == 0 ? fake_pages_init : fake_blocks_init)(&source, LIMIT);
-    source.pages.page_bytes = PAGE;
+    fake_blocks_init(&source, LIMIT);
     ck_assert_int_eq(pool_create(&source.source, &o, &pool, &err), 0);
     struct pool_piece a = taken(8);
     struct pool_place place = vacated(&a, 0);
@@ -526,7 +523,7 @@ int main(void)
     tcase_add_test(t, addresses_in_a_row_come_before_places);
     tcase_add_test(t, what_streams_use_is_passed_over);
     tcase_add_test(t, what_is_not_whole_pages_is_freed);
-    tcase_add_loop_test(t, where_pages_are_at_one_place_pieces_are_freed, 0, 2);
+    tcase_add_test(t, pieces_of_a_sources_blocks_are_freed);
     tcase_add_test(t, a_piece_is_vacated_once);
     tcase_add_test(t, the_ledger_is_right);
     tcase_add_test(t, bytes_of_others_are_told);

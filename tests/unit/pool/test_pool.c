@@ -444,7 +444,6 @@ START_TEST(a_job_with_small_objects_comes_to_rest)
     struct pool_options o = {.limit = 1024 * MIB, .streams = 1};
     uint64_t calls = 0;
     fake_pages_init(&source, 1024 * MIB);
-    source.pages.aliases = true;
     ck_assert_int_eq(pool_create(&source.source, &o, &pool, &err), 0);
     for (unsigned round = 0; round < 12; round++) {
         calls = round < 6 ? stats().driver_calls : calls;
@@ -484,7 +483,6 @@ START_TEST(scattered_pages_in_use_serve_their_stream)
     struct pool_options o = {.limit = 64 * MIB, .streams = 3};
     unsigned other = (unsigned)_i;
     fake_pages_init(&source, 64 * MIB);
-    source.pages.aliases = true;
     ck_assert_int_eq(pool_create(&source.source, &o, &pool, &err), 0);
     for (unsigned i = 0; i < 32; i++) {
         piece[i] = take(2 * MIB, 0);
@@ -520,7 +518,6 @@ START_TEST(what_is_not_over_comes_back_without_a_call)
     uint64_t calls = 0;
     uint64_t point = 0;
     fake_pages_init(&source, 256 * MIB);
-    source.pages.aliases = true;
     ck_assert_int_eq(pool_create(&source.source, &o, &pool, &err), 0);
     for (unsigned round = 0; round < 12; round++) {
         calls = stats().driver_calls;
@@ -549,7 +546,6 @@ START_TEST(a_job_that_repeats_itself_finds_its_pages_mapped)
     struct pool_options o = {.limit = 256 * MIB, .streams = 1};
     uint64_t calls = 0;
     fake_pages_init(&source, 256 * MIB);
-    source.pages.aliases = true;
     ck_assert_int_eq(pool_create(&source.source, &o, &pool, &err), 0);
     for (unsigned round = 0; round < 12; round++) {
         calls = stats().driver_calls;

@@ -45,7 +45,7 @@ struct settings {
     bool pages;
     bool failing;
     bool moving;
-    bool aliases;
+    bool repeats; /* requests in a repeating order, most of them */
     bool resting;
     unsigned streams;
     uint64_t page;
@@ -96,7 +96,7 @@ static uint64_t some_size(void)
     if (m.settings.resting && rnd(2) == 0) {
         return (1 + rnd(24)) * m.settings.page;
     }
-    if (m.settings.aliases && rnd(64) != 0) { /* in a repeating order */
+    if (m.settings.repeats && rnd(64) != 0) {
         return (1 + m.asked++ % 37 * 29 % 64) * (m.settings.limit / 512);
     }
     uint64_t bits = 1 + rnd(m.settings.bits); /* as many requests of each magnitude */
@@ -148,7 +148,7 @@ static bool used_elsewhere(const struct used *u, const struct pool_piece *piece)
     uint64_t from = (u->at > piece->offset ? u->at : piece->offset) / bytes;
     uint64_t end = u->at + u->size < piece->offset + piece->size ? u->at + u->size
                                                                  : piece->offset + piece->size;
-    bool elsewhere = m.settings.aliases;
+    bool elsewhere = m.settings.pages;
     for (uint64_t slot = from; elsewhere && slot * bytes < end; slot++) {
         elsewhere = m.moved[m.source.slot[slot] - 1] > u->moves;
     }
@@ -159,7 +159,7 @@ static void note_homes(const struct pool_piece *piece)
 {
     uint64_t bytes = m.settings.page;
     for (uint64_t slot = piece->offset / bytes;
-         m.settings.aliases && slot * bytes < piece->offset + piece->size; slot++) {
+         m.settings.pages && slot * bytes < piece->offset + piece->size; slot++) {
         uint32_t page = m.source.slot[slot] - 1;
         m.moved[page] = m.home[page] == slot ? m.moved[page] : ++m.moves;
         m.home[page] = slot;
@@ -488,7 +488,6 @@ static void start(uint64_t seed, const struct settings *settings)
     m.state = seed * UINT64_C(0x9E3779B97F4A7C15) + 1;
     (settings->pages ? fake_pages_init : fake_blocks_init)(&m.source, settings->capacity);
     m.source.pages.page_bytes = settings->page;
-    m.source.pages.aliases = settings->aliases;
     m.source.pages.handle_max = settings->page << seed % HANDLE_SIZES;
     m.source.pages.handle_share = 16;
     m.unmap = m.source.pages.unmap;
@@ -535,7 +534,7 @@ static void run(uint64_t seed, const struct settings *settings, uint64_t steps)
     ck_assert_uint_eq(stats.pending, 0);
     if (!failing) {
         ck_assert_uint_eq(stats.size, 0); /* all memory went back */
-        ck_assert(!settings->aliases || stats.remaps > 100);
+        ck_assert(!settings->repeats || stats.remaps > 100);
     }
     pool_destroy(m.pool);
     fake_finish(&m.source);
@@ -563,11 +562,11 @@ START_TEST(blocks_behave)
 }
 END_TEST
 
-/* Pages are mapped at several places; repeated requests return to their addresses. */
+/* Repeated requests return to their addresses. */
 START_TEST(pools_that_recall_behave)
 {
     struct settings s = usual;
-    s.pages = s.aliases = true;
+    s.pages = s.repeats = true;
     s.failing = _i % 2 == 1;
     s.moving = _i % 4 >= 2;
     s.page = 64 * 1024;
@@ -583,7 +582,7 @@ END_TEST
 START_TEST(pieces_come_back)
 {
     struct settings s = usual;
-    s.pages = s.aliases = s.resting = true;
+    s.pages = s.repeats = s.resting = true;
     s.failing = _i % 2 == 1;
     s.moving = _i % 4 >= 2;
     s.page = 64 * 1024;

@@ -551,8 +551,8 @@ static uint64_t rnd(uint64_t below)
     return (state >> 33) % below;
 }
 
-/* Whatever another tenant's past or pending work, on one stream or two, with pages at one place or
- * several: all guaranteed memory can be had, as one piece and in pieces of a page. */
+/* Whatever another tenant's past or pending work, on one stream or two: all guaranteed memory can
+ * be had, as one piece and in pieces of a page. */
 START_TEST(what_is_guaranteed_is_there)
 {
     static struct pool_piece piece[512];
@@ -562,7 +562,6 @@ START_TEST(what_is_guaranteed_is_there)
     unsigned count = 0;
     uint64_t point[2] = {0, 0};
     fake_pages_init(&source, 256 * MIB);
-    source.pages.aliases = _i % 2 == 0;
     ck_assert_int_eq(pool_create(&source.source, &o, &pool, &err), 0);
     set(1, UINT64_MAX, UINT64_MAX, guaranteed);
     state = (uint64_t)_i + 1;

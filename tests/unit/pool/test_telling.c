@@ -241,7 +241,7 @@ static void some_of_everything(void)
         give(&piece[i], i + 1);
     }
     struct pool_piece other;
-    struct pool_ask ask = {.size = 200 * MIB, .stream = 1};
+    struct pool_ask ask = {.size = 300 * MIB, .stream = 1};
     ck_assert_int_ne(pool_alloc(pool, &ask, &other, NULL), 0);
     ask.size = 90 * MIB;
     ck_assert_int_eq(pool_alloc(pool, &ask, &other, NULL), 0); /* waits for stream 0 */

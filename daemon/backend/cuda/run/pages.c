@@ -164,5 +164,4 @@ const struct backend_page_ops cuda_page_ops = {
     .unmap = unmap,
     .access = allow,
     .enter = enter,
-    .aliases = true,
 };

@@ -148,8 +148,7 @@ static const struct backend_page_ops OPS = {.page_bytes = page_bytes,
                                             .map = map,
                                             .unmap = unmap,
                                             .access = allow,
-                                            .enter = enter,
-                                            .aliases = true};
+                                            .enter = enter};
 
 static void wake(void *data)
 {
