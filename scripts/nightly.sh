@@ -45,10 +45,11 @@ soak() {
 }
 
 # Random requests, pending frees, guarantees, moves and failures, against a model and against a shadow
-# of the memory. 7.5 minutes of processor time in two processes; given up after an hour.
+# of the memory: 7.5 minutes of processor time in two processes, given up after an hour. Then
+# guarantees through the worker, 2,400 times.
 property() (
     cmake --preset dev >/dev/null &&
-        cmake --build --preset dev --target test_pool_property test_pool_shadow >/dev/null || exit 1
+        cmake --build --preset dev --target test_pool_property test_pool_shadow worker_promise_test >/dev/null || exit 1
     export GPUD_POOL_STEPS=${GPUD_POOL_STEPS:-710000} GPUD_POOL_SEED=${GPUD_POOL_SEED:-$(date +%Y%m%d)}
     export CK_TIMEOUT_MULTIPLIER=10
     echo "GPUD_POOL_SEED=$GPUD_POOL_SEED GPUD_POOL_STEPS=$GPUD_POOL_STEPS"
@@ -56,6 +57,7 @@ property() (
     local other=$! failed=0
     timeout 3600 build/dev/tests/test_pool_property || failed=1
     wait "$other" || failed=1
+    GPUD_PROMISE_SEED=$GPUD_POOL_SEED GPUD_PROMISE_ROUNDS=600 timeout 3600 build/dev/tests/worker_promise_test || failed=1
     exit "$failed"
 )
 

@@ -2,7 +2,7 @@
  * What a tenant is guaranteed is there, through a whole worker. Other tenants fill the device with
  * buffers of many sizes and with temporaries, free some while jobs use them, and let some move to
  * the host and back. At random moments a tenant asks for all that is guaranteed to it, as one piece
- * or as several of whole pages, and gets it.
+ * or as several of whole pages, and gets it. GPUD_PROMISE_SEED begins elsewhere.
  */
 #include <check.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 #define OTHERS     3u /* tenants 2 … */
 #define BUFFERS    120u
 #define OPEN       16u /* jobs of others under way */
-#define ROUNDS     150u
+#define ROUNDS     40u /* else GPUD_PROMISE_ROUNDS */
 
 struct kept {
     uint64_t id, size, tenant;
@@ -213,6 +213,12 @@ static void own_buffers(unsigned round, unsigned pieces)
     }
 }
 
+static uint64_t setting(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
+}
+
 /* Pages (_i even) and blocks; a device that takes its time (_i < 2) and one that does not. */
 START_TEST(what_is_guaranteed_is_there)
 {
@@ -229,10 +235,11 @@ START_TEST(what_is_guaranteed_is_there)
     struct msg_w_done done;
     bool pages = _i % 2 == 0;
     memset(&w, 0, sizeof w);
-    w.state = (uint64_t)_i + 1;
+    w.state = (uint64_t)_i + 1 + 4 * setting("GPUD_PROMISE_SEED", 0);
     fake_start(&w.f, "sim", args);
     fake_send(&w.f, &schema_msg_f_tenant, &quota, -1);
-    for (unsigned round = 0; round < ROUNDS; round++) {
+    unsigned rounds = (unsigned)setting("GPUD_PROMISE_ROUNDS", ROUNDS);
+    for (unsigned round = 0; round < rounds; round++) {
         churn();
         if (round % 3 == 0) {
             own_temporary(round);
