@@ -283,9 +283,11 @@ static void forget_parcels(struct sim *s, uint32_t pipe)
 void client_break(struct sim *s, struct sim_client *c, bool back)
 {
     uint32_t pipe = c->pipe;
-    if (pipe != 0) {
+    if (c->state == CLIENT_ON) { /* a HELLO on its way prolongs no session */
         c->left_ns = s->now_ns;
         c->left_era = s->era;
+    }
+    if (pipe != 0) {
         forget_parcels(s, pipe);
         sim_at(s, s->now_ns + wire_ns(s, pipe), on_closed, NULL, pipe, s->era);
     }

@@ -11,7 +11,7 @@
  *     --keep FOLDER               shortens courses that break a rule, and writes them there
  *     --log                       prints what happens in each world
  *
- * Ends with 1 if a rule was broken. The same seed and the same tree give the same world.
+ * Ends with 1 if a rule was broken. The same seed, tree and kind of build give the same world.
  */
 #include <dirent.h>
 #include <inttypes.h>

@@ -175,6 +175,13 @@ static bool is_pressed(const struct sim *s, const struct device *d)
     return s->device[d->number].pressed_until_ns + 10 * NS_PER_MS > s->now_ns;
 }
 
+/* The front looks at a full channel again when its timer fires, and that comes late after it stood
+ * still. */
+static bool looks_soon(const struct sim *s)
+{
+    return s->f->pressed && front_due_ns(s) <= s->now_ns;
+}
+
 /* A device that has nothing to do leaves no job waiting that is ready. */
 static void check_idle(struct sim *s)
 {
@@ -182,7 +189,7 @@ static void check_idle(struct sim *s)
     for (unsigned i = 0; i < f->device_count; i++) {
         struct device *d = f->device[i];
         bool idle = device_serves(d) && d->inflight_count == 0 && d->link != NULL;
-        if (!idle || is_pressed(s, d) || s->nomem) {
+        if (!idle || is_pressed(s, d) || looks_soon(s) || s->nomem) {
             continue;
         }
         const struct job *j = queue_head(f, d);
