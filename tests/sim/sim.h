@@ -37,6 +37,7 @@
 #define SIM_STEPS      4u   /* of a job */
 #define SIM_ARENA      4096u
 #define SIM_FAIL_BYTES 2048u
+#define SIM_FOLDER     64u /* bytes of a path */
 
 struct sim;
 struct sim_client;
@@ -76,11 +77,10 @@ struct sim_buffer {
     bool zero;
     bool sealed; /* BUFFER_SEAL was answered */
     uint64_t sealed_era;
-    bool sealing; /* asked for */
-    bool told;    /* a notice, or an answer, said that it is lost */
-    bool freed;   /* its maker asked for that, or its session ended */
-    bool vague;   /* a job of unknown outcome wrote it: its content may be anything */
-    bool shared;  /* published */
+    bool sealing;    /* asked for */
+    bool known_lost; /* by a notice or an answer */
+    bool freed;      /* its maker asked for that, or its session ended */
+    bool vague;      /* a job of unknown outcome wrote it: its content may be anything */
     struct sim_client *maker;
     uint8_t value[SIM_CONTENT]; /* sim_model.c's */
     uint8_t state[SIM_CONTENT];
@@ -97,14 +97,14 @@ struct sim_step {
     bool answered;                        /* `got` is valid */
 };
 
-enum sim_outcome { OUTCOME_OPEN, OUTCOME_TOLD, OUTCOME_UNKNOWN };
+enum sim_outcome { OUTCOME_OPEN, OUTCOME_KNOWN, OUTCOME_UNKNOWN };
 
 struct sim_job {
     struct sim_request *request;
     struct sim_client *client;
     struct sim_step step[SIM_STEPS];
     unsigned steps;
-    bool async, detached, arena;
+    bool async;
     bool writes;    /* outside itself */
     bool loaded;    /* launches a kernel of a loaded module */
     bool guilty;    /* its own kernel ends workers, or never ends */
@@ -139,10 +139,9 @@ struct sim_request {
     bool answered;
     bool dropped; /* its client does not wait for it */
     unsigned sendings;
-    uint64_t newest; /* number of its last parcel */
     uint64_t answer_era;
     struct hash answer;
-    uint64_t sent_ns, sent_era; /* first */
+    uint64_t sent_era; /* first */
     struct sim_job *job;
     struct sim_buffer *buffer;
     uint64_t what;            /* a handle; of a MODULE_LOAD: 1 for kernels that end workers */
@@ -207,7 +206,7 @@ void client_closed(struct sim *s, uint32_t pipe);      /* by the front */
 void client_over(struct sim *s, struct sim_client *c); /* its session is; another follows */
 bool client_remembered(const struct sim *s, const struct sim_client *c);
 void client_return(struct sim *s, struct sim_client *c); /* one that has gone */
-void client_reopen(struct sim *s, struct sim_client *c); /* another front runs */
+void client_reopen(struct sim_client *c);                /* another front runs */
 /* Adds a request and sends it if there is a connection. seq 0 in `msg` stays. */
 struct sim_request *client_send(struct sim *s, struct sim_client *c, const struct schema *schema,
                                 void *msg);
@@ -238,13 +237,13 @@ struct sim_worker_buffer {
 };
 
 struct sim_worker_step {
-    unsigned op, step;
+    unsigned op;
     uint64_t stage;
     uint8_t pattern[16];
     unsigned pattern_size;
     unsigned args;
     uint64_t module;
-    unsigned after, covers;
+    unsigned after;
     struct {
         unsigned tag, access;
         uint64_t id, offset, size;
@@ -320,7 +319,7 @@ struct sim_worker {
     unsigned arenas;
     bool arenas_refused; /* one of them: jobs that name it fail */
     struct {
-        uint64_t key, asked, told;
+        uint64_t key, asked, reported;
     } tenant[256];
     unsigned tenants;
     struct sim_worker_job *job, **job_end;
@@ -344,8 +343,8 @@ bool worker_unread(struct sim *s); /* a frame has not reached the front */
 void worker_event(struct sim *s, const struct course_event *e, struct chance *r);
 void worker_answer_rings(struct sim *s);
 struct sim_worker_buffer *worker_buffer(struct sim_worker *x, uint64_t id);
-/* Notes which worker has the buffer; device: its id + 1. */
-void buffer_find_worker(struct sim *s, struct sim_buffer *b, unsigned device);
+/* Notes which worker has the buffer. */
+void buffer_find_worker(struct sim *s, struct sim_buffer *b);
 /* Now, if it has not ended. */
 uint64_t worker_ended_ns(const struct sim *s, uint64_t id);
 struct sim_worker *worker_of_device(struct sim *s, unsigned number); /* that runs; NULL */
@@ -357,7 +356,7 @@ void exec_cancel(struct sim *s, struct sim_worker *x, uint64_t id);
 void exec_retire(struct sim *s, struct sim_worker *x, uint64_t id);
 void exec_inventory(struct sim *s, struct sim_worker *x);
 void exec_free(struct sim_worker_job *j);
-void exec_worker_gone(struct sim *s, struct sim_worker *x, bool external);
+void exec_worker_gone(struct sim_worker *x, bool external);
 
 /* ---- launcher and compiler --------------------------------------------------------------------
  */
@@ -376,7 +375,6 @@ struct sim_compile {
     void *data;
     uint64_t salt;
     bool builtin, over;
-    unsigned lang;
     char source[64];
 };
 int compile_asked(struct sim *s, const struct compiler_request *q,
@@ -400,9 +398,9 @@ bool front_alive(const struct sim *s);
 
 /* sim_memory.c: between memory_inside and memory_outside the code is the front's, in which the
  * allocation after `left` others fails. */
-void memory_reset(void);
-void memory_fail(long left);
-bool memory_failed(void);
+void memory_reset(void);     /* a world begins */
+void memory_fail(long left); /* 0: none does */
+bool memory_failed(void);    /* one has failed in this world */
 void memory_inside(void);
 void memory_outside(void);
 
@@ -415,7 +413,7 @@ struct sim_buffer *model_find(struct sim *s, uint64_t handle);
 /* After the world: plays all jobs in their order, and compares what clients got. */
 void model_check(struct sim *s);
 /* What the job writes may hold anything from now on. */
-void model_doubt(struct sim *s, const struct sim_job *j);
+void model_doubt(const struct sim_job *j);
 /* The bytes that a launch writes, from all bytes that it reads. */
 void model_twist(const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size);
 void model_free(struct sim *s);
@@ -425,7 +423,7 @@ void rules_all(struct sim *s);
 void rules_end(struct sim *s); /* after the end of all sessions: nothing is left */
 void rules_result(struct sim *s, struct sim_job *j);
 void rules_killed(struct sim *s, const struct sim_worker *x); /* the front ends it */
-void rules_told(struct sim *s);
+void rules_notices(struct sim *s);
 void rules_lost(struct sim *s, const struct sim_buffer *b); /* the front says that it is */
 
 /* ---- the world --------------------------------------------------------------------------------
@@ -439,13 +437,12 @@ struct sim {
     bool settling; /* the course is over: no more mishaps */
     struct agenda_of agenda;
     uv_loop_t loop;
-    char dir[64];
+    char dir[SIM_FOLDER];
     struct front *f; /* NULL: none runs */
     bool accepts;    /* clients may connect */
-    bool closing;    /* the front ends: what it says reaches nobody */
+    bool closing;    /* the front ends: its answers reach no client */
     uint64_t adopt_until_ns;
     uint64_t stalled_ns;      /* end of the last time that the front stood still */
-    uint64_t turn;            /* of the loop */
     uint64_t wakes, woken_ns; /* of the timer at the same time */
     uint64_t era;             /* fronts so far */
     struct sim_client *client;
@@ -468,12 +465,10 @@ struct sim {
     struct sim_job **job;
     unsigned jobs;
     /* mishaps that excuse what would else be a fault of the front */
-    bool nomem;          /* an allocation has failed */
     bool lies;           /* a worker lied, so that it was ended */
     bool gave_up;        /* a device was absent or stuck */
     bool broke_restore;  /* a worker refused an order */
     bool killed_session; /* an administrator ended one */
-    bool quarantine;     /* a kernel of a tenant ended workers */
     uint64_t steps;
     uint64_t submitted_before; /* jobs, as of the last look */
     bool refused_before;
@@ -482,6 +477,8 @@ struct sim {
     bool settled;        /* all is over */
 };
 
+/* Removes the files of a world that the process has played, or is playing no more. */
+void sim_clear(int pid);
 /* Plays a course. Returns the time that passed in it, if no rule was broken. */
 uint64_t sim_run(const struct course *p, FILE *log);
 /* A broken rule: keeps the text for the parent process, and ends this one. */

@@ -26,14 +26,14 @@ static void go_on(struct sim *s, struct sim_client *c)
 }
 
 /* Handles of modules and the like are void with another front; buffers may live on. */
-static void other_front(struct sim *s, struct sim_client *c, bool known)
+static void other_front(struct sim_client *c, bool known)
 {
     c->programs = c->modules = c->arenas = c->kernels = 0;
     c->axpy = 0;
     c->events = 0;
-    client_reopen(s, c);
+    client_reopen(c);
     for (unsigned i = 0; !known && i < c->buffers; i++) {
-        c->buffer[i]->told = true;
+        c->buffer[i]->known_lost = true;
     }
     c->buffers = known ? c->buffers : 0;
 }
@@ -54,7 +54,7 @@ static void take_welcome(struct sim *s, struct sim_client *c, struct bytes messa
         }
         client_over(s, c);
     } else {
-        other_front(s, c, m.resumed != 0);
+        other_front(c, m.resumed != 0);
         go_on(s, c);
     }
 }
@@ -88,20 +88,20 @@ static void forget_job(struct sim_client *c, const struct sim_job *j)
 static void doubt_former(struct sim *s, const struct sim_job *j)
 {
     if (j->code != 0 && j->request->sent_era != s->era) {
-        model_doubt(s, j);
+        model_doubt(j);
     }
 }
 
 static void take_result(struct sim *s, struct sim_job *j, const struct proto_result *r)
 {
-    if (j->outcome == OUTCOME_TOLD) {
+    if (j->outcome == OUTCOME_KNOWN) {
         if (j->id == r->job && j->code != (int)r->code) {
             sim_fail(s, "result: job %" PRIu64 " of client %u ends twice: %s, and %s", r->job,
                      j->client->index, err_name(j->code), err_name((int)r->code));
         }
         return;
     }
-    j->outcome = OUTCOME_TOLD;
+    j->outcome = OUTCOME_KNOWN;
     j->id = r->job;
     j->id_era = s->era;
     j->code = (int)r->code;
@@ -138,11 +138,11 @@ static struct sim_job *job_of(struct sim *s, const struct sim_client *c, uint64_
     return NULL;
 }
 
-static bool was_told(const struct sim *s, const struct sim_client *c, uint64_t id)
+static bool had_result(const struct sim *s, const struct sim_client *c, uint64_t id)
 {
     for (unsigned i = s->jobs; i > 0; i--) {
         const struct sim_job *j = s->job[i - 1];
-        if (j->client == c && j->id == id && j->outcome == OUTCOME_TOLD) {
+        if (j->client == c && j->id == id && j->outcome == OUTCOME_KNOWN) {
             return true;
         }
     }
@@ -159,13 +159,13 @@ static void take_notice(struct sim *s, struct sim_client *c, const struct proto_
             return;
         }
     }
-    if (n->kind == NOTICE_BUFFER_LOST && b == NULL && !s->nomem) {
+    if (n->kind == NOTICE_BUFFER_LOST && b == NULL && !memory_failed()) {
         sim_fail(s, "notice: client %u learns that buffer %#" PRIx64 " is lost, which never was",
                  c->index, n->handle);
     }
     if (b != NULL) {
         rules_lost(s, b);
-        b->told = true;
+        b->known_lost = true;
         client_forget(c, b);
     }
 }
@@ -229,9 +229,9 @@ static void take_events(struct sim *s, struct sim_client *c, struct bytes messag
             struct sim_job *j = job_of(s, c, r.job);
             if (j != NULL) {
                 take_result(s, j, &r);
-            } else if (s->era == 1 && !s->nomem) {
+            } else if (s->era == 1 && !memory_failed()) {
                 sim_fail(s, "events: client %u gets %s result of job %" PRIu64, c->index,
-                         was_told(s, c, r.job) ? "a second" : "an unknown", r.job);
+                         had_result(s, c, r.job) ? "a second" : "an unknown", r.job);
             }
         }
         it = proto_iter_of(m.notices);
@@ -289,12 +289,12 @@ static void take_buffer(struct sim *s, struct sim_request *q, struct bytes messa
         b->era = s->era;
         sim_log(s, "client %u: request %" PRIu64 " is buffer %#" PRIx64, c->index, q->seq,
                 m.handle);
-        buffer_find_worker(s, b, (unsigned)m.device);
+        buffer_find_worker(s, b);
     }
     client_forget(c, b);
     for (unsigned i = 0; i < 64 && i < c->early_count; i++) {
         if (c->early[i] == m.handle) {
-            b->told = true;
+            b->known_lost = true;
             return;
         }
     }
@@ -352,17 +352,17 @@ static bool may_not_be(int code)
 
 static void take_submit_error(struct sim *s, struct sim_job *j, const struct msg_error *m)
 {
-    bool unclear = m->code == ERR_STATE && (j->request->sendings > 1 || s->nomem);
+    bool unclear = m->code == ERR_STATE && (j->request->sendings > 1 || memory_failed());
     if (j->outcome != OUTCOME_OPEN) {
         return;
     }
-    j->outcome = unclear ? OUTCOME_UNKNOWN : OUTCOME_TOLD;
+    j->outcome = unclear ? OUTCOME_UNKNOWN : OUTCOME_KNOWN;
     j->code = (int)m->code;
     j->effects = (unsigned)m->effects;
     forget_job(j->client, j);
     doubt_former(s, j);
     if (unclear || j->effects != 0) {
-        model_doubt(s, j);
+        model_doubt(j);
     }
 }
 
@@ -373,7 +373,7 @@ static void take_error(struct sim *s, struct sim_request *q, struct bytes messag
     must_decode(s, &schema_msg_error, message, &m);
     sim_log(s, "client %u: request %" PRIu64 " of kind %u: %s %.*s", c->index, q->seq, q->kind,
             err_name((int)m.code), (int)m.text.size, (const char *)m.text.data);
-    if (may_not_be((int)m.code) && !s->lies && !s->nomem) {
+    if (may_not_be((int)m.code) && !s->lies && !memory_failed()) {
         sim_fail(s, "error: request %" PRIu64 " of client %u is answered by %s: %.*s", q->seq,
                  c->index, err_name((int)m.code), (int)m.text.size, (const char *)m.text.data);
     }
@@ -386,7 +386,7 @@ static void take_error(struct sim *s, struct sim_request *q, struct bytes messag
         take_submit_error(s, q->job, &m);
     } else if (q->buffer != NULL && m.code == ERR_BUFFER_LOST) {
         rules_lost(s, q->buffer);
-        q->buffer->told = true;
+        q->buffer->known_lost = true;
         client_forget(c, q->buffer);
     }
 }

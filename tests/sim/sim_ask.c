@@ -78,7 +78,6 @@ static void ask_of_buffer(struct sim *s, struct sim_client *c, struct chance *r)
                                        .name = bytes_str(name),
                                        .rights = chance_percent(r, 70) ? 3 : 1,
                                        .linger_ns = chance_below(r, 3) * NS_PER_S};
-        b->shared = true;
         client_send(s, c, &schema_msg_buffer_publish, &m)->buffer = b;
     }
 }
@@ -214,7 +213,6 @@ static void job_send(struct sim *s, struct sim_job *j, struct msg_submit *m)
     struct sim_client *c = j->client;
     m->seq = next_number(c);
     j->async = (m->flags & SUBMIT_ASYNC) != 0;
-    j->detached = (m->flags & SUBMIT_DETACHED) != 0;
     j->limit_ns = m->limit_ns;
     j->deadline_ns = m->deadline_ns;
     j->request = client_send(s, c, &schema_msg_submit, m);
@@ -400,7 +398,6 @@ static void ask_exchange(struct sim *s, struct sim_client *c, struct chance *r)
     encode(s, &schema_arg, &arena, &args);
     struct proto_step p = {.op = into ? OP_WRITE : OP_READ, .args = proto_list_of(&args, 2)};
     encode(s, &schema_step, &p, &steps);
-    j->arena = true;
     j->writes = into;
     j->steps = 1;
     j->step[0] = (struct sim_step){.op = into ? OP_WRITE : OP_READ, .to = b, .count = all};

@@ -65,7 +65,6 @@ static void send_parcel(struct sim *s, struct sim_request *r)
     uint64_t number = ++s->parcels;
     s->parcel[number] = (struct sim_parcel){.request = r, .pipe = c->pipe, .era = s->era};
     r->sendings++;
-    r->newest = number;
     uint64_t at_ns = s->now_ns + wire_ns(s, number);
     bool overtakes = chance_mix(number ^ s->course->seed) % 16 == 0;
     if (!overtakes) {
@@ -90,7 +89,6 @@ static struct sim_request *request_make(struct sim *s, struct sim_client *c,
     r->seq = schema == &schema_msg_hello ? 0 : ((const struct msg_ping *)msg)->seq;
     r->data = bytes.data;
     r->size = bytes.size;
-    r->sent_ns = s->now_ns;
     r->sent_era = s->era;
     r->next = s->requests;
     s->requests = r;
@@ -187,9 +185,8 @@ static uint64_t list_taken(struct sim *s, const struct sim_client *c, uint64_t r
 
 /* Another front runs, which may not know asynchronous jobs without a result: they are sent again.
  */
-void client_reopen(struct sim *s, struct sim_client *c)
+void client_reopen(struct sim_client *c)
 {
-    (void)s;
     for (unsigned i = 0; i < c->jobs; i++) {
         struct sim_request *r = c->job[i]->request;
         unsigned at = c->open_count;
@@ -263,7 +260,7 @@ static void on_closed(struct sim *s, const struct hap *h)
 /* When the front has to know the session still. */
 bool client_remembered(const struct sim *s, const struct sim_client *c)
 {
-    return !s->killed_session && !s->nomem && c->left_era == s->era &&
+    return !s->killed_session && !memory_failed() && c->left_era == s->era &&
            s->now_ns - c->left_ns < s->p.linger_ms * NS_PER_MS;
 }
 
@@ -308,7 +305,7 @@ void client_closed(struct sim *s, uint32_t pipe)
     }
 }
 
-/* It comes back before anybody has noticed that its connection broke. */
+/* The client comes back before the front notices that its connection broke. */
 static void move(struct sim *s, struct sim_client *c)
 {
     if (c->pipe == 0 || !s->accepts) {
@@ -322,18 +319,18 @@ static void move(struct sim *s, struct sim_client *c)
  */
 
 /* What the client has of a session that does not exist any more. */
-static void drop_session(struct sim *s, struct sim_client *c)
+static void drop_session(struct sim_client *c)
 {
     for (unsigned i = 0; i < c->open_count; i++) {
         c->open[i]->dropped = true;
         if (c->open[i]->job != NULL) {
             c->open[i]->job->outcome = OUTCOME_UNKNOWN;
-            model_doubt(s, c->open[i]->job);
+            model_doubt(c->open[i]->job);
         }
     }
     for (unsigned i = 0; i < c->jobs; i++) {
         c->job[i]->outcome = OUTCOME_UNKNOWN;
-        model_doubt(s, c->job[i]);
+        model_doubt(c->job[i]);
     }
     for (unsigned i = 0; i < c->buffers; i++) {
         c->buffer[i]->freed = c->buffer[i]->freed || c->buffer[i]->maker == c;
@@ -358,7 +355,7 @@ static void begin_life(struct sim *s, struct sim_client *c)
 static void leave(struct sim *s, struct sim_client *c, bool another)
 {
     client_break(s, c, false);
-    drop_session(s, c);
+    drop_session(c);
     begin_life(s, c);
     if (another && !s->settling) {
         come_back(s, c, NS_PER_S);

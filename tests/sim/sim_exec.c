@@ -167,11 +167,9 @@ static void read_step(struct sim *s, const struct proto_wstep *w, struct sim_wor
     struct proto_iter it = proto_iter_of(w->args);
     struct proto_ref ref;
     *t = (struct sim_worker_step){.op = (unsigned)w->op,
-                                  .step = (unsigned)w->step,
                                   .stage = w->stage,
                                   .module = w->module,
                                   .after = (unsigned)w->after,
-                                  .covers = (unsigned)w->covers,
                                   .pattern_size = (unsigned)w->pattern.size};
     if (w->pattern.size > 0) {
         memcpy(t->pattern, w->pattern.data, w->pattern.size);
@@ -617,9 +615,8 @@ void exec_inventory(struct sim *s, struct sim_worker *x)
     }
 }
 
-void exec_worker_gone(struct sim *s, struct sim_worker *x, bool external)
+void exec_worker_gone(struct sim_worker *x, bool external)
 {
-    (void)s;
     for (const struct sim_inbox *in = x->inbox; in != NULL; in = in->next) {
         if (in->job != NULL) {
             in->job->external += external;

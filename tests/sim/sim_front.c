@@ -317,7 +317,7 @@ void front_close(struct sim *s)
     for (unsigned i = 0; i < s->workers; i++) {
         channel_close(s->worker[i]);
     }
-    memory_reset();
+    memory_fail(0);
     compiles_drop(s);
     if (!front_life_stops(f->life)) {
         front_life_step(&f->life, FRONT_HANDING_OVER);
@@ -376,7 +376,6 @@ void front_settle(struct sim *s)
             front_gone(s, true);
             return;
         }
-        s->turn++;
         memory_inside();
         (void)uv_run(&s->loop, reload_under_way(s->f) ? UV_RUN_ONCE : UV_RUN_NOWAIT);
         memory_outside();
@@ -461,7 +460,6 @@ void front_event(struct sim *s, const struct course_event *e, struct chance *r)
         break;
     case COURSE_NOMEM:
         memory_fail((long)chance_spread(r, 1, 64));
-        s->nomem = true;
         break;
     default:
         break;

@@ -55,7 +55,7 @@ static struct sim_worker *find(struct sim *s, uint64_t id)
     return NULL;
 }
 
-/* The front of `era` asked for it, and another front may run now: that one has it in its list. */
+/* The worker that the front of `era` asked for starts. A later front learns of it from the list. */
 static void on_started(struct sim *s, const struct hap *h)
 {
     struct sim_worker *x = h->actor;
@@ -115,7 +115,7 @@ static void on_ended(struct sim *s, const struct hap *h)
     sim_log(s, "worker %" PRIu64 " of device %u ends, status %d", x->id, x->number, status);
     bool front_asked = x->killed;
     bool external = status == SIGKILL || status == SIGTERM;
-    exec_worker_gone(s, x, external && !front_asked);
+    exec_worker_gone(x, external && !front_asked);
     worker_end_now(s, x);
     if (front_alive(s)) {
         memory_inside();
@@ -186,7 +186,7 @@ void launcher_lost(struct sim *s)
     for (unsigned i = 0; i < s->workers; i++) {
         struct sim_worker *x = s->worker[i];
         if (x->state != WORKER_GONE) {
-            exec_worker_gone(s, x, true);
+            exec_worker_gone(x, true);
             worker_end_now(s, x);
         }
     }
@@ -204,7 +204,7 @@ void launcher_lost(struct sim *s)
 /* ---- the compiler -----------------------------------------------------------------------------
  */
 
-static void compile_answer(struct sim *s, struct sim_compile *c, int code, const char *text)
+static void compile_answer(struct sim_compile *c, int code, const char *text)
 {
     static const char signature[] = "//@kernel twist(in f32 x[n], inout f32 y[n])  over n";
     static const char fresh[] = "//@kernel make(in f32 x[n], out f32 y[n])  over n";
@@ -223,13 +223,12 @@ static void compile_answer(struct sim *s, struct sim_compile *c, int code, const
     if (code != 0) {
         (void)err_set(&e, code, "%s", text);
     }
-    bool told = code == 0 || code == ERR_COMPILE;
+    bool answers = code == 0 || code == ERR_COMPILE;
     c->over = true;
     memory_inside();
-    c->done(c->data, code, told ? &r : NULL, hash_of(c->source, strlen(c->source)), &e);
+    c->done(c->data, code, answers ? &r : NULL, hash_of(c->source, strlen(c->source)), &e);
     memory_outside();
     capbuf_finish(&kernels);
-    (void)s;
 }
 
 static void on_compiled(struct sim *s, const struct hap *h)
@@ -243,10 +242,10 @@ static void on_compiled(struct sim *s, const struct hap *h)
         s->bad_compiles--;
         int code = codes[chance_mix(c->salt) % (sizeof codes / sizeof codes[0])];
         code = c->builtin && code == ERR_COMPILE ? ERR_IO : code;
-        compile_answer(s, c, code, "the compiler failed");
+        compile_answer(c, code, "the compiler failed");
         return;
     }
-    compile_answer(s, c, 0, "");
+    compile_answer(c, 0, "");
 }
 
 int compile_asked(struct sim *s, const struct compiler_request *q, compiler_done_fn done,
@@ -276,7 +275,7 @@ void compiles_drop(struct sim *s)
 {
     for (unsigned i = 0; i < s->compiles; i++) {
         if (!s->compile[i]->over) {
-            compile_answer(s, s->compile[i], ERR_CLOSED, "the daemon ends");
+            compile_answer(s->compile[i], ERR_CLOSED, "the daemon ends");
         }
         free(s->compile[i]);
     }

@@ -55,9 +55,8 @@ void model_free(struct sim *s)
     free(s->job);
 }
 
-void model_doubt(struct sim *s, const struct sim_job *j)
+void model_doubt(const struct sim_job *j)
 {
-    (void)s;
     for (unsigned i = 0; i < j->steps; i++) {
         if (j->step[i].op != OP_READ) {
             j->step[i].to->vague = true;
@@ -201,7 +200,7 @@ static void check_last(struct sim *s, const struct sim_job *j)
 {
     const struct sim_step *t = &j->step[0];
     const struct part p = part_of(t->to, 0, t->count);
-    bool excused = s->nomem || s->gave_up || s->lies || s->broke_restore;
+    bool excused = memory_failed() || s->gave_up || s->lies || s->broke_restore;
     /* another front knows only whether a buffer was written as a whole */
     bool partly = s->era > 1 && t->to->bytes > SIM_CONTENT;
     if (j->code == ERR_UNDEFINED && (partly || state_of(&p) != BYTE_DEFINED)) {
@@ -227,7 +226,7 @@ static void play(struct sim *s, const struct sim_job *j)
     /* answered early: it may not have begun after all, and another front learns that it ended well
      */
     bool late = j->code == ERR_DEADLINE || (s->era > 1 && j->code == ERR_TIME_LIMIT);
-    if (j->vague || unsaid || (late && j->effects != 0) || j->outcome != OUTCOME_TOLD) {
+    if (j->vague || unsaid || (late && j->effects != 0) || j->outcome != OUTCOME_KNOWN) {
         spoil(j, BYTE_ANY);
     } else if (j->code == 0) {
         for (unsigned i = 0; i < j->steps; i++) {
@@ -236,7 +235,7 @@ static void play(struct sim *s, const struct sim_job *j)
     } else if (j->effects != 0) {
         spoil(j, BYTE_UNDEFINED);
     }
-    if (j->last && j->code != 0 && j->outcome == OUTCOME_TOLD) {
+    if (j->last && j->code != 0 && j->outcome == OUTCOME_KNOWN) {
         check_last(s, j);
     }
 }
@@ -262,7 +261,7 @@ static void check_order(struct sim *s, const struct sim_job *j)
         j->client->last_seq[1] = j->life;
         *last = 0;
     }
-    if (s->era == 1 && j->id != 0 && j->outcome == OUTCOME_TOLD) {
+    if (s->era == 1 && j->id != 0 && j->outcome == OUTCOME_KNOWN) {
         if (j->request->seq < *last) {
             sim_fail(s, "order: client %u: request %" PRIu64 " became a job after request %" PRIu64,
                      j->client->index, j->request->seq, *last);

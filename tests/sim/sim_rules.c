@@ -26,7 +26,7 @@ static void blame(struct sim *s, const struct sim_job *j, const char *why)
 /* Mishaps after which a front may not know better. */
 static bool excused(const struct sim *s, const struct sim_job *j)
 {
-    return s->nomem || s->lies || j->adopted || j->vague || s->era > 1;
+    return memory_failed() || s->lies || j->adopted || j->vague || s->era > 1;
 }
 
 /* Why the code cannot be; NULL: it can. */
@@ -42,7 +42,7 @@ static const char *innocent(const struct sim *s, const struct sim_job *j)
     case ERR_DEADLINE:
         return j->deadline_ns != 0 ? NULL : "it has none";
     case ERR_CANCELLED:
-        return j->cancelled || s->killed_session ? NULL : "nobody cancelled it";
+        return j->cancelled || s->killed_session ? NULL : "no request cancelled it";
     default:
         return NULL;
     }
@@ -78,6 +78,9 @@ void rules_result(struct sim *s, struct sim_job *j)
         return;
     }
     check_code(s, j);
+    if (!s->gave_up && j->replays > j->external + j->internal) {
+        blame(s, j, "it is said to have run again more often than workers ended with it");
+    }
     if (j->code == 0 && j->begun == 0) {
         blame(s, j, "no worker ran it");
     }
@@ -106,22 +109,22 @@ static bool has_cause(const struct sim_worker *x)
 
 void rules_killed(struct sim *s, const struct sim_worker *x)
 {
-    bool excuse = s->nomem || x->silent || x->cut || x->lied || !x->ready || s->era > 1;
+    bool excuse = memory_failed() || x->silent || x->cut || x->lied || !x->ready || s->era > 1;
     if (!excuse && !has_cause(x) && s->now_ns > s->stalled_ns + 10 * NS_PER_S) {
         sim_fail(s, "killed: the front ends worker %" PRIu64 ", which did nothing wrong", x->id);
     }
 }
 
 /* When all is quiet each client knows which of its buffers are lost. */
-void rules_told(struct sim *s)
+void rules_notices(struct sim *s)
 {
-    for (unsigned i = 0; i < s->clients && s->era == 1 && !s->nomem && !s->lies; i++) {
+    for (unsigned i = 0; i < s->clients && s->era == 1 && !memory_failed() && !s->lies; i++) {
         const struct sim_client *c = &s->client[i];
         for (unsigned k = 0; c->state == CLIENT_ON && k < c->buffers; k++) {
             const struct sim_buffer *b = c->buffer[k];
-            bool keeps = b->sealed || b->sealing || b->worker == 0 || b->told;
+            bool keeps = b->sealed || b->sealing || b->worker == 0 || b->known_lost;
             if (!keeps && worker_ended_ns(s, b->worker) + 2 * NS_PER_S < s->now_ns) {
-                sim_fail(s, "notice: buffer %#" PRIx64 " of client %u is lost, and it was not told",
+                sim_fail(s, "notice: buffer %#" PRIx64 " of client %u is lost, and no notice came",
                          b->handle, i);
             }
         }
@@ -141,7 +144,7 @@ static bool worker_gone(struct sim *s, uint64_t id)
 
 void rules_lost(struct sim *s, const struct sim_buffer *b)
 {
-    bool excuse = s->nomem || s->lies || s->gave_up || s->broke_restore || b->vague;
+    bool excuse = memory_failed() || s->lies || s->gave_up || s->broke_restore || b->vague;
     if (excuse || b->handle == 0) {
         return;
     }
@@ -155,9 +158,8 @@ void rules_lost(struct sim *s, const struct sim_buffer *b)
     }
 }
 
-void buffer_find_worker(struct sim *s, struct sim_buffer *b, unsigned device)
+void buffer_find_worker(struct sim *s, struct sim_buffer *b)
 {
-    (void)device;
     for (unsigned i = s->workers; i > 0; i--) {
         struct sim_worker *x = s->worker[i - 1];
         if (x->state == WORKER_RUNS && worker_buffer(x, b->handle) != NULL) {
@@ -189,7 +191,7 @@ static void check_idle(struct sim *s)
     for (unsigned i = 0; i < f->device_count; i++) {
         struct device *d = f->device[i];
         bool idle = device_serves(d) && d->inflight_count == 0 && d->link != NULL;
-        if (!idle || is_pressed(s, d) || looks_soon(s) || s->nomem) {
+        if (!idle || is_pressed(s, d) || looks_soon(s) || memory_failed()) {
             continue;
         }
         const struct job *j = queue_head(f, d);
@@ -385,18 +387,22 @@ static void check_sessions(struct sim *s)
     equal(s, "sessions", f->session_count, sessions);
     for (const struct session *x = f->sessions; x != NULL; x = x->hh.next) {
         uint64_t kept = 0;
+        unsigned pending = 0;
         unsigned open = 0;
         for (const struct op *o = x->ops.all; o != NULL; o = o->hh.next) {
             kept += o->reply != NULL ? o->reply_size : 0;
-            open += o->state == OP_PENDING;
+            pending += o->state == OP_PENDING;
+        }
+        for (const struct op *o = x->ops.open; o != NULL; o = o->open_next) {
+            open++;
         }
         equal(s, "jobs of a session", x->jobs, HASH_CNT(hh_seq, x->own_jobs));
         equal(s, "answers of a session", x->ops.count, HASH_COUNT(x->ops.all));
+        equal(s, "bytes of kept answers", x->ops.kept_bytes, kept);
+        equal(s, "requests without an answer", open, pending);
         if (x->ops.kept_bytes > f->config.keep_results_bytes + KEPT_SLACK) {
             sim_fail(s, "limit: a session keeps %" PRIu64 " bytes", x->ops.kept_bytes);
         }
-        (void)kept;
-        (void)open;
     }
 }
 
@@ -447,7 +453,7 @@ static void check_workers_left(struct sim *s)
         }
         equal(s, "buffers that are left in a worker", x->buffers, 0);
         for (const struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
-            if (!j->retired && !s->nomem) {
+            if (!j->retired && !memory_failed()) {
                 sim_fail(s, "left: job %" PRIu64 " is in the ledger of worker %" PRIu64, j->id,
                          x->id);
             }

@@ -173,7 +173,7 @@ static void on_settle(struct sim *s, const struct hap *h)
     }
     sim_log(s, "settled: phase %u", phase);
     if (phase == SETTLE_IDLE) {
-        rules_told(s);
+        rules_notices(s);
         look(s);
     } else if (phase == SETTLE_LOOK) {
         bye(s);
@@ -233,6 +233,24 @@ static void on_course(struct sim *s, const struct hap *h)
     }
 }
 
+static void name_folder(int pid, char ret_path[SIM_FOLDER])
+{
+    (void)snprintf(ret_path, SIM_FOLDER, "/tmp/gpud-sim.%d", pid);
+}
+
+void sim_clear(int pid)
+{
+    static const char *const file[] = {"gpud.conf", "shm"};
+    char folder[SIM_FOLDER];
+    char path[SIM_FOLDER + 16];
+    name_folder(pid, folder);
+    for (unsigned i = 0; i < sizeof file / sizeof file[0]; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", folder, file[i]);
+        (void)unlink(path);
+    }
+    (void)rmdir(folder);
+}
+
 static void begin(struct sim *s, const struct course *p, FILE *log)
 {
     s->course = p;
@@ -241,7 +259,7 @@ static void begin(struct sim *s, const struct course *p, FILE *log)
     s->now_ns = SIM_BEGIN_NS;
     s->queue_most = s->p.queue_max;
     memory_reset();
-    (void)snprintf(s->dir, sizeof s->dir, "/tmp/gpud-sim.%d", (int)getpid());
+    name_folder((int)getpid(), s->dir);
     (void)mkdir(s->dir, 0700);
     log_set_level(getenv("GPUD_LOG") != NULL ? LOG_LEVEL_DEBUG : LOG_LEVEL_ERROR - 1);
     if (uv_loop_init(&s->loop) != 0) {
@@ -270,12 +288,7 @@ static void end(struct sim *s)
     clients_end(s);
     model_free(s);
     free(s->agenda.hap);
-    char path[sizeof s->dir + 16];
-    (void)snprintf(path, sizeof path, "%s/gpud.conf", s->dir);
-    (void)unlink(path);
-    (void)snprintf(path, sizeof path, "%s/shm", s->dir);
-    (void)unlink(path);
-    (void)rmdir(s->dir);
+    sim_clear((int)getpid());
 }
 
 static void step(struct sim *s)

@@ -288,7 +288,7 @@ static void count_tenant(struct sim_worker *x, uint64_t key, uint64_t more, uint
     }
     if (i == x->tenants) {
         x->tenant[x->tenants++].key = key;
-        x->tenant[i].asked = x->tenant[i].told = 0;
+        x->tenant[i].asked = x->tenant[i].reported = 0;
     }
     x->tenant[i].asked += more - less;
 }
@@ -356,7 +356,8 @@ static void take_free(struct sim *s, struct sim_worker *x, const struct msg_f_bu
     if (b == NULL) {
         return; /* the front had not asked for it yet; a worker refuses the frame */
     }
-    if (b->readers + b->writers > 0 && !s->nomem) { /* a record without memory names no buffer */
+    if (b->readers + b->writers > 0 &&
+        !memory_failed()) { /* a record without memory names no buffer */
         sim_fail(s, "worker: buffer %#" PRIx64 " is freed while jobs use it", m->id);
     }
     count_tenant(x, b->tenant, 0, b->size);
@@ -475,10 +476,10 @@ static void take_pool(struct sim *s, struct sim_worker *x)
 {
     for (unsigned i = 0; i < x->tenants; i++) {
         uint64_t asked = x->tenant[i].asked;
-        if (asked != x->tenant[i].told) {
+        if (asked != x->tenant[i].reported) {
             const struct msg_w_tenant m = {
                 .tenant = x->tenant[i].key, .asked = asked, .mapped = asked, .peak = asked};
-            x->tenant[i].told = asked;
+            x->tenant[i].reported = asked;
             worker_send(s, x, &schema_msg_w_tenant, &m, NULL);
         }
     }
@@ -641,25 +642,25 @@ static void doubt_buffer(struct sim *s, const struct sim_worker *x, uint64_t id)
     }
 }
 
-static bool doubt_job(struct sim *s, const struct sim_worker *x, uint64_t id)
+static bool doubt_job(const struct sim_worker *x, uint64_t id)
 {
     for (struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
         if (j->id == id && j->job != NULL) {
             j->job->vague = true;
-            model_doubt(s, j->job);
+            model_doubt(j->job);
             return true;
         }
     }
     return false;
 }
 
-/* A frame about what the front gave to it, or to another one, or to nobody. */
+/* A frame about what the front gave to this worker, to another worker, or to none. */
 static void lie(struct sim *s, struct sim_worker *x, struct chance *r)
 {
     s->lies = x->lied = true;
     uint64_t job = some_job(s, r);
     uint64_t buffer = some_buffer(s, r);
-    bool own = doubt_job(s, x, job);
+    bool own = doubt_job(x, job);
     doubt_buffer(s, x, buffer);
     int code = -(int)chance_below(r, 60);
     switch (chance_below(r, 12)) {
