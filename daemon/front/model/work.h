@@ -11,6 +11,7 @@
 
 #include "common/bytes.h"
 #include "common/err.h"
+#include "daemon/front/model/spans.h"
 #include "proto/frames.h"
 
 struct arena;
@@ -62,6 +63,8 @@ struct work_output {
 
 /* A buffer that the job uses: the union of all accesses, the part that it needs defined, and the
  * part that it writes. */
+#define WORK_PARTS 4u
+
 struct work_use {
     struct buffer *buffer;
     int access;
@@ -71,7 +74,11 @@ struct work_use {
     unsigned step, arg;              /* of the user's program: the first read of the buffer */
     const struct kernel *reader;     /* kernel of that step; NULL: it is no launch */
     bool fills;                      /* writes all bytes of the bounds, which are defined then */
-    struct buffer_use *entry;        /* hazard.c's; NULL: the job is not entered */
+    /* else: parts of the bounds, apart from each other, of which it writes all bytes. Of more parts
+     * the smallest are left out: they count as undefined. Seen through work_part. */
+    struct span part[WORK_PARTS];
+    unsigned part_count;
+    struct buffer_use *entry; /* hazard.c's; NULL: the job is not entered */
 };
 
 /* A part of an arena that the job reads or writes. Overlapping parts are not merged. */
@@ -123,8 +130,19 @@ void work_init(struct work *w);
 void work_finish(struct work *w);
 /* Each adds one zeroed element. NULL: no memory, or the limit is reached. */
 struct work_step *work_add_step(struct work *w, unsigned op, unsigned step, struct err *e);
-struct work_ref *work_add_ref(struct work *w);                  /* belongs to the step added last */
-struct work_use *work_use_of(struct work *w, struct buffer *b); /* finds or adds it */
+struct work_ref *work_add_ref(struct work *w); /* belongs to the step added last */
+/* The parts that are defined after the job. */
+static inline unsigned work_part_count(const struct work_use *u)
+{
+    return u->fills ? 1 : u->part_count;
+}
+
+static inline struct span work_part(const struct work_use *u, unsigned index)
+{
+    return u->fills ? (struct span){u->write_begin, u->write_end} : u->part[index];
+}
+
+struct work_use *work_use_of(struct work *w, struct buffer *b);     /* finds or adds it */
 struct work_arena *work_add_arena(struct work *w, struct arena *a); /* limit: WORK_USES_MAX */
 /* Units of the loop's work (turn_work) that resolving or encoding it costs: one for each
  * element. */
