@@ -81,6 +81,7 @@ struct sim_buffer {
     bool known_lost; /* by a notice or an answer */
     bool freed;      /* its maker asked for that, or its session ended */
     bool vague;      /* a job of unknown outcome wrote it: its content may be anything */
+    bool lied;       /* its worker lied: it may be lost, or refused, for no reason */
     struct sim_client *maker;
     uint8_t value[SIM_CONTENT]; /* sim_model.c's */
     uint8_t state[SIM_CONTENT];
@@ -91,6 +92,8 @@ struct sim_step {
     struct sim_buffer *to, *from;         /* to: written (of READ: read) */
     uint64_t to_first, from_first, count; /* elements of 4 bytes */
     bool inout;                           /* LAUNCH: reads `to` as well */
+    bool inlined;                         /* LAUNCH: `to` is the job's own: its client gets it */
+    unsigned bad;                         /* LAUNCH: a kernel that ends workers; 0: none */
     bool unknown;                         /* what it writes is not followed */
     uint32_t value;                       /* FILL; each element of WRITE is value + index */
     uint8_t got[SIM_CONTENT];             /* READ: what the client got */
@@ -108,6 +111,11 @@ struct sim_job {
     bool writes;    /* outside itself */
     bool loaded;    /* launches a kernel of a loaded module */
     bool guilty;    /* its own kernel ends workers, or never ends */
+    bool wrong;     /* the front has to refuse it */
+    bool banned;    /* one of its kernels has ended three workers when it is sent */
+    bool suspect;   /* it was alone in a worker that ended by itself */
+    bool solo;      /* it began with the device for itself */
+    bool lied;      /* its worker lied, or its result was lost: its end is not certain */
     bool cancelled; /* its client asked for that */
     bool stalled;   /* its worker went silent with it */
     bool vague;     /* its worker lied about it */
@@ -138,13 +146,14 @@ struct sim_request {
     size_t size;
     bool answered;
     bool dropped; /* its client does not wait for it */
+    bool held;    /* too far ahead to be sent */
     unsigned sendings;
     uint64_t answer_era;
     struct hash answer;
     uint64_t sent_era; /* first */
     struct sim_job *job;
     struct sim_buffer *buffer;
-    uint64_t what;            /* a handle; of a MODULE_LOAD: 1 for kernels that end workers */
+    uint64_t what; /* of a MODULE_LOAD: number of a source whose kernels end workers; 0: none */
     struct sim_request *next; /* all of them */
 };
 
@@ -172,17 +181,21 @@ struct sim_client {
     uint64_t left_ns, left_era; /* when its connection broke */
     uint64_t arrives_ns;        /* its last message, unless it overtakes */
     uint8_t daemon_id[PROTO_CLIENT_ID_BYTES];
+    uint64_t session;               /* its number in the front */
     uint64_t next;                  /* number of its next request */
     struct sim_request *open[4096]; /* unanswered, by number */
     unsigned open_count;
     uint64_t events; /* number of the last EVENTS */
     bool waits;
     bool leaving; /* says BYE when all is answered */
+    bool mute;    /* takes no answers */
+    uint64_t mute_ack;
     bool said_bye;
     struct sim_buffer *buffer[SIM_HANDLES];
     unsigned buffers;
     uint64_t program[8], module[8], arena[4], kernel[8];
-    bool kernel_inout[8], kernel_bad[8];
+    bool kernel_inout[8];
+    unsigned kernel_bad[8]; /* number of its source, from 1; 0: a good one */
     uint64_t kernel_module[8];
     unsigned programs, modules, arenas, kernels;
     struct sim_request *wait;
@@ -190,6 +203,7 @@ struct sim_client {
     unsigned early_count;
     uint64_t axpy;             /* handle of the built-in kernel; 0: not known */
     struct sim_job *job[2048]; /* asynchronous, without a result */
+    struct sim_stray *strays;  /* owned; results that came before the ids of their jobs */
     unsigned jobs;
 };
 
@@ -215,10 +229,14 @@ void client_resend(struct sim *s, struct sim_request *r);
 void client_forget(struct sim_client *c, struct sim_buffer *b);
 bool client_idle(const struct sim_client *c); /* nothing is unanswered */
 uint64_t client_acked(const struct sim *s, const struct sim_client *c);
+void strays_drop(struct sim_client *c);
 /* sim_answer.c: what an answer means to its client. */
 void answer_take(struct sim *s, struct sim_request *r, struct bytes message);
 
 /* sim_ask.c: requests */
+void ask_crowd(struct sim *s, struct sim_client *c, struct chance *r);
+void ask_guilt(struct sim *s, struct sim_client *c, struct chance *r);
+void ask_cancel_of(struct sim *s, struct sim_job *j);
 void ask_something(struct sim *s, struct sim_client *c, struct chance *r);
 void ask_unnumbered(struct sim *s, struct sim_client *c, struct chance *r);
 void ask_control(struct sim *s, struct sim_client *c, struct chance *r);
@@ -264,10 +282,15 @@ struct sim_worker_job {
     struct sim_job *job; /* NULL: not known */
     enum { WJOB_WAITS, WJOB_RUNS, WJOB_ENDED } state;
     bool cancelled, alone, retired;
+    uint64_t era; /* of the front that sent it */
     bool said;    /* W_STARTED */
+    bool paused;  /* it waits between two kernels */
+    bool resumed; /* and did so before */
     bool gave_up; /* before its turn */
     unsigned attempt;
     uint64_t began_ns;
+    uint64_t report_ns; /* its end is reported then */
+    bool reported;
     int64_t code;
     unsigned effects;
     struct sim_worker_job *next; /* in the order in which they came */
@@ -297,14 +320,19 @@ struct sim_worker {
     uint8_t *input, *output;
     size_t staging;
     bool killed; /* asked for */
-    uint64_t killed_ns, ended_ns;
+    uint64_t began_ns, killed_ns, ended_ns;
     bool silent; /* hangs */
     bool deaf;   /* no signal ends it */
     bool ready;  /* it has said so */
     bool lied;
-    bool refuses;      /* its next order */
-    uint64_t heard_ns; /* its last frame */
-    uint64_t epoch;    /* of events that are void after its end */
+    bool refuses;                     /* its next order */
+    bool shuffles;                    /* reports ends late */
+    uint64_t slow_ns;                 /* until it reads a request for its inventory */
+    uint64_t skew_ns;                 /* of its clock, modulo 2^64 */
+    unsigned forges;                  /* what its next inventory is wrong in; 0: nothing */
+    uint64_t exposed_ns, exposed_era; /* when it sent what the front has to notice; 0: not */
+    uint64_t heard_ns;                /* its last frame */
+    uint64_t epoch;                   /* of events that are void after its end */
     struct sim_inbox *inbox, **inbox_end;
     bool inbox_due;
     struct sim_worker_buffer *buffer;
@@ -348,6 +376,15 @@ void buffer_find_worker(struct sim *s, struct sim_buffer *b);
 /* Now, if it has not ended. */
 uint64_t worker_ended_ns(const struct sim *s, uint64_t id);
 struct sim_worker *worker_of_device(struct sim *s, unsigned number); /* that runs; NULL */
+/* sim_lie.c: frames that a worker must not send. */
+void lie_event(struct sim *s, struct sim_worker *x, struct chance *r);
+void lie_again(struct sim *s, struct sim_worker *x);
+/* Whether the inventory entry is to be wrong; the entry and its descriptor become so. */
+void lie_inventory(struct sim *s, struct sim_worker *x, struct msg_w_inventory_buffer *m,
+                   struct frame_fds *fds);
+void worker_say_ready(struct sim *s, struct sim_worker *x);
+void worker_send_bytes(struct sim *s, struct sim_worker *x, struct bytes frame,
+                       const struct frame_fds *fds);
 /* sim_exec.c */
 void exec_job(struct sim *s, struct sim_worker *x, const struct msg_f_job *m,
               const struct sim_inbox *in);
@@ -356,12 +393,13 @@ void exec_cancel(struct sim *s, struct sim_worker *x, uint64_t id);
 void exec_retire(struct sim *s, struct sim_worker *x, uint64_t id);
 void exec_inventory(struct sim *s, struct sim_worker *x);
 void exec_free(struct sim_worker_job *j);
-void exec_worker_gone(struct sim_worker *x, bool external);
+void exec_worker_gone(struct sim *s, struct sim_worker *x, bool external);
 
 /* ---- launcher and compiler --------------------------------------------------------------------
  */
 
-int launcher_asked(struct sim *s, uint64_t id, struct bytes device, const int *fd, struct err *e);
+int launcher_asked(struct sim *s, uint64_t id, const char *const *args, struct bytes device,
+                   const int *fd, struct err *e);
 void launcher_kill_worker(struct sim *s, uint64_t id);
 /* The worker ends with this status of waitpid; the front learns of it. */
 void launcher_ends(struct sim *s, struct sim_worker *x, int status, uint64_t in_ns);
@@ -418,10 +456,21 @@ void model_doubt(const struct sim_job *j);
 void model_twist(const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size);
 void model_free(struct sim *s);
 
+/* Whether it writes a buffer. */
+bool step_writes(const struct sim_step *t);
+
+/* Another front knows the client, or not. */
+void rules_resumed(struct sim *s, const struct sim_client *c, bool known);
 void rules_step(struct sim *s); /* cheap */
 void rules_all(struct sim *s);
 void rules_end(struct sim *s); /* after the end of all sessions: nothing is left */
 void rules_result(struct sim *s, struct sim_job *j);
+/* The front says the id of the job. */
+void rules_job_id(struct sim *s, const struct sim_job *j, uint64_t id);
+/* The front answers a request. */
+void rules_answer(struct sim *s, const struct sim_parcel *p, struct bytes message);
+/* Whether one of the job's kernels is in quarantine for its tenant. */
+bool rules_banned(const struct sim *s, const struct sim_job *j);
 void rules_killed(struct sim *s, const struct sim_worker *x); /* the front ends it */
 void rules_notices(struct sim *s);
 void rules_lost(struct sim *s, const struct sim_buffer *b); /* the front says that it is */
@@ -451,11 +500,13 @@ struct sim {
     struct sim_request *requests;
     struct sim_parcel *parcel; /* from 1 */
     uint64_t parcels, parcels_room;
+    const struct sim_parcel *asked; /* what the front takes now; NULL: nothing */
     struct sim_worker **worker;
     unsigned workers;
     struct {
         unsigned absent, unstarted; /* the next workers do not open; do not start */
         uint64_t pressed_until_ns;
+        bool pinned; /* a worker has said which device it has */
     } device[DEVICES_MAX];
     struct sim_compile *compile[4096];
     unsigned compiles;
@@ -465,7 +516,13 @@ struct sim {
     struct sim_job **job;
     unsigned jobs;
     /* mishaps that excuse what would else be a fault of the front */
-    bool lies;           /* a worker lied, so that it was ended */
+    bool lies; /* a worker lied, so that it was ended */
+    struct sim_strikes {
+        uint32_t uid;
+        unsigned kernel, count;
+        uint64_t era;
+    } strike[256];
+    unsigned strikes;
     bool gave_up;        /* a device was absent or stuck */
     bool broke_restore;  /* a worker refused an order */
     bool killed_session; /* an administrator ended one */
@@ -474,6 +531,9 @@ struct sim {
     bool refused_before;
     uint64_t queue_most; /* the largest setting so far */
     uint64_t opened_ns;  /* when the front began */
+    uint64_t accepts_ns; /* when clients could connect to it */
+    uint64_t closed_ns;  /* when the front before it ended */
+    uint64_t idle_ns;    /* since when all is idle, at the end; 0: it is not */
     bool settled;        /* all is over */
 };
 

@@ -26,11 +26,26 @@ static void go_on(struct sim *s, struct sim_client *c)
 }
 
 /* Handles of modules and the like are void with another front; buffers may live on. */
+/* The client has acknowledged results of jobs whose ids it never learned, and sends these jobs
+ * again. The former front has forgotten them, so they may run twice. */
+static void doubt_strays(struct sim_client *c)
+{
+    for (unsigned i = 0; i < c->open_count && c->strays != NULL; i++) {
+        struct sim_job *j = c->open[i]->job;
+        if (j != NULL && j->async) {
+            j->lied = j->vague = true;
+            model_doubt(j);
+        }
+    }
+    strays_drop(c);
+}
+
 static void other_front(struct sim_client *c, bool known)
 {
     c->programs = c->modules = c->arenas = c->kernels = 0;
     c->axpy = 0;
     c->events = 0;
+    doubt_strays(c);
     client_reopen(c);
     for (unsigned i = 0; !known && i < c->buffers; i++) {
         c->buffer[i]->known_lost = true;
@@ -46,7 +61,9 @@ static void take_welcome(struct sim *s, struct sim_client *c, struct bytes messa
     bool first = memcmp(c->daemon_id, none, sizeof none) == 0;
     bool same = memcmp(c->daemon_id, m.daemon_id.data, sizeof none) == 0;
     memcpy(c->daemon_id, m.daemon_id.data, sizeof none);
-    if (first || (same && m.resumed != 0)) {
+    bool known = m.resumed != 0 && m.session == c->session; /* else a lost WELCOME named it */
+    c->session = m.session;
+    if (first || (same && known)) {
         go_on(s, c);
     } else if (same) {
         if (client_remembered(s, c) && !c->said_bye) {
@@ -54,6 +71,7 @@ static void take_welcome(struct sim *s, struct sim_client *c, struct bytes messa
         }
         client_over(s, c);
     } else {
+        rules_resumed(s, c, m.resumed != 0);
         other_front(c, m.resumed != 0);
         go_on(s, c);
     }
@@ -68,7 +86,7 @@ static void take_outputs(struct sim_job *j, const struct proto_result *r)
     struct proto_output o;
     while (proto_list_next(&it, &schema_output, &o)) {
         struct sim_step *t = o.step < j->steps ? &j->step[o.step] : NULL;
-        if (t != NULL && t->op == OP_READ && o.data.size == t->count * 4) {
+        if (t != NULL && (t->op == OP_READ || t->inlined) && o.data.size == t->count * 4) {
             memcpy(t->got, o.data.data, o.data.size);
             t->answered = true;
         }
@@ -142,7 +160,7 @@ static bool had_result(const struct sim *s, const struct sim_client *c, uint64_t
 {
     for (unsigned i = s->jobs; i > 0; i--) {
         const struct sim_job *j = s->job[i - 1];
-        if (j->client == c && j->id == id && j->outcome == OUTCOME_KNOWN) {
+        if (j->client == c && j->id == id && j->id_era == s->era && j->outcome == OUTCOME_KNOWN) {
             return true;
         }
     }
@@ -170,71 +188,115 @@ static void take_notice(struct sim *s, struct sim_client *c, const struct proto_
     }
 }
 
-struct events {
-    struct sim_client *client;
-    uint32_t pipe;
+/* Results may come before the ACCEPTED that names their job: the client keeps them until then. */
+struct sim_stray {
+    struct sim_stray *next;
     size_t size;
-    uint8_t data[];
+    uint8_t data[]; /* EVENTS */
 };
 
-static void take_events(struct sim *s, struct sim_client *c, struct bytes message);
-
-static void on_events(struct sim *s, const struct hap *h)
+void strays_drop(struct sim_client *c)
 {
-    struct events *x = h->actor;
-    if (x->client->pipe == x->pipe) { /* else they come again */
-        take_events(s, x->client, bytes_of(x->data, x->size));
+    while (c->strays != NULL) {
+        struct sim_stray *x = c->strays;
+        c->strays = x->next;
+        free(x);
     }
-    free(x);
 }
 
-/* A result may come before the ACCEPTED that names its job: then the client looks again later. */
-static bool come_early(struct sim *s, struct sim_client *c, const struct msg_events *m,
-                       struct bytes message)
+static bool awaits_id(const struct sim_client *c)
+{
+    for (unsigned i = 0; i < c->open_count; i++) {
+        if (c->open[i]->job != NULL && c->open[i]->job->async) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void keep_stray(struct sim_client *c, struct bytes message)
+{
+    struct sim_stray *x = malloc(sizeof *x + message.size);
+    x->next = c->strays;
+    x->size = message.size;
+    memcpy(x->data, message.data, message.size);
+    c->strays = x;
+}
+
+static void unknown_result(struct sim *s, const struct sim_client *c, uint64_t job)
+{
+    if (s->era == 1 && !memory_failed()) {
+        sim_fail(s, "events: client %u gets %s result of job %" PRIu64, c->index,
+                 had_result(s, c, job) ? "a second" : "an unknown", job);
+    }
+}
+
+/* Returns whether the jobs of all results are known now. */
+static bool take_stray(struct sim *s, struct sim_client *c, const struct sim_stray *x)
+{
+    struct msg_events m;
+    struct proto_result r;
+    bool all = true;
+    must_decode(s, &schema_msg_events, bytes_of(x->data, x->size), &m);
+    struct proto_iter it = proto_iter_of(m.results);
+    while (proto_list_next(&it, &schema_result, &r)) {
+        struct sim_job *j = job_of(s, c, r.job);
+        if (j != NULL) {
+            take_result(s, j, &r);
+        } else if (!had_result(s, c, r.job) && awaits_id(c)) {
+            all = false;
+        } else if (!had_result(s, c, r.job)) {
+            unknown_result(s, c, r.job);
+        }
+    }
+    return all;
+}
+
+/* A job got its id, or its request was refused. */
+static void look_at_strays(struct sim *s, struct sim_client *c)
+{
+    for (struct sim_stray **at = &c->strays; *at != NULL;) {
+        struct sim_stray *x = *at;
+        if (take_stray(s, c, x)) {
+            *at = x->next;
+            free(x);
+        } else {
+            at = &x->next;
+        }
+    }
+}
+
+/* Returns whether one of the results is of a job that may get its id later. */
+static bool take_event_results(struct sim *s, struct sim_client *c, const struct msg_events *m)
 {
     struct proto_iter it = proto_iter_of(m->results);
     struct proto_result r;
-    bool unknown = false;
-    bool pending = false;
-    while (m->number == c->events + 1 && proto_list_next(&it, &schema_result, &r)) {
-        unknown = unknown || job_of(s, c, r.job) == NULL;
+    bool stray = false;
+    while (proto_list_next(&it, &schema_result, &r)) {
+        struct sim_job *j = job_of(s, c, r.job);
+        if (j != NULL) {
+            take_result(s, j, &r);
+        } else if (awaits_id(c)) {
+            stray = true;
+        } else {
+            unknown_result(s, c, r.job);
+        }
     }
-    for (unsigned i = 0; i < c->open_count; i++) {
-        pending = pending || (c->open[i]->job != NULL && c->open[i]->job->async);
-    }
-    if (!unknown || !pending) {
-        return false;
-    }
-    struct events *x = malloc(sizeof *x + message.size);
-    *x = (struct events){.client = c, .pipe = c->pipe, .size = message.size};
-    memcpy(x->data, message.data, message.size);
-    sim_at(s, s->now_ns + NS_PER_MS, on_events, x, 0, 0);
-    return true;
+    return stray;
 }
 
 static void take_events(struct sim *s, struct sim_client *c, struct bytes message)
 {
     struct msg_events m;
-    struct proto_result r;
     struct proto_notice n;
     must_decode(s, &schema_msg_events, message, &m);
-    if (come_early(s, c, &m, message)) {
-        return;
-    }
     c->waits = false;
     if (m.number == c->events + 1) {
         c->events++;
-        struct proto_iter it = proto_iter_of(m.results);
-        while (proto_list_next(&it, &schema_result, &r)) {
-            struct sim_job *j = job_of(s, c, r.job);
-            if (j != NULL) {
-                take_result(s, j, &r);
-            } else if (s->era == 1 && !memory_failed()) {
-                sim_fail(s, "events: client %u gets %s result of job %" PRIu64, c->index,
-                         had_result(s, c, r.job) ? "a second" : "an unknown", r.job);
-            }
+        if (take_event_results(s, c, &m)) {
+            keep_stray(c, message);
         }
-        it = proto_iter_of(m.notices);
+        struct proto_iter it = proto_iter_of(m.notices);
         while (proto_list_next(&it, &schema_notice, &n)) {
             take_notice(s, c, &n);
         }
@@ -254,10 +316,12 @@ static void take_accepted(struct sim *s, struct sim_request *q, struct bytes mes
             sim_fail(s, "answer: request %" PRIu64 " of client %u is accepted, and waits", q->seq,
                      q->client->index);
         }
+        rules_job_id(s, q->job, m.job);
         q->job->id = m.job;
         q->job->id_era = s->era;
         sim_log(s, "client %u: request %" PRIu64 " is job %" PRIu64, q->client->index, q->seq,
                 m.job);
+        look_at_strays(s, q->client);
     }
 }
 
@@ -278,7 +342,7 @@ static void take_buffer(struct sim *s, struct sim_request *q, struct bytes messa
         b = model_find(s, m.handle);
     }
     bool fresh = q->kind == MSG_KIND_BUFFER_CREATE || q->kind == MSG_KIND_BUFFER_OPEN;
-    if (!fresh || b == NULL || c->buffers == SIM_HANDLES) {
+    if (!fresh || b == NULL) {
         return;
     }
     if (q->kind == MSG_KIND_BUFFER_CREATE) {
@@ -298,7 +362,9 @@ static void take_buffer(struct sim *s, struct sim_request *q, struct bytes messa
             return;
         }
     }
-    c->buffer[c->buffers++] = b;
+    if (c->buffers < SIM_HANDLES) { /* others are not used until the session ends */
+        c->buffer[c->buffers++] = b;
+    }
 }
 
 static void take_module(struct sim *s, struct sim_request *q, struct bytes message)
@@ -314,7 +380,7 @@ static void take_module(struct sim *s, struct sim_request *q, struct bytes messa
     c->module[c->modules++] = m.module;
     while (proto_list_next(&it, &schema_kernel, &k) && c->kernels < 8) {
         c->kernel_inout[c->kernels] = bytes_equal_str(k.name, "twist");
-        c->kernel_bad[c->kernels] = q->what != 0;
+        c->kernel_bad[c->kernels] = (unsigned)q->what;
         c->kernel_module[c->kernels] = m.module;
         c->kernel[c->kernels++] = k.handle;
     }
@@ -384,6 +450,7 @@ static void take_error(struct sim *s, struct sim_request *q, struct bytes messag
         client_break(s, c, true); /* the session went to another connection, or is over */
     } else if (q->kind == MSG_KIND_SUBMIT && q->job != NULL) {
         take_submit_error(s, q->job, &m);
+        look_at_strays(s, c);
     } else if (q->buffer != NULL && m.code == ERR_BUFFER_LOST) {
         rules_lost(s, q->buffer);
         q->buffer->known_lost = true;

@@ -73,7 +73,7 @@ static void on_started(struct sim *s, const struct hap *h)
         return;
     }
     x->state = WORKER_RUNS;
-    x->heard_ns = s->now_ns;
+    x->heard_ns = x->began_ns = s->now_ns;
     sim_log(s, "worker %" PRIu64 " of device %u starts", x->id, x->number);
     if (same) {
         int fd = channel_open(s, x);
@@ -87,7 +87,22 @@ static void on_started(struct sim *s, const struct hap *h)
     worker_begin(s, x);
 }
 
-int launcher_asked(struct sim *s, uint64_t id, struct bytes device, const int *fd, struct err *e)
+/* A device that a worker has had is named by its pin, which stays when numbers shift. */
+static void check_pin(struct sim *s, unsigned number, const char *const *args)
+{
+    char pin[16];
+    bool found = false;
+    (void)snprintf(pin, sizeof pin, "card=%u", number);
+    for (; *args != NULL; args++) {
+        found = found || strstr(*args, pin) != NULL;
+    }
+    if (!found && s->device[number].pinned && s->era == 1 && !s->lies && !memory_failed()) {
+        sim_fail(s, "launcher: the next worker of device %u may open another one", number);
+    }
+}
+
+int launcher_asked(struct sim *s, uint64_t id, const char *const *args, struct bytes device,
+                   const int *fd, struct err *e)
 {
     struct msg_record_worker m;
     if (proto_decode(&schema_msg_record_worker, device, &m, e) != 0) {
@@ -96,6 +111,7 @@ int launcher_asked(struct sim *s, uint64_t id, struct bytes device, const int *f
     if (worker_of_device(s, (unsigned)m.index) != NULL) {
         sim_fail(s, "launcher: device %u gets a second worker", (unsigned)m.index);
     }
+    check_pin(s, (unsigned)m.index, args);
     struct sim_worker *x = worker_make(s, id, (unsigned)m.index);
     for (unsigned i = 0; i < LAUNCHER_WORKER_FDS; i++) {
         x->fd[i] = fcntl(fd[i], F_DUPFD_CLOEXEC, 0);
@@ -115,7 +131,7 @@ static void on_ended(struct sim *s, const struct hap *h)
     sim_log(s, "worker %" PRIu64 " of device %u ends, status %d", x->id, x->number, status);
     bool front_asked = x->killed;
     bool external = status == SIGKILL || status == SIGTERM;
-    exec_worker_gone(x, external && !front_asked);
+    exec_worker_gone(s, x, external && !front_asked);
     worker_end_now(s, x);
     if (front_alive(s)) {
         memory_inside();
@@ -186,7 +202,7 @@ void launcher_lost(struct sim *s)
     for (unsigned i = 0; i < s->workers; i++) {
         struct sim_worker *x = s->worker[i];
         if (x->state != WORKER_GONE) {
-            exec_worker_gone(x, true);
+            exec_worker_gone(s, x, true);
             worker_end_now(s, x);
         }
     }

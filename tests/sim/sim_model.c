@@ -55,10 +55,15 @@ void model_free(struct sim *s)
     free(s->job);
 }
 
+bool step_writes(const struct sim_step *t)
+{
+    return t->op != OP_READ && !t->inlined;
+}
+
 void model_doubt(const struct sim_job *j)
 {
     for (unsigned i = 0; i < j->steps; i++) {
-        if (j->step[i].op != OP_READ) {
+        if (step_writes(&j->step[i])) {
             j->step[i].to->vague = true;
         }
     }
@@ -156,6 +161,28 @@ static void play_launch(struct sim *s, const struct sim_job *j, const struct sim
     mark(to, state);
 }
 
+/* The client gave what the kernel reads of its own array, and got the result. */
+static void play_inline(struct sim *s, const struct sim_job *j, const struct sim_step *t)
+{
+    uint8_t in[2 * SIM_CONTENT];
+    uint8_t out[SIM_CONTENT];
+    const struct part from = part_of(t->from, t->from_first, t->count);
+    enum byte_state state = must_be_defined(s, j, &from);
+    size_t size = from.size;
+    memcpy(in, from.buffer->value + from.at, from.size);
+    for (uint32_t i = 0; i < t->count && t->inout; i++, size += sizeof i) {
+        uint32_t value = t->value + i;
+        memcpy(in + size, &value, sizeof value);
+    }
+    model_twist(in, size, out, t->count * 4);
+    if (t->answered && state == BYTE_DEFINED && memcmp(out, t->got, t->count * 4) != 0) {
+        sim_fail(s,
+                 "content: job %" PRIu64 " of client %u, request %" PRIu64
+                 ", step %u: its own array has wrong content",
+                 j->id, j->client->index, j->request->seq, (unsigned)(t - j->step));
+    }
+}
+
 static void play_copy(struct sim *s, const struct sim_job *j, const struct sim_step *t,
                       const struct part *to)
 {
@@ -171,6 +198,8 @@ static void play_step(struct sim *s, const struct sim_job *j, const struct sim_s
     const struct part to = part_of(t->to, t->to_first, t->count);
     if (t->op == OP_READ) {
         play_read(s, j, t, &to);
+    } else if (t->inlined) {
+        play_inline(s, j, t);
     } else if (t->op == OP_COPY) {
         play_copy(s, j, t, &to);
     } else if (t->op == OP_LAUNCH) {
@@ -188,7 +217,7 @@ static void spoil(const struct sim_job *j, enum byte_state state)
 {
     for (unsigned i = 0; i < j->steps; i++) {
         const struct sim_step *t = &j->step[i];
-        if (t->op != OP_READ) {
+        if (step_writes(t)) {
             const struct part to = part_of(t->to, t->to_first, t->count);
             mark(&to, state);
         }
@@ -200,7 +229,7 @@ static void check_last(struct sim *s, const struct sim_job *j)
 {
     const struct sim_step *t = &j->step[0];
     const struct part p = part_of(t->to, 0, t->count);
-    bool excused = memory_failed() || s->gave_up || s->lies || s->broke_restore;
+    bool excused = memory_failed() || s->gave_up || t->to->lied || j->lied || s->broke_restore;
     /* another front knows only whether a buffer was written as a whole */
     bool partly = s->era > 1 && t->to->bytes > SIM_CONTENT;
     if (j->code == ERR_UNDEFINED && (partly || state_of(&p) != BYTE_DEFINED)) {
