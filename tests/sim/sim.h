@@ -35,6 +35,7 @@
 #define SIM_BEGIN_NS   (1000 * NS_PER_S)
 #define SIM_CONTENT    256u /* bytes of a buffer whose content is followed */
 #define SIM_STEPS      4u   /* of a job */
+#define SIM_STRANGER   999u /* the user of the workers, whose kernels may not connect */
 #define SIM_ARENA      4096u
 #define SIM_FAIL_BYTES 2048u
 #define SIM_FOLDER     64u /* bytes of a path */
@@ -507,6 +508,7 @@ struct sim {
         unsigned absent, unstarted; /* the next workers do not open; do not start */
         uint64_t pressed_until_ns;
         bool pinned; /* a worker has said which device it has */
+        bool later;  /* its last worker could not open it, and the next may */
     } device[DEVICES_MAX];
     struct sim_compile *compile[4096];
     unsigned compiles;

@@ -58,6 +58,9 @@ static void take_welcome(struct sim *s, struct sim_client *c, struct bytes messa
     static const uint8_t none[PROTO_CLIENT_ID_BYTES];
     struct msg_welcome m;
     must_decode(s, &schema_msg_welcome, message, &m);
+    if (c->uid == SIM_STRANGER) {
+        sim_fail(s, "stranger: client %u is of the workers' user, and gets a session", c->index);
+    }
     bool first = memcmp(c->daemon_id, none, sizeof none) == 0;
     bool same = memcmp(c->daemon_id, m.daemon_id.data, sizeof none) == 0;
     memcpy(c->daemon_id, m.daemon_id.data, sizeof none);
@@ -443,7 +446,10 @@ static void take_error(struct sim *s, struct sim_request *q, struct bytes messag
         sim_fail(s, "error: request %" PRIu64 " of client %u is answered by %s: %.*s", q->seq,
                  c->index, err_name((int)m.code), (int)m.text.size, (const char *)m.text.data);
     }
-    if (q->kind == MSG_KIND_HELLO) {
+    if (q->kind == MSG_KIND_HELLO && c->uid == SIM_STRANGER) {
+        client_break(s, c, false);
+        c->state = CLIENT_GONE;
+    } else if (q->kind == MSG_KIND_HELLO) {
         client_break(s, c, true);
     } else if (q->kind == MSG_KIND_WAIT) {
         c->waits = false;

@@ -389,7 +389,7 @@ void clients_begin(struct sim *s)
     for (unsigned i = 0; i < s->clients; i++) {
         struct sim_client *c = &s->client[i];
         c->index = i;
-        c->uid = i == 0 ? 0 : 1000 + i % (unsigned)s->p.tenants;
+        c->uid = i == 0 ? 0 : i == 7 ? SIM_STRANGER : 1000 + i % (unsigned)s->p.tenants;
         begin_life(s, c);
         come_back(s, c, NS_PER_MS * (i % 64));
     }

@@ -227,6 +227,7 @@ static void front_make(struct sim *s)
     f->loop = &s->loop;
     (void)fill_settings(s, &f->config);
     f->rights.admins.group = f->rights.loaders.group = UINT32_MAX;
+    f->worker_uid = SIM_STRANGER;
     f->rules = (struct tenant_rules){.others = TENANT_UNLIMITED};
     f->rules.others.load = TENANT_LOAD_YES;
     f->read_settings = read_settings;

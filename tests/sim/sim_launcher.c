@@ -74,6 +74,7 @@ static void on_started(struct sim *s, const struct hap *h)
     }
     x->state = WORKER_RUNS;
     x->heard_ns = x->began_ns = s->now_ns;
+    s->device[x->number].later = false;
     sim_log(s, "worker %" PRIu64 " of device %u starts", x->id, x->number);
     if (same) {
         int fd = channel_open(s, x);

@@ -302,12 +302,13 @@ void rules_lost(struct sim *s, const struct sim_buffer *b)
     }
 }
 
-static bool has_buffer(struct sim *s, uint64_t handle)
+/* Whether the buffer's worker, which the former front had, lives on. */
+static bool lives_on(struct sim *s, const struct sim_buffer *b)
 {
     for (unsigned i = 0; i < s->workers; i++) {
-        struct sim_worker *x = s->worker[i];
+        const struct sim_worker *x = s->worker[i];
         bool lives = x->state == WORKER_RUNS && !x->killed && !x->silent;
-        if (lives && worker_buffer(x, handle) != NULL) {
+        if (lives && x->id == b->worker && x->began_ns < s->closed_ns && b->era + 1 == s->era) {
             return true;
         }
     }
@@ -325,7 +326,7 @@ void rules_resumed(struct sim *s, const struct sim_client *c, bool known)
     for (unsigned i = 0; i < c->buffers; i++) {
         const struct sim_buffer *b = c->buffer[i];
         bool owned = b->maker == c && !b->freed && !b->known_lost && !b->lied && b->worker != 0;
-        if (owned && has_buffer(s, b->handle)) {
+        if (owned && lives_on(s, b)) {
             sim_fail(s,
                      "session: another front runs, and does not know client %u with buffer "
                      "%#" PRIx64,
@@ -426,6 +427,9 @@ static void check_workers(struct sim *s)
 {
     for (unsigned i = 0; i < s->f->device_count; i++) {
         const struct device *d = s->f->device[i];
+        if (d->state == DEVICE_ABSENT && s->device[d->number].later && s->era == 1) {
+            sim_fail(s, "absent: device %u exists, and is given up", i);
+        }
         struct sim_worker *x = d->worker != 0 ? worker_of_device(s, d->number) : NULL;
         if (x == NULL || x->state != WORKER_RUNS || d->link == NULL) {
             continue;

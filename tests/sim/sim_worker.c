@@ -233,6 +233,7 @@ static void on_open(struct sim *s, const struct hap *h)
                                        .text = bytes_str("the driver does not find it"),
                                        .devices = s->p.devices};
         s->gave_up = true;
+        s->device[x->number].later = m.code != ERR_NO_DEVICE && !x->silent;
         worker_send(s, x, &schema_msg_w_absent, &m, NULL);
         launcher_ends(s, x, 1 << 8, NS_PER_MS);
         return;
