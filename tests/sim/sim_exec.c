@@ -741,7 +741,7 @@ static void note_suspect(struct sim *s, const struct sim_worker *x)
         count += in->schema == &schema_msg_f_job;
     }
     for (const struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
-        if (j->state != WJOB_ENDED || !j->retired) {
+        if (j->state != WJOB_ENDED || !j->reported) {
             only = j->job;
             count++;
         }
@@ -749,7 +749,7 @@ static void note_suspect(struct sim *s, const struct sim_worker *x)
     if (count == 1 && only != NULL && only->guilty && !only->writes && only->begun == 1 &&
         !only->lied && !only->cancelled && only->limit_ns == 0) {
         only->suspect = true;
-        if (chance_mix(only->r) % 2 == 0 && !s->settling) {
+        if (chance_mix(only->r) % 4 != 0 && !s->settling) {
             sim_at(s, s->now_ns + NS_PER_MS, on_evade, only, 0, 0);
         }
     }

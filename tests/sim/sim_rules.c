@@ -67,7 +67,10 @@ static const char *not_lost(const struct sim *s, const struct sim_job *j)
         return "no worker ended with it";
     }
     bool again = !j->writes && j->internal < 2 && j->external <= 64 && !j->guilty;
-    return again ? "it wrote nothing outside itself, and could run again" : NULL;
+    bool convicted = !j->writes && j->guilty && j->solo && j->internal >= 2 && j->external == 0;
+    return again       ? "it wrote nothing outside itself, and could run again"
+           : convicted ? "it ended its worker when it ran alone"
+                       : NULL;
 }
 
 static void check_code(struct sim *s, const struct sim_job *j)
