@@ -239,7 +239,8 @@ static void check_once(struct sim *s, struct sim_worker_job *j)
         return;
     }
     j->attempt = k->external + k->internal;
-    if (k->begun > 0 && k->writes && !k->lied && !s->killed_session) {
+    bool excused = k->lied || s->killed_session || (s->era > 1 && memory_failed());
+    if (k->begun > 0 && k->writes && !excused) { /* without memory for its record it is forgotten */
         sim_fail(s,
                  "once: job %" PRIu64 " of client %u, request %" PRIu64
                  ", wrote outside itself, and is sent again",

@@ -7,8 +7,23 @@
 
 #include "tests/sim/sim.h"
 
+/* A job that another worker has. 0: none has any. */
+static uint64_t job_of_other(const struct sim *s, const struct sim_worker *x)
+{
+    for (const struct job *j = s->f->jobs; j != NULL; j = j->hh.next) {
+        if (j->device != NULL && j->device->worker != x->id && j->state == JOB_DISPATCHED) {
+            return j->id;
+        }
+    }
+    return 0;
+}
+
 static uint64_t some_job(struct sim *s, const struct sim_worker *x, struct chance *r)
 {
+    uint64_t other = chance_percent(r, 30) ? job_of_other(s, x) : 0;
+    if (other != 0) {
+        return other;
+    }
     uint64_t next = s->f->next_job;
     if (x->job != NULL && chance_percent(r, 40)) {
         const struct sim_worker_job *j = x->job;

@@ -272,7 +272,7 @@ void rules_answer(struct sim *s, const struct sim_parcel *p, struct bytes messag
     if (q->kind == MSG_KIND_BUFFER_CREATE && p == s->asked && q->sendings == 1) {
         check_create(s, q, &m);
     }
-    if (m.code == ERR_BUSY && m.open != 0 && m.retry_after_ns == 0) {
+    if (m.code == ERR_BUSY && q->kind == MSG_KIND_SUBMIT && m.retry_after_ns == 0) {
         sim_fail(s, "retry: request %" PRIu64 " of client %u is refused without a time: %.*s",
                  q->seq, q->client->index, (int)m.text.size, (const char *)m.text.data);
     }
@@ -679,6 +679,10 @@ static void check_workers_left(struct sim *s)
         const struct sim_worker *x = worker_of_device(s, d->number);
         if (x == NULL || x->state != WORKER_RUNS || x->silent || x->lied || !device_serves(d)) {
             continue;
+        }
+        if (x->buffers > 0) {
+            sim_log(s, "worker %" PRIu64 " of device %u has buffer %#" PRIx64, x->id, x->number,
+                    x->buffer[0].id);
         }
         equal(s, "buffers that are left in a worker", x->buffers, 0);
         for (const struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
