@@ -159,9 +159,14 @@ static void lie_of_thing(struct sim *s, struct sim_worker *x, struct chance *r)
         .module = x->modules > 0 ? x->module[chance_below(r, x->modules)] : 1, .code = code};
     const struct msg_w_inventory_buffer inventory = {.id = id, .size = 64};
     const struct msg_w_exported exported = {.id = id, .code = code};
+    const struct buffer *b = idmap_get(&s->f->buffers, id);
+    bool others = b != NULL && s->f->device[b->device]->worker != x->id;
     doubt_buffer(s, x, id);
     switch (chance_below(r, 5)) {
     case 0:
+        if (others) {
+            expose(s, x);
+        }
         worker_send(s, x, &schema_msg_w_buffer, &buffer, NULL);
         break;
     case 1:

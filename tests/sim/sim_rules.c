@@ -430,6 +430,9 @@ static void check_workers(struct sim *s)
 {
     for (unsigned i = 0; i < s->f->device_count; i++) {
         const struct device *d = s->f->device[i];
+        if (device_serves(d) && d->link == NULL) {
+            sim_fail(s, "serves: device %u has no worker, and counts as ready", i);
+        }
         if (d->state == DEVICE_ABSENT && s->device[d->number].later && s->era == 1) {
             sim_fail(s, "absent: device %u exists, and is given up", i);
         }
