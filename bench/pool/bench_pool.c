@@ -72,7 +72,13 @@ static void choose(int argc, char **argv, struct choice *c)
             c->json = true;
             break;
         case 'q':
-            *s = (struct settings){1000, 1000, 1000, 2000, 1, s->traces};
+            *s = (struct settings){.live_max = 1000,
+                                   .samples = 1000,
+                                   .pairs = 1000,
+                                   .churn = 2000,
+                                   .gib = 1,
+                                   .smoke = true,
+                                   .traces = s->traces};
             break;
         case 'o':
             c->only = optarg;
@@ -108,7 +114,9 @@ static void choose(int argc, char **argv, struct choice *c)
 int main(int argc, char **argv)
 {
     static struct report report;
-    struct choice c = {.settings = {1000000, 200000, 2000000, 2000000, 16, NULL}};
+    struct choice c = {
+        .settings = {
+            .live_max = 1000000, .samples = 200000, .pairs = 2000000, .churn = 2000000, .gib = 16}};
     bool any = false;
     choose(argc, argv, &c);
     if (c.soak != 0) {

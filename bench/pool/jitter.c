@@ -9,7 +9,6 @@
 
 #define GIB    (UINT64_C(1) << 30)
 #define ROUNDS 32u
-#define SMOKE  1u
 #define FEWER  4u     /* rounds of a smoke run */
 #define PARTS  20000u /* a size varies in steps of a part of this many, … */
 #define VARY   400u   /* … by up to so many parts up and down */
@@ -75,7 +74,7 @@ static void one_policy(struct report *rep, const char *name, enum policy_kind ki
 static void one_trace(void *user, const char *name, struct trace *t)
 {
     const struct jitter *j = user;
-    unsigned count = j->settings->gib == SMOKE ? FEWER : ROUNDS;
+    unsigned count = j->settings->smoke ? FEWER : ROUNDS;
     struct trace round[ROUNDS];
     trace_scale(t, j->settings->gib * GIB);
     for (unsigned i = 0; i < count; i++) {
@@ -93,5 +92,5 @@ static void one_trace(void *user, const char *name, struct trace *t)
 void part_jitter(const struct settings *s, struct report *rep)
 {
     struct jitter jitter = {s, rep};
-    replay_traces(s->traces, s->gib == SMOKE ? 1 : 3, one_trace, &jitter);
+    replay_traces(s->traces, s->smoke ? 1 : 3, one_trace, &jitter);
 }

@@ -12,7 +12,6 @@
 #define MIB   (KIB * KIB)
 #define GIB   (KIB * MIB)
 #define ITEMS 32768u /* alive at once */
-#define SMOKE 1u
 
 /* A buffer that is alive. */
 struct item {
@@ -269,7 +268,7 @@ void part_models(const struct settings *s, struct report *rep)
         trace_begin(&t);
         *m = (struct maker){.trace = &t, .most = s->gib * GIB};
         load_seed(&m->load, i + 1);
-        loads[i].make(m, s->gib == SMOKE ? 1000 : 30000);
+        loads[i].make(m, s->smoke ? 1000 : 30000);
         while (m->count > 0) {
             item_close(m, m->count - 1);
         }

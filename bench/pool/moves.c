@@ -16,7 +16,6 @@
 #define KIB     UINT64_C(1024)
 #define MIB     (KIB * KIB)
 #define GIB     (KIB * MIB)
-#define SMOKE   1u
 #define PERCENT 92u /* of the pieces remain alive */
 #define WANTED  (64 * MIB)
 #define TRIES   24u
@@ -136,7 +135,7 @@ static void run(struct report *r, uint64_t limit, uint64_t size, unsigned tries)
 
 void part_moves(const struct settings *s, struct report *r)
 {
-    bool smoke = s->gib == SMOKE;
-    run(r, smoke ? GIB / 4 : 16 * GIB, 256 * KIB, smoke ? 2 : TRIES);
-    run(r, smoke ? GIB / 4 : 16 * GIB, 16 * KIB, smoke ? 2 : TRIES);
+    uint64_t bytes = s->smoke ? GIB / 4 : 16 * GIB;
+    run(r, bytes, 256 * KIB, s->smoke ? 2 : TRIES);
+    run(r, bytes, 16 * KIB, s->smoke ? 2 : TRIES);
 }

@@ -144,9 +144,10 @@ void part_oom(const struct settings *s, struct report *r)
         {"small, then large", 16 * GIB, 64 * KIB, 4 * MIB, 64 * MIB, 2 * GIB},
         {"large, then small", 16 * GIB, 64 * MIB, 2 * GIB, 64 * KIB, 4 * MIB},
     };
+    uint64_t requests = s->churn / 10 > PHASES ? s->churn / 10 : PHASES;
     for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        run(r, &kinds[i], true, false, s->churn / 10);
-        run(r, &kinds[i], true, true, s->churn / 10);
-        run(r, &kinds[i], false, true, s->churn / 10);
+        run(r, &kinds[i], true, false, requests);
+        run(r, &kinds[i], true, true, requests);
+        run(r, &kinds[i], false, true, requests);
     }
 }

@@ -13,6 +13,7 @@ struct settings {
     uint64_t pairs;     /* allocations and frees in a row */
     uint64_t churn;     /* operations */
     uint64_t gib;       /* traces are scaled to this peak */
+    bool smoke;         /* fewer traces, sizes and rounds */
     const char *traces; /* a folder of *.csv; NULL: only the built-in traces */
 };
 

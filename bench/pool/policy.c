@@ -25,7 +25,6 @@ static bool pool_policy_alloc(void *self, uint64_t size, unsigned stream,
     return pool_alloc(self, &ask, ret_piece, NULL) == 0;
 }
 
-/* The owner of a piece finds it by its tag. */
 /* Pieces move in slices: the request is tried again meanwhile. */
 bool policy_pool_get(struct pool *p, const struct pool_ask *ask, struct pool_piece *ret_piece)
 {
@@ -38,6 +37,7 @@ bool policy_pool_get(struct pool *p, const struct pool_ask *ask, struct pool_pie
     return rc == 0;
 }
 
+/* The owner of a piece finds it by its tag. */
 static bool pool_policy_alloc_moving(void *self, uint64_t size, unsigned stream,
                                      struct pool_piece *ret_piece)
 {

@@ -11,7 +11,6 @@
 
 #define GIB    (UINT64_C(1) << 30)
 #define ROUNDS 8u
-#define SMOKE  1u /* --gib of a smoke run: one size, one trace */
 
 struct scale {
     const struct settings *settings;
@@ -106,7 +105,7 @@ static void one_trace(void *user, const char *name, struct trace *t)
 {
     static const uint64_t sizes[] = {4, 16, 64, 128, 192};
     const struct scale *s = user;
-    unsigned count = s->settings->gib == SMOKE ? 1 : sizeof sizes / sizeof sizes[0];
+    unsigned count = s->settings->smoke ? 1 : sizeof sizes / sizeof sizes[0];
     char row[40];
     struct trace small;
     for (unsigned i = 0; i < count; i++) {
@@ -128,5 +127,5 @@ static void one_trace(void *user, const char *name, struct trace *t)
 void part_scale(const struct settings *s, struct report *rep)
 {
     struct scale scale = {s, rep};
-    replay_traces(s->traces, s->gib == SMOKE ? 1 : 3, one_trace, &scale);
+    replay_traces(s->traces, s->smoke ? 1 : 3, one_trace, &scale);
 }

@@ -10,7 +10,6 @@
 
 #define GIB    (UINT64_C(1) << 30)
 #define ROUNDS 8u
-#define SMOKE  1u
 
 struct streams {
     const struct settings *settings;
@@ -61,5 +60,5 @@ static void one_trace(void *user, const char *name, struct trace *t)
 void part_streams(const struct settings *s, struct report *rep)
 {
     struct streams streams = {s, rep};
-    replay_traces(s->traces, s->gib == SMOKE ? 1 : 3, one_trace, &streams);
+    replay_traces(s->traces, s->smoke ? 1 : 3, one_trace, &streams);
 }

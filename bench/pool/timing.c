@@ -1,10 +1,10 @@
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "bench/pool/load.h"
 #include "bench/pool/parts.h"
 #include "bench/pool/policy.h"
+#include "common/clock.h"
 
 #define KIB        UINT64_C(1024)
 #define LIMIT      (UINT64_C(1) << 40)
@@ -16,13 +16,6 @@ static const struct policy_options all = {
 
 /* ---- the clock --------------------------------------------------------------------------------*/
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 #if defined(__x86_64__)
 /* The fence keeps the measured code between the two readings. */
 static inline uint64_t ticks(void)
@@ -33,17 +26,17 @@ static inline uint64_t ticks(void)
 #else
 static inline uint64_t ticks(void)
 {
-    return now_ns();
+    return clock_now_ns();
 }
 #endif
 
 static double ns_per_tick(void)
 {
-    uint64_t from = now_ns();
+    uint64_t from = clock_now_ns();
     uint64_t first = ticks();
-    while (now_ns() - from < 20000000u) {
+    while (clock_now_ns() - from < 20000000u) {
     }
-    return (double)(now_ns() - from) / (double)(ticks() - first);
+    return (double)(clock_now_ns() - from) / (double)(ticks() - first);
 }
 
 static int by_value(const void *a, const void *b)
@@ -226,12 +219,12 @@ void part_pairs(const struct settings *s, struct report *r)
             struct policy p;
             struct pool_piece piece = {.range = NULL};
             policy_create(kind, &all, &p);
-            uint64_t from = now_ns();
+            uint64_t from = clock_now_ns();
             for (uint64_t n = 0; n < s->pairs; n++) {
                 (void)p.alloc(p.self, size[i], 0, &piece);
                 p.free(p.self, &piece, 0, 0);
             }
-            double ns = (double)(now_ns() - from) / (double)s->pairs;
+            double ns = (double)(clock_now_ns() - from) / (double)s->pairs;
             report_add(r, "pairs", name, p.name, "pair_ns", ns);
             report_add(r, "pairs", name, p.name, "million_pairs_a_second", 1000.0 / ns);
             p.destroy(p.self);

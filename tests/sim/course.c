@@ -36,6 +36,11 @@ const char *course_kind_name(enum course_kind kind)
     return kinds[kind].name;
 }
 
+bool course_of_device(enum course_kind kind)
+{
+    return kinds[kind].device;
+}
+
 static uint64_t *param(struct course_params *p, unsigned index)
 {
     return (uint64_t *)(void *)((char *)p + params[index].at);
@@ -79,6 +84,8 @@ static void choose_params(struct chance *c, struct course_params *p)
     p->wire_us = chance_spread(c, 1, 50000);
     p->faults = chance_percent(c, 40) ? 0 : chance_below(c, 12);
     p->reads = chance_percent(c, 90);
+    p->pauses = chance_percent(c, 60) ? 0 : chance_below(c, 60);
+    p->message_kib = chance_percent(c, 80) ? 1u << 20 : 32 + 8 * p->clients;
 }
 
 /* Each world has some kinds of events only: one kind of mishap alone is easier to survive, and to

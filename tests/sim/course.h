@@ -29,9 +29,11 @@
     X(beat_ms, 500, 60000)  /* between signs of life of a worker */                                \
     X(run_us, 10, 10000000) /* usual time of a job */                                              \
     X(compile_ms, 1, 60000)                                                                        \
-    X(wire_us, 0, 1000000) /* longest time of a message on its way */                              \
-    X(faults, 0, 100)      /* percent of jobs that do not end as they should */                    \
-    X(reads, 0, 1)         /* 1: clients acknowledge and fetch results */
+    X(wire_us, 0, 1000000)      /* longest time of a message on its way */                         \
+    X(faults, 0, 100)           /* percent of jobs that do not end as they should */               \
+    X(reads, 0, 1)              /* 1: clients acknowledge and fetch results */                     \
+    X(pauses, 0, 100)           /* percent of jobs that wait between two of their kernels */       \
+    X(message_kib, 1, 1u << 30) /* kept for the sessions of a tenant */
 
 struct course_params {
 #define X(name, least, most) uint64_t name;
@@ -65,7 +67,15 @@ struct course_params {
     X(STALL, "stall", 8, false)        /* the front stands still */                                \
     X(LAUNCHER, "launcher", 3, false)  /* the launcher ends, and all workers with it */            \
     X(NOMEM, "nomem", 20, false)       /* an allocation of the front fails soon */                 \
-    X(PAUSE, "pause", 1, false)        /* nothing happens */
+    X(PAUSE, "pause", 1, false)        /* nothing happens */                                       \
+    X(CROWD, "crowd", 6, false)        /* many requests at once */                                 \
+    X(GUILT, "guilt", 10, false)       /* a job whose kernel ends workers */                       \
+    X(MUTE, "mute", 4, false)          /* the client takes no answers any more */                  \
+    X(FORGE, "forge", 6, true)         /* the worker's next inventory is wrong */                  \
+    X(SLOW, "slow", 4, true)           /* the worker's next inventory comes late */                \
+    X(SHUFFLE, "shuffle", 3, true)     /* the worker reports ends of jobs late, in any order */    \
+    X(SKEW, "skew", 3, true)           /* the worker's clock jumps */                              \
+    X(DARK, "dark", 1, true)           /* all workers end, and the next find no device */
 
 enum course_kind {
 #define X(KIND, name, weight, device) COURSE_##KIND,
@@ -95,5 +105,6 @@ void course_write(const struct course *p, FILE *out);
 /* false: the text is no course; says why on stderr. */
 bool course_read(FILE *in, struct course *ret_plan);
 const char *course_kind_name(enum course_kind kind);
+bool course_of_device(enum course_kind kind);
 
 #endif

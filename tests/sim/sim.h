@@ -35,8 +35,10 @@
 #define SIM_BEGIN_NS   (1000 * NS_PER_S)
 #define SIM_CONTENT    256u /* bytes of a buffer whose content is followed */
 #define SIM_STEPS      4u   /* of a job */
+#define SIM_STRANGER   999u /* the user of the workers, whose kernels may not connect */
 #define SIM_ARENA      4096u
 #define SIM_FAIL_BYTES 2048u
+#define SIM_FOLDER     64u /* bytes of a path */
 
 struct sim;
 struct sim_client;
@@ -76,11 +78,11 @@ struct sim_buffer {
     bool zero;
     bool sealed; /* BUFFER_SEAL was answered */
     uint64_t sealed_era;
-    bool sealing; /* asked for */
-    bool told;    /* a notice, or an answer, said that it is lost */
-    bool freed;   /* its maker asked for that, or its session ended */
-    bool vague;   /* a job of unknown outcome wrote it: its content may be anything */
-    bool shared;  /* published */
+    bool sealing;    /* asked for */
+    bool known_lost; /* by a notice or an answer */
+    bool freed;      /* its maker asked for that, or its session ended */
+    bool vague;      /* a job of unknown outcome wrote it: its content may be anything */
+    bool lied;       /* its worker lied: it may be lost, or refused, for no reason */
     struct sim_client *maker;
     uint8_t value[SIM_CONTENT]; /* sim_model.c's */
     uint8_t state[SIM_CONTENT];
@@ -91,23 +93,30 @@ struct sim_step {
     struct sim_buffer *to, *from;         /* to: written (of READ: read) */
     uint64_t to_first, from_first, count; /* elements of 4 bytes */
     bool inout;                           /* LAUNCH: reads `to` as well */
+    bool inlined;                         /* LAUNCH: `to` is the job's own: its client gets it */
+    unsigned bad;                         /* LAUNCH: a kernel that ends workers; 0: none */
     bool unknown;                         /* what it writes is not followed */
     uint32_t value;                       /* FILL; each element of WRITE is value + index */
     uint8_t got[SIM_CONTENT];             /* READ: what the client got */
     bool answered;                        /* `got` is valid */
 };
 
-enum sim_outcome { OUTCOME_OPEN, OUTCOME_TOLD, OUTCOME_UNKNOWN };
+enum sim_outcome { OUTCOME_OPEN, OUTCOME_KNOWN, OUTCOME_UNKNOWN };
 
 struct sim_job {
     struct sim_request *request;
     struct sim_client *client;
     struct sim_step step[SIM_STEPS];
     unsigned steps;
-    bool async, detached, arena;
+    bool async;
     bool writes;    /* outside itself */
     bool loaded;    /* launches a kernel of a loaded module */
     bool guilty;    /* its own kernel ends workers, or never ends */
+    bool wrong;     /* the front has to refuse it */
+    bool banned;    /* one of its kernels has ended three workers when it is sent */
+    bool suspect;   /* it was alone in a worker that ended by itself */
+    bool solo;      /* it began with the device for itself */
+    bool lied;      /* its worker lied, or its result was lost: its end is not certain */
     bool cancelled; /* its client asked for that */
     bool stalled;   /* its worker went silent with it */
     bool vague;     /* its worker lied about it */
@@ -138,14 +147,14 @@ struct sim_request {
     size_t size;
     bool answered;
     bool dropped; /* its client does not wait for it */
+    bool held;    /* too far ahead to be sent */
     unsigned sendings;
-    uint64_t newest; /* number of its last parcel */
     uint64_t answer_era;
     struct hash answer;
-    uint64_t sent_ns, sent_era; /* first */
+    uint64_t sent_era; /* first */
     struct sim_job *job;
     struct sim_buffer *buffer;
-    uint64_t what;            /* a handle; of a MODULE_LOAD: 1 for kernels that end workers */
+    uint64_t what; /* of a MODULE_LOAD: number of a source whose kernels end workers; 0: none */
     struct sim_request *next; /* all of them */
 };
 
@@ -173,17 +182,21 @@ struct sim_client {
     uint64_t left_ns, left_era; /* when its connection broke */
     uint64_t arrives_ns;        /* its last message, unless it overtakes */
     uint8_t daemon_id[PROTO_CLIENT_ID_BYTES];
+    uint64_t session;               /* its number in the front */
     uint64_t next;                  /* number of its next request */
     struct sim_request *open[4096]; /* unanswered, by number */
     unsigned open_count;
     uint64_t events; /* number of the last EVENTS */
     bool waits;
     bool leaving; /* says BYE when all is answered */
+    bool mute;    /* takes no answers */
+    uint64_t mute_ack;
     bool said_bye;
     struct sim_buffer *buffer[SIM_HANDLES];
     unsigned buffers;
     uint64_t program[8], module[8], arena[4], kernel[8];
-    bool kernel_inout[8], kernel_bad[8];
+    bool kernel_inout[8];
+    unsigned kernel_bad[8]; /* number of its source, from 1; 0: a good one */
     uint64_t kernel_module[8];
     unsigned programs, modules, arenas, kernels;
     struct sim_request *wait;
@@ -191,6 +204,7 @@ struct sim_client {
     unsigned early_count;
     uint64_t axpy;             /* handle of the built-in kernel; 0: not known */
     struct sim_job *job[2048]; /* asynchronous, without a result */
+    struct sim_stray *strays;  /* owned; results that came before the ids of their jobs */
     unsigned jobs;
 };
 
@@ -207,7 +221,7 @@ void client_closed(struct sim *s, uint32_t pipe);      /* by the front */
 void client_over(struct sim *s, struct sim_client *c); /* its session is; another follows */
 bool client_remembered(const struct sim *s, const struct sim_client *c);
 void client_return(struct sim *s, struct sim_client *c); /* one that has gone */
-void client_reopen(struct sim *s, struct sim_client *c); /* another front runs */
+void client_reopen(struct sim_client *c);                /* another front runs */
 /* Adds a request and sends it if there is a connection. seq 0 in `msg` stays. */
 struct sim_request *client_send(struct sim *s, struct sim_client *c, const struct schema *schema,
                                 void *msg);
@@ -216,10 +230,14 @@ void client_resend(struct sim *s, struct sim_request *r);
 void client_forget(struct sim_client *c, struct sim_buffer *b);
 bool client_idle(const struct sim_client *c); /* nothing is unanswered */
 uint64_t client_acked(const struct sim *s, const struct sim_client *c);
+void strays_drop(struct sim_client *c);
 /* sim_answer.c: what an answer means to its client. */
 void answer_take(struct sim *s, struct sim_request *r, struct bytes message);
 
 /* sim_ask.c: requests */
+void ask_crowd(struct sim *s, struct sim_client *c, struct chance *r);
+void ask_guilt(struct sim *s, struct sim_client *c, struct chance *r);
+void ask_cancel_of(struct sim *s, struct sim_job *j);
 void ask_something(struct sim *s, struct sim_client *c, struct chance *r);
 void ask_unnumbered(struct sim *s, struct sim_client *c, struct chance *r);
 void ask_control(struct sim *s, struct sim_client *c, struct chance *r);
@@ -238,13 +256,13 @@ struct sim_worker_buffer {
 };
 
 struct sim_worker_step {
-    unsigned op, step;
+    unsigned op;
     uint64_t stage;
     uint8_t pattern[16];
     unsigned pattern_size;
     unsigned args;
     uint64_t module;
-    unsigned after, covers;
+    unsigned after;
     struct {
         unsigned tag, access;
         uint64_t id, offset, size;
@@ -265,10 +283,15 @@ struct sim_worker_job {
     struct sim_job *job; /* NULL: not known */
     enum { WJOB_WAITS, WJOB_RUNS, WJOB_ENDED } state;
     bool cancelled, alone, retired;
+    uint64_t era; /* of the front that sent it */
     bool said;    /* W_STARTED */
+    bool paused;  /* it waits between two kernels */
+    bool resumed; /* and did so before */
     bool gave_up; /* before its turn */
     unsigned attempt;
     uint64_t began_ns;
+    uint64_t report_ns; /* its end is reported then */
+    bool reported;
     int64_t code;
     unsigned effects;
     struct sim_worker_job *next; /* in the order in which they came */
@@ -298,14 +321,19 @@ struct sim_worker {
     uint8_t *input, *output;
     size_t staging;
     bool killed; /* asked for */
-    uint64_t killed_ns, ended_ns;
+    uint64_t began_ns, killed_ns, ended_ns;
     bool silent; /* hangs */
     bool deaf;   /* no signal ends it */
     bool ready;  /* it has said so */
     bool lied;
-    bool refuses;      /* its next order */
-    uint64_t heard_ns; /* its last frame */
-    uint64_t epoch;    /* of events that are void after its end */
+    bool refuses;                     /* its next order */
+    bool shuffles;                    /* reports ends late */
+    uint64_t slow_ns;                 /* until it reads a request for its inventory */
+    uint64_t skew_ns;                 /* of its clock, modulo 2^64 */
+    unsigned forges;                  /* what its next inventory is wrong in; 0: nothing */
+    uint64_t exposed_ns, exposed_era; /* when it sent what the front has to notice; 0: not */
+    uint64_t heard_ns;                /* its last frame */
+    uint64_t epoch;                   /* of events that are void after its end */
     struct sim_inbox *inbox, **inbox_end;
     bool inbox_due;
     struct sim_worker_buffer *buffer;
@@ -320,7 +348,7 @@ struct sim_worker {
     unsigned arenas;
     bool arenas_refused; /* one of them: jobs that name it fail */
     struct {
-        uint64_t key, asked, told;
+        uint64_t key, asked, reported;
     } tenant[256];
     unsigned tenants;
     struct sim_worker_job *job, **job_end;
@@ -344,11 +372,20 @@ bool worker_unread(struct sim *s); /* a frame has not reached the front */
 void worker_event(struct sim *s, const struct course_event *e, struct chance *r);
 void worker_answer_rings(struct sim *s);
 struct sim_worker_buffer *worker_buffer(struct sim_worker *x, uint64_t id);
-/* Notes which worker has the buffer; device: its id + 1. */
-void buffer_find_worker(struct sim *s, struct sim_buffer *b, unsigned device);
+/* Notes which worker has the buffer. */
+void buffer_find_worker(struct sim *s, struct sim_buffer *b);
 /* Now, if it has not ended. */
 uint64_t worker_ended_ns(const struct sim *s, uint64_t id);
 struct sim_worker *worker_of_device(struct sim *s, unsigned number); /* that runs; NULL */
+/* sim_lie.c: frames that a worker must not send. */
+void lie_event(struct sim *s, struct sim_worker *x, struct chance *r);
+void lie_again(struct sim *s, struct sim_worker *x);
+/* Whether the inventory entry is to be wrong; the entry and its descriptor become so. */
+void lie_inventory(struct sim *s, struct sim_worker *x, struct msg_w_inventory_buffer *m,
+                   struct frame_fds *fds);
+void worker_say_ready(struct sim *s, struct sim_worker *x);
+void worker_send_bytes(struct sim *s, struct sim_worker *x, struct bytes frame,
+                       const struct frame_fds *fds);
 /* sim_exec.c */
 void exec_job(struct sim *s, struct sim_worker *x, const struct msg_f_job *m,
               const struct sim_inbox *in);
@@ -362,7 +399,8 @@ void exec_worker_gone(struct sim *s, struct sim_worker *x, bool external);
 /* ---- launcher and compiler --------------------------------------------------------------------
  */
 
-int launcher_asked(struct sim *s, uint64_t id, struct bytes device, const int *fd, struct err *e);
+int launcher_asked(struct sim *s, uint64_t id, const char *const *args, struct bytes device,
+                   const int *fd, struct err *e);
 void launcher_kill_worker(struct sim *s, uint64_t id);
 /* The worker ends with this status of waitpid; the front learns of it. */
 void launcher_ends(struct sim *s, struct sim_worker *x, int status, uint64_t in_ns);
@@ -376,7 +414,6 @@ struct sim_compile {
     void *data;
     uint64_t salt;
     bool builtin, over;
-    unsigned lang;
     char source[64];
 };
 int compile_asked(struct sim *s, const struct compiler_request *q,
@@ -400,9 +437,9 @@ bool front_alive(const struct sim *s);
 
 /* sim_memory.c: between memory_inside and memory_outside the code is the front's, in which the
  * allocation after `left` others fails. */
-void memory_reset(void);
-void memory_fail(long left);
-bool memory_failed(void);
+void memory_reset(void);     /* a world begins */
+void memory_fail(long left); /* 0: none does */
+bool memory_failed(void);    /* one has failed in this world */
 void memory_inside(void);
 void memory_outside(void);
 
@@ -415,17 +452,28 @@ struct sim_buffer *model_find(struct sim *s, uint64_t handle);
 /* After the world: plays all jobs in their order, and compares what clients got. */
 void model_check(struct sim *s);
 /* What the job writes may hold anything from now on. */
-void model_doubt(struct sim *s, const struct sim_job *j);
+void model_doubt(const struct sim_job *j);
 /* The bytes that a launch writes, from all bytes that it reads. */
 void model_twist(const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size);
 void model_free(struct sim *s);
 
+/* Whether it writes a buffer. */
+bool step_writes(const struct sim_step *t);
+
+/* Another front knows the client, or not. */
+void rules_resumed(struct sim *s, const struct sim_client *c, bool known);
 void rules_step(struct sim *s); /* cheap */
 void rules_all(struct sim *s);
 void rules_end(struct sim *s); /* after the end of all sessions: nothing is left */
 void rules_result(struct sim *s, struct sim_job *j);
+/* The front says the id of the job. */
+void rules_job_id(struct sim *s, const struct sim_job *j, uint64_t id);
+/* The front answers a request. */
+void rules_answer(struct sim *s, const struct sim_parcel *p, struct bytes message);
+/* Whether one of the job's kernels is in quarantine for its tenant. */
+bool rules_banned(const struct sim *s, const struct sim_job *j);
 void rules_killed(struct sim *s, const struct sim_worker *x); /* the front ends it */
-void rules_told(struct sim *s);
+void rules_notices(struct sim *s);
 void rules_lost(struct sim *s, const struct sim_buffer *b); /* the front says that it is */
 
 /* ---- the world --------------------------------------------------------------------------------
@@ -439,13 +487,12 @@ struct sim {
     bool settling; /* the course is over: no more mishaps */
     struct agenda_of agenda;
     uv_loop_t loop;
-    char dir[64];
+    char dir[SIM_FOLDER];
     struct front *f; /* NULL: none runs */
     bool accepts;    /* clients may connect */
-    bool closing;    /* the front ends: what it says reaches nobody */
+    bool closing;    /* the front ends: its answers reach no client */
     uint64_t adopt_until_ns;
     uint64_t stalled_ns;      /* end of the last time that the front stood still */
-    uint64_t turn;            /* of the loop */
     uint64_t wakes, woken_ns; /* of the timer at the same time */
     uint64_t era;             /* fronts so far */
     struct sim_client *client;
@@ -454,11 +501,14 @@ struct sim {
     struct sim_request *requests;
     struct sim_parcel *parcel; /* from 1 */
     uint64_t parcels, parcels_room;
+    const struct sim_parcel *asked; /* what the front takes now; NULL: nothing */
     struct sim_worker **worker;
     unsigned workers;
     struct {
         unsigned absent, unstarted; /* the next workers do not open; do not start */
         uint64_t pressed_until_ns;
+        bool pinned; /* a worker has said which device it has */
+        bool later;  /* its last worker could not open it, and the next may */
     } device[DEVICES_MAX];
     struct sim_compile *compile[4096];
     unsigned compiles;
@@ -468,20 +518,29 @@ struct sim {
     struct sim_job **job;
     unsigned jobs;
     /* mishaps that excuse what would else be a fault of the front */
-    bool nomem;          /* an allocation has failed */
-    bool lies;           /* a worker lied, so that it was ended */
+    bool lies; /* a worker lied, so that it was ended */
+    struct sim_strikes {
+        uint32_t uid;
+        unsigned kernel, count;
+        uint64_t era;
+    } strike[256];
+    unsigned strikes;
     bool gave_up;        /* a device was absent or stuck */
     bool broke_restore;  /* a worker refused an order */
     bool killed_session; /* an administrator ended one */
-    bool quarantine;     /* a kernel of a tenant ended workers */
     uint64_t steps;
     uint64_t submitted_before; /* jobs, as of the last look */
     bool refused_before;
     uint64_t queue_most; /* the largest setting so far */
     uint64_t opened_ns;  /* when the front began */
+    uint64_t accepts_ns; /* when clients could connect to it */
+    uint64_t closed_ns;  /* when the front before it ended */
+    uint64_t idle_ns;    /* since when all is idle, at the end; 0: it is not */
     bool settled;        /* all is over */
 };
 
+/* Removes the files of a world that the process has played, or is playing no more. */
+void sim_clear(int pid);
 /* Plays a course. Returns the time that passed in it, if no rule was broken. */
 uint64_t sim_run(const struct course *p, FILE *log);
 /* A broken rule: keeps the text for the parent process, and ends this one. */

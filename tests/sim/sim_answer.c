@@ -26,14 +26,29 @@ static void go_on(struct sim *s, struct sim_client *c)
 }
 
 /* Handles of modules and the like are void with another front; buffers may live on. */
-static void other_front(struct sim *s, struct sim_client *c, bool known)
+/* The client has acknowledged results of jobs whose ids it never learned, and sends these jobs
+ * again. The former front has forgotten them, so they may run twice. */
+static void doubt_strays(struct sim_client *c)
+{
+    for (unsigned i = 0; i < c->open_count && c->strays != NULL; i++) {
+        struct sim_job *j = c->open[i]->job;
+        if (j != NULL && j->async) {
+            j->lied = j->vague = true;
+            model_doubt(j);
+        }
+    }
+    strays_drop(c);
+}
+
+static void other_front(struct sim_client *c, bool known)
 {
     c->programs = c->modules = c->arenas = c->kernels = 0;
     c->axpy = 0;
     c->events = 0;
-    client_reopen(s, c);
+    doubt_strays(c);
+    client_reopen(c);
     for (unsigned i = 0; !known && i < c->buffers; i++) {
-        c->buffer[i]->told = true;
+        c->buffer[i]->known_lost = true;
     }
     c->buffers = known ? c->buffers : 0;
 }
@@ -43,10 +58,15 @@ static void take_welcome(struct sim *s, struct sim_client *c, struct bytes messa
     static const uint8_t none[PROTO_CLIENT_ID_BYTES];
     struct msg_welcome m;
     must_decode(s, &schema_msg_welcome, message, &m);
+    if (c->uid == SIM_STRANGER) {
+        sim_fail(s, "stranger: client %u is of the workers' user, and gets a session", c->index);
+    }
     bool first = memcmp(c->daemon_id, none, sizeof none) == 0;
     bool same = memcmp(c->daemon_id, m.daemon_id.data, sizeof none) == 0;
     memcpy(c->daemon_id, m.daemon_id.data, sizeof none);
-    if (first || (same && m.resumed != 0)) {
+    bool known = m.resumed != 0 && m.session == c->session; /* else a lost WELCOME named it */
+    c->session = m.session;
+    if (first || (same && known)) {
         go_on(s, c);
     } else if (same) {
         if (client_remembered(s, c) && !c->said_bye) {
@@ -54,7 +74,8 @@ static void take_welcome(struct sim *s, struct sim_client *c, struct bytes messa
         }
         client_over(s, c);
     } else {
-        other_front(s, c, m.resumed != 0);
+        rules_resumed(s, c, m.resumed != 0);
+        other_front(c, m.resumed != 0);
         go_on(s, c);
     }
 }
@@ -68,7 +89,7 @@ static void take_outputs(struct sim_job *j, const struct proto_result *r)
     struct proto_output o;
     while (proto_list_next(&it, &schema_output, &o)) {
         struct sim_step *t = o.step < j->steps ? &j->step[o.step] : NULL;
-        if (t != NULL && t->op == OP_READ && o.data.size == t->count * 4) {
+        if (t != NULL && (t->op == OP_READ || t->inlined) && o.data.size == t->count * 4) {
             memcpy(t->got, o.data.data, o.data.size);
             t->answered = true;
         }
@@ -88,20 +109,20 @@ static void forget_job(struct sim_client *c, const struct sim_job *j)
 static void doubt_former(struct sim *s, const struct sim_job *j)
 {
     if (j->code != 0 && j->request->sent_era != s->era) {
-        model_doubt(s, j);
+        model_doubt(j);
     }
 }
 
 static void take_result(struct sim *s, struct sim_job *j, const struct proto_result *r)
 {
-    if (j->outcome == OUTCOME_TOLD) {
+    if (j->outcome == OUTCOME_KNOWN) {
         if (j->id == r->job && j->code != (int)r->code) {
             sim_fail(s, "result: job %" PRIu64 " of client %u ends twice: %s, and %s", r->job,
                      j->client->index, err_name(j->code), err_name((int)r->code));
         }
         return;
     }
-    j->outcome = OUTCOME_TOLD;
+    j->outcome = OUTCOME_KNOWN;
     j->id = r->job;
     j->id_era = s->era;
     j->code = (int)r->code;
@@ -138,11 +159,11 @@ static struct sim_job *job_of(struct sim *s, const struct sim_client *c, uint64_
     return NULL;
 }
 
-static bool was_told(const struct sim *s, const struct sim_client *c, uint64_t id)
+static bool had_result(const struct sim *s, const struct sim_client *c, uint64_t id)
 {
     for (unsigned i = s->jobs; i > 0; i--) {
         const struct sim_job *j = s->job[i - 1];
-        if (j->client == c && j->id == id && j->outcome == OUTCOME_TOLD) {
+        if (j->client == c && j->id == id && j->id_era == s->era && j->outcome == OUTCOME_KNOWN) {
             return true;
         }
     }
@@ -159,82 +180,126 @@ static void take_notice(struct sim *s, struct sim_client *c, const struct proto_
             return;
         }
     }
-    if (n->kind == NOTICE_BUFFER_LOST && b == NULL && !s->nomem) {
+    if (n->kind == NOTICE_BUFFER_LOST && b == NULL && !memory_failed()) {
         sim_fail(s, "notice: client %u learns that buffer %#" PRIx64 " is lost, which never was",
                  c->index, n->handle);
     }
     if (b != NULL) {
         rules_lost(s, b);
-        b->told = true;
+        b->known_lost = true;
         client_forget(c, b);
     }
 }
 
-struct events {
-    struct sim_client *client;
-    uint32_t pipe;
+/* Results may come before the ACCEPTED that names their job: the client keeps them until then. */
+struct sim_stray {
+    struct sim_stray *next;
     size_t size;
-    uint8_t data[];
+    uint8_t data[]; /* EVENTS */
 };
 
-static void take_events(struct sim *s, struct sim_client *c, struct bytes message);
-
-static void on_events(struct sim *s, const struct hap *h)
+void strays_drop(struct sim_client *c)
 {
-    struct events *x = h->actor;
-    if (x->client->pipe == x->pipe) { /* else they come again */
-        take_events(s, x->client, bytes_of(x->data, x->size));
+    while (c->strays != NULL) {
+        struct sim_stray *x = c->strays;
+        c->strays = x->next;
+        free(x);
     }
-    free(x);
 }
 
-/* A result may come before the ACCEPTED that names its job: then the client looks again later. */
-static bool come_early(struct sim *s, struct sim_client *c, const struct msg_events *m,
-                       struct bytes message)
+static bool awaits_id(const struct sim_client *c)
+{
+    for (unsigned i = 0; i < c->open_count; i++) {
+        if (c->open[i]->job != NULL && c->open[i]->job->async) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void keep_stray(struct sim_client *c, struct bytes message)
+{
+    struct sim_stray *x = malloc(sizeof *x + message.size);
+    x->next = c->strays;
+    x->size = message.size;
+    memcpy(x->data, message.data, message.size);
+    c->strays = x;
+}
+
+static void unknown_result(struct sim *s, const struct sim_client *c, uint64_t job)
+{
+    if (s->era == 1 && !memory_failed()) {
+        sim_fail(s, "events: client %u gets %s result of job %" PRIu64, c->index,
+                 had_result(s, c, job) ? "a second" : "an unknown", job);
+    }
+}
+
+/* Returns whether the jobs of all results are known now. */
+static bool take_stray(struct sim *s, struct sim_client *c, const struct sim_stray *x)
+{
+    struct msg_events m;
+    struct proto_result r;
+    bool all = true;
+    must_decode(s, &schema_msg_events, bytes_of(x->data, x->size), &m);
+    struct proto_iter it = proto_iter_of(m.results);
+    while (proto_list_next(&it, &schema_result, &r)) {
+        struct sim_job *j = job_of(s, c, r.job);
+        if (j != NULL) {
+            take_result(s, j, &r);
+        } else if (!had_result(s, c, r.job) && awaits_id(c)) {
+            all = false;
+        } else if (!had_result(s, c, r.job)) {
+            unknown_result(s, c, r.job);
+        }
+    }
+    return all;
+}
+
+/* A job got its id, or its request was refused. */
+static void look_at_strays(struct sim *s, struct sim_client *c)
+{
+    for (struct sim_stray **at = &c->strays; *at != NULL;) {
+        struct sim_stray *x = *at;
+        if (take_stray(s, c, x)) {
+            *at = x->next;
+            free(x);
+        } else {
+            at = &x->next;
+        }
+    }
+}
+
+/* Returns whether one of the results is of a job that may get its id later. */
+static bool take_event_results(struct sim *s, struct sim_client *c, const struct msg_events *m)
 {
     struct proto_iter it = proto_iter_of(m->results);
     struct proto_result r;
-    bool unknown = false;
-    bool pending = false;
-    while (m->number == c->events + 1 && proto_list_next(&it, &schema_result, &r)) {
-        unknown = unknown || job_of(s, c, r.job) == NULL;
+    bool stray = false;
+    while (proto_list_next(&it, &schema_result, &r)) {
+        struct sim_job *j = job_of(s, c, r.job);
+        if (j != NULL) {
+            take_result(s, j, &r);
+        } else if (awaits_id(c)) {
+            stray = true;
+        } else {
+            unknown_result(s, c, r.job);
+        }
     }
-    for (unsigned i = 0; i < c->open_count; i++) {
-        pending = pending || (c->open[i]->job != NULL && c->open[i]->job->async);
-    }
-    if (!unknown || !pending) {
-        return false;
-    }
-    struct events *x = malloc(sizeof *x + message.size);
-    *x = (struct events){.client = c, .pipe = c->pipe, .size = message.size};
-    memcpy(x->data, message.data, message.size);
-    sim_at(s, s->now_ns + NS_PER_MS, on_events, x, 0, 0);
-    return true;
+    return stray;
 }
 
 static void take_events(struct sim *s, struct sim_client *c, struct bytes message)
 {
     struct msg_events m;
-    struct proto_result r;
     struct proto_notice n;
     must_decode(s, &schema_msg_events, message, &m);
-    if (come_early(s, c, &m, message)) {
-        return;
-    }
     c->waits = false;
     if (m.number == c->events + 1) {
         c->events++;
-        struct proto_iter it = proto_iter_of(m.results);
-        while (proto_list_next(&it, &schema_result, &r)) {
-            struct sim_job *j = job_of(s, c, r.job);
-            if (j != NULL) {
-                take_result(s, j, &r);
-            } else if (s->era == 1 && !s->nomem) {
-                sim_fail(s, "events: client %u gets %s result of job %" PRIu64, c->index,
-                         was_told(s, c, r.job) ? "a second" : "an unknown", r.job);
-            }
+        if (take_event_results(s, c, &m)) {
+            keep_stray(c, message);
         }
-        it = proto_iter_of(m.notices);
+        struct proto_iter it = proto_iter_of(m.notices);
         while (proto_list_next(&it, &schema_notice, &n)) {
             take_notice(s, c, &n);
         }
@@ -254,10 +319,12 @@ static void take_accepted(struct sim *s, struct sim_request *q, struct bytes mes
             sim_fail(s, "answer: request %" PRIu64 " of client %u is accepted, and waits", q->seq,
                      q->client->index);
         }
+        rules_job_id(s, q->job, m.job);
         q->job->id = m.job;
         q->job->id_era = s->era;
         sim_log(s, "client %u: request %" PRIu64 " is job %" PRIu64, q->client->index, q->seq,
                 m.job);
+        look_at_strays(s, q->client);
     }
 }
 
@@ -278,7 +345,7 @@ static void take_buffer(struct sim *s, struct sim_request *q, struct bytes messa
         b = model_find(s, m.handle);
     }
     bool fresh = q->kind == MSG_KIND_BUFFER_CREATE || q->kind == MSG_KIND_BUFFER_OPEN;
-    if (!fresh || b == NULL || c->buffers == SIM_HANDLES) {
+    if (!fresh || b == NULL) {
         return;
     }
     if (q->kind == MSG_KIND_BUFFER_CREATE) {
@@ -289,16 +356,18 @@ static void take_buffer(struct sim *s, struct sim_request *q, struct bytes messa
         b->era = s->era;
         sim_log(s, "client %u: request %" PRIu64 " is buffer %#" PRIx64, c->index, q->seq,
                 m.handle);
-        buffer_find_worker(s, b, (unsigned)m.device);
+        buffer_find_worker(s, b);
     }
     client_forget(c, b);
     for (unsigned i = 0; i < 64 && i < c->early_count; i++) {
         if (c->early[i] == m.handle) {
-            b->told = true;
+            b->known_lost = true;
             return;
         }
     }
-    c->buffer[c->buffers++] = b;
+    if (c->buffers < SIM_HANDLES) { /* others are not used until the session ends */
+        c->buffer[c->buffers++] = b;
+    }
 }
 
 static void take_module(struct sim *s, struct sim_request *q, struct bytes message)
@@ -314,7 +383,7 @@ static void take_module(struct sim *s, struct sim_request *q, struct bytes messa
     c->module[c->modules++] = m.module;
     while (proto_list_next(&it, &schema_kernel, &k) && c->kernels < 8) {
         c->kernel_inout[c->kernels] = bytes_equal_str(k.name, "twist");
-        c->kernel_bad[c->kernels] = q->what != 0;
+        c->kernel_bad[c->kernels] = (unsigned)q->what;
         c->kernel_module[c->kernels] = m.module;
         c->kernel[c->kernels++] = k.handle;
     }
@@ -352,17 +421,17 @@ static bool may_not_be(int code)
 
 static void take_submit_error(struct sim *s, struct sim_job *j, const struct msg_error *m)
 {
-    bool unclear = m->code == ERR_STATE && (j->request->sendings > 1 || s->nomem);
+    bool unclear = m->code == ERR_STATE && (j->request->sendings > 1 || memory_failed());
     if (j->outcome != OUTCOME_OPEN) {
         return;
     }
-    j->outcome = unclear ? OUTCOME_UNKNOWN : OUTCOME_TOLD;
+    j->outcome = unclear ? OUTCOME_UNKNOWN : OUTCOME_KNOWN;
     j->code = (int)m->code;
     j->effects = (unsigned)m->effects;
     forget_job(j->client, j);
     doubt_former(s, j);
     if (unclear || j->effects != 0) {
-        model_doubt(s, j);
+        model_doubt(j);
     }
 }
 
@@ -373,20 +442,24 @@ static void take_error(struct sim *s, struct sim_request *q, struct bytes messag
     must_decode(s, &schema_msg_error, message, &m);
     sim_log(s, "client %u: request %" PRIu64 " of kind %u: %s %.*s", c->index, q->seq, q->kind,
             err_name((int)m.code), (int)m.text.size, (const char *)m.text.data);
-    if (may_not_be((int)m.code) && !s->lies && !s->nomem) {
+    if (may_not_be((int)m.code) && !s->lies && !memory_failed()) {
         sim_fail(s, "error: request %" PRIu64 " of client %u is answered by %s: %.*s", q->seq,
                  c->index, err_name((int)m.code), (int)m.text.size, (const char *)m.text.data);
     }
-    if (q->kind == MSG_KIND_HELLO) {
+    if (q->kind == MSG_KIND_HELLO && c->uid == SIM_STRANGER) {
+        client_break(s, c, false);
+        c->state = CLIENT_GONE;
+    } else if (q->kind == MSG_KIND_HELLO) {
         client_break(s, c, true);
     } else if (q->kind == MSG_KIND_WAIT) {
         c->waits = false;
         client_break(s, c, true); /* the session went to another connection, or is over */
     } else if (q->kind == MSG_KIND_SUBMIT && q->job != NULL) {
         take_submit_error(s, q->job, &m);
+        look_at_strays(s, c);
     } else if (q->buffer != NULL && m.code == ERR_BUFFER_LOST) {
         rules_lost(s, q->buffer);
-        q->buffer->told = true;
+        q->buffer->known_lost = true;
         client_forget(c, q->buffer);
     }
 }

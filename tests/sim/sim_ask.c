@@ -78,7 +78,6 @@ static void ask_of_buffer(struct sim *s, struct sim_client *c, struct chance *r)
                                        .name = bytes_str(name),
                                        .rights = chance_percent(r, 70) ? 3 : 1,
                                        .linger_ns = chance_below(r, 3) * NS_PER_S};
-        b->shared = true;
         client_send(s, c, &schema_msg_buffer_publish, &m)->buffer = b;
     }
 }
@@ -111,6 +110,20 @@ static void choose_part(const struct sim_buffer *b, struct chance *r, uint64_t *
         *ret_first == 0 && chance_percent(r, 80) ? all : 1 + chance_below(r, all - *ret_first);
 }
 
+/* A slice that ends behind its buffer. */
+static void go_beyond(struct sim_job *j, struct sim_step *t)
+{
+    t->to_first = t->to->bytes / ELEMENT - t->count + 1;
+    j->wrong = true;
+}
+
+/* A kernel that writes one of two arrays takes no arrays that overlap in part. */
+static bool overlap(const struct sim_step *t)
+{
+    return t->op == OP_LAUNCH && !t->inlined && t->from == t->to && t->from_first != t->to_first &&
+           t->from_first < t->to_first + t->count && t->to_first < t->from_first + t->count;
+}
+
 static unsigned choose_op(struct sim_client *c, struct chance *r)
 {
     unsigned n = (unsigned)chance_below(r, 100);
@@ -132,7 +145,8 @@ static uint64_t choose_kernel(struct sim_client *c, struct chance *r, struct sim
     }
     unsigned k = (unsigned)chance_below(r, c->kernels);
     t->inout = c->kernel_inout[k];
-    j->guilty = j->guilty || c->kernel_bad[k];
+    t->bad = c->kernel_bad[k] * 2 + (c->kernel_bad[k] != 0 && t->inout);
+    j->guilty = j->guilty || t->bad != 0;
     j->loaded = true;
     return c->kernel[k];
 }
@@ -153,6 +167,10 @@ static void add_args(struct sim *s, struct sim_step *t, uint64_t axpy, struct ca
                               .ndim = 1,
                               .d0 = t->count,
                               .data = bytes_of(data, t->count * ELEMENT)};
+    if (t->inlined) {
+        bytes.access = t->inout ? ACCESS_INOUT : ACCESS_OUT;
+        bytes.data = t->inout ? bytes.data : bytes_str("");
+    }
     unsigned count = 0;
     const struct proto_arg *list[3];
     if (t->op == OP_LAUNCH) {
@@ -160,7 +178,7 @@ static void add_args(struct sim *s, struct sim_step *t, uint64_t axpy, struct ca
             list[count++] = &value;
         }
         list[count++] = &from;
-        list[count++] = &to;
+        list[count++] = t->inlined ? &bytes : &to;
     } else {
         list[count++] = &to;
         if (t->op != OP_READ) {
@@ -173,12 +191,17 @@ static void add_args(struct sim *s, struct sim_step *t, uint64_t axpy, struct ca
     p->args = proto_list_of(args, count);
 }
 
+/* reads: it writes no buffer. */
 static void add_step(struct sim *s, struct sim_job *j, struct chance *r, bool reads,
                      struct capbuf *steps)
 {
     struct sim_client *c = j->client;
     struct sim_step *t = &j->step[j->steps++];
     struct proto_step p = {.op = reads ? OP_READ : choose_op(c, r)};
+    struct chance other = chance_of(j->r, 40 + j->steps); /* what courses of older trees lack */
+    if (reads && c->axpy + c->kernels > 0 && chance_percent(&other, 40)) {
+        p.op = OP_LAUNCH;
+    }
     struct capbuf args;
     capbuf_init(&args, 65536);
     t->op = (unsigned)p.op;
@@ -193,8 +216,14 @@ static void add_step(struct sim *s, struct sim_job *j, struct chance *r, bool re
     }
     if (t->op == OP_LAUNCH) {
         p.kernel = choose_kernel(c, r, t, j);
+        t->inlined = reads;
+        t->to = reads ? t->from : t->to;
     }
-    j->writes = j->writes || t->op != OP_READ;
+    if (chance_percent(&other, 1) && !t->inlined) {
+        go_beyond(j, t);
+    }
+    j->wrong = j->wrong || overlap(t);
+    j->writes = j->writes || step_writes(t);
     add_args(s, t, c->axpy, &args, &p);
     encode(s, &schema_step, &p, steps);
     capbuf_finish(&args);
@@ -214,9 +243,9 @@ static void job_send(struct sim *s, struct sim_job *j, struct msg_submit *m)
     struct sim_client *c = j->client;
     m->seq = next_number(c);
     j->async = (m->flags & SUBMIT_ASYNC) != 0;
-    j->detached = (m->flags & SUBMIT_DETACHED) != 0;
     j->limit_ns = m->limit_ns;
     j->deadline_ns = m->deadline_ns;
+    j->banned = rules_banned(s, j);
     j->request = client_send(s, c, &schema_msg_submit, m);
     j->request->job = j;
     if (j->async) {
@@ -323,18 +352,22 @@ static void ask_run(struct sim *s, struct sim_client *c, struct chance *r)
     capbuf_finish(&bindings);
 }
 
-static void ask_load(struct sim *s, struct sim_client *c, struct chance *r)
+static void load(struct sim *s, struct sim_client *c, bool bad, struct chance *r)
 {
     char source[64];
-    bool bad = s->p.faults > 0 && chance_percent(r, 25);
-    (void)snprintf(source, sizeof source, "source %u %s", (unsigned)chance_below(r, bad ? 4 : 1000),
-                   bad ? "of trouble" : "");
+    unsigned number = (unsigned)chance_below(r, bad ? 4 : 1000);
+    (void)snprintf(source, sizeof source, "source %u %s", number, bad ? "of trouble" : "");
     struct msg_module_load m = {.seq = next_number(c),
                                 .name = bytes_str("m"),
                                 .lang = LANG_DIALECT,
                                 .source = bytes_str(source),
                                 .file = bytes_str("m.gk")};
-    client_send(s, c, &schema_msg_module_load, &m)->what = bad;
+    client_send(s, c, &schema_msg_module_load, &m)->what = bad ? 1 + number : 0;
+}
+
+static void ask_load(struct sim *s, struct sim_client *c, struct chance *r)
+{
+    load(s, c, s->p.faults > 0 && chance_percent(r, 25), r);
 }
 
 static void ask_unload(struct sim *s, struct sim_client *c, struct chance *r)
@@ -400,13 +433,69 @@ static void ask_exchange(struct sim *s, struct sim_client *c, struct chance *r)
     encode(s, &schema_arg, &arena, &args);
     struct proto_step p = {.op = into ? OP_WRITE : OP_READ, .args = proto_list_of(&args, 2)};
     encode(s, &schema_step, &p, &steps);
-    j->arena = true;
     j->writes = into;
     j->steps = 1;
     j->step[0] = (struct sim_step){.op = into ? OP_WRITE : OP_READ, .to = b, .count = all};
     j->step[0].unknown = into;
     struct msg_submit m = {.steps = proto_list_of(&steps, 1),
                            .flags = chance_percent(r, 50) ? SUBMIT_ASYNC : 0};
+    job_send(s, j, &m);
+    capbuf_finish(&args);
+    capbuf_finish(&steps);
+}
+
+/* ---- crowds and guilty jobs -------------------------------------------------------------------
+ */
+
+void ask_crowd(struct sim *s, struct sim_client *c, struct chance *r)
+{
+    unsigned count = (unsigned)chance_spread(r, 8, s->clients > 100 ? 64 : 1024);
+    bool submits = chance_percent(r, 70);
+    for (unsigned i = 0; i < count; i++) {
+        (submits ? ask_submit : ask_something)(s, c, r);
+    }
+}
+
+/* A kernel of the client that ends workers; the number of kernels: it has none. */
+static unsigned find_bad(const struct sim_client *c)
+{
+    unsigned k = 0;
+    while (k < c->kernels && c->kernel_bad[k] == 0) {
+        k++;
+    }
+    return k;
+}
+
+/* A launch of a kernel that ends workers, with an array of the job's own, so that it may run
+ * again. Without such a kernel the client loads some. */
+void ask_guilt(struct sim *s, struct sim_client *c, struct chance *r)
+{
+    unsigned k = find_bad(c);
+    if (k == c->kernels || c->buffers == 0 || c->jobs + 1 >= sizeof c->job / sizeof c->job[0]) {
+        load(s, c, true, r);
+        return;
+    }
+    struct sim_job *j = job_begin(s, c, r);
+    struct sim_step *t = &j->step[j->steps++];
+    struct proto_step p = {.op = OP_LAUNCH, .kernel = c->kernel[k]};
+    struct capbuf args, steps;
+    capbuf_init(&args, 65536);
+    capbuf_init(&steps, 65536);
+    *t = (struct sim_step){.op = OP_LAUNCH,
+                           .inlined = chance_percent(r, 80),
+                           .inout = c->kernel_inout[k],
+                           .bad = c->kernel_bad[k] * 2 + c->kernel_inout[k]};
+    t->from = t->to = some_buffer(c, r);
+    t->count = 1 + chance_below(r, t->from->bytes / ELEMENT < 8 ? 1 : 4);
+    t->to_first = t->inlined ? 0 : t->count; /* apart from what it reads */
+    t->to_first = t->to_first + t->count <= t->to->bytes / ELEMENT ? t->to_first : 0;
+    j->wrong = overlap(t);
+    j->guilty = j->loaded = true;
+    j->writes = !t->inlined;
+    add_args(s, t, c->axpy, &args, &p);
+    encode(s, &schema_step, &p, &steps);
+    struct msg_submit m = {.steps = proto_list_of(&steps, 1),
+                           .flags = chance_percent(r, 70) ? SUBMIT_ASYNC : 0};
     job_send(s, j, &m);
     capbuf_finish(&args);
     capbuf_finish(&steps);
@@ -471,6 +560,13 @@ static void ask_cancel(struct sim *s, struct sim_client *c, struct chance *r)
     }
 }
 
+void ask_cancel_of(struct sim *s, struct sim_job *j)
+{
+    struct msg_cancel m = {.number = j->request->seq};
+    j->cancelled = true;
+    (void)client_send(s, j->client, &schema_msg_cancel, &m);
+}
+
 static void ask_query(struct sim *s, struct sim_client *c, struct chance *r)
 {
     static const char *const what[] = {"devices",  "pool",    "kernels", "jobs",
@@ -526,13 +622,8 @@ void ask_control(struct sim *s, struct sim_client *c, struct chance *r)
 
 void ask_wait(struct sim *s, struct sim_client *c)
 {
-    if (c->waits || c->state != CLIENT_ON || (s->p.reads == 0 && !s->settling)) {
+    if (c->waits || c->state != CLIENT_ON || (!s->settling && (s->p.reads == 0 || c->mute))) {
         return;
-    }
-    for (unsigned i = 0; i < c->open_count; i++) {
-        if (c->open[i]->job != NULL && c->open[i]->job->async && s->era > 1) {
-            return; /* another front: results come by the ids that it gives these */
-        }
     }
     c->waits = true;
     struct msg_wait m = {.timeout_ns = 20 * NS_PER_S, .taken = c->events};

@@ -5,8 +5,9 @@
 
 #include "tests/sim/sim.h"
 
-#define RETRY_NS (50 * NS_PER_MS)
-#define BACK_NS  (20 * NS_PER_MS)
+#define RETRY_NS  (50 * NS_PER_MS)
+#define BACK_NS   (20 * NS_PER_MS)
+#define AHEAD_MAX 250u /* numbers; a client sends no request further ahead of the lowest one */
 
 static uint64_t wire_ns(struct sim *s, uint64_t salt)
 {
@@ -57,6 +58,10 @@ static void send_parcel(struct sim *s, struct sim_request *r)
     if (c->pipe == 0) {
         return;
     }
+    r->held = r->seq > 0 && c->open_count > 0 && r->seq >= c->open[0]->seq + AHEAD_MAX;
+    if (r->held) {
+        return;
+    }
     if (s->parcels + 1 >= s->parcels_room) {
         s->parcels_room = 2 * s->parcels_room + 1024;
         s->parcel = realloc(s->parcel, s->parcels_room * sizeof *s->parcel);
@@ -65,7 +70,6 @@ static void send_parcel(struct sim *s, struct sim_request *r)
     uint64_t number = ++s->parcels;
     s->parcel[number] = (struct sim_parcel){.request = r, .pipe = c->pipe, .era = s->era};
     r->sendings++;
-    r->newest = number;
     uint64_t at_ns = s->now_ns + wire_ns(s, number);
     bool overtakes = chance_mix(number ^ s->course->seed) % 16 == 0;
     if (!overtakes) {
@@ -90,7 +94,6 @@ static struct sim_request *request_make(struct sim *s, struct sim_client *c,
     r->seq = schema == &schema_msg_hello ? 0 : ((const struct msg_ping *)msg)->seq;
     r->data = bytes.data;
     r->size = bytes.size;
-    r->sent_ns = s->now_ns;
     r->sent_era = s->era;
     r->next = s->requests;
     s->requests = r;
@@ -123,10 +126,9 @@ void client_resend(struct sim *s, struct sim_request *r)
 
 uint64_t client_acked(const struct sim *s, const struct sim_client *c)
 {
-    if (s->p.reads == 0 && !s->settling) {
-        return 0;
-    }
-    return c->open_count > 0 ? c->open[0]->seq - 1 : c->next - 1;
+    uint64_t ack = c->open_count > 0 ? c->open[0]->seq - 1 : c->next - 1;
+    bool takes = s->settling || (s->p.reads != 0 && !c->mute);
+    return takes || ack < c->mute_ack ? ack : c->mute_ack;
 }
 
 bool client_idle(const struct sim_client *c)
@@ -187,9 +189,8 @@ static uint64_t list_taken(struct sim *s, const struct sim_client *c, uint64_t r
 
 /* Another front runs, which may not know asynchronous jobs without a result: they are sent again.
  */
-void client_reopen(struct sim *s, struct sim_client *c)
+void client_reopen(struct sim_client *c)
 {
-    (void)s;
     for (unsigned i = 0; i < c->jobs; i++) {
         struct sim_request *r = c->job[i]->request;
         unsigned at = c->open_count;
@@ -263,7 +264,7 @@ static void on_closed(struct sim *s, const struct hap *h)
 /* When the front has to know the session still. */
 bool client_remembered(const struct sim *s, const struct sim_client *c)
 {
-    return !s->killed_session && !s->nomem && c->left_era == s->era &&
+    return !s->killed_session && !memory_failed() && c->left_era == s->era &&
            s->now_ns - c->left_ns < s->p.linger_ms * NS_PER_MS;
 }
 
@@ -283,9 +284,11 @@ static void forget_parcels(struct sim *s, uint32_t pipe)
 void client_break(struct sim *s, struct sim_client *c, bool back)
 {
     uint32_t pipe = c->pipe;
-    if (pipe != 0) {
+    if (c->state == CLIENT_ON) { /* a HELLO on its way prolongs no session */
         c->left_ns = s->now_ns;
         c->left_era = s->era;
+    }
+    if (pipe != 0) {
         forget_parcels(s, pipe);
         sim_at(s, s->now_ns + wire_ns(s, pipe), on_closed, NULL, pipe, s->era);
     }
@@ -306,7 +309,7 @@ void client_closed(struct sim *s, uint32_t pipe)
     }
 }
 
-/* It comes back before anybody has noticed that its connection broke. */
+/* The client comes back before the front notices that its connection broke. */
 static void move(struct sim *s, struct sim_client *c)
 {
     if (c->pipe == 0 || !s->accepts) {
@@ -320,22 +323,23 @@ static void move(struct sim *s, struct sim_client *c)
  */
 
 /* What the client has of a session that does not exist any more. */
-static void drop_session(struct sim *s, struct sim_client *c)
+static void drop_session(struct sim_client *c)
 {
     for (unsigned i = 0; i < c->open_count; i++) {
         c->open[i]->dropped = true;
         if (c->open[i]->job != NULL) {
             c->open[i]->job->outcome = OUTCOME_UNKNOWN;
-            model_doubt(s, c->open[i]->job);
+            model_doubt(c->open[i]->job);
         }
     }
     for (unsigned i = 0; i < c->jobs; i++) {
         c->job[i]->outcome = OUTCOME_UNKNOWN;
-        model_doubt(s, c->job[i]);
+        model_doubt(c->job[i]);
     }
     for (unsigned i = 0; i < c->buffers; i++) {
         c->buffer[i]->freed = c->buffer[i]->freed || c->buffer[i]->maker == c;
     }
+    strays_drop(c);
     c->open_count = c->jobs = c->buffers = 0;
     c->programs = c->modules = c->arenas = c->kernels = 0;
     c->axpy = 0;
@@ -348,7 +352,8 @@ static void begin_life(struct sim *s, struct sim_client *c)
     c->next = 1;
     c->events = 0;
     c->state = CLIENT_AWAY;
-    c->leaving = c->said_bye = false;
+    c->leaving = c->said_bye = c->mute = false;
+    c->mute_ack = 0;
     c->left_era = 0;
     memset(c->daemon_id, 0, sizeof c->daemon_id);
 }
@@ -356,7 +361,7 @@ static void begin_life(struct sim *s, struct sim_client *c)
 static void leave(struct sim *s, struct sim_client *c, bool another)
 {
     client_break(s, c, false);
-    drop_session(s, c);
+    drop_session(c);
     begin_life(s, c);
     if (another && !s->settling) {
         come_back(s, c, NS_PER_S);
@@ -384,7 +389,7 @@ void clients_begin(struct sim *s)
     for (unsigned i = 0; i < s->clients; i++) {
         struct sim_client *c = &s->client[i];
         c->index = i;
-        c->uid = i == 0 ? 0 : 1000 + i % (unsigned)s->p.tenants;
+        c->uid = i == 0 ? 0 : i == 7 ? SIM_STRANGER : 1000 + i % (unsigned)s->p.tenants;
         begin_life(s, c);
         come_back(s, c, NS_PER_MS * (i % 64));
     }
@@ -392,6 +397,9 @@ void clients_begin(struct sim *s)
 
 void clients_end(struct sim *s)
 {
+    for (unsigned i = 0; i < s->clients; i++) {
+        strays_drop(&s->client[i]);
+    }
     free(s->client);
     while (s->requests != NULL) {
         struct sim_request *r = s->requests;
@@ -429,9 +437,22 @@ static bool stays_open(struct sim *s, struct sim_request *r, struct bytes messag
                  r->client->index, err_name((int)m.code), (int)m.text.size,
                  (const char *)m.text.data);
     }
+    sim_log(s, "client %u: request %" PRIu64 " stays open: %s %.*s", r->client->index, r->seq,
+            err_name((int)m.code), (int)m.text.size, (const char *)m.text.data);
     uint64_t pause = m.retry_after_ns > 0 ? m.retry_after_ns : RETRY_NS;
+    pause *= 1 + r->sendings / 4;
     sim_at(s, s->now_ns + pause, retry, r, 0, 0);
     return true;
+}
+
+/* What was too far ahead. */
+static void send_held(struct sim *s, struct sim_client *c)
+{
+    for (unsigned i = 0; i < c->open_count && c->open[i]->seq < c->open[0]->seq + AHEAD_MAX; i++) {
+        if (c->open[i]->held) {
+            client_resend(s, c->open[i]);
+        }
+    }
 }
 
 static void close_request(struct sim_client *c, const struct sim_request *r)
@@ -449,7 +470,8 @@ static void close_request(struct sim_client *c, const struct sim_request *r)
 static void check_same(struct sim *s, struct sim_request *r, struct bytes message)
 {
     struct hash h = hash_of(message.data, message.size);
-    if (r->seq > 0 && r->answered && r->answer_era == s->era && !hash_equal(h, r->answer)) {
+    bool other = r->seq > 0 && r->answered && r->answer_era == s->era && !hash_equal(h, r->answer);
+    if (other && !memory_failed()) {
         struct msg_error m;
         bool gone = proto_decode(&schema_msg_error, message, &m, NULL) == 0 && m.code == ERR_STATE;
         if (!gone) { /* it has acknowledged the answer meanwhile */
@@ -477,6 +499,7 @@ static void on_answer(struct sim *s, const struct hap *h)
         if (!open && !r->answered) {
             r->answered = true;
             close_request(r->client, r);
+            send_held(s, r->client);
             answer_take(s, r, message);
         }
     }
@@ -494,6 +517,7 @@ void client_answer(struct sim *s, uint64_t parcel, struct bytes message)
                  p->request->client->index);
     }
     p->over = true;
+    rules_answer(s, p, message);
     struct answer *a = malloc(sizeof *a + message.size);
     a->parcel = parcel;
     a->size = message.size;
@@ -550,6 +574,16 @@ static void event_on(struct sim *s, struct sim_client *c, enum course_kind kind,
     case COURSE_BYE:
         c->leaving = true;
         break;
+    case COURSE_CROWD:
+        ask_crowd(s, c, r);
+        break;
+    case COURSE_GUILT:
+        ask_guilt(s, c, r);
+        break;
+    case COURSE_MUTE:
+        c->mute_ack = client_acked(s, c);
+        c->mute = true;
+        break;
     default:
         break;
     }
@@ -567,7 +601,7 @@ void client_event(struct sim *s, const struct course_event *e, struct chance *r)
         come_back(s, c, chance_spread(r, NS_PER_MS, 2 * s->p.linger_ms * NS_PER_MS));
     } else if (e->kind == COURSE_LEAVE && c->pipe != 0) {
         leave(s, c, chance_percent(r, 70));
-    } else if (c->state == CLIENT_ON && !c->leaving) {
+    } else if (c->state == CLIENT_ON && !c->leaving && !c->said_bye) {
         event_on(s, c, e->kind, r);
     }
 }

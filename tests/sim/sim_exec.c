@@ -119,7 +119,7 @@ static void check_buffer(struct sim *s, struct sim_worker *x, const struct sim_w
 {
     const struct sim_worker_buffer *b = worker_buffer(x, t->arg[a].id);
     if (b == NULL) {
-        if (!s->lies && !s->broke_restore) {
+        if (!x->lied && !s->broke_restore) {
             sim_fail(
                 s, "job: job %" PRIu64 " uses buffer %#" PRIx64 ", which the worker does not have",
                 j->id, t->arg[a].id);
@@ -139,7 +139,7 @@ static void check_uses(struct sim *s, struct sim_worker *x, const struct sim_wor
 {
     for (unsigned i = 0; i < j->steps; i++) {
         const struct sim_worker_step *t = &j->step[i];
-        if (t->op == OP_LAUNCH && !has_module(x, t->module) && !s->lies) {
+        if (t->op == OP_LAUNCH && !has_module(x, t->module) && !x->lied) {
             sim_fail(s,
                      "job: job %" PRIu64 " launches a kernel of module %#" PRIx64
                      ", which the worker does not have",
@@ -167,11 +167,9 @@ static void read_step(struct sim *s, const struct proto_wstep *w, struct sim_wor
     struct proto_iter it = proto_iter_of(w->args);
     struct proto_ref ref;
     *t = (struct sim_worker_step){.op = (unsigned)w->op,
-                                  .step = (unsigned)w->step,
                                   .stage = w->stage,
                                   .module = w->module,
                                   .after = (unsigned)w->after,
-                                  .covers = (unsigned)w->covers,
                                   .pattern_size = (unsigned)w->pattern.size};
     if (w->pattern.size > 0) {
         memcpy(t->pattern, w->pattern.data, w->pattern.size);
@@ -204,6 +202,7 @@ static struct sim_worker_job *read_job(struct sim *s, const struct msg_f_job *m,
     j->deadline_ns = m->deadline_ns;
     j->job = in->job;
     j->alone = in->alone;
+    j->era = s->era;
     j->step = calloc(m->steps.count + 1, sizeof *j->step);
     while (proto_list_next(&it, &schema_wstep, &w)) {
         read_step(s, &w, &j->step[j->steps++]);
@@ -223,7 +222,7 @@ static struct sim_worker_job *read_job(struct sim *s, const struct msg_f_job *m,
 static void check_alone(struct sim *s, const struct sim_worker *x, const struct sim_worker_job *j)
 {
     for (const struct sim_worker_job *k = x->job; k != NULL && k != j; k = k->next) {
-        if (k->state != WJOB_ENDED && (j->alone || k->alone)) {
+        if (k->state != WJOB_ENDED && k->era == s->era && (j->alone || k->alone)) {
             sim_fail(s,
                      "alone: job %" PRIu64 " is sent beside job %" PRIu64
                      ", and one of them has to run alone",
@@ -240,7 +239,8 @@ static void check_once(struct sim *s, struct sim_worker_job *j)
         return;
     }
     j->attempt = k->external + k->internal;
-    if (k->begun > 0 && k->writes && !s->lies && !s->killed_session) {
+    bool excused = k->lied || s->killed_session || (s->era > 1 && memory_failed());
+    if (k->begun > 0 && k->writes && !excused) { /* without memory for its record it is forgotten */
         sim_fail(s,
                  "once: job %" PRIu64 " of client %u, request %" PRIu64
                  ", wrote outside itself, and is sent again",
@@ -397,17 +397,43 @@ static void run_steps(struct sim_worker *x, struct sim_worker_job *j, unsigned c
 /* ---- begin and end ----------------------------------------------------------------------------
  */
 
-static void say_done(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
+static void report(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
 {
+    j->reported = true;
     const struct msg_w_done m = {.job = j->id,
                                  .code = j->code,
                                  .step = -1,
                                  .arg = -1,
                                  .effects = j->effects,
-                                 .started_ns = j->began_ns,
-                                 .ended_ns = s->now_ns,
+                                 .started_ns = j->began_ns + x->skew_ns,
+                                 .ended_ns = s->now_ns + x->skew_ns,
                                  .text = bytes_str(j->code != 0 ? "the device said so" : "")};
     worker_send(s, x, &schema_msg_w_done, &m, NULL);
+}
+
+static void on_report(struct sim *s, const struct hap *h)
+{
+    struct sim_worker *x = h->actor;
+    struct sim_worker_job *j = x->epoch == h->b && x->state == WORKER_RUNS ? find(x, h->a) : NULL;
+    if (j != NULL && !j->reported) {
+        report(s, x, j);
+    }
+}
+
+/* Ends of jobs that need not wait for each other are reported in any order. */
+static void report_late(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
+{
+    j->report_ns = s->now_ns + chance_mix(j->id ^ s->course->seed) % (4 * NS_PER_MS);
+    for (const struct sim_worker_job *k = x->job; k != j; k = k->next) {
+        bool before = k->stream == j->stream;
+        for (unsigned i = 0; i < j->after_count; i++) {
+            before = before || j->after[i] == k->id;
+        }
+        if (before && k->report_ns > j->report_ns) {
+            j->report_ns = k->report_ns;
+        }
+    }
+    sim_at(s, j->report_ns, on_report, x, j->id, x->epoch);
 }
 
 static void end(struct sim *s, struct sim_worker *x, struct sim_worker_job *j, int code,
@@ -417,7 +443,11 @@ static void end(struct sim *s, struct sim_worker *x, struct sim_worker_job *j, i
     j->code = code;
     j->effects = effects;
     count_uses(x, j, -1);
-    say_done(s, x, j);
+    if (x->shuffles) {
+        report_late(s, x, j);
+    } else {
+        report(s, x, j);
+    }
     exec_more(s, x);
 }
 
@@ -448,11 +478,73 @@ static uint64_t run_ns(const struct sim *s, const struct sim_worker_job *j)
     return ns < long_ns ? ns : long_ns;
 }
 
+static bool has_endless(const struct sim *s, const struct sim_worker *x)
+{
+    for (const struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
+        if (j->state == WJOB_RUNS && fate_of(s, j) == FATE_ENDLESS) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void on_end(struct sim *s, const struct hap *h);
+
+/* Its next kernel gets the device, unless a kernel there never ends. */
+static void on_resume(struct sim *s, const struct hap *h)
+{
+    struct sim_worker *x = h->actor;
+    struct sim_worker_job *j = x->epoch == h->b && x->state == WORKER_RUNS ? find(x, h->a) : NULL;
+    if (j == NULL || j->state != WJOB_RUNS || x->silent) {
+        return;
+    }
+    if (has_endless(s, x)) {
+        sim_at(s, s->now_ns + 100 * NS_PER_MS, on_resume, x, j->id, x->epoch);
+        return;
+    }
+    const struct msg_w_started m = {.job = j->id, .at_ns = s->now_ns + x->skew_ns};
+    j->paused = false;
+    j->resumed = true;
+    worker_send(s, x, &schema_msg_w_started, &m, NULL);
+    sim_at(s, s->now_ns + run_ns(s, j) / 2, on_end, x, j->id, x->epoch);
+}
+
+/* Between two of its kernels a job may wait. */
+static bool pauses(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
+{
+    struct chance c = chance_of(j->job != NULL ? j->job->r : j->id, 200 + j->attempt);
+    if (!j->said || j->resumed || j->steps < 2 || fate_of(s, j) == FATE_ENDLESS ||
+        !chance_percent(&c, (unsigned)s->p.pauses)) {
+        return false;
+    }
+    const struct msg_w_paused m = {.job = j->id};
+    j->paused = true;
+    worker_send(s, x, &schema_msg_w_paused, &m, NULL);
+    sim_at(s, s->now_ns + 1 + chance_below(&c, run_ns(s, j)), on_resume, x, j->id, x->epoch);
+    return true;
+}
+
+static void fault(struct sim *s, struct sim_worker *x, const struct sim_worker_job *j)
+{
+    struct msg_w_done m = {.job = j->id,
+                           .code = ERR_KERNEL_FAULT,
+                           .step = 0,
+                           .arg = -1,
+                           .effects = ERR_EFFECTS_MAYBE,
+                           .text = bytes_str("illegal address")};
+    worker_send(s, x, &schema_msg_w_done, &m, NULL);
+    if (chance_mix(j->job->r ^ j->attempt) % 3 == 0) { /* and it does not know what it says */
+        m.code = 0;
+        worker_send(s, x, &schema_msg_w_done, &m, NULL);
+    }
+    launcher_ends(s, x, 1 << 8, NS_PER_MS);
+}
+
 static void on_end(struct sim *s, const struct hap *h)
 {
     struct sim_worker *x = h->actor;
     struct sim_worker_job *j = x->epoch == h->b && x->state == WORKER_RUNS ? find(x, h->a) : NULL;
-    if (j == NULL || x->silent) {
+    if (j == NULL || x->silent || pauses(s, x, j)) {
         return;
     }
     switch (fate_of(s, j)) {
@@ -463,23 +555,32 @@ static void on_end(struct sim *s, const struct hap *h)
     case FATE_CRASH:
         launcher_ends(s, x, SIGSEGV, 0);
         break;
-    case FATE_FAULT: {
-        const struct msg_w_done m = {.job = j->id,
-                                     .code = ERR_KERNEL_FAULT,
-                                     .step = 0,
-                                     .arg = -1,
-                                     .effects = ERR_EFFECTS_MAYBE,
-                                     .text = bytes_str("illegal address")};
-        worker_send(s, x, &schema_msg_w_done, &m, NULL);
-        launcher_ends(s, x, 1 << 8, NS_PER_MS);
+    case FATE_FAULT:
+        fault(s, x, j);
         break;
-    }
     case FATE_ENDLESS:
         break;
     default:
         run_steps(x, j, j->steps);
         end(s, x, j, 0, ERR_EFFECTS_YES);
         break;
+    }
+}
+
+static void check_admitted(struct sim *s, const struct sim_worker_job *j)
+{
+    const struct sim_job *k = j->job;
+    if (k != NULL && k->wrong) {
+        sim_fail(s,
+                 "wrong: job %" PRIu64 " of client %u, request %" PRIu64
+                 ", has wrong arguments, and runs",
+                 j->id, k->client->index, k->request->seq);
+    }
+    if (k != NULL && k->banned && k->request->sent_era == s->era) {
+        sim_fail(s,
+                 "quarantine: job %" PRIu64 " of client %u, request %" PRIu64
+                 ", has a kernel that ended its worker three times, and runs",
+                 j->id, k->client->index, k->request->seq);
     }
 }
 
@@ -493,6 +594,7 @@ static void begin(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
                      j->id, k->id);
         }
     }
+    check_admitted(s, j);
     j->began_ns = s->now_ns;
     if (s->now_ns >= j->deadline_ns) {
         end(s, x, j, ERR_DEADLINE, ERR_EFFECTS_NONE);
@@ -504,12 +606,13 @@ static void begin(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
         return;
     }
     if (j->job != NULL) {
+        j->job->solo = j->job->solo || j->alone;
         j->job->begun++;
     }
     j->state = WJOB_RUNS;
     uint64_t ns = run_ns(s, j);
     if (ns > BRIEF_NS || fate == FATE_ENDLESS) {
-        const struct msg_w_started m = {.job = j->id, .at_ns = s->now_ns};
+        const struct msg_w_started m = {.job = j->id, .at_ns = s->now_ns + x->skew_ns};
         j->said = true;
         worker_send(s, x, &schema_msg_w_started, &m, NULL);
     }
@@ -576,7 +679,7 @@ void exec_retire(struct sim *s, struct sim_worker *x, uint64_t id)
     if (j == NULL) {
         sim_fail(s, "job: job %" PRIu64 " is retired, and the worker never got it", id);
     }
-    if (j->retired && !s->lies) {
+    if (j->retired && !x->lied) {
         sim_fail(s, "job: job %" PRIu64 " is retired twice", id);
     }
     j->retired = true;
@@ -589,10 +692,13 @@ void exec_inventory(struct sim *s, struct sim_worker *x)
 {
     for (unsigned i = 0; i < x->buffers; i++) {
         const struct sim_worker_buffer *b = &x->buffer[i];
-        const struct msg_w_inventory_buffer m = {
-            .id = b->id, .size = b->size, .sealed = b->copy >= 0};
-        const struct frame_fds fds = {.fd = {b->copy}, .count = 1};
-        worker_send(s, x, &schema_msg_w_inventory_buffer, &m, b->copy >= 0 ? &fds : NULL);
+        struct msg_w_inventory_buffer m = {.id = b->id, .size = b->size, .sealed = b->copy >= 0};
+        struct frame_fds fds = {.fd = {b->copy}, .count = b->copy >= 0};
+        lie_inventory(s, x, &m, &fds);
+        worker_send(s, x, &schema_msg_w_inventory_buffer, &m, fds.count > 0 ? &fds : NULL);
+        if (fds.count > 0 && fds.fd[0] != b->copy) {
+            (void)close(fds.fd[0]);
+        }
     }
     for (unsigned i = 0; i < x->modules; i++) {
         const struct msg_w_inventory_module m = {.module = x->module[i]};
@@ -609,17 +715,52 @@ void exec_inventory(struct sim *s, struct sim_worker *x)
             .job = j->id, .stream = j->stream, .finished = j->state == WJOB_ENDED};
         worker_send(s, x, &schema_msg_w_inventory_job, &m, NULL);
         if (j->state == WJOB_ENDED) {
-            say_done(s, x, j);
-        } else if (j->state == WJOB_RUNS && j->said) {
-            const struct msg_w_started started = {.job = j->id, .at_ns = j->began_ns};
+            report(s, x, j);
+        } else if (j->state == WJOB_RUNS && j->said && !j->paused) {
+            const struct msg_w_started started = {.job = j->id, .at_ns = j->began_ns + x->skew_ns};
             worker_send(s, x, &schema_msg_w_started, &started, NULL);
+        }
+    }
+}
+
+static void on_evade(struct sim *s, const struct hap *h)
+{
+    struct sim_job *j = h->actor;
+    if (j->client->state == CLIENT_ON && j->life == j->client->lives &&
+        j->outcome == OUTCOME_OPEN) {
+        ask_cancel_of(s, j);
+    }
+}
+
+/* A job that may run again, and was alone in a worker that ended by itself. Its client may cancel
+ * it, to save its kernel. */
+static void note_suspect(struct sim *s, const struct sim_worker *x)
+{
+    struct sim_job *only = NULL;
+    unsigned count = 0;
+    for (const struct sim_inbox *in = x->inbox; in != NULL; in = in->next) {
+        count += in->schema == &schema_msg_f_job;
+    }
+    for (const struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
+        if (j->state != WJOB_ENDED || !j->reported) {
+            only = j->job;
+            count++;
+        }
+    }
+    if (count == 1 && only != NULL && only->guilty && !only->writes && only->begun == 1 &&
+        !only->lied && !only->cancelled && only->limit_ns == 0) {
+        only->suspect = true;
+        if (chance_mix(only->r) % 4 != 0 && !s->settling) {
+            sim_at(s, s->now_ns + NS_PER_MS, on_evade, only, 0, 0);
         }
     }
 }
 
 void exec_worker_gone(struct sim *s, struct sim_worker *x, bool external)
 {
-    (void)s;
+    if (!external && !x->killed && !x->lied && !x->cut) {
+        note_suspect(s, x);
+    }
     for (const struct sim_inbox *in = x->inbox; in != NULL; in = in->next) {
         if (in->job != NULL) {
             in->job->external += external;
@@ -627,7 +768,7 @@ void exec_worker_gone(struct sim *s, struct sim_worker *x, bool external)
         }
     }
     for (struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
-        bool unsaid = x->cut && !j->retired; /* its end was not heard */
+        bool unsaid = (x->cut || !j->reported) && !j->retired; /* its end was not heard */
         if (j->job != NULL && (j->state != WJOB_ENDED || unsaid)) {
             j->job->external += external;
             j->job->internal += !external;

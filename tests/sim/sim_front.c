@@ -19,6 +19,8 @@
 #include "tests/sim/sim.h"
 
 #define TURNS_MAX   20000u
+#define TURNS_BRIEF 4u /* turns that take no time */
+#define TURN_NS     (50 * NS_PER_US)
 #define GENERATIONS (1u << 20) /* of one front */
 #define ADOPTION_NS (5 * NS_PER_S)
 #define FRONTS_GAP  (200 * NS_PER_MS)
@@ -109,9 +111,8 @@ static int on_worker(struct launcher_link *l, uint64_t id, const char *const *ar
                      struct bytes device, const int *fd, struct err *e)
 {
     (void)l;
-    (void)args;
     memory_outside();
-    int rc = launcher_asked(world, id, device, fd, e);
+    int rc = launcher_asked(world, id, args, device, fd, e);
     memory_inside();
     return rc;
 }
@@ -178,6 +179,7 @@ static int fill_settings(const struct sim *s, struct config *c)
     c->staging_input_bytes = c->staging_output_bytes = p->staging_kib * 1024;
     c->keep_results_bytes = p->kept_bytes;
     c->buffers_max = p->buffers_max;
+    c->tenant_message_bytes = p->message_kib * 1024;
     c->sessions_max = 2048;
     c->user_sessions_max = 2048;
     c->log_level = log_get_level();
@@ -225,6 +227,7 @@ static void front_make(struct sim *s)
     f->loop = &s->loop;
     (void)fill_settings(s, &f->config);
     f->rights.admins.group = f->rights.loaders.group = UINT32_MAX;
+    f->worker_uid = SIM_STRANGER;
     f->rules = (struct tenant_rules){.others = TENANT_UNLIMITED};
     f->rules.others.load = TENANT_LOAD_YES;
     f->read_settings = read_settings;
@@ -281,6 +284,7 @@ static void await_adoption(struct sim *s)
     }
     adopt_over(f);
     s->accepts = true;
+    s->accepts_ns = s->now_ns;
     sim_log(s, "front %" PRIu64 " takes clients", s->era);
 }
 
@@ -317,7 +321,7 @@ void front_close(struct sim *s)
     for (unsigned i = 0; i < s->workers; i++) {
         channel_close(s->worker[i]);
     }
-    memory_reset();
+    memory_fail(0);
     compiles_drop(s);
     if (!front_life_stops(f->life)) {
         front_life_step(&f->life, FRONT_HANDING_OVER);
@@ -354,6 +358,7 @@ static void on_front(struct sim *s, const struct hap *h)
 static void front_gone(struct sim *s, bool again)
 {
     front_close(s);
+    s->closed_ns = s->now_ns;
     for (unsigned i = 0; i < s->clients; i++) {
         if (s->client[i].pipe != 0) {
             client_break(s, &s->client[i], true);
@@ -361,6 +366,16 @@ static void front_gone(struct sim *s, bool again)
     }
     if (again) {
         sim_at(s, s->now_ns + FRONTS_GAP, on_front, NULL, 0, 0);
+    }
+}
+
+/* While a turn is followed by another, time passes, and what is due happens between them. */
+static void pass_turn(struct sim *s)
+{
+    s->now_ns += TURN_NS;
+    while (s->f != NULL && sim_next_ns(s) <= s->now_ns) {
+        struct hap h = sim_take(s);
+        h.run(s, &h);
     }
 }
 
@@ -376,7 +391,6 @@ void front_settle(struct sim *s)
             front_gone(s, true);
             return;
         }
-        s->turn++;
         memory_inside();
         (void)uv_run(&s->loop, reload_under_way(s->f) ? UV_RUN_ONCE : UV_RUN_NOWAIT);
         memory_outside();
@@ -384,6 +398,9 @@ void front_settle(struct sim *s)
         bool pressed = s->f->pressed && i > 16;
         bool busy = (goes_on(s->f) && !pressed) || reload_under_way(s->f) || worker_unread(s);
         quiet = busy ? 0 : quiet + 1;
+        if (busy && i >= TURNS_BRIEF) {
+            pass_turn(s);
+        }
     }
     await_adoption(s);
 }
@@ -428,9 +445,11 @@ void front_request(struct sim *s, uint64_t parcel)
     r->slot = (struct listener_slot *)(uintptr_t)parcel;
     r->peer = (struct peer){
         .pipe = p->pipe, .local = true, .uid = q->client->uid, .gid = q->client->uid, .pid = 0};
+    s->asked = p;
     memory_inside();
     pipeline_requests.request(s->f, r);
     memory_outside();
+    s->asked = NULL;
 }
 
 void front_pipe_closed(struct sim *s, uint32_t pipe)
@@ -461,7 +480,6 @@ void front_event(struct sim *s, const struct course_event *e, struct chance *r)
         break;
     case COURSE_NOMEM:
         memory_fail((long)chance_spread(r, 1, 64));
-        s->nomem = true;
         break;
     default:
         break;

@@ -55,7 +55,7 @@ static struct sim_worker *find(struct sim *s, uint64_t id)
     return NULL;
 }
 
-/* The front of `era` asked for it, and another front may run now: that one has it in its list. */
+/* The worker that the front of `era` asked for starts. A later front learns of it from the list. */
 static void on_started(struct sim *s, const struct hap *h)
 {
     struct sim_worker *x = h->actor;
@@ -73,7 +73,8 @@ static void on_started(struct sim *s, const struct hap *h)
         return;
     }
     x->state = WORKER_RUNS;
-    x->heard_ns = s->now_ns;
+    x->heard_ns = x->began_ns = s->now_ns;
+    s->device[x->number].later = false;
     sim_log(s, "worker %" PRIu64 " of device %u starts", x->id, x->number);
     if (same) {
         int fd = channel_open(s, x);
@@ -87,7 +88,22 @@ static void on_started(struct sim *s, const struct hap *h)
     worker_begin(s, x);
 }
 
-int launcher_asked(struct sim *s, uint64_t id, struct bytes device, const int *fd, struct err *e)
+/* A device that a worker has had is named by its pin, which stays when numbers shift. */
+static void check_pin(struct sim *s, unsigned number, const char *const *args)
+{
+    char pin[16];
+    bool found = false;
+    (void)snprintf(pin, sizeof pin, "card=%u", number);
+    for (; *args != NULL; args++) {
+        found = found || strstr(*args, pin) != NULL;
+    }
+    if (!found && s->device[number].pinned && s->era == 1 && !s->lies && !memory_failed()) {
+        sim_fail(s, "launcher: the next worker of device %u may open another one", number);
+    }
+}
+
+int launcher_asked(struct sim *s, uint64_t id, const char *const *args, struct bytes device,
+                   const int *fd, struct err *e)
 {
     struct msg_record_worker m;
     if (proto_decode(&schema_msg_record_worker, device, &m, e) != 0) {
@@ -96,6 +112,7 @@ int launcher_asked(struct sim *s, uint64_t id, struct bytes device, const int *f
     if (worker_of_device(s, (unsigned)m.index) != NULL) {
         sim_fail(s, "launcher: device %u gets a second worker", (unsigned)m.index);
     }
+    check_pin(s, (unsigned)m.index, args);
     struct sim_worker *x = worker_make(s, id, (unsigned)m.index);
     for (unsigned i = 0; i < LAUNCHER_WORKER_FDS; i++) {
         x->fd[i] = fcntl(fd[i], F_DUPFD_CLOEXEC, 0);
@@ -204,7 +221,7 @@ void launcher_lost(struct sim *s)
 /* ---- the compiler -----------------------------------------------------------------------------
  */
 
-static void compile_answer(struct sim *s, struct sim_compile *c, int code, const char *text)
+static void compile_answer(struct sim_compile *c, int code, const char *text)
 {
     static const char signature[] = "//@kernel twist(in f32 x[n], inout f32 y[n])  over n";
     static const char fresh[] = "//@kernel make(in f32 x[n], out f32 y[n])  over n";
@@ -223,13 +240,12 @@ static void compile_answer(struct sim *s, struct sim_compile *c, int code, const
     if (code != 0) {
         (void)err_set(&e, code, "%s", text);
     }
-    bool told = code == 0 || code == ERR_COMPILE;
+    bool answers = code == 0 || code == ERR_COMPILE;
     c->over = true;
     memory_inside();
-    c->done(c->data, code, told ? &r : NULL, hash_of(c->source, strlen(c->source)), &e);
+    c->done(c->data, code, answers ? &r : NULL, hash_of(c->source, strlen(c->source)), &e);
     memory_outside();
     capbuf_finish(&kernels);
-    (void)s;
 }
 
 static void on_compiled(struct sim *s, const struct hap *h)
@@ -243,10 +259,10 @@ static void on_compiled(struct sim *s, const struct hap *h)
         s->bad_compiles--;
         int code = codes[chance_mix(c->salt) % (sizeof codes / sizeof codes[0])];
         code = c->builtin && code == ERR_COMPILE ? ERR_IO : code;
-        compile_answer(s, c, code, "the compiler failed");
+        compile_answer(c, code, "the compiler failed");
         return;
     }
-    compile_answer(s, c, 0, "");
+    compile_answer(c, 0, "");
 }
 
 int compile_asked(struct sim *s, const struct compiler_request *q, compiler_done_fn done,
@@ -276,7 +292,7 @@ void compiles_drop(struct sim *s)
 {
     for (unsigned i = 0; i < s->compiles; i++) {
         if (!s->compile[i]->over) {
-            compile_answer(s, s->compile[i], ERR_CLOSED, "the daemon ends");
+            compile_answer(s->compile[i], ERR_CLOSED, "the daemon ends");
         }
         free(s->compile[i]);
     }

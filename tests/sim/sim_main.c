@@ -11,7 +11,7 @@
  *     --keep FOLDER               shortens courses that break a rule, and writes them there
  *     --log                       prints what happens in each world
  *
- * Ends with 1 if a rule was broken. The same seed and the same tree give the same world.
+ * Ends with 1 if a rule was broken. The same seed, tree and kind of build give the same world.
  */
 #include <dirent.h>
 #include <inttypes.h>
@@ -25,10 +25,9 @@
 #include "tests/sim/sim.h"
 #include "tests/sim/sim_shrink.h"
 
-#define SEEDS_USUAL   300u
-#define WORLD_SECONDS 60u
-#define TRIES_MAX     600u
-#define LANES_MAX     64u
+#define SEEDS_USUAL 300u
+#define TRIES_MAX   600u
+#define LANES_MAX   64u
 
 struct options {
     uint64_t first, last;
@@ -56,7 +55,7 @@ static void play(struct lane *l, const struct options *o)
     for (; l->seed <= o->last && clock_now_ns() < o->until_ns; l->seed += l->step) {
         struct course p;
         course_make(l->seed, &p);
-        world_limit(WORLD_SECONDS);
+        world_limit();
         l->virtual_ns += sim_run(&p, o->log ? stdout : NULL);
         l->worlds++;
         course_finish(&p);
@@ -67,8 +66,7 @@ static void play(struct lane *l, const struct options *o)
 static void lane_start(struct lane *l, const struct options *o)
 {
     l->report[0] = '\0';
-    (void)fflush(NULL);
-    pid_t pid = fork();
+    pid_t pid = world_fork();
     if (pid == 0) {
         play(l, o);
     }
@@ -99,6 +97,7 @@ static bool lane_ended(struct lane *l, int status, const struct options *o)
 {
     struct verdict v;
     verdict_of(status, l->report, &v);
+    sim_clear(l->pid);
     if (!v.broken) {
         l->over = true;
         return false;
@@ -123,6 +122,10 @@ static unsigned play_seeds(const struct options *o)
                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     unsigned broken = 0;
     unsigned running = o->lanes;
+    if (lane == MAP_FAILED) {
+        perror("front_sim: mmap");
+        exit(2);
+    }
     uint64_t worlds = 0;
     uint64_t ns = 0;
     uint64_t began_ns = clock_now_ns();
@@ -143,6 +146,7 @@ static unsigned play_seeds(const struct options *o)
             if (!lane[i].over) {
                 (void)kill(lane[i].pid, SIGKILL);
                 (void)waitpid(lane[i].pid, NULL, 0);
+                sim_clear(lane[i].pid);
                 lane[i].over = true;
                 running--;
             }
@@ -196,7 +200,7 @@ static unsigned play_folder(const char *folder)
     }
     free(names);
     (void)printf("%d courses of %s, %u broke a rule\n", count < 0 ? 0 : count, folder, broken);
-    return broken;
+    return count > 0 ? broken : 1;
 }
 
 static void usage(void)

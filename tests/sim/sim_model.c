@@ -55,11 +55,15 @@ void model_free(struct sim *s)
     free(s->job);
 }
 
-void model_doubt(struct sim *s, const struct sim_job *j)
+bool step_writes(const struct sim_step *t)
 {
-    (void)s;
+    return t->op != OP_READ && !t->inlined;
+}
+
+void model_doubt(const struct sim_job *j)
+{
     for (unsigned i = 0; i < j->steps; i++) {
-        if (j->step[i].op != OP_READ) {
+        if (step_writes(&j->step[i])) {
             j->step[i].to->vague = true;
         }
     }
@@ -157,6 +161,28 @@ static void play_launch(struct sim *s, const struct sim_job *j, const struct sim
     mark(to, state);
 }
 
+/* The client gave what the kernel reads of its own array, and got the result. */
+static void play_inline(struct sim *s, const struct sim_job *j, const struct sim_step *t)
+{
+    uint8_t in[2 * SIM_CONTENT];
+    uint8_t out[SIM_CONTENT];
+    const struct part from = part_of(t->from, t->from_first, t->count);
+    enum byte_state state = must_be_defined(s, j, &from);
+    size_t size = from.size;
+    memcpy(in, from.buffer->value + from.at, from.size);
+    for (uint32_t i = 0; i < t->count && t->inout; i++, size += sizeof i) {
+        uint32_t value = t->value + i;
+        memcpy(in + size, &value, sizeof value);
+    }
+    model_twist(in, size, out, t->count * 4);
+    if (t->answered && state == BYTE_DEFINED && memcmp(out, t->got, t->count * 4) != 0) {
+        sim_fail(s,
+                 "content: job %" PRIu64 " of client %u, request %" PRIu64
+                 ", step %u: its own array has wrong content",
+                 j->id, j->client->index, j->request->seq, (unsigned)(t - j->step));
+    }
+}
+
 static void play_copy(struct sim *s, const struct sim_job *j, const struct sim_step *t,
                       const struct part *to)
 {
@@ -172,6 +198,8 @@ static void play_step(struct sim *s, const struct sim_job *j, const struct sim_s
     const struct part to = part_of(t->to, t->to_first, t->count);
     if (t->op == OP_READ) {
         play_read(s, j, t, &to);
+    } else if (t->inlined) {
+        play_inline(s, j, t);
     } else if (t->op == OP_COPY) {
         play_copy(s, j, t, &to);
     } else if (t->op == OP_LAUNCH) {
@@ -189,7 +217,7 @@ static void spoil(const struct sim_job *j, enum byte_state state)
 {
     for (unsigned i = 0; i < j->steps; i++) {
         const struct sim_step *t = &j->step[i];
-        if (t->op != OP_READ) {
+        if (step_writes(t)) {
             const struct part to = part_of(t->to, t->to_first, t->count);
             mark(&to, state);
         }
@@ -201,7 +229,7 @@ static void check_last(struct sim *s, const struct sim_job *j)
 {
     const struct sim_step *t = &j->step[0];
     const struct part p = part_of(t->to, 0, t->count);
-    bool excused = s->nomem || s->gave_up || s->lies || s->broke_restore;
+    bool excused = memory_failed() || s->gave_up || t->to->lied || j->lied || s->broke_restore;
     /* another front knows only whether a buffer was written as a whole */
     bool partly = s->era > 1 && t->to->bytes > SIM_CONTENT;
     if (j->code == ERR_UNDEFINED && (partly || state_of(&p) != BYTE_DEFINED)) {
@@ -209,6 +237,10 @@ static void check_last(struct sim *s, const struct sim_job *j)
     }
     if (j->code == ERR_BUFFER_LOST) {
         rules_lost(s, t->to);
+        return;
+    }
+    if (j->code == ERR_TIME_LIMIT &&
+        j->stalled) { /* its worker hangs, and runs out of time first */
         return;
     }
     if (!excused) {
@@ -223,7 +255,7 @@ static void play(struct sim *s, const struct sim_job *j)
     /* answered early: it may not have begun after all, and another front learns that it ended well
      */
     bool late = j->code == ERR_DEADLINE || (s->era > 1 && j->code == ERR_TIME_LIMIT);
-    if (j->vague || unsaid || (late && j->effects != 0) || j->outcome != OUTCOME_TOLD) {
+    if (j->vague || unsaid || (late && j->effects != 0) || j->outcome != OUTCOME_KNOWN) {
         spoil(j, BYTE_ANY);
     } else if (j->code == 0) {
         for (unsigned i = 0; i < j->steps; i++) {
@@ -232,7 +264,7 @@ static void play(struct sim *s, const struct sim_job *j)
     } else if (j->effects != 0) {
         spoil(j, BYTE_UNDEFINED);
     }
-    if (j->last && j->code != 0 && j->outcome == OUTCOME_TOLD) {
+    if (j->last && j->code != 0 && j->outcome == OUTCOME_KNOWN) {
         check_last(s, j);
     }
 }
@@ -258,7 +290,7 @@ static void check_order(struct sim *s, const struct sim_job *j)
         j->client->last_seq[1] = j->life;
         *last = 0;
     }
-    if (s->era == 1 && j->id != 0 && j->outcome == OUTCOME_TOLD) {
+    if (s->era == 1 && j->id != 0 && j->outcome == OUTCOME_KNOWN) {
         if (j->request->seq < *last) {
             sim_fail(s, "order: client %u: request %" PRIu64 " became a job after request %" PRIu64,
                      j->client->index, j->request->seq, *last);

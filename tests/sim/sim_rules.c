@@ -9,10 +9,12 @@
 #include "daemon/front/sched/queue.h"
 #include "tests/sim/sim.h"
 
-#define SILENCE_NS (3 * NS_PER_S)
-#define STUCK_NS   (7 * NS_PER_S)
-#define LATE_NS    NS_PER_S
-#define KEPT_SLACK 65536u /* the answer that exceeds the limit is kept, and those under way */
+#define SILENCE_NS   (3 * NS_PER_S)
+#define STUCK_NS     (7 * NS_PER_S)
+#define LATE_NS      NS_PER_S
+#define TURN_MOST    TURN_UNITS
+#define MESSAGE_MOST 2048u  /* bytes of a request or an answer, mostly */
+#define KEPT_SLACK   16384u /* the answer that exceeds the limit is kept, and those under way */
 
 /* ---- answers ----------------------------------------------------------------------------------
  */
@@ -26,7 +28,15 @@ static void blame(struct sim *s, const struct sim_job *j, const char *why)
 /* Mishaps after which a front may not know better. */
 static bool excused(const struct sim *s, const struct sim_job *j)
 {
-    return s->nomem || s->lies || j->adopted || j->vague || s->era > 1;
+    return memory_failed() || j->lied || j->adopted || j->vague || s->era > 1;
+}
+
+static const char *not_convicted(const struct sim_job *j)
+{
+    if (j->guilty) {
+        return j->solo ? NULL : "it never had a device for itself";
+    }
+    return j->internal >= 2 ? NULL : "it did nothing wrong";
 }
 
 /* Why the code cannot be; NULL: it can. */
@@ -34,7 +44,7 @@ static const char *innocent(const struct sim *s, const struct sim_job *j)
 {
     switch (j->code) {
     case ERR_KERNEL_FAULT:
-        return j->guilty || j->internal >= 2 ? NULL : "it did nothing wrong";
+        return not_convicted(j);
     case ERR_QUARANTINED:
         return j->loaded ? NULL : "it uses the daemon's kernels only";
     case ERR_TIME_LIMIT:
@@ -42,7 +52,7 @@ static const char *innocent(const struct sim *s, const struct sim_job *j)
     case ERR_DEADLINE:
         return j->deadline_ns != 0 ? NULL : "it has none";
     case ERR_CANCELLED:
-        return j->cancelled || s->killed_session ? NULL : "nobody cancelled it";
+        return j->cancelled || s->killed_session ? NULL : "no request cancelled it";
     default:
         return NULL;
     }
@@ -57,7 +67,10 @@ static const char *not_lost(const struct sim *s, const struct sim_job *j)
         return "no worker ended with it";
     }
     bool again = !j->writes && j->internal < 2 && j->external <= 64 && !j->guilty;
-    return again ? "it wrote nothing outside itself, and could run again" : NULL;
+    bool convicted = !j->writes && j->guilty && j->solo && j->internal >= 2 && j->external == 0;
+    return again       ? "it wrote nothing outside itself, and could run again"
+           : convicted ? "it ended its worker when it ran alone"
+                       : NULL;
 }
 
 static void check_code(struct sim *s, const struct sim_job *j)
@@ -69,8 +82,109 @@ static void check_code(struct sim *s, const struct sim_job *j)
     }
 }
 
+/* ---- strikes ----------------------------------------------------------------------------------
+ */
+
+static struct sim_strikes *find_strikes(struct sim *s, uint32_t uid, unsigned kernel)
+{
+    unsigned i = 0;
+    while (i < s->strikes && (s->strike[i].uid != uid || s->strike[i].kernel != kernel)) {
+        i++;
+    }
+    return i < s->strikes ? &s->strike[i] : NULL;
+}
+
+static void strike(struct sim *s, uint32_t uid, unsigned kernel)
+{
+    struct sim_strikes *k = find_strikes(s, uid, kernel);
+    if (k == NULL && s->strikes < sizeof s->strike / sizeof s->strike[0]) {
+        k = &s->strike[s->strikes++];
+        *k = (struct sim_strikes){.uid = uid, .kernel = kernel, .era = s->era};
+    }
+    if (k != NULL) {
+        k->count = k->era == s->era ? k->count + 1 : 1; /* another front begins anew */
+        k->era = s->era;
+    }
+}
+
+static bool named_before(const struct sim_job *j, unsigned step)
+{
+    for (unsigned i = 0; i < step; i++) {
+        if (j->step[i].bad == j->step[step].bad) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Each conviction is a strike against each kernel of the job, and so is the end of a suspect that
+ * does not run again. */
+static void count_strikes(struct sim *s, const struct sim_job *j)
+{
+    bool evades =
+        j->suspect && j->internal == 1 && (j->code == ERR_CANCELLED || j->code == ERR_DEADLINE);
+    bool counts = (j->code == ERR_KERNEL_FAULT && j->guilty) || evades;
+    if (!counts || memory_failed() || j->lied || j->vague || j->request->sent_era != s->era) {
+        return;
+    }
+    for (unsigned i = 0; i < j->steps; i++) {
+        if (j->step[i].bad != 0 && !named_before(j, i)) {
+            strike(s, j->client->uid, j->step[i].bad);
+        }
+    }
+}
+
+bool rules_banned(const struct sim *s, const struct sim_job *j)
+{
+    for (unsigned i = 0; i < j->steps; i++) {
+        for (unsigned k = 0; j->step[i].bad != 0 && k < s->strikes; k++) {
+            const struct sim_strikes *x = &s->strike[k];
+            if (x->uid == j->client->uid && x->kernel == j->step[i].bad && x->era == s->era &&
+                x->count >= 3) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* ---- results ----------------------------------------------------------------------------------
+ */
+
+/* As long as a worker lives on, a later front gives no id of an earlier one to another job. */
+void rules_job_id(struct sim *s, const struct sim_job *j, uint64_t id)
+{
+    bool remembered = false;
+    for (unsigned i = 0; i < s->workers; i++) {
+        const struct sim_worker *x = s->worker[i];
+        remembered =
+            remembered || (x->state == WORKER_RUNS && x->began_ns + NS_PER_S < s->closed_ns);
+    }
+    for (unsigned i = 0; i < s->jobs && remembered && s->era > 1 && !memory_failed(); i++) {
+        const struct sim_job *k = s->job[i];
+        if (k != j && k->id == id && k->id_era + 1 == s->era) {
+            sim_fail(s, "id: job %" PRIu64 " of client %u has the id of a job of client %u", id,
+                     j->client->index, k->client->index);
+        }
+    }
+}
+
+static void check_good(struct sim *s, const struct sim_job *j)
+{
+    if (j->begun == 0) {
+        blame(s, j, "no worker ran it");
+    }
+    if (j->guilty) {
+        blame(s, j, "its kernel never ends well");
+    }
+    if (j->wrong) {
+        blame(s, j, "its arguments are wrong");
+    }
+}
+
 void rules_result(struct sim *s, struct sim_job *j)
 {
+    count_strikes(s, j);
     if (j->code != 0 && strcmp(err_name(j->code), "UNKNOWN") == 0) {
         blame(s, j, "no such error exists");
     }
@@ -78,11 +192,11 @@ void rules_result(struct sim *s, struct sim_job *j)
         return;
     }
     check_code(s, j);
-    if (j->code == 0 && j->begun == 0) {
-        blame(s, j, "no worker ran it");
+    if (!s->gave_up && j->replays > j->external + j->internal) {
+        blame(s, j, "it is said to have run again more often than workers ended with it");
     }
-    if (j->code == 0 && j->guilty) {
-        blame(s, j, "its kernel never ends well");
+    if (j->code == 0) {
+        check_good(s, j);
     }
     if (j->code != 0 && j->effects == 0 && j->writes && j->begun > 0 &&
         j->external + j->internal > 0) {
@@ -106,25 +220,61 @@ static bool has_cause(const struct sim_worker *x)
 
 void rules_killed(struct sim *s, const struct sim_worker *x)
 {
-    bool excuse = s->nomem || x->silent || x->cut || x->lied || !x->ready || s->era > 1;
+    bool excuse = memory_failed() || x->silent || x->cut || x->lied || !x->ready || s->era > 1;
     if (!excuse && !has_cause(x) && s->now_ns > s->stalled_ns + 10 * NS_PER_S) {
         sim_fail(s, "killed: the front ends worker %" PRIu64 ", which did nothing wrong", x->id);
     }
 }
 
 /* When all is quiet each client knows which of its buffers are lost. */
-void rules_told(struct sim *s)
+void rules_notices(struct sim *s)
 {
-    for (unsigned i = 0; i < s->clients && s->era == 1 && !s->nomem && !s->lies; i++) {
+    for (unsigned i = 0; i < s->clients && s->era == 1 && !memory_failed(); i++) {
         const struct sim_client *c = &s->client[i];
         for (unsigned k = 0; c->state == CLIENT_ON && k < c->buffers; k++) {
             const struct sim_buffer *b = c->buffer[k];
-            bool keeps = b->sealed || b->sealing || b->worker == 0 || b->told;
+            bool keeps = b->sealed || b->sealing || b->worker == 0 || b->known_lost || b->lied;
             if (!keeps && worker_ended_ns(s, b->worker) + 2 * NS_PER_S < s->now_ns) {
-                sim_fail(s, "notice: buffer %#" PRIx64 " of client %u is lost, and it was not told",
+                sim_fail(s, "notice: buffer %#" PRIx64 " of client %u is lost, and no notice came",
                          b->handle, i);
             }
         }
+    }
+}
+
+static void check_create(struct sim *s, const struct sim_request *q, const struct msg_error *m)
+{
+    struct msg_buffer_create c;
+    struct err e = ERR_INIT;
+    if (m->code != ERR_NO_DEVICE ||
+        proto_decode(&schema_msg_buffer_create, bytes_of(q->data, q->size), &c, &e) != 0) {
+        return;
+    }
+    for (unsigned i = 0; i < s->f->device_count; i++) {
+        const struct device *d = s->f->device[i];
+        bool comes = device_hopeful(d) && d->recovery == 0 && d->state != DEVICE_ADOPTING;
+        if (comes && (c.device == 0 || c.device == i + 1)) {
+            sim_fail(
+                s, "create: request %" PRIu64 " of client %u is refused, and device %u is to come",
+                q->seq, q->client->index, i);
+        }
+    }
+}
+
+void rules_answer(struct sim *s, const struct sim_parcel *p, struct bytes message)
+{
+    const struct sim_request *q = p->request;
+    struct msg_error m;
+    if (proto_kind(message) != MSG_KIND_ERROR ||
+        proto_decode(&schema_msg_error, message, &m, NULL) != 0) {
+        return;
+    }
+    if (q->kind == MSG_KIND_BUFFER_CREATE && p == s->asked && q->sendings == 1) {
+        check_create(s, q, &m);
+    }
+    if (m.code == ERR_BUSY && q->kind == MSG_KIND_SUBMIT && m.retry_after_ns == 0) {
+        sim_fail(s, "retry: request %" PRIu64 " of client %u is refused without a time: %.*s",
+                 q->seq, q->client->index, (int)m.text.size, (const char *)m.text.data);
     }
 }
 
@@ -141,7 +291,7 @@ static bool worker_gone(struct sim *s, uint64_t id)
 
 void rules_lost(struct sim *s, const struct sim_buffer *b)
 {
-    bool excuse = s->nomem || s->lies || s->gave_up || s->broke_restore || b->vague;
+    bool excuse = memory_failed() || b->lied || s->gave_up || s->broke_restore || b->vague;
     if (excuse || b->handle == 0) {
         return;
     }
@@ -155,9 +305,41 @@ void rules_lost(struct sim *s, const struct sim_buffer *b)
     }
 }
 
-void buffer_find_worker(struct sim *s, struct sim_buffer *b, unsigned device)
+/* Whether the buffer's worker, which the former front had, lives on. */
+static bool lives_on(struct sim *s, const struct sim_buffer *b)
 {
-    (void)device;
+    for (unsigned i = 0; i < s->workers; i++) {
+        const struct sim_worker *x = s->worker[i];
+        bool lives = x->state == WORKER_RUNS && !x->killed && !x->silent;
+        if (lives && x->id == b->worker && x->began_ns < s->closed_ns && b->era + 1 == s->era) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A session with a buffer in a worker that lives on is known to the next front. */
+void rules_resumed(struct sim *s, const struct sim_client *c, bool known)
+{
+    bool in_time =
+        c->left_ns == s->closed_ns && s->now_ns < s->accepts_ns + s->p.linger_ms * NS_PER_MS;
+    if (known || !in_time || memory_failed() || s->killed_session || s->gave_up) {
+        return;
+    }
+    for (unsigned i = 0; i < c->buffers; i++) {
+        const struct sim_buffer *b = c->buffer[i];
+        bool owned = b->maker == c && !b->freed && !b->known_lost && !b->lied && b->worker != 0;
+        if (owned && lives_on(s, b)) {
+            sim_fail(s,
+                     "session: another front runs, and does not know client %u with buffer "
+                     "%#" PRIx64,
+                     c->index, b->handle);
+        }
+    }
+}
+
+void buffer_find_worker(struct sim *s, struct sim_buffer *b)
+{
     for (unsigned i = s->workers; i > 0; i--) {
         struct sim_worker *x = s->worker[i - 1];
         if (x->state == WORKER_RUNS && worker_buffer(x, b->handle) != NULL) {
@@ -175,6 +357,13 @@ static bool is_pressed(const struct sim *s, const struct device *d)
     return s->device[d->number].pressed_until_ns + 10 * NS_PER_MS > s->now_ns;
 }
 
+/* The front looks at a full channel again when its timer fires, and that comes late after it stood
+ * still. */
+static bool looks_soon(const struct sim *s)
+{
+    return s->f->pressed && front_due_ns(s) <= s->now_ns;
+}
+
 /* A device that has nothing to do leaves no job waiting that is ready. */
 static void check_idle(struct sim *s)
 {
@@ -182,7 +371,7 @@ static void check_idle(struct sim *s)
     for (unsigned i = 0; i < f->device_count; i++) {
         struct device *d = f->device[i];
         bool idle = device_serves(d) && d->inflight_count == 0 && d->link != NULL;
-        if (!idle || is_pressed(s, d) || s->nomem) {
+        if (!idle || is_pressed(s, d) || looks_soon(s) || memory_failed()) {
             continue;
         }
         const struct job *j = queue_head(f, d);
@@ -227,10 +416,26 @@ static void check_stuck(struct sim *s, const struct device *d, const struct sim_
     }
 }
 
+/* A worker that sent a frame which proves that it errs is ended. */
+static void check_exposed(struct sim *s, const struct sim_worker *x)
+{
+    if (x->exposed_ns != 0 && x->exposed_era == s->era && !x->killed && !x->silent && !x->cut &&
+        !memory_failed() && s->now_ns > x->exposed_ns + LATE_NS &&
+        s->now_ns > s->stalled_ns + LATE_NS) {
+        sim_fail(s, "exposed: worker %" PRIu64 " sent a wrong frame, and goes on", x->id);
+    }
+}
+
 static void check_workers(struct sim *s)
 {
     for (unsigned i = 0; i < s->f->device_count; i++) {
         const struct device *d = s->f->device[i];
+        if (device_serves(d) && d->link == NULL) {
+            sim_fail(s, "serves: device %u has no worker, and counts as ready", i);
+        }
+        if (d->state == DEVICE_ABSENT && s->device[d->number].later && s->era == 1) {
+            sim_fail(s, "absent: device %u exists, and is given up", i);
+        }
         struct sim_worker *x = d->worker != 0 ? worker_of_device(s, d->number) : NULL;
         if (x == NULL || x->state != WORKER_RUNS || d->link == NULL) {
             continue;
@@ -239,6 +444,22 @@ static void check_workers(struct sim *s)
         since = since > s->opened_ns ? since : s->opened_ns;
         check_silence(s, d, x, since);
         check_stuck(s, d, x, since);
+        check_exposed(s, x);
+    }
+}
+
+/* Jobs do not wait for a device when none can come any more. */
+static void check_hope(struct sim *s)
+{
+    struct front *f = s->f;
+    if (f->device_count == 0 || !f->listed || device_bits(f->device, f->device_count, false) != 0) {
+        return;
+    }
+    for (const struct job *j = f->jobs; j != NULL; j = j->hh.next) {
+        if (j->state == JOB_QUEUED && j->origin != ORIGIN_PROBE && j->device == NULL) {
+            sim_fail(s, "hope: no device can come any more, and job %" PRIu64 " waits for one",
+                     j->id);
+        }
     }
 }
 
@@ -257,6 +478,9 @@ static void check_limits(struct sim *s)
     if (f->input_bytes > f->config.staging_input_bytes && f->job_count > 1 && s->era == 1) {
         sim_fail(s, "limit: requests take %" PRIu64 " bytes", f->input_bytes);
     }
+    if (f->work.most > TURN_MOST) {
+        sim_fail(s, "turns: a turn of the loop had %" PRIu64 " units of work", f->work.most);
+    }
     bool refuses = front_life_refuses_jobs(f->life);
     if (refuses && s->refused_before && f->count.submitted > s->submitted_before) {
         sim_fail(s, "drain: a job is admitted while the daemon drains");
@@ -273,6 +497,7 @@ void rules_step(struct sim *s)
     check_idle(s);
     check_workers(s);
     check_limits(s);
+    check_hope(s);
 }
 
 /* ---- accounts ---------------------------------------------------------------------------------
@@ -313,8 +538,13 @@ static void check_jobs(struct sim *s)
     equal(s, "bytes of requests", f->input_bytes, bytes);
     for (unsigned i = 0; i < f->device_count; i++) {
         unsigned flight = 0;
+        bool known = f->device[i]->culprit == NULL;
         for (const struct job *j = f->device[i]->inflight; j != NULL; j = j->device_next) {
+            known = known || f->device[i]->culprit == j;
             flight++;
+        }
+        if (!known) {
+            sim_fail(s, "job: the culprit of device %u is not on it any more", i);
         }
         equal(s, "jobs in flight", f->device[i]->inflight_count, flight);
     }
@@ -350,12 +580,23 @@ static struct sums sum_of(const struct front *f, const struct tenant *t)
     return sum;
 }
 
+/* Answers of jobs that were admitted before are kept beyond the limit. */
+static void check_messages(struct sim *s, const struct tenant *t)
+{
+    const struct config *c = &s->f->config;
+    uint64_t admitted = c->session_inflight_max * (t->sessions + 1) * MESSAGE_MOST;
+    if (t->message_bytes > c->tenant_message_bytes + admitted) {
+        sim_fail(s, "limit: %" PRIu64 " bytes are kept for a tenant", t->message_bytes);
+    }
+}
+
 static void check_tenants(struct sim *s)
 {
     const struct front *f = s->f;
     for (const struct tenant *t = f->tenants; t != NULL; t = t->hh.next) {
         struct sums sum = sum_of(f, t);
         uint64_t bytes = 0;
+        check_messages(s, t);
         equal(s, "jobs of a tenant", t->held[TENANT_JOBS], sum.jobs);
         equal(s, "buffers of a tenant", t->held[TENANT_BUFFERS], sum.buffers);
         equal(s, "arenas of a tenant", t->held[TENANT_ARENAS], sum.arenas);
@@ -378,18 +619,22 @@ static void check_sessions(struct sim *s)
     equal(s, "sessions", f->session_count, sessions);
     for (const struct session *x = f->sessions; x != NULL; x = x->hh.next) {
         uint64_t kept = 0;
+        unsigned pending = 0;
         unsigned open = 0;
         for (const struct op *o = x->ops.all; o != NULL; o = o->hh.next) {
             kept += o->reply != NULL ? o->reply_size : 0;
-            open += o->state == OP_PENDING;
+            pending += o->state == OP_PENDING;
+        }
+        for (const struct op *o = x->ops.open; o != NULL; o = o->open_next) {
+            open++;
         }
         equal(s, "jobs of a session", x->jobs, HASH_CNT(hh_seq, x->own_jobs));
         equal(s, "answers of a session", x->ops.count, HASH_COUNT(x->ops.all));
+        equal(s, "bytes of kept answers", x->ops.kept_bytes, kept);
+        equal(s, "requests without an answer", open, pending);
         if (x->ops.kept_bytes > f->config.keep_results_bytes + KEPT_SLACK) {
             sim_fail(s, "limit: a session keeps %" PRIu64 " bytes", x->ops.kept_bytes);
         }
-        (void)kept;
-        (void)open;
     }
 }
 
@@ -438,9 +683,13 @@ static void check_workers_left(struct sim *s)
         if (x == NULL || x->state != WORKER_RUNS || x->silent || x->lied || !device_serves(d)) {
             continue;
         }
+        if (x->buffers > 0) {
+            sim_log(s, "worker %" PRIu64 " of device %u has buffer %#" PRIx64, x->id, x->number,
+                    x->buffer[0].id);
+        }
         equal(s, "buffers that are left in a worker", x->buffers, 0);
         for (const struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
-            if (!j->retired && !s->nomem) {
+            if (!j->retired && !memory_failed()) {
                 sim_fail(s, "left: job %" PRIu64 " is in the ledger of worker %" PRIu64, j->id,
                          x->id);
             }

@@ -10,7 +10,8 @@
 #include "tests/sim/sim.h"
 
 #define SETTLE_NS   (100 * NS_PER_MS) /* between looks whether all is done */
-#define PATIENCE_NS (900 * NS_PER_S)  /* for what has to come to an end */
+#define QUIET_NS    (500 * NS_PER_MS)
+#define PATIENCE_NS (900 * NS_PER_S) /* for what has to come to an end */
 #define STEPS_MAX   3000000u
 #define RULES_STEPS 64u
 
@@ -92,6 +93,23 @@ static bool front_empty(const struct sim *s)
            f->buffers.live == 0 && f->arenas.live == 0 && f->modules.live == f->builtin_count;
 }
 
+static void name_open(struct sim *s, const struct sim_client *c)
+{
+    const struct sim_request *q = c->open_count > 0 ? c->open[0] : NULL;
+    const struct job *j = s->f != NULL && c->jobs > 0 ? job_find(s->f->jobs, c->job[0]->id) : NULL;
+    sim_log(s, "client %u: %u requests are open, %u jobs; it %s", c->index, c->open_count, c->jobs,
+            c->waits ? "waits" : "does not wait");
+    if (q != NULL) {
+        sim_fail(s, "end: request %" PRIu64 " of kind %u of client %u gets no answer", q->seq,
+                 q->kind, c->index);
+    }
+    if (c->jobs > 0) {
+        sim_fail(s, "end: job %" PRIu64 " of client %u gets no result; it is %s, waits for %s",
+                 c->job[0]->id, c->index, j != NULL ? job_state_name(j->state) : "unknown",
+                 j != NULL ? job_wait_name(j->wait) : "?");
+    }
+}
+
 static void name_stuck(struct sim *s, unsigned phase)
 {
     for (unsigned i = 0; i < s->clients; i++) {
@@ -102,17 +120,7 @@ static void name_stuck(struct sim *s, unsigned phase)
         if (c->state != CLIENT_ON) {
             sim_fail(s, "end: client %u does not get a session", i);
         }
-        const struct sim_request *q = c->open_count > 0 ? c->open[0] : NULL;
-        if (q != NULL) {
-            sim_fail(s, "end: request %" PRIu64 " of kind %u of client %u gets no answer", q->seq,
-                     q->kind, i);
-        }
-        if (c->jobs > 0) {
-            const struct job *j = s->f != NULL ? job_find(s->f->jobs, c->job[0]->id) : NULL;
-            sim_fail(s, "end: job %" PRIu64 " of client %u gets no result; it is %s, waits for %s",
-                     c->job[0]->id, i, j != NULL ? job_state_name(j->state) : "unknown",
-                     j != NULL ? job_wait_name(j->wait) : "?");
-        }
+        name_open(s, c);
     }
     sim_fail(s, "end: in phase %u %u sessions, %u jobs, %u buffers, %u arenas, %u modules are left",
              phase, s->f != NULL ? s->f->session_count : 0, s->f != NULL ? s->f->job_count : 0,
@@ -150,9 +158,17 @@ static void resume(struct sim *s)
     }
 }
 
-static bool is_over(const struct sim *s, unsigned phase)
+/* Notices have come, too, when all has been quiet for a while. */
+static bool stays_idle(struct sim *s)
 {
-    return phase <= SETTLE_LOOK    ? all_idle(s)
+    s->idle_ns = !all_idle(s) ? 0 : s->idle_ns == 0 ? s->now_ns : s->idle_ns;
+    return s->idle_ns != 0 && s->now_ns - s->idle_ns >= QUIET_NS;
+}
+
+static bool is_over(struct sim *s, unsigned phase)
+{
+    return phase == SETTLE_IDLE    ? stays_idle(s)
+           : phase == SETTLE_LOOK  ? all_idle(s)
            : phase == SETTLE_LEAVE ? all_gone(s)
                                    : front_empty(s);
 }
@@ -173,7 +189,7 @@ static void on_settle(struct sim *s, const struct hap *h)
     }
     sim_log(s, "settled: phase %u", phase);
     if (phase == SETTLE_IDLE) {
-        rules_told(s);
+        rules_notices(s);
         look(s);
     } else if (phase == SETTLE_LOOK) {
         bye(s);
@@ -204,11 +220,6 @@ static void on_last_event(struct sim *s, const struct hap *h)
 /* ---- the course ---------------------------------------------------------------------------------
  */
 
-static bool of_device(enum course_kind kind)
-{
-    return kind >= COURSE_DIE && kind <= COURSE_UNSTARTED;
-}
-
 static bool of_front(enum course_kind kind)
 {
     return kind == COURSE_HANDOVER || kind == COURSE_CRASH || kind == COURSE_STALL ||
@@ -220,7 +231,7 @@ static void on_course(struct sim *s, const struct hap *h)
     const struct course_event *e = &s->course->event[h->a];
     struct chance r = chance_of(e->r, 2);
     sim_log(s, "-- %s %u", course_kind_name(e->kind), e->actor);
-    if (of_device(e->kind)) {
+    if (course_of_device(e->kind)) {
         worker_event(s, e, &r);
     } else if (of_front(e->kind)) {
         front_event(s, e, &r);
@@ -233,6 +244,24 @@ static void on_course(struct sim *s, const struct hap *h)
     }
 }
 
+static void name_folder(int pid, char ret_path[SIM_FOLDER])
+{
+    (void)snprintf(ret_path, SIM_FOLDER, "/tmp/gpud-sim.%d", pid);
+}
+
+void sim_clear(int pid)
+{
+    static const char *const file[] = {"gpud.conf", "shm"};
+    char folder[SIM_FOLDER];
+    char path[SIM_FOLDER + 16];
+    name_folder(pid, folder);
+    for (unsigned i = 0; i < sizeof file / sizeof file[0]; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", folder, file[i]);
+        (void)unlink(path);
+    }
+    (void)rmdir(folder);
+}
+
 static void begin(struct sim *s, const struct course *p, FILE *log)
 {
     s->course = p;
@@ -241,7 +270,7 @@ static void begin(struct sim *s, const struct course *p, FILE *log)
     s->now_ns = SIM_BEGIN_NS;
     s->queue_most = s->p.queue_max;
     memory_reset();
-    (void)snprintf(s->dir, sizeof s->dir, "/tmp/gpud-sim.%d", (int)getpid());
+    name_folder((int)getpid(), s->dir);
     (void)mkdir(s->dir, 0700);
     log_set_level(getenv("GPUD_LOG") != NULL ? LOG_LEVEL_DEBUG : LOG_LEVEL_ERROR - 1);
     if (uv_loop_init(&s->loop) != 0) {
@@ -270,12 +299,7 @@ static void end(struct sim *s)
     clients_end(s);
     model_free(s);
     free(s->agenda.hap);
-    char path[sizeof s->dir + 16];
-    (void)snprintf(path, sizeof path, "%s/gpud.conf", s->dir);
-    (void)unlink(path);
-    (void)snprintf(path, sizeof path, "%s/shm", s->dir);
-    (void)unlink(path);
-    (void)rmdir(s->dir);
+    sim_clear((int)getpid());
 }
 
 static void step(struct sim *s)

@@ -11,12 +11,21 @@
 
 #include "tests/sim/sim.h"
 
-#define WORLD_SECONDS 60u
+pid_t world_fork(void)
+{
+    (void)fflush(NULL);
+    pid_t pid = fork();
+    if (pid < 0) {
+        perror("front_sim: fork");
+        exit(2);
+    }
+    return pid;
+}
 
-void world_limit(unsigned seconds)
+void world_limit(void)
 {
     /* the parent's end ends the process, too */
-    const struct itimerval t = {.it_value = {.tv_sec = (time_t)seconds}};
+    const struct itimerval t = {.it_value = {.tv_sec = WORLD_SECONDS}};
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)setitimer(ITIMER_PROF, &t, NULL); /* SIGPROF ends the process */
 }
@@ -48,16 +57,19 @@ void course_try(const struct course *p, FILE *log, struct verdict *ret_verdict)
     if (report == MAP_FAILED) {
         abort();
     }
-    (void)fflush(NULL);
-    pid_t pid = fork();
+    pid_t pid = world_fork();
     if (pid == 0) {
         sim_report = report;
-        world_limit(WORLD_SECONDS);
+        world_limit();
         (void)sim_run(p, log);
         _exit(0);
     }
     int status = 0;
-    (void)waitpid(pid, &status, 0);
+    if (waitpid(pid, &status, 0) != pid) {
+        perror("front_sim: waitpid");
+        exit(2);
+    }
+    sim_clear(pid);
     verdict_of(status, report, ret_verdict);
     (void)munmap(report, SIM_FAIL_BYTES);
 }

@@ -7,18 +7,22 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "tests/sim/course.h"
 
 #define VERDICT_BYTES 2048u
+#define WORLD_SECONDS 60u /* of processor time, for one world */
 
 struct verdict {
     bool broken;
     char text[VERDICT_BYTES]; /* the rule, a colon, and what happened */
 };
 
-/* Limits the time of one world; for the process that plays it. seconds of processor time. */
-void world_limit(unsigned seconds);
+/* fork() for a process that plays worlds. Ends this process if there can be no other. */
+pid_t world_fork(void);
+/* Limits the time of the next world to WORLD_SECONDS; for the process that plays it. */
+void world_limit(void);
 /* log NULL: none. */
 void course_try(const struct course *p, FILE *log, struct verdict *ret_verdict);
 /* What the end of a process says, if its report says nothing. */

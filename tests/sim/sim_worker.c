@@ -130,7 +130,7 @@ struct sim_worker_buffer *worker_buffer(struct sim_worker *x, uint64_t id)
 /* ---- out --------------------------------------------------------------------------------------
  */
 
-static void send_bytes(struct sim *s, struct sim_worker *x, struct bytes frame,
+void worker_send_bytes(struct sim *s, struct sim_worker *x, struct bytes frame,
                        const struct frame_fds *fds)
 {
     struct err e = ERR_INIT;
@@ -157,7 +157,7 @@ void worker_send(struct sim *s, struct sim_worker *x, const struct schema *schem
         memcpy(x->last, frame.data, frame.size);
         x->last_size = frame.size;
     }
-    send_bytes(s, x, capbuf_view(&frame), fds);
+    worker_send_bytes(s, x, capbuf_view(&frame), fds);
     capbuf_finish(&frame);
 }
 
@@ -167,6 +167,11 @@ bool worker_unread(struct sim *s)
     for (unsigned i = 0; i < s->workers; i++) {
         struct sim_worker *x = s->worker[i];
         int bytes = 0;
+        if (x->channel.fd >= 0 && x->channel.queue != NULL) { /* the socket was full */
+            struct err e = ERR_INIT;
+            (void)duplex_resume(&x->channel, &e);
+            x->unread = true;
+        }
         if (x->unread) {
             x->unread =
                 x->channel.fd >= 0 && ioctl(x->channel.fd, SIOCOUTQ, &bytes) == 0 && bytes > 0;
@@ -189,9 +194,12 @@ static void on_beat(struct sim *s, const struct hap *h)
     sim_at(s, s->now_ns + ms * NS_PER_MS, on_beat, x, x->epoch, 0);
 }
 
-static void say_ready(struct sim *s, struct sim_worker *x)
+void worker_say_ready(struct sim *s, struct sim_worker *x)
 {
+    char pin[16];
+    (void)snprintf(pin, sizeof pin, "card=%u", x->number);
     const struct msg_w_ready m = {
+        .pin = bytes_str(pin),
         .build = bytes_str("sim"),
         .backend = bytes_str("sim"),
         .name = bytes_str("simulated"),
@@ -206,6 +214,7 @@ static void say_ready(struct sim *s, struct sim_worker *x)
         .spill_limit = 0,
     };
     worker_send(s, x, &schema_msg_w_ready, &m, NULL);
+    s->device[x->number].pinned = s->device[x->number].pinned || !x->silent;
     x->ready = true;
     x->rings_asked = true;
 }
@@ -224,11 +233,12 @@ static void on_open(struct sim *s, const struct hap *h)
                                        .text = bytes_str("the driver does not find it"),
                                        .devices = s->p.devices};
         s->gave_up = true;
+        s->device[x->number].later = m.code != ERR_NO_DEVICE && !x->silent;
         worker_send(s, x, &schema_msg_w_absent, &m, NULL);
         launcher_ends(s, x, 1 << 8, NS_PER_MS);
         return;
     }
-    say_ready(s, x);
+    worker_say_ready(s, x);
     const struct hap beat = {.actor = x, .a = x->epoch};
     on_beat(s, &beat);
 }
@@ -288,7 +298,7 @@ static void count_tenant(struct sim_worker *x, uint64_t key, uint64_t more, uint
     }
     if (i == x->tenants) {
         x->tenant[x->tenants++].key = key;
-        x->tenant[i].asked = x->tenant[i].told = 0;
+        x->tenant[i].asked = x->tenant[i].reported = 0;
     }
     x->tenant[i].asked += more - less;
 }
@@ -347,6 +357,9 @@ static void take_create(struct sim *s, struct sim_worker *x, const struct msg_f_
     if (known != NULL && known->worker == 0) {
         known->worker = x->id;
     }
+    if (known != NULL) {
+        known->lied = known->lied || x->lied;
+    }
     say_buffer(s, x, m->id, b != NULL ? 0 : ERR_DEVICE_MEMORY);
 }
 
@@ -356,7 +369,8 @@ static void take_free(struct sim *s, struct sim_worker *x, const struct msg_f_bu
     if (b == NULL) {
         return; /* the front had not asked for it yet; a worker refuses the frame */
     }
-    if (b->readers + b->writers > 0 && !s->nomem) { /* a record without memory names no buffer */
+    if (b->readers + b->writers > 0 &&
+        !memory_failed()) { /* a record without memory names no buffer */
         sim_fail(s, "worker: buffer %#" PRIx64 " is freed while jobs use it", m->id);
     }
     count_tenant(x, b->tenant, 0, b->size);
@@ -478,10 +492,10 @@ static void take_pool(struct sim *s, struct sim_worker *x)
 {
     for (unsigned i = 0; i < x->tenants; i++) {
         uint64_t asked = x->tenant[i].asked;
-        if (asked != x->tenant[i].told) {
+        if (asked != x->tenant[i].reported) {
             const struct msg_w_tenant m = {
                 .tenant = x->tenant[i].key, .asked = asked, .mapped = asked, .peak = asked};
-            x->tenant[i].told = asked;
+            x->tenant[i].reported = asked;
             worker_send(s, x, &schema_msg_w_tenant, &m, NULL);
         }
     }
@@ -524,7 +538,7 @@ static void take_frame(struct sim *s, struct sim_worker *x, struct sim_inbox *in
     } else if (in->schema == &schema_msg_f_pool) {
         take_pool(s, x);
     } else if (in->schema == &schema_msg_f_inventory) {
-        say_ready(s, x);
+        worker_say_ready(s, x);
         arenas_forget(x);
         exec_inventory(s, x);
         const struct msg_w_inventory_end m = {.nonce =
@@ -549,6 +563,12 @@ static void on_inbox(struct sim *s, const struct hap *h)
     }
     struct sim_inbox *in = x->inbox;
     x->inbox_due = false;
+    if (in != NULL && in->schema == &schema_msg_f_inventory && x->slow_ns > 0) {
+        x->inbox_due = true;
+        sim_at(s, s->now_ns + x->slow_ns, on_inbox, x, x->epoch, 0);
+        x->slow_ns = 0;
+        return;
+    }
     if (in == NULL || x->silent || x->cut) {
         return; /* a worker that hangs reads nothing */
     }
@@ -604,8 +624,9 @@ void worker_take(struct sim *s, struct sim_worker *x, const struct schema *schem
     }
     if (schema == &schema_msg_f_job) {
         identify(s, ((const struct msg_f_job *)msg)->job, in);
-        if (in->job != NULL && (x->silent || x->cut)) {
-            in->job->stalled = true;
+        if (in->job != NULL) {
+            in->job->stalled = in->job->stalled || x->silent || x->cut;
+            in->job->lied = in->job->lied || x->lied;
         }
     }
     *x->inbox_end = in;
@@ -618,132 +639,6 @@ void worker_take(struct sim *s, struct sim_worker *x, const struct schema *schem
 
 /* ---- mishaps ----------------------------------------------------------------------------------
  */
-
-static uint64_t some_job(struct sim *s, struct chance *r)
-{
-    uint64_t next = s->f->next_job;
-    uint64_t recent = next > 6 ? next - chance_below(r, 6) : 1 + chance_below(r, next + 1);
-    return chance_percent(r, 70) ? recent : 1 + chance_below(r, next + 1);
-}
-
-static uint64_t some_buffer(struct sim *s, struct chance *r)
-{
-    if (s->buffers == 0 || chance_percent(r, 20)) {
-        return chance_next(r);
-    }
-    return s->buffer[chance_below(r, s->buffers)]->handle;
-}
-
-/* The front has to believe what a worker says of its own jobs and buffers: of these nothing is
- * certain any more. */
-static void doubt_buffer(struct sim *s, const struct sim_worker *x, uint64_t id)
-{
-    struct sim_buffer *b = model_find(s, id);
-    if (b != NULL && b->worker == x->id) {
-        b->vague = true;
-    }
-}
-
-static bool doubt_job(struct sim *s, const struct sim_worker *x, uint64_t id)
-{
-    for (struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
-        if (j->id == id && j->job != NULL) {
-            j->job->vague = true;
-            model_doubt(s, j->job);
-            return true;
-        }
-    }
-    return false;
-}
-
-/* A frame about what the front gave to it, or to another one, or to nobody. */
-static void lie(struct sim *s, struct sim_worker *x, struct chance *r)
-{
-    s->lies = x->lied = true;
-    uint64_t job = some_job(s, r);
-    uint64_t buffer = some_buffer(s, r);
-    bool own = doubt_job(s, x, job);
-    doubt_buffer(s, x, buffer);
-    int code = -(int)chance_below(r, 60);
-    switch (chance_below(r, 12)) {
-    case 0: {
-        const struct msg_w_done m = {.job = job, .code = code, .effects = 1};
-        worker_send(s, x, &schema_msg_w_done, &m, NULL);
-        break;
-    }
-    case 1: {
-        const struct msg_w_buffer m = {.id = buffer, .code = code};
-        worker_send(s, x, &schema_msg_w_buffer, &m, NULL);
-        break;
-    }
-    case 2: {
-        const struct msg_w_module m = {.module = chance_below(r, 100), .code = code};
-        worker_send(s, x, &schema_msg_w_module, &m, NULL);
-        break;
-    }
-    case 3:
-        say_ready(s, x);
-        x->rings_asked = false;
-        break;
-    case 4: {
-        const struct msg_w_started m = {.job = job, .at_ns = chance_next(r)};
-        worker_send(s, x, &schema_msg_w_started, &m, NULL);
-        break;
-    }
-    case 5: {
-        const struct msg_w_paused m = {.job = job};
-        worker_send(s, x, &schema_msg_w_paused, &m, NULL);
-        break;
-    }
-    case 6: {
-        const struct msg_w_waiting m = {.job = job, .waits = own ? 0 : chance_below(r, 2)};
-        worker_send(s, x, &schema_msg_w_waiting, &m, NULL);
-        break;
-    }
-    case 7: {
-        const struct msg_w_late m = {.job = job};
-        worker_send(s, x, &schema_msg_w_late, &m, NULL);
-        break;
-    }
-    case 8: {
-        const struct msg_w_inventory_job m = {.job = job, .finished = chance_below(r, 2)};
-        worker_send(s, x, &schema_msg_w_inventory_job, &m, NULL);
-        break;
-    }
-    case 9: {
-        const struct msg_w_inventory_buffer m = {.id = buffer, .size = 64};
-        worker_send(s, x, &schema_msg_w_inventory_buffer, &m, NULL);
-        break;
-    }
-    case 10: {
-        const struct msg_w_exported m = {.id = buffer, .code = code};
-        worker_send(s, x, &schema_msg_w_exported, &m, NULL);
-        break;
-    }
-    default: {
-        uint8_t garbage[16];
-        for (unsigned i = 0; i < sizeof garbage; i++) {
-            garbage[i] = (uint8_t)chance_next(r);
-        }
-        send_bytes(s, x, bytes_of(garbage, 1 + chance_below(r, sizeof garbage)), NULL);
-        break;
-    }
-    }
-}
-
-static void say_again(struct sim *s, struct sim_worker *x)
-{
-    struct msg_w_buffer m;
-    const struct bytes last = bytes_of(x->last, x->last_size);
-    if (x->last_size == 0) {
-        return;
-    }
-    s->lies = x->lied = true;
-    if (proto_decode(&schema_msg_w_buffer, last, &m, NULL) == 0) {
-        doubt_buffer(s, x, m.id); /* it may be taken for the answer to a later request */
-    }
-    send_bytes(s, x, last, NULL);
-}
 
 /* Its jobs may pass their time limits. */
 static void stall(struct sim_worker *x)
@@ -799,13 +694,38 @@ static void event_running(struct sim *s, struct sim_worker *x, enum course_kind 
         x->refuses = true;
         break;
     case COURSE_LIE:
-        lie(s, x, r);
+        lie_event(s, x, r);
         break;
     case COURSE_REPEAT:
-        say_again(s, x);
+        lie_again(s, x);
+        break;
+    case COURSE_FORGE:
+        x->forges = 1 + (unsigned)chance_below(r, 3);
+        break;
+    case COURSE_SLOW:
+        x->slow_ns = chance_spread(r, 10 * NS_PER_MS, 4 * NS_PER_S);
+        break;
+    case COURSE_SHUFFLE:
+        x->shuffles = true;
+        break;
+    case COURSE_SKEW:
+        x->skew_ns =
+            chance_percent(r, 50) ? chance_next(r) : chance_below(r, NS_PER_S) - NS_PER_S / 2;
         break;
     default:
         break;
+    }
+}
+
+/* All devices fail at once, and some of them for longer. */
+static void go_dark(struct sim *s, struct chance *r)
+{
+    for (unsigned i = 0; i < s->p.devices; i++) {
+        struct sim_worker *x = worker_of_device(s, i);
+        s->device[i].absent += 1 + (unsigned)chance_below(r, 3);
+        if (x != NULL && x->state == WORKER_RUNS) {
+            die(s, x, r);
+        }
     }
 }
 
@@ -816,6 +736,8 @@ void worker_event(struct sim *s, const struct course_event *e, struct chance *r)
         s->device[e->actor].absent++;
     } else if (e->kind == COURSE_UNSTARTED) {
         s->device[e->actor].unstarted++;
+    } else if (e->kind == COURSE_DARK) {
+        go_dark(s, r);
     } else if (e->kind == COURSE_PRESS) {
         s->device[e->actor].pressed_until_ns = s->now_ns + chance_spread(r, NS_PER_MS, NS_PER_S);
     } else if (x != NULL && x->state == WORKER_RUNS && s->f != NULL) {

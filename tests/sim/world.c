@@ -517,8 +517,8 @@ static void compiled(const char *text)
     if (m.code != 0) {
         (void)err_set(&e, (int)m.code, "%.*s", (int)m.text.size, (const char *)m.text.data);
     }
-    bool told = m.code == 0 || m.code == ERR_COMPILE;
-    c->done(c->data, (int)m.code, told ? &r : NULL, hash_of(m.binary.data, m.binary.size), &e);
+    bool answers = m.code == 0 || m.code == ERR_COMPILE;
+    c->done(c->data, (int)m.code, answers ? &r : NULL, hash_of(m.binary.data, m.binary.size), &e);
 }
 
 static void started(uint64_t id, int pid)

@@ -121,7 +121,9 @@ static void hello_answered(struct gpud_client *c, struct request *r, struct mess
         session_lost(c, &failed);
         return;
     }
-    bool same = memcmp(w.daemon_id.data, s->daemon_id, sizeof s->daemon_id) == 0 && w.resumed != 0;
+    /* a session of another number was made by a HELLO whose WELCOME was lost */
+    bool same = memcmp(w.daemon_id.data, s->daemon_id, sizeof s->daemon_id) == 0 &&
+                w.resumed != 0 && w.session == s->number;
     welcome_take(s, &w);
     ranges_settle(c);
     uint64_t expect = w.expect > 0 ? w.expect : 1;

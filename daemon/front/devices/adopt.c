@@ -65,7 +65,12 @@ static struct session *owner_of(struct front *f, struct bytes client_id, uint64_
         return NULL;
     }
     const struct session_key key = session_key(client_id.data, (uint32_t)uid);
-    return sessions_obtain(f, &key, t);
+    struct session *s = sessions_obtain(f, &key, t);
+    if (s != NULL) { /* its client cannot connect before adopt_over */
+        s->lingers_until_ns = NS_NEVER;
+        session_set_timer(f, s);
+    }
+    return s;
 }
 
 /* Do the worker's reports count? Not those of a worker that is being ended, because its clients get
@@ -236,11 +241,19 @@ static void take_buffer(struct front *f, struct device *d, const struct msg_w_in
     take_openers(f, b, record);
 }
 
+/* The buffer cannot be taken over. The worker frees it when no job uses it any more. */
+static void forget(struct device *d, uint64_t id, record_entry entry)
+{
+    log_warn("device %u: buffer %#llx could not be taken over, and is lost", d->index,
+             (unsigned long long)id);
+    record_drop(d->record, entry);
+    command_forget_buffer(d, id);
+}
+
 /* Makes the buffer of the record's entry. NULL: no entry, a damaged entry, or no memory. */
 static struct buffer *buffer_given(struct front *f, struct device *d, uint64_t id,
                                    struct record_view *ret_view, struct msg_record_buffer *ret_meta)
 {
-    struct err e = ERR_INIT;
     enum entry entry = entry_of(d, RECORD_BUFFER, id, ret_view);
     /* the former front freed the buffer, and ended before it sent the frame */
     if (entry == ENTRY_NONE) {
@@ -250,11 +263,11 @@ static struct buffer *buffer_given(struct front *f, struct device *d, uint64_t i
         return NULL;
     }
     struct buffer *b = NULL;
-    if (proto_decode(&schema_msg_record_buffer, ret_view->bytes, ret_meta, &e) == 0) {
+    if (proto_decode(&schema_msg_record_buffer, ret_view->bytes, ret_meta, NULL) == 0) {
         b = buffer_from(f, d, ret_meta);
     }
     if (b == NULL) {
-        log_warn("device %u: a buffer could not be taken over: %s", d->index, e.text);
+        forget(d, id, ret_view->entry);
     }
     return b;
 }
@@ -266,7 +279,11 @@ int adopt_buffer(struct front *f, struct device *d, const struct msg_w_inventory
     struct record_view view;
     struct buffer *b = buffer_given(f, d, m->id, &view, &record);
     int rc = b != NULL ? check_inventory(b, m, fd, e) : 0;
-    if (rc != 0 || b == NULL || !idmap_restore(&f->buffers, m->id, b)) {
+    bool restored = rc == 0 && b != NULL && idmap_restore(&f->buffers, m->id, b);
+    if (rc == 0 && b != NULL && !restored) {
+        forget(d, m->id, view.entry);
+    }
+    if (!restored) {
         buffer_destroy(b);
         if (fd >= 0) {
             (void)close(fd);
@@ -444,8 +461,11 @@ void adopt_job(struct front *f, struct device *d, const struct msg_w_inventory_j
 
 void adopt_over(struct front *f)
 {
+    uint64_t until = ns_add(front_now(f), f->config.session_linger_ms * NS_PER_MS);
     for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
         session_index_answers(s);
+        s->lingers_until_ns = until;
+        session_set_timer(f, s);
     }
 }
 

@@ -11,6 +11,7 @@
 
 #include "common/bytes.h"
 #include "common/err.h"
+#include "daemon/front/model/spans.h"
 #include "proto/frames.h"
 
 struct arena;
@@ -60,6 +61,8 @@ struct work_output {
     uint64_t size;
 };
 
+#define WORK_PARTS 4u /* written parts of one buffer, apart from each other */
+
 /* A buffer that the job uses: the union of all accesses, the part that it needs defined, and the
  * part that it writes. */
 struct work_use {
@@ -71,7 +74,11 @@ struct work_use {
     unsigned step, arg;              /* of the user's program: the first read of the buffer */
     const struct kernel *reader;     /* kernel of that step; NULL: it is no launch */
     bool fills;                      /* writes all bytes of the bounds, which are defined then */
-    struct buffer_use *entry;        /* hazard.c's; NULL: the job is not entered */
+    /* else: parts of the bounds, apart from each other, of which it writes all bytes. Of more parts
+     * the smallest are left out: they count as undefined. Seen through work_part. */
+    struct span part[WORK_PARTS];
+    unsigned part_count;
+    struct buffer_use *entry; /* hazard.c's; NULL: the job is not entered */
 };
 
 /* A part of an arena that the job reads or writes. Overlapping parts are not merged. */
@@ -118,6 +125,17 @@ struct work {
     struct work_copy copy; /* the largest copy; bytes 0: none */
     bool no_memory;        /* an element could not be added for lack of memory */
 };
+
+/* The parts that are defined after the job. */
+static inline unsigned work_part_count(const struct work_use *u)
+{
+    return u->fills ? 1 : u->part_count;
+}
+
+static inline struct span work_part(const struct work_use *u, unsigned index)
+{
+    return u->fills ? (struct span){u->write_begin, u->write_end} : u->part[index];
+}
 
 void work_init(struct work *w);
 void work_finish(struct work *w);

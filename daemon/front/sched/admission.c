@@ -11,6 +11,7 @@
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/hazard_parts.h"
 #include "daemon/front/sched/queue.h"
+#include "daemon/front/workers/command.h"
 #include "daemon/front/workers/job_frame.h"
 
 #define RETRY_NS           (20 * NS_PER_MS)
@@ -199,6 +200,7 @@ static void enter(struct request_context *c, struct job *j)
 {
     struct front *f = c->f;
     j->id = f->next_job++;
+    command_job_id(f, j->id);
     j->seq = c->o->seq;
     job_join(j, c->s);
     j->session_id = c->s->id;

@@ -28,8 +28,9 @@ static bool content_there(const struct device *d, const struct work_use *u)
             return false;
         }
         const struct work_use *w = &before->job->work.uses[before->index];
-        if (w->fills && before->job->answer == ANSWER_OPEN) {
-            spans_add(&content, w->write_begin, w->write_end);
+        bool sure = before->job->answer == ANSWER_OPEN;
+        for (unsigned i = 0; sure && i < work_part_count(w); i++) {
+            spans_add(&content, work_part(w, i).begin, work_part(w, i).end);
         }
     }
     return true;

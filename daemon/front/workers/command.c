@@ -52,6 +52,13 @@ static void record_buffer(struct device *d, struct buffer *b)
     capbuf_finish(&bytes);
 }
 
+void command_job_id(const struct front *f, uint64_t id)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        record_note(f->device[i]->record, RECORD_JOB, id);
+    }
+}
+
 static void record_job(struct device *d, struct job *j)
 {
     struct err e = ERR_INIT;

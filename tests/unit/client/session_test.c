@@ -457,13 +457,16 @@ static void teardown_modules(void)
 }
 
 /* Connects, and is welcomed by that daemon. */
-static uint64_t minor; /* of the daemon */
+static uint64_t minor;   /* of the daemon */
+static uint64_t session; /* its number in the daemon */
 
 static void welcome(uint8_t daemon, bool resumed)
 {
     const uint8_t id[PROTO_CLIENT_ID_BYTES] = {daemon};
-    const struct msg_welcome w = {
-        .minor = minor, .daemon_id = bytes_of(id, sizeof id), .resumed = resumed};
+    const struct msg_welcome w = {.minor = minor,
+                                  .daemon_id = bytes_of(id, sizeof id),
+                                  .resumed = resumed,
+                                  .session = session};
     unsigned before = count;
     (void)session_tick(&c, ns_add(clock_now_ns(), 2 * NS_PER_S));
     ck_assert_uint_eq(count, before + 1);
@@ -562,6 +565,26 @@ START_TEST(an_older_daemon_believes_less)
 {
     meet_another(MINOR_RANGES, 0, UINT64_MAX);
     meet_another(MINOR_RANGES - 1, 4, 8192);
+}
+END_TEST
+
+/* The session ended, and the WELCOME of the next one was lost: the daemon knows a session, but the
+ * client does not. */
+START_TEST(a_session_of_another_number_is_a_new_one)
+{
+    setup_modules();
+    session = 1;
+    welcome(1, false);
+    say(load_id(), &schema_msg_module, &(const struct msg_module){.module = 7});
+    say(load_id(), &schema_msg_module, &(const struct msg_module){.module = 8});
+    ck_assert_int_eq(c.session.state, SESSION_READY);
+    lose();
+    unsigned before = count;
+    session = 2;
+    welcome(1, true);
+    session = 0;
+    ck_assert_uint_eq(loads_since(before), MODULES);
+    teardown_modules();
 }
 END_TEST
 
@@ -736,6 +759,7 @@ SUITE_MAIN("session", objects_go_with_the_answer_to_what_gave_them_up,
            what_was_not_sent_is_withdrawn, answers_behind_one_that_is_awaited_are_told,
            numbers_run_only_so_far_ahead_of_many_that_are_awaited, an_older_daemon_believes_less,
            restoring_has_no_end_but_the_connections, each_lost_connection_has_its_time,
+           a_session_of_another_number_is_a_new_one,
            what_was_restored_stays_when_the_connection_breaks,
            what_was_restored_goes_with_its_daemon, what_may_be_restored_later_is,
            what_was_not_admitted_goes_once_after_its_ring, what_goes_again_went_over_the_socket,

@@ -5,6 +5,7 @@
 #include "daemon/pool/move.h"
 #include "daemon/pool/quota.h"
 #include "tests/unit/pool/fake_source.h"
+#include "tests/unit/pool/quick.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (KIB * KIB)

@@ -480,7 +480,7 @@ static void start(uint64_t seed, const struct settings *settings)
     struct pool_options options = {.limit = settings->limit,
                                    .address_bytes = settings->address,
                                    .streams = settings->streams,
-                                   .slice = seed % 2 == 0 ? 1 + (uint32_t)seed * 8 : 0,
+                                   .slice = seed % 2 == 0 ? 1 + (uint32_t)(seed % 512) * 8 : 0,
                                    .trim_age_ns = UINT64_C(1000000000)};
     const struct pool_mover mover = {.move = move};
     memset(&m, 0, sizeof m);

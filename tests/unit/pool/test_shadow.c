@@ -408,7 +408,7 @@ static void start(uint64_t seed, const struct settings *settings)
                                          .address_bytes = settings->address,
                                          .max_blocks = 65536,
                                          .streams = settings->streams,
-                                         .slice = seed % 4 < 2 ? 1 + (uint32_t)seed * 8 : 0,
+                                         .slice = seed % 4 < 2 ? 1 + (uint32_t)(seed % 512) * 8 : 0,
                                          .trim_age_ns = UINT64_C(1000000000)};
     const struct pool_mover mover = {.move = move};
     memset(&w, 0, sizeof w);

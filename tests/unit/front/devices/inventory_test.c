@@ -287,6 +287,56 @@ START_TEST(what_is_being_restored_is_awaited)
 }
 END_TEST
 
+/* An entry that cannot be read; without memory it is the same. */
+START_TEST(a_worker_frees_a_buffer_that_cannot_be_taken_over)
+{
+    struct fake *k = fake_create();
+    const uint64_t id = idmap_handle(99, 9);
+    k->f.hooks.inventory_buffer = adopt_buffer;
+    k->device[0].state = DEVICE_ADOPTING;
+    fake_given(k, 0, RECORD_BUFFER, id, bytes_str("damaged"));
+    const struct msg_w_inventory_buffer inventory = {.id = id, .size = 64};
+    say(k, &schema_msg_w_inventory_buffer, &inventory);
+    ck_assert_ptr_null(idmap_get(&k->f.buffers, id));
+    ck_assert_uint_eq(k->frames[FRAME_KIND_F_BUFFER_FREE], 1);
+    fake_destroy(k);
+}
+END_TEST
+
+#define LINGER_MS 100u
+
+/* Clients cannot connect before all workers have reported, however long that takes. */
+START_TEST(a_session_lingers_from_the_end_of_the_adoption)
+{
+    struct fake *k = fake_create();
+    struct capbuf record;
+    const uint64_t id = idmap_handle(99, 9);
+    struct buffer like = {.bytes = 64, .tenant = k->tenant, .owner = k->session};
+    like.shape = (struct shape){.dtype = DTYPE_F32, .ndim = 1, .dim = {16}};
+    idmap_finish(&k->f.buffers);
+    idmap_init(&k->f.buffers, 1024, 100);
+    k->f.hooks.inventory_buffer = adopt_buffer;
+    k->f.config.session_linger_ms = LINGER_MS;
+    k->device[0].state = DEVICE_ADOPTING;
+    capbuf_init(&record, 4096);
+    ck_assert_int_eq(record_encode_buffer(&like, &record, NULL), 0);
+    fake_given(k, 0, RECORD_BUFFER, id, capbuf_view(&record));
+    const struct msg_w_inventory_buffer inventory = {.id = id, .size = 64};
+    say(k, &schema_msg_w_inventory_buffer, &inventory);
+    capbuf_finish(&record);
+    sessions_watch(&k->f, front_now(&k->f) + 10 * LINGER_MS * NS_PER_MS);
+    ck_assert_uint_eq(k->f.session_count, 1);
+    adopt_over(&k->f);
+    uint64_t until = k->f.sessions->lingers_until_ns;
+    ck_assert_uint_le(until, front_now(&k->f) + LINGER_MS * NS_PER_MS);
+    sessions_watch(&k->f, until - 1);
+    ck_assert_uint_eq(k->f.session_count, 1);
+    sessions_watch(&k->f, until);
+    ck_assert_uint_eq(k->f.session_count, 0);
+    fake_destroy(k);
+}
+END_TEST
+
 /* So is what jobs wrote into it meanwhile: others that read it may be sent again. */
 START_TEST(what_was_written_into_what_was_freed_is_told)
 {
@@ -314,4 +364,6 @@ SUITE_MAIN("inventory", the_end_of_an_older_inventory_is_none,
            what_ran_before_has_its_time_and_its_place, a_job_pauses_and_goes_on,
            what_was_freed_before_goes_once_nobody_asks_for_it,
            what_was_freed_before_stays_while_its_client_restores, what_is_being_restored_is_awaited,
+           a_worker_frees_a_buffer_that_cannot_be_taken_over,
+           a_session_lingers_from_the_end_of_the_adoption,
            what_was_written_into_what_was_freed_is_told)

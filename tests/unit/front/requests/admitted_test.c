@@ -178,6 +178,17 @@ static void is_taken(int code)
     ck_assert_uint_eq(last.open, 0);
 }
 
+/* The next front goes on behind it, although the worker never got the job. */
+START_TEST(the_id_of_an_admitted_job_is_used_up)
+{
+    setup();
+    submit(1, SUBMIT_ASYNC);
+    ck_assert_uint_eq(kind, MSG_KIND_ACCEPTED);
+    ck_assert_uint_eq(record_last(k->device[0].record, RECORD_JOB), k->f.next_job - 1);
+    teardown();
+}
+END_TEST
+
 START_TEST(without_memory_the_number_stays_open)
 {
     setup();
@@ -857,12 +868,12 @@ START_TEST(all_that_wait_leave_units_for_a_try)
 }
 END_TEST
 
-SUITE_MAIN("admitted", who_fits_beside_those_that_wait_is_taken,
-           who_waits_for_bytes_holds_up_nothing_small, all_that_wait_are_tried,
-           who_waits_for_bytes_stays_first, who_waits_for_its_own_holds_up_nobody,
-           who_waits_for_room_is_first, what_comes_again_waits_no_longer,
-           who_waits_too_long_is_told, what_waits_is_bounded_for_all_together,
-           a_job_is_cancelled_whose_answer_was_acknowledged,
+SUITE_MAIN("admitted", the_id_of_an_admitted_job_is_used_up,
+           who_fits_beside_those_that_wait_is_taken, who_waits_for_bytes_holds_up_nothing_small,
+           all_that_wait_are_tried, who_waits_for_bytes_stays_first,
+           who_waits_for_its_own_holds_up_nobody, who_waits_for_room_is_first,
+           what_comes_again_waits_no_longer, who_waits_too_long_is_told,
+           what_waits_is_bounded_for_all_together, a_job_is_cancelled_whose_answer_was_acknowledged,
            who_finds_no_room_is_tried_once_in_a_turn, what_cannot_wait_here_comes_again,
            who_waits_for_its_turn_is_cancelled, what_cannot_be_cancelled_keeps_its_turn,
            answers_behind_an_awaited_one_are_forgotten, who_waits_for_room_keeps_its_place,

@@ -329,6 +329,33 @@ START_TEST(what_is_read_and_written_is_noted)
 }
 END_TEST
 
+/* Parts apart from each other are defined, each of them, and all of them when the hole is filled.
+ */
+START_TEST(parts_are_written_in_any_order)
+{
+    fill(arg_buffer(a, 0, 4), arg_scalar(DTYPE_F32, 0));
+    fill(arg_buffer(a, 8, 4), arg_scalar(DTYPE_F32, 0));
+    read_from(arg_buffer(a, 8, 4));
+    ck_assert_int_eq(recipe_resolve(&r), 0);
+    ck_assert(!r.work.uses[0].reads_before_write);
+    ck_assert(!r.work.uses[0].fills);
+    ck_assert_uint_eq(work_part_count(&r.work.uses[0]), 2);
+    ck_assert_uint_eq(work_part(&r.work.uses[0], 1).begin, 32);
+    ck_assert_uint_eq(work_part(&r.work.uses[0], 1).end, 48);
+    fill(arg_buffer(a, 4, 4), arg_scalar(DTYPE_F32, 0));
+    read_from(arg_buffer(a, 0, 12));
+    ck_assert_int_eq(recipe_resolve(&r), 0);
+    ck_assert(r.work.uses[0].fills);
+    ck_assert(!r.work.uses[0].reads_before_write);
+    for (unsigned i = 0; i < 2 * WORK_PARTS; i++) {
+        fill(arg_buffer(b, 2 * i, i + 1 < 2 * WORK_PARTS ? 1 : 0), arg_scalar(DTYPE_F32, 0));
+    }
+    ck_assert_int_eq(recipe_resolve(&r), 0);
+    ck_assert_uint_eq(work_part_count(&r.work.uses[1]), WORK_PARTS);
+    ck_assert(!r.work.uses[1].fills);
+}
+END_TEST
+
 START_TEST(nothing_to_do_gives_no_steps)
 {
     struct buffer *empty = fake_buffer(k, 0, 0, true);
@@ -781,6 +808,7 @@ int main(void)
                                   temporaries_are_written_before_they_are_read,
                                   outputs_have_a_limit,
                                   buffers_of_two_devices_do_not_meet,
+                                  parts_are_written_in_any_order,
                                   what_is_read_and_written_is_noted,
                                   nothing_to_do_gives_no_steps,
                                   scalars_go_as_values_of_their_size,
