@@ -20,6 +20,7 @@
 #define OTHERS     3u /* tenants 2 … */
 #define BUFFERS    120u
 #define OPEN       16u /* jobs of others under way */
+#define FILLING    30u /* rounds of the others alone */
 #define ROUNDS     40u /* else GPUD_PROMISE_ROUNDS */
 
 struct kept {
@@ -239,6 +240,9 @@ START_TEST(what_is_guaranteed_is_there)
     fake_start(&w.f, "sim", args);
     fake_send(&w.f, &schema_msg_f_tenant, &quota, -1);
     unsigned rounds = (unsigned)setting("GPUD_PROMISE_ROUNDS", ROUNDS);
+    for (unsigned n = 0; n < FILLING; n++) {
+        churn();
+    }
     for (unsigned round = 0; round < rounds; round++) {
         churn();
         if (round % 3 == 0) {
