@@ -48,7 +48,8 @@ void sim_fail(struct sim *s, const char *format, ...)
 /* ---- the end ----------------------------------------------------------------------------------
  */
 
-enum { SETTLE_IDLE, SETTLE_LOOK, SETTLE_LEAVE, SETTLE_GONE };
+/* STILL: what the front sent last has arrived. */
+enum { SETTLE_IDLE, SETTLE_LOOK, SETTLE_LEAVE, SETTLE_GONE, SETTLE_STILL };
 
 static void on_settle(struct sim *s, const struct hap *h);
 
@@ -193,7 +194,7 @@ static void on_settle(struct sim *s, const struct hap *h)
         look(s);
     } else if (phase == SETTLE_LOOK) {
         bye(s);
-    } else if (phase == SETTLE_GONE) {
+    } else if (phase == SETTLE_STILL) {
         s->settled = true;
         return;
     }
