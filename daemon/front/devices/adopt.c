@@ -58,6 +58,8 @@ static struct tenant *tenant_of(struct front *f, struct bytes name)
     return name.size > 0 && bytes_to_str(name, text, sizeof text) ? quota_tenant(f, text) : NULL;
 }
 
+/* Its client cannot come back before all workers have reported, so its time to do so begins then:
+ * adopt_over. */
 static struct session *owner_of(struct front *f, struct bytes client_id, uint64_t uid,
                                 struct tenant *t)
 {
@@ -65,7 +67,12 @@ static struct session *owner_of(struct front *f, struct bytes client_id, uint64_
         return NULL;
     }
     const struct session_key key = session_key(client_id.data, (uint32_t)uid);
-    return sessions_obtain(f, &key, t);
+    struct session *s = sessions_obtain(f, &key, t);
+    if (s != NULL && s->state == SESSION_LINGERING) {
+        s->lingers_until_ns = NS_NEVER;
+        session_set_timer(f, s);
+    }
+    return s;
 }
 
 /* Do the worker's reports count? Not those of a worker that is being ended, because its clients get
@@ -446,6 +453,9 @@ void adopt_over(struct front *f)
 {
     for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
         session_index_answers(s);
+        if (s->state == SESSION_LINGERING) {
+            session_linger(f, s);
+        }
     }
 }
 

@@ -45,13 +45,11 @@ static void say_end(struct fake *k, uint64_t nonce)
     say(k, &schema_msg_w_inventory_end, &end);
 }
 
-/* Nobody awaits its answer. */
-static struct job *say_job(struct fake *k, uint64_t id, uint64_t limit_ns)
+static struct job *say_record(struct fake *k, uint64_t id, const struct msg_record_job *record)
 {
-    const struct msg_record_job record = {.limit_ns = limit_ns};
     struct capbuf out;
     capbuf_init(&out, 4096);
-    ck_assert_int_eq(proto_encode(&schema_msg_record_job, &record, &out, NULL), 0);
+    ck_assert_int_eq(proto_encode(&schema_msg_record_job, record, &out, NULL), 0);
     fake_given(k, 0, RECORD_JOB, id, capbuf_view(&out));
     const struct msg_w_inventory_job inventory = {.job = id};
     say(k, &schema_msg_w_inventory_job, &inventory);
@@ -59,6 +57,13 @@ static struct job *say_job(struct fake *k, uint64_t id, uint64_t limit_ns)
     struct job *j = fake_find(k, id);
     ck_assert_ptr_nonnull(j);
     return j;
+}
+
+/* Nobody awaits its answer. */
+static struct job *say_job(struct fake *k, uint64_t id, uint64_t limit_ns)
+{
+    const struct msg_record_job record = {.limit_ns = limit_ns};
+    return say_record(k, id, &record);
 }
 
 static void say_started(struct fake *k, uint64_t id)
@@ -98,6 +103,35 @@ START_TEST(what_ran_before_has_its_time_and_its_place)
     ck_assert_uint_ge(job_overdue_ns(second), second->started_ns + 5 * NS_PER_S);
     ck_assert_uint_ne(job_overdue_ns(second), NS_NEVER);
     fake_done(k, second, 0);
+    fake_destroy(k);
+}
+END_TEST
+
+/* Clients cannot come back while a worker has yet to report. */
+START_TEST(an_adopted_session_lingers_from_the_end_of_the_adoption)
+{
+    static const uint8_t id[PROTO_CLIENT_ID_BYTES] = {1};
+    struct fake *k = fake_create();
+    struct msg_record_job m = {.client_id = bytes_of(id, sizeof id),
+                               .uid = 1000,
+                               .seq = 6,
+                               .limit_ns = NS_PER_S,
+                               .tenant = bytes_str(k->tenant->name)};
+    k->f.hooks.inventory_job = adopt_job;
+    k->f.config.session_linger_ms = 1000;
+    k->device[0].state = DEVICE_ADOPTING;
+    struct job *j = say_record(k, 1, &m);
+    ck_assert_uint_eq(k->f.session_count, 1);
+    sessions_watch(&k->f, UINT64_MAX - 1);
+    ck_assert_uint_eq(k->f.session_count, 1);
+    adopt_over(&k->f);
+    uint64_t until = k->f.sessions->lingers_until_ns;
+    ck_assert_uint_lt(until, NS_NEVER);
+    fake_done(k, j, 0);
+    sessions_watch(&k->f, until - 1);
+    ck_assert_uint_eq(k->f.session_count, 1);
+    sessions_watch(&k->f, until);
+    ck_assert_uint_eq(k->f.session_count, 0);
     fake_destroy(k);
 }
 END_TEST
@@ -312,6 +346,7 @@ END_TEST
 
 SUITE_MAIN("inventory", the_end_of_an_older_inventory_is_none,
            what_ran_before_has_its_time_and_its_place, a_job_pauses_and_goes_on,
+           an_adopted_session_lingers_from_the_end_of_the_adoption,
            what_was_freed_before_goes_once_nobody_asks_for_it,
            what_was_freed_before_stays_while_its_client_restores, what_is_being_restored_is_awaited,
            what_was_written_into_what_was_freed_is_told)
