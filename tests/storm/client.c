@@ -17,6 +17,7 @@ void call_begin(struct client *k, const char *call)
 {
     struct place *p = &k->l->place[k->index];
     atomic_store(&p->call, call);
+    atomic_store(&p->deed, k->deed);
     atomic_store(&p->quiet_ns, atomic_load(&k->l->quiet_ns));
     atomic_store(&p->serial, ++k->serial);
 }
@@ -25,10 +26,11 @@ void call_end(struct client *k)
 {
     struct place *p = &k->l->place[k->index];
     uint64_t took = atomic_load(&k->l->quiet_ns) - atomic_load(&p->quiet_ns);
-    uint64_t longest = atomic_load(&k->l->longest_ns);
-    while (took > longest && !atomic_compare_exchange_weak(&k->l->longest_ns, &longest, took)) {
+    uint64_t longest = atomic_load(&k->l->longest_ns[k->deed]);
+    while (took > longest &&
+           !atomic_compare_exchange_weak(&k->l->longest_ns[k->deed], &longest, took)) {
     }
-    if (took > atomic_load(&k->l->hang_ns)) {
+    if (took > atomic_load(&k->l->hang_ns[k->deed])) {
         ledger_break(k->l, BREACH_HANG, "client %u: %s in deed %s took %.1f s of quiet time",
                      k->index, atomic_load(&p->call), deed_name(k->deed), (double)took / 1e9);
     }

@@ -81,16 +81,17 @@ struct place {                 /* where a client is */
     _Atomic uint64_t serial;   /* of the call; 0: in none */
     _Atomic uint64_t quiet_ns; /* the clock when the call began */
     _Atomic(const char *) call;
+    _Atomic unsigned deed;
 };
 
 struct ledger {
-    _Atomic bool stop;                     /* clients finish */
-    _Atomic uint64_t quiet_ns;             /* time without mishaps: of the storm's process */
-    _Atomic uint64_t hang_ns;              /* a call that takes longer in quiet time hangs */
-    _Atomic uint64_t longest_ns;           /* call in quiet time so far */
-    _Atomic uint64_t harmed[VICTIM_COUNT]; /* mishaps of each kind, counted before they happen */
-    _Atomic uint64_t active[VICTIM_COUNT]; /* mishaps that are not over */
-    _Atomic uint64_t shared[CLIENTS];      /* newest published buffer of each client, 0: none */
+    _Atomic bool stop;                       /* clients finish */
+    _Atomic uint64_t quiet_ns;               /* time without mishaps: of the storm's process */
+    _Atomic uint64_t hang_ns[DEED_COUNT];    /* a call that takes longer in quiet time hangs */
+    _Atomic uint64_t longest_ns[DEED_COUNT]; /* call in quiet time so far */
+    _Atomic uint64_t harmed[VICTIM_COUNT];   /* mishaps of each kind, counted before they happen */
+    _Atomic uint64_t active[VICTIM_COUNT];   /* mishaps that are not over */
+    _Atomic uint64_t shared[CLIENTS];        /* newest published buffer of each client, 0: none */
     _Atomic uint64_t breaches[BREACH_COUNT];
     _Atomic uint64_t jobs, sessions;
     _Atomic uint64_t twice; /* in arenas, after front and worker ended together: docs/faults.md */

@@ -135,7 +135,7 @@ static void watch_calls(struct storm *s, uint64_t quiet_ns)
         uint64_t began_ns = atomic_load(&p->quiet_ns);
         const char *call = atomic_load(&p->call);
         if (s->client[i] == 0 || serial == 0 || serial == s->places[i] || began_ns > quiet_ns ||
-            quiet_ns - began_ns <= atomic_load(&s->l->hang_ns) ||
+            quiet_ns - began_ns <= atomic_load(&s->l->hang_ns[atomic_load(&p->deed)]) ||
             atomic_load(&p->serial) != serial) {
             continue;
         }

@@ -81,8 +81,10 @@ static void report_recoveries(struct storm *s)
 static void report_deeds(const struct ledger *l)
 {
     for (unsigned d = 0; d < DEED_COUNT; d++) {
-        (void)printf("%-9s %" PRIu64 " times", deed_name((enum deed)d),
-                     atomic_load(&l->tally[d].done));
+        (void)printf("%-9s %" PRIu64 " times, longest quiet call %.1f s of %.1f s",
+                     deed_name((enum deed)d), atomic_load(&l->tally[d].done),
+                     (double)atomic_load(&l->longest_ns[d]) / 1e9,
+                     (double)atomic_load(&l->hang_ns[d]) / 1e9);
         for (unsigned code = 0; code < CODES; code++) {
             uint64_t count = atomic_load(&l->tally[d].failed[code]);
             if (count > 0) {
@@ -118,11 +120,9 @@ void report_all(struct storm *s)
 {
     const struct ledger *l = s->l;
     check_log(s);
-    (void)printf("jobs done: %" PRIu64 "; sessions: %" PRIu64 "; quiet: %.0f s; longest call in "
-                 "quiet time: %.1f s; limit: %.1f s\n",
+    (void)printf("jobs done: %" PRIu64 "; sessions: %" PRIu64 "; quiet: %.0f s\n",
                  atomic_load(&l->jobs), atomic_load(&l->sessions),
-                 (double)atomic_load(&l->quiet_ns) / 1e9, (double)atomic_load(&l->longest_ns) / 1e9,
-                 (double)atomic_load(&l->hang_ns) / 1e9);
+                 (double)atomic_load(&l->quiet_ns) / 1e9);
     report_deeds(l);
     (void)printf("mishaps:");
     for (unsigned i = 0; i < MISHAP_COUNT; i++) {

@@ -109,11 +109,15 @@ static struct usages settle(struct storm *s)
 /* Clients alone: how long calls take on this host, and what the daemon has when they left. */
 static struct usages baseline(struct storm *s)
 {
-    atomic_store(&s->l->hang_ns, UINT64_MAX);
+    for (unsigned i = 0; i < DEED_COUNT; i++) {
+        atomic_store(&s->l->hang_ns[i], UINT64_MAX);
+    }
     storm_clients_start(s);
     tick_ms(s, options.seconds * 1000 / 8 > 4000 ? options.seconds * 1000 / 8 : 4000);
     storm_clients_stop(s);
-    atomic_store(&s->l->hang_ns, HANG + 4 * atomic_load(&s->l->longest_ns));
+    for (unsigned i = 0; i < DEED_COUNT; i++) {
+        atomic_store(&s->l->hang_ns[i], HANG + 4 * atomic_load(&s->l->longest_ns[i]));
+    }
     return settle(s);
 }
 
