@@ -3,8 +3,9 @@
 # 10^8 operations of the pool, 10^8 against models of it, 200,000 connections, 10,000 simulated
 # worlds, others each night. Ends with a table.
 #   scripts/nightly.sh             all of it
-#   scripts/nightly.sh PART...     only these: storms mutants fuzz soak property churn sim
+#   scripts/nightly.sh PART...     only these: storms storm mutants fuzz soak property churn sim
 # GPUD_STORM_SECONDS (20), GPUD_FUZZ_SECONDS (600), GPUD_SIM_SECONDS (1800): how long.
+# GPUD_STORM_MINUTES (30): of `storm`, on each device; its seed is the date.
 # GPUD_POOL_STEPS (710000): of each of the 142 runs of `property`. GPUD_POOL_SEED (the date): its
 # runs differ each night.
 set -uo pipefail
@@ -13,14 +14,14 @@ cd "$(dirname "$0")/.." || exit 1
 parts=()
 for arg in "$@"; do
     case $arg in
-    storms | mutants | fuzz | soak | property | churn | sim) parts+=("$arg") ;;
+    storms | storm | mutants | fuzz | soak | property | churn | sim) parts+=("$arg") ;;
     *)
-        sed -n '2,9s/^# //p' "$0" >&2
+        sed -n '2,10s/^# //p' "$0" >&2
         exit 2
         ;;
     esac
 done
-[ ${#parts[@]} -gt 0 ] || parts=(storms mutants fuzz soak property churn sim)
+[ ${#parts[@]} -gt 0 ] || parts=(storms storm mutants fuzz soak property churn sim)
 
 scripts/deps.sh build test || exit 1
 command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache
@@ -34,6 +35,15 @@ storms() {
     for program in workers front; do
         GPUD_SYSTEM_SECONDS=${GPUD_STORM_SECONDS:-20} CK_DEFAULT_TIMEOUT=600 \
             CK_INCLUDE_TAGS=storm "build/dev/tests/test_system_$program" || failed=1
+    done
+    return "$failed"
+}
+
+# All mishaps at once, for long (tests/storm).
+storm() {
+    local device failed=0
+    for device in sim opencl; do
+        scripts/storm.sh "${GPUD_STORM_MINUTES:-30}" --device "$device" || failed=1
     done
     return "$failed"
 }
@@ -82,6 +92,7 @@ sim() {
 run_part() {
     case $1 in
     storms) storms ;;
+    storm) storm ;;
     mutants) scripts/mutants.sh ;;
     soak) soak ;;
     property) property ;;

@@ -58,6 +58,8 @@ static struct tenant *tenant_of(struct front *f, struct bytes name)
     return name.size > 0 && bytes_to_str(name, text, sizeof text) ? quota_tenant(f, text) : NULL;
 }
 
+/* Its client cannot come back before all workers have reported, so its time to do so begins then:
+ * adopt_over. */
 static struct session *owner_of(struct front *f, struct bytes client_id, uint64_t uid,
                                 struct tenant *t)
 {
@@ -66,7 +68,7 @@ static struct session *owner_of(struct front *f, struct bytes client_id, uint64_
     }
     const struct session_key key = session_key(client_id.data, (uint32_t)uid);
     struct session *s = sessions_obtain(f, &key, t);
-    if (s != NULL) { /* its client cannot connect before adopt_over */
+    if (s != NULL && s->state == SESSION_LINGERING) {
         s->lingers_until_ns = NS_NEVER;
         session_set_timer(f, s);
     }
@@ -461,11 +463,11 @@ void adopt_job(struct front *f, struct device *d, const struct msg_w_inventory_j
 
 void adopt_over(struct front *f)
 {
-    uint64_t until = ns_add(front_now(f), f->config.session_linger_ms * NS_PER_MS);
     for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
         session_index_answers(s);
-        s->lingers_until_ns = until;
-        session_set_timer(f, s);
+        if (s->state == SESSION_LINGERING) {
+            session_linger(f, s);
+        }
     }
 }
 

@@ -79,6 +79,12 @@ void session_disconnect(struct front *f, struct session *s, uint64_t until_ns)
     session_set_timer(f, s);
 }
 
+void session_linger(struct front *f, struct session *s)
+{
+    s->lingers_until_ns = ns_add(front_now(f), f->config.session_linger_ms * NS_PER_MS);
+    session_set_timer(f, s);
+}
+
 struct session *sessions_obtain(struct front *f, const struct session_key *key, struct tenant *t)
 {
     struct session *s = session_find(f->sessions, key);
@@ -94,8 +100,7 @@ struct session *sessions_obtain(struct front *f, const struct session_key *key, 
     f->session_count++;
     t->sessions++;
     HASH_ADD(hh, f->sessions, key, sizeof s->key, s);
-    s->lingers_until_ns = ns_add(front_now(f), f->config.session_linger_ms * NS_PER_MS);
-    session_set_timer(f, s);
+    session_linger(f, s);
     return s;
 }
 

@@ -19,6 +19,8 @@ struct session *sessions_find(struct front *f, uint32_t pipe);
 void session_connect(struct front *f, struct session *s, uint32_t pipe);
 /* Takes the connection from a connected session, which lingers until until_ns. Sets its timer. */
 void session_disconnect(struct front *f, struct session *s, uint64_t until_ns);
+/* A lingering session's time begins anew: session_linger_ms. Sets its timer. */
+void session_linger(struct front *f, struct session *s);
 /* Finds the session with that key, or makes it; a new session lingers for session_linger_ms. NULL:
  * no memory, or it would be new and `t` is NULL. */
 struct session *sessions_obtain(struct front *f, const struct session_key *key, struct tenant *t);

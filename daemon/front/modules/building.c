@@ -170,6 +170,9 @@ static void compiled(void *data, int code, const struct compile_response *respon
     b->state = code == 0 ? BUILD_DONE : BUILD_FAILED;
     b->failed_ns = front_now(f);
     b->module->users--; /* the compiler does not use it any more */
+    if (f->life == FRONT_LEAVING) {
+        return; /* unanswered requests come again, to the next front */
+    }
     if (code != 0 && b->module->tenant == NULL) {
         log_error("built-in kernels %s for %s: %s", b->module->name, b->arch, b->error.text);
     }

@@ -142,9 +142,6 @@ static int launch(struct compiler *c, struct task *t, struct err *e)
                                 c->cache != NULL && c->cache_dir != NULL ? "--cache" : NULL,
                                 c->cache_dir,
                                 NULL};
-    if (c->launcher == NULL) {
-        return err_set(e, ERR_CLOSED, "the launcher is not connected");
-    }
     int rc = compile_response_create(&t->response, e);
     if (rc != 0) {
         return rc;
@@ -161,9 +158,15 @@ static int launch(struct compiler *c, struct task *t, struct err *e)
     return 0;
 }
 
+/* Between two launchers none starts. */
+static bool may_start(const struct compiler *c)
+{
+    return c->launcher != NULL && c->stats.running < c->parallel;
+}
+
 static void start_next(struct compiler *c)
 {
-    while (c->queued != NULL && c->stats.running < c->parallel) {
+    while (c->queued != NULL && may_start(c)) {
         struct task *t = c->queued;
         DL_DELETE(c->queued, t);
         c->stats.queued--;
@@ -471,7 +474,7 @@ int compiler_start(struct compiler *c, const struct compiler_request *request,
         make_ready(c, t);
         return 0;
     }
-    if (c->stats.running >= c->parallel) {
+    if (!may_start(c)) {
         if (c->stats.queued >= c->queue_max) {
             task_destroy(t);
             return err_set(e, ERR_BUSY, "%u sources wait for the compiler already", c->queue_max);

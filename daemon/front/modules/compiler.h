@@ -61,7 +61,7 @@ bool compiler_started(struct compiler *c, uint64_t id, int code, const char *tex
 bool compiler_ended(struct compiler *c, uint64_t id, int status, bool timed_out);
 
 /* The launcher was lost: its requests start again with the new one. Without a new one (NULL) they
- * are answered with ERR_CLOSED, like all later requests. */
+ * wait for it, like all later requests. */
 void compiler_relink(struct compiler *c, struct launcher_link *launcher);
 /* Why the cache that the options name keeps nothing: it cannot be used, or the latest binary could
  * not be written. NULL: it works. */

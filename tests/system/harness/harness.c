@@ -394,29 +394,43 @@ pid_t daemon_launcher(const struct daemon *d)
     return find_process("gpud-launcher", d->dir);
 }
 
-pid_t daemon_compiler(const struct daemon *d)
+static bool has_name(pid_t pid, const char *program)
 {
     char path[64];
     char name[32] = "";
+    (void)snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+    FILE *comm = fopen(path, "re");
+    if (comm == NULL) {
+        return false;
+    }
+    bool has = fgets(name, sizeof name, comm) != NULL;
+    (void)fclose(comm);
+    name[strcspn(name, "\n")] = '\0';
+    return has && strcmp(name, program) == 0;
+}
+
+unsigned daemon_children(pid_t launcher, const char *program, pid_t *ret_pids, unsigned max)
+{
+    char path[64];
     int child = 0;
-    pid_t found = 0;
-    int launcher = (int)daemon_launcher(d);
-    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", launcher, launcher);
+    unsigned count = 0;
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)launcher, (int)launcher);
     FILE *f = fopen(path, "re");
-    while (f != NULL && found == 0 && fscanf(f, "%d", &child) == 1) {
-        (void)snprintf(path, sizeof path, "/proc/%d/comm", child);
-        FILE *comm = fopen(path, "re");
-        if (comm != NULL) {
-            found = fgets(name, sizeof name, comm) != NULL && strcmp(name, "gpud-compile\n") == 0
-                        ? child
-                        : 0;
-            (void)fclose(comm);
+    while (f != NULL && count < max && fscanf(f, "%d", &child) == 1) {
+        if (has_name(child, program)) {
+            ret_pids[count++] = child;
         }
     }
     if (f != NULL) {
         (void)fclose(f);
     }
-    return found;
+    return count;
+}
+
+pid_t daemon_compiler(const struct daemon *d)
+{
+    pid_t found = 0;
+    return daemon_children(daemon_launcher(d), "gpud-compile", &found, 1) > 0 ? found : 0;
 }
 
 pid_t daemon_worker(const struct daemon *d, unsigned device)

@@ -250,6 +250,21 @@ START_TEST(its_connection_breaks)
 }
 END_TEST
 
+/* Its client asks the next front for it. */
+START_TEST(the_front_hands_over)
+{
+    begin();
+    (void)strcpy(k->device[0].arch, "any");
+    ck_assert_int_eq(load(), 0);
+    ck_assert_uint_eq(compiles, 1);
+    front_life_step(&k->f.life, FRONT_HANDING_OVER);
+    front_life_step(&k->f.life, FRONT_LEAVING);
+    fail_compile();
+    ck_assert_uint_eq(answers, 0);
+    end();
+}
+END_TEST
+
 SUITE_MAIN("load", a_source_waits_for_a_device, no_device_comes, too_many_before_it,
            the_last_device_goes_while_one_waits, the_compiler_refuses_one_that_waited,
-           its_connection_breaks)
+           its_connection_breaks, the_front_hands_over)

@@ -1,0 +1,147 @@
+/* What a storm says at its end. */
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/storm/storm.h"
+
+/* Of heap that a second, equal round may leave behind. Malloc keeps free pieces between used ones,
+ * so the front keeps the size of its fullest moment: four clients at once that take none of 200
+ * answers of 16 KiB are 13 MiB, and in which round they meet is chance. A leak of 1 KiB for each
+ * job of a minute is more than this. */
+#define HEAP_MAX (32 << 20)
+
+struct usage usage_of(pid_t pid)
+{
+    struct usage u = {0};
+    char path[64];
+    char line[256];
+    (void)snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    DIR *dir = opendir(path);
+    const struct dirent *entry = NULL;
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        u.descriptors += entry->d_name[0] != '.';
+    }
+    if (dir != NULL) {
+        (void)closedir(dir);
+    }
+    (void)snprintf(path, sizeof path, "/proc/%d/smaps_rollup", (int)pid);
+    FILE *f = fopen(path, "re");
+    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
+        if (strncmp(line, "Anonymous:", 10) == 0) {
+            u.heap = strtoull(line + 10, NULL, 10) * 1024;
+        }
+    }
+    if (f != NULL) {
+        (void)fclose(f);
+    }
+    return u;
+}
+
+void report_drift(struct storm *s, const char *what, const struct usage *before,
+                  const struct usage *after, bool same_process)
+{
+    int64_t heap = (int64_t)after->heap - (int64_t)before->heap;
+    (void)printf("%-44s descriptors %u, %+d; heap %" PRIu64 " KiB, %+" PRId64 " KiB\n", what,
+                 after->descriptors, (int)(after->descriptors - before->descriptors),
+                 after->heap / 1024, heap / 1024);
+    if (after->descriptors > before->descriptors) {
+        ledger_break(s->l, BREACH_LEAK, "%s: %u descriptors, before %u", what, after->descriptors,
+                     before->descriptors);
+    }
+    if (same_process && heap > HEAP_MAX) {
+        ledger_break(s->l, BREACH_LEAK, "%s: %" PRId64 " KiB more heap", what, heap / 1024);
+    }
+}
+
+static int by_size(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a;
+    uint64_t y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void report_recoveries(struct storm *s)
+{
+    for (unsigned v = 0; v < VICTIM_COUNT; v++) {
+        unsigned n = s->recoveries[v];
+        uint64_t *ns = s->recovery[v];
+        if (n == 0) {
+            continue;
+        }
+        qsort(ns, n, sizeof *ns, by_size);
+        (void)printf("recovery of %-9s %4u kills: p50 %.0f ms, p99 %.0f ms, max %.0f ms\n",
+                     victim_name((enum victim)v), n, (double)ns[n / 2] / 1e6,
+                     (double)ns[(uint64_t)n * 99 / 100] / 1e6, (double)ns[n - 1] / 1e6);
+    }
+}
+
+static void report_deeds(const struct ledger *l)
+{
+    for (unsigned d = 0; d < DEED_COUNT; d++) {
+        (void)printf("%-9s %" PRIu64 " times, longest quiet call %.1f s of %.1f s",
+                     deed_name((enum deed)d), atomic_load(&l->tally[d].done),
+                     (double)atomic_load(&l->longest_ns[d]) / 1e9,
+                     (double)atomic_load(&l->hang_ns[d]) / 1e9);
+        for (unsigned code = 0; code < CODES; code++) {
+            uint64_t count = atomic_load(&l->tally[d].failed[code]);
+            if (count > 0) {
+                (void)printf(", %s %" PRIu64, gpud_err_name(-(int)code), count);
+            }
+        }
+        (void)printf("\n");
+    }
+}
+
+/* What the processes of the daemon say before they end by themselves. */
+static void check_log(struct storm *s)
+{
+    static const char *const words[] = {"signal 6",  "signal 11",      "signal 7",  "signal 8",
+                                        "Sanitizer", "runtime error:", "Assertion", "assert:"};
+    char line[1024];
+    FILE *f = fopen(s->d.log, "re");
+    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
+        for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++) {
+            if (strstr(line, words[i]) != NULL) {
+                line[strcspn(line, "\n")] = '\0';
+                ledger_break(s->l, BREACH_CRASH, "the log: %s", line);
+                break;
+            }
+        }
+    }
+    if (f != NULL) {
+        (void)fclose(f);
+    }
+}
+
+void report_all(struct storm *s)
+{
+    const struct ledger *l = s->l;
+    check_log(s);
+    (void)printf("jobs done: %" PRIu64 "; sessions: %" PRIu64 "; quiet: %.0f s\n",
+                 atomic_load(&l->jobs), atomic_load(&l->sessions),
+                 (double)atomic_load(&l->quiet_ns) / 1e9);
+    report_deeds(l);
+    (void)printf("mishaps:");
+    for (unsigned i = 0; i < MISHAP_COUNT; i++) {
+        (void)printf("%s %s %" PRIu64, i > 0 ? "," : "", mishap_name((enum mishap_kind)i),
+                     s->happened[i]);
+    }
+    (void)printf("\nevents: lost buffers %" PRIu64 ", restarted %" PRIu64 ", not restored %" PRIu64
+                 "\n",
+                 atomic_load(&l->events[GPUD_EVENT_BUFFER_LOST]),
+                 atomic_load(&l->events[GPUD_EVENT_RESTARTED]),
+                 atomic_load(&l->events[GPUD_EVENT_RESTORE_FAILED]));
+    (void)printf(
+        "jobs in place in an arena that ran twice after front and worker ended together (docs/"
+        "faults.md, \"Not kept\"): %" PRIu64 "\n",
+        atomic_load(&l->twice));
+    report_recoveries(s);
+    for (unsigned i = 0; i < BREACH_COUNT; i++) {
+        (void)printf("%s: %" PRIu64 "\n", breach_name((enum breach)i),
+                     atomic_load(&l->breaches[i]));
+    }
+    (void)fflush(stdout);
+}

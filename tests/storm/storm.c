@@ -1,0 +1,216 @@
+/*
+ * A storm that lasts: the real daemon, clients that check every result, and mishaps of all kinds at
+ * once. scripts/storm.sh runs it.
+ */
+#include <getopt.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/storm/storm.h"
+
+#define QUIET_NEEDED (3 * SECOND) /* between two gusts: what hangs shows then */
+#define HANG         (5 * SECOND)
+#define LINGERS_MS   6500u /* longer than sessions and published buffers of clients that left */
+
+static struct {
+    uint64_t seed;
+    unsigned seconds;
+    const char *device;
+    const char *only; /* kind of mishap; NULL: all */
+    const char *keep; /* where the daemon's log goes when promises were broken; NULL: nowhere */
+} options = {.seed = 1, .seconds = 60, .device = "sim"};
+
+/* ---- the daemon --------------------------------------------------------------------------- */
+
+/* The mount is seen by this process and its children only, and ends with them. */
+static bool mount_cache(const char *path)
+{
+    return unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("gpud-storm", path, "tmpfs", MS_NOSUID | MS_NODEV,
+                 "mode=0700,size=" CACHE_BYTES) == 0;
+}
+
+static void start(struct storm *s)
+{
+    daemon_prepare(&s->d, "--backend", options.device, "--backend-options",
+                   s->opencl ? "" : "devices=2,items=10000000", "--set",
+                   "jobs.session_linger_ms=3000", "--set", s->args[0], "--config", s->config, NULL);
+    (void)snprintf(s->config, sizeof s->config, "%s/gpud.conf", s->d.dir);
+    (void)snprintf(s->cache, sizeof s->cache, "%s/cache", s->d.dir);
+    (void)snprintf(s->args[0], sizeof s->args[0], "daemon.cache_dir=%s", s->cache);
+    (void)snprintf(s->l->log, sizeof s->l->log, "%s", s->d.log);
+    ck_assert_int_eq(mkdir(s->cache, 0700), 0);
+    s->own_disk = mount_cache(s->cache);
+    if (!s->own_disk) {
+        (void)printf("storm: NO FULL DISK in this storm: a file system of its own for the cache "
+                     "cannot be mounted here\n");
+    }
+    config_write(s, "[jobs]\nwindow = 0\n");
+    /* what is freed goes back to the kernel at once, so that heap in use can be seen from outside
+     */
+    (void)setenv("MALLOC_ARENA_MAX", "1", 1);
+    (void)setenv("MALLOC_TRIM_THRESHOLD_", "65536", 1);
+    (void)setenv("MALLOC_MMAP_THRESHOLD_", "65536", 1);
+    daemon_spawn(&s->d);
+    daemon_wait_ready(&s->d);
+    s->tick_ns = now_ns();
+}
+
+/* ---- the course --------------------------------------------------------------------------- */
+
+static void tick_ms(struct storm *s, unsigned ms)
+{
+    for (uint64_t end_ns = now_ns() + ms * MS; now_ns() < end_ns;) {
+        storm_tick(s);
+    }
+}
+
+/* Gusts of mishaps, and a pause after each until everything serves and has served for a while. */
+static void blow(struct storm *s, uint64_t seconds)
+{
+    uint64_t end_ns = now_ns() + seconds * SECOND;
+    while (now_ns() < end_ns) {
+        uint64_t gust_ns = now_ns() + 4 * SECOND + rng_below(&s->rng, 6 * SECOND);
+        while (now_ns() < gust_ns && now_ns() < end_ns) {
+            storm_tick(s);
+            mishaps_turn(s, true);
+        }
+        uint64_t quiet_ns = atomic_load(&s->l->quiet_ns) + QUIET_NEEDED;
+        while (atomic_load(&s->l->quiet_ns) < quiet_ns) {
+            storm_tick(s);
+            mishaps_turn(s, false);
+        }
+    }
+}
+
+struct usages {
+    struct usage front, launcher;
+};
+
+/* When clients have left and nothing lingers. */
+static struct usages settle(struct storm *s)
+{
+    while (s->d.pid == 0) {
+        storm_tick(s);
+    }
+    daemon_wait_ready(&s->d);
+    tick_ms(s, LINGERS_MS);
+    struct usages u = {usage_of(s->d.pid), usage_of(storm_victim(s, VICTIM_LAUNCHER, 0))};
+    ledger_log(s->l, "settled: heap of the front: %llu KiB",
+               (unsigned long long)u.front.heap / 1024);
+    return u;
+}
+
+/* Clients alone: how long calls take on this host, and what the daemon has when they left. */
+static struct usages baseline(struct storm *s)
+{
+    for (unsigned i = 0; i < DEED_COUNT; i++) {
+        atomic_store(&s->l->hang_ns[i], UINT64_MAX);
+    }
+    storm_clients_start(s);
+    tick_ms(s, options.seconds * 1000 / 8 > 4000 ? options.seconds * 1000 / 8 : 4000);
+    storm_clients_stop(s);
+    for (unsigned i = 0; i < DEED_COUNT; i++) {
+        atomic_store(&s->l->hang_ns[i], HANG + 4 * atomic_load(&s->l->longest_ns[i]));
+    }
+    return settle(s);
+}
+
+static struct usages round_of(struct storm *s, uint64_t seconds, bool only_safe)
+{
+    s->only_safe = only_safe;
+    storm_clients_start(s);
+    blow(s, seconds);
+    storm_clients_stop(s);
+    return settle(s);
+}
+
+START_TEST(storm)
+{
+    static struct storm s;
+    s = (struct storm){.l = ledger_create(),
+                       .seed = options.seed,
+                       .opencl = strcmp(options.device, "opencl") == 0,
+                       .devices = strcmp(options.device, "opencl") == 0 ? 1 : 2,
+                       .seconds = options.seconds,
+                       .only = options.only,
+                       .rng = {options.seed}};
+    ck_assert_ptr_nonnull(s.l);
+    start(&s);
+    struct usages calm = baseline(&s);
+    struct usages after = round_of(&s, options.seconds / 2, false);
+    /* the same front and launcher through two equal rounds: the second must leave nothing more */
+    pid_t front = s.d.pid;
+    struct usages first = round_of(&s, options.seconds * 3 / 16, true);
+    struct usages second = round_of(&s, options.seconds * 3 / 16, true);
+    report_drift(&s, "front after the storm, against calm:", &calm.front, &after.front, false);
+    report_drift(&s, "launcher after the storm, against calm:", &calm.launcher, &after.launcher,
+                 false);
+    report_drift(&s, "front after a second equal round:", &first.front, &second.front,
+                 s.d.pid == front);
+    report_drift(&s, "launcher after a second equal round:", &first.launcher, &second.launcher,
+                 true);
+    s.front_explained = true;
+    daemon_stop(&s.d);
+    report_all(&s);
+    uint64_t broken = atomic_load(&s.l->broken_count);
+    if (broken > 0 && options.keep != NULL) {
+        const char *const argv[] = {"cp", s.d.log, options.keep, NULL};
+        (void)run_program(argv, "/dev/null", "/dev/null");
+    }
+    ck_assert_msg(broken == 0, "%llu broken promises, seed %llu, device %s",
+                  (unsigned long long)broken, (unsigned long long)options.seed, options.device);
+}
+END_TEST
+
+static int usage(void)
+{
+    (void)fprintf(stderr, "usage: storm [--seconds N] [--seed N] [--device sim|opencl] [--only "
+                          "MISHAP] [--keep LOG]\n");
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option names[] = {
+        {"seconds", required_argument, NULL, 's'}, {"seed", required_argument, NULL, 'S'},
+        {"device", required_argument, NULL, 'd'},  {"only", required_argument, NULL, 'o'},
+        {"keep", required_argument, NULL, 'k'},    {NULL, 0, NULL, 0}};
+    int c = 0;
+    while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
+        switch (c) {
+        case 's':
+            options.seconds = (unsigned)strtoul(optarg, NULL, 10);
+            break;
+        case 'S':
+            options.seed = strtoull(optarg, NULL, 10);
+            break;
+        case 'd':
+            options.device = optarg;
+            break;
+        case 'o':
+            options.only = optarg;
+            break;
+        case 'k':
+            options.keep = optarg;
+            break;
+        default:
+            return usage();
+        }
+    }
+    if (optind < argc || options.seconds == 0 ||
+        (strcmp(options.device, "sim") != 0 && strcmp(options.device, "opencl") != 0)) {
+        return usage();
+    }
+    (void)printf("storm: %u s, seed %llu, device %s\n", options.seconds,
+                 (unsigned long long)options.seed, options.device);
+    (void)fflush(stdout);
+    Suite *suite = suite_create("storm");
+    tcase_set_timeout(suite_add(suite, storm), 0);
+    return system_main(suite);
+}
