@@ -204,6 +204,9 @@ static bool famine(struct storm *s, struct mishap *m, enum victim victim)
         return false;
     }
     harm(s, m, victim);
+    if (victim == VICTIM_WORKER && s->starved_count < FAMINES_MAX) {
+        s->starved[s->starved_count++] = pid;
+    }
     limit.rlim_cur = usage_of(pid).descriptors + rng_below(&s->rng, 8);
     m->pid = pid;
     m->end_ns = now_ns() + 200 * MS + rng_below(&s->rng, 3 * SECOND);

@@ -12,6 +12,7 @@
 
 #define MISHAPS_AT_ONCE 4u
 #define RECOVERIES_MAX  8192u
+#define FAMINES_MAX     1024u
 #define CACHE_BYTES     "24m"
 
 /* What befalls the daemon. SAFE: front and launcher stay the same processes. */
@@ -75,6 +76,9 @@ struct storm {
     uint64_t next_ns; /* mishap */
     uint64_t tick_ns;
     uint64_t happened[MISHAP_COUNT];
+    pid_t starved[FAMINES_MAX]; /* workers that were out of descriptors */
+    unsigned starved_count;
+    unsigned driver_ends;                            /* of them, by an abort of their driver */
     uint64_t recovery[VICTIM_COUNT][RECOVERIES_MAX]; /* ns */
     unsigned recoveries[VICTIM_COUNT];
     uint64_t places[CLIENTS]; /* the call of a client that was reported as hanging */
