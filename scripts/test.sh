@@ -38,7 +38,7 @@ progress() {
 stage_filter() {
     case $1 in
     dev) echo "-LE ^slow$" ;;
-    asan) echo "-LE ^checks$ -E ^test_kernels_opencl$" ;;
+    asan) echo "-LE ^checks$ -E ^(test_kernels_opencl|storm)$" ;;
     tsan) echo "-L ^threads$" ;;
     fuzz) echo "-L ^fuzz$" ;;
     *) echo "" ;;
