@@ -9,7 +9,7 @@
 
 int by_address_init(struct pool *p, struct err *e)
 {
-    uint64_t slots = p->space / p->page;
+    uint64_t slots = to_pages(p, p->space);
     p->begins = calloc(slots, sizeof *p->begins);
     return p->begins != NULL
                ? marks_init(&p->begins_at, slots, e)
@@ -24,7 +24,7 @@ void by_address_finish(struct pool *p)
 
 static uint64_t slot_of(const struct pool *p, uint32_t i)
 {
-    return block_at(&p->blocks, i)->at / p->page;
+    return to_pages(p, block_at(&p->blocks, i)->at);
 }
 
 void by_address_add(struct pool *p, uint32_t i)
@@ -55,7 +55,7 @@ void by_address_remove(struct pool *p, uint32_t i)
 
 uint32_t by_address(const struct pool *p, uint64_t at)
 {
-    uint32_t i = p->begins[marks_last(&p->begins_at, at / p->page)] - 1;
+    uint32_t i = p->begins[marks_last(&p->begins_at, to_pages(p, at))] - 1;
     while (block_at(&p->blocks, i)->at > at) {
         i = block_at(&p->blocks, i)->before;
     }

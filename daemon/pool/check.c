@@ -59,7 +59,7 @@ static int vacant_check(const struct pool *p, const struct block *b, struct sums
     uint64_t pages = 0;
     for (uint64_t at = b->at; at < end;) {
         uint64_t there = page_used(p, at, end);
-        pages += there / p->page;
+        pages += to_pages(p, there);
         at += there + page_unused(p, at + there, end);
     }
     if (pages != b->owner || (b->at | b->size) % p->page != 0) {

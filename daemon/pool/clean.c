@@ -45,7 +45,7 @@ static uint32_t find(const struct pool *p, uint64_t *ret_at, uint64_t *ret_bytes
             if (*ret_bytes > 0) {
                 return i;
             }
-            looked += b->size / p->page + 1;
+            looked += to_pages(p, b->size) + 1;
         }
     }
     return BLOCK_NONE;

@@ -89,7 +89,7 @@ static unsigned log_of(uint64_t count)
 /* log2 of the frames of the largest handle. */
 static unsigned order_most(const struct pool *p)
 {
-    unsigned order = log_of(p->handle_max / p->page);
+    unsigned order = log_of(to_pages(p, p->handle_max));
     order = order < p->late.order ? order : p->late.order;
     return order < ORDER_MOST ? order : ORDER_MOST;
 }
@@ -97,7 +97,7 @@ static unsigned order_most(const struct pool *p)
 uint64_t frames_largest(const struct pool *p, uint64_t bytes)
 {
     unsigned most = order_most(p);
-    unsigned order = log_of(bytes / p->page);
+    unsigned order = log_of(to_pages(p, bytes));
     return p->page << (order < most ? order : most);
 }
 

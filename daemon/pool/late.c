@@ -31,7 +31,7 @@ static uint64_t first_view(const struct pool *p, uint64_t s)
 
 static uint64_t slot_after(const struct pool *p, uint64_t end)
 {
-    return (end + p->page - 1) / p->page;
+    return to_pages(p, end + p->page - 1);
 }
 
 /* ---- what pieces wait for ---------------------------------------------------------------------*/
@@ -40,7 +40,7 @@ void late_issue(struct pool *p, uint64_t at, uint64_t bytes)
 {
     uint64_t end = slot_after(p, at + bytes);
     uint64_t ticket = late_issued(p);
-    for (uint64_t v = first_view(p, at / p->page); v < end;
+    for (uint64_t v = first_view(p, to_pages(p, at)); v < end;
          v = marks_next(&p->table.views, v + 1)) {
         view_at(p, v)->ticket = ticket;
     }
@@ -53,7 +53,7 @@ uint64_t pool_ticket(const struct pool *p, const struct pool_piece *piece)
         return 0;
     }
     uint64_t end = slot_after(p, piece->offset + piece->size);
-    for (uint64_t v = first_view(p, piece->offset / p->page); v < end;
+    for (uint64_t v = first_view(p, to_pages(p, piece->offset)); v < end;
          v = marks_next(&p->table.views, v + 1)) {
         const struct view *view = view_at(p, v);
         uint64_t ticket =
@@ -68,7 +68,7 @@ static enum view_late worst(const struct pool *p, uint64_t at, uint64_t end)
 {
     uint8_t most = VIEW_SOUND;
     uint64_t last = slot_after(p, end);
-    for (uint64_t v = first_view(p, at / p->page); v < last;
+    for (uint64_t v = first_view(p, to_pages(p, at)); v < last;
          v = marks_next(&p->table.views, v + 1)) {
         most = view_at(p, v)->late > most ? view_at(p, v)->late : most;
     }
@@ -164,7 +164,7 @@ static void drop(struct pool *p, uint32_t i)
     if (bytes == 0 || !space_has_records(p, 2)) {
         return;
     }
-    uint64_t view = page_view(p, at / p->page);
+    uint64_t view = page_view(p, to_pages(p, at));
     uint64_t row = (view + pages_of(p, view)) * p->page - at;
     bool lost = view_at(p, view)->late == VIEW_LOST;
     bytes = bytes < row ? bytes : row;
@@ -213,7 +213,7 @@ static bool used_at(const struct pool *p, uint64_t slot)
 void late_strike(struct pool *p, uint64_t at, uint64_t end)
 {
     uint64_t last = slot_after(p, end);
-    for (uint64_t v = first_view(p, at / p->page); v < last;
+    for (uint64_t v = first_view(p, to_pages(p, at)); v < last;
          v = marks_next(&p->table.views, v + 1)) {
         uint64_t from = v * p->page;
         uint64_t to = from + pages_of(p, v) * p->page;
@@ -247,14 +247,14 @@ static uint64_t handle_from(struct pool *p, uint64_t s, uint64_t end, uint64_t *
         return MARKS_NONE;
     }
     s = v > s ? v : s;
-    *ret_first = s - page_inside(p, s * p->page) / p->page;
-    return s + page_rest(p, s * p->page) / p->page;
+    *ret_first = s - to_pages(p, page_inside(p, s * p->page));
+    return s + to_pages(p, page_rest(p, s * p->page));
 }
 
 /* After a failure smaller handles are tried, then none. */
 static void ask_less(struct pool *p, uint64_t bytes)
 {
-    unsigned order = 63u - (unsigned)__builtin_clzll(bytes / p->page);
+    unsigned order = 63u - (unsigned)__builtin_clzll(to_pages(p, bytes));
     p->late.refuses = p->late.refuses || order == 0 || p->late.order == 0;
     if (order <= p->late.order) {
         p->late.order = order > 0 ? order - 1 : 0;
@@ -263,10 +263,10 @@ static void ask_less(struct pool *p, uint64_t bytes)
 
 void pool_failed(struct pool *p, uint64_t number, uint64_t at, uint64_t bytes, bool lost)
 {
-    uint64_t end = (at + bytes) / p->page;
+    uint64_t end = to_pages(p, at + bytes);
     uint64_t first;
     (void)warm_flush(p);
-    for (uint64_t s = at / p->page; s < end;) {
+    for (uint64_t s = to_pages(p, at); s < end;) {
         uint64_t next = handle_from(p, s, end, &first);
         if (next == MARKS_NONE) {
             break;
@@ -310,9 +310,9 @@ static void own_nothing(struct pool *p, const struct block *pages)
 
 void pool_uncleared(struct pool *p, uint64_t number, uint64_t at, uint64_t bytes)
 {
-    uint64_t end = (at + bytes) / p->page;
+    uint64_t end = to_pages(p, at + bytes);
     uint64_t first;
-    for (uint64_t s = at / p->page; s < end;) {
+    for (uint64_t s = to_pages(p, at); s < end;) {
         uint64_t next = handle_from(p, s, end, &first);
         if (next == MARKS_NONE) {
             break;

@@ -17,7 +17,7 @@ static struct run *run_at(const struct pool *p, uint32_t r)
 int page_table_init(struct pool *p, uint32_t max, struct err *e)
 {
     struct page_table *t = &p->table;
-    uint64_t slots = p->space / p->page;
+    uint64_t slots = to_pages(p, p->space);
     int rc = records_init(&t->runs, sizeof(struct run), max, e);
     rc = rc != 0 ? rc : marks_init(&t->views, slots, e);
     rc = rc != 0 ? rc : frames_init(&t->frames, max, e);
@@ -227,7 +227,7 @@ uint64_t page_create(struct pool *p, uint64_t bytes, uint32_t *ret_run, struct e
         (void)err_set(e, ERR_DEVICE_MEMORY, "the device refused memory lately");
         return 0;
     }
-    uint64_t count = frames_take(f, bytes / p->page, &frame);
+    uint64_t count = frames_take(f, to_pages(p, bytes), &frame);
     if (count == 0) {
         (void)err_set(e, ERR_NOMEM, "the pool's records are used up");
         return 0;
@@ -291,13 +291,13 @@ static int clear_views(struct pool *p, uint64_t s, uint64_t count, struct err *e
 
 uint64_t page_put(struct pool *p, uint64_t at, uint32_t run, struct err *e)
 {
-    uint64_t s = at / p->page;
+    uint64_t s = to_pages(p, at);
     uint32_t rest = run;
     uint32_t count = run_at(p, run)->count;
     int rc = clear_views(p, s, count, e);
     rc = rc == 0 ? run_map(p, s, run, &rest, e) : rc;
     if (rc != 0) {
-        count -= (uint32_t)(destroy(p, rest) / p->page);
+        count -= (uint32_t)to_pages(p, destroy(p, rest));
     }
     if (count > 0) {
         run_at(p, run)->used = (uint32_t)s + 1;
@@ -329,8 +329,8 @@ uint64_t page_drop(struct pool *p, uint64_t at, uint64_t bytes, struct err *e)
     uint64_t gone = 0;
     int rc = 0;
     while (gone < bytes && rc == 0) {
-        uint64_t own = (at + gone) / p->page;
-        uint32_t r = run_used(p, own, (bytes - gone) / p->page);
+        uint64_t own = to_pages(p, at + gone);
+        uint32_t r = run_used(p, own, to_pages(p, bytes - gone));
         rc = run_unmap(p, r, own, e);
         gone += run_at(p, r)->views == 0 ? destroy(p, r) : 0; /* perhaps only its first part */
     }
@@ -371,11 +371,11 @@ static int run_sleep(struct pool *p, uint32_t r, uint64_t own, struct err *e)
 int page_break(struct pool *p, uint64_t at, bool alone, struct err *e)
 {
     uint64_t own;
-    uint64_t view = view_over(p, at / p->page);
-    uint64_t count = handle_slots(p, view, at / p->page, &own);
+    uint64_t view = view_over(p, to_pages(p, at));
+    uint64_t count = handle_slots(p, view, to_pages(p, at), &own);
     uint32_t r = run_within(p, view, own, count);
     struct run *g = run_at(p, r);
-    uint64_t front = at / p->page - own;
+    uint64_t front = to_pages(p, at) - own;
     uint64_t middle = alone && count - front > 1 ? 1 : 0;
     int rc = run_sleep(p, r, own, e);
     if (rc != 0) { /* it is still mapped there */
@@ -409,9 +409,9 @@ int page_break(struct pool *p, uint64_t at, bool alone, struct err *e)
  * frames. */
 static uint64_t move_view(struct pool *p, const struct page_way *way, uint64_t done, struct err *e)
 {
-    uint64_t s = (way->from + done) / p->page;
-    uint64_t to = (way->to + done) / p->page;
-    uint64_t most = (way->bytes - done) / p->page;
+    uint64_t s = to_pages(p, way->from + done);
+    uint64_t to = to_pages(p, way->to + done);
+    uint64_t most = to_pages(p, way->bytes - done);
     uint32_t r = run_used(p, s, most);
     bool known = view_over(p, to) == to && p->table.view[to].run == r &&
                  p->table.view[to].late < VIEW_FAILED;
@@ -450,14 +450,14 @@ uint64_t page_move(struct pool *p, const struct page_way *way, struct err *e)
     if (why.code != 0 && e != NULL) {
         *e = why;
     }
-    p->stats.remaps += moved / p->page;
+    p->stats.remaps += to_pages(p, moved);
     return moved;
 }
 
 bool page_wake(struct pool *p, uint64_t at, uint64_t bytes)
 {
-    uint64_t s = at / p->page;
-    (void)run_within(p, view_over(p, s), s, bytes / p->page);
+    uint64_t s = to_pages(p, at);
+    (void)run_within(p, view_over(p, s), s, to_pages(p, bytes));
     if (p->table.view[s].mapped) {
         return page_accessible(p, at, at + bytes) == bytes;
     }
@@ -467,8 +467,8 @@ bool page_wake(struct pool *p, uint64_t at, uint64_t bytes)
 int page_access(struct pool *p, uint64_t at, uint64_t bytes, struct err *e)
 {
     struct view *view = p->table.view;
-    uint64_t end = (at + bytes) / p->page;
-    for (uint64_t s = view_over(p, at / p->page); s < end;) {
+    uint64_t end = to_pages(p, at + bytes);
+    for (uint64_t s = view_over(p, to_pages(p, at)); s < end;) {
         uint64_t first = s;
         while (s < end && !view[s].accessible) {
             s += run_at(p, view[s].run)->count;
@@ -500,23 +500,23 @@ static uint64_t stretch(const struct pool *p, uint64_t first, uint64_t last, uin
 
 uint64_t page_used(const struct pool *p, uint64_t at, uint64_t end)
 {
-    uint64_t first = at / p->page;
+    uint64_t first = to_pages(p, at);
     uint64_t s = first;
-    while (s < end / p->page) {
+    while (s < to_pages(p, end)) {
         uint64_t v = view_over(p, s);
         if (v == MARKS_NONE || !is_used(p, v)) {
             break;
         }
         s = after(p, v);
     }
-    return stretch(p, first, s, end / p->page);
+    return stretch(p, first, s, to_pages(p, end));
 }
 
 uint64_t page_unused(const struct pool *p, uint64_t at, uint64_t end)
 {
-    uint64_t first = at / p->page;
+    uint64_t first = to_pages(p, at);
     uint64_t s = first;
-    while (s < end / p->page) {
+    while (s < to_pages(p, end)) {
         uint64_t v = view_over(p, s);
         if (v == MARKS_NONE) {
             s = marks_next(&p->table.views, s); /* MARKS_NONE ends it */
@@ -526,51 +526,51 @@ uint64_t page_unused(const struct pool *p, uint64_t at, uint64_t end)
             break;
         }
     }
-    return stretch(p, first, s, end / p->page);
+    return stretch(p, first, s, to_pages(p, end));
 }
 
 uint64_t page_accessible(const struct pool *p, uint64_t at, uint64_t end)
 {
-    uint64_t first = at / p->page;
+    uint64_t first = to_pages(p, at);
     uint64_t s = first;
-    while (s < end / p->page) {
+    while (s < to_pages(p, end)) {
         uint64_t v = view_over(p, s);
         if (v == MARKS_NONE || !p->table.view[v].accessible) {
             break;
         }
         s = after(p, v);
     }
-    return stretch(p, first, s, end / p->page);
+    return stretch(p, first, s, to_pages(p, end));
 }
 
 uint64_t page_busy(const struct pool *p, uint64_t at, uint64_t end)
 {
-    uint64_t first = at / p->page;
+    uint64_t first = to_pages(p, at);
     uint64_t s = first;
-    while (s < end / p->page) {
+    while (s < to_pages(p, end)) {
         uint64_t v = view_over(p, s);
         if (v == MARKS_NONE || !view_busy(p, v)) {
             break;
         }
         s = after(p, v);
     }
-    return stretch(p, first, s, end / p->page);
+    return stretch(p, first, s, to_pages(p, end));
 }
 
 uint64_t page_idle(const struct pool *p, uint64_t at, uint64_t end)
 {
-    uint64_t first = at / p->page;
+    uint64_t first = to_pages(p, at);
     uint64_t over = view_over(p, first);
     uint64_t v = over != MARKS_NONE ? over : marks_next(&p->table.views, first);
-    while (v < end / p->page && !view_busy(p, v)) { /* MARKS_NONE ends it */
+    while (v < to_pages(p, end) && !view_busy(p, v)) { /* MARKS_NONE ends it */
         v = marks_next(&p->table.views, v + 1);
     }
-    return stretch(p, first, v > first ? v : first, end / p->page);
+    return stretch(p, first, v > first ? v : first, to_pages(p, end));
 }
 
 bool page_breakable(const struct pool *p, uint64_t at)
 {
-    uint32_t v = run_at(p, p->table.view[view_over(p, at / p->page)].run)->views;
+    uint32_t v = run_at(p, p->table.view[view_over(p, to_pages(p, at))].run)->views;
     while (v != 0 && !view_busy(p, v - 1)) {
         v = p->table.view[v - 1].next;
     }
@@ -580,28 +580,28 @@ bool page_breakable(const struct pool *p, uint64_t at)
 uint64_t page_inside(const struct pool *p, uint64_t at)
 {
     uint64_t first;
-    uint64_t v = view_over(p, at / p->page);
-    (void)handle_slots(p, v, at / p->page, &first);
+    uint64_t v = view_over(p, to_pages(p, at));
+    (void)handle_slots(p, v, to_pages(p, at), &first);
     return at - first * p->page;
 }
 
 uint64_t page_rest(const struct pool *p, uint64_t at)
 {
     uint64_t first;
-    uint64_t v = view_over(p, at / p->page);
-    uint64_t slots = handle_slots(p, v, at / p->page, &first);
+    uint64_t v = view_over(p, to_pages(p, at));
+    uint64_t slots = handle_slots(p, v, to_pages(p, at), &first);
     return (first + slots) * p->page - at;
 }
 
 bool page_mapped(const struct pool *p, uint64_t at)
 {
-    return view_over(p, at / p->page) != MARKS_NONE;
+    return view_over(p, to_pages(p, at)) != MARKS_NONE;
 }
 
 struct handles page_handles(const struct pool *p, uint64_t at, uint64_t end)
 {
-    uint64_t s = (at + p->page - 1) / p->page;
-    uint64_t stop = end / p->page;
+    uint64_t s = to_pages(p, at + p->page - 1);
+    uint64_t stop = to_pages(p, end);
     uint64_t first = s;
     struct handles h = {.at = s * p->page};
     if (s >= stop) {
@@ -639,7 +639,7 @@ uint64_t page_whole(const struct pool *p, uint64_t at, uint64_t end, uint64_t *r
 
 uint64_t page_where(const struct pool *p, uint64_t at, uint64_t *ret_from)
 {
-    uint64_t s = at / p->page;
+    uint64_t s = to_pages(p, at);
     uint64_t v = view_over(p, s);
     if (v == MARKS_NONE || p->table.view[v].late >= VIEW_FAILED) {
         return 0;
@@ -650,7 +650,7 @@ uint64_t page_where(const struct pool *p, uint64_t at, uint64_t *ret_from)
 
 uint64_t page_frame(const struct pool *p, uint64_t at, uint32_t *ret_frame)
 {
-    uint64_t s = at / p->page;
+    uint64_t s = to_pages(p, at);
     uint64_t v = view_over(p, s);
     if (v == MARKS_NONE || !is_used(p, v)) {
         return 0;

@@ -83,6 +83,7 @@ static int space_init(struct pool *p, const struct pool_options *o, struct err *
 {
     int rc = 0;
     p->page = p->source.pages != NULL ? p->source.pages->page_bytes : POOL_ALIGN;
+    p->page_log = pool_log(p->page);
     p->space = SPACE_BLOCKS;
     if (p->source.pages != NULL) {
         uint64_t most = UINT64_MAX / 2 / SPACE_FACTOR;

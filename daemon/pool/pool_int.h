@@ -201,6 +201,7 @@ struct pool {
     struct pool_source source;
     unsigned streams;
     uint64_t page;       /* bytes; VOID blocks consist of pages; POOL_ALIGN for sources of blocks */
+    unsigned page_log;   /* page is 2^page_log */
     uint64_t space;      /* bytes of addresses */
     uint64_t handle_max; /* bytes of the largest handle; 0: a source of blocks */
     void *range;         /* sources of pages */
@@ -547,6 +548,12 @@ static inline void guard_check(struct pool *p, uint32_t block)
 static inline uint64_t pool_align(const struct pool_ask *ask)
 {
     return ask->align > POOL_ALIGN ? ask->align : POOL_ALIGN;
+}
+
+/* In pages, rounded down. A shift: divisions are slow, and each request makes many. */
+static inline uint64_t to_pages(const struct pool *p, uint64_t bytes)
+{
+    return bytes >> p->page_log;
 }
 
 static inline unsigned pool_log(uint64_t power) /* of a power of two */

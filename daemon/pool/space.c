@@ -21,7 +21,7 @@ uint64_t space_whole(const struct pool *p, const struct block *b, uint64_t *ret_
 
 unsigned space_whole_list(const struct pool *p, uint64_t bytes)
 {
-    unsigned log = 63u - (unsigned)__builtin_clzll(bytes / p->page);
+    unsigned log = 63u - (unsigned)__builtin_clzll(to_pages(p, bytes));
     log = p->source.pages != NULL ? (log + 1) / 2 : log;
     return log < WHOLE_LISTS - 1 ? log : WHOLE_LISTS - 1;
 }
@@ -133,7 +133,7 @@ void space_lose_pages(struct pool *p, uint32_t i, uint64_t bytes)
 {
     struct block *b = block_at(&p->blocks, i);
     line_count(p, b, false);
-    b->owner -= (uint32_t)(bytes / p->page);
+    b->owner -= (uint32_t)to_pages(p, bytes);
     line_count(p, b, true);
     if (b->owner == 0 && bytes > 0) {
         line_leave(p, i);

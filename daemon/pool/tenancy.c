@@ -68,7 +68,7 @@ uint64_t tenancy_row(const struct pool *p, uint64_t at, uint64_t end, uint16_t *
     }
     bytes = bytes < end - at ? bytes : end - at;
     *ret_holder = holder_of(&p->table, frame);
-    return (row_end(&p->table, frame, frame + bytes / p->page) - frame) * p->page;
+    return (row_end(&p->table, frame, frame + to_pages(p, bytes)) - frame) * p->page;
 }
 
 /* ---- claims -----------------------------------------------------------------------------------*/
@@ -129,11 +129,11 @@ bool tenancy_claim(struct pool *p, const struct block *b, unsigned tenant, bool 
         if (from >= to) { /* only parts of one page or two */
             from = to = at;
         }
-        uint64_t begins = frame + (from - at) / p->page;
-        uint64_t ends = frame + (to - at) / p->page;
+        uint64_t begins = frame + to_pages(p, from - at);
+        uint64_t ends = frame + to_pages(p, to - at);
         foreign |= claim_frames(&p->table, frame, begins, false, tenant);
         foreign |= claim_frames(&p->table, begins, ends, clears, tenant);
-        foreign |= claim_frames(&p->table, ends, frame + bytes / p->page, false, tenant);
+        foreign |= claim_frames(&p->table, ends, frame + to_pages(p, bytes), false, tenant);
         at += bytes;
     }
     return foreign;
@@ -150,7 +150,7 @@ static void mark(struct pool *p, const struct block *b, uint16_t holder)
         uint32_t frame;
         uint64_t bytes = page_frame(p, at, &frame);
         bytes = bytes < end - at ? bytes : end - at;
-        hold(&p->table, frame, frame + bytes / p->page, holder);
+        hold(&p->table, frame, frame + to_pages(p, bytes), holder);
         at += bytes;
     }
 }

@@ -34,7 +34,7 @@ static uint32_t pages_in(const struct pool *p, const struct block *b)
         bytes += there;
         at += there + page_unused(p, at + there, end);
     }
-    return (uint32_t)(bytes / p->page);
+    return (uint32_t)to_pages(p, bytes);
 }
 
 /* A held block becomes VACANT with the pages that are in it. */
@@ -71,7 +71,7 @@ bool vacant_give_up(struct pool *p, uint32_t i)
 {
     struct block *b = block_at(&p->blocks, i);
     bool all = memory_of(p, b) == b->size;
-    if (!space_has_records(p, (uint32_t)(b->size / p->page) + 4) ||
+    if (!space_has_records(p, (uint32_t)to_pages(p, b->size) + 4) ||
         (!settled(p, b) && (!all || page_access(p, b->at, b->size, NULL) != 0))) {
         return false;
     }
