@@ -512,6 +512,8 @@ static void answer_overdue(struct front *f, struct job *j)
     wake_at(f, job_overdue_ns(j));
 }
 
+/* A front that stood still may have the worker's word unread. So a job is answered only when it is
+ * late for the second time: between the two the loop reads what workers have sent. */
 static void check_deadlines(struct front *f, const struct device *d, uint64_t now)
 {
     for (struct job *j = d->inflight; j != NULL; j = j->device_next) {
@@ -519,10 +521,11 @@ static void check_deadlines(struct front *f, const struct device *d, uint64_t no
         if (j->state != JOB_DISPATCHED || j->answer != ANSWER_OPEN) {
             continue;
         }
-        if (now >= late) {
+        if (now >= late && j->late_ns != 0) {
             f->hooks.job_late(f, j, now);
         } else {
-            wake_at(f, late);
+            j->late_ns = now >= late ? now : 0;
+            wake_at(f, now >= late ? now : late);
         }
     }
 }

@@ -529,6 +529,9 @@ START_TEST(a_deadline_that_passes_in_a_worker)
     } else {
         worker_watch(&k->f, at + JOB_LATE_NS - 1, false);
         ck_assert_uint_eq(k->answers[id], 0);
+        worker_watch(&k->f, at + JOB_LATE_NS, false); /* what the worker has sent is read first */
+        ck_assert_uint_eq(k->answers[id], 0);
+        ck_assert_uint_eq(k->f.wake_ns, at + JOB_LATE_NS);
     }
     worker_watch(&k->f, at + JOB_LATE_NS, false);
     ck_assert_uint_eq(k->answers[id], 1);
