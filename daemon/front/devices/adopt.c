@@ -316,7 +316,9 @@ static void take_uses(struct front *f, struct job *j, const struct msg_record_jo
             bool inside = use.begin <= use.end && use.end <= b->bytes;
             u->write_begin = writes && inside ? use.begin : 0;
             u->write_end = writes && inside ? use.end : writes ? b->bytes : 0;
-            u->fills = writes && inside && use.fills != 0;
+            if (writes && inside && use.fills != 0) {
+                span_add(u->part, &u->part_count, WORK_PARTS, use.begin, use.end);
+            }
         }
     }
 }

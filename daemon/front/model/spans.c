@@ -2,60 +2,72 @@
 
 #include <string.h>
 
-static void delete_at(struct spans *s, unsigned i)
+static void delete_at(struct span *at, unsigned *count, unsigned i)
 {
-    memmove(&s->at[i], &s->at[i + 1], (s->count - i - 1) * sizeof s->at[0]);
-    s->count--;
+    memmove(&at[i], &at[i + 1], (*count - i - 1) * sizeof at[0]);
+    (*count)--;
 }
 
-static unsigned smallest(const struct spans *s)
+static unsigned smallest(const struct span *at, unsigned count)
 {
     unsigned best = 0;
-    for (unsigned i = 1; i < s->count; i++) {
-        if (s->at[i].end - s->at[i].begin < s->at[best].end - s->at[best].begin) {
+    for (unsigned i = 1; i < count; i++) {
+        if (at[i].end - at[i].begin < at[best].end - at[best].begin) {
             best = i;
         }
     }
     return best;
 }
 
-static void insert(struct spans *s, uint64_t begin, uint64_t end)
+static void insert(struct span *at, unsigned *count, unsigned max, uint64_t begin, uint64_t end)
 {
     if (begin >= end) {
         return;
     }
-    if (s->count == SPANS_MAX) {
-        unsigned victim = smallest(s);
-        if (s->at[victim].end - s->at[victim].begin >= end - begin) {
+    if (*count == max) {
+        unsigned victim = smallest(at, *count);
+        if (at[victim].end - at[victim].begin >= end - begin) {
             return;
         }
-        delete_at(s, victim);
+        delete_at(at, count, victim);
     }
     unsigned i = 0;
-    while (i < s->count && s->at[i].begin < begin) {
+    while (i < *count && at[i].begin < begin) {
         i++;
     }
-    memmove(&s->at[i + 1], &s->at[i], (s->count - i) * sizeof s->at[0]);
-    s->at[i] = (struct span){begin, end};
-    s->count++;
+    memmove(&at[i + 1], &at[i], (*count - i) * sizeof at[0]);
+    at[i] = (struct span){begin, end};
+    (*count)++;
 }
 
-void spans_add(struct spans *s, uint64_t begin, uint64_t end)
+void span_add(struct span *at, unsigned *count, unsigned max, uint64_t begin, uint64_t end)
 {
     if (begin >= end) {
         return;
     }
-    for (unsigned i = 0; i < s->count;) {
-        struct span *at = &s->at[i];
-        if (at->begin <= end && begin <= at->end) {
-            begin = at->begin < begin ? at->begin : begin;
-            end = at->end > end ? at->end : end;
-            delete_at(s, i);
+    for (unsigned i = 0; i < *count;) {
+        if (at[i].begin <= end && begin <= at[i].end) {
+            begin = at[i].begin < begin ? at[i].begin : begin;
+            end = at[i].end > end ? at[i].end : end;
+            delete_at(at, count, i);
         } else {
             i++;
         }
     }
-    insert(s, begin, end);
+    insert(at, count, max, begin, end);
+}
+
+bool span_cover(const struct span *at, unsigned count, uint64_t begin, uint64_t end)
+{
+    if (begin >= end) {
+        return true;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        if (at[i].begin <= begin && end <= at[i].end) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void spans_remove(struct spans *s, uint64_t begin, uint64_t end)
@@ -69,22 +81,9 @@ void spans_remove(struct spans *s, uint64_t begin, uint64_t end)
             i++;
             continue;
         }
-        delete_at(s, i);
-        insert(s, at.begin, begin);
-        insert(s, end > at.begin ? end : at.begin, at.end);
+        delete_at(s->at, &s->count, i);
+        insert(s->at, &s->count, SPANS_MAX, at.begin, begin);
+        insert(s->at, &s->count, SPANS_MAX, end > at.begin ? end : at.begin, at.end);
         i = 0; /* the inserted ranges lie outside of the removed one, so the loop ends */
     }
-}
-
-bool spans_cover(const struct spans *s, uint64_t begin, uint64_t end)
-{
-    if (begin >= end) {
-        return true;
-    }
-    for (unsigned i = 0; i < s->count; i++) {
-        if (s->at[i].begin <= begin && end <= s->at[i].end) {
-            return true;
-        }
-    }
-    return false;
 }

@@ -73,9 +73,7 @@ struct work_use {
     uint64_t write_begin, write_end; /* bounds of what it writes */
     unsigned step, arg;              /* of the user's program: the first read of the buffer */
     const struct kernel *reader;     /* kernel of that step; NULL: it is no launch */
-    bool fills;                      /* writes all bytes of the bounds, which are defined then */
-    /* else: parts of the bounds, apart from each other, of which it writes all bytes. Of more parts
-     * the smallest are left out: they count as undefined. Seen through work_part. */
+    /* parts of the bounds of which it writes all bytes (spans.h): they are defined then */
     struct span part[WORK_PARTS];
     unsigned part_count;
     struct buffer_use *entry; /* hazard.c's; NULL: the job is not entered */
@@ -126,15 +124,10 @@ struct work {
     bool no_memory;        /* an element could not be added for lack of memory */
 };
 
-/* The parts that are defined after the job. */
-static inline unsigned work_part_count(const struct work_use *u)
+/* Does it write all bytes of its bounds? */
+static inline bool work_fills(const struct work_use *u)
 {
-    return u->fills ? 1 : u->part_count;
-}
-
-static inline struct span work_part(const struct work_use *u, unsigned index)
-{
-    return u->fills ? (struct span){u->write_begin, u->write_end} : u->part[index];
+    return span_cover(u->part, u->part_count, u->write_begin, u->write_end);
 }
 
 void work_init(struct work *w);

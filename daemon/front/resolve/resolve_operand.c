@@ -287,17 +287,6 @@ static int arena_use(struct resolver *r, const struct operand *o, int access, st
     return 0;
 }
 
-static bool covered(const struct work_use *u, const struct operand *o)
-{
-    for (unsigned i = 0; i < work_part_count(u); i++) {
-        struct span part = work_part(u, i);
-        if (part.begin <= o->offset && o->offset + o->bytes <= part.end) {
-            return true;
-        }
-    }
-    return false;
-}
-
 int operand_reads(struct resolver *r, const struct operand *o, struct err *e)
 {
     if (o->kind == OPERAND_TEMP) {
@@ -318,8 +307,8 @@ int operand_reads(struct resolver *r, const struct operand *o, struct err *e)
         return err_set(e, ERR_LIMIT, "more than %u buffers in a job", WORK_USES_MAX);
     }
     u->access |= ACCESS_IN;
-    if (o->bytes > 0 && !covered(u, o)) {
-        uint64_t end = o->offset + o->bytes;
+    uint64_t end = o->offset + o->bytes;
+    if (!span_cover(u->part, u->part_count, o->offset, end)) {
         if (!u->reads_before_write) {
             u->step = r->step;
             u->reader = r->kernel;
@@ -345,51 +334,16 @@ int buffer_may_write(const struct resolver *r, const struct buffer *b, struct er
     return 0;
 }
 
-/* Adds a part, which takes over the parts that it touches. If there is no room, the smallest part
- * is left out. */
-static void part_add(struct work_use *u, struct span new)
-{
-    unsigned left = 0;
-    for (unsigned i = 0; i < u->part_count; i++) {
-        struct span part = u->part[i];
-        if (new.begin <= part.end && part.begin <= new.end) {
-            new.begin = part.begin < new.begin ? part.begin : new.begin;
-            new.end = part.end > new.end ? part.end : new.end;
-        } else {
-            u->part[left++] = part;
-        }
-    }
-    u->part_count = left;
-    if (u->part_count < WORK_PARTS) {
-        u->part[u->part_count++] = new;
-        return;
-    }
-    struct span *least = &u->part[0];
-    for (unsigned i = 1; i < WORK_PARTS; i++) {
-        least = u->part[i].end - u->part[i].begin < least->end - least->begin ? &u->part[i] : least;
-    }
-    *least = new.end - new.begin > least->end - least->begin ? new : *least;
-}
-
 /* Grows the bounds of the written parts. */
 static void hull_add(struct work_use *u, uint64_t begin, uint64_t end)
 {
-    if (begin == end && u->write_begin != u->write_end) {
-        return; /* nothing is written, and no gap arises */
-    }
-    if (u->write_begin == u->write_end) {
-        u->write_begin = begin;
-        u->write_end = end;
-        u->fills = true;
-        u->part[0] = (struct span){begin, end};
-        u->part_count = begin < end;
+    bool first = u->write_begin == u->write_end;
+    if (begin == end && !first) {
         return;
     }
-    part_add(u, (struct span){begin, end});
-    u->write_begin = begin < u->write_begin ? begin : u->write_begin;
-    u->write_end = end > u->write_end ? end : u->write_end;
-    u->fills =
-        u->part_count == 1 && u->part[0].begin == u->write_begin && u->part[0].end == u->write_end;
+    u->write_begin = first || begin < u->write_begin ? begin : u->write_begin;
+    u->write_end = first || end > u->write_end ? end : u->write_end;
+    span_add(u->part, &u->part_count, WORK_PARTS, begin, end);
 }
 
 int operand_writes(struct resolver *r, const struct operand *o, struct err *e)

@@ -30,8 +30,8 @@ static void mark_buffers(struct front *f, struct job *j, bool ok, bool dispatche
             b->spoiled_step = j->error.step;
             b->spoiled_code = j->error.code;
         }
-        for (unsigned part = 0; ok && part < work_part_count(u); part++) {
-            spans_add(&b->defined, work_part(u, part).begin, work_part(u, part).end);
+        for (unsigned part = 0; ok && part < u->part_count; part++) {
+            spans_add(&b->defined, u->part[part].begin, u->part[part].end);
         }
         bool others = !b->freed || b->users > 1;
         if (was != spans_cover(&b->defined, 0, b->bytes) && others) {
@@ -69,8 +69,8 @@ static bool reads_bad(const struct job *k, const struct work_use *v, struct span
     if (reads_of(k, v, bad)) {
         return true;
     }
-    for (unsigned i = 0; (v->access & ACCESS_OUT) != 0 && i < work_part_count(v); i++) {
-        spans_remove(bad, work_part(v, i).begin, work_part(v, i).end);
+    for (unsigned i = 0; (v->access & ACCESS_OUT) != 0 && i < v->part_count; i++) {
+        spans_remove(bad, v->part[i].begin, v->part[i].end);
     }
     return false;
 }

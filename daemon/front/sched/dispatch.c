@@ -29,8 +29,8 @@ static bool content_there(const struct device *d, const struct work_use *u)
         }
         const struct work_use *w = &before->job->work.uses[before->index];
         bool sure = before->job->answer == ANSWER_OPEN;
-        for (unsigned i = 0; sure && i < work_part_count(w); i++) {
-            spans_add(&content, work_part(w, i).begin, work_part(w, i).end);
+        for (unsigned i = 0; sure && i < w->part_count; i++) {
+            spans_add(&content, w->part[i].begin, w->part[i].end);
         }
     }
     return true;

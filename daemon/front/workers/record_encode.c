@@ -60,7 +60,7 @@ static int add_uses(const struct work *w, struct capbuf *out, struct err *e)
     for (unsigned i = 0; rc == 0 && i < w->use_count; i++) {
         struct proto_record_use use = {.handle = w->uses[i].buffer->handle,
                                        .access = (uint64_t)w->uses[i].access,
-                                       .fills = w->uses[i].fills,
+                                       .fills = work_fills(&w->uses[i]),
                                        .begin = w->uses[i].write_begin,
                                        .end = w->uses[i].write_end};
         rc = proto_list_add(&schema_record_use, &use, out, e);

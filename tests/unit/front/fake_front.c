@@ -340,9 +340,10 @@ void fake_writes(struct job *j, struct buffer *b, uint64_t begin, uint64_t end)
 {
     struct work_use *u = work_use_of(&j->work, b);
     u->access |= ACCESS_OUT;
-    u->fills = true;
     u->write_begin = begin;
     u->write_end = end;
+    u->part_count = 0;
+    span_add(u->part, &u->part_count, WORK_PARTS, begin, end);
 }
 
 void fake_launches(struct fake *k, struct job *j, const char *entry)

@@ -191,7 +191,7 @@ START_TEST(slices_are_offsets_in_bytes)
     ck_assert_uint_eq(r.work.refs[0].size, 32);
     ck_assert_uint_eq(r.work.uses[0].write_begin, 16);
     ck_assert_uint_eq(r.work.uses[0].write_end, 48);
-    ck_assert(r.work.uses[0].fills);
+    ck_assert(work_fills(&r.work.uses[0]));
     ck_assert(!r.work.uses[0].reads_before_write);
     ck_assert_int_eq(r.work.device, 0);
     ck_assert_uint_eq(r.work.input_bytes, 256);
@@ -321,11 +321,11 @@ START_TEST(what_is_read_and_written_is_noted)
     ck_assert_uint_eq(r.work.uses[0].read_end, 64);
     ck_assert_uint_eq(r.work.uses[0].write_begin, 0);
     ck_assert_uint_eq(r.work.uses[0].write_end, 40);
-    ck_assert(!r.work.uses[0].fills);
+    ck_assert(!work_fills(&r.work.uses[0]));
     fill(arg_buffer(a, 0, 12), arg_scalar(DTYPE_F32, 0)); /* over the hole */
     ck_assert_int_eq(recipe_resolve(&r), 0);
     ck_assert_uint_eq(r.work.uses[0].write_end, 48);
-    ck_assert(r.work.uses[0].fills);
+    ck_assert(work_fills(&r.work.uses[0]));
 }
 END_TEST
 
@@ -338,21 +338,21 @@ START_TEST(parts_are_written_in_any_order)
     read_from(arg_buffer(a, 8, 4));
     ck_assert_int_eq(recipe_resolve(&r), 0);
     ck_assert(!r.work.uses[0].reads_before_write);
-    ck_assert(!r.work.uses[0].fills);
-    ck_assert_uint_eq(work_part_count(&r.work.uses[0]), 2);
-    ck_assert_uint_eq(work_part(&r.work.uses[0], 1).begin, 32);
-    ck_assert_uint_eq(work_part(&r.work.uses[0], 1).end, 48);
+    ck_assert(!work_fills(&r.work.uses[0]));
+    ck_assert_uint_eq(r.work.uses[0].part_count, 2);
+    ck_assert_uint_eq(r.work.uses[0].part[1].begin, 32);
+    ck_assert_uint_eq(r.work.uses[0].part[1].end, 48);
     fill(arg_buffer(a, 4, 4), arg_scalar(DTYPE_F32, 0));
     read_from(arg_buffer(a, 0, 12));
     ck_assert_int_eq(recipe_resolve(&r), 0);
-    ck_assert(r.work.uses[0].fills);
+    ck_assert(work_fills(&r.work.uses[0]));
     ck_assert(!r.work.uses[0].reads_before_write);
     for (unsigned i = 0; i < 2 * WORK_PARTS; i++) {
         fill(arg_buffer(b, 2 * i, i + 1 < 2 * WORK_PARTS ? 1 : 0), arg_scalar(DTYPE_F32, 0));
     }
     ck_assert_int_eq(recipe_resolve(&r), 0);
-    ck_assert_uint_eq(work_part_count(&r.work.uses[1]), WORK_PARTS);
-    ck_assert(!r.work.uses[1].fills);
+    ck_assert_uint_eq(r.work.uses[1].part_count, WORK_PARTS);
+    ck_assert(!work_fills(&r.work.uses[1]));
 }
 END_TEST
 
