@@ -10,6 +10,7 @@
 #include "daemon/front/model/wake.h"
 #include "daemon/front/resolve/resolve.h"
 #include "daemon/front/sched/conclude.h"
+#include "daemon/front/workers/command.h"
 #include "daemon/front/workers/worker.h"
 #include "daemon/front/workers/worker_end.h"
 
@@ -318,7 +319,7 @@ static void probe(struct front *f, struct device *d)
         return;
     }
     j->work.device = (int)d->index;
-    j->id = f->next_job++;
+    j->id = command_job_id(f);
     job_put(&f->jobs, j);
     f->job_count++;
     f->queued_count++;

@@ -199,8 +199,7 @@ static void take_options(const struct front *f, struct job *j, const struct msg_
 static void enter(struct request_context *c, struct job *j)
 {
     struct front *f = c->f;
-    j->id = f->next_job++;
-    command_job_id(f, j->id);
+    j->id = command_job_id(f);
     j->seq = c->o->seq;
     job_join(j, c->s);
     j->session_id = c->s->id;

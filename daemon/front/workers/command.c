@@ -52,11 +52,13 @@ static void record_buffer(struct device *d, struct buffer *b)
     capbuf_finish(&bytes);
 }
 
-void command_job_id(const struct front *f, uint64_t id)
+uint64_t command_job_id(struct front *f)
 {
+    uint64_t id = f->next_job++;
     for (unsigned i = 0; i < f->device_count; i++) {
         record_note(f->device[i]->record, RECORD_JOB, id);
     }
+    return id;
 }
 
 static void record_job(struct device *d, struct job *j)
@@ -64,7 +66,6 @@ static void record_job(struct device *d, struct job *j)
     struct err e = ERR_INIT;
     struct capbuf bytes;
     uint8_t room[512]; /* enough for most jobs */
-    record_note(d->record, RECORD_JOB, j->id);
     capbuf_init_in(&bytes, RECORD_BYTES_MAX, room, sizeof room);
     record_entry entry =
         record_encode_job(j, &bytes, &e) == 0

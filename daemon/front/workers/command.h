@@ -24,9 +24,9 @@ void command_module_unload(struct device *d, uint64_t module);
 /* preds: its direct predecessors; NULL: more than fit. ERR_LIMIT, ERR_NOMEM: nothing was sent, and
  * the worker does not know the job. A channel that fails ends the worker. */
 int command_job(struct front *f, struct job *j, const struct hazard_preds *preds, struct err *e);
-/* The id is used up: the next front gives it to no other job, also if no worker ever gets this one.
- */
-void command_job_id(const struct front *f, uint64_t id);
+/* The id of the next job. It is used up: the next front gives it to no other job, even if no worker
+ * ever gets this one. */
+uint64_t command_job_id(struct front *f);
 /* As program_unref; workers that ran the program learn of its end. */
 void command_program_unref(struct front *f, struct program *p);
 void command_job_cancel(struct front *f, struct job *j); /* for a job that its worker has */

@@ -39,9 +39,8 @@ int record_fd(const struct record *r);
 record_entry record_put(struct record *r, record_entry old, enum record_kind kind, uint64_t id,
                         struct bytes bytes);
 void record_drop(struct record *r, record_entry entry); /* r NULL is accepted */
-/* Raises record_last, as an entry with this id would. Called when a job gets its id, and before
- * each id that a worker gets, since it gets the id also if there is no memory for an entry. r NULL
- * is accepted. */
+/* Raises record_last, as an entry with this id would: a worker may get the id without an entry, for
+ * which there is no memory. r NULL is accepted. */
 void record_note(struct record *r, enum record_kind kind, uint64_t id);
 /* Notes that other jobs use the job's staging memory now. */
 void record_staging_reused(struct record *r, record_entry entry);
