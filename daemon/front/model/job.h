@@ -138,7 +138,7 @@ struct job {
     uint64_t input;       /* offset of its inputs in staging memory; RANGE_NONE: none */
     uint64_t output;      /* the same of its outputs */
     struct job_clock clock;
-    uint64_t late_ns; /* when it was first seen to be late (JOB_LATE_NS); 0: not */
+    bool late;                             /* it was seen to be late (JOB_LATE_NS) */
     struct job *device_prev, *device_next; /* in device->inflight; prev NULL: not in flight */
 
     /* its answer: completion.c, conclude.c, history.c */

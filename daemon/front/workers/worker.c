@@ -521,11 +521,11 @@ static void check_deadlines(struct front *f, const struct device *d, uint64_t no
         if (j->state != JOB_DISPATCHED || j->answer != ANSWER_OPEN) {
             continue;
         }
-        if (now >= late && j->late_ns != 0) {
+        if (now >= late && j->late) {
             f->hooks.job_late(f, j, now);
         } else {
-            j->late_ns = now >= late ? now : 0;
-            wake_at(f, now >= late ? now : late);
+            j->late = now >= late;
+            wake_at(f, j->late ? now : late);
         }
     }
 }
