@@ -498,18 +498,30 @@ static uint64_t stretch(const struct pool *p, uint64_t first, uint64_t last, uin
     return (last < end ? last - first : end - first) * p->page;
 }
 
-uint64_t page_used(const struct pool *p, uint64_t at, uint64_t end)
+/* Bytes from `at` on in views in a row for which `holds` is true. */
+static inline uint64_t row_of(const struct pool *p, uint64_t at, uint64_t end,
+                              bool (*holds)(const struct pool *p, uint64_t view))
 {
     uint64_t first = to_pages(p, at);
     uint64_t s = first;
     while (s < to_pages(p, end)) {
         uint64_t v = view_over(p, s);
-        if (v == MARKS_NONE || !is_used(p, v)) {
+        if (v == MARKS_NONE || !holds(p, v)) {
             break;
         }
         s = after(p, v);
     }
     return stretch(p, first, s, to_pages(p, end));
+}
+
+static bool is_accessible(const struct pool *p, uint64_t view)
+{
+    return p->table.view[view].accessible;
+}
+
+uint64_t page_used(const struct pool *p, uint64_t at, uint64_t end)
+{
+    return row_of(p, at, end, is_used);
 }
 
 uint64_t page_unused(const struct pool *p, uint64_t at, uint64_t end)
@@ -531,30 +543,12 @@ uint64_t page_unused(const struct pool *p, uint64_t at, uint64_t end)
 
 uint64_t page_accessible(const struct pool *p, uint64_t at, uint64_t end)
 {
-    uint64_t first = to_pages(p, at);
-    uint64_t s = first;
-    while (s < to_pages(p, end)) {
-        uint64_t v = view_over(p, s);
-        if (v == MARKS_NONE || !p->table.view[v].accessible) {
-            break;
-        }
-        s = after(p, v);
-    }
-    return stretch(p, first, s, to_pages(p, end));
+    return row_of(p, at, end, is_accessible);
 }
 
 uint64_t page_busy(const struct pool *p, uint64_t at, uint64_t end)
 {
-    uint64_t first = to_pages(p, at);
-    uint64_t s = first;
-    while (s < to_pages(p, end)) {
-        uint64_t v = view_over(p, s);
-        if (v == MARKS_NONE || !view_busy(p, v)) {
-            break;
-        }
-        s = after(p, v);
-    }
-    return stretch(p, first, s, to_pages(p, end));
+    return row_of(p, at, end, view_busy);
 }
 
 uint64_t page_idle(const struct pool *p, uint64_t at, uint64_t end)
