@@ -326,9 +326,8 @@ enum frame_ref_tag {
     U(spilled, UINT64_MAX)
 #define MSG_W_TENANT_REFUSED(U, I, S, B, L) U(tenant, UINT64_MAX) I(code) S(text, PROTO_TEXT_MAX)
 /* The budget is met, or its deadline has passed. asked: the limit of the F_BUDGET that this answers;
- * limit: that is in force; size: bytes that the worker
- * has; missing: bytes that are still to be given back. code not 0: the budget was refused, and the
- * former one remains. */
+ * limit: that is in force; size: bytes that the worker has; missing: bytes that are still to be
+ * given back. code not 0: the budget was refused, and the former one remains. */
 #define MSG_W_BUDGET(U, I, S, B, L)                                                                \
     U(asked, UINT64_MAX)                                                                           \
     U(limit, UINT64_MAX)                                                                           \

@@ -18,11 +18,10 @@
  *
  * Preference: the closer fit of memory that the same stream freed and memory free for every stream;
  * memory of another stream, for a wait; whole free pages mapped elsewhere; new memory; whole pages
- * that one stream may still use. Then the pool asks the device which
- * uses are over (pool_source.reached) and tries all of this again, because asking costs less than
- * what follows: empty slabs; memory of several streams, for a wait for each; moved pieces. Then
- * ERR_DEVICE_MEMORY (pool_refusal). A `prompt` request prefers new memory to a wait. Nothing here
- * waits on the host.
+ * that one stream may still use. Then the pool asks the device which uses are over
+ * (pool_source.reached) and tries all of this again, because asking costs less than what follows:
+ * empty slabs; memory of several streams, for a wait for each; moved pieces. Then ERR_DEVICE_MEMORY
+ * (pool_refusal). A `prompt` request prefers new memory to a wait. Nothing here waits on the host.
  *
  * Related headers: place.h (addresses that outlive their memory), quota.h (the ledger of tenants),
  * lease.h (the budget), pressure.h (giving memory back), move.h (moving live pieces), clean.h
