@@ -67,11 +67,10 @@ fi
 # ---- the copy: an older one is updated, so that little is built ---------------------------------
 
 mkdir -p "$tree" || exit 1
+# --touch: else files are older than what an earlier run has built from a mutant of them.
 git ls-files -z --cached --others --exclude-standard | tar --create --null --files-from=- \
-    --ignore-failed-read 2>/dev/null | tar --extract --directory="$tree"
-if [ -d "$kept" ]; then # an interrupted run: its mutant may be built in
-    (cd "$kept" && find . -type f -exec touch "$tree/{}" \;) && rm -rf "$kept"
-fi
+    --ignore-failed-read 2>/dev/null | tar --extract --touch --directory="$tree"
+rm -rf "$kept" # of an interrupted run
 mutants=$tree/tests/mutants
 command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache
 # Code that a mutant leaves unused is no error.
