@@ -64,7 +64,7 @@ if [ "$bad" != 0 ] || [ "$check_only" = yes ]; then
     exit "$bad"
 fi
 
-# ---- the copy: an older one is updated, so that little is built ---------------------------------
+# ---- the copy ----------------------------------------------------------------------------------
 
 mkdir -p "$tree" || exit 1
 # --touch: else files are older than what an earlier run has built from a mutant of them.

@@ -20,27 +20,37 @@ usage() {
 }
 
 minutes=
-seed=$(date +%Y%m%d)
-args=()
+args=(--seed "$(date +%Y%m%d)")
 while [ $# -gt 0 ]; do
     case $1 in
     --help | -h) usage && exit 0 ;;
-    --seed) seed=${2:?a number} && shift 2 ;;
-    --device | --only | --keep) args+=("$1" "${2:?a value}") && shift 2 ;;
+    --seed | --device | --only | --keep)
+        if [ $# -lt 2 ]; then
+            echo "storm.sh: $1 needs a value" >&2
+            exit 2
+        fi
+        args+=("$1" "$2") && shift 2
+        ;;
     [0-9]*) minutes=$1 && shift ;;
-    *) usage >&2 && exit 2 ;;
+    *)
+        echo "storm.sh: no such option: $1" >&2
+        usage >&2
+        exit 2
+        ;;
     esac
 done
-seconds=$(awk -v m="$minutes" 'BEGIN { printf "%d", m * 60 }')
-if [ "$seconds" -le 0 ]; then
+if [[ ! $minutes =~ ^[0-9]+(\.[0-9]+)?$ ]]; then
+    echo "storm.sh: MINUTES is missing, or no number: '$minutes'" >&2
     usage >&2
     exit 2
 fi
+seconds=$(awk -v m="$minutes" 'BEGIN { printf "%d", m * 60 }')
 
 build=${GPUD_STORM_BUILD:-build/dev}
 if [ -z "${GPUD_STORM_BUILD:-}" ]; then
+    scripts/deps.sh build test
     command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache
     cmake --preset dev >/dev/null
     cmake --build --preset dev --target storm >/dev/null
 fi
-exec "$build/tests/test_storm" --seconds "$seconds" --seed "$seed" ${args[@]+"${args[@]}"}
+exec "$build/tests/test_storm" --seconds "$seconds" "${args[@]}"

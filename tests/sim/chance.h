@@ -38,6 +38,11 @@ static inline uint64_t chance_below(struct chance *c, uint64_t below)
     return chance_next(c) % below;
 }
 
+static inline bool chance_one_in(struct chance *c, uint64_t n)
+{
+    return chance_below(c, n) == 0;
+}
+
 static inline bool chance_percent(struct chance *c, unsigned percent)
 {
     return chance_below(c, 100) < percent;

@@ -220,7 +220,7 @@ static void do_one(struct client *k)
     for (unsigned i = 0; i < DEED_COUNT; i++) {
         sum += weights[i];
     }
-    unsigned at = (unsigned)rng_below(&k->rng, sum);
+    unsigned at = (unsigned)chance_below(&k->chance, sum);
     unsigned deed = 0;
     while (at >= weights[deed]) {
         at -= weights[deed++];
@@ -240,14 +240,14 @@ int client_work(void *data)
                        .index = s->index,
                        .modules = s->modules,
                        .url = s->url,
-                       .rng = {s->seed * 1000003 + s->index}};
+                       .chance = {s->seed * 1000003 + s->index}};
     while (!atomic_load(&k.l->stop)) {
         if (k.c == NULL && !client_begin(&k)) {
             continue;
         }
         do_one(&k);
-        if (rng_one_in(&k.rng, 4)) {
-            pause_ms((unsigned)rng_below(&k.rng, 20));
+        if (chance_one_in(&k.chance, 4)) {
+            pause_ms((unsigned)chance_below(&k.chance, 20));
         }
     }
     if (k.c != NULL) {

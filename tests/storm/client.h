@@ -8,6 +8,7 @@
 
 #include <gpud/gpud.h>
 
+#include "tests/sim/chance.h"
 #include "tests/storm/ledger.h"
 
 #define ITEMS_MAX   4096u
@@ -35,7 +36,7 @@ struct client {
     unsigned index;
     bool modules; /* the device loads kernels */
     const char *url;
-    struct rng rng;
+    struct chance chance;
     uint64_t serial; /* of names */
     enum deed deed;
     /* of the session */

@@ -46,8 +46,8 @@ static bool make(struct client *k, uint32_t count, float first, gpud_buffer *ret
 static void sealed_make(struct client *k, struct sealed *s)
 {
     gpud_buffer b = {0};
-    s->count = 1 + (uint32_t)rng_below(&k->rng, ITEMS_MAX);
-    s->first = (uint32_t)rng_below(&k->rng, 10000);
+    s->count = 1 + (uint32_t)chance_below(&k->chance, ITEMS_MAX);
+    s->first = (uint32_t)chance_below(&k->chance, 10000);
     s->mark = mark_now(k);
     if (!make(k, s->count, (float)s->first, &b)) {
         return;
@@ -65,14 +65,14 @@ static void sealed_make(struct client *k, struct sealed *s)
 void deed_sealed(struct client *k)
 {
     static float value[ITEMS_MAX];
-    struct sealed *s = &k->sealed[rng_below(&k->rng, SEALED_MAX)];
+    struct sealed *s = &k->sealed[chance_below(&k->chance, SEALED_MAX)];
     if (s->buffer.id == 0) {
         sealed_make(k, s);
         return;
     }
     static const int lost[] = {GPUD_ERR_BUSY, GPUD_ERR_LIMIT, GPUD_ERR_BUFFER_LOST, 0};
     int rc = 0;
-    if (rng_one_in(&k->rng, 2)) {
+    if (chance_one_in(&k->chance, 2)) {
         rc = CALL(k, "gpud_read", gpud_read(k->c, s->buffer, GPUD_F32, 0, GPUD_REST, value, NULL));
     } else {
         memset(value, 0, sizeof value);
@@ -83,7 +83,7 @@ void deed_sealed(struct client *k)
         atomic_fetch_add(&k->l->jobs, 1);
         judge_numbers(k, value, s->count, (float)s->first);
     }
-    if ((rc != 0 && rc != GPUD_ERR_BUSY && rc != GPUD_ERR_LIMIT) || rng_one_in(&k->rng, 12)) {
+    if ((rc != 0 && rc != GPUD_ERR_BUSY && rc != GPUD_ERR_LIMIT) || chance_one_in(&k->chance, 12)) {
         (void)gpud_buffer_free(k->c, s->buffer);
         s->buffer.id = 0;
     }
@@ -129,9 +129,9 @@ void deed_shared(struct client *k)
                                 GPUD_ERR_WORKER_LOST, GPUD_ERR_NOT_FOUND, 0};
     static float value[SHARED_ITEMS];
     char name[GPUD_NAME];
-    unsigned owner = (unsigned)rng_below(&k->rng, CLIENTS);
+    unsigned owner = (unsigned)chance_below(&k->chance, CLIENTS);
     uint64_t serial = atomic_load(&k->l->shared[owner]);
-    if (serial == 0 || owner == k->index || rng_one_in(&k->rng, 4)) {
+    if (serial == 0 || owner == k->index || chance_one_in(&k->chance, 4)) {
         shared_publish(k);
         return;
     }
@@ -170,7 +170,7 @@ void deed_transfer(struct client *k)
     static uint8_t to[TRANSFER_BYTES];
     gpud_buffer b[2] = {{0}, {0}};
     for (unsigned i = 0; i < TRANSFER_BYTES; i += sizeof(uint64_t)) {
-        uint64_t number = rng_next(&k->rng);
+        uint64_t number = chance_next(&k->chance);
         memcpy(from + i, &number, sizeof number);
     }
     memset(to, 0, sizeof to);
@@ -224,7 +224,7 @@ void deed_module(struct client *k)
                                  GPUD_ERR_COMPILE_LIMIT, 0};
     char source[256];
     gpud_module m = {0};
-    unsigned number = 2 + (unsigned)rng_below(&k->rng, 60);
+    unsigned number = 2 + (unsigned)chance_below(&k->chance, 60);
     (void)snprintf(source, sizeof source,
                    "//@kernel times<T: f32>(inout T x[n]) over n\n{\n    x[i] = x[i] * %u;\n}\n",
                    number);
@@ -313,7 +313,7 @@ void deed_detached(struct client *k)
     if (!expect(k, rc, "a buffer for detached jobs", expect_resident)) {
         return;
     }
-    unsigned many = 1 + (unsigned)rng_below(&k->rng, TASKS_MAX);
+    unsigned many = 1 + (unsigned)chance_below(&k->chance, TASKS_MAX);
     unsigned low = detached_send(k, b, many);
     client_end(k);
     if (client_begin(k)) {
@@ -367,7 +367,7 @@ void deed_leave(struct client *k)
         gpud_job_free(left[i].job);
         left[i].job = NULL;
     }
-    if (rng_one_in(&k->rng, 2)) {
+    if (chance_one_in(&k->chance, 2)) {
         (void)process_wait(process_start(vanish, k));
     }
 }

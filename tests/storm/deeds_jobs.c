@@ -6,9 +6,9 @@
 
 static struct task tasks[TASKS_MAX]; /* of this process */
 
-static void numbers(struct rng *r, float *out, unsigned count)
+static void numbers(struct chance *r, float *out, unsigned count)
 {
-    float first = (float)rng_below(r, 1000);
+    float first = (float)chance_below(r, 1000);
     for (unsigned i = 0; i < count; i++) {
         out[i] = first + (float)i;
     }
@@ -38,9 +38,9 @@ static void fill(float *out, unsigned count, float value)
 void deed_call(struct client *k)
 {
     struct task *t = &tasks[0];
-    unsigned count = 1 + (unsigned)rng_below(&k->rng, ITEMS_MAX);
-    float a = (float)rng_below(&k->rng, 100);
-    numbers(&k->rng, t->x, count);
+    unsigned count = 1 + (unsigned)chance_below(&k->chance, ITEMS_MAX);
+    float a = (float)chance_below(&k->chance, 100);
+    numbers(&k->chance, t->x, count);
     fill(t->y, count, 7);
     gpud_arg args[] = {gpud_f32(a), gpud_host(t->x, count, GPUD_F32),
                        gpud_host(t->y, count, GPUD_F32)};
@@ -54,8 +54,8 @@ void deed_call(struct client *k)
 static void send_add(struct client *k, struct task *t, gpud_submit_options *o, unsigned count)
 {
     static float y[ITEMS_MAX];
-    numbers(&k->rng, t->x, count);
-    t->value = (float)rng_below(&k->rng, 1000);
+    numbers(&k->chance, t->x, count);
+    t->value = (float)chance_below(&k->chance, 1000);
     fill(y, count, t->value);
     gpud_arg args[] = {gpud_host(t->x, count, GPUD_F32), gpud_host(y, count, GPUD_F32),
                        gpud_host_out(t->y, count, GPUD_F32)};
@@ -68,19 +68,19 @@ void deed_async(struct client *k)
 {
     static const int codes[] = {GPUD_ERR_BUSY, GPUD_ERR_LIMIT, GPUD_ERR_CANCELLED,
                                 GPUD_ERR_DEADLINE, 0};
-    unsigned count = 1 + (unsigned)rng_below(&k->rng, ITEMS_MAX);
-    unsigned many = 1 + (unsigned)rng_below(&k->rng, TASKS_MAX);
+    unsigned count = 1 + (unsigned)chance_below(&k->chance, ITEMS_MAX);
+    unsigned many = 1 + (unsigned)chance_below(&k->chance, TASKS_MAX);
     for (unsigned i = 0; i < many; i++) {
         gpud_submit_options o;
         task_prepare(&tasks[i]);
         task_options(&tasks[i], &o);
-        o.flags = (uint32_t)rng_below(&k->rng, 4); /* BLOCK, HELD, both, none */
-        o.priority = (int32_t)rng_below(&k->rng, 5) - 2;
-        o.deadline_ns = rng_one_in(&k->rng, 8) ? 1 + rng_below(&k->rng, 20 * MS) : 0;
+        o.flags = (uint32_t)chance_below(&k->chance, 4); /* BLOCK, HELD, both, none */
+        o.priority = (int32_t)chance_below(&k->chance, 5) - 2;
+        o.deadline_ns = chance_one_in(&k->chance, 8) ? 1 + chance_below(&k->chance, 20 * MS) : 0;
         send_add(k, &tasks[i], &o, count);
     }
     for (unsigned i = 0; i < many; i++) {
-        if (tasks[i].job != NULL && rng_one_in(&k->rng, 6)) {
+        if (tasks[i].job != NULL && chance_one_in(&k->chance, 6)) {
             static const int refused[] = {GPUD_ERR_STATE, 0};
             int rc = CALL(k, "gpud_cancel", gpud_cancel(tasks[i].job));
             (void)expect(k, rc, "gpud_cancel", refused);
@@ -181,8 +181,8 @@ static void counter_send(struct client *k, struct task *t)
     gpud_submit_options o;
     task_prepare(t);
     task_options(t, &o);
-    o.flags = (uint32_t)rng_below(&k->rng, 2) * GPUD_SUBMIT_BLOCK;
-    o.deadline_ns = rng_one_in(&k->rng, 60) ? 1 + rng_below(&k->rng, 10 * MS) : 0;
+    o.flags = (uint32_t)chance_below(&k->chance, 2) * GPUD_SUBMIT_BLOCK;
+    o.deadline_ns = chance_one_in(&k->chance, 60) ? 1 + chance_below(&k->chance, 10 * MS) : 0;
     gpud_arg args[] = {gpud_f32(1), gpud_host_in(ones, COUNT_ITEMS, GPUD_F32),
                        gpud_inout(k->counter)};
     t->code = CALL(k, "gpud_launch", gpud_launch(k->c, k->axpy, args, 3, NULL, &o, &t->job));
@@ -199,14 +199,14 @@ void deed_counter(struct client *k)
     if (!counter_ready(k)) {
         return;
     }
-    unsigned many = 1 + (unsigned)rng_below(&k->rng, TASKS_MAX);
+    unsigned many = 1 + (unsigned)chance_below(&k->chance, TASKS_MAX);
     bool sent[TASKS_MAX];
     for (unsigned i = 0; i < many; i++) {
         counter_send(k, &tasks[i]);
         sent[i] = tasks[i].job != NULL;
     }
     for (unsigned i = 0; i < many; i++) {
-        if (sent[i] && rng_one_in(&k->rng, 40)) {
+        if (sent[i] && chance_one_in(&k->chance, 40)) {
             int rc = CALL(k, "gpud_cancel", gpud_cancel(tasks[i].job));
             (void)expect(k, rc, "gpud_cancel", expect_pure);
         }
@@ -274,9 +274,9 @@ void deed_program(struct client *k)
         return;
     }
     for (unsigned i = 0; i < 3; i++) {
-        float value = (float)rng_below(&k->rng, 1000);
+        float value = (float)chance_below(&k->chance, 1000);
         gpud_job *job = NULL;
-        numbers(&k->rng, t->x, PROGRAM_ITEMS);
+        numbers(&k->chance, t->x, PROGRAM_ITEMS);
         gpud_arg args[] = {gpud_f32(value), gpud_host_in(t->x, PROGRAM_ITEMS, GPUD_F32)};
         int rc = CALL(k, "gpud_run", gpud_run(k->c, k->program, args, 2, NULL, &job));
         if (expect(k, rc, "gpud_run", expect_pure)) {
@@ -285,7 +285,7 @@ void deed_program(struct client *k)
         }
         gpud_job_free(job);
     }
-    if (rng_one_in(&k->rng, 10)) {
+    if (chance_one_in(&k->chance, 10)) {
         gpud_program_free(k->program);
         k->program = NULL;
     }
@@ -336,7 +336,7 @@ void deed_arena(struct client *k)
     float *y = k->arena + ARENA_ITEMS;
     gpud_arg args[] = {gpud_f32(1), gpud_host_in(k->arena, ARENA_ITEMS, GPUD_F32),
                        gpud_host_inout(y, ARENA_ITEMS, GPUD_F32)};
-    if (rng_one_in(&k->rng, 2)) {
+    if (chance_one_in(&k->chance, 2)) {
         args[2] = gpud_arg_direct(args[2]);
     }
     int rc = CALL(k, "gpud_call", gpud_call(k->c, k->axpy, args, 3, NULL));
@@ -346,7 +346,7 @@ void deed_arena(struct client *k)
         arena_judge(k, y, &before);
     }
     fill(y, ARENA_ITEMS, k->arena_value);
-    if (rng_one_in(&k->rng, 20)) {
+    if (chance_one_in(&k->chance, 20)) {
         int freed = CALL(k, "gpud_host_free", gpud_host_free(k->c, k->arena));
         (void)expect(k, freed, "gpud_host_free", expect_pure);
         k->arena = NULL;

@@ -71,21 +71,3 @@ const char *victim_name(enum victim victim)
     return names[victim];
 }
 #undef X
-
-uint64_t rng_next(struct rng *r)
-{
-    uint64_t z = r->state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
-uint64_t rng_below(struct rng *r, uint64_t bound)
-{
-    return rng_next(r) % bound;
-}
-
-bool rng_one_in(struct rng *r, unsigned n)
-{
-    return rng_below(r, n) == 0;
-}

@@ -116,12 +116,4 @@ const char *deed_name(enum deed deed);
 const char *breach_name(enum breach breach);
 const char *victim_name(enum victim victim);
 
-/* Numbers that follow from a seed: splitmix64. */
-struct rng {
-    uint64_t state;
-};
-uint64_t rng_next(struct rng *r);
-uint64_t rng_below(struct rng *r, uint64_t bound); /* 0 … bound - 1; bound > 0 */
-bool rng_one_in(struct rng *r, unsigned n);
-
 #endif

@@ -28,6 +28,15 @@ const char *mishap_name(enum mishap_kind kind)
     return names[kind];
 }
 
+bool mishap_exists(const char *name)
+{
+    unsigned i = 0;
+    while (i < MISHAP_COUNT && strcmp(name, mishap_name((enum mishap_kind)i)) != 0) {
+        i++;
+    }
+    return i < MISHAP_COUNT;
+}
+
 /* ---- signals ------------------------------------------------------------------------------ */
 
 /* Counted first: a client that sees its effect must find it. */
@@ -49,7 +58,7 @@ static void harm_over(struct storm *s, struct mishap *m)
 
 static bool send_signal(struct storm *s, struct mishap *m, enum victim victim, int signal)
 {
-    pid_t pid = storm_victim(s, victim, rng_next(&s->rng));
+    pid_t pid = storm_victim(s, victim, chance_next(&s->chance));
     if (pid == 0) {
         return false;
     }
@@ -95,7 +104,7 @@ static bool kill_all(struct storm *s, struct mishap *m)
 static bool stop(struct storm *s, struct mishap *m, enum victim victim, uint64_t most_ns)
 {
     bool sent = send_signal(s, m, victim, SIGSTOP);
-    m->end_ns = now_ns() + 50 * MS + rng_below(&s->rng, most_ns);
+    m->end_ns = now_ns() + 50 * MS + chance_below(&s->chance, most_ns);
     return sent;
 }
 
@@ -144,8 +153,9 @@ static bool reload(struct storm *s, struct mishap *m)
     (void)snprintf(text, sizeof text,
                    "[jobs]\nwindow = %u\ncoalesce_window_us = %u\nqueue_max = %u\n"
                    "device_memory_max = %uM\n",
-                   windows[rng_below(&s->rng, 4)], 200 * (unsigned)rng_below(&s->rng, 2),
-                   1024 << rng_below(&s->rng, 3), 128 << rng_below(&s->rng, 3));
+                   windows[chance_below(&s->chance, 4)],
+                   200 * (unsigned)chance_below(&s->chance, 2), 1024 << chance_below(&s->chance, 3),
+                   128 << chance_below(&s->chance, 3));
     config_write(s, text);
     return s->d.pid != 0 && kill(s->d.pid, SIGHUP) == 0;
 }
@@ -184,7 +194,7 @@ static bool fill_disk(struct storm *s, struct mishap *m)
     if (fd >= 0) {
         (void)close(fd);
     }
-    m->end_ns = now_ns() + SECOND + rng_below(&s->rng, 4 * SECOND);
+    m->end_ns = now_ns() + SECOND + chance_below(&s->chance, 4 * SECOND);
     return full;
 }
 
@@ -198,7 +208,7 @@ static void free_disk(struct storm *s, struct mishap *m)
 
 static bool famine(struct storm *s, struct mishap *m, enum victim victim)
 {
-    pid_t pid = storm_victim(s, victim, rng_next(&s->rng));
+    pid_t pid = storm_victim(s, victim, chance_next(&s->chance));
     struct rlimit limit;
     if (pid == 0 || prlimit(pid, RLIMIT_NOFILE, NULL, &limit) != 0) {
         return false;
@@ -207,9 +217,9 @@ static bool famine(struct storm *s, struct mishap *m, enum victim victim)
     if (victim == VICTIM_WORKER && s->starved_count < FAMINES_MAX) {
         s->starved[s->starved_count++] = pid;
     }
-    limit.rlim_cur = usage_of(pid).descriptors + rng_below(&s->rng, 8);
+    limit.rlim_cur = usage_of(pid).descriptors + chance_below(&s->chance, 8);
     m->pid = pid;
-    m->end_ns = now_ns() + 200 * MS + rng_below(&s->rng, 3 * SECOND);
+    m->end_ns = now_ns() + 200 * MS + chance_below(&s->chance, 3 * SECOND);
     return prlimit(pid, RLIMIT_NOFILE, &limit, NULL) == 0;
 }
 
@@ -240,7 +250,7 @@ static bool silent(struct storm *s, struct mishap *m)
     struct sockaddr_un un = {.sun_family = AF_UNIX};
     (void)snprintf(un.sun_path, sizeof un.sun_path, "%s", s->d.url + strlen("ipc://"));
     m->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    m->end_ns = now_ns() + SECOND + rng_below(&s->rng, 5 * SECOND);
+    m->end_ns = now_ns() + SECOND + chance_below(&s->chance, 5 * SECOND);
     return m->fd >= 0 && connect(m->fd, (const struct sockaddr *)&un, sizeof un) == 0;
 }
 
@@ -250,7 +260,7 @@ static bool half(struct storm *s, struct mishap *m)
     static const uint8_t bytes[] = {0, 'S', 'P', 0, 0, 0x30, 0, 0, 1, 0, 0, 0,
                                     0, 0,   0,   1, 0, 0x80, 0, 0, 1, 1, 2, 3};
     return silent(s, m) &&
-           send(m->fd, bytes, 9 + rng_below(&s->rng, sizeof bytes - 9), MSG_NOSIGNAL) > 0;
+           send(m->fd, bytes, 9 + chance_below(&s->chance, sizeof bytes - 9), MSG_NOSIGNAL) > 0;
 }
 
 static int takes_nothing(void *data)
@@ -275,7 +285,7 @@ static int takes_nothing(void *data)
 static bool greedy(struct storm *s, struct mishap *m)
 {
     m->pid = process_start(takes_nothing, s);
-    m->end_ns = now_ns() + SECOND + rng_below(&s->rng, 4 * SECOND);
+    m->end_ns = now_ns() + SECOND + chance_below(&s->chance, 4 * SECOND);
     return true;
 }
 
@@ -335,7 +345,7 @@ static enum mishap_kind choose(struct storm *s)
         weight[i] = may ? table[i].weight : 0;
         sum += weight[i];
     }
-    unsigned at = sum > 0 ? (unsigned)rng_below(&s->rng, sum) : 0;
+    unsigned at = sum > 0 ? (unsigned)chance_below(&s->chance, sum) : 0;
     unsigned kind = 0;
     while (kind < MISHAP_COUNT && at >= weight[kind]) {
         at -= weight[kind++];
@@ -432,7 +442,7 @@ void mishaps_turn(struct storm *s, bool go)
         } else if (m->state == MISHAP_RECOVERS) {
             look_after(s, m);
         } else if (m->state == MISHAP_FREE && go && now_ns() >= s->next_ns && !slow(s)) {
-            s->next_ns = now_ns() + 20 * MS + rng_below(&s->rng, 800 * MS);
+            s->next_ns = now_ns() + 20 * MS + chance_below(&s->chance, 800 * MS);
             begin(s, m);
         }
     }

@@ -15,11 +15,12 @@
 
 #define QUIET_NEEDED (3 * SECOND) /* between two gusts: what hangs shows then */
 #define HANG         (5 * SECOND)
+#define SECONDS_MAX  (7u * 24 * 3600)
 #define LINGERS_MS   6500u /* longer than sessions and published buffers of clients that left */
 
 static struct {
     uint64_t seed;
-    unsigned seconds;
+    uint64_t seconds;
     const char *device;
     const char *only; /* kind of mishap; NULL: all */
     const char *keep; /* where the daemon's log goes when promises were broken; NULL: nowhere */
@@ -75,7 +76,7 @@ static void blow(struct storm *s, uint64_t seconds)
 {
     uint64_t end_ns = now_ns() + seconds * SECOND;
     while (now_ns() < end_ns) {
-        uint64_t gust_ns = now_ns() + 4 * SECOND + rng_below(&s->rng, 6 * SECOND);
+        uint64_t gust_ns = now_ns() + 4 * SECOND + chance_below(&s->chance, 6 * SECOND);
         while (now_ns() < gust_ns && now_ns() < end_ns) {
             storm_tick(s);
             mishaps_turn(s, true);
@@ -113,7 +114,7 @@ static struct usages baseline(struct storm *s)
         atomic_store(&s->l->hang_ns[i], UINT64_MAX);
     }
     storm_clients_start(s);
-    tick_ms(s, options.seconds * 1000 / 8 > 4000 ? options.seconds * 1000 / 8 : 4000);
+    tick_ms(s, options.seconds > 32 ? (unsigned)options.seconds * 125 : 4000);
     storm_clients_stop(s);
     for (unsigned i = 0; i < DEED_COUNT; i++) {
         atomic_store(&s->l->hang_ns[i], HANG + 4 * atomic_load(&s->l->longest_ns[i]));
@@ -137,9 +138,9 @@ START_TEST(storm)
                        .seed = options.seed,
                        .opencl = strcmp(options.device, "opencl") == 0,
                        .devices = strcmp(options.device, "opencl") == 0 ? 1 : 2,
-                       .seconds = options.seconds,
+                       .seconds = (unsigned)options.seconds,
                        .only = options.only,
-                       .rng = {options.seed}};
+                       .chance = {options.seed}};
     ck_assert_ptr_nonnull(s.l);
     start(&s);
     struct usages calm = baseline(&s);
@@ -168,14 +169,40 @@ START_TEST(storm)
 }
 END_TEST
 
-static int usage(void)
+static int usage(const char *wrong, const char *value)
 {
-    (void)fprintf(stderr, "usage: storm [--seconds N] [--seed N] [--device sim|opencl] [--only "
-                          "MISHAP] [--keep LOG]\n");
+    (void)fprintf(stderr,
+                  "storm: %s: %s\nusage: storm [--seconds N] [--seed N] [--device sim|opencl] "
+                  "[--only MISHAP] [--keep LOG]\nmishaps:",
+                  wrong, value);
+    for (unsigned i = 0; i < MISHAP_COUNT; i++) {
+        (void)fprintf(stderr, "%s '%s'", i > 0 ? "," : "", mishap_name((enum mishap_kind)i));
+    }
+    (void)fputc('\n', stderr);
     return 2;
 }
 
-int main(int argc, char **argv)
+static bool number(const char *text, uint64_t *ret_value)
+{
+    char *end = NULL;
+    *ret_value = strtoull(text, &end, 10);
+    return text[0] >= '0' && text[0] <= '9' && *end == '\0';
+}
+
+static int check_options(void)
+{
+    if (options.seconds == 0 || options.seconds > SECONDS_MAX) {
+        return usage("no such time", "from 1 second to a week");
+    }
+    if (strcmp(options.device, "sim") != 0 && strcmp(options.device, "opencl") != 0) {
+        return usage("no such device", options.device);
+    }
+    return options.only == NULL || mishap_exists(options.only)
+               ? 0
+               : usage("no such mishap", options.only);
+}
+
+static int read_options(int argc, char **argv)
 {
     static const struct option names[] = {
         {"seconds", required_argument, NULL, 's'}, {"seed", required_argument, NULL, 'S'},
@@ -183,31 +210,27 @@ int main(int argc, char **argv)
         {"keep", required_argument, NULL, 'k'},    {NULL, 0, NULL, 0}};
     int c = 0;
     while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
-        switch (c) {
-        case 's':
-            options.seconds = (unsigned)strtoul(optarg, NULL, 10);
-            break;
-        case 'S':
-            options.seed = strtoull(optarg, NULL, 10);
-            break;
-        case 'd':
-            options.device = optarg;
-            break;
-        case 'o':
-            options.only = optarg;
-            break;
-        case 'k':
-            options.keep = optarg;
-            break;
-        default:
-            return usage();
+        uint64_t *value = c == 's' ? &options.seconds : &options.seed;
+        const char **text = c == 'd' ? &options.device : c == 'o' ? &options.only : &options.keep;
+        if (c == '?') {
+            return usage("no such option", argv[optind - 1]);
+        }
+        if (c != 's' && c != 'S') {
+            *text = optarg;
+        } else if (!number(optarg, value)) {
+            return usage("no number", optarg);
         }
     }
-    if (optind < argc || options.seconds == 0 ||
-        (strcmp(options.device, "sim") != 0 && strcmp(options.device, "opencl") != 0)) {
-        return usage();
+    return optind < argc ? usage("one word too many", argv[optind]) : check_options();
+}
+
+int main(int argc, char **argv)
+{
+    int rc = read_options(argc, argv);
+    if (rc != 0) {
+        return rc;
     }
-    (void)printf("storm: %u s, seed %llu, device %s\n", options.seconds,
+    (void)printf("storm: %u s, seed %llu, device %s\n", (unsigned)options.seconds,
                  (unsigned long long)options.seed, options.device);
     (void)fflush(stdout);
     Suite *suite = suite_create("storm");

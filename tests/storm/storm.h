@@ -6,6 +6,7 @@
 #ifndef STORM_STORM_H
 #define STORM_STORM_H
 
+#include "tests/sim/chance.h"
 #include "tests/storm/ledger.h"
 #include "tests/storm/probe.h"
 #include "tests/system/harness/harness.h"
@@ -56,7 +57,7 @@ struct mishap {
 struct storm {
     struct ledger *l;
     struct daemon d;
-    struct rng rng; /* of the mishaps */
+    struct chance chance; /* of the mishaps */
     uint64_t seed;
     bool opencl;
     bool own_disk; /* the cache lies on a file system of its own */
@@ -96,6 +97,7 @@ pid_t storm_victim(struct storm *s, enum victim victim, uint64_t choice); /* 0: 
 /* ---- mishaps.c ---------------------------------------------------------------------------- */
 
 const char *mishap_name(enum mishap_kind kind);
+bool mishap_exists(const char *name);
 /* Begins and ends mishaps as the seed has it; `go` false: none begins. */
 void mishaps_turn(struct storm *s, bool go);
 bool mishaps_quiet(const struct storm *s);
