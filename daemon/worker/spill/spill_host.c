@@ -72,7 +72,7 @@ static bool is_refused(const struct spill_host *h, uint64_t bytes)
            clock_now_ns() - h->refused_ns < SPILL_HOST_AGAIN_NS;
 }
 
-static void let_go(struct spill_host *h, void *memory, uint64_t bytes);
+static void chunk_go(struct spill_chunk *c);
 
 static int make(void *user, struct pool_host *pool, uint64_t bytes, void **ret_memory,
                 struct err *e)
@@ -95,8 +95,7 @@ static int make(void *user, struct pool_host *pool, uint64_t bytes, void **ret_m
     if (h->coming == NULL && c != NULL) { /* the limit has changed: it has a size of before */
         h->there = NULL;
         pool->bytes += c->registration.size;
-        let_go(h, c->registration.data, c->registration.size);
-        free(c);
+        chunk_go(c);
     }
     if (h->coming == NULL) {
         rc = order(h, bytes, e);
@@ -113,9 +112,15 @@ bool spill_host_grows(const struct spill_host *h)
 
 /* ---- chunks that go ---------------------------------------------------------------------------*/
 
+static void release(void *item);
+
 static void on_gone(struct registration *x)
 {
     struct spill_chunk *c = x->owner;
+    if (registration_left(x)) {
+        release(c);
+        return;
+    }
     pool_host_gone(&c->host->pool, x->size);
     free(c);
 }
@@ -125,33 +130,34 @@ static void release(void *item)
     struct spill_chunk *c = item;
     struct registration *x = &c->registration;
     if (c->host->registrar != NULL) {
-        registrar_remove(c->host->registrar, x, 0); /* one slice */
+        registrar_remove(c->host->registrar, x, 0);
     } else {
         pool_host_drop(&c->host->pool, x->data, x->size);
         free(c);
     }
 }
 
-/* Without memory for the entry the chunk is freed at once. */
-static void let_go(struct spill_host *h, void *memory, uint64_t bytes)
+static void chunk_go(struct spill_chunk *c)
 {
-    struct releases *releases = h->device->memory.releases;
-    bool pins = h->pool.options.pin != NULL;
-    struct spill_chunk *c = releases != NULL ? malloc(sizeof *c) : NULL;
-    if (c == NULL) {
-        pool_host_drop(&h->pool, memory, bytes);
-        return;
-    }
-    c->host = h;
-    c->registration = (struct registration){
-        .data = memory, .size = bytes, .known = pins ? bytes : 0, .done = on_gone, .owner = c};
-    release_put(releases, &c->release, bytes, release, c);
+    c->registration.done = on_gone;
+    release_put(c->host->device->memory.releases, &c->release, c->registration.size, release, c);
 }
 
+/* Without memory for the entry the chunk is freed at once. */
 static void later(void *user, struct pool_host *pool, void *memory, uint64_t bytes)
 {
-    (void)pool;
-    let_go(user, memory, bytes);
+    struct spill_host *h = user;
+    struct spill_chunk *c = h->device->memory.releases != NULL ? malloc(sizeof *c) : NULL;
+    if (c == NULL) {
+        pool_host_drop(pool, memory, bytes);
+        return;
+    }
+    *c = (struct spill_chunk){.host = h,
+                              .registration = {.data = memory,
+                                               .size = bytes,
+                                               .known = pool->options.pin != NULL ? bytes : 0,
+                                               .owner = c}};
+    chunk_go(c);
 }
 
 int spill_host_init(struct spill_host *h, struct device *device, struct registrar *registrar,
