@@ -1,10 +1,12 @@
 /* Memory of several streams for one request: what joins, which waits it costs, and who gets it
  * afterwards. */
 #include <check.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "daemon/pool/place.h"
 #include "daemon/pool/pool_int.h"
+#include "tests/unit/common/suite.h"
 #include "tests/unit/pool/fake_source.h"
 
 #define PAGES   24u
@@ -74,6 +76,21 @@ static void start(void)
     }
 }
 
+/* The last points of streams 1 to 3 that the stream waits for; 0: none. */
+static void check_waits(unsigned stream, uint64_t on1, uint64_t on2, uint64_t on3)
+{
+    const uint64_t on[] = {0, on1, on2, on3};
+    for (unsigned s = 1; s < STREAMS; s++) {
+        ck_assert_msg(source.waited[stream][s] == on[s], "stream %u on %u: %" PRIu64, stream, s,
+                      source.waited[stream][s]);
+    }
+}
+
+static unsigned all_waits(void)
+{
+    return waits[0] + waits[1] + waits[2] + waits[3];
+}
+
 /* Every third page: no two adjoin. */
 static void give_pages(unsigned from, unsigned count, unsigned stream, uint64_t seq)
 {
@@ -90,9 +107,7 @@ START_TEST(pages_of_several_streams_serve_one_request)
     give_pages(6, 2, 2, 20);
     give_pages(12, 2, 3, 30);
     ck_assert_int_eq(take(6 * FAKE_PAGE, 0, &a), 0);
-    ck_assert_uint_eq(source.waited[0][1], 11);
-    ck_assert_uint_eq(source.waited[0][2], 21);
-    ck_assert_uint_eq(source.waited[0][3], 31);
+    check_waits(0, 11, 21, 31);
     ck_assert_uint_eq(waits[1] + waits[2] + waits[3], 3); /* one for each */
     give(&a, 0, 1);
     stop();
@@ -120,7 +135,7 @@ static void ask_without_waits(unsigned stream)
     struct pool_piece a;
     memset(waits, 0, sizeof waits);
     ck_assert_int_eq(take(FAKE_PAGE, stream, &a), 0);
-    ck_assert_uint_eq(waits[0] + waits[1] + waits[2] + waits[3], 0);
+    ck_assert_uint_eq(all_waits(), 0);
 }
 
 /* The oldest join. What is left remains its stream's, also of pages in a row. */
@@ -196,7 +211,7 @@ START_TEST(a_used_piece_is_its_streams)
     give(&a, 0, 7);
     memset(waits, 0, sizeof waits);
     ck_assert_int_eq(take(2 * FAKE_PAGE, 0, &a), 0);
-    ck_assert_uint_eq(waits[0] + waits[1] + waits[2] + waits[3], 0);
+    ck_assert_uint_eq(all_waits(), 0);
     give(&a, 0, 8);
     ck_assert_int_eq(take(2 * FAKE_PAGE, 1, &b), 0);
     ck_assert_uint_eq(source.waited[1][0], 8);
@@ -222,20 +237,18 @@ START_TEST(a_page_that_streams_share_serves)
     ck_assert_uint_eq(pool->joint.last, 0);
     give_pages(3, 1, 3, 30);
     ck_assert_int_eq(take(2 * FAKE_PAGE, 0, &a), 0);
-    ck_assert_uint_eq(source.waited[0][1], 10);
-    ck_assert_uint_eq(source.waited[0][2], 20);
-    ck_assert_uint_eq(source.waited[0][3], 30);
+    check_waits(0, 10, 20, 30);
     stop();
 }
 END_TEST
 
 /* Parts in a row serve a smaller request where their page is in use; or a source's block. */
-START_TEST(parts_in_a_row_serve)
+static void parts_serve(bool pages)
 {
     struct pool_piece part[8];
     struct pool_piece all;
     struct pool_piece a;
-    start_with(_i == 0, UINT32_MAX, STREAMS);
+    start_with(pages, UINT32_MAX, STREAMS);
     for (unsigned i = 0; i < 8; i++) {
         ck_assert_int_eq(take(FAKE_PAGE / 8, 0, &part[i]), 0);
     }
@@ -251,6 +264,17 @@ START_TEST(parts_in_a_row_serve)
     ck_assert_uint_eq(source.waited[0][2], 20);
     ck_assert_uint_eq(waits[3], 0);
     stop();
+}
+
+START_TEST(parts_in_a_row_serve)
+{
+    parts_serve(true);
+}
+END_TEST
+
+START_TEST(parts_of_a_sources_block_serve)
+{
+    parts_serve(false);
 }
 END_TEST
 
@@ -281,9 +305,7 @@ START_TEST(vacated_pages_join)
     ck_assert_int_eq(pool_vacate(pool, &piece[6], 2, 20, &place[1], &err), 0);
     give_pages(3, 1, 3, 30);
     ck_assert_int_eq(take(3 * FAKE_PAGE, 0, &a), 0);
-    ck_assert_uint_eq(source.waited[0][1], 10);
-    ck_assert_uint_eq(source.waited[0][2], 20);
-    ck_assert_uint_eq(source.waited[0][3], 30);
+    check_waits(0, 10, 20, 30);
     ck_assert(pool_place_kept(pool, &place[0]) && pool_place_kept(pool, &place[1]));
     stop();
 }
@@ -531,33 +553,11 @@ START_TEST(a_handle_used_elsewhere_serves)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("memory of several streams");
-    TCase *t = tcase_create("joint");
-    tcase_add_test(t, pages_of_several_streams_serve_one_request);
-    tcase_add_test(t, its_own_pages_come_first);
-    tcase_add_test(t, no_more_joins_than_is_needed);
-    tcase_add_test(t, few_streams_are_waited_for);
-    tcase_add_test(t, an_unused_piece_leaves_it_as_it_was);
-    tcase_add_test(t, a_used_piece_is_its_streams);
-    tcase_add_test(t, a_page_that_streams_share_serves);
-    tcase_add_loop_test(t, parts_in_a_row_serve, 0, 2);
-    tcase_add_test(t, blocks_of_a_source_are_two);
-    tcase_add_test(t, vacated_pages_join);
-    tcase_add_test(t, a_wait_that_fails_refuses);
-    tcase_add_test(t, points_are_never_too_many);
-    tcase_add_test(t, its_streams_are_asked);
-    tcase_add_test(t, all_streams_join);
-    tcase_add_test(t, a_part_of_a_row_joins);
-    tcase_add_test(t, handles_of_all_sizes_serve);
-    tcase_add_test(t, addresses_that_are_not_used_serve);
-    tcase_add_test(t, addresses_serve_memory_that_waits);
-    tcase_add_test(t, a_handle_used_elsewhere_serves);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
-}
+SUITE_MAIN("memory of several streams", pages_of_several_streams_serve_one_request,
+           its_own_pages_come_first, no_more_joins_than_is_needed, few_streams_are_waited_for,
+           an_unused_piece_leaves_it_as_it_was, a_used_piece_is_its_streams,
+           a_page_that_streams_share_serves, parts_in_a_row_serve, parts_of_a_sources_block_serve,
+           blocks_of_a_source_are_two, vacated_pages_join, a_wait_that_fails_refuses,
+           points_are_never_too_many, its_streams_are_asked, all_streams_join,
+           a_part_of_a_row_joins, handles_of_all_sizes_serve, addresses_that_are_not_used_serve,
+           addresses_serve_memory_that_waits, a_handle_used_elsewhere_serves)
