@@ -338,14 +338,14 @@ void discover_probed(struct front *f, struct device *d, const struct job *j)
         struct err e = j->error;
         (void)err_wrap(&e, "the first kernel failed");
         log_error("device %u: %s", d->index, e.text);
-        d->progress = WORKER_UP;
+        d->progress = WORKER_STARTED; /* the pause before the next worker grows */
         worker_end(f, d, NULL, e.text);
         return;
     }
     const float *out = (const float *)(const void *)(d->output.data + j->output);
     for (unsigned i = 0; i < PROBE_ITEMS; i++) {
         if (out[i] != PROBE_VALUE) {
-            d->progress = WORKER_UP;
+            d->progress = WORKER_STARTED; /* as above */
             worker_end(f, d, NULL, "the first kernel computed a wrong result");
             return;
         }
