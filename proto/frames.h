@@ -404,6 +404,7 @@ enum frame_ref_tag {
     L(uses, RECORD_USE, 512)                                                                       \
     L(outputs, RECORD_OUTPUT, PROTO_OUTPUTS_MAX)                                                   \
     U(arenas, 1)              /* the job uses arenas */                                            \
+    U(repeatable, 1)          /* a second run has no other effects than one */                     \
     S(tenant, PROTO_NAME_MAX) /* "": the daemon's own */
 
 /* The device of a worker; the launcher keeps this entry with the worker. */
@@ -437,10 +438,11 @@ enum frame_ref_tag {
 #define MSG_L_ENDED(U, I, S, B, L)                                                                 \
     U(id, UINT64_MAX) U(pid, UINT64_MAX) U(status, UINT64_MAX) U(timed_out, 1)
 #define MSG_L_KILL(U, I, S, B, L) U(id, UINT64_MAX) U(signal, 64)
-/* Answered by an L_INVENTORY for each worker, then L_LISTED. */
+/* Answered by an L_INVENTORY for each device that has or had a worker, then L_LISTED. */
 #define MSG_L_LIST(U, I, S, B, L) U(unused, 0)
 /* fds: the front's end of the channel, input staging, output staging, the adoption record. args,
- * device: those of L_WORKER. */
+ * device: those of L_WORKER. pid 0: the worker has ended, and fds has the record only. The launcher
+ * keeps it until the next worker of the same device starts. */
 #define MSG_L_INVENTORY(U, I, S, B, L)                                                             \
     U(id, UINT64_MAX) U(pid, UINT64_MAX) L(args, WORD, 64) B(device, FRAME_DEVICE_MAX)
 #define MSG_L_LISTED(U, I, S, B, L) U(count, UINT64_MAX)

@@ -141,6 +141,7 @@ static void on_worker_lost(struct front *f, struct device *d, bool external, con
 {
     building_device_lost(f, d);
     completion_lost(f, d, external, why);
+    adopt_lost(f, d, why);
     buffer_device_lost(f, d);
     arena_device_lost(f, d);
     snapshot_device_lost(f, d);

@@ -82,7 +82,9 @@ static void await_adoption(struct front *f)
     }
     for (unsigned i = 0; i < f->device_count; i++) {
         if (f->device[i]->state == DEVICE_ADOPTING) {
-            worker_end(f, f->device[i], NULL, "it did not report its inventory in time");
+            static const char why[] = "it did not report its inventory in time";
+            worker_end(f, f->device[i], NULL, why);
+            adopt_lost(f, f->device[i], why);
         }
     }
 }

@@ -35,9 +35,10 @@ struct child *children_find(struct children *c, uint64_t id)
     return NULL;
 }
 
-static void close_fds(struct child *child)
+/* Closes the first `count`. */
+static void close_fds(struct child *child, int count)
 {
-    for (int i = 0; i < CHILD_FDS; i++) {
+    for (int i = 0; i < count; i++) {
         if (child->fd[i] >= 0) {
             (void)close(child->fd[i]);
             child->fd[i] = -1;
@@ -47,9 +48,39 @@ static void close_fds(struct child *child)
 
 void child_remove(struct child *child)
 {
-    close_fds(child);
+    close_fds(child, CHILD_FDS);
     free((void *)(uintptr_t)child->frame.data);
     *child = (struct child){.kind = CHILD_FREE};
+}
+
+bool child_departed(const struct child *child)
+{
+    return child->kind == CHILD_WORKER && child->pid <= 0 && child->fd[CHILD_RECORD] >= 0;
+}
+
+void child_ended(struct child *child)
+{
+    if (child_departed(child)) {
+        close_fds(child, CHILD_RECORD);
+    } else {
+        child_remove(child);
+    }
+}
+
+void children_replace(struct children *c, const struct child *worker, struct bytes device)
+{
+    for (unsigned i = 0; i < CHILDREN_MAX; i++) {
+        struct child *child = &c->child[i];
+        if (child == worker || !child_departed(child) || !bytes_equal(child->device, device)) {
+            continue;
+        }
+        if (child->owed == 0) {
+            child_remove(child);
+        } else {
+            (void)close(child->fd[CHILD_RECORD]);
+            child->fd[CHILD_RECORD] = -1;
+        }
+    }
 }
 
 static void reap_one(struct child *child)
@@ -65,9 +96,9 @@ static void reap_one(struct child *child)
     if (waitpid(child->pid, &status, 0) == child->pid) {
         child->status = status;
         child->pid = 0;
-        child->owed = (child->owed | OWED_ENDED) & ~(unsigned)OWED_INVENTORY;
+        child->owed |= OWED_ENDED;
         if ((child->owed & OWED_STARTED) == 0) {
-            close_fds(child);
+            close_fds(child, CHILD_RECORD);
         }
     }
 }
@@ -130,7 +161,7 @@ void children_orphan(struct children *c)
         struct child *child = &c->child[i];
         child->owed = 0;
         if (child->kind != CHILD_FREE && child->pid <= 0) {
-            child_remove(child);
+            child_ended(child);
         } else if (child->kind != CHILD_WORKER) {
             child_signal(child, SIGKILL);
         }

@@ -1,7 +1,8 @@
 /*
  * The processes that the launcher started, and the frames about each that it still owes to the
  * front. Keeps duplicates of the front's descriptors of a worker, so that another front can adopt
- * the worker. Fixed storage for CHILDREN_MAX children; their frames are on the heap. Thread: one.
+ * the worker, and the record of an ended worker until its device has another one. Fixed storage for
+ * CHILDREN_MAX children; their frames are on the heap. Thread: one.
  */
 #ifndef LAUNCHER_CHILDREN_H
 #define LAUNCHER_CHILDREN_H
@@ -31,8 +32,9 @@ struct child {
     pid_t number;                    /* its pid, also after its end */
     /* of a worker: the front's end of the channel, staging memory, record; -1: none */
     int fd[CHILD_FDS];
-    struct bytes frame; /* owned: the L_WORKER frame that asked for it; empty for other kinds */
-    uint64_t kill_at;   /* ns; NS_NEVER: no limit of wall time */
+    struct bytes frame;  /* owned: the L_WORKER frame that asked for it; empty for other kinds */
+    struct bytes device; /* into `frame` */
+    uint64_t kill_at;    /* ns; NS_NEVER: no limit of wall time */
     bool timed_out;
     int status; /* of waitpid */
     int code;   /* result of the start: 0 or ERR_* */
@@ -48,6 +50,13 @@ void children_init(struct children *c);
 struct child *children_add(struct children *c, enum child_kind kind, uint64_t id); /* NULL: full */
 struct child *children_find(struct children *c, uint64_t id); /* running ones only */
 void child_remove(struct child *child);
+/* An ended worker whose record is kept. */
+bool child_departed(const struct child *child);
+/* Forgets the child, which has ended, but for the record of a worker. */
+void child_ended(struct child *child);
+/* The device of this worker has its record now: forgets the device's ended workers. device: as in
+ * L_WORKER. */
+void children_replace(struct children *c, const struct child *worker, struct bytes device);
 
 /* Reaps ended children. Kills the rest of their process groups, and owes L_ENDED for each. */
 void children_reap(struct children *c);
@@ -58,7 +67,8 @@ unsigned children_running(const struct children *c);
 /* Kills children that exceed their wall time. Returns when to call again; NS_NEVER: no child has
  * a limit. */
 uint64_t children_expire(struct children *c, uint64_t now);
-/* The front has ended: drops all owed frames, and kills all children except workers. */
+/* The front has ended: drops all owed frames, and kills all children except workers. Records of
+ * ended workers stay. */
 void children_orphan(struct children *c);
 
 #endif

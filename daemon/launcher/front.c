@@ -95,6 +95,9 @@ static int send_inventory(struct front *f, const struct child *child, struct err
         .id = child->id, .pid = (uint64_t)child->pid, .args = asked.args, .device = asked.device};
     struct frame_fds fds = {.count = CHILD_FDS};
     memcpy(fds.fd, child->fd, sizeof child->fd);
+    if (child->pid == 0) {
+        fds = (struct frame_fds){.fd = {child->fd[CHILD_RECORD]}, .count = 1};
+    }
     return send_msg(f, &schema_msg_l_inventory, &msg, &fds, e);
 }
 
@@ -116,7 +119,7 @@ static int flush_child(struct front *f, struct child *child, struct err *e)
         child->owed &= ~SEND[i].bit;
     }
     if (child->pid == 0) {
-        child_remove(child);
+        child_ended(child);
     }
     return 0;
 }
@@ -229,7 +232,8 @@ static struct child *child_for(struct front *f, enum child_kind kind, uint64_t i
     return child;
 }
 
-static int keep_frame(struct child *child, struct bytes frame)
+/* device: lies in the frame */
+static int keep_frame(struct child *child, struct bytes frame, struct bytes device)
 {
     uint8_t *copy = malloc(frame.size);
     if (copy == NULL) {
@@ -237,6 +241,7 @@ static int keep_frame(struct child *child, struct bytes frame)
     }
     memcpy(copy, frame.data, frame.size);
     child->frame = bytes_of(copy, frame.size);
+    child->device = bytes_of(copy + (device.data - frame.data), device.size);
     return 0;
 }
 
@@ -252,7 +257,7 @@ static int on_worker(struct front *f, struct bytes frame, struct frame_fds *fds,
         return rc;
     }
     int pair[2] = {-1, -1};
-    if (keep_frame(child, frame) != 0 || seqpacket_pair(pair, e) != 0) {
+    if (keep_frame(child, frame, msg.device) != 0 || seqpacket_pair(pair, e) != 0) {
         child_remove(child);
         return refuse(f, msg.id, ERR_NOMEM, "no memory or descriptors for a worker", e);
     }
@@ -271,6 +276,7 @@ static int on_worker(struct front *f, struct bytes frame, struct frame_fds *fds,
     child->fd[CHILD_OUTPUT] = fds->fd[1];
     child->fd[CHILD_RECORD] = fds->fd[2];
     fds->count = 0;
+    children_replace(f->children, child, msg.device);
     return 0;
 }
 
@@ -357,7 +363,7 @@ static int on_list(struct front *f, struct bytes frame, struct err *e)
     f->listed = 0;
     for (unsigned i = 0; i < CHILDREN_MAX; i++) {
         struct child *child = &f->children->child[i];
-        if (child->kind == CHILD_WORKER && child->pid > 0) {
+        if (child->kind == CHILD_WORKER && (child->pid > 0 || child_departed(child))) {
             child->owed |= OWED_INVENTORY;
             f->listed++;
         }

@@ -75,7 +75,8 @@ struct course_params {
     X(SLOW, "slow", 4, true)           /* the worker's next inventory comes late */                \
     X(SHUFFLE, "shuffle", 3, true)     /* the worker reports ends of jobs late, in any order */    \
     X(SKEW, "skew", 3, true)           /* the worker's clock jumps */                              \
-    X(DARK, "dark", 1, true)           /* all workers end, and the next find no device */
+    X(DARK, "dark", 1, true)           /* all workers end, and the next find no device */          \
+    X(FALL, "fall", 6, false)          /* the front ends at once, and workers before the next one */
 
 enum course_kind {
 #define X(KIND, name, weight, device) COURSE_##KIND,

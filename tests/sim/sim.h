@@ -314,8 +314,9 @@ struct sim_worker {
     unsigned number; /* of its device */
     int pid;
     enum sim_worker_state state;
-    int fd[LAUNCHER_WORKER_FDS];
-    struct capbuf device; /* what the front said of it */
+    int fd[LAUNCHER_WORKER_FDS]; /* the record's is open until the device has another worker */
+    bool recorded;               /* it is; the worker has ended */
+    struct capbuf device;        /* what the front said of it */
     struct duplex channel;
     bool cut; /* its channel is closed by itself */
     uint8_t *input, *output;
@@ -360,6 +361,7 @@ struct sim_worker {
 
 struct sim_worker *worker_make(struct sim *s, uint64_t id, unsigned number);
 void worker_end_now(struct sim *s, struct sim_worker *x); /* the process is gone */
+void worker_drop_record(struct sim_worker *x);
 void workers_free(struct sim *s);
 /* It begins: opens its device and says that it is ready. */
 void worker_begin(struct sim *s, struct sim_worker *x);
@@ -402,6 +404,8 @@ void exec_worker_gone(struct sim *s, struct sim_worker *x, bool external);
 int launcher_asked(struct sim *s, uint64_t id, const char *const *args, struct bytes device,
                    const int *fd, struct err *e);
 void launcher_kill_worker(struct sim *s, uint64_t id);
+/* Some of the workers end, now. */
+void launcher_fall(struct sim *s, struct chance *r);
 /* The worker ends with this status of waitpid; the front learns of it. */
 void launcher_ends(struct sim *s, struct sim_worker *x, int status, uint64_t in_ns);
 void launcher_lists(struct sim *s); /* names all workers to a new front */
@@ -506,6 +510,8 @@ struct sim {
     unsigned workers;
     struct {
         unsigned absent, unstarted; /* the next workers do not open; do not start */
+        unsigned starts;            /* since starts_ns, for a second */
+        uint64_t starts_ns;
         uint64_t pressed_until_ns;
         bool pinned; /* a worker has said which device it has */
         bool later;  /* its last worker could not open it, and the next may */

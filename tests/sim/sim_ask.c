@@ -117,6 +117,8 @@ static void go_beyond(struct sim_job *j, struct sim_step *t)
     j->wrong = true;
 }
 
+static const uint8_t zeros[SIM_ARENA];
+
 /* A kernel that writes one of two arrays takes no arrays that overlap in part. */
 static bool overlap(const struct sim_step *t)
 {
@@ -408,6 +410,39 @@ static void ask_arena(struct sim *s, struct sim_client *c, struct chance *r)
     (void)client_send(s, c, &schema_msg_arena_create, &m);
 }
 
+/* Adds to a part of the client's memory in place, so that a second run has other results. */
+static void ask_in_place(struct sim *s, struct sim_client *c, struct sim_job *j, struct chance *r)
+{
+    struct capbuf args, steps;
+    const struct proto_arg value = {.tag = ARG_SCALAR, .dtype = DTYPE_F32, .bits = 1};
+    const struct proto_arg arena = {.tag = ARG_ARENA,
+                                    .handle = c->arena[chance_below(r, c->arenas)],
+                                    .first = ELEMENT * chance_below(r, SIM_ARENA / ELEMENT / 2),
+                                    .dtype = DTYPE_F32,
+                                    .ndim = 1,
+                                    .d0 = 1 + chance_below(r, 64)};
+    const struct proto_arg fresh = {.tag = ARG_INLINE,
+                                    .access = ACCESS_IN,
+                                    .dtype = DTYPE_F32,
+                                    .ndim = 1,
+                                    .d0 = arena.d0,
+                                    .data = bytes_of(zeros, arena.d0 * ELEMENT)};
+    capbuf_init(&args, 4096);
+    capbuf_init(&steps, 4096);
+    encode(s, &schema_arg, &value, &args);
+    encode(s, &schema_arg, &fresh, &args);
+    encode(s, &schema_arg, &arena, &args);
+    const struct proto_step p = {
+        .op = OP_LAUNCH, .kernel = c->axpy, .args = proto_list_of(&args, 3)};
+    encode(s, &schema_step, &p, &steps);
+    j->writes = true;
+    struct msg_submit m = {.steps = proto_list_of(&steps, 1),
+                           .flags = chance_percent(r, 50) ? SUBMIT_ASYNC : 0};
+    job_send(s, j, &m);
+    capbuf_finish(&args);
+    capbuf_finish(&steps);
+}
+
 /* Between a buffer and an arena, whose content is not followed. */
 static void ask_exchange(struct sim *s, struct sim_client *c, struct chance *r)
 {
@@ -418,6 +453,11 @@ static void ask_exchange(struct sim *s, struct sim_client *c, struct chance *r)
     }
     bool into = chance_percent(r, 40); /* into the buffer */
     struct sim_job *j = job_begin(s, c, r);
+    struct chance other = chance_of(j->r, 60);
+    if (c->axpy != 0 && chance_percent(&other, 50)) {
+        ask_in_place(s, c, j, &other);
+        return;
+    }
     struct capbuf args, steps;
     uint64_t all = b->bytes / ELEMENT;
     struct proto_arg arena = {.tag = ARG_ARENA,

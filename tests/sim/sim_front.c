@@ -279,7 +279,9 @@ static void await_adoption(struct sim *s)
     }
     for (unsigned i = 0; i < f->device_count; i++) {
         if (f->device[i]->state == DEVICE_ADOPTING) {
-            worker_end(f, f->device[i], NULL, "it did not report its inventory in time");
+            static const char why[] = "it did not report its inventory in time";
+            worker_end(f, f->device[i], NULL, why);
+            adopt_lost(f, f->device[i], why);
         }
     }
     adopt_over(f);
@@ -473,6 +475,10 @@ void front_event(struct sim *s, const struct course_event *e, struct chance *r)
         break;
     case COURSE_CRASH:
         front_gone(s, true);
+        break;
+    case COURSE_FALL:
+        front_gone(s, true);
+        launcher_fall(s, r);
         break;
     case COURSE_STALL: /* what should have happened meanwhile comes late */
         s->now_ns += chance_spread(r, NS_PER_MS, 8 * NS_PER_S);

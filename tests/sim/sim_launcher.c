@@ -19,6 +19,7 @@
 #define START_NS    (20 * NS_PER_MS)
 #define REAP_NS     (3 * NS_PER_MS)
 #define LIST_NS     (2 * NS_PER_MS)
+#define STARTS_MAX  12u /* of workers of a device in a second: an outage has one without a pause */
 
 /* ---- channels ---------------------------------------------------------------------------------
  */
@@ -55,6 +56,15 @@ static struct sim_worker *find(struct sim *s, uint64_t id)
     return NULL;
 }
 
+static void drop_records(struct sim *s, unsigned number)
+{
+    for (unsigned i = 0; i < s->workers; i++) {
+        if (s->worker[i]->number == number) {
+            worker_drop_record(s->worker[i]);
+        }
+    }
+}
+
 /* The worker that the front of `era` asked for starts. A later front learns of it from the list. */
 static void on_started(struct sim *s, const struct hap *h)
 {
@@ -72,6 +82,7 @@ static void on_started(struct sim *s, const struct hap *h)
         memory_outside();
         return;
     }
+    drop_records(s, x->number);
     x->state = WORKER_RUNS;
     x->heard_ns = x->began_ns = s->now_ns;
     s->device[x->number].later = false;
@@ -102,6 +113,20 @@ static void check_pin(struct sim *s, unsigned number, const char *const *args)
     }
 }
 
+/* Workers that end again and again are started after pauses. */
+static void count_start(struct sim *s, unsigned number)
+{
+    uint64_t *since = &s->device[number].starts_ns;
+    unsigned *starts = &s->device[number].starts;
+    if (s->now_ns - *since > NS_PER_S) {
+        *since = s->now_ns;
+        *starts = 0;
+    }
+    if (++*starts > STARTS_MAX) {
+        sim_fail(s, "starts: device %u gets %u workers in a second", number, *starts);
+    }
+}
+
 int launcher_asked(struct sim *s, uint64_t id, const char *const *args, struct bytes device,
                    const int *fd, struct err *e)
 {
@@ -113,6 +138,7 @@ int launcher_asked(struct sim *s, uint64_t id, const char *const *args, struct b
         sim_fail(s, "launcher: device %u gets a second worker", (unsigned)m.index);
     }
     check_pin(s, (unsigned)m.index, args);
+    count_start(s, (unsigned)m.index);
     struct sim_worker *x = worker_make(s, id, (unsigned)m.index);
     for (unsigned i = 0; i < LAUNCHER_WORKER_FDS; i++) {
         x->fd[i] = fcntl(fd[i], F_DUPFD_CLOEXEC, 0);
@@ -146,6 +172,15 @@ void launcher_ends(struct sim *s, struct sim_worker *x, int status, uint64_t in_
     sim_at(s, s->now_ns + in_ns, on_ended, x, (uint64_t)status, x->epoch);
 }
 
+void launcher_fall(struct sim *s, struct chance *r)
+{
+    for (unsigned i = 0; i < s->workers; i++) {
+        if (s->worker[i]->state == WORKER_RUNS && chance_percent(r, 50)) {
+            launcher_ends(s, s->worker[i], chance_percent(r, 50) ? SIGKILL : SIGSEGV, 0);
+        }
+    }
+}
+
 void launcher_kill_worker(struct sim *s, uint64_t id)
 {
     struct sim_worker *x = find(s, id);
@@ -171,15 +206,17 @@ static void on_list(struct sim *s, const struct hap *h)
     }
     for (unsigned i = 0; i < s->workers; i++) {
         struct sim_worker *x = s->worker[i];
-        if (x->state != WORKER_RUNS || x->channel.fd >= 0) {
+        bool runs = x->state == WORKER_RUNS && x->channel.fd < 0;
+        if (!runs && !x->recorded) {
             continue;
         }
         struct launcher_inventory inventory = {
-            .id = x->id, .pid = x->pid, .device = capbuf_view(&x->device)};
-        inventory.channel = channel_open(s, x);
+            .id = x->id, .pid = runs ? x->pid : 0, .device = capbuf_view(&x->device)};
+        inventory.channel = runs ? channel_open(s, x) : -1;
         x->cut = false;
         for (unsigned k = 0; k < LAUNCHER_WORKER_FDS; k++) {
-            inventory.fd[k] = fcntl(x->fd[k], F_DUPFD_CLOEXEC, 0);
+            bool open = runs || k == WORKER_RECORD;
+            inventory.fd[k] = open ? fcntl(x->fd[k], F_DUPFD_CLOEXEC, 0) : -1;
         }
         memory_inside();
         adopt_worker(s->f, &inventory);
@@ -206,6 +243,7 @@ void launcher_lost(struct sim *s)
             exec_worker_gone(s, x, true);
             worker_end_now(s, x);
         }
+        worker_drop_record(x);
     }
     if (!front_alive(s)) {
         return;

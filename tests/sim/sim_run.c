@@ -223,8 +223,8 @@ static void on_last_event(struct sim *s, const struct hap *h)
 
 static bool of_front(enum course_kind kind)
 {
-    return kind == COURSE_HANDOVER || kind == COURSE_CRASH || kind == COURSE_STALL ||
-           kind == COURSE_NOMEM;
+    return kind == COURSE_HANDOVER || kind == COURSE_CRASH || kind == COURSE_FALL ||
+           kind == COURSE_STALL || kind == COURSE_NOMEM;
 }
 
 static void on_course(struct sim *s, const struct hap *h)

@@ -60,15 +60,27 @@ uint64_t worker_ended_ns(const struct sim *s, uint64_t id)
     return s->now_ns;
 }
 
+void worker_drop_record(struct sim_worker *x)
+{
+    if (x->recorded) {
+        x->recorded = false;
+        (void)close(x->fd[WORKER_RECORD]);
+        capbuf_finish(&x->device);
+    }
+}
+
 void worker_end_now(struct sim *s, struct sim_worker *x)
 {
+    x->recorded = x->state == WORKER_RUNS;
     x->state = WORKER_GONE;
     x->ended_ns = s->now_ns;
     x->epoch++;
     channel_close(x);
     inbox_drop(x);
     for (unsigned i = 0; i < LAUNCHER_WORKER_FDS; i++) {
-        (void)close(x->fd[i]);
+        if (i != WORKER_RECORD || !x->recorded) {
+            (void)close(x->fd[i]);
+        }
     }
     for (unsigned i = 0; i < x->buffers; i++) {
         if (x->buffer[i].copy >= 0) {
@@ -92,7 +104,9 @@ void worker_end_now(struct sim *s, struct sim_worker *x)
         x->job = j->next;
         exec_free(j);
     }
-    capbuf_finish(&x->device);
+    if (!x->recorded) {
+        capbuf_finish(&x->device);
+    }
 }
 
 void workers_free(struct sim *s)
@@ -101,6 +115,7 @@ void workers_free(struct sim *s)
         if (s->worker[i]->state != WORKER_GONE) {
             worker_end_now(s, s->worker[i]);
         }
+        worker_drop_record(s->worker[i]);
         free(s->worker[i]);
     }
     free(s->worker);

@@ -555,6 +555,43 @@ START_TEST(the_next_front_gets_the_memory_again)
 }
 END_TEST
 
+/* Front and worker end while a job adds to the client's memory in place. The next front finds the
+ * job in the record that the launcher kept: it may have run, so it does not run again. */
+START_TEST(a_job_in_place_runs_once)
+{
+    struct daemon *d = &daemon_of_test;
+    enum { ITEMS = 1000 };
+    gpud_client *c = daemon_begin(d, "--backend", "sim", "--backend-options", "items=1000", NULL);
+    float *x = alloc(c, ITEMS * sizeof *x);
+    float *y = alloc(c, ITEMS * sizeof *y);
+    count_up(x, ITEMS, 1);
+    count_up(y, ITEMS, 1);
+    gpud_arg args[] = {gpud_f32(1), gpud_host_in(x, ITEMS, GPUD_F32),
+                       gpud_host_inout(y, ITEMS, GPUD_F32)};
+    gpud_job *job = NULL;
+    ck_gpud_ok(gpud_launch(c, kernel_find(c, "axpy"), args, 3, NULL, NULL, &job));
+    job_await_dispatch(c, job);
+    uint64_t id = gpud_job_id(job);
+    pid_t worker = daemon_worker(d, 0);
+    daemon_kill(d);
+    ck_assert_int_eq(kill(worker, SIGKILL), 0);
+    if (_i == 1) { /* the launcher has seen its end, or not */
+        ck_until(kill(worker, 0) != 0);
+    }
+    daemon_spawn(d);
+    ck_gpud_err(gpud_wait(job, PATIENCE), GPUD_ERR_WORKER_LOST);
+    ck_assert_int_eq(gpud_last_error()->effects, GPUD_EFFECTS_MAYBE);
+    gpud_job_free(job);
+    float times = y[ITEMS - 1] / x[ITEMS - 1];
+    ck_assert(times == 1 || times == 2);
+    ck_gpud_ok(gpud_launch(c, kernel_find(c, "axpy"), args, 3, NULL, NULL, &job));
+    ck_gpud_ok(gpud_wait(job, PATIENCE));
+    ck_assert_uint_gt(gpud_job_id(job), id);
+    gpud_job_free(job);
+    end(c);
+}
+END_TEST
+
 /* More clients of one user want memory at once than the daemon hands some to at once. */
 #define CROWD        40
 #define SECOND_BYTES ((size_t)5 << 20) /* more than came with the first */
@@ -715,6 +752,7 @@ int main(void)
     suite_add_loop(suite, over_tcp_it_is_plain_memory, 2);
     suite_add_loop(suite, a_workers_end_is_not_noticed, 2);
     suite_add_loop(suite, a_killed_front_gets_the_memory_again, 2);
+    suite_add_loop(suite, a_job_in_place_runs_once, 2);
     suite_add(suite, the_next_front_gets_the_memory_again);
     suite_add(suite, a_crowd_gets_memory);
     suite_add_loop(suite, jobs_outlive_the_front, 2);

@@ -13,6 +13,7 @@
 #include "daemon/front/model/op.h"
 #include "daemon/front/model/session_events.h"
 #include "daemon/front/model/sessions.h"
+#include "daemon/front/sched/completion.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/workers/command.h"
@@ -27,28 +28,6 @@ static void turn_away(struct front *f, const struct launcher_inventory *inventor
         (void)close(inventory->fd[i]);
     }
     (void)f->io.kill(f->launcher, inventory->id, SIGKILL, NULL);
-}
-
-void adopt_worker(struct front *f, const struct launcher_inventory *inventory)
-{
-    struct msg_record_worker m;
-    struct err e = ERR_INIT;
-    char backend[16];
-    struct device *d = NULL;
-    if (inventory->id >= f->next_worker) {
-        f->next_worker = inventory->id + 1;
-    }
-    if (proto_decode(&schema_msg_record_worker, inventory->device, &m, &e) == 0 &&
-        bytes_to_str(m.backend, backend, sizeof backend)) {
-        d = discover_device(f, backend, (unsigned)m.index);
-    }
-    /* too late: clients may connect already, or the worker was given up with its launcher */
-    if (d == NULL || d->worker != 0 || d->restarts > 0 || f->listener != NULL) {
-        turn_away(f, inventory);
-        return;
-    }
-    log_info("device %u: taking over worker %d", d->index, (int)inventory->pid);
-    worker_adopt(f, d, inventory);
 }
 
 /* Finds or makes the tenant with the name of the record. NULL: no name, or no memory. */
@@ -463,6 +442,127 @@ void adopt_job(struct front *f, struct device *d, const struct msg_w_inventory_j
     tie_op(j);
 }
 
+/* ---- jobs of workers that have ended ------------------------------------------------------- */
+
+/* Has the client no request that would run the job again? Such a job gets an answer. */
+static bool is_awaited(const struct front *f, const struct record_view *view,
+                       struct msg_record_job *ret_m)
+{
+    return job_find(f->jobs, view->id) == NULL &&
+           proto_decode(&schema_msg_record_job, view->bytes, ret_m, NULL) == 0 &&
+           ret_m->repeatable == 0 && (ret_m->async != 0 || ret_m->seq != 0);
+}
+
+static void take_departed(struct front *f, struct device *d, const struct record_view *view,
+                          const struct msg_record_job *m, const char *why)
+{
+    struct job *j = job_from(f, d, m);
+    if (j == NULL || hazard_enter(j, NULL) != 0) {
+        job_destroy(j);
+        record_drop(d->record, view->entry);
+        return;
+    }
+    j->id = view->id;
+    j->record = view->entry;
+    enter(f, d, j, 0);
+    j->epoch = d->epoch - 1; /* of an earlier worker */
+    f->adopted_arenas += j->origin == ORIGIN_ADOPTED_ARENAS;
+    join_owner(f, j, m);
+    tie_op(j);
+    completion_departed(f, j, why);
+}
+
+/* present: those of the device's present worker, too, unless it has reported them. */
+static void take_all_departed(struct front *f, struct device *d, bool present, const char *why)
+{
+    struct record_view view;
+    struct msg_record_job m;
+    size_t cursor = 0;
+    while (record_departed(d->record, present, &cursor, &view)) {
+        if (is_awaited(f, &view, &m)) {
+            take_departed(f, d, &view, &m, why);
+        } else {
+            record_drop(d->record, view.entry);
+        }
+    }
+    record_settle(d->record);
+}
+
+void adopt_lost(struct front *f, struct device *d, const char *why)
+{
+    if (record_adopting(d->record)) {
+        take_all_departed(f, d, true, why);
+    }
+}
+
+static bool has_awaited(const struct front *f, struct record *r)
+{
+    struct record_view view;
+    struct msg_record_job m;
+    size_t cursor = 0;
+    bool any = false;
+    while (!any && record_departed(r, true, &cursor, &view)) {
+        any = is_awaited(f, &view, &m);
+    }
+    return any;
+}
+
+static struct device *device_of(struct front *f, const struct launcher_inventory *inventory)
+{
+    struct msg_record_worker m;
+    char backend[16];
+    bool good = proto_decode(&schema_msg_record_worker, inventory->device, &m, NULL) == 0 &&
+                bytes_to_str(m.backend, backend, sizeof backend);
+    return good ? discover_device(f, backend, (unsigned)m.index) : NULL;
+}
+
+/* Clients may connect already, or the worker was given up with its launcher. */
+static bool is_late(const struct front *f, const struct device *d)
+{
+    return d->worker != 0 || d->restarts > 0 || f->listener != NULL;
+}
+
+/* The record of a worker that has ended. Only a device whose jobs are awaited is known to exist. */
+static void adopt_record(struct front *f, const struct launcher_inventory *inventory)
+{
+    struct record *r = NULL;
+    struct err e = ERR_INIT;
+    int fd = inventory->fd[WORKER_RECORD];
+    if (record_adopt((uint32_t)inventory->id, fd, &r, &e) != 0) {
+        log_warn("jobs of an ended worker may run again: %s", e.text);
+        (void)close(fd);
+        return;
+    }
+    uint64_t last = record_last(r, RECORD_JOB);
+    f->next_job = last >= f->next_job ? last + 1 : f->next_job;
+    struct device *d = has_awaited(f, r) ? device_of(f, inventory) : NULL;
+    if (d == NULL || d->record != NULL || is_late(f, d)) {
+        record_destroy(r);
+        return;
+    }
+    d->record = r;
+    d->proven = true;
+    adopt_lost(f, d, "its worker ended before this gpud started");
+}
+
+void adopt_worker(struct front *f, const struct launcher_inventory *inventory)
+{
+    if (inventory->id >= f->next_worker) {
+        f->next_worker = inventory->id + 1;
+    }
+    if (inventory->pid == 0) {
+        adopt_record(f, inventory);
+        return;
+    }
+    struct device *d = device_of(f, inventory);
+    if (d == NULL || is_late(f, d)) {
+        turn_away(f, inventory);
+        return;
+    }
+    log_info("device %u: taking over worker %d", d->index, (int)inventory->pid);
+    worker_adopt(f, d, inventory);
+}
+
 void adopt_over(struct front *f)
 {
     for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
@@ -478,7 +578,7 @@ void adopt_end(struct front *f, struct device *d)
     if (!adopting(d)) {
         return;
     }
-    record_settle(d->record);
+    take_all_departed(f, d, false, "an earlier worker of its device ended");
     device_set_state(d, DEVICE_OPENED, "taken over");
     f->hooks.worker_ready(f, d);
 }

@@ -87,6 +87,11 @@ static unsigned first_wanted(const struct front *f, unsigned from)
 void discover_start(struct front *f)
 {
     f->listed = true;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        if (f->device[i]->worker == 0 && f->device[i]->state == DEVICE_STARTING) {
+            worker_start(f, f->device[i]); /* its worker has ended since */
+        }
+    }
     bool automatic_choice = strcmp(f->config.backend, "auto") == 0;
     if (automatic_choice && f->device_count > 0) {
         return; /* the adopted workers decide the back end, and lead to its other devices */

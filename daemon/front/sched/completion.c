@@ -7,6 +7,7 @@
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/workers/blame.h"
+#include "daemon/front/workers/command.h"
 
 #define EXTERNAL_MAX 64u /* how often a job runs again after external ends of its worker */
 
@@ -160,6 +161,7 @@ static void run_again(struct front *f, struct job *j, bool external, bool suspec
 {
     f->count.replayed++;
     job_leave_device(j);
+    command_job_unrecord(j);
     struct device *d = j->device;
     if (j->input != RANGE_NONE) {
         (void)range_free(&d->input_range, j->input);
@@ -218,12 +220,24 @@ struct loss {
     const char *why;
 };
 
+static void lost_error(const struct job *j, const char *why, struct err *ret_e)
+{
+    (void)err_set(ret_e, ERR_WORKER_LOST, "%s while the job ran; it may have had effects", why);
+    ret_e->effects = ERR_EFFECTS_MAYBE;
+    name_kernels(j, ret_e);
+}
+
+void completion_departed(struct front *f, struct job *j, const char *why)
+{
+    struct err e = ERR_INIT;
+    lost_error(j, why, &e);
+    job_conclude(f, j, JOB_LOST, &e);
+}
+
 static void give_up(struct front *f, struct job *j, const struct loss *l)
 {
     struct err e = ERR_INIT;
-    (void)err_set(&e, ERR_WORKER_LOST, "%s while the job ran; it may have had effects", l->why);
-    e.effects = ERR_EFFECTS_MAYBE;
-    name_kernels(j, &e);
+    lost_error(j, l->why, &e);
     if (l->suspect == j) {
         job_strike(j); /* it does not run again, so no later run convicts it */
     }

@@ -12,6 +12,8 @@
 void completion_done(struct front *f, struct device *d, const struct msg_w_done *m);
 /* The device's worker ended. external: not by a fault of its jobs. */
 void completion_lost(struct front *f, struct device *d, bool external, const char *why);
+/* An adopted job whose worker ended before this front could ask it. */
+void completion_departed(struct front *f, struct job *j, const char *why);
 /* Encodes the RESULT record of an ended job into `out`. Outputs are copied from staging memory; if
  * that was reused, the record says ERR_LIMIT instead. */
 int completion_result(const struct job *j, struct capbuf *out, struct err *e);

@@ -133,6 +133,15 @@ void command_buffer_free(struct front *f, struct buffer *b)
     sent(f, d, free_buffer(d, b->handle, &e), &e);
 }
 
+void command_buffer_lost(struct front *f, struct buffer *b)
+{
+    const struct device *d = device_of(f, b);
+    if (d != NULL) {
+        record_drop(d->record, b->record);
+    }
+    b->record = 0;
+}
+
 void command_forget_buffer(struct device *d, uint64_t id)
 {
     if (d->link != NULL) {
@@ -278,6 +287,14 @@ void command_module_unload(struct device *d, uint64_t module)
     }
 }
 
+void command_job_unrecord(struct job *j)
+{
+    if (j->device != NULL) {
+        record_drop(j->device->record, j->record);
+    }
+    j->record = 0;
+}
+
 int command_job(struct front *f, struct job *j, const struct hazard_preds *preds, struct err *e)
 {
     struct device *d = j->device;
@@ -301,7 +318,7 @@ int command_job(struct front *f, struct job *j, const struct hazard_preds *preds
     wake_for_pool(f, d);
     job_frame_finish(&frame);
     if (rc == ERR_LIMIT || rc == ERR_NOMEM) {
-        record_drop(d->record, j->record);
+        command_job_unrecord(j);
         *e = why;
         return rc;
     }
@@ -345,8 +362,8 @@ void command_retire(struct front *f, struct job *j)
 {
     (void)f;
     struct device *d = j->device;
+    command_job_unrecord(j);
     if (d != NULL && d->epoch == j->epoch) {
-        record_drop(d->record, j->record);
         command_forget_job(d, j->id);
     }
 }

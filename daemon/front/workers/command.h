@@ -7,6 +7,8 @@
 
 void command_buffer_create(struct front *f, struct buffer *b);
 void command_buffer_free(struct front *f, struct buffer *b);
+/* The buffer is lost with its worker: drops its adoption record. */
+void command_buffer_lost(struct front *f, struct buffer *b);
 /* Frees a buffer in the worker, or an ended job, that the adoption record does not list. */
 void command_forget_buffer(struct device *d, uint64_t id);
 void command_forget_job(struct device *d, uint64_t id);
@@ -30,6 +32,8 @@ uint64_t command_job_id(struct front *f);
 /* As program_unref; workers that ran the program learn of its end. */
 void command_program_unref(struct front *f, struct program *p);
 void command_job_cancel(struct front *f, struct job *j); /* for a job that its worker has */
+/* Drops the job's adoption record: no worker has the job, and it may run. */
+void command_job_unrecord(struct job *j);
 /* Forgets an ended job: its adoption record and the worker's part of it. */
 void command_retire(struct front *f, struct job *j);
 /* Notes in the adoption record that the job has ended, and its buffers have what it wrote. */

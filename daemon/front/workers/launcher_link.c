@@ -83,16 +83,20 @@ static int on_inventory(struct launcher_link *l, struct bytes frame, struct fram
     if (rc != 0) {
         return rc;
     }
-    if (fds->count != INVENTORY_FDS || m.pid > INT_MAX) {
+    const int expected = m.pid != 0 ? INVENTORY_FDS : 1;
+    if (fds->count != expected || m.pid > INT_MAX) {
         return err_set(e, ERR_PROTOCOL, "l_inventory: %d descriptors instead of %d", fds->count,
-                       INVENTORY_FDS);
+                       expected);
     }
     fds->count = 0; /* the receiver owns them */
-    const struct launcher_inventory inventory = {.id = m.id,
-                                                 .pid = (pid_t)m.pid,
-                                                 .device = m.device,
-                                                 .channel = fds->fd[0],
-                                                 .fd = {fds->fd[1], fds->fd[2], fds->fd[3]}};
+    struct launcher_inventory inventory = {
+        .id = m.id, .pid = (pid_t)m.pid, .device = m.device, .channel = -1, .fd = {-1, -1, -1}};
+    if (m.pid != 0) {
+        inventory.channel = fds->fd[0];
+        memcpy(inventory.fd, fds->fd + 1, sizeof inventory.fd);
+    } else {
+        inventory.fd[WORKER_RECORD] = fds->fd[0];
+    }
     l->callbacks.inventory(l->data, &inventory);
     return 0;
 }

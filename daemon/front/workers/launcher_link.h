@@ -19,10 +19,10 @@ struct launcher_link;
 /* Descriptors of a worker that front and launcher both keep. */
 enum launcher_fd { WORKER_INPUT, WORKER_OUTPUT, WORKER_RECORD, LAUNCHER_WORKER_FDS };
 
-/* A worker that ran before this front. The receiver owns the descriptors. */
+/* A worker of an earlier front. The receiver owns the descriptors. */
 struct launcher_inventory {
     uint64_t id;
-    pid_t pid;
+    pid_t pid;           /* 0: it has ended, and of the descriptors only WORKER_RECORD is open */
     struct bytes device; /* RECORD_WORKER of proto/frames.h */
     int channel;         /* the front's end */
     int fd[LAUNCHER_WORKER_FDS];
@@ -33,7 +33,8 @@ struct launcher_callbacks {
      * -1 for a compiler or the monitor. */
     void (*started)(void *data, uint64_t id, pid_t pid, int fd, int code, const char *text);
     void (*ended)(void *data, uint64_t id, int status, bool timed_out);
-    /* Answers to launcher_list: a call for each worker, then `listed` with their number. */
+    /* Answers to launcher_list: a call for the last worker of each device, then `listed` with their
+     * number. */
     void (*inventory)(void *data, const struct launcher_inventory *inventory);
     void (*listed)(void *data, uint64_t count);
     /* The launcher ended, and its children with it. */

@@ -25,7 +25,8 @@ struct cell {
     uint64_t id;
     uint64_t serial; /* the greater one counts if two entries have one id */
     uint32_t size;
-    uint8_t data[CELL_BYTES - 28];
+    uint32_t unused;
+    uint8_t data[CELL_BYTES - 32];
 };
 
 _Static_assert(sizeof(struct cell) == CELL_BYTES, "cells have no holes");
@@ -35,7 +36,8 @@ struct found {
     unsigned kind;
     uint32_t cell;
     uint64_t id;
-    bool taken; /* record_find has returned it */
+    bool found; /* record_find has returned it */
+    bool kept;  /* record_departed has */
 };
 
 struct record {
@@ -59,6 +61,12 @@ static uint64_t *last_of(const struct record *r, enum record_kind kind)
 {
     struct cell *head = cell_at(r, NO_CELL);
     return kind == RECORD_JOB ? &head->id : &head->serial;
+}
+
+/* The serial of the last entry that is of an earlier worker; in the head as well. */
+static uint64_t *begun_of(const struct record *r)
+{
+    return (uint64_t *)(void *)cell_at(r, NO_CELL)->data;
 }
 
 static uint32_t cell_of(const struct record *r, record_entry entry)
@@ -155,6 +163,11 @@ void record_note(struct record *r, enum record_kind kind, uint64_t id)
     if (r != NULL && id > *last_of(r, kind)) {
         *last_of(r, kind) = id;
     }
+}
+
+void record_begin(struct record *r)
+{
+    *begun_of(r) = r->serial;
 }
 
 record_entry record_put(struct record *r, record_entry old, enum record_kind kind, uint64_t id,
@@ -296,6 +309,7 @@ static int by_id(const void *a, const void *b)
 
 static void collect(struct record *r, uint8_t *marks)
 {
+    r->serial = *begun_of(r);
     for (uint32_t i = NO_CELL + 1; i < r->count; i++) {
         struct cell *c = cell_at(r, i);
         unsigned kind =
@@ -371,16 +385,13 @@ int record_adopt(uint32_t epoch, int fd, struct record **ret_record, struct err 
     return 0;
 }
 
-bool record_find(struct record *r, enum record_kind kind, uint64_t id, struct record_view *ret_view,
-                 bool *ret_again)
+static bool is_departed(const struct record *r, const struct found *f)
 {
-    const struct found key = {.kind = kind, .id = id};
-    struct found *f = r != NULL && r->found_count > 0
-                          ? bsearch(&key, r->found, r->found_count, sizeof key, by_id)
-                          : NULL;
-    if (f == NULL) {
-        return false;
-    }
+    return cell_at(r, f->cell)->serial <= *begun_of(r);
+}
+
+static void view(struct record *r, const struct found *f, struct record_view *ret_view)
+{
     struct cell *c = cell_at(r, f->cell);
     size_t at = 0;
     for (uint32_t i = f->cell; i != NO_CELL; i = cell_at(r, i)->next) {
@@ -389,13 +400,44 @@ bool record_find(struct record *r, enum record_kind kind, uint64_t id, struct re
         at += part;
     }
     *ret_view = (struct record_view){.entry = (uint64_t)r->epoch << 32 | f->cell,
-                                     .id = id,
+                                     .id = f->id,
                                      .staging_reused = (atomic_load(&c->state) & STATE_REUSED) != 0,
                                      .ended = (atomic_load(&c->state) & STATE_ENDED) != 0,
                                      .bytes = bytes_of(r->view, c->size)};
-    *ret_again = f->taken;
-    f->taken = true;
+}
+
+bool record_find(struct record *r, enum record_kind kind, uint64_t id, struct record_view *ret_view,
+                 bool *ret_again)
+{
+    const struct found key = {.kind = kind, .id = id};
+    struct found *f = r != NULL && r->found_count > 0
+                          ? bsearch(&key, r->found, r->found_count, sizeof key, by_id)
+                          : NULL;
+    if (f == NULL || is_departed(r, f)) {
+        return false;
+    }
+    view(r, f, ret_view);
+    *ret_again = f->found;
+    f->found = true;
     return true;
+}
+
+bool record_departed(struct record *r, bool present, size_t *cursor, struct record_view *ret_view)
+{
+    while (*cursor < r->found_count) {
+        struct found *f = &r->found[(*cursor)++];
+        if (f->kind == RECORD_JOB && (present || is_departed(r, f)) && !f->found) {
+            f->kept = true;
+            view(r, f, ret_view);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool record_adopting(const struct record *r)
+{
+    return r != NULL && r->found != NULL;
 }
 
 uint64_t record_last(const struct record *r, enum record_kind kind)
@@ -409,7 +451,7 @@ void record_settle(struct record *r)
         return;
     }
     for (size_t i = 0; i < r->found_count; i++) {
-        if (!r->found[i].taken) {
+        if (!r->found[i].found && !r->found[i].kept) {
             chain_free(r, r->found[i].cell);
         }
     }

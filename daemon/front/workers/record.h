@@ -1,8 +1,9 @@
 /*
- * The adoption record of a worker: the buffers and jobs that the front gave it, with their owners
- * (RECORD_* of proto/frames.h). The next front reads it when it takes the worker over. It lies in
- * shared memory that the launcher keeps and no worker sees, so the next front need not trust the
- * worker.
+ * The adoption record of a device: the buffers and jobs that the front gave to its worker, with
+ * their owners (RECORD_* of proto/frames.h). The next front reads it when it takes the worker over.
+ * It lies in shared memory that the launcher keeps and no worker sees, so the next front need not
+ * trust the worker. It outlives the worker: a job that a worker had when it ended is in the record
+ * until its client has acknowledged the answer, or until it runs again.
  *
  * One atomic word puts each change into force. A front that ends during a change leaves the old
  * entry, the new one, or both; of two the newer counts. A change takes O(size of the entry).
@@ -35,6 +36,9 @@ int record_adopt(uint32_t epoch, int fd, struct record **ret_record, struct err 
 void record_destroy(struct record *r); /* NULL is accepted */
 int record_fd(const struct record *r);
 
+/* A new worker gets the device. The entries so far are of workers that have ended. */
+void record_begin(struct record *r);
+
 /* Replaces `old` (0: none). Returns 0 if memory is out; `old` is kept then. */
 record_entry record_put(struct record *r, record_entry old, enum record_kind kind, uint64_t id,
                         struct bytes bytes);
@@ -56,11 +60,17 @@ struct record_view {
     struct bytes bytes; /* valid until the next record_find */
 };
 
-/* Finds the entry of this id. ret_again: it was found before. */
+/* Finds the entry of this id, if it is of the present worker. ret_again: it was found before. */
 bool record_find(struct record *r, enum record_kind kind, uint64_t id, struct record_view *ret_view,
                  bool *ret_again);
 /* The greatest id of that kind that was ever written here, by any front, dropped or not. */
 uint64_t record_last(const struct record *r, enum record_kind kind);
+/* Returns in turn the jobs of workers that have ended. present: with those of the present worker
+ * that were not found, as it has ended as well. cursor: 0 at first. record_settle keeps them if
+ * they are not dropped. */
+bool record_departed(struct record *r, bool present, size_t *cursor, struct record_view *ret_view);
+/* Does the record still serve an adoption? r NULL is accepted. */
+bool record_adopting(const struct record *r);
 /* Ends the adoption. Drops entries that were not found: they never reached the worker. */
 void record_settle(struct record *r);
 

@@ -108,6 +108,7 @@ int record_encode_job(const struct job *j, struct capbuf *out, struct err *e)
             .uses = proto_list_of(&uses, j->work.use_count),
             .outputs = proto_list_of(&outputs, j->work.output_count),
             .arenas = j->work.arena_count > 0,
+            .repeatable = job_repeatable(j),
             .tenant = bytes_str(j->tenant != NULL ? j->tenant->name : ""),
         };
         rc = proto_encode(&schema_msg_record_job, &m, out, e);

@@ -117,17 +117,14 @@ void worker_forget(struct device *d)
     d->record = NULL;
 }
 
-/* An empty record for a worker that starts. The next front goes on behind the ids of jobs so far.
- */
-static int new_record(struct device *d, struct err *e)
+/* The record for a worker that starts. The next front goes on behind the ids of jobs so far. */
+static int begin_record(struct device *d, struct err *e)
 {
-    struct record *record = NULL;
-    int rc = record_create((uint32_t)d->worker, &record, e);
+    int rc = d->record == NULL ? record_create((uint32_t)d->worker, &d->record, e) : 0;
     if (rc == 0) {
-        record_note(record, RECORD_JOB, d->front->next_job - 1);
+        record_begin(d->record);
+        record_note(d->record, RECORD_JOB, d->front->next_job - 1);
     }
-    record_destroy(d->record);
-    d->record = record;
     return rc;
 }
 
@@ -136,12 +133,12 @@ void worker_start(struct front *f, struct device *d)
     struct err e = ERR_INIT;
     int rc = 0;
     if (d->input.data == NULL || d->output.data == NULL) {
-        worker_forget(d); /* left by a worker that was taken over in part */
+        device_staging_finish(d); /* left by a worker that was taken over in part */
         rc = device_staging_create(d, f->config.staging_input_bytes, f->config.staging_output_bytes,
                                    &e);
     }
     d->worker = f->next_worker++;
-    rc = rc == 0 ? new_record(d, &e) : rc;
+    rc = rc == 0 ? begin_record(d, &e) : rc;
     d->killed_ns = 0;
     d->unopened[0] = '\0';
     d->culprit = NULL;

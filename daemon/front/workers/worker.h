@@ -12,7 +12,7 @@
 
 void worker_start(struct front *f, struct device *d);
 void worker_detach(struct device *d); /* drops the link; the process keeps running */
-/* Frees the front's part of staging memory and record. The process keeps running. */
+/* Frees the front's part of staging memory, and its record. The process keeps running. */
 void worker_forget(struct device *d);
 
 /* Reports of the launcher. false: the id is not a worker's. */

@@ -355,6 +355,60 @@ START_TEST(another_front_adopts)
 }
 END_TEST
 
+static void list_departed(struct bench *b, uint64_t id, const char *record)
+{
+    struct msg_l_inventory inventory;
+    struct msg_l_listed listed;
+    struct msg_l_list list = {0};
+    char bytes[8] = "";
+    send_msg(b, &schema_msg_l_list, &list, NULL);
+    expect(b, FRAME_KIND_L_INVENTORY, &schema_msg_l_inventory, &inventory);
+    ck_assert_uint_eq(inventory.id, id);
+    ck_assert_uint_eq(inventory.pid, 0);
+    ck_assert(bytes_equal_str(inventory.device, "device"));
+    ck_assert_int_eq(b->fds.count, 1);
+    ck_assert_int_ge(pread(b->fds.fd[0], bytes, sizeof bytes - 1, 0), 0);
+    ck_assert_str_eq(bytes, record);
+    expect(b, FRAME_KIND_L_LISTED, &schema_msg_l_listed, &listed);
+    ck_assert_uint_eq(listed.count, 1);
+}
+
+/* The record of a worker that has ended is there until its device has another worker, whether a
+ * front saw its end or not. */
+START_TEST(an_ended_workers_record_is_kept)
+{
+    struct bench b;
+    struct memfd first = memory();
+    struct memfd second = memory();
+    struct msg_l_ended ended;
+    pid_t pid = 0;
+    memcpy(first.data, "first", 5);
+    memcpy(second.data, "second", 6);
+    bench_start(&b, GPUD_HELPER, NULL);
+    greet(&b);
+    int channel = worker_start(&b, 7, "hang", first.fd, first.fd, &pid);
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    expect(&b, FRAME_KIND_L_ENDED, &schema_msg_l_ended, &ended);
+    (void)close(channel);
+    list_departed(&b, 7, "first");
+    (void)close(b.fd);
+    greet(&b);
+    list_departed(&b, 7, "first");
+
+    channel = worker_start(&b, 8, "hang", second.fd, second.fd, &pid);
+    int gone = pidfd(pid);
+    (void)close(b.fd);
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    check_ended(gone);
+    (void)close(channel);
+    greet(&b);
+    list_departed(&b, 8, "second");
+    bench_finish(&b);
+    memfd_finish(&first);
+    memfd_finish(&second);
+}
+END_TEST
+
 /* Returns when the launcher has admitted the connection made last: a further one, which it takes
  * after that and refuses, has come to its end. */
 static void admitted(const struct bench *b)
@@ -798,6 +852,7 @@ int main(void)
     tcase_add_test(all, a_worker_is_started_and_killed);
     tcase_add_test(all, a_child_inherits_only_what_it_is_given);
     tcase_add_test(all, another_front_adopts);
+    tcase_add_test(all, an_ended_workers_record_is_kept);
     tcase_add_test(all, hello_comes_first);
     tcase_add_test(all, a_compiler_has_its_time);
     tcase_add_test(all, a_compiler_has_its_processor_time);

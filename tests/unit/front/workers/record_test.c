@@ -51,7 +51,7 @@ static bool has(struct record *r, enum record_kind kind, uint64_t id, struct byt
 
 START_TEST(the_next_front_finds_what_was_written)
 {
-    static const size_t sizes[] = {0, 1, 227, 228, 229, 1000, 16384, RECORD_BYTES_MAX};
+    static const size_t sizes[] = {0, 1, 223, 224, 225, 1000, 16384, RECORD_BYTES_MAX};
     static uint8_t data[RECORD_BYTES_MAX];
     struct record_view view;
     struct record *r = make();
@@ -207,6 +207,57 @@ START_TEST(of_two_the_later_one_counts)
 }
 END_TEST
 
+/* The ids of the departed jobs, as decimal digits. */
+static unsigned departed(struct record *r, bool present)
+{
+    struct record_view view;
+    size_t cursor = 0;
+    unsigned digits = 0;
+    while (record_departed(r, present, &cursor, &view)) {
+        digits = digits * 10 + (unsigned)view.id;
+    }
+    return digits;
+}
+
+/* Jobs stay when their worker ends, until they are dropped; another worker does not have them. */
+START_TEST(jobs_outlive_their_worker)
+{
+    struct record_view view;
+    bool again = false;
+    struct record *r = make();
+    record_begin(r);
+    (void)record_put(r, 0, RECORD_JOB, 1, bytes_str("first"));
+    record_entry second = record_put(r, 0, RECORD_JOB, 2, bytes_str("first"));
+    record_entry third = record_put(r, 0, RECORD_JOB, 3, bytes_str("first"));
+    (void)record_put(r, 0, RECORD_BUFFER, 1, bytes_str("first"));
+    record_begin(r);
+    (void)record_put(r, second, RECORD_JOB, 2, bytes_str("second"));
+    record_drop(r, third);
+    (void)record_put(r, 0, RECORD_JOB, 4, bytes_str("second"));
+    (void)record_put(r, 0, RECORD_JOB, 5, bytes_str("second"));
+
+    r = taken_over(r);
+    ck_assert(record_adopting(r));
+    ck_assert(!record_find(r, RECORD_JOB, 1, &view, &again));
+    ck_assert(!record_find(r, RECORD_BUFFER, 1, &view, &again));
+    ck_assert(has(r, RECORD_JOB, 2, bytes_str("second")));
+    ck_assert_uint_eq(departed(r, false), 1);
+    ck_assert_uint_eq(departed(r, true), 145); /* 2 was found */
+    record_settle(r);
+    ck_assert(!record_adopting(r));
+
+    r = taken_over(r); /* the worker that had them goes on */
+    ck_assert_uint_eq(departed(r, false), 1);
+    ck_assert(has(r, RECORD_JOB, 5, bytes_str("second")));
+    record_settle(r);
+    record_begin(r);
+
+    r = taken_over(r);
+    ck_assert_uint_eq(departed(r, false), 15);
+    record_destroy(r);
+}
+END_TEST
+
 START_TEST(what_is_no_record_is_refused)
 {
     struct record *r = NULL;
@@ -232,6 +283,7 @@ int main(void)
     tcase_add_test(tc, it_takes_no_more_than_there_is);
     tcase_add_loop_test(tc, what_is_damaged_is_left_out, 0, 50);
     tcase_add_test(tc, of_two_the_later_one_counts);
+    tcase_add_test(tc, jobs_outlive_their_worker);
     tcase_add_test(tc, what_is_no_record_is_refused);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
