@@ -311,11 +311,11 @@ static bool arena_ready(struct client *k)
     return true;
 }
 
-/* A client that lost front and worker together sends its job again, to a front that knows nothing
+/* A client that lost front and launcher together sends its job again, to a front that knows nothing
  * of it: the library does not tell such a job apart (docs/faults.md, "Not kept"). */
 static void arena_judge(struct client *k, const float *y, const struct mark *before)
 {
-    bool twice = harmed_both(k, before);
+    bool twice = harmed(k, before, VICTIM_FRONT) && harmed(k, before, VICTIM_LAUNCHER);
     for (unsigned i = 0; twice && i < ARENA_ITEMS; i++) {
         twice = y[i] == k->arena_value + 1;
     }

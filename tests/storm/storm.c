@@ -102,8 +102,12 @@ static struct usages settle(struct storm *s)
     daemon_wait_ready(&s->d);
     tick_ms(s, LINGERS_MS);
     struct usages u = {usage_of(s->d.pid), usage_of(storm_victim(s, VICTIM_LAUNCHER, 0))};
-    ledger_log(s->l, "settled: heap of the front: %llu KiB",
-               (unsigned long long)u.front.heap / 1024);
+    gpud_client *c = NULL;
+    ck_gpud_ok(gpud_open(s->d.url, NULL, &c));
+    u.front.heap = query_value(c, "status", NULL, "heap");
+    gpud_close(c);
+    ledger_log(s->l, "settled: the front has %llu bytes of heap, %llu KiB of pages",
+               (unsigned long long)u.front.heap, (unsigned long long)u.front.pages / 1024);
     return u;
 }
 

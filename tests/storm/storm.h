@@ -107,7 +107,8 @@ void config_write(const struct storm *s, const char *text);
 
 struct usage {
     unsigned descriptors;
-    uint64_t heap; /* bytes of private memory that is not of a file */
+    uint64_t pages; /* bytes of private memory that is not of a file */
+    uint64_t heap;  /* bytes that are allocated, as the front says itself; 0: not asked */
 };
 struct usage usage_of(pid_t pid);
 void report_all(struct storm *s);
