@@ -1,11 +1,12 @@
 #!/bin/bash
-# What takes too long for every change: storms of 20 s, all mutants, longer fuzzing,
-# 10^8 operations of the pool, 10^8 against models of it, 200,000 connections, 10,000 simulated
-# worlds, others each night. Ends with a table.
+# What takes too long for every change: storms of 20 s, all mutants, longer fuzzing, 10^8 messages
+# to the decoder, 10^8 operations of the pool, 10^8 against models of it, 200,000 connections, 10,000
+# simulated worlds, others each night. Ends with a table.
 #   scripts/nightly.sh             all of it
-#   scripts/nightly.sh PART...     only these: storms storm mutants fuzz soak property churn sim
+#   scripts/nightly.sh PART...     only these: storms storm mutants fuzz decoder soak property churn sim
 # GPUD_STORM_SECONDS (20), GPUD_FUZZ_SECONDS (600), GPUD_SIM_SECONDS (1800): how long.
 # GPUD_STORM_MINUTES (30): of `storm`, on each device; its seed is the date.
+# GPUD_DECODER_MESSAGES (100000000): of `decoder`.
 # GPUD_POOL_STEPS (710000): of each of the 142 runs of `property`. GPUD_POOL_SEED (the date): its
 # runs differ each night.
 set -uo pipefail
@@ -14,14 +15,14 @@ cd "$(dirname "$0")/.." || exit 1
 parts=()
 for arg in "$@"; do
     case $arg in
-    storms | storm | mutants | fuzz | soak | property | churn | sim) parts+=("$arg") ;;
+    storms | storm | mutants | fuzz | decoder | soak | property | churn | sim) parts+=("$arg") ;;
     *)
-        sed -n '2,10s/^# //p' "$0" >&2
+        sed -n '2,11s/^# //p' "$0" >&2
         exit 2
         ;;
     esac
 done
-[ ${#parts[@]} -gt 0 ] || parts=(storms storm mutants fuzz soak property churn sim)
+[ ${#parts[@]} -gt 0 ] || parts=(storms storm mutants fuzz decoder soak property churn sim)
 
 scripts/deps.sh build test || exit 1
 command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache
@@ -78,6 +79,26 @@ churn() {
     GPUD_CHURN=${GPUD_CHURN:-200000} build/dev/tests/front_listener_churn_test
 }
 
+# 10^8 random and mutated messages, in as many processes as there are processors. Findings are left
+# in build/decoder.
+decoder() (
+    cmake --preset fuzz >/dev/null && cmake --build --preset fuzz --target fuzz_proto >/dev/null || exit 1
+    rm -rf build/decoder && mkdir -p build/decoder || exit 1
+    lanes=$(nproc) failed=0 pids=()
+    for ((i = 0; i < lanes; i++)); do
+        mkdir -p "build/decoder/corpus-$i" || exit 1
+        build/fuzz/tests/fuzz_proto -runs=$((${GPUD_DECODER_MESSAGES:-100000000} / lanes)) -print_final_stats=1 \
+            -seed="$(date +%Y%m%d)$i" -artifact_prefix=build/decoder/ "build/decoder/corpus-$i" \
+            tests/fuzz/corpus/proto >"build/decoder/log-$i" 2>&1 &
+        pids+=($!)
+    done
+    for pid in "${pids[@]}"; do
+        wait "$pid" || failed=1
+    done
+    tail -qn 5 build/decoder/log-*
+    exit "$failed"
+)
+
 # Worlds around the front (tests/sim). The date gives the first seed. Courses that break a rule are
 # left, shortened, in build/sim.
 sim() {
@@ -98,6 +119,7 @@ run_part() {
     property) property ;;
     churn) churn ;;
     sim) sim ;;
+    decoder) decoder ;;
     fuzz) GPUD_FUZZ_SECONDS=${GPUD_FUZZ_SECONDS:-600} scripts/test.sh fuzz ;;
     esac
 }
