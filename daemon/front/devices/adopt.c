@@ -119,7 +119,7 @@ static struct buffer *buffer_from(struct front *f, struct device *d,
     }
     memcpy(b->client_id, m->client_id.data, sizeof b->client_id);
     if (buffer_named(t, name) == NULL) { /* if another buffer has the name, the record is damaged */
-        buffer_rename(b, name);
+        (void)buffer_rename(b, name);    /* without memory nobody opens it any more */
     }
     if (m->defined != 0) {
         spans_add(&b->defined, 0, b->bytes);
@@ -355,7 +355,6 @@ static void enter(struct front *f, struct device *d, struct job *j, unsigned str
     if (j->id >= f->next_job) {
         f->next_job = j->id + 1;
     }
-    job_put(&f->jobs, j);
     f->job_count++;
     if (j->tenant != NULL) {
         j->tenant->held[TENANT_JOBS]++;
@@ -368,8 +367,9 @@ static void join_owner(struct front *f, struct job *j, const struct msg_record_j
 {
     bool awaited = m->seq != 0 || m->async != 0;
     struct session *s = awaited ? owner_of(f, m->client_id, m->uid, j->tenant) : NULL;
-    if (s != NULL) {
-        job_join(j, s);
+    if (s != NULL && !job_join(j, s)) {
+        log_warn("device %u: no memory to give job %llu back to its session", j->device->index,
+                 (unsigned long long)j->id);
     }
 }
 
@@ -454,6 +454,11 @@ void adopt_job(struct front *f, struct device *d, const struct msg_w_inventory_j
         take_staging(d, j, &m);
     }
     if (hazard_enter(j, NULL) != 0) {
+        job_destroy(j);
+        return;
+    }
+    if (!job_put(&f->jobs, j)) {
+        hazard_leave(&f->hazards, j);
         job_destroy(j);
         return;
     }
