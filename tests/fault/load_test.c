@@ -76,9 +76,9 @@ static int send_all(void *data)
  * required: what the queue does not hold is refused at once, with the time of the next try and
  *   without effects; what was accepted is answered, and right. `bench_overload` compares the jobs
  *   that are done with those at the peak
- * defence: `front/sched/admission.c`: check_room
- * also: `test_system_jobs`: full_queue
- * mutants: queue-cap, retry-hint */
+ * defence: `front/sched/admission.c`: check_queue, refuse_crowd; `front/model/crowd.h`: crowd_pause
+ * also: `test_system_jobs`: full_queue; `front_crowd_test`
+ * mutants: queue-cap, retry-hint, crowd-pause */
 START_TEST(ten_times_the_load)
 {
     pid_t pid[CLIENTS];

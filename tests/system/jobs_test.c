@@ -338,10 +338,6 @@ START_TEST(deadline)
 }
 END_TEST
 
-/* FAULT 37: more load than the queue holds
- * required: refused early, with the time of the next try
- * defence: `front/sched/admission.c`: check_room
- * mutants: queue-cap, retry-hint */
 START_TEST(full_queue)
 {
     gpud_client *c = begin(SLOW, "jobs.queue_max", "4");
