@@ -27,6 +27,7 @@ static void *shared(size_t size)
 
 static struct counts {
     _Atomic unsigned done, refused, begun;
+    _Atomic uint64_t longest_ns; /* pause that a refusal asked for */
 } * counts;
 
 /* Ends with the job's answer: the right result, or an early refusal that says when to come again.
@@ -45,6 +46,9 @@ static void judge(gpud_job *job, float value, const float *y)
         ck_assert_int_eq(error.retriable, 1);
         ck_assert_int_eq(error.effects, GPUD_EFFECTS_NONE);
         (void)atomic_fetch_add(&counts->refused, 1);
+        if (error.retry_after_ns > atomic_load(&counts->longest_ns)) {
+            atomic_store(&counts->longest_ns, error.retry_after_ns);
+        }
     }
     gpud_job_free(job);
 }
@@ -73,10 +77,11 @@ static int send_all(void *data)
 }
 
 /* FAULT 37: ten times the load
- * required: what the queue does not hold is refused at once, with the time of the next try and
- *   without effects; what was accepted is answered, and right. `bench_overload` compares the jobs
- *   that are done with those at the peak
- * defence: `front/sched/admission.c`: check_queue, refuse_crowd; `front/model/crowd.h`: crowd_pause
+ * required: what the queue does not hold is refused at once, without effects and with the time of
+ *   the next try, which is later the more is refused; what was accepted is answered, and right.
+ *   `bench_overload` compares the jobs that are done with those at the peak
+ * defence: `front/sched/admission.c`: check_queue, refuse_crowd;
+ *   `front/model/crowd.h`: crowd_pause
  * also: `test_system_jobs`: full_queue; `front_crowd_test`
  * mutants: queue-cap, retry-hint, crowd-pause */
 START_TEST(ten_times_the_load)
@@ -97,6 +102,7 @@ START_TEST(ten_times_the_load)
     ck_assert_uint_eq(atomic_load(&counts->done) + refused, CLIENTS * JOBS);
     ck_assert_uint_ge(atomic_load(&counts->done), QUEUE);
     ck_assert_uint_gt(refused, 0);
+    ck_assert_uint_gt(atomic_load(&counts->longest_ns), 20 * MS); /* which a few are asked for */
     ck_assert_uint_eq(query_value(c, "status", NULL, "refused"), refused);
     ck_assert_uint_eq(query_value(c, "status", NULL, "failed"), 0);
     ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
