@@ -46,7 +46,8 @@ static const struct {
  *   after the client that waits for it is gone, and nobody's worker is ended
  * defence: `worker/memory/mapper.c`; `worker/memory/registrar.c`
  * also: `test_system_cuda`: new_memory_beside_a_long_kernel, a_load_that_does_not_end,
- *   blocked_driver */
+ *   blocked_driver
+ * mutants: register-on-loop */
 START_TEST(calls_that_do_not_come_back)
 {
     char script[64];

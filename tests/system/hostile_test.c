@@ -29,7 +29,7 @@
 #define ARENA_BYTES 65536u
 #define FLOOD       253 /* the most descriptors that the kernel passes in one message */
 #define N           1000u
-#define CHANGES     20u /* rings that change */
+#define CHANGES     60u /* rings that change */
 
 static struct daemon d;
 static gpud_client *victim; /* the other client */
@@ -544,13 +544,15 @@ static void ring_fill(const struct ring *r)
     capbuf_finish(&ping);
 }
 
-/* Publishes record by record until the daemon has read a wrong length, or one too many. */
+/* Publishes record by record, and takes the answers, until the daemon has read a wrong length, or
+ * does not keep up. */
 static void publish_until_closed(struct ring *r, struct flipping *f)
 {
     const uint64_t end_ns = now_ns() + PATIENCE;
     for (uint32_t head = RECORD; atomic_load(&r->shared->closed) == 0; head += RECORD) {
         ck_assert_msg(now_ns() < end_ns, "the daemon does not close the lane");
         atomic_store(&f->next, (head - RECORD) % LANE_SUBMIT_BYTES);
+        atomic_store(&r->shared->complete.tail, atomic_load(&r->shared->complete.head));
         atomic_store(&r->shared->submit.head, head);
         ring_daemon(r);
         for (unsigned i = 0; i < 8 && atomic_load(&r->shared->closed) == 0; i++) {
