@@ -79,11 +79,11 @@ cmake -S "$tree" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
 
 make_test() { cmake --build "$build" --parallel "$(nproc)" --target "$1" >"$build.log" 2>&1; }
 
-# Each test of tests/system has a case of its own, named like the test.
+# Each test of tests/system and tests/fault has a case of its own, named like the test.
 run_test() {
     local program=$1 test=$2
     local choose=()
-    [[ $program == test_system_* ]] && choose=("CK_RUN_CASE=$test")
+    [[ $program == test_system_* || $program == test_fault_* ]] && choose=("CK_RUN_CASE=$test")
     (cd "$build" && env "${choose[@]}" timeout --kill-after=20 "$limit" \
         ctest -R "^$program\$" --no-tests=error --output-on-failure) >"$build.log" 2>&1
 }

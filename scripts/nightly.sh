@@ -1,7 +1,7 @@
 #!/bin/bash
 # What takes too long for every change: storms of 20 s, all mutants, longer fuzzing, 10^8 messages
-# to the decoder, 10^8 operations of the pool, 10^8 against models of it, 200,000 connections, 10,000
-# simulated worlds, others each night. Ends with a table.
+# to the decoder, 10^8 operations of the pool, 10^8 against models of it, 200,000 connections to the
+# listener and as many to the daemon, 10,000 simulated worlds, others each night. Ends with a table.
 #   scripts/nightly.sh             all of it
 #   scripts/nightly.sh PART...     only these: storms storm mutants fuzz decoder soak property churn sim
 # GPUD_STORM_SECONDS (20), GPUD_FUZZ_SECONDS (600), GPUD_SIM_SECONDS (1800): how long.
@@ -75,8 +75,10 @@ property() (
 # Connections that come and go must leave no descriptor and no memory behind.
 churn() {
     cmake --preset dev >/dev/null &&
-        cmake --build --preset dev --target front_listener_churn_test >/dev/null || return 1
-    GPUD_CHURN=${GPUD_CHURN:-200000} build/dev/tests/front_listener_churn_test
+        cmake --build --preset dev --target front_listener_churn_test test_fault_connections >/dev/null || return 1
+    GPUD_CHURN=${GPUD_CHURN:-200000} build/dev/tests/front_listener_churn_test &&
+        GPUD_CHURN=${GPUD_CHURN:-200000} CK_RUN_CASE=nothing_is_left_of_connections \
+            build/dev/tests/test_fault_connections
 }
 
 # 10^8 random and mutated messages, in as many processes as there are processors. Findings are left

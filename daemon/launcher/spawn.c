@@ -100,6 +100,24 @@ static bool limits_set(const struct spawn_limits *l)
     return ok && (l->files == 0 || limit_set(RLIMIT_NOFILE, l->files));
 }
 
+#define OOM_SCORE "500" /* counts as much as half of the memory */
+
+/* When memory runs out, the kernel ends workers and compilers, which are replaced, before the front
+ * and the launcher. A process may raise its own score; a higher inherited one stays. */
+static void make_first_victim(void)
+{
+    char now[16] = "";
+    int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+    if (fd < 0) {
+        return;
+    }
+    if (read(fd, now, sizeof now - 1) > 0 && strtol(now, NULL, 10) < strtol(OOM_SCORE, NULL, 10)) {
+        ssize_t ignored = write(fd, OOM_SCORE, strlen(OOM_SCORE));
+        (void)ignored;
+    }
+    (void)close(fd);
+}
+
 /* Gives the child a journal stream of its own, because on the launcher's stderr its lines would
  * seem to be the launcher's. Without a journal it writes to that stderr all the same. */
 static void output_place(const struct spawn *s)
@@ -150,6 +168,7 @@ static void become(const struct spawn *s, char *const *argv, char *const *env, p
                    int status_fd)
 {
     int program = -1;
+    make_first_victim(); /* another user may not open that file */
     /* a change of user clears the parent-death signal, so the signal is set afterwards */
     bool ok =
         setpgid(0, 0) == 0 && identity_become(s->identity) && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;

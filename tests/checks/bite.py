@@ -5,6 +5,7 @@ import importlib.util
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -543,33 +544,87 @@ class Mutants(Planted):
 
 
 class Faults(Planted):
-    """A row of docs/faults.md with one false name."""
+    """A header that says something false, a fault without a header, a page that is not what the headers say."""
     COPIED = ("common", "proto", "client", "daemon", "gpuctl", "kernels", "tests", "docs")
-    ROW = "| 99 | planted | nothing | {} | {} | {} |\n"
-    TRUE = ("`common/err.c`: err_set", "`common_err_test`: planted_case", "lane-left")
+    HEADER = {"ids": "8", "title": "planted", "required": "nothing", "defence": "`common/err.c`: err_set",
+              "also": "`test_client_edge`: never_admitted", "mutants": "planted"}
 
     def setUp(self):
         super().setUp()
-        self.plant("tests/planted_test.c", "START_TEST(planted_case)\n")
+        self.plant("tests/mutants/planted.mutant", "Planted.\ntest: planted_test planted_case\n-x\n+y\n")
+        self.plant("tests/unit/planted/CMakeLists.txt", "gpud_test(planted_test SOURCES planted.c)\n")
 
-    def said(self, *cells):
-        with open(os.path.join(self.tree, "docs/faults.md"), "a", encoding="utf-8") as f:
-            f.write(self.ROW.format(*cells))
-        code, said = self.run_check("check-faults", "--root=" + self.tree)
+    def check(self, *args):
+        code, said = self.run_check("check-faults", "--root=" + self.tree, *args)
         self.assertEqual(code, 1 if len(said) > 1 else 0)
         return "\n".join(said[:-1])
 
+    def plant_headers(self, *rows):
+        """Each above a test of its own; their first lines."""
+        text, lines = "int x;\n\n", []
+        for fields in rows:
+            said = self.HEADER | {"test": "/* a test */\nSTART_TEST(planted_case)\n"} | fields
+            lines.append(text.count("\n") + 1)
+            text += f"/* FAULT {said['ids']}: {said['title']}\n"
+            text += "".join(f" * {key}: {said[key]}\n" for key in ("required", "defence", "also", "mutants") if said[key])
+            text = text[:-1] + " */\n" + said["test"]
+        with open(os.path.join(self.tree, "tests/unit/planted/planted.c"), "w", encoding="utf-8") as f:
+            f.write(text)
+        return lines
+
+    def said(self, *rows):
+        """Once the page has the rows."""
+        self.plant_headers(*rows)
+        return self.check("--fix")
+
+    def replace(self, path, old, new):
+        full = os.path.join(self.tree, path)
+        with open(full, encoding="utf-8") as f:
+            text = f.read()
+        self.assertIn(old, text)
+        with open(full, "w", encoding="utf-8") as f:
+            f.write(text.replace(old, new))
+
     def test_true(self):
-        self.assertEqual(self.said(*self.TRUE), "")
+        several = {"ids": "6-8, 49", "required": "nothing,\n *   and nothing", "also": "", "mutants": ""}
+        self.assertEqual(self.said({}, several, {"ids": "other"}), "")
 
     def test_false(self):
-        for at, cell, problem in ((0, "`common/err.c`: err_planted", "no err_planted in common/err.c"),
-                                  (0, "`common/planted.c`: err_set", "no file common/planted.c"),
-                                  (1, "`common_err_test`: planted, planted_case", "no test planted"),
-                                  (2, "lane-left, planted", "no mutant planted")):
-            cells = list(self.TRUE)
-            cells[at] = cell
-            self.assertIn(problem, self.said(*cells))
+        false = [
+            ({"defence": "`common/err.c`: err_planted"}, "no err_planted in common/err.c"),
+            ({"defence": "`common/planted.c`: err_set"}, "no file common/planted.c"),
+            ({"also": "`test_client_edge`: planted"}, "no test planted in test_client_edge"),
+            ({"also": "`test_planted`"}, "no program test_planted"),
+            ({"also": "never_admitted"}, "also: is a list"),
+            ({"mutants": "planted, other"}, "no mutant other"),
+            ({"mutants": "lane-left"}, "mutant lane-left is killed by front_lane_test"),
+            ({"ids": "50"}, "50: numbers are 1 to 49"),
+            ({"ids": "9-8"}, "9-8: numbers are 1 to 49"),
+            ({"defence": ""}, "a header says what is required, and the defence"),
+            ({"title": "planted\n * requires: x"}, "not a line of a header: * requires: x"),
+            ({"title": "planted\n * mutants: x"}, "not a line of a header: * required: nothing"),
+            ({"required": "a | b"}, "a header holds no |"),
+            ({"test": "int planted_case(void);\nSTART_TEST(planted_case)\n"}, "no test follows the header")]
+        lines = self.plant_headers(*(fields for fields, _ in false))
+        said = self.check("--fix")
+        for line, (_, problem) in zip(lines, false):
+            self.assertRegex(said, re.escape(f"tests/unit/planted/planted.c:{line}: {problem}"))
+        self.assertEqual(said.count("\n") + 1, len(false))
+
+    def test_page(self):
+        self.assertEqual(self.said({}), "")
+        self.replace("tests/unit/planted/planted.c", "required: nothing", "required: something")
+        self.assertIn("docs/faults.md: not what the headers of the tests say", self.check())
+        self.assertEqual(self.check("--fix"), "")
+        self.assertEqual(self.check(), "")
+
+    def test_each_number(self):
+        self.replace("tests/system/workers_test.c", "/* FAULT 9:", "/* FAULT 10:")
+        self.assertIn("docs/faults.md: no test has fault 9", self.check("--fix"))
+        self.assertIn("planted.c:3: no test of fault 9 drives the real processes", self.said({"ids": "9"}))
+        real = {"ids": "9", "also": "`test_system_workers`: stopped"}
+        self.assertIn("planted.c:3: fault 9 has no mutant", self.said(real | {"mutants": ""}))
+        self.assertEqual(self.said(real), "")
 
 
 if __name__ == "__main__":

@@ -184,6 +184,15 @@ static void host_out(void *host, uint64_t size, bool slices, struct backend_bloc
     }
 }
 
+/* FAULT other: a kernel of Linux that pins no 2 GiB at once (6.11 to 6.13), or a driver that
+ *   registers no 512 GiB
+ * required: no effect: memory of more than 16 MiB is registered in pieces, all or none, and
+ *   copies are cut where pieces meet. If registration still fails, copies go through registered
+ *   memory, and the log says so
+ * defence: `backend/cuda/run/memory.c`: register_all; `backend/cuda/run/commands.c`:
+ *   stream_write, stream_read, piece_of
+ * also: `contract_cuda`: slices_are_one_memory; `test_cuda`: large_memory_is_registered_in_pieces
+ * mutants: host-pieces, slice-borders */
 /* Memory of several slices is one piece of memory for copies, also across borders. */
 START_TEST(slices_are_one_memory)
 {

@@ -555,6 +555,14 @@ START_TEST(the_next_front_gets_the_memory_again)
 }
 END_TEST
 
+/* FAULT 22: front and worker end together
+ * required: the launcher keeps the record of the worker's jobs. Those that may not run twice end
+ *   with `WORKER_LOST`, `effects = maybe`; the client's next request runs the others
+ * defence: `front/devices/adopt.c`: adopt_record, take_departed; `front/workers/record.c`:
+ *   record_begin, record_departed; `launcher/children.c`: child_departed, children_replace
+ * also: `test_launcher`: an_ended_workers_record_is_kept; `front_record_test`:
+ *   jobs_outlive_their_worker
+ * mutants: departed-jobs, record-kept, record-begin */
 /* Front and worker end while a job adds to the client's memory in place. The next front finds the
  * job in the record that the launcher kept: it may have run, so it does not run again. */
 START_TEST(a_job_in_place_runs_once)

@@ -139,6 +139,12 @@ START_TEST(refusals)
 }
 END_TEST
 
+/* FAULT other: wrong count, type, shape or access of arguments; scalars and slices out of range;
+ *   sizes of 2^63 bytes
+ * required: an error for each, nothing changed
+ * defence: `kernels/signature_bind.c`, `kernels/scalar.c`, `front/resolve/resolve_operand.c`
+ * also: `test_system_buffers`: refusals; `test_system_kernels`: arguments_of_plain_opencl
+ * mutants: arg-count, arg-type, array-type, scalar-range, slice-range */
 /* Wrong arguments for a kernel: each with its own error, and the arrays as they were. */
 START_TEST(wrong_arguments)
 {
@@ -215,6 +221,16 @@ static void note(gpud_client *c, const gpud_event *event, void *user)
     }
 }
 
+/* FAULT 22: launcher, workers and front start anew together
+ * required: a client asks the new front for each of its buffers, gets an event for each lost
+ *   one, and `BUFFER_LOST` when it uses such a buffer; creating a buffer waits for the new
+ *   worker
+ * defence: `client/src/session/restore.c`: restore_buffers; `front/model/buffer.c`:
+ *   buffer_gone; `front/requests/buffer.c`: choose_device
+ * also: `test_system_buffers`: kept_by_their_worker, creating_waits_for_a_worker;
+ *   `test_client_session`: buffers_that_another_daemon_does_not_have_are_told;
+ *   `front_requests_test`: letting_go_of_what_an_earlier_daemon_gave_out
+ * mutants: lost-anew, create-waits */
 /* Launcher, workers and front are new: each buffer is lost, by an event and by its error, for the
  * session that made it and for sessions that opened it. A buffer that was freed stays freed. A new
  * buffer waits for the new worker.
@@ -364,6 +380,13 @@ static uint64_t told(const gpud_table *t, const char *column)
     return gpud_table_value(t, 0, (uint32_t)at);
 }
 
+/* FAULT 13: more buffers than the device holds
+ * required: cold ones move to the host and return unchanged; jobs wait for room, and fail with
+ *   the reason when room is impossible
+ * defence: `worker/spill/spill.c`; `worker/spill/waiting.c`
+ * also: `worker_memory_test`: buffers_move_to_the_host_and_back, jobs_wait_for_room,
+ *   a_job_without_room_says_why; `test_system_buffers`: spilled_and_lost
+ * mutants: spill-bytes */
 /* Forty MiB of buffers on a device of sixteen: they move to the host and come back, and are what
  * they were, a sealed one too. More than device and host hold together is refused. */
 START_TEST(more_than_the_device_holds)

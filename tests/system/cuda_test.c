@@ -3,39 +3,22 @@
  * What the driver may do to them, and what becomes of jobs and buffers. At the end of each test the
  * double must have seen no misuse by any of the processes.
  */
-#include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/system/double.h"
-
-#define ITEMS    64u
-#define NO_NVRTC 77
+#include "tests/system/cuda_jobs.h"
 
 static struct daemon daemon_of_test;
 
 /* ---- the double ------------------------------------------------------------------------------ */
 
-/* Prepares a daemon whose workers see these devices. The double writes the calls it objects to into
- * a file of the daemon's folder. */
-static void prepare(const char *script, const char *option, const char *value)
-{
-    daemon_prepare(&daemon_of_test, "--backend", "cuda", option, value, NULL);
-    double_state(&daemon_of_test);
-    double_prepare(&daemon_of_test, script);
-}
-
 static gpud_client *begin(const char *script, const char *option, const char *value)
 {
-    prepare(script, option, value);
-    daemon_spawn(&daemon_of_test);
-    daemon_wait_ready(&daemon_of_test);
-    return client_open(daemon_of_test.url);
+    return cuda_begin(&daemon_of_test, script, option, value);
 }
 
 static void end(gpud_client *c)
@@ -89,72 +72,38 @@ static int run_one(gpud_client *c, gpud_kernel k, gpud_error *error)
     return rc;
 }
 
-struct axpy {
-    gpud_job *job;
-    float x[3], y[3];
-};
-
-static void axpy_start(gpud_client *c, struct axpy *a, float factor)
-{
-    *a = (struct axpy){.x = {1, 2, 3}, .y = {10, 20, 30}};
-    gpud_arg args[] = {gpud_f32(factor), gpud_host(a->x, 3, GPUD_F32),
-                       gpud_host(a->y, 3, GPUD_F32)};
-    ck_gpud_ok(gpud_launch(c, kernel_find(c, "axpy"), args, 3, NULL, NULL, &a->job));
-}
-
-static void axpy_check(struct axpy *a, float factor)
-{
-    ck_gpud_ok(gpud_wait(a->job, 2 * PATIENCE));
-    ck_assert_float_eq(a->y[2], 30 + 3 * factor);
-    gpud_job_free(a->job);
-}
-
-static void unharmed(gpud_client *c)
-{
-    struct axpy a;
-    axpy_start(c, &a, 2);
-    axpy_check(&a, 2);
-}
-
-static gpud_buffer filled(gpud_client *c, float value)
-{
-    gpud_buffer b = {0};
-    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, ITEMS), 0, "values", &b));
-    ck_gpud_ok(gpud_fill(c, gpud_out(b), gpud_f32(value)));
-    return b;
-}
-
-static void state_of(gpud_client *c, const char *device, char *out, size_t size)
-{
-    query_text(c, "devices", device, "state", out, size);
-}
-
-static void wait_state(gpud_client *c, const char *device, const char *want)
-{
-    char text[64];
-    ck_until((state_of(c, device, text, sizeof text), strcmp(text, want) == 0));
-}
-
-static void reason_holds(gpud_client *c, const char *device, const char *want)
-{
-    char text[1024];
-    query_text(c, "devices", device, "reason", text, sizeof text);
-    ck_assert_msg(strstr(text, want) != NULL, "\"%s\" is not in: %s", want, text);
-}
-
 /* ---- faults of a context --------------------------------------------------------------------- */
 
+/* What the driver calls: an illegal address, a misaligned one, a device-side assertion, an illegal
+ * instruction, a launch failure; a contained error, and an uncorrectable one of memory. */
+static const struct {
+    int code;
+    int error;
+} FAULTS[] = {{700, GPUD_ERR_KERNEL_FAULT}, {716, GPUD_ERR_KERNEL_FAULT},
+              {710, GPUD_ERR_KERNEL_FAULT}, {715, GPUD_ERR_KERNEL_FAULT},
+              {719, GPUD_ERR_KERNEL_FAULT}, {226, GPUD_ERR_KERNEL_FAULT},
+              {214, GPUD_ERR_DEVICE_LOST}};
+
+/* FAULT 1-5: a kernel's illegal address, trap or abort; a fault that the driver reports
+ * required: the worker ends; jobs beside it run again, alone; undefined content is not read
+ * defence: `front/sched/completion.c`: decide, run_again; `front/sched/dispatch.c`: try_send,
+ *   check_defined; `front/sched/conclude.c`: taint_readers
+ * also: `test_system_kernels`: crash_beside_others; `test_system_workers`: faulting_device,
+ *   always_faulting_device; `test_system_buffers`: refusals; `front_flow_test`:
+ *   a_job_to_run_alone_has_no_others_beside_it, readers_behind_a_failed_writer_fail;
+ *   `test_system_cuda`: store_to_nowhere, a_single_fault_is_replayed,
+ *   fault_while_a_module_loads; `worker_launch_test`: a_fault_is_found_without_a_call
+ * mutants: replay, alone, fault-report, undefined, taint, module-blame, pump-timer */
+/* FAULT 6-7: contained error; uncorrectable memory error
+ * required: as 1-5; the second is reported as `DEVICE_LOST`
+ * defence: as 1-5
+ * also: `test_system_kernels`: crash_beside_others; `test_system_workers`: faulting_device;
+ *   `front_flow_test`: a_job_to_run_alone_has_no_others_beside_it
+ * mutants: replay, alone, fault-report */
 /* What a kernel does to its context ends the worker and nothing else: the jobs of another session
  * are done, its sealed buffer is there, the kernel is named. */
 START_TEST(context_is_poisoned)
 {
-    static const struct {
-        int code;
-        int error;
-    } faults[] = {{700, GPUD_ERR_KERNEL_FAULT}, {716, GPUD_ERR_KERNEL_FAULT},
-                  {710, GPUD_ERR_KERNEL_FAULT}, {715, GPUD_ERR_KERNEL_FAULT},
-                  {719, GPUD_ERR_KERNEL_FAULT}, {226, GPUD_ERR_KERNEL_FAULT},
-                  {214, GPUD_ERR_DEVICE_LOST}};
     char name[64];
     float values[ITEMS];
     float y[ITEMS] = {0};
@@ -164,16 +113,16 @@ START_TEST(context_is_poisoned)
     gpud_client *other = client_open(daemon_of_test.url);
     gpud_buffer sealed = filled(other, 5);
     ck_gpud_ok(gpud_buffer_seal(other, sealed));
-    (void)snprintf(name, sizeof name, "fake_fault_%d", faults[_i].code);
+    (void)snprintf(name, sizeof name, "fake_fault_%d", FAULTS[_i].code);
     pid_t worker = daemon_worker(&daemon_of_test, 0);
     gpud_job *culprit = launch_one(c, kernel_named(c, name), y, 0);
     for (unsigned i = 0; i < 8; i++) {
         axpy_start(other, &others[i], (float)i);
     }
-    ck_gpud_err(gpud_wait(culprit, 2 * PATIENCE), faults[_i].error);
+    ck_gpud_err(gpud_wait(culprit, 2 * PATIENCE), FAULTS[_i].error);
     ck_gpud_ok(gpud_job_error(culprit, &error));
     ck_assert_msg(strstr(error.text, name) != NULL, "%s", error.text);
-    ck_assert_msg(error.vendor == faults[_i].code, "%s", error.text);
+    ck_assert_msg(error.vendor == FAULTS[_i].code, "%s", error.text);
     gpud_job_free(culprit);
     for (unsigned i = 0; i < 8; i++) {
         axpy_check(&others[i], (float)i);
@@ -373,6 +322,16 @@ START_TEST(new_memory_beside_a_long_kernel)
 }
 END_TEST
 
+/* FAULT 47: a session ends, or releases memory and modules, beside a long kernel of another
+ *   session
+ * required: no effect: a resource whose release makes the driver wait for the whole device is
+ *   released when nothing is in flight
+ * defence: `worker/memory/releases.c`; `worker/memory/memory.c`: give_back;
+ *   `worker/spill/spill_host.c`; `backend/cuda/library/library_fft.c`: retire
+ * also: `test_system_cuda_memory`; `test_system_libraries`:
+ *   plans_are_given_up_beside_a_long_kernel; `worker_releases_test`; `worker_leaving_test`;
+ *   `worker_beside_test`: exported_memory_goes_when_nothing_runs
+ * mutants: release-at-once, free-at-once, chunks-at-once, plans-at-once */
 /* The driver waits for all that the device does before it lets go of memory of the host and of
  * modules, and gpud does not make it: a session's end holds up no job of another. */
 START_TEST(a_session_ends_beside_a_long_kernel)
@@ -515,6 +474,12 @@ END_TEST
 
 /* ---- devices --------------------------------------------------------------------------------- */
 
+/* FAULT 14: a context cannot be made
+ * required: not ready; tried again after a growing pause, with the reason in status
+ * defence: `front/workers/worker_frames.c`: may_open_later; `front/model/device.c`:
+ *   device_pause_ns
+ * also: `test_system_cuda`: no_context_ever
+ * mutants: open-later */
 /* A context that cannot be made may be possible later: not ready until then, and it is tried. */
 START_TEST(no_context_at_first)
 {
@@ -530,7 +495,7 @@ END_TEST
 START_TEST(no_context_ever)
 {
     char text[1024];
-    prepare("cuDevicePrimaryCtxRetain@1+=2", "--set", "jobs.window=4");
+    cuda_prepare(&daemon_of_test, "cuDevicePrimaryCtxRetain@1+=2", "--set", "jobs.window=4");
     daemon_spawn(&daemon_of_test);
     gpud_client *c = client_open(daemon_of_test.url);
     ck_until(query_value(c, "devices", "0", "restarts") >= 3);
@@ -539,238 +504,6 @@ START_TEST(no_context_ever)
     ck_until((query_text(c, "devices", "0", "reason", text, sizeof text), /* while it waits */
               strstr(text, "CUDA_ERROR_OUT_OF_MEMORY") != NULL));
     end(c);
-}
-END_TEST
-
-/* A device that is gone is said to be; with no other one nothing is taken that could never run. */
-START_TEST(lost_device)
-{
-    struct axpy a;
-    char text[64];
-    gpud_client *c = begin("cuLaunchKernel@4=lost", "--set", "jobs.window=4");
-    for (unsigned i = 0; i < 2; i++) {
-        unharmed(c);
-    }
-    axpy_start(c, &a, 1);
-    int rc = gpud_wait(a.job, 2 * PATIENCE);
-    ck_assert_msg(rc == GPUD_ERR_NO_DEVICE || rc == GPUD_ERR_DEVICE_LOST, "%s", gpud_err_name(rc));
-    gpud_job_free(a.job);
-    wait_state(c, "0", "absent");
-    reason_holds(c, "0", "sees no GPU");
-    query_text(c, "status", NULL, "state", text, sizeof text);
-    ck_assert_str_eq(text, "not ready");
-    end(c);
-}
-END_TEST
-
-/* One of two is gone, and the driver counts the rest anew: its place is not taken by the other. */
-START_TEST(lost_device_of_two)
-{
-    struct axpy a[8];
-    char text[64];
-    gpud_client *c = begin("devices=2;1:cuLaunchKernel@3=lost", "--set", "daemon.min_devices=2");
-    pid_t other = daemon_worker(&daemon_of_test, 1);
-    for (unsigned i = 0; i < 8; i++) {
-        axpy_start(c, &a[i], (float)i);
-    }
-    for (unsigned i = 0; i < 8; i++) {
-        axpy_check(&a[i], (float)i);
-    }
-    /* how many of them that device had, nothing says */
-    ck_until((unharmed(c), state_of(c, "0", text, sizeof text), strcmp(text, "absent") == 0));
-    reason_holds(c, "0", "none of 1 CUDA devices has the UUID");
-    state_of(c, "1", text, sizeof text);
-    ck_assert_str_eq(text, "ready");
-    ck_assert_int_eq(daemon_worker(&daemon_of_test, 1), other);
-    end(c);
-}
-END_TEST
-
-/* ---- how the hardware is --------------------------------------------------------------------- */
-
-static gpud_client *begin_watched(const char *management)
-{
-    prepare("", "--set", "jobs.window=4");
-    (void)setenv("CUDA_FAKE_NVML", management, 1);
-    daemon_spawn(&daemon_of_test);
-    daemon_wait_ready(&daemon_of_test);
-    return client_open(daemon_of_test.url);
-}
-
-static void end_watched(gpud_client *c)
-{
-    end(c);
-    (void)unsetenv("CUDA_FAKE_NVML");
-}
-
-static bool told(gpud_client *c, const char *column, const char *want)
-{
-    char text[512];
-    query_text(c, "devices", "0", column, text, sizeof text);
-    return strstr(text, want) != NULL;
-}
-
-static void ask_for(const char *action)
-{
-    char path[DAEMON_PATH + 32];
-    (void)snprintf(path, sizeof path, "%s/state/recovery", daemon_of_test.dir);
-    file_write(path, action, strlen(action));
-}
-
-START_TEST(health_is_told)
-{
-    char out[DAEMON_OUTPUT];
-    char err[DAEMON_OUTPUT];
-    gpud_client *c = begin_watched("throttle=0x24;ecc=3;DeviceGetPowerUsage=3");
-    ask_for("4");
-    ck_until(told(c, "health", "known") && !told(c, "health", "not known"));
-    ck_assert_uint_eq(query_value(c, "devices", "0", "temperature"), 41);
-    ck_assert_uint_eq(query_value(c, "devices", "0", "power_limit"), 700);
-    ck_assert_uint_eq(query_value(c, "devices", "0", "gpu_busy"), 370000);
-    ck_assert_uint_eq(query_value(c, "devices", "0", "gpu_memory"), UINT64_C(1) << 30);
-    ck_assert_uint_eq(query_value(c, "devices", "0", "ecc_errors"), 3);
-    ck_assert(told(c, "throttled", "power cap, heat"));
-    ck_until(told(c, "recovery", "drain and reset the GPU"));
-    ck_until(told(c, "note", "the driver asks: drain and reset the GPU"));
-    ck_assert(told(c, "processes", "2: 1234 512 MiB, 5678"));
-    ck_assert(told(c, "power", "unsupported"));
-    ck_assert_int_eq(gpuctl(&daemon_of_test, out, err, "devices", "-o", "wide", NULL), 0);
-    ck_assert_msg(strstr(out, "drain and reset") != NULL, "%s", out);
-    ck_assert_int_eq(gpuctl(&daemon_of_test, out, err, "devices", "-o", "json", NULL), 0);
-    ck_assert_msg(strstr(out, "\"power\": null") != NULL, "%s", out);
-    end_watched(c);
-}
-END_TEST
-
-/* Rows 10 and 11: what runs there goes on, nothing else begins, until the driver asks for nothing
- * more. */
-START_TEST(a_device_that_wants_recovery_is_held_back)
-{
-    struct axpy a;
-    char text[64];
-    gpud_client *c = begin_watched("");
-    gpud_buffer b = {0};
-    unharmed(c);
-    gpud_buffer kept = filled(c, 5);
-    ask_for(_i == 0 ? "4" : "1");
-    wait_state(c, "0", "held");
-    reason_holds(c, "0", _i == 0 ? "the driver asks: drain and reset" : "the driver asks: reset");
-    query_text(c, "status", NULL, "state", text, sizeof text);
-    ck_assert_str_eq(text, "not ready");
-    axpy_start(c, &a, 3);
-    ck_gpud_err(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 4), 0, "b", &b), GPUD_ERR_NO_DEVICE);
-    ck_gpud_err(gpud_wait(a.job, 2500 * UINT64_C(1000000)), GPUD_ERR_TIMEOUT);
-    ck_assert_uint_eq(query_value(c, "devices", "0", "in_flight"), 0);
-    ask_for("0");
-    axpy_check(&a, 3);
-    wait_state(c, "0", "ready");
-    ck_gpud_ok(gpud_buffer_free(c, kept));
-    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
-    end_watched(c);
-}
-END_TEST
-
-/* Nor does another front give it any before it knows better. */
-START_TEST(a_hold_outlives_its_front)
-{
-    gpud_client *c = begin_watched("");
-    unharmed(c);
-    ask_for("1");
-    wait_state(c, "0", "held");
-    daemon_hand_over(&daemon_of_test);
-    daemon_spawn(&daemon_of_test);
-    ck_until(daemon_logged(&daemon_of_test, "gets no new jobs until its driver answers"));
-    wait_state(c, "0", "held");
-    ask_for("0");
-    wait_state(c, "0", "ready");
-    unharmed(c);
-    ck_assert(!daemon_logged(&daemon_of_test, "after a restart"));
-    end_watched(c);
-}
-END_TEST
-
-/* Row 12: the hang is found without a request for the table of devices. */
-START_TEST(a_hang_is_found_without_anybody_looking)
-{
-    gpud_client *c = begin_watched("DeviceGetTemperature=hang-later");
-    ck_until(daemon_logged(&daemon_of_test, "gpud-monitor is ended: the driver did not answer"));
-    unharmed(c);
-    end_watched(c);
-}
-END_TEST
-
-/* Row 12: the library hangs. Jobs go on, the value is "not known" with the reason; its process is
- * ended, and where that is not possible either, nothing waits for it. */
-START_TEST(management_library_hangs)
-{
-    gpud_client *c = begin_watched("DeviceGetTemperature=hang-later");
-    ck_until(told(c, "health", "known") && !told(c, "health", "not known"));
-    unharmed(c);
-    pid_t launcher = daemon_launcher(&daemon_of_test);
-    ck_assert_int_eq(kill(launcher, SIGSTOP),
-                     0); /* the process is not reaped, as if the kernel could not end it */
-    ck_until(told(c, "health", "not known: the driver did not answer within 5 s"));
-    ck_until(told(c, "health", "cannot be ended"));
-    ck_assert(told(c, "temperature", "-"));
-    unharmed(c);
-    ck_assert_int_eq(kill(launcher, SIGCONT), 0);
-    ck_until(told(c, "health", "within 5 s") && !told(c, "health", "cannot be ended"));
-    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
-    end_watched(c);
-}
-END_TEST
-
-START_TEST(no_management_library)
-{
-    static const struct {
-        const char *management, *reason;
-    } reasons[] = {{"Init=9", "not known: nvmlInit: Driver Not Loaded (9)"},
-                   {"DeviceGetTemperature=hang", "the driver has not answered yet"},
-                   {"DeviceGetUUID=exit", "not known: gpud-monitor ended unexpectedly"},
-                   {"devices=0", "not known: the management library does not list this device"}};
-    gpud_client *c = begin_watched(reasons[_i].management);
-    ck_until(told(c, "health", reasons[_i].reason));
-    unharmed(c);
-    end_watched(c);
-}
-END_TEST
-
-static void absent_with(const char *script, const char *library_path, const char *reason)
-{
-    char text[64];
-    prepare(script, "--set", "jobs.window=4");
-    (void)setenv("LD_LIBRARY_PATH", library_path, 1);
-    daemon_spawn(&daemon_of_test);
-    gpud_client *c = client_open(daemon_of_test.url);
-    wait_state(c, "0", "absent");
-    reason_holds(c, "0", reason);
-    query_text(c, "status", NULL, "state", text, sizeof text);
-    ck_assert_str_eq(text, "not ready");
-    end(c);
-}
-
-START_TEST(no_or_older_driver)
-{
-    static const struct {
-        const char *script, *reason;
-    } drivers[] = {{"driver=12000", "too old"},
-                   {"devices=0", "CUDA_ERROR_NO_DEVICE"},
-                   {"init=803", "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"}};
-    absent_with(drivers[_i].script, SYSTEM_FAKECUDA, drivers[_i].reason);
-}
-END_TEST
-
-/* A file that is no library hides whatever driver this machine may have. */
-START_TEST(no_driver)
-{
-    char dir[] = "/tmp/gpud-no-driver-XXXXXX";
-    char path[64];
-    ck_assert_ptr_nonnull(mkdtemp(dir));
-    (void)snprintf(path, sizeof path, "%s/libcuda.so.1", dir);
-    file_write(path, "none", 4);
-    absent_with("", dir, "install the NVIDIA driver");
-    (void)remove(path);
-    (void)remove(dir);
 }
 END_TEST
 
@@ -831,25 +564,6 @@ START_TEST(needs_are_told)
 }
 END_TEST
 
-/* In a process of its own: what such a library leaves behind is not ours. */
-static bool nvrtc_there(void)
-{
-    static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so",
-                                        "/usr/local/cuda/lib64/libnvrtc.so",
-                                        "/usr/local/cuda/lib/libnvrtc.so"};
-    int status = 1;
-    pid_t pid = fork();
-    for (unsigned i = 0; i < sizeof names / sizeof names[0] && pid == 0; i++) {
-        if (dlopen(names[i], RTLD_LAZY | RTLD_LOCAL) != NULL) {
-            _exit(0);
-        }
-    }
-    if (pid == 0) {
-        _exit(1);
-    }
-    return waitpid(pid, &status, 0) == pid && status == 0;
-}
-
 int main(void)
 {
     /* built-in kernels may have to be compiled first */
@@ -858,7 +572,7 @@ int main(void)
         return NO_NVRTC;
     }
     Suite *suite = suite_create("cuda");
-    suite_add_loop(suite, context_is_poisoned, 7);
+    suite_add_loop(suite, context_is_poisoned, (int)(sizeof FAULTS / sizeof FAULTS[0]));
     suite_add(suite, store_to_nowhere);
     suite_add_loop(suite, a_single_fault_is_replayed, 4);
     suite_add(suite, fault_while_a_module_loads);
@@ -874,16 +588,6 @@ int main(void)
     suite_add_loop(suite, fewer_addresses_will_do, 3);
     suite_add_loop(suite, no_context_at_first, 3);
     suite_add(suite, no_context_ever);
-    suite_add(suite, lost_device);
-    suite_add(suite, lost_device_of_two);
-    suite_add(suite, health_is_told);
-    suite_add_loop(suite, a_device_that_wants_recovery_is_held_back, 2);
-    suite_add(suite, a_hold_outlives_its_front);
-    suite_add(suite, a_hang_is_found_without_anybody_looking);
-    suite_add(suite, management_library_hangs);
-    suite_add_loop(suite, no_management_library, 4);
-    suite_add_loop(suite, no_or_older_driver, 3);
-    suite_add(suite, no_driver);
     suite_add(suite, eight_devices);
     suite_add(suite, one_of_two_faults);
     suite_add(suite, needs_are_told);

@@ -39,6 +39,13 @@ static void check_numbers(gpud_client *c, gpud_buffer b, unsigned count)
     }
 }
 
+/* FAULT 22: front killed
+ * required: workers, buffers and jobs are adopted, clients continue, nothing runs twice
+ * defence: `front/devices/adopt.c`; `front/requests/hello.c`: resume;
+ *   `front/modules/building.c`: compiled
+ * also: `test_system_front`: adopted_writer; `front_session_test`:
+ *   a_daemon_that_does_not_know_skips_what_was_taken; `front_load_test`: the_front_hands_over
+ * mutants: adoption, adopted-buffers, adopted-jobs, compile-handed-over, taken-answers */
 /* Ten times: clients find the new front, workers and what lies in them stay. Simulated, and with a
  * real driver. */
 START_TEST(front_killed_under_load)
@@ -397,6 +404,13 @@ START_TEST(adopted_first_writer)
 }
 END_TEST
 
+/* FAULT 22: launcher killed
+ * required: all processes start anew, and the log reports it; sources that wait for the
+ *   compiler are compiled under the next launcher
+ * defence: `front/pipeline_launcher.c`: on_launcher_lost, pipeline_start_anew;
+ *   `front/modules/compiler.c`: compiler_relink, may_start
+ * also: `front_compiler_test`: a_lost_launcher
+ * mutants: launcher-lost, compile-waits */
 /* Workers end with the launcher. Everything starts anew, and clients get an error for what is
  * lost. */
 START_TEST(launcher_killed)
@@ -472,6 +486,12 @@ START_TEST(modules_outlive_everything)
 }
 END_TEST
 
+/* FAULT 40: SIGTERM under load
+ * required: drains, the last answers arrive, exits 0, leaves nothing behind; new jobs are
+ *   refused
+ * defence: `front/pipeline_end.c`: drained; `front/sched/admission.c`: check_room
+ * also: `test_system_front`: draining
+ * mutants: drain, last-answers, drain-refusal */
 /* Jobs that were taken are finished, all answers arrive, the exit is clean and nothing stays. */
 START_TEST(sigterm_under_load)
 {
@@ -626,6 +646,11 @@ START_TEST(reload)
 }
 END_TEST
 
+/* FAULT other: second daemon; stale socket
+ * required: refused, the first is unaffected; taken over
+ * defence: `common/runtime.c`: runtime_lock; `front/settings/listener_url.c`: listen_take_over
+ * also: `test_system_front`: stale_socket; `front_listener_test`
+ * mutants: lock, live-socket, stale-socket */
 START_TEST(second_daemon)
 {
     struct daemon d;
@@ -717,6 +742,12 @@ START_TEST(what_a_job_waits_for_is_told)
 }
 END_TEST
 
+/* FAULT 39: no driver, an older one, one that does not start
+ * required: the daemon runs but is not ready; the device is absent, with a hint at the package
+ *   to install
+ * defence: `front/model/device.c`: device_serves; `front/views/table_status.c`
+ * also: `test_fault_device`: no_driver, no_or_older_driver
+ * mutants: not-ready */
 /* Without OpenCL the daemon is alive, not ready, and says what to install. */
 START_TEST(no_driver)
 {
@@ -784,6 +815,13 @@ static int doomed_work(void *data)
     return 0;
 }
 
+/* FAULT 32: client killed
+ * required: its queued jobs are cancelled, its buffers freed, also if a child of its own still
+ *   holds its connection
+ * defence: `front/clients/processes.c`; `front/requests/session_end.c`: session_process_ended,
+ *   end_jobs, end_buffers
+ * also: `front_session_test`: an_ended_process_leaves_its_connection_to_nobody
+ * mutants: dead-client, dead-clients-jobs, dead-clients-buffers */
 /* _i 1: a child that it forked lives on, and holds its connection. */
 START_TEST(client_killed)
 {

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -28,6 +29,7 @@
 #define ARENA_BYTES 65536u
 #define FLOOD       253 /* the most descriptors that the kernel passes in one message */
 #define N           1000u
+#define CHANGES     60u /* rings that change */
 
 static struct daemon d;
 static gpud_client *victim; /* the other client */
@@ -126,7 +128,8 @@ static void hostile_open(struct hostile *h)
     static const uint8_t greeting[8] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
     uint8_t theirs[8];
     struct sockaddr_un un = {.sun_family = AF_UNIX};
-    uint8_t id[PROTO_CLIENT_ID_BYTES] = {'h'};
+    static uint8_t serial;
+    uint8_t id[PROTO_CLIENT_ID_BYTES] = {'h', ++serial};
     struct msg_hello hello = {
         .major = PROTO_MAJOR, .client_id = bytes_of(id, sizeof id), .resume = 1};
     struct msg_welcome welcome;
@@ -212,6 +215,11 @@ static const struct {
     {0, ARENA_BYTES / 4 + 1, 0, 1, false},
 };
 
+/* FAULT 30: parts of arenas with false offsets, lengths or sums; arenas beyond a limit
+ * required: refused, without effect on other clients
+ * defence: `front/resolve/resolve_operand.c`; `front/requests/arena.c`: check_room
+ * also: `front_arena_test`: offsets_and_lengths_are_checked; `test_system_arenas`:
+ *   there_is_so_much_for_a_session, tenants_have_a_limit_of_their_own */
 START_TEST(parts_that_no_arena_has)
 {
     struct hostile h;
@@ -267,6 +275,12 @@ static int import(struct hostile *h, int fd)
     return rc;
 }
 
+/* FAULT 33, 35: shared memory that shrinks; surplus descriptors
+ * required: refused; closed
+ * defence: `common/memfd.c`: memfd_adopt; `common/seqpacket.c`
+ * also: `common_memfd_test`; `common_seqpacket_test`; `test_system_hostile`:
+ *   descriptors_by_the_hundred; `fuzz_claim`
+ * mutants: seals, descriptor-flood */
 START_TEST(memory_that_could_be_taken_back)
 {
     struct hostile h;
@@ -462,6 +476,13 @@ static void lie_id(struct ring *r)
 static void (*const LIES[])(struct ring *r) = {lie_head_jumps, lie_head_wraps, lie_head_is_odd,
                                                lie_length, lie_id};
 
+/* FAULT 34: a ring whose positions jump or run backwards, with false lengths, or with entries
+ *   that change while they are read
+ * required: that lane is closed with a typed error; its jobs are sent again by the socket; no
+ *   effect on other clients
+ * defence: `common/ring.c`: every record copied, then checked; `front/clients/lane.c`: broken
+ * also: `common_ring_test`; `front_lane_test`; `fuzz_ring`
+ * mutants: ring-length */
 START_TEST(rings_that_lie)
 {
     struct hostile h;
@@ -479,6 +500,94 @@ START_TEST(rings_that_lie)
     (void)buffer_make(&h, 64); /* the socket serves the one that lied, too */
     ring_finish(&r);
     hostile_close(&h);
+    ck_until(descriptors() <= before);
+    end();
+}
+END_TEST
+
+/* A record of the ring: a length, an id, and a whole PING. */
+#define RECORD 16u
+
+struct flipping {
+    uint8_t *records;
+    _Atomic uint32_t next; /* where the daemon reads next; UINT32_MAX: it is over */
+};
+
+/* The length of the next record changes between a right one and one beyond the ring. */
+static void *flip(void *given)
+{
+    struct flipping *f = given;
+    uint32_t at;
+    while ((at = atomic_load(&f->next)) != UINT32_MAX) {
+        volatile uint32_t *length = (volatile uint32_t *)(void *)(f->records + at);
+        const uint32_t right = *length;
+        for (unsigned i = 0; i < 100; i++) {
+            *length = UINT32_C(1) << 28;
+            *length = right;
+        }
+    }
+    return NULL;
+}
+
+static void ring_fill(const struct ring *r)
+{
+    struct capbuf ping;
+    const struct msg_ping m = {.value = 7};
+    capbuf_init(&ping, RECORD);
+    ck_assert_int_eq(proto_encode(&schema_msg_ping, &m, &ping, NULL), 0);
+    ck_assert_uint_le(ping.size, RECORD - 8);
+    for (unsigned at = 0; at < LANE_SUBMIT_BYTES; at += RECORD) {
+        const uint32_t head[2] = {(uint32_t)ping.size, 1};
+        memcpy(r->memory.data + LANE_DATA_OFFSET + at, head, sizeof head);
+        memcpy(r->memory.data + LANE_DATA_OFFSET + at + sizeof head, ping.data, ping.size);
+    }
+    capbuf_finish(&ping);
+}
+
+/* Publishes record by record, and takes the answers, until the daemon has read a wrong length, or
+ * does not keep up. */
+static void publish_until_closed(struct ring *r, struct flipping *f)
+{
+    const uint64_t end_ns = now_ns() + PATIENCE;
+    for (uint32_t head = RECORD; atomic_load(&r->shared->closed) == 0; head += RECORD) {
+        ck_assert_msg(now_ns() < end_ns, "the daemon does not close the lane");
+        atomic_store(&f->next, (head - RECORD) % LANE_SUBMIT_BYTES);
+        atomic_store(&r->shared->complete.tail, atomic_load(&r->shared->complete.head));
+        atomic_store(&r->shared->submit.head, head);
+        ring_daemon(r);
+        for (unsigned i = 0; i < 8 && atomic_load(&r->shared->closed) == 0; i++) {
+            (void)sched_yield(); /* it reads */
+        }
+    }
+    atomic_store(&f->next, UINT32_MAX);
+}
+
+/* FAULT 34: shared memory changes while the daemon reads it
+ * required: what the daemon checks is a copy: a wrong length closes the lane with a typed error,
+ *   and none is ever used; other clients are served
+ * defence: `common/ring.c`: ring_next; `front/clients/lane.c`: receive
+ * also: `front_lane_test`: entries_that_change
+ * mutants: ring-twice */
+START_TEST(rings_that_change_meanwhile)
+{
+    begin();
+    victim_is_served();
+    unsigned before = descriptors();
+    for (unsigned round = 0; round < CHANGES; round++) {
+        struct hostile h;
+        struct ring r;
+        pthread_t thread;
+        hostile_open(&h);
+        ring_open(&h, &r);
+        ring_fill(&r);
+        struct flipping f = {.records = r.memory.data + LANE_DATA_OFFSET};
+        ck_assert_int_eq(pthread_create(&thread, NULL, flip, &f), 0);
+        publish_until_closed(&r, &f);
+        ck_assert_int_eq(pthread_join(thread, NULL), 0);
+        ring_finish(&r);
+        (void)close(h.fd);
+    }
+    ck_until(query_value(victim, "status", NULL, "sessions") == 1);
     ck_until(descriptors() <= before);
     end();
 }
@@ -539,6 +648,14 @@ static void still_filled(gpud_client *c, gpud_buffer b)
     ck_assert(v[0] == 3 && v[63] == 3);
 }
 
+/* FAULT 45: a client fills the channel to a worker: it opens its published buffer thousands of
+ *   times, or sends more jobs than the worker takes
+ * required: the front waits for the worker: jobs wait in the queue, other requests get `BUSY`,
+ *   and metadata of buffers takes no room in the channel
+ * defence: `front/workers/link.c`: link_pressed; `front/sched/dispatch.c`: serve;
+ *   `front/requests/intake.c`: check_pressed; `front/workers/command.c`: command_buffer_record
+ * also: `front_admitted_test`: a_full_channel_is_waited_for
+ * mutants: channel-full */
 /* A client opens its own published buffer again and again, and sends more jobs than the channel to
  * the worker holds, while the worker takes nothing. */
 START_TEST(a_worker_that_is_behind_is_waited_for)
@@ -589,6 +706,7 @@ int main(void)
     suite_add(suite, descriptors_by_the_hundred);
     suite_add(suite, descriptors_that_last);
     suite_add_loop(suite, rings_that_lie, 5);
+    suite_add(suite, rings_that_change_meanwhile);
     suite_add(suite, a_worker_that_is_behind_is_waited_for);
     return system_main(suite);
 }

@@ -477,6 +477,14 @@ START_TEST(hanging_device)
 }
 END_TEST
 
+/* FAULT 46: a client's limit of its own (1 ns) while others use the worker
+ * required: its answer ends, other tenants keep worker and buffers; the job's outputs stay
+ *   blocked and undefined until the device is done with it
+ * defence: `front/workers/worker.c`: ends_answer_only; `front/sched/conclude.c`:
+ *   job_answer_early; `front/sched/dispatch.c`: content_there
+ * also: `front_wake_test`: a_clients_limit_ends_its_answer_only,
+ *   the_settings_limit_ends_the_worker
+ * mutants: client-limit, answered-again */
 /* A time limit that a client chose ends the job's answer only: a built-in kernel does not cost the
  * worker. The job's outputs are blocked and undefined until the limit of the settings ends the
  * worker. */
@@ -514,6 +522,15 @@ START_TEST(a_clients_own_limit)
 }
 END_TEST
 
+/* FAULT other: a job's deadline passes while it waits in its worker: for a buffer, memory, or
+ *   its stream
+ * required: it does not begin, and ends with `DEADLINE` at that time; it is not enqueued on a
+ *   stream whose work exceeds its remaining time
+ * defence: `worker/run/completion.c`: advance; `worker/run/steps.c`: executor_ready;
+ *   `worker/run/batch.c`: batch_in_time; `worker/serve/serve_job.c`: server_job_start
+ * also: `worker_waiting_test`: deadlines_hold_until_a_job_begins,
+ *   a_deadline_is_not_put_behind_what_takes_longer
+ * mutants: deadline-in-worker, deadline-ahead */
 /* Jobs that wait in their worker behind another's buffer end at their deadlines, while that job
  * still runs, and have written nothing. */
 START_TEST(deadlines_behind_a_job)
@@ -580,6 +597,12 @@ START_TEST(addresses_run_out)
 }
 END_TEST
 
+/* FAULT 13: device out of memory
+ * required: an error with the requested and the free bytes; the worker does not restart
+ * defence: `front/sched/completion.c`: completion_done; `pool/pool.c`
+ * also: `test_pool_quota`: a_refusal_says_what_there_is; `test_system_cuda`: out_of_memory,
+ *   driver_has_no_memory
+ * mutants: device-memory */
 /* A device without room: the error gives the wanted and the available bytes, and freed memory can
  * be used again. No worker ends. */
 START_TEST(full_device)

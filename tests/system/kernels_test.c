@@ -86,6 +86,13 @@ START_TEST(compile_error)
 }
 END_TEST
 
+/* FAULT 18: `#include` of a local file
+ * required: refused, by two readers of the source; for NVRTC all but the toolkit's headers;
+ *   nvcc may read nothing else (Landlock), and without Landlock its messages are withheld
+ * defence: `compile/source.c`: source_check; `backend/opencl/source.c`: word_check;
+ *   `backend/cuda/source/scan.c`: header_check
+ * also: `test_cuda_source`: refuses; `test_cuda_nvcc`: no_compiler_shows_a_file_of_the_host
+ * mutants: include, confine */
 /* No file of this machine comes into a kernel or into a message. */
 START_TEST(include_refused)
 {
@@ -156,6 +163,12 @@ static void unharmed(gpud_client *c)
     ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
 }
 
+/* FAULT 17: compile bomb
+ * required: stopped by a limit of processor time or a limit of elapsed time, each sufficient
+ *   alone
+ * defence: `launcher/spawn.c`: limits_set; `launcher/children.c`: children_expire
+ * also: `test_cuda_process`: a_bomb_ends_at_its_limit
+ * mutants: compile-cpu, compile-wall */
 /* Each of the two limits alone, and the error names it. The good kernel is in the cache already, so
  * its compiler does not race with the other one. */
 START_TEST(compile_bomb)
@@ -235,6 +248,10 @@ static int end_compiler(void *data)
     return kill(pid, SIGSTKFLT);
 }
 
+/* FAULT 16: compiler crash
+ * required: an error for its caller only
+ * defence: `front/modules/compiler.c`: judge_signal, compiler_ended
+ * mutants: compiler-crash */
 /* A compiler that crashes costs its caller an answer, and other clients nothing. */
 START_TEST(compiler_crash)
 {
@@ -275,6 +292,11 @@ static int flip(const char *path, const struct stat *st, int kind, struct FTW *w
     return 0;
 }
 
+/* FAULT 19: damaged cache of binaries
+ * required: compiled again; so are binaries of a replaced compiler
+ * defence: `front/modules/cache.c`: read_file; `front/modules/compiler.c`: outdated
+ * also: `front_cache_test`; `front_compiler_test`: another_compiler_makes_it_again
+ * mutants: cache-checksum */
 /* Binaries that changed on the disk are not believed but made again. */
 START_TEST(damaged_cache)
 {
@@ -302,6 +324,10 @@ static int drop(const char *path, const struct stat *st, int kind, struct FTW *w
     return remove(path);
 }
 
+/* FAULT 36: full disk
+ * required: the daemon goes on without the cache and the log
+ * defence: `front/modules/compiler.c`: judge_exit; `common/log.c`
+ * mutants: cache-full, log-full */
 /* No byte of the log can be written, nor any file of the cache: service goes on. */
 START_TEST(full_disk)
 {
@@ -318,6 +344,11 @@ START_TEST(full_disk)
 }
 END_TEST
 
+/* FAULT 8: endless kernel
+ * required: time limit, its worker is ended, others unharmed
+ * defence: `front/workers/worker.c`: check_limits
+ * also: `test_system_jobs`: hanging_device; `test_system_cuda`: endless_kernel, blocked_driver
+ * mutants: time-limit */
 START_TEST(endless_loop)
 {
     gpud_client *c = begin("--set", "jobs.window=4");
@@ -348,6 +379,12 @@ START_TEST(endless_loop)
 }
 END_TEST
 
+/* FAULT 15: a kernel that crashes repeatedly
+ * required: convicted alone, quarantined after three convictions; other kernels run on
+ * defence: `front/sched/completion.c`: convict; `front/sched/conclude.c`: job_strike;
+ *   `front/model/tenant.c`: tenant_strike, tenant_quarantined
+ * also: `test_system_cuda`: crash_loop; `front_suspect_test`
+ * mutants: conviction, strikes, suspect, quarantine */
 /* The first end of the worker may be another job's fault, so the kernel runs again, alone. Then it
  * is convicted. The third conviction takes the kernel, and no other, out of service. */
 START_TEST(crash_and_quarantine)
@@ -520,6 +557,13 @@ START_TEST(local_memory_is_bounded)
 END_TEST
 
 /* A dialect kernel needs no sizes; errors in its source name file and line, too. */
+/* FAULT other: the device refuses a launch: local size, local memory, ranges
+ * required: `effects` is none, and every buffer stays unchanged and defined; jobs sent behind
+ *   it to read its outputs fail
+ * defence: `worker/run/job.c`: job_create, before anything is enqueued;
+ *   `front/sched/conclude.c`: mark_buffers
+ * also: `front_conclude_test`: a_refused_write_changes_nothing
+ * mutants: refused */
 /* A launch that the device refuses has no effects: its outputs, and those of earlier steps of the
  * job, keep their contents and stay defined. */
 START_TEST(a_refused_launch_changes_nothing)

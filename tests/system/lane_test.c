@@ -69,6 +69,14 @@ static unsigned daemon_descriptors(void)
     return count;
 }
 
+/* FAULT 23: host allocation fails
+ * required: typed error, nothing leaked; without memory on one side, both sides give up the
+ *   lane
+ * defence: every allocation on a job's way; `front/clients/lane.c`: take_one, send_or_wait
+ * also: `front_alloc_test`; `test_client_alloc`; `front_lane_test`:
+ *   without_memory_the_lane_ends, a_lane_that_was_given_up_ends; `test_system_lane`:
+ *   an_answer_without_memory
+ * mutants: nomem-op, nomem-answer */
 /* Each allocation of a call fails once: it says so or does without, and what follows is served, by
  * the ring or without one. A lane that was given up is given up by the daemon, too. */
 START_TEST(each_allocation_fails)

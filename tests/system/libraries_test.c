@@ -251,6 +251,14 @@ START_TEST(a_library_that_opens_holds_nobody_up)
 }
 END_TEST
 
+/* FAULT 13: a device has no memory left when a vendor's library is initialised
+ * required: the portable kernels serve; the library is tried again while jobs come, after 1 s
+ *   and then at growing intervals
+ * defence: `backend/cuda/library/library_call.c`: cuda_library_later;
+ *   `backend/cuda/library/library.c`: library_again; `worker/memory/module_cache.c`:
+ *   modules_prepare_again
+ * also: `worker_module_cache_test`: libraries_are_tried_again
+ * mutants: library-again */
 /* The device lacked memory for the library when it was opened, for all operations or for a while:
  * the portable kernels serve meanwhile. */
 START_TEST(a_library_is_tried_again)

@@ -66,6 +66,15 @@ static const struct {
             {"r", "the worker reported that it is ready while its device was ready"},
             {"f", "worker sent a frame of kind"}};
 
+/* FAULT 49: a worker that lies: a job, buffer or module of another device, an end reported
+ *   twice, a result outside the list, W_READY when it serves, memory in huge pages
+ * required: each frame is checked against what the front gave that worker; the worker is ended,
+ *   nothing of others changes. A frame that comes too late is ignored
+ * defence: `front/workers/frame_check.c`; `front/sched/completion.c`: completion_done;
+ *   `front/model/flight.c`: job_leave_device; `common/memfd.c`: memfd_adopt
+ * also: `front_frame_check_test`; `test_system_lying`; `common_memfd_test`:
+ *   huge_pages_are_refused; `front_flow_test`: a_report_of_an_unknown_job_changes_nothing
+ * mutants: forged-frame, frame-twice, frame-code, frame-ready, frame-device, culprit-gone */
 START_TEST(a_worker_that_lies_is_ended)
 {
     gpud_client *c = begin();
@@ -95,9 +104,49 @@ START_TEST(a_worker_that_lies_is_ended)
 }
 END_TEST
 
+static const struct {
+    char how[2];
+    const char *told; /* why it was ended; NULL: it was not */
+} ADOPTED[] = {{"b", "bytes for buffer"}, {"s", "the worker sent no copy of buffer"}, {"u", NULL}};
+
+/* FAULT 49: a worker that lies to the front that adopts it: the size of a buffer, a copy that does
+ *   not come, a buffer that it was not given
+ * required: it is ended, or what it was not given counts for nothing; a buffer is what it was or
+ *   lost, never another one; the next worker serves
+ * defence: `front/devices/adopt.c`: check_inventory, entry_of
+ * also: `front_frame_check_test`: what_it_was_given_is_as_it_was_given
+ * mutants: adopted-size */
+START_TEST(a_worker_that_lies_to_the_next_front)
+{
+    gpud_client *c = begin();
+    float kept[4] = {1, 2, 3, 4};
+    gpud_buffer b = {0};
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, 4), 0, NULL, &b));
+    ck_gpud_ok(gpud_write(c, b, GPUD_F32, 0, GPUD_REST, kept, NULL));
+    pid_t worker = daemon_worker(&d, 0);
+    file_write(lie, ADOPTED[_i].how, 1);
+    daemon_hand_over(&d);
+    daemon_spawn(&d);
+    daemon_wait_ready(&d);
+    ck_assert_int_ne(access(lie, F_OK), 0);
+    fill_right(c, 5);
+    if (ADOPTED[_i].told != NULL) {
+        ck_until(daemon_worker(&d, 0) != worker);
+        ck_assert(daemon_logged(&d, ADOPTED[_i].told));
+    } else {
+        ck_assert_int_eq(daemon_worker(&d, 0), worker);
+    }
+    ck_gpud_err(gpud_read(c, b, GPUD_F32, 0, GPUD_REST, kept, NULL), GPUD_ERR_BUFFER_LOST);
+    fill_right(c, 6);
+    end(c);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("lying");
     suite_add_loop(suite, a_worker_that_lies_is_ended, (int)(sizeof LIES / sizeof LIES[0]));
+    suite_add_loop(suite, a_worker_that_lies_to_the_next_front,
+                   (int)(sizeof ADOPTED / sizeof ADOPTED[0]));
     return system_main(suite);
 }

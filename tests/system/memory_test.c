@@ -89,6 +89,15 @@ static gpud_client *begin_full(int kind, uint64_t recall_ms, gpud_buffer *b)
     return c;
 }
 
+/* FAULT other: an administrator lowers `device_memory_max` below what is in use
+ * required: the worker gives the rest back in slices: free memory, then buffers that no job
+ *   uses go to the host; jobs go on within what is left. What is missing after the deadline is
+ *   shown. A limit below what is guaranteed, or must stay, is refused
+ * defence: `pool/quota.c`: quota_admit; `pool/lease.c`: pool_lease_set;
+ *   `worker/serve/budget.c`: budget_turn; `front/tenants/tenant_quota.c`: check_devices
+ * also: `test_pool_lease`; `worker_budget_test`; `front_quota_test`:
+ *   a_budget_is_never_below_what_is_guaranteed; `test_system_memory`
+ * mutants: recall-excess */
 /* Buffers go to the host, jobs go on with all of them, and a higher limit gives all of it back. */
 START_TEST(a_reload_changes_the_memory)
 {

@@ -66,6 +66,16 @@ static float first(gpud_client *c, gpud_buffer b, int dtype)
     return got;
 }
 
+/* FAULT other: a kernel writes an argument that was declared `in`, and the session may not write
+ *   that buffer
+ * required: its content stays; the launch works on a copy, or is refused with `DEVICE_MEMORY`
+ * defence: `front/resolve/resolve_launch.c`: needs_copy, copy_in; `backend/opencl/bitcode.c`:
+ *   only_reads
+ * also: `test_opencl_compile`: what_is_only_read_is_shown; `test_system_readonly`:
+ *   a_kernel_that_only_reads_works_on_it, without_room_for_a_copy_it_is_refused;
+ *   `test_system_cuda_modules`: what_is_sealed_stays; `front_resolve_test`:
+ *   what_may_not_be_written_is_copied_unless_it_is_shown
+ * mutants: read-only, only-reads */
 START_TEST(what_may_not_be_written_is_not)
 {
     gpud_client *owner = daemon_begin(&daemon_of_test, "--backend", "opencl", NULL);

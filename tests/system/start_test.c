@@ -58,6 +58,12 @@ START_TEST(a_start_without_devices_fails)
 END_TEST
 #endif
 
+/* FAULT 42: no device at the start, or a device that appears later
+ * required: under a service manager the start fails in time with the reason; the daemon looks
+ *   for absent devices again with a growing pause
+ * defence: `front/devices/discover.c`: discover_watch; `front/pipeline.c`: watch_start
+ * also: `test_system_start`: a_start_without_devices_fails
+ * mutants: found-later */
 /* A driver that is installed while the daemon runs. */
 START_TEST(an_absent_device_is_found_later)
 {
@@ -89,6 +95,11 @@ START_TEST(an_absent_device_is_found_later)
 }
 END_TEST
 
+/* FAULT 44: bad settings and a restart
+ * required: the settings accepted last count; workers stay; status and log name file and line
+ * defence: `front/settings/accepted.c`; `front/main.c`: choose_settings
+ * also: `front_accepted_test`
+ * mutants: settings-accepted */
 /* systemd ends the front before the next one reads its settings: bad settings must not cost the
  * workers and their buffers. */
 START_TEST(a_restart_with_bad_settings_goes_on)
@@ -142,6 +153,11 @@ START_TEST(a_restart_with_bad_settings_goes_on)
 }
 END_TEST
 
+/* FAULT 43: the disk with a driver's compiled kernels is full or closed to the worker
+ * required: workers keep them in memory; status, log and `devices` say "no space on …" or "this
+ *   user may not write to …"
+ * defence: `backend/opencl/cache.c`
+ * mutants: cache-elsewhere */
 /* PoCL aborts where it cannot write a kernel, again and again, and has no device where it cannot
  * make the folder for them. That lies on a file system of its own here, which takes the right to
  * mount. */

@@ -238,6 +238,14 @@ static void try_to_become(gpud_client *c, unsigned user)
     ck_assert_int_eq(call(c, SYS_setresuid, user, user, user, 0, 0), -EPERM);
 }
 
+/* FAULT other: a kernel of native code that tries the sockets, memory, descriptors and processes
+ *   of front and launcher, or to become another user
+ * required: it gets nothing: it runs as a user of its own, without capabilities, and front and
+ *   launcher refuse that user
+ * defence: `launcher/identity.c`; `launcher/spawn.c`: become; `front/requests/hello.c`:
+ *   session_hello; `packaging/gpud-launcher.service.in`
+ * also: `test_system_strangers`; `launcher_identity_test`; `check_units`
+ * mutants: stranger, stranger-caps, stranger-session, stranger-kill, launcher-peer */
 START_TEST(a_kernel_gets_nothing_of_the_daemons)
 {
     static const char *const sockets[] = {"gpud.sock", "shm.sock", "launcher.sock"};

@@ -83,6 +83,14 @@ static uint64_t has(gpud_client *c, const char *tenant, const char *column)
     return query_value(c, "tenants", tenant, column);
 }
 
+/* FAULT other: a tenant exceeds its limits
+ * required: a buffer over its hard limit is refused by name, whatever number of clients it has;
+ *   its excess over the soft limit goes to the host first; memory guaranteed to others stays
+ * defence: `front/model/tenant.c`: tenant_room; `worker/spill/prospect.c`: prospect_may_go,
+ *   prospect_host_allows; `worker/spill/spill.c`: evict
+ * also: `worker_memory_test`: soft_limits_give_first, guarantees_are_kept,
+ *   hard_limits_are_a_tenants_own_matter, the_hosts_share_has_a_limit; `test_system_tenants`
+ * mutants: tenant-hard, tenant-guarantee */
 /* A limit belongs to the tenant, and its error says the tenant, the bytes, and what helps. */
 START_TEST(a_hard_limit_over_several_clients)
 {

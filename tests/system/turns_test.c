@@ -464,6 +464,15 @@ END_TEST
 
 /* ---- jobs ----------------------------------------------------------------------------------- */
 
+/* FAULT 48: one client makes the loop work as much as it can: as many buffers, answers, jobs
+ *   and handles as the limits allow, and their ends
+ * required: other clients wait for at most one turn, about 1 ms of work: look-ups by tables and
+ *   heaps, the rest in slices
+ * defence: `front/pipeline.c`: work_turn; `front/requests/sweep.c`;
+ *   `front/views/table_query.c`: table_queries_run; `front/model/agenda.h`
+ * also: `test_system_turns`; `front_agenda_test`; `front_admitted_test`:
+ *   answers_behind_an_awaited_one_are_forgotten
+ * mutants: turn-share, ack-slices */
 START_TEST(jobs)
 {
     struct raw c[SESSIONS];

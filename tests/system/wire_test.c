@@ -276,6 +276,16 @@ static void closed(const char *what, const void *data, size_t size)
     (void)close(fd);
 }
 
+/* FAULT 29: deep or long msgpack
+ * required: refused, nothing allocated
+ * defence: `proto/pack.c`: pack_skip; `proto/codec.c`: list_read
+ * also: `test_codec`: limits_are_named; `fuzz_proto`
+ * mutants: depth, list-limit */
+/* FAULT 30: malformed or truncated message
+ * required: typed error or a closed connection
+ * defence: `proto/codec.c`: proto_decode
+ * also: `test_system_wire`: random_bytes; `fuzz_proto`
+ * mutants: trailing-bytes */
 START_TEST(malformed)
 {
     gpud_client *c = begin(_i);
@@ -345,6 +355,12 @@ START_TEST(unknown_requests)
 }
 END_TEST
 
+/* FAULT 28: giant message
+ * required: connection closed before memory is taken; announced bytes cost nothing before they
+ *   arrive
+ * defence: `proto/sp.c`: frame_check, body_grow
+ * also: `test_system_wire`: huge_buffer; `test_sp`: memory_follows_what_has_come; `fuzz_sp`
+ * mutants: receive-limit */
 START_TEST(frames)
 {
     gpud_client *c = begin(_i);
@@ -417,6 +433,10 @@ static void answers(int fd, unsigned count, const uint32_t *sent, struct message
     }
 }
 
+/* FAULT 31: the same request twice, or early
+ * required: one execution, the same answer, in order
+ * defence: `front/requests/intake.c`: sequenced
+ * mutants: dedup, order */
 /* Sequence numbers decide the order, not arrival. A repeated request is done once and answered
  * twice alike. */
 START_TEST(out_of_order_and_twice)
@@ -486,6 +506,16 @@ static void fill_works(gpud_client *c)
     ck_assert_float_eq(out[3], 6);
 }
 
+/* FAULT 26: silent connections, too many
+ * required: closed after the handshake's time; a cap, and a connection without a place is
+ *   refused (`BUSY`); administrators have places beyond it, and an idle one of theirs makes
+ *   room for the next
+ * defence: `front/clients/listener.c`: on_timer; `front/clients/places.c`: place_take,
+ *   has_place
+ * also: `front_listener_full_test`: connections_over_the_cap_are_closed,
+ *   one_too_many_is_told_so; `front_listener_hostile_test`:
+ *   idle_administrators_make_room_for_the_next
+ * mutants: handshake, connection-cap, idle-administrator */
 START_TEST(silent_connections)
 {
     static int fd[SILENT];
@@ -539,6 +569,17 @@ static unsigned descriptors_open(void)
     return count - 2; /* "." and ".." */
 }
 
+/* FAULT 25: out of descriptors
+ * required: some are reserved: workers and launchers are replaced, new connections wait, the
+ *   log and `gpuctl status` report it. Sealing and arenas are refused before connections wait,
+ *   so that owners of sealed buffers can reconnect. A worker without descriptors refuses frames
+ *   that bring one, and rings, and keeps its buffers
+ * defence: `common/descriptors.c`; `front/clients/door.c`: accept_next, doors_starve;
+ *   `front/requests/buffer.c`: request_buffer_seal; `worker/serve/serve_frames.c`: serve_one
+ * also: `test_system_wire`: sealed_until_refused; `common_descriptors_test`:
+ *   there_is_room_for_connections; `worker_channel_test`:
+ *   a_worker_without_descriptors_does_without, an_arena_without_a_descriptor_comes_again
+ * mutants: descriptors, accept-again, descriptors-sealed, descriptors-room */
 /* More connections than the daemon has descriptors: it reserves some. Connected clients are served,
  * a worker that ends gets a successor, and new clients are served once the silent connections are
  * closed. */
@@ -666,6 +707,14 @@ static void flood(int fd, const struct message *m, uint64_t times)
     }
 }
 
+/* FAULT 27: client that never reads, or never ends its message
+ * required: dropped beyond a limit of outstanding requests and bytes of answers; a message that
+ *   stays half sent for 60 s ends its connection; memory stays bounded
+ * defence: `front/clients/slot.c`: is_allowed; `front/clients/writer.c`: queue;
+ *   `front/clients/listener.c`: on_timer
+ * also: `front_listener_hostile_test`: unread_answers_end_their_connection,
+ *   half_a_message_ends_its_connection
+ * mutants: pipe-requests, unread-answers, half-message */
 /* Asks and asks and never takes an answer: more than twice as many bytes of answers as the daemon
  * may grow by. Its answers are dropped or it is stopped, and the others are served. */
 START_TEST(never_reads)

@@ -21,6 +21,14 @@ static bool serves(gpud_client *c)
     return strcmp(state, "ready") == 0;
 }
 
+/* FAULT 20: worker killed
+ * required: no accepted job is lost or answered twice; writers are not repeated; sealed buffers
+ *   are restored, others reported as lost
+ * defence: `front/sched/completion.c`: decide; `front/model/job.c`: job_repeatable;
+ *   `front/memory/buffers.c`: buffer_device_lost
+ * also: `test_system_workers`: writer_is_not_replayed, buffers_of_a_killed_worker;
+ *   `front_requests_test`: many_lost_buffers_are_lost_at_once
+ * mutants: replay-external, replay-writer, restore-sealed, lost-buffers, lost-at-once */
 /* A worker every 250 ms: no job that was taken is lost, none is answered twice or wrongly. One that
  * is still opening its device is spared: where that takes longer than from one kill to the next, as
  * with a real driver on a busy host, none would ever serve, and the daemon would wait ever longer
@@ -67,6 +75,10 @@ static int axpy_code(gpud_client *c, gpud_error *ret_error)
     return code;
 }
 
+/* FAULT 21: worker stopped
+ * required: found by its missing heartbeat
+ * defence: `front/workers/worker.c`: check_silence
+ * mutants: heartbeat */
 /* A stopped worker is silent: the heartbeat detects it. The next worker runs its job. */
 START_TEST(stopped)
 {
@@ -117,6 +129,10 @@ START_TEST(always_faulting_device)
 }
 END_TEST
 
+/* FAULT 9: worker that cannot be killed
+ * required: its device is given up, others serve; the device returns when the worker has ended
+ * defence: `front/workers/worker.c`: check_silence
+ * mutants: stuck */
 /* The launcher is stopped as well, so that a worker cannot be ended: its device is given up, the
  * other device serves. Once the worker can be ended the device comes back. */
 START_TEST(cannot_be_killed)

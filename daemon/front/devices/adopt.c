@@ -98,7 +98,7 @@ static struct buffer *buffer_from(struct front *f, struct device *d,
     }
     memcpy(b->client_id, m->client_id.data, sizeof b->client_id);
     if (buffer_named(t, name) == NULL) { /* if another buffer has the name, the record is damaged */
-        buffer_rename(b, name);
+        (void)buffer_rename(b, name);    /* without memory nobody opens it any more */
     }
     if (m->defined != 0) {
         spans_add(&b->defined, 0, b->bytes);
@@ -327,28 +327,13 @@ static void take_staging(struct device *d, struct job *j, const struct msg_recor
     }
 }
 
-static void enter(struct front *f, struct device *d, struct job *j, unsigned stream)
-{
-    j->stream = stream < STREAMS_MAX ? stream : 0;
-    j->epoch = d->epoch;
-    if (j->id >= f->next_job) {
-        f->next_job = j->id + 1;
-    }
-    job_put(&f->jobs, j);
-    f->job_count++;
-    if (j->tenant != NULL) {
-        j->tenant->held[TENANT_JOBS]++;
-    }
-    job_set_state(j, JOB_DISPATCHED, front_now(f));
-    job_join_device(j);
-}
-
 static void join_owner(struct front *f, struct job *j, const struct msg_record_job *m)
 {
     bool awaited = m->seq != 0 || m->async != 0;
     struct session *s = awaited ? owner_of(f, m->client_id, m->uid, j->tenant) : NULL;
-    if (s != NULL) {
-        job_join(j, s);
+    if (s != NULL && !job_join(j, s)) {
+        log_warn("device %u: no memory to give job %llu back to its session", j->device->index,
+                 (unsigned long long)j->id);
     }
 }
 
@@ -382,6 +367,38 @@ static void tie_op(struct job *j)
         (void)op_answer(o, capbuf_view(&out));
     }
     capbuf_finish(&out);
+}
+
+static void enter(struct front *f, struct device *d, struct job *j, unsigned stream,
+                  const struct msg_record_job *m)
+{
+    j->stream = stream < STREAMS_MAX ? stream : 0;
+    j->epoch = d->epoch;
+    if (j->id >= f->next_job) {
+        f->next_job = j->id + 1;
+    }
+    f->job_count++;
+    if (j->tenant != NULL) {
+        j->tenant->held[TENANT_JOBS]++;
+    }
+    job_set_state(j, JOB_DISPATCHED, front_now(f));
+    job_join_device(j);
+    f->adopted_arenas += j->origin == ORIGIN_ADOPTED_ARENAS;
+    join_owner(f, j, m);
+    tie_op(j);
+}
+
+/* false: no memory, and nothing happened. */
+static bool list_job(struct front *f, struct job *j)
+{
+    if (hazard_enter(j, NULL) != 0) {
+        return false;
+    }
+    if (!job_put(&f->jobs, j)) {
+        hazard_leave(&f->hazards, j);
+        return false;
+    }
+    return true;
 }
 
 static struct job *job_from(struct front *f, struct device *d, const struct msg_record_job *m)
@@ -432,14 +449,11 @@ void adopt_job(struct front *f, struct device *d, const struct msg_w_inventory_j
     if (!view.staging_reused) {
         take_staging(d, j, &m);
     }
-    if (hazard_enter(j, NULL) != 0) {
+    if (list_job(f, j)) {
+        enter(f, d, j, (unsigned)inventory->stream, &m);
+    } else {
         job_destroy(j);
-        return;
     }
-    enter(f, d, j, (unsigned)inventory->stream);
-    f->adopted_arenas += j->origin == ORIGIN_ADOPTED_ARENAS;
-    join_owner(f, j, &m);
-    tie_op(j);
 }
 
 /* ---- jobs of workers that have ended ------------------------------------------------------- */
@@ -457,18 +471,17 @@ static void take_departed(struct front *f, struct device *d, const struct record
                           const struct msg_record_job *m, const char *why)
 {
     struct job *j = job_from(f, d, m);
-    if (j == NULL || hazard_enter(j, NULL) != 0) {
+    if (j != NULL) {
+        j->id = view->id;
+    }
+    if (j == NULL || !list_job(f, j)) {
         job_destroy(j);
         record_drop(d->record, view->entry);
         return;
     }
-    j->id = view->id;
     j->record = view->entry;
-    enter(f, d, j, 0);
+    enter(f, d, j, 0, m);
     j->epoch = d->epoch - 1; /* of an earlier worker */
-    f->adopted_arenas += j->origin == ORIGIN_ADOPTED_ARENAS;
-    join_owner(f, j, m);
-    tie_op(j);
     completion_departed(f, j, why);
 }
 

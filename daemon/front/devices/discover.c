@@ -325,7 +325,11 @@ static void probe(struct front *f, struct device *d)
     }
     j->work.device = (int)d->index;
     j->id = command_job_id(f);
-    job_put(&f->jobs, j);
+    if (!job_put(&f->jobs, j)) {
+        job_destroy(j);
+        worker_end(f, d, NULL, "no memory for its first job");
+        return;
+    }
     f->job_count++;
     f->queued_count++;
     for (unsigned i = 0; i < j->work.module_count; i++) {

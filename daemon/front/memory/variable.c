@@ -1,4 +1,3 @@
-#define HASH_NONFATAL_OOM 1 /* without memory an entry is left out of its table */
 #include "daemon/front/memory/variable.h"
 
 #include <stdlib.h>

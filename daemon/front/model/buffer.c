@@ -205,7 +205,7 @@ struct buffer *buffer_named(const struct tenant *tenant, const char *name)
     return b;
 }
 
-void buffer_rename(struct buffer *b, const char *name)
+bool buffer_rename(struct buffer *b, const char *name)
 {
     if (b->name[0] != '\0') {
         HASH_DELETE(hh_name, b->tenant->published, b);
@@ -215,6 +215,11 @@ void buffer_rename(struct buffer *b, const char *name)
         HASH_ADD_BYHASHVALUE(hh_name, b->tenant->published, name, strlen(b->name),
                              tenant_hash(b->tenant, b->name), b);
     }
+    if (b->name[0] != '\0' && b->hh_name.tbl == NULL) {
+        b->name[0] = '\0';
+        return false;
+    }
+    return true;
 }
 
 static struct buffer_opening *opening_obtain(struct session *s, struct buffer *b)
@@ -225,6 +230,10 @@ static struct buffer_opening *opening_obtain(struct session *s, struct buffer *b
         if (x != NULL) {
             x->buffer = b;
             HASH_ADD_PTR(s->openings, buffer, x);
+        }
+        if (x != NULL && x->hh.tbl == NULL) {
+            free(x);
+            x = NULL;
         }
     }
     return x;
@@ -295,7 +304,7 @@ void buffer_destroy(struct buffer *b)
         opener_drop(b, x);
     }
     buffer_unown(b);
-    buffer_rename(b, "");
+    (void)buffer_rename(b, "");
     if (b->host_fd >= 0) {
         (void)close(b->host_fd);
     }

@@ -60,14 +60,19 @@ struct session *sessions_find(struct front *f, uint32_t pipe)
     return s;
 }
 
-void session_connect(struct front *f, struct session *s, uint32_t pipe)
+bool session_connect(struct front *f, struct session *s, uint32_t pipe)
 {
     if (s->state != SESSION_CONNECTED) {
-        session_step(s, SESSION_CONNECTED);
         s->pipe = pipe;
         HASH_ADD(hh_pipe, f->by_pipe, pipe, sizeof s->pipe, s);
+        if (s->hh_pipe.tbl == NULL) {
+            s->pipe = 0;
+            return false;
+        }
+        session_step(s, SESSION_CONNECTED);
     }
     session_set_timer(f, s);
+    return true;
 }
 
 void session_disconnect(struct front *f, struct session *s, uint64_t until_ns)
@@ -96,10 +101,14 @@ struct session *sessions_obtain(struct front *f, const struct session_key *key, 
         return NULL;
     }
     s->ops.freelist = &f->op_freelist;
+    HASH_ADD(hh, f->sessions, key, sizeof s->key, s);
+    if (s->hh.tbl == NULL) {
+        session_destroy(s);
+        return NULL;
+    }
     f->next_session++;
     f->session_count++;
     t->sessions++;
-    HASH_ADD(hh, f->sessions, key, sizeof s->key, s);
     session_linger(f, s);
     return s;
 }

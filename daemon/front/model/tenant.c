@@ -79,6 +79,10 @@ struct tenant *tenant_named(struct tenant **table, const char *name)
     t->limits = TENANT_UNLIMITED;
     (void)snprintf(t->name, sizeof t->name, "%s", name);
     HASH_ADD(hh, *table, key, sizeof t->key, t);
+    if (t->hh.tbl == NULL) {
+        free(t);
+        return NULL;
+    }
     return t;
 }
 
@@ -133,6 +137,10 @@ unsigned tenant_strike(struct tenant *t, struct hash kernel)
         }
         s->kernel = kernel;
         HASH_ADD(hh, t->strikes, kernel, sizeof s->kernel, s);
+        if (s->hh.tbl == NULL) {
+            free(s);
+            return 0;
+        }
     }
     return ++s->count;
 }

@@ -17,6 +17,7 @@
 
 #include "common/err.h"
 #include "common/hash.h"
+#include "daemon/front/model/crowd.h"
 #include "daemon/front/model/device.h"
 #include "daemon/front/settings/tenant_limits.h"
 #include "proto/limits.h"
@@ -62,6 +63,7 @@ struct tenant {
     uint64_t message_bytes; /* bytes kept for its sessions (session_keep) */
     unsigned waiting;       /* jobs that wait for memory, as of the last count */
     unsigned detached;      /* unfinished jobs that outlive their sessions */
+    struct crowd crowd;     /* of refused jobs */
     uint64_t jobs_submitted;
     uint64_t jobs_failed;
     uint64_t secret;          /* random; salts hash tables whose keys clients choose */

@@ -23,6 +23,10 @@ static struct kernel *enter_kernel(struct front *f, struct kernel *k)
     HASH_FIND_STR(f->builtin_kernels, k->name, other);
     if (other == NULL) {
         HASH_ADD_STR(f->builtin_kernels, name, k);
+        if (k->hh.tbl == NULL) {
+            (void)idmap_remove(&f->kernels, k->handle);
+            return NULL;
+        }
     }
     return k;
 }

@@ -9,6 +9,7 @@
 #include "daemon/front/model/sessions.h"
 #include "daemon/front/sched/history.h"
 
+#define AGAIN_NS (20 * NS_PER_MS) /* until the next try without memory */
 #define WAIT_MAX_NS                                                                                \
     (60 * NS_PER_S) /* longest time of a WAIT: an empty EVENTS shows that both sides are alive */
 
@@ -77,7 +78,7 @@ static void move_sent(struct session *s, uint64_t results, uint64_t notices)
 }
 
 /* Writes the next EVENTS into the session, which keeps the message until it is acknowledged.
- * Without memory nothing changes, and the caller tries again later. */
+ * Without memory nothing changes. */
 static void compose(struct session *s)
 {
     struct capbuf results;
@@ -117,6 +118,9 @@ void session_send_events(struct front *f, struct session *s, uint64_t now)
         f->io.reply(f->listener, s->events.wait,
                     bytes_of(s->events.message.data, s->events.message.size));
         s->events.wait = NULL;
+    } else {
+        s->events.wait_until_ns = ns_add(now, AGAIN_NS);
+        session_set_timer(f, s);
     }
 }
 

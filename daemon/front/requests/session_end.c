@@ -366,10 +366,6 @@ static bool watch(struct front *f, struct session *s, uint64_t now)
     if (s->events.wait != NULL && now >= s->events.wait_until_ns) {
         session_send_events(f, s, now);
     }
-    if (s->events.wait != NULL && now >= s->events.wait_until_ns) {
-        /* there was no memory for the answer: tries again */
-        s->events.wait_until_ns = ns_add(now, NS_PER_S);
-    }
     return true;
 }
 

@@ -14,7 +14,6 @@
 #include "daemon/front/workers/command.h"
 #include "daemon/front/workers/job_frame.h"
 
-#define RETRY_NS           (20 * NS_PER_MS)
 #define HAND_OVER_RETRY_NS (200 * NS_PER_MS)
 #define SMALL_SHARE        64u /* a request of at most this part of the limit is small */
 
@@ -25,6 +24,12 @@ static int refuse(struct front *f, struct err *e, int code, uint64_t retry_ns)
         e->retry_after_ns = retry_ns;
     }
     return code;
+}
+
+/* Too much work is there: the more of a tenant is refused, the later it is to come again. */
+static int refuse_crowd(struct front *f, struct tenant *t, struct err *e, int code)
+{
+    return refuse(f, e, code, crowd_pause(&t->crowd, turn_now(f)));
 }
 
 /* A tenant may fill only a part of the queue, so that others find room. */
@@ -54,7 +59,7 @@ static int check_queue(struct front *f, struct session *s, uint64_t seq, struct 
     }
     s->parked.common = rc != 0;
     rc = rc == 0 ? check_tenant(f, s->tenant, e) : rc;
-    return rc == 0 ? 0 : refuse(f, e, rc, RETRY_NS);
+    return rc == 0 ? 0 : refuse_crowd(f, s->tenant, e, rc);
 }
 
 static int check_room(struct front *f, const struct session *s, uint64_t flags, struct err *e)
@@ -71,20 +76,19 @@ static int check_room(struct front *f, const struct session *s, uint64_t flags, 
             HAND_OVER_RETRY_NS);
     }
     if (s->jobs >= most) {
-        return refuse(f, e,
-                      err_set(e, ERR_BUSY,
-                              "%u jobs of this session are unfinished, at most %llu "
-                              "(session_inflight_max)",
-                              s->jobs, (unsigned long long)most),
-                      RETRY_NS);
+        return refuse_crowd(f, s->tenant, e,
+                            err_set(e, ERR_BUSY,
+                                    "%u jobs of this session are unfinished, at most %llu "
+                                    "(session_inflight_max)",
+                                    s->jobs, (unsigned long long)most));
     }
     if ((flags & SUBMIT_DETACHED) != 0 && s->tenant->detached >= most) {
-        return refuse(f, e,
-                      err_set(e, ERR_BUSY,
-                              "%u detached jobs of tenant %s are unfinished, at most %llu "
-                              "(session_inflight_max)",
-                              s->tenant->detached, s->tenant->name, (unsigned long long)most),
-                      RETRY_NS);
+        return refuse_crowd(f, s->tenant, e,
+                            err_set(e, ERR_BUSY,
+                                    "%u detached jobs of tenant %s are unfinished, at most %llu "
+                                    "(session_inflight_max)",
+                                    s->tenant->detached, s->tenant->name,
+                                    (unsigned long long)most));
     }
     return 0;
 }
@@ -106,12 +110,11 @@ static int check_bytes(struct front *f, struct session *s, const struct request 
     uint64_t used = f->input_bytes + (passes ? 0 : f->parked.common_bytes);
     if (f->input_bytes > 0 && used + charged > limit) {
         s->parked.common = true;
-        return refuse(f, e,
-                      err_set(e, ERR_BUSY,
-                              "requests of unfinished jobs, and of those that wait for room, "
-                              "take %llu of %llu bytes ([staging] input_bytes)",
-                              (unsigned long long)used, (unsigned long long)limit),
-                      RETRY_NS);
+        return refuse_crowd(f, s->tenant, e,
+                            err_set(e, ERR_BUSY,
+                                    "requests of unfinished jobs, and of those that wait for room, "
+                                    "take %llu of %llu bytes ([staging] input_bytes)",
+                                    (unsigned long long)used, (unsigned long long)limit));
     }
     j->charged = charged;
     return 0;
@@ -196,17 +199,28 @@ static void take_options(const struct front *f, struct job *j, const struct msg_
     (void)bytes_to_str(m->label, j->label, sizeof j->label);
 }
 
+/* false: no memory, and nothing happened. */
+static bool list(struct request_context *c, struct job *j)
+{
+    j->id = command_job_id(c->f);
+    j->seq = c->o->seq;
+    if (!job_join(j, c->s)) {
+        return false;
+    }
+    if (!job_put(&c->f->jobs, j)) {
+        job_part(j);
+        return false;
+    }
+    return true;
+}
+
 static void enter(struct request_context *c, struct job *j)
 {
     struct front *f = c->f;
-    j->id = command_job_id(f);
-    j->seq = c->o->seq;
-    job_join(j, c->s);
     j->session_id = c->s->id;
     j->tenant = c->s->tenant;
     j->request = c->r;
     c->r = NULL;
-    job_put(&f->jobs, j);
     f->job_count++;
     f->queued_count++;
     j->tenant->held[TENANT_JOBS]++;
@@ -290,8 +304,12 @@ int request_submit(struct request_context *c, struct err *e)
     }
     if (rc == 0) {
         rc = hazard_enter(j, e);
-        rc = rc == ERR_BUSY ? refuse(f, e, rc, RETRY_NS) : rc;
+        rc = rc == ERR_BUSY ? refuse_crowd(f, c->s->tenant, e, rc) : rc;
         rc = rc == 0 ? after_adopted(c, j, e) : rc;
+    }
+    if (rc == 0 && !list(c, j)) {
+        hazard_leave(&f->hazards, j);
+        rc = err_set(e, ERR_NOMEM, "no memory for a job");
     }
     if (rc != 0) {
         job_destroy(j);

@@ -247,6 +247,15 @@ START_TEST(what_somebody_chose_to_be_seen_stays)
 }
 END_TEST
 
+/* FAULT 1: a kernel's pointer goes astray where the driver lets kernels reach all memory of
+ *   their process (HMM; ATS)
+ * required: an address in the worker's memory does not fault: the kernel may read and write the
+ *   worker's own memory, staging memory and arenas of others. The worker's log says so when it
+ *   opens the device. `docs/operating.md` says how to turn HMM off; ATS cannot be turned off,
+ *   so load rights are for users who trust each other. Elsewhere as 1-5
+ * defence: `backend/cuda/device.c`: describe; who may load kernels: `front/model/rights.c`:
+ *   rights_loads
+ * also: `contract_cuda_ats` */
 /* The log says so, since an operator can turn it off. */
 START_TEST(that_kernels_reach_everything_is_told)
 {

@@ -374,6 +374,11 @@ END_TEST
 
 /* ---- not admitted --------------------------------------------------------------------------- */
 
+/* FAULT 23: a request without room for it yet
+ * required: its number stays open and the client repeats it: the session goes on
+ * defence: `front/requests/intake.c`: admit, early; `client/src/link/answers.c`: not_admitted
+ * also: `front_admitted_test`; `test_client_edge`: never_admitted
+ * mutants: number-open, not-admitted */
 /* The daemon has no room for a request, and waits for its number. */
 START_TEST(not_admitted_at_first)
 {

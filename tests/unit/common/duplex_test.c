@@ -693,6 +693,12 @@ static void spoil(int bell)
     ck_assert_int_eq(fcntl(bell, F_SETFL, O_RDWR), 0);
 }
 
+/* FAULT 49: native code in a worker fills the bells that the worker shares with the front, or
+ *   changes their flags
+ * required: the daemon does not block; rings still arrive, or only this worker misses its own
+ * defence: `common/doorbell.c`: take_one
+ * also: `common_doorbell_test`: no_count_makes_a_ring_block
+ * mutants: bell-wait, bell-empty */
 /* Where a ring blocks, the alarm ends the test. */
 START_TEST(a_worker_that_spoils_the_bells_blocks_nobody)
 {

@@ -89,6 +89,13 @@ static int journal_accept(int listening)
     return fd;
 }
 
+/* FAULT other: a kernel that prints lines like the daemon's
+ * required: front and launcher log by a stream of their own; workers and compilers have
+ *   another, at level info under their own name
+ * defence: `common/journal.c`; `common/log.c`; `launcher/spawn.c`: output_place;
+ *   `SyslogLevelPrefix=no` in all units
+ * also: `check_units`
+ * mutants: journal */
 START_TEST(the_journal_gets_levels_by_a_stream_of_its_own)
 {
     static const char lines[] = "<3>a\n<7>b\n";

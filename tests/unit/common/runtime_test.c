@@ -89,6 +89,13 @@ START_TEST(a_folder_of_another_user_is_refused)
 }
 END_TEST
 
+/* FAULT other: a runtime folder that belongs to another user or is writable by others; a link in
+ *   place of the lock; a launcher of another user
+ * required: refused, with a hint at the remedy
+ * defence: `common/runtime.c`; `front/workers/launcher_link.c`: greet
+ * also: `common_runtime_test`; `front_launcher_link_test`:
+ *   a_launcher_of_another_user_is_refused
+ * mutants: runtime-owner, runtime-mode, runtime-link, launcher-uid */
 START_TEST(links_are_not_followed)
 {
     struct err e;

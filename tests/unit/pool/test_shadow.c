@@ -474,6 +474,10 @@ static void run(uint64_t seed, const struct settings *settings)
     finish();
 }
 
+/* FAULT other: a page moves while a stream still uses it at its old address
+ * required: it stays mapped there until the stream has come on
+ * defence: `pool/page_table.c`: view_busy
+ * mutants: view-busy */
 START_TEST(memory_is_shared_by_nobody)
 {
     const uint64_t pages[] = {64, 256, 1024, 2000};

@@ -495,6 +495,12 @@ START_TEST(entries_that_change)
 }
 END_TEST
 
+/* FAULT 34: a client that takes no answers, rings without cause, dies with its doorbell, shares
+ *   it and changes its flags
+ * required: only that client waits; its lane ends; the daemon does not block
+ * defence: `front/clients/lane.c`: lane_turn, bells_too_many, given_up; `common/doorbell.h`
+ * also: `front_lane_test`
+ * mutants: ring-room, ring-flood, lane-left */
 /* It fills its own ring; then its requests wait, and nothing of anybody else's. */
 START_TEST(one_that_takes_no_answers)
 {

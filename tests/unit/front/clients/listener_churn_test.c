@@ -254,6 +254,14 @@ static void client_churn(struct world *world)
     nng_close(s);
 }
 
+/* FAULT 41: connections by the hundred thousand: half messages, requests unread, killed,
+ *   garbage
+ * required: no descriptor and no memory stays in use
+ * defence: `front/clients/connection.c`: connection_end; `front/clients/closer.c`:
+ *   connections_closer
+ * also: `front_listener_churn_test`; `front_listener_hostile_test`:
+ *   one_that_goes_on_sending_is_closed_all_the_same,
+ *   the_listener_closes_though_one_goes_on_sending */
 START_TEST(nothing_is_left_of_connections_that_went)
 {
     struct err e = ERR_INIT;

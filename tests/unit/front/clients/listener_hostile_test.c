@@ -33,6 +33,9 @@ static void client_leavers(struct world *world)
     client_asks(world);
 }
 
+/* FAULT 41: peers that disconnect before the greeting
+ * required: no effect
+ * defence: `front/clients/door.c`: accept_next */
 START_TEST(listener_outlives_peers_that_leave)
 {
     start(&usual);

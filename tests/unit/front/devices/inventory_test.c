@@ -305,6 +305,16 @@ END_TEST
 
 #define LINGER_MS 100u
 
+/* FAULT 22: front killed, a worker reports late, or memory is short
+ * required: sessions linger from when clients can connect; a buffer that cannot be taken over
+ *   is freed in its worker; no id of a job is given twice; a client learns of a new session
+ *   also if its first WELCOME was lost
+ * defence: `front/devices/adopt.c`: owner_of, forget; `front/workers/command.c`:
+ *   command_job_id; `client/src/session/session.c`: hello_answered
+ * also: `front_inventory_test`: a_worker_frees_a_buffer_that_cannot_be_taken_over;
+ *   `front_admitted_test`: the_id_of_an_admitted_job_is_used_up; `test_client_session`:
+ *   a_session_of_another_number_is_a_new_one
+ * mutants: admitted-ids, adoption-linger, adoption-forget, welcome-lost */
 /* Clients cannot connect before all workers have reported, however long that takes. */
 START_TEST(a_session_lingers_from_the_end_of_the_adoption)
 {

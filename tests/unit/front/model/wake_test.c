@@ -506,6 +506,14 @@ START_TEST(the_settings_limit_ends_the_worker)
 }
 END_TEST
 
+/* FAULT other: a job's deadline passes after it was enqueued, behind work that takes longer than
+ *   last time
+ * required: it cannot be taken back from the device: its client is answered at the deadline,
+ *   with effects maybe, and its outputs stay blocked and undefined until it ends. The front
+ *   does not wait for a worker that is silent for half a second
+ * defence: `worker/run/completion.c`: watch_late; `front/workers/worker.c`: check_deadlines
+ * also: `worker_waiting_test`: deadlines_hold_until_a_job_begins
+ * mutants: deadline-in-stream */
 /* A job that its worker cannot take back at its deadline is answered then, when the worker says so
  * (_i == 0), or says nothing for a while, and not earlier. */
 START_TEST(a_deadline_that_passes_in_a_worker)

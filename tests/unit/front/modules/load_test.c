@@ -140,6 +140,10 @@ static int load(void)
     return rc;
 }
 
+/* FAULT 19: sources of two tenants with the same hash
+ * required: neither gets the other's binary from the cache
+ * defence: `front/requests/module.c`: request_module_load
+ * mutants: module-owner */
 START_TEST(a_source_waits_for_a_device)
 {
     begin();

@@ -270,6 +270,12 @@ START_TEST(what_comes_too_early_may_come_again)
 }
 END_TEST
 
+/* FAULT 27: client that does not acknowledge its answers
+ * required: refused every further request, except requests that release something
+ * defence: `front/requests/intake.c`: check_kept, admit
+ * also: `front_admitted_test`: results_that_are_not_taken_are_bounded,
+ *   without_acknowledgement_the_number_stays_open
+ * mutants: kept-bytes */
 /* Whatever is asked for, but what gives something back. */
 START_TEST(answers_that_are_not_taken_are_bounded)
 {

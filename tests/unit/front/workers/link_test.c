@@ -680,6 +680,14 @@ static void (*const LIES[])(void) = {
     lie_record, lie_marker, lie_no_frame, lie_no_packet, lie_packet_of_nothing, lie_positions};
 #define LIE_COUNT ((int)(sizeof LIES / sizeof LIES[0]))
 
+/* FAULT 49: a worker that writes garbage into its rings, or sends descriptors without a marker;
+ *   a front that ends with frames in flight
+ * required: the worker ends as for any wrong frame and does not keep the front busy; the worker
+ *   takes the ended front's published frames, the next front asks anew
+ * defence: `common/duplex.c`: take_record, take_beside; `front/workers/link.c`;
+ *   `worker/serve/channel.c`: change_front
+ * also: `common_duplex_test`; `worker_channel_test`: a_front_dies_with_frames_on_their_way
+ * mutants: ring-marker, ring-front */
 START_TEST(a_lie_in_the_ring_breaks_the_link)
 {
     struct err e = ERR_INIT;

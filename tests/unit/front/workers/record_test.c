@@ -49,6 +49,18 @@ static bool has(struct record *r, enum record_kind kind, uint64_t id, struct byt
            (wanted.size == 0 || memcmp(view.bytes.data, wanted.data, wanted.size) == 0);
 }
 
+/* FAULT 49: a worker that lies when another front adopts it: handles and jobs that it did not
+ *   get or that are another device's, other sizes, copies that would end the reader
+ * required: the former front's record names the owners of buffers and jobs; the launcher keeps
+ *   it and no worker sees it. Ids without an entry are freed in the worker; a difference from
+ *   the record ends the worker
+ * defence: `front/workers/record.c`; `front/devices/adopt.c`: entry_of, check_inventory;
+ *   `front/workers/command.c`: record_buffer, record_job
+ * also: `test_system_front`: front_killed_under_load, adopted_writer; `front_record_test`;
+ * `front_frame_check_test`: what_it_was_not_given_it_does_not_hold,
+ *   what_it_was_given_is_as_it_was_given, the_record_says_whose_it_is; `fuzz_worker`;
+ *   `replay_worker`
+ * mutants: record-size, record-copy, adopted-buffers, adopted-jobs */
 START_TEST(the_next_front_finds_what_was_written)
 {
     static const size_t sizes[] = {0, 1, 223, 224, 225, 1000, 16384, RECORD_BYTES_MAX};

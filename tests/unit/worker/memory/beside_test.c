@@ -276,6 +276,14 @@ static void check(uint64_t id)
     ck_assert(f.output.data[0] == (uint8_t)id && f.output.data[7] == (uint8_t)id);
 }
 
+/* FAULT 47: the driver takes long to register memory of the host for buffers of a full device,
+ *   refuses it, or never answers
+ * required: the job that needs it waits, and others go on; it fails as on a full host when the
+ *   driver refuses, or after 10 s
+ * defence: `worker/spill/spill_host.c`: make, on_come; `worker/spill/spill.c`: evict
+ * also: `worker_beside_test`: memory_of_the_host_may_be_refused,
+ *   memory_of_the_host_may_never_come
+ * mutants: host-grows */
 /* Memory for buffers that move to the host: more than what the worker begins with. */
 START_TEST(memory_of_the_host_grows_beside_the_loop)
 {

@@ -42,6 +42,11 @@ static void canary_job(struct fake *f, unsigned round, uint64_t bytes, uint64_t 
     check_canary(f, CANARY_BYTES, temp, round);
 }
 
+/* FAULT other: memory that another tenant used
+ * required: zeroed, in the order of streams, before its new tenant's commands; memory that
+ *   cannot be zeroed stays unused
+ * defence: `worker/memory/memory.c`: memory_clear, memory_free; `pool/tenancy.c`
+ * mutants: tenant-clear */
 /* Tenants take turns on a device with so little memory that each gets what others left after some
  * ten rounds: it sees zeros or bytes of its own. */
 START_TEST(nothing_crosses_tenants)

@@ -118,6 +118,11 @@ static void expect_end(uint64_t job, int code)
     ck_assert_int_eq((int)done.code, code);
 }
 
+/* FAULT 47: the driver waits for the device while it maps memory
+ * required: only jobs that need this memory wait; others pass them
+ * defence: `worker/spill/waiting.c`: blocked, mapping; `worker/memory/mapper.c`
+ * also: `worker_mapping_test`: a_buffer_that_is_being_mapped_blocks_no_other
+ * mutants: maps-pass, mapped-first */
 /* The mapping calls wait for job 1, which does not end. Jobs that need no new memory do not. */
 START_TEST(a_job_that_is_being_mapped_blocks_no_other)
 {
@@ -213,6 +218,13 @@ START_TEST(a_buffer_that_is_being_mapped_blocks_no_other)
 }
 END_TEST
 
+/* FAULT 13: memory that was handed out cannot be mapped
+ * required: its job gives it back and is tried again or refused; the device is not asked again
+ *   at once
+ * defence: `pool/late.c`: pool_failed, ask_less; `worker/spill/waiting.c`: mapping
+ * also: `worker_mapping_test`: memory_that_cannot_be_mapped_is_refused; `test_pool_late`:
+ *   each_call_may_fail, a_full_device_refuses_until_the_next_tick
+ * mutants: asked-again */
 /* The device has 8 MiB, not the 12 of its limit: what does not fit goes to the host. */
 START_TEST(a_device_that_gives_less_than_its_limit_serves)
 {

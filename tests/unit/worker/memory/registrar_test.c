@@ -196,6 +196,14 @@ static void take(struct piece *p)
     }
 }
 
+/* FAULT 47: a tenant brings gigabytes of host memory, or many modules, and the driver takes
+ *   long to register or load them
+ * required: no job waits that needs none of it; another tenant's memory waits for a slice, its
+ *   module for one module
+ * defence: `worker/memory/registrar.c`; `worker/memory/module_cache.c`; `worker/memory/turns.c`
+ * also: `worker_module_cache_test`: tenants_take_turns; `worker_beside_test`:
+ *   modules_and_arenas_are_known_beside_the_loop, what_is_under_way_holds_up_no_job
+ * mutants: register-turns, load-turns */
 /* A tenant with five slices delays the one slice of another by one. */
 START_TEST(tenants_take_turns)
 {

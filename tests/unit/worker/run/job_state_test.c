@@ -49,6 +49,10 @@ START_TEST(possible_steps_change_the_state)
 }
 END_TEST
 
+/* FAULT 49: a worker's own fault: an impossible step in the life of a job
+ * required: the worker ends, as after a crash: the job runs again, and none is answered twice
+ * defence: `worker/run/job.c`: job_set_state; `worker/run/job_state.c`
+ * mutants: job-steps */
 START_TEST(impossible_steps_end_the_process)
 {
     enum job_state from = JOB_ADMITTED;

@@ -58,6 +58,14 @@ static void expect_pause(struct fake *f)
     ck_assert_uint_eq(paused.job, 1);
 }
 
+/* FAULT 8: an endless kernel comes between two kernels of another job in the same stream
+ * required: the other job is paused: it does not stop the time limit of the endless one, and
+ *   its own does not count
+ * defence: `worker/run/completion.c`: graph_runs, watch_running; `front/model/flight.c`:
+ *   job_make_way
+ * also: `worker_paused_test`: a_job_that_goes_on_runs_again; `front_wake_test`:
+ *   who_waits_between_its_kernels_gives_no_time
+ * mutants: between-kernels */
 /* Its time is not that of the job that runs instead, and the next front gets no report that it
  * runs. */
 START_TEST(a_job_between_its_kernels_does_not_run)

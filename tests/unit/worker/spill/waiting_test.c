@@ -245,6 +245,12 @@ static void served_before_the_large(struct fake *f, uint64_t job, uint64_t freed
     }
 }
 
+/* FAULT 45: large buffers are created while others work
+ * required: zeros go in pieces of about a millisecond, tenants in turn: another tenant's buffer
+ *   and job wait for two pieces at most
+ * defence: `worker/copy/transfer.c`: zero_some, zero_next
+ * also: `worker_waiting_test`: late_zeros_come_in_turns_too
+ * mutants: zeros-at-once */
 /* Zeros for a large buffer go in pieces: another tenant's buffer behind it, and a job that uses
  * that, do not wait for all of them. A buffer that is freed meanwhile is zeroed no further, and no
  * tenant reads its bytes. */
