@@ -1,10 +1,12 @@
 #!/bin/bash
 # What takes too long for every change: storms of 20 s, all mutants, longer fuzzing,
 # 10^8 operations of the pool, 10^8 against models of it, 200,000 connections, 10,000 simulated
-# worlds, others each night. Ends with a table.
+# worlds around the front and 100,000 around the worker, others each night. Ends with a table.
 #   scripts/nightly.sh             all of it
 #   scripts/nightly.sh PART...     only these: storms storm mutants fuzz soak property churn sim
-# GPUD_STORM_SECONDS (20), GPUD_FUZZ_SECONDS (600), GPUD_SIM_SECONDS (1800): how long.
+#                                worlds
+# GPUD_STORM_SECONDS (20), GPUD_FUZZ_SECONDS (600), GPUD_SIM_SECONDS (1800; of `sim`, and of `worlds`):
+# how long.
 # GPUD_STORM_MINUTES (30): of `storm`, on each device; its seed is the date.
 # GPUD_POOL_STEPS (710000): of each of the 142 runs of `property`. GPUD_POOL_SEED (the date): its
 # runs differ each night.
@@ -14,14 +16,14 @@ cd "$(dirname "$0")/.." || exit 1
 parts=()
 for arg in "$@"; do
     case $arg in
-    storms | storm | mutants | fuzz | soak | property | churn | sim) parts+=("$arg") ;;
+    storms | storm | mutants | fuzz | soak | property | churn | sim | worlds) parts+=("$arg") ;;
     *)
-        sed -n '2,10s/^# //p' "$0" >&2
+        sed -n '2,12s/^# //p' "$0" >&2
         exit 2
         ;;
     esac
 done
-[ ${#parts[@]} -gt 0 ] || parts=(storms storm mutants fuzz soak property churn sim)
+[ ${#parts[@]} -gt 0 ] || parts=(storms storm mutants fuzz soak property churn sim worlds)
 
 scripts/deps.sh build test || exit 1
 command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache
@@ -89,6 +91,15 @@ sim() {
         --seconds "${GPUD_SIM_SECONDS:-1800}" --keep build/sim
 }
 
+# Worlds around the worker (tests/sim/worker): so many as the time allows.
+worlds() {
+    cmake --preset dev >/dev/null && cmake --build --preset dev --target worker_sim >/dev/null || return 1
+    local first
+    first=$(date +%Y%m%d)00000
+    build/dev/tests/worker_sim --seeds "$first-$((first + 99999))" --lanes "$(nproc)" \
+        --seconds "${GPUD_SIM_SECONDS:-1800}"
+}
+
 run_part() {
     case $1 in
     storms) storms ;;
@@ -98,6 +109,7 @@ run_part() {
     property) property ;;
     churn) churn ;;
     sim) sim ;;
+    worlds) worlds ;;
     fuzz) GPUD_FUZZ_SECONDS=${GPUD_FUZZ_SECONDS:-600} scripts/test.sh fuzz ;;
     esac
 }

@@ -448,6 +448,11 @@ uint64_t spill_changes(const struct spill *s)
     return s->device->memory.changes;
 }
 
+uint64_t spill_moved(const struct spill *s)
+{
+    return s->outs + s->backs;
+}
+
 void spill_explain(struct spill *s, const struct job *j, struct err *e)
 {
     (void)say(s, j->tenant, lacks(j, NULL), ERR_DEVICE_MEMORY, e);
@@ -527,7 +532,7 @@ static struct before before_try(const struct spill *s)
 {
     const struct memory *m = &s->device->memory;
     return (struct before){.changes = m->changes,
-                           .moved = s->outs + s->backs,
+                           .moved = spill_moved(s),
                            .leaving = m->leaving,
                            .passed = m->timeline.stream[memory_service(m)].done};
 }

@@ -5,9 +5,11 @@
  *   ward_time      the agenda, the clock, and what threads become: steps of the agenda
  *   ward_pages     the device's memory: handles, ranges, blocks, and the shadow of who used what
  *   ward_device    the back end's table: streams, markers, modules, host memory
- *   ward_front     the front: frames out and in
- *   ward_jobs      what the front asks for
+ *   ward_front     the front: frames out and in, adoption
+ *   ward_events    what it does at an event
+ *   ward_jobs      the buffers and jobs that it asks for
  *   ward_model     what buffers must hold
+ *   ward_leave     the end, when all is freed
  *   ward_run       a world from its beginning to its end
  *
  * Thread: one.
@@ -235,7 +237,8 @@ struct backend_device {
     uint64_t used;    /* bytes */
     uint64_t foreign; /* bytes that other processes have */
     uint64_t launches;
-    struct err dead; /* code 0: it works */
+    unsigned unheard; /* commands since the last frame of the worker, or of the front */
+    struct err dead;  /* code 0: it works */
 };
 
 /* The value of a kernel's last argument. */
@@ -255,7 +258,7 @@ static inline uint8_t ward_tagged(uint32_t tenant, uint32_t value)
     return (uint8_t)(tenant << 5 | (value & 31));
 }
 
-/* ---- ward_front.c, ward_jobs.c, ward_model.c: ward_front.h ---- */
+/* ---- the front: see ward_front.h, too ---- */
 
 void ward_front_begin(struct ward *w);
 int ward_front_fd(struct ward *w, int which); /* of the worker: 0 the channel, 1 input, 2 output */

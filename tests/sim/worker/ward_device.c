@@ -10,8 +10,8 @@
 
 #include "tests/sim/worker/ward.h"
 
-#define SLICE_BYTES ((uint64_t)1 << 20)
-#define ARGS        4u
+#define SLICE_BYTES  ((uint64_t)1 << 20)
+#define UNHEARD_MOST 10000u /* commands without a frame from the worker, or to it */
 
 enum command_kind { WRITE, READ, COPY, FILL, LAUNCH, MARK, WAIT };
 
@@ -90,6 +90,10 @@ static void do_fill(uint8_t *dst, const uint8_t *src, uint64_t bytes, const stru
                     uint64_t at)
 {
     (void)src;
+    if (memcmp(c->pattern, c->pattern + 1, c->pattern_bytes - 1) == 0) { /* one byte, as mostly */
+        memset(dst, c->pattern[0], bytes);
+        return;
+    }
     for (uint64_t i = 0; i < bytes; i++) {
         dst[i] = c->pattern[(at + i) % c->pattern_bytes];
     }
@@ -226,6 +230,9 @@ static void over(struct ward *w, void *actor, uint64_t a)
     struct command *c = s->first;
     (void)a;
     s->runs = false;
+    if (++s->device->unheard > UNHEARD_MOST) {
+        ward_broken(w, "vain", "%u commands since the worker last said anything", UNHEARD_MOST);
+    }
     if (s->device->dead.code == 0) {
         execute(s, c);
     }
@@ -326,10 +333,15 @@ static int stream_create(struct backend_device *d, int priority, struct backend_
     return 0;
 }
 
+/* Waits that were not flushed may remain, for a job that did not come. */
 static void stream_destroy(struct backend_stream *s)
 {
-    if (s->first != NULL) {
-        ward_broken(s->device->w, "left", "stream %u has commands at its end", s->number);
+    while (s->first != NULL) {
+        if (s->first->kind != WAIT || s->first->number <= s->flushed) {
+            ward_broken(s->device->w, "left", "stream %u has a %s at its end", s->number,
+                        NAMES[s->first->kind]);
+        }
+        pop(s);
     }
     s->device->stream[s->number] = NULL;
     free(s);

@@ -398,7 +398,7 @@ static void hear_inventory_job(struct ward *w, struct bytes frame)
     j->repeats = m.finished && j->ended;
 }
 
-static void limits_send(struct ward *w, uint64_t tenant)
+void front_limits(struct ward *w, uint64_t tenant)
 {
     struct tenant *t = &w->front->tenant[tenant];
     const struct msg_f_tenant m = {.tenant = tenant,
@@ -410,7 +410,7 @@ static void limits_send(struct ward *w, uint64_t tenant)
     front_send(w, &schema_msg_f_tenant, &m, -1);
 }
 
-static void seal_send(struct ward *w, struct thing *t)
+void front_seal(struct ward *w, struct thing *t)
 {
     struct err e = ERR_INIT;
     const struct msg_f_buffer_seal m = {.id = t->id, .size = t->bytes};
@@ -451,16 +451,16 @@ static void hear_inventory_end(struct ward *w, struct bytes frame)
             t->state = THING_GONE;
             front_forget(f, t);
         } else if (t->state == THING_SEALING) {
-            seal_send(w, t);
+            front_seal(w, t);
         }
     }
     for (unsigned i = 1; i <= w->params.tenants; i++) {
-        limits_send(w, i);
+        front_limits(w, i);
     }
     ward_log(w, "another front has the worker");
 }
 
-static void another_front(struct ward *w, struct chance *c)
+void front_adopts(struct ward *w, struct chance *c)
 {
     struct ward_front *f = w->front;
     struct thing *t;
@@ -501,6 +501,7 @@ static void another_front(struct ward *w, struct chance *c)
 static void hear(struct ward *w, struct bytes frame)
 {
     struct ward_front *f = w->front;
+    w->device->unheard = 0;
     switch (proto_kind(frame)) {
     case FRAME_KIND_W_READY:
         f->ready = true;
@@ -556,329 +557,6 @@ void ward_front_hear(struct ward *w)
             hear(w, frame);
         }
         frame_fds_close(&fds);
-    }
-}
-
-/* ---- events ---------------------------------------------------------------------------------- */
-
-static void set_limits(struct ward *w, struct chance *c)
-{
-    unsigned i = 1 + (unsigned)chance_below(c, w->params.tenants);
-    struct tenant *t = &w->front->tenant[i];
-    uint64_t limit = w->params.limit_kib << 10;
-    bool none = chance_percent(c, 30);
-    t->limits.device.hard = none ? UINT64_MAX : limit / 4 + chance_below(c, limit);
-    t->limits.device.soft = chance_percent(c, 60) ? UINT64_MAX : chance_below(c, limit);
-    t->limits.device.guaranteed =
-        chance_percent(c, 60) ? 0 : chance_below(c, limit / (2 * w->params.tenants));
-    t->limits.spilled = chance_percent(c, 80) ? UINT64_MAX : chance_below(c, limit);
-    /* what exceeds a lower limit remains */
-    t->most = t->limits.device.hard > t->most ? t->limits.device.hard : t->most;
-    limits_send(w, i);
-}
-
-static void module_ask(struct ward *w)
-{
-    struct ward_front *f = w->front;
-    struct memfd m = MEMFD_NONE;
-    struct err e = ERR_INIT;
-    struct asked_module *x = calloc(1, sizeof *x);
-    x->id = ++f->ids;
-    if (memfd_create_sealed("module", 64, &m, &e) != 0) {
-        ward_broken(w, "front", "%s", e.text);
-    }
-    const struct msg_f_module_load msg = {
-        .module = x->id, .size = 64, .hash = bytes_of("0123456789abcdef", 16), .tenant = 1};
-    front_send(w, &schema_msg_f_module_load, &msg, m.fd);
-    memfd_finish(&m);
-    DL_APPEND(f->modules, x);
-}
-
-static void module_drop(struct ward *w, struct asked_module *x)
-{
-    const struct msg_f_module_unload m = {.module = x->id};
-    front_send(w, &schema_msg_f_module_unload, &m, -1);
-    DL_DELETE(w->front->modules, x);
-    free(x);
-}
-
-static void arena_ask(struct ward *w, struct chance *c)
-{
-    struct ward_front *f = w->front;
-    struct err e = ERR_INIT;
-    struct thing *t = calloc(1, sizeof *t);
-    t->id = ++f->ids;
-    t->arena = true;
-    t->tenant = 1 + (uint32_t)chance_below(c, w->params.tenants);
-    t->bytes = (1 + chance_below(c, 256)) * 4096;
-    t->state = THING_READY;
-    t->data = malloc(t->bytes);
-    t->defined = malloc(t->bytes / WARD_GRAIN);
-    t->host = MEMFD_NONE;
-    if (memfd_create_sealed("arena", t->bytes, &t->host, &e) != 0) {
-        ward_broken(w, "front", "%s", e.text);
-    }
-    model_random(c, t->tenant, t->data, t->bytes);
-    memcpy(t->host.data, t->data, t->bytes);
-    memset(t->defined, 1, t->bytes / WARD_GRAIN);
-    DL_APPEND(f->things, t);
-    const struct msg_f_arena m = {.arena = t->id, .size = t->bytes, .tenant = t->tenant};
-    front_send(w, &schema_msg_f_arena, &m, t->host.fd);
-}
-
-static void arena_drop(struct ward *w, struct thing *t)
-{
-    const struct msg_f_arena_free m = {.arena = t->id};
-    model_compare(w, t, 0, t->host.data, t->bytes, "the end of arena", t->id);
-    front_send(w, &schema_msg_f_arena_free, &m, -1);
-    t->state = THING_GONE;
-    front_forget(w->front, t);
-}
-
-static void modules_act(struct ward *w, struct chance *c)
-{
-    struct asked_module *x = w->front->modules;
-    unsigned count = 0;
-    for (; x != NULL; x = x->next) {
-        count++;
-    }
-    x = w->front->modules;
-    if (count < 3 && chance_percent(c, 60)) {
-        module_ask(w);
-    } else if (x != NULL && x->state == THING_READY) {
-        module_drop(w, x);
-    }
-}
-
-static void arenas_act(struct ward *w, struct chance *c)
-{
-    struct thing *t = front_pick(w, c, 0, true);
-    if (t != NULL && t->uses == 0 && chance_percent(c, 50)) {
-        arena_drop(w, t);
-    } else {
-        arena_ask(w, c);
-    }
-}
-
-/* Does a job that has not ended write it? */
-static bool written(const struct ward_front *f, const struct thing *t)
-{
-    for (const struct asked_job *j = f->jobs; j != NULL; j = j->next) {
-        for (unsigned i = 0; !j->settled && i < j->steps; i++) {
-            if (j->step[i].dst.kind == SIDE_THING && j->step[i].dst.thing == t) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-static void seal_some(struct ward *w, struct chance *c)
-{
-    struct thing *t = front_pick(w, c, 0, false);
-    if (t != NULL && t->state == THING_READY && !t->sealed && !written(w->front, t)) {
-        seal_send(w, t);
-    }
-}
-
-static void free_some(struct ward *w, struct chance *c)
-{
-    struct thing *t = front_pick(w, c, 0, false);
-    if (t != NULL && t->state == THING_READY && t->uses == 0) {
-        front_free_buffer(w, t);
-    }
-}
-
-static void odd_frame(struct ward *w, struct chance *c)
-{
-    uint64_t n = chance_below(c, 5);
-    if (n == 0) {
-        const struct msg_f_pool m = {.trim = chance_percent(c, 20)};
-        front_send(w, &schema_msg_f_pool, &m, -1);
-    } else if (n == 1) {
-        const struct msg_f_snapshot m = {.nonce = ++w->front->ids, .detail = chance_percent(c, 50)};
-        front_send(w, &schema_msg_f_snapshot, &m, -1);
-    } else if (n == 2) {
-        const struct msg_f_spill m = {.limit =
-                                          chance_below(c, 2 * (w->params.spill_kib << 10) + 1)};
-        front_send(w, &schema_msg_f_spill, &m, -1);
-    } else if (n == 3) {
-        uint64_t limit = w->params.limit_kib << 10;
-        const struct msg_f_budget m = {.limit = limit / 2 + chance_below(c, limit / 2 + 1),
-                                       .deadline_ms = (uint32_t)chance_below(c, 300),
-                                       .stay = limit / 4};
-        front_send(w, &schema_msg_f_budget, &m, -1);
-    } else {
-        const struct msg_f_coalesce m = {.window_ns = w->params.window_us * 1000};
-        front_send(w, &schema_msg_f_coalesce, &m, -1);
-    }
-}
-
-static void others_act(struct ward *w, struct chance *c)
-{
-    uint64_t memory = w->params.memory_kib << 10;
-    w->device->foreign = chance_percent(c, 40) ? 0 : chance_below(c, memory / 2);
-    ward_log(w, "others have %" PRIu64 " bytes of the device", w->device->foreign);
-}
-
-void ward_front_act(struct ward *w, const struct ward_event *e)
-{
-    struct chance c = chance_of(e->r, 2);
-    uint64_t n = chance_below(&c, 1000);
-    if (w->front->nonce != 0 || w->closing) {
-        return; /* the front waits for the inventory */
-    }
-    if (chance_below(&c, 1000) < w->params.fronts) {
-        another_front(w, &c);
-    } else if (chance_below(&c, 1000) < w->params.foreign) {
-        others_act(w, &c);
-    } else if (n < 200) {
-        front_new_buffer(w, &c);
-    } else if (n < 270) {
-        free_some(w, &c);
-    } else if (n < 300) {
-        seal_some(w, &c);
-    } else if (n < 330) {
-        modules_act(w, &c);
-    } else if (n < 370) {
-        arenas_act(w, &c);
-    } else if (n < 390) {
-        odd_frame(w, &c);
-    } else if (n < 420 && w->params.limits) {
-        set_limits(w, &c);
-    } else if (n < 480) {
-        front_packet_begin(w);
-        for (uint64_t i = 2 + chance_below(&c, 8); i > 0; i--) {
-            front_new_job(w, &c);
-        }
-        front_packet_end(w);
-    } else {
-        front_new_job(w, &c);
-    }
-}
-
-/* ---- the end --------------------------------------------------------------------------------- */
-
-#define LEAVE_JOBS_NS (300 * NS_PER_S)
-#define LEAVE_REST_NS (400 * NS_PER_S)
-
-static bool jobs_left(struct ward *w)
-{
-    const struct asked_job *j;
-    bool left = false;
-    DL_FOREACH(w->front->jobs, j)
-    {
-        left = true;
-        if (!j->ended && w->now_ns > w->front->leaves_ns + LEAVE_JOBS_NS) {
-            ward_broken(w, "progress", "job %" PRIu64 " has no end after %" PRIu64 " s%s%s", j->id,
-                        (w->now_ns - j->sent_ns) / NS_PER_S,
-                        j->waits ? ", it waits for memory" : "",
-                        ward_device_idle(w->device) ? ", and the device is idle" : "");
-        }
-    }
-    return left;
-}
-
-static bool things_left(struct ward *w)
-{
-    struct thing *t;
-    struct thing *next;
-    struct asked_module *x;
-    struct asked_module *after;
-    bool left = false;
-    DL_FOREACH_SAFE(w->front->things, t, next)
-    {
-        if (t->state == THING_ASKED || t->state == THING_SEALING) {
-            left = true;
-            if (w->now_ns > w->front->leaves_ns + LEAVE_REST_NS) {
-                ward_broken(w, "progress", "buffer %" PRIu64 " has no answer", t->id);
-            }
-        } else if (t->arena) {
-            arena_drop(w, t);
-        } else {
-            front_free_buffer(w, t);
-        }
-    }
-    DL_FOREACH_SAFE(w->front->modules, x, after)
-    {
-        if (x->state == THING_READY) {
-            module_drop(w, x);
-        } else {
-            left = true;
-        }
-    }
-    return left;
-}
-
-static void accounts_check(struct ward *w)
-{
-    const struct ward_front *f = w->front;
-    const struct msg_w_pool *p = &f->pool_says;
-    if (p->used != 0 || p->live != 0 || p->spilled != 0) {
-        ward_broken(w, "left",
-                    "all is freed, and the worker has %" PRIu64 " bytes in %" PRIu64
-                    " pieces, %" PRIu64 " on the host",
-                    p->used, p->live, p->spilled);
-    }
-    for (unsigned i = 1; i <= w->params.tenants; i++) {
-        const struct msg_w_tenant *u = &f->tenant[i].use;
-        if (u->asked != 0 || u->mapped != 0 || u->shared != 0 || u->spilled != 0) {
-            ward_broken(w, "left",
-                        "tenant %u has nothing, and is charged %" PRIu64 ", %" PRIu64 ", %" PRIu64
-                        ", %" PRIu64,
-                        i, u->asked, u->mapped, u->shared, u->spilled);
-        }
-    }
-}
-
-static void limits_end(struct ward *w)
-{
-    for (unsigned i = 1; i <= w->params.tenants; i++) {
-        struct tenant *t = &w->front->tenant[i];
-        t->limits = (struct memory_limits){.device = POOL_QUOTA_NONE, .spilled = UINT64_MAX};
-        t->most = UINT64_MAX;
-        limits_send(w, i);
-    }
-}
-
-bool ward_front_leave(struct ward *w)
-{
-    struct ward_front *f = w->front;
-    const struct msg_f_pool ask = {.trim = 1};
-    const struct msg_f_quit quit = {0};
-    switch (f->leaving) {
-    case 0:
-        f->leaves_ns = w->now_ns;
-        w->device->foreign = 0;
-        f->leaving++;
-        return false;
-    case 1:
-        if (f->nonce == 0 && !jobs_left(w)) {
-            limits_end(w);
-            f->leaving++;
-        }
-        return false;
-    case 2:
-        f->leaving += !things_left(w);
-        f->leaves_ns = w->now_ns;
-        return false;
-    case 3: /* what is queued for release goes */
-        if (w->now_ns > f->leaves_ns + 100 * NS_PER_S && server_idle(w->server)) {
-            f->pool = false;
-            front_send(w, &schema_msg_f_pool, &ask, -1);
-            f->leaving++;
-        }
-        return false;
-    case 4:
-        if (f->pool && server_idle(w->server)) {
-            accounts_check(w);
-            front_send(w, &schema_msg_f_quit, &quit, -1);
-            f->leaving++;
-            return true;
-        }
-        return false;
-    default:
-        return true;
     }
 }
 

@@ -129,6 +129,16 @@ struct asked_job *front_job(const struct ward_front *f, uint64_t id);
 /* Forgets a thing that is gone and that no job uses. */
 void front_forget(struct ward_front *f, struct thing *t);
 
+void front_limits(struct ward *w, uint64_t tenant); /* sends a tenant's limits */
+void front_seal(struct ward *w, struct thing *t);
+/* Another front takes the worker over. */
+void front_adopts(struct ward *w, struct chance *c);
+
+/* ---- ward_events.c ---- */
+
+void front_module_drop(struct ward *w, struct asked_module *x);
+void front_arena_drop(struct ward *w, struct thing *t);
+
 /* ---- ward_jobs.c ---- */
 
 void front_new_job(struct ward *w, struct chance *c);

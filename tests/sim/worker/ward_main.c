@@ -1,7 +1,7 @@
 /*
  * Plays worlds around the worker (ward.h) and says which rules they break.
  *
- *   worker_sim                  the seeds of tests/sim/worker/seeds, then seeds 1 to 300
+ *   worker_sim                  seeds 1 to 200
  *   worker_sim --seeds A-B      these seeds
  *     --lanes N                 processes at once (1)
  *     --seconds N               no more worlds after that time
@@ -11,6 +11,7 @@
  * Ends with 1 if a rule was broken. The same seed and tree give the same world.
  */
 #include <inttypes.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,9 +24,10 @@
 #include "common/log.h"
 #include "tests/sim/worker/ward.h"
 
-#define SEEDS_USUAL   300u
+#define SEEDS_USUAL   200u
 #define LANES_MAX     64u
-#define WORLD_SECONDS 60u /* of processor time */
+#define WORLD_SECONDS 60u       /* of processor time */
+#define HEAP_KEPT     (1 << 28) /* bytes: memory of the device comes and goes */
 
 struct options {
     uint64_t first, last;
@@ -171,6 +173,8 @@ int main(int argc, char **argv)
     struct sums s = {.worlds = 0};
     (void)argc;
     read_options(argv, &o);
+    (void)mallopt(M_MMAP_THRESHOLD, HEAP_KEPT);
+    (void)mallopt(M_TRIM_THRESHOLD, HEAP_KEPT);
     log_open("worker_sim", o.log ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR - 1);
     struct lane *lane = mmap(NULL, LANES_MAX * sizeof *lane, PROT_READ | PROT_WRITE,
                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
