@@ -11,6 +11,7 @@
 #include "daemon/worker/serve/serve.h"
 
 #define FRAME_ROOM 65536u
+#define LATE_NS    (50 * NS_PER_MS) /* the worker looks at its streams now and then */
 
 /* ---- out ------------------------------------------------------------------------------------- */
 
@@ -213,10 +214,9 @@ static void job_over(struct ward *w, struct asked_job *j, const struct msg_w_don
     if (m->code == ERR_DEADLINE && m->effects != ERR_EFFECTS_NONE) {
         ward_broken(w, "deadline", "job %" PRIu64 " has effects and missed its deadline", j->id);
     }
-    if (j->deadline_ns != NS_NEVER && j->begun_ns > j->deadline_ns + 50 * NS_PER_MS && !j->late) {
-        ward_broken(w, "deadline",
-                    "a kernel of job %" PRIu64 " began %" PRIu64 " us after the deadline", j->id,
-                    (j->begun_ns - j->deadline_ns) / 1000);
+    if (m->code == 0 && !j->late && m->started_ns > ns_add(j->deadline_ns, LATE_NS)) {
+        ward_broken(w, "deadline", "job %" PRIu64 " began %" PRIu64 " us after its deadline", j->id,
+                    (m->started_ns - j->deadline_ns) / 1000);
     }
     j->ended = true;
     j->code = m->code;
@@ -575,7 +575,6 @@ void ward_front_begins(struct ward *w, const struct ward_value *v)
     if (j == NULL || j->ended) {
         ward_broken(w, "once", "a kernel of job %" PRIu64 " begins after the job's end", v->job);
     }
-    j->begun_ns = j->begun_ns != 0 ? j->begun_ns : w->now_ns;
 }
 
 /* ---- make and unmake ------------------------------------------------------------------------- */

@@ -80,7 +80,6 @@ struct asked_job {
     bool ended, cancelled, late, waits;
     bool repeats; /* its end may be reported again, to another front */
     bool listed;
-    uint64_t begun_ns; /* when a kernel of it first began; 0: none did */
     struct asked_job *prev, *next;
 };
 
