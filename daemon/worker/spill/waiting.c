@@ -11,9 +11,11 @@
 /* Some events that help are not seen here: another process or a driver may free memory of the
  * device. Waiting jobs are therefore retried periodically, and less often the more of them wait. */
 #define AGAIN_NS (100 * NS_PER_MS)
-/* Tries of a job that others may pass, which moved buffers and failed, before it has to pause. Else
- * two such jobs could take each other's buffers for ever, and no job would ever be without hope. */
-#define VAIN_MOST 4u
+/* Tries of a job which moved buffers and failed, before it has to pause. Else two jobs, of which
+ * one may pass the other, could take each other's buffers for ever, and no job would be without
+ * hope. Fewer for a job that all others may pass. */
+#define VAIN_MOST   32u
+#define VAIN_PASSED 4u
 
 struct waiting_job {
     struct job *job;
@@ -27,7 +29,7 @@ struct waiting_job {
     bool own;          /* its tenant's hard limit is in the way: other tenants' jobs may pass */
     bool moves;        /* spill_moves() after the last try: it goes on in the next turn */
     bool moved;        /* … after an earlier one */
-    unsigned vain;     /* tries as of VAIN_MOST since the last pause */
+    unsigned vain;     /* tries that moved buffers and failed, since the last pause */
     struct err e;      /* why the last try failed; code 0: there was no try */
     int rc;            /* result of spill_acquire() at that try */
     uint64_t changes;  /* spill_changes() after that try */
@@ -181,6 +183,11 @@ static void start(struct waiting *w, struct waiting_job *x)
     free(x);
 }
 
+static bool has_to_pause(const struct waiting_job *x)
+{
+    return x->vain >= (x->stalled || x->late ? VAIN_PASSED : VAIN_MOST);
+}
+
 /* Would a try have the last one's result, after a walk over all buffers, or is it too early for
  * one? Buffers move for one job in each poll. */
 static bool keeps_result(const struct waiting *w, const struct waiting_job *x, uint64_t now)
@@ -192,8 +199,7 @@ static bool keeps_result(const struct waiting *w, const struct waiting_job *x, u
         return w->moved == now;
     }
     bool same = x->changes == spill_changes(w->spill);
-    bool pauses = x->vain >= VAIN_MOST;
-    return (same || pauses) && now < x->tried + w->count * AGAIN_NS;
+    return (same || has_to_pause(x)) && now < x->tried + w->count * AGAIN_NS;
 }
 
 static int again(struct waiting *w, struct waiting_job *x, uint64_t now)
@@ -201,13 +207,13 @@ static int again(struct waiting *w, struct waiting_job *x, uint64_t now)
     if (keeps_result(w, x, now)) {
         return x->rc;
     }
-    x->vain = x->vain < VAIN_MOST ? x->vain : 0;
+    x->vain = has_to_pause(x) ? 0 : x->vain;
     x->tried = now;
     struct err e = ERR_INIT;
     uint64_t moved = spill_moved(w->spill);
     x->rc = spill_acquire(w->spill, x->job, &e);
     x->e = e;
-    x->vain += (x->stalled || x->late) && spill_moved(w->spill) != moved;
+    x->vain += spill_moved(w->spill) != moved;
     x->changes = spill_changes(w->spill);
     x->moves = x->rc != 0 && spill_moves(w->spill);
     w->moved = x->moves ? now : w->moved;
