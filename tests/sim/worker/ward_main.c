@@ -29,9 +29,9 @@
 #define WORLD_SECONDS 60u       /* of processor time */
 #define HEAP_KEPT     (1 << 28) /* bytes: memory of the device comes and goes */
 
-/* Seeds above SEEDS_USUAL that broke a rule before a mend: vain, content, verdict, content,
- * content, deadline. */
-static const uint64_t KEPT[] = {241, 520, 609, 611, 647, 726};
+/* Seeds above SEEDS_USUAL that broke a rule before a mend, by rule: vain, content, verdict,
+ * content, content, deadline, vain, vain. */
+static const uint64_t KEPT[] = {241, 520, 609, 611, 647, 726, 969, 1074};
 
 struct options {
     uint64_t first, last;
