@@ -1,28 +1,35 @@
 #!/bin/bash
-# What takes too long for every change: storms of 20 s, all mutants, longer fuzzing, 10^8 messages
-# to the decoder, 10^8 operations of the pool, 10^8 against models of it, 200,000 connections to the
-# listener and as many to the daemon, 10,000 simulated worlds, others each night. Ends with a table.
+# What takes too long for every change. Ends with a table.
 #   scripts/nightly.sh             all of it
-#   scripts/nightly.sh PART...     only these: storms storm mutants fuzz decoder soak property churn sim
-# GPUD_STORM_SECONDS (20), GPUD_FUZZ_SECONDS (600), GPUD_SIM_SECONDS (1800): how long.
-# GPUD_STORM_MINUTES (30): of `storm`, on each device; its seed is the date.
-# GPUD_DECODER_MESSAGES (100000000): of `decoder`.
-# GPUD_POOL_STEPS (710000): of each of the 142 runs of `property`. GPUD_POOL_SEED (the date): its
-# runs differ each night.
+#   scripts/nightly.sh PART...     only these parts:
+#     storms     kills of workers and of fronts, GPUD_STORM_SECONDS (20) each
+#     storm      all mishaps at once, GPUD_STORM_MINUTES (30) on each device; its seed is the date
+#     mutants    all defences switched off, one at a time
+#     fuzz       each target, GPUD_FUZZ_SECONDS (600)
+#     decoder    GPUD_DECODER_MESSAGES (100000000) messages
+#     soak       10^8 operations of the pool
+#     property   142 runs of GPUD_POOL_STEPS (710000) against models of the pool, by GPUD_POOL_SEED
+#                (the date)
+#     churn      200,000 connections to the listener, and to the daemon
+#     sim        10,000 worlds around the front, and as many with libgpud in them; at most
+#                GPUD_SIM_SECONDS (1800) each; the date gives the seeds
+#     worlds     100,000 worlds around the worker, at most as long
+#     torture    each call of each process fails once
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
+all=(storms storm mutants fuzz decoder soak property churn sim worlds torture)
 parts=()
 for arg in "$@"; do
-    case $arg in
-    storms | storm | mutants | fuzz | decoder | soak | property | churn | sim) parts+=("$arg") ;;
+    case " ${all[*]} " in
+    *" $arg "*) parts+=("$arg") ;;
     *)
-        sed -n '2,11s/^# //p' "$0" >&2
+        sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
         exit 2
         ;;
     esac
 done
-[ ${#parts[@]} -gt 0 ] || parts=(storms storm mutants fuzz decoder soak property churn sim)
+[ ${#parts[@]} -gt 0 ] || parts=("${all[@]}")
 
 scripts/deps.sh build test || exit 1
 command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache
@@ -101,37 +108,49 @@ decoder() (
     exit "$failed"
 )
 
-# Worlds around the front (tests/sim). The date gives the first seed. Courses that break a rule are
-# left, shortened, in build/sim.
+# Worlds (tests/sim). Courses that break a rule are left, shortened, in build/sim.
 sim() {
-    cmake --preset dev >/dev/null && cmake --build --preset dev --target front_sim >/dev/null || return 1
-    mkdir -p build/sim
-    local first
+    cmake --preset dev >/dev/null &&
+        cmake --build --preset dev --target front_sim client_sim >/dev/null || return 1
+    local first program failed=0
     first=$(date +%Y%m%d)0000
-    build/dev/tests/front_sim --seeds "$first-$((first + 9999))" --lanes "$(nproc)" \
-        --seconds "${GPUD_SIM_SECONDS:-1800}" --keep build/sim
+    for program in front client; do
+        mkdir -p "build/sim/$program"
+        "build/dev/tests/${program}_sim" --seeds "$first-$((first + 9999))" --lanes "$(nproc)" \
+            --seconds "${GPUD_SIM_SECONDS:-1800}" --keep "build/sim/$program" || failed=1
+    done
+    return "$failed"
 }
 
-run_part() {
-    case $1 in
-    storms) storms ;;
-    storm) storm ;;
-    mutants) scripts/mutants.sh ;;
-    soak) soak ;;
-    property) property ;;
-    churn) churn ;;
-    sim) sim ;;
-    decoder) decoder ;;
-    fuzz) GPUD_FUZZ_SECONDS=${GPUD_FUZZ_SECONDS:-600} scripts/test.sh fuzz ;;
-    esac
+# Worlds around the worker (tests/sim/worker): so many as the time allows.
+worlds() {
+    cmake --preset dev >/dev/null && cmake --build --preset dev --target worker_sim >/dev/null || return 1
+    local first
+    first=$(date +%Y%m%d)00000
+    build/dev/tests/worker_sim --seeds "$first-$((first + 99999))" --lanes "$(nproc)" \
+        --seconds "${GPUD_SIM_SECONDS:-1800}"
 }
+
+# The n-th call fails, for every n (tests/torture).
+torture() {
+    cmake --preset dev >/dev/null && cmake --build --preset dev --target torture >/dev/null || return 1
+    local failed=0
+    build/dev/tests/test_torture --device sim || failed=1
+    build/dev/tests/test_torture --device cuda --process worker || failed=1
+    build/dev/tests/test_torture --device opencl --act module --slice today/20 || failed=1
+    return "$failed"
+}
+
+mutants() { scripts/mutants.sh; }
+
+fuzz() { GPUD_FUZZ_SECONDS=${GPUD_FUZZ_SECONDS:-600} scripts/test.sh fuzz; }
 
 told=()
 status=0
 for part in "${parts[@]}"; do
     echo "== $part"
     started=$SECONDS
-    if run_part "$part"; then
+    if "$part"; then
         told+=("passed  $part  $((SECONDS - started)) s")
     else
         told+=("FAILED  $part  $((SECONDS - started)) s")

@@ -1,9 +1,11 @@
 #!/bin/bash
-# Measures how many of the mutants of the front the simulation finds (tests/sim/README.md).
+# Measures how many of the mutants of the front, or of the worker and its pool, the simulation finds
+# (tests/sim/README.md, tests/sim/worker/README.md).
 #   scripts/sim-mutants.sh            all mutants of daemon/front that lie behind its connections
-#   scripts/sim-mutants.sh NAME...    only these
-# Builds front_sim in a copy of the tree (build/sim-mutants) for one mutant at a time, and plays
-# seeds 1 to GPUD_SIM_SEEDS (1000) until one breaks a rule. Prints a line for each mutant and the
+#   scripts/sim-mutants.sh --worker   all mutants of daemon/worker and daemon/pool, by worker_sim
+#   scripts/sim-mutants.sh [--worker] NAME...    only these
+# Builds front_sim (worker_sim) in a copy of the tree (build/sim-mutants) for one mutant at a time,
+# and plays seeds 1 to GPUD_SIM_SEEDS (1000) until one breaks a rule. Prints a line for each mutant and the
 # share that was found. Fails only if the unchanged tree breaks a rule, or a mutant does not build.
 # GPUD_SIM_TRUST=yes: does not play the unchanged tree first.
 set -uo pipefail
@@ -14,6 +16,11 @@ build=$root/build/sim-mutants/build
 kept=$root/build/sim-mutants/kept
 seeds=${GPUD_SIM_SEEDS:-1000}
 lanes=$(nproc)
+sim=front_sim
+if [ "${1:-}" = --worker ]; then
+    sim=worker_sim
+    shift
+fi
 
 mkdir -p "$tree" || exit 1
 # --touch: else files are older than what an earlier run has built from a mutant of them.
@@ -24,11 +31,11 @@ command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache
 cmake -S "$tree" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
     -DCMAKE_C_FLAGS="-Wno-unused" >/dev/null || exit 1
 
-make_sim() { cmake --build "$build" --parallel "$lanes" --target front_sim >"$build.log" 2>&1; }
+make_sim() { cmake --build "$build" --parallel "$lanes" --target "$sim" >"$build.log" 2>&1; }
 
 # The first rule that a seed breaks; empty: none does.
 play() {
-    "$build/tests/front_sim" --seeds "1-$seeds" --lanes "$lanes" --first 2>&1 |
+    "$build/tests/$sim" --seeds "1-$seeds" --lanes "$lanes" --first 2>&1 |
         grep -a -m 1 '^seed' | cut -c 1-110
 }
 
@@ -39,6 +46,11 @@ of_front() {
         grep -E '^[^ ]+( daemon/front/[^ ]+)+$' |
         grep -vE ' daemon/front/(clients/|settings/|main|ending|pipeline_|modules/(cache|compiler))' |
         cut -d ' ' -f 1
+}
+
+of_worker() {
+    "$tree/scripts/mutate" --places "$tree"/tests/mutants/*.mutant --in "$tree" |
+        grep -E '^[^ ]+( daemon/(worker|pool)/[^ ]+)+$' | cut -d ' ' -f 1
 }
 
 # The copies are newer than what was built from the mutant.
@@ -52,7 +64,7 @@ trap revert EXIT
 
 names=("$@")
 if [ ${#names[@]} -eq 0 ]; then
-    mapfile -t names < <(of_front)
+    if [ "$sim" = worker_sim ]; then mapfile -t names < <(of_worker); else mapfile -t names < <(of_front); fi
 fi
 
 make_sim || { tail -n 20 "$build.log"; exit 1; }

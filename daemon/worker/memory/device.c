@@ -180,7 +180,8 @@ static int open_parts(struct device *dev, const struct device_options *options, 
 
 int device_open(struct device *dev, const struct device_options *options, struct err *e)
 {
-    *dev = (struct device){.b = backend_find(options->backend)};
+    *dev = (struct device){.b = options->through != NULL ? options->through
+                                                         : backend_find(options->backend)};
     if (dev->b == NULL) {
         return err_set(e, ERR_UNSUPPORTED, "back end \"%s\" is not built in", options->backend);
     }

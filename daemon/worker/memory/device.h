@@ -16,6 +16,7 @@
 
 struct device_options {
     const char *backend;
+    const struct backend *through; /* the back end itself; NULL: the one of that name */
     unsigned index;
     const char *options;    /* the back end's own options, may be "" */
     uint64_t memory_limit;  /* bytes, at most the device's memory; 0: 15/16 of it */

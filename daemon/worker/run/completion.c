@@ -360,12 +360,12 @@ const struct job *completion_oldest(const struct completion *c)
 }
 
 /* A device may give up commands that wait for a command that failed: then the predecessor is to
- * blame. */
+ * blame, if it failed there. */
 static void name_predecessor(const struct completion *c, struct job *j)
 {
     for (unsigned i = 0; i < j->after_count; i++) {
         const struct job *before = ledger_find(c->x->ledger, j->after[i]);
-        if (before != NULL && before->e.code != 0) {
+        if (before != NULL && before->failed_there) {
             (void)err_set_vendor(&j->e, before->e.code, before->e.vendor,
                                  "after job %" PRIu64 " failed: %s", before->id, before->e.text);
             return;
@@ -390,6 +390,7 @@ static void take_markers_error(const struct completion *c, struct job *j)
         struct err e = ERR_INIT;
         if (ops->state(j->mark[i].marker, &e) == BACKEND_FAILED) {
             j->e = e;
+            j->failed_there = true;
             blame_mark(&j->mark[i], &j->e);
             name_predecessor(c, j);
             return;
@@ -518,9 +519,13 @@ static bool advance(struct completion *c, struct job *j, uint64_t now)
     if (job_state_given_up(j->state)) {
         return completion_at_once(c, j);
     }
-    if (j->state == JOB_GRAPH && graph_untouched(j->graph) &&
+    if (j->state == JOB_GRAPH && !graph_begun(j->graph) &&
         job_expired(j, now, "earlier work on its stream", &e)) {
-        return completion_cancel(c, j, &e);
+        if (graph_untouched(j->graph)) {
+            return completion_cancel(c, j, &e);
+        }
+        j->writes = false; /* what the device has of it is no step */
+        graph_stop(j->graph, c->x, j, &e);
     }
     if (j->state == JOB_GRAPH && executor_resume(c->x, j, &e) != 0) {
         j->e = e;

@@ -241,6 +241,17 @@ bool graph_untouched(const struct graph *g)
     return !begun;
 }
 
+bool graph_begun(const struct graph *g)
+{
+    bool begun = false;
+    for (unsigned i = 0; !begun && i < g->count; i++) {
+        const struct graph_step *t = &g->step[i];
+        bool queued = t->large && t->state == STEP_BEGUN && t->copy.begun == 0;
+        begun = t->state != STEP_PENDING && !queued;
+    }
+    return begun;
+}
+
 bool graph_on_device(const struct graph *g)
 {
     return g != NULL && (g->busy > 0 || g->smalls > 0 || prefetched(g));
@@ -358,14 +369,24 @@ static bool small_over(struct graph *g, const struct graph_step *t)
     return state == BACKEND_DONE;
 }
 
+/* Do threads go on copying after the device is done? */
+static bool by_threads(const struct graph_step *t)
+{
+    return t->copy.direction == COPY_FROM_DEVICE && !t->copy.registered;
+}
+
+/* Copies of one direction keep their order on the device, but not what threads write of them. */
+static bool copy_comes_after(const struct graph_step *t, const struct graph_step *before)
+{
+    bool one_line = direction_of(t) == direction_of(before);
+    return before->state == STEP_OVER ||
+           (one_line && before->state == STEP_BEGUN && !by_threads(before));
+}
+
 static bool copy_may_begin(struct graph *g, const struct graph_step *t)
 {
     for (int d = 0; d < 2; d++) {
-        const struct graph_step *before =
-            t->need_copy[d] == NONE ? NULL : &g->step[t->need_copy[d]];
-        bool behind = before == NULL || before->state == STEP_OVER ||
-                      ((int)direction_of(t) == d && before->state == STEP_BEGUN);
-        if (!behind) {
+        if (t->need_copy[d] != NONE && !copy_comes_after(t, &g->step[t->need_copy[d]])) {
             return false;
         }
     }
@@ -413,11 +434,11 @@ static bool mark_is_free(const struct graph *g)
     return g->job->mark_count + g->reserved < JOB_MARKERS - 1;
 }
 
-/* Can a stream wait for the whole copy? Not if threads go on copying after the device is done. */
+/* Can a stream wait for the whole copy? */
 static bool in_stream(const struct graph_step *t)
 {
-    bool threads = t->copy.direction == COPY_FROM_DEVICE && !t->copy.registered;
-    return t->state == STEP_OVER || (t->state == STEP_BEGUN && !threads && copy_enqueued(&t->copy));
+    return t->state == STEP_OVER ||
+           (t->state == STEP_BEGUN && !by_threads(t) && copy_enqueued(&t->copy));
 }
 
 static bool small_may_begin(const struct graph *g, const struct graph_step *t)

@@ -141,8 +141,9 @@ struct job {
     struct job_watch watch;
 
     /* ---- how it ended ---- */
-    struct err e;  /* the first failure; code 0: none */
-    uint8_t *done; /* owned: the encoded W_DONE, once its end is reported */
+    struct err e;      /* the first failure; code 0: none */
+    bool failed_there; /* `e` is of its commands on the device */
+    uint8_t *done;     /* owned: the encoded W_DONE, once its end is reported */
     size_t done_size;
 };
 

@@ -13,6 +13,9 @@
 #include "daemon/worker/spill/spill_copy.h"
 
 #define CLEAR_OUT_NS (2 * NS_PER_S) /* the longest that clear_out waits for copies */
+/* Tries that only move buffers together before others are evicted: the room that moves make may
+ * not be where the next try needs it, for ever. */
+#define GATHER_MOST 16u
 
 static bool moving_helps(void *data);
 static bool clear_out(void *data, uint64_t tenant, uint64_t bytes, bool own);
@@ -209,7 +212,8 @@ static bool enough(struct spill *s, const struct memory_ask *ask, uint64_t freei
 {
     return leaving_helps(s, ask, false) || (s->late && memory_mapping(&s->device->memory)) ||
            (memory_service_busy(&s->device->memory) &&
-            (freeing > ask->size + ask->size / 8 || moving_helps(s)));
+            (freeing > ask->size + ask->size / 8 ||
+             (s->gathered < GATHER_MOST && moving_helps(s))));
 }
 
 /* Is the pool still moving buffers for the request that it refused just now? */
@@ -448,6 +452,11 @@ uint64_t spill_changes(const struct spill *s)
     return s->device->memory.changes;
 }
 
+uint64_t spill_moved(const struct spill *s)
+{
+    return s->outs + s->backs;
+}
+
 void spill_explain(struct spill *s, const struct job *j, struct err *e)
 {
     (void)say(s, j->tenant, lacks(j, NULL), ERR_DEVICE_MEMORY, e);
@@ -519,7 +528,7 @@ static void workspace_get(struct spill *s, struct job *j)
 
 /* Counters that show whether a failed try changed more than its own pieces. */
 struct before {
-    uint64_t changes, moved, leaving;
+    uint64_t changes, moved, withins, leaving;
     uint64_t passed; /* points passed on the service stream while clear_out waited */
 };
 
@@ -527,7 +536,8 @@ static struct before before_try(const struct spill *s)
 {
     const struct memory *m = &s->device->memory;
     return (struct before){.changes = m->changes,
-                           .moved = s->outs + s->backs,
+                           .moved = spill_moved(s),
+                           .withins = s->withins,
                            .leaving = m->leaving,
                            .passed = m->timeline.stream[memory_service(m)].done};
 }
@@ -558,6 +568,8 @@ int spill_acquire(struct spill *s, struct job *j, struct err *e)
     s->more = false;
     job_pin(s->buffers, j);
     int rc = bring(s, j, e);
+    bool moved = spill_moved(s) != before.moved;
+    s->gathered = rc == 0 || moved ? 0 : s->gathered + (s->withins != before.withins);
     if (rc != 0) {
         acquire_undo(s, j, &before);
         return rc;

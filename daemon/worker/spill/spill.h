@@ -71,6 +71,8 @@ bool spill_late(const struct spill *s, const struct job *j);
 bool spill_moves(const struct spill *s);
 /* A counter of events that may help a refused job. */
 uint64_t spill_changes(const struct spill *s);
+/* A counter of buffers evicted to the host and brought back. */
+uint64_t spill_moved(const struct spill *s);
 /* Sets e: why a job without memory cannot have it now. */
 void spill_explain(struct spill *s, const struct job *j, struct err *e);
 /* True for ERR_DEVICE_MEMORY, and for ERR_LIMIT, where only the job's own tenant can make room. */

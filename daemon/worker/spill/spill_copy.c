@@ -447,6 +447,7 @@ int spill_move_within(void *user, struct pool_move *move, struct err *e)
     }
     s->stuck = false;
     s->within++;
+    s->withins++;
     b->filling = m->marker;
     move->stream = m->point.stream;
     move->seq = m->point.seq;

@@ -23,12 +23,14 @@ struct spill {
     uint64_t bytes;              /* bytes of the buffers in the arena */
     uint64_t outs, backs; /* counts of buffers evicted to the host, and of buffers brought back */
     unsigned within;      /* number of buffers that are moving within the device */
-    bool late;            /* a buffer did not move because its new memory is not mapped yet */
-    bool more;            /* the last try for a job ended while the pool moved buffers */
-    bool stuck;           /* the last move within the device could not be enqueued */
-    bool host_late;       /* the last search for buffers to evict waits for memory of the host */
-    bool shed_late;       /* the same for a tenant above its hard limit */
-    uint64_t leaving;     /* bytes of device memory that evictions under way will free */
+    uint64_t withins;     /* count of such moves */
+    unsigned gathered; /* tries for jobs in a row that failed, and only moved buffers within it */
+    bool late;         /* a buffer did not move because its new memory is not mapped yet */
+    bool more;         /* the last try for a job ended while the pool moved buffers */
+    bool stuck;        /* the last move within the device could not be enqueued */
+    bool host_late;    /* the last search for buffers to evict waits for memory of the host */
+    bool shed_late;    /* the same for a tenant above its hard limit */
+    uint64_t leaving;  /* bytes of device memory that evictions under way will free */
     void (*grown)(void *data); /* NULL: not asked for */
     void *data;
     /* moves that wait for their marker on the service stream, oldest first */

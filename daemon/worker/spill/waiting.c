@@ -11,6 +11,11 @@
 /* Some events that help are not seen here: another process or a driver may free memory of the
  * device. Waiting jobs are therefore retried periodically, and less often the more of them wait. */
 #define AGAIN_NS (100 * NS_PER_MS)
+/* Tries of a job which moved buffers and failed, before it has to pause. Else two jobs, of which
+ * one may pass the other, could take each other's buffers for ever, and no job would be without
+ * hope. Fewer for a job that all others may pass. */
+#define VAIN_MOST   32u
+#define VAIN_PASSED 4u
 
 struct waiting_job {
     struct job *job;
@@ -24,6 +29,7 @@ struct waiting_job {
     bool own;          /* its tenant's hard limit is in the way: other tenants' jobs may pass */
     bool moves;        /* spill_moves() after the last try: it goes on in the next turn */
     bool moved;        /* … after an earlier one */
+    unsigned vain;     /* tries that moved buffers and failed, since the last pause */
     struct err e;      /* why the last try failed; code 0: there was no try */
     int rc;            /* result of spill_acquire() at that try */
     uint64_t changes;  /* spill_changes() after that try */
@@ -177,20 +183,37 @@ static void start(struct waiting *w, struct waiting_job *x)
     free(x);
 }
 
-/* Retries a job. While nothing has changed the result would be the same after a walk over all
- * buffers, so the last result is returned. Buffers move for one job in each poll. */
+static bool has_to_pause(const struct waiting_job *x)
+{
+    return x->vain >= (x->stalled || x->late ? VAIN_PASSED : VAIN_MOST);
+}
+
+/* Would a try have the last one's result, after a walk over all buffers, or is it too early for
+ * one? Buffers move for one job in each poll. */
+static bool keeps_result(const struct waiting *w, const struct waiting_job *x, uint64_t now)
+{
+    if (x->e.code == 0) {
+        return false; /* there was no try */
+    }
+    if (x->moves) {
+        return w->moved == now;
+    }
+    bool same = x->changes == spill_changes(w->spill);
+    return (same || has_to_pause(x)) && now < x->tried + w->count * AGAIN_NS;
+}
+
 static int again(struct waiting *w, struct waiting_job *x, uint64_t now)
 {
-    bool same = x->moves
-                    ? w->moved == now
-                    : x->changes == spill_changes(w->spill) && now < x->tried + w->count * AGAIN_NS;
-    if (x->e.code != 0 && same) {
+    if (keeps_result(w, x, now)) {
         return x->rc;
     }
+    x->vain = has_to_pause(x) ? 0 : x->vain;
     x->tried = now;
     struct err e = ERR_INIT;
+    uint64_t moved = spill_moved(w->spill);
     x->rc = spill_acquire(w->spill, x->job, &e);
     x->e = e;
+    x->vain += spill_moved(w->spill) != moved;
     x->changes = spill_changes(w->spill);
     x->moves = x->rc != 0 && spill_moves(w->spill);
     w->moved = x->moves ? now : w->moved;

@@ -1,0 +1,276 @@
+/*
+ * Worlds around the worker: the real code of daemon/worker and daemon/pool over a simulated device,
+ * with a simulated front and virtual time. One thread; all follows from one number.
+ *
+ *   ward_time      the agenda, the clock, and what threads become: steps of the agenda
+ *   ward_pages     the device's memory: handles, ranges, blocks, and the shadow of who used what
+ *   ward_device    the back end's table: streams, markers, modules, host memory
+ *   ward_front     the front: frames out and in, adoption
+ *   ward_events    what it does at an event
+ *   ward_jobs      the buffers and jobs that it asks for
+ *   ward_model     what buffers must hold
+ *   ward_leave     the end, when all is freed
+ *   ward_run       a world from its beginning to its end
+ *
+ * Thread: one.
+ */
+#ifndef TEST_SIM_WARD_H
+#define TEST_SIM_WARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+#include <uv.h>
+
+#include "common/clock.h"
+#include "daemon/backend/backend.h"
+#include "tests/sim/chance.h"
+
+#define WARD_STREAMS    16u /* of a device */
+#define WARD_GRAIN      256u
+#define WARD_FAIL_BYTES 1024u
+#define WARD_EVENTS_MAX 2000u
+
+/* name, what it says. Percent and permille are chances. */
+#define WARD_PARAMS(X)                                                                             \
+    X(events)                                                                                      \
+    X(tenants)                                                                                     \
+    X(streams)       /* of jobs */                                                                 \
+    X(page_kib)      /* 0: the device has blocks only */                                           \
+    X(memory_kib)    /* of the device */                                                           \
+    X(limit_kib)     /* of the pool */                                                             \
+    X(spill_kib)     /* of host memory */                                                          \
+    X(buffer_kib)    /* the largest buffer */                                                      \
+    X(wanted_kib)    /* of all buffers together */                                                 \
+    X(later)         /* 1: memory is mapped by a thread */                                         \
+    X(wakes)         /* 1: the device calls when a marker is passed */                             \
+    X(quiet)         /* 1: it has quiet markers */                                                 \
+    X(batches)       /* 1: it takes several writes at once */                                      \
+    X(registers)     /* 1: host memory is registered */                                            \
+    X(slices)        /* 1: in slices */                                                            \
+    X(imports)       /* 1: kernels reach host memory */                                            \
+    X(release_waits) /* 1: as backend.h says */                                                    \
+    X(run_ns)        /* usual time of a command */                                                 \
+    X(call_ns)       /* usual time of a call that maps */                                          \
+    X(refuse_memory) /* permille of handles, mappings and blocks */                                \
+    X(refuse_unmap)  /* permille */                                                                \
+    X(refuse_host)   /* permille of registrations */                                               \
+    X(refuse_launch) /* permille */                                                                \
+    X(foreign)       /* permille of events: another process takes or gives memory of the device */ \
+    X(fault)         /* number of the launch that faults; 0: none */                               \
+    X(deadlines)     /* percent of jobs */                                                         \
+    X(cancels)       /* percent of jobs */                                                         \
+    X(limits)        /* 1: tenants have limits */                                                  \
+    X(fronts)        /* permille of events: another front adopts the worker */                     \
+    X(pause_us)      /* usual time between two events */                                           \
+    X(window_us)     /* for which brief jobs wait for others */
+
+struct ward_params {
+#define X(name) uint64_t name;
+    WARD_PARAMS(X)
+#undef X
+};
+
+/* An event from outside; its random numbers follow from `r`. */
+struct ward_event {
+    uint64_t at_ns;
+    uint64_t r;
+};
+
+struct ward;
+
+struct ward_hap {
+    uint64_t at_ns;
+    uint64_t order;
+    void (*run)(struct ward *w, void *actor, uint64_t a);
+    void *actor;
+    uint64_t a;
+};
+
+struct ward_agenda {
+    struct ward_hap *hap; /* owned: a heap by time, then order */
+    size_t count, room;
+    uint64_t order;
+};
+
+struct ward_fiber;
+struct ward_work;
+struct ward_front;
+struct server;
+
+struct ward {
+    uint64_t seed;
+    struct ward_params params;
+    struct ward_event *event; /* owned */
+    unsigned events;
+    uint64_t now_ns;
+    struct ward_agenda agenda;
+    struct chance chance; /* of times and refusals; the front has numbers by event */
+    FILE *log;            /* NULL: none */
+    struct ward_fiber *fiber;
+    struct ward_work *works, **works_end; /* what threads have done, for the loop to hear */
+    struct backend_device *device;
+    struct ward_front *front;
+    struct server *server;
+    uv_loop_t loop;
+    bool closing;    /* the worker closes its parts */
+    bool front_open; /* the front takes frames; calls may be refused */
+};
+
+extern char *ward_report; /* WARD_FAIL_BYTES, for the parent */
+
+/* ---- ward_run.c ---- */
+
+/* The parameters and events of a seed. */
+void ward_make(uint64_t seed, struct ward *ret_ward);
+void ward_params_write(const struct ward *w, FILE *out);
+/* Plays the world in this process, and ends the process if a rule is broken. Returns the virtual
+ * time, ns. */
+uint64_t ward_run(struct ward *w);
+/* A rule is broken: says so, and ends the process. */
+void ward_broken(struct ward *w, const char *rule, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4), noreturn));
+void ward_log(struct ward *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- ward_time.c ---- */
+
+/* The world of this process, for the functions of libc that the worker calls. */
+void ward_time_begin(struct ward *w);
+void ward_time_end(struct ward *w);
+void ward_at(struct ward *w, uint64_t at_ns, void (*run)(struct ward *w, void *actor, uint64_t a),
+             void *actor, uint64_t a);
+/* A time around `usual` ns, sometimes far from it. */
+uint64_t ward_while(struct ward *w, uint64_t usual_ns);
+/* The caller takes `ns`: the worker's loop stands still, or a thread of the worker does. */
+void ward_pass(struct ward *w, uint64_t ns);
+uint64_t ward_next_ns(const struct ward *w); /* of the agenda; NS_NEVER: nothing */
+void ward_advance(struct ward *w, uint64_t to_ns);
+/* Tells the loop what threads have done. Returns whether there was anything. */
+bool ward_works_end(struct ward *w);
+bool ward_threads_work(const struct ward *w);
+uint64_t
+ward_heap_blocks(void); /* blocks of the heap that the program has, but not its libraries */
+uint64_t ward_real_ns(void);
+
+/* ---- ward_pages.c ---- */
+
+struct ward_grain {
+    uint32_t wrote;              /* 1 + the stream that wrote it last; 0: none */
+    uint32_t write;              /* number of its command */
+    uint32_t read[WARD_STREAMS]; /* numbers of the last commands that read it */
+};
+
+/* Bytes of the device, or of the host. */
+struct ward_mem {
+    uint64_t bytes;
+    uint8_t *data;
+    struct ward_grain *grain; /* owned */
+    unsigned maps;
+    bool host;  /* the bytes are the host's */
+    bool stuck; /* an end of a mapping was refused */
+    struct ward_mem *prev, *next;
+};
+
+struct ward_page {
+    struct ward_mem *mem; /* NULL: nothing is mapped */
+    uint64_t at;          /* in mem */
+    bool access;
+    uint32_t last[WARD_STREAMS]; /* numbers of the last commands that name it */
+};
+
+struct backend_block {
+    struct backend_device *device;
+    uint64_t bytes, page_bytes;
+    struct ward_page *page; /* owned */
+    bool range;             /* of handles */
+    struct backend_block *prev, *next;
+};
+
+/* What a stream, or the host, knows to be over: numbers of commands. */
+struct ward_known {
+    uint32_t at[WARD_STREAMS];
+};
+
+/* A stretch of memory in one piece. */
+struct ward_span {
+    struct ward_mem *mem;
+    uint64_t at;
+    uint8_t *data;
+    uint64_t bytes;
+};
+
+/* The first piece of [at, at + bytes) of a block. */
+struct ward_span ward_span(struct ward *w, const struct backend_block *b, uint64_t at,
+                           uint64_t bytes, const char *who);
+/* A command that is enqueued names the memory. */
+void ward_name(struct ward *w, struct backend_block *b, uint64_t at, uint64_t bytes,
+               unsigned stream, uint32_t number);
+/* A command that knows `known` uses the memory. */
+void ward_touch(struct ward *w, const struct ward_span *s, unsigned stream, uint32_t number,
+                const struct ward_known *known, bool writes, const char *who);
+struct backend_block *ward_block_of(struct backend_device *d, struct ward_mem *m);
+void ward_block_end(struct backend_device *d, struct backend_block *b);
+struct ward_mem *ward_mem_make(struct backend_device *d, uint64_t bytes, uint8_t *host);
+/* What the worker wrote to check the device is nobody's. */
+void ward_mems_checked(struct backend_device *d);
+void ward_mem_end(struct backend_device *d, struct ward_mem *m);
+void ward_device_empty(struct backend_device *d); /* frees all of its memory */
+extern const struct backend_page_ops ward_page_ops;
+
+/* ---- ward_device.c ---- */
+
+struct ward_host;
+struct ward_stream;
+
+struct backend_device {
+    struct ward *w;
+    backend_wake_fn wake;
+    void *wake_data;
+    struct backend_stream *stream[WARD_STREAMS];
+    unsigned streams;
+    struct ward_known host; /* what the host knows to be over */
+    struct ward_mem *mems;
+    struct backend_block *blocks;
+    struct ward_host *hosts; /* owned: registered memory */
+    unsigned modules, markers;
+    uint64_t used;    /* bytes */
+    uint64_t foreign; /* bytes that other processes have */
+    uint64_t launches;
+    unsigned unheard; /* commands since the last frame of the worker, or of the front */
+    struct err dead;  /* code 0: it works */
+};
+
+/* The value of a kernel's last argument. */
+struct ward_value {
+    uint32_t tenant;
+    uint32_t k;
+    uint64_t job;
+};
+
+const struct backend *ward_backend(struct ward *w); /* its table; valid until the next call */
+bool ward_refuses(struct ward *w, uint64_t permille);
+bool ward_device_idle(const struct backend_device *d);
+void ward_device_check(struct ward *w); /* at its end: nothing is left */
+/* What a kernel makes of a byte. */
+static inline uint8_t ward_tagged(uint32_t tenant, uint32_t value)
+{
+    return (uint8_t)(tenant << 5 | (value & 31));
+}
+
+/* ---- the front: see ward_front.h, too ---- */
+
+void ward_front_begin(struct ward *w);
+int ward_front_fd(struct ward *w, int which); /* of the worker: 0 the channel, 1 input, 2 output */
+void ward_front_hear(struct ward *w);         /* takes the frames that the worker has sent */
+void ward_front_send(struct ward *w);         /* sends what the channel had no room for */
+void ward_front_act(struct ward *w, const struct ward_event *e);
+/* After the last event: one step of the end. Returns true when the worker was told to quit. */
+bool ward_front_leave(struct ward *w);
+void ward_front_end(struct ward *w);
+/* The worker ended itself with this status. */
+void ward_front_lost(struct ward *w, int status);
+/* A job's kernel begins on the device. */
+void ward_front_begins(struct ward *w, const struct ward_value *v);
+
+#endif

@@ -1,0 +1,794 @@
+/*
+ * The simulated device as a back end. A stream runs its commands in order, once they are flushed;
+ * streams run beside each other. A command takes a time of chance, and does what it does at its
+ * end.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "tests/sim/worker/ward.h"
+
+#define SLICE_BYTES  ((uint64_t)1 << 20)
+#define UNHEARD_MOST 10000u /* commands without a frame from the worker, or to it */
+
+enum command_kind { WRITE, READ, COPY, FILL, LAUNCH, MARK, WAIT };
+
+static const char *const NAMES[] = {"write", "read", "copy", "fill", "launch", "mark", "wait"};
+
+struct part {
+    struct backend_ref ref;
+    uint8_t *host;
+    uint64_t bytes;
+};
+
+struct command {
+    struct command *next;
+    enum command_kind kind;
+    uint32_t number;
+    struct ward_known known;
+    struct part *part; /* owned: of a write, read; dst, src of a copy; arguments of a launch */
+    unsigned parts;
+    uint8_t pattern[16];
+    size_t pattern_bytes;
+    bool mixes; /* the kernel; else it sets */
+    struct ward_value value;
+    struct backend_marker *marker; /* of MARK and WAIT: it has a reference */
+};
+
+struct backend_marker {
+    struct backend_device *device;
+    unsigned refs;
+    bool over, quiet, armed;
+    struct err why; /* code 0: done */
+    uint64_t begin_ns, end_ns;
+    struct ward_known known;
+};
+
+struct backend_stream {
+    struct backend_device *device;
+    unsigned number;
+    uint32_t commands, flushed;
+    struct ward_known known; /* of the next command */
+    struct command *first, **last;
+    bool runs;                 /* its first command */
+    bool waits;                /* for a marker */
+    uint64_t begin_ns, end_ns; /* of the commands since the last mark */
+};
+
+struct ward_host {
+    struct ward_host *next;
+    const uint8_t *data;
+    uint64_t bytes;
+};
+
+struct backend_module {
+    struct backend_device *device;
+};
+
+bool ward_refuses(struct ward *w, uint64_t permille)
+{
+    return permille > 0 && w->front_open && !w->closing &&
+           chance_below(&w->chance, 1000) < permille;
+}
+
+/* ---- what commands do ------------------------------------------------------------------------ */
+
+typedef void (*span_fn)(uint8_t *dst, const uint8_t *src, uint64_t bytes, const struct command *c,
+                        uint64_t at);
+
+static void do_copy(uint8_t *dst, const uint8_t *src, uint64_t bytes, const struct command *c,
+                    uint64_t at)
+{
+    (void)c;
+    (void)at;
+    memcpy(dst, src, bytes);
+}
+
+static void do_fill(uint8_t *dst, const uint8_t *src, uint64_t bytes, const struct command *c,
+                    uint64_t at)
+{
+    (void)src;
+    if (memcmp(c->pattern, c->pattern + 1, c->pattern_bytes - 1) == 0) { /* one byte, as mostly */
+        memset(dst, c->pattern[0], bytes);
+        return;
+    }
+    for (uint64_t i = 0; i < bytes; i++) {
+        dst[i] = c->pattern[(at + i) % c->pattern_bytes];
+    }
+}
+
+static void do_set(uint8_t *dst, const uint8_t *src, uint64_t bytes, const struct command *c,
+                   uint64_t at)
+{
+    (void)src;
+    for (uint64_t i = 0; i < bytes; i++) {
+        dst[i] = ward_tagged(c->value.tenant, (uint32_t)(c->value.k + at + i));
+    }
+}
+
+static void do_mix(uint8_t *dst, const uint8_t *src, uint64_t bytes, const struct command *c,
+                   uint64_t at)
+{
+    (void)at;
+    for (uint64_t i = 0; i < bytes; i++) {
+        dst[i] = ward_tagged(c->value.tenant, dst[i] * 3u + src[i] + c->value.k);
+    }
+}
+
+/* One side in device memory, or two. */
+static void walk(struct backend_stream *s, const struct command *c, const struct part *dst,
+                 const struct part *src, span_fn run)
+{
+    struct ward *w = s->device->w;
+    uint64_t bytes = dst->bytes;
+    for (uint64_t n = 0; n < bytes;) {
+        struct ward_span to = {.data = dst->host + n, .bytes = bytes - n};
+        struct ward_span from = {.data = NULL, .bytes = bytes - n};
+        if (dst->host == NULL) {
+            to = ward_span(w, dst->ref.block, dst->ref.offset + n, bytes - n, NAMES[c->kind]);
+        }
+        if (src != NULL && src->host != NULL) {
+            from.data = src->host + n;
+        } else if (src != NULL) {
+            from = ward_span(w, src->ref.block, src->ref.offset + n, bytes - n, NAMES[c->kind]);
+        }
+        uint64_t size = to.bytes < from.bytes ? to.bytes : from.bytes;
+        to.bytes = from.bytes = size;
+        if (from.mem != NULL) {
+            ward_touch(w, &from, s->number, c->number, &c->known, false, NAMES[c->kind]);
+        }
+        if (to.mem != NULL) {
+            ward_touch(w, &to, s->number, c->number, &c->known, true, NAMES[c->kind]);
+        }
+        run(to.data, from.data, size, c, n);
+        n += size;
+    }
+}
+
+static void execute(struct backend_stream *s, const struct command *c)
+{
+    const struct part *p = c->part;
+    const struct part host = {.host = p[0].host, .bytes = p[0].bytes};
+    struct part device = p[0];
+    device.host = NULL;
+    switch (c->kind) {
+    case WRITE:
+        for (unsigned i = 0; i < c->parts; i++) {
+            const struct part from = {.host = p[i].host, .bytes = p[i].bytes};
+            struct part to = p[i];
+            to.host = NULL;
+            walk(s, c, &to, &from, do_copy);
+        }
+        break;
+    case READ:
+        walk(s, c, &host, &device, do_copy);
+        break;
+    case COPY:
+        walk(s, c, &p[0], &p[1], do_copy);
+        break;
+    case FILL:
+        walk(s, c, &p[0], NULL, do_fill);
+        break;
+    case LAUNCH:
+        walk(s, c, &p[0], c->mixes ? &p[1] : NULL, c->mixes ? do_mix : do_set);
+        break;
+    case MARK:
+    case WAIT:
+        break;
+    }
+}
+
+/* ---- streams run ----------------------------------------------------------------------------- */
+
+static void go_on(struct backend_stream *s);
+
+static void unref(struct backend_marker *m)
+{
+    if (--m->refs == 0) {
+        m->device->markers--;
+        free(m);
+    }
+}
+
+static void settle(struct backend_stream *s, struct backend_marker *m)
+{
+    struct backend_device *d = s->device;
+    m->over = true;
+    m->why = d->dead;
+    m->end_ns = s->end_ns != 0 ? s->end_ns : d->w->now_ns;
+    m->begin_ns = s->begin_ns != 0 ? s->begin_ns : m->end_ns;
+    s->begin_ns = s->end_ns = 0;
+    /* a failure may come without a call */
+    if ((m->armed || (d->w->params.wakes && !m->quiet)) &&
+        (d->dead.code == 0 || chance_percent(&d->w->chance, 50))) {
+        d->wake(d->wake_data);
+    }
+    for (unsigned i = 0; i < d->streams; i++) {
+        if (d->stream[i]->waits) {
+            go_on(d->stream[i]);
+        }
+    }
+}
+
+static void pop(struct backend_stream *s)
+{
+    struct command *c = s->first;
+    s->first = c->next;
+    s->last = s->first != NULL ? s->last : &s->first;
+    if (c->marker != NULL) {
+        unref(c->marker);
+    }
+    free(c->part);
+    free(c);
+}
+
+static void over(struct ward *w, void *actor, uint64_t a)
+{
+    struct backend_stream *s = actor;
+    struct command *c = s->first;
+    (void)a;
+    s->runs = false;
+    if (++s->device->unheard > UNHEARD_MOST) {
+        ward_broken(w, "vain", "%u commands since the worker last said anything", UNHEARD_MOST);
+    }
+    if (s->device->dead.code == 0) {
+        execute(s, c);
+    }
+    s->end_ns = w->now_ns;
+    pop(s);
+    go_on(s);
+}
+
+static void begin(struct backend_stream *s, struct command *c)
+{
+    struct ward *w = s->device->w;
+    uint64_t bytes = c->parts > 0 ? c->part[0].bytes : 0;
+    s->begin_ns = s->begin_ns != 0 ? s->begin_ns : w->now_ns;
+    s->runs = true;
+    if (c->kind == LAUNCH) {
+        ward_front_begins(w, &c->value);
+        if (++s->device->launches == w->params.fault) {
+            (void)err_set(&s->device->dead, ERR_KERNEL_FAULT, "an illegal address was met");
+        }
+    }
+    ward_at(w, w->now_ns + ward_while(w, w->params.run_ns) + bytes / 8, over, s, 0);
+}
+
+static void go_on(struct backend_stream *s)
+{
+    s->waits = false;
+    while (!s->runs && s->first != NULL && s->first->number <= s->flushed) {
+        struct command *c = s->first;
+        if (c->kind == WAIT && !c->marker->over) {
+            s->waits = true;
+            return;
+        }
+        if (c->kind == WAIT) {
+            pop(s);
+        } else if (c->kind == MARK) {
+            struct backend_marker *m = c->marker;
+            m->refs++;
+            pop(s);
+            settle(s, m);
+            unref(m);
+        } else {
+            begin(s, c);
+        }
+    }
+}
+
+/* ---- streams take commands ------------------------------------------------------------------- */
+
+static void learn(struct ward_known *k, const struct ward_known *more)
+{
+    for (unsigned i = 0; i < WARD_STREAMS; i++) {
+        k->at[i] = k->at[i] > more->at[i] ? k->at[i] : more->at[i];
+    }
+}
+
+static int dead(const struct backend_device *d, struct err *e)
+{
+    return d->dead.code != 0
+               ? err_set(e, ERR_DEVICE_LOST, "the device does not answer: %s", d->dead.text)
+               : 0;
+}
+
+static struct command *add(struct backend_stream *s, enum command_kind kind, unsigned parts)
+{
+    struct command *c = calloc(1, sizeof *c);
+    c->kind = kind;
+    c->parts = parts;
+    c->part = calloc(parts + 1, sizeof *c->part);
+    learn(&s->known, &s->device->host);
+    c->known = s->known;
+    c->number = s->known.at[s->number] = ++s->commands;
+    *s->last = c;
+    s->last = &c->next;
+    return c;
+}
+
+static void part_set(struct backend_stream *s, struct command *c, unsigned i,
+                     struct backend_ref ref, const void *host, uint64_t bytes)
+{
+    c->part[i] = (struct part){.ref = ref, .host = (uint8_t *)(uintptr_t)host, .bytes = bytes};
+    ward_name(s->device->w, ref.block, ref.offset, bytes, s->number, c->number);
+}
+
+static int stream_create(struct backend_device *d, int priority, struct backend_stream **ret_stream,
+                         struct err *e)
+{
+    struct backend_stream *s = calloc(1, sizeof *s);
+    (void)priority;
+    if (d->streams == WARD_STREAMS) {
+        free(s);
+        return err_set(e, ERR_LIMIT, "the simulation has %u streams", WARD_STREAMS);
+    }
+    s->device = d;
+    s->number = d->streams;
+    s->last = &s->first;
+    d->stream[d->streams++] = s;
+    *ret_stream = s;
+    return 0;
+}
+
+/* Waits that were not flushed may remain, for a job that did not come. */
+static void stream_destroy(struct backend_stream *s)
+{
+    while (s->first != NULL) {
+        if (s->first->kind != WAIT || s->first->number <= s->flushed) {
+            ward_broken(s->device->w, "left", "stream %u has a %s at its end", s->number,
+                        NAMES[s->first->kind]);
+        }
+        pop(s);
+    }
+    s->device->stream[s->number] = NULL;
+    free(s);
+}
+
+static int write_batch(struct backend_stream *s, const struct backend_write *writes, unsigned count,
+                       struct err *e)
+{
+    int rc = dead(s->device, e);
+    if (rc != 0) {
+        return rc;
+    }
+    struct command *c = add(s, WRITE, count);
+    for (unsigned i = 0; i < count; i++) {
+        part_set(s, c, i, writes[i].dst, writes[i].host, writes[i].size);
+    }
+    return 0;
+}
+
+static int stream_write(struct backend_stream *s, struct backend_ref dst, const void *host,
+                        uint64_t size, struct err *e)
+{
+    const struct backend_write w = {.dst = dst, .host = host, .size = size};
+    return write_batch(s, &w, 1, e);
+}
+
+static int stream_read(struct backend_stream *s, void *host, struct backend_ref src, uint64_t size,
+                       struct err *e)
+{
+    int rc = dead(s->device, e);
+    if (rc == 0) {
+        part_set(s, add(s, READ, 1), 0, src, host, size);
+    }
+    return rc;
+}
+
+static int stream_copy(struct backend_stream *s, struct backend_ref dst, struct backend_ref src,
+                       uint64_t size, struct err *e)
+{
+    int rc = dead(s->device, e);
+    if (rc == 0) {
+        struct command *c = add(s, COPY, 2);
+        part_set(s, c, 0, dst, NULL, size);
+        part_set(s, c, 1, src, NULL, size);
+    }
+    return rc;
+}
+
+static int stream_fill(struct backend_stream *s, struct backend_ref dst, const void *pattern,
+                       size_t pattern_size, uint64_t size, struct err *e)
+{
+    int rc = dead(s->device, e);
+    if (rc == 0) {
+        struct command *c = add(s, FILL, 1);
+        part_set(s, c, 0, dst, NULL, size);
+        memcpy(c->pattern, pattern, pattern_size);
+        c->pattern_bytes = pattern_size;
+    }
+    return rc;
+}
+
+static int stream_launch(struct backend_stream *s, struct backend_module *m, const char *entry,
+                         const struct backend_launch *l, struct err *e)
+{
+    struct ward *w = s->device->w;
+    int rc = dead(s->device, e);
+    bool mixes = strcmp(entry, "mix") == 0;
+    unsigned memory = mixes ? 2 : 1;
+    (void)m;
+    if (rc == 0 && ward_refuses(w, w->params.refuse_launch)) {
+        rc = err_set(e, ERR_LAUNCH, "the device refuses");
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    if (l->arg_count != memory + 1 || l->args[memory].size != sizeof(struct ward_value)) {
+        ward_broken(w, "arguments", "%s has %u", entry, l->arg_count);
+    }
+    struct command *c = add(s, LAUNCH, memory);
+    c->mixes = mixes;
+    memcpy(&c->value, l->args[memory].value, sizeof c->value);
+    for (unsigned i = 0; i < memory; i++) {
+        part_set(s, c, i, l->args[i].memory, NULL, l->args[i].size);
+    }
+    return 0;
+}
+
+static int mark_as(struct backend_stream *s, bool quiet, struct backend_marker **ret_marker,
+                   struct err *e)
+{
+    int rc = dead(s->device, e);
+    if (rc != 0) {
+        return rc;
+    }
+    struct backend_marker *m = calloc(1, sizeof *m);
+    struct command *c = add(s, MARK, 0);
+    *m = (struct backend_marker){
+        .device = s->device, .refs = 2, .quiet = quiet, .known = s->known, .why = ERR_INIT};
+    s->device->markers++;
+    c->marker = m;
+    *ret_marker = m;
+    return 0;
+}
+
+static int stream_mark(struct backend_stream *s, struct backend_marker **ret_marker, struct err *e)
+{
+    return mark_as(s, false, ret_marker, e);
+}
+
+static int mark_quiet(struct backend_stream *s, struct backend_marker **ret_marker, struct err *e)
+{
+    return mark_as(s, true, ret_marker, e);
+}
+
+static int stream_wait(struct backend_stream *s, struct backend_marker *marker, struct err *e)
+{
+    int rc = dead(s->device, e);
+    if (rc == 0) {
+        struct command *c = add(s, WAIT, 0);
+        marker->refs++;
+        c->marker = marker;
+        learn(&s->known, &marker->known);
+    }
+    return rc;
+}
+
+static int stream_flush(struct backend_stream *s, struct err *e)
+{
+    int rc = dead(s->device, e);
+    s->flushed = s->commands;
+    go_on(s);
+    return rc;
+}
+
+/* ---- markers --------------------------------------------------------------------------------- */
+
+static enum backend_state marker_state(struct backend_marker *m, struct err *e)
+{
+    if (!m->over) {
+        if (m->device->dead.code == 0) {
+            return BACKEND_PENDING;
+        }
+        m->why = m->device->dead; /* nothing goes on */
+    }
+    if (m->why.code != 0) {
+        if (e != NULL) {
+            *e = m->why;
+        }
+        return BACKEND_FAILED;
+    }
+    learn(&m->device->host, &m->known);
+    return BACKEND_DONE;
+}
+
+static void marker_times(struct backend_marker *m, uint64_t *ret_begin_ns, uint64_t *ret_end_ns)
+{
+    *ret_begin_ns = m->begin_ns;
+    *ret_end_ns = m->end_ns;
+}
+
+static int marker_arm(struct backend_marker *m, struct err *e)
+{
+    struct backend_device *d = m->device;
+    (void)e;
+    m->armed = true;
+    if (m->over) {
+        d->wake(d->wake_data);
+    }
+    return 0;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static int block_alloc(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
+                       struct err *e)
+{
+    ward_pass(d->w, ward_while(d->w, d->w->params.call_ns));
+    uint64_t memory = d->w->params.memory_kib << 10;
+    if (ward_refuses(d->w, d->w->params.refuse_memory) || d->used + d->foreign + size > memory) {
+        return err_set(e, ERR_DEVICE_MEMORY, "the device has no %" PRIu64 " bytes", size);
+    }
+    *ret_block = ward_block_of(d, ward_mem_make(d, size, NULL));
+    return 0;
+}
+
+static void block_free(struct backend_device *d, struct backend_block *block)
+{
+    ward_pass(d->w, ward_while(d->w, d->w->params.call_ns));
+    ward_block_end(d, block);
+}
+
+static int room(struct backend_device *d, uint64_t *ret_bytes, struct err *e)
+{
+    uint64_t memory = d->w->params.memory_kib << 10;
+    (void)e;
+    *ret_bytes = d->used + d->foreign < memory ? memory - d->used - d->foreign : 0;
+    return 0;
+}
+
+static void host_add(struct backend_device *d, const uint8_t *data, uint64_t bytes)
+{
+    struct ward_host *h = calloc(1, sizeof *h);
+    *h = (struct ward_host){.next = d->hosts, .data = data, .bytes = bytes};
+    d->hosts = h;
+}
+
+static int register_host(struct backend_device *d, void *data, size_t size, bool writes,
+                         struct err *e)
+{
+    (void)writes;
+    if (ward_refuses(d->w, d->w->params.refuse_host)) {
+        return err_set(e, ERR_DEVICE_MEMORY, "the device registers nothing now");
+    }
+    host_add(d, data, size);
+    return 0;
+}
+
+/* Where memory is registered in slices, several may end at once, or a part of what one call
+ * registered. */
+static void unregister_host(struct backend_device *d, void *data, size_t size)
+{
+    const uint8_t *from = data;
+    const uint8_t *to = from + size;
+    uint64_t found = 0;
+    for (struct ward_host **at = &d->hosts; *at != NULL;) {
+        struct ward_host *h = *at;
+        const uint8_t *end = h->data + h->bytes;
+        bool exact = h->data == from && h->bytes == size;
+        if (h->data >= to || end <= from || (!exact && !d->w->params.slices)) {
+            at = &h->next;
+            continue;
+        }
+        *at = h->next;
+        found += (uint64_t)((end < to ? end : to) - (h->data > from ? h->data : from));
+        if (h->data < from) {
+            host_add(d, h->data, (uint64_t)(from - h->data));
+        }
+        if (end > to) {
+            host_add(d, to, (uint64_t)(end - to));
+        }
+        free(h);
+    }
+    if (found != size) {
+        ward_broken(d->w, "registered", "%zu bytes of the host end, %" PRIu64 " were registered",
+                    size, found);
+    }
+}
+
+static uint64_t host_slice(const struct backend_device *d, const void *data, uint64_t size,
+                           uint64_t at)
+{
+    (void)d;
+    (void)data;
+    return size - at < SLICE_BYTES ? size - at : SLICE_BYTES;
+}
+
+static int import_host(struct backend_device *d, void *data, size_t size,
+                       struct backend_block **ret_block, uint64_t *ret_align, struct err *e)
+{
+    if (ward_refuses(d->w, d->w->params.refuse_host)) {
+        return err_set(e, ERR_UNSUPPORTED, "the device does not reach this memory");
+    }
+    *ret_block = ward_block_of(d, ward_mem_make(d, size, data));
+    *ret_align = 64;
+    return 0;
+}
+
+static void release_host(struct backend_device *d, struct backend_block *block)
+{
+    ward_block_end(d, block);
+}
+
+/* ---- modules --------------------------------------------------------------------------------- */
+
+static int module_load(struct backend_device *d, struct bytes binary,
+                       struct backend_module **ret_module, struct err *e)
+{
+    (void)binary;
+    if (ward_refuses(d->w, d->w->params.refuse_launch)) {
+        return err_set(e, ERR_DEVICE_MEMORY, "the device loads nothing now");
+    }
+    struct backend_module *m = calloc(1, sizeof *m);
+    m->device = d;
+    d->modules++;
+    *ret_module = m;
+    return 0;
+}
+
+static void module_unload(struct backend_module *m)
+{
+    m->device->modules--;
+    free(m);
+}
+
+static unsigned kernel_count(struct backend_module *m)
+{
+    (void)m;
+    return 2;
+}
+
+static int kernel(struct backend_module *m, unsigned index, struct backend_kernel *ret_kernel,
+                  struct err *e)
+{
+    (void)m;
+    (void)e;
+    *ret_kernel = (struct backend_kernel){.arg_count = index == 0 ? 2 : 3, .max_group = 1024};
+    memcpy(ret_kernel->entry, index == 0 ? "set" : "mix", 4);
+    return 0;
+}
+
+/* ---- the device ------------------------------------------------------------------------------ */
+
+static struct ward *opened; /* the world whose table was asked for last */
+
+static int device_open_it(unsigned index, const char *options, backend_wake_fn wake,
+                          void *wake_data, struct backend_device **ret_device, struct err *e)
+{
+    struct backend_device *d = calloc(1, sizeof *d);
+    (void)index;
+    (void)options;
+    (void)e;
+    *d = (struct backend_device){
+        .w = opened, .wake = wake, .wake_data = wake_data, .dead = ERR_INIT};
+    opened->device = d;
+    *ret_device = d;
+    return 0;
+}
+
+static void device_close_it(struct backend_device *d)
+{
+    ward_device_check(d->w);
+    d->w->device = NULL;
+    free(d);
+}
+
+static void info(struct backend_device *d, struct backend_info *ret_info)
+{
+    const struct ward *w = d->w;
+    *ret_info = (struct backend_info){.backend = "ward",
+                                      .name = "a simulated device",
+                                      .arch = "ward",
+                                      .simulated = true,
+                                      .memory = w->params.memory_kib << 10,
+                                      .max_alloc = w->params.memory_kib << 10,
+                                      .units = 4,
+                                      .max_group = 1024,
+                                      .max_local = {1024, 1024, 64},
+                                      .local_bytes = 1 << 16,
+                                      .streams = (unsigned)w->params.streams};
+}
+
+static bool wakes(struct backend_device *d)
+{
+    return d->w->params.wakes != 0;
+}
+
+static int enumerate(const char *options, unsigned *ret_count, struct err *e)
+{
+    (void)options;
+    (void)e;
+    *ret_count = 1;
+    return 0;
+}
+
+bool ward_device_idle(const struct backend_device *d)
+{
+    bool idle = true;
+    for (unsigned i = 0; i < d->streams; i++) {
+        idle = idle && (d->stream[i] == NULL || d->stream[i]->first == NULL);
+    }
+    return idle;
+}
+
+void ward_device_check(struct ward *w)
+{
+    struct backend_device *d = w->device;
+    unsigned mems = 0;
+    unsigned blocks = 0;
+    const struct ward_mem *m;
+    const struct backend_block *b;
+    DL_FOREACH(d->mems, m)
+    {
+        mems++;
+    }
+    DL_FOREACH(d->blocks, b)
+    {
+        blocks++;
+    }
+    bool excused = w->params.refuse_unmap > 0; /* what is not unmapped remains */
+    if (excused) {
+        ward_device_empty(d);
+    }
+    if ((!excused && (mems > 0 || blocks > 0)) || d->hosts != NULL || d->modules > 0 ||
+        d->markers > 0) {
+        ward_broken(w, "left",
+                    "the device is closed with %u pieces of memory, %u blocks, %s registered "
+                    "memory, %u modules, %u markers",
+                    mems, blocks, d->hosts != NULL ? "some" : "no", d->modules, d->markers);
+    }
+}
+
+static const struct backend_device_ops device_ops = {
+    .open = device_open_it, .close = device_close_it, .info = info, .wakes = wakes};
+
+static const struct backend_marker_ops marker_ops = {
+    .state = marker_state, .times = marker_times, .release = unref, .arm = marker_arm};
+
+static const struct backend_module_ops module_ops = {
+    .load = module_load, .unload = module_unload, .kernel_count = kernel_count, .kernel = kernel};
+
+const struct backend *ward_backend(struct ward *w)
+{
+    static struct backend_memory_ops memory;
+    static struct backend_stream_ops streams;
+    static struct backend table;
+    const struct ward_params *p = &w->params;
+    memory =
+        (struct backend_memory_ops){.alloc = block_alloc,
+                                    .free = block_free,
+                                    .room = room,
+                                    .register_host = p->registers ? register_host : NULL,
+                                    .unregister_host = p->registers ? unregister_host : NULL,
+                                    .host_slice = p->registers && p->slices ? host_slice : NULL,
+                                    .import_host = p->imports ? import_host : NULL,
+                                    .release_host = p->imports ? release_host : NULL};
+    streams = (struct backend_stream_ops){.create = stream_create,
+                                          .destroy = stream_destroy,
+                                          .write = stream_write,
+                                          .read = stream_read,
+                                          .copy = stream_copy,
+                                          .fill = stream_fill,
+                                          .launch = stream_launch,
+                                          .mark = stream_mark,
+                                          .mark_quiet = p->quiet ? mark_quiet : NULL,
+                                          .wait = stream_wait,
+                                          .flush = stream_flush,
+                                          .write_batch = p->batches ? write_batch : NULL};
+    table = (struct backend){.name = "ward",
+                             .abi = BACKEND_ABI,
+                             .enumerate = enumerate,
+                             .release_waits = p->release_waits != 0,
+                             .device = &device_ops,
+                             .memory = &memory,
+                             .pages = p->page_kib > 0 ? &ward_page_ops : NULL,
+                             .stream = &streams,
+                             .marker = &marker_ops,
+                             .module = &module_ops};
+    opened = w;
+    return &table;
+}

@@ -1,0 +1,400 @@
+/*
+ * The agenda, and what the worker's calls of libc and libuv become: its clock is the world's, its
+ * mapping thread is a context of its own that runs in steps of the agenda, and what it gives to
+ * threads of libuv's is done in one step.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <pthread.h>
+#include <semaphore.h>
+
+#include "tests/sim/worker/ward.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+#define STACK_BYTES ((size_t)256 << 10)
+
+/* A thread of the worker. */
+struct ward_fiber {
+    ucontext_t context, loop;
+    void *(*run)(void *data);
+    void *data;
+    void *stack;
+    bool inside; /* it runs now */
+    bool over;
+    const void *waits; /* a semaphore; NULL: it does not wait for one */
+    void *fake;        /* AddressSanitizer's */
+};
+
+/* What a thread of libuv's does. */
+struct ward_work {
+    struct ward_work *next;
+    uv_work_t *work;
+    uv_work_cb run;
+    uv_after_work_cb after;
+};
+
+static struct ward *here;
+static unsigned under_way; /* entries that threads have not done yet */
+static uint64_t heap_blocks;
+
+/* ---- agenda ---------------------------------------------------------------------------------- */
+
+static bool before(const struct ward_hap *a, const struct ward_hap *b)
+{
+    return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
+}
+
+void ward_at(struct ward *w, uint64_t at_ns, void (*run)(struct ward *w, void *actor, uint64_t a),
+             void *actor, uint64_t a)
+{
+    struct ward_agenda *g = &w->agenda;
+    if (g->count == g->room) {
+        g->room = g->room > 0 ? 2 * g->room : 256;
+        g->hap = realloc(g->hap, g->room * sizeof *g->hap);
+    }
+    struct ward_hap h = {.at_ns = at_ns > w->now_ns ? at_ns : w->now_ns,
+                         .order = g->order++,
+                         .run = run,
+                         .actor = actor,
+                         .a = a};
+    size_t i = g->count++;
+    for (; i > 0 && before(&h, &g->hap[(i - 1) / 2]); i = (i - 1) / 2) {
+        g->hap[i] = g->hap[(i - 1) / 2];
+    }
+    g->hap[i] = h;
+}
+
+static struct ward_hap take(struct ward_agenda *g)
+{
+    struct ward_hap first = g->hap[0];
+    struct ward_hap last = g->hap[--g->count];
+    size_t i = 0;
+    for (size_t next = 1; next < g->count; next = 2 * i + 1) {
+        next += next + 1 < g->count && before(&g->hap[next + 1], &g->hap[next]);
+        if (!before(&g->hap[next], &last)) {
+            break;
+        }
+        g->hap[i] = g->hap[next];
+        i = next;
+    }
+    g->hap[i] = last;
+    return first;
+}
+
+uint64_t ward_next_ns(const struct ward *w)
+{
+    return w->agenda.count > 0 ? w->agenda.hap[0].at_ns : NS_NEVER;
+}
+
+void ward_advance(struct ward *w, uint64_t to_ns)
+{
+    while (ward_next_ns(w) <= to_ns) {
+        struct ward_hap h = take(&w->agenda);
+        w->now_ns = h.at_ns > w->now_ns ? h.at_ns : w->now_ns;
+        h.run(w, h.actor, h.a);
+    }
+    w->now_ns = to_ns > w->now_ns ? to_ns : w->now_ns;
+}
+
+uint64_t ward_while(struct ward *w, uint64_t usual_ns)
+{
+    uint64_t n = chance_below(&w->chance, 100);
+    return n < 30   ? chance_below(&w->chance, usual_ns / 8 + 1)
+           : n < 95 ? chance_below(&w->chance, 2 * usual_ns + 1)
+                    : chance_below(&w->chance, 20 * usual_ns + 1);
+}
+
+/* ---- the thread that maps memory ------------------------------------------------------------- */
+
+static void enter(struct ward *w, void *actor, uint64_t a)
+{
+    struct ward_fiber *f = actor;
+    (void)w;
+    (void)a;
+    f->inside = true;
+#ifdef __SANITIZE_ADDRESS__
+    void *fake = NULL;
+    __sanitizer_start_switch_fiber(&fake, f->stack, STACK_BYTES);
+#endif
+    (void)swapcontext(&f->loop, &f->context);
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_finish_switch_fiber(fake, NULL, NULL);
+#endif
+    f->inside = false;
+}
+
+#ifdef __SANITIZE_ADDRESS__
+static const void *loop_stack;
+static size_t loop_bytes;
+#endif
+
+static void leave(struct ward_fiber *f)
+{
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_start_switch_fiber(f->over ? NULL : &f->fake, loop_stack, loop_bytes);
+#endif
+    (void)swapcontext(&f->context, &f->loop);
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_finish_switch_fiber(f->fake, &loop_stack, &loop_bytes);
+#endif
+}
+
+static void fiber_main(void)
+{
+    struct ward_fiber *f = here->fiber;
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_finish_switch_fiber(NULL, &loop_stack, &loop_bytes);
+#endif
+    (void)f->run(f->data);
+    f->over = true;
+    leave(f);
+}
+
+void ward_pass(struct ward *w, uint64_t ns)
+{
+    struct ward_fiber *f = w->fiber;
+    if (f != NULL && f->inside) {
+        ward_at(w, w->now_ns + ns, enter, f, 0);
+        leave(f);
+    } else {
+        ward_advance(w, w->now_ns + ns);
+    }
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+                          void *data);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+                          void *data)
+{
+    struct ward_fiber *f = calloc(1, sizeof *f);
+    (void)attr;
+    *thread = 0;
+    if (here->fiber != NULL || f == NULL) {
+        abort(); /* the worker has one thread of its own */
+    }
+    f->run = run;
+    f->data = data;
+    f->stack = malloc(STACK_BYTES);
+    (void)getcontext(&f->context);
+    f->context.uc_stack.ss_sp = f->stack;
+    f->context.uc_stack.ss_size = STACK_BYTES;
+    makecontext(&f->context, fiber_main, 0);
+    here->fiber = f;
+    ward_at(here, here->now_ns + 1000, enter, f, 0);
+    return 0;
+}
+
+int __wrap_pthread_join(pthread_t thread, void **ret);
+int __wrap_pthread_join(pthread_t thread, void **ret)
+{
+    struct ward_fiber *f = here->fiber;
+    (void)thread;
+    (void)ret;
+    while (!f->over) {
+        ward_advance(here, ward_next_ns(here));
+    }
+    free(f->stack);
+    free(f);
+    here->fiber = NULL;
+    return 0;
+}
+
+/* A semaphore's count lies where libc has its own. */
+static unsigned *count_of(sem_t *s)
+{
+    return (unsigned *)(void *)s;
+}
+
+int __wrap_sem_init(sem_t *s, int shared, unsigned value);
+int __wrap_sem_init(sem_t *s, int shared, unsigned value)
+{
+    (void)shared;
+    *count_of(s) = value;
+    return 0;
+}
+
+int __wrap_sem_destroy(sem_t *s);
+int __wrap_sem_destroy(sem_t *s)
+{
+    (void)s;
+    return 0;
+}
+
+int __wrap_sem_post(sem_t *s);
+int __wrap_sem_post(sem_t *s)
+{
+    struct ward_fiber *f = here->fiber;
+    ++*count_of(s);
+    if (f != NULL && f->waits == s) {
+        f->waits = NULL;
+        ward_at(here, here->now_ns + ward_while(here, 2000), enter, f, 0);
+    }
+    return 0;
+}
+
+int __wrap_sem_wait(sem_t *s);
+int __wrap_sem_wait(sem_t *s)
+{
+    struct ward_fiber *f = here->fiber;
+    while (*count_of(s) == 0) {
+        f->waits = s;
+        leave(f);
+    }
+    --*count_of(s);
+    return 0;
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+uint64_t ward_real_ns(void)
+{
+    struct timespec t;
+    (void)syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+/* In place of libc's for libuv, too. */
+__attribute__((visibility("default"))) int clock_gettime(clockid_t id, struct timespec *t)
+{
+    if (here == NULL) {
+        return (int)syscall(SYS_clock_gettime, id, t);
+    }
+    t->tv_sec = (time_t)(here->now_ns / NS_PER_S);
+    t->tv_nsec = (long)(here->now_ns % NS_PER_S);
+    return 0;
+}
+
+int __wrap_nanosleep(const struct timespec *t, struct timespec *rest);
+int __wrap_nanosleep(const struct timespec *t, struct timespec *rest)
+{
+    (void)rest;
+    ward_pass(here, (uint64_t)t->tv_sec * NS_PER_S + (uint64_t)t->tv_nsec);
+    return 0;
+}
+
+/* ---- threads of libuv's ---------------------------------------------------------------------- */
+
+static void done(struct ward *w, void *actor, uint64_t a)
+{
+    struct ward_work *x = actor;
+    (void)a;
+    x->next = NULL;
+    *w->works_end = x;
+    w->works_end = &x->next;
+}
+
+static void work(struct ward *w, void *actor, uint64_t a)
+{
+    struct ward_work *x = actor;
+    (void)a;
+    x->run(x->work);
+    ward_at(w, w->now_ns + ward_while(w, w->params.call_ns), done, x, 0);
+}
+
+int __wrap_uv_queue_work(uv_loop_t *loop, uv_work_t *req, uv_work_cb run, uv_after_work_cb after);
+int __wrap_uv_queue_work(uv_loop_t *loop, uv_work_t *req, uv_work_cb run, uv_after_work_cb after)
+{
+    struct ward_work *x = calloc(1, sizeof *x);
+    req->loop = loop;
+    x->work = req;
+    x->run = run;
+    x->after = after;
+    under_way++;
+    ward_at(here, here->now_ns + ward_while(here, 20000), work, x, 0);
+    return 0;
+}
+
+bool ward_works_end(struct ward *w)
+{
+    bool any = w->works != NULL;
+    while (w->works != NULL) {
+        struct ward_work *x = w->works;
+        w->works = x->next;
+        w->works_end = w->works != NULL ? w->works_end : &w->works;
+        under_way--;
+        x->after(x->work, 0);
+        free(x);
+    }
+    return any;
+}
+
+bool ward_threads_work(const struct ward *w)
+{
+    (void)w;
+    return under_way > 0;
+}
+
+/* ---- the process ----------------------------------------------------------------------------- */
+
+void __wrap__exit(int status) __attribute__((noreturn));
+void __real__exit(int status) __attribute__((noreturn));
+void __wrap__exit(int status)
+{
+    if (here != NULL) {
+        ward_front_lost(here, status);
+        status = 0;
+    }
+    __real__exit(status);
+}
+
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+void __wrap_free(void *p);
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *p, size_t size);
+void __real_free(void *p);
+
+void *__wrap_malloc(size_t size)
+{
+    void *p = __real_malloc(size);
+    heap_blocks += p != NULL;
+    return p;
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    void *p = __real_calloc(count, size);
+    heap_blocks += p != NULL;
+    return p;
+}
+
+void *__wrap_realloc(void *p, size_t size)
+{
+    void *q = __real_realloc(p, size);
+    heap_blocks += p == NULL && q != NULL;
+    return q;
+}
+
+void __wrap_free(void *p)
+{
+    heap_blocks -= p != NULL;
+    __real_free(p);
+}
+
+uint64_t ward_heap_blocks(void)
+{
+    return heap_blocks;
+}
+
+void ward_time_begin(struct ward *w)
+{
+    w->works_end = &w->works;
+    here = w;
+}
+
+void ward_time_end(struct ward *w)
+{
+    free(w->agenda.hap);
+    w->agenda = (struct ward_agenda){.count = 0};
+    here = NULL;
+}
