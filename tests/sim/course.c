@@ -123,9 +123,9 @@ static enum course_kind choose_kind(struct chance *c, const unsigned weight[COUR
 }
 
 /* Now and then everything comes at once, now and then nothing for long. */
-static uint64_t choose_pause_us(struct chance *c, uint64_t usual_us)
+static uint64_t choose_pause_us(struct chance *c, uint64_t usual_us, bool steady)
 {
-    unsigned n = (unsigned)chance_below(c, 100);
+    unsigned n = (unsigned)chance_below(c, steady ? 97 : 100);
     return n < 40 ? 0 : n < 97 ? chance_below(c, 2 * usual_us + 1) : chance_below(c, 20000000);
 }
 
@@ -146,7 +146,7 @@ void course_make(uint64_t seed, struct course *ret_plan)
     uint64_t at_us = 0;
     for (unsigned i = 0; p.event != NULL && i < p.count; i++) {
         struct course_event *e = &p.event[i];
-        at_us += choose_pause_us(&c, pace.usual_us);
+        at_us += choose_pause_us(&c, pace.usual_us, pace.steady);
         e->at_us = at_us;
         e->kind = choose_kind(&c, weight, sum);
         e->actor =

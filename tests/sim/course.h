@@ -103,7 +103,8 @@ struct course_params {
     X(HOLIDAY, "holiday", 0, false)    /* ends its session, and comes back long after */           \
     X(SEAL, "seal", 0, false)          /* makes and seals a buffer */                              \
     X(HONEST, "honest", 0, false)      /* the other client's job, if it has none */                \
-    X(RUSH, "rush", 0, false)          /* all ask much, and the front stands still meanwhile */
+    X(RUSH, "rush", 0, false)          /* all ask much, and the front stands still meanwhile */    \
+    X(FLOOD, "flood", 0, false)        /* hundreds of jobs that take their time */
 
 enum course_kind {
 #define X(KIND, name, weight, device) COURSE_##KIND,
@@ -132,6 +133,7 @@ void course_make(uint64_t seed, struct course *ret_plan);
 struct course_pace {
     uint64_t usual_us;
     unsigned events;
+    bool steady; /* no long pauses */
 };
 /* course_worlds.c: the world of this seed, if it is a special one: changes what usual ones have. */
 void course_special(uint64_t seed, struct course_params *p, unsigned weight[COURSE_KINDS],

@@ -138,18 +138,23 @@ static struct course_pace seals(struct chance *c, struct course_params *p, unsig
 static struct course_pace hostile(struct chance *c, struct course_params *p, unsigned *weight)
 {
     be_plain(p, 1 + chance_below(c, 2), 3);
-    p->faults = 1 + chance_below(c, 10);
-    p->pauses = chance_percent(c, 50) ? 0 : chance_below(c, 60);
     p->queue_max = chance_percent(c, 50) ? 4096 : 32 + chance_below(c, 200);
     p->staging_kib = chance_percent(c, 50) ? 1024 : 64 + chance_below(c, 64);
-    p->run_us = chance_spread(c, 100, 30000);
+    p->run_us = chance_spread(c, 1000, 10000);
     p->time_limit_ms = chance_spread(c, 500, 4000);
     p->compile_ms = 1 + chance_below(c, 200);
     p->wire_us = chance_spread(c, 10, 5000);
-    WEIGHTS({COURSE_ASK, 300}, {COURSE_HONEST, 200}, {COURSE_CROWD, 40}, {COURSE_GUILT, 60},
+    p->window = chance_percent(c, 30) ? 0 : 1 + chance_below(c, 4);
+    WEIGHTS({COURSE_ASK, 300}, {COURSE_HONEST, 300}, {COURSE_CROWD, 10}, {COURSE_FLOOD, 100},
             {COURSE_INQUIRE, 80}, {COURSE_AGAIN, 30}, {COURSE_BREAK, 20}, {COURSE_MOVE, 10},
-            {COURSE_BYE, 5}, {COURSE_LEAVE, 5}, {COURSE_MUTE, 3});
-    return pace_of(chance_spread(c, 500, 50000), 200 + below(c, 500));
+            {COURSE_BYE, 5}, {COURSE_MUTE, 3});
+    if (chance_percent(c, 50)) { /* else it has patience only */
+        p->faults = 1 + chance_below(c, 10);
+        p->pauses = chance_percent(c, 50) ? 0 : chance_below(c, 60);
+        WEIGHTS({COURSE_GUILT, 60});
+    }
+    return (struct course_pace){
+        .usual_us = chance_spread(c, 5000, 20000), .events = 400 + below(c, 500), .steady = true};
 }
 
 static struct course_pace large(struct chance *c, struct course_params *p, unsigned *weight)

@@ -132,6 +132,8 @@ struct sim_job {
     bool last;      /* a last look at a buffer; sim_settle.c's */
     bool safe;      /* of the client beside a hostile one: its kernel ends well */
     uint64_t sent_ns, ended_ns; /* its request first; its answer, 0: none */
+    int64_t priority;
+    unsigned ends; /* of workers, before it was sent */
     uint64_t deadline_ns, limit_ns;
     uint64_t id, id_era; /* as answered; 0: not */
     enum sim_outcome outcome;
@@ -485,6 +487,8 @@ void monitor_drop(struct sim *s); /* its front, or the launcher, has ended */
 void monitor_event(struct sim *s, const struct course_event *e, struct chance *r);
 void monitor_settle(struct sim *s); /* drivers ask for nothing any more */
 void monitor_check(struct sim *s);  /* rules, at every step */
+/* The device may be held: not all monitors since have said that its driver asks for nothing. */
+bool monitor_holds(const struct sim *s, unsigned number);
 /* The front sends a job to the device. */
 void monitor_check_job(struct sim *s, unsigned number, uint64_t job);
 
@@ -547,6 +551,7 @@ void rules_lost(struct sim *s, const struct sim_buffer *b); /* the front says th
 /* sim_explain.c: one of the jobs that wait has a cause that the front names, and it is true. */
 void rules_explain(struct sim *s);
 /* sim_fair.c: a client with small jobs beside a hostile one */
+#define FAIR_CLIENT 2u
 void fair_ask(struct sim *s, struct chance *r);
 void fair_result(struct sim *s, struct sim_job *j);
 
@@ -588,6 +593,7 @@ struct sim {
         uint64_t wants_ns; /* since when */
         uint32_t told;     /* what the monitor has last reported of it */
         bool held;         /* the front knows of it, or a former one did */
+        uint64_t free_ns;  /* the last report that could not lift a hold */
     } device[DEVICES_MAX];
     struct sim_monitor monitor;
     struct sim_arrivals {
@@ -624,6 +630,7 @@ struct sim {
     uint64_t closed_ns;  /* when the front before it ended */
     uint64_t idle_ns;    /* since when all is idle, at the end; 0: it is not */
     bool settled;        /* all is over */
+    unsigned ends;       /* of workers */
 };
 
 /* Removes the files of a world that the process has played, or is playing no more. */

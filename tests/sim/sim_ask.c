@@ -260,6 +260,8 @@ void ask_job_send(struct sim *s, struct sim_job *j, struct msg_submit *m)
     m->seq = ask_number(c);
     j->async = (m->flags & SUBMIT_ASYNC) != 0;
     j->sent_ns = s->now_ns;
+    j->ends = s->ends;
+    j->priority = m->priority;
     j->limit_ns = m->limit_ns;
     j->deadline_ns = m->deadline_ns;
     j->banned = rules_banned(s, j);

@@ -8,8 +8,7 @@
 #include "daemon/front/sched/queue.h"
 #include "tests/sim/sim.h"
 
-#define HELD_NS    (200 * NS_PER_S) /* a hold outlasts a monitor that says nothing by 120 s */
-#define SETTLED_NS (2 * NS_PER_S)   /* a worker that began before has told the front all it needs */
+#define SETTLED_NS (2 * NS_PER_S) /* a worker that began before has told the front all it needs */
 
 static _Noreturn void blame(struct sim *s, const char *text, const char *why)
 {
@@ -91,8 +90,7 @@ static bool in_service(struct sim *s, unsigned number)
     const struct sim_worker *x = worker_of_device(s, number);
     uint64_t since = s->accepts_ns > s->stalled_ns ? s->accepts_ns : s->stalled_ns;
     return x != NULL && x->state == WORKER_RUNS && x->ready && !x->killed && !x->silent &&
-           !x->cut && !x->lied && !s->device[number].held && s->device[number].wants == 0 &&
-           s->now_ns > s->device[number].wants_ns + HELD_NS &&
+           !x->cut && !x->lied && !monitor_holds(s, number) &&
            s->now_ns > x->began_ns + SETTLED_NS && s->now_ns > since + SETTLED_NS;
 }
 

@@ -6,11 +6,13 @@
 #include "daemon/front/model/window.h"
 #include "tests/sim/sim.h"
 
-#define HONEST   2u             /* its number */
-#define RUNS     2u             /* of a job whose worker ends with it */
-#define STRIKES  3u             /* convictions of a kernel, after which it does not run */
-#define KERNELS  8u             /* of the sources of trouble */
-#define END_NS   (2 * NS_PER_S) /* to see that a worker has to end, to end it and start another */
+#define HONEST   2u              /* its number */
+#define RUNS     2u              /* of a job whose worker ends with it */
+#define STRIKES  3u              /* convictions of a kernel, after which it does not run */
+#define KERNELS  8u              /* of the sources of trouble */
+#define END_NS   (2 * NS_PER_S)  /* to see that a worker has to end, to end it and start another */
+#define EACH_NS  (NS_PER_MS / 2) /* to send a job, and to report its end */
+#define TURNS_NS (100 * NS_PER_MS) /* of the loop, and messages of workers */
 #define MESSAGES 4u
 
 static bool waits(const struct sim_client *c)
@@ -20,7 +22,7 @@ static bool waits(const struct sim_client *c)
 
 void fair_ask(struct sim *s, struct chance *r)
 {
-    struct sim_client *c = &s->client[HONEST < s->clients ? HONEST : 0];
+    struct sim_client *c = &s->client[FAIR_CLIENT < s->clients ? FAIR_CLIENT : 0];
     if (c->state != CLIENT_ON || waits(c)) {
         return;
     }
@@ -31,45 +33,46 @@ void fair_ask(struct sim *s, struct chance *r)
     }
 }
 
-/* The most time that a device spends with the job. */
-static uint64_t cost_ns(const struct sim *s, const struct sim_job *j)
+/* The time that a device needs for the job, if it has no other. */
+static uint64_t cost_ns(const struct sim *s, const struct sim_job *j, bool again)
 {
+    unsigned runs = again ? RUNS : 1;
     uint64_t ns = 0;
-    for (unsigned i = 0; i < RUNS; i++) {
-        ns += 2 * exec_run_ns(s, j, i); /* and a pause between two kernels */
+    for (unsigned i = 0; i < runs; i++) {
+        ns += exec_run_ns(s, j, i);
     }
-    bool ends = j->loaded && j->limit_ns != 0; /* its own limit may end its worker */
-    return ns + (ends ? END_NS : 0);
+    return runs * EACH_NS + (s->p.pauses > 0 ? 2 * ns : ns);
 }
 
-/* Who comes first goes first; each level of priority is worth some time of waiting. */
-static bool goes_first(const struct sim_job *k, const struct sim_job *j)
+/* Who comes first goes first; a level of priority is worth some time of waiting. */
+static bool goes_first(const struct sim *s, const struct sim_job *k, const struct sim_job *j)
 {
-    return k != j && k->sent_ns < j->sent_ns + PRIORITY_MAX * (uint64_t)PRIORITY_LEVEL_NS;
+    int64_t mine = (int64_t)(j->sent_ns + MESSAGES * s->p.wire_us * NS_PER_US);
+    return k != j && (int64_t)k->sent_ns - k->priority * PRIORITY_LEVEL_NS <= mine;
 }
 
+/* Jobs before it run one after the other. Where workers end meanwhile, these jobs run once more,
+ * and each end takes the time limit that a kernel passes. There are no more such ends than
+ * convictions of kernels, and jobs in flight when the last kernel is banned. */
 static uint64_t bound_ns(const struct sim *s, const struct sim_job *j)
 {
-    uint64_t limit = s->p.time_limit_ms * NS_PER_MS;
-    uint64_t sum = cost_ns(s, j) + MESSAGES * s->p.wire_us * NS_PER_US + END_NS;
-    uint64_t guilty = 0;
+    uint64_t sum = cost_ns(s, j, true) + MESSAGES * s->p.wire_us * NS_PER_US + TURNS_NS;
     uint64_t most = STRIKES * KERNELS + (s->p.window > 0 ? s->p.window : WINDOW_MAX);
+    uint64_t ends = s->ends - j->ends;
+    ends = ends < RUNS * most ? ends : RUNS * most;
     for (unsigned i = 0; i < s->jobs; i++) {
         const struct sim_job *k = s->job[i];
-        bool open = k->outcome == OUTCOME_OPEN || k->ended_ns > j->sent_ns;
-        if (goes_first(k, j) && open) {
-            sum += k->guilty ? 0 : cost_ns(s, k);
-            guilty += k->guilty;
-        }
+        /* the device may go on with a job whose client has its answer */
+        bool open = k->outcome == OUTCOME_OPEN || k->ended_ns + exec_run_ns(s, k, 0) > j->sent_ns;
+        sum += open && goes_first(s, k, j) ? cost_ns(s, k, ends > 0) : 0;
     }
-    guilty = guilty < most ? guilty : most;
-    return sum + guilty * RUNS * (limit + END_NS);
+    return sum + ends * (s->p.time_limit_ms * NS_PER_MS + END_NS);
 }
 
 void fair_result(struct sim *s, struct sim_job *j)
 {
     j->ended_ns = s->now_ns;
-    if (s->p.special != WORLD_HOSTILE || !j->safe || j->client->index != HONEST ||
+    if (s->p.special != WORLD_HOSTILE || !j->safe || j->client->index != FAIR_CLIENT ||
         j->outcome != OUTCOME_KNOWN) {
         return;
     }

@@ -543,6 +543,7 @@ static void deliver_request(struct sim *s, uint64_t parcel)
         .pipe = p->pipe, .local = true, .uid = q->client->uid, .gid = q->client->uid, .pid = 0};
     s->asked = p;
     p->arrived = true;
+    s->refused_before = s->refused_before && q->kind != MSG_KIND_CONTROL; /* it may end draining */
     memory_inside();
     pipeline_requests.request(s->f, r);
     memory_outside();

@@ -67,6 +67,8 @@ static void report(struct sim *s)
         v->state = HEALTH_KNOWN;
         v->value = s->device[i].told = s->device[i].wants;
         s->device[i].held = s->device[i].held && s->device[i].told != 0;
+        bool asks = s->device[i].told != 0 || m->fresh;
+        s->device[i].free_ns = asks ? s->now_ns : s->device[i].free_ns;
     }
     health_write(m->page, r);
     free(r);
@@ -211,6 +213,14 @@ static void check_known(struct sim *s, const struct device *d)
         sim_fail(s, "held: the driver of device %u asks for a recovery, and it is not held",
                  d->number);
     }
+}
+
+bool monitor_holds(const struct sim *s, unsigned number)
+{
+    const struct sim_monitor *m = &s->monitor;
+    return s->p.special == WORLD_HELD &&
+           (m->id == 0 || m->fresh || s->device[number].told != 0 ||
+            s->now_ns < s->device[number].free_ns + ROUND_NS + LATE_NS);
 }
 
 void monitor_check(struct sim *s)

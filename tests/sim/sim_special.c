@@ -85,7 +85,7 @@ struct sim_job *special_bare(struct sim *s, struct sim_client *c, bool bulk, uin
     ask_encode(s, &schema_step, &p, &steps);
     struct sim_job *j = ask_job(s, c, r);
     j->loaded = bulk;
-    j->safe = s->p.special == WORLD_HOSTILE;
+    j->safe = s->p.special == WORLD_HOSTILE && c->index == FAIR_CLIENT;
     struct msg_submit m = {.steps = proto_list_of(&steps, 1), .flags = flags};
     ask_job_send(s, j, &m);
     capbuf_finish(&args);
@@ -148,6 +148,17 @@ static void rush(struct sim *s, struct chance *r)
     sim_at(s, s->now_ns + s->p.wire_us * NS_PER_US / 8, on_still, NULL, 0, 0);
 }
 
+static void flood(struct sim *s, struct sim_client *c, struct chance *r)
+{
+    unsigned count = 50 + (unsigned)chance_below(r, 200);
+    if (c->axpy == 0) {
+        ask_find(s, c);
+    }
+    for (unsigned i = 0; i < count && c->axpy != 0 && ask_room(c); i++) {
+        (void)special_bare(s, c, false, SUBMIT_ASYNC, r);
+    }
+}
+
 void special_event(struct sim *s, struct sim_client *c, enum course_kind kind, struct chance *r)
 {
     switch (kind) {
@@ -171,6 +182,9 @@ void special_event(struct sim *s, struct sim_client *c, enum course_kind kind, s
         break;
     case COURSE_RUSH:
         rush(s, r);
+        break;
+    case COURSE_FLOOD:
+        flood(s, c, r);
         break;
     case COURSE_HONEST:
         fair_ask(s, r);

@@ -63,6 +63,7 @@ uint64_t worker_ended_ns(const struct sim *s, uint64_t id)
 void worker_end_now(struct sim *s, struct sim_worker *x)
 {
     x->state = WORKER_GONE;
+    s->ends++;
     x->ended_ns = s->now_ns;
     x->epoch++;
     channel_close(x);
