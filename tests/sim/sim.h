@@ -585,6 +585,7 @@ struct sim {
     struct sim_worker **worker;
     unsigned workers;
     struct {
+        struct sim_worker *latest;  /* NULL: none was asked for */
         unsigned absent, unstarted; /* the next workers do not open; do not start */
         uint64_t pressed_until_ns;
         bool pinned;       /* a worker has said which device it has */

@@ -34,6 +34,7 @@ struct sim_worker *worker_make(struct sim *s, uint64_t id, unsigned number)
         s->worker = realloc(s->worker, (2 * s->workers + 1) * sizeof(struct sim_worker *));
     }
     s->worker[s->workers++] = x;
+    s->device[number].latest = x;
     return x;
 }
 
@@ -111,13 +112,8 @@ void workers_free(struct sim *s)
 
 struct sim_worker *worker_of_device(struct sim *s, unsigned number)
 {
-    for (unsigned i = s->workers; i > 0; i--) {
-        struct sim_worker *x = s->worker[i - 1];
-        if (x->number == number && x->state != WORKER_GONE) {
-            return x;
-        }
-    }
-    return NULL;
+    struct sim_worker *x = s->device[number].latest; /* those before it have ended */
+    return x != NULL && x->state != WORKER_GONE ? x : NULL;
 }
 
 struct sim_worker_buffer *worker_buffer(struct sim_worker *x, uint64_t id)
