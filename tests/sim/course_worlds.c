@@ -4,7 +4,7 @@
 #include "tests/sim/chance.h"
 #include "tests/sim/course.h"
 
-#define ONE_IN 8u /* worlds is special */
+#define ONE_IN 8u /* a world in so many is special */
 
 struct weights {
     enum course_kind kind;

@@ -336,7 +336,6 @@ struct sim_inbox {
     struct frame_fds fds;
     struct sim_job *job; /* of a job's frame; NULL: not known */
     bool alone;          /* that job has to run alone */
-    uint64_t number;     /* the front's, of that job */
     struct sim_inbox *next;
 };
 
@@ -435,7 +434,6 @@ void exec_free(struct sim_worker_job *j);
 void exec_worker_gone(struct sim *s, struct sim_worker *x, bool external);
 /* How long the job runs, without pauses. */
 uint64_t exec_run_ns(const struct sim *s, const struct sim_job *j, unsigned attempt);
-bool exec_has(const struct sim *s, unsigned device, uint64_t job); /* its worker has the job */
 bool exec_busy(const struct sim *s, unsigned device); /* its worker has unfinished jobs */
 
 /* ---- launcher and compiler --------------------------------------------------------------------

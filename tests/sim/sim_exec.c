@@ -761,25 +761,6 @@ void exec_inventory(struct sim *s, struct sim_worker *x)
     }
 }
 
-bool exec_has(const struct sim *s, unsigned device, uint64_t job)
-{
-    const struct sim_worker *x = NULL;
-    for (unsigned i = s->workers; i > 0 && x == NULL; i--) {
-        x = s->worker[i - 1]->number == device ? s->worker[i - 1] : NULL;
-    }
-    for (const struct sim_inbox *in = x != NULL ? x->inbox : NULL; in != NULL; in = in->next) {
-        if (in->schema == &schema_msg_f_job && in->number == job) {
-            return true;
-        }
-    }
-    for (const struct sim_worker_job *j = x != NULL ? x->job : NULL; j != NULL; j = j->next) {
-        if (j->id == job) {
-            return true;
-        }
-    }
-    return false;
-}
-
 bool exec_busy(const struct sim *s, unsigned device)
 {
     for (unsigned i = s->workers; i > 0; i--) {

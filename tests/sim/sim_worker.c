@@ -604,7 +604,6 @@ static void identify(struct sim *s, uint64_t id, struct sim_inbox *in)
         sim_fail(s, "worker: job %" PRIu64 " is sent, and the front has none", id);
     }
     in->alone = j->trust != TRUST_SHARED;
-    in->number = id;
     for (unsigned i = s->jobs; i > 0 && in->job == NULL; i--) {
         struct sim_job *k = s->job[i - 1];
         const struct session *owner = j->session;
