@@ -141,16 +141,28 @@ torture() {
     return "$failed"
 }
 
-mutants() { scripts/mutants.sh; }
-
-fuzz() { GPUD_FUZZ_SECONDS=${GPUD_FUZZ_SECONDS:-600} scripts/test.sh fuzz; }
+run_part() {
+    case $1 in
+    storms) storms ;;
+    storm) storm ;;
+    mutants) scripts/mutants.sh ;;
+    fuzz) GPUD_FUZZ_SECONDS=${GPUD_FUZZ_SECONDS:-600} scripts/test.sh fuzz ;;
+    decoder) decoder ;;
+    soak) soak ;;
+    property) property ;;
+    churn) churn ;;
+    sim) sim ;;
+    worlds) worlds ;;
+    torture) torture ;;
+    esac
+}
 
 told=()
 status=0
 for part in "${parts[@]}"; do
     echo "== $part"
     started=$SECONDS
-    if "$part"; then
+    if run_part "$part"; then
         told+=("passed  $part  $((SECONDS - started)) s")
     else
         told+=("FAILED  $part  $((SECONDS - started)) s")

@@ -377,6 +377,7 @@ void pipeline_io(struct front *f)
         .start_worker = launcher_worker,
         .start_monitor = launcher_monitor,
         .kill = launcher_kill,
+        .leave_launcher = launcher_link_close,
         .compile = compiler_start,
     };
 }

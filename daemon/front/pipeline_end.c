@@ -182,8 +182,10 @@ void pipeline_stop(struct front *f)
     if (f->launcher != NULL && !f->supervised && !handing_over) {
         (void)launcher_quit(f->launcher, NULL);
     }
-    launcher_link_close(f->launcher);
-    f->launcher = NULL;
+    if (f->launcher != NULL) {
+        f->io.leave_launcher(f->launcher);
+        f->launcher = NULL;
+    }
     if (f->listener != NULL) {
         listener_close(f->listener, on_listener_closed, f);
     }

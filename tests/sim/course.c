@@ -86,19 +86,26 @@ static void choose_params(struct chance *c, struct course_params *p)
     p->reads = chance_percent(c, 90);
     p->pauses = chance_percent(c, 60) ? 0 : chance_below(c, 60);
     p->message_kib = chance_percent(c, 80) ? 1u << 20 : 32 + 8 * p->clients;
+    p->special = WORLD_USUAL;
 }
 
 /* Each world has some kinds of events only: one kind of mishap alone is easier to survive, and to
  * understand. */
-static unsigned choose_weights(struct chance *c, unsigned weight[COURSE_KINDS])
+static void choose_weights(struct chance *c, unsigned weight[COURSE_KINDS])
 {
-    unsigned sum = 0;
     bool calm = chance_percent(c, 15);
-    for (unsigned i = 0; i < COURSE_KINDS; i++) {
+    for (unsigned i = 0; i < COURSE_USUAL; i++) {
         bool usual = i == COURSE_ASK || i == COURSE_INQUIRE;
         bool has = usual || (!calm && chance_percent(c, 45));
         unsigned times = usual || chance_percent(c, 80) ? 1 : 6;
         weight[i] = has ? kinds[i].weight * times : 0;
+    }
+}
+
+static unsigned sum_of(const unsigned weight[COURSE_KINDS])
+{
+    unsigned sum = 0;
+    for (unsigned i = 0; i < COURSE_KINDS; i++) {
         sum += weight[i];
     }
     return sum;
@@ -116,27 +123,30 @@ static enum course_kind choose_kind(struct chance *c, const unsigned weight[COUR
 }
 
 /* Now and then everything comes at once, now and then nothing for long. */
-static uint64_t choose_pause_us(struct chance *c, uint64_t usual_us)
+static uint64_t choose_pause_us(struct chance *c, uint64_t usual_us, bool steady)
 {
-    unsigned n = (unsigned)chance_below(c, 100);
+    unsigned n = (unsigned)chance_below(c, steady ? 97 : 100);
     return n < 40 ? 0 : n < 97 ? chance_below(c, 2 * usual_us + 1) : chance_below(c, 20000000);
 }
 
 void course_make(uint64_t seed, struct course *ret_plan)
 {
     struct chance c = chance_of(seed, 1);
-    unsigned weight[COURSE_KINDS];
+    unsigned weight[COURSE_KINDS] = {0};
     struct course p = {.seed = seed};
     choose_params(&c, &p.params);
-    unsigned sum = choose_weights(&c, weight);
+    choose_weights(&c, weight);
     unsigned least = p.params.clients > 100 ? 2 * (unsigned)p.params.clients : 20;
-    p.count = least + (unsigned)chance_spread(&c, 20, 600);
+    struct course_pace pace = {.events = least + (unsigned)chance_spread(&c, 20, 600)};
+    pace.usual_us = chance_spread(&c, 100, 1000000);
+    course_special(seed, &p.params, weight, &pace);
+    unsigned sum = sum_of(weight);
+    p.count = pace.events;
     p.event = calloc(p.count, sizeof *p.event);
-    uint64_t usual_us = chance_spread(&c, 100, 1000000);
     uint64_t at_us = 0;
     for (unsigned i = 0; p.event != NULL && i < p.count; i++) {
         struct course_event *e = &p.event[i];
-        at_us += choose_pause_us(&c, usual_us);
+        at_us += choose_pause_us(&c, pace.usual_us, pace.steady);
         e->at_us = at_us;
         e->kind = choose_kind(&c, weight, sum);
         e->actor =

@@ -33,7 +33,25 @@
     X(faults, 0, 100)           /* percent of jobs that do not end as they should */               \
     X(reads, 0, 1)              /* 1: clients acknowledge and fetch results */                     \
     X(pauses, 0, 100)           /* percent of jobs that wait between two of their kernels */       \
-    X(message_kib, 1, 1u << 30) /* kept for the sessions of a tenant */
+    X(message_kib, 1, 1u << 30) /* kept for the sessions of a tenant */                            \
+    X(special, 0, 10)           /* enum course_world */
+
+/* What a world has more of than others, so that it comes to limits that the usual ones do not see.
+ * Its own kinds of events are those from COURSE_USUAL on. */
+enum course_world {
+    WORLD_USUAL,
+    WORLD_HELD,    /* a monitor, and drivers that ask for a recovery of their devices */
+    WORLD_TURNS,   /* many requests arrive while the front stands still */
+    WORLD_UNREAD,  /* clients acknowledge thousands of answers at once, at the end */
+    WORLD_HOARD,   /* thousands of buffers, which are lost together */
+    WORLD_PAUSED,  /* kernels that never end beside jobs that pause between two of theirs */
+    WORLD_BARE,    /* jobs without buffers, which any device may run; large arguments */
+    WORLD_HOLIDAY, /* tenants without sessions leave buffers that are lost */
+    WORLD_SEALS,   /* few descriptors, and many sealed buffers */
+    WORLD_HOSTILE, /* one client has all mishaps; another has small jobs, and waits */
+    WORLD_LARGE,   /* as many devices and tenants as there may be */
+    COURSE_WORLDS,
+};
 
 struct course_params {
 #define X(name, least, most) uint64_t name;
@@ -76,13 +94,25 @@ struct course_params {
     X(SHUFFLE, "shuffle", 3, true)     /* the worker reports ends of jobs late, in any order */    \
     X(SKEW, "skew", 3, true)           /* the worker's clock jumps */                              \
     X(DARK, "dark", 1, true)           /* all workers end, and the next find no device */          \
-    X(FALL, "fall", 6, false)          /* the front ends at once, and workers before the next one */
+    X(FALL, "fall", 6, false)       /* the front ends at once, and workers before the next one */  \
+    X(RECOVER, "recover", 0, true)  /* its driver asks for a recovery, or does so no more */       \
+    X(BLIND, "blind", 0, false)     /* the monitor hangs or ends */                                \
+    X(CHATTER, "chatter", 0, false) /* thousands of small requests */                              \
+    X(HEAP, "heap", 0, false)       /* hundreds of buffers */                                      \
+    X(LOOK, "look", 0, false)       /* asks for the state of many buffers */                       \
+    X(BARE, "bare", 0, false)       /* a job without buffers */                                    \
+    X(HOLIDAY, "holiday", 0, false) /* ends its session, and comes back long after */              \
+    X(SEAL, "seal", 0, false)       /* makes and seals a buffer */                                 \
+    X(HONEST, "honest", 0, false)   /* the other client's job, if it has none */                   \
+    X(RUSH, "rush", 0, false)       /* all ask much, and the front stands still meanwhile */       \
+    X(FLOOD, "flood", 0, false)     /* hundreds of jobs that take their time */
 
 enum course_kind {
 #define X(KIND, name, weight, device) COURSE_##KIND,
     COURSE_EVENTS(X)
 #undef X
         COURSE_KINDS,
+    COURSE_USUAL = COURSE_RECOVER, /* the kinds of usual worlds are below it */
 };
 
 struct course_event {
@@ -100,6 +130,15 @@ struct course {
 };
 
 void course_make(uint64_t seed, struct course *ret_plan);
+/* How many events, and how much time is between two of them, mostly. */
+struct course_pace {
+    uint64_t usual_us;
+    unsigned events;
+    bool steady; /* no long pauses */
+};
+/* course_worlds.c: the world of this seed, if it is a special one: changes what usual ones have. */
+void course_special(uint64_t seed, struct course_params *p, unsigned weight[COURSE_KINDS],
+                    struct course_pace *pace);
 void course_finish(struct course *p);
 void course_copy(const struct course *p, struct course *ret_plan);
 void course_write(const struct course *p, FILE *out);

@@ -9,8 +9,9 @@
  *   clients   sessions, requests, answers          sim_client.c, sim_ask.c
  *   workers   buffers, jobs, frames                sim_worker.c, sim_exec.c
  *   launcher  processes; the compiler              sim_launcher.c
+ *   monitor   the health of devices                sim_monitor.c
  *   model     what buffers must contain            sim_model.c
- *   rules     what must hold at every time         sim_rules.c
+ *   rules     what must hold at every time         sim_rules.c, sim_explain.c, sim_fair.c
  *
  * Thread: one. Times are virtual and in ns.
  */
@@ -21,6 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <uthash.h>
 #include <uv.h>
 
 #include "common/bytes.h"
@@ -29,6 +31,7 @@
 #include "daemon/front/model/front.h"
 #include "daemon/front/workers/launcher_link.h"
 #include "proto/codec.h"
+#include "proto/health.h"
 #include "tests/sim/chance.h"
 #include "tests/sim/course.h"
 
@@ -37,6 +40,8 @@
 #define SIM_STEPS      4u   /* of a job */
 #define SIM_STRANGER   999u /* the user of the workers, whose kernels may not connect */
 #define SIM_ARENA      4096u
+#define SIM_BULK       "bulk" /* a kernel that takes a large argument by value */
+#define SIM_BULK_BYTES 96u
 #define SIM_FAIL_BYTES 2048u
 #define SIM_FOLDER     64u /* bytes of a path */
 
@@ -71,18 +76,21 @@ struct hap sim_take(struct sim *s);
 /* ---- buffers and jobs, as clients know them -------------------------------------------------- */
 
 struct sim_buffer {
-    uint64_t handle; /* 0: not answered */
+    uint64_t handle; /* 0: not answered; changed by model_name alone */
+    UT_hash_handle hh;
     uint64_t bytes;
     uint64_t era;    /* front that made it */
     uint64_t worker; /* that had it first */
     bool zero;
     bool sealed; /* BUFFER_SEAL was answered */
     uint64_t sealed_era;
-    bool sealing;    /* asked for */
-    bool known_lost; /* by a notice or an answer */
-    bool freed;      /* its maker asked for that, or its session ended */
-    bool vague;      /* a job of unknown outcome wrote it: its content may be anything */
-    bool lied;       /* its worker lied: it may be lost, or refused, for no reason */
+    bool sealing;       /* asked for */
+    bool known_lost;    /* by a notice or an answer */
+    bool freed;         /* its maker asked for that, or its session ended */
+    bool vague;         /* a job of unknown outcome wrote it: its content may be anything */
+    unsigned publishes; /* requests to publish it */
+    bool read_only;     /* published for reading; the only one of them was answered */
+    bool lied;          /* its worker lied: it may be lost, or refused, for no reason */
     struct sim_client *maker;
     uint8_t value[SIM_CONTENT]; /* sim_model.c's */
     uint8_t state[SIM_CONTENT];
@@ -94,6 +102,7 @@ struct sim_step {
     uint64_t to_first, from_first, count; /* elements of 4 bytes */
     bool inout;                           /* LAUNCH: reads `to` as well */
     bool inlined;                         /* LAUNCH: `to` is the job's own: its client gets it */
+    bool guarded;                         /* LAUNCH: the client may not write `from` */
     unsigned bad;                         /* LAUNCH: a kernel that ends workers; 0: none */
     bool unknown;                         /* what it writes is not followed */
     uint32_t value;                       /* FILL; each element of WRITE is value + index */
@@ -121,6 +130,10 @@ struct sim_job {
     bool stalled;   /* its worker went silent with it */
     bool vague;     /* its worker lied about it */
     bool last;      /* a last look at a buffer; sim_settle.c's */
+    bool safe;      /* of the client beside a hostile one: its kernel ends well */
+    uint64_t sent_ns, ended_ns; /* its request first; its answer, 0: none */
+    int64_t priority;
+    unsigned ends; /* of workers, before it was sent */
     uint64_t deadline_ns, limit_ns;
     uint64_t id, id_era; /* as answered; 0: not */
     enum sim_outcome outcome;
@@ -192,6 +205,7 @@ struct sim_client {
     bool mute;    /* takes no answers */
     uint64_t mute_ack;
     bool said_bye;
+    uint64_t holiday_ns; /* until it comes back after its next BYE; 0: soon */
     struct sim_buffer *buffer[SIM_HANDLES];
     unsigned buffers;
     uint64_t program[8], module[8], arena[4], kernel[8];
@@ -203,6 +217,8 @@ struct sim_client {
     uint64_t early[64]; /* buffers that were lost before their answers came */
     unsigned early_count;
     uint64_t axpy;             /* handle of the built-in kernel; 0: not known */
+    uint64_t bulk;             /* a kernel with a large argument; 0: none */
+    uint64_t bulk_module;      /* its module; UINT64_MAX: it is being loaded */
     struct sim_job *job[2048]; /* asynchronous, without a result */
     struct sim_stray *strays;  /* owned; results that came before the ids of their jobs */
     unsigned jobs;
@@ -217,7 +233,8 @@ void client_event(struct sim *s, const struct course_event *e, struct chance *r)
 /* The front answered, or dropped, this parcel. */
 void client_answer(struct sim *s, uint64_t parcel, struct bytes message);
 void client_drop(struct sim *s, uint64_t parcel);
-void client_closed(struct sim *s, uint32_t pipe);      /* by the front */
+void client_closed(struct sim *s, uint32_t pipe); /* by the front */
+bool client_is_arrival(const struct hap *h);      /* of a request, or of the end of a connection */
 void client_over(struct sim *s, struct sim_client *c); /* its session is; another follows */
 bool client_remembered(const struct sim *s, const struct sim_client *c);
 void client_return(struct sim *s, struct sim_client *c); /* one that has gone */
@@ -235,6 +252,14 @@ void strays_drop(struct sim_client *c);
 void answer_take(struct sim *s, struct sim_request *r, struct bytes message);
 
 /* sim_ask.c: requests */
+uint64_t ask_number(struct sim_client *c);
+void ask_encode(struct sim *s, const struct schema *schema, const void *record, struct capbuf *out);
+struct sim_job *ask_job(struct sim *s, struct sim_client *c, struct chance *r);
+void ask_job_send(struct sim *s, struct sim_job *j, struct msg_submit *m);
+void ask_find(struct sim *s, struct sim_client *c);
+void ask_new(struct sim *s, struct sim_client *c, uint64_t elements, bool zero, uint64_t device);
+void ask_load_named(struct sim *s, struct sim_client *c, const char *source, unsigned bad);
+bool ask_room(const struct sim_client *c); /* for more requests without answers */
 void ask_crowd(struct sim *s, struct sim_client *c, struct chance *r);
 void ask_guilt(struct sim *s, struct sim_client *c, struct chance *r);
 void ask_cancel_of(struct sim *s, struct sim_job *j);
@@ -244,6 +269,11 @@ void ask_control(struct sim *s, struct sim_client *c, struct chance *r);
 void ask_wait(struct sim *s, struct sim_client *c);
 void ask_last_look(struct sim *s, struct sim_client *c, struct sim_buffer *b);
 void ask_bye(struct sim *s, struct sim_client *c);
+/* sim_special.c: what clients do in special worlds */
+void special_event(struct sim *s, struct sim_client *c, enum course_kind kind, struct chance *r);
+/* A job without buffers. bulk: with a large argument by value. */
+struct sim_job *special_bare(struct sim *s, struct sim_client *c, bool bulk, uint64_t flags,
+                             struct chance *r);
 
 /* ---- workers ----------------------------------------------------------------------------------
  */
@@ -295,6 +325,8 @@ struct sim_worker_job {
     int64_t code;
     unsigned effects;
     struct sim_worker_job *next; /* in the order in which they came */
+    uint64_t place;              /* in that order */
+    UT_hash_handle hh;
 };
 
 struct sim_inbox {
@@ -353,10 +385,14 @@ struct sim_worker {
     } tenant[256];
     unsigned tenants;
     struct sim_worker_job *job, **job_end;
+    struct sim_worker_job **live; /* all jobs before it have ended */
+    struct sim_worker_job *by_id; /* uthash */
+    uint64_t places;
     uint8_t last[1024]; /* its last frame, encoded */
     size_t last_size;
     bool rings_asked;
-    bool unread; /* the front may have frames to read */
+    bool unread;       /* the front may have frames to read */
+    uint64_t told_era; /* the front that knows that it has ended; 0: none */
 };
 
 struct sim_worker *worker_make(struct sim *s, uint64_t id, unsigned number);
@@ -379,6 +415,7 @@ void buffer_find_worker(struct sim *s, struct sim_buffer *b);
 /* Now, if it has not ended. */
 uint64_t worker_ended_ns(const struct sim *s, uint64_t id);
 struct sim_worker *worker_of_device(struct sim *s, unsigned number); /* that runs; NULL */
+void worker_pin(const struct sim *s, unsigned number, char ret_pin[16]);
 /* sim_lie.c: frames that a worker must not send. */
 void lie_event(struct sim *s, struct sim_worker *x, struct chance *r);
 void lie_again(struct sim *s, struct sim_worker *x);
@@ -397,6 +434,9 @@ void exec_retire(struct sim *s, struct sim_worker *x, uint64_t id);
 void exec_inventory(struct sim *s, struct sim_worker *x);
 void exec_free(struct sim_worker_job *j);
 void exec_worker_gone(struct sim *s, struct sim_worker *x, bool external);
+/* How long the job runs, without pauses. */
+uint64_t exec_run_ns(const struct sim *s, const struct sim_job *j, unsigned attempt);
+bool exec_busy(const struct sim *s, unsigned device); /* its worker has unfinished jobs */
 
 /* ---- launcher and compiler --------------------------------------------------------------------
  */
@@ -426,6 +466,34 @@ int compile_asked(struct sim *s, const struct compiler_request *q,
                   void *data, struct err *e);
 void compiles_drop(struct sim *s); /* the front ends */
 
+/* ---- the monitor ------------------------------------------------------------------------------
+ */
+
+#define SIM_MONITOR_BIT (UINT64_C(1) << 62) /* of the ids of monitors */
+
+struct sim_monitor {
+    uint64_t id;              /* 0: none runs */
+    struct health_page *page; /* mapped */
+    bool hangs;               /* in a call of the driver, or before the next */
+    bool killed, fresh;       /* fresh: it has not reported */
+    uint64_t hangs_ns;        /* since when */
+    unsigned plight;          /* what happens in its next round; 0: nothing */
+    unsigned unstarted;       /* the next ones do not start */
+    uint64_t first_ns;        /* when it first reported */
+    uint64_t report_ns;       /* when a monitor last reported; 0: none did */
+};
+
+int monitor_asked(struct sim *s, uint64_t id, int page);
+void monitor_kill(struct sim *s, uint64_t id);
+void monitor_drop(struct sim *s); /* its front, or the launcher, has ended */
+void monitor_event(struct sim *s, const struct course_event *e, struct chance *r);
+void monitor_settle(struct sim *s); /* drivers ask for nothing any more */
+void monitor_check(struct sim *s);  /* rules, at every step */
+/* The device may be held: not all monitors since have said that its driver asks for nothing. */
+bool monitor_holds(const struct sim *s, unsigned number);
+/* The front sends a job to the device. */
+void monitor_check_job(struct sim *s, unsigned number, uint64_t job);
+
 /* ---- the front --------------------------------------------------------------------------------
  */
 
@@ -437,6 +505,7 @@ void front_request(struct sim *s, uint64_t parcel);
 void front_pipe_closed(struct sim *s, uint32_t pipe);
 uint64_t front_due_ns(const struct sim *s);
 void front_wakes(struct sim *s);
+void front_still(struct sim *s); /* once for the loop, before a front uses it */
 bool front_alive(const struct sim *s);
 
 /* sim_memory.c: between memory_inside and memory_outside the code is the front's, in which the
@@ -453,6 +522,7 @@ void memory_outside(void);
 struct sim_buffer *model_buffer(struct sim *s);
 struct sim_job *model_job(struct sim *s);
 struct sim_buffer *model_find(struct sim *s, uint64_t handle);
+void model_name(struct sim *s, struct sim_buffer *b, uint64_t handle);
 /* After the world: plays all jobs in their order, and compares what clients got. */
 void model_check(struct sim *s);
 /* What the job writes may hold anything from now on. */
@@ -467,7 +537,8 @@ bool step_writes(const struct sim_step *t);
 /* Another front knows the client, or not. */
 void rules_resumed(struct sim *s, const struct sim_client *c, bool known);
 void rules_step(struct sim *s); /* cheap */
-void rules_all(struct sim *s);
+/* Returns how much there was to look at. */
+unsigned rules_all(struct sim *s);
 void rules_end(struct sim *s); /* after the end of all sessions: nothing is left */
 void rules_result(struct sim *s, struct sim_job *j);
 /* The front says the id of the job. */
@@ -479,6 +550,12 @@ bool rules_banned(const struct sim *s, const struct sim_job *j);
 void rules_killed(struct sim *s, const struct sim_worker *x); /* the front ends it */
 void rules_notices(struct sim *s);
 void rules_lost(struct sim *s, const struct sim_buffer *b); /* the front says that it is */
+/* sim_explain.c: one of the jobs that wait has a cause that the front names, and it is true. */
+void rules_explain(struct sim *s);
+/* sim_fair.c: a client with small jobs beside a hostile one */
+#define FAIR_CLIENT 2u
+void fair_ask(struct sim *s, struct chance *r);
+void fair_result(struct sim *s, struct sim_job *j);
 
 /* ---- the world --------------------------------------------------------------------------------
  */
@@ -498,6 +575,7 @@ struct sim {
     uint64_t adopt_until_ns;
     uint64_t stalled_ns;      /* end of the last time that the front stood still */
     uint64_t wakes, woken_ns; /* of the timer at the same time */
+    uv_prepare_t still;       /* stops timers, which count by the real clock */
     uint64_t era;             /* fronts so far */
     struct sim_client *client;
     unsigned clients;
@@ -509,17 +587,29 @@ struct sim {
     struct sim_worker **worker;
     unsigned workers;
     struct {
+        struct sim_worker *latest;  /* NULL: none was asked for */
         unsigned absent, unstarted; /* the next workers do not open; do not start */
         unsigned starts;            /* since starts_ns, for a second */
         uint64_t starts_ns;
         uint64_t pressed_until_ns;
-        bool pinned; /* a worker has said which device it has */
-        bool later;  /* its last worker could not open it, and the next may */
+        bool pinned;       /* a worker has said which device it has */
+        bool later;        /* its last worker could not open it, and the next may */
+        uint32_t wants;    /* the recovery that its driver asks for; 0: none */
+        uint64_t wants_ns; /* since when */
+        uint32_t told;     /* what the monitor has last reported of it */
+        bool held;         /* the front knows of it, or a former one did */
+        uint64_t free_ns;  /* the last report that could not lift a hold */
     } device[DEVICES_MAX];
+    struct sim_monitor monitor;
+    struct sim_arrivals {
+        uint64_t *parcel; /* owned */
+        size_t first, count, room;
+    } arrived, ended; /* requests, and ends of connections, that the loop has yet to take */
     struct sim_compile *compile[4096];
     unsigned compiles;
     unsigned bad_compiles; /* the next ones fail */
     struct sim_buffer **buffer;
+    struct sim_buffer *by_handle; /* uthash */
     unsigned buffers;
     struct sim_job **job;
     unsigned jobs;
@@ -535,6 +625,8 @@ struct sim {
     bool broke_restore;  /* a worker refused an order */
     bool killed_session; /* an administrator ended one */
     uint64_t steps;
+    uint64_t rules_step;       /* of the next look at all */
+    uint64_t files;            /* descriptors that the process had before */
     uint64_t submitted_before; /* jobs, as of the last look */
     bool refused_before;
     uint64_t queue_most; /* the largest setting so far */
@@ -543,6 +635,7 @@ struct sim {
     uint64_t closed_ns;  /* when the front before it ended */
     uint64_t idle_ns;    /* since when all is idle, at the end; 0: it is not */
     bool settled;        /* all is over */
+    unsigned ends;       /* of workers */
 };
 
 /* Removes the files of a world that the process has played, or is playing no more. */

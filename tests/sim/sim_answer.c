@@ -43,7 +43,7 @@ static void doubt_strays(struct sim_client *c)
 static void other_front(struct sim_client *c, bool known)
 {
     c->programs = c->modules = c->arenas = c->kernels = 0;
-    c->axpy = 0;
+    c->axpy = c->bulk = c->bulk_module = 0;
     c->events = 0;
     doubt_strays(c);
     client_reopen(c);
@@ -135,6 +135,7 @@ static void take_result(struct sim *s, struct sim_job *j, const struct proto_res
     doubt_former(s, j);
     forget_job(j->client, j);
     rules_result(s, j);
+    fair_result(s, j);
 }
 
 static void take_results(struct sim *s, struct sim_request *q, struct bytes message)
@@ -331,16 +332,37 @@ static void take_accepted(struct sim *s, struct sim_request *q, struct bytes mes
 /* ---- handles ----------------------------------------------------------------------------------
  */
 
+/* It is sealed, or published. */
+static void take_change(struct sim *s, const struct sim_request *q)
+{
+    struct sim_buffer *b = q->buffer;
+    if (q->kind == MSG_KIND_BUFFER_SEAL && b != NULL) {
+        b->sealed = true;
+        b->sealed_era = s->era;
+    }
+    if (q->kind == MSG_KIND_BUFFER_PUBLISH && b != NULL) {
+        struct msg_buffer_publish asked;
+        must_decode(s, &schema_msg_buffer_publish, bytes_of(q->data, q->size), &asked);
+        b->read_only = asked.rights == ACCESS_IN;
+    }
+}
+
+static void keep_buffer(const struct sim *s, struct sim_client *c, struct sim_buffer *b)
+{
+    if (c->buffers < SIM_HANDLES) { /* others are not used until the session ends */
+        c->buffer[c->buffers++] = b;
+    } else if (s->p.special == WORLD_HOARD) { /* those in use are of all ages */
+        c->buffer[chance_mix(b->handle) % SIM_HANDLES] = b;
+    }
+}
+
 static void take_buffer(struct sim *s, struct sim_request *q, struct bytes message)
 {
     struct msg_buffer m;
     struct sim_client *c = q->client;
     struct sim_buffer *b = q->buffer;
     must_decode(s, &schema_msg_buffer, message, &m);
-    if (q->kind == MSG_KIND_BUFFER_SEAL && b != NULL) {
-        b->sealed = true;
-        b->sealed_era = s->era;
-    }
+    take_change(s, q);
     if (q->kind == MSG_KIND_BUFFER_OPEN) {
         b = model_find(s, m.handle);
     }
@@ -352,7 +374,7 @@ static void take_buffer(struct sim *s, struct sim_request *q, struct bytes messa
         if (model_find(s, m.handle) != NULL && model_find(s, m.handle) != b) {
             sim_fail(s, "handle: buffer %#" PRIx64 " was given twice", m.handle);
         }
-        b->handle = m.handle;
+        model_name(s, b, m.handle);
         b->era = s->era;
         sim_log(s, "client %u: request %" PRIu64 " is buffer %#" PRIx64, c->index, q->seq,
                 m.handle);
@@ -365,9 +387,7 @@ static void take_buffer(struct sim *s, struct sim_request *q, struct bytes messa
             return;
         }
     }
-    if (c->buffers < SIM_HANDLES) { /* others are not used until the session ends */
-        c->buffer[c->buffers++] = b;
-    }
+    keep_buffer(s, c, b);
 }
 
 static void take_module(struct sim *s, struct sim_request *q, struct bytes message)
@@ -381,6 +401,12 @@ static void take_module(struct sim *s, struct sim_request *q, struct bytes messa
         return;
     }
     c->module[c->modules++] = m.module;
+    if (c->bulk_module == UINT64_MAX && m.kernels.count == 1 &&
+        proto_list_next(&it, &schema_kernel, &k)) {
+        c->bulk_module = m.module;
+        c->bulk = k.handle;
+        return;
+    }
     while (proto_list_next(&it, &schema_kernel, &k) && c->kernels < 8) {
         c->kernel_inout[c->kernels] = bytes_equal_str(k.name, "twist");
         c->kernel_bad[c->kernels] = (unsigned)q->what;
@@ -456,7 +482,10 @@ static void take_error(struct sim *s, struct sim_request *q, struct bytes messag
         client_break(s, c, true); /* the session went to another connection, or is over */
     } else if (q->kind == MSG_KIND_SUBMIT && q->job != NULL) {
         take_submit_error(s, q->job, &m);
+        fair_result(s, q->job);
         look_at_strays(s, c);
+    } else if (q->kind == MSG_KIND_MODULE_LOAD && c->bulk_module == UINT64_MAX) {
+        c->bulk_module = 0; /* loads it again */
     } else if (q->buffer != NULL && m.code == ERR_BUFFER_LOST) {
         rules_lost(s, q->buffer);
         q->buffer->known_lost = true;

@@ -7,13 +7,12 @@
 
 #define ELEMENT 4u
 
-static uint64_t next_number(struct sim_client *c)
+uint64_t ask_number(struct sim_client *c)
 {
     return c->next++;
 }
 
-static void encode(struct sim *s, const struct schema *schema, const void *record,
-                   struct capbuf *out)
+void ask_encode(struct sim *s, const struct schema *schema, const void *record, struct capbuf *out)
 {
     struct err e = ERR_INIT;
     if (proto_list_add(schema, record, out, &e) != 0) {
@@ -29,19 +28,28 @@ static struct sim_buffer *some_buffer(struct sim_client *c, struct chance *r)
     return c->buffers > 0 ? c->buffer[chance_below(r, c->buffers)] : NULL;
 }
 
-static void ask_create(struct sim *s, struct sim_client *c, struct chance *r)
+void ask_new(struct sim *s, struct sim_client *c, uint64_t elements, bool zero, uint64_t device)
 {
     struct sim_buffer *b = model_buffer(s);
+    b->bytes = elements * ELEMENT;
+    b->zero = zero;
+    b->maker = c;
+    struct msg_buffer_create m = {.seq = ask_number(c),
+                                  .dtype = DTYPE_F32,
+                                  .ndim = 1,
+                                  .d0 = elements,
+                                  .flags = zero,
+                                  .device = device};
+    client_send(s, c, &schema_msg_buffer_create, &m)->buffer = b;
+}
+
+static void ask_create(struct sim *s, struct sim_client *c, struct chance *r)
+{
     bool large = chance_percent(r, 5);
     uint64_t elements = large ? 1 + chance_below(r, s->p.memory_kib * 300)
                               : 1 + chance_below(r, SIM_CONTENT / ELEMENT);
-    b->bytes = elements * ELEMENT;
-    b->zero = chance_percent(r, 60);
-    b->maker = c;
-    struct msg_buffer_create m = {
-        .seq = next_number(c), .dtype = DTYPE_F32, .ndim = 1, .d0 = elements, .flags = b->zero};
-    m.device = chance_percent(r, 10) ? 1 + chance_below(r, s->p.devices) : 0;
-    client_send(s, c, &schema_msg_buffer_create, &m)->buffer = b;
+    bool zero = chance_percent(r, 60);
+    ask_new(s, c, elements, zero, chance_percent(r, 10) ? 1 + chance_below(r, s->p.devices) : 0);
 }
 
 static void ask_free(struct sim *s, struct sim_client *c, struct chance *r)
@@ -50,7 +58,7 @@ static void ask_free(struct sim *s, struct sim_client *c, struct chance *r)
     if (b == NULL) {
         return;
     }
-    struct msg_buffer_free m = {.seq = next_number(c), .handle = b->handle};
+    struct msg_buffer_free m = {.seq = ask_number(c), .handle = b->handle};
     b->freed = b->freed || b->maker == c;
     client_forget(c, b);
     client_send(s, c, &schema_msg_buffer_free, &m)->buffer = b;
@@ -65,19 +73,20 @@ static void ask_of_buffer(struct sim *s, struct sim_client *c, struct chance *r)
     }
     unsigned n = (unsigned)chance_below(r, 3);
     if (n == 0) {
-        struct msg_buffer_info m = {.seq = next_number(c), .handle = b->handle};
+        struct msg_buffer_info m = {.seq = ask_number(c), .handle = b->handle};
         client_send(s, c, &schema_msg_buffer_info, &m)->buffer = b;
     } else if (n == 1) {
-        struct msg_buffer_seal m = {.seq = next_number(c), .handle = b->handle};
+        struct msg_buffer_seal m = {.seq = ask_number(c), .handle = b->handle};
         b->sealing = true;
         client_send(s, c, &schema_msg_buffer_seal, &m)->buffer = b;
     } else {
         (void)snprintf(name, sizeof name, "name%u", (unsigned)chance_below(r, 4));
-        struct msg_buffer_publish m = {.seq = next_number(c),
+        struct msg_buffer_publish m = {.seq = ask_number(c),
                                        .handle = b->handle,
                                        .name = bytes_str(name),
                                        .rights = chance_percent(r, 70) ? 3 : 1,
                                        .linger_ns = chance_below(r, 3) * NS_PER_S};
+        b->publishes++;
         client_send(s, c, &schema_msg_buffer_publish, &m)->buffer = b;
     }
 }
@@ -86,7 +95,7 @@ static void ask_open(struct sim *s, struct sim_client *c, struct chance *r)
 {
     char name[32];
     (void)snprintf(name, sizeof name, "name%u", (unsigned)chance_below(r, 4));
-    struct msg_buffer_open m = {.seq = next_number(c), .name = bytes_str(name)};
+    struct msg_buffer_open m = {.seq = ask_number(c), .name = bytes_str(name)};
     (void)client_send(s, c, &schema_msg_buffer_open, &m);
 }
 
@@ -188,9 +197,15 @@ static void add_args(struct sim *s, struct sim_step *t, uint64_t axpy, struct ca
         }
     }
     for (unsigned i = 0; i < count; i++) {
-        encode(s, &schema_arg, list[i], args);
+        ask_encode(s, &schema_arg, list[i], args);
     }
     p->args = proto_list_of(args, count);
+}
+
+/* The client knows that it may not write the buffer. */
+static bool guarded(const struct sim_client *c, const struct sim_buffer *b)
+{
+    return b->sealed || (b->read_only && b->publishes == 1 && b->maker != c);
 }
 
 /* reads: it writes no buffer. */
@@ -220,6 +235,7 @@ static void add_step(struct sim *s, struct sim_job *j, struct chance *r, bool re
         p.kernel = choose_kernel(c, r, t, j);
         t->inlined = reads;
         t->to = reads ? t->from : t->to;
+        t->guarded = p.kernel != c->axpy && guarded(c, t->from);
     }
     if (chance_percent(&other, 1) && !t->inlined) {
         go_beyond(j, t);
@@ -227,11 +243,11 @@ static void add_step(struct sim *s, struct sim_job *j, struct chance *r, bool re
     j->wrong = j->wrong || overlap(t);
     j->writes = j->writes || step_writes(t);
     add_args(s, t, c->axpy, &args, &p);
-    encode(s, &schema_step, &p, steps);
+    ask_encode(s, &schema_step, &p, steps);
     capbuf_finish(&args);
 }
 
-static struct sim_job *job_begin(struct sim *s, struct sim_client *c, struct chance *r)
+struct sim_job *ask_job(struct sim *s, struct sim_client *c, struct chance *r)
 {
     struct sim_job *j = model_job(s);
     j->client = c;
@@ -240,11 +256,14 @@ static struct sim_job *job_begin(struct sim *s, struct sim_client *c, struct cha
     return j;
 }
 
-static void job_send(struct sim *s, struct sim_job *j, struct msg_submit *m)
+void ask_job_send(struct sim *s, struct sim_job *j, struct msg_submit *m)
 {
     struct sim_client *c = j->client;
-    m->seq = next_number(c);
+    m->seq = ask_number(c);
     j->async = (m->flags & SUBMIT_ASYNC) != 0;
+    j->sent_ns = s->now_ns;
+    j->ends = s->ends;
+    j->priority = m->priority;
     j->limit_ns = m->limit_ns;
     j->deadline_ns = m->deadline_ns;
     j->banned = rules_banned(s, j);
@@ -265,13 +284,18 @@ static void job_send(struct sim *s, struct sim_job *j, struct msg_submit *m)
     }
 }
 
+bool ask_room(const struct sim_client *c)
+{
+    return c->jobs + 1 < sizeof c->job / sizeof c->job[0] &&
+           c->open_count + 64 <= sizeof c->open / sizeof c->open[0];
+}
+
 static void ask_submit(struct sim *s, struct sim_client *c, struct chance *r)
 {
-    if (c->buffers == 0 || c->jobs + 1 >= sizeof c->job / sizeof c->job[0] ||
-        c->open_count + 64 > sizeof c->open / sizeof c->open[0]) {
+    if (c->buffers == 0 || !ask_room(c)) {
         return;
     }
-    struct sim_job *j = job_begin(s, c, r);
+    struct sim_job *j = ask_job(s, c, r);
     struct capbuf steps;
     capbuf_init(&steps, 65536);
     unsigned count = 1 + (unsigned)chance_below(r, SIM_STEPS);
@@ -287,7 +311,7 @@ static void ask_submit(struct sim *s, struct sim_client *c, struct chance *r)
     m.deadline_ns = chance_percent(r, 10) ? chance_spread(r, NS_PER_MS, 10 * NS_PER_S) : 0;
     m.limit_ns = chance_percent(r, 6) ? chance_spread(r, NS_PER_MS, 10 * NS_PER_S) : 0;
     m.device = chance_percent(r, 4) ? 1 + chance_below(r, s->p.devices) : 0;
-    job_send(s, j, &m);
+    ask_job_send(s, j, &m);
     capbuf_finish(&steps);
 }
 
@@ -307,16 +331,16 @@ static void ask_program(struct sim *s, struct sim_client *c)
         struct proto_arg arg = {.tag = ARG_PARAM, .handle = 0};
         struct proto_step step = {.op = i == 0 ? OP_FILL : OP_READ};
         capbuf_init(&args[i], 4096);
-        encode(s, &schema_param, &param[i], &params);
-        encode(s, &schema_arg, &arg, &args[i]);
+        ask_encode(s, &schema_param, &param[i], &params);
+        ask_encode(s, &schema_arg, &arg, &args[i]);
         arg.handle = 1;
         if (i == 0) {
-            encode(s, &schema_arg, &arg, &args[i]);
+            ask_encode(s, &schema_arg, &arg, &args[i]);
         }
         step.args = proto_list_of(&args[i], i == 0 ? 2 : 1);
-        encode(s, &schema_step, &step, &steps);
+        ask_encode(s, &schema_step, &step, &steps);
     }
-    struct msg_program_create m = {.seq = next_number(c),
+    struct msg_program_create m = {.seq = ask_number(c),
                                    .name = bytes_str("paint"),
                                    .params = proto_list_of(&params, 2),
                                    .steps = proto_list_of(&steps, 2)};
@@ -334,15 +358,15 @@ static void ask_run(struct sim *s, struct sim_client *c, struct chance *r)
         ask_program(s, c);
         return;
     }
-    struct sim_job *j = job_begin(s, c, r);
+    struct sim_job *j = ask_job(s, c, r);
     struct capbuf bindings;
     uint64_t all = b->bytes / ELEMENT;
     uint32_t value = (uint32_t)chance_below(r, UINT32_MAX);
     const struct proto_arg args[] = {arg_of(b, 0, 0),
                                      {.tag = ARG_SCALAR, .dtype = DTYPE_F32, .bits = value}};
     capbuf_init(&bindings, 4096);
-    encode(s, &schema_arg, &args[0], &bindings);
-    encode(s, &schema_arg, &args[1], &bindings);
+    ask_encode(s, &schema_arg, &args[0], &bindings);
+    ask_encode(s, &schema_arg, &args[1], &bindings);
     j->steps = 2;
     j->writes = true;
     j->step[0] = (struct sim_step){.op = OP_FILL, .to = b, .count = all, .value = value};
@@ -350,7 +374,7 @@ static void ask_run(struct sim *s, struct sim_client *c, struct chance *r)
     struct msg_submit m = {.program = c->program[chance_below(r, c->programs)],
                            .bindings = proto_list_of(&bindings, 2),
                            .flags = chance_percent(r, 50) ? SUBMIT_ASYNC : 0};
-    job_send(s, j, &m);
+    ask_job_send(s, j, &m);
     capbuf_finish(&bindings);
 }
 
@@ -359,12 +383,17 @@ static void load(struct sim *s, struct sim_client *c, bool bad, struct chance *r
     char source[64];
     unsigned number = (unsigned)chance_below(r, bad ? 4 : 1000);
     (void)snprintf(source, sizeof source, "source %u %s", number, bad ? "of trouble" : "");
-    struct msg_module_load m = {.seq = next_number(c),
+    ask_load_named(s, c, source, bad ? 1 + number : 0);
+}
+
+void ask_load_named(struct sim *s, struct sim_client *c, const char *source, unsigned bad)
+{
+    struct msg_module_load m = {.seq = ask_number(c),
                                 .name = bytes_str("m"),
                                 .lang = LANG_DIALECT,
                                 .source = bytes_str(source),
                                 .file = bytes_str("m.gk")};
-    client_send(s, c, &schema_msg_module_load, &m)->what = bad ? 1 + number : 0;
+    client_send(s, c, &schema_msg_module_load, &m)->what = bad;
 }
 
 static void ask_load(struct sim *s, struct sim_client *c, struct chance *r)
@@ -378,8 +407,11 @@ static void ask_unload(struct sim *s, struct sim_client *c, struct chance *r)
         return;
     }
     unsigned k = (unsigned)chance_below(r, c->modules);
-    struct msg_module_unload m = {.seq = next_number(c), .module = c->module[k]};
+    struct msg_module_unload m = {.seq = ask_number(c), .module = c->module[k]};
     c->module[k] = c->module[--c->modules];
+    if (c->bulk_module == m.module) {
+        c->bulk = c->bulk_module = 0;
+    }
     for (unsigned i = 0; i < c->kernels; i++) {
         if (c->kernel_module[i] == m.module) {
             unsigned last = --c->kernels;
@@ -393,20 +425,20 @@ static void ask_unload(struct sim *s, struct sim_client *c, struct chance *r)
     (void)client_send(s, c, &schema_msg_module_unload, &m);
 }
 
-static void ask_find(struct sim *s, struct sim_client *c)
+void ask_find(struct sim *s, struct sim_client *c)
 {
-    struct msg_kernel_find m = {.seq = next_number(c), .name = bytes_str("axpy")};
+    struct msg_kernel_find m = {.seq = ask_number(c), .name = bytes_str("axpy")};
     (void)client_send(s, c, &schema_msg_kernel_find, &m);
 }
 
 static void ask_arena(struct sim *s, struct sim_client *c, struct chance *r)
 {
     if (c->arenas > 0 && chance_percent(r, 40)) {
-        struct msg_arena_free m = {.seq = next_number(c), .arena = c->arena[--c->arenas]};
+        struct msg_arena_free m = {.seq = ask_number(c), .arena = c->arena[--c->arenas]};
         (void)client_send(s, c, &schema_msg_arena_free, &m);
         return;
     }
-    struct msg_arena_create m = {.seq = next_number(c), .bytes = SIM_ARENA};
+    struct msg_arena_create m = {.seq = ask_number(c), .bytes = SIM_ARENA};
     (void)client_send(s, c, &schema_msg_arena_create, &m);
 }
 
@@ -429,16 +461,16 @@ static void ask_in_place(struct sim *s, struct sim_client *c, struct sim_job *j,
                                     .data = bytes_of(zeros, arena.d0 * ELEMENT)};
     capbuf_init(&args, 4096);
     capbuf_init(&steps, 4096);
-    encode(s, &schema_arg, &value, &args);
-    encode(s, &schema_arg, &fresh, &args);
-    encode(s, &schema_arg, &arena, &args);
+    ask_encode(s, &schema_arg, &value, &args);
+    ask_encode(s, &schema_arg, &fresh, &args);
+    ask_encode(s, &schema_arg, &arena, &args);
     const struct proto_step p = {
         .op = OP_LAUNCH, .kernel = c->axpy, .args = proto_list_of(&args, 3)};
-    encode(s, &schema_step, &p, &steps);
+    ask_encode(s, &schema_step, &p, &steps);
     j->writes = true;
     struct msg_submit m = {.steps = proto_list_of(&steps, 1),
                            .flags = chance_percent(r, 50) ? SUBMIT_ASYNC : 0};
-    job_send(s, j, &m);
+    ask_job_send(s, j, &m);
     capbuf_finish(&args);
     capbuf_finish(&steps);
 }
@@ -452,7 +484,7 @@ static void ask_exchange(struct sim *s, struct sim_client *c, struct chance *r)
         return;
     }
     bool into = chance_percent(r, 40); /* into the buffer */
-    struct sim_job *j = job_begin(s, c, r);
+    struct sim_job *j = ask_job(s, c, r);
     struct chance other = chance_of(j->r, 60);
     if (c->axpy != 0 && chance_percent(&other, 50)) {
         ask_in_place(s, c, j, &other);
@@ -469,17 +501,17 @@ static void ask_exchange(struct sim *s, struct sim_client *c, struct chance *r)
     struct proto_arg buffer = arg_of(b, 0, 0);
     capbuf_init(&args, 4096);
     capbuf_init(&steps, 4096);
-    encode(s, &schema_arg, &buffer, &args);
-    encode(s, &schema_arg, &arena, &args);
+    ask_encode(s, &schema_arg, &buffer, &args);
+    ask_encode(s, &schema_arg, &arena, &args);
     struct proto_step p = {.op = into ? OP_WRITE : OP_READ, .args = proto_list_of(&args, 2)};
-    encode(s, &schema_step, &p, &steps);
+    ask_encode(s, &schema_step, &p, &steps);
     j->writes = into;
     j->steps = 1;
     j->step[0] = (struct sim_step){.op = into ? OP_WRITE : OP_READ, .to = b, .count = all};
     j->step[0].unknown = into;
     struct msg_submit m = {.steps = proto_list_of(&steps, 1),
                            .flags = chance_percent(r, 50) ? SUBMIT_ASYNC : 0};
-    job_send(s, j, &m);
+    ask_job_send(s, j, &m);
     capbuf_finish(&args);
     capbuf_finish(&steps);
 }
@@ -515,7 +547,7 @@ void ask_guilt(struct sim *s, struct sim_client *c, struct chance *r)
         load(s, c, true, r);
         return;
     }
-    struct sim_job *j = job_begin(s, c, r);
+    struct sim_job *j = ask_job(s, c, r);
     struct sim_step *t = &j->step[j->steps++];
     struct proto_step p = {.op = OP_LAUNCH, .kernel = c->kernel[k]};
     struct capbuf args, steps;
@@ -533,10 +565,10 @@ void ask_guilt(struct sim *s, struct sim_client *c, struct chance *r)
     j->guilty = j->loaded = true;
     j->writes = !t->inlined;
     add_args(s, t, c->axpy, &args, &p);
-    encode(s, &schema_step, &p, &steps);
+    ask_encode(s, &schema_step, &p, &steps);
     struct msg_submit m = {.steps = proto_list_of(&steps, 1),
                            .flags = chance_percent(r, 70) ? SUBMIT_ASYNC : 0};
-    job_send(s, j, &m);
+    ask_job_send(s, j, &m);
     capbuf_finish(&args);
     capbuf_finish(&steps);
 }
@@ -676,21 +708,21 @@ void ask_wait(struct sim *s, struct sim_client *c)
 void ask_last_look(struct sim *s, struct sim_client *c, struct sim_buffer *b)
 {
     struct chance r = chance_of(b->handle, 3);
-    struct sim_job *j = job_begin(s, c, &r);
+    struct sim_job *j = ask_job(s, c, &r);
     struct capbuf args, steps;
     uint64_t all = b->bytes / ELEMENT;
     all = all < SIM_CONTENT / ELEMENT ? all : SIM_CONTENT / ELEMENT;
     struct proto_arg arg = arg_of(b, 0, all);
     capbuf_init(&args, 4096);
     capbuf_init(&steps, 4096);
-    encode(s, &schema_arg, &arg, &args);
+    ask_encode(s, &schema_arg, &arg, &args);
     struct proto_step p = {.op = OP_READ, .args = proto_list_of(&args, 1)};
-    encode(s, &schema_step, &p, &steps);
+    ask_encode(s, &schema_step, &p, &steps);
     j->last = true;
     j->steps = 1;
     j->step[0] = (struct sim_step){.op = OP_READ, .to = b, .count = all};
     struct msg_submit m = {.steps = proto_list_of(&steps, 1), .flags = SUBMIT_BLOCK};
-    job_send(s, j, &m);
+    ask_job_send(s, j, &m);
     capbuf_finish(&args);
     capbuf_finish(&steps);
 }

@@ -23,7 +23,6 @@ static void on_arrive(struct sim *s, const struct hap *h)
     if (p->era != s->era || !s->accepts || p->over || p->request->client->pipe != p->pipe) {
         return; /* its connection broke */
     }
-    p->arrived = true;
     front_request(s, h->a);
 }
 
@@ -261,6 +260,11 @@ static void on_closed(struct sim *s, const struct hap *h)
     }
 }
 
+bool client_is_arrival(const struct hap *h)
+{
+    return h->run == on_arrive || h->run == on_closed;
+}
+
 /* When the front has to know the session still. */
 bool client_remembered(const struct sim *s, const struct sim_client *c)
 {
@@ -342,7 +346,7 @@ static void drop_session(struct sim_client *c)
     strays_drop(c);
     c->open_count = c->jobs = c->buffers = 0;
     c->programs = c->modules = c->arenas = c->kernels = 0;
-    c->axpy = 0;
+    c->axpy = c->bulk = c->bulk_module = 0;
 }
 
 static void begin_life(struct sim *s, struct sim_client *c)
@@ -364,7 +368,8 @@ static void leave(struct sim *s, struct sim_client *c, bool another)
     drop_session(c);
     begin_life(s, c);
     if (another && !s->settling) {
-        come_back(s, c, NS_PER_S);
+        come_back(s, c, c->holiday_ns > 0 ? c->holiday_ns : NS_PER_S);
+        c->holiday_ns = 0;
     } else {
         c->state = CLIENT_GONE;
     }
@@ -585,6 +590,7 @@ static void event_on(struct sim *s, struct sim_client *c, enum course_kind kind,
         c->mute = true;
         break;
     default:
+        special_event(s, c, kind, r);
         break;
     }
 }
@@ -592,6 +598,9 @@ static void event_on(struct sim *s, struct sim_client *c, enum course_kind kind,
 void client_event(struct sim *s, const struct course_event *e, struct chance *r)
 {
     struct sim_client *c = &s->client[e->actor % s->clients];
+    if (s->p.special == WORLD_HOSTILE && s->clients > 2) {
+        c = &s->client[e->kind == COURSE_HONEST ? 2 : 1];
+    }
     if (e->kind == COURSE_CONTROL) {
         if (s->client[0].state == CLIENT_ON) {
             ask_control(s, &s->client[0], r);

@@ -19,12 +19,19 @@ void exec_free(struct sim_worker_job *j)
     free(j);
 }
 
+/* The first job that has not ended: a worker may have thousands that have. */
+static struct sim_worker_job *live(struct sim_worker *x)
+{
+    while (*x->live != NULL && (*x->live)->state == WJOB_ENDED) {
+        x->live = &(*x->live)->next;
+    }
+    return *x->live;
+}
+
 static struct sim_worker_job *find(struct sim_worker *x, uint64_t id)
 {
-    struct sim_worker_job *j = x->job;
-    while (j != NULL && j->id != id) {
-        j = j->next;
-    }
+    struct sim_worker_job *j = NULL;
+    HASH_FIND(hh, x->by_id, &id, sizeof id, j);
     return j;
 }
 
@@ -134,6 +141,23 @@ static void check_buffer(struct sim *s, struct sim_worker *x, const struct sim_w
     }
 }
 
+/* A kernel of a client writes what it wants to. It must not get what its client may not write. */
+static void check_guarded(struct sim *s, const struct sim_worker_job *j,
+                          const struct sim_worker_step *t, unsigned a)
+{
+    const struct module *m = s->f != NULL ? idmap_get(&s->f->modules, t->module) : NULL;
+    const struct sim_job *k = j->job;
+    for (unsigned i = 0; k != NULL && m != NULL && m->tenant != NULL && i < k->steps; i++) {
+        const struct sim_step *own = &k->step[i];
+        if (own->guarded && own->from->handle == t->arg[a].id) {
+            sim_fail(s,
+                     "guarded: job %" PRIu64 " of client %u may only read buffer %#" PRIx64
+                     ", and its kernel gets it",
+                     j->id, k->client->index, t->arg[a].id);
+        }
+    }
+}
+
 /* Whether the worker has all that the job names: the front sent it before. */
 static void check_uses(struct sim *s, struct sim_worker *x, const struct sim_worker_job *j)
 {
@@ -148,6 +172,7 @@ static void check_uses(struct sim *s, struct sim_worker *x, const struct sim_wor
         for (unsigned a = 0; a < t->args; a++) {
             if (t->arg[a].tag == REF_BUFFER) {
                 check_buffer(s, x, j, t, a);
+                check_guarded(s, j, t, a);
             } else if (t->arg[a].tag == REF_ARENA && !has_arena(x, t->arg[a].id) &&
                        !x->arenas_refused) {
                 sim_fail(s,
@@ -219,9 +244,9 @@ static struct sim_worker_job *read_job(struct sim *s, const struct msg_f_job *m,
     return j;
 }
 
-static void check_alone(struct sim *s, const struct sim_worker *x, const struct sim_worker_job *j)
+static void check_alone(struct sim *s, struct sim_worker *x, const struct sim_worker_job *j)
 {
-    for (const struct sim_worker_job *k = x->job; k != NULL && k != j; k = k->next) {
+    for (const struct sim_worker_job *k = live(x); k != NULL && k != j; k = k->next) {
         if (k->state != WJOB_ENDED && k->era == s->era && (j->alone || k->alone)) {
             sim_fail(s,
                      "alone: job %" PRIu64 " is sent beside job %" PRIu64
@@ -257,6 +282,8 @@ void exec_job(struct sim *s, struct sim_worker *x, const struct msg_f_job *m,
     struct sim_worker_job *j = read_job(s, m, in);
     *x->job_end = j;
     x->job_end = &j->next;
+    j->place = ++x->places;
+    HASH_ADD(hh, x->by_id, id, sizeof j->id, j);
     for (unsigned i = 0; i < j->after_count; i++) {
         if (find(x, j->after[i]) == NULL) {
             sim_fail(s,
@@ -463,24 +490,34 @@ static enum fate fate_of(const struct sim *s, const struct sim_worker_job *j)
     if (j->job->guilty) {
         return FATE_CRASH + (unsigned)chance_below(&c, 3);
     }
-    if (s->settling || !chance_percent(&c, (unsigned)s->p.faults)) {
+    if (s->settling || j->job->safe || !chance_percent(&c, (unsigned)s->p.faults)) {
         return FATE_WELL;
     }
     return FATE_REFUSED + (unsigned)chance_below(&c, 3);
 }
 
-static uint64_t run_ns(const struct sim *s, const struct sim_worker_job *j)
+static uint64_t run_of(const struct sim *s, uint64_t r, unsigned attempt)
 {
-    struct chance c = chance_of(j->job != NULL ? j->job->r : j->id, 100 + j->attempt);
+    struct chance c = chance_of(r, 100 + attempt);
     uint64_t usual = s->p.run_us * NS_PER_US;
     uint64_t long_ns = s->p.time_limit_ms * NS_PER_MS / 3;
     uint64_t ns = chance_percent(&c, 3) ? 30 * usual : chance_spread(&c, 1000, 2 * usual);
     return ns < long_ns ? ns : long_ns;
 }
 
-static bool has_endless(const struct sim *s, const struct sim_worker *x)
+uint64_t exec_run_ns(const struct sim *s, const struct sim_job *j, unsigned attempt)
 {
-    for (const struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
+    return run_of(s, j->r, attempt);
+}
+
+static uint64_t run_ns(const struct sim *s, const struct sim_worker_job *j)
+{
+    return run_of(s, j->job != NULL ? j->job->r : j->id, j->attempt);
+}
+
+static bool has_endless(const struct sim *s, struct sim_worker *x)
+{
+    for (const struct sim_worker_job *j = live(x); j != NULL; j = j->next) {
         if (j->state == WJOB_RUNS && fate_of(s, j) == FATE_ENDLESS) {
             return true;
         }
@@ -586,7 +623,7 @@ static void check_admitted(struct sim *s, const struct sim_worker_job *j)
 
 static void begin(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
 {
-    for (struct sim_worker_job *k = x->job; k != j; k = k->next) {
+    for (struct sim_worker_job *k = live(x); k != j; k = k->next) {
         if (k->state != WJOB_ENDED && conflict(j, k)) {
             sim_fail(s,
                      "hazard: job %" PRIu64 " may begin beside job %" PRIu64
@@ -619,34 +656,35 @@ static void begin(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
     sim_at(s, s->now_ns + ns, on_end, x, j->id, x->epoch);
 }
 
-static bool may_begin(struct sim_worker *x, const struct sim_worker_job *j);
+static bool may_begin(struct sim_worker *x, struct sim_worker_job *j);
 
 /* A job that was given up before its turn has reported its end, but jobs behind it wait for those
  * before it all the same. */
-static bool is_over(struct sim_worker *x, const struct sim_worker_job *j)
+static bool is_over(struct sim_worker *x, struct sim_worker_job *j)
 {
     return j->state == WJOB_ENDED && (!j->gave_up || may_begin(x, j));
 }
 
-static bool may_begin(struct sim_worker *x, const struct sim_worker_job *j)
+static bool may_begin(struct sim_worker *x, struct sim_worker_job *j)
 {
-    for (const struct sim_worker_job *k = x->job; k != j; k = k->next) {
+    for (const struct sim_worker_job *k = live(x); k != NULL && k->place < j->place; k = k->next) {
         if (k->state != WJOB_ENDED && k->stream == j->stream) {
             return false;
         }
     }
     for (unsigned i = 0; i < j->after_count; i++) {
-        const struct sim_worker_job *k = find(x, j->after[i]);
+        struct sim_worker_job *k = j->after[i] != 0 ? find(x, j->after[i]) : NULL;
         if (k != NULL && !is_over(x, k)) {
             return false;
         }
+        j->after[i] = k == NULL || k->reported ? 0 : j->after[i]; /* it is done with */
     }
     return true;
 }
 
 void exec_more(struct sim *s, struct sim_worker *x)
 {
-    for (struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
+    for (struct sim_worker_job *j = live(x); j != NULL; j = j->next) {
         if (j->state != WJOB_WAITS || !may_begin(x, j)) {
             continue;
         }
@@ -721,6 +759,23 @@ void exec_inventory(struct sim *s, struct sim_worker *x)
             worker_send(s, x, &schema_msg_w_started, &started, NULL);
         }
     }
+}
+
+bool exec_busy(const struct sim *s, unsigned device)
+{
+    for (unsigned i = s->workers; i > 0; i--) {
+        const struct sim_worker *x = s->worker[i - 1];
+        for (const struct sim_worker_job *j = x->job; x->number == device && j != NULL;
+             j = j->next) {
+            if (j->state != WJOB_ENDED || !j->reported) {
+                return true;
+            }
+        }
+        if (x->number == device) {
+            return x->inbox != NULL;
+        }
+    }
+    return false;
 }
 
 static void on_evade(struct sim *s, const struct hap *h)

@@ -90,12 +90,21 @@ static int on_send(struct link *l, const struct schema *schema, const void *msg,
 {
     (void)e;
     memory_outside();
-    struct sim_worker *x = worker_of(device_of(l));
+    const struct device *d = device_of(l);
+    struct sim_worker *x = worker_of(d);
+    if (schema == &schema_msg_f_job) {
+        monitor_check_job(world, d->number, ((const struct msg_f_job *)msg)->job);
+    }
     if (x->state == WORKER_RUNS) { /* else the frame is lost with the worker */
         worker_take(world, x, schema, msg, fds);
     }
     memory_inside();
     return 0;
+}
+
+static bool is_monitor(uint64_t id)
+{
+    return (id & SIM_MONITOR_BIT) != 0;
 }
 
 static bool on_pressed(const struct link *l)
@@ -120,10 +129,11 @@ static int on_worker(struct launcher_link *l, uint64_t id, const char *const *ar
 static int on_monitor(struct launcher_link *l, uint64_t id, int page, struct err *e)
 {
     (void)l;
-    (void)id;
-    (void)page;
     (void)e;
-    return 0;
+    memory_outside();
+    int rc = monitor_asked(world, id, page);
+    memory_inside();
+    return rc;
 }
 
 static int on_kill(struct launcher_link *l, uint64_t id, int signal, struct err *e)
@@ -132,7 +142,11 @@ static int on_kill(struct launcher_link *l, uint64_t id, int signal, struct err 
     (void)signal;
     (void)e;
     memory_outside();
-    launcher_kill_worker(world, id);
+    if (is_monitor(id)) {
+        monitor_kill(world, id);
+    } else {
+        launcher_kill_worker(world, id);
+    }
     memory_inside();
     return 0;
 }
@@ -147,6 +161,11 @@ static int on_compile(struct compiler *c, const struct compiler_request *q, comp
     return rc;
 }
 
+static void on_leave(struct launcher_link *l)
+{
+    (void)l; /* it is no object */
+}
+
 static const struct front_io io = {
     .now_ns = on_now,
     .reply = on_reply,
@@ -158,6 +177,7 @@ static const struct front_io io = {
     .start_worker = on_worker,
     .start_monitor = on_monitor,
     .kill = on_kill,
+    .leave_launcher = on_leave,
     .compile = on_compile,
 };
 
@@ -184,6 +204,7 @@ static int fill_settings(const struct sim *s, struct config *c)
     c->user_sessions_max = 2048;
     c->log_level = log_get_level();
     c->chosen = true;
+    (void)snprintf(c->runtime_dir, sizeof c->runtime_dir, "%s", s->dir);
     (void)snprintf(c->file, sizeof c->file, "%s/gpud.conf", s->dir);
     return rc;
 }
@@ -225,6 +246,8 @@ static void front_make(struct sim *s)
     s->f = f;
     f->io = io;
     f->loop = &s->loop;
+    f->supervised = true;
+    f->launcher = (struct launcher_link *)s; /* the table's functions get it, and need it not */
     (void)fill_settings(s, &f->config);
     f->rights.admins.group = f->rights.loaders.group = UINT32_MAX;
     f->worker_uid = SIM_STRANGER;
@@ -311,12 +334,20 @@ void front_open(struct sim *s)
     await_adoption(s);
 }
 
+/* What has arrived reaches no front. */
+static void arrivals_drop(struct sim *s)
+{
+    s->arrived.first = s->arrived.count = s->ended.first = s->ended.count = 0;
+}
+
 void front_close(struct sim *s)
 {
     struct front *f = s->f;
     sim_log(s, "front %" PRIu64 " ends", s->era);
     s->accepts = false;
     s->closing = true;
+    arrivals_drop(s);
+    monitor_drop(s);
     while (reload_under_way(f)) {
         (void)uv_run(&s->loop, UV_RUN_ONCE);
     }
@@ -381,6 +412,50 @@ static void pass_turn(struct sim *s)
     }
 }
 
+static void deliver_request(struct sim *s, uint64_t parcel);
+
+static void arrivals_add(struct sim_arrivals *a, uint64_t what)
+{
+    if (a->count == a->room) {
+        a->room = 2 * a->room + 64;
+        a->parcel = realloc(a->parcel, a->room * sizeof *a->parcel);
+    }
+    a->parcel[a->count++] = what;
+}
+
+static bool arrivals_take(struct sim_arrivals *a, uint64_t *ret_what)
+{
+    if (a->first == a->count) {
+        a->first = a->count = 0;
+        return false;
+    }
+    *ret_what = a->parcel[a->first++];
+    return true;
+}
+
+/* As drain of the listener: requests first, then ends of connections, as far as the turn has room.
+ */
+static bool listener_turn(struct sim *s)
+{
+    uint64_t what = 0;
+    bool first = true;
+    while (s->f != NULL && s->arrived.first < s->arrived.count &&
+           pipeline_requests.more(s->f, first) && arrivals_take(&s->arrived, &what)) {
+        first = false;
+        deliver_request(s, what);
+    }
+    first = true;
+    while (s->f != NULL && s->arrived.first == s->arrived.count &&
+           s->ended.first < s->ended.count && pipeline_requests.more(s->f, first) &&
+           arrivals_take(&s->ended, &what)) {
+        first = false;
+        memory_inside();
+        pipeline_requests.closed(s->f, (uint32_t)what);
+        memory_outside();
+    }
+    return s->arrived.first < s->arrived.count || s->ended.first < s->ended.count;
+}
+
 /* Work may wait for a channel that is full: then the loop sleeps until the timer fires. */
 void front_settle(struct sim *s)
 {
@@ -393,18 +468,39 @@ void front_settle(struct sim *s)
             front_gone(s, true);
             return;
         }
+        bool more = listener_turn(s);
         memory_inside();
         (void)uv_run(&s->loop, reload_under_way(s->f) ? UV_RUN_ONCE : UV_RUN_NOWAIT);
         memory_outside();
         worker_answer_rings(s);
         bool pressed = s->f->pressed && i > 16;
-        bool busy = (goes_on(s->f) && !pressed) || reload_under_way(s->f) || worker_unread(s);
+        bool busy =
+            more || (goes_on(s->f) && !pressed) || reload_under_way(s->f) || worker_unread(s);
         quiet = busy ? 0 : quiet + 1;
         if (busy && i >= TURNS_BRIEF) {
             pass_turn(s);
         }
     }
     await_adoption(s);
+}
+
+/* The front's timer fires by its virtual time (front_due_ns), and else only if it is due at once:
+ * how long a turn takes by the real clock must make no difference. */
+static void on_still(uv_prepare_t *prepare)
+{
+    struct sim *s = prepare->data;
+    if (s->f != NULL && uv_is_active((uv_handle_t *)&s->f->timer) &&
+        uv_timer_get_due_in(&s->f->timer) > 0) {
+        (void)uv_timer_stop(&s->f->timer);
+    }
+}
+
+void front_still(struct sim *s)
+{
+    (void)uv_prepare_init(&s->loop, &s->still); /* cannot fail */
+    s->still.data = s;
+    (void)uv_prepare_start(&s->still, on_still); /* runs after those that start later */
+    uv_unref((uv_handle_t *)&s->still);
 }
 
 uint64_t front_due_ns(const struct sim *s)
@@ -431,7 +527,7 @@ void front_wakes(struct sim *s)
  */
 
 /* As a reader and the listener do it: bytes are decoded, and the request is handed to the loop. */
-void front_request(struct sim *s, uint64_t parcel)
+static void deliver_request(struct sim *s, uint64_t parcel)
 {
     struct sim_parcel *p = &s->parcel[parcel];
     const struct sim_request *q = p->request;
@@ -448,17 +544,22 @@ void front_request(struct sim *s, uint64_t parcel)
     r->peer = (struct peer){
         .pipe = p->pipe, .local = true, .uid = q->client->uid, .gid = q->client->uid, .pid = 0};
     s->asked = p;
+    p->arrived = true;
+    s->refused_before = s->refused_before && q->kind != MSG_KIND_CONTROL; /* it may end draining */
     memory_inside();
     pipeline_requests.request(s->f, r);
     memory_outside();
     s->asked = NULL;
 }
 
+void front_request(struct sim *s, uint64_t parcel)
+{
+    arrivals_add(&s->arrived, parcel);
+}
+
 void front_pipe_closed(struct sim *s, uint32_t pipe)
 {
-    memory_inside();
-    pipeline_requests.closed(s->f, pipe);
-    memory_outside();
+    arrivals_add(&s->ended, pipe);
 }
 
 /* ---- what a course does to it -------------------------------------------------------------------

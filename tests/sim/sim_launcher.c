@@ -104,7 +104,7 @@ static void check_pin(struct sim *s, unsigned number, const char *const *args)
 {
     char pin[16];
     bool found = false;
-    (void)snprintf(pin, sizeof pin, "card=%u", number);
+    worker_pin(s, number, pin);
     for (; *args != NULL; args++) {
         found = found || strstr(*args, pin) != NULL;
     }
@@ -164,6 +164,7 @@ static void on_ended(struct sim *s, const struct hap *h)
         memory_inside();
         (void)worker_ended(s->f, x->id, status);
         memory_outside();
+        x->told_era = s->era;
     }
 }
 
@@ -195,6 +196,9 @@ void launcher_kill_worker(struct sim *s, uint64_t id)
     rules_killed(s, x);
     x->killed = true;
     x->deaf = x->deaf && !s->settling;
+    if (x->deaf) { /* it ends so late that the front decides about its jobs before */
+        exec_worker_gone(s, x, false);
+    }
     uint64_t in_ns = x->deaf ? (4 + chance_mix(id ^ s->course->seed) % 40) * NS_PER_S : REAP_NS;
     launcher_ends(s, x, SIGKILL, in_ns);
 }
@@ -245,6 +249,7 @@ void launcher_lost(struct sim *s)
         }
         worker_drop_record(x);
     }
+    monitor_drop(s);
     if (!front_alive(s)) {
         return;
     }
@@ -259,6 +264,22 @@ void launcher_lost(struct sim *s)
 /* ---- the compiler -----------------------------------------------------------------------------
  */
 
+/* Code without a signature: bulk(float *y, struct of SIM_BULK_BYTES). */
+static void add_bulk(struct capbuf *kernels)
+{
+    struct capbuf args;
+    struct err e = ERR_INIT;
+    const struct proto_carg arg[] = {
+        {.name = bytes_str("y"), .kind = 2, .access = ACCESS_INOUT, .dtype = DTYPE_F32},
+        {.name = bytes_str("b"), .kind = 3, .bytes = SIM_BULK_BYTES}};
+    capbuf_init(&args, 4096);
+    (void)proto_list_add(&schema_carg, &arg[0], &args, &e);
+    (void)proto_list_add(&schema_carg, &arg[1], &args, &e);
+    const struct proto_ckernel k = {.entry = bytes_str(SIM_BULK), .args = proto_list_of(&args, 2)};
+    (void)proto_list_add(&schema_ckernel, &k, kernels, &e);
+    capbuf_finish(&args);
+}
+
 static void compile_answer(struct sim_compile *c, int code, const char *text)
 {
     static const char signature[] = "//@kernel twist(in f32 x[n], inout f32 y[n])  over n";
@@ -272,6 +293,11 @@ static void compile_answer(struct sim_compile *c, int code, const char *text)
     unsigned count = c->builtin ? 0 : 2;
     for (unsigned i = 0; i < count; i++) {
         (void)proto_list_add(&schema_ckernel, &records[i], &kernels, &e);
+    }
+    if (!c->builtin && strstr(c->source, SIM_BULK) != NULL) {
+        capbuf_reset(&kernels);
+        add_bulk(&kernels);
+        count = 1;
     }
     struct compile_response r = {
         .code = code, .binary = bytes_str(c->source), .kernels = proto_list_of(&kernels, count)};

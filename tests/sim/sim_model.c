@@ -35,16 +35,25 @@ struct sim_job *model_job(struct sim *s)
 
 struct sim_buffer *model_find(struct sim *s, uint64_t handle)
 {
-    for (unsigned i = s->buffers; i > 0 && handle != 0; i--) {
-        if (s->buffer[i - 1]->handle == handle) {
-            return s->buffer[i - 1];
-        }
+    struct sim_buffer *b = NULL;
+    HASH_FIND(hh, s->by_handle, &handle, sizeof handle, b);
+    return b;
+}
+
+void model_name(struct sim *s, struct sim_buffer *b, uint64_t handle)
+{
+    if (b->handle != 0) {
+        HASH_DEL(s->by_handle, b);
     }
-    return NULL;
+    b->handle = handle;
+    if (handle != 0) {
+        HASH_ADD(hh, s->by_handle, handle, sizeof b->handle, b);
+    }
 }
 
 void model_free(struct sim *s)
 {
+    HASH_CLEAR(hh, s->by_handle);
     for (unsigned i = 0; i < s->buffers; i++) {
         free(s->buffer[i]);
     }

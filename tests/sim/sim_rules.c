@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/descriptors.h"
 #include "common/range.h"
 #include "daemon/front/model/op.h"
 #include "daemon/front/model/tenant.h"
@@ -262,10 +263,33 @@ static void check_create(struct sim *s, const struct sim_request *q, const struc
     }
 }
 
+/* A buffer is lost from the time at which the front learns that its worker has ended. */
+static void check_info(struct sim *s, const struct sim_request *q, struct bytes message)
+{
+    struct msg_buffer m;
+    const struct sim_buffer *b = q->buffer;
+    if (q->kind != MSG_KIND_BUFFER_INFO || b == NULL || b->lied || memory_failed() ||
+        proto_decode(&schema_msg_buffer, message, &m, NULL) != 0 || m.state == 3 || m.state == 4) {
+        return; /* a sealed buffer is restored */
+    }
+    for (unsigned i = s->workers; i > 0; i--) {
+        const struct sim_worker *x = s->worker[i - 1];
+        if (x->id == b->worker && x->told_era == s->era) {
+            sim_fail(s,
+                     "info: buffer %#" PRIx64 " of client %u is said to be whole, and its worker "
+                     "%" PRIu64 " has ended",
+                     b->handle, q->client->index, x->id);
+        }
+    }
+}
+
 void rules_answer(struct sim *s, const struct sim_parcel *p, struct bytes message)
 {
     const struct sim_request *q = p->request;
     struct msg_error m;
+    if (p == s->asked && q->sendings == 1) {
+        check_info(s, q, message);
+    }
     if (proto_kind(message) != MSG_KIND_ERROR ||
         proto_decode(&schema_msg_error, message, &m, NULL) != 0) {
         return;
@@ -490,6 +514,14 @@ static void check_limits(struct sim *s)
     s->submitted_before = f->count.submitted;
 }
 
+/* Sealed buffers leave descriptors for connections, and those of workers. */
+static void check_files(struct sim *s)
+{
+    if (s->p.special == WORLD_SEALS && !descriptors_left()) {
+        sim_fail(s, "files: reserved descriptors are in use");
+    }
+}
+
 void rules_step(struct sim *s)
 {
     if (s->f == NULL) {
@@ -499,6 +531,8 @@ void rules_step(struct sim *s)
     check_workers(s);
     check_limits(s);
     check_hope(s);
+    monitor_check(s);
+    check_files(s);
 }
 
 /* ---- accounts ---------------------------------------------------------------------------------
@@ -512,7 +546,7 @@ static void equal(struct sim *s, const char *what, uint64_t counted, uint64_t fo
     }
 }
 
-static void check_jobs(struct sim *s)
+static unsigned check_jobs(struct sim *s)
 {
     const struct front *f = s->f;
     unsigned unfinished = 0;
@@ -548,6 +582,23 @@ static void check_jobs(struct sim *s)
             sim_fail(s, "job: the culprit of device %u is not on it any more", i);
         }
         equal(s, "jobs in flight", f->device[i]->inflight_count, flight);
+    }
+    return HASH_COUNT(f->jobs);
+}
+
+/* What is somebody's keeps its tenant. */
+static void check_owners(struct sim *s)
+{
+    const struct front *f = s->f;
+    uint32_t cursor = 0;
+    for (const struct buffer *b; (b = idmap_next(&f->buffers, &cursor, NULL)) != NULL;) {
+        const struct tenant *t = f->tenants;
+        while (t != NULL && t != b->tenant) {
+            t = t->hh.next;
+        }
+        if (t == NULL) {
+            sim_fail(s, "tenant: the tenant of buffer %#" PRIx64 " is forgotten", b->handle);
+        }
     }
 }
 
@@ -610,8 +661,9 @@ static void check_tenants(struct sim *s)
     }
 }
 
-static void check_sessions(struct sim *s)
+static unsigned check_sessions(struct sim *s)
 {
+    unsigned count = 0;
     const struct front *f = s->f;
     uint64_t sessions = HASH_COUNT(f->sessions);
     for (const struct session *x = f->ending; x != NULL; x = x->ending_next) {
@@ -631,6 +683,7 @@ static void check_sessions(struct sim *s)
         }
         equal(s, "jobs of a session", x->jobs, HASH_CNT(hh_seq, x->own_jobs));
         equal(s, "answers of a session", x->ops.count, HASH_COUNT(x->ops.all));
+        count += 1 + x->ops.count;
         equal(s, "bytes of kept answers", x->ops.kept_bytes, kept);
         equal(s, "requests without an answer", open, pending);
         uint64_t texts = (uint64_t)x->ops.count * KEPT_TEXT;
@@ -638,18 +691,23 @@ static void check_sessions(struct sim *s)
             sim_fail(s, "limit: a session keeps %" PRIu64 " bytes", x->ops.kept_bytes);
         }
     }
+    return count;
 }
 
-void rules_all(struct sim *s)
+unsigned rules_all(struct sim *s)
 {
     if (s->f == NULL) {
-        return;
+        return 0;
     }
-    check_jobs(s);
-    check_sessions(s);
+    unsigned count = check_jobs(s) + check_sessions(s) + s->f->buffers.live;
+    rules_explain(s);
+    if (s->p.special == WORLD_HOLIDAY) {
+        check_owners(s);
+    }
     if (HASH_COUNT(s->f->tenants) <= 32 || s->settled) {
         check_tenants(s);
     }
+    return count;
 }
 
 /* ---- the end ----------------------------------------------------------------------------------
@@ -716,7 +774,7 @@ static void check_answers(struct sim *s)
 
 void rules_end(struct sim *s)
 {
-    rules_all(s);
+    (void)rules_all(s);
     check_left(s);
     check_workers_left(s);
     check_answers(s);

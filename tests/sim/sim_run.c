@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +15,8 @@
 #define PATIENCE_NS (900 * NS_PER_S) /* for what has to come to an end */
 #define STEPS_MAX   3000000u
 #define RULES_STEPS 64u
+#define RULES_PART  16u
+#define FILES_FEW   256u /* descriptors in a world that is short of them */
 
 char *sim_report;
 
@@ -212,6 +215,7 @@ static void on_last_event(struct sim *s, const struct hap *h)
         s->device[i].absent = s->device[i].unstarted = 0;
     }
     memory_fail(0);
+    monitor_settle(s);
     if (s->client[0].state == CLIENT_GONE) {
         client_return(s, &s->client[0]);
     }
@@ -238,6 +242,8 @@ static void on_course(struct sim *s, const struct hap *h)
         front_event(s, e, &r);
     } else if (e->kind == COURSE_LAUNCHER) {
         launcher_lost(s);
+    } else if (e->kind == COURSE_BLIND) {
+        monitor_event(s, e, &r);
     } else if (e->kind == COURSE_COMPILE) {
         s->bad_compiles++;
     } else {
@@ -252,7 +258,7 @@ static void name_folder(int pid, char ret_path[SIM_FOLDER])
 
 void sim_clear(int pid)
 {
-    static const char *const file[] = {"gpud.conf", "shm"};
+    static const char *const file[] = {"gpud.conf", "shm", "held", "held.new"};
     char folder[SIM_FOLDER];
     char path[SIM_FOLDER + 16];
     name_folder(pid, folder);
@@ -261,6 +267,21 @@ void sim_clear(int pid)
         (void)unlink(path);
     }
     (void)rmdir(folder);
+}
+
+/* Sets the limit of descriptors. Returns the former one. */
+static uint64_t limit_files(uint64_t files)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+        abort();
+    }
+    uint64_t before = limit.rlim_cur;
+    limit.rlim_cur = files;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+        abort();
+    }
+    return before;
 }
 
 static void begin(struct sim *s, const struct course *p, FILE *log)
@@ -277,6 +298,8 @@ static void begin(struct sim *s, const struct course *p, FILE *log)
     if (uv_loop_init(&s->loop) != 0) {
         abort();
     }
+    front_still(s);
+    s->files = p->params.special == WORLD_SEALS ? limit_files(FILES_FEW) : 0;
     clients_begin(s);
     uint64_t at_ns = s->now_ns + NS_PER_S;
     for (unsigned i = 0; i < p->count; i++) {
@@ -293,6 +316,8 @@ static void end(struct sim *s)
     rules_end(s);
     model_check(s);
     front_close(s);
+    uv_close((uv_handle_t *)&s->still, NULL);
+    (void)uv_run(&s->loop, UV_RUN_DEFAULT);
     if (uv_loop_close(&s->loop) != 0) {
         sim_fail(s, "end: a handle of the loop is left");
     }
@@ -300,7 +325,19 @@ static void end(struct sim *s)
     clients_end(s);
     model_free(s);
     free(s->agenda.hap);
+    free(s->arrived.parcel);
+    free(s->ended.parcel);
     sim_clear((int)getpid());
+}
+
+/* While the front stands still, requests gather: it gets them at once. */
+static void take_arrivals(struct sim *s)
+{
+    while (s->now_ns == s->stalled_ns && sim_next_ns(s) <= s->now_ns &&
+           client_is_arrival(&s->agenda.hap[0])) {
+        struct hap h = sim_take(s);
+        h.run(s, &h);
+    }
 }
 
 static void step(struct sim *s)
@@ -317,11 +354,12 @@ static void step(struct sim *s)
     } else {
         struct hap h = sim_take(s);
         h.run(s, &h);
+        take_arrivals(s);
     }
     front_settle(s);
     rules_step(s);
-    if (s->steps % RULES_STEPS == 0) {
-        rules_all(s);
+    if (s->steps >= s->rules_step) { /* seldom where it takes long */
+        s->rules_step = s->steps + RULES_STEPS + rules_all(s) / RULES_PART;
     }
     if (++s->steps > STEPS_MAX) {
         sim_fail(s, "end: the world does not end");
@@ -337,6 +375,9 @@ uint64_t sim_run(const struct course *p, FILE *log)
     }
     end(s);
     uint64_t ns = s->now_ns - SIM_BEGIN_NS;
+    if (s->files > 0) {
+        (void)limit_files(s->files);
+    }
     free(s);
     return ns;
 }

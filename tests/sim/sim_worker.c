@@ -28,12 +28,13 @@ struct sim_worker *worker_make(struct sim *s, uint64_t id, unsigned number)
     x->pid = 100000 + (int)s->workers; /* no process of the system has it */
     x->channel.fd = -1;
     x->inbox_end = &x->inbox;
-    x->job_end = &x->job;
+    x->job_end = x->live = &x->job;
     capbuf_init(&x->device, FRAME_DEVICE_MAX);
     if ((s->workers & (s->workers - 1)) == 0) { /* a power of two: full */
         s->worker = realloc(s->worker, (2 * s->workers + 1) * sizeof(struct sim_worker *));
     }
     s->worker[s->workers++] = x;
+    s->device[number].latest = x;
     return x;
 }
 
@@ -73,6 +74,7 @@ void worker_end_now(struct sim *s, struct sim_worker *x)
 {
     x->recorded = x->state == WORKER_RUNS;
     x->state = WORKER_GONE;
+    s->ends++;
     x->ended_ns = s->now_ns;
     x->epoch++;
     channel_close(x);
@@ -99,11 +101,13 @@ void worker_end_now(struct sim *s, struct sim_worker *x)
         (void)munmap(x->output, x->staging);
         x->input = x->output = NULL;
     }
+    HASH_CLEAR(hh, x->by_id);
     while (x->job != NULL) {
         struct sim_worker_job *j = x->job;
         x->job = j->next;
         exec_free(j);
     }
+    x->live = &x->job;
     if (!x->recorded) {
         capbuf_finish(&x->device);
     }
@@ -123,13 +127,8 @@ void workers_free(struct sim *s)
 
 struct sim_worker *worker_of_device(struct sim *s, unsigned number)
 {
-    for (unsigned i = s->workers; i > 0; i--) {
-        struct sim_worker *x = s->worker[i - 1];
-        if (x->number == number && x->state != WORKER_GONE) {
-            return x;
-        }
-    }
-    return NULL;
+    struct sim_worker *x = s->device[number].latest; /* those before it have ended */
+    return x != NULL && x->state != WORKER_GONE ? x : NULL;
 }
 
 struct sim_worker_buffer *worker_buffer(struct sim_worker *x, uint64_t id)
@@ -209,10 +208,16 @@ static void on_beat(struct sim *s, const struct hap *h)
     sim_at(s, s->now_ns + ms * NS_PER_MS, on_beat, x, x->epoch, 0);
 }
 
+/* With a monitor devices are named as its library names them. */
+void worker_pin(const struct sim *s, unsigned number, char ret_pin[16])
+{
+    (void)snprintf(ret_pin, 16, s->p.special == WORLD_HELD ? "uuid=GPU-%04u" : "card=%u", number);
+}
+
 void worker_say_ready(struct sim *s, struct sim_worker *x)
 {
     char pin[16];
-    (void)snprintf(pin, sizeof pin, "card=%u", x->number);
+    worker_pin(s, x->number, pin);
     const struct msg_w_ready m = {
         .pin = bytes_str(pin),
         .build = bytes_str("sim"),
@@ -753,6 +758,8 @@ void worker_event(struct sim *s, const struct course_event *e, struct chance *r)
         s->device[e->actor].unstarted++;
     } else if (e->kind == COURSE_DARK) {
         go_dark(s, r);
+    } else if (e->kind == COURSE_RECOVER) {
+        monitor_event(s, e, r);
     } else if (e->kind == COURSE_PRESS) {
         s->device[e->actor].pressed_until_ns = s->now_ns + chance_spread(r, NS_PER_MS, NS_PER_S);
     } else if (x != NULL && x->state == WORKER_RUNS && s->f != NULL) {

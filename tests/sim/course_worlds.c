@@ -1,0 +1,186 @@
+/* The special worlds: each comes to one kind of limit. */
+#include <string.h>
+
+#include "tests/sim/chance.h"
+#include "tests/sim/course.h"
+
+#define ONE_IN 8u /* a world in so many is special */
+
+struct weights {
+    enum course_kind kind;
+    unsigned weight;
+};
+
+#define WEIGHTS(...) weigh(weight, (const struct weights[]){__VA_ARGS__, {COURSE_KINDS, 0}})
+
+static void weigh(unsigned weight[COURSE_KINDS], const struct weights *w)
+{
+    for (; w->kind != COURSE_KINDS; w++) {
+        weight[w->kind] = w->weight;
+    }
+}
+
+static unsigned below(struct chance *c, unsigned most)
+{
+    return (unsigned)chance_below(c, most);
+}
+
+static struct course_pace pace_of(uint64_t usual_us, unsigned events)
+{
+    return (struct course_pace){.usual_us = usual_us, .events = events};
+}
+
+/* Nothing is scarce, and nothing is slow. */
+static void be_plain(struct course_params *p, uint64_t devices, uint64_t clients)
+{
+    p->devices = devices;
+    p->clients = p->tenants = clients;
+    p->memory_kib = 1u << 20;
+    p->queue_max = 4096;
+    p->inflight_max = 1024;
+    p->staging_kib = 1024;
+    p->kept_bytes = 1u << 26;
+    p->buffers_max = 1024;
+    p->message_kib = 1u << 20;
+    p->beat_ms = 1000;
+    p->faults = p->pauses = 0;
+    p->reads = 1;
+}
+
+static struct course_pace held(struct chance *c, struct course_params *p, unsigned *weight)
+{
+    be_plain(p, 1 + chance_below(c, 4), 1 + chance_below(c, 4));
+    WEIGHTS({COURSE_ASK, 700}, {COURSE_RECOVER, 60}, {COURSE_BLIND, 40}, {COURSE_DIE, 10},
+            {COURSE_HANDOVER, 20}, {COURSE_CRASH, 20}, {COURSE_STALL, 10}, {COURSE_LAUNCHER, 5},
+            {COURSE_HANG, 5});
+    p->run_us = chance_spread(c, 100, 100000);
+    return pace_of(chance_spread(c, 100000, 4000000), 100 + below(c, 400));
+}
+
+static struct course_pace turns(struct chance *c, struct course_params *p, unsigned *weight)
+{
+    be_plain(p, 1 + chance_below(c, 4), 20 + chance_below(c, 30));
+    WEIGHTS({COURSE_ASK, 700}, {COURSE_CROWD, 20}, {COURSE_RUSH, 10}, {COURSE_STALL, 20},
+            {COURSE_LOOK, 50}, {COURSE_BREAK, 10});
+    p->wire_us = chance_spread(c, 1000, 50000);
+    p->run_us = chance_spread(c, 20, 2000);
+    return pace_of(2000, 150 + below(c, 100));
+}
+
+static struct course_pace unread(struct chance *c, struct course_params *p, unsigned *weight)
+{
+    be_plain(p, 1, 1 + chance_below(c, 3));
+    p->tenants = 1;
+    p->reads = 0;
+    WEIGHTS({COURSE_CHATTER, 100}, {COURSE_ASK, 300}, {COURSE_BREAK, 20});
+    if (chance_percent(c, 40)) {
+        p->message_kib = 32;
+        p->inflight_max = 2;
+        p->queue_max = 16;
+    }
+    return pace_of(chance_spread(c, 10000, 1000000), 20 + below(c, 40));
+}
+
+static struct course_pace hoard(struct chance *c, struct course_params *p, unsigned *weight)
+{
+    be_plain(p, 1 + chance_below(c, 2), 2 + chance_below(c, 3));
+    p->buffers_max = 65536;
+    p->wire_us = chance_spread(c, 10, 500);
+    WEIGHTS({COURSE_HEAP, 60}, {COURSE_LOOK, 500}, {COURSE_ASK, 200}, {COURSE_DIE, 60});
+    return pace_of(chance_spread(c, 100, 1000), 60 + below(c, 200));
+}
+
+static struct course_pace paused(struct chance *c, struct course_params *p, unsigned *weight)
+{
+    be_plain(p, 1, 2 + chance_below(c, 3));
+    p->faults = 1;
+    p->pauses = 60 + chance_below(c, 40);
+    p->streams = 3 + chance_below(c, 6);
+    p->urgent = 0;
+    p->window = chance_percent(c, 50) ? 0 : 4 + chance_below(c, 8);
+    p->run_us = chance_spread(c, 20000, 200000);
+    p->time_limit_ms = chance_spread(c, 1000, 4000);
+    p->compile_ms = 1 + chance_below(c, 50);
+    WEIGHTS({COURSE_ASK, 700}, {COURSE_GUILT, 60}, {COURSE_INQUIRE, 30});
+    return pace_of(chance_spread(c, 1000, 100000), 200 + below(c, 500));
+}
+
+static struct course_pace bare(struct chance *c, struct course_params *p, unsigned *weight)
+{
+    be_plain(p, 1 + chance_below(c, 3), 1 + chance_below(c, 3));
+    p->window = 1 + chance_below(c, 3);
+    p->run_us = chance_spread(c, 1000, 300000);
+    p->compile_ms = 1 + chance_below(c, 50);
+    WEIGHTS({COURSE_ASK, 60}, {COURSE_BARE, 600}, {COURSE_INQUIRE, 60});
+    if (chance_percent(c, 60)) {
+        WEIGHTS({COURSE_NOMEM, 150});
+    } else {
+        WEIGHTS({COURSE_DARK, 20}, {COURSE_DIE, 30}, {COURSE_ABSENT, 10}, {COURSE_DEAF, 10});
+    }
+    return pace_of(chance_spread(c, 1000, 100000), 200 + below(c, 500));
+}
+
+static struct course_pace holiday(struct chance *c, struct course_params *p, unsigned *weight)
+{
+    be_plain(p, 1, 3 + chance_below(c, 6));
+    WEIGHTS({COURSE_ASK, 700}, {COURSE_HOLIDAY, 40}, {COURSE_DIE, 80}, {COURSE_HANDOVER, 5},
+            {COURSE_CONTROL, 5});
+    return pace_of(chance_spread(c, 4000000, 20000000), 100 + below(c, 300));
+}
+
+static struct course_pace seals(struct chance *c, struct course_params *p, unsigned *weight)
+{
+    be_plain(p, 1, 2 + chance_below(c, 3));
+    WEIGHTS({COURSE_SEAL, 700}, {COURSE_ASK, 200}, {COURSE_DIE, 3}, {COURSE_BYE, 5});
+    return pace_of(chance_spread(c, 1000, 100000), 200 + below(c, 400));
+}
+
+static struct course_pace hostile(struct chance *c, struct course_params *p, unsigned *weight)
+{
+    be_plain(p, 1 + chance_below(c, 2), 3);
+    p->queue_max = chance_percent(c, 50) ? 4096 : 32 + chance_below(c, 200);
+    p->staging_kib = chance_percent(c, 50) ? 1024 : 64 + chance_below(c, 64);
+    p->run_us = chance_spread(c, 1000, 10000);
+    p->time_limit_ms = chance_spread(c, 500, 4000);
+    p->compile_ms = 1 + chance_below(c, 200);
+    p->wire_us = chance_spread(c, 10, 5000);
+    p->window = chance_percent(c, 30) ? 0 : 1 + chance_below(c, 4);
+    WEIGHTS({COURSE_ASK, 300}, {COURSE_HONEST, 300}, {COURSE_CROWD, 10}, {COURSE_FLOOD, 100},
+            {COURSE_INQUIRE, 80}, {COURSE_AGAIN, 30}, {COURSE_BREAK, 20}, {COURSE_MOVE, 10},
+            {COURSE_BYE, 5}, {COURSE_MUTE, 3});
+    if (chance_percent(c, 50)) { /* else it has patience only */
+        p->faults = 1 + chance_below(c, 10);
+        p->pauses = chance_percent(c, 50) ? 0 : chance_below(c, 60);
+        WEIGHTS({COURSE_GUILT, 60});
+    }
+    return (struct course_pace){
+        .usual_us = chance_spread(c, 5000, 20000), .events = 400 + below(c, 500), .steady = true};
+}
+
+static struct course_pace large(struct chance *c, struct course_params *p, unsigned *weight)
+{
+    uint64_t window = p->window;
+    be_plain(p, 64, 1000);
+    p->window = window;
+    p->run_us = chance_spread(c, 100, 100000);
+    WEIGHTS({COURSE_ASK, 900}, {COURSE_DIE, 10}, {COURSE_BREAK, 20}, {COURSE_BARE, 50});
+    return pace_of(chance_spread(c, 100, 10000), 1500 + below(c, 1000));
+}
+
+void course_special(uint64_t seed, struct course_params *p, unsigned weight[COURSE_KINDS],
+                    struct course_pace *pace)
+{
+    static struct course_pace (*const make[COURSE_WORLDS])(struct chance *, struct course_params *,
+                                                           unsigned *) = {
+        [WORLD_HELD] = held,       [WORLD_TURNS] = turns,   [WORLD_UNREAD] = unread,
+        [WORLD_HOARD] = hoard,     [WORLD_PAUSED] = paused, [WORLD_BARE] = bare,
+        [WORLD_HOLIDAY] = holiday, [WORLD_SEALS] = seals,   [WORLD_HOSTILE] = hostile,
+        [WORLD_LARGE] = large,
+    };
+    struct chance c = chance_of(seed, 9);
+    if (seed % ONE_IN == 0) {
+        p->special = WORLD_USUAL + 1 + seed / ONE_IN % (COURSE_WORLDS - 1);
+        memset(weight, 0, COURSE_KINDS * sizeof *weight);
+        *pace = make[p->special](&c, p, weight);
+    }
+}
