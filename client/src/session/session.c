@@ -198,7 +198,8 @@ static uint64_t next_due(const struct gpud_client *c, uint64_t now_ns)
     uint64_t b;
     if (c->conn.state == CONN_DOWN) {
         a = s->retry_ns;
-        b = s->lost_ns != NS_NEVER ? ns_add(s->lost_ns, c->reconnect_ns) : NS_NEVER;
+        bool fails = s->lost_ns != NS_NEVER && !s->opening; /* gpud_open has a limit of its own */
+        b = fails ? ns_add(s->lost_ns, c->reconnect_ns) : NS_NEVER;
     } else {
         uint64_t unsent = c->requests.unsent != NULL ? ns_add(now_ns, UNSENT_NS) : NS_NEVER;
         uint64_t again = s->state >= SESSION_RESTORE ? s->again_ns : NS_NEVER;

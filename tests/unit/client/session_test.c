@@ -530,6 +530,21 @@ START_TEST(each_lost_connection_has_its_time)
 }
 END_TEST
 
+/* gpud_open has a limit of its own: until then nothing but the next attempt is due. */
+START_TEST(opening_waits_for_the_next_attempt)
+{
+    setup();
+    const uint64_t now = clock_now_ns();
+    c.conn.state = CONN_DOWN;
+    c.reconnect_ns = NS_PER_MS;
+    c.session.opening = true;
+    c.session.lost_ns = now;
+    c.session.retry_ns = now + NS_PER_S;
+    ck_assert_uint_eq(session_tick(&c, now + 2 * NS_PER_MS), c.session.retry_ns);
+    teardown();
+}
+END_TEST
+
 static unsigned fillers_since(unsigned from)
 {
     unsigned fillers = 0;
@@ -759,7 +774,7 @@ SUITE_MAIN("session", objects_go_with_the_answer_to_what_gave_them_up,
            what_was_not_sent_is_withdrawn, answers_behind_one_that_is_awaited_are_told,
            numbers_run_only_so_far_ahead_of_many_that_are_awaited, an_older_daemon_believes_less,
            restoring_has_no_end_but_the_connections, each_lost_connection_has_its_time,
-           a_session_of_another_number_is_a_new_one,
+           opening_waits_for_the_next_attempt, a_session_of_another_number_is_a_new_one,
            what_was_restored_stays_when_the_connection_breaks,
            what_was_restored_goes_with_its_daemon, what_may_be_restored_later_is,
            what_was_not_admitted_goes_once_after_its_ring, what_goes_again_went_over_the_socket,
