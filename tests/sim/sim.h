@@ -532,6 +532,7 @@ struct sim {
     uint64_t submitted_before; /* jobs, as of the last look */
     bool refused_before;
     uint64_t queue_most; /* the largest setting so far */
+    uint64_t overdue_ns; /* since when a queued job is past its deadline; 0: none is */
     uint64_t opened_ns;  /* when the front began */
     uint64_t accepts_ns; /* when clients could connect to it */
     uint64_t closed_ns;  /* when the front before it ended */

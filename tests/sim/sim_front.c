@@ -377,6 +377,9 @@ static void pass_turn(struct sim *s)
         struct hap h = sim_take(s);
         h.run(s, &h);
     }
+    if (s->f != NULL && s->f->wake_ns <= s->now_ns) {
+        front_wakes(s);
+    }
 }
 
 /* Work may wait for a channel that is full: then the loop sleeps until the timer fires. */
@@ -391,6 +394,7 @@ void front_settle(struct sim *s)
             front_gone(s, true);
             return;
         }
+        (void)uv_timer_stop(&s->f->timer); /* it counts real time; front_wakes is in its place */
         memory_inside();
         (void)uv_run(&s->loop, reload_under_way(s->f) ? UV_RUN_ONCE : UV_RUN_NOWAIT);
         memory_outside();
