@@ -1,7 +1,7 @@
 #!/bin/bash
 # What takes too long for every change: storms of 20 s, all mutants, longer fuzzing,
-# 10^8 operations of the pool, 10^8 against models of it, 200,000 connections, 10,000 simulated
-# worlds, others each night. Ends with a table.
+# 10^8 operations of the pool, 10^8 against models of it, 200,000 connections, twice 10,000
+# simulated worlds, others each night. Ends with a table.
 #   scripts/nightly.sh             all of it
 #   scripts/nightly.sh PART...     only these: storms storm mutants fuzz soak property churn sim
 # GPUD_STORM_SECONDS (20), GPUD_FUZZ_SECONDS (600), GPUD_SIM_SECONDS (1800): how long.
@@ -78,15 +78,19 @@ churn() {
     GPUD_CHURN=${GPUD_CHURN:-200000} build/dev/tests/front_listener_churn_test
 }
 
-# Worlds around the front (tests/sim). The date gives the first seed. Courses that break a rule are
-# left, shortened, in build/sim.
+# Worlds around the front, then those of libgpud (tests/sim). The date gives the first seed. Courses
+# that break a rule are left, shortened, in build/sim.
 sim() {
-    cmake --preset dev >/dev/null && cmake --build --preset dev --target front_sim >/dev/null || return 1
-    mkdir -p build/sim
-    local first
+    cmake --preset dev >/dev/null &&
+        cmake --build --preset dev --target front_sim client_sim >/dev/null || return 1
+    local first program failed=0
     first=$(date +%Y%m%d)0000
-    build/dev/tests/front_sim --seeds "$first-$((first + 9999))" --lanes "$(nproc)" \
-        --seconds "${GPUD_SIM_SECONDS:-1800}" --keep build/sim
+    for program in front client; do
+        mkdir -p "build/sim/$program"
+        "build/dev/tests/${program}_sim" --seeds "$first-$((first + 9999))" --lanes "$(nproc)" \
+            --seconds "${GPUD_SIM_SECONDS:-1800}" --keep "build/sim/$program" || failed=1
+    done
+    return "$failed"
 }
 
 run_part() {
