@@ -82,6 +82,7 @@ struct sim_buffer {
     bool known_lost; /* by a notice or an answer */
     bool freed;      /* its maker asked for that, or its session ended */
     bool vague;      /* a job of unknown outcome wrote it: its content may be anything */
+    bool parts;      /* some of its bytes were written without the others */
     bool lied;       /* its worker lied: it may be lost, or refused, for no reason */
     struct sim_client *maker;
     uint8_t value[SIM_CONTENT]; /* sim_model.c's */

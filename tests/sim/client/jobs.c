@@ -7,6 +7,7 @@
 
 #define ELEMENT  4u
 #define ELEMENTS (SIM_CONTENT / ELEMENT)
+#define LATE_NS  (10 * NS_PER_S)
 
 /* ---- what a job does --------------------------------------------------------------------------
  */
@@ -298,9 +299,14 @@ static void settle(struct lib_job *x, int code, unsigned effects)
         if (by_front != effects && !x->user->starved) {
             blame(x, "the front said other effects");
         }
-        rules_result(s, j);
-        if (code != 0 && j->request->sent_era != s->era) {
-            model_doubt(j); /* a former front may have run it, too */
+        /* a worker gets its frames late when the front has stood still */
+        bool late = code == GPUD_ERR_TIME_LIMIT && s->now_ns < s->stalled_ns + LATE_NS;
+        if (!late) {
+            rules_result(s, j);
+        }
+        /* a former front may have run it, too; and a job without an id is not played */
+        if (code != 0 && (j->request->sent_era != s->era || (effects != 0 && j->id == 0))) {
+            model_doubt(j);
         }
     } else {
         j->outcome = x->bound || code == GPUD_ERR_TIMEOUT ? OUTCOME_UNKNOWN : OUTCOME_KNOWN;

@@ -199,6 +199,9 @@ static void begin_anew(struct user *u)
 {
     for (uint64_t n = 0; n < u->numbers; n++) {
         u->number[n].has_era = u->number[n].content_era = 0;
+        if (u->number[n].q != NULL) {
+            u->number[n].q->answered = false;
+        }
     }
     for (unsigned i = 0; i < u->c->buffers; i++) {
         u->c->buffer[i]->lied = true;

@@ -111,7 +111,8 @@ int call_end(struct user *u, int rc)
     if (rc < 0 && strcmp(gpud_err_name(rc), "UNKNOWN") == 0) {
         sim_fail(s, "call: %s of user %u returns %d, which is no error", name, u->index, rc);
     }
-    if (rc < 0 && (gpud_last_error()->code != rc || gpud_last_error()->text[0] == '\0')) {
+    bool text = gpud_last_error()->text[0] != '\0' || memory_failed() || s->lies;
+    if (rc < 0 && (gpud_last_error()->code != rc || !text)) {
         sim_fail(s, "call: %s of user %u returns %s, and its last error is %s", name, u->index,
                  gpud_err_name(rc), gpud_err_name(gpud_last_error()->code));
     }
