@@ -12,9 +12,10 @@
 /* ---- what a job does --------------------------------------------------------------------------
  */
 
+static struct sim_request none = {.seq = UINT64_MAX}; /* no request was seen, or its life is over */
+
 static struct lib_job *job_begin(struct user *u, struct chance *r)
 {
-    static struct sim_request none = {.seq = UINT64_MAX}; /* until its request is seen */
     struct sim *s = u->s;
     struct lib_job *x = calloc(1, sizeof *x);
     x->number = s->jobs;
@@ -710,6 +711,7 @@ static void free_all(struct user *u)
     while (u->jobs != NULL) {
         struct lib_job *x = u->jobs;
         u->jobs = x->next;
+        x->j->request = &none; /* another life has such numbers, too */
         free(x);
     }
 }
