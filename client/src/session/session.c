@@ -7,6 +7,7 @@
 #include "client/src/base/text.h"
 #include "client/src/link/lost.h"
 #include "client/src/link/send.h"
+#include "client/src/objects/job.h"
 #include "client/src/session/notices.h"
 #include "client/src/session/ready.h"
 #include "client/src/session/restore.h"
@@ -122,8 +123,11 @@ static void hello_answered(struct gpud_client *c, struct request *r, struct mess
         return;
     }
     /* a session of another number was made by a HELLO whose WELCOME was lost */
-    bool same = memcmp(w.daemon_id.data, s->daemon_id, sizeof s->daemon_id) == 0 &&
-                w.resumed != 0 && w.session == s->number;
+    bool daemon = memcmp(w.daemon_id.data, s->daemon_id, sizeof s->daemon_id) == 0;
+    bool same = daemon && w.resumed != 0 && w.session == s->number;
+    if (w.resumed == 0 || (daemon && !same)) {
+        jobs_doubt(c);
+    }
     welcome_take(s, &w);
     ranges_settle(c);
     uint64_t expect = w.expect > 0 ? w.expect : 1;
