@@ -247,7 +247,7 @@ static void inquire(struct user *u, struct chance *r)
     } else if (n < 85) {
         (void)CALL(u, gpud_limits, u->lib, &limits);
     } else if (n < 95) {
-        (void)CALL(u, gpud_flush, u->lib, chance_spread(r, NS_PER_MS, NS_PER_S));
+        job_flush(u, chance_spread(r, NS_PER_MS, NS_PER_S));
     } else if (n >= 95 && CALL(u, gpud_pool_take, u->lib, NULL, &t) == 0) {
         gpud_table_free(t);
     }

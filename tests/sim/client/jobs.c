@@ -212,9 +212,13 @@ void job_bind(struct user *u, struct sim_request *q, const struct msg_submit *m)
     struct lib_job *found = NULL;
     (void)bytes_to_str(m->label, label, sizeof label);
     for (struct lib_job *x = u->jobs; x != NULL; x = x->next) {
-        if ((found == NULL || found->over) && awaits(x, label, m)) {
-            found = x; /* the call that waits, or else the oldest that has given up */
+        if (awaits(x, label, m)) {
+            x->twin = x->twin || found != NULL;
+            found = x; /* the oldest */
         }
+    }
+    for (struct lib_job *x = u->jobs; x != found && found != NULL; x = x->next) {
+        x->twin = x->twin || awaits(x, label, m);
     }
     if (found == NULL) {
         sim_log(u->s, "user %u: request %" PRIu64 ", label '%s', is of no job", u->index, q->seq,
@@ -275,6 +279,9 @@ static bool of_library(const struct lib_job *x, int code)
     bool memory = code == GPUD_ERR_NOMEM && x->user->starved;
     bool cancelled = code == GPUD_ERR_CANCELLED && x->j->cancelled;
     bool pieces = x->j->step[0].op == OP_COPY && x->blocks;
+    if (x->twin) {
+        return true; /* the front may have said so of the other one */
+    }
     return local || memory || cancelled || pieces || (x->blocks && !x->bound && code != 0);
 }
 
@@ -297,8 +304,12 @@ static void settle(struct lib_job *x, int code, unsigned effects)
     j->effects = effects;
     if (said(x, code, &by_front)) {
         j->outcome = OUTCOME_KNOWN;
-        if (by_front != effects && !x->user->starved) {
+        bool doubted = x->renewed && by_front == 0 && effects == GPUD_EFFECTS_MAYBE;
+        if (by_front != effects && !doubted && !x->user->starved) {
             blame(x, "the front said other effects");
+        }
+        if (x->began_before && code != 0 && effects == 0 && j->writes) {
+            blame(x, "a session that is over began it, and it is said to have changed nothing");
         }
         /* a worker gets its frames late when the front has stood still */
         bool late = code == GPUD_ERR_TIME_LIMIT && s->now_ns < s->stalled_ns + LATE_NS;
@@ -626,18 +637,32 @@ static bool is_done(struct user *u, const gpud_job *job)
     return done;
 }
 
+/* A call with a limit of its own. */
+static int limited(struct user *u, uint64_t timeout_ns, const struct lib_job *x)
+{
+    struct sim *s = u->s;
+    uint64_t began_ns = s->now_ns;
+    uint64_t usual_ns = u->timeout_ns;
+    u->timeout_ns = 0;
+    int rc = x != NULL ? CALL(u, gpud_wait, x->job, timeout_ns)
+                       : CALL(u, gpud_flush, u->lib, timeout_ns);
+    u->timeout_ns = usual_ns;
+    if (s->now_ns - began_ns > timeout_ns + SLACK_NS && s->stalled_ns < began_ns) {
+        sim_fail(s, "late: a wait of user %u takes %" PRIu64 " ms", u->index,
+                 (s->now_ns - began_ns) / NS_PER_MS);
+    }
+    return rc;
+}
+
+void job_flush(struct user *u, uint64_t timeout_ns)
+{
+    (void)limited(u, timeout_ns, NULL);
+}
+
 static void wait_for(struct lib_job *x, uint64_t timeout_ns)
 {
     struct user *u = x->user;
-    uint64_t began_ns = u->s->now_ns;
-    uint64_t usual_ns = u->timeout_ns;
-    u->timeout_ns = 0; /* it has a limit of its own */
-    int rc = CALL(u, gpud_wait, x->job, timeout_ns);
-    u->timeout_ns = usual_ns;
-    if (u->s->now_ns - began_ns > timeout_ns + SLACK_NS && u->s->stalled_ns < began_ns) {
-        sim_fail(u->s, "late: gpud_wait of user %u takes %" PRIu64 " ms", u->index,
-                 (u->s->now_ns - began_ns) / NS_PER_MS);
-    }
+    int rc = limited(u, timeout_ns, x);
     if (is_done(u, x->job)) {
         take_end(x, rc);
     } else if (rc != GPUD_ERR_TIMEOUT) {

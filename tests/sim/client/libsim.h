@@ -94,7 +94,10 @@ struct lib_job {
     bool label;          /* it has its number as a label */
     bool blocks;         /* it is a call that blocks */
     bool bound;          /* a request of it was seen */
+    bool twin;           /* which may be that of another call, which asked for the same */
     bool over;           /* libgpud has said its end */
+    bool began_before;   /* in a session that is over */
+    bool renewed;        /* such a session may have got it */
     bool released;       /* its user has freed it before its end */
     bool done_wanted;    /* has a callback */
     unsigned done_calls; /* of the callback */
@@ -199,6 +202,7 @@ void buffer_forget(struct user *u, unsigned index);
 void job_something(struct user *u, struct chance *r);
 void job_guilty(struct user *u, struct chance *r);
 void job_wait_some(struct user *u, struct chance *r);
+void job_flush(struct user *u, uint64_t timeout_ns);
 void job_cancel_some(struct user *u, struct chance *r);
 void job_cancel_it(struct user *u, struct sim_job *j);
 void job_look(struct user *u, struct sim_buffer *b);

@@ -3,11 +3,13 @@
  * with --wrap for malloc, calloc and realloc, libgpud for free as well. Those of libgpud are
  * counted, so that what is left is found.
  */
+#include <malloc.h>
 #include <stdlib.h>
 #include <uthash.h>
 
 #include "tests/sim/client/libsim.h"
 
+#define ALIGN  64u
 #define SHARED __attribute__((visibility("default")))
 
 void *__real_malloc(size_t size);
@@ -129,14 +131,32 @@ static bool fails(size_t size)
     return true;
 }
 
+/* Memory of libgpud, which copies an output whose address it does not like: all addresses are
+ * alike, so that a world does not depend on them. */
+static void *aligned(size_t size)
+{
+    void *data = NULL;
+    return posix_memalign(&data, ALIGN, size > 0 ? size : 1) == 0 ? data : NULL;
+}
+
 void *__wrap_malloc(size_t size)
 {
-    return fails(size) ? NULL : add(__real_malloc(size));
+    if (fails(size)) {
+        return NULL;
+    }
+    return memory.user != NULL ? add(aligned(size)) : __real_malloc(size);
 }
 
 void *__wrap_calloc(size_t count, size_t size)
 {
-    return fails(count * size) ? NULL : add(__real_calloc(count, size));
+    if (fails(count * size)) {
+        return NULL;
+    }
+    void *data = memory.user != NULL ? add(aligned(count * size)) : __real_calloc(count, size);
+    if (memory.user != NULL && data != NULL) {
+        memset(data, 0, count * size);
+    }
+    return data;
 }
 
 void *__wrap_realloc(void *data, size_t size)
@@ -144,9 +164,16 @@ void *__wrap_realloc(void *data, size_t size)
     if (fails(size)) {
         return NULL;
     }
-    void *other = __real_realloc(data, size);
+    if (memory.user == NULL) {
+        return __real_realloc(data, size);
+    }
+    void *other = aligned(size);
+    size_t before = data != NULL ? malloc_usable_size(data) : 0;
+    if (other != NULL && before > 0) {
+        memcpy(other, data, before < size ? before : size);
+    }
     if (other != NULL) {
-        drop(data);
+        __wrap_free(data);
     }
     return add(other);
 }

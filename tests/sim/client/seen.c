@@ -203,6 +203,10 @@ static void begin_anew(struct user *u)
             u->number[n].q->answered = false;
         }
     }
+    for (struct lib_job *x = u->jobs; x != NULL; x = x->next) {
+        x->began_before = x->began_before || x->j->begun > 0;
+        x->renewed = true;
+    }
     for (unsigned i = 0; i < u->c->buffers; i++) {
         u->c->buffer[i]->lied = true;
     }
