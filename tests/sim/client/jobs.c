@@ -200,7 +200,7 @@ static bool matches(const struct lib_job *x, const struct msg_submit *m)
 
 static bool awaits(const struct lib_job *x, const char *label, const struct msg_submit *m)
 {
-    bool again = x->blocks && x->said_count > 0; /* the call asks once more */
+    bool again = x->blocks && x->said_count > 0 && !x->over; /* the call asks once more */
     bool open = (!x->bound || again) && (!x->over || x->code == GPUD_ERR_TIMEOUT);
     return label[0] == 'j' ? x->label && x->number == strtoull(label + 1, NULL, 10)
                            : label[0] == '\0' && open && matches(x, m);
@@ -291,46 +291,64 @@ static void blame(const struct lib_job *x, const char *why)
              x->j->id, x->user->index, x->j->request->seq, gpud_err_name(x->code), why);
 }
 
-/* What is known of the job now. */
-static void settle(struct lib_job *x, int code, unsigned effects)
+static void check_effects(const struct lib_job *x, unsigned by_front)
+{
+    const struct sim_job *j = x->j;
+    bool doubted = x->renewed && by_front == 0 && j->effects == GPUD_EFFECTS_MAYBE;
+    if (by_front != j->effects && !doubted && !x->user->starved) {
+        blame(x, "the front said other effects");
+    }
+    if (x->began_before && j->code != 0 && j->effects == 0 && j->writes) {
+        blame(x, "a session that is over began it, and it is said to have changed nothing");
+    }
+}
+
+/* A front has said this end, with these effects. */
+static void settle_said(struct lib_job *x, unsigned by_front)
 {
     struct sim *s = x->user->s;
     struct sim_job *j = x->j;
+    j->outcome = OUTCOME_KNOWN;
+    check_effects(x, by_front);
+    /* a worker gets its frames late when the front has stood still */
+    if (j->code != GPUD_ERR_TIME_LIMIT || s->now_ns >= s->stalled_ns + LATE_NS) {
+        rules_result(s, j);
+    }
+    /* a former front may have run it, too; and a job without an id is not played */
+    bool unseen = j->effects != 0 && j->id == 0;
+    if (j->code != 0 && (j->request->sent_era != s->era || unseen)) {
+        model_doubt(j);
+    }
+}
+
+/* No front has said so. */
+static void settle_unsaid(struct lib_job *x)
+{
+    struct sim_job *j = x->j;
+    bool waited = j->code == GPUD_ERR_TIMEOUT;
+    j->outcome = x->bound || waited ? OUTCOME_UNKNOWN : OUTCOME_KNOWN;
+    if (!of_library(x, j->code)) {
+        blame(x, "no front said so");
+    }
+    if (j->outcome == OUTCOME_UNKNOWN) {
+        model_doubt(j);
+    }
+    if (j->code != 0 && !waited && j->effects == 0 && j->writes && j->begun > 0) {
+        blame(x, "it has begun, and is said to have changed nothing");
+    }
+}
+
+static void settle(struct lib_job *x, int code, unsigned effects)
+{
     unsigned by_front = 0;
-    x->code = code;
+    x->code = x->j->code = code;
+    x->j->effects = effects;
     x->over = true;
     x->user->live--;
-    j->code = code;
-    j->effects = effects;
     if (said(x, code, &by_front)) {
-        j->outcome = OUTCOME_KNOWN;
-        bool doubted = x->renewed && by_front == 0 && effects == GPUD_EFFECTS_MAYBE;
-        if (by_front != effects && !doubted && !x->user->starved) {
-            blame(x, "the front said other effects");
-        }
-        if (x->began_before && code != 0 && effects == 0 && j->writes) {
-            blame(x, "a session that is over began it, and it is said to have changed nothing");
-        }
-        /* a worker gets its frames late when the front has stood still */
-        bool late = code == GPUD_ERR_TIME_LIMIT && s->now_ns < s->stalled_ns + LATE_NS;
-        if (!late) {
-            rules_result(s, j);
-        }
-        /* a former front may have run it, too; and a job without an id is not played */
-        if (code != 0 && (j->request->sent_era != s->era || (effects != 0 && j->id == 0))) {
-            model_doubt(j);
-        }
+        settle_said(x, by_front);
     } else {
-        j->outcome = x->bound || code == GPUD_ERR_TIMEOUT ? OUTCOME_UNKNOWN : OUTCOME_KNOWN;
-        if (!of_library(x, code)) {
-            blame(x, "no front said so");
-        }
-        if (j->outcome == OUTCOME_UNKNOWN) {
-            model_doubt(j);
-        }
-        if (code != 0 && code != GPUD_ERR_TIMEOUT && effects == 0 && j->writes && j->begun > 0) {
-            blame(x, "it has begun, and is said to have changed nothing");
-        }
+        settle_unsaid(x);
     }
 }
 
