@@ -90,6 +90,7 @@ struct sim_buffer {
     bool vague;         /* a job of unknown outcome wrote it: its content may be anything */
     unsigned publishes; /* requests to publish it */
     bool read_only;     /* published for reading; the only one of them was answered */
+    bool parts;         /* some of its bytes were written without the others */
     bool lied;          /* its worker lied: it may be lost, or refused, for no reason */
     struct sim_client *maker;
     uint8_t value[SIM_CONTENT]; /* sim_model.c's */
@@ -505,7 +506,6 @@ void front_request(struct sim *s, uint64_t parcel);
 void front_pipe_closed(struct sim *s, uint32_t pipe);
 uint64_t front_due_ns(const struct sim *s);
 void front_wakes(struct sim *s);
-void front_still(struct sim *s); /* once for the loop, before a front uses it */
 bool front_alive(const struct sim *s);
 
 /* sim_memory.c: between memory_inside and memory_outside the code is the front's, in which the
@@ -575,7 +575,6 @@ struct sim {
     uint64_t adopt_until_ns;
     uint64_t stalled_ns;      /* end of the last time that the front stood still */
     uint64_t wakes, woken_ns; /* of the timer at the same time */
-    uv_prepare_t still;       /* stops timers, which count by the real clock */
     uint64_t era;             /* fronts so far */
     struct sim_client *client;
     unsigned clients;
@@ -630,6 +629,7 @@ struct sim {
     uint64_t submitted_before; /* jobs, as of the last look */
     bool refused_before;
     uint64_t queue_most; /* the largest setting so far */
+    uint64_t overdue_ns; /* since when a queued job is past its deadline; 0: none is */
     uint64_t opened_ns;  /* when the front began */
     uint64_t accepts_ns; /* when clients could connect to it */
     uint64_t closed_ns;  /* when the front before it ended */

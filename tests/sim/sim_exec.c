@@ -265,12 +265,17 @@ static void check_once(struct sim *s, struct sim_worker_job *j)
     }
     j->attempt = k->external + k->internal;
     bool excused = k->lied || s->killed_session || (s->era > 1 && memory_failed());
-    if (k->begun > 0 && k->writes && !excused) { /* without memory for its record it is forgotten */
+    if (k->begun == 0 || !k->writes) {
+        return;
+    }
+    if (!excused) { /* without memory for its record it is forgotten */
         sim_fail(s,
                  "once: job %" PRIu64 " of client %u, request %" PRIu64
                  ", wrote outside itself, and is sent again",
                  j->id, k->client->index, k->request->seq);
     }
+    k->vague = true;
+    model_doubt(k);
 }
 
 void exec_job(struct sim *s, struct sim_worker *x, const struct msg_f_job *m,
@@ -624,7 +629,7 @@ static void check_admitted(struct sim *s, const struct sim_worker_job *j)
 static void begin(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
 {
     for (struct sim_worker_job *k = live(x); k != j; k = k->next) {
-        if (k->state != WJOB_ENDED && conflict(j, k)) {
+        if (k->state != WJOB_ENDED && !x->lied && conflict(j, k)) {
             sim_fail(s,
                      "hazard: job %" PRIu64 " may begin beside job %" PRIu64
                      ", and they use the same bytes",

@@ -410,6 +410,9 @@ static void pass_turn(struct sim *s)
         struct hap h = sim_take(s);
         h.run(s, &h);
     }
+    if (s->f != NULL && s->f->wake_ns <= s->now_ns) {
+        front_wakes(s);
+    }
 }
 
 static void deliver_request(struct sim *s, uint64_t parcel);
@@ -469,6 +472,7 @@ void front_settle(struct sim *s)
             return;
         }
         bool more = listener_turn(s);
+        (void)uv_timer_stop(&s->f->timer); /* it counts real time; front_wakes is in its place */
         memory_inside();
         (void)uv_run(&s->loop, reload_under_way(s->f) ? UV_RUN_ONCE : UV_RUN_NOWAIT);
         memory_outside();
@@ -482,25 +486,6 @@ void front_settle(struct sim *s)
         }
     }
     await_adoption(s);
-}
-
-/* The front's timer fires by its virtual time (front_due_ns), and else only if it is due at once:
- * how long a turn takes by the real clock must make no difference. */
-static void on_still(uv_prepare_t *prepare)
-{
-    struct sim *s = prepare->data;
-    if (s->f != NULL && uv_is_active((uv_handle_t *)&s->f->timer) &&
-        uv_timer_get_due_in(&s->f->timer) > 0) {
-        (void)uv_timer_stop(&s->f->timer);
-    }
-}
-
-void front_still(struct sim *s)
-{
-    (void)uv_prepare_init(&s->loop, &s->still); /* cannot fail */
-    s->still.data = s;
-    (void)uv_prepare_start(&s->still, on_still); /* runs after those that start later */
-    uv_unref((uv_handle_t *)&s->still);
 }
 
 uint64_t front_due_ns(const struct sim *s)

@@ -1,5 +1,5 @@
 /*
- * Plays worlds (sim.h) and says which rules they break.
+ * Plays worlds (sim.h) and says which rules they break. client_sim has the same options.
  *
  *   front_sim                     all files of tests/sim/seeds, then seeds 1 to 300
  *   front_sim --kept              the files only

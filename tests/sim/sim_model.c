@@ -108,6 +108,7 @@ static struct part part_of(struct sim_buffer *b, uint64_t first, uint64_t count)
 static void mark(const struct part *p, enum byte_state state)
 {
     memset(p->buffer->state + p->at, (int)state, p->size);
+    p->buffer->parts = p->buffer->parts || p->size < p->buffer->bytes;
 }
 
 /* The least certain of its bytes. */
@@ -240,7 +241,7 @@ static void check_last(struct sim *s, const struct sim_job *j)
     const struct part p = part_of(t->to, 0, t->count);
     bool excused = memory_failed() || s->gave_up || t->to->lied || j->lied || s->broke_restore;
     /* another front knows only whether a buffer was written as a whole */
-    bool partly = s->era > 1 && t->to->bytes > SIM_CONTENT;
+    bool partly = s->era > 1 && (t->to->bytes > SIM_CONTENT || t->to->parts);
     if (j->code == ERR_UNDEFINED && (partly || state_of(&p) != BYTE_DEFINED)) {
         return;
     }

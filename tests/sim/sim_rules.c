@@ -495,8 +495,10 @@ static void check_limits(struct sim *s)
     if (f->job_count > most) {
         sim_fail(s, "limit: %u jobs are unfinished, at most %" PRIu64, f->job_count, most);
     }
-    if (agenda_next_ns(&f->deadlines) < s->now_ns - LATE_NS &&
-        s->stalled_ns < s->now_ns - LATE_NS) {
+    /* a job comes back to the queue past its deadline when its worker ends */
+    bool overdue = agenda_next_ns(&f->deadlines) < s->now_ns - LATE_NS;
+    s->overdue_ns = !overdue ? 0 : s->overdue_ns == 0 ? s->now_ns : s->overdue_ns;
+    if (overdue && s->overdue_ns < s->now_ns - LATE_NS && s->stalled_ns < s->now_ns - LATE_NS) {
         sim_fail(s, "deadline: a queued job is past its deadline for %" PRIu64 " ms",
                  (s->now_ns - agenda_next_ns(&f->deadlines)) / NS_PER_MS);
     }

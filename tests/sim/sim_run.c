@@ -298,7 +298,6 @@ static void begin(struct sim *s, const struct course *p, FILE *log)
     if (uv_loop_init(&s->loop) != 0) {
         abort();
     }
-    front_still(s);
     s->files = p->params.special == WORLD_SEALS ? limit_files(FILES_FEW) : 0;
     clients_begin(s);
     uint64_t at_ns = s->now_ns + NS_PER_S;
@@ -316,7 +315,6 @@ static void end(struct sim *s)
     rules_end(s);
     model_check(s);
     front_close(s);
-    uv_close((uv_handle_t *)&s->still, NULL);
     (void)uv_run(&s->loop, UV_RUN_DEFAULT);
     if (uv_loop_close(&s->loop) != 0) {
         sim_fail(s, "end: a handle of the loop is left");

@@ -35,6 +35,7 @@ static int buffer_add(struct gpud_client *c, const struct msg_buffer *reply,
     }
     buffer->id = id;
     ret_buffer->id = id;
+    buffer_check_early(c, buffer);
     return 0;
 }
 
@@ -55,14 +56,17 @@ static int create(struct gpud_client *c, struct msg_buffer_create msg, gpud_shap
         return err_set(e, ERR_ARG_SHAPE, "type %u, %u dimensions", shape.dtype, shape.ndim);
     }
     int rc = shape_make((int)shape.dtype, shape.ndim, shape.dim, &checked, e);
-    if (rc == 0) {
-        rc = client_call(c, &schema_msg_buffer_create, &msg, CALL_SEQUENCED, &schema_msg_buffer,
-                         &reply, &m, e);
+    if (rc != 0) {
+        return rc;
     }
+    buffer_coming(c);
+    rc = client_call(c, &schema_msg_buffer_create, &msg, CALL_SEQUENCED, &schema_msg_buffer, &reply,
+                     &m, e);
     if (rc == 0) {
         rc = buffer_add(c, &reply, ret_buffer, e);
         message_unref(m);
     }
+    buffer_came(c);
     return rc;
 }
 
@@ -323,12 +327,14 @@ static int open_named(struct gpud_client *c, const char *name, gpud_buffer *ret_
     if (name == NULL || ret_buffer == NULL) {
         return err_set(e, ERR_INVALID, "open buffer: no name, or no pointer for the handle");
     }
+    buffer_coming(c);
     int rc = client_call(c, &schema_msg_buffer_open, &msg, CALL_SEQUENCED, &schema_msg_buffer,
                          &reply, &m, e);
     if (rc == 0) {
         rc = buffer_add(c, &reply, ret_buffer, e);
         message_unref(m);
     }
+    buffer_came(c);
     return rc;
 }
 

@@ -127,6 +127,8 @@ struct gpud_job;
 
 #define JOB_BUCKETS 256
 
+#define LOST_EARLY_MAX 64u
+
 struct job_list {
     struct gpud_job *first;
     struct gpud_job *last;
@@ -161,6 +163,9 @@ struct gpud_client {
 
     /* objects: public handle → struct; see handles.h */
     struct idmap buffers;
+    unsigned buffers_coming;             /* calls that wait for a handle of the daemon */
+    uint64_t lost_early[LOST_EARLY_MAX]; /* a ring: see buffer_lost_early */
+    unsigned losts_early;
     struct idmap kernels;
     struct idmap modules;
     struct object *objects; /* all objects that a restarted daemon gets again */

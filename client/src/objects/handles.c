@@ -96,3 +96,31 @@ void buffer_lost(struct gpud_client *c, struct buffer *b, const char *text)
         client_event(c, GPUD_EVENT_BUFFER_LOST, (gpud_buffer){b->id}, text);
     }
 }
+
+void buffer_coming(struct gpud_client *c)
+{
+    c->buffers_coming++;
+}
+
+void buffer_came(struct gpud_client *c)
+{
+    if (--c->buffers_coming == 0) {
+        c->losts_early = 0;
+    }
+}
+
+void buffer_lost_early(struct gpud_client *c, uint64_t daemon)
+{
+    if (c->buffers_coming > 0) {
+        c->lost_early[c->losts_early++ % LOST_EARLY_MAX] = daemon;
+    }
+}
+
+void buffer_check_early(struct gpud_client *c, struct buffer *b)
+{
+    for (unsigned i = 0; i < c->losts_early && i < LOST_EARLY_MAX; i++) {
+        if (c->lost_early[i] == b->daemon) {
+            buffer_lost(c, b, "");
+        }
+    }
+}

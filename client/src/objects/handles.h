@@ -48,4 +48,13 @@ gpud_buffer buffer_by_daemon(struct gpud_client *c, uint64_t daemon);
 /* Reports to the user that the buffer was lost, once. */
 void buffer_lost(struct gpud_client *c, struct buffer *b, const char *text);
 
+/* Around a request for a buffer, until its handle is in the map. */
+void buffer_coming(struct gpud_client *c);
+void buffer_came(struct gpud_client *c);
+/* The daemon reports the loss of a buffer that no handle stands for. If its handle is to come, the
+ * loss is remembered until then: of so many losses at a time, the last LOST_EARLY_MAX are. */
+void buffer_lost_early(struct gpud_client *c, uint64_t daemon);
+/* The handle is in the map: reports the loss that came before it. */
+void buffer_check_early(struct gpud_client *c, struct buffer *b);
+
 #endif

@@ -295,6 +295,9 @@ static void job_end(struct gpud_client *c, struct gpud_job *job)
         return;
     }
     job_step(job, JOB_ENDED);
+    if (job->doubtful && job->error.code != 0 && job->error.effects == ERR_EFFECTS_NONE) {
+        job->error.effects = ERR_EFFECTS_MAYBE;
+    }
     sinks_fill(job);
     if (job->done != NULL) {
         queue_push(&c->ended, job);
@@ -633,6 +636,13 @@ void jobs_forget_ids(struct gpud_client *c)
     for (struct early *early = c->early; early != NULL; early = early->next) {
         message_unref(early->m);
         early->m = NULL;
+    }
+}
+
+void jobs_doubt(struct gpud_client *c)
+{
+    for (struct gpud_job *job = c->jobs; job != NULL; job = job->next) {
+        job->doubtful = job->doubtful || (job->state != JOB_ENDED && job->req.sent);
     }
 }
 

@@ -61,6 +61,7 @@ struct gpud_job {
     struct host_use *uses; /* owned */
     unsigned use_count;
     bool unsure;             /* it ended without an answer: the daemon may still run it */
+    bool doubtful;           /* a session that is over got it, and may have run it */
     struct aligned *aligned; /* owned */
     gpud_done_cb done;
     void *user;
@@ -97,6 +98,8 @@ void job_result(struct gpud_client *c, const struct proto_result *result, struct
 
 /* Forgets the ids of a daemon: another daemon gives new ids, or sends the same ids again. */
 void jobs_forget_ids(struct gpud_client *c);
+/* The session is new: it knows nothing of what jobs that were sent have done in the one before. */
+void jobs_doubt(struct gpud_client *c);
 /* The client closes: jobs remain for their owners. */
 void jobs_finish(struct gpud_client *c);
 /* Runs one pending done callback (without the lock); false if there is none. */

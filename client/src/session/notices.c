@@ -31,6 +31,9 @@ static void notice(struct gpud_client *c, const struct proto_notice *n)
     if (b != NULL) {
         buffer_lost(c, b, text);
     } else {
+        if (n->kind == NOTICE_BUFFER_LOST) {
+            buffer_lost_early(c, n->handle);
+        }
         client_event(c, kinds[n->kind], buffer, text);
     }
 }

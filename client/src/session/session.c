@@ -7,6 +7,7 @@
 #include "client/src/base/text.h"
 #include "client/src/link/lost.h"
 #include "client/src/link/send.h"
+#include "client/src/objects/job.h"
 #include "client/src/session/notices.h"
 #include "client/src/session/ready.h"
 #include "client/src/session/restore.h"
@@ -122,8 +123,11 @@ static void hello_answered(struct gpud_client *c, struct request *r, struct mess
         return;
     }
     /* a session of another number was made by a HELLO whose WELCOME was lost */
-    bool same = memcmp(w.daemon_id.data, s->daemon_id, sizeof s->daemon_id) == 0 &&
-                w.resumed != 0 && w.session == s->number;
+    bool daemon = memcmp(w.daemon_id.data, s->daemon_id, sizeof s->daemon_id) == 0;
+    bool same = daemon && w.resumed != 0 && w.session == s->number;
+    if (w.resumed == 0 || (daemon && !same)) {
+        jobs_doubt(c);
+    }
     welcome_take(s, &w);
     ranges_settle(c);
     uint64_t expect = w.expect > 0 ? w.expect : 1;
@@ -198,7 +202,8 @@ static uint64_t next_due(const struct gpud_client *c, uint64_t now_ns)
     uint64_t b;
     if (c->conn.state == CONN_DOWN) {
         a = s->retry_ns;
-        b = s->lost_ns != NS_NEVER ? ns_add(s->lost_ns, c->reconnect_ns) : NS_NEVER;
+        bool fails = s->lost_ns != NS_NEVER && !s->opening; /* gpud_open has a limit of its own */
+        b = fails ? ns_add(s->lost_ns, c->reconnect_ns) : NS_NEVER;
     } else {
         uint64_t unsent = c->requests.unsent != NULL ? ns_add(now_ns, UNSENT_NS) : NS_NEVER;
         uint64_t again = s->state >= SESSION_RESTORE ? s->again_ns : NS_NEVER;

@@ -277,6 +277,7 @@ static void head_write(const struct requests *t, struct request *r, struct capbu
     const uint8_t *msg = r->msg.data;
     size_t fixed = (msg[0] & 0xf0) == 0x90 ? 2 : 4;
     size_t skip = fixed + 2;
+    r->sent = true;
     (void)capbuf_append(head, msg, fixed);
     (void)pack_uint(head, r->seq);
     (void)pack_uint(head, requests_acknowledged(t));

@@ -38,6 +38,7 @@ struct request {
     unsigned kind;
     uint64_t again_ns; /* when a request that was not admitted is sent again; 0: it is not */
     unsigned refusals; /* times that it was not admitted, up to REFUSALS_MAX */
+    bool sent;         /* it went to a daemon */
     bool by_ring;      /* sent by the ring lane */
     bool own;          /* belongs to this connection: the next one does not send it again */
     bool accepted;     /* its job is accepted; this daemon need not keep its answer */

@@ -530,6 +530,21 @@ START_TEST(each_lost_connection_has_its_time)
 }
 END_TEST
 
+/* gpud_open has a limit of its own: until then nothing but the next attempt is due. */
+START_TEST(opening_waits_for_the_next_attempt)
+{
+    setup();
+    const uint64_t now = clock_now_ns();
+    c.conn.state = CONN_DOWN;
+    c.reconnect_ns = NS_PER_MS;
+    c.session.opening = true;
+    c.session.lost_ns = now;
+    c.session.retry_ns = now + NS_PER_S;
+    ck_assert_uint_eq(session_tick(&c, now + 2 * NS_PER_MS), c.session.retry_ns);
+    teardown();
+}
+END_TEST
+
 static unsigned fillers_since(unsigned from)
 {
     unsigned fillers = 0;
@@ -589,6 +604,37 @@ START_TEST(a_session_of_another_number_is_a_new_one)
 END_TEST
 
 /* The same daemon has it still. */
+/* A job is sent, the connection breaks, and the session goes on or is new; then it is refused. */
+static int effects_after(bool resumed)
+{
+    struct msg_submit m = {.program = 0};
+    struct gpud_job *job = NULL;
+    setup();
+    c.conn.fd = -1;
+    c.session.known = true;
+    c.reconnect_ns = NS_NEVER;
+    lose();
+    welcome(1, false);
+    ck_assert_int_eq(job_start(&c, &m, NULL, 0, NULL, NULL, &job, NULL), 0);
+    lose();
+    welcome(1, resumed);
+    say_error(job->req.id, ERR_STALE_HANDLE, false);
+    ck_assert_int_eq(job->state, JOB_ENDED);
+    int effects = job->error.effects;
+    job_release(&c, job);
+    lose();
+    session_finish(&c);
+    teardown();
+    return effects;
+}
+
+START_TEST(a_new_session_does_not_know_what_another_ran)
+{
+    ck_assert_int_eq(effects_after(true), ERR_EFFECTS_NONE);
+    ck_assert_int_eq(effects_after(false), ERR_EFFECTS_MAYBE);
+}
+END_TEST
+
 START_TEST(what_was_restored_stays_when_the_connection_breaks)
 {
     setup_modules();
@@ -759,6 +805,7 @@ SUITE_MAIN("session", objects_go_with_the_answer_to_what_gave_them_up,
            what_was_not_sent_is_withdrawn, answers_behind_one_that_is_awaited_are_told,
            numbers_run_only_so_far_ahead_of_many_that_are_awaited, an_older_daemon_believes_less,
            restoring_has_no_end_but_the_connections, each_lost_connection_has_its_time,
+           opening_waits_for_the_next_attempt, a_new_session_does_not_know_what_another_ran,
            a_session_of_another_number_is_a_new_one,
            what_was_restored_stays_when_the_connection_breaks,
            what_was_restored_goes_with_its_daemon, what_may_be_restored_later_is,
