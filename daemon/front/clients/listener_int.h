@@ -10,7 +10,6 @@
 #ifndef FRONT_CLIENTS_LISTENER_INT_H
 #define FRONT_CLIENTS_LISTENER_INT_H
 
-#define HASH_NONFATAL_OOM 1
 #include <nng/nng.h>
 #include <pthread.h>
 #include <uthash.h>

@@ -119,7 +119,7 @@ static struct buffer *buffer_from(struct front *f, struct device *d,
     }
     memcpy(b->client_id, m->client_id.data, sizeof b->client_id);
     if (buffer_named(t, name) == NULL) { /* if another buffer has the name, the record is damaged */
-        buffer_rename(b, name);
+        (void)buffer_rename(b, name);    /* without memory it loses its name */
     }
     if (m->defined != 0) {
         spans_add(&b->defined, 0, b->bytes);
@@ -348,20 +348,23 @@ static void take_staging(struct device *d, struct job *j, const struct msg_recor
     }
 }
 
-static void enter(struct front *f, struct device *d, struct job *j, unsigned stream)
+static bool enter(struct front *f, struct device *d, struct job *j, unsigned stream)
 {
+    if (!job_put(&f->jobs, j)) {
+        return false;
+    }
     j->stream = stream < STREAMS_MAX ? stream : 0;
     j->epoch = d->epoch;
     if (j->id >= f->next_job) {
         f->next_job = j->id + 1;
     }
-    job_put(&f->jobs, j);
     f->job_count++;
     if (j->tenant != NULL) {
         j->tenant->held[TENANT_JOBS]++;
     }
     job_set_state(j, JOB_DISPATCHED, front_now(f));
     job_join_device(j);
+    return true;
 }
 
 static void join_owner(struct front *f, struct job *j, const struct msg_record_job *m)
@@ -369,7 +372,7 @@ static void join_owner(struct front *f, struct job *j, const struct msg_record_j
     bool awaited = m->seq != 0 || m->async != 0;
     struct session *s = awaited ? owner_of(f, m->client_id, m->uid, j->tenant) : NULL;
     if (s != NULL) {
-        job_join(j, s);
+        (void)job_join(j, s); /* without memory it runs on without an answer */
     }
 }
 
@@ -457,7 +460,11 @@ void adopt_job(struct front *f, struct device *d, const struct msg_w_inventory_j
         job_destroy(j);
         return;
     }
-    enter(f, d, j, (unsigned)inventory->stream);
+    if (!enter(f, d, j, (unsigned)inventory->stream)) {
+        hazard_leave(&f->hazards, j);
+        job_destroy(j);
+        return;
+    }
     f->adopted_arenas += j->origin == ORIGIN_ADOPTED_ARENAS;
     join_owner(f, j, &m);
     tie_op(j);

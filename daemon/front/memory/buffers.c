@@ -251,7 +251,7 @@ static void let_go(struct front *f, struct buffer *b)
     }
     b->freed = true;
     agenda_drop(&f->lingering, &b->linger);
-    buffer_rename(b, "");
+    (void)buffer_rename(b, "");
     if (b->users > 0 && b->variable == NULL) {
         /* the next front needs it only for jobs that it repeats */
         b->linger_ns = f->config.session_linger_ms * NS_PER_MS;

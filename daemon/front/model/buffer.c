@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "common/hash.h"
 #include "daemon/front/model/device.h"
 #include "daemon/front/model/session.h"
 #include "daemon/front/model/tenant.h"
@@ -205,16 +206,33 @@ struct buffer *buffer_named(const struct tenant *tenant, const char *name)
     return b;
 }
 
-void buffer_rename(struct buffer *b, const char *name)
+/* Without a name there is nothing to enter. */
+static bool enter_name(struct buffer *b, const char *name)
 {
-    if (b->name[0] != '\0') {
-        HASH_DELETE(hh_name, b->tenant->published, b);
-    }
     (void)snprintf(b->name, sizeof b->name, "%s", name);
     if (b->name[0] != '\0') {
         HASH_ADD_BYHASHVALUE(hh_name, b->tenant->published, name, strlen(b->name),
                              tenant_hash(b->tenant, b->name), b);
+        if (!HASH_ENTERED(b->hh_name)) {
+            b->name[0] = '\0';
+            return false;
+        }
     }
+    return true;
+}
+
+bool buffer_rename(struct buffer *b, const char *name)
+{
+    char before[sizeof b->name];
+    memcpy(before, b->name, sizeof before);
+    if (before[0] != '\0') {
+        HASH_DELETE(hh_name, b->tenant->published, b);
+    }
+    if (enter_name(b, name)) {
+        return true;
+    }
+    (void)enter_name(b, before);
+    return false;
 }
 
 static struct buffer_opening *opening_obtain(struct session *s, struct buffer *b)
@@ -225,6 +243,10 @@ static struct buffer_opening *opening_obtain(struct session *s, struct buffer *b
         if (x != NULL) {
             x->buffer = b;
             HASH_ADD_PTR(s->openings, buffer, x);
+            if (!HASH_ENTERED(x->hh)) {
+                free(x);
+                return NULL;
+            }
         }
     }
     return x;
@@ -295,7 +317,7 @@ void buffer_destroy(struct buffer *b)
         opener_drop(b, x);
     }
     buffer_unown(b);
-    buffer_rename(b, "");
+    (void)buffer_rename(b, "");
     if (b->host_fd >= 0) {
         (void)close(b->host_fd);
     }

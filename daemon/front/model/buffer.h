@@ -155,8 +155,9 @@ int buffer_find_for(const struct idmap *buffers, uint64_t handle, const struct s
                     struct buffer **ret_buffer, struct err *e);
 /* The tenant's published buffer of that name; NULL: none. */
 struct buffer *buffer_named(const struct tenant *tenant, const char *name);
-/* Publishes it under a name that no other buffer of the tenant has. "": unpublishes it. */
-void buffer_rename(struct buffer *b, const char *name);
+/* Publishes it under a name that no other buffer of the tenant has. "": unpublishes it, which
+ * always succeeds. False: no memory; it keeps its former name, if there is memory for that. */
+bool buffer_rename(struct buffer *b, const char *name);
 bool buffer_opener_add(struct buffer *b, struct session *s, uint64_t seq); /* false: no memory */
 /* Removes the session's newest opening. false: the session has none. */
 bool buffer_opener_remove(struct buffer *b, struct session *s);

@@ -11,9 +11,10 @@
 #include "daemon/front/model/session.h"
 #include "proto/codec.h"
 
-void job_put(struct job **table, struct job *j)
+bool job_put(struct job **table, struct job *j)
 {
     HASH_ADD_BYHASHVALUE(hh, *table, id, sizeof j->id, hash_number(j->id), j);
+    return HASH_ENTERED(j->hh);
 }
 
 struct job *job_find(struct job *table, uint64_t id)
@@ -23,11 +24,15 @@ struct job *job_find(struct job *table, uint64_t id)
     return j;
 }
 
-void job_join(struct job *j, struct session *s)
+bool job_join(struct job *j, struct session *s)
 {
+    HASH_ADD_BYHASHVALUE(hh_seq, s->own_jobs, seq, sizeof j->seq, hash_number(j->seq), j);
+    if (!HASH_ENTERED(j->hh_seq)) {
+        return false;
+    }
     j->session = s;
     s->jobs++;
-    HASH_ADD_BYHASHVALUE(hh_seq, s->own_jobs, seq, sizeof j->seq, hash_number(j->seq), j);
+    return true;
 }
 
 void job_part(struct job *j)

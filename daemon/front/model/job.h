@@ -152,13 +152,13 @@ struct job {
     UT_hash_handle hh; /* in front->jobs */
 };
 
-/* Adds a job with a new id to the table. */
-void job_put(struct job **table, struct job *j);
+/* Adds a job with a new id to the table. False: no memory. */
+bool job_put(struct job **table, struct job *j);
 /* NULL: the table has no job of that id. */
 struct job *job_find(struct job *table, uint64_t id);
 
-/* Gives a job without a session to the session, which counts it. */
-void job_join(struct job *j, struct session *s);
+/* Gives a job without a session to the session, which counts it. False: no memory. */
+bool job_join(struct job *j, struct session *s);
 /* Takes the job from its session, if it has one: the job ended, or nobody waits for its answer. */
 void job_part(struct job *j);
 /* The session's unfinished job that the request `seq` submitted; NULL: none. */

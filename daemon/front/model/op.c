@@ -42,6 +42,10 @@ struct op *op_create(struct session *s, uint64_t seq, struct listener_slot *slot
     o->session = s;
     o->slot = slot;
     HASH_ADD_BYHASHVALUE(hh, s->ops.all, seq, sizeof o->seq, hash_number(seq), o);
+    if (!HASH_ENTERED(o->hh)) {
+        freelist_give(s->ops.freelist, o);
+        return NULL;
+    }
     s->ops.count++;
     s->ops.open_count++;
     DL_APPEND2(s->ops.open, o, open_prev, open_next);

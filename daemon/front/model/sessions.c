@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/hash.h"
 #include "daemon/front/model/early.h"
 #include "daemon/front/model/op.h"
 #include "daemon/front/model/request.h"
@@ -60,14 +61,19 @@ struct session *sessions_find(struct front *f, uint32_t pipe)
     return s;
 }
 
-void session_connect(struct front *f, struct session *s, uint32_t pipe)
+bool session_connect(struct front *f, struct session *s, uint32_t pipe)
 {
     if (s->state != SESSION_CONNECTED) {
-        session_step(s, SESSION_CONNECTED);
         s->pipe = pipe;
         HASH_ADD(hh_pipe, f->by_pipe, pipe, sizeof s->pipe, s);
+        if (!HASH_ENTERED(s->hh_pipe)) {
+            s->pipe = 0;
+            return false;
+        }
+        session_step(s, SESSION_CONNECTED);
     }
     session_set_timer(f, s);
+    return true;
 }
 
 void session_disconnect(struct front *f, struct session *s, uint64_t until_ns)
@@ -95,11 +101,15 @@ struct session *sessions_obtain(struct front *f, const struct session_key *key, 
     if (s == NULL) {
         return NULL;
     }
+    HASH_ADD(hh, f->sessions, key, sizeof s->key, s);
+    if (!HASH_ENTERED(s->hh)) {
+        session_destroy(s);
+        return NULL;
+    }
     s->ops.freelist = &f->op_freelist;
     f->next_session++;
     f->session_count++;
     t->sessions++;
-    HASH_ADD(hh, f->sessions, key, sizeof s->key, s);
     session_linger(f, s);
     return s;
 }

@@ -15,8 +15,8 @@ void session_destroy(struct session *s);
 /* The session with that connection; NULL: none. */
 struct session *sessions_find(struct front *f, uint32_t pipe);
 /* Gives a lingering session the connection. A connected session must have this connection already.
- * Sets its timer. */
-void session_connect(struct front *f, struct session *s, uint32_t pipe);
+ * Sets its timer. False: no memory; it lingers on. */
+bool session_connect(struct front *f, struct session *s, uint32_t pipe);
 /* Takes the connection from a connected session, which lingers until until_ns. Sets its timer. */
 void session_disconnect(struct front *f, struct session *s, uint64_t until_ns);
 /* A lingering session's time begins anew: session_linger_ms. Sets its timer. */

@@ -381,7 +381,9 @@ int request_buffer_publish(struct request_context *c, struct err *e)
     if (other != NULL && other != b) {
         return err_set(e, ERR_EXISTS, "a buffer is published as %s already", name);
     }
-    buffer_rename(b, name);
+    if (!buffer_rename(b, name)) {
+        return err_set(e, ERR_NOMEM, "no memory to publish %s", name);
+    }
     b->rights = m->rights != 0 ? (unsigned)m->rights : ACCESS_IN;
     b->linger_ns = m->linger_ns < LINGER_MAX_NS ? m->linger_ns : LINGER_MAX_NS;
     command_buffer_record(c->f, b);

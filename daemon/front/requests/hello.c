@@ -129,8 +129,8 @@ static int check_room(const struct front *f, const struct peer *p, const char *t
 
 /* Ties the session to the connection. A connection may send HELLO again with another client id, as
  * after a fork: its old session lingers. A client may be back before the end of its old connection
- * is noticed: the old connection loses the session. */
-static void tie(struct front *f, struct session *s, const struct request *r)
+ * is noticed: the old connection loses the session. False: no memory. */
+static bool tie(struct front *f, struct session *s, const struct request *r)
 {
     struct session *before = sessions_find(f, r->peer.pipe);
     if (before != NULL && before != s) {
@@ -146,12 +146,15 @@ static void tie(struct front *f, struct session *s, const struct request *r)
     s->client.local = r->peer.local;
     s->client.minor = r->msg.hello.minor;
     s->client.gid = r->peer.gid;
-    session_connect(f, s, r->peer.pipe);
+    if (!session_connect(f, s, r->peer.pipe)) {
+        return false;
+    }
     if (r->peer.local) {
         watch_process(f, s, r->peer.pid);
     }
     (void)bytes_to_str(r->msg.hello.name, s->name, sizeof s->name);
     s->tenant->may_load = rights_loads(&f->rights, s);
+    return true;
 }
 
 static int find_tenant(struct front *f, const char *name, struct tenant **ret_tenant, struct err *e)
@@ -176,10 +179,11 @@ static int find_tenant(struct front *f, const char *name, struct tenant **ret_te
 
 /* A new session ends if there is no memory for its answer. Otherwise the next HELLO would resume a
  * session that its client does not know. */
-static int admit(struct front *f, struct session *s, bool known, struct capbuf *out,
-                 struct session **ret_session, struct err *e)
+static int admit(struct front *f, struct session *s, const struct request *r, bool known,
+                 struct capbuf *out, struct session **ret_session, struct err *e)
 {
-    int rc = welcome(f, s, known, out, e);
+    int rc = tie(f, s, r) ? 0 : err_set(e, ERR_NOMEM, "no memory for a session");
+    rc = rc == 0 ? welcome(f, s, known, out, e) : rc;
     if (rc == 0) {
         *ret_session = s;
     } else if (!known) {
@@ -228,6 +232,5 @@ int session_hello(struct front *f, const struct request *r, struct capbuf *out,
     } else {
         ack_set_finish(&acked);
     }
-    tie(f, s, r);
-    return admit(f, s, known, out, ret_session, e);
+    return admit(f, s, r, known, out, ret_session, e);
 }

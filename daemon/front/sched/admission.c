@@ -196,17 +196,28 @@ static void take_options(const struct front *f, struct job *j, const struct msg_
     (void)bytes_to_str(m->label, j->label, sizeof j->label);
 }
 
+/* Into the tables by which it is found. False: no memory; it is in none. */
+static bool list(struct request_context *c, struct job *j)
+{
+    j->id = command_job_id(c->f);
+    j->seq = c->o->seq;
+    if (!job_join(j, c->s)) {
+        return false;
+    }
+    if (!job_put(&c->f->jobs, j)) {
+        job_part(j);
+        return false;
+    }
+    return true;
+}
+
 static void enter(struct request_context *c, struct job *j)
 {
     struct front *f = c->f;
-    j->id = command_job_id(f);
-    j->seq = c->o->seq;
-    job_join(j, c->s);
     j->session_id = c->s->id;
     j->tenant = c->s->tenant;
     j->request = c->r;
     c->r = NULL;
-    job_put(&f->jobs, j);
     f->job_count++;
     f->queued_count++;
     j->tenant->held[TENANT_JOBS]++;
@@ -292,6 +303,10 @@ int request_submit(struct request_context *c, struct err *e)
         rc = hazard_enter(j, e);
         rc = rc == ERR_BUSY ? refuse(f, e, rc, RETRY_NS) : rc;
         rc = rc == 0 ? after_adopted(c, j, e) : rc;
+    }
+    if (rc == 0 && !list(c, j)) {
+        hazard_leave(&f->hazards, j);
+        rc = err_set(e, ERR_NOMEM, "no memory for a job");
     }
     if (rc != 0) {
         job_destroy(j);
