@@ -1,9 +1,9 @@
 #!/bin/bash
 # What takes too long for every change: storms of 20 s, all mutants, longer fuzzing,
 # 10^8 operations of the pool, 10^8 against models of it, 200,000 connections, 10,000 simulated
-# worlds, others each night. Ends with a table.
+# worlds, others each night, every call that fails once. Ends with a table.
 #   scripts/nightly.sh             all of it
-#   scripts/nightly.sh PART...     only these: storms storm mutants fuzz soak property churn sim
+#   scripts/nightly.sh PART...     only these: storms storm mutants fuzz soak property churn sim torture
 # GPUD_STORM_SECONDS (20), GPUD_FUZZ_SECONDS (600), GPUD_SIM_SECONDS (1800): how long.
 # GPUD_STORM_MINUTES (30): of `storm`, on each device; its seed is the date.
 # GPUD_POOL_STEPS (710000): of each of the 142 runs of `property`. GPUD_POOL_SEED (the date): its
@@ -14,14 +14,14 @@ cd "$(dirname "$0")/.." || exit 1
 parts=()
 for arg in "$@"; do
     case $arg in
-    storms | storm | mutants | fuzz | soak | property | churn | sim) parts+=("$arg") ;;
+    storms | storm | mutants | fuzz | soak | property | churn | sim | torture) parts+=("$arg") ;;
     *)
         sed -n '2,10s/^# //p' "$0" >&2
         exit 2
         ;;
     esac
 done
-[ ${#parts[@]} -gt 0 ] || parts=(storms storm mutants fuzz soak property churn sim)
+[ ${#parts[@]} -gt 0 ] || parts=(storms storm mutants fuzz soak property churn sim torture)
 
 scripts/deps.sh build test || exit 1
 command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache
@@ -89,6 +89,16 @@ sim() {
         --seconds "${GPUD_SIM_SECONDS:-1800}" --keep build/sim
 }
 
+# Each call of each process fails alone, and with those that follow (tests/torture).
+torture() {
+    cmake --preset dev >/dev/null && cmake --build --preset dev --target torture >/dev/null || return 1
+    local failed=0
+    build/dev/tests/test_torture --device sim || failed=1
+    build/dev/tests/test_torture --device cuda --process worker || failed=1
+    build/dev/tests/test_torture --device opencl --act module --slice today/20 || failed=1
+    return "$failed"
+}
+
 run_part() {
     case $1 in
     storms) storms ;;
@@ -98,6 +108,7 @@ run_part() {
     property) property ;;
     churn) churn ;;
     sim) sim ;;
+    torture) torture ;;
     fuzz) GPUD_FUZZ_SECONDS=${GPUD_FUZZ_SECONDS:-600} scripts/test.sh fuzz ;;
     esac
 }
