@@ -16,7 +16,8 @@ endif()
 
 add_library(gpud_flags INTERFACE)
 target_include_directories(gpud_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
-target_compile_definitions(gpud_flags INTERFACE _GNU_SOURCE)
+# uthash ends the process without memory for a table; with the second, HASH_ADD reports it (common/hash.h).
+target_compile_definitions(gpud_flags INTERFACE _GNU_SOURCE HASH_NONFATAL_OOM=1)
 target_compile_options(gpud_flags INTERFACE
     -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes
     $<$<C_COMPILER_ID:GNU>:-Wno-format-truncation>

@@ -27,6 +27,11 @@ bool hash_equal(struct hash a, struct hash b);
 bool hash_file(int fd, struct hash *ret_hash);
 const char *hash_text(struct hash h, char out[HASH_TEXT_BYTES]);
 
+/* Whether HASH_ADD has entered the element by this handle: without memory for the table it leaves
+ * the element out (HASH_NONFATAL_OOM, in cmake/gpud.cmake), where uthash alone would end the
+ * process. */
+#define HASH_ENTERED(handle) ((handle).tbl != NULL)
+
 /* For tables whose keys are consecutive numbers (uthash's _BYHASHVALUE): all bits of the number
  * reach the lower bits of the result (Knuth's multiplicative hashing). */
 static inline unsigned hash_number(uint64_t number)

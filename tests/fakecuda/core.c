@@ -98,8 +98,14 @@ struct device *device_at(CUdevice index)
     return index >= 0 && index < fake.device_count ? &fake.device[index] : NULL;
 }
 
+/* Of tests/torture, where a process is under torture: whether it wants this call to fail. */
+__attribute__((weak, visibility("default"))) bool torture_driver_fails(const char *call);
+
 static CUresult script_act(const char *name, struct device *d)
 {
+    if (torture_driver_fails != NULL && torture_driver_fails(name)) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     struct context *c = context_current();
     struct action a = script_next(name, d ? d->index : -1);
     switch (a.act) {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "common/clock.h"
+#include "common/hash.h"
 #include "common/log.h"
 #include "daemon/front/clients/listener_int.h"
 
@@ -24,7 +25,7 @@ static struct user *user_of(struct listener *l, const struct peer *peer)
         u->uid = uid;
         HASH_ADD(hh, l->users, uid, sizeof u->uid, u);
     }
-    if (u != NULL && u->hh.tbl == NULL) {
+    if (u != NULL && !HASH_ENTERED(u->hh)) {
         free(u);
         u = NULL;
     }
@@ -95,7 +96,7 @@ static bool list(struct listener *l, struct connection *c)
         c->peer.pipe = ++l->last_pipe;
     } while (c->peer.pipe == 0 || connection_find(l, c->peer.pipe) != NULL);
     HASH_ADD(hh, l->connections, peer.pipe, sizeof c->peer.pipe, c);
-    return c->hh.tbl != NULL;
+    return HASH_ENTERED(c->hh);
 }
 
 bool place_take(struct listener *l, struct connection *c)

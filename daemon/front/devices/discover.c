@@ -18,6 +18,7 @@
 #define PROBE_VALUE 42.0f
 
 /* The pauses between retries of an absent device, which double. */
+#define FIRST_NS     (100 * NS_PER_MS) /* until the first device is tried again without memory */
 #define RETRY_NS     (2 * NS_PER_S)
 #define RETRY_MAX_NS (300 * NS_PER_S)
 
@@ -97,6 +98,9 @@ void discover_start(struct front *f)
         return; /* the adopted workers decide the back end, and lead to its other devices */
     }
     open_device(f, automatic_choice ? automatic[0] : f->config.backend, first_wanted(f, 0));
+    if (f->device_count == 0) {
+        wake_at(f, ns_add(front_now(f), FIRST_NS));
+    }
 }
 
 unsigned discover_serving(const struct front *f)
@@ -466,6 +470,9 @@ static bool may_come_back(const struct device *d)
 
 void discover_watch(struct front *f, uint64_t now)
 {
+    if (f->listed && f->device_count == 0 && !front_life_stops(f->life)) {
+        discover_start(f); /* there was no memory for the first device */
+    }
     for (unsigned i = 0; i < f->device_count && !front_life_stops(f->life); i++) {
         struct device *d = f->device[i];
         if (!may_come_back(d)) {

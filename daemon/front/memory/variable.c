@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/hash.h"
 #include "daemon/front/modules/building.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/queue.h"
@@ -152,10 +153,10 @@ int variable_attach(struct request_context *c, struct module *m, struct buffer *
     (void)bytes_to_str(msg->variable, v->name, sizeof v->name);
     HASH_ADD_BYHASHVALUE(hh, m->variables, name, strlen(v->name), tenant_hash(m->tenant, v->name),
                          v);
-    int rc = v->hh.tbl != NULL ? join_all(c->f, m, b, e)
-                               : err_set(e, ERR_NOMEM, "no memory for a variable");
+    int rc = HASH_ENTERED(v->hh) ? join_all(c->f, m, b, e)
+                                 : err_set(e, ERR_NOMEM, "no memory for a variable");
     if (rc != 0) {
-        if (v->hh.tbl != NULL) {
+        if (HASH_ENTERED(v->hh)) {
             HASH_DELETE(hh, m->variables, v);
         }
         free(v);

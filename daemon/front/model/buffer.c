@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "common/hash.h"
 #include "daemon/front/model/device.h"
 #include "daemon/front/model/session.h"
 #include "daemon/front/model/tenant.h"
@@ -215,7 +216,7 @@ bool buffer_rename(struct buffer *b, const char *name)
         HASH_ADD_BYHASHVALUE(hh_name, b->tenant->published, name, strlen(b->name),
                              tenant_hash(b->tenant, b->name), b);
     }
-    if (b->name[0] != '\0' && b->hh_name.tbl == NULL) {
+    if (b->name[0] != '\0' && !HASH_ENTERED(b->hh_name)) {
         b->name[0] = '\0';
         return false;
     }
@@ -231,7 +232,7 @@ static struct buffer_opening *opening_obtain(struct session *s, struct buffer *b
             x->buffer = b;
             HASH_ADD_PTR(s->openings, buffer, x);
         }
-        if (x != NULL && x->hh.tbl == NULL) {
+        if (x != NULL && !HASH_ENTERED(x->hh)) {
             free(x);
             x = NULL;
         }

@@ -14,7 +14,7 @@
 bool job_put(struct job **table, struct job *j)
 {
     HASH_ADD_BYHASHVALUE(hh, *table, id, sizeof j->id, hash_number(j->id), j);
-    return j->hh.tbl != NULL;
+    return HASH_ENTERED(j->hh);
 }
 
 struct job *job_find(struct job *table, uint64_t id)
@@ -27,7 +27,7 @@ struct job *job_find(struct job *table, uint64_t id)
 bool job_join(struct job *j, struct session *s)
 {
     HASH_ADD_BYHASHVALUE(hh_seq, s->own_jobs, seq, sizeof j->seq, hash_number(j->seq), j);
-    if (j->hh_seq.tbl == NULL) {
+    if (!HASH_ENTERED(j->hh_seq)) {
         return false;
     }
     j->session = s;

@@ -42,7 +42,7 @@ struct op *op_create(struct session *s, uint64_t seq, struct listener_slot *slot
     o->session = s;
     o->slot = slot;
     HASH_ADD_BYHASHVALUE(hh, s->ops.all, seq, sizeof o->seq, hash_number(seq), o);
-    if (o->hh.tbl == NULL) {
+    if (!HASH_ENTERED(o->hh)) {
         freelist_give(s->ops.freelist, o);
         return NULL;
     }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/hash.h"
 #include "daemon/front/model/early.h"
 #include "daemon/front/model/op.h"
 #include "daemon/front/model/request.h"
@@ -65,7 +66,7 @@ bool session_connect(struct front *f, struct session *s, uint32_t pipe)
     if (s->state != SESSION_CONNECTED) {
         s->pipe = pipe;
         HASH_ADD(hh_pipe, f->by_pipe, pipe, sizeof s->pipe, s);
-        if (s->hh_pipe.tbl == NULL) {
+        if (!HASH_ENTERED(s->hh_pipe)) {
             s->pipe = 0;
             return false;
         }
@@ -102,7 +103,7 @@ struct session *sessions_obtain(struct front *f, const struct session_key *key, 
     }
     s->ops.freelist = &f->op_freelist;
     HASH_ADD(hh, f->sessions, key, sizeof s->key, s);
-    if (s->hh.tbl == NULL) {
+    if (!HASH_ENTERED(s->hh)) {
         session_destroy(s);
         return NULL;
     }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "common/hash.h"
 #include "common/saturate.h"
 
 /* Keys of named tenants are above those of users. */
@@ -79,7 +80,7 @@ struct tenant *tenant_named(struct tenant **table, const char *name)
     t->limits = TENANT_UNLIMITED;
     (void)snprintf(t->name, sizeof t->name, "%s", name);
     HASH_ADD(hh, *table, key, sizeof t->key, t);
-    if (t->hh.tbl == NULL) {
+    if (!HASH_ENTERED(t->hh)) {
         free(t);
         return NULL;
     }
@@ -137,7 +138,7 @@ unsigned tenant_strike(struct tenant *t, struct hash kernel)
         }
         s->kernel = kernel;
         HASH_ADD(hh, t->strikes, kernel, sizeof s->kernel, s);
-        if (s->hh.tbl == NULL) {
+        if (!HASH_ENTERED(s->hh)) {
             free(s);
             return 0;
         }

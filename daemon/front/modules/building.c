@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/hash.h"
 #include "common/log.h"
 #include "daemon/front/modules/compiler.h"
 #include "daemon/front/sched/queue.h"
@@ -23,7 +24,7 @@ static struct kernel *enter_kernel(struct front *f, struct kernel *k)
     HASH_FIND_STR(f->builtin_kernels, k->name, other);
     if (other == NULL) {
         HASH_ADD_STR(f->builtin_kernels, name, k);
-        if (k->hh.tbl == NULL) {
+        if (!HASH_ENTERED(k->hh)) {
             (void)idmap_remove(&f->kernels, k->handle);
             return NULL;
         }

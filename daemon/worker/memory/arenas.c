@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "common/hash.h"
 #include "common/log.h"
 
 void arenas_init(struct arenas *t, struct device *device, struct registrar *registrar,
@@ -163,6 +164,13 @@ int arena_add(struct arenas *t, uint64_t id, uint64_t size, uint64_t tenant, int
     }
     if (rc == 0) {
         a->id = id;
+        HASH_ADD(hh, t->by_id, id, sizeof a->id, a);
+        if (!HASH_ENTERED(a->hh)) {
+            free(a);
+            rc = err_set(e, ERR_NOMEM, "no memory for an arena");
+        }
+    }
+    if (rc == 0) {
         a->size = size;
         a->tenant = tenant;
         a->table = t;
@@ -171,7 +179,6 @@ int arena_add(struct arenas *t, uint64_t id, uint64_t size, uint64_t tenant, int
         if (map(a, fd, &a->e) != 0) {
             log_warn("arena %" PRIu64 ": %s", id, a->e.text);
         }
-        HASH_ADD(hh, t->by_id, id, sizeof a->id, a);
         a->registration = (struct registration){
             .data = a->map.data, .size = a->map.size, .done = on_registered, .owner = a};
         t->bytes += a->map.size;

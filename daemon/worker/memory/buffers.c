@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "common/hash.h"
 #include "common/saturate.h"
 #include "daemon/worker/memory/shortage.h"
 
@@ -286,17 +287,22 @@ int buffer_create(struct buffers *t, const struct buffer_ask *ask, struct buffer
         return err_set(e, ERR_NOMEM, "no memory for buffer %" PRIu64, ask->id);
     }
     *b = (struct buffer){.id = ask->id, .size = ask->size, .tenant = ask->tenant, .sealed_fd = -1};
+    HASH_ADD(hh, t->by_id, id, sizeof b->id, b);
+    if (!HASH_ENTERED(b->hh)) {
+        free(b);
+        return err_set(e, ERR_NOMEM, "no memory for buffer %" PRIu64, ask->id);
+    }
     int rc = ask->stays ? stay(t, b, e) : 0;
     if (rc == 0) {
         rc = ask->module != 0 ? variable_take(t, ask, b, e) : memory_take(t, ask, b, e);
     }
     if (rc != 0) {
         stay_no_more(t, b);
+        HASH_DEL(t->by_id, b);
         free(b);
         return err_wrap(e, "buffer of %" PRIu64 " bytes", ask->size);
     }
     b->serial = ++t->made;
-    HASH_ADD(hh, t->by_id, id, sizeof b->id, b);
     t->bytes += b->module == NULL ? b->size : 0;
     list(t, b);
     *ret_buffer = b;

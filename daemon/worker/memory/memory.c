@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "common/clock.h"
+#include "common/hash.h"
 #include "common/saturate.h"
 #include "daemon/pool/clean.h"
 #include "daemon/pool/move.h"
@@ -399,9 +400,14 @@ static struct memory_tenant *tenant_obtain(struct memory *m, uint64_t key, uint6
         *t = (struct memory_tenant){
             .key = key, .number = number, .spilled_limit = UINT64_MAX, .spilled_most = UINT64_MAX};
         HASH_ADD(hh, m->tenants, key, sizeof t->key, t);
-        m->numbered[number] = t;
     }
-    return t;
+    if (t != NULL && HASH_ENTERED(t->hh)) {
+        m->numbered[number] = t;
+        return t;
+    }
+    free(t);
+    m->free_numbers += number < TENANT_REST ? 1 : 0;
+    return NULL;
 }
 
 static unsigned number_of(struct memory *m, uint64_t key, uint64_t patience)

@@ -1,4 +1,5 @@
 #include "daemon/worker/memory/module_cache.h"
+#include "common/hash.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -160,8 +161,12 @@ static void load_report(struct modules *t, struct module_load *l)
 {
     struct module *m = l->m;
     if (l->e.code == 0) {
-        l->m = NULL;
         HASH_ADD(hh, t->by_id, id, sizeof m->id, m);
+        if (HASH_ENTERED(m->hh)) {
+            l->m = NULL;
+        } else {
+            (void)err_set(&l->e, ERR_NOMEM, "no memory for a module");
+        }
     }
     t->loaded(t->data, m, &l->e);
 }

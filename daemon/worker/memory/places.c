@@ -1,4 +1,5 @@
 #include "daemon/worker/memory/places.h"
+#include "common/hash.h"
 
 #include <stdlib.h>
 #include <utlist.h>
@@ -78,6 +79,10 @@ static struct program_places *obtain(struct places *t, uint64_t program)
     if (p != NULL) {
         p->program = program;
         HASH_ADD(hh, t->by_id, program, sizeof p->program, p);
+        if (!HASH_ENTERED(p->hh)) {
+            free(p);
+            return NULL;
+        }
         DL_APPEND(t->oldest, p);
         t->programs++;
     }

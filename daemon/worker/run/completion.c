@@ -152,8 +152,23 @@ static int effects_of(const struct job *j)
     return j->e.code == 0 ? ERR_EFFECTS_YES : ERR_EFFECTS_MAYBE;
 }
 
+/* Without memory the report lies in the job, without the times of its steps and the reason. */
+static void report_brief(struct job *j, struct msg_w_done *msg)
+{
+    struct capbuf out;
+    capbuf_init_in(&out, sizeof j->brief, j->brief, sizeof j->brief);
+    msg->timings = (struct proto_list){0};
+    msg->text = bytes_str(j->e.code != 0 ? "the worker has no memory for the reason" : "");
+    if (proto_encode(&schema_msg_w_done, msg, &out, NULL) != 0) {
+        abort(); /* numbers alone always fit */
+    }
+    j->done = j->brief;
+    j->done_size = out.size;
+    capbuf_finish(&out);
+}
+
 /* The frame is kept until the front retires the job: a front that connects later asks for it. */
-static int report(const struct backend *b, struct job *j)
+static void report(const struct backend *b, struct job *j)
 {
     uint8_t room[REPORT_ROOM];
     struct capbuf list;
@@ -184,21 +199,14 @@ static int report(const struct backend *b, struct job *j)
     if (rc == 0) {
         memcpy(j->done, out.data, out.size);
     }
+    if (rc != 0) {
+        report_brief(j, &msg);
+    }
     capbuf_finish(&list);
     capbuf_finish(&out);
-    return rc;
 }
 
 /* ---- the end of a job ------------------------------------------------------------------------ */
-
-/* Without memory for the report, only the end of the process can tell the front that the job
- * ended. */
-static void must_report(const struct completion *c, struct job *j)
-{
-    if (report(c->x->scope.device->b, j) != 0) {
-        abort();
-    }
-}
 
 /* Called when the job has released what it used. Steps of its graph that have not begun never
  * will. */
@@ -241,7 +249,7 @@ static void finish(struct completion *c, struct job *j)
         finish_reported(c, j);
         return;
     }
-    must_report(c, j);
+    report(c->x->scope.device->b, j);
     leave(c, j);
     if (!device_is_lost(j->e.code)) { /* otherwise commands may run until the process ends */
         memory_passed(&c->x->scope.device->memory, &j->end);
@@ -269,7 +277,7 @@ void completion_give_up(struct completion *c, struct job *j, const struct err *w
 bool completion_cancel(struct completion *c, struct job *j, const struct err *why)
 {
     completion_give_up(c, j, why);
-    must_report(c, j);
+    report(c->x->scope.device->b, j);
     job_set_state(j, JOB_REPORTED);
     c->callbacks.done(c->data, j);
     return completion_at_once(c, j);

@@ -741,7 +741,9 @@ void job_destroy(struct job *j)
         return;
     }
     free(j->room);
-    free(j->done);
+    if (j->done != j->brief) {
+        free(j->done);
+    }
     free(j);
 }
 

@@ -20,7 +20,8 @@
 #include "daemon/worker/run/job_state.h"
 #include "proto/codec.h"
 
-#define JOB_MARKERS 64u
+#define JOB_MARKERS  64u
+#define REPORT_BRIEF 256u /* bytes of the shortest report of an end, with room to spare */
 
 /* A mark in the job's stream, behind the commands of one of the user's steps or of several steps
  * that were enqueued together. */
@@ -143,8 +144,9 @@ struct job {
     /* ---- how it ended ---- */
     struct err e;      /* the first failure; code 0: none */
     bool failed_there; /* `e` is of its commands on the device */
-    uint8_t *done;     /* owned: the encoded W_DONE, once its end is reported */
+    uint8_t *done;     /* owned, or `brief`: the encoded W_DONE, once its end is reported */
     size_t done_size;
+    uint8_t brief[REPORT_BRIEF]; /* without memory for another report */
 };
 
 /* The tables in which a job finds what it names. */

@@ -9,9 +9,10 @@ bool ledger_full(const struct ledger *l)
     return HASH_COUNT(l->by_id) >= LEDGER_MAX;
 }
 
-void ledger_add(struct ledger *l, struct job *j)
+bool ledger_add(struct ledger *l, struct job *j)
 {
     HASH_ADD_BYHASHVALUE(hh, l->by_id, id, sizeof j->id, hash_number(j->id), j);
+    return HASH_ENTERED(j->hh);
 }
 
 struct job *ledger_find(const struct ledger *l, uint64_t id)

@@ -14,7 +14,8 @@ struct ledger {
 };
 
 bool ledger_full(const struct ledger *l);
-void ledger_add(struct ledger *l, struct job *j); /* owns the job from now on; its id must be new */
+/* Owns the job from now on; its id must be new. False: no memory, and the job is the caller's. */
+bool ledger_add(struct ledger *l, struct job *j);
 struct job *ledger_find(const struct ledger *l, uint64_t id); /* NULL: unknown or retired */
 /* Drops the predecessors that are not in the ledger, so that no two jobs can wait for each
  * other. ERR_PROTOCOL if it dropped any. */

@@ -102,7 +102,9 @@ static int job_admit(struct server *s, struct bytes frame, const struct msg_f_jo
     }
     int after = ledger_after(&s->ledger, j, rc == 0 ? e : NULL);
     rc = rc == 0 ? after : rc;
-    ledger_add(&s->ledger, j);
+    if (!ledger_add(&s->ledger, j)) {
+        server_end_lost(s, "no memory for a job");
+    }
     batch_join(&s->executor.batch, j);
     if (msg->deadline_ns != NS_NEVER &&
         coalesce_rule_hurries(&s->coalesce.rule, msg->deadline_ns, clock_now_ns())) {
