@@ -445,8 +445,9 @@ static void hello(struct front *f, struct request *r)
 static void bye(struct front *f, struct session *s, struct request *r)
 {
     struct capbuf out;
+    uint8_t room[64]; /* without memory its client would wait for ever */
     struct msg_done done = {0};
-    capbuf_init(&out, 64);
+    capbuf_init_in(&out, sizeof room, room, sizeof room);
     if (proto_encode(&schema_msg_done, &done, &out, NULL) == 0) {
         f->io.reply(f->listener, r->slot, capbuf_view(&out));
     }
