@@ -45,7 +45,9 @@ static void record_buffer(struct device *d, struct buffer *b)
             : 0;
     if (entry != 0) {
         b->record = entry;
-    } else {
+    } else { /* the old entry may say that content is defined which is so no more */
+        record_drop(d->record, b->record);
+        b->record = 0;
         log_warn("device %u: buffer %#llx will not survive a restart of gpud: %s", d->index,
                  (unsigned long long)b->handle, e.code != 0 ? e.text : "no memory");
     }
