@@ -18,9 +18,9 @@ static struct {
     bool failed;
 } memory = {.outside = 1};
 
-/* Tables have their memory: what is adopted without a place in a table is forgotten, which the model
- * does not follow. Such sizes are asked for tables only: the table, and buckets by the power of
- * two. */
+/* Tables have their memory: what is adopted without a place in a table is forgotten, which the
+ * model does not follow. Such sizes are asked for tables only: the table, and buckets by the power
+ * of two. */
 static bool is_table(size_t size)
 {
     size_t buckets = size / sizeof(UT_hash_bucket);
