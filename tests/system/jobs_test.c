@@ -238,6 +238,13 @@ static struct interval interval_of(gpud_client *c, gpud_job *job)
     return v;
 }
 
+static void await_running(gpud_client *c, const gpud_job *job)
+{
+    gpud_job_desc desc = {.size = sizeof desc};
+    job_await_dispatch(c, job);
+    ck_until(gpud_job_info(c, gpud_job_id(job), &desc) == 0 && desc.started_ns != 0);
+}
+
 /* Independent jobs at the same time on two streams, dependent ones one after the other. */
 START_TEST(overlap)
 {
@@ -248,6 +255,8 @@ START_TEST(overlap)
     gpud_job *two = slow(c, b, LONG_MS, 0);
     gpud_job *after = slow(c, a, 100, 0);
     ck_until(query_value(c, "status", NULL, "in_flight") == 3);
+    await_running(c, one);
+    await_running(c, two);
     finish();
     ck_gpud_ok(gpud_wait(one, PATIENCE));
     ck_gpud_ok(gpud_wait(two, PATIENCE));
@@ -532,7 +541,8 @@ END_TEST
  *   a_deadline_is_not_put_behind_what_takes_longer
  * mutants: deadline-in-worker, deadline-ahead */
 /* Jobs that wait in their worker behind another's buffer end at their deadlines, while that job
- * still runs, and have written nothing. */
+ * still runs, and have written nothing. On a host that stands still for half a second the front
+ * answers for the worker, and says so. */
 START_TEST(deadlines_behind_a_job)
 {
     gpud_client *c = begin(SLOW, "jobs.window", "8");
@@ -545,7 +555,8 @@ START_TEST(deadlines_behind_a_job)
     for (unsigned i = 1; i < 6; i++) {
         ck_assert_int_eq(gpud_wait(job[i], PATIENCE), GPUD_ERR_DEADLINE);
         ck_gpud_ok(gpud_job_error(job[i], &error));
-        ck_assert_int_eq(error.effects, GPUD_EFFECTS_NONE);
+        bool early = strstr(error.text, "the device did not return it") != NULL;
+        ck_assert_int_eq(error.effects, early ? GPUD_EFFECTS_MAYBE : GPUD_EFFECTS_NONE);
     }
     ck_assert_int_eq(gpud_wait(job[0], 0), GPUD_ERR_TIMEOUT);
     finish();
