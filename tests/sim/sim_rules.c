@@ -8,6 +8,7 @@
 #include "daemon/front/model/op.h"
 #include "daemon/front/model/tenant.h"
 #include "daemon/front/sched/queue.h"
+#include "daemon/front/workers/record.h"
 #include "tests/sim/sim.h"
 
 #define SILENCE_NS   (3 * NS_PER_S)
@@ -733,6 +734,9 @@ static void check_left(struct sim *s)
         equal(s, "bytes of buffers", t->buffer_bytes, 0);
         equal(s, "bytes of arenas", t->arena_bytes, 0);
         equal(s, "detached jobs", t->detached, 0);
+    }
+    for (unsigned i = 0; i < f->device_count; i++) {
+        equal(s, "cells of an adoption record", record_used(f->device[i]->record), 0);
     }
 }
 

@@ -561,8 +561,8 @@ END_TEST
  * defence: `front/devices/adopt.c`: adopt_record, take_departed; `front/workers/record.c`:
  *   record_begin, record_departed; `launcher/children.c`: child_departed, children_replace
  * also: `test_launcher`: an_ended_workers_record_is_kept; `front_record_test`:
- *   jobs_outlive_their_worker
- * mutants: departed-jobs, record-kept, record-begin */
+ *   jobs_outlive_their_worker; `front_courses_test`: kept_courses_break_no_rule
+ * mutants: departed-jobs, record-kept, record-begin, record-freed */
 /* Front and worker end while a job adds to the client's memory in place. The next front finds the
  * job in the record that the launcher kept: it may have run, so it does not run again. */
 START_TEST(a_job_in_place_runs_once)

@@ -98,7 +98,7 @@ static struct buffer *buffer_from(struct front *f, struct device *d,
     }
     memcpy(b->client_id, m->client_id.data, sizeof b->client_id);
     if (buffer_named(t, name) == NULL) { /* if another buffer has the name, the record is damaged */
-        (void)buffer_rename(b, name);    /* without memory nobody opens it any more */
+        (void)buffer_rename(b, name);    /* without memory it is not published */
     }
     if (m->defined != 0) {
         spans_add(&b->defined, 0, b->bytes);
@@ -260,6 +260,9 @@ int adopt_buffer(struct front *f, struct device *d, const struct msg_w_inventory
     struct record_view view;
     struct buffer *b = buffer_given(f, d, m->id, &view, &record);
     int rc = b != NULL ? check_inventory(b, m, fd, e) : 0;
+    if (rc != 0) {
+        record_drop(d->record, view.entry);
+    }
     bool restored = rc == 0 && b != NULL && idmap_restore(&f->buffers, m->id, b);
     if (rc == 0 && b != NULL && !restored) {
         forget(d, m->id, view.entry);
@@ -388,26 +391,16 @@ static void enter(struct front *f, struct device *d, struct job *j, unsigned str
     tie_op(j);
 }
 
-/* false: no memory, and nothing happened. */
-static bool list_job(struct front *f, struct job *j)
-{
-    if (hazard_enter(j, NULL) != 0) {
-        return false;
-    }
-    if (!job_put(&f->jobs, j)) {
-        hazard_leave(&f->hazards, j);
-        return false;
-    }
-    return true;
-}
-
-static struct job *job_from(struct front *f, struct device *d, const struct msg_record_job *m)
+static struct job *job_from(struct front *f, struct device *d, const struct record_view *view,
+                            const struct msg_record_job *m)
 {
     struct job *j = calloc(1, sizeof *j);
     if (j == NULL) {
         return NULL;
     }
     work_init(&j->work);
+    j->id = view->id;
+    j->record = view->entry;
     j->error = ERR_INIT;
     j->origin = m->arenas != 0 ? ORIGIN_ADOPTED_ARENAS : ORIGIN_ADOPTED;
     j->device = d;
@@ -424,6 +417,24 @@ static struct job *job_from(struct front *f, struct device *d, const struct msg_
     return j;
 }
 
+/* Takes the job over if there is memory, else forgets it. j: owned; NULL: there was none. */
+static bool admit(struct front *f, struct device *d, struct job *j, const struct record_view *view,
+                  const struct msg_record_job *m, unsigned stream)
+{
+    bool admitted = j != NULL && hazard_enter(j, NULL) == 0;
+    if (admitted && !job_put(&f->jobs, j)) {
+        hazard_leave(&f->hazards, j);
+        admitted = false;
+    }
+    if (admitted) {
+        enter(f, d, j, stream, m);
+    } else {
+        job_destroy(j);
+        record_drop(d->record, view->entry);
+    }
+    return admitted;
+}
+
 void adopt_job(struct front *f, struct device *d, const struct msg_w_inventory_job *inventory)
 {
     struct msg_record_job m;
@@ -432,27 +443,20 @@ void adopt_job(struct front *f, struct device *d, const struct msg_w_inventory_j
     if (entry == ENTRY_NONE && inventory->finished != 0) { /* the client acknowledged its answer */
         command_forget_job(d, inventory->job);
     }
-    if (entry != ENTRY_FRESH || job_find(f->jobs, inventory->job) != NULL ||
-        proto_decode(&schema_msg_record_job, view.bytes, &m, NULL) != 0) {
+    if (entry != ENTRY_FRESH) {
         return;
     }
-    struct job *j = job_from(f, d, &m);
-    if (j == NULL) {
-        return;
-    }
-    j->id = inventory->job;
-    j->record = view.entry;
-    if (!view.ended) { /* else later jobs may have written there, and failed */
+    bool good = job_find(f->jobs, inventory->job) == NULL &&
+                proto_decode(&schema_msg_record_job, view.bytes, &m, NULL) == 0;
+    struct job *j = good ? job_from(f, d, &view, &m) : NULL;
+    if (j != NULL && !view.ended) { /* else later jobs may have written there, and failed */
         take_uses(f, j, &m);
     }
-    take_outputs(j, &m);
-    if (!view.staging_reused) {
-        take_staging(d, j, &m);
-    }
-    if (list_job(f, j)) {
-        enter(f, d, j, (unsigned)inventory->stream, &m);
-    } else {
-        job_destroy(j);
+    if (admit(f, d, j, &view, &m, (unsigned)inventory->stream)) {
+        take_outputs(j, &m);
+        if (!view.staging_reused) {
+            take_staging(d, j, &m);
+        }
     }
 }
 
@@ -470,19 +474,11 @@ static bool is_awaited(const struct front *f, const struct record_view *view,
 static void take_departed(struct front *f, struct device *d, const struct record_view *view,
                           const struct msg_record_job *m, const char *why)
 {
-    struct job *j = job_from(f, d, m);
-    if (j != NULL) {
-        j->id = view->id;
+    struct job *j = job_from(f, d, view, m);
+    if (admit(f, d, j, view, m, 0)) {
+        j->epoch = d->epoch - 1; /* of an earlier worker */
+        completion_departed(f, j, why);
     }
-    if (j == NULL || !list_job(f, j)) {
-        job_destroy(j);
-        record_drop(d->record, view->entry);
-        return;
-    }
-    j->record = view->entry;
-    enter(f, d, j, 0, m);
-    j->epoch = d->epoch - 1; /* of an earlier worker */
-    completion_departed(f, j, why);
 }
 
 /* present: those of the device's present worker, too, unless it has reported them. */
@@ -548,8 +544,12 @@ static void adopt_record(struct front *f, const struct launcher_inventory *inven
     }
     uint64_t last = record_last(r, RECORD_JOB);
     f->next_job = last >= f->next_job ? last + 1 : f->next_job;
-    struct device *d = has_awaited(f, r) ? device_of(f, inventory) : NULL;
+    bool awaited = has_awaited(f, r);
+    struct device *d = awaited ? device_of(f, inventory) : NULL;
     if (d == NULL || d->record != NULL || is_late(f, d)) {
+        if (awaited) {
+            log_warn("the device of an ended worker is unknown or has another: jobs may run again");
+        }
         record_destroy(r);
         return;
     }

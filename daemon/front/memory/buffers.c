@@ -337,7 +337,6 @@ static void mark_lost(struct front *f, struct device *d, struct buffer *b)
     }
     (void)err_set(&e, ERR_WORKER_LOST, "the worker ended before the buffer was sealed");
     answer_failure(f, b, &e);
-    command_buffer_lost(f, b);
     buffer_lost(f, b);
 }
 

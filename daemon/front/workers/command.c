@@ -125,23 +125,14 @@ void command_buffer_free(struct front *f, struct buffer *b)
 {
     struct device *d = device_of(f, b);
     record_done(f, b);
+    record_drop(f->device[b->device]->record, b->record);
+    b->record = 0;
     if (d == NULL || b->state == BUFFER_LOST || (b->variable != NULL && !b->variable->asked)) {
         return;
     }
     wake_for_pool(f, d);
     struct err e = ERR_INIT;
-    record_drop(d->record, b->record);
-    b->record = 0;
     sent(f, d, free_buffer(d, b->handle, &e), &e);
-}
-
-void command_buffer_lost(struct front *f, struct buffer *b)
-{
-    const struct device *d = device_of(f, b);
-    if (d != NULL) {
-        record_drop(d->record, b->record);
-    }
-    b->record = 0;
 }
 
 void command_forget_buffer(struct device *d, uint64_t id)

@@ -7,8 +7,6 @@
 
 void command_buffer_create(struct front *f, struct buffer *b);
 void command_buffer_free(struct front *f, struct buffer *b);
-/* The buffer is lost with its worker: drops its adoption record. */
-void command_buffer_lost(struct front *f, struct buffer *b);
 /* Frees a buffer in the worker, or an ended job, that the adoption record does not list. */
 void command_forget_buffer(struct device *d, uint64_t id);
 void command_forget_job(struct device *d, uint64_t id);

@@ -25,19 +25,21 @@ struct cell {
     uint64_t id;
     uint64_t serial; /* the greater one counts if two entries have one id */
     uint32_t size;
-    uint32_t unused;
+    uint32_t unused; /* aligns the data, which in the head is a number: begun_of */
     uint8_t data[CELL_BYTES - 32];
 };
 
 _Static_assert(sizeof(struct cell) == CELL_BYTES, "cells have no holes");
+
+/* Whether record_find or record_departed has returned an entry. */
+enum seen { SEEN_NOT, SEEN_FOUND, SEEN_DEPARTED };
 
 /* An entry of the index that serves the adoption; sorted by kind and id. */
 struct found {
     unsigned kind;
     uint32_t cell;
     uint64_t id;
-    bool found; /* record_find has returned it */
-    bool kept;  /* record_departed has */
+    enum seen seen;
 };
 
 struct record {
@@ -45,6 +47,7 @@ struct record {
     uint32_t epoch; /* distinguishes entries of other records */
     uint32_t count; /* number of cells */
     uint32_t free;  /* first cell of the free list */
+    uint32_t used;  /* cells in entries */
     uint64_t serial;
     struct found *found; /* owned; the index during the adoption */
     size_t found_count;
@@ -112,6 +115,7 @@ static uint32_t cell_take(struct record *r)
     }
     uint32_t index = r->free;
     r->free = cell_at(r, index)->next;
+    r->used++;
     return index;
 }
 
@@ -123,6 +127,7 @@ static void chain_free(struct record *r, uint32_t first)
         uint32_t next = cell_at(r, first)->next;
         cell_at(r, first)->next = r->free;
         r->free = first;
+        r->used--;
         first = next;
     }
 }
@@ -214,6 +219,11 @@ void record_staging_reused(struct record *r, record_entry entry)
 void record_ended(struct record *r, record_entry entry)
 {
     flag(r, entry, STATE_ENDED);
+}
+
+uint32_t record_used(const struct record *r)
+{
+    return r != NULL ? r->used : 0;
 }
 
 /* ---- make and unmake ------------------------------------------------------------------------- */
@@ -376,6 +386,8 @@ int record_adopt(uint32_t epoch, int fd, struct record **ret_record, struct err 
         if (marks[i - 1] == 0) {
             cell_at(r, i - 1)->next = r->free;
             r->free = i - 1;
+        } else {
+            r->used++;
         }
     }
     free(marks);
@@ -417,8 +429,8 @@ bool record_find(struct record *r, enum record_kind kind, uint64_t id, struct re
         return false;
     }
     view(r, f, ret_view);
-    *ret_again = f->found;
-    f->found = true;
+    *ret_again = f->seen == SEEN_FOUND;
+    f->seen = SEEN_FOUND;
     return true;
 }
 
@@ -426,8 +438,8 @@ bool record_departed(struct record *r, bool present, size_t *cursor, struct reco
 {
     while (*cursor < r->found_count) {
         struct found *f = &r->found[(*cursor)++];
-        if (f->kind == RECORD_JOB && (present || is_departed(r, f)) && !f->found) {
-            f->kept = true;
+        if (f->kind == RECORD_JOB && (present || is_departed(r, f)) && f->seen != SEEN_FOUND) {
+            f->seen = SEEN_DEPARTED;
             view(r, f, ret_view);
             return true;
         }
@@ -451,7 +463,7 @@ void record_settle(struct record *r)
         return;
     }
     for (size_t i = 0; i < r->found_count; i++) {
-        if (!r->found[i].found && !r->found[i].kept) {
+        if (r->found[i].seen == SEEN_NOT) {
             chain_free(r, r->found[i].cell);
         }
     }

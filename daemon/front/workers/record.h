@@ -51,6 +51,9 @@ void record_staging_reused(struct record *r, record_entry entry);
 /* Notes that the job has ended, and the entries of its buffers say what is defined since. */
 void record_ended(struct record *r, record_entry entry);
 
+/* Cells that entries take, of 256 bytes: 0 if there is no entry. r NULL is accepted. */
+uint32_t record_used(const struct record *r);
+
 /* ---- adoption: until record_settle ------------------------------------------------------- */
 
 struct record_view {

@@ -266,6 +266,8 @@ START_TEST(jobs_outlive_their_worker)
 
     r = taken_over(r);
     ck_assert_uint_eq(departed(r, false), 15);
+    record_settle(r);
+    ck_assert_uint_eq(record_used(r), 2);
     record_destroy(r);
 }
 END_TEST
