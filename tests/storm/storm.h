@@ -7,6 +7,7 @@
 #define STORM_STORM_H
 
 #include "tests/sim/chance.h"
+#include "tests/storm/heap.h"
 #include "tests/storm/ledger.h"
 #include "tests/storm/probe.h"
 #include "tests/system/harness/harness.h"
@@ -64,6 +65,7 @@ struct storm {
     unsigned devices;
     unsigned seconds;
     char config[DAEMON_PATH + 16], cache[DAEMON_PATH + 16];
+    struct heap_page *heap; /* mapped for good; NULL: not asked */
     char args[2][2 * DAEMON_PATH];
     pid_t client[CLIENTS];
     pid_t probe[PROBE_COUNT];
@@ -108,7 +110,7 @@ void config_write(const struct storm *s, const char *text);
 struct usage {
     unsigned descriptors;
     uint64_t pages; /* bytes of private memory that is not of a file */
-    uint64_t heap;  /* bytes that are allocated, as the front says itself; 0: not asked */
+    uint64_t heap;  /* bytes that are allocated (heap.h); 0: not asked */
 };
 struct usage usage_of(pid_t pid);
 void report_all(struct storm *s);

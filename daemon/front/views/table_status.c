@@ -1,5 +1,4 @@
 /* The tables `status` and `config`. */
-#include <malloc.h>
 #include <stdio.h>
 
 #include "daemon/front/clients/listener.h"
@@ -30,8 +29,7 @@
     WIDE(cancelled, UINT, f->count.cancelled)                                                      \
     WIDE(deduplicated, UINT, f->count.deduplicated)                                                \
     WIDE(connections_refused, UINT, stats.refused)                                                 \
-    WIDE(longest_turn, UINT, f->work.most)                                                         \
-    WIDE(heap, BYTES, heap)
+    WIDE(longest_turn, UINT, f->work.most)
 
 static void last_fault(const struct table_query *q, char *out, size_t size)
 {
@@ -55,8 +53,6 @@ static void status_begin(struct table_query *q)
     uint64_t restarts = 0;
     uint64_t spilled = 0;
     struct listener_stats stats;
-    const struct mallinfo2 malloc_info = mallinfo2();
-    const uint64_t heap = malloc_info.uordblks + malloc_info.hblkhd;
     listener_stats(f->listener, &stats);
     diagnosis_text(f, problem, sizeof problem);
     last_fault(q, fault, sizeof fault);
