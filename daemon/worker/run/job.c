@@ -39,13 +39,20 @@ static int arena_check(const struct job_scope *scope, struct job *j, const struc
                        struct err *e)
 {
     int rc = arena_range_use(scope->arenas, ref->id, ref->offset, ref->size,
-                             &j->arenas[j->arena_count], e);
+                             &j->arenas[j->arena_count].arena, e);
     j->arena_count += rc == 0;
     return rc;
 }
 
-/* Checks a range of an arena that kernels work on. The front knows from W_ARENA whether they
- * can. */
+static int unreachable(uint64_t arena, uint64_t offset, struct err *e)
+{
+    return err_set(e, ERR_UNSUPPORTED, "kernels cannot reach byte %" PRIu64 " of arena %" PRIu64,
+                   offset, arena);
+}
+
+/* Checks a range of an arena that kernels work on. The front knows from W_ARENA whether they can,
+ * perhaps from the worker before this one, where the arena is still being registered: then the job
+ * waits (job_arenas_late). */
 static int block_check(const struct job_scope *scope, struct job *j, const struct proto_ref *ref,
                        struct err *e)
 {
@@ -53,12 +60,28 @@ static int block_check(const struct job_scope *scope, struct job *j, const struc
     if (rc != 0) {
         return rc;
     }
-    const struct arena *a = j->arenas[j->arena_count - 1];
-    return a->block != NULL && ref->offset % a->align == 0
-               ? 0
-               : err_set(e, ERR_UNSUPPORTED,
-                         "kernels cannot reach byte %" PRIu64 " of arena %" PRIu64, ref->offset,
-                         ref->id);
+    struct job_arena *use = &j->arenas[j->arena_count - 1];
+    const struct arena *a = use->arena;
+    use->works = true;
+    bool fits = a->block != NULL ? ref->offset % a->align == 0 : a->queued;
+    return fits ? 0 : unreachable(ref->id, ref->offset, e);
+}
+
+enum pool_late job_arenas_late(const struct job *j, struct err *e)
+{
+    enum pool_late all = POOL_READY;
+    for (unsigned i = 0; i < j->arena_count; i++) {
+        const struct arena *a = j->arenas[i].arena;
+        if (!j->arenas[i].works || a->block != NULL) {
+            continue;
+        }
+        if (!a->queued) { /* its registration has failed */
+            (void)unreachable(a->id, 0, e);
+            return POOL_FAILED;
+        }
+        all = POOL_WAITS;
+    }
+    return all;
 }
 
 static int memory_check(const struct job_scope *scope, struct job *j, const struct proto_ref *ref,
@@ -718,7 +741,7 @@ void job_let_go(const struct job_scope *scope, struct job *j)
         buffer_unuse(scope->buffers, j->buffers[i]);
     }
     for (unsigned i = 0; i < j->arena_count; i++) {
-        arena_unuse(scope->arenas, j->arenas[i]);
+        arena_unuse(scope->arenas, j->arenas[i].arena);
     }
     for (unsigned i = 0; i < j->launch_count; i++) {
         module_unuse(scope->modules, j->launches[i].module);
@@ -751,10 +774,10 @@ void job_destroy(struct job *j)
 static const struct arena *arena_of(const struct job *j, const struct proto_ref *ref)
 {
     unsigned i = 0;
-    while (i + 1 < j->arena_count && j->arenas[i]->id != ref->id) {
+    while (i + 1 < j->arena_count && j->arenas[i].arena->id != ref->id) {
         i++;
     }
-    return j->arenas[i];
+    return j->arenas[i].arena;
 }
 
 const struct buffer *job_buffer(struct job *j, uint64_t id)

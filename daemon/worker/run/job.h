@@ -81,6 +81,12 @@ struct job_watch {
     bool stuck; /* within completion_frees: it comes after a job that waits for memory */
 };
 
+/* A mention of an arena. */
+struct job_arena {
+    struct arena *arena;
+    bool works; /* a kernel works on it; otherwise bytes are copied to or from it */
+};
+
 struct job {
     /* ---- what it is: set when it is made, unless stated otherwise ---- */
     uint64_t id;
@@ -109,9 +115,9 @@ struct job {
     /* ---- what it uses: filled by job.c, device memory by spill/spill.c ---- */
     struct buffer **buffers; /* an entry for each mention */
     unsigned buffer_count;
-    unsigned buffer_at;    /* index of the entry that the last search found */
-    bool pinned;           /* its buffers are pinned to device memory until its end */
-    struct arena **arenas; /* an entry for each mention */
+    unsigned buffer_at;       /* index of the entry that the last search found */
+    bool pinned;              /* its buffers are pinned to device memory until its end */
+    struct job_arena *arenas; /* an entry for each mention */
     unsigned arena_count;
     struct job_launch *launches;
     unsigned launch_count;
@@ -175,6 +181,9 @@ uint64_t job_piece_bytes(const struct job *j, unsigned i);
 /* Keeps its buffers in device memory until job_unpin, job_let_go or job_release. */
 void job_pin(struct buffers *buffers, struct job *j);
 void job_unpin(struct buffers *buffers, struct job *j);
+/* Are the arenas registered that kernels of the job work on? POOL_FAILED: one is not and will not
+ * be; e: ERR_UNSUPPORTED. */
+enum pool_late job_arenas_late(const struct job *j, struct err *e);
 /* Enqueues zeros for temporaries that may hold another tenant's bytes, before the job's steps. */
 int job_temps_clear(const struct job_scope *scope, struct job *j, struct err *e);
 /* Frees its temporaries behind the mark of its end, for commands that follow on the device.

@@ -25,7 +25,8 @@ struct waiting_job {
     bool stalled;      /* nothing under way can help: others may pass */
     bool late;         /* the running jobs that would help have run for long: others may pass */
     bool behind;       /* it comes after a waiting job: others may pass */
-    bool maps;         /* it has its memory, which is being mapped: others may pass */
+    bool maps;         /* it has its memory, which is being mapped, or an arena registered: others
+                          may pass */
     bool own;          /* its tenant's hard limit is in the way: other tenants' jobs may pass */
     bool moves;        /* spill_moves() after the last try: it goes on in the next turn */
     bool moved;        /* … after an earlier one */
@@ -122,7 +123,8 @@ int waiting_offer(struct waiting *w, struct job *j, struct bytes frame, const st
     if (!blocked(w, j, NULL) && !waiting_behind(w, j)) {
         rc = spill_acquire(w->spill, j, &tried);
     }
-    if (rc == 0 && spill_late_memory(w->spill, j) == POOL_READY) {
+    if (rc == 0 && spill_late_memory(w->spill, j) == POOL_READY &&
+        job_arenas_late(j, &tried) == POOL_READY) {
         spill_begin(j);
         w->callbacks.start(w->data, j, msg, frame);
         return 0;
@@ -238,14 +240,32 @@ static void fail_late(struct waiting *w, struct waiting_job *x)
     fail(w, x, &e);
 }
 
+/* A job whose memory is mapped. Returns whether it waits on, for an arena. */
+static bool reaching(struct waiting *w, struct waiting_job *x)
+{
+    struct err why = ERR_INIT;
+    struct err ignored = ERR_INIT;
+    switch (job_arenas_late(x->job, &why)) {
+    case POOL_READY:
+        start(w, x);
+        return false;
+    case POOL_FAILED:
+        spill_give_up(w->spill, x->job, &ignored);
+        fail(w, x, &why);
+        return false;
+    case POOL_WAITS:
+        break;
+    }
+    return true;
+}
+
 /* A job that has its memory. Returns whether it waits on. If the memory could not be mapped, the
  * job is one that waits for memory again, and is tried at once. */
 static bool mapping(struct waiting *w, struct waiting_job *x)
 {
     switch (spill_late_memory(w->spill, x->job)) {
     case POOL_READY:
-        start(w, x);
-        return false;
+        return reaching(w, x);
     case POOL_FAILED:
         x->maps = false;
         spill_give_up(w->spill, x->job, &x->e);

@@ -190,6 +190,57 @@ START_TEST(registering_staging_holds_up_no_job)
 }
 END_TEST
 
+/* A job whose kernel works on an arena may come before the arena is registered, when the front sent
+ * it to another worker first. It waits for that; it fails if the driver does not take the arena,
+ * and then its memory is free again. */
+START_TEST(kernels_wait_for_their_arena)
+{
+    static const char *const ways[] = {"unknown=noop,host_us=10000",
+                                       "unknown=noop,host_us=10000,"
+                                       "cuMemHostRegister@20+=CUDA_ERROR_OUT_OF_MEMORY"};
+    static const char PTX[] = ".version 8.0\n.target sm_80\n.address_size 64\n"
+                              ".visible .entry works(.param .u64 p)\n{\n ret;\n}\n";
+    enum { ARENAS = 24, EACH = 4096 };
+    struct fake f;
+    struct job_draft d;
+    struct compile_response compiled;
+    struct memfd memory = MEMFD_NONE;
+    struct msg_w_done done;
+    if (backend_find("cuda") == NULL) {
+        return;
+    }
+    (void)setenv("LD_LIBRARY_PATH", GPUD_FAKECUDA, 1);
+    (void)setenv("FAKECUDA", ways[_i], 1);
+    const char *const args[] = {"--spill-limit", "0", NULL};
+    fake_start(&f, "cuda", args);
+    ck_assert(!f.absent);
+    fake_compile("cuda", f.arch, LANG_PTX, "works.ptx", bytes_str(PTX), &compiled, &memory);
+    ck_assert_int_eq(fake_module(&f, 7, compiled.binary), 0);
+    memfd_finish(&memory);
+    arenas_make(&f, ARENAS, EACH);
+    const struct proto_ref arena =
+        ref_as((struct proto_ref){.tag = REF_ARENA, .id = ARENAS, .size = EACH}, ACCESS_INOUT);
+    draft_init(&d, 1, 0);
+    draft_launch(&d, 7, "works", 1, &arena, 1);
+    draft_send(&d, &f);
+    bool known = false; /* the arena, before the job's end */
+    unsigned kind = fake_next(&f);
+    while (kind == FRAME_KIND_W_ARENA || kind == FRAME_KIND_W_WAITING || fake_turns(kind)) {
+        struct msg_w_arena now;
+        known = known ||
+                (kind == FRAME_KIND_W_ARENA &&
+                 proto_decode(&schema_msg_w_arena, bytes_of(f.frame, f.size), &now, NULL) == 0 &&
+                 now.arena == ARENAS);
+        kind = fake_next(&f);
+    }
+    ck_assert_uint_eq(kind, FRAME_KIND_W_DONE);
+    ck_assert_int_eq(proto_decode(&schema_msg_w_done, bytes_of(f.frame, f.size), &done, NULL), 0);
+    ck_assert_int_eq((int)done.code, _i == 0 ? 0 : ERR_UNSUPPORTED);
+    ck_assert(known == (_i == 0));
+    fake_stop(&f);
+}
+END_TEST
+
 /* However long the registration of arenas takes: reads into an unregistered arena, and all commands
  * behind them, arrive. Of these arenas the driver registers only the first ones. */
 START_TEST(registering_arenas_holds_up_no_job)
@@ -233,6 +284,7 @@ int main(void)
     tcase_add_loop_test(tc, copies_of_staging_hold_up_no_job, 0, 2);
     tcase_add_loop_test(tc, small_writes_come_from_what_the_device_knows, 0, 2);
     tcase_add_loop_test(tc, registering_staging_holds_up_no_job, 0, 4);
+    tcase_add_loop_test(tc, kernels_wait_for_their_arena, 0, 2);
     tcase_add_test(tc, registering_arenas_holds_up_no_job);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
