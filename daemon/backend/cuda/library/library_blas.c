@@ -66,6 +66,13 @@ static union number number_at(const struct backend_call *c, unsigned arg)
     return n;
 }
 
+/* cublasDgemm (13.0) reads c, and its NaNs, when beta is -0. */
+static union number without_sign_of_zero(int dtype, union number n)
+{
+    return dtype == DTYPE_F64 ? (union number){.f64 = n.f64 + 0.0}
+                              : (union number){.f32 = n.f32 + 0.0f};
+}
+
 /* first_size: index of the first of the sizes m, k, n. */
 static struct product product_of(const struct backend_call *c, unsigned first_array,
                                  unsigned step_c, unsigned first_size)
@@ -86,7 +93,7 @@ static struct product product_read(const struct backend_call *c)
     if (strcmp(c->operation, "gemm_add") == 0) {
         struct product p = product_of(c, 1, 3, 5);
         p.alpha = number_at(c, 0);
-        p.beta = number_at(c, 3);
+        p.beta = without_sign_of_zero(c->dtype, number_at(c, 3));
         return p;
     }
     bool batched = strcmp(c->operation, "gemm_batched") == 0;
