@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "daemon/backend/opencl/opencl.h"
@@ -84,6 +85,18 @@ static int device_choose(struct backend_device *d, unsigned index, const char *o
     return 0;
 }
 
+/* NVIDIA's OpenCL (driver 580, H200): shared memory is managed memory, of which clSVMAlloc gives
+ * more than the device has, and offsets of sub-buffers are multiples of 512 bytes. */
+static int served(const struct backend_device *d, struct err *e)
+{
+    return strncmp(d->info.vendor, "NVIDIA", strlen("NVIDIA")) != 0
+               ? 0
+               : err_set(e, ERR_UNSUPPORTED,
+                         "%s: devices of NVIDIA are not served by OpenCL: start gpud with "
+                         "--backend cuda, which needs the driver of CUDA 13 (580 or newer)",
+                         d->info.name);
+}
+
 static int device_configure(struct backend_device *d, const char *options, struct err *e)
 {
     opencl_describe(&d->cl, d->id, &d->info);
@@ -94,7 +107,10 @@ static int device_configure(struct backend_device *d, const char *options, struc
     }
     bool svm = true, huge_pages = true;
     d->limit = d->info.memory;
-    int rc = options_check(options, "platform svm memory huge_pages", e);
+    int rc = served(d, e);
+    if (rc == 0) {
+        rc = options_check(options, "platform svm memory huge_pages", e);
+    }
     if (rc == 0) {
         rc = option_bool(options, "svm", &svm, e);
     }
