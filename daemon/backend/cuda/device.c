@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "daemon/backend/cuda/compile/compile.h"
 #include "daemon/backend/cuda/library/library.h"
@@ -146,14 +147,30 @@ static unsigned opened_by_name(const char *options, unsigned index, char ret_nam
     return by_name ? count : 0;
 }
 
+/* Is the option a whole UUID without a prefix, as in pins? The driver shows that GPU by default,
+ * but it would start all GPUs, so the device is opened by its name. CUDA_VISIBLE_DEVICES has
+ * precedence. */
+static bool bare_name(const char *options, char ret_name[NAME_SIZE])
+{
+    char uuid[NAMES_SIZE];
+    bool bare = getenv("CUDA_VISIBLE_DEVICES") == NULL &&
+                option_text(options, "uuid", uuid, sizeof uuid) && strlen(uuid) == UUID_SIZE &&
+                strspn(uuid, "0123456789abcdefABCDEF-") == UUID_SIZE;
+    if (bare) {
+        (void)snprintf(ret_name, NAME_SIZE, "GPU-%.*s", (int)UUID_SIZE, uuid);
+    }
+    return bare;
+}
+
 static int enumerate(const char *options, unsigned *ret_count, struct err *e)
 {
     struct cuda_driver cu;
     CUdevice device[CUDA_DEVICES_MAX];
     char name[NAME_SIZE];
     unsigned named = opened_by_name(options, 0, name);
-    if (named > 0) { /* the driver must start with the device that is opened */
-        *ret_count = named;
+    if (named > 0 || bare_name(options, name)) {
+        /* the driver is started by the open, and with that device alone */
+        *ret_count = named > 0 ? named : 1;
         return 0;
     }
     int rc = cuda_driver_load(&cu, e);
@@ -265,21 +282,6 @@ static int choose_named(struct backend_device *d, const char *name, struct err *
     return rc;
 }
 
-/* Is the option a whole UUID without a prefix, as in pins? The driver shows that GPU by default,
- * but it would start all GPUs, so the device is opened by its name. CUDA_VISIBLE_DEVICES has
- * precedence. */
-static bool bare_name(const char *options, char ret_name[NAME_SIZE])
-{
-    char uuid[NAMES_SIZE];
-    bool bare = getenv("CUDA_VISIBLE_DEVICES") == NULL &&
-                option_text(options, "uuid", uuid, sizeof uuid) && strlen(uuid) == UUID_SIZE &&
-                strspn(uuid, "0123456789abcdefABCDEF-") == UUID_SIZE;
-    if (bare) {
-        (void)snprintf(ret_name, NAME_SIZE, "GPU-%.*s", (int)UUID_SIZE, uuid);
-    }
-    return bare;
-}
-
 static int choose(struct backend_device *d, unsigned index, const char *options, struct err *e)
 {
     CUdevice device[CUDA_DEVICES_MAX];
@@ -336,6 +338,15 @@ static void device_close(struct backend_device *d)
     free(d);
 }
 
+/* What a worker's start is made of; most of it is the driver's. */
+static double lap_ms(uint64_t *since_ns)
+{
+    uint64_t now = clock_now_ns();
+    double ms = (double)(now - *since_ns) / 1e6;
+    *since_ns = now;
+    return ms;
+}
+
 static int device_open(unsigned index, const char *options, backend_wake_fn wake, void *wake_data,
                        struct backend_device **ret_device, struct err *e)
 {
@@ -347,17 +358,22 @@ static int device_open(unsigned index, const char *options, backend_wake_fn wake
     d->room = UINT64_MAX; /* not queried yet */
     d->wake = wake;
     d->wake_data = wake_data;
+    uint64_t since_ns = clock_now_ns();
     int rc = choose(d, index, options, e);
     rc = rc == 0 ? describe(d, e) : rc;
     d->info.chosen = chosen;
     rc = rc == 0 ? page_choose(d, options, e) : rc;
+    double driver_ms = lap_ms(&since_ns);
     rc = rc == 0 ? context_make(d, e) : rc;
+    double context_ms = lap_ms(&since_ns);
     rc = rc == 0 ? cuda_clock_init(&d->clock, &d->cu, e) : rc;
     rc = rc == 0 ? cuda_library_init(d, options, e) : rc;
     if (rc != 0) {
         device_close(d);
         return rc;
     }
+    log_info("the driver was started in %.0f ms, the context made in %.0f ms", driver_ms,
+             context_ms);
     *ret_device = d;
     return 0;
 }
