@@ -3,10 +3,10 @@
 # mishaps of all kinds at once (processes killed and stopped, settings read again, a full disk, no
 # descriptors, clients that are silent or take nothing). Prints what was done and what was broken;
 # exit status 1 if a promise was broken, with the seed and the last words of the daemon's log.
-#   scripts/storm.sh MINUTES [--seed N] [--device sim|opencl] [--only MISHAP] [--keep LOG]
+#   scripts/storm.sh MINUTES [--seed N] [--device sim|opencl|cuda] [--only MISHAP] [--keep LOG]
 #     MINUTES   how long; fractions are allowed (0.5)
 #     --seed    the mishaps and the clients' deeds follow from it; the date when left out
-#     --device  sim (when left out) or opencl
+#     --device  sim (when left out), opencl or cuda
 #     --only    one kind of mishap, by its name in the report
 #     --keep    a file for the daemon's log, with the mishaps in it, if a promise was broken
 # Root mounts a small file system for the full disk, in a name space of the storm's own; where that

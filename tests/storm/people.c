@@ -17,11 +17,11 @@ void storm_clients_start(struct storm *s)
     atomic_store(&s->l->stop, false);
     s->probes_gone = false;
     for (unsigned i = 0; i < CLIENTS; i++) {
-        start[i] = (struct client_start){s->l, s->d.url, i, s->seed, s->opencl};
+        start[i] = (struct client_start){s->l, s->d.url, i, s->seed, s->compiles};
         s->client[i] = process_start(client_work, &start[i]);
     }
     for (unsigned i = 0; i < PROBE_DEVICE + s->devices; i++) {
-        if (i == PROBE_COMPILER && !s->opencl) {
+        if (i == PROBE_COMPILER && !s->compiles) {
             continue;
         }
         probes[i] = (struct probe){s->l, s->d.url, i};

@@ -71,7 +71,7 @@ static bool mount_cache(const char *path)
 static void start(struct storm *s)
 {
     daemon_prepare(&s->d, "--backend", options.device, "--backend-options",
-                   s->opencl ? "" : "devices=2,items=10000000", "--set",
+                   s->compiles ? "" : "devices=2,items=10000000", "--set",
                    "jobs.session_linger_ms=3000", "--set", s->args[0], "--config", s->config, NULL);
     (void)snprintf(s->config, sizeof s->config, "%s/gpud.conf", s->d.dir);
     (void)snprintf(s->cache, sizeof s->cache, "%s/cache", s->d.dir);
@@ -170,8 +170,8 @@ START_TEST(storm)
     static struct storm s;
     s = (struct storm){.l = ledger_create(),
                        .seed = options.seed,
-                       .opencl = strcmp(options.device, "opencl") == 0,
-                       .devices = strcmp(options.device, "opencl") == 0 ? 1 : 2,
+                       .compiles = strcmp(options.device, "sim") != 0,
+                       .devices = strcmp(options.device, "sim") == 0 ? 2 : 1,
                        .seconds = (unsigned)options.seconds,
                        .only = options.only,
                        .chance = {options.seed}};
@@ -206,7 +206,7 @@ END_TEST
 static int usage(const char *wrong, const char *value)
 {
     (void)fprintf(stderr,
-                  "storm: %s: %s\nusage: storm [--seconds N] [--seed N] [--device sim|opencl] "
+                  "storm: %s: %s\nusage: storm [--seconds N] [--seed N] [--device sim|opencl|cuda] "
                   "[--only MISHAP] [--keep LOG]\nmishaps:",
                   wrong, value);
     for (unsigned i = 0; i < MISHAP_COUNT; i++) {
@@ -228,7 +228,8 @@ static int check_options(void)
     if (options.seconds == 0 || options.seconds > SECONDS_MAX) {
         return usage("no such time", "from 1 second to a week");
     }
-    if (strcmp(options.device, "sim") != 0 && strcmp(options.device, "opencl") != 0) {
+    if (strcmp(options.device, "sim") != 0 && strcmp(options.device, "opencl") != 0 &&
+        strcmp(options.device, "cuda") != 0) {
         return usage("no such device", options.device);
     }
     return options.only == NULL || mishap_exists(options.only)

@@ -60,7 +60,7 @@ struct storm {
     struct daemon d;
     struct chance chance; /* of the mishaps */
     uint64_t seed;
-    bool opencl;
+    bool compiles; /* the device loads kernels */
     bool own_disk; /* the cache lies on a file system of its own */
     unsigned devices;
     unsigned seconds;
