@@ -22,7 +22,7 @@ build=$(cd "$GPUD_BUILD" && pwd)
 programs=(
     bin/gpud bin/gpud-launcher bin/gpud-worker bin/gpud-compile bin/gpud-monitor bin/gpuctl
     bin/gpud-demo bin/example_export
-    gpu/gpu-probe gpu/gpu-record gpu/gpu-direct gpu/gpu-system gpu/gpu-kernels gpu/gpu-libraries
+    gpu/gpu-probe gpu/gpu-record gpu/gpu-direct gpu/gpu-system gpu/gpu-kernels gpu/gpu-libraries gpu/gpu-storm
     tests/contract_cuda tests/contract_cuda_plain
     bin/bench_inprocess bin/bench_overlap bin/bench_coldstart bin/bench_bandwidth bin/bench_frames
     bin/bench_writes
@@ -61,6 +61,7 @@ fi
 ldd "$out"/bin/* | sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p' | sort -u | while read -r library; do
     of_the_system "$library" || cp -L "$library" "$out/lib/"
 done
+cp "$build/tests/libstorm-heap.so" "$out/lib/"
 [ ! -f "$build/lib/libgpud-cub.so" ] || cp "$build/lib/libgpud-cub.so" "$out/lib/"
 strip "$out"/bin/* "$out"/lib/*
 # Where it was built is of no use elsewhere: run.sh names the folder of libraries.

@@ -9,11 +9,21 @@ static const struct {
     const char *name;
     void (*run)(void);
 } items[] = {
-    {"attributes", item_attributes}, {"beside", item_beside},   {"copies", item_copies},
-    {"faulted", item_faulted},       {"fill", item_fill},       {"filling", item_filling},
-    {"opening", item_opening},       {"overlap", item_overlap}, {"pages", item_pages},
-    {"pinning", item_pinning},       {"plain", item_plain},     {"pool", item_pool},
-    {"remaps", item_remaps},         {"turns", item_turns},
+    {"attributes", item_attributes},
+    {"beside", item_beside},
+    {"copies", item_copies},
+    {"ends", item_ends},
+    {"faulted", item_faulted},
+    {"fill", item_fill},
+    {"filling", item_filling},
+    {"opening", item_opening},
+    {"overlap", item_overlap},
+    {"pages", item_pages},
+    {"pinning", item_pinning},
+    {"plain", item_plain},
+    {"pool", item_pool},
+    {"remaps", item_remaps},
+    {"turns", item_turns},
 };
 
 int main(int argc, char **argv)

@@ -5,6 +5,7 @@
 void item_attributes(void);
 void item_beside(void);
 void item_copies(void);
+void item_ends(void);
 void item_faulted(void);
 void item_fill(void);
 void item_filling(void);

@@ -83,11 +83,12 @@ __global__ void device_trap()
     asm volatile("trap;");
 }
 
-// 4: an instruction where there is none
+// 4: an instruction where there is none, beyond the addresses of code (40 bits). Low addresses are
+// relative to the code: a jump to 0x30 began the kernel anew, for ever.
 __global__ void bad_jump()
 {
     lead_in();
-    unsigned long long there = 0x30;
+    unsigned long long there = 0xfffffffffff0ull;
     asm volatile("" : "+l"(there));
     ((void (*)())there)();
 }

@@ -8,7 +8,7 @@
 #               or below /tmp where that cannot be written
 #   --pack FILE all of these in one file too (tar; compressed where there is gzip)
 #   ITEM        only these: contract kernels libraries faults direct speed parts programs bench demo
-#               sanitizer
+#               storm sanitizer
 # Exit status: 0 all passed or skipped with a reason, 1 something failed, 77 there is no GPU or the
 # driver is too old.
 # The report is written anew after each part of an item, so it is there whatever ends the suite.
@@ -45,7 +45,7 @@ while [ $# -gt 0 ]; do
         usage
         exit 0
         ;;
-    contract | kernels | libraries | faults | direct | speed | parts | programs | bench | demo | sanitizer) items+=("$1") ;;
+    contract | kernels | libraries | faults | direct | speed | parts | programs | bench | demo | storm | sanitizer) items+=("$1") ;;
     *)
         usage >&2
         exit 2
@@ -54,9 +54,9 @@ while [ $# -gt 0 ]; do
     shift
 done
 if [ ${#items[@]} -eq 0 ] && [ -n "$budget" ]; then
-    items=(contract direct faults speed parts programs kernels libraries bench demo sanitizer)
+    items=(contract direct faults speed parts programs kernels libraries bench demo storm sanitizer)
 elif [ ${#items[@]} -eq 0 ]; then
-    items=(contract kernels libraries faults direct speed parts programs bench demo sanitizer)
+    items=(contract kernels libraries faults direct speed parts programs bench demo storm sanitizer)
 fi
 
 # ---- where libraries are ---------------------------------------------------------------------------
@@ -159,7 +159,7 @@ export GPU_RECORD=$out GPU_KERNELS=$here/kernels.fatbin BENCH_KERNELS=$here/benc
 [ ! -f "$here/photograph.jpg" ] || export GPU_PICTURE=$here/photograph.jpg
 : >"$out/results.jsonl"
 : >"$out/results.rows"
-ln -s "$here/bin" "$scratch/bin"
+ln -s "$here/bin" "$here/lib" "$scratch/"
 mkdir "$scratch/cache" "$scratch/bench"
 export BENCH_CACHE_DIR=$scratch/bench
 cd "$scratch" || exit 1
@@ -319,7 +319,8 @@ run_contract() {
     check "contract, vmm=off" 600 "$here/bin/contract_cuda_plain"
 }
 
-run_kernels() { check "kernels" 900 "$here/bin/gpu-kernels"; }
+# One process for all of their tests: to make a context takes longer than most of them.
+run_kernels() { check "kernels" 900 env CK_FORK=no "$here/bin/gpu-kernels"; }
 
 # What no library serves runs as in "kernels". Doubles of the libraries take too long for large arrays;
 # CK_RUN_CASE=random has none.
@@ -327,7 +328,7 @@ run_libraries() {
     if [ "$(told double)" = 1 ] && [ -z "${CK_RUN_CASE:-}" ]; then
         record "libraries" skipped "there are none that compute on the double"
     else
-        check "libraries" 900 "$here/bin/gpu-libraries"
+        check "libraries" 900 env CK_FORK=no "$here/bin/gpu-libraries"
     fi
 }
 
@@ -335,7 +336,7 @@ run_faults() { part faults 900 "$here/bin/gpu-system" faults; }
 
 run_direct() {
     local item
-    for item in attributes opening filling remaps faulted overlap copies turns pages pool beside pinning plain fill; do
+    for item in attributes opening filling remaps faulted overlap copies turns ends pages pool beside pinning plain fill; do
         part "$item" 300 "$here/bin/gpu-direct" "$item"
     done
 }
@@ -426,6 +427,18 @@ run_sanitizer() {
     else
         check "$name" 600 "$tool" --report-api-errors no --target-processes all --error-exitcode 86 \
             "$here/bin/contract_cuda"
+    fi
+}
+
+# 16 clients that check every result while processes are killed and stopped (tests/storm).
+run_storm() {
+    local seconds=120
+    [ "${GPU_QUICK:-0}" != 1 ] || seconds=40
+    if [ "$(told double)" = 1 ]; then
+        record "storm" skipped "the double computes nothing that could be checked"
+    else
+        check "storm" $((120 + 2 * seconds)) "$here/bin/gpu-storm" --device cuda --seconds $seconds \
+            --seed "${GPU_STORM_SEED:-1}" --keep "$out/storm-daemon.log"
     fi
 }
 
