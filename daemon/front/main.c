@@ -25,6 +25,9 @@
 #define EXIT_USAGE 2
 #define HEAP_KEPT  (16 * 1024 * 1024) /* bytes */
 #define HEAP_STEP  (256 * 1024)       /* bytes */
+/* Pieces up to this size come from the heap: arrays that travel with a job. A larger one is mapped
+ * for its time, and each of its pages costs a page fault. */
+#define HEAP_PIECE (8 * 1024 * 1024)
 
 static const char usage[] =
     "usage: gpud [OPTION]...\n"
@@ -407,6 +410,7 @@ static void heap_prepare(void)
 {
     (void)mallopt(M_TRIM_THRESHOLD, HEAP_KEPT);
     (void)mallopt(M_TOP_PAD, HEAP_STEP);
+    (void)mallopt(M_MMAP_THRESHOLD, HEAP_PIECE);
 }
 
 int main(int argc, char **argv)

@@ -22,6 +22,7 @@
 #define EXIT_ABSENT 69
 #define HEAP_KEPT   (16 * 1024 * 1024) /* bytes of free heap memory that are kept */
 #define HEAP_STEP   (256 * 1024)       /* bytes by which the heap grows */
+#define HEAP_PIECE  (8 * 1024 * 1024)  /* bytes: larger pieces are mapped for their time */
 /* the front's patience while the driver makes its context */
 #define OPEN_PATIENCE_NS (60 * NS_PER_S)
 
@@ -112,6 +113,7 @@ static void process_prepare(void)
     /* Jobs allocate and free memory all the time: the heap keeps what is freed. */
     (void)mallopt(M_TRIM_THRESHOLD, HEAP_KEPT);
     (void)mallopt(M_TOP_PAD, HEAP_STEP);
+    (void)mallopt(M_MMAP_THRESHOLD, HEAP_PIECE);
     /* The threads of libuv: pinning, arenas, modules and libraries may each block one of them in
      * the driver, while copies through staging memory need others. */
     (void)setenv("UV_THREADPOOL_SIZE", "8", 0);
