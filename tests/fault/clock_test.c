@@ -1,4 +1,5 @@
-/* The wall clock of front and launcher jumps by years, ahead and back: nobody's time changes. */
+/* The wall clock of front and launcher jumps by years, ahead and back: no time limit or deadline
+ * changes. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -269,7 +269,8 @@ START_TEST(administrators_find_a_place)
     (void)snprintf(key, sizeof key, "daemon.connections_max=%u", CONNECTIONS);
     gpud_client *c = begin(key);
     gpud_close(c);
-    for (unsigned i = 0; i < CONNECTIONS; i++) { /* over tcp nobody is an administrator */
+    for (unsigned i = 0; i < CONNECTIONS;
+         i++) { /* a session over tcp has no rights of an administrator */
         there[i] = client_connect(true);
         say_hello(&there[i], i);
     }

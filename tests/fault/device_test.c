@@ -289,11 +289,6 @@ END_TEST
 
 int main(void)
 {
-    /* built-in kernels may have to be compiled first */
-    if (!nvrtc_there()) {
-        (void)fprintf(stderr, "there is no libnvrtc to compile the built-in kernels: skipped\n");
-        return NO_NVRTC;
-    }
     Suite *suite = suite_create("device");
     suite_add(suite, lost_device);
     suite_add(suite, lost_device_of_two);
@@ -305,5 +300,5 @@ int main(void)
     suite_add_loop(suite, no_management_library, 4);
     suite_add_loop(suite, no_or_older_driver, 3);
     suite_add(suite, no_driver);
-    return system_main(suite);
+    return nvrtc_main(suite);
 }

@@ -43,7 +43,7 @@ static const struct {
 
 /* FAULT 47: a call of the driver for memory does not come back: map, access, register, unregister
  * required: the worker's loop goes on: jobs that need none of that memory are done, before and
- *   after the client that waits for it is gone, and nobody's worker is ended
+ *   after the client that waits for it is gone, and no worker is ended
  * defence: `worker/memory/mapper.c`; `worker/memory/registrar.c`
  * also: `test_system_cuda`: new_memory_beside_a_long_kernel, a_load_that_does_not_end,
  *   blocked_driver
@@ -76,12 +76,7 @@ END_TEST
 
 int main(void)
 {
-    /* built-in kernels may have to be compiled first */
-    if (!nvrtc_there()) {
-        (void)fprintf(stderr, "there is no libnvrtc to compile the built-in kernels: skipped\n");
-        return NO_NVRTC;
-    }
     Suite *suite = suite_create("driver");
     suite_add_loop(suite, calls_that_do_not_come_back, (int)(sizeof BLOCKED / sizeof BLOCKED[0]));
-    return system_main(suite);
+    return nvrtc_main(suite);
 }

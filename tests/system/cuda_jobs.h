@@ -105,4 +105,15 @@ static inline bool nvrtc_there(void)
     return waitpid(pid, &status, 0) == pid && status == 0;
 }
 
+/* system_main(), if built-in kernels can be compiled where they are not built yet. */
+static inline int nvrtc_main(Suite *suite)
+{
+    if (!nvrtc_there()) {
+        (void)fprintf(stderr, "there is no libnvrtc to compile the built-in kernels: skipped\n");
+        srunner_free(srunner_create(suite));
+        return NO_NVRTC;
+    }
+    return system_main(suite);
+}
+
 #endif

@@ -566,11 +566,6 @@ END_TEST
 
 int main(void)
 {
-    /* built-in kernels may have to be compiled first */
-    if (!nvrtc_there()) {
-        (void)fprintf(stderr, "there is no libnvrtc to compile the built-in kernels: skipped\n");
-        return NO_NVRTC;
-    }
     Suite *suite = suite_create("cuda");
     suite_add_loop(suite, context_is_poisoned, (int)(sizeof FAULTS / sizeof FAULTS[0]));
     suite_add(suite, store_to_nowhere);
@@ -591,5 +586,5 @@ int main(void)
     suite_add(suite, eight_devices);
     suite_add(suite, one_of_two_faults);
     suite_add(suite, needs_are_told);
-    return system_main(suite);
+    return nvrtc_main(suite);
 }

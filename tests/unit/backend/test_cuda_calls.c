@@ -253,7 +253,7 @@ END_TEST
  *   worker's own memory, staging memory and arenas of others. The worker's log says so when it
  *   opens the device. `docs/operating.md` says how to turn HMM off; ATS cannot be turned off,
  *   so load rights are for users who trust each other. Elsewhere as 1-5
- * defence: `backend/cuda/device.c`: describe; who may load kernels: `front/model/rights.c`:
+ * defence: `backend/cuda/device.c`: describe; the right to load kernels: `front/model/rights.c`:
  *   rights_loads
  * also: `contract_cuda_ats` */
 /* The log says so, since an operator can turn it off. */
