@@ -110,6 +110,10 @@ int cuda_driver_load_named(const char *name, struct cuda_driver *ret_driver, str
         return err_set(e, ERR_NOMEM, "no memory for a variable of the environment");
     }
     int rc = cuda_driver_load(ret_driver, e);
+    if (rc == ERR_NO_DEVICE && e->vendor == CUDA_ERROR_NO_DEVICE) { /* of others nothing is known */
+        return err_set(
+            e, rc, "the driver does not see the device %s: nvidia-smi -L lists the others", name);
+    }
     return rc == 0 ? 0 : err_wrap(e, "device %s", name);
 }
 
