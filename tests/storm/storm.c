@@ -89,6 +89,8 @@ static void start(struct storm *s)
     (void)setenv("MALLOC_ARENA_MAX", "1", 1);
     (void)setenv("MALLOC_TRIM_THRESHOLD_", "65536", 1);
     (void)setenv("MALLOC_MMAP_THRESHOLD_", "65536", 1);
+    /* what threads keep in caches of their own would count as in use */
+    (void)setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0", 1);
     s->heap = heap_begin(s->d.dir);
     daemon_spawn(&s->d);
     daemon_wait_ready(&s->d);
