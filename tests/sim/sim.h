@@ -630,6 +630,12 @@ struct sim {
     bool refused_before;
     uint64_t queue_most; /* the largest setting so far */
     uint64_t overdue_ns; /* since when a queued job is past its deadline; 0: none is */
+    /* refusals of each user's jobs: the stranger's, root's, and those of the others by number */
+    struct sim_crowd {
+        uint64_t since_ns, era;
+        unsigned count;
+    } crowd[2 + 1000];
+    uint64_t owed_ns;    /* since when a client that asks for results is owed some; 0: none is */
     uint64_t opened_ns;  /* when the front began */
     uint64_t accepts_ns; /* when clients could connect to it */
     uint64_t closed_ns;  /* when the front before it ended */

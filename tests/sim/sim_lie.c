@@ -44,6 +44,25 @@ static uint64_t some_buffer(struct sim *s, struct chance *r)
     return s->buffer[chance_below(r, s->buffers)]->handle;
 }
 
+static bool is_of_other(const struct sim *s, const struct sim_worker *x, uint64_t id)
+{
+    const struct buffer *b = idmap_get(&s->f->buffers, id);
+    return b != NULL && s->f->device[b->device]->worker != x->id;
+}
+
+/* The first buffer of another worker from the n-th on; without one `otherwise`. */
+static uint64_t buffer_of_other(const struct sim *s, const struct sim_worker *x, uint64_t n,
+                                uint64_t otherwise)
+{
+    for (unsigned i = 0; i < s->buffers; i++) {
+        uint64_t id = s->buffer[(n + i) % s->buffers]->handle;
+        if (is_of_other(s, x, id)) {
+            return id;
+        }
+    }
+    return otherwise;
+}
+
 /* From now on nothing is certain about the worker's jobs and buffers. */
 static void doubt_worker(struct sim *s, struct sim_worker *x)
 {
@@ -154,17 +173,16 @@ static void lie_of_thing(struct sim *s, struct sim_worker *x, struct chance *r)
 {
     uint64_t id = some_buffer(s, r);
     int code = -(int)chance_below(r, 60);
-    const struct msg_w_buffer buffer = {.id = id, .code = code};
+    const struct msg_w_buffer buffer = {.id = code % 2 == 0 ? id : buffer_of_other(s, x, id, id),
+                                        .code = code};
     const struct msg_w_module module = {
         .module = x->modules > 0 ? x->module[chance_below(r, x->modules)] : 1, .code = code};
     const struct msg_w_inventory_buffer inventory = {.id = id, .size = 64};
     const struct msg_w_exported exported = {.id = id, .code = code};
-    const struct buffer *b = idmap_get(&s->f->buffers, id);
-    bool others = b != NULL && s->f->device[b->device]->worker != x->id;
     doubt_buffer(s, x, id);
     switch (chance_below(r, 5)) {
     case 0:
-        if (others) {
+        if (is_of_other(s, x, buffer.id)) {
             expose(s, x);
         }
         worker_send(s, x, &schema_msg_w_buffer, &buffer, NULL);

@@ -284,6 +284,24 @@ static void check_info(struct sim *s, const struct sim_request *q, struct bytes 
     }
 }
 
+/* A client of a crowd, of whose jobs as many were just refused as take the front from the shortest
+ * pause to a longer one, is not asked to come back after the shortest. */
+static void check_crowd(struct sim *s, const struct sim_client *c, uint64_t pause_ns)
+{
+    unsigned user = c->uid == SIM_STRANGER ? 0 : c->uid < 1000 ? 1 : 2 + c->uid - 1000;
+    struct sim_crowd *x = &s->crowd[user];
+    if (x->era != s->era || s->now_ns - x->since_ns >= CROWD_PAUSE_NS) {
+        *x = (struct sim_crowd){.since_ns = s->now_ns, .era = s->era};
+    }
+    x->count++;
+    if (x->count > 3 * CROWD_FEW && pause_ns == CROWD_PAUSE_NS) {
+        sim_fail(s,
+                 "crowd: %u jobs of user %u are refused at once, and may come again in %" PRIu64
+                 " ms",
+                 x->count, c->uid, pause_ns / NS_PER_MS);
+    }
+}
+
 void rules_answer(struct sim *s, const struct sim_parcel *p, struct bytes message)
 {
     const struct sim_request *q = p->request;
@@ -301,6 +319,9 @@ void rules_answer(struct sim *s, const struct sim_parcel *p, struct bytes messag
     if (m.code == ERR_BUSY && q->kind == MSG_KIND_SUBMIT && m.retry_after_ns == 0) {
         sim_fail(s, "retry: request %" PRIu64 " of client %u is refused without a time: %.*s",
                  q->seq, q->client->index, (int)m.text.size, (const char *)m.text.data);
+    }
+    if (m.code == ERR_BUSY && q->kind == MSG_KIND_SUBMIT && p == s->asked && q->sendings == 1) {
+        check_crowd(s, q->client, m.retry_after_ns);
     }
 }
 
@@ -452,6 +473,18 @@ static void check_exposed(struct sim *s, const struct sim_worker *x)
     }
 }
 
+/* A device that is absent is looked for again, when its pause is over. */
+static void check_absent(struct sim *s, const struct device *d)
+{
+    uint64_t since = d->restart_ns > s->stalled_ns ? d->restart_ns : s->stalled_ns;
+    since = since > s->opened_ns ? since : s->opened_ns;
+    if (d->state == DEVICE_ABSENT && d->worker == 0 && !d->overpromised && !d->losing &&
+        !front_life_stops(s->f->life) && !memory_failed() && s->now_ns > since &&
+        s->now_ns - since > LATE_NS) {
+        sim_fail(s, "absent: nothing looks for device %u again", d->index);
+    }
+}
+
 static void check_workers(struct sim *s)
 {
     for (unsigned i = 0; i < s->f->device_count; i++) {
@@ -462,6 +495,7 @@ static void check_workers(struct sim *s)
         if (d->state == DEVICE_ABSENT && s->device[d->number].later && s->era == 1) {
             sim_fail(s, "absent: device %u exists, and is given up", i);
         }
+        check_absent(s, d);
         struct sim_worker *x = d->worker != 0 ? worker_of_device(s, d->number) : NULL;
         if (x == NULL || x->state != WORKER_RUNS || d->link == NULL) {
             continue;
@@ -486,6 +520,20 @@ static void check_hope(struct sim *s)
             sim_fail(s, "hope: no device can come any more, and job %" PRIu64 " waits for one",
                      j->id);
         }
+    }
+}
+
+/* A client that asks for results and notices gets them when they are there. */
+static void check_owed(struct sim *s)
+{
+    bool owed = false;
+    for (const struct session *x = s->f->sessions; x != NULL && !owed; x = x->hh.next) {
+        owed = x->events.wait != NULL && (x->events.message.data != NULL ||
+                                          x->events.results != NULL || x->events.notices != NULL);
+    }
+    s->owed_ns = !owed ? 0 : s->owed_ns == 0 ? s->now_ns : s->owed_ns;
+    if (owed && s->now_ns - s->owed_ns > LATE_NS && s->now_ns - s->stalled_ns > LATE_NS) {
+        sim_fail(s, "owed: a client asks for results, and those that are there are not sent");
     }
 }
 
@@ -532,6 +580,7 @@ void rules_step(struct sim *s)
     }
     check_idle(s);
     check_workers(s);
+    check_owed(s);
     check_limits(s);
     check_hope(s);
     monitor_check(s);
