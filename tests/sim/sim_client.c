@@ -511,12 +511,24 @@ static void on_answer(struct sim *s, const struct hap *h)
     free(a);
 }
 
+/* What a front answers while it leaves may still reach the client: the next front would have served
+ * a module. */
+static void check_leaving(struct sim *s, const struct sim_request *r, struct bytes message)
+{
+    if (s->f->life == FRONT_LEAVING && r->kind == MSG_KIND_MODULE_LOAD &&
+        proto_kind(message) == MSG_KIND_ERROR) {
+        sim_fail(s, "leaving: request %" PRIu64 " of client %u is refused by a front that leaves",
+                 r->seq, r->client->index);
+    }
+}
+
 void client_answer(struct sim *s, uint64_t parcel, struct bytes message)
 {
+    struct sim_parcel *p = &s->parcel[parcel];
     if (s->closing) {
+        check_leaving(s, p->request, message);
         return;
     }
-    struct sim_parcel *p = &s->parcel[parcel];
     if (p->over) {
         sim_fail(s, "answer: request %" PRIu64 " of client %u is answered twice", p->request->seq,
                  p->request->client->index);

@@ -355,11 +355,11 @@ void front_close(struct sim *s)
         channel_close(s->worker[i]);
     }
     memory_fail(0);
-    compiles_drop(s);
     if (!front_life_stops(f->life)) {
         front_life_step(&f->life, FRONT_HANDING_OVER);
         pipeline_stop(f);
     }
+    compiles_drop(s); /* as pipeline_stop ends the compiler */
     (void)alarm(0); /* pipeline_stop's */
     (void)uv_run(&s->loop, UV_RUN_DEFAULT);
     pipeline_finish(f);
