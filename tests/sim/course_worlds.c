@@ -77,6 +77,8 @@ static struct course_pace unread(struct chance *c, struct course_params *p, unsi
         p->message_kib = 32;
         p->inflight_max = 2;
         p->queue_max = 16;
+    } else if (chance_percent(c, 40)) {
+        p->kept_bytes = chance_spread(c, 2048, 65536);
     }
     return pace_of(chance_spread(c, 10000, 1000000), 20 + below(c, 40));
 }

@@ -17,7 +17,7 @@
 #define TURN_MOST    TURN_UNITS
 #define MESSAGE_MOST 2048u  /* bytes of a request or an answer, mostly */
 #define KEPT_SLACK   16384u /* the answer that exceeds the limit is kept, and those under way, */
-#define KEPT_TEXT    256u   /* with an error's text each */
+#define KEPT_TEXT    256u   /* which may be errors with a text each */
 
 /* ---- answers ----------------------------------------------------------------------------------
  */
@@ -724,10 +724,13 @@ static unsigned check_sessions(struct sim *s)
     equal(s, "sessions", f->session_count, sessions);
     for (const struct session *x = f->sessions; x != NULL; x = x->hh.next) {
         uint64_t kept = 0;
+        uint64_t errors = 0;
         unsigned pending = 0;
         unsigned open = 0;
         for (const struct op *o = x->ops.all; o != NULL; o = o->hh.next) {
             kept += o->reply != NULL ? o->reply_size : 0;
+            errors +=
+                o->reply != NULL && proto_kind(bytes_of(o->reply, o->reply_size)) == MSG_KIND_ERROR;
             pending += o->state == OP_PENDING;
         }
         for (const struct op *o = x->ops.open; o != NULL; o = o->open_next) {
@@ -738,7 +741,7 @@ static unsigned check_sessions(struct sim *s)
         count += 1 + x->ops.count;
         equal(s, "bytes of kept answers", x->ops.kept_bytes, kept);
         equal(s, "requests without an answer", open, pending);
-        uint64_t texts = (uint64_t)x->ops.count * KEPT_TEXT;
+        uint64_t texts = errors * KEPT_TEXT;
         if (x->ops.kept_bytes > f->config.keep_results_bytes + KEPT_SLACK + texts) {
             sim_fail(s, "limit: a session keeps %" PRIu64 " bytes", x->ops.kept_bytes);
         }
