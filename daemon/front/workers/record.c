@@ -181,7 +181,6 @@ record_entry record_put(struct record *r, record_entry old, enum record_kind kin
     if (r == NULL) {
         return 0;
     }
-    record_note(r, kind, id);
     uint32_t first = bytes.size <= RECORD_BYTES_MAX ? chain_make(r, bytes) : NO_CELL;
     if (first == NO_CELL) {
         return 0;

@@ -43,8 +43,8 @@ void record_begin(struct record *r);
 record_entry record_put(struct record *r, record_entry old, enum record_kind kind, uint64_t id,
                         struct bytes bytes);
 void record_drop(struct record *r, record_entry entry); /* r NULL is accepted */
-/* Raises record_last, as an entry with this id would: a worker may get the id without an entry, for
- * which there is no memory. r NULL is accepted. */
+/* Raises record_last. A worker may get the id without an entry, when there is no memory for one. r
+ * NULL is accepted. */
 void record_note(struct record *r, enum record_kind kind, uint64_t id);
 /* Notes that other jobs use the job's staging memory now. */
 void record_staging_reused(struct record *r, record_entry entry);
@@ -66,7 +66,7 @@ struct record_view {
 /* Finds the entry of this id, if it is of the present worker. ret_again: it was found before. */
 bool record_find(struct record *r, enum record_kind kind, uint64_t id, struct record_view *ret_view,
                  bool *ret_again);
-/* The greatest id of that kind that was ever written here, by any front, dropped or not. */
+/* The greatest id of that kind that was ever noted here, by any front. */
 uint64_t record_last(const struct record *r, enum record_kind kind);
 /* Returns in turn the jobs of workers that have ended. present: with those of the present worker
  * that were not found, as it has ended as well. cursor: 0 at first. record_settle keeps them if
