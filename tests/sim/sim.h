@@ -635,6 +635,7 @@ struct sim {
         uint64_t since_ns, era;
         unsigned count;
     } crowd[2 + 1000];
+    long poor;           /* of the next front this allocation fails; 0: none does */
     uint64_t owed_ns;    /* since when a client that asks for results is owed some; 0: none is */
     uint64_t opened_ns;  /* when the front began */
     uint64_t accepts_ns; /* when clients could connect to it */

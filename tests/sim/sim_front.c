@@ -331,6 +331,8 @@ void front_open(struct sim *s)
     s->adopt_until_ns = s->now_ns + ADOPTION_NS;
     sim_at(s, s->adopt_until_ns, on_adoption_over, NULL, s->era, 0);
     launcher_lists(s);
+    memory_fail(s->poor); /* while it adopts */
+    s->poor = 0;
     await_adoption(s);
 }
 
@@ -560,6 +562,7 @@ void front_event(struct sim *s, const struct course_event *e, struct chance *r)
         pipeline_hand_over(s->f);
         break;
     case COURSE_CRASH:
+        s->poor = chance_percent(r, 10) ? (long)chance_spread(r, 1, 256) : 0;
         front_gone(s, true);
         break;
     case COURSE_FALL:

@@ -134,7 +134,9 @@ int launcher_asked(struct sim *s, uint64_t id, const char *const *args, struct b
     if (proto_decode(&schema_msg_record_worker, device, &m, e) != 0) {
         sim_fail(s, "launcher: a worker of no device: %s", e->text);
     }
-    if (worker_of_device(s, (unsigned)m.index) != NULL) {
+    /* a front without memory for a device ends its worker, and does not know of its end */
+    const struct sim_worker *other = worker_of_device(s, (unsigned)m.index);
+    if (other != NULL && !(other->killed && memory_failed())) {
         sim_fail(s, "launcher: device %u gets a second worker", (unsigned)m.index);
     }
     check_pin(s, (unsigned)m.index, args);
