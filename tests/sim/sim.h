@@ -206,6 +206,7 @@ struct sim_client {
     bool mute;    /* takes no answers */
     uint64_t mute_ack;
     bool said_bye;
+    bool starved;        /* its libgpud found no memory in this life: an event may be missing */
     uint64_t holiday_ns; /* until it comes back after its next BYE; 0: soon */
     struct sim_buffer *buffer[SIM_HANDLES];
     unsigned buffers;
@@ -319,6 +320,7 @@ struct sim_worker_job {
     bool paused;  /* it waits between two kernels */
     bool resumed; /* and did so before */
     bool gave_up; /* before its turn */
+    bool lacks;   /* its worker could not map one of its arenas */
     unsigned attempt;
     uint64_t began_ns;
     uint64_t report_ns; /* its end is reported then */

@@ -62,7 +62,7 @@ static void check_ack(struct user *u, uint64_t ack)
 {
     for (uint64_t n = u->acked + 1; n <= ack; n++) {
         const struct number *x = number_of(u, n);
-        if (x->q != NULL && !x->got && !u->gave_up && !u->starved) {
+        if (x->q != NULL && !x->got && !u->gave_up && !u->c->starved) {
             sim_fail(u->s,
                      "ack: user %u acknowledges the answer to request %" PRIu64
                      " of kind %u, which it has not got",

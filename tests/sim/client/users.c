@@ -148,7 +148,7 @@ static void begin_life(struct user *u)
     memset(c->daemon_id, 0, sizeof c->daemon_id);
     c->left_era = 0;
     c->said_bye = false;
-    u->starved = false;
+    u->c->starved = false;
     u->dying = false;
     u->down_ns = 0;
     u->dispatches = chance_percent(&r, 70);
@@ -191,6 +191,7 @@ static void close_client(struct user *u, bool another)
         sim_fail(s, "late: gpud_close of user %u takes %" PRIu64 " ms", u->index, took / NS_PER_MS);
     }
     u->lib = NULL;
+    arrays_forget(u);
     jobs_closed(u);
     acts_forget(u);
     if (memory_left(u) != 0) {
