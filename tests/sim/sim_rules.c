@@ -589,7 +589,7 @@ static unsigned check_jobs(struct sim *s)
     return HASH_COUNT(f->jobs);
 }
 
-/* What is somebody's keeps its tenant. */
+/* The front keeps the tenant of each buffer. */
 static void check_owners(struct sim *s)
 {
     const struct front *f = s->f;

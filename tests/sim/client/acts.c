@@ -369,7 +369,7 @@ static void take_loss(struct user *u, uint64_t id)
     unsigned i = 0;
     for (unsigned k = 0; k < u->losses && k < LOSSES_MAX; k++) {
         if (u->lost[k] == id) {
-            sim_fail(u->s, "event: user %u is told twice that its buffer %#" PRIx64 " is lost",
+            sim_fail(u->s, "event: user %u gets two events that its buffer %#" PRIx64 " is lost",
                      u->index, id);
         }
     }
