@@ -134,6 +134,7 @@ static void choose_arrays(uint64_t seed, struct course_params *p)
 {
     struct chance c = chance_of(seed, 2);
     p->arrays = chance_percent(&c, 50) ? 0 : 10 + chance_below(&c, 60);
+    p->rings = chance_percent(&c, 50) ? 0 : 20 + chance_below(&c, 80);
 }
 
 void course_make(uint64_t seed, struct course *ret_plan)

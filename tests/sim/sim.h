@@ -45,6 +45,7 @@
 #define SIM_FAIL_BYTES 2048u
 #define SIM_FOLDER     64u /* bytes of a path */
 
+struct request;
 struct sim;
 struct sim_client;
 struct sim_job;
@@ -236,7 +237,9 @@ void client_event(struct sim *s, const struct course_event *e, struct chance *r)
 void client_answer(struct sim *s, uint64_t parcel, struct bytes message);
 void client_drop(struct sim *s, uint64_t parcel);
 void client_closed(struct sim *s, uint32_t pipe); /* by the front */
-bool client_is_arrival(const struct hap *h);      /* of a request, or of the end of a connection */
+/* The front takes a request out of the session's ring. */
+void client_ring_request(struct sim *s, uint64_t session, const struct request *r);
+bool client_is_arrival(const struct hap *h); /* of a request, or of the end of a connection */
 void client_over(struct sim *s, struct sim_client *c); /* its session is; another follows */
 bool client_remembered(const struct sim *s, const struct sim_client *c);
 void client_return(struct sim *s, struct sim_client *c); /* one that has gone */

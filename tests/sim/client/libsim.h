@@ -6,7 +6,7 @@
  *   system   what libgpud asks of the system:
  *            sockets, epoll, timers, the clock      system.c
  *   wires    connections: bytes both ways, and the
- *            front's side of them                   wires.c, seen.c
+ *            front's side of them                   wires.c, rings.c, seen.c
  *   memory   allocations that fail, of the front
  *            and of libgpud; what is left           memory.c
  *
@@ -43,11 +43,12 @@ struct wire {
     uint32_t pipe;
     int fd; /* libgpud's; -1: it has closed it */
     uint64_t era;
-    bool served;   /* the front's side is open */
-    bool cut;      /* bytes under way are lost */
-    bool told;     /* the front knows that it ended, or will */
-    bool ended;    /* libgpud has got the end of the stream */
-    uint64_t life; /* of the user */
+    bool served;      /* the front's side is open */
+    bool cut;         /* bytes under way are lost */
+    bool told;        /* the front knows that it ended, or will */
+    bool ended;       /* libgpud has got the end of the stream */
+    uint64_t life;    /* of the user */
+    uint64_t session; /* that the front gave it; 0: none */
     uint64_t there_ns, back_ns;
     struct sp_reader reader;
     struct wire *next;
@@ -62,6 +63,10 @@ void wire_closed(struct wire *w);
 /* The connection breaks. lost: bytes under way are lost; quiet: the front sees it much later. */
 void wire_break(struct wire *w, bool lost, bool quiet);
 void wires_free(struct sim *s);
+/* The front takes a request out of the session's ring, or answers it there. */
+void wire_take_ring(struct sim *s, uint64_t session, uint32_t id, struct bytes message);
+void wire_answer_ring(struct sim *s, uint64_t session, uint32_t id, struct bytes message);
+void rings_begin(struct sim *s);
 
 /* ---- the system -------------------------------------------------------------------------------
  */
@@ -72,6 +77,7 @@ void system_end(struct sim *s);
 /* Bytes, or the end of the stream, come to a socket of libgpud. error: instead of the end; 0. */
 void system_arrives(int fd, struct bytes data);
 void system_ends(int fd, int error);
+void system_rung(void);    /* the front has rung a bell */
 bool system_ready(int fd); /* as poll(POLLIN) says of a descriptor of libgpud */
 
 /* ---- memory -----------------------------------------------------------------------------------
