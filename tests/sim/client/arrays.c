@@ -8,9 +8,30 @@
 
 #include "tests/sim/client/libsim.h"
 
+#define NO_JOB 0xa5a5a500u
+
 static struct chance luck(const struct user *u, uint64_t salt)
 {
     return chance_of(u->s->course->seed ^ chance_mix(u->s->jobs), salt + u->index);
+}
+
+/* What a piece holds while no job has it. */
+static void clear(uint32_t *memory)
+{
+    for (unsigned i = 0; i < SIM_CONTENT / sizeof *memory; i++) {
+        memory[i] = NO_JOB + i;
+    }
+}
+
+static void check_clear(const struct user *u, const struct array *a)
+{
+    for (unsigned i = 0; i < SIM_CONTENT / sizeof *a->memory; i++) {
+        if (a->job == NULL && !a->doubtful && a->memory[i] != NO_JOB + i) {
+            sim_fail(u->s,
+                     "array: no job of user %u has a piece of memory, and %#x is written there",
+                     u->index, a->memory[i]);
+        }
+    }
 }
 
 static void allocate(struct user *u)
@@ -22,6 +43,7 @@ static void allocate(struct user *u)
     }
     if (i < ARRAYS_MAX && CALL(u, gpud_host_alloc, u->lib, SIM_CONTENT, &memory) == 0) {
         u->array[i] = (struct array){.memory = memory};
+        clear(memory);
     }
 }
 
@@ -57,10 +79,11 @@ static bool has_ended(struct user *u, const struct lib_job *x)
 static void release(struct user *u, struct array *a)
 {
     uint32_t *memory = a->memory;
+    check_clear(u, a);
     if (CALL(u, gpud_host_free, u->lib, memory) != 0) {
         return;
     }
-    a->memory = NULL;
+    *a = (struct array){.memory = NULL};
     for (const struct lib_job *x = u->jobs; x != NULL; x = x->next) {
         if (uses(x, memory) && !has_ended(u, x)) {
             sim_fail(u->s, "array: user %u has freed memory, and its job %" PRIu64 " uses it",
@@ -96,6 +119,7 @@ uint32_t *array_take(struct lib_job *x)
     for (unsigned i = 0; wanted && i < ARRAYS_MAX; i++) {
         struct array *a = &u->array[(first + i) % ARRAYS_MAX];
         if (a->memory != NULL && a->job == NULL && !a->doubtful) {
+            check_clear(u, a);
             a->job = x;
             return a->memory;
         }
@@ -110,6 +134,9 @@ void arrays_leave(const struct lib_job *x, bool sure)
         if (a->job == x) {
             a->job = NULL;
             a->doubtful = a->doubtful || !sure;
+            if (!a->doubtful) {
+                clear(a->memory);
+            }
         }
     }
 }

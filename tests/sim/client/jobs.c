@@ -175,9 +175,37 @@ static bool said(const struct lib_job *x, int code, unsigned *ret_effects)
     return false;
 }
 
+/* One of its buffers ended with a session, or its maker has freed it. */
+static bool names_ended(const struct sim_job *j)
+{
+    for (unsigned i = 0; i < j->steps; i++) {
+        const struct sim_buffer *to = j->step[i].to;
+        const struct sim_buffer *from = j->step[i].from;
+        if (to->lied || to->freed || (from != NULL && (from->lied || from->freed))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* libgpud knows its handles, and translates them for another front. */
+static void check_known(const struct lib_job *x, int code)
+{
+    const struct sim *s = x->user->s;
+    bool unknown = code == GPUD_ERR_BAD_HANDLE || code == GPUD_ERR_STALE_HANDLE;
+    bool excused = s->killed_session || s->lies || memory_failed() || x->user->c->starved;
+    excused = excused || x->user->lacks;
+    if (unknown && !excused && !x->renewed && !names_ended(x->j)) {
+        sim_fail(x->user->s,
+                 "handle: request %" PRIu64 " of user %u names what the front does not know: %s",
+                 x->j->request->seq, x->user->index, gpud_err_name(code));
+    }
+}
+
 void job_said(struct lib_job *x, int code, unsigned effects)
 {
     unsigned before = 0;
+    check_known(x, code);
     if (said(x, code, &before) && before == effects) {
         return;
     }

@@ -159,6 +159,7 @@ struct user {
     bool opening;    /* asks for a session, or will */
     bool dying;      /* its process is being killed: no byte leaves it any more */
     bool dispatches; /* its loop waits for gpud_fd */
+    bool lacks;      /* a front may not have all of its objects, in this life */
     uint64_t mute_until_ns;
     uint64_t until_ns;                 /* when it goes on, if nothing happens; NS_NEVER */
     uint64_t timer_ns;                 /* when the timer of its libgpud fires; NS_NEVER */

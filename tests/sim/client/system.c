@@ -247,13 +247,15 @@ static void on_connected(struct sim *s, const struct hap *h)
  * Others do not reach it now and then, so a restarted front does not get their memory. */
 static int connect_real(int fd, const struct sockaddr *at, socklen_t size)
 {
-    const struct user *u = user_now();
+    struct user *u = user_now();
     uint64_t often = chance_mix(world->course->seed ^ u->index) % 6;
     uint64_t now = chance_mix(world->course->seed ^ u->index ^ world->now_ns) % 24;
     if (often == 0 || now == 0) {
+        u->lacks = true;
         return fail(often == 0 ? ENOENT : EACCES);
     }
     int rc = connect(fd, at, size);
+    u->lacks = u->lacks || rc != 0;
     if (rc == 0) {
         peers.of[peers.end++ % PEERS_MAX] = (struct peer_uid){.uid = u->c->uid, .era = world->era};
     }
