@@ -449,7 +449,7 @@ static void on_report(struct sim *s, const struct hap *h)
 {
     struct sim_worker *x = h->actor;
     struct sim_worker_job *j = x->epoch == h->b && x->state == WORKER_RUNS ? find(x, h->a) : NULL;
-    if (j != NULL && !j->reported) {
+    if (j != NULL && !j->reported && !x->silent) {
         report(s, x, j);
     }
 }
