@@ -1,10 +1,11 @@
 #!/bin/bash
-# Measures how many of the mutants of the front, or of the worker and its pool, the simulation finds
-# (tests/sim/README.md, tests/sim/worker/README.md).
+# Measures how many of the mutants of the front, of libgpud, or of the worker and its pool, the
+# simulation finds (tests/sim/README.md, tests/sim/client/README.md, tests/sim/worker/README.md).
 #   scripts/sim-mutants.sh            all mutants of daemon/front that lie behind its connections
 #   scripts/sim-mutants.sh --worker   all mutants of daemon/worker and daemon/pool, by worker_sim
-#   scripts/sim-mutants.sh [--worker] NAME...    only these
-# Builds front_sim (worker_sim) in a copy of the tree (build/sim-mutants) for one mutant at a time,
+#   scripts/sim-mutants.sh --client   all mutants of client/src, by client_sim
+#   scripts/sim-mutants.sh [--worker|--client] NAME...    only these
+# Builds front_sim (worker_sim, client_sim) in a copy of the tree (build/sim-mutants) for one mutant at a time,
 # and plays seeds 1 to GPUD_SIM_SEEDS (1000) until one breaks a rule. Prints a line for each mutant and the
 # share that was found. Fails only if the unchanged tree breaks a rule, or a mutant does not build.
 # GPUD_SIM_TRUST=yes: does not play the unchanged tree first.
@@ -19,6 +20,9 @@ lanes=$(nproc)
 sim=front_sim
 if [ "${1:-}" = --worker ]; then
     sim=worker_sim
+    shift
+elif [ "${1:-}" = --client ]; then
+    sim=client_sim
     shift
 fi
 
@@ -53,6 +57,12 @@ of_worker() {
         grep -E '^[^ ]+( daemon/(worker|pool)/[^ ]+)+$' | cut -d ' ' -f 1
 }
 
+of_client() {
+    "$tree/scripts/mutate" --places "$tree"/tests/mutants/*.mutant --in "$tree" |
+        grep -E '^[^ ]+( client/src/[^ ]+)+$' |
+        cut -d ' ' -f 1
+}
+
 # The copies are newer than what was built from the mutant.
 revert() {
     if [ -d "$kept" ]; then
@@ -64,7 +74,11 @@ trap revert EXIT
 
 names=("$@")
 if [ ${#names[@]} -eq 0 ]; then
-    if [ "$sim" = worker_sim ]; then mapfile -t names < <(of_worker); else mapfile -t names < <(of_front); fi
+    case $sim in
+    worker_sim) mapfile -t names < <(of_worker) ;;
+    client_sim) mapfile -t names < <(of_client) ;;
+    *) mapfile -t names < <(of_front) ;;
+    esac
 fi
 
 make_sim || { tail -n 20 "$build.log"; exit 1; }

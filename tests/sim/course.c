@@ -129,6 +129,14 @@ static uint64_t choose_pause_us(struct chance *c, uint64_t usual_us, bool steady
     return n < 40 ? 0 : n < 97 ? chance_below(c, 2 * usual_us + 1) : chance_below(c, 20000000);
 }
 
+/* With random numbers of their own, so that the rest of a world is as it was without them. */
+static void choose_arrays(uint64_t seed, struct course_params *p)
+{
+    struct chance c = chance_of(seed, 2);
+    p->arrays = chance_percent(&c, 50) ? 0 : 10 + chance_below(&c, 60);
+    p->rings = chance_percent(&c, 50) ? 0 : 20 + chance_below(&c, 80);
+}
+
 void course_make(uint64_t seed, struct course *ret_plan)
 {
     struct chance c = chance_of(seed, 1);
@@ -140,6 +148,7 @@ void course_make(uint64_t seed, struct course *ret_plan)
     struct course_pace pace = {.events = least + (unsigned)chance_spread(&c, 20, 600)};
     pace.usual_us = chance_spread(&c, 100, 1000000);
     course_special(seed, &p.params, weight, &pace);
+    choose_arrays(seed, &p.params);
     unsigned sum = sum_of(weight);
     p.count = pace.events;
     p.event = calloc(p.count, sizeof *p.event);

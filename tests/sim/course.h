@@ -34,6 +34,8 @@
     X(reads, 0, 1)              /* 1: clients acknowledge and fetch results */                     \
     X(pauses, 0, 100)           /* percent of jobs that wait between two of their kernels */       \
     X(message_kib, 1, 1u << 30) /* kept for the sessions of a tenant */                            \
+    X(arrays, 0, 100)           /* percent of steps with shared memory, in client_sim */           \
+    X(rings, 0, 100)            /* percent of lives that ask for ring lanes, in client_sim */      \
     X(special, 0, 10)           /* enum course_world */
 
 /* What a world has more of than others, so that it comes to limits that the usual ones do not see.

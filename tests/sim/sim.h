@@ -45,6 +45,7 @@
 #define SIM_FAIL_BYTES 2048u
 #define SIM_FOLDER     64u /* bytes of a path */
 
+struct request;
 struct sim;
 struct sim_client;
 struct sim_job;
@@ -206,6 +207,7 @@ struct sim_client {
     bool mute;    /* takes no answers */
     uint64_t mute_ack;
     bool said_bye;
+    bool starved;        /* its libgpud found no memory in this life: an event may be missing */
     uint64_t holiday_ns; /* until it comes back after its next BYE; 0: soon */
     struct sim_buffer *buffer[SIM_HANDLES];
     unsigned buffers;
@@ -235,7 +237,9 @@ void client_event(struct sim *s, const struct course_event *e, struct chance *r)
 void client_answer(struct sim *s, uint64_t parcel, struct bytes message);
 void client_drop(struct sim *s, uint64_t parcel);
 void client_closed(struct sim *s, uint32_t pipe); /* by the front */
-bool client_is_arrival(const struct hap *h);      /* of a request, or of the end of a connection */
+/* The front takes a request out of the session's ring. */
+void client_ring_request(struct sim *s, uint64_t session, const struct request *r);
+bool client_is_arrival(const struct hap *h); /* of a request, or of the end of a connection */
 void client_over(struct sim *s, struct sim_client *c); /* its session is; another follows */
 bool client_remembered(const struct sim *s, const struct sim_client *c);
 void client_return(struct sim *s, struct sim_client *c); /* one that has gone */
@@ -319,6 +323,7 @@ struct sim_worker_job {
     bool paused;  /* it waits between two kernels */
     bool resumed; /* and did so before */
     bool gave_up; /* before its turn */
+    bool lacks;   /* its worker could not map one of its arenas */
     unsigned attempt;
     uint64_t began_ns;
     uint64_t report_ns; /* its end is reported then */

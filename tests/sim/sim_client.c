@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/front/model/request.h"
 #include "tests/sim/sim.h"
 
 #define RETRY_NS  (50 * NS_PER_MS)
@@ -625,4 +626,10 @@ void client_event(struct sim *s, const struct course_event *e, struct chance *r)
     } else if (c->state == CLIENT_ON && !c->leaving && !c->said_bye) {
         event_on(s, c, e->kind, r);
     }
+}
+
+/* No client here has a ring. */
+void client_ring_request(struct sim *s, uint64_t session, const struct request *r)
+{
+    sim_fail(s, "ring: session %" PRIu64 " has a request of kind %u", session, r->kind);
 }

@@ -159,7 +159,7 @@ static void check_guarded(struct sim *s, const struct sim_worker_job *j,
 }
 
 /* Whether the worker has all that the job names: the front sent it before. */
-static void check_uses(struct sim *s, struct sim_worker *x, const struct sim_worker_job *j)
+static void check_uses(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
 {
     for (unsigned i = 0; i < j->steps; i++) {
         const struct sim_worker_step *t = &j->step[i];
@@ -173,12 +173,14 @@ static void check_uses(struct sim *s, struct sim_worker *x, const struct sim_wor
             if (t->arg[a].tag == REF_BUFFER) {
                 check_buffer(s, x, j, t, a);
                 check_guarded(s, j, t, a);
-            } else if (t->arg[a].tag == REF_ARENA && !has_arena(x, t->arg[a].id) &&
-                       !x->arenas_refused) {
-                sim_fail(s,
-                         "job: job %" PRIu64 " uses arena %#" PRIx64
-                         ", which the worker does not have",
-                         j->id, t->arg[a].id);
+            } else if (t->arg[a].tag == REF_ARENA && !has_arena(x, t->arg[a].id)) {
+                j->lacks = true;
+                if (!x->arenas_refused) {
+                    sim_fail(s,
+                             "job: job %" PRIu64 " uses arena %#" PRIx64
+                             ", which the worker does not have",
+                             j->id, t->arg[a].id);
+                }
             }
         }
     }
@@ -447,7 +449,7 @@ static void on_report(struct sim *s, const struct hap *h)
 {
     struct sim_worker *x = h->actor;
     struct sim_worker_job *j = x->epoch == h->b && x->state == WORKER_RUNS ? find(x, h->a) : NULL;
-    if (j != NULL && !j->reported) {
+    if (j != NULL && !j->reported && !x->silent) {
         report(s, x, j);
     }
 }
@@ -640,6 +642,10 @@ static void begin(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
     j->began_ns = s->now_ns;
     if (s->now_ns >= j->deadline_ns) {
         end(s, x, j, ERR_DEADLINE, ERR_EFFECTS_NONE);
+        return;
+    }
+    if (j->lacks) {
+        end(s, x, j, ERR_NOMEM, ERR_EFFECTS_NONE);
         return;
     }
     enum fate fate = fate_of(s, j);

@@ -44,7 +44,7 @@ static uint64_t cost_ns(const struct sim *s, const struct sim_job *j, bool again
     return runs * EACH_NS + (s->p.pauses > 0 ? 2 * ns : ns);
 }
 
-/* Who comes first goes first; a level of priority is worth some time of waiting. */
+/* The job that waits longest runs first; a level of priority is worth some time of waiting. */
 static bool goes_first(const struct sim *s, const struct sim_job *k, const struct sim_job *j)
 {
     int64_t mine = (int64_t)(j->sent_ns + MESSAGES * s->p.wire_us * NS_PER_US);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "daemon/front/clients/lane_int.h"
 #include "daemon/front/clients/shm.h"
 #include "daemon/front/devices/adopt.h"
 #include "daemon/front/devices/monitor.h"
@@ -23,6 +24,7 @@
 #define TURN_NS     (50 * NS_PER_US)
 #define GENERATIONS (1u << 20) /* of one front */
 #define ADOPTION_NS (5 * NS_PER_S)
+#define LANE_BATCH  32u
 #define FRONTS_GAP  (200 * NS_PER_MS)
 
 static struct sim *world; /* the functions of the table get no other context */
@@ -237,6 +239,23 @@ static void must(struct sim *s, int rc, const struct err *e, const char *what)
     }
 }
 
+static void on_ring_request(void *data, struct session *session, struct request *r)
+{
+    memory_outside();
+    client_ring_request(world, session->id, r);
+    memory_inside();
+    pipeline_ring_requests.request(data, session, r);
+}
+
+static void lanes_make(struct sim *s, struct front *f)
+{
+    struct lanes_options options = {.batch = LANE_BATCH};
+    struct lanes_callbacks callbacks = pipeline_ring_requests;
+    struct err e = ERR_INIT;
+    callbacks.request = on_ring_request;
+    must(s, lanes_create(&s->loop, &options, &callbacks, f, &f->lanes, &e), &e, "lanes");
+}
+
 static void front_make(struct sim *s)
 {
     struct front *f = calloc(1, sizeof *f);
@@ -269,6 +288,7 @@ static void front_make(struct sim *s)
         (void)uv_signal_init(&s->loop, signals[i]);
     }
     pipeline_init(f);
+    lanes_make(s, f);
     must(s, monitor_create(&f->monitor, &e), &e, "monitor");
     must(s, building_init(f, &e), &e, "built-in kernels");
     (void)snprintf(path, sizeof path, "%s/shm", s->dir);
@@ -376,7 +396,8 @@ void front_close(struct sim *s)
 static bool goes_on(const struct front *f)
 {
     return f->kicked || f->ending != NULL || f->sweeping != NULL || f->records_pending != NULL ||
-           f->table_queries != NULL || f->losing > 0 || f->leaving != NULL;
+           f->table_queries != NULL || f->losing > 0 || f->leaving != NULL ||
+           f->lanes->ready != NULL;
 }
 
 static void front_gone(struct sim *s, bool again);

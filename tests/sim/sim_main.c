@@ -11,7 +11,8 @@
  *     --keep FOLDER               shortens courses that break a rule, and writes them there
  *     --log                       prints what happens in each world
  *
- * Ends with 1 if a rule was broken. The same seed, tree and kind of build give the same world.
+ * Ends with 1 if a rule was broken, with 2 if an option is wrong. The same seed, tree and kind of
+ * build give the same world.
  */
 #include <dirent.h>
 #include <inttypes.h>
@@ -22,22 +23,12 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "tests/sim/options.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/sim_shrink.h"
 
 #define SEEDS_USUAL 300u
 #define TRIES_MAX   600u
-#define LANES_MAX   64u
-
-struct options {
-    uint64_t first, last;
-    unsigned lanes;
-    uint64_t until_ns; /* of the real clock */
-    bool one;          /* the first broken rule ends all */
-    bool log;
-    bool kept; /* only the files */
-    const char *keep;
-};
 
 /* What a process that plays worlds tells its parent. */
 struct lane {
@@ -203,60 +194,11 @@ static unsigned play_folder(const char *folder)
     return count > 0 ? broken : 1;
 }
 
-static void usage(void)
-{
-    (void)fputs(
-        "front_sim [--kept] [--seeds A-B] [--lanes N] [--seconds N] [--first] [--keep FOLDER] "
-        "[--log] [--file FILE...]\n",
-        stderr);
-    exit(2);
-}
-
-static const char *value_of(char **argv, int *at)
-{
-    if (argv[*at + 1] == NULL) {
-        usage();
-    }
-    return argv[++*at];
-}
-
-/* The index of the first file, or 0. */
-static int read_options(char **argv, struct options *o)
-{
-    for (int i = 1; argv[i] != NULL; i++) {
-        if (strcmp(argv[i], "--seeds") == 0) {
-            if (sscanf(value_of(argv, &i), "%" SCNu64 "-%" SCNu64, &o->first, &o->last) != 2) {
-                usage();
-            }
-        } else if (strcmp(argv[i], "--lanes") == 0) {
-            o->lanes = (unsigned)strtoul(value_of(argv, &i), NULL, 10);
-        } else if (strcmp(argv[i], "--seconds") == 0) {
-            o->until_ns = clock_now_ns() + strtoull(value_of(argv, &i), NULL, 10) * NS_PER_S;
-        } else if (strcmp(argv[i], "--first") == 0) {
-            o->one = true;
-        } else if (strcmp(argv[i], "--keep") == 0) {
-            o->keep = value_of(argv, &i);
-        } else if (strcmp(argv[i], "--kept") == 0) {
-            o->kept = true;
-        } else if (strcmp(argv[i], "--log") == 0) {
-            o->log = true;
-        } else if (strcmp(argv[i], "--file") == 0) {
-            return i + 1;
-        } else {
-            usage();
-        }
-    }
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
-    struct options o = {.lanes = 1, .until_ns = UINT64_MAX};
-    int file = read_options(argv, &o);
+    struct options o;
+    int file = options_read(argv, &o);
     unsigned broken = 0;
-    if (o.lanes < 1 || o.lanes > LANES_MAX) {
-        usage();
-    }
     if (file > 0) {
         for (int i = file; i < argc; i++) {
             broken += play_file(argv[i], argc - file == 1 ? stdout : NULL);

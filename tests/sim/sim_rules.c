@@ -234,7 +234,7 @@ void rules_notices(struct sim *s)
 {
     for (unsigned i = 0; i < s->clients && s->era == 1 && !memory_failed(); i++) {
         const struct sim_client *c = &s->client[i];
-        for (unsigned k = 0; c->state == CLIENT_ON && k < c->buffers; k++) {
+        for (unsigned k = 0; c->state == CLIENT_ON && !c->starved && k < c->buffers; k++) {
             const struct sim_buffer *b = c->buffer[k];
             bool keeps = b->sealed || b->sealing || b->worker == 0 || b->known_lost || b->lied;
             if (!keeps && worker_ended_ns(s, b->worker) + 2 * NS_PER_S < s->now_ns) {
@@ -638,7 +638,7 @@ static unsigned check_jobs(struct sim *s)
     return HASH_COUNT(f->jobs);
 }
 
-/* What is somebody's keeps its tenant. */
+/* The front keeps the tenant of each buffer. */
 static void check_owners(struct sim *s)
 {
     const struct front *f = s->f;

@@ -251,9 +251,11 @@ static void on_course(struct sim *s, const struct hap *h)
     }
 }
 
+/* Of the same length for all processes: WELCOME has the path, and the time of a message on its way
+ * depends on its size. */
 static void name_folder(int pid, char ret_path[SIM_FOLDER])
 {
-    (void)snprintf(ret_path, SIM_FOLDER, "/tmp/gpud-sim.%d", pid);
+    (void)snprintf(ret_path, SIM_FOLDER, "/tmp/gpud-sim.%07d", pid);
 }
 
 void sim_clear(int pid)

@@ -125,17 +125,42 @@ struct range_wait {
     uint64_t bytes;
 };
 
+static bool overlaps(const struct range_wait *w, uint64_t offset, uint64_t bytes)
+{
+    return offset < w->offset + w->bytes && w->offset < offset + bytes;
+}
+
+static bool is_used_in_place(const struct range_wait *w, const struct gpud_job *j)
+{
+    for (unsigned i = 0; j->state != JOB_ENDED && i < j->use_count; i++) {
+        const struct host_use *u = &j->uses[i];
+        if (u->arena == w->arena && overlaps(w, u->offset, u->bytes)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Memory that is not shared gets outputs at the job's end, unless the job was released. */
+static bool is_copied_to(const struct range_wait *w, const struct gpud_job *j)
+{
+    uintptr_t base = (uintptr_t)w->arena->base;
+    for (size_t i = 0; j->state == JOB_LIVE && i < j->sink_count; i++) {
+        uintptr_t data = (uintptr_t)j->sinks[i].data;
+        if (data >= base && overlaps(w, data - base, j->sinks[i].bytes)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Have all jobs that use the memory ended? */
 static bool unused(void *arg)
 {
     const struct range_wait *w = arg;
     for (const struct gpud_job *j = w->client->jobs; j != NULL; j = j->next) {
-        for (unsigned i = 0; j->state != JOB_ENDED && i < j->use_count; i++) {
-            const struct host_use *u = &j->uses[i];
-            if (u->arena == w->arena && u->offset < w->offset + w->bytes &&
-                w->offset < u->offset + u->bytes) {
-                return false;
-            }
+        if (is_used_in_place(w, j) || is_copied_to(w, j)) {
+            return false;
         }
     }
     return true;

@@ -105,7 +105,7 @@ static void destroy(struct user *u, struct chance *r)
     buffer_forget(u, i);
     int rc = CALL(u, gpud_buffer_free, u->lib, handle);
     b->freed = b->freed || mine;
-    if (rc != 0 && !u->starved) {
+    if (rc != 0 && !u->c->starved) {
         sim_fail(u->s, "free: user %u cannot free buffer %#" PRIx64 ": %s", u->index, b->handle,
                  gpud_err_name(rc));
     }
@@ -191,7 +191,7 @@ static void unload(struct user *u, struct chance *r)
 {
     unsigned k = (unsigned)chance_below(r, u->modules);
     int rc = CALL(u, gpud_module_unload, u->lib, u->module[k]);
-    if (rc != 0 && !u->starved) {
+    if (rc != 0 && !u->c->starved) {
         sim_fail(u->s, "unload: user %u cannot unload a module: %s", u->index, gpud_err_name(rc));
     }
     unsigned last = --u->modules;
@@ -369,7 +369,7 @@ static void take_loss(struct user *u, uint64_t id)
     unsigned i = 0;
     for (unsigned k = 0; k < u->losses && k < LOSSES_MAX; k++) {
         if (u->lost[k] == id) {
-            sim_fail(u->s, "event: user %u is told twice that its buffer %#" PRIx64 " is lost",
+            sim_fail(u->s, "event: user %u gets two events that its buffer %#" PRIx64 " is lost",
                      u->index, id);
         }
     }

@@ -24,6 +24,9 @@ static struct lib_job *job_begin(struct user *u, struct chance *r)
     x->j->life = u->c->lives;
     x->j->r = chance_next(r);
     x->j->request = &none;
+    for (unsigned i = 0; i < SIM_STEPS; i++) {
+        x->at[i] = x->host[i];
+    }
     x->user = u;
     x->next = u->jobs;
     u->jobs = x;
@@ -70,6 +73,25 @@ static gpud_arg scalar_of(uint32_t bits)
     return gpud_f32(value);
 }
 
+static void fill(uint32_t *host, const struct sim_step *t)
+{
+    for (uint32_t i = 0; i < ELEMENTS; i++) {
+        host[i] = t->value + i;
+    }
+}
+
+/* The step's array may lie in shared memory. */
+static uint32_t *choose_place(struct lib_job *x, const struct sim_step *t)
+{
+    unsigned i = (unsigned)(t - x->j->step);
+    uint32_t *shared = array_take(x);
+    if (shared != NULL) {
+        fill(shared, t);
+        x->at[i] = shared;
+    }
+    return x->at[i];
+}
+
 /* Chooses the buffers and parts of a step, whose op is set. */
 static void choose_step(struct user *u, struct lib_job *x, struct sim_step *t, struct chance *r)
 {
@@ -86,10 +108,7 @@ static void choose_step(struct user *u, struct lib_job *x, struct sim_step *t, s
     if (t->op == OP_LAUNCH) {
         t->inout = true;
     }
-    uint32_t *host = x->host[t - x->j->step];
-    for (uint32_t i = 0; i < ELEMENTS; i++) {
-        host[i] = t->value + i;
-    }
+    fill(x->host[t - x->j->step], t);
 }
 
 static void note_step(struct lib_job *x, const struct sim_step *t)
@@ -119,7 +138,7 @@ static uint32_t launch_args(struct user *u, struct lib_job *x, struct sim_step *
         x->j->loaded = true;
     }
     args[count++] = arg_of(u, t->from, t->from_first, t->count);
-    args[count++] = t->inlined ? gpud_host_inout(x->host[t - x->j->step], t->count, GPUD_F32)
+    args[count++] = t->inlined ? gpud_host_inout(choose_place(x, t), t->count, GPUD_F32)
                                : arg_of(u, t->to, t->to_first, t->count);
     return count;
 }
@@ -156,9 +175,37 @@ static bool said(const struct lib_job *x, int code, unsigned *ret_effects)
     return false;
 }
 
+/* One of its buffers ended with a session, or its maker has freed it. */
+static bool names_ended(const struct sim_job *j)
+{
+    for (unsigned i = 0; i < j->steps; i++) {
+        const struct sim_buffer *to = j->step[i].to;
+        const struct sim_buffer *from = j->step[i].from;
+        if (to->lied || to->freed || (from != NULL && (from->lied || from->freed))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* libgpud knows its handles, and translates them for another front. */
+static void check_known(const struct lib_job *x, int code)
+{
+    const struct sim *s = x->user->s;
+    bool unknown = code == GPUD_ERR_BAD_HANDLE || code == GPUD_ERR_STALE_HANDLE;
+    bool excused = s->killed_session || s->lies || memory_failed() || x->user->c->starved;
+    excused = excused || x->user->lacks;
+    if (unknown && !excused && !x->renewed && !names_ended(x->j)) {
+        sim_fail(x->user->s,
+                 "handle: request %" PRIu64 " of user %u names what the front does not know: %s",
+                 x->j->request->seq, x->user->index, gpud_err_name(code));
+    }
+}
+
 void job_said(struct lib_job *x, int code, unsigned effects)
 {
     unsigned before = 0;
+    check_known(x, code);
     if (said(x, code, &before) && before == effects) {
         return;
     }
@@ -198,6 +245,23 @@ static bool matches(const struct lib_job *x, const struct msg_submit *m)
     return false;
 }
 
+/* A kernel writes the client's memory in place. */
+static bool writes_array(const struct msg_submit *m)
+{
+    struct proto_iter it = proto_iter_of(m->steps);
+    struct proto_step step;
+    struct proto_arg arg;
+    while (proto_list_next(&it, &schema_step, &step)) {
+        struct proto_iter args = proto_iter_of(step.args);
+        while (step.op == OP_LAUNCH && proto_list_next(&args, &schema_arg, &arg)) {
+            if (arg.tag == ARG_ARENA) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static bool awaits(const struct lib_job *x, const char *label, const struct msg_submit *m)
 {
     bool again = x->blocks && x->said_count > 0 && !x->over; /* the call asks once more */
@@ -232,6 +296,7 @@ void job_bind(struct user *u, struct sim_request *q, const struct msg_submit *m)
     sim_log(u->s, "user %u: request %" PRIu64 " is of its job number %" PRIu64, u->index, q->seq,
             found->number);
     found->bound = true;
+    found->j->writes = found->j->writes || writes_array(m);
     found->j->request = q;
     found->j->limit_ns = m->limit_ns;
     found->j->deadline_ns = m->deadline_ns;
@@ -247,18 +312,22 @@ static void take_outputs(struct lib_job *x)
         struct sim_step *t = &x->j->step[i];
         const void *data = NULL;
         size_t bytes = 0;
+        bool own = x->at[i] == x->host[i];
+        if (x->at[i] == NULL) {
+            continue; /* its user has freed the memory since */
+        }
         if (t->inlined) {
-            memcpy(t->got, x->host[i], t->count * ELEMENT);
+            memcpy(t->got, x->at[i], t->count * ELEMENT);
             t->answered = true;
-        } else if (t->op == OP_READ && x->job != NULL) {
+        } else if (t->op == OP_READ && x->job != NULL && own) {
             int rc = CALL(x->user, gpud_job_output, x->job, i, 0, &data, &bytes);
-            if (rc != 0 && !x->user->starved) {
+            if (rc != 0 && !x->user->c->starved) {
                 sim_fail(x->user->s, "output: job %" PRIu64 " of user %u has no output: %s",
                          x->j->id, x->user->index, gpud_err_name(rc));
             }
             t->answered = rc == 0;
         } else if (t->op == OP_READ) {
-            data = x->host[i];
+            data = x->at[i];
             bytes = t->count * ELEMENT;
             t->answered = true;
         }
@@ -276,7 +345,7 @@ static void take_outputs(struct lib_job *x)
 static bool of_library(const struct lib_job *x, int code)
 {
     bool local = code == GPUD_ERR_CONNECT || code == GPUD_ERR_CLOSED || code == GPUD_ERR_TIMEOUT;
-    bool memory = code == GPUD_ERR_NOMEM && x->user->starved;
+    bool memory = code == GPUD_ERR_NOMEM && x->user->c->starved;
     bool cancelled = code == GPUD_ERR_CANCELLED && x->j->cancelled;
     bool pieces = x->j->step[0].op == OP_COPY && x->blocks;
     if (x->twin) {
@@ -295,7 +364,7 @@ static void check_effects(const struct lib_job *x, unsigned by_front)
 {
     const struct sim_job *j = x->j;
     bool doubted = x->renewed && by_front == 0 && j->effects == GPUD_EFFECTS_MAYBE;
-    if (by_front != j->effects && !doubted && !x->user->starved) {
+    if (by_front != j->effects && !doubted && !x->user->c->starved) {
         blame(x, "the front said other effects");
     }
     if (x->began_before && j->code != 0 && j->effects == 0 && j->writes) {
@@ -373,6 +442,7 @@ static void take_end(struct lib_job *x, int code)
     if (code == 0) {
         take_outputs(x);
     }
+    arrays_leave(x, x->j->outcome == OUTCOME_KNOWN);
     call_begin(u, "gpud_job_free");
     gpud_job_free(x->job);
     (void)call_end(u, 0);
@@ -387,6 +457,7 @@ static void call_over(struct lib_job *x, int rc)
     if (rc == 0) {
         take_outputs(x);
     }
+    arrays_leave(x, x->j->outcome == OUTCOME_KNOWN);
     for (unsigned i = 0; i < x->j->steps && rc == GPUD_ERR_BUFFER_LOST; i++) {
         struct sim_buffer *b = x->j->step[i].to;
         if (x->j->step[i].from == NULL || x->j->step[i].from == b) {
@@ -432,11 +503,11 @@ static void block(struct user *u, struct chance *r)
     unsigned op = ops[chance_below(r, can_launch(u) ? 7 : 6)];
     struct lib_job *x = job_begin(u, r);
     struct sim_step *t = &x->j->step[x->j->steps++];
-    uint32_t *host = x->host[0];
     int rc = 0;
     x->blocks = true;
     t->op = op;
     choose_step(u, x, t, r);
+    uint32_t *host = op == OP_READ || op == OP_WRITE ? choose_place(x, t) : NULL;
     gpud_arg to = arg_of(u, t->to, t->to_first, t->count);
     gpud_buffer handle = {.id = to.handle};
     if (op == OP_LAUNCH) {
@@ -506,6 +577,7 @@ static void refused(struct lib_job *x, int rc)
     x->user->live--;
     x->j->code = rc;
     x->j->outcome = OUTCOME_KNOWN;
+    arrays_leave(x, true);
     if (x->bound || x->done_calls > 0) {
         blame(x, "it was submitted");
     }
@@ -540,6 +612,19 @@ void job_guilty(struct user *u, struct chance *r)
     launch(u, x, t, r);
 }
 
+/* Shared memory gets the bytes in place, if the daemon has it. */
+static void add_read(struct user *u, struct lib_job *x, gpud_program *p, const struct sim_step *t,
+                     gpud_arg from)
+{
+    unsigned i = (unsigned)(t - x->j->step);
+    bool own = choose_place(x, t) == x->host[i];
+    if (own ||
+        CALL(u, gpud_program_read_to, p, gpud_host_out(x->at[i], t->count, GPUD_F32), from) < 0) {
+        x->at[i] = x->host[i];
+        (void)CALL(u, gpud_program_read, p, from);
+    }
+}
+
 static void add_step(struct user *u, struct lib_job *x, gpud_program *p, bool reads,
                      struct chance *r)
 {
@@ -563,7 +648,7 @@ static void add_step(struct user *u, struct lib_job *x, gpud_program *p, bool re
     } else if (t->op == OP_COPY) {
         (void)CALL(u, gpud_program_copy, p, to, arg_of(u, t->from, t->from_first, t->count));
     } else if (t->op == OP_READ) {
-        (void)CALL(u, gpud_program_read, p, to);
+        add_read(u, x, p, t, to);
     } else {
         uint32_t count = launch_args(u, x, t, r, &kernel, args);
         (void)CALL(u, gpud_program_launch, p, kernel, args, count, NULL);
@@ -615,6 +700,7 @@ static void program(struct user *u, struct chance *r)
 void job_something(struct user *u, struct chance *r)
 {
     unsigned n = (unsigned)chance_below(r, 100);
+    arrays_some(u);
     if (u->c->buffers == 0) {
         return;
     }
@@ -701,6 +787,7 @@ static void release(struct lib_job *x)
     x->over = true;
     u->live--;
     x->j->outcome = OUTCOME_UNKNOWN;
+    arrays_leave(x, false);
     model_doubt(x->j);
 }
 

@@ -2,11 +2,11 @@
  * Worlds whose clients are libgpud itself. The files of this folder take the place of the
  * simulated clients (sim_client.c, sim_ask.c, sim_answer.c), and of sim_memory.c.
  *
- *   users    a fiber each, which calls libgpud      users.c, acts.c, jobs.c
+ *   users    a fiber each, which calls libgpud      users.c, acts.c, jobs.c, arrays.c
  *   system   what libgpud asks of the system:
  *            sockets, epoll, timers, the clock      system.c
  *   wires    connections: bytes both ways, and the
- *            front's side of them                   wires.c, seen.c
+ *            front's side of them                   wires.c, rings.c, seen.c
  *   memory   allocations that fail, of the front
  *            and of libgpud; what is left           memory.c
  *
@@ -29,6 +29,7 @@
 #define SAID_MAX    6u   /* ends of a job that fronts said */
 #define KERNELS_MAX 8u
 #define LOSSES_MAX  256u
+#define ARRAYS_MAX  4u
 #define SLACK_NS    (NS_PER_S / 2) /* by which a call may exceed its time */
 
 struct user;
@@ -42,11 +43,12 @@ struct wire {
     uint32_t pipe;
     int fd; /* libgpud's; -1: it has closed it */
     uint64_t era;
-    bool served;   /* the front's side is open */
-    bool cut;      /* bytes under way are lost */
-    bool told;     /* the front knows that it ended, or will */
-    bool ended;    /* libgpud has got the end of the stream */
-    uint64_t life; /* of the user */
+    bool served;      /* the front's side is open */
+    bool cut;         /* bytes under way are lost */
+    bool told;        /* the front knows that it ended, or will */
+    bool ended;       /* libgpud has got the end of the stream */
+    uint64_t life;    /* of the user */
+    uint64_t session; /* that the front gave it; 0: none */
     uint64_t there_ns, back_ns;
     struct sp_reader reader;
     struct wire *next;
@@ -61,6 +63,10 @@ void wire_closed(struct wire *w);
 /* The connection breaks. lost: bytes under way are lost; quiet: the front sees it much later. */
 void wire_break(struct wire *w, bool lost, bool quiet);
 void wires_free(struct sim *s);
+/* The front takes a request out of the session's ring, or answers it there. */
+void wire_take_ring(struct sim *s, uint64_t session, uint32_t id, struct bytes message);
+void wire_answer_ring(struct sim *s, uint64_t session, uint32_t id, struct bytes message);
+void rings_begin(struct sim *s);
 
 /* ---- the system -------------------------------------------------------------------------------
  */
@@ -71,6 +77,7 @@ void system_end(struct sim *s);
 /* Bytes, or the end of the stream, come to a socket of libgpud. error: instead of the end; 0. */
 void system_arrives(int fd, struct bytes data);
 void system_ends(int fd, int error);
+void system_rung(void);    /* the front has rung a bell */
 bool system_ready(int fd); /* as poll(POLLIN) says of a descriptor of libgpud */
 
 /* ---- memory -----------------------------------------------------------------------------------
@@ -109,6 +116,7 @@ struct lib_job {
     } said[SAID_MAX]; /* by fronts */
     unsigned said_count;
     uint32_t host[SIM_STEPS][SIM_CONTENT / 4]; /* arrays of its own */
+    uint32_t *at[SIM_STEPS]; /* arrays of its steps: its own or shared ones; NULL: it was freed */
     struct lib_job *next;
 };
 
@@ -131,6 +139,13 @@ struct number {
     struct hash content;
 };
 
+/* A piece of memory that is shared with the daemon. */
+struct array {
+    uint32_t *memory;    /* libgpud's; NULL: none */
+    struct lib_job *job; /* has it; NULL: none */
+    bool doubtful;       /* the daemon may still run a job that had it */
+};
+
 struct user {
     struct sim *s;
     struct sim_client *c;
@@ -144,7 +159,7 @@ struct user {
     bool opening;    /* asks for a session, or will */
     bool dying;      /* its process is being killed: no byte leaves it any more */
     bool dispatches; /* its loop waits for gpud_fd */
-    bool starved;    /* an allocation of its libgpud failed in this life */
+    bool lacks;      /* a front may not have all of its objects, in this life */
     uint64_t mute_until_ns;
     uint64_t until_ns;                 /* when it goes on, if nothing happens; NS_NEVER */
     uint64_t timer_ns;                 /* when the timer of its libgpud fires; NS_NEVER */
@@ -160,6 +175,7 @@ struct user {
     gpud_kernel kernel[KERNELS_MAX]; /* twist, of each module */
     unsigned bad[KERNELS_MAX];       /* number of its source, from 1; 0: a good one */
     unsigned modules;
+    struct array array[ARRAYS_MAX];
     struct lib_job *jobs; /* without an end, newest first */
     unsigned live;
     struct number *number; /* owned; of this life, by number */
@@ -216,6 +232,15 @@ struct lib_job *job_by_request(struct user *u, const struct sim_request *q); /* 
 struct lib_job *job_by_id(struct user *u, uint64_t id);                      /* NULL: none */
 /* A front says the end of a job. */
 void job_said(struct lib_job *x, int code, unsigned effects);
+
+/* arrays.c: memory of gpud_host_alloc, which jobs use in place. */
+/* Allocates or frees some, now and then. */
+void arrays_some(struct user *u);
+/* The job gets a piece of SIM_CONTENT bytes. NULL: none is free, or the job shall have its own. */
+uint32_t *array_take(struct lib_job *x);
+/* The job has ended. sure: the daemon does not run it any more. */
+void arrays_leave(const struct lib_job *x, bool sure);
+void arrays_forget(struct user *u); /* its client is closed */
 
 /* seen.c: what requests and answers say. */
 struct sim_request *seen_request(struct wire *w, struct bytes message);

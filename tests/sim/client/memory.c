@@ -113,7 +113,7 @@ static bool fails_user(struct user *u)
     if (*left == 0 || --*left > 0) {
         return false;
     }
-    u->starved = true;
+    u->c->starved = true;
     sim_log(u->s, "user %u: an allocation of its libgpud fails in %s", u->index,
             u->call != NULL ? u->call : "no call");
     return true;

@@ -62,7 +62,7 @@ static void check_ack(struct user *u, uint64_t ack)
 {
     for (uint64_t n = u->acked + 1; n <= ack; n++) {
         const struct number *x = number_of(u, n);
-        if (x->q != NULL && !x->got && !u->gave_up && !u->starved) {
+        if (x->q != NULL && !x->got && !u->gave_up && !u->c->starved) {
             sim_fail(u->s,
                      "ack: user %u acknowledges the answer to request %" PRIu64
                      " of kind %u, which it has not got",
@@ -306,6 +306,13 @@ static bool may_not_be(int code)
     return code == ERR_PROTOCOL || code == ERR_INTERNAL || code == ERR_VERSION;
 }
 
+/* libgpud restores an object without a number. */
+static bool restores(const struct sim_request *q)
+{
+    return q->seq == 0 && (q->kind == MSG_KIND_MODULE_LOAD || q->kind == MSG_KIND_KERNEL_FIND ||
+                           q->kind == MSG_KIND_PROGRAM_CREATE || q->kind == MSG_KIND_ARENA_CREATE);
+}
+
 static void see_error(struct user *u, const struct sim_request *q, struct bytes message)
 {
     struct sim *s = u->s;
@@ -314,6 +321,7 @@ static void see_error(struct user *u, const struct sim_request *q, struct bytes 
     must_decode(s, &schema_msg_error, message, &m);
     sim_log(s, "user %u: request %" PRIu64 " of kind %u: %s %.*s", u->index, q->seq, q->kind,
             err_name((int)m.code), (int)m.text.size, (const char *)m.text.data);
+    u->lacks = u->lacks || restores(q);
     if (may_not_be((int)m.code) && !s->lies && !memory_failed()) {
         sim_fail(s, "error: request %" PRIu64 " of kind %u of user %u is answered by %s: %.*s",
                  q->seq, q->kind, u->index, err_name((int)m.code), (int)m.text.size,

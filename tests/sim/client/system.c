@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -16,11 +17,13 @@
 
 #include "tests/sim/client/libsim.h"
 
-#define FDS_MAX     1024
-#define WATCHES_MAX 8u
-#define PAUSE_NS    (100 * NS_PER_US) /* between two looks at a real descriptor */
-#define SPINS_MAX   20000u
-#define REAL        __attribute__((visibility("default")))
+#define FDS_MAX      1024
+#define WATCHES_MAX  8u
+#define PAUSE_NS     (100 * NS_PER_US) /* between two looks at a real descriptor */
+#define PAUSE_MAX_NS (50 * NS_PER_MS)
+#define SPINS_MAX    20000u
+#define PEERS_MAX    256u /* connections for descriptors that the front has not accepted yet */
+#define REAL         __attribute__((visibility("default")))
 
 enum kind { KIND_NONE, KIND_SOCKET, KIND_EPOLL, KIND_TIMER, KIND_EVENT };
 
@@ -37,9 +40,11 @@ struct descriptor {
     uint8_t *in; /* owned; bytes that wait from `at` on */
     size_t size, at;
     /* an epoll */
-    struct {
+    struct watch {
         int fd;
         uint32_t events;
+        int bell; /* owned: a real epoll of a descriptor that is watched by its edges; -1 */
+        bool rung;
     } watch[WATCHES_MAX];
     unsigned watches;
     unsigned spins;     /* waits that began at one time */
@@ -49,6 +54,13 @@ struct descriptor {
 };
 
 static struct descriptor table[FDS_MAX];
+static struct {
+    struct peer_uid {
+        uint32_t uid;
+        uint64_t era;
+    } of[PEERS_MAX]; /* a ring */
+    unsigned first, end;
+} peers;
 static struct sim *world;
 
 REAL uint64_t __wrap_clock_now_ns(void);
@@ -56,6 +68,9 @@ REAL ssize_t __wrap_getrandom(void *data, size_t size, unsigned flags);
 REAL int __wrap_socket(int domain, int type, int protocol);
 REAL int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t size);
 REAL int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *size);
+int __real_getsockopt(int fd, int level, int name, void *value, socklen_t *size);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+                          void *arg);
 REAL int __wrap_connect(int fd, const struct sockaddr *at, socklen_t size);
 REAL ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags);
 REAL ssize_t __wrap_recv(int fd, void *data, size_t room, int flags);
@@ -113,6 +128,7 @@ void system_begin(struct sim *s)
 {
     world = s;
     memset(table, 0, sizeof table);
+    memset(&peers, 0, sizeof peers);
 }
 
 void system_end(struct sim *s)
@@ -178,6 +194,17 @@ ssize_t __wrap_getrandom(void *data, size_t size, unsigned flags)
     return (ssize_t)size;
 }
 
+/* The front finds no thread, so it does in its own what it would offload. */
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+                          void *arg)
+{
+    (void)thread;
+    (void)attr;
+    (void)run;
+    (void)arg;
+    return EAGAIN;
+}
+
 /* ---- sockets ----------------------------------------------------------------------------------
  */
 
@@ -216,11 +243,30 @@ static void on_connected(struct sim *s, const struct hap *h)
     }
 }
 
+/* To the front's real socket for descriptors. Some users are in a container that does not have it.
+ * Others do not reach it now and then, so a restarted front does not get their memory. */
+static int connect_real(int fd, const struct sockaddr *at, socklen_t size)
+{
+    struct user *u = user_now();
+    uint64_t often = chance_mix(world->course->seed ^ u->index) % 6;
+    uint64_t now = chance_mix(world->course->seed ^ u->index ^ world->now_ns) % 24;
+    if (often == 0 || now == 0) {
+        u->lacks = true;
+        return fail(often == 0 ? ENOENT : EACCES);
+    }
+    int rc = connect(fd, at, size);
+    u->lacks = u->lacks || rc != 0;
+    if (rc == 0) {
+        peers.of[peers.end++ % PEERS_MAX] = (struct peer_uid){.uid = u->c->uid, .era = world->era};
+    }
+    return rc;
+}
+
 int __wrap_connect(int fd, const struct sockaddr *at, socklen_t size)
 {
     struct descriptor *d = find(fd);
     if (d == NULL) {
-        return connect(fd, at, size);
+        return connect_real(fd, at, size);
     }
     struct user *u = outside();
     if (luck(d) % 3 == 0) {
@@ -238,11 +284,26 @@ int __wrap_connect(int fd, const struct sockaddr *at, socklen_t size)
     return 0;
 }
 
+/* The front asks for the user of a connection for descriptors, in the order of their begins. */
+static int peer_of(int fd, struct ucred *ret_peer, socklen_t *size)
+{
+    int rc = __real_getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret_peer, size);
+    bool found = false;
+    while (!found && !fiber_runs() && peers.first != peers.end) {
+        const struct peer_uid *p = &peers.of[peers.first++ % PEERS_MAX];
+        found = p->era == world->era; /* else its front has ended */
+        ret_peer->uid = found ? p->uid : ret_peer->uid;
+    }
+    return rc;
+}
+
 int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *size)
 {
     struct descriptor *d = find(fd);
     if (d == NULL) {
-        return getsockopt(fd, level, name, value, size);
+        return level == SOL_SOCKET && name == SO_PEERCRED
+                   ? peer_of(fd, value, size)
+                   : __real_getsockopt(fd, level, name, value, size);
     }
     memcpy(value, &d->error, sizeof d->error);
     return 0;
@@ -336,10 +397,20 @@ void system_ends(int fd, int error)
 
 static uint32_t events_of(int fd);
 
-static bool epoll_has(const struct descriptor *d)
+static uint32_t events_at(struct watch *w)
+{
+    struct epoll_event event;
+    if (w->bell >= 0) {
+        w->rung = w->rung || epoll_wait(w->bell, &event, 1, 0) > 0;
+        return w->rung ? w->events : 0;
+    }
+    return events_of(w->fd) & w->events;
+}
+
+static bool epoll_has(struct descriptor *d)
 {
     for (unsigned i = 0; i < d->watches; i++) {
-        if ((events_of(d->watch[i].fd) & d->watch[i].events) != 0) {
+        if (events_at(&d->watch[i]) != 0) {
             return true;
         }
     }
@@ -349,7 +420,7 @@ static bool epoll_has(const struct descriptor *d)
 /* EPOLLIN and EPOLLOUT, as they are now. */
 static uint32_t events_of(int fd)
 {
-    const struct descriptor *d = find(fd);
+    struct descriptor *d = find(fd);
     if (d == NULL) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
         return poll(&p, 1, 0) > 0 ? EPOLLIN : 0;
@@ -393,6 +464,37 @@ int __wrap_epoll_create1(int flags)
     return make(KIND_EPOLL);
 }
 
+/* A real descriptor that is watched by its edges: a bell of the front. */
+static int bell_make(int fd)
+{
+    struct epoll_event event = {.events = EPOLLOUT | EPOLLET};
+    int bell = epoll_create1(EPOLL_CLOEXEC);
+    if (bell < 0 || epoll_ctl(bell, EPOLL_CTL_ADD, fd, &event) != 0) {
+        sim_fail(world, "system: no bell");
+    }
+    return bell;
+}
+
+static void watch_drop(struct descriptor *d, unsigned i)
+{
+    if (d->watch[i].bell >= 0) {
+        (void)close(d->watch[i].bell);
+    }
+    d->watch[i] = d->watch[--d->watches];
+}
+
+void system_rung(void)
+{
+    for (int fd = 0; fd < FDS_MAX; fd++) {
+        struct descriptor *d = &table[fd];
+        for (unsigned i = 0; d->kind == KIND_EPOLL && i < d->watches; i++) {
+            if (d->watch[i].bell >= 0) {
+                user_poke(d->user);
+            }
+        }
+    }
+}
+
 static unsigned watch_find(const struct descriptor *d, int fd)
 {
     unsigned i = 0;
@@ -400,6 +502,22 @@ static unsigned watch_find(const struct descriptor *d, int fd)
         i++;
     }
     return i;
+}
+
+/* The front has answered over a real socket, or will. */
+static void on_look(struct sim *s, const struct hap *h)
+{
+    struct descriptor *d = h->actor;
+    int fd = (int)h->a;
+    if (d->kind != KIND_EPOLL || watch_find(d, fd) == d->watches || find(fd) != NULL) {
+        return;
+    }
+    if ((events_of(fd) & EPOLLIN) != 0) {
+        user_poke(d->user);
+    } else {
+        uint64_t pause_ns = h->b < PAUSE_MAX_NS ? 2 * h->b : h->b;
+        sim_at(s, s->now_ns + pause_ns, on_look, d, h->a, pause_ns);
+    }
 }
 
 int __wrap_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
@@ -415,19 +533,30 @@ int __wrap_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
         return fail(ENOENT);
     }
     if (op == EPOLL_CTL_DEL) {
-        d->watch[i] = d->watch[--d->watches];
-    } else {
-        d->watch[i].fd = fd;
-        d->watch[i].events = event->events & (EPOLLIN | EPOLLOUT);
+        watch_drop(d, i);
+        return 0;
+    }
+    bool real = op == EPOLL_CTL_ADD && find(fd) == NULL;
+    bool edges = (event->events & EPOLLET) != 0;
+    if (op == EPOLL_CTL_ADD) {
+        d->watch[i] = (struct watch){.bell = real && edges ? bell_make(fd) : -1};
+    }
+    d->watch[i].fd = fd;
+    d->watch[i].events = event->events & (EPOLLIN | EPOLLOUT);
+    if (real && !edges) {
+        struct user *u = outside();
+        sim_at(world, world->now_ns + PAUSE_NS, on_look, d, (uint64_t)fd, PAUSE_NS);
+        inside(u);
     }
     return 0;
 }
 
-static int collect(const struct descriptor *d, struct epoll_event *event, int most)
+static int collect(struct descriptor *d, struct epoll_event *event, int most)
 {
     int count = 0;
     for (unsigned i = 0; i < d->watches && count < most; i++) {
-        uint32_t events = events_of(d->watch[i].fd) & d->watch[i].events;
+        uint32_t events = events_at(&d->watch[i]);
+        d->watch[i].rung = false;
         if (events != 0) {
             event[count++] = (struct epoll_event){.events = events, .data.fd = d->watch[i].fd};
         }
@@ -507,7 +636,7 @@ static void unwatch(int fd)
     for (int i = 0; i < FDS_MAX; i++) {
         unsigned at = table[i].kind == KIND_EPOLL ? watch_find(&table[i], fd) : 0;
         if (table[i].kind == KIND_EPOLL && at < table[i].watches) {
-            table[i].watch[at] = table[i].watch[--table[i].watches];
+            watch_drop(&table[i], at);
         }
     }
 }
@@ -523,6 +652,9 @@ int __wrap_close(int fd)
         }
         if (d->kind == KIND_TIMER) {
             d->user->timer_ns = NS_NEVER;
+        }
+        while (d->watches > 0) {
+            watch_drop(d, 0);
         }
         free(d->in);
         *d = (struct descriptor){.kind = KIND_NONE};

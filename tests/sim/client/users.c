@@ -148,12 +148,16 @@ static void begin_life(struct user *u)
     memset(c->daemon_id, 0, sizeof c->daemon_id);
     c->left_era = 0;
     c->said_bye = false;
-    u->starved = false;
+    u->c->starved = false;
     u->dying = false;
+    u->lacks = false;
     u->down_ns = 0;
     u->dispatches = chance_percent(&r, 70);
     u->timeout_ns = chance_percent(&r, 50) ? 0 : chance_spread(&r, 100 * NS_PER_MS, 30 * NS_PER_S);
     u->reconnect_ns = chance_percent(&r, 50) ? 0 : chance_spread(&r, NS_PER_S, 120 * NS_PER_S);
+    struct chance other = chance_of(u->s->course->seed ^ c->index, 2000 + c->lives);
+    bool rings = chance_percent(&other, (unsigned)u->s->p.rings);
+    (void)setenv("GPUD_LANE", rings ? "auto" : "nng", 1);
 }
 
 static void open_client(struct user *u)
@@ -191,6 +195,7 @@ static void close_client(struct user *u, bool another)
         sim_fail(s, "late: gpud_close of user %u takes %" PRIu64 " ms", u->index, took / NS_PER_MS);
     }
     u->lib = NULL;
+    arrays_forget(u);
     jobs_closed(u);
     acts_forget(u);
     if (memory_left(u) != 0) {
@@ -344,8 +349,9 @@ void clients_begin(struct sim *s)
     s->clients = s->p.clients < USERS_MAX ? (unsigned)s->p.clients : USERS_MAX;
     s->client = calloc(s->clients, sizeof *s->client);
     users.user = calloc(s->clients, sizeof *users.user);
-    (void)setenv("GPUD_LANE", "nng", 1);
+    (void)setenv("GPUD_SPIN_US", "0", 1); /* the clock stands still meanwhile */
     system_begin(s);
+    rings_begin(s);
     for (unsigned i = 0; i < s->clients; i++) {
         struct sim_client *c = &s->client[i];
         struct user *u = &users.user[i];

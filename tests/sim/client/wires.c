@@ -19,6 +19,7 @@ struct chunk {
 struct address_of {
     struct wire *wire;
     uint32_t id;
+    bool ring; /* through the ring of the wire's session */
 };
 
 static struct {
@@ -140,20 +141,63 @@ static void note_down(struct wire *w)
     }
 }
 
-static void take(struct sim *s, struct wire *w, struct message *m)
+/* Returns its number. */
+static uint64_t parcel_add(struct wire *w, struct bytes message, uint32_t id, bool ring)
 {
+    struct sim *s = w->user->s;
     if (s->parcels + 1 >= s->parcels_room) {
         s->parcels_room = 2 * s->parcels_room + 1024;
         s->parcel = realloc(s->parcel, s->parcels_room * sizeof *s->parcel);
         parcels.of = realloc(parcels.of, s->parcels_room * sizeof *parcels.of);
     }
-    struct sim_request *q = seen_request(w, message_view(m));
+    struct sim_request *q = seen_request(w, message);
     uint64_t number = ++s->parcels;
     s->parcel[number] = (struct sim_parcel){
-        .request = q, .pipe = w->pipe, .era = s->era, .arrived = true, .lost = w->told};
-    parcels.of[number] = (struct address_of){.wire = w, .id = m->id};
+        .request = q, .pipe = w->pipe, .era = s->era, .arrived = !ring, .lost = w->told};
+    parcels.of[number] = (struct address_of){.wire = w, .id = id, .ring = ring};
     q->sendings++;
-    front_request(s, number);
+    return number;
+}
+
+static void take(struct sim *s, struct wire *w, struct message *m)
+{
+    front_request(s, parcel_add(w, message_view(m), m->id, false));
+}
+
+/* The session's latest connection. */
+static struct wire *wire_of_session(struct sim *s, uint64_t session)
+{
+    for (unsigned i = 0; i < s->clients; i++) {
+        for (struct wire *w = user_of(&s->client[i])->wires; w != NULL; w = w->next) {
+            if (w->era == s->era && w->session == session) {
+                return w;
+            }
+        }
+    }
+    sim_fail(s, "ring: no user has session %" PRIu64, session);
+}
+
+void wire_take_ring(struct sim *s, uint64_t session, uint32_t id, struct bytes message)
+{
+    struct wire *w = wire_of_session(s, session);
+    sim_log(s, "user %u: by the ring", w->user->index);
+    (void)parcel_add(w, message, id, true);
+}
+
+/* An answer in a ring has come. */
+void wire_answer_ring(struct sim *s, uint64_t session, uint32_t id, struct bytes message)
+{
+    for (uint64_t i = s->parcels; i > 0 && !s->closing; i--) {
+        struct sim_parcel *p = &s->parcel[i];
+        const struct address_of *to = &parcels.of[i];
+        if (to->ring && to->id == id && to->wire->session == session && p->era == s->era) {
+            p->over = true;
+            rules_answer(s, p, message);
+            seen_answer(s, p, message);
+            seen_arrival(to->wire->user, p->request, message);
+            return;
+        }
+    }
 }
 
 static void on_there(struct sim *s, const struct hap *h)
@@ -204,6 +248,9 @@ void client_answer(struct sim *s, uint64_t parcel, struct bytes message)
     p->over = true;
     rules_answer(s, p, message);
     seen_answer(s, p, message);
+    if (proto_kind(message) == MSG_KIND_WELCOME) {
+        to->wire->session = p->request->client->session;
+    }
     if (to->wire->told) {
         return; /* its connection has ended */
     }

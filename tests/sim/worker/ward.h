@@ -3,7 +3,7 @@
  * with a simulated front and virtual time. One thread; all follows from one number.
  *
  *   ward_time      the agenda, the clock, and what threads become: steps of the agenda
- *   ward_pages     the device's memory: handles, ranges, blocks, and the shadow of who used what
+ *   ward_pages     the device's memory: handles, ranges, blocks, and the shadow of its uses
  *   ward_device    the back end's table: streams, markers, modules, host memory
  *   ward_front     the front: frames out and in, adoption
  *   ward_events    what it does at an event
@@ -212,7 +212,7 @@ void ward_touch(struct ward *w, const struct ward_span *s, unsigned stream, uint
 struct backend_block *ward_block_of(struct backend_device *d, struct ward_mem *m);
 void ward_block_end(struct backend_device *d, struct backend_block *b);
 struct ward_mem *ward_mem_make(struct backend_device *d, uint64_t bytes, uint8_t *host);
-/* What the worker wrote to check the device is nobody's. */
+/* Bytes that the worker wrote to check the device belong to no tenant. */
 void ward_mems_checked(struct backend_device *d);
 void ward_mem_end(struct backend_device *d, struct ward_mem *m);
 void ward_device_empty(struct backend_device *d); /* frees all of its memory */

@@ -187,7 +187,7 @@ static const char *unfounded(const struct ward *w, const struct asked_job *j, in
     case ERR_DEADLINE:
         return j->deadline_ns <= w->now_ns ? NULL : "its deadline has not passed";
     case ERR_CANCELLED:
-        return j->cancelled ? NULL : "nobody cancelled it";
+        return j->cancelled ? NULL : "no frame cancelled it";
     case ERR_LAUNCH:
         return p->refuse_launch > 0 ? NULL : "no launch was refused";
     case ERR_DEVICE_MEMORY:

@@ -1,6 +1,6 @@
 /*
  * The memory of the simulated device. New memory holds bytes of another process. Each piece has a
- * shadow: who used which bytes last. A command that uses bytes which an earlier command of another
+ * shadow: the last use of each byte. A command that uses bytes which an earlier command of another
  * stream uses or writes, and that was not told to come after it, breaks a rule, however the two
  * happened to run. So does a mapping that ends while a command which the host does not know to be
  * over names it.

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -132,6 +133,30 @@ START_TEST(jobs_use_what_their_program_names)
     timeout(NS_NEVER);
     fake_release(fake, false);
     OK(gpud_host_free(client, named));
+    ck_assert(gpud_job_done(job));
+    gpud_job_free(job);
+}
+END_TEST
+
+/* Memory that is not shared gets a job's output at the job's end. */
+START_TEST(jobs_use_memory_that_is_not_shared)
+{
+    claims_set(false, ERR_UNSUPPORTED);
+    gpud_job *job = NULL;
+    gpud_kernel k = find();
+    float *output = host_memory(8 * MIB); /* more than a client keeps: it is unmapped */
+    float *beside = host_memory(64);
+    gpud_arg args[] = {gpud_f32(1), gpud_host_inout(output, 16, GPUD_F32)};
+    memset(output, 0, 16 * sizeof *output);
+    fake_mode(fake, FAKE_HOLD);
+    OK(gpud_launch(client, k, args, 2, NULL, NULL, &job));
+    fake_wait_held(fake, 1);
+    timeout(NO_TIME_NS);
+    FAILS(gpud_host_free(client, output), GPUD_ERR_TIMEOUT);
+    OK(gpud_host_free(client, beside));
+    timeout(NS_NEVER);
+    fake_release(fake, false);
+    OK(gpud_host_free(client, output));
     ck_assert(gpud_job_done(job));
     gpud_job_free(job);
 }
@@ -323,6 +348,7 @@ int main(void)
     tcase_add_checked_fixture(t, begin, stop);
     tcase_set_timeout(t, 100);
     tcase_add_test(t, jobs_use_what_their_program_names);
+    tcase_add_test(t, jobs_use_memory_that_is_not_shared);
     tcase_add_test(t, staging_memory_of_many_threads_has_a_limit);
     tcase_add_test(t, without_shared_memory_chunks_are_filled);
     tcase_add_test(t, memory_that_was_not_taken_is_used_up);
