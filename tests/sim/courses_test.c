@@ -1,11 +1,11 @@
-/* The courses of tests/sim/seeds, each of which once broke a rule, break none. */
+/* The courses of a simulation's seeds, each of which once broke a rule, break none. */
 #include <stdlib.h>
 
 #include "tests/unit/common/suite.h"
 
 START_TEST(kept_courses_break_no_rule)
 {
-    ck_assert_int_eq(system(FRONT_SIM " --kept"), 0);
+    ck_assert_int_eq(system(SIM " --kept"), 0);
 }
 END_TEST
 
