@@ -282,7 +282,8 @@ static void sealed(struct ward *w, struct thing *t, int64_t code)
     if (code == 0) {
         t->sealed = true;
         model_compare(w, t, 0, t->host.data, t->bytes, "the seal of buffer", t->id);
-    } else if (w->params.refuse_host == 0 && code != ERR_DEVICE_MEMORY) {
+    } else if (w->params.refuse_host == 0 && code != ERR_DEVICE_MEMORY &&
+               w->device->dead.code == 0) {
         ward_broken(w, "verdict", "sealing buffer %" PRIu64 ": code %" PRId64, t->id, code);
     }
     memfd_finish(&t->host);
