@@ -14,7 +14,7 @@
 #define SERVICE      0u /* the stream that zeroes buffers: the worker's first */
 #define SLICE_BYTES  ((uint64_t)1 << 20)
 #define ZEROS_MOST   (UINT64_C(4) << 20) /* bytes in one piece, on a processor */
-#define UNHEARD_MOST 10000u              /* commands without a frame from the worker, or to it */
+#define UNHEARD_MOST 100000u             /* commands without a frame from the worker, or to it */
 
 enum command_kind { WRITE, READ, COPY, FILL, LAUNCH, MARK, WAIT };
 
