@@ -78,7 +78,8 @@ static void step(struct ward *w, uint64_t until_ns)
         ward_advance(w, w->now_ns + 300 + chance_below(&w->chance, 3000));
     } else {
         uint64_t next = next_ns(w);
-        ward_advance(w, next < until_ns ? next : until_ns);
+        next = next < until_ns ? next : until_ns;
+        ward_advance(w, next != NS_NEVER ? next : w->now_ns + NS_PER_MS); /* nothing comes */
     }
     turn(w);
 }
