@@ -127,8 +127,9 @@ worlds() {
     cmake --preset dev >/dev/null && cmake --build --preset dev --target worker_sim >/dev/null || return 1
     local first
     first=$(date +%Y%m%d)00000
+    mkdir -p build/sim/worker
     build/dev/tests/worker_sim --seeds "$first-$((first + 99999))" --lanes "$(nproc)" \
-        --seconds "${GPUD_SIM_SECONDS:-1800}"
+        --seconds "${GPUD_SIM_SECONDS:-1800}" --keep build/sim/worker
 }
 
 # The n-th call fails, for every n (tests/torture).

@@ -8,7 +8,7 @@
 # Builds front_sim (worker_sim, client_sim) in a copy of the tree (build/sim-mutants) for one mutant at a time,
 # and plays seeds 1 to GPUD_SIM_SEEDS (1000) until one breaks a rule. Prints a line for each mutant and the
 # share that was found. Fails only if the unchanged tree breaks a rule, or a mutant does not build.
-# GPUD_SIM_TRUST=yes: does not play the unchanged tree first.
+# GPUD_SIM_LANES: processes at once (the number of processors). GPUD_SIM_TRUST=yes: does not play the unchanged tree first.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 root=$PWD
@@ -16,7 +16,7 @@ tree=$root/build/sim-mutants/tree
 build=$root/build/sim-mutants/build
 kept=$root/build/sim-mutants/kept
 seeds=${GPUD_SIM_SEEDS:-1000}
-lanes=$(nproc)
+lanes=${GPUD_SIM_LANES:-$(nproc)}
 sim=front_sim
 if [ "${1:-}" = --worker ]; then
     sim=worker_sim

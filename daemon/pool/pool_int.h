@@ -120,6 +120,7 @@ struct vain {
     uint64_t frees;    /* stats.frees then */
     uint64_t advances; /* of streams, then */
     uint64_t unused;   /* bytes without a piece at the first of … */
+    uint64_t top;      /* the most bytes of whole pages before one of … */
     unsigned tries;    /* … so many sweeps in vain, with no more free bytes since */
 };
 

@@ -1,5 +1,5 @@
-/* The courses of tests/sim/seeds, each of which once broke a rule, break none. Wrong options end
- * the program. */
+/* The courses of a simulation's seeds, each of which once broke a rule, break none. Wrong options
+ * end the program. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 START_TEST(kept_courses_break_no_rule)
 {
-    ck_assert_int_eq(system(FRONT_SIM " --kept"), 0);
+    ck_assert_int_eq(system(SIM " --kept"), 0);
 }
 END_TEST
 
@@ -18,7 +18,7 @@ static void refused(const char *options, const char *valid)
 {
     char command[512];
     char text[4096];
-    (void)snprintf(command, sizeof command, "%s %s 2>&1", FRONT_SIM, options);
+    (void)snprintf(command, sizeof command, "%s %s 2>&1", SIM, options);
     FILE *out = popen(command, "r");
     ck_assert_ptr_nonnull(out);
     size_t size = fread(text, 1, sizeof text - 1, out);
@@ -27,7 +27,7 @@ static void refused(const char *options, const char *valid)
     ck_assert(WIFEXITED(status));
     ck_assert_int_eq(WEXITSTATUS(status), 2);
     ck_assert_msg(strstr(text, valid) != NULL, "%s: %s", options, text);
-    ck_assert_ptr_nonnull(strstr(text, "front_sim --seeds 1-10000 --lanes 2"));
+    ck_assert_ptr_nonnull(strstr(text, "_sim --seeds 1-10000 --lanes 2"));
 }
 
 START_TEST(wrong_options_are_explained)

@@ -81,7 +81,8 @@ int transfer_start(struct transfers *t, enum transfer_kind kind, struct buffer *
  * is called at the end, perhaps before this returns; on failure it is not called. */
 int transfer_zero(struct transfers *t, struct buffer *b, transfer_done_fn done, void *data,
                   struct err *e);
-/* Marks earlier seals of the buffer as superseded, before a new one begins. */
+/* Marks earlier seals of the buffer as superseded, before a new one begins. b NULL: of all buffers.
+ */
 void transfers_supersede(struct transfers *t, const struct buffer *b);
 void transfers_poll(struct transfers *t);
 /* Is a transfer under way? tenant: of that tenant's buffers; NULL: any. A seal that waits for

@@ -8,6 +8,8 @@
 #include "common/hash.h"
 #include "common/log.h"
 
+#define QUEUE_USES 1u /* of an arena that is being registered and that no job uses */
+
 void arenas_init(struct arenas *t, struct device *device, struct registrar *registrar,
                  arena_ready_fn ready, void *data)
 {
@@ -227,7 +229,8 @@ void arena_free(struct arenas *t, struct arena *a)
 {
     HASH_DEL(t->by_id, a);
     a->freed = true;
-    if (a->queued) {
+    /* a job of a former front may wait for the registration */
+    if (a->queued && a->uses == QUEUE_USES) {
         arena_use(a); /* until here: the registrar's use may end at once */
         registrar_stop(t->registrar, &a->registration);
         a->uses--;

@@ -489,12 +489,17 @@ static void watch_running(struct completion *c, struct job *j, uint64_t now)
     }
 }
 
+/* Is all that the device has of the job in its stream? */
+static bool in_line(const struct job *j)
+{
+    return j->graph != NULL ? graph_in_line(j->graph) : j->state == JOB_ENQUEUED;
+}
+
 /* Reports, once, that a job waits in its stream when its deadline passes: it cannot be
  * withdrawn. */
 static void watch_late(struct completion *c, struct job *j, uint64_t now)
 {
-    if (now < j->deadline_ns || j->watch.reported_late || j->size == JOB_LARGE ||
-        j->state != JOB_ENQUEUED || j->mark_count == 0) {
+    if (now < j->deadline_ns || j->watch.reported_late || j->mark_count == 0 || !in_line(j)) {
         return;
     }
     const struct backend_marker_ops *ops = c->x->scope.device->b->marker;
@@ -570,13 +575,13 @@ void completion_poll(struct completion *c, uint64_t now)
         DL_FOREACH_SAFE(c->first, j, next)
         {
             unsigned stream = j->stream;
-            bool in_line = j->graph == NULL && j->state == JOB_ENQUEUED;
-            if (in_line && behind[stream]) {
+            bool single = j->graph == NULL && j->state == JOB_ENQUEUED;
+            if (single && behind[stream]) {
                 watch_late(c, j, now);
                 continue;
             }
             bool ended = advance(c, j, now);
-            behind[stream] = behind[stream] || (in_line && !ended);
+            behind[stream] = behind[stream] || (single && !ended);
             again = ended || again;
         }
     }

@@ -252,6 +252,19 @@ bool graph_begun(const struct graph *g)
     return begun;
 }
 
+bool graph_in_line(const struct graph *g)
+{
+    bool in_line = false;
+    for (unsigned i = 0; i < g->count; i++) {
+        const struct graph_step *t = &g->step[i];
+        if (t->state == STEP_OVER || (t->large && t->state == STEP_BEGUN && t->copy.begun != 0)) {
+            return false;
+        }
+        in_line = in_line || (!t->large && t->state == STEP_BEGUN);
+    }
+    return in_line;
+}
+
 bool graph_on_device(const struct graph *g)
 {
     return g != NULL && (g->busy > 0 || g->smalls > 0 || prefetched(g));

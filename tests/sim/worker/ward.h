@@ -10,6 +10,8 @@
  *   ward_jobs      the buffers and jobs that it asks for
  *   ward_model     what buffers must hold
  *   ward_leave     the end, when all is freed
+ *   ward_course    what the parameters and events of a world are, as numbers and as text
+ *   ward_shrink    a course that breaks a rule becomes shorter
  *   ward_run       a world from its beginning to its end
  *
  * Thread: one.
@@ -25,58 +27,11 @@
 
 #include "common/clock.h"
 #include "daemon/backend/backend.h"
-#include "tests/sim/chance.h"
+#include "tests/sim/worker/ward_course.h"
 
-#define WARD_STREAMS    16u /* of a device */
+#define WARD_STREAMS    10u /* of a device */
 #define WARD_GRAIN      256u
 #define WARD_FAIL_BYTES 1024u
-#define WARD_EVENTS_MAX 2000u
-
-/* name, what it says. Percent and permille are chances. */
-#define WARD_PARAMS(X)                                                                             \
-    X(events)                                                                                      \
-    X(tenants)                                                                                     \
-    X(streams)       /* of jobs */                                                                 \
-    X(page_kib)      /* 0: the device has blocks only */                                           \
-    X(memory_kib)    /* of the device */                                                           \
-    X(limit_kib)     /* of the pool */                                                             \
-    X(spill_kib)     /* of host memory */                                                          \
-    X(buffer_kib)    /* the largest buffer */                                                      \
-    X(wanted_kib)    /* of all buffers together */                                                 \
-    X(later)         /* 1: memory is mapped by a thread */                                         \
-    X(wakes)         /* 1: the device calls when a marker is passed */                             \
-    X(quiet)         /* 1: it has quiet markers */                                                 \
-    X(batches)       /* 1: it takes several writes at once */                                      \
-    X(registers)     /* 1: host memory is registered */                                            \
-    X(slices)        /* 1: in slices */                                                            \
-    X(imports)       /* 1: kernels reach host memory */                                            \
-    X(release_waits) /* 1: as backend.h says */                                                    \
-    X(run_ns)        /* usual time of a command */                                                 \
-    X(call_ns)       /* usual time of a call that maps */                                          \
-    X(refuse_memory) /* permille of handles, mappings and blocks */                                \
-    X(refuse_unmap)  /* permille */                                                                \
-    X(refuse_host)   /* permille of registrations */                                               \
-    X(refuse_launch) /* permille */                                                                \
-    X(foreign)       /* permille of events: another process takes or gives memory of the device */ \
-    X(fault)         /* number of the launch that faults; 0: none */                               \
-    X(deadlines)     /* percent of jobs */                                                         \
-    X(cancels)       /* percent of jobs */                                                         \
-    X(limits)        /* 1: tenants have limits */                                                  \
-    X(fronts)        /* permille of events: another front adopts the worker */                     \
-    X(pause_us)      /* usual time between two events */                                           \
-    X(window_us)     /* for which brief jobs wait for others */
-
-struct ward_params {
-#define X(name) uint64_t name;
-    WARD_PARAMS(X)
-#undef X
-};
-
-/* An event from outside; its random numbers follow from `r`. */
-struct ward_event {
-    uint64_t at_ns;
-    uint64_t r;
-};
 
 struct ward;
 
@@ -100,10 +55,8 @@ struct ward_front;
 struct server;
 
 struct ward {
-    uint64_t seed;
     struct ward_params params;
-    struct ward_event *event; /* owned */
-    unsigned events;
+    const struct ward_course *course;
     uint64_t now_ns;
     struct ward_agenda agenda;
     struct chance chance; /* of times and refusals; the front has numbers by event */
@@ -122,12 +75,9 @@ extern char *ward_report; /* WARD_FAIL_BYTES, for the parent */
 
 /* ---- ward_run.c ---- */
 
-/* The parameters and events of a seed. */
-void ward_make(uint64_t seed, struct ward *ret_ward);
-void ward_params_write(const struct ward *w, FILE *out);
-/* Plays the world in this process, and ends the process if a rule is broken. Returns the virtual
- * time, ns. */
-uint64_t ward_run(struct ward *w);
+/* Plays a world in this process, and ends the process if a rule is broken. The worker may end it,
+ * too. log NULL: none. Returns the virtual time, ns. */
+uint64_t ward_run(const struct ward_course *c, FILE *log);
 /* A rule is broken: says so, and ends the process. */
 void ward_broken(struct ward *w, const char *rule, const char *fmt, ...)
     __attribute__((format(printf, 3, 4), noreturn));
@@ -149,6 +99,7 @@ void ward_advance(struct ward *w, uint64_t to_ns);
 /* Tells the loop what threads have done. Returns whether there was anything. */
 bool ward_works_end(struct ward *w);
 bool ward_threads_work(const struct ward *w);
+bool ward_on_loop(const struct ward *w); /* does the worker's loop run, or a thread? */
 uint64_t
 ward_heap_blocks(void); /* blocks of the heap that the program has, but not its libraries */
 uint64_t ward_real_ns(void);
@@ -156,7 +107,8 @@ uint64_t ward_real_ns(void);
 /* ---- ward_pages.c ---- */
 
 struct ward_grain {
-    uint32_t wrote;              /* 1 + the stream that wrote it last; 0: none */
+    bool seen;                   /* a command has used it */
+    uint8_t wrote;               /* 1 + the stream that wrote it last; 0: none */
     uint32_t write;              /* number of its command */
     uint32_t read[WARD_STREAMS]; /* numbers of the last commands that read it */
 };
@@ -239,6 +191,8 @@ struct backend_device {
     uint64_t launches;
     unsigned unheard; /* commands since the last frame of the worker, or of the front */
     struct err dead;  /* code 0: it works */
+    uint64_t blamed;  /* job whose kernel has faulted */
+    uint64_t idle_ns; /* when nothing ran last */
 };
 
 /* The value of a kernel's last argument. */
@@ -270,6 +224,8 @@ bool ward_front_leave(struct ward *w);
 void ward_front_end(struct ward *w);
 /* The worker ended itself with this status. */
 void ward_front_lost(struct ward *w, int status);
+/* Has it asked for a buffer whose memory is about that large? */
+bool ward_front_asked(const struct ward *w, uint64_t bytes);
 /* A job's kernel begins on the device. */
 void ward_front_begins(struct ward *w, const struct ward_value *v);
 

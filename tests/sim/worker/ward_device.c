@@ -8,10 +8,13 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "daemon/worker/memory/releases.h"
 #include "tests/sim/worker/ward.h"
 
+#define SERVICE      0u /* the stream that zeroes buffers: the worker's first */
 #define SLICE_BYTES  ((uint64_t)1 << 20)
-#define UNHEARD_MOST 10000u /* commands without a frame from the worker, or to it */
+#define ZEROS_MOST   (UINT64_C(4) << 20) /* bytes in one piece, on a processor */
+#define UNHEARD_MOST 100000u             /* commands without a frame from the worker, or to it */
 
 enum command_kind { WRITE, READ, COPY, FILL, LAUNCH, MARK, WAIT };
 
@@ -224,6 +227,15 @@ static void pop(struct backend_stream *s)
     free(c);
 }
 
+static bool runs(const struct backend_device *d)
+{
+    bool any = false;
+    for (unsigned i = 0; i < d->streams; i++) {
+        any = any || (d->stream[i] != NULL && d->stream[i]->runs);
+    }
+    return any;
+}
+
 static void over(struct ward *w, void *actor, uint64_t a)
 {
     struct backend_stream *s = actor;
@@ -239,6 +251,14 @@ static void over(struct ward *w, void *actor, uint64_t a)
     s->end_ns = w->now_ns;
     pop(s);
     go_on(s);
+    s->device->idle_ns = runs(s->device) ? s->device->idle_ns : w->now_ns;
+}
+
+static void fault(struct backend_device *d, const struct command *c)
+{
+    (void)err_set(&d->dead, ERR_KERNEL_FAULT, "an illegal address was met");
+    d->blamed = c->value.job;
+    ward_log(d->w, "a kernel of job %" PRIu64 " faults", d->blamed);
 }
 
 static void begin(struct backend_stream *s, struct command *c)
@@ -249,8 +269,8 @@ static void begin(struct backend_stream *s, struct command *c)
     s->runs = true;
     if (c->kind == LAUNCH) {
         ward_front_begins(w, &c->value);
-        if (++s->device->launches == w->params.fault) {
-            (void)err_set(&s->device->dead, ERR_KERNEL_FAULT, "an illegal address was met");
+        if (++s->device->launches == w->params.fault && !w->params.load_faults) {
+            fault(s->device, c);
         }
     }
     ward_at(w, w->now_ns + ward_while(w, w->params.run_ns) + bytes / 8, over, s, 0);
@@ -394,6 +414,10 @@ static int stream_fill(struct backend_stream *s, struct backend_ref dst, const v
                        size_t pattern_size, uint64_t size, struct err *e)
 {
     int rc = dead(s->device, e);
+    if (rc == 0 && s->number == SERVICE && size > ZEROS_MOST && s->device->w->params.cpu != 0 &&
+        ward_front_asked(s->device->w, size)) {
+        ward_broken(s->device->w, "piece", "%" PRIu64 " bytes of zeros, for which all wait", size);
+    }
     if (rc == 0) {
         struct command *c = add(s, FILL, 1);
         part_set(s, c, 0, dst, NULL, size);
@@ -527,8 +551,26 @@ static int block_alloc(struct backend_device *d, uint64_t size, struct backend_b
     return 0;
 }
 
+/* A driver that waits for all that runs before it frees memory. The worker frees while nothing
+ * runs, so that no job waits for a kernel of another one; unless the device is never idle. */
+static void wait_for_all(struct backend_device *d, const char *what)
+{
+    struct ward *w = d->w;
+    if (!w->params.release_waits || w->closing || !ward_on_loop(w) || d->dead.code != 0) {
+        return;
+    }
+    if (runs(d) && w->now_ns - d->idle_ns < RELEASES_NS) {
+        ward_broken(w, "waits", "%s waits for what runs; the device was idle %" PRIu64 " ms ago",
+                    what, (w->now_ns - d->idle_ns) / NS_PER_MS);
+    }
+    while (runs(d)) {
+        ward_advance(w, ward_next_ns(w));
+    }
+}
+
 static void block_free(struct backend_device *d, struct backend_block *block)
 {
+    wait_for_all(d, "the end of a block");
     ward_pass(d->w, ward_while(d->w, d->w->params.call_ns));
     ward_block_end(d, block);
 }
@@ -566,6 +608,7 @@ static void unregister_host(struct backend_device *d, void *data, size_t size)
     const uint8_t *from = data;
     const uint8_t *to = from + size;
     uint64_t found = 0;
+    wait_for_all(d, "the end of a registration");
     for (struct ward_host **at = &d->hosts; *at != NULL;) {
         struct ward_host *h = *at;
         const uint8_t *end = h->data + h->bytes;
@@ -616,10 +659,28 @@ static void release_host(struct backend_device *d, struct backend_block *block)
 
 /* ---- modules --------------------------------------------------------------------------------- */
 
+/* A call that loads a module may be the first one that hears of a kernel's fault. */
+static void fault_now(struct backend_device *d)
+{
+    for (unsigned i = 0; i < d->streams && d->dead.code == 0; i++) {
+        const struct backend_stream *s = d->stream[i];
+        if (s != NULL && s->runs && s->first->kind == LAUNCH) {
+            fault(d, s->first);
+        }
+    }
+}
+
 static int module_load(struct backend_device *d, struct bytes binary,
                        struct backend_module **ret_module, struct err *e)
 {
     (void)binary;
+    if (d->w->params.load_faults) {
+        fault_now(d);
+    }
+    int rc = dead(d, e);
+    if (rc != 0) {
+        return rc;
+    }
     if (ward_refuses(d->w, d->w->params.refuse_launch)) {
         return err_set(e, ERR_DEVICE_MEMORY, "the device loads nothing now");
     }
@@ -632,6 +693,7 @@ static int module_load(struct backend_device *d, struct bytes binary,
 
 static void module_unload(struct backend_module *m)
 {
+    wait_for_all(m->device, "the end of a module");
     m->device->modules--;
     free(m);
 }
@@ -687,6 +749,7 @@ static void info(struct backend_device *d, struct backend_info *ret_info)
                                       .memory = w->params.memory_kib << 10,
                                       .max_alloc = w->params.memory_kib << 10,
                                       .units = 4,
+                                      .cpu = w->params.cpu != 0,
                                       .max_group = 1024,
                                       .max_local = {1024, 1024, 64},
                                       .local_bytes = 1 << 16,

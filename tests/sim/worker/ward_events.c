@@ -17,6 +17,7 @@ static void set_limits(struct ward *w, struct chance *c)
     t->limits.device.guaranteed =
         chance_percent(c, 60) ? 0 : chance_below(c, limit / (2 * w->params.tenants));
     t->limits.spilled = chance_percent(c, 80) ? UINT64_MAX : chance_below(c, limit);
+    t->acts = true;
     /* what exceeds a lower limit remains */
     t->most = t->limits.device.hard > t->most ? t->limits.device.hard : t->most;
     front_limits(w, i);
@@ -102,6 +103,9 @@ static void arenas_act(struct ward *w, struct chance *c)
         front_arena_drop(w, t);
     } else {
         arena_ask(w, c);
+        for (uint64_t i = w->params.early > 0 ? 4 : 0; i > 0; i--) {
+            front_new_job(w, c);
+        }
     }
 }
 
@@ -134,7 +138,7 @@ static void free_some(struct ward *w, struct chance *c)
     }
 }
 
-static void odd_frame(struct ward *w, struct chance *c)
+static void control(struct ward *w, struct chance *c)
 {
     uint64_t n = chance_below(c, 5);
     if (n == 0) {
@@ -146,12 +150,14 @@ static void odd_frame(struct ward *w, struct chance *c)
     } else if (n == 2) {
         const struct msg_f_spill m = {.limit =
                                           chance_below(c, 2 * (w->params.spill_kib << 10) + 1)};
+        w->front->budgets = true;
         front_send(w, &schema_msg_f_spill, &m, -1);
     } else if (n == 3) {
         uint64_t limit = w->params.limit_kib << 10;
         const struct msg_f_budget m = {.limit = limit / 2 + chance_below(c, limit / 2 + 1),
                                        .deadline_ms = (uint32_t)chance_below(c, 300),
                                        .stay = limit / 4};
+        w->front->budgets = true;
         front_send(w, &schema_msg_f_budget, &m, -1);
     } else {
         const struct msg_f_coalesce m = {.window_ns = w->params.window_us * 1000};
@@ -166,39 +172,27 @@ static void others_act(struct ward *w, struct chance *c)
     ward_log(w, "others have %" PRIu64 " bytes of the device", w->device->foreign);
 }
 
+static void packet(struct ward *w, struct chance *c)
+{
+    uint64_t jobs = 2 + chance_below(c, 8);
+    uint64_t most = w->params.jobs_most;
+    front_packet_begin(w);
+    for (uint64_t i = most > 0 && most < jobs ? most : jobs; i > 0; i--) {
+        front_new_job(w, c);
+    }
+    front_packet_end(w);
+}
+
 void ward_front_act(struct ward *w, const struct ward_event *e)
 {
-    struct chance c = chance_of(e->r, 2);
+    static void (*const ACTS[])(struct ward * w, struct chance * c) = {
+        [WARD_FRONT] = front_adopts, [WARD_FOREIGN] = others_act, [WARD_BUFFER] = front_new_buffer,
+        [WARD_FREE] = free_some,     [WARD_SEAL] = seal_some,     [WARD_MODULE] = modules_act,
+        [WARD_ARENA] = arenas_act,   [WARD_CONTROL] = control,    [WARD_LIMITS] = set_limits,
+        [WARD_PACKET] = packet,      [WARD_JOB] = front_new_job};
+    struct chance c = ward_event_chance(e);
     w->device->unheard = 0;
-    uint64_t n = chance_below(&c, 1000);
-    if (w->front->nonce != 0 || w->closing) {
-        return; /* the front waits for the inventory */
-    }
-    if (chance_below(&c, 1000) < w->params.fronts) {
-        front_adopts(w, &c);
-    } else if (chance_below(&c, 1000) < w->params.foreign) {
-        others_act(w, &c);
-    } else if (n < 200) {
-        front_new_buffer(w, &c);
-    } else if (n < 270) {
-        free_some(w, &c);
-    } else if (n < 300) {
-        seal_some(w, &c);
-    } else if (n < 330) {
-        modules_act(w, &c);
-    } else if (n < 370) {
-        arenas_act(w, &c);
-    } else if (n < 390) {
-        odd_frame(w, &c);
-    } else if (n < 420 && w->params.limits) {
-        set_limits(w, &c);
-    } else if (n < 480) {
-        front_packet_begin(w);
-        for (uint64_t i = 2 + chance_below(&c, 8); i > 0; i--) {
-            front_new_job(w, &c);
-        }
-        front_packet_end(w);
-    } else {
-        front_new_job(w, &c);
+    if (w->front->nonce == 0 && !w->closing) { /* else the front waits for the inventory */
+        ACTS[e->kind](w, &c);
     }
 }

@@ -192,7 +192,7 @@ static const char *unfounded(const struct ward *w, const struct asked_job *j, in
         return p->refuse_launch > 0 ? NULL : "no launch was refused";
     case ERR_DEVICE_MEMORY:
     case ERR_LIMIT:
-        return NULL;
+        return j->small && !w->front->budgets ? "all that it needs could be had" : NULL;
     case ERR_UNSUPPORTED:
         return p->refuse_host > 0 ? NULL : "all is supported";
     case ERR_KERNEL_FAULT:
@@ -282,7 +282,8 @@ static void sealed(struct ward *w, struct thing *t, int64_t code)
     if (code == 0) {
         t->sealed = true;
         model_compare(w, t, 0, t->host.data, t->bytes, "the seal of buffer", t->id);
-    } else if (w->params.refuse_host == 0 && code != ERR_DEVICE_MEMORY) {
+    } else if (w->params.refuse_host == 0 && code != ERR_DEVICE_MEMORY &&
+               w->device->dead.code == 0) {
         ward_broken(w, "verdict", "sealing buffer %" PRIu64 ": code %" PRId64, t->id, code);
     }
     memfd_finish(&t->host);
@@ -324,6 +325,11 @@ static void hear_module(struct ward *w, struct bytes frame)
     while (x != NULL && x->id != m.module) {
         x = x->next;
     }
+    if (device_is_lost((int)m.code) && front_job(w->front, w->device->blamed) != NULL &&
+        !front_job(w->front, w->device->blamed)->ended) {
+        ward_broken(w, "verdict", "module %" PRIu64 " is blamed for the fault of job %" PRIu64,
+                    m.module, w->device->blamed);
+    }
     if (x != NULL && m.code == 0) {
         x->state = THING_READY;
     } else if (x != NULL) {
@@ -339,8 +345,24 @@ static void hear_arena(struct ward *w, struct bytes frame)
         struct thing *t = front_thing(w->front, m.arena, true);
         if (t != NULL) {
             t->align = m.align;
+            t->answered = true;
         }
     }
+}
+
+/* Does it have a job, or has it asked for a buffer? */
+static bool tenant_acts(const struct ward_front *f, uint64_t tenant)
+{
+    const struct asked_job *j = f->jobs;
+    const struct thing *t = f->things;
+    while (j != NULL && (j->ended || j->tenant != tenant)) {
+        j = j->next;
+    }
+    while (t != NULL &&
+           (t->tenant != tenant || (t->state != THING_ASKED && t->state != THING_SEALING))) {
+        t = t->next;
+    }
+    return j != NULL || t != NULL;
 }
 
 static void hear_tenant(struct ward *w, struct bytes frame)
@@ -350,7 +372,17 @@ static void hear_tenant(struct ward *w, struct bytes frame)
         return;
     }
     struct tenant *t = &w->front->tenant[m.tenant];
+    bool acts = tenant_acts(w->front, m.tenant);
+    if (!t->acts && !acts && !w->front->budgets && m.mapped < t->limits.device.guaranteed &&
+        m.spilled > t->use.spilled) {
+        ward_broken(w, "guarantee",
+                    "tenant %" PRIu64 " has %" PRIu64 " bytes of %" PRIu64
+                    " that it is guaranteed, and asks for nothing; %" PRIu64
+                    " were moved to the host",
+                    m.tenant, m.mapped, t->limits.device.guaranteed, m.spilled - t->use.spilled);
+    }
     t->use = m;
+    t->acts = acts;
     if (m.mapped > t->most) {
         ward_broken(w, "limit", "tenant %" PRIu64 " has %" PRIu64 " bytes of %" PRIu64, m.tenant,
                     m.mapped, t->most);
@@ -419,6 +451,7 @@ void front_seal(struct ward *w, struct thing *t)
         ward_broken(w, "front", "%s", e.text);
     }
     t->state = THING_SEALING;
+    w->front->tenant[t->tenant].acts = true;
     front_send(w, &schema_msg_f_buffer_seal, &m, t->host.fd);
 }
 
@@ -490,6 +523,7 @@ void front_adopts(struct ward *w, struct chance *c)
         }
     }
     for (unsigned i = 1; i <= WARD_TENANTS; i++) {
+        f->tenant[i].acts = true;
         f->tenant[i].most = UINT64_MAX; /* until its limits are set again, which reclaims nothing */
     }
     const struct msg_f_inventory m = {.nonce = f->nonce};
@@ -567,6 +601,16 @@ void ward_front_lost(struct ward *w, int status)
     }
     ward_front_hear(w);
     ward_log(w, "the worker ended with %d", status);
+}
+
+bool ward_front_asked(const struct ward *w, uint64_t bytes)
+{
+    const struct thing *t = w->front->things;
+    while (t != NULL && (t->state != THING_ASKED || t->bytes > bytes ||
+                         bytes - t->bytes >= w->params.page_kib << 10)) {
+        t = t->next;
+    }
+    return t != NULL;
 }
 
 void ward_front_begins(struct ward *w, const struct ward_value *v)

@@ -32,6 +32,8 @@ struct thing {
     unsigned uses;     /* jobs that have not ended */
     struct memfd host; /* of an arena, a seal or a restoration */
     uint64_t align;    /* of an arena: where kernels can use it; 0: nowhere */
+    bool answered;     /* W_ARENA came */
+    bool stays;        /* on the device */
     bool listed;       /* by an inventory */
     struct thing *prev, *next;
 };
@@ -78,6 +80,7 @@ struct asked_job {
     uint64_t effects;
     bool settled; /* the model has its effects; until then what it uses is in use */
     bool ended, cancelled, late, waits;
+    bool small;   /* it needs a small part of the device's memory, and nothing is in its way */
     bool repeats; /* its end may be reported again, to another front */
     bool listed;
     struct asked_job *prev, *next;
@@ -87,6 +90,7 @@ struct tenant {
     struct memory_limits limits;
     uint64_t most; /* bytes: the highest limit that was in force; UINT64_MAX: there was none */
     struct msg_w_tenant use;
+    bool acts; /* it asked for something since its use was reported */
 };
 
 /* A packet that the channel had no room for. */
@@ -113,6 +117,7 @@ struct ward_front {
     bool ready;     /* W_READY came */
     bool pool;      /* W_POOL came */
     struct msg_w_pool pool_says;
+    bool budgets;     /* the worker's memory was limited otherwise, too */
     unsigned leaving; /* how far the end is */
     uint64_t leaves_ns;
     uint64_t jobs_done, jobs_failed, jobs_waited;

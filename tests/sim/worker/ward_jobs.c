@@ -7,8 +7,9 @@
 #include "common/shape.h"
 #include "tests/sim/worker/ward_front.h"
 
-#define JOBS_MAX  48u                 /* that have not ended */
-#define STEP_MOST ((uint64_t)6 << 20) /* bytes */
+#define JOBS_MAX    48u                 /* that have not ended */
+#define UNREAD_BYTE 0xe5u               /* of no tenant's: the job does not write it */
+#define STEP_MOST   ((uint64_t)6 << 20) /* bytes */
 
 /* ---- buffers --------------------------------------------------------------------------------- */
 
@@ -77,13 +78,12 @@ void front_new_buffer(struct ward *w, struct chance *c)
         restore(w, c, t);
         return;
     }
+    f->tenant[t->tenant].acts = true;
     bool zero = chance_percent(c, 40);
     thing_define(t, 0, bytes, zero);
-    const struct msg_f_buffer_create m = {.id = t->id,
-                                          .size = bytes,
-                                          .zero = zero,
-                                          .tenant = t->tenant,
-                                          .stays = chance_percent(c, 3)};
+    t->stays = chance_percent(c, 3);
+    const struct msg_f_buffer_create m = {
+        .id = t->id, .size = bytes, .zero = zero, .tenant = t->tenant, .stays = t->stays};
     front_send(w, &schema_msg_f_buffer_create, &m, -1);
 }
 
@@ -130,12 +130,27 @@ static bool device_side(struct ward *w, struct chance *c, struct asked_job *j, b
     return t != NULL && !(writes && t->sealed);
 }
 
+/* An arena of the tenant that is still being registered: a front that had the jobs on another
+ * worker before knows that kernels reach it. */
+static struct thing *early_arena(const struct ward *w, struct chance *c, uint32_t tenant)
+{
+    const struct ward_params *p = &w->params;
+    struct thing *t = p->early > 0 && p->imports != 0 ? w->front->things : NULL;
+    while (t != NULL &&
+           (!t->arena || t->answered || t->tenant != tenant || t->state != THING_READY)) {
+        t = t->next;
+    }
+    return t != NULL && chance_percent(c, (unsigned)p->early) ? t : NULL;
+}
+
 /* Memory of a kernel: also an arena that it reaches. */
 static bool kernel_side(struct ward *w, struct chance *c, struct asked_job *j, bool writes,
                         struct side *s)
 {
-    struct thing *t = chance_percent(c, 15) ? front_pick(w, c, j->tenant, true) : NULL;
-    if (t != NULL && t->align != 0 && t->align <= WARD_GRAIN) {
+    struct thing *t = early_arena(w, c, j->tenant);
+    bool early = t != NULL;
+    t = !early && chance_percent(c, 15) ? front_pick(w, c, j->tenant, true) : t;
+    if (early || (t != NULL && t->align != 0 && t->align <= WARD_GRAIN)) {
         *s = (struct side){.kind = SIDE_THING, .thing = t};
         return true;
     }
@@ -205,11 +220,27 @@ static enum step_kind choose_kind(struct chance *c, const struct asked_job *j)
                     : STEP_MIX;
 }
 
+/* Copies to the host are not in the order of the job's stream. What they read of a temporary that
+ * the job has not written is undefined: commands of earlier jobs may still write it. */
+static bool temp_written(const struct asked_job *j, unsigned temp)
+{
+    bool written = false;
+    for (unsigned i = 0; i < j->steps; i++) {
+        const struct side *s = &j->step[i].dst;
+        written = written || (s->kind == SIDE_TEMP && s->temp == temp);
+    }
+    return written;
+}
+
 static bool make_move(struct ward *w, struct chance *c, struct asked_job *j, struct step *s)
 {
     bool writes = s->kind == STEP_WRITE;
     struct side *device = writes ? &s->dst : &s->src;
     if (!device_side(w, c, j, writes, device)) {
+        return false;
+    }
+    if (w->params.defined != 0 && !writes && device->kind == SIDE_TEMP &&
+        !temp_written(j, device->temp)) {
         return false;
     }
     part(c, device, j, STEP_MOST);
@@ -238,7 +269,9 @@ static bool make_work(struct ward *w, struct chance *c, struct asked_job *j, str
 
 static void add_steps(struct ward *w, struct chance *c, struct asked_job *j)
 {
-    for (uint64_t n = chance_spread(c, 1, WARD_STEPS); n > 0; n--) {
+    uint64_t count = chance_spread(c, 1, WARD_STEPS);
+    uint64_t most = w->params.steps_most;
+    for (uint64_t n = most > 0 && most < count ? most : count; n > 0; n--) {
         struct step *s = &j->step[j->steps];
         *s = (struct step){.kind = choose_kind(c, j), .k = (uint32_t)chance_below(c, 1000)};
         bool moves = s->kind == STEP_WRITE || s->kind == STEP_READ;
@@ -249,7 +282,9 @@ static void add_steps(struct ward *w, struct chance *c, struct asked_job *j)
         if (s->kind == STEP_WRITE && s->src.kind == SIDE_STAGE) {
             model_random(c, j->tenant, w->front->input.data + s->src.at, s->src.bytes);
         } else if (s->kind == STEP_READ && s->dst.kind == SIDE_STAGE) {
-            memset(w->front->output.data + s->dst.at, 0xe5, s->dst.bytes);
+            for (uint64_t i = 0; i < s->dst.bytes; i += 64) {
+                w->front->output.data[s->dst.at + i] = UNREAD_BYTE;
+            }
         }
         j->steps++;
     }
@@ -449,6 +484,42 @@ static void job_fill(struct ward *w, struct chance *c, struct asked_job *j)
     add_steps(w, c, j);
 }
 
+/* Bytes of the device that the job needs: no less than these. */
+static uint64_t needs(const struct asked_job *j)
+{
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < j->temps; i++) {
+        bytes += j->temp[i];
+    }
+    for (unsigned i = 0; i < j->steps; i++) {
+        const struct side *s[] = {&j->step[i].dst, &j->step[i].src};
+        for (unsigned k = 0; k < 2; k++) {
+            bytes += s[k]->kind == SIDE_THING && !s[k]->thing->arena ? s[k]->thing->bytes : 0;
+        }
+    }
+    return bytes;
+}
+
+static uint64_t staying(const struct ward_front *f)
+{
+    uint64_t bytes = 0;
+    for (const struct thing *t = f->things; t != NULL; t = t->next) {
+        bytes += t->stays ? t->bytes : 0;
+    }
+    return bytes;
+}
+
+/* What other jobs and buffers have can go to the host, and the job fits: it has to wait, but the
+ * worker must not refuse it. */
+static bool is_small(const struct ward *w, const struct asked_job *j)
+{
+    const struct ward_params *p = &w->params;
+    bool refuses = p->refuse_memory > 0 || p->refuse_unmap > 0 || p->refuse_host > 0 ||
+                   p->foreign > 0 || p->limits > 0 || p->page_kib == 0;
+    bool hosts = p->spill_kib >= 2 * p->wanted_kib;
+    return !refuses && hosts && needs(j) + staying(w->front) <= (p->limit_kib << 10) / 4;
+}
+
 static void side_use(const struct side *s)
 {
     if (s->kind == SIDE_THING) {
@@ -469,6 +540,8 @@ void front_new_job(struct ward *w, struct chance *c)
         side_use(&j->step[i].src);
     }
     DL_APPEND(w->front->jobs, j);
+    j->small = is_small(w, j);
+    w->front->tenant[j->tenant].acts = true;
     job_log(w, j);
     job_send(w, j);
     if (chance_percent(c, (unsigned)w->params.cancels)) {

@@ -1,204 +1,248 @@
 /*
  * Plays worlds around the worker (ward.h) and says which rules they break.
  *
- *   worker_sim                  seeds 1 to 200, and those of mended faults
+ *   worker_sim                  all files of tests/sim/worker/seeds, then seeds 1 to 200
+ *   worker_sim --kept           the files only
  *   worker_sim --seeds A-B      these seeds
+ *   worker_sim --file FILE...   courses; with one file, what happens in it is printed
  *     --lanes N                 processes at once (1)
  *     --seconds N               no more worlds after that time
  *     --first                   ends at the first broken rule
+ *     --keep FOLDER             shortens courses that break a rule, and writes them there
  *     --log                     prints what happens in each world
  *
  * Ends with 1 if a rule was broken. The same seed and tree give the same world.
  */
+#include <dirent.h>
 #include <inttypes.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/log.h"
-#include "tests/sim/worker/ward.h"
+#include "tests/sim/options.h"
+#include "tests/sim/worker/ward_shrink.h"
 
-#define SEEDS_USUAL   200u
-#define LANES_MAX     64u
-#define WORLD_SECONDS 60u       /* of processor time */
-#define HEAP_KEPT     (1 << 28) /* bytes: memory of the device comes and goes */
+#define SEEDS_USUAL 200u
+#define TRIES_MAX   1500u
+#define HEAP_KEPT   (1 << 28) /* bytes: memory of the device comes and goes */
 
-/* Seeds above SEEDS_USUAL that broke a rule before a mend, by rule: vain, content, verdict,
- * content, content, deadline, vain, vain. */
-static const uint64_t KEPT[] = {241, 520, 609, 611, 647, 726, 969, 1074};
-
-struct options {
-    uint64_t first, last;
-    unsigned lanes;
-    uint64_t until_ns; /* of the real clock */
-    bool one, log;
-};
-
+/* What a process that plays worlds tells its parent. */
 struct lane {
-    pid_t pid; /* 0: none */
-    uint64_t seed;
-    uint64_t virtual_ns; /* of the world that it plays */
+    pid_t pid;     /* 0: none */
+    uint64_t seed; /* that it plays; all before it are done */
+    uint64_t step; /* between two seeds */
+    uint64_t worlds, virtual_ns;
     char report[WARD_FAIL_BYTES];
 };
 
-struct sums {
-    uint64_t worlds, virtual_ns;
-    unsigned broken;
-};
-
-/* A world in a process of its own: a worker may end its process. */
 static void play(struct lane *l, const struct options *o)
 {
-    const struct itimerval t = {.it_value = {.tv_sec = WORLD_SECONDS}};
-    struct ward w;
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    (void)setitimer(ITIMER_PROF, &t, NULL);
     ward_report = l->report;
-    ward_make(l->seed, &w);
-    if (o->log) {
-        w.log = stdout;
-        ward_params_write(&w, stdout);
+    for (; l->seed <= o->last && ward_real_ns() < o->until_ns; l->seed += l->step) {
+        struct ward_course c;
+        ward_course_make(l->seed, &c);
+        ward_time_limit();
+        if (o->log) {
+            ward_course_write(&c, stdout);
+        }
+        l->virtual_ns += ward_run(&c, o->log ? stdout : NULL);
+        l->worlds++;
+        ward_course_finish(&c);
     }
-    l->virtual_ns = ward_run(&w);
-    free(w.event);
     (void)fflush(NULL);
     _exit(0);
 }
 
-static void start(struct lane *l, const struct options *o, uint64_t seed)
+static void lane_start(struct lane *l, const struct options *o)
 {
-    l->seed = seed;
     l->report[0] = '\0';
-    l->virtual_ns = 0;
-    (void)fflush(NULL);
-    pid_t pid = fork();
-    if (pid < 0) {
-        perror("worker_sim: fork");
-        exit(2);
-    }
+    pid_t pid = ward_fork();
     if (pid == 0) {
         play(l, o);
     }
-    l->pid = pid;
+    l->pid = pid; /* the memory is shared */
 }
 
-static void ended(struct lane *l, int status, struct sums *s)
+static void keep(const struct options *o, uint64_t seed, struct ward_verdict *v)
 {
-    l->pid = 0;
-    s->worlds++;
-    s->virtual_ns += l->virtual_ns;
-    if (status == 0) {
+    char path[512];
+    struct ward_course c;
+    struct ward_verdict alone;
+    ward_course_make(seed, &c);
+    ward_try(&c, NULL, &alone);
+    if (!alone.broken) {
+        (void)printf("  by itself the seed breaks no rule\n");
+        ward_course_finish(&c);
         return;
     }
-    s->broken++;
-    if (l->report[0] != '\0') {
-        (void)printf("seed %" PRIu64 ": %s\n", l->seed, l->report);
-    } else if (WIFSIGNALED(status)) {
-        (void)printf("seed %" PRIu64 ": %s: signal %d\n", l->seed,
-                     WTERMSIG(status) == SIGPROF ? "hangs" : "signal", WTERMSIG(status));
-    } else {
-        (void)printf("seed %" PRIu64 ": status: %d\n", l->seed, WEXITSTATUS(status));
+    unsigned before = c.count;
+    ward_shrink(&c, v, TRIES_MAX);
+    (void)snprintf(path, sizeof path, "%s/%" PRIu64 ".course", o->keep, seed);
+    FILE *out = fopen(path, "w");
+    if (out == NULL) {
+        perror(path);
+        exit(2);
     }
+    (void)fprintf(out, "# %s\n", v->text);
+    ward_course_write(&c, out);
+    (void)fclose(out);
+    (void)printf("  %u of %u events are left: %s\n  %s\n", c.count, before, path, v->text);
+    ward_course_finish(&c);
 }
 
-static void play_seeds(const struct options *o, struct lane *lane, struct sums *s)
+/* Returns whether the lane has broken a rule. A worker whose device fails ends the process, which
+ * is no broken rule: the lane goes on behind that world. */
+static bool lane_ended(struct lane *l, int status, const struct options *o)
 {
-    uint64_t seed = o->first;
-    unsigned running = 0;
-    for (;;) {
-        bool more = seed <= o->last && ward_real_ns() < o->until_ns && !(o->one && s->broken > 0);
-        for (unsigned i = 0; more && i < o->lanes && seed <= o->last; i++) {
-            if (lane[i].pid == 0) {
-                start(&lane[i], o, seed++);
-                running++;
-            }
+    struct ward_verdict v;
+    ward_verdict_of(status, l->report, &v);
+    l->pid = 0;
+    if (v.broken) {
+        (void)printf("seed %" PRIu64 ": %s\n", l->seed, v.text);
+        if (o->keep != NULL) {
+            keep(o, l->seed, &v);
         }
-        if (running == 0) {
-            return;
+        (void)fflush(stdout);
+    } else if (l->seed > o->last || ward_real_ns() >= o->until_ns) {
+        return false;
+    }
+    l->worlds++;
+    l->seed += l->step;
+    if (l->seed <= o->last && !(o->one && v.broken)) {
+        lane_start(l, o);
+    }
+    return v.broken;
+}
+
+static unsigned stop(struct lane *lane, unsigned lanes)
+{
+    unsigned stopped = 0;
+    for (unsigned i = 0; i < lanes; i++) {
+        if (lane[i].pid != 0) {
+            (void)kill(lane[i].pid, SIGKILL);
+            (void)waitpid(lane[i].pid, NULL, 0);
+            lane[i].pid = 0;
+            stopped++;
         }
+    }
+    return stopped;
+}
+
+static unsigned play_lanes(const struct options *o, struct lane *lane)
+{
+    unsigned running = o->lanes;
+    unsigned broken = 0;
+    for (unsigned i = 0; i < o->lanes; i++) {
+        lane[i] = (struct lane){.seed = o->first + i, .step = o->lanes};
+        lane_start(&lane[i], o);
+    }
+    while (running > 0) {
         int status = 0;
         pid_t pid = wait(&status);
         for (unsigned i = 0; i < o->lanes; i++) {
             if (lane[i].pid == pid) {
-                ended(&lane[i], status, s);
-                running--;
+                broken += lane_ended(&lane[i], status, o);
+                running -= lane[i].pid == 0;
             }
         }
+        running -= o->one && broken > 0 ? stop(lane, o->lanes) : 0;
     }
+    return broken;
 }
 
-static void usage(void)
+static unsigned play_seeds(const struct options *o)
 {
-    (void)fputs("worker_sim [--seeds A-B] [--lanes N] [--seconds N] [--first] [--log]\n", stderr);
-    exit(2);
-}
-
-static const char *value_of(char **argv, int *at)
-{
-    if (argv[*at + 1] == NULL) {
-        usage();
-    }
-    return argv[++*at];
-}
-
-static void read_options(char **argv, struct options *o)
-{
-    for (int i = 1; argv[i] != NULL; i++) {
-        if (strcmp(argv[i], "--seeds") == 0) {
-            if (sscanf(value_of(argv, &i), "%" SCNu64 "-%" SCNu64, &o->first, &o->last) != 2) {
-                usage();
-            }
-        } else if (strcmp(argv[i], "--lanes") == 0) {
-            o->lanes = (unsigned)strtoul(value_of(argv, &i), NULL, 10);
-        } else if (strcmp(argv[i], "--seconds") == 0) {
-            o->until_ns = ward_real_ns() + strtoull(value_of(argv, &i), NULL, 10) * NS_PER_S;
-        } else if (strcmp(argv[i], "--first") == 0) {
-            o->one = true;
-        } else if (strcmp(argv[i], "--log") == 0) {
-            o->log = true;
-        } else {
-            usage();
-        }
-    }
-    if (o->lanes < 1 || o->lanes > LANES_MAX) {
-        usage();
-    }
-}
-
-int main(int argc, char **argv)
-{
-    struct options o = {.lanes = 1, .until_ns = UINT64_MAX};
-    struct sums s = {.worlds = 0};
-    (void)argc;
-    read_options(argv, &o);
-    bool usual = o.last == 0;
-    if (usual) {
-        o.first = 1;
-        o.last = SEEDS_USUAL;
-    }
-    (void)mallopt(M_MMAP_THRESHOLD, HEAP_KEPT);
-    (void)mallopt(M_TRIM_THRESHOLD, HEAP_KEPT);
-    log_open("worker_sim", o.log ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR - 1);
     struct lane *lane = mmap(NULL, LANES_MAX * sizeof *lane, PROT_READ | PROT_WRITE,
                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (lane == MAP_FAILED) {
         perror("worker_sim: mmap");
-        return 2;
+        exit(2);
     }
     uint64_t began_ns = ward_real_ns();
-    play_seeds(&o, lane, &s);
-    for (size_t i = 0; usual && i < sizeof KEPT / sizeof KEPT[0]; i++) {
-        o.first = o.last = KEPT[i];
-        play_seeds(&o, lane, &s);
+    unsigned broken = play_lanes(o, lane);
+    uint64_t worlds = 0;
+    uint64_t ns = 0;
+    for (unsigned i = 0; i < o->lanes; i++) {
+        worlds += lane[i].worlds;
+        ns += lane[i].virtual_ns;
     }
-    (void)printf("%" PRIu64 " worlds, %u broke a rule; %.1f s, %.1f hours in them\n", s.worlds,
-                 s.broken, (double)(ward_real_ns() - began_ns) / 1e9,
-                 (double)s.virtual_ns / 3.6e12);
-    return s.broken > 0;
+    (void)printf("%" PRIu64 " worlds, %u broke a rule; %.1f s, %.1f hours in them\n", worlds,
+                 broken, (double)(ward_real_ns() - began_ns) / 1e9, (double)ns / 3.6e12);
+    (void)munmap(lane, LANES_MAX * sizeof *lane);
+    return broken;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static unsigned play_file(const char *path, FILE *log)
+{
+    struct ward_course c;
+    struct ward_verdict v;
+    FILE *in = fopen(path, "r");
+    bool read = in != NULL && ward_course_read(in, &c);
+    if (in != NULL) {
+        (void)fclose(in);
+    }
+    if (!read) {
+        (void)fprintf(stderr, "%s: no course\n", path);
+        return 1;
+    }
+    ward_try(&c, log, &v);
+    if (v.broken) {
+        (void)printf("%s: %s\n", path, v.text);
+    }
+    ward_course_finish(&c);
+    return v.broken;
+}
+
+static int is_course(const struct dirent *d)
+{
+    size_t size = strlen(d->d_name);
+    return size > 7 && strcmp(d->d_name + size - 7, ".course") == 0;
+}
+
+static unsigned play_folder(const char *folder)
+{
+    struct dirent **names = NULL;
+    char path[512];
+    unsigned broken = 0;
+    int count = scandir(folder, &names, is_course, alphasort);
+    for (int i = 0; i < count; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
+        broken += play_file(path, NULL);
+        free(names[i]);
+    }
+    free(names);
+    (void)printf("%d courses of %s, %u broke a rule\n", count < 0 ? 0 : count, folder, broken);
+    return count > 0 ? broken : 1;
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+int main(int argc, char **argv)
+{
+    struct options o;
+    int file = options_read(argv, &o);
+    unsigned broken = 0;
+    (void)mallopt(M_MMAP_THRESHOLD, HEAP_KEPT);
+    (void)mallopt(M_TRIM_THRESHOLD, HEAP_KEPT);
+    log_open("worker_sim", o.log ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR - 1);
+    for (int i = file; file > 0 && i < argc; i++) {
+        broken += play_file(argv[i], argc - file == 1 ? stdout : NULL);
+    }
+    if (file > 0) {
+        return broken > 0;
+    }
+    if (o.last == 0) {
+        broken += play_folder(SEEDS_DIR);
+        o.first = 1;
+        o.last = SEEDS_USUAL;
+    }
+    broken += o.kept ? 0 : play_seeds(&o);
+    return broken > 0;
 }

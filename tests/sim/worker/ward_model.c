@@ -20,12 +20,17 @@ void thing_define(struct thing *t, uint64_t at, uint64_t bytes, bool defined)
     memset(t->defined + at / WARD_GRAIN, defined, grains(at + bytes) - at / WARD_GRAIN);
 }
 
+/* Each grain begins with a word of its own; the rest is the same for all, which takes less time. */
 void model_random(struct chance *c, uint32_t tenant, uint8_t *data, uint64_t bytes)
 {
     const uint64_t tag = UINT64_C(0x2020202020202020) * tenant;
-    for (uint64_t i = 0; i < bytes; i += 8) {
-        uint64_t word = (chance_next(c) & UINT64_C(0x1f1f1f1f1f1f1f1f)) | tag;
-        memcpy(data + i, &word, bytes - i < 8 ? bytes - i : 8);
+    uint64_t grain[WARD_GRAIN / 8];
+    for (unsigned i = 0; i < WARD_GRAIN / 8; i++) {
+        grain[i] = (chance_next(c) & UINT64_C(0x1f1f1f1f1f1f1f1f)) | tag;
+    }
+    for (uint64_t at = 0; at < bytes; at += WARD_GRAIN) {
+        grain[0] = (chance_next(c) & UINT64_C(0x1f1f1f1f1f1f1f1f)) | tag;
+        memcpy(data + at, grain, bytes - at < WARD_GRAIN ? bytes - at : WARD_GRAIN);
     }
 }
 

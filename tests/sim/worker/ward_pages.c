@@ -22,7 +22,6 @@ struct ward_mem *ward_mem_make(struct backend_device *d, uint64_t bytes, uint8_t
     m->data = host != NULL ? host : malloc(bytes);
     m->grain = calloc((bytes + WARD_GRAIN - 1) / WARD_GRAIN, sizeof *m->grain);
     if (host == NULL) {
-        memset(m->data, FOREIGN_BYTE, bytes);
         d->used += bytes;
     }
     DL_APPEND(d->mems, m);
@@ -40,13 +39,21 @@ void ward_mem_end(struct backend_device *d, struct ward_mem *m)
     free(m);
 }
 
+/* Bytes of the grain at `at`. */
+static uint64_t rest_of(const struct ward_mem *m, uint64_t at)
+{
+    return m->bytes - at < WARD_GRAIN ? m->bytes - at : WARD_GRAIN;
+}
+
 void ward_mems_checked(struct backend_device *d)
 {
     const struct ward_mem *m;
     DL_FOREACH(d->mems, m)
     {
-        for (uint64_t i = 0; i < m->bytes; i++) {
-            m->data[i] = m->grain[i / WARD_GRAIN].wrote != 0 ? 0 : m->data[i];
+        for (uint64_t at = 0; at < m->bytes; at += WARD_GRAIN) {
+            if (m->grain[at / WARD_GRAIN].wrote != 0) {
+                memset(m->data + at, 0, rest_of(m, at));
+            }
         }
     }
 }
@@ -146,14 +153,28 @@ static void race(struct ward *w, const char *who, const struct ward_span *s, uin
                 wrote ? "writes" : "reads");
 }
 
+/* Does the span have all bytes of the grain? */
+static bool covers(const struct ward_span *s, uint64_t grain)
+{
+    uint64_t at = grain * WARD_GRAIN;
+    return s->at <= at && at + rest_of(s->mem, at) <= s->at + s->bytes;
+}
+
+/* What is never used has no bytes, and what is written as a whole needs none before: most of a
+ * world's time goes into bytes. */
 void ward_touch(struct ward *w, const struct ward_span *s, unsigned stream, uint32_t number,
                 const struct ward_known *known, bool writes, const char *who)
 {
     uint64_t end = (s->at + s->bytes + WARD_GRAIN - 1) / WARD_GRAIN;
     unsigned streams = w->device->streams;
+    const unsigned self = stream + 1;
     for (uint64_t i = s->at / WARD_GRAIN; i < end; i++) {
         struct ward_grain *g = &s->mem->grain[i];
-        if (g->wrote != 0 && g->write > known->at[g->wrote - 1] && g->wrote - 1 != stream) {
+        if (!g->seen && !s->mem->host && !(writes && covers(s, i))) {
+            memset(s->mem->data + i * WARD_GRAIN, FOREIGN_BYTE, rest_of(s->mem, i * WARD_GRAIN));
+        }
+        g->seen = true;
+        if (g->wrote != 0 && g->write > known->at[g->wrote - 1] && g->wrote != self) {
             race(w, who, s, i, stream, number, g->wrote - 1, g->write, true);
         }
         for (unsigned o = 0; writes && o < streams; o++) {
@@ -162,7 +183,7 @@ void ward_touch(struct ward *w, const struct ward_span *s, unsigned stream, uint
             }
         }
         if (writes) {
-            g->wrote = stream + 1;
+            g->wrote = (uint8_t)self;
             g->write = number;
         } else {
             g->read[stream] = number;

@@ -10,6 +10,7 @@
 #include "tests/sim/worker/ward.h"
 
 #define TURNS_MAX 20000000u
+#define FIRST_NS  (1001 * NS_PER_S) /* of the events */
 
 char *ward_report;
 
@@ -41,83 +42,6 @@ void ward_broken(struct ward *w, const char *rule, const char *fmt, ...)
                    (double)w->now_ns / 1e6);
     ward_time_end(w);
     _exit(1);
-}
-
-/* ---- parameters ------------------------------------------------------------------------------ */
-
-static void choose_memory(struct chance *c, struct ward_params *p)
-{
-    static const uint64_t PAGES[] = {64, 256, 2048};
-    p->page_kib = chance_percent(c, 25) ? 0 : PAGES[chance_below(c, 3)];
-    p->limit_kib = (p->page_kib == 2048 ? 16u : 4u) * 1024 * (1 + chance_below(c, 2));
-    p->memory_kib = p->limit_kib + (chance_percent(c, 50) ? 0 : 4096);
-    p->spill_kib = chance_percent(c, 10) ? 0 : chance_spread(c, 1024, 4 * p->limit_kib);
-    p->buffer_kib =
-        chance_percent(c, 40) ? chance_spread(c, 4, 256) : chance_spread(c, 256, p->limit_kib / 3);
-    p->wanted_kib = p->limit_kib / 4 * (1 + chance_below(c, 12));
-    p->limits = chance_percent(c, 50);
-    p->foreign = chance_percent(c, 75) ? 0 : 1 + chance_below(c, 30);
-}
-
-static void choose_refusals(struct chance *c, struct ward_params *p)
-{
-    if (chance_percent(c, 40)) {
-        p->refuse_memory = chance_percent(c, 50) ? 1 + chance_below(c, 100) : 0;
-        p->refuse_host = chance_percent(c, 50) ? 1 + chance_below(c, 400) : 0;
-        p->refuse_launch = chance_percent(c, 50) ? 1 + chance_below(c, 60) : 0;
-        p->refuse_unmap = chance_percent(c, 15) ? 1 + chance_below(c, 30) : 0;
-    }
-    p->fault = chance_percent(c, 90) ? 0 : 1 + chance_below(c, 60);
-}
-
-static void choose(struct chance *c, struct ward_params *p)
-{
-    p->events = chance_spread(c, 20, 400);
-    p->tenants = 1 + chance_below(c, 5);
-    p->streams = 1 + chance_below(c, 4);
-    choose_memory(c, p);
-    p->later = chance_percent(c, 80);
-    p->wakes = chance_percent(c, 70);
-    p->quiet = p->wakes && chance_percent(c, 50);
-    p->batches = chance_percent(c, 50);
-    p->registers = chance_percent(c, 60);
-    p->slices = chance_percent(c, 50);
-    p->imports = chance_percent(c, 60);
-    p->release_waits = chance_percent(c, 50);
-    p->run_ns = chance_spread(c, 200, 3000000);
-    p->call_ns = chance_spread(c, 200, 1000000);
-    choose_refusals(c, p);
-    p->deadlines = chance_percent(c, 50) ? 30 : chance_below(c, 101);
-    p->cancels = chance_percent(c, 60) ? 0 : chance_below(c, 30);
-    p->fronts = chance_percent(c, 70) ? 0 : 1 + chance_below(c, 20);
-    p->pause_us = chance_spread(c, 5, 20000);
-    p->window_us = chance_percent(c, 70) ? 0 : chance_spread(c, 10, 5000);
-}
-
-void ward_make(uint64_t seed, struct ward *ret_ward)
-{
-    struct chance c = chance_of(seed, 1);
-    struct ward w = {.seed = seed, .chance = chance_of(seed, 3)};
-    choose(&c, &w.params);
-    w.events = (unsigned)w.params.events;
-    w.event = calloc(w.events, sizeof *w.event);
-    uint64_t at_ns = 1001 * NS_PER_S;
-    for (unsigned i = 0; i < w.events; i++) {
-        uint64_t n = chance_below(&c, 100);
-        uint64_t usual_ns = w.params.pause_us * 1000;
-        at_ns += n < 40   ? 0
-                 : n < 98 ? chance_below(&c, 2 * usual_ns + 1)
-                          : chance_below(&c, 5 * NS_PER_S);
-        w.event[i] = (struct ward_event){.at_ns = at_ns, .r = chance_next(&c)};
-    }
-    *ret_ward = w;
-}
-
-void ward_params_write(const struct ward *w, FILE *out)
-{
-#define X(name) (void)fprintf(out, "%s %" PRIu64 "\n", #name, w->params.name);
-    WARD_PARAMS(X)
-#undef X
 }
 
 /* ---- the loop -------------------------------------------------------------------------------- */
@@ -154,7 +78,8 @@ static void step(struct ward *w, uint64_t until_ns)
         ward_advance(w, w->now_ns + 300 + chance_below(&w->chance, 3000));
     } else {
         uint64_t next = next_ns(w);
-        ward_advance(w, next < until_ns ? next : until_ns);
+        next = next < until_ns ? next : until_ns;
+        ward_advance(w, next != NS_NEVER ? next : w->now_ns + NS_PER_MS); /* nothing comes */
     }
     turn(w);
 }
@@ -162,7 +87,7 @@ static void step(struct ward *w, uint64_t until_ns)
 static void act(struct ward *w, void *actor, uint64_t a)
 {
     (void)actor;
-    ward_front_act(w, &w->event[a]);
+    ward_front_act(w, &w->course->event[a]);
 }
 
 static void open_worker(struct ward *w, struct server *s)
@@ -218,10 +143,11 @@ static void close_worker(struct ward *w, struct server *s)
 static void play(struct ward *w)
 {
     uint64_t turns = 0;
-    for (unsigned i = 0; i < w->events; i++) {
-        ward_at(w, w->event[i].at_ns, act, NULL, i);
+    const struct ward_course *c = w->course;
+    for (unsigned i = 0; i < c->count; i++) {
+        ward_at(w, FIRST_NS + c->event[i].at_ns, act, NULL, i);
     }
-    uint64_t last_ns = w->events > 0 ? w->event[w->events - 1].at_ns : 0;
+    uint64_t last_ns = FIRST_NS + (c->count > 0 ? c->event[c->count - 1].at_ns : 0);
     bool left = false;
     while (!w->server->ended) {
         bool leaving = w->now_ns > last_ns;
@@ -235,13 +161,21 @@ static void play(struct ward *w)
     }
 }
 
-uint64_t ward_run(struct ward *w)
+uint64_t ward_run(const struct ward_course *c, FILE *log)
 {
     static struct server server;
+    static struct ward world;
+    struct ward *w = &world;
     uint64_t blocks = ward_heap_blocks();
     memset(&server, 0, sizeof server);
-    w->now_ns = 1000 * NS_PER_S;
-    w->server = &server;
+    *w = (struct ward){
+        .params = c->params,
+        .course = c,
+        .chance = chance_of(c->params.times != 0 ? c->params.times : c->seed, 3),
+        .log = log,
+        .now_ns = FIRST_NS - NS_PER_S,
+        .server = &server,
+    };
     ward_time_begin(w);
     ward_front_begin(w);
     open_worker(w, &server);
@@ -251,7 +185,11 @@ uint64_t ward_run(struct ward *w)
     close_worker(w, &server);
     ward_front_end(w);
     ward_time_end(w);
-    if (w->closing && ward_heap_blocks() != blocks) {
+    if (!w->closing) { /* the worker's process ends as it is */
+        (void)fflush(NULL);
+        _exit(0);
+    }
+    if (ward_heap_blocks() != blocks) {
         ward_broken(w, "left", "%" PRIu64 " blocks of the heap", ward_heap_blocks() - blocks);
     }
     return w->now_ns;

@@ -5,7 +5,9 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -42,6 +44,7 @@ struct ward_work {
 };
 
 static struct ward *here;
+static bool beside;        /* a thread of libuv's works */
 static unsigned under_way; /* entries that threads have not done yet */
 static uint64_t heap_blocks;
 
@@ -280,6 +283,46 @@ int __wrap_nanosleep(const struct timespec *t, struct timespec *rest)
     return 0;
 }
 
+/* The worker has one timer of this kind. An eventfd stands for it. */
+static int timer = -1;
+static uint64_t timer_set; /* how often it was set */
+
+static void ring(struct ward *w, void *actor, uint64_t a)
+{
+    const uint64_t one = 1;
+    (void)w;
+    (void)actor;
+    if (a == timer_set) {
+        (void)!write(timer, &one, sizeof one);
+    }
+}
+
+int __wrap_timerfd_create(int clock, int flags);
+int __wrap_timerfd_create(int clock, int flags)
+{
+    (void)clock;
+    (void)flags;
+    timer = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    return timer;
+}
+
+int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *to, struct itimerspec *was);
+int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *to, struct itimerspec *was)
+{
+    uint64_t rung;
+    uint64_t at_ns = (uint64_t)to->it_value.tv_sec * NS_PER_S + (uint64_t)to->it_value.tv_nsec;
+    (void)was;
+    if (fd != timer || (flags & TFD_TIMER_ABSTIME) == 0) {
+        abort();
+    }
+    (void)!read(timer, &rung, sizeof rung);
+    timer_set++;
+    if (at_ns > 0) {
+        ward_at(here, at_ns, ring, NULL, timer_set);
+    }
+    return 0;
+}
+
 /* ---- threads of libuv's ---------------------------------------------------------------------- */
 
 static void done(struct ward *w, void *actor, uint64_t a)
@@ -295,7 +338,9 @@ static void work(struct ward *w, void *actor, uint64_t a)
 {
     struct ward_work *x = actor;
     (void)a;
+    beside = true;
     x->run(x->work);
+    beside = false;
     ward_at(w, w->now_ns + ward_while(w, w->params.call_ns), done, x, 0);
 }
 
@@ -324,6 +369,11 @@ bool ward_works_end(struct ward *w)
         free(x);
     }
     return any;
+}
+
+bool ward_on_loop(const struct ward *w)
+{
+    return !beside && !(w->fiber != NULL && w->fiber->inside);
 }
 
 bool ward_threads_work(const struct ward *w)
@@ -389,6 +439,7 @@ uint64_t ward_heap_blocks(void)
 void ward_time_begin(struct ward *w)
 {
     w->works_end = &w->works;
+    under_way = 0;
     here = w;
 }
 
