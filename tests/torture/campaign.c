@@ -118,11 +118,12 @@ static bool crashed(const struct campaign *c)
     return atomic_load(&c->h.page->crash.count) > 0;
 }
 
-/* Too much fails for answers in time: what starts anew fails anew. */
+/* Too much fails for answers in time: what starts anew fails anew, and each try waits longer. */
 static bool is_famine(const struct run *run)
 {
-    return run->count == WHOLE_ACT ||
-           (run->count >= 16 && run->role != ROLE_FRONT && run->role != ROLE_CLIENT);
+    bool starts = run->act == ACT_START || run->act == ACT_DEATH || run->act == ACT_ADOPT ||
+                  run->role != ROLE_FRONT;
+    return run->count == WHOLE_ACT || (run->count >= 16 && starts && run->role != ROLE_CLIENT);
 }
 
 static bool fail_once(struct campaign *c, const struct run *run, struct session *s)
