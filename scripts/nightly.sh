@@ -14,7 +14,7 @@
 #     sim        10,000 worlds around the front, and as many with libgpud in them; at most
 #                GPUD_SIM_SECONDS (1800) each; the date gives the seeds
 #     worlds     100,000 worlds around the worker, at most as long
-#     torture    each call of each process fails once
+#     torture    each call of each process fails once: about 42,000 runs
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
@@ -132,13 +132,36 @@ worlds() {
         --seconds "${GPUD_SIM_SECONDS:-1800}" --keep build/sim/worker
 }
 
-# The n-th call fails, for every n (tests/torture).
+# All runs of a device, in so many processes as there are processors.
+torture_lanes() {
+    local device=$1 lane lanes failed=0 pids=()
+    shift
+    lanes=$(nproc)
+    for ((lane = 0; lane < lanes; lane++)); do
+        build/dev/tests/test_torture --device "$device" "$@" --slice "$lane/$lanes" \
+            >"build/torture/$device-$lane" 2>&1 &
+        pids+=($!)
+    done
+    for pid in "${pids[@]}"; do
+        wait "$pid" || failed=1
+    done
+    return "$failed"
+}
+
+# The n-th call fails, for every n (tests/torture): 30,000 runs at least, of which the logs in
+# build/torture tell.
 torture() {
     cmake --preset dev >/dev/null && cmake --build --preset dev --target torture >/dev/null || return 1
-    local failed=0
-    build/dev/tests/test_torture --device sim || failed=1
-    build/dev/tests/test_torture --device cuda --process worker || failed=1
-    build/dev/tests/test_torture --device opencl --act module --slice today/20 || failed=1
+    local failed=0 planned
+    rm -rf build/torture && mkdir -p build/torture || return 1
+    torture_lanes sim || failed=1
+    torture_lanes cuda --process worker || failed=1
+    build/dev/tests/test_torture --device opencl --act module --slice today/5 \
+        >build/torture/opencl 2>&1 || failed=1
+    grep -hE '^(FAILED|-- repeat|torture:)' build/torture/*
+    planned=$(sed -n 's/^torture: \([0-9]*\) runs are planned.*/\1/p' build/torture/* | awk '{n += $1} END {print n + 0}')
+    echo "torture: $planned runs were planned"
+    [ "$planned" -ge 30000 ] || failed=1
     return "$failed"
 }
 

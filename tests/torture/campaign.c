@@ -7,7 +7,7 @@
 #define WARM_UP      6u /* sessions until tables have their size */
 #define SETTLE_LOOKS 6u
 #define SETTLE_MS    500u
-#define RECOVERY     (20 * SECOND)
+#define RECOVERY     (60 * SECOND) /* a device that fails often is opened again after 30 s */
 #define LEAK_ROUNDS  6u
 #define HISTORY      1100u /* jobs: more than the front keeps */
 
@@ -33,16 +33,18 @@ static struct holdings holdings_now(const struct campaign *c)
         now.pid[i] = house_process(&c->h, holders[i]);
         now.has[i] = house_holding(&c->h, holders[i]);
     }
+    now.files = house_files(&c->h);
     return now;
 }
 
 static bool grew(const struct holdings *before, const struct holdings *after)
 {
-    bool more = false;
+    bool more = after->files > before->files;
     for (unsigned i = 0; i < HOLDERS; i++) {
         more = more || (before->pid[i] == after->pid[i] &&
                         (after->has[i].blocks > before->has[i].blocks ||
-                         after->has[i].descriptors > before->has[i].descriptors));
+                         after->has[i].descriptors > before->has[i].descriptors ||
+                         after->has[i].shared > before->has[i].shared));
     }
     return more;
 }
@@ -82,9 +84,9 @@ static bool settle(struct campaign *c, const struct holdings *before, struct hol
 
 /* ---- the daemon ----------------------------------------------------------------------------- */
 
-static void play_clean(struct campaign *c, enum act act, struct session *ret_session)
+static void play_cure(struct campaign *c, enum act act, struct session *ret_session)
 {
-    *ret_session = (struct session){.h = &c->h, .clean = true};
+    *ret_session = (struct session){.h = &c->h, .clean = true, .brief = true};
     session_play(ret_session, act);
 }
 
@@ -96,10 +98,10 @@ static bool bring_home(struct campaign *c, enum act act)
     struct session s;
     house_abandon(&c->h);
     house_prepare(&c->h);
-    int status = house_start(&c->h);
+    int status = house_start(&c->h, PATIENCE);
     ck_assert_msg(status == 0, "gpud does not start, though nothing fails: %d", status);
     for (unsigned i = 0; i < WARM_UP; i++) {
-        play_clean(c, cure_of(act), &s);
+        play_cure(c, cure_of(act), &s);
         ck_assert_msg(s.problem[0] == '\0', "though nothing fails: %s", s.problem);
     }
     c->at_home = true;
@@ -116,9 +118,17 @@ static bool crashed(const struct campaign *c)
     return atomic_load(&c->h.page->crash.count) > 0;
 }
 
+/* Too much fails for answers in time: what starts anew fails anew, and each try waits longer. */
+static bool is_famine(const struct run *run)
+{
+    bool starts = run->act == ACT_START || run->act == ACT_DEATH || run->act == ACT_ADOPT ||
+                  run->role != ROLE_FRONT;
+    return run->count == WHOLE_ACT || (run->count >= 16 && starts && run->role != ROLE_CLIENT);
+}
+
 static bool fail_once(struct campaign *c, const struct run *run, struct session *s)
 {
-    *s = (struct session){.h = &c->h, .famine = run->count == WHOLE_ACT};
+    *s = (struct session){.h = &c->h, .famine = is_famine(run)};
     house_arm(&c->h, run->role, run->kind, run->n, run->count);
     session_play(s, run->act);
     house_disarm(&c->h);
@@ -131,7 +141,7 @@ static bool recovers(struct campaign *c, enum act act, char *ret_problem)
     uint64_t end_ns = now_ns() + RECOVERY;
     for (;;) {
         struct session s;
-        play_clean(c, act, &s);
+        play_cure(c, act, &s);
         if (s.problem[0] == '\0') {
             return true;
         }
@@ -143,17 +153,34 @@ static bool recovers(struct campaign *c, enum act act, char *ret_problem)
     }
 }
 
+static void describe_growth(const struct holdings *before, const struct holdings *after,
+                            char *ret_problem)
+{
+    size_t used = 0;
+    for (unsigned k = 0; k < HOLDERS; k++) {
+        const struct holding *b = &before->has[k];
+        const struct holding *a = &after->has[k];
+        used += (size_t)snprintf(ret_problem + used, PROBLEM_TEXT - used,
+                                 "%s: %lld blocks, %lld descriptors, %lld shared; ",
+                                 role_name(holders[k]), (long long)(a->blocks - b->blocks),
+                                 (long long)(a->descriptors - b->descriptors),
+                                 (long long)(a->shared - b->shared));
+    }
+    (void)snprintf(ret_problem + used, PROBLEM_TEXT - used,
+                   "%lld files more after %u times the same",
+                   (long long)(after->files - before->files), LEAK_ROUNDS);
+}
+
 /* The same failure again and again: a leak grows each time. */
 static bool leaks(struct campaign *c, const struct run *run, char *ret_problem)
 {
-    int64_t grown[HOLDERS] = {0};
-    size_t used = 0;
     struct holdings before;
+    struct holdings first;
+    struct holdings after;
     even_out(c);
-    before = holdings_now(c);
+    first = before = holdings_now(c);
     for (unsigned i = 0; i < LEAK_ROUNDS; i++) {
         struct session s;
-        struct holdings after;
         bool reached = fail_once(c, run, &s);
         if (!recovers(c, cure_of(run->act), ret_problem)) {
             return true;
@@ -161,18 +188,9 @@ static bool leaks(struct campaign *c, const struct run *run, char *ret_problem)
         if (!reached || !settle(c, &before, &after)) {
             return false;
         }
-        for (unsigned k = 0; k < HOLDERS; k++) {
-            grown[k] += after.has[k].blocks - before.has[k].blocks + after.has[k].descriptors -
-                        before.has[k].descriptors;
-        }
         before = after;
     }
-    for (unsigned k = 0; k < HOLDERS; k++) {
-        used += (size_t)snprintf(ret_problem + used, PROBLEM_TEXT - used, "%s %lld, ",
-                                 role_name(holders[k]), (long long)grown[k]);
-    }
-    (void)snprintf(ret_problem + used, PROBLEM_TEXT - used,
-                   "blocks and descriptors more after %u times the same", LEAK_ROUNDS);
+    describe_growth(&first, &after, ret_problem);
     return true;
 }
 
@@ -201,36 +219,50 @@ static bool judge(struct campaign *c, const struct run *run, char *ret_problem)
     return reached;
 }
 
-/* A start that fails ends gpud with a status of its own, and the next one succeeds. */
+/* The start and end during which a call fails. A start that fails ends gpud with a status of its
+ * own. */
+static void start_once(struct campaign *c, const struct run *run, char *ret_problem)
+{
+    const char *what = "the start";
+    int status = house_start(&c->h, is_famine(run) ? FAMINE_START : PATIENCE);
+    bool fits = status >= 0 && status <= 127;
+    if (status == 0 || (is_famine(run) && house_lives(&c->h))) {
+        what = "the end";
+        status = house_stop(&c->h);
+        fits = status >= 0 && status <= 127;
+    } else {
+        fits = fits && c->h.d.pid == 0;
+    }
+    house_disarm(&c->h);
+    house_abandon(&c->h);
+    if (!fits) {
+        (void)snprintf(ret_problem, PROBLEM_TEXT, "%s: status %d", what, status);
+    }
+}
+
+static void start_again(struct campaign *c, char *ret_problem)
+{
+    int status = house_start(&c->h, PATIENCE);
+    if (status == 0 && recovers(c, ACT_SOCKET, ret_problem)) {
+        status = house_stop(&c->h);
+    }
+    int64_t more = house_files(&c->h) - c->files_ended;
+    if (status != 0 && ret_problem[0] == '\0') {
+        (void)snprintf(ret_problem, PROBLEM_TEXT, "the next start, or its end: %d", status);
+    } else if (more > 0 && ret_problem[0] == '\0') {
+        (void)snprintf(ret_problem, PROBLEM_TEXT, "%lld files more after the end", (long long)more);
+    }
+}
+
 static bool judge_start(struct campaign *c, const struct run *run, char *ret_problem)
 {
     house_abandon(&c->h);
     house_prepare(&c->h);
     house_arm(&c->h, run->role, run->kind, run->n, run->count);
-    int status = house_start(&c->h);
-    if (status == 0) {
-        status = house_stop(&c->h);
-        house_disarm(&c->h);
-        if (status < 0 || status > 127) {
-            (void)snprintf(ret_problem, PROBLEM_TEXT, "the end: status %d", status);
-        }
-    } else {
-        house_disarm(&c->h);
-        bool ends = c->h.d.pid == 0;
-        house_abandon(&c->h);
-        if (!ends || status > 127) {
-            (void)snprintf(ret_problem, PROBLEM_TEXT, "the start: status %d", status);
-        }
-    }
+    start_once(c, run, ret_problem);
     bool reached = atomic_load(&c->h.page->hit.count) > 0;
     if (ret_problem[0] == '\0' && reached) {
-        status = house_start(&c->h);
-        if (status == 0 && recovers(c, ACT_SOCKET, ret_problem)) {
-            status = house_stop(&c->h);
-        }
-        if (status != 0 && ret_problem[0] == '\0') {
-            (void)snprintf(ret_problem, PROBLEM_TEXT, "the next start, or its end: %d", status);
-        }
+        start_again(c, ret_problem);
     }
     c->at_home = false;
     return reached;
@@ -291,18 +323,21 @@ static void calls_copy(const struct campaign *c, uint64_t calls[ROLE_COUNT][KIND
 static void record(struct campaign *c, enum act act)
 {
     uint64_t before[ROLE_COUNT][KIND_COUNT];
-    struct session s = {.h = &c->h};
+    struct session s = {.h = &c->h, .clean = true};
     if (is_start(act)) {
+        c->at_home = false;
+        (void)bring_home(c, ACT_SOCKET); /* fills the cache */
         house_abandon(&c->h);
         house_prepare(&c->h);
         c->at_home = false;
         calls_copy(c, before);
-        int status = house_start(&c->h);
+        int status = house_start(&c->h, PATIENCE);
         ck_assert_msg(status == 0 && house_stop(&c->h) == 0, "gpud does not start and end");
+        c->files_ended = house_files(&c->h);
     } else {
         (void)bring_home(c, act);
         calls_copy(c, before);
-        play_clean(c, act, &s);
+        session_play(&s, act);
         ck_assert_msg(s.problem[0] == '\0', "though nothing fails, in act %s: %s", act_name(act),
                       s.problem);
     }
@@ -317,11 +352,29 @@ static void record(struct campaign *c, enum act act)
     }
 }
 
+/* All failures of the batch once more. Tables that grew once do not grow again. */
+static bool leak_again(struct campaign *c)
+{
+    struct holdings before;
+    struct holdings after;
+    char problem[PROBLEM_TEXT];
+    even_out(c);
+    before = holdings_now(c);
+    for (unsigned i = 0; i < c->batch_count; i++) {
+        struct session s;
+        (void)fail_once(c, &c->batch[i], &s);
+        if (!recovers(c, cure_of(c->batch[i].act), problem)) {
+            return true;
+        }
+    }
+    return settle(c, &before, &after);
+}
+
 /* Whether the runs since the last look left something behind; if so, which of them. */
 static void look_for_leaks(struct campaign *c)
 {
     struct holdings after;
-    bool more = c->batch_count > 0 && settle(c, &c->before, &after);
+    bool more = c->batch_count > 0 && settle(c, &c->before, &after) && leak_again(c);
     for (unsigned i = 0; more && i < c->batch_count; i++) {
         char problem[PROBLEM_TEXT] = "";
         struct run run = c->batch[i];
@@ -342,32 +395,17 @@ static bool goes_on(const struct campaign *c)
     return c->failures < FAILURES_MAX && (c->end_ns == 0 || now_ns() < c->end_ns);
 }
 
-/* One call of the record: alone, with some that follow it, and with all of them. */
-static void run_call(struct campaign *c, struct run *run)
+/* A run is in the same slice whatever else was recorded: numbers of calls vary a little. */
+static bool in_slice(const struct campaign *c, const struct run *run)
 {
-    static const uint64_t counts[] = {1, 2, 4, 16, WHOLE_ACT};
-    for (unsigned i = 0; i < sizeof counts / sizeof counts[0] && goes_on(c); i++) {
-        if (c->o.count != 0 && c->o.count != counts[i]) {
-            continue;
-        }
-        run->count = counts[i];
-        if (c->number++ % c->o.slices == c->o.slice) {
-            (void)run_one(c, run);
-        }
-        if (c->batch_count == BATCH) {
-            look_for_leaks(c);
-        }
+    const uint64_t part[] = {(uint64_t)run->act, (uint64_t)run->role, (uint64_t)run->kind, run->n,
+                             run->count};
+    uint64_t hash = 0;
+    for (unsigned i = 0; i < sizeof part / sizeof part[0]; i++) {
+        hash = (hash ^ part[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 29;
     }
-}
-
-static void run_kind(struct campaign *c, enum act act, enum role role, enum kind kind)
-{
-    uint64_t last = c->calls[act][role][kind];
-    last = c->o.last < last ? c->o.last + 1 : last;
-    for (uint64_t n = c->o.first; n < last && goes_on(c); n++) {
-        struct run run = {.act = act, .role = role, .kind = kind, .n = n};
-        run_call(c, &run);
-    }
+    return hash % c->o.slices == c->o.slice;
 }
 
 static bool chosen(uint32_t option, unsigned value)
@@ -375,28 +413,75 @@ static bool chosen(uint32_t option, unsigned value)
     return option == ANY || option == value;
 }
 
+/* One call of the record: alone, with some that follow it, and with all of them. How many runs that
+ * are; with `plan` they are only counted. */
+static uint64_t run_call(struct campaign *c, struct run *run, bool plan)
+{
+    static const uint64_t counts[] = {1, 2, 4, 16, WHOLE_ACT};
+    uint64_t runs = 0;
+    for (unsigned i = 0; i < sizeof counts / sizeof counts[0] && goes_on(c); i++) {
+        run->count = counts[i];
+        if ((c->o.count != 0 && c->o.count != counts[i]) || !in_slice(c, run)) {
+            continue;
+        }
+        runs++;
+        if (!plan) {
+            (void)run_one(c, run);
+        }
+        if (c->batch_count == BATCH) {
+            look_for_leaks(c);
+        }
+    }
+    return runs;
+}
+
+static uint64_t run_kind(struct campaign *c, enum act act, enum role role, enum kind kind,
+                         bool plan)
+{
+    uint64_t runs = 0;
+    uint64_t last = c->calls[act][role][kind];
+    last = c->o.last < last ? c->o.last + 1 : last;
+    for (uint64_t n = c->o.first; n < last && goes_on(c); n++) {
+        struct run run = {.act = act, .role = role, .kind = kind, .n = n};
+        runs += run_call(c, &run, plan);
+    }
+    return runs;
+}
+
 static bool has_act(const struct campaign *c, unsigned act)
 {
     return chosen(c->o.act, act) && (act != ACT_MODULE || house_compiles(&c->h));
 }
 
+static uint64_t run_act(struct campaign *c, enum act act, bool plan)
+{
+    uint64_t runs = 0;
+    for (unsigned role = 0; role < ROLE_COUNT; role++) {
+        for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
+            if (chosen(c->o.role, role) && chosen(c->o.kind, kind)) {
+                runs += run_kind(c, act, (enum role)role, (enum kind)kind, plan);
+            }
+        }
+    }
+    return runs;
+}
+
 uint64_t campaign_run(struct campaign *c)
 {
+    uint64_t planned = 0;
     c->end_ns = c->o.seconds > 0 ? now_ns() + c->o.seconds * SECOND : 0;
     for (unsigned act = 0; act < ACT_COUNT; act++) {
         if (has_act(c, act)) {
             record(c, (enum act)act);
+            planned += run_act(c, (enum act)act, true);
         }
     }
     report_calls(c);
-    for (unsigned act = 0; act < ACT_COUNT; act++) {
+    report_plan(c, planned);
+    for (unsigned act = 0; act < ACT_COUNT && !c->o.plan; act++) {
         look_for_leaks(c);
-        for (unsigned role = 0; role < ROLE_COUNT; role++) {
-            for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
-                if (has_act(c, act) && chosen(c->o.role, role) && chosen(c->o.kind, kind)) {
-                    run_kind(c, (enum act)act, (enum role)role, (enum kind)kind);
-                }
-            }
+        if (has_act(c, act)) {
+            (void)run_act(c, (enum act)act, false);
         }
     }
     look_for_leaks(c);

@@ -20,6 +20,7 @@ struct options {
     uint64_t count;           /* that fail in a row, 1, 2, 4, 16, WHOLE_ACT; 0: each of these */
     uint64_t slice, slices;   /* of the runs, only those of this remainder */
     uint64_t seconds;         /* after which no run begins; 0: all runs */
+    bool plan;                /* only tell how many runs there are */
 };
 
 struct run {
@@ -33,6 +34,7 @@ struct run {
 struct holdings {
     pid_t pid[HOLDERS];
     struct holding has[HOLDERS];
+    int64_t files;
 };
 
 #define BATCH 32u /* runs between two looks for leaks */
@@ -44,8 +46,8 @@ struct campaign {
     uint64_t runs[ROLE_COUNT][KIND_COUNT];             /* in which the call was reached */
     uint64_t acts[ACT_COUNT];                          /* the same */
     uint64_t unreached, worker_ends, launcher_ends, failures;
-    uint64_t number; /* of runs so far, for slices */
     uint64_t end_ns;
+    int64_t files_ended;    /* house_files after the end of a daemon */
     bool at_home;           /* the daemon runs and is as it should be */
     struct holdings before; /* the runs of `batch` */
     struct run batch[BATCH];
@@ -58,6 +60,7 @@ uint64_t campaign_run(struct campaign *c);
 /* ---- report.c ------------------------------------------------------------------------------- */
 
 void report_calls(const struct campaign *c);
+void report_plan(const struct campaign *c, uint64_t runs);
 void report_failure(struct campaign *c, const struct run *run, const char *problem);
 void report_end(const struct campaign *c);
 const char *role_name(enum role role);

@@ -1,6 +1,7 @@
 #include "tests/torture/house.h"
 
 #include <dirent.h>
+#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,15 +93,59 @@ static int64_t descriptors_of(pid_t pid)
     return count;
 }
 
+static int64_t shared_of(pid_t pid)
+{
+    char path[64];
+    char line[512];
+    int64_t count = 0;
+    (void)snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+    FILE *f = fopen(path, "re");
+    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
+        count += strstr(line, " /memfd:") != NULL || strstr(line, " /dev/shm/") != NULL;
+    }
+    if (f != NULL) {
+        (void)fclose(f);
+    }
+    return count;
+}
+
 struct holding house_holding(const struct house *h, enum role role)
 {
     struct torture_process *p = process_of(h, role);
     if (p == NULL) {
-        return (struct holding){0, 0};
+        return (struct holding){0};
     }
     /* the page has the parent of this process as the client: Check forks for each test */
     pid_t pid = role == ROLE_CLIENT ? getpid() : atomic_load(&p->pid);
-    return (struct holding){.blocks = atomic_load(&p->blocks), .descriptors = descriptors_of(pid)};
+    return (struct holding){.blocks = atomic_load(&p->blocks),
+                            .descriptors = descriptors_of(pid),
+                            .shared = shared_of(pid)};
+}
+
+/* ---- files ---------------------------------------------------------------------------------- */
+
+static int64_t files;          /* nftw takes no data */
+static const char *kernels_in; /* the folder whose finished files do not count */
+
+static int count_file(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st;
+    (void)type;
+    bool kernel = strncmp(path, kernels_in, strlen(kernels_in)) == 0 &&
+                  strncmp(path + at->base, "new.", 4) != 0;
+    files += !kernel;
+    return 0;
+}
+
+int64_t house_files(const struct house *h)
+{
+    const char *const folders[] = {h->d.dir, h->scratch, h->cache};
+    files = 0;
+    kernels_in = h->cache;
+    for (unsigned i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        (void)nftw(folders[i], count_file, 16, FTW_PHYS);
+    }
+    return files;
 }
 
 /* ---- start and end -------------------------------------------------------------------------- */
@@ -112,12 +157,21 @@ bool house_compiles(const struct house *h)
 
 void house_prepare(struct house *h)
 {
+    static const char settings[] = "[jobs]\nwindow = 0\nsession_linger_ms = 1000\n"
+                                   "[staging]\ninput_bytes = 4M\noutput_bytes = 4M\n";
     const char *options = strcmp(h->device, "sim") == 0 ? "devices=1,speed=0" : "";
     daemon_prepare(&h->d, "--backend", h->device, "--backend-options", options, "--config",
-                   h->config, "--set", "jobs.session_linger_ms=1000", NULL);
+                   h->config, "--cache-dir", h->cache, NULL);
     (void)snprintf(h->config, sizeof h->config, "%s/gpud.conf", h->d.dir);
-    file_write(h->config, "[jobs]\nwindow = 0\n", 18);
+    file_write(h->config, settings, sizeof settings - 1);
     (void)chmod(h->d.dir, 0755);
+    int parent = (int)(strrchr(h->d.dir, '/') - h->d.dir);
+    (void)snprintf(h->cache, sizeof h->cache, SYSTEM_CACHE "/torture");
+    (void)snprintf(h->scratch, sizeof h->scratch, "%.*s/scratch", parent, h->d.dir);
+    (void)mkdir(h->cache, 0700);
+    (void)mkdir(h->scratch, 0777);
+    (void)setenv("TMPDIR", h->scratch, 1);
+    h->page->driver_keeps = strcmp(h->device, "opencl") == 0;
     if (strcmp(h->device, "cuda") == 0) {
         (void)setenv("CUDA_FAKE", "devices=1;delay_us=0", 1);
         (void)setenv("LD_LIBRARY_PATH", TORTURE_FAKECUDA, 1);
@@ -192,15 +246,15 @@ bool house_ready(const struct house *h)
     return ready;
 }
 
-int house_start(struct house *h)
+int house_start(struct house *h, uint64_t patience)
 {
     daemon_spawn(&h->d);
-    return house_await(h);
+    return house_await(h, patience);
 }
 
-int house_await(struct house *h)
+int house_await(struct house *h, uint64_t patience)
 {
-    uint64_t end_ns = now_ns() + PATIENCE;
+    uint64_t end_ns = now_ns() + patience;
     int status = 0;
     while (!house_ready(h)) {
         if (wait_front(h, 0, &status)) {

@@ -15,21 +15,24 @@ struct house {
     struct daemon d;
     const char *device; /* "sim", "opencl", "cuda" */
     char config[DAEMON_PATH + 16];
+    char cache[256];                /* of compiled kernels, which outlives the house */
+    char scratch[DAEMON_PATH + 16]; /* TMPDIR, as well */
 };
 
 /* What a process holds: nothing of it may grow with each failure. */
 struct holding {
     int64_t blocks; /* of its heap */
     int64_t descriptors;
+    int64_t shared; /* mappings of shared memory */
 };
 
 /* Whether its devices run any kernel from source. */
 bool house_compiles(const struct house *h);
 void house_prepare(struct house *h); /* directory and settings of the next daemon */
 /* Starts gpud and waits until it is ready: 0, its exit status (128 + a signal), or -1 if it is not
- * ready in time. */
-int house_start(struct house *h);
-int house_await(struct house *h); /* the same for a gpud that was spawned */
+ * ready within the nanoseconds. */
+int house_start(struct house *h, uint64_t patience);
+int house_await(struct house *h, uint64_t patience); /* the same for a gpud that was spawned */
 /* SIGTERM. Its exit status, or -1 if it or another of its processes does not end in time; these are
  * killed then. */
 int house_stop(struct house *h);
@@ -39,6 +42,8 @@ int house_wait(struct house *h);     /* as house_start, for a gpud that ends by 
 bool house_ready(const struct house *h);
 pid_t house_process(const struct house *h, enum role role); /* that lives; 0: none */
 struct holding house_holding(const struct house *h, enum role role);
+/* In the runtime folder, the cache and TMPDIR, without compiled kernels. */
+int64_t house_files(const struct house *h);
 void house_forget_ended(struct house *h); /* places in the page of processes that ended */
 
 /* The n-th call from now on fails, and `count` of them. */

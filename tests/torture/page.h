@@ -98,6 +98,9 @@ struct torture_hit {
 
 struct torture_page {
     _Atomic uint64_t calls[ROLE_COUNT][KIND_COUNT];
+    /* Drivers keep memory for each kernel that they load: only blocks of the worker's own code are
+     * counted there. Written before the processes start. */
+    bool driver_keeps;
     _Atomic bool armed;
     enum role role; /* the order: changed while it is not armed */
     enum kind kind;

@@ -95,10 +95,13 @@ void play_control(struct session *s)
 static bool load(struct session *s, unsigned number, gpud_module *ret_module)
 {
     char source[256];
+    static uint64_t run; /* the cache outlives this process */
+    run = run != 0 ? run : now_ns();
     gpud_module_options o = {.size = sizeof o, .name = "torture", .options = "-DN=1"};
     (void)snprintf(source, sizeof source,
-                   "//@kernel times<T: f32>(inout T x[n]) over n\n{\n    x[i] = x[i] * %u;\n}\n",
-                   number);
+                   "//@kernel times<T: f32>(inout T x[n]) over n\n{\n    x[i] = x[i] * %u;\n}\n"
+                   "// %llu\n",
+                   number, (unsigned long long)run);
     return said(s,
                 gpud_module_load(s->c, GPUD_LANG_DIALECT, source, strlen(source), &o, ret_module),
                 "gpud_module_load");
@@ -135,6 +138,9 @@ void play_module(struct session *s)
             times(s, m, number);
             (void)said(s, gpud_module_unload(s->c, m), "gpud_module_unload");
         }
+    }
+    if (s->brief) {
+        return;
     }
     int code = gpud_module_load(s->c, GPUD_LANG_DIALECT, bad, sizeof bad - 1, NULL, &m);
     if (s->clean ? code != GPUD_ERR_COMPILE : code == 0) {
@@ -187,7 +193,8 @@ void play_adopt(struct session *s)
         return;
     }
     daemon_spawn(&s->h->d);
-    if (house_await(s->h) > 0) { /* a start that fails is tried again, as by the service manager */
+    if (house_await(s->h, s->famine ? FAMINE_START : PATIENCE) >
+        0) { /* a start that fails is tried again, as by the service manager */
         house_disarm(s->h);
         daemon_spawn(&s->h->d);
     }

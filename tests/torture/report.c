@@ -47,6 +47,14 @@ void report_calls(const struct campaign *c)
     (void)fflush(stdout);
 }
 
+void report_plan(const struct campaign *c, uint64_t runs)
+{
+    (void)printf("torture: %llu runs are planned, slice %llu/%llu of all\n",
+                 (unsigned long long)runs, (unsigned long long)c->o.slice,
+                 (unsigned long long)c->o.slices);
+    (void)fflush(stdout);
+}
+
 /* "OBJECT+0xOFFSET" lines as functions and places. */
 static void print_trace(const char *trace)
 {

@@ -26,8 +26,9 @@ bool shim_fails_on_file(enum kind kind, const char *call, int fd, const void *ca
  */
 bool shim_interrupts(const char *call, int fd, int flags, const void *caller);
 void *shim_next(const char *name); /* the function that the shim stands before */
-/* A block of memory was taken (delta 1) or given back (-1). */
-void shim_heap(void *block, int delta);
+/* A block of memory was taken by `caller`, or given back. */
+void shim_heap_take(void *block, const void *caller);
+void shim_heap_give(void *block);
 const char *shim_path(void); /* of libtorture.so; "" without a page */
 
 #define FAILS(kind, call)       shim_fails((kind), (call), __builtin_return_address(0))

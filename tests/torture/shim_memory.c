@@ -14,33 +14,35 @@ extern void *__libc_realloc(void *data, size_t size);
 extern void *__libc_memalign(size_t alignment, size_t size);
 extern void __libc_free(void *data);
 
-static void *counted(void *block)
+#define CALLER __builtin_return_address(0)
+
+static void *counted(void *block, const void *caller)
 {
-    shim_heap(block, 1);
+    shim_heap_take(block, caller);
     return block;
 }
 
-static void *resized(void *data, size_t size)
+static void *resized(void *data, size_t size, const void *caller)
 {
-    shim_heap(data, -1);
+    shim_heap_give(data);
     void *block = __libc_realloc(data, size);
-    shim_heap(block == NULL && size > 0 ? data : block, 1);
+    shim_heap_take(block == NULL && size > 0 ? data : block, caller);
     return block;
 }
 
 SHIM void *malloc(size_t size)
 {
-    return FAILS(KIND_MALLOC, "malloc") ? NULL : counted(__libc_malloc(size));
+    return FAILS(KIND_MALLOC, "malloc") ? NULL : counted(__libc_malloc(size), CALLER);
 }
 
 SHIM void *calloc(size_t count, size_t size)
 {
-    return FAILS(KIND_CALLOC, "calloc") ? NULL : counted(__libc_calloc(count, size));
+    return FAILS(KIND_CALLOC, "calloc") ? NULL : counted(__libc_calloc(count, size), CALLER);
 }
 
 SHIM void *realloc(void *data, size_t size)
 {
-    return FAILS(KIND_REALLOC, "realloc") ? NULL : resized(data, size);
+    return FAILS(KIND_REALLOC, "realloc") ? NULL : resized(data, size, CALLER);
 }
 
 SHIM void *reallocarray(void *data, size_t count, size_t size)
@@ -53,20 +55,21 @@ SHIM void *reallocarray(void *data, size_t count, size_t size)
         errno = ENOMEM;
         return NULL;
     }
-    return resized(data, bytes);
+    return resized(data, bytes, CALLER);
 }
 
 SHIM void free(void *data)
 {
-    shim_heap(data, -1);
+    shim_heap_give(data);
     __libc_free(data);
 }
 
 SHIM int posix_memalign(void **ret_block, size_t alignment, size_t size)
 {
     int kept = errno;
-    void *block =
-        FAILS(KIND_ALIGNED, "posix_memalign") ? NULL : counted(__libc_memalign(alignment, size));
+    void *block = FAILS(KIND_ALIGNED, "posix_memalign")
+                      ? NULL
+                      : counted(__libc_memalign(alignment, size), CALLER);
     errno = kept;
     if (block == NULL) {
         return ENOMEM;
@@ -77,12 +80,13 @@ SHIM int posix_memalign(void **ret_block, size_t alignment, size_t size)
 
 SHIM void *aligned_alloc(size_t alignment, size_t size)
 {
-    return FAILS(KIND_ALIGNED, "aligned_alloc") ? NULL : counted(__libc_memalign(alignment, size));
+    return FAILS(KIND_ALIGNED, "aligned_alloc") ? NULL
+                                                : counted(__libc_memalign(alignment, size), CALLER);
 }
 
 SHIM void *memalign(size_t alignment, size_t size)
 {
-    return counted(__libc_memalign(alignment, size));
+    return counted(__libc_memalign(alignment, size), CALLER);
 }
 
 /* Copies, whose blocks come from the C library. */

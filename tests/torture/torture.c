@@ -39,12 +39,13 @@ END_TEST
 
 static int usage(const char *wrong, const char *value)
 {
-    (void)fprintf(stderr,
-                  "torture: %s: %s\n"
-                  "usage: torture [--device sim|opencl|cuda] [--process NAME] [--act NAME]\n"
-                  "               [--kind NAME] [--n N[-N]] [--count 1|2|4|16|all]\n"
-                  "               [--slice N/SLICES|today/SLICES] [--seconds N]\nprocesses:",
-                  wrong, value);
+    (void)fprintf(
+        stderr,
+        "torture: %s: %s\n"
+        "usage: torture [--device sim|opencl|cuda] [--process NAME] [--act NAME]\n"
+        "               [--kind NAME] [--n N[-N]] [--count 1|2|4|16|all]\n"
+        "               [--slice N/SLICES|today/SLICES] [--seconds N] [--plan]\nprocesses:",
+        wrong, value);
     for (unsigned i = 0; i < ROLE_COUNT; i++) {
         (void)fprintf(stderr, " %s", role_name((enum role)i));
     }
@@ -138,6 +139,9 @@ static bool option_take(int option, const char *text)
         return strcmp(text, "all") == 0 || (number(text, &text, &options.count) && *text == '\0');
     case 's':
         return slice(text);
+    case 'l':
+        options.plan = true;
+        return true;
     default:
         return number(text, &text, &options.seconds) && *text == '\0';
     }
@@ -145,15 +149,12 @@ static bool option_take(int option, const char *text)
 
 static int read_options(int argc, char **argv)
 {
-    static const struct option names[] = {{"device", required_argument, NULL, 'd'},
-                                          {"process", required_argument, NULL, 'p'},
-                                          {"act", required_argument, NULL, 'a'},
-                                          {"kind", required_argument, NULL, 'k'},
-                                          {"n", required_argument, NULL, 'n'},
-                                          {"count", required_argument, NULL, 'c'},
-                                          {"slice", required_argument, NULL, 's'},
-                                          {"seconds", required_argument, NULL, 't'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option names[] = {
+        {"device", required_argument, NULL, 'd'}, {"process", required_argument, NULL, 'p'},
+        {"act", required_argument, NULL, 'a'},    {"kind", required_argument, NULL, 'k'},
+        {"n", required_argument, NULL, 'n'},      {"count", required_argument, NULL, 'c'},
+        {"slice", required_argument, NULL, 's'},  {"seconds", required_argument, NULL, 't'},
+        {"plan", no_argument, NULL, 'l'},         {NULL, 0, NULL, 0}};
     int c = 0;
     while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
         if (c == '?') {
@@ -184,6 +185,20 @@ static int begin_again(char **argv, char *page)
     return EXIT_FAILURE;
 }
 
+/* How to repeat it on another day. */
+static void tell_options(int argc, char **argv)
+{
+    (void)printf("torture: repeat: test_torture");
+    for (int i = 1; i < argc; i++) {
+        if (strncmp(argv[i], "today/", 6) == 0) {
+            (void)printf(" %llu%s", (unsigned long long)options.slice, argv[i] + 5);
+        } else {
+            (void)printf(" %s", argv[i]);
+        }
+    }
+    (void)printf("\n");
+}
+
 int main(int argc, char **argv)
 {
     char page[] = "/tmp/gpud-torture-XXXXXX";
@@ -194,8 +209,7 @@ int main(int argc, char **argv)
     if (getenv(TORTURE_PAGE) == NULL) {
         return begin_again(argv, page);
     }
-    (void)printf("torture: device %s, slice %llu/%llu\n", options.device,
-                 (unsigned long long)options.slice, (unsigned long long)options.slices);
+    tell_options(argc, argv);
     (void)fflush(stdout);
     Suite *suite = suite_create("torture");
     tcase_set_timeout(suite_add(suite, every_call_fails_once), 0);

@@ -26,19 +26,31 @@ struct candidate {
     uint64_t place; /* position on the PCI bus */
 };
 
-/* An attribute of the device; 0 if the driver does not know it. */
-static uint64_t number(const struct cuda_driver *cu, CUdevice id, CUdevice_attribute what)
+/* What the driver was asked for; the first failure counts. */
+struct asked {
+    const struct cuda_driver *cu;
+    CUdevice id;
+    int rc;
+    struct err *e;
+};
+
+/* An attribute of the device; 0 if the driver does not know it. Any other failure makes the answer
+ * unusable: with a limit of 0 no kernel would run, for as long as the worker lives. */
+static uint64_t number(struct asked *a, CUdevice_attribute what)
 {
     int value = 0;
-    CUresult rc = cu->DeviceGetAttribute(&value, what, id);
+    CUresult rc = a->cu->DeviceGetAttribute(&value, what, a->id);
+    if (rc != CUDA_SUCCESS && rc != CUDA_ERROR_INVALID_VALUE && a->rc == 0) {
+        a->rc = cuda_error(rc, "cuDeviceGetAttribute", a->e);
+    }
     return rc == CUDA_SUCCESS && value > 0 ? (uint64_t)value : 0;
 }
 
-static uint64_t place_of(const struct cuda_driver *cu, CUdevice id)
+static uint64_t place_of(struct asked *a)
 {
-    return number(cu, id, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID) << 32 |
-           number(cu, id, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) << 16 |
-           number(cu, id, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID);
+    return number(a, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID) << 32 |
+           number(a, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) << 16 |
+           number(a, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID);
 }
 
 /* Devices at one position, which other drivers may have, keep the driver's order. */
@@ -96,7 +108,9 @@ int cuda_devices(const struct cuda_driver *cu, const char *options,
         CUdevice id = 0;
         rc = CUDA_CALL(cu, e, DeviceGet, &id, i);
         if (rc == 0 && uuid_wanted(cu, id, wanted)) {
-            found[count++] = (struct candidate){id, place_of(cu, id)};
+            struct asked a = {cu, id, 0, e};
+            found[count++] = (struct candidate){id, place_of(&a)};
+            rc = a.rc;
         }
     }
     if (rc != 0) {
@@ -179,7 +193,7 @@ static int enumerate(const char *options, unsigned *ret_count, struct err *e)
 
 /* ---- one device ------------------------------------------------------------------------------ */
 
-static void describe_limits(struct backend_device *d)
+static void describe_limits(struct backend_device *d, struct asked *a)
 {
     const struct {
         CUdevice_attribute what;
@@ -198,15 +212,12 @@ static void describe_limits(struct backend_device *d)
         {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, &d->unit_items},
     };
     for (unsigned i = 0; i < sizeof table / sizeof table[0]; i++) {
-        *table[i].ret_value = number(&d->cu, d->id, table[i].what);
+        *table[i].ret_value = number(a, table[i].what);
     }
-    d->host_pointers =
-        number(&d->cu, d->id, CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM) != 0;
+    d->host_pointers = number(a, CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM) != 0;
     d->host_piece = d->host_pointers ? HOST_PIECE : UINT64_C(1) << 63;
-    d->exports =
-        number(&d->cu, d->id, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) != 0;
-    d->register_read =
-        number(&d->cu, d->id, CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED) != 0;
+    d->exports = number(a, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) != 0;
+    d->register_read = number(a, CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED) != 0;
 }
 
 static int describe(struct backend_device *d, struct err *e)
@@ -218,12 +229,13 @@ static int describe(struct backend_device *d, struct err *e)
     int rc = CUDA_CALL(&d->cu, e, DeviceGetName, d->info.name, (int)sizeof d->info.name - 1, d->id);
     rc = rc == 0 ? CUDA_CALL(&d->cu, e, DeviceTotalMem, &memory, d->id) : rc;
     rc = rc == 0 ? CUDA_CALL(&d->cu, e, DriverGetVersion, &version) : rc;
+    struct asked a = {&d->cu, d->id, rc, e};
     d->info.memory = d->info.max_alloc = memory;
     (void)snprintf(d->info.driver, sizeof d->info.driver, "CUDA %d.%d", version / 1000,
                    version % 1000 / 10);
-    d->major = (unsigned)number(&d->cu, d->id, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+    d->major = (unsigned)number(&a, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
     (void)snprintf(d->info.arch, sizeof d->info.arch, "sm_%u%u", d->major,
-                   (unsigned)number(&d->cu, d->id, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
+                   (unsigned)number(&a, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
     char uuid[40];
     uuid_text(&d->cu, d->id, uuid);
     /* the driver ends the name of an instance with " MIG 1g.18gb" */
@@ -231,12 +243,12 @@ static int describe(struct backend_device *d, struct err *e)
                        : d->alone                            ? "uuid=GPU-"
                                                              : "uuid=";
     (void)snprintf(d->info.pin, sizeof d->info.pin, "%s%s", uuid[0] != '\0' ? kind : "", uuid);
-    describe_limits(d);
-    if (number(&d->cu, d->id, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0) {
+    describe_limits(d, &a);
+    if (number(&a, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0) {
         log_info("kernels can reach the memory of this process, too (HMM or ATS): a stray pointer "
                  "into it does not end the worker, but may corrupt the jobs of others");
     }
-    return rc;
+    return a.rc;
 }
 
 /* Chooses pages of 2 MiB, so that each can be taken back alone. If the device has none, or the
@@ -246,9 +258,10 @@ static int page_choose(struct backend_device *d, const char *options, struct err
     bool vmm = true;
     size_t granularity = 0;
     int rc = option_bool(options, "vmm", &vmm, e);
+    struct asked a = {&d->cu, d->id, 0, e};
     if (rc != 0 || !vmm ||
-        number(&d->cu, d->id, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) == 0) {
-        return rc;
+        number(&a, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) == 0) {
+        return rc != 0 ? rc : a.rc;
     }
     d->page_prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     d->page_prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;

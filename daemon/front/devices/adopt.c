@@ -410,6 +410,7 @@ static struct job *job_from(struct front *f, struct device *d, const struct reco
     j->limit_ns = m->limit_ns;
     j->submitted_ns = m->submitted_ns;
     j->async = m->async != 0;
+    j->result = j->async ? async_result_reserve() : NULL;
     j->seq = m->seq;
     j->work.device = (int)d->index;
     (void)bytes_to_str(m->label, j->label, sizeof j->label);

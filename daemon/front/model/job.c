@@ -185,6 +185,7 @@ void job_finish(struct job *j)
     program_unref(j->program);
     request_destroy(j->request);
     free(j->timings);
+    free(j->result);
 }
 
 void job_destroy(struct job *j)

@@ -17,6 +17,7 @@
 #include "daemon/front/model/work.h"
 #include "proto/messages.h"
 
+struct async_result;
 struct buffer_use;
 struct device;
 struct hazard_group;
@@ -104,7 +105,8 @@ struct job {
     UT_hash_handle hh_seq;   /* in session->own_jobs */
     uint64_t seq;            /* number of its SUBMIT */
     bool async;              /* its result goes to EVENTS */
-    struct op *op;           /* that it answers; NULL: asynchronous, or no client waits */
+    struct async_result *result; /* memory for that, owned; NULL: none, or taken */
+    struct op *op;               /* that it answers; NULL: asynchronous, or no client waits */
 
     /* what to do: valid until the hook job_left has run */
     struct program *program;

@@ -36,9 +36,26 @@ void session_notice_drop(struct session *s)
     free(n);
 }
 
+struct async_result *async_result_reserve(void)
+{
+    return malloc(sizeof(struct async_result) + RESULT_ROOM);
+}
+
 bool session_result(struct session *s, uint64_t job, struct bytes record)
 {
-    struct async_result *r = malloc(sizeof *r + record.size);
+    struct async_result *none = NULL;
+    return session_result_in(s, &none, job, record);
+}
+
+bool session_result_in(struct session *s, struct async_result **reserve, uint64_t job,
+                       struct bytes record)
+{
+    struct async_result *r = *reserve;
+    if (r != NULL && record.size <= RESULT_ROOM) {
+        *reserve = NULL;
+    } else {
+        r = malloc(sizeof *r + record.size);
+    }
     if (r == NULL) {
         return false;
     }

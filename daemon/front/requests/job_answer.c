@@ -1,5 +1,7 @@
 #include "daemon/front/requests/job_answer.h"
 
+#include <string.h>
+
 #include "common/log.h"
 #include "daemon/front/clients/reply.h"
 #include "daemon/front/model/op.h"
@@ -10,10 +12,11 @@
 
 #define ANSWER_ROOM 512u /* bytes; most answers are shorter */
 
-/* Keeps a result for EVENTS, or an error in its place. */
+/* Keeps a result for EVENTS, or an error in its place. The client waits for one of them, so the
+ * error takes no memory except what the job has for it. */
 static void keep_result(struct job *j, int rc, struct bytes result, const struct err *why)
 {
-    if (rc == 0 && session_result(j->session, j->id, result)) {
+    if (rc == 0 && session_result_in(j->session, &j->result, j->id, result)) {
         return;
     }
     struct err e = *why;
@@ -25,11 +28,12 @@ static void keep_result(struct job *j, int rc, struct bytes result, const struct
                              .step = -1,
                              .arg = -1,
                              .effects = ERR_EFFECTS_MAYBE,
-                             .text = bytes_str(e.text)};
+                             .text = bytes_of(e.text, strnlen(e.text, RESULT_TEXT))};
+    uint8_t room[RESULT_ROOM];
     struct capbuf out;
-    capbuf_init(&out, 4096);
+    capbuf_init_in(&out, sizeof room, room, sizeof room);
     rc = proto_list_add(&schema_result, &r, &out, NULL);
-    if (rc != 0 || !session_result(j->session, j->id, capbuf_view(&out))) {
+    if (rc != 0 || !session_result_in(j->session, &j->result, j->id, capbuf_view(&out))) {
         log_error("job %llu: its end could not be reported: out of memory",
                   (unsigned long long)j->id);
     }

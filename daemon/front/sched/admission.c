@@ -6,6 +6,7 @@
 #include "common/clock.h"
 #include "daemon/front/model/op.h"
 #include "daemon/front/model/parking.h"
+#include "daemon/front/model/session_events.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/resolve/resolve.h"
 #include "daemon/front/sched/hazard.h"
@@ -204,7 +205,8 @@ static bool list(struct request_context *c, struct job *j)
 {
     j->id = command_job_id(c->f);
     j->seq = c->o->seq;
-    if (!job_join(j, c->s)) {
+    j->result = j->async ? async_result_reserve() : NULL;
+    if ((j->async && j->result == NULL) || !job_join(j, c->s)) {
         return false;
     }
     if (!job_put(&c->f->jobs, j)) {

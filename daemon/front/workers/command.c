@@ -21,6 +21,17 @@ static void sent(struct front *f, struct device *d, int rc, const struct err *e)
     }
 }
 
+/* A frame that ends something in a worker. Without it a worker would keep that until it ends: a
+ * place in the table of jobs, memory, a module. */
+static void given_up(struct device *d, const struct schema *schema, const void *msg)
+{
+    struct err e = ERR_INIT;
+    int rc = d->front->io.send(d->link, schema, msg, NULL, &e);
+    if (rc != 0 && rc != ERR_CLOSED) { /* else it ends already */
+        worker_end(d->front, d, NULL, e.text);
+    }
+}
+
 static struct device *device_of(struct front *f, const struct buffer *b)
 {
     struct device *d = f->device[b->device];
@@ -113,12 +124,6 @@ static void record_done(struct front *f, struct buffer *b)
     }
 }
 
-static int free_buffer(struct device *d, uint64_t id, struct err *e)
-{
-    const struct msg_f_buffer_free m = {.id = id};
-    return d->front->io.send(d->link, &schema_msg_f_buffer_free, &m, NULL, e);
-}
-
 /* The record goes first: if this front ends before the frame is sent, the next front finds no entry
  * and frees the buffer. */
 void command_buffer_free(struct front *f, struct buffer *b)
@@ -132,13 +137,15 @@ void command_buffer_free(struct front *f, struct buffer *b)
     }
     wake_for_pool(f, d);
     struct err e = ERR_INIT;
-    sent(f, d, free_buffer(d, b->handle, &e), &e);
+    const struct msg_f_buffer_free m = {.id = b->handle};
+    sent(f, d, f->io.send(d->link, &schema_msg_f_buffer_free, &m, NULL, &e), &e);
 }
 
 void command_forget_buffer(struct device *d, uint64_t id)
 {
+    const struct msg_f_buffer_free m = {.id = id};
     if (d->link != NULL) {
-        (void)free_buffer(d, id, NULL);
+        given_up(d, &schema_msg_f_buffer_free, &m);
     }
 }
 
@@ -251,7 +258,7 @@ void command_arena_drop(const struct device *d, const struct arena *a)
 {
     if ((a->known >> d->index & 1) != 0 && d->link != NULL) {
         struct msg_f_arena_free m = {.arena = a->handle};
-        (void)d->front->io.send(d->link, &schema_msg_f_arena_free, &m, NULL, NULL);
+        given_up(d->front->device[d->index], &schema_msg_f_arena_free, &m);
     }
 }
 
@@ -276,7 +283,7 @@ void command_module_unload(struct device *d, uint64_t module)
 {
     if (d->link != NULL) {
         struct msg_f_module_unload m = {.module = module};
-        (void)d->front->io.send(d->link, &schema_msg_f_module_unload, &m, NULL, NULL);
+        given_up(d, &schema_msg_f_module_unload, &m);
     }
 }
 
@@ -326,7 +333,7 @@ void command_program_unref(struct front *f, struct program *p)
         struct device *d = f->device[i];
         if ((p->known >> d->index & 1) != 0 && d->link != NULL) {
             wake_for_pool(f, d);
-            (void)f->io.send(d->link, &schema_msg_f_program_end, &m, NULL, NULL);
+            given_up(d, &schema_msg_f_program_end, &m);
         }
     }
     program_unref(p);
@@ -347,7 +354,7 @@ void command_forget_job(struct device *d, uint64_t id)
 {
     const struct msg_f_retire m = {.job = id};
     if (d->link != NULL) {
-        (void)d->front->io.send(d->link, &schema_msg_f_retire, &m, NULL, NULL);
+        given_up(d, &schema_msg_f_retire, &m);
     }
 }
 

@@ -350,6 +350,18 @@ START_TEST(nobody_asks_for_the_room_during_a_registration)
 }
 END_TEST
 
+/* The eighth attribute is a limit of a group. */
+START_TEST(a_device_whose_limits_are_not_told_does_not_open)
+{
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(setenv("FAKECUDA", "cuDeviceGetAttribute@8=2", 1), 0);
+    ck_assert_int_eq(setenv("FAKECUDA_STRICT", "1", 1), 0);
+    cuda = backend_find("cuda");
+    ck_assert_int_eq(cuda->device->open(0, "", NULL, NULL, &device, &e), ERR_DEVICE_MEMORY);
+    ck_assert_msg(strstr(e.text, "cuDeviceGetAttribute") != NULL, "%s", e.text);
+}
+END_TEST
+
 /* Toolkit 13.1 on driver 580, which is 13.0's: minor versions are compatible. */
 START_TEST(a_driver_of_the_same_major_version_serves)
 {
@@ -365,4 +377,5 @@ SUITE_MAIN("cuda calls", long_patterns_are_doubled, a_ptx_goes_to_the_driver_wit
            only_the_device_of_a_pin_is_started, what_somebody_chose_to_be_seen_stays,
            pieces_at_other_addresses_are_not_imported,
            nobody_asks_for_the_room_during_a_registration, that_kernels_reach_everything_is_told,
+           a_device_whose_limits_are_not_told_does_not_open,
            a_driver_of_the_same_major_version_serves)

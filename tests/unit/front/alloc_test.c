@@ -9,6 +9,7 @@
 #include "daemon/front/model/session_events.h"
 #include "daemon/front/modules/building.h"
 #include "daemon/front/requests/events.h"
+#include "daemon/front/requests/job_answer.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/sched/completion.h"
 #include "daemon/front/sched/conclude.h"
@@ -26,9 +27,11 @@ void *__wrap_realloc(void *data, size_t size);
 
 static long left = -1; /* allocations until the one that fails; -1: none does */
 
+static bool famine; /* all of them fail */
+
 static bool fails(void)
 {
-    return left >= 0 && left-- == 0;
+    return famine || (left >= 0 && left-- == 0);
 }
 
 void *__wrap_malloc(size_t size)
@@ -344,6 +347,37 @@ START_TEST(events_live_through_each)
 }
 END_TEST
 
+/* The client waits for the end of its job: without any memory it is told of an error. */
+START_TEST(an_end_is_told_without_memory)
+{
+    struct fake *k = fake_create();
+    struct session *s = k->session;
+    struct job *j = fake_job(k, 0);
+    struct proto_result r;
+    uint64_t offset = 0;
+    ck_assert_int_eq(work_add_output(&j->work, 0, 0, 8, &offset, NULL), 0);
+    j->async = true;
+    j->result = async_result_reserve();
+    ck_assert_ptr_nonnull(j->result);
+    j->state = JOB_DONE;
+    j->output = 0;
+    j->id = 77;
+    famine = true;
+    job_answer(&k->f, j);
+    famine = false;
+    ck_assert_uint_eq(results_of(s->events.results), 1);
+    ck_assert_uint_eq(s->events.results->job, 77);
+    struct bytes record = bytes_of(s->events.results->record, s->events.results->size);
+    const struct proto_list list = {.raw = record, .count = 1};
+    struct proto_iter it = proto_iter_of(list);
+    ck_assert(proto_list_next(&it, &schema_result, &r));
+    ck_assert_int_eq(r.code, ERR_NOMEM);
+    ck_assert_uint_eq(r.effects, ERR_EFFECTS_MAYBE);
+    job_destroy(j);
+    fake_destroy(k);
+}
+END_TEST
+
 /* ---- variables ------------------------------------------------------------------------------- */
 
 #define LAUNCHES 3u
@@ -412,5 +446,5 @@ END_TEST
 
 SUITE_MAIN("alloc", resolving_lives_through_each, hazards_live_through_each,
            leaving_needs_no_memory, programs_and_results_live_through_each,
-           sessions_live_through_each, events_live_through_each,
+           sessions_live_through_each, events_live_through_each, an_end_is_told_without_memory,
            opening_a_variable_lives_through_each)

@@ -187,6 +187,7 @@ static int module_load(struct backend_device *d, struct bytes binary,
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
+/* 0 if the driver does not know it, or not now. */
 static uint64_t attribute(const struct backend_module *m, const struct cuda_kernel *k,
                           CUfunction_attribute what)
 {
@@ -229,7 +230,13 @@ static int kernel_describe(struct backend_module *m, struct cuda_kernel *k, stru
     if (rc != 0) {
         return rc;
     }
-    k->max_group = attribute(m, k, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+    int group = 0; /* kept for all launches, so a failure must not count as 0 */
+    rc = CUDA_CALL(&m->device->cu, e, FuncGetAttribute, &group,
+                   CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, k->function);
+    if (rc != 0) {
+        return rc;
+    }
+    k->max_group = group > 0 ? (uint64_t)group : 0;
     k->shared = attribute(m, k, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
     /* drivers may report a group's default without subtracting the kernel's own memory */
     uint64_t allowed = attribute(m, k, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
