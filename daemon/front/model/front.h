@@ -271,13 +271,13 @@ struct front {
     int exit_code;
     struct turn_clock clock;
     struct turn_work work;
-    uint64_t wake_ns;     /* when the timer has to fire; NS_NEVER: not at all */
-    uint64_t armed_ns;    /* what the timer is set to */
-    bool pressed;         /* work waits for a channel that is full: the timer kicks */
-    uint64_t house_ns;    /* when housekeeping may run again */
-    uint64_t forget_ns;   /* when unused tenants are removed; 0: there is nothing to remove */
-    uint64_t room_ns;     /* when they may be removed again to make room for a new tenant */
-    bool crowded;         /* room for tenants is short: jobs of absent tenants are forgotten */
+    uint64_t wake_ns;   /* when the timer has to fire; NS_NEVER: not at all */
+    uint64_t armed_ns;  /* what the timer is set to */
+    bool pressed;       /* work waits for a channel that is full, or for memory: the timer kicks */
+    uint64_t house_ns;  /* when housekeeping may run again */
+    uint64_t forget_ns; /* when unused tenants are removed; 0: there is nothing to remove */
+    uint64_t room_ns;   /* when they may be removed again to make room for a new tenant */
+    bool crowded;       /* room for tenants is short: jobs of absent tenants are forgotten */
     uint64_t watchdog_ns; /* when the service manager gets the next heartbeat; NS_NEVER: never */
     uint64_t starting_ns; /* when it gets the next notice that the start continues */
     uint64_t drain_until_ns;
@@ -345,7 +345,15 @@ static inline uint64_t turn_now(struct front *f)
     return c->now_ns;
 }
 
-#define PRESSED_NS (5 * NS_PER_MS) /* until a full channel is checked again */
+#define PRESSED_NS (5 * NS_PER_MS) /* until what was full is checked again */
+
+/* Postponed work and jobs get another pass after PRESSED_NS. */
+static inline void front_try_again(struct front *f)
+{
+    uint64_t at_ns = ns_add(turn_now(f), PRESSED_NS);
+    f->pressed = true;
+    f->wake_ns = at_ns < f->wake_ns ? at_ns : f->wake_ns;
+}
 
 /* Whether the channel to the device's worker is full. This is no fault: the caller postpones its
  * work, and the timer asks for another pass over postponed work and jobs after PRESSED_NS. */
@@ -354,9 +362,7 @@ static inline bool front_pressed(struct front *f, unsigned device)
     if (!f->io.pressed(f->device[device]->link)) {
         return false;
     }
-    uint64_t at_ns = ns_add(turn_now(f), PRESSED_NS);
-    f->pressed = true;
-    f->wake_ns = at_ns < f->wake_ns ? at_ns : f->wake_ns;
+    front_try_again(f);
     return true;
 }
 

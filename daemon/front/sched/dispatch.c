@@ -281,6 +281,18 @@ static bool reclaim(struct front *f, const struct device *d)
     return false;
 }
 
+/* Whether a job that found no staging memory is to be tried again at once. All of it is free when
+ * nothing is in flight and no answer has any: then there was no memory for the entry of its range,
+ * and no end of a job will be the occasion for the next try. */
+static bool staging_again(struct front *f, const struct device *d)
+{
+    bool more = reclaim(f, d);
+    if (!more && d->inflight_count == 0) {
+        front_try_again(f);
+    }
+    return more;
+}
+
 /* Sends one job to the device. false: no job is ready, or the device takes none now. */
 static bool serve(struct front *f, struct device *d)
 {
@@ -294,7 +306,7 @@ static bool serve(struct front *f, struct device *d)
         if (v == SENT) {
             return true;
         }
-        if (v == STOP && (j->wait != WAIT_STAGING || !reclaim(f, d))) {
+        if (v == STOP && (j->wait != WAIT_STAGING || !staging_again(f, d))) {
             return false;
         }
     }

@@ -13,6 +13,7 @@
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/sched/completion.h"
 #include "daemon/front/sched/conclude.h"
+#include "daemon/front/sched/dispatch.h"
 #include "daemon/front/sched/hazard.h"
 #include "proto/codec.h"
 #include "tests/unit/common/suite.h"
@@ -378,6 +379,29 @@ START_TEST(an_end_is_told_without_memory)
 }
 END_TEST
 
+/* No end of another job will be the occasion to try again. */
+START_TEST(staging_is_asked_for_again)
+{
+    struct fake *k = fake_create();
+    struct job *j = fake_job(k, 0);
+    uint64_t offset = 0;
+    ck_assert_int_eq(work_add_output(&j->work, 0, 0, 8, &offset, NULL), 0);
+    (void)fake_submit(k, j);
+    k->f.wake_ns = NS_NEVER;
+    famine = true;
+    fake_turn(k);
+    famine = false;
+    ck_assert_int_eq(j->state, JOB_QUEUED);
+    ck_assert_int_eq(j->wait, WAIT_STAGING);
+    ck_assert(k->f.pressed);
+    ck_assert_uint_le(k->f.wake_ns, fake_now() + 100 * NS_PER_MS);
+    dispatch_all(&k->f); /* as the timer has it done */
+    ck_assert_int_eq(j->state, JOB_DISPATCHED);
+    fake_done(k, j, 0);
+    fake_destroy(k);
+}
+END_TEST
+
 /* ---- variables ------------------------------------------------------------------------------- */
 
 #define LAUNCHES 3u
@@ -447,4 +471,4 @@ END_TEST
 SUITE_MAIN("alloc", resolving_lives_through_each, hazards_live_through_each,
            leaving_needs_no_memory, programs_and_results_live_through_each,
            sessions_live_through_each, events_live_through_each, an_end_is_told_without_memory,
-           opening_a_variable_lives_through_each)
+           staging_is_asked_for_again, opening_a_variable_lives_through_each)
