@@ -382,7 +382,7 @@ void front_close(struct sim *s)
         pipeline_stop(f);
     }
     compiles_drop(s); /* as pipeline_stop ends the compiler */
-    (void)alarm(0); /* pipeline_stop's */
+    (void)alarm(0);   /* pipeline_stop's */
     (void)uv_run(&s->loop, UV_RUN_DEFAULT);
     pipeline_finish(f);
     free(f);
