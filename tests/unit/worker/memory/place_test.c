@@ -502,6 +502,36 @@ START_TEST(each_step_asks_for_the_next)
 }
 END_TEST
 
+/* Another front takes over while a new buffer is zeroed, and has it sealed: the only end that it
+ * hears of is that of its seal. */
+START_TEST(the_end_of_former_zeros_is_no_seals)
+{
+    struct transfers transfers;
+    struct memfd host = MEMFD_NONE;
+    struct buffer *b = NULL;
+    struct err e = ERR_INIT;
+    if (!start(_i, 2 * PAGE)) {
+        return;
+    }
+    sealed = 0;
+    const struct buffer_ask ask = {.id = 1, .size = size, .tenant = 1};
+    ck_assert_int_eq(buffer_create(&t.buffers, &ask, &b, &e), 0);
+    ck_assert_int_eq(memfd_create_sealed("host", (size_t)size, &host, &e), 0);
+    transfers_init(&transfers, &t.device, &t.copies, &t.buffers, on_sealed, used, NULL);
+    ck_assert_int_eq(transfer_start(&transfers, TRANSFER_ZERO, b, NULL, 0, &e), 0);
+    transfers_disown(&transfers);
+    ck_assert_int_eq(transfer_start(&transfers, TRANSFER_SEAL, b, &host, 0, &e), 0);
+    while (sealed == 0) {
+        (void)uv_run(&t.loop, UV_RUN_NOWAIT);
+        transfers_poll(&transfers);
+        copies_poll(&t.copies);
+    }
+    ck_assert_ptr_null(transfers.first);
+    ck_assert(!b->piece.dirty);
+    local_stop(&t);
+}
+END_TEST
+
 /* A buffer that is freed on the host gives up its addresses. */
 START_TEST(a_place_ends_with_its_buffer)
 {
@@ -537,6 +567,7 @@ int main(void)
     tcase_add_loop_test(tc, a_former_move_that_fails_takes_nothing, 0, 2);
     tcase_add_loop_test(tc, a_seal_that_fails_cleans_nothing, 0, 2);
     tcase_add_loop_test(tc, each_step_asks_for_the_next, 0, KINDS);
+    tcase_add_loop_test(tc, the_end_of_former_zeros_is_no_seals, 0, KINDS);
     tcase_add_loop_test(tc, a_place_ends_with_its_buffer, 0, KINDS);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
