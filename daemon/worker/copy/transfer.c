@@ -265,8 +265,15 @@ int transfer_zero(struct transfers *t, struct buffer *b, transfer_done_fn done, 
 void transfers_supersede(struct transfers *t, const struct buffer *b)
 {
     for (struct transfer *x = t->first; x != NULL; x = x->next) {
-        x->superseded =
-            x->superseded || (x->kind == TRANSFER_SEAL && (b == NULL || x->buffer == b));
+        x->superseded = x->superseded || (x->kind == TRANSFER_SEAL && x->buffer == b);
+    }
+}
+
+void transfers_disown(struct transfers *t)
+{
+    for (struct transfer *x = t->first; x != NULL; x = x->next) {
+        bool asked = x->done == t->done; /* by the front */
+        x->superseded = x->superseded || (asked && x->kind != TRANSFER_RESTORE);
     }
 }
 

@@ -13,8 +13,8 @@
 #include "daemon/worker/memory/buffers.h"
 #include "daemon/worker/memory/device.h"
 
-/* Called once, except for a superseded seal that succeeds. e->code 0: success. The buffer may be
- * freed within the call. */
+/* Called once, except for a superseded transfer that succeeds. e->code 0: success. The buffer may
+ * be freed within the call. */
 typedef void (*transfer_done_fn)(void *data, struct buffer *b, const struct err *e);
 
 enum transfer_kind {
@@ -27,7 +27,7 @@ enum transfer_kind {
 struct transfer {
     enum transfer_kind kind;
     struct buffer *buffer; /* in use until done() */
-    bool superseded;       /* a newer seal replaces this one: its success is not reported */
+    bool superseded;       /* by a newer seal, or another front: its success is not reported */
     bool waits;            /* a seal or restore that has not begun to copy */
     bool unmapped;         /* the buffer's memory is being mapped, and nothing has begun */
     uint64_t copied;       /* bytes so far, in the seal of a buffer that is on the host */
@@ -81,9 +81,11 @@ int transfer_start(struct transfers *t, enum transfer_kind kind, struct buffer *
  * is called at the end, perhaps before this returns; on failure it is not called. */
 int transfer_zero(struct transfers *t, struct buffer *b, transfer_done_fn done, void *data,
                   struct err *e);
-/* Marks earlier seals of the buffer as superseded, before a new one begins. b NULL: of all buffers.
- */
+/* Marks earlier seals of the buffer as superseded, before a new one begins. */
 void transfers_supersede(struct transfers *t, const struct buffer *b);
+/* Marks what a former front asked for as superseded: the next front knows from the inventory what
+ * is there, and waits only for a buffer that is being restored. */
+void transfers_disown(struct transfers *t);
 void transfers_poll(struct transfers *t);
 /* Is a transfer under way? tenant: of that tenant's buffers; NULL: any. A seal that waits for
  * jobs does not count, because only their end makes it go on. */

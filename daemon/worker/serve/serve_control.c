@@ -29,8 +29,8 @@ int serve_inventory(struct server *s, struct bytes frame, struct frame_fds *fds,
     places_end_all(&s->device.places); /* the next front numbers programs anew */
     memory_report_anew(&s->device.memory);
     memory_unlimit(&s->device.memory);
-    /* its end must not look like that of a seal that the next front asks for */
-    transfers_supersede(&s->transfers, NULL);
+    /* their ends must not look like that of a seal that the next front asks for */
+    transfers_disown(&s->transfers);
     server_must_send(s, answer_ready(&s->channel, &s->device, s->spill.limit, s->build, e), e);
     s->inventory = (struct inventory){
         .under_way = true, .nonce = msg.nonce, .from = 1, .to = s->buffers.made + 1};

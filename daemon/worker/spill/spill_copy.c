@@ -155,9 +155,11 @@ static int move_begin(struct spill *s, struct spill_move *m, struct buffer *b, s
 }
 
 /* Gives the buffer's memory to others, ordered behind the present commands of the service
- * stream. */
+ * stream. A move into it may still be under way: its end says nothing about the memory that the
+ * buffer gets next. */
 static void leave(struct spill *s, struct buffer *b)
 {
+    b->filling = NULL;
     buffer_pin(s->buffers, b); /* removes it from the list of evictable buffers */
     memory_vacate(&s->device->memory, &b->piece, &b->place);
     buffer_unpin(s->buffers, b);
@@ -495,29 +497,32 @@ static void sealed_begin(struct spill *s, struct spill_move *m)
     copies_add(s->copies, &m->bytes);
 }
 
-/* The move's marker was passed, or failed. */
-static void marker_over(struct spill *s, struct spill_move *m, bool well)
+/* The move's marker was passed, or failed. Returns false if the buffer has left the memory that it
+ * moved to. Bytes of a seal are still to come: until then its memory is not clean. */
+static bool marker_over(struct spill *s, struct spill_move *m, bool well)
 {
     struct buffer *b = m->buffer;
+    bool there = m->kind == MOVE_OUT || b->filling == m->marker;
     DL_DELETE(s->first, m);
     memory_passed(&s->device->memory, &m->point);
     s->device->b->marker->release(m->marker);
     s->within -= m->kind == MOVE_WITHIN;
     if (m->kind == MOVE_OUT) {
         s->leaving -= m->copy == NULL ? b->size : 0;
-    } else if (b->filling == m->marker) {
+    } else if (there) {
         b->filling = NULL;
-        if (well) {
+        if (well && m->sealed.data == NULL) {
             memory_cleaned(&b->piece);
         }
     }
+    return there;
 }
 
 static void move_end(struct spill *s, struct spill_move *m, const struct err *why)
 {
     struct buffer *b = m->buffer;
-    bool failed = why->code != 0 && !m->given_up;
-    marker_over(s, m, why->code == 0);
+    bool there = marker_over(s, m, why->code == 0);
+    bool failed = why->code != 0 && !m->given_up && there;
     if (m->sealed.data != NULL) {
         if (failed) {
             sealed_end(s, m, why);

@@ -9,6 +9,7 @@
 #include "common/memfd.h"
 #include "daemon/pool/place.h"
 #include "daemon/worker/copy/transfer.h"
+#include "daemon/worker/spill/spill_copy.h"
 #include "tests/unit/worker/local.h"
 
 #define LIMIT   ((uint64_t)16 << 20)
@@ -302,6 +303,148 @@ START_TEST(a_buffer_that_fails_is_on_the_host_once)
 }
 END_TEST
 
+/* ---- memory of another tenant ---------------------------------------------------------------- */
+
+#define OWN   2u /* the tenant of buffers with odd numbers */
+#define OTHER 2u /* a buffer of the other tenant */
+
+/* Buffers 1 to 4 fill the device. One of each tenant's is gone. */
+static void start_shared(const char *options)
+{
+    ck_assert(start_with(0, options, 2 * PAGE));
+    for (uint64_t id = 1; id <= 4; id++) {
+        make(id);
+    }
+    buffer_free(&t.buffers, buffer_find(&t.buffers, 1, NULL));
+}
+
+/* Takes memory of a buffer's size, and tells whether it has to be zeroed. */
+static bool take_dirty(struct memory_piece *ret_piece)
+{
+    struct err e = ERR_INIT;
+    const struct memory_ask ask = {.size = size, .tenant = OWN};
+    ck_assert_msg(memory_alloc(&t.device.memory, &ask, ret_piece, &e) == 0, "%s", e.text);
+    return ret_piece->dirty;
+}
+
+static struct backend_marker *former; /* behind the move that leave_on_its_way leaves alone */
+
+/* A buffer that was never written leaves while it is on its way to memory of its own tenant. */
+static struct buffer *leave_on_its_way(void)
+{
+    struct buffer *b = NULL;
+    struct err e = ERR_INIT;
+    const struct buffer_ask ask = {.id = 5, .size = size, .tenant = OWN};
+    ck_assert_int_eq(buffer_create(&t.buffers, &ask, &b, &e), 0);
+    ck_assert(!b->piece.dirty && b->content == BUFFER_UNDEFINED);
+    ck_assert_int_eq(spill_move_out(&t.spill, b, &e), 0);
+    struct buffer *busy = buffer_find(&t.buffers, 3, &e); /* its copy makes the stream busy */
+    ck_assert_int_eq(spill_move_out(&t.spill, busy, &e), 0);
+    ck_assert_int_eq(spill_return(&t.spill, b, &e), 0);
+    ck_assert_ptr_nonnull(b->filling);
+    former = b->filling;
+    ck_assert_int_eq(spill_move_out(&t.spill, b, &e), 0);
+    return b;
+}
+
+/* The buffer comes to memory of another tenant before the worker hears of the former move's end.
+ * It is freed before that memory was zeroed: the next of its tenant's has it zeroed. */
+START_TEST(a_former_move_cleans_no_other_memory)
+{
+    static const char *const options[] = {"speed=0,pages=on", "speed=0,pages=off"};
+    struct memory_piece own[2];
+    struct memory_piece piece;
+    struct err e = ERR_INIT;
+    start_shared(options[_i]);
+    struct buffer *b = leave_on_its_way();
+    ck_assert(!take_dirty(&own[0]) && !take_dirty(&own[1]));
+    buffer_free(&t.buffers, buffer_find(&t.buffers, OTHER, NULL));
+    t.transfers.zeroing += 2 * TRANSFER_PIECE; /* other zeros come first */
+    ck_assert_msg(spill_return(&t.spill, b, &e) == 0, "%s", e.text);
+    while (spill_busy(&t.spill)) {
+        spill_poll(&t.spill);
+    }
+    ck_assert(b->piece.dirty);
+    buffer_free(&t.buffers, b);
+    transfers_poll(&t.transfers);
+    t.transfers.zeroing -= 2 * TRANSFER_PIECE;
+    ck_assert(take_dirty(&piece));
+    memory_free(&t.device.memory, &piece);
+    memory_free(&t.device.memory, &own[0]);
+    memory_free(&t.device.memory, &own[1]);
+    local_stop(&t);
+}
+END_TEST
+
+static const struct backend_marker_ops *markers; /* the device's */
+
+static enum backend_state former_failed(struct backend_marker *marker, struct err *e)
+{
+    enum backend_state state = markers->state(marker, e);
+    if (marker != former || state != BACKEND_DONE) {
+        return state;
+    }
+    (void)err_set(e, ERR_IO, "no bytes today");
+    return BACKEND_FAILED;
+}
+
+/* The buffer is in use at its next place when the former move fails: it keeps what is there. */
+START_TEST(a_former_move_that_fails_takes_nothing)
+{
+    static const char *const options[] = {"speed=0,pages=on", "speed=0,pages=off"};
+    start_shared(options[_i]);
+    struct buffer *b = leave_on_its_way();
+    const struct backend *real = t.device.b;
+    struct backend_marker_ops ops = *real->marker;
+    struct backend failing = *real;
+    markers = real->marker;
+    ops.state = former_failed;
+    failing.marker = &ops;
+    t.device.b = &failing;
+    ck_assert_ptr_eq(bring(b->id, false), b);
+    put(b, 1);
+    while (t.spill.first != NULL || t.spill.unmapped != NULL) {
+        spill_poll(&t.spill);
+    }
+    t.device.b = real;
+    ck_assert(b->loss == BUFFER_WHOLE && b->content == BUFFER_BYTES && !buffer_away(b));
+    buffer_unpin(&t.buffers, b);
+    local_quiet(&t);
+    look(b, 1);
+    local_stop(&t);
+}
+END_TEST
+
+/* The bytes of a sealed buffer do not come: its memory still has those of another tenant. */
+START_TEST(a_seal_that_fails_cleans_nothing)
+{
+    static const char *const options[] = {"speed=0,pages=on,script=write:6=fail",
+                                          "speed=0,pages=off,script=write:6=fail"};
+    struct memory_piece own[2];
+    struct memory_piece piece;
+    struct err e = ERR_INIT;
+    start_shared(options[_i]); /* which writes five times, once to check the device */
+    struct buffer *b = buffer_find(&t.buffers, 3, &e);
+    seal(b->id);
+    ck_assert(!take_dirty(&own[0]));
+    ck_assert_int_eq(spill_move_out(&t.spill, b, &e), 0);
+    ck_assert(!take_dirty(&own[1]));
+    buffer_free(&t.buffers, buffer_find(&t.buffers, OTHER, NULL));
+    ck_assert_msg(spill_return(&t.spill, b, &e) == 0, "%s", e.text);
+    local_quiet(&t);
+    ck_assert(buffer_away(b));
+    ck_assert(take_dirty(&piece));
+    memory_free(&t.device.memory, &piece);
+    memory_free(&t.device.memory, &own[1]);
+    memory_free(&t.device.memory, &own[0]);
+    look(bring(3, true), 0);
+    buffer_unpin(&t.buffers, b);
+    local_stop(&t);
+}
+END_TEST
+
+/* ---- seals ----------------------------------------------------------------------------------- */
+
 static unsigned sealed;
 
 static void on_sealed(void *data, struct buffer *b, const struct err *e)
@@ -359,6 +502,36 @@ START_TEST(each_step_asks_for_the_next)
 }
 END_TEST
 
+/* Another front takes over while a new buffer is zeroed, and has it sealed: the only end that it
+ * hears of is that of its seal. */
+START_TEST(the_end_of_former_zeros_is_no_seals)
+{
+    struct transfers transfers;
+    struct memfd host = MEMFD_NONE;
+    struct buffer *b = NULL;
+    struct err e = ERR_INIT;
+    if (!start(_i, 2 * PAGE)) {
+        return;
+    }
+    sealed = 0;
+    const struct buffer_ask ask = {.id = 1, .size = size, .tenant = 1};
+    ck_assert_int_eq(buffer_create(&t.buffers, &ask, &b, &e), 0);
+    ck_assert_int_eq(memfd_create_sealed("host", (size_t)size, &host, &e), 0);
+    transfers_init(&transfers, &t.device, &t.copies, &t.buffers, on_sealed, used, NULL);
+    ck_assert_int_eq(transfer_start(&transfers, TRANSFER_ZERO, b, NULL, 0, &e), 0);
+    transfers_disown(&transfers);
+    ck_assert_int_eq(transfer_start(&transfers, TRANSFER_SEAL, b, &host, 0, &e), 0);
+    while (sealed == 0) {
+        (void)uv_run(&t.loop, UV_RUN_NOWAIT);
+        transfers_poll(&transfers);
+        copies_poll(&t.copies);
+    }
+    ck_assert_ptr_null(transfers.first);
+    ck_assert(!b->piece.dirty);
+    local_stop(&t);
+}
+END_TEST
+
 /* A buffer that is freed on the host gives up its addresses. */
 START_TEST(a_place_ends_with_its_buffer)
 {
@@ -390,7 +563,11 @@ int main(void)
     tcase_add_loop_test(tc, sealed_ones_come_back_by_the_way, 0, KINDS);
     tcase_add_loop_test(tc, a_sealed_one_is_freed_on_its_way, 0, KINDS);
     tcase_add_loop_test(tc, a_buffer_that_fails_is_on_the_host_once, 0, 2);
+    tcase_add_loop_test(tc, a_former_move_cleans_no_other_memory, 0, 2);
+    tcase_add_loop_test(tc, a_former_move_that_fails_takes_nothing, 0, 2);
+    tcase_add_loop_test(tc, a_seal_that_fails_cleans_nothing, 0, 2);
     tcase_add_loop_test(tc, each_step_asks_for_the_next, 0, KINDS);
+    tcase_add_loop_test(tc, the_end_of_former_zeros_is_no_seals, 0, KINDS);
     tcase_add_loop_test(tc, a_place_ends_with_its_buffer, 0, KINDS);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
