@@ -15,9 +15,9 @@ static uint64_t in_pages(const struct pool *p, uint64_t bytes)
     return (bytes + p->page - 1) & ~(p->page - 1);
 }
 
-uint64_t backing_pages_new(const struct pool *p)
+static uint64_t room(const struct pool *p)
 {
-    return p->late.refuses ? 0 : pool_room(p) & ~(p->page - 1);
+    return pool_room(p) & ~(p->page - 1);
 }
 
 static void hold(struct pool *p, uint32_t i)
@@ -237,12 +237,12 @@ static bool trades(const struct pool *p, uint32_t i, uint64_t need)
 /* Gives small free handles back until the source may give `need` bytes of new memory. */
 static void trade(struct pool *p, uint64_t need)
 {
-    while (backing_pages_new(p) < need && space_has_records(p, 2)) {
-        uint32_t i = fitting(p, need - backing_pages_new(p));
+    while (room(p) < need && space_has_records(p, 2)) {
+        uint32_t i = fitting(p, need - room(p));
         if (i == BLOCK_NONE || !trades(p, i, need)) {
             break;
         }
-        const struct end from = end_of(p, i, need - backing_pages_new(p));
+        const struct end from = end_of(p, i, need - room(p));
         uint64_t gone = pages_take(p, i, &from, PAGES_GONE, NULL);
         event_add(p, POOL_EVENT_UNMAP, (struct pool_event){.at = from.at, .size = gone});
         if (gone == 0) {
@@ -271,7 +271,7 @@ static uint64_t fill_moved(struct pool *p, uint64_t to, uint64_t need, struct er
         if (!traded && trades(p, i, need - got)) {
             trade(p, need - got);
             traded = true;
-            if (backing_pages_new(p) >= need - got) {
+            if (room(p) >= need - got) {
                 return got;
             }
             continue;
@@ -367,7 +367,7 @@ static uint64_t fill_new(struct pool *p, uint64_t to, uint64_t got, uint64_t nee
 int backing_pages_fill(struct pool *p, uint64_t to, uint64_t need, struct err *e)
 {
     uint64_t moved = fill_moved(p, to, need, e);
-    if (moved < need && p->whole_bytes > 0 && backing_pages_new(p) < need - moved) {
+    if (moved < need && p->whole_bytes > 0 && room(p) < need - moved) {
         return e->code != 0 ? e->code : err_set(e, ERR_DEVICE_MEMORY, "a free page is in use");
     }
     uint64_t got = fill_new(p, to, moved, need, e);
@@ -615,7 +615,7 @@ static void consider(const struct pool *p, uint64_t size, uint32_t free, uint32_
                               .shared = !behind && (b->at + size) % p->page != 0,
                               .need = need,
                               .cost = need + whole,
-                              .there = p->whole_bytes - whole + backing_pages_new(p)};
+                              .there = p->whole_bytes - whole + room(p)};
     }
 }
 
@@ -651,7 +651,7 @@ static void consider_void(const struct pool *p, uint64_t size, struct spot *best
                           .shared = size % p->page != 0,
                           .need = in_pages(p, size),
                           .cost = in_pages(p, size),
-                          .there = p->whole_bytes + backing_pages_new(p)};
+                          .there = p->whole_bytes + room(p)};
     best->u = u;
     uint32_t before = block_at(&p->blocks, u)->before;
     if (is(p, before, BLOCK_READY)) {

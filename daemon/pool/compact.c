@@ -403,10 +403,10 @@ static bool in_vain(const struct pool *p, const struct effort *effort, bool ahea
     const struct vain *v = &p->moving.vain[effort->pages];
     bool waits =
         v->still ? v->advances == p->moving.advances : p->stats.pending > 0 || p->deferred.live > 0;
-    bool same = v->frees == p->stats.frees && (v->sure || waits) && v->whole >= whole(p);
-    bool often = v->tries >= VAIN_TRIES && unused(p) <= v->unused && v->top >= whole(p);
+    bool same = v->frees == p->stats.frees && (v->sure || waits);
+    bool often = v->tries >= VAIN_TRIES && unused(p) <= v->unused;
     return v->known && (same || often) && (ahead || !v->ahead) && v->wanted <= effort->wanted &&
-           v->most >= effort->most;
+           v->most >= effort->most && v->whole >= whole(p);
 }
 
 static void sweep_begin(struct pool *p, struct sweep *sweep, bool ahead)
@@ -434,9 +434,7 @@ static void sweep_end(struct pool *p, struct sweep *sweep, const struct effort *
     if (whole(p) > sweep->whole || (sweep->moved == 0 && sweep->refused)) {
         return; /* an earlier one remains valid */
     }
-    /* whole pages that come and go while pieces move are no gain */
-    bool again = v->known && unused(p) <= v->unused && whole(p) <= v->top;
-    uint64_t top = again && v->top > sweep->whole ? v->top : sweep->whole;
+    bool again = v->known && unused(p) <= v->unused && whole(p) <= v->whole;
     *v = (struct vain){.known = true,
                        .ahead = sweep->ahead,
                        .sure = !sweep->refused && !sweep->waits,
@@ -447,7 +445,6 @@ static void sweep_end(struct pool *p, struct sweep *sweep, const struct effort *
                        .frees = sweep->frees,
                        .advances = p->moving.advances,
                        .unused = again ? v->unused : unused(p),
-                       .top = top,
                        .tries = again ? v->tries + 1 : 1};
 }
 

@@ -118,7 +118,7 @@ static uint64_t whole_of(const struct pool *p, unsigned line)
  * joined. */
 static uint64_t missing(const struct pool *p, uint64_t need)
 {
-    uint64_t past = sat_add(p->whole_bytes, backing_pages_new(p));
+    uint64_t past = sat_add(p->whole_bytes, pool_room(p) & ~(p->page - 1));
     return sat_sub(need, sat_add(past, whole_of(p, joint_line(p))));
 }
 

@@ -120,7 +120,6 @@ struct vain {
     uint64_t frees;    /* stats.frees then */
     uint64_t advances; /* of streams, then */
     uint64_t unused;   /* bytes without a piece at the first of … */
-    uint64_t top;      /* the most bytes of whole pages before one of … */
     unsigned tries;    /* … so many sweeps in vain, with no more free bytes since */
 };
 
@@ -366,9 +365,6 @@ int backing_pages_break(struct pool *p, uint32_t i, uint64_t at, bool alone, str
 uint64_t backing_pages_fit(const struct pool *p, uint64_t at, uint64_t bytes, uint64_t most);
 /* The same, but at least `least` bytes, as far as there are so many. */
 uint64_t backing_pages_reach(const struct pool *p, uint64_t at, uint64_t bytes, uint64_t least);
-/* Bytes of whole pages that the source may give now: none after it refused some. No page is moved
- * for a request that lacks them. */
-uint64_t backing_pages_new(const struct pool *p);
 /* Maps free pages from elsewhere, then new ones, in [to, to + need). On failure some pages are
  * there. They may not be accessible yet. */
 int backing_pages_fill(struct pool *p, uint64_t to, uint64_t need, struct err *e);

@@ -256,7 +256,7 @@ static void pages_leaving(struct pool *p, unsigned stream, struct point *point, 
  * (LINE_NONE: none), then vacated pages that streams may still use. ERR_STATE: too few. */
 static int fill(struct pool *p, struct want *w, unsigned stream, struct point *point, struct err *e)
 {
-    uint64_t past = sat_add(p->whole_bytes, backing_pages_new(p));
+    uint64_t past = sat_add(p->whole_bytes, pool_room(p) & ~(p->page - 1));
     past = past < w->need ? past : w->need;
     int rc = past > 0 ? backing_pages_fill(p, w->to, past, e) : 0;
     if (rc != 0) {
@@ -310,7 +310,7 @@ static int ordered(struct pool *p, unsigned stream, const struct point *point, s
  * wait; LINE_NONE: none. */
 static unsigned whose(const struct pool *p, unsigned stream, uint64_t need)
 {
-    uint64_t past = sat_add(p->whole_bytes, backing_pages_new(p));
+    uint64_t past = sat_add(p->whole_bytes, pool_room(p) & ~(p->page - 1));
     unsigned last = p->source.wait != NULL ? joint_line(p) : 0; /* the first is its own */
     if (p->source.pages == NULL) {
         return LINE_NONE;
@@ -493,7 +493,7 @@ static int populate(struct pool *p, const struct block *b, struct point *point, 
  * it is. */
 static int pages_suffice(const struct pool *p, const struct block *b, struct err *e)
 {
-    uint64_t sure = sat_add(p->whole_bytes, backing_pages_new(p));
+    uint64_t sure = sat_add(p->whole_bytes, pool_room(p) & ~(p->page - 1));
     uint64_t there = sat_add(sure, p->leaving_bytes);
     uint64_t own = b->seq != 0 ? memory_of(p, b) : 0;
     bool fits = fit_find(&p->ready, &p->blocks, b->size) != BLOCK_NONE;
