@@ -767,6 +767,12 @@ void memory_cleaned(struct memory_piece *piece)
     piece->pool.foreign = false;
 }
 
+void memory_soiled(struct memory_piece *piece)
+{
+    piece->dirty = true;
+    piece->pool.foreign = true;
+}
+
 void memory_moved(struct memory_piece *piece, struct pool_move *move)
 {
     pool_piece_moved(&piece->pool, move);

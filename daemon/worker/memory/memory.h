@@ -238,6 +238,8 @@ int memory_clear(struct memory *m, const struct memory_piece *piece, uint64_t fr
                  struct err *e);
 /* the piece holds no other tenant's bytes any more */
 void memory_cleaned(struct memory_piece *piece);
+/* what should have replaced another tenant's bytes in the piece did not come */
+void memory_soiled(struct memory_piece *piece);
 /* Frees a piece; all commands that use it must have completed. Managed memory is released when
  * nothing is in flight, so its commands need only end before that. A piece without memory is
  * allowed. */

@@ -154,11 +154,23 @@ static int move_begin(struct spill *s, struct spill_move *m, struct buffer *b, s
     return 0;
 }
 
+static bool moves_within(const struct spill *s, const struct buffer *b)
+{
+    const struct spill_move *m = b->filling != NULL ? s->first : NULL;
+    while (m != NULL && !(m->kind == MOVE_WITHIN && m->marker == b->filling)) {
+        m = m->next;
+    }
+    return m != NULL;
+}
+
 /* Gives the buffer's memory to others, ordered behind the present commands of the service
  * stream. A move into it may still be under way: its end says nothing about the memory that the
  * buffer gets next. */
 static void leave(struct spill *s, struct buffer *b)
 {
+    if (moves_within(s, b)) { /* the copy may fail yet */
+        memory_soiled(&b->piece);
+    }
     b->filling = NULL;
     buffer_pin(s->buffers, b); /* removes it from the list of evictable buffers */
     memory_vacate(&s->device->memory, &b->piece, &b->place);
@@ -513,6 +525,8 @@ static bool marker_over(struct spill *s, struct spill_move *m, bool well)
         b->filling = NULL;
         if (well && m->sealed.data == NULL) {
             memory_cleaned(&b->piece);
+        } else if (!well && m->kind == MOVE_WITHIN) { /* the pool took it for the tenant's */
+            memory_soiled(&b->piece);
         }
     }
     return there;

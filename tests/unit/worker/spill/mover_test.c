@@ -217,6 +217,61 @@ START_TEST(a_buffer_freed_while_it_moves)
 }
 END_TEST
 
+static const struct backend_marker_ops *markers; /* the device's */
+
+static bool is_of_a_move(const struct backend_marker *marker)
+{
+    bool found = false;
+    for (uint64_t id = 4; id <= BUFFERS && !found; id += 4) {
+        found = buffer_find(&t.buffers, id, NULL)->filling == marker;
+    }
+    return found;
+}
+
+static enum backend_state moves_fail(struct backend_marker *marker, struct err *e)
+{
+    enum backend_state state = markers->state(marker, e);
+    if (state != BACKEND_DONE || !is_of_a_move(marker)) {
+        return state;
+    }
+    (void)err_set(e, ERR_IO, "no copy today");
+    return BACKEND_FAILED;
+}
+
+/* The pool takes the new place for the tenant's, although nothing has come there: the memory
+ * is zeroed for its next user. */
+START_TEST(a_copy_that_fails_leaves_what_was_there)
+{
+    struct memory_piece piece;
+    struct err e = ERR_INIT;
+    struct backend_marker_ops failing;
+    unsigned broken = 0;
+    start(SOURCES[_i], LIMIT);
+    fragment();
+    const struct backend *real = t.device.b;
+    markers = real->marker;
+    failing = *markers;
+    failing.state = moves_fail;
+    own.backend = *real;
+    own.backend.marker = &failing;
+    t.device.b = &own.backend;
+    int rc = take(&piece, &e);
+    local_quiet(&t);
+    t.device.b = real;
+    for (uint64_t id = 4; id <= BUFFERS; id += 4) {
+        struct buffer *b = buffer_find(&t.buffers, id, NULL);
+        bool lost = b->loss != BUFFER_WHOLE;
+        ck_assert(b->piece.dirty == lost && b->piece.pool.foreign == lost);
+        broken += lost;
+    }
+    ck_assert_uint_gt(broken, 0);
+    if (rc == 0) {
+        memory_free(&t.device.memory, &piece);
+    }
+    local_stop(&t);
+}
+END_TEST
+
 /* ---- with time --------------------------------------------------------------------------------
  */
 
@@ -639,6 +694,7 @@ int main(void)
     tcase_add_loop_test(moving, free_parts_are_put_together, 0, 2);
     tcase_add_loop_test(moving, buffers_in_use_keep_their_place, 0, 2);
     tcase_add_loop_test(moving, without_copies_it_is_refused, 0, 2);
+    tcase_add_loop_test(moving, a_copy_that_fails_leaves_what_was_there, 0, 2);
     tcase_add_test(moving, a_buffer_freed_while_it_moves);
     tcase_add_test(upkeep, unused_memory_goes_back);
     tcase_add_test(upkeep, where_the_device_is_full_it_goes_sooner);
