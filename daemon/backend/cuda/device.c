@@ -323,11 +323,13 @@ static int choose(struct backend_device *d, unsigned index, const char *options,
 
 static int context_make(struct backend_device *d, struct err *e)
 {
+    uint64_t begin_ns = clock_now_ns();
     int rc = CUDA_CALL(&d->cu, e, DevicePrimaryCtxRetain, &d->context, d->id);
     if (rc != 0) {
         d->context = NULL;
         return rc;
     }
+    log_info("the context was made in %.0f ms", (double)(clock_now_ns() - begin_ns) / 1e6);
     rc = CUDA_CALL(&d->cu, e, CtxSetCurrent, d->context);
     return rc == 0 ? CUDA_CALL(&d->cu, e, CtxGetStreamPriorityRange, &d->priority_least,
                                &d->priority_greatest)
@@ -351,15 +353,6 @@ static void device_close(struct backend_device *d)
     free(d);
 }
 
-/* What a worker's start is made of; most of it is the driver's. */
-static double lap_ms(uint64_t *since_ns)
-{
-    uint64_t now = clock_now_ns();
-    double ms = (double)(now - *since_ns) / 1e6;
-    *since_ns = now;
-    return ms;
-}
-
 static int device_open(unsigned index, const char *options, backend_wake_fn wake, void *wake_data,
                        struct backend_device **ret_device, struct err *e)
 {
@@ -371,22 +364,17 @@ static int device_open(unsigned index, const char *options, backend_wake_fn wake
     d->room = UINT64_MAX; /* not queried yet */
     d->wake = wake;
     d->wake_data = wake_data;
-    uint64_t since_ns = clock_now_ns();
     int rc = choose(d, index, options, e);
     rc = rc == 0 ? describe(d, e) : rc;
     d->info.chosen = chosen;
     rc = rc == 0 ? page_choose(d, options, e) : rc;
-    double driver_ms = lap_ms(&since_ns);
     rc = rc == 0 ? context_make(d, e) : rc;
-    double context_ms = lap_ms(&since_ns);
     rc = rc == 0 ? cuda_clock_init(&d->clock, &d->cu, e) : rc;
     rc = rc == 0 ? cuda_library_init(d, options, e) : rc;
     if (rc != 0) {
         device_close(d);
         return rc;
     }
-    log_info("the driver was started in %.0f ms, the context made in %.0f ms", driver_ms,
-             context_ms);
     *ret_device = d;
     return 0;
 }

@@ -44,12 +44,6 @@ static int arena_check(const struct job_scope *scope, struct job *j, const struc
     return rc;
 }
 
-static int unreachable(uint64_t arena, uint64_t offset, struct err *e)
-{
-    return err_set(e, ERR_UNSUPPORTED, "kernels cannot reach byte %" PRIu64 " of arena %" PRIu64,
-                   offset, arena);
-}
-
 /* Checks a range of an arena that kernels work on. The front knows from W_ARENA whether they can,
  * perhaps from the worker before this one, where the arena is still being registered: then the job
  * waits (job_arenas_late). */
@@ -64,7 +58,10 @@ static int block_check(const struct job_scope *scope, struct job *j, const struc
     const struct arena *a = use->arena;
     use->works = true;
     bool fits = a->block != NULL ? ref->offset % a->align == 0 : a->queued;
-    return fits ? 0 : unreachable(ref->id, ref->offset, e);
+    return fits ? 0
+                : err_set(e, ERR_UNSUPPORTED,
+                          "kernels cannot reach byte %" PRIu64 " of arena %" PRIu64, ref->offset,
+                          ref->id);
 }
 
 enum pool_late job_arenas_late(const struct job *j, struct err *e)
@@ -75,8 +72,12 @@ enum pool_late job_arenas_late(const struct job *j, struct err *e)
         if (!j->arenas[i].works || a->block != NULL) {
             continue;
         }
-        if (!a->queued) { /* its registration has failed */
-            (void)unreachable(a->id, 0, e);
+        if (!a->queued) {
+            (void)err_set(e, ERR_UNSUPPORTED,
+                          "kernels cannot reach arena %" PRIu64
+                          ": this worker could not register it; submit the job again, and it "
+                          "works on a copy",
+                          a->id);
             return POOL_FAILED;
         }
         all = POOL_WAITS;

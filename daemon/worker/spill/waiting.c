@@ -234,7 +234,7 @@ static void fail_late(struct waiting *w, struct waiting_job *x)
     }
     (void)err_set(&e, ERR_DEADLINE, "its deadline passed while it waited for device memory%s%s",
                   x->e.code != 0 ? ": "
-                  : x->maps      ? " to be mapped"
+                  : x->maps      ? " to be mapped, or for an arena to be registered"
                                  : "",
                   x->e.text);
     fail(w, x, &e);
