@@ -14,7 +14,6 @@
  * Ends with 1 if a rule was broken, with 2 if an option is wrong. The same seed, tree and kind of
  * build give the same world.
  */
-#include <dirent.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +22,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "tests/sim/folder.h"
 #include "tests/sim/options.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/sim_shrink.h"
@@ -172,28 +172,6 @@ static unsigned play_file(const char *path, FILE *log)
     return v.broken;
 }
 
-static int is_course(const struct dirent *d)
-{
-    size_t size = strlen(d->d_name);
-    return size > 7 && strcmp(d->d_name + size - 7, ".course") == 0;
-}
-
-static unsigned play_folder(const char *folder)
-{
-    struct dirent **names = NULL;
-    char path[512];
-    unsigned broken = 0;
-    int count = scandir(folder, &names, is_course, alphasort);
-    for (int i = 0; i < count; i++) {
-        (void)snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
-        broken += play_file(path, NULL);
-        free(names[i]);
-    }
-    free(names);
-    (void)printf("%d courses of %s, %u broke a rule\n", count < 0 ? 0 : count, folder, broken);
-    return count > 0 ? broken : 1;
-}
-
 int main(int argc, char **argv)
 {
     struct options o;
@@ -206,7 +184,7 @@ int main(int argc, char **argv)
         return broken > 0;
     }
     if (o.last == 0) {
-        broken += play_folder(SEEDS_DIR);
+        broken += folder_play(SEEDS_DIR, play_file);
         o.first = 1;
         o.last = SEEDS_USUAL;
     }

@@ -13,7 +13,6 @@
  *
  * Ends with 1 if a rule was broken. The same seed and tree give the same world.
  */
-#include <dirent.h>
 #include <inttypes.h>
 #include <malloc.h>
 #include <signal.h>
@@ -24,6 +23,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "tests/sim/folder.h"
 #include "tests/sim/options.h"
 #include "tests/sim/worker/ward_shrink.h"
 
@@ -200,30 +200,6 @@ static unsigned play_file(const char *path, FILE *log)
     return v.broken;
 }
 
-static int is_course(const struct dirent *d)
-{
-    size_t size = strlen(d->d_name);
-    return size > 7 && strcmp(d->d_name + size - 7, ".course") == 0;
-}
-
-static unsigned play_folder(const char *folder)
-{
-    struct dirent **names = NULL;
-    char path[512];
-    unsigned broken = 0;
-    int count = scandir(folder, &names, is_course, alphasort);
-    for (int i = 0; i < count; i++) {
-        (void)snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
-        broken += play_file(path, NULL);
-        free(names[i]);
-    }
-    free(names);
-    (void)printf("%d courses of %s, %u broke a rule\n", count < 0 ? 0 : count, folder, broken);
-    return count > 0 ? broken : 1;
-}
-
-/* ---- options --------------------------------------------------------------------------------- */
-
 int main(int argc, char **argv)
 {
     struct options o;
@@ -239,7 +215,7 @@ int main(int argc, char **argv)
         return broken > 0;
     }
     if (o.last == 0) {
-        broken += play_folder(SEEDS_DIR);
+        broken += folder_play(SEEDS_DIR, play_file);
         o.first = 1;
         o.last = SEEDS_USUAL;
     }
