@@ -2,6 +2,7 @@
  * A storm that lasts: the real daemon, clients that check every result, and mishaps of all kinds at
  * once. scripts/storm.sh runs it.
  */
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <sched.h>
@@ -233,6 +234,10 @@ static int check_options(void)
     if (strcmp(options.device, "sim") != 0 && strcmp(options.device, "opencl") != 0 &&
         strcmp(options.device, "cuda") != 0) {
         return usage("no such device", options.device);
+    }
+    if (strcmp(options.device, "cuda") == 0 && dlopen("libcuda.so.1", RTLD_LAZY) == NULL) {
+        return usage("no CUDA driver (libcuda.so.1): install NVIDIA's, or take another device",
+                     options.device);
     }
     return options.only == NULL || mishap_exists(options.only)
                ? 0
