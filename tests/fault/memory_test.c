@@ -294,8 +294,12 @@ START_TEST(a_memory_cgroup_is_full)
     pid_t launcher = daemon_launcher(&d);
     pid_t worker = daemon_worker(&d, 0);
     fill_the_front(c, y, job);
+    /* no worker starts while the memory is still taken: the kernel would end that one, too */
+    ck_assert_int_eq(kill(launcher, SIGSTOP), 0);
     ck_assert_int_eq(write(go[1], "", 1), 1);
-    ck_assert_int_eq(process_wait(eater), 0);
+    int eaten = process_wait(eater);
+    ck_assert_int_eq(kill(launcher, SIGCONT), 0);
+    ck_assert_int_eq(eaten, 0);
     ck_until(daemon_worker(&d, 0) != worker && daemon_worker(&d, 0) != 0);
     ck_assert_int_eq(daemon_launcher(&d), launcher);
     ck_assert_int_eq(kill(d.pid, 0), 0);
