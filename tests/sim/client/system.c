@@ -69,8 +69,8 @@ REAL int __wrap_socket(int domain, int type, int protocol);
 REAL int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t size);
 REAL int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *size);
 int __real_getsockopt(int fd, int level, int name, void *value, socklen_t *size);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
-                          void *arg);
+REAL int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+                               void *arg);
 REAL int __wrap_connect(int fd, const struct sockaddr *at, socklen_t size);
 REAL ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags);
 REAL ssize_t __wrap_recv(int fd, void *data, size_t room, int flags);
