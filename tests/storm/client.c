@@ -65,9 +65,9 @@ bool expect(struct client *k, int code, const char *what, const int *codes)
 struct mark mark_now(const struct client *k)
 {
     struct mark m;
-    for (unsigned i = 0; i < VICTIM_COUNT; i++) {
-        m.within[i] = atomic_load(&k->l->active[i]) > 0;
+    for (unsigned i = 0; i < VICTIM_COUNT; i++) { /* a mishap that begins between them is within */
         m.harmed[i] = atomic_load(&k->l->harmed[i]);
+        m.within[i] = atomic_load(&k->l->active[i]) > 0;
     }
     return m;
 }

@@ -157,12 +157,14 @@ static bool reload(struct storm *s, struct mishap *m)
                    200 * (unsigned)chance_below(&s->chance, 2), 1024 << chance_below(&s->chance, 3),
                    128 << chance_below(&s->chance, 3));
     config_write(s, text);
+    s->settings_bad = false;
     return s->d.pid != 0 && kill(s->d.pid, SIGHUP) == 0;
 }
 
 static bool bad_reload(struct storm *s, struct mishap *m)
 {
     config_write(s, "[jobs]\nwindow = many\n");
+    s->settings_bad = true;
     harm(s, m, VICTIM_FRONT);
     m->end_ns = now_ns() + 500 * MS;
     return s->d.pid != 0 && kill(s->d.pid, SIGHUP) == 0;
@@ -172,6 +174,7 @@ static void good_reload(struct storm *s, struct mishap *m)
 {
     (void)m;
     config_write(s, "[jobs]\nwindow = 0\n");
+    s->settings_bad = false;
     if (s->d.pid != 0) {
         (void)kill(s->d.pid, SIGHUP);
     }

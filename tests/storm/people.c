@@ -120,7 +120,7 @@ static void reap_all(struct storm *s)
 static void respawn(struct storm *s)
 {
     if (s->d.pid == 0 && now_ns() - s->front_end_ns > FRONT_PAUSE) {
-        s->front_explained = false;
+        s->front_explained = s->settings_bad;
         daemon_spawn(&s->d);
     }
 }

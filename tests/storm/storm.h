@@ -70,7 +70,8 @@ struct storm {
     pid_t client[CLIENTS];
     pid_t probe[PROBE_COUNT];
     pid_t launcher;
-    bool front_explained; /* its end was ours */
+    bool front_explained; /* its end was ours, or it read bad settings when it began */
+    bool settings_bad;    /* a front that begins now ends */
     uint64_t front_end_ns;
     bool only_safe;
     const char *only; /* kind of mishap; NULL: all */
