@@ -421,6 +421,14 @@ static void settle(struct lib_job *x, int code, unsigned effects)
     }
 }
 
+/* No device writes for it any more, as gpud.h says. */
+static bool is_done_with(const struct lib_job *x)
+{
+    bool early = x->code == GPUD_ERR_TIME_LIMIT || x->code == GPUD_ERR_DEADLINE ||
+                 x->code == GPUD_ERR_WORKER_LOST;
+    return x->j->outcome == OUTCOME_KNOWN && !x->renewed && !early;
+}
+
 /* libgpud has said the end of a job with an object. */
 static void take_end(struct lib_job *x, int code)
 {
@@ -442,7 +450,7 @@ static void take_end(struct lib_job *x, int code)
     if (code == 0) {
         take_outputs(x);
     }
-    arrays_leave(x, x->j->outcome == OUTCOME_KNOWN);
+    arrays_leave(x, is_done_with(x));
     call_begin(u, "gpud_job_free");
     gpud_job_free(x->job);
     (void)call_end(u, 0);
@@ -457,7 +465,7 @@ static void call_over(struct lib_job *x, int rc)
     if (rc == 0) {
         take_outputs(x);
     }
-    arrays_leave(x, x->j->outcome == OUTCOME_KNOWN);
+    arrays_leave(x, is_done_with(x));
     for (unsigned i = 0; i < x->j->steps && rc == GPUD_ERR_BUFFER_LOST; i++) {
         struct sim_buffer *b = x->j->step[i].to;
         if (x->j->step[i].from == NULL || x->j->step[i].from == b) {

@@ -284,6 +284,14 @@ void fake_not_admit(struct fake *f, unsigned count, int code)
     (void)pthread_mutex_unlock(&f->lock);
 }
 
+void fake_fail(struct fake *f, int code, bool on_device)
+{
+    (void)pthread_mutex_lock(&f->lock);
+    f->fails = code;
+    f->fails_on_device = on_device;
+    (void)pthread_mutex_unlock(&f->lock);
+}
+
 void fake_garble(struct fake *f, enum fake_garble how, uint64_t seed)
 {
     (void)pthread_mutex_lock(&f->lock);

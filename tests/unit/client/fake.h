@@ -41,6 +41,8 @@ void fake_share(struct fake *f);
 void fake_minor(struct fake *f, uint64_t minor);
 /* The next `count` requests with a number are not admitted, for this reason. */
 void fake_not_admit(struct fake *f, unsigned count, int code);
+/* The next job runs, and ends with this code. on_device: its result names the device. */
+void fake_fail(struct fake *f, int code, bool on_device);
 /* Answers what is held: the newest first if `reverse`. */
 void fake_release(struct fake *f, bool reverse);
 /* Waits until so many submits are held. */
