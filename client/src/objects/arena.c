@@ -88,7 +88,7 @@ void arena_destroy(struct object *o)
 {
     struct arena *a = (struct arena *)o;
     memory_release(a);
-    capbuf_finish(&a->object.recipe);
+    object_finish(o);
     free(a);
 }
 

@@ -412,8 +412,8 @@ static void job_answered(struct gpud_client *c, struct request *r, struct messag
     struct gpud_job *job = (struct gpud_job *)r;
     if (m == NULL) {
         job->error = *e;
-        job->error.effects = ERR_EFFECTS_MAYBE;
-        job->unsure = true;
+        job->error.effects = r->sent ? ERR_EFFECTS_MAYBE : ERR_EFFECTS_NONE;
+        job->unsure = r->sent;
         job_end(c, job);
         return;
     }

@@ -175,27 +175,15 @@ static bool said(const struct lib_job *x, int code, unsigned *ret_effects)
     return false;
 }
 
-/* One of its buffers ended with a session, or its maker has freed it. */
-static bool names_ended(const struct sim_job *j)
-{
-    for (unsigned i = 0; i < j->steps; i++) {
-        const struct sim_buffer *to = j->step[i].to;
-        const struct sim_buffer *from = j->step[i].from;
-        if (to->lied || to->freed || (from != NULL && (from->lied || from->freed))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* libgpud knows its handles, and translates them for another front. */
+/* libgpud knows its handles, and translates them for another front. What another front does not
+ * have, it is not asked for. */
 static void check_known(const struct lib_job *x, int code)
 {
     const struct sim *s = x->user->s;
     bool unknown = code == GPUD_ERR_BAD_HANDLE || code == GPUD_ERR_STALE_HANDLE;
     bool excused = s->killed_session || s->lies || memory_failed() || x->user->c->starved;
     excused = excused || x->user->lacks;
-    if (unknown && !excused && !x->renewed && !names_ended(x->j)) {
+    if (unknown && !excused && !job_names_freed(x->j)) {
         sim_fail(x->user->s,
                  "handle: request %" PRIu64 " of user %u names what the front does not know: %s",
                  x->j->request->seq, x->user->index, gpud_err_name(code));
@@ -341,6 +329,13 @@ static void take_outputs(struct lib_job *x)
     }
 }
 
+/* What the job names is lost, or could not be restored. */
+static bool of_loss(const struct lib_job *x, int code)
+{
+    bool lost = x->user->misses || job_names_gone(x->j);
+    return x->user->lacks ? code != 0 : code == GPUD_ERR_BUFFER_LOST && lost;
+}
+
 /* Codes that libgpud may give a job by itself. */
 static bool of_library(const struct lib_job *x, int code)
 {
@@ -351,7 +346,8 @@ static bool of_library(const struct lib_job *x, int code)
     if (x->twin) {
         return true; /* the front may have said so of the other one */
     }
-    return local || memory || cancelled || pieces || (x->blocks && !x->bound && code != 0);
+    return local || memory || cancelled || pieces || of_loss(x, code) ||
+           (x->blocks && !x->bound && code != 0);
 }
 
 static void blame(const struct lib_job *x, const char *why)
@@ -363,7 +359,8 @@ static void blame(const struct lib_job *x, const char *why)
 static void check_effects(const struct lib_job *x, unsigned by_front)
 {
     const struct sim_job *j = x->j;
-    bool doubted = x->renewed && by_front == 0 && j->effects == GPUD_EFFECTS_MAYBE;
+    bool here = j->code == GPUD_ERR_BUFFER_LOST && x->user->misses; /* libgpud says so, too */
+    bool doubted = (x->renewed || here) && by_front == 0 && j->effects == GPUD_EFFECTS_MAYBE;
     if (by_front != j->effects && !doubted && !x->user->c->starved) {
         blame(x, "the front said other effects");
     }

@@ -426,6 +426,23 @@ void fake_restart(struct fake *f, bool adopts)
     pipes_close();
 }
 
+void fake_forget_buffers(struct fake *f)
+{
+    (void)pthread_mutex_lock(&f->lock);
+    for (unsigned i = 0; i < BUFFERS; i++) {
+        free(f->buffers[i].data);
+        f->buffers[i] = (struct fake_buffer){0};
+    }
+    (void)pthread_mutex_unlock(&f->lock);
+}
+
+void fake_refuse_loads(struct fake *f, int code)
+{
+    (void)pthread_mutex_lock(&f->lock);
+    f->refuses_loads = code;
+    (void)pthread_mutex_unlock(&f->lock);
+}
+
 void fake_lose(struct fake *f, uint64_t handle)
 {
     (void)pthread_mutex_lock(&f->lock);

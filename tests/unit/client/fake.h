@@ -52,6 +52,10 @@ void fake_drop(struct fake *f);
 /* The same, and forgets kernels, modules and programs, as another process would; and the session,
  * unless it adopts it. */
 void fake_restart(struct fake *f, bool adopts);
+/* Its buffers are gone, as those of a session that ended. */
+void fake_forget_buffers(struct fake *f);
+/* Loads of modules fail with this code from now on; 0: they do not. */
+void fake_refuse_loads(struct fake *f, int code);
 /* Results of asynchronous jobs go out before the ACCEPTED of their job. */
 void fake_results_first(struct fake *f, bool on);
 enum fake_garble {
