@@ -11,6 +11,7 @@
 #include "daemon/front/model/wake.h"
 #include "daemon/front/modules/compiler.h"
 #include "daemon/front/pipeline_int.h"
+#include "daemon/front/workers/departing.h"
 #include "daemon/front/workers/launcher_link.h"
 #include "daemon/front/workers/worker.h"
 
@@ -107,6 +108,7 @@ void pipeline_start_anew(struct front *f)
     for (unsigned i = 0; i < f->device_count; i++) {
         worker_orphaned(f, f->device[i]);
     }
+    departing_orphaned(f);
     int rc = replace_launcher(f, &e);
     if (rc == 0) {
         /* workers that it lists were given up with the former launcher, and are ended */

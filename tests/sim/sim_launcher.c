@@ -12,6 +12,7 @@
 #include "daemon/front/devices/discover.h"
 #include "daemon/front/devices/monitor.h"
 #include "daemon/front/modules/compiler.h"
+#include "daemon/front/workers/departing.h"
 #include "daemon/front/workers/worker.h"
 #include "tests/sim/sim.h"
 
@@ -134,10 +135,10 @@ int launcher_asked(struct sim *s, uint64_t id, const char *const *args, struct b
     if (proto_decode(&schema_msg_record_worker, device, &m, e) != 0) {
         sim_fail(s, "launcher: a worker of no device: %s", e->text);
     }
-    /* a front without memory for a device ends its worker, and does not know of its end */
     const struct sim_worker *other = worker_of_device(s, (unsigned)m.index);
-    if (other != NULL && !(other->killed && memory_failed())) {
-        sim_fail(s, "launcher: device %u gets a second worker", (unsigned)m.index);
+    if (other != NULL) {
+        sim_fail(s, "launcher: device %u gets worker %" PRIu64 " beside worker %" PRIu64,
+                 (unsigned)m.index, id, other->id);
     }
     check_pin(s, (unsigned)m.index, args);
     count_start(s, (unsigned)m.index);
@@ -257,6 +258,7 @@ void launcher_lost(struct sim *s)
     }
     memory_inside();
     monitor_orphaned(s->f);
+    departing_orphaned(s->f);
     for (unsigned i = 0; i < s->f->device_count; i++) {
         worker_orphaned(s->f, s->f->device[i]);
     }

@@ -405,15 +405,15 @@ GPUD_API int gpud_read(gpud_client *client, gpud_buffer buffer, int dtype, uint6
 
 /*
  * On one host, arrays of 64 KiB and more pass through memory that library and daemon share: one
- * copy on the client's side instead of the way through the socket. Memory from the functions below
- * is such shared memory itself, so it is copied to and from the device only. gpud_host…, gpud_write
- * and gpud_read recognise it by its address.
+ * copy instead of the way through the socket. Memory from the functions below is shared itself, so
+ * copied to and from the device only. gpud_host…, gpud_write, gpud_read know it by its address.
  *
  * The memory belongs to the caller, except while a submitted job names it: the caller must not
  * change the parts that the job reads, nor use the parts that it writes. Jobs of one client that
  * name overlapping parts run in the order of their submission if one of them writes. A failed job
- * may have written any part of its outputs. Children of fork() share the memory. It outlives
- * workers and restarts of the daemon and is freed with the client.
+ * may have written any part of its outputs; after CONNECT, TIME_LIMIT, DEADLINE, WORKER_LOST and
+ * RESTARTED it may still do so. Children of fork() share the memory. It outlives workers and
+ * restarts of the daemon and is freed with the client.
  */
 
 /* `bytes` of memory, aligned to 256, of undefined content. Its pages are allocated at once and
@@ -428,9 +428,9 @@ GPUD_API int gpud_host_alloc(gpud_client *client, size_t bytes, void **ret_memor
  * may be closed. The same memory imported twice counts twice. Blocks. ret_bytes may be NULL.
  * INVALID (not sealed, no memfd), UNSUPPORTED (huge pages, tcp), LIMIT. */
 GPUD_API int gpud_host_import(gpud_client *client, int memfd, void **ret_memory, size_t *ret_bytes);
-/* Frees memory of gpud_host_alloc or gpud_host_import. Waits until the jobs that name it, directly
- * or by their program, have ended. NULL is allowed. Programs that name it must not be submitted
- * afterwards. INVALID: it is not such memory, or is free already. */
+/* Frees memory of gpud_host_alloc or gpud_host_import; what a job may still write is not allocated
+ * again. Waits until the jobs that name it, directly or by their program, have ended. Programs that
+ * name it must not be submitted afterwards. NULL is allowed. INVALID: no such memory, or free. */
 GPUD_API int gpud_host_free(gpud_client *client, void *memory);
 
 /* ---- arguments ----------------------------------------------------------------------------- */

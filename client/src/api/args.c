@@ -72,7 +72,7 @@ static int encode_buffer(struct gpud_client *c, const gpud_arg *arg, struct prot
                          struct err *e)
 {
     struct buffer *buffer = NULL;
-    int rc = buffer_get(c, (gpud_buffer){arg->handle}, &buffer, e);
+    int rc = buffer_use(c, (gpud_buffer){arg->handle}, &buffer, e);
     if (rc != 0) {
         return rc;
     }
@@ -246,6 +246,7 @@ int step_add_launch(struct gpud_client *c, gpud_kernel kernel, const gpud_arg *a
     struct kernel *k = NULL;
     struct proto_arg wire[PROTO_ARGS_MAX];
     int rc = kernel_get(c, kernel, &k, e);
+    rc = rc == 0 ? object_check(&k->object, e) : rc;
     if (rc != 0) {
         return rc;
     }

@@ -120,6 +120,7 @@ int gpud_module_variable(gpud_client *client, gpud_module module, const char *na
          : kernels != GPUD_IN && kernels != GPUD_INOUT
              ? err_set(&e, ERR_INVALID, "kernels use it as GPUD_IN or GPUD_INOUT, not %d", kernels)
              : module_get(client, module, &m, &e);
+    rc = rc == 0 ? object_check(&m->object, &e) : rc;
     if (rc == 0) {
         const struct msg_buffer_create msg = {.label = bytes_str(name),
                                               .device = device,
@@ -146,6 +147,7 @@ static int free_buffer(struct gpud_client *c, gpud_buffer buffer, struct err *e)
     }
     if (rc == 0) {
         (void)idmap_remove(&c->buffers, buffer.id);
+        buffer_gone(c, b);
         free(b);
     }
     return rc;
@@ -189,6 +191,7 @@ static int info(struct gpud_client *c, gpud_buffer buffer, gpud_buffer_desc *ret
         struct msg_buffer_info msg = {.handle = b->daemon};
         rc = client_call(c, &schema_msg_buffer_info, &msg, CALL_SEQUENCED, &schema_msg_buffer,
                          &reply, &m, e);
+        rc = rc != 0 ? buffer_explain(c, buffer, e) : 0;
     }
     if (rc == 0) {
         gpud_buffer_desc desc;
@@ -223,6 +226,7 @@ int gpud_buffer_seal(gpud_client *client, gpud_buffer buffer)
         struct msg_buffer_seal msg = {.handle = b->daemon};
         rc = client_call_done(client, &schema_msg_buffer_seal, &msg, CALL_SEQUENCED,
                               &schema_msg_buffer, &e);
+        rc = rc != 0 ? buffer_explain(client, buffer, &e) : 0;
     }
     client_leave(client);
     return error_report(rc, &e);
@@ -249,6 +253,7 @@ static int export_ask(struct gpud_client *c, gpud_buffer buffer, struct export *
         struct msg_buffer_export msg = {.handle = b->daemon};
         rc = client_call(c, &schema_msg_buffer_export, &msg, CALL_SEQUENCED, &schema_msg_exported,
                          &reply, &m, e);
+        rc = rc != 0 ? buffer_explain(c, buffer, e) : 0;
     }
     if (rc != 0) {
         return rc;
@@ -313,6 +318,7 @@ int gpud_buffer_publish(gpud_client *client, gpud_buffer buffer, const char *nam
         };
         rc = client_call_done(client, &schema_msg_buffer_publish, &msg, CALL_SEQUENCED,
                               &schema_msg_buffer, &e);
+        rc = rc != 0 ? buffer_explain(client, buffer, &e) : 0;
     }
     client_leave(client);
     return error_report(rc, &e);

@@ -109,9 +109,9 @@ static int relay_run(struct relay *r, struct err *e)
     if (rc != 0) {
         return rc;
     }
-    rc = buffer_get(r->client, r->to->buffer, &b, e);
+    rc = buffer_use(r->client, r->to->buffer, &b, e);
     r->to_daemon = rc == 0 ? b->daemon : 0;
-    rc = rc == 0 ? buffer_get(r->client, r->from->buffer, &b, e) : rc;
+    rc = rc == 0 ? buffer_use(r->client, r->from->buffer, &b, e) : rc;
     r->from_daemon = rc == 0 ? b->daemon : 0;
     rc = rc == 0 ? relay_pieces(r, e) : rc;
     if (rc != 0) {

@@ -12,13 +12,13 @@
 #define CHUNK_MAX   (256u << 20)
 #define CHUNK_KEPT  (4u << 20) /* the only chunk is kept when empty, up to this size */
 
-/* Bytes of a new chunk: twice the largest so far, so that there are few. */
+/* Bytes of a new chunk: twice the largest that is in use, so that there are few. */
 static uint64_t chunk_bytes(const struct gpud_client *c, uint64_t bytes)
 {
     uint64_t wanted = CHUNK_FIRST;
     for (unsigned i = 0; i < c->arena_count; i++) {
         const struct arena *a = c->arenas[i];
-        if (a->kind == ARENA_USER && a->bytes * 2 > wanted) {
+        if (a->kind == ARENA_USER && !arena_is_closed(a) && a->bytes * 2 > wanted) {
             wanted = a->bytes * 2;
         }
     }
@@ -36,7 +36,7 @@ static uint64_t user_alloc(struct gpud_client *c, uint64_t bytes, bool plain,
 {
     for (unsigned i = 0; i < c->arena_count; i++) {
         struct arena *a = c->arenas[i];
-        bool fits = a->kind == ARENA_USER && is_plain(a) == plain && !arena_is_dead(a);
+        bool fits = a->kind == ARENA_USER && is_plain(a) == plain && !arena_is_closed(a);
         uint64_t offset = fits ? heap_alloc(&a->heap, bytes) : HEAP_NONE;
         if (offset != HEAP_NONE) {
             *ret_arena = a;
@@ -69,7 +69,7 @@ static int host_alloc(struct gpud_client *c, uint64_t bytes, void **ret_memory, 
     uint64_t offset = user_alloc(c, rounded, plain, &a);
     int rc = 0;
     if (offset == HEAP_NONE) {
-        arena_dead_give_up(c);
+        arena_closed_give_up(c);
         rc = chunk_make(c, rounded, plain, deadline_ns, &a, e);
     }
     if (rc == ERR_UNSUPPORTED) { /* a daemon in another container */
@@ -166,14 +166,14 @@ static bool unused(void *arg)
     return true;
 }
 
-/* Gives up an empty chunk, unless it is the only one, small, and known to the daemon. */
+/* Gives up an empty chunk, unless it is the only one, small, and not closed. */
 static void chunk_settle(struct gpud_client *c, struct arena *a)
 {
     unsigned others = 0;
     for (unsigned i = 0; i < c->arena_count; i++) {
         others += c->arenas[i] != a && c->arenas[i]->kind == ARENA_USER;
     }
-    if (a->heap.used == 0 && (arena_is_dead(a) || others > 0 || a->bytes > CHUNK_KEPT)) {
+    if (a->heap.used == 0 && (arena_is_closed(a) || others > 0 || a->bytes > CHUNK_KEPT)) {
         arena_give_up(c, a);
     }
 }

@@ -29,7 +29,7 @@ _Static_assert(GPUD_MAX_SOURCE == PROTO_SOURCE_MAX && GPUD_MAX_HEADERS == PROTO_
 
 static void kernel_destroy(struct object *o)
 {
-    capbuf_finish(&o->recipe);
+    object_finish(o);
     free(o);
 }
 
@@ -103,7 +103,7 @@ static uint64_t kernel_known(struct gpud_client *c, const char *name)
     uint64_t id = 0;
     struct kernel *k;
     while ((k = idmap_next(&c->kernels, &cursor, &id)) != NULL) {
-        if (k->module == 0 && strcmp(k->asked, name) == 0) {
+        if (k->module == 0 && k->object.unrestored == NULL && strcmp(k->asked, name) == 0) {
             return id;
         }
     }
@@ -196,7 +196,7 @@ int gpud_kernel_arg(gpud_client *client, gpud_kernel kernel, uint32_t index,
 static void module_destroy(struct object *o)
 {
     struct module *module = (struct module *)o;
-    capbuf_finish(&o->recipe);
+    object_finish(o);
     free(module->kernels);
     free(module);
 }

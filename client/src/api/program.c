@@ -28,7 +28,7 @@ static void lists_finish(struct gpud_program *p)
 static void program_destroy(struct object *o)
 {
     struct gpud_program *p = (struct gpud_program *)o;
-    capbuf_finish(&o->recipe);
+    object_finish(o);
     lists_finish(p);
     free(p->ranges);
     free(p);

@@ -76,6 +76,9 @@ static int program_start(struct gpud_client *c, const struct gpud_program *p, co
     if (count > 0 && args == NULL) {
         return err_set(e, ERR_INVALID, "no arguments given, the program has %u parameters", count);
     }
+    if (object_check(&p->object, e) != 0) {
+        return e->code;
+    }
     struct host_uses uses; /* filled as far as it is used */
     uses.count = 0;
     struct capbuf list;

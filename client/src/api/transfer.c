@@ -207,7 +207,7 @@ static int transfer(struct gpud_client *c, gpud_buffer buffer, int dtype, uint64
                     struct err *e)
 {
     struct buffer *b = NULL;
-    int rc = buffer_get(c, buffer, &b, e);
+    int rc = buffer_use(c, buffer, &b, e);
     if (rc != 0) {
         return rc;
     }
@@ -243,7 +243,7 @@ static int transfer(struct gpud_client *c, gpud_buffer buffer, int dtype, uint64
         return err_set(e, ERR_INVALID, "no host memory");
     }
     stage(&t);
-    rc = buffer_get(c, buffer, &b, e); /* stage() released the lock: the buffer may have changed */
+    rc = buffer_use(c, buffer, &b, e); /* stage() released the lock: the buffer may have changed */
     if (rc != 0) {
         return rc;
     }

@@ -72,6 +72,7 @@ struct session {
 
     bool restoring; /* this daemon does not have all objects yet; remains set if the connection
                        breaks */
+    bool anew;      /* a session before this one is over; until all objects are restored */
     int restore_stage;
     uint32_t restore_cursor; /* the first buffer that the daemon was not asked about */
     unsigned restores;       /* unanswered requests of restoring */
@@ -163,6 +164,7 @@ struct gpud_client {
 
     /* objects: public handle → struct; see handles.h */
     struct idmap buffers;
+    unsigned buffers_lost;               /* of those in `buffers` */
     unsigned buffers_coming;             /* calls that wait for a handle of the daemon */
     uint64_t lost_early[LOST_EARLY_MAX]; /* a ring: see buffer_lost_early */
     unsigned losts_early;

@@ -88,7 +88,7 @@ void arena_destroy(struct object *o)
 {
     struct arena *a = (struct arena *)o;
     memory_release(a);
-    capbuf_finish(&a->object.recipe);
+    object_finish(o);
     free(a);
 }
 
@@ -110,6 +110,11 @@ struct arena *arena_new(enum arena_kind kind, size_t bytes)
 bool arena_is_dead(const struct arena *a)
 {
     return a->fd >= 0 && a->object.daemon == 0;
+}
+
+bool arena_is_closed(const struct arena *a)
+{
+    return a->doomed || arena_is_dead(a);
 }
 
 void arena_post_free(struct gpud_client *c, uint64_t daemon, uint64_t *ret_seq)
@@ -198,7 +203,7 @@ bool arena_use_add(struct host_uses *uses, struct arena *a, const void *data, ui
 
 static bool is_staging(const struct arena *a)
 {
-    return a->kind == ARENA_STAGING && a->object.daemon != 0 && !a->doomed;
+    return a->kind == ARENA_STAGING && a->object.daemon != 0 && !arena_is_closed(a);
 }
 
 uint64_t arena_staging_alloc(struct gpud_client *c, uint64_t bytes, struct arena **ret_arena)
@@ -252,15 +257,15 @@ void arena_uses_end(struct gpud_client *c, const struct host_use *uses, unsigned
 {
     for (unsigned i = 0; i < count; i++) {
         const struct host_use *u = &uses[i];
+        u->arena->doomed = u->arena->doomed || unsure;
         if (!u->staged) {
             continue;
         }
         if (ok && u->copy_to != NULL) {
             memcpy(u->copy_to, u->arena->base + u->offset, (size_t)u->bytes);
         }
-        u->arena->doomed = u->arena->doomed || unsure;
         (void)heap_free(&u->arena->heap, u->offset);
-        if ((u->arena->doomed || arena_is_dead(u->arena)) && u->arena->heap.used == 0) {
+        if (arena_is_closed(u->arena) && u->arena->heap.used == 0) {
             arena_give_up(c, u->arena);
         }
     }

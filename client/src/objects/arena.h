@@ -28,7 +28,7 @@ struct arena {
     size_t bytes;
     int fd;           /* owned; -1: plain memory */
     struct heap heap; /* of user memory and staging */
-    bool doomed;      /* staging: the daemon may still write to it for a job that was given up */
+    bool doomed;      /* the daemon may still write to it for a job that has ended here */
 };
 
 #define HOST_USE_NO_ARG UINT32_MAX
@@ -58,6 +58,8 @@ int arena_recipe_make(struct arena *a, struct err *e);
 bool arena_table_add(struct gpud_client *c, struct arena *a);
 /* Is the arena's memory unknown to the daemon, because a restarted daemon did not take it? */
 bool arena_is_dead(const struct arena *a);
+/* Are no more pieces of it allocated? It is given up when its last piece is freed. */
+bool arena_is_closed(const struct arena *a);
 /* Sends ARENA_FREE without waiting. *ret_seq: the request's number; untouched on failure. */
 void arena_post_free(struct gpud_client *c, uint64_t daemon, uint64_t *ret_seq);
 /* Unmaps the memory now; the daemon's handle remains until the requests that name it have ended. */
@@ -78,7 +80,7 @@ bool arena_stage(struct gpud_client *c, struct host_uses *uses, void *data, uint
 uint64_t arena_staging_alloc(struct gpud_client *c, uint64_t bytes, struct arena **ret_arena);
 bool arena_has_staging(const struct gpud_client *c);
 /* Ends a job's uses, also of a job that was never sent. `ok`: its outputs are copied back.
- * `unsure`: the daemon may still write, so staging memory is not used again. */
+ * `unsure`: the daemon may still write, so no piece of the arenas is used again. */
 void arena_uses_end(struct gpud_client *c, const struct host_use *uses, unsigned count, bool ok,
                     bool unsure);
 

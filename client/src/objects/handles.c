@@ -56,6 +56,30 @@ int buffer_get(struct gpud_client *c, gpud_buffer buffer, struct buffer **ret_bu
     return rc;
 }
 
+static int refuse(const struct buffer *b, struct err *e)
+{
+    return err_set(e, ERR_BUFFER_LOST, "buffer 0x%llx %s: free it", (unsigned long long)b->id,
+                   b->lost);
+}
+
+int buffer_use(struct gpud_client *c, gpud_buffer buffer, struct buffer **ret_buffer, struct err *e)
+{
+    struct buffer *b = NULL;
+    int rc = buffer_get(c, buffer, &b, e);
+    if (rc == 0 && b->lost != NULL) {
+        return refuse(b, e);
+    }
+    *ret_buffer = rc == 0 ? b : *ret_buffer;
+    return rc;
+}
+
+int buffer_explain(struct gpud_client *c, gpud_buffer buffer, struct err *e)
+{
+    const struct buffer *b = idmap_get(&c->buffers, buffer.id);
+    bool unknown = e->code == ERR_BAD_HANDLE || e->code == ERR_STALE_HANDLE;
+    return unknown && b != NULL && b->lost != NULL ? refuse(b, e) : e->code;
+}
+
 int kernel_get(struct gpud_client *c, gpud_kernel kernel, struct kernel **ret_kernel, struct err *e)
 {
     void *value = NULL;
@@ -89,12 +113,30 @@ gpud_buffer buffer_by_daemon(struct gpud_client *c, uint64_t daemon)
     return (gpud_buffer){0};
 }
 
-void buffer_lost(struct gpud_client *c, struct buffer *b, const char *text)
+void buffer_lost(struct gpud_client *c, struct buffer *b, const char *why, const char *text)
 {
-    if (!b->lost) {
-        b->lost = true;
-        client_event(c, GPUD_EVENT_BUFFER_LOST, (gpud_buffer){b->id}, text);
+    if (b->lost == NULL) {
+        b->lost = why;
+        c->buffers_lost++;
+        client_event(c, GPUD_EVENT_BUFFER_LOST, (gpud_buffer){b->id}, text[0] != '\0' ? text : why);
     }
+}
+
+int buffer_check_daemon(const struct gpud_client *c, uint64_t daemon, struct err *e)
+{
+    uint32_t cursor = 0;
+    const struct buffer *b = NULL;
+    while (c->buffers_lost > 0 && (b = idmap_next(&c->buffers, &cursor, NULL)) != NULL) {
+        if (b->lost != NULL && b->daemon == daemon) {
+            return refuse(b, e);
+        }
+    }
+    return 0;
+}
+
+void buffer_gone(struct gpud_client *c, const struct buffer *b)
+{
+    c->buffers_lost -= b->lost != NULL ? 1 : 0;
 }
 
 void buffer_coming(struct gpud_client *c)
@@ -120,7 +162,7 @@ void buffer_check_early(struct gpud_client *c, struct buffer *b)
 {
     for (unsigned i = 0; i < c->losts_early && i < LOST_EARLY_MAX; i++) {
         if (c->lost_early[i] == b->daemon) {
-            buffer_lost(c, b, "");
+            buffer_lost(c, b, LOST_WITH_WORKER, "");
         }
     }
 }

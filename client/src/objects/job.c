@@ -278,6 +278,22 @@ static void sinks_fill(struct gpud_job *job)
     }
 }
 
+/* May a device still write for the job? The daemon answers before the device is done where the job
+ * passed a limit, and where a worker does not end. A session that is over may have left it running.
+ * A deadline that passes in the queue of the daemon has no device. */
+static bool may_run_on(const struct gpud_job *job)
+{
+    switch (job->error.code) {
+    case ERR_TIME_LIMIT:
+    case ERR_WORKER_LOST:
+        return true;
+    case ERR_DEADLINE:
+        return job->unsure || job->doubtful || job->result.device != 0;
+    default:
+        return job->unsure || job->doubtful;
+    }
+}
+
 static void job_end(struct gpud_client *c, struct gpud_job *job)
 {
     queue_remove(job);
@@ -285,10 +301,10 @@ static void job_end(struct gpud_client *c, struct gpud_job *job)
     early_return(c, job);
     requests_end(&c->requests, &job->req);
     request_finish(&job->req);
-    objects_reap(c);
     bool wanted = job->state != JOB_RELEASED;
     c->jobs_live--;
-    arena_uses_end(c, job->uses, job->use_count, job->error.code == 0 && wanted, job->unsure);
+    arena_uses_end(c, job->uses, job->use_count, job->error.code == 0 && wanted, may_run_on(job));
+    objects_reap(c);
     if (!wanted) {
         jobs_unlink(c, job);
         job_destroy(job);
@@ -396,8 +412,8 @@ static void job_answered(struct gpud_client *c, struct request *r, struct messag
     struct gpud_job *job = (struct gpud_job *)r;
     if (m == NULL) {
         job->error = *e;
-        job->error.effects = ERR_EFFECTS_MAYBE;
-        job->unsure = true;
+        job->error.effects = r->sent ? ERR_EFFECTS_MAYBE : ERR_EFFECTS_NONE;
+        job->unsure = r->sent;
         job_end(c, job);
         return;
     }

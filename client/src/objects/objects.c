@@ -1,5 +1,45 @@
 #include "client/src/objects/objects.h"
 
+#include <stdlib.h>
+
+void object_set_unrestored(struct object *o, const struct err *e)
+{
+    free(o->unrestored);
+    o->unrestored = e != NULL ? malloc(sizeof *e) : NULL;
+    if (o->unrestored != NULL) {
+        *o->unrestored = *e;
+    }
+}
+
+static const char *kind_name(const struct object *o)
+{
+    static const char *const names[OBJECT_KINDS] = {[OBJECT_ARENA] = "shared memory",
+                                                    [OBJECT_MODULE] = "module",
+                                                    [OBJECT_KERNEL] = "kernel",
+                                                    [OBJECT_PROGRAM] = "program"};
+    return names[o->kind];
+}
+
+int object_refuse(const struct object *o, struct err *e)
+{
+    if (o->unrestored == NULL) {
+        return err_set(e, ERR_STATE, "the daemon has no such %s since its restart", kind_name(o));
+    }
+    *e = *o->unrestored;
+    return err_wrap(e, "the %s could not be restored after a restart of the daemon", kind_name(o));
+}
+
+int object_check(const struct object *o, struct err *e)
+{
+    return o->unrestored != NULL ? object_refuse(o, e) : 0;
+}
+
+void object_finish(struct object *o)
+{
+    free(o->unrestored);
+    capbuf_finish(&o->recipe);
+}
+
 void object_link(struct gpud_client *c, struct object *o)
 {
     o->prev = NULL;

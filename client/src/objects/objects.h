@@ -17,14 +17,25 @@ struct object {
     struct object *next;
     struct object *prev;
     enum object_kind kind;
-    uint64_t handle;      /* public; 0 for programs */
-    uint64_t daemon;      /* the daemon's handle, 0: none */
-    uint64_t pending;     /* the handle of a restarted daemon, until all objects have one */
-    uint64_t freed_seq;   /* number of the request that frees it; 0: it is not freed */
-    struct capbuf recipe; /* owned; the request that makes the object again */
-    unsigned recipe_kind; /* kind of that request */
+    uint64_t handle;        /* public; 0 for programs */
+    uint64_t daemon;        /* the daemon's handle, 0: none */
+    uint64_t pending;       /* the handle of a restarted daemon, until all objects have one */
+    uint64_t freed_seq;     /* number of the request that frees it; 0: it is not freed */
+    struct capbuf recipe;   /* owned; the request that makes the object again */
+    unsigned recipe_kind;   /* kind of that request */
+    struct err *unrestored; /* owned; why a restarted daemon does not have it; NULL: it has, or
+                               memory was out */
     void (*destroy)(struct object *o);
 };
+
+/* The object could not be restored: keeps the reason. NULL: it was restored. */
+void object_set_unrestored(struct object *o, const struct err *e);
+/* Refuses what names an object that the daemon does not have, with the reason. */
+int object_refuse(const struct object *o, struct err *e);
+/* The same if it could not be restored. */
+int object_check(const struct object *o, struct err *e);
+/* Frees what all objects have. */
+void object_finish(struct object *o);
 
 void object_link(struct gpud_client *c, struct object *o);
 void object_unlink(struct gpud_client *c, struct object *o);

@@ -1,27 +1,45 @@
 #include "client/src/objects/translate.h"
 
+#include "client/src/objects/handles.h"
 #include "client/src/objects/program.h"
 
-static uint64_t translated(const struct gpud_client *c, enum object_kind kind, uint64_t handle)
+struct translation {
+    const struct gpud_client *c;
+    enum translate how;
+    struct err *e;
+};
+
+static int translate_handle(const struct translation *t, enum object_kind kind, uint64_t *io_handle)
 {
-    for (const struct object *o = c->objects; handle != 0 && o != NULL; o = o->next) {
-        if (o->kind == kind && o->daemon == handle && o->pending != 0) {
-            return o->pending;
-        }
+    const struct object *o = *io_handle != 0 ? t->c->objects : NULL;
+    while (o != NULL && (o->kind != kind || o->daemon != *io_handle)) {
+        o = o->next;
     }
-    return handle;
+    if (o != NULL && o->pending != 0) {
+        *io_handle = o->pending;
+    } else if (o != NULL && t->how == TRANSLATE_KNOWN) {
+        return object_refuse(o, t->e);
+    }
+    return 0;
 }
 
-static int translate_args(const struct gpud_client *c, struct proto_list *io_args,
-                          struct capbuf *out, struct err *e)
+static int translate_arg(const struct translation *t, struct proto_arg *io_arg)
+{
+    if (io_arg->tag == ARG_ARENA) {
+        return translate_handle(t, OBJECT_ARENA, &io_arg->handle);
+    }
+    bool check = io_arg->tag == ARG_BUFFER && t->how == TRANSLATE_KNOWN;
+    return check ? buffer_check_daemon(t->c, io_arg->handle, t->e) : 0;
+}
+
+static int translate_args(const struct translation *t, struct proto_list *io_args,
+                          struct capbuf *out)
 {
     struct proto_arg arg;
     uint64_t count = 0;
     for (struct proto_iter it = proto_iter_of(*io_args); proto_list_next(&it, &schema_arg, &arg);) {
-        if (arg.tag == ARG_ARENA) {
-            arg.handle = translated(c, OBJECT_ARENA, arg.handle);
-        }
-        int rc = proto_list_add(&schema_arg, &arg, out, e);
+        int rc = translate_arg(t, &arg);
+        rc = rc == 0 ? proto_list_add(&schema_arg, &arg, out, t->e) : rc;
         if (rc != 0) {
             return rc;
         }
@@ -31,18 +49,18 @@ static int translate_args(const struct gpud_client *c, struct proto_list *io_arg
     return 0;
 }
 
-static int translate_steps(const struct gpud_client *c, struct proto_list *io_steps,
-                           struct capbuf *out, struct err *e)
+static int translate_steps(const struct translation *t, struct proto_list *io_steps,
+                           struct capbuf *out)
 {
     struct proto_step step;
     struct capbuf args;
     uint64_t count = 0;
     for (struct proto_iter it = proto_iter_of(*io_steps);
          proto_list_next(&it, &schema_step, &step);) {
-        step.kernel = translated(c, OBJECT_KERNEL, step.kernel);
         capbuf_init(&args, PROTO_MESSAGE_MAX);
-        int rc = translate_args(c, &step.args, &args, e);
-        rc = rc == 0 ? proto_list_add(&schema_step, &step, out, e) : rc;
+        int rc = translate_handle(t, OBJECT_KERNEL, &step.kernel);
+        rc = rc == 0 ? translate_args(t, &step.args, &args) : rc;
+        rc = rc == 0 ? proto_list_add(&schema_step, &step, out, t->e) : rc;
         capbuf_finish(&args);
         if (rc != 0) {
             return rc;
@@ -62,29 +80,31 @@ union any_request {
     struct msg_arena_free arena_free;
 };
 
-static int translate_fields(const struct gpud_client *c, unsigned kind, union any_request *msg,
-                            struct capbuf *steps, struct capbuf *bindings, struct err *e)
+static int translate_submit(const struct translation *t, struct msg_submit *msg,
+                            struct capbuf *steps, struct capbuf *bindings)
 {
-    int rc;
+    int rc = translate_handle(t, OBJECT_PROGRAM, &msg->program);
+    rc = rc == 0 ? translate_args(t, &msg->bindings, bindings) : rc;
+    return rc == 0 ? translate_steps(t, &msg->steps, steps) : rc;
+}
+
+static int translate_fields(const struct translation *t, unsigned kind, union any_request *msg,
+                            struct capbuf *steps, struct capbuf *bindings)
+{
+    const struct translation all = {t->c, TRANSLATE_ALL, t->e};
     switch (kind) {
     case MSG_KIND_SUBMIT:
-        msg->submit.program = translated(c, OBJECT_PROGRAM, msg->submit.program);
-        rc = translate_args(c, &msg->submit.bindings, bindings, e);
-        return rc == 0 ? translate_steps(c, &msg->submit.steps, steps, e) : rc;
-    case MSG_KIND_ARENA_FREE:
-        msg->arena_free.arena = translated(c, OBJECT_ARENA, msg->arena_free.arena);
-        return 0;
+        return translate_submit(t, &msg->submit, steps, bindings);
     case MSG_KIND_PROGRAM_CREATE:
-        return translate_steps(c, &msg->program_create.steps, steps, e);
+        return translate_steps(t, &msg->program_create.steps, steps);
+    case MSG_KIND_KERNEL_FIND:
+        return translate_handle(t, OBJECT_MODULE, &msg->kernel_find.module);
+    case MSG_KIND_ARENA_FREE:
+        return translate_handle(&all, OBJECT_ARENA, &msg->arena_free.arena);
     case MSG_KIND_PROGRAM_FREE:
-        msg->program_free.program = translated(c, OBJECT_PROGRAM, msg->program_free.program);
-        return 0;
-    case MSG_KIND_MODULE_UNLOAD:
-        msg->module_unload.module = translated(c, OBJECT_MODULE, msg->module_unload.module);
-        return 0;
+        return translate_handle(&all, OBJECT_PROGRAM, &msg->program_free.program);
     default:
-        msg->kernel_find.module = translated(c, OBJECT_MODULE, msg->kernel_find.module);
-        return 0;
+        return translate_handle(&all, OBJECT_MODULE, &msg->module_unload.module);
     }
 }
 
@@ -95,7 +115,8 @@ static bool names_objects(unsigned kind)
            kind == MSG_KIND_KERNEL_FIND || kind == MSG_KIND_ARENA_FREE;
 }
 
-int translate_request(struct gpud_client *c, unsigned kind, struct capbuf *io_msg, struct err *e)
+int translate_request(struct gpud_client *c, unsigned kind, enum translate how,
+                      struct capbuf *io_msg, struct err *e)
 {
     if (!names_objects(kind)) {
         return 0;
@@ -110,7 +131,8 @@ int translate_request(struct gpud_client *c, unsigned kind, struct capbuf *io_ms
     capbuf_init(&out, PROTO_MESSAGE_MAX);
     int rc = proto_decode(schema, capbuf_view(io_msg), &msg, e);
     if (rc == 0) {
-        rc = translate_fields(c, kind, &msg, &steps, &bindings, e);
+        const struct translation t = {c, how, e};
+        rc = translate_fields(&t, kind, &msg, &steps, &bindings);
     }
     if (rc == 0) {
         rc = proto_encode(schema, &msg, &out, e);
@@ -136,7 +158,8 @@ void translate_programs(struct gpud_client *c)
         }
         capbuf_init(&out, PROTO_MESSAGE_MAX);
         struct err e = ERR_INIT;
-        if (translate_steps(c, &steps, &out, &e) == 0) {
+        const struct translation t = {c, TRANSLATE_KNOWN, &e};
+        if (translate_steps(&t, &steps, &out) == 0) {
             capbuf_finish(&p->steps);
             p->steps = out;
             continue;

@@ -44,14 +44,14 @@ static int map_plain(struct arena *a, struct err *e)
     return 0;
 }
 
-void arena_dead_give_up(struct gpud_client *c)
+void arena_closed_give_up(struct gpud_client *c)
 {
     if (c->session.state == SESSION_RESTORE) {
         return; /* the daemon that is being restored may take the memory */
     }
     for (unsigned i = c->arena_count; i-- > 0;) {
         struct arena *a = c->arenas[i];
-        if (arena_is_dead(a) && a->kind != ARENA_IMPORTED && a->heap.used == 0) {
+        if (arena_is_closed(a) && a->kind != ARENA_IMPORTED && a->heap.used == 0) {
             arena_give_up(c, a);
         }
     }
@@ -198,7 +198,7 @@ void arena_stage_prepare(struct gpud_client *c, uint64_t bytes, uint64_t deadlin
         (void)heap_free(&a->heap, offset);
         return;
     }
-    arena_dead_give_up(c);
+    arena_closed_give_up(c);
     uint64_t wanted = staging_size(c, bytes);
     bool refused = c->stage_after_ns != 0 && clock_now_ns() < c->stage_after_ns;
     if (c->closing || c->session.shm[0] == '\0' || refused || wanted == 0) {

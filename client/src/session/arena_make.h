@@ -15,8 +15,8 @@ int arena_make(struct gpud_client *c, enum arena_kind kind, uint64_t bytes, bool
  * the daemon checks the rest. ret_bytes: NULL is allowed. Blocks. */
 int arena_import(struct gpud_client *c, int memfd, void **ret_memory, size_t *ret_bytes,
                  struct err *e);
-/* Frees the unused arenas that another daemon did not take. */
-void arena_dead_give_up(struct gpud_client *c);
+/* Frees the unused arenas of which no more pieces are allocated. */
+void arena_closed_give_up(struct gpud_client *c);
 /* Makes `bytes` of staging memory available, if possible. A failure is no error. Blocks without the
  * lock. */
 void arena_stage_prepare(struct gpud_client *c, uint64_t bytes, uint64_t deadline_ns);

@@ -29,7 +29,7 @@ static void notice(struct gpud_client *c, const struct proto_notice *n)
     }
     struct buffer *b = idmap_get(&c->buffers, buffer.id);
     if (b != NULL) {
-        buffer_lost(c, b, text);
+        buffer_lost(c, b, LOST_WITH_WORKER, text);
     } else {
         if (n->kind == NOTICE_BUFFER_LOST) {
             buffer_lost_early(c, n->handle);

@@ -61,6 +61,15 @@ static bool comes_again(const struct object *o, const struct err *failed)
     return later && failed->code != ERR_NO_DEVICE && o->kind != OBJECT_ARENA;
 }
 
+static void unrestored(struct gpud_client *c, struct object *o, struct err *why)
+{
+    if (why->code == 0) {
+        (void)err_set(why, ERR_PROTOCOL, "the daemon gave no handle");
+    }
+    object_set_unrestored(o, why);
+    client_event(c, GPUD_EVENT_RESTORE_FAILED, (gpud_buffer){0}, why->text);
+}
+
 static void restore_answered(struct gpud_client *c, struct request *r, struct message *m,
                              const struct err *e)
 {
@@ -80,7 +89,9 @@ static void restore_answered(struct gpud_client *c, struct request *r, struct me
         return;
     }
     if (o->pending == 0) {
-        client_event(c, GPUD_EVENT_RESTORE_FAILED, (gpud_buffer){0}, failed.text);
+        unrestored(c, o, &failed);
+    } else {
+        object_set_unrestored(o, NULL);
     }
     if (c->session.restores == 0) {
         go_on(c);
@@ -102,7 +113,7 @@ static int restore_send(struct gpud_client *c, struct object *o, struct err *e)
                  ? 0
                  : err_set(e, ERR_NOMEM, "no memory to restore the session");
     if (rc == 0) {
-        rc = translate_request(c, o->recipe_kind, &r->req.msg, e);
+        rc = translate_request(c, o->recipe_kind, TRANSLATE_KNOWN, &r->req.msg, e);
     }
     if (rc == 0) {
         rc = requests_add(&c->requests, &r->req, false, e);
@@ -128,7 +139,7 @@ static bool restore_begin(struct gpud_client *c, int stage)
         }
         struct err e = ERR_INIT;
         if (restore_send(c, o, &e) != 0) {
-            client_event(c, GPUD_EVENT_RESTORE_FAILED, (gpud_buffer){0}, e.text);
+            unrestored(c, o, &e);
         }
         if (c->session.state != SESSION_RESTORE) {
             return false; /* the connection broke */
@@ -148,7 +159,19 @@ struct inquiry {
 
 static bool is_gone(int code)
 {
-    return code == ERR_BUFFER_LOST || code == ERR_STALE_HANDLE || code == ERR_BAD_HANDLE;
+    return code == ERR_STALE_HANDLE || code == ERR_BAD_HANDLE;
+}
+
+/* What became of the buffer, by the daemon's answer; NULL: it is there, or nobody knows. A session
+ * that had opened a published buffer is over, so its buffer goes when no other session has it. */
+static const char *loss_of(const struct session *s, const struct msg_buffer *reply,
+                           const struct err *failed)
+{
+    if (failed->code == 0 && reply->state == GPUD_BUFFER_LOST) {
+        return LOST_WITH_WORKER;
+    }
+    bool gone = failed->code == 0 ? s->anew : is_gone(failed->code);
+    return failed->code == ERR_BUFFER_LOST ? LOST_WITH_DAEMON : gone ? LOST_WITH_SESSION : NULL;
 }
 
 static void inquiry_answered(struct gpud_client *c, struct request *r, struct message *m,
@@ -157,18 +180,20 @@ static void inquiry_answered(struct gpud_client *c, struct request *r, struct me
     (void)e;
     struct inquiry *q = (struct inquiry *)r;
     struct buffer *b = idmap_get(&c->buffers, q->id); /* NULL if the user has freed it */
-    struct msg_buffer reply;
+    struct msg_buffer reply = {0};
     struct err failed = ERR_INIT;
-    bool lost = m != NULL && reply_decode(m, &schema_msg_buffer, &reply, &failed) != 0 &&
-                is_gone(failed.code);
+    if (m != NULL) {
+        (void)reply_decode(m, &schema_msg_buffer, &reply, &failed);
+    }
     requests_retire(&c->requests, r);
     free(q);
     c->session.restores--;
     if (m == NULL) {
         return;
     }
-    if (lost && b != NULL) {
-        buffer_lost(c, b, failed.text);
+    const char *why = loss_of(&c->session, &reply, &failed);
+    if (why != NULL && b != NULL) {
+        buffer_lost(c, b, why, "");
     }
     go_on(c);
 }
@@ -201,7 +226,7 @@ static bool restore_buffers(struct gpud_client *c)
     uint64_t id = 0;
     while (s->restores < INQUIRIES_MAX && s->state == SESSION_RESTORE &&
            (b = idmap_next(&c->buffers, &s->restore_cursor, &id)) != NULL) {
-        if (!b->lost) {
+        if (b->lost == NULL) {
             inquire(c, id, b);
         }
     }
@@ -218,7 +243,7 @@ static void restore_commit(struct gpud_client *c)
     for (struct request *r = c->requests.sequenced.first; r != NULL; r = next) {
         next = r->next;
         uint64_t seq = r->seq;
-        if (translate_request(c, r->kind, &r->msg, &e) != 0) {
+        if (translate_request(c, r->kind, TRANSLATE_KNOWN, &r->msg, &e) != 0) {
             r->answered(c, r, NULL, &e);
             if (seq < c->session.reported_to) { /* HELLO reported the number as unanswered, so the
                                                    daemon waits for it */
@@ -229,7 +254,7 @@ static void restore_commit(struct gpud_client *c)
     /* recipes first: translation finds the objects by their old handles */
     translate_programs(c);
     for (struct object *o = c->objects; o != NULL; o = o->next) {
-        if (translate_request(c, o->recipe_kind, &o->recipe, &e) != 0) {
+        if (translate_request(c, o->recipe_kind, TRANSLATE_ALL, &o->recipe, &e) != 0) {
             client_event(c, GPUD_EVENT_RESTORE_FAILED, (gpud_buffer){0}, e.text);
         }
     }
@@ -259,7 +284,7 @@ static void go_on(struct gpud_client *c)
         }
     }
     restore_commit(c);
-    s->restoring = false;
+    s->restoring = s->anew = false;
     session_ready(c, s->reported_to, GPUD_EVENT_RESTARTED);
 }
 

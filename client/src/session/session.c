@@ -127,6 +127,7 @@ static void hello_answered(struct gpud_client *c, struct request *r, struct mess
     bool same = daemon && w.resumed != 0 && w.session == s->number;
     if (w.resumed == 0 || (daemon && !same)) {
         jobs_doubt(c);
+        s->anew = s->known;
     }
     welcome_take(s, &w);
     ranges_settle(c);

@@ -65,25 +65,21 @@ static int candidate_compare(const void *a, const void *b)
 }
 
 /* The device's UUID as nvidia-smi writes it, without "GPU-" or "MIG-". */
-static void uuid_text(const struct cuda_driver *cu, CUdevice id, char out[40])
+static int uuid_text(const struct cuda_driver *cu, CUdevice id, char out[40], struct err *e)
 {
     CUuuid uuid = {{0}};
     char *at = out;
-    *at = '\0';
-    if (cu->DeviceGetUuid(&uuid, id) != CUDA_SUCCESS) {
-        return;
-    }
-    for (unsigned i = 0; i < 16; i++) {
+    int rc = CUDA_CALL(cu, e, DeviceGetUuid, &uuid, id);
+    for (unsigned i = 0; rc == 0 && i < 16; i++) {
         const char *dash = i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "";
         at += sprintf(at, "%s%02x", dash, (unsigned char)uuid.bytes[i]);
     }
+    return rc;
 }
 
 /* `wanted`: beginnings of UUIDs, joined by '+'; "" means all devices. */
-static bool uuid_wanted(const struct cuda_driver *cu, CUdevice id, const char *wanted)
+static bool uuid_matches(const char *text, const char *wanted)
 {
-    char text[40];
-    uuid_text(cu, id, text);
     for (const char *at = wanted; *at;) {
         size_t length = strcspn(at, "+");
         size_t prefix = strncasecmp(at, "GPU-", 4) == 0 || strncasecmp(at, "MIG-", 4) == 0 ? 4 : 0;
@@ -93,6 +89,17 @@ static bool uuid_wanted(const struct cuda_driver *cu, CUdevice id, const char *w
         at += length + (at[length] == '+');
     }
     return wanted[0] == '\0';
+}
+
+/* Without the UUID of one device the list is not known: the devices behind it would move up, and a
+ * worker would open the device of another worker. */
+static int uuid_wanted(const struct cuda_driver *cu, CUdevice id, const char *wanted,
+                       bool *ret_wanted, struct err *e)
+{
+    char text[40] = "";
+    int rc = wanted[0] != '\0' ? uuid_text(cu, id, text, e) : 0;
+    *ret_wanted = rc == 0 && uuid_matches(text, wanted);
+    return rc;
 }
 
 int cuda_devices(const struct cuda_driver *cu, const char *options,
@@ -106,8 +113,10 @@ int cuda_devices(const struct cuda_driver *cu, const char *options,
     int rc = CUDA_CALL(cu, e, DeviceGetCount, &all);
     for (int i = 0; rc == 0 && i < all && count < CUDA_DEVICES_MAX; i++) {
         CUdevice id = 0;
+        bool is_wanted = false;
         rc = CUDA_CALL(cu, e, DeviceGet, &id, i);
-        if (rc == 0 && uuid_wanted(cu, id, wanted)) {
+        rc = rc == 0 ? uuid_wanted(cu, id, wanted, &is_wanted, e) : rc;
+        if (is_wanted) {
             struct asked a = {cu, id, 0, e};
             found[count++] = (struct candidate){id, place_of(&a)};
             rc = a.rc;
@@ -229,6 +238,9 @@ static int describe(struct backend_device *d, struct err *e)
     int rc = CUDA_CALL(&d->cu, e, DeviceGetName, d->info.name, (int)sizeof d->info.name - 1, d->id);
     rc = rc == 0 ? CUDA_CALL(&d->cu, e, DeviceTotalMem, &memory, d->id) : rc;
     rc = rc == 0 ? CUDA_CALL(&d->cu, e, DriverGetVersion, &version) : rc;
+    /* without its UUID the next worker would open the device that has the number then */
+    char uuid[40] = "";
+    rc = rc == 0 ? uuid_text(&d->cu, d->id, uuid, e) : rc;
     struct asked a = {&d->cu, d->id, rc, e};
     d->info.memory = d->info.max_alloc = memory;
     (void)snprintf(d->info.driver, sizeof d->info.driver, "CUDA %d.%d", version / 1000,
@@ -236,13 +248,11 @@ static int describe(struct backend_device *d, struct err *e)
     d->major = (unsigned)number(&a, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
     (void)snprintf(d->info.arch, sizeof d->info.arch, "sm_%u%u", d->major,
                    (unsigned)number(&a, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
-    char uuid[40];
-    uuid_text(&d->cu, d->id, uuid);
     /* the driver ends the name of an instance with " MIG 1g.18gb" */
     const char *kind = strstr(d->info.name, " MIG ") != NULL ? "uuid=MIG-"
                        : d->alone                            ? "uuid=GPU-"
                                                              : "uuid=";
-    (void)snprintf(d->info.pin, sizeof d->info.pin, "%s%s", uuid[0] != '\0' ? kind : "", uuid);
+    (void)snprintf(d->info.pin, sizeof d->info.pin, "%s%s", kind, uuid);
     describe_limits(d, &a);
     if (number(&a, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0) {
         log_info("kernels can reach the memory of this process, too (HMM or ATS): a stray pointer "

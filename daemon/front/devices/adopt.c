@@ -17,18 +17,9 @@
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/workers/command.h"
+#include "daemon/front/workers/departing.h"
 #include "daemon/front/workers/record.h"
 #include "daemon/front/workers/worker.h"
-
-static void turn_away(struct front *f, const struct launcher_inventory *inventory)
-{
-    log_warn("worker %d is unknown or reported too late: ending it", (int)inventory->pid);
-    (void)close(inventory->channel);
-    for (unsigned i = 0; i < LAUNCHER_WORKER_FDS; i++) {
-        (void)close(inventory->fd[i]);
-    }
-    (void)f->io.kill(f->launcher, inventory->id, SIGKILL, NULL);
-}
 
 /* Finds or makes the tenant with the name of the record. NULL: no name, or no memory. */
 static struct tenant *tenant_of(struct front *f, struct bytes name)
@@ -517,13 +508,40 @@ static bool has_awaited(const struct front *f, struct record *r)
     return any;
 }
 
-static struct device *device_of(struct front *f, const struct launcher_inventory *inventory)
+#define BACKEND_NAME 16u
+
+/* What the former front called the worker's device; false: the launcher's text is none. */
+static bool device_name(const struct launcher_inventory *inventory, char ret_backend[BACKEND_NAME],
+                        unsigned *ret_number)
 {
     struct msg_record_worker m;
-    char backend[16];
     bool good = proto_decode(&schema_msg_record_worker, inventory->device, &m, NULL) == 0 &&
-                bytes_to_str(m.backend, backend, sizeof backend);
-    return good ? discover_device(f, backend, (unsigned)m.index) : NULL;
+                bytes_to_str(m.backend, ret_backend, BACKEND_NAME);
+    *ret_number = good ? (unsigned)m.index : 0;
+    return good;
+}
+
+/* NULL: unknown, or no memory. */
+static struct device *device_of(struct front *f, const struct launcher_inventory *inventory)
+{
+    char backend[BACKEND_NAME];
+    unsigned number = 0;
+    return device_name(inventory, backend, &number) ? discover_device(f, backend, number) : NULL;
+}
+
+static void turn_away(struct front *f, const struct launcher_inventory *inventory)
+{
+    char backend[BACKEND_NAME];
+    unsigned number = 0;
+    log_warn("worker %d is unknown or reported too late: ending it", (int)inventory->pid);
+    (void)close(inventory->channel);
+    for (unsigned i = 0; i < LAUNCHER_WORKER_FDS; i++) {
+        (void)close(inventory->fd[i]);
+    }
+    if (device_name(inventory, backend, &number)) {
+        departing_add(f, inventory->id, backend, number);
+    }
+    (void)f->io.kill(f->launcher, inventory->id, SIGKILL, NULL);
 }
 
 /* Clients may connect already, or the worker was given up with its launcher. */

@@ -232,6 +232,12 @@ struct front {
     struct device *device[DEVICES_MAX]; /* owned */
     unsigned device_count;
     uint64_t next_worker;
+    struct departing { /* a worker of a former front that is being ended: departing.h */
+        uint64_t worker;
+        char backend[sizeof((struct device *)0)->backend];
+        unsigned number; /* of its device, by that back end */
+    } departing[DEVICES_MAX];
+    unsigned departing_count;
 
     struct snapshot_set *snapshots; /* newest first */
     unsigned snapshot_count;

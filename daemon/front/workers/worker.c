@@ -13,6 +13,7 @@
 #include "daemon/front/model/wake.h"
 #include "daemon/front/workers/blame.h"
 #include "daemon/front/workers/command.h"
+#include "daemon/front/workers/departing.h"
 #include "daemon/front/workers/link.h"
 #include "daemon/front/workers/record.h"
 #include "daemon/front/workers/worker_end.h"
@@ -128,10 +129,22 @@ static int begin_record(struct device *d, struct err *e)
     return rc;
 }
 
+/* The end of the worker that is there starts the next one (departing.h). */
+static void wait_for_departing(struct front *f, struct device *d)
+{
+    d->restart_ns = NS_NEVER;
+    device_set_state(d, DEVICE_WAITING, "a worker of the former gpud has yet to end");
+    f->hooks.device_changed(f, d);
+}
+
 void worker_start(struct front *f, struct device *d)
 {
     struct err e = ERR_INIT;
     int rc = 0;
+    if (departing_has(f, d)) {
+        wait_for_departing(f, d);
+        return;
+    }
     if (d->input.data == NULL || d->output.data == NULL) {
         device_staging_finish(d); /* left by a worker that was taken over in part */
         rc = device_staging_create(d, f->config.staging_input_bytes, f->config.staging_output_bytes,
@@ -313,7 +326,7 @@ bool worker_ended(struct front *f, uint64_t id, int status)
 {
     struct device *d = find(f, id);
     if (d == NULL) {
-        return false;
+        return departing_ended(f, id);
     }
     char why[240];
     bool by_us = d->killed_ns != 0;

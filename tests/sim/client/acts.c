@@ -360,6 +360,41 @@ void acts_forget(struct user *u)
     u->acts = 0;
 }
 
+/* ---- what became of buffers -------------------------------------------------------------------
+ */
+
+static bool names_one(const struct sim_job *j, bool (*is)(const struct sim_buffer *b))
+{
+    for (unsigned i = 0; i < j->steps; i++) {
+        const struct sim_buffer *from = j->step[i].from;
+        if (is(j->step[i].to) || (from != NULL && is(from))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_freed(const struct sim_buffer *b)
+{
+    return b->freed;
+}
+
+/* Or it ended with a session. */
+static bool is_gone(const struct sim_buffer *b)
+{
+    return b->freed || b->known_lost || b->lied;
+}
+
+bool job_names_freed(const struct sim_job *j)
+{
+    return names_one(j, is_freed);
+}
+
+bool job_names_gone(const struct sim_job *j)
+{
+    return names_one(j, is_gone);
+}
+
 /* ---- events -----------------------------------------------------------------------------------
  */
 

@@ -105,8 +105,11 @@ void arrays_some(struct user *u)
     }
     if (u->array[i].memory == NULL) {
         allocate(u);
-    } else if (chance_percent(&r, 30)) {
+    } else if (chance_percent(&r, u->array[i].doubtful ? 90 : 30)) {
         release(u, &u->array[i]);
+        if (u->array[i].memory == NULL) {
+            allocate(u); /* as long as a job may still write where it was */
+        }
     }
 }
 

@@ -175,27 +175,15 @@ static bool said(const struct lib_job *x, int code, unsigned *ret_effects)
     return false;
 }
 
-/* One of its buffers ended with a session, or its maker has freed it. */
-static bool names_ended(const struct sim_job *j)
-{
-    for (unsigned i = 0; i < j->steps; i++) {
-        const struct sim_buffer *to = j->step[i].to;
-        const struct sim_buffer *from = j->step[i].from;
-        if (to->lied || to->freed || (from != NULL && (from->lied || from->freed))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* libgpud knows its handles, and translates them for another front. */
+/* libgpud knows its handles, and translates them for another front. What another front does not
+ * have, it is not asked for. */
 static void check_known(const struct lib_job *x, int code)
 {
     const struct sim *s = x->user->s;
     bool unknown = code == GPUD_ERR_BAD_HANDLE || code == GPUD_ERR_STALE_HANDLE;
     bool excused = s->killed_session || s->lies || memory_failed() || x->user->c->starved;
     excused = excused || x->user->lacks;
-    if (unknown && !excused && !x->renewed && !names_ended(x->j)) {
+    if (unknown && !excused && !job_names_freed(x->j)) {
         sim_fail(x->user->s,
                  "handle: request %" PRIu64 " of user %u names what the front does not know: %s",
                  x->j->request->seq, x->user->index, gpud_err_name(code));
@@ -341,6 +329,13 @@ static void take_outputs(struct lib_job *x)
     }
 }
 
+/* What the job names is lost, or could not be restored. */
+static bool of_loss(const struct lib_job *x, int code)
+{
+    bool lost = x->user->misses || job_names_gone(x->j);
+    return x->user->lacks ? code != 0 : code == GPUD_ERR_BUFFER_LOST && lost;
+}
+
 /* Codes that libgpud may give a job by itself. */
 static bool of_library(const struct lib_job *x, int code)
 {
@@ -351,7 +346,8 @@ static bool of_library(const struct lib_job *x, int code)
     if (x->twin) {
         return true; /* the front may have said so of the other one */
     }
-    return local || memory || cancelled || pieces || (x->blocks && !x->bound && code != 0);
+    return local || memory || cancelled || pieces || of_loss(x, code) ||
+           (x->blocks && !x->bound && code != 0);
 }
 
 static void blame(const struct lib_job *x, const char *why)
@@ -363,7 +359,8 @@ static void blame(const struct lib_job *x, const char *why)
 static void check_effects(const struct lib_job *x, unsigned by_front)
 {
     const struct sim_job *j = x->j;
-    bool doubted = x->renewed && by_front == 0 && j->effects == GPUD_EFFECTS_MAYBE;
+    bool here = j->code == GPUD_ERR_BUFFER_LOST && x->user->misses; /* libgpud says so, too */
+    bool doubted = (x->renewed || here) && by_front == 0 && j->effects == GPUD_EFFECTS_MAYBE;
     if (by_front != j->effects && !doubted && !x->user->c->starved) {
         blame(x, "the front said other effects");
     }
@@ -421,6 +418,14 @@ static void settle(struct lib_job *x, int code, unsigned effects)
     }
 }
 
+/* No device writes for it any more, as gpud.h says. */
+static bool is_done_with(const struct lib_job *x)
+{
+    bool early = x->code == GPUD_ERR_TIME_LIMIT || x->code == GPUD_ERR_DEADLINE ||
+                 x->code == GPUD_ERR_WORKER_LOST;
+    return x->j->outcome == OUTCOME_KNOWN && !x->renewed && !early;
+}
+
 /* libgpud has said the end of a job with an object. */
 static void take_end(struct lib_job *x, int code)
 {
@@ -442,7 +447,7 @@ static void take_end(struct lib_job *x, int code)
     if (code == 0) {
         take_outputs(x);
     }
-    arrays_leave(x, x->j->outcome == OUTCOME_KNOWN);
+    arrays_leave(x, is_done_with(x));
     call_begin(u, "gpud_job_free");
     gpud_job_free(x->job);
     (void)call_end(u, 0);
@@ -457,7 +462,7 @@ static void call_over(struct lib_job *x, int rc)
     if (rc == 0) {
         take_outputs(x);
     }
-    arrays_leave(x, x->j->outcome == OUTCOME_KNOWN);
+    arrays_leave(x, is_done_with(x));
     for (unsigned i = 0; i < x->j->steps && rc == GPUD_ERR_BUFFER_LOST; i++) {
         struct sim_buffer *b = x->j->step[i].to;
         if (x->j->step[i].from == NULL || x->j->step[i].from == b) {

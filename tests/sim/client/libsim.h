@@ -160,6 +160,7 @@ struct user {
     bool dying;      /* its process is being killed: no byte leaves it any more */
     bool dispatches; /* its loop waits for gpud_fd */
     bool lacks;      /* a front may not have all of its objects, in this life */
+    bool misses;     /* a front has said that one of its buffers is lost, in this life */
     uint64_t mute_until_ns;
     uint64_t until_ns;                 /* when it goes on, if nothing happens; NS_NEVER */
     uint64_t timer_ns;                 /* when the timer of its libgpud fires; NS_NEVER */
@@ -230,6 +231,9 @@ void jobs_free(struct sim *s);
 void job_bind(struct user *u, struct sim_request *q, const struct msg_submit *m);
 struct lib_job *job_by_request(struct user *u, const struct sim_request *q); /* NULL: none */
 struct lib_job *job_by_id(struct user *u, uint64_t id);                      /* NULL: none */
+/* One of its buffers was freed by its maker; or that, is lost, or its session is over. */
+bool job_names_freed(const struct sim_job *j);
+bool job_names_gone(const struct sim_job *j);
 /* A front says the end of a job. */
 void job_said(struct lib_job *x, int code, unsigned effects);
 

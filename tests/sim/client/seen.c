@@ -57,12 +57,20 @@ void seen_forget(struct user *u)
     u->gave_up = false;
 }
 
+/* Another session cannot have the request: it names what ended, or fills the number of such a
+ * request. */
+static bool gives_up(const struct user *u, const struct sim_request *q)
+{
+    bool gone = q->kind == MSG_KIND_BUFFER_INFO || (q->job != NULL && job_names_gone(q->job));
+    return u->gave_up || u->lacks || (u->misses && gone);
+}
+
 /* libgpud acknowledges only answers that it has got, unless it gave their requests up. */
 static void check_ack(struct user *u, uint64_t ack)
 {
     for (uint64_t n = u->acked + 1; n <= ack; n++) {
         const struct number *x = number_of(u, n);
-        if (x->q != NULL && !x->got && !u->gave_up && !u->c->starved) {
+        if (x->q != NULL && !x->got && !gives_up(u, x->q) && !u->c->starved) {
             sim_fail(u->s,
                      "ack: user %u acknowledges the answer to request %" PRIu64
                      " of kind %u, which it has not got",
@@ -197,6 +205,7 @@ static void check_once(struct sim *s, struct sim_request *q, struct bytes messag
  */
 static void begin_anew(struct user *u)
 {
+    u->misses = true;
     for (uint64_t n = 0; n < u->numbers; n++) {
         u->number[n].has_era = u->number[n].content_era = 0;
         if (u->number[n].q != NULL) {
@@ -241,6 +250,8 @@ static void see_buffer(struct sim *s, const struct sim_request *q, struct bytes 
     struct msg_buffer m;
     struct sim_buffer *b = q->buffer;
     must_decode(s, &schema_msg_buffer, message, &m);
+    bool lost = q->seq == 0 && m.state == GPUD_BUFFER_LOST;
+    user_of(q->client)->misses = user_of(q->client)->misses || lost;
     if (q->kind != MSG_KIND_BUFFER_CREATE || b == NULL) {
         return;
     }
@@ -284,6 +295,11 @@ static void see_events(struct user *u, struct bytes message)
     while (proto_list_next(&it, &schema_result, &r)) {
         see_result(u, job_by_id(u, r.job), &r);
     }
+    struct proto_notice n;
+    it = proto_iter_of(m.notices);
+    while (proto_list_next(&it, &schema_notice, &n)) {
+        u->misses = u->misses || n.kind == NOTICE_BUFFER_LOST;
+    }
 }
 
 static void see_accepted(struct user *u, const struct sim_request *q, struct bytes message)
@@ -322,6 +338,7 @@ static void see_error(struct user *u, const struct sim_request *q, struct bytes 
     sim_log(s, "user %u: request %" PRIu64 " of kind %u: %s %.*s", u->index, q->seq, q->kind,
             err_name((int)m.code), (int)m.text.size, (const char *)m.text.data);
     u->lacks = u->lacks || restores(q);
+    u->misses = u->misses || (q->seq == 0 && q->kind == MSG_KIND_BUFFER_INFO);
     if (may_not_be((int)m.code) && !s->lies && !memory_failed()) {
         sim_fail(s, "error: request %" PRIu64 " of kind %u of user %u is answered by %s: %.*s",
                  q->seq, q->kind, u->index, err_name((int)m.code), (int)m.text.size,

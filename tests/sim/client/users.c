@@ -150,7 +150,7 @@ static void begin_life(struct user *u)
     c->said_bye = false;
     u->c->starved = false;
     u->dying = false;
-    u->lacks = false;
+    u->lacks = u->misses = false;
     u->down_ns = 0;
     u->dispatches = chance_percent(&r, 70);
     u->timeout_ns = chance_percent(&r, 50) ? 0 : chance_spread(&r, 100 * NS_PER_MS, 30 * NS_PER_S);

@@ -362,6 +362,49 @@ START_TEST(a_device_whose_limits_are_not_told_does_not_open)
 }
 END_TEST
 
+/* Opens the second of the three devices that the option names. */
+static int open_second(const char *script, struct err *e)
+{
+    static const char options[] = "uuid=GPU-fa4ec0da-0000-4000-8000-000000000000+"
+                                  "GPU-fa4ec0da-0000-4000-8000-000000000001+"
+                                  "GPU-fa4ec0da-0000-4000-8000-000000000002";
+    ck_assert_int_eq(setenv("FAKECUDA", script, 1), 0);
+    ck_assert_int_eq(setenv("FAKECUDA_STRICT", "1", 1), 0);
+    cuda = backend_find("cuda");
+    return cuda->device->open(1, options, NULL, NULL, &device, e);
+}
+
+static void uuid_fails(const char *script)
+{
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(open_second(script, &e), ERR_DEVICE_MEMORY);
+    ck_assert_msg(strstr(e.text, "cuDeviceGetUuid") != NULL, "%s", e.text);
+}
+
+/* Of the device that is the first on the bus. The double lists it last. */
+START_TEST(a_uuid_that_is_not_told_moves_no_device)
+{
+    uuid_fails("devices=3;cuDeviceGetUuid@3=2");
+}
+END_TEST
+
+/* The list has asked for three UUIDs. */
+START_TEST(a_device_without_a_pin_does_not_open)
+{
+    uuid_fails("devices=3;cuDeviceGetUuid@4=2");
+}
+END_TEST
+
+START_TEST(the_second_named_device_opens)
+{
+    struct backend_info info;
+    ok(open_second("devices=3", e));
+    cuda->device->info(device, &info);
+    ck_assert_str_eq(info.pin, "uuid=fa4ec0da-0000-4000-8000-000000000001");
+    cuda->device->close(device);
+}
+END_TEST
+
 /* Toolkit 13.1 on driver 580, which is 13.0's: minor versions are compatible. */
 START_TEST(a_driver_of_the_same_major_version_serves)
 {
@@ -378,4 +421,5 @@ SUITE_MAIN("cuda calls", long_patterns_are_doubled, a_ptx_goes_to_the_driver_wit
            pieces_at_other_addresses_are_not_imported,
            nobody_asks_for_the_room_during_a_registration, that_kernels_reach_everything_is_told,
            a_device_whose_limits_are_not_told_does_not_open,
-           a_driver_of_the_same_major_version_serves)
+           a_uuid_that_is_not_told_moves_no_device, a_device_without_a_pin_does_not_open,
+           the_second_named_device_opens, a_driver_of_the_same_major_version_serves)

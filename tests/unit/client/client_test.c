@@ -510,7 +510,7 @@ START_TEST(restores_after_a_restart)
     OK(gpud_submit(client, p, args, 2, &held, &jobs[2]));
     fake_wait_held(fake, 3);
     for (unsigned round = 0; round < 3; round++) {
-        fake_restart(fake, false);
+        fake_restart(fake, true);
         fake_wait_held(fake, 0);
         OK(gpud_ping(client, NULL)); /* sent once everything is restored */
     }

@@ -284,6 +284,14 @@ void fake_not_admit(struct fake *f, unsigned count, int code)
     (void)pthread_mutex_unlock(&f->lock);
 }
 
+void fake_fail(struct fake *f, int code, bool on_device)
+{
+    (void)pthread_mutex_lock(&f->lock);
+    f->fails = code;
+    f->fails_on_device = on_device;
+    (void)pthread_mutex_unlock(&f->lock);
+}
+
 void fake_garble(struct fake *f, enum fake_garble how, uint64_t seed)
 {
     (void)pthread_mutex_lock(&f->lock);
@@ -416,6 +424,23 @@ void fake_restart(struct fake *f, bool adopts)
     forget_held(f);
     (void)pthread_mutex_unlock(&f->lock);
     pipes_close();
+}
+
+void fake_forget_buffers(struct fake *f)
+{
+    (void)pthread_mutex_lock(&f->lock);
+    for (unsigned i = 0; i < BUFFERS; i++) {
+        free(f->buffers[i].data);
+        f->buffers[i] = (struct fake_buffer){0};
+    }
+    (void)pthread_mutex_unlock(&f->lock);
+}
+
+void fake_refuse_loads(struct fake *f, int code)
+{
+    (void)pthread_mutex_lock(&f->lock);
+    f->refuses_loads = code;
+    (void)pthread_mutex_unlock(&f->lock);
 }
 
 void fake_lose(struct fake *f, uint64_t handle)

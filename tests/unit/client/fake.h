@@ -41,6 +41,8 @@ void fake_share(struct fake *f);
 void fake_minor(struct fake *f, uint64_t minor);
 /* The next `count` requests with a number are not admitted, for this reason. */
 void fake_not_admit(struct fake *f, unsigned count, int code);
+/* The next job runs, and ends with this code. on_device: its result names the device. */
+void fake_fail(struct fake *f, int code, bool on_device);
 /* Answers what is held: the newest first if `reverse`. */
 void fake_release(struct fake *f, bool reverse);
 /* Waits until so many submits are held. */
@@ -50,6 +52,10 @@ void fake_drop(struct fake *f);
 /* The same, and forgets kernels, modules and programs, as another process would; and the session,
  * unless it adopts it. */
 void fake_restart(struct fake *f, bool adopts);
+/* Its buffers are gone, as those of a session that ended. */
+void fake_forget_buffers(struct fake *f);
+/* Loads of modules fail with this code from now on; 0: they do not. */
+void fake_refuse_loads(struct fake *f, int code);
 /* Results of asynchronous jobs go out before the ACCEPTED of their job. */
 void fake_results_first(struct fake *f, bool on);
 enum fake_garble {

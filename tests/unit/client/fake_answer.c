@@ -187,6 +187,10 @@ static void kernel_answer(struct slot *s, struct bytes name)
 static void module_answer(struct slot *s, struct bytes source)
 {
     struct capbuf list;
+    if (s->fake->refuses_loads != 0) {
+        fake_answer_error(s, s->fake->refuses_loads, "no more modules");
+        return;
+    }
     if (source.size > 0 && source.data[0] == '!') {
         struct msg_error failed = {
             .code = ERR_COMPILE,

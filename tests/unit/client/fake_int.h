@@ -55,6 +55,9 @@ struct fake {
     unsigned greeted_count;
     unsigned not_admitted; /* so many of the next requests, with this code */
     int not_admitted_code;
+    int fails; /* the next job ends with this code; 0: well */
+    bool fails_on_device;
+    int refuses_loads; /* with this code; 0: it does not */
     bool knows_session, results_first, shares;
     struct slot *waiting; /* a held WAIT */
     uint64_t event_number;

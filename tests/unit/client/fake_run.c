@@ -100,13 +100,16 @@ static void submit_answer(struct slot *s, const struct msg_submit *msg)
     uint64_t job = ++f->next_job;
     capbuf_init(&run.outputs, 64u << 20);
     run_steps(f, msg, &run);
+    bool on_device = f->fails == 0 || f->fails_on_device;
+    run.code = f->fails != 0 ? f->fails : run.code;
+    f->fails = 0;
     struct proto_result result = {
         .job = job,
         .code = run.code,
         .step = -1,
         .arg = -1,
         .outputs = proto_list_of(&run.outputs, run.output_count),
-        .device = 1,
+        .device = on_device ? 1 : 0,
         .executed_ns = 1000,
     };
     if ((msg->flags & SUBMIT_ASYNC) != 0) {

@@ -162,6 +162,105 @@ START_TEST(jobs_use_memory_that_is_not_shared)
 }
 END_TEST
 
+/* ---- who may still use it ------------------------------------------------------------------- */
+
+#define PIECE 16u /* elements */
+
+/* Two pieces of one chunk, and a job that writes the first one. */
+struct writer {
+    float *named;
+    float *beside;
+    gpud_job *job;
+};
+
+static void writer_begin(struct writer *w)
+{
+    gpud_kernel k = find();
+    w->named = host_memory(PIECE * sizeof(float));
+    w->beside = host_memory(PIECE * sizeof(float));
+    ck_assert_ptr_eq(arena_at(client, w->named, 1), arena_at(client, w->beside, 1));
+    gpud_arg args[] = {gpud_f32(1), gpud_host_inout(w->named, PIECE, GPUD_F32)};
+    gpud_submit_options o = {.size = sizeof o, .flags = GPUD_SUBMIT_HELD};
+    memset(w->named, 0, PIECE * sizeof(float));
+    OK(gpud_launch(client, k, args, 2, NULL, &o, &w->job));
+}
+
+/* Frees the memory that the job named, and allocates as much. */
+static float *writer_replace(struct writer *w)
+{
+    OK(gpud_host_free(client, w->named));
+    return host_memory(PIECE * sizeof(float));
+}
+
+/* The chunk's memory is not used again: it goes when its last piece is freed. */
+static void writer_check_closed(struct writer *w)
+{
+    uint64_t arenas = fake_arenas(fake);
+    const float *next = writer_replace(w);
+    ck_assert_ptr_ne(arena_at(client, next, 1), arena_at(client, w->beside, 1));
+    ck_assert_uint_eq(fake_arenas(fake), arenas + 1);
+    OK(gpud_host_free(client, w->beside));
+    await_arenas(arenas);
+    ck_assert_ptr_nonnull(arena_at(client, next, 1));
+    gpud_job_free(w->job);
+}
+
+/* The library ends the jobs of a connection that does not come back. The daemon has one of them. */
+START_TEST(memory_of_a_job_without_an_answer_is_not_used_again)
+{
+    struct writer w;
+    fake_mode(fake, FAKE_HOLD);
+    writer_begin(&w);
+    fake_wait_held(fake, 1);
+    client->reconnect_ns = NO_TIME_NS;
+    fake_mode(fake, FAKE_REFUSE);
+    fake_drop(fake);
+    FAILS(gpud_wait(w.job, NS_NEVER), GPUD_ERR_CONNECT);
+    client->reconnect_ns = NS_NEVER;
+    fake_mode(fake, FAKE_SERVE);
+    writer_check_closed(&w);
+}
+END_TEST
+
+/* The session that got the job first is over. Another one runs it again. */
+START_TEST(memory_of_a_job_of_two_sessions_is_not_used_again)
+{
+    struct writer w;
+    fake_mode(fake, FAKE_HOLD);
+    writer_begin(&w);
+    fake_wait_held(fake, 1);
+    fake_mode(fake, FAKE_SERVE);
+    fake_restart(fake, false);
+    OK(gpud_wait(w.job, NS_NEVER));
+    writer_check_closed(&w);
+}
+END_TEST
+
+/* The daemon says so before the device is done with the job, or its worker may be about to end. */
+START_TEST(memory_of_a_job_that_runs_on_is_not_used_again)
+{
+    static const int codes[] = {ERR_TIME_LIMIT, ERR_DEADLINE, ERR_WORKER_LOST};
+    struct writer w;
+    fake_fail(fake, codes[_i], true);
+    writer_begin(&w);
+    FAILS(gpud_wait(w.job, NS_NEVER), codes[_i]);
+    writer_check_closed(&w);
+}
+END_TEST
+
+/* No device had the job, or the device is done with it. */
+START_TEST(memory_of_other_jobs_is_used_again)
+{
+    static const int codes[] = {ERR_DEADLINE, ERR_CANCELLED, ERR_KERNEL_FAULT};
+    struct writer w;
+    fake_fail(fake, codes[_i], codes[_i] != ERR_DEADLINE);
+    writer_begin(&w);
+    FAILS(gpud_wait(w.job, NS_NEVER), codes[_i]);
+    ck_assert_ptr_eq(writer_replace(&w), w.named);
+    gpud_job_free(w.job);
+}
+END_TEST
+
 /* ---- how much there is ---------------------------------------------------------------------- */
 
 static void *one_of_the_crowd(void *data)
@@ -222,6 +321,23 @@ static int call_large(gpud_kernel k, uint32_t *data)
     gpud_arg args[] = {gpud_f32(1), gpud_host(data, LARGE, GPUD_U32)};
     return gpud_call(client, k, args, 2, NULL);
 }
+
+/* An array of the next job must not lie where the device may still write for this one. */
+START_TEST(staging_memory_of_a_job_that_runs_on_is_not_used_again)
+{
+    uint32_t *data = calloc(LARGE, sizeof *data);
+    gpud_kernel k = find();
+    ck_assert_ptr_nonnull(data);
+    OK(call_large(k, data));
+    ck_assert_uint_eq(fake_arenas(fake), 1);
+    fake_fail(fake, ERR_TIME_LIMIT, true);
+    FAILS(call_large(k, data), GPUD_ERR_TIME_LIMIT);
+    await_arenas(0);
+    OK(call_large(k, data));
+    ck_assert_uint_eq(fake_arenas(fake), 1);
+    free(data);
+}
+END_TEST
 
 /* Nothing more comes from memory that the next daemon did not take. */
 START_TEST(memory_that_was_not_taken_is_used_up)
@@ -349,6 +465,11 @@ int main(void)
     tcase_set_timeout(t, 100);
     tcase_add_test(t, jobs_use_what_their_program_names);
     tcase_add_test(t, jobs_use_memory_that_is_not_shared);
+    tcase_add_test(t, memory_of_a_job_without_an_answer_is_not_used_again);
+    tcase_add_test(t, memory_of_a_job_of_two_sessions_is_not_used_again);
+    tcase_add_loop_test(t, memory_of_a_job_that_runs_on_is_not_used_again, 0, 3);
+    tcase_add_loop_test(t, memory_of_other_jobs_is_used_again, 0, 3);
+    tcase_add_test(t, staging_memory_of_a_job_that_runs_on_is_not_used_again);
     tcase_add_test(t, staging_memory_of_many_threads_has_a_limit);
     tcase_add_test(t, without_shared_memory_chunks_are_filled);
     tcase_add_test(t, memory_that_was_not_taken_is_used_up);

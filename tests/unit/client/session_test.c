@@ -731,7 +731,7 @@ START_TEST(buffers_that_another_daemon_does_not_have_are_told)
         buffers[i].id = idmap_add(&c.buffers, &buffers[i]);
         ck_assert_uint_ne(buffers[i].id, 0);
     }
-    welcome(1, false);
+    welcome(1, true);
     ck_assert_uint_eq(inquiries_since(0), AT_ONCE);
     ck_assert_uint_eq(loads_since(0), 0);
     say_error(c.requests.plain.first->id, ERR_BUFFER_LOST, false);
