@@ -34,6 +34,8 @@ static const char run_help[] =
     "  --repeat N              run N times, inputs uploaded anew each time\n"
     "  --timeout MS            give up after this time (exit code 124); a job runs no longer\n"
     "                          than the daemon's time_limit_ms in any case\n"
+    "  --class CLASS           realtime, interactive or batch; not before the tenant's own\n"
+    "  --priority N            -16 to 16, among the tenant's own jobs\n"
     "  --max-input SIZE        bytes (512M, 4G) of one input file; without it the memory\n"
     "                          of the largest device, 1G for pipes\n"
     "  --detach                do not wait for the job\n"

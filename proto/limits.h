@@ -36,4 +36,12 @@
 #define PROTO_ROWS_MAX        65536u          /* of a table */
 #define PROTO_POOL_ROWS_MAX   4096u           /* of one POOL_READ */
 
+/* Jobs of a smaller class go before those of a greater one. */
+enum proto_class {
+    CLASS_USUAL = 0, /* in requests only: CLASS_INTERACTIVE, or the tenant's if that is greater */
+    CLASS_REALTIME = 1,
+    CLASS_INTERACTIVE = 2,
+    CLASS_BATCH = 3,
+};
+
 #endif

@@ -324,7 +324,8 @@ enum proto_submit_flag {
 };
 
 /* program 0: this message has the temps and steps. bindings: a value for each parameter.
- * deadline_ns, limit_ns: relative; 0 = none / the daemon's default. device as in BUFFER_CREATE. */
+ * deadline_ns, limit_ns: relative; 0 = none / the daemon's default. device as in BUFFER_CREATE.
+ * class: the smallest that the job may have; the tenant's class may be greater. */
 #define MSG_SUBMIT(U, I, S, B, L)                                                                  \
     HEAD(U)                                                                                        \
     U(program, UINT64_MAX)                                                                         \
@@ -337,7 +338,8 @@ enum proto_submit_flag {
     S(label, PROTO_LABEL_MAX)                                                                      \
     U(trace_id, UINT64_MAX)                                                                        \
     L(temps, TEMP, PROTO_TEMPS_MAX)                                                                \
-    L(steps, STEP, PROTO_STEPS_MAX)
+    L(steps, STEP, PROTO_STEPS_MAX)                                                                \
+    U(job_class, CLASS_BATCH)
 
 /* Unanswered until there are events or timeout_ns has passed. taken: the number of the last EVENTS
  * that this client received; later EVENTS are sent again. */

@@ -33,7 +33,9 @@ struct run_options {
     uint64_t device; /* GPUD_ON(id); 0: the daemon chooses */
     uint64_t repeat;
     uint64_t timeout_ns; /* 0: none */
-    uint64_t max_input;  /* bytes of one file; 0: as large as the devices */
+    uint32_t job_class;  /* enum gpud_class */
+    int32_t priority;
+    uint64_t max_input; /* bytes of one file; 0: as large as the devices */
     bool detach;
     bool dry_run;
 };

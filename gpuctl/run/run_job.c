@@ -26,6 +26,8 @@ static int submit(struct ctl *ctl, struct run *run, struct ctl_err *e)
         .size = sizeof o,
         .deadline_ns = run->options.timeout_ns,
         .time_limit_ns = run->options.timeout_ns,
+        .job_class = run->options.job_class,
+        .priority = run->options.priority,
         .flags = run->options.detach ? GPUD_SUBMIT_DETACHED : 0,
         .device = run->options.device,
         .label = "gpuctl run",

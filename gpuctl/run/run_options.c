@@ -2,6 +2,8 @@
 
 #include "gpuctl/run/run.h"
 
+#define PRIORITY_MOST 16u /* more counts as this */
+
 enum {
     OPT_SOURCE = 1,
     OPT_LANG,
@@ -18,6 +20,8 @@ enum {
     OPT_REPEAT,
     OPT_TIMEOUT,
     OPT_MAX_INPUT,
+    OPT_CLASS,
+    OPT_PRIORITY,
     OPT_DETACH,
     OPT_DRY_RUN,
 };
@@ -38,6 +42,8 @@ const struct option run_option_list[] = {
     {"repeat", 0, true, OPT_REPEAT},
     {"timeout", 0, true, OPT_TIMEOUT},
     {"max-input", 0, true, OPT_MAX_INPUT},
+    {"class", 0, true, OPT_CLASS},
+    {"priority", 0, true, OPT_PRIORITY},
     {"detach", 0, false, OPT_DETACH},
     {"dry-run", 0, false, OPT_DRY_RUN},
     {"compiler", 0, true, OPT_COMPILER},
@@ -95,6 +101,29 @@ static int take_timeout(struct run_options *o, const char *value, struct ctl_err
     return rc;
 }
 
+static int take_class(struct run_options *o, const char *value, struct ctl_err *e)
+{
+    static const char *const names[] = {[GPUD_CLASS_REALTIME] = "realtime",
+                                        [GPUD_CLASS_INTERACTIVE] = "interactive",
+                                        [GPUD_CLASS_BATCH] = "batch"};
+    for (uint32_t c = GPUD_CLASS_REALTIME; c <= GPUD_CLASS_BATCH; c++) {
+        if (strcmp(value, names[c]) == 0) {
+            o->job_class = c;
+            return 0;
+        }
+    }
+    return ctl_err_usage(e, "--class %s: realtime, interactive or batch", value);
+}
+
+static int take_priority(struct run_options *o, const char *value, struct ctl_err *e)
+{
+    bool below = value[0] == '-';
+    uint64_t level = 0;
+    int rc = spec_number("--priority", value + below, 0, PRIORITY_MOST, &level, e);
+    o->priority = rc == 0 ? (below ? -(int32_t)level : (int32_t)level) : o->priority;
+    return rc;
+}
+
 static int take_source(struct run_options *o, int id, const char *value, struct ctl_err *e)
 {
     switch (id) {
@@ -136,6 +165,10 @@ static int take(struct run_options *o, int id, const char *value, struct ctl_err
         return spec_number("--repeat", value, 1, 1000000, &o->repeat, e);
     case OPT_TIMEOUT:
         return take_timeout(o, value, e);
+    case OPT_CLASS:
+        return take_class(o, value, e);
+    case OPT_PRIORITY:
+        return take_priority(o, value, e);
     case OPT_MAX_INPUT:
         return spec_size("--max-input", value, 1, ARRAY_BYTES_MAX, &o->max_input, e);
     case OPT_DETACH:

@@ -140,6 +140,7 @@ static struct course_pace seals(struct chance *c, struct course_params *p, unsig
 static struct course_pace hostile(struct chance *c, struct course_params *p, unsigned *weight)
 {
     be_plain(p, 1 + chance_below(c, 2), 3);
+    p->tenants = 3;
     p->queue_max = chance_percent(c, 50) ? 4096 : 32 + chance_below(c, 200);
     p->staging_kib = chance_percent(c, 50) ? 1024 : 64 + chance_below(c, 64);
     p->run_us = chance_spread(c, 1000, 10000);

@@ -118,7 +118,7 @@ static void check_device(struct sim *s, const struct job *j, const char *text)
  * at it. */
 static void check_turn(struct sim *s, const struct job *j, const char *text)
 {
-    bool cause = s->f->kicked || s->f->pressed || strstr(text, "turn: 0 ready") == NULL;
+    bool cause = s->f->kicked || s->f->pressed || strstr(text, "turn: 0 of") == NULL;
     for (unsigned i = 0; i < s->f->device_count && !cause; i++) {
         const struct device *d = s->f->device[i];
         bool may = j->device == NULL || j->device == d;

@@ -1,6 +1,7 @@
 /* A client that has one small job at a time, beside one that does all it can: its jobs end well,
- * and in a time that follows from the settings and from the work that was there before. */
+ * and in a time that follows from the settings, however much work of the other one is there. */
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "daemon/front/model/job.h"
 #include "daemon/front/model/window.h"
@@ -44,29 +45,43 @@ static uint64_t cost_ns(const struct sim *s, const struct sim_job *j, bool again
     return runs * EACH_NS + (s->p.pauses > 0 ? 2 * ns : ns);
 }
 
-/* The job that waits longest runs first; a level of priority is worth some time of waiting. */
-static bool goes_first(const struct sim *s, const struct sim_job *k, const struct sim_job *j)
+static int by_cost(const void *a, const void *b)
 {
-    int64_t mine = (int64_t)(j->sent_ns + MESSAGES * s->p.wire_us * NS_PER_US);
-    return k != j && (int64_t)k->sent_ns - k->priority * PRIORITY_LEVEL_NS <= mine;
+    uint64_t x = *(const uint64_t *)a;
+    uint64_t y = *(const uint64_t *)b;
+    return (x < y) - (x > y);
 }
 
-/* Jobs before it run one after the other. Where workers end meanwhile, these jobs run once more,
- * and each end takes the time limit that a kernel passes. There are no more such ends than
- * convictions of kernels, and jobs in flight when the last kernel is banned. */
+/* The other client has a part of the devices: the job waits for jobs in flight, for as many that go
+ * while their costs are not known yet, and until the other one has had as much as its own last job
+ * took. The greatest of the open jobs are taken for these. Where workers end meanwhile, jobs run
+ * once more, and each end takes the time limit that a kernel passes. There are no more such ends
+ * than convictions of kernels, and jobs in flight when the last kernel is banned. */
 static uint64_t bound_ns(const struct sim *s, const struct sim_job *j)
 {
+    uint64_t window = s->p.window > 0 ? s->p.window : WINDOW_MAX;
     uint64_t sum = cost_ns(s, j, true) + MESSAGES * s->p.wire_us * NS_PER_US + TURNS_NS;
-    uint64_t most = STRIKES * KERNELS + (s->p.window > 0 ? s->p.window : WINDOW_MAX);
+    uint64_t most = STRIKES * KERNELS + window;
     uint64_t ends = s->ends - j->ends;
+    uint64_t *cost = calloc(s->jobs + 1, sizeof *cost);
+    size_t count = 0;
+    uint64_t own = 0;
     ends = ends < RUNS * most ? ends : RUNS * most;
-    for (unsigned i = 0; i < s->jobs; i++) {
+    for (unsigned i = 0; cost != NULL && i < s->jobs; i++) {
         const struct sim_job *k = s->job[i];
         /* the device may go on with a job whose client has its answer */
         bool open = k->outcome == OUTCOME_OPEN || k->ended_ns + exec_run_ns(s, k, 0) > j->sent_ns;
-        sum += open && goes_first(s, k, j) ? cost_ns(s, k, ends > 0) : 0;
+        uint64_t ns = cost_ns(s, k, ends > 0);
+        cost[count] = ns;
+        count += open && k->client != j->client;
+        own = k->client == j->client && k != j && ns > own ? ns : own;
     }
-    return sum + ends * (s->p.time_limit_ms * NS_PER_MS + END_NS);
+    qsort(cost, count, sizeof *cost, by_cost);
+    for (size_t i = 0; i < count && i < 2 * window * s->p.devices + 1; i++) {
+        sum += cost[i];
+    }
+    free(cost);
+    return sum + own + ends * (s->p.time_limit_ms * NS_PER_MS + END_NS);
 }
 
 void fair_result(struct sim *s, struct sim_job *j)

@@ -7,7 +7,7 @@
 #include "common/range.h"
 #include "daemon/front/model/op.h"
 #include "daemon/front/model/tenant.h"
-#include "daemon/front/sched/queue.h"
+#include "daemon/front/sched/shares.h"
 #include "daemon/front/workers/record.h"
 #include "tests/sim/sim.h"
 
@@ -421,7 +421,7 @@ static void check_idle(struct sim *s)
         if (!idle || is_pressed(s, d) || looks_soon(s) || memory_failed()) {
             continue;
         }
-        const struct job *j = queue_head(f, d);
+        const struct job *j = shares_head(f, d);
         if (j != NULL && d->exclusive) {
             sim_fail(s, "idle: device %u is reserved for nothing, and job %" PRIu64 " is ready", i,
                      j->id);
@@ -598,6 +598,36 @@ static void equal(struct sim *s, const char *what, uint64_t counted, uint64_t fo
     }
 }
 
+/* What the lines of devices count: jobs that are ready, and jobs in flight that were charged. */
+static void check_lines(struct sim *s)
+{
+    const struct front *f = s->f;
+    unsigned any = 0;
+    unsigned bound[DEVICES_MAX] = {0};
+    for (const struct job *j = f->jobs; j != NULL; j = j->hh.next) {
+        bool ready = j->sched.ready.in;
+        any += ready && j->device == NULL;
+        bound[j->device != NULL ? j->device->index : 0] += ready && j->device != NULL;
+    }
+    equal(s, "ready jobs for any device", f->any_ready, any);
+    for (unsigned i = 0; i < f->device_count; i++) {
+        const struct device *d = f->device[i];
+        unsigned charged[CLASS_COUNT] = {0};
+        unsigned streams = 0;
+        for (const struct job *j = d->inflight; j != NULL; j = j->device_next) {
+            charged[j->sched.charge.class] += j->sched.charge.of != NULL;
+        }
+        for (unsigned class = 0; class < CLASS_COUNT; class ++) {
+            equal(s, "jobs in flight of a class", d->line.flying[class], charged[class]);
+        }
+        for (unsigned stream = 0; stream < STREAMS_MAX; stream++) {
+            streams += d->stream_load[stream] > 0;
+        }
+        equal(s, "ready jobs of a device", d->line.bound, bound[i]);
+        equal(s, "streams with jobs", d->line.streams, streams);
+    }
+}
+
 static unsigned check_jobs(struct sim *s)
 {
     const struct front *f = s->f;
@@ -635,6 +665,7 @@ static unsigned check_jobs(struct sim *s)
         }
         equal(s, "jobs in flight", f->device[i]->inflight_count, flight);
     }
+    check_lines(s);
     return HASH_COUNT(f->jobs);
 }
 

@@ -25,12 +25,13 @@ static void settings_write(const char *near, const char *far)
     file_write(settings, text, (size_t)n);
 }
 
-static gpud_client *begin(const char *backend, const char *near, const char *far)
+static gpud_client *begin_with(const char *backend, const char *options, const char *near,
+                               const char *far)
 {
     struct daemon *d = &daemon_of_test;
     tcp_url(far_url, sizeof far_url);
-    daemon_prepare(d, "--backend", backend, "--backend-options",
-                   strcmp(backend, "sim") == 0 ? "speed=0" : "", "--config", settings, "--set",
+    daemon_prepare(d, "--backend", backend, "--backend-options", options, "--config", settings,
+                   "--set", "jobs.window=1", "--set", "jobs.batch_percent=1", "--set",
                    "jobs.device_memory_max=16M", "--set", "memory.spill_limit=48M", "--listen",
                    ipc_url, "--listen", far_url, NULL);
     (void)snprintf(ipc_url, sizeof ipc_url, "%s", d->url);
@@ -39,6 +40,11 @@ static gpud_client *begin(const char *backend, const char *near, const char *far
     daemon_spawn(d);
     daemon_wait_ready(d);
     return client_open(d->url);
+}
+
+static gpud_client *begin(const char *backend, const char *near, const char *far)
+{
+    return begin_with(backend, strcmp(backend, "sim") == 0 ? "speed=0" : "", near, far);
 }
 
 static gpud_buffer make(gpud_client *c)
@@ -392,6 +398,139 @@ START_TEST(messages_have_a_limit)
 }
 END_TEST
 
+/* ---- device time ----------------------------------------------------------------------------- */
+
+/* A fill of a group of so many elements, or of a part of one, takes 2 ms. */
+#define ITEMS "items=128000"
+enum { BACKLOG = 120, GROUP = 256, EACH = 1, HELD = 750, GROUP_MS = 2 };
+
+/* A job that takes so many groups. */
+static gpud_job *send(gpud_client *c, gpud_kernel fill, gpud_buffer b, uint64_t groups,
+                      enum gpud_class class)
+{
+    gpud_arg args[] = {gpud_f32(1), gpud_arg_with(gpud_slice(b, 0, groups * GROUP), GPUD_OUT)};
+    gpud_submit_options o = {.size = sizeof o, .job_class = class};
+    gpud_job *job = NULL;
+    ck_gpud_ok(gpud_launch(c, fill, args, 2, NULL, &o, &job));
+    return job;
+}
+
+struct sender {
+    gpud_client *client;
+    gpud_kernel fill;
+    gpud_buffer buffer;
+    gpud_job *job[BACKLOG];
+};
+
+static void sender_begin(struct sender *s, gpud_client *c)
+{
+    s->client = c;
+    s->fill = kernel_find(c, "fill");
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, GROUP * HELD), GPUD_BUFFER_ZERO, NULL,
+                                  &s->buffer));
+}
+
+static void sender_send(struct sender *s, enum gpud_class class)
+{
+    for (unsigned i = 0; i < BACKLOG; i++) {
+        s->job[i] = send(s->client, s->fill, s->buffer, EACH, class);
+    }
+}
+
+/* How many jobs of the tenant ended until then. *ret_last_ns: when the last of them did. */
+static unsigned ended(gpud_client *c, const char *tenant, uint64_t until_ns, uint64_t *ret_last_ns)
+{
+    gpud_query_options o = {.size = sizeof o, .tenant = tenant};
+    gpud_table *jobs = NULL;
+    unsigned count = 0;
+    ck_gpud_ok(gpud_query_with(c, "jobs", &o, &jobs));
+    int at = gpud_table_find(jobs, "ended_at");
+    ck_assert_int_ge(at, 0);
+    for (uint32_t row = 0; row < gpud_table_rows(jobs); row++) {
+        uint64_t ns = gpud_table_value(jobs, row, (uint32_t)at);
+        *ret_last_ns = ns <= until_ns && ns > *ret_last_ns ? ns : *ret_last_ns;
+        count += ns != 0 && ns <= until_ns;
+    }
+    gpud_table_free(jobs);
+    return count;
+}
+
+static void sender_end(struct sender *s)
+{
+    for (unsigned i = 0; i < BACKLOG; i++) {
+        ck_gpud_ok(gpud_wait(s->job[i], PATIENCE));
+        gpud_job_free(s->job[i]);
+    }
+}
+
+/* While a job of the near tenant holds the device, both send what they have. How many of those jobs
+ * of the near one have ended when all of the far one have. */
+static unsigned near_done(struct sender *near, struct sender *far, enum gpud_class class)
+{
+    uint64_t last_ns = 0;
+    uint64_t any_ns = 0;
+    gpud_job *held = send(near->client, near->fill, near->buffer, HELD, GPUD_CLASS_USUAL);
+    job_await_dispatch(near->client, held);
+    sender_send(near, class);
+    sender_send(far, GPUD_CLASS_USUAL);
+    ck_gpud_ok(gpud_flush(near->client, PATIENCE));
+    ck_gpud_ok(gpud_flush(far->client, PATIENCE));
+    ck_assert_uint_eq(ended(near->client, "far", UINT64_MAX, &last_ns), BACKLOG);
+    unsigned done = ended(near->client, "near", last_ns, &any_ns) - 1;
+    sender_end(near);
+    sender_end(far);
+    ck_gpud_ok(gpud_wait(held, PATIENCE));
+    gpud_job_free(held);
+    return done;
+}
+
+/* Of two tenants with as many jobs each, the one with three times the weight is done when the other
+ * has had a third of its jobs done, and first paid for the job that held the device: */
+START_TEST(device_time_goes_by_weight)
+{
+    static const struct {
+        const char *near, *far;
+        enum gpud_class class;
+        unsigned least, most;
+    } of[] = {
+        {"weight = 100", "weight = 300", GPUD_CLASS_USUAL, 0, BACKLOG / 3},
+        {"weight = 10000", "weight = 1", GPUD_CLASS_USUAL, BACKLOG - 3, BACKLOG},
+        {"weight = 10000", "weight = 1", GPUD_CLASS_BATCH, 0, BACKLOG / 4},
+        {"weight = 10000\nclass = batch", "weight = 1", GPUD_CLASS_REALTIME, 0, BACKLOG / 4},
+    };
+    struct sender near;
+    struct sender far;
+    gpud_client *c = begin_with("sim", ITEMS, of[_i].near, of[_i].far);
+    sender_begin(&near, c);
+    sender_begin(&far, client_open(far_url));
+    unsigned done = near_done(&near, &far, of[_i].class);
+    ck_assert_msg(done >= of[_i].least && done <= of[_i].most, "%u of %u are done, not %u to %u",
+                  done, (unsigned)BACKLOG, of[_i].least, of[_i].most);
+    uint64_t cost = (uint64_t)BACKLOG * EACH * GROUP_MS * 1000000;
+    ck_assert_uint_ge(has(c, "far", "device_time"), cost);
+    ck_assert_uint_ge(has(c, "near", "device_time"), cost + (uint64_t)HELD * GROUP_MS * 1000000);
+    gpud_close(far.client);
+    daemon_end(&daemon_of_test, c);
+}
+END_TEST
+
+/* The settings of a tenant count for jobs that wait already. */
+START_TEST(a_reload_changes_a_weight)
+{
+    struct sender near;
+    struct sender far;
+    gpud_client *c = begin_with("sim", ITEMS, "weight = 1", "weight = 1");
+    sender_begin(&near, c);
+    sender_begin(&far, client_open(far_url));
+    settings_write("weight = 10000", "weight = 1");
+    ck_gpud_ok(gpud_control(c, "reload", NULL));
+    ck_assert_uint_eq(has(c, "near", "weight"), 10000);
+    ck_assert_uint_ge(near_done(&near, &far, GPUD_CLASS_USUAL), BACKLOG - 3);
+    gpud_close(far.client);
+    daemon_end(&daemon_of_test, c);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("tenants");
@@ -405,5 +544,7 @@ int main(void)
     suite_add(suite, a_device_that_cannot_keep_what_is_guaranteed);
     suite_add(suite, kernels_have_a_limit);
     suite_add(suite, messages_have_a_limit);
+    suite_add_loop(suite, device_time_goes_by_weight, 4);
+    suite_add(suite, a_reload_changes_a_weight);
     return system_main(suite);
 }

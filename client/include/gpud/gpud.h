@@ -229,17 +229,14 @@ GPUD_API int gpud_open(const char *url, const gpud_options *options, gpud_client
  * return CLOSED. Blocks at most 1 s until the daemon has read the end of the session. Job and
  * program objects must still be freed. NULL is allowed. In a forked child it only frees memory. */
 GPUD_API void gpud_close(gpud_client *client);
-/* Waits until all jobs submitted before have ended; runs callbacks. Blocks up to timeout_ns. Each
- * job has its own result. */
+/* Waits until all earlier jobs have ended, whatever their results; runs callbacks. Blocks. */
 GPUD_API int gpud_flush(gpud_client *client, uint64_t timeout_ns);
 
-/* One descriptor for any event loop: when it is readable, call gpud_dispatch. It is the same
- * across reconnections and belongs to the client: only wait for it, never read or close it.
- * -1 in a forked child. */
+/* One descriptor for any event loop: when it is readable, call gpud_dispatch. It stays the same and
+ * belongs to the client: only wait for it, never read or close it. -1 in a forked child. */
 GPUD_API int gpud_fd(const gpud_client *client);
-/* Reads arrived messages, continues connecting, runs callbacks. Does not block, except for at most
- * 250 ms while a restarted daemon gets the memory of gpud_host_alloc again. Returns 0, not CONNECT,
- * while the connection is down. */
+/* Reads arrived messages, continues connecting (0, not CONNECT, until it is), runs callbacks.
+ * Blocks for at most 250 ms while a restarted daemon gets the memory of gpud_host_alloc again. */
 GPUD_API int gpud_dispatch(gpud_client *client);
 
 enum gpud_event_kind {
@@ -435,8 +432,7 @@ GPUD_API int gpud_host_free(gpud_client *client, void *memory);
 
 /* ---- arguments ----------------------------------------------------------------------------- */
 
-/* Made by the functions below. The members are for these functions and for bindings of other
- * languages. */
+/* Made by the functions below. The members are for them, and for bindings of other languages. */
 typedef struct gpud_arg {
     uint32_t kind;
     uint32_t access; /* enum gpud_access */
@@ -455,8 +451,7 @@ typedef struct gpud_arg {
 GPUD_API gpud_arg gpud_in(gpud_buffer buffer);
 GPUD_API gpud_arg gpud_out(gpud_buffer buffer);
 GPUD_API gpud_arg gpud_inout(gpud_buffer buffer);
-/* `count` elements of a buffer from `first` on (GPUD_REST: to its end; 0: none); access as the
- * kernel declares it. */
+/* `count` elements of a buffer from `first` on (GPUD_REST: to its end; 0: none). */
 GPUD_API gpud_arg gpud_slice(gpud_buffer buffer, uint64_t first, uint64_t count);
 /* The same of any array argument (buffer, parameter, temporary, slice). 0 elements of a parameter
  * or temporary cannot be expressed: INVALID where the argument is used. */
@@ -642,8 +637,8 @@ GPUD_API gpud_arg gpud_program_param(gpud_program *program, const char *name, in
                                      gpud_shape shape);
 /* Memory that lives while a job of the program runs. Steps use the result as an argument. */
 GPUD_API gpud_arg gpud_program_temp(gpud_program *program, gpud_shape shape);
-/* Each adds a step and returns its index, or a negative code. grid may be NULL. Host memory (in) is
- * copied into the program. */
+/* Each adds a step and returns its index, or a negative code. Copies host memory (in). grid: NULL
+ * is allowed. */
 GPUD_API int gpud_program_launch(gpud_program *program, gpud_kernel kernel, const gpud_arg *args,
                                  uint32_t count, const gpud_grid *grid);
 GPUD_API int gpud_program_write(gpud_program *program, gpud_arg to, gpud_arg from);
@@ -683,12 +678,20 @@ enum gpud_submit_flag {
  * daemon refused the job before it had a number. */
 typedef void (*gpud_done_cb)(gpud_job *job, int code, void *user);
 
+/* Jobs of a class go before those of the next. Within it tenants share devices by their weights.
+ * The tenant's own class (gpud.conf) is the first that its jobs can have. */
+enum gpud_class {
+    GPUD_CLASS_USUAL = 0, /* interactive */
+    GPUD_CLASS_REALTIME = 1,
+    GPUD_CLASS_INTERACTIVE = 2,
+    GPUD_CLASS_BATCH = 3 /* one at a time beside jobs of other classes */
+};
+
 typedef struct gpud_submit_options {
     size_t size;
     uint32_t flags; /* enum gpud_submit_flag; INVALID if there is another bit */
-    /* Higher runs earlier; above 0 on streams that the device prefers, if it has them; 0 = normal.
-     * Each level, up to 16 either way, is worth one second of waiting, so no job is overtaken for
-     * longer. */
+    /* Higher runs earlier, among the tenant's own jobs of a class. Each level, up to 16 either way,
+     * is worth one second of waiting, so no job is overtaken for longer. */
     int32_t priority;
     /* From now; 0 = none. A job that has not begun on its device by then ends with DEADLINE. With
      * effects none it never begins; with effects maybe the device may run it late. */
@@ -704,6 +707,7 @@ typedef struct gpud_submit_options {
     const char *label; /* NULL: none */
     gpud_done_cb done; /* see gpud_set_event_cb for where it runs; NULL: none */
     void *user;
+    uint32_t job_class; /* enum gpud_class; another value is INVALID */
 } gpud_submit_options;
 
 /* Submits a sealed program with a value for each parameter. options may be NULL. Does not block
@@ -716,8 +720,7 @@ GPUD_API int gpud_submit(gpud_client *client, const gpud_program *program, const
  * is not 0); free it. *ret_job is untouched if no job was submitted. Blocks. TIMEOUT
  * (gpud_options.timeout_ns): a submitted job goes on and may still write to memory of
  * gpud_host_alloc that it names. Other host memory is no longer written once the job is freed,
- * which the function does itself if ret_job is NULL. The same holds for gpud_call, gpud_copy and
- * gpud_fill. */
+ * which happens at once if ret_job is NULL. So do gpud_call, gpud_copy and gpud_fill. */
 GPUD_API int gpud_run(gpud_client *client, const gpud_program *program, const gpud_arg *args,
                       uint32_t count, const gpud_submit_options *options, gpud_job **ret_job);
 /* One kernel without a program. grid and options may be NULL. As gpud_submit; host arrays must fit
@@ -742,15 +745,13 @@ GPUD_API int gpud_fill(gpud_client *client, gpud_arg to, gpud_arg scalar);
 /* Waits for the end of the job. Returns the job's error, or TIMEOUT if it has not ended (it goes
  * on). timeout_ns 0 only checks. Runs callbacks. Blocks. */
 GPUD_API int gpud_wait(gpud_job *job, uint64_t timeout_ns);
-/* The same for the first of several jobs of one client; NULLs are skipped. ret_index may
- * be NULL. INVALID without a job; otherwise 0 or TIMEOUT: the job has its error. */
+/* The first of several jobs of one client; skips NULLs. ret_index may be NULL. INVALID: no job. */
 GPUD_API int gpud_wait_any(gpud_job *const *jobs, uint32_t count, uint64_t timeout_ns,
                            uint32_t *ret_index);
 GPUD_API bool gpud_job_done(const gpud_job *job); /* has it ended? */
 /* Asks for the job's end. The job still completes once, with CANCELLED if the request came in time.
  * Steps that have begun on the device run to their end; later steps do not begin. A job that waits
- * for room or for its turn ends at once. Blocks. STATE for a GPUD_SUBMIT_HELD job; 0 for one that
- * has ended. */
+ * ends at once. Blocks. STATE for a GPUD_SUBMIT_HELD job; 0 for one that has ended. */
 GPUD_API int gpud_cancel(gpud_job *job);
 /* Its error; code 0 while it runs and after success. */
 GPUD_API int gpud_job_error(const gpud_job *job, gpud_error *ret_error);
@@ -817,8 +818,7 @@ GPUD_API int gpud_explain(gpud_client *client, uint64_t job, char *ret_text, siz
 GPUD_API int gpud_query(gpud_client *client, const char *what, const char *filter,
                         gpud_table **ret_table);
 
-/* Chooses rows. `state`, `session`, `tenant` and `limit` apply to "jobs" and "timeline", whose
- * newest job comes first. */
+/* Chooses rows. All but `filter` apply to "jobs" and "timeline", the newest job first. */
 typedef struct gpud_query_options {
     size_t size;
     const char *filter; /* as for gpud_query */

@@ -519,6 +519,11 @@ int submit_options_read(const gpud_submit_options *given, gpud_submit_options *r
         return err_set(e, ERR_INVALID, "gpud_submit_options.flags has unknown flags: %#x",
                        options.flags);
     }
+    if (options.job_class > GPUD_CLASS_BATCH) {
+        return err_set(e, ERR_INVALID,
+                       "gpud_submit_options.job_class is %u, not of enum gpud_class",
+                       options.job_class);
+    }
     *ret_options = options;
     return 0;
 }
@@ -546,6 +551,7 @@ static int job_make(struct msg_submit *msg, const struct sink *sinks, size_t sin
     msg->deadline_ns = o->deadline_ns;
     msg->limit_ns = o->time_limit_ns;
     msg->priority = o->priority;
+    msg->job_class = o->job_class;
     msg->device = o->device;
     msg->trace_id = o->trace_id;
     char room[PROTO_LABEL_MAX];

@@ -36,7 +36,7 @@
 #include "common/err.h"
 #include "common/memfd.h"
 #include "common/range.h"
-#include "daemon/front/model/heap.h"
+#include "daemon/front/model/line.h"
 #include "daemon/front/model/window.h"
 #include "proto/frames.h"
 
@@ -158,8 +158,8 @@ struct device {
     uint64_t first_ns;    /* when the first of `inflight` became the first */
     struct window window; /* limit of inflight_count, unless the settings have a limit */
     unsigned stream_load[STREAMS_MAX];
-    struct heap ready; /* queued jobs that are bound to it; queue.c's */
-    bool exclusive;    /* a job runs alone */
+    struct line line; /* jobs that are ready for it; sched/shares.c's */
+    bool exclusive;   /* a job runs alone */
     uint64_t jobs_done;
     uint64_t busy_ns;
 

@@ -41,7 +41,10 @@ void job_leave_device(struct job *j)
     DL_DELETE2(d->inflight, j, device_prev, device_next);
     j->device_prev = j->device_next = NULL;
     d->inflight_count--;
-    d->stream_load[j->stream]--;
+    if (--d->stream_load[j->stream] == 0) {
+        line_pass(&d->line, turn_now(d->front));
+        d->line.streams--;
+    }
     d->exclusive = d->exclusive && j->trust == TRUST_SHARED;
     if (d->culprit == j) { /* the job ended, and may be forgotten before its worker ends */
         d->culprit = NULL;
@@ -53,6 +56,9 @@ void job_join_device(struct job *j)
     struct device *d = j->device;
     DL_APPEND2(d->inflight, j, device_prev, device_next);
     d->inflight_count++;
-    d->stream_load[j->stream]++;
+    if (d->stream_load[j->stream]++ == 0) {
+        line_pass(&d->line, turn_now(d->front));
+        d->line.streams++;
+    }
     d->exclusive = j->trust != TRUST_SHARED;
 }

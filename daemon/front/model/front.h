@@ -249,7 +249,7 @@ struct front {
     unsigned job_count;      /* unfinished */
     unsigned adopted_arenas; /* unfinished jobs of ORIGIN_ADOPTED_ARENAS */
     unsigned queued_count;   /* unfinished jobs that no worker has */
-    struct heap ready;       /* ready jobs that are not bound to a device; queue.c's */
+    unsigned any_ready;      /* ready jobs that are not bound to a device */
     struct job *module_jobs; /* jobs that wait for a module; queue.c's */
     unsigned module_count;   /* length of module_jobs */
     unsigned module_offers;  /* how many of them are still to be tried again, first ones first */

@@ -87,6 +87,12 @@ void job_set_state(struct job *j, enum job_state state, uint64_t now_ns)
     }
 }
 
+uint64_t job_ran_ns(const struct job *j, uint64_t now_ns)
+{
+    uint64_t ended = j->ended_ns != 0 ? j->ended_ns : now_ns;
+    return j->started_ns != 0 && ended > j->started_ns ? ended - j->started_ns : 0;
+}
+
 void job_set_wait(struct job *j, enum job_wait wait)
 {
     job_wait_check(j->state, wait);
@@ -163,7 +169,16 @@ int64_t job_rank(const struct job *j)
 {
     int64_t level = j->priority;
     level = level > PRIORITY_MAX ? PRIORITY_MAX : level < -PRIORITY_MAX ? -PRIORITY_MAX : level;
-    return (int64_t)j->submitted_ns - level * PRIORITY_LEVEL_NS;
+    uint64_t patience = ns_add(j->submitted_ns, RANK_SPAN_NS);
+    int64_t due = (int64_t)(j->deadline_ns < patience ? j->deadline_ns : patience);
+    int64_t within = due - level * PRIORITY_LEVEL_NS;
+    within = within < 0 ? 0 : within >= CLASS_RANKS ? CLASS_RANKS - 1 : within;
+    return (int64_t)j->job_class * CLASS_RANKS + within;
+}
+
+unsigned job_rank_class(const struct job *j)
+{
+    return j->sched.rank < 0 ? CLASS_FIRST : (unsigned)(j->sched.rank / CLASS_RANKS);
 }
 
 bool job_repeatable(const struct job *j)

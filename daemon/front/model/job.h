@@ -26,6 +26,7 @@ struct op;
 struct program;
 struct request;
 struct session;
+struct stake_class;
 struct tenant;
 
 /* `succ` waits for `pred`, mostly because both use the same parts of arenas. An edge is in the
@@ -53,17 +54,29 @@ struct hazard_preds {
 
 #define PRIORITY_MAX      16
 #define PRIORITY_LEVEL_NS ((int64_t)NS_PER_S)
+#define RANK_SPAN_NS      (60 * NS_PER_S)    /* a job without a deadline ranks as if it had this */
+#define CLASS_RANKS       (INT64_C(1) << 60) /* ranks of a class */
 
 struct timing {
     uint64_t step, begin_ns, end_ns;
     char by[16]; /* implementation that ran the operation; "": there is only one */
 };
 
+/* What its tenant was charged when it went to its device; sched/shares.c's. */
+struct job_charge {
+    struct stake_class *of; /* NULL: it is not charged */
+    unsigned class;
+    uint64_t ns;
+    uint64_t portion; /* of the line */
+    uint64_t since_ns;
+};
+
 /* The place of a job among ready jobs. queue.c changes it after admission. */
 struct job_sched {
     int64_t rank;            /* smaller ones go first, then smaller ids */
-    bool urgent;             /* has a positive priority, or an urgent job waits for it */
-    struct heap_entry ready; /* in the queue of its device, or in that of any device */
+    bool urgent;             /* of class realtime, or an urgent job waits for it */
+    struct heap_entry ready; /* among the jobs of its tenant (model/share.h) */
+    struct job_charge charge;
     struct job *module_prev, *module_next; /* in front->module_jobs; prev NULL: not there */
     struct job *raise_next;                /* scratch of want_all */
 };
@@ -92,7 +105,8 @@ struct job {
     struct tenant *tenant; /* NULL: the daemon's own job */
     bool detached;         /* outlives its session */
     char label[PROTO_LABEL_MAX + 1];
-    int64_t priority; /* as requested */
+    int64_t priority;   /* as requested */
+    uint64_t job_class; /* enum proto_class, not CLASS_USUAL */
     uint64_t trace_id;
     uint64_t submitted_ns;
     uint64_t deadline_ns; /* absolute; NS_NEVER: none */
@@ -172,6 +186,8 @@ bool job_adopted(const struct job *j);
 /* The one place where a job's state changes: a step of its table (job_state.h). Stamps the time and
  * sets WAIT_NOTHING. */
 void job_set_state(struct job *j, enum job_state state, uint64_t now_ns);
+/* How long it ran on its device, at the end of its stay there. */
+uint64_t job_ran_ns(const struct job *j, uint64_t now_ns);
 /* The one place where a job begins to wait. A new state ends the wait. */
 void job_set_wait(struct job *j, enum job_wait wait);
 /* The one place where the state of its inputs changes. spoiler: the job that ended without having
@@ -199,10 +215,13 @@ void job_resume(struct job *j, uint64_t now_ns);
  * was done with earlier jobs, if that is later. The caller applies it only to the first job of a
  * stream, while no job runs. */
 uint64_t job_overdue_ns(const struct job *j);
-/* Its rank by arrival and priority. Each level of priority is worth PRIORITY_LEVEL_NS of waiting,
- * up to PRIORITY_MAX levels. So jobs that are p levels above a job overtake it if they arrive less
- * than p x PRIORITY_LEVEL_NS later. */
+/* Its rank among the jobs of its tenant: by class, and then by deadline, at most RANK_SPAN_NS after
+ * its arrival. Each level of priority is worth PRIORITY_LEVEL_NS of waiting, up to PRIORITY_MAX
+ * levels. So jobs that are p levels above a job overtake it if they arrive less than p x
+ * PRIORITY_LEVEL_NS later. */
 int64_t job_rank(const struct job *j);
+/* The class of its rank. Jobs that wait for others give them theirs. */
+unsigned job_rank_class(const struct job *j);
 /* Whether it can run again: it writes no buffer, and no part of an arena that it reads. Adopted
  * jobs cannot, as their steps are unknown. */
 bool job_repeatable(const struct job *j);

@@ -78,6 +78,7 @@ struct tenant *tenant_named(struct tenant **table, const char *name)
     }
     t->key = key;
     t->limits = TENANT_UNLIMITED;
+    t->share = (struct share){.key = key, .weight = t->limits.weight};
     (void)snprintf(t->name, sizeof t->name, "%s", name);
     HASH_ADD(hh, *table, key, sizeof t->key, t);
     if (!HASH_ENTERED(t->hh)) {
@@ -109,6 +110,7 @@ void tenant_destroy(struct tenant **table, struct tenant *t)
 {
     HASH_DEL(*table, t);
     strikes_destroy(t);
+    share_finish(&t->share);
     free(t);
 }
 

@@ -175,8 +175,8 @@ static void explain_turn(struct front *f, const struct job *j, char *out, size_t
         most += serves ? device_window(f->device[i], f->config.window) : 0;
     }
     (void)snprintf(out, size,
-                   "waits for its turn: %u%s ready before it, %" PRIu64 " may be in flight", ahead,
-                   more ? " and more" : "", most);
+                   "waits for its turn: %u%s of its tenant before it, %" PRIu64 " may be in flight",
+                   ahead, more ? " and more" : "", most);
 }
 
 static void explain_queued(struct front *f, const struct job *j, char *out, size_t size)

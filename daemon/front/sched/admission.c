@@ -12,6 +12,7 @@
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/hazard_parts.h"
 #include "daemon/front/sched/queue.h"
+#include "daemon/front/sched/shares.h"
 #include "daemon/front/workers/command.h"
 #include "daemon/front/workers/job_frame.h"
 
@@ -185,18 +186,27 @@ static int bind_device(struct front *f, struct job *j, uint64_t wish, struct err
     return 0;
 }
 
-static void take_options(const struct front *f, struct job *j, const struct msg_submit *m)
+/* A tenant's class is the smallest of its jobs. */
+static uint64_t class_of(const struct msg_submit *m, const struct tenant *t)
+{
+    uint64_t wish = m->job_class != CLASS_USUAL ? m->job_class : CLASS_INTERACTIVE;
+    return wish > t->limits.job_class ? wish : t->limits.job_class;
+}
+
+static void take_options(const struct front *f, const struct session *s, struct job *j,
+                         const struct msg_submit *m)
 {
     uint64_t ceiling = f->config.time_limit_ms * NS_PER_MS;
     j->async = (m->flags & SUBMIT_ASYNC) != 0;
     j->detached = (m->flags & SUBMIT_DETACHED) != 0;
     j->priority = m->priority;
-    j->sched.rank = job_rank(j);
-    j->sched.urgent = j->priority > 0;
     j->trace_id = m->trace_id;
     j->ceiling_ns = ceiling;
     j->limit_ns = m->limit_ns > 0 && m->limit_ns < ceiling ? m->limit_ns : ceiling;
     j->deadline_ns = m->deadline_ns > 0 ? ns_add(j->submitted_ns, m->deadline_ns) : NS_NEVER;
+    j->job_class = class_of(m, s->tenant);
+    j->sched.rank = job_rank(j);
+    j->sched.urgent = j->job_class == CLASS_REALTIME;
     (void)bytes_to_str(m->label, j->label, sizeof j->label);
 }
 
@@ -206,7 +216,8 @@ static bool list(struct request_context *c, struct job *j)
     j->id = command_job_id(c->f);
     j->seq = c->o->seq;
     j->result = j->async ? async_result_reserve() : NULL;
-    if ((j->async && j->result == NULL) || !job_join(j, c->s)) {
+    if ((j->async && j->result == NULL) || !shares_reserve(c->f, c->s->tenant, j) ||
+        !job_join(j, c->s)) {
         return false;
     }
     if (!job_put(&c->f->jobs, j)) {
@@ -288,7 +299,7 @@ int request_submit(struct request_context *c, struct err *e)
     j->output = RANGE_NONE;
     j->submitted_ns = session_first_try_ns(c->s, c->r->msg.submit.seq, turn_now(f));
     work_init(&j->work);
-    take_options(f, j, &c->r->msg.submit);
+    take_options(f, c->s, j, &c->r->msg.submit);
     rc = find_program(c, &j->program, e);
     if (rc == 0) {
         rc = resolve_job(c, j, e);

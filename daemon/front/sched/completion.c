@@ -6,6 +6,7 @@
 #include "daemon/front/model/wake.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/queue.h"
+#include "daemon/front/sched/shares.h"
 #include "daemon/front/workers/blame.h"
 #include "daemon/front/workers/command.h"
 
@@ -117,7 +118,7 @@ void completion_done(struct front *f, struct device *d, const struct msg_w_done 
     }
     d->progress = WORKER_PRODUCTIVE;
     wake_for_pool(f, d);
-    window_done(&d->window, f->ready.first != NULL || d->ready.first != NULL, turn_now(f));
+    window_done(&d->window, shares_wait(f, d), turn_now(f));
     if (j->answer != ANSWER_OPEN) {
         e = j->error;
         job_conclude(f, j, JOB_FAILED, &e);
@@ -160,6 +161,7 @@ static void convict(struct front *f, struct job *j, const char *why)
 static void run_again(struct front *f, struct job *j, bool external, bool suspect)
 {
     f->count.replayed++;
+    shares_left(f, j, job_ran_ns(j, turn_now(f)));
     job_leave_device(j);
     command_job_unrecord(j);
     struct device *d = j->device;

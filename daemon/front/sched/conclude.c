@@ -10,6 +10,7 @@
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/history.h"
 #include "daemon/front/sched/queue.h"
+#include "daemon/front/sched/shares.h"
 #include "daemon/front/workers/command.h"
 
 /* The parts that a job writes are defined when it is done, and undefined when it failed. A change
@@ -299,6 +300,7 @@ void job_conclude(struct front *f, struct job *j, enum job_state state, const st
         queue_leave_module(f, j);
         f->queued_count--;
     }
+    shares_left(f, j, job_ran_ns(j, turn_now(f)));
     job_set_state(j, state, turn_now(f));
     agenda_drop(&f->deadlines, &j->expiry);
     if (error != NULL) {

@@ -10,6 +10,7 @@
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/history.h"
 #include "daemon/front/sched/queue.h"
+#include "daemon/front/sched/shares.h"
 #include "daemon/front/workers/command.h"
 
 /* What became of a ready job. SENT: it was sent, or it ended. NEXT: it left the queue and waits for
@@ -144,12 +145,14 @@ static void staging_fill(const struct job *j, struct device *d)
 }
 
 /* Chooses the stream of a predecessor, which saves a wait between streams, or else the stream with
- * the fewest jobs. Urgent and other jobs do not share streams. */
+ * the fewest jobs. Realtime and other jobs do not share streams. Beside batch jobs, interactive
+ * ones are on the streams of realtime jobs. */
 static unsigned choose_stream(const struct job *j, const struct hazard_preds *preds,
                               const struct device *d)
 {
     unsigned usual = d->streams - d->urgent;
-    unsigned first = j->sched.urgent && d->urgent > 0 ? usual : 0;
+    bool beside = j->job_class == CLASS_INTERACTIVE && d->line.flying[CLASS_BATCH] > 0;
+    unsigned first = (j->sched.urgent || beside) && d->urgent > 0 ? usual : 0;
     unsigned end = first == 0 ? usual : d->streams;
     for (unsigned i = 0; preds != NULL && i < preds->count; i++) {
         const struct job *pred = preds->job[i];
@@ -170,6 +173,7 @@ static unsigned choose_stream(const struct job *j, const struct hazard_preds *pr
 /* The frame could not be sent: the job has changed nothing, and ends like a queued job. */
 static void not_sent(struct front *f, struct job *j, const struct err *e)
 {
+    shares_left(f, j, 0);
     job_leave_device(j);
     job_set_state(j, JOB_QUEUED, front_now(f));
     f->queued_count++;
@@ -192,6 +196,7 @@ static void dispatch_to(struct front *f, struct job *j, struct device *d)
     staging_fill(j, d);
     f->queued_count--;
     job_set_state(j, JOB_DISPATCHED, turn_now(f));
+    shares_taken(f, j);
     job_join_device(j);
     wake_at(f, job_overdue_ns(j));
     wake_at(f, ns_add(j->deadline_ns, JOB_LATE_NS));
@@ -298,7 +303,7 @@ static bool serve(struct front *f, struct device *d)
 {
     while (device_serves(d) && !d->exclusive && !front_pressed(f, d->index) && turn_has_room(f) &&
            d->inflight_count < device_window(d, f->config.window)) {
-        struct job *j = queue_head(f, d);
+        struct job *j = shares_head(f, d);
         if (j == NULL) {
             return false;
         }

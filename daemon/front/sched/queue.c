@@ -3,6 +3,7 @@
 #include <utlist.h>
 
 #include "daemon/front/sched/hazard.h"
+#include "daemon/front/sched/shares.h"
 
 #define USES_A_UNIT 8u /* buffers of a job that are checked in a unit of work */
 
@@ -10,36 +11,14 @@
 
 #define AHEAD_MAX 1000u
 
-static struct heap *heap_of(struct front *f, const struct job *j)
-{
-    return j->device != NULL ? &j->device->ready : &f->ready;
-}
-
-static void insert(struct front *f, struct job *j)
-{
-    uint64_t key =
-        (uint64_t)j->sched.rank ^ (UINT64_C(1) << 63); /* sorts as the signed rank does */
-    heap_put(heap_of(f, j), &j->sched.ready, key, j->id, j);
-}
-
 void queue_remove(struct front *f, struct job *j)
 {
-    heap_drop(heap_of(f, j), &j->sched.ready);
-}
-
-struct job *queue_head(const struct front *f, const struct device *d)
-{
-    const struct heap_entry *any = f->ready.first;
-    const struct heap_entry *own = d->ready.first;
-    const struct heap_entry *first =
-        any == NULL || (own != NULL && heap_before(own, any)) ? own : any;
-    return first != NULL ? first->what : NULL;
+    shares_drop(f, j);
 }
 
 unsigned queue_ahead(struct front *f, const struct job *j, bool *ret_more)
 {
-    unsigned ahead =
-        j->sched.ready.in ? heap_ahead(heap_of(f, j), &j->sched.ready, AHEAD_MAX + 1) : 0;
+    unsigned ahead = shares_ahead(j, AHEAD_MAX + 1);
     turn_count(f, ahead);
     *ret_more = ahead > AHEAD_MAX;
     return *ret_more ? AHEAD_MAX : ahead;
@@ -94,7 +73,7 @@ void queue_offer(struct front *f, struct job *j)
         return;
     }
     job_set_wait(j, WAIT_WINDOW);
-    insert(f, j);
+    shares_put(f, j);
     f->hooks.kick(f);
 }
 
@@ -117,7 +96,7 @@ static void set_rank(struct front *f, struct job *j, int64_t rank)
     queue_remove(f, j);
     j->sched.rank = rank;
     if (ready) {
-        insert(f, j);
+        shares_put(f, j);
     }
 }
 

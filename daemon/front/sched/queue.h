@@ -1,19 +1,17 @@
 /*
- * The ready queues: jobs whose predecessors allow them to run, by rank and then in order of
- * admission. The rank combines priority and time of arrival (job_rank). Each device has a queue of
- * the jobs that are bound to it; one more queue has the jobs that any device may run. Thread: the
- * loop's.
+ * Which jobs are ready: those whose predecessors allow them to run. shares.h says which of them
+ * runs next. Thread: the loop's.
  */
 #ifndef FRONT_SCHED_QUEUE_H
 #define FRONT_SCHED_QUEUE_H
 
 #include "daemon/front/model/front.h"
 
-/* Puts a job in state JOB_QUEUED into its ready queue if hazards allow it; else the job waits for
+/* Makes a job in state JOB_QUEUED ready if hazards allow it; else the job waits for
  * its predecessors. Does nothing if it is there already, or in another state. */
 void queue_offer(struct front *f, struct job *j);
-void queue_remove(struct front *f, struct job *j); /* not in one: nothing happens */
-/* Takes the job out of its ready queue: it waits for a module that is being built or loaded. */
+void queue_remove(struct front *f, struct job *j); /* not ready: nothing happens */
+/* The job is not ready: it waits for a module that is being built or loaded. */
 void queue_await_module(struct front *f, struct job *j);
 void queue_leave_module(struct front *f, struct job *j); /* not waiting: nothing happens */
 /* Modules may have become ready: queue_modules_turn offers all jobs that wait for one. false: no
@@ -25,13 +23,11 @@ void queue_modules_turn(struct front *f); /* as far as this turn has units for *
 void queue_moved(struct front *f, struct job *j);
 /* Checks jobs whose predecessors or successors changed, as many as this turn has units for. */
 void queue_turn(struct front *f);
-/* Number of ready jobs before it in its queue, at most 1000. *ret_more: there are more. */
+/* Number of ready jobs of its tenant before it, at most 1000. *ret_more: there are more. */
 unsigned queue_ahead(struct front *f, const struct job *j, bool *ret_more);
 /* Makes the jobs that `j` waits for as urgent as `j`: those with a later rank get its rank. */
 void queue_raise(struct front *f, struct job *j);
 /* Puts the job, and the jobs that it waits for, before all others. */
 void queue_first(struct front *f, struct job *j);
-/* The first job that `d` may run: the earlier of the two queues' heads. NULL: none. */
-struct job *queue_head(const struct front *f, const struct device *d);
 
 #endif

@@ -98,6 +98,7 @@ static const struct setting settings[] = {
     NUMBER(LIVE, "jobs", "session_inflight_max", session_inflight_max, 1, 65536, 256),
     NUMBER(LIVE, "jobs", "time_limit_ms", time_limit_ms, 1, DAY_MS, 30000),
     NUMBER(LIVE, "jobs", "window", window, 0, 256, 0),
+    NUMBER(LIVE, "jobs", "batch_percent", batch_percent, 0, 50, 5),
     NUMBER(LIVE, "jobs", "coalesce_window_us", coalesce_window_us, 0, 10000, 0),
     BYTES(LIVE, "jobs", "keep_results_bytes", keep_results_bytes, 0, 64 * GIB, 64 * MIB),
     NUMBER(START, "jobs", "ring_spin_us", ring_spin_us, 0, 10000, 20),

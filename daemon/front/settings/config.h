@@ -43,6 +43,7 @@ struct config {
     uint64_t session_inflight_max; /* unanswered requests, and unfinished jobs, of one session */
     uint64_t time_limit_ms;        /* default and ceiling of a job's time limit */
     uint64_t window;               /* jobs in one worker at once; 0: derived from completions */
+    uint64_t batch_percent;        /* of a device that others want, for batch jobs, at least */
     uint64_t coalesce_window_us;   /* how long brief jobs wait to be coalesced; 0: they do not */
     uint64_t keep_results_bytes;   /* bytes of answers that are kept for one session */
     uint64_t ring_spin_us;         /* how long the loop polls rings before it sleeps */

@@ -30,6 +30,11 @@ enum tenant_thing {
 
 extern const char *const tenant_settings[TENANT_THINGS]; /* the setting's key: "buffers_max" */
 
+#define TENANT_WEIGHT_USUAL 100u
+#define TENANT_WEIGHT_MAX   10000u
+
+extern const char *const tenant_classes[]; /* names of enum proto_class: "batch" */
+
 enum tenant_load { TENANT_LOAD_BY_GROUP, TENANT_LOAD_YES, TENANT_LOAD_NO };
 
 struct tenant_limits {
@@ -42,6 +47,8 @@ struct tenant_limits {
     uint64_t sessions;            /* 0: [jobs] user_sessions_max */
     uint64_t most[TENANT_THINGS]; /* 0: the setting of [tenants] */
     enum tenant_load load;        /* whether it may load kernels */
+    uint64_t weight;              /* its part of devices, against that of others */
+    uint64_t job_class;           /* the smallest of its jobs (enum proto_class) */
 };
 
 /* No limits of its own; those of all tenants still apply. */

@@ -12,6 +12,7 @@
 #include "common/saturate.h"
 #include "daemon/front/settings/config.h"
 #include "daemon/front/settings/config_file.h"
+#include "proto/limits.h"
 
 #define TENANT_SESSIONS_MAX 65536u
 #define TENANT_THINGS_MAX   16777216u /* of buffers, jobs and the like */
@@ -212,6 +213,17 @@ static int set_load(const char *key, const char *value, enum tenant_load *out, s
     return rc;
 }
 
+static int set_class(const char *value, uint64_t *out, struct err *e)
+{
+    for (unsigned c = CLASS_REALTIME; c <= CLASS_BATCH; c++) {
+        if (strcmp(value, tenant_classes[c]) == 0) {
+            *out = c;
+            return 0;
+        }
+    }
+    return err_set(e, ERR_INVALID, "class = %s: not realtime, interactive or batch", value);
+}
+
 /* The keys of limits. */
 static int set_limit(struct tenant_limits *l, const char *key, const char *value, struct err *e)
 {
@@ -243,6 +255,12 @@ static int set_limit(struct tenant_limits *l, const char *key, const char *value
     }
     if (strcmp(key, "load_kernels") == 0) {
         return set_load(key, value, &l->load, e);
+    }
+    if (strcmp(key, "weight") == 0) {
+        return set_count(key, value, TENANT_WEIGHT_MAX, &l->weight, e);
+    }
+    if (strcmp(key, "class") == 0) {
+        return set_class(value, &l->job_class, e);
     }
     return err_set(e, ERR_NOT_FOUND, "unknown setting %s of a tenant", key);
 }

@@ -15,6 +15,8 @@
     COLUMN(executed, NS, j->started_ns > 0 && end > j->started_ns ? end - j->started_ns : 0)       \
     COLUMN(replays, UINT, j->replays + j->external)                                                \
     COLUMN(error, TEXT, j->error.text)                                                             \
+    WIDE(class, TEXT, tenant_classes[j->job_class])                                                \
+    WIDE(priority, TEXT, priority)                                                                 \
     WIDE(submitted_at, NS, j->submitted_ns)                                                        \
     WIDE(dispatched_at, NS, j->dispatched_ns)                                                      \
     WIDE(started_at, NS, j->started_ns)                                                            \
@@ -31,6 +33,8 @@ static void job_row(struct table_query *q, const struct job *j)
     uint64_t end = j->ended_ns > 0 ? j->ended_ns : front_now(q->f);
     uint64_t began = j->started_ns > 0 ? j->started_ns : end;
     char place[32] = ""; /* device and stream */
+    char priority[32];
+    (void)snprintf(priority, sizeof priority, "%lld", (long long)j->priority);
     if (j->device != NULL) {
         (void)snprintf(place, sizeof place, "%u.%u", j->device->index, j->stream);
     }

@@ -19,6 +19,7 @@
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/history.h"
 #include "daemon/front/sched/queue.h"
+#include "daemon/front/sched/shares.h"
 #include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/views/table_query.h"
 #include "daemon/front/workers/worker.h"
@@ -238,7 +239,7 @@ void fake_destroy(struct fake *k)
 {
     ck_assert_uint_eq(k->f.job_count, 0);
     ck_assert_uint_eq(k->f.queued_count, 0);
-    ck_assert_ptr_null(k->f.ready.first);
+    ck_assert_uint_eq(k->f.any_ready, 0);
     ck_assert_ptr_null(k->f.hazards.unchecked);
     ck_assert_ptr_null(k->f.leaving);
     struct job *j;
@@ -261,7 +262,8 @@ void fake_destroy(struct fake *k)
     for (unsigned i = 0; i < FAKE_DEVICES; i++) {
         struct device *d = &k->device[i];
         ck_assert_ptr_null(d->inflight);
-        ck_assert_ptr_null(d->ready.first);
+        ck_assert_uint_eq(d->line.bound, 0);
+        ck_assert_uint_eq(d->line.streams, 0);
         ck_assert_uint_eq(d->inflight_count, 0);
         ck_assert_uint_eq(d->stream_load[0] + d->stream_load[1], 0);
         ck_assert_uint_eq(d->input_range.used, 0);
@@ -324,6 +326,7 @@ struct job *fake_job(struct fake *k, int device)
     work_init(&j->work);
     j->work.device = device;
     j->device = device >= 0 ? &k->device[device] : NULL;
+    j->sched.rank = job_rank(j);
     return j;
 }
 
@@ -371,6 +374,7 @@ uint64_t fake_submit(struct fake *k, struct job *j)
     for (unsigned i = 0; i < j->work.module_count; i++) {
         j->work.modules[i]->users++;
     }
+    ck_assert(j->tenant == NULL || shares_reserve(f, j->tenant, j));
     wake_for_job(f, j);
     queue_offer(f, j);
     return j->id;

@@ -148,9 +148,10 @@ END_TEST
 
 static void move_to(struct job *j, unsigned stream)
 {
-    j->device->stream_load[j->stream]--;
+    struct device *d = j->device;
+    d->line.streams -= --d->stream_load[j->stream] == 0;
     j->stream = stream;
-    j->device->stream_load[stream]++;
+    d->line.streams += d->stream_load[stream]++ == 0;
 }
 
 /* The worker may have put a job behind one of another stream: while that one runs, and for a while

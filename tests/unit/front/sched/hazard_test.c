@@ -8,6 +8,7 @@
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/queue.h"
+#include "daemon/front/sched/shares.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
 
@@ -543,18 +544,18 @@ START_TEST(queues_are_in_order_of_admission)
         queue_remove(&k->f, j[out[i]]);
         queue_remove(&k->f, j[out[i]]);
     }
-    ck_assert_ptr_eq(queue_head(&k->f, &k->device[0]), j[2]); /* older than the fifth */
-    ck_assert_ptr_eq(queue_head(&k->f, &k->device[1]), j[2]);
+    ck_assert_ptr_eq(shares_head(&k->f, &k->device[0]), j[2]); /* older than the fifth */
+    ck_assert_ptr_eq(shares_head(&k->f, &k->device[1]), j[2]);
     for (int i = 0; i < 3; i++) {
         queue_offer(&k->f, j[out[i]]); /* each gets its old place */
         queue_offer(&k->f, j[out[i]]);
     }
     ck_assert(k->kicked);
     for (int i = 0; i < 5; i++) {
-        ck_assert_ptr_eq(queue_head(&k->f, &k->device[0]), j[i]);
+        ck_assert_ptr_eq(shares_head(&k->f, &k->device[0]), j[i]);
         end(j[i]);
     }
-    ck_assert_ptr_null(queue_head(&k->f, &k->device[0]));
+    ck_assert_ptr_null(shares_head(&k->f, &k->device[0]));
     fake_destroy(k);
 }
 END_TEST
@@ -572,7 +573,7 @@ static struct job *with_priority(int64_t priority, uint64_t submitted_ns)
 static void expect_order(struct job *const *order, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
-        ck_assert_msg(queue_head(&k->f, &k->device[0]) == order[i], "place %u", i);
+        ck_assert_msg(shares_head(&k->f, &k->device[0]) == order[i], "place %u", i);
         end(order[i]);
     }
 }
@@ -609,7 +610,7 @@ START_TEST(writers_before_an_urgent_reader_go_first)
     reader->sched.rank = job_rank(reader);
     reader->sched.urgent = true;
     (void)fake_submit(k, reader);
-    ck_assert_ptr_eq(queue_head(&k->f, &k->device[0]), other);
+    ck_assert_ptr_eq(shares_head(&k->f, &k->device[0]), other);
     queue_raise(&k->f, reader);
     ck_assert(writer->sched.urgent && second->sched.urgent && !other->sched.urgent);
     struct job *const order[] = {writer, second, reader, other};

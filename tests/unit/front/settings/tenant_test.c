@@ -52,7 +52,7 @@ START_TEST(sections_say_who_and_how_much)
                   "[tenant vision]\nusers = 1234, root\nmemory_hard = 8G\nmemory_soft = 4096M\n"
                   "memory_guaranteed = 25%\narena_bytes_max = 1G\nsessions_max = 7\n"
                   "memory_spilled = 3G\nmemory_total = 40G\n"
-                  "load_kernels = yes\n"
+                  "load_kernels = yes\nweight = 250\nclass = batch\n"
                   "[tenant a.b-c_d]\ngroups = 0\ntcp = yes\nload_kernels = no\n"
                   "[tenant others]\nmemory_hard = 50%\n",
                   &e);
@@ -70,6 +70,10 @@ START_TEST(sections_say_who_and_how_much)
     ck_assert_uint_eq(vision->limits.arena_bytes, GIB);
     ck_assert_uint_eq(vision->limits.sessions, 7);
     ck_assert_int_eq(vision->limits.load, TENANT_LOAD_YES);
+    ck_assert_uint_eq(vision->limits.weight, 250);
+    ck_assert_uint_eq(vision->limits.job_class, CLASS_BATCH);
+    ck_assert_uint_eq(rules.others.weight, TENANT_WEIGHT_USUAL);
+    ck_assert_uint_eq(rules.others.job_class, CLASS_INTERACTIVE);
     ck_assert_int_eq(rules.rule[0].limits.load, TENANT_LOAD_NO);
     ck_assert_uint_eq(rules.rule[0].limits.hard.bytes, UINT64_MAX);
     ck_assert_uint_eq(rules.others.hard.percent, 50);
@@ -119,6 +123,10 @@ static const struct {
     {"[tenant a]\nmemory_hard = %\n", ERR_INVALID, ":2: memory_hard = %: not a number"},
     {"[tenant a]\nmemory_hard = 1GB\n", ERR_INVALID, ":2: memory_hard = 1GB: not a number with K"},
     {"[tenant a]\nsessions_max = 0\n", ERR_RANGE, ":2: sessions_max = 0: not within 1 and"},
+    {"[tenant a]\nweight = 0\n", ERR_RANGE, ":2: weight = 0: not within 1 and 10000"},
+    {"[tenant a]\nweight = 2147483648\n", ERR_RANGE, ":2: weight = 2147483648: not within 1 and"},
+    {"[tenant a]\nweight = -1\n", ERR_INVALID, ":2: weight = -1: not a number"},
+    {"[tenant a]\nclass = urgent\n", ERR_INVALID, ":2: class = urgent: not realtime, interactive"},
     {"[tenant a]\nload_kernels = maybe\n", ERR_INVALID, ":2: load_kernels = maybe: not one of yes"},
     {"[tenant a]\nusers = 1\nusers = 2\n", ERR_INVALID, ":2: users: set twice"},
     {"[tenant a b]\nusers = 1\n", ERR_NOT_FOUND, ":1: unknown section [tenant a b]"},

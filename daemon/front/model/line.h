@@ -1,0 +1,46 @@
+/*
+ * The line of a device: which tenants have ready jobs for it, and what it has given to each class.
+ * sched/shares.h has the rules. Thread: the loop's.
+ */
+#ifndef FRONT_MODEL_LINE_H
+#define FRONT_MODEL_LINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/front/model/heap.h"
+#include "proto/limits.h"
+
+/* Classes are those of enum proto_class. The first one has the jobs that go before all others
+ * (queue_first). */
+#define CLASS_FIRST 0u
+#define CLASS_COUNT (CLASS_BATCH + 1u)
+
+#define PORTION_UNIT UINT64_C(65536)
+
+struct line {
+    struct heap stakes[CLASS_COUNT]; /* of tenants with ready jobs; some have none any more */
+    uint64_t clock[CLASS_COUNT];     /* virtual time of the job that was taken last */
+    unsigned flying[CLASS_COUNT];    /* jobs in flight */
+    unsigned bound;                  /* ready jobs that are bound to the device */
+    bool joined;        /* every tenant with ready jobs for any device is in the line */
+    int64_t owed_ns;    /* what batch jobs have yet to get, beside the jobs of other classes */
+    uint64_t lively_ns; /* when a job of another class than batch was last in flight */
+
+    /* Streams with jobs share the device equally. `portion` grows by PORTION_UNIT / streams each
+     * nanosecond. */
+    unsigned streams; /* with jobs in flight */
+    uint64_t portion;
+    uint64_t portion_ns; /* until when it is counted */
+};
+
+/* Counts the time until now. To be called before `streams` changes. */
+static inline void line_pass(struct line *l, uint64_t now_ns)
+{
+    if (l->streams > 0 && now_ns > l->portion_ns) {
+        l->portion += (now_ns - l->portion_ns) * (PORTION_UNIT / l->streams);
+    }
+    l->portion_ns = now_ns;
+}
+
+#endif

@@ -1,0 +1,50 @@
+/*
+ * Which tenant's job a device gets next: fair queueing of device time.
+ *
+ * Each device has a line for each class. Realtime jobs go first, then interactive ones, then batch
+ * jobs. Within a class the tenant goes first that has had the least of the device, divided by its
+ * weight: its virtual time `served`. A tenant that had no ready jobs continues at the line's clock,
+ * the virtual time of the job that was taken last, so time that a tenant did not use is not saved
+ * up (start-time fair queueing: P. Goyal, H. Vin, H. Cheng, SIGCOMM 1996). Among a tenant's own
+ * jobs the smallest rank goes first.
+ *
+ * A job is charged when it is taken, by the mean of the tenant's recent jobs, and again when it
+ * leaves, by what it took. Jobs that run beside each other divide the time: a job is charged for
+ * its own time, divided by the number of streams that had jobs meanwhile.
+ *
+ * Batch jobs get at least a part of the device while other classes want all of it (batch_percent):
+ * `owed_ns` counts what they are behind. While a device has had jobs of other classes within
+ * LIVELY_NS, it has at most one batch job in flight, so that a job of another class waits for one
+ * batch job at most.
+ *
+ * Each function costs O(log n) for n tenants with ready jobs, or O(log n) for each device where a
+ * job may run on any. Thread: the loop's.
+ */
+#ifndef FRONT_SCHED_SHARES_H
+#define FRONT_SCHED_SHARES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/front/model/front.h"
+
+#define LIVELY_NS (100 * NS_PER_MS)
+#define OWED_MAX  ((int64_t)(200 * NS_PER_MS)) /* more is not made up for */
+
+/* Gives the tenant a place in the lines that the job may stand in. false: no memory. */
+bool shares_reserve(struct front *f, struct tenant *t, const struct job *j);
+/* The job is ready. Places for it are reserved. */
+void shares_put(struct front *f, struct job *j);
+void shares_drop(struct front *f, struct job *j); /* not put: nothing happens */
+/* Whether a job is ready that the device may run. */
+bool shares_wait(const struct front *f, const struct device *d);
+/* The job that the device is to get next; it remains in the line. NULL: there is none, or only
+ * batch jobs that have to wait for the one in flight. */
+struct job *shares_head(struct front *f, struct device *d);
+/* Number of ready jobs of its tenant before it in the same line, at most `max`. */
+unsigned shares_ahead(const struct job *j, unsigned max);
+/* The job goes to its device, and leaves it. ran_ns: how long it ran there. */
+void shares_taken(struct front *f, struct job *j);
+void shares_left(struct front *f, struct job *j, uint64_t ran_ns);
+
+#endif

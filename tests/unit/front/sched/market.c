@@ -1,0 +1,257 @@
+#include "tests/unit/front/sched/market.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+#include "daemon/front/model/flight.h"
+#include "daemon/front/sched/shares.h"
+
+/* A job of the market: `limit_ns` is the device time that it needs, `ceiling_ns` what is left of
+ * that, and session_id its seller. */
+static uint64_t now_ns;
+
+static uint64_t clock_of_market(void)
+{
+    return now_ns;
+}
+
+static uint64_t random_next(struct market *m)
+{
+    m->random ^= m->random << 13;
+    m->random ^= m->random >> 7;
+    m->random ^= m->random << 17;
+    return m->random;
+}
+
+struct market *market_create(unsigned devices, unsigned streams, unsigned window)
+{
+    struct market *m = calloc(1, sizeof *m);
+    ck_assert_ptr_nonnull(m);
+    now_ns = 1000 * NS_PER_S;
+    m->f.io.now_ns = clock_of_market;
+    m->f.wake_ns = NS_NEVER;
+    m->f.config.batch_percent = 5;
+    m->f.device_count = m->devices = devices;
+    m->streams = streams;
+    m->window = window;
+    m->random = UINT64_C(88172645463325252);
+    for (unsigned i = 0; i < devices; i++) {
+        m->device[i].front = &m->f;
+        m->device[i].index = i;
+        m->f.device[i] = &m->device[i];
+    }
+    return m;
+}
+
+struct seller *market_add(struct market *m, uint64_t weight, unsigned class)
+{
+    char name[32];
+    struct seller *s = &m->seller[m->sellers];
+    (void)snprintf(name, sizeof name, "seller%u", m->sellers++);
+    *s = (struct seller){.tenant = tenant_named(&m->f.tenants, name),
+                         .class = class,
+                         .backlog = 8,
+                         .least_ns = NS_PER_MS,
+                         .most_ns = NS_PER_MS,
+                         .device = 0};
+    ck_assert_ptr_nonnull(s->tenant);
+    s->tenant->share.weight = weight;
+    return s;
+}
+
+static struct job *job_new(struct market *m)
+{
+    if (m->all_count == m->all_room) {
+        m->all_room = m->all_room * 2 + 64;
+        m->all = realloc(m->all, m->all_room * sizeof *m->all);
+        ck_assert_ptr_nonnull(m->all);
+    }
+    struct job *j = malloc(sizeof *j);
+    ck_assert_ptr_nonnull(j);
+    m->all[m->all_count++] = j;
+    return j;
+}
+
+static void offer(struct market *m, struct seller *s)
+{
+    struct job *j = m->free_jobs;
+    if (j != NULL) {
+        LL_DELETE2(m->free_jobs, j, ended_next);
+    }
+    j = j != NULL ? j : job_new(m);
+    double part = (double)(random_next(m) >> 11) / (double)(UINT64_C(1) << 53);
+    double ratio = (double)s->most_ns / (double)s->least_ns;
+    *j = (struct job){.id = ++m->f.next_job,
+                      .session_id = (uint64_t)(s - m->seller),
+                      .tenant = s->tenant,
+                      .job_class = s->class,
+                      .submitted_ns = now_ns,
+                      .deadline_ns = NS_NEVER,
+                      .device = s->device >= 0 ? &m->device[s->device] : NULL,
+                      .limit_ns = (uint64_t)((double)s->least_ns * pow(ratio, part))};
+    j->ceiling_ns = j->limit_ns;
+    j->sched.rank = job_rank(j);
+    ck_assert(shares_reserve(&m->f, j->tenant, j));
+    shares_put(&m->f, j);
+}
+
+static void note_wait(struct seller *s, uint64_t ns)
+{
+    if (s->wait_count == s->wait_room) {
+        s->wait_room = s->wait_room * 2 + 64;
+        s->waits = realloc(s->waits, s->wait_room * sizeof *s->waits);
+        ck_assert_ptr_nonnull(s->waits);
+    }
+    s->waits[s->wait_count++] = ns;
+}
+
+static void end(struct market *m, struct job *j)
+{
+    struct seller *s = &m->seller[j->session_id];
+    shares_left(&m->f, j, now_ns - j->started_ns);
+    job_leave_device(j);
+    s->had_ns += j->limit_ns;
+    s->jobs++;
+    note_wait(s, now_ns - j->submitted_ns);
+    LL_PREPEND2(m->free_jobs, j, ended_next);
+    if (s->pause_ns == 0) {
+        offer(m, s);
+    } else {
+        s->next_ns = now_ns + s->pause_ns / 2 + random_next(m) % s->pause_ns;
+    }
+}
+
+static void take(struct market *m, struct device *d)
+{
+    struct job *j = NULL;
+    while (d->inflight_count < m->window && (j = shares_head(&m->f, d)) != NULL) {
+        shares_drop(&m->f, j);
+        j->device = d;
+        j->stream = 0;
+        for (unsigned i = 1; i < m->streams; i++) {
+            j->stream = d->stream_load[i] < d->stream_load[j->stream] ? i : j->stream;
+        }
+        shares_taken(&m->f, j);
+        job_join_device(j);
+    }
+}
+
+/* The first job of a stream is the one that runs. */
+static bool runs(const struct device *d, const struct job *j)
+{
+    const struct job *first = d->inflight;
+    while (first->stream != j->stream) {
+        first = first->device_next;
+    }
+    return first == j;
+}
+
+/* When the next job of the device ends, if nothing else happens. */
+static uint64_t next_ns(const struct device *d)
+{
+    uint64_t next = NS_NEVER;
+    for (struct job *j = d->inflight; j != NULL; j = j->device_next) {
+        if (runs(d, j)) {
+            j->started_ns = j->started_ns != 0 ? j->started_ns : now_ns;
+            uint64_t at = now_ns + j->ceiling_ns * d->line.streams;
+            next = at < next ? at : next;
+        }
+    }
+    return next;
+}
+
+static void pass(struct market *m, struct device *d, uint64_t ns)
+{
+    struct job *next = NULL;
+    unsigned streams = d->line.streams;
+    for (struct job *j = d->inflight; j != NULL; j = j->device_next) {
+        if (runs(d, j)) {
+            uint64_t done = ns / streams;
+            j->ceiling_ns -= done < j->ceiling_ns ? done : j->ceiling_ns;
+        }
+    }
+    for (struct job *j = d->inflight; j != NULL; j = next) {
+        next = j->device_next;
+        if (j->ceiling_ns == 0 && j->started_ns != 0) {
+            end(m, j);
+        }
+    }
+}
+
+/* Sellers offer what they have not offered yet. When the next of them does. */
+static uint64_t offers(struct market *m)
+{
+    uint64_t next = NS_NEVER;
+    for (unsigned i = 0; i < m->sellers; i++) {
+        struct seller *s = &m->seller[i];
+        for (; s->offered < s->backlog; s->offered++) {
+            offer(m, s);
+        }
+        if (s->next_ns != 0 && s->next_ns <= now_ns) {
+            s->next_ns = 0;
+            offer(m, s);
+        }
+        next = s->next_ns != 0 && s->next_ns < next ? s->next_ns : next;
+    }
+    return next;
+}
+
+void market_run(struct market *m, uint64_t ns)
+{
+    uint64_t until = now_ns + ns;
+    while (now_ns < until) {
+        uint64_t next = offers(m);
+        for (unsigned i = 0; i < m->devices; i++) {
+            take(m, &m->device[i]);
+        }
+        for (unsigned i = 0; i < m->devices; i++) {
+            uint64_t at = next_ns(&m->device[i]);
+            next = at < next ? at : next;
+        }
+        next = m->f.wake_ns < next ? m->f.wake_ns : next;
+        next = next < until ? next : until;
+        m->f.wake_ns = m->f.wake_ns <= next ? NS_NEVER : m->f.wake_ns;
+        uint64_t passed = next - now_ns;
+        now_ns = next;
+        for (unsigned i = 0; i < m->devices; i++) {
+            pass(m, &m->device[i], passed);
+        }
+    }
+}
+
+static int by_size(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a;
+    uint64_t y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+uint64_t market_wait_ns(struct seller *s, double percent)
+{
+    ck_assert_uint_gt(s->wait_count, 0);
+    qsort(s->waits, s->wait_count, sizeof *s->waits, by_size);
+    return s->waits[(size_t)((double)(s->wait_count - 1) * percent / 100)];
+}
+
+void market_destroy(struct market *m)
+{
+    for (size_t i = 0; i < m->all_count; i++) {
+        shares_drop(&m->f, m->all[i]);
+    }
+    ck_assert_uint_eq(m->f.any_ready, 0);
+    for (unsigned i = 0; i < m->devices; i++) {
+        ck_assert_uint_eq(m->device[i].line.bound, 0);
+    }
+    for (size_t i = 0; i < m->all_count; i++) {
+        free(m->all[i]);
+    }
+    for (unsigned i = 0; i < m->sellers; i++) {
+        free(m->seller[i].waits);
+    }
+    tenant_destroy_all(&m->f.tenants);
+    free(m->all);
+    free(m);
+}

@@ -1,0 +1,51 @@
+/*
+ * A device without a worker, for tests of shares: jobs of several tenants take its streams for
+ * times that the test knows. Streams with jobs share the device equally. Time is virtual.
+ */
+#ifndef TEST_MARKET_H
+#define TEST_MARKET_H
+
+#include "daemon/front/model/front.h"
+
+#define MARKET_TENANTS 64u
+#define MARKET_STREAMS 4u
+
+/* A tenant that always has jobs ready, or that sends one when its last one has ended. */
+struct seller {
+    struct tenant *tenant;
+    unsigned class;
+    unsigned backlog;           /* jobs that are ready or in flight; it may grow */
+    uint64_t least_ns, most_ns; /* of a job; times between them have equal logarithms */
+    uint64_t pause_ns;          /* between the end of a job and the next one, on average */
+    int device;                 /* -1: any */
+    unsigned offered;           /* of `backlog` */
+    uint64_t next_ns;           /* when the pause is over; 0: there is none */
+    /* what it got */
+    uint64_t had_ns; /* of device time */
+    uint64_t jobs;
+    uint64_t *waits; /* owned; of each job, until its end */
+    size_t wait_count, wait_room;
+};
+
+struct market {
+    struct front f;
+    struct device device[DEVICES_MAX];
+    unsigned devices, streams, window;
+    struct seller seller[MARKET_TENANTS];
+    unsigned sellers;
+    uint64_t random;
+    struct job *free_jobs;
+    struct job **all; /* owned, with the jobs */
+    size_t all_count, all_room;
+};
+
+struct market *market_create(unsigned devices, unsigned streams, unsigned window);
+void market_destroy(struct market *m);
+/* A seller of this weight; the caller sets the rest before market_run. */
+struct seller *market_add(struct market *m, uint64_t weight, unsigned class);
+/* Lets so much time pass. */
+void market_run(struct market *m, uint64_t ns);
+/* The time that so many percent of its jobs took at most, from ready to the end. */
+uint64_t market_wait_ns(struct seller *s, double percent);
+
+#endif
