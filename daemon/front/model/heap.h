@@ -16,6 +16,7 @@ struct heap_entry {
     void *what;   /* the struct that it stands for */
     bool in;      /* it is in a heap */
     unsigned rank;
+    unsigned run; /* runs.h's; 0: it is in a heap */
     struct heap_entry *parent, *left, *right;
 };
 

@@ -11,10 +11,11 @@
 #include "daemon/front/model/device.h"
 #include "daemon/front/model/heap.h"
 #include "daemon/front/model/line.h"
+#include "daemon/front/model/runs.h"
 
 /* What a tenant has in one class on one device. */
 struct stake_class {
-    struct heap ready; /* ready jobs that are bound to the device, by rank */
+    struct runs ready; /* ready jobs that are bound to the device, by rank */
     struct heap_entry
         entry;          /* in the line of the device, by a `served` that may have grown since */
     uint64_t served;    /* virtual time; only grows */
@@ -31,7 +32,7 @@ struct stake {
 struct share {
     uint64_t key;                     /* the tenant's; decides among equals */
     uint64_t weight;                  /* 1 … WEIGHT_MAX */
-    struct heap any[CLASS_COUNT];     /* ready jobs that any device may run, by rank */
+    struct runs any[CLASS_COUNT];     /* ready jobs that any device may run, by rank */
     struct stake *stake[DEVICES_MAX]; /* owned; NULL: it has not used the device */
     uint64_t device_ns;               /* time of all devices together */
 };

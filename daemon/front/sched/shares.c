@@ -50,7 +50,7 @@ static void join_all(struct front *f, struct device *d)
     d->line.joined = true;
     for (struct tenant *t = f->tenants; t != NULL; t = t->hh.next) {
         for (unsigned class = 0; class < CLASS_COUNT; class ++) {
-            bool ready = t->share.any[class].first != NULL;
+            bool ready = runs_first(&t->share.any[class]) != NULL;
             d->line.joined = (!ready || stand_any(d, &t->share, class)) && d->line.joined;
         }
     }
@@ -59,7 +59,7 @@ static void join_all(struct front *f, struct device *d)
     }
 }
 
-static struct heap *heap_of(const struct job *j)
+static struct runs *runs_of(const struct job *j)
 {
     struct share *s = &j->tenant->share;
     unsigned class = job_rank_class(j);
@@ -74,7 +74,7 @@ void shares_put(struct front *f, struct job *j)
         return;
     }
     uint64_t key = (uint64_t)j->sched.rank ^ (UINT64_C(1) << 63); /* sorts as the rank does */
-    heap_put(heap_of(j), &j->sched.ready, key, j->id, j);
+    runs_put(runs_of(j), &j->sched.ready, key, j->id, j);
     if (j->device != NULL) {
         j->device->line.bound++;
         stand(j->device, t->share.stake[j->device->index], class);
@@ -92,7 +92,7 @@ void shares_drop(struct front *f, struct job *j)
     if (!j->sched.ready.in) {
         return;
     }
-    heap_drop(heap_of(j), &j->sched.ready);
+    runs_drop(runs_of(j), &j->sched.ready);
     if (j->device != NULL) {
         j->device->line.bound--;
     } else {
@@ -110,9 +110,9 @@ unsigned shares_ahead(const struct job *j, unsigned max)
     unsigned ahead = 0;
     struct share *s = &j->tenant->share;
     for (unsigned class = 0; class <= job_rank_class(j) && j->sched.ready.in; class ++) {
-        const struct heap *h =
+        const struct runs *r =
             j->device != NULL ? &s->stake[j->device->index]->of[class].ready : &s->any[class];
-        ahead += heap_ahead(h, &j->sched.ready, max - ahead);
+        ahead += runs_ahead(r, &j->sched.ready, max - ahead);
     }
     return ahead;
 }
@@ -121,8 +121,8 @@ unsigned shares_ahead(const struct job *j, unsigned max)
 
 static struct job *head_of(const struct stake *k, unsigned class)
 {
-    const struct heap_entry *own = k->of[class].ready.first;
-    const struct heap_entry *any = k->share->any[class].first;
+    const struct heap_entry *own = runs_first(&k->of[class].ready);
+    const struct heap_entry *any = runs_first(&k->share->any[class]);
     const struct heap_entry *first =
         any == NULL || (own != NULL && heap_before(own, any)) ? own : any;
     return first != NULL ? first->what : NULL;

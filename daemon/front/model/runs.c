@@ -1,0 +1,72 @@
+#include "daemon/front/model/runs.h"
+
+#include <stddef.h>
+
+/* An entry of a run has its neighbours in `parent` and `right`, and the number of its run, from 1,
+ * in `run`. */
+
+/* Among the runs whose last entry is not after `x`, the one with the latest; else an empty one. */
+static struct run *run_for(struct runs *r, const struct heap_entry *x)
+{
+    struct run *best = NULL;
+    struct run *empty = NULL;
+    for (unsigned i = 0; i < RUNS_MAX; i++) {
+        struct run *run = &r->run[i];
+        if (run->last == NULL) {
+            empty = empty == NULL ? run : empty;
+        } else if (!heap_before(x, run->last) &&
+                   (best == NULL || heap_before(best->last, run->last))) {
+            best = run;
+        }
+    }
+    return best != NULL ? best : empty;
+}
+
+void runs_put(struct runs *r, struct heap_entry *x, uint64_t key, uint64_t tie, void *what)
+{
+    struct heap_entry entry = {.key = key, .tie = tie, .what = what, .in = true};
+    struct run *run = run_for(r, &entry);
+    if (run == NULL) {
+        heap_put(&r->rest, x, key, tie, what);
+        return;
+    }
+    entry.run = (unsigned)(run - r->run) + 1;
+    entry.parent = run->last;
+    *x = entry;
+    *(run->last != NULL ? &run->last->right : &run->first) = x;
+    run->last = x;
+}
+
+void runs_drop(struct runs *r, struct heap_entry *x)
+{
+    if (!x->in || x->run == 0) {
+        heap_drop(&r->rest, x);
+        return;
+    }
+    struct run *run = &r->run[x->run - 1];
+    *(x->parent != NULL ? &x->parent->right : &run->first) = x->right;
+    *(x->right != NULL ? &x->right->parent : &run->last) = x->parent;
+    *x = (struct heap_entry){.in = false};
+}
+
+struct heap_entry *runs_first(const struct runs *r)
+{
+    struct heap_entry *first = r->rest.first;
+    for (unsigned i = 0; i < RUNS_MAX; i++) {
+        struct heap_entry *x = r->run[i].first;
+        first = x != NULL && (first == NULL || heap_before(x, first)) ? x : first;
+    }
+    return first;
+}
+
+unsigned runs_ahead(const struct runs *r, const struct heap_entry *x, unsigned max)
+{
+    unsigned ahead = heap_ahead(&r->rest, x, max);
+    for (unsigned i = 0; i < RUNS_MAX; i++) {
+        const struct heap_entry *y = r->run[i].first;
+        for (; y != NULL && ahead < max && heap_before(y, x); y = y->right) {
+            ahead++;
+        }
+    }
+    return ahead;
+}
