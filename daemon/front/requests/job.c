@@ -7,6 +7,7 @@
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/queue.h"
+#include "daemon/front/sched/shares.h"
 
 int request_ping(struct request_context *c, struct err *e)
 {
@@ -168,15 +169,20 @@ static void explain_turn(struct front *f, const struct job *j, char *out, size_t
         return;
     }
     bool more = false;
+    bool held = job_rank_class(j) == CLASS_BATCH;
     unsigned ahead = queue_ahead(f, j, &more);
-    uint64_t most = j->device != NULL ? device_window(j->device, f->config.window) : 0;
-    for (unsigned i = 0; j->device == NULL && i < f->device_count; i++) {
-        bool serves = device_serves(f->device[i]);
-        most += serves ? device_window(f->device[i], f->config.window) : 0;
+    uint64_t most = 0;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        const struct device *d = f->device[i];
+        bool may = (j->device == NULL || j->device == d) && device_serves(d);
+        most += may ? device_window(d, f->config.window) : 0;
+        held = held && (!may || shares_hold_batch(f, d));
     }
     (void)snprintf(out, size,
-                   "waits for its turn: %u%s of its tenant before it, %" PRIu64 " may be in flight",
-                   ahead, more ? " and more" : "", most);
+                   "waits for its turn: %u%s of its tenant before it, %" PRIu64
+                   " may be in flight%s",
+                   ahead, more ? " and more" : "", most,
+                   held ? "; a batch job waits for the one in flight, beside other classes" : "");
 }
 
 static void explain_queued(struct front *f, const struct job *j, char *out, size_t size)

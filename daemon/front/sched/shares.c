@@ -157,22 +157,25 @@ static bool others_fly(const struct line *l)
     return flying > 0;
 }
 
-/* Whether the device may have one more batch job in flight. */
-static bool batch_may(struct front *f, struct line *l)
+bool shares_hold_batch(struct front *f, const struct device *d)
 {
-    uint64_t until = ns_add(l->lively_ns, LIVELY_NS);
-    if (l->flying[CLASS_BATCH] == 0 || l->lively_ns == 0) {
+    const struct line *l = &d->line;
+    bool lively = l->lively_ns != 0 && turn_now(f) < ns_add(l->lively_ns, LIVELY_NS);
+    return l->flying[CLASS_BATCH] > 0 && (lively || others_fly(l));
+}
+
+/* Whether the device may have one more batch job in flight. If not, the end of a job is the
+ * occasion for the next try, or the end of the time in which the device counts as lively. */
+static bool batch_may(struct front *f, struct device *d)
+{
+    if (!shares_hold_batch(f, d)) {
         return true;
     }
-    if (others_fly(l)) {
-        return false; /* the end of one is the occasion for the next try */
-    }
-    if (turn_now(f) < until) {
+    if (!others_fly(&d->line)) {
         f->pressed = true;
-        wake_at(f, until);
-        return false;
+        wake_at(f, ns_add(d->line.lively_ns, LIVELY_NS));
     }
-    return true;
+    return false;
 }
 
 /* Whether batch jobs are owed this one, and those in flight. */
@@ -198,7 +201,7 @@ struct job *shares_head(struct front *f, struct device *d)
             return j;
         }
     }
-    return batch != NULL && batch_may(f, l) ? batch : NULL;
+    return batch != NULL && batch_may(f, d) ? batch : NULL;
 }
 
 /* ---- what a job costs ------------------------------------------------------------------------ */

@@ -41,6 +41,8 @@ bool shares_wait(const struct front *f, const struct device *d);
 /* The job that the device is to get next; it remains in the line. NULL: there is none, or only
  * batch jobs that have to wait for the one in flight. */
 struct job *shares_head(struct front *f, struct device *d);
+/* Whether batch jobs wait for the one that is in flight on the device. */
+bool shares_hold_batch(struct front *f, const struct device *d);
 /* Number of ready jobs of its tenant before it in the same line, at most `max`. */
 unsigned shares_ahead(const struct job *j, unsigned max);
 /* The job goes to its device, and leaves it. ran_ns: how long it ran there. */

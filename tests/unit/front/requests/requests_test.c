@@ -9,6 +9,7 @@
 #include "daemon/front/model/sessions.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/sched/conclude.h"
+#include "daemon/front/sched/shares.h"
 #include "proto/codec.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
@@ -568,6 +569,45 @@ START_TEST(a_variable_looks_at_each_job_once)
 }
 END_TEST
 
+static void expect_explained(uint64_t id, const char *text)
+{
+    struct msg_explanation m;
+    char told[PROTO_TEXT_MAX + 1];
+    ck_assert_int_eq(ask(request_explain, id, NULL), 0);
+    ck_assert_int_eq(proto_decode(&schema_msg_explanation, capbuf_view(&out), &m, NULL), 0);
+    ck_assert(bytes_to_str(m.text, told, sizeof told));
+    ck_assert_msg(strstr(told, text) != NULL, "%s", told);
+}
+
+/* A batch job that waits for another one hears that, as long as other jobs are there. */
+START_TEST(a_batch_job_hears_why_it_waits)
+{
+    begin();
+    struct job *j[3];
+    for (unsigned i = 0; i < 3; i++) {
+        j[i] = fake_job(k, 0);
+        j[i]->job_class = i == 0 ? CLASS_INTERACTIVE : CLASS_BATCH;
+        j[i]->sched.rank = job_rank(j[i]);
+        j[i]->session = k->session;
+        (void)fake_submit(k, j[i]);
+    }
+    fake_turn(k);
+    ck_assert_int_eq(j[1]->state, JOB_DISPATCHED);
+    ck_assert_int_eq(j[2]->state, JOB_QUEUED);
+    expect_explained(j[2]->id, "waits for the one in flight, beside other classes");
+    fake_done(k, j[0], 0);
+    fake_turn(k);
+    expect_explained(j[2]->id, "waits for the one in flight, beside other classes");
+    fake_pass(LIVELY_NS);
+    k->kicked = true;
+    fake_turn(k);
+    ck_assert_int_eq(j[2]->state, JOB_DISPATCHED);
+    fake_done(k, j[1], 0);
+    fake_done(k, j[2], 0);
+    end();
+}
+END_TEST
+
 /* A wrong name or size is told to who gave it. Jobs that launch the module's kernels, submitted
  * before or since, know nothing of it; one that named the handle fails with it. */
 START_TEST(a_refused_variable_harms_no_job)
@@ -648,6 +688,7 @@ int main(void)
                                   a_buffer_over_the_devices_limit_hears_the_limit,
                                   a_variable_waits_for_jobs_that_are_full,
                                   a_variable_looks_at_each_job_once,
+                                  a_batch_job_hears_why_it_waits,
                                   a_refused_variable_harms_no_job,
                                   a_variable_is_charged_to_nobody};
     Suite *suite = suite_create("requests");
