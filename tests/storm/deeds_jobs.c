@@ -76,6 +76,7 @@ void deed_async(struct client *k)
         task_options(&tasks[i], &o);
         o.flags = (uint32_t)chance_below(&k->chance, 4); /* BLOCK, HELD, both, none */
         o.priority = (int32_t)chance_below(&k->chance, 5) - 2;
+        o.job_class = (uint32_t)chance_below(&k->chance, GPUD_CLASS_BATCH + 1);
         o.deadline_ns = chance_one_in(&k->chance, 8) ? 1 + chance_below(&k->chance, 20 * MS) : 0;
         send_add(k, &tasks[i], &o, count);
     }
@@ -182,6 +183,7 @@ static void counter_send(struct client *k, struct task *t)
     task_prepare(t);
     task_options(t, &o);
     o.flags = (uint32_t)chance_below(&k->chance, 2) * GPUD_SUBMIT_BLOCK;
+    o.job_class = (uint32_t)chance_below(&k->chance, GPUD_CLASS_BATCH + 1);
     o.deadline_ns = chance_one_in(&k->chance, 60) ? 1 + chance_below(&k->chance, 10 * MS) : 0;
     gpud_arg args[] = {gpud_f32(1), gpud_host_in(ones, COUNT_ITEMS, GPUD_F32),
                        gpud_inout(k->counter)};

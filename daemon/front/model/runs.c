@@ -9,11 +9,11 @@
 static struct run *run_for(struct runs *r, const struct heap_entry *x)
 {
     struct run *best = NULL;
-    struct run *empty = NULL;
-    for (unsigned i = 0; i < RUNS_MAX; i++) {
+    struct run *empty = r->used < RUNS_MAX ? &r->run[r->used] : NULL;
+    for (unsigned i = 0; i < r->used; i++) {
         struct run *run = &r->run[i];
         if (run->last == NULL) {
-            empty = empty == NULL ? run : empty;
+            empty = run;
         } else if (!heap_before(x, run->last) &&
                    (best == NULL || heap_before(best->last, run->last))) {
             best = run;
@@ -31,6 +31,7 @@ void runs_put(struct runs *r, struct heap_entry *x, uint64_t key, uint64_t tie, 
         return;
     }
     entry.run = (unsigned)(run - r->run) + 1;
+    r->used = entry.run > r->used ? entry.run : r->used;
     entry.parent = run->last;
     *x = entry;
     *(run->last != NULL ? &run->last->right : &run->first) = x;
@@ -47,12 +48,15 @@ void runs_drop(struct runs *r, struct heap_entry *x)
     *(x->parent != NULL ? &x->parent->right : &run->first) = x->right;
     *(x->right != NULL ? &x->right->parent : &run->last) = x->parent;
     *x = (struct heap_entry){.in = false};
+    while (r->used > 0 && r->run[r->used - 1].last == NULL) {
+        r->used--;
+    }
 }
 
 struct heap_entry *runs_first(const struct runs *r)
 {
     struct heap_entry *first = r->rest.first;
-    for (unsigned i = 0; i < RUNS_MAX; i++) {
+    for (unsigned i = 0; i < r->used; i++) {
         struct heap_entry *x = r->run[i].first;
         first = x != NULL && (first == NULL || heap_before(x, first)) ? x : first;
     }
@@ -62,7 +66,7 @@ struct heap_entry *runs_first(const struct runs *r)
 unsigned runs_ahead(const struct runs *r, const struct heap_entry *x, unsigned max)
 {
     unsigned ahead = heap_ahead(&r->rest, x, max);
-    for (unsigned i = 0; i < RUNS_MAX; i++) {
+    for (unsigned i = 0; i < r->used; i++) {
         const struct heap_entry *y = r->run[i].first;
         for (; y != NULL && ahead < max && heap_before(y, x); y = y->right) {
             ahead++;

@@ -18,6 +18,7 @@ struct run {
 
 struct runs {
     struct run run[RUNS_MAX];
+    unsigned used; /* runs behind these are empty */
     struct heap rest;
 };
 

@@ -188,15 +188,18 @@ static bool batch_due(const struct line *l, const struct stake *k)
 struct job *shares_head(struct front *f, struct device *d)
 {
     struct line *l = &d->line;
+    if (!shares_wait(f, d)) {
+        return NULL;
+    }
     if (!l->joined) {
         join_all(f, d);
     }
-    struct job *batch = class_head(d, CLASS_BATCH);
+    struct job *batch = l->stakes[CLASS_BATCH].first != NULL ? class_head(d, CLASS_BATCH) : NULL;
     if (batch != NULL && batch_due(l, batch->tenant->share.stake[d->index])) {
         return batch;
     }
     for (unsigned class = 0; class < CLASS_BATCH; class ++) {
-        struct job *j = class_head(d, class);
+        struct job *j = l->stakes[class].first != NULL ? class_head(d, class) : NULL;
         if (j != NULL) {
             return j;
         }

@@ -566,6 +566,7 @@ static void choose_options(struct user *u, struct lib_job *x, struct chance *r, 
     o->flags |= chance_percent(r, 25) ? GPUD_SUBMIT_BLOCK : 0;
     o->flags |= chance_percent(r, 8) ? GPUD_SUBMIT_DETACHED : 0;
     o->priority = chance_percent(r, 20) ? (int32_t)chance_below(r, 20) - 5 : 0;
+    o->job_class = (uint32_t)(chance_mix(x->number) % (GPUD_CLASS_BATCH + 1));
     o->deadline_ns = chance_percent(r, 10) ? chance_spread(r, NS_PER_MS, 10 * NS_PER_S) : 0;
     o->time_limit_ns = chance_percent(r, 6) ? chance_spread(r, NS_PER_MS, 10 * NS_PER_S) : 0;
     o->device = chance_percent(r, 4) ? GPUD_ON(chance_below(r, u->s->p.devices)) : 0;
