@@ -310,6 +310,17 @@ static void on_reload_signal(uv_signal_t *handle, int number)
     }
 }
 
+/* A request to read the settings, or to hand over, that comes before the loop can take it would end
+ * the process. It waits instead. */
+static void mask_requests(int how)
+{
+    sigset_t set;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGHUP);
+    (void)sigaddset(&set, SIGUSR1);
+    (void)sigprocmask(how, &set, NULL);
+}
+
 static void init_signals(struct front *f)
 {
     struct {
@@ -326,6 +337,7 @@ static void init_signals(struct front *f)
         (void)uv_signal_start(signals[i].handle, signals[i].callback, signals[i].number);
     }
     (void)signal(SIGPIPE, SIG_IGN);
+    mask_requests(SIG_UNBLOCK);
 }
 
 static int init_front(struct front *f, uv_loop_t *loop, const struct config *config,
@@ -418,6 +430,7 @@ int main(int argc, char **argv)
     struct arguments a = {0};
     struct config config;
     struct err e = ERR_INIT;
+    mask_requests(SIG_BLOCK);
     descriptors_standard();
     log_open("gpud", LOG_LEVEL_INFO);
     heap_prepare();

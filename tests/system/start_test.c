@@ -196,6 +196,19 @@ START_TEST(a_full_or_closed_disk_costs_the_cache_only)
 }
 END_TEST
 
+/* A request to read the settings that comes while the daemon begins waits until it can be taken. */
+START_TEST(a_reload_while_it_begins)
+{
+    struct daemon d;
+    daemon_prepare(&d, "--backend", "sim", NULL);
+    daemon_spawn(&d);
+    ck_assert_int_eq(kill(d.pid, SIGHUP), 0);
+    daemon_wait_ready(&d);
+    ck_until(daemon_logged(&d, "settings were read again"));
+    daemon_end(&d, client_open(d.url));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("start");
@@ -206,5 +219,6 @@ int main(void)
     suite_add_loop(suite, an_absent_device_is_found_later, 2);
     suite_add(suite, a_restart_with_bad_settings_goes_on);
     suite_add_loop(suite, a_full_or_closed_disk_costs_the_cache_only, 2);
+    suite_add(suite, a_reload_while_it_begins);
     return system_main(suite);
 }
