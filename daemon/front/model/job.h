@@ -162,6 +162,7 @@ struct job {
     struct err error;
     struct timing *timings; /* owned */
     unsigned timing_count;
+    uint64_t ended_before;             /* jobs from this id on came after its end */
     struct job *ended_next;            /* in front->leaving, later in front->history */
     struct job *kept_prev, *kept_next; /* in tenant->kept */
 

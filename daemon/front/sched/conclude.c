@@ -102,7 +102,8 @@ static void taint_readers(const struct job *j)
 
 /* A job that ended before it ran has changed nothing. Later jobs that should read what it would
  * have written must not read the earlier content instead: they are starved. They are still queued,
- * because this job was, and they wait for it until all of them are marked. false: continued in the
+ * because this job was, and they wait for it until all of them are marked. Jobs that came since,
+ * when its client may have had the answer, do read the earlier content. false: continued in the
  * next turn. */
 static bool starve_readers(struct front *f, const struct job *j)
 {
@@ -124,7 +125,8 @@ static bool starve_readers(struct front *f, const struct job *j)
             if (!turn_take(f, 1)) {
                 return false;
             }
-            if (k->state == JOB_QUEUED && reads_bad(k, &k->work.uses[(*at)->index], &w->bad)) {
+            if (k->state == JOB_QUEUED && k->id < j->ended_before &&
+                reads_bad(k, &k->work.uses[(*at)->index], &w->bad)) {
                 job_set_inputs(k, INPUTS_STARVED, j);
             }
         }
@@ -265,6 +267,7 @@ void job_leave_some(struct front *f)
 static void leave_later(struct front *f, struct job *j)
 {
     j->ended_next = NULL;
+    j->ended_before = f->next_job;
     if (f->leaving_tail != NULL) {
         f->leaving_tail->ended_next = j;
     } else {

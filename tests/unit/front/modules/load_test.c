@@ -3,6 +3,8 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "daemon/front/model/op.h"
 #include "daemon/front/modules/building.h"
@@ -10,6 +12,7 @@
 #include "daemon/front/requests/hello.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/requests/session_end.h"
+#include "proto/compile.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
 
@@ -207,6 +210,31 @@ START_TEST(too_many_before_it)
 }
 END_TEST
 
+/* The binary is kept in memory of its own, which takes a descriptor. */
+START_TEST(no_descriptor_for_the_binary)
+{
+    struct rlimit limit;
+    struct compile_response response = {.binary = bytes_str("binary")};
+    begin();
+    ck_assert_int_eq(load(), 0);
+    (void)strcpy(k->device[0].arch, "any");
+    module_begin_waiting(&k->f);
+    ck_assert_uint_eq(compiles, 1);
+    int next = dup(STDERR_FILENO);
+    ck_assert_int_ge(next, 0);
+    (void)close(next);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    const struct rlimit low = {.rlim_cur = (rlim_t)next, .rlim_max = limit.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
+    ended++;
+    at_compiler[0].done(at_compiler[0].data, 0, &response, (struct hash){0}, NULL);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert_uint_eq(answers, 1);
+    ck_assert_int_eq(last.code, ERR_LIMIT);
+    end();
+}
+END_TEST
+
 START_TEST(the_last_device_goes_while_one_waits)
 {
     begin();
@@ -270,5 +298,5 @@ START_TEST(the_front_hands_over)
 END_TEST
 
 SUITE_MAIN("load", a_source_waits_for_a_device, no_device_comes, too_many_before_it,
-           the_last_device_goes_while_one_waits, the_compiler_refuses_one_that_waited,
-           its_connection_breaks, the_front_hands_over)
+           no_descriptor_for_the_binary, the_last_device_goes_while_one_waits,
+           the_compiler_refuses_one_that_waited, its_connection_breaks, the_front_hands_over)

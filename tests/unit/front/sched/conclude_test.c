@@ -11,6 +11,42 @@ static void finish(struct job *j)
     fake_turn(k);
 }
 
+/* A reader that came after the end of a writer that did not run reads what was there before, though
+ * the writer has not left yet: its client may have asked because it had the writer's answer. */
+START_TEST(a_reader_after_the_answer_reads_what_is_there)
+{
+    k = fake_create();
+    k->f.config.window = 1;
+    struct err e = ERR_INIT;
+    struct buffer *a = fake_buffer(k, 0, 64, true);
+    struct job *first = fake_job(k, 0); /* keeps the others in the queue */
+    struct job *w = fake_job(k, 0);
+    struct job *before = fake_job(k, 0);
+    struct job *since = fake_job(k, 0);
+    fake_writes(w, a, 0, 64);
+    fake_reads(before, a, 0, 64);
+    fake_reads(since, a, 0, 64);
+    (void)fake_submit(k, first);
+    (void)fake_submit(k, w);
+    uint64_t id = fake_submit(k, before);
+    fake_turn(k);
+    k->f.work.budget = k->f.work.done = 1000; /* nothing more in this turn */
+    (void)err_set(&e, ERR_CANCELLED, "asked for");
+    job_conclude(&k->f, w, JOB_CANCELLED, &e);
+    ck_assert_ptr_eq(k->f.leaving, w);
+    (void)fake_submit(k, since);
+    k->f.work.budget = k->f.work.done = 0;
+    job_leave_some(&k->f);
+    ck_assert_ptr_null(k->f.leaving);
+    finish(first);
+    ck_assert_int_eq(k->state[id], JOB_FAILED);
+    ck_assert_int_eq(k->error[id].code, ERR_UNDEFINED);
+    ck_assert_int_eq(since->state, JOB_DISPATCHED);
+    finish(since);
+    fake_destroy(k);
+}
+END_TEST
+
 /* A queued writer is cancelled: its buffer is unchanged, and the readers behind it do not run,
  * because they were to read its output. Jobs before it, and readers of another part, run. */
 START_TEST(readers_of_a_cancelled_writer_do_not_run)
@@ -93,4 +129,5 @@ START_TEST(a_refused_write_changes_nothing)
 }
 END_TEST
 
-SUITE_MAIN("conclude", readers_of_a_cancelled_writer_do_not_run, a_refused_write_changes_nothing)
+SUITE_MAIN("conclude", a_reader_after_the_answer_reads_what_is_there,
+           readers_of_a_cancelled_writer_do_not_run, a_refused_write_changes_nothing)
