@@ -1,5 +1,6 @@
 #include "common/memfd.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
@@ -21,7 +22,9 @@ int memfd_create_sealed(const char *name, size_t size, struct memfd *ret_m, stru
     }
     int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) {
-        return err_errno(e, ERR_IO, "memfd_create %s", name);
+        bool full = errno == EMFILE || errno == ENFILE;
+        return err_errno(e, full ? ERR_LIMIT : ERR_IO, "memfd_create %s%s", name,
+                         full ? " (raise LimitNOFILE= of the unit)" : "");
     }
     if (ftruncate(fd, (off_t)size) != 0) {
         return fail_close(fd, e, "sizing shared memory");

@@ -18,7 +18,8 @@ struct memfd {
 #define MEMFD_NONE ((struct memfd){.fd = -1})
 
 /* Makes a memfd of `size` bytes, close-on-exec, sealed against growing and shrinking, mapped for
- * reading and writing. Pages are allocated at the first access. ret_m untouched on failure. */
+ * reading and writing. Pages are allocated at the first access. ret_m untouched on failure.
+ * ERR_LIMIT: no descriptor is left. */
 int memfd_create_sealed(const char *name, size_t size, struct memfd *ret_m, struct err *e);
 /* Maps another process's memfd. Refuses a memfd that is not sealed against shrinking (its owner
  * could end this process with SIGBUS), has huge pages (its holes could do that, too) or is smaller

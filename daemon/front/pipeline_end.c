@@ -260,9 +260,11 @@ void pipeline_finish(struct front *f)
     monitor_destroy(f->monitor);
     for (unsigned i = 0; i < f->device_count; i++) {
         worker_forget(f->device[i]);
+    }
+    tenant_destroy_all(&f->tenants); /* leave the lines of devices */
+    for (unsigned i = 0; i < f->device_count; i++) {
         free(f->device[i]);
     }
-    tenant_destroy_all(&f->tenants);
     tenant_rules_finish(&f->rules);
     idmap_finish(&f->buffers);
     idmap_finish(&f->arenas);

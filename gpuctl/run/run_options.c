@@ -119,9 +119,11 @@ static int take_priority(struct run_options *o, const char *value, struct ctl_er
 {
     bool below = value[0] == '-';
     uint64_t level = 0;
-    int rc = spec_number("--priority", value + below, 0, PRIORITY_MOST, &level, e);
-    o->priority = rc == 0 ? (below ? -(int32_t)level : (int32_t)level) : o->priority;
-    return rc;
+    if (spec_number("--priority", value + below, 0, PRIORITY_MOST, &level, e) != 0) {
+        return ctl_err_usage(e, "--priority %s: a whole number from -16 to 16", value);
+    }
+    o->priority = below ? -(int32_t)level : (int32_t)level;
+    return 0;
 }
 
 static int take_source(struct run_options *o, int id, const char *value, struct ctl_err *e)

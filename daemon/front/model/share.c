@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-bool share_join(struct share *s, const struct device *d)
+bool share_join(struct share *s, struct device *d)
 {
     struct stake **k = &s->stake[d->index];
     if (*k == NULL) {
@@ -10,6 +10,7 @@ bool share_join(struct share *s, const struct device *d)
     }
     if (*k != NULL) {
         (*k)->share = s;
+        (*k)->line = &d->line;
     }
     return *k != NULL;
 }
@@ -17,7 +18,11 @@ bool share_join(struct share *s, const struct device *d)
 void share_finish(struct share *s)
 {
     for (unsigned i = 0; i < DEVICES_MAX; i++) {
-        free(s->stake[i]);
+        struct stake *k = s->stake[i];
+        for (unsigned class = 0; k != NULL && class < CLASS_COUNT; class ++) {
+            heap_drop(&k->line->stakes[class], &k->of[class].entry);
+        }
+        free(k);
         s->stake[i] = NULL;
     }
 }

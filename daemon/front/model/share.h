@@ -26,6 +26,7 @@ struct stake_class {
 
 struct stake {
     struct share *share;
+    struct line *line; /* of the device */
     struct stake_class of[CLASS_COUNT];
 };
 
@@ -38,7 +39,8 @@ struct share {
 };
 
 /* Makes what the tenant needs to have jobs in the line of the device. false: no memory. */
-bool share_join(struct share *s, const struct device *d);
-void share_finish(struct share *s); /* the tenant must be in no line */
+bool share_join(struct share *s, struct device *d);
+/* Takes it out of all lines, before their devices are freed. It must have no unfinished jobs. */
+void share_finish(struct share *s);
 
 #endif

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/descriptors.h"
 #include "common/hash.h"
 #include "common/log.h"
 #include "daemon/front/modules/compiler.h"
@@ -137,11 +136,6 @@ static int keep_binary(struct build *b, struct bytes binary, struct hash key, st
 {
     struct memfd m = MEMFD_NONE;
     int rc = memfd_create_sealed("gpud-binary", binary.size > 0 ? binary.size : 1, &m, e);
-    if (rc != 0 && !descriptors_left()) {
-        return err_set(
-            e, ERR_LIMIT,
-            "no descriptor is left for the kernels' binary: raise LimitNOFILE= of the unit");
-    }
     if (rc != 0) {
         return rc;
     }

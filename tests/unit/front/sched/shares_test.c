@@ -232,7 +232,27 @@ START_TEST(interactive_jobs_wait_for_one_batch_job)
 }
 END_TEST
 
-SUITE_MAIN("shares", shares_follow_weights, equal_weights_share_alike,
-           shares_hold_on_each_of_several_devices, time_is_charged_once, idle_time_is_not_saved_up,
-           estimates_are_corrected, classes_go_before_one_another, batch_jobs_get_their_part,
-           interactive_jobs_wait_for_one_batch_job)
+/* A tenant whose jobs have all gone may still stand in a line, and leaves it when it is forgotten.
+ */
+START_TEST(a_forgotten_tenant_leaves_the_lines)
+{
+    m = market_create(2, 1, 1);
+    struct seller *s = market_add(m, 100, CLASS_INTERACTIVE);
+    s->backlog = 2;
+    s->device = -1;
+    s->pause_ns = NS_PER_S;
+    market_run(m, 2 * NS_PER_MS);
+    ck_assert_uint_eq(s->jobs, 2);
+    ck_assert_ptr_nonnull(m->device[1].line.stakes[CLASS_INTERACTIVE].first);
+    tenant_destroy(&m->f.tenants, s->tenant);
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert_ptr_null(m->device[i].line.stakes[CLASS_INTERACTIVE].first);
+    }
+    market_destroy(m);
+}
+END_TEST
+
+SUITE_MAIN("shares", a_forgotten_tenant_leaves_the_lines, shares_follow_weights,
+           equal_weights_share_alike, shares_hold_on_each_of_several_devices, time_is_charged_once,
+           idle_time_is_not_saved_up, estimates_are_corrected, classes_go_before_one_another,
+           batch_jobs_get_their_part, interactive_jobs_wait_for_one_batch_job)
