@@ -118,7 +118,8 @@ void completion_done(struct front *f, struct device *d, const struct msg_w_done 
     }
     d->progress = WORKER_PRODUCTIVE;
     wake_for_pool(f, d);
-    window_done(&d->window, shares_wait(f, d), turn_now(f));
+    /* batch jobs that are held do not wait for a place in the window */
+    window_done(&d->window, shares_wait(f, d) && !shares_hold_batch(f, d), turn_now(f));
     if (j->answer != ANSWER_OPEN) {
         e = j->error;
         job_conclude(f, j, JOB_FAILED, &e);
