@@ -282,6 +282,7 @@ void pipeline_wake(struct front *f)
     }
     worker_watch(f, now, away);
     discover_watch(f, now);
+    buffer_restore_watch(f);
     monitor_watch(f, now, away);
     housekeeping_expire(f, now);
     sessions_watch(f, now);

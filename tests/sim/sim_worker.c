@@ -429,7 +429,7 @@ static void take_restore(struct sim *s, struct sim_worker *x, const struct msg_f
     bool refused = refuses(s, x);
     struct sim_worker_buffer *b = refused ? NULL : add_buffer(s, x, m->id, m->size, m->tenant);
     if (b == NULL) {
-        s->broke_restore = true;
+        s->broke_restore = s->broke_restore || !refused;
         say_buffer(s, x, m->id, ERR_DEVICE_MEMORY);
         return;
     }

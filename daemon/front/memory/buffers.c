@@ -12,6 +12,9 @@
 #include "daemon/front/model/wake.h"
 #include "daemon/front/workers/command.h"
 
+#define RESTORE_PAUSE_NS (100 * NS_PER_MS)
+#define RESTORE_TRIES    30u
+
 /* Limit of unanswered requests to restore: each that waits for the channel needs a second
  * descriptor. */
 #define RESTORES_MAX   32u
@@ -170,6 +173,9 @@ static void sealed(struct front *f, struct buffer *b, const struct err *e)
 
 static void restore_more(struct front *f, struct device *d)
 {
+    if (d->restore_ns != 0) {
+        return; /* buffer_restore_watch goes on then */
+    }
     while (d->restores < RESTORES_MAX && d->link != NULL && d->restoring != NULL) {
         struct buffer *b = d->restoring;
         restore_forget(d, b);
@@ -190,11 +196,40 @@ static void restore_next(struct front *f, struct device *d)
     }
 }
 
+void buffer_restore_watch(struct front *f)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        struct device *d = f->device[i];
+        if (d->restore_ns != 0 && turn_now(f) >= d->restore_ns) {
+            d->restore_ns = 0;
+            restore_more(f, d);
+        } else if (d->restore_ns != 0) {
+            wake_at(f, d->restore_ns);
+        }
+    }
+}
+
+/* Whether the worker may be able to restore it later: it lacked memory or descriptors. */
+static bool restore_retry(struct front *f, struct buffer *b, int code)
+{
+    struct device *d = f->device[b->device];
+    bool lacked = code == ERR_LIMIT || code == ERR_NOMEM || code == ERR_DEVICE_MEMORY;
+    if (!lacked || !b->restore_asked || b->host_fd < 0 || b->restore_tries == RESTORE_TRIES) {
+        return false;
+    }
+    b->restore_tries++;
+    d->restore_ns = ns_add(turn_now(f), RESTORE_PAUSE_NS);
+    wake_at(f, d->restore_ns);
+    restore_later(d, b);
+    return true;
+}
+
 static void restored(struct front *f, struct buffer *b, const struct err *e)
 {
     if (e->code == 0) {
         buffer_set_state(b, BUFFER_LIVE);
-    } else {
+        b->restore_tries = 0;
+    } else if (!restore_retry(f, b, (int)e->code)) {
         buffer_lost(f, b);
         f->hooks.sessions_notify(f);
     }
@@ -327,6 +362,7 @@ static void mark_lost(struct front *f, struct device *d, struct buffer *b)
     }
     struct err e = ERR_INIT;
     b->restore_asked = false;
+    b->restore_tries = 0;
     turn_count(f, b->openers / OPENERS_A_UNIT);
     if (buffer_restorable(b)) {
         restore_later(d, b);
@@ -366,6 +402,7 @@ void buffer_lose_some(struct front *f)
 void buffer_device_lost(struct front *f, struct device *d)
 {
     d->restores = 0;
+    d->restore_ns = 0;
     d->losses++;
     f->losing += !d->losing;
     d->losing = true;

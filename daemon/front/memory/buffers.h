@@ -30,6 +30,9 @@ void buffer_device_lost(struct front *f, struct device *d);
 void buffer_lose_some(struct front *f); /* continues, as far as this turn has units of work */
 /* A worker opened the device: asks for buffers that are being created, and begins to restore. */
 void buffer_device_ready(struct front *f, struct device *d);
+/* What a worker could not restore for lack of memory or descriptors is asked for again after a
+ * pause, for some seconds. The device does not serve until then. */
+void buffer_restore_watch(struct front *f);
 /* Does the device still have buffers to restore? */
 bool buffer_restoring(const struct device *d);
 /* Removes the handle. The memory is freed when no job names the buffer; until then it is restored

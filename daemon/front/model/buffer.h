@@ -89,10 +89,11 @@ struct buffer {
     int spoiled_step;    /* step of that job; -1: unknown */
     int spoiled_code;    /* error of that job */
     bool sealed;
-    bool sealing;       /* the worker fills host_fd */
-    int host_fd;        /* sealed: memfd with its content, owned; -1: none */
-    bool restore_asked; /* restoring: the worker was asked to copy it in */
-    bool restore_due;   /* restoring: in device->restoring, to be asked for */
+    bool sealing;           /* the worker fills host_fd */
+    int host_fd;            /* sealed: memfd with its content, owned; -1: none */
+    bool restore_asked;     /* restoring: the worker was asked to copy it in */
+    unsigned restore_tries; /* how often its worker could not restore it */
+    bool restore_due;       /* restoring: in device->restoring, to be asked for */
     struct buffer *restore_prev, *restore_next;
     bool freed;         /* its handle is freed; unfinished jobs still use it */
     struct op *pending; /* the BUFFER_CREATE or BUFFER_SEAL that waits for the worker; NULL: none */

@@ -134,6 +134,57 @@ START_TEST(a_worker_that_ends_meanwhile)
 }
 END_TEST
 
+static void refuse(uint64_t id, int code)
+{
+    buffer_answered(&k->f, &k->device[0], &(const struct msg_w_buffer){.id = id, .code = code});
+}
+
+/* A worker that lacks memory or descriptors is asked again after a pause. */
+START_TEST(a_worker_that_lacks_something_is_asked_again)
+{
+    static const int lacks[] = {ERR_LIMIT, ERR_NOMEM, ERR_DEVICE_MEMORY};
+    begin();
+    struct buffer *b = sealed(0);
+    next_worker();
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_uint_eq(asked_count, i + 1);
+        refuse(b->handle, lacks[i]);
+        buffer_restore_watch(&k->f);
+        ck_assert_uint_eq(asked_count, i + 1);
+        ck_assert_int_eq(k->device[0].state, DEVICE_PROBING);
+        ck_assert_uint_le(k->f.wake_ns, fake_now() + 100 * NS_PER_MS);
+        fake_pass(100 * NS_PER_MS);
+        buffer_restore_watch(&k->f);
+    }
+    answer(b->handle);
+    ck_assert_int_eq(buffer_state(b), BUFFER_LIVE);
+    ck_assert_int_eq(k->device[0].state, DEVICE_READY);
+    fake_destroy(k);
+}
+END_TEST
+
+/* But not for ever, since the device does not serve meanwhile; and the next worker begins anew. */
+START_TEST(a_worker_that_always_lacks_something_loses_it)
+{
+    begin();
+    struct buffer *b = sealed(0);
+    next_worker();
+    refuse(b->handle, ERR_LIMIT);
+    asked_count = 0;
+    next_worker();
+    ck_assert_uint_eq(asked_count, 1);
+    for (unsigned tries = 0; buffer_state(b) == BUFFER_RESTORING; tries++) {
+        ck_assert_uint_le(tries, 30);
+        refuse(b->handle, ERR_LIMIT);
+        fake_pass(100 * NS_PER_MS);
+        buffer_restore_watch(&k->f);
+    }
+    ck_assert_int_eq(buffer_state(b), BUFFER_LOST);
+    ck_assert_int_eq(k->device[0].state, DEVICE_READY);
+    fake_destroy(k);
+}
+END_TEST
+
 /* Its own end is on the way: it does not serve, whoever lets go of the last one. */
 START_TEST(a_worker_that_is_being_ended_is_not_ready)
 {
@@ -211,7 +262,7 @@ START_TEST(one_that_was_freed_is_lost_for_its_job)
     buffer_drop(&k->f, b);
     next_worker();
     if (_i == 1) {
-        const struct msg_w_buffer failed = {.id = asked[0], .code = ERR_DEVICE_MEMORY};
+        const struct msg_w_buffer failed = {.id = asked[0], .code = ERR_IO};
         ck_assert_uint_eq(asked_count, 1);
         buffer_answered(&k->f, &k->device[0], &failed);
     }
@@ -255,6 +306,8 @@ int main(void)
     tcase_add_test(tc, each_answer_brings_the_next_one);
     tcase_add_test(tc, so_does_one_that_is_let_go);
     tcase_add_test(tc, a_worker_that_ends_meanwhile);
+    tcase_add_test(tc, a_worker_that_lacks_something_is_asked_again);
+    tcase_add_test(tc, a_worker_that_always_lacks_something_loses_it);
     tcase_add_test(tc, a_worker_that_is_being_ended_is_not_ready);
     tcase_add_loop_test(tc, one_that_was_freed_comes_back_for_its_job, 0, 3);
     tcase_add_loop_test(tc, one_that_was_freed_is_lost_for_its_job, 0, 2);
