@@ -264,6 +264,7 @@ void pipeline_wake(struct front *f)
 {
     uint64_t now = front_now(f);
     bool away = now > ns_add(f->armed_ns, AWAY_NS);
+    uint64_t away_ns = away ? now - f->armed_ns : 0;
     f->armed_ns = NS_NEVER;
     if (now < f->wake_ns) {
         return; /* on_arm sets the timer again */
@@ -280,7 +281,7 @@ void pipeline_wake(struct front *f)
         f->pressed = false;
         kick(f);
     }
-    worker_watch(f, now, away);
+    worker_watch(f, now, away_ns);
     discover_watch(f, now);
     buffer_restore_watch(f);
     monitor_watch(f, now, away);

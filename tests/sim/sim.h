@@ -288,6 +288,7 @@ struct sim_worker_buffer {
     int copy; /* of a sealed one; -1: none */
     uint8_t content[SIM_CONTENT];
     unsigned readers, writers; /* jobs that run */
+    bool freed;                /* when no job uses it any more */
 };
 
 struct sim_worker_step {
@@ -416,6 +417,7 @@ bool worker_unread(struct sim *s); /* a frame has not reached the front */
 void worker_event(struct sim *s, const struct course_event *e, struct chance *r);
 void worker_answer_rings(struct sim *s);
 struct sim_worker_buffer *worker_buffer(struct sim_worker *x, uint64_t id);
+void worker_drop_buffer(struct sim_worker *x, struct sim_worker_buffer *b);
 /* Notes which worker has the buffer. */
 void buffer_find_worker(struct sim *s, struct sim_buffer *b);
 /* Now, if it has not ended. */
@@ -515,9 +517,11 @@ bool front_alive(const struct sim *s);
 
 /* sim_memory.c: between memory_inside and memory_outside the code is the front's, in which the
  * allocation after `left` others fails. */
-void memory_reset(void);     /* a world begins */
-void memory_fail(long left); /* 0: none does */
-bool memory_failed(void);    /* one has failed in this world */
+void memory_reset(void); /* a world begins */
+/* The allocation of the front after `left` others fails; 0: none does. tables: those for tables
+ * count. */
+void memory_fail(long left, bool tables);
+bool memory_failed(void); /* one has failed in this world */
 void memory_inside(void);
 void memory_outside(void);
 

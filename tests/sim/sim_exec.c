@@ -97,6 +97,9 @@ static void count_uses(struct sim_worker *x, const struct sim_worker_job *j, int
             } else if (b != NULL) {
                 b->readers += (unsigned)by;
             }
+            if (b != NULL && b->freed && b->readers + b->writers == 0) {
+                worker_drop_buffer(x, b);
+            }
         }
     }
 }

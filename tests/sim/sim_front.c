@@ -351,7 +351,7 @@ void front_open(struct sim *s)
     s->adopt_until_ns = s->now_ns + ADOPTION_NS;
     sim_at(s, s->adopt_until_ns, on_adoption_over, NULL, s->era, 0);
     launcher_lists(s);
-    memory_fail(s->poor); /* while it adopts */
+    memory_fail(s->poor, false); /* while it adopts */
     s->poor = 0;
     await_adoption(s);
 }
@@ -376,7 +376,7 @@ void front_close(struct sim *s)
     for (unsigned i = 0; i < s->workers; i++) {
         channel_close(s->worker[i]);
     }
-    memory_fail(0);
+    memory_fail(0, false);
     if (!front_life_stops(f->life)) {
         front_life_step(&f->life, FRONT_HANDING_OVER);
         pipeline_stop(f);
@@ -595,7 +595,7 @@ void front_event(struct sim *s, const struct course_event *e, struct chance *r)
         s->stalled_ns = s->now_ns;
         break;
     case COURSE_NOMEM:
-        memory_fail((long)chance_spread(r, 1, 64));
+        memory_fail((long)chance_spread(r, 1, 64), s->accepts);
         break;
     default:
         break;

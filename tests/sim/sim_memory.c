@@ -14,13 +14,14 @@ void *__wrap_realloc(void *data, size_t size);
 
 static struct {
     long left;        /* allocations of the front until one fails; 0: none does */
+    bool tables;      /* those for tables may fail, too */
     unsigned outside; /* the code that runs is not the front's */
     bool failed;
 } memory = {.outside = 1};
 
-/* Tables have their memory: what is adopted without a place in a table is forgotten, which the
- * model does not follow. Such sizes are asked for tables only: the table, and buckets by the power
- * of two. */
+/* Tables have their memory while a front adopts: what is adopted without a place in a table is
+ * forgotten, which the model does not follow. Such sizes are asked for tables only: the table, and
+ * buckets by the power of two. */
 static bool is_table(size_t size)
 {
     size_t buckets = size / sizeof(UT_hash_bucket);
@@ -30,7 +31,8 @@ static bool is_table(size_t size)
 
 static bool fails(size_t size)
 {
-    if (memory.outside > 0 || memory.left == 0 || is_table(size) || --memory.left > 0) {
+    bool spared = !memory.tables && is_table(size);
+    if (memory.outside > 0 || memory.left == 0 || spared || --memory.left > 0) {
         return false;
     }
     memory.failed = true;
@@ -59,9 +61,10 @@ void memory_reset(void)
     memory.failed = false;
 }
 
-void memory_fail(long left)
+void memory_fail(long left, bool tables)
 {
     memory.left = left;
+    memory.tables = tables;
 }
 
 bool memory_failed(void)

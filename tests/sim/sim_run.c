@@ -214,7 +214,7 @@ static void on_last_event(struct sim *s, const struct hap *h)
         *pressed = *pressed < s->now_ns ? *pressed : s->now_ns;
         s->device[i].absent = s->device[i].unstarted = 0;
     }
-    memory_fail(0);
+    memory_fail(0, false);
     monitor_settle(s);
     if (s->client[0].state == CLIENT_GONE) {
         client_return(s, &s->client[0]);

@@ -383,21 +383,27 @@ static void take_create(struct sim *s, struct sim_worker *x, const struct msg_f_
     say_buffer(s, x, m->id, b != NULL ? 0 : ERR_DEVICE_MEMORY);
 }
 
+void worker_drop_buffer(struct sim_worker *x, struct sim_worker_buffer *b)
+{
+    count_tenant(x, b->tenant, 0, b->size);
+    if (b->copy >= 0) {
+        (void)close(b->copy);
+    }
+    *b = x->buffer[--x->buffers];
+}
+
 static void take_free(struct sim *s, struct sim_worker *x, const struct msg_f_buffer_free *m)
 {
     struct sim_worker_buffer *b = worker_buffer(x, m->id);
     if (b == NULL) {
         return; /* the front had not asked for it yet; a worker refuses the frame */
     }
-    if (b->readers + b->writers > 0 && !memory_failed() && !x->lied) {
-        /* without memory a record names no buffer */
+    b->freed = true;
+    if (b->readers + b->writers == 0) {
+        worker_drop_buffer(x, b);
+    } else if (!memory_failed() && !x->lied) { /* without memory a record names no buffer */
         sim_fail(s, "worker: buffer %#" PRIx64 " is freed while jobs use it", m->id);
     }
-    count_tenant(x, b->tenant, 0, b->size);
-    if (b->copy >= 0) {
-        (void)close(b->copy);
-    }
-    *b = x->buffer[--x->buffers];
 }
 
 static void take_seal(struct sim *s, struct sim_worker *x, const struct msg_f_buffer_seal *m,

@@ -142,6 +142,24 @@ void job_pause(struct job *j, uint64_t now_ns)
     j->clock.turned_ns = now_ns;
 }
 
+/* When the time began until which a job that is not seen to run has to. */
+static uint64_t waits_since_ns(const struct job *j)
+{
+    uint64_t from = j->clock.turned_ns > j->dispatched_ns ? j->clock.turned_ns : j->dispatched_ns;
+    const struct device *d = j->device;
+    if (d != NULL) { /* earlier jobs may have run since then */
+        uint64_t ran = d->inflight == j && d->first_ns < d->ran_ns ? d->first_ns : d->ran_ns;
+        from = ran > from ? ran : from;
+    }
+    return from;
+}
+
+void job_stood_still(struct job *j, uint64_t now_ns, uint64_t away_ns)
+{
+    uint64_t since = ns_add(j->clock.place != 0 ? own_since_ns(j) : waits_since_ns(j), away_ns);
+    j->clock.turned_ns = since < now_ns ? since : now_ns;
+}
+
 uint64_t job_limit_ns(const struct job *j)
 {
     return j->answer != ANSWER_OPEN && j->ceiling_ns > j->limit_ns ? j->ceiling_ns : j->limit_ns;
@@ -156,13 +174,7 @@ uint64_t job_overdue_ns(const struct job *j)
     if (j->clock.place != 0) {
         return ns_add(own_since_ns(j), limit > j->clock.spent_ns ? limit - j->clock.spent_ns : 0);
     }
-    uint64_t from = j->clock.turned_ns > j->dispatched_ns ? j->clock.turned_ns : j->dispatched_ns;
-    const struct device *d = j->device;
-    if (d != NULL) { /* earlier jobs may have run since then */
-        uint64_t ran = d->inflight == j && d->first_ns < d->ran_ns ? d->first_ns : d->ran_ns;
-        from = ran > from ? ran : from;
-    }
-    return ns_add(from, ns_add(limit, ns_add(limit, NS_PER_S)));
+    return ns_add(waits_since_ns(j), ns_add(limit, ns_add(limit, NS_PER_S)));
 }
 
 int64_t job_rank(const struct job *j)

@@ -208,6 +208,9 @@ uint64_t job_limit_ns(const struct job *j);
 void job_pause(struct job *j, uint64_t now_ns);
 /* The worker sees one of its kernels run again. The job gets a place behind those that run now. */
 void job_resume(struct job *j, uint64_t now_ns);
+/* The front stood still for `away_ns`, until now: that time does not count against the time limit
+ * of a job in flight, whose worker may have stood still, too. */
+void job_stood_still(struct job *j, uint64_t now_ns, uint64_t away_ns);
 /* When the job exceeds its time limit; NS_NEVER: not before another job leaves, or memory is free.
  * A job that is seen to run: its time counts from when all jobs that began before it have left the
  * device, because the device may have had no room for it. Until then the result is NS_NEVER, and

@@ -565,12 +565,22 @@ static void check_limits(struct front *f, struct device *d, uint64_t now)
     }
 }
 
-void worker_watch(struct front *f, uint64_t now, bool away)
+/* The workers may have stood still as well, as with the whole machine. */
+static void stood_still(struct device *d, uint64_t now, uint64_t away_ns)
 {
+    d->beat_ns = now; /* frames that arrived meanwhile are read first */
+    for (struct job *j = d->inflight; j != NULL; j = j->device_next) {
+        job_stood_still(j, now, away_ns);
+    }
+}
+
+void worker_watch(struct front *f, uint64_t now, uint64_t away_ns)
+{
+    bool away = away_ns > 0;
     for (unsigned i = 0; i < f->device_count; i++) {
         struct device *d = f->device[i];
         if (away) {
-            d->beat_ns = now; /* frames that arrived meanwhile are read first */
+            stood_still(d, now, away_ns);
         }
         if (d->worker != 0) {
             check_silence(f, d, now);

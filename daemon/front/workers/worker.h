@@ -23,8 +23,9 @@ void worker_orphaned(struct front *f, struct device *d);
 /* Takes over a worker that ran before this front, and its descriptors, also on failure. */
 void worker_adopt(struct front *f, struct device *d, const struct launcher_inventory *inventory);
 
-/* Checks silence, time limits and pauses, and sets the timer for the next one. away: this process
- * itself stood still, so silence of a worker means nothing. */
-void worker_watch(struct front *f, uint64_t now_ns, bool away);
+/* Checks silence, time limits and pauses, and sets the timer for the next one. away_ns: how long
+ * this process itself stood still; 0: it did not. Then silence of a worker means nothing, and the
+ * time does not count for jobs. */
+void worker_watch(struct front *f, uint64_t now_ns, uint64_t away_ns);
 
 #endif

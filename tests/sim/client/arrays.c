@@ -105,10 +105,19 @@ void arrays_some(struct user *u)
     }
     if (u->array[i].memory == NULL) {
         allocate(u);
-    } else if (chance_percent(&r, u->array[i].doubtful ? 90 : 30)) {
+    } else if (chance_percent(&r, 30)) {
         release(u, &u->array[i]);
-        if (u->array[i].memory == NULL) {
-            allocate(u); /* as long as a job may still write where it was */
+    }
+}
+
+void arrays_replace(struct user *u)
+{
+    struct chance r = luck(u, 72 + 2 * USERS_MAX);
+    for (unsigned i = 0; i < ARRAYS_MAX; i++) {
+        struct array *a = &u->array[i];
+        if (a->doubtful && a->job == NULL && u->lib != NULL && chance_percent(&r, 60)) {
+            release(u, a);
+            allocate(u);
         }
     }
 }

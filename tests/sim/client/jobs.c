@@ -452,6 +452,7 @@ static void take_end(struct lib_job *x, int code)
     gpud_job_free(x->job);
     (void)call_end(u, 0);
     x->job = NULL;
+    arrays_replace(u);
 }
 
 /* A call that blocks has ended. */
@@ -463,6 +464,7 @@ static void call_over(struct lib_job *x, int rc)
         take_outputs(x);
     }
     arrays_leave(x, is_done_with(x));
+    arrays_replace(x->user);
     for (unsigned i = 0; i < x->j->steps && rc == GPUD_ERR_BUFFER_LOST; i++) {
         struct sim_buffer *b = x->j->step[i].to;
         if (x->j->step[i].from == NULL || x->j->step[i].from == b) {
@@ -556,9 +558,23 @@ void job_look(struct user *u, struct sim_buffer *b)
 /* ---- jobs with an object ----------------------------------------------------------------------
  */
 
+/* A job that works in shared memory may be answered while a device still writes there. */
+static uint64_t choose_brief(const struct lib_job *x)
+{
+    struct chance c = chance_of(x->j->r, 77);
+    bool shared = false;
+    for (unsigned i = 0; i < x->j->steps; i++) {
+        shared = shared || x->at[i] != x->host[i];
+    }
+    return shared && chance_percent(&c, 20)
+               ? chance_spread(&c, 10 * NS_PER_US, x->user->s->p.run_us * NS_PER_US)
+               : 0;
+}
+
 static void choose_options(struct user *u, struct lib_job *x, struct chance *r, char label[16],
                            gpud_submit_options *o)
 {
+    uint64_t brief_ns = choose_brief(x);
     *o = (gpud_submit_options){.size = sizeof *o, .label = label};
     (void)snprintf(label, 16, "j%" PRIu64, x->number);
     x->label = true;
@@ -568,7 +584,7 @@ static void choose_options(struct user *u, struct lib_job *x, struct chance *r, 
     o->priority = chance_percent(r, 20) ? (int32_t)chance_below(r, 20) - 5 : 0;
     o->job_class = (uint32_t)(chance_mix(x->number) % (GPUD_CLASS_BATCH + 1));
     o->deadline_ns = chance_percent(r, 10) ? chance_spread(r, NS_PER_MS, 10 * NS_PER_S) : 0;
-    o->time_limit_ns = chance_percent(r, 6) ? chance_spread(r, NS_PER_MS, 10 * NS_PER_S) : 0;
+    o->time_limit_ns = chance_percent(r, 6) ? chance_spread(r, NS_PER_MS, 10 * NS_PER_S) : brief_ns;
     o->device = chance_percent(r, 4) ? GPUD_ON(chance_below(r, u->s->p.devices)) : 0;
     x->done_wanted = chance_percent(r, 40);
     o->done = x->done_wanted ? on_done : NULL;

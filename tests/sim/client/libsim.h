@@ -240,6 +240,8 @@ void job_said(struct lib_job *x, int code, unsigned effects);
 /* arrays.c: memory of gpud_host_alloc, which jobs use in place. */
 /* Allocates or frees some, now and then. */
 void arrays_some(struct user *u);
+/* Frees memory that a job which has ended may still write, and allocates as much at once. */
+void arrays_replace(struct user *u);
 /* The job gets a piece of SIM_CONTENT bytes. NULL: none is free, or the job shall have its own. */
 uint32_t *array_take(struct lib_job *x);
 /* The job has ended. sure: the daemon does not run it any more. */

@@ -27,6 +27,7 @@ struct part {
 
 static struct {
     long left;        /* allocations of the front until one fails; 0: none does */
+    bool tables;      /* those for tables may fail, too */
     unsigned outside; /* the code that runs is not the front's */
     bool failed;
     struct user *user; /* whose libgpud runs */
@@ -124,7 +125,8 @@ static bool fails(size_t size)
     if (memory.user != NULL) {
         return fails_user(memory.user);
     }
-    if (memory.outside > 0 || memory.left == 0 || is_table(size) || --memory.left > 0) {
+    bool spared = !memory.tables && is_table(size);
+    if (memory.outside > 0 || memory.left == 0 || spared || --memory.left > 0) {
         return false;
     }
     memory.failed = true;
@@ -194,9 +196,10 @@ void memory_reset(void)
     memory.outside = 1;
 }
 
-void memory_fail(long left)
+void memory_fail(long left, bool tables)
 {
     memory.left = left;
+    memory.tables = tables;
 }
 
 bool memory_failed(void)

@@ -123,11 +123,11 @@ START_TEST(limits_pauses_and_silence)
     d->pid = 1;
     k->device[1].state = DEVICE_WAITING;
     k->device[1].restart_ns = now + NS_PER_S;
-    worker_watch(&k->f, now, false);
+    worker_watch(&k->f, now, 0);
     ck_assert_uint_eq(k->f.wake_ns, now + NS_PER_S); /* the pause */
     k->device[1].restart_ns = now + 100 * NS_PER_S;
     k->f.wake_ns = NS_NEVER;
-    worker_watch(&k->f, now, false);
+    worker_watch(&k->f, now, 0);
     ck_assert_uint_gt(k->f.wake_ns, now + 2 * NS_PER_S); /* heartbeats */
     ck_assert_uint_le(k->f.wake_ns, now + 3 * NS_PER_S);
     struct job *j = fake_job(k, 0);
@@ -138,7 +138,7 @@ START_TEST(limits_pauses_and_silence)
     ck_assert_uint_eq(unseen, j->dispatched_ns + NS_PER_S + 10 * NS_PER_MS);
     job_set_state(j, JOB_RUNNING, now + NS_PER_MS);
     k->f.wake_ns = NS_NEVER;
-    worker_watch(&k->f, now, false);
+    worker_watch(&k->f, now, 0);
     ck_assert_uint_eq(k->f.wake_ns, now + 6 * NS_PER_MS);
     d->worker = 0;
     fake_done(k, j, 0);
@@ -174,7 +174,7 @@ START_TEST(who_never_began_is_not_to_blame)
     job_set_state(runs, JOB_RUNNING, sent);
     d->beat_ns = sent + 10 * NS_PER_S;
     k->f.wake_ns = NS_NEVER;
-    worker_watch(&k->f, sent + 10 * NS_PER_S, false);
+    worker_watch(&k->f, sent + 10 * NS_PER_S, 0);
     ck_assert_uint_eq(d->killed_ns, 0);
     ck_assert_uint_eq(k->f.wake_ns, sent + 11 * NS_PER_S); /* it is looked at again */
     fake_pass(NS_PER_MS);
@@ -209,7 +209,7 @@ START_TEST(who_runs_behind_another_is_not_to_blame)
     uint64_t at = fills->started_ns + 10 * NS_PER_S;
     ck_assert_uint_eq(job_overdue_ns(behind), NS_NEVER);
     d->beat_ns = at;
-    worker_watch(&k->f, at, false);
+    worker_watch(&k->f, at, 0);
     ck_assert_uint_eq(kills, 0);
     k->f.wake_ns = NS_NEVER;
     fake_done(k, fills, 0);
@@ -223,10 +223,10 @@ START_TEST(who_runs_behind_another_is_not_to_blame)
     }
     struct job *later = runs_since(0, NS_PER_MS);
     ck_assert_uint_eq(job_overdue_ns(behind), over);
-    worker_watch(&k->f, over - 1, false);
+    worker_watch(&k->f, over - 1, 0);
     fake_done(k, later, 0);
     ck_assert_uint_eq(kills, 0);
-    worker_watch(&k->f, over, false);
+    worker_watch(&k->f, over, 0);
     ck_assert_uint_eq(kills, 1);
     ck_assert_ptr_eq(d->culprit, behind);
     d->worker = 0;
@@ -260,9 +260,9 @@ START_TEST(who_waits_between_its_kernels_gives_no_time)
     ck_assert_uint_eq(job_overdue_ns(between), NS_NEVER);
     uint64_t over = job_overdue_ns(hangs);
     d->beat_ns = over;
-    worker_watch(&k->f, over - 1, false);
+    worker_watch(&k->f, over - 1, 0);
     ck_assert_uint_eq(kills, 0);
-    worker_watch(&k->f, over, false);
+    worker_watch(&k->f, over, 0);
     ck_assert_uint_eq(kills, 1);
     ck_assert(hangs->trust == TRUST_ALONE &&
               between->trust == TRUST_ALONE); /* `between` runs behind it, and may be to blame */
@@ -288,9 +288,9 @@ START_TEST(who_is_paused_for_ever_is_found)
     uint64_t over = j->clock.turned_ns + NS_PER_S + 200 * NS_PER_MS;
     ck_assert_uint_eq(job_overdue_ns(j), over);
     d->beat_ns = over;
-    worker_watch(&k->f, over - 1, false);
+    worker_watch(&k->f, over - 1, 0);
     ck_assert_uint_eq(kills, 0);
-    worker_watch(&k->f, over, false);
+    worker_watch(&k->f, over, 0);
     ck_assert_uint_eq(kills, 1);
     ck_assert_ptr_eq(d->culprit, j);
     d->worker = 0;
@@ -312,7 +312,7 @@ static void pass_limit(struct job *j)
     uint64_t over = job_overdue_ns(j);
     ck_assert_uint_ne(over, NS_NEVER);
     j->device->beat_ns = over;
-    worker_watch(&k->f, over, false);
+    worker_watch(&k->f, over, 0);
     ck_assert_uint_eq(kills, 1);
 }
 
@@ -448,7 +448,7 @@ START_TEST(a_clients_limit_ends_its_answer_only)
     uint64_t id = j->id;
     uint64_t over = job_overdue_ns(j);
     k->f.wake_ns = NS_NEVER;
-    worker_watch(&k->f, over, false);
+    worker_watch(&k->f, over, 0);
     ck_assert_uint_eq(kills, 0);
     ck_assert_uint_eq(k->answers[id], 1);
     ck_assert_uint_eq(k->ends[id], 0);
@@ -459,7 +459,7 @@ START_TEST(a_clients_limit_ends_its_answer_only)
     ck_assert(!spans_cover(&b->defined, 0, 1));
     ck_assert_ptr_eq(d->inflight, j);
     ck_assert_uint_eq(k->session->jobs, _i == 2 ? 2 : 1);
-    worker_watch(&k->f, over + NS_PER_S, false); /* once */
+    worker_watch(&k->f, over + NS_PER_S, 0); /* once */
     ck_assert_uint_eq(k->answers[id], 1);
     /* a job behind it waits, and a job that reads what it writes is refused */
     struct job *writes = fake_job(k, 0);
@@ -491,10 +491,10 @@ START_TEST(the_settings_limit_ends_the_worker)
     struct device *d = &k->device[0];
     uint64_t id = j->id;
     share_begin(0);
-    worker_watch(&k->f, job_overdue_ns(j), false);
+    worker_watch(&k->f, job_overdue_ns(j), 0);
     ck_assert_uint_eq(k->answers[id], 1);
     d->beat_ns = job_overdue_ns(j);
-    worker_watch(&k->f, job_overdue_ns(j) - 1, false);
+    worker_watch(&k->f, job_overdue_ns(j) - 1, 0);
     ck_assert_uint_eq(kills, 0);
     pass_limit(j);
     ck_assert_ptr_eq(d->culprit, j);
@@ -536,13 +536,13 @@ START_TEST(a_deadline_that_passes_in_a_worker)
         ck_assert_uint_eq(k->answers[id], 0);
         job_late(&k->f, j, at);
     } else {
-        worker_watch(&k->f, at + JOB_LATE_NS - 1, false);
+        worker_watch(&k->f, at + JOB_LATE_NS - 1, 0);
         ck_assert_uint_eq(k->answers[id], 0);
-        worker_watch(&k->f, at + JOB_LATE_NS, false); /* what the worker has sent is read first */
+        worker_watch(&k->f, at + JOB_LATE_NS, 0); /* what the worker has sent is read first */
         ck_assert_uint_eq(k->answers[id], 0);
         ck_assert_uint_eq(k->f.wake_ns, at + JOB_LATE_NS);
     }
-    worker_watch(&k->f, at + JOB_LATE_NS, false);
+    worker_watch(&k->f, at + JOB_LATE_NS, 0);
     ck_assert_uint_eq(k->answers[id], 1);
     ck_assert_int_eq(k->error[id].code, ERR_DEADLINE);
     ck_assert_int_eq(k->error[id].effects, ERR_EFFECTS_MAYBE);
@@ -589,7 +589,7 @@ START_TEST(brief_jobs_ahead_take_no_time_of_who_waits)
     fake_done(k, brief, 0);
     uint64_t now = fake_now();
     ck_assert_uint_gt(job_overdue_ns(waits), now);
-    worker_watch(&k->f, now, false);
+    worker_watch(&k->f, now, 0);
     ck_assert_uint_eq(d->killed_ns, 0);
     /* one that did not run shows nothing of the device */
     struct job *refused = fake_job(k, 0);
@@ -642,10 +642,37 @@ START_TEST(silence_while_away_is_none)
     begin();
     uint64_t later = fake_now() + 100 * NS_PER_S;
     k->device[0].worker = 7;
-    worker_watch(&k->f, later, true);
+    worker_watch(&k->f, later, 100 * NS_PER_S);
     ck_assert_uint_eq(k->device[0].killed_ns, 0);
     ck_assert_uint_eq(k->f.wake_ns, later + 3 * NS_PER_S);
     k->device[0].worker = 0;
+    fake_destroy(k);
+}
+END_TEST
+
+/* A job that runs, and one that the worker has not begun: both may have stood still. */
+START_TEST(time_away_does_not_count_for_jobs)
+{
+    begin_worker();
+    struct job *runs = runs_since(0, 2 * NS_PER_S);
+    struct job *waits = fake_job(k, 0);
+    waits->limit_ns = 2 * NS_PER_S;
+    (void)fake_submit(k, waits);
+    fake_turn(k);
+    uint64_t began = runs->clock.turned_ns;
+    uint64_t sent = job_overdue_ns(waits);
+    uint64_t back = began + 10 * NS_PER_S;
+    worker_watch(&k->f, back, 9 * NS_PER_S);
+    worker_watch(&k->f, back, 0);
+    ck_assert_uint_eq(kills, 0);
+    ck_assert_uint_eq(job_overdue_ns(runs), began + 11 * NS_PER_S);
+    ck_assert_uint_le(job_overdue_ns(waits), sent + 9 * NS_PER_S);
+    ck_assert_uint_gt(job_overdue_ns(waits), back);
+    worker_watch(&k->f, began + 11 * NS_PER_S, 0); /* what it ran before and since */
+    ck_assert_uint_eq(kills, 1);
+    k->device[0].worker = 0;
+    fake_done(k, runs, 0);
+    fake_done(k, waits, 0);
     fake_destroy(k);
 }
 END_TEST
@@ -736,6 +763,7 @@ int main(void)
         brief_jobs_ahead_take_no_time_of_who_waits,
         brief_jobs_behind_give_no_time,
         silence_while_away_is_none,
+        time_away_does_not_count_for_jobs,
         statistics_once_a_second_and_only_after_changes,
     };
     Suite *suite = suite_create("due");
