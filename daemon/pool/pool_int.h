@@ -450,7 +450,8 @@ bool late_failed(const struct pool *p, uint64_t at, uint64_t end);
 /* Makes failed pages in READY and PENDING blocks of [at, end) FAILED, and drops them if all of a
  * page is. */
 void late_strike(struct pool *p, uint64_t at, uint64_t end);
-void late_sweep(struct pool *p); /* drops FAILED pages that could not be dropped before */
+void late_sweep(struct pool *p);          /* drops FAILED pages that could not be dropped before */
+uint64_t pool_room(const struct pool *p); /* bytes the pool may still get; 0 after a refusal */
 
 /* ---- stats.c */
 
@@ -463,11 +464,6 @@ uint64_t stats_largest_free(const struct pool *p);
 static inline uint64_t pool_most(const struct pool *p)
 {
     return sat_sub(p->stats.limit, p->reserved - p->drawn + p->late.lost);
-}
-
-static inline uint64_t pool_room(const struct pool *p) /* bytes the pool may still get */
-{
-    return sat_sub(pool_most(p), p->stats.size);
 }
 
 static inline uint64_t pool_over(const struct pool *p) /* bytes it has too many */
