@@ -33,14 +33,15 @@ struct effort {
     uint64_t wanted; /* bytes of these */
     uint64_t most;   /* bytes that this call may yet move */
     uint64_t moved;
-    bool limited; /* `most` is less than a sweep may move */
-    bool cut;     /* … and ended the call: the next stretch has more to move */
+    uint64_t moves; /* pieces */
+    bool limited;   /* `most` is less than a sweep may move */
+    bool cut;       /* … and ended the call: the next stretch has more to move */
 };
 
 void pool_set_mover(struct pool *p, const struct pool_mover *mover)
 {
     p->mover = mover != NULL ? *mover : (struct pool_mover){.move = NULL};
-    compact_anew(p);
+    compact_changed(p);
 }
 
 /* Memory without a piece. Free objects of slabs are charged to a tenant, but may become whole pages
@@ -174,7 +175,7 @@ static struct stretch home_from(struct pool *p, uint32_t first)
 /* On sources of blocks a piece moves into a smaller home, or into one with as much in use as its
  * old one; otherwise the pieces of two homes of the same size could swap for ever. A large home may
  * hold more than any small one, and is still emptied. Pieces that went into a smaller home and fill
- * a large one again gained nothing; `in_vain` ends that. */
+ * a large one again gained nothing; `spent` ends that. */
 bool compact_gains(struct pool *p, uint32_t i)
 {
     const struct block *b = block_at(&p->blocks, i);
@@ -295,6 +296,7 @@ static void empty(struct pool *p, const struct stretch *s, struct sweep *sweep,
 {
     struct parts x;
     uint64_t before = p->stats.moved;
+    uint64_t moves = p->stats.moves;
     int rc = 0;
     parts_take(p, s, &x);
     p->moving.least = p->source.blocks != NULL ? s->live : 0;
@@ -310,6 +312,7 @@ static void empty(struct pool *p, const struct stretch *s, struct sweep *sweep,
     p->moving.least = 0;
     parts_give(p, &x);
     effort->moved += p->stats.moved - before;
+    effort->moves += p->stats.moves - moves;
     effort->most = sat_sub(effort->most, p->stats.moved - before);
     if (x.moved < x.lives && (rc == 0 || p->moving.full)) {
         sweep->at = x.live[x.moved]; /* it did not change */
@@ -386,27 +389,70 @@ void compact_anew(struct pool *p)
     p->moving.sweep[0].pass = p->moving.sweep[1].pass = 0;
 }
 
-void pool_move_anew(struct pool *p)
+void compact_changed(struct pool *p)
 {
-    p->moving.vain[0].known = p->moving.vain[1].known = false;
+    p->moving.change++;
+    compact_anew(p);
 }
 
-#define VAIN_TRIES 4u
+void pool_move_anew(struct pool *p)
+{
+    p->moving.change++;
+}
+
+/* What an owner takes and frees in each try counts in all of its requests. */
+static uint64_t need_of(const struct pool *p, const struct effort *effort)
+{
+    return sat_add(p->stats.used, effort->wanted);
+}
+
+/* Without a gain each byte and each piece moves so often, on average; in a large pool a sweep's
+ * bytes do. */
+#define MOVES_MOST 4u
+
+/* The gain of a stretch assumes that all its pieces can lie close together elsewhere. Where they
+ * cannot, the same pieces would move in circles for as long as requests come. Whole pages come and
+ * go meanwhile, and so do pieces that a job takes and frees in each try. So it is counted what
+ * moves while there are never more whole pages than before. A request that needs less is tried all
+ * the same. */
+static void spend(struct pool *p, const struct effort *effort)
+{
+    struct spent *s = &p->moving.spent[effort->pages];
+    uint64_t all = p->stats.used < p->moving.most ? p->stats.used : p->moving.most;
+    uint64_t most = sat_add(p->stats.used, whole(p));
+    if (s->change != p->moving.change) {
+        *s = (struct spent){.change = p->moving.change, .need = UINT64_MAX};
+    }
+    if (most > s->most) {
+        s->most = most;
+        s->moved = s->moves = 0;
+        return;
+    }
+    s->moved += effort->moved;
+    s->moves += effort->moves;
+    if (s->moved > MOVES_MOST * all || s->moves > MOVES_MOST * p->stats.live) {
+        s->moved = s->moves = 0;
+        s->need = need_of(p, effort) < s->need ? need_of(p, effort) : s->need;
+    }
+}
+
+static bool is_spent(const struct pool *p, const struct effort *effort)
+{
+    const struct spent *s = &p->moving.spent[effort->pages];
+    return s->change == p->moving.change && need_of(p, effort) >= s->need;
+}
 
 /* An earlier sweep for no more was in vain, and nothing was freed or gained since. A stream or the
  * owner that was in the way then may no longer be: that is tried again, but not while streams still
- * use memory that moved, or the same pieces would move in circles. They would do so as well for an
- * owner that takes and frees other pieces in each try: a few tries are enough while no more bytes
- * are free. */
+ * use memory that moved. */
 static bool in_vain(const struct pool *p, const struct effort *effort, bool ahead)
 {
     const struct vain *v = &p->moving.vain[effort->pages];
     bool waits =
         v->still ? v->advances == p->moving.advances : p->stats.pending > 0 || p->deferred.live > 0;
-    bool same = v->frees == p->stats.frees && (v->sure || waits);
-    bool often = v->tries >= VAIN_TRIES && unused(p) <= v->unused;
-    return v->known && (same || often) && (ahead || !v->ahead) && v->wanted <= effort->wanted &&
-           v->most >= effort->most && v->whole >= whole(p);
+    bool same = v->change == p->moving.change && v->used <= p->stats.used && v->whole >= whole(p);
+    return v->known && same && (v->sure || waits) && (ahead || !v->ahead) &&
+           v->wanted <= effort->wanted && v->most >= effort->most;
 }
 
 static void sweep_begin(struct pool *p, struct sweep *sweep, bool ahead)
@@ -421,12 +467,11 @@ static void sweep_begin(struct pool *p, struct sweep *sweep, bool ahead)
                             .most = p->moving.most,
                             .limit = p->moving.most,
                             .whole = whole(p),
-                            .frees = p->stats.frees};
+                            .used = p->stats.used,
+                            .change = p->moving.change};
 }
 
-/* All passes are over, or the budget is used up. The gain of a stretch assumes that all its pieces
- * can lie close together elsewhere. Where they cannot, the same pieces would move in circles for as
- * long as requests come; `vain` stops that. */
+/* All passes are over, or the budget is used up. */
 static void sweep_end(struct pool *p, struct sweep *sweep, const struct effort *effort)
 {
     struct vain *v = &p->moving.vain[effort->pages];
@@ -434,7 +479,6 @@ static void sweep_end(struct pool *p, struct sweep *sweep, const struct effort *
     if (whole(p) > sweep->whole || (sweep->moved == 0 && sweep->refused)) {
         return; /* an earlier one remains valid */
     }
-    bool again = v->known && unused(p) <= v->unused && whole(p) <= v->whole;
     *v = (struct vain){.known = true,
                        .ahead = sweep->ahead,
                        .sure = !sweep->refused && !sweep->waits,
@@ -442,10 +486,9 @@ static void sweep_end(struct pool *p, struct sweep *sweep, const struct effort *
                        .wanted = effort->pages ? whole(p) + 1 : effort->wanted,
                        .most = sweep->limit,
                        .whole = sweep->whole,
-                       .frees = sweep->frees,
+                       .used = sweep->used > p->stats.used ? sweep->used : p->stats.used,
                        .advances = p->moving.advances,
-                       .unused = again ? v->unused : unused(p),
-                       .tries = again ? v->tries + 1 : 1};
+                       .change = sweep->change};
 }
 
 /* Goes on for the present call, until it has enough or has done its part. */
@@ -503,13 +546,14 @@ static uint64_t compact(struct pool *p, bool pages, uint64_t wanted, uint64_t mo
         return 0;
     }
     if (sweep->pass == 0 || (sweep->ahead && !ahead)) {
-        if (in_vain(p, &effort, ahead)) {
+        if (is_spent(p, &effort) || in_vain(p, &effort, ahead)) {
             return 0;
         }
         sweep_begin(p, sweep, ahead);
     }
     sweep_join(p, sweep, &effort);
     sweep_on(p, sweep, &effort);
+    spend(p, &effort);
     m->more = sweep_rest(p, sweep, &effort) && !m->full && (!effort.cut || effort.moved > 0);
     return effort.moved;
 }

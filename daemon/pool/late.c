@@ -251,6 +251,12 @@ static uint64_t handle_from(struct pool *p, uint64_t s, uint64_t end, uint64_t *
     return s + to_pages(p, page_rest(p, s * p->page));
 }
 
+/* No request counts on memory that the source refused lately: pages would move for it in vain. */
+uint64_t pool_room(const struct pool *p)
+{
+    return p->late.refuses ? 0 : sat_sub(pool_most(p), p->stats.size);
+}
+
 /* After a failure smaller handles are tried, then none. */
 static void ask_less(struct pool *p, uint64_t bytes)
 {

@@ -31,7 +31,7 @@ static void budget_is(struct pool *p, uint64_t budget)
     p->trimming.keep = (uint64_t)((double)budget * share); /* the same share as before */
     p->stats.limit = budget;
     p->handle_max = p->source.pages != NULL ? pool_handle_most(p->source.pages, budget) : 0;
-    compact_anew(p);
+    compact_changed(p);
     event_add(p, POOL_EVENT_LIMIT, (struct pool_event){.size = budget});
 }
 

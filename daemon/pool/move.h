@@ -49,17 +49,19 @@ void pool_set_mover(struct pool *p, const struct pool_mover *mover);
 static inline void pool_piece_moved(struct pool_piece *own, struct pool_move *move)
 {
     uint64_t asked = own->asked;
+    uint32_t change = own->change;
     uint16_t tenant = own->tenant;
     move->foreign = own->foreign; /* the copy has the same bytes, cleared or not */
     move->tenant = tenant;
     *own = *move->to;
     own->asked = asked;
+    own->change = change;
     own->tenant = tenant;
     own->foreign = move->foreign;
 }
 
-/* Pieces that the owner refused to move may move now. Without this call the pool tries them a few
- * times only, while no more bytes are free. */
+/* Pieces that the owner refused to move may move now. Without this call the pool tries them only so
+ * often before pieces are freed. */
 void pool_move_anew(struct pool *p);
 /* Does a slice of moving pieces together to gain whole pages, at most `most` bytes. True: there is
  * more to do, call it again. *ret_moved (may be NULL): bytes. Call it while the device is idle. */

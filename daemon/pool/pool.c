@@ -732,6 +732,7 @@ int pool_alloc(struct pool *p, const struct pool_ask *ask, struct pool_piece *re
         return refuse(p, ask, rc, e);
     }
     piece.asked = ask->size;
+    piece.change = p->moving.change;
     piece.tenant = (uint16_t)ask->tenant;
     uint32_t left = ask->place != NULL ? vacant_find(p, ask) : BLOCK_NONE;
     if (left != BLOCK_NONE) { /* the piece returned elsewhere */
@@ -802,6 +803,7 @@ static int give(struct pool *p, struct pool_piece *piece, unsigned stream, uint6
         p->stats.refused_frees++;
         return rc;
     }
+    p->moving.change += piece->change != p->moving.change;
     *piece = (struct pool_piece){.range = NULL};
     (void)pool_shrink(p, p->lease.deadline_ns == POOL_LEASE_NEVER ? UINT64_MAX : SHRINK_BYTES);
     return 0;

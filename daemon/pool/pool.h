@@ -70,6 +70,7 @@ struct pool_piece {
     uint16_t tenant; /* charged for the piece */
     uint8_t object;
     uint64_t ticket; /* not 0: not usable before pool_piece_late() (late.h) says so */
+    uint32_t change; /* the pool's: the owner's last change before the piece was handed out */
     bool foreign; /* may hold another tenant's bytes: clear all of `size` before the tenant can read
                      it, then set this to false. Memory freed with it set remains foreign */
 };

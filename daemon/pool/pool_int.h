@@ -111,16 +111,24 @@ struct joint {
 /* A request that moving could not help. */
 struct vain {
     bool known;        /* false: no such request */
-    bool sure;         /* the obstacle can only pass by a free */
+    bool sure;         /* the obstacle can only pass by a change of the owner's */
     bool ahead;        /* it was none: a request is tried all the same */
     bool still;        /* nothing moved, and a stream that advances may help */
     uint64_t wanted;   /* this and more is in vain: struct effort */
     uint64_t most;     /* bytes that might be moved for it */
     uint64_t whole;    /* bytes of whole pages before */
-    uint64_t frees;    /* stats.frees then */
+    uint64_t used;     /* bytes of pieces then */
     uint64_t advances; /* of streams, then */
-    uint64_t unused;   /* bytes without a piece at the first of … */
-    unsigned tries;    /* … so many sweeps in vain, with no more free bytes since */
+    uint32_t change;   /* the owner's last one, then */
+};
+
+/* How much has moved without a gain since the owner's last change. */
+struct spent {
+    uint32_t change; /* that change */
+    uint64_t most;   /* bytes of pieces and of whole pages, the most since then */
+    uint64_t moved;  /* bytes since there were so many, and … */
+    uint64_t moves;  /* … pieces */
+    uint64_t need;   /* for a request that needs so many bytes enough has moved: need_of() */
 };
 
 /* Several passes over all blocks, in slices: each call goes on where the last one ended. */
@@ -137,7 +145,8 @@ struct sweep {
     uint64_t moved;  /* bytes */
     uint64_t gained; /* bytes of whole pages */
     uint64_t whole;  /* bytes of whole pages when it began */
-    uint64_t frees;  /* stats.frees then */
+    uint64_t used;   /* bytes of pieces then */
+    uint32_t change; /* the owner's last one, then */
 };
 
 /* See compact.c. */
@@ -157,6 +166,10 @@ struct moving {
     bool full;             /* … and takes none before a stream has advanced */
     struct sweep sweep[2]; /* 0: for less than a page; 1: for pages */
     struct vain vain[2];   /* the same */
+    struct spent spent[2]; /* the same */
+    /* Counts what the owner changed: limits, quotas, movers, and frees. A piece that was taken
+     * after the last change and is freed again leaves all as it was: tries of a job do that. */
+    uint32_t change;
 };
 
 #define TRIM_WINDOWS 16u
@@ -450,7 +463,8 @@ bool late_failed(const struct pool *p, uint64_t at, uint64_t end);
 /* Makes failed pages in READY and PENDING blocks of [at, end) FAILED, and drops them if all of a
  * page is. */
 void late_strike(struct pool *p, uint64_t at, uint64_t end);
-void late_sweep(struct pool *p); /* drops FAILED pages that could not be dropped before */
+void late_sweep(struct pool *p);          /* drops FAILED pages that could not be dropped before */
+uint64_t pool_room(const struct pool *p); /* bytes the pool may still get; 0 after a refusal */
 
 /* ---- stats.c */
 
@@ -463,11 +477,6 @@ uint64_t stats_largest_free(const struct pool *p);
 static inline uint64_t pool_most(const struct pool *p)
 {
     return sat_sub(p->stats.limit, p->reserved - p->drawn + p->late.lost);
-}
-
-static inline uint64_t pool_room(const struct pool *p) /* bytes the pool may still get */
-{
-    return sat_sub(pool_most(p), p->stats.size);
 }
 
 static inline uint64_t pool_over(const struct pool *p) /* bytes it has too many */
@@ -505,6 +514,7 @@ void compact_ahead(struct pool *p);
 /* Forgets sweeps and requests that moving could not help: something other than a free has
  * changed. */
 void compact_anew(struct pool *p);
+void compact_changed(struct pool *p); /* the same after a change of the owner's: moving.change */
 void compact_served(struct pool *p, const struct pool_ask *ask); /* its sweep ends */
 /* While pieces move: may one move to this free block, or into this slab's block? */
 bool compact_gains(struct pool *p, uint32_t block);

@@ -127,7 +127,7 @@ int pool_set_quota(struct pool *p, unsigned tenant, const struct pool_quota *quo
     uint64_t before = due(a);
     a->quota = *quota;
     settle_due(p, a, before);
-    compact_anew(p);
+    compact_changed(p);
     return 0;
 }
 

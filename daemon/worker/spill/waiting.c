@@ -277,11 +277,14 @@ static bool mapping(struct waiting *w, struct waiting_job *x)
     return true;
 }
 
-/* Can nothing under way help the job that was just refused? A job that shared the search for
- * buffers to move, and came late, has another one. */
+/* Can nothing under way help the job that was just refused? What has changed since may have helped
+ * a job that pauses. A job that shared the search for buffers to move, and came late, has another
+ * one. */
 static bool is_hopeless(const struct waiting *w, struct waiting_job *x, int rc)
 {
-    bool over = !x->moves && w->callbacks.still(w->data, x->own ? &x->job->tenant : NULL);
+    bool present = x->changes == spill_changes(w->spill);
+    bool over =
+        present && !x->moves && w->callbacks.still(w->data, x->own ? &x->job->tenant : NULL);
     bool late = over && x->moved;
     x->moved = x->moves || (x->moved && !late);
     x->moves = x->moves || late;

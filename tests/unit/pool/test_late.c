@@ -149,6 +149,7 @@ START_TEST(a_full_device_refuses_until_the_next_tick)
     struct pool_piece b;
     uint64_t calls = source.issued;
     ck_assert_int_eq(take_for(&b, 12 * PAGE, 0, 1), ERR_DEVICE_MEMORY);
+    ck_assert_uint_eq(source.issued, calls); /* and no page moves in vain */
     ck_assert_int_eq(take_for(&b, 8 * PAGE, 0, 1), 0);
     late_run_all(&source);
     ck_assert_int_ne(pool_piece_late(pool, &b), POOL_FAILED);
