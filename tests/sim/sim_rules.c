@@ -615,7 +615,7 @@ static void check_lines(struct sim *s)
         unsigned charged[CLASS_COUNT] = {0};
         unsigned streams = 0;
         for (const struct job *j = d->inflight; j != NULL; j = j->device_next) {
-            charged[j->sched.charge.class] += j->sched.charge.of != NULL;
+            charged[j->sched.charge.class] += j->sched.charge.stake != NULL;
         }
         for (unsigned class = 0; class < CLASS_COUNT; class ++) {
             equal(s, "jobs in flight of a class", d->line.flying[class], charged[class]);

@@ -158,8 +158,10 @@ struct device {
     uint64_t first_ns;    /* when the first of `inflight` became the first */
     struct window window; /* limit of inflight_count, unless the settings have a limit */
     unsigned stream_load[STREAMS_MAX];
-    struct line line; /* jobs that are ready for it; sched/shares.c's */
-    bool exclusive;   /* a job runs alone */
+    uint64_t stream_ahead_ns[STREAMS_MAX]; /* what its jobs are expected to take */
+    uint64_t stream_ns[STREAMS_MAX];       /* when a job last left it */
+    struct line line;                      /* jobs that are ready for it; sched/shares.c's */
+    bool exclusive;                        /* a job runs alone */
     uint64_t jobs_done;
     uint64_t busy_ns;
 

@@ -26,7 +26,7 @@ struct op;
 struct program;
 struct request;
 struct session;
-struct stake_class;
+struct stake;
 struct tenant;
 
 /* `succ` waits for `pred`, mostly because both use the same parts of arenas. An edge is in the
@@ -64,10 +64,13 @@ struct timing {
 
 /* What its tenant was charged when it went to its device; sched/shares.c's. */
 struct job_charge {
-    struct stake_class *of; /* NULL: it is not charged */
+    struct stake *stake; /* NULL: it is not charged */
     unsigned class;
+    bool owed; /* of class batch, and taken beside other classes */
     uint64_t ns;
-    uint64_t portion; /* of the line */
+    uint64_t served;      /* the same as virtual time */
+    uint64_t expected_ns; /* what it may well take */
+    uint64_t portion;     /* of the line */
     uint64_t since_ns;
 };
 

@@ -15,18 +15,18 @@
 
 /* What a tenant has in one class on one device. */
 struct stake_class {
-    struct runs ready; /* ready jobs that are bound to the device, by rank */
-    struct heap_entry
-        entry;          /* in the line of the device, by a `served` that may have grown since */
-    uint64_t served;    /* virtual time; only grows */
-    uint64_t refund_ns; /* what it was charged too much: later charges are less */
-    uint64_t mean_ns;   /* of recent jobs; 0: none has ended */
-    unsigned flying;    /* jobs in flight */
+    struct runs ready;       /* ready jobs that are bound to the device, by rank */
+    struct heap_entry entry; /* in the line of the device, by `served` */
+    uint64_t served;         /* virtual time */
+    uint64_t mean_ns;        /* of recent jobs; 0: none has ended */
+    uint64_t peak_ns;        /* of recent jobs; falls slowly */
+    unsigned flying;         /* jobs in flight */
 };
 
 struct stake {
     struct share *share;
-    struct line *line; /* of the device */
+    struct line *line;    /* of the device */
+    struct stake *passed; /* scratch of class_head */
     struct stake_class of[CLASS_COUNT];
 };
 

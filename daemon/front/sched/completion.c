@@ -42,8 +42,9 @@ static void take_times(struct job *j, const struct msg_w_done *m, uint64_t now)
         if (j->device != NULL) {
             j->device->busy_ns += m->ended_ns - m->started_ns;
         }
-    } else if (j->started_ns == 0) {
-        j->started_ns = j->dispatched_ns;
+    } else if (j->started_ns == 0) { /* it did not begin before its stream was free */
+        uint64_t free_ns = j->device != NULL ? j->device->stream_ns[j->stream] : 0;
+        j->started_ns = free_ns > j->dispatched_ns ? free_ns : j->dispatched_ns;
     }
 }
 

@@ -144,15 +144,21 @@ static void staging_fill(const struct job *j, struct device *d)
     }
 }
 
-/* Chooses the stream of a predecessor, which saves a wait between streams, or else the stream with
- * the fewest jobs. Realtime and other jobs do not share streams. Beside batch jobs, interactive
- * ones are on the streams of realtime jobs. */
+/* Whether a new job has less before it in the first stream. */
+static bool before(const struct device *d, unsigned a, unsigned b)
+{
+    return d->stream_ahead_ns[a] != d->stream_ahead_ns[b]
+               ? d->stream_ahead_ns[a] < d->stream_ahead_ns[b]
+               : d->stream_load[a] < d->stream_load[b];
+}
+
+/* Chooses the stream of a predecessor, which saves a wait between streams, or else the stream
+ * whose jobs take least. Realtime and other jobs do not share streams. */
 static unsigned choose_stream(const struct job *j, const struct hazard_preds *preds,
                               const struct device *d)
 {
     unsigned usual = d->streams - d->urgent;
-    bool beside = j->job_class == CLASS_INTERACTIVE && d->line.flying[CLASS_BATCH] > 0;
-    unsigned first = (j->sched.urgent || beside) && d->urgent > 0 ? usual : 0;
+    unsigned first = j->sched.urgent && d->urgent > 0 ? usual : 0;
     unsigned end = first == 0 ? usual : d->streams;
     for (unsigned i = 0; preds != NULL && i < preds->count; i++) {
         const struct job *pred = preds->job[i];
@@ -163,7 +169,7 @@ static unsigned choose_stream(const struct job *j, const struct hazard_preds *pr
     }
     unsigned best = first;
     for (unsigned i = first + 1; i < end && i < STREAMS_MAX; i++) {
-        if (d->stream_load[i] < d->stream_load[best]) {
+        if (before(d, i, best)) {
             best = i;
         }
     }

@@ -97,6 +97,7 @@ static void set_rank(struct front *f, struct job *j, int64_t rank)
     j->sched.rank = rank;
     if (ready) {
         shares_put(f, j);
+        f->hooks.kick(f); /* it may go now, where its class had to wait */
     }
 }
 

@@ -3,8 +3,10 @@
 #include "daemon/front/model/share.h"
 #include "daemon/front/model/wake.h"
 
-#define VIRTUAL_UNIT UINT64_C(1024) /* of virtual time, for a nanosecond at the greatest weight */
-#define MEAN_PART    4u             /* a job counts for so much of the mean */
+#define MEAN_PART 4u                /* a job counts for so much of the mean */
+#define PEAK_PART 16u               /* and takes so much of the peak away */
+#define RISK_NS   (100 * NS_PER_MS) /* of a tenant's jobs in flight, where others wait */
+#define LEAD_NS   (20 * NS_PER_MS)  /* of a tenant that goes before one that may not go */
 
 /* ---- tenants in lines ------------------------------------------------------------------------ */
 
@@ -27,10 +29,7 @@ static void stand(struct device *d, struct stake *k, unsigned class)
     if (of->entry.in) {
         return;
     }
-    if (of->served < clock) {
-        of->served = clock;
-        of->refund_ns = 0;
-    }
+    of->served = of->served < clock ? clock : of->served;
     heap_put(&d->line.stakes[class], &of->entry, of->served, k->share->key, k);
 }
 
@@ -128,24 +127,75 @@ static struct job *head_of(const struct stake *k, unsigned class)
     return first != NULL ? first->what : NULL;
 }
 
-/* The tenant that has had least. Entries are brought up to date when they come first: `served` has
- * grown since, or the jobs went to other devices. */
-static struct job *class_head(struct device *d, unsigned class)
+static uint64_t virtual_of(const struct share *s, uint64_t ns)
+{
+    uint64_t weight = s->weight != 0 ? s->weight : TENANT_WEIGHT_USUAL;
+    return (ns * TENANT_WEIGHT_USUAL + weight - 1) / weight;
+}
+
+static unsigned usual_streams(const struct device *d)
+{
+    return d->streams > d->urgent + 1 ? d->streams - d->urgent : 1;
+}
+
+/* A tenant must not fill all streams with long jobs before the first of them is charged: others
+ * would wait for all of them. */
+static bool risky(const struct device *d, const struct stake_class *of)
+{
+    unsigned streams = usual_streams(d);
+    return of->flying >= (streams > 1 ? streams - 1 : 1) &&
+           (of->mean_ns == 0 || of->peak_ns * of->flying > RISK_NS);
+}
+
+/* Takes tenants out of the line that have no ready job, or that may have no more in flight beside
+ * others, until the first one has neither. *ret_passed: those that may have no more. */
+static struct stake *search(struct device *d, unsigned class, struct stake **ret_passed)
 {
     struct heap *stakes = &d->line.stakes[class];
     while (stakes->first != NULL) {
         struct stake *k = stakes->first->what;
-        struct stake_class *of = &k->of[class];
-        struct job *j = head_of(k, class);
-        if (j != NULL && of->entry.key == of->served) {
-            return j;
+        struct heap_entry *entry = &k->of[class].entry;
+        bool others = *ret_passed != NULL || entry->left != NULL || entry->right != NULL ||
+                      d->inflight_count > k->of[class].flying;
+        bool ready = head_of(k, class) != NULL;
+        if (ready && !(others && risky(d, &k->of[class]))) {
+            return k;
         }
-        heap_drop(stakes, &of->entry);
-        if (j != NULL) {
-            heap_put(stakes, &of->entry, of->served, k->share->key, k);
+        heap_drop(stakes, entry);
+        if (ready) {
+            k->passed = *ret_passed;
+            *ret_passed = k;
         }
     }
     return NULL;
+}
+
+static bool stream_idle(const struct device *d)
+{
+    bool idle = false;
+    for (unsigned i = 0; i < usual_streams(d) && !idle; i++) {
+        idle = d->stream_load[i] == 0;
+    }
+    return idle;
+}
+
+/* The job of the tenant that has had least. Before a tenant that may have no more in flight another
+ * one goes, as long as it is no more than LEAD_NS ahead, or a stream would be idle. *ret_waits:
+ * there is such a tenant. */
+static struct job *class_head(struct device *d, unsigned class, bool *ret_waits)
+{
+    struct stake *passed = NULL;
+    struct stake *found = search(d, class, &passed);
+    *ret_waits = *ret_waits || passed != NULL;
+    for (; passed != NULL; passed = passed->passed) {
+        struct stake_class *of = &passed->of[class];
+        heap_put(&d->line.stakes[class], &of->entry, of->served, passed->share->key, passed);
+        if (found != NULL && !stream_idle(d) &&
+            found->of[class].served > of->served + virtual_of(found->share, LEAD_NS)) {
+            found = NULL;
+        }
+    }
+    return found != NULL ? head_of(found, class) : NULL;
 }
 
 static bool others_fly(const struct line *l)
@@ -178,11 +228,14 @@ static bool batch_may(struct front *f, struct device *d)
     return false;
 }
 
-/* Whether batch jobs are owed this one, and those in flight. */
-static bool batch_due(const struct line *l, const struct stake *k)
+/* Whether batch jobs have had less than their part. While one is in flight the cost of the next
+ * must be known, since it is charged at once. */
+static bool batch_due(const struct device *d, const struct stake *k)
 {
-    uint64_t each = k->of[CLASS_BATCH].mean_ns;
-    return l->owed_ns > 0 && (uint64_t)l->owed_ns >= each * (l->flying[CLASS_BATCH] + 1);
+    const struct line *l = &d->line;
+    unsigned flying = l->flying[CLASS_BATCH];
+    return l->owed_ns > 0 &&
+           (flying == 0 || (k->of[CLASS_BATCH].mean_ns > 0 && flying <= usual_streams(d)));
 }
 
 struct job *shares_head(struct front *f, struct device *d)
@@ -194,25 +247,42 @@ struct job *shares_head(struct front *f, struct device *d)
     if (!l->joined) {
         join_all(f, d);
     }
-    struct job *batch = l->stakes[CLASS_BATCH].first != NULL ? class_head(d, CLASS_BATCH) : NULL;
-    if (batch != NULL && batch_due(l, batch->tenant->share.stake[d->index])) {
+    bool waits = false;
+    bool none = false;
+    struct job *batch =
+        l->stakes[CLASS_BATCH].first != NULL ? class_head(d, CLASS_BATCH, &none) : NULL;
+    if (batch != NULL && batch_due(d, batch->tenant->share.stake[d->index])) {
         return batch;
     }
     for (unsigned class = 0; class < CLASS_BATCH; class ++) {
-        struct job *j = l->stakes[class].first != NULL ? class_head(d, class) : NULL;
+        struct job *j = l->stakes[class].first != NULL ? class_head(d, class, &waits) : NULL;
         if (j != NULL) {
             return j;
         }
     }
-    return batch != NULL && batch_may(f, d) ? batch : NULL;
+    return batch != NULL && !waits && batch_may(f, d) ? batch : NULL;
 }
 
 /* ---- what a job costs ------------------------------------------------------------------------ */
 
-static uint64_t virtual_of(const struct share *s, uint64_t ns)
+/* The tenant's place in the line follows. */
+static void serve(struct line *l, struct stake *k, unsigned class, uint64_t served)
 {
-    uint64_t weight = s->weight != 0 ? s->weight : TENANT_WEIGHT_USUAL;
-    return ns * (VIRTUAL_UNIT * TENANT_WEIGHT_MAX / weight);
+    struct stake_class *of = &k->of[class];
+    of->served = served;
+    if (of->entry.in) {
+        heap_put(&l->stakes[class], &of->entry, served, k->share->key, k);
+    }
+}
+
+/* Whether other classes want the device. */
+static bool contended(struct device *d)
+{
+    bool wanted = others_fly(&d->line);
+    for (unsigned class = 0; class < CLASS_BATCH && !wanted; class ++) {
+        wanted = class_head(d, class, &wanted) != NULL || wanted;
+    }
+    return wanted;
 }
 
 void shares_taken(struct front *f, struct job *j)
@@ -223,18 +293,20 @@ void shares_taken(struct front *f, struct job *j)
     if (j->tenant == NULL) {
         return;
     }
-    struct share *s = &j->tenant->share;
-    struct stake_class *of = &s->stake[j->device->index]->of[class];
+    struct stake *k = j->tenant->share.stake[j->device->index];
+    struct stake_class *of = &k->of[class];
     line_pass(l, turn_now(f));
-    *c = (struct job_charge){.of = of,
+    *c = (struct job_charge){.stake = k,
                              .class = class,
+                             .owed = class == CLASS_BATCH && contended(j->device),
                              .ns = of->mean_ns,
+                             .served = virtual_of(k->share, of->mean_ns),
+                             .expected_ns = of->mean_ns == 0 ? RISK_NS : of->peak_ns,
                              .portion = l->portion,
                              .since_ns = l->portion_ns};
-    uint64_t back = of->refund_ns < c->ns ? of->refund_ns : c->ns;
+    l->owed_ns -= c->owed ? (int64_t)c->ns : 0;
     l->clock[class] = of->served > l->clock[class] ? of->served : l->clock[class];
-    of->refund_ns -= back;
-    of->served += virtual_of(s, c->ns - back);
+    serve(l, k, class, of->served + c->served);
     of->flying++;
     l->flying[class]++;
 }
@@ -248,45 +320,48 @@ static uint64_t cost_of(struct line *l, const struct job_charge *c, uint64_t ran
     return part < PORTION_UNIT ? ran_ns * part / PORTION_UNIT : ran_ns;
 }
 
-/* What batch jobs are owed while they wait behind others, and what they get of it. */
-static void owe(const struct front *f, struct line *l, unsigned class, uint64_t cost)
+/* What batch jobs are owed beside others, and what they get of it. */
+static void owe(const struct front *f, struct line *l, const struct job_charge *c, uint64_t cost)
 {
     uint64_t percent = f->config.batch_percent;
-    if (class == CLASS_BATCH) {
-        l->owed_ns -= (int64_t)cost;
-    } else if (l->stakes[CLASS_BATCH].first != NULL) {
+    int64_t most = l->stakes[CLASS_BATCH].first != NULL ? OWED_MAX : 0;
+    if (c->owed) {
+        l->owed_ns += (int64_t)c->ns - (int64_t)cost;
+    } else if (c->class != CLASS_BATCH) {
         l->owed_ns += (int64_t)(cost * percent / (100 - percent));
-    } else {
-        l->owed_ns = 0;
     }
-    l->owed_ns = l->owed_ns > OWED_MAX ? OWED_MAX : l->owed_ns < -OWED_MAX ? -OWED_MAX : l->owed_ns;
+    l->owed_ns = l->owed_ns > most ? most : l->owed_ns;
+}
+
+static void learn(struct stake_class *of, uint64_t cost)
+{
+    uint64_t mean = of->mean_ns - of->mean_ns / MEAN_PART + cost / MEAN_PART;
+    uint64_t peak = of->peak_ns - of->peak_ns / PEAK_PART;
+    mean = of->mean_ns == 0 ? cost : mean;
+    of->mean_ns = mean > 0 ? mean : 1;
+    of->peak_ns = cost > peak ? cost : peak;
 }
 
 void shares_left(struct front *f, struct job *j, uint64_t ran_ns)
 {
     struct job_charge *c = &j->sched.charge;
-    struct stake_class *of = c->of;
-    if (of == NULL) {
+    struct stake *k = c->stake;
+    if (k == NULL) {
         return;
     }
     struct line *l = &j->device->line;
-    struct share *s = &j->tenant->share;
+    struct stake_class *of = &k->of[c->class];
     uint64_t cost = cost_of(l, c, ran_ns, turn_now(f));
     of->flying--;
     l->flying[c->class]--;
     if (c->class != CLASS_BATCH) {
         l->lively_ns = turn_now(f);
     }
-    if (cost >= c->ns) {
-        of->served += virtual_of(s, cost - c->ns);
-    } else {
-        of->refund_ns += c->ns - cost;
-    }
+    serve(l, k, c->class, of->served + virtual_of(k->share, cost) - c->served);
     if (ran_ns > 0) {
-        of->mean_ns =
-            of->mean_ns == 0 ? cost : of->mean_ns - of->mean_ns / MEAN_PART + cost / MEAN_PART;
+        learn(of, cost);
     }
-    s->device_ns += cost;
-    owe(f, l, c->class, cost);
-    c->of = NULL;
+    k->share->device_ns += cost;
+    owe(f, l, c, cost);
+    c->stake = NULL;
 }

@@ -8,14 +8,16 @@
  * up (start-time fair queueing: P. Goyal, H. Vin, H. Cheng, SIGCOMM 1996). Among a tenant's own
  * jobs the smallest rank goes first.
  *
- * A job is charged when it is taken, by the mean of the tenant's recent jobs, and again when it
- * leaves, by what it took. Jobs that run beside each other divide the time: a job is charged for
- * its own time, divided by the number of streams that had jobs meanwhile.
+ * A job is charged when it is taken, by the mean of the tenant's recent jobs; what it took replaces
+ * that when it leaves. Until then a tenant with long jobs, or of whose jobs none has ended, may
+ * have all streams but one beside others, so that these find a stream free. Jobs that run beside
+ * each other divide the time: a job is charged for its own time, divided by the number of streams
+ * that had jobs meanwhile.
  *
  * Batch jobs get at least a part of the device while other classes want all of it (batch_percent):
- * `owed_ns` counts what they are behind. While a device has had jobs of other classes within
- * LIVELY_NS, it has at most one batch job in flight, so that a job of another class waits for one
- * batch job at most.
+ * `owed_ns` counts what they are behind, and one goes if that is above 0. While a device has had
+ * jobs of other classes within LIVELY_NS, it has at most one batch job in flight otherwise, so that
+ * a job of another class waits for one batch job at most.
  *
  * Each function costs O(log n) for n tenants with ready jobs, or O(log n) for each device where a
  * job may run on any. Thread: the loop's.

@@ -186,6 +186,7 @@ static int attach(struct front *f, struct device *d, int fd, struct err *e)
 {
     d->epoch++;
     memset(d->stream_load, 0, sizeof d->stream_load);
+    memset(d->stream_ahead_ns, 0, sizeof d->stream_ahead_ns);
     int rc = link_create(f->loop, fd, QUEUE_BYTES, &link_callbacks, d, &d->link, e);
     if (rc == 0) {
         link_gather(d->link);

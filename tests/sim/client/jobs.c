@@ -340,7 +340,8 @@ static bool of_loss(const struct lib_job *x, int code)
 static bool of_library(const struct lib_job *x, int code)
 {
     bool local = code == GPUD_ERR_CONNECT || code == GPUD_ERR_CLOSED || code == GPUD_ERR_TIMEOUT;
-    bool memory = code == GPUD_ERR_NOMEM && x->user->c->starved;
+    /* libgpud finds no memory to keep why a program was not restored: STATE */
+    bool memory = (code == GPUD_ERR_NOMEM || code == GPUD_ERR_STATE) && x->user->c->starved;
     bool cancelled = code == GPUD_ERR_CANCELLED && x->j->cancelled;
     bool pieces = x->j->step[0].op == OP_COPY && x->blocks;
     if (x->twin) {

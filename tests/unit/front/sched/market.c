@@ -41,6 +41,7 @@ struct market *market_create(unsigned devices, unsigned streams, unsigned window
     for (unsigned i = 0; i < devices; i++) {
         m->device[i].front = &m->f;
         m->device[i].index = i;
+        m->device[i].streams = streams;
         m->f.device[i] = &m->device[i];
     }
     return m;
@@ -132,7 +133,7 @@ static void take(struct market *m, struct device *d)
         j->device = d;
         j->stream = 0;
         for (unsigned i = 1; i < m->streams; i++) {
-            j->stream = d->stream_load[i] < d->stream_load[j->stream] ? i : j->stream;
+            j->stream = d->stream_ahead_ns[i] < d->stream_ahead_ns[j->stream] ? i : j->stream;
         }
         shares_taken(&m->f, j);
         job_join_device(j);
