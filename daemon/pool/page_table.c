@@ -405,6 +405,16 @@ int page_break(struct pool *p, uint64_t at, bool alone, struct err *e)
     return mapped == count * p->page ? page_access(p, own * p->page, mapped, e) : e->code;
 }
 
+/* A clear of the moved pages that is not over yet may fail, and is then reported for their old
+ * place. */
+static void spoil_uncleared(struct pool *p, uint64_t from, uint64_t to, uint64_t count)
+{
+    const struct block moved = {.at = to * p->page, .size = count * p->page};
+    if (p->table.view[view_over(p, from)].ticket > p->late.done) {
+        tenancy_spoil(p, &moved);
+    }
+}
+
 /* Uses a run at `to`, where it is mapped already or is mapped now; its old view remains. Returns
  * frames. */
 static uint64_t move_view(struct pool *p, const struct page_way *way, uint64_t done, struct err *e)
@@ -430,6 +440,7 @@ static uint64_t move_view(struct pool *p, const struct page_way *way, uint64_t d
     }
     uint64_t count = run_at(p, r)->count;
     run_at(p, r)->used = (uint32_t)to + 1;
+    spoil_uncleared(p, s, to, count);
     if (way->seq != 0) {
         p->table.view[s].stream = (uint8_t)way->stream;
         p->table.view[s].seq = way->seq;
