@@ -173,6 +173,9 @@ START_TEST(another_connection_to_the_same_launcher)
         unsigned kind = next(front, "the end of the old worker, and a new one");
         if (kind == FRAME_KIND_L_KILL) {
             read_as(&schema_msg_l_kill, &ended);
+            const struct msg_l_ended gone = {
+                .id = WORKER, .pid = (uint64_t)getpid(), .status = SIGKILL};
+            say(&schema_msg_l_ended, &gone, NULL);
         } else if (kind == FRAME_KIND_L_WORKER) {
             read_as(&schema_msg_l_worker, &asked);
         }

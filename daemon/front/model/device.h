@@ -22,6 +22,7 @@
  *   absent → absent       the reason is another one
  *   replaced → waiting    its worker has ended
  *   waiting → starting    the pause is over
+ *   waiting → waiting     a worker of it from an earlier front has yet to end
  *
  * When its worker ends, a device goes to waiting, unless it is absent. When a killed worker does
  * not end, the device goes to stuck.

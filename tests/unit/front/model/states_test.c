@@ -83,7 +83,7 @@ static const struct machine machines[] = {
                [DEVICE_PROBING] = TO(DEVICE_PROBING) | TO(DEVICE_READY) | TO(DEVICE_ABSENT) |
                                   TO(DEVICE_REPLACED) | END,
                [DEVICE_READY] = END,
-               [DEVICE_WAITING] = TO(DEVICE_STARTING) | TO(DEVICE_ADOPTING),
+               [DEVICE_WAITING] = TO(DEVICE_STARTING) | TO(DEVICE_ADOPTING) | TO(DEVICE_WAITING),
                [DEVICE_REPLACED] = END,
                [DEVICE_ABSENT] =
                    TO(DEVICE_STARTING) | TO(DEVICE_ADOPTING) | TO(DEVICE_ABSENT) | END,
