@@ -17,7 +17,6 @@ struct world {
     struct front f;
     struct device d;
     struct job *job; /* owned */
-    unsigned tenants;
     uint64_t now_ns;
 };
 
@@ -49,7 +48,6 @@ static struct world *world_make(unsigned jobs, unsigned tenants)
     }
     world = w;
     w->now_ns = NS_PER_S;
-    w->tenants = tenants;
     w->f.io.now_ns = now;
     w->f.wake_ns = NS_NEVER;
     w->f.device_count = 1;
@@ -61,7 +59,7 @@ static struct world *world_make(unsigned jobs, unsigned tenants)
         if (tenant[i] == NULL) {
             bench_die("no memory");
         }
-        tenant[i]->share.weight = 1 + i % 100;
+        tenant[i]->limits.weight = 1 + i % 100;
     }
     for (unsigned i = 0; i < jobs; i++) {
         struct job *j = &w->job[i];

@@ -66,8 +66,11 @@ static uint64_t bound_ns(const struct sim *s, const struct sim_job *j)
     uint64_t *cost = calloc(s->jobs + 1, sizeof *cost);
     size_t count = 0;
     uint64_t own = 0;
+    if (cost == NULL) {
+        abort();
+    }
     ends = ends < RUNS * most ? ends : RUNS * most;
-    for (unsigned i = 0; cost != NULL && i < s->jobs; i++) {
+    for (unsigned i = 0; i < s->jobs; i++) {
         const struct sim_job *k = s->job[i];
         /* the device may go on with a job whose client has its answer */
         bool open = k->outcome == OUTCOME_OPEN || k->ended_ns + exec_run_ns(s, k, 0) > j->sent_ns;

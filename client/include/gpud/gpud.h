@@ -229,7 +229,7 @@ GPUD_API int gpud_open(const char *url, const gpud_options *options, gpud_client
  * return CLOSED. Blocks at most 1 s until the daemon has read the end of the session. Job and
  * program objects must still be freed. NULL is allowed. In a forked child it only frees memory. */
 GPUD_API void gpud_close(gpud_client *client);
-/* Waits until all earlier jobs have ended, whatever their results; runs callbacks. Blocks. */
+/* Waits for the end of all earlier jobs, good or bad; runs callbacks. Blocks up to timeout_ns. */
 GPUD_API int gpud_flush(gpud_client *client, uint64_t timeout_ns);
 
 /* One descriptor for any event loop: when it is readable, call gpud_dispatch. It stays the same and
@@ -368,13 +368,12 @@ typedef struct gpud_export_desc {
     uint64_t bytes;         /* of the memory, which begins with the buffer's first element */
     char device[GPUD_NAME]; /* "uuid=…": the GPU that it is on */
 } gpud_export_desc;
-/* A descriptor by which CUDA in this or another process maps the memory of the buffer:
+/* A descriptor by which CUDA in this or another process maps the buffer:
  * cuMemImportFromShareableHandle with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, then cuMemMap of
- * all of `bytes`. The buffer was created with GPUD_BUFFER_EXPORT, by this session. Writes
- * of jobs are visible when the jobs are done; gpud does not see writes of others. The memory is
- * freed with the buffer and its last mapping. After the end of its worker it is no longer the
- * buffer's. Blocks. STATE without the flag, UNSUPPORTED by this back end or daemon, BUFFER_LOST,
- * TIMEOUT. */
+ * all of `bytes`. The buffer was created with GPUD_BUFFER_EXPORT, by this session. Writes of jobs
+ * are visible when the jobs are done; gpud does not see writes of others. The memory is freed with
+ * the buffer and its last mapping. After the end of its worker it is no longer the buffer's.
+ * Blocks. STATE without the flag, UNSUPPORTED by this back end or daemon, BUFFER_LOST, TIMEOUT. */
 GPUD_API int gpud_buffer_export(gpud_client *client, gpud_buffer buffer,
                                 gpud_export_desc *ret_export);
 
@@ -451,7 +450,7 @@ typedef struct gpud_arg {
 GPUD_API gpud_arg gpud_in(gpud_buffer buffer);
 GPUD_API gpud_arg gpud_out(gpud_buffer buffer);
 GPUD_API gpud_arg gpud_inout(gpud_buffer buffer);
-/* `count` elements of a buffer from `first` on (GPUD_REST: to its end; 0: none). */
+/* `count` elements from `first` on (GPUD_REST: all; 0: none); access as the kernel declares it. */
 GPUD_API gpud_arg gpud_slice(gpud_buffer buffer, uint64_t first, uint64_t count);
 /* The same of any array argument (buffer, parameter, temporary, slice). 0 elements of a parameter
  * or temporary cannot be expressed: INVALID where the argument is used. */
@@ -637,8 +636,8 @@ GPUD_API gpud_arg gpud_program_param(gpud_program *program, const char *name, in
                                      gpud_shape shape);
 /* Memory that lives while a job of the program runs. Steps use the result as an argument. */
 GPUD_API gpud_arg gpud_program_temp(gpud_program *program, gpud_shape shape);
-/* Each adds a step and returns its index, or a negative code. Copies host memory (in). grid: NULL
- * is allowed. */
+/* Each adds a step and returns its index, or a negative code. Host memory (in) is copied into the
+ * program. grid may be NULL. */
 GPUD_API int gpud_program_launch(gpud_program *program, gpud_kernel kernel, const gpud_arg *args,
                                  uint32_t count, const gpud_grid *grid);
 GPUD_API int gpud_program_write(gpud_program *program, gpud_arg to, gpud_arg from);
@@ -720,7 +719,7 @@ GPUD_API int gpud_submit(gpud_client *client, const gpud_program *program, const
  * is not 0); free it. *ret_job is untouched if no job was submitted. Blocks. TIMEOUT
  * (gpud_options.timeout_ns): a submitted job goes on and may still write to memory of
  * gpud_host_alloc that it names. Other host memory is no longer written once the job is freed,
- * which happens at once if ret_job is NULL. So do gpud_call, gpud_copy and gpud_fill. */
+ * which is at once if ret_job is NULL. The same holds for gpud_call, gpud_copy, gpud_fill. */
 GPUD_API int gpud_run(gpud_client *client, const gpud_program *program, const gpud_arg *args,
                       uint32_t count, const gpud_submit_options *options, gpud_job **ret_job);
 /* One kernel without a program. grid and options may be NULL. As gpud_submit; host arrays must fit
@@ -745,7 +744,8 @@ GPUD_API int gpud_fill(gpud_client *client, gpud_arg to, gpud_arg scalar);
 /* Waits for the end of the job. Returns the job's error, or TIMEOUT if it has not ended (it goes
  * on). timeout_ns 0 only checks. Runs callbacks. Blocks. */
 GPUD_API int gpud_wait(gpud_job *job, uint64_t timeout_ns);
-/* The first of several jobs of one client; skips NULLs. ret_index may be NULL. INVALID: no job. */
+/* The same for the first of several jobs of one client; NULLs are skipped. 0 or TIMEOUT (the job
+ * has its error); INVALID without a job. ret_index may be NULL. */
 GPUD_API int gpud_wait_any(gpud_job *const *jobs, uint32_t count, uint64_t timeout_ns,
                            uint32_t *ret_index);
 GPUD_API bool gpud_job_done(const gpud_job *job); /* has it ended? */

@@ -12,9 +12,8 @@
 
 struct buffer {
     uint64_t daemon;
-    uint64_t id; /* public */
-    const char
-        *lost; /* static; what became of it, which an event has reported; NULL: it is there */
+    uint64_t id;      /* public */
+    const char *lost; /* static: what became of it, as an event said; NULL: it is there */
     gpud_shape shape;
 };
 

@@ -229,7 +229,7 @@ static void restored(struct front *f, struct buffer *b, const struct err *e)
     if (e->code == 0) {
         buffer_set_state(b, BUFFER_LIVE);
         b->restore_tries = 0;
-    } else if (!restore_retry(f, b, (int)e->code)) {
+    } else if (!restore_retry(f, b, e->code)) {
         buffer_lost(f, b);
         f->hooks.sessions_notify(f);
     }

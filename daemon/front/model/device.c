@@ -48,6 +48,11 @@ void device_set_state(struct device *d, enum device_state state, const char *rea
     }
 }
 
+unsigned device_usual_streams(const struct device *d)
+{
+    return d->streams > d->urgent + 1 ? d->streams - d->urgent : 1;
+}
+
 const char *device_state_name(const struct device *d)
 {
     static const char *const names[] = {

@@ -191,6 +191,8 @@ bool device_serves(const struct device *d);
 bool device_absent(const struct device *d);
 /* The UUID in its pin; NULL: the pin has none. */
 const char *device_uuid(const struct device *d);
+/* Streams for jobs that are not urgent: the first ones, one at least. */
+unsigned device_usual_streams(const struct device *d);
 /* Limit of jobs in flight: the setting; if that is 0, the window. */
 uint64_t device_window(const struct device *d, uint64_t setting);
 /* Limit of its worker's pool in bytes; an estimate until the worker has reported it. */

@@ -2,14 +2,14 @@
 
 #include <stdlib.h>
 
-bool share_join(struct share *s, struct device *d)
+bool share_join(struct share *s, struct tenant *t, struct device *d)
 {
     struct stake **k = &s->stake[d->index];
     if (*k == NULL) {
         *k = calloc(1, sizeof **k);
     }
     if (*k != NULL) {
-        (*k)->share = s;
+        (*k)->tenant = t;
         (*k)->line = &d->line;
     }
     return *k != NULL;

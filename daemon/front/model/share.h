@@ -13,6 +13,8 @@
 #include "daemon/front/model/line.h"
 #include "daemon/front/model/runs.h"
 
+struct tenant;
+
 /* What a tenant has in one class on one device. */
 struct stake_class {
     struct runs ready;       /* ready jobs that are bound to the device, by rank */
@@ -24,23 +26,23 @@ struct stake_class {
 };
 
 struct stake {
-    struct share *share;
+    struct tenant *tenant;
     struct line *line;    /* of the device */
     struct stake *passed; /* scratch of class_head */
     struct stake_class of[CLASS_COUNT];
 };
 
 struct share {
-    uint64_t key;                     /* the tenant's; decides among equals */
-    uint64_t weight;                  /* 1 … WEIGHT_MAX */
     struct runs any[CLASS_COUNT];     /* ready jobs that any device may run, by rank */
     struct stake *stake[DEVICES_MAX]; /* owned; NULL: it has not used the device */
     uint64_t device_ns;               /* time of all devices together */
 };
 
-/* Makes what the tenant needs to have jobs in the line of the device. false: no memory. */
-bool share_join(struct share *s, struct device *d);
-/* Takes it out of all lines, before their devices are freed. It must have no unfinished jobs. */
+/* Makes what the tenant, whose share this is, needs to have jobs in the line of the device. false:
+ * no memory. */
+bool share_join(struct share *s, struct tenant *t, struct device *d);
+/* Takes the tenant out of all lines, before their devices are freed. It must have no unfinished
+ * jobs. */
 void share_finish(struct share *s);
 
 #endif

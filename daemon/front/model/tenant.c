@@ -78,7 +78,6 @@ struct tenant *tenant_named(struct tenant **table, const char *name)
     }
     t->key = key;
     t->limits = TENANT_UNLIMITED;
-    t->share = (struct share){.key = key, .weight = t->limits.weight};
     (void)snprintf(t->name, sizeof t->name, "%s", name);
     HASH_ADD(hh, *table, key, sizeof t->key, t);
     if (!HASH_ENTERED(t->hh)) {

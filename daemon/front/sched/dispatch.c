@@ -157,7 +157,7 @@ static bool before(const struct device *d, unsigned a, unsigned b)
 static unsigned choose_stream(const struct job *j, const struct hazard_preds *preds,
                               const struct device *d)
 {
-    unsigned usual = d->streams - d->urgent;
+    unsigned usual = device_usual_streams(d);
     unsigned first = j->sched.urgent && d->urgent > 0 ? usual : 0;
     unsigned end = first == 0 ? usual : d->streams;
     for (unsigned i = 0; preds != NULL && i < preds->count; i++) {

@@ -15,7 +15,7 @@ bool shares_reserve(struct front *f, struct tenant *t, const struct job *j)
     bool there = true;
     for (unsigned i = 0; i < f->device_count; i++) {
         if (j->device == NULL || j->device == f->device[i]) {
-            there = share_join(&t->share, f->device[i]) && there;
+            there = share_join(&t->share, t, f->device[i]) && there;
         }
     }
     return there;
@@ -30,16 +30,16 @@ static void stand(struct device *d, struct stake *k, unsigned class)
         return;
     }
     of->served = of->served < clock ? clock : of->served;
-    heap_put(&d->line.stakes[class], &of->entry, of->served, k->share->key, k);
+    heap_put(&d->line.stakes[class], &of->entry, of->served, k->tenant->key, k);
 }
 
 /* false: no memory. */
-static bool stand_any(struct device *d, struct share *s, unsigned class)
+static bool stand_any(struct device *d, struct tenant *t, unsigned class)
 {
-    if (!share_join(s, d)) {
+    if (!share_join(&t->share, t, d)) {
         return false;
     }
-    stand(d, s->stake[d->index], class);
+    stand(d, t->share.stake[d->index], class);
     return true;
 }
 
@@ -50,7 +50,7 @@ static void join_all(struct front *f, struct device *d)
     for (struct tenant *t = f->tenants; t != NULL; t = t->hh.next) {
         for (unsigned class = 0; class < CLASS_COUNT; class ++) {
             bool ready = runs_first(&t->share.any[class]) != NULL;
-            d->line.joined = (!ready || stand_any(d, &t->share, class)) && d->line.joined;
+            d->line.joined = (!ready || stand_any(d, t, class)) && d->line.joined;
         }
     }
     if (!d->line.joined) {
@@ -58,10 +58,10 @@ static void join_all(struct front *f, struct device *d)
     }
 }
 
-static struct runs *runs_of(const struct job *j)
+/* Where ready jobs of the class are that may run where `j` may. */
+static struct runs *runs_of(const struct job *j, unsigned class)
 {
     struct share *s = &j->tenant->share;
-    unsigned class = job_rank_class(j);
     return j->device != NULL ? &s->stake[j->device->index]->of[class].ready : &s->any[class];
 }
 
@@ -73,7 +73,7 @@ void shares_put(struct front *f, struct job *j)
         return;
     }
     uint64_t key = (uint64_t)j->sched.rank ^ (UINT64_C(1) << 63); /* sorts as the rank does */
-    runs_put(runs_of(j), &j->sched.ready, key, j->id, j);
+    runs_put(runs_of(j, class), &j->sched.ready, key, j->id, j);
     if (j->device != NULL) {
         j->device->line.bound++;
         stand(j->device, t->share.stake[j->device->index], class);
@@ -82,7 +82,7 @@ void shares_put(struct front *f, struct job *j)
     f->any_ready++;
     for (unsigned i = 0; i < f->device_count; i++) {
         struct device *d = f->device[i];
-        d->line.joined = d->line.joined && stand_any(d, &t->share, class);
+        d->line.joined = d->line.joined && stand_any(d, t, class);
     }
 }
 
@@ -91,7 +91,7 @@ void shares_drop(struct front *f, struct job *j)
     if (!j->sched.ready.in) {
         return;
     }
-    runs_drop(runs_of(j), &j->sched.ready);
+    runs_drop(runs_of(j, job_rank_class(j)), &j->sched.ready);
     if (j->device != NULL) {
         j->device->line.bound--;
     } else {
@@ -107,11 +107,8 @@ bool shares_wait(const struct front *f, const struct device *d)
 unsigned shares_ahead(const struct job *j, unsigned max)
 {
     unsigned ahead = 0;
-    struct share *s = &j->tenant->share;
-    for (unsigned class = 0; class <= job_rank_class(j) && j->sched.ready.in; class ++) {
-        const struct runs *r =
-            j->device != NULL ? &s->stake[j->device->index]->of[class].ready : &s->any[class];
-        ahead += runs_ahead(r, &j->sched.ready, max - ahead);
+    for (unsigned class = 0; j->sched.ready.in && class <= job_rank_class(j); class ++) {
+        ahead += runs_ahead(runs_of(j, class), &j->sched.ready, max - ahead);
     }
     return ahead;
 }
@@ -121,28 +118,22 @@ unsigned shares_ahead(const struct job *j, unsigned max)
 static struct job *head_of(const struct stake *k, unsigned class)
 {
     const struct heap_entry *own = runs_first(&k->of[class].ready);
-    const struct heap_entry *any = runs_first(&k->share->any[class]);
+    const struct heap_entry *any = runs_first(&k->tenant->share.any[class]);
     const struct heap_entry *first =
         any == NULL || (own != NULL && heap_before(own, any)) ? own : any;
     return first != NULL ? first->what : NULL;
 }
 
-static uint64_t virtual_of(const struct share *s, uint64_t ns)
+static uint64_t virtual_of(const struct tenant *t, uint64_t ns)
 {
-    uint64_t weight = s->weight != 0 ? s->weight : TENANT_WEIGHT_USUAL;
-    return (ns * TENANT_WEIGHT_USUAL + weight - 1) / weight;
-}
-
-static unsigned usual_streams(const struct device *d)
-{
-    return d->streams > d->urgent + 1 ? d->streams - d->urgent : 1;
+    return (ns * TENANT_WEIGHT_USUAL + t->limits.weight - 1) / t->limits.weight;
 }
 
 /* A tenant must not fill all streams with long jobs before the first of them is charged: others
  * would wait for all of them. */
 static bool risky(const struct device *d, const struct stake_class *of)
 {
-    unsigned streams = usual_streams(d);
+    unsigned streams = device_usual_streams(d);
     return of->flying >= (streams > 1 ? streams - 1 : 1) &&
            (of->mean_ns == 0 || of->peak_ns * of->flying > RISK_NS);
 }
@@ -155,8 +146,8 @@ static struct stake *search(struct device *d, unsigned class, struct stake **ret
     while (stakes->first != NULL) {
         struct stake *k = stakes->first->what;
         struct heap_entry *entry = &k->of[class].entry;
-        bool others = *ret_passed != NULL || entry->left != NULL || entry->right != NULL ||
-                      d->inflight_count > k->of[class].flying;
+        bool others =
+            *ret_passed != NULL || !heap_alone(entry) || d->inflight_count > k->of[class].flying;
         bool ready = head_of(k, class) != NULL;
         if (ready && !(others && risky(d, &k->of[class]))) {
             return k;
@@ -173,7 +164,7 @@ static struct stake *search(struct device *d, unsigned class, struct stake **ret
 static bool stream_idle(const struct device *d)
 {
     bool idle = false;
-    for (unsigned i = 0; i < usual_streams(d) && !idle; i++) {
+    for (unsigned i = 0; i < device_usual_streams(d) && !idle; i++) {
         idle = d->stream_load[i] == 0;
     }
     return idle;
@@ -189,9 +180,9 @@ static struct job *class_head(struct device *d, unsigned class, bool *ret_waits)
     *ret_waits = *ret_waits || passed != NULL;
     for (; passed != NULL; passed = passed->passed) {
         struct stake_class *of = &passed->of[class];
-        heap_put(&d->line.stakes[class], &of->entry, of->served, passed->share->key, passed);
+        heap_put(&d->line.stakes[class], &of->entry, of->served, passed->tenant->key, passed);
         if (found != NULL && !stream_idle(d) &&
-            found->of[class].served > of->served + virtual_of(found->share, LEAD_NS)) {
+            found->of[class].served > of->served + virtual_of(found->tenant, LEAD_NS)) {
             found = NULL;
         }
     }
@@ -235,32 +226,41 @@ static bool batch_due(const struct device *d, const struct stake *k)
     const struct line *l = &d->line;
     unsigned flying = l->flying[CLASS_BATCH];
     return l->owed_ns > 0 &&
-           (flying == 0 || (k->of[CLASS_BATCH].mean_ns > 0 && flying <= usual_streams(d)));
+           (flying == 0 || (k->of[CLASS_BATCH].mean_ns > 0 && flying <= device_usual_streams(d)));
+}
+
+static struct job *head_in(struct device *d, unsigned class, bool *ret_waits)
+{
+    return d->line.stakes[class].first != NULL ? class_head(d, class, ret_waits) : NULL;
+}
+
+/* Of the classes before batch. */
+static struct job *head_before_batch(struct device *d, bool *ret_waits)
+{
+    struct job *j = NULL;
+    for (unsigned class = 0; class < CLASS_BATCH && j == NULL; class ++) {
+        j = head_in(d, class, ret_waits);
+    }
+    return j;
 }
 
 struct job *shares_head(struct front *f, struct device *d)
 {
-    struct line *l = &d->line;
     if (!shares_wait(f, d)) {
         return NULL;
     }
-    if (!l->joined) {
+    if (!d->line.joined) {
         join_all(f, d);
     }
     bool waits = false;
-    bool none = false;
-    struct job *batch =
-        l->stakes[CLASS_BATCH].first != NULL ? class_head(d, CLASS_BATCH, &none) : NULL;
+    bool ignored = false;
+    struct job *batch = head_in(d, CLASS_BATCH, &ignored);
     if (batch != NULL && batch_due(d, batch->tenant->share.stake[d->index])) {
         return batch;
     }
-    for (unsigned class = 0; class < CLASS_BATCH; class ++) {
-        struct job *j = l->stakes[class].first != NULL ? class_head(d, class, &waits) : NULL;
-        if (j != NULL) {
-            return j;
-        }
-    }
-    return batch != NULL && !waits && batch_may(f, d) ? batch : NULL;
+    struct job *j = head_before_batch(d, &waits);
+    bool held = j == NULL && (waits || batch == NULL || !batch_may(f, d));
+    return j != NULL ? j : held ? NULL : batch;
 }
 
 /* ---- what a job costs ------------------------------------------------------------------------ */
@@ -271,18 +271,15 @@ static void serve(struct line *l, struct stake *k, unsigned class, uint64_t serv
     struct stake_class *of = &k->of[class];
     of->served = served;
     if (of->entry.in) {
-        heap_put(&l->stakes[class], &of->entry, served, k->share->key, k);
+        heap_put(&l->stakes[class], &of->entry, served, k->tenant->key, k);
     }
 }
 
 /* Whether other classes want the device. */
 static bool contended(struct device *d)
 {
-    bool wanted = others_fly(&d->line);
-    for (unsigned class = 0; class < CLASS_BATCH && !wanted; class ++) {
-        wanted = class_head(d, class, &wanted) != NULL || wanted;
-    }
-    return wanted;
+    bool waits = false;
+    return others_fly(&d->line) || head_before_batch(d, &waits) != NULL || waits;
 }
 
 void shares_taken(struct front *f, struct job *j)
@@ -300,7 +297,7 @@ void shares_taken(struct front *f, struct job *j)
                              .class = class,
                              .owed = class == CLASS_BATCH && contended(j->device),
                              .ns = of->mean_ns,
-                             .served = virtual_of(k->share, of->mean_ns),
+                             .served = virtual_of(k->tenant, of->mean_ns),
                              .expected_ns = of->mean_ns == 0 ? RISK_NS : of->peak_ns,
                              .portion = l->portion,
                              .since_ns = l->portion_ns};
@@ -357,11 +354,11 @@ void shares_left(struct front *f, struct job *j, uint64_t ran_ns)
     if (c->class != CLASS_BATCH) {
         l->lively_ns = turn_now(f);
     }
-    serve(l, k, c->class, of->served + virtual_of(k->share, cost) - c->served);
+    serve(l, k, c->class, of->served + virtual_of(k->tenant, cost) - c->served);
     if (ran_ns > 0) {
         learn(of, cost);
     }
-    k->share->device_ns += cost;
+    k->tenant->share.device_ns += cost;
     owe(f, l, c, cost);
     c->stake = NULL;
 }

@@ -45,7 +45,6 @@ void quota_forget(struct front *f, struct tenant *t)
 {
     if (quota_limited(t)) {
         t->limits = TENANT_UNLIMITED;
-        t->share.weight = t->limits.weight;
         quota_send_all(f, t);
     }
 }

@@ -241,7 +241,6 @@ bool quota_apply(const struct tenant_rules *rules, struct tenant *t)
                    !same(&l->spilled, &t->limits.spilled);
     t->ruled = rule != NULL;
     t->limits = *l;
-    t->share.weight = l->weight;
     return changed;
 }
 

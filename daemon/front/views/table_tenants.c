@@ -101,7 +101,7 @@ static uint64_t arena_limit(const struct front *f, const struct tenant *x)
     COLUMN(waiting, UINT, x->waiting)                                                              \
     COLUMN(device_time, NS, x->share.device_ns)                                                    \
     COLUMN(refusals, UINT, x->refusals)                                                            \
-    WIDE(weight, UINT, x->share.weight)                                                            \
+    WIDE(weight, UINT, x->limits.weight)                                                           \
     WIDE(class, TEXT, tenant_classes[x->limits.job_class])                                         \
     WIDE(users, TEXT, users)                                                                       \
     WIDE(asked, BYTES, all.use.asked)                                                              \

@@ -192,6 +192,7 @@ struct fake *fake_create(void)
     now_ns = FAKE_BEGIN_NS;
     config_defaults(&k->f.config);
     k->f.config.window = 4;
+    k->f.rules.others = TENANT_UNLIMITED;
     k->f.rights.admins.group = k->f.rights.loaders.group = UINT32_MAX;
     k->f.next_job = 1;
     k->f.next_session = 1;

@@ -59,7 +59,7 @@ struct seller *market_add(struct market *m, uint64_t weight, unsigned class)
                          .most_ns = NS_PER_MS,
                          .device = 0};
     ck_assert_ptr_nonnull(s->tenant);
-    s->tenant->share.weight = weight;
+    s->tenant->limits.weight = weight;
     return s;
 }
 

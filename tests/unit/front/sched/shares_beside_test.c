@@ -137,8 +137,8 @@ START_TEST(a_weight_changes_in_flight)
     struct seller *a = sells(10000, CLASS_INTERACTIVE, 8, 10 * NS_PER_MS);
     struct seller *b = sells(10000, CLASS_INTERACTIVE, 8, 10 * NS_PER_MS);
     market_run(m, NS_PER_S);
-    a->tenant->share.weight = 1;
-    b->tenant->share.weight = 1;
+    a->tenant->limits.weight = 1;
+    b->tenant->limits.weight = 1;
     market_run(m, 100 * NS_PER_S);
     ck_assert_msg(fabs(part_of(a, b) - 50) <= 2, "%.2f%%", part_of(a, b));
     market_destroy(m);
