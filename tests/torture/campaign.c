@@ -478,10 +478,12 @@ uint64_t campaign_run(struct campaign *c)
     }
     report_calls(c);
     report_plan(c, planned);
-    for (unsigned act = 0; act < ACT_COUNT && !c->o.plan; act++) {
+    for (unsigned i = 0; i < ACT_COUNT && !c->o.plan; i++) {
+        /* with a time limit, another act comes first in each slice */
+        enum act act = (enum act)((i + c->o.slice) % ACT_COUNT);
         look_for_leaks(c);
         if (has_act(c, act)) {
-            (void)run_act(c, (enum act)act, false);
+            (void)run_act(c, act, false);
         }
     }
     look_for_leaks(c);
