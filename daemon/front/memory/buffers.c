@@ -203,6 +203,9 @@ void buffer_restore_watch(struct front *f)
         if (d->restore_ns != 0 && turn_now(f) >= d->restore_ns) {
             d->restore_ns = 0;
             restore_more(f, d);
+            if (!buffer_restoring(d)) { /* it was freed meanwhile: no answer follows */
+                f->hooks.worker_ready(f, d);
+            }
         } else if (d->restore_ns != 0) {
             wake_at(f, d->restore_ns);
         }

@@ -132,7 +132,8 @@ void command_buffer_free(struct front *f, struct buffer *b)
     record_done(f, b);
     record_drop(f->device[b->device]->record, b->record);
     b->record = 0;
-    if (d == NULL || b->state == BUFFER_LOST || (b->variable != NULL && !b->variable->asked)) {
+    bool there = b->state != BUFFER_LOST && (b->state != BUFFER_RESTORING || b->restore_asked);
+    if (d == NULL || !there || (b->variable != NULL && !b->variable->asked)) {
         return;
     }
     wake_for_pool(f, d);
