@@ -262,7 +262,9 @@ enum frame_ref_tag {
     U(ended_ns, UINT64_MAX)                                                                        \
     S(text, PROTO_TEXT_MAX)                                                                        \
     L(timings, TIMING, PROTO_STEPS_MAX)
-#define MSG_W_BUFFER(U, I, S, B, L) U(id, UINT64_MAX) I(code) I(vendor) S(text, PROTO_TEXT_MAX)
+/* gone: the worker has no such buffer. */
+#define MSG_W_BUFFER(U, I, S, B, L)                                                                \
+    U(id, UINT64_MAX) I(code) I(vendor) U(gone, 1) S(text, PROTO_TEXT_MAX)
 /* fd if code is 0: a descriptor of `bytes` of device memory for another process's driver. */
 #define MSG_W_EXPORTED(U, I, S, B, L)                                                              \
     U(id, UINT64_MAX) U(bytes, UINT64_MAX) I(code) I(vendor) S(text, PROTO_TEXT_MAX)

@@ -82,7 +82,7 @@ struct storm {
     uint64_t happened[MISHAP_COUNT];
     pid_t starved[FAMINES_MAX]; /* workers that were out of descriptors */
     unsigned starved_count;
-    unsigned driver_ends;                            /* of them, by an abort of their driver */
+    unsigned driver_ends;                            /* lines of the log about aborts of a driver */
     uint64_t recovery[VICTIM_COUNT][RECOVERIES_MAX]; /* ns */
     unsigned recoveries[VICTIM_COUNT];
     uint64_t places[CLIENTS]; /* the call of a client that was reported as hanging */

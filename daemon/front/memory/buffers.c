@@ -259,8 +259,14 @@ void buffer_answered(struct front *f, struct device *d, const struct msg_w_buffe
         created(f, b, &e);
     } else if (b->state == BUFFER_RESTORING) {
         restored(f, b, &e);
-    } else if (b->sealing) {
-        sealed(f, b, &e);
+    } else {
+        if (b->sealing) {
+            sealed(f, b, &e);
+        }
+        if (b->state == BUFFER_LIVE && m->gone != 0) { /* a former front asked for its memory */
+            buffer_lost(f, b);
+            f->hooks.sessions_notify(f);
+        }
     }
 }
 

@@ -24,8 +24,8 @@ static int buffer_check(const struct job_scope *scope, struct job *j, const stru
                         struct err *e)
 {
     struct buffer *b = buffer_find(scope->buffers, ref->id, e);
-    if (b == NULL) {
-        return ERR_BAD_HANDLE;
+    if (b == NULL) { /* it got no memory, and the front will have heard of it by now */
+        return err_set(e, ERR_BUFFER_LOST, "the worker no longer has buffer %" PRIu64, ref->id);
     }
     int rc = range_check("buffer", ref->id, ref, b->size, e);
     if (rc == 0) {

@@ -37,9 +37,9 @@ int answer_ready(struct channel *c, const struct device *dev, uint64_t spill_lim
     return channel_send(c, &schema_msg_w_ready, &msg, NULL, e);
 }
 
-int answer_buffer(struct channel *c, uint64_t id, const struct err *why, struct err *e)
+int answer_buffer(struct channel *c, uint64_t id, bool gone, const struct err *why, struct err *e)
 {
-    struct msg_w_buffer msg = {.id = id, .code = why->code, .vendor = why->vendor};
+    struct msg_w_buffer msg = {.id = id, .code = why->code, .vendor = why->vendor, .gone = gone};
     msg.text = bytes_str(why->code != 0 ? why->text : "");
     return channel_send(c, &schema_msg_w_buffer, &msg, NULL, e);
 }

@@ -23,7 +23,8 @@ struct inventory {
 int answer_ready(struct channel *c, const struct device *dev, uint64_t spill_limit,
                  const char *build, struct err *e);
 /* why->code 0: the buffer was made, or its transfer succeeded. */
-int answer_buffer(struct channel *c, uint64_t id, const struct err *why, struct err *e);
+/* gone: there is no buffer of this id, or it is freed after this answer. */
+int answer_buffer(struct channel *c, uint64_t id, bool gone, const struct err *why, struct err *e);
 int answer_module(struct channel *c, const struct module *m, struct err *e);
 int answer_module_error(struct channel *c, uint64_t id, const struct err *why, struct err *e);
 /* The job was refused: no command of it was enqueued. */

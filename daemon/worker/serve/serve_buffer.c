@@ -11,11 +11,12 @@ void server_transfer_done(void *data, struct buffer *b, const struct err *why)
 {
     struct server *s = data;
     struct err e = ERR_INIT;
-    server_must_send(s, answer_buffer(&s->channel, b->id, why, &e), &e);
+    bool gone = b->loss != BUFFER_WHOLE && !b->freed;
+    server_must_send(s, answer_buffer(&s->channel, b->id, gone, why, &e), &e);
     if (device_is_lost(why->code)) {
         server_end_lost(s, why->text);
     }
-    if (b->loss != BUFFER_WHOLE && !b->freed) {
+    if (gone) {
         buffer_free(&s->buffers, b);
     }
 }
@@ -67,7 +68,7 @@ int serve_buffer_create(struct server *s, struct bytes frame, struct frame_fds *
                  memory_settled(&s->device.memory, &b->piece);
     if (clean || b->piece.ref.block == NULL) {
         struct err ok = ERR_INIT;
-        return answer_buffer(&s->channel, msg.id, &ok, e);
+        return answer_buffer(&s->channel, msg.id, false, &ok, e);
     }
     bool zero = msg.zero != 0 || b->piece.dirty;
     rc = transfer_start(&s->transfers, zero ? TRANSFER_ZERO : TRANSFER_SETTLE, b, NULL, 0, e);
@@ -182,7 +183,7 @@ int serve_buffer_restore(struct server *s, struct bytes frame, struct frame_fds 
         b->sealed_fd = host.fd;
         host.fd = -1;
         memfd_finish(&host);
-        return answer_buffer(&s->channel, b->id, &ok, e);
+        return answer_buffer(&s->channel, b->id, false, &ok, e);
     }
     rc = rc == 0 ? transfer_start(&s->transfers, TRANSFER_RESTORE, b, &host, 0, e) : rc;
     if (rc != 0 && b != NULL) {

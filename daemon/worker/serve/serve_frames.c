@@ -50,7 +50,8 @@ static void answer_error(struct server *s, enum answer answer, struct bytes fram
         return;
     }
     if (answer == ANSWER_BUFFER) {
-        rc = answer_buffer(&s->channel, id, why, &e);
+        bool gone = buffer_find(&s->buffers, id, &e) == NULL;
+        rc = answer_buffer(&s->channel, id, gone, why, &e);
     } else {
         rc = answer_job_error(&s->channel, id, why, &e);
     }

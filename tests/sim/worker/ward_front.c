@@ -177,6 +177,17 @@ static void settle_all(struct ward *w)
     }
 }
 
+static bool uses_lost(const struct asked_job *j)
+{
+    bool lost = false;
+    for (unsigned i = 0; i < j->steps; i++) {
+        const struct thing *dst = j->step[i].dst.thing;
+        const struct thing *src = j->step[i].src.thing;
+        lost = lost || (dst != NULL && dst->lost) || (src != NULL && src->lost);
+    }
+    return lost;
+}
+
 /* May the job end with this code? NULL: it may. */
 static const char *unfounded(const struct ward *w, const struct asked_job *j, int64_t code)
 {
@@ -195,6 +206,8 @@ static const char *unfounded(const struct ward *w, const struct asked_job *j, in
         return j->small && !w->front->budgets ? "all that it needs could be had" : NULL;
     case ERR_UNSUPPORTED:
         return p->refuse_host > 0 ? NULL : "all is supported";
+    case ERR_BUFFER_LOST:
+        return uses_lost(j) ? NULL : "the worker has its buffers";
     case ERR_KERNEL_FAULT:
     case ERR_DEVICE_LOST:
         return w->device->dead.code == 0 ? "the device works" : NULL;
@@ -289,6 +302,14 @@ static void sealed(struct ward *w, struct thing *t, int64_t code)
     memfd_finish(&t->host);
 }
 
+/* A former front asked for its memory, which was refused. */
+static void lost(struct ward *w, struct thing *t)
+{
+    t->lost = true;
+    t->state = THING_GONE;
+    front_forget(w->front, t);
+}
+
 static void hear_buffer(struct ward *w, struct bytes frame)
 {
     struct msg_w_buffer m;
@@ -299,11 +320,16 @@ static void hear_buffer(struct ward *w, struct bytes frame)
     struct thing *t = front_thing(w->front, m.id, false);
     ward_log(w, "buffer %" PRIu64 ": %" PRId64 " %.*s", m.id, m.code, (int)m.text.size,
              m.text.data);
-    if (t == NULL || t->state == THING_GONE || t->state == THING_READY) {
+    if (t == NULL || t->state == THING_GONE) {
         return; /* of another front's, or of a buffer that was freed on its way */
     }
-    if (t->state == THING_SEALING) {
-        sealed(w, t, m.code);
+    if (t->state == THING_SEALING || t->state == THING_READY) {
+        if (t->state == THING_SEALING) {
+            sealed(w, t, m.code);
+        }
+        if (m.gone != 0) {
+            lost(w, t);
+        }
         return;
     }
     if (m.code != 0 && m.code != ERR_DEVICE_MEMORY && m.code != ERR_LIMIT &&

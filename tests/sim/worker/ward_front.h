@@ -35,6 +35,7 @@ struct thing {
     bool answered;     /* W_ARENA came */
     bool stays;        /* on the device */
     bool listed;       /* by an inventory */
+    bool lost;         /* it got no memory, after this front took it over */
     struct thing *prev, *next;
 };
 

@@ -201,7 +201,7 @@ START_TEST(bad_references_are_refused)
         uint64_t stage;
         int code;
     } BAD[] = {
-        {ref_buffer(9, 0, 16), 0, ERR_BAD_HANDLE},
+        {ref_buffer(9, 0, 16), 0, ERR_BUFFER_LOST},
         {ref_buffer(1, 4090, 16), 0, ERR_RANGE},
         {ref_buffer(1, UINT64_MAX, 16), 0, ERR_RANGE},
         {ref_buffer(1, 16, UINT64_MAX), 0, ERR_RANGE},
@@ -651,7 +651,7 @@ START_TEST(a_refused_job_keeps_its_place)
     draft_after(&d, 2);
     draft_send(&d, &f);
     ck_assert_int_eq(fake_done(&f, 1, NULL), 0);
-    ck_assert_int_eq(fake_done(&f, 2, NULL), ERR_BAD_HANDLE);
+    ck_assert_int_eq(fake_done(&f, 2, NULL), ERR_BUFFER_LOST);
     ck_assert_int_eq(fake_done(&f, 3, NULL), 0);
     fake_stop(&f);
 }
@@ -753,7 +753,7 @@ START_TEST(a_buffer_that_cannot_be_zeroed_is_refused)
     ck_assert_int_lt(fake_buffer(&f, 1, 4096, true), 0);
     draft_fill_zero(&d, 1, 0, 0);
     draft_send(&d, &f);
-    ck_assert_int_eq(fake_done(&f, 1, NULL), ERR_BAD_HANDLE);
+    ck_assert_int_eq(fake_done(&f, 1, NULL), ERR_BUFFER_LOST);
     ck_assert_int_eq(fake_buffer(&f, 1, 4096, true), 0);
     fake_stop(&f);
 }

@@ -202,6 +202,23 @@ START_TEST(one_that_is_freed_in_the_pause_holds_up_nothing)
 }
 END_TEST
 
+/* A buffer of a former front, whose memory the device refuses later. What a seal of that front has
+ * come to is of no interest. */
+START_TEST(one_that_the_worker_has_no_more_is_lost)
+{
+    begin();
+    struct buffer *b = charged(0);
+    struct msg_w_buffer m = {.id = b->handle, .code = ERR_DEVICE_MEMORY};
+    buffer_answered(&k->f, &k->device[0], &m);
+    ck_assert_int_eq(buffer_state(b), BUFFER_LIVE);
+    m.gone = 1;
+    buffer_answered(&k->f, &k->device[0], &m);
+    ck_assert_int_eq(buffer_state(b), BUFFER_LOST);
+    ck_assert_uint_eq(k->device[0].buffer_bytes, 0);
+    fake_destroy(k);
+}
+END_TEST
+
 /* Its own end is on the way: it does not serve, whoever lets go of the last one. */
 START_TEST(a_worker_that_is_being_ended_is_not_ready)
 {
@@ -326,6 +343,7 @@ int main(void)
     tcase_add_test(tc, a_worker_that_lacks_something_is_asked_again);
     tcase_add_test(tc, a_worker_that_always_lacks_something_loses_it);
     tcase_add_test(tc, one_that_is_freed_in_the_pause_holds_up_nothing);
+    tcase_add_test(tc, one_that_the_worker_has_no_more_is_lost);
     tcase_add_test(tc, a_worker_that_is_being_ended_is_not_ready);
     tcase_add_loop_test(tc, one_that_was_freed_comes_back_for_its_job, 0, 3);
     tcase_add_loop_test(tc, one_that_was_freed_is_lost_for_its_job, 0, 2);

@@ -219,7 +219,7 @@ START_TEST(a_job_cancelled_as_it_copied_keeps_no_job_waiting)
     draft_move(&d, OP_WRITE, ref_temp(draft_temp(&d, 5 * MIB - 4096), 5 * MIB - 4096), 0);
     draft_send(&d, &f);
     cancel(&f, 103);
-    jobs_end(&f, 4, (const int[]){0, ERR_DEVICE_MEMORY, ERR_BAD_HANDLE, ERR_CANCELLED});
+    jobs_end(&f, 4, (const int[]){0, ERR_DEVICE_MEMORY, ERR_BUFFER_LOST, ERR_CANCELLED});
     fake_stop(&f);
 }
 END_TEST
@@ -274,7 +274,7 @@ START_TEST(a_job_cancelled_as_it_copied_keeps_its_place)
     ck_assert_int_eq(fake_done(&f, 104, NULL), 0);
     drop(&f, 3);
     f.tenant = 1;
-    jobs_end(&f, 4, (const int[]){0, ERR_BAD_HANDLE, ERR_CANCELLED, 0});
+    jobs_end(&f, 4, (const int[]){0, ERR_BUFFER_LOST, ERR_CANCELLED, 0});
     read_back(&f, 105, 1, bytes, 'b');
     fake_stop(&f);
 }
@@ -296,7 +296,7 @@ START_TEST(a_seal_behind_jobs_keeps_no_job_waiting)
     draft_fill(&d, ref_buffer(3, 0, MIB), "s", 1);
     draft_send(&d, &f);
     fake_send(&f, &schema_msg_f_buffer_seal, &seal, host.fd);
-    jobs_end(&f, 5, (const int[]){0, ERR_DEVICE_MEMORY, ERR_BAD_HANDLE, 0});
+    jobs_end(&f, 5, (const int[]){0, ERR_DEVICE_MEMORY, ERR_BUFFER_LOST, 0});
     ck_assert_uint_eq(host.data[MIB - 1], 's');
     memfd_finish(&host);
     fake_stop(&f);
