@@ -46,6 +46,7 @@ struct client {
     struct mark counter_mark;
     uint64_t low, high; /* what the counter may show */
     bool tainted;       /* a job may have left it undefined */
+    char failed[256];   /* how its jobs failed since it was made */
     gpud_program *program;
     float *arena;
     float arena_value;

@@ -1,4 +1,5 @@
 /* Deeds that send jobs: what they return is computed here as well. */
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/storm/client.h"
@@ -105,6 +106,7 @@ static bool counter_ready(struct client *k)
     k->counter_mark = mark_now(k);
     k->low = k->high = 0;
     k->tainted = false;
+    k->failed[0] = '\0';
     int rc = CALL(k, "gpud_buffer_create",
                   gpud_buffer_create(k->c, gpud_shape_1d(GPUD_F32, COUNT_ITEMS), GPUD_BUFFER_ZERO,
                                      "counter", &k->counter));
@@ -120,6 +122,11 @@ static void counter_drop(struct client *k)
 /* The job's part in what the counter may show. */
 static void counter_account(struct client *k, const struct task *t)
 {
+    size_t used = strlen(k->failed);
+    if (t->code != 0) {
+        (void)snprintf(k->failed + used, sizeof k->failed - used, " %s/%d", gpud_err_name(t->code),
+                       t->effects);
+    }
     if (t->code == 0) {
         k->low++;
         k->high++;
@@ -164,9 +171,9 @@ static void counter_check(struct client *k)
     }
     if (rc == GPUD_ERR_UNDEFINED && !k->tainted) {
         ledger_break(k->l, BREACH_UNEXPECTED,
-                     "client %u: the counter is undefined, but each "
-                     "failed job said that it changed nothing",
-                     k->index);
+                     "client %u: the counter is undefined, but each failed job said that it "
+                     "changed nothing: %s; jobs:%s",
+                     k->index, gpud_last_error()->text, k->failed);
     }
     if (rc != GPUD_ERR_BUSY && rc != GPUD_ERR_LIMIT) {
         counter_drop(k);
@@ -188,7 +195,7 @@ static void counter_send(struct client *k, struct task *t)
     gpud_arg args[] = {gpud_f32(1), gpud_host_in(ones, COUNT_ITEMS, GPUD_F32),
                        gpud_inout(k->counter)};
     t->code = CALL(k, "gpud_launch", gpud_launch(k->c, k->axpy, args, 3, NULL, &o, &t->job));
-    t->effects = GPUD_EFFECTS_NONE;
+    t->effects = t->code != 0 ? gpud_last_error()->effects : GPUD_EFFECTS_NONE;
     (void)expect(k, t->code, "gpud_launch", expect_resident);
 }
 
@@ -216,8 +223,8 @@ void deed_counter(struct client *k)
     for (unsigned i = 0; i < many; i++) {
         if (sent[i]) {
             (void)task_finish(k, &tasks[i], codes);
-            counter_account(k, &tasks[i]);
         }
+        counter_account(k, &tasks[i]);
     }
     counter_check(k);
 }
