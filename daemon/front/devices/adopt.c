@@ -441,6 +441,9 @@ void adopt_job(struct front *f, struct device *d, const struct msg_w_inventory_j
     bool good = job_find(f->jobs, inventory->job) == NULL &&
                 proto_decode(&schema_msg_record_job, view.bytes, &m, NULL) == 0;
     struct job *j = good ? job_from(f, d, &view, &m) : NULL;
+    if (j != NULL && view.tainted) {
+        job_set_inputs(j, INPUTS_TAINTED, NULL);
+    }
     if (j != NULL && !view.ended) { /* else later jobs may have written there, and failed */
         take_uses(f, j, &m);
     }

@@ -100,6 +100,18 @@ static void fault_reported(struct device *d, struct job *j, const struct msg_w_d
     }
 }
 
+static void tainted_error(const struct job *j, struct err *ret_e)
+{
+    if (j->inputs.spoiler != 0) {
+        (void)err_set(ret_e, ERR_UNDEFINED, "job %llu, which wrote inputs of this job, failed (%s)",
+                      (unsigned long long)j->inputs.spoiler, err_name(j->inputs.code));
+    } else {
+        (void)err_set(ret_e, ERR_UNDEFINED,
+                      "a job that wrote inputs of this job failed before gpud was restarted");
+    }
+    ret_e->effects = ERR_EFFECTS_MAYBE;
+}
+
 void completion_done(struct front *f, struct device *d, const struct msg_w_done *m)
 {
     struct job *j = job_find(f->jobs, m->job);
@@ -131,9 +143,7 @@ void completion_done(struct front *f, struct device *d, const struct msg_w_done 
         bool cancelled = m->code == ERR_CANCELLED && was_cancelled(j, &e);
         job_conclude(f, j, cancelled ? JOB_CANCELLED : JOB_FAILED, &e);
     } else if (j->inputs.state == INPUTS_TAINTED) {
-        (void)err_set(&e, ERR_UNDEFINED, "job %llu, which wrote inputs of this job, failed (%s)",
-                      (unsigned long long)j->inputs.spoiler, err_name(j->inputs.code));
-        e.effects = ERR_EFFECTS_MAYBE;
+        tainted_error(j, &e);
         job_conclude(f, j, JOB_FAILED, &e);
     } else {
         d->jobs_done++;

@@ -94,6 +94,7 @@ static void taint_readers(const struct job *j)
             const struct work_use *v = &k->work.uses[i];
             if (v->buffer->mark != 0 && reads_bad(k, v, &bad[v->buffer->mark - 1])) {
                 job_set_inputs(k, INPUTS_TAINTED, j);
+                command_job_tainted(k);
             }
         }
     }

@@ -378,6 +378,14 @@ void command_job_ended(struct front *f, struct job *j)
     }
 }
 
+void command_job_tainted(struct job *j)
+{
+    struct device *d = j->device;
+    if (d != NULL && d->epoch == j->epoch) {
+        record_tainted(d->record, j->record);
+    }
+}
+
 void command_outputs_released(struct front *f, struct job *j)
 {
     (void)f;

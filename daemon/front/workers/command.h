@@ -36,6 +36,9 @@ void command_job_unrecord(struct job *j);
 void command_retire(struct front *f, struct job *j);
 /* Notes in the adoption record that the job has ended, and its buffers have what it wrote. */
 void command_job_ended(struct front *f, struct job *j);
+/* Notes there that the job has read what a failed job should have written. The worker does not know
+ * that, and reports the job as done to the next front, too. */
+void command_job_tainted(struct job *j);
 /* Notes in the adoption record that other jobs may use the job's staging memory. */
 void command_outputs_released(struct front *f, struct job *j);
 void command_pool(struct device *d, bool trim);

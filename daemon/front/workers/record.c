@@ -9,13 +9,15 @@
 
 #include "common/memfd.h"
 
-#define CELL_BYTES   256u
-#define CELLS_MIN    64u
-#define CELLS_MAX    (1u << 22)
-#define STATE_FREE   0u
-#define STATE_REUSED 0x80u /* a flag beside the kind: other jobs use the staging memory */
-#define STATE_ENDED  0x40u /* another: the entries of the buffers have what the job wrote */
-#define NO_CELL      0u    /* the first cell is the record's head */
+#define CELL_BYTES    256u
+#define CELLS_MIN     64u
+#define CELLS_MAX     (1u << 22)
+#define STATE_FREE    0u
+#define STATE_REUSED  0x80u /* a flag beside the kind: other jobs use the staging memory */
+#define STATE_ENDED   0x40u /* another: the entries of the buffers have what the job wrote */
+#define STATE_TAINTED 0x20u /* another: it has read what a failed job should have written */
+#define STATE_FLAGS   (STATE_REUSED | STATE_ENDED | STATE_TAINTED)
+#define NO_CELL       0u /* the first cell is the record's head */
 
 /* A cell. An entry is a chain of cells, of which the first has kind and id. A cell that is neither
  * in such a chain nor marked by its state is free. */
@@ -220,6 +222,11 @@ void record_ended(struct record *r, record_entry entry)
     flag(r, entry, STATE_ENDED);
 }
 
+void record_tainted(struct record *r, record_entry entry)
+{
+    flag(r, entry, STATE_TAINTED);
+}
+
 uint32_t record_used(const struct record *r)
 {
     return r != NULL ? r->used : 0;
@@ -321,8 +328,7 @@ static void collect(struct record *r, uint8_t *marks)
     r->serial = *begun_of(r);
     for (uint32_t i = NO_CELL + 1; i < r->count; i++) {
         struct cell *c = cell_at(r, i);
-        unsigned kind =
-            atomic_load_explicit(&c->state, memory_order_acquire) & ~(STATE_REUSED | STATE_ENDED);
+        unsigned kind = atomic_load_explicit(&c->state, memory_order_acquire) & ~STATE_FLAGS;
         if (kind != RECORD_BUFFER && kind != RECORD_JOB) {
             continue;
         }
@@ -414,6 +420,7 @@ static void view(struct record *r, const struct found *f, struct record_view *re
                                      .id = f->id,
                                      .staging_reused = (atomic_load(&c->state) & STATE_REUSED) != 0,
                                      .ended = (atomic_load(&c->state) & STATE_ENDED) != 0,
+                                     .tainted = (atomic_load(&c->state) & STATE_TAINTED) != 0,
                                      .bytes = bytes_of(r->view, c->size)};
 }
 

@@ -50,6 +50,8 @@ void record_note(struct record *r, enum record_kind kind, uint64_t id);
 void record_staging_reused(struct record *r, record_entry entry);
 /* Notes that the job has ended, and the entries of its buffers say what is defined since. */
 void record_ended(struct record *r, record_entry entry);
+/* Notes that the job has read what a failed job should have written. */
+void record_tainted(struct record *r, record_entry entry);
 
 /* Cells that entries take, of 256 bytes: 0 if there is no entry. r NULL is accepted. */
 uint32_t record_used(const struct record *r);
@@ -59,7 +61,7 @@ uint32_t record_used(const struct record *r);
 struct record_view {
     record_entry entry;
     uint64_t id;
-    bool staging_reused, ended;
+    bool staging_reused, ended, tainted;
     struct bytes bytes; /* valid until the next record_find */
 };
 

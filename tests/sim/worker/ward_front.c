@@ -177,6 +177,14 @@ static void settle_all(struct ward *w)
     }
 }
 
+static const char *unfounded_fault(const struct ward *w, int64_t code)
+{
+    if (code != ERR_KERNEL_FAULT && code != ERR_DEVICE_LOST) {
+        return "no reason is known";
+    }
+    return w->device->dead.code == 0 ? "the device works" : NULL;
+}
+
 static bool uses_lost(const struct asked_job *j)
 {
     bool lost = false;
@@ -208,11 +216,8 @@ static const char *unfounded(const struct ward *w, const struct asked_job *j, in
         return p->refuse_host > 0 ? NULL : "all is supported";
     case ERR_BUFFER_LOST:
         return uses_lost(j) ? NULL : "the worker has its buffers";
-    case ERR_KERNEL_FAULT:
-    case ERR_DEVICE_LOST:
-        return w->device->dead.code == 0 ? "the device works" : NULL;
     default:
-        return "no reason is known";
+        return unfounded_fault(w, code);
     }
 }
 

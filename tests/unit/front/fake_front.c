@@ -416,6 +416,16 @@ void fake_given(struct fake *k, unsigned device, enum record_kind kind, uint64_t
     record_destroy(before);
 }
 
+bool fake_tainted(struct fake *k, const struct job *j)
+{
+    struct record *r = adopted(k, j->device->index);
+    struct record_view view;
+    bool again = false;
+    ck_assert(record_find(r, RECORD_JOB, j->id, &view, &again));
+    record_destroy(r);
+    return view.tainted;
+}
+
 static bool recorded(struct fake *k, unsigned device, enum record_kind kind, uint64_t id,
                      struct msg_record_buffer *ret_m)
 {

@@ -60,6 +60,9 @@ struct fake_recorded {
     bool found, defined, left;
     uint64_t freed_by;
 };
+/* Does the record tell the next front that the job has read what a failed job should have
+ * written? */
+bool fake_tainted(struct fake *k, const struct job *j);
 struct fake_recorded fake_recorded(struct fake *k, const struct buffer *b);
 /* Does the record say that the job's outputs are overwritten? */
 bool fake_outputs_lost(struct fake *k, unsigned device, uint64_t job);

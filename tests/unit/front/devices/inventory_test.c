@@ -370,9 +370,56 @@ START_TEST(what_was_written_into_what_was_freed_is_told)
 }
 END_TEST
 
-SUITE_MAIN("inventory", the_end_of_an_older_inventory_is_none,
-           what_ran_before_has_its_time_and_its_place, a_job_pauses_and_goes_on,
-           what_was_freed_before_goes_once_nobody_asks_for_it,
+/* A writer that did not run says nothing of the job behind it, which its worker did. The next front
+ * hears from the worker that it is done, and must not tell its client so. */
+START_TEST(what_read_too_old_content_is_told)
+{
+    struct fake *k = fake_create();
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    ck_assert(buffer_charge(b, &k->device[0]));
+    struct job *first = fake_job(k, 0);
+    struct job *second = fake_job(k, 0);
+    fake_writes(first, b, 0, 64);
+    fake_reads(second, b, 0, 64);
+    (void)fake_submit(k, first);
+    (void)fake_submit(k, second);
+    fake_turn(k);
+    ck_assert(!fake_tainted(k, second));
+    fake_refused(k, first, ERR_DEADLINE);
+    ck_assert(fake_tainted(k, second));
+    fake_done(k, second, 0);
+    fake_destroy(k);
+}
+END_TEST
+
+START_TEST(what_has_read_too_old_content_fails)
+{
+    struct fake *k = fake_create();
+    const uint64_t id = 1;
+    const struct msg_record_job record = {.limit_ns = NS_PER_S};
+    const struct msg_w_inventory_job inventory = {.job = id};
+    struct capbuf out;
+    capbuf_init(&out, 4096);
+    ck_assert_int_eq(proto_encode(&schema_msg_record_job, &record, &out, NULL), 0);
+    record_tainted(k->device[0].record,
+                   record_put(k->device[0].record, 0, RECORD_JOB, id, capbuf_view(&out)));
+    fake_given(k, 0, RECORD_JOB, id + 1, capbuf_view(&out));
+    k->f.hooks.inventory_job = adopt_job;
+    k->device[0].state = DEVICE_ADOPTING;
+    say(k, &schema_msg_w_inventory_job, &inventory);
+    capbuf_finish(&out);
+    struct job *j = fake_find(k, id);
+    ck_assert_ptr_nonnull(j);
+    fake_done(k, j, 0);
+    ck_assert_int_eq(k->state[id], JOB_FAILED);
+    ck_assert_int_eq(k->error[id].code, ERR_UNDEFINED);
+    fake_destroy(k);
+}
+END_TEST
+
+SUITE_MAIN("inventory", what_read_too_old_content_is_told, what_has_read_too_old_content_fails,
+           the_end_of_an_older_inventory_is_none, what_ran_before_has_its_time_and_its_place,
+           a_job_pauses_and_goes_on, what_was_freed_before_goes_once_nobody_asks_for_it,
            what_was_freed_before_stays_while_its_client_restores, what_is_being_restored_is_awaited,
            a_worker_frees_a_buffer_that_cannot_be_taken_over,
            a_session_lingers_from_the_end_of_the_adoption,
