@@ -14,44 +14,19 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "tests/system/harness/harness.h"
+#include "tests/system/native.h"
 
 #define TRUSTED  65533u
 #define STRANGER 65531u
-#define WORDS    512u
-#define DATA     8u /* where a call's data begins, in words */
 
 static struct daemon d;
 static pid_t launcher;
-static gpud_kernel proxy;
-static int64_t words[WORDS];
-
-/* A system call with arguments that may lie in the array: `mask` selects the arguments that are
- * offsets. Assembly is refused when it is compiled; native code is possible nevertheless. */
-static const char source[] =
-    "#define _Pragma(x) __asm__\n" /* in place of the error that the word stands for */
-    "kernel void proxy(global long *w)\n"
-    "{\n"
-    "    long a[6];\n"
-    "    for (int i = 0; i < 6; i++)\n"
-    "        a[i] = (w[7] >> i & 1) != 0 ? (long)w + w[1 + i] : w[1 + i];\n"
-    "    long r;\n"
-    "    __asm__ volatile(\"movq %5, %%r10; movq %6, %%r8; movq %7, %%r9; syscall\"\n"
-    "                     : \"=a\"(r)\n"
-    "                     : \"a\"(w[0]), \"D\"(a[0]), \"S\"(a[1]), \"d\"(a[2]), \"r\"(a[3]),\n"
-    "                       \"r\"(a[4]), \"r\"(a[5])\n"
-    "                     : \"rcx\", \"r11\", \"r8\", \"r9\", \"r10\", \"memory\");\n"
-    "    w[0] = r;\n"
-    "}\n";
+static struct native n;
 
 /* Can it be shown here? Each test asks. */
 static bool possible(void)
 {
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    return geteuid() == 0;
-#else
-    return false;
-#endif
+    return NATIVE && geteuid() == 0;
 }
 
 /* ---- processes ------------------------------------------------------------------------------ */
@@ -98,7 +73,8 @@ static void start_front(void)
     daemon_wait_ready(&d);
 }
 
-static gpud_client *begin(void)
+/* confined: workers confine themselves, too; otherwise the user alone keeps a kernel away. */
+static gpud_client *begin(bool confined)
 {
     static char base[64];
     char path[DAEMON_PATH + 16];
@@ -112,6 +88,7 @@ static gpud_client *begin(void)
     folder("home", STRANGER, path, sizeof path);
     ck_assert_int_eq(setenv("HOME", path, 1), 0);
     ck_assert_int_eq(unsetenv("POCL_CACHE_DIR"), 0);
+    ck_assert_int_eq(setenv("GPUD_CONFINE", confined ? "on" : "off", 1), 0);
     folder("cache", TRUSTED, path, sizeof path);
     folder("run", TRUSTED, path, sizeof path);
     ck_assert_int_eq(chmod(path, 0750), 0);
@@ -148,70 +125,40 @@ static void end(gpud_client *c)
 /* ---- what the kernel calls --------------------------------------------------------------------
  */
 
-static void load(gpud_client *c)
+static int64_t call(long number, int64_t a0, int64_t a1, int64_t a2, int64_t mask)
 {
-    gpud_module m = {0};
-    gpud_module_options o = {.size = sizeof o, .file = "proxy.cl", .name = "proxy"};
-    ck_gpud_ok(gpud_module_load(c, GPUD_LANG_OPENCL, source, strlen(source), &o, &m));
-    ck_gpud_ok(gpud_module_kernel_at(c, m, 0, &proxy));
+    return native_call(&n, number, a0, a1, a2, 0, mask);
 }
 
-/* Arguments at these places of `mask` are offsets of data behind the call, in bytes. */
-static int64_t call(gpud_client *c, long number, int64_t a0, int64_t a1, int64_t a2, int64_t a3,
-                    int64_t mask)
-{
-    const gpud_grid one = {.size = sizeof one, .global = {1}, .local = {1}};
-    const int64_t head[DATA] = {number, a0, a1, a2, a3, 0, 0, mask};
-    gpud_arg args[] = {gpud_host_inout(words, WORDS, GPUD_I64)};
-    gpud_job *job = NULL;
-    memcpy(words, head, sizeof head);
-    ck_gpud_ok(gpud_launch(c, proxy, args, 1, &one, NULL, &job));
-    ck_gpud_ok(gpud_wait(job, 2 * PATIENCE));
-    gpud_job_free(job);
-    return words[0];
-}
-
-static char *data(void)
-{
-    return (char *)&words[DATA];
-}
-
-#define AT ((int64_t)(DATA * sizeof words[0]))
-
-static int64_t call_open(gpud_client *c, const char *path, int flags)
-{
-    (void)snprintf(data(), 512, "%s", path);
-    return call(c, SYS_open, AT, flags, 0, 0, 1);
-}
-
-static int64_t call_connect(gpud_client *c, const char *name, int type, int64_t *ret_fd)
+static int64_t call_connect(const char *name, int type, int64_t *ret_fd)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    *ret_fd = call(c, SYS_socket, AF_UNIX, type, 0, 0, 0);
+    *ret_fd = call(SYS_socket, AF_UNIX, type, 0, 0);
     ck_assert_int_ge(*ret_fd, 0);
     (void)snprintf(addr.sun_path, sizeof addr.sun_path, "%s/%s", d.dir, name);
-    memcpy(data(), &addr, sizeof addr);
-    return call(c, SYS_connect, *ret_fd, AT, sizeof addr, 0, 2);
+    memcpy(native_data(&n), &addr, sizeof addr);
+    return call(SYS_connect, *ret_fd, AT, sizeof addr, 2);
 }
 
-static void try_process(gpud_client *c, pid_t pid)
+static void try_process(pid_t pid)
 {
     static const char *const files[] = {"mem", "fd/0", "fd", "environ", "maps"};
     char path[64];
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         (void)snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, files[i]);
-        ck_assert_msg(call_open(c, path, O_RDONLY) == -EACCES, "%s: %ld", path, (long)words[0]);
+        ck_assert_msg(native_open(&n, path, O_RDONLY) == -EACCES, "%s: %ld", path,
+                      (long)n.words[0]);
         if (i < 2) {
-            ck_assert_int_eq(call_open(c, path, O_RDWR), -EACCES);
+            ck_assert_int_eq(native_open(&n, path, O_RDWR), -EACCES);
         }
     }
-    ck_assert_int_eq(call(c, SYS_kill, pid, 0, 0, 0, 0), -EPERM);
-    ck_assert_int_eq(call(c, SYS_kill, pid, SIGKILL, 0, 0, 0), -EPERM);
-    ck_assert_int_eq(call(c, SYS_ptrace, PTRACE_ATTACH, pid, 0, 0, 0), -EPERM);
-    int64_t fd = call(c, SYS_pidfd_open, pid, 0, 0, 0, 0);
+    ck_assert_int_eq(call(SYS_kill, pid, 0, 0, 0), -EPERM);
+    ck_assert_int_eq(call(SYS_kill, pid, SIGKILL, 0, 0), -EPERM);
+    ck_assert_int_eq(call(SYS_ptrace, PTRACE_ATTACH, pid, 0, 0), -EPERM);
+    int64_t fd = call(SYS_pidfd_open, pid, 0, 0, 0);
     ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(call(c, SYS_pidfd_getfd, fd, 0, 0, 0, 0), -EPERM);
-    (void)call(c, SYS_close, fd, 0, 0, 0, 0);
+    ck_assert_int_eq(call(SYS_pidfd_getfd, fd, 0, 0, 0), -EPERM);
+    (void)call(SYS_close, fd, 0, 0, 0);
 }
 
 /* Nothing of the daemon's lies where everybody may look. */
@@ -231,11 +178,11 @@ static void look_at_shared_memory(void)
     }
 }
 
-static void try_to_become(gpud_client *c, unsigned user)
+static void try_to_become(unsigned user)
 {
-    ck_assert_int_eq(call(c, SYS_setuid, user, 0, 0, 0, 0), -EPERM);
-    ck_assert_int_eq(call(c, SYS_setgid, user, 0, 0, 0, 0), -EPERM);
-    ck_assert_int_eq(call(c, SYS_setresuid, user, user, user, 0, 0), -EPERM);
+    ck_assert_int_eq(call(SYS_setuid, user, 0, 0, 0), -EPERM);
+    ck_assert_int_eq(call(SYS_setgid, user, 0, 0, 0), -EPERM);
+    ck_assert_int_eq(call(SYS_setresuid, user, user, user, 0), -EPERM);
 }
 
 /* FAULT other: a kernel of native code that tries the sockets, memory, descriptors and processes
@@ -252,26 +199,26 @@ START_TEST(a_kernel_gets_nothing_of_the_daemons)
     if (!possible()) {
         return;
     }
-    gpud_client *c = begin();
+    gpud_client *c = begin(false);
     char path[DAEMON_PATH + 32];
     int64_t fd = -1;
-    load(c);
-    ck_assert_int_eq(call(c, SYS_getuid, 0, 0, 0, 0, 0), STRANGER);
-    ck_assert_int_eq(call(c, SYS_getegid, 0, 0, 0, 0, 0), STRANGER);
+    native_load(&n, c, 0);
+    ck_assert_int_eq(call(SYS_getuid, 0, 0, 0, 0), STRANGER);
+    ck_assert_int_eq(call(SYS_getegid, 0, 0, 0, 0), STRANGER);
     for (int i = 0; i < 3; i++) {
-        ck_assert_int_eq(call_connect(c, sockets[i], SOCK_STREAM, &fd), -EACCES);
-        (void)call(c, SYS_close, fd, 0, 0, 0, 0);
-        ck_assert_int_eq(call_connect(c, sockets[i], SOCK_SEQPACKET, &fd), -EACCES);
-        (void)call(c, SYS_close, fd, 0, 0, 0, 0);
+        ck_assert_int_eq(call_connect(sockets[i], SOCK_STREAM, &fd), -EACCES);
+        (void)call(SYS_close, fd, 0, 0, 0);
+        ck_assert_int_eq(call_connect(sockets[i], SOCK_SEQPACKET, &fd), -EACCES);
+        (void)call(SYS_close, fd, 0, 0, 0);
     }
     (void)snprintf(path, sizeof path, "%s/gpud.lock", d.dir);
-    ck_assert_int_eq(call_open(c, path, O_RDWR), -EACCES);
+    ck_assert_int_eq(native_open(&n, path, O_RDWR), -EACCES);
     (void)snprintf(path, sizeof path, "%.*s/cache", (int)(strlen(d.dir) - strlen("/run")), d.dir);
-    ck_assert_int_eq(call_open(c, path, O_RDONLY), -EACCES);
-    try_process(c, d.pid);
-    try_process(c, launcher);
-    try_to_become(c, 0);
-    try_to_become(c, TRUSTED);
+    ck_assert_int_eq(native_open(&n, path, O_RDONLY), -EACCES);
+    try_process(d.pid);
+    try_process(launcher);
+    try_to_become(0);
+    try_to_become(TRUSTED);
     look_at_shared_memory();
     end(c);
 }
@@ -295,16 +242,16 @@ START_TEST(front_and_launcher_refuse_the_workers_user)
     if (!possible()) {
         return;
     }
-    gpud_client *c = begin();
+    gpud_client *c = begin(false);
     char path[DAEMON_PATH + 32];
     int64_t fd = -1;
-    load(c);
+    native_load(&n, c, 0);
     ck_assert_int_eq(chmod(d.dir, 0755), 0);
     (void)snprintf(path, sizeof path, "%s/launcher.sock", d.dir);
     ck_assert_int_eq(chmod(path, 0666), 0);
     ck_assert_int_eq(chmod(d.url + strlen("ipc://"), 0666), 0);
-    ck_assert_int_eq(call_connect(c, "launcher.sock", SOCK_SEQPACKET, &fd), 0);
-    ck_assert_int_eq(call(c, SYS_read, fd, AT, 64, 0, 2), 0); /* it hung up */
+    ck_assert_int_eq(call_connect("launcher.sock", SOCK_SEQPACKET, &fd), 0);
+    ck_assert_int_eq(call(SYS_read, fd, AT, 64, 2), 0); /* it hung up */
     ck_assert_int_eq(process_wait(process_start(open_as_stranger, NULL)), 0);
     end(c);
 }
@@ -325,25 +272,20 @@ START_TEST(workers_of_another_user_are_kept_and_ended)
     if (!possible()) {
         return;
     }
-    gpud_client *c = begin();
+    gpud_client *c = begin(false);
     pid_t before = daemon_worker(&d, 0);
     ck_assert(worker_is(STRANGER));
     ck_assert_int_eq(kill(d.pid, SIGKILL), 0);
     (void)process_wait(d.pid);
     start_front();
     ck_assert_int_eq(daemon_worker(&d, 0), before);
-    load(c);
-    ck_assert_int_eq(call(c, SYS_getuid, 0, 0, 0, 0, 0), STRANGER);
-    ck_assert_int_eq(call(c, SYS_getpid, 0, 0, 0, 0, 0), before);
+    native_load(&n, c, 0);
+    ck_assert_int_eq(call(SYS_getuid, 0, 0, 0, 0), STRANGER);
+    ck_assert_int_eq(call(SYS_getpid, 0, 0, 0, 0), before);
     /* it closes its channel: the front ends a process that it cannot see in /proc, too */
-    const gpud_grid one = {.size = sizeof one, .global = {1}, .local = {1}};
     const int64_t head[DATA] = {SYS_close, 3};
-    gpud_arg args[] = {gpud_host_inout(words, WORDS, GPUD_I64)};
-    gpud_job *job = NULL;
-    memcpy(words, head, sizeof head);
-    ck_gpud_ok(gpud_launch(c, proxy, args, 1, &one, NULL, &job));
-    (void)gpud_wait(job, 2 * PATIENCE);
-    gpud_job_free(job);
+    memcpy(n.words, head, sizeof head);
+    (void)native_run(&n, n.proxy);
     daemon_wait_worker(&d, 0, before);
     ck_until(worker_is(STRANGER));
     end(c);
