@@ -33,7 +33,9 @@ static int home_make(const char *cache, struct err *e)
     if (cache[0] == '\0') {
         return 0;
     }
-    return setenv("HOME", cache, 1) == 0 && setenv("XDG_CACHE_HOME", cache, 1) == 0 &&
+    char below[PATH_MAX];
+    (void)snprintf(below, sizeof below, "%s/.cache", cache);
+    return setenv("HOME", cache, 1) == 0 && setenv("XDG_CACHE_HOME", below, 1) == 0 &&
                    setenv("TMPDIR", cache, 1) == 0
                ? 0
                : err_errno(e, ERR_NOMEM, "setting the folders of drivers");

@@ -17,7 +17,8 @@
 #include "tests/system/native.h"
 
 #define TRUSTED  65533u
-#define STRANGER 65531u
+#define STRANGER 65520u
+#define USERS    2u /* of a pool: those behind STRANGER */
 
 static struct daemon d;
 static pid_t launcher;
@@ -73,8 +74,21 @@ static void start_front(void)
     daemon_wait_ready(&d);
 }
 
-/* confined: workers confine themselves, too; otherwise the user alone keeps a kernel away. */
-static gpud_client *begin(bool confined)
+/* The folders of a pool's users lie in the workers' home, as tmpfiles makes them. */
+static void pool_folders(const char *home)
+{
+    char path[DAEMON_PATH + 32];
+    ck_assert_int_eq(chmod(home, 0711), 0);
+    for (unsigned i = 0; i < USERS; i++) {
+        (void)snprintf(path, sizeof path, "%s/%u", home, i);
+        ck_assert_int_eq(mkdir(path, 0700), 0);
+        ck_assert_int_eq(chown(path, STRANGER + 1 + i, STRANGER), 0);
+    }
+}
+
+/* confined: workers confine themselves, too; otherwise the user alone keeps a kernel away. pool:
+ * each worker has a user of its own. */
+static gpud_client *begin(bool confined, bool pool)
 {
     static char base[64];
     char path[DAEMON_PATH + 16];
@@ -89,6 +103,9 @@ static gpud_client *begin(bool confined)
     ck_assert_int_eq(setenv("HOME", path, 1), 0);
     ck_assert_int_eq(unsetenv("POCL_CACHE_DIR"), 0);
     ck_assert_int_eq(setenv("GPUD_CONFINE", confined ? "on" : "off", 1), 0);
+    if (pool) {
+        pool_folders(path);
+    }
     folder("cache", TRUSTED, path, sizeof path);
     folder("run", TRUSTED, path, sizeof path);
     ck_assert_int_eq(chmod(path, 0750), 0);
@@ -101,6 +118,8 @@ static gpud_client *begin(bool confined)
                                    "--supervised",
                                    "--worker-user",
                                    stranger,
+                                   "--worker-users",
+                                   pool ? "2" : "0",
                                    NULL};
     launcher = start("-all,+setuid,+setgid", program);
     (void)snprintf(path, sizeof path, "%s/launcher.sock", d.dir);
@@ -190,7 +209,7 @@ static void try_to_become(unsigned user)
  * required: it gets nothing: it runs as a user of its own, without capabilities, and front and
  *   launcher refuse that user
  * defence: `launcher/identity.c`; `launcher/spawn.c`: become; `front/requests/hello.c`:
- *   session_hello; `packaging/gpud-launcher.service.in`
+ *   runs_kernels; `packaging/gpud-launcher.service.in`
  * also: `test_system_strangers`; `launcher_identity_test`; `check_units`
  * mutants: stranger, stranger-caps, stranger-session, stranger-kill, launcher-peer */
 START_TEST(a_kernel_gets_nothing_of_the_daemons)
@@ -199,7 +218,7 @@ START_TEST(a_kernel_gets_nothing_of_the_daemons)
     if (!possible()) {
         return;
     }
-    gpud_client *c = begin(false);
+    gpud_client *c = begin(false, false);
     char path[DAEMON_PATH + 32];
     int64_t fd = -1;
     native_load(&n, c, 0);
@@ -224,12 +243,11 @@ START_TEST(a_kernel_gets_nothing_of_the_daemons)
 }
 END_TEST
 
-static int open_as_stranger(void *unused)
+static int open_as_stranger(void *user)
 {
     gpud_client *c = NULL;
     gpud_options o = {.size = sizeof o, .connect_timeout_ns = 10 * SECOND};
-    (void)unused;
-    if (setgid(STRANGER) != 0 || setuid(STRANGER) != 0) {
+    if (setgid(STRANGER) != 0 || setuid(*(const unsigned *)user) != 0) {
         return 2;
     }
     return gpud_open(d.url, &o, &c) == GPUD_ERR_PERMISSION ? 0 : 3;
@@ -242,7 +260,7 @@ START_TEST(front_and_launcher_refuse_the_workers_user)
     if (!possible()) {
         return;
     }
-    gpud_client *c = begin(false);
+    gpud_client *c = begin(false, false);
     char path[DAEMON_PATH + 32];
     int64_t fd = -1;
     native_load(&n, c, 0);
@@ -252,16 +270,18 @@ START_TEST(front_and_launcher_refuse_the_workers_user)
     ck_assert_int_eq(chmod(d.url + strlen("ipc://"), 0666), 0);
     ck_assert_int_eq(call_connect("launcher.sock", SOCK_SEQPACKET, &fd), 0);
     ck_assert_int_eq(call(SYS_read, fd, AT, 64, 2), 0); /* it hung up */
-    ck_assert_int_eq(process_wait(process_start(open_as_stranger, NULL)), 0);
+    unsigned user[] = {STRANGER, STRANGER + USERS};     /* one of a pool has the group only */
+    ck_assert_int_eq(process_wait(process_start(open_as_stranger, &user[0])), 0);
+    ck_assert_int_eq(process_wait(process_start(open_as_stranger, &user[1])), 0);
     end(c);
 }
 END_TEST
 
-static bool worker_is(unsigned user)
+static bool worker_is(unsigned device, unsigned user)
 {
     char path[64];
     struct stat st;
-    pid_t pid = daemon_worker(&d, 0);
+    pid_t pid = daemon_worker(&d, device);
     (void)snprintf(path, sizeof path, "/proc/%d", (int)pid);
     return pid > 0 && stat(path, &st) == 0 && st.st_uid == user;
 }
@@ -272,9 +292,9 @@ START_TEST(workers_of_another_user_are_kept_and_ended)
     if (!possible()) {
         return;
     }
-    gpud_client *c = begin(false);
+    gpud_client *c = begin(false, false);
     pid_t before = daemon_worker(&d, 0);
-    ck_assert(worker_is(STRANGER));
+    ck_assert(worker_is(0, STRANGER));
     ck_assert_int_eq(kill(d.pid, SIGKILL), 0);
     (void)process_wait(d.pid);
     start_front();
@@ -287,7 +307,66 @@ START_TEST(workers_of_another_user_are_kept_and_ended)
     memcpy(n.words, head, sizeof head);
     (void)native_run(&n, n.proxy);
     daemon_wait_worker(&d, 0, before);
-    ck_until(worker_is(STRANGER));
+    ck_until(worker_is(0, STRANGER));
+    end(c);
+}
+END_TEST
+
+/* FAULT other: native code of one worker looks for another one, or leaves code in the cache of its
+ *   driver for whoever comes next
+ * required: each worker has a user of a pool and a folder of its own; a folder is emptied before
+ *   another owner gets it
+ * defence: `launcher/slots.c`; `worker/confine.c`; `packaging/gpud.sysusers.in`
+ * also: `test_system_strangers`: front_and_launcher_refuse_the_workers_user;
+ *   `test_system_strangers`: a_confined_worker_of_a_pool_serves; `launcher_slots_test`;
+ *   `check_units`
+ * mutants: slot-user, slot-owner, slot-lock, slot-group, worker-closed */
+/* Two devices, a worker each: which of the two users it has depends on who starts first. */
+START_TEST(a_pool_gives_each_worker_a_user_of_its_own)
+{
+    char path[DAEMON_PATH + 32];
+    if (!possible()) {
+        return;
+    }
+    ck_assert_int_eq(setenv("POCL_DEVICES", "pthread pthread", 1), 0);
+    gpud_client *c = begin(false, true);
+    ck_until(daemon_worker(&d, 0) > 0 && daemon_worker(&d, 1) > 0);
+    native_load(&n, c, GPUD_ON(0));
+    unsigned mine = (unsigned)call(SYS_getuid, 0, 0, 0, 0);
+    unsigned slot = mine - STRANGER - 1;
+    ck_assert_uint_lt(slot, USERS);
+    ck_assert(worker_is(0, STRANGER + 1 + slot) && worker_is(1, STRANGER + 1 + (1 - slot)));
+    ck_assert_int_eq(call(SYS_getegid, 0, 0, 0, 0), STRANGER);
+    try_process(daemon_worker(&d, 1));
+    try_process(d.pid);
+    try_to_become(STRANGER + 1 + (1 - slot));
+    (void)snprintf(path, sizeof path, "%.*s/home/%u", (int)(strlen(d.dir) - strlen("/run")), d.dir,
+                   1 - slot);
+    ck_assert_int_eq(native_open(&n, path, O_RDONLY | O_DIRECTORY), -EACCES);
+    (void)snprintf(path, sizeof path, "%.*s/home/%u/home", (int)(strlen(d.dir) - strlen("/run")),
+                   d.dir, slot);
+    ck_assert_int_ge(native_open(&n, path, O_RDONLY | O_DIRECTORY), 0);
+    end(c);
+}
+END_TEST
+
+/* The same with all defences: the worker is closed to its own user, too, and to root without rights
+ * over all processes. */
+START_TEST(a_confined_worker_of_a_pool_serves)
+{
+    char path[64];
+    struct stat st;
+    if (!possible()) {
+        return;
+    }
+    gpud_client *c = begin(true, true);
+    native_load(&n, c, 0);
+    ck_assert_int_eq(call(SYS_socket, AF_UNIX, SOCK_STREAM, 0, 0), -EPERM);
+    unsigned mine = (unsigned)call(SYS_getuid, 0, 0, 0, 0);
+    ck_assert(mine > STRANGER && mine <= STRANGER + USERS);
+    (void)snprintf(path, sizeof path, "/proc/%d/mem", (int)daemon_worker(&d, 0));
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_uint_eq(st.st_uid, 0); /* not its user's: PR_SET_DUMPABLE */
     end(c);
 }
 END_TEST
@@ -298,5 +377,7 @@ int main(void)
     suite_add(suite, a_kernel_gets_nothing_of_the_daemons);
     suite_add(suite, front_and_launcher_refuse_the_workers_user);
     suite_add(suite, workers_of_another_user_are_kept_and_ended);
+    suite_add(suite, a_pool_gives_each_worker_a_user_of_its_own);
+    suite_add(suite, a_confined_worker_of_a_pool_serves);
     return system_main(suite);
 }
