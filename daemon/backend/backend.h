@@ -423,6 +423,11 @@ struct backend {
     /* The driver may wait for all work in flight before it frees a module or a block of memory,
      * the host's included: the caller frees them while none is in flight. */
     bool release_waits;
+    bool programs; /* the driver starts programs in a worker: a linker, say */
+    /* Optional (NULL: none but the driver's own below HOME): the folder where the driver keeps
+     * compiled kernels, "" if it is not known. Called once, before a worker gives up its right to
+     * make folders; it may choose a replacement, and makes it. Blocks on files. */
+    int (*folder)(char *ret_path, size_t size, struct err *e);
     const struct backend_device_ops *device;
     const struct backend_memory_ops *memory;
     const struct backend_page_ops *pages; /* optional */

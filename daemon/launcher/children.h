@@ -29,6 +29,7 @@ struct child {
     uint64_t id;                     /* given by the front */
     pid_t pid;                       /* 0: it has ended, or was never started */
     const struct identity *identity; /* not owned: the user of the process */
+    unsigned slot;                   /* of a worker: see slots.h */
     pid_t number;                    /* its pid, also after its end */
     /* of a worker: the front's end of the channel, staging memory, record; -1: none */
     int fd[CHILD_FDS];

@@ -102,7 +102,9 @@ static void remove_tree(char *path)
     while (tree != NULL && (at = fts_read(tree)) != NULL) {
         if (at->fts_info == FTS_DP) {
             (void)rmdir(at->fts_accpath);
-        } else if (at->fts_info != FTS_D) {
+        } else if (at->fts_info == FTS_D) {
+            (void)chmod(at->fts_accpath, 0700); /* a worker may have closed its own folders */
+        } else {
             (void)unlink(at->fts_accpath);
         }
     }
@@ -133,4 +135,11 @@ uint64_t driver_cache_trim(const char *cache_dir, uint64_t bytes_max)
     }
     entries_finish(&all);
     return removed;
+}
+
+void driver_cache_remove(const char *folder)
+{
+    char path[PATH_MAX];
+    (void)snprintf(path, sizeof path, "%s", folder);
+    remove_tree(path);
 }

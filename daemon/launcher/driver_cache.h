@@ -13,5 +13,7 @@
  * called while no worker and no compiler runs, because they read these files. Returns the bytes
  * removed. */
 uint64_t driver_cache_trim(const char *cache_dir, uint64_t bytes_max);
+/* Removes a folder with all that is in it, as far as this user may. Follows no links. */
+void driver_cache_remove(const char *folder);
 
 #endif

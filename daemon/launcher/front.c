@@ -58,7 +58,8 @@ static int send_hello(struct front *f, struct err *e)
     struct msg_l_hello msg = {.build = bytes_str(f->build),
                               .pid = (uint64_t)getpid(),
                               .compiler = bytes_str(f->programs.compiler_hash),
-                              .worker_uid = f->stranger.uid};
+                              .worker_uid = f->stranger.uid,
+                              .worker_gid = f->stranger.uid != 0 ? f->stranger.gid : 0};
     return send_msg(f, &schema_msg_l_hello, &msg, NULL, e);
 }
 
@@ -197,15 +198,31 @@ static int words_make(struct proto_list args, struct words *ret_words, struct er
     return 0;
 }
 
-/* A failed start is reported to the front; it is not an error of the connection. */
+/* Appends "--cache DIR" if there is one. The words must live as long as the folder's name. */
+static void words_cache(struct words *words, char *cache)
+{
+    static char option[] = "--cache";
+    size_t count = 0;
+    while (words->argv[count] != NULL) {
+        count++;
+    }
+    if (cache[0] != '\0' && count + 2 <= SPAWN_ARGS_MAX) {
+        words->argv[count] = option;
+        words->argv[count + 1] = cache;
+    }
+}
+
+/* A failed start is reported to the front; it is not an error of the connection. cache: the child's
+ * folder, "": none. */
 static void start(const struct front *f, struct child *child, struct spawn s,
-                  struct proto_list args)
+                  struct proto_list args, char *cache)
 {
     struct err why = ERR_INIT;
     struct words words;
     child->owed = OWED_STARTED;
     child->code = words_make(args, &words, &why);
     if (child->code == 0) {
+        words_cache(&words, cache);
         s.argv = words.argv;
         s.journal = f->journal;
         s.identity = child->identity;
@@ -245,6 +262,8 @@ static int keep_frame(struct child *child, struct bytes frame, struct bytes devi
     return 0;
 }
 
+static char none[] = ""; /* no folder for a cache */
+
 static int on_worker(struct front *f, struct bytes frame, struct frame_fds *fds, struct err *e)
 {
     struct msg_l_worker msg;
@@ -256,7 +275,14 @@ static int on_worker(struct front *f, struct bytes frame, struct frame_fds *fds,
     if (child == NULL) {
         return rc;
     }
+    struct slot slot;
+    struct err why = ERR_INIT;
     int pair[2] = {-1, -1};
+    rc = slots_take(&f->slots, f->children, msg.device, &slot, &why);
+    if (rc != 0) {
+        child_remove(child);
+        return refuse(f, msg.id, rc, why.text, e);
+    }
     if (keep_frame(child, frame, msg.device) != 0 || seqpacket_pair(pair, e) != 0) {
         child_remove(child);
         return refuse(f, msg.id, ERR_NOMEM, "no memory or descriptors for a worker", e);
@@ -265,7 +291,9 @@ static int on_worker(struct front *f, struct bytes frame, struct frame_fds *fds,
                       .name = "gpud-worker",
                       .fd = {pair[1], fds->fd[0], fds->fd[1]},
                       .fd_count = 3};
-    start(f, child, s, msg.args);
+    child->identity = slot.identity;
+    child->slot = slot.number;
+    start(f, child, s, msg.args, slot.cache);
     (void)close(pair[1]);
     if (child->code != 0) {
         (void)close(pair[0]);
@@ -299,7 +327,7 @@ static int on_compiler(struct front *f, struct bytes frame, struct frame_fds *fd
                                  .memory = msg.memory,
                                  .file = COMPILER_FILE,
                                  .files = COMPILER_FILES}};
-    start(f, child, s, msg.args);
+    start(f, child, s, msg.args, none);
     if (msg.wall_ns != 0) {
         child->kill_at = ns_add(clock_now_ns(), msg.wall_ns);
     }
@@ -323,7 +351,7 @@ static int on_monitor(struct front *f, struct bytes frame, struct frame_fds *fds
     }
     struct spawn s = {
         .program = f->programs.monitor, .name = "gpud-monitor", .fd = {fds->fd[0]}, .fd_count = 1};
-    start(f, child, s, (struct proto_list){0});
+    start(f, child, s, (struct proto_list){0}, none);
     return 0;
 }
 

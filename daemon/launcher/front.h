@@ -10,6 +10,7 @@
 
 #include "common/hash.h"
 #include "daemon/launcher/children.h"
+#include "daemon/launcher/slots.h"
 
 struct programs {
     int worker; /* descriptors of the executables, opened at start */
@@ -30,8 +31,9 @@ struct front {
     /* socket of the journal, for children's output; NULL: children use this process's stderr */
     const char *journal;
     struct programs programs;
-    struct identity own;       /* the launcher's user */
-    struct identity stranger;  /* the user for workers and compilers */
+    struct identity own;      /* the launcher's user */
+    struct identity stranger; /* the user for compilers, and for workers without a pool of users */
+    struct slots slots;
     struct children *children; /* not owned */
 };
 

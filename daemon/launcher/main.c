@@ -38,6 +38,7 @@ struct options {
     const char *compiler;
     const char *monitor;
     const char *worker_user; /* NULL: the launcher's user */
+    unsigned worker_users;   /* of a pool; 0: none */
     uint64_t linger_ns;      /* how long to live without a front; NS_NEVER: for ever */
 };
 
@@ -60,8 +61,8 @@ static int usage(void)
 {
     fprintf(stderr,
             "usage: gpud-launcher --runtime-dir DIR [--worker PATH] [--compiler PATH]\n"
-            "                     [--monitor PATH] [--worker-user USER] [--linger SECONDS]\n"
-            "                     [--supervised] [--version]\n");
+            "                     [--monitor PATH] [--worker-user USER [--worker-users COUNT]]\n"
+            "                     [--linger SECONDS] [--supervised] [--version]\n");
     return 2;
 }
 
@@ -77,6 +78,23 @@ static bool seconds_parse(const char *text, uint64_t *ret_ns)
     return true;
 }
 
+static bool users_parse(const char *text, unsigned *ret_users)
+{
+    char *end = NULL;
+    errno = 0;
+    unsigned long value = strtoul(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || text[0] == '-' || value > SLOT_USERS_MAX) {
+        return false;
+    }
+    *ret_users = (unsigned)value;
+    return true;
+}
+
+static bool number_option(int option, const char *text, struct options *o)
+{
+    return option == 'l' ? seconds_parse(text, &o->linger_ns) : users_parse(text, &o->worker_users);
+}
+
 /* Returns 0 to go on, else the exit code + 1. */
 static int options_parse(int argc, char **argv, struct options *o)
 {
@@ -86,6 +104,7 @@ static int options_parse(int argc, char **argv, struct options *o)
                                          {"monitor", required_argument, NULL, 'm'},
                                          {"linger", required_argument, NULL, 'l'},
                                          {"worker-user", required_argument, NULL, 'u'},
+                                         {"worker-users", required_argument, NULL, 'n'},
                                          {"supervised", no_argument, NULL, 's'},
                                          {"version", no_argument, NULL, 'V'},
                                          {NULL, 0, NULL, 0}};
@@ -105,13 +124,14 @@ static int options_parse(int argc, char **argv, struct options *o)
         case 'm':
             o->monitor = optarg;
             break;
-        case 'l':
-            if (!seconds_parse(optarg, &o->linger_ns)) {
-                return usage() + 1;
-            }
-            break;
         case 'u':
             o->worker_user = optarg;
+            break;
+        case 'l':
+        case 'n':
+            if (!number_option(c, optarg, o)) {
+                return usage() + 1;
+            }
             break;
         case 's':
             supervised = true;
@@ -376,6 +396,9 @@ static int stranger_find(struct launcher *l, const char *user, struct err *e)
 static int begin(struct launcher *l, const struct options *o, struct err *e)
 {
     int rc = stranger_find(l, o->worker_user, e);
+    rc = rc == 0
+             ? slots_open(&l->front.slots, &l->front.stranger, o->worker_user, o->worker_users, e)
+             : rc;
     rc = rc == 0 ? runtime_lock(o->runtime_dir, "launcher.lock", "gpud-launcher", &l->lock_fd, e)
                  : rc;
     if (rc == 0) {

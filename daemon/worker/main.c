@@ -14,6 +14,7 @@
 #include "build.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/worker/confine.h"
 #include "daemon/worker/serve/serve.h"
 
 #define CHANNEL_FD  3
@@ -30,7 +31,7 @@ static int usage(void)
 {
     fprintf(stderr, "usage: gpud-worker --backend NAME --device INDEX [--options TEXT]\n"
                     "                   [--memory-limit BYTES] [--spill-limit BYTES]\n"
-                    "                   [--managed-limit BYTES] [--streams N]\n"
+                    "                   [--managed-limit BYTES] [--streams N] [--cache DIR]\n"
                     "started by gpud-launcher only\n");
     return 2;
 }
@@ -72,7 +73,7 @@ static bool number_option(int option, const char *text, struct device_options *o
 }
 
 /* Returns 0 to go on, else the exit code + 1. */
-static int options_parse(int argc, char **argv, struct device_options *o)
+static int options_parse(int argc, char **argv, struct device_options *o, const char **ret_cache)
 {
     static const struct option LONG[] = {{"backend", required_argument, NULL, 'b'},
                                          {"device", required_argument, NULL, 'd'},
@@ -81,6 +82,7 @@ static int options_parse(int argc, char **argv, struct device_options *o)
                                          {"spill-limit", required_argument, NULL, 'p'},
                                          {"managed-limit", required_argument, NULL, 'a'},
                                          {"streams", required_argument, NULL, 's'},
+                                         {"cache", required_argument, NULL, 'c'},
                                          {"version", no_argument, NULL, 'V'},
                                          {NULL, 0, NULL, 0}};
     bool device = false;
@@ -93,6 +95,9 @@ static int options_parse(int argc, char **argv, struct device_options *o)
             break;
         case 'o':
             o->options = optarg;
+            break;
+        case 'c':
+            *ret_cache = optarg;
             break;
         case 'V':
             printf("gpud-worker %s\n", GPUD_BUILD);
@@ -144,7 +149,7 @@ static int report_absent(const struct err *why, unsigned devices)
 }
 
 static int open_all(struct server *s, uv_loop_t *loop, const struct device_options *o,
-                    struct err *e)
+                    struct confine *confine, struct err *e)
 {
     uint64_t begin_ns = clock_now_ns();
     int rc = beat_start(&s->beat, CHANNEL_FD, OPEN_PATIENCE_NS, e);
@@ -154,6 +159,11 @@ static int open_all(struct server *s, uv_loop_t *loop, const struct device_optio
         return rc;
     }
     log_info("the device was opened in %.0f ms", (double)(clock_now_ns() - begin_ns) / 1e6);
+    rc = confine_calls(confine, e);
+    if (rc != 0) {
+        return rc;
+    }
+    confine_note(confine, s->device.info.note, sizeof s->device.info.note);
     rc = server_start(s, loop, CHANNEL_FD, GPUD_BUILD, o->spill_limit, e);
     beat_patience(&s->beat, 0);
     return rc;
@@ -184,19 +194,25 @@ int main(int argc, char **argv)
     static struct server server;
     struct device_options o = {
         .options = "", .wake = pump_wake, .wake_data = &server.pump, .maps_later = true};
+    struct confine confine = {.cache = ""};
     struct err e = ERR_INIT;
     uv_loop_t loop;
     log_open("gpud-worker", LOG_LEVEL_INFO);
-    int rc = options_parse(argc, argv, &o);
+    int rc = options_parse(argc, argv, &o, &confine.cache);
     if (rc != 0) {
         return rc - 1;
     }
     process_prepare();
+    confine.backend = backend_find(o.backend);
+    confine.options = o.options;
+    if (confine_files(&confine, &e) != 0) {
+        return report_absent(&e, 0);
+    }
     if (uv_loop_init(&loop) != 0 || pump_init(&server.pump, &loop, &e) != 0) {
         log_error("creating the event loop failed: out of memory or descriptors");
         return 1;
     }
-    if (open_all(&server, &loop, &o, &e) != 0) {
+    if (open_all(&server, &loop, &o, &confine, &e) != 0) {
         /* Nothing is freed, because a driver's threads may still run. */
         _exit(report_absent(&e, server.device.count));
     }

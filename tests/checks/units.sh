@@ -67,6 +67,16 @@ if [ "$(sed -n 's/^CapabilityBoundingSet=//p' "$units/gpud-launcher.service")" !
     failed=1
 fi
 
+# As many users and folders as the launcher is told of; all in the group that the front refuses.
+pool=$(sed -n 's/^ExecStart=.* --worker-users \([0-9]*\).*/\1/p' "$units/gpud-launcher.service")
+users=$(grep -cE '^u gpud-worker[0-9]+ -:gpud-worker ' "$units/gpud.sysusers" || true)
+folders=$(grep -cE '^d /var/cache/gpud-worker/[0-9]+ 0700 gpud-worker[0-9]+ gpud-worker ' \
+    "$units/gpud.tmpfiles" || true)
+if [ -z "$pool" ] || [ "$pool" -lt 8 ] || [ "$users" != "$pool" ] || [ "$folders" != "$pool" ]; then
+    echo "gpud-launcher.service: --worker-users '$pool', but $users users and $folders folders" >&2
+    failed=1
+fi
+
 exposure() {
     systemd-analyze security --offline=true --threshold="$2" "$work/units/$1.service" \
         >"$work/report" 2>&1 || {

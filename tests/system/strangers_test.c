@@ -14,44 +14,20 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "tests/system/harness/harness.h"
+#include "tests/system/native.h"
 
 #define TRUSTED  65533u
-#define STRANGER 65531u
-#define WORDS    512u
-#define DATA     8u /* where a call's data begins, in words */
+#define STRANGER 65520u
+#define USERS    2u /* of a pool: those behind STRANGER */
 
 static struct daemon d;
 static pid_t launcher;
-static gpud_kernel proxy;
-static int64_t words[WORDS];
-
-/* A system call with arguments that may lie in the array: `mask` selects the arguments that are
- * offsets. Assembly is refused when it is compiled; native code is possible nevertheless. */
-static const char source[] =
-    "#define _Pragma(x) __asm__\n" /* in place of the error that the word stands for */
-    "kernel void proxy(global long *w)\n"
-    "{\n"
-    "    long a[6];\n"
-    "    for (int i = 0; i < 6; i++)\n"
-    "        a[i] = (w[7] >> i & 1) != 0 ? (long)w + w[1 + i] : w[1 + i];\n"
-    "    long r;\n"
-    "    __asm__ volatile(\"movq %5, %%r10; movq %6, %%r8; movq %7, %%r9; syscall\"\n"
-    "                     : \"=a\"(r)\n"
-    "                     : \"a\"(w[0]), \"D\"(a[0]), \"S\"(a[1]), \"d\"(a[2]), \"r\"(a[3]),\n"
-    "                       \"r\"(a[4]), \"r\"(a[5])\n"
-    "                     : \"rcx\", \"r11\", \"r8\", \"r9\", \"r10\", \"memory\");\n"
-    "    w[0] = r;\n"
-    "}\n";
+static struct native n;
 
 /* Can it be shown here? Each test asks. */
 static bool possible(void)
 {
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    return geteuid() == 0;
-#else
-    return false;
-#endif
+    return NATIVE && geteuid() == 0;
 }
 
 /* ---- processes ------------------------------------------------------------------------------ */
@@ -98,7 +74,21 @@ static void start_front(void)
     daemon_wait_ready(&d);
 }
 
-static gpud_client *begin(void)
+/* The folders of a pool's users lie in the workers' home, as tmpfiles makes them. */
+static void pool_folders(const char *home)
+{
+    char path[DAEMON_PATH + 32];
+    ck_assert_int_eq(chmod(home, 0711), 0);
+    for (unsigned i = 0; i < USERS; i++) {
+        (void)snprintf(path, sizeof path, "%s/%u", home, i);
+        ck_assert_int_eq(mkdir(path, 0700), 0);
+        ck_assert_int_eq(chown(path, STRANGER + 1 + i, STRANGER), 0);
+    }
+}
+
+/* confined: workers confine themselves, too; otherwise the user alone keeps a kernel away. pool:
+ * each worker has a user of its own. */
+static gpud_client *begin(bool confined, bool pool)
 {
     static char base[64];
     char path[DAEMON_PATH + 16];
@@ -112,6 +102,10 @@ static gpud_client *begin(void)
     folder("home", STRANGER, path, sizeof path);
     ck_assert_int_eq(setenv("HOME", path, 1), 0);
     ck_assert_int_eq(unsetenv("POCL_CACHE_DIR"), 0);
+    ck_assert_int_eq(setenv("GPUD_CONFINE", confined ? "on" : "off", 1), 0);
+    if (pool) {
+        pool_folders(path);
+    }
     folder("cache", TRUSTED, path, sizeof path);
     folder("run", TRUSTED, path, sizeof path);
     ck_assert_int_eq(chmod(path, 0750), 0);
@@ -124,6 +118,8 @@ static gpud_client *begin(void)
                                    "--supervised",
                                    "--worker-user",
                                    stranger,
+                                   "--worker-users",
+                                   pool ? "2" : "0",
                                    NULL};
     launcher = start("-all,+setuid,+setgid", program);
     (void)snprintf(path, sizeof path, "%s/launcher.sock", d.dir);
@@ -148,70 +144,40 @@ static void end(gpud_client *c)
 /* ---- what the kernel calls --------------------------------------------------------------------
  */
 
-static void load(gpud_client *c)
+static int64_t call(long number, int64_t a0, int64_t a1, int64_t a2, int64_t mask)
 {
-    gpud_module m = {0};
-    gpud_module_options o = {.size = sizeof o, .file = "proxy.cl", .name = "proxy"};
-    ck_gpud_ok(gpud_module_load(c, GPUD_LANG_OPENCL, source, strlen(source), &o, &m));
-    ck_gpud_ok(gpud_module_kernel_at(c, m, 0, &proxy));
+    return native_call(&n, number, a0, a1, a2, 0, mask);
 }
 
-/* Arguments at these places of `mask` are offsets of data behind the call, in bytes. */
-static int64_t call(gpud_client *c, long number, int64_t a0, int64_t a1, int64_t a2, int64_t a3,
-                    int64_t mask)
-{
-    const gpud_grid one = {.size = sizeof one, .global = {1}, .local = {1}};
-    const int64_t head[DATA] = {number, a0, a1, a2, a3, 0, 0, mask};
-    gpud_arg args[] = {gpud_host_inout(words, WORDS, GPUD_I64)};
-    gpud_job *job = NULL;
-    memcpy(words, head, sizeof head);
-    ck_gpud_ok(gpud_launch(c, proxy, args, 1, &one, NULL, &job));
-    ck_gpud_ok(gpud_wait(job, 2 * PATIENCE));
-    gpud_job_free(job);
-    return words[0];
-}
-
-static char *data(void)
-{
-    return (char *)&words[DATA];
-}
-
-#define AT ((int64_t)(DATA * sizeof words[0]))
-
-static int64_t call_open(gpud_client *c, const char *path, int flags)
-{
-    (void)snprintf(data(), 512, "%s", path);
-    return call(c, SYS_open, AT, flags, 0, 0, 1);
-}
-
-static int64_t call_connect(gpud_client *c, const char *name, int type, int64_t *ret_fd)
+static int64_t call_connect(const char *name, int type, int64_t *ret_fd)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    *ret_fd = call(c, SYS_socket, AF_UNIX, type, 0, 0, 0);
+    *ret_fd = call(SYS_socket, AF_UNIX, type, 0, 0);
     ck_assert_int_ge(*ret_fd, 0);
     (void)snprintf(addr.sun_path, sizeof addr.sun_path, "%s/%s", d.dir, name);
-    memcpy(data(), &addr, sizeof addr);
-    return call(c, SYS_connect, *ret_fd, AT, sizeof addr, 0, 2);
+    memcpy(native_data(&n), &addr, sizeof addr);
+    return call(SYS_connect, *ret_fd, AT, sizeof addr, 2);
 }
 
-static void try_process(gpud_client *c, pid_t pid)
+static void try_process(pid_t pid)
 {
     static const char *const files[] = {"mem", "fd/0", "fd", "environ", "maps"};
     char path[64];
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         (void)snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, files[i]);
-        ck_assert_msg(call_open(c, path, O_RDONLY) == -EACCES, "%s: %ld", path, (long)words[0]);
+        ck_assert_msg(native_open(&n, path, O_RDONLY) == -EACCES, "%s: %ld", path,
+                      (long)n.words[0]);
         if (i < 2) {
-            ck_assert_int_eq(call_open(c, path, O_RDWR), -EACCES);
+            ck_assert_int_eq(native_open(&n, path, O_RDWR), -EACCES);
         }
     }
-    ck_assert_int_eq(call(c, SYS_kill, pid, 0, 0, 0, 0), -EPERM);
-    ck_assert_int_eq(call(c, SYS_kill, pid, SIGKILL, 0, 0, 0), -EPERM);
-    ck_assert_int_eq(call(c, SYS_ptrace, PTRACE_ATTACH, pid, 0, 0, 0), -EPERM);
-    int64_t fd = call(c, SYS_pidfd_open, pid, 0, 0, 0, 0);
+    ck_assert_int_eq(call(SYS_kill, pid, 0, 0, 0), -EPERM);
+    ck_assert_int_eq(call(SYS_kill, pid, SIGKILL, 0, 0), -EPERM);
+    ck_assert_int_eq(call(SYS_ptrace, PTRACE_ATTACH, pid, 0, 0), -EPERM);
+    int64_t fd = call(SYS_pidfd_open, pid, 0, 0, 0);
     ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(call(c, SYS_pidfd_getfd, fd, 0, 0, 0, 0), -EPERM);
-    (void)call(c, SYS_close, fd, 0, 0, 0, 0);
+    ck_assert_int_eq(call(SYS_pidfd_getfd, fd, 0, 0, 0), -EPERM);
+    (void)call(SYS_close, fd, 0, 0, 0);
 }
 
 /* Nothing of the daemon's lies where everybody may look. */
@@ -231,11 +197,11 @@ static void look_at_shared_memory(void)
     }
 }
 
-static void try_to_become(gpud_client *c, unsigned user)
+static void try_to_become(unsigned user)
 {
-    ck_assert_int_eq(call(c, SYS_setuid, user, 0, 0, 0, 0), -EPERM);
-    ck_assert_int_eq(call(c, SYS_setgid, user, 0, 0, 0, 0), -EPERM);
-    ck_assert_int_eq(call(c, SYS_setresuid, user, user, user, 0, 0), -EPERM);
+    ck_assert_int_eq(call(SYS_setuid, user, 0, 0, 0), -EPERM);
+    ck_assert_int_eq(call(SYS_setgid, user, 0, 0, 0), -EPERM);
+    ck_assert_int_eq(call(SYS_setresuid, user, user, user, 0), -EPERM);
 }
 
 /* FAULT other: a kernel of native code that tries the sockets, memory, descriptors and processes
@@ -243,7 +209,7 @@ static void try_to_become(gpud_client *c, unsigned user)
  * required: it gets nothing: it runs as a user of its own, without capabilities, and front and
  *   launcher refuse that user
  * defence: `launcher/identity.c`; `launcher/spawn.c`: become; `front/requests/hello.c`:
- *   session_hello; `packaging/gpud-launcher.service.in`
+ *   runs_kernels; `packaging/gpud-launcher.service.in`
  * also: `test_system_strangers`; `launcher_identity_test`; `check_units`
  * mutants: stranger, stranger-caps, stranger-session, stranger-kill, launcher-peer */
 START_TEST(a_kernel_gets_nothing_of_the_daemons)
@@ -252,37 +218,36 @@ START_TEST(a_kernel_gets_nothing_of_the_daemons)
     if (!possible()) {
         return;
     }
-    gpud_client *c = begin();
+    gpud_client *c = begin(false, false);
     char path[DAEMON_PATH + 32];
     int64_t fd = -1;
-    load(c);
-    ck_assert_int_eq(call(c, SYS_getuid, 0, 0, 0, 0, 0), STRANGER);
-    ck_assert_int_eq(call(c, SYS_getegid, 0, 0, 0, 0, 0), STRANGER);
+    native_load(&n, c, 0);
+    ck_assert_int_eq(call(SYS_getuid, 0, 0, 0, 0), STRANGER);
+    ck_assert_int_eq(call(SYS_getegid, 0, 0, 0, 0), STRANGER);
     for (int i = 0; i < 3; i++) {
-        ck_assert_int_eq(call_connect(c, sockets[i], SOCK_STREAM, &fd), -EACCES);
-        (void)call(c, SYS_close, fd, 0, 0, 0, 0);
-        ck_assert_int_eq(call_connect(c, sockets[i], SOCK_SEQPACKET, &fd), -EACCES);
-        (void)call(c, SYS_close, fd, 0, 0, 0, 0);
+        ck_assert_int_eq(call_connect(sockets[i], SOCK_STREAM, &fd), -EACCES);
+        (void)call(SYS_close, fd, 0, 0, 0);
+        ck_assert_int_eq(call_connect(sockets[i], SOCK_SEQPACKET, &fd), -EACCES);
+        (void)call(SYS_close, fd, 0, 0, 0);
     }
     (void)snprintf(path, sizeof path, "%s/gpud.lock", d.dir);
-    ck_assert_int_eq(call_open(c, path, O_RDWR), -EACCES);
+    ck_assert_int_eq(native_open(&n, path, O_RDWR), -EACCES);
     (void)snprintf(path, sizeof path, "%.*s/cache", (int)(strlen(d.dir) - strlen("/run")), d.dir);
-    ck_assert_int_eq(call_open(c, path, O_RDONLY), -EACCES);
-    try_process(c, d.pid);
-    try_process(c, launcher);
-    try_to_become(c, 0);
-    try_to_become(c, TRUSTED);
+    ck_assert_int_eq(native_open(&n, path, O_RDONLY), -EACCES);
+    try_process(d.pid);
+    try_process(launcher);
+    try_to_become(0);
+    try_to_become(TRUSTED);
     look_at_shared_memory();
     end(c);
 }
 END_TEST
 
-static int open_as_stranger(void *unused)
+static int open_as_stranger(void *user)
 {
     gpud_client *c = NULL;
     gpud_options o = {.size = sizeof o, .connect_timeout_ns = 10 * SECOND};
-    (void)unused;
-    if (setgid(STRANGER) != 0 || setuid(STRANGER) != 0) {
+    if (setgid(STRANGER) != 0 || setuid(*(const unsigned *)user) != 0) {
         return 2;
     }
     return gpud_open(d.url, &o, &c) == GPUD_ERR_PERMISSION ? 0 : 3;
@@ -295,26 +260,28 @@ START_TEST(front_and_launcher_refuse_the_workers_user)
     if (!possible()) {
         return;
     }
-    gpud_client *c = begin();
+    gpud_client *c = begin(false, false);
     char path[DAEMON_PATH + 32];
     int64_t fd = -1;
-    load(c);
+    native_load(&n, c, 0);
     ck_assert_int_eq(chmod(d.dir, 0755), 0);
     (void)snprintf(path, sizeof path, "%s/launcher.sock", d.dir);
     ck_assert_int_eq(chmod(path, 0666), 0);
     ck_assert_int_eq(chmod(d.url + strlen("ipc://"), 0666), 0);
-    ck_assert_int_eq(call_connect(c, "launcher.sock", SOCK_SEQPACKET, &fd), 0);
-    ck_assert_int_eq(call(c, SYS_read, fd, AT, 64, 0, 2), 0); /* it hung up */
-    ck_assert_int_eq(process_wait(process_start(open_as_stranger, NULL)), 0);
+    ck_assert_int_eq(call_connect("launcher.sock", SOCK_SEQPACKET, &fd), 0);
+    ck_assert_int_eq(call(SYS_read, fd, AT, 64, 2), 0); /* it hung up */
+    unsigned user[] = {STRANGER, STRANGER + USERS};     /* one of a pool has the group only */
+    ck_assert_int_eq(process_wait(process_start(open_as_stranger, &user[0])), 0);
+    ck_assert_int_eq(process_wait(process_start(open_as_stranger, &user[1])), 0);
     end(c);
 }
 END_TEST
 
-static bool worker_is(unsigned user)
+static bool worker_is(unsigned device, unsigned user)
 {
     char path[64];
     struct stat st;
-    pid_t pid = daemon_worker(&d, 0);
+    pid_t pid = daemon_worker(&d, device);
     (void)snprintf(path, sizeof path, "/proc/%d", (int)pid);
     return pid > 0 && stat(path, &st) == 0 && st.st_uid == user;
 }
@@ -325,27 +292,81 @@ START_TEST(workers_of_another_user_are_kept_and_ended)
     if (!possible()) {
         return;
     }
-    gpud_client *c = begin();
+    gpud_client *c = begin(false, false);
     pid_t before = daemon_worker(&d, 0);
-    ck_assert(worker_is(STRANGER));
+    ck_assert(worker_is(0, STRANGER));
     ck_assert_int_eq(kill(d.pid, SIGKILL), 0);
     (void)process_wait(d.pid);
     start_front();
     ck_assert_int_eq(daemon_worker(&d, 0), before);
-    load(c);
-    ck_assert_int_eq(call(c, SYS_getuid, 0, 0, 0, 0, 0), STRANGER);
-    ck_assert_int_eq(call(c, SYS_getpid, 0, 0, 0, 0, 0), before);
+    native_load(&n, c, 0);
+    ck_assert_int_eq(call(SYS_getuid, 0, 0, 0, 0), STRANGER);
+    ck_assert_int_eq(call(SYS_getpid, 0, 0, 0, 0), before);
     /* it closes its channel: the front ends a process that it cannot see in /proc, too */
-    const gpud_grid one = {.size = sizeof one, .global = {1}, .local = {1}};
     const int64_t head[DATA] = {SYS_close, 3};
-    gpud_arg args[] = {gpud_host_inout(words, WORDS, GPUD_I64)};
-    gpud_job *job = NULL;
-    memcpy(words, head, sizeof head);
-    ck_gpud_ok(gpud_launch(c, proxy, args, 1, &one, NULL, &job));
-    (void)gpud_wait(job, 2 * PATIENCE);
-    gpud_job_free(job);
+    memcpy(n.words, head, sizeof head);
+    (void)native_run(&n, n.proxy);
     daemon_wait_worker(&d, 0, before);
-    ck_until(worker_is(STRANGER));
+    ck_until(worker_is(0, STRANGER));
+    end(c);
+}
+END_TEST
+
+/* FAULT other: native code of one worker looks for another one, or leaves code in the cache of its
+ *   driver for whoever comes next
+ * required: each worker has a user of a pool and a folder of its own; a folder is emptied before
+ *   another owner gets it
+ * defence: `launcher/slots.c`; `worker/confine.c`; `packaging/gpud.sysusers.in`
+ * also: `test_system_strangers`: front_and_launcher_refuse_the_workers_user;
+ *   `test_system_strangers`: a_confined_worker_of_a_pool_serves; `launcher_slots_test`;
+ *   `check_units`
+ * mutants: slot-user, slot-owner, slot-lock, slot-group, worker-closed */
+/* Two devices, a worker each: which of the two users it has depends on who starts first. */
+START_TEST(a_pool_gives_each_worker_a_user_of_its_own)
+{
+    char path[DAEMON_PATH + 32];
+    if (!possible()) {
+        return;
+    }
+    ck_assert_int_eq(setenv("POCL_DEVICES", "pthread pthread", 1), 0);
+    gpud_client *c = begin(false, true);
+    ck_until(daemon_worker(&d, 0) > 0 && daemon_worker(&d, 1) > 0);
+    native_load(&n, c, GPUD_ON(0));
+    unsigned mine = (unsigned)call(SYS_getuid, 0, 0, 0, 0);
+    unsigned slot = mine - STRANGER - 1;
+    ck_assert_uint_lt(slot, USERS);
+    ck_assert(worker_is(0, STRANGER + 1 + slot) && worker_is(1, STRANGER + 1 + (1 - slot)));
+    ck_assert_int_eq(call(SYS_getegid, 0, 0, 0, 0), STRANGER);
+    try_process(daemon_worker(&d, 1));
+    try_process(d.pid);
+    try_to_become(STRANGER + 1 + (1 - slot));
+    (void)snprintf(path, sizeof path, "%.*s/home/%u", (int)(strlen(d.dir) - strlen("/run")), d.dir,
+                   1 - slot);
+    ck_assert_int_eq(native_open(&n, path, O_RDONLY | O_DIRECTORY), -EACCES);
+    (void)snprintf(path, sizeof path, "%.*s/home/%u/home", (int)(strlen(d.dir) - strlen("/run")),
+                   d.dir, slot);
+    ck_assert_int_ge(native_open(&n, path, O_RDONLY | O_DIRECTORY), 0);
+    end(c);
+}
+END_TEST
+
+/* The same with all defences: the worker is closed to its own user, too, and to root without rights
+ * over all processes. */
+START_TEST(a_confined_worker_of_a_pool_serves)
+{
+    char path[64];
+    struct stat st;
+    if (!possible()) {
+        return;
+    }
+    gpud_client *c = begin(true, true);
+    native_load(&n, c, 0);
+    ck_assert_int_eq(call(SYS_socket, AF_UNIX, SOCK_STREAM, 0, 0), -EPERM);
+    unsigned mine = (unsigned)call(SYS_getuid, 0, 0, 0, 0);
+    ck_assert(mine > STRANGER && mine <= STRANGER + USERS);
+    (void)snprintf(path, sizeof path, "/proc/%d/mem", (int)daemon_worker(&d, 0));
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_uint_eq(st.st_uid, 0); /* not its user's: PR_SET_DUMPABLE */
     end(c);
 }
 END_TEST
@@ -356,5 +377,7 @@ int main(void)
     suite_add(suite, a_kernel_gets_nothing_of_the_daemons);
     suite_add(suite, front_and_launcher_refuse_the_workers_user);
     suite_add(suite, workers_of_another_user_are_kept_and_ended);
+    suite_add(suite, a_pool_gives_each_worker_a_user_of_its_own);
+    suite_add(suite, a_confined_worker_of_a_pool_serves);
     return system_main(suite);
 }

@@ -2,6 +2,7 @@
  * writable. */
 #include <errno.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,15 @@
 #define ROOM_BYTES (16u * 1024u * 1024u)
 #define ROOM_FILES 256u
 #define OTHER_NAME "/gpud-kernels-"
+
+static uint32_t hash_of(const char *text)
+{
+    uint32_t h = 2166136261u; /* FNV-1a */
+    for (; *text != '\0'; text++) {
+        h = (h ^ (uint8_t)*text) * 16777619u;
+    }
+    return h;
+}
 
 /* PoCL's default folder of kernels, found as PoCL finds it. */
 static bool usual_folder(char *out, size_t size)
@@ -72,12 +82,14 @@ static bool make_private(const char *path)
            (st.st_mode & 077) == 0;
 }
 
-static bool take_other(char *out, size_t size)
+/* usual: each worker with a folder of its own gets another one of its own here, too. */
+static bool take_other(const char *usual, char *out, size_t size)
 {
     static const char *const folders[] = {"/dev/shm", "/tmp"};
     for (unsigned i = 0; i < sizeof folders / sizeof folders[0]; i++) {
         bool runs = false;
-        (void)snprintf(out, size, "%s" OTHER_NAME "%u", folders[i], (unsigned)geteuid());
+        (void)snprintf(out, size, "%s" OTHER_NAME "%u-%08x", folders[i], (unsigned)geteuid(),
+                       hash_of(usual));
         if (folder_fitness(folders[i], &runs) == FIT && runs && make_private(out) &&
             setenv("POCL_CACHE_DIR", out, 1) == 0) {
             return true;
@@ -101,7 +113,7 @@ int opencl_cache_choose(char *ret_note, size_t size, struct err *e)
     if (reason == NULL) {
         return 0;
     }
-    if (!take_other(other, sizeof other)) {
+    if (!take_other(usual, other, sizeof other)) {
         return err_set(e, ERR_NO_DEVICE,
                        "%s %s, and no space in /dev/shm or in /tmp: OpenCL kernels need %u MiB to "
                        "be compiled",
@@ -109,5 +121,40 @@ int opencl_cache_choose(char *ret_note, size_t size, struct err *e)
     }
     (void)snprintf(ret_note, size, "%s %s: compiled kernels are stored in %s", reason, usual,
                    other);
+    return 0;
+}
+
+/* Makes a folder and those above it. */
+static bool make_all(const char *path)
+{
+    char part[PATH_MAX];
+    for (const char *end = path; end != NULL;) {
+        end = strchr(end + 1, '/');
+        int n = end != NULL ? (int)(end - path) : (int)strlen(path);
+        (void)snprintf(part, sizeof part, "%.*s", n, path);
+        if (mkdir(part, 0700) != 0 && errno != EEXIST && end == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int opencl_cache_folder(char *ret_path, size_t size, struct err *e)
+{
+    char note[sizeof((struct backend_info *)0)->note];
+    int rc = opencl_cache_choose(note, sizeof note, e);
+    if (rc != 0) {
+        return rc;
+    }
+    const char *named = getenv("POCL_CACHE_DIR");
+    ret_path[0] = '\0';
+    if (named != NULL && strlen(named) < size) {
+        (void)strcpy(ret_path, named);
+    } else if (named == NULL && !usual_folder(ret_path, size)) {
+        ret_path[0] = '\0';
+    }
+    if (ret_path[0] != '/' || !make_all(ret_path)) {
+        ret_path[0] = '\0'; /* the driver says what it cannot write */
+    }
     return 0;
 }

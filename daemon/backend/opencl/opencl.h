@@ -78,6 +78,8 @@ struct opencl_api {
  * driver is loaded; later calls give the same result. A folder named by the environment is kept.
  * ERR_NO_DEVICE: no folder has room. Blocks on files. */
 int opencl_cache_choose(char *ret_note, size_t size, struct err *e);
+/* The slot `folder` of struct backend. */
+int opencl_cache_folder(char *ret_path, size_t size, struct err *e);
 /* Loads the ICD loader, which remains loaded until the process ends, because drivers have
  * threads. */
 int opencl_load(struct opencl_api *ret_api, struct err *e);

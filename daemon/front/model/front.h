@@ -201,6 +201,7 @@ struct front {
     struct processes *processes; /* watches the processes of clients; NULL: ends are not watched */
     struct launcher_link *launcher;
     uint32_t worker_uid; /* kernels run as this user, which gets no session; 0: none */
+    uint32_t worker_gid; /* or as users of this group, which get none either */
     struct compiler *compiler;
     struct monitor *monitor; /* owned; NULL before the start */
 

@@ -192,6 +192,13 @@ static int admit(struct front *f, struct session *s, const struct request *r, bo
     return rc;
 }
 
+/* A kernel cannot change the user or the group of its worker. */
+static bool runs_kernels(const struct front *f, const struct request *r)
+{
+    return r->peer.local && ((f->worker_uid != 0 && r->peer.uid == f->worker_uid) ||
+                             (f->worker_gid != 0 && r->peer.gid == f->worker_gid));
+}
+
 int session_hello(struct front *f, const struct request *r, struct capbuf *out,
                   struct session **ret_session, struct err *e)
 {
@@ -200,9 +207,9 @@ int session_hello(struct front *f, const struct request *r, struct capbuf *out,
     if (rc != 0) {
         return rc;
     }
-    if (r->peer.local && f->worker_uid != 0 && r->peer.uid == f->worker_uid) {
+    if (runs_kernels(f, r)) {
         return err_set(e, ERR_PERMISSION, "user %u runs the kernels of workers and may not connect",
-                       (unsigned)f->worker_uid);
+                       (unsigned)r->peer.uid);
     }
     const struct session_key key =
         session_key(m->client_id.data, r->peer.local ? r->peer.uid : REMOTE_UID);

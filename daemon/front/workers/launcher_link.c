@@ -29,6 +29,7 @@
 struct launcher_hello {
     char compiler[HASH_TEXT_BYTES];
     uint32_t worker_uid;
+    uint32_t worker_gid;
 };
 
 struct launcher_link {
@@ -243,6 +244,7 @@ static int greet(int fd, const char *build, struct launcher_hello *ret_hello, st
         return err_set(e, ERR_PROTOCOL, "the launcher sends no hash of its compiler");
     }
     ret_hello->worker_uid = (uint32_t)m.worker_uid;
+    ret_hello->worker_gid = (uint32_t)m.worker_gid;
     return 0;
 }
 
@@ -368,6 +370,11 @@ const char *launcher_compiler_hash(const struct launcher_link *l)
 uint32_t launcher_worker_uid(const struct launcher_link *l)
 {
     return l->hello.worker_uid;
+}
+
+uint32_t launcher_worker_gid(const struct launcher_link *l)
+{
+    return l->hello.worker_gid;
 }
 
 void launcher_link_close(struct launcher_link *l)

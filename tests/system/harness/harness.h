@@ -30,6 +30,7 @@ struct daemon {
     const char *args[DAEMON_ARGS_MAX]; /* not owned */
     unsigned arg_count;
     unsigned descriptors; /* at most so many, if not 0; to be set between prepare and spawn */
+    bool refuses;         /* its workers are expected to be refused system calls */
 };
 
 /* Makes the directory, starts gpud with these options (the last one NULL) and waits until it is

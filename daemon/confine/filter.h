@@ -1,0 +1,21 @@
+/*
+ * A seccomp filter over the system calls of a process that runs code of users: files and
+ * descriptors that it has, memory, threads, time, and ioctl, which drivers are made of. There are
+ * no new sockets, no other processes, no other user, and nothing that changes the system or looks
+ * into it. A call outside returns EPERM and is named in the log once, by a handler of SIGSYS. Where
+ * SIGSYS is blocked, and in programs that the process starts, such a call ends the process instead.
+ */
+#ifndef CONFINE_FILTER_H
+#define CONFINE_FILTER_H
+
+#include <stdbool.h>
+
+#include "common/err.h"
+
+/* Filters all threads of this process from here on, for good. programs: it may start programs,
+ * which get the same filter. It also gives up new privileges. *ret_on is false where the kernel or
+ * this build has no filter: a build with a sanitizer needs calls that are refused. ERR_INTERNAL. */
+int filter_install(bool programs, bool *ret_on, struct err *e);
+bool filter_built(void); /* false: this build never filters */
+
+#endif
