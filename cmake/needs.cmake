@@ -1,7 +1,7 @@
 # What gpud is built with, looked for once and told at once: a missing library is named with its
 # Debian package, and all that are missing are named together. scripts/packages.txt lists the same.
 #
-#   GPUD_OPENCL, GPUD_CUDA, GPUD_SYSTEMD   AUTO (if its headers are there), ON (must be), OFF
+#   GPUD_OPENCL, GPUD_CUDA, GPUD_SYSTEMD, GPUD_TLS   AUTO (if its headers are there), ON (must be), OFF
 find_package(PkgConfig)
 if(NOT PKG_CONFIG_FOUND)
     message(FATAL_ERROR "gpud needs pkg-config: apt-get install pkg-config")
@@ -68,6 +68,25 @@ gpud_option(GPUD_SYSTEMD LIBSYSTEMD_FOUND libsystemd-dev systemd)
 find_path(OPENCL_HEADERS CL/cl.h)
 mark_as_advanced(OPENCL_HEADERS)
 gpud_option(GPUD_OPENCL OPENCL_HEADERS opencl-headers OpenCL)
+
+# TLS for clients from other hosts, and the hashes of their tokens. Debian's NNG uses the same library.
+find_path(MBEDTLS_INCLUDE mbedtls/ssl.h)
+find_library(MBEDTLS_LIBRARY mbedtls)
+find_library(MBEDTLS_X509 mbedx509)
+find_library(MBEDTLS_CRYPTO mbedcrypto)
+mark_as_advanced(MBEDTLS_INCLUDE MBEDTLS_LIBRARY MBEDTLS_X509 MBEDTLS_CRYPTO)
+if(MBEDTLS_INCLUDE AND MBEDTLS_LIBRARY AND MBEDTLS_X509 AND MBEDTLS_CRYPTO)
+    set(MBEDTLS_FOUND TRUE)
+else()
+    set(MBEDTLS_FOUND FALSE)
+endif()
+gpud_option(GPUD_TLS MBEDTLS_FOUND libmbedtls-dev TLS)
+add_library(gpud_mbedtls INTERFACE)
+if(GPUD_WITH_TLS)
+    target_include_directories(gpud_mbedtls SYSTEM INTERFACE ${MBEDTLS_INCLUDE})
+    target_link_libraries(gpud_mbedtls INTERFACE ${MBEDTLS_LIBRARY} ${MBEDTLS_X509} ${MBEDTLS_CRYPTO})
+    target_compile_definitions(gpud_mbedtls INTERFACE GPUD_TLS)
+endif()
 
 # Formats that nvcc compresses fatbins in.
 pkg_check_modules(LZ4 QUIET IMPORTED_TARGET GLOBAL liblz4)

@@ -87,6 +87,13 @@ static const char pool_snapshot_help[] =
     "Example:\n"
     "  gpuctl pool snapshot --html pool.html && xdg-open pool.html\n";
 
+static const char token_help[] =
+    "FILE gets the new token and must not exist; a client names it in GPUD_TOKEN_FILE.\n"
+    "The line on standard output has only the token's hash: append it to the file that\n"
+    "`tokens` names in the tenant's section, then: gpuctl reload\n"
+    "Example:\n"
+    "  gpuctl token vision.token >>/etc/gpud/vision.tokens && gpuctl reload\n";
+
 const struct command commands[] = {
     {"ping", "", "Ask whether the daemon answers, and how fast", "", NULL, cmd_ping},
     {"status", "", "State of the daemon and its problems (exit code 5: degraded)", "", NULL,
@@ -122,6 +129,7 @@ const struct command commands[] = {
     {"drain", "", "Finish what runs, take no new jobs", "", NULL, cmd_drain},
     {"resume", "", "Take jobs again", "", NULL, cmd_resume},
     {"reload", "", "Read the configuration again", "", NULL, cmd_reload},
+    {"token", "FILE", "Make a token for clients of other hosts", token_help, NULL, cmd_token},
     {"log-level", "LEVEL", "error, warn, info or debug", "", NULL, cmd_log_level},
     {0},
 };

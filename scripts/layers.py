@@ -61,6 +61,8 @@ LIBRARIES = {
              "daemon/front/workers", "daemon/worker/copy", "daemon/worker/memory", "daemon/worker/run",
              "daemon/worker/serve", "examples"],
     "nng/nng.h": ["daemon/front/clients"],
+    "nng/supplemental/*": ["daemon/front/clients"],
+    "mbedtls/*.h": ["client/src/wire", "common", "daemon/front/settings"],
     "systemd/sd-daemon.h": ["daemon/front/views"],
     "libeconf*.h": ["daemon/front/settings"],
     "jansson.h": ["gpuctl/sheet"],

@@ -20,6 +20,7 @@
 #include "daemon/front/pipeline.h"
 #include "daemon/front/requests/reload.h"
 #include "daemon/front/settings/accepted.h"
+#include "daemon/front/settings/tls_files.h"
 #include "daemon/front/tenants/tenant_quota.h"
 
 #define EXIT_USAGE 2
@@ -35,7 +36,8 @@ static const char usage[] =
     "\n"
     "  --config FILE        settings instead of /etc/gpud/gpud.conf, its drop-ins and tenants.d\n"
     "  --check-config       read the settings, say what is wrong with them, and end\n"
-    "  --listen URL         ipc:///path or tcp://127.0.0.1:port; may be given again\n"
+    "  --listen URL         ipc:///path, tcp://127.0.0.1:port or tls+tcp://address:port; may be\n"
+    "                       given again\n"
     "  --backend NAME       auto, cuda, opencl or sim\n"
     "  --devices LIST       numbers of the back end's devices, as 0,2\n"
     "  --backend-options O  options of the back end, as devices=2 for sim\n"
@@ -261,6 +263,18 @@ static int check_tenants(const struct config *config, struct err *e)
     return rc;
 }
 
+/* For --check-config: a start only logs what is wrong with the files that settings name. */
+static int check_files(const struct config *config, struct err *e)
+{
+    struct tenant_rules rules = {.count = 0};
+    struct tls_files tls = {.cert = NULL};
+    int rc = tenant_rules_read(config, &rules, e);
+    rc = rc == 0 ? remote_files_read(config, &rules, &tls, e) : rc;
+    tls_files_finish(&tls);
+    tenant_rules_finish(&rules);
+    return rc;
+}
+
 static int read_all(const struct arguments *a, const char *root, struct config *config,
                     struct err *e)
 {
@@ -276,6 +290,9 @@ static int choose_settings(struct arguments *a, struct config *config, struct er
     char root[CONFIG_PATH];
     struct err ignored = ERR_INIT;
     int rc = read_all(a, NULL, config, e);
+    if (a->check && rc == 0) {
+        return check_files(config, e);
+    }
     if (a->check || rc == 0) {
         return rc;
     }
@@ -340,6 +357,17 @@ static void init_signals(struct front *f)
     mask_requests(SIG_UNBLOCK);
 }
 
+/* Bad files for clients of other hosts must not keep the local ones out, who have nothing to do
+ * with them. */
+static void read_files(struct front *f, const struct config *config, struct tenant_rules *rules)
+{
+    struct err e = ERR_INIT;
+    if (remote_files_read(config, rules, &f->tls, &e) != 0) {
+        (void)snprintf(f->files_bad, sizeof f->files_bad, "%s", e.text);
+        log_error("%s: correct it, then reload", e.text);
+    }
+}
+
 static int init_front(struct front *f, uv_loop_t *loop, const struct config *config,
                       struct arguments *a, struct err *e)
 {
@@ -373,7 +401,11 @@ static int init_front(struct front *f, uv_loop_t *loop, const struct config *con
     struct tenant_rules rules;
     int rc = rights_read(config, &f->rights, e);
     rc = rc == 0 ? tenant_rules_read(config, &rules, e) : rc;
-    return rc == 0 ? quota_rules(f, &rules, f->config.device_memory_max, e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    read_files(f, config, &rules);
+    return quota_rules(f, &rules, f->config.device_memory_max, e);
 }
 
 static int run(const struct config *config, struct arguments *a)

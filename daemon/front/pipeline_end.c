@@ -266,6 +266,7 @@ void pipeline_finish(struct front *f)
         free(f->device[i]);
     }
     tenant_rules_finish(&f->rules);
+    tls_files_finish(&f->tls);
     idmap_finish(&f->buffers);
     idmap_finish(&f->arenas);
     idmap_finish(&f->programs);

@@ -26,6 +26,10 @@ void pipeline_start_anew(struct front *f); /* after the launcher's end; not from
 /* Fills in the limits of unanswered requests and unread answers only. */
 void pipeline_request_limits(const struct config *c, struct listener_options *options);
 void pipeline_settings(struct front *f); /* the hook: the settings were read again */
+/* Gives the listener f->tls, which is used up. No effect if there are no files. */
+int pipeline_tls(struct front *f, struct err *e);
+/* Is this address for TLS, and no certificate was good so far? Then it is added after a reload. */
+bool pipeline_waits_for_tls(const struct front *f, unsigned listen);
 
 /* ---- pipeline_end.c ---- */
 

@@ -1,5 +1,9 @@
 /* Applies settings of requests and workers, at the start and when they change. */
+#include <stdio.h>
+#include <string.h>
+
 #include "common/clock.h"
+#include "common/log.h"
 #include "daemon/front/pipeline_int.h"
 #include "daemon/front/tenants/budget.h"
 #include "daemon/front/tenants/quota_send.h"
@@ -31,6 +35,41 @@ void pipeline_request_limits(const struct config *c, struct listener_options *op
     options->unread_max = unread_max(c);
 }
 
+bool pipeline_waits_for_tls(const struct front *f, unsigned listen)
+{
+    return !f->tls_ready && strncmp(f->config.listen[listen], "tls+", strlen("tls+")) == 0;
+}
+
+int pipeline_tls(struct front *f, struct err *e)
+{
+    if (f->tls.cert == NULL) {
+        return 0;
+    }
+    int rc = listener_set_tls(f->listener, &f->tls, e);
+    f->tls_ready = f->tls_ready || rc == 0;
+    tls_files_finish(&f->tls);
+    return rc;
+}
+
+/* Listens on addresses that had no good certificate when the daemon started. */
+static void renew_tls(struct front *f)
+{
+    struct err e = ERR_INIT;
+    int rc = pipeline_tls(f, &e);
+    for (unsigned i = 0; rc == 0 && i < f->config.listen_count; i++) {
+        const char *url = f->config.listen[i];
+        bool late = f->tls_ready && !listener_has(f->listener, url);
+        rc = late ? listener_add(f->listener, url, &e) : 0;
+        if (late && rc == 0) {
+            log_info("listening on %s", url);
+        }
+    }
+    if (rc != 0) {
+        (void)snprintf(f->files_bad, sizeof f->files_bad, "%s", e.text);
+        log_error("%s", e.text);
+    }
+}
+
 void pipeline_settings(struct front *f)
 {
     struct listener_options limits = {0};
@@ -39,6 +78,7 @@ void pipeline_settings(struct front *f)
         listener_set_limits(f->listener, limits.requests_max, limits.pipe_requests_max,
                             limits.unread_max);
         listener_set_keepers(f->listener, &f->rights.admins);
+        renew_tls(f);
     }
     for (unsigned i = 0; i < f->device_count; i++) {
         command_coalesce(f->device[i], f->config.coalesce_window_us * NS_PER_US);

@@ -31,8 +31,9 @@ static int start_listener(struct front *f, struct err *e)
     if (rc == 0) {
         listener_set_keepers(f->listener, &f->rights.admins);
     }
+    rc = rc == 0 ? pipeline_tls(f, e) : rc;
     for (unsigned i = 0; rc == 0 && i < f->config.listen_count; i++) {
-        rc = listener_add(f->listener, f->config.listen[i], e);
+        rc = pipeline_waits_for_tls(f, i) ? 0 : listener_add(f->listener, f->config.listen[i], e);
     }
     return rc;
 }

@@ -5,10 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpuctl/base/file.h"
 #include "gpuctl/input/spec.h"
 
-#define TOKEN_MAX  256u /* bytes, as the library allows */
 #define CONNECT_NS UINT64_C(2000000000)
 
 void ctl_say(const char *fmt, ...)
@@ -127,43 +125,24 @@ int ctl_device(const char *value, uint64_t *ret_device, struct ctl_err *e)
     return rc;
 }
 
-/* Reads the token from $GPUD_TOKEN_FILE, without the last newline. */
-static int load_token(struct file *ret_file, gpud_options *o, struct ctl_err *e)
-{
-    const char *path = getenv("GPUD_TOKEN_FILE");
-    if (path == NULL || path[0] == '\0') {
-        return 0;
-    }
-    const struct file_limit limit = {TOKEN_MAX + 1, TOKEN_MAX + 1};
-    int rc = file_load(path, limit, ret_file, e);
-    if (rc != 0) {
-        return ctl_err_wrap(e, "GPUD_TOKEN_FILE");
-    }
-    o->token = ret_file->data;
-    o->token_size = ret_file->size;
-    if (o->token_size > 0 && ((const char *)o->token)[o->token_size - 1] == '\n') {
-        o->token_size--;
-    }
-    return 0;
-}
-
 static void add_hint(struct ctl_err *e, const char *hint)
 {
     size_t used = strlen(e->text);
     snprintf(e->text + used, sizeof e->text - used, "\n%s", hint);
 }
 
+/* Is the daemon reached over tcp? Then tokens matter, and groups do not. */
+static bool remote(const char *url)
+{
+    url = url != NULL ? url : getenv("GPUD_URL");
+    return url != NULL && strstr(url, "tcp://") != NULL;
+}
+
 int ctl_connect(struct ctl *ctl, struct ctl_err *e)
 {
     /* longer than a daemon takes to start again */
     gpud_options o = {.size = sizeof o, .name = "gpuctl", .connect_timeout_ns = CONNECT_NS};
-    struct file token = {0};
-    int rc = load_token(&token, &o, e);
-    if (rc != 0) {
-        return rc;
-    }
-    rc = gpud_open(ctl->url, &o, &ctl->client);
-    file_finish(&token);
+    int rc = gpud_open(ctl->url, &o, &ctl->client);
     if (rc == 0) {
         return 0;
     }
@@ -175,7 +154,7 @@ int ctl_connect(struct ctl *ctl, struct ctl_err *e)
                     "  gpud --runtime-dir $d --cache-dir $d/cache --listen $GPUD_URL &");
     } else if (rc == GPUD_ERR_INVALID) {
         e->code = CTL_USAGE;
-    } else if (rc == GPUD_ERR_PERMISSION) {
+    } else if (rc == GPUD_ERR_PERMISSION && !remote(ctl->url)) {
         add_hint(e, "Only members of the group gpud may talk to it: adduser $USER gpud\n"
                     "and log in again.");
     }

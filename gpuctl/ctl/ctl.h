@@ -124,6 +124,7 @@ COMMAND(cmd_resume);
 COMMAND(cmd_log_level);
 COMMAND(cmd_reload);
 COMMAND(cmd_session_kill);
+COMMAND(cmd_token);
 #undef COMMAND
 
 #endif

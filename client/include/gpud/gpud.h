@@ -211,17 +211,21 @@ typedef struct gpud_table gpud_table;
 typedef struct gpud_options {
     size_t size;
     const char *name;            /* shown in `gpuctl sessions`; NULL = the program's name */
-    const void *token;           /* NULL: none */
+    const void *token;           /* over tcp; NULL: of $GPUD_TOKEN_FILE, if that is set */
     size_t token_size;           /* at most 256 */
     uint64_t connect_timeout_ns; /* for gpud_open; 0 = 5 s; looking up a name is not counted */
     uint64_t timeout_ns;   /* for each blocking call; 0 = $GPUD_TIMEOUT_MS, else GPUD_FOREVER */
     uint64_t reconnect_ns; /* how long calls and jobs outlive a lost connection; 0 = 30 s */
+    /* for tls+tcp: the CA (NULL = the system's), the client's own certificate, both in PEM, and the
+     * name in the daemon's (NULL = the URL's host). NULL = $GPUD_CA_FILE, …_CERT_FILE, … first */
+    const char *ca_file, *cert_file, *key_file, *server_name;
 } gpud_options;
 
-/* Connects and opens a session. url: "ipc:///path" or "tcp://host:port"; NULL = $GPUD_URL, else
- * "ipc:///run/gpud/gpud.sock". options may be NULL. Blocks up to connect_timeout_ns, also while no
- * daemon listens, because one may be about to start. For tcp the time of getaddrinfo for the host's
- * name is not counted. CONNECT, VERSION, PERMISSION, BUSY (too many connections). */
+/* Connects and opens a session. url: "ipc:///path", "tcp://host:port" (the daemon's own host) or
+ * "tls+tcp://host:port"; NULL = $GPUD_URL, else "ipc:///run/gpud/gpud.sock". options may be NULL.
+ * Blocks up to connect_timeout_ns, also while no daemon listens, because one may be about to start.
+ * The time of getaddrinfo for a host's name is not counted. CONNECT, VERSION, PERMISSION (also: a
+ * certificate or token that is not good), BUSY (too many connections). */
 GPUD_API int gpud_open(const char *url, const gpud_options *options, gpud_client **ret_client);
 /* Ends the session and frees its buffers and programs. Pending jobs end with CLOSED. The daemon
  * cancels jobs without GPUD_SUBMIT_DETACHED; steps that have begun run to their end. Pending
@@ -382,8 +386,7 @@ typedef struct gpud_transfer {
     /* Called between parts, in the calling thread; false stops the transfer with CANCELLED. */
     bool (*progress)(uint64_t done_bytes, uint64_t total_bytes, void *user);
     void *user;
-    /* Bytes of a part, 16 MiB at most; 0 = chosen by the library, from 2 to 16 MiB, with `progress`
-     * at most 4 MiB. */
+    /* Bytes of a part, at most 16 MiB; 0 = 2 to 16 MiB as suits, with `progress` at most 4 */
     uint64_t part_bytes;
 } gpud_transfer;
 
@@ -564,8 +567,7 @@ typedef struct gpud_module_options {
     const char *name;      /* NULL: none */
     const char *options;   /* compiler options: "-DN=4 …"; NULL: none */
     const char *signature; /* signature lines for code without them; NULL: none */
-    const char *file; /* the user's file name, for the compiler's messages; the last 64 bytes of
-                         a long name; NULL: none */
+    const char *file; /* name in the compiler's messages; its last 64 bytes count; NULL: none */
     char *log;        /* receives the compiler's output, also after a failure; NULL: not wanted */
     size_t log_bytes; /* size of `log`, with the NUL; 64 KiB are always enough */
     /* Headers that OpenCL C, CUDA C and the dialect include, because the daemon reads no files.
@@ -652,8 +654,7 @@ GPUD_API int gpud_program_read_to(gpud_program *program, gpud_arg to, gpud_arg f
  * may use it. A program without steps goes to the worker and back, which measures a round trip.
  * Blocks. Returns the first error of the calls that built it, or the daemon's. */
 GPUD_API int gpud_program_seal(gpud_program *program);
-/* Submitted jobs of the program go on. NULL is allowed. Does not block. Also needed, and
- * allowed, after gpud_close. */
+/* Submitted jobs go on. NULL is allowed. Does not block. Needed, and allowed, after gpud_close. */
 GPUD_API void gpud_program_free(gpud_program *program);
 
 /* ---- jobs ---------------------------------------------------------------------------------- */
@@ -833,8 +834,7 @@ GPUD_API int gpud_query_with(gpud_client *client, const char *what,
                              const gpud_query_options *options, gpud_table **ret_table);
 /* what = "drain", "resume", "reload", "log-level" (value: error, warn, info, debug), "session-kill"
  * (value: its number), "pool-trim"; value may be NULL for the others. Blocks, for "reload" until
- * the settings were read. PERMISSION, NOT_FOUND, INVALID (the value, or the settings that were
- * read). */
+ * they were read. PERMISSION, NOT_FOUND, INVALID (the value, or the settings themselves). */
 GPUD_API int gpud_control(gpud_client *client, const char *what, const char *value);
 
 /* Snapshots of the devices' memory pools. The daemon asks every device's worker and answers when

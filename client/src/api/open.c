@@ -18,6 +18,7 @@
 #include "client/src/session/session.h"
 #include "client/src/session/wait.h"
 #include "client/src/wire/environment.h"
+#include "client/src/wire/token_file.h"
 #include "common/clock.h"
 
 #define URL_DEFAULT       "ipc:///run/gpud/gpud.sock"
@@ -78,6 +79,67 @@ static void client_destroy(struct gpud_client *c)
     free(c);
 }
 
+/* Options go before the URL, the URL before the environment. */
+static int name_settle(char *name, size_t size, const char *option, const char *variable,
+                       struct err *e)
+{
+    const char *other = option != NULL    ? option
+                        : name[0] == '\0' ? environment_text(variable)
+                                          : NULL;
+    if (other == NULL) {
+        return 0;
+    }
+    if (strlen(other) >= size) {
+        return err_set(e, ERR_INVALID, "%s, or its option: over %zu bytes", variable, size - 1);
+    }
+    memcpy(name, other, strlen(other) + 1);
+    return 0;
+}
+
+/* `names`: what the URL says. */
+static int tls_make(const struct address *a, const gpud_options *o, struct tls_names *names,
+                    struct tls **ret_tls, struct err *e)
+{
+    int rc = name_settle(names->ca, sizeof names->ca, o->ca_file, "GPUD_CA_FILE", e);
+    rc = rc == 0 ? name_settle(names->cert, sizeof names->cert, o->cert_file, "GPUD_CERT_FILE", e)
+                 : rc;
+    rc = rc == 0 ? name_settle(names->key, sizeof names->key, o->key_file, "GPUD_KEY_FILE", e) : rc;
+    rc = rc == 0 ? name_settle(names->server, sizeof names->server, o->server_name,
+                               "GPUD_SERVER_NAME", e)
+                 : rc;
+    if (names->server[0] == '\0') {
+        memcpy(names->server, a->host, sizeof a->host);
+    }
+    return rc == 0 ? tls_create(names, ret_tls, e) : rc;
+}
+
+/* The kernel vouches for clients over ipc, which need no token. */
+static int token_settle(struct session *s, const struct address *a, const gpud_options *o,
+                        struct err *e)
+{
+    const char *file = environment_text("GPUD_TOKEN_FILE");
+    if (a->transport != SP_TCP || o->token != NULL || file == NULL) {
+        return 0;
+    }
+    if (strlen(file) >= sizeof s->token_file) {
+        return err_set(e, ERR_INVALID, "GPUD_TOKEN_FILE: over %zu bytes", sizeof s->token_file - 1);
+    }
+    memcpy(s->token_file, file, strlen(file) + 1);
+    return token_file_read(file, s->token, &s->token_size, e);
+}
+
+static int conn_make(struct gpud_client *c, const char *url, const gpud_options *o, struct err *e)
+{
+    struct tls_names names = {.ca = ""};
+    struct tls *tls = NULL;
+    int rc = address_parse(url, &c->address, &names, e);
+    rc = rc == 0 ? token_settle(&c->session, &c->address, o, e) : rc;
+    if (rc == 0 && c->address.tls) {
+        rc = tls_make(&c->address, o, &names, &tls, e);
+    }
+    return rc == 0 ? conn_init(&c->conn, &c->address, tls, PROTO_MESSAGE_MAX, e) : rc;
+}
+
 static int client_make(const char *url, const gpud_options *o, struct gpud_client **ret_client,
                        struct err *e)
 {
@@ -85,15 +147,12 @@ static int client_make(const char *url, const gpud_options *o, struct gpud_clien
     if (c == NULL) {
         return err_set(e, ERR_NOMEM, "no memory for a client");
     }
-    int rc = address_parse(url, &c->address, e);
-    if (rc == 0) {
-        rc = lane_init(&c->lane, e);
-    }
+    int rc = lane_init(&c->lane, e);
     if (rc == 0) {
         rc = session_init(&c->session, o->name, o->token, o->token_size, e);
     }
     if (rc == 0) {
-        rc = conn_init(&c->conn, &c->address, PROTO_MESSAGE_MAX, e);
+        rc = conn_make(c, url, o, e);
     }
     if (rc != 0) {
         free(c);
@@ -173,7 +232,8 @@ int gpud_open(const char *url, const gpud_options *options, gpud_client **ret_cl
         }
     }
     if (rc != 0) {
-        (void)err_wrap(&e, "open %.200s", url);
+        int shown = (int)strcspn(url, "?"); /* no token that somebody put there */
+        (void)err_wrap(&e, "open %.*s", shown < 200 ? shown : 200, url);
         return error_report(rc, &e);
     }
     *ret_client = c;

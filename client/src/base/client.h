@@ -42,6 +42,7 @@ struct session {
     char name[PROTO_NAME_MAX + 1];
     uint8_t token[PROTO_TOKEN_MAX];
     size_t token_size;
+    char token_file[TLS_PATH]; /* from which `token` is read for each connection; "": none */
 
     /* fields of WELCOME */
     uint64_t major, minor;

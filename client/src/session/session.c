@@ -12,6 +12,7 @@
 #include "client/src/session/ready.h"
 #include "client/src/session/restore.h"
 #include "client/src/wire/reply.h"
+#include "client/src/wire/token_file.h"
 #include "common/clock.h"
 #include "common/utf8.h"
 
@@ -141,9 +142,22 @@ static void hello_answered(struct gpud_client *c, struct request *r, struct mess
     }
 }
 
+/* A daemon may have dropped the former token, and somebody written a new one. */
+static void token_renew(struct session *s)
+{
+    uint8_t token[PROTO_TOKEN_MAX];
+    size_t size = 0;
+    if (s->token_file[0] != '\0' && token_file_read(s->token_file, token, &size, NULL) == 0) {
+        memcpy(s->token, token, size);
+        s->token_size = size;
+    }
+    explicit_bzero(token, sizeof token);
+}
+
 static int hello_send(struct gpud_client *c, struct err *e)
 {
     struct session *s = &c->session;
+    token_renew(s);
     struct capbuf spans;
     uint64_t count = 0;
     capbuf_init(&spans, PROTO_LOG_MAX);

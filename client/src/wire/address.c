@@ -5,7 +5,7 @@
 
 #include "client/src/wire/conn.h"
 
-#define HOST_MAX 256
+#define HOST_MAX TLS_NAME
 
 static int parse_ipc(const char *path, struct address *a, struct err *e)
 {
@@ -44,7 +44,7 @@ static int split_host(const char *text, char host[HOST_MAX], const char **ret_po
 
 static int parse_tcp(const char *text, struct address *a, struct err *e)
 {
-    char host[HOST_MAX];
+    char *host = a->host;
     const char *port = NULL;
     int rc = split_host(text, host, &port, e);
     if (rc != 0) {
@@ -75,7 +75,61 @@ static int parse_tcp(const char *text, struct address *a, struct err *e)
     return a->count > 0 ? 0 : err_set(e, ERR_CONNECT, "'%s' has no address", host);
 }
 
-int address_parse(const char *url, struct address *ret_address, struct err *e)
+/* One of the names behind the '?' of a URL, as "ca=/etc/gpud/ca.pem". */
+static int take_name(const char *text, size_t size, struct tls_names *names, struct err *e)
+{
+    const struct {
+        const char *prefix;
+        char *out;
+        size_t room;
+    } known[] = {{"ca=", names->ca, sizeof names->ca},
+                 {"cert=", names->cert, sizeof names->cert},
+                 {"key=", names->key, sizeof names->key},
+                 {"name=", names->server, sizeof names->server}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        size_t prefix = strlen(known[i].prefix);
+        if (size <= prefix || strncmp(text, known[i].prefix, prefix) != 0) {
+            continue;
+        }
+        if (size - prefix >= known[i].room) {
+            return err_set(e, ERR_INVALID, "%s of the URL is too long", known[i].prefix);
+        }
+        memcpy(known[i].out, text + prefix, size - prefix);
+        known[i].out[size - prefix] = '\0';
+        return 0;
+    }
+    if (strncmp(text, "token", strlen("token")) == 0) { /* its value must not get into the text */
+        return err_set(e, ERR_INVALID,
+                       "no token may be in a URL, where others see it: use "
+                       "GPUD_TOKEN_FILE or gpud_options.token");
+    }
+    return err_set(e, ERR_INVALID, "'%.*s' in the URL: not one of ca=, cert=, key=, name=",
+                   (int)(size < 64 ? size : 64), text);
+}
+
+static int parse_tls(const char *text, struct address *a, struct tls_names *names, struct err *e)
+{
+    char bare[HOST_MAX + 16];
+    size_t size = strcspn(text, "?");
+    int rc = 0;
+    if (size >= sizeof bare) {
+        return err_set(e, ERR_INVALID, "a host of %zu bytes is too long", size);
+    }
+    memcpy(bare, text, size);
+    bare[size] = '\0';
+    const char *at = text + size;
+    while (rc == 0 && *at != '\0') {
+        at++; /* '?' or '&' */
+        size_t length = strcspn(at, "&");
+        rc = take_name(at, length, names, e);
+        at += length;
+    }
+    a->tls = true;
+    return rc == 0 ? parse_tcp(bare, a, e) : rc;
+}
+
+int address_parse(const char *url, struct address *ret_address, struct tls_names *names,
+                  struct err *e)
 {
     struct address a = {0};
     int rc;
@@ -83,8 +137,10 @@ int address_parse(const char *url, struct address *ret_address, struct err *e)
         rc = parse_ipc(url + 6, &a, e);
     } else if (strncmp(url, "tcp://", 6) == 0) {
         rc = parse_tcp(url + 6, &a, e);
+    } else if (strncmp(url, "tls+tcp://", 10) == 0) {
+        rc = parse_tls(url + 10, &a, names, e);
     } else {
-        rc = err_set(e, ERR_INVALID, "'%s' is neither ipc:// nor tcp://", url);
+        rc = err_set(e, ERR_INVALID, "'%s' is neither ipc://, tcp:// nor tls+tcp://", url);
     }
     if (rc == 0) {
         *ret_address = a;

@@ -26,9 +26,11 @@ static int watch(int epoll, int op, int fd, uint32_t events)
     return epoll_ctl(epoll, op, fd, &ev);
 }
 
-int conn_init(struct conn *c, const struct address *address, size_t limit, struct err *e)
+int conn_init(struct conn *c, const struct address *address, struct tls *tls, size_t limit,
+              struct err *e)
 {
-    *c = (struct conn){.fd = -1, .address = address, .limit = limit, .timer_ns = NS_NEVER};
+    *c = (struct conn){
+        .fd = -1, .address = address, .tls = tls, .limit = limit, .timer_ns = NS_NEVER};
     c->wait_fd = epoll_create1(EPOLL_CLOEXEC);
     c->user_fd = epoll_create1(EPOLL_CLOEXEC);
     c->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -68,6 +70,8 @@ void conn_finish(struct conn *c)
     descriptor_close(&c->wait_fd);
     descriptor_close(&c->timer_fd);
     descriptor_close(&c->ready_fd);
+    tls_destroy(c->tls);
+    c->tls = NULL;
     free(c->input);
     c->input = NULL;
 }
@@ -97,7 +101,8 @@ static void out_pop(struct conn *c)
 
 static const unsigned steps[] = {
     [CONN_DOWN] = STEP_TO(CONN_DOWN) | STEP_TO(CONN_CONNECTING),
-    [CONN_CONNECTING] = STEP_TO(CONN_DOWN) | STEP_TO(CONN_GREETING),
+    [CONN_CONNECTING] = STEP_TO(CONN_DOWN) | STEP_TO(CONN_SECURING) | STEP_TO(CONN_GREETING),
+    [CONN_SECURING] = STEP_TO(CONN_DOWN) | STEP_TO(CONN_GREETING),
     [CONN_GREETING] = STEP_TO(CONN_DOWN) | STEP_TO(CONN_UP),
     [CONN_UP] = STEP_TO(CONN_DOWN),
 };
@@ -205,22 +210,38 @@ static void out_written(struct conn *c, size_t size)
     }
 }
 
+/* Sends what the socket takes of these bytes. *ret_size 0: nothing now. */
+static int send_plain(struct conn *c, struct iovec *iov, size_t count, size_t *ret_size,
+                      struct err *e)
+{
+    struct msghdr msg = {.msg_iov = iov, .msg_iovlen = count};
+    ssize_t n;
+    do {
+        n = sendmsg(c->fd, &msg, MSG_NOSIGNAL);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
+        return err_errno(e, ERR_CONNECT, "sending");
+    }
+    *ret_size = n > 0 ? (size_t)n : 0;
+    return 0;
+}
+
 static int write_out(struct conn *c, struct err *e)
 {
     while (c->out_first != NULL) {
         struct iovec iov[IOV_MAX_OUT];
-        struct msghdr msg = {.msg_iov = iov, .msg_iovlen = out_gather(c, iov)};
-        ssize_t n = sendmsg(c->fd, &msg, MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR) {
-            continue;
+        size_t count = out_gather(c, iov);
+        size_t size = 0;
+        enum tls_wait wait = TLS_DONE;
+        int rc = c->tls != NULL ? tls_write(c->tls, iov, count, &size, &wait, e)
+                                : send_plain(c, iov, count, &size, e);
+        if (rc != 0) {
+            return rc;
         }
-        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+        if (size == 0) {
             return want_write(c, true, e);
         }
-        if (n < 0) {
-            return err_errno(e, ERR_CONNECT, "sending");
-        }
-        out_written(c, (size_t)n);
+        out_written(c, size);
     }
     return want_write(c, false, e);
 }
@@ -231,6 +252,35 @@ int conn_send(struct conn *c, struct out *out, struct err *e)
     out_push(c, out);
     /* the rest is written when the socket has room */
     return c->state == CONN_UP && !blocked ? write_out(c, e) : 0;
+}
+
+/* The stream's header goes before the messages that were queued meanwhile. */
+static void greet(struct conn *c)
+{
+    sp_hello(SP_REQ, c->hello);
+    memcpy(c->hello_out.head, c->hello, sizeof c->hello);
+    c->hello_out.head_size = sizeof c->hello;
+    c->hello_out.body = (struct bytes){0};
+    c->hello_out.next = c->out_first;
+    c->hello_out.queued = true;
+    c->out_first = &c->hello_out;
+    if (c->out_last == NULL) {
+        c->out_last = &c->hello_out;
+    }
+    state_enter(c, CONN_GREETING);
+}
+
+static int secured(struct conn *c, struct err *e)
+{
+    enum tls_wait wait = TLS_DONE;
+    int rc = tls_handshake(c->tls, &wait, e);
+    if (rc != 0) {
+        return rc;
+    }
+    if (wait == TLS_DONE) {
+        greet(c);
+    }
+    return want_write(c, wait != TLS_WAITS_READ, e); /* the greeting is to be written */
 }
 
 static int connected(struct conn *c, struct err *e)
@@ -247,19 +297,40 @@ static int connected(struct conn *c, struct err *e)
     if (error != 0) {
         return refused(error, e);
     }
-    /* the stream's header goes before the messages that were queued meanwhile */
-    sp_hello(SP_REQ, c->hello);
-    memcpy(c->hello_out.head, c->hello, sizeof c->hello);
-    c->hello_out.head_size = sizeof c->hello;
-    c->hello_out.body = (struct bytes){0};
-    c->hello_out.next = c->out_first;
-    c->hello_out.queued = true;
-    c->out_first = &c->hello_out;
-    if (c->out_last == NULL) {
-        c->out_last = &c->hello_out;
+    if (c->tls == NULL) {
+        greet(c);
+        return 0;
     }
-    state_enter(c, CONN_GREETING);
+    state_enter(c, CONN_SECURING);
+    return tls_begin(c->tls, c->fd, e);
+}
+
+static int receive_plain(struct conn *c, void *at, size_t room, size_t *ret_size, bool *ret_blocked,
+                         struct err *e)
+{
+    ssize_t n = recv(c->fd, at, room, 0);
+    *ret_blocked = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+    if (n < 0 && !*ret_blocked) {
+        return err_errno(e, ERR_CONNECT, "receiving");
+    }
+    *ret_size = n > 0 ? (size_t)n : 0;
     return 0;
+}
+
+static int receive_tls(struct conn *c, void *at, size_t room, size_t *ret_size, bool *ret_blocked,
+                       struct err *e)
+{
+    enum tls_wait wait = TLS_DONE;
+    int rc = tls_read(c->tls, at, room, ret_size, &wait, e);
+    *ret_blocked = wait != TLS_DONE;
+    return rc;
+}
+
+static int closed(const struct conn *c, struct err *e)
+{
+    bool plain = c->state == CONN_GREETING && c->address->transport == SP_TCP && c->tls == NULL;
+    return err_set(e, ERR_CONNECT, "the daemon closed the connection%s",
+                   plain ? " before it greeted: is this a port for tls+tcp://?" : "");
 }
 
 /* Receives once. 1: *ret_message was completed in place; 0: bytes are in `rest`, or the socket is
@@ -273,22 +344,22 @@ static int receive(struct conn *c, struct message **ret_message, struct err *e)
         at = c->input;
         room = INPUT_BYTES;
     }
-    ssize_t n = recv(c->fd, at, room, 0);
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
+    size_t size = 0;
+    bool blocked = false;
+    int rc = c->tls != NULL ? receive_tls(c, at, room, &size, &blocked, e)
+                            : receive_plain(c, at, room, &size, &blocked, e);
+    if (rc != 0 || blocked) {
         c->drained = true;
-        return 0;
+        return rc;
     }
-    if (n < 0) {
-        return err_errno(e, ERR_CONNECT, "receiving");
+    if (size == 0) {
+        return closed(c, e);
     }
-    if (n == 0) {
-        return err_set(e, ERR_CONNECT, "the daemon closed the connection");
-    }
-    c->drained = (size_t)n < room;
+    c->drained = c->tls == NULL && size < room; /* mbedtls may have more */
     if (direct) {
-        return sp_direct_done(&c->reader, (size_t)n, ret_message, e);
+        return sp_direct_done(&c->reader, size, ret_message, e);
     }
-    c->rest = bytes_of(c->input, (size_t)n);
+    c->rest = bytes_of(c->input, size);
     return 0;
 }
 
@@ -323,6 +394,12 @@ int conn_step(struct conn *c, struct message **ret_message, struct err *e)
     if (c->state == CONN_CONNECTING) {
         int rc = connected(c, e);
         if (rc != 0 || c->state == CONN_CONNECTING) {
+            return rc;
+        }
+    }
+    if (c->state == CONN_SECURING) {
+        int rc = secured(c, e);
+        if (rc != 0 || c->state == CONN_SECURING) {
             return rc;
         }
     }

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "client/src/wire/tls.h"
 #include "proto/sp.h"
 
 #define CONN_HEAD_MAX  48
@@ -21,6 +22,8 @@
 
 struct address {
     enum sp_transport transport;
+    bool tls;
+    char host[TLS_NAME]; /* of tcp */
     unsigned count;
     struct {
         int family;
@@ -29,8 +32,11 @@ struct address {
     } item[CONN_ADDRESSES];
 };
 
-/* Parses a URL and resolves a host's name (which may block). ERR_INVALID, ERR_CONNECT. */
-int address_parse(const char *url, struct address *ret_address, struct err *e);
+/* Parses a URL and resolves a host's name (which may block). What follows a '?' in a tls+tcp URL
+ * (ca, cert, key, name) goes into `names`, which is untouched otherwise. ERR_INVALID, also for a
+ * token in a URL, where others would see it; ERR_CONNECT. */
+int address_parse(const char *url, struct address *ret_address, struct tls_names *names,
+                  struct err *e);
 
 /* A queued message: a member of its owner's struct, until it is written or conn_drop is called. */
 struct out {
@@ -45,19 +51,23 @@ struct out {
  * Where a connection is. conn.c has the table of steps; conn_step and conn_drop take them.
  *
  *   down → connecting        conn_start: the system connects
- *   connecting → greeting    it is connected; the headers of both streams are on their way
+ *   connecting → securing    it is connected; the handshake of TLS is under way
+ *   securing → greeting      the daemon's certificate is good
+ *   connecting → greeting    it is connected, without TLS; the headers of both streams are on their
+ *                            way
  *   greeting → up            the daemon's header came; queued messages go out
  *   any → down               conn_drop
  */
-enum conn_state { CONN_DOWN, CONN_CONNECTING, CONN_GREETING, CONN_UP };
+enum conn_state { CONN_DOWN, CONN_CONNECTING, CONN_SECURING, CONN_GREETING, CONN_UP };
 
 struct conn {
     enum conn_state state;
-    int fd;       /* the socket, -1: none */
-    int wait_fd;  /* owned */
-    int timer_fd; /* owned */
-    int ready_fd; /* owned; eventfd */
-    int user_fd;  /* owned */
+    int fd;          /* the socket, -1: none */
+    int wait_fd;     /* owned */
+    int timer_fd;    /* owned */
+    int ready_fd;    /* owned; eventfd */
+    int user_fd;     /* owned */
+    struct tls *tls; /* owned; NULL: plain */
     const struct address *address;
     unsigned address_next;
     struct sp_reader reader;
@@ -75,8 +85,10 @@ struct conn {
     struct out hello_out;
 };
 
-/* address: not owned, outlives the conn. limit: bytes of a received message. */
-int conn_init(struct conn *c, const struct address *address, size_t limit, struct err *e);
+/* address: not owned, outlives the conn. tls: owned, also on failure; NULL: plain. limit: bytes of
+ * a received message. */
+int conn_init(struct conn *c, const struct address *address, struct tls *tls, size_t limit,
+              struct err *e);
 void conn_finish(struct conn *c);
 
 /* Begins to connect to the next of the addresses. CONN_CONNECTING afterwards. */

@@ -1,5 +1,7 @@
 /* Admits a new connection: finds its peer, makes it, gives it a place, and exchanges the first
  * bytes. */
+#include <arpa/inet.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/clock.h"
@@ -7,11 +9,12 @@
 
 static struct peer peer_of(const struct door *door, nng_stream *stream)
 {
-    struct peer peer = {0};
+    struct peer peer = {.tls = door->kind == LISTEN_TLS};
     uint64_t uid = 0;
     uint64_t gid = 0;
     uint64_t pid = 0;
-    if (door->ipc && nng_stream_get_uint64(stream, NNG_OPT_IPC_PEER_UID, &uid) == 0 &&
+    if (door->kind == LISTEN_IPC &&
+        nng_stream_get_uint64(stream, NNG_OPT_IPC_PEER_UID, &uid) == 0 &&
         nng_stream_get_uint64(stream, NNG_OPT_IPC_PEER_GID, &gid) == 0 &&
         nng_stream_get_uint64(stream, NNG_OPT_IPC_PEER_PID, &pid) == 0) {
         peer.local = true;
@@ -20,6 +23,21 @@ static struct peer peer_of(const struct door *door, nng_stream *stream)
         peer.pid = (int32_t)pid;
     }
     return peer;
+}
+
+/* NNG does not know the address after the end. */
+static void note_address(struct connection *c)
+{
+    nng_sockaddr at;
+    char host[INET6_ADDRSTRLEN] = "?";
+    unsigned port = 0;
+    if (nng_stream_get_addr(c->stream, NNG_OPT_REMADDR, &at) == 0) {
+        bool six = at.s_family == NNG_AF_INET6;
+        const void *bytes = six ? (const void *)at.s_in6.sa_addr : (const void *)&at.s_in.sa_addr;
+        (void)inet_ntop(six ? AF_INET6 : AF_INET, bytes, host, sizeof host);
+        port = ntohs(six ? at.s_in6.sa_port : at.s_in.sa_port);
+    }
+    (void)snprintf(c->from, sizeof c->from, "%s port %u", host, port);
 }
 
 /* Takes the stream, also on failure. NULL: no memory. */
@@ -34,8 +52,12 @@ static struct connection *make(struct door *door, nng_stream *stream)
     c->stream = stream;
     c->last = &c->first;
     c->peer = peer_of(door, stream);
+    if (c->peer.tls) {
+        note_address(c);
+    }
     c->input = malloc(INPUT_BYTES);
-    sp_reader_init(&c->reader, door->ipc ? SP_IPC : SP_TCP, SP_REQ, PROTO_MESSAGE_MAX);
+    sp_reader_init(&c->reader, door->kind == LISTEN_IPC ? SP_IPC : SP_TCP, SP_REQ,
+                   PROTO_MESSAGE_MAX);
     if (c->input == NULL || nng_aio_alloc(&c->recv, reader_received, c) != 0 ||
         nng_aio_alloc(&c->send, writer_sent, c) != 0) {
         connection_finish(c);

@@ -89,6 +89,8 @@ static void place_release(struct listener *l, struct connection *c)
 {
     --*place_count(l, c);
     c->user->turned_away -= c->crowded;
+    l->strangers -= c->stranger;
+    c->stranger = false;
 }
 
 /* ---- its end --------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* Doors: addresses that the daemon listens on. A door pauses while no connection can be
  * accepted. */
 #include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,7 +15,8 @@
 #define PAUSE_FIRST_NS (10 * NS_PER_MS)
 #define PAUSE_MAX_NS   NS_PER_S
 #define LOG_NS         (10 * NS_PER_S)
-#define CLOSING_MAX    256u /* connections being closed; beyond that none is accepted */
+#define CLOSING_MAX    256u      /* connections being closed; beyond that none is accepted */
+#define RENEWED        NNG_EINTR /* of an accept that doors_renew_tls abandoned */
 
 #if !defined(SO_PASSRIGHTS) && (defined(__x86_64__) || defined(__aarch64__))
 #define SO_PASSRIGHTS 83 /* since Linux 6.16 */
@@ -65,7 +67,9 @@ static void note_pauses(struct listener *l)
     }
 }
 
-/* rc: NNG's result of the last accept. Errors other than the end of the door are temporary: no
+/* A door uses a new certificate from its next accept on, so the pending one is abandoned.
+ *
+ * rc: NNG's result of the last accept. Errors other than the end of the door are temporary: no
  * memory, no descriptors, a peer that closed while it connected. */
 static void accept_next(struct door *d, int rc)
 {
@@ -73,8 +77,10 @@ static void accept_next(struct door *d, int rc)
     bool descriptors = rc != NNG_ENOFILES && descriptors_left();
     listener_lock(l);
     bool over = l->ending || rc == NNG_ECLOSED || rc == NNG_ECANCELED;
+    bool fresh = d->tls != l->tls && d->kind == LISTEN_TLS;
     doors_starve(l, !descriptors);
-    bool next = !over && rc == 0 && may_accept(l);
+    bool next = !over && (rc == 0 || rc == RENEWED) && may_accept(l);
+    d->tls = l->tls;
     if (over) {
         d->again_ns = NS_NEVER;
     } else if (next) {
@@ -85,6 +91,9 @@ static void accept_next(struct door *d, int rc)
     }
     note_pauses(l);
     listener_unlock(l);
+    if (fresh) { /* fails only for an option that is unknown or no pointer */
+        (void)nng_stream_listener_set_ptr(d->stream, NNG_OPT_TLS_CONFIG, d->tls);
+    }
     if (next) {
         nng_stream_listener_accept(d->stream, d->accept);
     }
@@ -108,6 +117,15 @@ void doors_retry(struct listener *l, uint64_t now)
         listener_unlock(l);
         if (retry) {
             accept_next(d, 0);
+        }
+    }
+}
+
+void doors_renew_tls(struct listener *l)
+{
+    for (struct door *d = l->doors; d != NULL; d = d->next) {
+        if (d->kind == LISTEN_TLS) {
+            nng_aio_abort(d->accept, RENEWED);
         }
     }
 }
@@ -171,7 +189,10 @@ static int listen_on(struct door *d, const char *url)
     if (rc == 0) {
         rc = nng_stream_listener_alloc(&d->stream, url);
     }
-    if (rc == 0 && d->ipc) {
+    if (rc == 0 && d->kind == LISTEN_TLS) {
+        rc = nng_stream_listener_set_ptr(d->stream, NNG_OPT_TLS_CONFIG, d->tls);
+    }
+    if (rc == 0 && d->kind == LISTEN_IPC) {
         rc = nng_stream_listener_set_int(d->stream, NNG_OPT_IPC_PERMISSIONS,
                                          (int)d->listener->options.ipc_mode);
     } else if (rc == 0) {
@@ -189,20 +210,22 @@ static int nng_error(int rc, const char *url, struct err *e)
     return err_set(e, code, "listening on %s: %s", url, nng_strerror(rc));
 }
 
-int door_open(struct listener *l, const char *url, bool ipc, struct err *e)
+int door_open(struct listener *l, const char *url, enum listen_kind kind, struct err *e)
 {
     struct door *d = calloc(1, sizeof *d);
     if (d == NULL) {
         return err_set(e, ERR_NOMEM, "no memory to listen on %s", url);
     }
     d->listener = l;
-    d->ipc = ipc;
+    d->kind = kind;
+    d->tls = l->tls;
+    (void)snprintf(d->url, sizeof d->url, "%s", url);
     int rc = listen_on(d, url);
     if (rc != 0) {
         door_destroy(d);
         return nng_error(rc, url, e);
     }
-    if (ipc) {
+    if (kind == LISTEN_IPC) {
         refuse_descriptors(url + strlen("ipc://"));
     }
     listener_lock(l);

@@ -222,12 +222,28 @@ int listener_create(uv_loop_t *loop, const struct listener_options *options,
 int listener_add(struct listener *l, const char *url, struct err *e)
 {
     char checked[LISTEN_URL_MAX];
-    bool ipc = false;
-    int rc = listen_url(url, checked, &ipc, e);
-    if (rc == 0 && ipc) {
+    enum listen_kind kind = LISTEN_IPC;
+    int rc = listen_url(url, checked, &kind, e);
+    if (rc == 0 && kind == LISTEN_IPC) {
         rc = listen_take_over(checked + strlen("ipc://"), e);
+    } else if (rc == 0 && kind == LISTEN_TLS && l->tls == NULL) {
+        rc = err_set(e, ERR_STATE, "listening on %s: no certificate", url);
     }
-    return rc == 0 ? door_open(l, checked, ipc, e) : rc;
+    return rc == 0 ? door_open(l, checked, kind, e) : rc;
+}
+
+bool listener_has(const struct listener *l, const char *url)
+{
+    char checked[LISTEN_URL_MAX];
+    enum listen_kind kind = LISTEN_IPC;
+    bool found = false;
+    if (listen_url(url, checked, &kind, NULL) != 0) {
+        return false;
+    }
+    for (const struct door *d = l->doors; d != NULL; d = d->next) {
+        found = found || strcmp(d->url, checked) == 0;
+    }
+    return found;
 }
 
 /* ---- end ------------------------------------------------------------------------------------- */
@@ -289,6 +305,7 @@ void listener_destroy(struct listener *l)
         return;
     }
     slots_destroy(l);
+    tls_free(l);
     nng_aio_free(l->reply);
     (void)pthread_cond_destroy(&l->ended);
     (void)pthread_cond_destroy(&l->to_close);
@@ -328,6 +345,10 @@ void listener_identified(struct listener *l, uint32_t pipe)
 {
     listener_lock(l);
     struct connection *c = connection_find(l, pipe);
+    if (c != NULL && c->stranger) {
+        c->stranger = false;
+        l->strangers--;
+    }
     if (c != NULL && c->state == CONNECTION_SILENT) {
         (void)connection_step(c, CONNECTION_OPEN);
     } else if (c != NULL && c->state == CONNECTION_SILENT_HALF) {

@@ -1,6 +1,7 @@
 /*
- * The daemon's sockets: SP in the role REP, over NNG's byte streams, on ipc and tcp. The threads
- * that receive messages decode and check them, and hand whole requests to the loop in batches.
+ * The daemon's sockets: SP in the role REP, over NNG's byte streams, on ipc, tcp and tls+tcp. The
+ * threads that receive messages decode and check them, and hand whole requests to the loop in
+ * batches.
  *
  * Thread: the loop's, which also runs the callbacks. Only listener_create and listener_destroy
  * block.
@@ -20,6 +21,7 @@ struct listener;
 struct members;
 struct listener_slot; /* an unanswered request, to which its answer is sent */
 struct request;
+struct tls_files;
 
 #define LISTENER_REQUESTS_MAX 131072u
 
@@ -59,15 +61,22 @@ struct listener_stats {
     uint64_t crowded;         /* closed because it or its user had too many unanswered requests */
     uint64_t unread;          /* closed because it did not read its answers */
     uint64_t protocol_errors; /* messages that could not be decoded */
+    uint64_t tls_errors;      /* handshakes of TLS that failed */
     uint64_t requests;
 };
 
 int listener_create(uv_loop_t *loop, const struct listener_options *options,
                     const struct listener_callbacks *callbacks, void *data,
                     struct listener **ret_listener, struct err *e);
-/* Listens on one more URL: ipc:// (a stale socket file is replaced, a live one is ERR_EXISTS), or
- * tcp:// on a loopback address. Other addresses are ERR_PERMISSION, because there is no TLS yet. */
+/* Listens on one more URL: ipc:// (a stale socket file is replaced, a live one is ERR_EXISTS),
+ * tcp:// on a loopback address (others are ERR_PERMISSION), or tls+tcp://, which is ERR_STATE
+ * before listener_set_tls. */
 int listener_add(struct listener *l, const char *url, struct err *e);
+/* Has the address been added? */
+bool listener_has(const struct listener *l, const char *url);
+/* The certificate, key and CA for connections that tls+tcp addresses accept from now on. `files`
+ * are copied. ERR_UNSUPPORTED: this NNG has no TLS. ERR_INVALID. ERR_NOMEM. */
+int listener_set_tls(struct listener *l, const struct tls_files *files, struct err *e);
 /* Closes sockets and connections. Unanswered slots are void afterwards. The loop must turn until
  * `done` is called. */
 void listener_close(struct listener *l, void (*done)(void *data), void *data);

@@ -11,6 +11,7 @@
 #define FRONT_CLIENTS_LISTENER_INT_H
 
 #include <nng/nng.h>
+#include <nng/supplemental/tls/tls.h>
 #include <pthread.h>
 #include <uthash.h>
 #include <utlist.h>
@@ -75,8 +76,10 @@ struct connection {
     struct listener *listener;
     enum connection_state state; /* changed by connection_step alone */
     struct peer peer;
+    char from[64]; /* address of a client over TLS, for the log */
     struct user *user;
     bool keeper;                    /* may use the reserved places */
+    bool stranger;                  /* over TLS, and no HELLO of it was accepted so far */
     bool crowded;                   /* has no place, so that each request is refused */
     bool said_hello;                /* a HELLO was handed to the loop */
     bool parked;                    /* its reader waits for a slot, in l->parked */
@@ -124,9 +127,11 @@ struct door {
     struct door *next;
     nng_stream_listener *stream;
     nng_aio *accept;
-    bool ipc;
-    uint64_t again_ns; /* when it accepts again; 0: it accepts; NS_NEVER: no more */
-    uint64_t pause_ns; /* length of the last pause */
+    enum listen_kind kind;
+    char url[LISTEN_URL_MAX];
+    nng_tls_config *tls; /* the listener's that `stream` has; not owned */
+    uint64_t again_ns;   /* when it accepts again; 0: it accepts; NS_NEVER: no more */
+    uint64_t pause_ns;   /* length of the last pause */
 };
 
 struct listener {
@@ -151,7 +156,9 @@ struct listener {
     pthread_cond_t to_close;
     pthread_cond_t ended;
     struct door *doors;
-    uint64_t accept_ns; /* when a paused door accepts again; NS_NEVER: none is paused */
+    nng_tls_config *tls;        /* owned, for tls+tcp; NULL: none */
+    nng_tls_config *tls_before; /* owned: a door may be about to use it still */
+    uint64_t accept_ns;         /* when a paused door accepts again; NS_NEVER: none is paused */
     struct connection *connections;
     struct user *users;
     struct listener_slot *free_slots;
@@ -159,6 +166,7 @@ struct listener {
     unsigned busy;           /* slots in use */
     unsigned connected;      /* connections with a place, not closing */
     unsigned turned_away;    /* connections without a place, not closing */
+    unsigned strangers;      /* connections over TLS before their HELLO, not closing */
     unsigned alive;          /* connections that have not ended */
     uint32_t last_pipe;      /* number of the newest connection */
     struct connection *slow; /* greeting or silent, oldest first */
@@ -170,6 +178,7 @@ struct listener {
     struct request **last;
     struct members keepers;
     uint64_t full_logged_ns; /* when the log last had a line that all places are in use; 0: never */
+    uint64_t tls_logged_ns;  /* … that a handshake of TLS failed; 0: never */
     bool ending;             /* no connection is accepted any more */
     bool starved;            /* only reserved descriptors are left */
     bool starve_logged;      /* the log has the shortage, and not yet its end */
@@ -198,7 +207,8 @@ static inline void listener_unlock(struct listener *l)
 
 /* ---- door.c: addresses --------------------------------------------------------------------- */
 
-int door_open(struct listener *l, const char *url, bool ipc, struct err *e);
+int door_open(struct listener *l, const char *url, enum listen_kind kind, struct err *e);
+void doors_renew_tls(struct listener *l);           /* (loop) accepts anew, with l->tls */
 void doors_retry(struct listener *l, uint64_t now); /* (loop) */
 void doors_close(struct listener *l);               /* blocks */
 /* Locked: notes and logs a shortage of descriptors, or its end. */
@@ -246,6 +256,11 @@ void connection_admit(struct door *door, nng_stream *stream);
 /* Blocks until none of its callbacks runs. Frees all but the struct. */
 void connection_finish(struct connection *c);
 void *connections_closer(void *listener); /* a thread's main */
+
+/* ---- tls.c: certificates of addresses ----------------------------------------------------------
+ */
+
+void tls_free(struct listener *l);
 
 /* ---- reader.c -------------------------------------------------------------------------------- */
 

@@ -99,8 +99,24 @@ static bool list(struct listener *l, struct connection *c)
     return HASH_ENTERED(c->hh);
 }
 
+/* Strangers of the network may take a quarter of all places, and none for longer than
+ * handshake_ns. */
+static bool too_strange(struct listener *l, const struct connection *c)
+{
+    unsigned most = (l->options.connections_max + 3) / 4;
+    if (!c->peer.tls || l->strangers < most) {
+        return false;
+    }
+    log_full(l, "a connection over TLS is closed, as too many wait for their HELLO", &c->peer);
+    l->stats.refused++;
+    return true;
+}
+
 bool place_take(struct listener *l, struct connection *c)
 {
+    if (too_strange(l, c)) {
+        return false;
+    }
     c->user = l->ending ? NULL : user_of(l, &c->peer);
     if (c->user == NULL) {
         return false;
@@ -113,6 +129,8 @@ bool place_take(struct listener *l, struct connection *c)
         user_release(l, c->user);
         return false;
     }
+    c->stranger = c->peer.tls;
+    l->strangers += c->stranger;
     c->user->connections++;
     c->user->turned_away += c->crowded;
     ++*place_count(l, c);

@@ -5,9 +5,12 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "daemon/front/clients/listener_int.h"
 #include "proto/codec.h"
 #include "proto/limits.h"
+
+#define TLS_LOG_NS (10 * NS_PER_S) /* between two lines of the log about failed handshakes */
 
 /* ---- messages to requests -------------------------------------------------------------------- */
 
@@ -243,11 +246,35 @@ static void received_direct(struct connection *c, size_t size)
     }
 }
 
+/* Counts and logs the failed handshake of a connection, if NNG's result says that it was one. */
+static void note_tls(struct connection *c, int rc)
+{
+    struct listener *l = c->listener;
+    bool failed = rc == NNG_ECRYPTO || rc == NNG_EPEERAUTH || rc == NNG_EPROTO;
+    if (!c->peer.tls || !failed) {
+        return;
+    }
+    listener_lock(l);
+    uint64_t now = clock_now_ns();
+    bool log = l->tls_logged_ns == 0 || now - l->tls_logged_ns >= TLS_LOG_NS;
+    l->stats.tls_errors++;
+    l->tls_logged_ns = log ? now : l->tls_logged_ns;
+    uint64_t count = l->stats.tls_errors;
+    listener_unlock(l);
+    if (log) {
+        log_warn(
+            "TLS with %s failed: %s: it speaks no TLS 1.2, refuses the certificate, or has none "
+            "that tls_client_ca signed (%llu so far)",
+            c->from, nng_strerror(rc), (unsigned long long)count);
+    }
+}
+
 void reader_received(void *connection)
 {
     struct connection *c = connection;
     size_t size = nng_aio_count(c->recv);
     if (nng_aio_result(c->recv) != 0) {
+        note_tls(c, nng_aio_result(c->recv));
         end(c, false);
         return;
     }

@@ -175,14 +175,15 @@ static struct bytes behind(struct bytes b, size_t skipped)
     return skipped < b.size ? bytes_of(b.data + skipped, b.size - skipped) : (struct bytes){0};
 }
 
-/* The caller holds a visit and is the writing thread. */
+/* The caller holds a visit and is the writing thread. Over TLS all bytes go through the queue: NNG
+ * closes such a stream when a send is aborted. */
 static void reply_now(struct connection *c, struct listener_slot *slot, struct bytes head,
                       struct bytes message)
 {
     struct listener *l = c->listener;
     nng_iov iov[GATHER_MAX];
     unsigned count = 0;
-    ptrdiff_t n = send_now(l, c->stream, head, message);
+    ptrdiff_t n = c->peer.tls ? 0 : send_now(l, c->stream, head, message);
     listener_lock(l);
     if (n == (ptrdiff_t)(head.size + message.size) || n < 0) {
         slot_free(l, slot);

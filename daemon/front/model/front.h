@@ -30,6 +30,7 @@
 #include "daemon/front/model/tenant.h"
 #include "daemon/front/settings/config.h"
 #include "daemon/front/settings/tenant_rules.h"
+#include "daemon/front/settings/tls_files.h"
 #include "proto/frames.h"
 
 #define BUILTIN_MODULES_MAX 64u
@@ -183,6 +184,11 @@ struct front {
     struct config config;
     char settings_bad[ERR_TEXT_MAX]; /* error in the settings files, which leaves older settings in
                                         use; "": none */
+    char files_bad[ERR_TEXT_MAX];    /* error in a file of tokens or for TLS; "": none */
+    struct tls_files tls;            /* read, and not given to the listener so far */
+    bool tls_ready;                  /* the listener has a certificate */
+    uint64_t tokens_refused;         /* HELLOs without the token that they needed */
+    uint64_t token_logged_ns;        /* when the log last had such a refusal; 0: never */
     struct rights rights;
     struct tenant_rules rules; /* of the settings, for tenants */
     /* Reads all settings anew: files, then the command line. */

@@ -23,6 +23,7 @@ struct session;
 struct peer {
     uint32_t pipe; /* the connection; never 0, and not used again while the daemon runs */
     bool local;    /* over ipc: the kernel vouches for uid, gid and pid */
+    bool tls;      /* over tls+tcp, perhaps from another host: only a token identifies it */
     uint32_t uid;
     uint32_t gid;
     int32_t pid;

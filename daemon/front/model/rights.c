@@ -60,14 +60,16 @@ bool rights_admin(const struct rights *a, const struct session *s)
     return belongs(&a->admins, s);
 }
 
-/* A tenant's section decides before load_group. Root and the daemon's user may always load. */
+/* A tenant's section decides before load_group. Root and the daemon's user may always load. A
+ * client over tcp is nobody, unless a token names its tenant. */
 bool rights_loads(const struct rights *a, const struct session *s)
 {
     static const struct members NOBODY = {.group = UINT32_MAX};
     if (s == NULL || s->tenant->limits.load == TENANT_LOAD_BY_GROUP) {
         return belongs(&a->loaders, s);
     }
-    return s->client.local && (s->tenant->limits.load == TENANT_LOAD_YES || belongs(&NOBODY, s));
+    return (s->client.local || s->client.by_token) &&
+           (s->tenant->limits.load == TENANT_LOAD_YES || belongs(&NOBODY, s));
 }
 
 static const char *settings_file(const struct config *config)
@@ -93,14 +95,21 @@ int rights_refuse_load(const struct config *config, const struct session *s, str
 {
     const char *file = settings_file(config);
     const char *tenant = s->tenant->name;
-    if (!s->client.local) {
+    if (!s->client.local && !s->client.by_token) {
         return err_set(e, ERR_PERMISSION,
-                       "nobody may load kernels over tcp: connect to the daemon's local socket");
+                       "nobody may load kernels over tcp without a token: connect to the daemon's "
+                       "local socket");
     }
     if (s->tenant->limits.load == TENANT_LOAD_NO) {
         return err_set(e, ERR_PERMISSION,
                        "tenant %s may not load kernels of its own: its section has load_kernels = "
                        "no",
+                       tenant);
+    }
+    if (!s->client.local) {
+        return err_set(e, ERR_PERMISSION,
+                       "tenant %s may not load kernels of its own over tcp: its section needs "
+                       "load_kernels = yes",
                        tenant);
     }
     if (config->load_group[0] == '\0') {

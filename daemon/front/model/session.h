@@ -1,7 +1,7 @@
 /*
- * A session: what the daemon keeps for a client. Its key is (client id, uid), and it survives
- * broken connections. Its numbered requests are admitted in order, each once. An answer is kept
- * until the client acknowledges it. Thread: the loop's.
+ * A session: what the daemon keeps for a client. Its key is (client id, uid), or (client id,
+ * TOKEN_UID) with a token, and it survives broken connections. Its numbered requests are admitted
+ * in order, each once. An answer is kept until the client acknowledges it. Thread: the loop's.
  *
  * Where a session is:
  *
@@ -25,6 +25,7 @@
 #include "common/bytes.h"
 #include "common/err.h"
 #include "common/idmap.h"
+#include "common/token.h"
 #include "daemon/front/model/ack_set.h"
 #include "daemon/front/model/device.h"
 #include "daemon/front/model/heap.h"
@@ -49,6 +50,9 @@ struct program;
 struct request;
 struct tenant;
 
+#define REMOTE_UID UINT32_MAX       /* stands for clients over tcp, whose users are unknown */
+#define TOKEN_UID  (UINT32_MAX - 1) /* for those whose token names their tenant */
+
 struct session_key {
     uint8_t client_id[PROTO_CLIENT_ID_BYTES];
     uint32_t uid;
@@ -72,9 +76,11 @@ enum session_state {
 struct session_client {
     bool local;     /* connected over ipc: the kernel vouches for uid, gid and pid */
     uint64_t minor; /* minor version of the client's protocol */
-    uint32_t gid;   /* primary group of a local client */
-    pid_t pid;      /* 0: unknown */
-    int pidfd;      /* owned; -1: unknown */
+    bool by_token;  /* `token` named its tenant */
+    struct token_hash token;
+    uint32_t gid; /* primary group of a local client */
+    pid_t pid;    /* 0: unknown */
+    int pidfd;    /* owned; -1: unknown */
 };
 
 /* Which numbers of requests are settled. */

@@ -1,9 +1,12 @@
 #include "daemon/front/requests/hello.h"
 
+#include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "daemon/front/clients/listener.h"
 #include "daemon/front/clients/processes.h"
 #include "daemon/front/clients/shm.h"
@@ -13,11 +16,20 @@
 #include "daemon/front/model/sessions.h"
 #include "daemon/front/requests/session_end.h"
 #include "daemon/front/requests/sweep.h"
+#include "daemon/front/settings/tenant_tokens.h"
 #include "daemon/front/tenants/forget.h"
 #include "daemon/front/tenants/tenant_quota.h"
 #include "proto/codec.h"
 
-#define REMOTE_UID UINT32_MAX /* stands for all clients over tcp, whose users are unknown */
+#define REFUSED_LOG_NS (10 * NS_PER_S) /* between two lines of the log about refused tokens */
+
+/* Who sends a HELLO. */
+struct identity {
+    struct session_key key;
+    char tenant[PROTO_NAME_MAX + 1];
+    bool by_token;
+    struct token_hash token; /* valid if by_token */
+};
 
 static void watch_process(struct front *f, struct session *s, pid_t pid)
 {
@@ -91,6 +103,55 @@ static int check_hello(const struct request *r, struct err *e)
     return 0;
 }
 
+/* Logs refused tokens, never the tokens themselves. */
+static int refuse_token(struct front *f, const char *text, struct err *e)
+{
+    uint64_t now = front_now(f);
+    f->tokens_refused++;
+    if (f->token_logged_ns == 0 || now >= ns_add(f->token_logged_ns, REFUSED_LOG_NS)) {
+        f->token_logged_ns = now;
+        log_warn("a client over tcp was refused: %s (%llu so far)", text,
+                 (unsigned long long)f->tokens_refused);
+    }
+    return err_set(e, ERR_PERMISSION, "%s", text);
+}
+
+static int identify_by_token(struct front *f, const struct msg_hello *m, struct identity *who,
+                             struct err *e)
+{
+    const struct tenant_rule *rule = tenant_tokens_find(&f->rules, m->token, &who->token);
+    if (rule == NULL) {
+        return refuse_token(f, "the token is not, or no longer, one of a tenant here", e);
+    }
+    who->by_token = true;
+    who->key = session_key(m->client_id.data, TOKEN_UID);
+    (void)snprintf(who->tenant, sizeof who->tenant, "%s", rule->name);
+    return 0;
+}
+
+/* The kernel vouches for local clients, whose tokens are ignored. Others are known by their tokens.
+ * Without one they are nobody, and may connect by a loopback address only. */
+static int identify(struct front *f, const struct request *r, struct identity *who, struct err *e)
+{
+    const struct msg_hello *m = &r->msg.hello;
+    const struct tenant_peer peer = {.uid = r->peer.local ? r->peer.uid : REMOTE_UID,
+                                     .gid = r->peer.gid,
+                                     .local = r->peer.local};
+    if (!r->peer.local && m->token.size > 0) {
+        return identify_by_token(f, m, who, e);
+    }
+    if (r->peer.tls) {
+        return refuse_token(
+            f,
+            "clients over tls+tcp:// need a token (GPUD_TOKEN_FILE, or the token of "
+            "gpud_options)",
+            e);
+    }
+    who->key = session_key(m->client_id.data, peer.uid);
+    quota_name(f, &peer, who->tenant);
+    return 0;
+}
+
 /* The default limit for sessions of one tenant, so that a user cannot take the room of all
  * others. */
 static uint64_t user_room(const struct config *c)
@@ -130,7 +191,8 @@ static int check_room(const struct front *f, const struct peer *p, const char *t
 /* Ties the session to the connection. A connection may send HELLO again with another client id, as
  * after a fork: its old session lingers. A client may be back before the end of its old connection
  * is noticed: the old connection loses the session. */
-static int tie(struct front *f, struct session *s, const struct request *r, struct err *e)
+static int tie(struct front *f, struct session *s, const struct request *r,
+               const struct identity *who, struct err *e)
 {
     struct session *before = sessions_find(f, r->peer.pipe);
     if (before != NULL && before != s) {
@@ -144,6 +206,8 @@ static int tie(struct front *f, struct session *s, const struct request *r, stru
         s->events.wait = NULL;
     }
     s->client.local = r->peer.local;
+    s->client.by_token = who->by_token;
+    s->client.token = who->token;
     s->client.minor = r->msg.hello.minor;
     s->client.gid = r->peer.gid;
     if (!session_connect(f, s, r->peer.pipe)) {
@@ -177,12 +241,30 @@ static int find_tenant(struct front *f, const char *name, struct tenant **ret_te
     return rc;
 }
 
+/* A client id is no proof of belonging to the tenant whose session has it. */
+static int check_owner(const struct session *s, const struct identity *who, struct err *e)
+{
+    return !who->by_token || strcmp(s->tenant->name, who->tenant) == 0
+               ? 0
+               : err_set(e, ERR_PERMISSION, "the token is of tenant %s, the session of another one",
+                         who->tenant);
+}
+
+/* An existing session needs no room. */
+static int make_room(struct front *f, const struct request *r, const char *tenant,
+                     struct tenant **ret_tenant, struct err *e)
+{
+    int rc = check_room(f, &r->peer, tenant, e);
+    return rc == 0 ? find_tenant(f, tenant, ret_tenant, e) : rc;
+}
+
 /* A new session ends if there is no memory for its answer. Otherwise the next HELLO would resume a
  * session that its client does not know. */
-static int admit(struct front *f, struct session *s, const struct request *r, bool known,
-                 struct capbuf *out, struct session **ret_session, struct err *e)
+static int admit(struct front *f, struct session *s, const struct request *r,
+                 const struct identity *who, bool known, struct capbuf *out,
+                 struct session **ret_session, struct err *e)
 {
-    int rc = tie(f, s, r, e);
+    int rc = tie(f, s, r, who, e);
     rc = rc == 0 ? welcome(f, s, known, out, e) : rc;
     if (rc == 0) {
         *ret_session = s;
@@ -211,16 +293,15 @@ int session_hello(struct front *f, const struct request *r, struct capbuf *out,
         return err_set(e, ERR_PERMISSION, "user %u runs the kernels of workers and may not connect",
                        (unsigned)r->peer.uid);
     }
-    const struct session_key key =
-        session_key(m->client_id.data, r->peer.local ? r->peer.uid : REMOTE_UID);
-    struct session *s = session_find(f->sessions, &key);
-    bool known = s != NULL;
-    char tenant[PROTO_NAME_MAX + 1];
-    const struct tenant_peer peer = {.uid = key.uid, .gid = r->peer.gid, .local = r->peer.local};
-    quota_name(f, &peer, tenant);
+    struct identity who = {.by_token = false};
+    rc = identify(f, r, &who, e);
+    if (rc != 0) {
+        return rc;
+    }
+    struct session *s = session_find(f->sessions, &who.key);
     struct tenant *t = NULL;
-    rc = known ? 0 : check_room(f, &r->peer, tenant, e); /* an existing session needs no room */
-    rc = known || rc != 0 ? rc : find_tenant(f, tenant, &t, e);
+    bool known = s != NULL;
+    rc = known ? check_owner(s, &who, e) : make_room(f, r, who.tenant, &t, e);
     if (rc != 0) {
         return rc;
     }
@@ -229,7 +310,7 @@ int session_hello(struct front *f, const struct request *r, struct capbuf *out,
     if (rc != 0) {
         return rc;
     }
-    s = known ? s : sessions_obtain(f, &key, t);
+    s = known ? s : sessions_obtain(f, &who.key, t);
     if (s == NULL) {
         ack_set_finish(&acked);
         return err_set(e, ERR_NOMEM, "no memory for a session");
@@ -239,5 +320,21 @@ int session_hello(struct front *f, const struct request *r, struct capbuf *out,
     } else {
         ack_set_finish(&acked);
     }
-    return admit(f, s, r, known, out, ret_session, e);
+    return admit(f, s, r, &who, known, out, ret_session, e);
+}
+
+void session_tokens_changed(struct front *f)
+{
+    unsigned count = 0;
+    for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
+        bool out =
+            s->client.by_token && !tenant_tokens_have(&f->rules, s->tenant->name, &s->client.token);
+        if (out && s->state == SESSION_CONNECTED) {
+            f->io.close_pipe(f->listener, s->pipe);
+            count++;
+        }
+    }
+    if (count > 0) {
+        log_info("%u connections are closed, because their tokens are no longer valid", count);
+    }
 }

@@ -7,7 +7,9 @@
 #include "daemon/front/clients/reply.h"
 #include "daemon/front/devices/discover.h"
 #include "daemon/front/model/request.h"
+#include "daemon/front/requests/hello.h"
 #include "daemon/front/settings/accepted.h"
+#include "daemon/front/settings/tls_files.h"
 #include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/views/notify.h"
 
@@ -23,6 +25,7 @@ struct reload {
     struct config config;
     struct rights rights;
     struct tenant_rules rules;
+    struct tls_files tls;
     int rc;
     struct err e;
 
@@ -39,6 +42,7 @@ static void read_all(uv_work_t *work)
     r->rc = f->read_settings(f->settings_data, &r->config, &r->e);
     r->rc = r->rc == 0 ? rights_read(&r->config, &r->rights, &r->e) : r->rc;
     r->rc = r->rc == 0 ? tenant_rules_read(&r->config, &r->rules, &r->e) : r->rc;
+    r->rc = r->rc == 0 ? remote_files_read(&r->config, &r->rules, &r->tls, &r->e) : r->rc;
     struct err e = ERR_INIT;
     if (r->rc == 0 && accepted_keep(&r->config, &e) != 0) {
         log_warn("%s", e.text);
@@ -59,6 +63,10 @@ static void take_over(struct front *f, struct reload *r)
     }
     config_take_live(&f->config, &r->config, waiting, sizeof waiting);
     f->rights = r->rights;
+    f->files_bad[0] = '\0';
+    tls_files_finish(&f->tls);
+    f->tls = r->tls;
+    r->tls = (struct tls_files){.cert = NULL};
     f->hooks.guarantees_retry(f);
     discover_again(f);
     for (const struct session *s = f->sessions; s != NULL; s = s->hh.next) {
@@ -66,6 +74,7 @@ static void take_over(struct front *f, struct reload *r)
     }
     log_set_level(f->config.log_level);
     f->hooks.settings_changed(f);
+    session_tokens_changed(f);
     log_info("settings were read again");
     if (waiting[0] != '\0') {
         log_warn("these settings changed and apply from the next start, those of devices, managed "
@@ -110,6 +119,7 @@ static void on_read(uv_work_t *work, int status)
     }
     take_over(f, r);
     tenant_rules_finish(&r->rules);
+    tls_files_finish(&r->tls);
     if (f->ready_reported) {
         notify_ready(f->device_count);
     }
@@ -187,6 +197,7 @@ void reload_finish(struct front *f)
         forget(&r->asked);
         forget(&r->later);
         tenant_rules_finish(&r->rules);
+        tls_files_finish(&r->tls);
         free(r);
         f->reload = NULL;
     }

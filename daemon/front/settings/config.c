@@ -12,6 +12,7 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "daemon/front/settings/listener_url.h"
+#include "daemon/front/settings/secret_file.h"
 
 #define REQUESTS_LEAST 1024u
 #define MIB            (UINT64_C(1024) * 1024)
@@ -24,6 +25,7 @@ enum setting_type {
     SETTING_BYTES,  /* K, M, G or T (powers of 1024) may follow */
     SETTING_TEXT,
     SETTING_PATH, /* absolute */
+    SETTING_FILE, /* an absolute path, a credential's name, or empty */
     SETTING_BACKEND,
     SETTING_LOOK,
     SETTING_COMPILER, /* the compiler of CUDA C */
@@ -68,6 +70,9 @@ struct setting {
 /* In the order of the table `config`. */
 static const struct setting settings[] = {
     {START, "daemon", "listen", SETTING_LISTEN, 0, 0, 0, 0, 0, NULL},
+    TEXT(LIVE, "daemon", tls_cert, SETTING_FILE, ""),
+    TEXT(LIVE, "daemon", tls_key, SETTING_FILE, ""),
+    TEXT(LIVE, "daemon", tls_client_ca, SETTING_FILE, ""),
     TEXT(START, "daemon", runtime_dir, SETTING_PATH, "/run/gpud"),
     TEXT(START, "daemon", cache_dir, SETTING_PATH, "/var/cache/gpud"),
     TEXT(START, "daemon", backend, SETTING_BACKEND, "auto"),
@@ -256,6 +261,12 @@ static int set_path(const struct setting *s, const char *value, char *out, struc
     return set_text(s, value, out, e);
 }
 
+static int set_file(const struct setting *s, const char *value, char *out, struct err *e)
+{
+    int rc = value[0] != '\0' ? secret_file_name(s->key, value, e) : 0;
+    return rc == 0 ? set_text(s, value, out, e) : rc;
+}
+
 /* Accepts one of the words of a list with ", " between them. */
 static int set_word(const struct setting *s, const char *words, const char *value, char *out,
                     struct err *e)
@@ -317,11 +328,12 @@ static int add_listen(struct config *config, const char *url, size_t length, str
     }
     char *text = config->listen[config->listen_count];
     char checked[LISTEN_URL_MAX];
-    bool ipc = false;
+    enum listen_kind kind = LISTEN_IPC;
     (void)snprintf(text, sizeof config->listen[0], "%.*s", (int)length, url);
-    if (listen_url(text, checked, &ipc, e) != 0) {
+    if (listen_url(text, checked, &kind, e) != 0) {
         return err_wrap(e, "listen");
     }
+    config->listen_tls = config->listen_tls || kind == LISTEN_TLS;
     config->listen_count++;
     return 0;
 }
@@ -332,6 +344,7 @@ static int set_listen(struct config *config, const char *value, struct err *e)
     static const char separators[] = ", \t\n";
     struct config changed = *config;
     changed.listen_count = 0;
+    changed.listen_tls = false;
     memset(changed.listen, 0, sizeof changed.listen);
     for (const char *c = value + strspn(value, separators); *c != '\0';) {
         size_t length = strcspn(c, separators);
@@ -361,6 +374,8 @@ int config_set(struct config *config, const char *key, const char *value, struct
         return set_text(s, value, at(config, s), e);
     case SETTING_PATH:
         return set_path(s, value, at(config, s), e);
+    case SETTING_FILE:
+        return set_file(s, value, at(config, s), e);
     case SETTING_BACKEND:
         return set_word(s, "auto, cuda, opencl, sim", value, at(config, s), e);
     case SETTING_COMPILER:
@@ -397,9 +412,21 @@ static int check_devices(const struct config *config, struct err *e)
                          config->min_devices, config->devices);
 }
 
+static int check_tls(const struct config *config, struct err *e)
+{
+    bool cert = config->tls_cert[0] != '\0';
+    bool key = config->tls_key[0] != '\0';
+    if (config->listen_tls && !(cert && key)) {
+        return err_set(e, ERR_INVALID, "listen = tls+tcp://…: %s is not set",
+                       cert ? "tls_key" : "tls_cert");
+    }
+    return 0;
+}
+
 int config_complete(struct config *config, struct err *e)
 {
     int rc = check_devices(config, e);
+    rc = rc == 0 ? check_tls(config, e) : rc;
     if (rc != 0 || config->listen_count > 0) {
         return rc;
     }

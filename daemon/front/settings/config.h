@@ -24,6 +24,10 @@
 struct config {
     char listen[CONFIG_LISTEN_MAX][CONFIG_PATH + 8];
     unsigned listen_count;
+    bool listen_tls;    /* one of them is tls+tcp:// */
+    char tls_cert[256]; /* files or credentials (secret_file.h); "": none */
+    char tls_key[256];
+    char tls_client_ca[256]; /* of clients, which need certificates then */
     char runtime_dir[CONFIG_PATH];
     char cache_dir[CONFIG_PATH];
     char backend[16];          /* auto, cuda, opencl, sim */

@@ -11,19 +11,23 @@
 #include "common/bytes.h"
 #include "daemon/front/settings/listener_url.h"
 
-static bool loopback(const char *host, bool *ret_six)
+struct host {
+    bool known; /* it is a numeric address */
+    bool six;
+    bool loopback;
+};
+
+static struct host host_of(const char *text)
 {
     struct in_addr four;
     struct in6_addr six;
-    if (inet_pton(AF_INET, host, &four) == 1) {
-        *ret_six = false;
-        return (ntohl(four.s_addr) >> 24) == 127;
+    if (inet_pton(AF_INET, text, &four) == 1) {
+        return (struct host){.known = true, .loopback = (ntohl(four.s_addr) >> 24) == 127};
     }
-    if (inet_pton(AF_INET6, host, &six) == 1) {
-        *ret_six = true;
-        return IN6_IS_ADDR_LOOPBACK(&six);
+    if (inet_pton(AF_INET6, text, &six) == 1) {
+        return (struct host){.known = true, .six = true, .loopback = IN6_IS_ADDR_LOOPBACK(&six)};
     }
-    return false;
+    return (struct host){.known = false};
 }
 
 static bool port_of(const char *text, unsigned *ret_port)
@@ -38,7 +42,7 @@ static bool port_of(const char *text, unsigned *ret_port)
 }
 
 /* Composes the URL anew from its checked parts, so that NNG cannot read it differently. */
-static int tcp_url(const char *url, const char *address, char ret_url[LISTEN_URL_MAX],
+static int tcp_url(const char *url, const char *address, bool tls, char ret_url[LISTEN_URL_MAX],
                    struct err *e)
 {
     char host[64];
@@ -57,24 +61,38 @@ static int tcp_url(const char *url, const char *address, char ret_url[LISTEN_URL
     if (strcmp(host, "localhost") == 0) {
         (void)snprintf(host, sizeof host, "127.0.0.1"); /* whatever a resolver has for it */
     }
-    bool six = false;
-    if (!loopback(host, &six)) {
-        return err_set(e, ERR_PERMISSION, "%s: only loopback addresses may be listened on", url);
+    struct host h = host_of(host);
+    if (!tls && !h.loopback) {
+        return err_set(e, ERR_PERMISSION,
+                       "%s: only loopback addresses may be listened on without TLS: use "
+                       "tls+tcp://%s:%u",
+                       url, h.known ? host : "ADDRESS", port);
     }
-    (void)snprintf(ret_url, LISTEN_URL_MAX, six ? "tcp://[%s]:%u" : "tcp://%s:%u", host, port);
+    if (!h.known) {
+        return err_set(e, ERR_INVALID,
+                       "%s: a numeric address is needed, as 0.0.0.0 for all of IPv4", url);
+    }
+    (void)snprintf(ret_url, LISTEN_URL_MAX, h.six ? "%stcp://[%s]:%u" : "%stcp://%s:%u",
+                   tls ? "tls+" : "", host, port);
     return 0;
 }
 
-int listen_url(const char *url, char ret_url[LISTEN_URL_MAX], bool *ret_ipc, struct err *e)
+int listen_url(const char *url, char ret_url[LISTEN_URL_MAX], enum listen_kind *ret_kind,
+               struct err *e)
 {
     static const char ipc[] = "ipc://";
     static const char tcp[] = "tcp://";
+    static const char tls[] = "tls+tcp://";
     if (strncmp(url, tcp, sizeof tcp - 1) == 0) {
-        *ret_ipc = false;
-        return tcp_url(url, url + sizeof tcp - 1, ret_url, e);
+        *ret_kind = LISTEN_TCP;
+        return tcp_url(url, url + sizeof tcp - 1, false, ret_url, e);
+    }
+    if (strncmp(url, tls, sizeof tls - 1) == 0) {
+        *ret_kind = LISTEN_TLS;
+        return tcp_url(url, url + sizeof tls - 1, true, ret_url, e);
     }
     if (strncmp(url, ipc, sizeof ipc - 1) != 0) {
-        return err_set(e, ERR_INVALID, "%s: neither ipc:// nor tcp://", url);
+        return err_set(e, ERR_INVALID, "%s: neither ipc://, tcp:// nor tls+tcp://", url);
     }
     const char *path = url + sizeof ipc - 1;
     size_t max = sizeof((struct sockaddr_un *)0)->sun_path;
@@ -82,7 +100,7 @@ int listen_url(const char *url, char ret_url[LISTEN_URL_MAX], bool *ret_ipc, str
         return err_set(e, ERR_INVALID, "%s: an absolute path of less than %zu bytes is needed", url,
                        max);
     }
-    *ret_ipc = true;
+    *ret_kind = LISTEN_IPC;
     (void)snprintf(ret_url, LISTEN_URL_MAX, "%s", url);
     return 0;
 }

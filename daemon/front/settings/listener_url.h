@@ -8,8 +8,16 @@
 
 #define LISTEN_URL_MAX 160
 
-/* Checks an address and writes the one for NNG. Pure. */
-int listen_url(const char *url, char ret_url[LISTEN_URL_MAX], bool *ret_ipc, struct err *e);
+enum listen_kind {
+    LISTEN_IPC,
+    LISTEN_TCP, /* on a loopback address */
+    LISTEN_TLS, /* tls+tcp, on any address */
+};
+
+/* Checks an address and writes the one for NNG. Pure. ERR_PERMISSION: tcp on an address that other
+ * hosts can reach. */
+int listen_url(const char *url, char ret_url[LISTEN_URL_MAX], enum listen_kind *ret_kind,
+               struct err *e);
 /* Removes a socket file without a server. ERR_EXISTS: a server answers at it. */
 int listen_take_over(const char *path, struct err *e);
 

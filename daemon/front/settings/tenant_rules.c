@@ -12,6 +12,7 @@
 #include "common/saturate.h"
 #include "daemon/front/settings/config.h"
 #include "daemon/front/settings/config_file.h"
+#include "daemon/front/settings/secret_file.h"
 #include "proto/limits.h"
 
 #define TENANT_SESSIONS_MAX 65536u
@@ -265,7 +266,20 @@ static int set_limit(struct tenant_limits *l, const char *key, const char *value
     return err_set(e, ERR_NOT_FOUND, "unknown setting %s of a tenant", key);
 }
 
-/* The keys of users and groups. */
+/* The file itself is read when all sections are (tenant_tokens.h). */
+static int set_tokens(struct tenant_rule *rule, const char *value, struct err *e)
+{
+    int rc = value[0] != '\0' ? secret_file_name("tokens", value, e) : 0;
+    if (rc == 0 && strlen(value) >= sizeof rule->tokens) {
+        rc = err_set(e, ERR_LIMIT, "tokens: longer than %zu bytes", sizeof rule->tokens - 1);
+    }
+    if (rc == 0) {
+        (void)snprintf(rule->tokens, sizeof rule->tokens, "%s", value);
+    }
+    return rc;
+}
+
+/* The keys that say who belongs to a tenant. */
 static int set_users(struct tenant_rules *r, struct tenant_rule *rule, const char *key,
                      const char *value, struct err *e)
 {
@@ -275,7 +289,14 @@ static int set_users(struct tenant_rules *r, struct tenant_rule *rule, const cha
         (void)snprintf(users ? rule->users : rule->groups, sizeof rule->users, "%s", value);
         return set_members(r, index, value, users, e);
     }
-    return set_bool(key, value, &rule->tcp, e);
+    return strcmp(key, "tokens") == 0 ? set_tokens(rule, value, e)
+                                      : set_bool(key, value, &rule->tcp, e);
+}
+
+static bool says_who(const char *key)
+{
+    return strcmp(key, "users") == 0 || strcmp(key, "groups") == 0 || strcmp(key, "tcp") == 0 ||
+           strcmp(key, "tokens") == 0;
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -329,7 +350,7 @@ static int set(void *data, const char *section_name, const char *key, const char
     if (name == NULL) {
         return 0;
     }
-    bool users = strcmp(key, "users") == 0 || strcmp(key, "groups") == 0 || strcmp(key, "tcp") == 0;
+    bool users = says_who(key);
     bool others = strcmp(name, TENANT_OTHERS) == 0;
     if (others && (users || strcmp(key, "memory_guaranteed") == 0)) {
         return err_set(e, ERR_INVALID,
@@ -477,6 +498,7 @@ void tenant_rules_finish(struct tenant_rules *rules)
 {
     free(rules->rule);
     free(rules->claim);
+    free(rules->token);
     *rules = (struct tenant_rules){.others = TENANT_UNLIMITED};
 }
 

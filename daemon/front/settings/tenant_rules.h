@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
+#include "common/token.h"
 #include "daemon/front/settings/tenant_limits.h"
 #include "proto/limits.h"
 
@@ -30,7 +31,8 @@ struct tenant_rule {
     struct tenant_limits limits;
     char users[256]; /* the setting as text, cut, for tables */
     char groups[256];
-    bool tcp;                       /* clients that connect over tcp belong to it */
+    char tokens[256];               /* its file of hashes of tokens; "": none */
+    bool tcp;                       /* clients over tcp without a token belong to it */
     char tcp_at[TENANT_RULE_PLACE]; /* FILE:LINE where `tcp` was set */
     char guaranteed_at[TENANT_RULE_PLACE];
     /* the tenant of that name, once the rules are in force (tenant_quota.h) */
@@ -50,12 +52,20 @@ struct tenant_claim {
     unsigned rule;
 };
 
+/* A token belongs to a rule (tenant_tokens.h). */
+struct tenant_token {
+    struct token_hash hash;
+    unsigned rule;
+};
+
 struct tenant_rules {
     struct tenant_rule *rule; /* owned array, by name */
     unsigned count;
     struct tenant_claim *claim; /* owned array */
     unsigned claim_count;
     unsigned claim_room;
+    struct tenant_token *token; /* owned array */
+    unsigned token_count;
     struct tenant_limits others;
 };
 

@@ -244,14 +244,23 @@ bool quota_apply(const struct tenant_rules *rules, struct tenant *t)
     return changed;
 }
 
+/* Appends a part of a list. */
+static void list(char *out, size_t size, const char *prefix, const char *text)
+{
+    size_t used = strlen(out);
+    if (text[0] != '\0' && used < size) {
+        (void)snprintf(out + used, size - used, "%s%s%s", used > 0 ? "; " : "", prefix, text);
+    }
+}
+
 void quota_users(const struct tenant_rules *rules, const struct tenant *t, char *out, size_t size)
 {
     const struct tenant_rule *rule = tenant_rules_named(rules, t->name);
-    bool users = rule != NULL && rule->users[0] != '\0';
-    bool groups = rule != NULL && rule->groups[0] != '\0';
-    (void)snprintf(out, size, "%s%s%s%s%s", users ? rule->users : "", users && groups ? "; " : "",
-                   groups ? "groups " : "", groups ? rule->groups : "",
-                   rule == NULL || !rule->tcp ? ""
-                   : users || groups          ? "; tcp"
-                                              : "tcp");
+    out[0] = '\0';
+    if (rule != NULL) {
+        list(out, size, "", rule->users);
+        list(out, size, "groups ", rule->groups);
+        list(out, size, "", rule->tcp ? "tcp" : "");
+        list(out, size, "", rule->tokens[0] != '\0' ? "tokens" : "");
+    }
 }

@@ -125,6 +125,9 @@ void diagnosis_text(const struct front *f, char *out, size_t size)
         (void)snprintf(out, size,
                        "the settings files are invalid, so the last accepted settings apply: %s",
                        f->settings_bad);
+    } else if (f->files_bad[0] != '\0') {
+        (void)snprintf(out, size, "clients of other hosts cannot connect, or not all: %s",
+                       f->files_bad);
     } else if (descriptors_short(f, out, size) || device_missing(f, out, size) ||
                limits_refused(f, out, size) || warned(f, out, size)) {
         return;

@@ -436,6 +436,11 @@ static const struct url urls[] = {
     {"tcp://127.0.0.1@1.2.3.4:7000", ERR_PERMISSION},
     {"tcp://[::ffff:1.2.3.4]:1", ERR_PERMISSION},
     {"tcp://example.org:7000", ERR_PERMISSION},
+    {"tls+tcp://example.org:7000", ERR_INVALID},
+    {"tls+tcp://0.0.0.0", ERR_INVALID},
+    {"tls+tcp://127.0.0.1@1.2.3.4:7000", ERR_INVALID},
+    {"tls+tcp://0.0.0.0:7000", ERR_STATE}, /* without a certificate */
+    {"tls+tcp://[::]:7000", ERR_STATE},
 };
 
 static void client_nothing(struct world *world)

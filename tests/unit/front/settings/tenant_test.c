@@ -4,11 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/front/model/tenant.h"
 #include "daemon/front/settings/config.h"
 #include "daemon/front/settings/tenant_rules.h"
+#include "daemon/front/settings/tenant_tokens.h"
 #include "daemon/front/tenants/tenant_quota.h"
 #include "tests/unit/front/scratch.h"
 
@@ -127,6 +129,8 @@ static const struct {
     {"[tenant a]\nweight = 2147483648\n", ERR_RANGE, ":2: weight = 2147483648: not within 1 and"},
     {"[tenant a]\nweight = -1\n", ERR_INVALID, ":2: weight = -1: not a number"},
     {"[tenant a]\nclass = urgent\n", ERR_INVALID, ":2: class = urgent: not realtime, interactive"},
+    {"[tenant a]\ntokens = some/where\n", ERR_INVALID, ":2: tokens = some/where: neither an abs"},
+    {"[tenant others]\ntokens = /x\n", ERR_INVALID, ":2: tokens: not allowed in [tenant others]"},
     {"[tenant a]\nload_kernels = maybe\n", ERR_INVALID, ":2: load_kernels = maybe: not one of yes"},
     {"[tenant a]\nusers = 1\nusers = 2\n", ERR_INVALID, ":2: users: set twice"},
     {"[tenant a b]\nusers = 1\n", ERR_NOT_FOUND, ":1: unknown section [tenant a b]"},
@@ -270,6 +274,110 @@ START_TEST(who_belongs_is_told)
 }
 END_TEST
 
+/* ---- tokens ---------------------------------------------------------------------------------- */
+
+static void tokens_write(const char *name, const char *text)
+{
+    scratch_write(scratch_path(dir, name), text, strlen(text));
+    ck_assert_int_eq(chmod(scratch_path(dir, name), 0640), 0);
+}
+
+static void line_of(const char *token, char line[TOKEN_LINE_BYTES])
+{
+    struct token_hash hash;
+    ck_assert_int_eq(token_hash_of(bytes_str(token), &hash, NULL), 0);
+    token_line(&hash, line);
+}
+
+static const char *owner(const char *token)
+{
+    struct token_hash hash;
+    const struct tenant_rule *rule = tenant_tokens_find(&rules, bytes_str(token), &hash);
+    return rule != NULL ? rule->name : "";
+}
+
+/* Sections a and b (before it in the file), each with a file of tokens. */
+static void load_both(void)
+{
+    char text[3 * SCRATCH_PATH];
+    char a[SCRATCH_PATH];
+    (void)snprintf(a, sizeof a, "%s", scratch_path(dir, "a"));
+    (void)snprintf(text, sizeof text, "[tenant b]\ntokens = %s\n[tenant a]\ntokens = %s\n",
+                   scratch_path(dir, "b"), a);
+    ck_assert_int_eq(load(text, NULL), 0);
+}
+
+START_TEST(a_token_belongs_to_its_tenant)
+{
+    char one[TOKEN_LINE_BYTES];
+    char two[TOKEN_LINE_BYTES];
+    char three[TOKEN_LINE_BYTES];
+    char text[512];
+    struct err e = ERR_INIT;
+    struct token_hash hash;
+    line_of("one", one);
+    line_of("two", two);
+    line_of("three", three);
+    (void)snprintf(text, sizeof text, "# ours\n\n  %s laptop\n%s", one, two);
+    tokens_write("a", text);
+    tokens_write("b", three);
+    load_both();
+    ck_assert_str_eq(owner("one"), ""); /* not read so far */
+    ck_assert_msg(tenant_tokens_read(&rules, &e) == 0, "%s", e.text);
+    ck_assert_str_eq(owner("one"), "a");
+    ck_assert_str_eq(owner("two"), "a");
+    ck_assert_str_eq(owner("three"), "b");
+    ck_assert_str_eq(owner("on"), "");
+    ck_assert_str_eq(owner(""), "");
+    (void)tenant_tokens_find(&rules, bytes_str("two"), &hash);
+    ck_assert(tenant_tokens_have(&rules, "a", &hash));
+    ck_assert(!tenant_tokens_have(&rules, "b", &hash));
+    tokens_write("b", two); /* of both */
+    ck_assert_int_eq(tenant_tokens_read(&rules, &e), ERR_EXISTS);
+    ck_assert_ptr_nonnull(strstr(e.text, "tenant b"));
+    ck_assert_ptr_nonnull(strstr(e.text, "belongs to tenant a already"));
+}
+END_TEST
+
+START_TEST(a_bad_file_of_tokens_leaves_the_others)
+{
+    char one[TOKEN_LINE_BYTES];
+    struct err e = ERR_INIT;
+    line_of("one", one);
+    tokens_write("b", one);
+    load_both();
+    ck_assert_int_eq(tenant_tokens_read(&rules, &e), ERR_NOT_FOUND);
+    ck_assert_str_eq(owner("one"), "b");
+    tokens_write("a", "one\n");
+    ck_assert_int_eq(tenant_tokens_read(&rules, &e), ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(e.text, "line 1"));
+    tokens_write("a", "");
+    ck_assert_int_eq(chmod(scratch_path(dir, "a"), 0644), 0);
+    ck_assert_int_eq(tenant_tokens_read(&rules, &e), ERR_PERMISSION);
+    ck_assert_ptr_nonnull(strstr(e.text, "mode 0644"));
+    ck_assert_str_eq(owner("one"), "b");
+    ck_assert_int_eq(chmod(scratch_path(dir, "a"), 0640), 0);
+    ck_assert_int_eq(tenant_tokens_read(&rules, &e), 0);
+}
+END_TEST
+
+/* A name without a slash is a credential of the service manager. */
+START_TEST(tokens_come_from_credentials_too)
+{
+    char one[TOKEN_LINE_BYTES];
+    struct err e = ERR_INIT;
+    line_of("one", one);
+    tokens_write("vision", one);
+    ck_assert_int_eq(load("[tenant a]\ntokens = vision\n", &e), 0);
+    (void)unsetenv("CREDENTIALS_DIRECTORY");
+    ck_assert_int_eq(tenant_tokens_read(&rules, &e), ERR_NOT_FOUND);
+    ck_assert_ptr_nonnull(strstr(e.text, "LoadCredential=vision:PATH"));
+    (void)setenv("CREDENTIALS_DIRECTORY", dir, 1);
+    ck_assert_msg(tenant_tokens_read(&rules, &e) == 0, "%s", e.text);
+    ck_assert_str_eq(owner("one"), "a");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("tenant");
@@ -283,6 +391,9 @@ int main(void)
     tcase_add_test(tcase, the_ledger_is_the_tenants);
     tcase_add_test(tcase, what_lies_on_the_host_and_in_all_is_limited);
     tcase_add_test(tcase, who_belongs_is_told);
+    tcase_add_test(tcase, a_token_belongs_to_its_tenant);
+    tcase_add_test(tcase, a_bad_file_of_tokens_leaves_the_others);
+    tcase_add_test(tcase, tokens_come_from_credentials_too);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -1,0 +1,141 @@
+/* Whose session a HELLO gets: the kernel's word for local clients, a token for others. */
+#include <string.h>
+
+#include "daemon/front/model/request.h"
+#include "daemon/front/model/sessions.h"
+#include "daemon/front/requests/hello.h"
+#include "daemon/front/requests/session_end.h"
+#include "daemon/front/settings/tenant_tokens.h"
+#include "proto/codec.h"
+#include "tests/unit/common/suite.h"
+#include "tests/unit/front/fake_front.h"
+
+static struct fake *k;
+static uint32_t closed_pipe;
+static struct tenant_token tokens[3];
+static struct tenant_rule sections[2];
+
+static void on_drop(struct listener *l, struct listener_slot *slot)
+{
+    (void)l;
+    (void)slot;
+}
+
+static void on_close_pipe(struct listener *l, uint32_t pipe)
+{
+    (void)l;
+    closed_pipe = pipe;
+}
+
+/* Sections a (token-1 and token-2) and b (token-3, may load kernels). */
+static void setup(void)
+{
+    static const char *const words[] = {"token-1", "token-2", "token-3"};
+    k = fake_create();
+    k->f.io.drop = on_drop;
+    k->f.io.close_pipe = on_close_pipe;
+    closed_pipe = 0;
+    memset(sections, 0, sizeof sections);
+    for (unsigned i = 0; i < 2; i++) {
+        sections[i].limits = TENANT_UNLIMITED;
+        sections[i].name[0] = (char)('a' + i);
+    }
+    sections[1].limits.load = TENANT_LOAD_YES;
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_int_eq(token_hash_of(bytes_str(words[i]), &tokens[i].hash, NULL), 0);
+        tokens[i].rule = i / 2;
+    }
+    k->f.rules = (struct tenant_rules){.rule = sections,
+                                       .count = 2,
+                                       .token = tokens,
+                                       .token_count = 3,
+                                       .others = TENANT_UNLIMITED};
+}
+
+static void teardown(void)
+{
+    while (k->f.sessions != NULL) {
+        session_end(&k->f, k->f.sessions);
+    }
+    while (k->f.ending != NULL) {
+        session_end_some(&k->f);
+    }
+    k->f.rules = (struct tenant_rules){.others = TENANT_UNLIMITED};
+    fake_destroy(k);
+}
+
+/* The tenant of the session; "": refused with `code`. */
+static const char *hello(uint8_t id, bool local, bool tls, const char *token, int code)
+{
+    uint8_t client_id[PROTO_CLIENT_ID_BYTES] = {id};
+    struct session *s = NULL;
+    struct capbuf out;
+    struct err e = ERR_INIT;
+    capbuf_init(&out, 4096);
+    struct request r = {.peer = {.pipe = id, .local = local, .tls = tls, .uid = 1000},
+                        .kind = MSG_KIND_HELLO};
+    r.msg.hello = (struct msg_hello){.major = PROTO_MAJOR,
+                                     .client_id = bytes_of(client_id, sizeof client_id),
+                                     .name = bytes_str("caller"),
+                                     .token = bytes_str(token)};
+    int rc = session_hello(&k->f, &r, &out, &s, &e);
+    capbuf_finish(&out);
+    ck_assert_msg(rc == code, "%s", e.text);
+    ck_assert(token[0] == '\0' || strstr(e.text, token) == NULL);
+    return rc == 0 ? s->tenant->name : "";
+}
+
+START_TEST(a_token_names_the_tenant)
+{
+    ck_assert_str_eq(hello(1, false, true, "token-1", 0), "a");
+    ck_assert_str_eq(hello(2, false, true, "token-3", 0), "b");
+    ck_assert_str_eq(hello(3, false, false, "token-2", 0), "a");
+    ck_assert_str_eq(hello(4, true, false, "token-2", 0), "uid:1000"); /* the kernel knows better */
+    ck_assert_str_eq(hello(5, false, false, "", 0), "uid:4294967295");
+    (void)hello(6, false, true, "", ERR_PERMISSION);
+    (void)hello(6, false, true, "token-", ERR_PERMISSION);
+    (void)hello(6, false, false, "token-4", ERR_PERMISSION);
+    ck_assert_uint_eq(k->f.tokens_refused, 3);
+}
+END_TEST
+
+START_TEST(a_session_is_not_for_the_token_of_another_tenant)
+{
+    (void)hello(1, false, true, "token-1", 0);
+    ck_assert_str_eq(hello(1, false, true, "token-2", 0), "a");
+    (void)hello(1, false, true, "token-3", ERR_PERMISSION);
+    unsigned count = k->f.session_count;
+    ck_assert_str_ne(hello(1, false, false, "", 0), "a"); /* nobody gets a session of his own */
+    ck_assert_str_ne(hello(1, true, false, "", 0), "a");
+    ck_assert_uint_eq(k->f.session_count, count + 2);
+}
+END_TEST
+
+START_TEST(who_may_load_is_said_by_the_section)
+{
+    (void)hello(1, false, true, "token-1", 0);
+    ck_assert(!rights_loads(&k->f.rights, sessions_find(&k->f, 1)));
+    (void)hello(2, false, true, "token-3", 0);
+    ck_assert(rights_loads(&k->f.rights, sessions_find(&k->f, 2)));
+    (void)hello(3, false, false, "", 0);
+    ck_assert(!rights_loads(&k->f.rights, sessions_find(&k->f, 3)));
+    ck_assert(!rights_admin(&k->f.rights, sessions_find(&k->f, 2)));
+}
+END_TEST
+
+START_TEST(connections_end_with_their_tokens)
+{
+    (void)hello(1, false, true, "token-1", 0);
+    (void)hello(2, false, true, "token-2", 0);
+    (void)hello(3, true, false, "token-1", 0);
+    session_tokens_changed(&k->f);
+    ck_assert_uint_eq(closed_pipe, 0);
+    tokens[1].rule = 1; /* of another tenant from now on */
+    session_tokens_changed(&k->f);
+    ck_assert_uint_eq(closed_pipe, 2);
+}
+END_TEST
+
+SUITE_MAIN_IN("identity", setup, teardown, a_token_names_the_tenant,
+              a_session_is_not_for_the_token_of_another_tenant, who_may_load_is_said_by_the_section,
+              connections_end_with_their_tokens)
