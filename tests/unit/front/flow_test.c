@@ -849,7 +849,7 @@ static void each_ends_once(unsigned seed)
     fake_destroy(k);
 }
 
-/* Twenty worlds a process: the end of a process takes a second where leaks are looked for. */
+/* Twenty worlds a process, whose end takes a second where leaks are looked for. */
 START_TEST(every_job_ends_exactly_once)
 {
     for (unsigned i = 1; i <= 20; i++) {
