@@ -29,6 +29,11 @@ struct hash hash_of(const void *data, size_t size)
     return hash_parts(&(struct hash_part){.data = data, .size = size}, 1);
 }
 
+uint64_t hash_short(const void *data, size_t size)
+{
+    return XXH3_64bits(data, size);
+}
+
 bool hash_file(int fd, struct hash *ret_hash)
 {
     struct stat st;

@@ -22,6 +22,8 @@ struct hash_part {
 /* Hashes the parts' lengths, too, so ("ab","c") and ("a","bc") differ. */
 struct hash hash_parts(const struct hash_part *parts, size_t count);
 struct hash hash_of(const void *data, size_t size);
+/* 64 bits, for short data that is hashed often. The same on every host. */
+uint64_t hash_short(const void *data, size_t size);
 bool hash_equal(struct hash a, struct hash b);
 /* Hashes a whole file that is open for reading. false: it cannot be read, or is empty. */
 bool hash_file(int fd, struct hash *ret_hash);

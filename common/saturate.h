@@ -1,4 +1,4 @@
-/* Arithmetic of sizes that does not wrap: sums and differences stop at the limits of their type. */
+/* Arithmetic of sizes that does not wrap: results stop at the limits of their type. */
 #ifndef COMMON_SATURATE_H
 #define COMMON_SATURATE_H
 
@@ -12,6 +12,12 @@ static inline uint64_t sat_add(uint64_t a, uint64_t b)
 static inline uint64_t sat_sub(uint64_t a, uint64_t b)
 {
     return a > b ? a - b : 0;
+}
+
+static inline uint64_t sat_mul(uint64_t a, uint64_t b)
+{
+    uint64_t product = 0;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
 /* Rounded down; percent <= 100. */

@@ -505,7 +505,9 @@ enum proto_pool_part { POOL_METERS = 1, POOL_PIECES = 2, POOL_EVENTS = 3 };
     U(ended_ns, UINT64_MAX)                                                                        \
     U(trace_id, UINT64_MAX)                                                                        \
     L(timings, TIMING, PROTO_STEPS_MAX)                                                            \
-    U(now_ns, UINT64_MAX)
+    U(now_ns, UINT64_MAX)                                                                          \
+    U(begins_ns, UINT64_MAX)                                                                       \
+    U(ends_ns, UINT64_MAX)
 
 #define MSG_EXPLANATION(U, I, S, B, L) S(text, PROTO_TEXT_MAX)
 

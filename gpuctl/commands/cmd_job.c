@@ -20,9 +20,16 @@ static struct sheet_cell span(uint64_t from, uint64_t to)
                                    : (struct sheet_cell){.text = ""};
 }
 
+/* The time until an expected one; 0 if it is past, unknown if there is none. */
+static struct sheet_cell until(uint64_t now, uint64_t expected)
+{
+    return expected != 0 ? (struct sheet_cell){.value = expected > now ? expected - now : 0}
+                         : (struct sheet_cell){.text = ""};
+}
+
 struct shown_job {
-    struct sheet_cell job, state, label, device, stream, waited, executed, total, replays, trace_id,
-        error, text, implementation;
+    struct sheet_cell job, state, label, device, stream, waited, executed, total, begins_in,
+        ends_in, replays, trace_id, error, text, implementation;
 };
 
 static const struct sheet_field job_fields[] = {
@@ -34,6 +41,8 @@ static const struct sheet_field job_fields[] = {
     SHEET_FIELD(struct shown_job, waited, GPUD_COLUMN_NS, false),
     SHEET_FIELD(struct shown_job, executed, GPUD_COLUMN_NS, false),
     SHEET_FIELD(struct shown_job, total, GPUD_COLUMN_NS, false),
+    SHEET_FIELD(struct shown_job, begins_in, GPUD_COLUMN_NS, false),
+    SHEET_FIELD(struct shown_job, ends_in, GPUD_COLUMN_NS, false),
     SHEET_FIELD(struct shown_job, replays, GPUD_COLUMN_UINT, true),
     SHEET_FIELD(struct shown_job, trace_id, GPUD_COLUMN_HANDLE, true),
     SHEET_FIELD(struct shown_job, error, GPUD_COLUMN_TEXT, false),
@@ -64,6 +73,8 @@ int cmd_job_show(struct ctl *ctl, struct options *options, struct ctl_err *e)
         .waited = span(d.submitted_ns, d.dispatched_ns != 0 ? d.dispatched_ns : over),
         .executed = span(d.started_ns, over),
         .total = span(d.submitted_ns, over),
+        .begins_in = until(d.now_ns, d.begins_ns),
+        .ends_in = until(d.now_ns, d.ends_ns),
         .replays = {.value = d.replays},
         .trace_id = {.value = d.trace_id},
         .error = {.text = d.code != 0 ? gpud_err_name(d.code) : ""},

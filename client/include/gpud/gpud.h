@@ -694,7 +694,8 @@ typedef struct gpud_submit_options {
      * is worth one second of waiting, so no job is overtaken for longer. */
     int32_t priority;
     /* From now; 0 = none. A job that has not begun on its device by then ends with DEADLINE. With
-     * effects none it never begins; with effects maybe the device may run it late. */
+     * effects none it never begins; with effects maybe the device may run it late. If by the times
+     * of earlier jobs it cannot begin by then, the daemon refuses it with DEADLINE at once. */
     uint64_t deadline_ns;
     /* Of execution, counted from the end of earlier work on the device; 0 = the daemon's
      * time_limit_ms, which is also the most. A job beyond it ends with TIME_LIMIT. If the limit is
@@ -793,18 +794,16 @@ typedef struct gpud_job_desc {
     uint64_t id;
     int code;        /* GPUD_ERR_* if it failed */
     uint64_t device; /* its id, not GPUD_ON(id); GPUD_NO_DEVICE: none yet */
-    uint64_t stream;
-    uint64_t replays;
+    uint64_t stream, replays;
     uint64_t submitted_ns; /* the daemon's monotonic clock; 0 = not yet, as the next three */
-    uint64_t dispatched_ns;
-    uint64_t started_ns;
-    uint64_t ended_ns;
+    uint64_t dispatched_ns, started_ns, ended_ns;
     uint64_t trace_id;
     char state[GPUD_NAME]; /* "queued", "dispatched", "running", "done", "failed", … */
     char label[GPUD_NAME];
     char text[GPUD_ERROR_TEXT];
     char implementation[GPUD_NAME]; /* as in gpud_job_times */
     uint64_t now_ns;                /* that clock at the time of the answer */
+    uint64_t begins_ns, ends_ns;    /* as expected, by that clock; 0 = not known, or it has ended */
 } gpud_job_desc;
 
 /* By the daemon's number of a job, of any session the caller may see. All block. NOT_FOUND. */

@@ -86,6 +86,8 @@ static void job_desc_fill(const struct msg_job *reply, gpud_job_desc *desc)
         .ended_ns = reply->ended_ns,
         .trace_id = reply->trace_id,
         .now_ns = reply->now_ns,
+        .begins_ns = reply->begins_ns,
+        .ends_ns = reply->ends_ns,
     };
     text_copy(desc->state, sizeof desc->state, reply->state);
     text_copy(desc->label, sizeof desc->label, reply->label);

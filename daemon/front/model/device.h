@@ -37,6 +37,7 @@
 #include "common/err.h"
 #include "common/memfd.h"
 #include "common/range.h"
+#include "daemon/front/model/accuracy.h"
 #include "daemon/front/model/line.h"
 #include "daemon/front/model/window.h"
 #include "proto/frames.h"
@@ -163,6 +164,8 @@ struct device {
     uint64_t stream_ns[STREAMS_MAX];       /* when a job last left it */
     struct line line;                      /* jobs that are ready for it; sched/shares.c's */
     bool exclusive;                        /* a job runs alone */
+    uint64_t forecast_id;                  /* names it in forecasts (model/forecast.h) */
+    struct accuracy accuracy;              /* of the expected times of its jobs */
     uint64_t jobs_done;
     uint64_t busy_ns;
 

@@ -252,14 +252,15 @@ struct front {
 
     struct job *jobs; /* uthash by id: unfinished, and the history */
     uint64_t next_job;
-    uint64_t input_bytes;    /* of unfinished jobs */
-    unsigned job_count;      /* unfinished */
-    unsigned adopted_arenas; /* unfinished jobs of ORIGIN_ADOPTED_ARENAS */
-    unsigned queued_count;   /* unfinished jobs that no worker has */
-    unsigned any_ready;      /* ready jobs that are not bound to a device */
-    struct job *module_jobs; /* jobs that wait for a module; queue.c's */
-    unsigned module_count;   /* length of module_jobs */
-    unsigned module_offers;  /* how many of them are still to be tried again, first ones first */
+    uint64_t input_bytes;              /* of unfinished jobs */
+    unsigned job_count;                /* unfinished */
+    unsigned adopted_arenas;           /* unfinished jobs of ORIGIN_ADOPTED_ARENAS */
+    unsigned queued_count;             /* unfinished jobs that no worker has */
+    unsigned any_ready;                /* ready jobs that are not bound to a device */
+    struct ready_sum any[CLASS_COUNT]; /* of those, by the time of the mean device */
+    struct job *module_jobs;           /* jobs that wait for a module; queue.c's */
+    unsigned module_count;             /* length of module_jobs */
+    unsigned module_offers; /* how many of them are still to be tried again, first ones first */
     struct hazards hazards;
     struct job *leaving; /* ended jobs that still block others, oldest first */
     struct job *leaving_tail;

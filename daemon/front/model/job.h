@@ -13,6 +13,7 @@
 #include "common/clock.h"
 #include "common/err.h"
 #include "daemon/front/model/agenda.h"
+#include "daemon/front/model/backlog.h"
 #include "daemon/front/model/job_state.h"
 #include "daemon/front/model/work.h"
 #include "proto/messages.h"
@@ -67,8 +68,10 @@ struct job_charge {
     struct stake *stake; /* NULL: it is not charged */
     unsigned class;
     bool owed; /* of class batch, and taken beside other classes */
+    bool sure; /* `ns` was known by jobs of its kind */
     uint64_t ns;
     uint64_t served;      /* the same as virtual time */
+    uint64_t ends_ns;     /* when it is expected to have ended; 0: unknown */
     uint64_t expected_ns; /* what it may well take */
     uint64_t portion;     /* of the line */
     uint64_t since_ns;
@@ -76,9 +79,11 @@ struct job_charge {
 
 /* The place of a job among ready jobs. queue.c changes it after admission. */
 struct job_sched {
-    int64_t rank;            /* smaller ones go first, then smaller ids */
-    bool urgent;             /* of class realtime, or an urgent job waits for it */
-    struct heap_entry ready; /* among the jobs of its tenant (model/share.h) */
+    int64_t rank;              /* smaller ones go first, then smaller ids */
+    bool urgent;               /* of class realtime, or an urgent job waits for it */
+    struct heap_entry ready;   /* among the jobs of its tenant (model/share.h) */
+    uint64_t kind;             /* of its work (model/forecast.h) */
+    struct backlog_place work; /* how much it is, among the ready jobs of its tenant */
     struct job_charge charge;
     struct job *module_prev, *module_next; /* in front->module_jobs; prev NULL: not there */
     struct job *raise_next;                /* scratch of want_all */

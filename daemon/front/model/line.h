@@ -11,6 +11,13 @@
 #include "daemon/front/model/heap.h"
 #include "proto/limits.h"
 
+/* What is ready in a class, of all tenants. predict.c keeps it. */
+struct ready_sum {
+    uint64_t ns;       /* that the jobs are expected to take */
+    uint64_t weight;   /* of the tenants that have such jobs */
+    uint64_t since_ns; /* when the first of them came, since there were none */
+};
+
 /* Classes are those of enum proto_class. The first one has the jobs that go before all others
  * (queue_first). */
 #define CLASS_FIRST 0u
@@ -19,10 +26,12 @@
 #define PORTION_UNIT UINT64_C(65536)
 
 struct line {
-    struct heap stakes[CLASS_COUNT]; /* of tenants with ready jobs; some have none any more */
-    uint64_t clock[CLASS_COUNT];     /* virtual time of the job that was taken last */
-    unsigned flying[CLASS_COUNT];    /* jobs in flight */
-    unsigned bound;                  /* ready jobs that are bound to the device */
+    struct heap stakes[CLASS_COUNT];     /* of tenants with ready jobs; some have none any more */
+    uint64_t clock[CLASS_COUNT];         /* virtual time of the job that was taken last */
+    unsigned flying[CLASS_COUNT];        /* jobs in flight */
+    unsigned bound;                      /* ready jobs that are bound to the device */
+    struct ready_sum ready[CLASS_COUNT]; /* of the bound jobs */
+    uint64_t until_ns;                   /* when the jobs in flight are expected to have ended */
     bool joined;        /* every tenant with ready jobs for any device is in the line */
     int64_t owed_ns;    /* what batch jobs have yet to get, beside the jobs of other classes */
     uint64_t lively_ns; /* when a job of another class than batch was last in flight */

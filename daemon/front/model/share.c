@@ -21,8 +21,12 @@ void share_finish(struct share *s)
         struct stake *k = s->stake[i];
         for (unsigned class = 0; k != NULL && class < CLASS_COUNT; class ++) {
             heap_drop(&k->line->stakes[class], &k->of[class].entry);
+            backlog_finish(&k->of[class].work);
         }
         free(k);
         s->stake[i] = NULL;
+    }
+    for (unsigned class = 0; class < CLASS_COUNT; class ++) {
+        backlog_finish(&s->any_work[class]);
     }
 }

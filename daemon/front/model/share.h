@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/front/model/backlog.h"
 #include "daemon/front/model/device.h"
 #include "daemon/front/model/heap.h"
 #include "daemon/front/model/line.h"
@@ -18,6 +19,7 @@ struct tenant;
 /* What a tenant has in one class on one device. */
 struct stake_class {
     struct runs ready;       /* ready jobs that are bound to the device, by rank */
+    struct backlog work;     /* how much `ready` is */
     struct heap_entry entry; /* in the line of the device, by `served` */
     uint64_t served;         /* virtual time */
     uint64_t mean_ns;        /* of recent jobs; 0: none has ended */
@@ -33,7 +35,8 @@ struct stake {
 };
 
 struct share {
-    struct runs any[CLASS_COUNT];     /* ready jobs that any device may run, by rank */
+    struct runs any[CLASS_COUNT]; /* ready jobs that any device may run, by rank */
+    struct backlog any_work[CLASS_COUNT];
     struct stake *stake[DEVICES_MAX]; /* owned; NULL: it has not used the device */
     uint64_t device_ns;               /* time of all devices together */
 };

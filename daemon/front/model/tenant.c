@@ -110,6 +110,7 @@ void tenant_destroy(struct tenant **table, struct tenant *t)
     HASH_DEL(*table, t);
     strikes_destroy(t);
     share_finish(&t->share);
+    forecast_finish(&t->forecast);
     free(t);
 }
 

@@ -19,6 +19,7 @@
 #include "common/hash.h"
 #include "daemon/front/model/crowd.h"
 #include "daemon/front/model/device.h"
+#include "daemon/front/model/forecast.h"
 #include "daemon/front/model/share.h"
 #include "daemon/front/settings/tenant_limits.h"
 #include "proto/limits.h"
@@ -56,6 +57,7 @@ struct tenant {
     struct tenant_limits limits;
     bool changed; /* its quota changed; valid only while new rules are applied */
     struct share share;
+    struct forecast forecast; /* of its jobs */
     struct tenant_use use[DEVICES_MAX];
     uint64_t buffer_bytes;              /* of its buffers on all devices */
     uint64_t device_bytes[DEVICES_MAX]; /* of its buffers on each device */

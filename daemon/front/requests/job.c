@@ -1,11 +1,14 @@
 /* Requests about jobs, except SUBMIT (sched/admission.h): find, cancel, info, explain. And PING. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "common/saturate.h"
 #include "daemon/front/model/op.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/hazard.h"
+#include "daemon/front/sched/predict.h"
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/sched/shares.h"
 
@@ -74,6 +77,7 @@ int request_job_info(struct request_context *c, struct err *e)
     if (rc != 0) {
         return rc;
     }
+    struct prediction expected = predict_job(c->f, j);
     struct capbuf timings;
     capbuf_init(&timings, 65536);
     rc = job_timings(j, &timings, e);
@@ -94,6 +98,8 @@ int request_job_info(struct request_context *c, struct err *e)
             .trace_id = j->trace_id,
             .timings = proto_list_of(&timings, j->timing_count),
             .now_ns = front_now(c->f),
+            .begins_ns = expected.begin_ns,
+            .ends_ns = expected.end_ns,
         };
         rc = proto_encode(&schema_msg_job, &m, c->out, e);
     }
@@ -209,10 +215,33 @@ static void explain_queued(struct front *f, const struct job *j, char *out, size
     }
 }
 
+/* Appends when the job is expected to begin and end. */
+static void explain_times(struct front *f, const struct job *j, char *out, size_t size)
+{
+    struct prediction p = predict_job(f, j);
+    uint64_t now = front_now(f);
+    size_t used = strlen(out);
+    if (p.begin_ns == 0) {
+        return;
+    }
+    const char *how = p.sure ? "" : ", if it is like the last jobs of its tenant";
+    if (j->state == JOB_QUEUED) {
+        (void)snprintf(out + used, size - used,
+                       "; it is expected to begin in about %.3f ms and to end in about %.3f ms%s",
+                       (double)sat_sub(p.begin_ns, now) / 1e6, (double)sat_sub(p.end_ns, now) / 1e6,
+                       how);
+    } else if (p.end_ns <= now) {
+        (void)snprintf(out + used, size - used, "; it was expected to have ended by now%s", how);
+    } else {
+        (void)snprintf(out + used, size - used, "; it is expected to end in about %.3f ms%s",
+                       (double)sat_sub(p.end_ns, now) / 1e6, how);
+    }
+}
+
 int request_explain(struct request_context *c, struct err *e)
 {
     struct job *j = NULL;
-    char why[320] = "";
+    char why[480] = "";
     char text[PROTO_TEXT_MAX];
     int rc = find_job(c, c->r->msg.explain.job, &j, e);
     if (rc != 0) {
@@ -240,6 +269,7 @@ int request_explain(struct request_context *c, struct err *e)
     } else {
         (void)snprintf(why, sizeof why, "%s", j->error.code != 0 ? j->error.text : "without error");
     }
+    explain_times(c->f, j, why, sizeof why);
     (void)snprintf(text, sizeof text, "job %" PRIu64 " is %s: %s", j->id, job_state_name(j->state),
                    why);
     struct msg_explanation m = {.text = bytes_str(text)};

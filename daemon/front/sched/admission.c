@@ -11,6 +11,8 @@
 #include "daemon/front/resolve/resolve.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/hazard_parts.h"
+#include "daemon/front/sched/kind.h"
+#include "daemon/front/sched/predict.h"
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/workers/command.h"
@@ -210,6 +212,19 @@ static void take_options(const struct front *f, const struct session *s, struct 
     (void)bytes_to_str(m->label, j->label, sizeof j->label);
 }
 
+/* A deadline that cannot be kept. Of a job that waits for others, or for a device, nothing is
+ * known.
+ */
+static int check_deadline(struct front *f, const struct session *s, struct job *j, struct err *e)
+{
+    j->tenant = s->tenant;
+    bool known = j->deadline_ns != NS_NEVER && hazard_clear(j) &&
+                 (j->device == NULL || device_serves(j->device)) && shares_reserve(f, s->tenant, j);
+    int rc = known ? predict_admit(f, j, e) : 0;
+    j->tenant = NULL;
+    return rc == 0 ? 0 : refuse(f, e, rc, 0);
+}
+
 /* false: no memory, and nothing happened. */
 static bool list(struct request_context *c, struct job *j)
 {
@@ -281,6 +296,18 @@ static int after_adopted(struct request_context *c, struct job *j, struct err *e
     return 0;
 }
 
+/* Takes its place among the jobs that use the same memory. A failure leaves it again. */
+static int line_up(struct request_context *c, struct job *j, struct err *e)
+{
+    int rc = hazard_enter(j, e);
+    rc = rc == ERR_BUSY ? refuse_crowd(c->f, c->s->tenant, e, rc) : rc;
+    rc = rc == 0 ? after_adopted(c, j, e) : rc;
+    if (rc == 0 && (rc = check_deadline(c->f, c->s, j, e)) != 0) {
+        hazard_leave(&c->f->hazards, j);
+    }
+    return rc;
+}
+
 int request_submit(struct request_context *c, struct err *e)
 {
     struct front *f = c->f;
@@ -303,6 +330,7 @@ int request_submit(struct request_context *c, struct err *e)
     rc = find_program(c, &j->program, e);
     if (rc == 0) {
         rc = resolve_job(c, j, e);
+        j->sched.kind = kind_of(&j->work);
         unsigned parts = j->work.arena_count > 0 ? parts_beside(j) : 0;
         turn_count(f, work_units(&j->work) + parts / PARTS_A_UNIT);
     }
@@ -315,11 +343,7 @@ int request_submit(struct request_context *c, struct err *e)
     if (rc == 0) {
         rc = bind_device(f, j, c->r->msg.submit.device, e);
     }
-    if (rc == 0) {
-        rc = hazard_enter(j, e);
-        rc = rc == ERR_BUSY ? refuse_crowd(f, c->s->tenant, e, rc) : rc;
-        rc = rc == 0 ? after_adopted(c, j, e) : rc;
-    }
+    rc = rc == 0 ? line_up(c, j, e) : rc;
     if (rc == 0 && !list(c, j)) {
         hazard_leave(&f->hazards, j);
         rc = err_set(e, ERR_NOMEM, "no memory for a job");

@@ -173,7 +173,7 @@ static void convict(struct front *f, struct job *j, const char *why)
 static void run_again(struct front *f, struct job *j, bool external, bool suspect)
 {
     f->count.replayed++;
-    shares_left(f, j, job_ran_ns(j, turn_now(f)));
+    (void)shares_left(f, j, job_ran_ns(j, turn_now(f)));
     job_leave_device(j);
     command_job_unrecord(j);
     struct device *d = j->device;

@@ -9,6 +9,7 @@
 #include "daemon/front/model/request.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/history.h"
+#include "daemon/front/sched/predict.h"
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/workers/command.h"
@@ -304,7 +305,10 @@ void job_conclude(struct front *f, struct job *j, enum job_state state, const st
         queue_leave_module(f, j);
         f->queued_count--;
     }
-    shares_left(f, j, job_ran_ns(j, turn_now(f)));
+    uint64_t cost = shares_left(f, j, job_ran_ns(j, turn_now(f)));
+    if (state == JOB_DONE) {
+        predict_learn(j, cost);
+    }
     job_set_state(j, state, turn_now(f));
     agenda_drop(&f->deadlines, &j->expiry);
     if (error != NULL) {

@@ -179,7 +179,7 @@ static unsigned choose_stream(const struct job *j, const struct hazard_preds *pr
 /* The frame could not be sent: the job has changed nothing, and ends like a queued job. */
 static void not_sent(struct front *f, struct job *j, const struct err *e)
 {
-    shares_left(f, j, 0);
+    (void)shares_left(f, j, 0);
     job_leave_device(j);
     job_set_state(j, JOB_QUEUED, front_now(f));
     f->queued_count++;

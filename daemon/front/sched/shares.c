@@ -1,7 +1,9 @@
 #include "daemon/front/sched/shares.h"
 
+#include "common/saturate.h"
 #include "daemon/front/model/share.h"
 #include "daemon/front/model/wake.h"
+#include "daemon/front/sched/predict.h"
 
 #define MEAN_PART 4u                /* a job counts for so much of the mean */
 #define PEAK_PART 16u               /* and takes so much of the peak away */
@@ -74,6 +76,7 @@ void shares_put(struct front *f, struct job *j)
     }
     uint64_t key = (uint64_t)j->sched.rank ^ (UINT64_C(1) << 63); /* sorts as the rank does */
     runs_put(runs_of(j, class), &j->sched.ready, key, j->id, j);
+    predict_ready(f, j);
     if (j->device != NULL) {
         j->device->line.bound++;
         stand(j->device, t->share.stake[j->device->index], class);
@@ -92,6 +95,7 @@ void shares_drop(struct front *f, struct job *j)
         return;
     }
     runs_drop(runs_of(j, job_rank_class(j)), &j->sched.ready);
+    predict_taken(f, j);
     if (j->device != NULL) {
         j->device->line.bound--;
     } else {
@@ -292,13 +296,20 @@ void shares_taken(struct front *f, struct job *j)
     }
     struct stake *k = j->tenant->share.stake[j->device->index];
     struct stake_class *of = &k->of[class];
-    line_pass(l, turn_now(f));
+    struct estimate cost = predict_cost(j, j->device);
+    uint64_t now = turn_now(f);
+    line_pass(l, now);
+    l->until_ns = (l->until_ns > now ? l->until_ns : now) + cost.ns;
     *c = (struct job_charge){.stake = k,
                              .class = class,
                              .owed = class == CLASS_BATCH && contended(j->device),
-                             .ns = of->mean_ns,
-                             .served = virtual_of(k->tenant, of->mean_ns),
-                             .expected_ns = of->mean_ns == 0 ? RISK_NS : of->peak_ns,
+                             .sure = cost.sure,
+                             .ns = cost.ns,
+                             .ends_ns = cost.ns > 0 ? l->until_ns : 0,
+                             .served = virtual_of(k->tenant, cost.ns),
+                             .expected_ns = cost.sure          ? cost.ns
+                                            : of->mean_ns == 0 ? RISK_NS
+                                                               : of->peak_ns,
                              .portion = l->portion,
                              .since_ns = l->portion_ns};
     l->owed_ns -= c->owed ? (int64_t)c->ns : 0;
@@ -339,18 +350,19 @@ static void learn(struct stake_class *of, uint64_t cost)
     of->peak_ns = cost > peak ? cost : peak;
 }
 
-void shares_left(struct front *f, struct job *j, uint64_t ran_ns)
+uint64_t shares_left(struct front *f, struct job *j, uint64_t ran_ns)
 {
     struct job_charge *c = &j->sched.charge;
     struct stake *k = c->stake;
     if (k == NULL) {
-        return;
+        return 0;
     }
     struct line *l = &j->device->line;
     struct stake_class *of = &k->of[c->class];
     uint64_t cost = cost_of(l, c, ran_ns, turn_now(f));
     of->flying--;
     l->flying[c->class]--;
+    l->until_ns = sat_sub(l->until_ns + cost, c->ns);
     if (c->class != CLASS_BATCH) {
         l->lively_ns = turn_now(f);
     }
@@ -361,4 +373,5 @@ void shares_left(struct front *f, struct job *j, uint64_t ran_ns)
     k->tenant->share.device_ns += cost;
     owe(f, l, c, cost);
     c->stake = NULL;
+    return cost;
 }

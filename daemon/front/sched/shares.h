@@ -49,6 +49,7 @@ bool shares_hold_batch(struct front *f, const struct device *d);
 unsigned shares_ahead(const struct job *j, unsigned max);
 /* The job goes to its device, and leaves it. ran_ns: how long it ran there. */
 void shares_taken(struct front *f, struct job *j);
-void shares_left(struct front *f, struct job *j, uint64_t ran_ns);
+/* Returns the device time that it took, 0 if it was not charged. */
+uint64_t shares_left(struct front *f, struct job *j, uint64_t ran_ns);
 
 #endif

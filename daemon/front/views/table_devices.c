@@ -172,6 +172,8 @@ static void recovery_note(const struct hardware *h, const struct device *d, char
     WIDE(f64, BOOL, d->f64)                                                                        \
     WIDE(worker, UINT, (uint64_t)d->pid)                                                           \
     WIDE(busy, NS, d->busy_ns)                                                                     \
+    WIDE(time_error, PPM, table_known(d->accuracy.total > 0, accuracy_ppm(&d->accuracy, 50)))      \
+    WIDE(time_error_p90, PPM, table_known(d->accuracy.total > 0, accuracy_ppm(&d->accuracy, 90)))  \
     WIDE(fault_age, NS, table_known(d->fault_ns != 0, now - d->fault_ns))                          \
     WIDE(pin, TEXT, d->pin)                                                                        \
     WIDE(spilled, BYTES, d->pool.spilled)                                                          \

@@ -6,6 +6,7 @@
 
 #include "common/log.h"
 #include "daemon/front/model/flight.h"
+#include "daemon/front/model/forecast.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/workers/frame_check.h"
 #include "daemon/front/workers/link.h"
@@ -64,6 +65,7 @@ static int ready(struct front *f, struct device *d, struct bytes bytes, struct e
             (int)m.build.size, (const char *)m.build.data, f->build);
     }
     keep(m.name, d->name, sizeof d->name);
+    d->forecast_id = forecast_device(d->backend, d->number, d->name);
     keep(m.vendor, d->vendor, sizeof d->vendor);
     keep(m.driver, d->driver, sizeof d->driver);
     keep(m.note, d->warning, sizeof d->warning);

@@ -830,16 +830,12 @@ static void each_ends_once(unsigned seed)
         random_event();
         fake_turn(k);
         check_world();
-        if (stuck()) {
-            ck_abort_msg("world %u: nothing is in flight and %u jobs wait", seed, k->f.job_count);
-        }
+        ck_assert_msg(!stuck(), "world %u: %u jobs wait for nothing", seed, k->f.job_count);
     }
     while (k->f.job_count > 0) {
         complete_some();
         fake_turn(k);
-        if (stuck()) {
-            ck_abort_msg("world %u: nothing is in flight and %u jobs wait", seed, k->f.job_count);
-        }
+        ck_assert_msg(!stuck(), "world %u: %u jobs wait for nothing", seed, k->f.job_count);
     }
     for (uint64_t id = 1; id < k->f.next_job; id++) {
         if (k->ends[id] != 1) {

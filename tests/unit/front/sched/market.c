@@ -7,10 +7,11 @@
 #include <utlist.h>
 
 #include "daemon/front/model/flight.h"
+#include "daemon/front/sched/predict.h"
 #include "daemon/front/sched/shares.h"
 
 /* A job of the market: `limit_ns` is the device time that it needs, `ceiling_ns` what is left of
- * that, and session_id its seller. */
+ * that, session_id its seller, and trace_id its end as predicted when it came. */
 static uint64_t now_ns;
 
 static uint64_t clock_of_market(void)
@@ -42,6 +43,10 @@ struct market *market_create(unsigned devices, unsigned streams, unsigned window
         m->device[i].front = &m->f;
         m->device[i].index = i;
         m->device[i].streams = streams;
+        m->device[i].state = DEVICE_READY;
+        m->device[i].link = (struct link *)&m->device[i]; /* it serves; nothing is sent */
+        m->device[i].forecast_id = i + 1;
+        m->speed[i] = 1;
         m->f.device[i] = &m->device[i];
     }
     return m;
@@ -76,6 +81,17 @@ static struct job *job_new(struct market *m)
     return j;
 }
 
+static double part_of_one(struct market *m)
+{
+    return (double)(random_next(m) >> 11) / (double)(UINT64_C(1) << 53);
+}
+
+/* Between them, all logarithms alike. */
+static double between(struct market *m, uint64_t least, uint64_t most)
+{
+    return (double)least * pow((double)most / (double)least, part_of_one(m));
+}
+
 static void offer(struct market *m, struct seller *s)
 {
     struct job *j = m->free_jobs;
@@ -83,8 +99,8 @@ static void offer(struct market *m, struct seller *s)
         LL_DELETE2(m->free_jobs, j, ended_next);
     }
     j = j != NULL ? j : job_new(m);
-    double part = (double)(random_next(m) >> 11) / (double)(UINT64_C(1) << 53);
-    double ratio = (double)s->most_ns / (double)s->least_ns;
+    double time = between(m, s->least_ns, s->most_ns);
+    time *= s->noise > 0 ? 1 + s->noise * (2 * part_of_one(m) - 1) : 1;
     *j = (struct job){.id = ++m->f.next_job,
                       .session_id = (uint64_t)(s - m->seller),
                       .tenant = s->tenant,
@@ -92,11 +108,21 @@ static void offer(struct market *m, struct seller *s)
                       .submitted_ns = now_ns,
                       .deadline_ns = NS_NEVER,
                       .device = s->device >= 0 ? &m->device[s->device] : NULL,
-                      .limit_ns = (uint64_t)((double)s->least_ns * pow(ratio, part))};
+                      .limit_ns = (uint64_t)time,
+                      .sched.kind = s->kind};
+    if (s->due_most_ns > 0) {
+        j->deadline_ns = now_ns + (uint64_t)between(m, s->due_least_ns, s->due_most_ns);
+    }
     j->ceiling_ns = j->limit_ns;
     j->sched.rank = job_rank(j);
     ck_assert(shares_reserve(&m->f, j->tenant, j));
+    if (predict_admit(&m->f, j, NULL) != 0) {
+        s->refused++;
+        LL_PREPEND2(m->free_jobs, j, ended_next);
+        return;
+    }
     shares_put(&m->f, j);
+    j->trace_id = predict_job(&m->f, j).end_ns;
 }
 
 static void note_wait(struct seller *s, uint64_t ns)
@@ -112,12 +138,22 @@ static void note_wait(struct seller *s, uint64_t ns)
 static void end(struct market *m, struct job *j)
 {
     struct seller *s = &m->seller[j->session_id];
-    shares_left(&m->f, j, now_ns - j->started_ns);
+    uint64_t cost = shares_left(&m->f, j, now_ns - j->started_ns);
+    if (!j->late) {
+        predict_learn(j, cost);
+        s->had_ns += j->limit_ns;
+        s->jobs++;
+        note_wait(s, now_ns - j->submitted_ns);
+        if (j->trace_id != 0) {
+            accuracy_note(&s->ends, j->trace_id - j->submitted_ns, now_ns - j->submitted_ns);
+        }
+    }
+    s->missed += j->late;
     job_leave_device(j);
-    s->had_ns += j->limit_ns;
-    s->jobs++;
-    note_wait(s, now_ns - j->submitted_ns);
     LL_PREPEND2(m->free_jobs, j, ended_next);
+    if (s->every_ns != 0) {
+        return;
+    }
     if (s->pause_ns == 0) {
         offer(m, s);
     } else {
@@ -131,6 +167,7 @@ static void take(struct market *m, struct device *d)
     while (d->inflight_count < m->window && (j = shares_head(&m->f, d)) != NULL) {
         shares_drop(&m->f, j);
         j->device = d;
+        j->ceiling_ns = (uint64_t)((double)j->limit_ns / m->speed[d->index]) + 1;
         j->stream = 0;
         for (unsigned i = 1; i < m->streams; i++) {
             j->stream = d->stream_ahead_ns[i] < d->stream_ahead_ns[j->stream] ? i : j->stream;
@@ -156,7 +193,11 @@ static uint64_t next_ns(const struct device *d)
     uint64_t next = NS_NEVER;
     for (struct job *j = d->inflight; j != NULL; j = j->device_next) {
         if (runs(d, j)) {
-            j->started_ns = j->started_ns != 0 ? j->started_ns : now_ns;
+            if (j->started_ns == 0) {
+                j->started_ns = now_ns;
+                j->late = now_ns > j->deadline_ns; /* then it does not begin */
+                j->ceiling_ns = j->late ? 0 : j->ceiling_ns;
+            }
             uint64_t at = now_ns + j->ceiling_ns * d->line.streams;
             next = at < next ? at : next;
         }
@@ -188,10 +229,15 @@ static uint64_t offers(struct market *m)
     uint64_t next = NS_NEVER;
     for (unsigned i = 0; i < m->sellers; i++) {
         struct seller *s = &m->seller[i];
-        for (; s->offered < s->backlog; s->offered++) {
+        while (s->every_ns != 0 && s->next_ns <= now_ns) {
+            offer(m, s);
+            s->next_ns =
+                (s->next_ns != 0 ? s->next_ns : now_ns) + 1 + random_next(m) % (2 * s->every_ns);
+        }
+        for (; s->every_ns == 0 && s->offered < s->backlog; s->offered++) {
             offer(m, s);
         }
-        if (s->next_ns != 0 && s->next_ns <= now_ns) {
+        if (s->every_ns == 0 && s->next_ns != 0 && s->next_ns <= now_ns) {
             s->next_ns = 0;
             offer(m, s);
         }

@@ -14,22 +14,29 @@
 struct seller {
     struct tenant *tenant;
     unsigned class;
-    unsigned backlog;           /* jobs that are ready or in flight; it may grow */
-    uint64_t least_ns, most_ns; /* of a job; times between them have equal logarithms */
-    uint64_t pause_ns;          /* between the end of a job and the next one, on average */
-    int device;                 /* -1: any */
-    unsigned offered;           /* of `backlog` */
-    uint64_t next_ns;           /* when the pause is over; 0: there is none */
+    unsigned backlog;                   /* jobs that are ready or in flight; it may grow */
+    uint64_t least_ns, most_ns;         /* of a job; times between them have equal logarithms */
+    uint64_t pause_ns;                  /* between the end of a job and the next one, on average */
+    int device;                         /* -1: any */
+    uint64_t kind;                      /* of its jobs; 0: their times are not learnt */
+    double noise;                       /* of the time of a job, either way: 0.2 is 20 % */
+    uint64_t every_ns;                  /* it sends a job so often, on average; 0: see `backlog` */
+    uint64_t due_least_ns, due_most_ns; /* its jobs have deadlines; 0: none */
+    unsigned offered;                   /* of `backlog` */
+    uint64_t next_ns;                   /* when the pause is over; 0: there is none */
     /* what it got */
     uint64_t had_ns; /* of device time */
     uint64_t jobs;
-    uint64_t *waits; /* owned; of each job, until its end */
+    uint64_t refused, missed; /* jobs, because of their deadlines; missed: admitted before */
+    struct accuracy ends;     /* of the times until their ends, as predicted when they came */
+    uint64_t *waits;          /* owned; of each job, until its end */
     size_t wait_count, wait_room;
 };
 
 struct market {
     struct front f;
     struct device device[DEVICES_MAX];
+    double speed[DEVICES_MAX]; /* 1: a job takes its time */
     unsigned devices, streams, window;
     struct seller seller[MARKET_TENANTS];
     unsigned sellers;

@@ -1,0 +1,313 @@
+#include "daemon/front/sched/predict.h"
+
+#include "common/saturate.h"
+
+/* ---- what a job costs ------------------------------------------------------------------------ */
+
+struct estimate predict_cost(const struct job *j, const struct device *d)
+{
+    struct tenant *t = j->tenant;
+    struct estimate x = {0};
+    if (t == NULL) {
+        return x;
+    }
+    if (t->forecast.entry != NULL) {
+        x = forecast_find(&t->forecast, forecast_key(j->sched.kind, d->forecast_id));
+    }
+    const struct stake *k = t->share.stake[d->index];
+    if (x.ns == 0 && k != NULL) {
+        x.ns = k->of[job_rank_class(j)].mean_ns;
+    }
+    return x;
+}
+
+/* On the mean device of those that serve: all of them together run `count` such jobs in this time.
+ */
+static struct estimate cost_anywhere(const struct front *f, const struct job *j)
+{
+    double rate = 0;
+    unsigned count = 0;
+    bool sure = true;
+    if (f->device_count == 1) {
+        return predict_cost(j, f->device[0]);
+    }
+    for (unsigned i = 0; i < f->device_count; i++) {
+        struct estimate x = predict_cost(j, f->device[i]);
+        count += x.ns > 0;
+        rate += x.ns > 0 ? 1.0 / (double)x.ns : 0;
+        sure = sure && (x.sure || !device_serves(f->device[i]));
+    }
+    return count > 0 ? (struct estimate){.ns = (uint64_t)(count / rate), .sure = sure}
+                     : (struct estimate){0};
+}
+
+static struct estimate cost_of(const struct front *f, const struct job *j)
+{
+    return j->device != NULL ? predict_cost(j, j->device) : cost_anywhere(f, j);
+}
+
+void predict_learn(const struct job *j, uint64_t ns)
+{
+    const struct job_charge *c = &j->sched.charge;
+    struct device *d = j->device;
+    if (j->tenant == NULL || d == NULL || ns == 0) {
+        return;
+    }
+    if (c->sure) {
+        accuracy_note(&d->accuracy, c->ns, ns);
+    }
+    forecast_learn(&j->tenant->forecast, forecast_key(j->sched.kind, d->forecast_id), ns);
+}
+
+/* ---- what is ready --------------------------------------------------------------------------- */
+
+/* Its deadline, if that alone decides about its place; NS_NEVER: it does not. */
+static uint64_t due_of(const struct job *j)
+{
+    bool ranks = j->priority == 0 && j->deadline_ns < ns_add(j->submitted_ns, RANK_SPAN_NS);
+    return ranks ? j->deadline_ns : NS_NEVER;
+}
+
+/* The ready jobs that it stands among. Its place is reserved. */
+static struct backlog *backlog_of(const struct job *j, unsigned class)
+{
+    struct share *s = &j->tenant->share;
+    return j->device != NULL ? &s->stake[j->device->index]->of[class].work : &s->any_work[class];
+}
+
+static struct ready_sum *sum_of(struct front *f, const struct job *j, unsigned class)
+{
+    return j->device != NULL ? &j->device->line.ready[class] : &f->any[class];
+}
+
+void predict_ready(struct front *f, struct job *j)
+{
+    unsigned class = job_rank_class(j);
+    struct backlog *b = backlog_of(j, class);
+    struct ready_sum *sum = sum_of(f, j, class);
+    struct estimate cost = cost_of(f, j);
+    uint64_t now = turn_now(f);
+    if (b->jobs == 0) {
+        b->weight = j->tenant->limits.weight;
+        sum->since_ns = sum->weight == 0 ? now : sum->since_ns;
+        sum->weight += b->weight;
+    }
+    if (due_of(j) != NS_NEVER) {
+        backlog_pass(b, now);
+    }
+    backlog_add(b, &j->sched.work, due_of(j), now, cost.ns, cost.sure);
+    sum->ns += cost.ns;
+}
+
+void predict_taken(struct front *f, struct job *j)
+{
+    unsigned class = job_rank_class(j);
+    struct backlog *b = backlog_of(j, class);
+    struct ready_sum *sum = sum_of(f, j, class);
+    sum->ns -= j->sched.work.ns;
+    backlog_drop(b, &j->sched.work);
+    sum->weight -= b->jobs == 0 ? b->weight : 0;
+}
+
+/* ---- when a job will begin ------------------------------------------------------------------- */
+
+/* What is before a job, in the time of the devices that may run it. */
+struct ahead {
+    double flying_ns;  /* until a device is done with what it has in flight, on average */
+    double earlier_ns; /* ready jobs of earlier classes */
+    double own_ns;     /* of the tenant, before the job */
+    double others_ns;  /* of others in its class, and what they may send meanwhile */
+    double pace;       /* of the tenant's own jobs: how long they take beside those of others */
+    unsigned unsure;   /* jobs of the tenant whose times are unknown */
+};
+
+static double beside(const struct ahead *a, double own_ns)
+{
+    double more = own_ns * (a->pace - 1);
+    return own_ns + (more < a->others_ns ? more : a->others_ns);
+}
+
+/* Beside earlier classes batch jobs have a part of the device all the same. */
+static double earlier(const struct front *f, const struct ahead *a, unsigned class, double own_ns)
+{
+    double percent = (double)f->config.batch_percent;
+    double most = class == CLASS_BATCH && percent > 0
+                      ? beside(a, own_ns) * (100 - percent) / percent
+                      : a->earlier_ns;
+    return most < a->earlier_ns ? most : a->earlier_ns;
+}
+
+static double wait_of(const struct front *f, const struct ahead *a, unsigned class)
+{
+    return a->flying_ns + earlier(f, a, class, a->own_ns) + beside(a, a->own_ns);
+}
+
+static unsigned serving(const struct front *f)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        count += device_serves(f->device[i]);
+    }
+    return count;
+}
+
+/* Others that have been in line for some time are expected to remain for as long. */
+static double to_come(const struct ready_sum *sum, bool others, uint64_t now)
+{
+    return others ? (double)sat_sub(now, sum->since_ns) : 0;
+}
+
+/* Adds what the device, one of `parts`, has of its own. */
+static void add_device(struct ahead *a, const struct device *d, const struct job *j, uint64_t now,
+                       unsigned parts)
+{
+    static const struct backlog none;
+    const struct stake *k = j->tenant->share.stake[d->index];
+    unsigned class = job_rank_class(j);
+    a->flying_ns += (double)sat_sub(d->line.until_ns, now) / parts;
+    for (unsigned c = 0; c < class; c++) {
+        a->earlier_ns += (double)d->line.ready[c].ns / parts;
+    }
+    const struct ready_sum *sum = &d->line.ready[class];
+    const struct backlog *own = k != NULL ? &k->of[class].work : &none;
+    bool others = sum->weight > (own->jobs > 0 ? own->weight : 0);
+    a->others_ns += ((double)(sum->ns - own->ns) + to_come(sum, others, now)) / parts;
+}
+
+/* The tenant's jobs before it in a backlog: its own, or the other one that competes with it. */
+static void add_own(struct ahead *a, struct backlog *b, const struct job *j, uint64_t now,
+                    bool mine, double parts)
+{
+    if (due_of(j) != NS_NEVER) {
+        backlog_pass(b, now);
+    }
+    const struct backlog_place *p = &j->sched.work;
+    uint64_t ns =
+        mine && p->in ? backlog_before(b, p, due_of(j)) : backlog_before_new(b, due_of(j));
+    a->own_ns += (double)ns / parts;
+    a->unsure += b->unsure;
+}
+
+static struct ahead ahead_of(struct front *f, const struct job *j)
+{
+    struct ahead a = {.pace = 1};
+    unsigned class = job_rank_class(j);
+    struct share *s = &j->tenant->share;
+    unsigned count = serving(f);
+    unsigned all = count > 0 ? count : 1;
+    uint64_t now = turn_now(f);
+    uint64_t weights = f->any[class].weight;
+    struct backlog *any = &s->any_work[class];
+    if (j->device != NULL) {
+        struct backlog *bound = backlog_of(j, class);
+        add_device(&a, j->device, j, now, 1);
+        add_own(&a, bound, j, now, true, 1);
+        add_own(&a, any, j, now, false, all);
+        weights += j->device->line.ready[class].weight;
+        weights -= bound->jobs > 0 ? bound->weight : 0;
+    } else {
+        for (unsigned i = 0; i < f->device_count; i++) {
+            if (device_serves(f->device[i])) {
+                add_device(&a, f->device[i], j, now, all);
+            }
+        }
+        add_own(&a, any, j, now, true, all);
+    }
+    weights -= any->jobs > 0 ? any->weight : 0;
+    for (unsigned c = 0; c < class; c++) {
+        a.earlier_ns += (double)f->any[c].ns / all;
+    }
+    bool others = f->any[class].weight > (any->jobs > 0 ? any->weight : 0);
+    a.others_ns +=
+        (double)(f->any[class].ns - any->ns) / all + to_come(&f->any[class], others, now);
+    a.pace = 1 + (double)weights / (double)j->tenant->limits.weight;
+    return a;
+}
+
+static struct prediction on_device(struct front *f, const struct job *j)
+{
+    const struct job_charge *c = &j->sched.charge;
+    uint64_t now = turn_now(f);
+    struct prediction p = {0};
+    if (c->stake != NULL && c->ends_ns > 0 && j->wait != WAIT_MEMORY) {
+        p.end_ns = c->ends_ns > now ? c->ends_ns : now;
+        p.begin_ns = j->started_ns != 0 ? j->started_ns : sat_sub(p.end_ns, c->ns);
+        p.sure = c->sure;
+    }
+    return p;
+}
+
+struct prediction predict_job(struct front *f, const struct job *j)
+{
+    struct prediction p = {0};
+    if (j->tenant == NULL || job_ended(j)) {
+        return p;
+    }
+    if (j->state != JOB_QUEUED) {
+        return on_device(f, j);
+    }
+    if (j->sched.ready.in && j->sched.work.ns > 0 && serving(f) > 0) {
+        struct ahead a = ahead_of(f, j);
+        p.begin_ns = ns_add(turn_now(f), (uint64_t)wait_of(f, &a, job_rank_class(j)));
+        p.end_ns = ns_add(p.begin_ns, j->sched.work.ns);
+        p.sure = j->sched.work.sure && a.unsure == 0;
+    }
+    return p;
+}
+
+/* ---- deadlines ------------------------------------------------------------------------------- */
+
+/* A wait is taken to be longer by this part of it, so that jobs which are admitted begin in time
+ * though the times of jobs vary. */
+#define MARGIN (1.0 / 8)
+
+static int refuse(const struct job *j, double wait_ns, uint64_t cost_ns, uint64_t now,
+                  struct err *e)
+{
+    return err_set(
+        e, ERR_DEADLINE,
+        "it would begin in about %.3f ms and end in about %.3f ms, its deadline to begin "
+        "is in %.3f ms: refused, as other work is before it",
+        wait_ns / 1e6, (wait_ns + (double)cost_ns) / 1e6,
+        (double)sat_sub(j->deadline_ns, now) / 1e6);
+}
+
+/* Jobs of its tenant that are due later were admitted: they go behind it, and must not miss their
+ * deadlines for it. */
+static int check_others(struct front *f, const struct job *j, const struct ahead *a,
+                        uint64_t cost_ns, struct err *e)
+{
+    const struct backlog *b = backlog_of(j, job_rank_class(j));
+    double parts = j->device != NULL ? 1 : serving(f);
+    double own = (double)b->ns / parts;
+    double pace = own > 0 ? beside(a, own) / own : 1;
+    uint64_t now = turn_now(f);
+    uint64_t late = 0;
+    double begin = a->flying_ns + earlier(f, a, job_rank_class(j), own);
+    if (backlog_fits(b, due_of(j), cost_ns, now, ns_add(now, (uint64_t)begin),
+                     pace * (1 + MARGIN) / parts, &late)) {
+        return 0;
+    }
+    return err_set(e, ERR_DEADLINE,
+                   "it would take %.3f ms before jobs of its tenant that begin by their deadlines "
+                   "else; the first of these is in %.3f ms",
+                   (double)cost_ns / 1e6, (double)sat_sub(late, now) / 1e6);
+}
+
+int predict_admit(struct front *f, const struct job *j, struct err *e)
+{
+    if (j->deadline_ns == NS_NEVER || j->tenant == NULL || serving(f) == 0) {
+        return 0;
+    }
+    struct estimate cost = cost_of(f, j);
+    if (!cost.sure) {
+        return 0;
+    }
+    struct ahead a = ahead_of(f, j);
+    double wait = wait_of(f, &a, job_rank_class(j));
+    uint64_t now = turn_now(f);
+    if (wait > 0 && wait * (1 + MARGIN) > (double)sat_sub(j->deadline_ns, now)) {
+        return refuse(j, wait, cost.ns, now, e);
+    }
+    return due_of(j) != NS_NEVER ? check_others(f, j, &a, cost.ns, e) : 0;
+}

@@ -1,0 +1,45 @@
+/*
+ * When jobs will end, by what jobs of their kinds took (model/forecast.h) and by what is before
+ * them in line. Predictions are estimates: they go by the tenants and jobs that are in line now,
+ * and take each tenant's part of a device to be its weight's. Jobs that come later, or whose times
+ * are not known, are not in them.
+ *
+ * A job begins when the device is done with what it has in flight, with the ready jobs of earlier
+ * classes, with the tenant's own jobs before it, and with what others of its class get meanwhile.
+ * For a job that any device may run, devices divide that among them.
+ *
+ * Thread: the loop's. O(slots of deadlines) (model/backlog.h), and O(devices) for jobs that any
+ * device may run.
+ */
+#ifndef FRONT_SCHED_PREDICT_H
+#define FRONT_SCHED_PREDICT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/front/model/forecast.h"
+#include "daemon/front/model/front.h"
+
+struct prediction {
+    uint64_t begin_ns; /* 0: unknown */
+    uint64_t end_ns;
+    bool sure; /* the times of the job, and of its tenant's before it, are known */
+};
+
+/* The device time that the job is expected to take there: of its kind, or else of its tenant's
+ * recent jobs. ns 0: unknown. */
+struct estimate predict_cost(const struct job *j, const struct device *d);
+/* shares.c calls these: the job is in line; it no longer is. */
+void predict_ready(struct front *f, struct job *j);
+void predict_taken(struct front *f, struct job *j);
+/* The job is done, and took so long. */
+void predict_learn(const struct job *j, uint64_t ns);
+/* When the job will begin and end. Unknown for one that waits for other jobs, kernels or memory. */
+struct prediction predict_job(struct front *f, const struct job *j);
+/* Whether a job that would be ready now can begin by its deadline, and leaves those of its tenant
+ * as they can be kept. ERR_DEADLINE has the times in its text. A job is refused only if its own
+ * time is known; those before it count by what is known of them. Its place (shares_reserve) is
+ * there. */
+int predict_admit(struct front *f, const struct job *j, struct err *e);
+
+#endif
