@@ -114,6 +114,8 @@ const struct command commands[] = {
     {"sessions", "", "Sessions: connected clients", "", NULL, cmd_sessions},
     {"session kill", "SESSION", "End a session and its jobs", "", NULL, cmd_session_kill},
     {"tenants", "", "Tenants: limits and use", "", NULL, cmd_tenants},
+    {"accounts", "", "What tenants have used, kept over restarts", "", NULL, cmd_accounts},
+    {"accounts reset", "", "Begin all accounts anew", "", NULL, cmd_accounts_reset},
     {"run", "[KERNEL] [OPTION...]", "Run one kernel and save what it produced", run_help,
      run_option_list, cmd_run},
     {"demo", "[OPTION...]", "Find the edges of a photograph, verified", demo_help, demo_option_list,

@@ -407,7 +407,9 @@ enum frame_ref_tag {
     L(outputs, RECORD_OUTPUT, PROTO_OUTPUTS_MAX)                                                   \
     U(arenas, 1)              /* the job uses arenas */                                            \
     U(repeatable, 1)          /* a second run has no other effects than one */                     \
-    S(tenant, PROTO_NAME_MAX) /* "": the daemon's own */
+    S(tenant, PROTO_NAME_MAX) /* "": the daemon's own */                                           \
+    U(to_device, UINT64_MAX)  /* bytes that its copies move there, and back */                     \
+    U(from_device, UINT64_MAX)
 
 /* The device of a worker; the launcher keeps this entry with the worker. */
 #define MSG_RECORD_WORKER(U, I, S, B, L) S(backend, PROTO_NAME_MAX) U(index, UINT64_MAX)

@@ -21,6 +21,7 @@
 #include "daemon/front/requests/reload.h"
 #include "daemon/front/settings/accepted.h"
 #include "daemon/front/settings/tls_files.h"
+#include "daemon/front/tenants/accounts.h"
 #include "daemon/front/tenants/tenant_quota.h"
 
 #define EXIT_USAGE 2
@@ -399,7 +400,10 @@ static int init_front(struct front *f, uv_loop_t *loop, const struct config *con
         return err_errno(e, ERR_IO, "random bytes");
     }
     struct tenant_rules rules;
-    int rc = rights_read(config, &f->rights, e);
+    char state[CONFIG_PATH];
+    int rc =
+        accounts_create(config->runtime_dir, accepted_state(state) ? state : NULL, &f->accounts, e);
+    rc = rc == 0 ? rights_read(config, &f->rights, e) : rc;
     rc = rc == 0 ? tenant_rules_read(config, &rules, e) : rc;
     if (rc != 0) {
         return rc;

@@ -28,6 +28,7 @@
 #include "daemon/front/sched/dispatch.h"
 #include "daemon/front/sched/history.h"
 #include "daemon/front/sched/queue.h"
+#include "daemon/front/tenants/accounts.h"
 #include "daemon/front/tenants/forget.h"
 #include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/views/diagnosis.h"
@@ -260,6 +261,13 @@ static void watch_start(struct front *f, uint64_t now)
     wake_at(f, now < until && until < f->starting_ns ? until : f->starting_ns);
 }
 
+static void beat(struct front *f, uint64_t now)
+{
+    if (f->accounts != NULL) {
+        wake_at(f, accounts_beat(f->accounts, now));
+    }
+}
+
 void pipeline_wake(struct front *f)
 {
     uint64_t now = front_now(f);
@@ -291,6 +299,7 @@ void pipeline_wake(struct front *f)
     snapshot_watch(f, now);
     housekeeping(f, now);
     forget_tenants(f, now);
+    beat(f, now);
     watch_dog(f, now);
     watch_start(f, now);
     pipeline_watch_end(f, now);

@@ -21,6 +21,7 @@
 #include "daemon/front/sched/drain.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/queue.h"
+#include "daemon/front/tenants/accounts.h"
 #include "daemon/front/views/notify.h"
 #include "daemon/front/views/snapshot.h"
 #include "daemon/front/views/table_query.h"
@@ -261,6 +262,11 @@ void pipeline_finish(struct front *f)
     for (unsigned i = 0; i < f->device_count; i++) {
         worker_forget(f->device[i]);
     }
+    for (struct tenant *t = f->tenants; t != NULL; t = t->hh.next) {
+        accounts_release(f->accounts, t, front_now(f));
+    }
+    accounts_destroy(f->accounts, front_now(f));
+    f->accounts = NULL;
     tenant_destroy_all(&f->tenants); /* leave the lines of devices */
     for (unsigned i = 0; i < f->device_count; i++) {
         free(f->device[i]);

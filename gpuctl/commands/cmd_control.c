@@ -31,6 +31,11 @@ int cmd_pool_trim(struct ctl *ctl, struct options *options, struct ctl_err *e)
                    "workers were asked to give unused device memory back", e);
 }
 
+int cmd_accounts_reset(struct ctl *ctl, struct options *options, struct ctl_err *e)
+{
+    return control(ctl, options, "accounts-reset", "all accounts begin anew", e);
+}
+
 int cmd_log_level(struct ctl *ctl, struct options *options, struct ctl_err *e)
 {
     const char *word[1] = {NULL};

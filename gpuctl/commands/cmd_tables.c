@@ -72,6 +72,11 @@ int cmd_sessions(struct ctl *ctl, struct options *options, struct ctl_err *e)
     return show(ctl, options, "sessions", false, e);
 }
 
+int cmd_accounts(struct ctl *ctl, struct options *options, struct ctl_err *e)
+{
+    return show(ctl, options, "accounts", false, e);
+}
+
 int cmd_tenants(struct ctl *ctl, struct options *options, struct ctl_err *e)
 {
     return show(ctl, options, "tenants", false, e);

@@ -110,6 +110,8 @@ COMMAND(cmd_kernels);
 COMMAND(cmd_jobs);
 COMMAND(cmd_sessions);
 COMMAND(cmd_tenants);
+COMMAND(cmd_accounts);
+COMMAND(cmd_accounts_reset);
 COMMAND(cmd_job_show);
 COMMAND(cmd_job_cancel);
 COMMAND(cmd_explain);

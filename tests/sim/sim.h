@@ -561,6 +561,13 @@ void rules_notices(struct sim *s);
 void rules_lost(struct sim *s, const struct sim_buffer *b); /* the front says that it is */
 /* sim_explain.c: one of the jobs that wait has a cause that the front names, and it is true. */
 void rules_explain(struct sim *s);
+/* sim_accounts.c: what a front's accounts have is what its jobs were charged */
+void accounts_follow(struct sim *s); /* the front is new */
+void accounts_check(struct sim *s);
+/* killed: what it would do at its end is undone. */
+void accounts_front_ends(struct sim *s, bool killed);
+void accounts_front_ended(struct sim *s);
+void accounts_finish(struct sim *s);
 /* sim_fair.c: a client with small jobs beside a hostile one */
 #define FAIR_CLIENT 2u
 void fair_ask(struct sim *s, struct chance *r);
@@ -652,6 +659,12 @@ struct sim {
     uint64_t idle_ns;    /* since when all is idle, at the end; 0: it is not */
     bool settled;        /* all is over */
     unsigned ends;       /* of workers */
+    struct {             /* jobs of tenants that have ended, in all fronts; sim_accounts.c's */
+        uint64_t device_ns, ends;
+        struct sim_ended *ended;                           /* uthash */
+        void (*job_ended)(struct front *f, struct job *j); /* the front's own hook */
+        bool killed;
+    } charged;
 };
 
 /* Removes the files of a world that the process has played, or is playing no more. */

@@ -288,6 +288,7 @@ static void front_make(struct sim *s)
         (void)uv_signal_init(&s->loop, signals[i]);
     }
     pipeline_init(f);
+    accounts_follow(s);
     lanes_make(s, f);
     must(s, monitor_create(&f->monitor, &e), &e, "monitor");
     must(s, building_init(f, &e), &e, "built-in kernels");
@@ -377,6 +378,7 @@ void front_close(struct sim *s)
         channel_close(s->worker[i]);
     }
     memory_fail(0, false);
+    accounts_front_ends(s, !front_life_stops(f->life));
     if (!front_life_stops(f->life)) {
         front_life_step(&f->life, FRONT_HANDING_OVER);
         pipeline_stop(f);
@@ -385,6 +387,7 @@ void front_close(struct sim *s)
     (void)alarm(0);   /* pipeline_stop's */
     (void)uv_run(&s->loop, UV_RUN_DEFAULT);
     pipeline_finish(f);
+    accounts_front_ended(s);
     free(f);
     s->f = NULL;
     s->closing = false;

@@ -260,7 +260,8 @@ static void name_folder(int pid, char ret_path[SIM_FOLDER])
 
 void sim_clear(int pid)
 {
-    static const char *const file[] = {"gpud.conf", "shm", "held", "held.new"};
+    static const char *const file[] = {"gpud.conf", "shm",      "held",
+                                       "held.new",  "accounts", "accounts.kept"};
     char folder[SIM_FOLDER];
     char path[SIM_FOLDER + 16];
     name_folder(pid, folder);
@@ -324,6 +325,7 @@ static void end(struct sim *s)
     workers_free(s);
     clients_end(s);
     model_free(s);
+    accounts_finish(s);
     free(s->agenda.hap);
     free(s->arrived.parcel);
     free(s->ended.parcel);

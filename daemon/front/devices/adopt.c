@@ -15,6 +15,7 @@
 #include "daemon/front/model/sessions.h"
 #include "daemon/front/sched/completion.h"
 #include "daemon/front/sched/hazard.h"
+#include "daemon/front/sched/shares.h"
 #include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/workers/command.h"
 #include "daemon/front/workers/departing.h"
@@ -197,7 +198,7 @@ static void take_buffer(struct front *f, struct device *d, const struct msg_w_in
         lost(f, b);
         return;
     }
-    if (!buffer_charge(b, d)) {
+    if (!buffer_charge(b, d, turn_now(f))) {
         log_warn("device %u: a buffer of %llu bytes is more than can be counted", d->index,
                  (unsigned long long)b->bytes);
         lost(f, b);
@@ -376,6 +377,7 @@ static void enter(struct front *f, struct device *d, struct job *j, unsigned str
         j->tenant->held[TENANT_JOBS]++;
     }
     job_set_state(j, JOB_DISPATCHED, front_now(f));
+    shares_adopted(f, j);
     job_join_device(j);
     f->adopted_arenas += j->origin == ORIGIN_ADOPTED_ARENAS;
     join_owner(f, j, m);
@@ -406,6 +408,9 @@ static struct job *job_from(struct front *f, struct device *d, const struct reco
     j->work.device = (int)d->index;
     (void)bytes_to_str(m->label, j->label, sizeof j->label);
     j->tenant = tenant_of(f, m->tenant);
+    j->counted = view->counted;
+    j->to_device = m->to_device;
+    j->from_device = m->from_device;
     return j;
 }
 

@@ -68,7 +68,7 @@ void buffer_ask(struct front *f, struct buffer *b)
 static void discount(struct front *f, const struct buffer *b)
 {
     if (!b->freed) {
-        buffer_discharge(b, f->device[b->device]);
+        buffer_discharge(b, f->device[b->device], turn_now(f));
     }
 }
 

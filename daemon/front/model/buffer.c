@@ -17,10 +17,11 @@ uint64_t buffer_charged(const struct buffer *b)
     return (b->flags & BUFFER_FLAG_VARIABLE) != 0 ? 0 : b->bytes;
 }
 
-bool buffer_charge(const struct buffer *b, struct device *d)
+bool buffer_charge(const struct buffer *b, struct device *d, uint64_t now_ns)
 {
     uint64_t bytes = buffer_charged(b);
-    if (bytes > UINT64_MAX - d->buffer_bytes || !tenant_charge(b->tenant, d->index, bytes)) {
+    if (bytes > UINT64_MAX - d->buffer_bytes ||
+        !tenant_charge(b->tenant, d->index, bytes, now_ns)) {
         return false;
     }
     d->buffer_bytes += bytes;
@@ -30,11 +31,11 @@ bool buffer_charge(const struct buffer *b, struct device *d)
     return true;
 }
 
-void buffer_discharge(const struct buffer *b, struct device *d)
+void buffer_discharge(const struct buffer *b, struct device *d, uint64_t now_ns)
 {
     uint64_t bytes = buffer_charged(b);
     d->buffer_bytes -= bytes;
-    tenant_discharge(b->tenant, d->index, bytes);
+    tenant_discharge(b->tenant, d->index, bytes, now_ns);
     if (b->owner != NULL) {
         b->owner->near[d->index]--;
     }

@@ -121,8 +121,8 @@ struct buffer {
  * to its module. Each buffer that is not lost is charged once. buffer_charge returns false, and
  * changes nothing, if a sum would overflow. */
 uint64_t buffer_charged(const struct buffer *b);
-bool buffer_charge(const struct buffer *b, struct device *d);
-void buffer_discharge(const struct buffer *b, struct device *d);
+bool buffer_charge(const struct buffer *b, struct device *d, uint64_t now_ns);
+void buffer_discharge(const struct buffer *b, struct device *d, uint64_t now_ns);
 /* Set and remove the owner, without its counts. */
 void buffer_own(struct buffer *b, struct session *s);
 void buffer_unown(struct buffer *b);

@@ -37,6 +37,7 @@
 #define HISTORY_MAX         1024u /* ended jobs that clients can ask about */
 #define KEPT_MAX            4096u /* jobs beyond those, with unacknowledged answers; all tenants */
 
+struct accounts;
 struct compile_response;
 struct compiler;
 struct front;
@@ -212,6 +213,7 @@ struct front {
     struct monitor *monitor; /* owned; NULL before the start */
 
     struct tenant *tenants;            /* uthash by key */
+    struct accounts *accounts;         /* owned; NULL: tenants count in memory of their own */
     struct session *sessions;          /* uthash by key */
     struct session *by_pipe;           /* connected sessions; uthash by pipe */
     struct session *ending;            /* sessions whose end has begun, oldest first */

@@ -121,6 +121,8 @@ struct job {
     uint64_t limit_ns;    /* of execution: then its client is answered */
     uint64_t ceiling_ns;  /* of execution: then its worker is ended; counts as limit_ns if less */
     uint64_t charged;     /* its bytes in front->input_bytes, until it leaves */
+    uint64_t to_device;   /* bytes that a run of it copies there, and back (work_moves) */
+    uint64_t from_device;
 
     /* its client: valid until the end of the job, or of the session */
     struct session *session; /* has it in own_jobs; NULL: the daemon's own, or one of both ended */
@@ -145,6 +147,8 @@ struct job {
     } inputs;
     bool cancelled; /* its worker was asked to end it (job_cancel) */
     uint64_t dispatched_ns, started_ns, ended_ns;
+    uint64_t device_ns; /* what its tenant's account got for all its runs; charge.c's */
+    bool counted;       /* an earlier front saw its end, and charged it */
 
     /* in the queue */
     struct job_sched sched;

@@ -38,7 +38,6 @@ struct share {
     struct runs any[CLASS_COUNT]; /* ready jobs that any device may run, by rank */
     struct backlog any_work[CLASS_COUNT];
     struct stake *stake[DEVICES_MAX]; /* owned; NULL: it has not used the device */
-    uint64_t device_ns;               /* time of all devices together */
 };
 
 /* Makes what the tenant, whose share this is, needs to have jobs in the line of the device. false:

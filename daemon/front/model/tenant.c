@@ -78,6 +78,7 @@ struct tenant *tenant_named(struct tenant **table, const char *name)
     }
     t->key = key;
     t->limits = TENANT_UNLIMITED;
+    t->account = &t->own;
     (void)snprintf(t->name, sizeof t->name, "%s", name);
     HASH_ADD(hh, *table, key, sizeof t->key, t);
     if (!HASH_ENTERED(t->hh)) {
@@ -176,20 +177,22 @@ struct tenant_quota tenant_quota(const struct tenant *t, uint64_t all)
     return q;
 }
 
-bool tenant_charge(struct tenant *t, unsigned device, uint64_t bytes)
+bool tenant_charge(struct tenant *t, unsigned device, uint64_t bytes, uint64_t now_ns)
 {
     if (bytes > UINT64_MAX - t->buffer_bytes) { /* device_bytes is at most this sum */
         return false;
     }
     t->buffer_bytes += bytes;
     t->device_bytes[device] += bytes;
+    account_held(t->account, t->buffer_bytes, now_ns);
     return true;
 }
 
-void tenant_discharge(struct tenant *t, unsigned device, uint64_t bytes)
+void tenant_discharge(struct tenant *t, unsigned device, uint64_t bytes, uint64_t now_ns)
 {
     t->buffer_bytes -= bytes;
     t->device_bytes[device] -= bytes;
+    account_held(t->account, t->buffer_bytes, now_ns);
 }
 
 /* Limit for its buffers on one device, in bytes: device memory and spilled bytes together. */

@@ -17,6 +17,7 @@
 
 #include "common/err.h"
 #include "common/hash.h"
+#include "daemon/front/model/account.h"
 #include "daemon/front/model/crowd.h"
 #include "daemon/front/model/device.h"
 #include "daemon/front/model/forecast.h"
@@ -58,6 +59,8 @@ struct tenant {
     bool changed; /* its quota changed; valid only while new rules are applied */
     struct share share;
     struct forecast forecast; /* of its jobs */
+    struct account *account;  /* what it has used; `own`, or one of tenants/accounts.h */
+    struct account own;
     struct tenant_use use[DEVICES_MAX];
     uint64_t buffer_bytes;              /* of its buffers on all devices */
     uint64_t device_bytes[DEVICES_MAX]; /* of its buffers on each device */
@@ -109,9 +112,9 @@ struct tenant_quota {
 /* A soft limit that is not below the hard one becomes UINT64_MAX. */
 struct tenant_quota tenant_quota(const struct tenant *t, uint64_t all);
 /* false: a sum would overflow; nothing is changed. */
-bool tenant_charge(struct tenant *t, unsigned device, uint64_t bytes);
+bool tenant_charge(struct tenant *t, unsigned device, uint64_t bytes, uint64_t now_ns);
 /* Takes back a part of what was charged. */
-void tenant_discharge(struct tenant *t, unsigned device, uint64_t bytes);
+void tenant_discharge(struct tenant *t, unsigned device, uint64_t bytes, uint64_t now_ns);
 /* Bytes of buffers that it may add on the device. Bounds: its hard limit, pool plus its part of
  * host memory, and its total over all devices. */
 uint64_t tenant_room(const struct tenant *t, unsigned device, uint64_t all);

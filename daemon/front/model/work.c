@@ -118,6 +118,20 @@ unsigned work_units(const struct work *w)
     return 1 + w->step_count + w->ref_count + w->use_count + w->arena_count;
 }
 
+void work_moves(const struct work *w, uint64_t *ret_to, uint64_t *ret_from)
+{
+    uint64_t to = 0;
+    uint64_t from = 0;
+    for (unsigned i = 0; i < w->step_count; i++) {
+        const struct work_step *s = &w->steps[i];
+        uint64_t size = s->op == OP_WRITE || s->op == OP_READ ? w->refs[s->first_ref].size : 0;
+        to += s->op == OP_WRITE ? size : 0;
+        from += s->op == OP_READ ? size : 0;
+    }
+    *ret_to = to;
+    *ret_from = from;
+}
+
 bool work_changes_arena(const struct work *w)
 {
     for (unsigned i = 0; i < w->arena_count; i++) {

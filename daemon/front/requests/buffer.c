@@ -197,7 +197,7 @@ static int place(struct request_context *c, const struct shape *shape, struct de
         return rc;
     }
     rc = m != NULL ? variable_attach(c, m, b, e) : 0;
-    if (rc == 0 && !buffer_charge(b, *ret_device)) {
+    if (rc == 0 && !buffer_charge(b, *ret_device, turn_now(c->f))) {
         rc = err_set(e, ERR_DEVICE_MEMORY,
                      "a buffer of %llu bytes: the sum of all buffers would overflow",
                      (unsigned long long)b->bytes);

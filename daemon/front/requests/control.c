@@ -7,6 +7,7 @@
 #include "daemon/front/requests/reload.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/requests/session_end.h"
+#include "daemon/front/tenants/accounts.h"
 #include "daemon/front/workers/command.h"
 
 static void tell_all(struct front *f, unsigned kind)
@@ -78,13 +79,27 @@ static int control_pool_trim(struct front *f, const char *value, struct err *e)
     return 0;
 }
 
+static int control_accounts_reset(struct front *f, const char *value, struct err *e)
+{
+    (void)value;
+    (void)e;
+    if (f->accounts != NULL) {
+        accounts_reset(f->accounts, front_now(f));
+    }
+    return 0;
+}
+
 static const struct {
     const char *name;
     int (*run)(struct front *f, const char *value, struct err *e);
 } controls[] = {
-    {"drain", control_drain},         {"resume", control_resume},
-    {"log-level", control_log_level}, {"session-kill", control_session_kill},
-    {"pool-trim", control_pool_trim}, {"reload", NULL},
+    {"drain", control_drain},
+    {"resume", control_resume},
+    {"log-level", control_log_level},
+    {"session-kill", control_session_kill},
+    {"pool-trim", control_pool_trim},
+    {"accounts-reset", control_accounts_reset},
+    {"reload", NULL},
 };
 
 /* The control without a function, reload, is answered later. */

@@ -352,6 +352,7 @@ int request_submit(struct request_context *c, struct err *e)
         job_destroy(j);
         return rc;
     }
+    work_moves(&j->work, &j->to_device, &j->from_device);
     enter(c, j);
     return accepted(c, j, e);
 }

@@ -4,6 +4,7 @@
 
 #include "daemon/front/model/flight.h"
 #include "daemon/front/model/wake.h"
+#include "daemon/front/sched/charge.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/sched/shares.h"
@@ -33,10 +34,12 @@ static void take_timings(struct job *j, const struct msg_w_done *m)
     }
 }
 
-/* Front and worker read the same clock. Times that are impossible by that clock are ignored. */
+/* Front and worker read the same clock. Times that are impossible by that clock are ignored. When
+ * an adopted job was dispatched is not known. */
 static void take_times(struct job *j, const struct msg_w_done *m, uint64_t now)
 {
-    if (m->started_ns >= j->dispatched_ns && m->started_ns <= m->ended_ns && m->ended_ns <= now) {
+    uint64_t first_ns = job_adopted(j) ? j->submitted_ns : j->dispatched_ns;
+    if (m->started_ns >= first_ns && m->started_ns <= m->ended_ns && m->ended_ns <= now) {
         j->started_ns = m->started_ns;
         j->ended_ns = m->ended_ns;
         if (j->device != NULL) {
@@ -173,7 +176,7 @@ static void convict(struct front *f, struct job *j, const char *why)
 static void run_again(struct front *f, struct job *j, bool external, bool suspect)
 {
     f->count.replayed++;
-    (void)shares_left(f, j, job_ran_ns(j, turn_now(f)));
+    charge_run(j, shares_left(f, j, job_ran_ns(j, turn_now(f))), j->started_ns != 0);
     job_leave_device(j);
     command_job_unrecord(j);
     struct device *d = j->device;

@@ -7,6 +7,7 @@
 #include "common/log.h"
 #include "daemon/front/model/flight.h"
 #include "daemon/front/model/request.h"
+#include "daemon/front/sched/charge.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/history.h"
 #include "daemon/front/sched/predict.h"
@@ -306,14 +307,16 @@ void job_conclude(struct front *f, struct job *j, enum job_state state, const st
         f->queued_count--;
     }
     uint64_t cost = shares_left(f, j, job_ran_ns(j, turn_now(f)));
-    if (state == JOB_DONE) {
+    if (state == JOB_DONE && !job_adopted(j)) { /* else its kernels are unknown */
         predict_learn(j, cost);
     }
+    charge_run(j, cost, state == JOB_DONE || ran);
     job_set_state(j, state, turn_now(f));
     agenda_drop(&f->deadlines, &j->expiry);
     if (error != NULL) {
         j->error = *error;
     }
+    charge_end(j); /* before the record says that it is counted */
     job_leave_device(j);
     mark_buffers(f, j, state == JOB_DONE, ran);
     if (dispatched) {

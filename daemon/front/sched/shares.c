@@ -319,7 +319,15 @@ void shares_taken(struct front *f, struct job *j)
     l->flying[class]++;
 }
 
-/* The job's part of the device while it was there. */
+void shares_adopted(struct front *f, struct job *j)
+{
+    struct line *l = &j->device->line;
+    line_pass(l, turn_now(f));
+    j->sched.charge = (struct job_charge){.portion = l->portion, .since_ns = l->portion_ns};
+}
+
+/* The job's part of the device while it was there. What it ran before it was adopted has the same
+ * part. */
 static uint64_t cost_of(struct line *l, const struct job_charge *c, uint64_t ran_ns, uint64_t now)
 {
     line_pass(l, now);
@@ -350,16 +358,12 @@ static void learn(struct stake_class *of, uint64_t cost)
     of->peak_ns = cost > peak ? cost : peak;
 }
 
-uint64_t shares_left(struct front *f, struct job *j, uint64_t ran_ns)
+/* Its tenant's place in the line follows from what it took. */
+static void refund(struct front *f, struct line *l, const struct job_charge *c, uint64_t ran_ns,
+                   uint64_t cost)
 {
-    struct job_charge *c = &j->sched.charge;
     struct stake *k = c->stake;
-    if (k == NULL) {
-        return 0;
-    }
-    struct line *l = &j->device->line;
     struct stake_class *of = &k->of[c->class];
-    uint64_t cost = cost_of(l, c, ran_ns, turn_now(f));
     of->flying--;
     l->flying[c->class]--;
     l->until_ns = sat_sub(l->until_ns + cost, c->ns);
@@ -370,8 +374,21 @@ uint64_t shares_left(struct front *f, struct job *j, uint64_t ran_ns)
     if (ran_ns > 0) {
         learn(of, cost);
     }
-    k->tenant->share.device_ns += cost;
     owe(f, l, c, cost);
+}
+
+uint64_t shares_left(struct front *f, struct job *j, uint64_t ran_ns)
+{
+    struct job_charge *c = &j->sched.charge;
+    if (c->since_ns == 0 || j->tenant == NULL) {
+        return 0;
+    }
+    struct line *l = &j->device->line;
+    uint64_t cost = cost_of(l, c, ran_ns, turn_now(f));
+    if (c->stake != NULL) {
+        refund(f, l, c, ran_ns, cost);
+    }
     c->stake = NULL;
+    c->since_ns = 0;
     return cost;
 }

@@ -12,7 +12,7 @@
  * that when it leaves. Until then a tenant with long jobs, or of whose jobs none has ended, may
  * have all streams but one beside others, so that these find a stream free. Jobs that run beside
  * each other divide the time: a job is charged for its own time, divided by the number of streams
- * that had jobs meanwhile.
+ * that had jobs meanwhile. That is also what its tenant's account gets (sched/charge.h).
  *
  * Batch jobs get at least a part of the device while other classes want all of it (batch_percent):
  * `owed_ns` counts what they are behind, and one goes if that is above 0. While a device has had
@@ -47,9 +47,11 @@ struct job *shares_head(struct front *f, struct device *d);
 bool shares_hold_batch(struct front *f, const struct device *d);
 /* Number of ready jobs of its tenant before it in the same line, at most `max`. */
 unsigned shares_ahead(const struct job *j, unsigned max);
-/* The job goes to its device, and leaves it. ran_ns: how long it ran there. */
+/* The job goes to its device, or is found there after an adoption, when no line has it. */
 void shares_taken(struct front *f, struct job *j);
-/* Returns the device time that it took, 0 if it was not charged. */
+void shares_adopted(struct front *f, struct job *j);
+/* The job leaves its device, after it ran there for so long. Returns its part of the device's time:
+ * 0 for the daemon's own jobs, and for one that is on no device. */
 uint64_t shares_left(struct front *f, struct job *j, uint64_t ran_ns);
 
 #endif

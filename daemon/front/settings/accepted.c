@@ -14,14 +14,20 @@
 #define FRESH     "settings.new" /* being written */
 #define FILES_MAX 1024           /* of one folder */
 
-/* The folder `name` in STATE_DIRECTORY; false: it is not set, lists several, or is too long. */
-static bool state_path(const char *name, char ret_path[CONFIG_PATH])
+bool accepted_state(char ret_dir[CONFIG_PATH])
 {
     const char *state = getenv("STATE_DIRECTORY");
     if (state == NULL || state[0] != '/' || strchr(state, ':') != NULL) {
         return false;
     }
-    return (size_t)snprintf(ret_path, CONFIG_PATH, "%s/%s", state, name) < CONFIG_PATH;
+    return (size_t)snprintf(ret_dir, CONFIG_PATH, "%s", state) < CONFIG_PATH;
+}
+
+static bool state_path(const char *name, char ret_path[CONFIG_PATH])
+{
+    char state[CONFIG_PATH];
+    return accepted_state(state) &&
+           (size_t)snprintf(ret_path, CONFIG_PATH, "%s/%s", state, name) < CONFIG_PATH;
 }
 
 bool accepted_root(char ret_root[CONFIG_PATH])

@@ -10,8 +10,11 @@
 
 #include "daemon/front/settings/config.h"
 
-/* The folder of the copies, for `config.root`. false: the service manager names no folder
- * (STATE_DIRECTORY), or it has no copies. */
+/* The state folder of the service manager (STATE_DIRECTORY). false: it names none, or several, or
+ * the name is too long. */
+bool accepted_state(char ret_dir[CONFIG_PATH]);
+/* The folder of the copies, for `config.root`. false: there is no state folder, or it has no
+ * copies. */
 bool accepted_root(char ret_root[CONFIG_PATH]);
 /* Copies the files from which `config` was read. If copying fails, the former copies remain; if
  * replacing them fails, none may be left. Without a folder of the service manager it does nothing.

@@ -3,6 +3,7 @@
 #include "common/saturate.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/sched/history.h"
+#include "daemon/front/tenants/accounts.h"
 #include "daemon/front/tenants/quota_send.h"
 
 /* A check that leaves fewer places free is not repeated at once. */
@@ -64,6 +65,7 @@ static void sweep(struct front *f, uint64_t now, uint64_t until)
         if (!t->needed && t->left_ns <= until) {
             f->hooks.entry_removed(f, t, t->hh.next);
             quota_forget(f, t);
+            accounts_release(f->accounts, t, now);
             tenant_destroy(&f->tenants, t);
         } else {
             later = later || (!t->ruled && t->sessions == 0);

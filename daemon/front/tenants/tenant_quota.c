@@ -6,6 +6,7 @@
 #include "common/log.h"
 #include "common/saturate.h"
 #include "daemon/front/model/wake.h"
+#include "daemon/front/tenants/accounts.h"
 #include "daemon/front/tenants/budget.h"
 #include "daemon/front/tenants/forget.h"
 #include "daemon/front/tenants/quota_send.h"
@@ -30,6 +31,7 @@ struct tenant *quota_tenant(struct front *f, const char *name)
     }
     t = forget_room(f) ? tenant_named(&f->tenants, name) : NULL;
     if (t != NULL) {
+        accounts_bind(f->accounts, t);
         (void)quota_apply(&f->rules, t);
         if (quota_limited(t)) {
             quota_send_all(f, t);
@@ -96,6 +98,9 @@ int quota_rules(struct front *f, struct tenant_rules *rules, uint64_t memory_max
         const char *name = rules->rule[i].name;
         struct tenant *t = tenant_named(&f->tenants, name);
         rules->rule[i].tenant = t;
+        if (t != NULL && t->account->since_ns == 0) {
+            accounts_bind(f->accounts, t);
+        }
         rc = t != NULL ? 0 : err_set(&why, ERR_NOMEM, "no memory for tenant %s", name);
     }
     if (rc != 0) {

@@ -99,7 +99,7 @@ static uint64_t arena_limit(const struct front *f, const struct tenant *x)
     COLUMN(hard, BYTES, limit(all.quota.hard))                                                     \
     COLUMN(jobs, UINT, x->jobs_submitted)                                                          \
     COLUMN(waiting, UINT, x->waiting)                                                              \
-    COLUMN(device_time, NS, x->share.device_ns)                                                    \
+    COLUMN(device_time, NS, x->account->device_ns)                                                 \
     COLUMN(refusals, UINT, x->refusals)                                                            \
     WIDE(weight, UINT, x->limits.weight)                                                           \
     WIDE(class, TEXT, tenant_classes[x->limits.job_class])                                         \

@@ -42,5 +42,6 @@ extern const struct table_view view_devices, view_pool;     /* table_devices.c *
 extern const struct table_view view_kernels;                /* table_kernels.c */
 extern const struct table_view view_jobs, view_timeline;    /* table_jobs.c */
 extern const struct table_view view_sessions, view_tenants; /* table_tenants.c */
+extern const struct table_view view_accounts;               /* table_accounts.c */
 
 #endif

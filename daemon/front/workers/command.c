@@ -373,8 +373,8 @@ void command_job_ended(struct front *f, struct job *j)
 {
     struct device *d = j->device;
     /* entries of buffers that are out of date follow; until then the next front asks the worker */
-    if (d != NULL && d->epoch == j->epoch && f->records_pending == NULL) {
-        record_ended(d->record, j->record);
+    if (d != NULL) {
+        record_ended(d->record, j->record, d->epoch == j->epoch && f->records_pending == NULL);
     }
 }
 

@@ -34,7 +34,8 @@ void command_job_cancel(struct front *f, struct job *j); /* for a job that its w
 void command_job_unrecord(struct job *j);
 /* Forgets an ended job: its adoption record and the worker's part of it. */
 void command_retire(struct front *f, struct job *j);
-/* Notes in the adoption record that the job has ended, and its buffers have what it wrote. */
+/* Notes in the adoption record that the job has ended and was counted, and, if that is so, that the
+ * entries of its buffers have what it wrote. */
 void command_job_ended(struct front *f, struct job *j);
 /* Notes there that the job has read what a failed job should have written. The worker does not know
  * that, and reports the job as done to the next front, too. */

@@ -16,7 +16,8 @@
 #define STATE_REUSED  0x80u /* a flag beside the kind: other jobs use the staging memory */
 #define STATE_ENDED   0x40u /* another: the entries of the buffers have what the job wrote */
 #define STATE_TAINTED 0x20u /* another: it has read what a failed job should have written */
-#define STATE_FLAGS   (STATE_REUSED | STATE_ENDED | STATE_TAINTED)
+#define STATE_COUNTED 0x10u /* another: the job is in the account of its tenant */
+#define STATE_FLAGS   (STATE_REUSED | STATE_ENDED | STATE_TAINTED | STATE_COUNTED)
 #define NO_CELL       0u /* the first cell is the record's head */
 
 /* A cell. An entry is a chain of cells, of which the first has kind and id. A cell that is neither
@@ -217,9 +218,9 @@ void record_staging_reused(struct record *r, record_entry entry)
     flag(r, entry, STATE_REUSED);
 }
 
-void record_ended(struct record *r, record_entry entry)
+void record_ended(struct record *r, record_entry entry, bool written)
 {
-    flag(r, entry, STATE_ENDED);
+    flag(r, entry, written ? STATE_COUNTED | STATE_ENDED : STATE_COUNTED);
 }
 
 void record_tainted(struct record *r, record_entry entry)
@@ -421,6 +422,7 @@ static void view(struct record *r, const struct found *f, struct record_view *re
                                      .staging_reused = (atomic_load(&c->state) & STATE_REUSED) != 0,
                                      .ended = (atomic_load(&c->state) & STATE_ENDED) != 0,
                                      .tainted = (atomic_load(&c->state) & STATE_TAINTED) != 0,
+                                     .counted = (atomic_load(&c->state) & STATE_COUNTED) != 0,
                                      .bytes = bytes_of(r->view, c->size)};
 }
 

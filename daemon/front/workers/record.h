@@ -48,8 +48,9 @@ void record_drop(struct record *r, record_entry entry); /* r NULL is accepted */
 void record_note(struct record *r, enum record_kind kind, uint64_t id);
 /* Notes that other jobs use the job's staging memory now. */
 void record_staging_reused(struct record *r, record_entry entry);
-/* Notes that the job has ended, and the entries of its buffers say what is defined since. */
-void record_ended(struct record *r, record_entry entry);
+/* Notes that the job has ended and is in the account of its tenant. written: the entries of its
+ * buffers say what is defined since. */
+void record_ended(struct record *r, record_entry entry, bool written);
 /* Notes that the job has read what a failed job should have written. */
 void record_tainted(struct record *r, record_entry entry);
 
@@ -61,7 +62,7 @@ uint32_t record_used(const struct record *r);
 struct record_view {
     record_entry entry;
     uint64_t id;
-    bool staging_reused, ended, tainted;
+    bool staging_reused, ended, tainted, counted;
     struct bytes bytes; /* valid until the next record_find */
 };
 

@@ -110,6 +110,8 @@ int record_encode_job(const struct job *j, struct capbuf *out, struct err *e)
             .arenas = j->work.arena_count > 0,
             .repeatable = job_repeatable(j),
             .tenant = bytes_str(j->tenant != NULL ? j->tenant->name : ""),
+            .to_device = j->to_device,
+            .from_device = j->from_device,
         };
         rc = proto_encode(&schema_msg_record_job, &m, out, e);
     }

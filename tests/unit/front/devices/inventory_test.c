@@ -135,7 +135,7 @@ static void say_freed(struct fake *k, uint64_t id)
     struct buffer *b = fake_buffer(k, 0, 64, true);
     buffer_own(b, k->session);
     k->session->buffers++;
-    ck_assert(buffer_charge(b, &k->device[0]));
+    ck_assert(buffer_charge(b, &k->device[0], fake_now()));
     struct job *j = fake_job(k, 0);
     fake_reads(j, b, 0, 64);
     (void)fake_submit(k, j);
@@ -352,7 +352,7 @@ START_TEST(what_was_written_into_what_was_freed_is_told)
 {
     struct fake *k = fake_create();
     struct buffer *b = fake_buffer(k, 0, 64, false);
-    ck_assert(buffer_charge(b, &k->device[0]));
+    ck_assert(buffer_charge(b, &k->device[0], fake_now()));
     struct job *writer = fake_job(k, 0);
     struct job *reader = fake_job(k, 0);
     fake_writes(writer, b, 0, 64);
@@ -376,7 +376,7 @@ START_TEST(what_read_too_old_content_is_told)
 {
     struct fake *k = fake_create();
     struct buffer *b = fake_buffer(k, 0, 64, true);
-    ck_assert(buffer_charge(b, &k->device[0]));
+    ck_assert(buffer_charge(b, &k->device[0], fake_now()));
     struct job *first = fake_job(k, 0);
     struct job *second = fake_job(k, 0);
     fake_writes(first, b, 0, 64);

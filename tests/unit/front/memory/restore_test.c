@@ -48,7 +48,7 @@ static void begin(void)
 static struct buffer *charged(unsigned device)
 {
     struct buffer *b = fake_buffer(k, device, 64, true);
-    ck_assert(buffer_charge(b, &k->device[device]));
+    ck_assert(buffer_charge(b, &k->device[device], fake_now()));
     return b;
 }
 

@@ -408,7 +408,7 @@ static void share_begin(int how)
     struct tenant *other = tenant_obtain(&k->f.tenants, 2000);
     ck_assert_ptr_nonnull(other);
     if (how == 0) {
-        ck_assert(tenant_charge(other, 0, 16));
+        ck_assert(tenant_charge(other, 0, 16, 0));
     } else if (how == 1) {
         k->module->tenant = NULL; /* built in */
     } else if (how == 2) {
@@ -429,7 +429,7 @@ static void share_end(int how)
     uint32_t cursor = 0;
     struct module *m = idmap_next(&k->f.modules, &cursor, NULL);
     if (how == 0) {
-        tenant_discharge(other, 0, 16);
+        tenant_discharge(other, 0, 16, 0);
     }
     if (m != NULL) {
         (void)idmap_remove(&k->f.modules, m->id);

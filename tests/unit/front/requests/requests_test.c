@@ -653,7 +653,7 @@ END_TEST
 START_TEST(a_variable_is_charged_to_nobody)
 {
     begin_module();
-    ck_assert(tenant_charge(k->tenant, 0, 1000));
+    ck_assert(tenant_charge(k->tenant, 0, 1000, 0));
     k->device[0].buffer_bytes = 1000;
     for (unsigned i = 0; i < 3; i++) {
         const char *const names[] = {"a", "b", "c"};

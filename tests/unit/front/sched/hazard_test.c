@@ -467,7 +467,7 @@ START_TEST(a_session_ends_in_turns)
     struct buffer *opened = fake_buffer(k, 0, 64, true);
     for (unsigned i = 0; i < MADE; i++) {
         struct buffer *b = fake_buffer(k, 0, 64, true);
-        ck_assert(buffer_charge(b, &k->device[0]));
+        ck_assert(buffer_charge(b, &k->device[0], fake_now()));
         buffer_own(b, s);
         s->buffers++;
         s->near[0]++;

@@ -7,6 +7,7 @@
 #include <utlist.h>
 
 #include "daemon/front/model/flight.h"
+#include "daemon/front/sched/charge.h"
 #include "daemon/front/sched/predict.h"
 #include "daemon/front/sched/shares.h"
 
@@ -149,6 +150,7 @@ static void end(struct market *m, struct job *j)
         }
     }
     s->missed += j->late;
+    charge_run(j, cost, false);
     job_leave_device(j);
     LL_PREPEND2(m->free_jobs, j, ended_next);
     if (s->every_ns != 0) {

@@ -119,7 +119,7 @@ START_TEST(time_is_charged_once)
         }
         market_run(m, run_ns());
         for (unsigned i = 0; i < 3; i++) {
-            double own = (double)m->seller[i].tenant->share.device_ns;
+            double own = (double)m->seller[i].tenant->account->device_ns;
             double off = fabs(own / (double)m->seller[i].had_ns - 1) * 100;
             ck_assert_msg(off <= 5, "%u streams: seller %u is charged %.1f%% off", streams, i, off);
             charged += own;

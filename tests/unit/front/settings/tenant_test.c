@@ -204,8 +204,8 @@ START_TEST(the_ledger_is_the_tenants)
     ck_assert_uint_eq(q.hard, 500 * MIB);
     ck_assert_uint_eq(q.soft, UINT64_MAX); /* not reached before hard */
     ck_assert_uint_eq(q.guaranteed, 100 * MIB);
-    ck_assert(tenant_charge(t, 1, 30 * MIB));
-    ck_assert(tenant_charge(t, 0, 400 * MIB));
+    ck_assert(tenant_charge(t, 1, 30 * MIB, 0));
+    ck_assert(tenant_charge(t, 0, 400 * MIB, 0));
     ck_assert_uint_eq(t->buffer_bytes, 430 * MIB);
     ck_assert_uint_eq(tenant_room(t, 0, 1000 * MIB), 100 * MIB);
     ck_assert_uint_eq(tenant_room(t, 1, 1000 * MIB), 470 * MIB);
@@ -216,13 +216,13 @@ START_TEST(the_ledger_is_the_tenants)
                              "there, of which its buffers have 419430400: free some of them, or "
                              "raise its memory_hard");
     ck_assert_uint_eq(t->refusals, 1);
-    ck_assert(!tenant_charge(t, 0, UINT64_MAX)); /* what cannot be counted is not charged */
+    ck_assert(!tenant_charge(t, 0, UINT64_MAX, 0)); /* what cannot be counted is not charged */
     ck_assert_uint_eq(t->buffer_bytes, 430 * MIB);
-    ck_assert(tenant_charge(t, 0, UINT64_MAX - 430 * MIB));
-    ck_assert(!tenant_charge(t, 1, 1));
+    ck_assert(tenant_charge(t, 0, UINT64_MAX - 430 * MIB, 0));
+    ck_assert(!tenant_charge(t, 1, 1, 0));
     ck_assert_uint_eq(tenant_room(t, 0, 1000 * MIB), 0);
-    tenant_discharge(t, 0, UINT64_MAX - 430 * MIB);
-    tenant_discharge(t, 1, 30 * MIB);
+    tenant_discharge(t, 0, UINT64_MAX - 430 * MIB, 0);
+    tenant_discharge(t, 1, 30 * MIB, 0);
     ck_assert_uint_eq(t->device_bytes[0], 400 * MIB);
     ck_assert_uint_eq(t->device_bytes[1], 0);
     ck_assert_uint_eq(t->buffer_bytes, 400 * MIB);
@@ -242,7 +242,7 @@ START_TEST(what_lies_on_the_host_and_in_all_is_limited)
     ck_assert(quota_apply(&rules, t));
     ck_assert_uint_eq(tenant_quota(t, 1000 * MIB).spilled, 100 * MIB);
     ck_assert_uint_eq(tenant_room(t, 0, 1000 * MIB), 1100 * MIB);
-    ck_assert(tenant_charge(t, 0, 1000 * MIB));
+    ck_assert(tenant_charge(t, 0, 1000 * MIB, 0));
     ck_assert_uint_eq(tenant_room(t, 0, 1000 * MIB), 100 * MIB);
     ck_assert_uint_eq(tenant_room(t, 1, 1000 * MIB), 500 * MIB);
     ck_assert_int_eq(tenant_refuse(t, 0, 1000 * MIB, 101 * MIB, &e), ERR_LIMIT);

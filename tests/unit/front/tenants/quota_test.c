@@ -206,7 +206,7 @@ START_TEST(room_is_less_what_is_kept_for_others)
     struct tenant *a = quota_tenant(&k->f, "a");
     ck_assert_uint_eq(quota_room(&k->f, d, k->tenant), 4 * MIB);
     ck_assert_uint_eq(quota_room(&k->f, d, a), 14 * MIB);
-    tenant_charge(a, 0, 10 * MIB);
+    tenant_charge(a, 0, 10 * MIB, 0);
     d->buffer_bytes = 10 * MIB;
     ck_assert_uint_eq(quota_room(&k->f, d, k->tenant), 4 * MIB);
     ck_assert_int_eq(rules(0, 0), 0);

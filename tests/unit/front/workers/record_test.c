@@ -100,7 +100,7 @@ START_TEST(what_is_replaced_or_dropped_is_gone)
     ck_assert_uint_ne(record_put(r, a, RECORD_BUFFER, 1, bytes_str("new")), 0);
     record_drop(r, b);
     record_staging_reused(r, c);
-    record_ended(r, c);
+    record_ended(r, c, true);
     record_tainted(r, c);
     record_drop(r, record_put(r, 0, RECORD_JOB, 4, bytes_str("acknowledged")));
     record_note(r, RECORD_JOB, 4);
@@ -112,7 +112,7 @@ START_TEST(what_is_replaced_or_dropped_is_gone)
     ck_assert(has(r, RECORD_BUFFER, 1, bytes_str("new")));
     ck_assert(!record_find(r, RECORD_JOB, 2, &view, &taken));
     ck_assert(record_find(r, RECORD_JOB, 3, &view, &taken));
-    ck_assert(view.staging_reused && view.ended && view.tainted);
+    ck_assert(view.staging_reused && view.ended && view.tainted && view.counted);
     ck_assert_uint_eq(record_last(r, RECORD_JOB), 4); /* no other job gets its id */
     record_settle(r);
     r = taken_over(r);
