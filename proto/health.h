@@ -15,12 +15,14 @@
 #define HEALTH_UUID      96u
 #define HEALTH_UNKNOWN   UINT64_MAX /* bytes of a process */
 
-/* X(name). Units, in this order: °C, mW, mW, parts of a million, bytes, two counts since the driver
- * was loaded, the driver's bits, enum health_recovery, a count. */
+/* X(name). Units, in this order: °C, mW, mW, mJ since the driver was loaded, parts of a million,
+ * bytes, two counts since the driver was loaded, the driver's bits, enum health_recovery, a count.
+ */
 #define HEALTH_VALUES(X)                                                                           \
     X(temperature)                                                                                 \
     X(power)                                                                                       \
     X(power_limit)                                                                                 \
+    X(energy)                                                                                      \
     X(busy)                                                                                        \
     X(memory_used)                                                                                 \
     X(ecc_corrected)                                                                               \

@@ -58,6 +58,8 @@ struct nvml_field {
     X(DeviceGetTemperature, false, (nvml_device device, int sensor, unsigned *celsius))            \
     X(DeviceGetPowerUsage, false, (nvml_device device, unsigned *milliwatts))                      \
     X(DeviceGetEnforcedPowerLimit, false, (nvml_device device, unsigned *milliwatts))              \
+    X(DeviceGetTotalEnergyConsumption, false,                                                      \
+      (nvml_device device, unsigned long long *millijoules))                                       \
     X(DeviceGetUtilizationRates, false, (nvml_device device, struct nvml_utilisation * rates))     \
     X(DeviceGetMemoryInfo, false, (nvml_device device, struct nvml_memory * memory))               \
     X(DeviceGetTotalEccErrors, false,                                                              \

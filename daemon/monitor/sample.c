@@ -43,6 +43,8 @@ static void sample_gpu(const struct nvml *n, nvml_device gpu, struct health_valu
     v[HEALTH_power] = value_of(rc, word);
     rc = ASK(n, DeviceGetEnforcedPowerLimit, gpu, &word);
     v[HEALTH_power_limit] = value_of(rc, word);
+    rc = ASK(n, DeviceGetTotalEnergyConsumption, gpu, &wide);
+    v[HEALTH_energy] = value_of(rc, wide);
     rc = ASK(n, DeviceGetUtilizationRates, gpu, &rates);
     v[HEALTH_busy] = value_of(rc, (uint64_t)rates.gpu * PPM_OF_PERCENT);
     rc = ASK(n, DeviceGetTotalEccErrors, gpu, ECC_CORRECTED, SINCE_LOADED, &wide);

@@ -5,7 +5,7 @@
  * CUDA_FAKE_NVML = item[;item]…
  *   devices=N  mig=N         GPUs (1), instances on each (0)
  *   whole=N                  the first N of them are not divided (0)
- *   temperature=N  power=MW  busy=PERCENT  ecc=N  throttle=BITS  recovery=ACTION
+ *   temperature=N  power=MW  energy=MJ  busy=PERCENT  ecc=N  throttle=BITS  recovery=ACTION
  *   CALL=CODE                the call gives it ("DeviceGetTemperature", without what follows "_")
  *   CALL=hang                it never returns
  *   CALL=hang-later          a process's first one does, the next does not (one such item)
@@ -186,6 +186,14 @@ int nvmlDeviceGetEnforcedPowerLimit(nvml_device device, unsigned *milliwatts)
     (void)device;
     *milliwatts = 700000;
     return enter("DeviceGetEnforcedPowerLimit");
+}
+
+EXPORT int nvmlDeviceGetTotalEnergyConsumption(nvml_device device, unsigned long long *millijoules);
+int nvmlDeviceGetTotalEnergyConsumption(nvml_device device, unsigned long long *millijoules)
+{
+    (void)device;
+    *millijoules = number("energy", 5000000000);
+    return enter("DeviceGetTotalEnergyConsumption");
 }
 
 EXPORT int nvmlDeviceGetUtilizationRates(nvml_device device, struct nvml_utilisation *rates);

@@ -7,7 +7,9 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/saturate.h"
 #include "daemon/front/devices/discover.h"
+#include "daemon/front/devices/energy.h"
 #include "daemon/front/model/front.h"
 #include "daemon/front/model/wake.h"
 
@@ -232,6 +234,7 @@ static void watch_device(struct front *f, struct device *d, uint64_t now)
     char why[256] = "the management library does not report it";
     if (read_at(f->monitor, d, now, &health, &age, why, sizeof why)) {
         f->monitor->pause_ns = RESTART_NS;
+        energy_report(f, d, &health, sat_sub(now, age));
         if (v->state == HEALTH_KNOWN) {
             known(f, d, v->value <= UINT32_MAX ? (uint32_t)v->value : UINT32_MAX, now);
         } else {

@@ -89,6 +89,12 @@ struct device {
                                  NONE: none */
     uint64_t recovery_ns;     /* when the driver last reported about recovery */
 
+    struct {
+        uint64_t taken_ns; /* of the last report; 0: none */
+        uint64_t mj;       /* the counter then, if it was known */
+        bool known;
+    } energy; /* energy.c's */
+
     /* tenants; tenants/ */
     bool overpromised;    /* the guarantees exceed its pool, which keeps none of them */
     uint64_t quota_epoch; /* `epoch` of the worker that has the quotas */

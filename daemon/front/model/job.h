@@ -75,6 +75,7 @@ struct job_charge {
     uint64_t expected_ns; /* what it may well take */
     uint64_t portion;     /* of the line */
     uint64_t since_ns;
+    uint64_t spent_ns; /* part of what it took that its stake has in spent_ns, or had */
 };
 
 /* The place of a job among ready jobs. queue.c changes it after admission. */

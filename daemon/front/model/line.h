@@ -25,6 +25,8 @@ struct ready_sum {
 
 #define PORTION_UNIT UINT64_C(65536)
 
+struct stake;
+
 struct line {
     struct heap stakes[CLASS_COUNT];     /* of tenants with ready jobs; some have none any more */
     uint64_t clock[CLASS_COUNT];         /* virtual time of the job that was taken last */
@@ -41,6 +43,8 @@ struct line {
     unsigned streams; /* with jobs in flight */
     uint64_t portion;
     uint64_t portion_ns; /* until when it is counted */
+
+    struct stake *spenders; /* that used the device since its energy was last divided */
 };
 
 /* Counts the time until now. To be called before `streams` changes. */

@@ -1,6 +1,7 @@
 #include "daemon/front/model/share.h"
 
 #include <stdlib.h>
+#include <utlist.h>
 
 bool share_join(struct share *s, struct tenant *t, struct device *d)
 {
@@ -22,6 +23,9 @@ void share_finish(struct share *s)
         for (unsigned class = 0; k != NULL && class < CLASS_COUNT; class ++) {
             heap_drop(&k->line->stakes[class], &k->of[class].entry);
             backlog_finish(&k->of[class].work);
+        }
+        if (k != NULL && k->spent_ns > 0) {
+            DL_DELETE2(k->line->spenders, k, spender_prev, spender_next);
         }
         free(k);
         s->stake[i] = NULL;

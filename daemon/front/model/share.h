@@ -31,6 +31,8 @@ struct stake {
     struct tenant *tenant;
     struct line *line;    /* of the device */
     struct stake *passed; /* scratch of class_head */
+    uint64_t spent_ns;    /* of the device, since its energy was last divided */
+    struct stake *spender_prev, *spender_next; /* in the line's spenders, unless spent_ns is 0 */
     struct stake_class of[CLASS_COUNT];
 };
 

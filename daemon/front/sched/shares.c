@@ -1,5 +1,7 @@
 #include "daemon/front/sched/shares.h"
 
+#include <utlist.h>
+
 #include "common/saturate.h"
 #include "daemon/front/model/share.h"
 #include "daemon/front/model/wake.h"
@@ -358,6 +360,32 @@ static void learn(struct stake_class *of, uint64_t cost)
     of->peak_ns = cost > peak ? cost : peak;
 }
 
+/* `cost`: what the job has taken so far. */
+static void spend(struct line *l, const struct job *j, struct job_charge *c, uint64_t cost)
+{
+    struct stake *k = j->tenant->share.stake[j->device->index];
+    uint64_t ns = cost > c->spent_ns ? cost - c->spent_ns : 0;
+    if (k == NULL || ns == 0) {
+        return; /* an adopted job of a tenant that has sent no other */
+    }
+    if (k->spent_ns == 0) {
+        DL_APPEND2(l->spenders, k, spender_prev, spender_next);
+    }
+    k->spent_ns += ns;
+    c->spent_ns += ns;
+}
+
+void shares_spend(struct front *f, struct device *d)
+{
+    uint64_t now = turn_now(f);
+    for (struct job *j = d->inflight; j != NULL; j = j->device_next) {
+        struct job_charge *c = &j->sched.charge;
+        if (c->since_ns != 0 && j->tenant != NULL) {
+            spend(&d->line, j, c, cost_of(&d->line, c, job_ran_ns(j, now), now));
+        }
+    }
+}
+
 /* Its tenant's place in the line follows from what it took. */
 static void refund(struct front *f, struct line *l, const struct job_charge *c, uint64_t ran_ns,
                    uint64_t cost)
@@ -385,6 +413,7 @@ uint64_t shares_left(struct front *f, struct job *j, uint64_t ran_ns)
     }
     struct line *l = &j->device->line;
     uint64_t cost = cost_of(l, c, ran_ns, turn_now(f));
+    spend(l, j, c, cost);
     if (c->stake != NULL) {
         refund(f, l, c, ran_ns, cost);
     }

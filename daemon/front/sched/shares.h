@@ -53,5 +53,7 @@ void shares_adopted(struct front *f, struct job *j);
 /* The job leaves its device, after it ran there for so long. Returns its part of the device's time:
  * 0 for the daemon's own jobs, and for one that is on no device. */
 uint64_t shares_left(struct front *f, struct job *j, uint64_t ran_ns);
+/* Brings `spent_ns` of the device's stakes up to now: jobs in flight count as far as they came. */
+void shares_spend(struct front *f, struct device *d);
 
 #endif

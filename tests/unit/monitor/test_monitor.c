@@ -87,6 +87,7 @@ START_TEST(all_is_told)
     known(d, HEALTH_temperature, 41);
     known(d, HEALTH_power, 312500);
     known(d, HEALTH_power_limit, 700000);
+    known(d, HEALTH_energy, 5000000000);
     known(d, HEALTH_busy, 370000);
     known(d, HEALTH_memory_used, UINT64_C(1) << 30);
     known(d, HEALTH_ecc_corrected, 2);
