@@ -66,6 +66,16 @@ static const char jobs_help[] =
     "  --limit N         at most the N newest\n"
     "FILTER: only rows with a text that contains it.\n";
 
+static const char trace_help[] =
+    "  -f, --file FILE   where to write it (-: standard output)\n"
+    "  --seconds N       record for so long (5), at most 3600\n"
+    "  --jobs N          until so many jobs have ended\n"
+    "Ctrl-C ends the recording early. A slice is a job or a step; tracks are the streams of\n"
+    "devices, and tenants; arrows lead from jobs to those that waited for them. Steps of jobs\n"
+    "that the device ran as one have the times of the job.\n"
+    "Example:\n"
+    "  gpuctl trace -f t.json --seconds 2, then open t.json in https://ui.perfetto.dev\n";
+
 static const char pool_help[] =
     "  --device ID     this device alone\n"
     "  --meters        tiers, classes and tenants alone (for -o csv)\n"
@@ -111,6 +121,8 @@ const struct command commands[] = {
     {"job show", "JOB", "Everything about one job", "", NULL, cmd_job_show},
     {"job cancel", "JOB", "Cancel a job", "", NULL, cmd_job_cancel},
     {"explain", "JOB", "Why a job waits", "", NULL, cmd_explain},
+    {"trace", "-f FILE [OPTION...]", "Record jobs for Perfetto", trace_help, trace_option_list,
+     cmd_trace},
     {"sessions", "", "Sessions: connected clients", "", NULL, cmd_sessions},
     {"session kill", "SESSION", "End a session and its jobs", "", NULL, cmd_session_kill},
     {"tenants", "", "Tenants: limits and use", "", NULL, cmd_tenants},

@@ -35,6 +35,7 @@
 #include "daemon/front/views/notify.h"
 #include "daemon/front/views/snapshot.h"
 #include "daemon/front/views/table_query.h"
+#include "daemon/front/views/trace.h"
 #include "daemon/front/workers/command.h"
 #include "daemon/front/workers/launcher_link.h"
 #include "daemon/front/workers/link.h"
@@ -100,6 +101,9 @@ static void on_job_answered(struct front *f, struct job *j)
 
 static void on_job_ended(struct front *f, struct job *j)
 {
+    if (f->traces != NULL) {
+        trace_ended(f, j);
+    }
     if (j->origin == ORIGIN_PROBE) {
         discover_probed(f, j->device, j);
     } else if (j->answer == ANSWER_OPEN) {
@@ -297,6 +301,7 @@ void pipeline_wake(struct front *f)
     sessions_watch(f, now);
     intake_room(f);
     snapshot_watch(f, now);
+    trace_watch(f, now);
     housekeeping(f, now);
     forget_tenants(f, now);
     beat(f, now);
@@ -338,6 +343,7 @@ static void on_arm(uv_prepare_t *prepare)
 static void set_hooks(struct front *f)
 {
     f->hooks = (struct front_hooks){
+        .job_admitted = trace_admitted,
         .job_ended = on_job_ended,
         .job_answered = on_job_answered,
         .job_left = memory_job_left,

@@ -25,6 +25,7 @@
 #include "daemon/front/views/notify.h"
 #include "daemon/front/views/snapshot.h"
 #include "daemon/front/views/table_query.h"
+#include "daemon/front/views/trace.h"
 #include "daemon/front/workers/worker.h"
 
 #define LAST_ANSWERS_NS NS_PER_S
@@ -242,6 +243,7 @@ static void free_jobs(struct front *f)
 void pipeline_finish(struct front *f)
 {
     table_queries_cancel(f, NULL);
+    trace_finish_all(f);
     free_jobs(f);
     free_buffers(f); /* before sessions, to which buffers point */
     free_sessions(f);

@@ -19,7 +19,8 @@ PROTOCOL, ARG_TYPE, RANGE, STATE, PERMISSION = -4, -23, -26, -40, -10
 I32, F64, OP_FILL = 5, 11, 2
 KINDS = {1: "text", 2: "unsigned", 3: "signed", 4: "bytes", 5: "nanoseconds",
          6: "parts of a million", 7: "handle", 8: "yes/no"}
-TABLES = ("status", "devices", "pool", "kernels", "jobs", "timeline", "sessions", "tenants", "accounts", "config")
+TABLES = ("status", "devices", "pool", "kernels", "jobs", "timeline", "sessions", "tenants", "accounts", "trace",
+          "config")
 
 
 def hello(connection, client_id, resume, token=b""):

@@ -12,8 +12,9 @@
 
 void play_tables(struct session *s)
 {
-    static const char *const tables[] = {"status",   "devices", "pool",   "kernels",  "jobs",
-                                         "sessions", "tenants", "config", "timeline", "accounts"};
+    static const char *const tables[] = {"status",   "devices",  "pool",    "kernels",
+                                         "jobs",     "sessions", "tenants", "config",
+                                         "timeline", "accounts", "trace"};
     gpud_limits_desc limits = {.size = sizeof limits};
     gpud_device_desc device = {.size = sizeof device};
     (void)said(s, gpud_limits(s->c, &limits), "gpud_limits");

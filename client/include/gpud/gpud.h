@@ -813,8 +813,8 @@ GPUD_API int gpud_job_cancel(gpud_client *client, uint64_t job);
 GPUD_API int gpud_explain(gpud_client *client, uint64_t job, char *ret_text, size_t bytes);
 
 /* Tables: what = "status", "devices", "pool", "kernels", "jobs", "sessions", "tenants", "config",
- * "timeline"; filter: only rows with a text that contains it, NULL or "": all. Blocks. NOT_FOUND
- * for an unknown `what`. Free the table. */
+ * "timeline", "accounts", "trace" (see gpuctl(1)); filter: only rows with a text that contains it,
+ * NULL or "": all. Blocks. NOT_FOUND for an unknown `what`. Free the table. */
 GPUD_API int gpud_query(gpud_client *client, const char *what, const char *filter,
                         gpud_table **ret_table);
 
@@ -832,7 +832,7 @@ typedef struct gpud_query_options {
 GPUD_API int gpud_query_with(gpud_client *client, const char *what,
                              const gpud_query_options *options, gpud_table **ret_table);
 /* what = "drain", "resume", "reload", "log-level" (value: error, warn, info, debug), "session-kill"
- * (value: its number), "pool-trim"; value may be NULL for the others. Blocks, for "reload" until
+ * (value: its number), "pool-trim", "accounts-reset"; value NULL for the others. Blocks, "reload" until
  * they were read. PERMISSION, NOT_FOUND, INVALID (the value, or the settings themselves). */
 GPUD_API int gpud_control(gpud_client *client, const char *what, const char *value);
 

@@ -45,6 +45,7 @@ struct lanes;
 struct launcher_link;
 struct listener;
 struct table_query;
+struct trace;
 struct monitor;
 struct snapshot_set;
 struct processes;
@@ -58,6 +59,9 @@ struct shm;
 struct front_hooks {
     /* ---- jobs ---- */
 
+    /* Called while there are recordings (`traces`): the job is admitted, and its predecessors are
+     * known. */
+    void (*job_admitted)(struct front *f, const struct job *j);
     /* The job has ended: its state, error and outputs are set. Once for each job. */
     void (*job_ended)(struct front *f, struct job *j);
     /* Sends j->error to the client; the job ends later. At most once for each job. */
@@ -219,6 +223,7 @@ struct front {
     struct session *ending;            /* sessions whose end has begun, oldest first */
     struct table_query *table_queries; /* tables that take several turns, oldest first */
     struct session *sweeping;          /* sessions with a walk over their ops (sweep.c) */
+    struct trace *traces;              /* recordings of jobs; NULL: none */
     struct parking parked;
     unsigned session_count;
     struct freelist job_freelist; /* of struct job */

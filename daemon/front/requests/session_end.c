@@ -25,6 +25,7 @@
 #include "daemon/front/sched/history.h"
 #include "daemon/front/tenants/forget.h"
 #include "daemon/front/views/table_query.h"
+#include "daemon/front/views/trace.h"
 #include "daemon/front/workers/command.h"
 
 #define RELEASE_UNITS 8u /* units of work to release one resource */
@@ -293,6 +294,7 @@ static void end_with(struct front *f, struct session *s, bool all)
     processes_forget(f->processes, s->client.pidfd);
     f->hooks.entry_removed(f, s, s->hh.next);
     table_queries_cancel(f, s);
+    trace_session_ended(f, s);
     HASH_DEL(f->sessions, s);
     agenda_drop(&f->session_timers, &s->timer);
     sweep_stop(f, s);

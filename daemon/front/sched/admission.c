@@ -265,6 +265,9 @@ static void enter(struct request_context *c, struct job *j)
     if (j->program != NULL) {
         j->program->runs++;
     }
+    if (f->traces != NULL) {
+        f->hooks.job_admitted(f, j);
+    }
     queue_offer(f, j);
     queue_raise(f, j);
 }

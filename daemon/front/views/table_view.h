@@ -43,5 +43,6 @@ extern const struct table_view view_kernels;                /* table_kernels.c *
 extern const struct table_view view_jobs, view_timeline;    /* table_jobs.c */
 extern const struct table_view view_sessions, view_tenants; /* table_tenants.c */
 extern const struct table_view view_accounts;               /* table_accounts.c */
+extern const struct table_view view_trace;                  /* trace.c */
 
 #endif
