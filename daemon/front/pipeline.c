@@ -31,6 +31,7 @@
 #include "daemon/front/tenants/accounts.h"
 #include "daemon/front/tenants/forget.h"
 #include "daemon/front/tenants/tenant_quota.h"
+#include "daemon/front/views/access_log.h"
 #include "daemon/front/views/diagnosis.h"
 #include "daemon/front/views/notify.h"
 #include "daemon/front/views/snapshot.h"
@@ -103,6 +104,9 @@ static void on_job_ended(struct front *f, struct job *j)
 {
     if (f->traces != NULL) {
         trace_ended(f, j);
+    }
+    if (f->access != NULL) {
+        access_log_job(f->access, j);
     }
     if (j->origin == ORIGIN_PROBE) {
         discover_probed(f, j->device, j);

@@ -22,6 +22,7 @@
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/tenants/accounts.h"
+#include "daemon/front/views/access_log.h"
 #include "daemon/front/views/notify.h"
 #include "daemon/front/views/snapshot.h"
 #include "daemon/front/views/table_query.h"
@@ -267,6 +268,8 @@ void pipeline_finish(struct front *f)
     for (struct tenant *t = f->tenants; t != NULL; t = t->hh.next) {
         accounts_release(f->accounts, t, front_now(f));
     }
+    access_log_destroy(f->access);
+    f->access = NULL;
     accounts_destroy(f->accounts, front_now(f));
     f->accounts = NULL;
     tenant_destroy_all(&f->tenants); /* leave the lines of devices */

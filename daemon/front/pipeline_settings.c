@@ -7,6 +7,7 @@
 #include "daemon/front/pipeline_int.h"
 #include "daemon/front/tenants/budget.h"
 #include "daemon/front/tenants/quota_send.h"
+#include "daemon/front/views/access_log.h"
 #include "daemon/front/workers/command.h"
 
 #define UNREAD                                                                                     \
@@ -79,6 +80,9 @@ void pipeline_settings(struct front *f)
                             limits.unread_max);
         listener_set_keepers(f->listener, &f->rights.admins);
         renew_tls(f);
+    }
+    if (f->access != NULL) {
+        access_log_set(f->access, f->config.access);
     }
     for (unsigned i = 0; i < f->device_count; i++) {
         command_coalesce(f->device[i], f->config.coalesce_window_us * NS_PER_US);

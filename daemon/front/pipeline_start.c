@@ -12,6 +12,7 @@
 #include "daemon/front/pipeline_int.h"
 #include "daemon/front/requests/hello.h"
 #include "daemon/front/requests/session_end.h"
+#include "daemon/front/views/access_log.h"
 #include "daemon/front/workers/worker.h"
 #include "daemon/front/workers/worker_end.h"
 
@@ -94,6 +95,10 @@ int pipeline_start(struct front *f, struct err *e)
 {
     pipeline_init(f);
     int rc = monitor_create(&f->monitor, e);
+    rc = rc == 0 ? access_log_create(&f->access, e) : rc;
+    if (rc == 0) {
+        access_log_set(f->access, f->config.access);
+    }
     if (rc == 0) {
         rc = start_lanes(f, e);
     }

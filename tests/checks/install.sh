@@ -26,6 +26,7 @@ lib/sysusers.d/gpud.conf
 lib/tmpfiles.d/gpud.conf
 etc/gpud/gpud.conf
 etc/gpud/tenants.d
+etc/logrotate.d/gpud
 share/doc/*/tenant.conf.example
 share/doc/*/docs/operating.md
 share/doc/*/proto/PROTOCOL.md

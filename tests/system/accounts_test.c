@@ -157,11 +157,74 @@ START_TEST(an_operator_begins_anew)
 }
 END_TEST
 
+static void settings_with(const char *access)
+{
+    char text[256];
+    int n = snprintf(text, sizeof text, "[tenant near]\nusers = %u\n[log]\naccess = %s\n",
+                     (unsigned)getuid(), access);
+    file_write(settings, text, (size_t)n);
+}
+
+static unsigned lines_with(const char *path, const char *what)
+{
+    static char text[DAEMON_OUTPUT];
+    unsigned count = 0;
+    file_read(path, text, sizeof text);
+    for (const char *c = text; (c = strstr(c, what)) != NULL; c++) {
+        count++;
+    }
+    return count;
+}
+
+/* FAULT other: the disk of the access log is full
+ * required: jobs go on; lines are missing and counted, the next line that can be written says how
+ *   many, and the daemon's log names the file and the reason
+ * defence: `front/views/access_log.c`: write_lines
+ * also: `front_access_log_test`: a_full_disk_costs_lines, room_has_an_end
+ * mutants: access-missing */
+START_TEST(a_line_for_each_job)
+{
+    static char path[DAEMON_PATH + 16];
+    static char older[DAEMON_PATH + 16];
+    struct daemon *d = &daemon_of_test;
+    gpud_client *c = begin();
+    gpud_buffer b = {0};
+    (void)snprintf(path, sizeof path, "%s/access", d->dir);
+    (void)snprintf(older, sizeof older, "%s/older", d->dir);
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_U32, WORDS), 0, "test", &b));
+    settings_with(path);
+    ck_gpud_ok(gpud_control(c, "reload", NULL));
+    uint64_t done = has(c, "done");
+    use(c, b);
+    unsigned jobs = (unsigned)(has(c, "done") - done);
+    ck_until(lines_with(path, " tenant=near ") == jobs);
+    ck_assert_uint_eq(lines_with(path, " result=done error=-\n"), jobs);
+    ck_assert_uint_eq(lines_with(path, "to_device=4096 "), 1);
+    ck_assert_int_eq(rename(path, older), 0); /* as logrotate does */
+    ck_gpud_ok(gpud_control(c, "reload", NULL));
+    use(c, b);
+    ck_until(access(path, F_OK) == 0 &&
+             lines_with(path, "\n") + lines_with(older, "\n") == 2 * jobs);
+    settings_with("/dev/full");
+    ck_gpud_ok(gpud_control(c, "reload", NULL));
+    use(c, b);
+    ck_until(query_value(c, "status", NULL, "access_lost") == jobs);
+    ck_until(daemon_logged(d, "access log /dev/full: No space left on device"));
+    settings_with(path);
+    ck_gpud_ok(gpud_control(c, "reload", NULL));
+    do {
+        use(c, b);
+    } while (lines_with(path, " missing=") == 0);
+    daemon_end(d, c);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("accounts");
     suite_add(suite, accounts_outlive_the_front);
     suite_add(suite, accounts_outlive_the_host);
     suite_add(suite, an_operator_begins_anew);
+    suite_add(suite, a_line_for_each_job);
     return system_main(suite);
 }

@@ -832,8 +832,9 @@ typedef struct gpud_query_options {
 GPUD_API int gpud_query_with(gpud_client *client, const char *what,
                              const gpud_query_options *options, gpud_table **ret_table);
 /* what = "drain", "resume", "reload", "log-level" (value: error, warn, info, debug), "session-kill"
- * (value: its number), "pool-trim", "accounts-reset"; value NULL for the others. Blocks, "reload" until
- * they were read. PERMISSION, NOT_FOUND, INVALID (the value, or the settings themselves). */
+ * (value: its number), "pool-trim", "accounts-reset"; value may be NULL for the others. Blocks, for
+ * "reload" until they were read. PERMISSION, NOT_FOUND, INVALID (the value, or the settings
+ * themselves). */
 GPUD_API int gpud_control(gpud_client *client, const char *what, const char *value);
 
 /* Snapshots of the devices' memory pools. The daemon asks every device's worker and answers when

@@ -37,6 +37,7 @@
 #define HISTORY_MAX         1024u /* ended jobs that clients can ask about */
 #define KEPT_MAX            4096u /* jobs beyond those, with unacknowledged answers; all tenants */
 
+struct access_log;
 struct accounts;
 struct compile_response;
 struct compiler;
@@ -223,6 +224,7 @@ struct front {
     struct session *ending;            /* sessions whose end has begun, oldest first */
     struct table_query *table_queries; /* tables that take several turns, oldest first */
     struct session *sweeping;          /* sessions with a walk over their ops (sweep.c) */
+    struct access_log *access;         /* owned; NULL: none */
     struct trace *traces;              /* recordings of jobs; NULL: none */
     struct parking parked;
     unsigned session_count;

@@ -32,6 +32,7 @@ enum setting_type {
     SETTING_GROUP,    /* a group of the system, or empty */
     SETTING_DEVICES,
     SETTING_LEVEL,
+    SETTING_ACCESS, /* off, journal, or an absolute path */
     SETTING_LISTEN,
 };
 
@@ -86,6 +87,7 @@ static const struct setting settings[] = {
     TEXT(LIVE, "daemon", look, SETTING_LOOK, "own"),
     NUMBER(START, "daemon", "connections_max", connections_max, 1, 65536, 1024),
     NUMBER(START, "daemon", "handshake_timeout_ms", handshake_timeout_ms, 10, 600000, 5000),
+    TEXT(LIVE, "log", access, SETTING_ACCESS, "off"),
     TEXT(LIVE, "tenants", load_group, SETTING_GROUP, ""),
     BYTES(LIVE, "tenants", "arena_bytes_max", tenant_arena_bytes, 0, 64 * TIB, 8 * GIB),
     NUMBER(LIVE, "tenants", "buffers_max", tenant_buffers_max, 1, 16777216, 262144),
@@ -283,6 +285,14 @@ static int set_word(const struct setting *s, const char *words, const char *valu
     return err_set(e, ERR_INVALID, "%s = %s: not one of %s", s->key, value, words);
 }
 
+static int set_access(const struct setting *s, const char *value, char *out, struct err *e)
+{
+    if (value[0] == '/' || strcmp(value, "off") == 0 || strcmp(value, "journal") == 0) {
+        return set_text(s, value, out, e);
+    }
+    return err_set(e, ERR_INVALID, "%s = %s: not off, journal or an absolute path", s->key, value);
+}
+
 static int set_group(const struct setting *s, const char *value, char *out, struct err *e)
 {
     if (value[0] != '\0' && getgrnam(value) == NULL) {
@@ -388,6 +398,8 @@ int config_set(struct config *config, const char *key, const char *value, struct
         return set_devices(s, value, at(config, s), e);
     case SETTING_LEVEL:
         return set_level(s, value, at(config, s), e);
+    case SETTING_ACCESS:
+        return set_access(s, value, at(config, s), e);
     case SETTING_LISTEN:
         return set_listen(config, value, e);
     }

@@ -39,6 +39,7 @@ struct config {
     char look[8];         /* sessions and jobs that clients see: own, all */
     char load_group[33];  /* its members may load kernels; "": none */
     int log_level;
+    char access[CONFIG_PATH]; /* where a line for each ended job goes: off, journal, a file */
     uint64_t connections_max;
     uint64_t handshake_timeout_ms;
     uint64_t sessions_max;

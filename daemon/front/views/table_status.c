@@ -3,6 +3,7 @@
 
 #include "daemon/front/clients/listener.h"
 #include "daemon/front/devices/discover.h"
+#include "daemon/front/views/access_log.h"
 #include "daemon/front/views/diagnosis.h"
 #include "daemon/front/views/table_view.h"
 
@@ -29,7 +30,8 @@
     WIDE(cancelled, UINT, f->count.cancelled)                                                      \
     WIDE(deduplicated, UINT, f->count.deduplicated)                                                \
     WIDE(connections_refused, UINT, stats.refused)                                                 \
-    WIDE(longest_turn, UINT, f->work.most)
+    WIDE(longest_turn, UINT, f->work.most)                                                         \
+    WIDE(access_lost, UINT, f->access != NULL ? access_log_lost(f->access) : 0)
 
 static void last_fault(const struct table_query *q, char *out, size_t size)
 {
