@@ -110,8 +110,9 @@ static void on_job_ended(struct front *f, struct job *j)
 
 static void on_device_added(struct front *f)
 {
-    for (unsigned i = 0; i < f->device_count; i++) {
-        command_spill(f, f->device[i]);
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        command_spill(f, d);
     }
 }
 
@@ -205,8 +206,9 @@ static void on_check(uv_check_t *check)
         turn_allow(f, TURN_SHARE);
         dispatch_all(f);
     }
-    for (unsigned i = 0; i < f->device_count; i++) {
-        link_flush(f->device[i]->link); /* workers first, as clients wait for them */
+    const struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        link_flush(d->link); /* workers first, as clients wait for them */
     }
     lanes_flush(f->lanes);
     count_turn(f);

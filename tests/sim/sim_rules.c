@@ -512,7 +512,8 @@ static void check_workers(struct sim *s)
 static void check_hope(struct sim *s)
 {
     struct front *f = s->f;
-    if (f->device_count == 0 || !f->listed || device_bits(f->device, f->device_count, false) != 0) {
+    struct device_set hopes = device_hopes(f->device, f->device_count, false);
+    if (f->device_count == 0 || !f->listed || device_set_any(&hopes)) {
         return;
     }
     for (const struct job *j = f->jobs; j != NULL; j = j->hh.next) {

@@ -388,7 +388,8 @@ void discover_ready(struct front *f, struct device *d)
 static void fail_waiting(struct front *f, struct device *d)
 {
     struct err e = ERR_INIT;
-    bool hope = device_bits(f->device, f->device_count, false) != 0;
+    struct device_set hopes = device_hopes(f->device, f->device_count, false);
+    bool hope = device_set_any(&hopes);
     (void)err_set(&e, ERR_NO_DEVICE, "device %u: %s", d->index, d->reason);
     struct job *j;
     struct job *next;

@@ -198,8 +198,8 @@ static void restore_next(struct front *f, struct device *d)
 
 void buffer_restore_watch(struct front *f)
 {
-    for (unsigned i = 0; i < f->device_count; i++) {
-        struct device *d = f->device[i];
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
         if (d->restore_ns != 0 && turn_now(f) >= d->restore_ns) {
             d->restore_ns = 0;
             restore_more(f, d);
@@ -403,8 +403,9 @@ static void lose_some(struct front *f, struct device *d)
 
 void buffer_lose_some(struct front *f)
 {
-    for (unsigned i = 0; i < f->device_count; i++) {
-        lose_some(f, f->device[i]);
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        lose_some(f, d);
     }
 }
 

@@ -158,14 +158,15 @@ int device_staging_create(struct device *d, uint64_t input, uint64_t output, str
     return 0;
 }
 
-uint64_t device_bits(struct device *const *devices, unsigned count, bool cpu)
+struct device_set device_hopes(struct device *const *devices, unsigned count, bool cpu)
 {
-    uint64_t bits = 0;
+    struct device_set hopes = {0};
     for (unsigned i = 0; i < count; i++) {
-        bool meant = device_hopeful(devices[i]) && (devices[i]->cpu || !cpu);
-        bits |= meant ? UINT64_C(1) << devices[i]->index : 0;
+        if (device_hopeful(devices[i]) && (devices[i]->cpu || !cpu)) {
+            device_set_put(&hopes, devices[i]->index);
+        }
     }
-    return bits;
+    return hopes;
 }
 
 void device_staging_finish(struct device *d)

@@ -38,6 +38,7 @@
 #include "common/memfd.h"
 #include "common/range.h"
 #include "daemon/front/model/accuracy.h"
+#include "daemon/front/model/device_set.h"
 #include "daemon/front/model/line.h"
 #include "daemon/front/model/window.h"
 #include "proto/frames.h"
@@ -47,7 +48,6 @@ struct job;
 struct link;
 struct record;
 
-#define DEVICES_MAX   64u
 #define STREAMS_MAX   16u
 #define STAGING_ALIGN 256u    /* bytes */
 #define UUID_OPTION   "uuid=" /* begins a pin, or an option, that names devices by UUID */
@@ -220,9 +220,8 @@ uint64_t device_pause_ns(const struct device *d);
 bool device_may_restart(const struct device *d, uint64_t now);
 /* Makes the staging memory, of so many bytes for inputs and outputs. A failure makes neither. */
 int device_staging_create(struct device *d, uint64_t input, uint64_t output, struct err *e);
-/* A bit for each hopeful device, by index. cpu: only devices that compute on the host's
- * processor. */
-uint64_t device_bits(struct device *const *devices, unsigned count, bool cpu);
+/* The hopeful ones of these devices. cpu: only those that compute on the host's processor. */
+struct device_set device_hopes(struct device *const *devices, unsigned count, bool cpu);
 void device_staging_finish(struct device *d);
 
 #endif

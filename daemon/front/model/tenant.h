@@ -58,10 +58,10 @@ struct tenant {
     bool changed; /* its quota changed; valid only while new rules are applied */
     struct share share;
     struct forecast forecast; /* of its jobs */
-    struct tenant_use use[DEVICES_MAX];
-    uint64_t buffer_bytes;              /* of its buffers on all devices */
-    uint64_t device_bytes[DEVICES_MAX]; /* of its buffers on each device */
-    uint64_t refusals;                  /* buffers refused because of its own limits */
+    struct tenant_use use[PLACES_MAX];
+    uint64_t buffer_bytes;             /* of its buffers on all devices */
+    uint64_t device_bytes[PLACES_MAX]; /* of its buffers on each device */
+    uint64_t refusals;                 /* buffers refused because of its own limits */
     uint64_t held[TENANT_THINGS];
     uint64_t arena_bytes;   /* including freed arenas that jobs still use */
     uint64_t message_bytes; /* bytes kept for its sessions (session_keep) */

@@ -130,7 +130,7 @@ static const char *module_waited_for(const struct front *f, const struct job *j)
 {
     for (unsigned i = 0; i < j->work.module_count; i++) {
         const struct module *m = j->work.modules[i];
-        if (j->device == NULL || (m->loaded >> j->device->index & 1) == 0) {
+        if (j->device == NULL || !device_set_has(&m->loaded, j->device->index)) {
             return m->name[0] != '\0' ? m->name : "of the user's source";
         }
     }

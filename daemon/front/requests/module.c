@@ -29,7 +29,8 @@ static struct device *compile_device(struct front *f)
  * once it has opened. */
 static bool device_may_come(const struct front *f)
 {
-    return !f->listed || device_bits(f->device, f->device_count, false) != 0;
+    struct device_set hopes = device_hopes(f->device, f->device_count, false);
+    return !f->listed || device_set_any(&hopes);
 }
 
 static int no_device(struct err *e)

@@ -152,8 +152,8 @@ static int resolve_job(struct request_context *c, struct job *j, struct err *e)
                                .kernels = &c->f->kernels,
                                .arenas = &c->f->arenas,
                                .device = c->f->device,
-                               .devices = device_bits(c->f->device, c->f->device_count, false),
-                               .processors = device_bits(c->f->device, c->f->device_count, true),
+                               .devices = device_hopes(c->f->device, c->f->device_count, false),
+                               .processors = device_hopes(c->f->device, c->f->device_count, true),
                                .builtin = c->f->builtin,
                                .session = c->s,
                                .tenant = c->s->tenant,
@@ -166,7 +166,8 @@ static int resolve_job(struct request_context *c, struct job *j, struct err *e)
 
 static int bind_device(struct front *f, struct job *j, uint64_t wish, struct err *e)
 {
-    if (device_bits(f->device, f->device_count, false) == 0) {
+    struct device_set hopes = device_hopes(f->device, f->device_count, false);
+    if (!device_set_any(&hopes)) {
         return err_set(e, ERR_NO_DEVICE, "no device serves: see gpuctl devices");
     }
     if (wish > f->device_count) {

@@ -94,7 +94,7 @@ static int modules_ready(struct front *f, struct job *j, struct device *d, bool 
     *ret_ready = true;
     for (unsigned i = 0; i < j->work.module_count; i++) {
         struct module *m = j->work.modules[i];
-        if ((m->loaded >> d->index & 1) != 0) {
+        if (device_set_has(&m->loaded, d->index)) {
             continue;
         }
         struct build *b = module_build(m, d->backend, d->arch);

@@ -26,7 +26,7 @@ static bool holds(const struct tenant *t)
     for (unsigned i = 0; !any && i < TENANT_THINGS; i++) {
         any = t->held[i] > 0;
     }
-    for (unsigned i = 0; !any && i < DEVICES_MAX; i++) {
+    for (unsigned i = 0; !any && i < PLACES_MAX; i++) {
         const struct tenant_use *u = &t->use[i];
         any = u->asked > 0 || u->mapped > 0 || u->shared > 0 || u->spilled > 0;
     }

@@ -36,8 +36,9 @@ void quota_send(struct front *f, struct device *d, struct tenant *t)
 
 void quota_send_all(struct front *f, struct tenant *t)
 {
-    for (unsigned i = 0; i < f->device_count; i++) {
-        quota_send(f, f->device[i], t);
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        quota_send(f, d, t);
     }
 }
 

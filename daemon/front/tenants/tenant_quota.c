@@ -114,9 +114,10 @@ int quota_rules(struct front *f, struct tenant_rules *rules, uint64_t memory_max
             forget_later(f, t);
         }
     }
-    for (unsigned i = 0; i < f->device_count; i++) {
-        if (keeps(f->device[i])) {
-            send_changed(f, f->device[i], memory_max);
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        if (keeps(d)) {
+            send_changed(f, d, memory_max);
         }
     }
     return 0;

@@ -56,9 +56,10 @@ static void status_begin(struct table_query *q)
     listener_stats(f->listener, &stats);
     diagnosis_text(f, problem, sizeof problem);
     last_fault(q, fault, sizeof fault);
-    for (unsigned i = 0; i < f->device_count; i++) {
-        restarts += f->device[i]->restarts;
-        spilled += f->device[i]->pool.spilled;
+    const struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        restarts += d->restarts;
+        spilled += d->pool.spilled;
     }
     bool ready = discover_serving(f) >= f->config.min_devices && !front_life_refuses_jobs(f->life);
     TABLE_HEADER(STATUS_COLUMNS);

@@ -9,7 +9,7 @@
 
 void departing_add(struct front *f, uint64_t worker, const char *backend, unsigned number)
 {
-    if (f->departing_count == DEVICES_MAX) {
+    if (f->departing_count == PLACES_MAX) {
         log_warn("more workers of a former gpud end than there may be devices");
         return;
     }
@@ -34,8 +34,8 @@ bool departing_has(const struct front *f, const struct device *d)
 
 static void release(struct front *f)
 {
-    for (unsigned i = 0; i < f->device_count; i++) {
-        struct device *d = f->device[i];
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
         if (d->state == DEVICE_WAITING && d->restart_ns == NS_NEVER && !departing_has(f, d)) {
             d->restart_ns = front_now(f);
         }

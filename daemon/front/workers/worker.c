@@ -59,7 +59,7 @@ static bool more(void *data, bool first)
 {
     struct front *f = ((struct device *)data)->front;
     if (first) {
-        turn_allow(f, TURN_SHARE / f->device_count);
+        turn_allow(f, TURN_SHARE / (f->device_count + f->domain_count));
     }
     return turn_has_room(f);
 }
@@ -86,7 +86,7 @@ static int ask_launcher(struct front *f, struct device *d, struct err *e)
                    pinned && f->config.backend_options[0] != '\0' ? "," : "", pinned ? d->pin : "");
     (void)snprintf(limit, sizeof limit, "%" PRIu64, f->config.device_memory_max);
     (void)snprintf(spill, sizeof spill, "%" PRIu64,
-                   device_spill_limit(f->config.spill_limit, f->device_count));
+                   device_spill_limit(f->config.spill_limit, f->device_count + f->domain_count));
     (void)snprintf(managed, sizeof managed, "%" PRIu64, f->config.managed_limit);
     const char *args[] = {
         "--backend",       d->backend,       "--device", number,          "--options",
@@ -174,9 +174,10 @@ void worker_start(struct front *f, struct device *d)
 
 static struct device *find(struct front *f, uint64_t id)
 {
-    for (unsigned i = 0; i < f->device_count; i++) {
-        if (f->device[i]->worker == id && id != 0) {
-            return f->device[i];
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        if (d->worker == id && id != 0) {
+            return d;
         }
     }
     return NULL;
@@ -495,7 +496,7 @@ static bool is_shared(const struct front *f, const struct device *d, const struc
     }
     uint32_t cursor = 0;
     for (struct module *m; (m = idmap_next(&f->modules, &cursor, NULL)) != NULL;) {
-        if (m->tenant != NULL && m->tenant != t && (m->loaded >> d->index & 1) != 0) {
+        if (m->tenant != NULL && m->tenant != t && device_set_has(&m->loaded, d->index)) {
             return true;
         }
     }
@@ -578,8 +579,8 @@ static void stood_still(struct device *d, uint64_t now, uint64_t away_ns)
 void worker_watch(struct front *f, uint64_t now, uint64_t away_ns)
 {
     bool away = away_ns > 0;
-    for (unsigned i = 0; i < f->device_count; i++) {
-        struct device *d = f->device[i];
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
         if (away) {
             stood_still(d, now, away_ns);
         }
