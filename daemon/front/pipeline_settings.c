@@ -84,7 +84,7 @@ void pipeline_settings(struct front *f)
     for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
         command_coalesce(d, f->config.coalesce_window_us * NS_PER_US);
         command_spill(f, d);
-        d->memory_limit = f->config.device_memory_max;
+        d->memory_limit = d->owner != NULL ? d->grant : f->config.device_memory_max;
         if (quota_reaches(d)) {
             budget_settle(f, d);
         }

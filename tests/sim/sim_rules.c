@@ -421,6 +421,7 @@ static void check_idle(struct sim *s)
         if (!idle || is_pressed(s, d) || looks_soon(s) || memory_failed()) {
             continue;
         }
+        d->shut = false;
         const struct job *j = shares_head(f, d);
         if (j != NULL && d->exclusive) {
             sim_fail(s, "idle: device %u is reserved for nothing, and job %" PRIu64 " is ready", i,

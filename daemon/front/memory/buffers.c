@@ -425,7 +425,7 @@ void buffer_device_given_up(struct front *f, struct device *d)
     uint32_t cursor = 0;
     struct buffer *b;
     struct err e = ERR_INIT;
-    (void)err_set(&e, ERR_NO_DEVICE, "device %u: %s", d->index, d->reason);
+    (void)err_set(&e, ERR_NO_DEVICE, "device %u: %s", device_shown(d), d->reason);
     while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
         if (b->device == d->index && b->state == BUFFER_CREATING) {
             buffer_create_failed(f, b, &e);

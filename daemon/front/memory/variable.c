@@ -5,6 +5,7 @@
 
 #include "common/clock.h"
 #include "common/hash.h"
+#include "daemon/front/model/domain.h"
 #include "daemon/front/modules/building.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/queue.h"
@@ -38,10 +39,11 @@ static int name_check(const struct module *m, struct bytes given, struct err *e)
 static uint64_t place_of(const struct front *f, const struct module *m)
 {
     if (m->variables != NULL) {
-        return m->variables->buffer->device + 1;
+        return device_shown(f->device[m->variables->buffer->device]) + 1;
     }
     for (unsigned i = 0; i < f->device_count; i++) {
-        if (device_set_has(&m->loaded, i) && device_serves(f->device[i])) {
+        const struct device *d = domain_of(m->tenant, f->device[i]);
+        if (d != NULL && device_set_has(&m->loaded, d->index) && device_serves(d)) {
             return i + 1;
         }
     }

@@ -94,6 +94,11 @@ struct front_hooks {
     /* Devices that could not keep the guarantees of tenants may serve now: the settings changed, or
      * the worker of such a device has ended. */
     void (*guarantees_retry)(struct front *f);
+    /* What the device gives to workers of its domains changed: the limit of its own pool follows.
+     */
+    void (*budget_changed)(struct front *f, struct device *base);
+    /* The domain is about to be freed. */
+    void (*device_removed)(struct front *f, struct device *d);
 
     /* ---- frames of a worker, checked by workers/frame_check.h ---- */
 
@@ -242,11 +247,13 @@ struct front {
     unsigned device_count; /* of the first kind */
     unsigned domain_count;
     unsigned domain_end; /* the place behind the last domain; 0: there was none */
+    uint64_t look_ns;    /* when idle domains may be looked for again; domains.c's */
     uint64_t next_worker;
     struct departing { /* a worker of a former front that is being ended: departing.h */
         uint64_t worker;
         char backend[sizeof((struct device *)0)->backend];
         unsigned number; /* of its device, by that back end */
+        uint64_t owner;  /* key of the tenant whose domain it was; 0: it was shared */
     } departing[PLACES_MAX];
     unsigned departing_count;
 

@@ -30,14 +30,15 @@ struct stake_class {
 struct stake {
     struct tenant *tenant;
     struct line *line;    /* of the device */
-    struct stake *passed; /* scratch of class_head */
+    struct stake *passed; /* scratch of class_head, as the next */
+    bool away;
     struct stake_class of[CLASS_COUNT];
 };
 
 struct share {
     struct runs any[CLASS_COUNT]; /* ready jobs that any device may run, by rank */
     struct backlog any_work[CLASS_COUNT];
-    struct stake *stake[DEVICES_MAX]; /* owned; NULL: it has not used the device */
+    struct stake *stake[DEVICES_MAX]; /* owned, by device_shown; NULL: it has not used it */
     uint64_t device_ns;               /* time of all devices together */
 };
 

@@ -9,6 +9,7 @@
 #include "daemon/front/model/op.h"
 #include "daemon/front/modules/building.h"
 #include "daemon/front/requests/requests.h"
+#include "daemon/front/tenants/tenant_quota.h"
 
 #define RETRY_NS (100 * NS_PER_MS) /* between tries while the compiler is full */
 
@@ -120,8 +121,9 @@ int request_module_load(struct request_context *c, struct err *e)
 {
     struct front *f = c->f;
     const struct msg_module_load *msg = &c->r->msg.module_load;
+    quota_place(f, c->s);
     if (!rights_loads(&f->rights, c->s)) {
-        return rights_refuse_load(&f->config, c->s, e);
+        return rights_refuse_load(&f->rights, &f->config, c->s, e);
     }
     if (msg->source.size == 0) {
         return err_set(e, ERR_INVALID, "the source is empty");

@@ -39,8 +39,12 @@ static void last_fault(const struct table_query *q, char *out, size_t size)
         (void)snprintf(out, size, "%s", q->f->fault_text);
         return;
     }
+    if (d->owner != NULL && !rights_sees(&q->f->rights, q->s, d->owner)) {
+        out[0] = '\0';
+        return;
+    }
     diagnosis_fault(d, rights_sees(&q->f->rights, q->s, NULL), text, sizeof text);
-    (void)snprintf(out, size, "device %u, %.0f s ago: %s", d->index,
+    (void)snprintf(out, size, "device %u, %.0f s ago: %s", device_shown(d),
                    (double)(front_now(q->f) - d->fault_ns) / 1e9, text);
 }
 

@@ -113,6 +113,8 @@ static uint64_t arena_limit(const struct front *f, const struct tenant *x)
     WIDE(arenas_max, BYTES, limit(arena_limit(q->f, x)))                                           \
     WIDE(failed, UINT, x->jobs_failed)                                                             \
     WIDE(loads_kernels, BOOL, x->may_load)                                                         \
+    WIDE(domains, UINT, x->domains)                                                                \
+    WIDE(own_workers, BOOL, x->apart)                                                              \
     WIDE(struck_kernels, UINT, HASH_COUNT(x->strikes))                                             \
     WIDE(spilled_max, BYTES, limit(all.quota.spilled))                                             \
     WIDE(total_max, BYTES, limit(x->limits.total))

@@ -82,11 +82,15 @@ START_TEST(members_of_the_group)
     struct session by_group = session_of(geteuid() + 54321, 0, true);
     struct session other = session_of(geteuid() + 54321, 54321, true);
     ck_assert(rights_admin(&r, &by_group) == (_i == 0));
+    ck_assert(!rights_loads(&r, &by_group)); /* not in the workers that tenants share */
+    ck_assert(rights_place(&r, &by_group) == (_i == 1));
     ck_assert(rights_loads(&r, &by_group) == (_i == 1));
+    ck_assert(rights_place(&r, &other) == (_i == 1));
     ck_assert(!rights_admin(&r, &other) && !rights_loads(&r, &other));
     m->uid[0] = other.key.uid;
     m->count = 1;
     ck_assert(rights_admin(&r, &other) == (_i == 0));
+    ck_assert(rights_place(&r, &other) == (_i == 1));
     ck_assert(rights_loads(&r, &other) == (_i == 1));
     other.client.local = false;
     ck_assert(!rights_admin(&r, &other) && !rights_loads(&r, &other));
@@ -112,19 +116,20 @@ START_TEST(a_refusal_names_the_setting)
     struct config config;
     struct err e = ERR_INIT;
     struct tenant tenant = {.name = "uid:1234"};
-    struct session s = {.tenant = &tenant, .client.local = true};
+    struct session s = {.tenant = &tenant, .key.uid = 1234, .client.local = true};
+    struct rights r = {.admins.group = UINT32_MAX, .loaders.group = UINT32_MAX};
     config_defaults(&config);
-    ck_assert_int_eq(rights_refuse_load(&config, &s, &e), ERR_PERMISSION);
+    ck_assert_int_eq(rights_refuse_load(&r, &config, &s, &e), ERR_PERMISSION);
     ck_assert_ptr_nonnull(strstr(e.text, "uid:1234"));
     ck_assert_ptr_nonnull(strstr(e.text, "no load_group is set in section [tenants]"));
     ck_assert_ptr_nonnull(strstr(e.text, "/etc/gpud/gpud.conf"));
     (void)strcpy(config.load_group, "trusted");
     (void)strcpy(config.file, "/tmp/other.conf");
-    ck_assert_int_eq(rights_refuse_load(&config, &s, &e), ERR_PERMISSION);
+    ck_assert_int_eq(rights_refuse_load(&r, &config, &s, &e), ERR_PERMISSION);
     ck_assert_ptr_nonnull(strstr(e.text, "not in group trusted"));
     ck_assert_ptr_nonnull(strstr(e.text, "/tmp/other.conf"));
     s.client.local = false;
-    ck_assert_int_eq(rights_refuse_load(&config, &s, &e), ERR_PERMISSION);
+    ck_assert_int_eq(rights_refuse_load(&r, &config, &s, &e), ERR_PERMISSION);
     ck_assert_ptr_nonnull(strstr(e.text, "tcp"));
 }
 END_TEST
