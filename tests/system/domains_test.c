@@ -88,8 +88,9 @@ static const gpud_grid one_item = {.size = sizeof(gpud_grid), .global = {1}, .lo
  * required: only that tenant's buffers are lost; the worker that others share does not notice
  * defence: `front/model/domain.c`: domain_of; `front/workers/domains.c`: domain_obtain;
  *   `front/model/rights.c`: is_apart
- * also: `front_domains_test`; `front_sim`
- * mutants: domain-shared, domain-trust */
+ * also: `front_domains_test`: where_a_tenant_is, a_worker_that_is_away_holds_nobody_up;
+ *   `front_rights_test`: who_is_apart
+ * mutants: domain-shared, domain-trust, domain-away */
 START_TEST(a_fault_costs_its_tenant_only)
 {
     gpud_client *near = begin("opencl", "", "load_kernels = yes", "");

@@ -394,12 +394,15 @@ void discover_ready(struct front *f, struct device *d)
 static void fail_waiting(struct front *f, struct device *d)
 {
     struct err e = ERR_INIT;
+    bool shared = domain_hope(f, NULL);
     (void)err_set(&e, ERR_NO_DEVICE, "device %u: %s", device_shown(d), d->reason);
     struct job *j;
     struct job *next;
     HASH_ITER(hh, f->jobs, j, next)
     {
-        bool waits = j->device == d || (j->device == NULL && !domain_hope(f, j->tenant));
+        bool apart = j->tenant != NULL && j->tenant->apart;
+        bool hope = apart ? domain_hope(f, j->tenant) : shared;
+        bool waits = j->device == d || (j->device == NULL && !hope);
         if (j->state == JOB_QUEUED && waits && j->origin != ORIGIN_PROBE) {
             job_conclude(f, j, JOB_FAILED, &e);
         }
