@@ -188,9 +188,9 @@ void course_special(uint64_t seed, struct course_params *p, unsigned weight[COUR
 {
     static struct course_pace (*const make[COURSE_WORLDS])(struct chance *, struct course_params *,
                                                            unsigned *) = {
-        [WORLD_HELD] = held,       [WORLD_TURNS] = turns,   [WORLD_UNREAD] = unread,
-        [WORLD_HOARD] = hoard,     [WORLD_PAUSED] = paused, [WORLD_BARE] = bare,
-        [WORLD_HOLIDAY] = holiday, [WORLD_SEALS] = seals,   [WORLD_HOSTILE] = hostile,
+        [WORLD_HELD] = held,       [WORLD_TURNS] = turns,     [WORLD_UNREAD] = unread,
+        [WORLD_HOARD] = hoard,     [WORLD_PAUSED] = paused,   [WORLD_BARE] = bare,
+        [WORLD_HOLIDAY] = holiday, [WORLD_SEALS] = seals,     [WORLD_HOSTILE] = hostile,
         [WORLD_LARGE] = large,     [WORLD_DOMAINS] = domains,
     };
     struct chance c = chance_of(seed, 9);

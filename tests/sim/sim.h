@@ -44,7 +44,7 @@
 #define SIM_BULK_BYTES 96u
 #define SIM_FAIL_BYTES 2048u
 #define SIM_SLOTS      (DEVICES_MAX + 512u) /* devices, then tenants with workers of their own */
-#define SIM_FOLDER     64u /* bytes of a path */
+#define SIM_FOLDER     64u                  /* bytes of a path */
 
 struct request;
 struct sim;
@@ -424,7 +424,8 @@ void buffer_find_worker(struct sim *s, struct sim_buffer *b);
 /* Now, if it has not ended. */
 uint64_t worker_ended_ns(const struct sim *s, uint64_t id);
 struct sim_worker *worker_of_device(struct sim *s, unsigned number); /* that runs; NULL */
-/* The slot of a device, or of a tenant's domain there: one worker has it at a time. owner "": none */
+/* The slot of a device, or of a tenant's domain there: one worker has it at a time. owner "": none
+ */
 unsigned worker_slot(struct sim *s, unsigned number, const char *owner);
 unsigned worker_slot_of(struct sim *s, const struct device *d);
 unsigned worker_hardware(const struct sim *s, unsigned slot); /* number of the device */

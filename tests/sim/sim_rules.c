@@ -371,7 +371,7 @@ void rules_resumed(struct sim *s, const struct sim_client *c, bool known)
 {
     bool in_time =
         c->left_ns == s->closed_ns && s->now_ns < s->accepts_ns + s->p.linger_ms * NS_PER_MS;
-    if (known || !in_time || memory_failed() || s->killed_session || s->gave_up) {
+    if (known || !in_time || c->said_bye || memory_failed() || s->killed_session || s->gave_up) {
         return;
     }
     for (unsigned i = 0; i < c->buffers; i++) {
