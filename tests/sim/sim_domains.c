@@ -5,20 +5,14 @@
 #include "daemon/front/sched/shares.h"
 #include "tests/sim/sim.h"
 
-/* All that is in a tenant's own worker is that tenant's, and all pools together have no more than
- * there is. */
-void domain_check(struct sim *s, const struct device *d)
+static void check_jobs(struct sim *s, const struct device *d)
 {
     const struct front *f = s->f;
     unsigned bound = 0;
-    uint64_t granted = 0;
-    uint32_t cursor = 0;
-    if (s->p.devices > 8) {
-        return; /* it would take long */
-    }
     for (const struct job *j = f->jobs; j != NULL; j = j->hh.next) {
-        bound += j->device == d && j->tenant != NULL && !job_ended(j);
-        if (j->device == d && !job_ended(j) && d->owner != NULL && j->tenant != d->owner) {
+        bool here = j->device == d && !job_ended(j);
+        bound += here && j->tenant != NULL;
+        if (here && d->owner != NULL && j->tenant != d->owner) {
             sim_fail(s, "domain: job %" PRIu64 " runs in the worker of tenant %s", j->id,
                      d->owner->name);
         }
@@ -29,10 +23,21 @@ void domain_check(struct sim *s, const struct device *d)
     if (d->jobs != bound) {
         sim_fail(s, "domain: device %u counts %u jobs, %u are there", d->index, d->jobs, bound);
     }
-    for (const struct buffer *b; (b = idmap_next(&f->buffers, &cursor, NULL)) != NULL;) {
-        bool apart = b->device == d->index && d->owner != NULL;
-        if ((apart && b->tenant != d->owner) ||
-            (b->device == d->index && d->owner == NULL && b->tenant->apart)) {
+}
+
+/* All that is in a tenant's own worker is that tenant's, and all pools together have no more than
+ * there is. */
+void domain_check(struct sim *s, const struct device *d)
+{
+    uint64_t granted = 0;
+    uint32_t cursor = 0;
+    if (s->p.devices > 8) {
+        return; /* it would take long */
+    }
+    check_jobs(s, d);
+    for (const struct buffer *b; (b = idmap_next(&s->f->buffers, &cursor, NULL)) != NULL;) {
+        bool own = d->owner != NULL ? b->tenant == d->owner : !b->tenant->apart;
+        if (b->device == d->index && !own) {
             sim_fail(s, "domain: buffer %#" PRIx64 " of tenant %s is in another's worker",
                      b->handle, b->tenant->name);
         }
@@ -40,7 +45,7 @@ void domain_check(struct sim *s, const struct device *d)
     for (const struct device *x = d->domains; x != NULL; x = x->domain_next) {
         granted += x->grant;
     }
-    if (d->granted != granted) {
+    if (d->granted != granted || (d->base == NULL && granted > device_whole(d))) {
         sim_fail(s, "domain: device %u counts %" PRIu64 " bytes as granted, %" PRIu64 " are",
                  d->index, d->granted, granted);
     }
