@@ -72,7 +72,8 @@ static uint64_t due_of(const struct job *j)
 static struct backlog *backlog_of(const struct job *j, unsigned class)
 {
     struct share *s = &j->tenant->share;
-    return j->device != NULL ? &s->stake[device_shown(j->device)]->of[class].work : &s->any_work[class];
+    return j->device != NULL ? &s->stake[device_shown(j->device)]->of[class].work
+                             : &s->any_work[class];
 }
 
 static struct ready_sum *sum_of(struct front *f, const struct job *j, unsigned class)
