@@ -109,6 +109,8 @@ const struct command commands[] = {
     {"status", "", "State of the daemon and its problems (exit code 5: degraded)", "", NULL,
      cmd_status},
     {"devices", "", "Devices, their back ends and memory", "", NULL, cmd_devices},
+    {"domains", "", "Workers of single tenants, which load kernels and are not trusted", "", NULL,
+     cmd_domains},
     {"pool", "[OPTION...]", "Device memory (also: pool stats)", pool_help, pool_option_list,
      cmd_pool},
     {"pool stats", "[OPTION...]", "Uses of device memory", pool_help, pool_option_list, cmd_pool},

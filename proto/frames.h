@@ -412,7 +412,8 @@ enum frame_ref_tag {
     U(from_device, UINT64_MAX)
 
 /* The device of a worker; the launcher keeps this entry with the worker. */
-#define MSG_RECORD_WORKER(U, I, S, B, L) S(backend, PROTO_NAME_MAX) U(index, UINT64_MAX)
+#define MSG_RECORD_WORKER(U, I, S, B, L)                                                           \
+    S(backend, PROTO_NAME_MAX) U(index, UINT64_MAX) S(tenant, PROTO_NAME_MAX)
 
 /* ---- front and launcher --------------------------------------------------------------------- */
 

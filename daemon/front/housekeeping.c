@@ -30,8 +30,8 @@ void housekeeping(struct front *f, uint64_t now)
         return;
     }
     f->house_ns = ns_add(now, NS_PER_S);
-    for (unsigned i = 0; i < f->device_count; i++) {
-        struct device *d = f->device[i];
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
         if (d->pool_changed) {
             d->pool_changed = false;
             command_pool(d, false);

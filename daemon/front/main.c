@@ -487,8 +487,8 @@ int main(int argc, char **argv)
     }
     log_set_level(config.log_level);
     descriptors_init();
-    log_info("kernels of users run in the workers of all tenants; root, the daemon's user%s%s and "
-             "tenants with load_kernels = yes may load them",
+    log_info("root, the daemon's user%s%s and tenants with load_kernels = yes may load kernels, in "
+             "workers of their own unless they are trusted",
              config.load_group[0] != '\0' ? ", group " : "", config.load_group);
     return run(&config, &a);
 }

@@ -38,6 +38,7 @@
 #include "daemon/front/views/table_query.h"
 #include "daemon/front/views/trace.h"
 #include "daemon/front/workers/command.h"
+#include "daemon/front/workers/domains.h"
 #include "daemon/front/workers/launcher_link.h"
 #include "daemon/front/workers/link.h"
 #include "daemon/front/workers/worker.h"
@@ -119,8 +120,9 @@ static void on_job_ended(struct front *f, struct job *j)
 
 static void on_device_added(struct front *f)
 {
-    for (unsigned i = 0; i < f->device_count; i++) {
-        command_spill(f, f->device[i]);
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        command_spill(f, d);
     }
 }
 
@@ -129,12 +131,15 @@ static bool on_worker_opened(struct front *f, struct device *d)
     command_spill(f, d);
     command_coalesce(d, f->config.coalesce_window_us * NS_PER_US);
     module_begin_waiting(f);
+    domain_opened(f, d);
     return quota_open(f, d);
 }
 
 static void on_device_changed(struct front *f, struct device *d)
 {
-    monitor_wake(f, d);
+    if (d->owner == NULL) {
+        monitor_wake(f, d);
+    }
     module_begin_waiting(f);
     unsigned serving = discover_serving(f);
     bool ready = serving >= f->config.min_devices;
@@ -214,8 +219,9 @@ static void on_check(uv_check_t *check)
         turn_allow(f, TURN_SHARE);
         dispatch_all(f);
     }
-    for (unsigned i = 0; i < f->device_count; i++) {
-        link_flush(f->device[i]->link); /* workers first, as clients wait for them */
+    const struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        link_flush(d->link); /* workers first, as clients wait for them */
     }
     lanes_flush(f->lanes);
     count_turn(f);
@@ -298,6 +304,7 @@ void pipeline_wake(struct front *f)
         kick(f);
     }
     worker_watch(f, now, away_ns);
+    domains_watch(f, now);
     discover_watch(f, now);
     buffer_restore_watch(f);
     monitor_watch(f, now, away);
@@ -374,6 +381,8 @@ static void set_hooks(struct front *f)
         .worker_ready = discover_ready,
         .worker_opened = on_worker_opened,
         .guarantees_retry = quota_retry,
+        .budget_changed = quota_granted,
+        .device_removed = snapshot_device_removed,
         .worker_siblings = discover_siblings,
         .worker_absent = discover_absent,
         .inventory_buffer = adopt_buffer,

@@ -179,8 +179,9 @@ void pipeline_stop(struct front *f)
     f->shm = NULL;
     compiler_destroy(f->compiler);
     f->compiler = NULL;
-    for (unsigned i = 0; i < f->device_count; i++) {
-        worker_detach(f->device[i]);
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        worker_detach(d);
     }
     if (f->launcher != NULL && !f->supervised && !handing_over) {
         (void)launcher_quit(f->launcher, NULL);
@@ -262,8 +263,9 @@ void pipeline_finish(struct front *f)
     }
     building_finish(f);
     monitor_destroy(f->monitor);
-    for (unsigned i = 0; i < f->device_count; i++) {
-        worker_forget(f->device[i]);
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        worker_forget(d);
     }
     for (struct tenant *t = f->tenants; t != NULL; t = t->hh.next) {
         accounts_release(f->accounts, t, front_now(f));
@@ -273,8 +275,8 @@ void pipeline_finish(struct front *f)
     accounts_destroy(f->accounts, front_now(f));
     f->accounts = NULL;
     tenant_destroy_all(&f->tenants); /* leave the lines of devices */
-    for (unsigned i = 0; i < f->device_count; i++) {
-        free(f->device[i]);
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        free(d);
     }
     tenant_rules_finish(&f->rules);
     tls_files_finish(&f->tls);

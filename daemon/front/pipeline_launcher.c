@@ -106,8 +106,9 @@ void pipeline_start_anew(struct front *f)
     compiler_relink(f->compiler, NULL);
     launcher_link_close(f->launcher);
     f->launcher = NULL;
-    for (unsigned i = 0; i < f->device_count; i++) {
-        worker_orphaned(f, f->device[i]);
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        worker_orphaned(f, d);
     }
     departing_orphaned(f);
     int rc = replace_launcher(f, &e);

@@ -84,12 +84,13 @@ void pipeline_settings(struct front *f)
     if (f->access != NULL) {
         access_log_set(f->access, f->config.access);
     }
-    for (unsigned i = 0; i < f->device_count; i++) {
-        command_coalesce(f->device[i], f->config.coalesce_window_us * NS_PER_US);
-        command_spill(f, f->device[i]);
-        f->device[i]->memory_limit = f->config.device_memory_max;
-        if (quota_reaches(f->device[i])) {
-            budget_settle(f, f->device[i]);
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        command_coalesce(d, f->config.coalesce_window_us * NS_PER_US);
+        command_spill(f, d);
+        d->memory_limit = d->owner != NULL ? d->grant : f->config.device_memory_max;
+        if (quota_reaches(d)) {
+            budget_settle(f, d);
         }
     }
 }

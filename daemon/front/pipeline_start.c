@@ -64,8 +64,9 @@ static void on_process_ended(void *data, void *session)
  * does not report in time is ended, so that its jobs do not run twice. */
 static bool adopting(const struct front *f)
 {
-    for (unsigned i = 0; i < f->device_count; i++) {
-        if (f->device[i]->state == DEVICE_ADOPTING) {
+    const struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        if (d->state == DEVICE_ADOPTING) {
             return true;
         }
     }
@@ -82,11 +83,12 @@ static void await_adoption(struct front *f)
     if (front_life_stops(f->life)) {
         return; /* the next front adopts the workers */
     }
-    for (unsigned i = 0; i < f->device_count; i++) {
-        if (f->device[i]->state == DEVICE_ADOPTING) {
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        if (d->state == DEVICE_ADOPTING) {
             static const char why[] = "it did not report its inventory in time";
-            worker_end(f, f->device[i], NULL, why);
-            adopt_lost(f, f->device[i], why);
+            worker_end(f, d, NULL, why);
+            adopt_lost(f, d, why);
         }
     }
 }

@@ -13,16 +13,35 @@ void children_init(struct children *c)
     memset(c, 0, sizeof *c);
 }
 
+/* A tenant's own worker may have no successor, so records of ended workers add up. */
+static struct child *oldest_departed(struct children *c)
+{
+    struct child *oldest = NULL;
+    for (unsigned i = 0; i < CHILDREN_MAX; i++) {
+        struct child *child = &c->child[i];
+        bool gone = child_departed(child) && child->owed == 0;
+        oldest = gone && (oldest == NULL || child->id < oldest->id) ? child : oldest;
+    }
+    return oldest;
+}
+
 struct child *children_add(struct children *c, enum child_kind kind, uint64_t id)
 {
-    for (unsigned i = 0; i < CHILDREN_MAX; i++) {
-        if (c->child[i].kind == CHILD_FREE) {
-            c->child[i] =
-                (struct child){.kind = kind, .id = id, .fd = {-1, -1, -1, -1}, .kill_at = NS_NEVER};
-            return &c->child[i];
-        }
+    struct child *child = NULL;
+    for (unsigned i = 0; i < CHILDREN_MAX && child == NULL; i++) {
+        child = c->child[i].kind == CHILD_FREE ? &c->child[i] : NULL;
     }
-    return NULL;
+    if (child == NULL) {
+        child = oldest_departed(c);
+    }
+    if (child != NULL) {
+        if (child->kind != CHILD_FREE) {
+            child_remove(child);
+        }
+        *child =
+            (struct child){.kind = kind, .id = id, .fd = {-1, -1, -1, -1}, .kill_at = NS_NEVER};
+    }
+    return child;
 }
 
 struct child *children_find(struct children *c, uint64_t id)

@@ -48,7 +48,8 @@ struct children {
 };
 
 void children_init(struct children *c);
-struct child *children_add(struct children *c, enum child_kind kind, uint64_t id); /* NULL: full */
+/* NULL: full. The oldest record of a worker that has ended makes room, once the front was told. */
+struct child *children_add(struct children *c, enum child_kind kind, uint64_t id);
 struct child *children_find(struct children *c, uint64_t id); /* running ones only */
 void child_remove(struct child *child);
 /* An ended worker whose record is kept. */

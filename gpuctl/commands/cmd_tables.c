@@ -16,6 +16,11 @@ int cmd_devices(struct ctl *ctl, struct options *options, struct ctl_err *e)
     return show(ctl, options, "devices", false, e);
 }
 
+int cmd_domains(struct ctl *ctl, struct options *options, struct ctl_err *e)
+{
+    return show(ctl, options, "domains", false, e);
+}
+
 int cmd_kernels(struct ctl *ctl, struct options *options, struct ctl_err *e)
 {
     return show(ctl, options, "kernels", true, e);

@@ -104,6 +104,7 @@ void ctl_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 COMMAND(cmd_ping);
 COMMAND(cmd_status);
 COMMAND(cmd_devices);
+COMMAND(cmd_domains);
 COMMAND(cmd_pool);
 COMMAND(cmd_pool_snapshot);
 COMMAND(cmd_pool_trim);

@@ -36,7 +36,7 @@
     X(message_kib, 1, 1u << 30) /* kept for the sessions of a tenant */                            \
     X(arrays, 0, 100)           /* percent of steps with shared memory, in client_sim */           \
     X(rings, 0, 100)            /* percent of lives that ask for ring lanes, in client_sim */      \
-    X(special, 0, 10)           /* enum course_world */
+    X(special, 0, 11)           /* enum course_world */
 
 /* What a world has more of than others, so that it comes to limits that the usual ones do not see.
  * Its own kinds of events are those from COURSE_USUAL on. */
@@ -52,6 +52,7 @@ enum course_world {
     WORLD_SEALS,   /* few descriptors, and many sealed buffers */
     WORLD_HOSTILE, /* one client has all mishaps; another has small jobs, and waits */
     WORLD_LARGE,   /* as many devices and tenants as there may be */
+    WORLD_DOMAINS, /* tenants with workers of their own, which end and idle */
     COURSE_WORLDS,
 };
 

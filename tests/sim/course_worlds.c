@@ -170,15 +170,28 @@ static struct course_pace large(struct chance *c, struct course_params *p, unsig
     return pace_of(chance_spread(c, 100, 10000), 1500 + below(c, 1000));
 }
 
+static struct course_pace domains(struct chance *c, struct course_params *p, unsigned *weight)
+{
+    be_plain(p, 1 + chance_below(c, 3), 2 + chance_below(c, 5));
+    p->faults = chance_percent(c, 50) ? 0 : 1 + chance_below(c, 5);
+    p->run_us = chance_spread(c, 100, 20000);
+    p->compile_ms = 1 + chance_below(c, 50);
+    WEIGHTS({COURSE_ASK, 700}, {COURSE_DIE, 20}, {COURSE_HANG, 4}, {COURSE_CUT, 4},
+            {COURSE_BARE, 40}, {COURSE_SEAL, 60}, {COURSE_GUILT, 20}, {COURSE_HANDOVER, 8},
+            {COURSE_CRASH, 8}, {COURSE_FALL, 3}, {COURSE_STALL, 6}, {COURSE_LAUNCHER, 3},
+            {COURSE_BREAK, 10}, {COURSE_BYE, 10}, {COURSE_HOLIDAY, 6}, {COURSE_INQUIRE, 30});
+    return pace_of(chance_spread(c, 1000, 1000000), 200 + below(c, 600));
+}
+
 void course_special(uint64_t seed, struct course_params *p, unsigned weight[COURSE_KINDS],
                     struct course_pace *pace)
 {
     static struct course_pace (*const make[COURSE_WORLDS])(struct chance *, struct course_params *,
                                                            unsigned *) = {
-        [WORLD_HELD] = held,       [WORLD_TURNS] = turns,   [WORLD_UNREAD] = unread,
-        [WORLD_HOARD] = hoard,     [WORLD_PAUSED] = paused, [WORLD_BARE] = bare,
-        [WORLD_HOLIDAY] = holiday, [WORLD_SEALS] = seals,   [WORLD_HOSTILE] = hostile,
-        [WORLD_LARGE] = large,
+        [WORLD_HELD] = held,       [WORLD_TURNS] = turns,     [WORLD_UNREAD] = unread,
+        [WORLD_HOARD] = hoard,     [WORLD_PAUSED] = paused,   [WORLD_BARE] = bare,
+        [WORLD_HOLIDAY] = holiday, [WORLD_SEALS] = seals,     [WORLD_HOSTILE] = hostile,
+        [WORLD_LARGE] = large,     [WORLD_DOMAINS] = domains,
     };
     struct chance c = chance_of(seed, 9);
     if (seed % ONE_IN == 0) {

@@ -43,7 +43,8 @@
 #define SIM_BULK       "bulk" /* a kernel that takes a large argument by value */
 #define SIM_BULK_BYTES 96u
 #define SIM_FAIL_BYTES 2048u
-#define SIM_FOLDER     64u /* bytes of a path */
+#define SIM_SLOTS      (DEVICES_MAX + 512u) /* devices, then tenants with workers of their own */
+#define SIM_FOLDER     64u                  /* bytes of a path */
 
 struct request;
 struct sim;
@@ -423,6 +424,11 @@ void buffer_find_worker(struct sim *s, struct sim_buffer *b);
 /* Now, if it has not ended. */
 uint64_t worker_ended_ns(const struct sim *s, uint64_t id);
 struct sim_worker *worker_of_device(struct sim *s, unsigned number); /* that runs; NULL */
+/* The slot of a device, or of a tenant's domain there: one worker has it at a time. owner "": none
+ */
+unsigned worker_slot(struct sim *s, unsigned number, const char *owner);
+unsigned worker_slot_of(struct sim *s, const struct device *d);
+unsigned worker_hardware(const struct sim *s, unsigned slot); /* number of the device */
 void worker_pin(const struct sim *s, unsigned number, char ret_pin[16]);
 /* sim_lie.c: frames that a worker must not send. */
 void lie_event(struct sim *s, struct sim_worker *x, struct chance *r);
@@ -557,6 +563,11 @@ void rules_answer(struct sim *s, const struct sim_parcel *p, struct bytes messag
 /* Whether one of the job's kernels is in quarantine for its tenant. */
 bool rules_banned(const struct sim *s, const struct sim_job *j);
 void rules_killed(struct sim *s, const struct sim_worker *x); /* the front ends it */
+/* sim_domains.c */
+void domain_check(struct sim *s, const struct device *d);
+/* Whether the front ends the worker because nothing wants it. */
+bool domain_rests(struct sim *s, const struct sim_worker *x);
+const struct job *domain_head(struct front *f, struct device *d);
 void rules_notices(struct sim *s);
 void rules_lost(struct sim *s, const struct sim_buffer *b); /* the front says that it is */
 /* sim_explain.c: one of the jobs that wait has a cause that the front names, and it is true. */
@@ -614,7 +625,12 @@ struct sim {
         uint32_t told;     /* what the monitor has last reported of it */
         bool held;         /* the front knows of it, or a former one did */
         uint64_t free_ns;  /* the last report that could not lift a hold */
-    } device[DEVICES_MAX];
+    } device[SIM_SLOTS];
+    struct { /* of slot DEVICES_MAX + index */
+        unsigned number;
+        char tenant[PROTO_NAME_MAX + 1];
+    } domain[SIM_SLOTS - DEVICES_MAX];
+    unsigned domains;
     struct sim_monitor monitor;
     struct sim_arrivals {
         uint64_t *parcel; /* owned */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/front/memory/buffers.h"
+#include "daemon/front/model/domain.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/sched/queue.h"
 #include "tests/sim/sim.h"
@@ -104,12 +105,15 @@ static void check_device(struct sim *s, const struct job *j, const char *text)
     if (index >= s->f->device_count) {
         blame(s, text, "it names no device");
     }
-    const struct device *d = s->f->device[index];
+    const struct device *d = domain_of(j->tenant, s->f->device[index]);
+    if (d == NULL) {
+        blame(s, text, "its tenant has no worker there");
+    }
     if (j->device != NULL && j->device != d) {
         blame(s, text, "it is bound to another device");
     }
     /* restoring sealed buffers takes time, and a first job may wait for its kernel */
-    if (in_service(s, d->number) && d->proven && !buffer_restoring(d)) {
+    if (in_service(s, worker_slot_of(s, d)) && d->proven && !buffer_restoring(d)) {
         blame(s, text, "that device serves");
     }
 }
@@ -119,11 +123,12 @@ static void check_device(struct sim *s, const struct job *j, const char *text)
 static void check_turn(struct sim *s, const struct job *j, const char *text)
 {
     bool cause = s->f->kicked || s->f->pressed || strstr(text, "turn: 0 of") == NULL;
-    for (unsigned i = 0; i < s->f->device_count && !cause; i++) {
-        const struct device *d = s->f->device[i];
-        bool may = j->device == NULL || j->device == d;
-        cause = may && (exec_busy(s, d->number) ||
-                        s->device[d->number].pressed_until_ns + 10 * NS_PER_MS > s->now_ns);
+    struct device *d;
+    for (unsigned at = 0; !cause && (d = front_next_device(s->f, &at)) != NULL;) {
+        bool may = j->device == NULL || device_base(j->device) == device_base(d);
+        unsigned slot = worker_slot_of(s, d);
+        cause = may && (exec_busy(s, slot) ||
+                        s->device[slot].pressed_until_ns + 10 * NS_PER_MS > s->now_ns);
     }
     if (!cause) {
         blame(s, text, "nothing runs, and nothing is before it");

@@ -69,9 +69,10 @@ static void on_close_pipe(struct listener *l, uint32_t pipe)
 
 static struct device *device_of(const struct link *l)
 {
-    for (unsigned i = 0; i < world->f->device_count; i++) {
-        if (world->f->device[i]->link == l) {
-            return world->f->device[i];
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(world->f, &at)) != NULL;) {
+        if (d->link == l) {
+            return d;
         }
     }
     sim_fail(world, "link: a frame to no device");
@@ -115,7 +116,7 @@ static bool on_pressed(const struct link *l)
         return false;
     }
     const struct device *d = device_of(l);
-    return world->device[d->number].pressed_until_ns > world->now_ns;
+    return world->device[worker_slot_of(world, d)].pressed_until_ns > world->now_ns;
 }
 
 static int on_worker(struct launcher_link *l, uint64_t id, const char *const *args,
@@ -204,6 +205,8 @@ static int fill_settings(const struct sim *s, struct config *c)
     c->tenant_message_bytes = p->message_kib * 1024;
     c->sessions_max = 2048;
     c->user_sessions_max = 2048;
+    c->domain_idle_s = p->special == WORLD_DOMAINS ? p->devices : c->domain_idle_s;
+    c->domains_max = p->special == WORLD_DOMAINS && p->clients % 3 == 0 ? 2 : c->domains_max;
     c->log_level = log_get_level();
     c->chosen = true;
     (void)snprintf(c->runtime_dir, sizeof c->runtime_dir, "%s", s->dir);
@@ -225,7 +228,8 @@ static void write_rules(const struct sim *s)
     if (out == NULL) {
         abort();
     }
-    (void)fprintf(out, "[tenant others]\nload_kernels = yes\n");
+    (void)fprintf(out, "[tenant others]\nload_kernels = yes\ntrusted = %s\n",
+                  s->p.special == WORLD_DOMAINS ? "no" : "yes");
     (void)fclose(out);
 }
 
@@ -272,6 +276,7 @@ static void front_make(struct sim *s)
     f->worker_uid = SIM_STRANGER;
     f->rules = (struct tenant_rules){.others = TENANT_UNLIMITED};
     f->rules.others.load = TENANT_LOAD_YES;
+    f->rules.others.trusted = s->p.special != WORLD_DOMAINS;
     f->read_settings = read_settings;
     f->settings_data = s;
     f->build = "sim";
@@ -306,8 +311,9 @@ static bool adopts(const struct front *f)
     if (!f->listed) {
         return true;
     }
-    for (unsigned i = 0; i < f->device_count; i++) {
-        if (f->device[i]->state == DEVICE_ADOPTING) {
+    const struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        if (d->state == DEVICE_ADOPTING) {
             return true;
         }
     }
@@ -321,11 +327,12 @@ static void await_adoption(struct sim *s)
     if (s->accepts || f == NULL || (adopts(f) && s->now_ns < s->adopt_until_ns)) {
         return;
     }
-    for (unsigned i = 0; i < f->device_count; i++) {
-        if (f->device[i]->state == DEVICE_ADOPTING) {
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        if (d->state == DEVICE_ADOPTING) {
             static const char why[] = "it did not report its inventory in time";
-            worker_end(f, f->device[i], NULL, why);
-            adopt_lost(f, f->device[i], why);
+            worker_end(f, d, NULL, why);
+            adopt_lost(f, d, why);
         }
     }
     adopt_over(f);

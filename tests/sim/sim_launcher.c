@@ -135,14 +135,17 @@ int launcher_asked(struct sim *s, uint64_t id, const char *const *args, struct b
     if (proto_decode(&schema_msg_record_worker, device, &m, e) != 0) {
         sim_fail(s, "launcher: a worker of no device: %s", e->text);
     }
-    const struct sim_worker *other = worker_of_device(s, (unsigned)m.index);
+    char owner[PROTO_NAME_MAX + 1] = "";
+    (void)bytes_to_str(m.tenant, owner, sizeof owner);
+    unsigned slot = worker_slot(s, (unsigned)m.index, owner);
+    const struct sim_worker *other = worker_of_device(s, slot);
     if (other != NULL) {
         sim_fail(s, "launcher: device %u gets worker %" PRIu64 " beside worker %" PRIu64,
                  (unsigned)m.index, id, other->id);
     }
-    check_pin(s, (unsigned)m.index, args);
-    count_start(s, (unsigned)m.index);
-    struct sim_worker *x = worker_make(s, id, (unsigned)m.index);
+    check_pin(s, slot, args);
+    count_start(s, slot);
+    struct sim_worker *x = worker_make(s, id, slot);
     for (unsigned i = 0; i < LAUNCHER_WORKER_FDS; i++) {
         x->fd[i] = fcntl(fd[i], F_DUPFD_CLOEXEC, 0);
     }
@@ -259,8 +262,9 @@ void launcher_lost(struct sim *s)
     memory_inside();
     monitor_orphaned(s->f);
     departing_orphaned(s->f);
-    for (unsigned i = 0; i < s->f->device_count; i++) {
-        worker_orphaned(s->f, s->f->device[i]);
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(s->f, &at)) != NULL;) {
+        worker_orphaned(s->f, d);
     }
     memory_outside();
 }

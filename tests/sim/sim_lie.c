@@ -107,8 +107,9 @@ static bool doubt_job(const struct sim_worker *x, uint64_t id)
 static void expose(struct sim *s, struct sim_worker *x)
 {
     const struct device *d = NULL;
-    for (unsigned i = 0; i < s->f->device_count; i++) {
-        d = s->f->device[i]->worker == x->id ? s->f->device[i] : d;
+    const struct device *each;
+    for (unsigned at = 0; (each = front_next_device(s->f, &at)) != NULL;) {
+        d = each->worker == x->id ? each : d;
     }
     if (d != NULL && device_serves(d) && x->exposed_ns == 0) {
         x->exposed_ns = s->now_ns;

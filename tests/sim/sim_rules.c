@@ -223,7 +223,8 @@ static bool has_cause(const struct sim_worker *x)
 
 void rules_killed(struct sim *s, const struct sim_worker *x)
 {
-    bool excuse = memory_failed() || x->silent || x->cut || x->lied || !x->ready || s->era > 1;
+    bool excuse = memory_failed() || x->silent || x->cut || x->lied || !x->ready || s->era > 1 ||
+                  domain_rests(s, x);
     if (!excuse && !has_cause(x) && s->now_ns > s->stalled_ns + 10 * NS_PER_S) {
         sim_fail(s, "killed: the front ends worker %" PRIu64 ", which did nothing wrong", x->id);
     }
@@ -253,7 +254,7 @@ static void check_create(struct sim *s, const struct sim_request *q, const struc
         proto_decode(&schema_msg_buffer_create, bytes_of(q->data, q->size), &c, &e) != 0) {
         return;
     }
-    for (unsigned i = 0; i < s->f->device_count; i++) {
+    for (unsigned i = 0; i < s->f->device_count && s->p.special != WORLD_DOMAINS; i++) {
         const struct device *d = s->f->device[i];
         bool comes = device_hopeful(d) && d->recovery == 0 && d->state != DEVICE_ADOPTING;
         if (comes && (c.device == 0 || c.device == i + 1)) {
@@ -370,7 +371,7 @@ void rules_resumed(struct sim *s, const struct sim_client *c, bool known)
 {
     bool in_time =
         c->left_ns == s->closed_ns && s->now_ns < s->accepts_ns + s->p.linger_ms * NS_PER_MS;
-    if (known || !in_time || memory_failed() || s->killed_session || s->gave_up) {
+    if (known || !in_time || c->said_bye || memory_failed() || s->killed_session || s->gave_up) {
         return;
     }
     for (unsigned i = 0; i < c->buffers; i++) {
@@ -399,9 +400,9 @@ void buffer_find_worker(struct sim *s, struct sim_buffer *b)
 /* ---- at every time ----------------------------------------------------------------------------
  */
 
-static bool is_pressed(const struct sim *s, const struct device *d)
+static bool is_pressed(struct sim *s, const struct device *d)
 {
-    return s->device[d->number].pressed_until_ns + 10 * NS_PER_MS > s->now_ns;
+    return s->device[worker_slot_of(s, d)].pressed_until_ns + 10 * NS_PER_MS > s->now_ns;
 }
 
 /* The front looks at a full channel again when its timer fires, and that comes late after it stood
@@ -415,13 +416,14 @@ static bool looks_soon(const struct sim *s)
 static void check_idle(struct sim *s)
 {
     struct front *f = s->f;
-    for (unsigned i = 0; i < f->device_count; i++) {
-        struct device *d = f->device[i];
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        unsigned i = d->index;
         bool idle = device_serves(d) && d->inflight_count == 0 && d->link != NULL;
         if (!idle || is_pressed(s, d) || looks_soon(s) || memory_failed()) {
             continue;
         }
-        const struct job *j = shares_head(f, d);
+        const struct job *j = domain_head(f, d);
         if (j != NULL && d->exclusive) {
             sim_fail(s, "idle: device %u is reserved for nothing, and job %" PRIu64 " is ready", i,
                      j->id);
@@ -487,16 +489,17 @@ static void check_absent(struct sim *s, const struct device *d)
 
 static void check_workers(struct sim *s)
 {
-    for (unsigned i = 0; i < s->f->device_count; i++) {
-        const struct device *d = s->f->device[i];
+    const struct device *d;
+    for (unsigned at = 0; (d = front_next_device(s->f, &at)) != NULL;) {
+        unsigned slot = worker_slot_of(s, d);
         if (device_serves(d) && d->link == NULL) {
-            sim_fail(s, "serves: device %u has no worker, and counts as ready", i);
+            sim_fail(s, "serves: device %u has no worker, and counts as ready", d->index);
         }
-        if (d->state == DEVICE_ABSENT && s->device[d->number].later && s->era == 1) {
-            sim_fail(s, "absent: device %u exists, and is given up", i);
+        if (d->state == DEVICE_ABSENT && s->device[slot].later && s->era == 1) {
+            sim_fail(s, "absent: device %u exists, and is given up", d->index);
         }
         check_absent(s, d);
-        struct sim_worker *x = d->worker != 0 ? worker_of_device(s, d->number) : NULL;
+        struct sim_worker *x = d->worker != 0 ? worker_of_device(s, slot) : NULL;
         if (x == NULL || x->state != WORKER_RUNS || d->link == NULL) {
             continue;
         }
@@ -512,7 +515,8 @@ static void check_workers(struct sim *s)
 static void check_hope(struct sim *s)
 {
     struct front *f = s->f;
-    if (f->device_count == 0 || !f->listed || device_bits(f->device, f->device_count, false) != 0) {
+    struct device_set hopes = device_hopes(f->device, f->device_count, false);
+    if (f->device_count == 0 || !f->listed || device_set_any(&hopes)) {
         return;
     }
     for (const struct job *j = f->jobs; j != NULL; j = j->hh.next) {
@@ -598,6 +602,17 @@ static void equal(struct sim *s, const char *what, uint64_t counted, uint64_t fo
     }
 }
 
+static void count_flight(const struct device *d, unsigned charged[CLASS_COUNT],
+                         unsigned *ret_streams)
+{
+    for (const struct job *j = d->inflight; j != NULL; j = j->device_next) {
+        charged[j->sched.charge.class] += j->sched.charge.stake != NULL;
+    }
+    for (unsigned stream = 0; stream < STREAMS_MAX; stream++) {
+        *ret_streams += d->stream_load[stream] > 0;
+    }
+}
+
 /* What the lines of devices count: jobs that are ready, and jobs in flight that were charged. */
 static void check_lines(struct sim *s)
 {
@@ -607,21 +622,19 @@ static void check_lines(struct sim *s)
     for (const struct job *j = f->jobs; j != NULL; j = j->hh.next) {
         bool ready = j->sched.ready.in;
         any += ready && j->device == NULL;
-        bound[j->device != NULL ? j->device->index : 0] += ready && j->device != NULL;
+        bound[j->device != NULL ? device_shown(j->device) : 0] += ready && j->device != NULL;
     }
     equal(s, "ready jobs for any device", f->any_ready, any);
     for (unsigned i = 0; i < f->device_count; i++) {
         const struct device *d = f->device[i];
         unsigned charged[CLASS_COUNT] = {0};
         unsigned streams = 0;
-        for (const struct job *j = d->inflight; j != NULL; j = j->device_next) {
-            charged[j->sched.charge.class] += j->sched.charge.stake != NULL;
+        count_flight(d, charged, &streams);
+        for (const struct device *x = d->domains; x != NULL; x = x->domain_next) {
+            count_flight(x, charged, &streams);
         }
         for (unsigned class = 0; class < CLASS_COUNT; class ++) {
             equal(s, "jobs in flight of a class", d->line.flying[class], charged[class]);
-        }
-        for (unsigned stream = 0; stream < STREAMS_MAX; stream++) {
-            streams += d->stream_load[stream] > 0;
         }
         equal(s, "ready jobs of a device", d->line.bound, bound[i]);
         equal(s, "streams with jobs", d->line.streams, streams);
@@ -653,17 +666,19 @@ static unsigned check_jobs(struct sim *s)
     equal(s, "unfinished jobs", f->job_count, unfinished);
     equal(s, "queued jobs", f->queued_count, queued);
     equal(s, "bytes of requests", f->input_bytes, bytes);
-    for (unsigned i = 0; i < f->device_count; i++) {
+    const struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
         unsigned flight = 0;
-        bool known = f->device[i]->culprit == NULL;
-        for (const struct job *j = f->device[i]->inflight; j != NULL; j = j->device_next) {
-            known = known || f->device[i]->culprit == j;
+        bool known = d->culprit == NULL;
+        for (const struct job *j = d->inflight; j != NULL; j = j->device_next) {
+            known = known || d->culprit == j;
             flight++;
         }
         if (!known) {
-            sim_fail(s, "job: the culprit of device %u is not on it any more", i);
+            sim_fail(s, "job: the culprit of device %u is not on it any more", d->index);
         }
-        equal(s, "jobs in flight", f->device[i]->inflight_count, flight);
+        equal(s, "jobs in flight", d->inflight_count, flight);
+        domain_check(s, d);
     }
     check_lines(s);
     return HASH_COUNT(f->jobs);
@@ -737,7 +752,7 @@ static void check_tenants(struct sim *s)
         equal(s, "arenas of a tenant", t->held[TENANT_ARENAS], sum.arenas);
         equal(s, "sessions of a tenant", t->sessions, sum.sessions);
         equal(s, "bytes of a tenant's buffers", t->buffer_bytes, sum.bytes);
-        for (unsigned i = 0; i < DEVICES_MAX; i++) {
+        for (unsigned i = 0; i < PLACES_MAX; i++) {
             bytes += t->device_bytes[i];
         }
         equal(s, "bytes of a tenant's buffers on devices", bytes, sum.bytes);
@@ -819,17 +834,19 @@ static void check_left(struct sim *s)
         equal(s, "bytes of arenas", t->arena_bytes, 0);
         equal(s, "detached jobs", t->detached, 0);
     }
-    for (unsigned i = 0; i < f->device_count; i++) {
-        equal(s, "cells of an adoption record", record_used(f->device[i]->record), 0);
+    const struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        equal(s, "cells of an adoption record", record_used(d->record), 0);
+        equal(s, "jobs that a device has", d->jobs, 0);
     }
 }
 
 /* What the front has freed is freed in its workers, too. */
 static void check_workers_left(struct sim *s)
 {
-    for (unsigned i = 0; i < s->f->device_count; i++) {
-        const struct device *d = s->f->device[i];
-        const struct sim_worker *x = worker_of_device(s, d->number);
+    const struct device *d;
+    for (unsigned at = 0; (d = front_next_device(s->f, &at)) != NULL;) {
+        const struct sim_worker *x = worker_of_device(s, worker_slot_of(s, d));
         if (x == NULL || x->state != WORKER_RUNS || x->silent || x->lied || !device_serves(d)) {
             continue;
         }

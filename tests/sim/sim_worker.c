@@ -125,6 +125,36 @@ void workers_free(struct sim *s)
     free(s->worker);
 }
 
+unsigned worker_slot(struct sim *s, unsigned number, const char *owner)
+{
+    if (owner[0] == '\0') {
+        return number;
+    }
+    unsigned i = 0;
+    while (i < s->domains &&
+           (s->domain[i].number != number || strcmp(s->domain[i].tenant, owner) != 0)) {
+        i++;
+    }
+    if (i == SIM_SLOTS - DEVICES_MAX) {
+        sim_fail(s, "sim: too many domains");
+    }
+    if (i == s->domains) {
+        s->domain[s->domains++].number = number;
+        (void)snprintf(s->domain[i].tenant, sizeof s->domain[i].tenant, "%s", owner);
+    }
+    return DEVICES_MAX + i;
+}
+
+unsigned worker_slot_of(struct sim *s, const struct device *d)
+{
+    return worker_slot(s, d->number, d->owner != NULL ? d->owner->name : "");
+}
+
+unsigned worker_hardware(const struct sim *s, unsigned slot)
+{
+    return slot < DEVICES_MAX ? slot : s->domain[slot - DEVICES_MAX].number;
+}
+
 struct sim_worker *worker_of_device(struct sim *s, unsigned number)
 {
     struct sim_worker *x = s->device[number].latest; /* those before it have ended */
@@ -211,7 +241,8 @@ static void on_beat(struct sim *s, const struct hap *h)
 /* With a monitor devices are named as its library names them. */
 void worker_pin(const struct sim *s, unsigned number, char ret_pin[16])
 {
-    (void)snprintf(ret_pin, 16, s->p.special == WORLD_HELD ? "uuid=GPU-%04u" : "card=%u", number);
+    (void)snprintf(ret_pin, 16, s->p.special == WORLD_HELD ? "uuid=GPU-%04u" : "card=%u",
+                   worker_hardware(s, number));
 }
 
 void worker_say_ready(struct sim *s, struct sim_worker *x)
@@ -757,7 +788,9 @@ static void go_dark(struct sim *s, struct chance *r)
 
 void worker_event(struct sim *s, const struct course_event *e, struct chance *r)
 {
-    struct sim_worker *x = worker_of_device(s, e->actor);
+    bool domain = s->domains > 0 && e->r % 4 != 0; /* a tenant's own worker, mostly */
+    unsigned slot = domain ? DEVICES_MAX + (unsigned)(e->r / 4 % s->domains) : e->actor;
+    struct sim_worker *x = worker_of_device(s, slot);
     if (e->kind == COURSE_ABSENT) {
         s->device[e->actor].absent++;
     } else if (e->kind == COURSE_UNSTARTED) {

@@ -1,6 +1,7 @@
 #include "daemon/front/devices/adopt.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/workers/command.h"
 #include "daemon/front/workers/departing.h"
+#include "daemon/front/workers/domains.h"
 #include "daemon/front/workers/record.h"
 #include "daemon/front/workers/worker.h"
 
@@ -79,6 +81,7 @@ static struct buffer *buffer_from(struct front *f, struct device *d,
     b->seq = m->seq;
     b->freed_by = m->freed;
     b->device = d->index;
+    b->shown = device_shown(d);
     b->losses = &d->losses;
     b->rights = (unsigned)m->rights;
     b->linger_ns = m->linger_ns;
@@ -199,7 +202,7 @@ static void take_buffer(struct front *f, struct device *d, const struct msg_w_in
         return;
     }
     if (!buffer_charge(b, d, turn_now(f))) {
-        log_warn("device %u: a buffer of %llu bytes is more than can be counted", d->index,
+        log_warn("device %u: a buffer of %llu bytes is more than can be counted", device_shown(d),
                  (unsigned long long)b->bytes);
         lost(f, b);
         return;
@@ -217,7 +220,7 @@ static void take_buffer(struct front *f, struct device *d, const struct msg_w_in
 /* The buffer cannot be taken over. The worker frees it when no job uses it any more. */
 static void forget(struct device *d, uint64_t id, record_entry entry)
 {
-    log_warn("device %u: buffer %#llx could not be taken over, and is lost", d->index,
+    log_warn("device %u: buffer %#llx could not be taken over, and is lost", device_shown(d),
              (unsigned long long)id);
     record_drop(d->record, entry);
     command_forget_buffer(d, id);
@@ -327,8 +330,8 @@ static void join_owner(struct front *f, struct job *j, const struct msg_record_j
     bool awaited = m->seq != 0 || m->async != 0;
     struct session *s = awaited ? owner_of(f, m->client_id, m->uid, j->tenant) : NULL;
     if (s != NULL && !job_join(j, s)) {
-        log_warn("device %u: no memory to give job %llu back to its session", j->device->index,
-                 (unsigned long long)j->id);
+        log_warn("device %u: no memory to give job %llu back to its session",
+                 device_shown(j->device), (unsigned long long)j->id);
     }
 }
 
@@ -375,6 +378,7 @@ static void enter(struct front *f, struct device *d, struct job *j, unsigned str
     f->job_count++;
     if (j->tenant != NULL) {
         j->tenant->held[TENANT_JOBS]++;
+        d->jobs++;
     }
     job_set_state(j, JOB_DISPATCHED, front_now(f));
     shares_adopted(f, j);
@@ -516,38 +520,56 @@ static bool has_awaited(const struct front *f, struct record *r)
     return any;
 }
 
-#define BACKEND_NAME 16u
+/* What the former front called a worker's device. */
+struct device_name {
+    char backend[16];
+    unsigned number;
+    char owner[PROTO_NAME_MAX + 1]; /* the tenant whose domain it was; "": it was shared */
+};
 
-/* What the former front called the worker's device; false: the launcher's text is none. */
-static bool device_name(const struct launcher_inventory *inventory, char ret_backend[BACKEND_NAME],
-                        unsigned *ret_number)
+/* false: the launcher's text is none. */
+static bool device_name(const struct launcher_inventory *inventory, struct device_name *ret_name)
 {
     struct msg_record_worker m;
-    bool good = proto_decode(&schema_msg_record_worker, inventory->device, &m, NULL) == 0 &&
-                bytes_to_str(m.backend, ret_backend, BACKEND_NAME);
-    *ret_number = good ? (unsigned)m.index : 0;
-    return good;
+    *ret_name = (struct device_name){.number = 0};
+    if (proto_decode(&schema_msg_record_worker, inventory->device, &m, NULL) != 0 ||
+        !bytes_to_str(m.backend, ret_name->backend, sizeof ret_name->backend) ||
+        !bytes_to_str(m.tenant, ret_name->owner, sizeof ret_name->owner)) {
+        return false;
+    }
+    ret_name->number = (unsigned)m.index;
+    return true;
 }
 
 /* NULL: unknown, or no memory. */
 static struct device *device_of(struct front *f, const struct launcher_inventory *inventory)
 {
-    char backend[BACKEND_NAME];
-    unsigned number = 0;
-    return device_name(inventory, backend, &number) ? discover_device(f, backend, number) : NULL;
+    struct device_name name;
+    struct device *base =
+        device_name(inventory, &name) ? discover_device(f, name.backend, name.number) : NULL;
+    if (base == NULL || name.owner[0] == '\0') {
+        return base;
+    }
+    struct tenant *t = quota_tenant(f, name.owner);
+    struct device *d = t != NULL ? domain_adopt(f, t, base) : NULL;
+    if (d != NULL) {
+        (void)snprintf(d->backend, sizeof d->backend, "%s", name.backend);
+        d->number = name.number;
+    }
+    return d;
 }
 
 static void turn_away(struct front *f, const struct launcher_inventory *inventory)
 {
-    char backend[BACKEND_NAME];
-    unsigned number = 0;
+    struct device_name name;
     log_warn("worker %d is unknown or reported too late: ending it", (int)inventory->pid);
     (void)close(inventory->channel);
     for (unsigned i = 0; i < LAUNCHER_WORKER_FDS; i++) {
         (void)close(inventory->fd[i]);
     }
-    if (device_name(inventory, backend, &number)) {
-        departing_add(f, inventory->id, backend, number);
+    if (device_name(inventory, &name)) {
+        departing_add(f, inventory->id, name.backend, name.number,
+                      name.owner[0] != '\0' ? tenant_key_of(name.owner) : 0);
     }
     (void)f->io.kill(f->launcher, inventory->id, SIGKILL, NULL);
 }
@@ -599,7 +621,7 @@ void adopt_worker(struct front *f, const struct launcher_inventory *inventory)
         turn_away(f, inventory);
         return;
     }
-    log_info("device %u: taking over worker %d", d->index, (int)inventory->pid);
+    log_info("device %u: taking over worker %d", device_shown(d), (int)inventory->pid);
     worker_adopt(f, d, inventory);
 }
 

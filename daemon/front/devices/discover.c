@@ -7,10 +7,12 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/front/memory/buffers.h"
+#include "daemon/front/model/domain.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/resolve/resolve.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/workers/command.h"
+#include "daemon/front/workers/domains.h"
 #include "daemon/front/workers/worker.h"
 #include "daemon/front/workers/worker_end.h"
 
@@ -114,7 +116,8 @@ unsigned discover_serving(const struct front *f)
 
 void discover_siblings(struct front *f, struct device *d)
 {
-    for (unsigned n = first_wanted(f, 0); n < DEVICES_MAX; n = first_wanted(f, n + 1)) {
+    for (unsigned n = d->owner == NULL ? first_wanted(f, 0) : DEVICES_MAX; n < DEVICES_MAX;
+         n = first_wanted(f, n + 1)) {
         if (n < d->siblings || named(f, n)) {
             open_device(f, d->backend, n);
         }
@@ -222,13 +225,16 @@ static void serve(struct front *f, struct device *d)
     d->absences = 0;
     d->lacks[0] = '\0';
     device_set_state(d, DEVICE_READY, "");
-    if (first) {
-        log_info("device %u ready: %s (%s%s)", d->index, d->name, d->backend,
+    if (d->owner != NULL) {
+        log_info("device %u ready for tenant %s: worker %d", device_shown(d), d->owner->name,
+                 (int)d->pid);
+    } else if (first) {
+        log_info("device %u ready: %s (%s%s)", device_shown(d), d->name, d->backend,
                  d->simulated ? ", simulated"
                  : d->cpu     ? ", CPU"
                               : "");
     } else {
-        log_info("device %u ready again: worker %d", d->index, (int)d->pid);
+        log_info("device %u ready again: worker %d", device_shown(d), (int)d->pid);
     }
     wake_for_pool(f, d);
     f->hooks.device_changed(f, d);
@@ -316,7 +322,7 @@ static void probe(struct front *f, struct device *d)
     j->deadline_ns = NS_NEVER;
     j->limit_ns = j->ceiling_ns = f->config.time_limit_ms * NS_PER_MS;
     j->device = d;
-    (void)snprintf(j->label, sizeof j->label, "first kernel of device %u", d->index);
+    (void)snprintf(j->label, sizeof j->label, "first kernel of device %u", device_shown(d));
     work_init(&j->work);
     if (probe_resolve(f, j, &e) != 0) {
         job_destroy(j);
@@ -350,7 +356,7 @@ void discover_probed(struct front *f, struct device *d, const struct job *j)
     if (j->state != JOB_DONE) {
         struct err e = j->error;
         (void)err_wrap(&e, "the first kernel failed");
-        log_error("device %u: %s", d->index, e.text);
+        log_error("device %u: %s", device_shown(d), e.text);
         d->progress = WORKER_STARTED; /* the pause before the next worker grows */
         worker_end(f, d, NULL, e.text);
         return;
@@ -388,12 +394,14 @@ void discover_ready(struct front *f, struct device *d)
 static void fail_waiting(struct front *f, struct device *d)
 {
     struct err e = ERR_INIT;
-    bool hope = device_bits(f->device, f->device_count, false) != 0;
-    (void)err_set(&e, ERR_NO_DEVICE, "device %u: %s", d->index, d->reason);
+    bool shared = domain_hope(f, NULL);
+    (void)err_set(&e, ERR_NO_DEVICE, "device %u: %s", device_shown(d), d->reason);
     struct job *j;
     struct job *next;
     HASH_ITER(hh, f->jobs, j, next)
     {
+        bool apart = j->tenant != NULL && j->tenant->apart;
+        bool hope = apart ? domain_hope(f, j->tenant) : shared;
         bool waits = j->device == d || (j->device == NULL && !hope);
         if (j->state == JOB_QUEUED && waits && j->origin != ORIGIN_PROBE) {
             job_conclude(f, j, JOB_FAILED, &e);
@@ -401,18 +409,24 @@ static void fail_waiting(struct front *f, struct device *d)
     }
 }
 
-void discover_given_up(struct front *f, struct device *d)
+static void give_up(struct front *f, struct device *d)
 {
     fail_waiting(f, d);
     buffer_device_given_up(f, d);
+}
+
+void discover_given_up(struct front *f, struct device *d)
+{
+    domains_give_up(f, d, give_up);
+    give_up(f, d);
 }
 
 /* May another back end take the device's place? Only with "auto", and only before the first device
  * has served. */
 static bool any_backend(const struct front *f, const struct device *d)
 {
-    return strcmp(f->config.backend, "auto") == 0 && !d->proven && d->siblings <= 1 &&
-           d->number == first_wanted(f, 0);
+    return d->owner == NULL && strcmp(f->config.backend, "auto") == 0 && !d->proven &&
+           d->siblings <= 1 && d->number == first_wanted(f, 0);
 }
 
 /* With "auto" the first device of the next back end takes the place of one that is absent, once its
@@ -449,8 +463,8 @@ void discover_absent(struct front *f, struct device *d, const struct err *e)
     }
     news = news || strncmp(d->lacks, e->text, sizeof d->lacks - 1) != 0;
     if (news) {
-        log_warn("device %u (%s %u) is absent: %s; retried periodically", d->index, d->backend,
-                 d->number, e->text);
+        log_warn("device %u (%s %u) is absent: %s; retried periodically", device_shown(d),
+                 d->backend, d->number, e->text);
     }
     d->absences++;
     (void)snprintf(d->lacks, sizeof d->lacks, "%s", e->text);
@@ -473,8 +487,8 @@ void discover_watch(struct front *f, uint64_t now)
     if (f->listed && f->device_count == 0 && !front_life_stops(f->life)) {
         discover_start(f); /* there was no memory for the first device */
     }
-    for (unsigned i = 0; i < f->device_count && !front_life_stops(f->life); i++) {
-        struct device *d = f->device[i];
+    struct device *d;
+    for (unsigned at = 0; !front_life_stops(f->life) && (d = front_next_device(f, &at)) != NULL;) {
         if (!may_come_back(d)) {
             continue;
         }
@@ -492,8 +506,8 @@ void discover_watch(struct front *f, uint64_t now)
 
 void discover_again(struct front *f)
 {
-    for (unsigned i = 0; i < f->device_count; i++) {
-        struct device *d = f->device[i];
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
         if (may_come_back(d)) {
             d->absences = 0;
             d->restart_ns = front_now(f);

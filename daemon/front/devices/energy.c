@@ -54,7 +54,12 @@ void energy_report(struct front *f, struct device *d, const struct health_device
         return;
     }
     bool late = since_ns == 0 || ns > LATE_NS;
-    shares_spend(f, d);
+    struct device *x;
+    for (unsigned at = 0; (x = front_next_device(f, &at)) != NULL;) {
+        if (device_line(x) == &d->line) { /* its own worker, and those of tenants beside it */
+            shares_spend(f, x);
+        }
+    }
     divide(&d->line, late ? 0 : used(d, health, ns), ns);
     d->energy.taken_ns = taken_ns;
     d->energy.known = health->value[HEALTH_energy].state == HEALTH_KNOWN;

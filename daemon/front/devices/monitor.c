@@ -205,10 +205,11 @@ static void known(struct front *f, struct device *d, uint32_t recovery, uint64_t
         return;
     }
     if (recovery != HEALTH_RECOVERY_NONE) {
-        log_warn("device %u gets no new jobs: the driver asks: %s", d->index,
+        log_warn("device %u gets no new jobs: the driver asks: %s", device_shown(d),
                  monitor_recovery_text(recovery));
     } else {
-        log_info("device %u gets jobs again: the driver no longer asks for a recovery", d->index);
+        log_info("device %u gets jobs again: the driver no longer asks for a recovery",
+                 device_shown(d));
     }
     change(f, d, recovery);
 }
@@ -221,7 +222,8 @@ static void unknown(struct front *f, struct device *d, uint64_t now, const char 
     }
     log_warn("device %u gets jobs again, though the driver last asked: %s: it has not answered for "
              "%u s: %s",
-             d->index, monitor_recovery_text(d->recovery), (unsigned)(UNSURE_NS / NS_PER_S), why);
+             device_shown(d), monitor_recovery_text(d->recovery), (unsigned)(UNSURE_NS / NS_PER_S),
+             why);
     d->recovery_unsure = d->recovery;
     change(f, d, HEALTH_RECOVERY_NONE);
 }
@@ -261,7 +263,7 @@ static void recall(struct front *f, struct device *d)
     if (d->recovery != HEALTH_RECOVERY_NONE) {
         log_warn(
             "device %u gets no new jobs until its driver answers: before the restart it asked: %s",
-            d->index, monitor_recovery_text(d->recovery));
+            device_shown(d), monitor_recovery_text(d->recovery));
     }
 }
 

@@ -32,8 +32,8 @@ void arena_drop(struct front *f, struct arena *a)
 
 static void forget(struct arena *a, const struct device *d)
 {
-    a->known &= ~(UINT64_C(1) << d->index);
-    a->mapped &= ~(UINT64_C(1) << d->index);
+    device_set_drop(&a->known, d->index);
+    device_set_drop(&a->mapped, d->index);
 }
 
 void arena_device_lost(struct front *f, const struct device *d)
@@ -53,8 +53,7 @@ void arena_device_lost(struct front *f, const struct device *d)
 void arena_mapped(struct front *f, const struct device *d, const struct msg_w_arena *m)
 {
     struct arena *a = idmap_get(&f->arenas, m->arena);
-    uint64_t bit = UINT64_C(1) << d->index;
-    if (a == NULL || (a->known & bit) == 0) {
+    if (a == NULL || !device_set_has(&a->known, d->index)) {
         return;
     }
     /* the worker could not map the arena; the next job that names it sends it again */
@@ -62,7 +61,7 @@ void arena_mapped(struct front *f, const struct device *d, const struct msg_w_ar
         command_arena_drop(d, a);
         forget(a, d);
     } else {
-        a->mapped |= bit;
+        device_set_put(&a->mapped, d->index);
         a->align = m->align > a->align ? m->align : a->align;
     }
 }

@@ -198,8 +198,8 @@ static void restore_next(struct front *f, struct device *d)
 
 void buffer_restore_watch(struct front *f)
 {
-    for (unsigned i = 0; i < f->device_count; i++) {
-        struct device *d = f->device[i];
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
         if (d->restore_ns != 0 && turn_now(f) >= d->restore_ns) {
             d->restore_ns = 0;
             restore_more(f, d);
@@ -403,8 +403,9 @@ static void lose_some(struct front *f, struct device *d)
 
 void buffer_lose_some(struct front *f)
 {
-    for (unsigned i = 0; i < f->device_count; i++) {
-        lose_some(f, f->device[i]);
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        lose_some(f, d);
     }
 }
 
@@ -424,7 +425,7 @@ void buffer_device_given_up(struct front *f, struct device *d)
     uint32_t cursor = 0;
     struct buffer *b;
     struct err e = ERR_INIT;
-    (void)err_set(&e, ERR_NO_DEVICE, "device %u: %s", d->index, d->reason);
+    (void)err_set(&e, ERR_NO_DEVICE, "device %u: %s", device_shown(d), d->reason);
     while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
         if (b->device == d->index && b->state == BUFFER_CREATING) {
             buffer_create_failed(f, b, &e);

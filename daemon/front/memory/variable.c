@@ -5,6 +5,7 @@
 
 #include "common/clock.h"
 #include "common/hash.h"
+#include "daemon/front/model/domain.h"
 #include "daemon/front/modules/building.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/queue.h"
@@ -38,10 +39,11 @@ static int name_check(const struct module *m, struct bytes given, struct err *e)
 static uint64_t place_of(const struct front *f, const struct module *m)
 {
     if (m->variables != NULL) {
-        return m->variables->buffer->device + 1;
+        return device_shown(f->device[m->variables->buffer->device]) + 1;
     }
     for (unsigned i = 0; i < f->device_count; i++) {
-        if ((m->loaded >> i & 1) != 0 && device_serves(f->device[i])) {
+        const struct device *d = domain_of(m->tenant, f->device[i]);
+        if (d != NULL && device_set_has(&m->loaded, d->index) && device_serves(d)) {
             return i + 1;
         }
     }
@@ -175,8 +177,7 @@ int variable_attach(struct request_context *c, struct module *m, struct buffer *
 int variable_ask(struct front *f, struct variable *v, struct err *e)
 {
     struct device *d = f->device[v->buffer->device];
-    uint64_t bit = UINT64_C(1) << d->index;
-    v->asked = (v->module->loaded & bit) != 0;
+    v->asked = device_set_has(&v->module->loaded, d->index);
     if (v->asked) {
         command_buffer_create(f, v->buffer);
         return 0;
@@ -189,7 +190,7 @@ int variable_ask(struct front *f, struct variable *v, struct err *e)
     f->hooks.module_need(f, v->module, d);
     b = module_build(v->module, d->backend, d->arch);
     bool under_way = b != NULL && b->state == BUILD_RUNNING;
-    if (!under_way && (v->module->loading & bit) == 0 && d->link != NULL) {
+    if (!under_way && !device_set_has(&v->module->loading, d->index) && d->link != NULL) {
         return err_set(e, ERR_BUSY, "the compiler's queue is full");
     }
     return 0;

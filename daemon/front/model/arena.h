@@ -17,6 +17,7 @@
 
 #include "common/err.h"
 #include "common/idmap.h"
+#include "daemon/front/model/device_set.h"
 #include "daemon/front/model/work.h"
 
 /* Limit for a job: its own parts, and those of unfinished jobs, in all arenas that it names. */
@@ -34,8 +35,8 @@ struct arena {
     struct arena *owned_prev, *owned_next; /* in owner->own_arenas */
     struct tenant *tenant;
     int fd;                   /* owned; -1: its owner has yet to give it */
-    uint64_t known;           /* a bit for each device whose worker has it */
-    uint64_t mapped;          /* a bit for each device whose kernels use it in place, … */
+    struct device_set known;  /* whose workers have it */
+    struct device_set mapped; /* whose kernels use it in place, … */
     uint64_t align;           /* … in arrays that begin at multiples of this, bytes */
     unsigned users;           /* length of `parts` */
     bool counted;             /* hazard_parts.c's, while it counts */

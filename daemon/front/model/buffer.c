@@ -143,7 +143,7 @@ int buffer_encode(const struct buffer *b, struct capbuf *out, struct err *e)
                            .flags = b->flags,
                            .label = bytes_str(b->label),
                            .state = buffer_wire_state(b),
-                           .device = b->device + 1,
+                           .device = b->shown + 1,
                            .name = bytes_str(b->name),
                            .generation = idmap_generation(b->handle)};
     return proto_encode(&schema_msg_buffer, &m, out, e);

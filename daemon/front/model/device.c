@@ -22,21 +22,25 @@ uint64_t device_patience_ns(uint64_t asked_ns)
 /* States to which the end of a worker may lead. */
 #define STEPS_OF_END (STEP_TO(DEVICE_WAITING) | STEP_TO(DEVICE_STUCK))
 
+#define REST STEP_TO(DEVICE_RESTING)
+
 static const unsigned steps[DEVICE_STATES] = {
     [DEVICE_STARTING] = STEP_TO(DEVICE_STARTING) | STEP_TO(DEVICE_ADOPTING) |
                         STEP_TO(DEVICE_OPENED) | STEP_TO(DEVICE_ABSENT) | STEP_TO(DEVICE_REPLACED) |
-                        STEPS_OF_END,
+                        STEPS_OF_END | REST,
     [DEVICE_OPENED] = STEP_TO(DEVICE_PROBING) | STEP_TO(DEVICE_ABSENT) | STEPS_OF_END,
     [DEVICE_ADOPTING] = STEP_TO(DEVICE_OPENED) | STEPS_OF_END,
     [DEVICE_PROBING] = STEP_TO(DEVICE_PROBING) | STEP_TO(DEVICE_READY) | STEP_TO(DEVICE_ABSENT) |
                        STEP_TO(DEVICE_REPLACED) | STEPS_OF_END,
-    [DEVICE_READY] = STEPS_OF_END,
+    [DEVICE_READY] = STEPS_OF_END | REST,
     [DEVICE_WAITING] =
-        STEP_TO(DEVICE_STARTING) | STEP_TO(DEVICE_ADOPTING) | STEP_TO(DEVICE_WAITING),
+        STEP_TO(DEVICE_STARTING) | STEP_TO(DEVICE_ADOPTING) | STEP_TO(DEVICE_WAITING) | REST,
     [DEVICE_REPLACED] = STEPS_OF_END,
-    [DEVICE_ABSENT] =
-        STEP_TO(DEVICE_STARTING) | STEP_TO(DEVICE_ADOPTING) | STEP_TO(DEVICE_ABSENT) | STEPS_OF_END,
+    [DEVICE_ABSENT] = STEP_TO(DEVICE_STARTING) | STEP_TO(DEVICE_ADOPTING) | STEP_TO(DEVICE_ABSENT) |
+                      STEPS_OF_END | REST,
     [DEVICE_STUCK] = STEP_TO(DEVICE_WAITING),
+    [DEVICE_RESTING] =
+        STEP_TO(DEVICE_STARTING) | STEP_TO(DEVICE_ADOPTING) | STEP_TO(DEVICE_STUCK) | REST,
 };
 
 void device_set_state(struct device *d, enum device_state state, const char *reason)
@@ -53,6 +57,12 @@ unsigned device_usual_streams(const struct device *d)
     return d->streams > d->urgent + 1 ? d->streams - d->urgent : 1;
 }
 
+/* What the driver asks for counts for the hardware, whatever worker uses it. */
+static uint32_t recovery_of(const struct device *d)
+{
+    return d->base != NULL ? d->base->recovery : d->recovery;
+}
+
 const char *device_state_name(const struct device *d)
 {
     static const char *const names[] = {
@@ -60,11 +70,11 @@ const char *device_state_name(const struct device *d)
         [DEVICE_PROBING] = "probing",    [DEVICE_READY] = "ready",
         [DEVICE_WAITING] = "restarting", [DEVICE_ABSENT] = "absent",
         [DEVICE_OPENED] = "starting",    [DEVICE_REPLACED] = "restarting",
-        [DEVICE_STUCK] = "stuck",
+        [DEVICE_STUCK] = "stuck",        [DEVICE_RESTING] = "resting",
     };
-    return d->state == DEVICE_READY && d->recovery != 0 ? "held"
-           : device_absent(d)                           ? names[DEVICE_ABSENT]
-                                                        : names[d->state];
+    return d->state == DEVICE_READY && recovery_of(d) != 0 ? "held"
+           : device_absent(d)                              ? names[DEVICE_ABSENT]
+                                                           : names[d->state];
 }
 
 bool device_absent(const struct device *d)
@@ -88,17 +98,18 @@ uint64_t device_window(const struct device *d, uint64_t setting)
 bool device_serves(const struct device *d)
 {
     /* a device whose worker is killed keeps its state until the launcher has reaped the worker */
-    return d->state == DEVICE_READY && d->killed_ns == 0 && d->link != NULL && d->recovery == 0;
+    return d->state == DEVICE_READY && d->killed_ns == 0 && d->link != NULL && recovery_of(d) == 0;
 }
 
 bool device_hopeful(const struct device *d)
 {
-    return !device_absent(d) && d->state != DEVICE_STUCK;
+    bool rests = d->state == DEVICE_RESTING && d->base != NULL;
+    return !device_absent(d) && d->state != DEVICE_STUCK && (!rests || device_hopeful(d->base));
 }
 
 bool device_coming(const struct device *d)
 {
-    return device_hopeful(d) && d->recovery == 0 && d->failures < 2;
+    return device_hopeful(d) && recovery_of(d) == 0 && d->failures < 2;
 }
 
 void device_ended(struct device *d, bool blameless)
@@ -111,6 +122,12 @@ uint64_t device_pool_limit(const struct device *d)
 {
     uint64_t set = d->memory_limit > 0 && d->memory_limit < d->memory ? d->memory_limit : d->memory;
     return d->pool_limit > 0 ? d->pool_limit : set;
+}
+
+uint64_t device_whole(const struct device *d)
+{
+    const struct device *base = d->base != NULL ? d->base : d;
+    return sat_add(device_pool_limit(base), base->granted);
 }
 
 uint64_t device_stay(uint64_t limit, uint64_t percent)
@@ -158,14 +175,15 @@ int device_staging_create(struct device *d, uint64_t input, uint64_t output, str
     return 0;
 }
 
-uint64_t device_bits(struct device *const *devices, unsigned count, bool cpu)
+struct device_set device_hopes(struct device *const *devices, unsigned count, bool cpu)
 {
-    uint64_t bits = 0;
+    struct device_set hopes = {0};
     for (unsigned i = 0; i < count; i++) {
-        bool meant = device_hopeful(devices[i]) && (devices[i]->cpu || !cpu);
-        bits |= meant ? UINT64_C(1) << devices[i]->index : 0;
+        if (device_hopeful(devices[i]) && (devices[i]->cpu || !cpu)) {
+            device_set_put(&hopes, devices[i]->index);
+        }
     }
-    return bits;
+    return hopes;
 }
 
 void device_staging_finish(struct device *d)

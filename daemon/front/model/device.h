@@ -23,9 +23,14 @@
  *   replaced → waiting    its worker has ended
  *   waiting → starting    the pause is over
  *   waiting → waiting     a worker of it from an earlier front has yet to end
+ *   starting, ready, waiting, absent → resting
+ *                         a domain that nothing wants: its worker ends, if it has one
+ *   resting → starting    something wants it again
+ *   resting → adopting    as from waiting
+ *   resting → resting     the device that it is on does not serve
  *
- * When its worker ends, a device goes to waiting, unless it is absent. When a killed worker does
- * not end, the device goes to stuck.
+ * When its worker ends, a device goes to waiting, unless it is absent or resting. When a killed
+ * worker does not end, the device goes to stuck.
  */
 #ifndef FRONT_MODEL_DEVICE_H
 #define FRONT_MODEL_DEVICE_H
@@ -38,6 +43,7 @@
 #include "common/memfd.h"
 #include "common/range.h"
 #include "daemon/front/model/accuracy.h"
+#include "daemon/front/model/device_set.h"
 #include "daemon/front/model/line.h"
 #include "daemon/front/model/window.h"
 #include "proto/frames.h"
@@ -46,8 +52,8 @@ struct front;
 struct job;
 struct link;
 struct record;
+struct tenant;
 
-#define DEVICES_MAX   64u
 #define STREAMS_MAX   16u
 #define STAGING_ALIGN 256u    /* bytes */
 #define UUID_OPTION   "uuid=" /* begins a pin, or an option, that names devices by UUID */
@@ -62,6 +68,7 @@ enum device_state {
     DEVICE_REPLACED, /* its worker ends; a worker of another back end follows */
     DEVICE_ABSENT,   /* cannot be used (`reason`); its worker may still run */
     DEVICE_STUCK,    /* its worker cannot be ended: quarantined */
+    DEVICE_RESTING,  /* a domain without a worker, or whose worker ends as nothing wants it */
     DEVICE_STATES,
 };
 
@@ -74,14 +81,24 @@ enum worker_progress {
 
 struct device {
     struct front *front;
-    unsigned index; /* among the daemon's devices */
+    unsigned index; /* its place in front->device */
     char backend[16];
     unsigned number;           /* among the back end's devices */
     enum device_state state;   /* changed by device_set_state alone */
     char reason[ERR_TEXT_MAX]; /* why it is not ready; "": ready */
     bool required;             /* named by the settings */
-    bool proven;               /* it has run a kernel and a copy once */
-    struct job *probe;         /* its first job, until that job ends; NULL: none */
+
+    /* domains (domain.h); workers/domains.c's */
+    struct device *base;        /* of a domain: the device that it is on; NULL: it is none */
+    struct tenant *owner;       /* of a domain; NULL: all tenants share its worker */
+    struct device *domains;     /* on this device, the newest first; owned */
+    struct device *domain_next; /* in base->domains */
+    bool wanted;                /* of a domain: it is to get a worker */
+    uint64_t grant;             /* bytes: of a domain, the limit of its pool */
+    uint64_t granted;           /* bytes: of the device's memory, to workers of its domains */
+    uint64_t used_ns;           /* of a domain: when something asked for it last */
+    bool proven;                /* it has run a kernel and a copy once */
+    struct job *probe;          /* its first job, until that job ends; NULL: none */
 
     /* health, as the driver reports it; monitor.c's */
     uint32_t recovery;        /* enum health_recovery; if not NONE it gets no new jobs */
@@ -172,6 +189,9 @@ struct device {
     bool exclusive;                        /* a job runs alone */
     uint64_t forecast_id;                  /* names it in forecasts (model/forecast.h) */
     struct accuracy accuracy;              /* of the expected times of its jobs */
+    unsigned jobs; /* unfinished jobs of tenants that are bound to it, or that it has */
+    bool shut;     /* it takes no job now; dispatch.c's, as the next */
+    bool stopped;  /* nor in this pass: its next job waits for what only it can give */
     uint64_t jobs_done;
     uint64_t busy_ns;
 
@@ -188,6 +208,24 @@ struct device {
     bool pool_changed;        /* since the last report was asked for */
     unsigned snapshots_asked; /* snapshots that its worker has yet to send */
 };
+
+/* The device that clients name: of a domain its base, else the device itself. */
+static inline struct device *device_base(struct device *d)
+{
+    return d->base != NULL ? d->base : d;
+}
+
+/* What clients call it. */
+static inline unsigned device_shown(const struct device *d)
+{
+    return d->base != NULL ? d->base->index : d->index;
+}
+
+/* The line that its jobs stand in: domains of a device stand in the line of that device. */
+static inline struct line *device_line(struct device *d)
+{
+    return d->base != NULL ? &d->base->line : &d->line;
+}
 
 /* How long the front waits for a heartbeat: as long as the worker asks for, at most 120 s. */
 uint64_t device_patience_ns(uint64_t asked_ns);
@@ -206,6 +244,8 @@ unsigned device_usual_streams(const struct device *d);
 uint64_t device_window(const struct device *d, uint64_t setting);
 /* Limit of its worker's pool in bytes; an estimate until the worker has reported it. */
 uint64_t device_pool_limit(const struct device *d);
+/* Limit of the pools of all workers of the device together. Shares of tenants are of this. */
+uint64_t device_whole(const struct device *d);
 /* Bytes of a pool with this limit that buffers of tenants without guarantees may keep for good. */
 uint64_t device_stay(uint64_t limit, uint64_t percent);
 /* Host memory for the spilled buffers of one of `devices` devices, in bytes. set: the limit for all
@@ -226,9 +266,8 @@ uint64_t device_pause_ns(const struct device *d);
 bool device_may_restart(const struct device *d, uint64_t now);
 /* Makes the staging memory, of so many bytes for inputs and outputs. A failure makes neither. */
 int device_staging_create(struct device *d, uint64_t input, uint64_t output, struct err *e);
-/* A bit for each hopeful device, by index. cpu: only devices that compute on the host's
- * processor. */
-uint64_t device_bits(struct device *const *devices, unsigned count, bool cpu);
+/* The hopeful ones of these devices. cpu: only those that compute on the host's processor. */
+struct device_set device_hopes(struct device *const *devices, unsigned count, bool cpu);
 void device_staging_finish(struct device *d);
 
 #endif

@@ -44,8 +44,8 @@ void job_leave_device(struct job *j)
     d->stream_ns[j->stream] = turn_now(d->front);
     d->stream_ahead_ns[j->stream] -= j->sched.charge.expected_ns;
     if (--d->stream_load[j->stream] == 0) {
-        line_pass(&d->line, turn_now(d->front));
-        d->line.streams--;
+        line_pass(device_line(d), turn_now(d->front));
+        device_line(d)->streams--;
     }
     d->exclusive = d->exclusive && j->trust == TRUST_SHARED;
     if (d->culprit == j) { /* the job ended, and may be forgotten before its worker ends */
@@ -60,8 +60,8 @@ void job_join_device(struct job *j)
     d->inflight_count++;
     d->stream_ahead_ns[j->stream] += j->sched.charge.expected_ns;
     if (d->stream_load[j->stream]++ == 0) {
-        line_pass(&d->line, turn_now(d->front));
-        d->line.streams++;
+        line_pass(device_line(d), turn_now(d->front));
+        device_line(d)->streams++;
     }
     d->exclusive = j->trust != TRUST_SHARED;
 }

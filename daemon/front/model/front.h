@@ -100,6 +100,11 @@ struct front_hooks {
     /* Devices that could not keep the guarantees of tenants may serve now: the settings changed, or
      * the worker of such a device has ended. */
     void (*guarantees_retry)(struct front *f);
+    /* What the device gives to workers of its domains changed: the limit of its own pool follows.
+     */
+    void (*budget_changed)(struct front *f, struct device *base);
+    /* The domain is about to be freed. */
+    void (*device_removed)(struct front *f, struct device *d);
 
     /* ---- frames of a worker, checked by workers/frame_check.h ---- */
 
@@ -245,14 +250,20 @@ struct front {
     struct module *builtin[BUILTIN_MODULES_MAX];
     unsigned builtin_count;
 
-    struct device *device[DEVICES_MAX]; /* owned */
-    unsigned device_count;
+    /* Owned. The first DEVICES_MAX places are for devices that clients can name, whose workers are
+     * shared; the others are for domains, with gaps (domain.h). */
+    struct device *device[PLACES_MAX];
+    unsigned device_count; /* of the first kind */
+    unsigned domain_count;
+    unsigned domain_end; /* the place behind the last domain; 0: there was none */
+    uint64_t look_ns;    /* when idle domains may be looked for again; domains.c's */
     uint64_t next_worker;
     struct departing { /* a worker of a former front that is being ended: departing.h */
         uint64_t worker;
         char backend[sizeof((struct device *)0)->backend];
         unsigned number; /* of its device, by that back end */
-    } departing[DEVICES_MAX];
+        uint64_t owner;  /* key of the tenant whose domain it was; 0: it was shared */
+    } departing[PLACES_MAX];
     unsigned departing_count;
 
     struct snapshot_set *snapshots; /* newest first */
@@ -309,6 +320,20 @@ struct front {
     const struct device *fault_device; /* device of the last fault; NULL: see fault_text */
     char fault_text[ERR_TEXT_MAX];     /* the last fault, if it was not a worker's; "": no fault */
 };
+
+/* Walks over all devices: first the shared ones, then the domains. *at is 0 at first. NULL: there
+ * are no more. */
+static inline struct device *front_next_device(const struct front *f, unsigned *at)
+{
+    if (*at == f->device_count && *at < DEVICES_MAX) {
+        *at = DEVICES_MAX;
+    }
+    while (*at >= DEVICES_MAX && *at < f->domain_end && f->device[*at] == NULL) {
+        ++*at;
+    }
+    bool any = *at < f->device_count || (*at >= DEVICES_MAX && *at < f->domain_end);
+    return any ? f->device[(*at)++] : NULL;
+}
 
 /* Reads the clock, for code that cannot use the time of the turn (turn_now). */
 static inline uint64_t front_now(const struct front *f)

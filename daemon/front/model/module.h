@@ -77,8 +77,8 @@ struct module {
     char *names;                  /* owned: texts of kernels */
     struct proto_karg *args;      /* owned array: of all kernels, one after the other */
     struct build *builds;
-    uint64_t loaded; /* bit for each device whose worker has it */
-    uint64_t loading;
+    struct device_set loaded; /* on devices whose workers have it */
+    struct device_set loading;
     struct variable *variables; /* those opened as buffers; uthash by name; not owned */
     unsigned users;             /* unfinished jobs, programs and variables that name it */
     bool unloaded;              /* unloaded, or its owner ended; destroyed with its last user */

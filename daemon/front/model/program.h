@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
+#include "daemon/front/model/device_set.h"
 #include "proto/messages.h"
 
 struct session;
@@ -27,8 +28,8 @@ struct program {
     struct proto_list temps;
     struct proto_list steps;
     unsigned references;
-    uint64_t runs;  /* jobs admitted with it */
-    uint64_t known; /* bit d: device d's worker ran it */
+    uint64_t runs;           /* jobs admitted with it */
+    struct device_set known; /* whose workers ran it */
 };
 
 /* Copies the lists. The caller owns the first reference. ERR_NOMEM. */

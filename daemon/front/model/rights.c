@@ -60,16 +60,53 @@ bool rights_admin(const struct rights *a, const struct session *s)
     return belongs(&a->admins, s);
 }
 
+/* Root and the daemon's own user. */
+static const struct members NOBODY = {.group = UINT32_MAX};
+
 /* A tenant's section decides before load_group. Root and the daemon's user may always load. A
  * client over tcp is nobody, unless a token names its tenant. */
-bool rights_loads(const struct rights *a, const struct session *s)
+static bool may_load(const struct rights *a, const struct session *s)
 {
-    static const struct members NOBODY = {.group = UINT32_MAX};
     if (s == NULL || s->tenant->limits.load == TENANT_LOAD_BY_GROUP) {
         return belongs(&a->loaders, s);
     }
     return (s->client.local || s->client.by_token) &&
            (s->tenant->limits.load == TENANT_LOAD_YES || belongs(&NOBODY, s));
+}
+
+/* A section decides for all its users alike, since they share their buffers: it is apart if any of
+ * them may load. Root and the daemon's user are trusted where no section has them. */
+static bool is_apart(const struct rights *a, const struct session *s)
+{
+    const struct tenant *t = s->tenant;
+    bool group = a->loaders.group != UINT32_MAX || a->loaders.count > 0;
+    if (!s->client.local && !s->client.by_token) {
+        return t->apart; /* it may not load */
+    }
+    if (t->limits.trusted || t->limits.load == TENANT_LOAD_NO) {
+        return false;
+    }
+    if (t->ruled) {
+        return t->limits.load == TENANT_LOAD_YES || group;
+    }
+    return may_load(a, s) && !belongs(&NOBODY, s);
+}
+
+bool rights_loads(const struct rights *a, const struct session *s)
+{
+    return may_load(a, s) && (s->tenant->apart || !is_apart(a, s));
+}
+
+bool rights_place(const struct rights *a, const struct session *s)
+{
+    struct tenant *t = s->tenant;
+    bool apart = is_apart(a, s);
+    bool may = t->held[TENANT_BUFFERS] == 0 && t->held[TENANT_JOBS] == 0;
+    if (apart == t->apart || !may) {
+        return false;
+    }
+    t->apart = apart;
+    return true;
 }
 
 static const char *settings_file(const struct config *config)
@@ -91,7 +128,8 @@ int rights_refuse_cancel(const struct config *config, uint64_t job, struct err *
                    job, WHO, config->admin_group, settings_file(config));
 }
 
-int rights_refuse_load(const struct config *config, const struct session *s, struct err *e)
+int rights_refuse_load(const struct rights *a, const struct config *config, const struct session *s,
+                       struct err *e)
 {
     const char *file = settings_file(config);
     const char *tenant = s->tenant->name;
@@ -104,6 +142,12 @@ int rights_refuse_load(const struct config *config, const struct session *s, str
         return err_set(e, ERR_PERMISSION,
                        "tenant %s may not load kernels of its own: its section has load_kernels = "
                        "no",
+                       tenant);
+    }
+    if (may_load(a, s)) {
+        return err_set(e, ERR_PERMISSION,
+                       "tenant %s may load kernels only in workers of its own, and has buffers or "
+                       "jobs in those that tenants share: free them, and load again",
                        tenant);
     }
     if (!s->client.local) {

@@ -30,8 +30,13 @@ int rights_read(const struct config *config, struct rights *ret_rights, struct e
 /* s NULL: a client before HELLO, without rights. */
 bool rights_admin(const struct rights *a, const struct session *s);
 bool rights_loads(const struct rights *a, const struct session *s);
+/* Decides whether the tenant of the session is apart (domain.h): it may load kernels and is not
+ * trusted. While it has buffers or unfinished jobs it stays where it is, and may not load kernels
+ * if it should be apart. True: it changed. */
+bool rights_place(const struct rights *a, const struct session *s);
 /* Sets ERR_PERMISSION. The text names who may load, and the setting that decides it. */
-int rights_refuse_load(const struct config *config, const struct session *s, struct err *e);
+int rights_refuse_load(const struct rights *a, const struct config *config, const struct session *s,
+                       struct err *e);
 /* The same for CANCEL of another tenant's job that the session may see. */
 int rights_refuse_cancel(const struct config *config, uint64_t job, struct err *e);
 bool rights_sees(const struct rights *a, const struct session *s, const struct tenant *t);

@@ -190,7 +190,7 @@ struct session {
     unsigned opens;                  /* of published buffers */
     struct buffer_opening *openings; /* uthash by buffer, buffer.c's */
     struct buffer *owned;            /* buffers it made, by owned_prev and owned_next */
-    uint32_t near[DEVICES_MAX];      /* per device: buffers it made or opened that are not lost */
+    uint32_t near[PLACES_MAX];       /* per device: buffers it made or opened that are not lost */
     unsigned arenas;
     uint64_t arena_bytes;
     unsigned modules;

@@ -5,13 +5,13 @@
 
 bool share_join(struct share *s, struct tenant *t, struct device *d)
 {
-    struct stake **k = &s->stake[d->index];
+    struct stake **k = &s->stake[device_shown(d)];
     if (*k == NULL) {
         *k = calloc(1, sizeof **k);
     }
     if (*k != NULL) {
         (*k)->tenant = t;
-        (*k)->line = &d->line;
+        (*k)->line = device_line(d);
     }
     return *k != NULL;
 }

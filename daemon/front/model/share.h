@@ -30,8 +30,9 @@ struct stake_class {
 struct stake {
     struct tenant *tenant;
     struct line *line;    /* of the device */
-    struct stake *passed; /* scratch of class_head */
-    uint64_t spent_ns;    /* of the device, since its energy was last divided */
+    struct stake *passed; /* scratch of class_head, as the next */
+    bool away;
+    uint64_t spent_ns; /* of the device, since its energy was last divided */
     struct stake *spender_prev, *spender_next; /* in the line's spenders, unless spent_ns is 0 */
     struct stake_class of[CLASS_COUNT];
 };
@@ -39,7 +40,7 @@ struct stake {
 struct share {
     struct runs any[CLASS_COUNT]; /* ready jobs that any device may run, by rank */
     struct backlog any_work[CLASS_COUNT];
-    struct stake *stake[DEVICES_MAX]; /* owned; NULL: it has not used the device */
+    struct stake *stake[DEVICES_MAX]; /* owned, by device_shown; NULL: it has not used it */
 };
 
 /* Makes what the tenant, whose share this is, needs to have jobs in the line of the device. false:

@@ -239,8 +239,9 @@ int tenant_check_messages(const struct tenant *t, uint64_t more, uint64_t most, 
                    t->message_bytes, t->name, most);
 }
 
-int tenant_refuse(struct tenant *t, unsigned device, uint64_t all, uint64_t wanted, struct err *e)
+int tenant_refuse(struct tenant *t, const struct device *d, uint64_t wanted, struct err *e)
 {
+    uint64_t all = device_whole(d);
     uint64_t most = most_of(t, all);
     t->refusals++;
     if (wanted > sat_sub(t->limits.total, t->buffer_bytes)) {
@@ -254,7 +255,7 @@ int tenant_refuse(struct tenant *t, unsigned device, uint64_t all, uint64_t want
                    "tenant %s wants %" PRIu64 " bytes on device %u and may have %" PRIu64
                    " there, of which its buffers have %" PRIu64
                    ": free some of them, or raise its %s",
-                   t->name, wanted, device, most, t->device_bytes[device],
+                   t->name, wanted, device_shown(d), most, t->device_bytes[d->index],
                    most == amount_of(&t->limits.hard, all)
                        ? "memory_hard"
                        : "memory_spilled, which adds to the limit of the device's pool");

@@ -50,9 +50,11 @@ extern const char *const tenant_things[TENANT_THINGS]; /* "buffers" */
 struct tenant {
     uint64_t key; /* names it to workers; the same in every front */
     char name[PROTO_NAME_MAX + 1];
-    bool ruled;    /* the settings have a section for it */
-    bool may_load; /* may load kernels, as its newest session (rights.h) */
-    bool needed;   /* in use; valid only while forget.c searches for unused tenants */
+    bool ruled;       /* the settings have a section for it */
+    bool may_load;    /* may load kernels, as its newest session (rights.h) */
+    unsigned domains; /* that it has, resting ones too */
+    bool apart;       /* it runs in workers of its own (domain.h); changed by rights_place alone */
+    bool needed;      /* in use; valid only while forget.c searches for unused tenants */
     unsigned sessions;
     uint64_t left_ns; /* when its last session ended (or its section was removed) */
     struct tenant_limits limits;
@@ -61,10 +63,10 @@ struct tenant {
     struct forecast forecast; /* of its jobs */
     struct account *account;  /* what it has used; `own`, or one of tenants/accounts.h */
     struct account own;
-    struct tenant_use use[DEVICES_MAX];
-    uint64_t buffer_bytes;              /* of its buffers on all devices */
-    uint64_t device_bytes[DEVICES_MAX]; /* of its buffers on each device */
-    uint64_t refusals;                  /* buffers refused because of its own limits */
+    struct tenant_use use[PLACES_MAX];
+    uint64_t buffer_bytes;             /* of its buffers on all devices */
+    uint64_t device_bytes[PLACES_MAX]; /* of its buffers on each device */
+    uint64_t refusals;                 /* buffers refused because of its own limits */
     uint64_t held[TENANT_THINGS];
     uint64_t arena_bytes;   /* including freed arenas that jobs still use */
     uint64_t message_bytes; /* bytes kept for its sessions (session_keep) */
@@ -127,6 +129,6 @@ int tenant_check(const struct tenant *t, enum tenant_thing thing, uint64_t usual
 int tenant_check_messages(const struct tenant *t, uint64_t more, uint64_t most, struct err *e);
 /* Counts a refusal and sets ERR_LIMIT. The text names the request, the limit, the use and a
  * remedy. */
-int tenant_refuse(struct tenant *t, unsigned device, uint64_t all, uint64_t wanted, struct err *e);
+int tenant_refuse(struct tenant *t, const struct device *d, uint64_t wanted, struct err *e);
 
 #endif

@@ -242,14 +242,13 @@ int building_compile(struct front *f, struct module *m, const struct device *d, 
 
 static void load(struct front *f, struct module *m, struct device *d, struct build *b)
 {
-    uint64_t bit = UINT64_C(1) << d->index;
-    if ((m->loading & bit) != 0 || d->link == NULL) {
+    if (device_set_has(&m->loading, d->index) || d->link == NULL) {
         return;
     }
     struct err e = ERR_INIT;
-    m->loading |= bit;
+    device_set_put(&m->loading, d->index);
     if (command_module_load(d, b, &e) != 0) {
-        m->loading &= ~bit;
+        device_set_drop(&m->loading, d->index);
         worker_end(f, d, NULL, e.text);
     }
 }
@@ -282,11 +281,10 @@ void building_loaded(struct front *f, struct device *d, const struct msg_w_modul
         }
         return;
     }
-    uint64_t bit = UINT64_C(1) << d->index;
-    m->loading &= ~bit;
+    device_set_drop(&m->loading, d->index);
     struct build *b = module_build_obtain(m, d->backend, d->arch);
     if (msg->code == 0) {
-        m->loaded |= bit;
+        device_set_put(&m->loaded, d->index);
         if (b != NULL) {
             resource_list_take(&b->needs, msg->kernels);
         }
@@ -314,12 +312,11 @@ void building_adopt_module(struct front *f, struct device *d,
 
 void building_device_lost(struct front *f, const struct device *d)
 {
-    uint64_t bit = UINT64_C(1) << d->index;
     uint32_t cursor = 0;
     struct module *m;
     while ((m = idmap_next(&f->modules, &cursor, NULL)) != NULL) {
-        m->loaded &= ~bit;
-        m->loading &= ~bit;
+        device_set_drop(&m->loaded, d->index);
+        device_set_drop(&m->loading, d->index);
     }
 }
 
@@ -328,9 +325,10 @@ void building_settle(struct front *f, struct module *m)
     if (!m->unloaded || m->users > 0) {
         return;
     }
-    for (unsigned i = 0; i < f->device_count; i++) {
-        if ((m->loaded >> i & 1) != 0) {
-            command_module_unload(f->device[i], m->id);
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        if (device_set_has(&m->loaded, d->index)) {
+            command_module_unload(d, m->id);
         }
     }
     for (unsigned i = 0; i < m->kernel_count; i++) {

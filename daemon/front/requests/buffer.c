@@ -7,9 +7,11 @@
 #include "common/saturate.h"
 #include "daemon/front/memory/buffers.h"
 #include "daemon/front/memory/variable.h"
+#include "daemon/front/model/domain.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/workers/command.h"
+#include "daemon/front/workers/domains.h"
 
 /* Limit of linger_ns, so that an unused name does not keep device memory for ever. */
 #define LINGER_MAX_NS (24 * 3600 * NS_PER_S)
@@ -59,7 +61,7 @@ struct choice {
 static void consider(const struct front *f, const struct session *s, struct device *d,
                      uint64_t bytes, struct choice *c)
 {
-    if (bytes > tenant_room(s->tenant, d->index, device_pool_limit(d))) {
+    if (bytes > tenant_room(s->tenant, d->index, device_whole(d))) {
         c->over = c->over == NULL ? d : c->over;
         return;
     }
@@ -83,13 +85,13 @@ static int refuse_size(const struct session *s, const struct choice *c, uint64_t
         return err_set(e, ERR_DEVICE_MEMORY,
                        "%llu bytes wanted by tenant %s; device %u gives at most %llu bytes to one "
                        "buffer%s: split it",
-                       (unsigned long long)bytes, s->tenant->name, d->index, once,
+                       (unsigned long long)bytes, s->tenant->name, device_shown(d), once,
                        once < pool ? " (its limit for one allocation)" : "");
     }
     return err_set(e, ERR_DEVICE_MEMORY,
                    "%llu bytes wanted by tenant %s; device %u of %llu bytes and the host have %llu "
                    "free for it, at most %llu at once: free buffers",
-                   (unsigned long long)bytes, s->tenant->name, d->index, pool,
+                   (unsigned long long)bytes, s->tenant->name, device_shown(d), pool,
                    (unsigned long long)c->room, (unsigned long long)largest(d, c->room));
 }
 
@@ -104,8 +106,8 @@ static void consider_all(const struct front *f, const struct session *s, uint64_
                          uint64_t bytes, bool serving, struct choice *c)
 {
     for (unsigned i = 0; i < f->device_count; i++) {
-        struct device *d = f->device[i];
-        if ((wish != 0 && wish != i + 1) || !(serving ? device_serves(d) : comes(d))) {
+        struct device *d = domain_of(s->tenant, f->device[i]);
+        if ((wish != 0 && wish != i + 1) || d == NULL || !(serving ? device_serves(d) : comes(d))) {
             continue;
         }
         if (d->memory > 0) {
@@ -134,7 +136,7 @@ static int choose_device(struct front *f, const struct session *s, uint64_t wish
         return 0;
     }
     if (c.best == NULL && c.over != NULL) {
-        return tenant_refuse(s->tenant, c.over->index, device_pool_limit(c.over), bytes, e);
+        return tenant_refuse(s->tenant, c.over, bytes, e);
     }
     if (c.best == NULL) {
         return no_device(f, wish, e);
@@ -144,6 +146,46 @@ static int choose_device(struct front *f, const struct session *s, uint64_t wish
     }
     *ret_device = c.best;
     return 0;
+}
+
+/* The same for a tenant that is apart. A domain that has room is preferred; else one is made on the
+ * device that has the fewest. */
+static int choose_domain(struct front *f, const struct session *s, uint64_t wish, uint64_t bytes,
+                         struct device **ret_device, struct err *e)
+{
+    struct device *base = NULL;
+    struct err full = ERR_INIT;
+    if (choose_device(f, s, wish, bytes, ret_device, &full) == 0) {
+        return domain_want(f, *ret_device, e);
+    }
+    for (unsigned i = 0; i < f->device_count; i++) {
+        struct device *d = f->device[i];
+        bool may = (wish == 0 || wish == i + 1) && comes(d) && domain_of(s->tenant, d) == NULL;
+        if (may && (base == NULL || d->granted < base->granted)) {
+            base = d;
+        }
+    }
+    if (base == NULL) {
+        *e = full;
+        return full.code;
+    }
+    uint64_t most = base->memory > 0 ? domain_grant(f, s->tenant, base) : UINT64_MAX;
+    if (bytes > most && most > 0) {
+        return err_set(e, ERR_DEVICE_MEMORY,
+                       "%llu bytes wanted by tenant %s, whose worker on device %u gets %llu "
+                       "([domains] memory_percent): split it",
+                       (unsigned long long)bytes, s->tenant->name, base->index,
+                       (unsigned long long)most);
+    }
+    return domain_obtain(f, s->tenant, base, ret_device, e);
+}
+
+static int choose(struct front *f, const struct session *s, uint64_t wish, uint64_t bytes,
+                  struct device **ret_device, struct err *e)
+{
+    struct err ignored = ERR_INIT;
+    return s->tenant->apart ? choose_domain(f, s, wish, bytes, ret_device, e != NULL ? e : &ignored)
+                            : choose_device(f, s, wish, bytes, ret_device, e);
 }
 
 static int make(struct request_context *c, const struct shape *shape, struct device *d,
@@ -164,6 +206,7 @@ static int make(struct request_context *c, const struct shape *shape, struct dev
     b->uid = c->s->key.uid;
     b->seq = m->seq;
     b->device = d->index;
+    b->shown = device_shown(d);
     b->losses = &d->losses;
     b->linger_until_ns = NS_NEVER;
     memcpy(b->client_id, c->s->key.client_id, sizeof b->client_id);
@@ -189,9 +232,7 @@ static int place(struct request_context *c, const struct shape *shape, struct de
     struct module *m = NULL;
     struct buffer *b = NULL;
     int rc = variable_module(c, wish, &m, &wish, e);
-    rc = rc == 0
-             ? choose_device(c->f, c->s, wish, m != NULL ? 0 : shape_bytes(shape), ret_device, e)
-             : rc;
+    rc = rc == 0 ? choose(c->f, c->s, wish, m != NULL ? 0 : shape_bytes(shape), ret_device, e) : rc;
     rc = rc == 0 ? make(c, shape, *ret_device, &b, e) : rc;
     if (rc != 0) {
         return rc;

@@ -73,8 +73,9 @@ static int control_pool_trim(struct front *f, const char *value, struct err *e)
 {
     (void)value;
     (void)e;
-    for (unsigned i = 0; i < f->device_count; i++) {
-        command_pool(f->device[i], true);
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        command_pool(d, true);
     }
     return 0;
 }

@@ -217,6 +217,7 @@ static int tie(struct front *f, struct session *s, const struct request *r,
         watch_process(f, s, r->peer.pid);
     }
     (void)bytes_to_str(r->msg.hello.name, s->name, sizeof s->name);
+    quota_place(f, s);
     s->tenant->may_load = rights_loads(&f->rights, s);
     return 0;
 }

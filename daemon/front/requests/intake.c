@@ -4,6 +4,7 @@
 
 #include "common/clock.h"
 #include "daemon/front/clients/reply.h"
+#include "daemon/front/model/domain.h"
 #include "daemon/front/model/early.h"
 #include "daemon/front/model/op.h"
 #include "daemon/front/model/parking.h"
@@ -210,11 +211,12 @@ static void handle_plain(struct front *f, struct session *s, struct request *r)
 }
 
 /* Jobs can wait in the front. All other requests may send frames to any worker at once, so they are
- * refused while a channel is full. */
-static int check_pressed(struct front *f, unsigned kind, struct err *e)
+ * refused while a channel is full. A tenant that is apart uses its own channels. */
+static int check_pressed(struct front *f, const struct session *s, unsigned kind, struct err *e)
 {
     for (unsigned i = 0; kind != MSG_KIND_SUBMIT && i < f->device_count; i++) {
-        if (front_pressed(f, i)) {
+        const struct device *d = domain_of(s->tenant, f->device[i]);
+        if (d != NULL && front_pressed(f, d->index)) {
             (void)err_set(e, ERR_BUSY, "the worker of device %u is behind with requests: try again",
                           i);
             e->retry_after_ns = PRESSED_NS;
@@ -229,7 +231,7 @@ static void admit(struct front *f, struct session *s, struct request *r)
     uint64_t seq = r->msg.ping.seq;
     struct err e;
     err_init(&e);
-    if (check_kept(f, s, r->kind, &e) != 0 || check_pressed(f, r->kind, &e) != 0) {
+    if (check_kept(f, s, r->kind, &e) != 0 || check_pressed(f, s, r->kind, &e) != 0) {
         reply_open(f, r, &e);
         return;
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/saturate.h"
+#include "daemon/front/model/domain.h"
 #include "daemon/front/model/op.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/sched/conclude.h"
@@ -88,7 +89,7 @@ int request_job_info(struct request_context *c, struct err *e)
             .label = bytes_str(j->label),
             .code = j->error.code,
             .text = bytes_str(j->error.text),
-            .device = j->device != NULL ? j->device->index + 1 : 0,
+            .device = j->device != NULL ? device_shown(j->device) + 1 : 0,
             .stream = j->stream,
             .replays = j->replays + j->external,
             .submitted_ns = j->submitted_ns,
@@ -130,7 +131,7 @@ static const char *module_waited_for(const struct front *f, const struct job *j)
 {
     for (unsigned i = 0; i < j->work.module_count; i++) {
         const struct module *m = j->work.modules[i];
-        if (j->device == NULL || (m->loaded >> j->device->index & 1) == 0) {
+        if (j->device == NULL || !device_set_has(&m->loaded, j->device->index)) {
             return m->name[0] != '\0' ? m->name : "of the user's source";
         }
     }
@@ -148,11 +149,11 @@ static const struct device *device_waited_for(const struct front *f, const struc
     }
     const struct device *first = NULL;
     for (unsigned i = 0; i < f->device_count; i++) {
-        const struct device *d = f->device[i];
-        if (device_serves(d)) {
+        const struct device *d = domain_of(j->tenant, f->device[i]);
+        if (d != NULL && device_serves(d)) {
             return NULL;
         }
-        first = first == NULL && device_hopeful(d) ? d : first;
+        first = first == NULL && d != NULL && device_hopeful(d) ? d : first;
     }
     return first;
 }
@@ -162,7 +163,7 @@ static void explain_device(const struct job *j, const struct device *d, char *ou
 {
     const char *why = d->reason[0] != '\0' ? d->reason : d->killed_ns != 0 ? d->ending : "";
     (void)snprintf(out, size, "waits for %sdevice %u, which is %s%s%s",
-                   j->device != NULL ? "" : "any device to serve, first of all ", d->index,
+                   j->device != NULL ? "" : "any device to serve, first of all ", device_shown(d),
                    d->killed_ns != 0 ? "ending its worker" : device_state_name(d),
                    why[0] != '\0' ? ": " : "", why);
 }
@@ -179,8 +180,8 @@ static void explain_turn(struct front *f, const struct job *j, char *out, size_t
     unsigned ahead = queue_ahead(f, j, &more);
     uint64_t most = 0;
     for (unsigned i = 0; i < f->device_count; i++) {
-        const struct device *d = f->device[i];
-        bool may = (j->device == NULL || j->device == d) && device_serves(d);
+        struct device *d = domain_of(j->tenant, f->device[i]);
+        bool may = d != NULL && (j->device == NULL || j->device == d) && device_serves(d);
         most += may ? device_window(d, f->config.window) : 0;
         held = held && (!may || shares_hold_batch(f, d));
     }
@@ -253,17 +254,17 @@ int request_explain(struct request_context *c, struct err *e)
     } else if (j->answer != ANSWER_OPEN && !job_ended(j)) {
         (void)snprintf(why, sizeof why,
                        "its client has the answer; device %u has not finished it: %s",
-                       j->device->index, j->error.text);
+                       device_shown(j->device), j->error.text);
     } else if (j->wait == WAIT_MEMORY) {
         const struct msg_w_pool *p = &j->device->pool;
         (void)snprintf(why, sizeof why,
                        "waits for memory of device %u, since %.3f ms: %" PRIu64 " of %" PRIu64
                        " bytes in use, %" PRIu64 " moved to the host",
-                       j->device->index, (double)(now - j->dispatched_ns) / 1e6, p->used,
+                       device_shown(j->device), (double)(now - j->dispatched_ns) / 1e6, p->used,
                        device_pool_limit(j->device), p->spilled);
     } else if (!job_ended(j)) {
         (void)snprintf(
-            why, sizeof why, "on device %u, stream %u, since %.3f ms%s", j->device->index,
+            why, sizeof why, "on device %u, stream %u, since %.3f ms%s", device_shown(j->device),
             j->stream, (double)(now - j->dispatched_ns) / 1e6,
             j->cancelled ? "; it was cancelled: its steps that have begun run to their end" : "");
     } else {

@@ -9,6 +9,7 @@
 #include "daemon/front/model/op.h"
 #include "daemon/front/modules/building.h"
 #include "daemon/front/requests/requests.h"
+#include "daemon/front/tenants/tenant_quota.h"
 
 #define RETRY_NS (100 * NS_PER_MS) /* between tries while the compiler is full */
 
@@ -29,7 +30,8 @@ static struct device *compile_device(struct front *f)
  * once it has opened. */
 static bool device_may_come(const struct front *f)
 {
-    return !f->listed || device_bits(f->device, f->device_count, false) != 0;
+    struct device_set hopes = device_hopes(f->device, f->device_count, false);
+    return !f->listed || device_set_any(&hopes);
 }
 
 static int no_device(struct err *e)
@@ -119,8 +121,9 @@ int request_module_load(struct request_context *c, struct err *e)
 {
     struct front *f = c->f;
     const struct msg_module_load *msg = &c->r->msg.module_load;
+    quota_place(f, c->s);
     if (!rights_loads(&f->rights, c->s)) {
-        return rights_refuse_load(&f->config, c->s, e);
+        return rights_refuse_load(&f->rights, &f->config, c->s, e);
     }
     if (msg->source.size == 0) {
         return err_set(e, ERR_INVALID, "the source is empty");

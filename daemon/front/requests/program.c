@@ -1,4 +1,5 @@
 /* Requests for programs: create, free. */
+#include "daemon/front/model/domain.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/resolve/resolve.h"
 #include "daemon/front/workers/command.h"
@@ -39,8 +40,8 @@ int request_program_create(struct request_context *c, struct err *e)
                                .kernels = &f->kernels,
                                .arenas = &f->arenas,
                                .device = f->device,
-                               .devices = device_bits(f->device, f->device_count, false),
-                               .processors = device_bits(f->device, f->device_count, true),
+                               .devices = domain_hopes(f, c->s->tenant, false),
+                               .processors = domain_hopes(f, c->s->tenant, true),
                                .builtin = f->builtin,
                                .session = c->s,
                                .tenant = c->s->tenant,

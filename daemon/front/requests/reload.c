@@ -70,6 +70,7 @@ static void take_over(struct front *f, struct reload *r)
     f->hooks.guarantees_retry(f);
     discover_again(f);
     for (const struct session *s = f->sessions; s != NULL; s = s->hh.next) {
+        quota_place(f, s);
         s->tenant->may_load = rights_loads(&f->rights, s);
     }
     log_set_level(f->config.log_level);

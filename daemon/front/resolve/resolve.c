@@ -269,10 +269,11 @@ static int take_temps(struct resolver *r, struct err *e)
 static int choose_device(struct work *w, struct err *e)
 {
     for (unsigned i = 0; i < w->use_count; i++) {
-        int device = (int)w->uses[i].buffer->device;
+        const struct buffer *b = w->uses[i].buffer;
+        int device = (int)b->device;
         if (w->device >= 0 && w->device != device) {
-            return err_set(e, ERR_STATE, "its buffers live on devices %d and %d", w->device,
-                           device);
+            return err_set(e, ERR_STATE, "its buffers live on devices %u and %u",
+                           w->uses[0].buffer->shown, b->shown);
         }
         w->device = device;
     }

@@ -7,6 +7,7 @@
 #define FRONT_RESOLVE_RESOLVE_H
 
 #include "common/idmap.h"
+#include "daemon/front/model/device_set.h"
 #include "daemon/front/model/work.h"
 #include "proto/messages.h"
 
@@ -16,10 +17,10 @@ struct tenant;
 struct resolve_input {
     const struct idmap *buffers;
     const struct idmap *kernels;
-    const struct idmap *arenas;   /* NULL: none */
-    struct device *const *device; /* by the index that buffers have; NULL: not known */
-    uint64_t devices;    /* a bit for each device that may run the job; all must be able to */
-    uint64_t processors; /* of these, devices that work in the host's memory */
+    const struct idmap *arenas;    /* NULL: none */
+    struct device *const *device;  /* by the index that buffers have; NULL: not known */
+    struct device_set devices;     /* that may run the job; all must be able to */
+    struct device_set processors;  /* of these, devices that work in the host's memory */
     struct module *const *builtin; /* by builtin module index */
     const struct session *session; /* NULL: a job of the daemon */
     const struct tenant *tenant;   /* NULL: a job of the daemon */

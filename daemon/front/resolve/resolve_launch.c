@@ -105,9 +105,10 @@ static bool touches_once(const struct kernel *k)
 static bool works_on(const struct resolver *r, const struct launch *l, const struct operand *o,
                      int access)
 {
-    uint64_t all = r->in->devices;
-    bool near = o->direct || r->in->processors == all;
-    bool able = all != 0 && (o->arena->mapped & all) == all && o->offset % o->arena->align == 0;
+    const struct device_set *all = &r->in->devices;
+    bool near = o->direct || device_set_covers(&r->in->processors, all);
+    bool able = device_set_any(all) && device_set_covers(&o->arena->mapped, all) &&
+                o->offset % o->arena->align == 0;
     bool plan = l->kernel->module == NULL; /* a plan, which may fill and copy what it writes */
     return (!plan || access == ACCESS_IN) && near && able && o->bytes > 0 &&
            touches_once(l->kernel);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "daemon/front/model/domain.h"
 #include "daemon/front/model/op.h"
 #include "daemon/front/model/parking.h"
 #include "daemon/front/model/session_events.h"
@@ -16,6 +17,7 @@
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/workers/command.h"
+#include "daemon/front/workers/domains.h"
 #include "daemon/front/workers/job_frame.h"
 
 #define HAND_OVER_RETRY_NS (200 * NS_PER_MS)
@@ -152,8 +154,8 @@ static int resolve_job(struct request_context *c, struct job *j, struct err *e)
                                .kernels = &c->f->kernels,
                                .arenas = &c->f->arenas,
                                .device = c->f->device,
-                               .devices = device_bits(c->f->device, c->f->device_count, false),
-                               .processors = device_bits(c->f->device, c->f->device_count, true),
+                               .devices = domain_hopes(c->f, c->s->tenant, false),
+                               .processors = domain_hopes(c->f, c->s->tenant, true),
                                .builtin = c->f->builtin,
                                .session = c->s,
                                .tenant = c->s->tenant,
@@ -164,28 +166,46 @@ static int resolve_job(struct request_context *c, struct job *j, struct err *e)
     return resolve(&in, &j->work, e);
 }
 
-static int bind_device(struct front *f, struct job *j, uint64_t wish, struct err *e)
+/* The worker of a tenant that is apart may have to be made, or to start again. */
+static int obtain(struct front *f, struct tenant *t, struct job *j, uint64_t wish, struct err *e)
 {
-    if (device_bits(f->device, f->device_count, false) == 0) {
+    if (!t->apart) {
+        return 0;
+    }
+    if (j->device != NULL && j->device->owner != NULL) {
+        return domain_want(f, j->device, e);
+    }
+    return wish > 0 ? domain_obtain(f, t, f->device[wish - 1], &j->device, e)
+                    : domain_obtain_any(f, t, e);
+}
+
+static int bind_device(struct front *f, struct tenant *t, struct job *j, uint64_t wish,
+                       struct err *e)
+{
+    int made = j->work.device;
+    struct device_set hopes = device_hopes(f->device, f->device_count, false);
+    if (!device_set_any(&hopes)) {
         return err_set(e, ERR_NO_DEVICE, "no device serves: see gpuctl devices");
     }
     if (wish > f->device_count) {
         return err_set(e, ERR_RANGE, "there is no device %llu", (unsigned long long)(wish - 1));
     }
-    if (wish > 0 && j->work.device >= 0 && j->work.device != (int)(wish - 1)) {
-        return err_set(e, ERR_STATE, "its buffers live on device %d, device %llu was asked for",
-                       j->work.device, (unsigned long long)(wish - 1));
+    if (wish > 0 && made >= 0 && device_shown(f->device[made]) != wish - 1) {
+        return err_set(e, ERR_STATE, "its buffers live on device %u, device %llu was asked for",
+                       device_shown(f->device[made]), (unsigned long long)(wish - 1));
     }
-    if (wish > 0) {
-        j->work.device = (int)(wish - 1);
-    }
-    if (j->work.device >= 0) {
-        j->device = f->device[j->work.device];
+    if (made >= 0 || wish > 0) {
+        j->device = f->device[made >= 0 ? (unsigned)made : wish - 1];
         if (!device_hopeful(j->device)) {
-            return err_set(e, ERR_NO_DEVICE, "device %u: %s", j->device->index, j->device->reason);
+            return err_set(e, ERR_NO_DEVICE, "device %u: %s", device_shown(j->device),
+                           j->device->reason);
         }
     }
-    return 0;
+    int rc = obtain(f, t, j, wish, e);
+    if (rc == 0 && j->device != NULL) {
+        j->work.device = (int)j->device->index;
+    }
+    return rc;
 }
 
 /* A tenant's class is the smallest of its jobs. */
@@ -252,6 +272,9 @@ static void enter(struct request_context *c, struct job *j)
     f->job_count++;
     f->queued_count++;
     j->tenant->held[TENANT_JOBS]++;
+    if (j->device != NULL) {
+        j->device->jobs++;
+    }
     f->count.submitted++;
     f->input_bytes += j->charged;
     j->tenant->jobs_submitted++;
@@ -344,7 +367,7 @@ int request_submit(struct request_context *c, struct err *e)
         rc = check_bytes(f, c->s, c->r, j, e);
     }
     if (rc == 0) {
-        rc = bind_device(f, j, c->r->msg.submit.device, e);
+        rc = bind_device(f, c->s->tenant, j, c->r->msg.submit.device, e);
     }
     rc = rc == 0 ? line_up(c, j, e) : rc;
     if (rc == 0 && !list(c, j)) {

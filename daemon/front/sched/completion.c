@@ -203,6 +203,7 @@ static void run_again(struct front *f, struct job *j, bool external, bool suspec
     job_set_state(j, JOB_QUEUED, front_now(f));
     f->queued_count++;
     if (j->work.device < 0 && j->origin != ORIGIN_PROBE) {
+        d->jobs--;
         j->device = NULL;
     }
     wake_for_job(f, j);
@@ -386,7 +387,7 @@ int completion_result(const struct job *j, struct capbuf *out, struct err *e)
             .retry_after_ns = why.retry_after_ns,
             .text = bytes_str(why.text),
             .outputs = proto_list_of(&outputs, count),
-            .device = j->device != NULL ? j->device->index + 1 : 0,
+            .device = j->device != NULL ? device_shown(j->device) + 1 : 0,
             .queued_ns = began > j->submitted_ns ? began - j->submitted_ns : 0,
             .executed_ns = j->ended_ns > began ? j->ended_ns - began : 0,
             .replays = j->replays + j->external,

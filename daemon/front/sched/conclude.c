@@ -240,6 +240,9 @@ static void leave(struct front *f, struct job *j)
     f->job_count--;
     if (j->tenant != NULL) {
         j->tenant->held[TENANT_JOBS]--;
+        if (j->device != NULL) {
+            j->device->jobs--;
+        }
     }
     f->parked.ended = true;
     f->input_bytes -= j->charged;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "daemon/front/model/domain.h"
 #include "daemon/front/model/flight.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/sched/conclude.h"
@@ -94,7 +95,7 @@ static int modules_ready(struct front *f, struct job *j, struct device *d, bool 
     *ret_ready = true;
     for (unsigned i = 0; i < j->work.module_count; i++) {
         struct module *m = j->work.modules[i];
-        if ((m->loaded >> d->index & 1) != 0) {
+        if (device_set_has(&m->loaded, d->index)) {
             continue;
         }
         struct build *b = module_build(m, d->backend, d->arch);
@@ -193,6 +194,7 @@ static void dispatch_to(struct front *f, struct job *j, struct device *d)
     const struct hazard_preds *before = hazard_preds(j, &preds) ? &preds : NULL;
     err_init(&e);
     queue_remove(f, j);
+    d->jobs += j->device == NULL;
     j->device = d;
     j->epoch = d->epoch;
     if (j->trust == TRUST_SUSPECT) { /* this run shows whether it is to blame */
@@ -304,22 +306,40 @@ static bool staging_again(struct front *f, const struct device *d)
     return more;
 }
 
-/* Sends one job to the device. false: no job is ready, or the device takes none now. */
-static bool serve(struct front *f, struct device *d)
+static bool takes(struct front *f, const struct device *d)
 {
-    while (device_serves(d) && !d->exclusive && !front_pressed(f, d->index) && turn_has_room(f) &&
-           d->inflight_count < device_window(d, f->config.window)) {
-        struct job *j = shares_head(f, d);
+    return device_serves(d) && !d->exclusive && !front_pressed(f, d->index) &&
+           d->inflight_count < device_window(d, f->config.window);
+}
+
+/* Whether the device or one of its domains takes a job. The others are shut: other tenants do not
+ * wait for them. */
+static bool some_take(struct front *f, struct device *base)
+{
+    base->shut = base->stopped || !takes(f, base);
+    bool some = !base->shut;
+    for (struct device *d = base->domains; d != NULL; d = d->domain_next) {
+        d->shut = d->stopped || !takes(f, d);
+        some = some || !d->shut;
+    }
+    return some;
+}
+
+/* Sends one job to the device, or to one of its domains. false: no job is ready, or they take none
+ * now. */
+static bool serve(struct front *f, struct device *base)
+{
+    while (turn_has_room(f) && some_take(f, base)) {
+        struct job *j = shares_head(f, base);
         if (j == NULL) {
             return false;
         }
+        struct device *d = j->device != NULL ? j->device : domain_of(j->tenant, base);
         enum verdict v = try_send(f, j, d);
         if (v == SENT) {
             return true;
         }
-        if (v == STOP && (j->wait != WAIT_STAGING || !staging_again(f, d))) {
-            return false;
-        }
+        d->stopped = v == STOP && (j->wait != WAIT_STAGING || !staging_again(f, d));
     }
     return false;
 }
@@ -336,8 +356,10 @@ static void serve_probe(struct front *f, struct device *d)
 
 void dispatch_all(struct front *f)
 {
-    for (unsigned i = 0; i < f->device_count; i++) {
-        serve_probe(f, f->device[i]);
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        d->stopped = false;
+        serve_probe(f, d);
     }
     bool progress = true;
     while (progress) {

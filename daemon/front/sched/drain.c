@@ -1,6 +1,7 @@
 #include "daemon/front/sched/drain.h"
 
 #include "common/clock.h"
+#include "daemon/front/model/domain.h"
 #include "daemon/front/sched/queue.h"
 
 uint64_t drain_until(const struct front *f, uint64_t now_ns)
@@ -25,8 +26,8 @@ static bool stranded(const struct front *f, const struct job *j)
 {
     bool coming = false;
     for (unsigned i = 0; i < f->device_count; i++) {
-        const struct device *d = f->device[i];
-        coming = coming || ((j->device == NULL || j->device == d) && device_coming(d));
+        const struct device *d = domain_of(j->tenant, f->device[i]);
+        coming = coming || (d != NULL && (j->device == NULL || j->device == d) && device_coming(d));
     }
     return !coming;
 }

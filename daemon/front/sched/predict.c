@@ -14,7 +14,7 @@ struct estimate predict_cost(const struct job *j, const struct device *d)
     if (t->forecast.entry != NULL) {
         x = forecast_find(&t->forecast, forecast_key(j->sched.kind, d->forecast_id));
     }
-    const struct stake *k = t->share.stake[d->index];
+    const struct stake *k = t->share.stake[device_shown(d)];
     if (x.ns == 0 && k != NULL) {
         x.ns = k->of[job_rank_class(j)].mean_ns;
     }
@@ -72,12 +72,13 @@ static uint64_t due_of(const struct job *j)
 static struct backlog *backlog_of(const struct job *j, unsigned class)
 {
     struct share *s = &j->tenant->share;
-    return j->device != NULL ? &s->stake[j->device->index]->of[class].work : &s->any_work[class];
+    return j->device != NULL ? &s->stake[device_shown(j->device)]->of[class].work
+                             : &s->any_work[class];
 }
 
 static struct ready_sum *sum_of(struct front *f, const struct job *j, unsigned class)
 {
-    return j->device != NULL ? &j->device->line.ready[class] : &f->any[class];
+    return j->device != NULL ? &device_line(j->device)->ready[class] : &f->any[class];
 }
 
 void predict_ready(struct front *f, struct job *j)
@@ -162,13 +163,14 @@ static void add_device(struct ahead *a, const struct device *d, const struct job
                        unsigned parts)
 {
     static const struct backlog none;
-    const struct stake *k = j->tenant->share.stake[d->index];
+    const struct stake *k = j->tenant->share.stake[device_shown(d)];
+    const struct line *l = d->base != NULL ? &d->base->line : &d->line;
     unsigned class = job_rank_class(j);
-    a->flying_ns += (double)sat_sub(d->line.until_ns, now) / parts;
+    a->flying_ns += (double)sat_sub(l->until_ns, now) / parts;
     for (unsigned c = 0; c < class; c++) {
-        a->earlier_ns += (double)d->line.ready[c].ns / parts;
+        a->earlier_ns += (double)l->ready[c].ns / parts;
     }
-    const struct ready_sum *sum = &d->line.ready[class];
+    const struct ready_sum *sum = &l->ready[class];
     const struct backlog *own = k != NULL ? &k->of[class].work : &none;
     bool others = sum->weight > (own->jobs > 0 ? own->weight : 0);
     a->others_ns += ((double)(sum->ns - own->ns) + to_come(sum, others, now)) / parts;
@@ -203,7 +205,7 @@ static struct ahead ahead_of(struct front *f, const struct job *j)
         add_device(&a, j->device, j, now, 1);
         add_own(&a, bound, j, now, true, 1);
         add_own(&a, any, j, now, false, all);
-        weights += j->device->line.ready[class].weight;
+        weights += device_line(j->device)->ready[class].weight;
         weights -= bound->jobs > 0 ? bound->weight : 0;
     } else {
         for (unsigned i = 0; i < f->device_count; i++) {

@@ -3,6 +3,7 @@
 #include <utlist.h>
 
 #include "common/saturate.h"
+#include "daemon/front/model/domain.h"
 #include "daemon/front/model/share.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/sched/predict.h"
@@ -18,7 +19,7 @@ bool shares_reserve(struct front *f, struct tenant *t, const struct job *j)
 {
     bool there = true;
     for (unsigned i = 0; i < f->device_count; i++) {
-        if (j->device == NULL || j->device == f->device[i]) {
+        if (j->device == NULL || device_base(j->device) == f->device[i]) {
             there = share_join(&t->share, t, f->device[i]) && there;
         }
     }
@@ -37,9 +38,13 @@ static void stand(struct device *d, struct stake *k, unsigned class)
     heap_put(&d->line.stakes[class], &of->entry, of->served, k->tenant->key, k);
 }
 
-/* false: no memory. */
+/* The tenant's jobs for any device may run on this one, but for a tenant that has no domain there.
+ * false: no memory. */
 static bool stand_any(struct device *d, struct tenant *t, unsigned class)
 {
+    if (domain_of(t, d) == NULL) {
+        return true;
+    }
     if (!share_join(&t->share, t, d)) {
         return false;
     }
@@ -66,7 +71,7 @@ static void join_all(struct front *f, struct device *d)
 static struct runs *runs_of(const struct job *j, unsigned class)
 {
     struct share *s = &j->tenant->share;
-    return j->device != NULL ? &s->stake[j->device->index]->of[class].ready : &s->any[class];
+    return j->device != NULL ? &s->stake[device_shown(j->device)]->of[class].ready : &s->any[class];
 }
 
 void shares_put(struct front *f, struct job *j)
@@ -80,8 +85,9 @@ void shares_put(struct front *f, struct job *j)
     runs_put(runs_of(j, class), &j->sched.ready, key, j->id, j);
     predict_ready(f, j);
     if (j->device != NULL) {
-        j->device->line.bound++;
-        stand(j->device, t->share.stake[j->device->index], class);
+        struct device *base = device_base(j->device);
+        base->line.bound++;
+        stand(base, t->share.stake[base->index], class);
         return;
     }
     f->any_ready++;
@@ -99,15 +105,15 @@ void shares_drop(struct front *f, struct job *j)
     runs_drop(runs_of(j, job_rank_class(j)), &j->sched.ready);
     predict_taken(f, j);
     if (j->device != NULL) {
-        j->device->line.bound--;
+        device_line(j->device)->bound--;
     } else {
         f->any_ready--;
     }
 }
 
-bool shares_wait(const struct front *f, const struct device *d)
+bool shares_wait(const struct front *f, struct device *d)
 {
-    return f->any_ready + d->line.bound > 0;
+    return f->any_ready + device_line(d)->bound > 0;
 }
 
 unsigned shares_ahead(const struct job *j, unsigned max)
@@ -144,27 +150,54 @@ static bool risky(const struct device *d, const struct stake_class *of)
            (of->mean_ns == 0 || of->peak_ns * of->flying > RISK_NS);
 }
 
-/* Takes tenants out of the line that have no ready job, or that may have no more in flight beside
- * others, until the first one has neither. *ret_passed: those that may have no more. */
-static struct stake *search(struct device *d, unsigned class, struct stake **ret_passed)
+static unsigned inflight_of(const struct device *base)
 {
-    struct heap *stakes = &d->line.stakes[class];
+    unsigned count = base->inflight_count;
+    for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
+        count += d->inflight_count;
+    }
+    return count;
+}
+
+/* Where the tenant's next job of the class would run: on the device, or on its domain there. NULL:
+ * there is no such job. */
+static struct device *goal_of(const struct stake *k, struct device *base, unsigned class)
+{
+    const struct job *j = head_of(k, class);
+    return j == NULL ? NULL : j->device != NULL ? j->device : domain_of(k->tenant, base);
+}
+
+/* Takes tenants out of the line that have no ready job, whose worker takes none now, or that may
+ * have no more in flight beside others, until the first one has none of this. *ret_passed: those
+ * that have ready jobs. */
+static struct stake *search(struct device *base, unsigned class, struct stake **ret_passed)
+{
+    struct heap *stakes = &base->line.stakes[class];
     while (stakes->first != NULL) {
         struct stake *k = stakes->first->what;
         struct heap_entry *entry = &k->of[class].entry;
+        const struct device *goal = goal_of(k, base, class);
         bool others =
-            *ret_passed != NULL || !heap_alone(entry) || d->inflight_count > k->of[class].flying;
-        bool ready = head_of(k, class) != NULL;
-        if (ready && !(others && risky(d, &k->of[class]))) {
+            *ret_passed != NULL || !heap_alone(entry) || inflight_of(base) > k->of[class].flying;
+        if (goal != NULL && !goal->shut && !(others && risky(goal, &k->of[class]))) {
             return k;
         }
         heap_drop(stakes, entry);
-        if (ready) {
+        if (goal != NULL) {
+            k->away = goal->shut && !device_serves(goal);
             k->passed = *ret_passed;
             *ret_passed = k;
         }
     }
     return NULL;
+}
+
+/* A tenant goes back to its place. One whose worker does not serve saves nothing up. */
+static void put_back(struct line *l, struct stake *k, unsigned class)
+{
+    struct stake_class *of = &k->of[class];
+    of->served = k->away && of->served < l->clock[class] ? l->clock[class] : of->served;
+    heap_put(&l->stakes[class], &of->entry, of->served, k->tenant->key, k);
 }
 
 static bool stream_idle(const struct device *d)
@@ -178,17 +211,18 @@ static bool stream_idle(const struct device *d)
 
 /* The job of the tenant that has had least. Before a tenant that may have no more in flight another
  * one goes, as long as it is no more than LEAD_NS ahead, or a stream would be idle. *ret_waits:
- * there is such a tenant. */
-static struct job *class_head(struct device *d, unsigned class, bool *ret_waits)
+ * there is such a tenant. Nobody waits for a worker that does not serve. */
+static struct job *class_head(struct device *base, unsigned class, bool *ret_waits)
 {
     struct stake *passed = NULL;
-    struct stake *found = search(d, class, &passed);
-    *ret_waits = *ret_waits || passed != NULL;
+    struct stake *found = search(base, class, &passed);
+    const struct device *goal = found != NULL ? goal_of(found, base, class) : NULL;
     for (; passed != NULL; passed = passed->passed) {
-        struct stake_class *of = &passed->of[class];
-        heap_put(&d->line.stakes[class], &of->entry, of->served, passed->tenant->key, passed);
-        if (found != NULL && !stream_idle(d) &&
-            found->of[class].served > of->served + virtual_of(found->tenant, LEAD_NS)) {
+        put_back(&base->line, passed, class);
+        *ret_waits = *ret_waits || !passed->away;
+        if (found != NULL && !passed->away && !stream_idle(goal) &&
+            found->of[class].served >
+                passed->of[class].served + virtual_of(found->tenant, LEAD_NS)) {
             found = NULL;
         }
     }
@@ -204,9 +238,9 @@ static bool others_fly(const struct line *l)
     return flying > 0;
 }
 
-bool shares_hold_batch(struct front *f, const struct device *d)
+bool shares_hold_batch(struct front *f, struct device *d)
 {
-    const struct line *l = &d->line;
+    const struct line *l = device_line(d);
     bool lively = l->lively_ns != 0 && turn_now(f) < ns_add(l->lively_ns, LIVELY_NS);
     return l->flying[CLASS_BATCH] > 0 && (lively || others_fly(l));
 }
@@ -290,13 +324,13 @@ static bool contended(struct device *d)
 
 void shares_taken(struct front *f, struct job *j)
 {
-    struct line *l = &j->device->line;
+    struct line *l = device_line(j->device);
     unsigned class = job_rank_class(j);
     struct job_charge *c = &j->sched.charge;
     if (j->tenant == NULL) {
         return;
     }
-    struct stake *k = j->tenant->share.stake[j->device->index];
+    struct stake *k = j->tenant->share.stake[device_shown(j->device)];
     struct stake_class *of = &k->of[class];
     struct estimate cost = predict_cost(j, j->device);
     uint64_t now = turn_now(f);
@@ -304,7 +338,7 @@ void shares_taken(struct front *f, struct job *j)
     l->until_ns = (l->until_ns > now ? l->until_ns : now) + cost.ns;
     *c = (struct job_charge){.stake = k,
                              .class = class,
-                             .owed = class == CLASS_BATCH && contended(j->device),
+                             .owed = class == CLASS_BATCH && contended(device_base(j->device)),
                              .sure = cost.sure,
                              .ns = cost.ns,
                              .ends_ns = cost.ns > 0 ? l->until_ns : 0,
@@ -323,7 +357,7 @@ void shares_taken(struct front *f, struct job *j)
 
 void shares_adopted(struct front *f, struct job *j)
 {
-    struct line *l = &j->device->line;
+    struct line *l = device_line(j->device);
     line_pass(l, turn_now(f));
     j->sched.charge = (struct job_charge){.portion = l->portion, .since_ns = l->portion_ns};
 }
@@ -363,7 +397,7 @@ static void learn(struct stake_class *of, uint64_t cost)
 /* `cost`: what the job has taken so far. */
 static void spend(struct line *l, const struct job *j, struct job_charge *c, uint64_t cost)
 {
-    struct stake *k = j->tenant->share.stake[j->device->index];
+    struct stake *k = j->tenant->share.stake[device_shown(j->device)];
     uint64_t ns = cost > c->spent_ns ? cost - c->spent_ns : 0;
     if (k == NULL || ns == 0) {
         return; /* an adopted job of a tenant that has sent no other */
@@ -381,7 +415,7 @@ void shares_spend(struct front *f, struct device *d)
     for (struct job *j = d->inflight; j != NULL; j = j->device_next) {
         struct job_charge *c = &j->sched.charge;
         if (c->since_ns != 0 && j->tenant != NULL) {
-            spend(&d->line, j, c, cost_of(&d->line, c, job_ran_ns(j, now), now));
+            spend(device_line(d), j, c, cost_of(device_line(d), c, job_ran_ns(j, now), now));
         }
     }
 }
@@ -411,7 +445,7 @@ uint64_t shares_left(struct front *f, struct job *j, uint64_t ran_ns)
     if (c->since_ns == 0 || j->tenant == NULL) {
         return 0;
     }
-    struct line *l = &j->device->line;
+    struct line *l = device_line(j->device);
     uint64_t cost = cost_of(l, c, ran_ns, turn_now(f));
     spend(l, j, c, cost);
     if (c->stake != NULL) {

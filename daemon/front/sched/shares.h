@@ -19,6 +19,9 @@
  * jobs of other classes within LIVELY_NS, it has at most one batch job in flight otherwise, so that
  * a job of another class waits for one batch job at most.
  *
+ * Domains of a device (domain.h) share its hardware, and so its line: a tenant has the same virtual
+ * time there whatever worker it runs in. Where a worker takes no job now, the next tenant goes.
+ *
  * Each function costs O(log n) for n tenants with ready jobs, or O(log n) for each device where a
  * job may run on any. Thread: the loop's.
  */
@@ -39,12 +42,13 @@ bool shares_reserve(struct front *f, struct tenant *t, const struct job *j);
 void shares_put(struct front *f, struct job *j);
 void shares_drop(struct front *f, struct job *j); /* not put: nothing happens */
 /* Whether a job is ready that the device may run. */
-bool shares_wait(const struct front *f, const struct device *d);
-/* The job that the device is to get next; it remains in the line. NULL: there is none, or only
- * batch jobs that have to wait for the one in flight. */
+bool shares_wait(const struct front *f, struct device *d);
+/* The job that the device, or one of its domains, is to get next; it remains in the line. NULL:
+ * there is none that is not for a device that is `shut`, or only batch jobs that have to wait for
+ * the one in flight. d: no domain. */
 struct job *shares_head(struct front *f, struct device *d);
 /* Whether batch jobs wait for the one that is in flight on the device. */
-bool shares_hold_batch(struct front *f, const struct device *d);
+bool shares_hold_batch(struct front *f, struct device *d);
 /* Number of ready jobs of its tenant before it in the same line, at most `max`. */
 unsigned shares_ahead(const struct job *j, unsigned max);
 /* The job goes to its device, or is found there after an adoption, when no line has it. */

@@ -4,6 +4,7 @@
 #ifndef FRONT_SETTINGS_TENANT_LIMITS_H
 #define FRONT_SETTINGS_TENANT_LIMITS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Memory of one device: bytes, or a share of what its pool may take. */
@@ -47,6 +48,7 @@ struct tenant_limits {
     uint64_t sessions;            /* 0: [jobs] user_sessions_max */
     uint64_t most[TENANT_THINGS]; /* 0: the setting of [tenants] */
     enum tenant_load load;        /* whether it may load kernels */
+    bool trusted;                 /* its kernels may run in the workers that tenants share */
     uint64_t weight;              /* its part of devices, against that of others */
     uint64_t job_class;           /* the smallest of its jobs (enum proto_class) */
 };

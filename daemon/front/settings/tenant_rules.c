@@ -257,6 +257,9 @@ static int set_limit(struct tenant_limits *l, const char *key, const char *value
     if (strcmp(key, "load_kernels") == 0) {
         return set_load(key, value, &l->load, e);
     }
+    if (strcmp(key, "trusted") == 0) {
+        return set_bool(key, value, &l->trusted, e);
+    }
     if (strcmp(key, "weight") == 0) {
         return set_count(key, value, TENANT_WEIGHT_MAX, &l->weight, e);
     }

@@ -3,15 +3,19 @@
 #include <stdio.h>
 
 #include "common/log.h"
+#include "common/saturate.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/workers/worker_end.h"
 #include "proto/codec.h"
 
 uint64_t budget_of(const struct device *d, uint64_t memory_max)
 {
+    if (d->owner != NULL) {
+        return d->grant;
+    }
     uint64_t own = d->pool_default > 0 ? d->pool_default : device_pool_limit(d);
     uint64_t most = d->memory > 0 && d->memory < memory_max ? d->memory : memory_max;
-    return memory_max > 0 ? most : own;
+    return sat_sub(memory_max > 0 ? most : own, d->granted);
 }
 
 static uint64_t stay_of(const struct front *f, const struct device *d)
@@ -45,7 +49,7 @@ bool budget_reported(struct device *d, const struct msg_w_budget *m)
     if (m->code != 0) {
         (void)snprintf(d->refused, sizeof d->refused, "its memory stays at %llu bytes: %.*s", limit,
                        (int)m->text.size, (const char *)m->text.data);
-        log_error("device %u: %s", d->index, d->refused);
+        log_error("device %u: %s", device_shown(d), d->refused);
         d->pool_limit = d->budget = m->limit;
         return true;
     }
@@ -55,10 +59,10 @@ bool budget_reported(struct device *d, const struct msg_w_budget *m)
     if (m->missing > 0) {
         log_warn("device %u: its worker has %llu bytes of memory, %llu more than it may; they go "
                  "back when jobs end and buffers are freed",
-                 d->index, (unsigned long long)m->size, (unsigned long long)m->missing);
+                 device_shown(d), (unsigned long long)m->size, (unsigned long long)m->missing);
     } else {
         log_info("device %u: its worker has %llu bytes of memory, of %llu that it may have",
-                 d->index, (unsigned long long)m->size, limit);
+                 device_shown(d), (unsigned long long)m->size, limit);
     }
     return false;
 }

@@ -10,7 +10,8 @@
 #include "daemon/front/model/front.h"
 
 /* The device's budget in bytes if the settings' device_memory_max is `memory_max`: at most the
- * memory of the device; 0: as much as a worker takes by itself. */
+ * memory of the device; 0: as much as a worker takes by itself. Less what its domains are granted.
+ * The budget of a domain is its grant. */
 uint64_t budget_of(const struct device *d, uint64_t memory_max);
 /* Sends d->pool_limit and the settings about it, if the worker does not have them yet. */
 void budget_settle(struct front *f, struct device *d);

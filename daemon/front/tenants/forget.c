@@ -16,6 +16,16 @@ static void mark(struct tenant *t)
     }
 }
 
+static bool uses(const struct tenant *t)
+{
+    bool any = t->domains > 0;
+    for (unsigned i = 0; !any && i < PLACES_MAX; i++) {
+        const struct tenant_use *u = &t->use[i];
+        any = u->asked > 0 || u->mapped > 0 || u->shared > 0 || u->spilled > 0;
+    }
+    return any;
+}
+
 /* Does the tenant have anything but jobs, in the front or on a device? Buffers, arenas and programs
  * count while they have handles. Freed buffers and modules count while jobs use them; a module
  * counts by its request's bytes in message_bytes. A quarantined kernel keeps its tenant; strikes
@@ -27,11 +37,7 @@ static bool holds(const struct tenant *t)
     for (unsigned i = 0; !any && i < TENANT_THINGS; i++) {
         any = t->held[i] > 0;
     }
-    for (unsigned i = 0; !any && i < DEVICES_MAX; i++) {
-        const struct tenant_use *u = &t->use[i];
-        any = u->asked > 0 || u->mapped > 0 || u->shared > 0 || u->spilled > 0;
-    }
-    return any;
+    return any || uses(t);
 }
 
 /* Marks tenants that have something, tenants of jobs, and tenants whose programs and modules jobs

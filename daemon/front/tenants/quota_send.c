@@ -17,15 +17,16 @@ bool quota_reaches(const struct device *d)
 
 void quota_send(struct front *f, struct device *d, struct tenant *t)
 {
-    if (!quota_reaches(d) || d->link == NULL) {
+    if (!quota_reaches(d) || d->link == NULL || (d->owner != NULL && d->owner != t)) {
         return;
     }
-    const struct tenant_quota q = tenant_quota(t, device_pool_limit(d));
+    const struct tenant_quota q = tenant_quota(t, device_whole(d));
+    bool keeps = !d->overpromised && (d->owner != NULL || !t->apart);
     const struct msg_f_tenant m = {.tenant = tenant_key(t),
                                    .name = bytes_str(t->name),
                                    .hard = q.hard,
                                    .soft = q.soft,
-                                   .guaranteed = d->overpromised ? 0 : q.guaranteed,
+                                   .guaranteed = keeps ? q.guaranteed : 0,
                                    .spilled = q.spilled};
     struct err e = ERR_INIT;
     t->use[d->index].kept = m.guaranteed;
@@ -36,8 +37,9 @@ void quota_send(struct front *f, struct device *d, struct tenant *t)
 
 void quota_send_all(struct front *f, struct tenant *t)
 {
-    for (unsigned i = 0; i < f->device_count; i++) {
-        quota_send(f, f->device[i], t);
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        quota_send(f, d, t);
     }
 }
 

@@ -53,8 +53,9 @@ static int check_devices(const struct front *f, const struct tenant_rules *rules
 {
     for (unsigned i = 0; i < f->device_count; i++) {
         const struct device *d = f->device[i];
-        if (keeps(d) && tenant_rules_fit(rules, budget_of(d, memory_max), e) != 0) {
-            return err_wrap(e, "device %u", d->index);
+        uint64_t whole = sat_add(budget_of(d, memory_max), d->granted);
+        if (keeps(d) && tenant_rules_fit(rules, whole, e) != 0) {
+            return err_wrap(e, "device %u", device_shown(d));
         }
     }
     return 0;
@@ -67,7 +68,7 @@ static void send_tenants(struct front *f, struct device *d, bool all)
     d->refused[0] = '\0';
     for (unsigned pass = 0; pass < 2; pass++) {
         for (struct tenant *t = f->tenants; t != NULL; t = t->hh.next) {
-            uint64_t wanted = tenant_quota(t, device_pool_limit(d)).guaranteed;
+            uint64_t wanted = tenant_quota(t, device_whole(d)).guaranteed;
             bool grows = wanted > t->use[d->index].kept;
             if ((t->changed || (all && quota_limited(t))) && grows == (pass == 1)) {
                 quota_send(f, d, t);
@@ -119,9 +120,10 @@ int quota_rules(struct front *f, struct tenant_rules *rules, uint64_t memory_max
             forget_later(f, t);
         }
     }
-    for (unsigned i = 0; i < f->device_count; i++) {
-        if (keeps(f->device[i])) {
-            send_changed(f, f->device[i], memory_max);
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        if (keeps(d)) {
+            send_changed(f, d, memory_max);
         }
     }
     return 0;
@@ -139,15 +141,17 @@ bool quota_open(struct front *f, struct device *d)
     struct err e = ERR_INIT;
     uint64_t has = device_pool_limit(d);
     uint64_t limit = budget_of(d, f->config.device_memory_max);
-    bool fits = tenant_rules_fit(&f->rules, limit, &e) == 0;
+    bool fits = d->owner != NULL || /* its grant has room for the guarantee */
+                tenant_rules_fit(&f->rules, sat_add(limit, d->granted), &e) == 0;
     forget_uses(f, d);
     d->quota_epoch = d->epoch;
     d->overpromised = !fits;
     d->pool_limit = limit;
     if (!fits && d->state == DEVICE_ADOPTING) {
-        log_error("device %u reserves no guaranteed memory for tenants: %s", d->index, e.text);
+        log_error("device %u reserves no guaranteed memory for tenants: %s", device_shown(d),
+                  e.text);
     } else if (!fits) {
-        log_error("device %u does not serve: %s", d->index, e.text);
+        log_error("device %u does not serve: %s", device_shown(d), e.text);
         device_set_state(d, DEVICE_ABSENT, e.text);
         worker_end(f, d, NULL, e.text);
         f->hooks.device_given_up(f, d);
@@ -169,7 +173,7 @@ void quota_retry(struct front *f)
         bool waits = d->overpromised && d->state == DEVICE_ABSENT && d->worker == 0;
         struct err e = ERR_INIT;
         uint64_t limit = budget_of(d, f->config.device_memory_max);
-        if (waits && tenant_rules_fit(&f->rules, limit, &e) == 0) {
+        if (waits && tenant_rules_fit(&f->rules, sat_add(limit, d->granted), &e) == 0) {
             d->restart_ns = front_now(f);
             wake_at(f, d->restart_ns);
             device_set_state(d, DEVICE_WAITING, "the guaranteed memory fits now");
@@ -186,10 +190,10 @@ uint64_t quota_room(const struct front *f, const struct device *d, const struct 
     uint64_t pool = device_pool_limit(d);
     uint64_t taken = d->buffer_bytes;
     /* walks the rules, because there may be many more tenants */
-    for (unsigned i = 0; i < f->rules.count; i++) {
+    for (unsigned i = 0; d->owner == NULL && i < f->rules.count; i++) {
         const struct tenant *other = f->rules.rule[i].tenant;
-        if (other != t && !d->overpromised) {
-            taken = sat_add(taken, tenant_due(other, d->index, pool));
+        if (other != t && !d->overpromised && !other->apart) {
+            taken = sat_add(taken, tenant_due(other, d->index, device_whole(d)));
         }
     }
     return sat_sub(sat_add(pool, d->spill_limit), taken);
@@ -218,6 +222,21 @@ void quota_budget(struct front *f, struct device *d, const struct msg_w_budget *
     }
 }
 
+void quota_granted(struct front *f, struct device *base)
+{
+    if (keeps(base)) {
+        send_changed(f, base, f->config.device_memory_max);
+        budget_settle(f, base);
+    }
+}
+
+void quota_place(struct front *f, const struct session *s)
+{
+    if (rights_place(&f->rights, s) && quota_limited(s->tenant)) {
+        quota_send_all(f, s->tenant); /* only one of the workers keeps its guarantee */
+    }
+}
+
 void quota_refused(struct front *f, struct device *d, const struct msg_w_tenant_refused *m)
 {
     struct tenant *t = tenant_find(f->tenants, m->tenant);
@@ -227,7 +246,7 @@ void quota_refused(struct front *f, struct device *d, const struct msg_w_tenant_
     }
     (void)snprintf(d->refused, sizeof d->refused, "limits of tenant %s: %.*s", name,
                    (int)m->text.size, (const char *)m->text.data);
-    log_error("device %u: %s", d->index, d->refused);
+    log_error("device %u: %s", device_shown(d), d->refused);
 }
 
 /* ---- the rules of a tenant ------------------------------------------------------------------- */

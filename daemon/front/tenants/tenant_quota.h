@@ -26,6 +26,11 @@ bool quota_open(struct front *f, struct device *d);
 /* Starts devices that were too small for the guarantees of former settings. */
 void quota_retry(struct front *f);
 
+/* What the device gives to its domains changed. */
+void quota_granted(struct front *f, struct device *base);
+/* Decides whether the session's tenant is apart (rights_place). */
+void quota_place(struct front *f, const struct session *s);
+
 /* Bytes that a tenant's new buffers may have on the device: the room of device and host, less the
  * guarantees of other tenants. The tenant's own limit does not count here. */
 uint64_t quota_room(const struct front *f, const struct device *d, const struct tenant *t);

@@ -17,7 +17,7 @@ static void device_why(const struct device *d, char *out, size_t size)
 {
     bool ending = d->state == DEVICE_READY && d->recovery == 0;
     const char *why = ending ? d->ending : d->reason;
-    (void)snprintf(out, size, "device %u is %s%s%s", d->index,
+    (void)snprintf(out, size, "device %u is %s%s%s", device_shown(d),
                    ending ? "ending its worker" : device_state_name(d), why[0] != '\0' ? ": " : "",
                    why);
 }
@@ -72,7 +72,7 @@ static bool warned(const struct front *f, char *out, size_t size)
     for (unsigned i = 0; i < f->device_count; i++) {
         const struct device *d = f->device[i];
         if (d->warning[0] != '\0' && device_serves(d)) {
-            (void)snprintf(out, size, "device %u: %s", d->index, d->warning);
+            (void)snprintf(out, size, "device %u: %s", device_shown(d), d->warning);
             return true;
         }
     }
@@ -84,7 +84,7 @@ static bool limits_refused(const struct front *f, char *out, size_t size)
     for (unsigned i = 0; i < f->device_count; i++) {
         const struct device *d = f->device[i];
         if (d->refused[0] != '\0' && device_serves(d)) {
-            (void)snprintf(out, size, "device %u does not enforce all limits: %s", d->index,
+            (void)snprintf(out, size, "device %u does not enforce all limits: %s", device_shown(d),
                            d->refused);
             return true;
         }

@@ -7,6 +7,7 @@
 
 #include "common/clock.h"
 #include "daemon/front/clients/reply.h"
+#include "daemon/front/model/domain.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/views/snapshot_set.h"
 
@@ -196,8 +197,9 @@ static int take(struct front *f, struct session *s, const struct msg_pool_take *
     set->count = count;
     for (unsigned i = 0; i < count; i++) {
         set->snapshot[i].memory = MEMFD_NONE;
-        ask(&set->snapshot[i], f->device[m->device == 0 ? i : m->device - 1], set->number,
-            m->detail != 0);
+        struct device *base = f->device[m->device == 0 ? i : m->device - 1];
+        struct device *own = domain_of(s->tenant, base);
+        ask(&set->snapshot[i], own != NULL ? own : base, set->number, m->detail != 0);
     }
     set->next = f->snapshots;
     f->snapshots = set;
@@ -291,6 +293,16 @@ void snapshot_received(struct front *f, struct device *d, const struct msg_w_sna
     }
 }
 
+void snapshot_device_removed(struct front *f, struct device *d)
+{
+    for (struct snapshot_set *set = f->snapshots; set != NULL; set = set->next) {
+        for (unsigned i = 0; i < set->count; i++) {
+            struct snapshot *p = &set->snapshot[i];
+            p->device = p->device == d ? d->base : p->device;
+        }
+    }
+}
+
 void snapshot_device_lost(struct front *f, struct device *d)
 {
     struct snapshot_set *next = NULL;
@@ -325,7 +337,7 @@ int request_pool_read(struct request_context *c, struct err *e)
     set->until_ns = ns_add(front_now(c->f), KEPT_NS);
     for (unsigned i = 0; i < set->count; i++) {
         const struct snapshot *p = &set->snapshot[i];
-        if (p->device->index == m->device && p->state == SNAPSHOT_TAKEN) {
+        if (device_shown(p->device) == m->device && p->state == SNAPSHOT_TAKEN) {
             return snapshot_table_part(c->f, c->s, p, m, c->out, e);
         }
     }

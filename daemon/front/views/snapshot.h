@@ -23,6 +23,8 @@ int request_pool_read(struct request_context *c, struct err *e);
 /* A worker has answered. Takes the descriptor (-1: none). */
 void snapshot_received(struct front *f, struct device *d, const struct msg_w_snapshot *m, int fd);
 void snapshot_device_lost(struct front *f, struct device *d);
+/* The domain is about to be freed: snapshots of it name its device. */
+void snapshot_device_removed(struct front *f, struct device *d);
 /* Checks sets whose time is over: answers pending requests, drops answered sets. Sets the timer for
  * the next one. */
 void snapshot_watch(struct front *f, uint64_t now_ns);

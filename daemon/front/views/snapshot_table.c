@@ -58,7 +58,7 @@ _Static_assert(TABLE_COUNT(NUMBER_COLUMNS) + TABLE_COUNT(LATER_NUMBER_COLUMNS) =
                "every number has its column");
 
 #define POOL_COLUMNS(COLUMN, WIDE)                                                                 \
-    COLUMN(device, UINT, p->device->index)                                                         \
+    COLUMN(device, UINT, device_shown(p->device))                                                  \
     NUMBER_COLUMNS(COLUMN, WIDE)                                                                   \
     COLUMN(hit_rate, PPM, hit_rate(p))                                                             \
     WIDE(events, UINT, table_known(taken, h->events))                                              \
@@ -203,7 +203,7 @@ static void meter_name(const struct snapshot_meter *m, const struct tenant *tena
 }
 
 #define METER_COLUMNS(COLUMN, WIDE)                                                                \
-    COLUMN(device, UINT, x->p->device->index)                                                      \
+    COLUMN(device, UINT, device_shown(x->p->device))                                               \
     COLUMN(scope, TEXT, scopes[m.scope - SNAPSHOT_TIER])                                           \
     COLUMN(name, TEXT, name)                                                                       \
     COLUMN(live, UINT, m.live)                                                                     \

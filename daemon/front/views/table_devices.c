@@ -1,4 +1,4 @@
-/* The tables `devices` and `pool`. */
+/* The tables `devices`, `domains` and `pool`. */
 #include <stdio.h>
 
 #include "daemon/front/devices/monitor.h"
@@ -150,7 +150,7 @@ static void recovery_note(const struct hardware *h, const struct device *d, char
 /* ---- devices --------------------------------------------------------------------------------- */
 
 #define DEVICE_COLUMNS(COLUMN, WIDE)                                                               \
-    COLUMN(device, UINT, d->index)                                                                 \
+    COLUMN(device, UINT, device_shown(d))                                                          \
     COLUMN(backend, TEXT, d->backend)                                                              \
     COLUMN(state, TEXT, device_state_name(d))                                                      \
     COLUMN(kind, TEXT, kind_text(d))                                                               \
@@ -171,6 +171,7 @@ static void recovery_note(const struct hardware *h, const struct device *d, char
     WIDE(local_memory, BYTES, d->local_bytes)                                                      \
     WIDE(f64, BOOL, d->f64)                                                                        \
     WIDE(worker, UINT, (uint64_t)d->pid)                                                           \
+    WIDE(domains, UINT, domains_seen(q, d))                                                        \
     WIDE(busy, NS, d->busy_ns)                                                                     \
     WIDE(time_error, PPM, table_known(d->accuracy.total > 0, accuracy_ppm(&d->accuracy, 50)))      \
     WIDE(time_error_p90, PPM, table_known(d->accuracy.total > 0, accuracy_ppm(&d->accuracy, 90)))  \
@@ -188,6 +189,21 @@ static void recovery_note(const struct hardware *h, const struct device *d, char
 static const char *kind_text(const struct device *d)
 {
     return d->arch[0] == '\0' ? "" : d->simulated ? "simulated" : d->cpu ? "CPU" : "GPU";
+}
+
+/* Another tenant's is none of its business. */
+static bool sees(const struct table_query *q, const struct device *domain)
+{
+    return rights_sees(&q->f->rights, q->s, domain->owner);
+}
+
+static unsigned domains_seen(const struct table_query *q, const struct device *base)
+{
+    unsigned count = 0;
+    for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
+        count += sees(q, d);
+    }
+    return count;
 }
 
 static void device_row(struct table_query *q, const struct device *d)
@@ -218,10 +234,48 @@ static void devices_begin(struct table_query *q)
 
 const struct table_view view_devices = {"devices", devices_begin, NULL, true};
 
+/* ---- domains --------------------------------------------------------------------------------- */
+
+#define DOMAIN_COLUMNS(COLUMN, WIDE)                                                               \
+    COLUMN(tenant, TEXT, d->owner->name)                                                           \
+    COLUMN(device, UINT, device_shown(d))                                                          \
+    COLUMN(state, TEXT, device_state_name(d))                                                      \
+    COLUMN(worker, UINT, (uint64_t)d->pid)                                                         \
+    COLUMN(jobs, UINT, d->jobs)                                                                    \
+    COLUMN(in_flight, UINT, d->inflight_count)                                                     \
+    COLUMN(buffers, BYTES, d->buffer_bytes)                                                        \
+    COLUMN(memory, BYTES, d->grant)                                                                \
+    COLUMN(restarts, UINT, d->restarts)                                                            \
+    COLUMN(note, TEXT, d->reason)                                                                  \
+    WIDE(done, UINT, d->jobs_done)                                                                 \
+    WIDE(used, BYTES, d->pool.used)                                                                \
+    WIDE(spilled, BYTES, d->pool.spilled)                                                          \
+    WIDE(busy, NS, d->busy_ns)                                                                     \
+    WIDE(unused, NS, now > used_ns ? now - used_ns : 0)                                            \
+    WIDE(last_fault, TEXT, fault)
+
+static void domains_begin(struct table_query *q)
+{
+    struct table *t = &q->table;
+    const struct device *d;
+    uint64_t now = front_now(q->f);
+    TABLE_HEADER(DOMAIN_COLUMNS);
+    for (unsigned at = 0; (d = front_next_device(q->f, &at)) != NULL;) {
+        char fault[640];
+        uint64_t used_ns = d->used_ns > d->ran_ns ? d->used_ns : d->ran_ns;
+        if (d->owner != NULL && sees(q, d)) {
+            diagnosis_fault(d, true, fault, sizeof fault);
+            TABLE_ROW(DOMAIN_COLUMNS);
+        }
+    }
+}
+
+const struct table_view view_domains = {"domains", domains_begin, NULL, false};
+
 /* ---- pool ------------------------------------------------------------------------------------ */
 
 #define POOL_COLUMNS(COLUMN, WIDE)                                                                 \
-    COLUMN(device, UINT, d->index)                                                                 \
+    COLUMN(device, UINT, device_shown(d))                                                          \
     COLUMN(size, BYTES, d->pool.size)                                                              \
     COLUMN(used, BYTES, d->pool.used)                                                              \
     COLUMN(peak, BYTES, d->pool.peak)                                                              \

@@ -36,7 +36,7 @@ static void job_row(struct table_query *q, const struct job *j)
     char priority[32];
     (void)snprintf(priority, sizeof priority, "%lld", (long long)j->priority);
     if (j->device != NULL) {
-        (void)snprintf(place, sizeof place, "%u.%u", j->device->index, j->stream);
+        (void)snprintf(place, sizeof place, "%u.%u", device_shown(j->device), j->stream);
     }
     TABLE_ROW(JOB_COLUMNS);
 }

@@ -41,8 +41,12 @@ static void last_fault(const struct table_query *q, char *out, size_t size)
         (void)snprintf(out, size, "%s", q->f->fault_text);
         return;
     }
+    if (d->owner != NULL && !rights_sees(&q->f->rights, q->s, d->owner)) {
+        out[0] = '\0';
+        return;
+    }
     diagnosis_fault(d, rights_sees(&q->f->rights, q->s, NULL), text, sizeof text);
-    (void)snprintf(out, size, "device %u, %.0f s ago: %s", d->index,
+    (void)snprintf(out, size, "device %u, %.0f s ago: %s", device_shown(d),
                    (double)(front_now(q->f) - d->fault_ns) / 1e9, text);
 }
 
@@ -58,9 +62,10 @@ static void status_begin(struct table_query *q)
     listener_stats(f->listener, &stats);
     diagnosis_text(f, problem, sizeof problem);
     last_fault(q, fault, sizeof fault);
-    for (unsigned i = 0; i < f->device_count; i++) {
-        restarts += f->device[i]->restarts;
-        spilled += f->device[i]->pool.spilled;
+    const struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        restarts += d->restarts;
+        spilled += d->pool.spilled;
     }
     bool ready = discover_serving(f) >= f->config.min_devices && !front_life_refuses_jobs(f->life);
     TABLE_HEADER(STATUS_COLUMNS);

@@ -56,9 +56,9 @@ static struct sums sums_of(const struct front *f, const struct tenant *t)
 {
     struct sums all = {.quota.hard = 0};
     bool known = false;
-    for (unsigned i = 0; i < f->device_count; i++) {
-        const struct tenant_use *u = &t->use[i];
-        const struct device *d = f->device[i];
+    const struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        const struct tenant_use *u = &t->use[d->index];
         all.use.asked += u->asked;
         all.use.mapped += u->mapped;
         all.use.peak += u->peak;
@@ -113,6 +113,8 @@ static uint64_t arena_limit(const struct front *f, const struct tenant *x)
     WIDE(arenas_max, BYTES, limit(arena_limit(q->f, x)))                                           \
     WIDE(failed, UINT, x->jobs_failed)                                                             \
     WIDE(loads_kernels, BOOL, x->may_load)                                                         \
+    WIDE(domains, UINT, x->domains)                                                                \
+    WIDE(own_workers, BOOL, x->apart)                                                              \
     WIDE(struck_kernels, UINT, HASH_COUNT(x->strikes))                                             \
     WIDE(spilled_max, BYTES, limit(all.quota.spilled))                                             \
     WIDE(total_max, BYTES, limit(x->limits.total))
@@ -124,8 +126,9 @@ static void count_waiting(struct front *f)
         turn_count(f, 1);
         x->waiting = 0;
     }
-    for (unsigned i = 0; i < f->device_count; i++) {
-        for (const struct job *j = f->device[i]->inflight; j != NULL; j = j->device_next) {
+    const struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        for (const struct job *j = d->inflight; j != NULL; j = j->device_next) {
             if (j->tenant != NULL && j->wait == WAIT_MEMORY) {
                 j->tenant->waiting++;
             }

@@ -37,12 +37,12 @@ struct table_query {
     struct table_query *prev, *next;
 };
 
-extern const struct table_view view_status, view_config;    /* table_status.c */
-extern const struct table_view view_devices, view_pool;     /* table_devices.c */
-extern const struct table_view view_kernels;                /* table_kernels.c */
-extern const struct table_view view_jobs, view_timeline;    /* table_jobs.c */
-extern const struct table_view view_sessions, view_tenants; /* table_tenants.c */
-extern const struct table_view view_accounts;               /* table_accounts.c */
-extern const struct table_view view_trace;                  /* trace.c */
+extern const struct table_view view_status, view_config;              /* table_status.c */
+extern const struct table_view view_devices, view_domains, view_pool; /* table_devices.c */
+extern const struct table_view view_kernels;                          /* table_kernels.c */
+extern const struct table_view view_jobs, view_timeline;              /* table_jobs.c */
+extern const struct table_view view_sessions, view_tenants;           /* table_tenants.c */
+extern const struct table_view view_accounts;                         /* table_accounts.c */
+extern const struct table_view view_trace;                            /* trace.c */
 
 #endif

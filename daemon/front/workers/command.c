@@ -59,7 +59,7 @@ static void record_buffer(struct device *d, struct buffer *b)
     } else { /* the old entry may say that content is defined which is so no more */
         record_drop(d->record, b->record);
         b->record = 0;
-        log_warn("device %u: buffer %#llx will not survive a restart of gpud: %s", d->index,
+        log_warn("device %u: buffer %#llx will not survive a restart of gpud: %s", device_shown(d),
                  (unsigned long long)b->handle, e.code != 0 ? e.text : "no memory");
     }
     capbuf_finish(&bytes);
@@ -68,8 +68,9 @@ static void record_buffer(struct device *d, struct buffer *b)
 uint64_t command_job_id(struct front *f)
 {
     uint64_t id = f->next_job++;
-    for (unsigned i = 0; i < f->device_count; i++) {
-        record_note(f->device[i]->record, RECORD_JOB, id);
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        record_note(d->record, RECORD_JOB, id);
     }
     return id;
 }
@@ -87,7 +88,7 @@ static void record_job(struct device *d, struct job *j)
     if (entry != 0) {
         j->record = entry;
     } else {
-        log_warn("device %u: job %llu will not survive a restart of gpud: %s", d->index,
+        log_warn("device %u: job %llu will not survive a restart of gpud: %s", device_shown(d),
                  (unsigned long long)j->id, e.code != 0 ? e.text : "no memory");
     }
     capbuf_finish(&bytes);
@@ -240,24 +241,25 @@ void command_buffer_restore(struct front *f, struct buffer *b)
 static int send_arenas(struct device *d, const struct work *w, struct err *e)
 {
     int rc = 0;
-    uint64_t bit = UINT64_C(1) << d->index;
     for (unsigned i = 0; rc == 0 && i < w->arena_count; i++) {
         struct arena *a = w->arenas[i].arena;
-        if ((a->known & bit) != 0) {
+        if (device_set_has(&a->known, d->index)) {
             continue;
         }
         struct frame_fds fds = {.fd = {a->fd}, .count = 1};
         struct msg_f_arena m = {
             .arena = a->handle, .size = a->bytes, .tenant = tenant_key(a->tenant)};
         rc = d->front->io.send(d->link, &schema_msg_f_arena, &m, &fds, e);
-        a->known |= rc == 0 ? bit : 0;
+        if (rc == 0) {
+            device_set_put(&a->known, d->index);
+        }
     }
     return rc;
 }
 
 void command_arena_drop(const struct device *d, const struct arena *a)
 {
-    if ((a->known >> d->index & 1) != 0 && d->link != NULL) {
+    if (device_set_has(&a->known, d->index) && d->link != NULL) {
         struct msg_f_arena_free m = {.arena = a->handle};
         given_up(d->front->device[d->index], &schema_msg_f_arena_free, &m);
     }
@@ -265,8 +267,9 @@ void command_arena_drop(const struct device *d, const struct arena *a)
 
 void command_arena_free(struct front *f, struct arena *a)
 {
-    for (unsigned i = 0; i < f->device_count; i++) {
-        command_arena_drop(f->device[i], a);
+    const struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        command_arena_drop(d, a);
     }
 }
 
@@ -312,7 +315,7 @@ int command_job(struct front *f, struct job *j, const struct hazard_preds *preds
     if (rc == 0) {
         record_job(d, j);
         if (j->program != NULL) {
-            j->program->known |= UINT64_C(1) << d->index;
+            device_set_put(&j->program->known, d->index);
         }
         rc = f->io.send(d->link, &schema_msg_f_job, &m, NULL, &why);
     }
@@ -330,9 +333,10 @@ int command_job(struct front *f, struct job *j, const struct hazard_preds *preds
 void command_program_unref(struct front *f, struct program *p)
 {
     const struct msg_f_program_end m = {.program = p != NULL ? p->handle : 0};
-    for (unsigned i = 0; p != NULL && p->references == 1 && i < f->device_count; i++) {
-        struct device *d = f->device[i];
-        if ((p->known >> d->index & 1) != 0 && d->link != NULL) {
+    struct device *d;
+    for (unsigned at = 0;
+         p != NULL && p->references == 1 && (d = front_next_device(f, &at)) != NULL;) {
+        if (device_set_has(&p->known, d->index) && d->link != NULL) {
             wake_for_pool(f, d);
             given_up(d, &schema_msg_f_program_end, &m);
         }
@@ -410,8 +414,8 @@ void command_coalesce(struct device *d, uint64_t window_ns)
 
 void command_spill(struct front *f, struct device *d)
 {
-    const struct msg_f_spill m = {.limit =
-                                      device_spill_limit(f->config.spill_limit, f->device_count)};
+    const struct msg_f_spill m = {
+        .limit = device_spill_limit(f->config.spill_limit, f->device_count + f->domain_count)};
     struct err e = ERR_INIT;
     if (d->link == NULL || d->progress < WORKER_UP || d->spill_limit == m.limit) {
         return;

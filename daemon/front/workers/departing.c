@@ -7,20 +7,22 @@
 #include "common/log.h"
 #include "daemon/front/model/wake.h"
 
-void departing_add(struct front *f, uint64_t worker, const char *backend, unsigned number)
+void departing_add(struct front *f, uint64_t worker, const char *backend, unsigned number,
+                   uint64_t owner)
 {
-    if (f->departing_count == DEVICES_MAX) {
+    if (f->departing_count == PLACES_MAX) {
         log_warn("more workers of a former gpud end than there may be devices");
         return;
     }
     struct departing *x = &f->departing[f->departing_count++];
-    *x = (struct departing){.worker = worker, .number = number};
+    *x = (struct departing){.worker = worker, .number = number, .owner = owner};
     (void)snprintf(x->backend, sizeof x->backend, "%s", backend);
 }
 
 static bool is_of(const struct departing *x, const struct device *d)
 {
-    return x->number == d->number && strcmp(x->backend, d->backend) == 0;
+    return x->number == d->number && x->owner == tenant_key(d->owner) &&
+           strcmp(x->backend, d->backend) == 0;
 }
 
 bool departing_has(const struct front *f, const struct device *d)
@@ -34,8 +36,8 @@ bool departing_has(const struct front *f, const struct device *d)
 
 static void release(struct front *f)
 {
-    for (unsigned i = 0; i < f->device_count; i++) {
-        struct device *d = f->device[i];
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
         if (d->state == DEVICE_WAITING && d->restart_ns == NS_NEVER && !departing_has(f, d)) {
             d->restart_ns = front_now(f);
         }

@@ -8,8 +8,10 @@
 
 #include "daemon/front/model/front.h"
 
-/* The launcher was asked to end the worker. */
-void departing_add(struct front *f, uint64_t worker, const char *backend, unsigned number);
+/* The launcher was asked to end the worker. owner: the key of the tenant whose domain it was; 0: it
+ * was shared. */
+void departing_add(struct front *f, uint64_t worker, const char *backend, unsigned number,
+                   uint64_t owner);
 /* Has the device such a worker? */
 bool departing_has(const struct front *f, const struct device *d);
 /* The launcher reports the end of a worker, whose device may start another one then. false: it is

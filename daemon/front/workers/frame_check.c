@@ -116,7 +116,7 @@ int frame_check_module(const struct front *f, const struct device *d, const stru
                        struct err *e)
 {
     const struct module *module = idmap_get(&f->modules, m->module);
-    if (module != NULL && (module->loading >> d->index & 1) == 0) {
+    if (module != NULL && !device_set_has(&module->loading, d->index)) {
         return err_set(e, ERR_PROTOCOL,
                        "the worker answered for module %#" PRIx64
                        ", which the front did not send to it",

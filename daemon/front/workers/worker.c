@@ -59,7 +59,7 @@ static bool more(void *data, bool first)
 {
     struct front *f = ((struct device *)data)->front;
     if (first) {
-        turn_allow(f, TURN_SHARE / f->device_count);
+        turn_allow(f, TURN_SHARE / (f->device_count + f->domain_count));
     }
     return turn_has_room(f);
 }
@@ -69,7 +69,9 @@ static const struct link_callbacks link_callbacks = {
 
 static int encode_device(const struct device *d, struct capbuf *out, struct err *e)
 {
-    struct msg_record_worker m = {.backend = bytes_str(d->backend), .index = d->number};
+    struct msg_record_worker m = {.backend = bytes_str(d->backend),
+                                  .index = d->number,
+                                  .tenant = bytes_str(d->owner != NULL ? d->owner->name : "")};
     return proto_encode(&schema_msg_record_worker, &m, out, e);
 }
 
@@ -84,9 +86,10 @@ static int ask_launcher(struct front *f, struct device *d, struct err *e)
     (void)snprintf(number, sizeof number, "%u", pinned ? 0 : d->number);
     (void)snprintf(options, sizeof options, "%s%s%s", f->config.backend_options,
                    pinned && f->config.backend_options[0] != '\0' ? "," : "", pinned ? d->pin : "");
-    (void)snprintf(limit, sizeof limit, "%" PRIu64, f->config.device_memory_max);
+    (void)snprintf(limit, sizeof limit, "%" PRIu64,
+                   d->owner != NULL ? d->grant : f->config.device_memory_max);
     (void)snprintf(spill, sizeof spill, "%" PRIu64,
-                   device_spill_limit(f->config.spill_limit, f->device_count));
+                   device_spill_limit(f->config.spill_limit, f->device_count + f->domain_count));
     (void)snprintf(managed, sizeof managed, "%" PRIu64, f->config.managed_limit);
     const char *args[] = {
         "--backend",       d->backend,       "--device", number,          "--options",
@@ -167,16 +170,17 @@ void worker_start(struct front *f, struct device *d)
     if (rc != 0) {
         d->worker = 0;
         d->failures++;
-        log_error("device %u: %s", d->index, e.text);
+        log_error("device %u: %s", device_shown(d), e.text);
         wait_then_restart(f, d, e.text);
     }
 }
 
 static struct device *find(struct front *f, uint64_t id)
 {
-    for (unsigned i = 0; i < f->device_count; i++) {
-        if (f->device[i]->worker == id && id != 0) {
-            return f->device[i];
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        if (d->worker == id && id != 0) {
+            return d;
         }
     }
     return NULL;
@@ -205,7 +209,7 @@ bool worker_started(struct front *f, uint64_t id, pid_t pid, int fd, int code, c
     if (code != 0) {
         d->worker = 0;
         d->failures++;
-        log_error("device %u: worker does not start: %s", d->index, text);
+        log_error("device %u: worker does not start: %s", device_shown(d), text);
         wait_then_restart(f, d, text);
     } else if (attach(f, d, fd, &e) != 0) {
         worker_end(f, d, NULL, e.text);
@@ -320,7 +324,7 @@ static void note_fault(struct front *f, struct device *d, const char *why)
     (void)snprintf(d->fault, sizeof d->fault, "%s", why);
     d->fault_ns = front_now(f);
     f->fault_device = d;
-    log_warn("device %u: worker %d: %s; %s", d->index, (int)d->pid, why, d->fault_doing);
+    log_warn("device %u: worker %d: %s; %s", device_shown(d), (int)d->pid, why, d->fault_doing);
 }
 
 bool worker_ended(struct front *f, uint64_t id, int status)
@@ -338,7 +342,8 @@ bool worker_ended(struct front *f, uint64_t id, int status)
     describe(d, by_us, status, why, sizeof why);
     bool external = is_external(d, status);
     worker_detach(d);
-    bool expected = d->state == DEVICE_ABSENT || d->state == DEVICE_REPLACED;
+    bool expected =
+        d->state == DEVICE_ABSENT || d->state == DEVICE_REPLACED || d->state == DEVICE_RESTING;
     if (!expected) {
         note_fault(f, d, why);
     }
@@ -402,7 +407,7 @@ static void check_silence(struct front *f, struct device *d, uint64_t now)
         if (now < worker_unkillable_at(d)) {
             wake_at(f, worker_unkillable_at(d));
         } else {
-            log_error("device %u: worker %d does not end", d->index, (int)d->pid);
+            log_error("device %u: worker %d does not end", device_shown(d), (int)d->pid);
             device_set_state(d, DEVICE_STUCK, "its worker cannot be ended: the driver hangs");
             f->hooks.worker_lost(f, d, false, d->reason);
             f->hooks.device_given_up(f, d);
@@ -495,7 +500,7 @@ static bool is_shared(const struct front *f, const struct device *d, const struc
     }
     uint32_t cursor = 0;
     for (struct module *m; (m = idmap_next(&f->modules, &cursor, NULL)) != NULL;) {
-        if (m->tenant != NULL && m->tenant != t && (m->loaded >> d->index & 1) != 0) {
+        if (m->tenant != NULL && m->tenant != t && device_set_has(&m->loaded, d->index)) {
             return true;
         }
     }
@@ -578,8 +583,8 @@ static void stood_still(struct device *d, uint64_t now, uint64_t away_ns)
 void worker_watch(struct front *f, uint64_t now, uint64_t away_ns)
 {
     bool away = away_ns > 0;
-    for (unsigned i = 0; i < f->device_count; i++) {
-        struct device *d = f->device[i];
+    struct device *d;
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
         if (away) {
             stood_still(d, now, away_ns);
         }

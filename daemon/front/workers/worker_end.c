@@ -15,6 +15,20 @@ uint64_t worker_unkillable_at(const struct device *d)
     return ns_add(d->killed_ns, UNKILLABLE_NS);
 }
 
+void worker_dismiss(struct front *f, struct device *d, const char *why)
+{
+    struct err e = ERR_INIT;
+    if (d->worker == 0 || d->killed_ns != 0) {
+        return;
+    }
+    d->killed_ns = front_now(f);
+    wake_at(f, worker_unkillable_at(d));
+    (void)snprintf(d->ending, sizeof d->ending, "%s", why);
+    if (f->io.kill(f->launcher, d->worker, SIGKILL, &e) != 0) {
+        log_error("device %u: %s", device_shown(d), e.text);
+    }
+}
+
 void worker_end(struct front *f, struct device *d, struct job *culprit, const char *why)
 {
     if (d->worker == 0 || d->killed_ns != 0) {
@@ -29,8 +43,8 @@ void worker_end(struct front *f, struct device *d, struct job *culprit, const ch
     }
     (void)snprintf(d->ending, sizeof d->ending, "%s", why);
     blame_text(d, doing);
-    log_warn("device %u: ending worker %d: %s; %s", d->index, (int)d->pid, why, doing);
+    log_warn("device %u: ending worker %d: %s; %s", device_shown(d), (int)d->pid, why, doing);
     if (f->io.kill(f->launcher, d->worker, SIGKILL, &e) != 0) {
-        log_error("device %u: %s", d->index, e.text);
+        log_error("device %u: %s", device_shown(d), e.text);
     }
 }

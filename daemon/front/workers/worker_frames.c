@@ -39,7 +39,7 @@ static void offer_rings(struct device *d)
 {
     struct err e = ERR_INIT;
     if (d->link != NULL && link_offer_rings(d->link, &e) != 0) {
-        log_info("device %u: no rings to its worker: %s", d->index, e.text);
+        log_info("device %u: no rings to its worker: %s", device_shown(d), e.text);
     }
 }
 
@@ -72,7 +72,7 @@ static int ready(struct front *f, struct device *d, struct bytes bytes, struct e
     keep(m.arch, d->arch, sizeof d->arch);
     keep(is_one_option(m.pin) ? m.pin : bytes_str(""), d->pin, sizeof d->pin);
     if (d->warning[0] != '\0') {
-        log_warn("device %u: %s", d->index, d->warning);
+        log_warn("device %u: %s", device_shown(d), d->warning);
     }
     d->cpu = m.cpu != 0;
     d->simulated = m.simulated != 0;
@@ -154,7 +154,7 @@ static int rings(struct front *f, struct device *d, struct bytes bytes, struct e
         return rc;
     }
     if (m.code != 0) {
-        log_info("device %u: no rings to its worker (%.*s): frames use the socket", d->index,
+        log_info("device %u: no rings to its worker (%.*s): frames use the socket", device_shown(d),
                  (int)m.text.size, (const char *)m.text.data);
     }
     link_rings_answered(d->link, m.nonce, (int)m.code);

@@ -232,7 +232,7 @@ struct fake *fake_create(void)
     ck_assert(k->tenant != NULL && k->session != NULL && k->module != NULL);
     k->module->tenant = k->tenant;
     k->module->hash = hash_of("source", 6);
-    k->module->loaded = UINT64_MAX;
+    memset(&k->module->loaded, 0xff, sizeof k->module->loaded);
     return k;
 }
 

@@ -200,7 +200,7 @@ END_TEST
 START_TEST(a_module_is_requested_and_its_failure_reported)
 {
     k = fake_create();
-    k->module->loaded = 0;
+    k->module->loaded = (struct device_set){0};
     struct job *j = fake_job(k, 0);
     fake_launches(k, j, "spin");
     uint64_t id = fake_submit(k, j);

@@ -175,10 +175,10 @@ START_TEST(kernels_work_on_it_where_all_can)
 {
     arena->align = 128;
     r.devices = r.processors = 3;
-    arena->mapped = 1; /* one of two */
+    arena->mapped.word[0] = 1; /* one of two */
     ck_assert_int_eq(scale(part(0, 0, 100), part(0, 4096, 100)), 0);
     ck_assert_uint_eq(steps(OP_WRITE), 1);
-    arena->mapped = 3;
+    arena->mapped.word[0] = 3;
     ck_assert_int_eq(scale(part(0, 0, 100), part(0, 4096, 100)), 0);
     ck_assert_uint_eq(r.work.step_count, 1);
     ck_assert_uint_eq(r.work.refs[1].tag, REF_ARENA);
@@ -202,7 +202,8 @@ END_TEST
 START_TEST(operations_get_copies)
 {
     arena->align = 4;
-    arena->mapped = r.devices = r.processors = 1;
+    r.devices = r.processors = 1;
+    arena->mapped.word[0] = 1;
     struct proto_arg keys = part(0, 0, 1000);
     keys.dtype = DTYPE_U32;
     recipe_arg(&r, keys);
@@ -427,17 +428,17 @@ START_TEST(what_a_worker_could_not_take_is_given_again)
     const unsigned *dropped = &k->frames[FRAME_KIND_F_ARENA_FREE];
     arena_mapped(&k->f, &k->device[0], &failed); /* it was not told */
     ck_assert_uint_eq(*dropped, 0);
-    arena->known = 3;
+    arena->known.word[0] = 3;
     arena_mapped(&k->f, &k->device[0], &failed);
     ck_assert_uint_eq(*dropped, 1);
-    ck_assert_uint_eq(arena->known, 2);
-    arena->known = 3;
+    ck_assert_uint_eq(arena->known.word[0], 2);
+    arena->known.word[0] = 3;
     arena_mapped(&k->f, &k->device[0], &mapped);
     ck_assert_uint_eq(*dropped, 1);
-    ck_assert_uint_eq(arena->known, 3);
-    ck_assert_uint_eq(arena->mapped, 1);
+    ck_assert_uint_eq(arena->known.word[0], 3);
+    ck_assert_uint_eq(arena->mapped.word[0], 1);
     ck_assert_uint_eq(arena->align, 256);
-    arena->known = arena->mapped = 0;
+    arena->known.word[0] = arena->mapped.word[0] = 0;
 }
 END_TEST
 

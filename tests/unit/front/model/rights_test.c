@@ -82,14 +82,72 @@ START_TEST(members_of_the_group)
     struct session by_group = session_of(geteuid() + 54321, 0, true);
     struct session other = session_of(geteuid() + 54321, 54321, true);
     ck_assert(rights_admin(&r, &by_group) == (_i == 0));
+    ck_assert(!rights_loads(&r, &by_group)); /* not in the workers that tenants share */
+    ck_assert(rights_place(&r, &by_group) == (_i == 1));
     ck_assert(rights_loads(&r, &by_group) == (_i == 1));
+    ck_assert(rights_place(&r, &other) == (_i == 1));
     ck_assert(!rights_admin(&r, &other) && !rights_loads(&r, &other));
     m->uid[0] = other.key.uid;
     m->count = 1;
     ck_assert(rights_admin(&r, &other) == (_i == 0));
+    ck_assert(rights_place(&r, &other) == (_i == 1));
     ck_assert(rights_loads(&r, &other) == (_i == 1));
     other.client.local = false;
     ck_assert(!rights_admin(&r, &other) && !rights_loads(&r, &other));
+}
+END_TEST
+
+/* A section decides for all its users; without one root and the daemon's user are trusted. */
+START_TEST(who_is_apart)
+{
+    static const struct {
+        enum tenant_load load;
+        bool ruled, trusted, group, root, far, apart;
+    } of[] = {
+        {.load = TENANT_LOAD_YES, .ruled = true, .apart = true},
+        {.load = TENANT_LOAD_YES, .ruled = true, .root = true, .apart = true},
+        {.load = TENANT_LOAD_YES, .ruled = true, .trusted = true},
+        {.load = TENANT_LOAD_NO, .ruled = true, .group = true},
+        {.load = TENANT_LOAD_BY_GROUP, .ruled = true},
+        {.load = TENANT_LOAD_BY_GROUP, .ruled = true, .group = true, .apart = true},
+        {.load = TENANT_LOAD_BY_GROUP, .group = true, .apart = true},
+        {.load = TENANT_LOAD_BY_GROUP, .group = true, .root = true},
+        {.load = TENANT_LOAD_BY_GROUP, .group = true, .trusted = true},
+        {.load = TENANT_LOAD_BY_GROUP},
+        {.load = TENANT_LOAD_YES, .apart = true},
+        {.load = TENANT_LOAD_YES, .root = true},
+        {.load = TENANT_LOAD_YES, .ruled = true, .far = true},
+    };
+    for (unsigned i = 0; i < sizeof of / sizeof of[0]; i++) {
+        struct rights r = {.admins.group = UINT32_MAX, .loaders.group = UINT32_MAX};
+        struct session s = session_of(of[i].root ? 0 : geteuid() + 54321, 54321, !of[i].far);
+        struct tenant t = {.ruled = of[i].ruled,
+                           .limits = {.load = of[i].load, .trusted = of[i].trusted}};
+        s.tenant = &t;
+        r.loaders.group = of[i].group ? 54321 : UINT32_MAX;
+        ck_assert_msg(rights_place(&r, &s) == of[i].apart && t.apart == of[i].apart, "case %u", i);
+        ck_assert(!rights_place(&r, &s));
+        ck_assert(!t.apart || rights_loads(&r, &s));
+    }
+    struct rights r = {.admins.group = UINT32_MAX, .loaders.group = UINT32_MAX};
+    struct session s = session_of(geteuid() + 54321, 54321, true);
+    struct tenant t = {.ruled = true, .limits.load = TENANT_LOAD_YES, .limits.trusted = true};
+    struct config config;
+    struct err e = ERR_INIT;
+    s.tenant = &t;
+    config_defaults(&config);
+    ck_assert(rights_loads(&r, &s));
+    t.held[TENANT_BUFFERS] = 1;
+    t.limits.trusted = false; /* by a reload */
+    ck_assert(!rights_place(&r, &s) && !t.apart);
+    ck_assert(!rights_loads(&r, &s));
+    ck_assert_int_eq(rights_refuse_load(&r, &config, &s, &e), ERR_PERMISSION);
+    ck_assert_ptr_nonnull(strstr(e.text, "has buffers or jobs in those that tenants share"));
+    t.held[TENANT_BUFFERS] = 0;
+    t.held[TENANT_JOBS] = 1;
+    ck_assert(!rights_place(&r, &s));
+    t.held[TENANT_JOBS] = 0;
+    ck_assert(rights_place(&r, &s) && t.apart && rights_loads(&r, &s));
 }
 END_TEST
 
@@ -112,19 +170,20 @@ START_TEST(a_refusal_names_the_setting)
     struct config config;
     struct err e = ERR_INIT;
     struct tenant tenant = {.name = "uid:1234"};
-    struct session s = {.tenant = &tenant, .client.local = true};
+    struct session s = {.tenant = &tenant, .key.uid = 1234, .client.local = true};
+    struct rights r = {.admins.group = UINT32_MAX, .loaders.group = UINT32_MAX};
     config_defaults(&config);
-    ck_assert_int_eq(rights_refuse_load(&config, &s, &e), ERR_PERMISSION);
+    ck_assert_int_eq(rights_refuse_load(&r, &config, &s, &e), ERR_PERMISSION);
     ck_assert_ptr_nonnull(strstr(e.text, "uid:1234"));
     ck_assert_ptr_nonnull(strstr(e.text, "no load_group is set in section [tenants]"));
     ck_assert_ptr_nonnull(strstr(e.text, "/etc/gpud/gpud.conf"));
     (void)strcpy(config.load_group, "trusted");
     (void)strcpy(config.file, "/tmp/other.conf");
-    ck_assert_int_eq(rights_refuse_load(&config, &s, &e), ERR_PERMISSION);
+    ck_assert_int_eq(rights_refuse_load(&r, &config, &s, &e), ERR_PERMISSION);
     ck_assert_ptr_nonnull(strstr(e.text, "not in group trusted"));
     ck_assert_ptr_nonnull(strstr(e.text, "/tmp/other.conf"));
     s.client.local = false;
-    ck_assert_int_eq(rights_refuse_load(&config, &s, &e), ERR_PERMISSION);
+    ck_assert_int_eq(rights_refuse_load(&r, &config, &s, &e), ERR_PERMISSION);
     ck_assert_ptr_nonnull(strstr(e.text, "tcp"));
 }
 END_TEST
@@ -152,6 +211,7 @@ int main(void)
     tcase_add_test(tc, root_and_the_daemons_user_only);
     tcase_add_test(tc, everybody_sees_if_told_and_controls_nothing);
     tcase_add_loop_test(tc, members_of_the_group, 0, 2);
+    tcase_add_test(tc, who_is_apart);
     tcase_add_test(tc, a_group_that_is_none);
     tcase_add_test(tc, a_refusal_names_the_setting);
     tcase_add_test(tc, a_refused_cancel_says_who_may);

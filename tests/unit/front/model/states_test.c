@@ -47,7 +47,8 @@ static unsigned step_device(unsigned from, unsigned to)
     return d.state;
 }
 
-#define END (TO(DEVICE_WAITING) | TO(DEVICE_STUCK))
+#define END  (TO(DEVICE_WAITING) | TO(DEVICE_STUCK))
+#define REST TO(DEVICE_RESTING)
 
 static const struct machine machines[] = {
     {.states = SESSION_STATES,
@@ -77,17 +78,20 @@ static const struct machine machines[] = {
     {.states = DEVICE_STATES,
      .step = step_device,
      .steps = {[DEVICE_STARTING] = TO(DEVICE_STARTING) | TO(DEVICE_ADOPTING) | TO(DEVICE_OPENED) |
-                                   TO(DEVICE_ABSENT) | TO(DEVICE_REPLACED) | END,
+                                   TO(DEVICE_ABSENT) | TO(DEVICE_REPLACED) | REST | END,
                [DEVICE_OPENED] = TO(DEVICE_PROBING) | TO(DEVICE_ABSENT) | END,
                [DEVICE_ADOPTING] = TO(DEVICE_OPENED) | END,
                [DEVICE_PROBING] = TO(DEVICE_PROBING) | TO(DEVICE_READY) | TO(DEVICE_ABSENT) |
                                   TO(DEVICE_REPLACED) | END,
-               [DEVICE_READY] = END,
-               [DEVICE_WAITING] = TO(DEVICE_STARTING) | TO(DEVICE_ADOPTING) | TO(DEVICE_WAITING),
+               [DEVICE_READY] = REST | END,
+               [DEVICE_WAITING] =
+                   TO(DEVICE_STARTING) | TO(DEVICE_ADOPTING) | TO(DEVICE_WAITING) | REST,
                [DEVICE_REPLACED] = END,
                [DEVICE_ABSENT] =
-                   TO(DEVICE_STARTING) | TO(DEVICE_ADOPTING) | TO(DEVICE_ABSENT) | END,
-               [DEVICE_STUCK] = TO(DEVICE_WAITING)}},
+                   TO(DEVICE_STARTING) | TO(DEVICE_ADOPTING) | TO(DEVICE_ABSENT) | REST | END,
+               [DEVICE_STUCK] = TO(DEVICE_WAITING),
+               [DEVICE_RESTING] =
+                   TO(DEVICE_STARTING) | TO(DEVICE_ADOPTING) | TO(DEVICE_STUCK) | REST}},
 };
 
 struct pair {

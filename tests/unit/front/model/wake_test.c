@@ -417,7 +417,7 @@ static void share_begin(int how)
     } else {
         struct module *m = calloc(1, sizeof *m);
         m->tenant = other;
-        m->loaded = 1;
+        device_set_put(&m->loaded, 0);
         m->id = idmap_add(&k->f.modules, m);
         ck_assert_uint_ne(m->id, 0);
     }
@@ -705,7 +705,7 @@ START_TEST(jobs_that_wait_for_a_kernel_are_offered_in_slices)
     struct job *j[WAITING];
     unsigned ready = 0;
     begin();
-    k->module->loaded = 0;
+    k->module->loaded = (struct device_set){0};
     for (unsigned i = 0; i < WAITING; i++) {
         j[i] = fake_job(k, 0);
         fake_launches(k, j[i], "spin");
@@ -732,7 +732,7 @@ START_TEST(jobs_that_wait_for_a_kernel_are_offered_in_slices)
     queue_modules_turn(&k->f);
     ck_assert_uint_eq(k->f.module_count, 2);
     fake_turn(k);
-    k->module->loaded = UINT64_MAX;
+    memset(&k->module->loaded, 0xff, sizeof k->module->loaded);
     ck_assert(queue_offer_modules(&k->f));
     queue_modules_turn(&k->f);
     ck_assert(!queue_offer_modules(&k->f));

@@ -15,6 +15,9 @@
 #include "tests/unit/front/scratch.h"
 
 #define MIB (UINT64_C(1) << 20)
+
+static const struct device device[] = {{.pool_limit = 1000 * MIB},
+                                       {.index = 1, .pool_limit = 1000 * MIB}};
 #define GIB (UINT64_C(1) << 30)
 
 static char dir[SCRATCH_PATH];
@@ -211,7 +214,7 @@ START_TEST(the_ledger_is_the_tenants)
     ck_assert_uint_eq(tenant_room(t, 1, 1000 * MIB), 470 * MIB);
     ck_assert_uint_eq(tenant_due(t, 1, 1000 * MIB), 70 * MIB);
     ck_assert_uint_eq(tenant_due(t, 0, 1000 * MIB), 0);
-    ck_assert_int_eq(tenant_refuse(t, 0, 1000 * MIB, 200, &e), ERR_LIMIT);
+    ck_assert_int_eq(tenant_refuse(t, &device[0], 200, &e), ERR_LIMIT);
     ck_assert_str_eq(e.text, "tenant vision wants 200 bytes on device 0 and may have 524288000 "
                              "there, of which its buffers have 419430400: free some of them, or "
                              "raise its memory_hard");
@@ -245,14 +248,14 @@ START_TEST(what_lies_on_the_host_and_in_all_is_limited)
     ck_assert(tenant_charge(t, 0, 1000 * MIB, 0));
     ck_assert_uint_eq(tenant_room(t, 0, 1000 * MIB), 100 * MIB);
     ck_assert_uint_eq(tenant_room(t, 1, 1000 * MIB), 500 * MIB);
-    ck_assert_int_eq(tenant_refuse(t, 0, 1000 * MIB, 101 * MIB, &e), ERR_LIMIT);
+    ck_assert_int_eq(tenant_refuse(t, &device[0], 101 * MIB, &e), ERR_LIMIT);
     ck_assert_str_eq(e.text,
                      "tenant vision wants 105906176 bytes on device 0 and may have "
                      "1153433600 there, of which its buffers have 1048576000: free some of "
                      "them, or raise its memory_spilled, which adds to the limit of the device's "
                      "pool");
     e = (struct err)ERR_INIT;
-    ck_assert_int_eq(tenant_refuse(t, 1, 1000 * MIB, 501 * MIB, &e), ERR_LIMIT);
+    ck_assert_int_eq(tenant_refuse(t, &device[1], 501 * MIB, &e), ERR_LIMIT);
     ck_assert_str_eq(e.text, "tenant vision wants 525336576 bytes and may have 1572864000 on all "
                              "devices, of which its buffers have 1048576000: free some of them, or "
                              "raise its memory_total");

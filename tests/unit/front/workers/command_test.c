@@ -46,7 +46,8 @@ static void unload(struct device *d)
 
 static void drop_arena(struct device *d)
 {
-    const struct arena a = {.handle = ID, .known = UINT64_C(1) << d->index};
+    struct arena a = {.handle = ID};
+    device_set_put(&a.known, d->index);
     command_arena_drop(d, &a);
 }
 

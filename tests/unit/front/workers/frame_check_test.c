@@ -190,10 +190,10 @@ START_TEST(modules_are_answered_for_when_they_are_asked_for)
     ck_assert_ptr_nonnull(module);
     module->id = idmap_add(&k->f.modules, module);
     const struct msg_w_module m = {.module = module->id, .code = ERR_DEVICE_LOST};
-    module->loading = UINT64_C(1) << HONEST;
+    device_set_put(&module->loading, HONEST);
     ck_assert_int_eq(say(k, &schema_msg_w_module, &m), ERR_PROTOCOL);
     ck_assert_uint_eq(calls, 0);
-    module->loading |= UINT64_C(1) << LIAR;
+    device_set_put(&module->loading, LIAR);
     ck_assert_int_eq(say(k, &schema_msg_w_module, &m), 0);
     ck_assert_uint_eq(calls, 1);
     (void)idmap_remove(&k->f.modules, module->id);

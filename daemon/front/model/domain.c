@@ -1,0 +1,48 @@
+#include "daemon/front/model/domain.h"
+
+#include "daemon/front/model/front.h"
+
+struct device *domain_of(const struct tenant *t, struct device *base)
+{
+    if (t == NULL || !t->apart) {
+        return base;
+    }
+    struct device *d = base->domains;
+    while (d != NULL && d->owner != t) {
+        d = d->domain_next;
+    }
+    return d;
+}
+
+struct device_set domain_hopes(const struct front *f, const struct tenant *t, bool cpu)
+{
+    struct device_set hopes = {0};
+    for (unsigned i = 0; i < f->device_count; i++) {
+        const struct device *d = domain_of(t, f->device[i]);
+        if (d != NULL && device_hopeful(d) && (d->cpu || !cpu)) {
+            device_set_put(&hopes, d->index);
+        }
+    }
+    return hopes;
+}
+
+/* A domain is made where there is none, but one that cannot be used is not replaced. */
+bool domain_hope(const struct front *f, const struct tenant *t)
+{
+    bool hope = false;
+    for (unsigned i = 0; i < f->device_count && !hope; i++) {
+        const struct device *d = domain_of(t, f->device[i]);
+        hope = d != NULL && device_hopeful(d);
+    }
+    return hope;
+}
+
+uint64_t domain_unbound(const struct front *f, const struct tenant *t)
+{
+    uint64_t bound = 0;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        const struct device *d = domain_of(t, f->device[i]);
+        bound += d != NULL ? d->jobs : 0;
+    }
+    return t->held[TENANT_JOBS] > bound ? t->held[TENANT_JOBS] - bound : 0;
+}

@@ -1,0 +1,414 @@
+#include "daemon/front/workers/domains.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/log.h"
+#include "common/saturate.h"
+#include "daemon/front/model/domain.h"
+#include "daemon/front/model/wake.h"
+#include "daemon/front/workers/command.h"
+#include "daemon/front/workers/worker.h"
+#include "daemon/front/workers/worker_end.h"
+
+/* that are looked at in a unit of work */
+#define JOBS_A_UNIT    16u
+#define BUFFERS_A_UNIT 16u
+
+#define LOOK_NS NS_PER_S /* between two looks for idle domains */
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* What the shared worker must keep for the guarantees of the tenants that share it. */
+static uint64_t reserved(const struct front *f, uint64_t whole)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < f->rules.count; i++) {
+        const struct tenant_rule *r = &f->rules.rule[i];
+        bool shares = r->tenant != NULL && !r->tenant->apart;
+        sum = shares ? sat_add(sum, amount_of(&r->limits.guaranteed, whole)) : sum;
+    }
+    return sum;
+}
+
+uint64_t domain_grant(const struct front *f, const struct tenant *t, struct device *base)
+{
+    uint64_t whole = device_whole(base);
+    uint64_t least = amount_of(&t->limits.guaranteed, whole);
+    uint64_t most = amount_of(&t->limits.hard, whole);
+    uint64_t room = sat_sub(whole, sat_add(base->granted, reserved(f, whole)));
+    uint64_t grant = percent_of(whole, f->config.domain_percent);
+    grant = grant > most ? most : grant;
+    grant = grant < least ? least : grant;
+    return grant <= room ? grant : least > 0 && least <= room ? least : 0;
+}
+
+static void grant_change(struct front *f, struct device *d, uint64_t grant)
+{
+    struct device *base = d->base;
+    if (d->grant == grant) {
+        return;
+    }
+    base->granted = base->granted - d->grant + grant;
+    d->grant = d->memory_limit = grant;
+    f->hooks.budget_changed(f, base);
+}
+
+/* ---- what a domain has ----------------------------------------------------------------------- */
+
+/* Marks the domains whose buffers would be lost with their workers, or with the domain. */
+static void mark_buffers(struct front *f, struct device_set *ret_fragile,
+                         struct device_set *ret_any)
+{
+    uint32_t cursor = 0;
+    unsigned count = 0;
+    *ret_fragile = *ret_any = (struct device_set){0};
+    for (const struct buffer *b; (b = idmap_next(&f->buffers, &cursor, NULL)) != NULL;) {
+        bool keeps = buffer_state(b) == BUFFER_LOST ||
+                     (buffer_restorable(b) && b->pending == NULL && b->users == 0);
+        device_set_put(ret_any, b->device);
+        if (!keeps) {
+            device_set_put(ret_fragile, b->device);
+        }
+        count++;
+    }
+    turn_count(f, count / BUFFERS_A_UNIT);
+}
+
+/* Without its buffers. */
+static bool is_quiet(const struct front *f, const struct device *d)
+{
+    bool calm = d->state == DEVICE_READY || d->state == DEVICE_WAITING || d->state == DEVICE_ABSENT;
+    return d->owner != NULL && calm && d->killed_ns == 0 && !d->losing && d->jobs == 0 &&
+           d->inflight_count == 0 && d->restores == 0 && domain_unbound(f, d->owner) == 0;
+}
+
+static uint64_t used_ns(const struct device *d)
+{
+    return d->ran_ns > d->used_ns ? d->ran_ns : d->used_ns;
+}
+
+static uint64_t idle_at(const struct front *f, const struct device *d)
+{
+    return ns_add(used_ns(d), f->config.domain_idle_s * NS_PER_S);
+}
+
+/* ---- resting --------------------------------------------------------------------------------- */
+
+static void rest(struct front *f, struct device *d, const char *why)
+{
+    log_info("device %u: the worker of tenant %s ends: %s", device_shown(d), d->owner->name, why);
+    d->wanted = false;
+    device_set_state(d, DEVICE_RESTING, why);
+    worker_dismiss(f, d, why);
+    grant_change(f, d, 0);
+    wake_at(f, front_now(f));
+}
+
+/* Ended jobs may be asked about, and tell their device, as long as they are listed. */
+static void detach_jobs(struct front *f, struct device *d)
+{
+    unsigned count = 0;
+    for (struct job *j = f->jobs; j != NULL; j = j->hh.next, count++) {
+        if (j->device == d) {
+            command_job_unrecord(j);
+            j->device = d->base;
+            j->epoch = 0; /* of no worker */
+        }
+    }
+    turn_count(f, count / JOBS_A_UNIT);
+}
+
+static bool may_go(const struct device *d, const struct device_set *any)
+{
+    return d->state == DEVICE_RESTING && d->worker == 0 && !d->wanted && !d->losing &&
+           d->jobs == 0 && !device_set_has(any, d->index) && d->restoring == NULL &&
+           d->input_range.used == 0 && d->output_range.used == 0;
+}
+
+static void drop(struct front *f, struct device *d)
+{
+    struct device **at = &d->base->domains;
+    detach_jobs(f, d);
+    f->hooks.device_removed(f, d);
+    while (*at != d) {
+        at = &(*at)->domain_next;
+    }
+    *at = d->domain_next;
+    if (f->fault_device == d) {
+        f->fault_device = NULL;
+    }
+    d->owner->use[d->index] = (struct tenant_use){.asked = 0};
+    d->owner->domains--;
+    f->device[d->index] = NULL;
+    f->domain_count--;
+    while (f->domain_end > DEVICES_MAX && f->device[f->domain_end - 1] == NULL) {
+        f->domain_end--;
+    }
+    worker_forget(d);
+    free(d);
+    f->hooks.device_added(f);
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+static unsigned active(const struct device *base)
+{
+    unsigned count = 0;
+    for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
+        count += d->state != DEVICE_RESTING || d->wanted;
+    }
+    return count;
+}
+
+static struct device *least_used(struct front *f, const struct device *base)
+{
+    struct device_set fragile;
+    struct device_set any;
+    struct device *least = NULL;
+    mark_buffers(f, &fragile, &any);
+    for (struct device *d = base->domains; d != NULL; d = d->domain_next) {
+        bool idle = is_quiet(f, d) && !device_set_has(&fragile, d->index);
+        if (idle && (least == NULL || used_ns(d) < used_ns(least))) {
+            least = d;
+        }
+    }
+    return least;
+}
+
+static int refuse(const struct front *f, const struct tenant *t, const struct device *base,
+                  struct err *e)
+{
+    if (f->config.domains_max == 0) {
+        return err_set(
+            e, ERR_LIMIT,
+            "tenant %s needs a worker of its own on device %u, and there may be none "
+            "([domains] per_device_max): mark it as trusted, or forbid it to load kernels",
+            t->name, base->index);
+    }
+    if (active(base) >= f->config.domains_max) {
+        return err_set(
+            e, ERR_LIMIT,
+            "tenant %s needs a worker of its own on device %u, which has %u for other "
+            "tenants, at most %" PRIu64
+            " ([domains] per_device_max), and none of them is idle: try later, or another "
+            "device",
+            t->name, base->index, active(base), f->config.domains_max);
+    }
+    return err_set(e, ERR_LIMIT,
+                   "tenant %s needs a worker of its own on device %u, and of its %" PRIu64
+                   " bytes of memory %" PRIu64
+                   " are given to such workers and the others guaranteed: lower [domains] "
+                   "memory_percent, or its memory_guaranteed",
+                   t->name, base->index, device_whole(base), base->granted);
+}
+
+/* The memory of a device that has not been opened is not known yet. */
+static bool has_room(const struct front *f, const struct tenant *t, struct device *base)
+{
+    return active(base) < f->config.domains_max &&
+           (base->memory == 0 || domain_grant(f, t, base) > 0);
+}
+
+/* Room for one more worker on the device: the least used idle ones make it. */
+static int make_room(struct front *f, struct tenant *t, struct device *base, struct err *e)
+{
+    while (!has_room(f, t, base)) {
+        struct device *out = f->config.domains_max > 0 ? least_used(f, base) : NULL;
+        if (out == NULL) {
+            return refuse(f, t, base, e);
+        }
+        rest(f, out, "another tenant needs the device");
+    }
+    return 0;
+}
+
+static struct device *create(struct front *f, struct tenant *t, struct device *base)
+{
+    unsigned place = DEVICES_MAX;
+    while (place < PLACES_MAX && f->device[place] != NULL) {
+        place++;
+    }
+    struct device *d = place < PLACES_MAX ? calloc(1, sizeof *d) : NULL;
+    if (d == NULL) {
+        return NULL;
+    }
+    d->front = f;
+    d->index = place;
+    d->base = base;
+    d->owner = t;
+    d->input = d->output = MEMFD_NONE;
+    d->streams = 1;
+    d->used_ns = front_now(f);
+    device_set_state(d, DEVICE_RESTING, "nothing wants it");
+    d->domain_next = base->domains;
+    base->domains = d;
+    f->device[place] = d;
+    f->domain_count++;
+    f->domain_end = place >= f->domain_end ? place + 1 : f->domain_end;
+    t->domains++;
+    base->line.joined = false; /* its jobs for any device may run here now */
+    f->hooks.device_added(f);
+    return d;
+}
+
+int domain_want(struct front *f, struct device *d, struct err *e)
+{
+    if (d->owner == NULL) {
+        return 0;
+    }
+    d->used_ns = front_now(f);
+    if (d->state != DEVICE_RESTING || d->wanted) {
+        return 0;
+    }
+    int rc = make_room(f, d->owner, d->base, e);
+    if (rc == 0) {
+        d->wanted = true;
+        d->absences = 0;
+        grant_change(f, d, domain_grant(f, d->owner, d->base));
+        wake_at(f, front_now(f));
+    }
+    return rc;
+}
+
+int domain_obtain(struct front *f, struct tenant *t, struct device *base,
+                  struct device **ret_device, struct err *e)
+{
+    struct device *d = domain_of(t, base);
+    int rc = d == NULL ? make_room(f, t, base, e) : 0;
+    if (rc == 0 && d == NULL) {
+        d = create(f, t, base);
+        rc = d != NULL ? 0
+                       : err_set(e, f->domain_count < DOMAINS_MAX ? ERR_NOMEM : ERR_LIMIT,
+                                 "%u tenants have workers of their own, at most %u: try later",
+                                 f->domain_count, DOMAINS_MAX);
+    }
+    rc = rc == 0 ? domain_want(f, d, e) : rc;
+    *ret_device = rc == 0 ? d : NULL;
+    return rc;
+}
+
+int domain_obtain_any(struct front *f, struct tenant *t, struct err *e)
+{
+    struct device *best = NULL;
+    for (unsigned i = 0; t->apart && i < f->device_count; i++) {
+        struct device *base = f->device[i];
+        struct device *d = domain_of(t, base);
+        if (d != NULL && device_hopeful(d) && (d->state != DEVICE_RESTING || d->wanted)) {
+            d->used_ns = front_now(f);
+            return 0;
+        }
+        bool better = best == NULL || active(base) < active(best);
+        best = device_hopeful(base) && better ? base : best;
+    }
+    struct device *ignored = NULL;
+    return best != NULL ? domain_obtain(f, t, best, &ignored, e) : 0;
+}
+
+struct device *domain_adopt(struct front *f, struct tenant *t, struct device *base)
+{
+    t->apart = true;
+    struct device *d = domain_of(t, base);
+    return d != NULL ? d : create(f, t, base);
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+/* A worker that ends still has memory. */
+static bool some_end(const struct device *base)
+{
+    bool some = false;
+    for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
+        some = some || (d->state == DEVICE_RESTING && d->worker != 0);
+    }
+    return some;
+}
+
+/* The worker opens the device as the one that serves it does. */
+static void start(struct front *f, struct device *d)
+{
+    struct device *base = d->base;
+    bool may = base->proven && base->memory > 0 && device_hopeful(base) && !d->losing;
+    if (!may || some_end(base)) {
+        return; /* the start of the device, or the end of the worker, is the next occasion */
+    }
+    if (d->grant == 0) {
+        grant_change(f, d, domain_grant(f, d->owner, base));
+    }
+    if (d->grant == 0) {
+        device_set_state(d, DEVICE_RESTING, "no memory of the device is left for its worker");
+        wake_at(f, ns_add(front_now(f), LOOK_NS));
+        return;
+    }
+    (void)snprintf(d->backend, sizeof d->backend, "%s", base->backend);
+    (void)snprintf(d->pin, sizeof d->pin, "%s", base->pin);
+    d->number = base->number;
+    d->proven = true;
+    d->wanted = false;
+    log_info("device %u: a worker for tenant %s starts", base->index, d->owner->name);
+    worker_start(f, d);
+}
+
+/* Ends idle workers, and removes domains that have nothing. */
+static void look(struct front *f, uint64_t now)
+{
+    struct device_set fragile;
+    struct device_set any;
+    mark_buffers(f, &fragile, &any);
+    for (unsigned place = DEVICES_MAX; place < f->domain_end; place++) {
+        struct device *d = f->device[place];
+        if (d != NULL && is_quiet(f, d) && !device_set_has(&fragile, d->index) &&
+            now >= idle_at(f, d)) {
+            rest(f, d, "it is idle");
+        } else if (d != NULL && may_go(d, &any)) {
+            drop(f, d);
+        }
+    }
+}
+
+/* When there may be something to end or to remove; NS_NEVER: the next change is the occasion. */
+static uint64_t look_at(const struct front *f, const struct device *d)
+{
+    bool rests = d->state == DEVICE_RESTING && d->worker == 0 && !d->wanted;
+    return rests ? 0 : is_quiet(f, d) ? idle_at(f, d) : NS_NEVER;
+}
+
+void domains_watch(struct front *f, uint64_t now)
+{
+    uint64_t at_ns = NS_NEVER;
+    for (unsigned place = DEVICES_MAX; place < f->domain_end; place++) {
+        struct device *d = f->device[place];
+        if (d != NULL && d->state == DEVICE_RESTING && d->worker == 0 && d->wanted) {
+            start(f, d);
+        }
+        uint64_t look_ns = d != NULL ? look_at(f, d) : NS_NEVER;
+        at_ns = look_ns < at_ns ? look_ns : at_ns;
+    }
+    if (at_ns != NS_NEVER && now >= at_ns && now >= f->look_ns) {
+        f->look_ns = ns_add(now, LOOK_NS);
+        look(f, now);
+    }
+    if (at_ns != NS_NEVER) {
+        wake_at(f, at_ns > f->look_ns ? at_ns : f->look_ns);
+    }
+}
+
+void domain_opened(struct front *f, struct device *d)
+{
+    if (d->owner != NULL && d->grant == 0) {
+        grant_change(f, d, d->pool_limit);
+    }
+}
+
+void domains_give_up(struct front *f, struct device *base,
+                     void (*give_up)(struct front *f, struct device *d))
+{
+    for (struct device *d = base->domains; d != NULL; d = d->domain_next) {
+        if (d->state == DEVICE_RESTING && d->wanted) {
+            d->wanted = false;
+            device_set_state(d, DEVICE_RESTING, base->reason);
+            give_up(f, d);
+        }
+    }
+}

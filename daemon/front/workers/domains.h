@@ -1,0 +1,45 @@
+/*
+ * The life of domains (model/domain.h): they are made when a tenant that is apart first needs a
+ * device, get a worker on demand, and end when idle.
+ *
+ * A domain without a worker rests. It gets one when something wants it and its device has proven
+ * itself. A domain is idle when it has no unfinished jobs, and of its buffers only sealed ones,
+ * which its next worker restores. An idle one rests after [domains] idle_s, or sooner to make room:
+ * a device has at most [domains] per_device_max with a worker, and the least recently used idle one
+ * makes room for another. A resting domain that has no buffers is removed.
+ *
+ * From when it is wanted until it rests, a domain has a grant: a part of its device's memory, which
+ * the limit of the shared worker's pool lacks (tenants/budget.h). The grant is [domains]
+ * memory_percent of the device, but at least the tenant's guarantee, and at most its hard limit.
+ *
+ * Thread: the loop's. Nothing blocks.
+ */
+#ifndef FRONT_WORKERS_DOMAINS_H
+#define FRONT_WORKERS_DOMAINS_H
+
+#include "daemon/front/model/front.h"
+
+/* Where the tenant's work for the device is to be done, which gets a worker if it rests. base: no
+ * domain. ERR_LIMIT: the device has no room for another domain, and the text says what would help;
+ * ERR_NOMEM. */
+int domain_obtain(struct front *f, struct tenant *t, struct device *base,
+                  struct device **ret_device, struct err *e);
+/* Sees to it that a tenant that is apart has a domain for jobs that name no device. */
+int domain_obtain_any(struct front *f, struct tenant *t, struct err *e);
+/* The domain gets a worker if it rests. Anything else, and a device that is no domain: nothing
+ * happens. Errors as above. */
+int domain_want(struct front *f, struct device *d, struct err *e);
+/* Finds or makes the domain of a worker that an earlier front started. NULL: no memory, or
+ * DOMAINS_MAX. */
+struct device *domain_adopt(struct front *f, struct tenant *t, struct device *base);
+/* Bytes of the device that a new domain of the tenant would get; 0: none are left. */
+uint64_t domain_grant(const struct front *f, const struct tenant *t, struct device *base);
+/* The domain's worker has a pool: one of an earlier front keeps what it may have. */
+void domain_opened(struct front *f, struct device *d);
+/* Starts and ends workers of domains. */
+void domains_watch(struct front *f, uint64_t now);
+/* The device cannot be used: domains that want a worker rest. Calls `give_up` for each. */
+void domains_give_up(struct front *f, struct device *base,
+                     void (*give_up)(struct front *f, struct device *d));
+
+#endif

@@ -1,0 +1,92 @@
+/* Rules of tenants with workers of their own. */
+#include <inttypes.h>
+
+#include "daemon/front/model/tenant.h"
+#include "daemon/front/sched/shares.h"
+#include "tests/sim/sim.h"
+
+static void check_jobs(struct sim *s, const struct device *d)
+{
+    const struct front *f = s->f;
+    unsigned bound = 0;
+    for (const struct job *j = f->jobs; j != NULL; j = j->hh.next) {
+        bool here = j->device == d && !job_ended(j);
+        bound += here && j->tenant != NULL;
+        if (here && d->owner != NULL && j->tenant != d->owner) {
+            sim_fail(s, "domain: job %" PRIu64 " runs in the worker of tenant %s", j->id,
+                     d->owner->name);
+        }
+    }
+    for (const struct job *j = f->leaving; j != NULL; j = j->ended_next) {
+        bound += j->device == d && j->tenant != NULL;
+    }
+    if (d->jobs != bound) {
+        sim_fail(s, "domain: device %u counts %u jobs, %u are there", d->index, d->jobs, bound);
+    }
+}
+
+/* All that is in a tenant's own worker is that tenant's, and all pools together have no more than
+ * there is. */
+void domain_check(struct sim *s, const struct device *d)
+{
+    uint64_t granted = 0;
+    uint32_t cursor = 0;
+    if (s->p.devices > 8) {
+        return; /* it would take long */
+    }
+    check_jobs(s, d);
+    for (const struct buffer *b; (b = idmap_next(&s->f->buffers, &cursor, NULL)) != NULL;) {
+        bool own = d->owner != NULL ? b->tenant == d->owner : !b->tenant->apart;
+        if (b->device == d->index && !own) {
+            sim_fail(s, "domain: buffer %#" PRIx64 " of tenant %s is in another's worker",
+                     b->handle, b->tenant->name);
+        }
+    }
+    for (const struct device *x = d->domains; x != NULL; x = x->domain_next) {
+        granted += x->grant;
+    }
+    if (d->granted != granted || (d->base == NULL && granted > device_whole(d))) {
+        sim_fail(s, "domain: device %u counts %" PRIu64 " bytes as granted, %" PRIu64 " are",
+                 d->index, d->granted, granted);
+    }
+}
+
+/* Whether nothing wants a tenant's own worker any more. It must not have anything that would be
+ * lost. */
+bool domain_rests(struct sim *s, const struct sim_worker *x)
+{
+    const struct device *d;
+    for (unsigned at = 0; (d = front_next_device(s->f, &at)) != NULL;) {
+        if (d->worker != x->id || d->state != DEVICE_RESTING) {
+            continue;
+        }
+        for (unsigned i = 0; i < x->buffers; i++) {
+            const struct buffer *b = idmap_get(&s->f->buffers, x->buffer[i].id);
+            if (b != NULL && !buffer_restorable(b) && !x->buffer[i].freed) {
+                sim_fail(s, "idle: worker %" PRIu64 " is ended, and buffer %#" PRIx64 " with it",
+                         x->id, b->handle);
+            }
+        }
+        if (d->inflight_count > 0) {
+            sim_fail(s, "idle: worker %" PRIu64 " is ended, and has jobs", x->id);
+        }
+        return true;
+    }
+    return false;
+}
+
+/* The job that the device would get if the others of its hardware took none. A batch job may have
+ * to wait for jobs of theirs. */
+const struct job *domain_head(struct front *f, struct device *d)
+{
+    struct device *base = device_base(d);
+    bool busy = base->inflight_count > 0;
+    base->shut = true;
+    for (struct device *x = base->domains; x != NULL; x = x->domain_next) {
+        x->shut = true;
+        busy = busy || x->inflight_count > 0;
+    }
+    d->shut = false;
+    const struct job *j = shares_head(f, base);
+    return j != NULL && busy && job_rank_class(j) == CLASS_BATCH ? NULL : j;
+}

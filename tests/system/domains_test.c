@@ -1,0 +1,251 @@
+/* Tenants that may load kernels and are not trusted have workers of their own. Tenant `near` is the
+ * test's user, `other` another user, and `far` a client over tcp, which shares a worker. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/system/harness/harness.h"
+
+#define WORDS 65536u
+#define OTHER 54321u /* a user */
+
+static struct daemon d;
+static char settings[DAEMON_PATH + 16];
+static char far_url[64];
+static char ipc_url[DAEMON_PATH];
+
+static void write_settings(const char *near, const char *domains)
+{
+    char text[512];
+    int n = snprintf(text, sizeof text,
+                     "[domains]\n%s\n[tenant near]\nusers = %u\n%s\n[tenant other]\nusers = %u\n"
+                     "load_kernels = yes\n[tenant far]\ntcp = yes\n",
+                     domains, (unsigned)getuid(), near, OTHER);
+    file_write(settings, text, (size_t)n);
+}
+
+static void prepare(const char *backend, const char *options, const char *near, const char *domains)
+{
+    tcp_url(far_url, sizeof far_url);
+    daemon_prepare(&d, "--backend", backend, "--backend-options", options, "--config", settings,
+                   "--listen", ipc_url, "--listen", far_url, NULL);
+    (void)snprintf(ipc_url, sizeof ipc_url, "%s", d.url);
+    (void)snprintf(settings, sizeof settings, "%s/domains.conf", d.dir);
+    write_settings(near, domains);
+}
+
+/* The socket is open to all users. */
+static gpud_client *begin(const char *backend, const char *options, const char *near,
+                          const char *domains)
+{
+    char path[DAEMON_PATH + 16];
+    prepare(backend, options, near, domains);
+    daemon_spawn(&d);
+    daemon_wait_ready(&d);
+    (void)snprintf(path, sizeof path, "%s/gpud.sock", d.dir);
+    ck_assert_int_eq(chmod(d.dir, 0755), 0);
+    ck_assert_int_eq(chmod(path, 0666), 0);
+    (void)snprintf(path, sizeof path, "%s/..", d.dir);
+    ck_assert_int_eq(chmod(path, 0755), 0);
+    return client_open(d.url);
+}
+
+static gpud_buffer make(gpud_client *c, uint32_t seed)
+{
+    static uint32_t words[WORDS];
+    gpud_buffer b = {0};
+    for (uint32_t i = 0; i < WORDS; i++) {
+        words[i] = seed + i;
+    }
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_U32, WORDS), 0, "test", &b));
+    ck_gpud_ok(gpud_write(c, b, GPUD_U32, 0, GPUD_REST, words, NULL));
+    return b;
+}
+
+static void check(gpud_client *c, gpud_buffer b, uint32_t seed)
+{
+    static uint32_t words[WORDS];
+    memset(words, 0xa5, sizeof words);
+    ck_gpud_ok(gpud_read(c, b, GPUD_U32, 0, GPUD_REST, words, NULL));
+    for (uint32_t i = 0; i < WORDS; i++) {
+        ck_assert_msg(words[i] == seed + i, "word %u of %u: %u", i, seed, words[i]);
+    }
+}
+
+static uint64_t of(gpud_client *c, const char *tenant, const char *column)
+{
+    return query_value(c, "domains", tenant, column);
+}
+
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+static const char bad[] = "__kernel void bad(__global int *y) { *(volatile __global int *)0 = 1; }";
+static const gpud_grid one_item = {.size = sizeof(gpud_grid), .global = {1}, .local = {1}};
+
+/* FAULT other: a kernel that a tenant has loaded ends its worker
+ * required: only that tenant's buffers are lost; the worker that others share does not notice
+ * defence: `front/model/domain.c`: domain_of; `front/workers/domains.c`: domain_obtain;
+ *   `front/model/rights.c`: is_apart
+ * also: `front_domains_test`: where_a_tenant_is, a_worker_that_is_away_holds_nobody_up;
+ *   `front_rights_test`: who_is_apart
+ * mutants: domain-shared, domain-trust, domain-away */
+START_TEST(a_fault_costs_its_tenant_only)
+{
+    gpud_client *near = begin("opencl", "", "load_kernels = yes", "");
+    gpud_client *far = client_open(far_url);
+    gpud_buffer mine = make(near, 1);
+    gpud_buffer theirs = make(far, 1000);
+    pid_t shared = daemon_worker(&d, 0);
+    uint64_t own = of(near, "near", "worker");
+    gpud_module_options o = {.size = sizeof o, .file = "bad.cl", .name = "bad"};
+    gpud_module m = {0};
+    gpud_kernel k = {0};
+    int32_t y = 0;
+    gpud_arg arg = gpud_host_inout(&y, 1, GPUD_I32);
+    ck_assert_int_ne((int)own, (int)shared);
+    ck_gpud_ok(gpud_module_load(near, GPUD_LANG_OPENCL, bad, strlen(bad), &o, &m));
+    ck_gpud_ok(gpud_module_kernel_at(near, m, 0, &k));
+    ck_assert_int_ne(gpud_call(near, k, &arg, 1, &one_item), 0);
+    check(far, theirs, 1000);
+    ck_assert_int_eq(daemon_worker(&d, 0), shared);
+    ck_assert_uint_eq(query_value(near, "devices", "0", "restarts"), 0);
+    ck_assert_uint_ge(of(near, "near", "restarts"), 1);
+    ck_gpud_err(gpud_read(near, mine, GPUD_U32, 0, 1, &y, NULL), GPUD_ERR_BUFFER_LOST);
+    gpud_buffer again = make(near, 7);
+    check(near, again, 7);
+    check(far, theirs, 1000);
+    gpud_close(far);
+    daemon_end(&d, near);
+}
+END_TEST
+
+/* A trusted tenant, and one that may not load, share the worker. */
+START_TEST(who_shares_the_worker)
+{
+    static const char *const near_rules[] = {"load_kernels = yes\ntrusted = yes",
+                                             "load_kernels = no"};
+    gpud_client *near = begin("sim", "speed=0", near_rules[_i], "");
+    gpud_client *far = client_open(far_url);
+    gpud_buffer mine = make(near, 1);
+    gpud_buffer theirs = make(far, 1000);
+    ck_assert_uint_eq(query_value(near, "devices", "0", "buffers"), 2 * 4 * WORDS);
+    ck_assert_uint_eq(of(near, "near", "worker"), UINT64_MAX);
+    check(near, mine, 1);
+    check(far, theirs, 1000);
+    gpud_close(far);
+    daemon_end(&d, near);
+}
+END_TEST
+
+/* ---- adoption -------------------------------------------------------------------------------- */
+
+START_TEST(the_next_front_knows_whose_worker_it_is)
+{
+    gpud_client *near = begin("sim", "speed=0", "load_kernels = yes", "");
+    gpud_client *far = client_open(far_url);
+    gpud_buffer mine = make(near, 1);
+    gpud_buffer theirs = make(far, 1000);
+    uint64_t own = of(near, "near", "worker");
+    pid_t shared = daemon_worker(&d, 0);
+    if (_i == 0) {
+        daemon_hand_over(&d);
+    } else {
+        daemon_kill(&d);
+    }
+    daemon_spawn(&d);
+    daemon_wait_ready(&d);
+    check(near, mine, 1);
+    check(far, theirs, 1000);
+    ck_assert_uint_eq(of(near, "near", "worker"), own);
+    ck_assert_int_eq(daemon_worker(&d, 0), shared);
+    gpud_buffer more = make(near, 5);
+    ck_assert_uint_eq(of(near, "near", "buffers"), 2 * 4 * WORDS);
+    check(near, more, 5);
+    gpud_close(far);
+    daemon_end(&d, near);
+}
+END_TEST
+
+/* ---- idle ones, and the limit ---------------------------------------------------------------- */
+
+/* An idle worker ends. Its sealed buffers come back when they are used, and without buffers nothing
+ * is left of it. */
+START_TEST(an_idle_worker_ends)
+{
+    gpud_client *near = begin("sim", "speed=0", "load_kernels = yes", "idle_s = 1");
+    gpud_buffer live = make(near, 1);
+    gpud_buffer sealed = make(near, 2);
+    uint64_t whole = query_value(near, "devices", "0", "memory_limit");
+    uint64_t grant = of(near, "near", "memory");
+    ck_gpud_ok(gpud_buffer_seal(near, sealed));
+    ck_assert_uint_gt(grant, 0);
+    pause_ms(2500);
+    ck_assert_uint_ne(of(near, "near", "worker"), 0); /* a buffer would be lost */
+    ck_gpud_ok(gpud_buffer_free(near, live));
+    ck_until(of(near, "near", "worker") == 0);
+    ck_assert_uint_eq(of(near, "near", "memory"), 0);
+    ck_assert_uint_eq(query_value(near, "devices", "0", "memory_limit"), whole + grant);
+    check(near, sealed, 2);
+    ck_assert_uint_ne(of(near, "near", "worker"), 0);
+    ck_assert_uint_eq(of(near, "near", "restarts"), 0);
+    ck_gpud_ok(gpud_buffer_free(near, sealed));
+    ck_until(of(near, "near", "worker") == UINT64_MAX);
+    gpud_buffer again = make(near, 3);
+    check(near, again, 3);
+    daemon_end(&d, near);
+}
+END_TEST
+
+static int as_other(void *data)
+{
+    const int *expected = data;
+    gpud_client *c = NULL;
+    gpud_options o = {.size = sizeof o, .connect_timeout_ns = 10 * SECOND};
+    gpud_buffer b = {0};
+    if (setgid(OTHER) != 0 || setuid(OTHER) != 0 || gpud_open(d.url, &o, &c) != 0) {
+        return 2;
+    }
+    int rc = gpud_buffer_create(c, gpud_shape_1d(GPUD_U32, 16), 0, "theirs", &b);
+    if (rc != *expected) {
+        (void)fprintf(stderr, "%s\n", gpud_last_error()->text);
+        return 3;
+    }
+    /* another tenant's worker is not shown */
+    if (of(c, "near", "worker") != UINT64_MAX ||
+        (rc == 0 && of(c, "other", "worker") == UINT64_MAX)) {
+        return 4;
+    }
+    gpud_close(c);
+    return 0;
+}
+
+/* The newcomer is refused while the other worker has a buffer, and gets its place else. */
+START_TEST(an_idle_worker_makes_room)
+{
+    int expected = GPUD_ERR_LIMIT;
+    if (geteuid() != 0) {
+        return; /* there is one user only */
+    }
+    gpud_client *near = begin("sim", "speed=0", "load_kernels = yes", "per_device_max = 1");
+    gpud_buffer b = make(near, 1);
+    ck_assert_int_eq(process_wait(process_start(as_other, &expected)), 0);
+    check(near, b, 1);
+    ck_gpud_ok(gpud_buffer_free(near, b));
+    expected = 0;
+    ck_assert_int_eq(process_wait(process_start(as_other, &expected)), 0);
+    daemon_end(&d, near);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("domains");
+    suite_add(suite, a_fault_costs_its_tenant_only);
+    suite_add_loop(suite, who_shares_the_worker, 2);
+    suite_add_loop(suite, the_next_front_knows_whose_worker_it_is, 2);
+    suite_add(suite, an_idle_worker_ends);
+    suite_add(suite, an_idle_worker_makes_room);
+    return system_main(suite);
+}

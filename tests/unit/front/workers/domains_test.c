@@ -1,0 +1,398 @@
+/* Domains: whose work is done where, when a worker of one's own is made and ended, and how the
+ * device's memory and time are divided. The launcher's side is the test's. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/front/model/domain.h"
+#include "daemon/front/sched/shares.h"
+#include "daemon/front/tenants/budget.h"
+#include "daemon/front/workers/departing.h"
+#include "daemon/front/workers/domains.h"
+#include "daemon/front/workers/worker.h"
+#include "tests/unit/common/suite.h"
+#include "tests/unit/front/fake_front.h"
+
+#define MIB (UINT64_C(1) << 20)
+#define ALL (1000 * MIB)
+
+static struct fake *k;
+static uint64_t started[8], killed[8];
+static unsigned starts, kills;
+static char limit_of[8][32]; /* --memory-limit of each that started */
+
+static int start_worker(struct launcher_link *l, uint64_t id, const char *const *args,
+                        struct bytes device, const int *fd, struct err *e)
+{
+    (void)l;
+    (void)device;
+    (void)fd;
+    (void)e;
+    for (unsigned i = 0; args[i] != NULL; i++) {
+        if (strcmp(args[i], "--memory-limit") == 0) {
+            (void)snprintf(limit_of[starts], sizeof limit_of[0], "%s", args[i + 1]);
+        }
+    }
+    started[starts++] = id;
+    return 0;
+}
+
+static int kill_worker(struct launcher_link *l, uint64_t id, int signal, struct err *e)
+{
+    (void)l;
+    (void)signal;
+    (void)e;
+    killed[kills++] = id;
+    return 0;
+}
+
+static void changed(struct front *f, struct device *base)
+{
+    base->pool_limit = budget_of(base, f->config.device_memory_max);
+}
+
+static void removed(struct front *f, struct device *d)
+{
+    (void)f;
+    (void)d;
+}
+
+static void lost(struct front *f, struct device *d, bool external, const char *why)
+{
+    (void)f;
+    (void)d;
+    (void)external;
+    (void)why;
+}
+
+static void begin(void)
+{
+    k = fake_create();
+    k->f.io.start_worker = start_worker;
+    k->f.io.kill = kill_worker;
+    k->f.hooks.budget_changed = changed;
+    k->f.hooks.device_removed = removed;
+    k->f.hooks.worker_lost = lost;
+    k->f.next_worker = 100;
+    k->f.config.domains_max = 2;
+    starts = kills = 0;
+    for (unsigned i = 0; i < FAKE_DEVICES; i++) {
+        struct device *d = &k->device[i];
+        d->proven = true;
+        d->memory = d->pool_limit = d->pool_default = ALL;
+        d->number = i;
+    }
+}
+
+/* Another tenant, which is apart. */
+static struct tenant *apart(const char *name)
+{
+    struct tenant *t = tenant_named(&k->f.tenants, name);
+    ck_assert_ptr_nonnull(t);
+    t->apart = true;
+    return t;
+}
+
+static struct device *obtain(struct tenant *t, unsigned device)
+{
+    struct device *d = NULL;
+    struct err e = ERR_INIT;
+    int rc = domain_obtain(&k->f, t, &k->device[device], &d, &e);
+    ck_assert_msg(rc == 0, "%s", e.text);
+    return d;
+}
+
+/* Its worker opens the device. */
+static void opens(struct device *d)
+{
+    device_set_state(d, DEVICE_OPENED, NULL);
+    device_set_state(d, DEVICE_PROBING, NULL);
+    device_set_state(d, DEVICE_READY, "");
+}
+
+static struct device *serving(struct tenant *t, unsigned device)
+{
+    struct device *d = obtain(t, device);
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(d->state, DEVICE_STARTING);
+    opens(d);
+    d->link = (struct link *)d;
+    d->streams = 2;
+    d->epoch = 1;
+    return d;
+}
+
+static void ends(struct device *d)
+{
+    d->link = NULL; /* it is none */
+    ck_assert(worker_ended(&k->f, d->worker, 9));
+}
+
+/* All domains end and go. */
+static void finish(void)
+{
+    struct device *d;
+    for (unsigned at = DEVICES_MAX; (d = front_next_device(&k->f, &at)) != NULL;) {
+        if (d->state == DEVICE_STARTING) {
+            opens(d);
+        }
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        fake_pass(3600 * NS_PER_S);
+        domains_watch(&k->f, fake_now());
+        for (unsigned at = DEVICES_MAX; (d = front_next_device(&k->f, &at)) != NULL;) {
+            if (d->worker != 0) {
+                ends(d);
+            }
+        }
+    }
+    ck_assert_uint_eq(k->f.domain_count, 0);
+    ck_assert_uint_eq(k->device[0].granted, 0);
+    fake_destroy(k);
+}
+
+START_TEST(where_a_tenant_is)
+{
+    begin();
+    struct tenant *a = apart("a");
+    struct tenant *b = apart("b");
+    ck_assert_ptr_eq(domain_of(NULL, &k->device[0]), &k->device[0]);
+    ck_assert_ptr_eq(domain_of(k->tenant, &k->device[0]), &k->device[0]);
+    ck_assert_ptr_null(domain_of(a, &k->device[0]));
+    ck_assert(!domain_hope(&k->f, a) && domain_hope(&k->f, k->tenant));
+    struct device *d = obtain(a, 1);
+    struct device *x = obtain(b, 1);
+    ck_assert_ptr_eq(domain_of(a, &k->device[1]), d);
+    ck_assert_ptr_eq(domain_of(b, &k->device[1]), x);
+    ck_assert_ptr_null(domain_of(a, &k->device[0]));
+    ck_assert_ptr_eq(domain_of(k->tenant, &k->device[1]), &k->device[1]);
+    ck_assert_ptr_eq(obtain(a, 1), d); /* the same again */
+    ck_assert_uint_ge(d->index, DEVICES_MAX);
+    ck_assert_uint_ne(d->index, x->index);
+    ck_assert_uint_eq(device_shown(d), 1);
+    ck_assert_ptr_eq(device_line(d), &k->device[1].line);
+    struct device_set hopes = domain_hopes(&k->f, a, false);
+    ck_assert(device_set_has(&hopes, d->index) && !device_set_has(&hopes, 1));
+    hopes = domain_hopes(&k->f, k->tenant, false);
+    ck_assert(device_set_has(&hopes, 0) && device_set_has(&hopes, 1));
+    ck_assert(!device_set_has(&hopes, d->index));
+    k->device[1].state = DEVICE_ABSENT; /* a domain that rests is no hope there */
+    ck_assert(!domain_hope(&k->f, a));
+    k->device[1].state = DEVICE_READY;
+    struct device *each;
+    unsigned count = 0;
+    for (unsigned at = 0; (each = front_next_device(&k->f, &at)) != NULL;) {
+        count++;
+    }
+    ck_assert_uint_eq(count, FAKE_DEVICES + 2);
+    domains_watch(&k->f, fake_now());
+    finish();
+}
+END_TEST
+
+/* A domain waits for its device as requests do, and then has its back end and its number. */
+START_TEST(a_worker_starts_when_the_device_has_proven_itself)
+{
+    begin();
+    struct tenant *a = apart("a");
+    k->device[1].proven = false;
+    struct device *d = obtain(a, 1);
+    domains_watch(&k->f, fake_now());
+    ck_assert_uint_eq(starts, 0);
+    ck_assert_int_eq(d->state, DEVICE_RESTING);
+    (void)strcpy(k->device[1].pin, "uuid=x");
+    k->device[1].proven = true;
+    domains_watch(&k->f, fake_now());
+    ck_assert_uint_eq(starts, 1);
+    ck_assert_uint_eq(d->worker, started[0]);
+    ck_assert_str_eq(d->backend, "sim");
+    ck_assert_str_eq(d->pin, "uuid=x");
+    ck_assert_uint_eq(d->number, 1);
+    ck_assert(d->proven && !d->wanted);
+    domains_watch(&k->f, fake_now());
+    ck_assert_uint_eq(starts, 1);
+    finish();
+}
+END_TEST
+
+START_TEST(memory_is_divided)
+{
+    begin();
+    struct tenant *a = apart("a");
+    struct tenant *b = apart("b");
+    struct device *base = &k->device[0];
+    k->f.config.domain_percent = 10;
+    b->limits.guaranteed = (struct amount){.percent = 30};
+    struct device *d = serving(a, 0);
+    ck_assert_uint_eq(d->grant, 100 * MIB);
+    ck_assert_str_eq(limit_of[0], "104857600");
+    ck_assert_uint_eq(budget_of(d, 0), 100 * MIB);
+    ck_assert_uint_eq(base->pool_limit, 900 * MIB);
+    ck_assert_uint_eq(device_whole(base), ALL);
+    ck_assert_uint_eq(device_whole(d), ALL);
+    struct device *x = serving(b, 0);
+    ck_assert_uint_eq(x->grant, 300 * MIB); /* what it is guaranteed */
+    ck_assert_uint_eq(base->pool_limit + d->grant + x->grant, ALL);
+    ck_assert_uint_eq(k->device[1].pool_limit, ALL);
+    finish();
+    begin();
+    a = apart("a");
+    a->limits.hard = (struct amount){.bytes = 20 * MIB}; /* it can use no more */
+    ck_assert_uint_eq(domain_grant(&k->f, a, &k->device[0]), 20 * MIB);
+    k->device[0].granted = ALL - 10 * MIB;
+    k->device[0].pool_limit = 10 * MIB;
+    ck_assert_uint_eq(domain_grant(&k->f, a, &k->device[0]), 0);
+    k->device[0].granted = 0;
+    finish();
+}
+END_TEST
+
+/* An idle one makes room, the least used first, but none with a buffer that would be lost. */
+START_TEST(a_full_device_refuses_a_newcomer)
+{
+    begin();
+    struct err e = ERR_INIT;
+    struct device *d[2];
+    struct device *none = NULL;
+    struct buffer *b[2];
+    struct tenant *c = apart("c");
+    d[0] = serving(apart("a"), 0);
+    fake_pass(NS_PER_S);
+    d[1] = serving(apart("b"), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        b[i] = fake_buffer(k, 0, 64, true);
+        b[i]->device = d[i]->index;
+        b[i]->losses = &d[i]->losses;
+        buffer_set_state(b[i], BUFFER_LIVE);
+    }
+    ck_assert_int_eq(domain_obtain(&k->f, c, &k->device[0], &none, &e), ERR_LIMIT);
+    ck_assert_ptr_null(none);
+    ck_assert_ptr_nonnull(strstr(e.text, "tenant c needs a worker of its own on device 0"));
+    ck_assert_ptr_nonnull(strstr(e.text, "per_device_max"));
+    ck_assert_uint_eq(kills, 0);
+    ck_assert_ptr_nonnull(obtain(c, 1)); /* on another device there is room */
+    for (unsigned i = 0; i < 2; i++) {
+        b[i]->device = 1;
+    }
+    struct device *x = obtain(c, 0);
+    ck_assert_uint_eq(kills, 1);
+    ck_assert_uint_eq(killed[0], d[0]->worker);
+    ck_assert_int_eq(d[0]->state, DEVICE_RESTING);
+    ck_assert_int_eq(d[1]->state, DEVICE_READY);
+    unsigned before = starts;
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(x->state, DEVICE_RESTING); /* the other one has yet to end */
+    ends(d[0]);
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(x->state, DEVICE_STARTING);
+    ck_assert_uint_gt(starts, before);
+    finish();
+}
+END_TEST
+
+/* Jobs of a tenant keep its workers, also those that name no device. */
+START_TEST(an_idle_worker_rests)
+{
+    begin();
+    struct tenant *a = apart("a");
+    struct device *d = serving(a, 0);
+    uint64_t idle_ns = k->f.config.domain_idle_s * NS_PER_S;
+    a->held[TENANT_JOBS] = 1;
+    fake_pass(2 * idle_ns);
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(d->state, DEVICE_READY);
+    d->jobs = 1;
+    fake_pass(2 * idle_ns);
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(d->state, DEVICE_READY);
+    d->jobs = 0;
+    a->held[TENANT_JOBS] = 0;
+    d->ran_ns = fake_now();
+    fake_pass(idle_ns - 1);
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(d->state, DEVICE_READY);
+    fake_pass(NS_PER_S);
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(d->state, DEVICE_RESTING);
+    ck_assert_uint_eq(kills, 1);
+    ck_assert_uint_eq(k->device[0].pool_limit, ALL);
+    ends(d);
+    ck_assert_uint_eq(d->restarts, 0); /* this is no fault */
+    ck_assert_str_eq(d->fault, "");
+    ck_assert_ptr_eq(obtain(a, 0), d); /* it is wanted again before it went */
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(d->state, DEVICE_STARTING);
+    finish();
+}
+END_TEST
+
+static struct job *ready(struct tenant *t, struct device *d, uint64_t id)
+{
+    struct job *j = calloc(1, sizeof *j);
+    ck_assert_ptr_nonnull(j);
+    *j = (struct job){.id = id,
+                      .tenant = t,
+                      .job_class = CLASS_INTERACTIVE,
+                      .submitted_ns = fake_now() + id,
+                      .deadline_ns = NS_NEVER,
+                      .device = d};
+    j->sched.rank = job_rank(j);
+    ck_assert(shares_reserve(&k->f, t, j));
+    shares_put(&k->f, j);
+    return j;
+}
+
+/* Tenants of one device stand in one line, whatever worker they have. */
+START_TEST(a_worker_that_is_away_holds_nobody_up)
+{
+    begin();
+    struct tenant *a = apart("a");
+    struct device *base = &k->device[0];
+    struct device *d = serving(a, 0);
+    struct job *first = ready(a, d, 1);
+    struct job *second = ready(k->tenant, base, 2);
+    struct job *any = ready(a, NULL, 3);
+    k->tenant->share.stake[0]->of[CLASS_INTERACTIVE].served = 5;
+    d->shut = true;
+    ck_assert_ptr_eq(shares_head(&k->f, base), second);
+    base->shut = true;
+    ck_assert_ptr_null(shares_head(&k->f, base));
+    d->shut = false;
+    ck_assert_ptr_eq(shares_head(&k->f, base), first);
+    shares_drop(&k->f, first);
+    ck_assert_ptr_eq(shares_head(&k->f, base), any);
+    ck_assert_ptr_null(shares_head(&k->f, &k->device[1])); /* it has no worker there */
+    base->shut = false;
+    shares_drop(&k->f, any);
+    ck_assert_ptr_eq(shares_head(&k->f, base), second);
+    shares_drop(&k->f, second);
+    free(first);
+    free(second);
+    free(any);
+    finish();
+}
+END_TEST
+
+/* A worker of a former front that ends keeps the one device waiting whose it was. */
+START_TEST(a_departing_worker_has_an_owner)
+{
+    begin();
+    struct tenant *a = apart("a");
+    struct device *d = obtain(a, 0);
+    (void)strcpy(d->backend, "sim");
+    departing_add(&k->f, 7, "sim", 0, tenant_key(a));
+    ck_assert(departing_has(&k->f, d));
+    ck_assert(!departing_has(&k->f, &k->device[0]));
+    departing_add(&k->f, 8, "sim", 0, 0);
+    ck_assert(departing_has(&k->f, &k->device[0]));
+    ck_assert(departing_ended(&k->f, 7));
+    ck_assert(!departing_has(&k->f, d));
+    ck_assert(departing_ended(&k->f, 8));
+    domains_watch(&k->f, fake_now());
+    finish();
+}
+END_TEST
+
+SUITE_MAIN("domains", where_a_tenant_is, a_worker_starts_when_the_device_has_proven_itself,
+           memory_is_divided, a_full_device_refuses_a_newcomer, an_idle_worker_rests,
+           a_worker_that_is_away_holds_nobody_up, a_departing_worker_has_an_owner)
