@@ -67,6 +67,17 @@ static void note_pauses(struct listener *l)
     }
 }
 
+/* A reload may have come between the choice of a certificate and the accept with it. */
+static void abandon_former(struct door *d)
+{
+    listener_lock(d->listener);
+    bool former = d->kind == LISTEN_TLS && d->tls != d->listener->tls;
+    listener_unlock(d->listener);
+    if (former) {
+        nng_aio_abort(d->accept, RENEWED);
+    }
+}
+
 /* A door uses a new certificate from its next accept on, so the pending one is abandoned.
  *
  * rc: NNG's result of the last accept. Errors other than the end of the door are temporary: no
@@ -96,6 +107,7 @@ static void accept_next(struct door *d, int rc)
     }
     if (next) {
         nng_stream_listener_accept(d->stream, d->accept);
+        abandon_former(d);
     }
 }
 

@@ -524,7 +524,8 @@ void intake_request(struct front *f, struct request *r)
     }
     struct session *s = sessions_find(f, r->peer.pipe);
     const struct route *route = route_of(r->kind);
-    if (s == NULL && (route == NULL || !route->anybody)) {
+    /* strangers of the network learn nothing */
+    if (s == NULL && (route == NULL || !route->anybody || r->peer.tls)) {
         (void)err_set(&e, ERR_STATE, "the first message of a connection must be HELLO");
         reply_error(f, r, &e);
     } else if (s == NULL) {

@@ -1,9 +1,11 @@
 /* Whose session a HELLO gets: the kernel's word for local clients, a token for others. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/front/model/request.h"
 #include "daemon/front/model/sessions.h"
 #include "daemon/front/requests/hello.h"
+#include "daemon/front/requests/intake.h"
 #include "daemon/front/requests/session_end.h"
 #include "daemon/front/settings/tenant_tokens.h"
 #include "proto/codec.h"
@@ -12,8 +14,20 @@
 
 static struct fake *k;
 static uint32_t closed_pipe;
+static int answered; /* the code of the last answer */
+static char a_slot;  /* of a request; only its address counts */
 static struct tenant_token tokens[3];
 static struct tenant_rule sections[2];
+
+static void on_reply(struct listener *l, struct listener_slot *slot, struct bytes message)
+{
+    struct msg_error m = {0};
+    (void)l;
+    (void)slot;
+    bool error = proto_kind(message) == MSG_KIND_ERROR;
+    ck_assert(!error || proto_decode(&schema_msg_error, message, &m, NULL) == 0);
+    answered = error ? (int)m.code : 0;
+}
 
 static void on_drop(struct listener *l, struct listener_slot *slot)
 {
@@ -32,6 +46,7 @@ static void setup(void)
 {
     static const char *const words[] = {"token-1", "token-2", "token-3"};
     k = fake_create();
+    k->f.io.reply = on_reply;
     k->f.io.drop = on_drop;
     k->f.io.close_pipe = on_close_pipe;
     closed_pipe = 0;
@@ -136,6 +151,29 @@ START_TEST(connections_end_with_their_tokens)
 }
 END_TEST
 
+static int ask(unsigned kind, bool tls)
+{
+    struct request *r = calloc(1, sizeof *r);
+    ck_assert_ptr_nonnull(r);
+    r->slot = (struct listener_slot *)&a_slot;
+    r->peer = (struct peer){.pipe = 77, .tls = tls};
+    r->kind = kind;
+    if (kind == MSG_KIND_QUERY) {
+        r->msg.query.what = bytes_str("config");
+    }
+    answered = 1;
+    intake_request(&k->f, r);
+    return answered;
+}
+
+START_TEST(strangers_learn_nothing)
+{
+    ck_assert_int_eq(ask(MSG_KIND_PING, false), 0);
+    ck_assert_int_eq(ask(MSG_KIND_PING, true), ERR_STATE);
+    ck_assert_int_eq(ask(MSG_KIND_QUERY, true), ERR_STATE);
+}
+END_TEST
+
 SUITE_MAIN_IN("identity", setup, teardown, a_token_names_the_tenant,
               a_session_is_not_for_the_token_of_another_tenant, who_may_load_is_said_by_the_section,
-              connections_end_with_their_tokens)
+              connections_end_with_their_tokens, strangers_learn_nothing)

@@ -394,9 +394,12 @@ int main(void)
     tcase_add_test(tcase, the_ledger_is_the_tenants);
     tcase_add_test(tcase, what_lies_on_the_host_and_in_all_is_limited);
     tcase_add_test(tcase, who_belongs_is_told);
-    tcase_add_test(tcase, a_token_belongs_to_its_tenant);
-    tcase_add_test(tcase, a_bad_file_of_tokens_leaves_the_others);
-    tcase_add_test(tcase, tokens_come_from_credentials_too);
+    struct token_hash hash;
+    if (token_hash_of(bytes_str(""), &hash, NULL) == 0) { /* else built without mbedtls */
+        tcase_add_test(tcase, a_token_belongs_to_its_tenant);
+        tcase_add_test(tcase, a_bad_file_of_tokens_leaves_the_others);
+        tcase_add_test(tcase, tokens_come_from_credentials_too);
+    }
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
