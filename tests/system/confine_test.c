@@ -189,8 +189,9 @@ static void closed_process(pid_t pid)
  * required: it finds nothing of another worker, of the daemon or of the host, also as root;
  *   refused calls are named in the log
  * defence: `worker/confine.c`; `confine/landlock.c`; `confine/filter.c`
- * also: `test_system_confine`
- * mutants: confine-files, confine-calls, confine-threads, confine-spaces, confine-own */
+ * also: `test_system_confine`; `confine_filter_test`; `confine_landlock_test`
+ * mutants: confine-files, confine-calls, confine-threads, confine-spaces, confine-own,
+ *   confine-group, confine-once */
 START_TEST(a_kernel_opens_nothing_of_others)
 {
     char path[DAEMON_PATH + 32];
