@@ -192,7 +192,7 @@ static const int passing[] = {
 };
 
 static const int of_programs[] = {
-    SYS_execve, SYS_wait4, SYS_waitid, SYS_setpgid,
+    SYS_execve, SYS_wait4, SYS_waitid,
 #if defined(__x86_64__)
     SYS_vfork,  SYS_fork,
 #endif

@@ -37,12 +37,12 @@
 #endif
 
 #define PASS           SECCOMP_RET_ALLOW
-#define REFUSE         SECCOMP_RET_TRAP
 #define SILENT(number) (SECCOMP_RET_ERRNO | (number))
 
 struct program {
     struct sock_filter code[INSTRUCTIONS_MAX];
-    unsigned count; /* beyond the room if it is too small */
+    unsigned count;  /* beyond the room if it is too small */
+    uint32_t refuse; /* the result for what does not pass */
 };
 
 static void add(struct program *p, struct sock_filter code)
@@ -106,31 +106,29 @@ static void add_ioctl(struct program *p)
 {
     unsigned begin = call_begin(p, SYS_ioctl);
     load(p, argument(1));
-    if_equal(p, TIOCSTI, REFUSE);
-    if_equal(p, TIOCLINUX, REFUSE);
-    if_equal(p, FIOSETOWN, REFUSE);
-    if_equal(p, SIOCSPGRP, REFUSE);
+    if_equal(p, TIOCSTI, p->refuse);
+    if_equal(p, TIOCLINUX, p->refuse);
+    if_equal(p, FIOSETOWN, p->refuse);
+    if_equal(p, SIOCSPGRP, p->refuse);
     call_end(p, begin, PASS);
     begin = call_begin(p, SYS_fcntl);
     load(p, argument(1));
-    if_equal(p, F_SETOWN, REFUSE);
-    if_equal(p, F_SETOWN_EX, REFUSE);
-    if_equal(p, F_SETSIG, REFUSE);
+    if_equal(p, F_SETOWN, p->refuse);
+    if_equal(p, F_SETOWN_EX, p->refuse);
+    if_equal(p, F_SETSIG, p->refuse);
     call_end(p, begin, PASS);
 }
 
-/* Threads, but no processes and no name spaces. clone3 has its flags in memory, where a filter does
- * not see them; the C library takes clone where it is missing. */
+/* Threads, but no processes and no name spaces. */
 static void add_clone(struct program *p, bool programs)
 {
     const uint32_t spaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
                             CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
     unsigned begin = call_begin(p, SYS_clone);
     load(p, argument(0));
-    if_bits(p, spaces, REFUSE);
+    if_bits(p, spaces, p->refuse);
     if_bits(p, CLONE_THREAD, PASS);
-    call_end(p, begin, programs ? PASS : REFUSE);
-    if_equal(p, SYS_clone3, SILENT(ENOSYS));
+    call_end(p, begin, programs ? PASS : p->refuse);
 }
 
 /* Passes a call whose argument is one of two values: 0 and this process, where processes are named.
@@ -141,7 +139,7 @@ static void add_own(struct program *p, int number, unsigned place, uint32_t one,
     load(p, argument(place));
     if_equal(p, one, PASS);
     if_equal(p, other, PASS);
-    call_end(p, begin, REFUSE);
+    call_end(p, begin, p->refuse);
 }
 
 static void add_processes(struct program *p)
@@ -165,7 +163,7 @@ static void add_prctl(struct program *p)
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
         if_equal(p, (uint32_t)options[i], PASS);
     }
-    call_end(p, begin, REFUSE);
+    call_end(p, begin, p->refuse);
 }
 
 /* Sends only where no address is named: both halves of the pointer are 0. */
@@ -174,22 +172,10 @@ static void add_send(struct program *p)
     unsigned begin = call_begin(p, SYS_sendto);
     load(p, argument(4) + sizeof(uint32_t));
     add(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0));
-    result(p, REFUSE);
+    result(p, p->refuse);
     load(p, argument(4));
     if_equal(p, 0, PASS);
-    call_end(p, begin, REFUSE);
-}
-
-/* Programs try these and go on without. Rights of files are not Landlock's. */
-static void add_silent(struct program *p)
-{
-    if_equal(p, SYS_io_uring_setup, SILENT(ENOSYS));
-    if_equal(p, SYS_openat2, SILENT(ENOSYS));
-    if_equal(p, SYS_fchmod, SILENT(EPERM));
-    if_equal(p, SYS_fchmodat, SILENT(EPERM));
-#if defined(__x86_64__)
-    if_equal(p, SYS_chmod, SILENT(EPERM));
-#endif
+    call_end(p, begin, p->refuse);
 }
 
 static void add_passing(struct program *p, const int *calls, size_t count)
@@ -199,26 +185,60 @@ static void add_passing(struct program *p, const int *calls, size_t count)
     }
 }
 
-static void program_make(struct program *p, bool programs)
+static void program_begin(struct program *p)
 {
-    size_t count = 0;
+    p->count = 0;
     load(p, offsetof(struct seccomp_data, arch));
     add(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0));
     result(p, SECCOMP_RET_KILL_PROCESS);
     load(p, offsetof(struct seccomp_data, nr));
+}
+
+/* Calls that programs try and go on without: a filter of their own, because nobody has to hear of
+ * them. clone3 has its flags in memory, where a filter does not see them; the C library takes clone
+ * where it is missing. Landlock does not limit who may change the rights of a file. */
+static void program_silent(struct program *p)
+{
+    program_begin(p);
+    if_equal(p, SYS_clone3, SILENT(ENOSYS));
+    if_equal(p, SYS_io_uring_setup, SILENT(ENOSYS));
+    if_equal(p, SYS_openat2, SILENT(ENOSYS));
+    if_equal(p, SYS_fchmod, SILENT(EPERM));
+    if_equal(p, SYS_fchmodat, SILENT(EPERM));
+#if defined(__x86_64__)
+    if_equal(p, SYS_chmod, SILENT(EPERM));
+#endif
+    result(p, PASS);
+}
+
+static void program_make(struct program *p, const struct filter *f)
+{
+    static const int silent[] = {
+        SYS_clone3,
+        SYS_io_uring_setup,
+        SYS_openat2,
+        SYS_fchmod,
+        SYS_fchmodat,
+#if defined(__x86_64__)
+        SYS_chmod
+#endif
+    };
+    size_t count = 0;
+    program_begin(p);
+    p->refuse = f->named ? SECCOMP_RET_TRAP : SILENT(EPERM);
     add_ioctl(p); /* first: the kernel remembers the result of calls without tests only */
     const int *calls = calls_passing(&count);
     add_passing(p, calls, count);
-    if (programs) {
+    if (f->programs) {
         calls = calls_of_programs(&count);
         add_passing(p, calls, count);
     }
-    add_clone(p, programs);
+    add_passing(p, silent, sizeof silent / sizeof silent[0]); /* the other filter's */
+    add_clone(p, f->programs);
     add_processes(p);
     add_prctl(p);
     add_send(p);
-    add_silent(p);
-    result(p, REFUSE);
+    result(p, p->refuse);
 }
 
 bool filter_built(void)
@@ -226,20 +246,35 @@ bool filter_built(void)
     return POSSIBLE;
 }
 
-int filter_install(bool programs, bool *ret_on, struct err *e)
+/* Filters all threads. Returns 0 also if the kernel has no filters, *ret_on is false then. */
+static int install(const struct program *p, unsigned flags, bool *ret_on, struct err *e)
+{
+    if (p->count > INSTRUCTIONS_MAX) {
+        return err_set(e, ERR_INTERNAL, "a filter of %u instructions, room for %u", p->count,
+                       INSTRUCTIONS_MAX);
+    }
+    const struct sock_fprog code = {.len = (unsigned short)p->count,
+                                    .filter = (struct sock_filter *)(uintptr_t)p->code};
+    flags |= SECCOMP_FILTER_FLAG_TSYNC;
+    long thread = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &code);
+    *ret_on = thread == 0;
+    if (thread < 0 && (errno == ENOSYS || errno == EINVAL || errno == EPERM)) {
+        return 0; /* or another filter forbids it */
+    }
+    if (thread != 0) {
+        errno = thread < 0 ? errno : ESRCH;
+        return err_errno(e, ERR_INTERNAL, "filtering system calls");
+    }
+    return 0;
+}
+
+int filter_install(const struct filter *f, bool *ret_on, struct err *e)
 {
     static struct program p;
     *ret_on = false;
     if (!POSSIBLE) {
         return 0;
     }
-    p.count = 0;
-    program_make(&p, programs);
-    if (p.count > INSTRUCTIONS_MAX) {
-        return err_set(e, ERR_INTERNAL, "a filter of %u instructions, room for %u", p.count,
-                       INSTRUCTIONS_MAX);
-    }
-    const struct sock_fprog code = {.len = (unsigned short)p.count, .filter = p.code};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
         return err_errno(e, ERR_INTERNAL, "giving up new privileges");
     }
@@ -247,14 +282,11 @@ int filter_install(bool programs, bool *ret_on, struct err *e)
     if (rc != 0) {
         return rc;
     }
-    long thread = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &code);
-    if (thread < 0 && (errno == ENOSYS || errno == EINVAL || errno == EPERM)) {
-        return 0; /* the kernel has none, or another filter forbids it */
+    program_silent(&p);
+    rc = install(&p, 0, ret_on, e);
+    if (rc != 0 || !*ret_on) {
+        return rc;
     }
-    if (thread != 0) {
-        errno = thread < 0 ? errno : ESRCH;
-        return err_errno(e, ERR_INTERNAL, "filtering system calls");
-    }
-    *ret_on = true;
-    return 0;
+    program_make(&p, f); /* second, because it refuses the call that installs filters */
+    return install(&p, f->named ? 0 : SECCOMP_FILTER_FLAG_LOG, ret_on, e);
 }

@@ -2,8 +2,9 @@
  * A seccomp filter over the system calls of a process that runs code of users: files and
  * descriptors that it has, memory, threads, time, and ioctl, which drivers are made of. There are
  * no new sockets, no other processes, no other user, and nothing that changes the system or looks
- * into it. A call outside returns EPERM and is named in the log once, by a handler of SIGSYS. Where
- * SIGSYS is blocked, and in programs that the process starts, such a call ends the process instead.
+ * into it. A call outside returns EPERM and is told: named in the log once, by a handler of SIGSYS,
+ * or in the log of the kernel (audit). Where SIGSYS is blocked, and in programs that the process
+ * starts, the first way ends the process.
  */
 #ifndef CONFINE_FILTER_H
 #define CONFINE_FILTER_H
@@ -12,10 +13,15 @@
 
 #include "common/err.h"
 
-/* Filters all threads of this process from here on, for good. programs: it may start programs,
- * which get the same filter. It also gives up new privileges. *ret_on is false where the kernel or
- * this build has no filter: a build with a sanitizer needs calls that are refused. ERR_INTERNAL. */
-int filter_install(bool programs, bool *ret_on, struct err *e);
+struct filter {
+    bool programs; /* it may start programs, which get the same filter */
+    bool named;    /* refused calls raise SIGSYS and are in the process's own log */
+};
+
+/* Filters all threads of this process from here on, for good. It also gives up new privileges.
+ * *ret_on is false where the kernel or this build has no filter: a build with a sanitizer needs
+ * calls that are refused. ERR_INTERNAL. */
+int filter_install(const struct filter *f, bool *ret_on, struct err *e);
 bool filter_built(void); /* false: this build never filters */
 
 #endif

@@ -15,10 +15,10 @@
 
 #define LANDLOCK_GOOD 6 /* the version that has all that is used here */
 
-static bool switched_off(void)
+static bool setting_is(const char *value)
 {
-    const char *value = getenv("GPUD_CONFINE");
-    return value != NULL && strcmp(value, "off") == 0;
+    const char *setting = getenv("GPUD_CONFINE");
+    return setting != NULL && strcmp(setting, value) == 0;
 }
 
 static void missing_add(struct confine *c, const char *what)
@@ -119,7 +119,7 @@ int confine_files(struct confine *c, struct err *e)
     if (rc != 0) {
         return rc;
     }
-    if (switched_off()) {
+    if (setting_is("off")) {
         missing_add(c, "not confined: GPUD_CONFINE=off");
         return 0;
     }
@@ -136,14 +136,16 @@ int confine_files(struct confine *c, struct err *e)
     return rc == 0 ? 0 : err_wrap(e, "confining the worker");
 }
 
-int confine_calls(struct confine *c, struct err *e)
+int confine_calls(struct confine *c, bool native, struct err *e)
 {
     bool on = false;
-    if (switched_off()) {
+    if (setting_is("off")) {
         log_warn("%s", c->missing);
         return 0;
     }
-    int rc = filter_install(c->backend != NULL && c->backend->programs, &on, e);
+    const struct filter f = {.programs = c->backend != NULL && c->backend->programs,
+                             .named = native || setting_is("strict")};
+    int rc = filter_install(&f, &on, e);
     if (rc != 0) {
         return err_wrap(e, "confining the worker");
     }

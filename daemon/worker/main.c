@@ -159,7 +159,7 @@ static int open_all(struct server *s, uv_loop_t *loop, const struct device_optio
         return rc;
     }
     log_info("the device was opened in %.0f ms", (double)(clock_now_ns() - begin_ns) / 1e6);
-    rc = confine_calls(confine, e);
+    rc = confine_calls(confine, s->device.info.cpu, e);
     if (rc != 0) {
         return rc;
     }

@@ -16,6 +16,7 @@
 #include "tests/system/native.h"
 
 #define SECRET_WORDS 512u
+#define RANGES       2048u
 #define MAPS_BYTES   (512u * 1024u)
 #define PIECE        (UINT64_C(64) << 20) /* bytes that one job scans */
 
@@ -105,16 +106,18 @@ static bool resident(uint64_t from, uint64_t to)
     return any;
 }
 
-/* All that the worker's memory map has; both secrets at once. */
-static void scan_all(const uint64_t *own, const uint64_t *other, uint64_t *ret_own,
-                     uint64_t *ret_other)
+struct range {
+    uint64_t from, to;
+};
+
+/* The worker's memory that is there and has this right, 'r' or 'w'. How many ranges. */
+static unsigned ranges_of(int place, char right, struct range *ret_ranges, unsigned max)
 {
     static char maps[MAPS_BYTES];
+    unsigned count = 0;
     int64_t size = native_read(&n, "/proc/self/maps", maps, sizeof maps - 1);
     ck_assert_int_gt(size, 0);
     maps[size] = '\0';
-    *ret_own = 0;
-    *ret_other = 0;
     for (char *line = maps; line != NULL && *line != '\0';) {
         unsigned long long from = 0;
         unsigned long long to = 0;
@@ -123,12 +126,27 @@ static void scan_all(const uint64_t *own, const uint64_t *other, uint64_t *ret_o
         if (end != NULL) {
             *end = '\0';
         }
-        if (sscanf(line, "%llx-%llx %7s", &from, &to, rights) == 3 && rights[0] == 'r' &&
+        if (sscanf(line, "%llx-%llx %7s", &from, &to, rights) == 3 && rights[place] == right &&
             strstr(line, "[v") == NULL && resident(from, to)) {
-            *ret_own += scan(own, from, to);
-            *ret_other += scan(other, from, to);
+            ck_assert_uint_lt(count, max);
+            ret_ranges[count++] = (struct range){from, to};
         }
         line = end != NULL ? end + 1 : NULL;
+    }
+    return count;
+}
+
+/* All that the worker can read; both secrets at once. */
+static void scan_all(const uint64_t *own, const uint64_t *other, uint64_t *ret_own,
+                     uint64_t *ret_other)
+{
+    static struct range range[RANGES];
+    unsigned count = ranges_of(0, 'r', range, RANGES);
+    *ret_own = 0;
+    *ret_other = 0;
+    for (unsigned i = 0; i < count; i++) {
+        *ret_own += scan(own, range[i].from, range[i].to);
+        *ret_other += scan(other, range[i].from, range[i].to);
     }
 }
 
@@ -163,6 +181,35 @@ START_TEST(a_kernel_finds_only_its_own_workers_memory)
 }
 END_TEST
 
+/* It writes to all that it can, and ends its worker; nobody else notices. */
+START_TEST(a_kernel_spoils_only_its_own_worker)
+{
+    static struct range range[RANGES];
+    static uint64_t secret[SECRET_WORDS];
+    int rc = 0;
+    if (!possible()) {
+        return;
+    }
+    gpud_client *c = begin();
+    pid_t mine = daemon_worker(&d, 0);
+    pid_t theirs = daemon_worker(&d, 1);
+    secret_make(secret, 6);
+    gpud_buffer b = secret_store(c, 1, secret);
+    unsigned count = ranges_of(1, 'w', range, RANGES);
+    ck_assert_uint_gt(count, 1);
+    for (unsigned i = 0; rc == 0 && i < count; i++) {
+        n.words[0] = (int64_t)range[i].from;
+        n.words[1] = (int64_t)range[i].to;
+        rc = native_run(&n, n.spoil);
+    }
+    ck_assert_int_ne(rc, 0);
+    still_there(c, b, secret);
+    ck_assert_int_eq(daemon_worker(&d, 1), theirs);
+    daemon_wait_worker(&d, 0, mine);
+    daemon_end(&d, c);
+}
+END_TEST
+
 /* ---- files ---------------------------------------------------------------------------------- */
 
 static void closed(const char *path)
@@ -189,8 +236,9 @@ static void closed_process(pid_t pid)
  * required: it finds nothing of another worker, of the daemon or of the host, also as root;
  *   refused calls are named in the log
  * defence: `worker/confine.c`; `confine/landlock.c`; `confine/filter.c`
- * also: `test_system_confine`
- * mutants: confine-files, confine-calls, confine-threads, confine-spaces, confine-own */
+ * also: `test_system_confine`; `confine_filter_test`; `confine_landlock_test`
+ * mutants: confine-files, confine-calls, confine-threads, confine-spaces, confine-own,
+ *   confine-group, confine-once */
 START_TEST(a_kernel_opens_nothing_of_others)
 {
     char path[DAEMON_PATH + 32];
@@ -330,6 +378,7 @@ int main(void)
 {
     Suite *suite = suite_create("confine");
     suite_add(suite, a_kernel_finds_only_its_own_workers_memory);
+    suite_add(suite, a_kernel_spoils_only_its_own_worker);
     suite_add(suite, a_kernel_opens_nothing_of_others);
     suite_add(suite, a_kernel_makes_no_other_calls);
     suite_add(suite, an_unconfined_worker_is_told);

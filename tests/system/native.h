@@ -27,12 +27,13 @@ struct native {
     uint64_t device;   /* GPUD_ON(id); 0: any */
     gpud_kernel proxy; /* a system call; its arguments may lie in the array */
     gpud_kernel scan;  /* counts a pair of words in a range of addresses */
+    gpud_kernel spoil; /* writes to a range of addresses */
     int64_t words[WORDS];
 };
 
 /* proxy: `mask` selects the arguments that are offsets of the array. scan: w[0] … w[1] for the pair
  * whose complement w[2], w[3] has, so that the array itself does not hold it; w[4] how many, w[5]
- * where the first is. */
+ * where the first is. spoil: w[0] … w[1]. */
 static const char native_source[] =
     "#define _Pragma(x) __asm__\n" /* in place of the error that the word stands for */
     "kernel void proxy(global long *w)\n"
@@ -59,6 +60,12 @@ static const char native_source[] =
     "        }\n"
     "    }\n"
     "    w[4] = found;\n"
+    "}\n"
+    "kernel void spoil(global long *w)\n"
+    "{\n"
+    "    ulong end = (ulong)w[1];\n"
+    "    for (ulong at = w[0]; at + 8 <= end; at += 8)\n"
+    "        *(volatile long *)at = 0x5ec4e75901150511;\n"
     "}\n";
 
 static inline void native_load(struct native *n, gpud_client *c, uint64_t device)
@@ -70,6 +77,7 @@ static inline void native_load(struct native *n, gpud_client *c, uint64_t device
     ck_gpud_ok(gpud_module_load(c, GPUD_LANG_OPENCL, native_source, strlen(native_source), &o, &m));
     ck_gpud_ok(gpud_module_kernel(c, m, "proxy", &n->proxy));
     ck_gpud_ok(gpud_module_kernel(c, m, "scan", &n->scan));
+    ck_gpud_ok(gpud_module_kernel(c, m, "spoil", &n->spoil));
 }
 
 /* Runs one of the kernels on the array; what the job ended with. */

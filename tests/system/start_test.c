@@ -1,4 +1,5 @@
 /* How gpud starts: with devices that take long, that are not there, that come later. */
+#include <glob.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -153,11 +154,29 @@ START_TEST(a_restart_with_bad_settings_goes_on)
 }
 END_TEST
 
+/* The next worker in the same place runs nothing that the last one left there. */
+static void replacement_is_emptied(const struct daemon *d, gpud_client *c)
+{
+    char planted[DAEMON_PATH];
+    glob_t found;
+    struct stat st;
+    pid_t before = daemon_worker(d, 0);
+    ck_assert_int_eq(glob("/dev/shm/gpud-kernels-*", 0, NULL, &found), 0);
+    ck_assert_uint_eq(found.gl_pathc, 1);
+    (void)snprintf(planted, sizeof planted, "%s/planted", found.gl_pathv[0]);
+    globfree(&found);
+    file_write(planted, "code", 4);
+    ck_assert_int_eq(kill(before, SIGKILL), 0);
+    ck_until(daemon_worker(d, 0) > 0 && daemon_worker(d, 0) != before &&
+             query_value(c, "status", NULL, "serving") == 1);
+    ck_assert_int_ne(stat(planted, &st), 0);
+}
+
 /* FAULT 43: the disk with a driver's compiled kernels is full or closed to the worker
  * required: workers keep them in memory; status, log and `devices` say "no space on …" or "this
  *   user may not write to …"
  * defence: `backend/opencl/cache.c`
- * mutants: cache-elsewhere */
+ * mutants: cache-elsewhere, cache-replaced */
 /* PoCL aborts where it cannot write a kernel, again and again, and has no device where it cannot
  * make the folder for them. That lies on a file system of its own here, which takes the right to
  * mount. */
@@ -192,6 +211,7 @@ START_TEST(a_full_or_closed_disk_costs_the_cache_only)
     ck_assert_msg(strstr(text, reason) != NULL && strstr(text, home) != NULL, "%s", text);
     ck_assert(daemon_logged(&d, reason));
     ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 0);
+    replacement_is_emptied(&d, c);
     daemon_end(&d, c);
 }
 END_TEST

@@ -102,7 +102,7 @@ static gpud_client *begin(bool confined, bool pool)
     folder("home", STRANGER, path, sizeof path);
     ck_assert_int_eq(setenv("HOME", path, 1), 0);
     ck_assert_int_eq(unsetenv("POCL_CACHE_DIR"), 0);
-    ck_assert_int_eq(setenv("GPUD_CONFINE", confined ? "on" : "off", 1), 0);
+    ck_assert_int_eq(setenv("GPUD_CONFINE", confined ? "strict" : "off", 1), 0);
     if (pool) {
         pool_folders(path);
     }

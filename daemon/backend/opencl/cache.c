@@ -1,6 +1,7 @@
 /* PoCL's cache of compiled kernels, and a replacement if its usual folder is full or not
  * writable. */
 #include <errno.h>
+#include <ftw.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -139,6 +140,22 @@ static bool make_all(const char *path)
     return true;
 }
 
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st;
+    (void)kind;
+    return at->level > 0 ? remove(path) : 0;
+}
+
+/* A replacement may be a former worker's, of another tenant. Nothing of it is kept, because this
+ * worker would run it. */
+static int replacement_empty(const char *path, struct err *e)
+{
+    return nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) == 0
+               ? 0
+               : err_errno(e, ERR_IO, "emptying %s, where compiled kernels are stored", path);
+}
+
 int opencl_cache_folder(char *ret_path, size_t size, struct err *e)
 {
     char note[sizeof((struct backend_info *)0)->note];
@@ -148,6 +165,12 @@ int opencl_cache_folder(char *ret_path, size_t size, struct err *e)
     }
     const char *named = getenv("POCL_CACHE_DIR");
     ret_path[0] = '\0';
+    if (named != NULL && strstr(named, OTHER_NAME) != NULL) {
+        rc = replacement_empty(named, e);
+        if (rc != 0) {
+            return rc;
+        }
+    }
     if (named != NULL && strlen(named) < size) {
         (void)strcpy(ret_path, named);
     } else if (named == NULL && !usual_folder(ret_path, size)) {

@@ -250,6 +250,8 @@ static void prepare(struct daemon *d, const char *option, va_list list)
         d->args[d->arg_count++] = option;
     }
     (void)setenv("POCL_CACHE_DIR", SYSTEM_CACHE "/pocl", 1);
+    (void)setenv("GPUD_CONFINE", "strict",
+                 0); /* daemon_stop fails where a driver was refused a call */
     (void)setenv("GPUD_CONFINE_WRITE", d->dir, 1); /* doubles of drivers leave reports there */
 }
 
