@@ -41,7 +41,8 @@ void shares_drop(struct front *f, struct job *j); /* not put: nothing happens */
 /* Whether a job is ready that the device may run. */
 bool shares_wait(const struct front *f, const struct device *d);
 /* The job that the device is to get next; it remains in the line. NULL: there is none, or only
- * batch jobs that have to wait for the one in flight. */
+ * batch jobs that have to wait for the one in flight, or jobs for any device that it leaves to
+ * others (predict_elsewhere). */
 struct job *shares_head(struct front *f, struct device *d);
 /* Whether batch jobs wait for the one that is in flight on the device. */
 bool shares_hold_batch(struct front *f, const struct device *d);
