@@ -22,6 +22,7 @@
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/tenants/accounts.h"
+#include "daemon/front/tenants/forecast_file.h"
 #include "daemon/front/views/access_log.h"
 #include "daemon/front/views/notify.h"
 #include "daemon/front/views/snapshot.h"
@@ -244,6 +245,8 @@ static void free_jobs(struct front *f)
 
 void pipeline_finish(struct front *f)
 {
+    forecast_file_write(f->forecasts, f->tenants, f->config.cache_dir);
+    forecast_file_destroy(f->forecasts);
     table_queries_cancel(f, NULL);
     trace_finish_all(f);
     free_jobs(f);

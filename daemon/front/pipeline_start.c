@@ -12,6 +12,7 @@
 #include "daemon/front/pipeline_int.h"
 #include "daemon/front/requests/hello.h"
 #include "daemon/front/requests/session_end.h"
+#include "daemon/front/tenants/forecast_file.h"
 #include "daemon/front/views/access_log.h"
 #include "daemon/front/workers/worker.h"
 #include "daemon/front/workers/worker_end.h"
@@ -96,6 +97,7 @@ static void await_adoption(struct front *f)
 int pipeline_start(struct front *f, struct err *e)
 {
     pipeline_init(f);
+    forecast_file_read(f->config.cache_dir, &f->forecasts);
     int rc = monitor_create(&f->monitor, e);
     rc = rc == 0 ? access_log_create(&f->access, e) : rc;
     if (rc == 0) {

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "common/clock.h"
-#include "daemon/front/model/heap.h"
+#include "common/heap.h"
 
 struct agenda {
     struct heap heap; /* by time in ns */

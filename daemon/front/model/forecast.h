@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FORECAST_SETS 64u
+#define FORECAST_SETS 128u
 #define FORECAST_WAYS 4u
 #define FORECAST_SURE 8u /* jobs of a kind, after which its time counts as known */
 

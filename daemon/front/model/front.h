@@ -41,6 +41,7 @@ struct access_log;
 struct accounts;
 struct compile_response;
 struct compiler;
+struct forecast_file;
 struct front;
 struct lanes;
 struct launcher_link;
@@ -224,6 +225,7 @@ struct front {
 
     struct tenant *tenants;            /* uthash by key */
     struct accounts *accounts;         /* owned; NULL: tenants count in memory of their own */
+    struct forecast_file *forecasts;   /* owned; tenants/forecast_file.h; NULL: none was read */
     struct session *sessions;          /* uthash by key */
     struct session *by_pipe;           /* connected sessions; uthash by pipe */
     struct session *ending;            /* sessions whose end has begun, oldest first */

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/front/model/heap.h"
+#include "common/heap.h"
 #include "proto/limits.h"
 
 /* What is ready in a class, of all tenants. predict.c keeps it. */
@@ -33,6 +33,8 @@ struct line {
     unsigned flying[CLASS_COUNT];        /* jobs in flight */
     unsigned bound;                      /* ready jobs that are bound to the device */
     struct ready_sum ready[CLASS_COUNT]; /* of the bound jobs */
+    uint64_t left_job;                   /* that the device left to another one; 0: none */
+    uint64_t left_ns;                    /* since when */
     uint64_t until_ns;                   /* when the jobs in flight are expected to have ended */
     bool joined;        /* every tenant with ready jobs for any device is in the line */
     int64_t owed_ns;    /* what batch jobs have yet to get, beside the jobs of other classes */

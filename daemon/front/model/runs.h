@@ -8,7 +8,7 @@
 #ifndef FRONT_MODEL_RUNS_H
 #define FRONT_MODEL_RUNS_H
 
-#include "daemon/front/model/heap.h"
+#include "common/heap.h"
 
 #define RUNS_MAX 4u
 

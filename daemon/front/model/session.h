@@ -24,11 +24,11 @@
 
 #include "common/bytes.h"
 #include "common/err.h"
+#include "common/heap.h"
 #include "common/idmap.h"
 #include "common/token.h"
 #include "daemon/front/model/ack_set.h"
 #include "daemon/front/model/device.h"
-#include "daemon/front/model/heap.h"
 #include "daemon/front/model/tenant.h"
 #include "proto/messages.h"
 

@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/heap.h"
 #include "daemon/front/model/backlog.h"
 #include "daemon/front/model/device.h"
-#include "daemon/front/model/heap.h"
 #include "daemon/front/model/line.h"
 #include "daemon/front/model/runs.h"
 

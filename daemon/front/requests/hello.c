@@ -17,6 +17,7 @@
 #include "daemon/front/requests/session_end.h"
 #include "daemon/front/requests/sweep.h"
 #include "daemon/front/settings/tenant_tokens.h"
+#include "daemon/front/tenants/forecast_file.h"
 #include "daemon/front/tenants/forget.h"
 #include "daemon/front/tenants/tenant_quota.h"
 #include "proto/codec.h"
@@ -226,6 +227,7 @@ static int find_tenant(struct front *f, const char *name, struct tenant **ret_te
 {
     struct tenant *t = quota_tenant(f, name);
     if (t != NULL) {
+        forecast_file_give(f->forecasts, t);
         *ret_tenant = t;
         return 0;
     }

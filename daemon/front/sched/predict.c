@@ -1,6 +1,7 @@
 #include "daemon/front/sched/predict.h"
 
 #include "common/saturate.h"
+#include "daemon/front/model/wake.h"
 
 /* ---- what a job costs ------------------------------------------------------------------------ */
 
@@ -255,6 +256,75 @@ struct prediction predict_job(struct front *f, const struct job *j)
         p.sure = j->sched.work.sure && a.unsure == 0;
     }
     return p;
+}
+
+/* ---- which device ---------------------------------------------------------------------------- */
+
+#define ENOUGH_NS (2 * NS_PER_MS) /* for a device to have in flight */
+
+/* When all devices would be done with the jobs that any may run, and the earliest end of the job on
+ * another one: from now, in ns. */
+struct choice {
+    double all_ns;
+    double best_ns;
+};
+
+static struct choice choice_of(struct front *f, const struct device *d, const struct job *j)
+{
+    struct choice c = {.best_ns = (double)NS_NEVER};
+    uint64_t now = turn_now(f);
+    unsigned count = 0;
+    for (unsigned i = 0; i < CLASS_COUNT; i++) {
+        c.all_ns += (double)f->any[i].ns;
+    }
+    for (unsigned i = 0; i < f->device_count; i++) {
+        const struct device *o = f->device[i];
+        struct estimate x = predict_cost(j, o);
+        if (!device_serves(o) || o->exclusive || !x.sure) {
+            continue;
+        }
+        double busy = (double)sat_sub(o->line.until_ns, now);
+        for (unsigned k = 0; k < CLASS_COUNT; k++) {
+            busy += (double)o->line.ready[k].ns;
+        }
+        count++;
+        c.all_ns += busy * (double)j->sched.work.ns / (double)x.ns;
+        double end = busy + (double)x.ns;
+        c.best_ns = o != d && end < c.best_ns ? end : c.best_ns;
+    }
+    c.all_ns /= count > 0 ? count : 1;
+    return c;
+}
+
+bool predict_elsewhere(struct front *f, struct device *d, const struct job *j)
+{
+    struct line *l = &d->line;
+    if (f->device_count < 2 || j->device != NULL || l->bound > 0 ||
+        job_rank_class(j) == CLASS_BATCH) {
+        return false;
+    }
+    struct estimate x = predict_cost(j, d);
+    uint64_t now = turn_now(f);
+    uint64_t busy = sat_sub(l->until_ns, now);
+    double end = (double)busy + (double)x.ns;
+    if (x.sure && busy > ENOUGH_NS && d->inflight_count > device_usual_streams(d)) {
+        return true; /* the end of a job is the occasion for the next try */
+    }
+    if (!x.sure || end * f->device_count <= (double)f->any[job_rank_class(j)].ns) {
+        return false;
+    }
+    struct choice c = choice_of(f, d, j);
+    bool leaves = end > c.all_ns && end > c.best_ns;
+    if (leaves && l->left_job != j->id) {
+        l->left_job = j->id;
+        l->left_ns = now;
+    }
+    leaves = leaves && now < ns_add(l->left_ns, x.ns);
+    if (leaves) { /* the device is asked again when that time is over */
+        f->pressed = true;
+        wake_at(f, ns_add(l->left_ns, x.ns));
+    }
+    return leaves;
 }
 
 /* ---- deadlines ------------------------------------------------------------------------------- */

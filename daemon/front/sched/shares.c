@@ -299,6 +299,9 @@ struct job *shares_head(struct front *f, struct device *d)
         return batch;
     }
     struct job *j = head_before_batch(d, &waits);
+    if (j != NULL && predict_elsewhere(f, d, j)) {
+        return NULL;
+    }
     bool held = j == NULL && (waits || batch == NULL || !batch_may(f, d));
     return j != NULL ? j : held ? NULL : batch;
 }

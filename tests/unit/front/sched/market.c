@@ -46,7 +46,7 @@ struct market *market_create(unsigned devices, unsigned streams, unsigned window
         m->device[i].streams = streams;
         m->device[i].state = DEVICE_READY;
         m->device[i].link = (struct link *)&m->device[i]; /* it serves; nothing is sent */
-        m->device[i].forecast_id = i + 1;
+        m->device[i].forecast_id = forecast_device("market", i, "");
         m->speed[i] = 1;
         m->f.device[i] = &m->device[i];
     }
@@ -101,6 +101,7 @@ static void offer(struct market *m, struct seller *s)
     }
     j = j != NULL ? j : job_new(m);
     double time = between(m, s->least_ns, s->most_ns);
+    uint64_t kind = s->kind + (s->by_size ? (uint64_t)(4 * log2(time)) : 0);
     time *= s->noise > 0 ? 1 + s->noise * (2 * part_of_one(m) - 1) : 1;
     *j = (struct job){.id = ++m->f.next_job,
                       .session_id = (uint64_t)(s - m->seller),
@@ -110,7 +111,7 @@ static void offer(struct market *m, struct seller *s)
                       .deadline_ns = NS_NEVER,
                       .device = s->device >= 0 ? &m->device[s->device] : NULL,
                       .limit_ns = (uint64_t)time,
-                      .sched.kind = s->kind};
+                      .sched.kind = kind};
     if (s->due_most_ns > 0) {
         j->deadline_ns = now_ns + (uint64_t)between(m, s->due_least_ns, s->due_most_ns);
     }

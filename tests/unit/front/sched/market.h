@@ -19,6 +19,7 @@ struct seller {
     uint64_t pause_ns;                  /* between the end of a job and the next one, on average */
     int device;                         /* -1: any */
     uint64_t kind;                      /* of its jobs; 0: their times are not learnt */
+    bool by_size;                       /* they are of other kinds by their sizes */
     double noise;                       /* of the time of a job, either way: 0.2 is 20 % */
     uint64_t every_ns;                  /* it sends a job so often, on average; 0: see `backlog` */
     uint64_t due_least_ns, due_most_ns; /* its jobs have deadlines; 0: none */

@@ -213,6 +213,73 @@ START_TEST(what_was_admitted_comes_first)
 }
 END_TEST
 
-SUITE_MAIN("predict", admitted_deadlines_are_kept, ends_are_predicted,
+/* Times are known on all devices, within a quarter of an octave. */
+static void teach(struct seller *s)
+{
+    for (unsigned i = 0; i < m->devices; i++) {
+        for (double ns = (double)s->least_ns; ns <= (double)s->most_ns * 1.2; ns *= 1.04) {
+            uint64_t kind = s->kind + (uint64_t)(4 * log2(ns));
+            for (unsigned n = 0; n < FORECAST_SURE; n++) {
+                forecast_learn(&s->tenant->forecast, forecast_key(kind, m->device[i].forecast_id),
+                               (uint64_t)(ns / m->speed[i]));
+            }
+        }
+    }
+}
+
+/* The time that eight unequal devices take for jobs of which none is more than 1 % of all, against
+ * what they would take if all ended together. */
+static double makespan(unsigned jobs, uint64_t least_ns, uint64_t most_ns, unsigned streams,
+                       double noise)
+{
+    static const double speeds[] = {1, 1.5, 2, 3, 4, 5, 6, 8};
+    double speed = 0;
+    m = market_create(8, streams, 2 * streams);
+    struct seller *s = usual(100, CLASS_INTERACTIVE, 1);
+    s->by_size = true;
+    s->device = -1;
+    s->noise = noise;
+    s->least_ns = least_ns;
+    s->most_ns = most_ns;
+    s->pause_ns = 3600 * NS_PER_S;
+    for (unsigned i = 0; i < 8; i++) {
+        m->speed[i] = speeds[i];
+        speed += speeds[i];
+    }
+    teach(s);
+    s->backlog = jobs;
+    uint64_t begin = m->f.io.now_ns();
+    market_run(m, 100 * NS_PER_S);
+    ck_assert_uint_eq(s->jobs, jobs);
+    double least = (double)s->had_ns / speed;
+    double took = (double)market_wait_ns(s, 100);
+    ck_assert_uint_gt(m->f.io.now_ns() - begin, (uint64_t)took);
+    market_destroy(m);
+    return took / least;
+}
+
+START_TEST(unequal_devices_end_together)
+{
+    static const struct {
+        unsigned jobs;
+        uint64_t least_ns, most_ns;
+    } cases[] = {{130, 10 * NS_PER_MS, 10 * NS_PER_MS},
+                 {400, NS_PER_MS, 20 * NS_PER_MS},
+                 {2000, NS_PER_MS, 20 * NS_PER_MS}};
+    for (unsigned i = 0; i < 3; i++) {
+        for (unsigned streams = 1; streams <= 4; streams *= 2) {
+            double exact = makespan(cases[i].jobs, cases[i].least_ns, cases[i].most_ns, streams, 0);
+            double noisy =
+                makespan(cases[i].jobs, cases[i].least_ns, cases[i].most_ns, streams, 0.2);
+            printf("%u jobs, %u streams: %.3f times the least, with noise %.3f\n", cases[i].jobs,
+                   streams, exact, noisy);
+            ck_assert_msg(exact <= 1.05, "%.3f", exact);
+            ck_assert_msg(noisy <= 1.05, "%.3f", noisy);
+        }
+    }
+}
+END_TEST
+
+SUITE_MAIN("predict", unequal_devices_end_together, admitted_deadlines_are_kept, ends_are_predicted,
            deadlines_that_can_be_kept_are_admitted, jobs_of_unknown_times_are_not_refused,
            a_refusal_names_its_times, what_was_admitted_comes_first)

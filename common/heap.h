@@ -1,10 +1,10 @@
 /*
  * A heap of entries by key, then by tie: a leftist heap (C. A. Crane, 1972). Entries are members of
  * the structs that they stand for, so no call allocates or fails. heap_put and heap_drop are O(log
- * n), however often an entry was moved. Thread: the loop's.
+ * n), however often an entry was moved. Thread: one.
  */
-#ifndef FRONT_MODEL_HEAP_H
-#define FRONT_MODEL_HEAP_H
+#ifndef COMMON_HEAP_H
+#define COMMON_HEAP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "daemon/front/model/heap.h"
+#include "common/heap.h"
 
 #include <stddef.h>
 
