@@ -286,8 +286,8 @@ class Layering(Planted):
         self.assertIn("docs/architecture.md: folder: `kernels/` is missing", self.said())
 
     def test_page_with_other_uses(self):
-        self.replace("docs/architecture.md", "| common, proto, pool, backend, loop, libuv |",
-                     "| common, kernels, pool, backend, loop, libuv |")
+        self.replace("docs/architecture.md", "| common, proto, pool, backend, confine, loop, libuv |",
+                     "| common, kernels, pool, backend, confine, loop, libuv |")
         said = self.said()
         self.assertIn("what `daemon/worker/` may use: `proto` is missing", said)
         self.assertIn("what `daemon/worker/` may use: `kernels` is not in scripts/layers.py", said)

@@ -171,10 +171,7 @@ static void recovery_note(const struct hardware *h, const struct device *d, char
     WIDE(local_memory, BYTES, d->local_bytes)                                                      \
     WIDE(f64, BOOL, d->f64)                                                                        \
     WIDE(worker, UINT, (uint64_t)d->pid)                                                           \
-    WIDE(domains, UINT, domains_seen(q, d))                                                        \
     WIDE(busy, NS, d->busy_ns)                                                                     \
-    WIDE(time_error, PPM, table_known(d->accuracy.total > 0, accuracy_ppm(&d->accuracy, 50)))      \
-    WIDE(time_error_p90, PPM, table_known(d->accuracy.total > 0, accuracy_ppm(&d->accuracy, 90)))  \
     WIDE(fault_age, NS, table_known(d->fault_ns != 0, now - d->fault_ns))                          \
     WIDE(pin, TEXT, d->pin)                                                                        \
     WIDE(spilled, BYTES, d->pool.spilled)                                                          \
@@ -183,7 +180,10 @@ static void recovery_note(const struct hardware *h, const struct device *d, char
     WIDE(held, UINT, d->pool.waited)                                                               \
     HARDWARE_COLUMNS(COLUMN, WIDE)                                                                 \
     WIDE(memory_limit, BYTES, device_pool_limit(d))                                                \
-    WIDE(recalled, BYTES, d->pool.missing)
+    WIDE(recalled, BYTES, d->pool.missing)                                                         \
+    WIDE(domains, UINT, domains_seen(q, d))                                                        \
+    WIDE(time_error, PPM, table_known(d->accuracy.total > 0, accuracy_ppm(&d->accuracy, 50)))      \
+    WIDE(time_error_p90, PPM, table_known(d->accuracy.total > 0, accuracy_ppm(&d->accuracy, 90)))
 
 /* Unknown until the device has been opened once. */
 static const char *kind_text(const struct device *d)
