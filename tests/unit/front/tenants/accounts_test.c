@@ -47,11 +47,18 @@ static void end(void)
     scratch_remove(dir);
 }
 
+/* All that a test has opened: a front that is killed frees nothing, which is no leak of the test.
+ */
+static struct accounts *all_opened[8];
+static unsigned opened_count;
+
 static struct accounts *opened(const char *state_dir)
 {
     struct accounts *a = NULL;
     struct err e = ERR_INIT;
     ck_assert_msg(accounts_create(runtime, state_dir, &a, &e) == 0, "%s", e.text);
+    ck_assert_uint_lt(opened_count, sizeof all_opened / sizeof all_opened[0]);
+    all_opened[opened_count++] = a;
     return a;
 }
 

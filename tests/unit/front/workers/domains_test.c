@@ -273,6 +273,7 @@ START_TEST(a_full_device_refuses_a_newcomer)
     ck_assert_ptr_nonnull(obtain(c, 1)); /* on another device there is room */
     for (unsigned i = 0; i < 2; i++) {
         b[i]->device = 1;
+        b[i]->losses = &k->device[1].losses;
     }
     struct device *x = obtain(c, 0);
     ck_assert_uint_eq(kills, 1);
