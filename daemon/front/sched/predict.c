@@ -1,6 +1,7 @@
 #include "daemon/front/sched/predict.h"
 
 #include "common/saturate.h"
+#include "daemon/front/model/domain.h"
 #include "daemon/front/model/wake.h"
 
 /* ---- what a job costs ------------------------------------------------------------------------ */
@@ -33,10 +34,11 @@ static struct estimate cost_anywhere(const struct front *f, const struct job *j)
         return predict_cost(j, f->device[0]);
     }
     for (unsigned i = 0; i < f->device_count; i++) {
-        struct estimate x = predict_cost(j, f->device[i]);
+        const struct device *d = domain_of(j->tenant, f->device[i]);
+        struct estimate x = d != NULL ? predict_cost(j, d) : (struct estimate){0};
         count += x.ns > 0;
         rate += x.ns > 0 ? 1.0 / (double)x.ns : 0;
-        sure = sure && (x.sure || !device_serves(f->device[i]));
+        sure = sure && (x.sure || d == NULL || !device_serves(d));
     }
     return count > 0 ? (struct estimate){.ns = (uint64_t)(count / rate), .sure = sure}
                      : (struct estimate){0};
@@ -144,13 +146,26 @@ static double wait_of(const struct front *f, const struct ahead *a, unsigned cla
     return a->flying_ns + earlier(f, a, class, a->own_ns) + beside(a, a->own_ns);
 }
 
-static unsigned serving(const struct front *f)
+/* Where the tenant's work for the device is done. NULL: nowhere, or that worker does not serve. */
+static const struct device *serving_at(const struct tenant *t, struct device *base)
+{
+    const struct device *d = domain_of(t, base);
+    return d != NULL && device_serves(d) ? d : NULL;
+}
+
+/* The devices that the tenant's jobs for any device may run on now. */
+static unsigned serving(const struct front *f, const struct tenant *t)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < f->device_count; i++) {
-        count += device_serves(f->device[i]);
+        count += serving_at(t, f->device[i]) != NULL;
     }
     return count;
+}
+
+static bool may_begin(const struct front *f, const struct job *j)
+{
+    return j->device != NULL ? device_serves(j->device) : serving(f, j->tenant) > 0;
 }
 
 /* Others that have been in line for some time are expected to remain for as long. */
@@ -196,7 +211,7 @@ static struct ahead ahead_of(struct front *f, const struct job *j)
     struct ahead a = {.pace = 1};
     unsigned class = job_rank_class(j);
     struct share *s = &j->tenant->share;
-    unsigned count = serving(f);
+    unsigned count = serving(f, j->tenant);
     unsigned all = count > 0 ? count : 1;
     uint64_t now = turn_now(f);
     uint64_t weights = f->any[class].weight;
@@ -210,8 +225,9 @@ static struct ahead ahead_of(struct front *f, const struct job *j)
         weights -= bound->jobs > 0 ? bound->weight : 0;
     } else {
         for (unsigned i = 0; i < f->device_count; i++) {
-            if (device_serves(f->device[i])) {
-                add_device(&a, f->device[i], j, now, all);
+            const struct device *d = serving_at(j->tenant, f->device[i]);
+            if (d != NULL) {
+                add_device(&a, d, j, now, all);
             }
         }
         add_own(&a, any, j, now, true, all);
@@ -249,7 +265,7 @@ struct prediction predict_job(struct front *f, const struct job *j)
     if (j->state != JOB_QUEUED) {
         return on_device(f, j);
     }
-    if (j->sched.ready.in && j->sched.work.ns > 0 && serving(f) > 0) {
+    if (j->sched.ready.in && j->sched.work.ns > 0 && may_begin(f, j)) {
         struct ahead a = ahead_of(f, j);
         p.begin_ns = ns_add(turn_now(f), (uint64_t)wait_of(f, &a, job_rank_class(j)));
         p.end_ns = ns_add(p.begin_ns, j->sched.work.ns);
@@ -278,14 +294,15 @@ static struct choice choice_of(struct front *f, const struct device *d, const st
         c.all_ns += (double)f->any[i].ns;
     }
     for (unsigned i = 0; i < f->device_count; i++) {
-        const struct device *o = f->device[i];
-        struct estimate x = predict_cost(j, o);
-        if (!device_serves(o) || o->exclusive || !x.sure) {
+        const struct line *l = &f->device[i]->line;
+        const struct device *o = serving_at(j->tenant, f->device[i]);
+        struct estimate x = o != NULL ? predict_cost(j, o) : (struct estimate){0};
+        if (o == NULL || o->exclusive || !x.sure) {
             continue;
         }
-        double busy = (double)sat_sub(o->line.until_ns, now);
+        double busy = (double)sat_sub(l->until_ns, now);
         for (unsigned k = 0; k < CLASS_COUNT; k++) {
-            busy += (double)o->line.ready[k].ns;
+            busy += (double)l->ready[k].ns;
         }
         count++;
         c.all_ns += busy * (double)j->sched.work.ns / (double)x.ns;
@@ -296,13 +313,14 @@ static struct choice choice_of(struct front *f, const struct device *d, const st
     return c;
 }
 
-bool predict_elsewhere(struct front *f, struct device *d, const struct job *j)
+bool predict_elsewhere(struct front *f, struct device *base, const struct job *j)
 {
-    struct line *l = &d->line;
+    struct line *l = &base->line;
     if (f->device_count < 2 || j->device != NULL || l->bound > 0 ||
         job_rank_class(j) == CLASS_BATCH) {
         return false;
     }
+    const struct device *d = domain_of(j->tenant, base);
     struct estimate x = predict_cost(j, d);
     uint64_t now = turn_now(f);
     uint64_t busy = sat_sub(l->until_ns, now);
@@ -350,7 +368,7 @@ static int check_others(struct front *f, const struct job *j, const struct ahead
                         uint64_t cost_ns, struct err *e)
 {
     const struct backlog *b = backlog_of(j, job_rank_class(j));
-    double parts = j->device != NULL ? 1 : serving(f);
+    double parts = j->device != NULL ? 1 : serving(f, j->tenant);
     double own = (double)b->ns / parts;
     double pace = own > 0 ? beside(a, own) / own : 1;
     uint64_t now = turn_now(f);
@@ -368,7 +386,7 @@ static int check_others(struct front *f, const struct job *j, const struct ahead
 
 int predict_admit(struct front *f, const struct job *j, struct err *e)
 {
-    if (j->deadline_ns == NS_NEVER || j->tenant == NULL || serving(f) == 0) {
+    if (j->deadline_ns == NS_NEVER || j->tenant == NULL || !may_begin(f, j)) {
         return 0;
     }
     struct estimate cost = cost_of(f, j);

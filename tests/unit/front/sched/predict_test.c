@@ -213,6 +213,51 @@ START_TEST(what_was_admitted_comes_first)
 }
 END_TEST
 
+/* Its jobs for any device go where it has a worker, though other devices are idle. */
+START_TEST(a_tenant_apart_waits_for_its_own_worker)
+{
+    struct err e = ERR_INIT;
+    m = market_create(2, 1, 1);
+    struct tenant *t = market_add(m, 100, CLASS_INTERACTIVE)->tenant;
+    uint64_t now = m->f.io.now_ns();
+    struct device own = m->device[0];
+    own.index = DEVICES_MAX;
+    own.base = &m->device[0];
+    own.owner = t;
+    m->device[0].domains = &own;
+    t->apart = true;
+    for (unsigned n = 0; n < FORECAST_SURE; n++) {
+        forecast_learn(&t->forecast, forecast_key(7, own.forecast_id), 10 * NS_PER_MS);
+    }
+    m->device[0].line.until_ns = now + 20 * NS_PER_MS;
+    struct job j = {.id = 1,
+                    .tenant = t,
+                    .job_class = CLASS_INTERACTIVE,
+                    .submitted_ns = now,
+                    .deadline_ns = now + 15 * NS_PER_MS,
+                    .sched.kind = 7};
+    j.sched.rank = job_rank(&j);
+    ck_assert(shares_reserve(&m->f, t, &j));
+    ck_assert_int_eq(predict_admit(&m->f, &j, &e), ERR_DEADLINE);
+    ck_assert_ptr_nonnull(strstr(e.text, "begin in about 20.000 ms and end in about 30.000 ms"));
+    shares_put(&m->f, &j);
+    ck_assert_uint_eq(predict_job(&m->f, &j).begin_ns, now + 20 * NS_PER_MS);
+    ck_assert_uint_eq(predict_job(&m->f, &j).end_ns, now + 30 * NS_PER_MS);
+    own.state = DEVICE_WAITING; /* nothing is known of a worker that does not serve */
+    ck_assert_uint_eq(predict_job(&m->f, &j).begin_ns, 0);
+    ck_assert_int_eq(predict_admit(&m->f, &j, &e), 0);
+    shares_drop(&m->f, &j);
+    j.device = &own;
+    ck_assert(shares_reserve(&m->f, t, &j));
+    shares_put(&m->f, &j);
+    ck_assert_uint_eq(predict_job(&m->f, &j).begin_ns, 0);
+    own.state = DEVICE_READY;
+    ck_assert_uint_eq(predict_job(&m->f, &j).begin_ns, now + 20 * NS_PER_MS);
+    shares_drop(&m->f, &j);
+    market_destroy(m);
+}
+END_TEST
+
 /* Times are known on all devices, within a quarter of an octave. */
 static void teach(struct seller *s)
 {
@@ -282,4 +327,5 @@ END_TEST
 
 SUITE_MAIN("predict", unequal_devices_end_together, admitted_deadlines_are_kept, ends_are_predicted,
            deadlines_that_can_be_kept_are_admitted, jobs_of_unknown_times_are_not_refused,
-           a_refusal_names_its_times, what_was_admitted_comes_first)
+           a_refusal_names_its_times, what_was_admitted_comes_first,
+           a_tenant_apart_waits_for_its_own_worker)
