@@ -159,28 +159,27 @@ static unsigned inflight_of(const struct device *base)
     return count;
 }
 
-/* Where the tenant's next job of the class would run: on the device, or on its domain there. NULL:
- * there is no such job. */
-static struct device *goal_of(const struct stake *k, struct device *base, unsigned class)
+/* Where the job would run: on the device, or on the domain of its tenant there. */
+static struct device *goal_of(const struct job *j, struct device *base)
 {
-    const struct job *j = head_of(k, class);
-    return j == NULL ? NULL : j->device != NULL ? j->device : domain_of(k->tenant, base);
+    return j->device != NULL ? j->device : domain_of(j->tenant, base);
 }
 
 /* Takes tenants out of the line that have no ready job, whose worker takes none now, or that may
- * have no more in flight beside others, until the first one has none of this. *ret_passed: those
- * that have ready jobs. */
-static struct stake *search(struct device *base, unsigned class, struct stake **ret_passed)
+ * have no more in flight beside others, until the first one has none of this. Returns its job;
+ * *ret_passed: those that have ready jobs. */
+static struct job *search(struct device *base, unsigned class, struct stake **ret_passed)
 {
     struct heap *stakes = &base->line.stakes[class];
     while (stakes->first != NULL) {
         struct stake *k = stakes->first->what;
         struct heap_entry *entry = &k->of[class].entry;
-        const struct device *goal = goal_of(k, base, class);
+        struct job *j = head_of(k, class);
+        const struct device *goal = j != NULL ? goal_of(j, base) : NULL;
         bool others =
             *ret_passed != NULL || !heap_alone(entry) || inflight_of(base) > k->of[class].flying;
         if (goal != NULL && !goal->shut && !(others && risky(goal, &k->of[class]))) {
-            return k;
+            return j;
         }
         heap_drop(stakes, entry);
         if (goal != NULL) {
@@ -209,24 +208,28 @@ static bool stream_idle(const struct device *d)
     return idle;
 }
 
+static uint64_t served_of(const struct job *j, const struct device *base, unsigned class)
+{
+    return j->tenant->share.stake[base->index]->of[class].served;
+}
+
 /* The job of the tenant that has had least. Before a tenant that may have no more in flight another
  * one goes, as long as it is no more than LEAD_NS ahead, or a stream would be idle. *ret_waits:
  * there is such a tenant. Nobody waits for a worker that does not serve. */
 static struct job *class_head(struct device *base, unsigned class, bool *ret_waits)
 {
     struct stake *passed = NULL;
-    struct stake *found = search(base, class, &passed);
-    const struct device *goal = found != NULL ? goal_of(found, base, class) : NULL;
+    struct job *found = search(base, class, &passed);
     for (; passed != NULL; passed = passed->passed) {
         put_back(&base->line, passed, class);
         *ret_waits = *ret_waits || !passed->away;
-        if (found != NULL && !passed->away && !stream_idle(goal) &&
-            found->of[class].served >
+        if (found != NULL && !passed->away && !stream_idle(goal_of(found, base)) &&
+            served_of(found, base, class) >
                 passed->of[class].served + virtual_of(found->tenant, LEAD_NS)) {
             found = NULL;
         }
     }
-    return found != NULL ? head_of(found, class) : NULL;
+    return found;
 }
 
 static bool others_fly(const struct line *l)

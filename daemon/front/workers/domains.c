@@ -106,16 +106,28 @@ static void rest(struct front *f, struct device *d, const char *why)
     wake_at(f, front_now(f));
 }
 
-/* Ended jobs may be asked about, and tell their device, as long as they are listed. */
+static void detach(struct device *d, struct job *j)
+{
+    if (j->device == d) {
+        command_job_unrecord(j);
+        j->device = d->base;
+        j->epoch = 0; /* of no worker */
+    }
+}
+
+/* Ended jobs may be asked about, and tell their device, as long as they are listed. The domain has
+ * no others (may_go). */
 static void detach_jobs(struct front *f, struct device *d)
 {
-    unsigned count = 0;
-    for (struct job *j = f->jobs; j != NULL; j = j->hh.next, count++) {
-        if (j->device == d) {
-            command_job_unrecord(j);
-            j->device = d->base;
-            j->epoch = 0; /* of no worker */
-        }
+    unsigned count = f->history_count + d->owner->kept_count;
+    for (struct job *j = f->leaving; j != NULL; j = j->ended_next, count++) {
+        detach(d, j);
+    }
+    for (struct job *j = f->history; j != NULL; j = j->ended_next) {
+        detach(d, j);
+    }
+    for (struct job *j = d->owner->kept; j != NULL; j = j->kept_next) {
+        detach(d, j);
     }
     turn_count(f, count / JOBS_A_UNIT);
 }
@@ -162,11 +174,24 @@ static unsigned active(const struct device *base)
     return count;
 }
 
+static bool some_quiet(const struct front *f, const struct device *base)
+{
+    bool some = false;
+    for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
+        some = some || is_quiet(f, d);
+    }
+    return some;
+}
+
+/* A full device is asked often: the buffers are walked only if a domain may go. */
 static struct device *least_used(struct front *f, const struct device *base)
 {
     struct device_set fragile;
     struct device_set any;
     struct device *least = NULL;
+    if (!some_quiet(f, base)) {
+        return NULL;
+    }
     mark_buffers(f, &fragile, &any);
     for (struct device *d = base->domains; d != NULL; d = d->domain_next) {
         bool idle = is_quiet(f, d) && !device_set_has(&fragile, d->index);

@@ -129,7 +129,7 @@ static void ends(struct device *d)
 }
 
 /* All domains end and go. */
-static void finish(void)
+static void all_go(void)
 {
     struct device *d;
     for (unsigned at = DEVICES_MAX; (d = front_next_device(&k->f, &at)) != NULL;) {
@@ -148,6 +148,11 @@ static void finish(void)
     }
     ck_assert_uint_eq(k->f.domain_count, 0);
     ck_assert_uint_eq(k->device[0].granted, 0);
+}
+
+static void finish(void)
+{
+    all_go();
     fake_destroy(k);
 }
 
@@ -374,6 +379,36 @@ START_TEST(a_worker_that_is_away_holds_nobody_up)
 }
 END_TEST
 
+/* Wherever ended jobs are listed, they name the device when the domain is gone. */
+START_TEST(ended_jobs_outlive_the_domain)
+{
+    begin();
+    struct tenant *a = apart("a");
+    struct device *d = serving(a, 0);
+    struct job listed[3];
+    for (unsigned i = 0; i < 3; i++) {
+        listed[i] = (struct job){.id = i + 1, .tenant = a, .device = d, .epoch = d->epoch};
+    }
+    struct job other = {.id = 4, .tenant = k->tenant, .device = &k->device[1], .epoch = 7};
+    listed[1].ended_next = &other;
+    k->f.leaving = &listed[0];
+    k->f.history = &listed[1];
+    k->f.history_count = 2;
+    a->kept = &listed[2];
+    a->kept_count = 1;
+    all_go();
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_ptr_eq(listed[i].device, &k->device[0]);
+        ck_assert_uint_eq(listed[i].epoch, 0);
+    }
+    ck_assert_ptr_eq(other.device, &k->device[1]);
+    ck_assert_uint_eq(other.epoch, 7);
+    k->f.leaving = k->f.history = a->kept = NULL;
+    k->f.history_count = a->kept_count = 0;
+    fake_destroy(k);
+}
+END_TEST
+
 /* A worker of a former front that ends keeps the one device waiting whose it was. */
 START_TEST(a_departing_worker_has_an_owner)
 {
@@ -396,4 +431,5 @@ END_TEST
 
 SUITE_MAIN("domains", where_a_tenant_is, a_worker_starts_when_the_device_has_proven_itself,
            memory_is_divided, a_full_device_refuses_a_newcomer, an_idle_worker_rests,
-           a_worker_that_is_away_holds_nobody_up, a_departing_worker_has_an_owner)
+           a_worker_that_is_away_holds_nobody_up, ended_jobs_outlive_the_domain,
+           a_departing_worker_has_an_owner)
