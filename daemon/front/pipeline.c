@@ -131,7 +131,6 @@ static bool on_worker_opened(struct front *f, struct device *d)
     command_spill(f, d);
     command_coalesce(d, f->config.coalesce_window_us * NS_PER_US);
     module_begin_waiting(f);
-    domain_opened(f, d);
     return quota_open(f, d);
 }
 

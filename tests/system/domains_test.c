@@ -148,6 +148,8 @@ START_TEST(the_next_front_knows_whose_worker_it_is)
     gpud_buffer mine = make(near, 1);
     gpud_buffer theirs = make(far, 1000);
     uint64_t own = of(near, "near", "worker");
+    uint64_t grant = of(near, "near", "memory");
+    uint64_t limit = query_value(near, "devices", "0", "memory_limit");
     pid_t shared = daemon_worker(&d, 0);
     if (_i == 0) {
         daemon_hand_over(&d);
@@ -159,6 +161,8 @@ START_TEST(the_next_front_knows_whose_worker_it_is)
     check(near, mine, 1);
     check(far, theirs, 1000);
     ck_assert_uint_eq(of(near, "near", "worker"), own);
+    ck_assert_uint_eq(of(near, "near", "memory"), grant);
+    ck_assert_uint_eq(query_value(near, "devices", "0", "memory_limit"), limit);
     ck_assert_int_eq(daemon_worker(&d, 0), shared);
     gpud_buffer more = make(near, 5);
     ck_assert_uint_eq(of(near, "near", "buffers"), 2 * 4 * WORDS);

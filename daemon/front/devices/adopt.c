@@ -525,6 +525,7 @@ struct device_name {
     char backend[16];
     unsigned number;
     char owner[PROTO_NAME_MAX + 1]; /* the tenant whose domain it was; "": it was shared */
+    uint64_t grant;                 /* bytes: of a domain */
 };
 
 /* false: the launcher's text is none. */
@@ -538,19 +539,22 @@ static bool device_name(const struct launcher_inventory *inventory, struct devic
         return false;
     }
     ret_name->number = (unsigned)m.index;
+    ret_name->grant = m.grant;
     return true;
 }
 
-/* NULL: unknown, or no memory. */
-static struct device *device_of(struct front *f, const struct launcher_inventory *inventory)
+/* NULL: unknown, or no memory. *ret_grant: bytes, of a domain, else 0. */
+static struct device *device_of(struct front *f, const struct launcher_inventory *inventory,
+                                uint64_t *ret_grant)
 {
     struct device_name name;
     struct device *base =
         device_name(inventory, &name) ? discover_device(f, name.backend, name.number) : NULL;
+    *ret_grant = name.grant;
     if (base == NULL || name.owner[0] == '\0') {
         return base;
     }
-    struct tenant *t = quota_tenant(f, name.owner);
+    struct tenant *t = name.grant > 0 ? quota_tenant(f, name.owner) : NULL;
     struct device *d = t != NULL ? domain_adopt(f, t, base) : NULL;
     if (d != NULL) {
         (void)snprintf(d->backend, sizeof d->backend, "%s", name.backend);
@@ -594,7 +598,8 @@ static void adopt_record(struct front *f, const struct launcher_inventory *inven
     uint64_t last = record_last(r, RECORD_JOB);
     f->next_job = last >= f->next_job ? last + 1 : f->next_job;
     bool awaited = has_awaited(f, r);
-    struct device *d = awaited ? device_of(f, inventory) : NULL;
+    uint64_t ignored = 0;
+    struct device *d = awaited ? device_of(f, inventory, &ignored) : NULL;
     if (d == NULL || d->record != NULL || is_late(f, d)) {
         if (awaited) {
             log_warn("the device of an ended worker is unknown or has another: jobs may run again");
@@ -616,12 +621,14 @@ void adopt_worker(struct front *f, const struct launcher_inventory *inventory)
         adopt_record(f, inventory);
         return;
     }
-    struct device *d = device_of(f, inventory);
+    uint64_t grant = 0;
+    struct device *d = device_of(f, inventory, &grant);
     if (d == NULL || is_late(f, d)) {
         turn_away(f, inventory);
         return;
     }
     log_info("device %u: taking over worker %d", device_shown(d), (int)inventory->pid);
+    domain_keep(f, d, grant);
     worker_adopt(f, d, inventory);
 }
 

@@ -338,6 +338,13 @@ struct device *domain_adopt(struct front *f, struct tenant *t, struct device *ba
     return d != NULL ? d : create(f, t, base);
 }
 
+void domain_keep(struct front *f, struct device *d, uint64_t grant)
+{
+    if (d->owner != NULL) {
+        grant_change(f, d, grant);
+    }
+}
+
 /* ---- time ------------------------------------------------------------------------------------ */
 
 /* A worker that ends still has memory. */
@@ -416,13 +423,6 @@ void domains_watch(struct front *f, uint64_t now)
     }
     if (at_ns != NS_NEVER) {
         wake_at(f, at_ns > f->look_ns ? at_ns : f->look_ns);
-    }
-}
-
-void domain_opened(struct front *f, struct device *d)
-{
-    if (d->owner != NULL && d->grant == 0) {
-        grant_change(f, d, d->pool_limit);
     }
 }
 

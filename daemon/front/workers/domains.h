@@ -34,8 +34,9 @@ int domain_want(struct front *f, struct device *d, struct err *e);
 struct device *domain_adopt(struct front *f, struct tenant *t, struct device *base);
 /* Bytes of the device that a new domain of the tenant would get; 0: none are left. */
 uint64_t domain_grant(const struct front *f, const struct tenant *t, struct device *base);
-/* The domain's worker has a pool: one of an earlier front keeps what it may have. */
-void domain_opened(struct front *f, struct device *d);
+/* The domain's worker, which an earlier front started, keeps the grant of that front. What the
+ * worker itself reports does not count. No domain: nothing happens. */
+void domain_keep(struct front *f, struct device *d, uint64_t grant);
 /* Starts and ends workers of domains. */
 void domains_watch(struct front *f, uint64_t now);
 /* The device cannot be used: domains that want a worker rest. Calls `give_up` for each. */

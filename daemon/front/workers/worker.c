@@ -71,7 +71,8 @@ static int encode_device(const struct device *d, struct capbuf *out, struct err 
 {
     struct msg_record_worker m = {.backend = bytes_str(d->backend),
                                   .index = d->number,
-                                  .tenant = bytes_str(d->owner != NULL ? d->owner->name : "")};
+                                  .tenant = bytes_str(d->owner != NULL ? d->owner->name : ""),
+                                  .grant = d->grant};
     return proto_encode(&schema_msg_record_worker, &m, out, e);
 }
 

@@ -51,7 +51,7 @@ static void changed(struct front *f, struct device *base)
     base->pool_limit = budget_of(base, f->config.device_memory_max);
 }
 
-static void removed(struct front *f, struct device *d)
+static void ignore(struct front *f, struct device *d)
 {
     (void)f;
     (void)d;
@@ -71,7 +71,7 @@ static void begin(void)
     k->f.io.start_worker = start_worker;
     k->f.io.kill = kill_worker;
     k->f.hooks.budget_changed = changed;
-    k->f.hooks.device_removed = removed;
+    k->f.hooks.device_removed = k->f.hooks.device_changed = ignore;
     k->f.hooks.worker_lost = lost;
     k->f.next_worker = 100;
     k->f.config.domains_max = 2;
@@ -409,6 +409,31 @@ START_TEST(ended_jobs_outlive_the_domain)
 }
 END_TEST
 
+/* Its grant is known before it reports, and whatever it reports. */
+START_TEST(an_adopted_worker_keeps_its_grant)
+{
+    begin();
+    struct tenant *t = tenant_named(&k->f.tenants, "a");
+    struct device *base = &k->device[0];
+    struct device *d = domain_adopt(&k->f, t, base);
+    ck_assert(t->apart && domain_of(t, base) == d);
+    domain_keep(&k->f, d, 30 * MIB);
+    ck_assert_uint_eq(base->pool_limit, 970 * MIB);
+    d->worker = 50;
+    device_set_state(d, DEVICE_ADOPTING, NULL);
+    d->pool_limit = ALL;
+    ck_assert_uint_eq(budget_of(d, 0), 30 * MIB);
+    domain_keep(&k->f, base, ALL); /* it is no domain */
+    ck_assert_uint_eq(base->grant, 0);
+    ck_assert_uint_eq(device_whole(base), ALL);
+    ck_assert(worker_ended(&k->f, d->worker, 9)); /* the next one has the same limit */
+    ck_assert_int_eq(d->state, DEVICE_WAITING);
+    worker_start(&k->f, d);
+    ck_assert_str_eq(limit_of[0], "31457280");
+    finish();
+}
+END_TEST
+
 /* A worker of a former front that ends keeps the one device waiting whose it was. */
 START_TEST(a_departing_worker_has_an_owner)
 {
@@ -432,4 +457,4 @@ END_TEST
 SUITE_MAIN("domains", where_a_tenant_is, a_worker_starts_when_the_device_has_proven_itself,
            memory_is_divided, a_full_device_refuses_a_newcomer, an_idle_worker_rests,
            a_worker_that_is_away_holds_nobody_up, ended_jobs_outlive_the_domain,
-           a_departing_worker_has_an_owner)
+           an_adopted_worker_keeps_its_grant, a_departing_worker_has_an_owner)
