@@ -54,11 +54,9 @@ void energy_report(struct front *f, struct device *d, const struct health_device
         return;
     }
     bool late = since_ns == 0 || ns > LATE_NS;
-    struct device *x;
-    for (unsigned at = 0; (x = front_next_device(f, &at)) != NULL;) {
-        if (device_line(x) == &d->line) { /* its own worker, and those of tenants beside it */
-            shares_spend(f, x);
-        }
+    shares_spend(f, d);
+    for (struct device *x = d->domains; x != NULL; x = x->domain_next) {
+        shares_spend(f, x);
     }
     divide(&d->line, late ? 0 : used(d, health, ns), ns);
     d->energy.taken_ns = taken_ns;

@@ -13,9 +13,9 @@
 #include "daemon/front/model/front.h"
 #include "proto/health.h"
 
-/* A report that was taken at that time; one that was seen before changes nothing. A device that
- * counts no energy is taken to have had its present power during the interval. Instances of a
- * divided GPU have no energy of their own. */
+/* A report about the device, which is no domain, that was taken at that time; one that was seen
+ * before changes nothing. A device that counts no energy is taken to have had its present power
+ * during the interval. Instances of a divided GPU have no energy of their own. */
 void energy_report(struct front *f, struct device *d, const struct health_device *health,
                    uint64_t taken_ns);
 

@@ -53,8 +53,8 @@ struct tenant {
     bool ruled;       /* the settings have a section for it */
     bool may_load;    /* may load kernels, as its newest session (rights.h) */
     unsigned domains; /* that it has, resting ones too */
-    bool apart;       /* it runs in workers of its own (domain.h); changed by rights_place alone */
-    bool needed;      /* in use; valid only while forget.c searches for unused tenants */
+    bool apart; /* it runs in workers of its own (domain.h); rights_place and domain_adopt set it */
+    bool needed; /* in use; valid only while forget.c searches for unused tenants */
     unsigned sessions;
     uint64_t left_ns; /* when its last session ended (or its section was removed) */
     struct tenant_limits limits;

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "daemon/front/devices/energy.h"
+#include "daemon/front/model/flight.h"
 #include "daemon/front/sched/shares.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
@@ -112,6 +113,37 @@ START_TEST(what_is_not_known_is_not_guessed)
 }
 END_TEST
 
+/* A job in flight on the tenant's own worker uses the same device. */
+START_TEST(own_workers_count_as_well)
+{
+    k = fake_create();
+    struct device own = {.front = &k->f,
+                         .index = DEVICES_MAX,
+                         .base = &k->device[0],
+                         .owner = k->tenant,
+                         .streams = 1};
+    struct job j = {.id = 1,
+                    .tenant = k->tenant,
+                    .device = &own,
+                    .job_class = CLASS_INTERACTIVE,
+                    .deadline_ns = NS_NEVER};
+    k->device[0].domains = &own;
+    report(counter(0));
+    ck_assert(shares_reserve(&k->f, k->tenant, &j));
+    shares_taken(&k->f, &j);
+    job_join_device(&j);
+    job_set_state(&j, JOB_DISPATCHED, fake_now());
+    job_set_state(&j, JOB_RUNNING, fake_now());
+    fake_pass(NS_PER_S);
+    report(counter(600));
+    expect_mj(600);
+    (void)shares_left(&k->f, &j, NS_PER_S);
+    job_leave_device(&j);
+    k->device[0].domains = NULL;
+    fake_destroy(k);
+}
+END_TEST
+
 /* A tenant that used a device is forgotten before the next report. */
 START_TEST(a_spender_that_is_gone_gets_nothing)
 {
@@ -132,4 +164,4 @@ END_TEST
 
 SUITE_MAIN("energy", who_had_it_for_half_of_the_time_gets_half,
            a_job_that_runs_over_several_reports, what_is_not_known_is_not_guessed,
-           a_spender_that_is_gone_gets_nothing)
+           own_workers_count_as_well, a_spender_that_is_gone_gets_nothing)
