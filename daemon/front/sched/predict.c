@@ -96,10 +96,11 @@ void predict_ready(struct front *f, struct job *j)
         sum->since_ns = sum->weight == 0 ? now : sum->since_ns;
         sum->weight += b->weight;
     }
-    if (due_of(j) != NS_NEVER) {
+    uint64_t due = due_of(j);
+    if (due != NS_NEVER) {
         backlog_pass(b, now);
     }
-    backlog_add(b, &j->sched.work, due_of(j), now, cost.ns, cost.sure);
+    backlog_add(b, &j->sched.work, due, now, cost.ns, cost.sure);
     sum->ns += cost.ns;
 }
 
