@@ -168,8 +168,7 @@ static void sealed(struct front *f, struct buffer *b, const struct err *e)
     answer_failure(f, b, e);
 }
 
-/* ---- restoring
- * ------------------------------------------------------------------------------------ */
+/* ---- restoring ----------------------------------------------------------------------------- */
 
 static void restore_more(struct front *f, struct device *d)
 {
@@ -185,15 +184,20 @@ static void restore_more(struct front *f, struct device *d)
     }
 }
 
-/* A request to restore was answered or is void: sends the next one, or announces that the device
- * has restored all. */
-static void restore_next(struct front *f, struct device *d)
+/* Asks for the next ones, or announces that the device has restored all. */
+static void restore_go_on(struct front *f, struct device *d)
 {
-    d->restores--;
     restore_more(f, d);
     if (d->killed_ns == 0) {
         f->hooks.worker_ready(f, d);
     }
+}
+
+/* A request to restore was answered or is void. */
+static void restore_next(struct front *f, struct device *d)
+{
+    d->restores--;
+    restore_go_on(f, d);
 }
 
 void buffer_restore_watch(struct front *f)
@@ -202,10 +206,7 @@ void buffer_restore_watch(struct front *f)
     for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
         if (d->restore_ns != 0 && turn_now(f) >= d->restore_ns) {
             d->restore_ns = 0;
-            restore_more(f, d);
-            if (!buffer_restoring(d)) { /* it was freed meanwhile: no answer follows */
-                f->hooks.worker_ready(f, d);
-            }
+            restore_go_on(f, d); /* no answer follows if the last one was freed meanwhile */
         } else if (d->restore_ns != 0) {
             wake_at(f, d->restore_ns);
         }
