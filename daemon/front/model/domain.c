@@ -26,7 +26,8 @@ struct device_set domain_hopes(const struct front *f, const struct tenant *t, bo
     return hopes;
 }
 
-/* A domain is made where there is none, but one that cannot be used is not replaced. */
+/* A submission makes the domain that its job needs (workers/domains.h). No other is made for the
+ * job later, so a device without a domain of the tenant is no hope. */
 bool domain_hope(const struct front *f, const struct tenant *t)
 {
     bool hope = false;
