@@ -37,6 +37,8 @@ struct address {
  * token in a URL, where others would see it; ERR_CONNECT. */
 int address_parse(const char *url, struct address *ret_address, struct tls_names *names,
                   struct err *e);
+/* Do all bytes to it stay on this host? */
+bool address_is_here(const struct address *a);
 
 /* A queued message: a member of its owner's struct, until it is written or conn_drop is called. */
 struct out {
