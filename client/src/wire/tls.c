@@ -50,32 +50,29 @@ static int random_bytes(void *data, unsigned char *out, size_t size)
     return 0;
 }
 
-static int socket_send(void *data, const unsigned char *bytes, size_t size)
+/* What mbedtls gets for n, the socket's result. wait: its code for a socket that is not ready. */
+static int result_of(struct tls *t, ssize_t n, int wait)
 {
-    struct tls *t = data;
-    ssize_t n = send(t->fd, bytes, size, MSG_NOSIGNAL);
     if (n >= 0) {
         return (int)n;
     }
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) {
-        return MBEDTLS_ERR_SSL_WANT_WRITE;
+        return wait;
     }
     t->error = errno;
     return MBEDTLS_ERR_SSL_INTERNAL_ERROR;
 }
 
+static int socket_send(void *data, const unsigned char *bytes, size_t size)
+{
+    struct tls *t = data;
+    return result_of(t, send(t->fd, bytes, size, MSG_NOSIGNAL), MBEDTLS_ERR_SSL_WANT_WRITE);
+}
+
 static int socket_receive(void *data, unsigned char *bytes, size_t size)
 {
     struct tls *t = data;
-    ssize_t n = recv(t->fd, bytes, size, 0);
-    if (n >= 0) {
-        return (int)n;
-    }
-    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) {
-        return MBEDTLS_ERR_SSL_WANT_READ;
-    }
-    t->error = errno;
-    return MBEDTLS_ERR_SSL_INTERNAL_ERROR;
+    return result_of(t, recv(t->fd, bytes, size, 0), MBEDTLS_ERR_SSL_WANT_READ);
 }
 
 /* ---- errors ---------------------------------------------------------------------------------- */
