@@ -6,7 +6,7 @@
  *
  * The session decides when to connect and what to send.
  * Thread: one at a time (under the client's lock), but waiting on wait_fd needs no lock.
- * Never blocks, never raises SIGPIPE.
+ * Blocks on the files of TLS alone, for a new connection. Never raises SIGPIPE.
  */
 #ifndef CLIENT_WIRE_CONN_H
 #define CLIENT_WIRE_CONN_H
