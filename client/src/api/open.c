@@ -167,10 +167,12 @@ static int client_make(const char *url, const gpud_options *o, struct gpud_clien
         rc = conn_make(c, url, o, e);
     }
     if (rc != 0) {
+        session_finish(c);
         free(c);
         return rc;
     }
     if (pthread_mutex_init(&c->lock, NULL) != 0) {
+        session_finish(c);
         conn_finish(&c->conn);
         free(c);
         return err_set(e, ERR_NOMEM, "no memory for a lock");
