@@ -1,5 +1,8 @@
 #include "daemon/launcher/driver_cache.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <fts.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -137,9 +140,81 @@ uint64_t driver_cache_trim(const char *cache_dir, uint64_t bytes_max)
     return removed;
 }
 
+/* ---- removal of all -------------------------------------------------------------------------- */
+
+static DIR *folder_open(int around, const char *name)
+{
+    int fd = openat(around, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (dir == NULL && fd >= 0) {
+        (void)close(fd);
+    }
+    return dir;
+}
+
+static const char *next_name(DIR *dir)
+{
+    const struct dirent *at = NULL;
+    do {
+        at = dir != NULL ? readdir(dir) : NULL;
+    } while (at != NULL && (strcmp(at->d_name, ".") == 0 || strcmp(at->d_name, "..") == 0));
+    return at != NULL ? at->d_name : NULL;
+}
+
+/* Removes a file; false: it is none. A folder is made one that can be emptied and moved. */
+static bool file_remove(int around, const char *name)
+{
+    return unlinkat(around, name, 0) == 0 || fchmodat(around, name, 0700, 0) != 0;
+}
+
+/* Moves a folder into `top` under a new name. */
+static void lift(int around, const char *name, int top, unsigned *count)
+{
+    char free_name[32];
+    int rc;
+    do {
+        (void)snprintf(free_name, sizeof free_name, "lifted-%u", ++*count);
+        rc = renameat(around, name, top, free_name);
+    } while (rc != 0 && (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR));
+}
+
+/* Removes what is in `top`, and moves the folders in its folders up. False: nothing was removed. */
+static bool level_remove(int top, unsigned *count)
+{
+    DIR *dir = folder_open(top, ".");
+    bool some = false;
+    for (const char *name; (name = next_name(dir)) != NULL;) {
+        bool gone = file_remove(top, name);
+        DIR *below = gone ? NULL : folder_open(top, name);
+        for (const char *part; (part = next_name(below)) != NULL;) {
+            if (!file_remove(dirfd(below), part)) {
+                lift(dirfd(below), part, top, count);
+            }
+        }
+        if (below != NULL) {
+            (void)closedir(below);
+        }
+        some = gone || unlinkat(top, name, AT_REMOVEDIR) == 0 || some;
+    }
+    if (dir != NULL) {
+        (void)closedir(dir);
+    }
+    return some;
+}
+
+/* A kernel may have nested folders beyond any length of a path and any stack, so that none is
+ * walked into. */
 void driver_cache_remove(const char *folder)
 {
-    char path[PATH_MAX];
-    (void)snprintf(path, sizeof path, "%s", folder);
-    remove_tree(path);
+    unsigned count = 0;
+    if (file_remove(AT_FDCWD, folder)) {
+        return;
+    }
+    int top = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    while (top >= 0 && level_remove(top, &count)) {
+    }
+    if (top >= 0) {
+        (void)close(top);
+    }
+    (void)rmdir(folder);
 }

@@ -2,16 +2,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/log.h"
 #include "daemon/launcher/driver_cache.h"
+
+#define PREPARE_MS 2000 /* for one folder; the service manager misses the launcher after 20 s */
 
 /* ---- users ---------------------------------------------------------------------------------- */
 
@@ -72,6 +76,7 @@ int slots_open(struct slots *s, const struct identity *common, const char *user,
                struct err *e)
 {
     s->common = common;
+    s->prepare_ms = PREPARE_MS;
     for (unsigned i = 0; i < SLOTS_MAX; i++) {
         s->slot[i].taken = 0;
         s->slot[i].lock_fd = -1;
@@ -124,6 +129,13 @@ static bool owner_write(const char *path, const char *owner)
     return fd >= 0 && close(fd) == 0 && ok;
 }
 
+/* What is left of a cache is trimmed another time. */
+static void on_time_up(int number)
+{
+    (void)number;
+    _exit(0);
+}
+
 /* The worker gets `home` below the folder, and cannot write beside it. Each step leaves a folder
  * that the next try empties. */
 static bool folder_prepare(const char *folder, const char *owner)
@@ -148,25 +160,34 @@ static bool folder_prepare(const char *folder, const char *owner)
             return false;
         }
     }
+    if (!folder_make(home)) {
+        return false;
+    }
+    (void)signal(SIGALRM, on_time_up);
     (void)driver_cache_trim(home, SLOT_BYTES);
-    return folder_make(home);
+    return true;
 }
 
-/* The same as another user, in a process of its own. */
-static bool folder_prepare_as(const struct identity *id, const char *folder, const char *owner)
+/* The same as its user, in a process of its own, whose time is limited: a kernel may have left more
+ * files than can be removed before the launcher is missed. */
+static bool folder_prepare_as(const struct identity *id, const char *folder, const char *owner,
+                              unsigned time_ms)
 {
-    if (id->uid == 0) {
-        return folder_prepare(folder, owner);
-    }
+    const struct itimerval time = {
+        .it_value = {.tv_sec = time_ms / 1000, .tv_usec = (suseconds_t)(time_ms % 1000) * 1000}};
     int status = 0;
     pid_t pid = fork();
     if (pid == 0) {
-        bool done = identity_become(id) && folder_prepare(folder, owner);
+        (void)signal(SIGALRM, SIG_DFL);
+        bool done = setitimer(ITIMER_REAL, &time, NULL) == 0 && identity_become(id) &&
+                    folder_prepare(folder, owner);
         _exit(done ? 0 : errno > 0 && errno < 128 ? errno : EIO);
     }
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
-    errno = WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
+    if (pid > 0) {
+        errno = WIFEXITED(status) ? WEXITSTATUS(status) : ETIME;
+    }
     return pid > 0 && status == 0;
 }
 
@@ -246,7 +267,7 @@ int slots_take(struct slots *s, const struct children *children, struct bytes ow
         return 0;
     }
     (void)snprintf(folder, sizeof folder, "%.*s/%u", PATH_MAX - 16, s->base, i);
-    if (folder_prepare_as(ret_slot->identity, folder, hash_text(hash, text))) {
+    if (folder_prepare_as(ret_slot->identity, folder, hash_text(hash, text), s->prepare_ms)) {
         (void)snprintf(ret_slot->cache, sizeof ret_slot->cache, "%.*s/home", PATH_MAX - 8, folder);
     } else {
         log_warn("%s: %s: the worker keeps no compiled kernels there", folder, strerror(errno));

@@ -27,6 +27,7 @@ struct slots {
     const struct identity *common; /* not owned */
     char base[PATH_MAX];           /* holds the folders; "": there are none */
     uint64_t takes;                /* so far */
+    unsigned prepare_ms;           /* the longest that a folder is prepared */
     struct {
         uint64_t taken;    /* the number of the last take; 0: none */
         struct hash owner; /* of the last worker */
@@ -47,7 +48,7 @@ int slots_open(struct slots *s, const struct identity *common, const char *user,
                struct err *e);
 /* Takes a slot that no running worker has. owner: of the worker; equal bytes share a folder. A
  * folder that cannot be used is logged. LIMIT: all users of the pool have a worker. Blocks on
- * files: emptying a folder may take a second. */
+ * files, for prepare_ms at most; a folder that takes longer is emptied further next time. */
 int slots_take(struct slots *s, const struct children *children, struct bytes owner,
                struct slot *ret_slot, struct err *e);
 

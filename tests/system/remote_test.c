@@ -403,6 +403,45 @@ START_TEST(tokens_are_rotated_by_a_reload)
 }
 END_TEST
 
+/* FAULT other: a client's certificate ends while the client runs
+ * required: a new one in the same files counts for its next connection, without a new gpud_open
+ * defence: `client/src/wire/tls.c`: renew
+ * mutants: tls-renew */
+START_TEST(a_connection_takes_new_certificates_of_the_client)
+{
+    char more[PATHS + 32];
+    char own[PATHS];
+    char own_key[PATHS];
+    char second[TOKEN_LINE_BYTES];
+    char second_token[TOKEN_TEXT_BYTES];
+    struct seen seen = {0};
+    prepare();
+    (void)snprintf(more, sizeof more, "tls_client_ca = %s\n", ca);
+    settings_write(more);
+    daemon_spawn(&daemon_of_test);
+    daemon_wait_ready(&daemon_of_test);
+    path_set(own, "own.pem");
+    path_set(own_key, "own-key.pem");
+    certs_issue(authority, "a-client", CERT_GOOD, own, own_key);
+    (void)setenv("GPUD_CERT_FILE", own, 1);
+    (void)setenv("GPUD_KEY_FILE", own_key, 1);
+    gpud_client *c = client_open(tls_url);
+    ck_gpud_ok(gpud_set_event_cb(c, on_event, &seen));
+    struct cert_authority *other = certs_authority("other-ca", other_ca);
+    certs_issue(other, "a-client", CERT_GOOD, own, own_key);
+    certs_authority_free(other);
+    (void)snprintf(more, sizeof more, "tls_client_ca = %s\n", other_ca);
+    settings_write(more);
+    token_new(second_token, second);
+    token_write(second_token);
+    hashes_write(second, ""); /* which ends the connection */
+    reload(0);
+    ck_until(gpud_dispatch(c) == 0 && seen.back == 1);
+    ck_serves(c);
+    end(c);
+}
+END_TEST
+
 /* ---- a network between ----------------------------------------------------------------------- */
 
 #define LINKS 8
@@ -640,6 +679,7 @@ int main(void)
     suite_add(suite, files_that_are_not_good_are_named);
     suite_add(suite, a_reload_changes_the_certificate);
     suite_add(suite, tokens_are_rotated_by_a_reload);
+    suite_add(suite, a_connection_takes_new_certificates_of_the_client);
     suite_add(suite, a_broken_connection_is_resumed);
     suite_add(suite, a_slow_link_costs_a_bounded_buffer);
     suite_add(suite, garbage_costs_itself_alone);

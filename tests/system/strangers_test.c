@@ -315,12 +315,13 @@ END_TEST
 /* FAULT other: native code of one worker looks for another one, or leaves code in the cache of its
  *   driver for whoever comes next
  * required: each worker has a user of a pool and a folder of its own; a folder is emptied before
- *   another owner gets it
+ *   another owner gets it, however deep and full it is, and the launcher waits 2 s at most
  * defence: `launcher/slots.c`; `worker/confine.c`; `packaging/gpud.sysusers.in`
  * also: `test_system_strangers`: front_and_launcher_refuse_the_workers_user;
  *   `test_system_strangers`: a_confined_worker_of_a_pool_serves; `launcher_slots_test`;
  *   `check_units`
- * mutants: slot-user, slot-owner, slot-lock, slot-group, worker-closed */
+ * mutants: slot-user, slot-owner, slot-lock, slot-group, slot-deep, slot-time,
+ *   worker-closed */
 /* Two devices, a worker each: which of the two users it has depends on who starts first. */
 START_TEST(a_pool_gives_each_worker_a_user_of_its_own)
 {

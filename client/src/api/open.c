@@ -128,12 +128,24 @@ static int token_settle(struct session *s, const struct address *a, const gpud_o
     return token_file_read(file, s->token, &s->token_size, e);
 }
 
+/* Without TLS a token can be read on its way, and whatever answers at the address gets it. */
+static int token_check(const struct session *s, const struct address *a, struct err *e)
+{
+    if (s->token_size == 0 || a->tls || address_is_here(a)) {
+        return 0;
+    }
+    return err_set(e, ERR_PERMISSION,
+                   "a token goes to other hosts by tls+tcp:// only, because tcp:// shows it to all "
+                   "on the way (without a token: unset GPUD_TOKEN_FILE)");
+}
+
 static int conn_make(struct gpud_client *c, const char *url, const gpud_options *o, struct err *e)
 {
     struct tls_names names = {.ca = ""};
     struct tls *tls = NULL;
     int rc = address_parse(url, &c->address, &names, e);
     rc = rc == 0 ? token_settle(&c->session, &c->address, o, e) : rc;
+    rc = rc == 0 ? token_check(&c->session, &c->address, e) : rc;
     if (rc == 0 && c->address.tls) {
         rc = tls_make(&c->address, o, &names, &tls, e);
     }
@@ -155,10 +167,12 @@ static int client_make(const char *url, const gpud_options *o, struct gpud_clien
         rc = conn_make(c, url, o, e);
     }
     if (rc != 0) {
+        session_finish(c);
         free(c);
         return rc;
     }
     if (pthread_mutex_init(&c->lock, NULL) != 0) {
+        session_finish(c);
         conn_finish(&c->conn);
         free(c);
         return err_set(e, ERR_NOMEM, "no memory for a lock");

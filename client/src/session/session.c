@@ -54,6 +54,7 @@ void session_finish(struct gpud_client *c)
     request_finish(&c->session.hello);
     request_finish(&c->session.wait);
     request_finish(&c->session.taken_request);
+    explicit_bzero(c->session.token, sizeof c->session.token);
 }
 
 /* ---- HELLO --------------------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,9 @@ static int parse_tcp(const char *text, struct address *a, struct err *e)
 {
     char *host = a->host;
     const char *port = NULL;
+    if (strchr(text, '?') != NULL) { /* it may be a token, which must not get into an error */
+        return err_set(e, ERR_INVALID, "only URLs of tls+tcp:// may have a '?'");
+    }
     int rc = split_host(text, host, &port, e);
     if (rc != 0) {
         return rc;
@@ -103,8 +107,9 @@ static int take_name(const char *text, size_t size, struct tls_names *names, str
                        "no token may be in a URL, where others see it: use "
                        "GPUD_TOKEN_FILE or gpud_options.token");
     }
+    size_t shown = strcspn(text, "=&");
     return err_set(e, ERR_INVALID, "'%.*s' in the URL: not one of ca=, cert=, key=, name=",
-                   (int)(size < 64 ? size : 64), text);
+                   (int)(shown < 64 ? shown : 64), text);
 }
 
 static int parse_tls(const char *text, struct address *a, struct tls_names *names, struct err *e)
@@ -128,6 +133,22 @@ static int parse_tls(const char *text, struct address *a, struct tls_names *name
     return rc == 0 ? parse_tcp(bare, a, e) : rc;
 }
 
+bool address_is_here(const struct address *a)
+{
+    bool here = true;
+    for (unsigned i = 0; i < a->count; i++) {
+        struct sockaddr_in four;
+        struct sockaddr_in6 six;
+        memcpy(&four, &a->item[i].at, sizeof four);
+        memcpy(&six, &a->item[i].at, sizeof six);
+        int family = a->item[i].family;
+        here = here && (family == AF_INET    ? ntohl(four.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET
+                        : family == AF_INET6 ? IN6_IS_ADDR_LOOPBACK(&six.sin6_addr)
+                                             : family == AF_UNIX);
+    }
+    return here;
+}
+
 int address_parse(const char *url, struct address *ret_address, struct tls_names *names,
                   struct err *e)
 {
@@ -140,7 +161,9 @@ int address_parse(const char *url, struct address *ret_address, struct tls_names
     } else if (strncmp(url, "tls+tcp://", 10) == 0) {
         rc = parse_tls(url + 10, &a, names, e);
     } else {
-        rc = err_set(e, ERR_INVALID, "'%s' is neither ipc://, tcp:// nor tls+tcp://", url);
+        size_t shown = strcspn(url, "?");
+        rc = err_set(e, ERR_INVALID, "'%.*s' is neither ipc://, tcp:// nor tls+tcp://",
+                     (int)(shown < 200 ? shown : 200), url);
     }
     if (rc == 0) {
         *ret_address = a;

@@ -6,7 +6,7 @@
  *
  * The session decides when to connect and what to send.
  * Thread: one at a time (under the client's lock), but waiting on wait_fd needs no lock.
- * Never blocks, never raises SIGPIPE.
+ * Blocks on the files of TLS alone, for a new connection. Never raises SIGPIPE.
  */
 #ifndef CLIENT_WIRE_CONN_H
 #define CLIENT_WIRE_CONN_H
@@ -37,6 +37,8 @@ struct address {
  * token in a URL, where others would see it; ERR_CONNECT. */
 int address_parse(const char *url, struct address *ret_address, struct tls_names *names,
                   struct err *e);
+/* Do all bytes to it stay on this host? */
+bool address_is_here(const struct address *a);
 
 /* A queued message: a member of its owner's struct, until it is written or conn_drop is called. */
 struct out {

@@ -6,9 +6,7 @@
 #include <errno.h>
 #include <mbedtls/error.h>
 #include <mbedtls/ssl.h>
-#include <mbedtls/version.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -20,13 +18,12 @@
 #define SAN_ADDRESS  7u     /* choice iPAddress of a subject alternative name */
 
 struct tls {
+    struct tls_names names;
+    struct tls_files *files; /* owned; what the named files held last */
     mbedtls_ssl_config config;
     mbedtls_ssl_context ssl;
-    mbedtls_x509_crt ca;
-    mbedtls_x509_crt cert;
-    mbedtls_pk_context key;
-    char server[TLS_NAME];
-    uint8_t address[16]; /* `server` as a numeric address */
+    bool used;           /* a connection began */
+    uint8_t address[16]; /* names.server as a numeric address */
     size_t address_size; /* 0: it is none */
     int fd;              /* not owned */
     int error;           /* errno of the socket's last failure; 0: none */
@@ -50,32 +47,29 @@ static int random_bytes(void *data, unsigned char *out, size_t size)
     return 0;
 }
 
-static int socket_send(void *data, const unsigned char *bytes, size_t size)
+/* What mbedtls gets for n, the socket's result. wait: its code for a socket that is not ready. */
+static int result_of(struct tls *t, ssize_t n, int wait)
 {
-    struct tls *t = data;
-    ssize_t n = send(t->fd, bytes, size, MSG_NOSIGNAL);
     if (n >= 0) {
         return (int)n;
     }
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) {
-        return MBEDTLS_ERR_SSL_WANT_WRITE;
+        return wait;
     }
     t->error = errno;
     return MBEDTLS_ERR_SSL_INTERNAL_ERROR;
 }
 
+static int socket_send(void *data, const unsigned char *bytes, size_t size)
+{
+    struct tls *t = data;
+    return result_of(t, send(t->fd, bytes, size, MSG_NOSIGNAL), MBEDTLS_ERR_SSL_WANT_WRITE);
+}
+
 static int socket_receive(void *data, unsigned char *bytes, size_t size)
 {
     struct tls *t = data;
-    ssize_t n = recv(t->fd, bytes, size, 0);
-    if (n >= 0) {
-        return (int)n;
-    }
-    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) {
-        return MBEDTLS_ERR_SSL_WANT_READ;
-    }
-    t->error = errno;
-    return MBEDTLS_ERR_SSL_INTERNAL_ERROR;
+    return result_of(t, recv(t->fd, bytes, size, 0), MBEDTLS_ERR_SSL_WANT_READ);
 }
 
 /* ---- errors ---------------------------------------------------------------------------------- */
@@ -92,7 +86,7 @@ static int refuse_certificate(const struct tls *t, struct err *e)
         : (flags & MBEDTLS_X509_BADCERT_CN_MISMATCH) != 0 ? "it has another name (GPUD_SERVER_NAME)"
                                                           : "it does not meet the rules of mbedtls";
     return err_set(e, ERR_PERMISSION, "the certificate of the daemon, which should be for %s: %s",
-                   t->server, why);
+                   t->names.server, why);
 }
 
 static int fail(const struct tls *t, int code, const char *doing, struct err *e)
@@ -110,8 +104,8 @@ static int fail(const struct tls *t, int code, const char *doing, struct err *e)
         return err_set(e, ERR_CONNECT, "the daemon closed the connection");
     case MBEDTLS_ERR_SSL_FATAL_ALERT_MESSAGE:
         return err_set(e, ERR_PERMISSION,
-                       "the daemon ended TLS by an alert: it may want a certificate of the client "
-                       "(GPUD_CERT_FILE, GPUD_KEY_FILE)");
+                       "the daemon ended TLS by an alert: it may want a certificate of the client, "
+                       "or another one (GPUD_CERT_FILE, GPUD_KEY_FILE)");
     case MBEDTLS_ERR_SSL_INVALID_RECORD:
         return err_set(e, ERR_PROTOCOL,
                        "%s: the other side speaks no TLS: is this a port for tcp://?", doing);
@@ -142,21 +136,34 @@ static int verify(void *data, mbedtls_x509_crt *crt, int depth, uint32_t *flags)
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-static int configure(struct tls *t, bool own, struct err *e)
+static void session_free(struct tls *t)
 {
+    mbedtls_ssl_free(&t->ssl);
+    mbedtls_ssl_config_free(&t->config);
+}
+
+/* Makes a session of `files`. session_free is due also after a failure. */
+static int session_make(struct tls *t, struct err *e)
+{
+    bool own = t->names.cert[0] != '\0';
+    mbedtls_ssl_config_init(&t->config);
+    mbedtls_ssl_init(&t->ssl);
     int rc = mbedtls_ssl_config_defaults(&t->config, MBEDTLS_SSL_IS_CLIENT,
                                          MBEDTLS_SSL_TRANSPORT_STREAM, MBEDTLS_SSL_PRESET_DEFAULT);
     if (rc == 0) {
         mbedtls_ssl_conf_authmode(&t->config, MBEDTLS_SSL_VERIFY_REQUIRED);
         mbedtls_ssl_conf_min_version(&t->config, MBEDTLS_SSL_MAJOR_VERSION_3,
                                      MBEDTLS_SSL_MINOR_VERSION_3);
+        /* mbedtls 3.6 would take 1.3, whose tickets are errors of reading */
+        mbedtls_ssl_conf_max_version(&t->config, MBEDTLS_SSL_MAJOR_VERSION_3,
+                                     MBEDTLS_SSL_MINOR_VERSION_3);
         mbedtls_ssl_conf_rng(&t->config, random_bytes, NULL);
-        mbedtls_ssl_conf_ca_chain(&t->config, &t->ca, NULL);
+        mbedtls_ssl_conf_ca_chain(&t->config, &t->files->ca, NULL);
         mbedtls_ssl_conf_verify(&t->config, verify, t);
-        rc = own ? mbedtls_ssl_conf_own_cert(&t->config, &t->cert, &t->key) : 0;
+        rc = own ? mbedtls_ssl_conf_own_cert(&t->config, &t->files->cert, &t->files->key) : 0;
     }
     rc = rc == 0 ? mbedtls_ssl_setup(&t->ssl, &t->config) : rc;
-    rc = rc == 0 ? mbedtls_ssl_set_hostname(&t->ssl, t->server) : rc;
+    rc = rc == 0 ? mbedtls_ssl_set_hostname(&t->ssl, t->names.server) : rc;
     return rc == 0 ? 0 : err_set(e, ERR_NOMEM, "no memory for TLS (mbedtls %d)", rc);
 }
 
@@ -166,18 +173,17 @@ int tls_create(const struct tls_names *names, struct tls **ret_tls, struct err *
     if (t == NULL) {
         return err_set(e, ERR_NOMEM, "no memory for TLS");
     }
-    mbedtls_ssl_config_init(&t->config);
-    mbedtls_ssl_init(&t->ssl);
-    mbedtls_x509_crt_init(&t->ca);
-    mbedtls_x509_crt_init(&t->cert);
-    mbedtls_pk_init(&t->key);
     t->fd = -1;
-    (void)snprintf(t->server, sizeof t->server, "%s", names->server);
-    t->address_size = inet_pton(AF_INET, t->server, t->address) == 1    ? 4
-                      : inet_pton(AF_INET6, t->server, t->address) == 1 ? 16
-                                                                        : 0;
-    int rc = tls_files_load(names, &t->ca, &t->cert, &t->key, e);
-    rc = rc == 0 ? configure(t, names->cert[0] != '\0', e) : rc;
+    t->names = *names;
+    t->address_size = inet_pton(AF_INET, names->server, t->address) == 1    ? 4
+                      : inet_pton(AF_INET6, names->server, t->address) == 1 ? 16
+                                                                            : 0;
+    int rc = tls_files_load(names, &t->files, e);
+    if (rc != 0) {
+        free(t);
+        return rc;
+    }
+    rc = session_make(t, e);
     if (rc != 0) {
         tls_destroy(t);
         return rc;
@@ -191,26 +197,37 @@ void tls_destroy(struct tls *t)
     if (t == NULL) {
         return;
     }
-    mbedtls_ssl_free(&t->ssl);
-    mbedtls_ssl_config_free(&t->config);
-    mbedtls_x509_crt_free(&t->ca);
-    mbedtls_x509_crt_free(&t->cert);
-    mbedtls_pk_free(&t->key);
+    session_free(t);
+    tls_files_free(t->files);
     explicit_bzero(t, sizeof *t);
     free(t);
 }
 
 /* ---- a connection ---------------------------------------------------------------------------- */
 
+/* Certificates end, and new ones come into the same files. What cannot be read now stays as it
+ * was. */
+static int renew(struct tls *t, struct err *e)
+{
+    struct tls_files *fresh = NULL;
+    session_free(t);
+    if (tls_files_load(&t->names, &fresh, NULL) == 0) {
+        tls_files_free(t->files);
+        t->files = fresh;
+    }
+    return session_make(t, e);
+}
+
 int tls_begin(struct tls *t, int fd, struct err *e)
 {
     t->error = 0;
     t->out_size = 0;
     t->fd = fd;
-    int rc = mbedtls_ssl_session_reset(&t->ssl);
+    int rc = t->used ? renew(t, e) : 0;
     if (rc != 0) {
-        return err_set(e, ERR_NOMEM, "no memory for TLS (mbedtls %d)", rc);
+        return rc;
     }
+    t->used = true;
     mbedtls_ssl_set_bio(&t->ssl, t, socket_send, socket_receive, NULL);
     return 0;
 }

@@ -3,8 +3,8 @@
  * of the process. The daemon's certificate and name are always verified. A child of fork only frees
  * it: nothing is sent at the end, as the stream belongs to the parent.
  *
- * Thread: one at a time. Only tls_create blocks, on files. Without mbedtls tls_create is
- * ERR_UNSUPPORTED.
+ * Thread: one at a time. Only tls_create and tls_begin block, on files. Without mbedtls tls_create
+ * is ERR_UNSUPPORTED.
  */
 #ifndef CLIENT_WIRE_TLS_H
 #define CLIENT_WIRE_TLS_H
@@ -21,7 +21,8 @@ struct tls;
 /* ERR_INVALID: a file without what it should hold. ERR_IO, ERR_NOMEM, ERR_UNSUPPORTED. */
 int tls_create(const struct tls_names *names, struct tls **ret_tls, struct err *e);
 void tls_destroy(struct tls *t); /* NULL is accepted */
-/* Forgets the former connection and begins on this socket, which is not owned. */
+/* Forgets the former connection and begins on this socket, which is not owned. Reads the files
+ * again: a certificate may have been replaced since. */
 int tls_begin(struct tls *t, int fd, struct err *e);
 
 /* What a call waits for. */

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <mbedtls/error.h>
 #include <mbedtls/version.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 /* code: mbedtls's, or the number of certificates that it could not read. */
@@ -40,20 +42,46 @@ static int load_key(const char *file, mbedtls_pk_context *key, struct err *e)
     return rc == 0 ? 0 : bad("key", file, rc, e);
 }
 
-int tls_files_load(const struct tls_names *names, mbedtls_x509_crt *ca, mbedtls_x509_crt *cert,
-                   mbedtls_pk_context *key, struct err *e)
+static int load_all(const struct tls_names *names, struct tls_files *f, struct err *e)
 {
     if ((names->cert[0] == '\0') != (names->key[0] == '\0')) {
         return err_set(e, ERR_INVALID,
                        "a certificate of the client needs its key, and a key its "
                        "certificate (GPUD_CERT_FILE, GPUD_KEY_FILE)");
     }
-    int rc = load_ca(names->ca, ca, e);
+    int rc = load_ca(names->ca, &f->ca, e);
     if (rc == 0 && names->cert[0] != '\0') {
-        int code = mbedtls_x509_crt_parse_file(cert, names->cert);
-        rc = code == 0 ? load_key(names->key, key, e) : bad("certificate", names->cert, code, e);
+        int code = mbedtls_x509_crt_parse_file(&f->cert, names->cert);
+        rc =
+            code == 0 ? load_key(names->key, &f->key, e) : bad("certificate", names->cert, code, e);
     }
     return rc;
+}
+
+int tls_files_load(const struct tls_names *names, struct tls_files **ret_files, struct err *e)
+{
+    struct tls_files *f = malloc(sizeof *f);
+    if (f == NULL) {
+        return err_set(e, ERR_NOMEM, "no memory for TLS");
+    }
+    mbedtls_x509_crt_init(&f->ca);
+    mbedtls_x509_crt_init(&f->cert);
+    mbedtls_pk_init(&f->key);
+    int rc = load_all(names, f, e);
+    if (rc != 0) {
+        tls_files_free(f);
+        return rc;
+    }
+    *ret_files = f;
+    return 0;
+}
+
+void tls_files_free(struct tls_files *files)
+{
+    mbedtls_x509_crt_free(&files->ca);
+    mbedtls_x509_crt_free(&files->cert);
+    mbedtls_pk_free(&files->key);
+    free(files);
 }
 
 #else

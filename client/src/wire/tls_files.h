@@ -8,9 +8,14 @@
 #include "client/src/wire/tls_names.h"
 #include "common/err.h"
 
-/* The three are initialised, and the caller frees them, also after a failure. Errors name the
- * file. */
-int tls_files_load(const struct tls_names *names, mbedtls_x509_crt *ca, mbedtls_x509_crt *cert,
-                   mbedtls_pk_context *key, struct err *e);
+struct tls_files {
+    mbedtls_x509_crt ca;
+    mbedtls_x509_crt cert; /* the client's own; empty: it has none */
+    mbedtls_pk_context key;
+};
+
+/* ERR_INVALID, ERR_PERMISSION: the file that the error names. ERR_NOMEM. */
+int tls_files_load(const struct tls_names *names, struct tls_files **ret_files, struct err *e);
+void tls_files_free(struct tls_files *files); /* overwrites the key */
 
 #endif

@@ -58,6 +58,12 @@ static int check(int fd, const char *key, const char *path, bool hidden, struct 
     return 0;
 }
 
+static void erase(char *text, size_t size)
+{
+    explicit_bzero(text, size);
+    free(text);
+}
+
 static int read_all(int fd, const char *key, const char *path, char **ret_text, struct err *e)
 {
     size_t used = 0;
@@ -70,16 +76,16 @@ static int read_all(int fd, const char *key, const char *path, char **ret_text, 
         n = read(fd, text + used, SECRET_FILE_MAX - used);
         if (n < 0 && errno != EINTR) {
             int rc = err_errno(e, ERR_IO, "%s = %s", key, path);
-            text[used] = '\0';
-            secret_file_free(text);
+            erase(text, used);
             return rc;
         }
         used += n > 0 ? (size_t)n : 0;
     }
     text[used] = '\0';
-    if (strlen(text) != used) {
-        secret_file_free(text);
-        return err_set(e, ERR_INVALID, "%s = %s: not a text", key, path);
+    if (strlen(text) != used) { /* such as a key in DER */
+        erase(text, used);
+        return err_set(e, ERR_INVALID, "%s = %s: not a text (a key or certificate has to be PEM)",
+                       key, path);
     }
     *ret_text = text;
     return 0;
@@ -110,7 +116,6 @@ int secret_file_read(const char *key, const char *value, bool hidden, char **ret
 void secret_file_free(char *text)
 {
     if (text != NULL) {
-        explicit_bzero(text, strlen(text));
-        free(text);
+        erase(text, strlen(text));
     }
 }

@@ -196,6 +196,70 @@ START_TEST(another_launcher_takes_other_slots)
 }
 END_TEST
 
+/* Folders in folders, deeper than a path can name. */
+static void nest(const char *folder, unsigned depth)
+{
+    char name[251];
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    for (unsigned i = 0; i < depth; i++) {
+        ck_assert_int_eq(mkdirat(fd, name, 0700), 0);
+        int below = openat(fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        ck_assert_int_ge(below, 0);
+        (void)close(fd);
+        fd = below;
+    }
+    (void)close(fd);
+}
+
+START_TEST(a_deep_folder_is_emptied)
+{
+    struct slot a;
+    struct slot b;
+    begin_own();
+    ends(run("a", &a));
+    nest(a.cache, 300);
+    leave(&a, "lifted-2");                     /* a name that is taken */
+    for (unsigned i = 1; i < SLOTS_MAX; i++) { /* so that it is the one to take */
+        slots.slot[i].taken = 1000;
+    }
+    ends(run("b", &b));
+    ck_assert_str_eq(b.cache, a.cache);
+    ck_assert_int_eq(rmdir(b.cache), 0); /* it is empty */
+    scratch_remove(dir);
+}
+END_TEST
+
+/* The launcher does not wait for the end of it, and nobody gets what is left. */
+START_TEST(a_full_folder_is_emptied_bit_by_bit)
+{
+    struct slot a;
+    struct slot b;
+    char name[32];
+    begin_own();
+    ends(run("a", &a));
+    for (unsigned i = 0; i < 20000; i++) {
+        (void)snprintf(name, sizeof name, "%u", i);
+        int fd = open(at(a.cache, name), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        ck_assert_int_ge(fd, 0);
+        (void)close(fd);
+    }
+    for (unsigned i = 1; i < SLOTS_MAX; i++) {
+        slots.slot[i].taken = 1000;
+    }
+    slots.prepare_ms = 1;
+    ends(run("b", &b));
+    ck_assert_uint_eq(b.number, a.number);
+    ck_assert_str_eq(b.cache, "");
+    slots.prepare_ms = 60000;
+    ends(run("b", &b));
+    ck_assert_str_eq(b.cache, a.cache);
+    ck_assert_int_eq(rmdir(b.cache), 0);
+    scratch_remove(dir);
+}
+END_TEST
+
 /* The worker runs all the same. */
 START_TEST(a_folder_of_somebody_else_is_not_used)
 {
@@ -222,6 +286,6 @@ START_TEST(a_pool_needs_a_user_to_begin_with)
 END_TEST
 
 SUITE_MAIN("slots", each_has_a_user_and_a_folder, no_two_have_the_same_user,
-           an_owner_finds_its_own_again, another_owner_finds_nothing,
-           another_launcher_takes_other_slots, a_folder_of_somebody_else_is_not_used,
-           a_pool_needs_a_user_to_begin_with)
+           an_owner_finds_its_own_again, another_owner_finds_nothing, a_deep_folder_is_emptied,
+           a_full_folder_is_emptied_bit_by_bit, another_launcher_takes_other_slots,
+           a_folder_of_somebody_else_is_not_used, a_pool_needs_a_user_to_begin_with)
