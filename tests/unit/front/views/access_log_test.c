@@ -104,6 +104,20 @@ START_TEST(a_line_has_what_the_job_did)
 }
 END_TEST
 
+/* A job of a tenant's own worker names the device that clients know. */
+START_TEST(a_line_names_the_device_of_a_domain)
+{
+    struct device *base = j->device;
+    struct device domain = {.index = DEVICES_MAX + 1, .base = base};
+    access_log_set(l, scratch_path(dir, "a"));
+    j->device = &domain;
+    access_log_job(l, j);
+    j->device = base;
+    until(1, "a");
+    ck_assert_msg(strstr(text, " device=0 stream=0 ") != NULL, "%s", text);
+}
+END_TEST
+
 /* A file that was renamed gets no more lines once it is opened anew; none is lost. */
 START_TEST(a_file_is_rotated)
 {
@@ -185,5 +199,6 @@ START_TEST(room_has_an_end)
 }
 END_TEST
 
-SUITE_MAIN_IN("access log", begin, end, a_line_has_what_the_job_did, a_file_is_rotated,
-              a_full_disk_costs_lines, room_has_an_end)
+SUITE_MAIN_IN("access log", begin, end, a_line_has_what_the_job_did,
+              a_line_names_the_device_of_a_domain, a_file_is_rotated, a_full_disk_costs_lines,
+              room_has_an_end)
