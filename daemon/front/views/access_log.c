@@ -18,7 +18,11 @@
 #define STACK      ((size_t)128 * 1024)
 #define GATHER_NS  (20 * 1000 * 1000L) /* so that the loop wakes the thread rarely */
 #define NAMES_ROOM 256u
-#define TEXT_ROOM  (4u * PROTO_LABEL_MAX + 3u) /* a text whose bytes are all escaped */
+#define ESCAPED    4u                               /* bytes of a byte that is escaped */
+#define TEXT_ROOM  (ESCAPED * PROTO_LABEL_MAX + 3u) /* a text whose bytes are all escaped */
+
+_Static_assert(2 * TEXT_ROOM + NAMES_ROOM + PROTO_NAME_MAX + 512 <= ACCESS_LINE,
+               "no text of a client makes its line too long");
 
 struct lines {
     char *data; /* owned, ACCESS_ROOM bytes */
@@ -52,19 +56,29 @@ struct access_log {
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* In quotes, with all that could be taken for another field or line escaped. */
-static const char *quoted(const char *text, char out[TEXT_ROOM])
+/* Writes the text with control characters, quotes, backslashes and the characters of `also` as
+ * \xNN, so that it cannot pose as another field or line. What does not fit is cut off. Returns its
+ * length. */
+static size_t escape(const char *text, const char *also, char *out, size_t size)
 {
     size_t used = 0;
-    out[used++] = '"';
-    for (const char *c = text; *c != '\0' && used + 6 < TEXT_ROOM; c++) {
+    for (const char *c = text; *c != '\0' && used + ESCAPED < size; c++) {
         unsigned char byte = (unsigned char)*c;
-        if (byte < 0x20 || byte == 0x7f || byte == '"' || byte == '\\') {
-            used += (size_t)snprintf(out + used, TEXT_ROOM - used, "\\x%02x", byte);
+        if (byte < 0x20 || byte == 0x7f || byte == '"' || byte == '\\' ||
+            strchr(also, *c) != NULL) {
+            used += (size_t)snprintf(out + used, size - used, "\\x%02x", byte);
         } else {
             out[used++] = *c;
         }
     }
+    out[used] = '\0';
+    return used;
+}
+
+static const char *quoted(const char *text, char out[TEXT_ROOM])
+{
+    out[0] = '"';
+    size_t used = 1 + escape(text, "", out + 1, TEXT_ROOM - 2);
     out[used++] = '"';
     out[used] = '\0';
     return out;
@@ -75,9 +89,11 @@ static bool is_code(const struct work_step *s)
     return s->op == OP_LAUNCH || s->op == FRAME_OP_LIBRARY;
 }
 
-/* The kernels of the job in the order of its steps; several launches of one are named once. */
+/* The kernels of the job in the order of its steps; several launches of one are named once. Their
+ * names are from clients' images. */
 static void kernels_of(const struct job *j, char out[NAMES_ROOM])
 {
+    char name[NAMES_ROOM];
     const char *last = "";
     size_t used = 0;
     out[0] = '\0';
@@ -86,12 +102,12 @@ static void kernels_of(const struct job *j, char out[NAMES_ROOM])
         if (!is_code(s) || strcmp(s->entry, last) == 0) {
             continue;
         }
-        if (used + strlen(s->entry) + 5 > NAMES_ROOM) {
-            (void)snprintf(out + used, NAMES_ROOM - used, ",…");
+        const char *comma = used > 0 ? "," : "";
+        if (used + escape(s->entry, " ,", name, sizeof name) + 5 > NAMES_ROOM) {
+            (void)snprintf(out + used, NAMES_ROOM - used, "%s…", comma);
             return;
         }
-        used +=
-            (size_t)snprintf(out + used, NAMES_ROOM - used, "%s%s", used > 0 ? "," : "", s->entry);
+        used += (size_t)snprintf(out + used, NAMES_ROOM - used, "%s%s", comma, name);
         last = s->entry;
     }
 }
@@ -134,8 +150,7 @@ static size_t line_of(const struct job *j, char out[ACCESS_LINE])
         (j->ended_ns > began ? j->ended_ns - began : 0) / 1000, j->device_ns / 1000, j->to_device,
         j->from_device, deadline ? "deadline" : job_state_name(j->state),
         j->error.code != 0 ? err_name(j->error.code) : "-");
-    size_t size = n > 0 && n < (int)ACCESS_LINE ? (size_t)n : 0;
-    return size;
+    return n > 0 && n < (int)ACCESS_LINE ? (size_t)n : 0;
 }
 
 static void lose(struct access_log *l, uint64_t lines)
@@ -147,7 +162,7 @@ static void lose(struct access_log *l, uint64_t lines)
 /* Under the lock. */
 static void put(struct access_log *l, const char *line, size_t size)
 {
-    if (size == 0 || l->fill.used + size > ACCESS_ROOM) {
+    if (size == 0 || !l->started || l->fill.used + size > ACCESS_ROOM) {
         lose(l, 1);
         return;
     }
@@ -339,20 +354,19 @@ static bool thread_start(struct access_log *l)
     return started;
 }
 
-static bool begin(struct access_log *l)
+static void begin(struct access_log *l)
 {
     l->fill.data = l->fill.data != NULL ? l->fill.data : malloc(ACCESS_ROOM);
     l->out.data = l->out.data != NULL ? l->out.data : malloc(ACCESS_ROOM);
     l->started = l->fill.data != NULL && l->out.data != NULL && thread_start(l);
     if (!l->started) {
-        log_warn("access log: no memory, or no thread: nothing is written before the next reload");
+        log_warn(
+            "access log: no memory, or no thread: lines are missing until a reload finds them");
     }
-    return l->started;
 }
 
 void access_log_set(struct access_log *l, const char *access)
 {
-    bool on = strcmp(access, "off") != 0;
     (void)pthread_mutex_lock(&l->lock);
     (void)snprintf(l->where, sizeof l->where, "%s", access);
     l->anew = true;
@@ -360,7 +374,10 @@ void access_log_set(struct access_log *l, const char *access)
     l->fill.old_count = l->fill.count;
     (void)pthread_cond_signal(&l->more);
     (void)pthread_mutex_unlock(&l->lock);
-    l->on = on && (l->started || begin(l));
+    l->on = strcmp(access, "off") != 0;
+    if (l->on && !l->started) {
+        begin(l);
+    }
 }
 
 void access_log_destroy(struct access_log *l)
