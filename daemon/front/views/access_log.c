@@ -240,28 +240,27 @@ static bool write_all(struct access_log *l, const char *data, size_t size)
     return true;
 }
 
-/* Writes lines, after a line for those that are missing. Returns how many are missing then. */
+/* Writes lines, after a line for those that are missing; afterwards *missing are. Returns how many
+ * of these lines are lost. */
 static uint64_t write_lines(struct access_log *l, const char *data, size_t size, uint64_t count,
-                            uint64_t missing, const char *where)
+                            uint64_t *missing, const char *where)
 {
     char note[128];
     char when[40];
-    uint64_t lost = count;
     if (size == 0) {
-        return missing;
+        return 0;
     }
     bool good = l->fd >= 0 && (!l->torn || write_all(l, "\n", 1));
-    if (good && missing > 0) {
+    if (good && *missing > 0) {
         time_of(clock_wall_ns(), when);
-        int n = snprintf(note, sizeof note, "%s missing=%" PRIu64 "\n", when, missing);
+        int n = snprintf(note, sizeof note, "%s missing=%" PRIu64 "\n", when, *missing);
         good = write_all(l, note, (size_t)n);
     }
-    if (good) {
-        good = write_all(l, data, size);
-        lost = good ? 0 : lost; /* some may be there: too many are better than too few */
-    }
+    good = good && write_all(l, data, size);
     settle(l, good ? 0 : l->fd < 0 ? l->error : errno, where);
-    return good ? 0 : missing + lost;
+    uint64_t lost = good ? 0 : count; /* some may be there: too many are better than too few */
+    *missing = good ? 0 : *missing + lost;
+    return lost;
 }
 
 static void wait_for_lines(struct access_log *l)
@@ -296,17 +295,16 @@ static bool round_of(struct access_log *l)
     (void)snprintf(where, sizeof where, "%s", l->where);
     (void)pthread_mutex_unlock(&l->lock);
     const struct lines *o = &l->out;
-    uint64_t again = write_lines(l, o->data, o->old, o->old_count, missing, where);
+    uint64_t lost = write_lines(l, o->data, o->old, o->old_count, &missing, where);
     if (anew) {
         open_file(l, where);
     }
-    again =
-        write_lines(l, o->data + o->old, o->used - o->old, o->count - o->old_count, again, where);
-    uint64_t fresh = again > missing ? again - missing : 0;
+    lost += write_lines(l, o->data + o->old, o->used - o->old, o->count - o->old_count, &missing,
+                        where);
     l->out = (struct lines){.data = o->data};
     (void)pthread_mutex_lock(&l->lock);
-    l->missing += again;
-    l->lost += fresh;
+    l->missing += missing;
+    l->lost += lost;
     (void)pthread_mutex_unlock(&l->lock);
     return !ending;
 }
