@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 #include "common/err.h"
 #include "common/hash.h"
 #include "common/log.h"
+#include "common/thread.h"
 
 #define MAGIC   UINT64_C(0x6770756461636374) /* "gpudacct" */
 #define VERSION 1u
@@ -200,23 +200,6 @@ static struct saving *saving_of(const struct account_file *f)
     return s;
 }
 
-static bool thread_start(struct account_file *f)
-{
-    pthread_attr_t attr;
-    sigset_t all;
-    sigset_t before;
-    if (pthread_attr_init(&attr) != 0) {
-        return false;
-    }
-    (void)pthread_attr_setstacksize(&attr, STACK);
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* the loop handles signals */
-    bool started = pthread_create(&f->thread, &attr, saving_run, f) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    (void)pthread_attr_destroy(&attr);
-    return started;
-}
-
 void account_file_save(struct account_file *f)
 {
     struct hash now = sum_of(f->head);
@@ -230,7 +213,7 @@ void account_file_save(struct account_file *f)
     f->last = now;
     ((struct head *)f->s->data)->sum = now;
     atomic_store(&f->saved, false);
-    f->saving = thread_start(f);
+    f->saving = thread_start(STACK, saving_run, f, &f->thread);
     if (!f->saving) {
         (void)saving_run(f);
     }

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "common/clock.h"
 #include "common/journal.h"
 #include "common/log.h"
+#include "common/thread.h"
 
 #define STACK      ((size_t)128 * 1024)
 #define GATHER_NS  (20 * 1000 * 1000L) /* so that the loop wakes the thread rarely */
@@ -335,28 +335,12 @@ int access_log_create(struct access_log **ret_log, struct err *e)
     return 0;
 }
 
-static bool thread_start(struct access_log *l)
-{
-    pthread_attr_t attr;
-    sigset_t all;
-    sigset_t before;
-    if (pthread_attr_init(&attr) != 0) {
-        return false;
-    }
-    (void)pthread_attr_setstacksize(&attr, STACK);
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* the loop handles signals */
-    bool started = pthread_create(&l->thread, &attr, run, l) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    (void)pthread_attr_destroy(&attr);
-    return started;
-}
-
 static void begin(struct access_log *l)
 {
     l->fill.data = l->fill.data != NULL ? l->fill.data : malloc(ACCESS_ROOM);
     l->out.data = l->out.data != NULL ? l->out.data : malloc(ACCESS_ROOM);
-    l->started = l->fill.data != NULL && l->out.data != NULL && thread_start(l);
+    l->started =
+        l->fill.data != NULL && l->out.data != NULL && thread_start(STACK, run, l, &l->thread);
     if (!l->started) {
         log_warn(
             "access log: no memory, or no thread: lines are missing until a reload finds them");
