@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/clock.h"
 #include "gpuctl/base/save.h"
 #include "gpuctl/ctl/ctl.h"
 #include "gpuctl/input/spec.h"
@@ -13,7 +14,6 @@
 #define SECONDS     5u  /* the default */
 #define SECONDS_MAX 3600u
 #define EVENTS_MAX  4000000u /* about a GiB of memory */
-#define NS_PER_S    UINT64_C(1000000000)
 
 enum { OPT_FILE = 1, OPT_SECONDS, OPT_JOBS };
 
@@ -35,13 +35,6 @@ static void on_interrupt(int number)
 {
     (void)number;
     interrupted = 1;
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
 static int options_read(struct ctl *ctl, struct options *options, struct request *r,
@@ -88,13 +81,13 @@ static int take_part(struct ctl *ctl, struct trace *t, uint32_t *ret_rows, struc
 static int record(struct ctl *ctl, const struct request *r, struct trace *t, struct ctl_err *e)
 {
     const struct timespec pause = {.tv_nsec = PART_MS * 1000000L};
-    uint64_t begin = now_ns();
+    uint64_t begin = clock_now_ns();
     uint32_t rows = 0;
     int rc = take_part(ctl, t, &rows, e); /* begins it */
     bool over = false;
     while (rc == 0 && !over) {
         over = interrupted || t->count > EVENTS_MAX || (r->jobs > 0 && t->jobs >= r->jobs) ||
-               (r->seconds > 0 && now_ns() - begin >= r->seconds * NS_PER_S);
+               (r->seconds > 0 && clock_now_ns() - begin >= r->seconds * NS_PER_S);
         if (!over && rows <= 1) {
             (void)nanosleep(&pause, NULL);
         }

@@ -89,9 +89,9 @@ START_TEST(accounts_outlive_the_front)
         }
         daemon_spawn(d);
         daemon_wait_ready(d);
+        expect_moved(c, 1 + round);
         ck_until(has(c, "done") == done); /* the session and its answers are there again */
         ck_assert_uint_eq(has(c, "device_time"), device_ns);
-        expect_moved(c, 1 + round);
         use(c, b);
         expect_moved(c, 2 + round);
         ck_assert_uint_gt(has(c, "done"), done);

@@ -1,8 +1,9 @@
 #include "daemon/front/clients/offload.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
+
+#include "common/thread.h"
 
 #define STACK_BYTES ((size_t)256 * 1024)
 
@@ -55,32 +56,16 @@ static void *run(void *data)
     return NULL;
 }
 
-static bool start(struct offload_job *job)
-{
-    pthread_attr_t attr;
-    pthread_t thread;
-    sigset_t all;
-    sigset_t before;
-    if (pthread_attr_init(&attr) != 0) {
-        return false;
-    }
-    (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* the loop handles signals */
-    bool started = pthread_create(&thread, &attr, run, job) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    (void)pthread_attr_destroy(&attr);
-    return started;
-}
-
 void offload_run(struct offload *a, struct offload_job *job)
 {
+    pthread_t thread;
     job->offload = a;
     (void)pthread_mutex_lock(&a->lock);
     a->running++;
     (void)pthread_mutex_unlock(&a->lock);
-    if (!start(job)) {
+    if (thread_start(STACK_BYTES, run, job, &thread)) {
+        (void)pthread_detach(thread);
+    } else {
         (void)run(job);
     }
 }

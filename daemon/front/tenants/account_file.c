@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 #include "common/err.h"
 #include "common/hash.h"
 #include "common/log.h"
+#include "common/thread.h"
 
 #define MAGIC   UINT64_C(0x6770756461636374) /* "gpudacct" */
 #define VERSION 1u
@@ -96,6 +96,16 @@ static struct hash sum_of(struct head *h)
     return hash_parts(parts, 2);
 }
 
+/* Do buffers count on, so that the time of the last beat matters? */
+static bool holds(struct head *h)
+{
+    bool any = false;
+    for (unsigned i = 0; !any && i < h->count; i++) {
+        any = accounts_of(h)[i].held_bytes > 0;
+    }
+    return any;
+}
+
 static void set_aside(const char *path, const char *why)
 {
     char bad[PATH_MAX + 8];
@@ -156,6 +166,12 @@ static void *saving_run(void *data)
     return NULL;
 }
 
+static void saving_free(struct saving *s)
+{
+    free(s->data);
+    free(s);
+}
+
 /* Takes what the thread has done. wait: until it is done. false: it is at work. */
 static bool saving_over(struct account_file *f, bool wait)
 {
@@ -177,8 +193,7 @@ static bool saving_over(struct account_file *f, bool wait)
     }
     f->failed = failed;
     f->last = failed ? (struct hash){{0}} : f->last;
-    free(f->s->data);
-    free(f->s);
+    saving_free(f->s);
     f->s = NULL;
     return true;
 }
@@ -200,37 +215,26 @@ static struct saving *saving_of(const struct account_file *f)
     return s;
 }
 
-static bool thread_start(struct account_file *f)
-{
-    pthread_attr_t attr;
-    sigset_t all;
-    sigset_t before;
-    if (pthread_attr_init(&attr) != 0) {
-        return false;
-    }
-    (void)pthread_attr_setstacksize(&attr, STACK);
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* the loop handles signals */
-    bool started = pthread_create(&f->thread, &attr, saving_run, f) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    (void)pthread_attr_destroy(&attr);
-    return started;
-}
-
 void account_file_save(struct account_file *f)
 {
-    struct hash now = sum_of(f->head);
-    if (f->state[0] == '\0' || !saving_over(f, false) || hash_equal(now, f->last)) {
+    if (f->state[0] == '\0' || !saving_over(f, false)) {
         return;
     }
-    f->s = saving_of(f);
-    if (f->s == NULL) {
+    struct saving *s = saving_of(f);
+    if (s == NULL) {
         return; /* the next time there may be memory */
     }
-    f->last = now;
-    ((struct head *)f->s->data)->sum = now;
+    struct head *copy = s->data;
+    copy->alive_ns = holds(copy) ? copy->alive_ns : 0; /* else each beat would be a change */
+    copy->sum = sum_of(copy);
+    if (hash_equal(copy->sum, f->last)) {
+        saving_free(s);
+        return;
+    }
+    f->s = s;
+    f->last = copy->sum;
     atomic_store(&f->saved, false);
-    f->saving = thread_start(f);
+    f->saving = thread_start(STACK, saving_run, f, &f->thread);
     if (!f->saving) {
         (void)saving_run(f);
     }
@@ -255,11 +259,13 @@ static int read_copy(const char *path, struct head *h, size_t max)
 
 /* ---- the mapping ----------------------------------------------------------------------------- */
 
-/* Takes room in the file for so many accounts. Fails if the file system is full. */
+/* Takes room in the file for so many accounts. false: errno says why not. */
 static bool grow(struct account_file *f, unsigned count)
 {
     count = count < ACCOUNTS_MAX ? count : ACCOUNTS_MAX;
-    if (f->fd >= 0 && posix_fallocate(f->fd, 0, (off_t)bytes_of_accounts(count)) != 0) {
+    int error = f->fd >= 0 ? posix_fallocate(f->fd, 0, (off_t)bytes_of_accounts(count)) : 0;
+    if (error != 0) {
+        errno = error;
         return false;
     }
     f->room = count;
@@ -338,20 +344,19 @@ static bool make(struct account_file *f)
     (void)snprintf(fresh, sizeof fresh, "%s.new", f->path);
     (void)unlink(fresh);
     f->fd = open(fresh, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (f->fd < 0 || !grow(f, 1) || !map(f)) {
+    bool good = f->fd >= 0 && grow(f, 1) && map(f);
+    if (good) {
+        head_begin(f->head);
+        fill(f);
+        good = rename(fresh, f->path) == 0;
+    }
+    if (!good) {
         int error = errno;
         drop(f);
         (void)unlink(fresh);
         errno = error;
-        return false;
     }
-    head_begin(f->head);
-    fill(f);
-    if (rename(fresh, f->path) != 0) {
-        drop(f);
-        return false;
-    }
-    return true;
+    return good;
 }
 
 /* Without a file: the next front counts from the copy. */

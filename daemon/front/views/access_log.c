@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +13,16 @@
 #include "common/clock.h"
 #include "common/journal.h"
 #include "common/log.h"
+#include "common/thread.h"
 
 #define STACK      ((size_t)128 * 1024)
 #define GATHER_NS  (20 * 1000 * 1000L) /* so that the loop wakes the thread rarely */
 #define NAMES_ROOM 256u
-#define TEXT_ROOM  (4u * PROTO_LABEL_MAX + 3u) /* a text whose bytes are all escaped */
+#define ESCAPED    4u                               /* bytes of a byte that is escaped */
+#define TEXT_ROOM  (ESCAPED * PROTO_LABEL_MAX + 3u) /* a text whose bytes are all escaped */
+
+_Static_assert(2 * TEXT_ROOM + NAMES_ROOM + PROTO_NAME_MAX + 512 <= ACCESS_LINE,
+               "no text of a client makes its line too long");
 
 struct lines {
     char *data; /* owned, ACCESS_ROOM bytes */
@@ -52,19 +56,29 @@ struct access_log {
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* In quotes, with all that could be taken for another field or line escaped. */
-static const char *quoted(const char *text, char out[TEXT_ROOM])
+/* Writes the text with control characters, quotes, backslashes and the characters of `also` as
+ * \xNN, so that it cannot pose as another field or line. What does not fit is cut off. Returns its
+ * length. */
+static size_t escape(const char *text, const char *also, char *out, size_t size)
 {
     size_t used = 0;
-    out[used++] = '"';
-    for (const char *c = text; *c != '\0' && used + 6 < TEXT_ROOM; c++) {
+    for (const char *c = text; *c != '\0' && used + ESCAPED < size; c++) {
         unsigned char byte = (unsigned char)*c;
-        if (byte < 0x20 || byte == 0x7f || byte == '"' || byte == '\\') {
-            used += (size_t)snprintf(out + used, TEXT_ROOM - used, "\\x%02x", byte);
+        if (byte < 0x20 || byte == 0x7f || byte == '"' || byte == '\\' ||
+            strchr(also, *c) != NULL) {
+            used += (size_t)snprintf(out + used, size - used, "\\x%02x", byte);
         } else {
             out[used++] = *c;
         }
     }
+    out[used] = '\0';
+    return used;
+}
+
+static const char *quoted(const char *text, char out[TEXT_ROOM])
+{
+    out[0] = '"';
+    size_t used = 1 + escape(text, "", out + 1, TEXT_ROOM - 2);
     out[used++] = '"';
     out[used] = '\0';
     return out;
@@ -75,9 +89,11 @@ static bool is_code(const struct work_step *s)
     return s->op == OP_LAUNCH || s->op == FRAME_OP_LIBRARY;
 }
 
-/* The kernels of the job in the order of its steps; several launches of one are named once. */
+/* The kernels of the job in the order of its steps; several launches of one are named once. Their
+ * names are from clients' images. */
 static void kernels_of(const struct job *j, char out[NAMES_ROOM])
 {
+    char name[NAMES_ROOM];
     const char *last = "";
     size_t used = 0;
     out[0] = '\0';
@@ -86,12 +102,12 @@ static void kernels_of(const struct job *j, char out[NAMES_ROOM])
         if (!is_code(s) || strcmp(s->entry, last) == 0) {
             continue;
         }
-        if (used + strlen(s->entry) + 5 > NAMES_ROOM) {
-            (void)snprintf(out + used, NAMES_ROOM - used, ",…");
+        const char *comma = used > 0 ? "," : "";
+        if (used + escape(s->entry, " ,", name, sizeof name) + 5 > NAMES_ROOM) {
+            (void)snprintf(out + used, NAMES_ROOM - used, "%s…", comma);
             return;
         }
-        used +=
-            (size_t)snprintf(out + used, NAMES_ROOM - used, "%s%s", used > 0 ? "," : "", s->entry);
+        used += (size_t)snprintf(out + used, NAMES_ROOM - used, "%s%s", comma, name);
         last = s->entry;
     }
 }
@@ -119,7 +135,8 @@ static size_t line_of(const struct job *j, char out[ACCESS_LINE])
     time_of(clock_wall_ns(), when);
     kernels_of(j, names);
     if (j->device != NULL) {
-        (void)snprintf(place, sizeof place, "device=%u stream=%u", j->device->index, j->stream);
+        (void)snprintf(place, sizeof place, "device=%u stream=%u", device_shown(j->device),
+                       j->stream);
     }
     int n = snprintf(
         out, ACCESS_LINE,
@@ -133,8 +150,7 @@ static size_t line_of(const struct job *j, char out[ACCESS_LINE])
         (j->ended_ns > began ? j->ended_ns - began : 0) / 1000, j->device_ns / 1000, j->to_device,
         j->from_device, deadline ? "deadline" : job_state_name(j->state),
         j->error.code != 0 ? err_name(j->error.code) : "-");
-    size_t size = n > 0 && n < (int)ACCESS_LINE ? (size_t)n : 0;
-    return size;
+    return n > 0 && n < (int)ACCESS_LINE ? (size_t)n : 0;
 }
 
 static void lose(struct access_log *l, uint64_t lines)
@@ -146,7 +162,7 @@ static void lose(struct access_log *l, uint64_t lines)
 /* Under the lock. */
 static void put(struct access_log *l, const char *line, size_t size)
 {
-    if (size == 0 || l->fill.used + size > ACCESS_ROOM) {
+    if (size == 0 || !l->started || l->fill.used + size > ACCESS_ROOM) {
         lose(l, 1);
         return;
     }
@@ -224,28 +240,27 @@ static bool write_all(struct access_log *l, const char *data, size_t size)
     return true;
 }
 
-/* Writes lines, after a line for those that are missing. Returns how many are missing then. */
+/* Writes lines, after a line for those that are missing; afterwards *missing are. Returns how many
+ * of these lines are lost. */
 static uint64_t write_lines(struct access_log *l, const char *data, size_t size, uint64_t count,
-                            uint64_t missing, const char *where)
+                            uint64_t *missing, const char *where)
 {
     char note[128];
     char when[40];
-    uint64_t lost = count;
     if (size == 0) {
-        return missing;
+        return 0;
     }
     bool good = l->fd >= 0 && (!l->torn || write_all(l, "\n", 1));
-    if (good && missing > 0) {
+    if (good && *missing > 0) {
         time_of(clock_wall_ns(), when);
-        int n = snprintf(note, sizeof note, "%s missing=%" PRIu64 "\n", when, missing);
+        int n = snprintf(note, sizeof note, "%s missing=%" PRIu64 "\n", when, *missing);
         good = write_all(l, note, (size_t)n);
     }
-    if (good) {
-        good = write_all(l, data, size);
-        lost = good ? 0 : lost; /* some may be there: too many are better than too few */
-    }
+    good = good && write_all(l, data, size);
     settle(l, good ? 0 : l->fd < 0 ? l->error : errno, where);
-    return good ? 0 : missing + lost;
+    uint64_t lost = good ? 0 : count; /* some may be there: too many are better than too few */
+    *missing = good ? 0 : *missing + lost;
+    return lost;
 }
 
 static void wait_for_lines(struct access_log *l)
@@ -280,17 +295,16 @@ static bool round_of(struct access_log *l)
     (void)snprintf(where, sizeof where, "%s", l->where);
     (void)pthread_mutex_unlock(&l->lock);
     const struct lines *o = &l->out;
-    uint64_t again = write_lines(l, o->data, o->old, o->old_count, missing, where);
+    uint64_t lost = write_lines(l, o->data, o->old, o->old_count, &missing, where);
     if (anew) {
         open_file(l, where);
     }
-    again =
-        write_lines(l, o->data + o->old, o->used - o->old, o->count - o->old_count, again, where);
-    uint64_t fresh = again > missing ? again - missing : 0;
+    lost += write_lines(l, o->data + o->old, o->used - o->old, o->count - o->old_count, &missing,
+                        where);
     l->out = (struct lines){.data = o->data};
     (void)pthread_mutex_lock(&l->lock);
-    l->missing += again;
-    l->lost += fresh;
+    l->missing += missing;
+    l->lost += lost;
     (void)pthread_mutex_unlock(&l->lock);
     return !ending;
 }
@@ -321,37 +335,20 @@ int access_log_create(struct access_log **ret_log, struct err *e)
     return 0;
 }
 
-static bool thread_start(struct access_log *l)
-{
-    pthread_attr_t attr;
-    sigset_t all;
-    sigset_t before;
-    if (pthread_attr_init(&attr) != 0) {
-        return false;
-    }
-    (void)pthread_attr_setstacksize(&attr, STACK);
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* the loop handles signals */
-    bool started = pthread_create(&l->thread, &attr, run, l) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    (void)pthread_attr_destroy(&attr);
-    return started;
-}
-
-static bool begin(struct access_log *l)
+static void begin(struct access_log *l)
 {
     l->fill.data = l->fill.data != NULL ? l->fill.data : malloc(ACCESS_ROOM);
     l->out.data = l->out.data != NULL ? l->out.data : malloc(ACCESS_ROOM);
-    l->started = l->fill.data != NULL && l->out.data != NULL && thread_start(l);
+    l->started =
+        l->fill.data != NULL && l->out.data != NULL && thread_start(STACK, run, l, &l->thread);
     if (!l->started) {
-        log_warn("access log: no memory, or no thread: nothing is written before the next reload");
+        log_warn(
+            "access log: no memory, or no thread: lines are missing until a reload finds them");
     }
-    return l->started;
 }
 
 void access_log_set(struct access_log *l, const char *access)
 {
-    bool on = strcmp(access, "off") != 0;
     (void)pthread_mutex_lock(&l->lock);
     (void)snprintf(l->where, sizeof l->where, "%s", access);
     l->anew = true;
@@ -359,7 +356,10 @@ void access_log_set(struct access_log *l, const char *access)
     l->fill.old_count = l->fill.count;
     (void)pthread_cond_signal(&l->more);
     (void)pthread_mutex_unlock(&l->lock);
-    l->on = on && (l->started || begin(l));
+    l->on = strcmp(access, "off") != 0;
+    if (l->on && !l->started) {
+        begin(l);
+    }
 }
 
 void access_log_destroy(struct access_log *l)

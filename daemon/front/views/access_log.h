@@ -14,7 +14,7 @@
 #include "daemon/front/model/front.h"
 
 #define ACCESS_ROOM (1024u * 1024u) /* bytes of lines that wait to be written */
-#define ACCESS_LINE 1024u           /* bytes of a line */
+#define ACCESS_LINE 2048u           /* bytes of a line */
 
 struct access_log;
 

@@ -168,6 +168,25 @@ START_TEST(a_reboot_begins_with_the_copy)
 }
 END_TEST
 
+/* The time goes on, but changes a copy only while there are buffers. */
+START_TEST(an_idle_front_writes_no_copies)
+{
+    const bool holds = _i == 1;
+    struct accounts *a = opened(state);
+    struct tenant *t = comes(a, "vision");
+    uses(t, 5);
+    account_held(t->account, holds ? MIB : 0, NS_PER_S);
+    (void)accounts_beat(a, NS_PER_S);
+    while (access(at(state, "accounts"), F_OK) != 0) { /* a thread writes it */
+        (void)usleep(1000);
+    }
+    ck_assert_int_eq(unlink(at(state, "accounts")), 0);
+    (void)accounts_beat(a, 100 * NS_PER_S);
+    accounts_destroy(a, 100 * NS_PER_S); /* saves, and waits for the copy */
+    ck_assert_int_eq(access(at(state, "accounts"), F_OK), holds ? 0 : -1);
+}
+END_TEST
+
 static void damage(const char *path, long offset)
 {
     int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -297,6 +316,7 @@ int main(void)
     tcase_add_test(tcase, bytes_by_seconds_are_exact);
     tcase_add_test(tcase, a_killed_front_loses_nothing);
     tcase_add_test(tcase, a_reboot_begins_with_the_copy);
+    tcase_add_loop_test(tcase, an_idle_front_writes_no_copies, 0, 2);
     tcase_add_loop_test(tcase, a_damaged_file_is_set_aside, 0, 5);
     tcase_add_test(tcase, a_damaged_copy_is_set_aside);
     tcase_add_test(tcase, the_first_forgotten_give_way);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "common/log.h"
@@ -25,7 +26,7 @@ static void begin(void)
     (void)fake_submit(k, j);
     fake_turn(k);
     ck_assert_int_eq(access_log_create(&l, NULL), 0);
-    log_set_level(LOG_LEVEL_ERROR);
+    log_set_level(LOG_LEVEL_WARN);
 }
 
 static void end(void)
@@ -61,7 +62,8 @@ static unsigned lines(const char *name)
 
 static void until(unsigned count, const char *name)
 {
-    while (lines(name) < count) { /* Check's time-out is the limit */
+    while (lines(name) < count) {                 /* Check's time-out is the limit */
+        ck_assert_uint_eq(access_log_lost(l), 0); /* it will not come */
         (void)usleep(1000);
     }
     ck_assert_uint_eq(lines(name), count);
@@ -104,6 +106,45 @@ START_TEST(a_line_has_what_the_job_did)
 }
 END_TEST
 
+/* Text of clients poses as no other field or line, and does not make the line too long. */
+START_TEST(a_line_cannot_be_forged)
+{
+    struct work_step step[2] = {{.op = OP_LAUNCH}, {.op = OP_LAUNCH}};
+    const struct work work = j->work;
+    (void)snprintf(step[0].entry, sizeof step[0].entry, "a result=done\nb,\"");
+    memset(step[1].entry, '\n', sizeof step[1].entry - 1);
+    memset(j->label, '\1', sizeof j->label - 1);
+    memset(j->session->name, '\1', sizeof j->session->name - 1);
+    j->work.steps = step;
+    j->work.step_count = 2;
+    access_log_set(l, scratch_path(dir, "a"));
+    access_log_job(l, j);
+    j->work = work;
+    until(1, "a");
+    ck_assert_msg(strstr(text, " kernels=a\\x20result=done\\x0ab\\x2c\\x22,… device=0 ") != NULL,
+                  "%s", text);
+    unsigned escaped = 0;
+    for (const char *at = text; (at = strstr(at, "\\x01")) != NULL; at++) {
+        escaped++;
+    }
+    ck_assert_uint_eq(escaped, sizeof j->label - 1 + sizeof j->session->name - 1);
+}
+END_TEST
+
+/* A job of a tenant's own worker names the device that clients know. */
+START_TEST(a_line_names_the_device_of_a_domain)
+{
+    struct device *base = j->device;
+    struct device domain = {.index = DEVICES_MAX + 1, .base = base};
+    access_log_set(l, scratch_path(dir, "a"));
+    j->device = &domain;
+    access_log_job(l, j);
+    j->device = base;
+    until(1, "a");
+    ck_assert_msg(strstr(text, " device=0 stream=0 ") != NULL, "%s", text);
+}
+END_TEST
+
 /* A file that was renamed gets no more lines once it is opened anew; none is lost. */
 START_TEST(a_file_is_rotated)
 {
@@ -131,6 +172,14 @@ START_TEST(a_file_is_rotated)
 }
 END_TEST
 
+static void until_lost(uint64_t count)
+{
+    while (access_log_lost(l) < count) {
+        (void)usleep(1000);
+    }
+    ck_assert_uint_eq(access_log_lost(l), count);
+}
+
 /* A full disk: lines are missing, and the next one that can be written says how many. */
 START_TEST(a_full_disk_costs_lines)
 {
@@ -139,16 +188,17 @@ START_TEST(a_full_disk_costs_lines)
     for (unsigned i = 0; i < 7; i++) {
         access_log_job(l, j);
     }
-    while (access_log_lost(l) < 7) {
+    access_log_set(l, scratch_path(dir, "a"));
+    access_log_job(l, j);
+    while (lines("a") == 0) {
         (void)usleep(1000);
     }
-    ck_assert_uint_eq(access_log_lost(l), 7);
-    access_log_set(l, scratch_path(dir, "a"));
-    do {
-        access_log_job(l, j);
+    ck_assert_msg(strstr(text, "Z missing=7\n") != NULL, "%s", text); /* before the line */
+    until_lost(7);
+    while (lines("a") == 1) {
         (void)usleep(1000);
-    } while (strstr(content("a"), "Z missing=") == NULL);
-    ck_assert_ptr_nonnull(strstr(content("a"), "tenant="));
+    }
+    ck_assert_ptr_nonnull(strstr(text, "tenant="));
     access_log_set(l, scratch_path(dir, "none/a"));
     uint64_t lost = access_log_lost(l);
     while (access_log_lost(l) == lost) {
@@ -181,9 +231,36 @@ START_TEST(room_has_an_end)
     }
     (void)fclose(in);
     ck_assert_uint_le(there + missing, count); /* a note needs a later line */
-    ck_assert_uint_ge(there, ACCESS_ROOM / ACCESS_LINE);
+    ck_assert_uint_ge(there, 1024);
 }
 END_TEST
 
-SUITE_MAIN_IN("access log", begin, end, a_line_has_what_the_job_did, a_file_is_rotated,
-              a_full_disk_costs_lines, room_has_an_end)
+/* Lines are counted as well where memory or a thread is missing; a reload tries again. */
+START_TEST(without_memory_lines_are_counted)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* need memory */
+    struct rlimit all;
+    log_set_level(LOG_LEVEL_ERROR - 1);
+    ck_assert_int_eq(getrlimit(RLIMIT_AS, &all), 0);
+    const struct rlimit none = {.rlim_cur = 0, .rlim_max = all.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &none), 0);
+    access_log_set(l, scratch_path(dir, "a"));
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &all), 0);
+    for (unsigned i = 0; i < 3; i++) {
+        access_log_job(l, j);
+    }
+    ck_assert_uint_eq(access_log_lost(l), 3);
+    access_log_set(l, scratch_path(dir, "a"));
+    access_log_job(l, j);
+    while (lines("a") < 2) {
+        ck_assert_uint_eq(access_log_lost(l), 3);
+        (void)usleep(1000);
+    }
+    ck_assert_ptr_nonnull(strstr(text, "Z missing=3\n"));
+#endif
+}
+END_TEST
+
+SUITE_MAIN_IN("access log", begin, end, a_line_has_what_the_job_did, a_line_cannot_be_forged,
+              a_line_names_the_device_of_a_domain, a_file_is_rotated, a_full_disk_costs_lines,
+              room_has_an_end, without_memory_lines_are_counted)

@@ -5,6 +5,7 @@
 
 #include "daemon/front/model/sessions.h"
 #include "daemon/front/views/table_view.h"
+#include "proto/codec.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
 
@@ -29,9 +30,28 @@ static void begin(void)
 }
 
 static struct {
-    int code;      /* of the table */
-    uint64_t rows; /* records */
+    int code;        /* of the table */
+    uint64_t rows;   /* records */
+    uint64_t device; /* of the last record */
 } last;
+
+/* The cell of the last row in the column `device`. */
+static uint64_t device_of(const struct table *t)
+{
+    struct proto_column column;
+    struct proto_row row;
+    struct proto_cell cell;
+    struct proto_iter rows = proto_iter_of(proto_list_of(&t->rows, t->row_count));
+    struct proto_iter columns = proto_iter_of(proto_list_of(&t->columns, t->column_count));
+    while (proto_list_next(&rows, &schema_row, &row)) {
+    }
+    struct proto_iter cells = proto_iter_of(row.cells);
+    do {
+        ck_assert(proto_list_next(&columns, &schema_column, &column));
+        ck_assert(proto_list_next(&cells, &schema_cell, &cell));
+    } while (!bytes_equal_str(column.name, "device"));
+    return cell.value;
+}
 
 /* Asks for the table. */
 static void reads(const struct session *s)
@@ -44,6 +64,7 @@ static void reads(const struct session *s)
     }
     last.code = q.table.error.code;
     last.rows = q.table.row_count - (last.code == 0);
+    last.device = last.rows > 0 ? device_of(&q.table) : UINT64_MAX;
     table_finish(&q.table);
 }
 
@@ -117,6 +138,26 @@ START_TEST(a_recording_has_what_its_session_may_see)
 }
 END_TEST
 
+/* A job of a tenant's own worker is drawn on the device that clients know. */
+START_TEST(a_record_names_the_device_of_a_domain)
+{
+    begin();
+    struct job *j = job();
+    struct device *base = j->device;
+    struct device domain = {.index = DEVICES_MAX + 1, .base = base};
+    reads(k->session);
+    j->device = &domain;
+    trace_ended(&k->f, j);
+    j->device = base;
+    reads(k->session);
+    ck_assert_uint_eq(last.rows, 1);
+    ck_assert_uint_eq(last.device, 0);
+    trace_finish_all(&k->f);
+    ends(j);
+    fake_destroy(k);
+}
+END_TEST
+
 START_TEST(recordings_are_few)
 {
     struct session *s[2 * TRACES_MAX];
@@ -180,4 +221,4 @@ START_TEST(what_a_job_waits_for)
 END_TEST
 
 SUITE_MAIN("trace", records_that_find_no_room_are_lost, a_recording_has_what_its_session_may_see,
-           recordings_are_few, what_a_job_waits_for)
+           a_record_names_the_device_of_a_domain, recordings_are_few, what_a_job_waits_for)
