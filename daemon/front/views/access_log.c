@@ -119,7 +119,8 @@ static size_t line_of(const struct job *j, char out[ACCESS_LINE])
     time_of(clock_wall_ns(), when);
     kernels_of(j, names);
     if (j->device != NULL) {
-        (void)snprintf(place, sizeof place, "device=%u stream=%u", j->device->index, j->stream);
+        (void)snprintf(place, sizeof place, "device=%u stream=%u", device_shown(j->device),
+                       j->stream);
     }
     int n = snprintf(
         out, ACCESS_LINE,

@@ -117,7 +117,7 @@ static void keep_steps(struct front *f, const struct job *j)
 void trace_ended(struct front *f, const struct job *j)
 {
     struct trace_record r = {.kind = TRACE_JOB,
-                             .device = j->device != NULL ? (int)j->device->index : -1,
+                             .device = j->device != NULL ? (int)device_shown(j->device) : -1,
                              .state = j->state,
                              .job = j->id,
                              .session = j->session_id,
