@@ -149,9 +149,11 @@ int ctl_connect(struct ctl *ctl, struct ctl_err *e)
     ctl_err_set(e, rc, "%s", gpud_last_error()->text);
     if (rc == GPUD_ERR_CONNECT || rc == GPUD_ERR_TIMEOUT) {
         e->code = GPUD_ERR_CONNECT;
-        add_hint(e, "Is gpud running there? Start it with: systemctl start gpud\n"
-                    "or by hand: d=$(mktemp -d) && export GPUD_URL=ipc://$d/gpud.sock &&\n"
-                    "  gpud --runtime-dir $d --cache-dir $d/cache --listen $GPUD_URL &");
+        add_hint(e, remote(ctl->url)
+                        ? "Is gpud running there, with this address in its setting listen?"
+                        : "Is gpud running there? Start it with: systemctl start gpud\n"
+                          "or by hand: d=$(mktemp -d) && export GPUD_URL=ipc://$d/gpud.sock &&\n"
+                          "  gpud --runtime-dir $d --cache-dir $d/cache --listen $GPUD_URL &");
     } else if (rc == GPUD_ERR_INVALID) {
         e->code = CTL_USAGE;
     } else if (rc == GPUD_ERR_PERMISSION && !remote(ctl->url)) {

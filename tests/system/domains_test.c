@@ -139,6 +139,20 @@ START_TEST(who_shares_the_worker)
 }
 END_TEST
 
+/* Recordings call the device of a worker of its own what clients call it. */
+START_TEST(a_recording_names_the_device)
+{
+    gpud_client *near = begin("sim", "speed=0", "load_kernels = yes", "");
+    (void)query_value(near, "trace", "clock", "other"); /* begins it */
+    gpud_buffer b = make(near, 1);
+    gpud_arg fill[] = {gpud_u32(1), gpud_arg_with(gpud_slice(b, 0, WORDS), GPUD_OUT)};
+    ck_gpud_ok(gpud_call(near, kernel_find(near, "fill"), fill, 2, NULL));
+    ck_assert_uint_ne(of(near, "near", "worker"), UINT64_MAX);
+    ck_assert_uint_eq(query_value(near, "trace", "job", "device"), 0);
+    daemon_end(&d, near);
+}
+END_TEST
+
 /* ---- adoption -------------------------------------------------------------------------------- */
 
 START_TEST(the_next_front_knows_whose_worker_it_is)
@@ -249,6 +263,7 @@ int main(void)
     Suite *suite = suite_create("domains");
     suite_add(suite, a_fault_costs_its_tenant_only);
     suite_add_loop(suite, who_shares_the_worker, 2);
+    suite_add(suite, a_recording_names_the_device);
     suite_add_loop(suite, the_next_front_knows_whose_worker_it_is, 2);
     suite_add(suite, an_idle_worker_ends);
     suite_add(suite, an_idle_worker_makes_room);

@@ -262,6 +262,7 @@ START_TEST(clients_need_the_certificate_that_a_ca_asks_for)
     gpud_options o = {.size = sizeof o, .connect_timeout_ns = SECOND};
     gpud_client *c = NULL;
     ck_assert_int_ne(gpud_open(tls_url, &o, &c), 0);
+    ck_assert_ptr_nonnull(strstr(gpud_last_error()->text, "GPUD_CERT_FILE"));
     (void)snprintf(url, sizeof url, "%s?cert=%s&key=%s&name=gpu-host", tls_url, own, own_key);
     c = client_open(url);
     ck_serves(c);

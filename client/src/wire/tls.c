@@ -241,10 +241,25 @@ static bool waits(int code, enum tls_wait *ret_wait)
     return *ret_wait != TLS_DONE;
 }
 
+/* Did the other side close the connection, without an alert? */
+static bool closed(const struct tls *t, int code)
+{
+    return t->error != 0 ? t->error == EPIPE || t->error == ECONNRESET
+                         : code == MBEDTLS_ERR_SSL_CONN_EOF;
+}
+
 int tls_handshake(struct tls *t, enum tls_wait *ret_wait, struct err *e)
 {
     int rc = mbedtls_ssl_handshake(&t->ssl);
-    return waits(rc, ret_wait) || rc == 0 ? 0 : fail(t, rc, "the handshake", e);
+    if (waits(rc, ret_wait) || rc == 0) {
+        return 0;
+    }
+    if (closed(t, rc)) { /* no alert comes from a daemon that misses the client's certificate */
+        return err_set(e, ERR_CONNECT,
+                       "the daemon closed the connection during the handshake: it may want another "
+                       "certificate of the client (GPUD_CERT_FILE, GPUD_KEY_FILE)");
+    }
+    return fail(t, rc, "the handshake", e);
 }
 
 static void gather(struct tls *t, const struct iovec *iov, size_t count)

@@ -158,8 +158,8 @@ int rights_refuse_load(const struct rights *a, const struct config *config, cons
     }
     if (config->load_group[0] == '\0') {
         return err_set(e, ERR_PERMISSION,
-                       "tenant %s may not load kernels of its own: only root and the daemon's user "
-                       "may, since no load_group is set in section [tenants] of %s",
+                       "tenant %s may not load kernels of its own: no section gives it "
+                       "load_kernels = yes, and no load_group is set in section [tenants] of %s",
                        tenant, file);
     }
     return err_set(e, ERR_PERMISSION,
