@@ -26,6 +26,7 @@
 #include "daemon/front/sched/completion.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/dispatch.h"
+#include "daemon/front/sched/gate.h"
 #include "daemon/front/sched/history.h"
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/tenants/forget.h"
@@ -286,6 +287,7 @@ void pipeline_wake(struct front *f)
     buffer_restore_watch(f);
     monitor_watch(f, now, away);
     housekeeping_expire(f, now);
+    gates_watch(f, now);
     sessions_watch(f, now);
     intake_room(f);
     snapshot_watch(f, now);

@@ -80,6 +80,7 @@ void pipeline_settings(struct front *f)
         listener_set_keepers(f->listener, &f->rights.admins);
         renew_tls(f);
     }
+    f->hooks.kick(f); /* limits of tenants may let more jobs go */
     for (unsigned i = 0; i < f->device_count; i++) {
         command_coalesce(f->device[i], f->config.coalesce_window_us * NS_PER_US);
         command_spill(f, f->device[i]);

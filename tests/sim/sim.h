@@ -561,6 +561,9 @@ void rules_notices(struct sim *s);
 void rules_lost(struct sim *s, const struct sim_buffer *b); /* the front says that it is */
 /* sim_explain.c: one of the jobs that wait has a cause that the front names, and it is true. */
 void rules_explain(struct sim *s);
+/* sim_gate.c: the limits of a tenant that hold its jobs back; whether `why` is of these. */
+void rules_gate(struct sim *s, const struct tenant *t);
+bool gate_explains(struct sim *s, const struct job *j, const char *why);
 /* sim_fair.c: a client with small jobs beside a hostile one */
 #define FAIR_CLIENT 2u
 void fair_ask(struct sim *s, struct chance *r);

@@ -226,6 +226,12 @@ static void write_rules(const struct sim *s)
         abort();
     }
     (void)fprintf(out, "[tenant others]\nload_kernels = yes\n");
+    if (s->p.flight > 0) {
+        (void)fprintf(out, "inflight_max = %" PRIu64 "\n", s->p.flight);
+    }
+    if (s->p.rate_kib > 0) {
+        (void)fprintf(out, "transfer_rate = %" PRIu64 "K\n", s->p.rate_kib);
+    }
     (void)fclose(out);
 }
 
@@ -272,6 +278,8 @@ static void front_make(struct sim *s)
     f->worker_uid = SIM_STRANGER;
     f->rules = (struct tenant_rules){.others = TENANT_UNLIMITED};
     f->rules.others.load = TENANT_LOAD_YES;
+    f->rules.others.in_flight = s->p.flight;
+    f->rules.others.transfer_rate = s->p.rate_kib * 1024;
     f->read_settings = read_settings;
     f->settings_data = s;
     f->build = "sim";

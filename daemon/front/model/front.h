@@ -225,6 +225,7 @@ struct front {
     unsigned losing; /* devices whose lost buffers are being marked (memory/buffers.c) */
     struct buffer *records_pending; /* with adoption records out of date; command.c's */
     struct agenda lingering;        /* lingering buffers, by linger_until_ns */
+    struct agenda gates;            /* tenants with held jobs, by when to look again; gate.c's */
     struct agenda deadlines;        /* queued jobs, by their deadlines */
     struct agenda session_timers;   /* sessions, by the earlier of linger time and end of WAIT */
     struct idmap buffers;

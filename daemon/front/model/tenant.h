@@ -20,6 +20,7 @@
 #include "daemon/front/model/crowd.h"
 #include "daemon/front/model/device.h"
 #include "daemon/front/model/forecast.h"
+#include "daemon/front/model/gate.h"
 #include "daemon/front/model/share.h"
 #include "daemon/front/settings/tenant_limits.h"
 #include "proto/limits.h"
@@ -58,6 +59,7 @@ struct tenant {
     bool changed; /* its quota changed; valid only while new rules are applied */
     struct share share;
     struct forecast forecast; /* of its jobs */
+    struct gate gate;
     struct tenant_use use[DEVICES_MAX];
     uint64_t buffer_bytes;              /* of its buffers on all devices */
     uint64_t device_bytes[DEVICES_MAX]; /* of its buffers on each device */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/saturate.h"
 #include "common/shape.h"
 #include "daemon/front/model/buffer.h"
 #include "daemon/front/model/device.h"
@@ -116,6 +117,15 @@ struct work_arena *work_add_arena(struct work *w, struct arena *a)
 unsigned work_units(const struct work *w)
 {
     return 1 + w->step_count + w->ref_count + w->use_count + w->arena_count;
+}
+
+uint64_t work_transfers(const struct work *w)
+{
+    uint64_t bytes = sat_add(w->input_bytes, w->output_bytes);
+    for (unsigned i = 0; i < w->arena_count; i++) {
+        bytes = sat_add(bytes, w->arenas[i].end - w->arenas[i].begin);
+    }
+    return bytes;
 }
 
 bool work_changes_arena(const struct work *w)

@@ -140,6 +140,8 @@ struct work_arena *work_add_arena(struct work *w, struct arena *a); /* limit: WO
 /* Units of the loop's work (turn_work) that resolving or encoding it costs: one for each
  * element. */
 unsigned work_units(const struct work *w);
+/* Bytes between clients and devices that its steps move: inputs, outputs, parts of arenas. */
+uint64_t work_transfers(const struct work *w);
 /* Whether it writes bytes of an arena that it also reads, so that it cannot run twice. */
 bool work_changes_arena(const struct work *w);
 int work_add_temp(struct work *w, uint64_t size, unsigned *ret_index, struct err *e);

@@ -7,6 +7,7 @@
 #include "daemon/front/model/op.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/sched/conclude.h"
+#include "daemon/front/sched/gate.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/predict.h"
 #include "daemon/front/sched/queue.h"
@@ -205,6 +206,20 @@ static void explain_queued(struct front *f, const struct job *j, char *out, size
         (void)snprintf(out, size,
                        "waits for staging memory: needs %" PRIu64 " bytes in and %" PRIu64 " out",
                        j->work.input_bytes, j->work.output_bytes);
+        break;
+    case WAIT_FLIGHT:
+        (void)snprintf(out, size,
+                       "waits for jobs of its tenant: %u are in flight, at most %" PRIu64
+                       " may be (inflight_max of tenant %s)",
+                       j->tenant->gate.flying, j->tenant->limits.in_flight, j->tenant->name);
+        break;
+    case WAIT_TRANSFER:
+        (void)snprintf(out, size,
+                       "waits to transfer %" PRIu64 " bytes, for %.3f ms: its tenant may transfer "
+                       "%" PRIu64 " a second (transfer_rate of tenant %s)",
+                       work_transfers(&j->work),
+                       (double)gate_unpaid_ns(j->tenant, front_now(f)) / 1e6,
+                       j->tenant->limits.transfer_rate, j->tenant->name);
         break;
     case WAIT_ALONE:
         (void)snprintf(out, size, "runs again after its worker ended, and waits to run alone");

@@ -39,9 +39,7 @@ static int refuse_crowd(struct front *f, struct tenant *t, struct err *e, int co
 /* A tenant may fill only a part of the queue, so that others find room. */
 static int check_tenant(const struct front *f, const struct tenant *t, struct err *e)
 {
-    uint64_t all = f->config.queue_max;
-    uint64_t usual = f->config.tenant_jobs_max > 0 ? f->config.tenant_jobs_max : all - all / 16;
-    int rc = tenant_check(t, TENANT_JOBS, usual, e);
+    int rc = tenant_check(t, TENANT_JOBS, config_tenant_jobs(&f->config), e);
     if (rc != 0 && e != NULL) {
         e->code = ERR_BUSY;
     }

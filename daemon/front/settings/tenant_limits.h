@@ -49,6 +49,8 @@ struct tenant_limits {
     enum tenant_load load;        /* whether it may load kernels */
     uint64_t weight;              /* its part of devices, against that of others */
     uint64_t job_class;           /* the smallest of its jobs (enum proto_class) */
+    uint64_t in_flight;           /* jobs that workers have at once; 0: no limit */
+    uint64_t transfer_rate;       /* bytes a second between host and devices; 0: no limit */
 };
 
 /* No limits of its own; those of all tenants still apply. */

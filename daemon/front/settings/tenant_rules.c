@@ -17,6 +17,7 @@
 
 #define TENANT_SESSIONS_MAX 65536u
 #define TENANT_THINGS_MAX   16777216u /* of buffers, jobs and the like */
+#define RATE_MIN            4096u     /* bytes a second */
 
 /* ---- rules and claims ----------------------------------------------------------------------- */
 
@@ -206,6 +207,17 @@ static int set_count(const char *key, const char *value, uint64_t most, uint64_t
     return rc;
 }
 
+static int set_rate(const char *key, const char *value, uint64_t *out, struct err *e)
+{
+    uint64_t number = 0;
+    int rc = config_number(key, value, true, &number, e);
+    if (rc == 0 && number < RATE_MIN) {
+        rc = err_set(e, ERR_RANGE, "%s = %s: at least 4K bytes a second", key, value);
+    }
+    *out = rc == 0 ? number : *out;
+    return rc;
+}
+
 static int set_load(const char *key, const char *value, enum tenant_load *out, struct err *e)
 {
     bool yes = false;
@@ -223,6 +235,24 @@ static int set_class(const char *value, uint64_t *out, struct err *e)
         }
     }
     return err_set(e, ERR_INVALID, "class = %s: not realtime, interactive or batch", value);
+}
+
+/* How much its jobs may do at once. */
+static int set_pace(struct tenant_limits *l, const char *key, const char *value, struct err *e)
+{
+    if (strcmp(key, "weight") == 0) {
+        return set_count(key, value, TENANT_WEIGHT_MAX, &l->weight, e);
+    }
+    if (strcmp(key, "class") == 0) {
+        return set_class(value, &l->job_class, e);
+    }
+    if (strcmp(key, "inflight_max") == 0) {
+        return set_count(key, value, TENANT_THINGS_MAX, &l->in_flight, e);
+    }
+    if (strcmp(key, "transfer_rate") == 0) {
+        return set_rate(key, value, &l->transfer_rate, e);
+    }
+    return err_set(e, ERR_NOT_FOUND, "unknown setting %s of a tenant", key);
 }
 
 /* The keys of limits. */
@@ -257,13 +287,7 @@ static int set_limit(struct tenant_limits *l, const char *key, const char *value
     if (strcmp(key, "load_kernels") == 0) {
         return set_load(key, value, &l->load, e);
     }
-    if (strcmp(key, "weight") == 0) {
-        return set_count(key, value, TENANT_WEIGHT_MAX, &l->weight, e);
-    }
-    if (strcmp(key, "class") == 0) {
-        return set_class(value, &l->job_class, e);
-    }
-    return err_set(e, ERR_NOT_FOUND, "unknown setting %s of a tenant", key);
+    return set_pace(l, key, value, e);
 }
 
 /* The file itself is read when all sections are (tenant_tokens.h). */

@@ -110,6 +110,7 @@ int quota_rules(struct front *f, struct tenant_rules *rules, uint64_t memory_max
     for (struct tenant *t = f->tenants; t != NULL; t = t->hh.next) {
         bool ruled = t->ruled;
         t->changed = quota_apply(&f->rules, t);
+        gate_look(&f->gates, &t->gate, t);
         if (ruled && !t->ruled && t->sessions == 0) {
             forget_later(f, t);
         }

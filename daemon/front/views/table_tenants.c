@@ -90,6 +90,12 @@ static uint64_t arena_limit(const struct front *f, const struct tenant *x)
                                                : x->limits.arena_bytes;
 }
 
+static uint64_t jobs_limit(const struct front *f, const struct tenant *x)
+{
+    uint64_t own = x->limits.most[TENANT_JOBS];
+    return own > 0 ? own : config_tenant_jobs(&f->config);
+}
+
 #define TENANT_COLUMNS(COLUMN, WIDE)                                                               \
     COLUMN(tenant, TEXT, x->name)                                                                  \
     COLUMN(sessions, UINT, x->sessions)                                                            \
@@ -115,7 +121,13 @@ static uint64_t arena_limit(const struct front *f, const struct tenant *x)
     WIDE(loads_kernels, BOOL, x->may_load)                                                         \
     WIDE(struck_kernels, UINT, HASH_COUNT(x->strikes))                                             \
     WIDE(spilled_max, BYTES, limit(all.quota.spilled))                                             \
-    WIDE(total_max, BYTES, limit(x->limits.total))
+    WIDE(total_max, BYTES, limit(x->limits.total))                                                 \
+    WIDE(unfinished, UINT, x->held[TENANT_JOBS])                                                   \
+    WIDE(jobs_max, UINT, jobs_limit(q->f, x))                                                      \
+    WIDE(in_flight, UINT, x->gate.flying)                                                          \
+    WIDE(inflight_max, UINT, table_known(x->limits.in_flight > 0, x->limits.in_flight))            \
+    WIDE(held, UINT, x->gate.held_count)                                                           \
+    WIDE(transfer_rate, BYTES, table_known(x->limits.transfer_rate > 0, x->limits.transfer_rate))
 
 /* Only jobs that a worker has wait for memory. */
 static void count_waiting(struct front *f)

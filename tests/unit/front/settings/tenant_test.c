@@ -55,6 +55,7 @@ START_TEST(sections_say_who_and_how_much)
                   "memory_guaranteed = 25%\narena_bytes_max = 1G\nsessions_max = 7\n"
                   "memory_spilled = 3G\nmemory_total = 40G\n"
                   "load_kernels = yes\nweight = 250\nclass = batch\n"
+                  "inflight_max = 3\ntransfer_rate = 2M\n"
                   "[tenant a.b-c_d]\ngroups = 0\ntcp = yes\nload_kernels = no\n"
                   "[tenant others]\nmemory_hard = 50%\n",
                   &e);
@@ -74,6 +75,9 @@ START_TEST(sections_say_who_and_how_much)
     ck_assert_int_eq(vision->limits.load, TENANT_LOAD_YES);
     ck_assert_uint_eq(vision->limits.weight, 250);
     ck_assert_uint_eq(vision->limits.job_class, CLASS_BATCH);
+    ck_assert_uint_eq(vision->limits.in_flight, 3);
+    ck_assert_uint_eq(vision->limits.transfer_rate, 2 * MIB);
+    ck_assert_uint_eq(rules.others.in_flight + rules.others.transfer_rate, 0);
     ck_assert_uint_eq(rules.others.weight, TENANT_WEIGHT_USUAL);
     ck_assert_uint_eq(rules.others.job_class, CLASS_INTERACTIVE);
     ck_assert_int_eq(rules.rule[0].limits.load, TENANT_LOAD_NO);
@@ -128,6 +132,9 @@ static const struct {
     {"[tenant a]\nweight = 0\n", ERR_RANGE, ":2: weight = 0: not within 1 and 10000"},
     {"[tenant a]\nweight = 2147483648\n", ERR_RANGE, ":2: weight = 2147483648: not within 1 and"},
     {"[tenant a]\nweight = -1\n", ERR_INVALID, ":2: weight = -1: not a number"},
+    {"[tenant a]\ninflight_max = 0\n", ERR_RANGE, ":2: inflight_max = 0: not within 1 and"},
+    {"[tenant a]\ntransfer_rate = 1K\n", ERR_RANGE, ":2: transfer_rate = 1K: at least 4K bytes"},
+    {"[tenant a]\ntransfer_rate = 10%\n", ERR_INVALID, ":2: transfer_rate = 10%: not a number"},
     {"[tenant a]\nclass = urgent\n", ERR_INVALID, ":2: class = urgent: not realtime, interactive"},
     {"[tenant a]\ntokens = some/where\n", ERR_INVALID, ":2: tokens = some/where: neither an abs"},
     {"[tenant others]\ntokens = /x\n", ERR_INVALID, ":2: tokens: not allowed in [tenant others]"},
