@@ -74,6 +74,11 @@ static void on_closed(void *data, uint32_t pipe)
     session_disconnected(data, pipe);
 }
 
+static uint64_t *on_rounds(const struct session *s)
+{
+    return &s->tenant->lane_round;
+}
+
 static bool on_more(void *data, bool first)
 {
     struct front *f = data;
@@ -86,8 +91,11 @@ static bool on_more(void *data, bool first)
 const struct listener_callbacks pipeline_requests = {
     .request = on_request, .closed = on_closed, .more = on_more};
 
-const struct lanes_callbacks pipeline_ring_requests = {
-    .request = on_ring_request, .acked = on_taken, .closed = on_lane_closed, .more = on_more};
+const struct lanes_callbacks pipeline_ring_requests = {.request = on_ring_request,
+                                                       .acked = on_taken,
+                                                       .closed = on_lane_closed,
+                                                       .more = on_more,
+                                                       .rounds = on_rounds};
 
 /* ---- jobs --------------------------------------------------------------------------------- */
 

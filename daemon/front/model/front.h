@@ -215,6 +215,7 @@ struct front {
     struct session *sessions;          /* uthash by key */
     struct session *by_pipe;           /* connected sessions; uthash by pipe */
     struct session *ending;            /* sessions whose end has begun, oldest first */
+    uint64_t table_round;              /* of the table that is being made */
     struct table_query *table_queries; /* tables that take several turns, oldest first */
     struct session *sweeping;          /* sessions with a walk over their ops (sweep.c) */
     struct parking parked;

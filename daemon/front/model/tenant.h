@@ -76,8 +76,9 @@ struct tenant {
     struct buffer *published; /* by name; uthash, buffer.c's */
     struct job *kept; /* jobs beyond the history whose answers are unacknowledged, oldest first */
     unsigned kept_count;
-    unsigned snapshots;     /* sets of snapshots of pools; snapshot.c's */
-    struct strike *strikes; /* uthash */
+    uint64_t lane_round, table_round; /* its next turns (common/round.h) */
+    unsigned snapshots;               /* sets of snapshots of pools; snapshot.c's */
+    struct strike *strikes;           /* uthash */
     UT_hash_handle hh;
 };
 
