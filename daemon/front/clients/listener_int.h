@@ -30,9 +30,10 @@
  * `outstanding` is above 0. */
 struct user {
     uint32_t uid;
-    unsigned connections;               /* connections whose ends were not reported to the loop */
-    unsigned outstanding;               /* unanswered requests */
-    unsigned turned_away;               /* connections without a place */
+    unsigned connections; /* connections whose ends were not reported to the loop */
+    unsigned outstanding; /* unanswered requests */
+    unsigned turned_away; /* connections without a place */
+    unsigned placed; /* connections with one, not closing; at most three quarters of all places */
     struct request *first;              /* owned: requests that the loop has not got */
     struct request **last;              /* valid while there are some */
     struct user *turn_prev, *turn_next; /* in l->turns, while there are some */

@@ -388,13 +388,13 @@ void discover_ready(struct front *f, struct device *d)
 static void fail_waiting(struct front *f, struct device *d)
 {
     struct err e = ERR_INIT;
-    bool hope = device_bits(f->device, f->device_count, false) != 0;
+    uint64_t hope = device_bits(f->device, f->device_count, false);
     (void)err_set(&e, ERR_NO_DEVICE, "device %u: %s", d->index, d->reason);
     struct job *j;
     struct job *next;
     HASH_ITER(hh, f->jobs, j, next)
     {
-        bool waits = j->device == d || (j->device == NULL && !hope);
+        bool waits = j->device == d || (j->device == NULL && tenant_devices(j->tenant, hope) == 0);
         if (j->state == JOB_QUEUED && waits && j->origin != ORIGIN_PROBE) {
             job_conclude(f, j, JOB_FAILED, &e);
         }

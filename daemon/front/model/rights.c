@@ -60,6 +60,12 @@ bool rights_admin(const struct rights *a, const struct session *s)
     return belongs(&a->admins, s);
 }
 
+bool rights_may(const struct rights *a, const struct session *s, unsigned roles)
+{
+    bool given = s != NULL && s->client.local && (s->tenant->limits.roles & roles) != 0;
+    return given || rights_admin(a, s);
+}
+
 /* A tenant's section decides before load_group. Root and the daemon's user may always load. A
  * client over tcp is nobody, unless a token names its tenant. */
 bool rights_loads(const struct rights *a, const struct session *s)
@@ -126,5 +132,5 @@ int rights_refuse_load(const struct config *config, const struct session *s, str
 
 bool rights_sees(const struct rights *a, const struct session *s, const struct tenant *t)
 {
-    return s != NULL && (s->tenant == t || a->look_all || rights_admin(a, s));
+    return s != NULL && (s->tenant == t || a->look_all || rights_may(a, s, ROLE_SEE | ROLE_CANCEL));
 }

@@ -11,6 +11,7 @@ bool share_join(struct share *s, struct tenant *t, struct device *d)
     if (*k != NULL) {
         (*k)->tenant = t;
         (*k)->line = &d->line;
+        (*k)->device = d->index;
     }
     return *k != NULL;
 }

@@ -30,6 +30,7 @@ struct stake_class {
 struct stake {
     struct tenant *tenant;
     struct line *line;    /* of the device */
+    unsigned device;      /* its index */
     struct stake *passed; /* scratch of class_head */
     struct stake_class of[CLASS_COUNT];
 };

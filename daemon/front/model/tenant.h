@@ -66,6 +66,7 @@ struct tenant {
     uint64_t refusals;                  /* buffers refused because of its own limits */
     uint64_t held[TENANT_THINGS];
     uint64_t arena_bytes;   /* including freed arenas that jobs still use */
+    uint64_t input_bytes;   /* of its unfinished jobs, in front->input_bytes */
     uint64_t message_bytes; /* bytes kept for its sessions (session_keep) */
     unsigned waiting;       /* jobs that wait for memory, as of the last count */
     unsigned detached;      /* unfinished jobs that outlive their sessions */
@@ -90,6 +91,22 @@ struct tenant *tenant_obtain(struct tenant **table, uint32_t uid);
 struct tenant *tenant_find(struct tenant *table, uint64_t key);
 void tenant_destroy(struct tenant **table, struct tenant *t); /* must not be in use */
 void tenant_destroy_all(struct tenant **table);
+
+/* Which of these devices, a bit for each, it may use. t NULL: the daemon itself may use all. */
+static inline uint64_t tenant_devices(const struct tenant *t, uint64_t bits)
+{
+    return t != NULL && t->limits.devices != 0 ? bits & t->limits.devices : bits;
+}
+
+static inline bool tenant_may_use(const struct tenant *t, unsigned device)
+{
+    return tenant_devices(t, UINT64_C(1) << device) != 0;
+}
+
+/* Sets ERR_PERMISSION: it may not use the device. */
+int tenant_refuse_device(const struct tenant *t, unsigned device, struct err *e);
+/* Sets ERR_NO_DEVICE: none that it may use serves. */
+int tenant_no_device(const struct tenant *t, struct err *e);
 
 /* Hashes a name with the tenant's secret, so that clients cannot choose names that collide. */
 unsigned tenant_hash(const struct tenant *t, const char *name);

@@ -57,7 +57,7 @@ int request_cancel(struct request_context *c, struct err *e)
     if (rc != 0) {
         return rc;
     }
-    if (j->tenant != c->s->tenant && !rights_admin(&c->f->rights, c->s)) {
+    if (j->tenant != c->s->tenant && !rights_may(&c->f->rights, c->s, ROLE_CANCEL)) {
         return rights_refuse_cancel(&c->f->config, j->id, e);
     }
     if (j->state == JOB_QUEUED && j->origin != ORIGIN_PROBE) {
@@ -150,6 +150,9 @@ static const struct device *device_waited_for(const struct front *f, const struc
     const struct device *first = NULL;
     for (unsigned i = 0; i < f->device_count; i++) {
         const struct device *d = f->device[i];
+        if (!tenant_may_use(j->tenant, i)) {
+            continue;
+        }
         if (device_serves(d)) {
             return NULL;
         }
@@ -181,7 +184,8 @@ static void explain_turn(struct front *f, const struct job *j, char *out, size_t
     uint64_t most = 0;
     for (unsigned i = 0; i < f->device_count; i++) {
         const struct device *d = f->device[i];
-        bool may = (j->device == NULL || j->device == d) && device_serves(d);
+        bool any = j->device == NULL && tenant_may_use(j->tenant, i);
+        bool may = (any || j->device == d) && device_serves(d);
         most += may ? device_window(d, f->config.window) : 0;
         held = held && (!may || shares_hold_batch(f, d));
     }

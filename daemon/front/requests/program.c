@@ -22,6 +22,11 @@ static int check_room(const struct session *s, uint64_t more, struct err *e)
     return 0;
 }
 
+static uint64_t usable(const struct request_context *c, bool cpu)
+{
+    return tenant_devices(c->s->tenant, device_bits(c->f->device, c->f->device_count, cpu));
+}
+
 int request_program_create(struct request_context *c, struct err *e)
 {
     struct front *f = c->f;
@@ -39,8 +44,8 @@ int request_program_create(struct request_context *c, struct err *e)
                                .kernels = &f->kernels,
                                .arenas = &f->arenas,
                                .device = f->device,
-                               .devices = device_bits(f->device, f->device_count, false),
-                               .processors = device_bits(f->device, f->device_count, true),
+                               .devices = usable(c, false),
+                               .processors = usable(c, true),
                                .builtin = f->builtin,
                                .session = c->s,
                                .tenant = c->s->tenant,

@@ -19,6 +19,7 @@
 #include "daemon/front/workers/job_frame.h"
 
 #define HAND_OVER_RETRY_NS (200 * NS_PER_MS)
+#define OTHERS_SHARE       16u /* of the limit, which one tenant leaves for others */
 #define SMALL_SHARE        64u /* a request of at most this part of the limit is small */
 
 static int refuse(struct front *f, struct err *e, int code, uint64_t retry_ns)
@@ -107,6 +108,16 @@ static int check_bytes(struct front *f, struct session *s, const struct request 
                        "inputs of %llu bytes, staging memory has %llu ([staging] input_bytes)",
                        (unsigned long long)j->work.input_bytes, (unsigned long long)limit);
     }
+    const struct tenant *t = s->tenant;
+    uint64_t own = limit - limit / OTHERS_SHARE;
+    if (t->input_bytes > 0 && t->input_bytes + charged > own) {
+        return refuse_crowd(f, s->tenant, e,
+                            err_set(e, ERR_BUSY,
+                                    "requests of unfinished jobs of tenant %s take %llu bytes, at "
+                                    "most %llu (of [staging] input_bytes)",
+                                    t->name, (unsigned long long)t->input_bytes,
+                                    (unsigned long long)own));
+    }
     bool passes =
         charged <= limit / SMALL_SHARE || parking_in_turn(&f->parked, s, r->msg.submit.seq);
     uint64_t used = f->input_bytes + (passes ? 0 : f->parked.common_bytes);
@@ -139,6 +150,11 @@ static int find_program(struct request_context *c, struct program **ret_program,
     return 0;
 }
 
+static uint64_t usable(const struct front *f, const struct tenant *t, bool cpu)
+{
+    return tenant_devices(t, device_bits(f->device, f->device_count, cpu));
+}
+
 /* The steps of an inline program are in the request, which the job owns from `enter` on. resolve
  * reads them there, so inline bytes are not copied. */
 static int resolve_job(struct request_context *c, struct job *j, struct err *e)
@@ -150,8 +166,8 @@ static int resolve_job(struct request_context *c, struct job *j, struct err *e)
                                .kernels = &c->f->kernels,
                                .arenas = &c->f->arenas,
                                .device = c->f->device,
-                               .devices = device_bits(c->f->device, c->f->device_count, false),
-                               .processors = device_bits(c->f->device, c->f->device_count, true),
+                               .devices = usable(c->f, c->s->tenant, false),
+                               .processors = usable(c->f, c->s->tenant, true),
                                .builtin = c->f->builtin,
                                .session = c->s,
                                .tenant = c->s->tenant,
@@ -162,13 +178,19 @@ static int resolve_job(struct request_context *c, struct job *j, struct err *e)
     return resolve(&in, &j->work, e);
 }
 
-static int bind_device(struct front *f, struct job *j, uint64_t wish, struct err *e)
+/* Buffers that a tenant has on a device it may not use any more may still be read and written
+ * there. */
+static int bind_device(struct front *f, const struct tenant *t, struct job *j, uint64_t wish,
+                       struct err *e)
 {
-    if (device_bits(f->device, f->device_count, false) == 0) {
-        return err_set(e, ERR_NO_DEVICE, "no device serves: see gpuctl devices");
+    if (j->work.device < 0 && usable(f, t, false) == 0) {
+        return tenant_no_device(t, e);
     }
     if (wish > f->device_count) {
         return err_set(e, ERR_RANGE, "there is no device %llu", (unsigned long long)(wish - 1));
+    }
+    if (wish > 0 && j->work.device < 0 && !tenant_may_use(t, (unsigned)(wish - 1))) {
+        return tenant_refuse_device(t, (unsigned)(wish - 1), e);
     }
     if (wish > 0 && j->work.device >= 0 && j->work.device != (int)(wish - 1)) {
         return err_set(e, ERR_STATE, "its buffers live on device %d, device %llu was asked for",
@@ -250,6 +272,7 @@ static void enter(struct request_context *c, struct job *j)
     f->job_count++;
     f->queued_count++;
     j->tenant->held[TENANT_JOBS]++;
+    j->tenant->input_bytes += j->charged;
     f->count.submitted++;
     f->input_bytes += j->charged;
     j->tenant->jobs_submitted++;
@@ -339,7 +362,7 @@ int request_submit(struct request_context *c, struct err *e)
         rc = check_bytes(f, c->s, c->r, j, e);
     }
     if (rc == 0) {
-        rc = bind_device(f, j, c->r->msg.submit.device, e);
+        rc = bind_device(f, c->s->tenant, j, c->r->msg.submit.device, e);
     }
     rc = rc == 0 ? line_up(c, j, e) : rc;
     if (rc == 0 && !list(c, j)) {

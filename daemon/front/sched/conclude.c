@@ -239,6 +239,7 @@ static void leave(struct front *f, struct job *j)
     f->job_count--;
     if (j->tenant != NULL) {
         j->tenant->held[TENANT_JOBS]--;
+        j->tenant->input_bytes -= j->charged;
     }
     f->parked.ended = true;
     f->input_bytes -= j->charged;

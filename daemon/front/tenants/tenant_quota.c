@@ -116,6 +116,7 @@ int quota_rules(struct front *f, struct tenant_rules *rules, uint64_t memory_max
         }
     }
     for (unsigned i = 0; i < f->device_count; i++) {
+        f->device[i]->line.joined = false; /* tenants may use it that might not */
         if (keeps(f->device[i])) {
             send_changed(f, f->device[i], memory_max);
         }
@@ -236,7 +237,7 @@ static bool same(const struct amount *a, const struct amount *b)
 bool quota_apply(const struct tenant_rules *rules, struct tenant *t)
 {
     const struct tenant_rule *rule = tenant_rules_named(rules, t->name);
-    const struct tenant_limits *l = rule != NULL ? &rule->limits : &rules->others;
+    const struct tenant_limits *l = tenant_rules_limits(rules, t->name);
     bool changed = !same(&l->hard, &t->limits.hard) || !same(&l->soft, &t->limits.soft) ||
                    !same(&l->guaranteed, &t->limits.guaranteed) ||
                    !same(&l->spilled, &t->limits.spilled);
@@ -263,5 +264,6 @@ void quota_users(const struct tenant_rules *rules, const struct tenant *t, char 
         list(out, size, "groups ", rule->groups);
         list(out, size, "", rule->tcp ? "tcp" : "");
         list(out, size, "", rule->tokens[0] != '\0' ? "tokens" : "");
+        list(out, size, "", rule->unknown ? "unknown users" : "");
     }
 }

@@ -7,6 +7,7 @@
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/gate.h"
 #include "daemon/front/sched/queue.h"
+#include "daemon/front/tenants/tenant_quota.h"
 #include "proto/codec.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
@@ -163,6 +164,48 @@ START_TEST(a_limit_that_rises_lets_go_and_one_that_falls_ends_nothing)
 }
 END_TEST
 
+static void rules_with(unsigned count, uint64_t in_flight)
+{
+    struct err e = ERR_INIT;
+    struct tenant_rules r = {.others = TENANT_UNLIMITED, .count = count};
+    r.rule = calloc(1, sizeof *r.rule);
+    ck_assert_ptr_nonnull(r.rule);
+    r.rule[0].limits = TENANT_UNLIMITED;
+    r.rule[0].limits.in_flight = in_flight;
+    r.rule[0].name[0] = 'a';
+    ck_assert_msg(quota_rules(&k->f, &r, 0, &e) == 0, "%s", e.text);
+    tenant_rules_finish(&r);
+    k->kicked = true; /* as a reload does */
+    fake_turn(k);
+}
+
+/* Its jobs go on, by the limits of tenants without a section. */
+START_TEST(a_reload_that_removes_a_tenant_ends_none_of_its_jobs)
+{
+    struct job *j[3];
+    begin();
+    rules_with(1, 1);
+    struct tenant *a = tenant_find(k->f.tenants, tenant_key_of("a"));
+    ck_assert_ptr_nonnull(a);
+    for (unsigned i = 0; i < 3; i++) {
+        j[i] = offer(a, 0, 0);
+    }
+    fake_turn(k);
+    ck_assert_uint_eq(a->gate.flying, 1);
+    ck_assert_uint_eq(a->gate.held_count, 2);
+    rules_with(0, 0);
+    ck_assert(!a->ruled);
+    ck_assert_uint_eq(a->gate.flying, 3);
+    for (unsigned i = 0; i < 3; i++) {
+        finish(j[i]);
+        ck_assert_int_eq(k->state[i + 1], JOB_DONE);
+    }
+    ck_assert_ptr_eq(tenant_find(k->f.tenants, tenant_key_of("a")), a);
+    tenant_rules_finish(&k->f.rules);
+    fake_destroy(k);
+}
+END_TEST
+
 /* At 10 transfers a second, with one in advance: the second is not paid for at once. */
 START_TEST(transfers_wait_until_they_are_paid_for)
 {
@@ -248,5 +291,6 @@ END_TEST
 
 SUITE_MAIN("gate", a_tenant_has_its_jobs_in_flight_and_others_theirs, held_jobs_come_and_go,
            a_limit_that_rises_lets_go_and_one_that_falls_ends_nothing,
+           a_reload_that_removes_a_tenant_ends_none_of_its_jobs,
            transfers_wait_until_they_are_paid_for, a_large_transfer_is_paid_for_afterwards,
            the_rate_holds)
