@@ -53,7 +53,7 @@ static int allow_beside(const struct landlock *l)
     char *slash = strrchr(path, '/');
     *slash = '\0';
     int rc = slash != path ? landlock_allow(l, path, LANDLOCK_READ) : 0;
-    (void)strcpy(slash, "/../lib");
+    (void)snprintf(slash, sizeof path - (size_t)(slash - path), "/../lib");
     return rc == 0 ? landlock_allow(l, path, LANDLOCK_READ) : rc;
 }
 

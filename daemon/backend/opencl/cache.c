@@ -172,7 +172,7 @@ int opencl_cache_folder(char *ret_path, size_t size, struct err *e)
         }
     }
     if (named != NULL && strlen(named) < size) {
-        (void)strcpy(ret_path, named);
+        (void)snprintf(ret_path, size, "%s", named);
     } else if (named == NULL && !usual_folder(ret_path, size)) {
         ret_path[0] = '\0';
     }

@@ -195,7 +195,8 @@ bool backlog_fits(const struct backlog *b, uint64_t due_ns, uint64_t ns, uint64_
         uint64_t due = begin_of(level, s);
         walk_on(&walk[level]);
         before += s->ns;
-        uint64_t last = begin_ns + (uint64_t)((double)(before - s->ns / s->jobs) * pace);
+        uint64_t last =
+            begin_ns + (uint64_t)(((double)before - (double)s->ns / (double)s->jobs) * pace);
         if (due > due_ns && due > now_ns && last > due) {
             *ret_late = due;
             return false;

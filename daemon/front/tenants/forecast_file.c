@@ -13,6 +13,7 @@
 #include "common/log.h"
 
 #define FIRST_LINE "gpud-forecasts 1\n"
+#define END_WORD   "end "
 #define LINE_BYTES 160
 
 struct kept {
@@ -32,29 +33,52 @@ static bool path_of(const char *dir, const char *name, char out[PATH_MAX])
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+/* The number that comes next, and what follows it: `then`. */
+static bool read_whole(const char **at, int base, char then, uint64_t *ret_number)
+{
+    char *end = NULL;
+    errno = 0;
+    *ret_number = strtoull(*at, &end, base);
+    bool good = end != *at && errno == 0 && *end == then && **at != '-' && **at != '+';
+    *at = good ? end + 1 : *at;
+    return good;
+}
+
+static bool read_part(const char **at, float *ret_number)
+{
+    char *end = NULL;
+    *ret_number = strtof(*at, &end);
+    bool good = end != *at && *end == ' ';
+    *at = good ? end + 1 : *at;
+    return good;
+}
+
 static bool read_entry(const char *line, struct kept *ret_kept)
 {
     struct kept *k = ret_kept;
-    int end = 0;
+    uint64_t count = 0;
     *k = (struct kept){0};
-    return sscanf(line, "%" SCNx64 " %" SCNx64 " %a %a %" SCNu32 "%n", &k->tenant, &k->entry.key,
-                  &k->entry.mean_ns, &k->entry.drift_ns, &k->entry.count, &end) == 5 &&
-           line[end] == '\n';
+    bool good = read_whole(&line, 16, ' ', &k->tenant) &&
+                read_whole(&line, 16, ' ', &k->entry.key) && read_part(&line, &k->entry.mean_ns) &&
+                read_part(&line, &k->entry.drift_ns) && read_whole(&line, 10, '\n', &count) &&
+                count <= UINT32_MAX;
+    k->entry.count = (uint32_t)count;
+    return good;
 }
 
 /* NULL: it is whole. */
 static const char *read_lines(FILE *in, struct forecast_file *file)
 {
     char line[LINE_BYTES];
-    unsigned count = 0;
-    int end = 0;
     if (fgets(line, sizeof line, in) == NULL || strcmp(line, FIRST_LINE) != 0) {
         return "it is of another version";
     }
     while (fgets(line, sizeof line, in) != NULL) {
-        if (sscanf(line, "end %u%n", &count, &end) == 1) {
-            return line[end] == '\n' && count == file->count && fgetc(in) == EOF ? NULL
-                                                                                 : "it is damaged";
+        if (strncmp(line, END_WORD, strlen(END_WORD)) == 0) {
+            const char *at = line + strlen(END_WORD);
+            uint64_t count = 0;
+            bool whole = read_whole(&at, 10, '\n', &count) && count == file->count;
+            return whole && fgetc(in) == EOF ? NULL : "it is damaged";
         }
         if (file->count == FORECAST_FILE_MAX || !read_entry(line, &file->kept[file->count])) {
             return "it is damaged";

@@ -58,6 +58,7 @@ static bool start(const char *driver, const char *spill)
     (void)setenv("LD_LIBRARY_PATH", GPUD_FAKECUDA, 1);
     (void)setenv("FAKECUDA", script, 1);
     (void)setenv("FAKECUDA_REPORT", report, 1);
+    (void)setenv("GPUD_CONFINE_WRITE", "/tmp", 1); /* where the report is */
     fake_start(&f, "cuda", args);
     ck_assert(!f.absent);
     return true;
