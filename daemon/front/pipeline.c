@@ -26,6 +26,7 @@
 #include "daemon/front/sched/completion.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/dispatch.h"
+#include "daemon/front/sched/gate.h"
 #include "daemon/front/sched/history.h"
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/tenants/accounts.h"
@@ -77,6 +78,11 @@ static void on_closed(void *data, uint32_t pipe)
     session_disconnected(data, pipe);
 }
 
+static uint64_t *on_rounds(const struct session *s)
+{
+    return &s->tenant->lane_round;
+}
+
 static bool on_more(void *data, bool first)
 {
     struct front *f = data;
@@ -89,8 +95,11 @@ static bool on_more(void *data, bool first)
 const struct listener_callbacks pipeline_requests = {
     .request = on_request, .closed = on_closed, .more = on_more};
 
-const struct lanes_callbacks pipeline_ring_requests = {
-    .request = on_ring_request, .acked = on_taken, .closed = on_lane_closed, .more = on_more};
+const struct lanes_callbacks pipeline_ring_requests = {.request = on_ring_request,
+                                                       .acked = on_taken,
+                                                       .closed = on_lane_closed,
+                                                       .more = on_more,
+                                                       .rounds = on_rounds};
 
 /* ---- jobs --------------------------------------------------------------------------------- */
 
@@ -308,6 +317,7 @@ void pipeline_wake(struct front *f)
     buffer_restore_watch(f);
     monitor_watch(f, now, away);
     housekeeping_expire(f, now);
+    gates_watch(f, now);
     sessions_watch(f, now);
     intake_room(f);
     snapshot_watch(f, now);

@@ -135,8 +135,10 @@ int pipeline_start_launcher(struct front *f, struct err *e)
     struct compiler_options compile = {
         .cache_dir = f->config.cache_dir,
         .build = f->build,
-        .parallel = 2,
+        .parallel = 3,
+        .owner_parallel = 2,
         .queue_max = 256,
+        .owner_queue_max = 192,
         .limits = {.cpu_s = f->config.compile_cpu_s,
                    .memory = f->config.compile_memory_bytes,
                    .wall_ns = f->config.compile_wall_ms * NS_PER_MS},

@@ -81,6 +81,7 @@ void pipeline_settings(struct front *f)
         listener_set_keepers(f->listener, &f->rights.admins);
         renew_tls(f);
     }
+    f->hooks.kick(f); /* limits of tenants may let more jobs go */
     if (f->access != NULL) {
         access_log_set(f->access, f->config.access);
     }

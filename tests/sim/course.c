@@ -137,6 +137,15 @@ static void choose_arrays(uint64_t seed, struct course_params *p)
     p->rings = chance_percent(&c, 50) ? 0 : 20 + chance_below(&c, 80);
 }
 
+/* The same. Beside a hostile client another one waits for nothing but that client. */
+static void choose_limits(uint64_t seed, struct course_params *p)
+{
+    struct chance c = chance_of(seed, 3);
+    bool usual = p->special != WORLD_HOSTILE;
+    p->flight = usual && chance_percent(&c, 25) ? 1 + chance_below(&c, 6) : 0;
+    p->rate_kib = usual && chance_percent(&c, 25) ? chance_spread(&c, 32, 1024) : 0;
+}
+
 void course_make(uint64_t seed, struct course *ret_plan)
 {
     struct chance c = chance_of(seed, 1);
@@ -149,6 +158,7 @@ void course_make(uint64_t seed, struct course *ret_plan)
     pace.usual_us = chance_spread(&c, 100, 1000000);
     course_special(seed, &p.params, weight, &pace);
     choose_arrays(seed, &p.params);
+    choose_limits(seed, &p.params);
     unsigned sum = sum_of(weight);
     p.count = pace.events;
     p.event = calloc(p.count, sizeof *p.event);

@@ -36,6 +36,8 @@
     X(message_kib, 1, 1u << 30) /* kept for the sessions of a tenant */                            \
     X(arrays, 0, 100)           /* percent of steps with shared memory, in client_sim */           \
     X(rings, 0, 100)            /* percent of lives that ask for ring lanes, in client_sim */      \
+    X(flight, 0, 65536)         /* jobs of a tenant in flight; 0: no limit */                      \
+    X(rate_kib, 0, 65536)       /* KiB a second that a tenant transfers; 0: no limit */            \
     X(special, 0, 11)           /* enum course_world */
 
 /* What a world has more of than others, so that it comes to limits that the usual ones do not see.

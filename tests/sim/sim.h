@@ -579,6 +579,9 @@ void accounts_check(struct sim *s);
 void accounts_front_ends(struct sim *s, bool killed);
 void accounts_front_ended(struct sim *s);
 void accounts_finish(struct sim *s);
+/* sim_gate.c: the limits of a tenant that hold its jobs back; whether `why` is of these. */
+void rules_gate(struct sim *s, const struct tenant *t);
+bool gate_explains(struct sim *s, const struct job *j, const char *why);
 /* sim_fair.c: a client with small jobs beside a hostile one */
 #define FAIR_CLIENT 2u
 void fair_ask(struct sim *s, struct chance *r);

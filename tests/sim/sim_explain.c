@@ -141,6 +141,8 @@ static void check_text(struct sim *s, const struct job *j, const char *text)
     why = why != NULL ? why + 2 : "";
     if (why[0] == '\0' || strstr(why, "unknown") != NULL) {
         blame(s, text, "no cause is named");
+    } else if (gate_explains(s, j, why)) {
+        return;
     } else if (strstr(why, "use the same buffers") != NULL) {
         check_hazard(s, j, text);
     } else if (strncmp(why, "waits for its turn", 18) == 0) {

@@ -230,6 +230,12 @@ static void write_rules(const struct sim *s)
     }
     (void)fprintf(out, "[tenant others]\nload_kernels = yes\ntrusted = %s\n",
                   s->p.special == WORLD_DOMAINS ? "no" : "yes");
+    if (s->p.flight > 0) {
+        (void)fprintf(out, "inflight_max = %" PRIu64 "\n", s->p.flight);
+    }
+    if (s->p.rate_kib > 0) {
+        (void)fprintf(out, "transfer_rate = %" PRIu64 "K\n", s->p.rate_kib);
+    }
     (void)fclose(out);
 }
 
@@ -277,6 +283,8 @@ static void front_make(struct sim *s)
     f->rules = (struct tenant_rules){.others = TENANT_UNLIMITED};
     f->rules.others.load = TENANT_LOAD_YES;
     f->rules.others.trusted = s->p.special != WORLD_DOMAINS;
+    f->rules.others.in_flight = s->p.flight;
+    f->rules.others.transfer_rate = s->p.rate_kib * 1024;
     f->read_settings = read_settings;
     f->settings_data = s;
     f->build = "sim";

@@ -747,6 +747,7 @@ static void check_tenants(struct sim *s)
         struct sums sum = sum_of(f, t);
         uint64_t bytes = 0;
         check_messages(s, t);
+        rules_gate(s, t);
         equal(s, "jobs of a tenant", t->held[TENANT_JOBS], sum.jobs);
         equal(s, "buffers of a tenant", t->held[TENANT_BUFFERS], sum.buffers);
         equal(s, "arenas of a tenant", t->held[TENANT_ARENAS], sum.arenas);

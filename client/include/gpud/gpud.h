@@ -667,10 +667,10 @@ enum gpud_submit_flag {
      * id (gpud_job_id is 0), so gpud_cancel returns STATE and gpud_explain cannot name it. */
     GPUD_SUBMIT_HELD = 2,
     /* The job goes on after the end of its session (gpud_close, the end of the process) and keeps
-     * its buffers until its own end; a published buffer takes its result. A daemon that ends for a
-     * restart may refuse new detached jobs (BUSY). A tenant may have as many unfinished detached
-     * jobs as a session may have jobs (BUSY). */
-    GPUD_SUBMIT_DETACHED = 4
+     * its buffers until its own end; a published buffer takes its result. BUSY: the daemon ends for
+     * a restart, or the tenant has as many such jobs as a session may have jobs. */
+    GPUD_SUBMIT_DETACHED = 4,
+    GPUD_SUBMIT_ONCE = 8 /* gpud_run: a refusal (BUSY) is final */
 };
 
 /* Runs once when the job has ended or was refused. It may read all results and free the job. code:
@@ -716,12 +716,12 @@ typedef struct gpud_submit_options {
  * BUSY, DRAINING, ARG_COUNT, ARG_TYPE, BAD_HANDLE, STALE_HANDLE, STATE (not sealed). */
 GPUD_API int gpud_submit(gpud_client *client, const gpud_program *program, const gpud_arg *args,
                          uint32_t count, const gpud_submit_options *options, gpud_job **ret_job);
-/* Submits a program and waits; returns the job's error as well. ret_job may be NULL; otherwise it
- * is the ended job with its outputs, also after the job failed (then *ret_job is set and the code
- * is not 0); free it. *ret_job is untouched if no job was submitted. Blocks. TIMEOUT
- * (gpud_options.timeout_ns): a submitted job goes on and may still write to memory of
- * gpud_host_alloc that it names. Other host memory is no longer written once the job is freed,
- * which is at once if ret_job is NULL. The same holds for gpud_call, gpud_copy, gpud_fill. */
+/* Submits a program and waits; returns the job's error as well. ret_job: NULL, or it gets the ended
+ * job with its outputs, also if the job failed (the code is not 0); free it. It is untouched if no
+ * job was submitted. BUSY is tried again until timeout_ns or deadline_ns, if either is set (without
+ * GPUD_SUBMIT_BLOCK and `done`). Blocks. TIMEOUT (gpud_options.timeout_ns): a submitted job goes on
+ * and may still write to memory of gpud_host_alloc that it names. Other host memory is not written
+ * once the job is freed, at once if ret_job is NULL. So do gpud_call, gpud_copy, gpud_fill. */
 GPUD_API int gpud_run(gpud_client *client, const gpud_program *program, const gpud_arg *args,
                       uint32_t count, const gpud_submit_options *options, gpud_job **ret_job);
 /* One kernel without a program. grid and options may be NULL. As gpud_submit; host arrays must fit

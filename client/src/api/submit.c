@@ -149,6 +149,46 @@ static int held(const gpud_submit_options *given, gpud_submit_options *ret_optio
     return 0;
 }
 
+/* When a job that is refused for lack of room is not sent again any more; NS_NEVER: it is never
+ * sent again. A callback would hear of each refusal. */
+static uint64_t again_until(const gpud_submit_options *o, uint64_t first_ns, uint64_t deadline_ns)
+{
+    uint64_t own = o->deadline_ns > 0 ? ns_add(first_ns, o->deadline_ns) : NS_NEVER;
+    bool once = (o->flags & (GPUD_SUBMIT_ONCE | GPUD_SUBMIT_BLOCK)) != 0 || o->done != NULL;
+    return once ? NS_NEVER : own < deadline_ns ? own : deadline_ns;
+}
+
+/* What is left of the deadline that the caller gave to the job. */
+static uint64_t left_of(uint64_t given_ns, uint64_t first_ns)
+{
+    uint64_t passed = clock_now_ns() - first_ns;
+    return given_ns == 0 ? 0 : given_ns > passed ? given_ns - passed : 1;
+}
+
+/* Submits and waits, again while the daemon is busy. */
+static int run(struct gpud_client *c, const gpud_program *program, const gpud_arg *args,
+               uint32_t count, const gpud_submit_options *options, uint64_t deadline_ns,
+               struct gpud_job **ret_job, struct err *e)
+{
+    gpud_submit_options o = *options;
+    uint64_t first_ns = clock_now_ns();
+    uint64_t until_ns = again_until(&o, first_ns, deadline_ns);
+    for (unsigned tries = 0;; tries++) {
+        struct gpud_job *job = NULL;
+        err_init(e);
+        int rc = program_start(c, program, args, count, &o, deadline_ns, &job, e);
+        rc = rc == 0 ? job_wait(c, job, deadline_ns, e) : rc;
+        if (rc != ERR_BUSY || !job_again(c, tries, until_ns, e)) {
+            *ret_job = job;
+            return rc;
+        }
+        if (job != NULL) {
+            job_release(c, job);
+        }
+        o.deadline_ns = left_of(options->deadline_ns, first_ns);
+    }
+}
+
 int gpud_run(gpud_client *client, const gpud_program *program, const gpud_arg *args, uint32_t count,
              const gpud_submit_options *options, gpud_job **ret_job)
 {
@@ -166,15 +206,12 @@ int gpud_run(gpud_client *client, const gpud_program *program, const gpud_arg *a
         rc = stage_for(client, args, args != NULL ? count : 0, deadline_ns, &e);
     }
     if (rc == 0) {
-        rc = program_start(client, program, args, count, &o, deadline_ns, &job, &e);
+        rc = run(client, program, args, count, &o, deadline_ns, &job, &e);
     }
-    if (rc == 0) {
-        rc = job_wait(client, job, deadline_ns, &e);
-        if (ret_job != NULL) {
-            *ret_job = job;
-        } else {
-            job_release(client, job);
-        }
+    if (job != NULL && ret_job != NULL) {
+        *ret_job = job;
+    } else if (job != NULL) {
+        job_release(client, job);
     }
     client_leave(client);
     return error_report(rc, &e);

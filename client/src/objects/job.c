@@ -16,7 +16,8 @@
 #include "common/steps.h"
 
 #define OUTPUT_ALIGN 64u /* bytes: a cache line, and wide enough for every vector type */
-#define SUBMIT_FLAGS (GPUD_SUBMIT_BLOCK | GPUD_SUBMIT_HELD | GPUD_SUBMIT_DETACHED)
+#define SUBMIT_FLAGS                                                                               \
+    (GPUD_SUBMIT_BLOCK | GPUD_SUBMIT_HELD | GPUD_SUBMIT_DETACHED | GPUD_SUBMIT_ONCE)
 
 /* A result that overtook the ACCEPTED of its job. Each asynchronous job provides room for one, so
  * there is room for every such result and for no others. */

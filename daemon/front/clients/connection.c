@@ -91,6 +91,7 @@ static void place_release(struct listener *l, struct connection *c)
     c->user->turned_away -= c->crowded;
     l->strangers -= c->stranger;
     c->stranger = false;
+    c->user->placed -= !c->crowded;
 }
 
 /* ---- its end --------------------------------------------------------------------------------- */

@@ -40,6 +40,9 @@ struct lanes_callbacks {
     /* Has this turn of the loop room for another record? The rest follows in later turns. `first`:
      * none was received in this turn. NULL: always. */
     bool (*more)(void *data, bool first);
+    /* The next turn of the session's tenant (common/round.h). NULL: lanes take turns without regard
+     * to tenants. */
+    uint64_t *(*rounds)(const struct session *s);
 };
 
 struct lanes_options {

@@ -31,6 +31,7 @@ struct lane {
     int bell;            /* eventfd that the client rings */
     struct bell *ear;    /* watches `bell`; owned */
     int client_bell;     /* doorbell of the client */
+    uint64_t round;      /* of its turn (round_next); valid while it is ready */
     bool ready;          /* in lanes->ready */
     bool polled;         /* in lanes->polled: it does not sleep, so its client does not ring */
     bool dirty;          /* in lanes->dirty */
@@ -49,7 +50,8 @@ struct lanes {
     uv_idle_t idle; /* keeps the loop from sleeping while a lane has more records, or lanes spin */
     bool closing;
     struct lane *all;
-    struct lane *ready;
+    struct lane *ready; /* by round */
+    uint64_t round;     /* of the last turn */
     struct lane *dirty;
     struct lane *polled;    /* checked while lanes spin */
     struct lane *current;   /* has its turn; NULL: none */

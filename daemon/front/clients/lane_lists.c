@@ -2,6 +2,7 @@
 #include <utlist.h>
 
 #include "common/clock.h"
+#include "common/round.h"
 #include "daemon/front/clients/lane_int.h"
 
 static void on_idle(uv_idle_t *idle)
@@ -14,12 +15,29 @@ void lanes_awake(struct lanes *l)
     (void)uv_idle_start(&l->idle, on_idle);
 }
 
+/* Tenants take turns: the lanes of one, however many, do not hold up those of another. */
+static void stand(struct lanes *l, struct lane *lane)
+{
+    bool known = l->callbacks.rounds != NULL && lane->session != NULL;
+    lane->round = known ? round_next(l->callbacks.rounds(lane->session), l->round) : l->round;
+    bool last = l->ready == NULL || l->ready->ready_prev->round <= lane->round;
+    struct lane *at = last ? NULL : l->ready;
+    while (at != NULL && at->round <= lane->round) {
+        at = at->ready_next;
+    }
+    if (at != NULL) {
+        DL_PREPEND_ELEM2(l->ready, at, lane, ready_prev, ready_next);
+    } else {
+        DL_APPEND2(l->ready, lane, ready_prev, ready_next);
+    }
+}
+
 void lanes_wake(struct lane *lane)
 {
     struct lanes *l = lane->lanes;
     if (!lane->ready && !l->closing) {
         lane->ready = true;
-        DL_APPEND2(l->ready, lane, ready_prev, ready_next);
+        stand(l, lane);
         lanes_awake(l);
     }
 }

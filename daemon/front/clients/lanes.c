@@ -26,6 +26,7 @@ static void turn(struct lanes *l, struct lane *lane)
 {
     lane_unready(lane);
     lane_unpoll(lane);
+    l->round = lane->round;
     l->current = lane;
     enum lane_state state = lane_turn(lane, l->options.batch, l->options.spin_ns > 0);
     l->current = NULL;
@@ -36,7 +37,8 @@ static void turn(struct lanes *l, struct lane *lane)
     }
 }
 
-/* Gives each lane that is ready now one turn. A lane with more records moves behind the others.
+/* Gives each lane that is ready now one turn. A lane with more records moves behind those of other
+ * tenants that wait.
  * Counts the lanes first, because any lane may be closed in the turn of another. */
 static void take_turns(struct lanes *l)
 {

@@ -20,12 +20,23 @@ static bool more(const struct listener *l, bool first)
     return l->closing || l->callbacks.more == NULL || l->callbacks.more(l->data, first);
 }
 
+static bool any_requests(struct listener *l)
+{
+    if (l->batch == NULL) {
+        listener_lock(l);
+        l->batch = rounds_take(l);
+        listener_unlock(l);
+    }
+    return l->batch != NULL;
+}
+
 static void deliver_requests(struct listener *l)
 {
-    for (bool first = true; l->batch != NULL && more(l, first); first = false) {
+    for (bool first = true; any_requests(l) && more(l, first); first = false) {
         struct request *r = l->batch;
         l->batch = r->next;
         r->next = NULL;
+        (void)atomic_fetch_sub(&r->slot->connection->undelivered, 1);
         if (l->closing) {
             request_destroy(r);
         } else {
@@ -49,27 +60,21 @@ static void deliver_ends(struct listener *l)
     }
 }
 
-/* Delivers requests first, because a connection's end comes after its requests. A batch that the
- * turn has no room for continues in the next turn, before later requests. true: some are left. */
+/* A connection's end comes after its requests. What the turn has no room for comes in the next
+ * turn. true: something is left. */
 static bool drain(struct listener *l)
 {
     listener_lock(l);
-    if (l->batch == NULL && l->batch_ended == NULL) {
-        l->batch = l->first;
-        l->batch_ended = l->ended_list;
-        l->first = NULL;
-        l->last = &l->first;
-        l->ended_list = NULL;
-    }
     l->waked = false;
     listener_unlock(l);
     deliver_requests(l);
-    if (l->batch == NULL) {
-        deliver_ends(l);
-    }
+    listener_lock(l);
+    l->batch_ended = l->batch_ended == NULL ? rounds_ended(l) : l->batch_ended;
+    listener_unlock(l);
+    deliver_ends(l);
     listener_lock(l);
     bool left =
-        l->batch != NULL || l->batch_ended != NULL || l->first != NULL || l->ended_list != NULL;
+        l->batch != NULL || l->batch_ended != NULL || l->turns != NULL || l->ended_list != NULL;
     l->wake_pending = l->wake_pending || left;
     listener_unlock(l);
     return left;
@@ -205,7 +210,6 @@ int listener_create(uv_loop_t *loop, const struct listener_options *options,
     l->keepers.group = UINT32_MAX; /* none */
     l->callbacks = *callbacks;
     l->data = data;
-    l->last = &l->first;
     (void)pthread_mutex_init(&l->lock, NULL);
     (void)pthread_cond_init(&l->to_close, NULL);
     (void)pthread_cond_init(&l->ended, NULL);

@@ -13,6 +13,7 @@
 #include <nng/nng.h>
 #include <nng/supplemental/tls/tls.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <uthash.h>
 #include <utlist.h>
 
@@ -32,7 +33,11 @@ struct user {
     unsigned connections; /* connections whose ends were not reported to the loop */
     unsigned outstanding; /* unanswered requests */
     unsigned turned_away; /* connections without a place */
-    UT_hash_handle hh;    /* by uid */
+    unsigned placed; /* connections with one, not closing; at most three quarters of all places */
+    struct request *first;              /* owned: requests that the loop has not got */
+    struct request **last;              /* valid while there are some */
+    struct user *turn_prev, *turn_next; /* in l->turns, while there are some */
+    UT_hash_handle hh;                  /* by uid */
 };
 
 /*
@@ -86,6 +91,7 @@ struct connection {
     bool writing;                   /* a thread sends */
     unsigned visits;                /* threads that use it outside NNG's callbacks */
     unsigned outstanding;           /* unanswered requests */
+    atomic_uint undelivered;        /* requests that the loop has not got; its end comes after */
     unsigned waits;                 /* WAITs among them, which get no answer before an event */
     uint64_t deadline_ns;           /* when it is closed; valid in the lists slow and half */
     uint64_t active_ns;             /* when it was accepted, or its last request came */
@@ -174,8 +180,7 @@ struct listener {
     struct connection *closing_list;
     struct connection *ended_list;
     struct connection *parked;
-    struct request *first;
-    struct request **last;
+    struct user *turns; /* users with requests for the loop */
     struct members keepers;
     uint64_t full_logged_ns; /* when the log last had a line that all places are in use; 0: never */
     uint64_t tls_logged_ns;  /* … that a handshake of TLS failed; 0: never */
@@ -229,6 +234,14 @@ int place_refusal(const struct listener *l, struct err *e);
 struct listener_slot *slot_take(struct connection *c, uint32_t id, bool wait);
 void slot_free(struct listener *l, struct listener_slot *slot);
 void slots_destroy(struct listener *l);
+
+/* ---- rounds.c: the order of requests; all locked --------------------------------------------- */
+
+void rounds_put(struct connection *c, struct request *r); /* takes the request */
+/* The next requests for the loop, a few of each user, in turn; NULL: there are none. */
+struct request *rounds_take(struct listener *l);
+/* Takes ended connections, all of whose requests the loop has got, out of ended_list. */
+struct connection *rounds_ended(struct listener *l);
 
 /* ---- connection.c: the states of a connection ------------------------------------------------ */
 

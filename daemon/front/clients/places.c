@@ -68,6 +68,11 @@ static bool has_place(struct listener *l, const struct connection *c)
 {
     unsigned places =
         l->options.connections_max + (c->keeper ? l->options.connections_reserved : 0);
+    unsigned own = l->options.connections_max - l->options.connections_max / 4;
+    if (!c->keeper && c->user->placed >= own) {
+        log_full(l, "a connection is refused", &c->peer);
+        return false;
+    }
     if (l->connected < places) {
         return true;
     }
@@ -133,6 +138,7 @@ bool place_take(struct listener *l, struct connection *c)
     l->strangers += c->stranger;
     c->user->connections++;
     c->user->turned_away += c->crowded;
+    c->user->placed += !c->crowded;
     ++*place_count(l, c);
     return true;
 }

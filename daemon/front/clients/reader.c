@@ -88,8 +88,7 @@ static void enqueue(struct connection *c, struct listener_slot *slot, struct req
     c->active_ns = clock_now_ns();
     r->peer = c->peer;
     r->slot = slot;
-    *l->last = r;
-    l->last = &r->next;
+    rounds_put(c, r);
     l->stats.requests++;
     l->wake_pending = true;
 }

@@ -400,8 +400,9 @@ static void fail_waiting(struct front *f, struct device *d)
     struct job *next;
     HASH_ITER(hh, f->jobs, j, next)
     {
-        bool apart = j->tenant != NULL && j->tenant->apart;
-        bool hope = apart ? domain_hope(f, j->tenant) : shared;
+        const struct tenant *t = j->tenant;
+        bool own = t != NULL && (t->apart || t->limits.devices != 0);
+        bool hope = own ? domain_hope(f, t) : shared;
         bool waits = j->device == d || (j->device == NULL && !hope);
         if (j->state == JOB_QUEUED && waits && j->origin != ORIGIN_PROBE) {
             job_conclude(f, j, JOB_FAILED, &e);

@@ -19,7 +19,7 @@ struct device_set domain_hopes(const struct front *f, const struct tenant *t, bo
     struct device_set hopes = {0};
     for (unsigned i = 0; i < f->device_count; i++) {
         const struct device *d = domain_of(t, f->device[i]);
-        if (d != NULL && device_hopeful(d) && (d->cpu || !cpu)) {
+        if (d != NULL && tenant_may_use(t, i) && device_hopeful(d) && (d->cpu || !cpu)) {
             device_set_put(&hopes, d->index);
         }
     }
@@ -33,7 +33,7 @@ bool domain_hope(const struct front *f, const struct tenant *t)
     bool hope = false;
     for (unsigned i = 0; i < f->device_count && !hope; i++) {
         const struct device *d = domain_of(t, f->device[i]);
-        hope = d != NULL && device_hopeful(d);
+        hope = d != NULL && tenant_may_use(t, i) && device_hopeful(d);
     }
     return hope;
 }

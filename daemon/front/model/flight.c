@@ -41,6 +41,10 @@ void job_leave_device(struct job *j)
     DL_DELETE2(d->inflight, j, device_prev, device_next);
     j->device_prev = j->device_next = NULL;
     d->inflight_count--;
+    if (j->tenant != NULL) {
+        j->tenant->gate.flying--;
+        gate_look(&d->front->gates, &j->tenant->gate, j->tenant);
+    }
     d->stream_ns[j->stream] = turn_now(d->front);
     d->stream_ahead_ns[j->stream] -= j->sched.charge.expected_ns;
     if (--d->stream_load[j->stream] == 0) {
@@ -58,6 +62,9 @@ void job_join_device(struct job *j)
     struct device *d = j->device;
     DL_APPEND2(d->inflight, j, device_prev, device_next);
     d->inflight_count++;
+    if (j->tenant != NULL) {
+        j->tenant->gate.flying++;
+    }
     d->stream_ahead_ns[j->stream] += j->sched.charge.expected_ns;
     if (d->stream_load[j->stream]++ == 0) {
         line_pass(device_line(d), turn_now(d->front));

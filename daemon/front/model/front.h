@@ -229,6 +229,7 @@ struct front {
     struct session *sessions;          /* uthash by key */
     struct session *by_pipe;           /* connected sessions; uthash by pipe */
     struct session *ending;            /* sessions whose end has begun, oldest first */
+    uint64_t table_round;              /* of the table that is being made */
     struct table_query *table_queries; /* tables that take several turns, oldest first */
     struct session *sweeping;          /* sessions with a walk over their ops (sweep.c) */
     struct access_log *access;         /* owned; NULL: none */
@@ -241,6 +242,7 @@ struct front {
     unsigned losing; /* devices whose lost buffers are being marked (memory/buffers.c) */
     struct buffer *records_pending; /* with adoption records out of date; command.c's */
     struct agenda lingering;        /* lingering buffers, by linger_until_ns */
+    struct agenda gates;            /* tenants with held jobs, by when to look again; gate.c's */
     struct agenda deadlines;        /* queued jobs, by their deadlines */
     struct agenda session_timers;   /* sessions, by the earlier of linger time and end of WAIT */
     struct idmap buffers;

@@ -14,6 +14,7 @@
 #include "common/err.h"
 #include "daemon/front/model/agenda.h"
 #include "daemon/front/model/backlog.h"
+#include "daemon/front/model/gate.h"
 #include "daemon/front/model/job_state.h"
 #include "daemon/front/model/work.h"
 #include "proto/messages.h"
@@ -85,6 +86,7 @@ struct job_sched {
     struct heap_entry ready;   /* among the jobs of its tenant (model/share.h) */
     uint64_t kind;             /* of its work (model/forecast.h) */
     struct backlog_place work; /* how much it is, among the ready jobs of its tenant */
+    struct job_gate gate;      /* where its tenant is at a limit */
     struct job_charge charge;
     struct job *module_prev, *module_next; /* in front->module_jobs; prev NULL: not there */
     struct job *raise_next;                /* scratch of want_all */

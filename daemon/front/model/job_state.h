@@ -47,12 +47,14 @@ enum job_state {
  * other states have WAIT_NOTHING. */
 enum job_wait {
     WAIT_NOTHING,
-    WAIT_HAZARD,  /* jobs that use the same buffers */
-    WAIT_WINDOW,  /* its turn: the device has enough in flight */
-    WAIT_MODULE,  /* a module that is being compiled or loaded */
-    WAIT_STAGING, /* staging memory */
-    WAIT_ALONE,   /* the end of all jobs in flight on its device, because it has to run alone */
-    WAIT_MEMORY,  /* room on its device */
+    WAIT_HAZARD,   /* jobs that use the same buffers */
+    WAIT_WINDOW,   /* its turn: the device has enough in flight */
+    WAIT_MODULE,   /* a module that is being compiled or loaded */
+    WAIT_STAGING,  /* staging memory */
+    WAIT_FLIGHT,   /* the end of a job in flight: its tenant has as many as it may (gate.h) */
+    WAIT_TRANSFER, /* the rate at which its tenant may transfer */
+    WAIT_ALONE,    /* the end of all jobs in flight on its device, because it has to run alone */
+    WAIT_MEMORY,   /* room on its device */
     JOB_WAITS,
 };
 

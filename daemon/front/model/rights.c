@@ -60,6 +60,12 @@ bool rights_admin(const struct rights *a, const struct session *s)
     return belongs(&a->admins, s);
 }
 
+bool rights_may(const struct rights *a, const struct session *s, unsigned roles)
+{
+    bool given = s != NULL && s->client.local && (s->tenant->limits.roles & roles) != 0;
+    return given || rights_admin(a, s);
+}
+
 /* Root and the daemon's own user. */
 static const struct members NOBODY = {.group = UINT32_MAX};
 
@@ -170,5 +176,5 @@ int rights_refuse_load(const struct rights *a, const struct config *config, cons
 
 bool rights_sees(const struct rights *a, const struct session *s, const struct tenant *t)
 {
-    return s != NULL && (s->tenant == t || a->look_all || rights_admin(a, s));
+    return s != NULL && (s->tenant == t || a->look_all || rights_may(a, s, ROLE_SEE | ROLE_CANCEL));
 }

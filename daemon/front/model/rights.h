@@ -1,9 +1,9 @@
 /*
  * The rights of clients: to control the daemon, to load kernels, to see the work of others. Root
- * and the daemon's own user have all rights. Members of admin_group may control and see; members of
- * load_group may load, unless a tenant's section decides that. Clients over tcp may neither control
- * nor load. Groups are looked up when settings are read, because that may block. Thread: the
- * loop's.
+ * and the daemon's own user have all rights. A tenant's section may give it some of them (roles).
+ * Members of admin_group may control and see; members of load_group may load, unless a tenant's
+ * section decides that. Clients over tcp may neither control nor load. Groups are looked up when
+ * settings are read, because that may block. Thread: the loop's.
  */
 #ifndef FRONT_MODEL_RIGHTS_H
 #define FRONT_MODEL_RIGHTS_H
@@ -28,6 +28,8 @@ struct rights {
 int rights_read(const struct config *config, struct rights *ret_rights, struct err *e);
 
 /* s NULL: a client before HELLO, without rights. */
+/* An administrator, or a local client of a tenant with one of these roles (enum tenant_role). */
+bool rights_may(const struct rights *a, const struct session *s, unsigned roles);
 bool rights_admin(const struct rights *a, const struct session *s);
 bool rights_loads(const struct rights *a, const struct session *s);
 /* Decides whether the tenant of the session is apart (domain.h): it may load kernels and is not

@@ -12,6 +12,7 @@ bool share_join(struct share *s, struct tenant *t, struct device *d)
     if (*k != NULL) {
         (*k)->tenant = t;
         (*k)->line = device_line(d);
+        (*k)->device = device_shown(d);
     }
     return *k != NULL;
 }

@@ -30,6 +30,7 @@ struct stake_class {
 struct stake {
     struct tenant *tenant;
     struct line *line;    /* of the device */
+    unsigned device;      /* device_shown of it */
     struct stake *passed; /* scratch of class_head, as the next */
     bool away;
     uint64_t spent_ns; /* of the device, since its energy was last divided */

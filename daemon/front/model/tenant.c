@@ -228,6 +228,20 @@ int tenant_check(const struct tenant *t, enum tenant_thing thing, uint64_t usual
                    own > 0 ? "its section's" : "[tenants]", tenant_settings[thing]);
 }
 
+int tenant_refuse_device(const struct tenant *t, unsigned device, struct err *e)
+{
+    return err_set(e, ERR_PERMISSION,
+                   "tenant %s may not use device %u: the devices of its section leave it out",
+                   t->name, device);
+}
+
+int tenant_no_device(const struct tenant *t, struct err *e)
+{
+    bool all = t->limits.devices == 0;
+    return err_set(e, ERR_NO_DEVICE, "no device%s%s%s serves: see gpuctl devices",
+                   all ? "" : " that tenant ", all ? "" : t->name, all ? "" : " may use");
+}
+
 int tenant_check_messages(const struct tenant *t, uint64_t more, uint64_t most, struct err *e)
 {
     if (t->message_bytes <= most && more <= most - t->message_bytes) {

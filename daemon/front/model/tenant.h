@@ -21,6 +21,7 @@
 #include "daemon/front/model/crowd.h"
 #include "daemon/front/model/device.h"
 #include "daemon/front/model/forecast.h"
+#include "daemon/front/model/gate.h"
 #include "daemon/front/model/share.h"
 #include "daemon/front/settings/tenant_limits.h"
 #include "proto/limits.h"
@@ -61,7 +62,8 @@ struct tenant {
     bool changed; /* its quota changed; valid only while new rules are applied */
     struct share share;
     struct forecast forecast; /* of its jobs */
-    struct account *account;  /* what it has used; `own`, or one of tenants/accounts.h */
+    struct gate gate;
+    struct account *account; /* what it has used; `own`, or one of tenants/accounts.h */
     struct account own;
     struct tenant_use use[PLACES_MAX];
     uint64_t buffer_bytes;             /* of its buffers on all devices */
@@ -69,6 +71,7 @@ struct tenant {
     uint64_t refusals;                 /* buffers refused because of its own limits */
     uint64_t held[TENANT_THINGS];
     uint64_t arena_bytes;   /* including freed arenas that jobs still use */
+    uint64_t input_bytes;   /* of its unfinished jobs, in front->input_bytes */
     uint64_t message_bytes; /* bytes kept for its sessions (session_keep) */
     unsigned waiting;       /* jobs that wait for memory, as of the last count */
     unsigned detached;      /* unfinished jobs that outlive their sessions */
@@ -79,8 +82,9 @@ struct tenant {
     struct buffer *published; /* by name; uthash, buffer.c's */
     struct job *kept; /* jobs beyond the history whose answers are unacknowledged, oldest first */
     unsigned kept_count;
-    unsigned snapshots;     /* sets of snapshots of pools; snapshot.c's */
-    struct strike *strikes; /* uthash */
+    uint64_t lane_round, table_round; /* its next turns (common/round.h) */
+    unsigned snapshots;               /* sets of snapshots of pools; snapshot.c's */
+    struct strike *strikes;           /* uthash */
     UT_hash_handle hh;
 };
 
@@ -92,6 +96,17 @@ struct tenant *tenant_obtain(struct tenant **table, uint32_t uid);
 struct tenant *tenant_find(struct tenant *table, uint64_t key);
 void tenant_destroy(struct tenant **table, struct tenant *t); /* must not be in use */
 void tenant_destroy_all(struct tenant **table);
+
+/* Whether it may use the device that clients call so. t NULL: the daemon itself may use all. */
+static inline bool tenant_may_use(const struct tenant *t, unsigned device)
+{
+    return t == NULL || t->limits.devices == 0 || (t->limits.devices >> device & 1) != 0;
+}
+
+/* Sets ERR_PERMISSION: it may not use the device. */
+int tenant_refuse_device(const struct tenant *t, unsigned device, struct err *e);
+/* Sets ERR_NO_DEVICE: none that it may use serves. */
+int tenant_no_device(const struct tenant *t, struct err *e);
 
 /* Hashes a name with the tenant's secret, so that clients cannot choose names that collide. */
 unsigned tenant_hash(const struct tenant *t, const char *name);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/saturate.h"
 #include "common/shape.h"
 #include "daemon/front/model/buffer.h"
 #include "daemon/front/model/device.h"
@@ -130,6 +131,15 @@ void work_moves(const struct work *w, uint64_t *ret_to, uint64_t *ret_from)
     }
     *ret_to = to;
     *ret_from = from;
+}
+
+uint64_t work_transfers(const struct work *w)
+{
+    uint64_t bytes = sat_add(w->input_bytes, w->output_bytes);
+    for (unsigned i = 0; i < w->arena_count; i++) {
+        bytes = sat_add(bytes, w->arenas[i].end - w->arenas[i].begin);
+    }
+    return bytes;
 }
 
 bool work_changes_arena(const struct work *w)

@@ -34,6 +34,8 @@ struct task {
     void *data;
     struct hash key;
     struct capbuf identity; /* all that the binary depends on */
+    char *owner;
+    uint64_t round; /* of its turn; an owner has one of each number */
     char *backend;
     char *device;
     char *options;
@@ -52,12 +54,13 @@ struct compiler {
     uint64_t cache_complain_ns; /* the log gets no complaint before */
     char *cache_dir;            /* for files of the vendors' compilers */
     char *build;
-    unsigned parallel;
-    unsigned queue_max;
+    unsigned parallel, owner_parallel;
+    unsigned queue_max, owner_queue_max;
+    uint64_t round; /* of the task that started last */
     struct launcher_limits limits;
     uint64_t next_id;
     bool closing;
-    struct task *queued;
+    struct task *queued; /* by round */
     struct task *running;
     struct task *ready;
     struct compiler_stats stats;
@@ -68,6 +71,7 @@ static void task_destroy(struct task *t)
     capbuf_finish(&t->identity);
     memfd_finish(&t->request);
     memfd_finish(&t->response);
+    free(t->owner);
     free(t->backend);
     free(t->device);
     free(t->options);
@@ -158,22 +162,72 @@ static int launch(struct compiler *c, struct task *t, struct err *e)
     return 0;
 }
 
+static unsigned count_of(struct task *list, const struct task *t, uint64_t *ret_round)
+{
+    unsigned count = 0;
+    struct task *other;
+    DL_FOREACH(list, other)
+    {
+        bool own = strcmp(other->owner, t->owner) == 0;
+        count += own;
+        *ret_round = own && other->round >= *ret_round ? other->round + 1 : *ret_round;
+    }
+    return count;
+}
+
 /* Between two launchers none starts. */
 static bool may_start(const struct compiler *c)
 {
     return c->launcher != NULL && c->stats.running < c->parallel;
 }
 
+/* The first whose owner may have one more running; NULL: none. */
+static struct task *next_task(const struct compiler *c)
+{
+    struct task *t = c->queued;
+    uint64_t round = 0;
+    while (t != NULL && count_of(c->running, t, &round) >= c->owner_parallel) {
+        t = t->next;
+    }
+    return t;
+}
+
 static void start_next(struct compiler *c)
 {
-    while (c->queued != NULL && may_start(c)) {
-        struct task *t = c->queued;
+    struct task *t;
+    while (may_start(c) && (t = next_task(c)) != NULL) {
         DL_DELETE(c->queued, t);
         c->stats.queued--;
+        c->round = t->round;
         if (launch(c, t, &t->error) != 0) {
             make_ready(c, t);
         }
     }
+}
+
+/* Puts the task behind those of its owner, and before those of owners with more tasks. */
+static int enqueue(struct compiler *c, struct task *t, struct err *e)
+{
+    uint64_t round = c->round;
+    (void)count_of(c->running, t, &round);
+    unsigned own = count_of(c->queued, t, &round);
+    if (c->stats.queued >= c->queue_max || own >= c->owner_queue_max) {
+        bool all = c->stats.queued >= c->queue_max;
+        return err_set(e, ERR_BUSY, "%u sources%s wait for the compiler already",
+                       all ? c->queue_max : own, all ? "" : " of this tenant");
+    }
+    t->round = round;
+    struct task *at = c->queued;
+    while (at != NULL && at->round <= round) {
+        at = at->next;
+    }
+    if (at != NULL) {
+        DL_PREPEND_ELEM(c->queued, at, t);
+    } else {
+        DL_APPEND(c->queued, t);
+    }
+    c->stats.queued++;
+    return 0;
 }
 
 static struct task *find_running(struct compiler *c, uint64_t id)
@@ -381,10 +435,11 @@ static int identify(const struct compiler *c, const struct compiler_request *r, 
 
 static int copy_words(const struct compiler_request *r, struct task *t, struct err *e)
 {
+    t->owner = strdup(r->owner);
     t->backend = strdup(r->backend);
     t->device = strdup(r->device);
     t->options = strdup(r->options != NULL ? r->options : "");
-    if (t->backend == NULL || t->device == NULL || t->options == NULL) {
+    if (t->owner == NULL || t->backend == NULL || t->device == NULL || t->options == NULL) {
         return err_set(e, ERR_NOMEM, "no memory for a compiler's arguments");
     }
     return 0;
@@ -474,16 +529,13 @@ int compiler_start(struct compiler *c, const struct compiler_request *request,
         make_ready(c, t);
         return 0;
     }
-    if (!may_start(c)) {
-        if (c->stats.queued >= c->queue_max) {
-            task_destroy(t);
-            return err_set(e, ERR_BUSY, "%u sources wait for the compiler already", c->queue_max);
-        }
-        DL_APPEND(c->queued, t);
-        c->stats.queued++;
-        return 0;
+    uint64_t round = c->round;
+    if (!may_start(c) || count_of(c->running, t, &round) >= c->owner_parallel) {
+        rc = enqueue(c, t, e);
+    } else {
+        t->round = c->round = round;
+        rc = launch(c, t, e);
     }
-    rc = launch(c, t, e);
     if (rc != 0) {
         task_destroy(t);
     }
@@ -506,7 +558,10 @@ int compiler_create(uv_loop_t *loop, struct launcher_link *launcher,
     c->build = build;
     c->launcher = launcher;
     c->parallel = options->parallel > 0 ? options->parallel : 1;
+    c->owner_parallel = options->owner_parallel > 0 ? options->owner_parallel : c->parallel;
     c->queue_max = options->queue_max;
+    c->owner_queue_max =
+        options->owner_queue_max > 0 ? options->owner_queue_max : options->queue_max;
     c->limits = options->limits;
     /* a launcher may still run compilers of a former front, whose ids must differ */
     c->next_id = clock_now_ns();

@@ -1,9 +1,9 @@
 /*
  * Compiles sources into binaries, each in a gpud-compile process of its own, at most `parallel` at
- * once. A cache of binaries on disk comes first. Its key covers source, options, back end,
- * architecture, build and the hash of gpud-compile. If a file is damaged, or the vendor's compiler
- * was replaced since, the source is compiled again. With a full disk nothing is cached. Thread: the
- * loop's. Blocks on files of up to some MiB.
+ * once. Owners take turns, and none has all places. A cache of binaries on disk comes first. Its
+ * key covers source, options, back end, architecture, build and the hash of gpud-compile. If a file
+ * is damaged, or the vendor's compiler was replaced since, the source is compiled again. With a
+ * full disk nothing is cached. Thread: the loop's. Blocks on files of up to some MiB.
  */
 #ifndef FRONT_MODULES_COMPILER_H
 #define FRONT_MODULES_COMPILER_H
@@ -23,7 +23,9 @@ struct compiler_options {
     uint64_t cache_bytes;  /* limit of all files together; 0: 1 GiB */
     const char *build;
     unsigned parallel;
-    unsigned queue_max; /* beyond it requests are ERR_BUSY */
+    unsigned owner_parallel;  /* of one owner; 0: as many as all */
+    unsigned queue_max;       /* beyond it requests are ERR_BUSY */
+    unsigned owner_queue_max; /* of one owner; 0: as many as all */
     struct launcher_limits limits;
 };
 

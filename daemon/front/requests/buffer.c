@@ -27,20 +27,24 @@ static uint64_t largest(const struct device *d, uint64_t room)
     return most < room ? most : room;
 }
 
-static int no_device(const struct front *f, uint64_t wish, struct err *e)
+static int no_device(const struct front *f, const struct tenant *t, uint64_t wish, struct err *e)
 {
     struct err why = ERR_INIT;
     for (unsigned i = 0; i < f->device_count; i++) {
-        why.retry_after_ns = device_hopeful(f->device[i]) ? 100 * NS_PER_MS : why.retry_after_ns;
+        bool may = tenant_may_use(t, i) && device_hopeful(f->device[i]);
+        why.retry_after_ns = may ? 100 * NS_PER_MS : why.retry_after_ns;
     }
     uint64_t retry = why.retry_after_ns;
     if (wish > f->device_count) {
         (void)err_set(&why, ERR_RANGE, "there is no device %llu", (unsigned long long)(wish - 1));
+    } else if (wish > 0 && !tenant_may_use(t, (unsigned)(wish - 1))) {
+        (void)tenant_refuse_device(t, (unsigned)(wish - 1), &why);
+        retry = 0;
     } else if (wish > 0) {
         (void)err_set(&why, ERR_NO_DEVICE, "device %llu does not serve: see gpuctl devices",
                       (unsigned long long)(wish - 1));
     } else {
-        (void)err_set(&why, ERR_NO_DEVICE, "no device serves: see gpuctl devices");
+        (void)tenant_no_device(t, &why);
     }
     why.retry_after_ns = why.code == ERR_RANGE ? 0 : retry;
     if (e != NULL) {
@@ -107,7 +111,8 @@ static void consider_all(const struct front *f, const struct session *s, uint64_
 {
     for (unsigned i = 0; i < f->device_count; i++) {
         struct device *d = domain_of(s->tenant, f->device[i]);
-        if ((wish != 0 && wish != i + 1) || d == NULL || !(serving ? device_serves(d) : comes(d))) {
+        if (!tenant_may_use(s->tenant, i) || (wish != 0 && wish != i + 1) || d == NULL ||
+            !(serving ? device_serves(d) : comes(d))) {
             continue;
         }
         if (d->memory > 0) {
@@ -139,7 +144,7 @@ static int choose_device(struct front *f, const struct session *s, uint64_t wish
         return tenant_refuse(s->tenant, c.over, bytes, e);
     }
     if (c.best == NULL) {
-        return no_device(f, wish, e);
+        return no_device(f, s->tenant, wish, e);
     }
     if (bytes > largest(c.best, c.room)) {
         return refuse_size(s, &c, bytes, e);
@@ -445,6 +450,10 @@ int request_buffer_open(struct request_context *c, struct err *e)
     }
     if (buffer_state(b) == BUFFER_LOST) {
         return err_set(e, ERR_BUFFER_LOST, "published buffer %s was lost with its worker", name);
+    }
+    unsigned shown = device_shown(c->f->device[b->device]);
+    if (!tenant_may_use(c->s->tenant, shown)) {
+        return tenant_refuse_device(c->s->tenant, shown, e);
     }
     if (c->s->opens >= c->f->config.buffers_max) {
         return err_set(e, ERR_LIMIT,

@@ -93,14 +93,12 @@ static int control_accounts_reset(struct front *f, const char *value, struct err
 static const struct {
     const char *name;
     int (*run)(struct front *f, const char *value, struct err *e);
+    unsigned role; /* of a tenant that may ask for it; 0: only administrators may */
 } controls[] = {
-    {"drain", control_drain},
-    {"resume", control_resume},
-    {"log-level", control_log_level},
-    {"session-kill", control_session_kill},
-    {"pool-trim", control_pool_trim},
-    {"accounts-reset", control_accounts_reset},
-    {"reload", NULL},
+    {"drain", control_drain, ROLE_DRAIN}, {"resume", control_resume, ROLE_DRAIN},
+    {"log-level", control_log_level, 0},  {"session-kill", control_session_kill, 0},
+    {"pool-trim", control_pool_trim, 0},  {"accounts-reset", control_accounts_reset, 0},
+    {"reload", NULL, ROLE_RELOAD},
 };
 
 /* The control without a function, reload, is answered later. */
@@ -117,14 +115,29 @@ static int run(struct request_context *c, unsigned control, const char *value, s
     return rc != 0 ? rc : proto_encode(&schema_msg_done, &done, c->out, e);
 }
 
+/* Roles of tenants that may ask for this; 0: none, or there is no such control. */
+static unsigned role_for(struct bytes what)
+{
+    unsigned role = 0;
+    for (unsigned i = 0; i < sizeof controls / sizeof controls[0]; i++) {
+        role |= bytes_equal_str(what, controls[i].name) ? controls[i].role : 0;
+    }
+    return role;
+}
+
 int request_control(struct request_context *c, struct err *e)
 {
     const struct msg_control *m = &c->r->msg.control;
     char value[PROTO_TEXT_MAX + 1];
-    if (!rights_admin(&c->f->rights, c->s)) {
+    unsigned role = role_for(m->what);
+    if (!rights_may(&c->f->rights, c->s, role)) {
         return err_set(
             e, ERR_PERMISSION,
-            "only root, the daemon's user and members of its admin_group may ask for %.*s",
+            "only root, the daemon's user and members of its admin_group%s%s may ask for %.*s",
+            role == 0 ? "" : ", and tenants with roles = ",
+            role == ROLE_DRAIN    ? "drain"
+            : role == ROLE_RELOAD ? "reload"
+                                  : "",
             (int)m->what.size, (const char *)m->what.data);
     }
     if (!bytes_to_str(m->value, value, sizeof value)) {

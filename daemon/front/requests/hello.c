@@ -223,6 +223,20 @@ static int tie(struct front *f, struct session *s, const struct request *r,
     return 0;
 }
 
+/* Administrators may always connect: they may have to correct the settings. */
+static int check_barred(const struct front *f, const struct peer *p, const char *tenant,
+                        struct err *e)
+{
+    bool admin = p->local && members_have(&f->rights.admins, p->uid, p->gid);
+    if (admin || !tenant_rules_limits(&f->rules, tenant)->barred) {
+        return 0;
+    }
+    const char *section = tenant_rules_named(&f->rules, tenant) != NULL ? tenant : TENANT_OTHERS;
+    return err_set(e, ERR_PERMISSION,
+                   "tenant %s may not connect: section [tenant %s] has connect = no%s", tenant,
+                   section, section == tenant ? "" : ", and no other section names this user");
+}
+
 static int find_tenant(struct front *f, const char *name, struct tenant **ret_tenant, struct err *e)
 {
     struct tenant *t = quota_tenant(f, name);
@@ -257,7 +271,8 @@ static int check_owner(const struct session *s, const struct identity *who, stru
 static int make_room(struct front *f, const struct request *r, const char *tenant,
                      struct tenant **ret_tenant, struct err *e)
 {
-    int rc = check_room(f, &r->peer, tenant, e);
+    int rc = check_barred(f, &r->peer, tenant, e);
+    rc = rc == 0 ? check_room(f, &r->peer, tenant, e) : rc;
     return rc == 0 ? find_tenant(f, tenant, ret_tenant, e) : rc;
 }
 

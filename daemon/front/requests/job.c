@@ -8,6 +8,7 @@
 #include "daemon/front/model/op.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/sched/conclude.h"
+#include "daemon/front/sched/gate.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/predict.h"
 #include "daemon/front/sched/queue.h"
@@ -57,7 +58,7 @@ int request_cancel(struct request_context *c, struct err *e)
     if (rc != 0) {
         return rc;
     }
-    if (j->tenant != c->s->tenant && !rights_admin(&c->f->rights, c->s)) {
+    if (j->tenant != c->s->tenant && !rights_may(&c->f->rights, c->s, ROLE_CANCEL)) {
         return rights_refuse_cancel(&c->f->config, j->id, e);
     }
     if (j->state == JOB_QUEUED && j->origin != ORIGIN_PROBE) {
@@ -150,6 +151,9 @@ static const struct device *device_waited_for(const struct front *f, const struc
     const struct device *first = NULL;
     for (unsigned i = 0; i < f->device_count; i++) {
         const struct device *d = domain_of(j->tenant, f->device[i]);
+        if (!tenant_may_use(j->tenant, i)) {
+            continue;
+        }
         if (d != NULL && device_serves(d)) {
             return NULL;
         }
@@ -181,7 +185,8 @@ static void explain_turn(struct front *f, const struct job *j, char *out, size_t
     uint64_t most = 0;
     for (unsigned i = 0; i < f->device_count; i++) {
         struct device *d = domain_of(j->tenant, f->device[i]);
-        bool may = d != NULL && (j->device == NULL || j->device == d) && device_serves(d);
+        bool any = j->device == NULL && tenant_may_use(j->tenant, i);
+        bool may = d != NULL && (any || j->device == d) && device_serves(d);
         most += may ? device_window(d, f->config.window) : 0;
         held = held && (!may || shares_hold_batch(f, d));
     }
@@ -206,6 +211,20 @@ static void explain_queued(struct front *f, const struct job *j, char *out, size
         (void)snprintf(out, size,
                        "waits for staging memory: needs %" PRIu64 " bytes in and %" PRIu64 " out",
                        j->work.input_bytes, j->work.output_bytes);
+        break;
+    case WAIT_FLIGHT:
+        (void)snprintf(out, size,
+                       "waits for jobs of its tenant: %u are in flight, at most %" PRIu64
+                       " may be (inflight_max of tenant %s)",
+                       j->tenant->gate.flying, j->tenant->limits.in_flight, j->tenant->name);
+        break;
+    case WAIT_TRANSFER:
+        (void)snprintf(out, size,
+                       "waits to transfer %" PRIu64 " bytes, for %.3f ms: its tenant may transfer "
+                       "%" PRIu64 " a second (transfer_rate of tenant %s)",
+                       work_transfers(&j->work),
+                       (double)gate_unpaid_ns(j->tenant, front_now(f)) / 1e6,
+                       j->tenant->limits.transfer_rate, j->tenant->name);
         break;
     case WAIT_ALONE:
         (void)snprintf(out, size, "runs again after its worker ended, and waits to run alone");

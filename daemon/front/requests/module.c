@@ -199,9 +199,11 @@ void module_begin_waiting(struct front *f)
     struct device *d = compile_device(f);
     uint32_t cursor = 0;
     struct module *m;
+    const struct tenant *full = NULL; /* the compiler takes no more of this tenant now */
     bool room = !front_life_stops(f->life) && (d != NULL || !device_may_come(f));
     while (room && (m = idmap_next(&f->modules, &cursor, NULL)) != NULL) {
-        room = !waits(m) || begin(f, m, d);
+        bool begins = waits(m) && (full == NULL || m->tenant != full);
+        full = begins && !begin(f, m, d) ? m->tenant : full;
     }
 }
 

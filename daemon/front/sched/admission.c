@@ -21,6 +21,7 @@
 #include "daemon/front/workers/job_frame.h"
 
 #define HAND_OVER_RETRY_NS (200 * NS_PER_MS)
+#define OTHERS_SHARE       16u /* of the limit, which one tenant leaves for others */
 #define SMALL_SHARE        64u /* a request of at most this part of the limit is small */
 
 static int refuse(struct front *f, struct err *e, int code, uint64_t retry_ns)
@@ -41,9 +42,7 @@ static int refuse_crowd(struct front *f, struct tenant *t, struct err *e, int co
 /* A tenant may fill only a part of the queue, so that others find room. */
 static int check_tenant(const struct front *f, const struct tenant *t, struct err *e)
 {
-    uint64_t all = f->config.queue_max;
-    uint64_t usual = f->config.tenant_jobs_max > 0 ? f->config.tenant_jobs_max : all - all / 16;
-    int rc = tenant_check(t, TENANT_JOBS, usual, e);
+    int rc = tenant_check(t, TENANT_JOBS, config_tenant_jobs(&f->config), e);
     if (rc != 0 && e != NULL) {
         e->code = ERR_BUSY;
     }
@@ -111,6 +110,16 @@ static int check_bytes(struct front *f, struct session *s, const struct request 
                        "inputs of %llu bytes, staging memory has %llu ([staging] input_bytes)",
                        (unsigned long long)j->work.input_bytes, (unsigned long long)limit);
     }
+    const struct tenant *t = s->tenant;
+    uint64_t own = limit - limit / OTHERS_SHARE;
+    if (t->input_bytes > 0 && t->input_bytes + charged > own) {
+        return refuse_crowd(f, s->tenant, e,
+                            err_set(e, ERR_BUSY,
+                                    "requests of unfinished jobs of tenant %s take %llu bytes, at "
+                                    "most %llu (of [staging] input_bytes)",
+                                    t->name, (unsigned long long)t->input_bytes,
+                                    (unsigned long long)own));
+    }
     bool passes =
         charged <= limit / SMALL_SHARE || parking_in_turn(&f->parked, s, r->msg.submit.seq);
     uint64_t used = f->input_bytes + (passes ? 0 : f->parked.common_bytes);
@@ -141,6 +150,17 @@ static int find_program(struct request_context *c, struct program **ret_program,
     }
     *ret_program = program_ref(p);
     return 0;
+}
+
+/* Does a device of those that the tenant may use serve, or may it serve soon? */
+static bool hopes(const struct front *f, const struct tenant *t)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        if (tenant_may_use(t, i) && device_hopeful(f->device[i])) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The steps of an inline program are in the request, which the job owns from `enter` on. resolve
@@ -179,16 +199,20 @@ static int obtain(struct front *f, struct tenant *t, struct job *j, uint64_t wis
                     : domain_obtain_any(f, t, e);
 }
 
+/* Buffers that a tenant has on a device it may not use any more may still be read and written
+ * there. */
 static int bind_device(struct front *f, struct tenant *t, struct job *j, uint64_t wish,
                        struct err *e)
 {
     int made = j->work.device;
-    struct device_set hopes = device_hopes(f->device, f->device_count, false);
-    if (!device_set_any(&hopes)) {
-        return err_set(e, ERR_NO_DEVICE, "no device serves: see gpuctl devices");
+    if (made < 0 && !hopes(f, t)) {
+        return tenant_no_device(t, e);
     }
     if (wish > f->device_count) {
         return err_set(e, ERR_RANGE, "there is no device %llu", (unsigned long long)(wish - 1));
+    }
+    if (wish > 0 && made < 0 && !tenant_may_use(t, (unsigned)(wish - 1))) {
+        return tenant_refuse_device(t, (unsigned)(wish - 1), e);
     }
     if (wish > 0 && made >= 0 && device_shown(f->device[made]) != wish - 1) {
         return err_set(e, ERR_STATE, "its buffers live on device %u, device %llu was asked for",
@@ -275,6 +299,7 @@ static void enter(struct request_context *c, struct job *j)
     if (j->device != NULL) {
         j->device->jobs++;
     }
+    j->tenant->input_bytes += j->charged;
     f->count.submitted++;
     f->input_bytes += j->charged;
     j->tenant->jobs_submitted++;

@@ -243,6 +243,7 @@ static void leave(struct front *f, struct job *j)
         if (j->device != NULL) {
             j->device->jobs--;
         }
+        j->tenant->input_bytes -= j->charged;
     }
     f->parked.ended = true;
     f->input_bytes -= j->charged;

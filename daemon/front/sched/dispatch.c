@@ -8,6 +8,7 @@
 #include "daemon/front/model/flight.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/sched/conclude.h"
+#include "daemon/front/sched/gate.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/history.h"
 #include "daemon/front/sched/queue.h"
@@ -205,6 +206,7 @@ static void dispatch_to(struct front *f, struct job *j, struct device *d)
     f->queued_count--;
     job_set_state(j, JOB_DISPATCHED, turn_now(f));
     shares_taken(f, j);
+    gate_charge(f, j);
     job_join_device(j);
     wake_at(f, job_overdue_ns(j));
     wake_at(f, ns_add(j->deadline_ns, JOB_LATE_NS));
@@ -271,6 +273,12 @@ static enum verdict try_send(struct front *f, struct job *j, struct device *d)
             (unsigned long long)j->work.input_bytes, (unsigned long long)j->work.output_bytes,
             (unsigned long long)d->input_range.size, (unsigned long long)d->output_range.size);
         return fail(f, j, &e);
+    }
+    enum job_wait limit = gate_wait(f, j);
+    if (limit != WAIT_NOTHING) {
+        queue_remove(f, j);
+        gate_hold(f, j, limit);
+        return NEXT;
     }
     if (!staging_take(j, d)) {
         job_set_wait(j, WAIT_STAGING);
@@ -364,6 +372,7 @@ void dispatch_all(struct front *f)
     bool progress = true;
     while (progress) {
         progress = false;
+        queue_gates_turn(f);
         for (unsigned i = 0; i < f->device_count; i++) {
             progress = serve(f, f->device[i]) || progress;
         }

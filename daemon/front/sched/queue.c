@@ -2,6 +2,7 @@
 
 #include <utlist.h>
 
+#include "daemon/front/sched/gate.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/shares.h"
 
@@ -14,6 +15,7 @@
 void queue_remove(struct front *f, struct job *j)
 {
     shares_drop(f, j);
+    gate_leave(f, j);
 }
 
 unsigned queue_ahead(struct front *f, const struct job *j, bool *ret_more)
@@ -60,6 +62,17 @@ void queue_modules_turn(struct front *f)
     }
 }
 
+void queue_gates_turn(struct front *f)
+{
+    struct job *j;
+    while ((j = gate_next(f)) != NULL) {
+        queue_offer(f, j);
+        if (j->sched.ready.in) {
+            gate_offered(j);
+        }
+    }
+}
+
 /* ---- jobs come and go ------------------------------------------------------------------------ */
 
 void queue_offer(struct front *f, struct job *j)
@@ -68,6 +81,7 @@ void queue_offer(struct front *f, struct job *j)
         return;
     }
     queue_leave_module(f, j);
+    gate_leave(f, j);
     if (!hazard_clear(j)) {
         job_set_wait(j, WAIT_HAZARD);
         return;
@@ -93,8 +107,9 @@ static void reconsider(struct front *f, struct job *j)
 static void set_rank(struct front *f, struct job *j, int64_t rank)
 {
     bool ready = j->sched.ready.in;
-    queue_remove(f, j);
+    shares_drop(f, j);
     j->sched.rank = rank;
+    gate_moved(j);
     if (ready) {
         shares_put(f, j);
         f->hooks.kick(f); /* it may go now, where its class had to wait */

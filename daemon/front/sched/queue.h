@@ -18,6 +18,8 @@ void queue_leave_module(struct front *f, struct job *j); /* not waiting: nothing
  * job waits. */
 bool queue_offer_modules(struct front *f);
 void queue_modules_turn(struct front *f); /* as far as this turn has units for */
+/* Offers jobs that the limits of their tenants held back, and let go now. */
+void queue_gates_turn(struct front *f);
 /* `j` was dispatched, or queued again: checks the jobs behind it, which may be ready now, or no
  * longer. */
 void queue_moved(struct front *f, struct job *j);

@@ -42,7 +42,7 @@ static void stand(struct device *d, struct stake *k, unsigned class)
  * false: no memory. */
 static bool stand_any(struct device *d, struct tenant *t, unsigned class)
 {
-    if (domain_of(t, d) == NULL) {
+    if (domain_of(t, d) == NULL || !tenant_may_use(t, d->index)) {
         return true;
     }
     if (!share_join(&t->share, t, d)) {
@@ -130,7 +130,8 @@ unsigned shares_ahead(const struct job *j, unsigned max)
 static struct job *head_of(const struct stake *k, unsigned class)
 {
     const struct heap_entry *own = runs_first(&k->of[class].ready);
-    const struct heap_entry *any = runs_first(&k->tenant->share.any[class]);
+    bool may = tenant_may_use(k->tenant, k->device);
+    const struct heap_entry *any = may ? runs_first(&k->tenant->share.any[class]) : NULL;
     const struct heap_entry *first =
         any == NULL || (own != NULL && heap_before(own, any)) ? own : any;
     return first != NULL ? first->what : NULL;

@@ -96,6 +96,12 @@ bool config_section(const char *name);
  * but at least 1,024. */
 #define REQUESTS_SPARE 512u
 uint64_t config_requests_max(const struct config *config);
+/* Limit of unfinished jobs of a tenant without a limit of its own. */
+static inline uint64_t config_tenant_jobs(const struct config *config)
+{
+    uint64_t all = config->queue_max;
+    return config->tenant_jobs_max > 0 ? config->tenant_jobs_max : all - all / 16;
+}
 /* Sets "section.key" from text, as in a file. The command line uses it as well. */
 int config_set(struct config *config, const char *key, const char *value, struct err *e);
 

@@ -11,6 +11,8 @@ const struct tenant_limits TENANT_UNLIMITED = {.hard = {.bytes = UINT64_MAX},
                                                .weight = TENANT_WEIGHT_USUAL,
                                                .job_class = CLASS_INTERACTIVE};
 
+const char *const tenant_roles[TENANT_ROLES] = {"drain", "reload", "see", "cancel"};
+
 const char *const tenant_settings[TENANT_THINGS] = {
     [TENANT_BUFFERS] = "buffers_max", [TENANT_JOBS] = "jobs_max",
     [TENANT_OPENS] = "opens_max",     [TENANT_PROGRAMS] = "programs_max",

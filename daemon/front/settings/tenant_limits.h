@@ -38,6 +38,17 @@ extern const char *const tenant_classes[]; /* names of enum proto_class: "batch"
 
 enum tenant_load { TENANT_LOAD_BY_GROUP, TENANT_LOAD_YES, TENANT_LOAD_NO };
 
+/* What a tenant may do that is else for administrators. */
+enum tenant_role {
+    ROLE_DRAIN = 1,  /* drain and resume */
+    ROLE_RELOAD = 2, /* read the settings again */
+    ROLE_SEE = 4,    /* see the work of others */
+    ROLE_CANCEL = 8, /* see and cancel it */
+};
+
+#define TENANT_ROLES 4u
+extern const char *const tenant_roles[TENANT_ROLES]; /* names, by bit: "drain" */
+
 struct tenant_limits {
     struct amount hard;           /* at most, on one device */
     struct amount soft;           /* buffers above it move to the host first */
@@ -51,6 +62,11 @@ struct tenant_limits {
     bool trusted;                 /* its kernels may run in the workers that tenants share */
     uint64_t weight;              /* its part of devices, against that of others */
     uint64_t job_class;           /* the smallest of its jobs (enum proto_class) */
+    uint64_t in_flight;           /* jobs that workers have at once; 0: no limit */
+    uint64_t devices;             /* a bit for each that it may use; 0: all */
+    unsigned roles;               /* bits of enum tenant_role */
+    bool barred;                  /* gets no new sessions */
+    uint64_t transfer_rate;       /* bytes a second between host and devices; 0: no limit */
 };
 
 /* No limits of its own; those of all tenants still apply. */

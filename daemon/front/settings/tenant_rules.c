@@ -17,6 +17,7 @@
 
 #define TENANT_SESSIONS_MAX 65536u
 #define TENANT_THINGS_MAX   16777216u /* of buffers, jobs and the like */
+#define RATE_MIN            4096u     /* bytes a second */
 
 /* ---- rules and claims ----------------------------------------------------------------------- */
 
@@ -28,6 +29,12 @@ static struct tenant_rule *find(const struct tenant_rules *r, const char *name)
         }
     }
     return NULL;
+}
+
+const struct tenant_limits *tenant_rules_limits(const struct tenant_rules *rules, const char *name)
+{
+    const struct tenant_rule *rule = find(rules, name);
+    return rule != NULL ? &rule->limits : &rules->others;
 }
 
 const struct tenant_rule *tenant_rules_named(const struct tenant_rules *rules, const char *name)
@@ -206,6 +213,17 @@ static int set_count(const char *key, const char *value, uint64_t most, uint64_t
     return rc;
 }
 
+static int set_rate(const char *key, const char *value, uint64_t *out, struct err *e)
+{
+    uint64_t number = 0;
+    int rc = config_number(key, value, true, &number, e);
+    if (rc == 0 && number < RATE_MIN) {
+        rc = err_set(e, ERR_RANGE, "%s = %s: at least 4K bytes a second", key, value);
+    }
+    *out = rc == 0 ? number : *out;
+    return rc;
+}
+
 static int set_load(const char *key, const char *value, enum tenant_load *out, struct err *e)
 {
     bool yes = false;
@@ -223,6 +241,88 @@ static int set_class(const char *value, uint64_t *out, struct err *e)
         }
     }
     return err_set(e, ERR_INVALID, "class = %s: not realtime, interactive or batch", value);
+}
+
+/* Accepts words with commas or blanks between them. word: adds one to what `out` points to. */
+static int set_words(const char *key, const char *value, void *out,
+                     int (*add)(const char *key, const char *word, void *out, struct err *e),
+                     struct err *e)
+{
+    static const char separators[] = ", \t";
+    int rc = 0;
+    for (const char *c = value + strspn(value, separators); rc == 0 && *c != '\0';) {
+        char word[32];
+        size_t length = strcspn(c, separators);
+        (void)snprintf(word, sizeof word, "%.*s", (int)length, c);
+        rc = add(key, word, out, e);
+        c += length;
+        c += strspn(c, separators);
+    }
+    return rc;
+}
+
+static int add_role(const char *key, const char *word, void *out, struct err *e)
+{
+    for (unsigned i = 0; i < TENANT_ROLES; i++) {
+        if (strcmp(word, tenant_roles[i]) == 0) {
+            *(unsigned *)out |= 1u << i;
+            return 0;
+        }
+    }
+    return err_set(e, ERR_INVALID, "%s: %s: not one of drain, reload, see, cancel", key, word);
+}
+
+static int add_device(const char *key, const char *word, void *out, struct err *e)
+{
+    uint32_t index = 0;
+    if (!number_of(word, &index) || index >= 64) {
+        return err_set(e, ERR_INVALID, "%s: %s: not the index of a device, below 64", key, word);
+    }
+    *(uint64_t *)out |= UINT64_C(1) << index;
+    return 0;
+}
+
+/* What it may do, and where. */
+static int set_rights(struct tenant_limits *l, const char *key, const char *value, struct err *e)
+{
+    unsigned roles = 0;
+    uint64_t devices = 0;
+    bool connect = true;
+    int rc = 0;
+    if (strcmp(key, "roles") == 0) {
+        rc = set_words(key, value, &roles, add_role, e);
+        l->roles = rc == 0 ? roles : l->roles;
+    } else if (strcmp(key, "devices") == 0) {
+        rc = set_words(key, value, &devices, add_device, e);
+        if (rc == 0 && devices == 0) {
+            rc = err_set(e, ERR_INVALID, "devices: names none; without this line it may use all");
+        }
+        l->devices = rc == 0 ? devices : l->devices;
+    } else if (strcmp(key, "connect") == 0) {
+        rc = set_bool(key, value, &connect, e);
+        l->barred = rc == 0 ? !connect : l->barred;
+    } else {
+        rc = err_set(e, ERR_NOT_FOUND, "unknown setting %s of a tenant", key);
+    }
+    return rc;
+}
+
+/* How much its jobs may do at once. */
+static int set_pace(struct tenant_limits *l, const char *key, const char *value, struct err *e)
+{
+    if (strcmp(key, "weight") == 0) {
+        return set_count(key, value, TENANT_WEIGHT_MAX, &l->weight, e);
+    }
+    if (strcmp(key, "class") == 0) {
+        return set_class(value, &l->job_class, e);
+    }
+    if (strcmp(key, "inflight_max") == 0) {
+        return set_count(key, value, TENANT_THINGS_MAX, &l->in_flight, e);
+    }
+    if (strcmp(key, "transfer_rate") == 0) {
+        return set_rate(key, value, &l->transfer_rate, e);
+    }
+    return set_rights(l, key, value, e);
 }
 
 /* The keys of limits. */
@@ -260,13 +360,7 @@ static int set_limit(struct tenant_limits *l, const char *key, const char *value
     if (strcmp(key, "trusted") == 0) {
         return set_bool(key, value, &l->trusted, e);
     }
-    if (strcmp(key, "weight") == 0) {
-        return set_count(key, value, TENANT_WEIGHT_MAX, &l->weight, e);
-    }
-    if (strcmp(key, "class") == 0) {
-        return set_class(value, &l->job_class, e);
-    }
-    return err_set(e, ERR_NOT_FOUND, "unknown setting %s of a tenant", key);
+    return set_pace(l, key, value, e);
 }
 
 /* The file itself is read when all sections are (tenant_tokens.h). */
@@ -292,14 +386,15 @@ static int set_users(struct tenant_rules *r, struct tenant_rule *rule, const cha
         (void)snprintf(users ? rule->users : rule->groups, sizeof rule->users, "%s", value);
         return set_members(r, index, value, users, e);
     }
-    return strcmp(key, "tokens") == 0 ? set_tokens(rule, value, e)
-                                      : set_bool(key, value, &rule->tcp, e);
+    return strcmp(key, "tokens") == 0
+               ? set_tokens(rule, value, e)
+               : set_bool(key, value, strcmp(key, "tcp") == 0 ? &rule->tcp : &rule->unknown, e);
 }
 
 static bool says_who(const char *key)
 {
     return strcmp(key, "users") == 0 || strcmp(key, "groups") == 0 || strcmp(key, "tcp") == 0 ||
-           strcmp(key, "tokens") == 0;
+           strcmp(key, "tokens") == 0 || strcmp(key, "unknown") == 0;
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -339,6 +434,8 @@ static void note_place(struct tenant_rule *rule, const char *key, const char *pl
 {
     if (strcmp(key, "tcp") == 0) {
         (void)snprintf(rule->tcp_at, sizeof rule->tcp_at, "%s", place);
+    } else if (strcmp(key, "unknown") == 0) {
+        (void)snprintf(rule->unknown_at, sizeof rule->unknown_at, "%s", place);
     } else if (strcmp(key, "memory_guaranteed") == 0) {
         (void)snprintf(rule->guaranteed_at, sizeof rule->guaranteed_at, "%s", place);
     }
@@ -354,8 +451,9 @@ static int set(void *data, const char *section_name, const char *key, const char
         return 0;
     }
     bool users = says_who(key);
+    bool own = users || strcmp(key, "memory_guaranteed") == 0 || strcmp(key, "roles") == 0;
     bool others = strcmp(name, TENANT_OTHERS) == 0;
-    if (others && (users || strcmp(key, "memory_guaranteed") == 0)) {
+    if (others && own) {
         return err_set(e, ERR_INVALID,
                        "%s: not allowed in [tenant %s], which covers all other users", key,
                        TENANT_OTHERS);
@@ -388,22 +486,39 @@ static int check_one(const struct tenant_rule *rule, struct err *e)
     return 0;
 }
 
+/* One tenant at most has clients over tcp, and one has unknown users. */
+static int check_once(const struct tenant_rules *r, struct err *e)
+{
+    const struct tenant_rule *tcp = NULL;
+    const struct tenant_rule *unknown = NULL;
+    for (unsigned i = 0; i < r->count; i++) {
+        const struct tenant_rule *rule = &r->rule[i];
+        if (rule->tcp && tcp != NULL) {
+            return err_set(e, ERR_EXISTS,
+                           "%s: tenants %s and %s both have tcp = yes, one tenant may",
+                           rule->tcp_at, tcp->name, rule->name);
+        }
+        if (rule->unknown && unknown != NULL) {
+            return err_set(e, ERR_EXISTS,
+                           "%s: tenants %s and %s both have unknown = yes, one tenant may",
+                           rule->unknown_at, unknown->name, rule->name);
+        }
+        tcp = rule->tcp ? rule : tcp;
+        unknown = rule->unknown ? rule : unknown;
+    }
+    return 0;
+}
+
 static int check(const struct tenant_rules *r, struct err *e)
 {
     unsigned percent = 0;
-    const struct tenant_rule *tcp = NULL;
     const struct tenant_rule *over = NULL;
-    int rc = 0;
+    int rc = check_once(r, e);
     for (unsigned i = 0; rc == 0 && i < r->count; i++) {
         const struct tenant_rule *rule = &r->rule[i];
         rc = check_one(rule, e);
         percent += rule->limits.guaranteed.percent;
         over = over == NULL && percent > 100 ? rule : over;
-        if (rc == 0 && rule->tcp && tcp != NULL) {
-            rc = err_set(e, ERR_EXISTS, "%s: tenants %s and %s both have tcp = yes, one tenant may",
-                         rule->tcp_at, tcp->name, rule->name);
-        }
-        tcp = rule->tcp ? rule : tcp;
     }
     if (rc == 0 && over != NULL) {
         rc = err_set(e, ERR_LIMIT,
@@ -511,6 +626,10 @@ const struct tenant_rule *tenant_rules_of(const struct tenant_rules *rules,
                                           const struct tenant_peer *peer)
 {
     unsigned first = rules->count;
+    unsigned unknown = rules->count;
+    for (unsigned i = 0; i < rules->count; i++) {
+        unknown = rules->rule[i].unknown ? i : unknown;
+    }
     for (unsigned i = 0; !peer->local && i < rules->count; i++) {
         if (rules->rule[i].tcp) {
             return &rules->rule[i];
@@ -526,6 +645,7 @@ const struct tenant_rule *tenant_rules_of(const struct tenant_rules *rules,
         }
         first = c->rule < first ? c->rule : first;
     }
+    first = first < rules->count ? first : unknown;
     return first < rules->count ? &rules->rule[first] : NULL;
 }
 
@@ -534,6 +654,7 @@ int tenant_rules_fit(const struct tenant_rules *rules, uint64_t pool_limit, stru
     char names[256] = "";
     size_t used = 0;
     uint64_t all = 0;
+    const struct tenant_rule *over = NULL; /* the first for which nothing is left */
     for (unsigned i = 0; i < rules->count; i++) {
         const struct tenant_rule *rule = &rules->rule[i];
         uint64_t bytes = amount_of(&rule->limits.guaranteed, pool_limit);
@@ -543,6 +664,7 @@ int tenant_rules_fit(const struct tenant_rules *rules, uint64_t pool_limit, stru
                            " bytes on this device, more than memory_hard",
                            rule->name, bytes);
         }
+        over = over == NULL && sat_add(all, bytes) > pool_limit ? rule : over;
         all = sat_add(all, bytes);
         if (bytes > 0 && used < sizeof names) {
             int n = snprintf(names + used, sizeof names - used, "%s%s %" PRIu64,
@@ -550,12 +672,12 @@ int tenant_rules_fit(const struct tenant_rules *rules, uint64_t pool_limit, stru
             used += n > 0 ? (size_t)n : 0;
         }
     }
-    return all <= pool_limit
-               ? 0
-               : err_set(
-                     e, ERR_LIMIT,
-                     "%" PRIu64
-                     " bytes are guaranteed to tenants (%s), the device's pool may take %" PRIu64
-                     ": lower memory_guaranteed",
-                     all, names, pool_limit);
+    if (over == NULL) {
+        return 0;
+    }
+    bool placed = over->guaranteed_at[0] != '\0';
+    return err_set(e, ERR_LIMIT,
+                   "%" PRIu64 " bytes are guaranteed to tenants (%s), the device's pool may take "
+                   "%" PRIu64 ": lower memory_guaranteed%s%s",
+                   all, names, pool_limit, placed ? ", as at " : "", over->guaranteed_at);
 }

@@ -33,7 +33,9 @@ struct tenant_rule {
     char groups[256];
     char tokens[256];               /* its file of hashes of tokens; "": none */
     bool tcp;                       /* clients over tcp without a token belong to it */
+    bool unknown;                   /* clients that no section names belong to it */
     char tcp_at[TENANT_RULE_PLACE]; /* FILE:LINE where `tcp` was set */
+    char unknown_at[TENANT_RULE_PLACE];
     char guaranteed_at[TENANT_RULE_PLACE];
     /* the tenant of that name, once the rules are in force (tenant_quota.h) */
     struct tenant *tenant;
@@ -85,10 +87,13 @@ int tenant_rules_load(const char *file, const char *dir, struct tenant_rules *re
 void tenant_rules_finish(struct tenant_rules *rules);
 
 /* The section of a peer: the one that names its user, else the first by name that names one of its
- * groups. NULL: no section, the peer is a tenant of its own. */
+ * groups, else the one for unknown users. NULL: no section, the peer is a tenant of its own. */
 const struct tenant_rule *tenant_rules_of(const struct tenant_rules *rules,
                                           const struct tenant_peer *peer);
 const struct tenant_rule *tenant_rules_named(const struct tenant_rules *rules, const char *name);
+
+/* The limits of the tenant of that name. */
+const struct tenant_limits *tenant_rules_limits(const struct tenant_rules *rules, const char *name);
 
 /* Checks that a pool can reserve all guarantees. ERR_LIMIT names the sum and the tenants. */
 int tenant_rules_fit(const struct tenant_rules *rules, uint64_t pool_limit, struct err *e);

@@ -116,12 +116,14 @@ int quota_rules(struct front *f, struct tenant_rules *rules, uint64_t memory_max
     for (struct tenant *t = f->tenants; t != NULL; t = t->hh.next) {
         bool ruled = t->ruled;
         t->changed = quota_apply(&f->rules, t);
+        gate_look(&f->gates, &t->gate, t);
         if (ruled && !t->ruled && t->sessions == 0) {
             forget_later(f, t);
         }
     }
     struct device *d;
     for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        d->line.joined = false; /* tenants may use it that might not */
         if (keeps(d)) {
             send_changed(f, d, memory_max);
         }
@@ -259,7 +261,7 @@ static bool same(const struct amount *a, const struct amount *b)
 bool quota_apply(const struct tenant_rules *rules, struct tenant *t)
 {
     const struct tenant_rule *rule = tenant_rules_named(rules, t->name);
-    const struct tenant_limits *l = rule != NULL ? &rule->limits : &rules->others;
+    const struct tenant_limits *l = tenant_rules_limits(rules, t->name);
     bool changed = !same(&l->hard, &t->limits.hard) || !same(&l->soft, &t->limits.soft) ||
                    !same(&l->guaranteed, &t->limits.guaranteed) ||
                    !same(&l->spilled, &t->limits.spilled);
@@ -286,5 +288,6 @@ void quota_users(const struct tenant_rules *rules, const struct tenant *t, char 
         list(out, size, "groups ", rule->groups);
         list(out, size, "", rule->tcp ? "tcp" : "");
         list(out, size, "", rule->tokens[0] != '\0' ? "tokens" : "");
+        list(out, size, "", rule->unknown ? "unknown users" : "");
     }
 }

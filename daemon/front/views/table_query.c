@@ -5,6 +5,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "common/round.h"
 #include "daemon/front/clients/reply.h"
 #include "daemon/front/views/table_view.h"
 
@@ -57,6 +58,22 @@ static bool query_run(struct table_query *q)
     return true;
 }
 
+/* Behind the first, which is under way, tenants take turns. */
+static void stand(struct front *f, struct table_query *q)
+{
+    struct table_query *at = f->table_queries != NULL ? f->table_queries->next : NULL;
+    q->round = q->s != NULL ? round_next(&q->s->tenant->table_round, f->table_round) : UINT64_MAX;
+    while (at != NULL && at->round <= q->round) {
+        turn_count(f, 1);
+        at = at->next;
+    }
+    if (at != NULL) {
+        DL_PREPEND_ELEM(f->table_queries, at, q);
+    } else {
+        DL_APPEND(f->table_queries, q);
+    }
+}
+
 /* A long table waits for those before it. */
 static int query_start(struct request_context *c, const struct table_view *view, struct err *e)
 {
@@ -74,7 +91,7 @@ static int query_start(struct request_context *c, const struct table_view *view,
     }
     q->r = c->r;
     c->r = NULL;
-    DL_APPEND(c->f->table_queries, q);
+    stand(c->f, q);
     c->f->hooks.kick(c->f);
     return 0;
 }
@@ -118,6 +135,7 @@ void table_queries_run(struct front *f)
 {
     while (f->table_queries != NULL && turn_has_room(f)) {
         struct table_query *q = f->table_queries;
+        f->table_round = q->round < UINT64_MAX ? q->round : f->table_round;
         if (!query_run(q)) {
             return;
         }

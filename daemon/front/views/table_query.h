@@ -1,7 +1,7 @@
 /*
  * QUERY: tables for operators. A long table is made in slices, as far as turns of the loop have
- * units of work for it, one table at a time, in the order of the requests. An element that appears
- * or leaves meanwhile may or may not be in it. Thread: the loop's.
+ * units of work for it, one table at a time; tenants that wait for tables take turns. An element
+ * that appears or leaves meanwhile may or may not be in it. Thread: the loop's.
  */
 #ifndef FRONT_VIEWS_TABLE_QUERY_H
 #define FRONT_VIEWS_TABLE_QUERY_H

@@ -1,4 +1,7 @@
 /* The tables `sessions` and `tenants`. */
+#include <stdio.h>
+#include <string.h>
+
 #include "common/saturate.h"
 #include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/views/table_view.h"
@@ -90,6 +93,12 @@ static uint64_t arena_limit(const struct front *f, const struct tenant *x)
                                                : x->limits.arena_bytes;
 }
 
+static uint64_t jobs_limit(const struct front *f, const struct tenant *x)
+{
+    uint64_t own = x->limits.most[TENANT_JOBS];
+    return own > 0 ? own : config_tenant_jobs(&f->config);
+}
+
 #define TENANT_COLUMNS(COLUMN, WIDE)                                                               \
     COLUMN(tenant, TEXT, x->name)                                                                  \
     COLUMN(sessions, UINT, x->sessions)                                                            \
@@ -117,7 +126,15 @@ static uint64_t arena_limit(const struct front *f, const struct tenant *x)
     WIDE(own_workers, BOOL, x->apart)                                                              \
     WIDE(struck_kernels, UINT, HASH_COUNT(x->strikes))                                             \
     WIDE(spilled_max, BYTES, limit(all.quota.spilled))                                             \
-    WIDE(total_max, BYTES, limit(x->limits.total))
+    WIDE(total_max, BYTES, limit(x->limits.total))                                                 \
+    WIDE(devices, TEXT, devices)                                                                   \
+    WIDE(roles, TEXT, roles)                                                                       \
+    WIDE(unfinished, UINT, x->held[TENANT_JOBS])                                                   \
+    WIDE(jobs_max, UINT, jobs_limit(q->f, x))                                                      \
+    WIDE(in_flight, UINT, x->gate.flying)                                                          \
+    WIDE(inflight_max, UINT, table_known(x->limits.in_flight > 0, x->limits.in_flight))            \
+    WIDE(held, UINT, x->gate.held_count)                                                           \
+    WIDE(transfer_rate, BYTES, table_known(x->limits.transfer_rate > 0, x->limits.transfer_rate))
 
 /* Only jobs that a worker has wait for memory. */
 static void count_waiting(struct front *f)
@@ -144,12 +161,49 @@ static void tenants_begin(struct table_query *q)
     q->at = q->f->tenants;
 }
 
+static void add_word(char *out, size_t size, const char *word)
+{
+    size_t used = strlen(out);
+    (void)snprintf(out + used, size - used, "%s%s", used > 0 ? "," : "", word);
+}
+
+static void list_devices(const struct front *f, const struct tenant *x, char *out, size_t size)
+{
+    char number[16];
+    out[0] = '\0';
+    for (unsigned i = 0; i < f->device_count && x->limits.devices != 0; i++) {
+        (void)snprintf(number, sizeof number, "%u", i);
+        if (tenant_may_use(x, i)) {
+            add_word(out, size, number);
+        }
+    }
+    if (x->limits.devices == 0) {
+        add_word(out, size, "all");
+    } else if (out[0] == '\0') {
+        add_word(out, size, "none");
+    }
+}
+
+static void list_roles(const struct tenant *x, char *out, size_t size)
+{
+    out[0] = '\0';
+    for (unsigned i = 0; i < TENANT_ROLES; i++) {
+        if ((x->limits.roles >> i & 1) != 0) {
+            add_word(out, size, tenant_roles[i]);
+        }
+    }
+}
+
 static void tenant_row(struct table_query *q, const struct tenant *x)
 {
     struct table *t = &q->table;
     char users[600];
+    char devices[200];
+    char roles[40];
     struct sums all = sums_of(q->f, x);
     quota_users(&q->f->rules, x, users, sizeof users);
+    list_devices(q->f, x, devices, sizeof devices);
+    list_roles(x, roles, sizeof roles);
     TABLE_ROW(TENANT_COLUMNS);
 }
 

@@ -32,6 +32,7 @@ struct table_query {
     struct request *r;  /* owned; NULL: the first turn is not over */
     struct table table; /* valid once `begun` */
     bool begun;
+    uint64_t round;  /* of its turn (round_next) */
     const void *at;  /* the element to visit next, of a list; NULL: the end */
     uint32_t cursor; /* the place to visit next, of an idmap */
     struct table_query *prev, *next;

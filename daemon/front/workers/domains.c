@@ -320,11 +320,12 @@ int domain_obtain_any(struct front *f, struct tenant *t, struct err *e)
     for (unsigned i = 0; t->apart && i < f->device_count; i++) {
         struct device *base = f->device[i];
         struct device *d = domain_of(t, base);
-        if (d != NULL && device_hopeful(d) && (d->state != DEVICE_RESTING || d->wanted)) {
+        if (d != NULL && tenant_may_use(t, i) && device_hopeful(d) &&
+            (d->state != DEVICE_RESTING || d->wanted)) {
             d->used_ns = front_now(f);
             return 0;
         }
-        bool better = best == NULL || active(base) < active(best);
+        bool better = tenant_may_use(t, i) && (best == NULL || active(base) < active(best));
         best = device_hopeful(base) && better ? base : best;
     }
     struct device *ignored = NULL;

@@ -32,10 +32,29 @@ static void keep_host(struct transfer *x)
     }
 }
 
+uint64_t transfers_piece(const struct transfers *t)
+{
+    uint64_t whole = t->device->info.cpu ? TRANSFER_PIECE_CPU : TRANSFER_PIECE;
+    return whole >> t->shrinks;
+}
+
+/* A part of a piece that was quick says nothing about whole ones. */
+void transfers_paced(struct transfers *t, uint64_t bytes, uint64_t ns)
+{
+    if (ns > TRANSFER_LONG_NS && transfers_piece(t) > TRANSFER_PIECE_MIN) {
+        t->shrinks++;
+    } else if (ns < TRANSFER_SHORT_NS && t->shrinks > 0 && bytes >= transfers_piece(t)) {
+        t->shrinks--;
+    }
+}
+
 /* To be called when the service stream has passed the transfer's commands, or they failed. */
 static void marker_passed(struct transfer *x)
 {
     if (x->marker != NULL) {
+        if (x->piece > 0) {
+            transfers_paced(x->t, x->piece, clock_now_ns() - x->piece_ns);
+        }
         x->t->zeroing -= x->piece;
         x->piece = 0;
         memory_passed(&x->t->device->memory, &x->point);
@@ -97,11 +116,6 @@ static void on_copied(struct copy *copy, const struct err *e)
 
 /* ---- the beginning ------------------------------------------------------------------------- */
 
-static uint64_t piece_max(const struct transfers *t)
-{
-    return t->device->info.cpu ? TRANSFER_PIECE_CPU : TRANSFER_PIECE;
-}
-
 /* Enqueues zeros for the next piece. The buffer's memory is zeroed to its very end, a multiple
  * of the pattern. */
 static int zero_piece(struct transfer *x, struct err *e)
@@ -110,7 +124,7 @@ static int zero_piece(struct transfer *x, struct err *e)
     struct device *dev = x->t->device;
     struct buffer *b = x->buffer;
     uint64_t rest = b->piece.pool.size - x->zeroed;
-    uint64_t bytes = rest < piece_max(x->t) ? rest : piece_max(x->t);
+    uint64_t bytes = rest < transfers_piece(x->t) ? rest : transfers_piece(x->t);
     struct backend_ref at = b->piece.ref;
     at.offset += x->zeroed;
     int rc = dev->b->stream->fill(dev->service, at, ZEROS, sizeof ZEROS, bytes, e);
@@ -124,6 +138,7 @@ static int zero_piece(struct transfer *x, struct err *e)
     }
     x->zeroed += bytes;
     x->piece = bytes;
+    x->piece_ns = clock_now_ns();
     x->t->zeroing += bytes;
     x->t->last_tenant = b->tenant;
     if (zeroed_all(x)) { /* from now on jobs can wait for the marker in their streams */
@@ -156,7 +171,7 @@ static struct transfer *zero_next(const struct transfers *t)
 static void zero_some(struct transfers *t)
 {
     struct transfer *x;
-    while (t->zeroing <= piece_max(t) && (x = zero_next(t)) != NULL) {
+    while (t->zeroing <= transfers_piece(t) && (x = zero_next(t)) != NULL) {
         struct err e = ERR_INIT;
         if (zero_piece(x, &e) != 0) {
             finish(t, x, &e);

@@ -8,6 +8,7 @@
 #ifndef WORKER_COPY_TRANSFER_H
 #define WORKER_COPY_TRANSFER_H
 
+#include "common/clock.h"
 #include "common/memfd.h"
 #include "daemon/worker/copy/copies.h"
 #include "daemon/worker/memory/buffers.h"
@@ -33,6 +34,7 @@ struct transfer {
     uint64_t copied;       /* bytes so far, in the seal of a buffer that is on the host */
     uint64_t zeroed;       /* bytes whose zeros were enqueued in the service stream */
     uint64_t piece;        /* of these, bytes of the piece before `marker` */
+    uint64_t piece_ns;     /* when it was enqueued */
     /* a seal waits for the jobs with an `arrival` up to this that use the buffer */
     uint64_t behind;
     struct memfd host;             /* seal, restore */
@@ -53,13 +55,18 @@ typedef int (*transfer_away_fn)(void *data, const struct buffer *b, uint64_t at,
                                 uint64_t bytes, struct err *e);
 
 /* Zeros are enqueued in pieces, few at a time, and tenants take turns. A small buffer need not
- * wait for all zeros of a large one, and the device runs other work between two pieces. */
+ * wait for all zeros of a large one, and the device runs other work between two pieces. Where a
+ * piece takes longer than it should, on a slow or a busy device, the next ones are smaller. */
 #define TRANSFER_PIECE_CPU (UINT64_C(4) << 20)  /* bytes: about 1 ms of a processor */
 #define TRANSFER_PIECE     (UINT64_C(32) << 20) /* bytes: about 1 ms of a GPU */
+#define TRANSFER_PIECE_MIN (UINT64_C(256) << 10)
+#define TRANSFER_LONG_NS   (8 * NS_PER_MS) /* of a piece, and of what is before it */
+#define TRANSFER_SHORT_NS  (2 * NS_PER_MS)
 
 struct transfers {
     struct transfer *first;
     uint64_t zeroing;        /* bytes of zeros in the service stream */
+    unsigned shrinks;        /* how often a piece is halved now */
     uint64_t last_tenant;    /* tenant of the piece that was enqueued last */
     struct device *device;   /* not owned */
     struct copies *copies;   /* not owned */
@@ -86,6 +93,10 @@ void transfers_supersede(struct transfers *t, const struct buffer *b);
 /* Marks what a former front asked for as superseded: the next front knows from the inventory what
  * is there, and waits only for a buffer that is being restored. */
 void transfers_disown(struct transfers *t);
+/* Bytes of the next pieces of zeros. */
+uint64_t transfers_piece(const struct transfers *t);
+/* A piece of so many bytes took so long: chooses the size of the next ones. */
+void transfers_paced(struct transfers *t, uint64_t bytes, uint64_t ns);
 void transfers_poll(struct transfers *t);
 /* Is a transfer under way? tenant: of that tenant's buffers; NULL: any. A seal that waits for
  * jobs does not count, because only their end makes it go on. */

@@ -292,12 +292,41 @@ START_TEST(busy)
 }
 END_TEST
 
+/* Within the caller's deadline, if it gave one, and unless it asks for one try. */
+START_TEST(a_refused_run_is_tried_again)
+{
+    static const struct {
+        uint64_t deadline_ns;
+        uint32_t flags;
+        int code;
+    } of[] = {{UINT64_C(60000000000), 0, 0},
+              {UINT64_C(60000000000), GPUD_SUBMIT_ONCE, GPUD_ERR_BUSY},
+              {1, 0, GPUD_ERR_BUSY}, /* it would pass during the pause */
+              {0, 0, GPUD_ERR_BUSY}};
+    gpud_program *p = NULL;
+    gpud_arg args[] = {gpud_f32(1), gpud_inout(make(4))};
+    OK(gpud_program_create(client, "again", &p));
+    OK(gpud_program_launch(p, find(), args, 2, NULL));
+    OK(gpud_program_seal(p));
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+        gpud_submit_options o = {
+            .size = sizeof o, .flags = of[i].flags, .deadline_ns = of[i].deadline_ns};
+        uint64_t before = fake_executed(fake);
+        fake_mode(fake, FAKE_BUSY);
+        ck_assert_int_eq(gpud_run(client, p, NULL, 0, &o, NULL), of[i].code);
+        ck_assert_uint_eq(fake_executed(fake), before + (of[i].code == 0));
+    }
+    ck_assert_uint_eq(fake_twice(fake), 0);
+    gpud_program_free(p);
+}
+END_TEST
+
 /* What a newer library's flag asks for would not be done. */
 START_TEST(flags_that_are_not_known_are_refused)
 {
     uint32_t data = 0;
     gpud_arg args[] = {gpud_f32(1), gpud_host(&data, 1, GPUD_U32)};
-    gpud_submit_options o = {.size = sizeof o, .flags = 8};
+    gpud_submit_options o = {.size = sizeof o, .flags = 16};
     gpud_job *job = NULL;
     FAILS(gpud_launch(client, find(), args, 2, NULL, &o, &job), GPUD_ERR_INVALID);
     ck_assert_ptr_null(job);
@@ -856,6 +885,7 @@ int main(void)
     tcase_add_test(t, in_a_poll_loop);
     tcase_add_test(t, callbacks_wake_the_loop);
     tcase_add_test(t, busy);
+    tcase_add_test(t, a_refused_run_is_tried_again);
     tcase_add_test(t, flags_that_are_not_known_are_refused);
     tcase_add_loop_test(t, who_is_freed_waits_for_room, 0, 2);
     tcase_add_test(t, jobs_in_flight_are_capped);

@@ -14,6 +14,7 @@
 /* A table of steps, written down once more: a bit for each state that may come next. */
 struct machine {
     unsigned states;
+    unsigned targets; /* numbers that may come next; 0: states */
     unsigned steps[STATES_MAX];
     unsigned (*step)(unsigned from, unsigned to);
 };
@@ -53,8 +54,6 @@ static unsigned wait_in_state(unsigned state, unsigned wait)
     return wait;
 }
 
-_Static_assert((int)JOB_STATES == (int)JOB_WAITS, "one number counts both in machines");
-
 static const struct machine machines[] = {
     {.states = JOB_STATES,
      .step = step_state,
@@ -81,9 +80,11 @@ static const struct machine machines[] = {
                [ANSWER_SENT] = TO(ANSWER_KEPT) | TO(ANSWER_CLOSED),
                [ANSWER_KEPT] = TO(ANSWER_CLOSED)}},
     {.states = JOB_STATES,
+     .targets = JOB_WAITS,
      .step = wait_in_state,
      .steps = {[JOB_QUEUED] = TO(WAIT_NOTHING) | TO(WAIT_HAZARD) | TO(WAIT_WINDOW) |
-                              TO(WAIT_MODULE) | TO(WAIT_STAGING) | TO(WAIT_ALONE),
+                              TO(WAIT_MODULE) | TO(WAIT_STAGING) | TO(WAIT_FLIGHT) |
+                              TO(WAIT_TRANSFER) | TO(WAIT_ALONE),
                [JOB_DISPATCHED] = TO(WAIT_NOTHING) | TO(WAIT_MEMORY),
                [JOB_RUNNING] = TO(WAIT_NOTHING),
                [JOB_DONE] = TO(WAIT_NOTHING),
@@ -102,8 +103,9 @@ static bool pair_at(int n, bool allowed, struct pair *ret_pair)
 {
     for (unsigned m = 0; m < sizeof machines / sizeof machines[0]; m++) {
         unsigned states = machines[m].states;
-        for (unsigned i = 0; i < states * states; i++) {
-            struct pair p = {&machines[m], i / states, i % states};
+        unsigned targets = machines[m].targets > 0 ? machines[m].targets : states;
+        for (unsigned i = 0; i < states * targets; i++) {
+            struct pair p = {&machines[m], i / targets, i % targets};
             if ((p.machine->steps[p.from] >> p.to & 1) == allowed && n-- == 0) {
                 *ret_pair = p;
                 return true;

@@ -57,6 +57,27 @@ START_TEST(root_and_the_daemons_user_only)
 }
 END_TEST
 
+/* A role gives what it names, to local clients. */
+START_TEST(a_tenant_has_its_roles)
+{
+    struct rights r;
+    ck_assert_int_eq(read_groups("", "", "own", &r, NULL), 0);
+    struct session s = session_of(geteuid() + 54321, UINT32_MAX, true);
+    tenant_at(0)->limits.roles = ROLE_DRAIN;
+    ck_assert(rights_may(&r, &s, ROLE_DRAIN) && !rights_may(&r, &s, ROLE_RELOAD | ROLE_CANCEL));
+    ck_assert(!rights_sees(&r, &s, tenant_at(1)) && !rights_admin(&r, &s));
+    tenant_at(0)->limits.roles = ROLE_SEE;
+    ck_assert(rights_sees(&r, &s, tenant_at(1)) && !rights_may(&r, &s, ROLE_CANCEL));
+    tenant_at(0)->limits.roles = ROLE_CANCEL | ROLE_RELOAD;
+    ck_assert(rights_sees(&r, &s, tenant_at(1)) && rights_may(&r, &s, ROLE_CANCEL));
+    ck_assert(rights_may(&r, &s, ROLE_RELOAD) && !rights_may(&r, &s, 0));
+    s.client.local = false;
+    ck_assert(!rights_may(&r, &s, ROLE_RELOAD) && !rights_sees(&r, &s, tenant_at(1)));
+    ck_assert(!rights_may(&r, NULL, ROLE_DRAIN));
+    tenant_at(0)->limits.roles = 0;
+}
+END_TEST
+
 START_TEST(everybody_sees_if_told_and_controls_nothing)
 {
     struct rights r;
@@ -209,6 +230,7 @@ int main(void)
     Suite *suite = suite_create("rights");
     TCase *tc = tcase_create("rights");
     tcase_add_test(tc, root_and_the_daemons_user_only);
+    tcase_add_test(tc, a_tenant_has_its_roles);
     tcase_add_test(tc, everybody_sees_if_told_and_controls_nothing);
     tcase_add_loop_test(tc, members_of_the_group, 0, 2);
     tcase_add_test(tc, who_is_apart);

@@ -365,6 +365,93 @@ START_TEST(two_run_two_wait_and_the_next_is_refused)
 }
 END_TEST
 
+static void start_for(const char *owner, unsigned number, struct outcome *o, int code)
+{
+    char source[16];
+    struct err e = ERR_INIT;
+    (void)snprintf(source, sizeof source, "%s%u", owner, number);
+    struct compiler_request request = request_for(source);
+    request.owner = owner;
+    memset(o, 0, sizeof *o);
+    ck_assert_int_eq(compiler_start(compiler, &request, on_done, o, &e), code);
+}
+
+/* Sources of one tenant that take as long as they may: another one's starts at once, and its next
+ * ones wait for one of the others at most. */
+START_TEST(tenants_take_turns)
+{
+    enum { BOMBS = 20, GOOD = 3 };
+    static struct outcome bomb[BOMBS]; /* answered when the compiler is destroyed */
+    static struct outcome good[GOOD];
+    static struct outcome refused;
+    struct err e = ERR_INIT;
+    const struct compiler_options options = {
+        .build = FAKE_BUILD,
+        .parallel = 2,
+        .owner_parallel = 1,
+        .queue_max = 30,
+        .owner_queue_max = BOMBS - 1,
+        .limits = {.cpu_s = 7, .memory = 64u << 20, .wall_ns = 9000000}};
+    compiler_destroy(compiler);
+    ck_assert_int_eq(compiler_create(&loop, near_end, &options, &compiler, &e), 0);
+    for (unsigned i = 0; i < BOMBS; i++) {
+        start_for("bomb", i, &bomb[i], 0);
+    }
+    start_for("bomb", BOMBS, &refused, ERR_BUSY);
+    struct run run = take_run();
+    ck_assert(!fake_has_frame(far_end)); /* a place is left for others */
+    for (unsigned i = 0; i < GOOD; i++) {
+        start_for("good", i, &good[i], 0);
+    }
+    for (unsigned i = 0; i < GOOD; i++) {
+        struct run mine = take_run();
+        ck_assert_msg(memcmp(mine.asked.source.data, "good", 4) == 0, "%.*s",
+                      (int)mine.asked.source.size, (const char *)mine.asked.source.data);
+        answer(&mine, 0, "b", "");
+        loop_until(&loop, &good[i].done);
+    }
+    end_run(&run, SIGKILL, true);
+    loop_until(&loop, &bomb[0].done);
+    run = take_run();
+    end_run(&run, SIGKILL, true);
+    loop_until(&loop, &bomb[1].done);
+    run = take_run(); /* all that are left are answered when it is destroyed */
+    memfd_finish(&run.request);
+    memfd_finish(&run.response);
+}
+END_TEST
+
+/* With one place: behind what runs, before all that waits. */
+START_TEST(what_comes_second_is_second)
+{
+    static struct outcome bomb[8];
+    static struct outcome good;
+    struct err e = ERR_INIT;
+    const struct compiler_options options = {
+        .build = FAKE_BUILD,
+        .parallel = 1,
+        .queue_max = 30,
+        .limits = {.cpu_s = 7, .memory = 64u << 20, .wall_ns = 9000000}};
+    compiler_destroy(compiler);
+    ck_assert_int_eq(compiler_create(&loop, near_end, &options, &compiler, &e), 0);
+    for (unsigned i = 0; i < 8; i++) {
+        start_for("bomb", i, &bomb[i], 0);
+    }
+    start_for("good", 0, &good, 0);
+    struct run run = take_run();
+    answer(&run, 0, "b", "");
+    loop_until(&loop, &bomb[0].done);
+    run = take_run();
+    ck_assert(bytes_equal_str(run.asked.source, "good0"));
+    answer(&run, 0, "b", "");
+    loop_until(&loop, &good.done);
+    run = take_run();
+    ck_assert(bytes_equal_str(run.asked.source, "bomb1"));
+    memfd_finish(&run.request);
+    memfd_finish(&run.response);
+}
+END_TEST
+
 /* _i 0: its successor comes later, and another source meanwhile. */
 START_TEST(a_lost_launcher)
 {
@@ -649,6 +736,8 @@ int main(void)
     tcase_add_loop_test(tc, answers_that_make_no_sense, 0, 5);
     tcase_add_test(tc, a_compiler_that_cannot_be_started);
     tcase_add_test(tc, two_run_two_wait_and_the_next_is_refused);
+    tcase_add_test(tc, tenants_take_turns);
+    tcase_add_test(tc, what_comes_second_is_second);
     tcase_add_loop_test(tc, a_lost_launcher, 0, 2);
     tcase_add_test(tc, ids_of_others);
     tcase_add_test(tc, destroyed_with_work_at_hand);

@@ -1,13 +1,16 @@
 /* Requests about buffers that come again, or come from before. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/memfd.h"
 #include "daemon/front/memory/buffers.h"
 #include "daemon/front/model/op.h"
 #include "daemon/front/model/session_events.h"
 #include "daemon/front/model/sessions.h"
+#include "daemon/front/requests/hello.h"
 #include "daemon/front/requests/requests.h"
+#include "daemon/front/requests/session_end.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/shares.h"
 #include "proto/codec.h"
@@ -443,6 +446,117 @@ START_TEST(what_a_device_would_move_to_the_host_is_no_room_near)
 }
 END_TEST
 
+/* New buffers and free jobs go to devices that the tenant may use, and to no other. */
+START_TEST(a_tenant_has_its_devices)
+{
+    begin();
+    struct request r = {.slot = NULL};
+    struct err e;
+    for (unsigned i = 0; i < FAKE_DEVICES; i++) {
+        k->device[i].memory = 100;
+    }
+    struct buffer *before = fake_buffer(k, 0, 64, true);
+    k->tenant->limits.devices = 2;
+    ck_assert_uint_eq(create(10), 1);
+    ck_assert_uint_eq(create(20), 1);
+    r.msg.buffer_create = (struct msg_buffer_create){
+        .seq = ++seq, .dtype = DTYPE_U8, .ndim = 1, .d0 = 8, .device = 1};
+    ck_assert_int_eq(ask_for(request_buffer_create, &r, &e), ERR_PERMISSION);
+    ck_assert_msg(strstr(e.text, "tenant uid:1000 may not use device 0") != NULL, "%s", e.text);
+    struct job *any[4];
+    for (unsigned i = 0; i < 4; i++) {
+        any[i] = fake_job(k, -1);
+        (void)fake_submit(k, any[i]);
+    }
+    struct job *there = fake_job(k, 0); /* with what it has there from before */
+    fake_reads(there, before, 0, 64);
+    (void)fake_submit(k, there);
+    fake_turn(k);
+    ck_assert_ptr_eq(there->device, &k->device[0]);
+    ck_assert_int_eq(there->state, JOB_DISPATCHED);
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert_ptr_eq(any[i]->device, &k->device[1]);
+        fake_done(k, any[i], 0);
+    }
+    fake_done(k, there, 0);
+    fake_turn(k);
+    k->tenant->limits.devices = 4; /* there is none of that number */
+    r.msg.buffer_create.device = 0;
+    ck_assert_int_eq(ask_for(request_buffer_create, &r, &e), ERR_NO_DEVICE);
+    ck_assert_msg(strstr(e.text, "no device that tenant uid:1000 may use serves") != NULL, "%s",
+                  e.text);
+    k->session->buffers = 0;
+    end();
+}
+END_TEST
+
+static int greet(uint8_t number, uint32_t uid, struct err *e)
+{
+    uint8_t id[PROTO_CLIENT_ID_BYTES] = {number};
+    struct session *s = NULL;
+    struct request r = {.peer = {.pipe = number, .local = true, .uid = uid},
+                        .kind = MSG_KIND_HELLO};
+    r.msg.hello = (struct msg_hello){
+        .major = PROTO_MAJOR, .client_id = bytes_of(id, sizeof id), .name = bytes_str("caller")};
+    capbuf_reset(&out);
+    err_init(e);
+    return session_hello(&k->f, &r, &out, &s, e);
+}
+
+/* Who has a session keeps it, and administrators always come in. */
+START_TEST(users_without_a_section_may_be_refused)
+{
+    struct err e;
+    const uint32_t uid = (uint32_t)geteuid() + 7001;
+    begin();
+    ck_assert_int_eq(greet(1, uid, &e), 0);
+    k->f.rules.others.barred = true;
+    ck_assert_int_eq(greet(2, uid + 1, &e), ERR_PERMISSION);
+    ck_assert_msg(strstr(e.text, "section [tenant others] has connect = no, and no other section "
+                                 "names this user") != NULL,
+                  "%s", e.text);
+    ck_assert_int_eq(greet(3, 0, &e), 0);
+    ck_assert_int_eq(greet(1, uid, &e), 0);
+    ck_assert_uint_eq(k->f.session_count, 2);
+    while (k->f.sessions != NULL) {
+        session_end(&k->f, k->f.sessions);
+    }
+    end();
+}
+END_TEST
+
+/* Of another tenant's job nothing is told: it might as well not be there. */
+START_TEST(a_job_of_another_tenant_is_not_there)
+{
+    begin();
+    static const request_fn asks[] = {request_explain, request_job_info, request_cancel};
+    struct request r = {.slot = NULL};
+    struct err e;
+    struct err none;
+    struct job *j = fake_job(k, 0);
+    (void)fake_submit(k, j);
+    struct tenant *own = k->session->tenant;
+    k->session->tenant = tenant_obtain(&k->f.tenants, 1001);
+    k->session->key.uid = 12345;
+    for (size_t i = 0; i < sizeof asks / sizeof asks[0]; i++) {
+        r.msg.explain.job = j->id + 1;
+        ck_assert_int_eq(ask_for(asks[i], &r, &none), ERR_NOT_FOUND);
+        r.msg.explain.job = j->id;
+        ck_assert_int_eq(ask_for(asks[i], &r, &e), ERR_NOT_FOUND);
+        ck_assert_uint_eq(strlen(e.text), strlen(none.text)); /* but for the number */
+    }
+    k->session->tenant->limits.roles = ROLE_SEE;
+    k->session->client.local = true;
+    ck_assert_int_eq(ask_for(request_explain, &r, &e), 0);
+    ck_assert_int_eq(ask_for(request_cancel, &r, &e), ERR_PERMISSION);
+    k->session->tenant->limits.roles = ROLE_CANCEL;
+    ck_assert_int_eq(ask_for(request_cancel, &r, &e), 0);
+    ck_assert_int_eq(k->state[r.msg.explain.job], JOB_CANCELLED);
+    k->session->tenant = own;
+    end();
+}
+END_TEST
+
 static void refused(uint64_t bytes, const char *says)
 {
     struct request r = {.slot = NULL};
@@ -685,6 +799,9 @@ int main(void)
                                   a_full_table_says_so,
                                   a_job_that_is_seen_is_not_ended_by_everybody,
                                   what_a_device_would_move_to_the_host_is_no_room_near,
+                                  a_tenant_has_its_devices,
+                                  a_job_of_another_tenant_is_not_there,
+                                  users_without_a_section_may_be_refused,
                                   a_buffer_over_the_devices_limit_hears_the_limit,
                                   a_variable_waits_for_jobs_that_are_full,
                                   a_variable_looks_at_each_job_once,

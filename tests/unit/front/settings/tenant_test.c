@@ -58,8 +58,10 @@ START_TEST(sections_say_who_and_how_much)
                   "memory_guaranteed = 25%\narena_bytes_max = 1G\nsessions_max = 7\n"
                   "memory_spilled = 3G\nmemory_total = 40G\n"
                   "load_kernels = yes\nweight = 250\nclass = batch\n"
+                  "inflight_max = 3\ntransfer_rate = 2M\n"
+                  "devices = 0, 5\nroles = drain, see\n"
                   "[tenant a.b-c_d]\ngroups = 0\ntcp = yes\nload_kernels = no\n"
-                  "[tenant others]\nmemory_hard = 50%\n",
+                  "[tenant others]\nmemory_hard = 50%\nconnect = no\n",
                   &e);
     ck_assert_msg(rc == 0, "%s", e.text);
     ck_assert_uint_eq(rules.count, 2);
@@ -77,6 +79,14 @@ START_TEST(sections_say_who_and_how_much)
     ck_assert_int_eq(vision->limits.load, TENANT_LOAD_YES);
     ck_assert_uint_eq(vision->limits.weight, 250);
     ck_assert_uint_eq(vision->limits.job_class, CLASS_BATCH);
+    ck_assert_uint_eq(vision->limits.devices, 33);
+    ck_assert_uint_eq(rules.others.devices, 0);
+    ck_assert_uint_eq(vision->limits.roles, ROLE_DRAIN | ROLE_SEE);
+    ck_assert(!vision->limits.barred && rules.others.barred);
+    ck_assert_ptr_eq(tenant_rules_limits(&rules, "uid:7"), &rules.others);
+    ck_assert_uint_eq(vision->limits.in_flight, 3);
+    ck_assert_uint_eq(vision->limits.transfer_rate, 2 * MIB);
+    ck_assert_uint_eq(rules.others.in_flight + rules.others.transfer_rate, 0);
     ck_assert_uint_eq(rules.others.weight, TENANT_WEIGHT_USUAL);
     ck_assert_uint_eq(rules.others.job_class, CLASS_INTERACTIVE);
     ck_assert_int_eq(rules.rule[0].limits.load, TENANT_LOAD_NO);
@@ -87,6 +97,20 @@ START_TEST(sections_say_who_and_how_much)
     ck_assert_str_eq(who(4321, 0, true), "a.b-c_d");
     ck_assert_str_eq(who(4321, 5, true), "");
     ck_assert_str_eq(who(1234, 5, false), "a.b-c_d"); /* over tcp nobody is somebody */
+}
+END_TEST
+
+START_TEST(unknown_users_have_a_tenant)
+{
+    struct err e = ERR_INIT;
+    int rc = load("[tenant a]\nusers = 1234\n[tenant guests]\nunknown = yes\n"
+                  "[tenant z]\ngroups = 0\n",
+                  &e);
+    ck_assert_msg(rc == 0, "%s", e.text);
+    ck_assert_str_eq(who(1234, 5, true), "a");
+    ck_assert_str_eq(who(4321, 5, true), "guests");
+    ck_assert_str_eq(who(4321, 0, true), "z"); /* a group names it */
+    ck_assert_str_eq(who(1234, 5, false), "guests");
 }
 END_TEST
 
@@ -131,6 +155,16 @@ static const struct {
     {"[tenant a]\nweight = 0\n", ERR_RANGE, ":2: weight = 0: not within 1 and 10000"},
     {"[tenant a]\nweight = 2147483648\n", ERR_RANGE, ":2: weight = 2147483648: not within 1 and"},
     {"[tenant a]\nweight = -1\n", ERR_INVALID, ":2: weight = -1: not a number"},
+    {"[tenant a]\ninflight_max = 0\n", ERR_RANGE, ":2: inflight_max = 0: not within 1 and"},
+    {"[tenant a]\ntransfer_rate = 1K\n", ERR_RANGE, ":2: transfer_rate = 1K: at least 4K bytes"},
+    {"[tenant a]\ntransfer_rate = 10%\n", ERR_INVALID, ":2: transfer_rate = 10%: not a number"},
+    {"[tenant a]\ndevices = 64\n", ERR_INVALID, ":2: devices: 64: not the index of a device"},
+    {"[tenant a]\ndevices = ,\n", ERR_INVALID, ":2: devices: names none"},
+    {"[tenant a]\nroles = see root\n", ERR_INVALID, ":2: roles: root: not one of drain, reload"},
+    {"[tenant others]\nroles = see\n", ERR_INVALID, ":2: roles: not allowed in [tenant others]"},
+    {"[tenant others]\nunknown = yes\n", ERR_INVALID, ":2: unknown: not allowed in [tenant others"},
+    {"[tenant a]\nunknown = yes\n[tenant b]\nunknown = yes\n", ERR_EXISTS,
+     ".conf:4: tenants a and b both have unknown"},
     {"[tenant a]\nclass = urgent\n", ERR_INVALID, ":2: class = urgent: not realtime, interactive"},
     {"[tenant a]\ntokens = some/where\n", ERR_INVALID, ":2: tokens = some/where: neither an abs"},
     {"[tenant others]\ntokens = /x\n", ERR_INVALID, ":2: tokens: not allowed in [tenant others]"},
@@ -387,6 +421,7 @@ int main(void)
     TCase *tcase = tcase_create("tenant");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, sections_say_who_and_how_much);
+    tcase_add_test(tcase, unknown_users_have_a_tenant);
     tcase_add_test(tcase, files_of_tenants_come_behind_and_hold_nothing_else);
     tcase_add_loop_test(tcase, what_is_wrong_is_named_and_nothing_changes, 0,
                         (int)(sizeof bad_files / sizeof bad_files[0]));

@@ -552,6 +552,28 @@ START_TEST(a_place_ends_with_its_buffer)
 }
 END_TEST
 
+/* A slow device gets smaller ones, down to a limit, and whole ones again once it is quick. */
+START_TEST(pieces_of_zeros_follow_what_they_take)
+{
+    static struct device device;
+    struct transfers z = {.device = &device};
+    const uint64_t whole = transfers_piece(&z);
+    ck_assert_uint_eq(whole, TRANSFER_PIECE);
+    transfers_paced(&z, whole, TRANSFER_LONG_NS);
+    ck_assert_uint_eq(transfers_piece(&z), whole);
+    for (unsigned i = 0; i < 100; i++) {
+        transfers_paced(&z, transfers_piece(&z), TRANSFER_LONG_NS + 1);
+    }
+    ck_assert_uint_eq(transfers_piece(&z), TRANSFER_PIECE_MIN);
+    transfers_paced(&z, 4096, 0); /* the rest of a buffer */
+    ck_assert_uint_eq(transfers_piece(&z), TRANSFER_PIECE_MIN);
+    for (unsigned i = 0; i < 100; i++) {
+        transfers_paced(&z, transfers_piece(&z), TRANSFER_SHORT_NS - 1);
+    }
+    ck_assert_uint_eq(transfers_piece(&z), whole);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("places of buffers");
@@ -569,6 +591,7 @@ int main(void)
     tcase_add_loop_test(tc, each_step_asks_for_the_next, 0, KINDS);
     tcase_add_loop_test(tc, the_end_of_former_zeros_is_no_seals, 0, KINDS);
     tcase_add_loop_test(tc, a_place_ends_with_its_buffer, 0, KINDS);
+    tcase_add_test(tc, pieces_of_zeros_follow_what_they_take);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
