@@ -141,7 +141,7 @@ static const int passing[] = {
     SYS_clock_getres,
     SYS_gettimeofday,
     SYS_times,
-    /* who and where we are */
+    /* ids of the process, its user, its machine */
     SYS_getpid,
     SYS_gettid,
     SYS_getppid,

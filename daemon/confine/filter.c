@@ -194,9 +194,9 @@ static void program_begin(struct program *p)
     load(p, offsetof(struct seccomp_data, nr));
 }
 
-/* Calls that programs try and go on without: a filter of their own, because nobody has to hear of
- * them. clone3 has its flags in memory, where a filter does not see them; the C library takes clone
- * where it is missing. Landlock does not limit who may change the rights of a file. */
+/* Calls that programs try and go on without. They have a filter of their own, as they need no line
+ * of the log. clone3 has its flags in memory, where a filter does not see them; the C library takes
+ * clone where it is missing. Landlock does not limit changes of the rights of files. */
 static void program_silent(struct program *p)
 {
     program_begin(p);

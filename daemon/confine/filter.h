@@ -2,9 +2,9 @@
  * A seccomp filter over the system calls of a process that runs code of users: files and
  * descriptors that it has, memory, threads, time, and ioctl, which drivers are made of. There are
  * no new sockets, no other processes, no other user, and nothing that changes the system or looks
- * into it. A call outside returns EPERM and is told: named in the log once, by a handler of SIGSYS,
- * or in the log of the kernel (audit). Where SIGSYS is blocked, and in programs that the process
- * starts, the first way ends the process.
+ * into it. A call outside returns EPERM. A handler of SIGSYS names it in the log once, or the
+ * kernel does in its own (audit). Where SIGSYS is blocked, and in programs that the process starts,
+ * the first way ends the process.
  */
 #ifndef CONFINE_FILTER_H
 #define CONFINE_FILTER_H

@@ -46,7 +46,7 @@ static void on_refused(int signal, siginfo_t *info, void *context)
     int kept = errno;
     int number = info->si_syscall;
     if (signal != SIGSYS || info->si_code != SYS_SECCOMP) {
-        return; /* sent by somebody */
+        return; /* sent by a process, not by the filter */
     }
     if (first_time(number)) {
         const char *name = call_name(number);

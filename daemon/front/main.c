@@ -358,8 +358,8 @@ static void init_signals(struct front *f)
     mask_requests(SIG_UNBLOCK);
 }
 
-/* Bad files for clients of other hosts must not keep the local ones out, who have nothing to do
- * with them. */
+/* Clients of this host need none of the files for other hosts, so a bad one does not end the
+ * start. */
 static void read_files(struct front *f, const struct config *config, struct tenant_rules *rules)
 {
     struct err e = ERR_INIT;

@@ -97,7 +97,7 @@ static bool folder_make(const char *path)
     if ((mkdir(path, 0700) != 0 && errno != EEXIST) || lstat(path, &st) != 0) {
         return false;
     }
-    errno = EPERM; /* somebody else could write there */
+    errno = EPERM; /* another user could write there */
     return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
 }
 
@@ -222,8 +222,8 @@ static bool lock(struct slots *s, unsigned i)
     return true;
 }
 
-/* The one that this owner had last, else one that nobody had, else the one that was not taken for
- * longest; SLOTS_MAX: none. */
+/* The slot that this owner had last, else a fresh one, else the one whose last take is oldest;
+ * SLOTS_MAX: none is free. */
 static unsigned choose(struct slots *s, const bool *used, struct hash owner)
 {
     unsigned count = s->users > 0 ? s->users : SLOTS_MAX;

@@ -58,7 +58,7 @@ static int allow_beside(const struct landlock *l)
 }
 
 /* What drivers read of the system when they open a device, and of this process. The descriptor of
- * the last stays open: a rule is for a node of /proc that lives as long as somebody has it. */
+ * the last stays open: a rule is for a node of /proc, which lives as long as a descriptor of it. */
 static int allow_proc(const struct landlock *l)
 {
     static const char *const paths[] = {

@@ -67,7 +67,7 @@ if [ "$(sed -n 's/^CapabilityBoundingSet=//p' "$units/gpud-launcher.service")" !
     failed=1
 fi
 
-# As many users and folders as the launcher is told of; all in the group that the front refuses.
+# As many users and folders as --worker-users says; all in the group that the front refuses.
 pool=$(sed -n 's/^ExecStart=.* --worker-users \([0-9]*\).*/\1/p' "$units/gpud-launcher.service")
 users=$(grep -cE '^u gpud-worker[0-9]+ -:gpud-worker ' "$units/gpud.sysusers" || true)
 folders=$(grep -cE '^d /var/cache/gpud-worker/[0-9]+ 0700 gpud-worker[0-9]+ gpud-worker ' \

@@ -90,7 +90,7 @@ static uint64_t scan(const uint64_t *secret, uint64_t from, uint64_t to)
     return found;
 }
 
-/* Memory of a process that nobody has touched is left out: it is zero, and there is much of it. */
+/* Memory that was never touched is left out: it is zero, and there is much of it. */
 static bool resident(uint64_t from, uint64_t to)
 {
     bool any = false;
@@ -181,7 +181,7 @@ START_TEST(a_kernel_finds_only_its_own_workers_memory)
 }
 END_TEST
 
-/* It writes to all that it can, and ends its worker; nobody else notices. */
+/* It writes to all that it can, and ends its worker; no other process notices. */
 START_TEST(a_kernel_spoils_only_its_own_worker)
 {
     static struct range range[RANGES];

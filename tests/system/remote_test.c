@@ -271,8 +271,8 @@ START_TEST(clients_need_the_certificate_that_a_ca_asks_for)
 END_TEST
 
 /* FAULT other: an expired certificate
- * required: it is named by --check-config, a reload and the log; clients of this host are served,
- * and those of others from the reload on that brings a good one
+ * required: --check-config, a reload and the log name it; clients of this host are served; clients
+ * of others are served after a reload with a good certificate
  * defence: `front/settings/tls_files.c`: check_times
  * mutants: certificate-expired */
 START_TEST(an_expired_certificate_is_told)

@@ -313,7 +313,7 @@ START_TEST(workers_of_another_user_are_kept_and_ended)
 END_TEST
 
 /* FAULT other: native code of one worker looks for another one, or leaves code in the cache of its
- *   driver for whoever comes next
+ *   driver for the next worker
  * required: each worker has a user of a pool and a folder of its own; a folder is emptied before
  *   another owner gets it, however deep and full it is, and the launcher waits 2 s at most
  * defence: `launcher/slots.c`; `worker/confine.c`; `packaging/gpud.sysusers.in`
@@ -322,7 +322,8 @@ END_TEST
  *   `check_units`
  * mutants: slot-user, slot-owner, slot-lock, slot-group, slot-deep, slot-time,
  *   worker-closed */
-/* Two devices, a worker each: which of the two users it has depends on who starts first. */
+/* Two devices, a worker each. Which of the two users a worker has depends on the order of starts.
+ */
 START_TEST(a_pool_gives_each_worker_a_user_of_its_own)
 {
     char path[DAEMON_PATH + 32];

@@ -246,7 +246,7 @@ int gpud_open(const char *url, const gpud_options *options, gpud_client **ret_cl
         }
     }
     if (rc != 0) {
-        int shown = (int)strcspn(url, "?"); /* no token that somebody put there */
+        int shown = (int)strcspn(url, "?"); /* what follows may be a token, put there by mistake */
         (void)err_wrap(&e, "open %.*s", shown < 200 ? shown : 200, url);
         return error_report(rc, &e);
     }

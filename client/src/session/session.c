@@ -143,7 +143,7 @@ static void hello_answered(struct gpud_client *c, struct request *r, struct mess
     }
 }
 
-/* A daemon may have dropped the former token, and somebody written a new one. */
+/* The file may have a new token by now, and the daemon may have dropped the former one. */
 static void token_renew(struct session *s)
 {
     uint8_t token[PROTO_TOKEN_MAX];

@@ -1,8 +1,8 @@
 /*
  * The energy of devices, divided among tenants. Each report of the driver about a device ends an
  * interval. A tenant gets the part of the interval's energy in which it had the device: its device
- * time (sched/shares.h), of jobs in flight as well, divided by the length of the interval. What is
- * left, while nobody used the device, is nobody's. So an account's energy is a share of what was
+ * time (sched/shares.h), of jobs in flight as well, divided by the length of the interval. The
+ * rest, while the device was idle, is in no account. So an account's energy is a share of what was
  * measured, not a measurement of the tenant's jobs. Thread: the loop's.
  */
 #ifndef FRONT_DEVICES_ENERGY_H

@@ -3,7 +3,7 @@
  * each device that it uses: it is `apart`. Such a worker is a struct device with an owner and a
  * base, the device that clients name. All other tenants share the worker of the device itself.
  *
- * Clients know nothing of this: they name bases, and are told bases (device_shown).
+ * Clients see bases only: requests name a base, and answers do (device_shown).
  *
  * A tenant is apart, or not, for as long as it has buffers or unfinished jobs (rights_place). So
  * all that it has on a device is in one worker. Thread: the loop's.

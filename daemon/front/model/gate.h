@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/front/model/agenda.h"
 #include "common/heap.h"
+#include "daemon/front/model/agenda.h"
 
 struct tenant;
 

@@ -70,7 +70,7 @@ bool rights_may(const struct rights *a, const struct session *s, unsigned roles)
 static const struct members NOBODY = {.group = UINT32_MAX};
 
 /* A tenant's section decides before load_group. Root and the daemon's user may always load. A
- * client over tcp is nobody, unless a token names its tenant. */
+ * client over tcp may only if a token names its tenant. */
 static bool may_load(const struct rights *a, const struct session *s)
 {
     if (s == NULL || s->tenant->limits.load == TENANT_LOAD_BY_GROUP) {

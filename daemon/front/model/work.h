@@ -142,7 +142,8 @@ struct work_arena *work_add_arena(struct work *w, struct arena *a); /* limit: WO
 unsigned work_units(const struct work *w);
 /* Bytes that its copies move to the device, and back. */
 void work_moves(const struct work *w, uint64_t *ret_to, uint64_t *ret_from);
-/* Bytes between clients and devices that its steps move: inputs, outputs, parts of arenas. */
+/* Bytes that a client hands over or gets: inputs, outputs, parts of arenas. Unlike in work_moves,
+ * parts count that kernels use in place. */
 uint64_t work_transfers(const struct work *w);
 /* Whether it writes bytes of an arena that it also reads, so that it cannot run twice. */
 bool work_changes_arena(const struct work *w);

@@ -24,7 +24,7 @@
 
 #define REFUSED_LOG_NS (10 * NS_PER_S) /* between two lines of the log about refused tokens */
 
-/* Who sends a HELLO. */
+/* The session and the tenant that a HELLO is for. */
 struct identity {
     struct session_key key;
     char tenant[PROTO_NAME_MAX + 1];
@@ -130,8 +130,8 @@ static int identify_by_token(struct front *f, const struct msg_hello *m, struct 
     return 0;
 }
 
-/* The kernel vouches for local clients, whose tokens are ignored. Others are known by their tokens.
- * Without one they are nobody, and may connect by a loopback address only. */
+/* The kernel vouches for local clients, whose tokens are ignored. A client by tcp has the
+ * tenant of its token. Without a token it is anonymous, and may connect by loopback only. */
 static int identify(struct front *f, const struct request *r, struct identity *who, struct err *e)
 {
     const struct msg_hello *m = &r->msg.hello;

@@ -1,6 +1,6 @@
 /*
  * What jobs change in the account of their tenant. A job that the worker runs again has several
- * runs, and each is charged. Jobs of the daemon itself are charged to nobody. Thread: the loop's.
+ * runs, and each is charged. Jobs of the daemon itself are in no account. Thread: the loop's.
  */
 #ifndef FRONT_SCHED_CHARGE_H
 #define FRONT_SCHED_CHARGE_H

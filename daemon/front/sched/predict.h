@@ -37,10 +37,10 @@ void predict_learn(const struct job *j, uint64_t ns);
 /* When the job will begin and end. Unknown for one that waits for other jobs, kernels or memory, or
  * for a worker that does not serve. */
 struct prediction predict_job(struct front *f, const struct job *j);
-/* Whether the device leaves a job that any device may run to another one: that one will be done
- * with it earlier, and there is too little such work for all devices; or this one has enough in
- * flight. The device does not wait for longer than it would take itself, and does not leave jobs
- * while others are bound to it. The job's tenant has a worker there (domain_of). */
+/* Whether the device leaves a job that any device may run to another device. Either the other one
+ * will finish it earlier, and there is too little such work for all devices, or this device has
+ * enough in flight. The device does not wait for longer than it would take itself, and does not
+ * leave jobs while others are bound to it. The job's tenant has a worker there (domain_of). */
 bool predict_elsewhere(struct front *f, struct device *base, const struct job *j);
 /* Whether a job that would be ready now can begin by its deadline, and leaves those of its tenant
  * as they can be kept. ERR_DEADLINE has the times in its text. A job is refused only if its own

@@ -44,8 +44,8 @@ void shares_drop(struct front *f, struct job *j); /* not put: nothing happens */
 /* Whether a job is ready that the device may run. */
 bool shares_wait(const struct front *f, struct device *d);
 /* The job that the device, or one of its domains, is to get next; it remains in the line. NULL:
- * there is none that is not for a device that is `shut`, or only batch jobs that have to wait for
- * the one in flight, or jobs for any device that it leaves to others (predict_elsewhere). d: no
+ * no job is ready, but for devices that are `shut`, for batch jobs that have to wait for the one in
+ * flight, and for jobs of any device that it leaves to others (predict_elsewhere). d: no
  * domain. */
 struct job *shares_head(struct front *f, struct device *d);
 /* Whether batch jobs wait for the one that is in flight on the device. */

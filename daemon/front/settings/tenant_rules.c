@@ -376,7 +376,7 @@ static int set_tokens(struct tenant_rule *rule, const char *value, struct err *e
     return rc;
 }
 
-/* The keys that say who belongs to a tenant. */
+/* The keys that list the users of a tenant. */
 static int set_users(struct tenant_rules *r, struct tenant_rule *rule, const char *key,
                      const char *value, struct err *e)
 {

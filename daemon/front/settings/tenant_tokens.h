@@ -18,8 +18,8 @@
  * the tokens of the other files are kept. Errors name file and line. Blocks on files. ERR_EXISTS: a
  * token of two tenants. ERR_PERMISSION: other users can read a file. */
 int tenant_tokens_read(struct tenant_rules *rules, struct err *e);
-/* The section whose token this is, with its hash; NULL: nobody's. Takes the same time for each
- * token of that length. */
+/* The section whose token this is, with its hash; NULL: no section has it. Takes the same time for
+ * each token of that length. */
 const struct tenant_rule *tenant_tokens_find(const struct tenant_rules *rules, struct bytes token,
                                              struct token_hash *ret_hash);
 /* Is the hash still one of that tenant's? */

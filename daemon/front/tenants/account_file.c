@@ -329,7 +329,9 @@ static void fill(struct account_file *f)
         memcpy(f->head, copy, bytes_of_accounts(copy->count));
         f->head->sum = (struct hash){{0}};
     } else if (error == 0) {
-        log_warn("accounts of tenants: no room for those of %s, which stays as it is", f->state);
+        log_warn(
+            "accounts of tenants: those in %s are more than fit, so the file is not written again",
+            f->state);
         f->state[0] = '\0';
     } else if (error == EINVAL) {
         set_aside(f->state, "it is damaged, or of another version of gpud");

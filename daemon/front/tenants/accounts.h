@@ -8,8 +8,8 @@
  * boot begins with it. Without a state folder the accounts end with the runtime folder. A damaged
  * file is renamed to `accounts.bad`, and counting begins anew, or from the copy.
  *
- * Accounts of forgotten tenants stay while there is room for ACCOUNTS_MAX. Then the one that was
- * forgotten first is added to the account ACCOUNTS_OTHERS, so sums remain exact.
+ * Accounts of forgotten tenants stay while there is room for ACCOUNTS_MAX. Then the
+ * account that was forgotten first is added to ACCOUNTS_OTHERS, so sums remain exact.
  *
  * A change blocks on nothing if the runtime folder is in memory (/run). Thread: the loop's.
  */

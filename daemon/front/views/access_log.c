@@ -196,7 +196,7 @@ uint64_t access_log_lost(struct access_log *l)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* A change of `error` is told once. */
+/* Logs each change of `error` once. */
 static void settle(struct access_log *l, int error, const char *where)
 {
     if (error != 0 && error != l->error) {

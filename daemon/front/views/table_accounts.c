@@ -48,7 +48,7 @@ static bool accounts_next(struct table_query *q)
         return false;
     }
     q->cursor++;
-    /* an account without a tenant is for those who see everything */
+    /* only administrators see an account without a tenant */
     if (rights_sees(&f->rights, q->s, tenant_find(f->tenants, tenant_key_of(a->name)))) {
         turn_count(q->f, TABLE_ROW_UNITS);
         account_row(q, a);

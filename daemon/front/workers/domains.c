@@ -358,7 +358,7 @@ static bool some_end(const struct device *base)
     return some;
 }
 
-/* The worker opens the device as the one that serves it does. */
+/* The worker opens the same device, with the same options, as the shared worker. */
 static void start(struct front *f, struct device *d)
 {
     struct device *base = d->base;

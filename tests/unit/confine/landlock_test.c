@@ -106,7 +106,7 @@ static void look_at_lists(void)
     ck_assert_int_eq(opens(at("secret"), O_RDONLY), EACCES);
 }
 
-/* Relative paths are nobody's: anyone may have chosen the working folder. */
+/* No rule is made for a relative path, as any process may have chosen the working folder. */
 START_TEST(a_list_of_paths)
 {
     char list[256];

@@ -44,7 +44,7 @@ static void expect_mj(uint64_t mj)
 START_TEST(who_had_it_for_half_of_the_time_gets_half)
 {
     k = fake_create();
-    report(counter(7000)); /* what was before is nobody's */
+    report(counter(7000)); /* energy used before is in no account */
     struct job *j = runs();
     fake_pass(NS_PER_S);
     done(j);
@@ -53,7 +53,7 @@ START_TEST(who_had_it_for_half_of_the_time_gets_half)
     expect_mj(300);
     report(counter(7600)); /* the same report again */
     fake_pass(2 * NS_PER_S);
-    report(counter(7800)); /* nobody had it */
+    report(counter(7800)); /* the device was idle */
     expect_mj(300);
     fake_destroy(k);
 }

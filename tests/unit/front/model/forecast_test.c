@@ -99,7 +99,7 @@ START_TEST(old_kinds_give_way)
     }
     ck_assert_uint_eq(found, FORECAST_SETS * FORECAST_WAYS);
     forecast_finish(&table);
-    learn(kept[0], 1000, 10); /* the one that was used last stays beside three others */
+    learn(kept[0], 1000, 10); /* the entry that was used last stays beside three others */
     for (uint64_t i = 0, others = 0; others < 1000; i++) {
         uint64_t key = forecast_key(1000 + i, 99);
         if ((key >> 32) % FORECAST_SETS == (kept[0] >> 32) % FORECAST_SETS) {

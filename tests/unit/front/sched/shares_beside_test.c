@@ -151,8 +151,8 @@ static void queued(struct job *j, uint64_t id, const char *tenant, uint64_t clas
     ck_assert(shares_reserve(&m->f, j->tenant, j));
 }
 
-/* What a job in flight was charged by an earlier weight is taken back by that one: virtual time
- * does not fall below 0. */
+/* A charge by an earlier weight is taken back by the same weight: virtual time does not fall below
+ * 0. */
 START_TEST(a_weight_changes_in_flight)
 {
     struct job j;

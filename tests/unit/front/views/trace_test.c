@@ -1,4 +1,4 @@
-/* The limits of recordings: each has memory of its own, and ends when nobody reads it. */
+/* The limits of recordings: each has memory of its own, and ends when its session reads no more. */
 #include "daemon/front/views/trace.h"
 
 #include <string.h>
