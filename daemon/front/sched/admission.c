@@ -199,24 +199,38 @@ static int obtain(struct front *f, struct tenant *t, struct job *j, uint64_t wis
                     : domain_obtain_any(f, t, e);
 }
 
-/* Buffers that a tenant has on a device it may not use any more may still be read and written
- * there. */
-static int bind_device(struct front *f, struct tenant *t, struct job *j, uint64_t wish,
-                       struct err *e)
+/* Whether the device that the job names, `wish` - 1, may be its own. made: the one that has its
+ * buffers, -1: none. Buffers that a tenant has on a device it may not use any more may still be
+ * read and written there. */
+static int check_device(const struct front *f, const struct tenant *t, int made, uint64_t wish,
+                        struct err *e)
 {
-    int made = j->work.device;
     if (made < 0 && !hopes(f, t)) {
         return tenant_no_device(t, e);
+    }
+    if (wish == 0) {
+        return 0;
     }
     if (wish > f->device_count) {
         return err_set(e, ERR_RANGE, "there is no device %llu", (unsigned long long)(wish - 1));
     }
-    if (wish > 0 && made < 0 && !tenant_may_use(t, (unsigned)(wish - 1))) {
+    if (made < 0 && !tenant_may_use(t, (unsigned)(wish - 1))) {
         return tenant_refuse_device(t, (unsigned)(wish - 1), e);
     }
-    if (wish > 0 && made >= 0 && device_shown(f->device[made]) != wish - 1) {
+    if (made >= 0 && device_shown(f->device[made]) != wish - 1) {
         return err_set(e, ERR_STATE, "its buffers live on device %u, device %llu was asked for",
                        device_shown(f->device[made]), (unsigned long long)(wish - 1));
+    }
+    return 0;
+}
+
+static int bind_device(struct front *f, struct tenant *t, struct job *j, uint64_t wish,
+                       struct err *e)
+{
+    int made = j->work.device;
+    int rc = check_device(f, t, made, wish, e);
+    if (rc != 0) {
+        return rc;
     }
     if (made >= 0 || wish > 0) {
         j->device = f->device[made >= 0 ? (unsigned)made : wish - 1];
@@ -225,7 +239,7 @@ static int bind_device(struct front *f, struct tenant *t, struct job *j, uint64_
                            j->device->reason);
         }
     }
-    int rc = obtain(f, t, j, wish, e);
+    rc = obtain(f, t, j, wish, e);
     if (rc == 0 && j->device != NULL) {
         j->work.device = (int)j->device->index;
     }

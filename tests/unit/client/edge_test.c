@@ -39,6 +39,50 @@ START_TEST(wishes_of_the_environment)
 }
 END_TEST
 
+START_TEST(nobody_there)
+{
+    gpud_client *c = NULL;
+    gpud_options o = {.size = sizeof o, .connect_timeout_ns = SECOND / 100};
+    FAILS(gpud_open("ipc:///tmp/gpud-test-nobody/s", &o, &c), GPUD_ERR_CONNECT);
+    ck_assert_ptr_nonnull(strstr(gpud_last_error()->text, "No such file"));
+    FAILS(gpud_open("http://localhost", NULL, &c), GPUD_ERR_INVALID);
+    FAILS(gpud_open("tcp://localhost", NULL, &c), GPUD_ERR_INVALID);
+    FAILS(gpud_open("tcp://127.0.0.1:99999", NULL, &c), GPUD_ERR_INVALID);
+    FAILS(gpud_open("tcp://127.0.0.1:0", NULL, &c), GPUD_ERR_INVALID);
+    FAILS(gpud_open("", NULL, &c), GPUD_ERR_INVALID);
+    o.token_size = 5;
+    FAILS(gpud_open(fake_url(fake), &o, &c), GPUD_ERR_INVALID);
+    o.token_size = 0;
+    FAILS(gpud_open("tcp://127.0.0.1:1", &o, &c), GPUD_ERR_CONNECT);
+    o.token = "12345"; /* 192.0.2.0/24 is for documents */
+    o.token_size = 5;
+    FAILS(gpud_open("tcp://192.0.2.1:1", &o, &c), GPUD_ERR_PERMISSION);
+    FAILS(gpud_open("tcp://[2001:db8::1]:1", &o, &c), GPUD_ERR_PERMISSION);
+    FAILS(gpud_open("tcp://127.0.0.1:1", &o, &c), GPUD_ERR_CONNECT);
+    FAILS(gpud_open("tcp://[::1]:1", &o, &c), GPUD_ERR_CONNECT);
+    ck_assert_ptr_null(c);
+    fake_mode(fake, FAKE_REFUSE);
+    FAILS(gpud_open(fake_url(fake), NULL, &c), GPUD_ERR_PERMISSION);
+    FAILS(gpud_ping(NULL, NULL), GPUD_ERR_INVALID);
+    gpud_close(NULL);
+}
+END_TEST
+
+/* Somebody wrote a token into the URL, and it is not in the error. */
+START_TEST(errors_tell_no_token)
+{
+    static const char *const urls[] = {
+        "tcp://localhost?token=s3cret",    "tcp://h:1?token=s3cret:2",
+        "tls+tcp://h:1?token=s3cret",      "tls+tcp://h:1?Token=s3cret",
+        "tls+tcp://h:1?ca=/a&pass=s3cret", "tls:/h:1?token=s3cret"};
+    for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
+        gpud_client *c = NULL;
+        FAILS(gpud_open(urls[i], NULL, &c), GPUD_ERR_INVALID);
+        ck_assert_ptr_null(strstr(gpud_last_error()->text, "s3cret"));
+    }
+}
+END_TEST
+
 struct away {
     char here[160], there[160];
     char stat[64]; /* of the thread that opens, in proc(5) */
@@ -783,6 +827,8 @@ int main(void)
     tcase_add_loop_test(t, not_admitted_at_first, 0, 2);
     tcase_add_test(t, never_admitted);
     tcase_add_test(t, wishes_of_the_environment);
+    tcase_add_test(t, nobody_there);
+    tcase_add_test(t, errors_tell_no_token);
     tcase_add_loop_test(t, cancelled_before_it_was_admitted, 0, 2);
     tcase_add_test(t, a_program_under_construction_survives_a_restart);
     tcase_add_test(t, a_program_is_sealed_across_a_restart);
