@@ -133,7 +133,10 @@ static uint64_t late_behind_a_hang(struct fake *f, uint64_t job)
         draft_fill(&d, ref_buffer(1, 0, 4096), "x", 1);
         d.msg.deadline_ns = clock_now_ns() + time;
         draft_send(&d, f);
-        unsigned kind = fake_next(f);
+        unsigned kind;
+        do {
+            kind = fake_next(f);
+        } while (fake_turns(kind)); /* a busy machine reports late that the first job runs */
         struct bytes frame = bytes_of(f->frame, f->size);
         if (kind == FRAME_KIND_W_LATE) {
             ck_assert_int_eq(proto_decode(&schema_msg_w_late, frame, &late, NULL), 0);
@@ -245,6 +248,20 @@ static void served_before_the_large(struct fake *f, uint64_t job, uint64_t freed
     }
 }
 
+/* Buffers come and go, so that the next of their size need no new memory: their zeros begin at
+ * once. */
+static void leave_mapped(struct fake *f, uint64_t count, uint64_t size)
+{
+    const uint64_t first = 100;
+    for (uint64_t id = first; id < first + count; id++) {
+        ck_assert_int_eq(fake_buffer(f, id, size, false), 0);
+    }
+    for (uint64_t id = first; id < first + count; id++) {
+        const struct msg_f_buffer_free drop = {.id = id};
+        fake_send(f, &schema_msg_f_buffer_free, &drop, -1);
+    }
+}
+
 /* FAULT 45: large buffers are created while others work
  * required: zeros go in pieces of about a millisecond, tenants in turn: another tenant's buffer
  *   and job wait for two pieces at most
@@ -263,6 +280,7 @@ START_TEST(tenants_take_turns_with_zeros)
     struct msg_w_buffer made;
     const struct msg_f_buffer_free drop = {.id = 2};
     fake_start(&f, "sim", NULL);
+    leave_mapped(&f, 2, large);
     memset(f.output.data, 0xff, 4096);
     fake_packet_begin(&f);
     for (uint64_t id = 1; id <= 3; id++) {
