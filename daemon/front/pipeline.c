@@ -29,6 +29,7 @@
 #include "daemon/front/sched/gate.h"
 #include "daemon/front/sched/history.h"
 #include "daemon/front/sched/queue.h"
+#include "daemon/front/sched/turns.h"
 #include "daemon/front/tenants/accounts.h"
 #include "daemon/front/tenants/forget.h"
 #include "daemon/front/tenants/tenant_quota.h"
@@ -312,6 +313,7 @@ void pipeline_wake(struct front *f)
         kick(f);
     }
     worker_watch(f, now, away_ns);
+    turns_watch(f, now, away);
     domains_watch(f, now);
     discover_watch(f, now);
     buffer_restore_watch(f);

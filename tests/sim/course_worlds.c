@@ -177,9 +177,10 @@ static struct course_pace domains(struct chance *c, struct course_params *p, uns
     p->run_us = chance_spread(c, 100, 20000);
     p->compile_ms = 1 + chance_below(c, 50);
     WEIGHTS({COURSE_ASK, 700}, {COURSE_DIE, 20}, {COURSE_HANG, 4}, {COURSE_CUT, 4},
-            {COURSE_BARE, 40}, {COURSE_SEAL, 60}, {COURSE_GUILT, 20}, {COURSE_HANDOVER, 8},
-            {COURSE_CRASH, 8}, {COURSE_FALL, 3}, {COURSE_STALL, 6}, {COURSE_LAUNCHER, 3},
-            {COURSE_BREAK, 10}, {COURSE_BYE, 10}, {COURSE_HOLIDAY, 6}, {COURSE_INQUIRE, 30});
+            {COURSE_BARE, 40}, {COURSE_SEAL, 60}, {COURSE_GUILT, 40}, {COURSE_HANDOVER, 8},
+            {COURSE_FLOOD, 8}, {COURSE_CRASH, 8}, {COURSE_FALL, 3}, {COURSE_STALL, 6},
+            {COURSE_LAUNCHER, 3}, {COURSE_BREAK, 10}, {COURSE_BYE, 10}, {COURSE_HOLIDAY, 6},
+            {COURSE_INQUIRE, 30});
     return pace_of(chance_spread(c, 1000, 1000000), 200 + below(c, 600));
 }
 

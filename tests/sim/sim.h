@@ -127,6 +127,7 @@ struct sim_job {
     bool wrong;     /* the front has to refuse it */
     bool banned;    /* one of its kernels has ended three workers when it is sent */
     bool suspect;   /* it was alone in a worker that ended by itself */
+    bool overran;   /* it ended as its worker's turn overran */
     bool solo;      /* it began with the device for itself */
     bool lied;      /* its worker lied, or its result was lost: its end is not certain */
     bool cancelled; /* its client asked for that */
@@ -568,6 +569,8 @@ void domain_check(struct sim *s, const struct device *d);
 /* Whether the front ends the worker because nothing wants it. */
 bool domain_rests(struct sim *s, const struct sim_worker *x);
 const struct job *domain_head(struct front *f, struct device *d);
+void domain_check_turn(struct sim *s, const struct device *d, uint64_t job);
+void domain_check_overrun(struct sim *s, const struct device *base);
 void rules_notices(struct sim *s);
 void rules_lost(struct sim *s, const struct sim_buffer *b); /* the front says that it is */
 /* sim_explain.c: one of the jobs that wait has a cause that the front names, and it is true. */

@@ -115,6 +115,7 @@ static void doubt_former(struct sim *s, const struct sim_job *j)
 
 static void take_result(struct sim *s, struct sim_job *j, const struct proto_result *r)
 {
+    static const char over[] = "turn_overrun_ms";
     if (j->outcome == OUTCOME_KNOWN) {
         if (j->id == r->job && j->code != (int)r->code) {
             sim_fail(s, "result: job %" PRIu64 " of client %u ends twice: %s, and %s", r->job,
@@ -128,6 +129,8 @@ static void take_result(struct sim *s, struct sim_job *j, const struct proto_res
     j->code = (int)r->code;
     j->effects = (unsigned)r->effects;
     j->replays = (unsigned)r->replays;
+    j->overran = r->code == ERR_TIME_LIMIT &&
+                 memmem(r->text.data, r->text.size, over, sizeof over - 1) != NULL;
     sim_log(s, "client %u: job %" PRIu64 " (request %" PRIu64 ") ends: %s, effects %u %.*s",
             j->client->index, j->id, j->request->seq, err_name(j->code), j->effects,
             (int)r->text.size, (const char *)r->text.data);

@@ -3,6 +3,7 @@
 
 #include "daemon/front/model/tenant.h"
 #include "daemon/front/sched/shares.h"
+#include "daemon/front/sched/turns.h"
 #include "tests/sim/sim.h"
 
 static void check_jobs(struct sim *s, const struct device *d)
@@ -75,8 +76,8 @@ bool domain_rests(struct sim *s, const struct sim_worker *x)
     return false;
 }
 
-/* The job that the device would get if the others of its hardware took none. A batch job may have
- * to wait for jobs of theirs. */
+/* The job that the device would get if the others of its hardware took none. It may have to wait
+ * for jobs of theirs. */
 const struct job *domain_head(struct front *f, struct device *d)
 {
     struct device *base = device_base(d);
@@ -87,6 +88,45 @@ const struct job *domain_head(struct front *f, struct device *d)
         busy = busy || x->inflight_count > 0;
     }
     d->shut = false;
-    const struct job *j = shares_head(f, base);
-    return j != NULL && busy && job_rank_class(j) == CLASS_BATCH ? NULL : j;
+    return busy ? NULL : shares_head(f, base);
+}
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+/* A job goes to a worker: no other worker of the device has jobs in flight, but for those that wait
+ * for memory, or that have outstayed their turn. */
+void domain_check_turn(struct sim *s, const struct device *d, uint64_t job)
+{
+    const struct device *base = d->base != NULL ? d->base : d;
+    const struct device *x = base;
+    if (s->p.special != WORLD_DOMAINS) {
+        return;
+    }
+    for (; x != NULL; x = x == base ? base->domains : x->domain_next) {
+        for (const struct job *j = x->inflight; x != d && j != NULL; j = j->device_next) {
+            if (j->wait != WAIT_MEMORY && !turn_outstays(x, j) && !job_adopted(j)) {
+                sim_fail(s,
+                         "turns: job %" PRIu64 " is sent to the worker %" PRIu64
+                         ", and worker %" PRIu64 " of the same device has job %" PRIu64,
+                         job, d->worker, x->worker, j->id);
+            }
+        }
+    }
+}
+
+/* A worker that others wait for ends a job in time, or ends, or they go on beside it. */
+void domain_check_overrun(struct sim *s, const struct device *base)
+{
+    const struct turn *t = &base->turn;
+    const struct device *d = t->holder;
+    uint64_t over = turn_length_ns(t) + 2 * s->f->config.turn_overrun_ms * NS_PER_MS + NS_PER_S;
+    if (d == NULL || t->rival_ns == 0 || d->inflight == NULL || d->killed_ns != 0) {
+        return;
+    }
+    uint64_t since = t->rival_ns > d->ran_ns ? t->rival_ns : d->ran_ns;
+    since = since > s->stalled_ns ? since : s->stalled_ns;
+    if (s->now_ns > since + over && !turn_outstays(d, d->inflight)) {
+        sim_fail(s, "turns: worker %" PRIu64 " keeps its device from others for %" PRIu64 " ms",
+                 d->worker, (s->now_ns - since) / NS_PER_MS);
+    }
 }

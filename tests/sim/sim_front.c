@@ -97,6 +97,7 @@ static int on_send(struct link *l, const struct schema *schema, const void *msg,
     struct sim_worker *x = worker_of(d);
     if (schema == &schema_msg_f_job) {
         monitor_check_job(world, d->number, ((const struct msg_f_job *)msg)->job);
+        domain_check_turn(world, d, ((const struct msg_f_job *)msg)->job);
     }
     if (x->state == WORKER_RUNS) { /* else the frame is lost with the worker */
         worker_take(world, x, schema, msg, fds);

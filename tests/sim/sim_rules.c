@@ -51,6 +51,9 @@ static const char *innocent(const struct sim *s, const struct sim_job *j)
     case ERR_QUARANTINED:
         return j->loaded ? NULL : "it uses the daemon's kernels only";
     case ERR_TIME_LIMIT:
+        if (j->overran && !j->loaded) {
+            return "its worker is not its tenant's";
+        }
         return j->guilty || j->limit_ns != 0 || j->stalled ? NULL : "it was brief";
     case ERR_DEADLINE:
         return j->deadline_ns != 0 ? NULL : "it has none";
@@ -120,13 +123,13 @@ static bool named_before(const struct sim_job *j, unsigned step)
     return false;
 }
 
-/* Each conviction is a strike against each kernel of the job, and so is the end of a suspect that
- * does not run again. */
+/* Each conviction is a strike against each kernel of the job, and so are the end of a suspect that
+ * does not run again and a turn that overran. */
 static void count_strikes(struct sim *s, const struct sim_job *j)
 {
     bool evades =
         j->suspect && j->internal == 1 && (j->code == ERR_CANCELLED || j->code == ERR_DEADLINE);
-    bool counts = (j->code == ERR_KERNEL_FAULT && j->guilty) || evades;
+    bool counts = (j->code == ERR_KERNEL_FAULT && j->guilty) || evades || j->overran;
     if (!counts || memory_failed() || j->lied || j->vague || j->request->sent_era != s->era) {
         return;
     }
@@ -584,6 +587,9 @@ void rules_step(struct sim *s)
     }
     check_idle(s);
     check_workers(s);
+    for (unsigned i = 0; i < s->f->device_count; i++) {
+        domain_check_overrun(s, s->f->device[i]);
+    }
     check_owed(s);
     check_limits(s);
     check_hope(s);

@@ -84,6 +84,19 @@ static uint64_t of(gpud_client *c, const char *tenant, const char *column)
 static const char bad[] = "__kernel void bad(__global int *y) { *(volatile __global int *)0 = 1; }";
 static const gpud_grid one_item = {.size = sizeof(gpud_grid), .global = {1}, .local = {1}};
 
+static const char endless[] = "__kernel void endless(__global volatile float *y)"
+                              " { while (y[0] < 1.0f) { y[1] += 1.0f; } }";
+
+static gpud_kernel load(gpud_client *c, const char *source, const char *name)
+{
+    gpud_module_options o = {.size = sizeof o, .file = name, .name = name};
+    gpud_module m = {0};
+    gpud_kernel kernel = {0};
+    ck_gpud_ok(gpud_module_load(c, GPUD_LANG_OPENCL, source, strlen(source), &o, &m));
+    ck_gpud_ok(gpud_module_kernel_at(c, m, 0, &kernel));
+    return kernel;
+}
+
 /* FAULT other: a kernel that a tenant has loaded ends its worker
  * required: only that tenant's buffers are lost; the worker that others share does not notice
  * defence: `front/model/domain.c`: domain_of; `front/workers/domains.c`: domain_obtain;
@@ -99,14 +112,10 @@ START_TEST(a_fault_costs_its_tenant_only)
     gpud_buffer theirs = make(far, 1000);
     pid_t shared = daemon_worker(&d, 0);
     uint64_t own = of(near, "near", "worker");
-    gpud_module_options o = {.size = sizeof o, .file = "bad.cl", .name = "bad"};
-    gpud_module m = {0};
-    gpud_kernel k = {0};
+    gpud_kernel k = load(near, bad, "bad.cl");
     int32_t y = 0;
     gpud_arg arg = gpud_host_inout(&y, 1, GPUD_I32);
     ck_assert_int_ne((int)own, (int)shared);
-    ck_gpud_ok(gpud_module_load(near, GPUD_LANG_OPENCL, bad, strlen(bad), &o, &m));
-    ck_gpud_ok(gpud_module_kernel_at(near, m, 0, &k));
     ck_assert_int_ne(gpud_call(near, k, &arg, 1, &one_item), 0);
     check(far, theirs, 1000);
     ck_assert_int_eq(daemon_worker(&d, 0), shared);
@@ -116,6 +125,45 @@ START_TEST(a_fault_costs_its_tenant_only)
     gpud_buffer again = make(near, 7);
     check(near, again, 7);
     check(far, theirs, 1000);
+    gpud_close(far);
+    daemon_end(&d, near);
+}
+END_TEST
+
+static uint64_t device(gpud_client *c, const char *column)
+{
+    return query_value(c, "devices", "0", column);
+}
+
+/* The others wait for the end of each overrun, and no longer. Jobs that were queued before the last
+ * strike do not run either. */
+START_TEST(an_endless_kernel_costs_one_overrun_a_strike)
+{
+    gpud_client *near = begin("opencl", "", "load_kernels = yes", "turn_overrun_ms = 100");
+    gpud_client *far = client_open(far_url);
+    gpud_buffer theirs = make(far, 1000);
+    pid_t shared = daemon_worker(&d, 0);
+    gpud_kernel kernel = load(near, endless, "endless.cl");
+    float y[3][2] = {{0}};
+    for (unsigned i = 0; i < 3; i++) {
+        gpud_arg arg = gpud_host_inout(y[i], 2, GPUD_F32);
+        gpud_job *job = NULL;
+        ck_gpud_ok(gpud_launch(near, kernel, &arg, 1, &one_item, NULL, &job));
+        ck_until(of(near, "near", "in_flight") == 1);
+        check(far, theirs, 1000);
+        ck_gpud_err(gpud_wait(job, PATIENCE), GPUD_ERR_TIME_LIMIT);
+        ck_assert_uint_eq(device(far, "overruns"), i + 1);
+        gpud_job_free(job);
+    }
+    gpud_arg arg = gpud_host_inout(y[0], 2, GPUD_F32);
+    ck_gpud_err(gpud_call(near, kernel, &arg, 1, &one_item), GPUD_ERR_QUARANTINED);
+    check(far, theirs, 1000);
+    ck_assert_uint_eq(device(far, "overruns"), 3);
+    ck_assert_uint_ge(device(far, "turns"), 3);
+    ck_assert_uint_eq(device(far, "restarts"), 0);
+    ck_assert_int_eq(daemon_worker(&d, 0), shared);
+    gpud_buffer again = make(near, 7);
+    check(near, again, 7);
     gpud_close(far);
     daemon_end(&d, near);
 }
@@ -262,6 +310,7 @@ int main(void)
 {
     Suite *suite = suite_create("domains");
     suite_add(suite, a_fault_costs_its_tenant_only);
+    suite_add(suite, an_endless_kernel_costs_one_overrun_a_strike);
     suite_add_loop(suite, who_shares_the_worker, 2);
     suite_add(suite, a_recording_names_the_device);
     suite_add_loop(suite, the_next_front_knows_whose_worker_it_is, 2);

@@ -84,6 +84,17 @@ bool device_absent(const struct device *d)
     return d->state == DEVICE_ABSENT || (may_come_back && d->absences > 0);
 }
 
+bool device_listed(const struct device *d, const char *list)
+{
+    bool found = false;
+    for (const char *c = list; *c != '\0' && !found;) {
+        char *end = NULL;
+        found = strtoul(c, &end, 10) == d->index;
+        c = *end == ',' ? end + 1 : end;
+    }
+    return found;
+}
+
 const char *device_uuid(const struct device *d)
 {
     size_t prefix = strlen(UUID_OPTION);

@@ -45,6 +45,7 @@
 #include "daemon/front/model/accuracy.h"
 #include "daemon/front/model/device_set.h"
 #include "daemon/front/model/line.h"
+#include "daemon/front/model/turn.h"
 #include "daemon/front/model/window.h"
 #include "proto/frames.h"
 
@@ -159,6 +160,7 @@ struct device {
     bool hung_up;        /* it was killed because its channel closed while it was exiting */
     char ending[160];    /* why it was killed */
     struct job *culprit; /* job whose time limit or fault ends the worker; NULL: none */
+    bool overran;        /* it was killed because its turn overran: `culprit` gets a strike */
     char unopened[160];  /* why it could not open the device; "": no failure */
     unsigned failures;   /* workers in a row that failed (device_ended) */
     uint64_t restarts;
@@ -186,6 +188,9 @@ struct device {
     uint64_t stream_ahead_ns[STREAMS_MAX]; /* what its jobs are expected to take */
     uint64_t stream_ns[STREAMS_MAX];       /* when a job last left it */
     struct line line;                      /* jobs that are ready for it; sched/shares.c's */
+    struct turn turn;                      /* of its workers; sched/turns.c's, as the next two */
+    uint64_t quit_ns;                      /* when the last of its jobs ended */
+    uint64_t outstayed_ns;                 /* others no longer wait for what it got until then */
     bool exclusive;                        /* a job runs alone */
     uint64_t forecast_id;                  /* names it in forecasts (model/forecast.h) */
     struct accuracy accuracy;              /* of the expected times of its jobs */
@@ -236,6 +241,8 @@ const char *device_state_name(const struct device *d); /* "held": ready, but `re
 bool device_serves(const struct device *d);
 /* True also while it is searched for again. */
 bool device_absent(const struct device *d);
+/* Whether a setting's list of indices, "0,2", has the device's. */
+bool device_listed(const struct device *d, const char *list);
 /* The UUID in its pin; NULL: the pin has none. */
 const char *device_uuid(const struct device *d);
 /* Streams for jobs that are not urgent: the first ones, one at least. */

@@ -240,6 +240,16 @@ void kernel_name_arg(const struct kernel *k, unsigned index, struct err *e)
     e->arg = (int)index;
 }
 
+int kernel_check(const struct tenant *t, const struct module *m, const char *entry, struct err *e)
+{
+    if (t == NULL || t->strikes == NULL || !tenant_quarantined(t, kernel_hash(m, entry))) {
+        return 0;
+    }
+    return err_set(e, ERR_QUARANTINED,
+                   "kernel %s ended its worker %d times and is not run again; load a corrected one",
+                   entry, STRIKES_MAX);
+}
+
 struct hash kernel_hash(const struct module *m, const char *entry)
 {
     const struct hash_part parts[] = {{m->hash.byte, sizeof m->hash.byte}, {entry, strlen(entry)}};

@@ -114,6 +114,9 @@ void module_own(struct module *m, struct session *s);
 void module_disown(struct module *m); /* accepts a module without an owner */
 void module_destroy(struct module *m);
 
+/* ERR_QUARANTINED: the kernel ended too many workers of the tenant's. t NULL: the daemon's own job.
+ */
+int kernel_check(const struct tenant *t, const struct module *m, const char *entry, struct err *e);
 /* Identifies a kernel for strikes: a hash of the module's content and the entry. */
 struct hash kernel_hash(const struct module *m, const char *entry);
 

@@ -67,3 +67,9 @@ void window_done(struct window *w, bool waiting, uint64_t now_ns)
     }
     begin(w, now_ns);
 }
+
+void window_break(struct window *w)
+{
+    w->trial = 0;
+    w->began_ns = 0;
+}

@@ -39,4 +39,7 @@ unsigned window_size(const struct window *w);
 /* A job completed. waiting: other jobs wait for a place. */
 void window_done(struct window *w, bool waiting, uint64_t now_ns);
 
+/* What the next completions say about the rate does not go with the last ones. */
+void window_break(struct window *w);
+
 #endif

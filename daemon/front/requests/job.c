@@ -13,6 +13,7 @@
 #include "daemon/front/sched/predict.h"
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/sched/shares.h"
+#include "daemon/front/sched/turns.h"
 
 int request_ping(struct request_context *c, struct err *e)
 {
@@ -172,6 +173,14 @@ static void explain_device(const struct job *j, const struct device *d, char *ou
                    why[0] != '\0' ? ": " : "", why);
 }
 
+/* Whether another worker of the device has jobs in flight, and the job waits for its turn. */
+static bool is_elsewhere(const struct front *f, const struct device *d)
+{
+    const struct device *base = d->base != NULL ? d->base : d;
+    const struct device *holder = base->turn.holder;
+    return turns_apply(f, base) && holder != NULL && holder != d && holder->inflight_count > 0;
+}
+
 static void explain_turn(struct front *f, const struct job *j, char *out, size_t size)
 {
     const struct device *away = device_waited_for(f, j);
@@ -181,6 +190,7 @@ static void explain_turn(struct front *f, const struct job *j, char *out, size_t
     }
     bool more = false;
     bool held = job_rank_class(j) == CLASS_BATCH;
+    bool elsewhere = true; /* all devices that it may run on are other workers' now */
     unsigned ahead = queue_ahead(f, j, &more);
     uint64_t most = 0;
     for (unsigned i = 0; i < f->device_count; i++) {
@@ -189,12 +199,14 @@ static void explain_turn(struct front *f, const struct job *j, char *out, size_t
         bool may = d != NULL && (any || j->device == d) && device_serves(d);
         most += may ? device_window(d, f->config.window) : 0;
         held = held && (!may || shares_hold_batch(f, d));
+        elsewhere = elsewhere && (!may || is_elsewhere(f, d));
     }
-    (void)snprintf(out, size,
-                   "waits for its turn: %u%s of its tenant before it, %" PRIu64
-                   " may be in flight%s",
-                   ahead, more ? " and more" : "", most,
-                   held ? "; a batch job waits for the one in flight, beside other classes" : "");
+    (void)snprintf(
+        out, size,
+        "waits for its turn: %u%s of its tenant before it, %" PRIu64 " may be in flight%s%s", ahead,
+        more ? " and more" : "", most,
+        held ? "; a batch job waits for the one in flight, beside other classes" : "",
+        elsewhere ? "; another worker has the device for now (gpuctl devices: turn)" : "");
 }
 
 static void explain_queued(struct front *f, const struct job *j, char *out, size_t size)

@@ -248,11 +248,7 @@ static struct work_step *add_launch(struct resolver *r, struct module *m, const 
     if (work_add_module(r->work, m, e) != 0 || variables_use(r, m, e) != 0) {
         return NULL;
     }
-    if (r->in->tenant != NULL && tenant_quarantined(r->in->tenant, kernel_hash(m, entry))) {
-        (void)err_set(
-            e, ERR_QUARANTINED,
-            "kernel %s ended its worker %d times and is not run again; load a corrected one", entry,
-            STRIKES_MAX);
+    if (kernel_check(r->in->tenant, m, entry, e) != 0) {
         return NULL;
     }
     struct work_step *s = work_add_step(r->work, OP_LAUNCH, r->step, e);

@@ -8,6 +8,7 @@
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/sched/shares.h"
+#include "daemon/front/sched/turns.h"
 #include "daemon/front/workers/blame.h"
 #include "daemon/front/workers/command.h"
 
@@ -126,6 +127,7 @@ void completion_done(struct front *f, struct device *d, const struct msg_w_done 
     }
     take_times(j, m, turn_now(f));
     take_timings(j, m);
+    turns_ended(d, j);
     struct err e;
     err_init(&e);
     if (m->code == ERR_KERNEL_FAULT || m->code == ERR_DEVICE_LOST) {
@@ -220,11 +222,20 @@ static void name_kernels(const struct job *j, struct err *e)
     }
 }
 
-static void overdue(struct front *f, struct job *j)
+/* turn: not its time limit, but the turn of its worker. */
+static void overdue(struct front *f, struct job *j, bool turn)
 {
     struct err e = ERR_INIT;
-    (void)err_set(&e, ERR_TIME_LIMIT, "ran longer than its time limit of %.3f s",
-                  (double)job_limit_ns(j) / 1e9);
+    if (turn) {
+        job_strike(j);
+        (void)err_set(&e, ERR_TIME_LIMIT,
+                      "ran for %.3f s beyond the turn of its tenant, while others waited for the "
+                      "device ([domains] turn_overrun_ms)",
+                      (double)f->config.turn_overrun_ms / 1e3);
+    } else {
+        (void)err_set(&e, ERR_TIME_LIMIT, "ran longer than its time limit of %.3f s",
+                      (double)job_limit_ns(j) / 1e9);
+    }
     e.effects = job_repeatable(j) ? ERR_EFFECTS_NONE : ERR_EFFECTS_MAYBE;
     name_kernels(j, &e);
     job_conclude(f, j, JOB_FAILED, &e);
@@ -235,6 +246,7 @@ struct loss {
     const struct job *culprit; /* for comparing only, as it may have been forgotten already */
     const struct job *suspect; /* only job of a worker that ended by itself; NULL: none */
     bool external;
+    bool overran; /* the culprit did not leave the device when its turn was over */
     const char *why;
 };
 
@@ -267,7 +279,7 @@ static void end_answered(struct front *f, struct job *j, const struct loss *l)
 {
     struct err e = j->error;
     bool fault = j->trust == TRUST_SUSPECT;
-    if (fault || l->suspect == j) {
+    if (fault || l->suspect == j || (l->overran && l->culprit == j)) {
         job_strike(j); /* it does not run again, so no later run convicts it */
     }
     if (fault) {
@@ -281,7 +293,7 @@ static void decide(struct front *f, struct job *j, const struct loss *l)
     bool limit = l->culprit == j && j->error.code == 0;
     bool other = l->culprit != NULL && l->culprit != j;
     if (limit) {
-        overdue(f, j);
+        overdue(f, j, l->overran);
     } else if (!job_repeatable(j)) {
         give_up(f, j, l);
     } else if (j->cancelled && (l->external || other)) {
@@ -314,6 +326,7 @@ void completion_lost(struct front *f, struct device *d, bool external, const cha
     const struct loss l = {.culprit = d->culprit,
                            .suspect = suspect_of(d, external),
                            .external = external,
+                           .overran = d->overran,
                            .why = why};
     /* Oldest first, so that predecessors are decided before their successors. Deciding a job may
      * make other jobs ready, but takes only this job out of the list. */

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "daemon/front/model/domain.h"
 #include "daemon/front/model/flight.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/sched/conclude.h"
@@ -13,6 +12,7 @@
 #include "daemon/front/sched/history.h"
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/sched/shares.h"
+#include "daemon/front/sched/turns.h"
 #include "daemon/front/workers/command.h"
 
 /* What became of a ready job. SENT: it was sent, or it ended. NEXT: it left the queue and waits for
@@ -88,6 +88,18 @@ static int check_defined(const struct job *j, const struct device *d, struct err
         }
     }
     return 0;
+}
+
+/* A kernel may have been quarantined since the job was admitted. */
+static int check_kernels(const struct job *j, struct err *e)
+{
+    int rc = 0;
+    bool struck = j->tenant != NULL && j->tenant->strikes != NULL;
+    for (unsigned i = 0; struck && rc == 0 && i < j->work.step_count; i++) {
+        const struct work_step *s = &j->work.steps[i];
+        rc = s->op == OP_LAUNCH ? kernel_check(j->tenant, s->module, s->entry, e) : 0;
+    }
+    return rc;
 }
 
 static int modules_ready(struct front *f, struct job *j, struct device *d, bool *ret_ready,
@@ -255,7 +267,7 @@ static enum verdict try_send(struct front *f, struct job *j, struct device *d)
                       (unsigned long long)j->inputs.spoiler, err_name(j->inputs.code));
         return fail(f, j, &e);
     }
-    if (check_defined(j, d, &e) != 0) {
+    if (check_kernels(j, &e) != 0 || check_defined(j, d, &e) != 0) {
         return fail(f, j, &e);
     }
     bool ready = false;
@@ -314,35 +326,40 @@ static bool staging_again(struct front *f, const struct device *d)
     return more;
 }
 
-static bool takes(struct front *f, const struct device *d)
-{
-    return device_serves(d) && !d->exclusive && !front_pressed(f, d->index) &&
-           d->inflight_count < device_window(d, f->config.window);
-}
-
 /* Whether the device or one of its domains takes a job. The others are shut: other tenants do not
  * wait for them. */
 static bool some_take(struct front *f, struct device *base)
 {
-    base->shut = base->stopped || !takes(f, base);
+    base->shut = base->stopped || !turns_takes(f, base);
     bool some = !base->shut;
     for (struct device *d = base->domains; d != NULL; d = d->domain_next) {
-        d->shut = d->stopped || !takes(f, d);
+        d->shut = d->stopped || !turns_takes(f, d);
         some = some || !d->shut;
     }
     return some;
 }
 
-/* Sends one job to the device, or to one of its domains. false: no job is ready, or they take none
+/* The job that goes next, and the worker that gets it. NULL: no job is ready, or they take none
  * now. */
+static struct job *next_of(struct front *f, struct device *base, struct device **ret_worker)
+{
+    if (turns_apply(f, base)) {
+        return turns_head(f, base, ret_worker);
+    }
+    struct job *j = some_take(f, base) ? shares_head(f, base) : NULL;
+    *ret_worker = j != NULL ? shares_goal(j, base) : NULL;
+    return j;
+}
+
+/* Sends one job to the device, or to one of its domains. false: none goes now. */
 static bool serve(struct front *f, struct device *base)
 {
-    while (turn_has_room(f) && some_take(f, base)) {
-        struct job *j = shares_head(f, base);
+    while (turn_has_room(f)) {
+        struct device *d = NULL;
+        struct job *j = next_of(f, base, &d);
         if (j == NULL) {
             return false;
         }
-        struct device *d = j->device != NULL ? j->device : domain_of(j->tenant, base);
         enum verdict v = try_send(f, j, d);
         if (v == SENT) {
             return true;

@@ -160,8 +160,7 @@ static unsigned inflight_of(const struct device *base)
     return count;
 }
 
-/* Where the job would run: on the device, or on the domain of its tenant there. */
-static struct device *goal_of(const struct job *j, struct device *base)
+struct device *shares_goal(const struct job *j, struct device *base)
 {
     return j->device != NULL ? j->device : domain_of(j->tenant, base);
 }
@@ -176,7 +175,7 @@ static struct job *search(struct device *base, unsigned class, struct stake **re
         struct stake *k = stakes->first->what;
         struct heap_entry *entry = &k->of[class].entry;
         struct job *j = head_of(k, class);
-        const struct device *goal = j != NULL ? goal_of(j, base) : NULL;
+        const struct device *goal = j != NULL ? shares_goal(j, base) : NULL;
         bool others =
             *ret_passed != NULL || !heap_alone(entry) || inflight_of(base) > k->of[class].flying;
         if (goal != NULL && !goal->shut && !(others && risky(goal, &k->of[class]))) {
@@ -224,7 +223,7 @@ static struct job *class_head(struct device *base, unsigned class, bool *ret_wai
     for (; passed != NULL; passed = passed->passed) {
         put_back(&base->line, passed, class);
         *ret_waits = *ret_waits || !passed->away;
-        if (found != NULL && !passed->away && !stream_idle(goal_of(found, base)) &&
+        if (found != NULL && !passed->away && !stream_idle(shares_goal(found, base)) &&
             served_of(found, base, class) >
                 passed->of[class].served + virtual_of(found->tenant, LEAD_NS)) {
             found = NULL;
@@ -308,6 +307,48 @@ struct job *shares_head(struct front *f, struct device *d)
     }
     bool held = j == NULL && (waits || batch == NULL || !batch_may(f, d));
     return j != NULL ? j : held ? NULL : batch;
+}
+
+/* A domain has the jobs of one tenant. */
+static struct job *domain_head(struct front *f, struct device *d)
+{
+    const struct stake *k = d->owner->share.stake[device_shown(d)];
+    struct job *j = NULL;
+    for (unsigned class = 0; k != NULL && class < CLASS_COUNT && j == NULL; class ++) {
+        j = head_of(k, class);
+        bool held =
+            j != NULL &&
+            (risky(d, &k->of[class]) ||
+             (class == CLASS_BATCH ? !batch_may(f, d->base) : predict_elsewhere(f, d->base, j)));
+        if (held) {
+            return NULL;
+        }
+    }
+    return j;
+}
+
+struct job *shares_own_head(struct front *f, struct device *d)
+{
+    if (d->owner != NULL) {
+        return domain_head(f, d);
+    }
+    for (struct device *x = d->domains; x != NULL; x = x->domain_next) {
+        x->shut = true;
+    }
+    return shares_head(f, d);
+}
+
+bool shares_any(struct device *d)
+{
+    bool any = false;
+    for (unsigned class = 0; class < CLASS_COUNT && !any; class ++) {
+        struct stake *passed = NULL;
+        any = search(d, class, &passed) != NULL;
+        for (; passed != NULL; passed = passed->passed) {
+            put_back(&d->line, passed, class);
+        }
+    }
+    return any;
 }
 
 /* ---- what a job costs ------------------------------------------------------------------------ */

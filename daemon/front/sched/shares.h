@@ -21,6 +21,7 @@
  *
  * Domains of a device (domain.h) share its hardware, and so its line: a tenant has the same virtual
  * time there whatever worker it runs in. Where a worker takes no job now, the next tenant goes.
+ * turns.h says which of the workers may have jobs in flight.
  *
  * Each function costs O(log n) for n tenants with ready jobs, or O(log n) for each device where a
  * job may run on any. Thread: the loop's.
@@ -48,6 +49,14 @@ bool shares_wait(const struct front *f, struct device *d);
  * flight, and for jobs of any device that it leaves to others (predict_elsewhere). d: no
  * domain. */
 struct job *shares_head(struct front *f, struct device *d);
+/* The job that this worker is to get next, whatever waits for the others of its device: of the
+ * device itself or of a domain. The others become `shut`. NULL: as above. */
+struct job *shares_own_head(struct front *f, struct device *d);
+/* Whether a job is ready for a worker of the device that is not `shut`, whatever holds it back. d:
+ * no domain. */
+bool shares_any(struct device *d);
+/* Where a ready job would run: on the device, or on the domain of its tenant there. */
+struct device *shares_goal(const struct job *j, struct device *base);
 /* Whether batch jobs wait for the one that is in flight on the device. */
 bool shares_hold_batch(struct front *f, struct device *d);
 /* Number of ready jobs of its tenant before it in the same line, at most `max`. */

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "daemon/front/devices/monitor.h"
+#include "daemon/front/sched/turns.h"
 #include "daemon/front/views/diagnosis.h"
 #include "daemon/front/views/table_view.h"
 
@@ -183,7 +184,11 @@ static void recovery_note(const struct hardware *h, const struct device *d, char
     WIDE(recalled, BYTES, d->pool.missing)                                                         \
     WIDE(domains, UINT, domains_seen(q, d))                                                        \
     WIDE(time_error, PPM, table_known(d->accuracy.total > 0, accuracy_ppm(&d->accuracy, 50)))      \
-    WIDE(time_error_p90, PPM, table_known(d->accuracy.total > 0, accuracy_ppm(&d->accuracy, 90)))
+    WIDE(time_error_p90, PPM, table_known(d->accuracy.total > 0, accuracy_ppm(&d->accuracy, 90)))  \
+    WIDE(turn, NS, table_known(d->turn.taken > 0, turn_length_ns(&d->turn)))                       \
+    WIDE(switch_cost, NS, table_known(d->turn.cost_ns > 0, d->turn.cost_ns))                       \
+    WIDE(turns, UINT, d->turn.taken)                                                               \
+    WIDE(overruns, UINT, d->turn.overruns)
 
 /* Unknown until the device has been opened once. */
 static const char *kind_text(const struct device *d)

@@ -148,6 +148,7 @@ static void drop(struct front *f, struct device *d)
         at = &(*at)->domain_next;
     }
     *at = d->domain_next;
+    turn_forget(&d->base->turn, d);
     if (f->fault_device == d) {
         f->fault_device = NULL;
     }

@@ -159,6 +159,7 @@ void worker_start(struct front *f, struct device *d)
     d->killed_ns = 0;
     d->unopened[0] = '\0';
     d->culprit = NULL;
+    d->overran = false;
     d->progress = WORKER_STARTED;
     d->started_ns = front_now(f);
     d->beat_ns = d->started_ns;
@@ -361,6 +362,7 @@ bool worker_ended(struct front *f, uint64_t id, int status)
     d->killed_ns = 0;
     f->hooks.worker_lost(f, d, external, why);
     d->culprit = NULL;
+    d->overran = false;
     if (expected && d->overpromised && d->state == DEVICE_ABSENT) {
         f->hooks.guarantees_retry(f); /* new settings may allow it to serve */
     }
@@ -439,24 +441,24 @@ static bool seen_running(const struct device *d)
 /* May each of the jobs keep the other from the device? `k` has run behind `j` for long, and no job
  * of the device has ended since. */
 static bool entangled(const struct device *d, const struct job *j, const struct job *k,
-                      uint64_t now)
+                      uint64_t limit_ns, uint64_t now)
 {
     uint64_t since =
         k->clock.turned_ns > j->clock.clear_ns ? k->clock.turned_ns : j->clock.clear_ns;
     return k->clock.place > j->clock.place && d->ran_ns <= since &&
-           now - since >= job_limit_ns(j) / BESIDE_PART;
+           now - since >= limit_ns / BESIDE_PART;
 }
 
 /* Has `j` and the jobs entangled with it run alone from now on, to find the culprit. false: no job
  * is entangled with `j`, or `j` is suspect, runs alone already or cannot be repeated. */
-static bool set_apart(const struct device *d, struct job *j, uint64_t now)
+static bool set_apart(const struct device *d, struct job *j, uint64_t limit_ns, uint64_t now)
 {
     bool any = false;
     if (j->trust != TRUST_SHARED || !job_repeatable(j)) {
         return false;
     }
     for (struct job *k = d->inflight; k != NULL; k = k->device_next) {
-        if (k != j && entangled(d, j, k, now)) {
+        if (k != j && entangled(d, j, k, limit_ns, now)) {
             any = true;
             job_trust_step(&k->trust, TRUST_ALONE);
         }
@@ -470,11 +472,37 @@ static bool set_apart(const struct device *d, struct job *j, uint64_t now)
 static void end_overdue(struct front *f, struct device *d, struct job *j, uint64_t now)
 {
     char why[sizeof d->ending];
-    bool apart = set_apart(d, j, now);
+    bool apart = set_apart(d, j, job_limit_ns(j), now);
     (void)snprintf(why, sizeof why, "a job passed its time limit of %.3f s%s",
                    (double)job_limit_ns(j) / 1e9,
                    apart ? "; it or a job beside it is the cause" : "");
     worker_end(f, d, apart ? NULL : j, why);
+}
+
+/* Of the jobs that are seen to run the one that began first: it has the device. NULL: none is. */
+static struct job *first_running(const struct device *d)
+{
+    struct job *first = NULL;
+    for (struct job *j = d->inflight; j != NULL; j = j->device_next) {
+        bool before = first == NULL || j->clock.place < first->clock.place;
+        first = j->clock.place != 0 && before ? j : first;
+    }
+    return first;
+}
+
+bool worker_overran(struct front *f, struct device *d, uint64_t over_ns)
+{
+    char why[sizeof d->ending];
+    struct job *j = first_running(d);
+    if (j == NULL || d->worker == 0 || d->killed_ns != 0) {
+        return false;
+    }
+    bool apart = set_apart(d, j, over_ns, turn_now(f));
+    (void)snprintf(why, sizeof why, "a job ran for %.3f s beyond its turn, while others waited%s",
+                   (double)over_ns / 1e9, apart ? "; it or a job beside it is the cause" : "");
+    worker_end(f, d, apart ? NULL : j, why);
+    d->overran = !apart;
+    return true;
 }
 
 static bool is_bounded(const struct job *j)

@@ -10,6 +10,7 @@
 #include "daemon/front/sched/charge.h"
 #include "daemon/front/sched/predict.h"
 #include "daemon/front/sched/shares.h"
+#include "daemon/front/sched/turns.h"
 
 /* A job of the market: `limit_ns` is the device time that it needs, `ceiling_ns` what is left of
  * that, session_id its seller, and trace_id its end as predicted when it came. */
@@ -18,6 +19,12 @@ static uint64_t now_ns;
 static uint64_t clock_of_market(void)
 {
     return now_ns;
+}
+
+static bool none_pressed(const struct link *l)
+{
+    (void)l;
+    return false;
 }
 
 static uint64_t random_next(struct market *m)
@@ -34,7 +41,10 @@ struct market *market_create(unsigned devices, unsigned streams, unsigned window
     ck_assert_ptr_nonnull(m);
     now_ns = 1000 * NS_PER_S;
     m->f.io.now_ns = clock_of_market;
+    m->f.io.pressed = none_pressed;
     m->f.wake_ns = NS_NEVER;
+    m->f.config.window = window;
+    m->f.config.turn_overrun_ms = 10000;
     m->f.config.batch_percent = 5;
     m->f.device_count = m->devices = devices;
     m->streams = streams;
@@ -67,6 +77,25 @@ struct seller *market_add(struct market *m, uint64_t weight, unsigned class)
     ck_assert_ptr_nonnull(s->tenant);
     s->tenant->limits.weight = weight;
     return s;
+}
+
+void market_apart(struct market *m, struct seller *s)
+{
+    struct device *base = &m->device[s->device];
+    struct device *d = calloc(1, sizeof *d);
+    ck_assert_ptr_nonnull(d);
+    *d = *base;
+    d->line = (struct line){.bound = 0};
+    d->index = DEVICES_MAX + (unsigned)(s - m->seller);
+    d->link = (struct link *)d;
+    d->base = base;
+    d->owner = s->tenant;
+    d->domains = NULL;
+    d->domain_next = base->domains;
+    base->domains = d;
+    m->f.device[d->index] = d;
+    s->tenant->apart = true;
+    s->domain = d;
 }
 
 static struct job *job_new(struct market *m)
@@ -109,7 +138,9 @@ static void offer(struct market *m, struct seller *s)
                       .job_class = s->class,
                       .submitted_ns = now_ns,
                       .deadline_ns = NS_NEVER,
-                      .device = s->device >= 0 ? &m->device[s->device] : NULL,
+                      .device = s->domain != NULL ? s->domain
+                                : s->device >= 0  ? &m->device[s->device]
+                                                  : NULL,
                       .limit_ns = (uint64_t)time,
                       .sched.kind = kind};
     if (s->due_most_ns > 0) {
@@ -151,6 +182,7 @@ static void end(struct market *m, struct job *j)
         }
     }
     s->missed += j->late;
+    turns_ended(j->device, j);
     charge_run(j, cost, false);
     job_leave_device(j);
     LL_PREPEND2(m->free_jobs, j, ended_next);
@@ -164,13 +196,45 @@ static void end(struct market *m, struct job *j)
     }
 }
 
-static void take(struct market *m, struct device *d)
+/* The device goes to the worker. */
+static void turn_to(struct market *m, const struct device *base, const struct device *d)
+{
+    const struct device *x = base;
+    for (; x != NULL; x = x == base ? base->domains : x->domain_next) {
+        m->hardware[base->index].met += x != d && x->inflight_count > 0;
+    }
+    if (m->hardware[base->index].last != d) {
+        m->hardware[base->index].switches += m->hardware[base->index].last != NULL;
+        m->hardware[base->index].free_ns = now_ns + m->switch_ns;
+        m->hardware[base->index].last = d;
+    }
+}
+
+static struct job *next_job(struct market *m, struct device *base, struct device **ret_worker)
+{
+    struct device *d = base;
+    struct job *j = NULL;
+    if (turns_apply(&m->f, base)) {
+        return turns_head(&m->f, base, ret_worker);
+    }
+    for (; d != NULL; d = d == base ? base->domains : d->domain_next) {
+        d->shut = d->inflight_count >= m->window;
+    }
+    j = base->domains != NULL || !base->shut ? shares_head(&m->f, base) : NULL;
+    *ret_worker = j != NULL ? shares_goal(j, base) : NULL;
+    return j;
+}
+
+static void take(struct market *m, struct device *base)
 {
     struct job *j = NULL;
-    while (d->inflight_count < m->window && (j = shares_head(&m->f, d)) != NULL) {
+    struct device *d = NULL;
+    while ((j = next_job(m, base, &d)) != NULL) {
+        turn_to(m, base, d);
         shares_drop(&m->f, j);
         j->device = d;
-        j->ceiling_ns = (uint64_t)((double)j->limit_ns / m->speed[d->index]) + 1;
+        j->dispatched_ns = now_ns;
+        j->ceiling_ns = (uint64_t)((double)j->limit_ns / m->speed[base->index]) + 1;
         j->stream = 0;
         for (unsigned i = 1; i < m->streams; i++) {
             j->stream = d->stream_ahead_ns[i] < d->stream_ahead_ns[j->stream] ? i : j->stream;
@@ -190,10 +254,14 @@ static bool runs(const struct device *d, const struct job *j)
     return first == j;
 }
 
-/* When the next job of the device ends, if nothing else happens. */
-static uint64_t next_ns(const struct device *d)
+/* When the next job of the worker ends, if nothing else happens. */
+static uint64_t next_of(const struct market *m, struct device *d)
 {
+    const struct device *base = device_base(d);
     uint64_t next = NS_NEVER;
+    if (d->inflight != NULL && now_ns < m->hardware[base->index].free_ns) {
+        return m->hardware[base->index].free_ns;
+    }
     for (struct job *j = d->inflight; j != NULL; j = j->device_next) {
         if (runs(d, j)) {
             if (j->started_ns == 0) {
@@ -201,27 +269,48 @@ static uint64_t next_ns(const struct device *d)
                 j->late = now_ns > j->deadline_ns; /* then it does not begin */
                 j->ceiling_ns = j->late ? 0 : j->ceiling_ns;
             }
-            uint64_t at = now_ns + j->ceiling_ns * d->line.streams;
+            uint64_t at = now_ns + j->ceiling_ns * base->line.streams;
             next = at < next ? at : next;
         }
     }
     return next;
 }
 
-static void pass(struct market *m, struct device *d, uint64_t ns)
+static uint64_t next_ns(const struct market *m, struct device *base)
 {
-    struct job *next = NULL;
-    unsigned streams = d->line.streams;
+    uint64_t next = NS_NEVER;
+    for (struct device *d = base; d != NULL; d = d == base ? base->domains : d->domain_next) {
+        uint64_t at = next_of(m, d);
+        next = at < next ? at : next;
+    }
+    return next;
+}
+
+static void run(struct device *d, uint64_t ns, unsigned streams)
+{
     for (struct job *j = d->inflight; j != NULL; j = j->device_next) {
-        if (runs(d, j)) {
+        if (runs(d, j) && j->started_ns != 0) {
             uint64_t done = ns / streams;
             j->ceiling_ns -= done < j->ceiling_ns ? done : j->ceiling_ns;
         }
     }
-    for (struct job *j = d->inflight; j != NULL; j = next) {
-        next = j->device_next;
-        if (j->ceiling_ns == 0 && j->started_ns != 0) {
-            end(m, j);
+}
+
+static void pass(struct market *m, struct device *base, uint64_t ns)
+{
+    struct device *d = base;
+    unsigned streams = base->line.streams;
+    for (; d != NULL; d = d == base ? base->domains : d->domain_next) {
+        run(d, ns, streams);
+    }
+    m->hardware[base->index].busy_ns += streams > 0 ? ns : 0;
+    for (d = base; d != NULL; d = d == base ? base->domains : d->domain_next) {
+        struct job *next = NULL;
+        for (struct job *j = d->inflight; j != NULL; j = next) {
+            next = j->device_next;
+            if (j->ceiling_ns == 0 && j->started_ns != 0) {
+                end(m, j);
+            }
         }
     }
 }
@@ -258,7 +347,7 @@ void market_run(struct market *m, uint64_t ns)
             take(m, &m->device[i]);
         }
         for (unsigned i = 0; i < m->devices; i++) {
-            uint64_t at = next_ns(&m->device[i]);
+            uint64_t at = next_ns(m, &m->device[i]);
             next = at < next ? at : next;
         }
         next = m->f.wake_ns < next ? m->f.wake_ns : next;
@@ -302,6 +391,9 @@ void market_destroy(struct market *m)
         free(m->seller[i].waits);
     }
     tenant_destroy_all(&m->f.tenants);
+    for (unsigned i = 0; i < m->sellers; i++) {
+        free(m->seller[i].domain);
+    }
     free(m->all);
     free(m);
 }

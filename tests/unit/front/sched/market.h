@@ -1,6 +1,9 @@
 /*
  * A device without a worker, for tests of shares: jobs of several tenants take its streams for
  * times that the test knows. Streams with jobs share the device equally. Time is virtual.
+ *
+ * A seller may have a domain, a worker of its own. A device goes from one worker to another in
+ * switch_ns, in which it does nothing.
  */
 #ifndef TEST_MARKET_H
 #define TEST_MARKET_H
@@ -18,6 +21,7 @@ struct seller {
     uint64_t least_ns, most_ns;         /* of a job; times between them have equal logarithms */
     uint64_t pause_ns;                  /* between the end of a job and the next one, on average */
     int device;                         /* -1: any */
+    struct device *domain;              /* on that device; NULL: none. Owned */
     uint64_t kind;                      /* of its jobs; 0: their times are not learnt */
     bool by_size;                       /* they are of other kinds by their sizes */
     double noise;                       /* of the time of a job, either way: 0.2 is 20 % */
@@ -39,6 +43,13 @@ struct market {
     struct device device[DEVICES_MAX];
     double speed[DEVICES_MAX]; /* 1: a job takes its time */
     unsigned devices, streams, window;
+    uint64_t switch_ns;
+    struct {
+        const struct device *last; /* whose job it had last */
+        uint64_t free_ns;          /* when the last switch was over */
+        uint64_t switches, met;    /* met: jobs that began beside those of another worker */
+        uint64_t busy_ns;
+    } hardware[DEVICES_MAX];
     struct seller seller[MARKET_TENANTS];
     unsigned sellers;
     uint64_t random;
@@ -51,6 +62,8 @@ struct market *market_create(unsigned devices, unsigned streams, unsigned window
 void market_destroy(struct market *m);
 /* A seller of this weight; the caller sets the rest before market_run. */
 struct seller *market_add(struct market *m, uint64_t weight, unsigned class);
+/* The seller gets a worker of its own on its device. */
+void market_apart(struct market *m, struct seller *s);
 /* Lets so much time pass. */
 void market_run(struct market *m, uint64_t ns);
 /* The time that so many percent of its jobs took at most, from ready to the end. */

@@ -1,0 +1,251 @@
+#include "daemon/front/sched/turns.h"
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/front/model/wake.h"
+#include "daemon/front/sched/shares.h"
+#include "daemon/front/workers/worker.h"
+
+#define COST_PART 8u /* a switch counts for so much of the mean */
+
+/* ---- how long a turn is ----------------------------------------------------------------------
+ */
+
+uint64_t turn_length_ns(const struct turn *t)
+{
+    uint64_t ns = t->cost_ns < TURN_MOST_NS / TURN_COSTS ? t->cost_ns * TURN_COSTS : TURN_MOST_NS;
+    return ns > TURN_LEAST_NS ? ns : TURN_LEAST_NS;
+}
+
+void turn_cost(struct turn *t, uint64_t ns)
+{
+    uint64_t cost = t->cost_ns == 0 ? ns : t->cost_ns - t->cost_ns / COST_PART + ns / COST_PART;
+    t->cost_ns = cost > 0 ? cost : 1;
+}
+
+bool turns_apply(const struct front *f, const struct device *d)
+{
+    return d->domains != NULL && !device_listed(d, f->config.mps_devices);
+}
+
+/* ---- whose turn it is ------------------------------------------------------------------------
+ */
+
+/* The workers of a device: the shared one, then the domains. */
+static struct device *first_worker(struct device *base)
+{
+    return base;
+}
+
+bool turn_outstays(const struct device *d, const struct job *j)
+{
+    return j->dispatched_ns <= d->outstayed_ns;
+}
+
+static struct device *next_worker(const struct device *base, const struct device *d)
+{
+    return d == base ? base->domains : d->domain_next;
+}
+
+bool turns_takes(struct front *f, const struct device *d)
+{
+    return device_serves(d) && !d->exclusive && !front_pressed(f, d->index) &&
+           d->inflight_count < device_window(d, f->config.window);
+}
+
+/* Whether others wait for what the worker has in flight. A job that waits for memory does not keep
+ * the device busy. */
+static bool occupies(const struct device *d)
+{
+    const struct job *j = d->inflight;
+    while (j != NULL && (j->wait == WAIT_MEMORY || turn_outstays(d, j))) {
+        j = j->device_next;
+    }
+    return j != NULL;
+}
+
+static bool is_free_for(struct device *base, const struct device *next)
+{
+    bool busy = false;
+    for (const struct device *d = first_worker(base); d != NULL && !busy;
+         d = next_worker(base, d)) {
+        busy = d != next && occupies(d);
+    }
+    return !busy;
+}
+
+static uint64_t overrun_ns(const struct front *f, const struct turn *t)
+{
+    return ns_add(turn_length_ns(t), f->config.turn_overrun_ms * NS_PER_MS);
+}
+
+static void look_at(struct front *f, struct turn *t, uint64_t at_ns)
+{
+    if (t->look_ns == 0 || at_ns < t->look_ns) {
+        t->look_ns = at_ns;
+        wake_at(f, at_ns);
+    }
+}
+
+/* What a switch costs is measured where the next job was ready before the last one ended. */
+static void begin(struct front *f, struct turn *t, struct device *d)
+{
+    struct device *before = t->holder;
+    bool measures = before != NULL && t->rival_ns != 0 && before->quit_ns > t->rival_ns;
+    t->left_ns = measures ? before->quit_ns : 0;
+    if (before != NULL) { /* what follows says nothing about their rates */
+        window_break(&before->window);
+        window_break(&d->window);
+    }
+    t->holder = d;
+    t->began_ns = turn_now(f);
+    t->rival_ns = 0;
+    t->taken++;
+}
+
+static void wait_for(struct front *f, struct turn *t)
+{
+    if (t->rival_ns == 0) {
+        t->rival_ns = turn_now(f);
+        look_at(f, t, ns_add(t->rival_ns, overrun_ns(f, t)));
+    }
+}
+
+/* The holder's next job, though `due` is another worker's, as long as the turn has room for it.
+ * NULL: the turn is over, or has no job. */
+static struct job *rest_of(struct front *f, struct device *base, const struct job *due)
+{
+    struct turn *t = &base->turn;
+    uint64_t now = turn_now(f);
+    uint64_t until = base->line.until_ns > now ? base->line.until_ns : now;
+    if (t->holder->shut || until >= ns_add(t->began_ns, turn_length_ns(t))) {
+        return NULL;
+    }
+    struct job *j = shares_own_head(f, t->holder);
+    return j != NULL && job_rank_class(j) <= job_rank_class(due) ? j : NULL;
+}
+
+struct job *turns_head(struct front *f, struct device *base, struct device **ret_worker)
+{
+    struct turn *t = &base->turn;
+    for (struct device *d = first_worker(base); d != NULL; d = next_worker(base, d)) {
+        d->shut = d->stopped || !device_serves(d) || front_pressed(f, d->index);
+    }
+    struct job *j = shares_head(f, base);
+    struct device *goal = j != NULL ? shares_goal(j, base) : NULL;
+    if (goal != NULL && goal != t->holder) {
+        struct job *more = t->holder != NULL ? rest_of(f, base, j) : NULL;
+        if (more == NULL && is_free_for(base, goal)) {
+            begin(f, t, goal);
+        } else {
+            wait_for(f, t);
+            j = more;
+            goal = t->holder;
+        }
+    }
+    if (j != NULL && turns_takes(f, goal)) {
+        *ret_worker = goal;
+        return j;
+    }
+    if (shares_wait(f, base)) {
+        look_at(f, t, ns_add(turn_now(f), overrun_ns(f, t)));
+    }
+    return NULL;
+}
+
+void turns_ended(struct device *d, const struct job *j)
+{
+    struct turn *t = &device_base(d)->turn;
+    uint64_t now = turn_now(d->front);
+    if (d->base == NULL && d->domains == NULL) {
+        return;
+    }
+    uint64_t end = j->ended_ns != 0 ? j->ended_ns : now;
+    d->quit_ns = end > d->quit_ns ? end : d->quit_ns;
+    if (d == t->holder && t->left_ns != 0 && j->started_ns > t->left_ns) {
+        turn_cost(t, j->started_ns - t->left_ns);
+        t->left_ns = 0;
+    }
+}
+
+/* ---- turns that overrun ----------------------------------------------------------------------
+ */
+
+/* Whether a job of another worker is ready. */
+static bool has_rival(struct device *base, const struct device *holder)
+{
+    for (struct device *d = first_worker(base); d != NULL; d = next_worker(base, d)) {
+        d->shut = d == holder || !device_serves(d);
+    }
+    return shares_any(base);
+}
+
+static void overran(struct front *f, struct turn *t, struct device *d)
+{
+    if (d->owner != NULL && worker_overran(f, d, f->config.turn_overrun_ms * NS_PER_MS)) {
+        t->overruns++;
+        return;
+    }
+    log_info("device %u: a worker keeps jobs in flight beyond its turn: others go on beside it",
+             device_shown(d));
+    d->outstayed_ns = turn_now(f);
+    f->hooks.kick(f);
+}
+
+/* The turn is over when its length has passed since it began, since another worker waits, and since
+ * a job of its worker ended last. It overruns when it is late for the second time: between the two
+ * the loop reads what the worker has sent. */
+static void watch_worker(struct front *f, struct device *base, struct device *d, uint64_t now)
+{
+    struct turn *t = &base->turn;
+    uint64_t since = d == t->holder && t->began_ns > t->rival_ns ? t->began_ns : t->rival_ns;
+    since = d->ran_ns > since ? d->ran_ns : since;
+    uint64_t over_ns = ns_add(since, overrun_ns(f, t));
+    bool late = t->late == d;
+    t->late = late ? NULL : t->late;
+    if (now < over_ns) {
+        look_at(f, t, over_ns);
+    } else if (late) {
+        overran(f, t, d);
+    } else {
+        t->late = d;
+        look_at(f, t, now);
+    }
+}
+
+static void watch(struct front *f, struct device *base, uint64_t now)
+{
+    struct turn *t = &base->turn;
+    for (struct device *d = first_worker(base); d != NULL; d = next_worker(base, d)) {
+        if (!occupies(d)) {
+            continue;
+        }
+        if (!has_rival(base, d)) {
+            t->rival_ns = d == t->holder ? 0 : t->rival_ns;
+            look_at(f, t, ns_add(now, overrun_ns(f, t)));
+            continue;
+        }
+        t->rival_ns = t->rival_ns == 0 ? now : t->rival_ns;
+        watch_worker(f, base, d, now);
+    }
+}
+
+void turns_watch(struct front *f, uint64_t now, bool away)
+{
+    for (unsigned i = 0; i < f->device_count; i++) {
+        struct device *base = f->device[i];
+        struct turn *t = &base->turn;
+        if (t->look_ns == 0) {
+            continue;
+        }
+        t->rival_ns = away && t->rival_ns != 0 ? now : t->rival_ns;
+        if (now < t->look_ns) {
+            wake_at(f, t->look_ns);
+            continue;
+        }
+        t->look_ns = 0;
+        if (turns_apply(f, base)) {
+            watch(f, base, now);
+        }
+    }
+}

@@ -1,0 +1,302 @@
+/* Turns that overrun: whom they cost what. Device 0 has the shared worker, of tenant `good`, and a
+ * domain, of tenant `bad`. */
+#include <string.h>
+
+#include "daemon/front/model/domain.h"
+#include "daemon/front/sched/completion.h"
+#include "daemon/front/sched/conclude.h"
+#include "daemon/front/sched/turns.h"
+#include "tests/unit/common/suite.h"
+#include "tests/unit/front/fake_front.h"
+
+#define MINE     DEVICES_MAX /* place of the domain */
+#define LENGTH   TURN_LEAST_NS
+#define OVERRUN  (50 * NS_PER_MS)
+#define ENDLESS  "endless"
+#define HARMLESS "harmless"
+
+static struct fake *k;
+static struct device *shared, *domain;
+static struct tenant *bad, *good;
+static unsigned kills;
+
+static int on_kill(struct launcher_link *l, uint64_t id, int signal, struct err *e)
+{
+    (void)l;
+    (void)signal;
+    (void)e;
+    ck_assert_uint_eq(id, domain->worker); /* and never the shared one */
+    kills++;
+    return 0;
+}
+
+static void begin(void)
+{
+    k = fake_create();
+    kills = 0;
+    bad = k->tenant;
+    good = tenant_named(&k->f.tenants, "good");
+    ck_assert_ptr_nonnull(good);
+    shared = &k->device[0];
+    domain = &k->device[1];
+    k->f.io.kill = on_kill;
+    k->f.config.turn_overrun_ms = OVERRUN / NS_PER_MS;
+    k->f.device_count = 1;
+    k->f.domain_count = 1;
+    k->f.domain_end = MINE + 1;
+    k->f.device[1] = NULL;
+    k->f.device[MINE] = domain;
+    domain->index = MINE;
+    domain->base = shared;
+    domain->owner = bad;
+    domain->worker = 7;
+    shared->worker = 6;
+    shared->domains = domain;
+    bad->apart = true;
+    bad->domains = 1;
+}
+
+static void finish(void)
+{
+    k->f.device[1] = domain;
+    k->f.device[MINE] = NULL;
+    k->f.device_count = FAKE_DEVICES;
+    k->f.domain_count = k->f.domain_end = 0;
+    domain->index = 1;
+    domain->base = NULL;
+    domain->owner = NULL;
+    domain->worker = shared->worker = 0;
+    shared->domains = NULL;
+    bad->domains = 0;
+    fake_destroy(k);
+}
+
+static struct job *submit(struct tenant *t, const char *entry)
+{
+    struct job *j = fake_job(k, t == bad ? 1 : 0);
+    j->tenant = t;
+    fake_launches(k, j, entry);
+    (void)fake_submit(k, j);
+    fake_turn(k);
+    return j;
+}
+
+/* The worker reports that it sees the job run. */
+static void runs(struct job *j)
+{
+    ck_assert_int_eq(j->state, JOB_DISPATCHED);
+    job_set_state(j, JOB_RUNNING, fake_now());
+}
+
+static void pass(uint64_t ns)
+{
+    fake_pass(ns);
+    turns_watch(&k->f, fake_now(), false);
+    turns_watch(&k->f, fake_now(), false); /* the loop has read what workers sent */
+    fake_turn(k);
+}
+
+/* The launcher reports the end of the domain's worker. Another one comes at once. */
+static void ended(void)
+{
+    ck_assert_uint_ne(domain->killed_ns, 0);
+    bool external = domain->culprit == NULL;
+    domain->killed_ns = 0;
+    completion_lost(&k->f, domain, external, "its worker was ended");
+    domain->culprit = NULL;
+    domain->overran = false;
+    domain->epoch++;
+    k->kicked = true;
+    fake_turn(k);
+}
+
+static bool quarantined(const char *entry)
+{
+    return tenant_quarantined(bad, kernel_hash(k->module, entry));
+}
+
+/* FAULT other: a kernel of a tenant that loads kernels never ends
+ * required: it costs the others of the device one overrun of its turn for each strike, and nothing
+ *   once it is quarantined; the worker that others share is not ended
+ * defence: `front/sched/turns.c`: turns_watch; `front/workers/worker.c`: worker_overran;
+ *   `front/sched/completion.c`: overdue; `front/sched/dispatch.c`: check_kernels
+ * also: `front_overrun_test`: others_go_on_beside_what_cannot_be_ended; `test_system_domains`:
+ *   an_endless_kernel_costs_one_overrun_a_strike
+ * mutants: turn-overrun, turn-strike, turn-queued, turn-shared */
+START_TEST(an_endless_kernel_costs_one_overrun_a_strike)
+{
+    begin();
+    struct job *endless[2 * STRIKES_MAX];
+    for (unsigned i = 0; i < 2 * STRIKES_MAX; i++) { /* all are there before the first strike */
+        endless[i] = submit(bad, ENDLESS);
+    }
+    for (unsigned i = 0; i < STRIKES_MAX; i++) {
+        ck_assert(!quarantined(ENDLESS));
+        runs(endless[i]);
+        struct job *other = submit(good, HARMLESS);
+        ck_assert_int_eq(other->state, JOB_QUEUED);
+        pass(LENGTH + OVERRUN - 1);
+        ck_assert_uint_eq(kills, i);
+        pass(1);
+        ck_assert_uint_eq(kills, i + 1);
+        ended();
+        ck_assert_int_eq(endless[i]->state, JOB_FAILED);
+        ck_assert_int_eq(endless[i]->error.code, ERR_TIME_LIMIT);
+        ck_assert_ptr_nonnull(strstr(endless[i]->error.text, "turn_overrun_ms"));
+        ck_assert_int_eq(other->state, JOB_DISPATCHED);
+        fake_done(k, other, 0);
+        fake_turn(k);
+    }
+    ck_assert(quarantined(ENDLESS) && !quarantined(HARMLESS));
+    for (unsigned i = STRIKES_MAX; i < 2 * STRIKES_MAX; i++) {
+        ck_assert_int_eq(endless[i]->error.code, ERR_QUARANTINED);
+    }
+    ck_assert_uint_eq(kills, STRIKES_MAX);
+    finish();
+}
+END_TEST
+
+/* Its client may have its answer already: the kernel gets its strike all the same. */
+START_TEST(an_answer_saves_no_kernel)
+{
+    begin();
+    struct err e = ERR_INIT;
+    (void)err_set(&e, ERR_TIME_LIMIT, "the client's own");
+    for (unsigned i = 0; i < STRIKES_MAX; i++) {
+        struct job *j = submit(bad, ENDLESS);
+        runs(j);
+        job_answer_early(&k->f, j, &e);
+        struct job *other = submit(good, HARMLESS);
+        pass(LENGTH + OVERRUN);
+        ended();
+        fake_done(k, other, 0);
+        fake_turn(k);
+    }
+    ck_assert(quarantined(ENDLESS));
+    finish();
+}
+END_TEST
+
+/* The time counts from the last end of a job, and from when another worker has waited. */
+START_TEST(a_long_turn_without_rivals_is_no_overrun)
+{
+    begin();
+    struct job *a = submit(bad, HARMLESS);
+    struct job *b = submit(bad, HARMLESS);
+    runs(a);
+    pass(10 * OVERRUN);
+    struct job *other = submit(good, HARMLESS);
+    pass(OVERRUN);
+    ck_assert_uint_eq(kills, 0);
+    fake_done(k, a, 0);
+    runs(b);
+    pass(OVERRUN);
+    ck_assert_uint_eq(kills, 0);
+    fake_done(k, b, 0);
+    fake_turn(k);
+    ck_assert_int_eq(other->state, JOB_DISPATCHED);
+    fake_done(k, other, 0);
+    finish();
+}
+END_TEST
+
+/* What stands still for a while, this process or the host, is no overrun. */
+START_TEST(time_away_is_no_overrun)
+{
+    begin();
+    struct job *a = submit(bad, HARMLESS);
+    runs(a);
+    struct job *other = submit(good, HARMLESS);
+    fake_pass(10 * OVERRUN);
+    turns_watch(&k->f, fake_now(), true);
+    turns_watch(&k->f, fake_now(), false);
+    ck_assert_uint_eq(kills, 0);
+    fake_done(k, a, 0);
+    fake_turn(k);
+    fake_done(k, other, 0);
+    finish();
+}
+END_TEST
+
+/* A shared worker is not ended, nor one that is not seen to run a job: others go on beside it. */
+START_TEST(others_go_on_beside_what_cannot_be_ended)
+{
+    for (unsigned copies = 0; copies < 2; copies++) {
+        begin();
+        struct job *a = submit(copies ? bad : good, HARMLESS);
+        if (!copies) {
+            runs(a);
+        }
+        struct job *other = submit(copies ? good : bad, HARMLESS);
+        ck_assert_int_eq(other->state, JOB_QUEUED);
+        pass(LENGTH + OVERRUN);
+        ck_assert_uint_eq(kills, 0);
+        ck_assert_int_eq(other->state, JOB_DISPATCHED);
+        fake_done(k, a, 0);
+        fake_done(k, other, 0);
+        fake_turn(k);
+        fake_pass(1);
+        a = submit(copies ? bad : good, HARMLESS); /* it outstays once */
+        other = submit(copies ? good : bad, HARMLESS);
+        ck_assert_int_eq(a->state, JOB_DISPATCHED);
+        ck_assert_int_eq(other->state, JOB_QUEUED);
+        fake_done(k, a, 0);
+        fake_turn(k);
+        fake_done(k, other, 0);
+        finish();
+    }
+}
+END_TEST
+
+/* Each of two jobs may keep the other from the device: they run again, each alone. */
+START_TEST(jobs_beside_each_other_run_alone)
+{
+    begin();
+    struct job *a = submit(bad, HARMLESS);
+    struct job *b = submit(bad, ENDLESS);
+    runs(a);
+    runs(b);
+    struct job *other = submit(good, HARMLESS);
+    pass(LENGTH + OVERRUN);
+    ck_assert_uint_eq(kills, 1);
+    ended();
+    ck_assert_int_eq(a->state == JOB_QUEUED ? b->state : a->state, JOB_QUEUED);
+    fake_done(k, other, 0);
+    fake_turn(k);
+    runs(a);
+    fake_done(k, a, 0);
+    fake_turn(k);
+    runs(b);
+    other = submit(good, HARMLESS);
+    pass(LENGTH + OVERRUN);
+    uint64_t id = b->id;
+    ended();
+    ck_assert_int_eq(k->state[id], JOB_FAILED);
+    ck_assert_uint_eq(kills, 2);
+    fake_done(k, other, 0);
+    fake_turn(k);
+    finish();
+}
+END_TEST
+
+/* Where MPS runs, jobs of several workers run beside each other, and nothing overruns. */
+START_TEST(mps_needs_no_turns)
+{
+    begin();
+    (void)strcpy(k->f.config.mps_devices, "2,0");
+    struct job *a = submit(bad, ENDLESS);
+    struct job *b = submit(good, HARMLESS);
+    runs(a);
+    runs(b);
+    pass(100 * OVERRUN);
+    ck_assert_uint_eq(kills, 0);
+    fake_done(k, a, 0);
+    fake_done(k, b, 0);
+    finish();
+}
+END_TEST
+
+SUITE_MAIN("overrun", an_endless_kernel_costs_one_overrun_a_strike, an_answer_saves_no_kernel,
+           a_long_turn_without_rivals_is_no_overrun, time_away_is_no_overrun,
+           others_go_on_beside_what_cannot_be_ended, jobs_beside_each_other_run_alone,
+           mps_needs_no_turns)

@@ -1,0 +1,215 @@
+/* The workers of a device take turns. */
+#include "daemon/front/sched/turns.h"
+
+#include <math.h>
+
+#include "tests/unit/common/suite.h"
+#include "tests/unit/front/sched/market.h"
+
+#define RUN_NS (60 * NS_PER_S)
+
+static struct market *m;
+
+static struct seller *sells(uint64_t weight, unsigned class, uint64_t least_ns, uint64_t most_ns)
+{
+    struct seller *s = market_add(m, weight, class);
+    s->backlog = 32;
+    s->least_ns = least_ns;
+    s->most_ns = most_ns;
+    return s;
+}
+
+static double total(void)
+{
+    double sum = 0;
+    for (unsigned i = 0; i < m->sellers; i++) {
+        sum += (double)m->seller[i].had_ns;
+    }
+    return sum;
+}
+
+/* Workers do not meet, and switches take at most so many percent of the time. */
+static void expect_turns(uint64_t ns, double percent)
+{
+    double spent = (double)(m->hardware[0].switches * m->switch_ns) / (double)ns * 100;
+    ck_assert_uint_eq(m->hardware[0].met, 0);
+    ck_assert_msg(spent <= percent, "%.2f%% of the time goes to %u switches", spent,
+                  (unsigned)m->hardware[0].switches);
+}
+
+static void expect_parts(double percent)
+{
+    double sum = 0;
+    for (unsigned i = 0; i < m->sellers; i++) {
+        sum += (double)m->seller[i].tenant->limits.weight;
+    }
+    for (unsigned i = 0; i < m->sellers; i++) {
+        double due = (double)m->seller[i].tenant->limits.weight / sum;
+        double part = (double)m->seller[i].had_ns / total();
+        ck_assert_msg(fabs(part / due - 1) * 100 <= percent, "seller %u has %.2f%%, not %.2f%%", i,
+                      part * 100, due * 100);
+    }
+}
+
+/* Two domains, and two tenants that share a worker: brief jobs, long ones, and both. */
+static void shares_of(unsigned streams, unsigned window, uint64_t switch_ns)
+{
+    static const uint64_t weights[] = {100, 200, 500, 100};
+    m = market_create(1, streams, window);
+    m->switch_ns = switch_ns;
+    for (unsigned i = 0; i < 4; i++) {
+        struct seller *s =
+            sells(weights[i], CLASS_INTERACTIVE, i == 1 ? 50 * NS_PER_MS : 10 * NS_PER_US,
+                  i == 0 ? 100 * NS_PER_US : 50 * NS_PER_MS);
+        if (i < 2) {
+            market_apart(m, s);
+        }
+    }
+    market_run(m, RUN_NS);
+    expect_parts(5.0);
+    expect_turns(RUN_NS, 5.0);
+    ck_assert_uint_gt(m->hardware[0].switches, 100);
+    market_destroy(m);
+}
+
+START_TEST(shares_follow_weights_across_domains)
+{
+    shares_of(1, 2, 300 * NS_PER_US);
+    shares_of(4, 8, 300 * NS_PER_US);
+    shares_of(4, 16, NS_PER_MS);
+    shares_of(2, 4, 10 * NS_PER_US);
+}
+END_TEST
+
+START_TEST(equal_weights_share_alike_across_domains)
+{
+    double squares = 0;
+    m = market_create(1, 2, 4);
+    m->switch_ns = 300 * NS_PER_US;
+    for (unsigned i = 0; i < 8; i++) {
+        market_apart(m, sells(100, CLASS_INTERACTIVE, (10 + 100 * i) * NS_PER_US,
+                              i % 2 == 0 ? NS_PER_MS : 50 * NS_PER_MS));
+    }
+    market_run(m, RUN_NS);
+    for (unsigned i = 0; i < m->sellers; i++) {
+        squares += (double)m->seller[i].had_ns * (double)m->seller[i].had_ns;
+    }
+    double jain = total() * total() / (m->sellers * squares);
+    ck_assert_msg(jain >= 0.99, "%.4f", jain);
+    expect_turns(RUN_NS, 5.0);
+    market_destroy(m);
+}
+END_TEST
+
+/* Tenants are charged together for the time in which the device had jobs, and no more. */
+START_TEST(time_is_charged_once_across_domains)
+{
+    for (unsigned mps = 0; mps < 2; mps++) { /* with MPS workers overlap */
+        double charged = 0;
+        m = market_create(1, 2, 4);
+        (void)snprintf(m->f.config.mps_devices, sizeof m->f.config.mps_devices, "%s",
+                       mps != 0 ? "0" : "");
+        for (unsigned i = 0; i < 3; i++) {
+            struct seller *s = sells(100 + 100 * i, CLASS_INTERACTIVE, NS_PER_MS, 8 * NS_PER_MS);
+            if (i > 0) {
+                market_apart(m, s);
+            }
+        }
+        market_run(m, 10 * NS_PER_S);
+        for (unsigned i = 0; i < 3; i++) {
+            charged += (double)m->seller[i].tenant->account->device_ns;
+        }
+        ck_assert_msg(fabs(charged / total() - 1) <= 0.02, "%.4f of the time is charged",
+                      charged / total());
+        ck_assert(mps == 0 || m->hardware[0].met > 0);
+        ck_assert(mps != 0 || m->hardware[0].met == 0);
+        market_destroy(m);
+    }
+}
+END_TEST
+
+/* A job of an earlier class waits for a switch and one job of the other worker, and not for the end
+ * of the turn. */
+START_TEST(a_turn_is_cut_for_an_earlier_class)
+{
+    uint64_t alone = 0;
+    for (unsigned beside = 0; beside < 2; beside++) {
+        m = market_create(1, 1, 16);
+        m->switch_ns = 2 * NS_PER_MS; /* a turn has 80 ms */
+        m->f.config.batch_percent = 0;
+        struct seller *usual = sells(100, CLASS_INTERACTIVE, NS_PER_MS, NS_PER_MS);
+        usual->backlog = 1;
+        usual->pause_ns = 20 * NS_PER_MS;
+        market_apart(m, usual);
+        if (beside > 0) {
+            (void)sells(100, CLASS_BATCH, 5 * NS_PER_MS, 5 * NS_PER_MS);
+            market_apart(m, sells(100, CLASS_BATCH, 5 * NS_PER_MS, 5 * NS_PER_MS));
+        }
+        market_run(m, RUN_NS);
+        uint64_t p99 = market_wait_ns(usual, 99);
+        alone = beside > 0 ? alone : p99;
+        ck_assert_msg(beside == 0 || p99 <= alone + 5 * NS_PER_MS + 2 * m->switch_ns + NS_PER_MS,
+                      "%.3f ms, alone %.3f", (double)p99 / 1e6, (double)alone / 1e6);
+        expect_turns(RUN_NS, 100);
+        market_destroy(m);
+    }
+}
+END_TEST
+
+/* While one worker has all jobs there are no turns, whatever workers there are. */
+START_TEST(a_worker_alone_keeps_the_device)
+{
+    m = market_create(1, 2, 8);
+    m->switch_ns = NS_PER_MS;
+    struct seller *busy = sells(100, CLASS_INTERACTIVE, 10 * NS_PER_US, 50 * NS_PER_MS);
+    struct seller *idle = sells(100, CLASS_INTERACTIVE, NS_PER_MS, NS_PER_MS);
+    idle->backlog = 0;
+    market_apart(m, busy);
+    market_apart(m, idle);
+    market_run(m, 10 * NS_PER_S);
+    ck_assert_uint_eq(m->device[0].turn.taken, 1);
+    ck_assert_uint_eq(m->device[0].turn.cost_ns, 0);
+    ck_assert_msg((double)busy->had_ns > 9.9e9, "%.3f s", (double)busy->had_ns / 1e9);
+    market_destroy(m);
+}
+END_TEST
+
+/* What a switch costs is measured, and turns become as long as it asks for. */
+START_TEST(turns_follow_what_a_switch_costs)
+{
+    static const uint64_t costs[] = {50 * NS_PER_US, NS_PER_MS};
+    for (unsigned i = 0; i < 2; i++) {
+        m = market_create(1, 1, 4);
+        m->switch_ns = costs[i];
+        market_apart(m, sells(100, CLASS_INTERACTIVE, 10 * NS_PER_US, 100 * NS_PER_US));
+        market_apart(m, sells(100, CLASS_INTERACTIVE, 10 * NS_PER_US, 100 * NS_PER_US));
+        market_run(m, 10 * NS_PER_S);
+        const struct turn *t = &m->device[0].turn;
+        ck_assert_msg(fabs((double)t->cost_ns / (double)costs[i] - 1) < 0.05, "%.3f ms",
+                      (double)t->cost_ns / 1e6);
+        ck_assert_uint_ge(turn_length_ns(t), i == 0 ? TURN_LEAST_NS : 38 * NS_PER_MS);
+        expect_turns(10 * NS_PER_S, 2.6);
+        market_destroy(m);
+    }
+}
+END_TEST
+
+START_TEST(the_length_has_bounds)
+{
+    struct turn t = {.cost_ns = 0};
+    ck_assert_uint_eq(turn_length_ns(&t), TURN_LEAST_NS);
+    turn_cost(&t, 0); /* a begin before the end: clocks differ a little */
+    ck_assert_uint_eq(turn_length_ns(&t), TURN_LEAST_NS);
+    turn_cost(&t, UINT64_MAX / 2);
+    ck_assert_uint_eq(turn_length_ns(&t), TURN_MOST_NS);
+    for (unsigned i = 0; i < 1000; i++) {
+        turn_cost(&t, NS_PER_MS);
+    }
+    ck_assert_msg(fabs((double)turn_length_ns(&t) / (TURN_COSTS * 1e6) - 1) < 0.01, "%.3f ms",
+                  (double)turn_length_ns(&t) / 1e6);
+}
+END_TEST
+
+SUITE_MAIN("turns", shares_follow_weights_across_domains, equal_weights_share_alike_across_domains,
+           time_is_charged_once_across_domains, a_turn_is_cut_for_an_earlier_class,
+           a_worker_alone_keeps_the_device, turns_follow_what_a_switch_costs, the_length_has_bounds)
