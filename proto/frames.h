@@ -139,16 +139,19 @@ enum frame_ref_tag {
 /* Sent after the end of all jobs that use it; not answered. */
 #define MSG_F_BUFFER_FREE(U, I, S, B, L) U(id, UINT64_MAX)
 /* fd: memfd of at least `size` bytes. The worker copies the buffer into it, keeps the descriptor
- * and answers W_BUFFER. */
-#define MSG_F_BUFFER_SEAL(U, I, S, B, L) U(id, UINT64_MAX) U(size, UINT64_MAX)
-/* fd: memfd with the content. Creates, copies, keeps the descriptor, answers W_BUFFER. */
+ * and answers W_BUFFER. lent: the front alone keeps the copy, for a time without a worker, and the
+ * buffer is not sealed. */
+#define MSG_F_BUFFER_SEAL(U, I, S, B, L) U(id, UINT64_MAX) U(size, UINT64_MAX) U(lent, 1)
+/* fd: memfd with the content. Creates, copies, keeps the descriptor, answers W_BUFFER. lent: the
+ * buffer is not sealed, and the descriptor is kept only until the bytes are on the device. */
 #define MSG_F_BUFFER_RESTORE(U, I, S, B, L)                                                        \
     U(id, UINT64_MAX)                                                                              \
     U(size, UINT64_MAX)                                                                            \
     U(tenant, UINT64_MAX)                                                                          \
     U(exported, 1)                                                                                 \
     U(managed, 1)                                                                                  \
-    U(stays, 1) /* if there still is room for that */
+    U(stays, 1) /* if there still is room for that */                                              \
+    U(lent, 1)
 /* Answered by W_EXPORTED. */
 #define MSG_F_BUFFER_EXPORT(U, I, S, B, L) U(id, UINT64_MAX)
 /* fd: memfd whose first `size` bytes are the binary. Answered by W_MODULE. */
@@ -278,9 +281,10 @@ enum frame_ref_tag {
     S(text, PROTO_TEXT_MAX)                                                                        \
     L(kernels, WKERNEL, PROTO_KERNELS_MAX)
 /* The front's adoption record has the owner and all other properties. fd if sealed: the host copy.
- * arriving: the buffer is being restored, and W_BUFFER follows. */
+ * arriving: the buffer is being restored, and W_BUFFER follows. lent: it is being restored from a
+ * copy that seals nothing; fd, too. */
 #define MSG_W_INVENTORY_BUFFER(U, I, S, B, L)                                                      \
-    U(id, UINT64_MAX) U(size, UINT64_MAX) U(sealed, 1) U(arriving, 1)
+    U(id, UINT64_MAX) U(size, UINT64_MAX) U(sealed, 1) U(arriving, 1) U(lent, 1)
 #define MSG_W_INVENTORY_MODULE(U, I, S, B, L) U(module, UINT64_MAX) B(hash, 16)
 /* A job that runs, or has ended and was not retired. W_DONE follows for a finished job; W_STARTED
  * for a job that was reported as started, and not as paused since. */

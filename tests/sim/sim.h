@@ -81,8 +81,9 @@ struct sim_buffer {
     uint64_t handle; /* 0: not answered; changed by model_name alone */
     UT_hash_handle hh;
     uint64_t bytes;
-    uint64_t era;    /* front that made it */
-    uint64_t worker; /* that had it first */
+    uint64_t era;       /* front that made it */
+    uint64_t worker;    /* that had it first */
+    uint64_t moved_era; /* front whose host memory has it, as its idle worker was ended; 0: none */
     bool zero;
     bool sealed; /* BUFFER_SEAL was answered */
     uint64_t sealed_era;

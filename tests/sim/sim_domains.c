@@ -1,5 +1,7 @@
 /* Rules of tenants with workers of their own. */
 #include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "daemon/front/model/tenant.h"
 #include "daemon/front/sched/shares.h"
@@ -26,6 +28,24 @@ static void check_jobs(struct sim *s, const struct device *d)
     }
 }
 
+/* Host memory of buffers without a worker is counted, and no other. */
+static void check_copies(struct sim *s, const struct device *d)
+{
+    uint64_t bytes = 0;
+    uint64_t all = 0;
+    uint32_t cursor = 0;
+    for (const struct buffer *b; (b = idmap_next(&s->f->buffers, &cursor, NULL)) != NULL;) {
+        uint64_t copied = b->copy != COPY_NONE ? b->bytes : 0;
+        all += copied;
+        bytes += b->device == d->index ? copied : 0;
+    }
+    if (bytes != d->evacuation.bytes || all != s->f->evacuated_bytes ||
+        all > s->f->config.domain_host_bytes) {
+        sim_fail(s, "idle: device %u counts %" PRIu64 " bytes on the host, %" PRIu64 " are there",
+                 d->index, d->evacuation.bytes, bytes);
+    }
+}
+
 /* All that is in a tenant's own worker is that tenant's, and all pools together have no more than
  * there is. */
 void domain_check(struct sim *s, const struct device *d)
@@ -36,6 +56,7 @@ void domain_check(struct sim *s, const struct device *d)
         return; /* it would take long */
     }
     check_jobs(s, d);
+    check_copies(s, d);
     for (const struct buffer *b; (b = idmap_next(&s->f->buffers, &cursor, NULL)) != NULL;) {
         bool own = d->owner != NULL ? b->tenant == d->owner : !b->tenant->apart;
         if (b->device == d->index && !own) {
@@ -52,6 +73,33 @@ void domain_check(struct sim *s, const struct device *d)
     }
 }
 
+/* The host has what the worker has. */
+static void check_moved(struct sim *s, const struct sim_worker *x,
+                        const struct sim_worker_buffer *own)
+{
+    uint8_t copy[SIM_CONTENT];
+    struct sim_buffer *known = model_find(s, own->id);
+    const struct buffer *b = idmap_get(&s->f->buffers, own->id);
+    size_t size = own->size < SIM_CONTENT ? own->size : SIM_CONTENT;
+    if (b == NULL || own->freed) {
+        return;
+    }
+    if (!buffer_restorable(b)) {
+        sim_fail(s, "idle: worker %" PRIu64 " is ended, and buffer %#" PRIx64 " with it", x->id,
+                 b->handle);
+    }
+    if (pread(b->host_fd, copy, size, 0) != (ssize_t)size ||
+        (memcmp(copy, own->content, size) != 0 && !x->lied)) {
+        sim_fail(s,
+                 "idle: worker %" PRIu64 " is ended, and the copy of buffer %#" PRIx64
+                 " has other bytes",
+                 x->id, b->handle);
+    }
+    if (known != NULL && b->copy == COPY_KEPT) {
+        known->moved_era = s->era;
+    }
+}
+
 /* Whether nothing wants a tenant's own worker any more. It must not have anything that would be
  * lost. */
 bool domain_rests(struct sim *s, const struct sim_worker *x)
@@ -61,12 +109,11 @@ bool domain_rests(struct sim *s, const struct sim_worker *x)
         if (d->worker != x->id || d->state != DEVICE_RESTING) {
             continue;
         }
+        if (d->evacuation.state != EVACUATION_NONE) {
+            return false; /* it hangs before all has gone */
+        }
         for (unsigned i = 0; i < x->buffers; i++) {
-            const struct buffer *b = idmap_get(&s->f->buffers, x->buffer[i].id);
-            if (b != NULL && !buffer_restorable(b) && !x->buffer[i].freed) {
-                sim_fail(s, "idle: worker %" PRIu64 " is ended, and buffer %#" PRIx64 " with it",
-                         x->id, b->handle);
-            }
+            check_moved(s, x, &x->buffer[i]);
         }
         if (d->inflight_count > 0) {
             sim_fail(s, "idle: worker %" PRIu64 " is ended, and has jobs", x->id);

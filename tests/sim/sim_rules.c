@@ -226,8 +226,9 @@ static bool has_cause(const struct sim_worker *x)
 
 void rules_killed(struct sim *s, const struct sim_worker *x)
 {
-    bool excuse = memory_failed() || x->silent || x->cut || x->lied || !x->ready || s->era > 1 ||
-                  domain_rests(s, x);
+    bool rests = !memory_failed() && !x->lied && domain_rests(s, x);
+    bool excuse =
+        memory_failed() || x->silent || x->cut || x->lied || !x->ready || s->era > 1 || rests;
     if (!excuse && !has_cause(x) && s->now_ns > s->stalled_ns + 10 * NS_PER_S) {
         sim_fail(s, "killed: the front ends worker %" PRIu64 ", which did nothing wrong", x->id);
     }
@@ -240,7 +241,8 @@ void rules_notices(struct sim *s)
         const struct sim_client *c = &s->client[i];
         for (unsigned k = 0; c->state == CLIENT_ON && !c->starved && k < c->buffers; k++) {
             const struct sim_buffer *b = c->buffer[k];
-            bool keeps = b->sealed || b->sealing || b->worker == 0 || b->known_lost || b->lied;
+            bool keeps = b->sealed || b->sealing || b->worker == 0 || b->known_lost || b->lied ||
+                         b->moved_era != 0;
             if (!keeps && worker_ended_ns(s, b->worker) + 2 * NS_PER_S < s->now_ns) {
                 sim_fail(s, "notice: buffer %#" PRIx64 " of client %u is lost, and no notice came",
                          b->handle, i);
@@ -274,7 +276,8 @@ static void check_info(struct sim *s, const struct sim_request *q, struct bytes 
     struct msg_buffer m;
     const struct sim_buffer *b = q->buffer;
     if (q->kind != MSG_KIND_BUFFER_INFO || b == NULL || b->lied || memory_failed() ||
-        proto_decode(&schema_msg_buffer, message, &m, NULL) != 0 || m.state == 3 || m.state == 4) {
+        b->moved_era != 0 || proto_decode(&schema_msg_buffer, message, &m, NULL) != 0 ||
+        m.state == 3 || m.state == 4) {
         return; /* a sealed buffer is restored */
     }
     for (unsigned i = s->workers; i > 0; i--) {
@@ -353,6 +356,9 @@ void rules_lost(struct sim *s, const struct sim_buffer *b)
     }
     if (b->sealed && b->sealed_era == s->era && b->era == s->era) {
         sim_fail(s, "lost: the sealed buffer %#" PRIx64 " is lost", b->handle);
+    }
+    if (b->moved_era == s->era && b->era == s->era) {
+        sim_fail(s, "lost: buffer %#" PRIx64 " is lost, and went to the host before", b->handle);
     }
 }
 

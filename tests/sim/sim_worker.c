@@ -437,6 +437,27 @@ static void take_free(struct sim *s, struct sim_worker *x, const struct msg_f_bu
     }
 }
 
+static void write_copy(struct sim *s, const struct sim_worker_buffer *b, int fd)
+{
+    size_t size = b->size < SIM_CONTENT ? b->size : SIM_CONTENT;
+    if (pwrite(fd, b->content, size, 0) != (ssize_t)size) {
+        sim_fail(s, "worker: cannot write a copy");
+    }
+}
+
+/* A copy for the time without a worker is complete. */
+static void on_lent(struct sim *s, const struct hap *h)
+{
+    struct sim_worker *x = h->actor;
+    int fd = (int)h->b;
+    const struct sim_worker_buffer *b = worker_buffer(x, h->a);
+    if (b != NULL && x->state == WORKER_RUNS) {
+        write_copy(s, b, fd);
+        say_buffer(s, x, h->a, 0);
+    }
+    (void)close(fd);
+}
+
 static void take_seal(struct sim *s, struct sim_worker *x, const struct msg_f_buffer_seal *m,
                       struct frame_fds *fds)
 {
@@ -451,12 +472,14 @@ static void take_seal(struct sim *s, struct sim_worker *x, const struct msg_f_bu
         say_buffer(s, x, m->id, ERR_NOMEM);
         return;
     }
-    size_t size = m->size < SIM_CONTENT ? m->size : SIM_CONTENT;
-    if (pwrite(fds->fd[0], b->content, size, 0) != (ssize_t)size) {
-        sim_fail(s, "worker: cannot write a copy");
-    }
-    b->copy = fds->fd[0];
     fds->count = 0;
+    if (m->lent != 0) {
+        uint64_t at_ns = s->now_ns + (1 + m->id % 50) * NS_PER_MS;
+        sim_at(s, at_ns, on_lent, x, m->id, (uint64_t)fds->fd[0]);
+        return;
+    }
+    write_copy(s, b, fds->fd[0]);
+    b->copy = fds->fd[0];
     say_buffer(s, x, m->id, 0);
 }
 
@@ -474,8 +497,14 @@ static void take_restore(struct sim *s, struct sim_worker *x, const struct msg_f
     if (fds->count != 1 || pread(fds->fd[0], b->content, size, 0) != (ssize_t)size) {
         sim_fail(s, "worker: buffer %#" PRIx64 " has no copy", m->id);
     }
-    b->copy = fds->fd[0];
-    fds->count = 0;
+    struct sim_buffer *known = model_find(s, m->id);
+    if (m->lent == 0) {
+        b->copy = fds->fd[0];
+        fds->count = 0;
+    } else if (known != NULL && known->moved_era != 0) {
+        known->moved_era = 0;
+        known->worker = x->id;
+    }
     say_buffer(s, x, m->id, 0);
 }
 

@@ -236,26 +236,40 @@ END_TEST
 
 /* ---- idle ones, and the limit ---------------------------------------------------------------- */
 
-/* An idle worker ends. Its sealed buffers come back when they are used, and without buffers nothing
- * is left of it. */
+/* FAULT other: a tenant with buffers is idle for long
+ * required: its worker ends, so that it costs no device memory; its buffers come back with what
+ *   they had when they are used
+ * defence: `front/workers/evacuate.c`: evacuate_begin, evacuate_cancel, evacuate_drop;
+ *   `front/workers/domains.c`: go_on; `worker/memory/buffers.c`: buffer_lend
+ * also: `test_system_domains`: an_idle_worker_makes_room; `front_evacuate_test`;
+ *   `front_domains_test`: a_full_device_refuses_a_newcomer
+ * mutants: domain-host, domain-stale, domain-kept, domain-copies, domain-fragile */
 START_TEST(an_idle_worker_ends)
 {
-    gpud_client *near = begin("sim", "speed=0", "load_kernels = yes", "idle_s = 1");
+    static const char *const backends[][2] = {{"sim", "speed=0"}, {"opencl", ""}};
+    const uint32_t seven = 7;
+    uint32_t first = 0;
+    gpud_client *near = begin(backends[_i][0], backends[_i][1], "load_kernels = yes", "idle_s = 1");
     gpud_buffer live = make(near, 1);
     gpud_buffer sealed = make(near, 2);
     uint64_t whole = query_value(near, "devices", "0", "memory_limit");
     uint64_t grant = of(near, "near", "memory");
     ck_gpud_ok(gpud_buffer_seal(near, sealed));
     ck_assert_uint_gt(grant, 0);
-    pause_ms(2500);
-    ck_assert_uint_ne(of(near, "near", "worker"), 0); /* a buffer would be lost */
-    ck_gpud_ok(gpud_buffer_free(near, live));
     ck_until(of(near, "near", "worker") == 0);
     ck_assert_uint_eq(of(near, "near", "memory"), 0);
     ck_assert_uint_eq(query_value(near, "devices", "0", "memory_limit"), whole + grant);
+    ck_assert_uint_eq(of(near, "near", "on_host"), 4 * WORDS);
+    check(near, live, 1);
     check(near, sealed, 2);
     ck_assert_uint_ne(of(near, "near", "worker"), 0);
     ck_assert_uint_eq(of(near, "near", "restarts"), 0);
+    ck_assert_uint_eq(of(near, "near", "on_host"), 0);
+    ck_gpud_ok(gpud_write(near, live, GPUD_U32, 0, 1, &seven, NULL));
+    ck_until(of(near, "near", "worker") == 0); /* what goes now is what was written */
+    ck_gpud_ok(gpud_read(near, live, GPUD_U32, 0, 1, &first, NULL));
+    ck_assert_uint_eq(first, 7);
+    ck_gpud_ok(gpud_buffer_free(near, live));
     ck_gpud_ok(gpud_buffer_free(near, sealed));
     ck_until(of(near, "near", "worker") == UINT64_MAX);
     gpud_buffer again = make(near, 3);
@@ -287,7 +301,8 @@ static int as_other(void *data)
     return 0;
 }
 
-/* The newcomer is refused while the other worker has a buffer, and gets its place else. */
+/* The newcomer is refused while the other worker has a buffer that cannot go to the host, and gets
+ * its place else. */
 START_TEST(an_idle_worker_makes_room)
 {
     int expected = GPUD_ERR_LIMIT;
@@ -295,13 +310,17 @@ START_TEST(an_idle_worker_makes_room)
         printf("an_idle_worker_makes_room: skipped, it needs root to be two users\n");
         return;
     }
-    gpud_client *near = begin("sim", "speed=0", "load_kernels = yes", "per_device_max = 1");
+    gpud_client *near =
+        begin("sim", "speed=0", "load_kernels = yes", "per_device_max = 1\nhost_memory_max = 1K");
     gpud_buffer b = make(near, 1);
     ck_assert_int_eq(process_wait(process_start(as_other, &expected)), 0);
     check(near, b, 1);
-    ck_gpud_ok(gpud_buffer_free(near, b));
+    write_settings("load_kernels = yes", "per_device_max = 1");
+    ck_gpud_ok(gpud_control(near, "reload", NULL));
     expected = 0;
     ck_assert_int_eq(process_wait(process_start(as_other, &expected)), 0);
+    ck_assert_uint_eq(of(near, "near", "worker"), 0);
+    check(near, b, 1);
     daemon_end(&d, near);
 }
 END_TEST
@@ -314,7 +333,7 @@ int main(void)
     suite_add_loop(suite, who_shares_the_worker, 2);
     suite_add(suite, a_recording_names_the_device);
     suite_add_loop(suite, the_next_front_knows_whose_worker_it_is, 2);
-    suite_add(suite, an_idle_worker_ends);
+    suite_add_loop(suite, an_idle_worker_ends, 2);
     suite_add(suite, an_idle_worker_makes_room);
     return system_main(suite);
 }

@@ -21,6 +21,7 @@
 #include "daemon/front/workers/command.h"
 #include "daemon/front/workers/departing.h"
 #include "daemon/front/workers/domains.h"
+#include "daemon/front/workers/evacuate.h"
 #include "daemon/front/workers/record.h"
 #include "daemon/front/workers/worker.h"
 
@@ -178,7 +179,7 @@ static int check_inventory(const struct buffer *b, const struct msg_w_inventory_
                        (unsigned long long)m->size, (unsigned long long)m->id,
                        (unsigned long long)bytes);
     }
-    if ((m->sealed != 0) != (fd >= 0)) {
+    if ((m->sealed != 0 || m->lent != 0) != (fd >= 0) || (m->lent != 0 && m->arriving == 0)) {
         return err_set(e, ERR_PROTOCOL, "the worker sent %s copy of buffer %#llx",
                        fd >= 0 ? "an unrequested" : "no", (unsigned long long)m->id);
     }
@@ -208,7 +209,10 @@ static void take_buffer(struct front *f, struct device *d, const struct msg_w_in
         return;
     }
     /* the former front asked to restore the copy, and this front gets the answer */
-    if (b->sealed && m->arriving != 0) {
+    if (m->lent != 0) {
+        evacuate_adopt(f, b);
+    }
+    if ((b->sealed || b->copy == COPY_KEPT) && m->arriving != 0) {
         buffer_set_state(b, BUFFER_RESTORING);
         b->restore_asked = true;
         d->restores++;
@@ -271,7 +275,7 @@ int adopt_buffer(struct front *f, struct device *d, const struct msg_w_inventory
     }
     b->handle = m->id;
     b->record = view.entry;
-    b->sealed = m->sealed != 0;
+    b->sealed = m->sealed != 0 && m->lent == 0;
     b->host_fd = fd;
     take_buffer(f, d, m, b, &record);
     return 0;

@@ -4,6 +4,7 @@
 #include <utlist.h>
 
 #include "common/clock.h"
+#include "common/descriptors.h"
 #include "daemon/front/clients/reply.h"
 #include "daemon/front/clients/shm.h"
 #include "daemon/front/memory/variable.h"
@@ -11,6 +12,7 @@
 #include "daemon/front/model/session_events.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/workers/command.h"
+#include "daemon/front/workers/evacuate.h"
 
 #define RESTORE_PAUSE_NS (100 * NS_PER_MS)
 #define RESTORE_TRIES    30u
@@ -114,15 +116,13 @@ static void buffer_lost(struct front *f, struct buffer *b)
 {
     discount(f, b);
     restore_forget(f->device[b->device], b);
+    evacuate_drop(f, b);
     buffer_set_state(b, BUFFER_LOST);
     buffer_unexport(f, b);
     b->seal_wanted = false;
     b->sealing = false;
     b->defined.count = 0;
-    if (b->host_fd >= 0) {
-        (void)close(b->host_fd);
-        b->host_fd = -1;
-    }
+    descriptor_close(&b->host_fd);
     if (b->owner != NULL) {
         (void)session_notice(b->owner, f->config.tenant_notices_max, NOTICE_BUFFER_LOST, b->handle);
     }
@@ -161,10 +161,7 @@ static void sealed(struct front *f, struct buffer *b, const struct err *e)
         return;
     }
     b->sealed = false;
-    if (b->host_fd >= 0) {
-        (void)close(b->host_fd);
-        b->host_fd = -1;
-    }
+    descriptor_close(&b->host_fd);
     answer_failure(f, b, e);
 }
 
@@ -233,7 +230,10 @@ static void restored(struct front *f, struct buffer *b, const struct err *e)
     if (e->code == 0) {
         buffer_set_state(b, BUFFER_LIVE);
         b->restore_tries = 0;
+        evacuate_drop(f, b); /* jobs may write it from now on */
+        buffer_seal_next(f, b);
     } else if (!restore_retry(f, b, e->code)) {
+        answer_failure(f, b, e);
         buffer_lost(f, b);
         f->hooks.sessions_notify(f);
     }
@@ -263,6 +263,9 @@ void buffer_answered(struct front *f, struct device *d, const struct msg_w_buffe
     } else {
         if (b->sealing) {
             sealed(f, b, &e);
+        } else if (b->copy != COPY_NONE) {
+            evacuate_answered(f, b, &e);
+            buffer_seal_next(f, b);
         }
         if (b->state == BUFFER_LIVE && m->gone != 0) { /* a former front asked for its memory */
             buffer_lost(f, b);
@@ -323,6 +326,7 @@ void buffer_settle(struct front *f, struct buffer *b)
     (void)idmap_remove(&f->buffers, b->handle);
     b->tenant->held[TENANT_BUFFERS]--;
     command_buffer_free(f, b);
+    evacuate_drop(f, b);
     variable_detach(f, b->variable);
     buffer_destroy(b);
     if (asked) {
@@ -332,7 +336,8 @@ void buffer_settle(struct front *f, struct buffer *b)
 
 void buffer_seal_next(struct front *f, struct buffer *b)
 {
-    if (!b->seal_wanted || b->writers > 0 || buffer_state(b) != BUFFER_LIVE) {
+    bool live = buffer_state(b) == BUFFER_LIVE && b->copy == COPY_NONE;
+    if (!b->seal_wanted || b->writers > 0 || !live) {
         return;
     }
     b->seal_wanted = false;
@@ -378,7 +383,9 @@ static void mark_lost(struct front *f, struct device *d, struct buffer *b)
         restore_later(d, b);
         buffer_unexport(f, b); /* the restored buffer gets new memory */
         (void)err_set(&e, ERR_WORKER_LOST, "the worker ended before the buffer was exported");
-        answer_failure(f, b, &e);
+        if (!b->seal_wanted) { /* the next worker seals it */
+            answer_failure(f, b, &e);
+        }
         return;
     }
     (void)err_set(&e, ERR_WORKER_LOST, "the worker ended before the buffer was sealed");
@@ -412,6 +419,7 @@ void buffer_lose_some(struct front *f)
 
 void buffer_device_lost(struct front *f, struct device *d)
 {
+    evacuate_lost(d);
     d->restores = 0;
     d->restore_ns = 0;
     d->losses++;

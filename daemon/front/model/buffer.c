@@ -82,7 +82,8 @@ bool buffer_outlived(const struct buffer *b)
 
 bool buffer_restorable(const struct buffer *b)
 {
-    return b->sealed && b->host_fd >= 0 && !b->sealing;
+    bool sealed = b->copy == COPY_NONE && b->sealed && !b->sealing;
+    return b->host_fd >= 0 && (sealed || b->copy == COPY_KEPT);
 }
 
 enum buffer_state buffer_state(const struct buffer *b)

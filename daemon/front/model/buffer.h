@@ -7,7 +7,8 @@
  *
  *   creating → live       its worker has allocated it
  *   creating, live → restoring
- *                         its worker ended, and the host has its content (a sealed buffer)
+ *                         its worker ended, and the host has its content (it is sealed, or has a
+ *                         copy from before the end of an idle worker)
  *   creating, live, restoring → lost
  *                         its worker ended, or could not allocate or restore it
  *   restoring → live      the next worker has its content
@@ -40,6 +41,16 @@ enum buffer_state {
     BUFFER_LIVE,
     BUFFER_RESTORING, /* its content is on the host; a worker copies it in */
     BUFFER_LOST,      /* only BUFFER_FREE is possible */
+};
+
+/* The copy on the host that a buffer has while its domain has no worker; evacuate.c's. */
+enum buffer_copy {
+    COPY_NONE,
+    COPY_DUE,   /* in device->evacuation.due: its worker is to be asked for it */
+    COPY_ASKED, /* its worker fills host_fd */
+    COPY_VOID,  /* the same, but the copy is not wanted any more */
+    COPY_KEPT,  /* host_fd has the content */
+    BUFFER_COPIES,
 };
 
 /* The place of an unfinished job in the line of the buffer (sched/hazard.h); hazard.c's. */
@@ -91,11 +102,12 @@ struct buffer {
     int spoiled_code;    /* error of that job */
     bool sealed;
     bool sealing;           /* the worker fills host_fd */
-    int host_fd;            /* sealed: memfd with its content, owned; -1: none */
+    enum buffer_copy copy;  /* of one that is not sealed */
+    int host_fd;            /* memfd with its content, owned; -1: none */
     bool restore_asked;     /* restoring: the worker was asked to copy it in */
     unsigned restore_tries; /* how often its worker could not restore it */
     bool restore_due;       /* restoring: in device->restoring, to be asked for */
-    struct buffer *restore_prev, *restore_next;
+    struct buffer *restore_prev, *restore_next; /* there, or in device->evacuation.due */
     bool freed;         /* its handle is freed; unfinished jobs still use it */
     struct op *pending; /* the BUFFER_CREATE or BUFFER_SEAL that waits for the worker; NULL: none */
     bool seal_wanted;   /* a BUFFER_SEAL waits until the last writer has ended */

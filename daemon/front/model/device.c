@@ -39,8 +39,8 @@ static const unsigned steps[DEVICE_STATES] = {
     [DEVICE_ABSENT] = STEP_TO(DEVICE_STARTING) | STEP_TO(DEVICE_ADOPTING) | STEP_TO(DEVICE_ABSENT) |
                       STEPS_OF_END | REST,
     [DEVICE_STUCK] = STEP_TO(DEVICE_WAITING),
-    [DEVICE_RESTING] =
-        STEP_TO(DEVICE_STARTING) | STEP_TO(DEVICE_ADOPTING) | STEP_TO(DEVICE_STUCK) | REST,
+    [DEVICE_RESTING] = STEP_TO(DEVICE_STARTING) | STEP_TO(DEVICE_ADOPTING) | STEP_TO(DEVICE_STUCK) |
+                       STEP_TO(DEVICE_READY) | REST,
 };
 
 void device_set_state(struct device *d, enum device_state state, const char *reason)

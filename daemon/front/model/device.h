@@ -25,6 +25,8 @@
  *   waiting → waiting     a worker of it from an earlier front has yet to end
  *   starting, ready, waiting, absent → resting
  *                         a domain that nothing wants: its worker ends, if it has one
+ *   resting → ready       not all of its buffers could go to the host, or something wants it
+ *                         before they have
  *   resting → starting    something wants it again
  *   resting → adopting    as from waiting
  *   resting → resting     the device that it is on does not serve
@@ -80,6 +82,14 @@ enum worker_progress {
     WORKER_PRODUCTIVE, /* and completed a job */
 };
 
+/* How far the buffers of a domain that rests have gone to the host (workers/evacuate.h). */
+enum evacuation {
+    EVACUATION_NONE,
+    EVACUATION_COPIES, /* its worker copies them */
+    EVACUATION_OVER,   /* nothing would be lost with its worker */
+    EVACUATION_FAILED, /* something would be */
+};
+
 struct device {
     struct front *front;
     unsigned index; /* its place in front->device */
@@ -98,8 +108,15 @@ struct device {
     uint64_t grant;             /* bytes: of a domain, the limit of its pool */
     uint64_t granted;           /* bytes: of the device's memory, to workers of its domains */
     uint64_t used_ns;           /* of a domain: when something asked for it last */
-    bool proven;                /* it has run a kernel and a copy once */
-    struct job *probe;          /* its first job, until that job ends; NULL: none */
+    struct evacuation_state {   /* evacuate.c's */
+        enum evacuation state;
+        struct buffer *due; /* to be asked for */
+        unsigned asked;     /* unanswered */
+        uint64_t heard_ns;  /* of the last answer */
+        uint64_t bytes;     /* of all its buffers that have such a copy, or are to get one */
+    } evacuation;
+    bool proven;       /* it has run a kernel and a copy once */
+    struct job *probe; /* its first job, until that job ends; NULL: none */
 
     /* health, as the driver reports it; monitor.c's */
     uint32_t recovery;        /* enum health_recovery; if not NONE it gets no new jobs */

@@ -259,8 +259,9 @@ struct front {
     struct device *device[PLACES_MAX];
     unsigned device_count; /* of the first kind */
     unsigned domain_count;
-    unsigned domain_end; /* the place behind the last domain; 0: there was none */
-    uint64_t look_ns;    /* when idle domains may be looked for again; domains.c's */
+    unsigned domain_end;      /* the place behind the last domain; 0: there was none */
+    uint64_t evacuated_bytes; /* of buffers whose domains rest: workers/evacuate.h */
+    uint64_t look_ns;         /* when idle domains may be looked for again; domains.c's */
     uint64_t next_worker;
     struct departing { /* a worker of a former front that is being ended: departing.h */
         uint64_t worker;

@@ -402,6 +402,10 @@ int request_buffer_seal(struct request_context *c, struct err *e)
                        "no descriptor is left for the buffer's copy: free sealed buffers, or raise "
                        "LimitNOFILE= of the unit");
     }
+    rc = domain_want(c->f, c->f->device[b->device], e);
+    if (rc != 0) {
+        return rc;
+    }
     b->sealed = true; /* no writer is admitted from here on */
     b->seal_wanted = true;
     b->pending = c->o;

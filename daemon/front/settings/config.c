@@ -123,6 +123,7 @@ static const struct setting settings[] = {
     NUMBER(LIVE, "domains", "idle_s", domain_idle_s, 0, 86400, 300),
     NUMBER(LIVE, "domains", "turn_overrun_ms", turn_overrun_ms, 1, DAY_MS, 1000),
     TEXT(LIVE, "domains", mps_devices, SETTING_DEVICES, ""),
+    BYTES(LIVE, "domains", "host_memory_max", domain_host_bytes, 0, 1024 * TIB, 0),
     BYTES(START, "staging", "input_bytes", staging_input_bytes, MIB, 64 * GIB, 256 * MIB),
     BYTES(START, "staging", "output_bytes", staging_output_bytes, MIB, 64 * GIB, 256 * MIB),
     NUMBER(START, "compile", "wall_ms", compile_wall_ms, 10, DAY_MS, 120000),

@@ -67,15 +67,16 @@ struct config {
     uint64_t tenant_notices_max;   /* that its sessions have not received */
     uint64_t tenant_message_bytes; /* bytes of answers, early requests, programs and sources */
     uint64_t device_memory_max;    /* bytes of one device's pool; 0: 15/16 of the device */
-    uint64_t spill_limit;     /* bytes of host memory for buffers of full devices; see device.h */
-    uint64_t domains_max;     /* workers of single tenants on one device; 0: none */
-    uint64_t domain_percent;  /* of a device's memory, for each of them */
-    uint64_t domain_idle_s;   /* after which one that has nothing ends */
-    uint64_t turn_overrun_ms; /* after the end of a turn: then its domain's worker is ended */
-    char mps_devices[256];    /* indices of devices whose workers take no turns */
-    uint64_t recall_ms;       /* how long a worker has to give memory above a new limit back */
-    uint64_t stay_percent;    /* of a device, for buffers that stay there, without guarantees */
-    uint64_t managed_limit;   /* bytes of managed memory on one device */
+    uint64_t spill_limit;       /* bytes of host memory for buffers of full devices; see device.h */
+    uint64_t domains_max;       /* workers of single tenants on one device; 0: none */
+    uint64_t domain_percent;    /* of a device's memory, for each of them */
+    uint64_t domain_idle_s;     /* after which an idle one ends */
+    uint64_t turn_overrun_ms;   /* after the end of a turn: then its domain's worker is ended */
+    char mps_devices[256];      /* indices of devices whose workers take no turns */
+    uint64_t domain_host_bytes; /* of host memory for buffers of ended ones; as spill_limit */
+    uint64_t recall_ms;         /* how long a worker has to give memory above a new limit back */
+    uint64_t stay_percent;      /* of a device, for buffers that stay there, without guarantees */
+    uint64_t managed_limit;     /* bytes of managed memory on one device */
     uint64_t staging_input_bytes;
     uint64_t staging_output_bytes;
     uint64_t compile_wall_ms;

@@ -257,7 +257,8 @@ const struct table_view view_devices = {"devices", devices_begin, NULL, true};
     WIDE(spilled, BYTES, d->pool.spilled)                                                          \
     WIDE(busy, NS, d->busy_ns)                                                                     \
     WIDE(unused, NS, now > used_ns ? now - used_ns : 0)                                            \
-    WIDE(last_fault, TEXT, fault)
+    WIDE(last_fault, TEXT, fault)                                                                  \
+    WIDE(on_host, BYTES, d->evacuation.bytes)
 
 static void domains_begin(struct table_query *q)
 {

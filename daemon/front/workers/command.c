@@ -191,6 +191,26 @@ void command_buffer_export(struct front *f, struct buffer *b)
     }
 }
 
+/* Makes the host copy and asks the worker to fill it. */
+static int ask_for_copy(struct front *f, struct device *d, struct buffer *b, bool lent,
+                        struct err *e)
+{
+    struct memfd host = MEMFD_NONE;
+    struct err why = ERR_INIT;
+    int rc = memfd_create_sealed("gpud-sealed", device_bytes(b), &host, e);
+    if (rc != 0) {
+        return rc;
+    }
+    struct frame_fds fds = {.fd = {host.fd}, .count = 1};
+    struct msg_f_buffer_seal m = {.id = b->handle, .size = device_bytes(b), .lent = lent};
+    rc = f->io.send(d->link, &schema_msg_f_buffer_seal, &m, &fds, &why);
+    b->host_fd = host.fd;
+    host.fd = -1; /* the buffer owns it; the mapping is not needed */
+    memfd_finish(&host);
+    sent(f, d, rc, &why);
+    return 0;
+}
+
 void command_buffer_seal(struct front *f, struct buffer *b)
 {
     struct device *d = device_of(f, b);
@@ -198,25 +218,22 @@ void command_buffer_seal(struct front *f, struct buffer *b)
     if (d == NULL) {
         return;
     }
-    struct memfd host = MEMFD_NONE;
-    int rc = memfd_create_sealed("gpud-sealed", device_bytes(b), &host, &e);
-    if (rc != 0) {
+    b->sealing = ask_for_copy(f, d, b, false, &e) == 0;
+    if (!b->sealing) {
         struct op *o = b->pending;
         b->pending = NULL;
         b->sealed = false;
         if (o != NULL) {
             reply_answer_error(f, o, &e, (struct bytes){0});
         }
-        return;
     }
-    struct frame_fds fds = {.fd = {host.fd}, .count = 1};
-    struct msg_f_buffer_seal m = {.id = b->handle, .size = device_bytes(b)};
-    rc = f->io.send(d->link, &schema_msg_f_buffer_seal, &m, &fds, &e);
-    b->sealing = true;
-    b->host_fd = host.fd;
-    host.fd = -1; /* the buffer owns it; the mapping is not needed */
-    memfd_finish(&host);
-    sent(f, d, rc, &e);
+}
+
+int command_buffer_lend(struct front *f, struct buffer *b, struct err *e)
+{
+    struct device *d = device_of(f, b);
+    return d != NULL ? ask_for_copy(f, d, b, true, e)
+                     : err_set(e, ERR_WORKER_LOST, "the worker has ended");
 }
 
 void command_buffer_restore(struct front *f, struct buffer *b)
@@ -232,7 +249,8 @@ void command_buffer_restore(struct front *f, struct buffer *b)
                                      .tenant = tenant_key(b->tenant),
                                      .exported = (b->flags & BUFFER_FLAG_EXPORT) != 0,
                                      .managed = (b->flags & BUFFER_FLAG_MANAGED) != 0,
-                                     .stays = (b->flags & BUFFER_FLAG_STAY) != 0};
+                                     .stays = (b->flags & BUFFER_FLAG_STAY) != 0,
+                                     .lent = b->copy == COPY_KEPT};
     record_buffer(d, b);
     sent(f, d, f->io.send(d->link, &schema_msg_f_buffer_restore, &m, &fds, &e), &e);
 }

@@ -15,6 +15,8 @@ void command_buffer_record(struct front *f, struct buffer *b);
 void command_records(struct front *f);
 /* Allocates the host copy and asks for it; a failure answers the pending request. */
 void command_buffer_seal(struct front *f, struct buffer *b);
+/* The same for a copy that seals nothing (evacuate.h). Fails if there is no memory for it. */
+int command_buffer_lend(struct front *f, struct buffer *b, struct err *e);
 void command_buffer_export(struct front *f, struct buffer *b);
 void command_buffer_restore(struct front *f, struct buffer *b);
 void command_arena_free(struct front *f, struct arena *a); /* in all workers that got it */

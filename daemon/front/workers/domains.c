@@ -3,12 +3,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/log.h"
 #include "common/saturate.h"
 #include "daemon/front/model/domain.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/workers/command.h"
+#include "daemon/front/workers/evacuate.h"
 #include "daemon/front/workers/worker.h"
 #include "daemon/front/workers/worker_end.h"
 
@@ -32,16 +34,33 @@ static uint64_t reserved(const struct front *f, uint64_t whole)
     return sum;
 }
 
-uint64_t domain_grant(const struct front *f, const struct tenant *t, struct device *base)
+/* granted: bytes of the device, to other domains. */
+static uint64_t grant_beside(const struct front *f, const struct tenant *t, struct device *base,
+                             uint64_t granted)
 {
     uint64_t whole = device_whole(base);
     uint64_t least = amount_of(&t->limits.guaranteed, whole);
     uint64_t most = amount_of(&t->limits.hard, whole);
-    uint64_t room = sat_sub(whole, sat_add(base->granted, reserved(f, whole)));
+    uint64_t room = sat_sub(whole, sat_add(granted, reserved(f, whole)));
     uint64_t grant = percent_of(whole, f->config.domain_percent);
     grant = grant > most ? most : grant;
     grant = grant < least ? least : grant;
     return grant <= room ? grant : least > 0 && least <= room ? least : 0;
+}
+
+uint64_t domain_grant(const struct front *f, const struct tenant *t, struct device *base)
+{
+    return grant_beside(f, t, base, base->granted);
+}
+
+/* Bytes of the device that come back when workers have ended, which do so now. */
+static uint64_t coming(const struct device *base)
+{
+    uint64_t bytes = 0;
+    for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
+        bytes += d->state == DEVICE_RESTING && d->worker != 0 ? d->grant : 0;
+    }
+    return bytes;
 }
 
 static void grant_change(struct front *f, struct device *d, uint64_t grant)
@@ -61,17 +80,28 @@ static void grant_change(struct front *f, struct device *d, uint64_t grant)
 static void mark_buffers(struct front *f, struct device_set *ret_fragile,
                          struct device_set *ret_any)
 {
+    struct {
+        uint64_t bytes;
+        unsigned buffers;
+    } moving[PLACES_MAX];
     uint32_t cursor = 0;
     unsigned count = 0;
+    memset(moving, 0, sizeof moving);
     *ret_fragile = *ret_any = (struct device_set){0};
-    for (const struct buffer *b; (b = idmap_next(&f->buffers, &cursor, NULL)) != NULL;) {
-        bool keeps = buffer_state(b) == BUFFER_LOST ||
-                     (buffer_restorable(b) && b->pending == NULL && b->users == 0);
+    for (const struct buffer *b; (b = idmap_next(&f->buffers, &cursor, NULL)) != NULL; count++) {
         device_set_put(ret_any, b->device);
-        if (!keeps) {
+        if (evacuate_movable(b)) {
+            moving[b->device].bytes = sat_add(moving[b->device].bytes, b->bytes);
+            moving[b->device].buffers++;
+        } else if (!evacuate_keeps(b)) {
             device_set_put(ret_fragile, b->device);
         }
-        count++;
+    }
+    const struct device *d;
+    for (unsigned at = DEVICES_MAX; (d = front_next_device(f, &at)) != NULL;) {
+        if (!evacuate_allowed(f, d, moving[d->index].bytes, moving[d->index].buffers)) {
+            device_set_put(ret_fragile, d->index);
+        }
     }
     turn_count(f, count / BUFFERS_A_UNIT);
 }
@@ -96,14 +126,55 @@ static uint64_t idle_at(const struct front *f, const struct device *d)
 
 /* ---- resting --------------------------------------------------------------------------------- */
 
+/* Nothing would be lost with its worker. */
+static void leave(struct front *f, struct device *d)
+{
+    d->evacuation.state = EVACUATION_NONE;
+    worker_dismiss(f, d, d->reason);
+    grant_change(f, d, 0);
+    wake_at(f, front_now(f));
+}
+
 static void rest(struct front *f, struct device *d, const char *why)
 {
     log_info("device %u: the worker of tenant %s ends: %s", device_shown(d), d->owner->name, why);
     d->wanted = false;
     device_set_state(d, DEVICE_RESTING, why);
-    worker_dismiss(f, d, why);
-    grant_change(f, d, 0);
-    wake_at(f, front_now(f));
+    evacuate_begin(f, d);
+    if (d->evacuation.state == EVACUATION_OVER) {
+        leave(f, d);
+    }
+}
+
+/* It serves again, with the worker that was to end. */
+static void stay(struct front *f, struct device *d)
+{
+    evacuate_cancel(f, d);
+    d->wanted = false;
+    d->used_ns = front_now(f);
+    device_set_state(d, DEVICE_READY, "");
+    f->hooks.device_changed(f, d);
+    f->hooks.kick(f);
+}
+
+static bool evacuates(const struct device *d)
+{
+    return d->state == DEVICE_RESTING && d->evacuation.state != EVACUATION_NONE &&
+           d->killed_ns == 0 && d->link != NULL;
+}
+
+static void go_on(struct front *f, struct device *d, uint64_t now)
+{
+    uint64_t late_ns = evacuate_late_ns(d);
+    if (d->evacuation.state == EVACUATION_OVER) {
+        leave(f, d);
+    } else if (d->evacuation.state == EVACUATION_FAILED) {
+        stay(f, d);
+    } else if (now >= late_ns) {
+        worker_end(f, d, NULL, "it does not copy its buffers to the host");
+    } else {
+        wake_at(f, late_ns);
+    }
 }
 
 static void detach(struct device *d, struct job *j)
@@ -233,8 +304,9 @@ static int refuse(const struct front *f, const struct tenant *t, const struct de
 /* The memory of a device that has not been opened is not known yet. */
 static bool has_room(const struct front *f, const struct tenant *t, struct device *base)
 {
+    uint64_t others = sat_sub(base->granted, coming(base));
     return active(base) < f->config.domains_max &&
-           (base->memory == 0 || domain_grant(f, t, base) > 0);
+           (base->memory == 0 || grant_beside(f, t, base, others) > 0);
 }
 
 /* Room for one more worker on the device: the least used idle ones make it. */
@@ -288,11 +360,17 @@ int domain_want(struct front *f, struct device *d, struct err *e)
     if (d->state != DEVICE_RESTING || d->wanted) {
         return 0;
     }
+    if (evacuates(d) && active(d->base) < f->config.domains_max) {
+        stay(f, d);
+        return 0;
+    }
     int rc = make_room(f, d->owner, d->base, e);
     if (rc == 0) {
         d->wanted = true;
         d->absences = 0;
-        grant_change(f, d, domain_grant(f, d->owner, d->base));
+        if (d->worker == 0) { /* else `start` does */
+            grant_change(f, d, domain_grant(f, d->owner, d->base));
+        }
         wake_at(f, front_now(f));
     }
     return rc;
@@ -359,12 +437,31 @@ static bool some_end(const struct device *base)
     return some;
 }
 
+/* One that was to make room for this one stays, if its buffers could not go. */
+static bool has_place(struct front *f, struct device *d)
+{
+    struct device *out = NULL;
+    if (active(d->base) <= f->config.domains_max) {
+        return true;
+    }
+    device_set_state(d, DEVICE_RESTING, "the workers of other tenants have all places");
+    wake_at(f, ns_add(front_now(f), LOOK_NS));
+    if (front_now(f) >= f->look_ns) {
+        f->look_ns = ns_add(front_now(f), LOOK_NS);
+        out = least_used(f, d->base);
+    }
+    if (out != NULL) {
+        rest(f, out, "another tenant needs the device");
+    }
+    return false;
+}
+
 /* The worker opens the same device, with the same options, as the shared worker. */
 static void start(struct front *f, struct device *d)
 {
     struct device *base = d->base;
     bool may = base->proven && base->memory > 0 && device_hopeful(base) && !d->losing;
-    if (!may || some_end(base)) {
+    if (!may || some_end(base) || !has_place(f, d)) {
         return; /* the start of the device, or the end of the worker, is the next occasion */
     }
     if (d->grant == 0) {
@@ -408,13 +505,27 @@ static uint64_t look_at(const struct front *f, const struct device *d)
     return rests ? 0 : is_quiet(f, d) ? idle_at(f, d) : NS_NEVER;
 }
 
+/* Ends, grants and starts that are due. */
+static void watch_one(struct front *f, struct device *d, uint64_t now)
+{
+    if (evacuates(d)) {
+        go_on(f, d, now);
+    }
+    bool bare = d->state == DEVICE_RESTING && d->worker == 0;
+    if (bare && d->wanted) {
+        start(f, d);
+    } else if (bare) {
+        grant_change(f, d, 0); /* its worker may have ended before its buffers had gone */
+    }
+}
+
 void domains_watch(struct front *f, uint64_t now)
 {
     uint64_t at_ns = NS_NEVER;
     for (unsigned place = DEVICES_MAX; place < f->domain_end; place++) {
         struct device *d = f->device[place];
-        if (d != NULL && d->state == DEVICE_RESTING && d->worker == 0 && d->wanted) {
-            start(f, d);
+        if (d != NULL) {
+            watch_one(f, d, now);
         }
         uint64_t look_ns = d != NULL ? look_at(f, d) : NS_NEVER;
         at_ns = look_ns < at_ns ? look_ns : at_ns;

@@ -3,14 +3,16 @@
  * device, get a worker on demand, and end when idle.
  *
  * A domain without a worker rests. It gets one when something wants it and its device has proven
- * itself. A domain is idle when it has no unfinished jobs, and of its buffers only sealed ones,
- * which its next worker restores. An idle one rests after [domains] idle_s, or sooner to make room:
- * a device has at most [domains] per_device_max with a worker, and the least recently used idle one
- * makes room for another. A resting domain that has no buffers is removed.
+ * itself. A domain is idle when it has no unfinished jobs, and nothing would be lost with its
+ * worker: its buffers go to the host first (evacuate.h), and its next worker restores them. An idle
+ * one rests after [domains] idle_s, or sooner to make room: a device has at most [domains]
+ * per_device_max with a worker, and the least recently used idle one makes room for another. A
+ * resting domain that has no buffers is removed.
  *
- * From when it is wanted until it rests, a domain has a grant: a part of its device's memory, which
- * the limit of the shared worker's pool lacks (tenants/budget.h). The grant is [domains]
- * memory_percent of the device, but at least the tenant's guarantee, and at most its hard limit.
+ * From when it is wanted until its worker ends, a domain has a grant: a part of its device's
+ * memory, which the limit of the shared worker's pool lacks (tenants/budget.h). The grant is
+ * [domains] memory_percent of the device, but at least the tenant's guarantee, and at most its hard
+ * limit.
  *
  * Thread: the loop's. Nothing blocks.
  */

@@ -346,7 +346,7 @@ bool worker_ended(struct front *f, uint64_t id, int status)
     worker_detach(d);
     bool expected =
         d->state == DEVICE_ABSENT || d->state == DEVICE_REPLACED || d->state == DEVICE_RESTING;
-    if (!expected) {
+    if (!expected || d->evacuation.state != EVACUATION_NONE) {
         note_fault(f, d, why);
     }
     d->worker = 0;

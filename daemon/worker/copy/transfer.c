@@ -76,6 +76,17 @@ static bool is_pinned(const struct transfer *x)
     return x->kind != TRANSFER_SEAL || !x->waits;
 }
 
+/* The host copy after a seal, or of a buffer that is back. */
+static void settle_host(struct transfers *t, struct transfer *x)
+{
+    struct buffer *b = x->buffer;
+    if (x->kind == TRANSFER_SEAL && b->sealed_fd < 0 && !x->superseded && !x->lent) {
+        keep_host(x);
+    } else if (x->kind == TRANSFER_RESTORE && b->lent && !buffer_away(b)) {
+        buffer_unseal(t->buffers, b);
+    }
+}
+
 static void finish(struct transfers *t, struct transfer *x, const struct err *e)
 {
     struct buffer *b = x->buffer;
@@ -92,8 +103,8 @@ static void finish(struct transfers *t, struct transfer *x, const struct err *e)
     if (clean && e->code == 0) {
         memory_cleaned(&b->piece);
     }
-    if (x->kind == TRANSFER_SEAL && e->code == 0 && b->sealed_fd < 0 && !x->superseded) {
-        keep_host(x);
+    if (e->code == 0) {
+        settle_host(t, x);
     }
     bool quiet = x->superseded && e->code == 0;
     bool pinned = is_pinned(x);
@@ -259,7 +270,8 @@ static int start(struct transfers *t, const struct transfer *asked, struct memfd
 int transfer_start(struct transfers *t, enum transfer_kind kind, struct buffer *b,
                    struct memfd *host, uint64_t behind, struct err *e)
 {
-    const struct transfer asked = {.kind = kind,
+    const struct transfer asked = {.kind = kind == TRANSFER_LEND ? TRANSFER_SEAL : kind,
+                                   .lent = kind == TRANSFER_LEND,
                                    .buffer = b,
                                    .behind = behind,
                                    .host = MEMFD_NONE,
@@ -323,8 +335,8 @@ static void seal_away(struct transfers *t, struct transfer *x)
     uint64_t bytes = rest < STEP_BYTES ? rest : STEP_BYTES;
     int rc = t->away(t->data, b, x->copied, x->host.data + x->copied, bytes, &e);
     x->copied += rc == 0 ? bytes : 0;
-    if (rc == 0 && x->copied == b->size && !x->superseded) {
-        buffer_unseal(b);
+    if (rc == 0 && x->copied == b->size && !x->superseded && !x->lent) {
+        buffer_unseal(t->buffers, b);
     }
     if (rc < 0 || x->copied == b->size) {
         finish(t, x, &e);
@@ -350,8 +362,8 @@ static void seal_poll(struct transfers *t, struct transfer *x)
     }
     if (!buffer_away(b)) {
         x->copied = 0;
-        if (!x->superseded) {
-            buffer_unseal(b);
+        if (!x->superseded && !x->lent) {
+            buffer_unseal(t->buffers, b);
         }
         buffer_pin(t->buffers, b);
         copy_start(x);
@@ -390,7 +402,7 @@ static void begin_without(struct transfers *t, struct transfer *x)
 {
     struct buffer *b = x->buffer;
     struct err e = ERR_INIT;
-    if (!buffers_may_be_away(t->buffers, b->size)) {
+    if (!b->lent && !buffers_may_be_away(t->buffers, b->size)) {
         (void)memory_refused(&t->device->memory, &e);
         (void)err_wrap(&e, "buffer of %" PRIu64 " bytes", b->size);
     }

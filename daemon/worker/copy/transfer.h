@@ -22,13 +22,15 @@ enum transfer_kind {
     TRANSFER_ZERO,
     TRANSFER_SETTLE, /* no bytes: only waits for the service stream */
     TRANSFER_SEAL,
-    TRANSFER_RESTORE
+    TRANSFER_RESTORE,
+    TRANSFER_LEND, /* of transfer_start: a seal that leaves the buffer as it is */
 };
 
 struct transfer {
     enum transfer_kind kind;
     struct buffer *buffer; /* in use until done() */
     bool superseded;       /* by a newer seal, or another front: its success is not reported */
+    bool lent;             /* a seal whose copy is the front's alone */
     bool waits;            /* a seal or restore that has not begun to copy */
     bool unmapped;         /* the buffer's memory is being mapped, and nothing has begun */
     uint64_t copied;       /* bytes so far, in the seal of a buffer that is on the host */

@@ -15,12 +15,25 @@ void buffers_init(struct buffers *t, struct memory *memory, struct modules *modu
     *t = (struct buffers){.memory = memory, .modules = modules};
 }
 
-void buffer_unseal(struct buffer *b)
+void buffer_unseal(struct buffers *t, struct buffer *b)
 {
     if (b->sealed_fd >= 0) {
         (void)close(b->sealed_fd);
         b->sealed_fd = -1;
     }
+    if (b->lent) {
+        b->lent = false;
+        t->lent -= b->size;
+        memory_spilled(t->memory, b->lent_for, b->size, false);
+    }
+}
+
+void buffer_lend(struct buffers *t, struct buffer *b)
+{
+    b->lent = true;
+    b->lent_for = memory_number(t->memory, b->tenant);
+    t->lent += b->size;
+    memory_spilled(t->memory, b->lent_for, b->size, true);
 }
 
 bool buffer_away(const struct buffer *b)
@@ -163,7 +176,7 @@ static void destroy(struct buffers *t, struct buffer *b)
     } else {
         t->bytes -= b->size;
     }
-    buffer_unseal(b);
+    buffer_unseal(t, b);
     free(b);
 }
 
@@ -230,11 +243,31 @@ static int piece_take(struct buffers *t, const struct buffer_ask *ask, struct bu
     return rc;
 }
 
+/* Too little memory is free. */
+static bool is_short(int rc)
+{
+    return rc == ERR_DEVICE_MEMORY || rc == ERR_LIMIT;
+}
+
+/* Its content is on the host, and may remain there for now. */
+static int held_take(struct buffers *t, const struct buffer_ask *ask, struct buffer *b,
+                     struct err *e)
+{
+    struct err why = ERR_INIT;
+    int rc = ask->size > 0 ? piece_take(t, ask, b, &why) : 0;
+    b->managed = is_short(rc) && ask->managed;
+    if (rc != 0 && !is_short(rc)) {
+        *e = why;
+        return rc;
+    }
+    return 0;
+}
+
 static int memory_take(struct buffers *t, const struct buffer_ask *ask, struct buffer *b,
                        struct err *e)
 {
     int rc = ask->size > 0 ? piece_take(t, ask, b, e) : 0;
-    bool room = rc == ERR_DEVICE_MEMORY || rc == ERR_LIMIT; /* too little memory is free */
+    bool room = is_short(rc);
     if (room && !ask->exported &&
         memory_may_promise(t->memory, ask->tenant, ask->size, ask->managed)) {
         b->managed = ask->managed;
@@ -294,7 +327,9 @@ int buffer_create(struct buffers *t, const struct buffer_ask *ask, struct buffer
     }
     int rc = ask->stays ? stay(t, b, e) : 0;
     if (rc == 0) {
-        rc = ask->module != 0 ? variable_take(t, ask, b, e) : memory_take(t, ask, b, e);
+        rc = ask->module != 0 ? variable_take(t, ask, b, e)
+             : ask->held      ? held_take(t, ask, b, e)
+                              : memory_take(t, ask, b, e);
     }
     if (rc != 0) {
         stay_no_more(t, b);

@@ -64,7 +64,9 @@ struct buffer {
     struct module *module;
     enum buffer_content content;
     struct spill_copy *spilled; /* owned by spill_copy.c: its bytes on the host; NULL: none */
-    int sealed_fd;              /* owned: descriptor of its host copy; -1: it is not sealed */
+    int sealed_fd;              /* owned: descriptor of its host copy; -1: none */
+    bool lent;                  /* that copy ends when the bytes are on the device: not sealed */
+    unsigned lent_for;          /* number of the tenant whose host memory that is */
     unsigned uses;              /* number of jobs and transfers that use it */
     /* of `uses`, those that need its device memory: a pinned buffer is not evicted */
     unsigned pins;
@@ -100,6 +102,7 @@ struct buffers {
     struct memory *memory;   /* not owned */
     struct modules *modules; /* not owned */
     uint64_t bytes;          /* sum of the sizes of all buffers, variables of modules excepted */
+    uint64_t lent;           /* of these, of buffers with a lent copy */
     uint64_t most; /* limit for one buffer in bytes: the largest piece that the device gives */
     /* limit for all buffers in bytes, on the device and the host; 0: every buffer needs device
      * memory */
@@ -119,6 +122,7 @@ struct buffer_ask {
     bool exported; /* other processes are going to map it */
     bool managed;
     bool stays; /* it is never evicted */
+    bool held;  /* the host has its content: it needs no device memory for now */
     /* id; not 0: the buffer is `variable` of this module, and `size` is the size of the variable */
     uint64_t module;
     struct bytes variable; /* at most PROTO_NAME_MAX bytes */
@@ -131,7 +135,11 @@ struct buffer_ask {
 int buffer_create(struct buffers *t, const struct buffer_ask *ask, struct buffer **ret_buffer,
                   struct err *e);
 struct buffer *buffer_find(const struct buffers *t, uint64_t id, struct err *e); /* NULL: unknown */
-void buffer_unseal(struct buffer *b); /* drops the host copy of a sealed buffer */
+/* Drops the host copy of a sealed buffer, or a lent one. */
+void buffer_unseal(struct buffers *t, struct buffer *b);
+/* The buffer keeps the descriptor of a copy until its bytes are on the device. Its tenant is
+ * charged with host memory. */
+void buffer_lend(struct buffers *t, struct buffer *b);
 /* Removes the buffer from the table. It is destroyed at its last unuse. */
 void buffer_free(struct buffers *t, struct buffer *b);
 uint64_t buffer_tag(const struct buffer *b); /* its tag in the pool: its own address */

@@ -179,11 +179,14 @@ int answer_pool(struct channel *c, struct memory *memory, const struct spill *sp
 
 static int inventory_buffer(struct channel *c, const struct buffer *b, struct err *e)
 {
+    bool arriving = b->arrival == BUFFER_RESTORED;
     struct msg_w_inventory_buffer msg = {.id = b->id,
                                          .size = b->size,
-                                         .sealed = b->sealed_fd >= 0,
-                                         .arriving = b->arrival == BUFFER_RESTORED};
-    struct frame_fds fds = {.fd = {b->sealed_fd}, .count = b->sealed_fd >= 0};
+                                         .sealed = b->sealed_fd >= 0 && !b->lent,
+                                         .arriving = arriving,
+                                         .lent = b->lent && arriving};
+    bool copy = msg.sealed != 0 || msg.lent != 0;
+    struct frame_fds fds = {.fd = {b->sealed_fd}, .count = copy};
     return channel_send(c, &schema_msg_w_inventory_buffer, &msg, &fds, e);
 }
 

@@ -150,7 +150,8 @@ int serve_buffer_seal(struct server *s, struct bytes frame, struct frame_fds *fd
         transfers_supersede(&s->transfers, b);
     }
     /* the copy contains what the jobs that were started before leave in the buffer */
-    rc = rc == 0 ? transfer_start(&s->transfers, TRANSFER_SEAL, b, &host, s->completion.arrivals, e)
+    rc = rc == 0 ? transfer_start(&s->transfers, msg.lent != 0 ? TRANSFER_LEND : TRANSFER_SEAL, b,
+                                  &host, s->completion.arrivals, e)
                  : rc;
     memfd_finish(&host);
     return rc;
@@ -168,7 +169,8 @@ int serve_buffer_restore(struct server *s, struct bytes frame, struct frame_fds 
                              .tenant = msg.tenant,
                              .exported = msg.exported != 0,
                              .managed = msg.managed != 0,
-                             .stays = msg.stays != 0};
+                             .stays = msg.stays != 0,
+                             .held = msg.lent != 0};
     rc = rc == 0 ? buffer_create(&s->buffers, &ask, &b, e) : rc;
     if (rc == ERR_LIMIT && ask.stays) { /* limits may be lower than when it was made */
         ask.stays = false;
@@ -176,6 +178,9 @@ int serve_buffer_restore(struct server *s, struct bytes frame, struct frame_fds 
     }
     if (rc == 0) {
         b->content = BUFFER_BYTES;
+    }
+    if (rc == 0 && msg.lent != 0) {
+        buffer_lend(&s->buffers, b);
     }
     /* the first job that needs it brings its content in */
     if (rc == 0 && b->piece.ref.block == NULL) {

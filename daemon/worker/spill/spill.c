@@ -622,7 +622,7 @@ void spill_begin(struct job *j)
 
 void spill_stats(const struct spill *s, struct msg_w_pool *stats)
 {
-    stats->spilled = s->bytes;
+    stats->spilled = s->bytes + s->buffers->lent;
     stats->spill_limit = s->limit;
     stats->spills = s->outs;
     stats->returns = s->backs;

@@ -476,6 +476,9 @@ static void sealed_end(struct spill *s, struct spill_move *m, const struct err *
     buffer_unpin(s->buffers, b);
     if (why->code == 0) {
         memory_cleaned(&b->piece);
+        if (b->lent) {
+            buffer_unseal(s->buffers, b);
+        }
         move_free(s, m);
     } else {
         move_warn(m, why);

@@ -90,8 +90,8 @@ static const struct machine machines[] = {
                [DEVICE_ABSENT] =
                    TO(DEVICE_STARTING) | TO(DEVICE_ADOPTING) | TO(DEVICE_ABSENT) | REST | END,
                [DEVICE_STUCK] = TO(DEVICE_WAITING),
-               [DEVICE_RESTING] =
-                   TO(DEVICE_STARTING) | TO(DEVICE_ADOPTING) | TO(DEVICE_STUCK) | REST}},
+               [DEVICE_RESTING] = TO(DEVICE_STARTING) | TO(DEVICE_ADOPTING) | TO(DEVICE_STUCK) |
+                                  TO(DEVICE_READY) | REST}},
 };
 
 struct pair {

@@ -252,7 +252,8 @@ START_TEST(memory_is_divided)
 }
 END_TEST
 
-/* An idle one makes room, the least used first, but none with a buffer that would be lost. */
+/* An idle one makes room, the least used first, but none with a buffer that would be
+ * lost. */
 START_TEST(a_full_device_refuses_a_newcomer)
 {
     begin();
@@ -268,6 +269,7 @@ START_TEST(a_full_device_refuses_a_newcomer)
         b[i] = fake_buffer(k, 0, 64, true);
         b[i]->device = d[i]->index;
         b[i]->losses = &d[i]->losses;
+        b[i]->flags = BUFFER_FLAG_EXPORT; /* it cannot go to the host */
         buffer_set_state(b[i], BUFFER_LIVE);
     }
     ck_assert_int_eq(domain_obtain(&k->f, c, &k->device[0], &none, &e), ERR_LIMIT);

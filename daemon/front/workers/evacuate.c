@@ -1,0 +1,204 @@
+#include "daemon/front/workers/evacuate.h"
+
+#include <unistd.h>
+#include <utlist.h>
+
+#include "common/descriptors.h"
+#include "common/log.h"
+#include "common/saturate.h"
+#include "common/steps.h"
+#include "daemon/front/model/wake.h"
+#include "daemon/front/workers/command.h"
+
+/* Limit of unanswered requests: each that waits for the channel needs a second descriptor. */
+#define COPIES_MAX 32u
+/* Copies of a domain. Each is a descriptor, and other tenants need some, too. */
+#define DOMAIN_COPIES_MAX 1024u
+
+#define BUFFERS_A_UNIT 16u
+
+/* The slowest that a worker may be: a pause, and so many bytes a second. */
+#define LATE_NS    (20 * NS_PER_S)
+#define SLOW_BYTES (UINT64_C(64) << 20)
+
+/* ---- states ---------------------------------------------------------------------------------- */
+
+/* The one way to change b->copy. */
+static void copy_is(struct buffer *b, enum buffer_copy copy)
+{
+    static const unsigned steps[BUFFER_COPIES] = {
+        [COPY_NONE] = STEP_TO(COPY_DUE) | STEP_TO(COPY_KEPT),
+        [COPY_DUE] = STEP_TO(COPY_ASKED) | STEP_TO(COPY_NONE),
+        [COPY_ASKED] = STEP_TO(COPY_KEPT) | STEP_TO(COPY_VOID) | STEP_TO(COPY_NONE),
+        [COPY_VOID] = STEP_TO(COPY_NONE),
+        [COPY_KEPT] = STEP_TO(COPY_NONE),
+    };
+    step_check(steps, b->copy, copy);
+    b->copy = copy;
+}
+
+static void charge(struct front *f, struct buffer *b)
+{
+    f->device[b->device]->evacuation.bytes += b->bytes;
+    f->evacuated_bytes += b->bytes;
+}
+
+/* The one place where the state of an evacuation changes. */
+static void step(struct front *f, struct device *d, enum evacuation state)
+{
+    d->evacuation.state = state;
+    if (state == EVACUATION_OVER || state == EVACUATION_FAILED) {
+        wake_at(f, front_now(f));
+    }
+}
+
+/* ---- what may go ----------------------------------------------------------------------------- */
+
+bool evacuate_keeps(const struct buffer *b)
+{
+    bool host = buffer_restorable(b) && b->pending == NULL && b->users == 0;
+    return buffer_state(b) == BUFFER_LOST || host;
+}
+
+bool evacuate_movable(const struct buffer *b)
+{
+    bool own = (b->flags & (BUFFER_FLAG_EXPORT | BUFFER_FLAG_VARIABLE)) == 0;
+    return buffer_state(b) == BUFFER_LIVE && own && b->pending == NULL && b->users == 0 &&
+           !b->freed && !b->sealed && b->copy == COPY_NONE;
+}
+
+bool evacuate_allowed(const struct front *f, const struct device *d, uint64_t bytes,
+                      unsigned buffers)
+{
+    uint64_t all = device_spill_limit(f->config.domain_host_bytes, 1);
+    uint64_t own = amount_of(&d->owner->limits.spilled, device_whole(d));
+    return buffers == 0 ||
+           (d->state == DEVICE_READY && d->link != NULL && buffers <= DOMAIN_COPIES_MAX &&
+            descriptors_spare() && sat_add(f->evacuated_bytes, bytes) <= all &&
+            sat_add(d->evacuation.bytes, bytes) <= own);
+}
+
+/* ---- copies ---------------------------------------------------------------------------------- */
+
+static void fail(struct front *f, struct device *d, const char *why)
+{
+    log_info("device %u: the worker of tenant %s stays: its buffers cannot go to the host: %s",
+             device_shown(d), d->owner->name, why);
+    step(f, d, EVACUATION_FAILED);
+}
+
+static void go_on(struct front *f, struct device *d)
+{
+    struct evacuation_state *v = &d->evacuation;
+    struct err e = ERR_INIT;
+    while (v->state == EVACUATION_COPIES && v->due != NULL && v->asked < COPIES_MAX) {
+        struct buffer *b = v->due;
+        int rc = descriptors_spare() ? command_buffer_lend(f, b, &e)
+                                     : err_set(&e, ERR_LIMIT, "too few descriptors are left");
+        if (rc != 0) {
+            fail(f, d, e.text);
+            return;
+        }
+        DL_DELETE2(v->due, b, restore_prev, restore_next);
+        copy_is(b, COPY_ASKED);
+        v->asked++;
+    }
+    if (v->state == EVACUATION_COPIES && v->due == NULL && v->asked == 0) {
+        step(f, d, EVACUATION_OVER);
+    }
+}
+
+void evacuate_begin(struct front *f, struct device *d)
+{
+    uint32_t cursor = 0;
+    unsigned count = 0;
+    for (struct buffer *b; (b = idmap_next(&f->buffers, &cursor, NULL)) != NULL; count++) {
+        if (b->device == d->index && evacuate_movable(b)) {
+            copy_is(b, COPY_DUE);
+            charge(f, b);
+            DL_APPEND2(d->evacuation.due, b, restore_prev, restore_next);
+        }
+    }
+    turn_count(f, count / BUFFERS_A_UNIT);
+    d->evacuation.heard_ns = front_now(f);
+    step(f, d, EVACUATION_COPIES);
+    go_on(f, d);
+    if (d->evacuation.state == EVACUATION_COPIES) {
+        wake_at(f, evacuate_late_ns(d));
+    }
+}
+
+void evacuate_drop(struct front *f, struct buffer *b)
+{
+    struct device *d = f->device[b->device];
+    bool asked = b->copy == COPY_ASKED || b->copy == COPY_VOID;
+    if (b->copy == COPY_NONE) {
+        return;
+    }
+    if (b->copy == COPY_DUE) {
+        DL_DELETE2(d->evacuation.due, b, restore_prev, restore_next);
+    }
+    d->evacuation.asked -= asked && !buffer_outlived(b); /* its answer finds no buffer */
+    d->evacuation.bytes -= b->bytes;
+    f->evacuated_bytes -= b->bytes;
+    descriptor_close(&b->host_fd);
+    copy_is(b, COPY_NONE);
+    go_on(f, d);
+}
+
+/* An unanswered request stays with the buffer: what answers it is no answer to the next. */
+static void give_up(struct front *f, struct buffer *b)
+{
+    if (b->copy == COPY_ASKED) {
+        copy_is(b, COPY_VOID);
+    } else if (b->copy != COPY_VOID) {
+        evacuate_drop(f, b);
+    }
+}
+
+void evacuate_cancel(struct front *f, struct device *d)
+{
+    uint32_t cursor = 0;
+    unsigned count = 0;
+    for (struct buffer *b; (b = idmap_next(&f->buffers, &cursor, NULL)) != NULL; count++) {
+        if (b->device == d->index) {
+            give_up(f, b);
+        }
+    }
+    turn_count(f, count / BUFFERS_A_UNIT);
+    step(f, d, EVACUATION_NONE);
+}
+
+uint64_t evacuate_late_ns(const struct device *d)
+{
+    uint64_t seconds = d->evacuation.bytes / SLOW_BYTES;
+    return ns_add(d->evacuation.heard_ns, LATE_NS + seconds * NS_PER_S);
+}
+
+void evacuate_answered(struct front *f, struct buffer *b, const struct err *e)
+{
+    struct device *d = f->device[b->device];
+    d->evacuation.heard_ns = front_now(f);
+    if (b->copy == COPY_ASKED && e->code == 0) {
+        copy_is(b, COPY_KEPT);
+        d->evacuation.asked--;
+        go_on(f, d);
+        return;
+    }
+    if (b->copy == COPY_ASKED) {
+        fail(f, d, e->text);
+    }
+    evacuate_drop(f, b);
+}
+
+void evacuate_lost(struct device *d)
+{
+    d->evacuation.asked = 0;
+    d->evacuation.state = EVACUATION_NONE;
+}
+
+void evacuate_adopt(struct front *f, struct buffer *b)
+{
+    copy_is(b, COPY_KEPT);
+    charge(f, b);
+}

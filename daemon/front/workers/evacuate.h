@@ -1,0 +1,46 @@
+/*
+ * Before the worker of an idle domain ends, its buffers go to the host, so that it loses nothing.
+ * The worker copies each into memory that the front makes, as for a seal, and the domain's next
+ * worker restores it, as a sealed one. Then the copy goes, and the buffer is as it was.
+ *
+ * The domain rests meanwhile: no job starts there. A copy is true as long as no job has used the
+ * buffer since, so it is dropped when the domain serves again.
+ *
+ * The copies are charged: all of them to [domains] host_memory_max, and those of a tenant's domain
+ * to the tenant's memory_spilled. A domain that does not fit keeps its worker, and so does one that
+ * has a buffer which cannot move: variables of modules, and buffers that others may have mapped.
+ * As copies of sealed buffers, they do not outlive the front: only a worker hands its copies on.
+ *
+ * Thread: the loop's. Nothing blocks.
+ */
+#ifndef FRONT_WORKERS_EVACUATE_H
+#define FRONT_WORKERS_EVACUATE_H
+
+#include "daemon/front/model/front.h"
+
+/* Has the host the buffer's content already, or is the buffer lost? */
+bool evacuate_keeps(const struct buffer *b);
+/* Can the worker copy it now? */
+bool evacuate_movable(const struct buffer *b);
+/* May so many bytes of so many buffers of the domain go to the host? */
+bool evacuate_allowed(const struct front *f, const struct device *d, uint64_t bytes,
+                      unsigned buffers);
+
+/* Asks for copies of all its buffers that the host does not have. d->evacuation.state says what
+ * became of it: EVACUATION_OVER, EVACUATION_FAILED, or EVACUATION_COPIES for now. */
+void evacuate_begin(struct front *f, struct device *d);
+/* The domain serves again: its copies are dropped. */
+void evacuate_cancel(struct front *f, struct device *d);
+/* When a worker that copies, and has not answered since, counts as hung. */
+uint64_t evacuate_late_ns(const struct device *d);
+
+/* The worker has answered for a copy. */
+void evacuate_answered(struct front *f, struct buffer *b, const struct err *e);
+/* The worker has ended. Copies that are complete remain. */
+void evacuate_lost(struct device *d);
+/* The buffer needs its copy no more. It has none: nothing happens. */
+void evacuate_drop(struct front *f, struct buffer *b);
+/* The buffer has a copy (b->host_fd) from an earlier front, and is being restored. */
+void evacuate_adopt(struct front *f, struct buffer *b);
+
+#endif

@@ -1,0 +1,351 @@
+/* The buffers of an idle domain go to the host before its worker ends, and come back with the next
+ * one. The worker's side is the test's. */
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/front/devices/discover.h"
+#include "daemon/front/memory/buffers.h"
+#include "daemon/front/workers/domains.h"
+#include "daemon/front/workers/evacuate.h"
+#include "daemon/front/workers/worker.h"
+#include "proto/limits.h"
+#include "tests/unit/common/suite.h"
+#include "tests/unit/front/fake_front.h"
+
+#define MIB     (UINT64_C(1) << 20)
+#define BUFFERS 3u
+
+static struct fake *k;
+static struct tenant *owner;
+static struct device *d;
+static struct buffer *b[BUFFERS];
+static uint64_t copies[64], restores[64]; /* buffers asked for, in this order */
+static unsigned copied, restored, kills;
+
+static int on_send(struct link *l, const struct schema *schema, const void *msg,
+                   const struct frame_fds *fds, struct err *e)
+{
+    if (schema == &schema_msg_f_buffer_seal) {
+        const struct msg_f_buffer_seal *m = msg;
+        ck_assert_uint_eq(m->lent, 1);
+        copies[copied++] = m->id;
+    } else if (schema == &schema_msg_f_buffer_restore) {
+        const struct msg_f_buffer_restore *m = msg;
+        ck_assert_uint_eq(m->lent, 1);
+        ck_assert_int_eq(fds->count, 1);
+        restores[restored++] = m->id;
+    }
+    return fake_send(l, schema, msg, fds, e);
+}
+
+static int on_kill(struct launcher_link *l, uint64_t id, int signal, struct err *e)
+{
+    (void)l;
+    (void)id;
+    (void)signal;
+    (void)e;
+    kills++;
+    return 0;
+}
+
+static void ignore(struct front *f, struct device *x)
+{
+    (void)f;
+    (void)x;
+}
+
+static void lost(struct front *f, struct device *x, bool external, const char *why)
+{
+    (void)external;
+    (void)why;
+    buffer_device_lost(f, x);
+}
+
+static void opens(void)
+{
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(d->state, DEVICE_STARTING);
+    device_set_state(d, DEVICE_OPENED, NULL);
+    d->link = (struct link *)d;
+    d->streams = 2;
+    discover_ready(&k->f, d);
+}
+
+static void obtain(void)
+{
+    struct device *same = NULL;
+    struct err e = ERR_INIT;
+    ck_assert_msg(domain_obtain(&k->f, owner, &k->device[0], &same, &e) == 0, "%s", e.text);
+    d = same;
+}
+
+static void begin(void)
+{
+    k = fake_create();
+    k->f.io.send = on_send;
+    k->f.io.kill = on_kill;
+    k->f.hooks.budget_changed = k->f.hooks.device_removed = k->f.hooks.device_changed = ignore;
+    k->f.hooks.worker_lost = lost;
+    k->f.hooks.worker_ready = discover_ready;
+    k->f.next_worker = 100;
+    copied = restored = kills = 0;
+    k->device[0].proven = true;
+    k->device[0].pool_limit = k->device[0].pool_default = 1000 * MIB;
+    owner = tenant_named(&k->f.tenants, "a");
+    ck_assert_ptr_nonnull(owner);
+    owner->apart = true;
+    obtain();
+    opens();
+    for (unsigned i = 0; i < BUFFERS; i++) {
+        b[i] = fake_buffer(k, 0, 64, true);
+        b[i]->device = d->index;
+        b[i]->losses = &d->losses;
+        b[i]->export_fd = -1;
+        buffer_set_state(b[i], BUFFER_LIVE);
+        ck_assert(buffer_charge(b[i], d, fake_now()));
+    }
+}
+
+static void idles(void)
+{
+    fake_pass((k->f.config.domain_idle_s + 1) * NS_PER_S);
+    domains_watch(&k->f, fake_now());
+}
+
+static void answer(uint64_t id, int code)
+{
+    const struct msg_w_buffer m = {.id = id, .code = code, .text = bytes_str("no")};
+    buffer_answered(&k->f, d, &m);
+    domains_watch(&k->f, fake_now());
+}
+
+static void ends(void)
+{
+    d->link = NULL; /* it is none */
+    ck_assert(worker_ended(&k->f, d->worker, 9));
+    domains_watch(&k->f, fake_now());
+}
+
+static void goes(void)
+{
+    idles();
+    for (unsigned i = 0; i < BUFFERS; i++) {
+        answer(copies[i], 0);
+    }
+    ck_assert_uint_eq(kills, 1);
+    ends();
+}
+
+static void finish(void)
+{
+    if (d->link != NULL) {
+        ends();
+    }
+    ck_assert_uint_eq(k->f.evacuated_bytes, d->evacuation.bytes);
+    for (unsigned i = 0; i < BUFFERS; i++) {
+        if (b[i] != NULL) {
+            buffer_drop(&k->f, b[i]);
+        }
+    }
+    ck_assert_uint_eq(k->f.evacuated_bytes, 0);
+    fake_pass(3600 * NS_PER_S);
+    for (unsigned i = 0; i < 3; i++) {
+        domains_watch(&k->f, fake_now());
+        fake_pass(3600 * NS_PER_S);
+    }
+    ck_assert_uint_eq(k->f.domain_count, 0);
+    ck_assert_uint_eq(k->device[0].granted, 0);
+    fake_destroy(k);
+}
+
+START_TEST(buffers_go_and_return)
+{
+    begin();
+    idles();
+    ck_assert_int_eq(d->state, DEVICE_RESTING);
+    ck_assert_uint_eq(copied, BUFFERS);
+    ck_assert_uint_eq(k->f.evacuated_bytes, BUFFERS * 64);
+    for (unsigned i = 0; i < BUFFERS; i++) {
+        ck_assert_uint_eq(kills, 0); /* not before all have gone */
+        answer(copies[i], 0);
+    }
+    ck_assert_uint_eq(kills, 1);
+    ends();
+    ck_assert_int_eq(d->state, DEVICE_RESTING);
+    ck_assert_uint_eq(d->grant, 0);
+    for (unsigned i = 0; i < BUFFERS; i++) {
+        ck_assert_int_eq(buffer_state(b[i]), BUFFER_RESTORING);
+        ck_assert_int_eq(buffer_wire_state(b[i]), 1);
+    }
+    obtain();
+    opens();
+    ck_assert_uint_eq(restored, BUFFERS);
+    for (unsigned i = 0; i < BUFFERS; i++) {
+        ck_assert_int_eq(d->state, DEVICE_PROBING);
+        answer(restores[i], 0);
+        ck_assert_int_eq(b[i]->state, BUFFER_LIVE);
+        ck_assert_int_eq(b[i]->copy, COPY_NONE); /* jobs may write it: the copy is true no more */
+        ck_assert_int_eq(b[i]->host_fd, -1);
+    }
+    ck_assert_int_eq(d->state, DEVICE_READY);
+    ck_assert_uint_eq(k->f.evacuated_bytes, 0);
+    finish();
+}
+END_TEST
+
+/* What was copied before may be written now: an unanswered copy is void. */
+START_TEST(something_wants_it_meanwhile)
+{
+    begin();
+    idles();
+    answer(copies[0], 0);
+    obtain();
+    ck_assert_int_eq(d->state, DEVICE_READY);
+    ck_assert_int_eq(b[0]->copy, COPY_NONE);
+    ck_assert_int_eq(b[1]->copy, COPY_VOID);
+    ck_assert(!buffer_restorable(b[0]) && !buffer_restorable(b[1]));
+    answer(copies[1], 0);
+    answer(copies[2], 0);
+    ck_assert_uint_eq(kills, 0);
+    ck_assert_uint_eq(d->evacuation.asked, 0);
+    ck_assert_uint_eq(k->f.evacuated_bytes, 0);
+    idles();
+    ck_assert_uint_eq(copied, 2 * BUFFERS);
+    finish();
+}
+END_TEST
+
+static void hold(unsigned reason)
+{
+    switch (reason) {
+    case 0:
+        b[1]->flags |= BUFFER_FLAG_EXPORT;
+        break;
+    case 1:
+        b[1]->flags |= BUFFER_FLAG_VARIABLE;
+        break;
+    case 2:
+        k->f.config.domain_host_bytes = MIB - 1;
+        break;
+    case 3:
+        owner->limits.spilled = (struct amount){.bytes = BUFFERS * 64 - 1};
+        break;
+    default:
+        b[1]->users = 1;
+        break;
+    }
+}
+
+START_TEST(what_cannot_go_keeps_the_worker)
+{
+    for (unsigned reason = 0; reason < 5; reason++) {
+        begin();
+        hold(reason);
+        idles();
+        ck_assert_int_eq(d->state, DEVICE_READY);
+        ck_assert_uint_eq(copied, 0);
+        b[1]->flags = 0;
+        b[1]->users = 0;
+        k->f.config.domain_host_bytes = 0;
+        owner->limits.spilled = (struct amount){.bytes = BUFFERS * 64};
+        goes();
+        finish();
+    }
+}
+END_TEST
+
+/* The worker refuses a copy: its domain serves again, with all that it had. */
+START_TEST(a_copy_fails)
+{
+    begin();
+    idles();
+    answer(copies[0], 0);
+    answer(copies[1], ERR_NOMEM);
+    ck_assert_int_eq(d->state, DEVICE_READY);
+    ck_assert_uint_eq(kills, 0);
+    answer(copies[2], 0);
+    for (unsigned i = 0; i < BUFFERS; i++) {
+        ck_assert_int_eq(buffer_state(b[i]), BUFFER_LIVE);
+        ck_assert_int_eq(b[i]->copy, COPY_NONE);
+    }
+    finish();
+}
+END_TEST
+
+START_TEST(the_worker_ends_meanwhile)
+{
+    begin();
+    idles();
+    answer(copies[0], 0);
+    ends();
+    ck_assert_int_eq(d->state, DEVICE_RESTING);
+    ck_assert_int_eq(buffer_state(b[0]), BUFFER_RESTORING);
+    ck_assert_int_eq(b[1]->state, BUFFER_LOST);
+    ck_assert_int_eq(b[2]->state, BUFFER_LOST);
+    ck_assert_uint_eq(k->f.evacuated_bytes, 64);
+    ck_assert_uint_eq(d->grant, 0);
+    ck_assert_ptr_nonnull(strstr(d->fault, "signal 9")); /* nobody asked for it */
+    finish();
+}
+END_TEST
+
+/* A worker that lives and does not copy is ended as one that hangs. */
+START_TEST(it_does_not_answer)
+{
+    begin();
+    idles();
+    answer(copies[0], 0);
+    fake_pass(evacuate_late_ns(d) - fake_now() - 1);
+    domains_watch(&k->f, fake_now());
+    ck_assert_uint_eq(kills, 0);
+    fake_pass(1);
+    domains_watch(&k->f, fake_now());
+    ck_assert_uint_eq(kills, 1);
+    ends();
+    ck_assert_int_eq(b[1]->state, BUFFER_LOST);
+    finish();
+}
+END_TEST
+
+/* No answer comes for a buffer that is not there. */
+START_TEST(a_buffer_is_freed_meanwhile)
+{
+    begin();
+    idles();
+    answer(copies[0], 0);
+    answer(copies[1], 0);
+    buffer_drop(&k->f, idmap_get(&k->f.buffers, copies[2]));
+    b[2] = NULL;
+    ck_assert_uint_eq(d->evacuation.asked, 0);
+    domains_watch(&k->f, fake_now());
+    ck_assert_uint_eq(kills, 1);
+    buffer_drop(&k->f, b[0]);
+    b[0] = NULL;
+    ck_assert_uint_eq(k->f.evacuated_bytes, 64);
+    finish();
+}
+END_TEST
+
+/* As in BUFFER_SEAL: what is on the host comes back first. */
+START_TEST(one_is_sealed_on_the_host)
+{
+    begin();
+    goes();
+    b[0]->sealed = b[0]->seal_wanted = true;
+    buffer_seal_next(&k->f, b[0]);
+    ck_assert_uint_eq(copied, BUFFERS);
+    ck_assert(buffer_restorable(b[0]));
+    obtain();
+    opens();
+    k->f.io.send = fake_send;
+    answer(b[0]->handle, 0);
+    ck_assert(b[0]->sealing && !b[0]->seal_wanted && b[0]->copy == COPY_NONE);
+    answer(b[0]->handle, 0);
+    ck_assert(b[0]->sealed && !b[0]->sealing && buffer_restorable(b[0]));
+    finish();
+}
+END_TEST
+
+SUITE_MAIN("evacuate", buffers_go_and_return, something_wants_it_meanwhile,
+           what_cannot_go_keeps_the_worker, a_copy_fails, the_worker_ends_meanwhile,
+           it_does_not_answer, a_buffer_is_freed_meanwhile, one_is_sealed_on_the_host)
