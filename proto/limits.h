@@ -15,6 +15,7 @@
 #define PROTO_CLIENT_ID_BYTES 16u
 #define PROTO_NONCE_BYTES     16u
 #define PROTO_SOCKET_MAX      107u   /* bytes of a local socket's path */
+#define PROTO_SOCKET_SHM      ".shm" /* ends the path of a tenant's socket for CLAIM */
 #define PROTO_NAME_MAX        64u    /* bytes: kernels, modules, published buffers, parameters */
 #define PROTO_LABEL_MAX       64u    /* bytes */
 #define PROTO_TOKEN_MAX       256u   /* bytes */

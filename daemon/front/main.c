@@ -270,6 +270,7 @@ static int check_files(const struct config *config, struct err *e)
     struct tenant_rules rules = {.count = 0};
     struct tls_files tls = {.cert = NULL};
     int rc = tenant_rules_read(config, &rules, e);
+    rc = rc == 0 ? tenant_rules_folders(&rules, config, e) : rc;
     rc = rc == 0 ? remote_files_read(config, &rules, &tls, e) : rc;
     tls_files_finish(&tls);
     tenant_rules_finish(&rules);

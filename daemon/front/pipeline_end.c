@@ -7,6 +7,7 @@
 #include "daemon/front/clients/listener.h"
 #include "daemon/front/clients/processes.h"
 #include "daemon/front/clients/shm.h"
+#include "daemon/front/clients/sockets.h"
 #include "daemon/front/devices/monitor.h"
 #include "daemon/front/ending.h"
 #include "daemon/front/memory/variable.h"
@@ -178,6 +179,8 @@ void pipeline_stop(struct front *f)
     f->processes = NULL;
     shm_destroy(f->shm);
     f->shm = NULL;
+    sockets_destroy(f->sockets);
+    f->sockets = NULL;
     compiler_destroy(f->compiler);
     f->compiler = NULL;
     struct device *d;

@@ -28,6 +28,9 @@ void pipeline_request_limits(const struct config *c, struct listener_options *op
 void pipeline_settings(struct front *f); /* the hook: the settings were read again */
 /* Gives the listener f->tls, which is used up. No effect if there are no files. */
 int pipeline_tls(struct front *f, struct err *e);
+/* Opens, changes and removes the sockets of tenants (clients/sockets.h). One that fails is logged,
+ * and leaves the others as they should be. */
+void pipeline_sockets(struct front *f);
 /* Is this address for TLS, and no certificate was good so far? Then it is added after a reload. */
 bool pipeline_waits_for_tls(const struct front *f, unsigned listen);
 

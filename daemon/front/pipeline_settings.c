@@ -4,6 +4,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/front/clients/sockets.h"
 #include "daemon/front/pipeline_int.h"
 #include "daemon/front/tenants/budget.h"
 #include "daemon/front/tenants/quota_send.h"
@@ -71,6 +72,16 @@ static void renew_tls(struct front *f)
     }
 }
 
+void pipeline_sockets(struct front *f)
+{
+    struct err e = ERR_INIT;
+    int rc = sockets_apply(&f->sockets, f->listener, f->shm, &f->rules, &e);
+    (void)snprintf(f->sockets_bad, sizeof f->sockets_bad, "%s", rc != 0 ? e.text : "");
+    if (rc != 0) {
+        log_error("%s: correct it, then reload", e.text);
+    }
+}
+
 void pipeline_settings(struct front *f)
 {
     struct listener_options limits = {0};
@@ -80,6 +91,7 @@ void pipeline_settings(struct front *f)
                             limits.unread_max);
         listener_set_keepers(f->listener, &f->rights.admins);
         renew_tls(f);
+        pipeline_sockets(f);
     }
     f->hooks.kick(f); /* limits of tenants may let more jobs go */
     if (f->access != NULL) {

@@ -37,13 +37,16 @@ static int start_listener(struct front *f, struct err *e)
     for (unsigned i = 0; rc == 0 && i < f->config.listen_count; i++) {
         rc = pipeline_waits_for_tls(f, i) ? 0 : listener_add(f->listener, f->config.listen[i], e);
     }
+    if (rc == 0) {
+        pipeline_sockets(f);
+    }
     return rc;
 }
 
 static int start_shm(struct front *f, struct err *e)
 {
     char path[CONFIG_PATH + 16];
-    (void)snprintf(path, sizeof path, "%s/shm.sock", f->config.runtime_dir);
+    (void)snprintf(path, sizeof path, "%s/" CONFIG_SHM, f->config.runtime_dir);
     return shm_create(f->loop, path, &shm_defaults, &f->shm, e);
 }
 

@@ -71,7 +71,7 @@ static void begin(void)
 static void finish(void)
 {
     char dir[64];
-    (void)snprintf(dir, sizeof dir, "%s", shm_path(t.shm));
+    (void)snprintf(dir, sizeof dir, "%s", shm_path(t.shm, 0));
     *strrchr(dir, '/') = '\0';
     shm_destroy(t.shm);
     (void)uv_run(&t.loop, UV_RUN_DEFAULT);
@@ -170,7 +170,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (t.shown) {
         memcpy(message + data[2], nonce, sizeof nonce);
     }
-    must(seqpacket_connect(shm_path(t.shm), &fd, &e) == 0, e.text);
+    must(seqpacket_connect(shm_path(t.shm, 0), &fd, &e) == 0, e.text);
     show(fd, message, size, data[0] % (FDS_MAX + 1));
     turn_until(answered, fd, "no answer, and no end");
     must(granted(fd) == (t.claims > claims), "the answer and the owner differ");

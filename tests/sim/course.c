@@ -146,6 +146,14 @@ static void choose_limits(uint64_t seed, struct course_params *p)
     p->rate_kib = usual && chance_percent(&c, 25) ? chance_spread(&c, 32, 1024) : 0;
 }
 
+/* The same. A special world has its own tenants. */
+static void choose_sockets(uint64_t seed, struct course_params *p)
+{
+    struct chance c = chance_of(seed, 4);
+    bool may = p->special == WORLD_USUAL || p->special == WORLD_DOMAINS;
+    p->sockets = may && chance_percent(&c, 25) ? 1 : 0;
+}
+
 void course_make(uint64_t seed, struct course *ret_plan)
 {
     struct chance c = chance_of(seed, 1);
@@ -159,6 +167,7 @@ void course_make(uint64_t seed, struct course *ret_plan)
     course_special(seed, &p.params, weight, &pace);
     choose_arrays(seed, &p.params);
     choose_limits(seed, &p.params);
+    choose_sockets(seed, &p.params);
     unsigned sum = sum_of(weight);
     p.count = pace.events;
     p.event = calloc(p.count, sizeof *p.event);

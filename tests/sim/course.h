@@ -38,6 +38,7 @@
     X(rings, 0, 100)            /* percent of lives that ask for ring lanes, in client_sim */      \
     X(flight, 0, 65536)         /* jobs of a tenant in flight; 0: no limit */                      \
     X(rate_kib, 0, 65536)       /* KiB a second that a tenant transfers; 0: no limit */            \
+    X(sockets, 0, 1)            /* 1: clients come by two sockets, with equal ids and users */     \
     X(special, 0, 11)           /* enum course_world */
 
 /* What a world has more of than others, so that it comes to limits that the usual ones do not see.

@@ -29,6 +29,7 @@
 #include "common/clock.h"
 #include "common/duplex.h"
 #include "daemon/front/model/front.h"
+#include "daemon/front/settings/tenant_socket.h"
 #include "daemon/front/workers/launcher_link.h"
 #include "proto/codec.h"
 #include "proto/health.h"
@@ -188,10 +189,12 @@ struct sim_parcel {
 enum sim_client_state { CLIENT_AWAY, CLIENT_GREETS, CLIENT_ON, CLIENT_GONE };
 
 #define SIM_HANDLES 48u
+#define SIM_TWINS   2000u /* tenants with sockets of their own, of which there are two */
 
 struct sim_client {
     unsigned index;
     uint32_t uid;
+    uint32_t tenant; /* its tenant: its uid, or SIM_TWINS + the number of its socket */
     uint8_t id[PROTO_CLIENT_ID_BYTES];
     unsigned lives;
     uint64_t last_seq[2]; /* scratch of sim_model.c: number and life of the last job */
@@ -229,6 +232,19 @@ struct sim_client {
     struct sim_stray *strays;  /* owned; results that came before the ids of their jobs */
     unsigned jobs;
 };
+
+/* Whether it comes by the socket of a tenant: two such clients have one uid, and one client id as
+ * long as they began as many lives. */
+static inline bool client_twin(const struct sim_client *c)
+{
+    return c->tenant >= SIM_TWINS && c->tenant < SIM_TWINS + 2;
+}
+
+/* As in struct peer. */
+static inline uint32_t client_listener(const struct sim_client *c)
+{
+    return !client_twin(c) ? 0 : tenant_socket_number(c->tenant == SIM_TWINS ? "twin0" : "twin1");
+}
 
 void clients_begin(struct sim *s);
 void clients_end(struct sim *s);
@@ -654,7 +670,7 @@ struct sim {
     /* mishaps that excuse what would else be a fault of the front */
     bool lies; /* a worker lied, so that it was ended */
     struct sim_strikes {
-        uint32_t uid;
+        uint32_t tenant;
         unsigned kernel, count;
         uint64_t era;
     } strike[256];
@@ -673,7 +689,7 @@ struct sim {
     struct sim_crowd {
         uint64_t since_ns, era;
         unsigned count;
-    } crowd[2 + 1000];
+    } crowd[2 + SIM_TWINS + 2 - 1000];
     long poor;           /* of the next front this allocation fails; 0: none does */
     uint64_t owed_ns;    /* since when a client that asks for results is owed some; 0: none is */
     uint64_t opened_ns;  /* when the front began */

@@ -53,6 +53,18 @@ static void other_front(struct sim_client *c, bool known)
     c->buffers = known ? c->buffers : 0;
 }
 
+/* The socket decides, or the uid. */
+static void check_tenant(struct sim *s, const struct sim_client *c, struct bytes name)
+{
+    char wanted[32];
+    (void)snprintf(wanted, sizeof wanted, client_twin(c) ? "twin%u" : "uid:%u",
+                   client_twin(c) ? c->tenant - SIM_TWINS : c->tenant);
+    if (name.size != strlen(wanted) || memcmp(name.data, wanted, name.size) != 0) {
+        sim_fail(s, "tenant: client %u gets a session of %.*s instead of %s", c->index,
+                 (int)name.size, (const char *)name.data, wanted);
+    }
+}
+
 static void take_welcome(struct sim *s, struct sim_client *c, struct bytes message)
 {
     static const uint8_t none[PROTO_CLIENT_ID_BYTES];
@@ -61,6 +73,7 @@ static void take_welcome(struct sim *s, struct sim_client *c, struct bytes messa
     if (c->uid == SIM_STRANGER) {
         sim_fail(s, "stranger: client %u is of the workers' user, and gets a session", c->index);
     }
+    check_tenant(s, c, m.tenant);
     bool first = memcmp(c->daemon_id, none, sizeof none) == 0;
     bool same = memcmp(c->daemon_id, m.daemon_id.data, sizeof none) == 0;
     memcpy(c->daemon_id, m.daemon_id.data, sizeof none);

@@ -352,7 +352,8 @@ static void drop_session(struct sim_client *c)
 
 static void begin_life(struct sim *s, struct sim_client *c)
 {
-    uint64_t half[2] = {chance_mix(c->index + 1), chance_mix(++c->lives + s->course->seed)};
+    unsigned of = client_twin(c) ? c->index & ~1u : c->index;
+    uint64_t half[2] = {chance_mix(of + 1), chance_mix(++c->lives + s->course->seed)};
     memcpy(c->id, half, sizeof c->id);
     c->next = 1;
     c->events = 0;
@@ -388,6 +389,17 @@ void client_return(struct sim *s, struct sim_client *c)
     come_back(s, c, NS_PER_MS);
 }
 
+static void name_user(const struct sim *s, struct sim_client *c)
+{
+    unsigned i = c->index;
+    c->uid = i == 0 ? 0 : i == 7 ? SIM_STRANGER : 1000 + i % (unsigned)s->p.tenants;
+    c->tenant = c->uid;
+    if (s->p.sockets != 0 && i > 1 && i / 2 != 7 / 2) {
+        c->uid = 1000 + i / 2 % (unsigned)s->p.tenants;
+        c->tenant = SIM_TWINS + i % 2;
+    }
+}
+
 void clients_begin(struct sim *s)
 {
     s->clients = (unsigned)s->p.clients;
@@ -395,7 +407,7 @@ void clients_begin(struct sim *s)
     for (unsigned i = 0; i < s->clients; i++) {
         struct sim_client *c = &s->client[i];
         c->index = i;
-        c->uid = i == 0 ? 0 : i == 7 ? SIM_STRANGER : 1000 + i % (unsigned)s->p.tenants;
+        name_user(s, c);
         begin_life(s, c);
         come_back(s, c, NS_PER_MS * (i % 64));
     }

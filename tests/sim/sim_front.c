@@ -1,6 +1,7 @@
 /* The front itself: the table of functions around it, its loop, its begin and its end. */
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "daemon/front/modules/compiler.h"
 #include "daemon/front/pipeline_int.h"
 #include "daemon/front/requests/reload.h"
+#include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/workers/worker.h"
 #include "daemon/front/workers/worker_end.h"
 #include "tests/sim/sim.h"
@@ -222,6 +224,18 @@ static int read_settings(void *data, struct config *ret_config, struct err *e)
     return fill_settings(data, ret_config);
 }
 
+static void write_section(const struct sim *s, const char *tenant, FILE *out)
+{
+    (void)fprintf(out, "[tenant %s]\nload_kernels = yes\ntrusted = %s\n", tenant,
+                  s->p.special == WORLD_DOMAINS ? "no" : "yes");
+    if (s->p.flight > 0) {
+        (void)fprintf(out, "inflight_max = %" PRIu64 "\n", s->p.flight);
+    }
+    if (s->p.rate_kib > 0) {
+        (void)fprintf(out, "transfer_rate = %" PRIu64 "K\n", s->p.rate_kib);
+    }
+}
+
 static void write_rules(const struct sim *s)
 {
     char path[sizeof s->dir + 16];
@@ -230,15 +244,28 @@ static void write_rules(const struct sim *s)
     if (out == NULL) {
         abort();
     }
-    (void)fprintf(out, "[tenant others]\nload_kernels = yes\ntrusted = %s\n",
-                  s->p.special == WORLD_DOMAINS ? "no" : "yes");
-    if (s->p.flight > 0) {
-        (void)fprintf(out, "inflight_max = %" PRIu64 "\n", s->p.flight);
-    }
-    if (s->p.rate_kib > 0) {
-        (void)fprintf(out, "transfer_rate = %" PRIu64 "K\n", s->p.rate_kib);
+    write_section(s, TENANT_OTHERS, out);
+    for (unsigned i = 0; i < 2 * s->p.sockets; i++) {
+        char name[8];
+        (void)snprintf(name, sizeof name, "twin%u", i);
+        write_section(s, name, out);
+        (void)fprintf(out, "listen = %s/%s.sock\n", s->dir, name);
     }
     (void)fclose(out);
+}
+
+/* Sections come into force as at a start of the daemon. */
+static void apply_rules(struct sim *s, struct front *f)
+{
+    struct tenant_rules rules = {.count = 0};
+    struct err e = ERR_INIT;
+    int rc = s->p.sockets != 0 ? tenant_rules_read(&f->config, &rules, &e) : 0;
+    if (s->p.sockets != 0 && rc == 0) {
+        rc = quota_rules(f, &rules, f->config.device_memory_max, &e);
+    }
+    if (rc != 0) {
+        sim_fail(s, "begin: rules: %s", e.text);
+    }
 }
 
 /* ---- begin and end ----------------------------------------------------------------------------
@@ -303,6 +330,7 @@ static void front_make(struct sim *s)
         (void)uv_signal_init(&s->loop, signals[i]);
     }
     pipeline_init(f);
+    apply_rules(s, f);
     accounts_follow(s);
     lanes_make(s, f);
     must(s, monitor_create(&f->monitor, &e), &e, "monitor");
@@ -571,6 +599,7 @@ static void deliver_request(struct sim *s, uint64_t parcel)
     r->slot = (struct listener_slot *)(uintptr_t)parcel;
     r->peer = (struct peer){
         .pipe = p->pipe, .local = true, .uid = q->client->uid, .gid = q->client->uid, .pid = 0};
+    r->peer.listener = client_listener(q->client);
     s->asked = p;
     p->arrived = true;
     s->refused_before = s->refused_before && q->kind != MSG_KIND_CONTROL; /* it may end draining */

@@ -91,21 +91,21 @@ static void check_code(struct sim *s, const struct sim_job *j)
 /* ---- strikes ----------------------------------------------------------------------------------
  */
 
-static struct sim_strikes *find_strikes(struct sim *s, uint32_t uid, unsigned kernel)
+static struct sim_strikes *find_strikes(struct sim *s, uint32_t tenant, unsigned kernel)
 {
     unsigned i = 0;
-    while (i < s->strikes && (s->strike[i].uid != uid || s->strike[i].kernel != kernel)) {
+    while (i < s->strikes && (s->strike[i].tenant != tenant || s->strike[i].kernel != kernel)) {
         i++;
     }
     return i < s->strikes ? &s->strike[i] : NULL;
 }
 
-static void strike(struct sim *s, uint32_t uid, unsigned kernel)
+static void strike(struct sim *s, uint32_t tenant, unsigned kernel)
 {
-    struct sim_strikes *k = find_strikes(s, uid, kernel);
+    struct sim_strikes *k = find_strikes(s, tenant, kernel);
     if (k == NULL && s->strikes < sizeof s->strike / sizeof s->strike[0]) {
         k = &s->strike[s->strikes++];
-        *k = (struct sim_strikes){.uid = uid, .kernel = kernel, .era = s->era};
+        *k = (struct sim_strikes){.tenant = tenant, .kernel = kernel, .era = s->era};
     }
     if (k != NULL) {
         k->count = k->era == s->era ? k->count + 1 : 1; /* another front begins anew */
@@ -135,7 +135,7 @@ static void count_strikes(struct sim *s, const struct sim_job *j)
     }
     for (unsigned i = 0; i < j->steps; i++) {
         if (j->step[i].bad != 0 && !named_before(j, i)) {
-            strike(s, j->client->uid, j->step[i].bad);
+            strike(s, j->client->tenant, j->step[i].bad);
         }
     }
 }
@@ -145,7 +145,7 @@ bool rules_banned(const struct sim *s, const struct sim_job *j)
     for (unsigned i = 0; i < j->steps; i++) {
         for (unsigned k = 0; j->step[i].bad != 0 && k < s->strikes; k++) {
             const struct sim_strikes *x = &s->strike[k];
-            if (x->uid == j->client->uid && x->kernel == j->step[i].bad && x->era == s->era &&
+            if (x->tenant == j->client->tenant && x->kernel == j->step[i].bad && x->era == s->era &&
                 x->count >= 3) {
                 return true;
             }
@@ -295,7 +295,7 @@ static void check_info(struct sim *s, const struct sim_request *q, struct bytes 
  * pause to a longer one, is not asked to come back after the shortest. */
 static void check_crowd(struct sim *s, const struct sim_client *c, uint64_t pause_ns)
 {
-    unsigned user = c->uid == SIM_STRANGER ? 0 : c->uid < 1000 ? 1 : 2 + c->uid - 1000;
+    unsigned user = c->uid == SIM_STRANGER ? 0 : c->tenant < 1000 ? 1 : 2 + c->tenant - 1000;
     struct sim_crowd *x = &s->crowd[user];
     if (x->era != s->era || s->now_ns - x->since_ns >= CROWD_PAUSE_NS) {
         *x = (struct sim_crowd){.since_ns = s->now_ns, .era = s->era};
@@ -305,7 +305,7 @@ static void check_crowd(struct sim *s, const struct sim_client *c, uint64_t paus
         sim_fail(s,
                  "crowd: %u jobs of user %u are refused at once, and may come again in %" PRIu64
                  " ms",
-                 x->count, c->uid, pause_ns / NS_PER_MS);
+                 x->count, c->tenant, pause_ns / NS_PER_MS);
     }
 }
 

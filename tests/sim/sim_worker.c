@@ -689,7 +689,8 @@ static void identify(struct sim *s, uint64_t id, struct sim_inbox *in)
         struct sim_job *k = s->job[i - 1];
         const struct session *owner = j->session;
         bool by_number = owner != NULL && k->request->seq == j->seq &&
-                         memcmp(owner->key.client_id, k->client->id, sizeof k->client->id) == 0;
+                         memcmp(owner->key.client_id, k->client->id, sizeof k->client->id) == 0 &&
+                         owner->key.listener == client_listener(k->client);
         in->job = by_number || (k->id == id && k->id_era == s->era) ? k : NULL;
     }
 }

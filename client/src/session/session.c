@@ -12,6 +12,7 @@
 #include "client/src/session/ready.h"
 #include "client/src/session/restore.h"
 #include "client/src/wire/reply.h"
+#include "client/src/wire/shm.h"
 #include "client/src/wire/token_file.h"
 #include "common/clock.h"
 #include "common/utf8.h"
@@ -132,6 +133,7 @@ static void hello_answered(struct gpud_client *c, struct request *r, struct mess
         s->anew = s->known;
     }
     welcome_take(s, &w);
+    shm_find(s->shm, &c->address);
     ranges_settle(c);
     uint64_t expect = w.expect > 0 ? w.expect : 1;
     if (!s->known) {

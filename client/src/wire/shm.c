@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,6 +18,26 @@
 #define RETRY_NS     (1 * NS_PER_MS) /* first pause while the daemon accepts no connection */
 #define RETRY_MAX_NS (16 * NS_PER_MS)
 #define CROWDED      1 /* the daemon closed the connection without an answer */
+
+static bool is_socket(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
+void shm_find(char path[PROTO_SOCKET_MAX + 1], const struct address *address)
+{
+    struct sockaddr_un un;
+    char beside[sizeof un.sun_path + sizeof PROTO_SOCKET_SHM];
+    if (path[0] == '\0' || address->transport != SP_IPC || is_socket(path)) {
+        return;
+    }
+    memcpy(&un, &address->item[0].at, sizeof un);
+    (void)snprintf(beside, sizeof beside, "%s" PROTO_SOCKET_SHM, un.sun_path);
+    if (strlen(beside) <= PROTO_SOCKET_MAX && is_socket(beside)) {
+        (void)snprintf(path, PROTO_SOCKET_MAX + 1, "%s", beside);
+    }
+}
 
 static int late(struct err *e)
 {

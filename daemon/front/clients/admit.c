@@ -9,7 +9,7 @@
 
 static struct peer peer_of(const struct door *door, nng_stream *stream)
 {
-    struct peer peer = {.tls = door->kind == LISTEN_TLS};
+    struct peer peer = {.tls = door->kind == LISTEN_TLS, .listener = door->number};
     uint64_t uid = 0;
     uint64_t gid = 0;
     uint64_t pid = 0;

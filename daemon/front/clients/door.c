@@ -205,8 +205,8 @@ static int listen_on(struct door *d, const char *url)
         rc = nng_stream_listener_set_ptr(d->stream, NNG_OPT_TLS_CONFIG, d->tls);
     }
     if (rc == 0 && d->kind == LISTEN_IPC) {
-        rc = nng_stream_listener_set_int(d->stream, NNG_OPT_IPC_PERMISSIONS,
-                                         (int)d->listener->options.ipc_mode);
+        uint32_t mode = d->number != 0 ? 0600 : d->listener->options.ipc_mode;
+        rc = nng_stream_listener_set_int(d->stream, NNG_OPT_IPC_PERMISSIONS, (int)mode);
     } else if (rc == 0) {
         rc = nng_stream_listener_set_bool(d->stream, NNG_OPT_TCP_NODELAY, true);
     }
@@ -222,7 +222,8 @@ static int nng_error(int rc, const char *url, struct err *e)
     return err_set(e, code, "listening on %s: %s", url, nng_strerror(rc));
 }
 
-int door_open(struct listener *l, const char *url, enum listen_kind kind, struct err *e)
+int door_open(struct listener *l, const char *url, enum listen_kind kind, uint32_t number,
+              struct err *e)
 {
     struct door *d = calloc(1, sizeof *d);
     if (d == NULL) {
@@ -230,6 +231,7 @@ int door_open(struct listener *l, const char *url, enum listen_kind kind, struct
     }
     d->listener = l;
     d->kind = kind;
+    d->number = number;
     d->tls = l->tls;
     (void)snprintf(d->url, sizeof d->url, "%s", url);
     int rc = listen_on(d, url);
@@ -246,6 +248,24 @@ int door_open(struct listener *l, const char *url, enum listen_kind kind, struct
     listener_unlock(l);
     accept_next(d, 0);
     return 0;
+}
+
+void door_close(struct listener *l, uint32_t number)
+{
+    listener_lock(l);
+    struct door **at = &l->doors;
+    while (*at != NULL && (*at)->number != number) {
+        at = &(*at)->next;
+    }
+    struct door *d = *at;
+    if (d != NULL) {
+        *at = d->next;
+        note_pauses(l);
+    }
+    listener_unlock(l);
+    if (d != NULL) {
+        door_destroy(d);
+    }
 }
 
 void doors_close(struct listener *l)

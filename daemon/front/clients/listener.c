@@ -2,6 +2,7 @@
  * closes. */
 #include "daemon/front/clients/listener.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -233,7 +234,20 @@ int listener_add(struct listener *l, const char *url, struct err *e)
     } else if (rc == 0 && kind == LISTEN_TLS && l->tls == NULL) {
         rc = err_set(e, ERR_STATE, "listening on %s: no certificate", url);
     }
-    return rc == 0 ? door_open(l, checked, kind, e) : rc;
+    return rc == 0 ? door_open(l, checked, kind, 0, e) : rc;
+}
+
+int listener_add_tenant(struct listener *l, const char *path, uint32_t number, struct err *e)
+{
+    char url[LISTEN_URL_MAX];
+    (void)snprintf(url, sizeof url, "ipc://%s", path);
+    int rc = listen_take_over(path, e);
+    return rc == 0 ? door_open(l, url, LISTEN_IPC, number, e) : rc;
+}
+
+void listener_remove_tenant(struct listener *l, uint32_t number)
+{
+    door_close(l, number);
 }
 
 bool listener_has(const struct listener *l, const char *url)

@@ -72,6 +72,13 @@ int listener_create(uv_loop_t *loop, const struct listener_options *options,
  * tcp:// on a loopback address (others are ERR_PERMISSION), or tls+tcp://, which is ERR_STATE
  * before listener_set_tls. */
 int listener_add(struct listener *l, const char *url, struct err *e);
+/* Listens on a path for one tenant (settings/tenant_socket.h): its connections have this number,
+ * which is not 0, as peer.listener. A stale socket file is replaced. Others may connect once
+ * listen_permit lets them. ERR_EXISTS: a live socket is there. */
+int listener_add_tenant(struct listener *l, const char *path, uint32_t number, struct err *e);
+/* Stops listening there, and removes the path; its connections stay. Waits for what is being
+ * accepted. Nothing happens if there is none of that number. Not after listener_close. */
+void listener_remove_tenant(struct listener *l, uint32_t number);
 /* Has the address been added? */
 bool listener_has(const struct listener *l, const char *url);
 /* The certificate, key and CA for connections that tls+tcp addresses accept from now on. `files`
@@ -88,7 +95,8 @@ void listener_reply(struct listener *l, struct listener_slot *slot, struct bytes
 /* Frees the slot without an answer. */
 void listener_drop(struct listener *l, struct listener_slot *slot);
 
-/* Keepers are the members, root and the daemon's own user. They have connections_reserved places
+/* Keepers are the members, root and the daemon's own user, unless they come by the socket of a
+ * tenant. They have connections_reserved places
  * beyond connections_max. When these are in use as well, the keepers' connection that is idle
  * longest is closed for a new one. `keepers` is copied. */
 void listener_set_keepers(struct listener *l, const struct members *keepers);

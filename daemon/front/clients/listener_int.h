@@ -26,10 +26,11 @@
 /* bytes of one receive; the rest of a long message goes straight to its memory */
 #define INPUT_BYTES 4096u
 
-/* A user with connections; all connections over tcp count as one user. Lives while `connections` or
- * `outstanding` is above 0. */
+/* A user with connections. All connections over tcp count as one user, and so do all that come by
+ * the socket of a tenant. Lives while `connections` or `outstanding` is above 0. */
 struct user {
-    uint32_t uid;
+    uint64_t key;         /* listener << 32 | uid; 0 as uid where there is a listener */
+    uint32_t uid;         /* of its first connection, for the log */
     unsigned connections; /* connections whose ends were not reported to the loop */
     unsigned outstanding; /* unanswered requests */
     unsigned turned_away; /* connections without a place */
@@ -37,7 +38,7 @@ struct user {
     struct request *first;              /* owned: requests that the loop has not got */
     struct request **last;              /* valid while there are some */
     struct user *turn_prev, *turn_next; /* in l->turns, while there are some */
-    UT_hash_handle hh;                  /* by uid */
+    UT_hash_handle hh;                  /* by key */
 };
 
 /*
@@ -134,6 +135,7 @@ struct door {
     nng_stream_listener *stream;
     nng_aio *accept;
     enum listen_kind kind;
+    uint32_t number; /* of the tenant's socket that it is; 0: it is for all */
     char url[LISTEN_URL_MAX];
     nng_tls_config *tls; /* the listener's that `stream` has; not owned */
     uint64_t again_ns;   /* when it accepts again; 0: it accepts; NS_NEVER: no more */
@@ -212,10 +214,13 @@ static inline void listener_unlock(struct listener *l)
 
 /* ---- door.c: addresses --------------------------------------------------------------------- */
 
-int door_open(struct listener *l, const char *url, enum listen_kind kind, struct err *e);
-void doors_renew_tls(struct listener *l);           /* (loop) accepts anew, with l->tls */
-void doors_retry(struct listener *l, uint64_t now); /* (loop) */
-void doors_close(struct listener *l);               /* blocks */
+/* number: of a tenant's socket, which none but the daemon's user may connect to yet; 0: for all. */
+int door_open(struct listener *l, const char *url, enum listen_kind kind, uint32_t number,
+              struct err *e);
+void door_close(struct listener *l, uint32_t number); /* (loop) blocks */
+void doors_renew_tls(struct listener *l);             /* (loop) accepts anew, with l->tls */
+void doors_retry(struct listener *l, uint64_t now);   /* (loop) */
+void doors_close(struct listener *l);                 /* blocks */
 /* Locked: notes and logs a shortage of descriptors, or its end. */
 void doors_starve(struct listener *l, bool starved);
 

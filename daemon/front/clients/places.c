@@ -15,15 +15,17 @@
 static struct user *user_of(struct listener *l, const struct peer *peer)
 {
     uint32_t uid = peer->local ? peer->uid : UINT32_MAX;
+    uint64_t key = peer->listener != 0 ? (uint64_t)peer->listener << 32 : uid;
     struct user *u = NULL;
-    HASH_FIND(hh, l->users, &uid, sizeof uid, u);
+    HASH_FIND(hh, l->users, &key, sizeof key, u);
     if (u != NULL) {
         return u;
     }
     u = calloc(1, sizeof *u);
     if (u != NULL) {
+        u->key = key;
         u->uid = uid;
-        HASH_ADD(hh, l->users, uid, sizeof u->uid, u);
+        HASH_ADD(hh, l->users, key, sizeof u->key, u);
     }
     if (u != NULL && !HASH_ENTERED(u->hh)) {
         free(u);
@@ -126,7 +128,8 @@ bool place_take(struct listener *l, struct connection *c)
     if (c->user == NULL) {
         return false;
     }
-    c->keeper = c->peer.local && members_have(&l->keepers, c->peer.uid, c->peer.gid);
+    c->keeper = c->peer.local && c->peer.listener == 0 &&
+                members_have(&l->keepers, c->peer.uid, c->peer.gid);
     c->crowded = !has_place(l, c);
     bool in = (!c->crowded || may_be_refused(l, c->user)) && list(l, c);
     l->stats.refused += !in || c->crowded;

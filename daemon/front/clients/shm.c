@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -44,6 +43,7 @@ struct shm_conn {
     uv_poll_t poll;
     int fd;
     uint32_t uid;
+    uint32_t listener; /* of the socket that accepted it */
     uint64_t until_ns; /* deadline of its CLAIM; NS_NEVER: the CLAIM came, or the connection ends */
     bool working;      /* a thread works on it */
     bool ended;   /* it is closed as soon as no thread works on it and the loop does not watch it */
@@ -56,11 +56,20 @@ struct shm_conn {
     struct err e;
 };
 
-struct shm {
-    struct shm_options options;
+/* A socket that accepts connections. */
+struct shm_port {
+    struct shm_port *next;
+    struct shm *shm;
+    uint32_t listener; /* its number */
     char path[SHM_PATH_MAX + 1];
     int fd;
     uv_poll_t listening;
+};
+
+struct shm {
+    struct shm_options options;
+    struct shm_port *ports; /* owned */
+    uv_loop_t *loop;
     uv_timer_t timer;
     uint64_t paused_ns; /* accepts no connection until then; 0: accepts */
     struct shm_conn *conns;
@@ -74,7 +83,6 @@ struct shm {
 };
 
 static void set_timer(struct shm *s);
-static void listen_again(struct shm *s);
 
 /* ---- tickets ------------------------------------------------------------------------------- */
 
@@ -110,11 +118,17 @@ static struct shm_ticket *ticket_find(struct shm *s, struct bytes nonce)
     return found != NULL ? ticket_take(s, found) : NULL;
 }
 
-static unsigned tickets_of(const struct shm *s, uint32_t uid)
+/* Are they one user? All that come by a tenant's socket are. */
+static bool same_user(uint32_t listener, uint32_t uid, uint32_t other_listener, uint32_t other_uid)
+{
+    return listener == other_listener && (listener != 0 || uid == other_uid);
+}
+
+static unsigned tickets_of(const struct shm *s, const struct ticket *is)
 {
     unsigned count = 0;
     for (const struct shm_ticket *t = s->tickets; t != NULL; t = t->next) {
-        count += t->is.uid == uid;
+        count += same_user(is->listener, is->uid, t->is.listener, t->is.uid);
     }
     return count;
 }
@@ -123,7 +137,7 @@ int shm_offer(struct shm *s, const struct ticket *ticket, uint8_t ret_nonce[PROT
               struct err *e)
 {
     if (s->stats.tickets >= s->options.tickets_max ||
-        tickets_of(s, ticket->uid) >= s->options.tickets_max / 4) {
+        tickets_of(s, ticket) >= s->options.tickets_max / 4) {
         return err_set(e, ERR_BUSY,
                        "%u pieces of shared memory wait for their clients to fetch them",
                        s->stats.tickets);
@@ -288,7 +302,7 @@ static int claim(struct shm_conn *c, struct bytes frame, struct frame_fds *given
     }
     struct ticket is = t->is;
     free(t);
-    if (is.uid != c->uid) {
+    if (is.uid != c->uid || is.listener != c->listener) {
         rc = err_set(e, ERR_PERMISSION, "the ticket is another user's");
     } else if ((unsigned)given->count != is.give) {
         rc = err_set(e, ERR_PROTOCOL, "%d descriptors came with the ticket, not %u", given->count,
@@ -320,7 +334,7 @@ static void answer(struct shm_conn *c, int rc, const struct frame_fds *fds, cons
         rc = seqpacket_send(c->fd, out.data, out.size, fds, &e);
     }
     if (rc != 0) {
-        log_debug("an answer over %s was not sent: %s", c->shm->path,
+        log_debug("an answer with descriptors was not sent: %s",
                   rc < 0 ? e.text : "no room for it");
         conn_end(c);
     }
@@ -400,11 +414,11 @@ static void on_conn(uv_poll_t *poll, int status, int events)
 
 /* ---- accepting ----------------------------------------------------------------------------- */
 
-static bool crowded(const struct shm *s, uint32_t uid)
+static bool crowded(const struct shm *s, uint32_t listener, uint32_t uid)
 {
     unsigned count = 0;
     for (const struct shm_conn *c = s->conns; c != NULL; c = c->next) {
-        count += c->uid == uid && !c->crowded;
+        count += same_user(c->listener, c->uid, listener, uid) && !c->crowded;
     }
     return s->stats.connections >= s->options.connections_max || count >= s->options.uid_max;
 }
@@ -430,8 +444,9 @@ static void conn_watch(struct shm *s, struct shm_conn *c)
     set_timer(s);
 }
 
-static bool conn_open(struct shm *s, int fd)
+static bool conn_open(struct shm_port *p, int fd)
 {
+    struct shm *s = p->shm;
     struct ucred peer;
     socklen_t size = sizeof peer;
     struct shm_conn *c = calloc(1, sizeof *c);
@@ -442,8 +457,9 @@ static bool conn_open(struct shm *s, int fd)
     c->shm = s;
     c->fd = fd;
     c->uid = peer.uid;
-    bool refused = descriptors_kept(fd) || crowded(s, peer.uid) ||
-                   uv_poll_init(s->timer.loop, &c->poll, fd) != 0;
+    c->listener = p->listener;
+    bool refused = descriptors_kept(fd) || crowded(s, p->listener, peer.uid) ||
+                   uv_poll_init(s->loop, &c->poll, fd) != 0;
     c->next = s->conns;
     s->conns = c;
     if (refused) {
@@ -455,17 +471,20 @@ static bool conn_open(struct shm *s, int fd)
 }
 
 /* No connection can be accepted, for lack of descriptors or because too many are being closed. The
- * listening socket remains readable, so the loop would spin. */
+ * listening sockets remain readable, so the loop would spin. */
 static void pause_listening(struct shm *s)
 {
-    (void)uv_poll_stop(&s->listening);
+    for (struct shm_port *p = s->ports; p != NULL; p = p->next) {
+        (void)uv_poll_stop(&p->listening);
+    }
     s->paused_ns = ns_add(clock_now_ns(), PAUSE_NS);
     set_timer(s);
 }
 
 static void on_listening(uv_poll_t *poll, int status, int events)
 {
-    struct shm *s = poll->data;
+    struct shm_port *p = poll->data;
+    struct shm *s = p->shm;
     (void)status;
     (void)events;
     for (int i = 0; i < ACCEPT_BATCH; i++) {
@@ -473,7 +492,7 @@ static void on_listening(uv_poll_t *poll, int status, int events)
             pause_listening(s);
             return;
         }
-        int fd = accept4(s->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int fd = accept4(p->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) {
             continue;
         }
@@ -483,7 +502,7 @@ static void on_listening(uv_poll_t *poll, int status, int events)
             }
             return;
         }
-        if (!conn_open(s, fd)) {
+        if (!conn_open(p, fd)) {
             (void)close(fd);
         }
     }
@@ -492,7 +511,9 @@ static void on_listening(uv_poll_t *poll, int status, int events)
 static void listen_again(struct shm *s)
 {
     s->paused_ns = 0;
-    (void)uv_poll_start(&s->listening, UV_READABLE, on_listening);
+    for (struct shm_port *p = s->ports; p != NULL; p = p->next) {
+        (void)uv_poll_start(&p->listening, UV_READABLE, on_listening);
+    }
 }
 
 /* ---- time ---------------------------------------------------------------------------------- */
@@ -535,65 +556,27 @@ static void set_timer(struct shm *s)
     }
     uint64_t now = clock_now_ns();
     uint64_t ms = wake_ns > now ? (wake_ns - now + NS_PER_MS - 1) / NS_PER_MS : 0;
-    uv_update_time(s->timer.loop); /* the timer counts from the loop's time */
+    uv_update_time(s->loop); /* the timer counts from the loop's time */
     (void)uv_timer_start(&s->timer, on_timer, ms, 0);
 }
 
-/* ---- begin and end ------------------------------------------------------------------------- */
+/* ---- ports --------------------------------------------------------------------------------- */
 
-static int listen_on(const char *path, int *ret_fd, struct err *e)
+static struct shm_port **port_of(struct shm *s, uint32_t listener)
 {
-    int fd = -1;
-    int rc = listen_take_over(path, e);
-    if (rc == 0) {
-        rc = seqpacket_listen(path, &fd, e);
+    struct shm_port **at = &s->ports;
+    while (*at != NULL && (*at)->listener != listener) {
+        at = &(*at)->next;
     }
-    if (rc == 0 && chmod(path, SOCKET_MODE) != 0) {
-        rc = err_errno(e, ERR_IO, "permissions of %s", path);
-        (void)close(fd);
-    }
-    if (rc == 0) {
-        *ret_fd = fd;
-    }
-    return rc;
+    return at;
 }
 
-int shm_create(uv_loop_t *loop, const char *path, const struct shm_options *options,
-               struct shm **ret_shm, struct err *e)
+static void port_closed(uv_handle_t *handle)
 {
-    struct shm *s = calloc(1, sizeof *s);
-    if (s == NULL) {
-        return err_set(e, ERR_NOMEM, "no memory for socket for descriptors");
-    }
-    s->options = *options;
-    if ((size_t)snprintf(s->path, sizeof s->path, "%s", path) >= sizeof s->path) {
-        free(s);
-        return err_set(e, ERR_INVALID, "%s: longer than %u bytes", path, SHM_PATH_MAX);
-    }
-    int rc = listen_on(path, &s->fd, e);
-    if (rc != 0) {
-        free(s);
-        return rc;
-    }
-    rc = offload_create(loop, &s->offload, e);
-    if (rc == 0 && uv_poll_init(loop, &s->listening, s->fd) != 0) {
-        rc = err_set(e, ERR_IO, "watching %s", path);
-        offload_destroy(s->offload, all_closed, s);
-    } else if (rc != 0) {
-        free(s);
-    }
-    if (rc != 0) {
-        (void)close(s->fd);
-        (void)unlink(path);
-        return rc;
-    }
-    (void)uv_timer_init(loop, &s->timer);
-    s->listening.data = s;
-    s->timer.data = s;
-    s->handles = 2;
-    listen_again(s);
-    *ret_shm = s;
-    return 0;
+    struct shm_port *p = handle->data;
+    struct shm *s = p->shm;
+    free(p);
+    handle_closed(s);
 }
 
 struct closing {
@@ -613,22 +596,128 @@ static void closing_free(struct offload_job *job)
 
 /* Closes the socket in a thread, because connections that were not accepted may also have sent
  * descriptors. */
-static void stop_listening(struct shm *s)
+static void stop_listening(struct shm_port *p)
 {
     struct closing *c = malloc(sizeof *c);
     if (c == NULL) {
-        (void)close(s->fd);
+        (void)close(p->fd);
         return;
     }
-    *c = (struct closing){.fd = s->fd};
+    *c = (struct closing){.fd = p->fd};
     c->job =
         (struct offload_job){.work = closing_work, .done = closing_free, .orphaned = closing_free};
-    offload_run(s->offload, &c->job);
+    offload_run(p->shm->offload, &c->job);
 }
+
+static void port_close(struct shm_port **at)
+{
+    struct shm_port *p = *at;
+    *at = p->next;
+    (void)unlink(p->path);
+    stop_listening(p);
+    uv_close((uv_handle_t *)&p->listening, port_closed);
+}
+
+/* The socket has no permissions for others before it has its group. */
+static int listen_on(const char *path, uint32_t mode, uint32_t gid, int *ret_fd, struct err *e)
+{
+    int fd = -1;
+    int rc = listen_take_over(path, e);
+    rc = rc == 0 ? seqpacket_listen(path, &fd, e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    rc = listen_permit(path, mode, gid, e);
+    if (rc != 0) {
+        (void)close(fd);
+        (void)unlink(path);
+        return rc;
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+int shm_listen(struct shm *s, uint32_t listener, const char *path, uint32_t mode, uint32_t gid,
+               struct err *e)
+{
+    struct shm_port *p = calloc(1, sizeof *p);
+    if (p == NULL) {
+        return err_set(e, ERR_NOMEM, "no memory for socket for descriptors");
+    }
+    int rc = 0;
+    if ((size_t)snprintf(p->path, sizeof p->path, "%s", path) >= sizeof p->path) {
+        rc = err_set(e, ERR_INVALID, "%s: longer than %u bytes", path, SHM_PATH_MAX);
+    }
+    rc = rc == 0 ? listen_on(path, mode, gid, &p->fd, e) : rc;
+    if (rc == 0 && uv_poll_init(s->loop, &p->listening, p->fd) != 0) {
+        rc = err_set(e, ERR_IO, "watching %s", path);
+        (void)close(p->fd);
+        (void)unlink(path);
+    }
+    if (rc != 0) {
+        free(p);
+        return rc;
+    }
+    p->shm = s;
+    p->listener = listener;
+    p->listening.data = p;
+    p->next = s->ports;
+    s->ports = p;
+    s->handles++;
+    if (s->paused_ns == 0) {
+        (void)uv_poll_start(&p->listening, UV_READABLE, on_listening);
+    }
+    return 0;
+}
+
+void shm_unlisten(struct shm *s, uint32_t listener)
+{
+    struct shm_port **at = port_of(s, listener);
+    if (*at != NULL) {
+        port_close(at);
+    }
+}
+
+const char *shm_path(const struct shm *s, uint32_t listener)
+{
+    const struct shm_port *p = s->ports;
+    while (p != NULL && p->listener != listener) {
+        p = p->next;
+    }
+    return p != NULL ? p->path : "";
+}
+
+/* ---- begin and end ------------------------------------------------------------------------- */
 
 static void own_closed(uv_handle_t *handle)
 {
     handle_closed(handle->data);
+}
+
+int shm_create(uv_loop_t *loop, const char *path, const struct shm_options *options,
+               struct shm **ret_shm, struct err *e)
+{
+    struct shm *s = calloc(1, sizeof *s);
+    if (s == NULL) {
+        return err_set(e, ERR_NOMEM, "no memory for socket for descriptors");
+    }
+    s->options = *options;
+    s->loop = loop;
+    int rc = offload_create(loop, &s->offload, e);
+    if (rc != 0) {
+        free(s);
+        return rc;
+    }
+    rc = shm_listen(s, 0, path, SOCKET_MODE, UINT32_MAX, e);
+    if (rc != 0) {
+        offload_destroy(s->offload, all_closed, s);
+        return rc;
+    }
+    (void)uv_timer_init(loop, &s->timer);
+    s->timer.data = s;
+    s->handles++;
+    *ret_shm = s;
+    return 0;
 }
 
 void shm_destroy(struct shm *s)
@@ -643,15 +732,10 @@ void shm_destroy(struct shm *s)
     while (s->tickets != NULL) {
         free(ticket_take(s, &s->tickets));
     }
-    uv_close((uv_handle_t *)&s->listening, own_closed);
     uv_close((uv_handle_t *)&s->timer, own_closed);
-    (void)unlink(s->path);
-    stop_listening(s);
-}
-
-const char *shm_path(const struct shm *s)
-{
-    return s->path;
+    while (s->ports != NULL) {
+        port_close(&s->ports);
+    }
 }
 
 void shm_stats(const struct shm *s, struct shm_stats *ret_stats)

@@ -1,13 +1,14 @@
 /*
- * The local socket for descriptors, <runtime-dir>/shm.sock, because NNG carries none. A part of the
- * front that gives or takes descriptors offers a ticket, which is named by 16 random bytes. The
- * client gets them in the answer to its request. It connects here and shows them in a CLAIM, with
- * the descriptors that the ticket takes. The answer is GRANTED with the descriptors that the ticket
- * gives, or ERROR.
+ * The local sockets for descriptors, because NNG carries none: <runtime-dir>/shm.sock, and one for
+ * each tenant with a socket of its own (settings/tenant_socket.h). A part of the front that gives
+ * or takes descriptors offers a ticket, which is named by 16 random bytes. The client gets them in
+ * the answer to its request. It connects here and shows them in a CLAIM, with the descriptors that
+ * the ticket takes. The answer is GRANTED with the descriptors that the ticket gives, or ERROR.
  *
- * A ticket can be shown once, by one uid, until it expires. A connection can send one CLAIM. It
- * remains until the client has closed it, because descriptors that were sent and not received count
- * against the daemon; so one uid may have few connections.
+ * A ticket can be shown once, by one uid on one of the sockets, until it expires. A connection can
+ * send one CLAIM. It remains until the client has closed it, because descriptors that were sent and
+ * not received count against the daemon; so one user may have few connections. A user is a uid, or
+ * whoever connects to the socket of a tenant.
  *
  * Receiving and closing are offloaded to threads, because a client decides how long the last close
  * of a socket takes. Such a connection counts until it is closed. A connection over the limit is
@@ -30,8 +31,9 @@
 struct shm;
 
 struct ticket {
-    uint32_t uid;  /* user that may show it */
-    unsigned give; /* number of descriptors that the client must send with it */
+    uint32_t uid;      /* user that may show it */
+    uint32_t listener; /* on the socket of this number (shm_listen) */
+    unsigned give;     /* number of descriptors that the client must send with it */
     /* The ticket was shown, and its memory is freed already. The callback sets those of `given`
      * that it keeps to -1; the others are closed. Descriptors in ret_fds (empty at first) are sent,
      * and their owner keeps them. A failure is sent to the client. */
@@ -43,8 +45,8 @@ struct ticket {
 
 struct shm_options {
     unsigned connections_max; /* open at once */
-    unsigned uid_max;         /* connections of one uid */
-    unsigned tickets_max;     /* tickets that were not shown yet; a quarter of them for one uid */
+    unsigned uid_max;         /* connections of one user */
+    unsigned tickets_max;     /* tickets that were not shown yet; a quarter of them for one user */
     uint64_t claim_ns;        /* time for a CLAIM, after which a connection is closed */
     uint64_t ticket_ns;       /* time until a ticket expires */
 };
@@ -68,7 +70,15 @@ int shm_create(uv_loop_t *loop, const char *path, const struct shm_options *opti
 /* Closes all connections, removes the path and drops all tickets without a callback. Memory is
  * freed when the loop has turned. NULL is accepted. */
 void shm_destroy(struct shm *s);
-const char *shm_path(const struct shm *s); /* lives as long as `s` */
+/* Listens on one more path, as the socket with this number, which is not 0; that of shm_create has
+ * number 0. Mode and group are those of listen_permit. Errors as above. */
+int shm_listen(struct shm *s, uint32_t listener, const char *path, uint32_t mode, uint32_t gid,
+               struct err *e);
+/* Removes that socket, and its path. Connections and tickets end as they would otherwise. Nothing
+ * happens if there is none. */
+void shm_unlisten(struct shm *s, uint32_t listener);
+/* The path of the socket with that number, which lives as long as the socket. "": there is none. */
+const char *shm_path(const struct shm *s, uint32_t listener);
 
 /* Makes a ticket. ERR_BUSY beyond tickets_max. */
 int shm_offer(struct shm *s, const struct ticket *ticket, uint8_t ret_nonce[PROTO_NONCE_BYTES],

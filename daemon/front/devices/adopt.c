@@ -34,13 +34,13 @@ static struct tenant *tenant_of(struct front *f, struct bytes name)
 
 /* Its client cannot come back before all workers have reported, so its time to do so begins then:
  * adopt_over. */
-static struct session *owner_of(struct front *f, struct bytes client_id, uint64_t uid,
+static struct session *owner_of(struct front *f, struct bytes client_id, uint64_t user,
                                 struct tenant *t)
 {
     if (client_id.size != PROTO_CLIENT_ID_BYTES || t == NULL) {
         return NULL;
     }
-    const struct session_key key = session_key(client_id.data, (uint32_t)uid);
+    const struct session_key key = session_key(client_id.data, user);
     struct session *s = sessions_obtain(f, &key, t);
     if (s != NULL && s->state == SESSION_LINGERING) {
         s->lingers_until_ns = NS_NEVER;
@@ -78,7 +78,7 @@ static struct buffer *buffer_from(struct front *f, struct device *d,
     b->bytes = shape_bytes(&shape);
     b->flags = m->flags;
     b->tenant = t;
-    b->uid = (uint32_t)m->uid;
+    b->user = m->uid;
     b->seq = m->seq;
     b->freed_by = m->freed;
     b->device = d->index;

@@ -91,11 +91,11 @@ struct buffer {
     struct session *owner;                    /* NULL: its maker freed it or ended */
     struct buffer *owned_prev, *owned_next;   /* in owner->owned */
     uint64_t seq;                             /* number of the request that made it */
-    uint8_t client_id[PROTO_CLIENT_ID_BYTES]; /* with uid: the session that made it */
-    uint32_t uid;
-    uint64_t freed_by; /* number of its maker's BUFFER_FREE; 0: none */
-    unsigned device;   /* place in front->device */
-    unsigned shown;    /* what clients call the device */
+    uint8_t client_id[PROTO_CLIENT_ID_BYTES]; /* with user: the session that made it */
+    uint64_t user;                            /* session_user() */
+    uint64_t freed_by;                        /* number of its maker's BUFFER_FREE; 0: none */
+    unsigned device;                          /* place in front->device */
+    unsigned shown;                           /* what clients call the device */
     struct spans defined;
     uint64_t spoiled_by; /* id of the last job that left a part undefined; 0: none */
     int spoiled_step;    /* step of that job; -1: unknown */

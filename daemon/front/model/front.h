@@ -53,6 +53,7 @@ struct snapshot_set;
 struct processes;
 struct reload;
 struct shm;
+struct sockets;
 
 /*
  * Calls from a room to a room above it; calls to a room below are plain function calls. A function
@@ -197,6 +198,7 @@ struct front {
     char settings_bad[ERR_TEXT_MAX]; /* error in the settings files, which leaves older settings in
                                         use; "": none */
     char files_bad[ERR_TEXT_MAX];    /* error in a file of tokens or for TLS; "": none */
+    char sockets_bad[ERR_TEXT_MAX];  /* why a tenant's own socket is not open; "": all are */
     struct tls_files tls;            /* read, and not given to the listener so far */
     bool tls_ready;                  /* the listener has a certificate */
     uint64_t tokens_refused;         /* HELLOs without the token that they needed */
@@ -214,7 +216,8 @@ struct front {
     struct front_io io; /* filled before any other call */
 
     struct listener *listener;
-    struct shm *shm; /* NULL: not listening */
+    struct shm *shm;         /* NULL: not listening */
+    struct sockets *sockets; /* owned: those of tenants; clients/sockets.h */
     struct lanes *lanes;
     struct processes *processes; /* watches the processes of clients; NULL: ends are not watched */
     struct launcher_link *launcher;

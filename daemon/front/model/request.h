@@ -21,9 +21,10 @@ struct session;
 
 /* The client at the other end of a connection. */
 struct peer {
-    uint32_t pipe; /* the connection; never 0, and not used again while the daemon runs */
-    bool local;    /* over ipc: the kernel vouches for uid, gid and pid */
-    bool tls;      /* over tls+tcp, perhaps from another host: only a token identifies it */
+    uint32_t pipe;     /* the connection; never 0, and not used again while the daemon runs */
+    bool local;        /* over ipc: the kernel vouches for uid, gid and pid */
+    bool tls;          /* over tls+tcp, perhaps from another host: only a token identifies it */
+    uint32_t listener; /* number of the tenant's socket (settings/tenant_socket.h); 0: for all */
     uint32_t uid;
     uint32_t gid;
     int32_t pid;

@@ -52,7 +52,8 @@ int rights_read(const struct config *config, struct rights *ret_rights, struct e
 
 static bool belongs(const struct members *m, const struct session *s)
 {
-    return s != NULL && s->client.local && members_have(m, s->key.uid, s->client.gid);
+    return s != NULL && s->client.local && s->key.listener == 0 &&
+           members_have(m, s->key.uid, s->client.gid);
 }
 
 bool rights_admin(const struct rights *a, const struct session *s)

@@ -5,7 +5,7 @@
 #include "common/steps.h"
 #include "daemon/front/model/tenant.h"
 
-_Static_assert(sizeof(struct session_key) == PROTO_CLIENT_ID_BYTES + sizeof(uint32_t),
+_Static_assert(sizeof(struct session_key) == PROTO_CLIENT_ID_BYTES + 2 * sizeof(uint32_t),
                "padding would take part in the hash");
 
 static const unsigned steps[SESSION_STATES] = {
@@ -26,9 +26,9 @@ void session_step(struct session *s, enum session_state to)
     s->state = to;
 }
 
-struct session_key session_key(const uint8_t *client_id, uint32_t uid)
+struct session_key session_key(const uint8_t *client_id, uint64_t user)
 {
-    struct session_key key = {.uid = uid};
+    struct session_key key = {.uid = (uint32_t)user, .listener = (uint32_t)(user >> 32)};
     memcpy(key.client_id, client_id, sizeof key.client_id);
     return key;
 }

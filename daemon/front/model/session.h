@@ -1,7 +1,8 @@
 /*
- * A session: what the daemon keeps for a client. Its key is (client id, uid), or (client id,
- * TOKEN_UID) with a token, and it survives broken connections. Its numbered requests are admitted
- * in order, each once. An answer is kept until the client acknowledges it. Thread: the loop's.
+ * A session: what the daemon keeps for a client. Its key is (client id, uid, socket), or (client
+ * id, TOKEN_UID) with a token, and it survives broken connections. Its numbered requests are
+ * admitted in order, each once. An answer is kept until the client acknowledges it. Thread: the
+ * loop's.
  *
  * Where a session is:
  *
@@ -56,6 +57,7 @@ struct tenant;
 struct session_key {
     uint8_t client_id[PROTO_CLIENT_ID_BYTES];
     uint32_t uid;
+    uint32_t listener; /* number of the tenant's socket by which it connects; 0: one for all */
 };
 
 enum session_state {
@@ -204,8 +206,13 @@ struct session {
     UT_hash_handle hh_pipe; /* by pipe, while connected */
 };
 
-/* client_id: PROTO_CLIENT_ID_BYTES. */
-struct session_key session_key(const uint8_t *client_id, uint32_t uid);
+/* client_id: PROTO_CLIENT_ID_BYTES. user: listener << 32 | uid, as session_user makes it and
+ * records keep it. */
+struct session_key session_key(const uint8_t *client_id, uint64_t user);
+static inline uint64_t session_user(const struct session_key *key)
+{
+    return (uint64_t)key->listener << 32 | key->uid;
+}
 /* NULL: the table has no session of that key. */
 struct session *session_find(struct session *all, const struct session_key *key);
 /* The one way to change the state. A step that the table lacks ends the process. */

@@ -97,6 +97,7 @@ static void on_expired(void *data)
 static int offer(struct front *f, struct arena *a, bool import, uint8_t *ret_nonce, struct err *e)
 {
     struct ticket t = {.uid = a->owner->key.uid,
+                       .listener = a->owner->key.listener,
                        .give = import ? 1 : 0,
                        .claim = import ? take_memory : give_memory,
                        .expired = on_expired,

@@ -208,7 +208,7 @@ static int make(struct request_context *c, const struct shape *shape, struct dev
     b->flags = m->flags;
     b->tenant = c->s->tenant;
     buffer_own(b, c->s);
-    b->uid = c->s->key.uid;
+    b->user = session_user(&c->s->key);
     b->seq = m->seq;
     b->device = d->index;
     b->shown = device_shown(d);

@@ -26,7 +26,8 @@ static int hand_out(void *data, struct frame_fds *given, struct frame_fds *ret_f
 static int encode(struct front *f, struct buffer *b, const struct session *s, struct capbuf *out,
                   struct err *e)
 {
-    const struct ticket t = {.uid = s->key.uid, .claim = hand_out, .data = b};
+    const struct ticket t = {
+        .uid = s->key.uid, .listener = s->key.listener, .claim = hand_out, .data = b};
     uint8_t nonce[PROTO_NONCE_BYTES];
     int rc = shm_offer(f->shm, &t, nonce, e);
     if (rc != 0) {

@@ -75,7 +75,8 @@ static int welcome(struct front *f, const struct session *s, bool resumed, struc
         .tenant = bytes_str(s->tenant->name),
         .may_load = rights_loads(&f->rights, s),
         .session = s->id,
-        .shm = bytes_str(s->client.local && f->shm != NULL ? shm_path(f->shm) : ""),
+        .shm =
+            bytes_str(s->client.local && f->shm != NULL ? shm_path(f->shm, s->key.listener) : ""),
         .max_arena = s->client.local && f->shm != NULL ? f->config.session_arena_bytes : 0,
         .max_unacked = OPS_MAX,
         .max_kept = f->config.keep_results_bytes,
@@ -130,6 +131,21 @@ static int identify_by_token(struct front *f, const struct msg_hello *m, struct 
     return 0;
 }
 
+/* Who connects to the socket of a tenant belongs to it, whatever the uid is. A reload may have
+ * removed the socket. */
+static int identify_by_socket(struct front *f, const struct request *r, struct identity *who,
+                              struct err *e)
+{
+    const struct tenant_rule *rule = tenant_rules_socket(&f->rules, r->peer.listener);
+    if (rule == NULL) {
+        return err_set(e, ERR_PERMISSION, "this socket is of no tenant any more");
+    }
+    who->key =
+        session_key(r->msg.hello.client_id.data, (uint64_t)r->peer.listener << 32 | r->peer.uid);
+    (void)snprintf(who->tenant, sizeof who->tenant, "%s", rule->name);
+    return 0;
+}
+
 /* The kernel vouches for local clients, whose tokens are ignored. A client by tcp has the
  * tenant of its token. Without a token it is anonymous, and may connect by loopback only. */
 static int identify(struct front *f, const struct request *r, struct identity *who, struct err *e)
@@ -138,6 +154,9 @@ static int identify(struct front *f, const struct request *r, struct identity *w
     const struct tenant_peer peer = {.uid = r->peer.local ? r->peer.uid : REMOTE_UID,
                                      .gid = r->peer.gid,
                                      .local = r->peer.local};
+    if (r->peer.listener != 0) {
+        return identify_by_socket(f, r, who, e);
+    }
     if (!r->peer.local && m->token.size > 0) {
         return identify_by_token(f, m, who, e);
     }
@@ -161,10 +180,15 @@ static uint64_t user_room(const struct config *c)
     return c->user_sessions_max > 0 ? c->user_sessions_max : room;
 }
 
+static bool is_admin(const struct front *f, const struct peer *p)
+{
+    return p->local && p->listener == 0 && members_have(&f->rights.admins, p->uid, p->gid);
+}
+
 /* Administrators may have sessions beyond the limits. */
 static uint64_t reserve_of(const struct front *f, const struct peer *p)
 {
-    return p->local && members_have(&f->rights.admins, p->uid, p->gid) ? KEEPERS_RESERVE : 0;
+    return is_admin(f, p) ? KEEPERS_RESERVE : 0;
 }
 
 static int check_room(const struct front *f, const struct peer *p, const char *tenant,
@@ -227,8 +251,7 @@ static int tie(struct front *f, struct session *s, const struct request *r,
 static int check_barred(const struct front *f, const struct peer *p, const char *tenant,
                         struct err *e)
 {
-    bool admin = p->local && members_have(&f->rights.admins, p->uid, p->gid);
-    if (admin || !tenant_rules_limits(&f->rules, tenant)->barred) {
+    if (is_admin(f, p) || !tenant_rules_limits(&f->rules, tenant)->barred) {
         return 0;
     }
     const char *section = tenant_rules_named(&f->rules, tenant) != NULL ? tenant : TENANT_OTHERS;
@@ -341,18 +364,27 @@ int session_hello(struct front *f, const struct request *r, struct capbuf *out,
     return admit(f, s, r, &who, known, out, ret_session, e);
 }
 
-void session_tokens_changed(struct front *f)
+/* Do the settings no longer have what named the session's tenant? */
+static bool revoked(const struct front *f, const struct session *s)
+{
+    bool token =
+        s->client.by_token && !tenant_tokens_have(&f->rules, s->tenant->name, &s->client.token);
+    return token ||
+           (s->key.listener != 0 && tenant_rules_socket(&f->rules, s->key.listener) == NULL);
+}
+
+void session_rules_changed(struct front *f)
 {
     unsigned count = 0;
     for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
-        bool out =
-            s->client.by_token && !tenant_tokens_have(&f->rules, s->tenant->name, &s->client.token);
+        bool out = revoked(f, s);
         if (out && s->state == SESSION_CONNECTED) {
             f->io.close_pipe(f->listener, s->pipe);
             count++;
         }
     }
     if (count > 0) {
-        log_info("%u connections are closed, because their tokens are no longer valid", count);
+        log_info("%u connections are closed, because their tokens or sockets are no longer valid",
+                 count);
     }
 }

@@ -15,8 +15,9 @@
 int session_hello(struct front *f, const struct request *r, struct capbuf *out,
                   struct session **ret_session, struct err *e);
 
-/* New rules are in force: closes connections whose tokens are no longer valid. Their sessions
- * linger, and their clients come back with a valid token or are refused. */
-void session_tokens_changed(struct front *f);
+/* New rules are in force: closes connections whose tokens are no longer valid, or whose tenant has
+ * no socket of its own any more. Their sessions linger, and their clients come back with a valid
+ * token or are refused. */
+void session_rules_changed(struct front *f);
 
 #endif

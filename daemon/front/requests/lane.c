@@ -45,8 +45,11 @@ int request_ring_open(struct request_context *c, struct err *e)
         return rc;
     }
     uint8_t nonce[PROTO_NONCE_BYTES];
-    struct ticket ticket = {
-        .uid = s->key.uid, .claim = on_claim, .expired = on_expired, .data = s->lane};
+    struct ticket ticket = {.uid = s->key.uid,
+                            .listener = s->key.listener,
+                            .claim = on_claim,
+                            .expired = on_expired,
+                            .data = s->lane};
     rc = shm_offer(c->f->shm, &ticket, nonce, e);
     if (rc == 0) {
         struct msg_ring m = {.nonce = bytes_of(nonce, sizeof nonce),

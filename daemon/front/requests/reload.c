@@ -42,6 +42,7 @@ static void read_all(uv_work_t *work)
     r->rc = f->read_settings(f->settings_data, &r->config, &r->e);
     r->rc = r->rc == 0 ? rights_read(&r->config, &r->rights, &r->e) : r->rc;
     r->rc = r->rc == 0 ? tenant_rules_read(&r->config, &r->rules, &r->e) : r->rc;
+    r->rc = r->rc == 0 ? tenant_rules_folders(&r->rules, &r->config, &r->e) : r->rc;
     r->rc = r->rc == 0 ? remote_files_read(&r->config, &r->rules, &r->tls, &r->e) : r->rc;
     struct err e = ERR_INIT;
     if (r->rc == 0 && accepted_keep(&r->config, &e) != 0) {
@@ -75,7 +76,7 @@ static void take_over(struct front *f, struct reload *r)
     }
     log_set_level(f->config.log_level);
     f->hooks.settings_changed(f);
-    session_tokens_changed(f);
+    session_rules_changed(f);
     log_info("settings were read again");
     if (waiting[0] != '\0') {
         log_warn("these settings changed and apply from the next start, those of devices, managed "

@@ -338,7 +338,7 @@ void session_kill(struct front *f, struct session *s)
  * need. */
 static bool awaited(const struct front *f, const struct buffer *b)
 {
-    const struct session_key key = session_key(b->client_id, b->uid);
+    const struct session_key key = session_key(b->client_id, b->user);
     const struct session *s = session_find(f->sessions, &key);
     return s != NULL && s->order.expect <= b->freed_by;
 }

@@ -20,6 +20,9 @@
 #define CONFIG_DROP_INS "gpud.conf.d"
 #define CONFIG_TENANTS  "tenants.d"
 #define CONFIG_TENANT   "tenant " /* begins the name of a tenant's section */
+/* sockets in runtime_dir */
+#define CONFIG_SHM      "shm.sock"      /* for descriptors (clients/shm.h) */
+#define CONFIG_LAUNCHER "launcher.sock" /* the launcher's */
 
 struct config {
     char listen[CONFIG_LISTEN_MAX][CONFIG_PATH + 8];

@@ -1,5 +1,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,4 +142,27 @@ int listen_take_over(const char *path, struct err *e)
         return err_errno(e, ERR_IO, "removing the stale %s", path);
     }
     return 0;
+}
+
+int listen_permit(const char *path, uint32_t mode, uint32_t gid, struct err *e)
+{
+    char self[32];
+    struct stat st;
+    int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        return err_errno(e, ERR_IO, "%s", path);
+    }
+    (void)snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    int rc = 0;
+    if (fstat(fd, &st) != 0 || !S_ISSOCK(st.st_mode)) {
+        rc = err_set(e, ERR_EXISTS, "%s is not a socket", path);
+    } else if (gid != UINT32_MAX && gid != st.st_gid &&
+               fchownat(fd, "", (uid_t)-1, gid, AT_EMPTY_PATH) != 0) {
+        rc = err_errno(e, ERR_PERMISSION, "group %u for %s: the daemon must be in it",
+                       (unsigned)gid, path);
+    } else if (chmod(self, mode) != 0) {
+        rc = err_errno(e, ERR_IO, "permissions of %s", path);
+    }
+    (void)close(fd);
+    return rc;
 }

@@ -3,6 +3,7 @@
 #define FRONT_SETTINGS_LISTENER_URL_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "common/err.h"
 
@@ -20,5 +21,9 @@ int listen_url(const char *url, char ret_url[LISTEN_URL_MAX], enum listen_kind *
                struct err *e);
 /* Removes a socket file without a server. ERR_EXISTS: a server answers at it. */
 int listen_take_over(const char *path, struct err *e);
+/* Sets permissions and group of a socket's file (gid UINT32_MAX: stays). Others may be able to
+ * write its folder, so anything but a socket there, as a link, is ERR_EXISTS. ERR_PERMISSION: this
+ * process is not in the group. */
+int listen_permit(const char *path, uint32_t mode, uint32_t gid, struct err *e);
 
 #endif

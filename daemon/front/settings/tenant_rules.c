@@ -59,7 +59,7 @@ static struct tenant_rule *obtain(struct tenant_rules *r, const char *name, stru
     }
     r->rule = all;
     rule = &all[r->count++];
-    *rule = (struct tenant_rule){.limits = TENANT_UNLIMITED};
+    *rule = (struct tenant_rule){.limits = TENANT_UNLIMITED, .socket = TENANT_SOCKET_NONE};
     (void)snprintf(rule->name, sizeof rule->name, "%s", name);
     return rule;
 }
@@ -376,7 +376,7 @@ static int set_tokens(struct tenant_rule *rule, const char *value, struct err *e
     return rc;
 }
 
-/* The keys that list the users of a tenant. */
+/* The keys that tell which clients a tenant has. */
 static int set_users(struct tenant_rules *r, struct tenant_rule *rule, const char *key,
                      const char *value, struct err *e)
 {
@@ -386,6 +386,9 @@ static int set_users(struct tenant_rules *r, struct tenant_rule *rule, const cha
         (void)snprintf(users ? rule->users : rule->groups, sizeof rule->users, "%s", value);
         return set_members(r, index, value, users, e);
     }
+    if (tenant_socket_key(key)) {
+        return tenant_socket_set(&rule->socket, key, value, e);
+    }
     return strcmp(key, "tokens") == 0
                ? set_tokens(rule, value, e)
                : set_bool(key, value, strcmp(key, "tcp") == 0 ? &rule->tcp : &rule->unknown, e);
@@ -394,7 +397,7 @@ static int set_users(struct tenant_rules *r, struct tenant_rule *rule, const cha
 static bool says_who(const char *key)
 {
     return strcmp(key, "users") == 0 || strcmp(key, "groups") == 0 || strcmp(key, "tcp") == 0 ||
-           strcmp(key, "tokens") == 0 || strcmp(key, "unknown") == 0;
+           strcmp(key, "tokens") == 0 || strcmp(key, "unknown") == 0 || tenant_socket_key(key);
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -438,6 +441,8 @@ static void note_place(struct tenant_rule *rule, const char *key, const char *pl
         (void)snprintf(rule->unknown_at, sizeof rule->unknown_at, "%s", place);
     } else if (strcmp(key, "memory_guaranteed") == 0) {
         (void)snprintf(rule->guaranteed_at, sizeof rule->guaranteed_at, "%s", place);
+    } else if (strcmp(key, "listen") == 0) {
+        (void)snprintf(rule->listen_at, sizeof rule->listen_at, "%s", place);
     }
 }
 
@@ -509,11 +514,87 @@ static int check_once(const struct tenant_rules *r, struct err *e)
     return 0;
 }
 
+/* Is a path of the one a path of the other? */
+static bool sockets_meet(const struct tenant_socket *a, const struct tenant_socket *b)
+{
+    char shm[TENANT_SOCKET_PATH + sizeof TENANT_SOCKET_SHM];
+    (void)snprintf(shm, sizeof shm, "%s%s", a->path, TENANT_SOCKET_SHM);
+    return tenant_socket_has(b, a->path) || tenant_socket_has(b, shm);
+}
+
+static int check_pair(const struct tenant_rule *a, const struct tenant_rule *b, struct err *e)
+{
+    if (sockets_meet(&a->socket, &b->socket)) {
+        return err_set(e, ERR_EXISTS, "%s: tenants %s and %s have one socket, %s", a->listen_at,
+                       b->name, a->name, a->socket.path);
+    }
+    return tenant_socket_number(a->name) != tenant_socket_number(b->name)
+               ? 0
+               : err_set(e, ERR_EXISTS,
+                         "%s: the names of tenants %s and %s are too alike for two that have "
+                         "sockets of their own: rename one",
+                         a->listen_at, b->name, a->name);
+}
+
+/* A socket belongs to one tenant, and there are not too many. */
+static int check_sockets(const struct tenant_rules *r, struct err *e)
+{
+    unsigned count = 0;
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < r->count; i++) {
+        const struct tenant_rule *rule = &r->rule[i];
+        if (rule->socket.path[0] == '\0') {
+            continue;
+        }
+        if (++count > TENANT_SOCKETS_MAX) {
+            return err_set(e, ERR_LIMIT, "%s: over %u tenants have sockets of their own",
+                           rule->listen_at, TENANT_SOCKETS_MAX);
+        }
+        for (unsigned k = 0; rc == 0 && k < i; k++) {
+            bool both = r->rule[k].socket.path[0] != '\0';
+            rc = both ? check_pair(rule, &r->rule[k], e) : 0;
+        }
+    }
+    return rc;
+}
+
+static bool is_common(const struct tenant_socket *s, const struct config *config)
+{
+    static const char ipc[] = "ipc://";
+    char shm[CONFIG_PATH + 1 + sizeof CONFIG_SHM];
+    char launcher[CONFIG_PATH + 1 + sizeof CONFIG_LAUNCHER];
+    (void)snprintf(shm, sizeof shm, "%s/" CONFIG_SHM, config->runtime_dir);
+    (void)snprintf(launcher, sizeof launcher, "%s/" CONFIG_LAUNCHER, config->runtime_dir);
+    bool found = tenant_socket_has(s, shm) || tenant_socket_has(s, launcher);
+    for (unsigned i = 0; i < config->listen_count; i++) {
+        const char *url = config->listen[i];
+        found = found || (strncmp(url, ipc, sizeof ipc - 1) == 0 &&
+                          tenant_socket_has(s, url + sizeof ipc - 1));
+    }
+    return found;
+}
+
+/* No tenant has a socket that is for all. */
+static int check_common(const struct tenant_rules *r, const struct config *config, struct err *e)
+{
+    for (unsigned i = 0; i < r->count; i++) {
+        const struct tenant_rule *rule = &r->rule[i];
+        if (is_common(&rule->socket, config)) {
+            return err_set(e, ERR_EXISTS,
+                           "%s: tenant %s: listen = %s: the daemon has a socket for all tenants "
+                           "there, or beside it",
+                           rule->listen_at, rule->name, rule->socket.path);
+        }
+    }
+    return 0;
+}
+
 static int check(const struct tenant_rules *r, struct err *e)
 {
     unsigned percent = 0;
     const struct tenant_rule *over = NULL;
     int rc = check_once(r, e);
+    rc = rc == 0 ? check_sockets(r, e) : rc;
     for (unsigned i = 0; rc == 0 && i < r->count; i++) {
         const struct tenant_rule *rule = &r->rule[i];
         rc = check_one(rule, e);
@@ -594,7 +675,7 @@ int tenant_rules_load(const char *file, const char *dir, struct tenant_rules *re
     return finish_reading(&r, rc, ret_rules, e);
 }
 
-int tenant_rules_read(const struct config *config, struct tenant_rules *ret_rules, struct err *e)
+static int read_all(const struct config *config, struct tenant_rules *ret_rules, struct err *e)
 {
     if (config->chosen) {
         return tenant_rules_load(config->file, NULL, ret_rules, e);
@@ -610,6 +691,34 @@ int tenant_rules_read(const struct config *config, struct tenant_rules *ret_rule
     (void)snprintf(path, sizeof path, "%s/" CONFIG_TENANTS, config->root);
     rc = rc == 0 ? read_some(&r, NULL, path, true, e) : rc;
     return finish_reading(&r, rc, ret_rules, e);
+}
+
+int tenant_rules_read(const struct config *config, struct tenant_rules *ret_rules, struct err *e)
+{
+    struct tenant_rules rules;
+    int rc = read_all(config, &rules, e);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = check_common(&rules, config, e);
+    if (rc != 0) {
+        tenant_rules_finish(&rules);
+        return rc;
+    }
+    *ret_rules = rules;
+    return 0;
+}
+
+int tenant_rules_folders(const struct tenant_rules *rules, const struct config *config,
+                         struct err *e)
+{
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < rules->count; i++) {
+        const struct tenant_rule *rule = &rules->rule[i];
+        rc = tenant_socket_check_folder(&rule->socket, config->runtime_dir, e);
+        rc = rc != 0 ? err_wrap(e, "%s: tenant %s", rule->listen_at, rule->name) : 0;
+    }
+    return rc;
 }
 
 void tenant_rules_finish(struct tenant_rules *rules)
@@ -647,6 +756,17 @@ const struct tenant_rule *tenant_rules_of(const struct tenant_rules *rules,
     }
     first = first < rules->count ? first : unknown;
     return first < rules->count ? &rules->rule[first] : NULL;
+}
+
+const struct tenant_rule *tenant_rules_socket(const struct tenant_rules *rules, uint32_t number)
+{
+    for (unsigned i = 0; i < rules->count; i++) {
+        const struct tenant_rule *rule = &rules->rule[i];
+        if (rule->socket.path[0] != '\0' && tenant_socket_number(rule->name) == number) {
+            return rule;
+        }
+    }
+    return NULL;
 }
 
 int tenant_rules_fit(const struct tenant_rules *rules, uint64_t pool_limit, struct err *e)

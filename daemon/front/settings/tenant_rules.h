@@ -16,6 +16,7 @@
 #include "common/err.h"
 #include "common/token.h"
 #include "daemon/front/settings/tenant_limits.h"
+#include "daemon/front/settings/tenant_socket.h"
 #include "proto/limits.h"
 
 #define TENANT_RULES_MAX  256u
@@ -37,6 +38,8 @@ struct tenant_rule {
     char tcp_at[TENANT_RULE_PLACE]; /* FILE:LINE where `tcp` was set */
     char unknown_at[TENANT_RULE_PLACE];
     char guaranteed_at[TENANT_RULE_PLACE];
+    struct tenant_socket socket; /* its own */
+    char listen_at[TENANT_RULE_PLACE];
     /* the tenant of that name, once the rules are in force (tenant_quota.h) */
     struct tenant *tenant;
 };
@@ -91,6 +94,11 @@ void tenant_rules_finish(struct tenant_rules *rules);
 const struct tenant_rule *tenant_rules_of(const struct tenant_rules *rules,
                                           const struct tenant_peer *peer);
 const struct tenant_rule *tenant_rules_named(const struct tenant_rules *rules, const char *name);
+/* The section with the socket of that number (tenant_socket_number); NULL: none. */
+const struct tenant_rule *tenant_rules_socket(const struct tenant_rules *rules, uint32_t number);
+/* Checks that the folders of the sockets exist, or can be made (tenant_socket_check_folder). */
+int tenant_rules_folders(const struct tenant_rules *rules, const struct config *config,
+                         struct err *e);
 
 /* The limits of the tenant of that name. */
 const struct tenant_limits *tenant_rules_limits(const struct tenant_rules *rules, const char *name);

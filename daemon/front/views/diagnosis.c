@@ -110,6 +110,21 @@ static bool descriptors_short(const struct front *f, char *out, size_t size)
     return out[0] != '\0';
 }
 
+static bool settings_bad(const struct front *f, char *out, size_t size)
+{
+    if (f->settings_bad[0] != '\0') {
+        (void)snprintf(out, size,
+                       "the settings files are invalid, so the last accepted settings apply: %s",
+                       f->settings_bad);
+    } else if (f->files_bad[0] != '\0') {
+        (void)snprintf(out, size, "clients of other hosts cannot connect, or not all: %s",
+                       f->files_bad);
+    } else if (f->sockets_bad[0] != '\0') {
+        (void)snprintf(out, size, "the socket of a tenant is not open: %s", f->sockets_bad);
+    }
+    return out[0] != '\0';
+}
+
 void diagnosis_text(const struct front *f, char *out, size_t size)
 {
     const struct config *c = &f->config;
@@ -121,15 +136,9 @@ void diagnosis_text(const struct front *f, char *out, size_t size)
         none_serves(f, out, size);
     } else if (front_life_refuses_jobs(f->life)) {
         (void)snprintf(out, size, "draining: no new jobs are taken");
-    } else if (f->settings_bad[0] != '\0') {
-        (void)snprintf(out, size,
-                       "the settings files are invalid, so the last accepted settings apply: %s",
-                       f->settings_bad);
-    } else if (f->files_bad[0] != '\0') {
-        (void)snprintf(out, size, "clients of other hosts cannot connect, or not all: %s",
-                       f->files_bad);
-    } else if (descriptors_short(f, out, size) || device_missing(f, out, size) ||
-               limits_refused(f, out, size) || warned(f, out, size)) {
+    } else if (settings_bad(f, out, size) || descriptors_short(f, out, size) ||
+               device_missing(f, out, size) || limits_refused(f, out, size) ||
+               warned(f, out, size)) {
         return;
     } else if (f->job_count >= c->queue_max) {
         (void)snprintf(out, size, "the queue is full: %u jobs are unfinished, queue_max = %" PRIu64,

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "daemon/front/clients/listener.h"
+#include "daemon/front/clients/sockets.h"
 #include "daemon/front/devices/discover.h"
 #include "daemon/front/views/access_log.h"
 #include "daemon/front/views/diagnosis.h"
@@ -31,7 +32,8 @@
     WIDE(deduplicated, UINT, f->count.deduplicated)                                                \
     WIDE(connections_refused, UINT, stats.refused)                                                 \
     WIDE(longest_turn, UINT, f->work.most)                                                         \
-    WIDE(access_lost, UINT, f->access != NULL ? access_log_lost(f->access) : 0)
+    WIDE(access_lost, UINT, f->access != NULL ? access_log_lost(f->access) : 0)                    \
+    WIDE(tenant_sockets, UINT, sockets_count(f->sockets))
 
 static void last_fault(const struct table_query *q, char *out, size_t size)
 {

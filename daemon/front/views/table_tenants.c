@@ -134,7 +134,8 @@ static uint64_t jobs_limit(const struct front *f, const struct tenant *x)
     WIDE(in_flight, UINT, x->gate.flying)                                                          \
     WIDE(inflight_max, UINT, table_known(x->limits.in_flight > 0, x->limits.in_flight))            \
     WIDE(held, UINT, x->gate.held_count)                                                           \
-    WIDE(transfer_rate, BYTES, table_known(x->limits.transfer_rate > 0, x->limits.transfer_rate))
+    WIDE(transfer_rate, BYTES, table_known(x->limits.transfer_rate > 0, x->limits.transfer_rate))  \
+    WIDE(socket, TEXT, socket_of(q, x))
 
 /* Only jobs that a worker has wait for memory. */
 static void count_waiting(struct front *f)
@@ -192,6 +193,12 @@ static void list_roles(const struct tenant *x, char *out, size_t size)
             add_word(out, size, tenant_roles[i]);
         }
     }
+}
+
+static const char *socket_of(const struct table_query *q, const struct tenant *x)
+{
+    const struct tenant_rule *rule = tenant_rules_named(&q->f->rules, x->name);
+    return rule != NULL ? rule->socket.path : "";
 }
 
 static void tenant_row(struct table_query *q, const struct tenant *x)

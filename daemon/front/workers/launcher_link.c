@@ -11,10 +11,11 @@
 
 #include "common/clock.h"
 #include "common/hash.h"
+#include "daemon/front/settings/config.h"
 #include "daemon/front/workers/launcher_start.h"
 #include "daemon/front/workers/link.h"
 
-#define SOCKET_NAME   "launcher.sock"
+#define SOCKET_NAME   CONFIG_LAUNCHER
 #define START_NS      (5 * NS_PER_S)
 #define HELLO_NS      (5 * NS_PER_S)
 #define RETRY_NS      (5 * NS_PER_MS)

@@ -13,7 +13,7 @@ static int add_openers(const struct buffer *b, struct capbuf *out, uint64_t *ret
          rc == 0 && o != NULL && count < RECORD_OPENERS_MAX; o = o->next, count++) {
         struct proto_record_opener m = {
             .client_id = bytes_of(o->session->key.client_id, PROTO_CLIENT_ID_BYTES),
-            .uid = o->session->key.uid,
+            .uid = session_user(&o->session->key),
             .seq = o->seq};
         rc = proto_list_add(&schema_record_opener, &m, out, e);
     }
@@ -30,7 +30,7 @@ int record_encode_buffer(const struct buffer *b, struct capbuf *out, struct err 
     int rc = add_openers(b, &openers, &opener_count, e);
     struct msg_record_buffer m = {
         .client_id = bytes_of(b->client_id, sizeof b->client_id),
-        .uid = b->uid,
+        .uid = b->user,
         .seq = b->seq,
         .dtype = b->shape.dtype,
         .ndim = b->shape.ndim,
@@ -95,7 +95,7 @@ int record_encode_job(const struct job *j, struct capbuf *out, struct err *e)
         const uint8_t *client = j->session != NULL ? j->session->key.client_id : nobody;
         struct msg_record_job m = {
             .client_id = bytes_of(client, PROTO_CLIENT_ID_BYTES),
-            .uid = j->session != NULL ? j->session->key.uid : 0,
+            .uid = j->session != NULL ? session_user(&j->session->key) : 0,
             .seq = j->seq,
             .async = j->async,
             .limit_ns = j->limit_ns,

@@ -357,6 +357,7 @@ void clients_begin(struct sim *s)
         struct user *u = &users.user[i];
         c->index = i;
         c->uid = i == 0 ? 0 : i == 7 ? SIM_STRANGER : 1000 + i % (unsigned)s->p.tenants;
+        c->tenant = c->uid;
         *u = (struct user){.s = s, .c = c, .index = i, .opening = true};
         u->timer_ns = u->wake_ns = NS_NEVER;
         u->until_ns = s->now_ns + NS_PER_MS * i;

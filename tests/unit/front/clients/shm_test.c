@@ -3,6 +3,7 @@
  * libgpud's side in a thread.
  */
 #include "daemon/front/clients/shm.h"
+#include "daemon/front/settings/listener_url.h"
 
 #include <check.h>
 #include <errno.h>
@@ -144,7 +145,7 @@ static int dial(void)
 {
     int fd = -1;
     struct err e = ERR_INIT;
-    int rc = seqpacket_connect(shm_path(shm), &fd, &e);
+    int rc = seqpacket_connect(shm_path(shm, 0), &fd, &e);
     ck_assert_msg(rc == 0, "%s", e.text);
     return fd;
 }
@@ -376,6 +377,76 @@ START_TEST(one_user_has_few_connections_and_tickets)
 }
 END_TEST
 
+/* FAULT other: a link is where the socket of a tenant was, in a folder that others may write
+ * required: the file that it leads to keeps its permissions
+ * defence: `front/settings/listener_url.c`: listen_permit
+ * mutants: socket-link */
+START_TEST(permissions_are_for_sockets_alone)
+{
+    struct err e = ERR_INIT;
+    struct stat st;
+    char target[SCRATCH_PATH + 32];
+    char link[SCRATCH_PATH + 32];
+    (void)snprintf(target, sizeof target, "%s/shm.sock", dir);
+    (void)snprintf(link, sizeof link, "%s/link", dir);
+    ck_assert_int_eq(symlink(target, link), 0);
+    ck_assert_int_eq(listen_permit(link, 0666, UINT32_MAX, &e), ERR_EXISTS);
+    ck_assert_int_eq(stat(target, &st), 0);
+    ck_assert_uint_eq(st.st_mode & 0777, 0660);
+    ck_assert_int_eq(listen_permit(target, 0666, UINT32_MAX, &e), 0);
+    ck_assert_int_eq(stat(target, &st), 0);
+    ck_assert_uint_eq(st.st_mode & 0777, 0666);
+    (void)unlink(link);
+}
+END_TEST
+
+/* FAULT other: a nonce for descriptors is shown at the socket of another tenant, by an equal uid
+ * required: it is refused, and used up
+ * defence: `front/clients/shm.c`: claim
+ * mutants: socket-ticket */
+START_TEST(each_socket_has_its_own_tickets_and_limits)
+{
+    struct err e = ERR_INIT;
+    struct stat st;
+    char path[SCRATCH_PATH + 32];
+    int fd[64];
+    uint8_t nonce[PROTO_NONCE_BYTES];
+    (void)snprintf(path, sizeof path, "%s/tenant.shm", dir);
+    ck_assert_int_eq(shm_listen(shm, 7, path, 0666, UINT32_MAX, &e), 0);
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_uint_eq(st.st_mode & 0777, 0666);
+    ck_assert_str_eq(shm_path(shm, 7), path);
+    ck_assert_str_eq(shm_path(shm, 8), "");
+    for (unsigned i = 0; i < options.uid_max + 1; i++) {
+        ck_assert_int_eq(seqpacket_connect(path, &fd[i], &e), 0);
+        turn();
+    }
+    ck_assert_uint_eq(stats().crowded, 1);
+    offer(0, getuid(), nonce);
+    struct ticket t = {
+        .uid = getuid(), .listener = 7, .claim = on_claim, .expired = on_gone, .data = &loop};
+    uint8_t own[PROTO_NONCE_BYTES];
+    ck_assert_int_eq(shm_offer(shm, &t, own, &e), 0);
+    show(fd[0], own, 0);
+    turn();
+    ck_assert_int_eq(told(fd[0], NULL), 0);
+    show(fd[1], nonce, 0); /* that of the other socket */
+    turn();
+    ck_assert_int_eq(told(fd[1], NULL), ERR_PERMISSION);
+    ck_assert_uint_eq(gones, 1);
+    offer(0, getuid(), nonce); /* the connections of the other socket do not count here */
+    ck_assert_int_eq(try_claim(nonce, 0), 0);
+    shm_unlisten(shm, 7);
+    ck_assert_int_ne(stat(path, &st), 0);
+    ck_assert_str_eq(shm_path(shm, 7), "");
+    for (unsigned i = 0; i < options.uid_max + 1; i++) {
+        (void)close(fd[i]);
+    }
+    turn();
+    ck_assert_uint_eq(stats().connections, 0);
+}
+END_TEST
+
 /* It counts as long as what was sent to it may be unread. */
 START_TEST(a_connection_stays_until_its_client_closes_it)
 {
@@ -593,7 +664,8 @@ static int run(struct caller *c)
 START_TEST(the_library_claims)
 {
     uint8_t nonce[PROTO_NONCE_BYTES];
-    struct caller c = {.path = shm_path(shm), .nonce = nonce, .want = 1, .wait_ns = 10 * NS_PER_S};
+    struct caller c = {
+        .path = shm_path(shm, 0), .nonce = nonce, .want = 1, .wait_ns = 10 * NS_PER_S};
     grants[0] = STDERR_FILENO;
     grant_count = 1;
     offer(0, getuid(), nonce);
@@ -616,7 +688,7 @@ END_TEST
 START_TEST(the_library_waits_for_its_place)
 {
     uint8_t nonce[PROTO_NONCE_BYTES];
-    struct caller c = {.path = shm_path(shm), .nonce = nonce, .wait_ns = 60 * NS_PER_S};
+    struct caller c = {.path = shm_path(shm, 0), .nonce = nonce, .wait_ns = 60 * NS_PER_S};
     pthread_t thread;
     int fd[64];
     ck_assert_uint_le(options.uid_max, 64);
@@ -654,7 +726,7 @@ START_TEST(the_library_does_not_wait_for_ever)
     struct err e = ERR_INIT;
     uint64_t deadline = clock_now_ns() + 50 * NS_PER_MS;
     ck_assert_int_eq(
-        shm_claim(shm_path(shm), bytes_of(nonce, sizeof nonce), NULL, 0, deadline, &fds, &e),
+        shm_claim(shm_path(shm, 0), bytes_of(nonce, sizeof nonce), NULL, 0, deadline, &fds, &e),
         ERR_TIMEOUT); /* nobody turns the loop */
     ck_assert_uint_ge(clock_now_ns(), deadline);
     turn();
@@ -670,6 +742,8 @@ int main(void)
         a_flood_of_descriptors_is_refused_and_closed,
         rubbish_is_refused,
         what_was_withdrawn_is_not_found,
+        each_socket_has_its_own_tickets_and_limits,
+        permissions_are_for_sockets_alone,
         one_user_has_few_connections_and_tickets,
         a_second_daemon_is_refused_and_a_stale_socket_taken,
         without_descriptors_it_waits,

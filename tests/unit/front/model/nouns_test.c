@@ -563,7 +563,7 @@ START_TEST(record_of_a_buffer_comes_back)
 {
     struct tenant tenant = {.key = 78, .name = "uid:77"};
     struct buffer b = {.tenant = &tenant,
-                       .uid = 77,
+                       .user = 77,
                        .shape = {.dtype = DTYPE_F32, .ndim = 2, .dim = {3, 5}},
                        .bytes = 60,
                        .seq = 12,

@@ -1,4 +1,5 @@
 /* Whose session a HELLO gets: the kernel's word for local clients, a token for others. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,6 +57,8 @@ static void setup(void)
         sections[i].name[0] = (char)('a' + i);
     }
     sections[1].limits.load = TENANT_LOAD_YES;
+    (void)snprintf(sections[0].socket.path, sizeof sections[0].socket.path, "/a.sock");
+    (void)snprintf(sections[1].socket.path, sizeof sections[1].socket.path, "/b.sock");
     for (unsigned i = 0; i < 3; i++) {
         ck_assert_int_eq(token_hash_of(bytes_str(words[i]), &tokens[i].hash, NULL), 0);
         tokens[i].rule = i / 2;
@@ -143,11 +146,101 @@ START_TEST(connections_end_with_their_tokens)
     (void)hello(1, false, true, "token-1", 0);
     (void)hello(2, false, true, "token-2", 0);
     (void)hello(3, true, false, "token-1", 0);
-    session_tokens_changed(&k->f);
+    session_rules_changed(&k->f);
     ck_assert_uint_eq(closed_pipe, 0);
     tokens[1].rule = 1; /* of another tenant from now on */
-    session_tokens_changed(&k->f);
+    session_rules_changed(&k->f);
     ck_assert_uint_eq(closed_pipe, 2);
+}
+END_TEST
+
+/* ---- sockets of tenants ---------------------------------------------------------------------- */
+
+/* The session of a client that comes by the socket of a tenant ("": the one for all). */
+static struct session *knock(uint8_t id, uint32_t pipe, const char *tenant, uint32_t uid, int code)
+{
+    uint8_t client_id[PROTO_CLIENT_ID_BYTES] = {id};
+    struct session *s = NULL;
+    struct capbuf out;
+    struct err e = ERR_INIT;
+    capbuf_init(&out, 4096);
+    struct request r = {.peer = {.pipe = pipe,
+                                 .local = true,
+                                 .uid = uid,
+                                 .listener = tenant[0] != '\0' ? tenant_socket_number(tenant) : 0},
+                        .kind = MSG_KIND_HELLO};
+    r.msg.hello = (struct msg_hello){.major = PROTO_MAJOR,
+                                     .client_id = bytes_of(client_id, sizeof client_id),
+                                     .token = bytes_str("token-3")};
+    int rc = session_hello(&k->f, &r, &out, &s, &e);
+    capbuf_finish(&out);
+    ck_assert_msg(rc == code, "%s", e.text);
+    return rc == 0 ? s : NULL;
+}
+
+/* FAULT other: clients of one id and uid come by the sockets of two tenants
+ * required: each gets a session of its tenant, and sees nothing of the other
+ * defence: `front/requests/hello.c`: identify_by_socket; `front/model/session.c`: session_key
+ * mutants: socket-key, socket-tenant */
+START_TEST(a_socket_names_the_tenant_whatever_the_user_is)
+{
+    struct session *common = knock(1, 1, "", 1000, 0);
+    struct session *a = knock(1, 2, "a", 1000, 0);
+    struct session *b = knock(1, 3, "b", 1000, 0);
+    struct session *root = knock(1, 4, "b", 0, 0);
+    ck_assert_str_eq(common->tenant->name, "uid:1000");
+    ck_assert_str_eq(a->tenant->name, "a");
+    ck_assert_str_eq(b->tenant->name, "b");
+    ck_assert_str_eq(root->tenant->name, "b");
+    ck_assert(common != a && a != b && b != root);
+    ck_assert_ptr_eq(knock(1, 5, "a", 1000, 0), a); /* it comes back */
+    ck_assert_ptr_eq(sessions_find(&k->f, 3), b);
+    ck_assert_uint_eq(k->f.session_count, 4);
+}
+END_TEST
+
+/* FAULT other: root of a container connects to the socket of its tenant
+ * required: it has the rights of the tenant's section alone
+ * defence: `front/model/rights.c`: belongs
+ * mutants: socket-admin */
+START_TEST(root_has_no_rights_by_the_socket_of_a_tenant)
+{
+    struct session *a = knock(1, 1, "a", 0, 0);
+    struct session *b = knock(2, 2, "b", 0, 0);
+    ck_assert(rights_admin(&k->f.rights, knock(3, 3, "", 0, 0)));
+    ck_assert(!rights_admin(&k->f.rights, a));
+    ck_assert(!rights_may(&k->f.rights, a, ROLE_RELOAD));
+    ck_assert(!rights_loads(&k->f.rights, a) && rights_loads(&k->f.rights, b));
+    ck_assert(!rights_sees(&k->f.rights, a, b->tenant));
+    sections[0].limits.barred = true;
+    (void)knock(4, 4, "a", 0, ERR_PERMISSION); /* root may always connect, but not here */
+}
+END_TEST
+
+START_TEST(connections_end_with_their_sockets)
+{
+    (void)knock(1, 1, "a", 1000, 0);
+    (void)knock(2, 2, "b", 1000, 0);
+    (void)snprintf(sections[0].socket.path, sizeof sections[0].socket.path, "/elsewhere.sock");
+    session_rules_changed(&k->f);
+    ck_assert_uint_eq(closed_pipe, 0); /* they still belong to it */
+    sections[1].socket.path[0] = '\0';
+    session_rules_changed(&k->f);
+    ck_assert_uint_eq(closed_pipe, 2);
+    (void)knock(2, 3, "b", 1000, ERR_PERMISSION);
+    (void)knock(3, 3, "c", 1000, ERR_PERMISSION);
+}
+END_TEST
+
+START_TEST(records_keep_the_socket)
+{
+    const struct session *a = knock(1, 1, "a", 1000, 0);
+    const struct session *common = knock(1, 2, "", 1000, 0);
+    struct session_key again = session_key(a->key.client_id, session_user(&a->key));
+    ck_assert_ptr_eq(session_find(k->f.sessions, &again), a);
+    again = session_key(common->key.client_id, session_user(&common->key));
+    ck_assert_ptr_eq(session_find(k->f.sessions, &again), common);
+    ck_assert_uint_eq(session_user(&common->key), 1000); /* as in records of older daemons */
 }
 END_TEST
 
@@ -176,4 +269,6 @@ END_TEST
 
 SUITE_MAIN_IN("identity", setup, teardown, a_token_names_the_tenant,
               a_session_is_not_for_the_token_of_another_tenant, who_may_load_is_said_by_the_section,
-              connections_end_with_their_tokens, strangers_learn_nothing)
+              connections_end_with_their_tokens, a_socket_names_the_tenant_whatever_the_user_is,
+              root_has_no_rights_by_the_socket_of_a_tenant, connections_end_with_their_sockets,
+              records_keep_the_socket, strangers_learn_nothing)

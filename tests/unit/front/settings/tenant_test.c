@@ -114,6 +114,114 @@ START_TEST(unknown_users_have_a_tenant)
 }
 END_TEST
 
+static const struct tenant_socket *socket_of(const char *tenant)
+{
+    return &tenant_rules_named(&rules, tenant)->socket;
+}
+
+START_TEST(a_tenant_has_a_socket)
+{
+    struct err e = ERR_INIT;
+    int rc = load("[tenant a]\nlisten = ipc:///run/a/gpud.sock\nlisten_mode = 0666\n"
+                  "listen_group = root\n[tenant b]\nlisten = /run/b/gpud.sock\n[tenant c]\n",
+                  &e);
+    ck_assert_msg(rc == 0, "%s", e.text);
+    ck_assert_str_eq(socket_of("a")->path, "/run/a/gpud.sock");
+    ck_assert_uint_eq(socket_of("a")->mode, 0666);
+    ck_assert_uint_eq(socket_of("a")->gid, 0);
+    ck_assert_str_eq(socket_of("b")->path, "/run/b/gpud.sock");
+    ck_assert_uint_eq(socket_of("b")->mode, 0660);
+    ck_assert_uint_eq(socket_of("b")->gid, TENANT_SOCKET_GROUP);
+    uint32_t number = tenant_socket_number("a");
+    ck_assert_uint_ne(number, 0);
+    ck_assert_str_eq(tenant_rules_socket(&rules, number)->name, "a");
+    ck_assert_ptr_null(tenant_rules_socket(&rules, tenant_socket_number("c")));
+    ck_assert(tenant_socket_has(socket_of("a"), "/run/a/gpud.sock.shm"));
+    ck_assert(!tenant_socket_has(socket_of("a"), "/run/a/gpud.sock.sh"));
+}
+END_TEST
+
+START_TEST(bad_sockets_are_refused)
+{
+    const struct {
+        const char *text;
+        int code;
+        const char *says;
+    } bad[] = {
+        {"listen = gpud.sock", ERR_INVALID, "absolute path"},
+        {"listen = tcp://127.0.0.1:7", ERR_INVALID, "absolute path"},
+        {"listen = /run/../gpud.sock", ERR_INVALID, "\"..\""},
+        {"listen = /run//gpud.sock", ERR_INVALID, "empty"},
+        {"listen = /run/a/", ERR_INVALID, "absolute path"},
+        {"listen_mode = 0770", ERR_INVALID, "octal"},
+        {"listen_mode = rw", ERR_INVALID, "octal"},
+        {"listen_mode = 066", ERR_INVALID, "octal"},
+        {"listen_group = no-such-group", ERR_NOT_FOUND, "there is no group no-such-group"},
+        {"listen = /s\n[tenant b]\nlisten = /s", ERR_EXISTS, "tenants a and b have one socket"},
+        {"listen = /s\n[tenant b]\nlisten = /s.shm", ERR_EXISTS, "tenants a and b"},
+        {"listen = /s.shm\n[tenant b]\nlisten = /s", ERR_EXISTS, "tenants a and b"},
+        {"[tenant others]\nlisten = /s", ERR_INVALID, "not allowed in [tenant others]"},
+    };
+    char text[256];
+    for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct err e = ERR_INIT;
+        (void)snprintf(text, sizeof text, "[tenant a]\n%s\n", bad[i].text);
+        ck_assert_msg(load(text, &e) == bad[i].code, "%s: %s", bad[i].text, e.text);
+        ck_assert_msg(strstr(e.text, bad[i].says) != NULL, "%s", e.text);
+        ck_assert_msg(strstr(e.text, "gpud.conf:") != NULL, "%s", e.text); /* with its line */
+    }
+    struct err e = ERR_INIT;
+    for (size_t over = 0; over < 2; over++) { /* as long as may be, and one more */
+        int length = (int)(TENANT_SOCKET_PATH - 1 + over);
+        (void)snprintf(text, sizeof text, "[tenant a]\nlisten = /%0*d\n", length - 1, 0);
+        ck_assert_int_eq(load(text, &e), over > 0 ? ERR_LIMIT : 0);
+    }
+}
+END_TEST
+
+START_TEST(sockets_are_not_too_many)
+{
+    char text[8192];
+    size_t used = 0;
+    for (unsigned i = 0; i <= TENANT_SOCKETS_MAX; i++) {
+        used += (size_t)snprintf(text + used, sizeof text - used, "[tenant t%u]\nlisten = /s%u\n",
+                                 i, i);
+        struct err e = ERR_INIT;
+        bool last = i == TENANT_SOCKETS_MAX;
+        ck_assert(i + 1 < TENANT_SOCKETS_MAX || load(text, &e) == (last ? ERR_LIMIT : 0));
+        ck_assert(!last || strstr(e.text, "over 64 tenants have sockets") != NULL);
+    }
+}
+END_TEST
+
+/* What a start takes, and the check of the settings does not: the folders. */
+START_TEST(sockets_are_not_those_of_the_daemon)
+{
+    struct config config;
+    struct err e = ERR_INIT;
+    char text[512];
+    config_defaults(&config);
+    (void)snprintf(config.runtime_dir, sizeof config.runtime_dir, "/run/gpud");
+    ck_assert_int_eq(config_complete(&config, &e), 0);
+    config.chosen = true;
+    (void)snprintf(config.file, sizeof config.file, "%s", scratch_path(dir, "gpud.conf"));
+    const char *const bad[] = {"/run/gpud/gpud.sock", "/run/gpud/shm.sock",
+                               "/run/gpud/launcher.sock", "/run/gpud/nowhere/a/gpud.sock",
+                               "/nowhere/a/gpud.sock"};
+    for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        e = (struct err)ERR_INIT;
+        (void)snprintf(text, sizeof text, "[tenant a]\nlisten = %s\n", bad[i]);
+        scratch_write(config.file, text, strlen(text));
+        tenant_rules_finish(&rules);
+        int rc = tenant_rules_read(&config, &rules, &e);
+        ck_assert_msg(rc == (i < 3 ? ERR_EXISTS : 0), "%s: %s", bad[i], e.text);
+        rc = rc == 0 ? tenant_rules_folders(&rules, &config, &e) : rc;
+        ck_assert_int_eq(rc, i < 3 ? ERR_EXISTS : i == 3 ? 0 : ERR_NOT_FOUND);
+        ck_assert(rc == 0 || strstr(e.text, "gpud.conf:2") != NULL);
+    }
+}
+END_TEST
+
 START_TEST(files_of_tenants_come_behind_and_hold_nothing_else)
 {
     struct err e = ERR_INIT;
@@ -423,6 +531,10 @@ int main(void)
     tcase_add_test(tcase, sections_say_who_and_how_much);
     tcase_add_test(tcase, unknown_users_have_a_tenant);
     tcase_add_test(tcase, files_of_tenants_come_behind_and_hold_nothing_else);
+    tcase_add_test(tcase, a_tenant_has_a_socket);
+    tcase_add_test(tcase, bad_sockets_are_refused);
+    tcase_add_test(tcase, sockets_are_not_too_many);
+    tcase_add_test(tcase, sockets_are_not_those_of_the_daemon);
     tcase_add_loop_test(tcase, what_is_wrong_is_named_and_nothing_changes, 0,
                         (int)(sizeof bad_files / sizeof bad_files[0]));
     tcase_add_test(tcase, guarantees_fit_or_are_refused_by_name);
