@@ -3,6 +3,7 @@
  * with a simulated front and virtual time. One thread; all follows from one number.
  *
  *   ward_time      the agenda, the clock, and what threads become: steps of the agenda
+ *   ward_memory    the memory of the process, which is kept from world to world
  *   ward_pages     the device's memory: handles, ranges, blocks, and the shadow of its uses
  *   ward_device    the back end's table: streams, markers, modules, host memory
  *   ward_front     the front: frames out and in, adoption
@@ -100,14 +101,21 @@ void ward_advance(struct ward *w, uint64_t to_ns);
 bool ward_works_end(struct ward *w);
 bool ward_threads_work(const struct ward *w);
 bool ward_on_loop(const struct ward *w); /* does the worker's loop run, or a thread? */
+bool ward_sent(void);                    /* has anybody sent a frame since the last call? */
+uint64_t ward_real_ns(void);
+
+/* ---- ward_memory.c ---- */
+
 uint64_t
 ward_heap_blocks(void); /* blocks of the heap that the program has, but not its libraries */
-uint64_t ward_real_ns(void);
+struct memfd;
+/* Staging memory, full of zeros; it remains the process's. */
+int ward_staging(struct memfd *ret_input, struct memfd *ret_output, struct err *e);
+void ward_staging_clear(uint64_t input, uint64_t output); /* so many bytes were used */
 
 /* ---- ward_pages.c ---- */
 
 struct ward_grain {
-    bool seen;                   /* a command has used it */
     uint8_t wrote;               /* 1 + the stream that wrote it last; 0: none */
     uint32_t write;              /* number of its command */
     uint32_t read[WARD_STREAMS]; /* numbers of the last commands that read it */
@@ -117,7 +125,8 @@ struct ward_grain {
 struct ward_mem {
     uint64_t bytes;
     uint8_t *data;
-    struct ward_grain *grain; /* owned */
+    uint8_t *seen;            /* owned: by grain, has a command used it? */
+    struct ward_grain *grain; /* owned; of one that was not seen without value */
     unsigned maps;
     bool host;  /* the bytes are the host's */
     bool stuck; /* an end of a mapping was refused */

@@ -49,7 +49,8 @@
     X(cpu, 1)                /* 1: the device is a processor */                                    \
     X(early, 100)            /* percent of uses of an arena that is still being registered */      \
     X(load_faults, 1)        /* 1: the fault comes while a module is loaded */                     \
-    X(defined, 1)            /* 1: no temporary is copied to the host that the job did not write */
+    X(defined, 1)      /* 1: no temporary is copied to the host that the job did not write */      \
+    X(arena_kib, 1024) /* the largest arena; 0: 1024 */
 
 struct ward_params {
 #define X(name, most) uint64_t name;

@@ -56,7 +56,8 @@ static void arena_ask(struct ward *w, struct chance *c)
     t->id = ++f->ids;
     t->arena = true;
     t->tenant = 1 + (uint32_t)chance_below(c, w->params.tenants);
-    t->bytes = (1 + chance_below(c, 256)) * 4096;
+    uint64_t pages = w->params.arena_kib > 0 ? w->params.arena_kib / 4 : 256;
+    t->bytes = (1 + chance_below(c, pages)) * 4096;
     t->state = THING_READY;
     t->data = malloc(t->bytes);
     t->defined = malloc(t->bytes / WARD_GRAIN);

@@ -660,9 +660,7 @@ void ward_front_begin(struct ward *w)
     struct err e = ERR_INIT;
     int pair[2];
     f->unsent_end = &f->unsent;
-    if (memfd_create_sealed("in", WARD_STAGE, &f->input, &e) != 0 ||
-        memfd_create_sealed("out", WARD_STAGE, &f->output, &e) != 0 ||
-        seqpacket_pair(pair, &e) != 0) {
+    if (ward_staging(&f->input, &f->output, &e) != 0 || seqpacket_pair(pair, &e) != 0) {
         ward_broken(w, "front", "%s", e.text);
     }
     f->fd = pair[0];
@@ -688,8 +686,7 @@ void ward_front_end(struct ward *w)
     struct ward_front *f = w->front;
     descriptor_close(&f->fd);
     descriptor_close(&f->worker_fd);
-    memfd_finish(&f->input);
-    memfd_finish(&f->output);
+    ward_staging_clear(f->staged[0], f->staged[1]);
     free(f);
     w->front = NULL;
 }

@@ -104,7 +104,8 @@ struct unsent {
 
 struct ward_front {
     int fd, worker_fd;
-    struct memfd input, output;
+    struct memfd input, output; /* the process's */
+    uint64_t staged[2];         /* bytes of them that were used */
     int worker_input, worker_output;
     struct thing *things;
     struct asked_job *jobs;

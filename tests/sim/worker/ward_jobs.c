@@ -69,7 +69,7 @@ void front_new_buffer(struct ward *w, struct chance *c)
     t->id = ++f->ids;
     t->tenant = 1 + (uint32_t)chance_below(c, w->params.tenants);
     t->bytes = bytes;
-    t->data = calloc(1, bytes);
+    t->data = malloc(bytes); /* what nothing defines is not compared */
     t->defined = calloc(1, bytes / WARD_GRAIN + 1);
     t->host = MEMFD_NONE;
     DL_APPEND(f->things, t);
@@ -81,6 +81,9 @@ void front_new_buffer(struct ward *w, struct chance *c)
     f->tenant[t->tenant].acts = true;
     bool zero = chance_percent(c, 40);
     thing_define(t, 0, bytes, zero);
+    if (zero) {
+        memset(t->data, 0, bytes);
+    }
     t->stays = chance_percent(c, 3);
     const struct msg_f_buffer_create m = {
         .id = t->id, .size = bytes, .zero = zero, .tenant = t->tenant, .stays = t->stays};
@@ -185,7 +188,10 @@ static bool stage(struct ward *w, const struct asked_job *mine, unsigned which, 
     }
     want.at = want.at / 16 * 16;
     *s = want;
-    return want.at + want.bytes <= WARD_STAGE;
+    uint64_t *staged = &w->front->staged[which];
+    bool fits = want.at + want.bytes <= WARD_STAGE;
+    *staged = fits && want.at + want.bytes > *staged ? want.at + want.bytes : *staged;
+    return fits;
 }
 
 static uint64_t rounded(uint64_t bytes)

@@ -51,7 +51,9 @@ static void turn(struct ward *w)
     (void)ward_works_end(w);
     (void)uv_run(&w->loop, UV_RUN_NOWAIT);
     if (w->front != NULL && w->front_open) {
-        ward_front_hear(w);
+        if (ward_sent()) {
+            ward_front_hear(w);
+        }
         ward_front_send(w);
     }
 }
