@@ -6,7 +6,8 @@
  *   ward_memory    the memory of the process, which is kept from world to world
  *   ward_pages     the device's memory: handles, ranges, blocks, and the shadow of its uses
  *   ward_device    the back end's table: streams, markers, modules, host memory
- *   ward_front     the front: frames out and in, adoption
+ *   ward_front     the front: frames of the worker, adoption
+ *   ward_link      its end of the channel
  *   ward_events    what it does at an event
  *   ward_jobs      the buffers and jobs that it asks for
  *   ward_model     what buffers must hold

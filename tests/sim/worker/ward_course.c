@@ -93,6 +93,7 @@ static void choose_more(struct chance *c, struct ward_params *p)
     p->defined = 1; /* courses that are older than the parameter have 0 */
     p->load_faults = p->fault > 0 && chance_percent(c, 50);
     p->arena_kib = chance_spread(c, 8, 1024);
+    p->rings = chance_percent(c, 50);
 }
 
 static enum ward_kind usual_kind(uint64_t n)

@@ -50,7 +50,8 @@
     X(early, 100)            /* percent of uses of an arena that is still being registered */      \
     X(load_faults, 1)        /* 1: the fault comes while a module is loaded */                     \
     X(defined, 1)      /* 1: no temporary is copied to the host that the job did not write */      \
-    X(arena_kib, 1024) /* the largest arena; 0: 1024 */
+    X(arena_kib, 1024) /* the largest arena; 0: 1024 */                                            \
+    X(rings, 1)        /* 1: front and worker have rings */
 
 struct ward_params {
 #define X(name, most) uint64_t name;

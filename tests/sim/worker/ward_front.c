@@ -10,84 +10,7 @@
 #include "common/descriptors.h"
 #include "daemon/worker/serve/serve.h"
 
-#define FRAME_ROOM 65536u
-#define LATE_NS    (50 * NS_PER_MS) /* the worker looks at its streams now and then */
-
-/* ---- out ------------------------------------------------------------------------------------- */
-
-static bool send_now(struct ward *w, const uint8_t *data, size_t size, int fd)
-{
-    struct err e = ERR_INIT;
-    const struct frame_fds fds = {.fd = {fd}, .count = fd >= 0};
-    int rc = seqpacket_send(w->front->fd, data, size, &fds, &e);
-    if (rc < 0) {
-        ward_broken(w, "channel", "%s", e.text);
-    }
-    return rc == 0;
-}
-
-void ward_front_send(struct ward *w)
-{
-    struct ward_front *f = w->front;
-    while (f->unsent != NULL && send_now(w, f->unsent->data, f->unsent->size, f->unsent->fd)) {
-        struct unsent *x = f->unsent;
-        f->unsent = x->next;
-        f->unsent_end = f->unsent != NULL ? f->unsent_end : &f->unsent;
-        descriptor_close(&x->fd);
-        free(x);
-    }
-}
-
-static void packet_send(struct ward *w, const uint8_t *data, size_t size, int fd)
-{
-    struct ward_front *f = w->front;
-    if (f->unsent == NULL && send_now(w, data, size, fd)) {
-        return;
-    }
-    struct unsent *x = malloc(sizeof *x + size);
-    *x = (struct unsent){.fd = fd >= 0 ? dup(fd) : -1, .size = size};
-    memcpy(x->data, data, size);
-    *f->unsent_end = x;
-    f->unsent_end = &x->next;
-}
-
-void front_packet_begin(struct ward *w)
-{
-    w->front->gathered = &w->front->room;
-    packet_reset(w->front->gathered);
-}
-
-void front_packet_end(struct ward *w)
-{
-    struct bytes all = packet_view(w->front->gathered);
-    w->front->gathered = NULL;
-    if (all.size > 0) {
-        packet_send(w, all.data, all.size, -1);
-    }
-}
-
-void front_send(struct ward *w, const struct schema *schema, const void *msg, int fd)
-{
-    struct capbuf out;
-    struct err e = ERR_INIT;
-    capbuf_init(&out, FRAME_ROOM);
-    if (proto_encode(schema, msg, &out, &e) != 0) {
-        ward_broken(w, "front", "%s", e.text);
-    }
-    struct packet *p = w->front->gathered;
-    if (p != NULL && fd < 0 && packet_add(p, capbuf_view(&out))) {
-        capbuf_finish(&out);
-        return;
-    }
-    if (p != NULL) { /* the order of frames remains */
-        front_packet_end(w);
-    }
-    packet_send(w, out.data, out.size, fd);
-    if (p != NULL) {
-        front_packet_begin(w);
-    }
-    capbuf_finish(&out);
-}
+#define LATE_NS (50 * NS_PER_MS) /* the worker looks at its streams now and then */
 
 /* ---- what it knows --------------------------------------------------------------------------- */
 
@@ -521,6 +444,7 @@ static void hear_inventory_end(struct ward *w, struct bytes frame)
     for (unsigned i = 1; i <= w->params.tenants; i++) {
         front_limits(w, i);
     }
+    front_rings_offer(w);
     ward_log(w, "another front has the worker");
 }
 
@@ -530,15 +454,8 @@ void front_adopts(struct ward *w, struct chance *c)
     struct thing *t;
     struct thing *next;
     struct asked_job *j;
-    if (f->nonce != 0) {
+    if (f->nonce != 0 || !front_link_inherit(w, chance_percent(c, 70))) {
         return;
-    }
-    if (chance_percent(c, 70)) { /* what the former front did not read */
-        struct frame_fds fds = {.count = 0};
-        size_t size = 0;
-        while (seqpacket_recv(f->fd, f->room.data, sizeof f->room.data, &size, &fds, NULL) == 0) {
-            frame_fds_close(&fds);
-        }
     }
     f->nonce = ++f->ids;
     DL_FOREACH(f->jobs, j)
@@ -563,6 +480,14 @@ void front_adopts(struct ward *w, struct chance *c)
 
 /* ---- in -------------------------------------------------------------------------------------- */
 
+static void hear_rings(struct ward *w, struct bytes frame)
+{
+    struct msg_w_rings m;
+    if (proto_decode(&schema_msg_w_rings, frame, &m, NULL) == 0) {
+        front_rings_answered(w, &m);
+    }
+}
+
 static void hear(struct ward *w, struct bytes frame)
 {
     struct ward_front *f = w->front;
@@ -570,6 +495,10 @@ static void hear(struct ward *w, struct bytes frame)
     switch (proto_kind(frame)) {
     case FRAME_KIND_W_READY:
         f->ready = true;
+        front_rings_offer(w);
+        break;
+    case FRAME_KIND_W_RINGS:
+        hear_rings(w, frame);
         break;
     case FRAME_KIND_W_DONE:
         hear_done(w, frame);
@@ -611,18 +540,14 @@ static void hear(struct ward *w, struct bytes frame)
 
 void ward_front_hear(struct ward *w)
 {
-    static uint8_t data[FRAME_ROOM];
-    struct frame_fds fds = {.count = 0};
-    size_t size = 0;
-    while (seqpacket_recv(w->front->fd, data, sizeof data, &size, &fds, NULL) == 0) {
-        struct bytes rest = bytes_of(data, size);
-        struct bytes frame;
-        bool first = true;
-        while (packet_next(&rest, &first, &frame, NULL) == 1) {
-            hear(w, frame);
-        }
+    struct bytes frame;
+    struct frame_fds fds;
+    front_turn(w, false);
+    while (front_next(w, &frame, &fds)) {
+        hear(w, frame);
         frame_fds_close(&fds);
     }
+    front_turn(w, true);
 }
 
 void ward_front_lost(struct ward *w, int status)
@@ -659,11 +584,11 @@ void ward_front_begin(struct ward *w)
     struct ward_front *f = calloc(1, sizeof *f);
     struct err e = ERR_INIT;
     int pair[2];
-    f->unsent_end = &f->unsent;
     if (ward_staging(&f->input, &f->output, &e) != 0 || seqpacket_pair(pair, &e) != 0) {
         ward_broken(w, "front", "%s", e.text);
     }
     f->fd = pair[0];
+    duplex_init(&f->duplex, f->fd, SIZE_MAX, false);
     f->worker_fd = pair[1];
     f->worker_input = dup(f->input.fd);
     f->worker_output = dup(f->output.fd);
@@ -684,6 +609,7 @@ int ward_front_fd(struct ward *w, int which)
 void ward_front_end(struct ward *w)
 {
     struct ward_front *f = w->front;
+    duplex_finish(&f->duplex);
     descriptor_close(&f->fd);
     descriptor_close(&f->worker_fd);
     ward_staging_clear(f->staged[0], f->staged[1]);

@@ -2,8 +2,8 @@
 #ifndef TEST_SIM_WARD_FRONT_H
 #define TEST_SIM_WARD_FRONT_H
 
+#include "common/duplex.h"
 #include "common/memfd.h"
-#include "common/packet.h"
 #include "daemon/worker/memory/memory.h"
 #include "proto/codec.h"
 #include "tests/sim/worker/ward.h"
@@ -94,14 +94,6 @@ struct tenant {
     bool acts; /* it asked for something since its use was reported */
 };
 
-/* A packet that the channel had no room for. */
-struct unsent {
-    struct unsent *next;
-    int fd; /* owned; -1: none */
-    size_t size;
-    uint8_t data[];
-};
-
 struct ward_front {
     int fd, worker_fd;
     struct memfd input, output; /* the process's */
@@ -111,9 +103,8 @@ struct ward_front {
     struct asked_job *jobs;
     struct asked_module *modules;
     struct tenant tenant[WARD_TENANTS + 1];
-    struct unsent *unsent, **unsent_end;
-    struct packet *gathered; /* frames of a packet; NULL: each has its own */
-    struct packet room;
+    struct duplex duplex;
+    uint64_t rings; /* nonce of those that it has offered */
     uint64_t ids;
     uint64_t nonce; /* of the inventory that is under way; 0: none */
     bool ready;     /* W_READY came */
@@ -125,11 +116,26 @@ struct ward_front {
     uint64_t jobs_done, jobs_failed, jobs_waited;
 };
 
+/* ---- ward_link.c ---- */
+
+/* fd -1: none. It remains the caller's. */
+void front_send(struct ward *w, const struct schema *schema, const void *msg, int fd);
+void front_send_all(struct ward *w, const struct schema *schema, const void *msg,
+                    const struct frame_fds *fds);
+void front_packet_begin(struct ward *w); /* frames from now on share a packet */
+void front_packet_end(struct ward *w);
+void front_turn(struct ward *w, bool ends); /* of taking frames */
+/* The descriptors are the caller's. False: there is no frame now. */
+bool front_next(struct ward *w, struct bytes *ret_frame, struct frame_fds *ret_fds);
+void front_rings_offer(struct ward *w);
+void front_rings_answered(struct ward *w, const struct msg_w_rings *m);
+/* Another front has the socket, and no rings. It takes over what the former one has sent.
+ * `forgets`: the former one has taken what the worker has sent; in rings that is so always. False:
+ * the former one still has frames to send. */
+bool front_link_inherit(struct ward *w, bool forgets);
+
 /* ---- ward_front.c ---- */
 
-void front_send(struct ward *w, const struct schema *schema, const void *msg, int fd);
-void front_packet_begin(struct ward *w);
-void front_packet_end(struct ward *w);
 struct thing *front_thing(const struct ward_front *f, uint64_t id, bool arena);
 struct asked_job *front_job(const struct ward_front *f, uint64_t id);
 /* Forgets a thing that is gone and that no job uses. */

@@ -10,7 +10,7 @@
 
 #include "tests/sim/worker/ward_front.h"
 
-#define TABLE_BYTES ((size_t)128 << 10)
+#define TABLE_BYTES ((size_t)256 << 10)
 #define TABLES_MOST 64u
 #define PAGE_BYTES  4096u
 

@@ -51,7 +51,7 @@ static void turn(struct ward *w)
     (void)ward_works_end(w);
     (void)uv_run(&w->loop, UV_RUN_NOWAIT);
     if (w->front != NULL && w->front_open) {
-        if (ward_sent()) {
+        if (ward_sent() || w->params.rings != 0) {
             ward_front_hear(w);
         }
         ward_front_send(w);
