@@ -5,6 +5,7 @@
  *   ward_time      the agenda, the clock, and what threads become: steps of the agenda
  *   ward_memory    the memory of the process, which is kept from world to world
  *   ward_pages     the device's memory: handles, ranges, blocks, and the shadow of its uses
+ *   ward_apart     memory that is exported, managed, or a module's
  *   ward_device    the back end's table: streams, markers, modules, host memory
  *   ward_front     the front: frames of the worker, adoption
  *   ward_link      its end of the channel
@@ -129,8 +130,9 @@ struct ward_mem {
     uint8_t *seen;            /* owned: by grain, has a command used it? */
     struct ward_grain *grain; /* owned; of one that was not seen without value */
     unsigned maps;
-    bool host;  /* the bytes are the host's */
-    bool stuck; /* an end of a mapping was refused */
+    bool host;      /* the bytes are the host's */
+    bool elsewhere; /* they are not counted: the driver moves them to the host */
+    bool stuck;     /* an end of a mapping was refused */
     struct ward_mem *prev, *next;
 };
 
@@ -141,8 +143,11 @@ struct ward_page {
     uint32_t last[WARD_STREAMS]; /* numbers of the last commands that name it */
 };
 
+enum ward_block_kind { WARD_ORDINARY, WARD_EXPORTED, WARD_MANAGED, WARD_VARIABLES };
+
 struct backend_block {
     struct backend_device *device;
+    enum ward_block_kind kind;
     uint64_t bytes, page_bytes;
     struct ward_page *page; /* owned */
     bool range;             /* of handles */
@@ -180,6 +185,13 @@ void ward_mem_end(struct backend_device *d, struct ward_mem *m);
 void ward_device_empty(struct backend_device *d); /* frees all of its memory */
 extern const struct backend_page_ops ward_page_ops;
 
+/* ---- ward_apart.c ---- */
+
+#define WARD_VARIABLE ((uint64_t)16 << 10) /* bytes of a module's variable */
+
+void ward_apart_ops(const struct ward_params *p, struct backend_memory_ops *m);
+struct backend_block *ward_variable_make(struct backend_device *d);
+
 /* ---- ward_device.c ---- */
 
 struct ward_host;
@@ -212,6 +224,8 @@ struct ward_value {
     uint64_t job;
 };
 
+/* As the driver's call, which may wait for what runs. */
+void ward_block_free(struct backend_device *d, struct backend_block *b);
 const struct backend *ward_backend(struct ward *w); /* its table; valid until the next call */
 bool ward_refuses(struct ward *w, uint64_t permille);
 bool ward_device_idle(const struct backend_device *d);

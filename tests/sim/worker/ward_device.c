@@ -16,9 +16,10 @@
 #define ZEROS_MOST   (UINT64_C(4) << 20) /* bytes in one piece, on a processor */
 #define UNHEARD_MOST 100000u             /* commands without a frame from the worker, or to it */
 
-enum command_kind { WRITE, READ, COPY, FILL, LAUNCH, MARK, WAIT };
+enum command_kind { WRITE, READ, COPY, FILL, LAUNCH, MARK, WAIT, FETCH };
 
-static const char *const NAMES[] = {"write", "read", "copy", "fill", "launch", "mark", "wait"};
+static const char *const NAMES[] = {"write",  "read", "copy", "fill",
+                                    "launch", "mark", "wait", "prefetch"};
 
 struct part {
     struct backend_ref ref;
@@ -68,6 +69,7 @@ struct ward_host {
 
 struct backend_module {
     struct backend_device *device;
+    struct backend_block *variable; /* NULL: it has none */
 };
 
 bool ward_refuses(struct ward *w, uint64_t permille)
@@ -179,6 +181,7 @@ static void execute(struct backend_stream *s, const struct command *c)
         break;
     case MARK:
     case WAIT:
+    case FETCH:
         break;
     }
 }
@@ -453,6 +456,19 @@ static int stream_launch(struct backend_stream *s, struct backend_module *m, con
     return 0;
 }
 
+static int stream_prefetch(struct backend_stream *s, struct backend_ref ref, uint64_t size,
+                           struct err *e)
+{
+    int rc = dead(s->device, e);
+    if (ref.block->kind != WARD_MANAGED) {
+        ward_broken(s->device->w, "handle", "the driver does not move this block");
+    }
+    if (rc == 0) {
+        part_set(s, add(s, FETCH, 1), 0, ref, NULL, size);
+    }
+    return rc;
+}
+
 static int mark_as(struct backend_stream *s, bool quiet, struct backend_marker **ret_marker,
                    struct err *e)
 {
@@ -568,11 +584,19 @@ static void wait_for_all(struct backend_device *d, const char *what)
     }
 }
 
-static void block_free(struct backend_device *d, struct backend_block *block)
+void ward_block_free(struct backend_device *d, struct backend_block *block)
 {
     wait_for_all(d, "the end of a block");
     ward_pass(d->w, ward_while(d->w, d->w->params.call_ns));
     ward_block_end(d, block);
+}
+
+static void block_free(struct backend_device *d, struct backend_block *block)
+{
+    if (block->kind != WARD_ORDINARY && block->kind != WARD_MANAGED) {
+        ward_broken(d->w, "handle", "the pool does not have this block");
+    }
+    ward_block_free(d, block);
 }
 
 static int room(struct backend_device *d, uint64_t *ret_bytes, struct err *e)
@@ -686,6 +710,7 @@ static int module_load(struct backend_device *d, struct bytes binary,
     }
     struct backend_module *m = calloc(1, sizeof *m);
     m->device = d;
+    m->variable = d->w->params.variables != 0 ? ward_variable_make(d) : NULL;
     d->modules++;
     *ret_module = m;
     return 0;
@@ -695,6 +720,9 @@ static void module_unload(struct backend_module *m)
 {
     wait_for_all(m->device, "the end of a module");
     m->device->modules--;
+    if (m->variable != NULL) {
+        ward_block_end(m->device, m->variable);
+    }
     free(m);
 }
 
@@ -711,6 +739,17 @@ static int kernel(struct backend_module *m, unsigned index, struct backend_kerne
     (void)e;
     *ret_kernel = (struct backend_kernel){.arg_count = index == 0 ? 2 : 3, .max_group = 1024};
     memcpy(ret_kernel->entry, index == 0 ? "set" : "mix", 4);
+    return 0;
+}
+
+static int variable(struct backend_module *m, const char *name, struct backend_block **ret_block,
+                    uint64_t *ret_bytes, struct err *e)
+{
+    if (strcmp(name, "table") != 0 || m->variable == NULL) {
+        return err_set(e, ERR_NOT_FOUND, "the module has no %s", name);
+    }
+    *ret_block = m->variable;
+    *ret_bytes = WARD_VARIABLE;
     return 0;
 }
 
@@ -812,8 +851,11 @@ static const struct backend_device_ops device_ops = {
 static const struct backend_marker_ops marker_ops = {
     .state = marker_state, .times = marker_times, .release = unref, .arm = marker_arm};
 
-static const struct backend_module_ops module_ops = {
-    .load = module_load, .unload = module_unload, .kernel_count = kernel_count, .kernel = kernel};
+static const struct backend_module_ops module_ops = {.load = module_load,
+                                                     .unload = module_unload,
+                                                     .kernel_count = kernel_count,
+                                                     .kernel = kernel,
+                                                     .variable = variable};
 
 const struct backend *ward_backend(struct ward *w)
 {
@@ -830,6 +872,7 @@ const struct backend *ward_backend(struct ward *w)
                                     .host_slice = p->registers && p->slices ? host_slice : NULL,
                                     .import_host = p->imports ? import_host : NULL,
                                     .release_host = p->imports ? release_host : NULL};
+    ward_apart_ops(p, &memory);
     streams = (struct backend_stream_ops){.create = stream_create,
                                           .destroy = stream_destroy,
                                           .write = stream_write,
@@ -841,7 +884,8 @@ const struct backend *ward_backend(struct ward *w)
                                           .mark_quiet = p->quiet ? mark_quiet : NULL,
                                           .wait = stream_wait,
                                           .flush = stream_flush,
-                                          .write_batch = p->batches ? write_batch : NULL};
+                                          .write_batch = p->batches ? write_batch : NULL,
+                                          .prefetch = p->manages > 0 ? stream_prefetch : NULL};
     table = (struct backend){.name = "ward",
                              .abi = BACKEND_ABI,
                              .enumerate = enumerate,

@@ -269,16 +269,39 @@ static void hear_buffer(struct ward *w, struct bytes frame)
     front_forget(w->front, t);
 }
 
+static void hear_exported(struct ward *w, struct bytes frame, int fds)
+{
+    struct msg_w_exported m;
+    if (proto_decode(&schema_msg_w_exported, frame, &m, NULL) != 0) {
+        return;
+    }
+    const struct thing *t = front_thing(w->front, m.id, false);
+    if (t == NULL || t->state == THING_GONE || w->device->dead.code != 0) {
+        return;
+    }
+    bool unzeroed = m.code == ERR_STATE && t->listed;
+    if (!unzeroed && (m.code != 0 || m.bytes < t->bytes || fds != 1)) {
+        ward_broken(w, "verdict", "exporting buffer %" PRIu64 ": %" PRId64 ", %" PRIu64 " bytes",
+                    m.id, m.code, m.bytes);
+    }
+}
+
+static struct asked_module *module_of(const struct ward_front *f, uint64_t id)
+{
+    struct asked_module *x = f->modules;
+    while (x != NULL && x->id != id) {
+        x = x->next;
+    }
+    return x;
+}
+
 static void hear_module(struct ward *w, struct bytes frame)
 {
     struct msg_w_module m;
     if (proto_decode(&schema_msg_w_module, frame, &m, NULL) != 0) {
         return;
     }
-    struct asked_module *x = w->front->modules;
-    while (x != NULL && x->id != m.module) {
-        x = x->next;
-    }
+    struct asked_module *x = module_of(w->front, m.module);
     if (device_is_lost((int)m.code) && front_job(w->front, w->device->blamed) != NULL &&
         !front_job(w->front, w->device->blamed)->ended) {
         ward_broken(w, "verdict", "module %" PRIu64 " is blamed for the fault of job %" PRIu64,
@@ -369,6 +392,36 @@ static void hear_inventory_buffer(struct ward *w, struct bytes frame)
     }
 }
 
+/* The answer of its load may be lost. */
+static void hear_inventory_module(struct ward *w, struct bytes frame)
+{
+    struct msg_w_inventory_module m;
+    if (proto_decode(&schema_msg_w_inventory_module, frame, &m, NULL) == 0) {
+        struct asked_module *x = module_of(w->front, m.module);
+        if (x != NULL) {
+            x->listed = true;
+            x->state = THING_READY;
+        }
+    }
+}
+
+static void modules_check(struct ward *w)
+{
+    struct ward_front *f = w->front;
+    struct asked_module *x;
+    struct asked_module *next;
+    DL_FOREACH_SAFE(f->modules, x, next)
+    {
+        if (!x->listed && x->state == THING_READY) {
+            ward_broken(w, "inventory", "module %" PRIu64 " is lost", x->id);
+        }
+        if (!x->listed) { /* it was refused */
+            DL_DELETE(f->modules, x);
+            free(x);
+        }
+    }
+}
+
 static void hear_inventory_job(struct ward *w, struct bytes frame)
 {
     struct msg_w_inventory_job m;
@@ -441,6 +494,7 @@ static void hear_inventory_end(struct ward *w, struct bytes frame)
             front_seal(w, t);
         }
     }
+    modules_check(w);
     for (unsigned i = 1; i <= w->params.tenants; i++) {
         front_limits(w, i);
     }
@@ -454,6 +508,7 @@ void front_adopts(struct ward *w, struct chance *c)
     struct thing *t;
     struct thing *next;
     struct asked_job *j;
+    struct asked_module *x;
     if (f->nonce != 0 || !front_link_inherit(w, chance_percent(c, 70))) {
         return;
     }
@@ -469,6 +524,10 @@ void front_adopts(struct ward *w, struct chance *c)
             t->state = THING_GONE;
             front_forget(f, t);
         }
+    }
+    DL_FOREACH(f->modules, x)
+    {
+        x->listed = false;
     }
     for (unsigned i = 1; i <= WARD_TENANTS; i++) {
         f->tenant[i].acts = true;
@@ -488,7 +547,7 @@ static void hear_rings(struct ward *w, struct bytes frame)
     }
 }
 
-static void hear(struct ward *w, struct bytes frame)
+static void hear(struct ward *w, struct bytes frame, int fds)
 {
     struct ward_front *f = w->front;
     w->device->unheard = 0;
@@ -505,6 +564,9 @@ static void hear(struct ward *w, struct bytes frame)
         break;
     case FRAME_KIND_W_BUFFER:
         hear_buffer(w, frame);
+        break;
+    case FRAME_KIND_W_EXPORTED:
+        hear_exported(w, frame, fds);
         break;
     case FRAME_KIND_W_MODULE:
         hear_module(w, frame);
@@ -523,6 +585,9 @@ static void hear(struct ward *w, struct bytes frame)
         break;
     case FRAME_KIND_W_INVENTORY_BUFFER:
         hear_inventory_buffer(w, frame);
+        break;
+    case FRAME_KIND_W_INVENTORY_MODULE:
+        hear_inventory_module(w, frame);
         break;
     case FRAME_KIND_W_INVENTORY_JOB:
         hear_inventory_job(w, frame);
@@ -544,7 +609,7 @@ void ward_front_hear(struct ward *w)
     struct frame_fds fds;
     front_turn(w, false);
     while (front_next(w, &frame, &fds)) {
-        hear(w, frame);
+        hear(w, frame, fds.count);
         frame_fds_close(&fds);
     }
     front_turn(w, true);

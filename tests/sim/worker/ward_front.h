@@ -8,10 +8,11 @@
 #include "proto/codec.h"
 #include "tests/sim/worker/ward.h"
 
-#define WARD_TENANTS 6u
-#define WARD_STEPS   8u
-#define WARD_TEMPS   3u
-#define WARD_STAGE   ((uint64_t)8 << 20) /* bytes of staging memory, each way */
+#define WARD_TENANTS       6u
+#define WARD_MODULE_TENANT 1u /* of all modules */
+#define WARD_STEPS         8u
+#define WARD_TEMPS         3u
+#define WARD_STAGE         ((uint64_t)8 << 20) /* bytes of staging memory, each way */
 
 enum thing_state {
     THING_ASKED, /* the worker has not answered */
@@ -34,8 +35,10 @@ struct thing {
     uint64_t align;    /* of an arena: where kernels can use it; 0: nowhere */
     bool answered;     /* W_ARENA came */
     bool stays;        /* on the device */
-    bool listed;       /* by an inventory */
-    bool lost;         /* it got no memory, after this front took it over */
+    bool exported, managed;
+    bool variable; /* of a module */
+    bool listed;   /* by an inventory */
+    bool lost;     /* it got no memory, after this front took it over */
     struct thing *prev, *next;
 };
 
@@ -59,6 +62,8 @@ struct step {
 
 struct asked_module {
     uint64_t id;
+    bool named;  /* its variable is a buffer, or was */
+    bool listed; /* by an inventory */
     enum thing_state state;
     struct asked_module *prev, *next;
 };

@@ -34,7 +34,7 @@ struct ward_mem *ward_mem_make(struct backend_device *d, uint64_t bytes, uint8_t
 void ward_mem_end(struct backend_device *d, struct ward_mem *m)
 {
     if (!m->host) {
-        d->used -= m->bytes;
+        d->used -= m->elsewhere ? 0 : m->bytes;
         free(m->data);
     }
     DL_DELETE(d->mems, m);

@@ -99,6 +99,7 @@ static void open_worker(struct ward *w, struct server *s)
                                      .options = "",
                                      .memory_limit = w->params.limit_kib << 10,
                                      .spill_limit = w->params.spill_kib << 10,
+                                     .managed_limit = w->params.managed_kib << 10,
                                      .streams = (unsigned)w->params.streams,
                                      .wake = pump_wake,
                                      .wake_data = &s->pump,
