@@ -6,6 +6,7 @@
  *   ward_memory    the memory of the process, which is kept from world to world
  *   ward_pages     the device's memory: handles, ranges, blocks, and the shadow of its uses
  *   ward_apart     memory that is exported, managed, or a module's
+ *   ward_host      host memory that is registered
  *   ward_device    the back end's table: streams, markers, modules, host memory
  *   ward_front     the front: frames of the worker, adoption
  *   ward_link      its end of the channel
@@ -185,6 +186,10 @@ void ward_mem_end(struct backend_device *d, struct ward_mem *m);
 void ward_device_empty(struct backend_device *d); /* frees all of its memory */
 extern const struct backend_page_ops ward_page_ops;
 
+/* ---- ward_host.c ---- */
+
+void ward_host_ops(const struct ward_params *p, struct backend_memory_ops *m);
+
 /* ---- ward_apart.c ---- */
 
 #define WARD_VARIABLE ((uint64_t)16 << 10) /* bytes of a module's variable */
@@ -224,6 +229,8 @@ struct ward_value {
     uint64_t job;
 };
 
+/* A call of the driver that waits for all that runs, where the device has release_waits. */
+void ward_wait_for_all(struct backend_device *d, const char *what);
 /* As the driver's call, which may wait for what runs. */
 void ward_block_free(struct backend_device *d, struct backend_block *b);
 const struct backend *ward_backend(struct ward *w); /* its table; valid until the next call */

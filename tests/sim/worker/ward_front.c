@@ -547,59 +547,48 @@ static void hear_rings(struct ward *w, struct bytes frame)
     }
 }
 
-static void hear(struct ward *w, struct bytes frame, int fds)
+static void hear_ready(struct ward *w, struct bytes frame)
+{
+    (void)frame;
+    w->front->ready = true;
+    front_rings_offer(w);
+}
+
+static void hear_pool(struct ward *w, struct bytes frame)
 {
     struct ward_front *f = w->front;
+    f->pool = proto_decode(&schema_msg_w_pool, frame, &f->pool_says, NULL) == 0;
+}
+
+static const struct {
+    unsigned kind;
+    void (*hear)(struct ward *w, struct bytes frame);
+} FRAMES[] = {{FRAME_KIND_W_READY, hear_ready},
+              {FRAME_KIND_W_RINGS, hear_rings},
+              {FRAME_KIND_W_DONE, hear_done},
+              {FRAME_KIND_W_BUFFER, hear_buffer},
+              {FRAME_KIND_W_MODULE, hear_module},
+              {FRAME_KIND_W_ARENA, hear_arena},
+              {FRAME_KIND_W_WAITING, hear_waiting},
+              {FRAME_KIND_W_LATE, hear_late},
+              {FRAME_KIND_W_TENANT, hear_tenant},
+              {FRAME_KIND_W_INVENTORY_BUFFER, hear_inventory_buffer},
+              {FRAME_KIND_W_INVENTORY_MODULE, hear_inventory_module},
+              {FRAME_KIND_W_INVENTORY_JOB, hear_inventory_job},
+              {FRAME_KIND_W_INVENTORY_END, hear_inventory_end},
+              {FRAME_KIND_W_POOL, hear_pool}};
+
+static void hear(struct ward *w, struct bytes frame, int fds)
+{
+    unsigned kind = proto_kind(frame);
     w->device->unheard = 0;
-    switch (proto_kind(frame)) {
-    case FRAME_KIND_W_READY:
-        f->ready = true;
-        front_rings_offer(w);
-        break;
-    case FRAME_KIND_W_RINGS:
-        hear_rings(w, frame);
-        break;
-    case FRAME_KIND_W_DONE:
-        hear_done(w, frame);
-        break;
-    case FRAME_KIND_W_BUFFER:
-        hear_buffer(w, frame);
-        break;
-    case FRAME_KIND_W_EXPORTED:
+    if (kind == FRAME_KIND_W_EXPORTED) {
         hear_exported(w, frame, fds);
-        break;
-    case FRAME_KIND_W_MODULE:
-        hear_module(w, frame);
-        break;
-    case FRAME_KIND_W_ARENA:
-        hear_arena(w, frame);
-        break;
-    case FRAME_KIND_W_WAITING:
-        hear_waiting(w, frame);
-        break;
-    case FRAME_KIND_W_LATE:
-        hear_late(w, frame);
-        break;
-    case FRAME_KIND_W_TENANT:
-        hear_tenant(w, frame);
-        break;
-    case FRAME_KIND_W_INVENTORY_BUFFER:
-        hear_inventory_buffer(w, frame);
-        break;
-    case FRAME_KIND_W_INVENTORY_MODULE:
-        hear_inventory_module(w, frame);
-        break;
-    case FRAME_KIND_W_INVENTORY_JOB:
-        hear_inventory_job(w, frame);
-        break;
-    case FRAME_KIND_W_INVENTORY_END:
-        hear_inventory_end(w, frame);
-        break;
-    case FRAME_KIND_W_POOL:
-        f->pool = proto_decode(&schema_msg_w_pool, frame, &f->pool_says, NULL) == 0;
-        break;
-    default:
-        break;
+    }
+    for (size_t i = 0; i < sizeof FRAMES / sizeof FRAMES[0]; i++) {
+        if (FRAMES[i].kind == kind) {
+            FRAMES[i].hear(w, frame);
+        }
     }
 }
 
