@@ -509,7 +509,7 @@ void front_adopts(struct ward *w, struct chance *c)
     struct thing *next;
     struct asked_job *j;
     struct asked_module *x;
-    if (f->nonce != 0 || !front_link_inherit(w, chance_percent(c, 70))) {
+    if (f->nonce != 0 || !front_link_inherit(w, c)) {
         return;
     }
     f->nonce = ++f->ids;

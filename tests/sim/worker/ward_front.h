@@ -134,10 +134,10 @@ void front_turn(struct ward *w, bool ends); /* of taking frames */
 bool front_next(struct ward *w, struct bytes *ret_frame, struct frame_fds *ret_fds);
 void front_rings_offer(struct ward *w);
 void front_rings_answered(struct ward *w, const struct msg_w_rings *m);
-/* Another front has the socket, and no rings. It takes over what the former one has sent.
- * `forgets`: the former one has taken what the worker has sent; in rings that is so always. False:
- * the former one still has frames to send. */
-bool front_link_inherit(struct ward *w, bool forgets);
+/* Another front has the socket, and no rings. It takes over what the former one has sent, which
+ * sends some more jobs where it has rings. What the worker has sent there is lost, and mostly what
+ * it has sent by the socket. False: the former one still has frames to send. */
+bool front_link_inherit(struct ward *w, struct chance *c);
 
 /* ---- ward_front.c ---- */
 

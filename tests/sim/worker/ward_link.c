@@ -5,6 +5,7 @@
 #include "tests/sim/worker/ward_front.h"
 
 #define FRAME_ROOM 65536u
+#define LAST_JOBS  2u
 
 static void must(struct ward *w, int rc, const struct err *e)
 {
@@ -99,10 +100,25 @@ void front_rings_answered(struct ward *w, const struct msg_w_rings *m)
     }
 }
 
-bool front_link_inherit(struct ward *w, bool forgets)
+/* A front may end between the two steps of sending: then no bell tells the worker. */
+static void last_words(struct ward *w, struct chance *c)
+{
+    for (unsigned i = 0; i < LAST_JOBS; i++) {
+        front_new_job(w, c);
+    }
+    if (w->front->duplex.queue == NULL && chance_percent(c, 50)) {
+        (void)ring_publish(&w->front->duplex.rings.out);
+    }
+}
+
+bool front_link_inherit(struct ward *w, struct chance *c)
 {
     struct ward_front *f = w->front;
+    bool forgets = chance_percent(c, 70);
     bool rings = f->duplex.state != DUPLEX_SOCKET;
+    if (f->duplex.state == DUPLEX_RINGS) {
+        last_words(w, c);
+    }
     if (rings && f->duplex.queue != NULL) {
         return false;
     }
