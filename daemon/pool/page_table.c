@@ -406,12 +406,16 @@ int page_break(struct pool *p, uint64_t at, bool alone, struct err *e)
 }
 
 /* A clear of the moved pages that is not over yet may fail, and is then reported for their old
- * place. */
+ * place. Until it is over it may come at any time, so who gets them at `to` waits for it. */
 static void spoil_uncleared(struct pool *p, uint64_t from, uint64_t to, uint64_t count)
 {
     const struct block moved = {.at = to * p->page, .size = count * p->page};
-    if (p->table.view[view_over(p, from)].ticket > p->late.done) {
+    uint64_t ticket = p->table.view[view_over(p, from)].ticket;
+    if (ticket > p->late.done) {
         tenancy_spoil(p, &moved);
+    }
+    if (ticket > p->table.view[to].ticket) {
+        p->table.view[to].ticket = ticket;
     }
 }
 

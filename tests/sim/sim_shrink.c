@@ -1,84 +1,25 @@
 #include "tests/sim/sim_shrink.h"
 
-#include <signal.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/time.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "tests/sim/sim.h"
 
-pid_t world_fork(void)
-{
-    (void)fflush(NULL);
-    pid_t pid = fork();
-    if (pid < 0) {
-        perror("front_sim: fork");
-        exit(2);
-    }
-    return pid;
-}
+struct trial {
+    const struct course *course;
+    FILE *log;
+};
 
-void world_limit(void)
+static void play(void *data, char *report)
 {
-    /* the parent's end ends the process, too */
-    const struct itimerval t = {.it_value = {.tv_sec = WORLD_SECONDS}};
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    (void)setitimer(ITIMER_PROF, &t, NULL); /* SIGPROF ends the process */
-}
-
-void verdict_of(int status, const char *report, struct verdict *ret_verdict)
-{
-    *ret_verdict = (struct verdict){.broken = status != 0};
-    if (status == 0) {
-        return;
-    }
-    if (report[0] != '\0') {
-        (void)snprintf(ret_verdict->text, sizeof ret_verdict->text, "%s", report);
-    } else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF) {
-        (void)snprintf(ret_verdict->text, sizeof ret_verdict->text, "hangs: the world takes %u s",
-                       WORLD_SECONDS);
-    } else if (WIFSIGNALED(status)) {
-        (void)snprintf(ret_verdict->text, sizeof ret_verdict->text, "signal %d: %s",
-                       WTERMSIG(status), strsignal(WTERMSIG(status)));
-    } else {
-        (void)snprintf(ret_verdict->text, sizeof ret_verdict->text, "status %d: it ended itself",
-                       WEXITSTATUS(status));
-    }
+    const struct trial *t = data;
+    sim_report = report;
+    (void)sim_run(t->course, t->log);
 }
 
 void course_try(const struct course *p, FILE *log, struct verdict *ret_verdict)
 {
-    char *report =
-        mmap(NULL, SIM_FAIL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (report == MAP_FAILED) {
-        abort();
-    }
-    pid_t pid = world_fork();
-    if (pid == 0) {
-        sim_report = report;
-        world_limit();
-        (void)sim_run(p, log);
-        _exit(0);
-    }
-    int status = 0;
-    if (waitpid(pid, &status, 0) != pid) {
-        perror("front_sim: waitpid");
-        exit(2);
-    }
-    sim_clear(pid);
-    verdict_of(status, report, ret_verdict);
-    (void)munmap(report, SIM_FAIL_BYTES);
-}
-
-/* The same rule is broken, by whatever job or buffer. */
-static bool same(const struct verdict *a, const struct verdict *b)
-{
-    size_t size = strcspn(a->text, ":");
-    return a->broken && b->broken && strncmp(a->text, b->text, size + 1) == 0;
+    struct trial t = {.course = p, .log = log};
+    sim_clear(verdict_play(play, &t, ret_verdict));
 }
 
 struct search {
@@ -97,7 +38,7 @@ static bool attempt(struct search *x, struct course *candidate)
     }
     x->left--;
     course_try(candidate, NULL, &v);
-    if (!same(x->verdict, &v)) {
+    if (!verdict_same(x->verdict, &v)) {
         course_finish(candidate);
         return false;
     }
@@ -107,9 +48,9 @@ static bool attempt(struct search *x, struct course *candidate)
     return true;
 }
 
-/* Without `count` events from `at` on. */
-static bool without(struct search *x, unsigned at, unsigned count)
+static bool without(void *data, unsigned at, unsigned count)
 {
+    struct search *x = data;
     struct course p;
     course_copy(x->course, &p);
     memmove(&p.event[at], &p.event[at + count], (p.count - at - count) * sizeof p.event[0]);
@@ -117,14 +58,16 @@ static bool without(struct search *x, unsigned at, unsigned count)
     return attempt(x, &p);
 }
 
-static void drop_events(struct search *x)
+static unsigned events(const void *data)
 {
-    for (unsigned size = (x->course->count + 1) / 2; size > 0; size /= 2) {
-        for (unsigned at = 0; at < x->course->count && x->left > 0;) {
-            unsigned count = x->course->count - at < size ? x->course->count - at : size;
-            at += without(x, at, count) ? 0 : count;
-        }
-    }
+    const struct search *x = data;
+    return x->course->count;
+}
+
+static bool more(const void *data)
+{
+    const struct search *x = data;
+    return x->left > 0;
 }
 
 /* Smaller numbers first. Those of clients and devices end events of the others. */
@@ -163,12 +106,13 @@ static uint64_t *faults(struct course_params *p)
 void course_shrink(struct course *p, struct verdict *v, unsigned tries)
 {
     struct search x = {.course = p, .verdict = v, .left = tries};
-    drop_events(&x);
+    const struct shrinking all = {.data = &x, .count = events, .more = more, .without = without};
+    shrink_events(&all);
     ease(&x, faults, 0);
     ease(&x, streams, 1);
     for (uint64_t n = 1; n <= 3; n++) {
         ease(&x, devices, n < p->params.devices ? n : p->params.devices);
         ease(&x, clients, n < p->params.clients ? n : p->params.clients);
     }
-    drop_events(&x);
+    shrink_events(&all);
 }

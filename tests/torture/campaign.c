@@ -9,6 +9,8 @@
 #define SETTLE_MS    500u
 #define RECOVERY     (60 * SECOND) /* a device that fails often is opened again after 30 s */
 #define LEAK_ROUNDS  6u
+#define AGAIN_MS     20u   /* until the next try, then twice as long, … */
+#define AGAIN_MOST   160u  /* … up to this */
 #define HISTORY      1100u /* jobs: more than the front keeps */
 
 static bool is_start(enum act act)
@@ -139,7 +141,7 @@ static bool fail_once(struct campaign *c, const struct run *run, struct session 
 static bool recovers(struct campaign *c, enum act act, char *ret_problem)
 {
     uint64_t end_ns = now_ns() + RECOVERY;
-    for (;;) {
+    for (unsigned ms = AGAIN_MS;; ms = 2 * ms < AGAIN_MOST ? 2 * ms : AGAIN_MOST) {
         struct session s;
         play_cure(c, act, &s);
         if (s.problem[0] == '\0') {
@@ -149,7 +151,7 @@ static bool recovers(struct campaign *c, enum act act, char *ret_problem)
             (void)snprintf(ret_problem, PROBLEM_TEXT, "afterwards: %s", s.problem);
             return false;
         }
-        pause_ms(20);
+        pause_ms(ms);
     }
 }
 
@@ -306,6 +308,7 @@ static bool run_one(struct campaign *c, const struct run *run)
     } else {
         c->unreached++;
     }
+    report_progress(c);
     return reached;
 }
 
@@ -469,6 +472,7 @@ static uint64_t run_act(struct campaign *c, enum act act, bool plan)
 uint64_t campaign_run(struct campaign *c)
 {
     uint64_t planned = 0;
+    c->begin_ns = c->told_ns = now_ns();
     c->end_ns = c->o.seconds > 0 ? now_ns() + c->o.seconds * SECOND : 0;
     for (unsigned act = 0; act < ACT_COUNT; act++) {
         if (has_act(c, act)) {

@@ -46,7 +46,7 @@ struct campaign {
     uint64_t runs[ROLE_COUNT][KIND_COUNT];             /* in which the call was reached */
     uint64_t acts[ACT_COUNT];                          /* the same */
     uint64_t unreached, worker_ends, launcher_ends, failures;
-    uint64_t end_ns;
+    uint64_t begin_ns, told_ns, end_ns;
     int64_t files_ended;    /* house_files after the end of a daemon */
     bool at_home;           /* the daemon runs and is as it should be */
     struct holdings before; /* the runs of `batch` */
@@ -61,6 +61,7 @@ uint64_t campaign_run(struct campaign *c);
 
 void report_calls(const struct campaign *c);
 void report_plan(const struct campaign *c, uint64_t runs);
+void report_progress(struct campaign *c); /* now and then */
 void report_failure(struct campaign *c, const struct run *run, const char *problem);
 void report_end(const struct campaign *c);
 const char *role_name(enum role role);

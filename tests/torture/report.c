@@ -4,6 +4,8 @@
 
 #include "tests/torture/campaign.h"
 
+#define PROGRESS_NS (60 * SECOND)
+
 static const char *const roles[] = {
 #define X(name, text, program, own) text,
     ROLES(X)
@@ -123,16 +125,36 @@ void report_failure(struct campaign *c, const struct run *run, const char *probl
     print_log(c);
 }
 
-void report_end(const struct campaign *c)
+static uint64_t all_runs(const struct campaign *c)
 {
     uint64_t all = 0;
+    for (unsigned r = 0; r < ROLE_COUNT; r++) {
+        for (unsigned k = 0; k < KIND_COUNT; k++) {
+            all += c->runs[r][k];
+        }
+    }
+    return all;
+}
+
+void report_progress(struct campaign *c)
+{
+    uint64_t at_ns = now_ns();
+    if (at_ns - c->told_ns > PROGRESS_NS) {
+        c->told_ns = at_ns;
+        (void)printf("torture: %llu runs in %llu s\n", (unsigned long long)all_runs(c),
+                     (unsigned long long)((at_ns - c->begin_ns) / SECOND));
+        (void)fflush(stdout);
+    }
+}
+
+void report_end(const struct campaign *c)
+{
     for (unsigned r = 0; r < ROLE_COUNT; r++) {
         for (unsigned k = 0; k < KIND_COUNT; k++) {
             if (c->runs[r][k] > 0) {
                 (void)printf("%-9s %-10s %llu runs\n", roles[r], kinds[k],
                              (unsigned long long)c->runs[r][k]);
             }
-            all += c->runs[r][k];
         }
     }
     for (unsigned act = 0; act < ACT_COUNT; act++) {
@@ -143,7 +165,7 @@ void report_end(const struct campaign *c)
     }
     (void)printf("torture: %llu runs, %llu failed; %llu calls were not reached; workers ended %llu "
                  "times, launchers %llu\n",
-                 (unsigned long long)all, (unsigned long long)c->failures,
+                 (unsigned long long)all_runs(c), (unsigned long long)c->failures,
                  (unsigned long long)c->unreached, (unsigned long long)c->worker_ends,
                  (unsigned long long)c->launcher_ends);
     (void)fflush(stdout);

@@ -78,6 +78,17 @@ int serve_buffer_create(struct server *s, struct bytes frame, struct frame_fds *
     return rc;
 }
 
+/* A new front hears of a buffer before its memory is zeroed. Another process would see what was
+ * there before. */
+static int export_piece(struct server *s, const struct buffer *b, int *ret_fd, uint64_t *ret_bytes,
+                        struct err *e)
+{
+    if (b->arrival != BUFFER_ARRIVED || b->filling != NULL) {
+        return err_set(e, ERR_STATE, "the memory is not zeroed yet: export the buffer again");
+    }
+    return memory_share(&s->device.memory, &b->piece, ret_fd, ret_bytes, e);
+}
+
 int serve_buffer_export(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
 {
     struct msg_f_buffer_export msg;
@@ -91,8 +102,7 @@ int serve_buffer_export(struct server *s, struct bytes frame, struct frame_fds *
     }
     struct buffer *b = buffer_find(&s->buffers, msg.id, &why);
     answer.id = msg.id;
-    rc = b == NULL ? ERR_BAD_HANDLE
-                   : memory_share(&s->device.memory, &b->piece, &out.fd[0], &answer.bytes, &why);
+    rc = b == NULL ? ERR_BAD_HANDLE : export_piece(s, b, &out.fd[0], &answer.bytes, &why);
     answer.code = rc;
     answer.vendor = rc != 0 ? why.vendor : 0;
     answer.text = bytes_str(rc != 0 ? why.text : "");

@@ -9,8 +9,7 @@
 #define ELEMENTS (SIM_CONTENT / ELEMENT)
 #define LATE_NS  (10 * NS_PER_S)
 
-/* ---- what a job does --------------------------------------------------------------------------
- */
+/* ---- what a job does ------------------------------------------------------------------------- */
 
 static struct sim_request none = {.seq = UINT64_MAX}; /* no request was seen, or its life is over */
 
@@ -143,8 +142,7 @@ static uint32_t launch_args(struct user *u, struct lib_job *x, struct sim_step *
     return count;
 }
 
-/* ---- its requests and answers -----------------------------------------------------------------
- */
+/* ---- its requests and answers ---------------------------------------------------------------- */
 
 struct lib_job *job_by_request(struct user *u, const struct sim_request *q)
 {
@@ -258,6 +256,13 @@ static bool awaits(const struct lib_job *x, const char *label, const struct msg_
                            : label[0] == '\0' && open && matches(x, m);
 }
 
+/* A call that blocks does so while the front is busy. */
+static bool asks_again(const struct lib_job *x)
+{
+    return (x->blocks || x->runs) && !x->over && x->said_count > 0 &&
+           x->said[x->said_count - 1].code == GPUD_ERR_BUSY;
+}
+
 void job_bind(struct user *u, struct sim_request *q, const struct msg_submit *m)
 {
     char label[16] = "";
@@ -277,7 +282,7 @@ void job_bind(struct user *u, struct sim_request *q, const struct msg_submit *m)
                 label);
         return;
     }
-    if (found->label && found->bound) {
+    if (found->label && found->bound && !asks_again(found)) {
         sim_fail(u->s, "twice: user %u submits one job with requests %" PRIu64 " and %" PRIu64,
                  u->index, found->j->request->seq, q->seq);
     }
@@ -291,8 +296,7 @@ void job_bind(struct user *u, struct sim_request *q, const struct msg_submit *m)
     q->job = found->j;
 }
 
-/* ---- its end ----------------------------------------------------------------------------------
- */
+/* ---- its end --------------------------------------------------------------------------------- */
 
 static void take_outputs(struct lib_job *x)
 {
@@ -490,8 +494,7 @@ static void on_done(gpud_job *job, int code, void *user)
     callback_end(x->user, call);
 }
 
-/* ---- calls that block -------------------------------------------------------------------------
- */
+/* ---- calls that block ------------------------------------------------------------------------ */
 
 static int call_launch(struct user *u, struct lib_job *x, struct sim_step *t, struct chance *r)
 {
@@ -556,8 +559,7 @@ void job_look(struct user *u, struct sim_buffer *b)
                       x->host[0], NULL));
 }
 
-/* ---- jobs with an object ----------------------------------------------------------------------
- */
+/* ---- jobs with an object --------------------------------------------------------------------- */
 
 /* A job that works in shared memory may be answered while a device still writes there. */
 static uint64_t choose_brief(const struct lib_job *x)
@@ -687,7 +689,9 @@ static void submit(struct user *u, struct lib_job *x, gpud_program *p, struct ch
     choose_options(u, x, r, label, &o);
     int rc = 0;
     if (chance_percent(r, 25)) {
+        x->runs = true;
         rc = CALL(u, gpud_run, u->lib, p, NULL, 0, &o, &job);
+        x->runs = false;
     } else {
         rc = CALL(u, gpud_submit, u->lib, p, NULL, 0, &o, &job);
     }
@@ -741,8 +745,7 @@ void job_something(struct user *u, struct chance *r)
     }
 }
 
-/* ---- waiting, cancelling, freeing ---------------------------------------------------------------
- */
+/* ---- waiting, cancelling, freeing ------------------------------------------------------------ */
 
 static struct lib_job *some_job(struct user *u, struct chance *r)
 {

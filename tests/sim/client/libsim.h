@@ -100,6 +100,7 @@ struct lib_job {
     uint64_t number;
     bool label;          /* it has its number as a label */
     bool blocks;         /* it is a call that blocks */
+    bool runs;           /* gpud_run has it */
     bool bound;          /* a request of it was seen */
     bool twin;           /* which may be that of another call, which asked for the same */
     bool over;           /* libgpud has said its end */

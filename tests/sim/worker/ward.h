@@ -3,9 +3,13 @@
  * with a simulated front and virtual time. One thread; all follows from one number.
  *
  *   ward_time      the agenda, the clock, and what threads become: steps of the agenda
+ *   ward_memory    the memory of the process, which is kept from world to world
  *   ward_pages     the device's memory: handles, ranges, blocks, and the shadow of its uses
+ *   ward_apart     memory that is exported, managed, or a module's
+ *   ward_host      host memory that is registered
  *   ward_device    the back end's table: streams, markers, modules, host memory
- *   ward_front     the front: frames out and in, adoption
+ *   ward_front     the front: frames of the worker, adoption
+ *   ward_link      its end of the channel
  *   ward_events    what it does at an event
  *   ward_jobs      the buffers and jobs that it asks for
  *   ward_model     what buffers must hold
@@ -100,14 +104,21 @@ void ward_advance(struct ward *w, uint64_t to_ns);
 bool ward_works_end(struct ward *w);
 bool ward_threads_work(const struct ward *w);
 bool ward_on_loop(const struct ward *w); /* does the worker's loop run, or a thread? */
+bool ward_sent(void);                    /* has anybody sent a frame since the last call? */
+uint64_t ward_real_ns(void);
+
+/* ---- ward_memory.c ---- */
+
 uint64_t
 ward_heap_blocks(void); /* blocks of the heap that the program has, but not its libraries */
-uint64_t ward_real_ns(void);
+struct memfd;
+/* Staging memory, full of zeros; it remains the process's. */
+int ward_staging(struct memfd *ret_input, struct memfd *ret_output, struct err *e);
+void ward_staging_clear(uint64_t input, uint64_t output); /* so many bytes were used */
 
 /* ---- ward_pages.c ---- */
 
 struct ward_grain {
-    bool seen;                   /* a command has used it */
     uint8_t wrote;               /* 1 + the stream that wrote it last; 0: none */
     uint32_t write;              /* number of its command */
     uint32_t read[WARD_STREAMS]; /* numbers of the last commands that read it */
@@ -117,10 +128,12 @@ struct ward_grain {
 struct ward_mem {
     uint64_t bytes;
     uint8_t *data;
-    struct ward_grain *grain; /* owned */
+    uint8_t *seen;            /* owned: by grain, has a command used it? */
+    struct ward_grain *grain; /* owned; of one that was not seen without value */
     unsigned maps;
-    bool host;  /* the bytes are the host's */
-    bool stuck; /* an end of a mapping was refused */
+    bool host;      /* the bytes are the host's */
+    bool elsewhere; /* they are not counted: the driver moves them to the host */
+    bool stuck;     /* an end of a mapping was refused */
     struct ward_mem *prev, *next;
 };
 
@@ -131,8 +144,11 @@ struct ward_page {
     uint32_t last[WARD_STREAMS]; /* numbers of the last commands that name it */
 };
 
+enum ward_block_kind { WARD_ORDINARY, WARD_EXPORTED, WARD_MANAGED, WARD_VARIABLES };
+
 struct backend_block {
     struct backend_device *device;
+    enum ward_block_kind kind;
     uint64_t bytes, page_bytes;
     struct ward_page *page; /* owned */
     bool range;             /* of handles */
@@ -170,6 +186,17 @@ void ward_mem_end(struct backend_device *d, struct ward_mem *m);
 void ward_device_empty(struct backend_device *d); /* frees all of its memory */
 extern const struct backend_page_ops ward_page_ops;
 
+/* ---- ward_host.c ---- */
+
+void ward_host_ops(const struct ward_params *p, struct backend_memory_ops *m);
+
+/* ---- ward_apart.c ---- */
+
+#define WARD_VARIABLE ((uint64_t)16 << 10) /* bytes of a module's variable */
+
+void ward_apart_ops(const struct ward_params *p, struct backend_memory_ops *m);
+struct backend_block *ward_variable_make(struct backend_device *d);
+
 /* ---- ward_device.c ---- */
 
 struct ward_host;
@@ -202,6 +229,10 @@ struct ward_value {
     uint64_t job;
 };
 
+/* A call of the driver that waits for all that runs, where the device has release_waits. */
+void ward_wait_for_all(struct backend_device *d, const char *what);
+/* As the driver's call, which may wait for what runs. */
+void ward_block_free(struct backend_device *d, struct backend_block *b);
 const struct backend *ward_backend(struct ward *w); /* its table; valid until the next call */
 bool ward_refuses(struct ward *w, uint64_t permille);
 bool ward_device_idle(const struct backend_device *d);

@@ -92,6 +92,12 @@ static void choose_more(struct chance *c, struct ward_params *p)
     p->early = chance_percent(c, 50) ? 0 : chance_below(c, 101);
     p->defined = 1; /* courses that are older than the parameter have 0 */
     p->load_faults = p->fault > 0 && chance_percent(c, 50);
+    p->arena_kib = chance_spread(c, 8, 1024);
+    p->rings = chance_percent(c, 50);
+    p->exports = chance_percent(c, 70) ? 0 : 1 + chance_below(c, 30);
+    p->manages = chance_percent(c, 70) ? 0 : 1 + chance_below(c, 30);
+    p->managed_kib = chance_spread(c, p->limit_kib / 16, 2 * p->limit_kib);
+    p->variables = chance_percent(c, 40);
 }
 
 static enum ward_kind usual_kind(uint64_t n)

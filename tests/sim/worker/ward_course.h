@@ -49,7 +49,13 @@
     X(cpu, 1)                /* 1: the device is a processor */                                    \
     X(early, 100)            /* percent of uses of an arena that is still being registered */      \
     X(load_faults, 1)        /* 1: the fault comes while a module is loaded */                     \
-    X(defined, 1)            /* 1: no temporary is copied to the host that the job did not write */
+    X(defined, 1)           /* 1: no temporary is copied to the host that the job did not write */ \
+    X(arena_kib, 1024)      /* the largest arena; 0: 1024 */                                       \
+    X(rings, 1)             /* 1: front and worker have rings */                                   \
+    X(exports, 100)         /* percent of buffers */                                               \
+    X(manages, 100)         /* percent of buffers: the driver moves them */                        \
+    X(managed_kib, 1 << 20) /* limit of their bytes */                                             \
+    X(variables, 1)         /* 1: modules have variables, which become buffers */
 
 struct ward_params {
 #define X(name, most) uint64_t name;

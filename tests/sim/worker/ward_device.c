@@ -11,14 +11,14 @@
 #include "daemon/worker/memory/releases.h"
 #include "tests/sim/worker/ward.h"
 
-#define SERVICE      0u /* the stream that zeroes buffers: the worker's first */
-#define SLICE_BYTES  ((uint64_t)1 << 20)
+#define SERVICE      0u                  /* the stream that zeroes buffers: the worker's first */
 #define ZEROS_MOST   (UINT64_C(4) << 20) /* bytes in one piece, on a processor */
 #define UNHEARD_MOST 100000u             /* commands without a frame from the worker, or to it */
 
-enum command_kind { WRITE, READ, COPY, FILL, LAUNCH, MARK, WAIT };
+enum command_kind { WRITE, READ, COPY, FILL, LAUNCH, MARK, WAIT, FETCH };
 
-static const char *const NAMES[] = {"write", "read", "copy", "fill", "launch", "mark", "wait"};
+static const char *const NAMES[] = {"write",  "read", "copy", "fill",
+                                    "launch", "mark", "wait", "prefetch"};
 
 struct part {
     struct backend_ref ref;
@@ -60,14 +60,9 @@ struct backend_stream {
     uint64_t begin_ns, end_ns; /* of the commands since the last mark */
 };
 
-struct ward_host {
-    struct ward_host *next;
-    const uint8_t *data;
-    uint64_t bytes;
-};
-
 struct backend_module {
     struct backend_device *device;
+    struct backend_block *variable; /* NULL: it has none */
 };
 
 bool ward_refuses(struct ward *w, uint64_t permille)
@@ -179,6 +174,7 @@ static void execute(struct backend_stream *s, const struct command *c)
         break;
     case MARK:
     case WAIT:
+    case FETCH:
         break;
     }
 }
@@ -453,6 +449,19 @@ static int stream_launch(struct backend_stream *s, struct backend_module *m, con
     return 0;
 }
 
+static int stream_prefetch(struct backend_stream *s, struct backend_ref ref, uint64_t size,
+                           struct err *e)
+{
+    int rc = dead(s->device, e);
+    if (ref.block->kind != WARD_MANAGED) {
+        ward_broken(s->device->w, "handle", "the driver does not move this block");
+    }
+    if (rc == 0) {
+        part_set(s, add(s, FETCH, 1), 0, ref, NULL, size);
+    }
+    return rc;
+}
+
 static int mark_as(struct backend_stream *s, bool quiet, struct backend_marker **ret_marker,
                    struct err *e)
 {
@@ -553,7 +562,7 @@ static int block_alloc(struct backend_device *d, uint64_t size, struct backend_b
 
 /* A driver that waits for all that runs before it frees memory. The worker frees while nothing
  * runs, so that no job waits for a kernel of another one; unless the device is never idle. */
-static void wait_for_all(struct backend_device *d, const char *what)
+void ward_wait_for_all(struct backend_device *d, const char *what)
 {
     struct ward *w = d->w;
     if (!w->params.release_waits || w->closing || !ward_on_loop(w) || d->dead.code != 0) {
@@ -568,11 +577,19 @@ static void wait_for_all(struct backend_device *d, const char *what)
     }
 }
 
-static void block_free(struct backend_device *d, struct backend_block *block)
+void ward_block_free(struct backend_device *d, struct backend_block *block)
 {
-    wait_for_all(d, "the end of a block");
+    ward_wait_for_all(d, "the end of a block");
     ward_pass(d->w, ward_while(d->w, d->w->params.call_ns));
     ward_block_end(d, block);
+}
+
+static void block_free(struct backend_device *d, struct backend_block *block)
+{
+    if (block->kind != WARD_ORDINARY && block->kind != WARD_MANAGED) {
+        ward_broken(d->w, "handle", "the pool does not have this block");
+    }
+    ward_block_free(d, block);
 }
 
 static int room(struct backend_device *d, uint64_t *ret_bytes, struct err *e)
@@ -581,80 +598,6 @@ static int room(struct backend_device *d, uint64_t *ret_bytes, struct err *e)
     (void)e;
     *ret_bytes = d->used + d->foreign < memory ? memory - d->used - d->foreign : 0;
     return 0;
-}
-
-static void host_add(struct backend_device *d, const uint8_t *data, uint64_t bytes)
-{
-    struct ward_host *h = calloc(1, sizeof *h);
-    *h = (struct ward_host){.next = d->hosts, .data = data, .bytes = bytes};
-    d->hosts = h;
-}
-
-static int register_host(struct backend_device *d, void *data, size_t size, bool writes,
-                         struct err *e)
-{
-    (void)writes;
-    if (ward_refuses(d->w, d->w->params.refuse_host)) {
-        return err_set(e, ERR_DEVICE_MEMORY, "the device registers nothing now");
-    }
-    host_add(d, data, size);
-    return 0;
-}
-
-/* Where memory is registered in slices, several may end at once, or a part of what one call
- * registered. */
-static void unregister_host(struct backend_device *d, void *data, size_t size)
-{
-    const uint8_t *from = data;
-    const uint8_t *to = from + size;
-    uint64_t found = 0;
-    wait_for_all(d, "the end of a registration");
-    for (struct ward_host **at = &d->hosts; *at != NULL;) {
-        struct ward_host *h = *at;
-        const uint8_t *end = h->data + h->bytes;
-        bool exact = h->data == from && h->bytes == size;
-        if (h->data >= to || end <= from || (!exact && !d->w->params.slices)) {
-            at = &h->next;
-            continue;
-        }
-        *at = h->next;
-        found += (uint64_t)((end < to ? end : to) - (h->data > from ? h->data : from));
-        if (h->data < from) {
-            host_add(d, h->data, (uint64_t)(from - h->data));
-        }
-        if (end > to) {
-            host_add(d, to, (uint64_t)(end - to));
-        }
-        free(h);
-    }
-    if (found != size) {
-        ward_broken(d->w, "registered", "%zu bytes of the host end, %" PRIu64 " were registered",
-                    size, found);
-    }
-}
-
-static uint64_t host_slice(const struct backend_device *d, const void *data, uint64_t size,
-                           uint64_t at)
-{
-    (void)d;
-    (void)data;
-    return size - at < SLICE_BYTES ? size - at : SLICE_BYTES;
-}
-
-static int import_host(struct backend_device *d, void *data, size_t size,
-                       struct backend_block **ret_block, uint64_t *ret_align, struct err *e)
-{
-    if (ward_refuses(d->w, d->w->params.refuse_host)) {
-        return err_set(e, ERR_UNSUPPORTED, "the device does not reach this memory");
-    }
-    *ret_block = ward_block_of(d, ward_mem_make(d, size, data));
-    *ret_align = 64;
-    return 0;
-}
-
-static void release_host(struct backend_device *d, struct backend_block *block)
-{
-    ward_block_end(d, block);
 }
 
 /* ---- modules --------------------------------------------------------------------------------- */
@@ -686,6 +629,7 @@ static int module_load(struct backend_device *d, struct bytes binary,
     }
     struct backend_module *m = calloc(1, sizeof *m);
     m->device = d;
+    m->variable = d->w->params.variables != 0 ? ward_variable_make(d) : NULL;
     d->modules++;
     *ret_module = m;
     return 0;
@@ -693,8 +637,11 @@ static int module_load(struct backend_device *d, struct bytes binary,
 
 static void module_unload(struct backend_module *m)
 {
-    wait_for_all(m->device, "the end of a module");
+    ward_wait_for_all(m->device, "the end of a module");
     m->device->modules--;
+    if (m->variable != NULL) {
+        ward_block_end(m->device, m->variable);
+    }
     free(m);
 }
 
@@ -711,6 +658,17 @@ static int kernel(struct backend_module *m, unsigned index, struct backend_kerne
     (void)e;
     *ret_kernel = (struct backend_kernel){.arg_count = index == 0 ? 2 : 3, .max_group = 1024};
     memcpy(ret_kernel->entry, index == 0 ? "set" : "mix", 4);
+    return 0;
+}
+
+static int variable(struct backend_module *m, const char *name, struct backend_block **ret_block,
+                    uint64_t *ret_bytes, struct err *e)
+{
+    if (strcmp(name, "table") != 0 || m->variable == NULL) {
+        return err_set(e, ERR_NOT_FOUND, "the module has no %s", name);
+    }
+    *ret_block = m->variable;
+    *ret_bytes = WARD_VARIABLE;
     return 0;
 }
 
@@ -812,8 +770,11 @@ static const struct backend_device_ops device_ops = {
 static const struct backend_marker_ops marker_ops = {
     .state = marker_state, .times = marker_times, .release = unref, .arm = marker_arm};
 
-static const struct backend_module_ops module_ops = {
-    .load = module_load, .unload = module_unload, .kernel_count = kernel_count, .kernel = kernel};
+static const struct backend_module_ops module_ops = {.load = module_load,
+                                                     .unload = module_unload,
+                                                     .kernel_count = kernel_count,
+                                                     .kernel = kernel,
+                                                     .variable = variable};
 
 const struct backend *ward_backend(struct ward *w)
 {
@@ -821,15 +782,9 @@ const struct backend *ward_backend(struct ward *w)
     static struct backend_stream_ops streams;
     static struct backend table;
     const struct ward_params *p = &w->params;
-    memory =
-        (struct backend_memory_ops){.alloc = block_alloc,
-                                    .free = block_free,
-                                    .room = room,
-                                    .register_host = p->registers ? register_host : NULL,
-                                    .unregister_host = p->registers ? unregister_host : NULL,
-                                    .host_slice = p->registers && p->slices ? host_slice : NULL,
-                                    .import_host = p->imports ? import_host : NULL,
-                                    .release_host = p->imports ? release_host : NULL};
+    memory = (struct backend_memory_ops){.alloc = block_alloc, .free = block_free, .room = room};
+    ward_host_ops(p, &memory);
+    ward_apart_ops(p, &memory);
     streams = (struct backend_stream_ops){.create = stream_create,
                                           .destroy = stream_destroy,
                                           .write = stream_write,
@@ -841,7 +796,8 @@ const struct backend *ward_backend(struct ward *w)
                                           .mark_quiet = p->quiet ? mark_quiet : NULL,
                                           .wait = stream_wait,
                                           .flush = stream_flush,
-                                          .write_batch = p->batches ? write_batch : NULL};
+                                          .write_batch = p->batches ? write_batch : NULL,
+                                          .prefetch = p->manages > 0 ? stream_prefetch : NULL};
     table = (struct backend){.name = "ward",
                              .abi = BACKEND_ABI,
                              .enumerate = enumerate,

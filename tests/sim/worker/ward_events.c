@@ -33,8 +33,10 @@ static void module_ask(struct ward *w)
     if (memfd_create_sealed("module", 64, &m, &e) != 0) {
         ward_broken(w, "front", "%s", e.text);
     }
-    const struct msg_f_module_load msg = {
-        .module = x->id, .size = 64, .hash = bytes_of("0123456789abcdef", 16), .tenant = 1};
+    const struct msg_f_module_load msg = {.module = x->id,
+                                          .size = 64,
+                                          .hash = bytes_of("0123456789abcdef", 16),
+                                          .tenant = WARD_MODULE_TENANT};
     front_send(w, &schema_msg_f_module_load, &msg, m.fd);
     memfd_finish(&m);
     DL_APPEND(f->modules, x);
@@ -56,7 +58,8 @@ static void arena_ask(struct ward *w, struct chance *c)
     t->id = ++f->ids;
     t->arena = true;
     t->tenant = 1 + (uint32_t)chance_below(c, w->params.tenants);
-    t->bytes = (1 + chance_below(c, 256)) * 4096;
+    uint64_t pages = w->params.arena_kib > 0 ? w->params.arena_kib / 4 : 256;
+    t->bytes = (1 + chance_below(c, pages)) * 4096;
     t->state = THING_READY;
     t->data = malloc(t->bytes);
     t->defined = malloc(t->bytes / WARD_GRAIN);
@@ -138,9 +141,18 @@ static void free_some(struct ward *w, struct chance *c)
     }
 }
 
+static void export_some(struct ward *w, struct chance *c)
+{
+    struct thing *t = front_pick(w, c, 0, false);
+    if (t != NULL && t->exported) {
+        const struct msg_f_buffer_export m = {.id = t->id};
+        front_send(w, &schema_msg_f_buffer_export, &m, -1);
+    }
+}
+
 static void control(struct ward *w, struct chance *c)
 {
-    uint64_t n = chance_below(c, 5);
+    uint64_t n = chance_below(c, w->params.exports > 0 ? 8 : 5);
     if (n == 0) {
         const struct msg_f_pool m = {.trim = chance_percent(c, 20)};
         front_send(w, &schema_msg_f_pool, &m, -1);
@@ -159,6 +171,8 @@ static void control(struct ward *w, struct chance *c)
                                        .stay = limit / 4};
         w->front->budgets = true;
         front_send(w, &schema_msg_f_budget, &m, -1);
+    } else if (n > 4) {
+        export_some(w, c);
     } else {
         const struct msg_f_coalesce m = {.window_ns = w->params.window_us * 1000};
         front_send(w, &schema_msg_f_coalesce, &m, -1);

@@ -10,84 +10,7 @@
 #include "common/descriptors.h"
 #include "daemon/worker/serve/serve.h"
 
-#define FRAME_ROOM 65536u
-#define LATE_NS    (50 * NS_PER_MS) /* the worker looks at its streams now and then */
-
-/* ---- out ------------------------------------------------------------------------------------- */
-
-static bool send_now(struct ward *w, const uint8_t *data, size_t size, int fd)
-{
-    struct err e = ERR_INIT;
-    const struct frame_fds fds = {.fd = {fd}, .count = fd >= 0};
-    int rc = seqpacket_send(w->front->fd, data, size, &fds, &e);
-    if (rc < 0) {
-        ward_broken(w, "channel", "%s", e.text);
-    }
-    return rc == 0;
-}
-
-void ward_front_send(struct ward *w)
-{
-    struct ward_front *f = w->front;
-    while (f->unsent != NULL && send_now(w, f->unsent->data, f->unsent->size, f->unsent->fd)) {
-        struct unsent *x = f->unsent;
-        f->unsent = x->next;
-        f->unsent_end = f->unsent != NULL ? f->unsent_end : &f->unsent;
-        descriptor_close(&x->fd);
-        free(x);
-    }
-}
-
-static void packet_send(struct ward *w, const uint8_t *data, size_t size, int fd)
-{
-    struct ward_front *f = w->front;
-    if (f->unsent == NULL && send_now(w, data, size, fd)) {
-        return;
-    }
-    struct unsent *x = malloc(sizeof *x + size);
-    *x = (struct unsent){.fd = fd >= 0 ? dup(fd) : -1, .size = size};
-    memcpy(x->data, data, size);
-    *f->unsent_end = x;
-    f->unsent_end = &x->next;
-}
-
-void front_packet_begin(struct ward *w)
-{
-    w->front->gathered = &w->front->room;
-    packet_reset(w->front->gathered);
-}
-
-void front_packet_end(struct ward *w)
-{
-    struct bytes all = packet_view(w->front->gathered);
-    w->front->gathered = NULL;
-    if (all.size > 0) {
-        packet_send(w, all.data, all.size, -1);
-    }
-}
-
-void front_send(struct ward *w, const struct schema *schema, const void *msg, int fd)
-{
-    struct capbuf out;
-    struct err e = ERR_INIT;
-    capbuf_init(&out, FRAME_ROOM);
-    if (proto_encode(schema, msg, &out, &e) != 0) {
-        ward_broken(w, "front", "%s", e.text);
-    }
-    struct packet *p = w->front->gathered;
-    if (p != NULL && fd < 0 && packet_add(p, capbuf_view(&out))) {
-        capbuf_finish(&out);
-        return;
-    }
-    if (p != NULL) { /* the order of frames remains */
-        front_packet_end(w);
-    }
-    packet_send(w, out.data, out.size, fd);
-    if (p != NULL) {
-        front_packet_begin(w);
-    }
-    capbuf_finish(&out);
-}
+#define LATE_NS (50 * NS_PER_MS) /* the worker looks at its streams now and then */
 
 /* ---- what it knows --------------------------------------------------------------------------- */
 
@@ -346,16 +269,39 @@ static void hear_buffer(struct ward *w, struct bytes frame)
     front_forget(w->front, t);
 }
 
+static void hear_exported(struct ward *w, struct bytes frame, int fds)
+{
+    struct msg_w_exported m;
+    if (proto_decode(&schema_msg_w_exported, frame, &m, NULL) != 0) {
+        return;
+    }
+    const struct thing *t = front_thing(w->front, m.id, false);
+    if (t == NULL || t->state == THING_GONE || w->device->dead.code != 0) {
+        return;
+    }
+    bool unzeroed = m.code == ERR_STATE && t->listed;
+    if (!unzeroed && (m.code != 0 || m.bytes < t->bytes || fds != 1)) {
+        ward_broken(w, "verdict", "exporting buffer %" PRIu64 ": %" PRId64 ", %" PRIu64 " bytes",
+                    m.id, m.code, m.bytes);
+    }
+}
+
+static struct asked_module *module_of(const struct ward_front *f, uint64_t id)
+{
+    struct asked_module *x = f->modules;
+    while (x != NULL && x->id != id) {
+        x = x->next;
+    }
+    return x;
+}
+
 static void hear_module(struct ward *w, struct bytes frame)
 {
     struct msg_w_module m;
     if (proto_decode(&schema_msg_w_module, frame, &m, NULL) != 0) {
         return;
     }
-    struct asked_module *x = w->front->modules;
-    while (x != NULL && x->id != m.module) {
-        x = x->next;
-    }
+    struct asked_module *x = module_of(w->front, m.module);
     if (device_is_lost((int)m.code) && front_job(w->front, w->device->blamed) != NULL &&
         !front_job(w->front, w->device->blamed)->ended) {
         ward_broken(w, "verdict", "module %" PRIu64 " is blamed for the fault of job %" PRIu64,
@@ -446,6 +392,36 @@ static void hear_inventory_buffer(struct ward *w, struct bytes frame)
     }
 }
 
+/* The answer of its load may be lost. */
+static void hear_inventory_module(struct ward *w, struct bytes frame)
+{
+    struct msg_w_inventory_module m;
+    if (proto_decode(&schema_msg_w_inventory_module, frame, &m, NULL) == 0) {
+        struct asked_module *x = module_of(w->front, m.module);
+        if (x != NULL) {
+            x->listed = true;
+            x->state = THING_READY;
+        }
+    }
+}
+
+static void modules_check(struct ward *w)
+{
+    struct ward_front *f = w->front;
+    struct asked_module *x;
+    struct asked_module *next;
+    DL_FOREACH_SAFE(f->modules, x, next)
+    {
+        if (!x->listed && x->state == THING_READY) {
+            ward_broken(w, "inventory", "module %" PRIu64 " is lost", x->id);
+        }
+        if (!x->listed) { /* it was refused */
+            DL_DELETE(f->modules, x);
+            free(x);
+        }
+    }
+}
+
 static void hear_inventory_job(struct ward *w, struct bytes frame)
 {
     struct msg_w_inventory_job m;
@@ -518,9 +494,11 @@ static void hear_inventory_end(struct ward *w, struct bytes frame)
             front_seal(w, t);
         }
     }
+    modules_check(w);
     for (unsigned i = 1; i <= w->params.tenants; i++) {
         front_limits(w, i);
     }
+    front_rings_offer(w);
     ward_log(w, "another front has the worker");
 }
 
@@ -530,15 +508,9 @@ void front_adopts(struct ward *w, struct chance *c)
     struct thing *t;
     struct thing *next;
     struct asked_job *j;
-    if (f->nonce != 0) {
+    struct asked_module *x;
+    if (f->nonce != 0 || !front_link_inherit(w, c)) {
         return;
-    }
-    if (chance_percent(c, 70)) { /* what the former front did not read */
-        struct frame_fds fds = {.count = 0};
-        size_t size = 0;
-        while (seqpacket_recv(f->fd, f->room.data, sizeof f->room.data, &size, &fds, NULL) == 0) {
-            frame_fds_close(&fds);
-        }
     }
     f->nonce = ++f->ids;
     DL_FOREACH(f->jobs, j)
@@ -553,6 +525,10 @@ void front_adopts(struct ward *w, struct chance *c)
             front_forget(f, t);
         }
     }
+    DL_FOREACH(f->modules, x)
+    {
+        x->listed = false;
+    }
     for (unsigned i = 1; i <= WARD_TENANTS; i++) {
         f->tenant[i].acts = true;
         f->tenant[i].most = UINT64_MAX; /* until its limits are set again, which reclaims nothing */
@@ -563,66 +539,69 @@ void front_adopts(struct ward *w, struct chance *c)
 
 /* ---- in -------------------------------------------------------------------------------------- */
 
-static void hear(struct ward *w, struct bytes frame)
+static void hear_rings(struct ward *w, struct bytes frame)
+{
+    struct msg_w_rings m;
+    if (proto_decode(&schema_msg_w_rings, frame, &m, NULL) == 0) {
+        front_rings_answered(w, &m);
+    }
+}
+
+static void hear_ready(struct ward *w, struct bytes frame)
+{
+    (void)frame;
+    w->front->ready = true;
+    front_rings_offer(w);
+}
+
+static void hear_pool(struct ward *w, struct bytes frame)
 {
     struct ward_front *f = w->front;
+    f->pool = proto_decode(&schema_msg_w_pool, frame, &f->pool_says, NULL) == 0;
+}
+
+static const struct {
+    unsigned kind;
+    void (*hear)(struct ward *w, struct bytes frame);
+} FRAMES[] = {{FRAME_KIND_W_READY, hear_ready},
+              {FRAME_KIND_W_RINGS, hear_rings},
+              {FRAME_KIND_W_DONE, hear_done},
+              {FRAME_KIND_W_BUFFER, hear_buffer},
+              {FRAME_KIND_W_MODULE, hear_module},
+              {FRAME_KIND_W_ARENA, hear_arena},
+              {FRAME_KIND_W_WAITING, hear_waiting},
+              {FRAME_KIND_W_LATE, hear_late},
+              {FRAME_KIND_W_TENANT, hear_tenant},
+              {FRAME_KIND_W_INVENTORY_BUFFER, hear_inventory_buffer},
+              {FRAME_KIND_W_INVENTORY_MODULE, hear_inventory_module},
+              {FRAME_KIND_W_INVENTORY_JOB, hear_inventory_job},
+              {FRAME_KIND_W_INVENTORY_END, hear_inventory_end},
+              {FRAME_KIND_W_POOL, hear_pool}};
+
+static void hear(struct ward *w, struct bytes frame, int fds)
+{
+    unsigned kind = proto_kind(frame);
     w->device->unheard = 0;
-    switch (proto_kind(frame)) {
-    case FRAME_KIND_W_READY:
-        f->ready = true;
-        break;
-    case FRAME_KIND_W_DONE:
-        hear_done(w, frame);
-        break;
-    case FRAME_KIND_W_BUFFER:
-        hear_buffer(w, frame);
-        break;
-    case FRAME_KIND_W_MODULE:
-        hear_module(w, frame);
-        break;
-    case FRAME_KIND_W_ARENA:
-        hear_arena(w, frame);
-        break;
-    case FRAME_KIND_W_WAITING:
-        hear_waiting(w, frame);
-        break;
-    case FRAME_KIND_W_LATE:
-        hear_late(w, frame);
-        break;
-    case FRAME_KIND_W_TENANT:
-        hear_tenant(w, frame);
-        break;
-    case FRAME_KIND_W_INVENTORY_BUFFER:
-        hear_inventory_buffer(w, frame);
-        break;
-    case FRAME_KIND_W_INVENTORY_JOB:
-        hear_inventory_job(w, frame);
-        break;
-    case FRAME_KIND_W_INVENTORY_END:
-        hear_inventory_end(w, frame);
-        break;
-    case FRAME_KIND_W_POOL:
-        f->pool = proto_decode(&schema_msg_w_pool, frame, &f->pool_says, NULL) == 0;
-        break;
-    default:
-        break;
+    if (kind == FRAME_KIND_W_EXPORTED) {
+        hear_exported(w, frame, fds);
+    }
+    for (size_t i = 0; i < sizeof FRAMES / sizeof FRAMES[0]; i++) {
+        if (FRAMES[i].kind == kind) {
+            FRAMES[i].hear(w, frame);
+        }
     }
 }
 
 void ward_front_hear(struct ward *w)
 {
-    static uint8_t data[FRAME_ROOM];
-    struct frame_fds fds = {.count = 0};
-    size_t size = 0;
-    while (seqpacket_recv(w->front->fd, data, sizeof data, &size, &fds, NULL) == 0) {
-        struct bytes rest = bytes_of(data, size);
-        struct bytes frame;
-        bool first = true;
-        while (packet_next(&rest, &first, &frame, NULL) == 1) {
-            hear(w, frame);
-        }
+    struct bytes frame;
+    struct frame_fds fds;
+    front_turn(w, false);
+    while (front_next(w, &frame, &fds)) {
+        hear(w, frame, fds.count);
         frame_fds_close(&fds);
     }
+    front_turn(w, true);
 }
 
 void ward_front_lost(struct ward *w, int status)
@@ -659,13 +638,11 @@ void ward_front_begin(struct ward *w)
     struct ward_front *f = calloc(1, sizeof *f);
     struct err e = ERR_INIT;
     int pair[2];
-    f->unsent_end = &f->unsent;
-    if (memfd_create_sealed("in", WARD_STAGE, &f->input, &e) != 0 ||
-        memfd_create_sealed("out", WARD_STAGE, &f->output, &e) != 0 ||
-        seqpacket_pair(pair, &e) != 0) {
+    if (ward_staging(&f->input, &f->output, &e) != 0 || seqpacket_pair(pair, &e) != 0) {
         ward_broken(w, "front", "%s", e.text);
     }
     f->fd = pair[0];
+    duplex_init(&f->duplex, f->fd, SIZE_MAX, false);
     f->worker_fd = pair[1];
     f->worker_input = dup(f->input.fd);
     f->worker_output = dup(f->output.fd);
@@ -686,10 +663,10 @@ int ward_front_fd(struct ward *w, int which)
 void ward_front_end(struct ward *w)
 {
     struct ward_front *f = w->front;
+    duplex_finish(&f->duplex);
     descriptor_close(&f->fd);
     descriptor_close(&f->worker_fd);
-    memfd_finish(&f->input);
-    memfd_finish(&f->output);
+    ward_staging_clear(f->staged[0], f->staged[1]);
     free(f);
     w->front = NULL;
 }

@@ -2,16 +2,17 @@
 #ifndef TEST_SIM_WARD_FRONT_H
 #define TEST_SIM_WARD_FRONT_H
 
+#include "common/duplex.h"
 #include "common/memfd.h"
-#include "common/packet.h"
 #include "daemon/worker/memory/memory.h"
 #include "proto/codec.h"
 #include "tests/sim/worker/ward.h"
 
-#define WARD_TENANTS 6u
-#define WARD_STEPS   8u
-#define WARD_TEMPS   3u
-#define WARD_STAGE   ((uint64_t)8 << 20) /* bytes of staging memory, each way */
+#define WARD_TENANTS       6u
+#define WARD_MODULE_TENANT 1u /* of all modules */
+#define WARD_STEPS         8u
+#define WARD_TEMPS         3u
+#define WARD_STAGE         ((uint64_t)8 << 20) /* bytes of staging memory, each way */
 
 enum thing_state {
     THING_ASKED, /* the worker has not answered */
@@ -34,8 +35,10 @@ struct thing {
     uint64_t align;    /* of an arena: where kernels can use it; 0: nowhere */
     bool answered;     /* W_ARENA came */
     bool stays;        /* on the device */
-    bool listed;       /* by an inventory */
-    bool lost;         /* it got no memory, after this front took it over */
+    bool exported, managed;
+    bool variable; /* of a module */
+    bool listed;   /* by an inventory */
+    bool lost;     /* it got no memory, after this front took it over */
     struct thing *prev, *next;
 };
 
@@ -59,6 +62,8 @@ struct step {
 
 struct asked_module {
     uint64_t id;
+    bool named;  /* its variable is a buffer, or was */
+    bool listed; /* by an inventory */
     enum thing_state state;
     struct asked_module *prev, *next;
 };
@@ -94,25 +99,17 @@ struct tenant {
     bool acts; /* it asked for something since its use was reported */
 };
 
-/* A packet that the channel had no room for. */
-struct unsent {
-    struct unsent *next;
-    int fd; /* owned; -1: none */
-    size_t size;
-    uint8_t data[];
-};
-
 struct ward_front {
     int fd, worker_fd;
-    struct memfd input, output;
+    struct memfd input, output; /* the process's */
+    uint64_t staged[2];         /* bytes of them that were used */
     int worker_input, worker_output;
     struct thing *things;
     struct asked_job *jobs;
     struct asked_module *modules;
     struct tenant tenant[WARD_TENANTS + 1];
-    struct unsent *unsent, **unsent_end;
-    struct packet *gathered; /* frames of a packet; NULL: each has its own */
-    struct packet room;
+    struct duplex duplex;
+    uint64_t rings; /* nonce of those that it has offered */
     uint64_t ids;
     uint64_t nonce; /* of the inventory that is under way; 0: none */
     bool ready;     /* W_READY came */
@@ -124,11 +121,26 @@ struct ward_front {
     uint64_t jobs_done, jobs_failed, jobs_waited;
 };
 
+/* ---- ward_link.c ---- */
+
+/* fd -1: none. It remains the caller's. */
+void front_send(struct ward *w, const struct schema *schema, const void *msg, int fd);
+void front_send_all(struct ward *w, const struct schema *schema, const void *msg,
+                    const struct frame_fds *fds);
+void front_packet_begin(struct ward *w); /* frames from now on share a packet */
+void front_packet_end(struct ward *w);
+void front_turn(struct ward *w, bool ends); /* of taking frames */
+/* The descriptors are the caller's. False: there is no frame now. */
+bool front_next(struct ward *w, struct bytes *ret_frame, struct frame_fds *ret_fds);
+void front_rings_offer(struct ward *w);
+void front_rings_answered(struct ward *w, const struct msg_w_rings *m);
+/* Another front has the socket, and no rings. It takes over what the former one has sent, which
+ * sends some more jobs where it has rings. What the worker has sent there is lost, and mostly what
+ * it has sent by the socket. False: the former one still has frames to send. */
+bool front_link_inherit(struct ward *w, struct chance *c);
+
 /* ---- ward_front.c ---- */
 
-void front_send(struct ward *w, const struct schema *schema, const void *msg, int fd);
-void front_packet_begin(struct ward *w);
-void front_packet_end(struct ward *w);
 struct thing *front_thing(const struct ward_front *f, uint64_t id, bool arena);
 struct asked_job *front_job(const struct ward_front *f, uint64_t id);
 /* Forgets a thing that is gone and that no job uses. */

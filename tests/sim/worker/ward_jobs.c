@@ -54,26 +54,70 @@ static void restore(struct ward *w, struct chance *c, struct thing *t)
     memcpy(t->host.data, t->data, t->bytes);
     thing_define(t, 0, t->bytes, true);
     t->sealed = t->restored = true;
-    const struct msg_f_buffer_restore m = {.id = t->id, .size = t->bytes, .tenant = t->tenant};
+    const struct msg_f_buffer_restore m = {.id = t->id,
+                                           .size = t->bytes,
+                                           .tenant = t->tenant,
+                                           .exported = t->exported,
+                                           .managed = t->managed};
     front_send(w, &schema_msg_f_buffer_restore, &m, t->host.fd);
+}
+
+static struct thing *thing_make(struct ward_front *f, uint32_t tenant, uint64_t bytes)
+{
+    struct thing *t = calloc(1, sizeof *t);
+    t->id = ++f->ids;
+    t->tenant = tenant;
+    t->bytes = bytes;
+    t->data = malloc(bytes); /* what nothing defines is not compared */
+    t->defined = calloc(1, bytes / WARD_GRAIN + 1);
+    t->host = MEMFD_NONE;
+    DL_APPEND(f->things, t);
+    return t;
+}
+
+/* The variable of a module, which has no other name yet. */
+static bool new_variable(struct ward *w)
+{
+    struct asked_module *x = w->front->modules;
+    while (x != NULL && (x->state != THING_READY || x->named)) {
+        x = x->next;
+    }
+    if (x == NULL) {
+        return false;
+    }
+    x->named = true;
+    struct thing *t = thing_make(w->front, WARD_MODULE_TENANT, WARD_VARIABLE);
+    t->variable = true;
+    thing_define(t, 0, t->bytes, true);
+    memset(t->data, 0, t->bytes);
+    ward_log(w, "buffer %" PRIu64 " is the variable of module %" PRIu64, t->id, x->id);
+    const struct msg_f_buffer_create m = {.id = t->id,
+                                          .size = t->bytes,
+                                          .tenant = t->tenant,
+                                          .module = x->id,
+                                          .variable = bytes_str("table")};
+    front_send(w, &schema_msg_f_buffer_create, &m, -1);
+    return true;
 }
 
 void front_new_buffer(struct ward *w, struct chance *c)
 {
     struct ward_front *f = w->front;
+    const struct ward_params *p = &w->params;
+    if (p->variables != 0 && chance_percent(c, 10) && new_variable(w)) {
+        return;
+    }
     uint64_t bytes = chance_spread(c, 16, w->params.buffer_kib << 10) / 16 * 16;
     if (front_bytes(f) + bytes > w->params.wanted_kib << 10) {
         return;
     }
-    struct thing *t = calloc(1, sizeof *t);
-    t->id = ++f->ids;
-    t->tenant = 1 + (uint32_t)chance_below(c, w->params.tenants);
-    t->bytes = bytes;
-    t->data = calloc(1, bytes);
-    t->defined = calloc(1, bytes / WARD_GRAIN + 1);
-    t->host = MEMFD_NONE;
-    DL_APPEND(f->things, t);
-    ward_log(w, "buffer %" PRIu64 " of tenant %u, %" PRIu64 " bytes", t->id, t->tenant, bytes);
+    struct thing *t = thing_make(f, 1 + (uint32_t)chance_below(c, p->tenants), bytes);
+    t->exported = p->exports > 0 && chance_percent(c, (unsigned)p->exports);
+    t->managed = p->manages > 0 && !t->exported && chance_percent(c, (unsigned)p->manages);
+    ward_log(w, "buffer %" PRIu64 " of tenant %u, %" PRIu64 " bytes%s", t->id, t->tenant, bytes,
+             t->exported  ? ", exported"
+             : t->managed ? ", managed"
+                          : "");
     if (chance_percent(c, 15)) {
         restore(w, c, t);
         return;
@@ -81,9 +125,17 @@ void front_new_buffer(struct ward *w, struct chance *c)
     f->tenant[t->tenant].acts = true;
     bool zero = chance_percent(c, 40);
     thing_define(t, 0, bytes, zero);
-    t->stays = chance_percent(c, 3);
-    const struct msg_f_buffer_create m = {
-        .id = t->id, .size = bytes, .zero = zero, .tenant = t->tenant, .stays = t->stays};
+    if (zero) {
+        memset(t->data, 0, bytes);
+    }
+    t->stays = chance_percent(c, 3) && !t->exported && !t->managed;
+    const struct msg_f_buffer_create m = {.id = t->id,
+                                          .size = bytes,
+                                          .zero = zero,
+                                          .tenant = t->tenant,
+                                          .stays = t->stays,
+                                          .exported = t->exported,
+                                          .managed = t->managed};
     front_send(w, &schema_msg_f_buffer_create, &m, -1);
 }
 
@@ -185,7 +237,10 @@ static bool stage(struct ward *w, const struct asked_job *mine, unsigned which, 
     }
     want.at = want.at / 16 * 16;
     *s = want;
-    return want.at + want.bytes <= WARD_STAGE;
+    uint64_t *staged = &w->front->staged[which];
+    bool fits = want.at + want.bytes <= WARD_STAGE;
+    *staged = fits && want.at + want.bytes > *staged ? want.at + want.bytes : *staged;
+    return fits;
 }
 
 static uint64_t rounded(uint64_t bytes)
@@ -500,11 +555,16 @@ static uint64_t needs(const struct asked_job *j)
     return bytes;
 }
 
-static uint64_t staying(const struct ward_front *f)
+/* Exported memory has whole pages. */
+static uint64_t staying(const struct ward *w)
 {
+    uint64_t page = w->params.page_kib << 10;
     uint64_t bytes = 0;
-    for (const struct thing *t = f->things; t != NULL; t = t->next) {
-        bytes += t->stays ? t->bytes : 0;
+    for (const struct thing *t = w->front->things; t != NULL; t = t->next) {
+        bytes += t->stays || t->managed ? t->bytes : t->exported ? t->bytes + page : 0;
+    }
+    for (const struct asked_module *x = w->front->modules; x != NULL; x = x->next) {
+        bytes += w->params.variables != 0 ? WARD_VARIABLE : 0;
     }
     return bytes;
 }
@@ -517,7 +577,7 @@ static bool is_small(const struct ward *w, const struct asked_job *j)
     bool refuses = p->refuse_memory > 0 || p->refuse_unmap > 0 || p->refuse_host > 0 ||
                    p->foreign > 0 || p->limits > 0 || p->page_kib == 0;
     bool hosts = p->spill_kib >= 2 * p->wanted_kib;
-    return !refuses && hosts && needs(j) + staying(w->front) <= (p->limit_kib << 10) / 4;
+    return !refuses && hosts && needs(j) + staying(w) <= (p->limit_kib << 10) / 4;
 }
 
 static void side_use(const struct side *s)

@@ -46,7 +46,7 @@ static void play(struct lane *l, const struct options *o)
     for (; l->seed <= o->last && ward_real_ns() < o->until_ns; l->seed += l->step) {
         struct ward_course c;
         ward_course_make(l->seed, &c);
-        ward_time_limit();
+        world_limit();
         if (o->log) {
             ward_course_write(&c, stdout);
         }
@@ -61,18 +61,18 @@ static void play(struct lane *l, const struct options *o)
 static void lane_start(struct lane *l, const struct options *o)
 {
     l->report[0] = '\0';
-    pid_t pid = ward_fork();
+    pid_t pid = world_fork();
     if (pid == 0) {
         play(l, o);
     }
     l->pid = pid; /* the memory is shared */
 }
 
-static void keep(const struct options *o, uint64_t seed, struct ward_verdict *v)
+static void keep(const struct options *o, uint64_t seed, struct verdict *v)
 {
     char path[512];
     struct ward_course c;
-    struct ward_verdict alone;
+    struct verdict alone;
     ward_course_make(seed, &c);
     ward_try(&c, NULL, &alone);
     if (!alone.broken) {
@@ -99,8 +99,8 @@ static void keep(const struct options *o, uint64_t seed, struct ward_verdict *v)
  * is no broken rule: the lane goes on behind that world. */
 static bool lane_ended(struct lane *l, int status, const struct options *o)
 {
-    struct ward_verdict v;
-    ward_verdict_of(status, l->report, &v);
+    struct verdict v;
+    verdict_of(status, l->report, &v);
     l->pid = 0;
     if (v.broken) {
         (void)printf("seed %" PRIu64 ": %s\n", l->seed, v.text);
@@ -182,7 +182,7 @@ static unsigned play_seeds(const struct options *o)
 static unsigned play_file(const char *path, FILE *log)
 {
     struct ward_course c;
-    struct ward_verdict v;
+    struct verdict v;
     FILE *in = fopen(path, "r");
     bool read = in != NULL && ward_course_read(in, &c);
     if (in != NULL) {

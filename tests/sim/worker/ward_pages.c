@@ -20,7 +20,10 @@ struct ward_mem *ward_mem_make(struct backend_device *d, uint64_t bytes, uint8_t
     m->bytes = bytes;
     m->host = host != NULL;
     m->data = host != NULL ? host : malloc(bytes);
-    m->grain = calloc((bytes + WARD_GRAIN - 1) / WARD_GRAIN, sizeof *m->grain);
+    uint64_t grains = (bytes + WARD_GRAIN - 1) / WARD_GRAIN;
+    m->grain = malloc(grains * sizeof *m->grain);
+    m->seen = malloc(grains);
+    memset(m->seen, 0, grains);
     if (host == NULL) {
         d->used += bytes;
     }
@@ -31,11 +34,12 @@ struct ward_mem *ward_mem_make(struct backend_device *d, uint64_t bytes, uint8_t
 void ward_mem_end(struct backend_device *d, struct ward_mem *m)
 {
     if (!m->host) {
-        d->used -= m->bytes;
+        d->used -= m->elsewhere ? 0 : m->bytes;
         free(m->data);
     }
     DL_DELETE(d->mems, m);
     free(m->grain);
+    free(m->seen);
     free(m);
 }
 
@@ -51,7 +55,7 @@ void ward_mems_checked(struct backend_device *d)
     DL_FOREACH(d->mems, m)
     {
         for (uint64_t at = 0; at < m->bytes; at += WARD_GRAIN) {
-            if (m->grain[at / WARD_GRAIN].wrote != 0) {
+            if (m->seen[at / WARD_GRAIN] != 0 && m->grain[at / WARD_GRAIN].wrote != 0) {
                 memset(m->data + at, 0, rest_of(m, at));
             }
         }
@@ -162,6 +166,16 @@ static bool covers(const struct ward_span *s, uint64_t grain)
 
 /* What is never used has no bytes, and what is written as a whole needs none before: most of a
  * world's time goes into bytes. */
+static void first_use(const struct ward_span *s, uint64_t grain, bool writes)
+{
+    struct ward_mem *m = s->mem;
+    if (!m->host && !(writes && covers(s, grain))) {
+        memset(m->data + grain * WARD_GRAIN, FOREIGN_BYTE, rest_of(m, grain * WARD_GRAIN));
+    }
+    m->grain[grain] = (struct ward_grain){.wrote = 0};
+    m->seen[grain] = 1;
+}
+
 void ward_touch(struct ward *w, const struct ward_span *s, unsigned stream, uint32_t number,
                 const struct ward_known *known, bool writes, const char *who)
 {
@@ -170,10 +184,9 @@ void ward_touch(struct ward *w, const struct ward_span *s, unsigned stream, uint
     const unsigned self = stream + 1;
     for (uint64_t i = s->at / WARD_GRAIN; i < end; i++) {
         struct ward_grain *g = &s->mem->grain[i];
-        if (!g->seen && !s->mem->host && !(writes && covers(s, i))) {
-            memset(s->mem->data + i * WARD_GRAIN, FOREIGN_BYTE, rest_of(s->mem, i * WARD_GRAIN));
+        if (s->mem->seen[i] == 0) {
+            first_use(s, i, writes);
         }
-        g->seen = true;
         if (g->wrote != 0 && g->write > known->at[g->wrote - 1] && g->wrote != self) {
             race(w, who, s, i, stream, number, g->wrote - 1, g->write, true);
         }

@@ -51,7 +51,9 @@ static void turn(struct ward *w)
     (void)ward_works_end(w);
     (void)uv_run(&w->loop, UV_RUN_NOWAIT);
     if (w->front != NULL && w->front_open) {
-        ward_front_hear(w);
+        if (ward_sent() || w->params.rings != 0) {
+            ward_front_hear(w);
+        }
         ward_front_send(w);
     }
 }
@@ -97,6 +99,7 @@ static void open_worker(struct ward *w, struct server *s)
                                      .options = "",
                                      .memory_limit = w->params.limit_kib << 10,
                                      .spill_limit = w->params.spill_kib << 10,
+                                     .managed_limit = w->params.managed_kib << 10,
                                      .streams = (unsigned)w->params.streams,
                                      .wake = pump_wake,
                                      .wake_data = &s->pump,

@@ -1,110 +1,58 @@
 #include "tests/sim/worker/ward_shrink.h"
 
-#include <signal.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/time.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#define WORLD_SECONDS 60u /* of processor time */
-#define TIMES         3u  /* in which a candidate is played */
-#define SHRINK_NS     (90 * NS_PER_S)
+#define TIMES     3u /* in which a candidate is played */
+#define SHRINK_NS (90 * NS_PER_S)
 
-pid_t ward_fork(void)
+struct trial {
+    const struct ward_course *course;
+    FILE *log;
+};
+
+static void play(void *data, char *report)
 {
-    (void)fflush(NULL);
-    pid_t pid = fork();
-    if (pid < 0) {
-        perror("worker_sim: fork");
-        exit(2);
-    }
-    return pid;
+    const struct trial *t = data;
+    ward_report = report;
+    (void)ward_run(t->course, t->log);
 }
 
-void ward_time_limit(void)
+void ward_try(const struct ward_course *p, FILE *log, struct verdict *ret_verdict)
 {
-    /* the parent's end ends the process, too */
-    const struct itimerval t = {.it_value = {.tv_sec = WORLD_SECONDS}};
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    (void)setitimer(ITIMER_PROF, &t, NULL); /* SIGPROF ends the process */
-}
-
-void ward_verdict_of(int status, const char *report, struct ward_verdict *ret_verdict)
-{
-    *ret_verdict = (struct ward_verdict){.broken = status != 0};
-    char *text = ret_verdict->text;
-    if (status == 0) {
-        return;
-    }
-    if (report[0] != '\0') {
-        (void)snprintf(text, WARD_FAIL_BYTES, "%s", report);
-    } else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF) {
-        (void)snprintf(text, WARD_FAIL_BYTES, "hangs: the world takes %u s", WORLD_SECONDS);
-    } else if (WIFSIGNALED(status)) {
-        (void)snprintf(text, WARD_FAIL_BYTES, "signal %d: %s", WTERMSIG(status),
-                       strsignal(WTERMSIG(status)));
-    } else {
-        (void)snprintf(text, WARD_FAIL_BYTES, "status %d: it ended itself", WEXITSTATUS(status));
-    }
-}
-
-void ward_try(const struct ward_course *p, FILE *log, struct ward_verdict *ret_verdict)
-{
-    char *report =
-        mmap(NULL, WARD_FAIL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (report == MAP_FAILED) {
-        abort();
-    }
-    pid_t pid = ward_fork();
-    if (pid == 0) {
-        ward_report = report;
-        ward_time_limit();
-        (void)ward_run(p, log);
-        (void)fflush(NULL);
-        _exit(0);
-    }
-    int status = 0;
-    if (waitpid(pid, &status, 0) != pid) {
-        perror("worker_sim: waitpid");
-        exit(2);
-    }
-    ward_verdict_of(status, report, ret_verdict);
-    (void)munmap(report, WARD_FAIL_BYTES);
-}
-
-/* The same rule is broken, by whatever job or buffer. */
-static bool same(const struct ward_verdict *a, const struct ward_verdict *b)
-{
-    size_t size = strcspn(a->text, ":");
-    return a->broken && b->broken && strncmp(a->text, b->text, size + 1) == 0;
+    struct trial t = {.course = p, .log = log};
+    (void)verdict_play(play, &t, ret_verdict);
 }
 
 struct search {
     struct ward_course *course;
-    struct ward_verdict *verdict;
+    struct verdict *verdict;
     unsigned left;     /* tries */
     uint64_t until_ns; /* of the real clock */
 };
 
-static bool more(const struct search *x)
+static bool more(const void *data)
 {
+    const struct search *x = data;
     return x->left > 0 && ward_real_ns() < x->until_ns;
+}
+
+static unsigned events(const void *data)
+{
+    const struct search *x = data;
+    return x->course->count;
 }
 
 /* Takes the candidate over if it breaks the same rule. Without an event the commands of the device
  * take other times, so the candidate is played with several. */
 static bool attempt(struct search *x, struct ward_course *candidate)
 {
-    struct ward_verdict v;
+    struct verdict v;
     uint64_t times = candidate->params.times;
     for (uint64_t i = 0; i < TIMES && more(x); i++, x->left--) {
         candidate->params.times = i == 0 ? times : i;
         ward_try(candidate, NULL, &v);
-        if (same(x->verdict, &v)) {
+        if (verdict_same(x->verdict, &v)) {
             ward_course_finish(x->course);
             *x->course = *candidate;
             *x->verdict = v;
@@ -115,9 +63,9 @@ static bool attempt(struct search *x, struct ward_course *candidate)
     return false;
 }
 
-/* Without `count` events from `at` on. */
-static bool without(struct search *x, unsigned at, unsigned count)
+static bool without(void *data, unsigned at, unsigned count)
 {
+    struct search *x = data;
     struct ward_course p;
     ward_course_copy(x->course, &p);
     memmove(&p.event[at], &p.event[at + count], (p.count - at - count) * sizeof p.event[0]);
@@ -141,17 +89,6 @@ static void drop_kind(struct search *x, enum ward_kind kind)
         (void)attempt(x, &p);
     } else {
         ward_course_finish(&p);
-    }
-}
-
-/* A rule of a job or a buffer needs few of the many events before it: large pieces first. */
-static void drop_events(struct search *x)
-{
-    for (unsigned size = (x->course->count + 1) / 2; size > 0; size /= 2) {
-        for (unsigned at = 0; at < x->course->count && more(x);) {
-            unsigned count = x->course->count - at < size ? x->course->count - at : size;
-            at += without(x, at, count) ? 0 : count;
-        }
     }
 }
 
@@ -192,14 +129,15 @@ static void ease_all(struct search *x)
     }
 }
 
-void ward_shrink(struct ward_course *p, struct ward_verdict *v, unsigned tries)
+void ward_shrink(struct ward_course *p, struct verdict *v, unsigned tries)
 {
     struct search x = {
         .course = p, .verdict = v, .left = tries, .until_ns = ward_real_ns() + SHRINK_NS};
+    const struct shrinking all = {.data = &x, .count = events, .more = more, .without = without};
     for (unsigned kind = 0; kind < WARD_KIND_COUNT; kind++) {
         drop_kind(&x, (enum ward_kind)kind);
     }
-    drop_events(&x);
+    shrink_events(&all);
     ease_all(&x);
-    drop_events(&x);
+    shrink_events(&all);
 }

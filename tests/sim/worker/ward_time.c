@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -45,8 +46,8 @@ struct ward_work {
 
 static struct ward *here;
 static bool beside;        /* a thread of libuv's works */
+static bool sent;          /* somebody has sent a frame */
 static unsigned under_way; /* entries that threads have not done yet */
-static uint64_t heap_blocks;
 
 /* ---- agenda ---------------------------------------------------------------------------------- */
 
@@ -371,6 +372,22 @@ bool ward_works_end(struct ward *w)
     return any;
 }
 
+/* The channel has frames only after a call of this. */
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags);
+ssize_t __real_sendmsg(int fd, const struct msghdr *m, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
+{
+    sent = true;
+    return __real_sendmsg(fd, m, flags);
+}
+
+bool ward_sent(void)
+{
+    bool any = sent;
+    sent = false;
+    return any;
+}
+
 bool ward_on_loop(const struct ward *w)
 {
     return !beside && !(w->fiber != NULL && w->fiber->inside);
@@ -393,47 +410,6 @@ void __wrap__exit(int status)
         status = 0;
     }
     __real__exit(status);
-}
-
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-void __wrap_free(void *p);
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *p, size_t size);
-void __real_free(void *p);
-
-void *__wrap_malloc(size_t size)
-{
-    void *p = __real_malloc(size);
-    heap_blocks += p != NULL;
-    return p;
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    void *p = __real_calloc(count, size);
-    heap_blocks += p != NULL;
-    return p;
-}
-
-void *__wrap_realloc(void *p, size_t size)
-{
-    void *q = __real_realloc(p, size);
-    heap_blocks += p == NULL && q != NULL;
-    return q;
-}
-
-void __wrap_free(void *p)
-{
-    heap_blocks -= p != NULL;
-    __real_free(p);
-}
-
-uint64_t ward_heap_blocks(void)
-{
-    return heap_blocks;
 }
 
 void ward_time_begin(struct ward *w)
