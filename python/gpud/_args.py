@@ -13,6 +13,8 @@ from gpud.buffer import Buffer, create
 from gpud.errors import ArgShapeError, ArgTypeError, RangeError, RequestError, check
 from gpud.kernel import ARRAY, IN, INOUT, LOCAL, MISSING, OUT, STRUCT, Kernel, Out, Param, _Missing
 
+TEMPLATES_MAX = 1000
+
 Grid = Union[int, Sequence[int], None]
 
 
@@ -95,6 +97,21 @@ def grid_of(grid: Grid, local: Grid, shared_bytes: int) -> CData:
     return result
 
 
+_templates: Dict[Any, CData] = {}
+
+
+def _template(array: "npt.NDArray[Any]", access: int, what: str) -> CData:
+    """A gpud_arg for an array of this shape and type, without its memory."""
+    key = (array.dtype, array.shape, access)
+    found = _templates.get(key)
+    if found is None:
+        shape = (number_of(array.dtype, what), array.ndim, array.shape)
+        if len(_templates) >= TEMPLATES_MAX:
+            _templates.clear()
+        found = _templates[key] = lib.gpud_host_shaped(ffi.NULL, shape, access)
+    return found
+
+
 class Arguments:
     """Arguments in the making, with the memory that they need until the job has ended."""
 
@@ -112,18 +129,21 @@ class Arguments:
         self, i: int, what: str, source: "npt.NDArray[Any]", access: int, result: "Optional[npt.NDArray[Any]]"
     ) -> None:
         """An array of the host. Results go to `result`, which is `source` or of the same shape."""
-        shape = (number_of(source.dtype, what), source.ndim, source.shape)
+        arg = self.args[i]
+        self.args[i] = _template(source, access, what)
         separate = result is not None and result is not source
         self.keep.append(source)
-        memory = None if separate else shared.address(self.session, source)
-        if memory is None and source.nbytes >= LARGE and self._stage:
-            memory = self._staged(source, access, result)
-        elif memory is None:
+        memory = None if separate or source.base is None else shared.address(self.session, source)
+        if memory is not None:
+            arg.data = memory
+        elif source.nbytes >= LARGE and self._stage:
+            arg.data = self._staged(source, access, result)
+        else:
             if separate and result is not None:
                 np.copyto(result, source)
                 source = result
-            memory = ffi.from_buffer(source) if source.size else ffi.NULL
-        self.args[i] = lib.gpud_host_shaped(memory, shape, access)
+            if source.size:
+                arg.data = ffi.from_buffer(source)
 
     def _staged(self, source: "npt.NDArray[Any]", access: int, result: "Optional[npt.NDArray[Any]]") -> CData:
         memory = self.session.scratch(source.nbytes)

@@ -10,6 +10,7 @@ from gpud._session import SLICE_NS, Session, nanoseconds
 from gpud.errors import ClosedError, Error, TimeoutError, check, job_error
 
 TIMEOUT = -8
+FAILED = -1  # or not: the job knows
 
 
 @dataclass(frozen=True)
@@ -115,21 +116,23 @@ class Job:
         end = None if timeout is None else time.monotonic_ns() + int(timeout * 1e9)
         while not self._settled:
             left = SLICE_NS if end is None else min(SLICE_NS, max(end - time.monotonic_ns(), 0))
-            if self._wait(left):
-                self.settle()
+            code = self._wait(left)
+            if code != TIMEOUT or lib.gpud_job_done(self._job):
+                self._settle(code)
             elif end is not None and time.monotonic_ns() >= end:
                 return False
         return True
 
-    def _wait(self, nanos: int) -> bool:
+    def _wait(self, nanos: int) -> int:
+        """The job's code, or TIMEOUT."""
         try:
             self._session.enter()
         except ClosedError:
             if lib.gpud_job_done(self._job):
-                return True
+                return FAILED
             raise
         try:
-            return bool(lib.gpud_wait(self._job, nanos) != TIMEOUT or lib.gpud_job_done(self._job))
+            return int(lib.gpud_wait(self._job, nanos))
         finally:
             self._session.leave()
 
@@ -145,9 +148,14 @@ class Job:
         """Takes the results of a job that has ended; False: it has not."""
         if not self.done:
             return False
+        self._settle(FAILED)
+        return True
+
+    def _settle(self, code: int) -> None:
+        """The job has ended, with success for sure if the code is 0."""
         with self._lock:
             if not self._settled:
-                self._error = job_error(self._job)
+                self._error = job_error(self._job) if code else None
                 if self._error is None:
                     try:
                         self._result = self._work.finish()
@@ -156,7 +164,6 @@ class Job:
                 if self._error is not None:
                     self._work.fail()
                 self._settled = True
-        return True
 
     @property
     def error(self) -> Optional[Error]:

@@ -131,7 +131,7 @@ class Kernel:
         self.params: Tuple[Param, ...] = tuple(params)
         self._names = {param.name: i for i, param in enumerate(params)}
         self._out = tuple(i for i, p in enumerate(params) if p.kind == ARRAY and p.access == OUT)
-        self._inputs = tuple(i for i in range(len(params)) if i not in self._out)
+        self._plans: Dict[Any, Tuple[Tuple[int, ...], Tuple[int, ...]]] = {}
         self._written = tuple(i for i, p in enumerate(params) if p.kind == ARRAY and p.access & OUT)
 
     def __repr__(self) -> str:
@@ -146,42 +146,41 @@ class Kernel:
 
     def bind(self, args: Sequence[Any], named: Dict[str, Any], out: Any) -> List[Any]:
         """A value for each parameter, MISSING for results that are to be allocated."""
-        count = len(self.params)
-        if not named and out is None:
-            if len(args) == count:
-                return list(args)
-            if len(args) == len(self._inputs):
-                values: List[Any] = [MISSING] * count
-                for i, value in zip(self._inputs, args):
-                    values[i] = value
-                return values
-            raise self._count_error(len(args))
-        values = [MISSING] * count
-        left = set(range(count))
-        for name, value in named.items():
-            at = self._names.get(name)
-            if at is None:
-                raise ArgCountError(f"{self.name} has no parameter {name!r}: {self._call_form()}")
-            values[at] = value
-            left.discard(at)
-        if out is not None:
-            self._bind_out(values, left, list(out) if isinstance(out, (tuple, list)) else [out])
-        order = sorted(left)
-        inputs = [i for i in order if i not in self._out]
-        if len(args) not in (len(order), len(inputs)):
-            raise self._count_error(len(args) + count - len(left))
-        for i, value in zip(order if len(args) == len(order) else inputs, args):
+        outs = () if out is None else tuple(out) if isinstance(out, (tuple, list)) else (out,)
+        key = (len(args), tuple(named), len(outs))
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = self._plan(*key)
+        values: List[Any] = [MISSING] * len(self.params)
+        positions, targets = plan
+        for i, value in zip(positions, args):
             values[i] = value
-        return values
-
-    def _bind_out(self, values: List[Any], left: "set[int]", outs: List[Any]) -> None:
-        """`out` stands for the parameters that are only written, else for the last ones that are written."""
-        targets = [i for i in self._out if i in left] or [i for i in self._written if i in left][-len(outs) :]
-        if len(outs) != len(targets):
-            raise ArgCountError(f"{self.name}: out has {len(outs)} arrays for {len(targets)} results")
+        for name, value in named.items():
+            values[self._names[name]] = value
         for i, value in zip(targets, outs):
             values[i] = Out(value)
-            left.discard(i)
+        return values
+
+    def _plan(self, given: int, named: Tuple[str, ...], outs: int) -> Tuple[Tuple[int, ...], Tuple[int, ...]]:
+        """Which parameters the arguments by position are for, and which `out` is for."""
+        left = list(range(len(self.params)))
+        for name in named:
+            if name not in self._names:
+                raise ArgCountError(f"{self.name} has no parameter {name!r}: {self._call_form()}")
+            left.remove(self._names[name])
+        targets = self._targets(left, outs) if outs else ()
+        left = [i for i in left if i not in targets]
+        inputs = [i for i in left if i not in self._out]
+        if given not in (len(left), len(inputs)):
+            raise self._count_error(given + len(self.params) - len(left))
+        return tuple(left if given == len(left) else inputs), targets
+
+    def _targets(self, left: List[int], outs: int) -> Tuple[int, ...]:
+        """`out` stands for the parameters that are only written, else for the last ones that are written."""
+        targets = [i for i in self._out if i in left] or [i for i in self._written if i in left][-outs:]
+        if outs != len(targets):
+            raise ArgCountError(f"{self.name}: out has {outs} arrays for {len(targets)} results")
+        return tuple(targets)
 
     def _count_error(self, given: int) -> ArgCountError:
         form = self.signature.split("  ")[0] or self._call_form()
