@@ -233,7 +233,7 @@ class Prepared(Arguments):
         if given_out:
             value = value.value
         if value is MISSING:
-            shape, dtype = self.kernel.missing(i, [_Seen.of(v) for v in values])
+            shape, dtype = self.kernel._missing(i, [_Seen.of(v) for v in values])
             value = create(self.session, shape, dtype) if self._resident else np.empty(shape, dtype)
             values[i] = value
             given_out = True

@@ -1,6 +1,7 @@
 """The life of a connection: who is inside libgpud, and when it may be closed."""
 
 import os
+import time
 from collections import deque
 from typing import Any, Deque, Dict, List, Optional
 
@@ -23,8 +24,10 @@ def nanoseconds(seconds: Optional[float]) -> int:
 class Session:
     """A gpud_client, which must not be closed while another thread is inside libgpud with it.
 
-    `enter` counts a user in and `leave` counts it out. After `close` nobody enters, and the last user closes. The
-    counts are operations of a deque, which are atomic, so that a signal handler or a fork meets no lock.
+    `enter` and `hold` count a user in, `leave` counts it out. After `close` nobody enters, and the last user closes.
+    Who closes first takes the only token, and gives it back if it still sees a user; who holds first counts itself
+    in, and then sees whether the token is there. The counts are operations of lists and deques, which are atomic, so
+    a signal handler or a fork meets no lock.
     """
 
     def __init__(self, url: Optional[str], options: Dict[str, Any]) -> None:
@@ -48,7 +51,9 @@ class Session:
         self.client: CData = client[0]
         self.closed = False
         self._users: Deque[None] = deque()
-        self._open: List[None] = [None]
+        self._token: List[None] = [None]
+        self._ended = False
+        self._pid = os.getpid()
         self._kept: Dict[int, List[CData]] = {}
         self._kept_bytes = 0
         self._abandoned: List[Any] = []
@@ -61,6 +66,15 @@ class Session:
             raise ClosedError("the client was closed")
         return self.client
 
+    def hold(self) -> None:
+        """For objects of the client, which outlive it: until `leave` it does not begin to close."""
+        while True:
+            self._users.append(None)
+            if self._token or self._ended or os.getpid() != self._pid:  # a child only frees memory
+                return
+            self._users.pop()
+            time.sleep(0.001)  # another thread closes, which takes a second at most
+
     def leave(self) -> None:
         self._users.pop()
         if self.closed:
@@ -71,12 +85,16 @@ class Session:
         self._finish()
 
     def _finish(self) -> None:
-        if not self._users:
+        while not self._users:
             try:
-                self._open.pop()  # of several threads that find no user, one gets it
+                self._token.pop()
             except IndexError:
                 return
-            lib.gpud_close(self.client)
+            if not self._users:
+                lib.gpud_close(self.client)
+                self._ended = True
+                return
+            self._token.append(None)
 
     # ---- shared memory for arguments -----------------------------------------------------------
 
@@ -110,4 +128,4 @@ class Session:
         """Lets go of abandoned jobs that have ended."""
         if self._abandoned:
             jobs, self._abandoned = self._abandoned, []
-            self._abandoned += [job for job in jobs if not job.settle()]
+            self._abandoned += [job for job in jobs if not job._take_end()]

@@ -134,7 +134,7 @@ class AsyncClient:
         o.done, o.user = _done, ffi.cast("void *", number)
         _waiting[number] = awaited
         try:
-            job = submit(self._session, lambda: self.sync.prepare(kernel, args, out, grid, local, shared, named), o)
+            job = submit(self._session, lambda: self.sync._prepare(kernel, args, out, grid, local, shared, named), o)
         except BaseException:
             _waiting.pop(number, None)
             raise

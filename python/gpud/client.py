@@ -122,7 +122,7 @@ class Client:
         try:
             return job.result(timeout)
         except (KeyboardInterrupt, SystemExit):
-            job.cancel_later()
+            job._cancel_later()
             raise
 
     def submit(
@@ -155,7 +155,7 @@ class Client:
         named: Dict[str, Any],
     ) -> Job:
         def prepare() -> Tuple[Union[Prepared, Bound], CData]:
-            return self.prepare(kernel, args, out, grid, local, shared_bytes, named)
+            return self._prepare(kernel, args, out, grid, local, shared_bytes, named)
 
         if options is None:
             return submit(self._session, prepare, self._block)
@@ -177,8 +177,8 @@ class Client:
         """For arrays that no message and no shared memory takes (tcp, limits): libgpud sends them in parts."""
         if isinstance(kernel, Program):
             raise InvalidError(f"{kernel!r}: not in parts")
-        k = self.kernel(kernel) if isinstance(kernel, str) else kernel
-        work = Prepared(self._session, k, k.bind(args, named, out), False)
+        k = self._find(kernel) if isinstance(kernel, str) else kernel
+        work = Prepared(self._session, k, k._bind(args, named, out), False)
         client = self._session.enter()
         try:
             cgrid = grid_of(grid, local, shared_bytes)
@@ -190,20 +190,24 @@ class Client:
             self._session.leave()
         return work.finish()
 
-    def prepare(
+    def _prepare(
         self, kernel: Work, args: Any, out: Any, grid: Grid, local: Grid, shared_bytes: int, named: Dict[str, Any]
     ) -> Tuple[Union[Prepared, Bound], CData]:
         """Arguments that are ready to be submitted, and their grid. The caller has entered the session."""
         if isinstance(kernel, Program):
             if named or out is not None or grid is not None or local is not None or shared_bytes:
                 raise InvalidError(f"{kernel!r}: a program takes one value for each parameter, and nothing else")
-            return kernel.prepare(args), ffi.NULL
-        k = self.kernel(kernel) if isinstance(kernel, str) else kernel
+            return kernel._prepare(args), ffi.NULL
+        k = self._find(kernel) if isinstance(kernel, str) else kernel
         cgrid = grid_of(grid, local, shared_bytes)
-        return Prepared(self._session, k, k.bind(args, named, out)), cgrid
+        return Prepared(self._session, k, k._bind(args, named, out)), cgrid
 
     def kernel(self, name: str) -> Kernel:
         """A built-in kernel: "axpy", or "axpy@3" for one version. NotFoundError."""
+        return self._find(name)._of(self)
+
+    def _find(self, name: str) -> Kernel:
+        """The same, kept for the next time; it does not refer to the client."""
         found = self._kernels.get(name)
         if found is None:
             handle = ffi.new("gpud_kernel *")
@@ -212,8 +216,7 @@ class Client:
                 check(lib.gpud_kernel_find(client, encode(name), handle))
             finally:
                 self._session.leave()
-            # a proxy: the client keeps its kernels, and must not keep itself by them
-            found = self._kernels[name] = Kernel(weakref.proxy(self), handle[0])
+            found = self._kernels[name] = Kernel(self._session, handle[0])
         return found
 
     def compile(

@@ -109,7 +109,14 @@ class Job:
     @property
     def done(self) -> bool:
         """Has it ended, well or not?"""
-        return self._settled or bool(lib.gpud_job_done(self._job))
+        return self._settled or self._ended()
+
+    def _ended(self) -> bool:
+        self._session.hold()
+        try:
+            return bool(lib.gpud_job_done(self._job))
+        finally:
+            self._session.leave()
 
     def wait(self, timeout: Optional[float] = None) -> bool:
         """Waits for its end, `timeout` seconds at most; True: it has ended."""
@@ -117,7 +124,7 @@ class Job:
         while not self._settled:
             left = SLICE_NS if end is None else min(SLICE_NS, max(end - time.monotonic_ns(), 0))
             code = self._wait(left)
-            if code != TIMEOUT or lib.gpud_job_done(self._job):
+            if code != TIMEOUT or self._ended():
                 self._settle(code)
             elif end is not None and time.monotonic_ns() >= end:
                 return False
@@ -128,7 +135,7 @@ class Job:
         try:
             self._session.enter()
         except ClosedError:
-            if lib.gpud_job_done(self._job):
+            if self._ended():
                 return FAILED
             raise
         try:
@@ -144,7 +151,7 @@ class Job:
             raise self._error
         return self._result
 
-    def settle(self) -> bool:
+    def _take_end(self) -> bool:
         """Takes the results of a job that has ended; False: it has not."""
         if not self.done:
             return False
@@ -155,7 +162,7 @@ class Job:
         """The job has ended, with success for sure if the code is 0."""
         with self._lock:
             if not self._settled:
-                self._error = job_error(self._job) if code else None
+                self._error = self._take_error() if code else None
                 if self._error is None:
                     try:
                         self._result = self._work.finish()
@@ -165,10 +172,17 @@ class Job:
                     self._work.fail()
                 self._settled = True
 
+    def _take_error(self) -> Optional[Error]:
+        self._session.hold()
+        try:
+            return job_error(self._job)
+        finally:
+            self._session.leave()
+
     @property
     def error(self) -> Optional[Error]:
         """The job's error; None while it runs and after success."""
-        return self._error if self.settle() else None
+        return self._error if self._take_end() else None
 
     def cancel(self) -> None:
         """Asks for its end. It then ends once, with CancelledError if the request came in time."""
@@ -178,7 +192,7 @@ class Job:
         finally:
             self._session.leave()
 
-    def cancel_later(self) -> None:
+    def _cancel_later(self) -> None:
         """As `cancel`, in a thread: for the way out of an interrupted call, which must not wait for the daemon."""
 
         def run() -> None:
@@ -201,6 +215,13 @@ class Job:
     @property
     def times(self) -> Times:
         """Of a job that has ended."""
+        self._session.hold()
+        try:
+            return self._times()
+        finally:
+            self._session.leave()
+
+    def _times(self) -> Times:
         t = sized("gpud_job_times")
         check(lib.gpud_job_timing(self._job, t))
         step, begin, end = ffi.new("uint32_t *"), ffi.new("uint64_t *"), ffi.new("uint64_t *")
@@ -214,8 +235,12 @@ class Job:
 
     def __del__(self) -> None:
         try:
-            if self._settled or self.settle():
-                lib.gpud_job_free(self._job)
+            if self._settled or self._take_end():
+                self._session.hold()
+                try:
+                    lib.gpud_job_free(self._job)
+                finally:
+                    self._session.leave()
             else:  # its memory is needed until it ends
                 self._session.abandon(Job._revive(self))
         except (Error, AttributeError, TypeError):

@@ -1,5 +1,6 @@
 """Kernels and modules: what a kernel's parameters are, and how results follow from arguments."""
 
+import copy
 import re
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Dict, Final, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type
@@ -105,11 +106,10 @@ class Kernel:
     array([12., 14.], dtype=float32)
     """
 
-    def __init__(self, client: "Client", handle: CData, owner: Optional["Module"] = None) -> None:
-        self._client = client
+    def __init__(self, session: Session, handle: CData) -> None:
+        self._client: "Optional[Client]" = None
         self._handle = handle
-        self._owner = owner  # a kernel is valid as long as its module
-        session = client._session
+        self._owner: Optional["Module"] = None  # a kernel is valid as long as its module
         desc, arg = sized("gpud_kernel_desc"), sized("gpud_kernel_arg_desc")
         c = session.enter()
         try:
@@ -142,9 +142,16 @@ class Kernel:
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Runs the kernel and waits: see `Client.call`, which takes the same arguments after the kernel."""
+        assert self._client is not None  # users have kernels of `_of`
         return self._client.call(self, *args, **keywords)
 
-    def bind(self, args: Sequence[Any], named: Dict[str, Any], out: Any) -> List[Any]:
+    def _of(self, client: "Client", owner: Optional["Module"] = None) -> "Kernel":
+        """The same for a user, who can call it."""
+        kernel = copy.copy(self)
+        kernel._client, kernel._owner = client, owner
+        return kernel
+
+    def _bind(self, args: Sequence[Any], named: Dict[str, Any], out: Any) -> List[Any]:
         """A value for each parameter, MISSING for results that are to be allocated."""
         outs = () if out is None else tuple(out) if isinstance(out, (tuple, list)) else (out,)
         key = (len(args), tuple(named), len(outs))
@@ -186,7 +193,7 @@ class Kernel:
         form = self.signature.split("  ")[0] or self._call_form()
         return ArgCountError(f"{form}: {given} arguments given")
 
-    def missing(self, at: int, values: Sequence[Any]) -> Tuple[Tuple[int, ...], "np.dtype[Any]"]:
+    def _missing(self, at: int, values: Sequence[Any]) -> Tuple[Tuple[int, ...], "np.dtype[Any]"]:
         """The shape and type of a result, from the arrays among the arguments (anything with shape and dtype)."""
         param = self.params[at]
         arrays = [(p, v) for p, v in zip(self.params, values) if p.kind == ARRAY and v is not MISSING]
@@ -265,7 +272,6 @@ class Module:
         self._unloaded = False
         #: What the compiler said: warnings.
         self.log = log
-        self._kernels: Dict[str, Kernel] = {}
 
     def __getitem__(self, name: str) -> Kernel:
         kernel = ffi.new("gpud_kernel *")
@@ -274,7 +280,7 @@ class Module:
             check(lib.gpud_module_kernel(c, self._handle, encode(name), kernel))
         finally:
             self._session.leave()
-        return Kernel(self._client, kernel[0], self)
+        return Kernel(self._session, kernel[0])._of(self._client, self)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)

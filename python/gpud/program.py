@@ -118,8 +118,8 @@ class Program:
         **named: Any,
     ) -> Any:
         """Adds a launch; arguments as for `Client.call`, and nodes. Results are new temporaries, or `out`."""
-        k = self._client.kernel(kernel) if isinstance(kernel, str) else kernel
-        values = k.bind(args, named, out)
+        k = self._client._find(kernel) if isinstance(kernel, str) else kernel
+        values = k._bind(args, named, out)
         results: List[Any] = []
         cargs = ffi.new("gpud_arg[]", len(values))
         for i, param in enumerate(k.params):
@@ -136,7 +136,7 @@ class Program:
         if in_place:
             value = value.value
         if value is MISSING:
-            shape, dtype = k.missing(i, [v.value if type(v) is Out else v for v in values])
+            shape, dtype = k._missing(i, [v.value if type(v) is Out else v for v in values])
             value = values[i] = self.temp(shape, dtype)
         elif isinstance(value, Node) and param.access == INOUT and not in_place and value.kind != BUFFER_PARAM:
             value = values[i] = self._copied(value)
@@ -235,14 +235,18 @@ class Program:
         """Runs it with a value for each parameter, in the order in which they were declared, and waits."""
         return self._client.call(self, *args, options=options, timeout=timeout)
 
-    def prepare(self, args: Sequence[Any]) -> "Bound":
+    def _prepare(self, args: Sequence[Any]) -> "Bound":
         if not self._sealed:
             raise StateError(f"{self.name} is not sealed yet: leave its with block first")
         return Bound(self, args)
 
     def __del__(self) -> None:
         try:
-            lib.gpud_program_free(self._program)
+            self._session.hold()
+            try:
+                lib.gpud_program_free(self._program)
+            finally:
+                self._session.leave()
         except (Error, AttributeError, TypeError):
             pass
 
@@ -284,7 +288,11 @@ class Bound(Arguments):
         return job[0]
 
     def finish(self) -> Any:
-        results = [self._output(step, shape, dtype) for step, shape, dtype in self.program._outputs]
+        self.session.hold()
+        try:
+            results = [self._output(step, shape, dtype) for step, shape, dtype in self.program._outputs]
+        finally:
+            self.session.leave()
         self.drop(True)
         return None if not results else results[0] if len(results) == 1 else tuple(results)
 

@@ -120,6 +120,37 @@ def test_eight_threads(each: gpud.Client) -> None:
     assert not wrong
 
 
+def test_close_beside_eight_threads(sim: Daemon) -> None:
+    """Whatever the threads do with the client just then ends with ClosedError, or well."""
+    for _ in range(10):
+        g = gpud.connect(sim.url)
+        begun, wrong = threading.Barrier(9), []
+        with g.program() as p:
+            p.output(p.call("scale", 2.0, p.input(4, np.float32)))
+        b = g.array(np.ones(20_000, np.float32))
+
+        def work(number: int) -> None:
+            x = np.ones(20_000 if number % 2 else 4, np.float32)
+            uses = (lambda: g.call("scale", 2.0, x), lambda: g.submit("scale", 2.0, x), b.get, lambda: p(x[:4]))
+            begun.wait()
+            try:
+                while True:
+                    uses[number // 2]()
+            except gpud.ClosedError:
+                pass
+            except BaseException as error:
+                wrong.append(error)
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        begun.wait()
+        g.close()
+        for thread in threads:
+            thread.join()
+        assert not wrong
+
+
 def test_other_threads_run_meanwhile(tmp_path: Any) -> None:
     """The other end is a thread of this process: if a call held the interpreter, it could not answer."""
     order: List[str] = []

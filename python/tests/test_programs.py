@@ -75,7 +75,7 @@ def test_decorator(g: gpud.Client) -> None:
 
 def test_mistakes(g: gpud.Client) -> None:
     with pytest.raises(gpud.StateError, match="not sealed"):
-        g.program().prepare([])
+        g.program()._prepare([])
     with pytest.raises(ZeroDivisionError):
         with g.program() as unfinished:
             1 / 0
