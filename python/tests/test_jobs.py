@@ -1,0 +1,173 @@
+"""Jobs that nobody waits for yet, threads, and how calls end."""
+
+import gc
+import socket
+import threading
+from typing import Any, List
+
+import numpy as np
+import pytest
+
+import gpud
+from daemon import Daemon
+
+
+def test_submit_many(each: gpud.Client) -> None:
+    jobs = [each.submit("scale", i, np.int32([1, 2])) for i in range(600)]  # more than may be in flight
+    for i, job in enumerate(jobs):
+        assert job.result().tolist() == [i, 2 * i]
+    assert job.done and job.wait(0) and job.error is None and job.id > 0
+    assert job.times.device == 0 and job.times.executed >= 0
+    assert repr(job) == "<gpud.Job ended>"
+
+
+def test_large_arrays_and_forgotten_jobs(g: gpud.Client) -> None:
+    x = np.ones(100_000, np.float32)
+    out = np.zeros_like(x)
+    for i in range(30):
+        g.submit("scale", i, x)
+    gc.collect()
+    job = g.submit("scale", 7, x, out=out)
+    x[:] = 0  # was copied
+    assert job.result() is out and (out == 7).all()
+
+
+def test_errors_belong_to_the_job(g: gpud.Client) -> None:
+    job = g.submit("axpy", 1.0, np.ones(3), np.ones(4))
+    assert job.wait()
+    assert isinstance(job.error, gpud.ArgShapeError)
+    for _ in range(2):
+        with pytest.raises(gpud.ArgShapeError):
+            job.result()
+
+
+def test_options(g: gpud.Client) -> None:
+    options = gpud.Options(label="python-label", priority=2, job_class="batch", device=0, trace_id=7, time_limit=10)
+    job = g.submit("scale", 2, np.ones(3), options=options)
+    job.result()
+    assert "python-label" in {row["label"] for row in g.query("jobs")}
+    assert g.call("scale", 2, np.ones(3), options=gpud.Options(deadline=60)).tolist() == [2, 2, 2]
+    with pytest.raises(ValueError, match="job_class"):
+        g.submit("scale", 2, np.ones(3), options=gpud.Options(job_class="urgent"))
+    with pytest.raises(gpud.Error):
+        g.call("scale", 2, np.ones(3), options=gpud.Options(device=9))
+
+
+@pytest.fixture
+def stopped() -> Any:
+    """A daemon that does not answer any more, once a client has opened."""
+    one = Daemon("sim")
+    yield one
+    one.stop()
+
+
+def test_a_hung_daemon(stopped: Daemon) -> None:
+    import signal
+
+    g = gpud.connect(stopped.url, timeout=20)
+    x = np.ones(3, np.float32)
+    g.call("scale", 2.0, x)
+    stopped.signal(signal.SIGSTOP)
+    with pytest.raises(gpud.TimeoutError, match="it goes on") as caught:
+        g.call("scale", 2.0, x, timeout=0.05)
+    assert isinstance(caught.value, TimeoutError) and caught.value.retriable
+    job = g.submit("scale", 2.0, x)
+    assert not job.wait(0) and not job.done and job.error is None
+    with pytest.raises(gpud.TimeoutError):
+        job.result(0.01)
+
+    failed: List[BaseException] = []
+
+    def wait() -> None:
+        try:
+            job.result()
+        except gpud.Error as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    g.close()  # the thread that waits gets an error, and nothing crashes
+    thread.join()
+    assert isinstance(failed[0], gpud.ClosedError)
+
+
+def test_eight_threads(each: gpud.Client) -> None:
+    wrong: List[Any] = []
+
+    def work(number: int) -> None:
+        try:
+            for i in range(25):
+                n = 10 if i % 5 else 20_000
+                x = np.full(n, number, np.float32)
+                if not (each.call("axpy", float(i), x, x) == number * i + number).all():
+                    wrong.append((number, i))
+                with each.array(x) as b:
+                    if each.call("scale", 2.0, b).get()[-1] != 2 * number:
+                        wrong.append((number, i, "buffer"))
+                job = each.submit("add", x, x)
+                with pytest.raises(gpud.ArgShapeError, match="argument"):
+                    each.call("add", x, x[1:])
+                if job.result()[0] != 2 * number:
+                    wrong.append((number, i, "job"))
+        except BaseException as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_close_beside_eight_threads(sim: Daemon) -> None:
+    """Whatever the threads do with the client just then ends with ClosedError, or well."""
+    for _ in range(10):
+        g = gpud.connect(sim.url)
+        begun, wrong = threading.Barrier(9), []
+        with g.program() as p:
+            p.output(p.call("scale", 2.0, p.input(4, np.float32)))
+        b = g.array(np.ones(20_000, np.float32))
+
+        def work(number: int) -> None:
+            x = np.ones(20_000 if number % 2 else 4, np.float32)
+            uses = (lambda: g.call("scale", 2.0, x), lambda: g.submit("scale", 2.0, x), b.get, lambda: p(x[:4]))
+            begun.wait()
+            try:
+                while True:
+                    uses[number // 2]()
+            except gpud.ClosedError:
+                pass
+            except BaseException as error:
+                wrong.append(error)
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        begun.wait()
+        g.close()
+        for thread in threads:
+            thread.join()
+        assert not wrong
+
+
+def test_other_threads_run_meanwhile(tmp_path: Any) -> None:
+    """The other end is a thread of this process: if a call held the interpreter, it could not answer."""
+    order: List[str] = []
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(tmp_path / "s"))
+    server.listen()
+
+    def serve() -> None:
+        connection, _ = server.accept()
+        order.append("accepted")
+        connection.close()
+        server.close()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    with pytest.raises(gpud.Error):
+        gpud.connect(f"ipc://{tmp_path}/s", connect_timeout=0.3)
+    order.append("failed")
+    thread.join()
+    assert order == ["accepted", "failed"]
