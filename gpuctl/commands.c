@@ -76,6 +76,13 @@ static const char trace_help[] =
     "Example:\n"
     "  gpuctl trace -f t.json --seconds 2, then open t.json in https://ui.perfetto.dev\n";
 
+static const char doctor_help[] =
+    "Looks at the driver, device files, users, settings, socket, versions, limits, disks, "
+    "compilers\n"
+    "and libraries of this host, also while no daemon runs. CHECK: only these, by their names.\n"
+    "Each check is ok, skipped, a warning or a failure; exit code 1 if there is a failure.\n"
+    "Run it as the user that cannot connect, and as root: both see different things.\n";
+
 static const char pool_help[] =
     "  --device ID     this device alone\n"
     "  --meters        tiers, classes and tenants alone (for -o csv)\n"
@@ -108,6 +115,8 @@ const struct command commands[] = {
     {"ping", "", "Ask whether the daemon answers, and how fast", "", NULL, cmd_ping},
     {"status", "", "State of the daemon and its problems (exit code 5: degraded)", "", NULL,
      cmd_status},
+    {"doctor", "[CHECK...]", "What keeps gpud from serving, and the command that mends it",
+     doctor_help, NULL, cmd_doctor},
     {"devices", "", "Devices, their back ends and memory", "", NULL, cmd_devices},
     {"domains", "", "Workers of single tenants, which load kernels and are not trusted", "", NULL,
      cmd_domains},

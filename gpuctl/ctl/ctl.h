@@ -103,6 +103,7 @@ void ctl_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 #define COMMAND(name) int name(struct ctl *ctl, struct options *options, struct ctl_err *e)
 COMMAND(cmd_ping);
 COMMAND(cmd_status);
+COMMAND(cmd_doctor);
 COMMAND(cmd_devices);
 COMMAND(cmd_domains);
 COMMAND(cmd_pool);

@@ -97,6 +97,51 @@ START_TEST(json)
 }
 END_TEST
 
+/* The member of the row of this check. */
+static const char *doctor_text(const json_t *value, const char *check, const char *member)
+{
+    size_t i;
+    json_t *row;
+    json_array_foreach(json_object_get(value, "doctor"), i, row)
+    {
+        if (strcmp(json_string_value(json_object_get(row, "check")), check) == 0) {
+            return json_string_value(json_object_get(row, member));
+        }
+    }
+    ck_abort_msg("no check %s: %s", check, out);
+    return NULL;
+}
+
+START_TEST(doctor)
+{
+    static const char *const good[] = {"socket", "settings", "versions", "daemon", "cache"};
+    struct daemon d;
+    json_error_t why;
+    daemon_start(&d, "--backend", "sim", NULL);
+    (void)gpuctl(&d, out, err, "doctor", "-o", "json", NULL); /* the host may lack something */
+    json_t *value = json_loads(out, 0, &why);
+    ck_assert_msg(value != NULL, "%s: %s", why.text, out);
+    for (unsigned i = 0; i < sizeof good / sizeof good[0]; i++) {
+        ck_assert_msg(strcmp(doctor_text(value, good[i], "result"), "ok") == 0, "%s", out);
+    }
+    ck_assert_msg(strcmp(doctor_text(value, "health", "result"), "skipped") == 0, "%s", out);
+    json_decref(value);
+    ck_assert_int_eq(gpuctl(&d, out, err, "doctor", "daemon", "socket", NULL), 0);
+    ck_assert_msg(strstr(out, "2 ok, 0 skipped, 0 warnings, 0 failures") != NULL, "%s", out);
+    ck_assert_int_eq(gpuctl(&d, out, err, "doctor", "nothing", NULL), 2);
+
+    ck_assert_int_eq(setenv("GPUD_TIMEOUT_MS", "200", 1), 0);
+    ck_assert_int_eq(kill(d.pid, SIGSTOP), 0);
+    ck_assert_int_eq(gpuctl(&d, out, err, "doctor", "daemon", "socket", NULL), 1);
+    ck_assert_msg(strstr(out, "it hangs") != NULL && strstr(out, "kill -KILL") != NULL, "%s", out);
+    ck_assert_int_eq(unsetenv("GPUD_TIMEOUT_MS"), 0);
+
+    daemon_kill(&d);
+    ck_assert_int_eq(gpuctl(&d, out, err, "doctor", "daemon", "socket", NULL), 1);
+    ck_assert_msg(strstr(out, "nothing listens there") != NULL, "%s", out);
+}
+END_TEST
+
 /* The measured times vary; the test checks that the table is complete and that each cell is a
  * time. */
 START_TEST(bench)
@@ -539,6 +584,7 @@ int main(void)
     suite_add(suite, run_with_files);
     suite_add(suite, exit_codes);
     suite_add(suite, json);
+    suite_add(suite, doctor);
     suite_add(suite, bench);
     suite_add(suite, files_come_first);
     suite_add(suite, sizes_that_mean_nothing_are_refused);
