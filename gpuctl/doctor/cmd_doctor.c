@@ -97,7 +97,7 @@ int cmd_doctor(struct ctl *ctl, struct options *options, struct ctl_err *e)
     if (rc != 0) {
         return rc;
     }
-    bool people = ctl->format == SHEET_TABLE || ctl->format == SHEET_WIDE;
+    bool people = ctl_people(ctl);
     host_init(&host, ctl->url, timeout_ns / NS_PER_MS);
     facts_ask(host.url, host.timeout_ms, &d.facts);
     for (unsigned i = 0; i < count; i++) {
