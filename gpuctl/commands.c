@@ -66,6 +66,11 @@ static const char jobs_help[] =
     "  --limit N         at most the N newest\n"
     "FILTER: only rows with a text that contains it.\n";
 
+static const char wait_help[] =
+    "  --timeout MS      give up after this time (exit code 124); the job goes on\n"
+    "Shows the job as job show does. Exit code 0: done; 1: failed, cancelled or lost; 124: a time\n"
+    "limit or deadline of the job passed; 130: Ctrl-C, the job goes on.\n";
+
 static const char trace_help[] =
     "  -f, --file FILE   where to write it (-: standard output)\n"
     "  --seconds N       record for so long (5), at most 3600\n"
@@ -75,6 +80,13 @@ static const char trace_help[] =
     "that the device ran as one have the times of the job.\n"
     "Example:\n"
     "  gpuctl trace -f t.json --seconds 2, then open t.json in https://ui.perfetto.dev\n";
+
+static const char doctor_help[] =
+    "Looks at the driver, device files, users, settings, socket, versions, limits, disks, "
+    "compilers\n"
+    "and libraries of this host, also while no daemon runs. CHECK: only these, by their names.\n"
+    "Each check is ok, skipped, a warning or a failure; exit code 1 if there is a failure.\n"
+    "Run it as the user that cannot connect, and as root: both see different things.\n";
 
 static const char pool_help[] =
     "  --device ID     this device alone\n"
@@ -105,48 +117,58 @@ static const char token_help[] =
     "  gpuctl token vision.token >>/etc/gpud/vision.tokens && gpuctl reload\n";
 
 const struct command commands[] = {
-    {"ping", "", "Ask whether the daemon answers, and how fast", "", NULL, cmd_ping},
+    {"ping", "", "Ask whether the daemon answers, and how fast", "", NULL, cmd_ping, COMMAND_LOOKS},
     {"status", "", "State of the daemon and its problems (exit code 5: degraded)", "", NULL,
-     cmd_status},
-    {"devices", "", "Devices, their back ends and memory", "", NULL, cmd_devices},
+     cmd_status, COMMAND_LOOKS},
+    {"doctor", "[CHECK...]", "What keeps gpud from serving, and the command that mends it",
+     doctor_help, NULL, cmd_doctor, COMMAND_LOOKS},
+    {"devices", "", "Devices, their back ends and memory", "", NULL, cmd_devices, COMMAND_LOOKS},
     {"domains", "", "Workers of single tenants, which load kernels and are not trusted", "", NULL,
-     cmd_domains},
+     cmd_domains, COMMAND_LOOKS},
     {"pool", "[OPTION...]", "Device memory (also: pool stats)", pool_help, pool_option_list,
-     cmd_pool},
-    {"pool stats", "[OPTION...]", "Uses of device memory", pool_help, pool_option_list, cmd_pool},
+     cmd_pool, COMMAND_LOOKS},
+    {"pool stats", "[OPTION...]", "Uses of device memory", pool_help, pool_option_list, cmd_pool,
+     COMMAND_LOOKS},
     {"pool snapshot", "[OPTION...]", "Every piece of device memory, and the pool's log",
-     pool_snapshot_help, pool_snapshot_option_list, cmd_pool_snapshot},
-    {"pool trim", "", "Give unused device memory back", "", NULL, cmd_pool_trim},
-    {"kernels", "[FILTER]", "Built-in kernels and what they take", "", NULL, cmd_kernels},
+     pool_snapshot_help, pool_snapshot_option_list, cmd_pool_snapshot, COMMAND_LONG},
+    {"pool trim", "", "Give unused device memory back", "", NULL, cmd_pool_trim, COMMAND_BRIEF},
+    {"kernels", "[FILTER]", "Built-in kernels and what they take", "", NULL, cmd_kernels,
+     COMMAND_LOOKS},
     {"jobs", "[FILTER] [OPTION...]", "Jobs: waiting, running and lately ended, newest first",
-     jobs_help, jobs_option_list, cmd_jobs},
-    {"job show", "JOB", "Everything about one job", "", NULL, cmd_job_show},
-    {"job cancel", "JOB", "Cancel a job", "", NULL, cmd_job_cancel},
-    {"explain", "JOB", "Why a job waits", "", NULL, cmd_explain},
+     jobs_help, jobs_option_list, cmd_jobs, COMMAND_LOOKS},
+    {"job show", "JOB", "Everything about one job", "", NULL, cmd_job_show, COMMAND_LOOKS},
+    {"job cancel", "JOB", "Cancel a job", "", NULL, cmd_job_cancel, COMMAND_BRIEF},
+    {"wait", "JOB [OPTION...]", "Wait for the end of a job; the exit code tells it", wait_help,
+     wait_option_list, cmd_wait, COMMAND_BRIEF},
+    {"explain", "JOB", "Why a job waits", "", NULL, cmd_explain, COMMAND_LOOKS},
     {"trace", "-f FILE [OPTION...]", "Record jobs for Perfetto", trace_help, trace_option_list,
-     cmd_trace},
-    {"sessions", "", "Sessions: connected clients", "", NULL, cmd_sessions},
-    {"session kill", "SESSION", "End a session and its jobs", "", NULL, cmd_session_kill},
-    {"tenants", "", "Tenants: limits and use", "", NULL, cmd_tenants},
-    {"accounts", "", "What tenants have used, kept over restarts", "", NULL, cmd_accounts},
-    {"accounts reset", "", "Begin all accounts anew", "", NULL, cmd_accounts_reset},
+     cmd_trace, COMMAND_LONG},
+    {"sessions", "", "Sessions: connected clients", "", NULL, cmd_sessions, COMMAND_LOOKS},
+    {"session kill", "SESSION", "End a session and its jobs", "", NULL, cmd_session_kill,
+     COMMAND_BRIEF},
+    {"tenants", "", "Tenants: limits and use", "", NULL, cmd_tenants, COMMAND_LOOKS},
+    {"accounts", "", "What tenants have used, kept over restarts", "", NULL, cmd_accounts,
+     COMMAND_LOOKS},
+    {"accounts reset", "", "Begin all accounts anew", "", NULL, cmd_accounts_reset, COMMAND_BRIEF},
     {"run", "[KERNEL] [OPTION...]", "Run one kernel and save what it produced", run_help,
-     run_option_list, cmd_run},
+     run_option_list, cmd_run, COMMAND_LONG},
     {"demo", "[OPTION...]", "Find the edges of a photograph, verified", demo_help, demo_option_list,
-     cmd_demo},
+     cmd_demo, COMMAND_LONG},
     {"bench", "[OPTION...]", "Measure round trips to the daemon, and copies", bench_help,
-     bench_option_list, cmd_bench},
+     bench_option_list, cmd_bench, COMMAND_LONG},
     {"kernel check", "FILE [OPTION...]", "Compile a source and show its kernels",
      "  --lang LANG, -D, --define N[=V], --build-option OPTION, -cl-..., --compiler NAME,\n"
      "  -I, --include DIR as for run\n",
-     kernel_check_option_list, cmd_kernel_check},
-    {"config show", "", "The configuration in force", "", NULL, cmd_config_show},
-    {"config check", "[FILE]", "Check a configuration file", "", NULL, cmd_config_check},
-    {"drain", "", "Finish what runs, take no new jobs", "", NULL, cmd_drain},
-    {"resume", "", "Take jobs again", "", NULL, cmd_resume},
-    {"reload", "", "Read the configuration again", "", NULL, cmd_reload},
-    {"token", "FILE", "Make a token for clients of other hosts", token_help, NULL, cmd_token},
-    {"log-level", "LEVEL", "error, warn, info or debug", "", NULL, cmd_log_level},
+     kernel_check_option_list, cmd_kernel_check, COMMAND_LONG},
+    {"config show", "", "The configuration in force", "", NULL, cmd_config_show, COMMAND_LOOKS},
+    {"config check", "[FILE]", "Check a configuration file", "", NULL, cmd_config_check,
+     COMMAND_LONG},
+    {"drain", "", "Finish what runs, take no new jobs", "", NULL, cmd_drain, COMMAND_BRIEF},
+    {"resume", "", "Take jobs again", "", NULL, cmd_resume, COMMAND_BRIEF},
+    {"reload", "", "Read the configuration again", "", NULL, cmd_reload, COMMAND_LONG},
+    {"token", "FILE", "Make a token for clients of other hosts", token_help, NULL, cmd_token,
+     COMMAND_LONG},
+    {"log-level", "LEVEL", "error, warn, info or debug", "", NULL, cmd_log_level, COMMAND_BRIEF},
     {0},
 };
 
@@ -207,6 +229,7 @@ static const char common_help[] =
     "Everywhere:\n"
     "  -u, --url URL        where gpud listens ($GPUD_URL; ipc:///run/gpud/gpud.sock)\n"
     "  -o, --output FORMAT  table, wide, json or csv\n"
+    "  -w, --watch SECONDS  repeat a command that shows something, until Ctrl-C\n"
     "  -h, --help           help, also for each command\n"
     "  -V, --version\n"
     "Exit codes: 0 ok, 1 failed, 2 usage, 3 gpud not reachable, 4 permission denied,\n"

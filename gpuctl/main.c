@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "gpuctl/ctl/ctl.h"
+#include "gpuctl/ctl/watch.h"
 
 static void print_help(const struct command *command)
 {
@@ -123,6 +124,20 @@ static void standard_keep(void)
     }
 }
 
+/* Runs the command; with -w again and again. */
+static int run(struct ctl *ctl, struct options *options, const struct command *command,
+               struct ctl_err *e)
+{
+    const struct options begin = *options;
+    int rc = ctl->watch_ns > 0 ? ctl_may_watch(command, e) : 0; /* it stood before the command */
+    if (rc != 0) {
+        return rc;
+    }
+    ctl->command = command;
+    rc = command->run(ctl, options, e);
+    return ctl->watch_ns == 0 ? rc : watch_repeat(ctl, &begin, rc, e);
+}
+
 int main(int argc, char **argv)
 {
     standard_keep();
@@ -138,8 +153,7 @@ int main(int argc, char **argv)
     const struct command *command = NULL;
     int rc = find(&ctl, &options, &command, &e);
     if (rc == 0) {
-        ctl.command = command;
-        rc = command->run(&ctl, &options, &e);
+        rc = run(&ctl, &options, command, &e);
     }
     ctl_disconnect(&ctl);
     return output_end(finish(command, rc, &e));

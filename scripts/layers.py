@@ -41,7 +41,7 @@ FREE = ("tests", "bench")
 ROOMS = {
     "examples": [("edges/", "example export frames loop_* steps threads")],
     "client": ["src/api/", "src/session/", "src/objects/", "src/link/", "src/base/", "src/wire/", "include/gpud/"],
-    "gpuctl": ["main commands", "commands/", ("run/", "pool/", "trace/"), "ctl/", "sheet/", "input/", "base/"],
+    "gpuctl": ["main commands", "commands/", ("run/", "pool/", "trace/", "doctor/"), "ctl/", "sheet/", "input/", "base/"],
     "daemon/backend": ["list", ("cuda/", "opencl/", "sim/"), "backend built messages options ranges wrapped"],
     "daemon/backend/cuda": ["device", "compile/", "image/", "source/", "library/", "run/", "driver/"],
     "daemon/worker": ["main confine", "serve/", "spill/", "run/", "copy/", "memory/"],

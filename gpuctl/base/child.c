@@ -3,15 +3,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/types.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <gpud/gpud.h>
+
+#include "common/clock.h"
+
+#define KILLED_MS 500u /* how long the end of a killed child may take */
 
 extern char **environ;
 
@@ -77,13 +84,29 @@ static int wait_end(pid_t pid, const char *path, int *ret_status, struct ctl_err
     return 0;
 }
 
-/* Reads to the end of the file. Keeps the bytes that fit, without the last newline. */
-static void read_all(int fd, char *out, size_t size)
+/* Waits until the descriptor is readable or at its end. end_ns: when to give up; 0: never. */
+static bool await_output(int fd, uint64_t end_ns)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    int n;
+    do {
+        uint64_t now = clock_now_ns();
+        uint64_t left = end_ns > now ? (end_ns - now) / NS_PER_MS + 1 : 0;
+        n = poll(&p, 1, end_ns == 0 ? -1 : (int)left);
+    } while (n < 0 && errno == EINTR);
+    return n > 0;
+}
+
+/* Reads to the end of the file. Keeps the bytes that fit, without the last newline. false if the
+ * end does not come in time. */
+static bool read_all(int fd, char *out, size_t size, uint64_t end_ns)
 {
     char rest[256];
     size_t used = 0;
-    ssize_t got;
-    while ((got = used + 1 < size ? read(fd, out + used, size - used - 1)
+    ssize_t got = -1;
+    bool in_time;
+    while ((in_time = await_output(fd, end_ns)) &&
+           (got = used + 1 < size ? read(fd, out + used, size - used - 1)
                                   : read(fd, rest, sizeof rest)) != 0) {
         if (got < 0 && errno != EINTR) {
             break;
@@ -92,6 +115,20 @@ static void read_all(int fd, char *out, size_t size)
     }
     used -= used > 0 && out[used - 1] == '\n';
     out[used] = '\0';
+    return in_time;
+}
+
+/* Ends a child that took too long. One that hangs in a driver does not end: nobody waits for it. */
+static int give_up(pid_t pid, const struct child *child, struct ctl_err *e)
+{
+    const struct timespec pause = {.tv_nsec = 10 * (long)NS_PER_MS};
+    (void)kill(pid, SIGKILL);
+    for (unsigned waited = 0; waited < KILLED_MS && waitpid(pid, NULL, WNOHANG) == 0;
+         waited += 10) {
+        (void)nanosleep(&pause, NULL);
+    }
+    return ctl_err_set(e, GPUD_ERR_TIMEOUT, "%s did not end within %llu ms", child->path,
+                       (unsigned long long)child->limit_ms);
 }
 
 int child_run(const struct child *child, int *ret_status, struct ctl_err *e)
@@ -101,11 +138,12 @@ int child_run(const struct child *child, int *ret_status, struct ctl_err *e)
         return ctl_err_errno(e, "pipe");
     }
     pid_t pid = -1;
+    uint64_t end_ns = child->limit_ms > 0 ? clock_now_ns() + child->limit_ms * NS_PER_MS : 0;
     int rc = start(child, fds[1], &pid, e);
     if (child->output != NULL) {
         (void)close(fds[1]);
-        if (rc == 0) {
-            read_all(fds[0], child->output, child->output_size);
+        if (rc == 0 && !read_all(fds[0], child->output, child->output_size, end_ns)) {
+            rc = give_up(pid, child, e);
         }
         (void)close(fds[0]);
     }

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "gpuctl/base/ctl_err.h"
 
@@ -19,14 +20,15 @@ struct child {
     char *output;
     size_t output_size; /* bytes */
     bool output_errors; /* standard error goes there as well */
+    uint64_t limit_ms;  /* with `output`: the child is killed after this time; 0: no limit */
 };
 
 /* Writes the path of a program to out. folder: relative to gpuctl's own folder; "": that folder.
  * NOT_FOUND if no program is there. */
 int child_find(const char *folder, const char *name, char *out, size_t size, struct ctl_err *e);
 
-/* Runs the child to its end; *ret_status is its exit status. INTERNAL if a signal ended it. Blocks.
- */
+/* Runs the child to its end; *ret_status is its exit status. INTERNAL if a signal ended it. TIMEOUT
+ * beyond limit_ms; a child that then hangs in the kernel is left alone. Blocks. */
 int child_run(const struct child *child, int *ret_status, struct ctl_err *e);
 
 #endif

@@ -1,6 +1,13 @@
 #include <stdio.h>
+#include <string.h>
 
+#include "common/clock.h"
 #include "gpuctl/ctl/ctl.h"
+#include "gpuctl/ctl/interrupt.h"
+#include "gpuctl/input/spec.h"
+
+#define PAUSE_LEAST_NS (10 * NS_PER_MS) /* between two questions for a job's end */
+#define PAUSE_MOST_NS  (500 * NS_PER_MS)
 
 /* Reads the command's one word, a job's number, and connects. */
 static int begin(struct ctl *ctl, struct options *options, uint64_t *ret_job, struct ctl_err *e)
@@ -50,18 +57,9 @@ static const struct sheet_field job_fields[] = {
     SHEET_FIELD(struct shown_job, implementation, GPUD_COLUMN_TEXT, true),
 };
 
-int cmd_job_show(struct ctl *ctl, struct options *options, struct ctl_err *e)
+static int write_job(struct ctl *ctl, const gpud_job_desc *desc, struct ctl_err *e)
 {
-    uint64_t job = 0;
-    int rc = begin(ctl, options, &job, e);
-    if (rc != 0) {
-        return rc;
-    }
-    gpud_job_desc d = {.size = sizeof d};
-    rc = gpud_job_info(ctl->client, job, &d);
-    if (rc != 0) {
-        return ctl_err_lib(e, rc, "job %llu", (unsigned long long)job);
-    }
+    const gpud_job_desc d = *desc;
     uint64_t over = d.ended_ns != 0 ? d.ended_ns : d.now_ns;
     bool placed = d.device != GPUD_NO_DEVICE;
     const struct shown_job row = {
@@ -83,6 +81,99 @@ int cmd_job_show(struct ctl *ctl, struct options *options, struct ctl_err *e)
     };
     const struct sheet_rows rows = SHEET_ROWS("job", job_fields, &row, 1);
     return ctl_write_rows(ctl, &rows, e);
+}
+
+static int ask(struct ctl *ctl, uint64_t job, gpud_job_desc *ret_desc, struct ctl_err *e)
+{
+    *ret_desc = (gpud_job_desc){.size = sizeof *ret_desc};
+    int rc = gpud_job_info(ctl->client, job, ret_desc);
+    return rc == 0 ? 0 : ctl_err_lib(e, rc, "job %llu", (unsigned long long)job);
+}
+
+int cmd_job_show(struct ctl *ctl, struct options *options, struct ctl_err *e)
+{
+    uint64_t job = 0;
+    gpud_job_desc d;
+    int rc = begin(ctl, options, &job, e);
+    rc = rc == 0 ? ask(ctl, job, &d, e) : rc;
+    return rc == 0 ? write_job(ctl, &d, e) : rc;
+}
+
+/* ---- wait ---------------------------------------------------------------------------------- */
+
+enum { OPT_TIMEOUT = 1 };
+
+const struct option wait_option_list[] = {
+    {"timeout", 0, true, OPT_TIMEOUT},
+    {0},
+};
+
+static int wait_options(struct ctl *ctl, struct options *options, uint64_t *ret_job,
+                        uint64_t *ret_ms, struct ctl_err *e)
+{
+    const char *value = NULL;
+    bool known = false;
+    int rc = 0;
+    int id;
+    while (rc == 0 && (id = ctl_option(ctl, options, wait_option_list, &value, e)) != OPTION_END) {
+        if (id == OPTION_BAD) {
+            return e->code;
+        }
+        if (id == OPT_TIMEOUT) {
+            rc = spec_number("--timeout", value, 1, UINT64_MAX / NS_PER_MS, ret_ms, e);
+        } else if (known) {
+            rc = ctl_err_usage(e, "unexpected word '%s'", value);
+        } else {
+            rc = ctl_number("JOB", value, ret_job, e);
+            known = true;
+        }
+    }
+    return rc == 0 && !known ? ctl_err_usage(e, "JOB is missing: gpuctl wait JOB") : rc;
+}
+
+/* Asks for the job until it has ended: the daemon tells the end of a job only to its own session.
+ * The pauses grow with the time waited. */
+static int await_end(struct ctl *ctl, uint64_t job, uint64_t limit_ms, gpud_job_desc *ret_desc,
+                     struct ctl_err *e)
+{
+    uint64_t begin_ns = clock_now_ns();
+    uint64_t end_ns = limit_ms > 0 ? begin_ns + limit_ms * NS_PER_MS : UINT64_MAX;
+    int rc;
+    while ((rc = ask(ctl, job, ret_desc, e)) == 0 && ret_desc->ended_ns == 0) {
+        uint64_t now = clock_now_ns();
+        uint64_t pause = (now - begin_ns) / 8;
+        pause = pause < PAUSE_LEAST_NS  ? PAUSE_LEAST_NS
+                : pause > PAUSE_MOST_NS ? PAUSE_MOST_NS
+                                        : pause;
+        if (now >= end_ns) {
+            return ctl_err_set(e, GPUD_ERR_TIMEOUT, "job %llu is %s after %llu ms; it goes on",
+                               (unsigned long long)job, ret_desc->state,
+                               (unsigned long long)limit_ms);
+        }
+        (void)interrupt_sleep_until(now + pause < end_ns ? now + pause : end_ns, false);
+        if (interrupt_seen()) {
+            return ctl_err_set(e, CTL_INTERRUPTED, "interrupted; job %llu goes on",
+                               (unsigned long long)job);
+        }
+    }
+    return rc;
+}
+
+int cmd_wait(struct ctl *ctl, struct options *options, struct ctl_err *e)
+{
+    uint64_t job = 0;
+    uint64_t limit_ms = 0;
+    gpud_job_desc d;
+    int rc = wait_options(ctl, options, &job, &limit_ms, e);
+    interrupt_catch();
+    rc = rc == 0 ? ctl_connect(ctl, e) : rc;
+    rc = rc == 0 ? await_end(ctl, job, limit_ms, &d, e) : rc;
+    interrupt_release();
+    rc = rc == 0 ? write_job(ctl, &d, e) : rc;
+    if (rc != 0 || strcmp(d.state, "done") == 0) {
+        return rc;
+    }
+    return ctl_exit_code(d.code != 0 ? d.code : GPUD_ERR_CANCELLED);
 }
 
 int cmd_job_cancel(struct ctl *ctl, struct options *options, struct ctl_err *e)

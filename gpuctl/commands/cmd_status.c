@@ -97,12 +97,11 @@ static void write_facts(const gpud_table *status, bool wide, bool colour)
 static int write_all(struct ctl *ctl, const gpud_table *status, const gpud_table *devices,
                      struct ctl_err *e)
 {
-    bool people = ctl->format == SHEET_TABLE || ctl->format == SHEET_WIDE;
-    if (people && gpud_table_rows(status) == 1) {
+    if (ctl_people(ctl) && ctl->watch_ns == 0 && gpud_table_rows(status) == 1) {
         write_facts(status, ctl->format == SHEET_WIDE, ctl->colour);
-        return sheet_write_table(devices, ctl->format, stdout, e);
+        return ctl_write_table(ctl, devices, e);
     }
-    return sheet_write_table(status, ctl->format, stdout, e);
+    return ctl_write_table(ctl, status, e); /* with -w a line for each round */
 }
 
 int cmd_status(struct ctl *ctl, struct options *options, struct ctl_err *e)
@@ -122,9 +121,10 @@ int cmd_status(struct ctl *ctl, struct options *options, struct ctl_err *e)
         rc = write_all(ctl, status, devices, e);
     }
     if (rc == 0 && strcmp(table_text_of(status, 0, "state"), "ready") != 0) {
-        bool people = ctl->format == SHEET_TABLE || ctl->format == SHEET_WIDE;
-        fputs(people ? "\n" : "", stdout);
-        print_problems(status, devices, people ? stdout : stderr);
+        if (ctl->watch_ns == 0) {
+            fputs(ctl_people(ctl) ? "\n" : "", stdout);
+            print_problems(status, devices, ctl_people(ctl) ? stdout : stderr);
+        }
         rc = EXIT_DEGRADED;
     }
     gpud_table_free(status);

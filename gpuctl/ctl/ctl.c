@@ -7,7 +7,10 @@
 
 #include "gpuctl/input/spec.h"
 
-#define CONNECT_NS UINT64_C(2000000000)
+#define CONNECT_NS  UINT64_C(2000000000)
+#define WATCH_LEAST 0.1 /* seconds */
+#define WATCH_MOST  86400.0
+#define ANSWER_NS   UINT64_C(10000000000) /* for a brief command: a daemon that is stopped */
 
 void ctl_say(const char *fmt, ...)
 {
@@ -19,6 +22,37 @@ void ctl_say(const char *fmt, ...)
     va_end(ap);
 }
 
+static int take_format(struct ctl *ctl, const char *value, struct ctl_err *e)
+{
+    int format = sheet_format_from_name(value);
+    if (format < 0) {
+        return ctl_err_usage(e,
+                             "-o %s: the formats are table, wide, json and csv "
+                             "(files are written with -f FILE)",
+                             value);
+    }
+    ctl->format = (enum sheet_format)format;
+    return 0;
+}
+
+static int take_watch(struct ctl *ctl, const char *value, struct ctl_err *e)
+{
+    char *end = NULL;
+    double seconds = strtod(value, &end);
+    if (end == value || *end != '\0' || !(seconds >= WATCH_LEAST && seconds <= WATCH_MOST)) {
+        return ctl_err_usage(e, "-w %s: seconds, from 0.1 to 86400", value);
+    }
+    ctl->watch_ns = (uint64_t)(seconds * 1e9);
+    return ctl->command != NULL ? ctl_may_watch(ctl->command, e) : 0;
+}
+
+int ctl_may_watch(const struct command *command, struct ctl_err *e)
+{
+    return command->kind == COMMAND_LOOKS
+               ? 0
+               : ctl_err_usage(e, "-w repeats only commands that show something");
+}
+
 int ctl_option(struct ctl *ctl, struct options *options, const struct option *own,
                const char **ret_value, struct ctl_err *e)
 {
@@ -28,18 +62,16 @@ int ctl_option(struct ctl *ctl, struct options *options, const struct option *ow
         case OPTION_URL:
             ctl->url = *ret_value;
             continue;
-        case OPTION_OUTPUT: {
-            int format = sheet_format_from_name(*ret_value);
-            if (format < 0) {
-                ctl_err_usage(e,
-                              "-o %s: the formats are table, wide, json and csv "
-                              "(files are written with -f FILE)",
-                              *ret_value);
+        case OPTION_OUTPUT:
+            if (take_format(ctl, *ret_value, e) != 0) {
                 return OPTION_BAD;
             }
-            ctl->format = (enum sheet_format)format;
             continue;
-        }
+        case OPTION_WATCH:
+            if (take_watch(ctl, *ret_value, e) != 0) {
+                return OPTION_BAD;
+            }
+            continue;
         case OPTION_HELP:
             e->code = CTL_HELP;
             return OPTION_BAD;
@@ -142,7 +174,14 @@ int ctl_connect(struct ctl *ctl, struct ctl_err *e)
 {
     /* longer than a daemon takes to start again */
     gpud_options o = {.size = sizeof o, .name = "gpuctl", .connect_timeout_ns = CONNECT_NS};
-    int rc = gpud_open(ctl->url, &o, &ctl->client);
+    int rc = ctl_timeout(&o.timeout_ns, e);
+    if (ctl->client != NULL || rc != 0) {
+        return rc;
+    }
+    if (o.timeout_ns == 0 && ctl->command != NULL && ctl->command->kind != COMMAND_LONG) {
+        o.timeout_ns = ANSWER_NS + ctl->answer_ns;
+    }
+    rc = gpud_open(ctl->url, &o, &ctl->client);
     if (rc == 0) {
         return 0;
     }
@@ -180,19 +219,38 @@ int ctl_show(struct ctl *ctl, const char *what, const gpud_query_options *rows, 
     if (rc != 0) {
         return ctl_err_set(e, rc, "%s", gpud_last_error()->text);
     }
-    rc = sheet_write_table(table, ctl->format, stdout, e);
+    rc = ctl_write_table(ctl, table, e);
     gpud_table_free(table);
     return rc;
 }
 
+static struct sheet_style style_of(struct ctl *ctl)
+{
+    return (struct sheet_style){.format = ctl->format,
+                                .series = ctl->watch_ns > 0 ? &ctl->series : NULL};
+}
+
 int ctl_write(struct ctl *ctl, const struct sheet *sheet, struct ctl_err *e)
 {
-    return sheet_write(sheet, ctl->format, stdout, e);
+    const struct sheet_style style = style_of(ctl);
+    return sheet_write(sheet, &style, stdout, e);
 }
 
 int ctl_write_rows(struct ctl *ctl, const struct sheet_rows *rows, struct ctl_err *e)
 {
-    return sheet_write_rows(rows, ctl->format, stdout, e);
+    const struct sheet_style style = style_of(ctl);
+    return sheet_write_rows(rows, &style, stdout, e);
+}
+
+int ctl_write_table(struct ctl *ctl, const gpud_table *table, struct ctl_err *e)
+{
+    const struct sheet_style style = style_of(ctl);
+    return sheet_write_table(table, &style, stdout, e);
+}
+
+bool ctl_people(const struct ctl *ctl)
+{
+    return ctl->format == SHEET_TABLE || ctl->format == SHEET_WIDE;
 }
 
 int ctl_done(struct ctl *ctl, const char *what, bool ok, const char *text, struct ctl_err *e)

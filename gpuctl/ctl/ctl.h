@@ -13,6 +13,7 @@
 #include "gpuctl/base/ctl_err.h"
 #include "gpuctl/ctl/options.h"
 #include "gpuctl/sheet/sheet.h"
+#include "gpuctl/sheet/sheet_series.h"
 
 /* Codes besides GPUD_ERR_* that end a command early and are no failures. */
 #define CTL_HELP    (-1001)
@@ -27,6 +28,15 @@ struct ctl {
     bool progress;                 /* standard error is a terminal */
     gpud_client *client;           /* NULL before ctl_connect */
     const struct command *command; /* the command that runs; NULL: not found yet */
+    uint64_t watch_ns;             /* -w: time between two rounds; 0: there is one */
+    struct sheet_series series;    /* with -w: what was written so far */
+    uint64_t answer_ns;            /* how long a brief command may have to wait besides */
+};
+
+enum command_kind {
+    COMMAND_LONG = 0, /* takes as long as it takes */
+    COMMAND_BRIEF,    /* the daemon answers at once: an answer has a time limit */
+    COMMAND_LOOKS,    /* brief, and -w repeats it */
 };
 
 struct command {
@@ -39,6 +49,7 @@ struct command {
      * CTL_HELP or CTL_VERSION with *e filled; or an exit code > 0 if the command has printed its
      * messages. */
     int (*run)(struct ctl *ctl, struct options *options, struct ctl_err *e);
+    enum command_kind kind;
 };
 
 extern const struct option jobs_option_list[];
@@ -48,6 +59,7 @@ extern const struct option demo_option_list[];
 extern const struct option kernel_check_option_list[];
 extern const struct option pool_option_list[];
 extern const struct option trace_option_list[];
+extern const struct option wait_option_list[];
 extern const struct option pool_snapshot_option_list[];
 
 extern const struct command commands[]; /* ends with a NULL name */
@@ -67,6 +79,8 @@ void command_help(const struct command *command, FILE *out);
  * OPTION_END, or OPTION_BAD with e->code CTL_USAGE, CTL_HELP or CTL_VERSION. */
 int ctl_option(struct ctl *ctl, struct options *options, const struct option *own,
                const char **ret_value, struct ctl_err *e);
+/* May -w repeat the command? Else a usage error. */
+int ctl_may_watch(const struct command *command, struct ctl_err *e);
 /* As ctl_option for a command without words: a word is an error, OPTION_BAD. */
 int ctl_option_only(struct ctl *ctl, struct options *options, const struct option *own,
                     const char **ret_value, struct ctl_err *e);
@@ -81,7 +95,7 @@ int ctl_timeout(uint64_t *ret_ns, struct ctl_err *e);
 /* The value of --device: GPUD_ON(id) for an id, 0 for "auto". */
 int ctl_device(const char *value, uint64_t *ret_device, struct ctl_err *e);
 
-/* Opens the connection; on failure the error text names a remedy. Blocks. */
+/* Opens the connection, unless it is open; on failure the error text names a remedy. Blocks. */
 int ctl_connect(struct ctl *ctl, struct ctl_err *e);
 void ctl_disconnect(struct ctl *ctl);
 
@@ -89,6 +103,9 @@ void ctl_disconnect(struct ctl *ctl);
 int ctl_show(struct ctl *ctl, const char *what, const gpud_query_options *rows, struct ctl_err *e);
 int ctl_write(struct ctl *ctl, const struct sheet *sheet, struct ctl_err *e);
 int ctl_write_rows(struct ctl *ctl, const struct sheet_rows *rows, struct ctl_err *e);
+int ctl_write_table(struct ctl *ctl, const gpud_table *table, struct ctl_err *e);
+/* Is the output for people, not for programs? */
+bool ctl_people(const struct ctl *ctl);
 /* Reports the end of a command without a table of its own: `text` on standard error for people;
  * with -o json or csv a row {command, ok, text}. */
 int ctl_done(struct ctl *ctl, const char *what, bool ok, const char *text, struct ctl_err *e);
@@ -103,6 +120,7 @@ void ctl_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 #define COMMAND(name) int name(struct ctl *ctl, struct options *options, struct ctl_err *e)
 COMMAND(cmd_ping);
 COMMAND(cmd_status);
+COMMAND(cmd_doctor);
 COMMAND(cmd_devices);
 COMMAND(cmd_domains);
 COMMAND(cmd_pool);
@@ -118,6 +136,7 @@ COMMAND(cmd_accounts_reset);
 COMMAND(cmd_job_show);
 COMMAND(cmd_job_cancel);
 COMMAND(cmd_explain);
+COMMAND(cmd_wait);
 COMMAND(cmd_run);
 COMMAND(cmd_bench);
 COMMAND(cmd_demo);

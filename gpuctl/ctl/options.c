@@ -7,11 +7,9 @@
 #include "gpuctl/ctl/near.h"
 
 const struct option options_common[] = {
-    {"url", 'u', true, OPTION_URL},
-    {"output", 'o', true, OPTION_OUTPUT},
-    {"help", 'h', false, OPTION_HELP},
-    {"version", 'V', false, OPTION_VERSION},
-    {0},
+    {"url", 'u', true, OPTION_URL},          {"output", 'o', true, OPTION_OUTPUT},
+    {"watch", 'w', true, OPTION_WATCH},      {"help", 'h', false, OPTION_HELP},
+    {"version", 'V', false, OPTION_VERSION}, {0},
 };
 
 void options_init(struct options *o, int argc, char **argv)

@@ -27,6 +27,7 @@ enum option_id {
     OPTION_OUTPUT,
     OPTION_HELP,
     OPTION_VERSION,
+    OPTION_WATCH,
 };
 
 extern const struct option options_common[];

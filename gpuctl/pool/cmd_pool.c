@@ -132,11 +132,12 @@ static int stats_write(struct ctl *ctl, const struct snapshot *snapshot, bool me
     if (ctl->format == SHEET_JSON) {
         return stats_json(snapshot) ? 0 : ctl_err_set(e, GPUD_ERR_NOMEM, "out of memory");
     }
-    int rc = meters_only ? 0 : sheet_write_table(snapshot->pool, ctl->format, stdout, e);
-    if (rc == 0 && !meters_only && ctl->format != SHEET_CSV) {
+    bool one = ctl->format == SHEET_CSV || ctl->watch_ns > 0; /* table */
+    int rc = meters_only ? 0 : ctl_write_table(ctl, snapshot->pool, e);
+    if (rc == 0 && !meters_only && !one) {
         putchar('\n');
     }
-    if (rc == 0 && (meters_only || ctl->format != SHEET_CSV)) {
+    if (rc == 0 && (meters_only || !one)) {
         rc = meters_write(ctl, snapshot, e);
     }
     return rc;
@@ -158,6 +159,7 @@ int cmd_pool(struct ctl *ctl, struct options *options, struct ctl_err *e)
         meters_only = meters_only || id == POOL_METERS_ONLY;
         rc = pool_request_option(id, value, &request, e);
     }
+    ctl->answer_ns = request.timeout_ns;
     rc = rc == 0 ? ctl_connect(ctl, e) : rc;
     rc = rc == 0 ? snapshot_take(ctl->client, &request, &snapshot, e) : rc;
     rc = rc == 0 ? stats_write(ctl, &snapshot, meters_only, e) : rc;

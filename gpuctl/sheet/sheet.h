@@ -69,18 +69,26 @@ struct sheet_rows {
 /* "table", "wide", "json", "csv"; -1 otherwise. */
 int sheet_format_from_name(const char *name);
 
+struct sheet_series;
+
+struct sheet_style {
+    enum sheet_format format;
+    struct sheet_series *series; /* NULL: the sheet stands alone; see sheet_series.h */
+};
+
 /* Writes the sheet. table: aligned columns for people, heads in capitals, values with units; on a
  * terminal they fit its width, and standard error names the columns that had no room. json: an
  * object with one array of objects, whose name is the table's; plain numbers in base units (bytes,
  * ns), null for an unknown value. csv: RFC 4180, the same values. */
-int sheet_write(const struct sheet *sheet, enum sheet_format format, FILE *out, struct ctl_err *e);
+int sheet_write(const struct sheet *sheet, const struct sheet_style *style, FILE *out,
+                struct ctl_err *e);
 
 /* As sheet_write for structs. NOMEM. */
-int sheet_write_rows(const struct sheet_rows *rows, enum sheet_format format, FILE *out,
+int sheet_write_rows(const struct sheet_rows *rows, const struct sheet_style *style, FILE *out,
                      struct ctl_err *e);
 
 /* As sheet_write for a table of the daemon. */
-int sheet_write_table(const gpud_table *table, enum sheet_format format, FILE *out,
+int sheet_write_table(const gpud_table *table, const struct sheet_style *style, FILE *out,
                       struct ctl_err *e);
 
 /* A cell by its column's name; "" or 0 if there is no such column or row. */
@@ -95,12 +103,13 @@ struct sheet_place {
     bool wide;      /* all columns, each on one line whatever its length */
     size_t room;    /* unless wide: characters of a line; 0: any number. See sheet_fit.h */
     FILE *messages; /* receives the names of the columns that had no room */
+    struct sheet_series *series; /* see struct sheet_style */
 };
 
 /* The three renderings, for sheet_write. */
 int sheet_write_columns(const struct sheet *sheet, const struct sheet_place *place, FILE *out,
                         struct ctl_err *e);
 int sheet_write_json(const struct sheet *sheet, FILE *out, struct ctl_err *e);
-int sheet_write_csv(const struct sheet *sheet, FILE *out, struct ctl_err *e);
+int sheet_write_csv(const struct sheet *sheet, bool heads, FILE *out, struct ctl_err *e);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "gpuctl/sheet/sheet.h"
 #include "gpuctl/sheet/sheet_fit.h"
+#include "gpuctl/sheet/sheet_series.h"
 
 /* A cell, formatted for people. */
 struct shown_cell {
@@ -19,6 +20,7 @@ struct rendering {
     uint32_t count;
     struct fit_column *fit;   /* owned: one for each */
     struct shown_cell *cells; /* owned: row by row */
+    struct sheet_series *series;
 };
 
 static void head_of(const struct sheet_column *column, char head[GPUD_NAME])
@@ -103,6 +105,11 @@ static void write_heads(const struct rendering *r, FILE *out)
     putc('\n', out);
 }
 
+static bool is_left(int kind)
+{
+    return kind == GPUD_COLUMN_TEXT || kind == GPUD_COLUMN_BOOL;
+}
+
 static int add_columns(struct libscols_table *table, const struct rendering *r)
 {
     for (uint32_t c = 0; c < r->count; c++) {
@@ -111,8 +118,7 @@ static int add_columns(struct libscols_table *table, const struct rendering *r)
         }
         char head[GPUD_NAME];
         head_of(column_at(r, c), head);
-        int kind = column_at(r, c)->kind;
-        bool left = kind == GPUD_COLUMN_TEXT || kind == GPUD_COLUMN_BOOL;
+        bool left = is_left(column_at(r, c)->kind);
         struct libscols_column *column =
             scols_table_new_column(table, head, 0, left ? SCOLS_FL_WRAP : SCOLS_FL_RIGHT);
         if (column == NULL ||
@@ -137,14 +143,33 @@ static char *printable(const char *text)
     return copy;
 }
 
+/* A copy of the text with blanks, so that it is as wide as its column: in a series each column
+ * stays where it is. */
+static char *padded(const char *text, size_t width, bool left)
+{
+    size_t blanks = width - fit_width(text);
+    size_t length = strlen(text);
+    char *copy = malloc(length + blanks + 1);
+    if (copy != NULL) {
+        memset(copy, ' ', length + blanks);
+        memcpy(copy + (left ? 0 : blanks), text, length);
+        copy[length + blanks] = '\0';
+    }
+    return copy;
+}
+
 /* A cell's text, wrapped to its column; owned by the caller. NULL: out of memory. */
 static char *cell_text(const struct rendering *r, uint32_t row, uint32_t c)
 {
     char *text = printable(r->cells[(size_t)row * r->count + c].text);
-    if (text == NULL || fit_width(text) <= r->fit[c].given) {
+    bool fits = text != NULL && fit_width(text) <= r->fit[c].given;
+    bool last = c + 1 == r->count && is_left(column_at(r, c)->kind);
+    if (text == NULL || (fits && (r->series == NULL || last))) {
         return text;
     }
-    char *lines = fit_wrap(text, r->fit[c].given);
+    size_t width = r->fit[c].given;
+    char *lines =
+        fits ? padded(text, width, is_left(column_at(r, c)->kind)) : fit_wrap(text, width);
     free(text);
     return lines;
 }
@@ -169,7 +194,7 @@ static int add_row(struct libscols_table *table, const struct rendering *r, uint
     return 0;
 }
 
-static int write_rows(const struct rendering *r, FILE *out)
+static int write_rows(const struct rendering *r, bool heads, FILE *out)
 {
     struct libscols_table *table = scols_new_table();
     int rc = table != NULL ? 0 : -1;
@@ -177,6 +202,7 @@ static int write_rows(const struct rendering *r, FILE *out)
         scols_table_set_stream(table, out);
         /* libsmartcols would cut numbers to the terminal's width; the columns fit already */
         scols_table_set_termforce(table, SCOLS_TERMFORCE_NEVER);
+        (void)scols_table_enable_noheadings(table, !heads);
         rc = add_columns(table, r);
     }
     for (uint32_t row = 0; rc == 0 && row < r->sheet->row_count; row++) {
@@ -208,13 +234,22 @@ int sheet_write_columns(const struct sheet *sheet, const struct sheet_place *pla
                         struct ctl_err *e)
 {
     struct rendering r;
+    struct sheet_series *s = place->series;
     int rc = rendering_init(&r, sheet, place->wide);
-    if (rc == 0 && sheet->row_count == 0) {
+    r.series = s;
+    if (rc == 0 && s != NULL && sheet->row_count > 0) {
+        series_widths(s, r.fit, r.count);
+    }
+    bool others = s == NULL || s->changed;
+    bool heads = rc == 0 && (s == NULL || series_heads(s, sheet->row_count));
+    if (heads && sheet->row_count == 0) {
         write_heads(&r, out);
-    } else if (rc == 0) {
+    } else if (rc == 0 && sheet->row_count > 0) {
         fit_columns(r.fit, r.count, place->wide ? 0 : place->room);
-        rc = write_rows(&r, out);
-        write_left_out(&r, place->messages);
+        rc = write_rows(&r, heads, out);
+        if (others) {
+            write_left_out(&r, place->messages);
+        }
     }
     rendering_finish(&r);
     return rc == 0 ? 0 : ctl_err_set(e, GPUD_ERR_NOMEM, "writing the table failed");

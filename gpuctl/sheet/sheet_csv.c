@@ -34,14 +34,21 @@ static void write_cell(int kind, const struct sheet_cell *cell, FILE *out)
     }
 }
 
-int sheet_write_csv(const struct sheet *sheet, FILE *out, struct ctl_err *e)
+static void write_names(const struct sheet *sheet, FILE *out)
 {
-    (void)e;
     for (uint32_t c = 0; c < sheet->column_count; c++) {
         fputs(c > 0 ? "," : "", out);
         write_text(sheet->columns[c].name, out);
     }
     fputs("\r\n", out);
+}
+
+int sheet_write_csv(const struct sheet *sheet, bool heads, FILE *out, struct ctl_err *e)
+{
+    (void)e;
+    if (heads) {
+        write_names(sheet, out);
+    }
     for (uint32_t r = 0; r < sheet->row_count; r++) {
         for (uint32_t c = 0; c < sheet->column_count; c++) {
             fputs(c > 0 ? "," : "", out);

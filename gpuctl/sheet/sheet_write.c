@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "gpuctl/sheet/sheet.h"
+#include "gpuctl/sheet/sheet_series.h"
 
 /* Characters of a line on a terminal; 0: `out` is no terminal, or its width is not known. */
 static size_t terminal_width(FILE *out)
@@ -14,31 +15,56 @@ static size_t terminal_width(FILE *out)
     return fd >= 0 && ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-int sheet_write(const struct sheet *sheet, enum sheet_format format, FILE *out, struct ctl_err *e)
+static int write_alone(const struct sheet *sheet, const struct sheet_style *style, FILE *out,
+                       struct ctl_err *e)
 {
-    int rc;
-    switch (format) {
+    switch (style->format) {
     case SHEET_JSON:
-        rc = sheet_write_json(sheet, out, e);
-        break;
-    case SHEET_CSV:
-        rc = sheet_write_csv(sheet, out, e);
-        break;
-    default:
-        rc = sheet_write_columns(sheet,
-                                 &(struct sheet_place){.wide = format == SHEET_WIDE,
-                                                       .room = terminal_width(out),
-                                                       .messages = stderr},
-                                 out, e);
-        break;
+        return sheet_write_json(sheet, out, e);
+    case SHEET_CSV: {
+        bool again = style->series != NULL && !style->series->changed;
+        if (style->series != NULL) {
+            style->series->changed = false;
+        }
+        return sheet_write_csv(sheet, !again, out, e);
     }
+    default:
+        return sheet_write_columns(sheet,
+                                   &(struct sheet_place){.wide = style->format == SHEET_WIDE,
+                                                         .room = terminal_width(out),
+                                                         .messages = stderr,
+                                                         .series = style->series},
+                                   out, e);
+    }
+}
+
+static int write_in_series(const struct sheet *sheet, const struct sheet_style *style, FILE *out,
+                           struct ctl_err *e)
+{
+    char time[32];
+    struct sheet timed;
+    if (!series_sheet(sheet, series_time(style->format, time, sizeof time), &timed)) {
+        return ctl_err_set(e, GPUD_ERR_NOMEM, "out of memory");
+    }
+    series_begin(style->series, &timed);
+    int rc = write_alone(&timed, style, out, e);
+    free((void *)(uintptr_t)timed.columns);
+    free((void *)(uintptr_t)timed.cells);
+    return rc;
+}
+
+int sheet_write(const struct sheet *sheet, const struct sheet_style *style, FILE *out,
+                struct ctl_err *e)
+{
+    int rc = style->series != NULL ? write_in_series(sheet, style, out, e)
+                                   : write_alone(sheet, style, out, e);
     if (rc == 0 && (fflush(out) != 0 || ferror(out))) {
         return ctl_err_errno(e, "writing the output");
     }
     return rc;
 }
 
-int sheet_write_rows(const struct sheet_rows *rows, enum sheet_format format, FILE *out,
+int sheet_write_rows(const struct sheet_rows *rows, const struct sheet_style *style, FILE *out,
                      struct ctl_err *e)
 {
     uint32_t width = rows->field_count;
@@ -58,7 +84,7 @@ int sheet_write_rows(const struct sheet_rows *rows, enum sheet_format format, FI
                                     .column_count = width,
                                     .cells = cells,
                                     .row_count = rows->row_count};
-        rc = sheet_write(&sheet, format, out, e);
+        rc = sheet_write(&sheet, style, out, e);
     }
     free(columns);
     free(cells);
@@ -78,7 +104,7 @@ static void fill_cells(const gpud_table *table, const struct sheet_column *colum
     }
 }
 
-int sheet_write_table(const gpud_table *table, enum sheet_format format, FILE *out,
+int sheet_write_table(const gpud_table *table, const struct sheet_style *style, FILE *out,
                       struct ctl_err *e)
 {
     uint32_t width = gpud_table_columns(table);
@@ -99,7 +125,7 @@ int sheet_write_table(const gpud_table *table, enum sheet_format format, FILE *o
                               .column_count = width,
                               .cells = cells,
                               .row_count = gpud_table_rows(table)};
-        rc = sheet_write(&sheet, format, out, e);
+        rc = sheet_write(&sheet, style, out, e);
     }
     free(columns);
     free(cells);

@@ -1,5 +1,4 @@
 /* `gpuctl trace`: records jobs for a while, and writes a file that Perfetto opens. */
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -7,6 +6,7 @@
 #include "common/clock.h"
 #include "gpuctl/base/save.h"
 #include "gpuctl/ctl/ctl.h"
+#include "gpuctl/ctl/interrupt.h"
 #include "gpuctl/input/spec.h"
 #include "gpuctl/trace/trace.h"
 
@@ -28,14 +28,6 @@ struct request {
     const char *path;
     uint64_t seconds, jobs; /* 0: no limit */
 };
-
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int number)
-{
-    (void)number;
-    interrupted = 1;
-}
 
 static int options_read(struct ctl *ctl, struct options *options, struct request *r,
                         struct ctl_err *e)
@@ -86,7 +78,7 @@ static int record(struct ctl *ctl, const struct request *r, struct trace *t, str
     int rc = take_part(ctl, t, &rows, e); /* begins it */
     bool over = false;
     while (rc == 0 && !over) {
-        over = interrupted || t->count > EVENTS_MAX || (r->jobs > 0 && t->jobs >= r->jobs) ||
+        over = interrupt_seen() || t->count > EVENTS_MAX || (r->jobs > 0 && t->jobs >= r->jobs) ||
                (r->seconds > 0 && clock_now_ns() - begin >= r->seconds * NS_PER_S);
         if (!over && rows <= 1) {
             (void)nanosleep(&pause, NULL);
@@ -126,10 +118,9 @@ int cmd_trace(struct ctl *ctl, struct options *options, struct ctl_err *e)
     }
     rc = rc == 0 ? ctl_connect(ctl, e) : rc;
     if (rc == 0) {
-        const struct sigaction action = {.sa_handler = on_interrupt};
-        (void)sigaction(SIGINT, &action, NULL);
+        interrupt_catch();
         rc = record(ctl, &r, &t, e);
-        (void)signal(SIGINT, SIG_DFL);
+        interrupt_release();
     }
     rc = rc == 0 ? write_file(&save, &t, e) : rc;
     if (rc == 0 && t.lost > 0) {

@@ -1,4 +1,5 @@
 /* gpuctl as a user runs it. */
+#include <fcntl.h>
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
@@ -94,6 +95,51 @@ START_TEST(json)
     }
     ck_assert_msg(strstr(out, "gpuctl") != NULL, "its own session is not there: %s", out);
     daemon_stop(&d);
+}
+END_TEST
+
+/* The member of the row of this check. */
+static const char *doctor_text(const json_t *value, const char *check, const char *member)
+{
+    size_t i;
+    json_t *row;
+    json_array_foreach(json_object_get(value, "doctor"), i, row)
+    {
+        if (strcmp(json_string_value(json_object_get(row, "check")), check) == 0) {
+            return json_string_value(json_object_get(row, member));
+        }
+    }
+    ck_abort_msg("no check %s: %s", check, out);
+    return NULL;
+}
+
+START_TEST(doctor)
+{
+    static const char *const good[] = {"socket", "settings", "versions", "daemon", "cache"};
+    struct daemon d;
+    json_error_t why;
+    daemon_start(&d, "--backend", "sim", NULL);
+    (void)gpuctl(&d, out, err, "doctor", "-o", "json", NULL); /* the host may lack something */
+    json_t *value = json_loads(out, 0, &why);
+    ck_assert_msg(value != NULL, "%s: %s", why.text, out);
+    for (unsigned i = 0; i < sizeof good / sizeof good[0]; i++) {
+        ck_assert_msg(strcmp(doctor_text(value, good[i], "result"), "ok") == 0, "%s", out);
+    }
+    ck_assert_msg(strcmp(doctor_text(value, "health", "result"), "skipped") == 0, "%s", out);
+    json_decref(value);
+    ck_assert_int_eq(gpuctl(&d, out, err, "doctor", "daemon", "socket", NULL), 0);
+    ck_assert_msg(strstr(out, "2 ok, 0 skipped, 0 warnings, 0 failures") != NULL, "%s", out);
+    ck_assert_int_eq(gpuctl(&d, out, err, "doctor", "nothing", NULL), 2);
+
+    ck_assert_int_eq(setenv("GPUD_TIMEOUT_MS", "200", 1), 0);
+    ck_assert_int_eq(kill(d.pid, SIGSTOP), 0);
+    ck_assert_int_eq(gpuctl(&d, out, err, "doctor", "daemon", "socket", NULL), 1);
+    ck_assert_msg(strstr(out, "it hangs") != NULL && strstr(out, "kill -KILL") != NULL, "%s", out);
+    ck_assert_int_eq(unsetenv("GPUD_TIMEOUT_MS"), 0);
+
+    daemon_kill(&d);
+    ck_assert_int_eq(gpuctl(&d, out, err, "doctor", "daemon", "socket", NULL), 1);
+    ck_assert_msg(strstr(out, "nothing listens there") != NULL, "%s", out);
 }
 END_TEST
 
@@ -533,12 +579,127 @@ START_TEST(an_interrupted_run_cancels_its_job)
 }
 END_TEST
 
+/* ---- -w and wait ----------------------------------------------------------------------------- */
+
+struct command_line {
+    const struct daemon *d;
+    const char *words[8];
+    char file[160]; /* receives standard output */
+};
+
+static int run_words(void *data)
+{
+    const struct command_line *c = data;
+    const char *argv[12] = {"gpuctl", "-u", c->d->url};
+    for (unsigned i = 0; c->words[i] != NULL; i++) {
+        argv[3 + i] = c->words[i];
+    }
+    int fd = open(c->file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0) {
+        return 1;
+    }
+    execv(SYSTEM_BIN "/gpuctl", (char *const *)(uintptr_t)argv);
+    return 1;
+}
+
+static unsigned lines_of(const struct command_line *c)
+{
+    unsigned lines = 0;
+    file_read(c->file, out, sizeof out);
+    for (const char *at = out; (at = strchr(at, '\n')) != NULL; at++) {
+        lines++;
+    }
+    return lines;
+}
+
+/* Rounds follow each other, also over another daemon, until Ctrl-C. */
+START_TEST(a_watched_table_goes_on)
+{
+    struct daemon d;
+    daemon_start(&d, "--backend", "sim", NULL);
+    struct command_line c = {.d = &d, .words = {"devices", "-w", "0.1", "-o", "csv"}};
+    (void)snprintf(c.file, sizeof c.file, "%s/rounds", d.dir);
+    pid_t pid = process_start(run_words, &c);
+    ck_until(access(c.file, F_OK) == 0 && lines_of(&c) >= 4);
+    daemon_hand_over(&d);
+    daemon_spawn(&d);
+    daemon_wait_ready(&d);
+    unsigned before = lines_of(&c);
+    ck_until(lines_of(&c) >= before + 3);
+    ck_assert_int_eq(kill(pid, SIGINT), 0);
+    ck_assert_int_eq(process_wait(pid), 0);
+    (void)lines_of(&c);
+    const char *heads = strstr(out, "time,device,");
+    ck_assert_msg(heads == out && strstr(heads + 1, "time,device,") == NULL, "%s", out);
+    daemon_stop(&d);
+}
+END_TEST
+
+/* `gpuctl … -w 60 | head -2` ends when head does, and without a complaint. */
+START_TEST(a_watched_table_ends_with_its_reader)
+{
+    struct daemon d;
+    char command[512];
+    daemon_start(&d, "--backend", "sim", NULL);
+    (void)snprintf(command, sizeof command,
+                   "%s/gpuctl -u %s devices -w 600 -o csv 2>%s/err | head -1; "
+                   "test ${PIPESTATUS[0]} = 0 -a ! -s %s/err",
+                   SYSTEM_BIN, d.url, d.dir, d.dir);
+    const char *const argv[] = {"bash", "-c", command, NULL};
+    ck_assert_int_eq(run_program(argv, "/dev/null", "/dev/null"), 0);
+    daemon_stop(&d);
+}
+END_TEST
+
+static void job_text(const gpud_job *job, char *text, size_t size)
+{
+    (void)snprintf(text, size, "%llu", (unsigned long long)gpud_job_id(job));
+}
+
+START_TEST(the_end_of_a_job_is_told)
+{
+    struct daemon d;
+    char number[32];
+    gpud_client *c = daemon_begin(&d, "--backend", "sim", "--backend-options", "items=1000",
+                                  "--set", "jobs.window=1", NULL);
+    gpud_job *first = fill(c, floats(c, 500));
+    gpud_job *second = fill(c, floats(c, 60000)); /* for a minute */
+    gpud_job *third = fill(c, floats(c, 10));     /* waits behind it */
+    job_await_dispatch(c, first);
+    ck_until(gpud_job_id(third) != 0);
+    job_text(first, number, sizeof number);
+    ck_assert_int_eq(gpuctl(&d, out, err, "wait", number, "-o", "json", NULL), 0);
+    ck_assert_msg(strstr(out, "\"state\": \"done\"") != NULL, "%s", out);
+
+    job_text(third, number, sizeof number);
+    ck_assert_int_eq(gpuctl(&d, out, err, "wait", number, "--timeout", "50", NULL), 124);
+    ck_assert_msg(strstr(err, "it goes on") != NULL, "%s", err);
+    struct command_line waits = {.d = &d, .words = {"wait", number}};
+    (void)snprintf(waits.file, sizeof waits.file, "%s/waited", d.dir);
+    pid_t pid = process_start(run_words, &waits);
+    ck_until(query_value(c, "status", NULL, "sessions") == 2);
+    ck_assert_int_eq(kill(pid, SIGINT), 0);
+    ck_assert_int_eq(process_wait(pid), 130);
+
+    pid = process_start(run_words, &waits);
+    ck_gpud_ok(gpud_cancel(third));
+    ck_assert_int_eq(process_wait(pid), 1);
+    ck_assert_int_eq(gpuctl(&d, out, err, "wait", "99999", NULL), 1);
+    gpud_job_free(first);
+    gpud_job_free(second);
+    gpud_job_free(third);
+    gpud_close(c);
+    daemon_kill(&d);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("gpuctl");
     suite_add(suite, run_with_files);
     suite_add(suite, exit_codes);
     suite_add(suite, json);
+    suite_add(suite, doctor);
     suite_add(suite, bench);
     suite_add(suite, files_come_first);
     suite_add(suite, sizes_that_mean_nothing_are_refused);
@@ -553,5 +714,8 @@ int main(void)
     suite_add(suite, requests_are_the_unanswered_ones);
     suite_add(suite, what_was_done_is_told_as_asked);
     suite_add(suite, an_interrupted_run_cancels_its_job);
+    suite_add(suite, a_watched_table_goes_on);
+    suite_add(suite, a_watched_table_ends_with_its_reader);
+    suite_add(suite, the_end_of_a_job_is_told);
     return system_main(suite);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gpuctl/ctl/ctl.h"
+#include "gpuctl/doctor/doctor.h"
 #include "tests/unit/common/suite.h"
 
 #define MAN        SOURCE_DIR "/packaging/man/gpuctl.1.scd"
@@ -206,6 +207,19 @@ START_TEST(completion_offers_every_command)
 }
 END_TEST
 
+START_TEST(checks_are_told)
+{
+    for (const struct check *c = doctor_checks; c->name != NULL; c++) {
+        char bold[64];
+        complete("doctor \"\"");
+        ck_assert_msg(offered(c->name), "completion does not offer the check %s", c->name);
+        read_man();
+        snprintf(bold, sizeof bold, "*%s*", c->name);
+        ck_assert_msg(strstr(text, bold) != NULL, "%s does not have the check %s", MAN, c->name);
+    }
+}
+END_TEST
+
 /* An option's value is no word of the command line: what comes behind it is completed as without
  * it. */
 static void values_are_skipped(const struct option *list)
@@ -238,5 +252,5 @@ START_TEST(completion_knows_which_take_values)
 END_TEST
 
 SUITE_MAIN("agree", help_tells_of_every_option, manual_tells_of_everything,
-           completion_offers_every_option, completion_offers_every_command,
+           completion_offers_every_option, completion_offers_every_command, checks_are_told,
            completion_knows_which_take_values)

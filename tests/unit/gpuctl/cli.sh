@@ -101,13 +101,23 @@ done
 expect 2 xyzzy
 grep -q 'did you mean' "$dir/err" && { echo "nothing is near xyzzy" >&2; failed=1; }
 expect 2 jobs --limit 0
+expect 2 devices -w 0
+expect 2 devices -w x
+expect 2 devices -w -1
+expect 2 -w 1 drain
+says '-w repeats only commands that show something'
+expect 2 drain -w 1
+expect 2 wait
+expect 2 wait x
+expect 2 wait 1 2
+expect 2 wait 1 --timeout 0
 expect 2 jobs --session x
 GPUD_TIMEOUT_MS=x expect 2 run axpy
 expect 2 kernel check
 expect 1 demo --image "$dir/nothing.jpg" -f "$dir/x.png"
 expect 1 demo -f "$dir/nowhere/x.png"
 for command in ping status devices pool kernels jobs sessions tenants drain resume reload 'job show 1' \
-    'job cancel 1' 'explain 1' 'config show' 'pool trim' 'pool stats' 'session kill 1' \
+    'job cancel 1' 'explain 1' 'wait 1' 'devices -w 1' 'config show' 'pool trim' 'pool stats' 'session kill 1' \
     'log-level info' 'run axpy' "kernel check $0"; do
     # shellcheck disable=SC2086 # words
     GPUD_TIMEOUT_MS=20 expect 3 $command

@@ -4,6 +4,7 @@
 
 #include "gpuctl/sheet/sheet.h"
 #include "gpuctl/sheet/sheet_fit.h"
+#include "gpuctl/sheet/sheet_series.h"
 #include "tests/unit/common/suite.h"
 
 static const struct sheet_column columns[] = {
@@ -31,7 +32,8 @@ static char *written(const struct sheet *what, enum sheet_format format)
     struct ctl_err e;
     FILE *out = open_memstream(&text, &size);
     ck_assert_ptr_nonnull(out);
-    ck_assert_int_eq(sheet_write(what, format, out, &e), 0);
+    const struct sheet_style style = {.format = format};
+    ck_assert_int_eq(sheet_write(what, &style, out, &e), 0);
     fclose(out);
     return text;
 }
@@ -202,6 +204,85 @@ START_TEST(no_rows)
 }
 END_TEST
 
+/* ---- series --------------------------------------------------------------------------------- */
+
+/* One column with this number, `rows` times, as a part of the series; the time is cut off. */
+static void add(struct sheet_series *series, enum sheet_format format, uint64_t value,
+                uint32_t rows, char *out, size_t size)
+{
+    static const struct sheet_column two[] = {{"size", GPUD_COLUMN_UINT, false},
+                                              {"free", GPUD_COLUMN_UINT, false}};
+    struct sheet_cell numbers[2 * 64];
+    char *text = NULL;
+    size_t used = 0;
+    struct ctl_err e;
+    for (size_t i = 0; i < 2u * 64u; i++) {
+        numbers[i] = (struct sheet_cell){.value = value};
+    }
+    const struct sheet s = {
+        .name = "pool", .columns = two, .column_count = 2, .cells = numbers, .row_count = rows};
+    const struct sheet_style style = {.format = format, .series = series};
+    FILE *stream = open_memstream(&text, &used);
+    ck_assert_ptr_nonnull(stream);
+    ck_assert_int_eq(sheet_write(&s, &style, stream, &e), 0);
+    fclose(stream);
+    out[0] = '\0';
+    for (char *rest = NULL, *line = strtok_r(text, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
+        ck_assert(strncmp(line, "TIME", 4) == 0 || line[2] == ':' || line[4] == '-' ||
+                  strncmp(line, "time", 4) == 0);
+        const char *behind = line + strcspn(line, format == SHEET_CSV ? "," : " ");
+        size_t n = strlen(out);
+        (void)snprintf(out + n, size - n, "%s\n", behind);
+    }
+    free(text);
+}
+
+START_TEST(a_series_keeps_its_columns)
+{
+    struct sheet_series s = {.lines = 0};
+    char got[4096];
+    add(&s, SHEET_TABLE, 7, 1, got, sizeof got);
+    ck_assert_str_eq(got, "     SIZE FREE\n    7    7\n");
+    add(&s, SHEET_TABLE, 123456, 1, got, sizeof got); /* wider: heads show where columns are now */
+    ck_assert_str_eq(got, "       SIZE   FREE\n 123456 123456\n");
+    add(&s, SHEET_TABLE, 7, 1, got, sizeof got);
+    ck_assert_str_eq(got, "      7      7\n");
+    for (unsigned i = 3; i <= SERIES_LINES; i++) {
+        add(&s, SHEET_TABLE, 7, 1, got, sizeof got);
+        ck_assert_msg(strchr(got, 'S') == NULL, "%u: %s", i, got);
+    }
+    add(&s, SHEET_TABLE, 7, 1, got, sizeof got);
+    ck_assert_str_eq(got, "       SIZE   FREE\n      7      7\n");
+    add(&s, SHEET_TABLE, 7, 0, got, sizeof got);
+    ck_assert_str_eq(got, "");
+}
+END_TEST
+
+START_TEST(another_table_begins_anew)
+{
+    struct sheet_series s = {.lines = 0};
+    char got[4096];
+    add(&s, SHEET_TABLE, 123456, 1, got, sizeof got);
+    strcpy(s.name, "devices");
+    add(&s, SHEET_TABLE, 7, 1, got, sizeof got);
+    ck_assert_str_eq(got, "     SIZE FREE\n    7    7\n");
+}
+END_TEST
+
+START_TEST(csv_names_columns_once)
+{
+    struct sheet_series s = {.lines = 0};
+    char got[4096];
+    add(&s, SHEET_CSV, 7, 1, got, sizeof got);
+    ck_assert_str_eq(got, ",size,free\r\n,7,7\r\n");
+    for (unsigned i = 0; i < 2 * SERIES_LINES; i++) {
+        add(&s, SHEET_CSV, i, 1, got, sizeof got);
+        ck_assert_msg(strstr(got, "size") == NULL, "%u: %s", i, got);
+    }
+}
+END_TEST
+
 START_TEST(foreign_texts_do_no_harm)
 {
     static const struct sheet_column one[] = {{"label", GPUD_COLUMN_TEXT, false}};
@@ -252,4 +333,5 @@ END_TEST
 SUITE_MAIN("sheet", table_for_people, wide_table_has_all_columns, numbers_are_never_cut,
            texts_wrap_and_empty_columns_go_first, a_text_wraps_at_blanks_and_characters,
            json_has_plain_numbers, json_is_exact_beyond_its_integers, csv_is_quoted_where_needed,
-           no_rows, foreign_texts_do_no_harm, values_have_units)
+           no_rows, a_series_keeps_its_columns, another_table_begins_anew, csv_names_columns_once,
+           foreign_texts_do_no_harm, values_have_units)
