@@ -112,7 +112,8 @@ static void reap_one(struct child *child)
     /* the group's number cannot be reused before the child is reaped */
     child_signal(child, SIGKILL);
     int status = 0;
-    if (waitpid(child->pid, &status, 0) == child->pid) {
+    if (waitpid(child->pid, &status, WNOHANG) ==
+        child->pid) { /* it has ended: no signal interrupts */
         child->status = status;
         child->pid = 0;
         child->owed |= OWED_ENDED;

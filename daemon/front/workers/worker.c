@@ -219,7 +219,8 @@ bool worker_started(struct front *f, uint64_t id, pid_t pid, int fd, int code, c
     return true;
 }
 
-/* Takes the descriptors that it sets to -1. */
+/* Takes the descriptors that it sets to -1. What it has taken serves the device's next worker, too,
+ * if the record cannot be taken. */
 static int take_memory(struct device *d, int fd[LAUNCHER_WORKER_FDS], struct err *e)
 {
     int rc = memfd_adopt(fd[WORKER_INPUT], 1, true, &d->input, e);
@@ -229,13 +230,11 @@ static int take_memory(struct device *d, int fd[LAUNCHER_WORKER_FDS], struct err
     }
     if (rc == 0) {
         fd[WORKER_OUTPUT] = -1;
-        rc = record_adopt((uint32_t)d->worker, fd[WORKER_RECORD], &d->record, e);
-    }
-    if (rc == 0) {
-        fd[WORKER_RECORD] = -1;
         range_init(&d->input_range, d->input.size, STAGING_ALIGN);
         range_init(&d->output_range, d->output.size, STAGING_ALIGN);
+        rc = record_adopt((uint32_t)d->worker, fd[WORKER_RECORD], &d->record, e);
     }
+    fd[WORKER_RECORD] = rc == 0 ? -1 : fd[WORKER_RECORD];
     return rc;
 }
 

@@ -105,4 +105,49 @@ START_TEST(one_that_hangs_up_and_stays)
 }
 END_TEST
 
-SUITE_MAIN("worker_end", one_that_was_killed, one_that_hangs_up_and_stays)
+/* Its staging memory serves the device's next worker. */
+START_TEST(one_whose_record_cannot_be_taken)
+{
+    struct err e = ERR_INIT;
+    struct memfd small;
+    int channel[2];
+    k = fake_create();
+    k->f.io.kill = on_kill;
+    k->f.hooks.worker_lost = on_lost;
+    k->f.hooks.device_changed = on_changed;
+    ck_assert_int_eq(uv_loop_init(&loop), 0);
+    k->f.loop = &loop;
+    worker = fork();
+    ck_assert_int_ge(worker, 0);
+    if (worker == 0) {
+        (void)pause();
+        _exit(0);
+    }
+    struct device *d = &k->device[0];
+    d->link = NULL;
+    d->state = DEVICE_STARTING; /* as in a front that has just begun */
+    worker_forget(d);
+    ck_assert_int_eq(seqpacket_pair(channel, &e), 0);
+    ck_assert_int_eq(memfd_create_sealed("record", 64, &small, &e), 0);
+    struct memfd input;
+    struct memfd output;
+    ck_assert_int_eq(memfd_create_sealed("input", FAKE_STAGING, &input, &e), 0);
+    ck_assert_int_eq(memfd_create_sealed("output", FAKE_STAGING, &output, &e), 0);
+    const struct launcher_inventory inventory = {
+        .id = WORKER,
+        .pid = worker,
+        .channel = channel[0],
+        .fd = {dup(input.fd), dup(output.fd), dup(small.fd)}};
+    worker_adopt(&k->f, d, &inventory);
+    ck_assert_uint_eq(range_largest_free(&d->input_range), FAKE_STAGING);
+    ck_assert_uint_eq(range_largest_free(&d->output_range), FAKE_STAGING);
+    memfd_finish(&input);
+    memfd_finish(&output);
+    memfd_finish(&small);
+    end(channel[1]);
+    fake_destroy(k);
+}
+END_TEST
+
+SUITE_MAIN("worker_end", one_that_was_killed, one_that_hangs_up_and_stays,
+           one_whose_record_cannot_be_taken)
