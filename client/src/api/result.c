@@ -369,6 +369,10 @@ static int cancel(struct gpud_job *job, struct err *e)
     rc = client_call_until(c, deadline_ns, &schema_msg_cancel, &msg, CALL_PLAIN, &schema_msg_done,
                            &reply, &m, e);
     message_unref(m);
+    if (rc == ERR_NOT_FOUND) { /* it has ended, so long ago that the daemon lists it no more */
+        err_init(e);
+        rc = 0;
+    }
     return rc;
 }
 

@@ -443,6 +443,13 @@ void fake_refuse_loads(struct fake *f, int code)
     (void)pthread_mutex_unlock(&f->lock);
 }
 
+void fake_forget_jobs(struct fake *f)
+{
+    (void)pthread_mutex_lock(&f->lock);
+    f->forgets_jobs = true;
+    (void)pthread_mutex_unlock(&f->lock);
+}
+
 void fake_lose(struct fake *f, uint64_t handle)
 {
     (void)pthread_mutex_lock(&f->lock);

@@ -56,6 +56,8 @@ void fake_restart(struct fake *f, bool adopts);
 void fake_forget_buffers(struct fake *f);
 /* Loads of modules fail with this code from now on; 0: they do not. */
 void fake_refuse_loads(struct fake *f, int code);
+/* Until a job is cancelled no results go out; it is listed no more then. */
+void fake_forget_jobs(struct fake *f);
 /* Results of asynchronous jobs go out before the ACCEPTED of their job. */
 void fake_results_first(struct fake *f, bool on);
 enum fake_garble {

@@ -303,6 +303,12 @@ static void cancel_answer(struct slot *s, uint64_t number)
         fake_answer_error(s, ERR_NOT_FOUND, "that request did not come yet");
         return;
     }
+    if (number == 0 && s->fake->forgets_jobs) {
+        s->fake->forgets_jobs = false;
+        fake_answer_error(s, ERR_NOT_FOUND, "there is no such job");
+        fake_events(s->fake);
+        return;
+    }
     fake_answer(s, &schema_msg_done, &done);
 }
 

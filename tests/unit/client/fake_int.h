@@ -58,7 +58,7 @@ struct fake {
     int fails; /* the next job ends with this code; 0: well */
     bool fails_on_device;
     int refuses_loads; /* with this code; 0: it does not */
-    bool knows_session, results_first, shares;
+    bool knows_session, results_first, shares, forgets_jobs;
     struct slot *waiting; /* a held WAIT */
     uint64_t event_number;
     uint64_t lost[16], lost_count;

@@ -135,7 +135,7 @@ void fake_events(struct fake *f)
 {
     struct capbuf results, notices;
     uint64_t count = 0;
-    if (f->waiting == NULL || (f->done_count == 0 && f->lost_count == 0)) {
+    if (f->waiting == NULL || f->forgets_jobs || (f->done_count == 0 && f->lost_count == 0)) {
         return;
     }
     capbuf_init(&results, 1u << 20);
