@@ -10,6 +10,9 @@
 const int expect_pure[] = {GPUD_ERR_BUSY, GPUD_ERR_LIMIT, 0};
 const int expect_resident[] = {GPUD_ERR_BUSY,        GPUD_ERR_LIMIT,     GPUD_ERR_BUFFER_LOST,
                                GPUD_ERR_WORKER_LOST, GPUD_ERR_UNDEFINED, 0};
+/* CLOSED: the daemon was away for so long that the session has ended. */
+const int expect_arena[] = {GPUD_ERR_BUSY, GPUD_ERR_LIMIT, GPUD_ERR_WORKER_LOST, GPUD_ERR_CLOSED,
+                            0};
 
 /* ---- calls -------------------------------------------------------------------------------- */
 

@@ -92,6 +92,7 @@ int call_result(struct client *k, int code);
 bool expect(struct client *k, int code, const char *what, const int *codes);
 extern const int expect_pure[];     /* a request that holds nothing in a worker */
 extern const int expect_resident[]; /* one that needs a resident buffer */
+extern const int expect_arena[];    /* one that adds in place to memory of the client */
 struct mark mark_now(const struct client *k);
 /* Whether a worker may have ended since: it, the front or the launcher had a mishap. */
 bool harmed_worker(const struct client *k, const struct mark *m);

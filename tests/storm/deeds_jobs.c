@@ -349,7 +349,7 @@ void deed_arena(struct client *k)
         args[2] = gpud_arg_direct(args[2]);
     }
     int rc = CALL(k, "gpud_call", gpud_call(k->c, k->axpy, args, 3, NULL));
-    if (expect(k, rc, "gpud_call in an arena", expect_resident)) {
+    if (expect(k, rc, "gpud_call in an arena", expect_arena)) {
         atomic_fetch_add(&k->l->jobs, 1);
         k->arena_value += 1;
         arena_judge(k, y, &before);

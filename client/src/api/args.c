@@ -22,7 +22,7 @@ static bool shared(struct gpud_client *c, const gpud_arg *arg, uint64_t bytes,
     struct arena *a = arena_at(c, arg->data, bytes);
     size_t element = gpud_dtype_size((int)arg->dtype);
     if (a != NULL && ((uintptr_t)arg->data - (uintptr_t)a->base) % element == 0 &&
-        arena_use_add(uses, a, arg->data, bytes, index)) {
+        arena_use_add(uses, a, arg->data, bytes, (int)out->access, index)) {
         encode_arena(a, arg->data, arg, out);
         return true;
     }

@@ -56,7 +56,8 @@ static void ranges_note(struct gpud_client *c, const struct gpud_program *p, str
         const struct host_range *r = &p->ranges[i];
         struct arena *a = arena_at(c, r->data, r->bytes); /* NULL: the daemon refuses the job */
         if (a != NULL) {
-            (void)arena_use_add(uses, a, r->data, r->bytes, HOST_USE_NO_ARG);
+            int access = GPUD_IN | GPUD_OUT; /* whether a step reads it is not known here */
+            (void)arena_use_add(uses, a, r->data, r->bytes, access, HOST_USE_NO_ARG);
         }
     }
 }

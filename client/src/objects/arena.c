@@ -184,21 +184,41 @@ struct arena *arena_at(const struct gpud_client *c, const void *data, uint64_t b
 }
 
 static struct host_use *use_add(struct host_uses *uses, struct arena *a, uint64_t offset,
-                                uint64_t bytes, uint32_t arg)
+                                uint64_t bytes, int access, uint32_t arg)
 {
     if (uses->count == sizeof uses->use / sizeof uses->use[0]) {
         return NULL;
     }
     struct host_use *u = &uses->use[uses->count++];
-    *u = (struct host_use){.arena = a, .offset = offset, .bytes = bytes, .arg = arg};
+    *u = (struct host_use){
+        .arena = a, .offset = offset, .bytes = bytes, .access = access, .arg = arg};
     return u;
 }
 
 bool arena_use_add(struct host_uses *uses, struct arena *a, const void *data, uint64_t bytes,
-                   uint32_t arg)
+                   int access, uint32_t arg)
 {
     uint64_t offset = (uint64_t)((uintptr_t)data - (uintptr_t)a->base);
-    return use_add(uses, a, offset, bytes, arg) != NULL;
+    return use_add(uses, a, offset, bytes, access, arg) != NULL;
+}
+
+static bool overlap(const struct host_use *a, const struct host_use *b)
+{
+    return a->arena == b->arena && a->offset < b->offset + b->bytes &&
+           b->offset < a->offset + a->bytes;
+}
+
+bool arena_uses_change(const struct host_use *uses, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        for (unsigned k = 0; k < count; k++) {
+            if ((uses[i].access & GPUD_IN) != 0 && (uses[k].access & GPUD_OUT) != 0 &&
+                overlap(&uses[i], &uses[k])) {
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 static bool is_staging(const struct arena *a)
@@ -229,7 +249,7 @@ bool arena_stage(struct gpud_client *c, struct host_uses *uses, void *data, uint
         c->stage_wish = wished ? bytes : c->stage_wish;
         return false;
     }
-    struct host_use *u = use_add(uses, a, offset, bytes, arg);
+    struct host_use *u = use_add(uses, a, offset, bytes, (int)access, arg);
     if (u == NULL) {
         (void)heap_free(&a->heap, offset);
         return false;

@@ -39,6 +39,7 @@ struct host_use {
     uint64_t offset;
     uint64_t bytes;
     uint32_t arg;  /* the argument's index; HOST_USE_NO_ARG: its program's */
+    int access;    /* of the job: gpud_access */
     bool staged;   /* the piece belongs to the job and is freed at its end */
     void *copy_to; /* staged: destination of the bytes if the job succeeds; NULL: none */
 };
@@ -71,7 +72,9 @@ struct arena *arena_find(const struct gpud_client *c, const void *data, uint64_t
 struct arena *arena_at(const struct gpud_client *c, const void *data, uint64_t bytes);
 /* Adds an argument's bytes in an arena. false: no room; the argument travels with the job. */
 bool arena_use_add(struct host_uses *uses, struct arena *a, const void *data, uint64_t bytes,
-                   uint32_t arg);
+                   int access, uint32_t arg);
+/* Whether a job with these uses writes bytes that it also reads, so that it must not run twice. */
+bool arena_uses_change(const struct host_use *uses, unsigned count);
 /* Allocates staging memory for an argument: `in` is copied to it, `out` will be copied back. false:
  * no staging memory is free; the argument travels with the job. */
 bool arena_stage(struct gpud_client *c, struct host_uses *uses, void *data, uint64_t bytes,

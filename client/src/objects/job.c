@@ -662,10 +662,20 @@ void jobs_forget_ids(struct gpud_client *c)
     }
 }
 
-void jobs_doubt(struct gpud_client *c)
+void jobs_doubt(struct gpud_client *c, bool forgotten)
 {
-    for (struct gpud_job *job = c->jobs; job != NULL; job = job->next) {
+    struct gpud_job *next;
+    for (struct gpud_job *job = c->jobs; job != NULL; job = next) {
+        next = job->next; /* a job that was given up is freed at its end */
         job->doubtful = job->doubtful || (job->state != JOB_ENDED && job->req.sent);
+        if (forgotten && job->state != JOB_ENDED && job->req.sent &&
+            arena_uses_change(job->uses, job->use_count)) {
+            struct err e = ERR_INIT;
+            (void)err_set(&e, ERR_CLOSED,
+                          "its session ended while the daemon was away: it may have run, and adds "
+                          "to memory in place, so it is not sent again");
+            job->req.answered(c, &job->req, NULL, &e);
+        }
     }
 }
 

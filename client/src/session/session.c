@@ -109,6 +109,13 @@ static void ranges_settle(struct gpud_client *c)
     s->reported_to = ranges || s->reported_to < most ? s->reported_to : most;
 }
 
+/* Was the client away for so long that the daemon may have ended its session? Before the daemon's
+ * new WELCOME is taken. */
+static bool outlived(const struct session *s)
+{
+    return s->lost_ns != NS_NEVER && clock_now_ns() >= ns_add(s->lost_ns, s->linger_ns);
+}
+
 static void hello_answered(struct gpud_client *c, struct request *r, struct message *m,
                            const struct err *e)
 {
@@ -129,7 +136,7 @@ static void hello_answered(struct gpud_client *c, struct request *r, struct mess
     bool daemon = memcmp(w.daemon_id.data, s->daemon_id, sizeof s->daemon_id) == 0;
     bool same = daemon && w.resumed != 0 && w.session == s->number;
     if (w.resumed == 0 || (daemon && !same)) {
-        jobs_doubt(c);
+        jobs_doubt(c, outlived(s));
         s->anew = s->known;
     }
     welcome_take(s, &w);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "tests/unit/client/fake_int.h"
 
 static void check(int rc, const char *what)
@@ -181,6 +182,7 @@ struct fake *fake_start(const char *url)
     f->max_inflight = 256;
     f->minor = PROTO_MINOR;
     f->max_message = PROTO_MESSAGE_MAX;
+    f->linger_ns = 10 * NS_PER_S;
     if (url != NULL) {
         (void)snprintf(f->url, sizeof f->url, "%s", url);
     } else {
@@ -318,6 +320,13 @@ void fake_limit_message(struct fake *f, uint64_t max_message)
 {
     (void)pthread_mutex_lock(&f->lock);
     f->max_message = max_message;
+    (void)pthread_mutex_unlock(&f->lock);
+}
+
+void fake_linger(struct fake *f, uint64_t ns)
+{
+    (void)pthread_mutex_lock(&f->lock);
+    f->linger_ns = ns;
     (void)pthread_mutex_unlock(&f->lock);
 }
 

@@ -37,6 +37,8 @@ void fake_limit_message(struct fake *f, uint64_t max_message);
 /* Tells in the next WELCOME that it shares memory, and answers ARENA_CREATE and BUFFER_EXPORT. It
  * has no socket for claims: the test stands in for shm_claim. */
 void fake_share(struct fake *f);
+/* Tells in the next WELCOME how long sessions outlive their connections; 10 s at first. */
+void fake_linger(struct fake *f, uint64_t ns);
 /* Is a daemon of that minor from the next WELCOME on. */
 void fake_minor(struct fake *f, uint64_t minor);
 /* The next `count` requests with a number are not admitted, for this reason. */

@@ -139,6 +139,7 @@ void fake_hello(struct slot *s, struct bytes message)
         .max_inflight = f->max_inflight,
         .max_reorder = 1024,
         .max_kept = 64 << 20,
+        .linger_ns = f->linger_ns,
         .build = bytes_str("fake"),
         .tenant = bytes_str("tester"),
         .may_load = 1,

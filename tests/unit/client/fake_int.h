@@ -50,7 +50,8 @@ struct fake {
     uint64_t seed; /* of the next garbled answer */
     uint64_t max_inflight, max_message, order;
     uint64_t minor; /* of the next WELCOME */
-    uint64_t life;  /* grows with each restart; part of handles and of the daemon's id */
+    uint64_t linger_ns;
+    uint64_t life; /* grows with each restart; part of handles and of the daemon's id */
     struct greeted greeted[GREETED]; /* the last ones, as a ring */
     unsigned greeted_count;
     unsigned not_admitted; /* so many of the next requests, with this code */

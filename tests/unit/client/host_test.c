@@ -236,6 +236,40 @@ START_TEST(memory_of_a_job_of_two_sessions_is_not_used_again)
 }
 END_TEST
 
+/* FAULT other: the daemon was away for longer than sessions live, and a job is unanswered
+ * required: a job that adds in place to memory of the client is not sent again: CLOSED,
+ *   `effects = maybe`
+ * defence: `client/src/session/session.c`: outlived; `client/src/objects/job.c`: jobs_doubt
+ * mutants: job-forgotten-again */
+/* The daemon has ended the session, and with it what it knew of the job: the job may have run. One
+ * that writes nothing that it reads goes to the next session. */
+START_TEST(a_job_that_adds_in_place_is_not_sent_to_a_session_that_came_too_late)
+{
+    struct writer w;
+    gpud_job *reader = NULL;
+    gpud_kernel k = find();
+    fake_linger(fake, 0);
+    fake_drop(fake);
+    OK(gpud_ping(client, NULL));
+    fake_mode(fake, FAKE_HOLD);
+    writer_begin(&w);
+    gpud_submit_options o = {.size = sizeof o, .flags = GPUD_SUBMIT_HELD};
+    gpud_arg args[] = {gpud_f32(1), gpud_host_in(w.beside, PIECE, GPUD_F32)};
+    OK(gpud_launch(client, k, args, 2, NULL, &o, &reader));
+    fake_wait_held(fake, 2);
+    fake_mode(fake, FAKE_SERVE);
+    fake_restart(fake, false);
+    FAILS(gpud_wait(w.job, NS_NEVER), GPUD_ERR_CLOSED);
+    gpud_error e = {.size = sizeof e};
+    OK(gpud_job_error(w.job, &e));
+    ck_assert_int_eq(e.effects, GPUD_EFFECTS_MAYBE);
+    OK(gpud_wait(reader, NS_NEVER));
+    gpud_job_free(reader);
+    ck_assert_uint_eq(fake_gaps(fake), 0);
+    writer_check_closed(&w);
+}
+END_TEST
+
 /* The daemon says so before the device is done with the job, or its worker may be about to end. */
 START_TEST(memory_of_a_job_that_runs_on_is_not_used_again)
 {
@@ -467,6 +501,7 @@ int main(void)
     tcase_add_test(t, jobs_use_memory_that_is_not_shared);
     tcase_add_test(t, memory_of_a_job_without_an_answer_is_not_used_again);
     tcase_add_test(t, memory_of_a_job_of_two_sessions_is_not_used_again);
+    tcase_add_test(t, a_job_that_adds_in_place_is_not_sent_to_a_session_that_came_too_late);
     tcase_add_loop_test(t, memory_of_a_job_that_runs_on_is_not_used_again, 0, 3);
     tcase_add_loop_test(t, memory_of_other_jobs_is_used_again, 0, 3);
     tcase_add_test(t, staging_memory_of_a_job_that_runs_on_is_not_used_again);
