@@ -11,9 +11,11 @@ from gpud._lib import CData, ffi, lib, sized
 from gpud._session import LARGE, Session
 from gpud.buffer import Buffer, create
 from gpud.errors import ArgShapeError, ArgTypeError, RangeError, RequestError, check
-from gpud.kernel import ARRAY, IN, INOUT, LOCAL, MISSING, OUT, STRUCT, Kernel, Out, Param, _Missing
+from gpud.kernel import ARRAY, IN, INOUT, LOCAL, MISSING, OUT, STRUCT, Kernel, Out, Param
 
 TEMPLATES_MAX = 1000
+#: What stands for an array without a conversion.
+ARRAYS = frozenset((np.ndarray, Buffer, Out, type(MISSING)))
 
 Grid = Union[int, Sequence[int], None]
 
@@ -186,10 +188,10 @@ class Prepared(Arguments):
         super().__init__(session, len(values), stage)
         self.kernel = kernel
         self.results: List[Any] = []
-        self._resident = any(isinstance(v.value if type(v) is Out else v, Buffer) for v in values)
         try:
-            for i, param in enumerate(kernel.params):
-                if param.kind == ARRAY and not isinstance(values[i], (np.ndarray, Buffer, Out, _Missing)):
+            for i in kernel._arrays:
+                if type(values[i]) not in ARRAYS:
+                    param = kernel.params[i]
                     values[i] = as_array(values[i], param.dtype, self._what(param))
             for i, param in enumerate(kernel.params):
                 if param.kind == ARRAY:
@@ -234,7 +236,7 @@ class Prepared(Arguments):
             value = value.value
         if value is MISSING:
             shape, dtype = self.kernel._missing(i, [_Seen.of(v) for v in values])
-            value = create(self.session, shape, dtype) if self._resident else np.empty(shape, dtype)
+            value = self._allocate(shape, dtype, values)
             values[i] = value
             given_out = True
         if isinstance(value, Buffer):
@@ -249,6 +251,12 @@ class Prepared(Arguments):
             result = np.empty_like(array)
             self.results.append(result)
             self.host(i, self._what(param), array, INOUT, result)
+
+    def _allocate(self, shape: Tuple[int, ...], dtype: "np.dtype[Any]", values: List[Any]) -> Any:
+        """A result: on the device if one of the arrays is."""
+        if any(isinstance(v.value if type(v) is Out else v, Buffer) for v in values):
+            return create(self.session, shape, dtype)
+        return np.empty(shape, dtype)
 
     def _buffer(self, i: int, param: Param, buffer: Buffer) -> None:
         arg = buffer._argument()

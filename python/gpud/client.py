@@ -1,5 +1,6 @@
 """The client: a session with the daemon."""
 
+import functools
 import os
 import pathlib
 import weakref
@@ -154,9 +155,7 @@ class Client:
         options: Optional[Options],
         named: Dict[str, Any],
     ) -> Job:
-        def prepare() -> Tuple[Union[Prepared, Bound], CData]:
-            return self._prepare(kernel, args, out, grid, local, shared_bytes, named)
-
+        prepare = functools.partial(self._prepare, kernel, args, out, grid, local, shared_bytes, named)
         if options is None:
             return submit(self._session, prepare, self._block)
         o, label = submit_options(options, True)

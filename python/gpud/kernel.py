@@ -132,6 +132,7 @@ class Kernel:
         self._names = {param.name: i for i, param in enumerate(params)}
         self._out = tuple(i for i, p in enumerate(params) if p.kind == ARRAY and p.access == OUT)
         self._plans: Dict[Any, Tuple[Tuple[int, ...], Tuple[int, ...]]] = {}
+        self._arrays = tuple(i for i, p in enumerate(params) if p.kind == ARRAY)
         self._written = tuple(i for i, p in enumerate(params) if p.kind == ARRAY and p.access & OUT)
 
     def __repr__(self) -> str:
