@@ -1,5 +1,7 @@
 """The life of a connection: who is inside libgpud, and when it may be closed."""
 
+from __future__ import annotations
+
 import os
 import time
 from collections import deque
@@ -95,6 +97,9 @@ class Session:
                 self._ended = True
                 return
             self._token.append(None)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("objects of gpud belong to one process: send arrays instead, as b.get() gives them")
 
     # ---- shared memory for arguments -----------------------------------------------------------
 

@@ -1,5 +1,7 @@
 """Arrays on a device."""
 
+from __future__ import annotations
+
 import os
 from types import TracebackType
 from typing import Any, Dict, Iterator, Optional, Tuple, Type, Union
@@ -67,7 +69,7 @@ class Buffer:
     """
 
     def __init__(
-        self, handle: _Handle, shape: Tuple[int, ...], dtype: "np.dtype[Any]", first: Optional[int] = None
+        self, handle: _Handle, shape: Tuple[int, ...], dtype: np.dtype[Any], first: Optional[int] = None
     ) -> None:
         self._handle = handle
         self._first = first  # of a part: its first element
@@ -104,11 +106,11 @@ class Buffer:
         part = "" if self._first is None else f", from element {self._first}"
         return f"<gpud.Buffer {self.dtype} {self.shape}{part}>"
 
-    def __iter__(self) -> Iterator["Buffer"]:
+    def __iter__(self) -> Iterator[Buffer]:
         for i in range(len(self)):
             yield self[i]
 
-    def __getitem__(self, index: Index) -> "Buffer":
+    def __getitem__(self, index: Index) -> Buffer:
         """A part of the same memory. Parts are contiguous: integers, then at most one slice with step 1."""
         first, shape = self._part(index)
         if shape == self.shape and first == (self._first or 0):
@@ -151,7 +153,7 @@ class Buffer:
 
     # ---- copies --------------------------------------------------------------------------------
 
-    def get(self, out: Optional["npt.NDArray[Any]"] = None) -> "npt.NDArray[Any]":
+    def get(self, out: Optional[npt.NDArray[Any]] = None) -> npt.NDArray[Any]:
         """A copy as a NumPy array, after all earlier jobs; `out`: into this array of the same shape and type."""
         array = np.empty(self.shape, self.dtype) if out is None else out
         if array.shape != self.shape or array.dtype != self.dtype:
@@ -182,7 +184,7 @@ class Buffer:
             self._handle.session.leave()
         self._handle.fresh = False
 
-    def _same_type(self, source: "npt.NDArray[Any]", given: Any) -> "npt.NDArray[Any]":
+    def _same_type(self, source: npt.NDArray[Any], given: Any) -> npt.NDArray[Any]:
         """Lists are converted, arrays only between byte orders."""
         if isinstance(given, np.ndarray) and source.dtype.newbyteorder("=") != self.dtype:
             raise ArgTypeError(f"{source.dtype} for a buffer of {self.dtype}: use x.astype(np.{self.dtype})")
@@ -200,7 +202,10 @@ class Buffer:
             self._handle.session.leave()
         self._handle.fresh = False
 
-    def _copy_from(self, other: "Buffer") -> None:
+    def _copy_from(self, other: Buffer) -> None:
+        if other._handle.session is not self._handle.session:
+            self.set(other.get())
+            return
         if other.size != self.size or other.dtype != self.dtype:
             raise ArgShapeError(f"{other!r} does not fit {self!r}")
         client = self._handle.session.enter()
@@ -248,7 +253,7 @@ class Buffer:
     def label(self) -> str:
         return text(self._describe().label)
 
-    def seal(self) -> "Buffer":
+    def seal(self) -> Buffer:
         """Makes the whole buffer immutable: the daemon restores it if its worker ends. Returns the buffer."""
         client = self._handle.session.enter()
         try:
@@ -288,7 +293,7 @@ class Buffer:
         """Frees the whole buffer now; jobs that were submitted before still use it."""
         self._handle.free()
 
-    def __enter__(self) -> "Buffer":
+    def __enter__(self) -> Buffer:
         return self
 
     def __exit__(
@@ -326,7 +331,7 @@ class Buffer:
         return desc
 
 
-def _address(array: "npt.NDArray[Any]") -> CData:
+def _address(array: npt.NDArray[Any]) -> CData:
     return ffi.from_buffer(array) if array.size else ffi.NULL
 
 

@@ -1,5 +1,7 @@
 """The client: a session with the daemon."""
 
+from __future__ import annotations
+
 import functools
 import os
 import pathlib
@@ -197,6 +199,8 @@ class Client:
             if named or out is not None or grid is not None or local is not None or shared_bytes:
                 raise InvalidError(f"{kernel!r}: a program takes one value for each parameter, and nothing else")
             return kernel._prepare(args), ffi.NULL
+        if not isinstance(kernel, (str, Kernel)):
+            raise TypeError(f"a kernel, its name or a program is needed, not a {type(kernel).__name__}")
         k = self._find(kernel) if isinstance(kernel, str) else kernel
         cgrid = grid_of(grid, local, shared_bytes)
         return Prepared(self._session, k, k._bind(args, named, out)), cgrid
@@ -221,7 +225,7 @@ class Client:
     def compile(
         self,
         *,
-        path: "Union[str, os.PathLike[str], None]" = None,
+        path: Union[str, os.PathLike[str], None] = None,
         source: Union[str, bytes, None] = None,
         lang: Optional[str] = None,
         options: Optional[str] = None,
@@ -266,7 +270,7 @@ class Client:
         options: Optional[str],
         headers: Mapping[str, Union[str, bytes]],
         signature: Optional[str],
-        path: "Union[str, os.PathLike[str], None]",
+        path: Union[str, os.PathLike[str], None],
     ) -> Module:
         o, log = sized("gpud_module_options"), ffi.new("char[]", GPUD_MAX_LOG + 1)
         texts = [value.encode() if isinstance(value, str) else bytes(value) for value in headers.values()]
@@ -344,7 +348,7 @@ class Client:
         """A Buffer that another session of the tenant published. NotFoundError, PermissionError."""
         return buffers.open_named(self._session, name)
 
-    def shared_empty(self, shape: Any, dtype: Any = np.float32) -> "npt.NDArray[Any]":
+    def shared_empty(self, shape: Any, dtype: Any = np.float32) -> npt.NDArray[Any]:
         """A NumPy array in memory that is shared with the daemon: only the device copies it.
 
         Worth it for large arrays that are used again and again, as inputs and as `out`. Allocating one is slow. The
@@ -460,7 +464,7 @@ class Client:
         """
         self._finalizer()
 
-    def __enter__(self) -> "Client":
+    def __enter__(self) -> Client:
         return self
 
     def __exit__(

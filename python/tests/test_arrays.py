@@ -25,6 +25,8 @@ def test_types_that_no_kernel_takes(g: gpud.Client, kind: Any, hint: str) -> Non
     if kind is not object:
         with pytest.raises(gpud.ArgTypeError):
             g.empty(3, kind)
+    with pytest.raises(gpud.ArgTypeError, match="filled"):
+        g.call("scale", 1, np.ma.array([1.0, 2.0], mask=[0, 1]))
     with pytest.raises(gpud.ArgTypeError):
         g.call("scale", 1, np.array(["a"]))
 
