@@ -32,6 +32,38 @@ def test_large_arrays_and_forgotten_jobs(g: gpud.Client) -> None:
     assert job.result() is out and (out == 7).all()
 
 
+def test_memory_of_forgotten_jobs_is_used_again(g: gpud.Client, monkeypatch: Any) -> None:
+    taken = set()
+    scratch = g._session.scratch
+
+    def noted(size: int) -> Any:
+        memory = scratch(size)
+        taken.add(memory)
+        return memory
+
+    monkeypatch.setattr(g._session, "scratch", noted)
+    x = np.ones(100_000, np.float32)
+    for i in range(30):
+        g.submit("scale", i, x)
+    g.flush()
+    gc.collect()
+    g.call("scale", 1, x[:4])
+    assert taken == {memory for memories in g._session._kept.values() for memory in memories}
+
+
+def test_an_interrupted_call_cancels_its_job(g: gpud.Client, monkeypatch: Any) -> None:
+    cancelled = threading.Event()
+
+    def interrupted(job: gpud.Job, timeout: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gpud.Job, "result", interrupted)
+    monkeypatch.setattr(gpud.Job, "cancel", lambda job: cancelled.set())
+    with pytest.raises(KeyboardInterrupt):
+        g.call("scale", 1, np.ones(3))
+    assert cancelled.wait(30)
+
+
 def test_errors_belong_to_the_job(g: gpud.Client) -> None:
     job = g.submit("axpy", 1.0, np.ones(3), np.ones(4))
     assert job.wait()
@@ -123,7 +155,7 @@ def test_eight_threads(each: gpud.Client) -> None:
 def test_close_beside_eight_threads(sim: Daemon) -> None:
     """Whatever the threads do with the client just then ends with ClosedError, or well."""
     for _ in range(10):
-        g = gpud.connect(sim.url)
+        g = gpud.connect(sim.url, name="close-beside-threads")
         begun, wrong = threading.Barrier(9), []
         with g.program() as p:
             p.output(p.call("scale", 2.0, p.input(4, np.float32)))
@@ -149,6 +181,8 @@ def test_close_beside_eight_threads(sim: Daemon) -> None:
         for thread in threads:
             thread.join()
         assert not wrong
+        with gpud.connect(sim.url) as other:  # the last user has closed it
+            assert "close-beside-threads" not in {row["name"] for row in other.query("sessions")}
 
 
 def test_other_threads_run_meanwhile(tmp_path: Any) -> None:
