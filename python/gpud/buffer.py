@@ -9,6 +9,7 @@ from typing import Any, Dict, Iterator, Optional, Tuple, Type, Union
 import numpy as np
 import numpy.typing as npt
 
+from gpud import shared
 from gpud._constants import GPUD_REST
 from gpud._dtypes import DTYPES, number_of, shape_of, struct_of
 from gpud._lib import CData, encode, ffi, lib, sized, text
@@ -163,7 +164,7 @@ class Buffer:
         target = array if array.flags.c_contiguous else np.empty(self.shape, self.dtype)
         client = self._handle.session.enter()
         try:
-            check(lib.gpud_read(client, self._handle.buffer, *self._range(), _address(target), ffi.NULL))
+            check(lib.gpud_read(client, self._handle.buffer, *self._range(), self._address(target), ffi.NULL))
         finally:
             self._handle.session.leave()
         if target is not array:
@@ -179,7 +180,7 @@ class Buffer:
             raise ArgShapeError(f"{source.size} elements of shape {source.shape} for a buffer of shape {self.shape}")
         client = self._handle.session.enter()
         try:
-            check(lib.gpud_write(client, self._handle.buffer, *self._range(), _address(source), ffi.NULL))
+            check(lib.gpud_write(client, self._handle.buffer, *self._range(), self._address(source), ffi.NULL))
         finally:
             self._handle.session.leave()
         self._handle.fresh = False
@@ -321,6 +322,11 @@ class Buffer:
         """The shape that kernels see: a part has one dimension."""
         return self.shape if self._first is None else (self.size,)
 
+    def _address(self, array: npt.NDArray[Any]) -> CData:
+        """Where libgpud finds an array: in shared memory, it has a mapping of its own."""
+        memory = None if array.base is None else shared.address(self._handle.session, array)
+        return memory or (ffi.from_buffer(array) if array.size else ffi.NULL)
+
     def _describe(self) -> CData:
         desc = sized("gpud_buffer_desc")
         client = self._handle.session.enter()
@@ -329,10 +335,6 @@ class Buffer:
         finally:
             self._handle.session.leave()
         return desc
-
-
-def _address(array: npt.NDArray[Any]) -> CData:
-    return ffi.from_buffer(array) if array.size else ffi.NULL
 
 
 def create(

@@ -124,6 +124,11 @@ def test_shared_arrays(each: gpud.Client) -> None:
     each.call("axpy", 1.0, x[50:], out=y[50:])
     np.testing.assert_array_equal(y[50:], 3 * x[50:])
     np.testing.assert_array_equal(y[:50], 2 * x[:50])
+    b = each.array(x)
+    b.get(y)
+    np.testing.assert_array_equal(y, x)
+    b[:2].set(y[10:12])
+    np.testing.assert_array_equal(b[:2].get(), x[10:12])
     assert each.shared_empty(0).shape == (0,)
     each.close()
     assert x[0, 5] == 5  # the array outlives its client
