@@ -16,6 +16,7 @@ from gpud.errors import ArgShapeError, ArgTypeError, BadHandleError, RangeError,
 from gpud.kernel import ARRAY, IN, INOUT, LOCAL, MISSING, OUT, STRUCT, Kernel, Out, Param
 
 TEMPLATES_MAX = 1000
+DLPACK_CPU = 1
 #: What stands for an array without a conversion.
 ARRAYS = frozenset((np.ndarray, Buffer, Out, type(MISSING)))
 
@@ -70,6 +71,8 @@ def as_array(value: Any, dtype: int, what: str) -> npt.NDArray[Any]:
         raise ArgTypeError(f"{what}: a masked array: kernels know no masks; pass x.filled(...)")
     if not isinstance(value, np.ndarray):
         if hasattr(value, "__dlpack__"):
+            if hasattr(value, "__dlpack_device__") and value.__dlpack_device__()[0] != DLPACK_CPU:
+                raise ArgTypeError(f"{what}: it lies on a device of this process; pass a copy in host memory: x.cpu()")
             array = np.from_dlpack(value)
         elif isinstance(value, (list, tuple)) and dtype:
             array = np.asarray(value, DTYPES[dtype])

@@ -102,7 +102,10 @@ class AsyncClient:
         options: Optional[Options] = None,
         **named: Any,
     ) -> Any:
-        """As `Client.call`. If the task is cancelled, the job is cancelled, too."""
+        """As `Client.call`. If the task is cancelled, as `asyncio.wait_for` does, the job is cancelled, too.
+
+        Large arrays are copied in the loop's thread, before the job is sent and when it is done.
+        """
         pause = RETRY_FIRST
         while True:
             try:

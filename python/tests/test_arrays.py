@@ -110,6 +110,10 @@ def test_lists_and_other_libraries(g: gpud.Client) -> None:
             return self.array.__dlpack_device__()
 
     assert g.call("scale", 2, Tensor(np.int32([1, 2]))).tolist() == [2, 4]
+    elsewhere = Tensor(np.int32([1]))
+    elsewhere.__dlpack_device__ = lambda: (2, 0)  # type: ignore[method-assign]
+    with pytest.raises(gpud.ArgTypeError, match="argument x: it lies on a device.*cpu"):
+        g.call("scale", 2, elsewhere)
     assert g.array(memoryview(b"\1\2")).get().tolist() == [1, 2]
 
 

@@ -13,7 +13,7 @@ from daemon import Daemon
 
 
 def test_submit_many(each: gpud.Client) -> None:
-    jobs = [each.submit("scale", i, np.int32([1, 2])) for i in range(600)]  # more than may be in flight
+    jobs = [each.submit("scale", i, np.float32([1, 2])) for i in range(600)]  # more than may be in flight
     for i, job in enumerate(jobs):
         assert job.result().tolist() == [i, 2 * i]
     assert job.done and job.wait(0) and job.error is None and job.id > 0
@@ -99,7 +99,12 @@ def test_a_hung_daemon(stopped: Daemon) -> None:
     g = gpud.connect(stopped.url, timeout=20)
     x = np.ones(3, np.float32)
     g.call("scale", 2.0, x)
+    hasty = gpud.connect(stopped.url, timeout=0.1)
+    buffer = hasty.array(x)
     stopped.signal(signal.SIGSTOP)
+    for use in (buffer.get, hasty.ping, lambda: hasty.call("scale", 2.0, x), lambda: hasty.array(x)):
+        with pytest.raises(gpud.TimeoutError):
+            use()
     with pytest.raises(gpud.TimeoutError, match="it goes on") as caught:
         g.call("scale", 2.0, x, timeout=0.05)
     assert isinstance(caught.value, TimeoutError) and caught.value.retriable
