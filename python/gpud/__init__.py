@@ -47,7 +47,7 @@ from gpud._lib import lib as _lib
 from gpud._lib import text as _text
 from gpud.aio import AsyncClient, aconnect
 from gpud.buffer import Buffer
-from gpud.client import Client, Device, Limits, connect
+from gpud.client import Client, Device, Event, Limits, connect
 from gpud.errors import ArgAccessError as ArgAccessError
 from gpud.errors import ArgCountError as ArgCountError
 from gpud.errors import ArgShapeError as ArgShapeError
@@ -116,6 +116,7 @@ __all__ = [
     "Options",
     "Times",
     "Device",
+    "Event",
     "Limits",
     "Error",
 ]

@@ -51,6 +51,7 @@ class Session:
         check(lib.gpud_open(encode(url), o, client))
         self.timeout: Optional[float] = options.get("timeout")
         self.client: CData = client[0]
+        self.callback: CData = None  # for events; libgpud has its address
         self.closed = False
         self._users: Deque[None] = deque()
         self._token: List[None] = [None]

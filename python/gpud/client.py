@@ -47,6 +47,19 @@ class Device:
 
 
 @dataclass(frozen=True)
+class Event:
+    """What `connect(on_event=…)` hears of: kind is "disconnected", "reconnected", "restarted", "buffer_lost",
+    "draining", "resumed" or "restore_failed"; text says more."""
+
+    kind: str
+    text: str
+
+
+#: By the numbers of enum gpud_event_kind, from 1.
+_EVENTS = ("disconnected", "reconnected", "restarted", "buffer_lost", "draining", "resumed", "restore_failed")
+
+
+@dataclass(frozen=True)
 class Limits:
     """What the daemon allows this session."""
 
@@ -71,13 +84,32 @@ class Client:
     source, `program` makes one job of several steps, and `submit` does not wait.
     """
 
-    def __init__(self, url: Optional[str], options: Dict[str, Any]) -> None:
+    def __init__(
+        self, url: Optional[str], options: Dict[str, Any], on_event: Optional[Callable[[Event], Any]] = None
+    ) -> None:
         #: The address that it was opened with.
         self.url = url
         self._session = Session(url, options)
         self._kernels: Dict[str, Kernel] = {}
         self._block, _ = submit_options(None, True)
+        self._hear(on_event)
         self._finalizer = weakref.finalize(self, self._session.close)
+
+    def _hear(self, on_event: Optional[Callable[[Event], Any]]) -> None:
+        if on_event is None:
+            return
+        hear = on_event
+
+        def heard(client: CData, event: CData, user: CData) -> None:
+            kind = _EVENTS[event.kind - 1] if 0 < event.kind <= len(_EVENTS) else "unknown"
+            hear(Event(kind, text(event.text) if event.text else ""))
+
+        self._session.callback = ffi.callback("gpud_event_cb", heard)
+        client = self._session.enter()
+        try:
+            check(lib.gpud_set_event_cb(client, self._session.callback, ffi.NULL))
+        finally:
+            self._session.leave()
 
     # ---- kernels -------------------------------------------------------------------------------
 
@@ -442,6 +474,14 @@ class Client:
             self._session.leave()
         return float(nanos[0] / 1e9)
 
+    def control(self, what: str, value: Optional[str] = None) -> None:
+        """For operators: "drain", "resume", "reload", "log-level", "session-kill", "pool-trim" … PermissionError."""
+        client = self._session.enter()
+        try:
+            check(lib.gpud_control(client, encode(what), encode(value)))
+        finally:
+            self._session.leave()
+
     def flush(self, timeout: Optional[float] = None) -> None:
         """Waits for the end of all jobs submitted so far, good or bad."""
         client = self._session.enter()
@@ -513,6 +553,7 @@ def connect(
     cert_file: Optional[str] = None,
     key_file: Optional[str] = None,
     server_name: Optional[str] = None,
+    on_event: Optional[Callable[[Event], Any]] = None,
 ) -> Client:
     """Connects to the daemon and opens a session.
 
@@ -523,4 +564,5 @@ def connect(
 
     ConnectError, PermissionError, VersionError, BusyError.
     """
-    return Client(url, {key: value for key, value in locals().items() if key != "url"})
+    options = {key: value for key, value in locals().items() if key not in ("url", "on_event")}
+    return Client(url, options, on_event)

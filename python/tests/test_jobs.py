@@ -210,3 +210,20 @@ def test_other_threads_run_meanwhile(tmp_path: Any) -> None:
     order.append("failed")
     thread.join()
     assert order == ["accepted", "failed"]
+
+
+def test_events(stopped: Daemon) -> None:
+    heard: List[gpud.Event] = []
+    with gpud.connect(stopped.url, on_event=heard.append) as g, gpud.connect(stopped.url) as operator:
+        job = g.submit("scale", 2.0, np.ones(3))
+        job.result()
+        operator.control("drain")
+        with pytest.raises(gpud.DrainingError):
+            g.call("scale", 2.0, np.ones(3))
+        operator.control("resume")
+        while "resumed" not in {event.kind for event in heard}:
+            g.ping()
+            g.flush()
+        assert [event.kind for event in heard] == ["draining", "resumed"]
+        with pytest.raises(gpud.NotFoundError):
+            operator.control("nothing")
