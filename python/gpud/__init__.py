@@ -16,9 +16,15 @@ Where to look:
     Job, Options        jobs that run while the program does something else
     Error               what fails, in families (help(gpud.errors))
 
-Built-in kernels are listed by `gpuctl kernels` and in docs/kernels.md; `g.kernel("gemm").signature` says what one
-takes. Numbers and arrays are checked before a job runs: an error names the argument. Blocking calls let other threads
-run, and Ctrl-C ends them.
+Built-in kernels, of which `g.kernel("gemm").signature` says what one takes, and docs/kernels.md what it computes:
+
+    fill axpy scale add mul neg abs relu square sqrt exp log sin cos recip clamp
+    dot reduce_sum reduce_min reduce_max scan_inclusive scan_exclusive histogram sort
+    transpose gemm gemm_add gemm_batched fft ifft fft_2d ifft_2d fft_batched ifft_batched
+    gaussian sobel rgb_to_gray from_u8 to_u8 nbody random_uniform random_normal
+
+Numbers and arrays are checked before a job runs, and an error names the argument. Arrays are not converted to other
+types: most kernels want x.astype(np.float32). Blocking calls let other threads run, and Ctrl-C ends them.
 
 A first session:
 
@@ -41,54 +47,52 @@ from gpud._lib import lib as _lib
 from gpud._lib import text as _text
 from gpud.aio import AsyncClient, aconnect
 from gpud.buffer import Buffer
-from gpud.client import Client, Device, Limits, connect
-from gpud.errors import (
-    ArgAccessError,
-    ArgCountError,
-    ArgShapeError,
-    ArgTypeError,
-    BadHandleError,
-    BufferLostError,
-    BusyError,
-    CancelledError,
-    ClosedError,
-    CompileError,
-    CompileLimitError,
-    ConnectError,
-    ConnectionError,
-    DeadlineError,
-    DeviceLostError,
-    DeviceMemoryError,
-    DrainingError,
-    Error,
-    ExistsError,
-    ForkedError,
-    InternalError,
-    InvalidError,
-    IoError,
-    JobError,
-    KernelFaultError,
-    LaunchError,
-    LimitError,
-    NoDeviceError,
-    NomemError,
-    NotFoundError,
-    PermissionError,
-    ProtocolError,
-    QuarantinedError,
-    RangeError,
-    RefusedError,
-    RequestError,
-    SealedError,
-    StaleHandleError,
-    StateError,
-    TimeLimitError,
-    TimeoutError,
-    UndefinedError,
-    UnsupportedError,
-    VersionError,
-    WorkerLostError,
-)
+from gpud.client import Client, Device, Event, Limits, connect
+from gpud.errors import ArgAccessError as ArgAccessError
+from gpud.errors import ArgCountError as ArgCountError
+from gpud.errors import ArgShapeError as ArgShapeError
+from gpud.errors import ArgTypeError as ArgTypeError
+from gpud.errors import BadHandleError as BadHandleError
+from gpud.errors import BufferLostError as BufferLostError
+from gpud.errors import BusyError as BusyError
+from gpud.errors import CancelledError as CancelledError
+from gpud.errors import ClosedError as ClosedError
+from gpud.errors import CompileError as CompileError
+from gpud.errors import CompileLimitError as CompileLimitError
+from gpud.errors import ConnectError as ConnectError
+from gpud.errors import ConnectionError as ConnectionError
+from gpud.errors import DeadlineError as DeadlineError
+from gpud.errors import DeviceLostError as DeviceLostError
+from gpud.errors import DeviceMemoryError as DeviceMemoryError
+from gpud.errors import DrainingError as DrainingError
+from gpud.errors import Error as Error
+from gpud.errors import ExistsError as ExistsError
+from gpud.errors import ForkedError as ForkedError
+from gpud.errors import InternalError as InternalError
+from gpud.errors import InvalidError as InvalidError
+from gpud.errors import IoError as IoError
+from gpud.errors import JobError as JobError
+from gpud.errors import KernelFaultError as KernelFaultError
+from gpud.errors import LaunchError as LaunchError
+from gpud.errors import LimitError as LimitError
+from gpud.errors import NoDeviceError as NoDeviceError
+from gpud.errors import NomemError as NomemError
+from gpud.errors import NotFoundError as NotFoundError
+from gpud.errors import PermissionError as PermissionError
+from gpud.errors import ProtocolError as ProtocolError
+from gpud.errors import QuarantinedError as QuarantinedError
+from gpud.errors import RangeError as RangeError
+from gpud.errors import RefusedError as RefusedError
+from gpud.errors import RequestError as RequestError
+from gpud.errors import SealedError as SealedError
+from gpud.errors import StaleHandleError as StaleHandleError
+from gpud.errors import StateError as StateError
+from gpud.errors import TimeLimitError as TimeLimitError
+from gpud.errors import TimeoutError as TimeoutError
+from gpud.errors import UndefinedError as UndefinedError
+from gpud.errors import UnsupportedError as UnsupportedError
+from gpud.errors import VersionError as VersionError
+from gpud.errors import WorkerLostError as WorkerLostError
 from gpud.job import Job, Options, Times
 from gpud.kernel import Kernel, Module
 from gpud.program import Node, Program, ProgramFunction
@@ -96,6 +100,7 @@ from gpud.program import Node, Program, ProgramFunction
 #: The version of libgpud.
 __version__ = _text(_lib.gpud_version())
 
+# What help(gpud) explains. The errors are explained by help(gpud.errors).
 __all__ = [
     "connect",
     "aconnect",
@@ -111,11 +116,7 @@ __all__ = [
     "Options",
     "Times",
     "Device",
+    "Event",
     "Limits",
     "Error",
-    "RequestError",
-    "ConnectionError",
-    "RefusedError",
-    "JobError",
 ]
-__all__ += [_name for _name in dir() if _name.endswith("Error") and _name not in __all__]

@@ -1,5 +1,7 @@
 """From Python's values to libgpud's arguments, and back to results."""
 
+from __future__ import annotations
+
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -10,10 +12,13 @@ from gpud._dtypes import DTYPES, F16, MAX_DIMS, number_of
 from gpud._lib import CData, ffi, lib, sized
 from gpud._session import LARGE, Session
 from gpud.buffer import Buffer, create
-from gpud.errors import ArgShapeError, ArgTypeError, RangeError, RequestError, check
-from gpud.kernel import ARRAY, IN, INOUT, LOCAL, MISSING, OUT, STRUCT, Kernel, Out, Param, _Missing
+from gpud.errors import ArgShapeError, ArgTypeError, BadHandleError, RangeError, RequestError, check
+from gpud.kernel import ARRAY, IN, INOUT, LOCAL, MISSING, OUT, STRUCT, Kernel, Out, Param
 
 TEMPLATES_MAX = 1000
+DLPACK_CPU = 1
+#: What stands for an array without a conversion.
+ARRAYS = frozenset((np.ndarray, Buffer, Out, type(MISSING)))
 
 Grid = Union[int, Sequence[int], None]
 
@@ -36,7 +41,7 @@ def scalar(value: Any, dtype: int, what: str) -> CData:
     return lib.gpud_i64(number) if number < 2**63 else lib.gpud_u64(number)
 
 
-def exact(value: Any, dtype: "np.dtype[Any]", what: str) -> CData:
+def exact(value: Any, dtype: np.dtype[Any], what: str) -> CData:
     """A number in just this type, for steps that do not convert. It must survive the conversion."""
     if isinstance(value, np.ndarray) and value.ndim or not isinstance(value, (int, float, np.generic, np.ndarray)):
         raise ArgTypeError(f"{what}: a number is needed, not {_kind(value)}")
@@ -59,11 +64,15 @@ def _kind(value: Any) -> str:
     return f"a value of type {type(value).__name__}"
 
 
-def as_array(value: Any, dtype: int, what: str) -> "npt.NDArray[Any]":
+def as_array(value: Any, dtype: int, what: str) -> npt.NDArray[Any]:
     """A NumPy array in C order and the machine's byte order: the array itself if it is one, else a copy."""
-    array: "npt.NDArray[Any]" = value
+    array: npt.NDArray[Any] = value
+    if isinstance(value, np.ma.MaskedArray):
+        raise ArgTypeError(f"{what}: a masked array: kernels know no masks; pass x.filled(...)")
     if not isinstance(value, np.ndarray):
         if hasattr(value, "__dlpack__"):
+            if hasattr(value, "__dlpack_device__") and value.__dlpack_device__()[0] != DLPACK_CPU:
+                raise ArgTypeError(f"{what}: it lies on a device of this process; pass a copy in host memory: x.cpu()")
             array = np.from_dlpack(value)
         elif isinstance(value, (list, tuple)) and dtype:
             array = np.asarray(value, DTYPES[dtype])
@@ -97,10 +106,17 @@ def grid_of(grid: Grid, local: Grid, shared_bytes: int) -> CData:
     return result
 
 
+def own(session: Session, buffer: Buffer, what: str) -> Buffer:
+    """The buffer, which has to be of this session."""
+    if buffer._handle.session is not session:
+        raise BadHandleError(f"{what}: a buffer of another client: pass b.get(), or publish and open it")
+    return buffer
+
+
 _templates: Dict[Any, CData] = {}
 
 
-def _template(array: "npt.NDArray[Any]", access: int, what: str) -> CData:
+def _template(array: npt.NDArray[Any], access: int, what: str) -> CData:
     """A gpud_arg for an array of this shape and type, without its memory."""
     key = (array.dtype, array.shape, access)
     found = _templates.get(key)
@@ -126,7 +142,7 @@ class Arguments:
         self._fresh: List[Buffer] = []
 
     def host(
-        self, i: int, what: str, source: "npt.NDArray[Any]", access: int, result: "Optional[npt.NDArray[Any]]"
+        self, i: int, what: str, source: npt.NDArray[Any], access: int, result: Optional[npt.NDArray[Any]]
     ) -> None:
         """An array of the host. Results go to `result`, which is `source` or of the same shape."""
         arg = self.args[i]
@@ -145,7 +161,7 @@ class Arguments:
             if source.size:
                 arg.data = ffi.from_buffer(source)
 
-    def _staged(self, source: "npt.NDArray[Any]", access: int, result: "Optional[npt.NDArray[Any]]") -> CData:
+    def _staged(self, source: npt.NDArray[Any], access: int, result: Optional[npt.NDArray[Any]]) -> CData:
         memory = self.session.scratch(source.nbytes)
         self._scratch.append((memory, source.nbytes))
         stage = np.frombuffer(ffi.buffer(memory, source.nbytes), source.dtype).reshape(source.shape)
@@ -186,10 +202,10 @@ class Prepared(Arguments):
         super().__init__(session, len(values), stage)
         self.kernel = kernel
         self.results: List[Any] = []
-        self._resident = any(isinstance(v.value if type(v) is Out else v, Buffer) for v in values)
         try:
-            for i, param in enumerate(kernel.params):
-                if param.kind == ARRAY and not isinstance(values[i], (np.ndarray, Buffer, Out, _Missing)):
+            for i in kernel._arrays:
+                if type(values[i]) not in ARRAYS:
+                    param = kernel.params[i]
                     values[i] = as_array(values[i], param.dtype, self._what(param))
             for i, param in enumerate(kernel.params):
                 if param.kind == ARRAY:
@@ -234,7 +250,7 @@ class Prepared(Arguments):
             value = value.value
         if value is MISSING:
             shape, dtype = self.kernel._missing(i, [_Seen.of(v) for v in values])
-            value = create(self.session, shape, dtype) if self._resident else np.empty(shape, dtype)
+            value = self._allocate(shape, dtype, values)
             values[i] = value
             given_out = True
         if isinstance(value, Buffer):
@@ -250,8 +266,14 @@ class Prepared(Arguments):
             self.results.append(result)
             self.host(i, self._what(param), array, INOUT, result)
 
+    def _allocate(self, shape: Tuple[int, ...], dtype: np.dtype[Any], values: List[Any]) -> Any:
+        """A result: on the device if one of the arrays is."""
+        if any(isinstance(v.value if type(v) is Out else v, Buffer) for v in values):
+            return create(self.session, shape, dtype)
+        return np.empty(shape, dtype)
+
     def _buffer(self, i: int, param: Param, buffer: Buffer) -> None:
-        arg = buffer._argument()
+        arg = own(self.session, buffer, self._what(param))._argument()
         if param.access & OUT:
             if buffer._handle.fresh and param.dims is None and buffer._first is None:
                 arg = lib.gpud_arg_with(arg, OUT)

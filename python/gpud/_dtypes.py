@@ -1,5 +1,7 @@
 """NumPy's element types and gpud's."""
 
+from __future__ import annotations
+
 from typing import Any, Dict, Final, Tuple
 
 import numpy as np
@@ -11,7 +13,7 @@ MAX_DIMS: Final = 4
 
 _NAMES = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8")
 #: gpud's number of a type -> NumPy's type
-DTYPES: Final[Dict[int, "np.dtype[Any]"]] = {number: np.dtype(name) for number, name in enumerate(_NAMES, start=1)}
+DTYPES: Final[Dict[int, np.dtype[Any]]] = {number: np.dtype(name) for number, name in enumerate(_NAMES, start=1)}
 F16: Final = 9
 _NUMBERS: Final[Dict[Any, int]] = {dtype: number for number, dtype in DTYPES.items()}
 
@@ -21,7 +23,7 @@ _HINTS = {
 }
 
 
-def number_of(dtype: "np.dtype[Any]", what: str) -> int:
+def number_of(dtype: np.dtype[Any], what: str) -> int:
     """gpud's number of a type in the machine's byte order. `what` names the array in the error."""
     number = _NUMBERS.get(dtype)
     if number is None:
@@ -30,7 +32,7 @@ def number_of(dtype: "np.dtype[Any]", what: str) -> int:
     return number
 
 
-def native(dtype: Any) -> "np.dtype[Any]":
+def native(dtype: Any) -> np.dtype[Any]:
     """The same type in the machine's byte order."""
     return np.dtype(dtype).newbyteorder("=")
 

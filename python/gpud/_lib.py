@@ -1,5 +1,7 @@
 """libgpud through cffi (ABI mode): the one place that loads the library."""
 
+from __future__ import annotations
+
 import os
 from typing import Any, Final
 

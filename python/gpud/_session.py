@@ -1,5 +1,7 @@
 """The life of a connection: who is inside libgpud, and when it may be closed."""
 
+from __future__ import annotations
+
 import os
 import time
 from collections import deque
@@ -49,6 +51,7 @@ class Session:
         check(lib.gpud_open(encode(url), o, client))
         self.timeout: Optional[float] = options.get("timeout")
         self.client: CData = client[0]
+        self.callback: CData = None  # for events; libgpud has its address
         self.closed = False
         self._users: Deque[None] = deque()
         self._token: List[None] = [None]
@@ -95,6 +98,9 @@ class Session:
                 self._ended = True
                 return
             self._token.append(None)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("objects of gpud belong to one process: send arrays instead, as b.get() gives them")
 
     # ---- shared memory for arguments -----------------------------------------------------------
 

@@ -1,5 +1,7 @@
 """The same for asyncio: one connection that the event loop watches."""
 
+from __future__ import annotations
+
 import asyncio
 import threading
 
@@ -21,7 +23,7 @@ from gpud.program import Program
 RETRY_FIRST, RETRY_LAST = 0.005, 1.0
 
 #: Jobs that are awaited, by the number that libgpud gives back.
-_waiting: Dict[int, "_Awaited"] = {}
+_waiting: Dict[int, _Awaited] = {}
 
 
 @ffi.callback("void(gpud_job *, int, void *)")  # type: ignore[misc]
@@ -38,7 +40,7 @@ class _Awaited:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.thread = threading.get_ident()
-        self.future: "asyncio.Future[None]" = loop.create_future()
+        self.future: asyncio.Future[None] = loop.create_future()
 
     def ended(self) -> None:
         if threading.get_ident() == self.thread:
@@ -70,7 +72,7 @@ class AsyncClient:
         self.sync = client
         self._session: Session = client._session
         self._loop = asyncio.get_running_loop()
-        self._cancels: Set["asyncio.Future[None]"] = set()
+        self._cancels: Set[asyncio.Future[None]] = set()
         c = self._session.enter()
         try:
             self._fd: int = check(lib.gpud_fd(c))
@@ -100,7 +102,10 @@ class AsyncClient:
         options: Optional[Options] = None,
         **named: Any,
     ) -> Any:
-        """As `Client.call`. If the task is cancelled, the job is cancelled, too."""
+        """As `Client.call`. If the task is cancelled, as `asyncio.wait_for` does, the job is cancelled, too.
+
+        Large arrays are copied in the loop's thread, before the job is sent and when it is done.
+        """
         pause = RETRY_FIRST
         while True:
             try:
@@ -151,7 +156,7 @@ class AsyncClient:
         self._cancels.add(cancel)
         cancel.add_done_callback(self._cancelled)
 
-    def _cancelled(self, cancel: "asyncio.Future[None]") -> None:
+    def _cancelled(self, cancel: asyncio.Future[None]) -> None:
         self._cancels.discard(cancel)
         if not cancel.cancelled():
             cancel.exception()  # seen: it had ended, or the client was closed
@@ -181,7 +186,7 @@ class AsyncClient:
         """As `Client.array`."""
         return await self._thread(lambda: self.sync.array(array, dtype, label=label))  # type: ignore[no-any-return]
 
-    async def get(self, buffer: Buffer) -> "npt.NDArray[Any]":
+    async def get(self, buffer: Buffer) -> npt.NDArray[Any]:
         """As `Buffer.get`."""
         return await self._thread(buffer.get)  # type: ignore[no-any-return]
 
@@ -198,7 +203,7 @@ class AsyncClient:
         self._loop.remove_reader(self._fd)
         await self._thread(self.sync.close)
 
-    async def __aenter__(self) -> "AsyncClient":
+    async def __aenter__(self) -> AsyncClient:
         return self
 
     async def __aexit__(

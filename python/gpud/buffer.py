@@ -1,5 +1,7 @@
 """Arrays on a device."""
 
+from __future__ import annotations
+
 import os
 from types import TracebackType
 from typing import Any, Dict, Iterator, Optional, Tuple, Type, Union
@@ -7,6 +9,7 @@ from typing import Any, Dict, Iterator, Optional, Tuple, Type, Union
 import numpy as np
 import numpy.typing as npt
 
+from gpud import shared
 from gpud._constants import GPUD_REST
 from gpud._dtypes import DTYPES, number_of, shape_of, struct_of
 from gpud._lib import CData, encode, ffi, lib, sized, text
@@ -67,7 +70,7 @@ class Buffer:
     """
 
     def __init__(
-        self, handle: _Handle, shape: Tuple[int, ...], dtype: "np.dtype[Any]", first: Optional[int] = None
+        self, handle: _Handle, shape: Tuple[int, ...], dtype: np.dtype[Any], first: Optional[int] = None
     ) -> None:
         self._handle = handle
         self._first = first  # of a part: its first element
@@ -104,11 +107,11 @@ class Buffer:
         part = "" if self._first is None else f", from element {self._first}"
         return f"<gpud.Buffer {self.dtype} {self.shape}{part}>"
 
-    def __iter__(self) -> Iterator["Buffer"]:
+    def __iter__(self) -> Iterator[Buffer]:
         for i in range(len(self)):
             yield self[i]
 
-    def __getitem__(self, index: Index) -> "Buffer":
+    def __getitem__(self, index: Index) -> Buffer:
         """A part of the same memory. Parts are contiguous: integers, then at most one slice with step 1."""
         first, shape = self._part(index)
         if shape == self.shape and first == (self._first or 0):
@@ -151,7 +154,7 @@ class Buffer:
 
     # ---- copies --------------------------------------------------------------------------------
 
-    def get(self, out: Optional["npt.NDArray[Any]"] = None) -> "npt.NDArray[Any]":
+    def get(self, out: Optional[npt.NDArray[Any]] = None) -> npt.NDArray[Any]:
         """A copy as a NumPy array, after all earlier jobs; `out`: into this array of the same shape and type."""
         array = np.empty(self.shape, self.dtype) if out is None else out
         if array.shape != self.shape or array.dtype != self.dtype:
@@ -161,7 +164,7 @@ class Buffer:
         target = array if array.flags.c_contiguous else np.empty(self.shape, self.dtype)
         client = self._handle.session.enter()
         try:
-            check(lib.gpud_read(client, self._handle.buffer, *self._range(), _address(target), ffi.NULL))
+            check(lib.gpud_read(client, self._handle.buffer, *self._range(), self._address(target), ffi.NULL))
         finally:
             self._handle.session.leave()
         if target is not array:
@@ -177,12 +180,12 @@ class Buffer:
             raise ArgShapeError(f"{source.size} elements of shape {source.shape} for a buffer of shape {self.shape}")
         client = self._handle.session.enter()
         try:
-            check(lib.gpud_write(client, self._handle.buffer, *self._range(), _address(source), ffi.NULL))
+            check(lib.gpud_write(client, self._handle.buffer, *self._range(), self._address(source), ffi.NULL))
         finally:
             self._handle.session.leave()
         self._handle.fresh = False
 
-    def _same_type(self, source: "npt.NDArray[Any]", given: Any) -> "npt.NDArray[Any]":
+    def _same_type(self, source: npt.NDArray[Any], given: Any) -> npt.NDArray[Any]:
         """Lists are converted, arrays only between byte orders."""
         if isinstance(given, np.ndarray) and source.dtype.newbyteorder("=") != self.dtype:
             raise ArgTypeError(f"{source.dtype} for a buffer of {self.dtype}: use x.astype(np.{self.dtype})")
@@ -200,7 +203,10 @@ class Buffer:
             self._handle.session.leave()
         self._handle.fresh = False
 
-    def _copy_from(self, other: "Buffer") -> None:
+    def _copy_from(self, other: Buffer) -> None:
+        if other._handle.session is not self._handle.session:
+            self.set(other.get())
+            return
         if other.size != self.size or other.dtype != self.dtype:
             raise ArgShapeError(f"{other!r} does not fit {self!r}")
         client = self._handle.session.enter()
@@ -248,7 +254,7 @@ class Buffer:
     def label(self) -> str:
         return text(self._describe().label)
 
-    def seal(self) -> "Buffer":
+    def seal(self) -> Buffer:
         """Makes the whole buffer immutable: the daemon restores it if its worker ends. Returns the buffer."""
         client = self._handle.session.enter()
         try:
@@ -288,7 +294,7 @@ class Buffer:
         """Frees the whole buffer now; jobs that were submitted before still use it."""
         self._handle.free()
 
-    def __enter__(self) -> "Buffer":
+    def __enter__(self) -> Buffer:
         return self
 
     def __exit__(
@@ -316,6 +322,11 @@ class Buffer:
         """The shape that kernels see: a part has one dimension."""
         return self.shape if self._first is None else (self.size,)
 
+    def _address(self, array: npt.NDArray[Any]) -> CData:
+        """Where libgpud finds an array: in shared memory, it has a mapping of its own."""
+        memory = None if array.base is None else shared.address(self._handle.session, array)
+        return memory or (ffi.from_buffer(array) if array.size else ffi.NULL)
+
     def _describe(self) -> CData:
         desc = sized("gpud_buffer_desc")
         client = self._handle.session.enter()
@@ -324,10 +335,6 @@ class Buffer:
         finally:
             self._handle.session.leave()
         return desc
-
-
-def _address(array: "npt.NDArray[Any]") -> CData:
-    return ffi.from_buffer(array) if array.size else ffi.NULL
 
 
 def create(

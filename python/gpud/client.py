@@ -1,5 +1,8 @@
 """The client: a session with the daemon."""
 
+from __future__ import annotations
+
+import functools
 import os
 import pathlib
 import weakref
@@ -44,6 +47,19 @@ class Device:
 
 
 @dataclass(frozen=True)
+class Event:
+    """What `connect(on_event=…)` hears of: kind is "disconnected", "reconnected", "restarted", "buffer_lost",
+    "draining", "resumed" or "restore_failed"; text says more."""
+
+    kind: str
+    text: str
+
+
+#: By the numbers of enum gpud_event_kind, from 1.
+_EVENTS = ("disconnected", "reconnected", "restarted", "buffer_lost", "draining", "resumed", "restore_failed")
+
+
+@dataclass(frozen=True)
 class Limits:
     """What the daemon allows this session."""
 
@@ -68,13 +84,32 @@ class Client:
     source, `program` makes one job of several steps, and `submit` does not wait.
     """
 
-    def __init__(self, url: Optional[str], options: Dict[str, Any]) -> None:
+    def __init__(
+        self, url: Optional[str], options: Dict[str, Any], on_event: Optional[Callable[[Event], Any]] = None
+    ) -> None:
         #: The address that it was opened with.
         self.url = url
         self._session = Session(url, options)
         self._kernels: Dict[str, Kernel] = {}
         self._block, _ = submit_options(None, True)
+        self._hear(on_event)
         self._finalizer = weakref.finalize(self, self._session.close)
+
+    def _hear(self, on_event: Optional[Callable[[Event], Any]]) -> None:
+        if on_event is None:
+            return
+        hear = on_event
+
+        def heard(client: CData, event: CData, user: CData) -> None:
+            kind = _EVENTS[event.kind - 1] if 0 < event.kind <= len(_EVENTS) else "unknown"
+            hear(Event(kind, text(event.text) if event.text else ""))
+
+        self._session.callback = ffi.callback("gpud_event_cb", heard)
+        client = self._session.enter()
+        try:
+            check(lib.gpud_set_event_cb(client, self._session.callback, ffi.NULL))
+        finally:
+            self._session.leave()
 
     # ---- kernels -------------------------------------------------------------------------------
 
@@ -154,9 +189,7 @@ class Client:
         options: Optional[Options],
         named: Dict[str, Any],
     ) -> Job:
-        def prepare() -> Tuple[Union[Prepared, Bound], CData]:
-            return self._prepare(kernel, args, out, grid, local, shared_bytes, named)
-
+        prepare = functools.partial(self._prepare, kernel, args, out, grid, local, shared_bytes, named)
         if options is None:
             return submit(self._session, prepare, self._block)
         o, label = submit_options(options, True)
@@ -198,6 +231,8 @@ class Client:
             if named or out is not None or grid is not None or local is not None or shared_bytes:
                 raise InvalidError(f"{kernel!r}: a program takes one value for each parameter, and nothing else")
             return kernel._prepare(args), ffi.NULL
+        if not isinstance(kernel, (str, Kernel)):
+            raise TypeError(f"a kernel, its name or a program is needed, not a {type(kernel).__name__}")
         k = self._find(kernel) if isinstance(kernel, str) else kernel
         cgrid = grid_of(grid, local, shared_bytes)
         return Prepared(self._session, k, k._bind(args, named, out)), cgrid
@@ -222,7 +257,7 @@ class Client:
     def compile(
         self,
         *,
-        path: "Union[str, os.PathLike[str], None]" = None,
+        path: Union[str, os.PathLike[str], None] = None,
         source: Union[str, bytes, None] = None,
         lang: Optional[str] = None,
         options: Optional[str] = None,
@@ -267,7 +302,7 @@ class Client:
         options: Optional[str],
         headers: Mapping[str, Union[str, bytes]],
         signature: Optional[str],
-        path: "Union[str, os.PathLike[str], None]",
+        path: Union[str, os.PathLike[str], None],
     ) -> Module:
         o, log = sized("gpud_module_options"), ffi.new("char[]", GPUD_MAX_LOG + 1)
         texts = [value.encode() if isinstance(value, str) else bytes(value) for value in headers.values()]
@@ -345,7 +380,7 @@ class Client:
         """A Buffer that another session of the tenant published. NotFoundError, PermissionError."""
         return buffers.open_named(self._session, name)
 
-    def shared_empty(self, shape: Any, dtype: Any = np.float32) -> "npt.NDArray[Any]":
+    def shared_empty(self, shape: Any, dtype: Any = np.float32) -> npt.NDArray[Any]:
         """A NumPy array in memory that is shared with the daemon: only the device copies it.
 
         Worth it for large arrays that are used again and again, as inputs and as `out`. Allocating one is slow. The
@@ -439,6 +474,14 @@ class Client:
             self._session.leave()
         return float(nanos[0] / 1e9)
 
+    def control(self, what: str, value: Optional[str] = None) -> None:
+        """For operators: "drain", "resume", "reload", "log-level", "session-kill", "pool-trim" … PermissionError."""
+        client = self._session.enter()
+        try:
+            check(lib.gpud_control(client, encode(what), encode(value)))
+        finally:
+            self._session.leave()
+
     def flush(self, timeout: Optional[float] = None) -> None:
         """Waits for the end of all jobs submitted so far, good or bad."""
         client = self._session.enter()
@@ -461,7 +504,7 @@ class Client:
         """
         self._finalizer()
 
-    def __enter__(self) -> "Client":
+    def __enter__(self) -> Client:
         return self
 
     def __exit__(
@@ -510,6 +553,7 @@ def connect(
     cert_file: Optional[str] = None,
     key_file: Optional[str] = None,
     server_name: Optional[str] = None,
+    on_event: Optional[Callable[[Event], Any]] = None,
 ) -> Client:
     """Connects to the daemon and opens a session.
 
@@ -520,4 +564,5 @@ def connect(
 
     ConnectError, PermissionError, VersionError, BusyError.
     """
-    return Client(url, {key: value for key, value in locals().items() if key != "url"})
+    options = {key: value for key, value in locals().items() if key not in ("url", "on_event")}
+    return Client(url, options, on_event)

@@ -17,6 +17,8 @@ True
 (-11, 'BUSY')
 """
 
+from __future__ import annotations
+
 import builtins
 from typing import Any, Dict, Optional, Type, TypeVar
 
@@ -79,7 +81,7 @@ class JobError(Error):
     """The job was accepted and failed."""
 
 
-def _error(code: int) -> "Any":
+def _error(code: int) -> Any:
     """Registers a class for a code of libgpud."""
 
     def register(cls: E) -> E:

@@ -1,5 +1,7 @@
 """Jobs: what was submitted and is not waited for yet."""
 
+from __future__ import annotations
+
 import threading
 import time
 from dataclasses import dataclass
@@ -46,6 +48,8 @@ def submit_options(options: Optional[Options], block: bool) -> Tuple[CData, Any]
     o.flags = BLOCK if block else 0
     label = None
     if options is not None:
+        if not isinstance(options, Options):
+            raise TypeError(f"options is a gpud.Options, not a {type(options).__name__}")
         if options.job_class not in CLASSES:
             raise ValueError(f"job_class {options.job_class!r}: realtime, interactive or batch")
         label = encode(options.label)
@@ -247,7 +251,7 @@ class Job:
             pass
 
     @staticmethod
-    def _revive(job: "Job") -> "Job":
+    def _revive(job: Job) -> Job:
         """The same job in a new object: `__del__` runs once for each."""
         twin = Job(job._session, job._job, job._work)
         return twin

@@ -1,7 +1,10 @@
 """Kernels and modules: what a kernel's parameters are, and how results follow from arguments."""
 
+from __future__ import annotations
+
 import copy
 import re
+from dataclasses import fields
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Dict, Final, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type
 
@@ -12,10 +15,12 @@ from gpud._lib import CData, encode, ffi, lib, sized, text
 from gpud._session import Session
 from gpud.buffer import Buffer, wrap
 from gpud.errors import ArgCountError, ArgShapeError, ArgTypeError, Error, check
+from gpud.job import Options
 
 if TYPE_CHECKING:
     from gpud.client import Client
 
+OPTIONS = frozenset(field.name for field in fields(Options))
 SCALAR, ARRAY, STRUCT, LOCAL = 1, 2, 3, 4
 IN, OUT, INOUT = 1, 2, 3
 
@@ -107,9 +112,9 @@ class Kernel:
     """
 
     def __init__(self, session: Session, handle: CData) -> None:
-        self._client: "Optional[Client]" = None
+        self._client: Optional[Client] = None
         self._handle = handle
-        self._owner: Optional["Module"] = None  # a kernel is valid as long as its module
+        self._owner: Optional[Module] = None  # a kernel is valid as long as its module
         desc, arg = sized("gpud_kernel_desc"), sized("gpud_kernel_arg_desc")
         c = session.enter()
         try:
@@ -132,6 +137,7 @@ class Kernel:
         self._names = {param.name: i for i, param in enumerate(params)}
         self._out = tuple(i for i, p in enumerate(params) if p.kind == ARRAY and p.access == OUT)
         self._plans: Dict[Any, Tuple[Tuple[int, ...], Tuple[int, ...]]] = {}
+        self._arrays = tuple(i for i, p in enumerate(params) if p.kind == ARRAY)
         self._written = tuple(i for i, p in enumerate(params) if p.kind == ARRAY and p.access & OUT)
 
     def __repr__(self) -> str:
@@ -145,7 +151,7 @@ class Kernel:
         assert self._client is not None  # users have kernels of `_of`
         return self._client.call(self, *args, **keywords)
 
-    def _of(self, client: "Client", owner: Optional["Module"] = None) -> "Kernel":
+    def _of(self, client: Client, owner: Optional[Module] = None) -> Kernel:
         """The same for a user, who can call it."""
         kernel = copy.copy(self)
         kernel._client, kernel._owner = client, owner
@@ -173,7 +179,8 @@ class Kernel:
         left = list(range(len(self.params)))
         for name in named:
             if name not in self._names:
-                raise ArgCountError(f"{self.name} has no parameter {name!r}: {self._call_form()}")
+                hint = ", which options=gpud.Options(...) takes" if name in OPTIONS else ""
+                raise ArgCountError(f"{self.name} has no parameter {name!r}{hint}: {self._call_form()}")
             left.remove(self._names[name])
         targets = self._targets(left, outs) if outs else ()
         left = [i for i in left if i not in targets]
@@ -193,7 +200,7 @@ class Kernel:
         form = self.signature.split("  ")[0] or self._call_form()
         return ArgCountError(f"{form}: {given} arguments given")
 
-    def _missing(self, at: int, values: Sequence[Any]) -> Tuple[Tuple[int, ...], "np.dtype[Any]"]:
+    def _missing(self, at: int, values: Sequence[Any]) -> Tuple[Tuple[int, ...], np.dtype[Any]]:
         """The shape and type of a result, from the arrays among the arguments (anything with shape and dtype)."""
         param = self.params[at]
         arrays = [(p, v) for p, v in zip(self.params, values) if p.kind == ARRAY and v is not MISSING]
@@ -215,7 +222,7 @@ class Kernel:
             )
         return tuple(n for n in dims if n is not None)
 
-    def _missing_dtype(self, param: Param, arrays: List[Tuple[Param, Any]]) -> "np.dtype[Any]":
+    def _missing_dtype(self, param: Param, arrays: List[Tuple[Param, Any]]) -> np.dtype[Any]:
         if param.dtype:
             return DTYPES[param.dtype]
         for p, value in arrays:
@@ -265,7 +272,7 @@ class Module:
     It is unloaded at the end of a `with` block, by `unload`, or when nothing refers to it or its kernels any more.
     """
 
-    def __init__(self, client: "Client", handle: CData, log: str) -> None:
+    def __init__(self, client: Client, handle: CData, log: str) -> None:
         self._client = client
         self._session: Session = client._session
         self._handle = handle
@@ -332,7 +339,7 @@ class Module:
         finally:
             self._session.leave()
 
-    def __enter__(self) -> "Module":
+    def __enter__(self) -> Module:
         return self
 
     def __exit__(

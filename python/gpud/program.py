@@ -1,12 +1,14 @@
 """Programs: steps that run in order as one job, checked once and run many times."""
 
+from __future__ import annotations
+
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple, Type, Union
 
 import numpy as np
 import numpy.typing as npt
 
-from gpud._args import Arguments, Grid, as_array, exact, grid_of, scalar
+from gpud._args import Arguments, Grid, as_array, exact, grid_of, own, scalar
 from gpud._dtypes import number_of, shape_of, struct_of
 from gpud._lib import CData, encode, ffi, lib
 from gpud.buffer import Buffer
@@ -24,7 +26,7 @@ CACHE_MAX = 64
 class Node:
     """A value inside a program: a parameter, or memory that lives while a job runs. It has a shape and a dtype."""
 
-    def __init__(self, program: "Program", arg: CData, kind: int, shape: Tuple[int, ...], dtype: Any, name: str) -> None:
+    def __init__(self, program: Program, arg: CData, kind: int, shape: Tuple[int, ...], dtype: Any, name: str) -> None:
         self.program = program
         self.arg = arg
         self.kind = kind  # 0: a temporary
@@ -58,7 +60,7 @@ class Program:
     (array([5.], dtype=float32), array([10.]))
     """
 
-    def __init__(self, client: "Client", name: Optional[str] = None) -> None:
+    def __init__(self, client: Client, name: Optional[str] = None) -> None:
         self._client = client
         self._session = client._session
         self.name = name or "program"
@@ -159,7 +161,7 @@ class Program:
             return lib.gpud_bytes(ffi.from_buffer(self._keep[-1]), len(self._keep[-1]))
         return scalar(value, param.dtype, what)
 
-    def _constant(self, array: "npt.NDArray[Any]", what: str) -> CData:
+    def _constant(self, array: npt.NDArray[Any], what: str) -> CData:
         self._keep.append(array)
         memory = ffi.from_buffer(array) if array.size else ffi.NULL
         return lib.gpud_host_shaped(memory, (number_of(array.dtype, what), array.ndim, array.shape), IN)
@@ -206,7 +208,7 @@ class Program:
             raise StateError(f"{self.name} is sealed: it cannot change any more")
         return self._program
 
-    def seal(self) -> "Program":
+    def seal(self) -> Program:
         """Has the daemon check the program, which is immutable from then on; the end of a `with` block does it."""
         c = self._session.enter()
         try:
@@ -217,7 +219,7 @@ class Program:
         self._sealed = True
         return self
 
-    def __enter__(self) -> "Program":
+    def __enter__(self) -> Program:
         return self
 
     def __exit__(
@@ -235,7 +237,7 @@ class Program:
         """Runs it with a value for each parameter, in the order in which they were declared, and waits."""
         return self._client.call(self, *args, options=options, timeout=timeout)
 
-    def _prepare(self, args: Sequence[Any]) -> "Bound":
+    def _prepare(self, args: Sequence[Any]) -> Bound:
         if not self._sealed:
             raise StateError(f"{self.name} is not sealed yet: leave its with block first")
         return Bound(self, args)
@@ -274,7 +276,7 @@ class Bound(Arguments):
             if not isinstance(value, Buffer):
                 raise ArgTypeError(f"{what}: a gpud.Buffer is needed, not a {type(value).__name__}")
             self.keep.append(value)
-            self.args[i] = value._argument()
+            self.args[i] = own(self.session, value, what)._argument()
         else:
             if isinstance(value, Buffer):
                 raise ArgTypeError(f"{what}: an array of the host is needed; p.buffer() declares a buffer")
@@ -296,7 +298,7 @@ class Bound(Arguments):
         self.drop(True)
         return None if not results else results[0] if len(results) == 1 else tuple(results)
 
-    def _output(self, step: int, shape: Tuple[int, ...], dtype: Any) -> "npt.NDArray[Any]":
+    def _output(self, step: int, shape: Tuple[int, ...], dtype: Any) -> npt.NDArray[Any]:
         data, size = ffi.new("void const **"), ffi.new("size_t *")
         check(lib.gpud_job_output(self._job, step, 0, data, size))
         if not size[0]:
@@ -307,7 +309,7 @@ class Bound(Arguments):
 class ProgramFunction:
     """What `@g.program` makes of a function: programs by the shapes and types of the arguments, the last 64 of them."""
 
-    def __init__(self, client: "Client", build: Callable[..., Any]) -> None:
+    def __init__(self, client: Client, build: Callable[..., Any]) -> None:
         self._client = client
         self._build = build
         self._programs: Dict[Any, Program] = {}

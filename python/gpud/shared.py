@@ -4,6 +4,8 @@ The memory is a memfd with two mappings: libgpud's, which jobs name, and one of 
 usable after its client was closed; it is plain memory then.
 """
 
+from __future__ import annotations
+
 import fcntl
 import mmap
 import os
@@ -34,7 +36,7 @@ class Mapping(mmap.mmap):
             self.session.leave()
 
 
-def allocate(session: Session, shape: Tuple[int, ...], dtype: "np.dtype[Any]") -> "np.ndarray[Any, Any]":
+def allocate(session: Session, shape: Tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """An array of undefined content; in plain memory where none can be shared (tcp)."""
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     if size == 0:
@@ -66,7 +68,7 @@ def _import(session: Session, fd: int) -> Optional[CData]:
         session.leave()
 
 
-def address(session: Session, array: "np.ndarray[Any, Any]") -> Optional[CData]:
+def address(session: Session, array: np.ndarray[Any, Any]) -> Optional[CData]:
     """libgpud's address of an array, or of a view of one, that lies in this session's shared memory."""
     base: Any = array.base
     while isinstance(base, np.ndarray):

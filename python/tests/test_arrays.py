@@ -25,6 +25,8 @@ def test_types_that_no_kernel_takes(g: gpud.Client, kind: Any, hint: str) -> Non
     if kind is not object:
         with pytest.raises(gpud.ArgTypeError):
             g.empty(3, kind)
+    with pytest.raises(gpud.ArgTypeError, match="filled"):
+        g.call("scale", 1, np.ma.array([1.0, 2.0], mask=[0, 1]))
     with pytest.raises(gpud.ArgTypeError):
         g.call("scale", 1, np.array(["a"]))
 
@@ -108,6 +110,10 @@ def test_lists_and_other_libraries(g: gpud.Client) -> None:
             return self.array.__dlpack_device__()
 
     assert g.call("scale", 2, Tensor(np.int32([1, 2]))).tolist() == [2, 4]
+    elsewhere = Tensor(np.int32([1]))
+    elsewhere.__dlpack_device__ = lambda: (2, 0)  # type: ignore[method-assign]
+    with pytest.raises(gpud.ArgTypeError, match="argument x: it lies on a device.*cpu"):
+        g.call("scale", 2, elsewhere)
     assert g.array(memoryview(b"\1\2")).get().tolist() == [1, 2]
 
 
@@ -122,6 +128,11 @@ def test_shared_arrays(each: gpud.Client) -> None:
     each.call("axpy", 1.0, x[50:], out=y[50:])
     np.testing.assert_array_equal(y[50:], 3 * x[50:])
     np.testing.assert_array_equal(y[:50], 2 * x[:50])
+    b = each.array(x)
+    b.get(y)
+    np.testing.assert_array_equal(y, x)
+    b[:2].set(y[10:12])
+    np.testing.assert_array_equal(b[:2].get(), x[10:12])
     assert each.shared_empty(0).shape == (0,)
     each.close()
     assert x[0, 5] == 5  # the array outlives its client

@@ -14,7 +14,7 @@ from test_modules import HALVE
 
 
 def run(body: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(asyncio.wait_for(body(), 60))
+    asyncio.run(asyncio.wait_for(body(), 60), debug=True)  # also refuses what another thread must not do
 
 
 @pytest.fixture(params=["opencl", "sim"])
@@ -79,8 +79,10 @@ def test_threads_beside_the_loop(sim: Daemon) -> None:
     run(body)
 
 
-def test_cancelled_and_closed() -> None:
+def test_cancelled_and_closed(monkeypatch: Any) -> None:
     one = Daemon("sim")
+    cancelled = threading.Event()
+    monkeypatch.setattr(gpud.Job, "cancel", lambda job: cancelled.set())
 
     async def body() -> None:
         g = await gpud.aconnect(one.url)
@@ -90,6 +92,7 @@ def test_cancelled_and_closed() -> None:
         task = asyncio.create_task(g.call("scale", 2.0, x))
         with pytest.raises(asyncio.TimeoutError):
             await asyncio.wait_for(task, 0.05)
+        assert await asyncio.get_running_loop().run_in_executor(None, cancelled.wait, 30)
         one.signal(signal.SIGCONT)
         assert (await g.call("scale", 3.0, x) == 3).all()
         one.signal(signal.SIGSTOP)

@@ -1,6 +1,7 @@
 """Arrays on the device."""
 
 import gc
+import pickle
 
 import numpy as np
 import pytest
@@ -139,3 +140,17 @@ def test_seal_and_publish(g: gpud.Client) -> None:
 def test_export_says_why_not(g: gpud.Client) -> None:
     with pytest.raises(gpud.StateError):
         g.array(np.ones(3)).export()
+
+
+def test_buffers_of_other_clients_and_processes(g: gpud.Client) -> None:
+    b = g.array(np.float32([1, 2]))
+    with gpud.connect(g.url) as other:
+        with pytest.raises(gpud.BadHandleError, match="argument x: a buffer of another client") as caught:
+            other.call("scale", 2.0, b)
+        assert caught.value.arg == 1
+        c = other.zeros(2)
+        c[...] = b  # through this process
+        assert other.array(b).get().tolist() == c.get().tolist() == [1, 2]
+    for thing in (g, b, g.kernel("scale")):
+        with pytest.raises(TypeError, match="belong to one process"):
+            pickle.dumps(thing)

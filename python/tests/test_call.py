@@ -98,6 +98,12 @@ def test_errors_name_the_argument(each: gpud.Client) -> None:
         each.call("axpy", 2.0, "x", x)
     with pytest.raises(LookupError, match="there is no kernel nothing"):
         each.call("nothing")
+    with pytest.raises(gpud.ArgCountError, match="no parameter 'priority', which options=gpud.Options"):
+        each.call("scale", 2.0, x, priority=1)
+    with pytest.raises(TypeError, match="options is a gpud.Options, not a dict"):
+        each.call("scale", 2.0, x, options={"priority": 1})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="not a int"):
+        each.call(5, x)  # type: ignore[arg-type]
 
 
 def test_a_grid_is_refused_where_sizes_follow(g: gpud.Client) -> None:
@@ -153,6 +159,15 @@ def test_every_code_has_a_class() -> None:
         cls = errors._CLASSES[code]
         words = text(lib.gpud_err_name(code)).split("_")
         assert cls.__name__ == "".join(word.capitalize() for word in words) + "Error"
-        assert getattr(gpud, cls.__name__) is cls and cls.__name__ in gpud.__all__
+        assert getattr(gpud, cls.__name__) is cls
         # the docstring says what libgpud says
         assert cls.__doc__ and issubclass(cls, gpud.Error)
+
+
+def test_help_names_the_kernels(g: gpud.Client) -> None:
+    listed = gpud.__doc__.split("computes:")[1].split("Numbers and arrays")[0].split() if gpud.__doc__ else []
+    assert len(listed) > 30
+    for name in listed:
+        assert g.kernel(name).signature.startswith(name)
+    public = {row["name"] for row in g.query("kernels") if row["kind"] == "operation"}
+    assert public <= set(listed)

@@ -13,7 +13,7 @@ from daemon import Daemon
 
 
 def test_submit_many(each: gpud.Client) -> None:
-    jobs = [each.submit("scale", i, np.int32([1, 2])) for i in range(600)]  # more than may be in flight
+    jobs = [each.submit("scale", i, np.float32([1, 2])) for i in range(600)]  # more than may be in flight
     for i, job in enumerate(jobs):
         assert job.result().tolist() == [i, 2 * i]
     assert job.done and job.wait(0) and job.error is None and job.id > 0
@@ -30,6 +30,38 @@ def test_large_arrays_and_forgotten_jobs(g: gpud.Client) -> None:
     job = g.submit("scale", 7, x, out=out)
     x[:] = 0  # was copied
     assert job.result() is out and (out == 7).all()
+
+
+def test_memory_of_forgotten_jobs_is_used_again(g: gpud.Client, monkeypatch: Any) -> None:
+    taken = set()
+    scratch = g._session.scratch
+
+    def noted(size: int) -> Any:
+        memory = scratch(size)
+        taken.add(memory)
+        return memory
+
+    monkeypatch.setattr(g._session, "scratch", noted)
+    x = np.ones(100_000, np.float32)
+    for i in range(30):
+        g.submit("scale", i, x)
+    g.flush()
+    gc.collect()
+    g.call("scale", 1, x[:4])
+    assert taken == {memory for memories in g._session._kept.values() for memory in memories}
+
+
+def test_an_interrupted_call_cancels_its_job(g: gpud.Client, monkeypatch: Any) -> None:
+    cancelled = threading.Event()
+
+    def interrupted(job: gpud.Job, timeout: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gpud.Job, "result", interrupted)
+    monkeypatch.setattr(gpud.Job, "cancel", lambda job: cancelled.set())
+    with pytest.raises(KeyboardInterrupt):
+        g.call("scale", 1, np.ones(3))
+    assert cancelled.wait(30)
 
 
 def test_errors_belong_to_the_job(g: gpud.Client) -> None:
@@ -67,7 +99,12 @@ def test_a_hung_daemon(stopped: Daemon) -> None:
     g = gpud.connect(stopped.url, timeout=20)
     x = np.ones(3, np.float32)
     g.call("scale", 2.0, x)
+    hasty = gpud.connect(stopped.url, timeout=0.1)
+    buffer = hasty.array(x)
     stopped.signal(signal.SIGSTOP)
+    for use in (buffer.get, hasty.ping, lambda: hasty.call("scale", 2.0, x), lambda: hasty.array(x)):
+        with pytest.raises(gpud.TimeoutError):
+            use()
     with pytest.raises(gpud.TimeoutError, match="it goes on") as caught:
         g.call("scale", 2.0, x, timeout=0.05)
     assert isinstance(caught.value, TimeoutError) and caught.value.retriable
@@ -123,7 +160,7 @@ def test_eight_threads(each: gpud.Client) -> None:
 def test_close_beside_eight_threads(sim: Daemon) -> None:
     """Whatever the threads do with the client just then ends with ClosedError, or well."""
     for _ in range(10):
-        g = gpud.connect(sim.url)
+        g = gpud.connect(sim.url, name="close-beside-threads")
         begun, wrong = threading.Barrier(9), []
         with g.program() as p:
             p.output(p.call("scale", 2.0, p.input(4, np.float32)))
@@ -149,6 +186,8 @@ def test_close_beside_eight_threads(sim: Daemon) -> None:
         for thread in threads:
             thread.join()
         assert not wrong
+        with gpud.connect(sim.url) as other:  # the last user has closed it
+            assert "close-beside-threads" not in {row["name"] for row in other.query("sessions")}
 
 
 def test_other_threads_run_meanwhile(tmp_path: Any) -> None:
@@ -171,3 +210,20 @@ def test_other_threads_run_meanwhile(tmp_path: Any) -> None:
     order.append("failed")
     thread.join()
     assert order == ["accepted", "failed"]
+
+
+def test_events(stopped: Daemon) -> None:
+    heard: List[gpud.Event] = []
+    with gpud.connect(stopped.url, on_event=heard.append) as g, gpud.connect(stopped.url) as operator:
+        job = g.submit("scale", 2.0, np.ones(3))
+        job.result()
+        operator.control("drain")
+        with pytest.raises(gpud.DrainingError):
+            g.call("scale", 2.0, np.ones(3))
+        operator.control("resume")
+        while "resumed" not in {event.kind for event in heard}:
+            g.ping()
+            g.flush()
+        assert [event.kind for event in heard] == ["draining", "resumed"]
+        with pytest.raises(gpud.NotFoundError):
+            operator.control("nothing")

@@ -19,7 +19,7 @@ import time
 from typing import Any, Callable, Dict, List
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent
+ROOT = HERE.parents[1] / "python"
 
 
 def median_us(times: List[int]) -> float:
