@@ -71,6 +71,12 @@ static const char wait_help[] =
     "Shows the job as job show does. Exit code 0: done; 1: failed, cancelled or lost; 124: a time\n"
     "limit or deadline of the job passed; 130: Ctrl-C, the job goes on.\n";
 
+static const char top_help[] =
+    "Asks every 2 seconds, or every SECONDS of -w. Keys: 1 devices, 2 tenants, 3 sessions, 4 "
+    "jobs,\n"
+    "5 pool; up, down select; < > sort, r reverses; / filters; e explains and c cancels the\n"
+    "selected job; p pauses; h shows help; q ends.\n";
+
 static const char trace_help[] =
     "  -f, --file FILE   where to write it (-: standard output)\n"
     "  --seconds N       record for so long (5), at most 3600\n"
@@ -143,6 +149,8 @@ const struct command commands[] = {
     {"explain", "JOB", "Why a job waits", "", NULL, cmd_explain, COMMAND_LOOKS},
     {"trace", "-f FILE [OPTION...]", "Record jobs for Perfetto", trace_help, trace_option_list,
      cmd_trace, COMMAND_LONG},
+    {"top", "", "Devices, tenants, sessions, jobs and the pool on one screen", top_help, NULL,
+     cmd_top, COMMAND_SCREEN},
     {"sessions", "", "Sessions: connected clients", "", NULL, cmd_sessions, COMMAND_LOOKS},
     {"session kill", "SESSION", "End a session and its jobs", "", NULL, cmd_session_kill,
      COMMAND_BRIEF},

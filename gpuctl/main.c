@@ -135,7 +135,8 @@ static int run(struct ctl *ctl, struct options *options, const struct command *c
     }
     ctl->command = command;
     rc = command->run(ctl, options, e);
-    return ctl->watch_ns == 0 ? rc : watch_repeat(ctl, &begin, rc, e);
+    return ctl->watch_ns == 0 || command->kind != COMMAND_LOOKS ? rc
+                                                                : watch_repeat(ctl, &begin, rc, e);
 }
 
 int main(int argc, char **argv)

@@ -41,7 +41,7 @@ FREE = ("tests", "bench")
 ROOMS = {
     "examples": [("edges/", "example export frames loop_* steps threads")],
     "client": ["src/api/", "src/session/", "src/objects/", "src/link/", "src/base/", "src/wire/", "include/gpud/"],
-    "gpuctl": ["main commands", "commands/", ("run/", "pool/", "trace/", "doctor/"), "ctl/", "sheet/", "input/", "base/"],
+    "gpuctl": ["main commands", "commands/", ("run/", "pool/", "trace/", "doctor/", "top/"), "ctl/", "sheet/", "input/", "base/"],
     "daemon/backend": ["list", ("cuda/", "opencl/", "sim/"), "backend built messages options ranges wrapped"],
     "daemon/backend/cuda": ["device", "compile/", "image/", "source/", "library/", "run/", "driver/"],
     "daemon/worker": ["main confine", "serve/", "spill/", "run/", "copy/", "memory/"],
@@ -67,6 +67,7 @@ LIBRARIES = {
     "libeconf*.h": ["daemon/front/settings"],
     "jansson.h": ["gpuctl/sheet"],
     "libsmartcols.h": ["gpuctl/sheet"],
+    "ncurses.h": ["gpuctl/top"],
     "png.h": ["examples/edges"],
     "jpeglib.h": ["examples/edges"],
     "lz4.h": ["daemon/backend/cuda/image"],
@@ -82,7 +83,7 @@ LIBRARIES = {
 }
 SYSTEM = re.compile(
     r"(linux|sys|netinet|arpa|asm)/.*"
-    r"|(assert|complex|ctype|dirent|dlfcn|elf|endian|errno|fcntl|fenv|fnmatch|fts|ftw|getopt|glob|grp|inttypes|"
+    r"|(assert|complex|ctype|dirent|dlfcn|elf|endian|errno|fcntl|fenv|fnmatch|fts|ftw|getopt|glob|grp|inttypes|langinfo|"
     r"libgen|limits|link|locale|malloc|math|net/if|netdb|poll|pthread|pwd|sched|semaphore|setjmp|signal|spawn|"
     r"stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings|syslog|termios|"
     r"tgmath|threads|time|ucontext|unistd|wchar|wctype)\.h")

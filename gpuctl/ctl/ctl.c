@@ -48,7 +48,7 @@ static int take_watch(struct ctl *ctl, const char *value, struct ctl_err *e)
 
 int ctl_may_watch(const struct command *command, struct ctl_err *e)
 {
-    return command->kind == COMMAND_LOOKS
+    return command->kind == COMMAND_LOOKS || command->kind == COMMAND_SCREEN
                ? 0
                : ctl_err_usage(e, "-w repeats only commands that show something");
 }
@@ -170,6 +170,20 @@ static bool remote(const char *url)
     return url != NULL && strstr(url, "tcp://") != NULL;
 }
 
+/* How long the command waits for an answer; 0: for ever. */
+static uint64_t answer_limit(const struct ctl *ctl)
+{
+    switch (ctl->command != NULL ? ctl->command->kind : COMMAND_LONG) {
+    case COMMAND_SCREEN:
+        return CONNECT_NS; /* keys wait meanwhile */
+    case COMMAND_BRIEF:
+    case COMMAND_LOOKS:
+        return ANSWER_NS + ctl->answer_ns;
+    default:
+        return 0;
+    }
+}
+
 int ctl_connect(struct ctl *ctl, struct ctl_err *e)
 {
     /* longer than a daemon takes to start again */
@@ -178,9 +192,7 @@ int ctl_connect(struct ctl *ctl, struct ctl_err *e)
     if (ctl->client != NULL || rc != 0) {
         return rc;
     }
-    if (o.timeout_ns == 0 && ctl->command != NULL && ctl->command->kind != COMMAND_LONG) {
-        o.timeout_ns = ANSWER_NS + ctl->answer_ns;
-    }
+    o.timeout_ns = o.timeout_ns == 0 ? answer_limit(ctl) : o.timeout_ns;
     rc = gpud_open(ctl->url, &o, &ctl->client);
     if (rc == 0) {
         return 0;

@@ -37,6 +37,7 @@ enum command_kind {
     COMMAND_LONG = 0, /* takes as long as it takes */
     COMMAND_BRIEF,    /* the daemon answers at once: an answer has a time limit */
     COMMAND_LOOKS,    /* brief, and -w repeats it */
+    COMMAND_SCREEN,   /* repeats itself; -w is its interval */
 };
 
 struct command {
@@ -137,6 +138,7 @@ COMMAND(cmd_job_show);
 COMMAND(cmd_job_cancel);
 COMMAND(cmd_explain);
 COMMAND(cmd_wait);
+COMMAND(cmd_top);
 COMMAND(cmd_run);
 COMMAND(cmd_bench);
 COMMAND(cmd_demo);

@@ -91,6 +91,11 @@ int sheet_write_rows(const struct sheet_rows *rows, const struct sheet_style *st
 int sheet_write_table(const gpud_table *table, const struct sheet_style *style, FILE *out,
                       struct ctl_err *e);
 
+/* A sheet of a table of the daemon, whose texts it uses. Owned by the caller: sheet_finish. NOMEM.
+ */
+int sheet_of_table(const gpud_table *table, struct sheet *ret_sheet, struct ctl_err *e);
+void sheet_finish(struct sheet *sheet); /* a zeroed sheet is allowed */
+
 /* A cell by its column's name; "" or 0 if there is no such column or row. */
 const char *table_text_of(const gpud_table *table, uint32_t row, const char *column);
 uint64_t table_value_of(const gpud_table *table, uint32_t row, const char *column);

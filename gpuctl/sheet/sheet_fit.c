@@ -33,6 +33,21 @@ size_t fit_width(const char *text)
     return width;
 }
 
+size_t fit_cut(const char *text, size_t width)
+{
+    size_t at = 0, used = 0;
+    while (text[at] != '\0') {
+        size_t columns;
+        size_t bytes = character(text + at, &columns);
+        used += columns;
+        if (used > width) {
+            break;
+        }
+        at += bytes;
+    }
+    return at;
+}
+
 static size_t least(const struct fit_column *c)
 {
     size_t wrapped = c->head > TEXT_LEAST ? c->head : TEXT_LEAST;

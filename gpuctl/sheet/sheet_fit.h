@@ -20,6 +20,9 @@ struct fit_column {
 /* Columns that a text takes on a terminal; 1 for each byte that is not part of a character. */
 size_t fit_width(const char *text);
 
+/* Bytes of the longest begin of a text that takes at most `width` columns. */
+size_t fit_cut(const char *text, size_t width);
+
 /* Chooses the columns for a line of `room` characters, one blank between columns. Leaves out
  * columns without values first, then the rightmost ones; the first column is always shown. room 0:
  * all columns are shown at full width. */

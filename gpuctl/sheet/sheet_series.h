@@ -20,7 +20,7 @@ struct sheet_series {
 };
 
 /* The sheet with the column `time` before its others: the time of day for people, else date and
- * time in UTC. columns and cells of the new sheet are owned by the caller (free); `time` must live
+ * time in UTC. The caller ends the new sheet (sheet_finish); `time` must live
  * as long as it. false: out of memory. */
 bool series_sheet(const struct sheet *sheet, const char *time, struct sheet *ret_sheet);
 /* Writes the present time for the format; returns out. */

@@ -48,8 +48,7 @@ static int write_in_series(const struct sheet *sheet, const struct sheet_style *
     }
     series_begin(style->series, &timed);
     int rc = write_alone(&timed, style, out, e);
-    free((void *)(uintptr_t)timed.columns);
-    free((void *)(uintptr_t)timed.cells);
+    sheet_finish(&timed);
     return rc;
 }
 
@@ -104,30 +103,43 @@ static void fill_cells(const gpud_table *table, const struct sheet_column *colum
     }
 }
 
-int sheet_write_table(const gpud_table *table, const struct sheet_style *style, FILE *out,
-                      struct ctl_err *e)
+int sheet_of_table(const gpud_table *table, struct sheet *ret_sheet, struct ctl_err *e)
 {
     uint32_t width = gpud_table_columns(table);
     struct sheet_column *columns = calloc(width > 0 ? width : 1, sizeof *columns);
     struct sheet_cell *cells = calloc((size_t)width * gpud_table_rows(table) + 1, sizeof *cells);
-    int rc;
     if (columns == NULL || cells == NULL) {
-        rc = ctl_err_set(e, GPUD_ERR_NOMEM, "out of memory");
-    } else {
-        for (uint32_t c = 0; c < width; c++) {
-            columns[c] = (struct sheet_column){.name = gpud_table_column_name(table, c),
-                                               .kind = gpud_table_column_kind(table, c),
-                                               .wide = gpud_table_column_wide(table, c)};
-        }
-        fill_cells(table, columns, width, cells);
-        struct sheet sheet = {.name = gpud_table_name(table),
-                              .columns = columns,
-                              .column_count = width,
-                              .cells = cells,
-                              .row_count = gpud_table_rows(table)};
-        rc = sheet_write(&sheet, style, out, e);
+        free(columns);
+        free(cells);
+        return ctl_err_set(e, GPUD_ERR_NOMEM, "out of memory");
     }
-    free(columns);
-    free(cells);
+    for (uint32_t c = 0; c < width; c++) {
+        columns[c] = (struct sheet_column){.name = gpud_table_column_name(table, c),
+                                           .kind = gpud_table_column_kind(table, c),
+                                           .wide = gpud_table_column_wide(table, c)};
+    }
+    fill_cells(table, columns, width, cells);
+    *ret_sheet = (struct sheet){.name = gpud_table_name(table),
+                                .columns = columns,
+                                .column_count = width,
+                                .cells = cells,
+                                .row_count = gpud_table_rows(table)};
+    return 0;
+}
+
+void sheet_finish(struct sheet *sheet)
+{
+    free((void *)(uintptr_t)sheet->columns);
+    free((void *)(uintptr_t)sheet->cells);
+    *sheet = (struct sheet){.name = NULL};
+}
+
+int sheet_write_table(const gpud_table *table, const struct sheet_style *style, FILE *out,
+                      struct ctl_err *e)
+{
+    struct sheet sheet = {.name = NULL};
+    int rc = sheet_of_table(table, &sheet, e);
+    rc = rc == 0 ? sheet_write(&sheet, style, out, e) : rc;
+    sheet_finish(&sheet);
     return rc;
 }
