@@ -486,7 +486,12 @@ static void take_seal(struct sim *s, struct sim_worker *x, const struct msg_f_bu
 static void take_restore(struct sim *s, struct sim_worker *x, const struct msg_f_buffer_restore *m,
                          struct frame_fds *fds)
 {
-    bool refused = refuses(s, x);
+    bool tight = s->device[x->number].tight && !s->settling;
+    s->device[x->number].tight = false;
+    if (tight) {
+        client_lets_go(s, m->id);
+    }
+    bool refused = refuses(s, x) || tight;
     struct sim_worker_buffer *b = refused ? NULL : add_buffer(s, x, m->id, m->size, m->tenant);
     if (b == NULL) {
         s->broke_restore = s->broke_restore || !refused;
@@ -745,7 +750,9 @@ static void stall(struct sim_worker *x)
 static void die(struct sim *s, struct sim_worker *x, struct chance *r)
 {
     static const int status[] = {SIGKILL, SIGKILL, SIGSEGV, SIGABRT, SIGTERM, 1 << 8};
-    launcher_ends(s, x, status[chance_below(r, sizeof status / sizeof status[0])], 0);
+    int how = status[chance_below(r, sizeof status / sizeof status[0])];
+    s->device[x->number].tight = chance_percent(r, 20);
+    launcher_ends(s, x, how, 0);
 }
 
 /* Its end follows, unless the channel alone broke: then the front ends it. */
