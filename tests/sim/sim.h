@@ -642,7 +642,7 @@ struct sim {
         struct sim_worker *latest;  /* NULL: none was asked for */
         unsigned absent, unstarted; /* the next workers do not open; do not start */
         bool tight; /* its next worker cannot take its first sealed buffer, whose maker frees it */
-        unsigned starts;            /* since starts_ns, for a second */
+        unsigned starts; /* since starts_ns, for a second */
         uint64_t starts_ns;
         uint64_t pressed_until_ns;
         bool pinned;       /* a worker has said which device it has */

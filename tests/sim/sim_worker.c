@@ -614,6 +614,24 @@ static void take_buffers(struct sim *s, struct sim_worker *x, struct sim_inbox *
     }
 }
 
+/* A former front asked for its memory, which the device refuses only now. */
+static void lose_one(struct sim *s, struct sim_worker *x)
+{
+    for (unsigned i = x->buffers; i > 0; i--) {
+        struct sim_worker_buffer *b = &x->buffer[i - 1];
+        struct sim_buffer *known = model_find(s, b->id);
+        if (b->copy < 0 && b->readers + b->writers == 0 && !b->freed && known != NULL) {
+            const struct msg_w_buffer m = {
+                .id = b->id, .code = ERR_DEVICE_MEMORY, .gone = 1, .text = bytes_str("refused")};
+            known->lied = true;
+            sim_log(s, "    worker %" PRIu64 " loses buffer %#" PRIx64, x->id, b->id);
+            worker_send(s, x, &schema_msg_w_buffer, &m, NULL);
+            worker_drop_buffer(x, b);
+            return;
+        }
+    }
+}
+
 static void take_frame(struct sim *s, struct sim_worker *x, struct sim_inbox *in, const void *msg)
 {
     if (in->schema == &schema_msg_f_job) {
@@ -632,6 +650,9 @@ static void take_frame(struct sim *s, struct sim_worker *x, struct sim_inbox *in
         worker_say_ready(s, x);
         arenas_forget(x);
         exec_inventory(s, x);
+        if (refuses(s, x)) {
+            lose_one(s, x);
+        }
         const struct msg_w_inventory_end m = {.nonce =
                                                   ((const struct msg_f_inventory *)msg)->nonce};
         worker_send(s, x, &schema_msg_w_inventory_end, &m, NULL);
