@@ -258,6 +258,8 @@ void client_drop(struct sim *s, uint64_t parcel);
 void client_closed(struct sim *s, uint32_t pipe); /* by the front */
 /* The front takes a request out of the session's ring. */
 void client_ring_request(struct sim *s, uint64_t session, const struct request *r);
+/* The maker of the buffer frees it soon. */
+void client_lets_go(struct sim *s, uint64_t handle);
 bool client_is_arrival(const struct hap *h); /* of a request, or of the end of a connection */
 void client_over(struct sim *s, struct sim_client *c); /* its session is; another follows */
 bool client_remembered(const struct sim *s, const struct sim_client *c);
@@ -287,6 +289,7 @@ bool ask_room(const struct sim_client *c); /* for more requests without answers 
 void ask_crowd(struct sim *s, struct sim_client *c, struct chance *r);
 void ask_guilt(struct sim *s, struct sim_client *c, struct chance *r);
 void ask_cancel_of(struct sim *s, struct sim_job *j);
+void ask_free(struct sim *s, struct sim_client *c, struct sim_buffer *b);
 void ask_something(struct sim *s, struct sim_client *c, struct chance *r);
 void ask_unnumbered(struct sim *s, struct sim_client *c, struct chance *r);
 void ask_control(struct sim *s, struct sim_client *c, struct chance *r);
@@ -638,7 +641,8 @@ struct sim {
     struct {
         struct sim_worker *latest;  /* NULL: none was asked for */
         unsigned absent, unstarted; /* the next workers do not open; do not start */
-        unsigned starts;            /* since starts_ns, for a second */
+        bool tight; /* its next worker cannot take its first sealed buffer, whose maker frees it */
+        unsigned starts; /* since starts_ns, for a second */
         uint64_t starts_ns;
         uint64_t pressed_until_ns;
         bool pinned;       /* a worker has said which device it has */

@@ -52,9 +52,8 @@ static void ask_create(struct sim *s, struct sim_client *c, struct chance *r)
     ask_new(s, c, elements, zero, chance_percent(r, 10) ? 1 + chance_below(r, s->p.devices) : 0);
 }
 
-static void ask_free(struct sim *s, struct sim_client *c, struct chance *r)
+void ask_free(struct sim *s, struct sim_client *c, struct sim_buffer *b)
 {
-    struct sim_buffer *b = some_buffer(c, r);
     if (b == NULL) {
         return;
     }
@@ -584,7 +583,7 @@ void ask_something(struct sim *s, struct sim_client *c, struct chance *r)
     if (n < 12 || (c->buffers == 0 && n < 60)) {
         ask_create(s, c, r);
     } else if (n < 16) {
-        ask_free(s, c, r);
+        ask_free(s, c, some_buffer(c, r));
     } else if (n < 22) {
         ask_of_buffer(s, c, r);
     } else if (n < 25) {

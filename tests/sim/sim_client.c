@@ -6,6 +6,7 @@
 #include "daemon/front/model/request.h"
 #include "tests/sim/sim.h"
 
+#define LET_GO_NS (20 * NS_PER_MS) /* less than the pause of a front */
 #define RETRY_NS  (50 * NS_PER_MS)
 #define BACK_NS   (20 * NS_PER_MS)
 #define AHEAD_MAX 250u /* numbers; a client sends no request further ahead of the lowest one */
@@ -638,6 +639,24 @@ void client_event(struct sim *s, const struct course_event *e, struct chance *r)
     } else if (c->state == CLIENT_ON && !c->leaving && !c->said_bye) {
         event_on(s, c, e->kind, r);
     }
+}
+
+static void let_go(struct sim *s, const struct hap *h)
+{
+    struct sim_buffer *b = model_find(s, h->a);
+    struct sim_client *c = b != NULL && !b->freed ? b->maker : NULL;
+    unsigned i = 0;
+    while (c != NULL && i < c->buffers && c->buffer[i] != b) {
+        i++;
+    }
+    if (c != NULL && i < c->buffers && c->state == CLIENT_ON && !c->leaving && !c->said_bye) {
+        ask_free(s, c, b);
+    }
+}
+
+void client_lets_go(struct sim *s, uint64_t handle)
+{
+    sim_at(s, s->now_ns + LET_GO_NS, let_go, NULL, handle, 0);
 }
 
 /* No client here has a ring. */

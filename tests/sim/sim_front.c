@@ -619,6 +619,15 @@ void front_pipe_closed(struct sim *s, uint32_t pipe)
     arrivals_add(&s->ended, pipe);
 }
 
+/* A worker may refuse memory that the front asked for, when the next one has taken it over. */
+static void late_refusal(struct sim *s, struct chance *r)
+{
+    struct sim_worker *x = worker_of_device(s, (unsigned)chance_below(r, s->p.devices));
+    if (x != NULL && chance_percent(r, 30)) {
+        x->refuses = true;
+    }
+}
+
 /* ---- what a course does to it -------------------------------------------------------------------
  */
 
@@ -633,6 +642,7 @@ void front_event(struct sim *s, const struct course_event *e, struct chance *r)
         break;
     case COURSE_CRASH:
         s->poor = chance_percent(r, 10) ? (long)chance_spread(r, 1, 256) : 0;
+        late_refusal(s, r);
         front_gone(s, true);
         break;
     case COURSE_FALL:

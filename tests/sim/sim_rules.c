@@ -19,8 +19,7 @@
 #define KEPT_SLACK   16384u /* the answer that exceeds the limit is kept, and those under way, */
 #define KEPT_TEXT    256u   /* which may be errors with a text each */
 
-/* ---- answers ----------------------------------------------------------------------------------
- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void blame(struct sim *s, const struct sim_job *j, const char *why)
 {
@@ -88,8 +87,7 @@ static void check_code(struct sim *s, const struct sim_job *j)
     }
 }
 
-/* ---- strikes ----------------------------------------------------------------------------------
- */
+/* ---- strikes --------------------------------------------------------------------------------- */
 
 static struct sim_strikes *find_strikes(struct sim *s, uint32_t tenant, unsigned kernel)
 {
@@ -154,8 +152,7 @@ bool rules_banned(const struct sim *s, const struct sim_job *j)
     return false;
 }
 
-/* ---- results ----------------------------------------------------------------------------------
- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 /* As long as a worker lives on, a later front gives no id of an earlier one to another job. */
 void rules_job_id(struct sim *s, const struct sim_job *j, uint64_t id)
@@ -406,8 +403,7 @@ void buffer_find_worker(struct sim *s, struct sim_buffer *b)
     }
 }
 
-/* ---- at every time ----------------------------------------------------------------------------
- */
+/* ---- at every time --------------------------------------------------------------------------- */
 
 static bool is_pressed(struct sim *s, const struct device *d)
 {
@@ -603,8 +599,7 @@ void rules_step(struct sim *s)
     check_files(s);
 }
 
-/* ---- accounts ---------------------------------------------------------------------------------
- */
+/* ---- accounts -------------------------------------------------------------------------------- */
 
 static void equal(struct sim *s, const char *what, uint64_t counted, uint64_t found)
 {
@@ -825,8 +820,7 @@ unsigned rules_all(struct sim *s)
     return count;
 }
 
-/* ---- the end ----------------------------------------------------------------------------------
- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static void check_left(struct sim *s)
 {

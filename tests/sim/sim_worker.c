@@ -486,7 +486,12 @@ static void take_seal(struct sim *s, struct sim_worker *x, const struct msg_f_bu
 static void take_restore(struct sim *s, struct sim_worker *x, const struct msg_f_buffer_restore *m,
                          struct frame_fds *fds)
 {
-    bool refused = refuses(s, x);
+    bool tight = s->device[x->number].tight && !s->settling;
+    s->device[x->number].tight = false;
+    if (tight) {
+        client_lets_go(s, m->id);
+    }
+    bool refused = refuses(s, x) || tight;
     struct sim_worker_buffer *b = refused ? NULL : add_buffer(s, x, m->id, m->size, m->tenant);
     if (b == NULL) {
         s->broke_restore = s->broke_restore || !refused;
@@ -609,6 +614,24 @@ static void take_buffers(struct sim *s, struct sim_worker *x, struct sim_inbox *
     }
 }
 
+/* A former front asked for its memory, which the device refuses only now. */
+static void lose_one(struct sim *s, struct sim_worker *x)
+{
+    for (unsigned i = x->buffers; i > 0; i--) {
+        struct sim_worker_buffer *b = &x->buffer[i - 1];
+        struct sim_buffer *known = model_find(s, b->id);
+        if (b->copy < 0 && b->readers + b->writers == 0 && !b->freed && known != NULL) {
+            const struct msg_w_buffer m = {
+                .id = b->id, .code = ERR_DEVICE_MEMORY, .gone = 1, .text = bytes_str("refused")};
+            known->lied = true;
+            sim_log(s, "    worker %" PRIu64 " loses buffer %#" PRIx64, x->id, b->id);
+            worker_send(s, x, &schema_msg_w_buffer, &m, NULL);
+            worker_drop_buffer(x, b);
+            return;
+        }
+    }
+}
+
 static void take_frame(struct sim *s, struct sim_worker *x, struct sim_inbox *in, const void *msg)
 {
     if (in->schema == &schema_msg_f_job) {
@@ -627,6 +650,9 @@ static void take_frame(struct sim *s, struct sim_worker *x, struct sim_inbox *in
         worker_say_ready(s, x);
         arenas_forget(x);
         exec_inventory(s, x);
+        if (refuses(s, x)) {
+            lose_one(s, x);
+        }
         const struct msg_w_inventory_end m = {.nonce =
                                                   ((const struct msg_f_inventory *)msg)->nonce};
         worker_send(s, x, &schema_msg_w_inventory_end, &m, NULL);
@@ -745,7 +771,9 @@ static void stall(struct sim_worker *x)
 static void die(struct sim *s, struct sim_worker *x, struct chance *r)
 {
     static const int status[] = {SIGKILL, SIGKILL, SIGSEGV, SIGABRT, SIGTERM, 1 << 8};
-    launcher_ends(s, x, status[chance_below(r, sizeof status / sizeof status[0])], 0);
+    int how = status[chance_below(r, sizeof status / sizeof status[0])];
+    s->device[x->number].tight = chance_percent(r, 20);
+    launcher_ends(s, x, how, 0);
 }
 
 /* Its end follows, unless the channel alone broke: then the front ends it. */
