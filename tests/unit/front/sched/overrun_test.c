@@ -19,6 +19,7 @@ static struct fake *k;
 static struct device *shared, *domain;
 static struct tenant *bad, *good;
 static unsigned kills;
+static bool silent; /* the domain's worker gives no sign of life */
 
 static int on_kill(struct launcher_link *l, uint64_t id, int signal, struct err *e)
 {
@@ -34,6 +35,7 @@ static void begin(void)
 {
     k = fake_create();
     kills = 0;
+    silent = false;
     bad = k->tenant;
     good = tenant_named(&k->f.tenants, "good");
     ck_assert_ptr_nonnull(good);
@@ -91,6 +93,7 @@ static void runs(struct job *j)
 static void pass(uint64_t ns)
 {
     fake_pass(ns);
+    domain->beat_ns = silent ? domain->beat_ns : fake_now();
     turns_watch(&k->f, fake_now(), false);
     turns_watch(&k->f, fake_now(), false); /* the loop has read what workers sent */
     fake_turn(k);
@@ -122,7 +125,7 @@ static bool quarantined(const char *entry)
  *   `front/sched/completion.c`: overdue; `front/sched/dispatch.c`: check_kernels
  * also: `front_overrun_test`: others_go_on_beside_what_cannot_be_ended; `test_system_domains`:
  *   an_endless_kernel_costs_one_overrun_a_strike
- * mutants: turn-overrun, turn-strike, turn-queued, turn-shared */
+ * mutants: turn-given, turn-overrun, turn-strike, turn-queued, turn-shared */
 START_TEST(an_endless_kernel_costs_one_overrun_a_strike)
 {
     begin();
@@ -195,6 +198,51 @@ START_TEST(a_long_turn_without_rivals_is_no_overrun)
     fake_done(k, b, 0);
     fake_turn(k);
     ck_assert_int_eq(other->state, JOB_DISPATCHED);
+    fake_done(k, other, 0);
+    finish();
+}
+END_TEST
+
+/* A worker that stands still itself is no overrun: it is ended for its silence. */
+START_TEST(a_silent_worker_is_no_overrun)
+{
+    begin();
+    struct job *a = submit(bad, HARMLESS);
+    runs(a);
+    struct job *other = submit(good, HARMLESS);
+    silent = true;
+    pass(10 * OVERRUN);
+    ck_assert_uint_eq(kills, 0);
+    ck_assert_int_eq(other->state, JOB_QUEUED);
+    silent = false;
+    pass(OVERRUN);
+    ck_assert_uint_eq(kills, 1);
+    ended();
+    fake_done(k, other, 0);
+    finish();
+}
+END_TEST
+
+/* A rival that came earlier, and went, says nothing about the job that runs now. */
+START_TEST(a_rival_that_went_does_not_count)
+{
+    begin();
+    struct err e = ERR_INIT;
+    struct job *a = submit(bad, HARMLESS);
+    struct job *other = submit(good, HARMLESS);
+    (void)err_set(&e, ERR_CANCELLED, "cancelled before it ran");
+    job_conclude(&k->f, other, JOB_CANCELLED, &e);
+    fake_done(k, a, 0);
+    fake_turn(k);
+    fake_pass(NS_PER_S);
+    a = submit(bad, HARMLESS);
+    runs(a);
+    other = submit(good, HARMLESS);
+    pass(OVERRUN / 2);
+    ck_assert_uint_eq(kills, 0);
+    fake_done(k, a, 0);
+    fake_turn(k);
+    ck_assert_uint_eq(shared->turn.cost_ns, 0); /* nor about a switch */
     fake_done(k, other, 0);
     finish();
 }
@@ -297,6 +345,7 @@ START_TEST(mps_needs_no_turns)
 END_TEST
 
 SUITE_MAIN("overrun", an_endless_kernel_costs_one_overrun_a_strike, an_answer_saves_no_kernel,
-           a_long_turn_without_rivals_is_no_overrun, time_away_is_no_overrun,
+           a_long_turn_without_rivals_is_no_overrun, a_silent_worker_is_no_overrun,
+           a_rival_that_went_does_not_count, time_away_is_no_overrun,
            others_go_on_beside_what_cannot_be_ended, jobs_beside_each_other_run_alone,
            mps_needs_no_turns)
