@@ -8,6 +8,7 @@
 /* The minor version that introduced: */
 #define PROTO_MINOR_ARGS 4 /* 128 arguments of a kernel; views; headers of a module */
 #define PROTO_MINOR_JOBS 4 /* QUERY chooses among jobs */
+#define PROTO_MINOR_KILL 4 /* CANCEL ends workers */
 
 #define PROTO_INLINE_MAX (16u * 1024u * 1024u) /* bytes of one inline value */
 #define PROTO_MESSAGE_MAX                                                                          \

@@ -345,8 +345,9 @@ enum proto_submit_flag {
  * that this client received; later EVENTS are sent again. */
 #define MSG_WAIT(U, I, S, B, L) HEAD(U) U(timeout_ns, UINT64_MAX) U(taken, UINT64_MAX)
 
-/* job 0: number is the SUBMIT's, which need not have been admitted. */
-#define MSG_CANCEL(U, I, S, B, L)   HEAD(U) U(job, UINT64_MAX) U(number, UINT64_MAX)
+/* job 0: number is the SUBMIT's, which need not have been admitted. kill 1: a job on a device ends
+ * with its worker. */
+#define MSG_CANCEL(U, I, S, B, L)   HEAD(U) U(job, UINT64_MAX) U(number, UINT64_MAX) U(kill, 1)
 #define MSG_JOB_INFO(U, I, S, B, L) HEAD(U) U(job, UINT64_MAX)
 #define MSG_EXPLAIN(U, I, S, B, L)  HEAD(U) U(job, UINT64_MAX)
 

@@ -9,6 +9,13 @@
 #define PAUSE_LEAST_NS (10 * NS_PER_MS) /* between two questions for a job's end */
 #define PAUSE_MOST_NS  (500 * NS_PER_MS)
 
+enum { OPT_RUNNING = 1 };
+
+const struct option job_cancel_option_list[] = {
+    {"running", 0, false, OPT_RUNNING},
+    {0},
+};
+
 /* Reads the command's one word, a job's number, and connects. */
 static int begin(struct ctl *ctl, struct options *options, uint64_t *ret_job, struct ctl_err *e)
 {
@@ -178,12 +185,27 @@ int cmd_wait(struct ctl *ctl, struct options *options, struct ctl_err *e)
 
 int cmd_job_cancel(struct ctl *ctl, struct options *options, struct ctl_err *e)
 {
+    const char *word = NULL;
+    const char *value = NULL;
+    bool running = false;
     uint64_t job = 0;
-    int rc = begin(ctl, options, &job, e);
+    int id;
+    while ((id = ctl_option(ctl, options, job_cancel_option_list, &value, e)) != OPTION_END) {
+        if (id == OPTION_BAD) {
+            return e->code;
+        }
+        if (id == OPTION_WORD && word != NULL) {
+            return ctl_err_usage(e, "unexpected word '%s'", value);
+        }
+        word = id == OPTION_WORD ? value : word;
+        running = running || id == OPT_RUNNING;
+    }
+    int rc = word != NULL ? ctl_number("JOB", word, &job, e) : ctl_err_usage(e, "JOB is missing");
+    rc = rc == 0 ? ctl_connect(ctl, e) : rc;
     if (rc != 0) {
         return rc;
     }
-    rc = gpud_job_cancel(ctl->client, job);
+    rc = running ? gpud_job_kill(ctl->client, job) : gpud_job_cancel(ctl->client, job);
     if (rc != 0) {
         return ctl_err_lib(e, rc, "job %llu", (unsigned long long)job);
     }

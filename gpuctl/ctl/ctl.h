@@ -54,6 +54,7 @@ struct command {
 };
 
 extern const struct option jobs_option_list[];
+extern const struct option job_cancel_option_list[];
 extern const struct option run_option_list[];
 extern const struct option bench_option_list[];
 extern const struct option demo_option_list[];

@@ -180,7 +180,7 @@ static struct course_pace domains(struct chance *c, struct course_params *p, uns
             {COURSE_BARE, 40}, {COURSE_SEAL, 60}, {COURSE_GUILT, 40}, {COURSE_HANDOVER, 8},
             {COURSE_FLOOD, 8}, {COURSE_CRASH, 8}, {COURSE_FALL, 3}, {COURSE_STALL, 6},
             {COURSE_LAUNCHER, 3}, {COURSE_BREAK, 10}, {COURSE_BYE, 10}, {COURSE_HOLIDAY, 6},
-            {COURSE_INQUIRE, 30});
+            {COURSE_INQUIRE, 120});
     return pace_of(chance_spread(c, 1000, 1000000), 200 + below(c, 600));
 }
 

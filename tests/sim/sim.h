@@ -133,6 +133,7 @@ struct sim_job {
     bool solo;      /* it began with the device for itself */
     bool lied;      /* its worker lied, or its result was lost: its end is not certain */
     bool cancelled; /* its client asked for that */
+    bool killed;    /* and for the end of its worker */
     bool stalled;   /* its worker went silent with it */
     bool vague;     /* its worker lied about it */
     bool last;      /* a last look at a buffer; sim_settle.c's */

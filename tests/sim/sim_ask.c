@@ -617,16 +617,19 @@ static uint64_t some_job(struct sim *s, struct sim_client *c, struct chance *r)
 static void ask_cancel(struct sim *s, struct sim_client *c, struct chance *r)
 {
     struct msg_cancel m = {.job = 0};
+    m.kill = s->p.special == WORLD_DOMAINS && chance_percent(r, 50);
     if (c->open_count > 0 && chance_percent(r, 50)) {
         struct sim_request *q = c->open[chance_below(r, c->open_count)];
         m.number = q->seq;
         if (q->job != NULL) {
             q->job->cancelled = true;
+            q->job->killed = q->job->killed || m.kill != 0;
         }
     } else if (c->jobs > 0) {
         struct sim_job *j = c->job[chance_below(r, c->jobs)];
         m.job = j->id;
         j->cancelled = true;
+        j->killed = j->killed || m.kill != 0;
     }
     if (m.job != 0 || m.number != 0) {
         (void)client_send(s, c, &schema_msg_cancel, &m);

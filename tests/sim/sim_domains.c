@@ -167,10 +167,13 @@ void domain_check_overrun(struct sim *s, const struct device *base)
     const struct turn *t = &base->turn;
     const struct device *d = t->holder;
     uint64_t over = turn_length_ns(t) + 2 * s->f->config.turn_overrun_ms * NS_PER_MS + NS_PER_S;
+    over +=
+        s->p.beat_ms * 3 * NS_PER_MS; /* a sign of life comes, or the worker is ended as silent */
     if (d == NULL || t->rival_ns == 0 || d->inflight == NULL || d->killed_ns != 0) {
         return;
     }
     uint64_t since = t->rival_ns > d->ran_ns ? t->rival_ns : d->ran_ns;
+    since = d->inflight->dispatched_ns > since ? d->inflight->dispatched_ns : since;
     since = since > s->stalled_ns ? since : s->stalled_ns;
     if (s->now_ns > since + over && !turn_outstays(d, d->inflight)) {
         sim_fail(s, "turns: worker %" PRIu64 " keeps its device from others for %" PRIu64 " ms",

@@ -50,8 +50,8 @@ static const char *innocent(const struct sim *s, const struct sim_job *j)
     case ERR_QUARANTINED:
         return j->loaded ? NULL : "it uses the daemon's kernels only";
     case ERR_TIME_LIMIT:
-        if (j->overran && !j->loaded) {
-            return "its worker is not its tenant's";
+        if (j->overran) {
+            return j->guilty ? NULL : "its kernels end";
         }
         return j->guilty || j->limit_ns != 0 || j->stalled ? NULL : "it was brief";
     case ERR_DEADLINE:
@@ -207,13 +207,14 @@ void rules_result(struct sim *s, struct sim_job *j)
     }
 }
 
-/* A job of the worker that may cost it its life: one that does not end, or exceeds a limit of its
- * client with a kernel of its own. */
+/* A job of the worker that may cost it its life: one that does not end, exceeds a limit of its
+ * client with a kernel of its own, or is to be killed. */
 static bool has_cause(const struct sim_worker *x)
 {
     for (const struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
         const struct sim_job *k = j->job;
-        bool own = k != NULL && (k->guilty || (k->loaded && k->limit_ns != 0));
+        bool own = k != NULL && (k->guilty || (k->killed && x->number >= DEVICES_MAX) ||
+                                 (k->loaded && k->limit_ns != 0));
         if (j->state != WJOB_ENDED && own) {
             return true;
         }

@@ -169,6 +169,40 @@ START_TEST(an_endless_kernel_costs_one_overrun_a_strike)
 }
 END_TEST
 
+/* The job's worker ends with it, and no other one. */
+START_TEST(a_running_job_is_killed)
+{
+    gpud_client *near = begin("opencl", "", "load_kernels = yes", "");
+    gpud_client *far = client_open(far_url);
+    gpud_buffer theirs = make(far, 1000);
+    gpud_kernel kernel = load(near, endless, "endless.cl");
+    float y[2] = {0};
+    gpud_arg arg = gpud_host_inout(y, 2, GPUD_F32);
+    gpud_submit_options o = {.size = sizeof o, .time_limit_ns = 600 * SECOND};
+    gpud_job *job = NULL;
+    gpud_error e = {.size = sizeof e};
+    for (unsigned i = 0; i < 4; i++) { /* none of them is a strike */
+        ck_gpud_ok(gpud_launch(near, kernel, &arg, 1, &one_item, &o, &job));
+        ck_until(of(near, "near", "in_flight") == 1);
+        if (i % 2 == 0) {
+            ck_gpud_ok(gpud_kill(job));
+        } else {
+            ck_gpud_ok(gpud_job_kill(near, gpud_job_id(job)));
+        }
+        ck_gpud_err(gpud_wait(job, PATIENCE), GPUD_ERR_CANCELLED);
+        ck_gpud_ok(gpud_job_error(job, &e));
+        ck_assert_ptr_nonnull(strstr(e.text, "was to be killed"));
+        ck_gpud_ok(gpud_kill(job)); /* it has ended */
+        gpud_job_free(job);
+        check(far, theirs, 1000);
+    }
+    ck_assert_uint_eq(device(far, "restarts"), 0);
+    ck_assert_uint_eq(device(far, "overruns"), 0);
+    gpud_close(far);
+    daemon_end(&d, near);
+}
+END_TEST
+
 /* A trusted tenant, and one that may not load, share the worker. */
 START_TEST(who_shares_the_worker)
 {
@@ -330,6 +364,7 @@ int main(void)
     Suite *suite = suite_create("domains");
     suite_add(suite, a_fault_costs_its_tenant_only);
     suite_add(suite, an_endless_kernel_costs_one_overrun_a_strike);
+    suite_add(suite, a_running_job_is_killed);
     suite_add_loop(suite, who_shares_the_worker, 2);
     suite_add(suite, a_recording_names_the_device);
     suite_add_loop(suite, the_next_front_knows_whose_worker_it_is, 2);

@@ -606,8 +606,7 @@ GPUD_API int gpud_module_kernel_at(gpud_client *client, gpud_module module, uint
 GPUD_API int gpud_module_variable(gpud_client *client, gpud_module module, const char *name,
                                   gpud_shape shape, int kernels, uint64_t device,
                                   gpud_buffer *ret_buffer);
-/* Unloads the module after its jobs have ended; its handles are stale at once. Does not block.
- * BAD_HANDLE, STALE_HANDLE. */
+/* Unloads it after its jobs; handles are stale now. Does not block. BAD_HANDLE, STALE_HANDLE. */
 GPUD_API int gpud_module_unload(gpud_client *client, gpud_module module);
 
 /* Sizes in work items, x first, for kernels whose signature does not give them. Other kernels
@@ -638,8 +637,7 @@ GPUD_API gpud_arg gpud_program_param(gpud_program *program, const char *name, in
                                      gpud_shape shape);
 /* Memory that lives while a job of the program runs. Steps use the result as an argument. */
 GPUD_API gpud_arg gpud_program_temp(gpud_program *program, gpud_shape shape);
-/* Each adds a step and returns its index, or a negative code. Host memory (in) is copied into the
- * program. grid may be NULL. */
+/* Each adds a step and returns its index or a negative code; copies inputs. grid may be NULL. */
 GPUD_API int gpud_program_launch(gpud_program *program, gpud_kernel kernel, const gpud_arg *args,
                                  uint32_t count, const gpud_grid *grid);
 GPUD_API int gpud_program_write(gpud_program *program, gpud_arg to, gpud_arg from);
@@ -724,8 +722,7 @@ GPUD_API int gpud_submit(gpud_client *client, const gpud_program *program, const
  * once the job is freed, at once if ret_job is NULL. So do gpud_call, gpud_copy, gpud_fill. */
 GPUD_API int gpud_run(gpud_client *client, const gpud_program *program, const gpud_arg *args,
                       uint32_t count, const gpud_submit_options *options, gpud_job **ret_job);
-/* One kernel without a program. grid and options may be NULL. As gpud_submit; host arrays must fit
- * into one message (LIMIT). */
+/* One kernel; grid, options may be NULL. As gpud_submit; host arrays must fit a message (LIMIT). */
 GPUD_API int gpud_launch(gpud_client *client, gpud_kernel kernel, const gpud_arg *args,
                          uint32_t count, const gpud_grid *grid, const gpud_submit_options *options,
                          gpud_job **ret_job);
@@ -755,6 +752,10 @@ GPUD_API bool gpud_job_done(const gpud_job *job); /* has it ended? */
  * Steps that have begun on the device run to their end; later steps do not begin. A job that waits
  * ends at once. Blocks. STATE for a GPUD_SUBMIT_HELD job; 0 for one that has ended. */
 GPUD_API int gpud_cancel(gpud_job *job);
+/* As gpud_cancel, but a job on a device ends with its worker: CANCELLED, and it may have had
+ * effects. The tenant's other jobs there run again or are lost, as after a fault. STATE, and
+ * nothing is done: other tenants share the worker. UNSUPPORTED by older daemons. */
+GPUD_API int gpud_kill(gpud_job *job);
 /* Its error; code 0 while it runs and after success. */
 GPUD_API int gpud_job_error(const gpud_job *job, gpud_error *ret_error);
 /* The daemon's number of the job, 0 while it is not known. For a job that went through a ring, the
@@ -809,6 +810,7 @@ typedef struct gpud_job_desc {
 /* By the daemon's number of a job, of any session the caller may see. All block. NOT_FOUND. */
 GPUD_API int gpud_job_info(gpud_client *client, uint64_t job, gpud_job_desc *ret_desc);
 GPUD_API int gpud_job_cancel(gpud_client *client, uint64_t job);
+GPUD_API int gpud_job_kill(gpud_client *client, uint64_t job);
 /* Why the job waits, as text; cut to `bytes` with the NUL. */
 GPUD_API int gpud_explain(gpud_client *client, uint64_t job, char *ret_text, size_t bytes);
 
@@ -833,13 +835,11 @@ GPUD_API int gpud_query_with(gpud_client *client, const char *what,
                              const gpud_query_options *options, gpud_table **ret_table);
 /* what = "drain", "resume", "reload", "log-level" (value: error, warn, info, debug), "session-kill"
  * (value: its number), "pool-trim", "accounts-reset"; value may be NULL for the others. Blocks, for
- * "reload" until they were read. PERMISSION, NOT_FOUND, INVALID (the value, or the settings
- * themselves). */
+ * "reload" until they were read. PERMISSION, NOT_FOUND, INVALID (the value, or the settings). */
 GPUD_API int gpud_control(gpud_client *client, const char *what, const char *value);
 
-/* Snapshots of the devices' memory pools. The daemon asks every device's worker and answers when
- * all have reported or the time is over. A device without a report has a row with the reason in
- * `note` and "-" for its numbers. */
+/* Snapshots of the devices' memory pools, when all workers have reported or the time is over. A
+ * device without a report has a row with the reason in `note` and "-" for its numbers. */
 enum gpud_pool_flag { GPUD_POOL_DETAIL = 1 /* with pieces and events */ };
 
 typedef struct gpud_pool_options {

@@ -117,16 +117,29 @@ int gpud_job_info(gpud_client *client, uint64_t job, gpud_job_desc *ret_desc)
     return error_report(rc, &e);
 }
 
-int gpud_job_cancel(gpud_client *client, uint64_t job)
+static int cancel_number(gpud_client *client, uint64_t job, bool kill)
 {
     struct err e = ERR_INIT;
-    struct msg_cancel msg = {.job = job};
+    struct msg_cancel msg = {.job = job, .kill = kill};
     int rc = client_enter(client, &e);
     if (rc == 0) {
-        rc = client_call_done(client, &schema_msg_cancel, &msg, CALL_PLAIN, &schema_msg_done, &e);
+        rc = kill ? client_may_kill(client, &e) : 0;
+        rc = rc == 0 ? client_call_done(client, &schema_msg_cancel, &msg, CALL_PLAIN,
+                                        &schema_msg_done, &e)
+                     : rc;
         client_leave(client);
     }
     return error_report(rc, &e);
+}
+
+int gpud_job_cancel(gpud_client *client, uint64_t job)
+{
+    return cancel_number(client, job, false);
+}
+
+int gpud_job_kill(gpud_client *client, uint64_t job)
+{
+    return cancel_number(client, job, true);
 }
 
 int gpud_explain(gpud_client *client, uint64_t job, char *ret_text, size_t bytes)

@@ -312,11 +312,12 @@ static bool cancel_here(struct gpud_job *job)
 
 /* Cancels by the number of the SUBMIT, because the job may not be admitted yet. A request that
  * overtook the SUBMIT is repeated. A job whose SUBMIT is not sent, or was refused, ends here. */
-static int cancel_by_number(struct gpud_job *job, uint64_t deadline_ns, struct err *e)
+static int cancel_by_number(struct gpud_job *job, bool kill, uint64_t deadline_ns, struct err *e)
 {
     struct gpud_client *c = job->client;
     for (uint64_t pause_ns = FIND_PAUSE_NS;; pause_ns *= pause_ns < FIND_PAUSE_MAX ? 2 : 1) {
-        struct msg_cancel msg = {.job = job->id, .number = job->id == 0 ? job->req.seq : 0};
+        struct msg_cancel msg = {
+            .job = job->id, .number = job->id == 0 ? job->req.seq : 0, .kill = kill};
         struct msg_done reply;
         struct message *m = NULL;
         if (cancel_here(job)) {
@@ -336,18 +337,21 @@ static int cancel_by_number(struct gpud_job *job, uint64_t deadline_ns, struct e
     }
 }
 
-static int cancel(struct gpud_job *job, struct err *e)
+static int cancel(struct gpud_job *job, bool kill, struct err *e)
 {
     struct gpud_client *c = job->client;
     if (job->state == JOB_ENDED) {
         return 0;
+    }
+    if (kill && client_may_kill(c, e) != 0) {
+        return e->code;
     }
     if (job->held) {
         return err_set(e, ERR_STATE, "a job submitted with GPUD_SUBMIT_HELD has no id yet");
     }
     uint64_t deadline_ns = client_deadline(c);
     if (job->id == 0 && c->session.minor >= MINOR_RANGES) {
-        return cancel_by_number(job, deadline_ns, e);
+        return cancel_by_number(job, kill, deadline_ns, e);
     }
     int rc = ERR_TIMEOUT;
     while (rc == ERR_TIMEOUT) { /* the daemon may refuse the job again meanwhile */
@@ -363,7 +367,7 @@ static int cancel(struct gpud_job *job, struct err *e)
     if (rc != 0 || job->state == JOB_ENDED) {
         return rc;
     }
-    struct msg_cancel msg = {.job = job->id};
+    struct msg_cancel msg = {.job = job->id, .kill = kill};
     struct msg_done reply;
     struct message *m = NULL;
     rc = client_call_until(c, deadline_ns, &schema_msg_cancel, &msg, CALL_PLAIN, &schema_msg_done,
@@ -376,15 +380,25 @@ static int cancel(struct gpud_job *job, struct err *e)
     return rc;
 }
 
-int gpud_cancel(gpud_job *job)
+static int enter_and_cancel(gpud_job *job, bool kill)
 {
     struct err e = ERR_INIT;
     int rc = job_enter(job, &e);
     if (rc == 0) {
-        rc = cancel(job, &e);
+        rc = cancel(job, kill, &e);
         job_leave(job);
     }
     return error_report(rc, &e);
+}
+
+int gpud_cancel(gpud_job *job)
+{
+    return enter_and_cancel(job, false);
+}
+
+int gpud_kill(gpud_job *job)
+{
+    return enter_and_cancel(job, true);
 }
 
 void gpud_job_free(gpud_job *job)

@@ -95,3 +95,11 @@ int client_call_done(struct gpud_client *c, const struct schema *request, void *
     }
     return rc;
 }
+
+int client_may_kill(const struct gpud_client *c, struct err *e)
+{
+    return c->session.minor >= PROTO_MINOR_KILL
+               ? 0
+               : err_set(e, ERR_UNSUPPORTED,
+                         "the daemon is older than this library and cannot end a job's worker");
+}

@@ -23,6 +23,8 @@ int client_call(struct gpud_client *c, const struct schema *request, void *msg,
 int client_call_until(struct gpud_client *c, uint64_t deadline_ns, const struct schema *request,
                       void *msg, enum call_flag flags, const struct schema *reply, void *ret_reply,
                       struct message **ret_message, struct err *e);
+/* UNSUPPORTED: the daemon does not know CANCEL with `kill`, and would only cancel. */
+int client_may_kill(const struct gpud_client *c, struct err *e);
 /* The same for a caller that needs no fields of the answer. reply: DONE or BUFFER. */
 int client_call_done(struct gpud_client *c, const struct schema *request, void *msg,
                      enum call_flag flags, const struct schema *reply, struct err *e);

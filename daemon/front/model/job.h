@@ -149,6 +149,7 @@ struct job {
         int code;         /* error of that job */
     } inputs;
     bool cancelled; /* its worker was asked to end it (job_cancel) */
+    bool killed;    /* its worker is ended for it (job_kill) */
     uint64_t dispatched_ns, started_ns, ended_ns;
     uint64_t device_ns; /* what its tenant's account got for all its runs; charge.c's */
     bool counted;       /* an earlier front saw its end, and charged it */

@@ -66,8 +66,13 @@ int request_cancel(struct request_context *c, struct err *e)
         struct err why = ERR_INIT;
         (void)err_set(&why, ERR_CANCELLED, "cancelled before it ran");
         job_conclude(c->f, j, JOB_CANCELLED, &why);
+    } else if (!job_ended(j) && c->r->msg.cancel.kill != 0) {
+        rc = job_kill(c->f, j, e);
     } else if (!job_ended(j)) {
         job_cancel(c->f, j);
+    }
+    if (rc != 0) {
+        return rc;
     }
     struct msg_done m = {.value = j->state == JOB_CANCELLED};
     return proto_encode(&schema_msg_done, &m, c->out, e);

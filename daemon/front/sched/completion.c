@@ -197,7 +197,7 @@ static void run_again(struct front *f, struct job *j, bool external, bool suspec
         job_trust_step(&j->trust, suspect ? TRUST_SUSPECT : TRUST_ALONE);
     }
     job_set_inputs(j, INPUTS_SOUND, NULL);
-    j->cancelled = false; /* the next worker was not asked to cancel it */
+    j->cancelled = j->killed = false; /* the next worker was not asked to cancel it */
     j->error = ERR_INIT;
     free(j->timings);
     j->timings = NULL;
@@ -288,18 +288,33 @@ static void end_answered(struct front *f, struct job *j, const struct loss *l)
     job_conclude(f, j, JOB_FAILED, &e);
 }
 
+/* Whether its client gets what it asked for: the worker was ended for that, or the job would run
+ * again. */
+static bool ends_cancelled(const struct job *j, const struct loss *l)
+{
+    bool other = l->culprit != NULL && l->culprit != j;
+    return (j->killed && l->external) ||
+           (j->cancelled && job_repeatable(j) && (l->external || other));
+}
+
+static void cancelled(struct front *f, struct job *j, const struct loss *l)
+{
+    struct err e = ERR_INIT;
+    (void)err_set(&e, ERR_CANCELLED, "cancelled, and %s while the job ran", l->why);
+    e.effects = job_repeatable(j) ? ERR_EFFECTS_NONE : ERR_EFFECTS_MAYBE;
+    job_conclude(f, j, JOB_CANCELLED, &e);
+}
+
 static void decide(struct front *f, struct job *j, const struct loss *l)
 {
     bool limit = l->culprit == j && j->error.code == 0;
     bool other = l->culprit != NULL && l->culprit != j;
     if (limit) {
         overdue(f, j, l->overran);
+    } else if (ends_cancelled(j, l)) {
+        cancelled(f, j, l);
     } else if (!job_repeatable(j)) {
         give_up(f, j, l);
-    } else if (j->cancelled && (l->external || other)) {
-        struct err e = ERR_INIT;
-        (void)err_set(&e, ERR_CANCELLED, "cancelled, and %s while the job ran", l->why);
-        job_conclude(f, j, JOB_CANCELLED, &e);
     } else if (l->external && j->external < EXTERNAL_MAX) {
         run_again(f, j, true, false);
     } else if (!l->external && j->trust == TRUST_ALONE && !other) {

@@ -1,5 +1,6 @@
 #include "daemon/front/sched/conclude.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <utlist.h>
 
@@ -14,6 +15,7 @@
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/workers/command.h"
+#include "daemon/front/workers/worker_end.h"
 
 /* The parts that a job writes are defined when it is done, and undefined when it failed. A change
  * goes into the buffer's adoption record, unless no handle and no other job uses the buffer. */
@@ -207,6 +209,22 @@ void job_cancel(struct front *f, struct job *j)
         j->cancelled = true;
         command_job_cancel(f, j);
     }
+}
+
+int job_kill(struct front *f, struct job *j, struct err *e)
+{
+    char why[64];
+    if (j->device->owner == NULL) {
+        return err_set(e, ERR_STATE,
+                       "job %llu is in the worker of device %u that tenants share, which is not "
+                       "ended for it: without kill it ends before its next step",
+                       (unsigned long long)j->id, device_shown(j->device));
+    }
+    j->cancelled = true;
+    j->killed = true;
+    (void)snprintf(why, sizeof why, "job %llu was to be killed", (unsigned long long)j->id);
+    worker_end(f, j->device, NULL, why);
+    return 0;
 }
 
 void job_answer_early(struct front *f, struct job *j, const struct err *error)

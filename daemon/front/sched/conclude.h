@@ -16,6 +16,9 @@ void job_leave_some(struct front *f);
 void job_strike(const struct job *j);
 /* Asks the worker of a job in flight, once, to cancel it. Steps that have begun run on. */
 void job_cancel(struct front *f, struct job *j);
+/* Ends the worker of a job in flight, which then ends as cancelled. ERR_STATE: the worker is not
+ * its tenant's own; nothing is changed. */
+int job_kill(struct front *f, struct job *j, struct err *e);
 /* Answers the client before the device is done with the job. Until then the job keeps its place,
  * its charge and its hazards; what it writes is undefined, and its end is JOB_FAILED with this
  * error. Steps that have not begun do not begin. */

@@ -326,14 +326,20 @@ static bool staging_again(struct front *f, const struct device *d)
     return more;
 }
 
+static bool takes(struct front *f, const struct device *d)
+{
+    return device_serves(d) && !d->exclusive && !front_pressed(f, d->index) &&
+           d->inflight_count < device_window(d, f->config.window);
+}
+
 /* Whether the device or one of its domains takes a job. The others are shut: other tenants do not
  * wait for them. */
 static bool some_take(struct front *f, struct device *base)
 {
-    base->shut = base->stopped || !turns_takes(f, base);
+    base->shut = base->stopped || !takes(f, base);
     bool some = !base->shut;
     for (struct device *d = base->domains; d != NULL; d = d->domain_next) {
-        d->shut = d->stopped || !turns_takes(f, d);
+        d->shut = d->stopped || !takes(f, d);
         some = some || !d->shut;
     }
     return some;
@@ -343,10 +349,12 @@ static bool some_take(struct front *f, struct device *base)
  * now. */
 static struct job *next_of(struct front *f, struct device *base, struct device **ret_worker)
 {
+    struct job *j = NULL;
     if (turns_apply(f, base)) {
-        return turns_head(f, base, ret_worker);
+        j = turns_head(f, base, ret_worker);
+        return j != NULL && takes(f, *ret_worker) ? j : NULL;
     }
-    struct job *j = some_take(f, base) ? shares_head(f, base) : NULL;
+    j = some_take(f, base) ? shares_head(f, base) : NULL;
     *ret_worker = j != NULL ? shares_goal(j, base) : NULL;
     return j;
 }
@@ -354,7 +362,7 @@ static struct job *next_of(struct front *f, struct device *base, struct device *
 /* Sends one job to the device, or to one of its domains. false: none goes now. */
 static bool serve(struct front *f, struct device *base)
 {
-    while (turn_has_room(f)) {
+    while (shares_wait(f, base) && turn_has_room(f)) {
         struct device *d = NULL;
         struct job *j = next_of(f, base, &d);
         if (j == NULL) {

@@ -6,7 +6,9 @@
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/workers/worker.h"
 
-#define COST_PART 8u /* a switch counts for so much of the mean */
+#define COST_PART 8u               /* a switch counts for so much of the mean */
+#define SOON_NS   (20 * NS_PER_MS) /* a turn begins, where its job was waited for */
+#define HEAR_NS   (50 * NS_PER_MS) /* between two looks for a sign of life */
 
 /* ---- how long a turn is ----------------------------------------------------------------------
  */
@@ -21,11 +23,6 @@ void turn_cost(struct turn *t, uint64_t ns)
 {
     uint64_t cost = t->cost_ns == 0 ? ns : t->cost_ns - t->cost_ns / COST_PART + ns / COST_PART;
     t->cost_ns = cost > 0 ? cost : 1;
-}
-
-bool turns_apply(const struct front *f, const struct device *d)
-{
-    return d->domains != NULL && !device_listed(d, f->config.mps_devices);
 }
 
 /* ---- whose turn it is ------------------------------------------------------------------------
@@ -45,12 +42,6 @@ bool turn_outstays(const struct device *d, const struct job *j)
 static struct device *next_worker(const struct device *base, const struct device *d)
 {
     return d == base ? base->domains : d->domain_next;
-}
-
-bool turns_takes(struct front *f, const struct device *d)
-{
-    return device_serves(d) && !d->exclusive && !front_pressed(f, d->index) &&
-           d->inflight_count < device_window(d, f->config.window);
 }
 
 /* Whether others wait for what the worker has in flight. A job that waits for memory does not keep
@@ -91,8 +82,9 @@ static void look_at(struct front *f, struct turn *t, uint64_t at_ns)
 static void begin(struct front *f, struct turn *t, struct device *d)
 {
     struct device *before = t->holder;
-    bool measures = before != NULL && t->rival_ns != 0 && before->quit_ns > t->rival_ns;
-    t->left_ns = measures ? before->quit_ns : 0;
+    uint64_t quit_ns = before != NULL && t->rival_ns != 0 ? before->quit_ns : 0;
+    bool waited = quit_ns > t->rival_ns && turn_now(f) < ns_add(quit_ns, SOON_NS);
+    t->left_ns = waited ? quit_ns : 0;
     if (before != NULL) { /* what follows says nothing about their rates */
         window_break(&before->window);
         window_break(&d->window);
@@ -143,24 +135,15 @@ struct job *turns_head(struct front *f, struct device *base, struct device **ret
             goal = t->holder;
         }
     }
-    if (j != NULL && turns_takes(f, goal)) {
-        *ret_worker = goal;
-        return j;
-    }
-    if (shares_wait(f, base)) {
-        look_at(f, t, ns_add(turn_now(f), overrun_ns(f, t)));
-    }
-    return NULL;
+    look_at(f, t, ns_add(turn_now(f), overrun_ns(f, t)));
+    *ret_worker = goal;
+    return j;
 }
 
-void turns_ended(struct device *d, const struct job *j)
+void turns_measure(struct device *d, const struct job *j)
 {
     struct turn *t = &device_base(d)->turn;
-    uint64_t now = turn_now(d->front);
-    if (d->base == NULL && d->domains == NULL) {
-        return;
-    }
-    uint64_t end = j->ended_ns != 0 ? j->ended_ns : now;
+    uint64_t end = j->ended_ns != 0 ? j->ended_ns : turn_now(d->front);
     d->quit_ns = end > d->quit_ns ? end : d->quit_ns;
     if (d == t->holder && t->left_ns != 0 && j->started_ns > t->left_ns) {
         turn_cost(t, j->started_ns - t->left_ns);
@@ -180,9 +163,14 @@ static bool has_rival(struct device *base, const struct device *holder)
     return shares_any(base);
 }
 
-static void overran(struct front *f, struct turn *t, struct device *d)
+static void overran(struct front *f, struct turn *t, struct device *d, uint64_t since_ns)
 {
-    if (d->owner != NULL && worker_overran(f, d, f->config.turn_overrun_ms * NS_PER_MS)) {
+    enum overrun o = d->owner != NULL ? worker_overran(f, d, since_ns) : OVERRUN_UNSEEN;
+    if (o == OVERRUN_UNHEARD) {
+        look_at(f, t, ns_add(turn_now(f), HEAR_NS));
+        return;
+    }
+    if (o == OVERRUN_ENDED) {
         t->overruns++;
         return;
     }
@@ -192,21 +180,22 @@ static void overran(struct front *f, struct turn *t, struct device *d)
     f->hooks.kick(f);
 }
 
-/* The turn is over when its length has passed since it began, since another worker waits, and since
- * a job of its worker ended last. It overruns when it is late for the second time: between the two
- * the loop reads what the worker has sent. */
+/* The turn is over when its length has passed since it began, since another worker waits, since a
+ * job of its worker ended last, and since it got the first that it has. It overruns when it is late
+ * for the second time: between the two the loop reads what the worker has sent. */
 static void watch_worker(struct front *f, struct device *base, struct device *d, uint64_t now)
 {
     struct turn *t = &base->turn;
     uint64_t since = d == t->holder && t->began_ns > t->rival_ns ? t->began_ns : t->rival_ns;
     since = d->ran_ns > since ? d->ran_ns : since;
+    since = d->inflight->dispatched_ns > since ? d->inflight->dispatched_ns : since;
     uint64_t over_ns = ns_add(since, overrun_ns(f, t));
     bool late = t->late == d;
     t->late = late ? NULL : t->late;
     if (now < over_ns) {
         look_at(f, t, over_ns);
     } else if (late) {
-        overran(f, t, d);
+        overran(f, t, d, since);
     } else {
         t->late = d;
         look_at(f, t, now);

@@ -13,9 +13,10 @@
  * without ready jobs has no turn to keep.
  *
  * A turn overruns if no job of its worker ends within turn_overrun_ms after its end, while others
- * wait. If a job is seen to run, a domain's worker is ended, as its tenant is the only one that
- * uses it, and the job's kernels get a strike. A shared worker is not ended, nor one that waits for
- * copies or memory: the others no longer wait for it.
+ * wait. If a job is seen to run, and the worker has given a sign of life since, a domain's worker
+ * is ended, as its tenant is the only one that uses it, and the job's kernels get a strike. A
+ * shared worker is not ended, nor one that waits for copies or memory: the others no longer wait
+ * for it.
  *
  * While one worker has all that is ready, nothing of this happens. No clock but the front's; no
  * I/O. Thread: the loop's.
@@ -36,16 +37,25 @@ uint64_t turn_length_ns(const struct turn *t);
 /* A switch took so long. */
 void turn_cost(struct turn *t, uint64_t ns);
 /* Whether the workers of the device take turns. d: no domain. */
-bool turns_apply(const struct front *f, const struct device *d);
-/* Whether the worker can have one more job now: it serves, and has a place in its window. */
-bool turns_takes(struct front *f, const struct device *d);
-/* The job that the device is to get next, and the worker that it goes to, whose turn it is then;
- * the job remains in the line. NULL: none is ready, or it has to wait. base: no domain. */
+static inline bool turns_apply(const struct front *f, const struct device *d)
+{
+    return d->domains != NULL && !device_listed(d, f->config.mps_devices);
+}
+/* The job that the device is to get next, and the worker that it goes to as soon as that takes one.
+ * It is that worker's turn then; the job remains in the line. NULL: none is ready, or it has to
+ * wait. base: no domain. */
 struct job *turns_head(struct front *f, struct device *base, struct device **ret_worker);
 /* Whether others no longer wait for the end of the job, which is in flight. */
 bool turn_outstays(const struct device *d, const struct job *j);
-/* A job of the device is done, or failed, and has its times. */
-void turns_ended(struct device *d, const struct job *j);
+/* For turns_ended. */
+void turns_measure(struct device *d, const struct job *j);
+/* A job of the worker is done, or failed, and has its times. */
+static inline void turns_ended(struct device *d, const struct job *j)
+{
+    if (d->base != NULL || d->domains != NULL) {
+        turns_measure(d, j);
+    }
+}
 /* Looks for turns that overrun, and sets the timer for the next look. away: the process stood
  * still; the time until now does not count. */
 void turns_watch(struct front *f, uint64_t now_ns, bool away);

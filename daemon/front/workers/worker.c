@@ -489,19 +489,23 @@ static struct job *first_running(const struct device *d)
     return first;
 }
 
-bool worker_overran(struct front *f, struct device *d, uint64_t over_ns)
+enum overrun worker_overran(struct front *f, struct device *d, uint64_t since_ns)
 {
     char why[sizeof d->ending];
     struct job *j = first_running(d);
+    uint64_t over_ns = f->config.turn_overrun_ms * NS_PER_MS;
     if (j == NULL || d->worker == 0 || d->killed_ns != 0) {
-        return false;
+        return OVERRUN_UNSEEN;
+    }
+    if (d->beat_ns <= since_ns) { /* worker_watch has just looked */
+        return OVERRUN_UNHEARD;
     }
     bool apart = set_apart(d, j, over_ns, turn_now(f));
     (void)snprintf(why, sizeof why, "a job ran for %.3f s beyond its turn, while others waited%s",
                    (double)over_ns / 1e9, apart ? "; it or a job beside it is the cause" : "");
     worker_end(f, d, apart ? NULL : j, why);
     d->overran = !apart;
-    return true;
+    return OVERRUN_ENDED;
 }
 
 static bool is_bounded(const struct job *j)

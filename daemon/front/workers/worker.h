@@ -23,10 +23,13 @@ void worker_orphaned(struct front *f, struct device *d);
 /* Takes over a worker that ran before this front, and its descriptors, also on failure. */
 void worker_adopt(struct front *f, struct device *d, const struct launcher_inventory *inventory);
 
-/* The turn of the device's worker was over for so long, and no job of it has ended since. Ends the
- * worker, if it is seen to run a job: the one that began first gets a strike, or several run again,
- * each alone. false: it runs none, or its end is under way. */
-bool worker_overran(struct front *f, struct device *d, uint64_t over_ns);
+/* What became of a worker whose turn is over for turn_overrun_ms. UNSEEN: no job is seen to run, or
+ * its end is under way. UNHEARD: it may stand still itself. */
+enum overrun { OVERRUN_ENDED, OVERRUN_UNSEEN, OVERRUN_UNHEARD };
+
+/* No job of the device's worker has ended since then. Ends the worker, if it is seen to run a job:
+ * the one that began first gets a strike, or several run again, each alone. */
+enum overrun worker_overran(struct front *f, struct device *d, uint64_t since_ns);
 
 /* Checks silence, time limits and pauses, and sets the timer for the next one. away_ns: how long
  * this process itself stood still; 0: it did not. Then silence of a worker means nothing, and the

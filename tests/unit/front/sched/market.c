@@ -215,7 +215,8 @@ static struct job *next_job(struct market *m, struct device *base, struct device
     struct device *d = base;
     struct job *j = NULL;
     if (turns_apply(&m->f, base)) {
-        return turns_head(&m->f, base, ret_worker);
+        j = turns_head(&m->f, base, ret_worker);
+        return j != NULL && (*ret_worker)->inflight_count < m->window ? j : NULL;
     }
     for (; d != NULL; d = d == base ? base->domains : d->domain_next) {
         d->shut = d->inflight_count >= m->window;

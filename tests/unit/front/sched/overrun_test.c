@@ -1,5 +1,5 @@
-/* Turns that overrun: whom they cost what. Device 0 has the shared worker, of tenant `good`, and a
- * domain, of tenant `bad`. */
+/* Ends of a domain's worker for a job: turns that overrun, and jobs that are killed. Device 0 has
+ * the shared worker, of tenant `good`, and a domain, of tenant `bad`. */
 #include <string.h>
 
 #include "daemon/front/model/domain.h"
@@ -19,6 +19,7 @@ static struct fake *k;
 static struct device *shared, *domain;
 static struct tenant *bad, *good;
 static unsigned kills;
+static bool silent; /* the domain's worker gives no sign of life */
 
 static int on_kill(struct launcher_link *l, uint64_t id, int signal, struct err *e)
 {
@@ -34,6 +35,7 @@ static void begin(void)
 {
     k = fake_create();
     kills = 0;
+    silent = false;
     bad = k->tenant;
     good = tenant_named(&k->f.tenants, "good");
     ck_assert_ptr_nonnull(good);
@@ -91,6 +93,7 @@ static void runs(struct job *j)
 static void pass(uint64_t ns)
 {
     fake_pass(ns);
+    domain->beat_ns = silent ? domain->beat_ns : fake_now();
     turns_watch(&k->f, fake_now(), false);
     turns_watch(&k->f, fake_now(), false); /* the loop has read what workers sent */
     fake_turn(k);
@@ -122,7 +125,7 @@ static bool quarantined(const char *entry)
  *   `front/sched/completion.c`: overdue; `front/sched/dispatch.c`: check_kernels
  * also: `front_overrun_test`: others_go_on_beside_what_cannot_be_ended; `test_system_domains`:
  *   an_endless_kernel_costs_one_overrun_a_strike
- * mutants: turn-overrun, turn-strike, turn-queued, turn-shared */
+ * mutants: turn-given, turn-overrun, turn-strike, turn-queued, turn-shared */
 START_TEST(an_endless_kernel_costs_one_overrun_a_strike)
 {
     begin();
@@ -195,6 +198,51 @@ START_TEST(a_long_turn_without_rivals_is_no_overrun)
     fake_done(k, b, 0);
     fake_turn(k);
     ck_assert_int_eq(other->state, JOB_DISPATCHED);
+    fake_done(k, other, 0);
+    finish();
+}
+END_TEST
+
+/* A worker that stands still itself is no overrun: it is ended for its silence. */
+START_TEST(a_silent_worker_is_no_overrun)
+{
+    begin();
+    struct job *a = submit(bad, HARMLESS);
+    runs(a);
+    struct job *other = submit(good, HARMLESS);
+    silent = true;
+    pass(10 * OVERRUN);
+    ck_assert_uint_eq(kills, 0);
+    ck_assert_int_eq(other->state, JOB_QUEUED);
+    silent = false;
+    pass(OVERRUN);
+    ck_assert_uint_eq(kills, 1);
+    ended();
+    fake_done(k, other, 0);
+    finish();
+}
+END_TEST
+
+/* A rival that came earlier, and went, says nothing about the job that runs now. */
+START_TEST(a_rival_that_went_does_not_count)
+{
+    begin();
+    struct err e = ERR_INIT;
+    struct job *a = submit(bad, HARMLESS);
+    struct job *other = submit(good, HARMLESS);
+    (void)err_set(&e, ERR_CANCELLED, "cancelled before it ran");
+    job_conclude(&k->f, other, JOB_CANCELLED, &e);
+    fake_done(k, a, 0);
+    fake_turn(k);
+    fake_pass(NS_PER_S);
+    a = submit(bad, HARMLESS);
+    runs(a);
+    other = submit(good, HARMLESS);
+    pass(OVERRUN / 2);
+    ck_assert_uint_eq(kills, 0);
+    fake_done(k, a, 0);
+    fake_turn(k);
+    ck_assert_uint_eq(shared->turn.cost_ns, 0); /* nor about a switch */
     fake_done(k, other, 0);
     finish();
 }
@@ -296,7 +344,87 @@ START_TEST(mps_needs_no_turns)
 }
 END_TEST
 
-SUITE_MAIN("overrun", an_endless_kernel_costs_one_overrun_a_strike, an_answer_saves_no_kernel,
-           a_long_turn_without_rivals_is_no_overrun, time_away_is_no_overrun,
+/* ---- jobs that are killed -------------------------------------------------------------------- */
+
+/* FAULT other: a client ends a job that runs
+ * required: the job ends with CANCELLED, without a strike; others in its worker run again; a worker
+ *   that tenants share is not ended for it
+ * defence: `front/sched/conclude.c`: job_kill; `front/sched/completion.c`: ends_cancelled
+ * also: `front_overrun_test`: a_shared_worker_is_not_ended_for_a_job; `test_system_domains`:
+ *   a_running_job_is_killed
+ * mutants: kill-shared, kill-lost */
+START_TEST(a_killed_job_ends_with_its_worker)
+{
+    begin();
+    struct err e = ERR_INIT;
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    b->device = MINE;
+    b->losses = &domain->losses;
+    for (unsigned i = 0; i < 2 * STRIKES_MAX; i++) {
+        struct job *writer = fake_job(k, 1);
+        fake_launches(k, writer, ENDLESS);
+        fake_writes(writer, b, 0, 64);
+        uint64_t id = fake_submit(k, writer);
+        fake_turn(k);
+        struct job *beside = submit(bad, HARMLESS);
+        runs(writer);
+        ck_assert_int_eq(job_kill(&k->f, writer, &e), 0);
+        ck_assert_uint_eq(kills, i + 1);
+        ck_assert_int_eq(job_kill(&k->f, writer, &e), 0); /* its end is under way */
+        ck_assert_uint_eq(kills, i + 1);
+        ended();
+        ck_assert_int_eq(k->state[id], JOB_CANCELLED);
+        ck_assert_int_eq(k->error[id].code, ERR_CANCELLED);
+        ck_assert_int_eq(k->error[id].effects, ERR_EFFECTS_MAYBE);
+        ck_assert_int_eq(beside->state, JOB_DISPATCHED);
+        ck_assert_uint_eq(beside->external, 1);
+        fake_done(k, beside, 0);
+        fake_turn(k);
+    }
+    ck_assert(!quarantined(ENDLESS));
+    fake_drop(k, b);
+    finish();
+}
+END_TEST
+
+START_TEST(a_shared_worker_is_not_ended_for_a_job)
+{
+    begin();
+    struct err e = ERR_INIT;
+    struct job *j = submit(good, HARMLESS);
+    runs(j);
+    ck_assert_int_eq(job_kill(&k->f, j, &e), ERR_STATE);
+    ck_assert_ptr_nonnull(strstr(e.text, "that tenants share"));
+    ck_assert(!j->cancelled && kills == 0);
+    fake_done(k, j, 0);
+    finish();
+}
+END_TEST
+
+/* A kernel whose turn has overrun gets its strike, although its client kills the job then. */
+START_TEST(a_kill_saves_no_kernel)
+{
+    begin();
+    struct err e = ERR_INIT;
+    for (unsigned i = 0; i < STRIKES_MAX; i++) {
+        struct job *j = submit(bad, ENDLESS);
+        runs(j);
+        struct job *other = submit(good, HARMLESS);
+        pass(LENGTH + OVERRUN);
+        ck_assert_int_eq(job_kill(&k->f, j, &e), 0);
+        ended();
+        fake_done(k, other, 0);
+        fake_turn(k);
+    }
+    ck_assert(quarantined(ENDLESS));
+    ck_assert_uint_eq(kills, STRIKES_MAX);
+    finish();
+}
+END_TEST
+
+SUITE_MAIN("overrun", a_killed_job_ends_with_its_worker, a_shared_worker_is_not_ended_for_a_job,
+           a_kill_saves_no_kernel, an_endless_kernel_costs_one_overrun_a_strike,
+           an_answer_saves_no_kernel, a_long_turn_without_rivals_is_no_overrun,
+           a_silent_worker_is_no_overrun, a_rival_that_went_does_not_count, time_away_is_no_overrun,
            others_go_on_beside_what_cannot_be_ended, jobs_beside_each_other_run_alone,
            mps_needs_no_turns)
