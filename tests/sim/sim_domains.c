@@ -57,6 +57,7 @@ void domain_check(struct sim *s, const struct device *d)
     }
     check_jobs(s, d);
     check_copies(s, d);
+    lease_check(s, d);
     for (const struct buffer *b; (b = idmap_next(&s->f->buffers, &cursor, NULL)) != NULL;) {
         bool own = d->owner != NULL ? b->tenant == d->owner : !b->tenant->apart;
         if (b->device == d->index && !own) {
@@ -67,6 +68,7 @@ void domain_check(struct sim *s, const struct device *d)
     for (const struct device *x = d->domains; x != NULL; x = x->domain_next) {
         granted += x->grant;
     }
+    granted += d->growth.coming;
     if (d->granted != granted || (d->base == NULL && granted > device_whole(d))) {
         sim_fail(s, "domain: device %u counts %" PRIu64 " bytes as granted, %" PRIu64 " are",
                  d->index, d->granted, granted);
