@@ -347,6 +347,7 @@ struct sim_worker_job {
     uint64_t needs;     /* bytes of its worker's lease; 0: not asked yet; UINT64_MAX: not more */
     uint64_t hungry_ns; /* since when it wants to begin */
     bool told;          /* the front knows that it waits */
+    bool waited;        /* it did */
     unsigned attempt;
     uint64_t began_ns;
     uint64_t report_ns; /* its end is reported then */
@@ -600,6 +601,8 @@ void rules_killed(struct sim *s, const struct sim_worker *x); /* the front ends 
 void lease_budget(struct sim *s, struct sim_worker *x, const struct msg_f_budget *m);
 bool lease_hungers(struct sim *s, struct sim_worker *x, struct sim_worker_job *j);
 void lease_check(struct sim *s, const struct device *d);
+/* Does the device's worker have the job, and did it wait for memory? */
+bool lease_waited(struct sim *s, const struct device *d, uint64_t job);
 void domain_check(struct sim *s, const struct device *d);
 /* Whether the front ends the worker because nothing wants it. */
 bool domain_rests(struct sim *s, const struct sim_worker *x);

@@ -88,7 +88,7 @@ static void tell(struct sim *s, struct sim_worker *x, struct sim_worker_job *j, 
 {
     const struct msg_w_waiting m = {
         .job = j->id, .waits = waits, .bytes = waits ? j->needs - x->lease.limit : 0};
-    j->told = true;
+    j->told = j->waited = true;
     worker_send(s, x, &schema_msg_w_waiting, &m, NULL);
 }
 
@@ -133,6 +133,16 @@ bool lease_hungers(struct sim *s, struct sim_worker *x, struct sim_worker_job *j
         s->hungry++;
     }
     return true;
+}
+
+bool lease_waited(struct sim *s, const struct device *d, uint64_t job)
+{
+    struct sim_worker *x = worker_of_device(s, worker_slot_of(s, d));
+    struct sim_worker_job *j = NULL;
+    if (x != NULL) {
+        HASH_FIND(hh, x->by_id, &job, sizeof job, j);
+    }
+    return j != NULL && j->waited;
 }
 
 /* All leases of a device together are the device. */
