@@ -81,6 +81,7 @@ bool budget_reported(struct device *d, const struct msg_w_budget *m)
         d->pool_limit = d->budget = m->limit;
         return true;
     }
+    bool same = d->pool.limit == m->limit; /* only what it may become is another */
     d->pool.limit = m->limit;
     d->pool.size = m->size;
     d->pool.missing = m->missing;
@@ -88,7 +89,7 @@ bool budget_reported(struct device *d, const struct msg_w_budget *m)
         log_warn("device %u: its worker has %llu bytes of memory, %llu more than it may; they go "
                  "back when jobs end and buffers are freed",
                  device_shown(d), (unsigned long long)m->size, (unsigned long long)m->missing);
-    } else {
+    } else if (!same) {
         log_info("device %u: its worker has %llu bytes of memory, of %llu that it may have",
                  device_shown(d), (unsigned long long)m->size, limit);
     }

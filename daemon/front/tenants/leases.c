@@ -112,10 +112,10 @@ static void keep(struct front *f, struct device *d, uint64_t bytes)
 
 static void deny(struct front *f, struct device *d, uint64_t now)
 {
-    log_info("device %u: %s%s gets no more memory: its jobs lack %" PRIu64
-             " bytes, and others have no more to give",
-             device_shown(d), d->owner != NULL ? "tenant " : "the shared worker",
-             d->owner != NULL ? d->owner->name : "", d->lease.wanted);
+    log_debug("device %u: %s%s gets no more memory: its jobs lack %" PRIu64
+              " bytes, and others have no more to give",
+              device_shown(d), d->owner != NULL ? "tenant " : "the shared worker",
+              d->owner != NULL ? d->owner->name : "", d->lease.wanted);
     d->lease.wanted = 0;
     d->lease.denied_ns = ns_add(now, DENIED_NS);
     wake_at(f, d->lease.denied_ns);
@@ -182,9 +182,9 @@ static void finish(struct front *f, struct device *base)
     base->growth.wanter = NULL;
     move(f, there ? d : base, bytes, false);
     if (there) {
-        log_info("device %u: %s%s gets %" PRIu64 " bytes more of memory", device_shown(d),
-                 d->owner != NULL ? "tenant " : "the shared worker",
-                 d->owner != NULL ? d->owner->name : "", bytes);
+        log_debug("device %u: %s%s gets %" PRIu64 " bytes more of memory", device_shown(d),
+                  d->owner != NULL ? "tenant " : "the shared worker",
+                  d->owner != NULL ? d->owner->name : "", bytes);
         d->lease.wanted = 0;
         wake_at(f, front_now(f));
     }
