@@ -190,9 +190,10 @@ enum frame_ref_tag {
 #define MSG_F_SPILL(U, I, S, B, L) U(limit, UINT64_MAX)
 /* Sets the device's budget of memory, in bytes. Memory above it goes back until the deadline,
  * `deadline_ms` from now. stay: bytes of buffers that stay on the device, of all tenants without
- * guaranteed memory. Answered by W_BUDGET, unless another F_BUDGET comes before. */
+ * guaranteed memory. most: what the budget may grow to for jobs that wait (W_WAITING); not above
+ * the limit: it does not now. Answered by W_BUDGET, unless another F_BUDGET comes before. */
 #define MSG_F_BUDGET(U, I, S, B, L)                                                                \
-    U(limit, UINT64_MAX) U(deadline_ms, UINT32_MAX) U(stay, UINT64_MAX)
+    U(limit, UINT64_MAX) U(deadline_ms, UINT32_MAX) U(stay, UINT64_MAX) U(most, UINT64_MAX)
 /* Answered by W_SNAPSHOT. detail: with pieces and events. */
 #define MSG_F_SNAPSHOT(U, I, S, B, L) U(nonce, UINT64_MAX) U(detail, 1)
 /* fd: a memfd of at least `size` bytes. Answered by W_ARENA once kernels can use its memory
@@ -341,8 +342,9 @@ enum frame_ref_tag {
     U(missing, UINT64_MAX)                                                                         \
     I(code)                                                                                        \
     S(text, PROTO_TEXT_MAX)
-/* A job waits for device memory, or no longer does. */
-#define MSG_W_WAITING(U, I, S, B, L) U(job, UINT64_MAX) U(waits, 1)
+/* A job waits for device memory, or no longer does. bytes: that the budget lacks for it, if the
+ * budget may grow. It is sent again for a job that still waits after another budget. */
+#define MSG_W_WAITING(U, I, S, B, L) U(job, UINT64_MAX) U(waits, 1) U(bytes, UINT64_MAX)
 /* The job's deadline has passed before its first step began. Its commands cannot be taken back from
  * the stream, so it runs late. The front answers the client now; W_DONE follows at the job's end.
  */

@@ -32,6 +32,7 @@
 #include "daemon/front/sched/turns.h"
 #include "daemon/front/tenants/accounts.h"
 #include "daemon/front/tenants/forget.h"
+#include "daemon/front/tenants/leases.h"
 #include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/views/access_log.h"
 #include "daemon/front/views/diagnosis.h"
@@ -315,6 +316,7 @@ void pipeline_wake(struct front *f)
     worker_watch(f, now, away_ns);
     turns_watch(f, now, away);
     domains_watch(f, now);
+    leases_watch(f, now);
     discover_watch(f, now);
     buffer_restore_watch(f);
     monitor_watch(f, now, away);

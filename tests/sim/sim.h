@@ -342,12 +342,16 @@ struct sim_worker_job {
     struct sim_job *job; /* NULL: not known */
     enum { WJOB_WAITS, WJOB_RUNS, WJOB_ENDED } state;
     bool cancelled, alone, retired;
-    uint64_t era; /* of the front that sent it */
-    bool said;    /* W_STARTED */
-    bool paused;  /* it waits between two kernels */
-    bool resumed; /* and did so before */
-    bool gave_up; /* before its turn */
-    bool lacks;   /* its worker could not map one of its arenas */
+    uint64_t era;       /* of the front that sent it */
+    bool said;          /* W_STARTED */
+    bool paused;        /* it waits between two kernels */
+    bool resumed;       /* and did so before */
+    bool gave_up;       /* before its turn */
+    bool lacks;         /* its worker could not map one of its arenas */
+    uint64_t needs;     /* bytes of its worker's lease; 0: not asked yet; UINT64_MAX: not more */
+    uint64_t hungry_ns; /* since when it wants to begin */
+    bool told;          /* the front knows that it waits */
+    bool waited;        /* it did */
     unsigned attempt;
     uint64_t began_ns;
     uint64_t report_ns; /* its end is reported then */
@@ -371,8 +375,19 @@ struct sim_inbox {
 
 enum sim_worker_state { WORKER_ASKED, WORKER_RUNS, WORKER_GONE };
 
+/* All in bytes, unless stated otherwise. */
+struct sim_lease {
+    uint64_t limit, most; /* as of the last F_BUDGET; 0: there was none */
+    uint64_t held;        /* `limit`, or more while it gives back */
+    uint64_t missing;     /* that it cannot give back */
+    uint64_t asked;       /* F_BUDGETs so far */
+    uint64_t fed_ns;      /* when the last one came */
+    bool mute;            /* it answers none any more */
+};
+
 struct sim_worker {
     uint64_t id;
+    struct sim_lease lease;
     unsigned number; /* of its device */
     int pid;
     enum sim_worker_state state;
@@ -586,6 +601,12 @@ void rules_answer(struct sim *s, const struct sim_parcel *p, struct bytes messag
 bool rules_banned(const struct sim *s, const struct sim_job *j);
 void rules_killed(struct sim *s, const struct sim_worker *x); /* the front ends it */
 /* sim_domains.c */
+/* sim_lease.c */
+void lease_budget(struct sim *s, struct sim_worker *x, const struct msg_f_budget *m);
+bool lease_hungers(struct sim *s, struct sim_worker *x, struct sim_worker_job *j);
+void lease_check(struct sim *s, const struct device *d);
+/* Does the device's worker have the job, and did it wait for memory? */
+bool lease_waited(struct sim *s, const struct device *d, uint64_t job);
 void domain_check(struct sim *s, const struct device *d);
 /* Whether the front ends the worker because nothing wants it. */
 bool domain_rests(struct sim *s, const struct sim_worker *x);
@@ -703,6 +724,7 @@ struct sim {
     uint64_t idle_ns;    /* since when all is idle, at the end; 0: it is not */
     bool settled;        /* all is over */
     unsigned ends;       /* of workers */
+    unsigned hungry;     /* waits for a lease that were announced */
     struct {             /* jobs of tenants that have ended, in all fronts; sim_accounts.c's */
         uint64_t device_ns, ends;
         struct sim_ended *ended;                           /* uthash */

@@ -57,6 +57,7 @@ void domain_check(struct sim *s, const struct device *d)
     }
     check_jobs(s, d);
     check_copies(s, d);
+    lease_check(s, d);
     for (const struct buffer *b; (b = idmap_next(&s->f->buffers, &cursor, NULL)) != NULL;) {
         bool own = d->owner != NULL ? b->tenant == d->owner : !b->tenant->apart;
         if (b->device == d->index && !own) {
@@ -67,6 +68,7 @@ void domain_check(struct sim *s, const struct device *d)
     for (const struct device *x = d->domains; x != NULL; x = x->domain_next) {
         granted += x->grant;
     }
+    granted += d->growth.coming;
     if (d->granted != granted || (d->base == NULL && granted > device_whole(d))) {
         sim_fail(s, "domain: device %u counts %" PRIu64 " bytes as granted, %" PRIu64 " are",
                  d->index, d->granted, granted);
@@ -141,7 +143,7 @@ const struct job *domain_head(struct front *f, struct device *d)
 /* ---- turns ----------------------------------------------------------------------------------- */
 
 /* A job goes to a worker: no other worker of the device has jobs in flight, but for those that wait
- * for memory, or that have outstayed their turn. */
+ * or waited for memory, or that have outstayed their turn. */
 void domain_check_turn(struct sim *s, const struct device *d, uint64_t job)
 {
     const struct device *base = d->base != NULL ? d->base : d;
@@ -151,7 +153,8 @@ void domain_check_turn(struct sim *s, const struct device *d, uint64_t job)
     }
     for (; x != NULL; x = x == base ? base->domains : x->domain_next) {
         for (const struct job *j = x->inflight; x != d && j != NULL; j = j->device_next) {
-            if (j->wait != WAIT_MEMORY && !turn_outstays(x, j) && !job_adopted(j)) {
+            bool waited = lease_waited(s, x, j->id);
+            if (j->wait != WAIT_MEMORY && !waited && !turn_outstays(x, j) && !job_adopted(j)) {
                 sim_fail(s,
                          "turns: job %" PRIu64 " is sent to the worker %" PRIu64
                          ", and worker %" PRIu64 " of the same device has job %" PRIu64,

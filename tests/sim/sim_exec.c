@@ -699,7 +699,8 @@ static bool may_begin(struct sim_worker *x, struct sim_worker_job *j)
 void exec_more(struct sim *s, struct sim_worker *x)
 {
     for (struct sim_worker_job *j = live(x); j != NULL; j = j->next) {
-        if (j->state != WJOB_WAITS || !may_begin(x, j)) {
+        if (j->state != WJOB_WAITS || !may_begin(x, j) ||
+            (!j->cancelled && lease_hungers(s, x, j))) {
             continue;
         }
         if (j->cancelled) {

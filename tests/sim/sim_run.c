@@ -191,7 +191,7 @@ static void on_settle(struct sim *s, const struct hap *h)
         settle_again(s, phase, h->b);
         return;
     }
-    sim_log(s, "settled: phase %u", phase);
+    sim_log(s, "settled: phase %u; %u waits for leases", phase, s->hungry);
     if (phase == SETTLE_IDLE) {
         rules_notices(s);
         look(s);

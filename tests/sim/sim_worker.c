@@ -262,6 +262,7 @@ void worker_say_ready(struct sim *s, struct sim_worker *x)
         .arch = bytes_str("any"),
         .devices = s->p.devices,
         .pool_limit = s->p.memory_kib * 1024,
+        .pool_default = s->p.memory_kib * 1024,
         .spill_limit = 0,
     };
     worker_send(s, x, &schema_msg_w_ready, &m, NULL);
@@ -644,6 +645,8 @@ static void take_frame(struct sim *s, struct sim_worker *x, struct sim_inbox *in
         take_load(s, x, msg);
     } else if (in->schema == &schema_msg_f_module_unload) {
         take_unload(x, ((const struct msg_f_module_unload *)msg)->module);
+    } else if (in->schema == &schema_msg_f_budget) {
+        lease_budget(s, x, msg);
     } else if (in->schema == &schema_msg_f_pool) {
         take_pool(s, x);
     } else if (in->schema == &schema_msg_f_inventory) {

@@ -312,6 +312,39 @@ START_TEST(an_idle_worker_ends)
 }
 END_TEST
 
+/* FAULT other: a tenant's worker needs more of a full device, of which others use less
+ * required: it gets what nobody uses, then what idle ones have, whose buffers go to the host; never
+ *   more than there is; a worker that gives nothing back is ended
+ * defence: `front/workers/lease.c`: lease_plan; `front/tenants/leases.c`: has_given, finish;
+ *   `worker/spill/waiting.c`: waiting_wants
+ * also: `front_lease_test`; `front_leases_test`; `worker_budget_test`: jobs_wait_for_more
+ * mutants: lease-floor, lease-early, lease-hung, lease-oldest, lease-denied, lease-asks */
+START_TEST(memory_follows_need)
+{
+    enum { COUNT = 88, EACH = 4 * WORDS }; /* 22 MiB: the device has 30, a tenant begins with 3 */
+    static gpud_buffer b[2][COUNT];
+    gpud_client *near = begin("sim", "speed=0,memory=32M", "load_kernels = yes", "");
+    gpud_client *far = client_open(far_url);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        b[0][i] = make(near, i);
+    }
+    ck_assert_uint_ge(of(near, "near", "memory"), COUNT * EACH);
+    ck_until(of(near, "near", "used") >= COUNT * EACH); /* it is reported once a second */
+    for (uint32_t i = 0; i < COUNT; i++) {
+        b[1][i] = make(far, 1000 + i);
+    }
+    ck_until(of(near, "near", "spilled") > 0);
+    ck_assert_uint_lt(of(near, "near", "memory"), COUNT * EACH);
+    for (uint32_t i = 0; i < COUNT; i += 11) {
+        check(far, b[1][i], 1000 + i);
+        check(near, b[0][i], i);
+    }
+    ck_assert_uint_eq(of(near, "near", "restarts"), 0);
+    gpud_close(far);
+    daemon_end(&d, near);
+}
+END_TEST
+
 static int as_other(void *data)
 {
     const int *expected = data;
@@ -369,6 +402,7 @@ int main(void)
     suite_add(suite, a_recording_names_the_device);
     suite_add_loop(suite, the_next_front_knows_whose_worker_it_is, 2);
     suite_add_loop(suite, an_idle_worker_ends, 2);
+    suite_add(suite, memory_follows_need);
     suite_add(suite, an_idle_worker_makes_room);
     return system_main(suite);
 }

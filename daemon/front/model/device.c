@@ -135,6 +135,12 @@ uint64_t device_pool_limit(const struct device *d)
     return d->pool_limit > 0 ? d->pool_limit : set;
 }
 
+uint64_t device_pool_most(const struct device *d)
+{
+    uint64_t limit = device_pool_limit(d);
+    return d->lease.most > limit ? d->lease.most : limit;
+}
+
 uint64_t device_whole(const struct device *d)
 {
     const struct device *base = d->base != NULL ? d->base : d;

@@ -105,10 +105,23 @@ struct device {
     struct device *domains;     /* on this device, the newest first; owned */
     struct device *domain_next; /* in base->domains */
     bool wanted;                /* of a domain: it is to get a worker */
-    uint64_t grant;             /* bytes: of a domain, the limit of its pool */
-    uint64_t granted;           /* bytes: of the device's memory, to workers of its domains */
-    uint64_t used_ns;           /* of a domain: when something asked for it last */
-    struct evacuation_state {   /* evacuate.c's */
+    uint64_t grant;             /* bytes: of a domain, its lease: the limit of its pool */
+    uint64_t granted;           /* bytes: of the device's memory, to workers of its domains, or on
+                                   the way to a worker */
+    struct lease {              /* tenants/leases.c's */
+        uint64_t wanted;        /* bytes more, for jobs that wait; 0: none */
+        uint64_t since_ns;      /* since when */
+        uint64_t denied_ns;     /* it does not grow before that */
+        uint64_t most;          /* bytes: what its worker was told that its budget may become */
+        uint64_t taken;         /* bytes that its worker is giving back for another; 0: none */
+    } lease;
+    struct growth {            /* of a device: the lease of a worker of it that grows */
+        struct device *wanter; /* NULL: none does */
+        uint64_t coming;       /* bytes of `granted` on their way to it */
+        uint64_t until_ns;     /* when those that give them count as hung */
+    } growth;
+    uint64_t used_ns;         /* of a domain: when something asked for it last */
+    struct evacuation_state { /* evacuate.c's */
         enum evacuation state;
         struct buffer *due; /* to be asked for */
         unsigned asked;     /* unanswered */
@@ -268,6 +281,8 @@ unsigned device_usual_streams(const struct device *d);
 uint64_t device_window(const struct device *d, uint64_t setting);
 /* Limit of its worker's pool in bytes; an estimate until the worker has reported it. */
 uint64_t device_pool_limit(const struct device *d);
+/* What that limit may become when other workers give memory. */
+uint64_t device_pool_most(const struct device *d);
 /* Limit of the pools of all workers of the device together. Shares of tenants are of this. */
 uint64_t device_whole(const struct device *d);
 /* Bytes of a pool with this limit that buffers of tenants without guarantees may keep for good. */

@@ -22,7 +22,7 @@
  * room: what the tenant may add. */
 static uint64_t largest(const struct device *d, uint64_t room)
 {
-    uint64_t most = device_pool_limit(d);
+    uint64_t most = device_pool_most(d);
     most = d->max_alloc > 0 && d->max_alloc < most ? d->max_alloc : most;
     return most < room ? most : room;
 }
@@ -84,7 +84,7 @@ static int refuse_size(const struct session *s, const struct choice *c, uint64_t
                        struct err *e)
 {
     const struct device *d = c->best;
-    unsigned long long pool = device_pool_limit(d), once = largest(d, UINT64_MAX);
+    unsigned long long pool = device_pool_most(d), once = largest(d, UINT64_MAX);
     if (bytes > once) {
         return err_set(e, ERR_DEVICE_MEMORY,
                        "%llu bytes wanted by tenant %s; device %u gives at most %llu bytes to one "
@@ -174,11 +174,11 @@ static int choose_domain(struct front *f, const struct session *s, uint64_t wish
         *e = full;
         return full.code;
     }
-    uint64_t most = base->memory > 0 ? domain_grant(f, s->tenant, base) : UINT64_MAX;
+    uint64_t most = base->memory > 0 ? domain_most(f, s->tenant, base) : UINT64_MAX;
     if (bytes > most && most > 0) {
         return err_set(e, ERR_DEVICE_MEMORY,
-                       "%llu bytes wanted by tenant %s, whose worker on device %u gets %llu "
-                       "([domains] memory_percent): split it",
+                       "%llu bytes wanted by tenant %s, whose worker on device %u gets %llu at "
+                       "most: split it",
                        (unsigned long long)bytes, s->tenant->name, base->index,
                        (unsigned long long)most);
     }

@@ -5,6 +5,7 @@
 #include "common/log.h"
 #include "common/saturate.h"
 #include "daemon/front/model/wake.h"
+#include "daemon/front/workers/domains.h"
 #include "daemon/front/workers/worker_end.h"
 #include "proto/codec.h"
 
@@ -23,17 +24,44 @@ static uint64_t stay_of(const struct front *f, const struct device *d)
     return device_stay(d->pool_limit, f->config.stay_percent);
 }
 
+/* A worker that has no memory yet, and is not to have any, keeps none. */
+static uint64_t floor_beside(const struct front *f, const struct device *d, const struct device *x)
+{
+    bool holds = x->base == NULL || x->grant > 0 || x->wanted;
+    return x != d && holds ? domain_floor(f, x) : 0;
+}
+
+uint64_t budget_most(const struct front *f, const struct device *d)
+{
+    const struct device *base = d->base != NULL ? d->base : d;
+    uint64_t limit = d->base != NULL ? d->grant : device_pool_limit(d);
+    uint64_t whole = device_whole(d);
+    uint64_t others = floor_beside(f, d, base);
+    for (const struct device *x = base->domains; x != NULL; x = x->domain_next) {
+        others = sat_add(others, floor_beside(f, d, x));
+    }
+    uint64_t most = sat_sub(whole, others);
+    uint64_t hard = d->owner != NULL ? amount_of(&d->owner->limits.hard, whole) : UINT64_MAX;
+    most = most < hard ? most : hard;
+    return most > limit && front_now(f) >= d->lease.denied_ns ? most : limit;
+}
+
 void budget_settle(struct front *f, struct device *d)
 {
-    const struct msg_f_budget m = {
-        .limit = d->pool_limit, .deadline_ms = f->config.recall_ms, .stay = stay_of(f, d)};
+    const struct msg_f_budget m = {.limit = d->pool_limit,
+                                   .deadline_ms = f->config.recall_ms,
+                                   .stay = stay_of(f, d),
+                                   .most = budget_most(f, d)};
     struct err e = ERR_INIT;
-    bool known = d->budget == m.limit && d->stay == m.stay;
+    bool recalls = d->lease.taken > 0; /* another frame would begin the recall anew */
+    bool known =
+        d->budget == m.limit && d->stay == m.stay && (recalls || device_pool_most(d) == m.most);
     if (d->link == NULL || d->progress < WORKER_UP || d->pool_limit == 0 || known) {
         return;
     }
     d->budget = m.limit;
     d->stay = m.stay;
+    d->lease.most = m.most;
     wake_for_pool(f, d);
     if (f->io.send(d->link, &schema_msg_f_budget, &m, NULL, &e) != 0) {
         worker_end(f, d, NULL, e.text);
@@ -53,6 +81,7 @@ bool budget_reported(struct device *d, const struct msg_w_budget *m)
         d->pool_limit = d->budget = m->limit;
         return true;
     }
+    bool same = d->pool.limit == m->limit; /* only what it may become is another */
     d->pool.limit = m->limit;
     d->pool.size = m->size;
     d->pool.missing = m->missing;
@@ -60,7 +89,7 @@ bool budget_reported(struct device *d, const struct msg_w_budget *m)
         log_warn("device %u: its worker has %llu bytes of memory, %llu more than it may; they go "
                  "back when jobs end and buffers are freed",
                  device_shown(d), (unsigned long long)m->size, (unsigned long long)m->missing);
-    } else {
+    } else if (!same) {
         log_info("device %u: its worker has %llu bytes of memory, of %llu that it may have",
                  device_shown(d), (unsigned long long)m->size, limit);
     }

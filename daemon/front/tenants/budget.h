@@ -13,6 +13,9 @@
  * memory of the device; 0: as much as a worker takes by itself. Less what its domains are granted.
  * The budget of a domain is its grant. */
 uint64_t budget_of(const struct device *d, uint64_t memory_max);
+/* What the device's budget may become, in bytes: what the floors of the other workers of the
+ * hardware leave, and its tenant may have. Its budget, if its lease was denied to grow. */
+uint64_t budget_most(const struct front *f, const struct device *d);
 /* Sends d->pool_limit and the settings about it, if the worker does not have them yet. */
 void budget_settle(struct front *f, struct device *d);
 /* The worker has met its budget, or could not in time, or refuses it: d->refused says so then.

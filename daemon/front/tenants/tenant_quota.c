@@ -9,6 +9,7 @@
 #include "daemon/front/tenants/accounts.h"
 #include "daemon/front/tenants/budget.h"
 #include "daemon/front/tenants/forget.h"
+#include "daemon/front/tenants/leases.h"
 #include "daemon/front/tenants/quota_send.h"
 #include "daemon/front/workers/worker.h"
 #include "daemon/front/workers/worker_end.h"
@@ -189,7 +190,7 @@ void quota_retry(struct front *f)
 
 uint64_t quota_room(const struct front *f, const struct device *d, const struct tenant *t)
 {
-    uint64_t pool = device_pool_limit(d);
+    uint64_t pool = device_pool_most(d);
     uint64_t taken = d->buffer_bytes;
     /* walks the rules, because there may be many more tenants */
     for (unsigned i = 0; d->owner == NULL && i < f->rules.count; i++) {
@@ -216,11 +217,15 @@ void quota_reported(struct front *f, struct device *d, const struct msg_w_tenant
 
 void quota_budget(struct front *f, struct device *d, const struct msg_w_budget *m)
 {
-    if (budget_reported(d, m)) { /* limits may be shares of it */
+    bool present = m->asked == d->budget; /* else the answer to a newer budget is on its way */
+    if (budget_reported(d, m)) {          /* limits may be shares of it */
         char refused[sizeof d->refused];
         memcpy(refused, d->refused, sizeof refused);
         send_tenants(f, d, true);
         memcpy(d->refused, refused, sizeof refused);
+    }
+    if (present) {
+        leases_answered(f, d, m);
     }
 }
 

@@ -258,7 +258,10 @@ const struct table_view view_devices = {"devices", devices_begin, NULL, true};
     WIDE(busy, NS, d->busy_ns)                                                                     \
     WIDE(unused, NS, now > used_ns ? now - used_ns : 0)                                            \
     WIDE(last_fault, TEXT, fault)                                                                  \
-    WIDE(on_host, BYTES, d->evacuation.bytes)
+    WIDE(on_host, BYTES, d->evacuation.bytes)                                                      \
+    WIDE(wanted, BYTES, d->lease.wanted)                                                           \
+    WIDE(recalled, BYTES, d->lease.taken)                                                          \
+    WIDE(most, BYTES, device_pool_most(d))
 
 static void domains_begin(struct table_query *q)
 {
@@ -308,7 +311,9 @@ const struct table_view view_domains = {"domains", domains_begin, NULL, false};
     WIDE(private_returns, UINT, d->pool.private_returns)                                           \
     WIDE(private_others, UINT, d->pool.private_others)                                             \
     WIDE(staying, BYTES, d->pool.staying)                                                          \
-    WIDE(stay_limit, BYTES, d->stay)
+    WIDE(stay_limit, BYTES, d->stay)                                                               \
+    WIDE(wanted, BYTES, d->lease.wanted)                                                           \
+    WIDE(given, BYTES, d->granted)
 
 static void pool_begin(struct table_query *q)
 {

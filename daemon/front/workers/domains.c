@@ -11,6 +11,7 @@
 #include "daemon/front/model/wake.h"
 #include "daemon/front/workers/command.h"
 #include "daemon/front/workers/evacuate.h"
+#include "daemon/front/workers/lease.h"
 #include "daemon/front/workers/worker.h"
 #include "daemon/front/workers/worker_end.h"
 
@@ -41,11 +42,31 @@ static uint64_t grant_beside(const struct front *f, const struct tenant *t, stru
     uint64_t whole = device_whole(base);
     uint64_t least = amount_of(&t->limits.guaranteed, whole);
     uint64_t most = amount_of(&t->limits.hard, whole);
-    uint64_t room = sat_sub(whole, sat_add(granted, reserved(f, whole)));
+    uint64_t room = sat_sub(whole, sat_add(granted, lease_floor(whole, reserved(f, whole))));
     uint64_t grant = percent_of(whole, f->config.domain_percent);
     grant = grant > most ? most : grant;
     grant = grant < least ? least : grant;
-    return grant <= room ? grant : least > 0 && least <= room ? least : 0;
+    return grant <= room ? grant : lease_floor(whole, least) <= room ? room : 0;
+}
+
+uint64_t domain_floor(const struct front *f, const struct device *d)
+{
+    uint64_t whole = device_whole(d);
+    return lease_floor(whole, d->owner != NULL ? amount_of(&d->owner->limits.guaranteed, whole)
+                                               : reserved(f, whole));
+}
+
+uint64_t domain_most(const struct front *f, const struct tenant *t, struct device *base)
+{
+    uint64_t whole = device_whole(base);
+    uint64_t hard = amount_of(&t->limits.hard, whole);
+    uint64_t floors = domain_floor(f, base);
+    for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
+        bool stays = d->state != DEVICE_RESTING || d->wanted;
+        floors = sat_add(floors, stays && d->owner != t ? domain_floor(f, d) : 0);
+    }
+    uint64_t most = sat_sub(whole, floors);
+    return most < hard ? most : hard;
 }
 
 uint64_t domain_grant(const struct front *f, const struct tenant *t, struct device *base)
@@ -131,7 +152,6 @@ static void leave(struct front *f, struct device *d)
 {
     d->evacuation.state = EVACUATION_NONE;
     worker_dismiss(f, d, d->reason);
-    grant_change(f, d, 0);
     wake_at(f, front_now(f));
 }
 
@@ -223,6 +243,9 @@ static void drop(struct front *f, struct device *d)
     if (f->fault_device == d) {
         f->fault_device = NULL;
     }
+    if (d->base->growth.wanter == d) {
+        d->base->growth.wanter = NULL;
+    }
     d->owner->use[d->index] = (struct tenant_use){.asked = 0};
     d->owner->domains--;
     f->device[d->index] = NULL;
@@ -305,8 +328,11 @@ static int refuse(const struct front *f, const struct tenant *t, const struct de
 static bool has_room(const struct front *f, const struct tenant *t, struct device *base)
 {
     uint64_t others = sat_sub(base->granted, coming(base));
+    uint64_t whole = device_whole(base);
+    uint64_t floor = lease_floor(whole, amount_of(&t->limits.guaranteed, whole));
     return active(base) < f->config.domains_max &&
-           (base->memory == 0 || grant_beside(f, t, base, others) > 0);
+           (base->memory == 0 || grant_beside(f, t, base, others) > 0 ||
+            domain_most(f, t, base) >= floor);
 }
 
 /* Room for one more worker on the device: the least used idle ones make it. */
@@ -456,6 +482,19 @@ static bool has_place(struct front *f, struct device *d)
     return false;
 }
 
+/* Others give a part of theirs (lease.h). */
+static void wait_for_lease(struct front *f, struct device *d)
+{
+    uint64_t now = front_now(f);
+    uint64_t whole = device_whole(d);
+    device_set_state(d, DEVICE_RESTING, "no memory of the device is left for its worker");
+    if (d->lease.wanted == 0) {
+        d->lease.wanted = lease_floor(whole, amount_of(&d->owner->limits.guaranteed, whole));
+        d->lease.since_ns = d->lease.since_ns != 0 ? d->lease.since_ns : now;
+    }
+    wake_at(f, ns_add(now, LOOK_NS));
+}
+
 /* The worker opens the same device, with the same options, as the shared worker. */
 static void start(struct front *f, struct device *d)
 {
@@ -468,10 +507,10 @@ static void start(struct front *f, struct device *d)
         grant_change(f, d, domain_grant(f, d->owner, base));
     }
     if (d->grant == 0) {
-        device_set_state(d, DEVICE_RESTING, "no memory of the device is left for its worker");
-        wake_at(f, ns_add(front_now(f), LOOK_NS));
+        wait_for_lease(f, d);
         return;
     }
+    d->lease = (struct lease){.wanted = 0};
     (void)snprintf(d->backend, sizeof d->backend, "%s", base->backend);
     (void)snprintf(d->pin, sizeof d->pin, "%s", base->pin);
     d->number = base->number;

@@ -9,10 +9,10 @@
  * per_device_max with a worker, and the least recently used idle one makes room for another. A
  * resting domain that has no buffers is removed.
  *
- * From when it is wanted until its worker ends, a domain has a grant: a part of its device's
- * memory, which the limit of the shared worker's pool lacks (tenants/budget.h). The grant is
+ * From when it is wanted until its worker ends, a domain has a lease: a part of its device's
+ * memory, which the limit of the shared worker's pool lacks (tenants/budget.h). It begins with
  * [domains] memory_percent of the device, but at least the tenant's guarantee, and at most its hard
- * limit.
+ * limit. Then it grows and shrinks with what workers need (tenants/leases.h).
  *
  * Thread: the loop's. Nothing blocks.
  */
@@ -34,6 +34,11 @@ int domain_want(struct front *f, struct device *d, struct err *e);
 /* Finds or makes the domain of a worker that an earlier front started. NULL: no memory, or
  * DOMAINS_MAX. */
 struct device *domain_adopt(struct front *f, struct tenant *t, struct device *base);
+/* Bytes of the device that its worker, or the shared one, keeps whoever wants memory. */
+uint64_t domain_floor(const struct front *f, const struct device *d);
+/* Bytes of the device that a new domain of the tenant could get if others gave all that they can.
+ */
+uint64_t domain_most(const struct front *f, const struct tenant *t, struct device *base);
 /* Bytes of the device that a new domain of the tenant would get; 0: none are left. */
 uint64_t domain_grant(const struct front *f, const struct tenant *t, struct device *base);
 /* The domain's worker, which an earlier front started, keeps the grant of that front. What the

@@ -67,15 +67,20 @@ bool evacuate_movable(const struct buffer *b)
            !b->freed && !b->sealed && b->copy == COPY_NONE;
 }
 
-bool evacuate_allowed(const struct front *f, const struct device *d, uint64_t bytes,
-                      unsigned buffers)
+/* Has the host room for so much more of the domain? */
+static bool fits(const struct front *f, const struct device *d, uint64_t bytes)
 {
     uint64_t all = device_spill_limit(f->config.domain_host_bytes, 1);
     uint64_t own = amount_of(&d->owner->limits.spilled, device_whole(d));
+    return sat_add(f->evacuated_bytes, bytes) <= all && sat_add(d->evacuation.bytes, bytes) <= own;
+}
+
+bool evacuate_allowed(const struct front *f, const struct device *d, uint64_t bytes,
+                      unsigned buffers)
+{
     return buffers == 0 ||
            (d->state == DEVICE_READY && d->link != NULL && buffers <= DOMAIN_COPIES_MAX &&
-            descriptors_spare() && sat_add(f->evacuated_bytes, bytes) <= all &&
-            sat_add(d->evacuation.bytes, bytes) <= own);
+            descriptors_spare() && fits(f, d, bytes));
 }
 
 /* ---- copies ---------------------------------------------------------------------------------- */
@@ -112,8 +117,11 @@ void evacuate_begin(struct front *f, struct device *d)
 {
     uint32_t cursor = 0;
     unsigned count = 0;
+    bool full = false; /* several may begin after one look at what there is */
     for (struct buffer *b; (b = idmap_next(&f->buffers, &cursor, NULL)) != NULL; count++) {
-        if (b->device == d->index && evacuate_movable(b)) {
+        bool goes = b->device == d->index && evacuate_movable(b);
+        full = full || (goes && !fits(f, d, b->bytes));
+        if (goes && !full) {
             copy_is(b, COPY_DUE);
             charge(f, b);
             DL_APPEND2(d->evacuation.due, b, restore_prev, restore_next);
@@ -122,6 +130,9 @@ void evacuate_begin(struct front *f, struct device *d)
     turn_count(f, count / BUFFERS_A_UNIT);
     d->evacuation.heard_ns = front_now(f);
     step(f, d, EVACUATION_COPIES);
+    if (full) {
+        fail(f, d, "[domains] host_memory_max, or the tenant's memory_spilled, is used up");
+    }
     go_on(f, d);
     if (d->evacuation.state == EVACUATION_COPIES) {
         wake_at(f, evacuate_late_ns(d));

@@ -83,6 +83,7 @@ static int ready(struct front *f, struct device *d, struct bytes bytes, struct e
     d->pool_limit = d->budget = m.pool_limit;
     d->pool_default = m.pool_default;
     d->stay = m.stay;
+    d->lease.most = 0;
     d->spill_limit = m.spill_limit;
     d->units = m.units;
     d->max_group = m.max_group;
@@ -201,6 +202,16 @@ static int paused(struct front *f, struct device *d, struct bytes bytes, struct 
     return 0;
 }
 
+/* What the first of those jobs lacks: the others come after it. */
+static void want(struct front *f, struct device *d, uint64_t bytes)
+{
+    if (bytes > 0 && d->lease.wanted == 0) {
+        d->lease.wanted = bytes;
+        d->lease.since_ns = front_now(f);
+        wake_at(f, d->lease.since_ns);
+    }
+}
+
 /* A job waits for memory, or does not any more. The wait does not count against its time limit. */
 static int waiting(struct front *f, struct device *d, struct bytes bytes, struct err *e)
 {
@@ -215,6 +226,7 @@ static int waiting(struct front *f, struct device *d, struct bytes bytes, struct
         return 0;
     }
     job_set_wait(j, m.waits != 0 ? WAIT_MEMORY : WAIT_NOTHING);
+    want(f, d, m.bytes);
     j->dispatched_ns = front_now(f);
     wake_at(f, job_overdue_ns(j));
     return 0;

@@ -533,7 +533,7 @@ int memory_init(struct memory *m, const struct memory_device *on, uint64_t limit
 {
     const struct backend *b = on->b;
     struct backend_device *d = on->d;
-    *m = (struct memory){.b = b, .d = d, .streams = on->streams, .limit = limit};
+    *m = (struct memory){.b = b, .d = d, .streams = on->streams, .limit = limit, .most = limit};
     memcpy(m->stream, on->stream, on->streams * sizeof m->stream[0]);
     m->mapping = (struct mapping){
         .b = b, .d = d, .scrub = on->scrub, .quiet = quiet, .data = m, .why = ERR_INIT};

@@ -69,6 +69,7 @@ struct memory {
     struct backend_stream *stream[POOL_STREAMS]; /* not owned; as the pool numbers them */
     unsigned streams;
     uint64_t limit;                  /* limit of the pool in bytes */
+    uint64_t most;                   /* what the front may raise that to; at least `limit` */
     uint64_t stay;                   /* bytes of buffers that stay, of tenants without guarantees */
     uint64_t managed, managed_limit; /* bytes of managed memory */
     uint64_t exported;               /* bytes of memory that other processes can map */

@@ -155,6 +155,7 @@ int budget_set(struct budget *b, const struct budget_ask *ask, struct err *e)
     pool_stay_most(m->pool, ask->stay);
     m->stay = ask->stay;
     m->limit = ask->limit;
+    m->most = ask->most < ask->limit ? ask->limit : ask->most < has ? ask->most : has;
     m->changes++; /* jobs that wait may find room, or fail */
     spill_budget(b->spill);
     b->packed = UINT64_MAX;

@@ -51,6 +51,7 @@ struct budget_ask {
     uint64_t limit;    /* bytes of device memory */
     uint64_t until_ns; /* the deadline; may have passed */
     uint64_t stay;     /* bytes of buffers that stay, of all tenants without a guarantee */
+    uint64_t most;     /* what the limit may become for jobs that wait */
 };
 
 void budget_init(struct budget *b, struct spill *spill, uv_loop_t *loop, budget_ended_fn ended,

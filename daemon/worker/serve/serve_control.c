@@ -119,8 +119,10 @@ int serve_budget(struct server *s, struct bytes frame, struct frame_fds *fds, st
     }
     const struct budget_ask ask = {.limit = msg.limit,
                                    .until_ns = clock_now_ns() + msg.deadline_ms * NS_PER_MS,
-                                   .stay = msg.stay};
+                                   .stay = msg.stay,
+                                   .most = msg.most};
     struct err why = ERR_INIT;
+    waiting_renew(&s->waiting);
     if (budget_set(&s->budget, &ask, &why) != 0) {
         struct budget_report report;
         budget_report(&s->budget, &report);

@@ -75,7 +75,8 @@ void server_job_announce(void *data, const struct job *j, bool waits)
 {
     struct server *s = data;
     struct err e = ERR_INIT;
-    struct msg_w_waiting msg = {.job = j->id, .waits = waits};
+    struct msg_w_waiting msg = {
+        .job = j->id, .waits = waits, .bytes = waits ? waiting_wants(&s->waiting, j) : 0};
     server_must_send(s, channel_send(&s->channel, &schema_msg_w_waiting, &msg, NULL, &e), &e);
 }
 

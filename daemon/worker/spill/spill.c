@@ -20,15 +20,21 @@
 static bool moving_helps(void *data);
 static bool clear_out(void *data, uint64_t tenant, uint64_t bytes, bool own);
 
+bool spill_rises(const struct spill *s)
+{
+    return s->device->memory.most > s->device->memory.limit;
+}
+
 /* Limits that follow from those of the device and of the host. */
 static void limit_is(struct spill *s, uint64_t limit)
 {
     struct pool_stats stats;
     uint64_t piece = s->device->info.max_alloc;
     pool_stats(s->device->memory.pool, &stats);
-    s->buffers->most = piece != 0 && piece < stats.limit ? piece : stats.limit;
+    uint64_t most = spill_rises(s) ? s->device->memory.most : stats.limit;
+    s->buffers->most = piece != 0 && piece < most ? piece : most;
     s->limit = limit;
-    s->buffers->room = limit == 0 ? 0 : sat_add(stats.limit, limit);
+    s->buffers->room = limit == 0 && !spill_rises(s) ? 0 : sat_add(most, limit);
 }
 
 /* Tenants above their hard limit whose buffers had to wait for memory of the host. */
@@ -240,7 +246,8 @@ static int piece_get(struct spill *s, const struct memory_ask *ask, uint64_t bac
         struct err why = ERR_INIT;
         int rc = memory_alloc(&s->device->memory, ask, ret_piece, &why);
         h.own = rc == ERR_LIMIT; /* an eviction lowers the tenant's account at once */
-        bool hungry = rc == ERR_DEVICE_MEMORY && !moves(s, rc) && !enough(s, ask, freeing);
+        bool hungry =
+            rc == ERR_DEVICE_MEMORY && !moves(s, rc) && !spill_rises(s) && !enough(s, ask, freeing);
         bool helps = h.own ? !leaving_helps(s, ask, true) : hungry;
         uint64_t more = helps ? evict(s, h, &why) : 0;
         freeing += more;
@@ -391,6 +398,13 @@ static uint64_t lacks(const struct job *j, uint64_t *ret_back)
     return bytes;
 }
 
+uint64_t spill_lacks(const struct spill *s, const struct job *j)
+{
+    uint64_t wanted = lacks(j, NULL);
+    uint64_t vacant = prospect_vacant(s, memory_number(&s->device->memory, j->tenant));
+    return wanted > vacant ? wanted - vacant : wanted / 8 + 1; /* free, and in the wrong places */
+}
+
 bool spill_assured(const struct spill *s, const struct job *j)
 {
     struct pool_account a;
@@ -409,7 +423,8 @@ static int check_most(struct spill *s, const struct job *j, const struct hunger 
     pool_account(pool_of(s), h->tenant, &a);
     pool_stats(pool_of(s), &stats);
     bool own = h->wanted > a.quota.hard;
-    uint64_t soon = sat_add(stats.limit, memory_leaving_for(&s->device->memory, h->tenant));
+    uint64_t most = spill_rises(s) ? s->device->memory.most : stats.limit;
+    uint64_t soon = sat_add(most, memory_leaving_for(&s->device->memory, h->tenant));
     if (!own && h->wanted <= sat_sub(soon, pool_kept(pool_of(s), h->tenant))) {
         return 0;
     }

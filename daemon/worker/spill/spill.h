@@ -69,6 +69,10 @@ bool spill_late(const struct spill *s, const struct job *j);
 /* After a refused spill_acquire: buffers are being moved together, a part in each try. Try again in
  * the next turn of the loop. */
 bool spill_moves(const struct spill *s);
+/* May the front raise the limit of the device's pool? Then it is asked before buffers go. */
+bool spill_rises(const struct spill *s);
+/* Bytes by which that limit would have to grow for a job that was refused; at least 1. */
+uint64_t spill_lacks(const struct spill *s, const struct job *j);
 /* A counter of events that may help a refused job. */
 uint64_t spill_changes(const struct spill *s);
 /* A counter of buffers evicted to the host and brought back. */

@@ -22,6 +22,7 @@ struct waiting_job {
     int64_t rank;
     uint64_t deadline; /* ns */
     bool announced;    /* the front knows that it waits */
+    bool renews;       /* and hears it again */
     bool stalled;      /* nothing under way can help: others may pass */
     bool late;         /* the running jobs that would help have run for long: others may pass */
     bool behind;       /* it comes after a waiting job: others may pass */
@@ -288,7 +289,8 @@ static bool is_hopeless(const struct waiting *w, struct waiting_job *x, int rc)
     bool late = over && x->moved;
     x->moved = x->moves || (x->moved && !late);
     x->moves = x->moves || late;
-    return rc == SPILL_NEVER || (over && !late);
+    bool rises = rc == ERR_DEVICE_MEMORY && spill_rises(w->spill); /* the front answers that */
+    return rc == SPILL_NEVER || (over && !late && !rises);
 }
 
 /* Returns false if the job no longer waits. */
@@ -336,11 +338,27 @@ void waiting_poll(struct waiting *w, uint64_t now)
     }
     DL_FOREACH(w->first, x)
     {
-        if (!x->announced) {
+        if (!x->announced || x->renews) {
             x->announced = true;
+            x->renews = false;
             w->callbacks.announce(w->data, x->job, true);
         }
     }
+}
+
+void waiting_renew(struct waiting *w)
+{
+    struct waiting_job *x;
+    DL_FOREACH(w->first, x)
+    {
+        x->renews = true;
+    }
+}
+
+uint64_t waiting_wants(const struct waiting *w, const struct job *j)
+{
+    bool has = j->waiting == NULL || j->waiting->maps || j->waiting->own || j->waiting->behind;
+    return !has && spill_rises(w->spill) ? spill_lacks(w->spill, j) : 0;
 }
 
 bool waiting_maps(const struct waiting *w, const uint64_t *tenant)

@@ -59,5 +59,9 @@ void waiting_poll(struct waiting *w, uint64_t now);
 /* Does a job wait for waiting_poll in the next turn of the loop, which moves more buffers? */
 bool waiting_moves(const struct waiting *w);
 void waiting_announce(struct waiting *w); /* announces all waiting jobs again */
+/* The same in the next poll, those that still wait then. */
+void waiting_renew(struct waiting *w);
+/* Bytes by which the budget would have to grow for a job that waits; 0: it does not. */
+uint64_t waiting_wants(const struct waiting *w, const struct job *j);
 
 #endif

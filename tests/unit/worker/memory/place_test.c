@@ -250,6 +250,41 @@ START_TEST(sealed_ones_come_back_by_the_way)
 }
 END_TEST
 
+/* A buffer that came with a copy of the front's needs no memory until a job does. The copy ends
+ * when the bytes are on the device: what is written then goes to the host anew. */
+START_TEST(a_lent_copy_serves_once)
+{
+    struct err e = ERR_INIT;
+    if (!start(_i, 2 * PAGE)) {
+        return;
+    }
+    for (uint64_t id = 1; id <= BUFFERS; id++) {
+        make(id);
+    }
+    const uint64_t id = BUFFERS + 1;
+    const struct buffer_ask ask = {.id = id, .size = size, .tenant = 1, .held = true};
+    struct buffer *b = NULL;
+    t.buffers.room = size; /* a new buffer would be refused */
+    ck_assert_msg(buffer_create(&t.buffers, &ask, &b, &e) == 0, "%s", e.text);
+    ck_assert(buffer_away(b));
+    b->content = BUFFER_BYTES;
+    seal(id);
+    buffer_lend(&t.buffers, b);
+    ck_assert_uint_eq(t.buffers.lent, size);
+    look(bring(id, true), 0);
+    ck_assert(!b->lent && b->sealed_fd < 0);
+    ck_assert_uint_eq(t.buffers.lent, 0);
+    put(b, 1);
+    buffer_unpin(&t.buffers, b);
+    ck_assert_int_eq(spill_move_out(&t.spill, b, &e), 0);
+    local_quiet(&t);
+    ck_assert_ptr_nonnull(b->spilled);
+    look(bring(id, true), 1);
+    buffer_unpin(&t.buffers, b);
+    local_stop(&t);
+}
+END_TEST
+
 /* A buffer that is freed meanwhile is destroyed when its bytes have come. */
 START_TEST(a_sealed_one_is_freed_on_its_way)
 {
@@ -583,6 +618,7 @@ int main(void)
     tcase_add_loop_test(tc, buffers_come_back_while_others_go, 0, KINDS);
     tcase_add_loop_test(tc, others_come_back_anywhere, 0, KINDS);
     tcase_add_loop_test(tc, sealed_ones_come_back_by_the_way, 0, KINDS);
+    tcase_add_loop_test(tc, a_lent_copy_serves_once, 0, KINDS);
     tcase_add_loop_test(tc, a_sealed_one_is_freed_on_its_way, 0, KINDS);
     tcase_add_loop_test(tc, a_buffer_that_fails_is_on_the_host_once, 0, 2);
     tcase_add_loop_test(tc, a_former_move_cleans_no_other_memory, 0, 2);

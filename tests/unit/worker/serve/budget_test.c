@@ -169,6 +169,76 @@ START_TEST(guarantees_hold)
 }
 END_TEST
 
+static void may_grow(struct fake *f, uint64_t limit, uint64_t most)
+{
+    const struct msg_f_budget m = {
+        .limit = limit, .deadline_ms = LONG_MS, .stay = UINT64_MAX, .most = most};
+    fake_send(f, &schema_msg_f_budget, &m, -1);
+}
+
+static void job(struct fake *f, uint64_t id, uint64_t bytes)
+{
+    struct job_draft d;
+    draft_init(&d, id, 0);
+    uint64_t temp = draft_temp(&d, bytes);
+    draft_fill(&d, ref_temp(temp, bytes), "x", 1);
+    d.msg.deadline_ns = UINT64_MAX;
+    draft_send(&d, f);
+}
+
+/* The end of the job, and the answer to a budget, in any order. */
+static int ends(struct fake *f)
+{
+    struct msg_w_done done = {.code = 1};
+    struct err e = ERR_INIT;
+    bool answered = false;
+    while (!answered || done.code == 1) {
+        unsigned kind = fake_next(f);
+        answered = answered || kind == FRAME_KIND_W_BUDGET;
+        if (kind == FRAME_KIND_W_DONE) {
+            ck_assert_int_eq(
+                proto_decode(&schema_msg_w_done, bytes_of(f->frame, f->size), &done, &e), 0);
+        }
+        ck_assert_uint_ne(kind, 0);
+    }
+    return (int)done.code;
+}
+
+/* While its budget may grow a worker asks for more before its buffers go to the host. It hears that
+ * there is no more, or gets it. */
+START_TEST(jobs_wait_for_more)
+{
+    struct fake f;
+    struct msg_w_waiting waits;
+    if (!room_start(&f, _i, "33554432")) {
+        return;
+    }
+    may_grow(&f, LIMIT, 24 * MIB);
+    ck_assert_uint_eq(answer(&f).limit, LIMIT);
+    room_fill(&f, 1, 1, BUFFERS);
+    job(&f, 900, 8 * MIB);
+    fake_expect(&f, FRAME_KIND_W_WAITING, &schema_msg_w_waiting, &waits);
+    ck_assert(waits.job == 900 && waits.waits == 1);
+    ck_assert_uint_ge(waits.bytes, 6 * MIB);
+    ck_assert_uint_le(waits.bytes, 8 * MIB);
+    ck_assert_uint_eq(pool(&f).spilled, 0);
+    may_grow(&f, 22 * MIB, 24 * MIB);
+    ck_assert_int_eq(ends(&f), 0);
+    ck_assert_uint_eq(pool(&f).spilled, 0);
+    may_grow(&f, LIMIT, 24 * MIB);
+    ck_assert_uint_eq(answer(&f).missing, 0);
+    job(&f, 901, 8 * MIB);
+    fake_expect(&f, FRAME_KIND_W_WAITING, &schema_msg_w_waiting, &waits);
+    may_grow(&f, LIMIT, LIMIT);
+    ck_assert_int_eq(ends(&f), 0);
+    ck_assert_uint_gt(pool(&f).spilled, 0);
+    job(&f, 902, 13 * MIB); /* it could never have that */
+    ck_assert_int_eq(fake_done(&f, 902, NULL), ERR_DEVICE_MEMORY);
+    room_check_all(&f, 1, 1, BUFFERS);
+    fake_stop(&f);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("the worker's budget");
@@ -179,6 +249,7 @@ int main(void)
     tcase_add_loop_test(t, what_cannot_go_is_reported, 0, ROOMS);
     tcase_add_loop_test(t, a_recall_replaces_the_one_under_way, 0, ROOMS);
     tcase_add_loop_test(t, guarantees_hold, 0, ROOMS);
+    tcase_add_loop_test(t, jobs_wait_for_more, 0, ROOMS);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);

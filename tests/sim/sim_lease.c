@@ -1,0 +1,158 @@
+/* Leases: workers answer for their budgets, and have jobs that wait for more. */
+#include <inttypes.h>
+
+#include "tests/sim/sim.h"
+
+#define LONG_NS (90 * NS_PER_S) /* some recalls, and the end of a worker that hangs */
+
+static uint64_t memory_of(const struct sim *s)
+{
+    return s->p.memory_kib * 1024;
+}
+
+/* Bytes that workers of the same hardware may still have. */
+static uint64_t held_beside(struct sim *s, const struct sim_worker *x, bool *ret_sure)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < s->workers; i++) {
+        const struct sim_worker *y = s->worker[i];
+        bool there = y != x && y->state == WORKER_RUNS &&
+                     worker_hardware(s, y->number) == worker_hardware(s, x->number);
+        sum += there ? y->lease.held : 0;
+        *ret_sure = *ret_sure && !(there && (y->silent || y->cut || y->killed || y->lied));
+    }
+    return sum;
+}
+
+/* A worker whose lease grows has nothing that another still has. */
+static void check_growth(struct sim *s, const struct sim_worker *x, uint64_t limit)
+{
+    bool sure = s->era == 1 && !memory_failed() && !x->lied;
+    uint64_t others = held_beside(s, x, &sure);
+    if (sure && others + limit > memory_of(s)) {
+        sim_fail(s,
+                 "lease: worker %" PRIu64 " may have %" PRIu64 " bytes, and others still have "
+                 "%" PRIu64 " of %" PRIu64,
+                 x->id, limit, others, memory_of(s));
+    }
+}
+
+static void on_answer(struct sim *s, const struct hap *h)
+{
+    struct sim_worker *x = h->actor;
+    if (x->state != WORKER_RUNS || x->epoch != h->a || x->lease.asked != h->b) {
+        return; /* another budget came before the answer */
+    }
+    const struct msg_w_budget m = {.asked = x->lease.limit,
+                                   .limit = x->lease.limit,
+                                   .size = x->lease.limit + x->lease.missing,
+                                   .missing = x->lease.missing};
+    x->lease.held = x->lease.limit + x->lease.missing;
+    worker_send(s, x, &schema_msg_w_budget, &m, NULL);
+}
+
+static void check_budget(struct sim *s, const struct sim_worker *x, uint64_t limit)
+{
+    if (limit == 0 || limit > memory_of(s)) {
+        sim_fail(s, "lease: worker %" PRIu64 " gets a budget of %" PRIu64 " bytes", x->id, limit);
+    }
+    if (x->lease.limit != 0 && limit > x->lease.held) {
+        check_growth(s, x, limit);
+    }
+}
+
+/* A recall takes its time. Some workers cannot give all, and one in some never answers. */
+void lease_budget(struct sim *s, struct sim_worker *x, const struct msg_f_budget *m)
+{
+    struct sim_lease *l = &x->lease;
+    uint64_t chance = (x->id * 31 + ++l->asked * 17) % 64;
+    bool recalls = m->limit < l->limit;
+    check_budget(s, x, m->limit);
+    l->missing = recalls && chance < 8 ? (l->limit - m->limit) / 2 : 0;
+    l->mute = l->mute || (recalls && chance == 9 && !s->settling && x->number >= DEVICES_MAX);
+    l->limit = m->limit;
+    l->most = m->most;
+    l->held = l->held > m->limit ? l->held : m->limit;
+    l->fed_ns = s->now_ns;
+    if (!l->mute) {
+        uint64_t ns = recalls ? (1 + chance) * NS_PER_MS : NS_PER_MS;
+        sim_at(s, s->now_ns + ns, on_answer, x, x->epoch, l->asked);
+    }
+    for (struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
+        j->told = false;
+    }
+    exec_more(s, x);
+}
+
+static void tell(struct sim *s, struct sim_worker *x, struct sim_worker_job *j, bool waits)
+{
+    const struct msg_w_waiting m = {
+        .job = j->id, .waits = waits, .bytes = waits ? j->needs - x->lease.limit : 0};
+    j->told = j->waited = true;
+    worker_send(s, x, &schema_msg_w_waiting, &m, NULL);
+}
+
+/* Some jobs need more than their worker has when they come. */
+static void appetite(struct sim *s, const struct sim_worker *x, struct sim_worker_job *j)
+{
+    uint64_t limit = x->lease.limit;
+    bool some = s->p.special == WORLD_DOMAINS && !s->settling && limit > 0 && j->id % 3 == 0;
+    j->needs = some ? limit + memory_of(s) / 64 * (1 + j->id % 24) : UINT64_MAX;
+    j->hungry_ns = s->now_ns;
+}
+
+static void check_wait(struct sim *s, const struct sim_worker *x, const struct sim_worker_job *j)
+{
+    uint64_t since_ns = j->hungry_ns > s->stalled_ns ? j->hungry_ns : s->stalled_ns;
+    if (s->now_ns > since_ns + LONG_NS && !x->silent && s->era == 1) {
+        sim_fail(s, "lease: job %" PRIu64 " waits for memory, and hears nothing", j->id);
+    }
+}
+
+/* Does the job wait for its worker's lease to grow? Where that grows no further, its buffers make
+ * room. */
+bool lease_hungers(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
+{
+    const struct sim_lease *l = &x->lease;
+    if (j->needs == 0) {
+        appetite(s, x, j);
+    }
+    if (j->needs == UINT64_MAX) {
+        return false;
+    }
+    if (j->needs <= l->limit || j->needs > l->most || l->most <= l->limit) {
+        if (j->hungry_ns < s->now_ns) {
+            tell(s, x, j, false);
+        }
+        j->needs = UINT64_MAX;
+        return false;
+    }
+    check_wait(s, x, j);
+    if (!j->told) {
+        tell(s, x, j, true);
+        s->hungry++;
+    }
+    return true;
+}
+
+bool lease_waited(struct sim *s, const struct device *d, uint64_t job)
+{
+    struct sim_worker *x = worker_of_device(s, worker_slot_of(s, d));
+    struct sim_worker_job *j = NULL;
+    if (x != NULL) {
+        HASH_FIND(hh, x->by_id, &job, sizeof job, j);
+    }
+    return j != NULL && j->waited;
+}
+
+/* All leases of a device together are the device. */
+void lease_check(struct sim *s, const struct device *d)
+{
+    if (d->base != NULL || d->pool_limit == 0 || d->progress < WORKER_UP || d->link == NULL) {
+        return;
+    }
+    if (d->pool_limit + d->granted != memory_of(s) && !memory_failed() && !s->lies) {
+        sim_fail(s, "lease: device %u leases %" PRIu64 " and %" PRIu64 " bytes of %" PRIu64,
+                 d->index, d->pool_limit, d->granted, memory_of(s));
+    }
+}

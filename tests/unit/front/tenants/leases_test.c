@@ -1,0 +1,298 @@
+/* Memory of a device changes hands between its workers. The workers' side is the test's. */
+#include <string.h>
+
+#include "daemon/front/model/job.h"
+#include "daemon/front/tenants/budget.h"
+#include "daemon/front/tenants/leases.h"
+#include "daemon/front/tenants/tenant_quota.h"
+#include "daemon/front/workers/domains.h"
+#include "daemon/front/workers/worker.h"
+#include "tests/unit/common/suite.h"
+#include "tests/unit/front/fake_front.h"
+
+#define MIB (UINT64_C(1) << 20)
+#define ALL (1024 * MIB)
+
+static struct fake *k;
+static struct device *base, *a, *b;
+static struct job waits;
+static struct msg_f_budget last[PLACES_MAX]; /* by the place of the device */
+static unsigned kills;
+
+static int on_send(struct link *l, const struct schema *schema, const void *msg,
+                   const struct frame_fds *fds, struct err *e)
+{
+    if (schema == &schema_msg_f_budget) {
+        last[((struct device *)l)->index] = *(const struct msg_f_budget *)msg;
+    }
+    return fake_send(l, schema, msg, fds, e);
+}
+
+static int on_kill(struct launcher_link *l, uint64_t id, int signal, struct err *e)
+{
+    (void)l;
+    (void)id;
+    (void)signal;
+    (void)e;
+    kills++;
+    return 0;
+}
+
+static void ignore(struct front *f, struct device *d)
+{
+    (void)f;
+    (void)d;
+}
+
+static void lost(struct front *f, struct device *d, bool external, const char *why)
+{
+    (void)f;
+    (void)d;
+    (void)external;
+    (void)why;
+}
+
+static void watch(void)
+{
+    domains_watch(&k->f, fake_now());
+    leases_watch(&k->f, fake_now());
+    uint64_t sum = base->pool_limit + base->granted;
+    ck_assert_uint_eq(sum, ALL);
+    ck_assert_uint_eq(base->granted, a->grant + b->grant + base->growth.coming);
+}
+
+static struct device *serving(const char *name)
+{
+    struct device *d = NULL;
+    struct err e = ERR_INIT;
+    struct tenant *t = tenant_named(&k->f.tenants, name);
+    ck_assert_ptr_nonnull(t);
+    t->apart = true;
+    ck_assert_int_eq(domain_obtain(&k->f, t, base, &d, &e), 0);
+    domains_watch(&k->f, fake_now());
+    device_set_state(d, DEVICE_OPENED, NULL);
+    device_set_state(d, DEVICE_PROBING, NULL);
+    device_set_state(d, DEVICE_READY, "");
+    d->link = (struct link *)d;
+    d->progress = WORKER_UP;
+    d->pool_limit = d->grant;
+    return d;
+}
+
+static void answer(struct device *d, uint64_t missing)
+{
+    const struct msg_w_budget m = {
+        .asked = d->budget, .limit = d->budget, .size = d->budget + missing, .missing = missing};
+    quota_budget(&k->f, d, &m);
+    watch();
+}
+
+static void begin(void)
+{
+    k = fake_create();
+    k->f.io.send = on_send;
+    k->f.io.kill = on_kill;
+    k->f.hooks.device_removed = k->f.hooks.device_changed = ignore;
+    k->f.hooks.budget_changed = quota_granted;
+    k->f.hooks.worker_lost = lost;
+    k->f.next_worker = 100;
+    kills = 0;
+    memset(last, 0, sizeof last);
+    base = &k->device[0];
+    base->proven = true;
+    base->progress = WORKER_UP;
+    base->memory = base->pool_limit = base->pool_default = base->budget = ALL;
+    base->worker = 1;
+    base->quota_epoch = base->epoch;
+    a = serving("a");
+    b = serving("b");
+    base->pool.used = base->pool_limit;
+    base->inflight_count = 1;
+    waits = (struct job){.state = JOB_DISPATCHED, .wait = WAIT_MEMORY};
+    fake_pass(2 * NS_PER_S); /* all are idle, but the shared one */
+    watch();
+}
+
+static void wants(struct device *d, uint64_t bytes)
+{
+    d->inflight = &waits;
+    d->inflight_count = 1;
+    d->lease.wanted = bytes;
+    d->lease.since_ns = fake_now();
+    watch();
+}
+
+static void finish(void)
+{
+    base->inflight = a->inflight = b->inflight = NULL;
+    base->worker = 0;
+    base->inflight_count = a->inflight_count = b->inflight_count = 0;
+    for (unsigned i = 0; i < 4 && k->f.domain_count > 0; i++) {
+        struct device *d;
+        fake_pass(3600 * NS_PER_S);
+        domains_watch(&k->f, fake_now());
+        leases_watch(&k->f, fake_now());
+        for (unsigned at = DEVICES_MAX; (d = front_next_device(&k->f, &at)) != NULL;) {
+            if (d->worker != 0) {
+                d->link = NULL;
+                ck_assert(worker_ended(&k->f, d->worker, 9));
+            }
+        }
+    }
+    ck_assert_uint_eq(k->f.domain_count, 0);
+    ck_assert_uint_eq(base->granted, 0);
+    ck_assert_uint_eq(base->pool_limit, ALL);
+    fake_destroy(k);
+}
+
+/* What another does not use is recalled, and given on when it has come back. */
+START_TEST(a_lease_grows)
+{
+    begin();
+    uint64_t had = a->grant;
+    uint64_t rest = base->pool_limit;
+    ck_assert_uint_gt(last[a->index].most, had); /* its worker asks before its buffers go */
+    base->pool.used = 0;
+    wants(a, 100 * MIB);
+    ck_assert_ptr_eq(base->growth.wanter, a);
+    ck_assert_uint_eq(a->grant, had);
+    ck_assert_uint_lt(last[base->index].limit, rest);
+    ck_assert_uint_ge(base->growth.coming, 100 * MIB);
+    watch();
+    ck_assert_uint_eq(a->grant, had); /* the other worker still has it */
+    answer(base, 0);
+    ck_assert_uint_ge(a->grant, had + 100 * MIB);
+    ck_assert_uint_eq(last[a->index].limit, a->grant);
+    ck_assert_uint_eq(a->lease.wanted, 0);
+    ck_assert_uint_eq(base->growth.coming, 0);
+    finish();
+}
+END_TEST
+
+/* A worker keeps what it could not give back, and the other gets the rest. */
+START_TEST(some_is_missing)
+{
+    begin();
+    uint64_t had = a->grant;
+    base->pool.used = 0;
+    wants(a, 64 * MIB);
+    uint64_t coming = base->growth.coming;
+    answer(base, 10 * MIB);
+    ck_assert_uint_eq(a->grant, had + coming - 10 * MIB);
+    finish();
+}
+END_TEST
+
+/* Nobody has anything to give: the worker is told so at once, and asks again after a while. */
+START_TEST(it_is_denied)
+{
+    begin();
+    uint64_t had = a->grant;
+    a->pool.used = a->grant;
+    b->pool.used = b->grant;
+    b->inflight_count = 1;
+    b->inflight = &waits;
+    wants(a, 900 * MIB);
+    ck_assert_ptr_null(base->growth.wanter);
+    ck_assert_uint_eq(a->grant, had);
+    ck_assert_uint_eq(a->lease.wanted, 0);
+    ck_assert_uint_eq(last[a->index].most, had);
+    fake_pass(NS_PER_S);
+    watch();
+    ck_assert_uint_gt(last[a->index].most, had);
+    finish();
+}
+END_TEST
+
+/* Domains are ended as workers that hang; the shared one keeps what it has. */
+START_TEST(a_recall_is_not_answered)
+{
+    begin();
+    uint64_t had = a->grant;
+    wants(a, b->grant / 2); /* of b, which is idle */
+    ck_assert_uint_gt(b->lease.taken, 0);
+    fake_pass(k->f.config.recall_ms * NS_PER_MS);
+    watch();
+    ck_assert_uint_eq(kills, 0);
+    fake_pass(3 * NS_PER_S);
+    watch();
+    ck_assert_uint_eq(kills, 1);
+    ck_assert_uint_eq(a->grant, had);
+    b->link = NULL;
+    ck_assert(worker_ended(&k->f, b->worker, 9));
+    watch();
+    ck_assert_uint_gt(a->grant, had);
+    uint64_t has = a->grant;
+    base->pool.used = 0;
+    wants(a, 64 * MIB);
+    ck_assert_uint_gt(base->lease.taken, 0);
+    fake_pass(k->f.config.recall_ms * NS_PER_MS + 3 * NS_PER_S);
+    watch();
+    ck_assert_uint_eq(kills, 1);
+    ck_assert_uint_eq(a->grant, has);
+    finish();
+}
+END_TEST
+
+/* The one that waits for longest is served first, and its job may end meanwhile. */
+START_TEST(they_are_served_in_turn)
+{
+    begin();
+    base->pool.used = 0;
+    wants(b, 64 * MIB);
+    fake_pass(1);
+    wants(a, 64 * MIB);
+    ck_assert_ptr_eq(base->growth.wanter, b);
+    answer(base, 0);
+    ck_assert_uint_eq(b->lease.wanted, 0);
+    watch();
+    ck_assert_ptr_eq(base->growth.wanter, a);
+    answer(base, 0);
+    ck_assert_uint_eq(a->lease.wanted, 0);
+    a->inflight = NULL;
+    a->lease.wanted = 64 * MIB;
+    watch();
+    ck_assert_ptr_null(base->growth.wanter);
+    ck_assert_uint_eq(a->lease.wanted, 0);
+    finish();
+}
+END_TEST
+
+/* A newcomer gets its first lease from those that have more, if nothing is left. */
+START_TEST(a_newcomer_gets_a_part)
+{
+    begin();
+    uint64_t all = base->pool_limit - domain_floor(&k->f, base);
+    base->pool.used = 0;
+    base->granted += all; /* a has all that there is */
+    a->grant += all;
+    quota_granted(&k->f, base);
+    a->pool_limit = a->grant;
+    watch();
+    a->pool.used = 0;
+    struct device *c = NULL;
+    struct err e = ERR_INIT;
+    struct tenant *t = tenant_named(&k->f.tenants, "c");
+    t->apart = true;
+    ck_assert_msg(domain_obtain(&k->f, t, base, &c, &e) == 0, "%s", e.text);
+    ck_assert_uint_eq(c->grant, 0);
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(c->state, DEVICE_RESTING);
+    leases_watch(&k->f, fake_now());
+    ck_assert_ptr_eq(base->growth.wanter, c);
+    ck_assert_uint_gt(a->lease.taken, 0);
+    const struct msg_w_budget m = {.asked = a->budget, .limit = a->budget, .size = a->budget};
+    quota_budget(&k->f, a, &m);
+    leases_watch(&k->f, fake_now());
+    ck_assert_uint_ge(c->grant, domain_floor(&k->f, c));
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(c->state, DEVICE_STARTING);
+    device_set_state(c, DEVICE_OPENED, NULL);
+    device_set_state(c, DEVICE_PROBING, NULL);
+    device_set_state(c, DEVICE_READY, "");
+    finish();
+}
+END_TEST
+
+SUITE_MAIN("leases", a_lease_grows, some_is_missing, it_is_denied, a_recall_is_not_answered,
+           they_are_served_in_turn, a_newcomer_gets_a_part)
