@@ -199,7 +199,7 @@ void command_buffer_seal(struct front *f, struct buffer *b)
         return;
     }
     struct memfd host = MEMFD_NONE;
-    int rc = memfd_create_sealed("gpud-sealed", device_bytes(b), &host, &e);
+    int rc = memfd_create_freezable("gpud-sealed", device_bytes(b), &host, &e);
     if (rc != 0) {
         struct op *o = b->pending;
         b->pending = NULL;
