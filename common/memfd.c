@@ -15,7 +15,7 @@ static int fail_close(int fd, struct err *e, const char *what)
     return code;
 }
 
-int memfd_create_sealed(const char *name, size_t size, struct memfd *ret_m, struct err *e)
+static int create(const char *name, size_t size, int seals, struct memfd *ret_m, struct err *e)
 {
     if (size == 0) {
         return err_set(e, ERR_INVALID, "shared memory of 0 bytes");
@@ -29,7 +29,7 @@ int memfd_create_sealed(const char *name, size_t size, struct memfd *ret_m, stru
     if (ftruncate(fd, (off_t)size) != 0) {
         return fail_close(fd, e, "sizing shared memory");
     }
-    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    if (fcntl(fd, F_ADD_SEALS, seals) != 0) {
         return fail_close(fd, e, "sealing shared memory");
     }
     uint8_t *data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -38,6 +38,42 @@ int memfd_create_sealed(const char *name, size_t size, struct memfd *ret_m, stru
     }
     *ret_m = (struct memfd){.fd = fd, .data = data, .size = size};
     return 0;
+}
+
+int memfd_create_sealed(const char *name, size_t size, struct memfd *ret_m, struct err *e)
+{
+    return create(name, size, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, ret_m, e);
+}
+
+int memfd_create_freezable(const char *name, size_t size, struct memfd *ret_m, struct err *e)
+{
+    return create(name, size, F_SEAL_SHRINK | F_SEAL_GROW, ret_m, e);
+}
+
+int memfd_freeze(int fd, struct err *e)
+{
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) == 0) {
+        return 0;
+    }
+    return err_errno(e, errno == EBUSY ? ERR_BUSY : ERR_INVALID, "closing memory against writing");
+}
+
+bool memfd_frozen(int fd)
+{
+    int seals = fcntl(fd, F_GET_SEALS);
+    return seals >= 0 && (seals & F_SEAL_WRITE) != 0;
+}
+
+/* Before Linux 6.7 a frozen memfd cannot be mapped as shared. As nothing changes it any more, a
+ * private mapping is the same. */
+static void *map(int fd, size_t size, bool writable, int seals)
+{
+    int prot = writable ? PROT_READ | PROT_WRITE : PROT_READ;
+    void *data = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
+    if (data == MAP_FAILED && !writable && (seals & F_SEAL_WRITE) != 0) {
+        data = mmap(NULL, size, prot, MAP_PRIVATE, fd, 0);
+    }
+    return data;
 }
 
 int memfd_adopt(int fd, size_t min_size, bool writable, struct memfd *ret_m, struct err *e)
@@ -62,8 +98,7 @@ int memfd_adopt(int fd, size_t min_size, bool writable, struct memfd *ret_m, str
                        (long long)st.st_size, min_size);
     }
     size_t size = (size_t)st.st_size;
-    int prot = writable ? PROT_READ | PROT_WRITE : PROT_READ;
-    uint8_t *data = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
+    uint8_t *data = map(fd, size, writable, seals);
     if (data == MAP_FAILED) {
         return err_errno(e, ERR_IO, "mapping shared memory");
     }

@@ -21,6 +21,12 @@ struct memfd {
  * reading and writing. Pages are allocated at the first access. ret_m untouched on failure.
  * ERR_LIMIT: no descriptor is left. */
 int memfd_create_sealed(const char *name, size_t size, struct memfd *ret_m, struct err *e);
+/* The same, but memfd_freeze may follow. */
+int memfd_create_freezable(const char *name, size_t size, struct memfd *ret_m, struct err *e);
+/* From now on nobody can write it, whoever has the descriptor. ERR_BUSY: somebody has it mapped for
+ * writing. ERR_INVALID: it was made otherwise. */
+int memfd_freeze(int fd, struct err *e);
+bool memfd_frozen(int fd);
 /* Maps another process's memfd. Refuses a memfd that is not sealed against shrinking (its owner
  * could end this process with SIGBUS), has huge pages (its holes could do that, too) or is smaller
  * than min_size. Takes `fd` on success only. */

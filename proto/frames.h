@@ -393,7 +393,8 @@ enum frame_ref_tag {
     U(left, 1)                                                                                     \
     L(openers, RECORD_OPENER, RECORD_OPENERS_MAX)                                                  \
     S(tenant, PROTO_NAME_MAX)                                                                      \
-    U(freed, UINT64_MAX)
+    U(freed, UINT64_MAX)                                                                           \
+    S(grants, PROTO_GRANTS_MAX)
 
 /* input, output: offsets in the staging memory, bytes; offsets of outputs are relative to `output`.
  */

@@ -6,9 +6,10 @@
 #define PROTO_MINOR 4
 
 /* The minor version that introduced: */
-#define PROTO_MINOR_ARGS 4 /* 128 arguments of a kernel; views; headers of a module */
-#define PROTO_MINOR_JOBS 4 /* QUERY chooses among jobs */
-#define PROTO_MINOR_KILL 4 /* CANCEL ends workers */
+#define PROTO_MINOR_ARGS   4 /* 128 arguments of a kernel; views; headers of a module */
+#define PROTO_MINOR_JOBS   4 /* QUERY chooses among jobs */
+#define PROTO_MINOR_KILL   4 /* CANCEL ends workers */
+#define PROTO_MINOR_GRANTS 4 /* buffers for other tenants */
 
 #define PROTO_INLINE_MAX (16u * 1024u * 1024u) /* bytes of one inline value */
 #define PROTO_MESSAGE_MAX                                                                          \
@@ -19,6 +20,7 @@
 #define PROTO_SOCKET_SHM      ".shm" /* ends the path of a tenant's socket for CLAIM */
 #define PROTO_NAME_MAX        64u    /* bytes: kernels, modules, published buffers, parameters */
 #define PROTO_LABEL_MAX       64u    /* bytes */
+#define PROTO_GRANTS_MAX      1024u  /* bytes: names of tenants, with spaces between them */
 #define PROTO_TOKEN_MAX       256u   /* bytes */
 #define PROTO_TEXT_MAX        1024u  /* bytes: error texts, signatures */
 #define PROTO_LOG_MAX         65536u /* bytes: compiler's log */

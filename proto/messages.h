@@ -277,9 +277,11 @@ enum proto_buffer_flag {
     U(handle, UINT64_MAX)                                                                          \
     S(name, PROTO_NAME_MAX)                                                                        \
     U(rights, 3)                                                                                   \
-    U(linger_ns, UINT64_MAX)
+    U(linger_ns, UINT64_MAX)                                                                       \
+    S(grants, PROTO_GRANTS_MAX)
 
-#define MSG_BUFFER_OPEN(U, I, S, B, L)   HEAD(U) S(name, PROTO_NAME_MAX)
+/* owner: the tenant that granted it; empty: the caller's own. */
+#define MSG_BUFFER_OPEN(U, I, S, B, L)   HEAD(U) S(name, PROTO_NAME_MAX) S(owner, PROTO_NAME_MAX)
 #define MSG_BUFFER_EXPORT(U, I, S, B, L) HEAD(U) U(handle, UINT64_MAX)
 
 enum proto_lang {

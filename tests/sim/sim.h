@@ -88,14 +88,16 @@ struct sim_buffer {
     bool zero;
     bool sealed; /* BUFFER_SEAL was answered */
     uint64_t sealed_era;
-    bool sealing;       /* asked for */
-    bool known_lost;    /* by a notice or an answer */
-    bool freed;         /* its maker asked for that, or its session ended */
-    bool vague;         /* a job of unknown outcome wrote it: its content may be anything */
-    unsigned publishes; /* requests to publish it */
-    bool read_only;     /* published for reading; the only one of them was answered */
-    bool parts;         /* some of its bytes were written without the others */
-    bool lied;          /* its worker lied: it may be lost, or refused, for no reason */
+    bool sealing;               /* asked for */
+    bool known_lost;            /* by a notice or an answer */
+    bool freed;                 /* its maker asked for that, or its session ended */
+    bool vague;                 /* a job of unknown outcome wrote it: its content may be anything */
+    unsigned publishes;         /* requests to publish it */
+    bool read_only;             /* published for reading; the only one of them was answered */
+    bool parts;                 /* some of its bytes were written without the others */
+    bool lied;                  /* its worker lied: it may be lost, or refused, for no reason */
+    bool granted;               /* its maker asked for that */
+    struct sim_buffer *copy_of; /* a copy that another tenant granted has its content; NULL: none */
     struct sim_client *maker;
     uint8_t value[SIM_CONTENT]; /* sim_model.c's */
     uint8_t state[SIM_CONTENT];
@@ -240,6 +242,14 @@ static inline bool client_twin(const struct sim_client *c)
 {
     return c->tenant >= SIM_TWINS && c->tenant < SIM_TWINS + 2;
 }
+
+/* sim_grants.c, in worlds with sockets */
+#define SIM_LABEL 16u
+void grants_label(const struct sim *s, char out[SIM_LABEL]); /* of the newest buffer; "": none */
+void ask_grants(struct sim *s, struct sim_client *c, struct chance *r);
+/* The copy that the answer to BUFFER_OPEN with an owner is about. */
+struct sim_buffer *grants_opened(struct sim *s, const struct sim_request *q,
+                                 const struct msg_buffer *m);
 
 /* As in struct peer. */
 static inline uint32_t client_listener(const struct sim_client *c)

@@ -30,15 +30,18 @@ static struct sim_buffer *some_buffer(struct sim_client *c, struct chance *r)
 
 void ask_new(struct sim *s, struct sim_client *c, uint64_t elements, bool zero, uint64_t device)
 {
+    char label[SIM_LABEL];
     struct sim_buffer *b = model_buffer(s);
     b->bytes = elements * ELEMENT;
     b->zero = zero;
     b->maker = c;
+    grants_label(s, label);
     struct msg_buffer_create m = {.seq = ask_number(c),
                                   .dtype = DTYPE_F32,
                                   .ndim = 1,
                                   .d0 = elements,
                                   .flags = zero,
+                                  .label = bytes_str(label),
                                   .device = device};
     client_send(s, c, &schema_msg_buffer_create, &m)->buffer = b;
 }
@@ -580,7 +583,9 @@ void ask_something(struct sim *s, struct sim_client *c, struct chance *r)
     if (c->open_count + 64 > sizeof c->open / sizeof c->open[0]) {
         return;
     }
-    if (n < 12 || (c->buffers == 0 && n < 60)) {
+    if (s->p.sockets != 0 && chance_percent(r, 20)) {
+        ask_grants(s, c, r);
+    } else if (n < 12 || (c->buffers == 0 && n < 60)) {
         ask_create(s, c, r);
     } else if (n < 16) {
         ask_free(s, c, some_buffer(c, r));

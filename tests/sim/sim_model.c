@@ -102,7 +102,7 @@ static struct part part_of(struct sim_buffer *b, uint64_t first, uint64_t count)
 {
     size_t at = first * 4 < SIM_CONTENT ? first * 4 : SIM_CONTENT;
     size_t size = count * 4 < SIM_CONTENT - at ? count * 4 : SIM_CONTENT - at;
-    return (struct part){.buffer = b, .at = at, .size = size};
+    return (struct part){.buffer = b->copy_of != NULL ? b->copy_of : b, .at = at, .size = size};
 }
 
 static void mark(const struct part *p, enum byte_state state)

@@ -30,8 +30,7 @@
  *   client of its own. It must not close the inherited client's descriptor by other means.
  * Units. Sizes are bytes, counts are elements, times are nanoseconds.
  * Versions. The caller sets the first member of a struct, `size`, to the struct's sizeof. Later
- *   versions of the library may append members.
- */
+ *   versions of the library may append members. */
 #ifndef GPUD_H
 #define GPUD_H
 
@@ -189,8 +188,7 @@ GPUD_API gpud_shape gpud_shape_4d(int dtype, uint64_t d0, uint64_t d1, uint64_t 
 GPUD_API uint64_t gpud_shape_count(gpud_shape shape);
 GPUD_API uint64_t gpud_shape_bytes(gpud_shape shape);
 
-/* Handles, by value; id 0 is no object. A handle belongs to the client that made it and survives a
- * reconnection and a restart of the daemon. */
+/* Handles, by value (id 0: none), of one client. They survive reconnections and daemon restarts. */
 typedef struct gpud_buffer {
     uint64_t id;
 } gpud_buffer;
@@ -365,6 +363,15 @@ GPUD_API int gpud_buffer_publish(gpud_client *client, gpud_buffer buffer, const 
                                  int rights, uint64_t linger_ns);
 /* Opens a published buffer; free the handle like any other. Blocks. NOT_FOUND, PERMISSION. */
 GPUD_API int gpud_buffer_open(gpud_client *client, const char *name, gpud_buffer *ret_buffer);
+/* As gpud_buffer_publish, for reading, of a sealed buffer: clients of the named tenants ("a b";
+ * NULL: none any more) may also open copies, which stay whatever becomes of it. And STATE, BUSY,
+ * UNSUPPORTED. */
+GPUD_API int gpud_buffer_grant(gpud_client *client, gpud_buffer buffer, const char *name,
+                               const char *tenants, uint64_t linger_ns);
+/* Opens what `tenant` granted: a sealed buffer of the caller's own, freed and charged as such.
+ * Blocks. NOT_FOUND, also without the right to it; errors of gpud_buffer_create. */
+GPUD_API int gpud_buffer_open_granted(gpud_client *client, const char *tenant, const char *name,
+                                      gpud_buffer *ret_buffer);
 
 typedef struct gpud_export_desc {
     size_t size;
@@ -390,11 +397,11 @@ typedef struct gpud_transfer {
     uint64_t part_bytes;
 } gpud_transfer;
 
-/* Copies between host memory and `count` elements from `first` on (GPUD_REST: to the end; 0 copies
- * nothing). dtype must be the buffer's, GPUD_NONE skips that check. Large transfers go in parts;
- * after a failure in the middle the written range is undefined. Ordered after earlier jobs. Blocks
- * as long as it makes progress. options may be NULL. BAD_HANDLE, STALE_HANDLE, ARG_TYPE, RANGE,
- * SEALED, UNDEFINED (read), BUFFER_LOST. */
+/* Copies between host memory and `count` elements from `first` on (GPUD_REST: to the end; 0: none).
+ * dtype must be the buffer's, GPUD_NONE skips that check. Large transfers go in parts; a failure in
+ * the middle leaves the written range undefined. Ordered after earlier jobs. Blocks while it makes
+ * progress. options may be NULL. BAD_HANDLE, STALE_HANDLE, ARG_TYPE, RANGE, SEALED, UNDEFINED
+ * (read), BUFFER_LOST. */
 GPUD_API int gpud_write(gpud_client *client, gpud_buffer buffer, int dtype, uint64_t first,
                         uint64_t count, const void *data, const gpud_transfer *options);
 GPUD_API int gpud_read(gpud_client *client, gpud_buffer buffer, int dtype, uint64_t first,
@@ -412,15 +419,14 @@ GPUD_API int gpud_read(gpud_client *client, gpud_buffer buffer, int dtype, uint6
  * name overlapping parts run in the order of their submission if one of them writes. A failed job
  * may have written any part of its outputs; after CONNECT, TIME_LIMIT, DEADLINE, WORKER_LOST and
  * RESTARTED it may still do so. Children of fork() share the memory. It outlives workers and
- * restarts of the daemon and is freed with the client.
- */
+ * restarts of the daemon and is freed with the client. */
 
-/* `bytes` of memory, aligned to 256, of undefined content. Its pages are allocated at once and
- * charged to the calling process. Where no memory can be shared (tcp, a daemon in another
- * container) it is plain memory: jobs that name it carry its bytes, up to gpud_limits.max_inline
- * for an array, and programs cannot write to it (ARG_ACCESS, in gpud_program_read_to ARG_TYPE; use
- * gpud_program_read). Blocks when the daemon has to provide more memory. LIMIT
- * (gpud_limits.max_arena), NOMEM. */
+/* `bytes` of undefined memory, aligned to 256. Its pages are allocated at once and charged to the
+ * calling process. Where no memory can be shared (tcp, a daemon in another container) it is plain
+ * memory: jobs that name it carry its bytes, up to gpud_limits.max_inline for an array, and
+ * programs cannot write to it (ARG_ACCESS, in gpud_program_read_to ARG_TYPE; use
+ * gpud_program_read). Blocks when the daemon has to provide more. LIMIT (gpud_limits.max_arena),
+ * NOMEM. */
 GPUD_API int gpud_host_alloc(gpud_client *client, size_t bytes, void **ret_memory);
 /* Maps a whole memfd of the caller to share it the same way. It must be writable and sealed against
  * shrinking (F_SEAL_SHRINK); huge pages are refused. The descriptor still belongs to the caller and
@@ -469,10 +475,9 @@ GPUD_API gpud_arg gpud_arg_with(gpud_arg arg, int access);
  * dimension. GPUD_NONE: no view. For an argument that is not an array: ARG_TYPE when it is used. */
 GPUD_API gpud_arg gpud_arg_as(gpud_arg arg, int dtype);
 
-/* n elements of host memory that travel with the job. `gpud_host` takes the access from the
- * kernel. Inputs are copied before the call returns. Outputs are stored when the job completes, so
- * the memory must live until then, or until gpud_job_free. Memory of gpud_host_alloc and
- * gpud_host_import is not copied. */
+/* n elements of host memory, sent with the job; the kernel gives the access of `gpud_host`. Inputs
+ * are copied before the call returns. Outputs are stored at the job's end: the memory must live
+ * until then, or until gpud_job_free. Memory of gpud_host_alloc, gpud_host_import is not copied. */
 GPUD_API gpud_arg gpud_host(void *data, uint64_t n, int dtype);
 GPUD_API gpud_arg gpud_host_in(const void *data, uint64_t n, int dtype);
 GPUD_API gpud_arg gpud_host_out(void *data, uint64_t n, int dtype);
@@ -728,10 +733,9 @@ GPUD_API int gpud_launch(gpud_client *client, gpud_kernel kernel, const gpud_arg
                          gpud_job **ret_job);
 /* One kernel, blocking, with host arrays of any size. grid may be NULL. TIMEOUT as in gpud_run;
  * arrays that together exceed a message go through buffers, and the time starts again for each
- * step. Memory of gpud_host_alloc is used in place; other arrays of 64 KiB and more are copied into
- * and out of shared memory. A call has a cost: a loop in the client is faster for a sum or a simple
- * map of less than some hundred thousand elements, or of many more if arrays must be copied first
- * (docs/performance.md has figures). */
+ * step. Memory of gpud_host_alloc is used in place; others from 64 KiB on are copied through shared
+ * memory. A call costs: a loop in the client is faster for sums or simple maps below some hundred
+ * thousand elements, or many more if arrays must be copied first (docs/performance.md). */
 GPUD_API int gpud_call(gpud_client *client, gpud_kernel kernel, const gpud_arg *args,
                        uint32_t count, const gpud_grid *grid);
 /* One copy or fill between buffers or slices; blocking. A copy between buffers on different devices
@@ -861,10 +865,10 @@ enum gpud_pool_part {
     GPUD_POOL_EVENTS = 3  /* in order */
 };
 
-/* Reads entries first … first + count - 1 of a part of a device's pool, at most 4096 at once;
- * device: its id, not GPUD_ON(id). Pieces of other tenants are merged and have no name, and their
- * events are left out, unless the caller may see them. Blocks. NOT_FOUND a minute after the
- * snapshot was last read. Free the table. */
+/* Reads `count` entries from `first` on of a part of a device's pool, at most 4096; device: its id,
+ * not GPUD_ON(id). Pieces of other tenants are merged and have no name, and their events are left
+ * out, unless the caller may see them. Blocks. NOT_FOUND a minute after the last read. Free the
+ * table. */
 GPUD_API int gpud_pool_read(gpud_client *client, uint64_t picture, uint64_t device, int part,
                             uint64_t first, uint64_t count, gpud_table **ret_table);
 

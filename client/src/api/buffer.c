@@ -296,8 +296,21 @@ int gpud_buffer_export(gpud_client *client, gpud_buffer buffer, gpud_export_desc
     return error_report(rc, &e);
 }
 
-int gpud_buffer_publish(gpud_client *client, gpud_buffer buffer, const char *name, int rights,
-                        uint64_t linger_ns)
+/* A daemon that knows no grants would leave them out, and open a buffer of the client's own tenant.
+ */
+static int check_grants(const struct gpud_client *c, const char *tenants, struct err *e)
+{
+    if (c->session.minor < PROTO_MINOR_GRANTS) {
+        return err_set(e, ERR_UNSUPPORTED, "this daemon knows no buffers for other tenants");
+    }
+    return strlen(tenants) <= PROTO_GRANTS_MAX
+               ? 0
+               : err_set(e, ERR_INVALID, "names of tenants of over %u bytes", PROTO_GRANTS_MAX);
+}
+
+/* tenants: to which it is granted; NULL: to none. */
+static int publish(gpud_client *client, gpud_buffer buffer, const char *name, int rights,
+                   uint64_t linger_ns, const char *tenants)
 {
     struct err e = ERR_INIT;
     struct buffer *b = NULL;
@@ -306,6 +319,7 @@ int gpud_buffer_publish(gpud_client *client, gpud_buffer buffer, const char *nam
         return error_report(rc, &e);
     }
     rc = buffer_get(client, buffer, &b, &e);
+    rc = rc == 0 && tenants != NULL ? check_grants(client, tenants, &e) : rc;
     if (rc == 0 && (name == NULL || (rights != GPUD_IN && rights != GPUD_INOUT))) {
         rc = err_set(&e, ERR_INVALID, "publish: a name, and GPUD_IN or GPUD_INOUT are needed");
     }
@@ -315,6 +329,7 @@ int gpud_buffer_publish(gpud_client *client, gpud_buffer buffer, const char *nam
             .name = bytes_str(name),
             .rights = (uint64_t)rights,
             .linger_ns = linger_ns,
+            .grants = bytes_str(tenants != NULL ? tenants : ""),
         };
         rc = client_call_done(client, &schema_msg_buffer_publish, &msg, CALL_SEQUENCED,
                               &schema_msg_buffer, &e);
@@ -324,10 +339,23 @@ int gpud_buffer_publish(gpud_client *client, gpud_buffer buffer, const char *nam
     return error_report(rc, &e);
 }
 
-static int open_named(struct gpud_client *c, const char *name, gpud_buffer *ret_buffer,
-                      struct err *e)
+int gpud_buffer_publish(gpud_client *client, gpud_buffer buffer, const char *name, int rights,
+                        uint64_t linger_ns)
 {
-    struct msg_buffer_open msg = {.name = bytes_str(name)};
+    return publish(client, buffer, name, rights, linger_ns, NULL);
+}
+
+int gpud_buffer_grant(gpud_client *client, gpud_buffer buffer, const char *name,
+                      const char *tenants, uint64_t linger_ns)
+{
+    return publish(client, buffer, name, GPUD_IN, linger_ns, tenants != NULL ? tenants : "");
+}
+
+/* owner: the tenant that granted it; "": the client's own. */
+static int open_named(struct gpud_client *c, const char *owner, const char *name,
+                      gpud_buffer *ret_buffer, struct err *e)
+{
+    struct msg_buffer_open msg = {.name = bytes_str(name), .owner = bytes_str(owner)};
     struct msg_buffer reply;
     struct message *m = NULL;
     if (name == NULL || ret_buffer == NULL) {
@@ -349,7 +377,22 @@ int gpud_buffer_open(gpud_client *client, const char *name, gpud_buffer *ret_buf
     struct err e = ERR_INIT;
     int rc = client_enter(client, &e);
     if (rc == 0) {
-        rc = open_named(client, name, ret_buffer, &e);
+        rc = open_named(client, "", name, ret_buffer, &e);
+        client_leave(client);
+    }
+    return error_report(rc, &e);
+}
+
+int gpud_buffer_open_granted(gpud_client *client, const char *tenant, const char *name,
+                             gpud_buffer *ret_buffer)
+{
+    struct err e = ERR_INIT;
+    int rc = client_enter(client, &e);
+    if (rc == 0) {
+        bool named = tenant != NULL && tenant[0] != '\0';
+        rc = named ? check_grants(client, tenant, &e)
+                   : err_set(&e, ERR_INVALID, "open buffer: no tenant that granted it");
+        rc = rc == 0 ? open_named(client, tenant, name, ret_buffer, &e) : rc;
         client_leave(client);
     }
     return error_report(rc, &e);

@@ -96,6 +96,9 @@ static struct buffer *buffer_from(struct front *f, struct device *d,
     if (buffer_named(t, name) == NULL) { /* if another buffer has the name, the record is damaged */
         (void)buffer_rename(b, name);    /* without memory it is not published */
     }
+    if (buffer_check_grants(m->grants, NULL) == 0) {
+        (void)buffer_set_grants(b, m->grants); /* without memory it is granted to nobody */
+    }
     if (m->defined != 0) {
         spans_add(&b->defined, 0, b->bytes);
     }

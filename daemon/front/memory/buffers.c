@@ -5,6 +5,7 @@
 
 #include "common/clock.h"
 #include "common/descriptors.h"
+#include "common/memfd.h"
 #include "daemon/front/clients/reply.h"
 #include "daemon/front/clients/shm.h"
 #include "daemon/front/memory/variable.h"
@@ -57,6 +58,8 @@ void buffer_ask(struct front *f, struct buffer *b)
         if (variable_ask(f, b->variable, &e) != 0) {
             buffer_create_failed(f, b, &e);
         }
+    } else if (b->sealed) { /* a copy of a granted buffer */
+        command_buffer_restore(f, b);
     } else {
         command_buffer_create(f, b);
     }
@@ -157,6 +160,7 @@ static void sealed(struct front *f, struct buffer *b, const struct err *e)
 {
     b->sealing = false;
     if (e->code == 0) {
+        (void)memfd_freeze(b->host_fd, NULL); /* if it fails, the buffer cannot be granted */
         answer_buffer(f, b);
         return;
     }

@@ -1,5 +1,6 @@
 #include "daemon/front/model/buffer.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -208,6 +209,56 @@ struct buffer *buffer_named(const struct tenant *tenant, const char *name)
     return b;
 }
 
+int buffer_check_grants(struct bytes grants, struct err *e)
+{
+    size_t word = 0;
+    for (size_t i = 0; i <= grants.size && grants.size > 0; i++) {
+        unsigned char c = i < grants.size ? grants.data[i] : ' ';
+        bool good = isalnum(c) || (c != '\0' && strchr("-_.:", c) != NULL);
+        word = c == ' ' && word > 0 ? 0 : good && word < PROTO_NAME_MAX ? word + 1 : SIZE_MAX;
+        if (word == SIZE_MAX) {
+            return err_set(e, ERR_INVALID,
+                           "grants: not the names of tenants with a space between them: %.*s",
+                           (int)grants.size, (const char *)grants.data);
+        }
+    }
+    return 0;
+}
+
+bool buffer_set_grants(struct buffer *b, struct bytes grants)
+{
+    char *text = NULL;
+    if (grants.size > 0) {
+        text = strndup((const char *)grants.data, grants.size);
+        if (text == NULL) {
+            return false;
+        }
+    }
+    free(b->grants);
+    b->grants = text;
+    return true;
+}
+
+static bool has_word(const char *words, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *c = words; *c != '\0';) {
+        size_t n = strcspn(c, " ");
+        if (n == length && memcmp(c, word, n) == 0) {
+            return true;
+        }
+        c += n + (c[n] != '\0');
+    }
+    return false;
+}
+
+struct buffer *buffer_granted(const struct tenant *owner, const char *name,
+                              const struct tenant *tenant)
+{
+    struct buffer *b = owner != NULL ? buffer_named(owner, name) : NULL;
+    return b != NULL && b->grants != NULL && has_word(b->grants, tenant->name) ? b : NULL;
+}
+
 bool buffer_rename(struct buffer *b, const char *name)
 {
     if (b->name[0] != '\0') {
@@ -315,5 +366,6 @@ void buffer_destroy(struct buffer *b)
         (void)close(b->export_fd);
     }
     free(b->variable);
+    free(b->grants);
     free(b);
 }

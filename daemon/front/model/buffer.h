@@ -116,6 +116,7 @@ struct buffer {
     char name[PROTO_NAME_MAX + 1]; /* its published name; "": none; set by buffer_rename */
     UT_hash_handle hh_name;        /* in tenant->published, if it has a name */
     unsigned rights;
+    char *grants; /* owned: the tenants that may open copies of it by its name; NULL: none */
     uint64_t linger_ns;
     uint64_t linger_until_ns;     /* NS_NEVER while it has an owner or openers */
     struct heap_entry linger;     /* in front->lingering, by linger_until_ns */
@@ -169,6 +170,14 @@ int buffer_find_for(const struct idmap *buffers, uint64_t handle, const struct s
                     struct buffer **ret_buffer, struct err *e);
 /* The tenant's published buffer of that name; NULL: none. */
 struct buffer *buffer_named(const struct tenant *tenant, const char *name);
+/* Checks a list of tenants for BUFFER_PUBLISH: names with single spaces between them. */
+int buffer_check_grants(struct bytes grants, struct err *e);
+/* Replaces the tenants to which it is granted. false: no memory, and nothing changed. */
+bool buffer_set_grants(struct buffer *b, struct bytes grants);
+/* The buffer that `owner` has published under that name and granted to the tenant. NULL: none, for
+ * whatever reason. owner NULL: none. */
+struct buffer *buffer_granted(const struct tenant *owner, const char *name,
+                              const struct tenant *tenant);
 /* Publishes it under a name that no other buffer of the tenant has. "": unpublishes it.
  * false: no memory, and the buffer is not published. */
 bool buffer_rename(struct buffer *b, const char *name);

@@ -1,9 +1,11 @@
 /* Requests for buffers: create, free, info, seal, publish, open. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
 #include "common/descriptors.h"
+#include "common/memfd.h"
 #include "common/saturate.h"
 #include "daemon/front/memory/buffers.h"
 #include "daemon/front/memory/variable.h"
@@ -193,32 +195,39 @@ static int choose(struct front *f, const struct session *s, uint64_t wish, uint6
                             : choose_device(f, s, wish, bytes, ret_device, e);
 }
 
-static int make(struct request_context *c, const struct shape *shape, struct device *d,
+/* What the session asks for. */
+struct wanted {
+    struct shape shape;
+    uint64_t flags;
+    struct bytes label;
+    uint64_t seq; /* number of its request */
+};
+
+static int make(struct request_context *c, const struct wanted *w, struct device *d,
                 struct buffer **ret_buffer, struct err *e)
 {
-    const struct msg_buffer_create *m = &c->r->msg.buffer_create;
     struct buffer *b = calloc(1, sizeof *b);
     if (b == NULL) {
         return err_set(e, ERR_NOMEM, "no memory for a buffer");
     }
     b->host_fd = -1;
     b->export_fd = -1;
-    b->shape = *shape;
-    b->bytes = shape_bytes(shape);
-    b->flags = m->flags;
+    b->shape = w->shape;
+    b->bytes = shape_bytes(&w->shape);
+    b->flags = w->flags;
     b->tenant = c->s->tenant;
     buffer_own(b, c->s);
     b->user = session_user(&c->s->key);
-    b->seq = m->seq;
+    b->seq = w->seq;
     b->device = d->index;
     b->shown = device_shown(d);
     b->losses = &d->losses;
     b->linger_until_ns = NS_NEVER;
     memcpy(b->client_id, c->s->key.client_id, sizeof b->client_id);
-    if (!bytes_to_str(m->label, b->label, sizeof b->label)) {
+    if (!bytes_to_str(w->label, b->label, sizeof b->label)) {
         buffer_destroy(b);
         return err_set(e, ERR_INVALID, "label of %zu bytes: too long, or it contains a NUL",
-                       m->label.size);
+                       w->label.size);
     }
     int rc = idmap_enter(&c->f->buffers, b, "buffers", "free some", &b->handle, e);
     if (rc != 0) {
@@ -230,41 +239,74 @@ static int make(struct request_context *c, const struct shape *shape, struct dev
     return 0;
 }
 
-static int place(struct request_context *c, const struct shape *shape, struct device **ret_device,
+/* Takes back what make() did. */
+static void unmake(struct request_context *c, struct buffer *b)
+{
+    (void)idmap_remove(&c->f->buffers, b->handle);
+    b->tenant->held[TENANT_BUFFERS]--;
+    buffer_destroy(b);
+}
+
+static int charge(struct request_context *c, struct buffer *b, struct device *d, struct err *e)
+{
+    return buffer_charge(b, d, turn_now(c->f))
+               ? 0
+               : err_set(e, ERR_DEVICE_MEMORY,
+                         "a buffer of %llu bytes: the sum of all buffers would overflow",
+                         (unsigned long long)b->bytes);
+}
+
+static int place(struct request_context *c, const struct wanted *w, struct device **ret_device,
                  struct buffer **ret_buffer, struct err *e)
 {
     uint64_t wish = c->r->msg.buffer_create.device;
     struct module *m = NULL;
     struct buffer *b = NULL;
     int rc = variable_module(c, wish, &m, &wish, e);
-    rc = rc == 0 ? choose(c->f, c->s, wish, m != NULL ? 0 : shape_bytes(shape), ret_device, e) : rc;
-    rc = rc == 0 ? make(c, shape, *ret_device, &b, e) : rc;
+    uint64_t bytes = m != NULL ? 0 : shape_bytes(&w->shape);
+    rc = rc == 0 ? choose(c->f, c->s, wish, bytes, ret_device, e) : rc;
+    rc = rc == 0 ? make(c, w, *ret_device, &b, e) : rc;
     if (rc != 0) {
         return rc;
     }
     rc = m != NULL ? variable_attach(c, m, b, e) : 0;
-    if (rc == 0 && !buffer_charge(b, *ret_device, turn_now(c->f))) {
-        rc = err_set(e, ERR_DEVICE_MEMORY,
-                     "a buffer of %llu bytes: the sum of all buffers would overflow",
-                     (unsigned long long)b->bytes);
-    }
+    rc = rc == 0 ? charge(c, b, *ret_device, e) : rc;
     if (rc != 0) {
-        (void)idmap_remove(&c->f->buffers, b->handle);
-        b->tenant->held[TENANT_BUFFERS]--;
-        buffer_destroy(b);
+        unmake(c, b);
         return rc;
     }
     *ret_buffer = b;
     return 0;
 }
 
+/* May the session have one more buffer? */
+static int check_count(const struct request_context *c, struct err *e)
+{
+    const struct config *config = &c->f->config;
+    int rc = tenant_check(c->s->tenant, TENANT_BUFFERS, config->tenant_buffers_max, e);
+    if (rc == 0 && c->s->buffers >= config->buffers_max) {
+        rc = err_set(e, ERR_LIMIT, "this session has %u buffers, at most %llu", c->s->buffers,
+                     (unsigned long long)config->buffers_max);
+    }
+    return rc;
+}
+
+/* The worker is asked for it, now or when its device is ready (buffer_device_ready). */
+static void begin(struct request_context *c, struct buffer *b, const struct device *d)
+{
+    b->pending = c->o;
+    c->s->buffers++;
+    if (d->killed_ns == 0 && (d->state == DEVICE_READY || d->state == DEVICE_PROBING)) {
+        buffer_ask(c->f, b);
+    }
+}
+
 int request_buffer_create(struct request_context *c, struct err *e)
 {
-    struct front *f = c->f;
     const struct msg_buffer_create *m = &c->r->msg.buffer_create;
     uint64_t dims[] = {m->d0, m->d1, m->d2, m->d3};
-    struct shape shape;
-    int rc = shape_make((int)m->dtype, (unsigned)m->ndim, dims, &shape, e);
+    struct wanted w = {.flags = m->flags, .label = m->label, .seq = m->seq};
+    int rc = shape_make((int)m->dtype, (unsigned)m->ndim, dims, &w.shape, e);
     if (rc != 0) {
         return rc;
     }
@@ -274,28 +316,17 @@ int request_buffer_create(struct request_context *c, struct err *e)
         return err_set(e, ERR_INVALID, "flags %#llx of a buffer are unknown or exclude each other",
                        (unsigned long long)m->flags);
     }
-    rc = tenant_check(c->s->tenant, TENANT_BUFFERS, f->config.tenant_buffers_max, e);
-    if (rc != 0) {
-        return rc;
-    }
-    if (c->s->buffers >= f->config.buffers_max) {
-        return err_set(e, ERR_LIMIT, "this session has %u buffers, at most %llu", c->s->buffers,
-                       (unsigned long long)f->config.buffers_max);
-    }
     struct device *d = NULL;
     struct buffer *b = NULL;
-    rc = place(c, &shape, &d, &b, e);
+    rc = check_count(c, e);
+    rc = rc == 0 ? place(c, &w, &d, &b, e) : rc;
     if (rc != 0) {
         return rc;
     }
-    b->pending = c->o;
-    c->s->buffers++;
     if ((b->flags & BUFFER_FLAG_ZERO) != 0) {
         spans_add(&b->defined, 0, b->bytes);
     }
-    if (d->killed_ns == 0 && (d->state == DEVICE_READY || d->state == DEVICE_PROBING)) {
-        buffer_ask(f, b);
-    } /* else buffer_device_ready asks */
+    begin(c, b, d);
     return 0;
 }
 
@@ -413,6 +444,29 @@ int request_buffer_seal(struct request_context *c, struct err *e)
     return 0;
 }
 
+/* Its content goes to other tenants by its copy on the host, so that has to be there, and nobody
+ * may be able to write it any more: not its worker, nor those of the others. */
+static int check_grant(const struct buffer *b, struct bytes grants, struct err *e)
+{
+    unsigned long long handle = b->handle;
+    int rc = buffer_check_grants(grants, e);
+    if (rc != 0 || grants.size == 0) {
+        return rc;
+    }
+    if (buffer_state(b) == BUFFER_LOST) {
+        return err_set(e, ERR_BUFFER_LOST, "buffer %#llx is lost", handle);
+    }
+    if (!buffer_restorable(b)) {
+        return err_set(e, ERR_STATE,
+                       "buffer %#llx is not sealed: others get copies of what cannot change",
+                       handle);
+    }
+    if (!memfd_frozen(b->host_fd) && memfd_freeze(b->host_fd, e) != 0) {
+        return err_wrap(e, "buffer %#llx cannot be granted", handle);
+    }
+    return 0;
+}
+
 int request_buffer_publish(struct request_context *c, struct err *e)
 {
     const struct msg_buffer_publish *m = &c->r->msg.buffer_publish;
@@ -431,7 +485,11 @@ int request_buffer_publish(struct request_context *c, struct err *e)
     if (other != NULL && other != b) {
         return err_set(e, ERR_EXISTS, "a buffer is published as %s already", name);
     }
-    if (!buffer_rename(b, name)) {
+    rc = check_grant(b, m->grants, e);
+    if (rc != 0) {
+        return rc;
+    }
+    if (!buffer_set_grants(b, m->grants) || !buffer_rename(b, name)) {
         return err_set(e, ERR_NOMEM, "no memory for the name of a buffer");
     }
     b->rights = m->rights != 0 ? (unsigned)m->rights : ACCESS_IN;
@@ -440,12 +498,73 @@ int request_buffer_publish(struct request_context *c, struct err *e)
     return buffer_encode(b, c->out, e);
 }
 
+/* A copy of the session's own: sealed, with the content that its worker restores from the copy on
+ * the host, which the two buffers share. */
+static int make_copy(struct request_context *c, const struct buffer *source, struct device *d,
+                     struct buffer **ret_buffer, struct err *e)
+{
+    const struct wanted w = {.shape = source->shape,
+                             .label = bytes_str(source->label),
+                             .seq = c->r->msg.buffer_open.seq};
+    struct buffer *b = NULL;
+    int rc = make(c, &w, d, &b, e);
+    if (rc != 0) {
+        return rc;
+    }
+    b->host_fd = fcntl(source->host_fd, F_DUPFD_CLOEXEC, 0);
+    rc = b->host_fd < 0 ? err_errno(e, ERR_LIMIT, "a descriptor for the copy of a buffer") : 0;
+    rc = rc == 0 ? charge(c, b, d, e) : rc;
+    if (rc != 0) {
+        unmake(c, b);
+        return rc;
+    }
+    b->sealed = true;
+    spans_add(&b->defined, 0, b->bytes);
+    *ret_buffer = b;
+    return 0;
+}
+
+/* Whoever has no right to it learns nothing: not whether the tenant, the name or the grant exists.
+ */
+static int open_granted(struct request_context *c, const char *owner, const char *name,
+                        struct err *e)
+{
+    const struct tenant *t = tenant_find(c->f->tenants, tenant_key_of(owner));
+    const struct buffer *source = buffer_granted(t, name, c->s->tenant);
+    struct device *d = NULL;
+    struct buffer *b = NULL;
+    if (source == NULL) {
+        return err_set(e, ERR_NOT_FOUND, "tenant %s grants no buffer %s to tenant %s", owner, name,
+                       c->s->tenant->name);
+    }
+    if (buffer_state(source) == BUFFER_LOST || source->host_fd < 0) {
+        return err_set(e, ERR_BUFFER_LOST, "buffer %s of tenant %s was lost", name, owner);
+    }
+    if (!descriptors_spare()) {
+        return err_set(e, ERR_LIMIT, "no descriptor is left for the copy of %s", name);
+    }
+    int rc = check_count(c, e);
+    rc = rc == 0 ? choose(c->f, c->s, 0, source->bytes, &d, e) : rc;
+    rc = rc == 0 ? make_copy(c, source, d, &b, e) : rc;
+    if (rc == 0) {
+        begin(c, b, d);
+    }
+    return rc;
+}
+
 int request_buffer_open(struct request_context *c, struct err *e)
 {
     char name[PROTO_NAME_MAX + 1];
+    char owner[PROTO_NAME_MAX + 1];
     const struct bytes given = c->r->msg.buffer_open.name;
     struct buffer *b = NULL;
+    if (!bytes_to_str(c->r->msg.buffer_open.owner, owner, sizeof owner)) {
+        return err_set(e, ERR_INVALID, "the name of a tenant contains a NUL");
+    }
     if (bytes_to_str(given, name, sizeof name)) {
+        if (owner[0] != '\0' && strcmp(owner, c->s->tenant->name) != 0) {
+            return open_granted(c, owner, name, e);
+        }
         b = buffer_named(c->s->tenant, name);
     }
     if (b == NULL) {

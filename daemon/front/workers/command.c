@@ -197,7 +197,8 @@ static int ask_for_copy(struct front *f, struct device *d, struct buffer *b, boo
 {
     struct memfd host = MEMFD_NONE;
     struct err why = ERR_INIT;
-    int rc = memfd_create_sealed("gpud-sealed", device_bytes(b), &host, e);
+    int rc = lent ? memfd_create_sealed("gpud-lent", device_bytes(b), &host, e)
+                  : memfd_create_freezable("gpud-sealed", device_bytes(b), &host, e);
     if (rc != 0) {
         return rc;
     }

@@ -48,6 +48,7 @@ int record_encode_buffer(const struct buffer *b, struct capbuf *out, struct err 
         .openers = proto_list_of(&openers, opener_count),
         .tenant = bytes_str(b->tenant->name),
         .freed = b->freed_by,
+        .grants = bytes_str(b->grants != NULL ? b->grants : ""),
     };
     rc = rc == 0 ? proto_encode(&schema_msg_record_buffer, &m, out, e) : rc;
     capbuf_finish(&openers);

@@ -139,7 +139,32 @@ START_TEST(finishing_twice_is_allowed)
 }
 END_TEST
 
-SUITE_MAIN("memfd", what_is_made_can_be_adopted, size_is_fixed, huge_pages_are_refused,
-           shrinkable_memory_is_refused, small_or_empty_memory_is_refused,
+START_TEST(frozen_memory_is_written_by_nobody)
+{
+    struct memfd m = MEMFD_NONE;
+    struct memfd again = MEMFD_NONE;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(memfd_create_freezable("test", 4096, &m, &e), 0);
+    m.data[7] = 42;
+    ck_assert(!memfd_frozen(m.fd));
+    ck_assert_int_eq(memfd_freeze(m.fd, &e), ERR_BUSY); /* it is mapped for writing */
+    int fd = dup(m.fd);
+    memfd_finish(&m);
+    ck_assert_int_eq(memfd_freeze(fd, &e), 0);
+    ck_assert(memfd_frozen(fd));
+    ck_assert_int_eq((int)pwrite(fd, "x", 1, 0), -1);
+    ck_assert_int_eq(ftruncate(fd, 0), -1);
+    ck_assert_int_ne(memfd_adopt(fd, 4096, true, &again, &e), 0);
+    ck_assert_int_eq(memfd_adopt(fd, 4096, false, &again, &e), 0);
+    ck_assert_uint_eq(again.data[7], 42);
+    memfd_finish(&again);
+    ck_assert_int_eq(memfd_create_sealed("test", 4096, &m, &e), 0);
+    ck_assert_int_eq(memfd_freeze(m.fd, &e), ERR_INVALID);
+    memfd_finish(&m);
+}
+END_TEST
+
+SUITE_MAIN("memfd", frozen_memory_is_written_by_nobody, what_is_made_can_be_adopted, size_is_fixed,
+           huge_pages_are_refused, shrinkable_memory_is_refused, small_or_empty_memory_is_refused,
            other_descriptors_are_refused, memory_sealed_against_writing_maps_for_reading_only,
            nothing_is_made_of_nothing, finishing_twice_is_allowed)
