@@ -112,8 +112,10 @@ static void check_device(struct sim *s, const struct job *j, const char *text)
     if (j->device != NULL && j->device != d) {
         blame(s, text, "it is bound to another device");
     }
-    /* restoring sealed buffers takes time, and a first job may wait for its kernel */
-    if (in_service(s, worker_slot_of(s, d)) && d->proven && !buffer_restoring(d)) {
+    /* restoring sealed buffers takes time, a first job may wait for its kernel, and buffers of a
+     * worker that is to end move to the host first */
+    if (in_service(s, worker_slot_of(s, d)) && d->proven && !buffer_restoring(d) &&
+        d->state != DEVICE_RESTING) {
         blame(s, text, "that device serves");
     }
 }
