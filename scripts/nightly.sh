@@ -14,7 +14,7 @@
 #     sim        10,000 worlds around the front, and as many with libgpud in them, at most
 #                GPUD_SIM_SECONDS (1800) each: 10 and 5 minutes; the date gives the seeds
 #     worlds     100,000 worlds around the worker, at most GPUD_WORLDS_SECONDS (3600): 35 minutes
-#     torture    each call of each process fails once: 40,000 runs, about an hour
+#     torture    each call of each process fails once: 40,000 runs, two to three hours
 # The minutes are those of two processors that do nothing else.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
