@@ -122,8 +122,7 @@ typedef struct gpud_error {
 GPUD_API const char *gpud_strerror(int code);
 /* "BUSY" for GPUD_ERR_BUSY; "UNKNOWN" for a code not in the list; static. */
 GPUD_API const char *gpud_err_name(int code);
-/* This thread's last failure in any gpud function; never NULL, valid until the thread's next call
- * that fails. Not reset by calls that succeed. */
+/* This thread's last failure in any gpud function, until its next one; never NULL. */
 GPUD_API const gpud_error *gpud_last_error(void);
 
 /* ---- values -------------------------------------------------------------------------------- */
@@ -348,8 +347,8 @@ GPUD_API int gpud_buffer_create(gpud_client *client, gpud_shape shape, uint32_t 
 /* The same on one device: its id, not GPUD_ON(id). */
 GPUD_API int gpud_buffer_create_on(gpud_client *client, uint64_t device, gpud_shape shape,
                                    uint32_t flags, const char *label, gpud_buffer *ret_buffer);
-/* Frees the buffer: earlier jobs still use it, the handle is stale at once. Does not block.
- * BAD_HANDLE, STALE_HANDLE (freed twice). */
+/* Earlier jobs still use it; the handle is stale at once. Does not block. BAD_HANDLE, STALE_HANDLE.
+ */
 GPUD_API int gpud_buffer_free(gpud_client *client, gpud_buffer buffer);
 /* Blocks. BAD_HANDLE, STALE_HANDLE. */
 GPUD_API int gpud_buffer_info(gpud_client *client, gpud_buffer buffer, gpud_buffer_desc *ret_desc);
@@ -363,9 +362,8 @@ GPUD_API int gpud_buffer_publish(gpud_client *client, gpud_buffer buffer, const 
                                  int rights, uint64_t linger_ns);
 /* Opens a published buffer; free the handle like any other. Blocks. NOT_FOUND, PERMISSION. */
 GPUD_API int gpud_buffer_open(gpud_client *client, const char *name, gpud_buffer *ret_buffer);
-/* As gpud_buffer_publish, for reading, of a sealed buffer: clients of the named tenants ("a b";
- * NULL: none any more) may also open copies, which stay whatever becomes of it. And STATE, BUSY,
- * UNSUPPORTED. */
+/* As gpud_buffer_publish, for reading, of a sealed buffer: clients of the named tenants ("a b",
+ * NULL: none) may also open copies, which stay when it goes. And STATE, BUSY, UNSUPPORTED. */
 GPUD_API int gpud_buffer_grant(gpud_client *client, gpud_buffer buffer, const char *name,
                                const char *tenants, uint64_t linger_ns);
 /* Opens what `tenant` granted: a sealed buffer of the caller's own, freed and charged as such.
@@ -398,10 +396,10 @@ typedef struct gpud_transfer {
 } gpud_transfer;
 
 /* Copies between host memory and `count` elements from `first` on (GPUD_REST: to the end; 0: none).
- * dtype must be the buffer's, GPUD_NONE skips that check. Large transfers go in parts; a failure in
- * the middle leaves the written range undefined. Ordered after earlier jobs. Blocks while it makes
- * progress. options may be NULL. BAD_HANDLE, STALE_HANDLE, ARG_TYPE, RANGE, SEALED, UNDEFINED
- * (read), BUFFER_LOST. */
+ * dtype must be the buffer's, GPUD_NONE skips that check. Large transfers go in parts: one that
+ * fails leaves its range undefined. Goes behind earlier jobs. Blocks while it makes progress.
+ * options may be NULL. BAD_HANDLE, STALE_HANDLE, ARG_TYPE, RANGE, SEALED, UNDEFINED, BUFFER_LOST.
+ */
 GPUD_API int gpud_write(gpud_client *client, gpud_buffer buffer, int dtype, uint64_t first,
                         uint64_t count, const void *data, const gpud_transfer *options);
 GPUD_API int gpud_read(gpud_client *client, gpud_buffer buffer, int dtype, uint64_t first,
@@ -421,12 +419,11 @@ GPUD_API int gpud_read(gpud_client *client, gpud_buffer buffer, int dtype, uint6
  * RESTARTED it may still do so. Children of fork() share the memory. It outlives workers and
  * restarts of the daemon and is freed with the client. */
 
-/* `bytes` of undefined memory, aligned to 256. Its pages are allocated at once and charged to the
- * calling process. Where no memory can be shared (tcp, a daemon in another container) it is plain
+/* `bytes` of undefined memory, aligned to 256, whose pages are allocated now and charged to
+ * this process. Where no memory can be shared (tcp, a daemon in another container) it is plain
  * memory: jobs that name it carry its bytes, up to gpud_limits.max_inline for an array, and
  * programs cannot write to it (ARG_ACCESS, in gpud_program_read_to ARG_TYPE; use
- * gpud_program_read). Blocks when the daemon has to provide more. LIMIT (gpud_limits.max_arena),
- * NOMEM. */
+ * gpud_program_read). Blocks if the daemon must give more. LIMIT (gpud_limits.max_arena), NOMEM. */
 GPUD_API int gpud_host_alloc(gpud_client *client, size_t bytes, void **ret_memory);
 /* Maps a whole memfd of the caller to share it the same way. It must be writable and sealed against
  * shrinking (F_SEAL_SHRINK); huge pages are refused. The descriptor still belongs to the caller and
@@ -866,9 +863,8 @@ enum gpud_pool_part {
 };
 
 /* Reads `count` entries from `first` on of a part of a device's pool, at most 4096; device: its id,
- * not GPUD_ON(id). Pieces of other tenants are merged and have no name, and their events are left
- * out, unless the caller may see them. Blocks. NOT_FOUND a minute after the last read. Free the
- * table. */
+ * not GPUD_ON(id). Pieces of other tenants are merged, without names, their events left out, unless
+ * the caller may see them. Blocks. NOT_FOUND a minute after the last read. Free the table. */
 GPUD_API int gpud_pool_read(gpud_client *client, uint64_t picture, uint64_t device, int part,
                             uint64_t first, uint64_t count, gpud_table **ret_table);
 

@@ -456,7 +456,7 @@ static int check_grant(const struct buffer *b, struct bytes grants, struct err *
     if (buffer_state(b) == BUFFER_LOST) {
         return err_set(e, ERR_BUFFER_LOST, "buffer %#llx is lost", handle);
     }
-    if (!buffer_restorable(b)) {
+    if (!b->sealed || !buffer_restorable(b)) {
         return err_set(e, ERR_STATE,
                        "buffer %#llx is not sealed: others get copies of what cannot change",
                        handle);
