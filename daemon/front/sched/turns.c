@@ -134,6 +134,9 @@ struct job *turns_head(struct front *f, struct device *base, struct device **ret
             j = more;
             goal = t->holder;
         }
+    } else if (goal != NULL && !is_free_for(base, goal)) { /* with a job that stood in no line */
+        wait_for(f, t);
+        j = NULL;
     }
     look_at(f, t, ns_add(turn_now(f), overrun_ns(f, t)));
     *ret_worker = goal;

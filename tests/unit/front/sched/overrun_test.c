@@ -296,6 +296,32 @@ START_TEST(others_go_on_beside_what_cannot_be_ended)
 }
 END_TEST
 
+/* A probe of the shared worker stands in no line. The domain whose turn it is waits for it, too. */
+START_TEST(a_turn_waits_for_what_stood_in_no_line)
+{
+    begin();
+    struct job *a = submit(bad, HARMLESS);
+    struct job *probe = fake_job(k, 0);
+    probe->tenant = NULL;
+    shared->state = DEVICE_PROBING;
+    shared->probe = probe;
+    (void)fake_submit(k, probe);
+    k->kicked = true;
+    fake_turn(k);
+    ck_assert_int_eq(probe->state, JOB_DISPATCHED);
+    fake_done(k, a, 0);
+    struct job *b = submit(bad, HARMLESS);
+    ck_assert_int_eq(b->state, JOB_QUEUED);
+    shared->probe = NULL;
+    shared->state = DEVICE_READY;
+    fake_done(k, probe, 0);
+    fake_turn(k);
+    ck_assert_int_eq(b->state, JOB_DISPATCHED);
+    fake_done(k, b, 0);
+    finish();
+}
+END_TEST
+
 /* Each of two jobs may keep the other from the device: they run again, each alone. */
 START_TEST(jobs_beside_each_other_run_alone)
 {
@@ -426,5 +452,5 @@ SUITE_MAIN("overrun", a_killed_job_ends_with_its_worker, a_shared_worker_is_not_
            a_kill_saves_no_kernel, an_endless_kernel_costs_one_overrun_a_strike,
            an_answer_saves_no_kernel, a_long_turn_without_rivals_is_no_overrun,
            a_silent_worker_is_no_overrun, a_rival_that_went_does_not_count, time_away_is_no_overrun,
-           others_go_on_beside_what_cannot_be_ended, jobs_beside_each_other_run_alone,
-           mps_needs_no_turns)
+           others_go_on_beside_what_cannot_be_ended, a_turn_waits_for_what_stood_in_no_line,
+           jobs_beside_each_other_run_alone, mps_needs_no_turns)
