@@ -357,8 +357,7 @@ enum frame_ref_tag {
 #define MSG_F_RINGS(U, I, S, B, L) U(nonce, UINT64_MAX)
 #define MSG_W_RINGS(U, I, S, B, L) U(nonce, UINT64_MAX) I(code) S(text, PROTO_TEXT_MAX)
 
-/* ---- entries of the adoption record, for the next front (record.h in daemon/front) -------------
- */
+/* ---- entries of the adoption record, for the next front (record.h in daemon/front) ----------- */
 
 #define REC_RECORD_OUTPUT(U, I, S, B, L)                                                           \
     U(step, PROTO_STEPS_MAX) U(arg, PROTO_ARGS_MAX) U(offset, UINT64_MAX) U(size, UINT64_MAX)

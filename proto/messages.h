@@ -596,8 +596,7 @@ enum proto_pool_part { POOL_METERS = 1, POOL_PIECES = 2, POOL_EVENTS = 3 };
 
 #define PROTO_MESSAGES(MESSAGE) PROTO_REQUESTS(MESSAGE) PROTO_REPLIES(MESSAGE)
 
-/* ---- the structs: struct proto_<name> for records, struct msg_<name> for messages -------------
- */
+/* ---- the structs: struct proto_<name> for records, struct msg_<name> for messages ------------ */
 
 #define FIELD_U(name, max)         uint64_t name;
 #define FIELD_I(name)              int64_t name;

@@ -351,8 +351,7 @@ static int run_foreign(struct compile_job *job, const struct backend *b, unsigne
     return rc;
 }
 
-/* ---- the response -------------------------------------------------------------------------------
- */
+/* ---- the response ---------------------------------------------------------------------------- */
 
 static int run_text(struct compile_job *job, const struct backend *b, unsigned index,
                     const struct compile_request *r, const struct texts *texts)

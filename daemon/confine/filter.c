@@ -83,8 +83,7 @@ static void if_bits(struct program *p, uint32_t bits, uint32_t action)
     result(p, action);
 }
 
-/* ---- calls whose arguments decide: `call_begin`, tests that return, `call_end` ----------------
- */
+/* ---- calls whose arguments decide: `call_begin`, tests that return, `call_end` --------------- */
 
 static unsigned call_begin(struct program *p, int number)
 {

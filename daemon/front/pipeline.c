@@ -361,8 +361,7 @@ static void on_arm(uv_prepare_t *prepare)
     (void)uv_timer_start(&f->timer, on_due, ms, 0);
 }
 
-/* ---- how the stages are tied together ---------------------------------------------------------
- */
+/* ---- how the stages are tied together -------------------------------------------------------- */
 
 static void set_hooks(struct front *f)
 {

@@ -88,8 +88,7 @@ int slots_open(struct slots *s, const struct identity *common, const char *user,
     return rc;
 }
 
-/* ---- folders, as their user -------------------------------------------------------------------
- */
+/* ---- folders, as their user ------------------------------------------------------------------ */
 
 static bool folder_make(const char *path)
 {

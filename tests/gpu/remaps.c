@@ -63,8 +63,7 @@ static void map(struct area *a, unsigned page, unsigned index)
     must(a->d.cu.MemSetAccess(place(a, index), a->page, &access, 1));
 }
 
-/* ---- until 90 % is taken -----------------------------------------------------------------------
- */
+/* ---- until 90 % is taken --------------------------------------------------------------------- */
 
 struct batches {
     double first_ms, last_ms, most_ms;
@@ -125,8 +124,7 @@ void item_filling(void)
     area_close(&a);
 }
 
-/* ---- beside a kernel ---------------------------------------------------------------------------
- */
+/* ---- beside a kernel ------------------------------------------------------------------------- */
 
 /* Every page holds its own number, wherever it lies; how many do not. */
 static unsigned wrong_pages(struct area *a, unsigned half, CUstream stream, uint32_t *data)

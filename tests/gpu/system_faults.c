@@ -134,8 +134,7 @@ static void other_close(struct other *o)
     gpud_close(o->c);
 }
 
-/* ---- the device --------------------------------------------------------------------------------
- */
+/* ---- the device ------------------------------------------------------------------------------ */
 
 /* What keeps a device from serving, by the daemon's words; SERVES holds the sum of the others. */
 enum phase { SERVES, ENDING, PAUSE, STARTING, PROBING, ELSE, PHASES };
@@ -299,8 +298,7 @@ static void beside_end(struct beside *b, pid_t pid, struct record *r)
     (void)munmap(b, sizeof *b);
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------
- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 START_TEST(fault)
 {

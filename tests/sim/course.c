@@ -46,8 +46,7 @@ static uint64_t *param(struct course_params *p, unsigned index)
     return (uint64_t *)(void *)((char *)p + params[index].at);
 }
 
-/* ---- from a seed ------------------------------------------------------------------------------
- */
+/* ---- from a seed ----------------------------------------------------------------------------- */
 
 /* Few large worlds, many small ones: the small ones are short to read when they fail. */
 static void choose_size(struct chance *c, struct course_params *p)
@@ -201,8 +200,7 @@ void course_copy(const struct course *p, struct course *ret_plan)
     memcpy(ret_plan->event, p->event, p->count * sizeof *p->event);
 }
 
-/* ---- as text ----------------------------------------------------------------------------------
- */
+/* ---- as text --------------------------------------------------------------------------------- */
 
 void course_write(const struct course *p, FILE *out)
 {

@@ -54,8 +54,7 @@ struct sim_job;
 struct sim_request;
 struct sim_worker;
 
-/* ---- the agenda -------------------------------------------------------------------------------
- */
+/* ---- the agenda ------------------------------------------------------------------------------ */
 
 struct hap {
     uint64_t at_ns;
@@ -157,8 +156,7 @@ struct sim_job {
     uint64_t r;
 };
 
-/* ---- clients ----------------------------------------------------------------------------------
- */
+/* ---- clients --------------------------------------------------------------------------------- */
 
 /* A request of a client, until the end of the world. */
 struct sim_request {
@@ -313,8 +311,7 @@ void special_event(struct sim *s, struct sim_client *c, enum course_kind kind, s
 struct sim_job *special_bare(struct sim *s, struct sim_client *c, bool bulk, uint64_t flags,
                              struct chance *r);
 
-/* ---- workers ----------------------------------------------------------------------------------
- */
+/* ---- workers --------------------------------------------------------------------------------- */
 
 struct sim_worker_buffer {
     uint64_t id, size, tenant;
@@ -499,8 +496,7 @@ void exec_worker_gone(struct sim *s, struct sim_worker *x, bool external);
 uint64_t exec_run_ns(const struct sim *s, const struct sim_job *j, unsigned attempt);
 bool exec_busy(const struct sim *s, unsigned device); /* its worker has unfinished jobs */
 
-/* ---- launcher and compiler --------------------------------------------------------------------
- */
+/* ---- launcher and compiler ------------------------------------------------------------------- */
 
 int launcher_asked(struct sim *s, uint64_t id, const char *const *args, struct bytes device,
                    const int *fd, struct err *e);
@@ -527,8 +523,7 @@ int compile_asked(struct sim *s, const struct compiler_request *q,
                   void *data, struct err *e);
 void compiles_drop(struct sim *s); /* the front ends */
 
-/* ---- the monitor ------------------------------------------------------------------------------
- */
+/* ---- the monitor ----------------------------------------------------------------------------- */
 
 #define SIM_MONITOR_BIT (UINT64_C(1) << 62) /* of the ids of monitors */
 
@@ -555,8 +550,7 @@ bool monitor_holds(const struct sim *s, unsigned number);
 /* The front sends a job to the device. */
 void monitor_check_job(struct sim *s, unsigned number, uint64_t job);
 
-/* ---- the front --------------------------------------------------------------------------------
- */
+/* ---- the front ------------------------------------------------------------------------------- */
 
 void front_open(struct sim *s);   /* a new one begins, and asks the launcher */
 void front_close(struct sim *s);  /* it ends; what it had of workers is left */
@@ -578,8 +572,7 @@ bool memory_failed(void); /* one has failed in this world */
 void memory_inside(void);
 void memory_outside(void);
 
-/* ---- the model and the rules ------------------------------------------------------------------
- */
+/* ---- the model and the rules ----------------------------------------------------------------- */
 
 struct sim_buffer *model_buffer(struct sim *s);
 struct sim_job *model_job(struct sim *s);
@@ -642,8 +635,7 @@ bool gate_explains(struct sim *s, const struct job *j, const char *why);
 void fair_ask(struct sim *s, struct chance *r);
 void fair_result(struct sim *s, struct sim_job *j);
 
-/* ---- the world --------------------------------------------------------------------------------
- */
+/* ---- the world ------------------------------------------------------------------------------- */
 
 struct sim {
     const struct course *course;

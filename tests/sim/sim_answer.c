@@ -13,8 +13,7 @@ static void must_decode(struct sim *s, const struct schema *schema, struct bytes
     }
 }
 
-/* ---- sessions ---------------------------------------------------------------------------------
- */
+/* ---- sessions -------------------------------------------------------------------------------- */
 
 static void go_on(struct sim *s, struct sim_client *c)
 {
@@ -93,8 +92,7 @@ static void take_welcome(struct sim *s, struct sim_client *c, struct bytes messa
     }
 }
 
-/* ---- jobs -------------------------------------------------------------------------------------
- */
+/* ---- jobs ------------------------------------------------------------------------------------ */
 
 static void take_outputs(struct sim_job *j, const struct proto_result *r)
 {
@@ -345,8 +343,7 @@ static void take_accepted(struct sim *s, struct sim_request *q, struct bytes mes
     }
 }
 
-/* ---- handles ----------------------------------------------------------------------------------
- */
+/* ---- handles --------------------------------------------------------------------------------- */
 
 /* It is sealed, or published. */
 static void take_change(struct sim *s, const struct sim_request *q)
@@ -463,8 +460,7 @@ static void take_handle(struct sim *s, struct sim_request *q, struct bytes messa
     }
 }
 
-/* ---- errors -----------------------------------------------------------------------------------
- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static bool may_not_be(int code)
 {

@@ -20,8 +20,7 @@ void ask_encode(struct sim *s, const struct schema *schema, const void *record, 
     }
 }
 
-/* ---- buffers ----------------------------------------------------------------------------------
- */
+/* ---- buffers --------------------------------------------------------------------------------- */
 
 static struct sim_buffer *some_buffer(struct sim_client *c, struct chance *r)
 {
@@ -101,8 +100,7 @@ static void ask_open(struct sim *s, struct sim_client *c, struct chance *r)
     (void)client_send(s, c, &schema_msg_buffer_open, &m);
 }
 
-/* ---- jobs -------------------------------------------------------------------------------------
- */
+/* ---- jobs ------------------------------------------------------------------------------------ */
 
 static struct proto_arg arg_of(const struct sim_buffer *b, uint64_t first, uint64_t count)
 {
@@ -319,8 +317,7 @@ static void ask_submit(struct sim *s, struct sim_client *c, struct chance *r)
     capbuf_finish(&steps);
 }
 
-/* ---- programs, modules, arenas ----------------------------------------------------------------
- */
+/* ---- programs, modules, arenas --------------------------------------------------------------- */
 
 /* `fill what with value`, then `read what`. */
 static void ask_program(struct sim *s, struct sim_client *c)
@@ -520,8 +517,7 @@ static void ask_exchange(struct sim *s, struct sim_client *c, struct chance *r)
     capbuf_finish(&steps);
 }
 
-/* ---- crowds and guilty jobs -------------------------------------------------------------------
- */
+/* ---- crowds and guilty jobs ------------------------------------------------------------------ */
 
 void ask_crowd(struct sim *s, struct sim_client *c, struct chance *r)
 {
@@ -608,8 +604,7 @@ void ask_something(struct sim *s, struct sim_client *c, struct chance *r)
     }
 }
 
-/* ---- without a number -------------------------------------------------------------------------
- */
+/* ---- without a number ------------------------------------------------------------------------ */
 
 static uint64_t some_job(struct sim *s, struct sim_client *c, struct chance *r)
 {
@@ -711,8 +706,7 @@ void ask_wait(struct sim *s, struct sim_client *c)
     c->wait = client_send(s, c, &schema_msg_wait, &m);
 }
 
-/* ---- the end ----------------------------------------------------------------------------------
- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 void ask_last_look(struct sim *s, struct sim_client *c, struct sim_buffer *b)
 {

@@ -16,8 +16,7 @@ static uint64_t wire_ns(struct sim *s, uint64_t salt)
     return NS_PER_US + chance_mix(salt ^ s->course->seed) % (s->p.wire_us * NS_PER_US + 1);
 }
 
-/* ---- sending ----------------------------------------------------------------------------------
- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 static void on_arrive(struct sim *s, const struct hap *h)
 {
@@ -146,8 +145,7 @@ void client_forget(struct sim_client *c, struct sim_buffer *b)
     }
 }
 
-/* ---- connections ------------------------------------------------------------------------------
- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 static bool awaits(const struct sim_client *c, uint64_t seq)
 {
@@ -325,8 +323,7 @@ static void move(struct sim *s, struct sim_client *c)
     client_connect(s, c);
 }
 
-/* ---- sessions ---------------------------------------------------------------------------------
- */
+/* ---- sessions -------------------------------------------------------------------------------- */
 
 /* What the client has of a session that does not exist any more. */
 static void drop_session(struct sim_client *c)
@@ -429,8 +426,7 @@ void clients_end(struct sim *s)
     free(s->parcel);
 }
 
-/* ---- answers ----------------------------------------------------------------------------------
- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void retry(struct sim *s, const struct hap *h)
 {
@@ -576,8 +572,7 @@ void client_drop(struct sim *s, uint64_t parcel)
     p->over = true;
 }
 
-/* ---- what a course does -------------------------------------------------------------------------
- */
+/* ---- what a course does ---------------------------------------------------------------------- */
 
 static void repeat(struct sim *s, struct sim_client *c, struct chance *r)
 {

@@ -35,8 +35,7 @@ static struct sim_worker_job *find(struct sim_worker *x, uint64_t id)
     return j;
 }
 
-/* ---- what a job uses --------------------------------------------------------------------------
- */
+/* ---- what a job uses ------------------------------------------------------------------------- */
 
 /* Whether the step writes, or may write, argument i. */
 static bool writes(const struct sim_worker_step *t, unsigned i)
@@ -189,8 +188,7 @@ static void check_uses(struct sim *s, struct sim_worker *x, struct sim_worker_jo
     }
 }
 
-/* ---- a frame becomes a job --------------------------------------------------------------------
- */
+/* ---- a frame becomes a job ------------------------------------------------------------------- */
 
 static void read_step(struct sim *s, const struct proto_wstep *w, struct sim_worker_step *t)
 {
@@ -311,8 +309,7 @@ void exec_job(struct sim *s, struct sim_worker *x, const struct msg_f_job *m,
     exec_more(s, x);
 }
 
-/* ---- its steps --------------------------------------------------------------------------------
- */
+/* ---- its steps ------------------------------------------------------------------------------- */
 
 /* The bytes of an argument, as far as they are followed. NULL: none. */
 static uint8_t *content(struct sim_worker *x, struct sim_worker_job *j,
@@ -431,8 +428,7 @@ static void run_steps(struct sim_worker *x, struct sim_worker_job *j, unsigned c
     }
 }
 
-/* ---- begin and end ----------------------------------------------------------------------------
- */
+/* ---- begin and end --------------------------------------------------------------------------- */
 
 static void report(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
 {
@@ -738,8 +734,7 @@ void exec_retire(struct sim *s, struct sim_worker *x, uint64_t id)
     j->retired = true;
 }
 
-/* ---- another front, or the end ----------------------------------------------------------------
- */
+/* ---- another front, or the end --------------------------------------------------------------- */
 
 void exec_inventory(struct sim *s, struct sim_worker *x)
 {

@@ -31,8 +31,7 @@
 
 static struct sim *world; /* the functions of the table get no other context */
 
-/* ---- the table --------------------------------------------------------------------------------
- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static uint64_t on_now(void)
 {
@@ -187,8 +186,7 @@ static const struct front_io io = {
     .compile = on_compile,
 };
 
-/* ---- settings ---------------------------------------------------------------------------------
- */
+/* ---- settings -------------------------------------------------------------------------------- */
 
 static int fill_settings(const struct sim *s, struct config *c)
 {
@@ -268,8 +266,7 @@ static void apply_rules(struct sim *s, struct front *f)
     }
 }
 
-/* ---- begin and end ----------------------------------------------------------------------------
- */
+/* ---- begin and end --------------------------------------------------------------------------- */
 
 static void must(struct sim *s, int rc, const struct err *e, const char *what)
 {
@@ -438,8 +435,7 @@ void front_close(struct sim *s)
     s->closing = false;
 }
 
-/* ---- its time ---------------------------------------------------------------------------------
- */
+/* ---- its time -------------------------------------------------------------------------------- */
 
 static bool goes_on(const struct front *f)
 {
@@ -579,8 +575,7 @@ void front_wakes(struct sim *s)
     memory_outside();
 }
 
-/* ---- requests ---------------------------------------------------------------------------------
- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 /* As a reader and the listener do it: bytes are decoded, and the request is handed to the loop. */
 static void deliver_request(struct sim *s, uint64_t parcel)
@@ -628,8 +623,7 @@ static void late_refusal(struct sim *s, struct chance *r)
     }
 }
 
-/* ---- what a course does to it -------------------------------------------------------------------
- */
+/* ---- what a course does to it ---------------------------------------------------------------- */
 
 void front_event(struct sim *s, const struct course_event *e, struct chance *r)
 {

@@ -22,8 +22,7 @@
 #define LIST_NS     (2 * NS_PER_MS)
 #define STARTS_MAX  12u /* of workers of a device in a second: an outage has one without a pause */
 
-/* ---- channels ---------------------------------------------------------------------------------
- */
+/* ---- channels -------------------------------------------------------------------------------- */
 
 int channel_open(struct sim *s, struct sim_worker *x)
 {
@@ -44,8 +43,7 @@ void channel_close(struct sim_worker *x)
     }
 }
 
-/* ---- workers ----------------------------------------------------------------------------------
- */
+/* ---- workers --------------------------------------------------------------------------------- */
 
 static struct sim_worker *find(struct sim *s, uint64_t id)
 {
@@ -269,8 +267,7 @@ void launcher_lost(struct sim *s)
     memory_outside();
 }
 
-/* ---- the compiler -----------------------------------------------------------------------------
- */
+/* ---- the compiler ---------------------------------------------------------------------------- */
 
 /* Code without a signature: bulk(float *y, struct of SIM_BULK_BYTES). */
 static void add_bulk(struct capbuf *kernels)

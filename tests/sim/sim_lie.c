@@ -117,8 +117,7 @@ static void expose(struct sim *s, struct sim_worker *x)
     }
 }
 
-/* ---- about jobs -------------------------------------------------------------------------------
- */
+/* ---- about jobs ------------------------------------------------------------------------------ */
 
 static void lie_done(struct sim *s, struct sim_worker *x, uint64_t job, struct chance *r)
 {
@@ -167,8 +166,7 @@ static void lie_of_job(struct sim *s, struct sim_worker *x, struct chance *r)
     }
 }
 
-/* ---- about other things -----------------------------------------------------------------------
- */
+/* ---- about other things ---------------------------------------------------------------------- */
 
 static void lie_of_thing(struct sim *s, struct sim_worker *x, struct chance *r)
 {
@@ -241,8 +239,7 @@ void lie_again(struct sim *s, struct sim_worker *x)
     worker_send_bytes(s, x, last, NULL);
 }
 
-/* ---- inventories ------------------------------------------------------------------------------
- */
+/* ---- inventories ----------------------------------------------------------------------------- */
 
 enum forgery { FORGE_NONE, FORGE_SIZE, FORGE_COPY, FORGE_MISSING_COPY };
 

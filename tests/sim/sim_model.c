@@ -90,8 +90,7 @@ void model_twist(const uint8_t *in, size_t in_size, uint8_t *out, size_t out_siz
     }
 }
 
-/* ---- one job ----------------------------------------------------------------------------------
- */
+/* ---- one job --------------------------------------------------------------------------------- */
 
 struct part {
     struct sim_buffer *buffer;
@@ -285,8 +284,7 @@ static void play(struct sim *s, const struct sim_job *j)
     }
 }
 
-/* ---- all jobs ---------------------------------------------------------------------------------
- */
+/* ---- all jobs -------------------------------------------------------------------------------- */
 
 static int by_id(const void *a, const void *b)
 {

@@ -37,8 +37,7 @@ void monitor_drop(struct sim *s)
     unmap(&s->monitor);
 }
 
-/* ---- the process ------------------------------------------------------------------------------
- */
+/* ---- the process ----------------------------------------------------------------------------- */
 
 static void on_ended(struct sim *s, const struct hap *h)
 {
@@ -153,8 +152,7 @@ void monitor_kill(struct sim *s, uint64_t id)
     sim_at(s, s->now_ns + (stuck ? STUCK_NS : REAP_NS), on_ended, NULL, id, s->era);
 }
 
-/* ---- what a course does -------------------------------------------------------------------------
- */
+/* ---- what a course does ---------------------------------------------------------------------- */
 
 void monitor_event(struct sim *s, const struct course_event *e, struct chance *r)
 {
@@ -178,8 +176,7 @@ void monitor_settle(struct sim *s)
     s->monitor.plight = PLIGHT_NONE;
 }
 
-/* ---- rules ------------------------------------------------------------------------------------
- */
+/* ---- rules ----------------------------------------------------------------------------------- */
 
 /* A monitor that hangs is ended. */
 static void check_hang(struct sim *s)

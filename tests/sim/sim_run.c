@@ -48,8 +48,7 @@ void sim_fail(struct sim *s, const char *format, ...)
     _exit(1);
 }
 
-/* ---- the end ----------------------------------------------------------------------------------
- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 /* STILL: what the front sent last has arrived. */
 enum { SETTLE_IDLE, SETTLE_LOOK, SETTLE_LEAVE, SETTLE_GONE, SETTLE_STILL };
@@ -222,8 +221,7 @@ static void on_last_event(struct sim *s, const struct hap *h)
     settle_again(s, SETTLE_IDLE, s->now_ns);
 }
 
-/* ---- the course ---------------------------------------------------------------------------------
- */
+/* ---- the course ------------------------------------------------------------------------------ */
 
 static bool of_front(enum course_kind kind)
 {

@@ -17,8 +17,7 @@
 #define GARBAGE    0xa5
 #define PATIENT_MS 2000u /* from this time between beats on a worker asks for patience */
 
-/* ---- make and unmake --------------------------------------------------------------------------
- */
+/* ---- make and unmake ------------------------------------------------------------------------- */
 
 struct sim_worker *worker_make(struct sim *s, uint64_t id, unsigned number)
 {
@@ -171,8 +170,7 @@ struct sim_worker_buffer *worker_buffer(struct sim_worker *x, uint64_t id)
     return NULL;
 }
 
-/* ---- out --------------------------------------------------------------------------------------
- */
+/* ---- out ------------------------------------------------------------------------------------- */
 
 void worker_send_bytes(struct sim *s, struct sim_worker *x, struct bytes frame,
                        const struct frame_fds *fds)
@@ -336,8 +334,7 @@ void worker_answer_rings(struct sim *s)
     }
 }
 
-/* ---- buffers, modules, arenas -----------------------------------------------------------------
- */
+/* ---- buffers, modules, arenas ---------------------------------------------------------------- */
 
 static void count_tenant(struct sim_worker *x, uint64_t key, uint64_t more, uint64_t less)
 {
@@ -595,8 +592,7 @@ static void take_pool(struct sim *s, struct sim_worker *x)
     worker_send(s, x, &schema_msg_w_pool, &m, NULL);
 }
 
-/* ---- in ---------------------------------------------------------------------------------------
- */
+/* ---- in -------------------------------------------------------------------------------------- */
 
 static void take_buffers(struct sim *s, struct sim_worker *x, struct sim_inbox *in, const void *msg)
 {
@@ -753,8 +749,7 @@ void worker_take(struct sim *s, struct sim_worker *x, const struct schema *schem
     }
 }
 
-/* ---- mishaps ----------------------------------------------------------------------------------
- */
+/* ---- mishaps --------------------------------------------------------------------------------- */
 
 /* Its jobs may pass their time limits. */
 static void stall(struct sim_worker *x)

@@ -378,8 +378,7 @@ START_TEST(steps_in_order)
 }
 END_TEST
 
-/* ---- buffers that other processes map ---------------------------------------------------------
- */
+/* ---- buffers that other processes map -------------------------------------------------------- */
 
 START_TEST(a_buffer_is_exported)
 {

@@ -141,8 +141,7 @@ static void end(gpud_client *c)
     ck_assert_int_eq(run_program(remove, "/dev/null", "/dev/null"), 0);
 }
 
-/* ---- what the kernel calls --------------------------------------------------------------------
- */
+/* ---- what the kernel calls ------------------------------------------------------------------- */
 
 static int64_t call(long number, int64_t a0, int64_t a1, int64_t a2, int64_t mask)
 {

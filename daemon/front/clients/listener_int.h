@@ -275,8 +275,7 @@ void connection_admit(struct door *door, nng_stream *stream);
 void connection_finish(struct connection *c);
 void *connections_closer(void *listener); /* a thread's main */
 
-/* ---- tls.c: certificates of addresses ----------------------------------------------------------
- */
+/* ---- tls.c: certificates of addresses -------------------------------------------------------- */
 
 void tls_free(struct listener *l);
 

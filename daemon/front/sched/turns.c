@@ -10,8 +10,7 @@
 #define SOON_NS   (20 * NS_PER_MS) /* a turn begins, where its job was waited for */
 #define HEAR_NS   (50 * NS_PER_MS) /* between two looks for a sign of life */
 
-/* ---- how long a turn is ----------------------------------------------------------------------
- */
+/* ---- how long a turn is ---------------------------------------------------------------------- */
 
 uint64_t turn_length_ns(const struct turn *t)
 {
@@ -25,20 +24,14 @@ void turn_cost(struct turn *t, uint64_t ns)
     t->cost_ns = cost > 0 ? cost : 1;
 }
 
-/* ---- whose turn it is ------------------------------------------------------------------------
- */
-
-/* The workers of a device: the shared one, then the domains. */
-static struct device *first_worker(struct device *base)
-{
-    return base;
-}
+/* ---- whose turn it is ------------------------------------------------------------------------ */
 
 bool turn_outstays(const struct device *d, const struct job *j)
 {
     return j->dispatched_ns <= d->outstayed_ns;
 }
 
+/* The workers of a device: the shared one, `base`, then the domains. */
 static struct device *next_worker(const struct device *base, const struct device *d)
 {
     return d == base ? base->domains : d->domain_next;
@@ -58,8 +51,7 @@ static bool occupies(const struct device *d)
 static bool is_free_for(struct device *base, const struct device *next)
 {
     bool busy = false;
-    for (const struct device *d = first_worker(base); d != NULL && !busy;
-         d = next_worker(base, d)) {
+    for (const struct device *d = base; d != NULL && !busy; d = next_worker(base, d)) {
         busy = d != next && occupies(d);
     }
     return !busy;
@@ -120,7 +112,7 @@ static struct job *rest_of(struct front *f, struct device *base, const struct jo
 struct job *turns_head(struct front *f, struct device *base, struct device **ret_worker)
 {
     struct turn *t = &base->turn;
-    for (struct device *d = first_worker(base); d != NULL; d = next_worker(base, d)) {
+    for (struct device *d = base; d != NULL; d = next_worker(base, d)) {
         d->shut = d->stopped || !device_serves(d) || front_pressed(f, d->index);
     }
     struct job *j = shares_head(f, base);
@@ -154,13 +146,12 @@ void turns_measure(struct device *d, const struct job *j)
     }
 }
 
-/* ---- turns that overrun ----------------------------------------------------------------------
- */
+/* ---- turns that overrun ---------------------------------------------------------------------- */
 
 /* Whether a job of another worker is ready. */
 static bool has_rival(struct device *base, const struct device *holder)
 {
-    for (struct device *d = first_worker(base); d != NULL; d = next_worker(base, d)) {
+    for (struct device *d = base; d != NULL; d = next_worker(base, d)) {
         d->shut = d == holder || !device_serves(d);
     }
     return shares_any(base);
@@ -208,7 +199,7 @@ static void watch_worker(struct front *f, struct device *base, struct device *d,
 static void watch(struct front *f, struct device *base, uint64_t now)
 {
     struct turn *t = &base->turn;
-    for (struct device *d = first_worker(base); d != NULL; d = next_worker(base, d)) {
+    for (struct device *d = base; d != NULL; d = next_worker(base, d)) {
         if (!occupies(d)) {
             continue;
         }

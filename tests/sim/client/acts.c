@@ -7,8 +7,7 @@
 
 #define ELEMENT 4u
 
-/* ---- handles ----------------------------------------------------------------------------------
- */
+/* ---- handles --------------------------------------------------------------------------------- */
 
 void buffer_forget(struct user *u, unsigned index)
 {
@@ -64,8 +63,7 @@ static unsigned some_buffer(struct user *u, struct chance *r)
     return (unsigned)chance_below(r, u->c->buffers);
 }
 
-/* ---- buffers ----------------------------------------------------------------------------------
- */
+/* ---- buffers --------------------------------------------------------------------------------- */
 
 static void create(struct user *u, struct chance *r)
 {
@@ -176,8 +174,7 @@ static void open_named(struct user *u, struct chance *r)
     buffer_keep(u, known ? s->buffer[number] : NULL, handle);
 }
 
-/* ---- modules ----------------------------------------------------------------------------------
- */
+/* ---- modules --------------------------------------------------------------------------------- */
 
 static void find_axpy(struct user *u)
 {
@@ -225,8 +222,7 @@ static void load(struct user *u, bool bad, struct chance *r)
     u->bad[u->modules++] = bad ? 1 + number : 0;
 }
 
-/* ---- queries ----------------------------------------------------------------------------------
- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 static void inquire(struct user *u, struct chance *r)
 {
@@ -267,8 +263,7 @@ static void control(struct user *u, struct chance *r)
     (void)CALL(u, gpud_control, u->lib, what[n], value);
 }
 
-/* ---- all of it --------------------------------------------------------------------------------
- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static void ask(struct user *u, struct chance *r)
 {
@@ -360,8 +355,7 @@ void acts_forget(struct user *u)
     u->acts = 0;
 }
 
-/* ---- what became of buffers -------------------------------------------------------------------
- */
+/* ---- what became of buffers ------------------------------------------------------------------ */
 
 static bool names_one(const struct sim_job *j, bool (*is)(const struct sim_buffer *b))
 {
@@ -395,8 +389,7 @@ bool job_names_gone(const struct sim_job *j)
     return names_one(j, is_gone);
 }
 
-/* ---- events -----------------------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 /* Once for each handle, and only for handles that the user has or had. */
 static void take_loss(struct user *u, uint64_t id)

@@ -34,8 +34,7 @@
 
 struct user;
 
-/* ---- connections ------------------------------------------------------------------------------
- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 /* A connection, until the end of the world. */
 struct wire {
@@ -68,8 +67,7 @@ void wire_take_ring(struct sim *s, uint64_t session, uint32_t id, struct bytes m
 void wire_answer_ring(struct sim *s, uint64_t session, uint32_t id, struct bytes message);
 void rings_begin(struct sim *s);
 
-/* ---- the system -------------------------------------------------------------------------------
- */
+/* ---- the system ------------------------------------------------------------------------------ */
 
 void system_begin(struct sim *s);
 /* Nothing of libgpud is left: descriptors. */
@@ -80,8 +78,7 @@ void system_ends(int fd, int error);
 void system_rung(void);    /* the front has rung a bell */
 bool system_ready(int fd); /* as poll(POLLIN) says of a descriptor of libgpud */
 
-/* ---- memory -----------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /* The code that runs is libgpud's, for this user; NULL: it is not. */
 void memory_of(struct user *u);
@@ -89,8 +86,7 @@ void memory_of(struct user *u);
 void memory_fail_user(struct user *u, long left);
 size_t memory_left(const struct user *u); /* allocations that this user's libgpud has */
 
-/* ---- users ------------------------------------------------------------------------------------
- */
+/* ---- users ----------------------------------------------------------------------------------- */
 
 /* A job that a user submitted. */
 struct lib_job {

@@ -37,8 +37,7 @@ static struct {
     size_t room, used;
 } memory = {.outside = 1};
 
-/* ---- what libgpud has -------------------------------------------------------------------------
- */
+/* ---- what libgpud has ------------------------------------------------------------------------ */
 
 /* The place of the address, or an empty one. */
 static struct part *place(const void *data)
@@ -96,8 +95,7 @@ size_t memory_left(const struct user *u)
     return memory.held[u->index];
 }
 
-/* ---- allocations ------------------------------------------------------------------------------
- */
+/* ---- allocations ----------------------------------------------------------------------------- */
 
 /* uthash ends the process without memory for a table. It is asked for such sizes only: the table,
  * and buckets by the power of two. */
@@ -186,8 +184,7 @@ void __wrap_free(void *data)
     free(data);
 }
 
-/* ---- when they fail ---------------------------------------------------------------------------
- */
+/* ---- when they fail -------------------------------------------------------------------------- */
 
 void memory_reset(void)
 {

@@ -13,8 +13,7 @@ static void must_decode(struct sim *s, const struct schema *schema, struct bytes
     }
 }
 
-/* ---- requests ---------------------------------------------------------------------------------
- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static struct sim_request *request_make(struct user *u, unsigned kind, uint64_t seq)
 {
@@ -177,8 +176,7 @@ struct sim_request *seen_request(struct wire *w, struct bytes message)
     return q;
 }
 
-/* ---- answers ----------------------------------------------------------------------------------
- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static bool stays_open(struct bytes message)
 {

@@ -140,8 +140,7 @@ void system_end(struct sim *s)
     }
 }
 
-/* ---- the clock --------------------------------------------------------------------------------
- */
+/* ---- the clock ------------------------------------------------------------------------------- */
 
 uint64_t __wrap_clock_now_ns(void)
 {
@@ -205,8 +204,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
     return EAGAIN;
 }
 
-/* ---- sockets ----------------------------------------------------------------------------------
- */
+/* ---- sockets --------------------------------------------------------------------------------- */
 
 int __wrap_socket(int domain, int type, int protocol)
 {
@@ -392,8 +390,7 @@ void system_ends(int fd, int error)
     user_poke(d->user);
 }
 
-/* ---- waiting ----------------------------------------------------------------------------------
- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static uint32_t events_of(int fd);
 
@@ -583,8 +580,7 @@ int __wrap_epoll_wait(int epoll, struct epoll_event *event, int most, int timeou
     return count;
 }
 
-/* ---- eventfds, and the end of descriptors -----------------------------------------------------
- */
+/* ---- eventfds, and the end of descriptors ---------------------------------------------------- */
 
 int __wrap_eventfd(unsigned count, int flags)
 {

@@ -24,8 +24,7 @@ struct user *user_now(void)
     return users.now;
 }
 
-/* ---- when they run ----------------------------------------------------------------------------
- */
+/* ---- when they run --------------------------------------------------------------------------- */
 
 static void run(struct user *u)
 {
@@ -88,8 +87,7 @@ static void pause_until(struct user *u, uint64_t until_ns)
     }
 }
 
-/* ---- calls of libgpud -------------------------------------------------------------------------
- */
+/* ---- calls of libgpud ------------------------------------------------------------------------ */
 
 void call_begin(struct user *u, const char *name)
 {
@@ -137,8 +135,7 @@ void callback_end(struct user *u, const char *call)
     memory_of(u);
 }
 
-/* ---- their lives ------------------------------------------------------------------------------
- */
+/* ---- their lives ----------------------------------------------------------------------------- */
 
 static void begin_life(struct user *u)
 {
@@ -212,8 +209,7 @@ static void close_client(struct user *u, bool another)
     }
 }
 
-/* ---- what they do -----------------------------------------------------------------------------
- */
+/* ---- what they do ---------------------------------------------------------------------------- */
 
 static void act_push(struct user *u, struct act a)
 {
@@ -282,8 +278,7 @@ static void live(void *arg)
     }
 }
 
-/* ---- what a course does -------------------------------------------------------------------------
- */
+/* ---- what a course does ---------------------------------------------------------------------- */
 
 static void die(struct user *u)
 {
@@ -386,8 +381,7 @@ void clients_end(struct sim *s)
     }
 }
 
-/* ---- what sim_run.c and sim_exec.c ask of clients -----------------------------------------------
- */
+/* ---- what sim_run.c and sim_exec.c ask of clients -------------------------------------------- */
 
 bool client_idle(const struct sim_client *c)
 {

@@ -53,8 +53,7 @@ static uint64_t next_ns(struct sim *s, uint64_t *last_ns, uint64_t salt)
     return *last_ns;
 }
 
-/* ---- to libgpud -------------------------------------------------------------------------------
- */
+/* ---- to libgpud ------------------------------------------------------------------------------ */
 
 static void on_back(struct sim *s, const struct hap *h)
 {
@@ -91,8 +90,7 @@ static void end_back(struct sim *s, struct wire *w, int error)
     sim_at(s, next_ns(s, &w->back_ns, w->pipe), on_end, w, (uint64_t)error, 0);
 }
 
-/* ---- the front's side -------------------------------------------------------------------------
- */
+/* ---- the front's side ------------------------------------------------------------------------ */
 
 static void forget_parcels(struct sim *s, const struct wire *w)
 {
@@ -230,8 +228,7 @@ void wire_send(struct wire *w, struct bytes data)
     }
 }
 
-/* ---- answers of the front ---------------------------------------------------------------------
- */
+/* ---- answers of the front -------------------------------------------------------------------- */
 
 void client_answer(struct sim *s, uint64_t parcel, struct bytes message)
 {
@@ -280,8 +277,7 @@ void client_drop(struct sim *s, uint64_t parcel)
     p->over = true;
 }
 
-/* ---- begin and end ----------------------------------------------------------------------------
- */
+/* ---- begin and end --------------------------------------------------------------------------- */
 
 struct wire *wire_open(struct user *u, int fd)
 {

@@ -600,8 +600,7 @@ int system_main(Suite *suite)
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* ---- the driver double -------------------------------------------------------------------------
- */
+/* ---- the driver double ----------------------------------------------------------------------- */
 
 void gate_open(const struct daemon *d)
 {

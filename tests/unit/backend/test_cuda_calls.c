@@ -183,8 +183,7 @@ START_TEST(the_best_group_is_asked_for_once)
 }
 END_TEST
 
-/* ---- what kernels print -----------------------------------------------------------------------
- */
+/* ---- what kernels print ---------------------------------------------------------------------- */
 
 static long said(FILE *out)
 {
@@ -213,8 +212,7 @@ START_TEST(what_kernels_print_comes_when_nothing_runs)
 }
 END_TEST
 
-/* ---- starting --------------------------------------------------------------------------------
- */
+/* ---- starting -------------------------------------------------------------------------------- */
 
 static int started(const char *visible)
 {

@@ -151,8 +151,7 @@ START_TEST(is_taken_or_refused)
 }
 END_TEST
 
-/* ---- both compilers ----------------------------------------------------------------------------
- */
+/* ---- both compilers -------------------------------------------------------------------------- */
 
 static int compile_by(const char *compiler, const char *name, const char *text,
                       struct backend_compiled *c)

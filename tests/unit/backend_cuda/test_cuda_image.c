@@ -238,8 +238,7 @@ START_TEST(a_fatbin_without_a_match_lists_what_it_has)
 }
 END_TEST
 
-/* ---- compressed fatbins ------------------------------------------------------------------------
- */
+/* ---- compressed fatbins ---------------------------------------------------------------------- */
 
 #define PACKED_MAX 32768u
 

@@ -358,8 +358,7 @@ START_TEST(forked_child_frees)
 }
 END_TEST
 
-/* ---- a program and a restart ------------------------------------------------------------------
- */
+/* ---- a program and a restart ----------------------------------------------------------------- */
 
 static void *restart_when_held(void *arg)
 {

@@ -102,8 +102,7 @@ START_TEST(test_normal)
 }
 END_TEST
 
-/* ---- whoever makes them ------------------------------------------------------------------------
- */
+/* ---- whoever makes them ---------------------------------------------------------------------- */
 
 #define EVEN 131072u /* a library makes normal numbers in pairs */
 

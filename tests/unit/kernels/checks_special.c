@@ -213,8 +213,7 @@ START_TEST(test_ifft_range)
 }
 END_TEST
 
-/* ---- in place: alias same, alias any -----------------------------------------------------------
- */
+/* ---- in place: alias same, alias any --------------------------------------------------------- */
 
 /* The operation on two arrays, then on one: bit by bit the same, unless a library has other code
  * for each. */

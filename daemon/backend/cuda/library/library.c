@@ -143,8 +143,7 @@ static unsigned library_again(struct backend_device *d)
     return again;
 }
 
-/* ---- calls ------------------------------------------------------------------------------------
- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static bool serves(const struct cuda_library *l, const char *operation)
 {

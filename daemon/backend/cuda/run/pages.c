@@ -90,8 +90,7 @@ static int enter(struct backend_device *d, struct err *e)
     return CUDA_CALL(&d->cu, e, CtxSetCurrent, d->context);
 }
 
-/* ---- memory that other processes map ---------------------------------------------------------
- */
+/* ---- memory that other processes map --------------------------------------------------------- */
 
 /* The block has one handle, created exportable: another process needs only its descriptor. The
  * memory lives until this process and all others have released it. */

@@ -242,8 +242,7 @@ START_TEST(modules_are_unloaded_in_the_thread)
 }
 END_TEST
 
-/* ---- libraries that do what kernels do ---------------------------------------------------------
- */
+/* ---- libraries that do what kernels do ------------------------------------------------------- */
 
 static unsigned prepared; /* how often; the thread's, and the loop's when that has ended */
 static bool want;

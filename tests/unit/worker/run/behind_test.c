@@ -57,8 +57,7 @@ static void wanting(struct fake *f, uint64_t job, uint64_t after, uint64_t bytes
     draft_send(&d, f);
 }
 
-/* ---- what is freed under a job ----------------------------------------------------------------
- */
+/* ---- what is freed under a job --------------------------------------------------------------- */
 
 static void fill_step(struct job_draft *d)
 {
@@ -153,8 +152,7 @@ START_TEST(a_job_has_what_was_freed_until_it_ends)
 }
 END_TEST
 
-/* ---- who is told that there is no room ---------------------------------------------------------
- */
+/* ---- who is told that there is no room ------------------------------------------------------- */
 
 /* Job 101 wants memory that cannot come while job 100 runs; behind it is job 102, which was
  * refused. */

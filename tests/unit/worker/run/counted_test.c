@@ -114,8 +114,7 @@ static void job_end(struct job *j)
     job_destroy(j);
 }
 
-/* ---- what lies on the host ---------------------------------------------------------------------
- */
+/* ---- what lies on the host ------------------------------------------------------------------- */
 
 /* Gets temporaries of `bytes`; buffers move to the host for them. */
 static void crowd(uint64_t bytes)

@@ -340,8 +340,7 @@ START_TEST(zeros_that_did_not_arrive_are_brought_again)
 }
 END_TEST
 
-/* ---- free memory in small parts ----------------------------------------------------------------
- */
+/* ---- free memory in small parts -------------------------------------------------------------- */
 
 #define PART_BYTES ((uint64_t)256 << 10)
 #define PARTS      40u

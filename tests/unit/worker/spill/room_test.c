@@ -37,8 +37,7 @@ static struct buffer *make(uint64_t id, uint64_t bytes, uint64_t tenant)
     return b;
 }
 
-/* ---- temporaries ------------------------------------------------------------------------------
- */
+/* ---- temporaries ----------------------------------------------------------------------------- */
 
 /* A job that fills each temporary but those of `silent`. */
 static int job_of(const uint64_t *sizes, unsigned count, unsigned silent, struct job **ret_job,
@@ -150,8 +149,7 @@ START_TEST(unmentioned_temporaries_take_no_memory)
 }
 END_TEST
 
-/* ---- the numbers of tenants -------------------------------------------------------------------
- */
+/* ---- the numbers of tenants ------------------------------------------------------------------ */
 
 static int limit(uint64_t key, uint64_t hard, struct err *e)
 {
@@ -204,8 +202,7 @@ START_TEST(numbers_of_tenants_come_back)
 }
 END_TEST
 
-/* ---- names in a snapshot -----------------------------------------------------------------------
- */
+/* ---- names in a snapshot --------------------------------------------------------------------- */
 
 enum { NAMED = 600 };
 
