@@ -19,6 +19,13 @@ int __wrap_spill_acquire(struct spill *s, struct job *j, struct err *e);
 uint64_t __wrap_spill_changes(const struct spill *s);
 uint64_t __wrap_spill_moved(const struct spill *s);
 bool __wrap_spill_moves(const struct spill *s);
+bool __wrap_spill_rises(const struct spill *s);
+bool __wrap_spill_rises(const struct spill *s)
+{
+    (void)s;
+    return false;
+}
+
 bool __wrap_spill_late(const struct spill *s, const struct job *j);
 bool __wrap_spill_assured(const struct spill *s, const struct job *j);
 enum pool_late __wrap_spill_late_memory(struct spill *s, struct job *j);
