@@ -668,8 +668,10 @@ void jobs_doubt(struct gpud_client *c, bool forgotten)
     for (struct gpud_job *job = c->jobs; job != NULL; job = next) {
         next = job->next; /* a job that was given up is freed at its end */
         job->doubtful = job->doubtful || (job->state != JOB_ENDED && job->req.sent);
+        struct request *filler = NULL; /* HELLO reported the number as unanswered */
         if (forgotten && job->state != JOB_ENDED && job->req.sent &&
-            arena_uses_change(job->uses, job->use_count)) {
+            arena_uses_change(job->uses, job->use_count) &&
+            filler_make(c, job->req.seq, &job->req, &filler, NULL) == 0) {
             struct err e = ERR_INIT;
             (void)err_set(&e, ERR_CLOSED,
                           "its session ended while the daemon was away: it may have run, and adds "

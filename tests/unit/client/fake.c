@@ -35,6 +35,15 @@ static void seq_note(struct fake *f, uint64_t seq)
     }
 }
 
+/* Whether the request acknowledges a number that this session has not admitted yet. */
+static bool miscounts(struct fake *f, uint64_t ack)
+{
+    while (f->expect < SEQS && (f->seen[f->expect] & 3) != 0) {
+        f->expect++;
+    }
+    return ack >= f->expect;
+}
+
 static struct bytes view(nng_msg *m)
 {
     return bytes_of(nng_msg_body(m), nng_msg_len(m));
@@ -94,6 +103,8 @@ static void request(struct slot *s, nng_msg *m)
         receive(s);
     } else if (!understood(f, m, &msg, &e)) {
         fake_answer_error(s, ERR_PROTOCOL, e.text);
+    } else if (miscounts(f, msg.ping.ack)) {
+        fake_answer_error(s, ERR_PROTOCOL, "no such number was admitted yet");
     } else if (msg.ping.seq > 0 && msg.ping.seq < SEQS && f->not_admitted > 0) {
         f->not_admitted--;
         f->seen[msg.ping.seq] |= 4;
@@ -178,6 +189,7 @@ struct fake *fake_start(const char *url)
     (void)pthread_mutex_init(&f->lock, NULL);
     (void)pthread_cond_init(&f->changed, NULL);
     f->seen = calloc(1, SEQS);
+    f->expect = 1;
     f->life = 1;
     f->max_inflight = 256;
     f->minor = PROTO_MINOR;
@@ -427,6 +439,10 @@ void fake_restart(struct fake *f, bool adopts)
     (void)pthread_mutex_lock(&f->lock);
     f->life++;
     f->knows_session = adopts;
+    if (!adopts) {
+        memset(f->seen, 0, SEQS);
+    }
+    f->expect = adopts ? f->expect : 1;
     f->event_number = 0;
     f->done_count = adopts ? f->done_count : 0; /* untaken results are told again */
     f->told = 0;

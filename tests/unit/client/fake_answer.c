@@ -122,6 +122,9 @@ void fake_hello(struct slot *s, struct bytes message)
         fake_answer_error(s, ERR_PROTOCOL, "bad hello");
         return;
     }
+    for (uint64_t i = 1; !f->knows_session && i < msg.resume && i < SEQS; i++) {
+        f->seen[i] |= 2;
+    }
     for (struct proto_iter it = proto_iter_of(msg.taken);
          proto_list_next(&it, &schema_span, &span);) {
         for (uint64_t i = 0; i < span.count && span.first + i < SEQS; i++) {

@@ -67,6 +67,7 @@ struct fake {
     unsigned done_count, told; /* told: in the last EVENTS, kept until it was taken */
     uint8_t *seen;             /* by sequence number */
     uint64_t highest;
+    uint64_t expect; /* every number before it is admitted, or taken */
     struct fake_buffer buffers[BUFFERS];
     uint64_t next;
     uint64_t executed;
