@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "common/memfd.h"
 #include "daemon/front/model/session.h"
 #include "tests/sim/sim.h"
 
@@ -477,6 +478,7 @@ static void take_seal(struct sim *s, struct sim_worker *x, const struct msg_f_bu
         return;
     }
     write_copy(s, b, fds->fd[0]);
+    (void)memfd_freeze(fds->fd[0], NULL); /* a lent one of before is not */
     b->copy = fds->fd[0];
     say_buffer(s, x, m->id, 0);
 }

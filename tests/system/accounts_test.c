@@ -197,7 +197,7 @@ START_TEST(a_line_for_each_job)
     uint64_t done = has(c, "done");
     use(c, b);
     unsigned jobs = (unsigned)(has(c, "done") - done);
-    ck_until(lines_with(path, " tenant=near ") == jobs);
+    ck_until(access(path, F_OK) == 0 && lines_with(path, " tenant=near ") == jobs);
     ck_assert_uint_eq(lines_with(path, " result=done error=-\n"), jobs);
     ck_assert_uint_eq(lines_with(path, "to_device=4096 "), 1);
     ck_assert_int_eq(rename(path, older), 0); /* as logrotate does */

@@ -5,7 +5,6 @@
 
 #include "common/clock.h"
 #include "common/descriptors.h"
-#include "common/memfd.h"
 #include "daemon/front/clients/reply.h"
 #include "daemon/front/clients/shm.h"
 #include "daemon/front/memory/variable.h"
@@ -160,7 +159,6 @@ static void sealed(struct front *f, struct buffer *b, const struct err *e)
 {
     b->sealing = false;
     if (e->code == 0) {
-        (void)memfd_freeze(b->host_fd, NULL); /* if it fails, the buffer cannot be granted */
         answer_buffer(f, b);
         return;
     }
@@ -465,6 +463,19 @@ void buffer_device_ready(struct front *f, struct device *d)
         }
     }
     restore_more(f, d);
+}
+
+void buffer_worker_stays(struct front *f, struct device *d)
+{
+    uint32_t cursor = 0;
+    struct buffer *b;
+    while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
+        if (b->device == d->index && b->state == BUFFER_CREATING) {
+            buffer_ask(f, b);
+        } else if (b->device == d->index) {
+            buffer_seal_next(f, b);
+        }
+    }
 }
 
 bool buffer_restoring(const struct device *d)

@@ -28,6 +28,8 @@ void buffer_device_given_up(struct front *f, struct device *d);
  * slices, and the next worker of the device starts when that is done. */
 void buffer_device_lost(struct front *f, struct device *d);
 void buffer_lose_some(struct front *f); /* continues, as far as this turn has units of work */
+/* The device's worker was to end and stays: asks for what came meanwhile. */
+void buffer_worker_stays(struct front *f, struct device *d);
 /* A worker opened the device: asks for buffers that are being created, and begins to restore. */
 void buffer_device_ready(struct front *f, struct device *d);
 /* What a worker could not restore for lack of memory or descriptors is asked for again after a

@@ -220,6 +220,7 @@ struct device {
     struct line line;                      /* jobs that are ready for it; sched/shares.c's */
     struct turn turn;                      /* of its workers; sched/turns.c's, as the next two */
     uint64_t quit_ns;                      /* when the last of its jobs ended */
+    bool overdue;                          /* it was seen to overrun once; turns.c's */
     uint64_t outstayed_ns;                 /* others no longer wait for what it got until then */
     bool exclusive;                        /* a job runs alone */
     uint64_t forecast_id;                  /* names it in forecasts (model/forecast.h) */

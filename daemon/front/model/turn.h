@@ -17,16 +17,14 @@ struct turn {
     uint64_t left_ns;  /* end of the last job of the turn before; 0: no switch is being measured */
     uint64_t cost_ns;  /* of a switch, smoothed; 0: none was measured */
     uint64_t look_ns;  /* when turns_watch looks for an overrun; 0: not at all */
-    struct device *late; /* it was seen to overrun once; turns.c's */
-    uint64_t taken;      /* turns so far */
-    uint64_t overruns;   /* so far */
+    uint64_t taken;    /* turns so far */
+    uint64_t overruns; /* so far */
 };
 
 /* The worker is about to be freed. */
 static inline void turn_forget(struct turn *t, const struct device *d)
 {
     t->holder = t->holder == d ? NULL : t->holder;
-    t->late = t->late == d ? NULL : t->late;
 }
 
 #endif

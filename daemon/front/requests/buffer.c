@@ -444,8 +444,9 @@ int request_buffer_seal(struct request_context *c, struct err *e)
     return 0;
 }
 
-/* Its content goes to other tenants by its copy on the host, so that has to be there, and nobody
- * may be able to write it any more: not its worker, nor those of the others. */
+/* Its content goes to other tenants by its copy on the host, so that has to be there, and no
+ * process may be able to write it any more. The worker has seen to that: the front only looks,
+ * because the system walks over the memory, and waits for pages that are in use, to make it so. */
 static int check_grant(const struct buffer *b, struct bytes grants, struct err *e)
 {
     unsigned long long handle = b->handle;
@@ -461,8 +462,11 @@ static int check_grant(const struct buffer *b, struct bytes grants, struct err *
                        "buffer %#llx is not sealed: others get copies of what cannot change",
                        handle);
     }
-    if (!memfd_frozen(b->host_fd) && memfd_freeze(b->host_fd, e) != 0) {
-        return err_wrap(e, "buffer %#llx cannot be granted", handle);
+    if (!memfd_frozen(b->host_fd)) {
+        return err_set(e, ERR_BUSY,
+                       "buffer %#llx cannot be granted: its copy can still be written, so seal "
+                       "another one",
+                       handle);
     }
     return 0;
 }
@@ -537,7 +541,8 @@ static int open_granted(struct request_context *c, const char *owner, const char
         return err_set(e, ERR_NOT_FOUND, "tenant %s grants no buffer %s to tenant %s", owner, name,
                        c->s->tenant->name);
     }
-    if (buffer_state(source) == BUFFER_LOST || source->host_fd < 0) {
+    if (buffer_state(source) == BUFFER_LOST || !source->sealed || !buffer_restorable(source) ||
+        !memfd_frozen(source->host_fd)) { /* what an adopted worker reports is not believed */
         return err_set(e, ERR_BUFFER_LOST, "buffer %s of tenant %s was lost", name, owner);
     }
     if (!descriptors_spare()) {

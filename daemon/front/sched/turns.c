@@ -166,6 +166,7 @@ static void overran(struct front *f, struct turn *t, struct device *d, uint64_t 
     }
     if (o == OVERRUN_ENDED) {
         t->overruns++;
+        t->rival_ns = turn_now(f); /* a worker beside it has its time from now on */
         return;
     }
     log_info("device %u: a worker keeps jobs in flight beyond its turn: others go on beside it",
@@ -184,14 +185,14 @@ static void watch_worker(struct front *f, struct device *base, struct device *d,
     since = d->ran_ns > since ? d->ran_ns : since;
     since = d->inflight->dispatched_ns > since ? d->inflight->dispatched_ns : since;
     uint64_t over_ns = ns_add(since, overrun_ns(f, t));
-    bool late = t->late == d;
-    t->late = late ? NULL : t->late;
+    bool late = d->overdue;
+    d->overdue = false;
     if (now < over_ns) {
         look_at(f, t, over_ns);
     } else if (late) {
         overran(f, t, d, since);
     } else {
-        t->late = d;
+        d->overdue = true;
         look_at(f, t, now);
     }
 }

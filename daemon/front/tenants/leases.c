@@ -181,7 +181,9 @@ static void finish(struct front *f, struct device *base)
     bool there = d != NULL && (d->worker != 0 || d->wanted);
     base->growth.wanter = NULL;
     move(f, there ? d : base, bytes, false);
-    if (there) {
+    if (there && bytes == 0) { /* the others have kept all of it */
+        deny(f, d, front_now(f));
+    } else if (there) {
         log_debug("device %u: %s%s gets %" PRIu64 " bytes more of memory", device_shown(d),
                   d->owner != NULL ? "tenant " : "the shared worker",
                   d->owner != NULL ? d->owner->name : "", bytes);

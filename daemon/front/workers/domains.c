@@ -174,6 +174,7 @@ static void stay(struct front *f, struct device *d)
     d->used_ns = front_now(f);
     device_set_state(d, DEVICE_READY, "");
     f->hooks.device_changed(f, d);
+    f->hooks.worker_stays(f, d);
     f->hooks.kick(f);
 }
 
@@ -453,14 +454,17 @@ void domain_keep(struct front *f, struct device *d, uint64_t grant)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* A worker that ends still has memory. */
-static bool some_end(const struct device *base)
+/* A worker that is to end still has its place and, unless the domain that starts has a grant, the
+ * memory. It may take long, as it copies its buffers first. */
+static bool must_end_first(const struct front *f, const struct device *d)
 {
+    unsigned workers = 0;
     bool some = false;
-    for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
-        some = some || (d->state == DEVICE_RESTING && d->worker != 0);
+    for (const struct device *o = d->base->domains; o != NULL; o = o->domain_next) {
+        workers += o->worker != 0;
+        some = some || (o->state == DEVICE_RESTING && o->worker != 0);
     }
-    return some;
+    return some && (d->grant == 0 || workers >= f->config.domains_max);
 }
 
 /* One that was to make room for this one stays, if its buffers could not go. */
@@ -500,7 +504,7 @@ static void start(struct front *f, struct device *d)
 {
     struct device *base = d->base;
     bool may = base->proven && base->memory > 0 && device_hopeful(base) && !d->losing;
-    if (!may || some_end(base) || !has_place(f, d)) {
+    if (!may || must_end_first(f, d) || !has_place(f, d)) {
         return; /* the start of the device, or the end of the worker, is the next occasion */
     }
     if (d->grant == 0) {

@@ -349,6 +349,7 @@ bool worker_ended(struct front *f, uint64_t id, int status)
         note_fault(f, d, why);
     }
     d->worker = 0;
+    d->lease.taken = 0; /* its memory has come back with it */
     d->pid = 0;
     d->hung_up = false;
     if (d->state == DEVICE_REPLACED) {

@@ -108,7 +108,11 @@ static void finish(struct transfers *t, struct transfer *x, const struct err *e)
     }
     bool quiet = x->superseded && e->code == 0;
     bool pinned = is_pinned(x);
+    bool kept = x->kind == TRANSFER_SEAL && !x->lent && e->code == 0 && b->sealed_fd >= 0;
     memfd_finish(&x->host);
+    if (kept) { /* without this it cannot be granted to other tenants */
+        (void)memfd_freeze(b->sealed_fd, NULL);
+    }
     if (!quiet) {
         x->done(x->data, b, e);
     }

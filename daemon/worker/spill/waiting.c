@@ -23,6 +23,7 @@ struct waiting_job {
     uint64_t deadline; /* ns */
     bool announced;    /* the front knows that it waits */
     bool renews;       /* and hears it again */
+    bool asks;         /* and heard how much it lacks */
     bool stalled;      /* nothing under way can help: others may pass */
     bool late;         /* the running jobs that would help have run for long: others may pass */
     bool behind;       /* it comes after a waiting job: others may pass */
@@ -338,9 +339,11 @@ void waiting_poll(struct waiting *w, uint64_t now)
     }
     DL_FOREACH(w->first, x)
     {
-        if (!x->announced || x->renews) {
+        bool wants = waiting_wants(w, x->job) > 0;
+        if (!x->announced || x->renews || (wants && !x->asks)) {
             x->announced = true;
             x->renews = false;
+            x->asks = wants;
             w->callbacks.announce(w->data, x->job, true);
         }
     }

@@ -71,6 +71,7 @@ static void begin(void)
     k->f.io.start_worker = start_worker;
     k->f.io.kill = kill_worker;
     k->f.hooks.budget_changed = changed;
+    k->f.hooks.worker_stays = ignore;
     k->f.hooks.device_removed = k->f.hooks.device_changed = ignore;
     k->f.hooks.worker_lost = lost;
     k->f.next_worker = 100;

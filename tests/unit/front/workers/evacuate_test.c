@@ -84,7 +84,8 @@ static void begin(void)
     k = fake_create();
     k->f.io.send = on_send;
     k->f.io.kill = on_kill;
-    k->f.hooks.budget_changed = k->f.hooks.device_removed = k->f.hooks.device_changed = ignore;
+    k->f.hooks.worker_stays = k->f.hooks.budget_changed = k->f.hooks.device_removed =
+        k->f.hooks.device_changed = ignore;
     k->f.hooks.worker_lost = lost;
     k->f.hooks.worker_ready = discover_ready;
     k->f.next_worker = 100;
