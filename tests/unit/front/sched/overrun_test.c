@@ -296,6 +296,38 @@ START_TEST(others_go_on_beside_what_cannot_be_ended)
 }
 END_TEST
 
+/* Two workers that are late at once do not hide each other. */
+START_TEST(two_workers_are_late)
+{
+    begin();
+    for (unsigned i = 0; i < 2; i++) { /* both are known for short jobs, and may have several */
+        struct job *j = submit(i == 0 ? bad : good, HARMLESS);
+        fake_pass(NS_PER_MS);
+        fake_done(k, j, 0);
+        fake_turn(k);
+    }
+    struct job *a = submit(bad, ENDLESS);
+    job_set_wait(a, WAIT_MEMORY); /* so it does not keep the device from others */
+    struct job *other = submit(good, HARMLESS);
+    runs(other);
+    runs(a);
+    struct job *next = submit(good, HARMLESS);
+    struct job *mine = submit(bad, HARMLESS);
+    ck_assert_int_eq(mine->state, JOB_QUEUED);
+    ck_assert_int_eq(next->state, JOB_QUEUED);
+    pass(LENGTH + OVERRUN);
+    pass(LENGTH + OVERRUN);
+    ck_assert_uint_eq(kills, 1);
+    ended();
+    fake_done(k, other, 0);
+    fake_turn(k);
+    fake_done(k, next, 0);
+    fake_turn(k);
+    fake_done(k, mine, 0);
+    finish();
+}
+END_TEST
+
 /* A probe of the shared worker stands in no line. The domain whose turn it is waits for it, too. */
 START_TEST(a_turn_waits_for_what_stood_in_no_line)
 {
@@ -453,4 +485,4 @@ SUITE_MAIN("overrun", a_killed_job_ends_with_its_worker, a_shared_worker_is_not_
            an_answer_saves_no_kernel, a_long_turn_without_rivals_is_no_overrun,
            a_silent_worker_is_no_overrun, a_rival_that_went_does_not_count, time_away_is_no_overrun,
            others_go_on_beside_what_cannot_be_ended, a_turn_waits_for_what_stood_in_no_line,
-           jobs_beside_each_other_run_alone, mps_needs_no_turns)
+           two_workers_are_late, jobs_beside_each_other_run_alone, mps_needs_no_turns)

@@ -183,6 +183,21 @@ START_TEST(some_is_missing)
 }
 END_TEST
 
+/* The others keep all of it: the worker is told so, or its job would wait for ever. */
+START_TEST(all_is_missing)
+{
+    begin();
+    uint64_t had = a->grant;
+    base->pool.used = 0;
+    wants(a, 64 * MIB);
+    answer(base, base->growth.coming);
+    ck_assert_uint_eq(a->grant, had);
+    ck_assert_uint_eq(a->lease.wanted, 0);
+    ck_assert_uint_eq(last[a->index].most, had);
+    finish();
+}
+END_TEST
+
 /* Nobody has anything to give: the worker is told so at once, and asks again after a while. */
 START_TEST(it_is_denied)
 {
@@ -294,5 +309,5 @@ START_TEST(a_newcomer_gets_a_part)
 }
 END_TEST
 
-SUITE_MAIN("leases", a_lease_grows, some_is_missing, it_is_denied, a_recall_is_not_answered,
-           they_are_served_in_turn, a_newcomer_gets_a_part)
+SUITE_MAIN("leases", a_lease_grows, some_is_missing, all_is_missing, it_is_denied,
+           a_recall_is_not_answered, they_are_served_in_turn, a_newcomer_gets_a_part)
