@@ -1,8 +1,10 @@
 """Jobs that nobody waits for yet, threads, and how calls end."""
 
 import gc
+import signal
 import socket
 import threading
+import weakref
 from typing import Any, List
 
 import numpy as np
@@ -64,6 +66,66 @@ def test_an_interrupted_call_cancels_its_job(g: gpud.Client, monkeypatch: Any) -
     assert cancelled.wait(30)
 
 
+class _Interrupted:
+    """libgpud, with a signal that takes effect when the named function returns."""
+
+    def __init__(self, real: Any, name: str) -> None:
+        self._real, self._name = real, name
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(self._real, name)
+        if name != self._name:
+            return function
+
+        def run(*args: Any) -> None:
+            function(*args)
+            raise KeyboardInterrupt
+
+        return run
+
+
+@pytest.mark.parametrize("kind", ["launch", "submit"])
+def test_an_interrupted_submission_keeps_its_memory(stopped: Daemon, monkeypatch: Any, kind: str) -> None:
+    with gpud.connect(stopped.url) as g:
+        with g.program() as program:
+            program.output(program.call("scale", 2.0, program.input(3, np.float64)))
+        g.call("scale", 2.0, np.ones(3))  # the kernel is known
+
+        def interrupted() -> Any:
+            x = np.ones(3)
+            with monkeypatch.context() as patched:
+                module = gpud._args if kind == "launch" else gpud.program
+                patched.setattr(module, "lib", _Interrupted(module.lib, "gpud_" + kind))
+                try:
+                    if kind == "launch":
+                        g.submit("scale", 2.0, np.ones(3), out=x)
+                    else:
+                        g.submit(program, x)
+                except KeyboardInterrupt:
+                    return weakref.ref(x)
+            raise AssertionError("no interrupt")
+
+        stopped.signal(signal.SIGSTOP)
+        x = interrupted()
+        gc.collect()
+        assert x() is not None  # libgpud may still write to it
+        stopped.signal(signal.SIGCONT)
+        while x() is not None:  # and it goes once the job has ended
+            g.flush()
+            g.call("scale", 2.0, np.ones(3))
+            gc.collect()
+
+
+def test_an_interrupted_submission_cancels_its_job(g: gpud.Client, monkeypatch: Any) -> None:
+    cancelled = threading.Event()
+    g.call("scale", 1, np.ones(3))
+    monkeypatch.setattr(gpud.Job, "cancel", lambda job: cancelled.set())
+    monkeypatch.setattr(gpud._args, "lib", _Interrupted(gpud._args.lib, "gpud_launch"))
+    with pytest.raises(KeyboardInterrupt):
+        g.call("scale", 1, np.ones(3))
+    assert cancelled.wait(30)
+
+
 def test_errors_belong_to_the_job(g: gpud.Client) -> None:
     job = g.submit("axpy", 1.0, np.ones(3), np.ones(4))
     assert job.wait()
@@ -94,8 +156,6 @@ def stopped() -> Any:
 
 
 def test_a_hung_daemon(stopped: Daemon) -> None:
-    import signal
-
     g = gpud.connect(stopped.url, timeout=20)
     x = np.ones(3, np.float32)
     g.call("scale", 2.0, x)
