@@ -5,13 +5,15 @@ import signal
 import socket
 import threading
 import weakref
-from typing import Any, List
+from typing import Any, Callable, List
 
 import numpy as np
 import pytest
 
 import gpud
 from daemon import Daemon
+from gpud._lib import ffi
+from gpud.job import submit, submit_options
 
 
 def test_submit_many(each: gpud.Client) -> None:
@@ -124,6 +126,51 @@ def test_an_interrupted_submission_cancels_its_job(g: gpud.Client, monkeypatch: 
     with pytest.raises(KeyboardInterrupt):
         g.call("scale", 1, np.ones(3))
     assert cancelled.wait(30)
+
+
+def _ends(g: gpud.Client, run: Callable[[], None]) -> bool:
+    """Does it end, in a thread of its own?"""
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(30)
+    if not thread.is_alive():
+        return True
+    g._session._ended = True  # the test fails; what follows need not hang, too
+    return False
+
+
+def test_objects_go_while_their_client_is_closed(sim: Daemon) -> None:
+    """gpud_close runs callbacks, in which the garbage collector may find jobs and programs of the client."""
+    g = gpud.connect(sim.url)
+    with g.program() as program:
+        program.output(program.call("scale", 2.0, program.input(3, np.float64)))
+    things: List[Any] = [g.submit("scale", 2.0, np.ones(3)), program]
+    del program
+    ran: List[int] = []
+
+    @ffi.callback("void(gpud_job *, int, void *)")  # type: ignore[misc]
+    def done(job: Any, code: int, user: Any) -> None:
+        things.clear()
+        ran.append(threading.get_ident())
+
+    options, label = submit_options(None, True)
+    options.done = done
+    job = submit(g._session, lambda: g._prepare("scale", (2.0, np.ones(3)), None, None, None, 0, {}), options)
+    assert _ends(g, g.close)
+    assert len(ran) == 1 and ran[0] != threading.get_ident()
+    assert job.done and label is None
+
+
+def test_an_interrupted_close_has_closed(sim: Daemon, monkeypatch: Any) -> None:
+    g = gpud.connect(sim.url)
+    job = g.submit("scale", 2.0, np.ones(3))
+    with monkeypatch.context() as patched:
+        patched.setattr(gpud._session, "lib", _Interrupted(gpud._session.lib, "gpud_close"))
+        with pytest.raises(KeyboardInterrupt):
+            g.close()
+    seen: List[bool] = []
+    assert _ends(g, lambda: seen.append(job.done))
+    assert seen == [True]
 
 
 def test_errors_belong_to_the_job(g: gpud.Client) -> None:
