@@ -296,11 +296,9 @@ class Prepared(Arguments):
         if array is not target:
             self._after.append(lambda: np.copyto(target, array.reshape(target.shape)))
 
-    def start(self, client: CData, grid: CData, options: CData) -> CData:
-        """Submits; the caller has entered."""
-        job = ffi.new("gpud_job **")
-        check(lib.gpud_launch(client, self.kernel._handle, self.args, self.count, grid, options, job))
-        return job[0]
+    def start(self, client: CData, grid: CData, options: CData, cell: CData) -> None:
+        """Submits; the caller has entered. The job comes into the cell, also if a signal's handler raises."""
+        check(lib.gpud_launch(client, self.kernel._handle, self.args, self.count, grid, options, cell))
 
     def finish(self) -> Any:
         """The results of a job that succeeded: None, an array, or a tuple of them. ClosedError: they are gone."""

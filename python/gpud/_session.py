@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections import deque
 from typing import Any, Deque, Dict, List, Optional
@@ -27,9 +28,10 @@ class Session:
     """A gpud_client, which must not be closed while another thread is inside libgpud with it.
 
     `enter` and `hold` count a user in, `leave` counts it out. After `close` nobody enters, and the last user closes.
-    Who closes first takes the only token, and gives it back if it still sees a user; who holds first counts itself
-    in, and then sees whether the token is there. The counts are operations of lists and deques, which are atomic, so
-    a signal handler or a fork meets no lock.
+    Who closes first becomes the closer, and gives that up if it still sees a user; who holds first counts itself in,
+    and then sees whether there is a closer. These are single operations of deques and dicts, which are atomic, so a
+    signal handler or a fork meets no lock. Callbacks run while the client is closed, and with them whatever the garbage
+    collector finds: the thread that closes does not wait for itself.
     """
 
     def __init__(self, url: Optional[str], options: Dict[str, Any]) -> None:
@@ -54,7 +56,7 @@ class Session:
         self.callback: CData = None  # for events; libgpud has its address
         self.closed = False
         self._users: Deque[None] = deque()
-        self._token: List[None] = [None]
+        self._closer: Dict[str, List[int]] = {}  # "by": its thread, in a list of its own
         self._ended = False
         self._pid = os.getpid()
         self._kept: Dict[int, List[CData]] = {}
@@ -73,7 +75,10 @@ class Session:
         """For objects of the client, which outlive it: until `leave` it does not begin to close."""
         while True:
             self._users.append(None)
-            if self._token or self._ended or os.getpid() != self._pid:  # a child only frees memory
+            closer = self._closer.get("by")
+            if closer is None or closer[0] == threading.get_ident() or self._ended:
+                return
+            if os.getpid() != self._pid:  # a child only frees memory
                 return
             self._users.pop()
             time.sleep(0.001)  # another thread closes, which takes a second at most
@@ -88,16 +93,15 @@ class Session:
         self._finish()
 
     def _finish(self) -> None:
-        while not self._users:
-            try:
-                self._token.pop()
-            except IndexError:
-                return
+        me = [threading.get_ident()]
+        while not self._users and self._closer.setdefault("by", me) is me:
             if not self._users:
-                lib.gpud_close(self.client)
-                self._ended = True
+                try:
+                    lib.gpud_close(self.client)
+                finally:  # a signal's handler may raise when it returns
+                    self._ended = True
                 return
-            self._token.append(None)
+            self._closer.clear()
 
     def __reduce__(self) -> Any:
         raise TypeError("objects of gpud belong to one process: send arrays instead, as b.get() gives them")

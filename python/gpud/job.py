@@ -81,7 +81,7 @@ class Times:
 class Work(Protocol):
     """What a job owns: its arguments and the way to its results."""
 
-    def start(self, client: CData, grid: CData, options: CData) -> CData: ...
+    def start(self, client: CData, grid: CData, options: CData, cell: CData) -> None: ...
 
     def finish(self) -> Any: ...
 
@@ -98,9 +98,9 @@ class Job:
     A job that nobody refers to any more goes on; use `cancel` to end it.
     """
 
-    def __init__(self, session: Session, job: CData, work: Work) -> None:
+    def __init__(self, session: Session, cell: CData, work: Work) -> None:
         self._session = session
-        self._job = job
+        self._cell = cell  # a gpud_job **, which libgpud fills; NULL: not submitted
         self._work = work
         self._lock = threading.Lock()
         self._settled = False
@@ -109,6 +109,10 @@ class Job:
 
     def __repr__(self) -> str:
         return f"<gpud.Job {'ended' if self.done else 'running'}>"
+
+    @property
+    def _job(self) -> CData:
+        return self._cell[0]
 
     @property
     def done(self) -> bool:
@@ -239,6 +243,8 @@ class Job:
 
     def __del__(self) -> None:
         try:
+            if not self._job:
+                return
             if self._settled or self._take_end():
                 self._session.hold()
                 try:
@@ -253,20 +259,30 @@ class Job:
     @staticmethod
     def _revive(job: Job) -> Job:
         """The same job in a new object: `__del__` runs once for each."""
-        twin = Job(job._session, job._job, job._work)
+        twin = Job(job._session, job._cell, job._work)
         return twin
 
 
 def submit(session: Session, prepare: Callable[[], Tuple[Work, CData]], options: CData) -> Job:
-    """Prepares work and starts it. All in one visit: shared memory is unmapped when the client is closed."""
+    """Prepares work and starts it. All in one visit: shared memory is unmapped when the client is closed.
+
+    The call may wait for room. A signal's handler runs when it returns, and may raise although there is a job: so the
+    job has its owner before. Nobody will refer to it, but its memory is needed until it ends.
+    """
+    cell = ffi.new("gpud_job **")
     client = session.enter()
     try:
         session.sweep()
         work, grid = prepare()
         try:
-            return Job(session, work.start(client, grid, options), work)
+            job = Job(session, cell, work)
+            work.start(client, grid, options, cell)
+            return job
         except BaseException:
-            work.fail()
+            if cell[0]:
+                job._cancel_later()
+            else:
+                work.fail()
             raise
     finally:
         session.leave()

@@ -261,7 +261,7 @@ class Bound(Arguments):
             raise ArgCountError(f"{program!r}: {len(args)} arguments given")
         super().__init__(program._session, len(args))
         self.program = program
-        self._job: Any = None
+        self._cell: CData = None
         try:
             for i, (node, value) in enumerate(zip(program.params, args)):
                 self._bind(i, node, value, f"{program.name}: {node.name}")
@@ -283,11 +283,10 @@ class Bound(Arguments):
             array = as_array(value, number_of(node.dtype, what), what)
             self.host(i, what, array, IN, None)
 
-    def start(self, client: CData, grid: CData, options: CData) -> CData:
-        job = ffi.new("gpud_job **")
-        check(lib.gpud_submit(client, self.program._program, self.args, self.count, options, job))
-        self._job = job[0]
-        return job[0]
+    def start(self, client: CData, grid: CData, options: CData, cell: CData) -> None:
+        """Submits; the caller has entered. The job comes into the cell, also if a signal's handler raises."""
+        self._cell = cell
+        check(lib.gpud_submit(client, self.program._program, self.args, self.count, options, cell))
 
     def finish(self) -> Any:
         self.session.hold()
@@ -300,7 +299,7 @@ class Bound(Arguments):
 
     def _output(self, step: int, shape: Tuple[int, ...], dtype: Any) -> npt.NDArray[Any]:
         data, size = ffi.new("void const **"), ffi.new("size_t *")
-        check(lib.gpud_job_output(self._job, step, 0, data, size))
+        check(lib.gpud_job_output(self._cell[0], step, 0, data, size))
         if not size[0]:
             return np.empty(shape, dtype)
         return np.frombuffer(ffi.buffer(data[0], size[0]), dtype).reshape(shape).copy()

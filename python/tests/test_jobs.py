@@ -1,15 +1,19 @@
 """Jobs that nobody waits for yet, threads, and how calls end."""
 
 import gc
+import signal
 import socket
 import threading
-from typing import Any, List
+import weakref
+from typing import Any, Callable, List
 
 import numpy as np
 import pytest
 
 import gpud
 from daemon import Daemon
+from gpud._lib import ffi
+from gpud.job import submit, submit_options
 
 
 def test_submit_many(each: gpud.Client) -> None:
@@ -64,6 +68,111 @@ def test_an_interrupted_call_cancels_its_job(g: gpud.Client, monkeypatch: Any) -
     assert cancelled.wait(30)
 
 
+class _Interrupted:
+    """libgpud, with a signal that takes effect when the named function returns."""
+
+    def __init__(self, real: Any, name: str) -> None:
+        self._real, self._name = real, name
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(self._real, name)
+        if name != self._name:
+            return function
+
+        def run(*args: Any) -> None:
+            function(*args)
+            raise KeyboardInterrupt
+
+        return run
+
+
+@pytest.mark.parametrize("kind", ["launch", "submit"])
+def test_an_interrupted_submission_keeps_its_memory(stopped: Daemon, monkeypatch: Any, kind: str) -> None:
+    with gpud.connect(stopped.url) as g:
+        with g.program() as program:
+            program.output(program.call("scale", 2.0, program.input(3, np.float64)))
+        g.call("scale", 2.0, np.ones(3))  # the kernel is known
+
+        def interrupted() -> Any:
+            x = np.ones(3)
+            with monkeypatch.context() as patched:
+                module = gpud._args if kind == "launch" else gpud.program
+                patched.setattr(module, "lib", _Interrupted(module.lib, "gpud_" + kind))
+                try:
+                    if kind == "launch":
+                        g.submit("scale", 2.0, np.ones(3), out=x)
+                    else:
+                        g.submit(program, x)
+                except KeyboardInterrupt:
+                    return weakref.ref(x)
+            raise AssertionError("no interrupt")
+
+        stopped.signal(signal.SIGSTOP)
+        x = interrupted()
+        gc.collect()
+        assert x() is not None  # libgpud may still write to it
+        stopped.signal(signal.SIGCONT)
+        while x() is not None:  # and it goes once the job has ended
+            g.flush()
+            g.call("scale", 2.0, np.ones(3))
+            gc.collect()
+
+
+def test_an_interrupted_submission_cancels_its_job(g: gpud.Client, monkeypatch: Any) -> None:
+    cancelled = threading.Event()
+    g.call("scale", 1, np.ones(3))
+    monkeypatch.setattr(gpud.Job, "cancel", lambda job: cancelled.set())
+    monkeypatch.setattr(gpud._args, "lib", _Interrupted(gpud._args.lib, "gpud_launch"))
+    with pytest.raises(KeyboardInterrupt):
+        g.call("scale", 1, np.ones(3))
+    assert cancelled.wait(30)
+
+
+def _ends(g: gpud.Client, run: Callable[[], None]) -> bool:
+    """Does it end, in a thread of its own?"""
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(30)
+    if not thread.is_alive():
+        return True
+    g._session._ended = True  # the test fails; what follows need not hang, too
+    return False
+
+
+def test_objects_go_while_their_client_is_closed(sim: Daemon) -> None:
+    """gpud_close runs callbacks, in which the garbage collector may find jobs and programs of the client."""
+    g = gpud.connect(sim.url)
+    with g.program() as program:
+        program.output(program.call("scale", 2.0, program.input(3, np.float64)))
+    things: List[Any] = [g.submit("scale", 2.0, np.ones(3)), program]
+    del program
+    ran: List[int] = []
+
+    @ffi.callback("void(gpud_job *, int, void *)")  # type: ignore[misc]
+    def done(job: Any, code: int, user: Any) -> None:
+        things.clear()
+        ran.append(threading.get_ident())
+
+    options, label = submit_options(None, True)
+    options.done = done
+    job = submit(g._session, lambda: g._prepare("scale", (2.0, np.ones(3)), None, None, None, 0, {}), options)
+    assert _ends(g, g.close)
+    assert len(ran) == 1 and ran[0] != threading.get_ident()
+    assert job.done and label is None
+
+
+def test_an_interrupted_close_has_closed(sim: Daemon, monkeypatch: Any) -> None:
+    g = gpud.connect(sim.url)
+    job = g.submit("scale", 2.0, np.ones(3))
+    with monkeypatch.context() as patched:
+        patched.setattr(gpud._session, "lib", _Interrupted(gpud._session.lib, "gpud_close"))
+        with pytest.raises(KeyboardInterrupt):
+            g.close()
+    seen: List[bool] = []
+    assert _ends(g, lambda: seen.append(job.done))
+    assert seen == [True]
+
+
 def test_errors_belong_to_the_job(g: gpud.Client) -> None:
     job = g.submit("axpy", 1.0, np.ones(3), np.ones(4))
     assert job.wait()
@@ -94,8 +203,6 @@ def stopped() -> Any:
 
 
 def test_a_hung_daemon(stopped: Daemon) -> None:
-    import signal
-
     g = gpud.connect(stopped.url, timeout=20)
     x = np.ones(3, np.float32)
     g.call("scale", 2.0, x)
