@@ -614,8 +614,8 @@ static void port_close(struct shm_port **at)
     struct shm_port *p = *at;
     *at = p->next;
     (void)unlink(p->path);
+    uv_close((uv_handle_t *)&p->listening, port_closed); /* the loop lets go of the socket now */
     stop_listening(p);
-    uv_close((uv_handle_t *)&p->listening, port_closed);
 }
 
 /* The socket has no permissions for others before it has its group. */
