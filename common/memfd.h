@@ -23,7 +23,7 @@ struct memfd {
 int memfd_create_sealed(const char *name, size_t size, struct memfd *ret_m, struct err *e);
 /* The same, but memfd_freeze may follow. */
 int memfd_create_freezable(const char *name, size_t size, struct memfd *ret_m, struct err *e);
-/* From now on nobody can write it, whoever has the descriptor. ERR_BUSY: somebody has it mapped for
+/* From now on no process can write it, with any descriptor. ERR_BUSY: a process has it mapped for
  * writing. ERR_INVALID: it was made otherwise. */
 int memfd_freeze(int fd, struct err *e);
 bool memfd_frozen(int fd);

@@ -406,7 +406,7 @@ int page_break(struct pool *p, uint64_t at, bool alone, struct err *e)
 }
 
 /* A clear of the moved pages that is not over yet may fail, and is then reported for their old
- * place. Until it is over it may come at any time, so who gets them at `to` waits for it. */
+ * place. Until it is over it may come at any time, so their next user at `to` waits for it. */
 static void spoil_uncleared(struct pool *p, uint64_t from, uint64_t to, uint64_t count)
 {
     const struct block moved = {.at = to * p->page, .size = count * p->page};

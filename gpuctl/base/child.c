@@ -118,7 +118,8 @@ static bool read_all(int fd, char *out, size_t size, uint64_t end_ns)
     return in_time;
 }
 
-/* Ends a child that took too long. One that hangs in a driver does not end: nobody waits for it. */
+/* Ends a child that took too long. A child that hangs in a driver does not end, so the caller does
+ * not wait for it. */
 static int give_up(pid_t pid, const struct child *child, struct ctl_err *e)
 {
     const struct timespec pause = {.tv_nsec = 10 * (long)NS_PER_MS};

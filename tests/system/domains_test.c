@@ -313,8 +313,8 @@ START_TEST(an_idle_worker_ends)
 END_TEST
 
 /* FAULT other: a tenant's worker needs more of a full device, of which others use less
- * required: it gets what nobody uses, then what idle ones have, whose buffers go to the host; never
- *   more than there is; a worker that gives nothing back is ended
+ * required: it gets what no worker uses, then what idle ones have, whose buffers go to the host;
+ *   never more than there is; a worker that gives nothing back is ended
  * defence: `front/workers/lease.c`: lease_plan; `front/tenants/leases.c`: has_given, finish;
  *   `worker/spill/waiting.c`: waiting_wants
  * also: `front_lease_test`; `front_leases_test`; `worker_budget_test`: jobs_wait_for_more

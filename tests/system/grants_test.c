@@ -96,7 +96,7 @@ static void ck_sealed(gpud_client *of, gpud_buffer x)
     ck_gpud_err(gpud_fill(of, gpud_out(x), gpud_u32(7)), GPUD_ERR_SEALED);
 }
 
-/* A tenant without the right is told the same whatever there is. */
+/* A tenant without the right gets the same error whatever there is. */
 static void refused(gpud_client *of, const char *me, const char *tenant, const char *name)
 {
     char text[256];
@@ -108,7 +108,7 @@ static void refused(gpud_client *of, const char *me, const char *tenant, const c
 }
 
 /* FAULT other: a tenant guesses names and handles of what another tenant has
- * required: the same error for a name that is not granted as for one that nobody has
+ * required: the same error for a name that is not granted as for one that does not exist
  * defence: `front/model/buffer.c`: buffer_granted; `front/requests/buffer.c`: open_granted
  * mutants: grant-anybody, grant-secret */
 START_TEST(a_grant_is_a_sealed_copy_of_the_grantee)
@@ -178,7 +178,7 @@ START_TEST(what_is_no_grant_is_refused)
     ck_gpud_err(gpud_buffer_open_granted(b, "", "weights", &none), GPUD_ERR_INVALID);
     ck_gpud_err(gpud_buffer_open_granted(b, NULL, "weights", &none), GPUD_ERR_INVALID);
     text[64] = '\0';
-    ck_gpud_ok(gpud_buffer_grant(a, x, "weights", text, 0));        /* nobody has that name now */
+    ck_gpud_ok(gpud_buffer_grant(a, x, "weights", text, 0)); /* no buffer has that name now */
     ck_gpud_ok(gpud_buffer_open_granted(a, "a", "weights", &none)); /* its own, by its name */
     ck_assert_uint_eq(none.id != 0, 1);
     end();
@@ -205,7 +205,7 @@ static int host_copy_of(pid_t worker)
 }
 
 /* FAULT other: the worker of a tenant writes the copy of a granted buffer on the host, or ends
- * required: nobody can write it, not even root; each worker restores its own
+ * required: no process can write it, not even root's; each worker restores its own
  * defence: `worker/copy/transfer.c`: finish; `front/requests/buffer.c`: check_grant
  * mutants: grant-frozen */
 START_TEST(nobody_writes_what_is_granted)

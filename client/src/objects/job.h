@@ -99,8 +99,8 @@ void job_result(struct gpud_client *c, const struct proto_result *result, struct
 /* Forgets the ids of a daemon: another daemon gives new ids, or sends the same ids again. */
 void jobs_forget_ids(struct gpud_client *c);
 /* The session is new: it knows nothing of what jobs that were sent have done in the one before.
- * forgotten: that one may have ended with the answers of such jobs. A job that must not run twice
- * is not sent again then: it ends with CLOSED, and may have had effects. */
+ * forgotten: the former session may have ended with the answers of such jobs. A job that must not
+ * run twice is not sent again then: it ends with CLOSED, and may have had effects. */
 void jobs_doubt(struct gpud_client *c, bool forgotten);
 /* The client closes: jobs remain for their owners. */
 void jobs_finish(struct gpud_client *c);

@@ -8,7 +8,7 @@
  * A ticket can be shown once, by one uid on one of the sockets, until it expires. A connection can
  * send one CLAIM. It remains until the client has closed it, because descriptors that were sent and
  * not received count against the daemon; so one user may have few connections. A user is a uid, or
- * whoever connects to the socket of a tenant.
+ * all clients on the socket of a tenant.
  *
  * Receiving and closing are offloaded to threads, because a client decides how long the last close
  * of a socket takes. Such a connection counts until it is closed. A connection over the limit is

@@ -24,7 +24,7 @@ static void remove_both(struct listener *l, struct shm *shm, uint32_t number)
     shm_unlisten(shm, number);
 }
 
-/* The one for descriptors comes first: who can connect finds it. */
+/* The socket for descriptors comes first: a client that can connect finds it. */
 static int open_both(struct listener *l, struct shm *shm, const struct tenant_socket *is,
                      uint32_t number, struct err *e)
 {

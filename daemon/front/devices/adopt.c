@@ -97,7 +97,7 @@ static struct buffer *buffer_from(struct front *f, struct device *d,
         (void)buffer_rename(b, name);    /* without memory it is not published */
     }
     if (buffer_check_grants(m->grants, NULL) == 0) {
-        (void)buffer_set_grants(b, m->grants); /* without memory it is granted to nobody */
+        (void)buffer_set_grants(b, m->grants); /* without memory it is not granted */
     }
     if (m->defined != 0) {
         spans_add(&b->defined, 0, b->bytes);

@@ -2,7 +2,7 @@
  * The rights of clients: to control the daemon, to load kernels, to see the work of others. Root
  * and the daemon's own user have all rights. A tenant's section may give it some of them (roles).
  * Members of admin_group may control and see; members of load_group may load, unless a tenant's
- * section decides that. Clients over tcp may neither control nor load. Who connects to the socket
+ * section decides that. Clients over tcp may neither control nor load. A client on the socket
  * of a tenant has the rights of its section alone, whatever the uid is. Groups are looked up when
  * settings are read, because that may block. Thread: the loop's.
  */

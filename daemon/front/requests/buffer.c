@@ -528,8 +528,7 @@ static int make_copy(struct request_context *c, const struct buffer *source, str
     return 0;
 }
 
-/* Whoever has no right to it learns nothing: not whether the tenant, the name or the grant exists.
- */
+/* A tenant without the right learns nothing: not whether owner, name or grant exist. */
 static int open_granted(struct request_context *c, const char *owner, const char *name,
                         struct err *e)
 {

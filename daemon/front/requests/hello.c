@@ -131,7 +131,7 @@ static int identify_by_token(struct front *f, const struct msg_hello *m, struct 
     return 0;
 }
 
-/* Who connects to the socket of a tenant belongs to it, whatever the uid is. A reload may have
+/* A client on the socket of a tenant belongs to it, whatever its uid. A reload may have
  * removed the socket. */
 static int identify_by_socket(struct front *f, const struct request *r, struct identity *who,
                               struct err *e)

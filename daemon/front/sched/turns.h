@@ -1,9 +1,9 @@
 /*
  * Turns of the workers of a device. Contexts of one device share it by the driver's time slices
  * only: a job of one worker would delay those of all others. So a device that has domains
- * (domain.h) is one worker's at a time, as long as jobs of others are ready for it. Who is next
- * follows from shares.h, as if all jobs were in one worker: a turn goes to the worker of the job
- * that is due. It begins when the worker before it has nothing in flight.
+ * (domain.h) is one worker's at a time, as long as jobs of others are ready for it. The next
+ * worker follows from shares.h, as if all jobs were in one worker: a turn goes to the worker of the
+ * job that is due. It begins when the worker before it has nothing in flight.
  *
  * A switch costs the time between the last end in one worker and the first begin in the next. A
  * turn lasts TURN_COSTS times what switches have cost lately, within TURN_LEAST_NS and

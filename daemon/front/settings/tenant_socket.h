@@ -1,6 +1,6 @@
 /*
- * A tenant's own socket, as its section names it: who connects there belongs to the tenant,
- * whatever the uid is. So containers whose users have equal uids get a socket each.
+ * A tenant's own socket, as its section names it: clients that connect there belong to the
+ * tenant, whatever their uid. So containers whose users have equal uids get a socket each.
  *
  * The socket for descriptors (clients/shm.h) lies beside it: its path ends with TENANT_SOCKET_SHM.
  * Whether a folder exists is asked of the system; the rest is pure. Thread: any.
@@ -38,7 +38,7 @@ bool tenant_socket_key(const char *key);
 int tenant_socket_set(struct tenant_socket *s, const char *key, const char *value, struct err *e);
 /* Is it the path of the tenant's socket, or of the one for descriptors? */
 bool tenant_socket_has(const struct tenant_socket *s, const char *path);
-/* Makes the folder of the socket, if only that one is missing. Blocks on the file system. */
+/* Makes the folder of the socket, if only this folder is missing. Blocks on the file system. */
 int tenant_socket_folder(const struct tenant_socket *s, struct err *e);
 /* Could tenant_socket_folder succeed? Folders below `runtime_dir`, which exists only while the
  * daemon runs, are not looked for. */

@@ -23,7 +23,7 @@ struct holders {
     unsigned count;
 };
 
-/* ---- who has what ---------------------------------------------------------------------------- */
+/* ---- leases and needs ------------------------------------------------------------------------ */
 
 /* Jobs that waited may have ended. A domain that is to start wants its first lease. */
 static bool still_wants(const struct device *d)

@@ -5,8 +5,8 @@
  *
  * A worker that does not answer a recall in time is ended as one that hangs, if it is a tenant's
  * own; the shared one keeps its memory. What a worker could not give back it keeps. A worker that
- * gets nothing is told that its budget grows no further, for a while: its job fails with the
- * reason, or its own buffers make room.
+ * gets nothing hears that its budget grows no further, for a while: its job fails with the reason,
+ * or its own buffers make room.
  *
  * Thread: the loop's. Nothing blocks.
  */
@@ -15,7 +15,7 @@
 
 #include "daemon/front/model/front.h"
 
-/* Serves who wants memory, and ends what is overdue. */
+/* Serves workers that want memory, and ends what is overdue. */
 void leases_watch(struct front *f, uint64_t now);
 /* The device's worker has answered for its budget. */
 void leases_answered(struct front *f, struct device *d, const struct msg_w_budget *m);

@@ -467,7 +467,7 @@ static bool must_end_first(const struct front *f, const struct device *d)
     return some && (d->grant == 0 || workers >= f->config.domains_max);
 }
 
-/* One that was to make room for this one stays, if its buffers could not go. */
+/* A domain that was to make room for this one stays, if its buffers could not go. */
 static bool has_place(struct front *f, struct device *d)
 {
     struct device *out = NULL;

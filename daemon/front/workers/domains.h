@@ -34,7 +34,7 @@ int domain_want(struct front *f, struct device *d, struct err *e);
 /* Finds or makes the domain of a worker that an earlier front started. NULL: no memory, or
  * DOMAINS_MAX. */
 struct device *domain_adopt(struct front *f, struct tenant *t, struct device *base);
-/* Bytes of the device that its worker, or the shared one, keeps whoever wants memory. */
+/* Bytes of the device that its worker, or the shared one, keeps in any case. */
 uint64_t domain_floor(const struct front *f, const struct device *d);
 /* Bytes of the device that a new domain of the tenant could get if others gave all that they can.
  */

@@ -1,15 +1,15 @@
 /*
- * Who gives memory of a device to whom. Each worker of a device has a lease: bytes that its pool
- * may have. All of a device is leased; what no domain has, the shared worker has. A worker whose
- * jobs wait for memory wants more, and others give:
+ * Which workers of a device give memory to which. Each worker of a device has a lease: bytes that
+ * its pool may have. All of a device is leased; what no domain has, the shared worker has. A worker
+ * whose jobs wait for memory wants more, and others give:
  *
- *   1. what they do not use, the one with most of it first, so nobody hoards;
+ *   1. what they do not use, the one with most of it first, so no worker hoards;
  *   2. what they use and have no jobs for, the one idle for longest first: buffers go to the host;
- *   3. what they use beyond an equal part, if the one that wants has less than that.
+ *   3. what they use beyond an equal part, if the worker that wants has less than that.
  *
- * Nobody gives what is below its floor: what its tenants are guaranteed, and a little. Those that
- * want are served one by one, the one that waits for longest first, so nobody starves. One gets all
- * that it wants or nothing, as a part of it would not let its job run.
+ * No worker gives what is below its floor: what its tenants are guaranteed, and a little. Workers
+ * that want are served one by one, the one that waits for longest first, so none starves. Each gets
+ * all that it wants or nothing, as a part of it would not let its job run.
  *
  * Pure: no I/O and no clock. Thread: any.
  */

@@ -46,7 +46,7 @@ struct ward_work {
 
 static struct ward *here;
 static bool beside;        /* a thread of libuv's works */
-static bool sent;          /* somebody has sent a frame */
+static bool sent;          /* a frame was sent */
 static unsigned under_way; /* entries that threads have not done yet */
 
 /* ---- agenda ---------------------------------------------------------------------------------- */

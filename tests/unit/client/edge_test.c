@@ -68,7 +68,7 @@ START_TEST(nobody_there)
 }
 END_TEST
 
-/* Somebody wrote a token into the URL, and it is not in the error. */
+/* A token that was written into the URL is not in the error. */
 START_TEST(errors_tell_no_token)
 {
     static const char *const urls[] = {

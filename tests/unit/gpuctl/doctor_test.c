@@ -398,7 +398,7 @@ static void stale_socket(void)
     listener = -1;
 }
 
-/* Nobody accepts, and the queue of connections is full. */
+/* No process accepts, and the queue of connections is full. */
 static void full_socket(void)
 {
     ck_assert_int_eq(listen(listener, 0), 0);

@@ -102,7 +102,7 @@ START_TEST(test_normal)
 }
 END_TEST
 
-/* ---- whoever makes them ---------------------------------------------------------------------- */
+/* ---- properties, in any implementation ------------------------------------------------------ */
 
 #define EVEN 131072u /* a library makes normal numbers in pairs */
 

@@ -231,7 +231,7 @@ START_TEST(a_deep_folder_is_emptied)
 }
 END_TEST
 
-/* The launcher does not wait for the end of it, and nobody gets what is left. */
+/* The launcher does not wait for the end of it, and no other worker gets what is left. */
 START_TEST(a_full_folder_is_emptied_bit_by_bit)
 {
     struct slot a;

@@ -503,7 +503,7 @@ static int greet(uint8_t number, uint32_t uid, struct err *e)
     return session_hello(&k->f, &r, &out, &s, e);
 }
 
-/* Who has a session keeps it, and administrators always come in. */
+/* A user with a session keeps it, and administrators always come in. */
 START_TEST(users_without_a_section_may_be_refused)
 {
     struct err e;
@@ -525,7 +525,7 @@ START_TEST(users_without_a_section_may_be_refused)
 }
 END_TEST
 
-/* Of another tenant's job nothing is told: it might as well not be there. */
+/* Another tenant's job looks as if it were not there. */
 START_TEST(a_job_of_another_tenant_is_not_there)
 {
     begin();

@@ -183,7 +183,7 @@ START_TEST(some_is_missing)
 }
 END_TEST
 
-/* The others keep all of it: the worker is told so, or its job would wait for ever. */
+/* The others keep all of it: the worker hears so, or its job would wait for ever. */
 START_TEST(all_is_missing)
 {
     begin();
@@ -198,7 +198,8 @@ START_TEST(all_is_missing)
 }
 END_TEST
 
-/* Nobody has anything to give: the worker is told so at once, and asks again after a while. */
+/* No worker has anything to give: the one that wants hears so at once, and asks again after a
+ * while. */
 START_TEST(it_is_denied)
 {
     begin();

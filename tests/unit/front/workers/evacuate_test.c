@@ -285,7 +285,7 @@ START_TEST(the_worker_ends_meanwhile)
     ck_assert_int_eq(b[2]->state, BUFFER_LOST);
     ck_assert_uint_eq(k->f.evacuated_bytes, 64);
     ck_assert_uint_eq(d->grant, 0);
-    ck_assert_ptr_nonnull(strstr(d->fault, "signal 9")); /* nobody asked for it */
+    ck_assert_ptr_nonnull(strstr(d->fault, "signal 9")); /* gpud did not ask for it */
     finish();
 }
 END_TEST

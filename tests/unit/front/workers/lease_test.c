@@ -1,4 +1,4 @@
-/* Who gives memory of a device to whom. */
+/* Which workers of a device give memory to which. */
 #include "daemon/front/workers/lease.h"
 #include "tests/unit/common/suite.h"
 
@@ -37,7 +37,7 @@ static uint64_t plan(unsigned wanter, uint64_t wanted)
     return sum;
 }
 
-/* What nobody uses goes first, the most of it before the rest; nobody's jobs suffer. */
+/* What no worker uses goes first, the most of it before the rest; no jobs suffer. */
 START_TEST(nobody_hoards)
 {
     begin();

@@ -152,7 +152,7 @@ START_TEST(a_job_has_what_was_freed_until_it_ends)
 }
 END_TEST
 
-/* ---- who is told that there is no room ------------------------------------------------------- */
+/* ---- refusals for want of room -------------------------------------------------------------- */
 
 /* Job 101 wants memory that cannot come while job 100 runs; behind it is job 102, which was
  * refused. */
