@@ -32,18 +32,31 @@ static bool limit_of(const struct host *h, pid_t pid, const char *name, uint64_t
     return true;
 }
 
+/* The limit of the process, or where there are no units doctor's own, which a daemon that is
+ * started by hand inherits. false: it is not known, and the finding says so. */
+static bool limit_or_own(const struct doctor *d, pid_t pid, const char *name, uint64_t own,
+                         const char *unknown, struct finding *f, uint64_t *ret_limit)
+{
+    if (limit_of(d->host, pid, name, ret_limit)) {
+        return true;
+    }
+    if (host_has_units(d->host)) {
+        finding_add(f, FINDING_SKIPPED, "", "%s", unknown);
+        return false;
+    }
+    *ret_limit = own;
+    return true;
+}
+
 void check_descriptors(const struct doctor *d, struct finding *f)
 {
     uint64_t wanted = d->facts.connections_max > 0 ? d->facts.connections_max : CONNECTIONS;
     uint64_t limit = 0;
     bool units = host_has_units(d->host);
     wanted += DESCRIPTORS_RESERVED;
-    if (!limit_of(d->host, d->facts.pid, "Max open files", &limit)) {
-        if (units) {
-            finding_add(f, FINDING_SKIPPED, "", "the daemon's limit is known only while it runs");
-            return;
-        }
-        limit = d->host->descriptors;
+    if (!limit_or_own(d, d->facts.pid, "Max open files", d->host->descriptors,
+                      "the daemon's limit is known only while it runs", f, &limit)) {
+        return;
     }
     if (limit < wanted) {
         finding_add(f, FINDING_WARNING,
@@ -75,12 +88,9 @@ void check_memlock(const struct doctor *d, struct finding *f)
         finding_add(f, FINDING_SKIPPED, "", "no GPU of NVIDIA, for which memory is locked");
         return;
     }
-    if (!limit_of(d->host, a_worker(&d->facts), "Max locked memory", &limit)) {
-        if (units) {
-            finding_add(f, FINDING_SKIPPED, "", "the workers' limit is known only while they run");
-            return;
-        }
-        limit = d->host->memlock;
+    if (!limit_or_own(d, a_worker(&d->facts), "Max locked memory", d->host->memlock,
+                      "the workers' limit is known only while they run", f, &limit)) {
+        return;
     }
     if (limit < STAGING) {
         finding_add(f, FINDING_WARNING,
@@ -100,11 +110,11 @@ static bool cgroup_of(const struct host *h, pid_t pid, char *out, size_t size)
 {
     char path[PATH_MAX];
     char text[4096];
-    char who[16] = "self";
+    char process[16] = "self";
     if (pid != 0) {
-        (void)snprintf(who, sizeof who, "%d", (int)pid);
+        (void)snprintf(process, sizeof process, "%d", (int)pid);
     }
-    if (!host_read(host_path(h, path, "/proc/%s/cgroup", who), text, sizeof text)) {
+    if (!host_read(host_path(h, path, "/proc/%s/cgroup", process), text, sizeof text)) {
         return false;
     }
     const char *at = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
