@@ -22,7 +22,7 @@
 
 #include "proto/sp.h"
 #include "tests/sim/client/fiber.h"
-#include "tests/sim/sim.h"
+#include "tests/sim/front/sim.h"
 
 #define USERS_MAX   12u
 #define ACTS_MAX    128u /* that wait for their user */

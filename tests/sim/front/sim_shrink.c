@@ -1,8 +1,8 @@
-#include "tests/sim/sim_shrink.h"
+#include "tests/sim/front/sim_shrink.h"
 
 #include <string.h>
 
-#include "tests/sim/sim.h"
+#include "tests/sim/front/sim.h"
 
 struct trial {
     const struct course *course;

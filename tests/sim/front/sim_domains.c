@@ -6,7 +6,7 @@
 #include "daemon/front/model/tenant.h"
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/sched/turns.h"
-#include "tests/sim/sim.h"
+#include "tests/sim/front/sim.h"
 
 static void check_jobs(struct sim *s, const struct device *d)
 {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/sim/sim.h"
+#include "tests/sim/front/sim.h"
 
 static void must_decode(struct sim *s, const struct schema *schema, struct bytes message, void *msg)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/sim/sim.h"
+#include "tests/sim/front/sim.h"
 
 #define BRIEF_NS (5 * NS_PER_MS) /* a longer job is reported when it begins */
 

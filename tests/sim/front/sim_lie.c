@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tests/sim/sim.h"
+#include "tests/sim/front/sim.h"
 
 /* A job that another worker has. 0: none has any. */
 static uint64_t job_of_other(const struct sim *s, const struct sim_worker *x)

@@ -11,7 +11,7 @@
 
 #include "common/memfd.h"
 #include "daemon/front/model/session.h"
-#include "tests/sim/sim.h"
+#include "tests/sim/front/sim.h"
 
 #define FRAME_NS   (30 * NS_PER_US)
 #define OPEN_NS    (40 * NS_PER_MS)

@@ -1,6 +1,6 @@
 #include <stdlib.h>
 
-#include "tests/sim/sim.h"
+#include "tests/sim/front/sim.h"
 
 static bool before(const struct hap *a, const struct hap *b)
 {

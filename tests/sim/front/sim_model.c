@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/hash.h"
-#include "tests/sim/sim.h"
+#include "tests/sim/front/sim.h"
 
 enum byte_state { BYTE_UNDEFINED, BYTE_DEFINED, BYTE_ANY };
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "daemon/front/model/tenant.h"
-#include "tests/sim/sim.h"
+#include "tests/sim/front/sim.h"
 
 static void equal(struct sim *s, const char *what, uint64_t counted, uint64_t found)
 {

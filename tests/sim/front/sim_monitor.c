@@ -8,7 +8,7 @@
 
 #include "daemon/front/devices/monitor.h"
 #include "proto/health.h"
-#include "tests/sim/sim.h"
+#include "tests/sim/front/sim.h"
 
 #define START_NS  (20 * NS_PER_MS)
 #define REAP_NS   (3 * NS_PER_MS)

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/front/tenants/accounts.h"
-#include "tests/sim/sim.h"
+#include "tests/sim/front/sim.h"
 
 /* A job whose end was seen. Another front may give its number to another job. */
 struct sim_ended {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/sim/sim.h"
+#include "tests/sim/front/sim.h"
 
 #define ELEMENT 4u
 

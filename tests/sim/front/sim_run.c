@@ -8,7 +8,7 @@
 
 #include "common/log.h"
 #include "daemon/front/sched/history.h"
-#include "tests/sim/sim.h"
+#include "tests/sim/front/sim.h"
 
 #define SETTLE_NS   (100 * NS_PER_MS) /* between looks whether all is done */
 #define QUIET_NS    (500 * NS_PER_MS)

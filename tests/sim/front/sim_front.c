@@ -19,7 +19,7 @@
 #include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/workers/worker.h"
 #include "daemon/front/workers/worker_end.h"
-#include "tests/sim/sim.h"
+#include "tests/sim/front/sim.h"
 
 #define TURNS_MAX   20000u
 #define TURNS_BRIEF 4u /* turns that take no time */

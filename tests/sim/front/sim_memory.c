@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <uthash.h>
 
-#include "tests/sim/sim.h"
+#include "tests/sim/front/sim.h"
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);

@@ -7,7 +7,7 @@
 #include "daemon/front/model/domain.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/sched/queue.h"
-#include "tests/sim/sim.h"
+#include "tests/sim/front/sim.h"
 
 #define SETTLED_NS (2 * NS_PER_S) /* a worker that began before has told the front all it needs */
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/sim/sim.h"
+#include "tests/sim/front/sim.h"
 
 #define NAMES 2u
 

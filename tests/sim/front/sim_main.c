@@ -23,9 +23,9 @@
 
 #include "common/clock.h"
 #include "tests/sim/folder.h"
+#include "tests/sim/front/sim.h"
+#include "tests/sim/front/sim_shrink.h"
 #include "tests/sim/options.h"
-#include "tests/sim/sim.h"
-#include "tests/sim/sim_shrink.h"
 
 #define SEEDS_USUAL 300u
 #define TRIES_MAX   600u

@@ -5,7 +5,7 @@
 
 #include "daemon/front/model/job.h"
 #include "daemon/front/model/window.h"
-#include "tests/sim/sim.h"
+#include "tests/sim/front/sim.h"
 
 #define HONEST   2u              /* its number */
 #define RUNS     2u              /* of a job whose worker ends with it */

@@ -9,7 +9,7 @@
 #include "daemon/front/model/tenant.h"
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/workers/record.h"
-#include "tests/sim/sim.h"
+#include "tests/sim/front/sim.h"
 
 #define SILENCE_NS   (3 * NS_PER_S)
 #define STUCK_NS     (7 * NS_PER_S)

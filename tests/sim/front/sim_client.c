@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "daemon/front/model/request.h"
-#include "tests/sim/sim.h"
+#include "tests/sim/front/sim.h"
 
 #define LET_GO_NS (20 * NS_PER_MS) /* less than the pause of a front */
 #define RETRY_NS  (50 * NS_PER_MS)

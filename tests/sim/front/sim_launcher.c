@@ -14,7 +14,7 @@
 #include "daemon/front/modules/compiler.h"
 #include "daemon/front/workers/departing.h"
 #include "daemon/front/workers/worker.h"
-#include "tests/sim/sim.h"
+#include "tests/sim/front/sim.h"
 
 #define QUEUE_BYTES (8u << 20)
 #define START_NS    (20 * NS_PER_MS)

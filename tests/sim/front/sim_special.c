@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/sim/sim.h"
+#include "tests/sim/front/sim.h"
 
 #define SMALL     64u   /* elements */
 #define RUSH      2500u /* requests */

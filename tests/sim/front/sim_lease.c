@@ -1,7 +1,7 @@
 /* Leases: workers answer for their budgets, and have jobs that wait for more. */
 #include <inttypes.h>
 
-#include "tests/sim/sim.h"
+#include "tests/sim/front/sim.h"
 
 #define LONG_NS (90 * NS_PER_S) /* some recalls, and the end of a worker that hangs */
 
