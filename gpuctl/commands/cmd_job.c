@@ -144,7 +144,7 @@ static int await_end(struct ctl *ctl, uint64_t job, uint64_t limit_ms, gpud_job_
                      struct ctl_err *e)
 {
     uint64_t begin_ns = clock_now_ns();
-    uint64_t end_ns = limit_ms > 0 ? begin_ns + limit_ms * NS_PER_MS : UINT64_MAX;
+    uint64_t end_ns = limit_ms > 0 ? ns_add(begin_ns, limit_ms * NS_PER_MS) : NS_NEVER;
     int rc;
     while ((rc = ask(ctl, job, ret_desc, e)) == 0 && ret_desc->ended_ns == 0) {
         uint64_t now = clock_now_ns();
