@@ -9,7 +9,7 @@ from collections import deque
 from typing import Any, Deque, Dict, List, Optional
 
 from gpud._lib import CData, encode, ffi, lib, sized
-from gpud.errors import ClosedError, check
+from gpud.errors import ClosedError, Error, check
 
 #: Bytes of arrays from which an argument goes through shared memory instead of the message.
 LARGE = 64 * 1024
@@ -139,3 +139,29 @@ class Session:
         if self._abandoned:
             jobs, self._abandoned = self._abandoned, []
             self._abandoned += [job for job in jobs if not job._take_end()]
+
+
+class Handle:
+    """What the daemon keeps for a session: freed once, by `free` or when nothing refers to it any more."""
+
+    def __init__(self, session: Session, value: CData, release: CData) -> None:
+        self.session = session
+        self.value = value
+        self._release = release  # a function of libgpud
+        self._freed = False
+
+    def free(self) -> None:
+        if self._freed:
+            return
+        client = self.session.enter()
+        try:
+            self._freed = True
+            check(self._release(client, self.value))
+        finally:
+            self.session.leave()
+
+    def __del__(self) -> None:
+        try:
+            self.free()
+        except (Error, AttributeError, TypeError):  # closed, forked, or the interpreter ends
+            pass

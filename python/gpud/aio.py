@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from types import TracebackType
-from typing import Any, Callable, Dict, Generator, List, Mapping, Optional, Set, Type, Union
+from typing import Any, Callable, Dict, Generator, List, Mapping, Optional, Set, Union
 
 import numpy.typing as npt
 
@@ -206,12 +205,7 @@ class AsyncClient:
     async def __aenter__(self) -> AsyncClient:
         return self
 
-    async def __aexit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
 
@@ -234,12 +228,7 @@ class _Connecting:
         self._client = await self._open()
         return self._client
 
-    async def __aexit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         if self._client is not None:
             await self._client.close()
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from types import TracebackType
-from typing import Any, Dict, Iterator, Optional, Tuple, Type, Union
+from typing import Any, Dict, Iterator, Optional, Tuple, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +12,8 @@ from gpud import shared
 from gpud._constants import GPUD_REST
 from gpud._dtypes import DTYPES, number_of, shape_of, struct_of
 from gpud._lib import CData, encode, ffi, lib, sized, text
-from gpud._session import Session, nanoseconds
-from gpud.errors import ArgShapeError, ArgTypeError, Error, check
+from gpud._session import Handle, Session, nanoseconds
+from gpud.errors import ArgShapeError, ArgTypeError, check
 
 ZERO, EXPORT, STAY, MANAGED = 1, 2, 16, 8
 IN, INOUT = 1, 3
@@ -22,31 +21,13 @@ _STATES = {1: "defined", 2: "undefined", 3: "sealed", 4: "lost"}
 Index = Union[int, slice, "ellipsis", Tuple[Any, ...]]  # noqa: F821
 
 
-class _Handle:
+class _Memory(Handle):
     """The daemon's buffer, freed when the last Buffer that is a part of it goes."""
 
     def __init__(self, session: Session, buffer: CData) -> None:
-        self.session = session
-        self.buffer = buffer
+        super().__init__(session, buffer, lib.gpud_buffer_free)
         #: Nothing was written to it: a kernel's output may be declared as written from scratch.
         self.fresh = False
-        self._freed = False
-
-    def free(self) -> None:
-        if self._freed:
-            return
-        client = self.session.enter()
-        try:
-            self._freed = True
-            check(lib.gpud_buffer_free(client, self.buffer))
-        finally:
-            self.session.leave()
-
-    def __del__(self) -> None:
-        try:
-            self.free()
-        except (Error, AttributeError, TypeError):  # closed, forked, or the interpreter ends
-            pass
 
 
 class Buffer:
@@ -70,7 +51,7 @@ class Buffer:
     """
 
     def __init__(
-        self, handle: _Handle, shape: Tuple[int, ...], dtype: np.dtype[Any], first: Optional[int] = None
+        self, handle: _Memory, shape: Tuple[int, ...], dtype: np.dtype[Any], first: Optional[int] = None
     ) -> None:
         self._handle = handle
         self._first = first  # of a part: its first element
@@ -164,7 +145,7 @@ class Buffer:
         target = array if array.flags.c_contiguous else np.empty(self.shape, self.dtype)
         client = self._handle.session.enter()
         try:
-            check(lib.gpud_read(client, self._handle.buffer, *self._range(), self._address(target), ffi.NULL))
+            check(lib.gpud_read(client, self._handle.value, *self._range(), self._address(target), ffi.NULL))
         finally:
             self._handle.session.leave()
         if target is not array:
@@ -180,7 +161,7 @@ class Buffer:
             raise ArgShapeError(f"{source.size} elements of shape {source.shape} for a buffer of shape {self.shape}")
         client = self._handle.session.enter()
         try:
-            check(lib.gpud_write(client, self._handle.buffer, *self._range(), self._address(source), ffi.NULL))
+            check(lib.gpud_write(client, self._handle.value, *self._range(), self._address(source), ffi.NULL))
         finally:
             self._handle.session.leave()
         self._handle.fresh = False
@@ -258,7 +239,7 @@ class Buffer:
         """Makes the whole buffer immutable: the daemon restores it if its worker ends. Returns the buffer."""
         client = self._handle.session.enter()
         try:
-            check(lib.gpud_buffer_seal(client, self._handle.buffer))
+            check(lib.gpud_buffer_seal(client, self._handle.value))
         finally:
             self._handle.session.leave()
         return self
@@ -272,7 +253,7 @@ class Buffer:
         client = self._handle.session.enter()
         try:
             nanos = nanoseconds(linger) if linger else 0
-            check(lib.gpud_buffer_publish(client, self._handle.buffer, encode(name), rights, nanos))
+            check(lib.gpud_buffer_publish(client, self._handle.value, encode(name), rights, nanos))
         finally:
             self._handle.session.leave()
 
@@ -284,7 +265,7 @@ class Buffer:
         desc = sized("gpud_export_desc")
         client = self._handle.session.enter()
         try:
-            check(lib.gpud_buffer_export(client, self._handle.buffer, desc))
+            check(lib.gpud_buffer_export(client, self._handle.value, desc))
         finally:
             self._handle.session.leave()
         os.set_inheritable(desc.fd, False)
@@ -297,12 +278,7 @@ class Buffer:
     def __enter__(self) -> Buffer:
         return self
 
-    def __exit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.free()
 
     # ---- for this package ----------------------------------------------------------------------
@@ -315,8 +291,8 @@ class Buffer:
 
     def _argument(self) -> CData:
         if self._first is None:
-            return lib.gpud_slice(self._handle.buffer, 0, GPUD_REST)
-        return lib.gpud_slice(self._handle.buffer, self._first, self.size)
+            return lib.gpud_slice(self._handle.value, 0, GPUD_REST)
+        return lib.gpud_slice(self._handle.value, self._first, self.size)
 
     def _seen_shape(self) -> Tuple[int, ...]:
         """The shape that kernels see: a part has one dimension."""
@@ -331,7 +307,7 @@ class Buffer:
         desc = sized("gpud_buffer_desc")
         client = self._handle.session.enter()
         try:
-            check(lib.gpud_buffer_info(client, self._handle.buffer, desc))
+            check(lib.gpud_buffer_info(client, self._handle.value, desc))
         finally:
             self._handle.session.leave()
         return desc
@@ -353,7 +329,7 @@ def create(
             check(lib.gpud_buffer_create_on(client, device, desc, flags, encode(label), result))
     finally:
         session.leave()
-    handle = _Handle(session, result[0])
+    handle = _Memory(session, result[0])
     handle.fresh = not flags & ZERO
     return Buffer(handle, dims, kind)
 
@@ -366,17 +342,13 @@ def open_named(session: Session, name: str) -> Buffer:
         check(lib.gpud_buffer_open(client, encode(name), result))
     finally:
         session.leave()
-    buffer = Buffer(_Handle(session, result[0]), (1,), DTYPES[2])
-    return _described(buffer)
-
-
-def _described(buffer: Buffer) -> Buffer:
-    shape = buffer._describe().shape
-    buffer.shape = tuple(int(shape.dim[i]) for i in range(shape.ndim))
-    buffer.dtype = DTYPES[int(shape.dtype)]
-    return buffer
+    return wrap(session, result[0])
 
 
 def wrap(session: Session, buffer: CData) -> Buffer:
-    """A buffer that libgpud made otherwise."""
-    return _described(Buffer(_Handle(session, buffer), (1,), DTYPES[2]))
+    """A buffer whose shape and type libgpud knows."""
+    result = Buffer(_Memory(session, buffer), (1,), DTYPES[2])
+    shape = result._describe().shape
+    result.shape = tuple(int(shape.dim[i]) for i in range(shape.ndim))
+    result.dtype = DTYPES[int(shape.dtype)]
+    return result

@@ -5,16 +5,15 @@ from __future__ import annotations
 import copy
 import re
 from dataclasses import fields
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Dict, Final, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type
+from typing import TYPE_CHECKING, Any, Dict, Final, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from gpud._dtypes import DTYPES, number_of, shape_of, struct_of
 from gpud._lib import CData, encode, ffi, lib, sized, text
-from gpud._session import Session
+from gpud._session import Handle, Session
 from gpud.buffer import Buffer, wrap
-from gpud.errors import ArgCountError, ArgShapeError, ArgTypeError, Error, check
+from gpud.errors import ArgCountError, ArgShapeError, ArgTypeError, check
 from gpud.job import Options
 
 if TYPE_CHECKING:
@@ -275,8 +274,7 @@ class Module:
     def __init__(self, client: Client, handle: CData, log: str) -> None:
         self._client = client
         self._session: Session = client._session
-        self._handle = handle
-        self._unloaded = False
+        self._handle = Handle(self._session, handle, lib.gpud_module_unload)
         #: What the compiler said: warnings.
         self.log = log
 
@@ -284,7 +282,7 @@ class Module:
         kernel = ffi.new("gpud_kernel *")
         c = self._session.enter()
         try:
-            check(lib.gpud_module_kernel(c, self._handle, encode(name), kernel))
+            check(lib.gpud_module_kernel(c, self._handle.value, encode(name), kernel))
         finally:
             self._session.leave()
         return Kernel(self._session, kernel[0])._of(self._client, self)
@@ -308,7 +306,7 @@ class Module:
         kernel, desc = ffi.new("gpud_kernel *"), sized("gpud_kernel_desc")
         c = self._session.enter()
         try:
-            while lib.gpud_module_kernel_at(c, self._handle, len(found), kernel) == 0:
+            while lib.gpud_module_kernel_at(c, self._handle.value, len(found), kernel) == 0:
                 check(lib.gpud_kernel_info(c, kernel[0], desc))
                 found.append(text(desc.name))
         finally:
@@ -323,35 +321,17 @@ class Module:
         access = IN if read_only else INOUT
         c = self._session.enter()
         try:
-            check(lib.gpud_module_variable(c, self._handle, encode(name), desc, access, 0, buffer))
+            check(lib.gpud_module_variable(c, self._handle.value, encode(name), desc, access, 0, buffer))
         finally:
             self._session.leave()
         return wrap(self._session, buffer[0])
 
     def unload(self) -> None:
         """Unloads the module after its jobs have ended."""
-        if self._unloaded:
-            return
-        c = self._session.enter()
-        try:
-            self._unloaded = True
-            check(lib.gpud_module_unload(c, self._handle))
-        finally:
-            self._session.leave()
+        self._handle.free()
 
     def __enter__(self) -> Module:
         return self
 
-    def __exit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.unload()
-
-    def __del__(self) -> None:
-        try:
-            self.unload()
-        except (Error, AttributeError, TypeError):  # closed, forked, or the interpreter ends
-            pass
