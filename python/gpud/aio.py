@@ -13,11 +13,10 @@ from gpud._args import Grid
 from gpud._lib import CData, ffi, lib
 from gpud._session import Session
 from gpud.buffer import Buffer
-from gpud.client import Client, Device, Value, Work, connect
+from gpud.client import Client, Device, Request, Value, Work, connect
 from gpud.errors import BusyError, ClosedError, LimitError, check
 from gpud.job import Job, Options, submit, submit_options
 from gpud.kernel import Module
-from gpud.program import Program
 
 RETRY_FIRST, RETRY_LAST = 0.005, 1.0
 
@@ -105,40 +104,30 @@ class AsyncClient:
 
         Large arrays are copied in the loop's thread, before the job is sent and when it is done.
         """
+        request = Request(kernel, args, out, grid, local, shared, named)
         pause = RETRY_FIRST
         while True:
             try:
-                return await self._call(kernel, args, out, grid, local, shared, options, named)
+                return await self._call(request, options)
             except BusyError as busy:
                 if busy.effects != "none":
                     raise
                 pause = min(max(pause, busy.retry_after or 0), RETRY_LAST)
             except LimitError:
-                if isinstance(kernel, Program) or options is not None:
+                if not request.in_parts(options):
                     raise
-                plain = self.sync._call_plain
-                return await self._thread(lambda: plain(kernel, args, out, grid, local, shared, named))
+                return await self._thread(lambda: self.sync._call_in_parts(request))
             await asyncio.sleep(pause)
             pause *= 2
 
-    async def _call(
-        self,
-        kernel: Work,
-        args: Any,
-        out: Any,
-        grid: Grid,
-        local: Grid,
-        shared: int,
-        options: Optional[Options],
-        named: Dict[str, Any],
-    ) -> Any:
+    async def _call(self, request: Request, options: Optional[Options]) -> Any:
         o, label = submit_options(options, False)
         awaited = _Awaited(self._loop)
         number = id(awaited)
         o.done, o.user = _done, ffi.cast("void *", number)
         _waiting[number] = awaited
         try:
-            job = submit(self._session, lambda: self.sync._prepare(kernel, args, out, grid, local, shared, named), o)
+            job = submit(self._session, lambda: self.sync._prepare(request), o)
         except BaseException:
             _waiting.pop(number, None)
             raise

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import pathlib
 import weakref
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union, overload
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple, Union, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -74,6 +73,22 @@ class Limits:
     max_buffers: int
     max_modules: int
     max_programs: int
+
+
+class Request(NamedTuple):
+    """What a call asks for."""
+
+    kernel: Work
+    args: Tuple[Any, ...]
+    out: Any
+    grid: Grid
+    local: Grid
+    shared: int
+    named: Dict[str, Any]
+
+    def in_parts(self, options: Optional[Options]) -> bool:
+        """May it be sent in parts if no message and no shared memory takes its arrays (tcp, limits)?"""
+        return options is None and not isinstance(self.kernel, Program)
 
 
 class Client:
@@ -147,12 +162,13 @@ class Client:
         """
         if self._session.timeout is not None and timeout is None:
             timeout = self._session.timeout
+        request = Request(kernel, args, out, grid, local, shared, named)
         try:
-            job = self._submit(kernel, args, out, grid, local, shared, options, named)
+            job = self._submit(request, options)
         except LimitError:
-            if isinstance(kernel, Program) or options is not None:
+            if not request.in_parts(options):
                 raise
-            return self._call_plain(kernel, args, out, grid, local, shared, named)
+            return self._call_in_parts(request)
         try:
             return job.result(timeout)
         except (KeyboardInterrupt, SystemExit):
@@ -175,46 +191,25 @@ class Client:
         Arrays that large jobs read are copied before it returns. Arrays given as `out` are written when the job is
         waited for.
         """
-        return self._submit(kernel, args, out, grid, local, shared, options, named)
+        return self._submit(Request(kernel, args, out, grid, local, shared, named), options)
 
-    def _submit(
-        self,
-        kernel: Work,
-        args: Any,
-        out: Any,
-        grid: Grid,
-        local: Grid,
-        shared_bytes: int,
-        options: Optional[Options],
-        named: Dict[str, Any],
-    ) -> Job:
-        prepare = functools.partial(self._prepare, kernel, args, out, grid, local, shared_bytes, named)
+    def _submit(self, request: Request, options: Optional[Options]) -> Job:
         if options is None:
-            return submit(self._session, prepare, self._block)
+            return submit(self._session, lambda: self._prepare(request), self._block)
         o, label = submit_options(options, True)
-        job = submit(self._session, prepare, o)
+        job = submit(self._session, lambda: self._prepare(request), o)
         del label  # the struct had a pointer to it
         return job
 
-    def _call_plain(
-        self,
-        kernel: Work,
-        args: Any,
-        out: Any,
-        grid: Grid,
-        local: Grid,
-        shared_bytes: int,
-        named: Dict[str, Any],
-    ) -> Any:
-        """For arrays that no message and no shared memory takes (tcp, limits): libgpud sends them in parts."""
-        if isinstance(kernel, Program):
-            raise InvalidError(f"{kernel!r}: not in parts")
-        k = self._find(kernel) if isinstance(kernel, str) else kernel
-        work = Prepared(self._session, k, k._bind(args, named, out), False)
+    def _call_in_parts(self, request: Request) -> Any:
+        """libgpud sends the arrays in parts."""
+        assert not isinstance(request.kernel, Program)
+        k = self._find(request.kernel)
+        work = Prepared(self._session, k, k._bind(request.args, request.named, request.out), False)
         client = self._session.enter()
         try:
-            cgrid = grid_of(grid, local, shared_bytes)
-            check(lib.gpud_call(client, k._handle, work.args, work.count, cgrid))
+            grid = grid_of(request.grid, request.local, request.shared)
+            check(lib.gpud_call(client, k._handle, work.args, work.count, grid))
         except BaseException:
             work.fail()
             raise
@@ -222,17 +217,16 @@ class Client:
             self._session.leave()
         return work.finish()
 
-    def _prepare(
-        self, kernel: Work, args: Any, out: Any, grid: Grid, local: Grid, shared_bytes: int, named: Dict[str, Any]
-    ) -> Tuple[Union[Prepared, Bound], CData]:
+    def _prepare(self, request: Request) -> Tuple[Union[Prepared, Bound], CData]:
         """Arguments that are ready to be submitted, and their grid. The caller has entered the session."""
+        kernel, args, out, grid, local, shared_bytes, named = request
         if isinstance(kernel, Program):
             if named or out is not None or grid is not None or local is not None or shared_bytes:
                 raise InvalidError(f"{kernel!r}: a program takes one value for each parameter, and nothing else")
             return kernel._prepare(args), ffi.NULL
         if not isinstance(kernel, (str, Kernel)):
             raise TypeError(f"a kernel, its name or a program is needed, not a {type(kernel).__name__}")
-        k = self._find(kernel) if isinstance(kernel, str) else kernel
+        k = self._find(kernel)
         cgrid = grid_of(grid, local, shared_bytes)
         return Prepared(self._session, k, k._bind(args, named, out)), cgrid
 
@@ -240,8 +234,10 @@ class Client:
         """A built-in kernel: "axpy", or "axpy@3" for one version. NotFoundError."""
         return self._find(name)._of(self)
 
-    def _find(self, name: str) -> Kernel:
-        """The same, kept for the next time; it does not refer to the client."""
+    def _find(self, name: Union[str, Kernel]) -> Kernel:
+        """The same, kept for the next time; it does not refer to the client. A Kernel stands for itself."""
+        if isinstance(name, Kernel):
+            return name
         found = self._kernels.get(name)
         if found is None:
             handle = ffi.new("gpud_kernel *")

@@ -119,7 +119,7 @@ class Program:
         **named: Any,
     ) -> Any:
         """Adds a launch; arguments as for `Client.call`, and nodes. Results are new temporaries, or `out`."""
-        k = self._client._find(kernel) if isinstance(kernel, str) else kernel
+        k = self._client._find(kernel)
         values = k._bind(args, named, out)
         results: List[Any] = []
         cargs = ffi.new("gpud_arg[]", len(values))

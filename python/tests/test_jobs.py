@@ -13,6 +13,7 @@ import pytest
 import gpud
 from daemon import Daemon
 from gpud._lib import ffi
+from gpud.client import Request
 from gpud.job import submit, submit_options
 
 
@@ -155,7 +156,8 @@ def test_objects_go_while_their_client_is_closed(sim: Daemon) -> None:
 
     options, label = submit_options(None, True)
     options.done = done
-    job = submit(g._session, lambda: g._prepare("scale", (2.0, np.ones(3)), None, None, None, 0, {}), options)
+    request = Request("scale", (2.0, np.ones(3)), None, None, None, 0, {})
+    job = submit(g._session, lambda: g._prepare(request), options)
     assert _ends(g, g.close)
     assert len(ran) == 1 and ran[0] != threading.get_ident()
     assert job.done and label is None
