@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
-
 from typing import Any, Callable, Dict, Generator, List, Mapping, Optional, Set, Union
 
 import numpy.typing as npt
@@ -22,6 +22,8 @@ RETRY_FIRST, RETRY_LAST = 0.005, 1.0
 
 #: Jobs that are awaited, by the number that libgpud gives back.
 _waiting: Dict[int, _Awaited] = {}
+#: Each number once: the job of an interrupted call ends later, when nothing waits for it.
+_numbers = itertools.count(1)
 
 
 @ffi.callback("void(gpud_job *, int, void *)")  # type: ignore[misc]
@@ -123,7 +125,7 @@ class AsyncClient:
     async def _call(self, request: Request, options: Optional[Options]) -> Any:
         o, label = submit_options(options, False)
         awaited = _Awaited(self._loop)
-        number = id(awaited)
+        number = next(_numbers)
         o.done, o.user = _done, ffi.cast("void *", number)
         _waiting[number] = awaited
         try:

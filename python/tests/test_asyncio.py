@@ -10,6 +10,8 @@ import pytest
 
 import gpud
 from daemon import Daemon
+from gpud import aio
+from gpud._lib import ffi
 from test_modules import HALVE
 
 
@@ -77,6 +79,48 @@ def test_threads_beside_the_loop(sim: Daemon) -> None:
             assert await asyncio.gather(*beside) == [200, 200]
 
     run(body)
+
+
+def test_the_end_of_an_interrupted_call_wakes_no_other(sim: Daemon, monkeypatch: Any) -> None:
+    place = aio._Awaited.__new__(aio._Awaited)  # where the objects of both calls lie, one after the other
+    real, users = gpud._args.lib, []
+
+    def awaited(loop: asyncio.AbstractEventLoop) -> aio._Awaited:
+        place.__init__(loop)  # type: ignore[misc]
+        return place
+
+    class Interrupted:
+        """libgpud, with a signal that takes effect when a launch returns."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(real, name)
+
+        def gpud_launch(self, *args: Any) -> None:
+            real.gpud_launch(*args)
+            users.append(args[-2].user)
+            raise KeyboardInterrupt
+
+    async def body() -> None:
+        async with gpud.aconnect(sim.url) as g:
+            x = np.float32([1, 2])
+            await g.call("scale", 1.0, x)  # the kernel is known
+            monkeypatch.setattr(aio, "_Awaited", awaited)
+            sim.signal(signal.SIGSTOP)
+            with monkeypatch.context() as patched:
+                patched.setattr(gpud._args, "lib", Interrupted())
+                with pytest.raises(KeyboardInterrupt):
+                    await g.call("scale", 2.0, x)
+            task = asyncio.create_task(g.call("scale", 3.0, x))
+            await asyncio.sleep(0)
+            aio._done(ffi.NULL, 0, users[0])  # as libgpud says that the interrupted job has ended
+            assert not place.future.done()
+            sim.signal(signal.SIGCONT)
+            assert (await task).tolist() == [3, 6]
+
+    try:
+        run(body)
+    finally:
+        sim.signal(signal.SIGCONT)
 
 
 def test_cancelled_and_closed(monkeypatch: Any) -> None:
