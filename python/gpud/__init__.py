@@ -24,7 +24,7 @@ Built-in kernels, of which `g.kernel("gemm").signature` says what one takes, and
     gaussian sobel rgb_to_gray from_u8 to_u8 nbody random_uniform random_normal
 
 Numbers and arrays are checked before a job runs, and an error names the argument. Arrays are not converted to other
-types: most kernels want x.astype(np.float32). Blocking calls let other threads run, and Ctrl-C ends them.
+types: most kernels want x.astype(np.float32). Blocking calls let other threads run, and Ctrl-C ends a wait for a job.
 
 A first session:
 

@@ -15,7 +15,7 @@ from gpud.errors import ClosedError, Error, check
 LARGE = 64 * 1024
 #: Bytes of shared memory that a client keeps for its next calls.
 KEPT_MAX = 256 * 1024 * 1024
-#: Waits return to the interpreter this often, for Ctrl-C and for a client that another thread closes.
+#: Waits for a job return to the interpreter this often, for Ctrl-C and for a client that another thread closes.
 SLICE_NS = 100_000_000
 
 

@@ -158,7 +158,7 @@ class Client:
 
         grid, local: work items and the size of a group, x first, for kernels whose signature does not give them;
         shared: bytes of dynamic local memory. timeout: seconds, then TimeoutError; the job goes on. Ctrl-C cancels
-        the job.
+        the job, within a tenth of a second once it was submitted.
         """
         if self._session.timeout is not None and timeout is None:
             timeout = self._session.timeout
@@ -186,8 +186,9 @@ class Client:
         options: Optional[Options] = None,
         **named: Any,
     ) -> Job:
-        """Submits a kernel or a program and returns at once; arguments as for `call`.
+        """Submits a kernel or a program and does not wait for the job's end; arguments as for `call`.
 
+        While the session has as many jobs in flight as it may, this waits for room, and Ctrl-C takes effect afterwards.
         Arrays that large jobs read are copied before it returns. Arrays given as `out` are written when the job is
         waited for.
         """
