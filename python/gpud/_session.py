@@ -1,4 +1,4 @@
-"""The life of a connection: who is inside libgpud, and when it may be closed."""
+"""The life of a connection: how many threads are inside libgpud, and when it may be closed."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def nanoseconds(seconds: Optional[float]) -> int:
 class Session:
     """A gpud_client, which must not be closed while another thread is inside libgpud with it.
 
-    `enter` and `hold` count a user in, `leave` counts it out. After `close` nobody enters, and the last user closes.
-    Who closes first becomes the closer, and gives that up if it still sees a user; who holds first counts itself in,
-    and then sees whether there is a closer. These are single operations of deques and dicts, which are atomic, so a
-    signal handler or a fork meets no lock. Callbacks run while the client is closed, and with them whatever the garbage
-    collector finds: the thread that closes does not wait for itself.
+    `enter` and `hold` count a user in, `leave` counts it out. After `close`, `enter` fails, and the last user closes.
+    A thread that closes first becomes the closer, and gives that up if it still sees a user. A thread that holds first
+    counts itself in, and then looks for a closer. These are single operations of deques and dicts, which are atomic, so
+    a signal handler or a fork meets no lock. Callbacks run while the client is closed, and so do finalizers that the
+    garbage collector finds: the thread that closes does not wait for itself.
     """
 
     def __init__(self, url: Optional[str], options: Dict[str, Any]) -> None:
@@ -131,7 +131,7 @@ class Session:
             lib.gpud_host_free(self.client, memory)
 
     def abandon(self, job: Any) -> None:
-        """Keeps a job that nobody waits for until its end: it may write to its memory until then."""
+        """Keeps a job to which nothing refers any more until its end: libgpud may write to its memory until then."""
         self._abandoned.append(job)
 
     def sweep(self) -> None:

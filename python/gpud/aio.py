@@ -64,11 +64,11 @@ class AsyncClient:
     [[0.0, 0.0, 0.0], [1.0, 2.0, 3.0], [2.0, 4.0, 6.0]]
 
     `call` takes kernels and programs and waits without a thread. The other coroutines run in the loop's executor.
-    `sync` is the client for everything else; its calls block the loop.
+    `sync` is the client for all other calls, which block the loop.
     """
 
     def __init__(self, client: Client) -> None:
-        #: The client with blocking calls, for building programs and whatever takes no time.
+        #: The client with blocking calls, for building programs and for calls that take no time.
         self.sync = client
         self._session: Session = client._session
         self._loop = asyncio.get_running_loop()

@@ -263,7 +263,7 @@ class Client:
     ) -> Module:
         """Compiles a file or a text; `module["name"]` is a kernel.
 
-        lang: "opencl", "cuda", "dialect", "ptx" or "cubin"; of a file the suffix tells (.cl .cu .gk .ptx .cubin).
+        lang: "opencl", "cuda", "dialect", "ptx" or "cubin"; a file's suffix stands for it (.cl .cu .gk .ptx .cubin).
         options: for the compiler, "-DN=4". headers: the texts that the source includes, by name. signature: signature
         lines (docs/kernels.md) for code without them, by which results need not be given.
 
@@ -339,7 +339,7 @@ class Client:
     # ---- arrays --------------------------------------------------------------------------------
 
     def array(self, array: Any, dtype: Any = None, *, label: Optional[str] = None) -> Buffer:
-        """A Buffer with a copy of an array: of NumPy, a list, or whatever has __dlpack__ or the buffer protocol."""
+        """A Buffer with a copy of an array: of NumPy, a list, or an object with __dlpack__ or the buffer protocol."""
         source = as_array(array if dtype is None else np.asarray(array, dtype), 0, "array")
         result = buffers.create(self._session, source.shape, source.dtype, 0, label)
         result.set(source)
@@ -356,7 +356,7 @@ class Client:
         managed: bool = False,
         stay: bool = False,
     ) -> Buffer:
-        """A Buffer whose content is undefined until it is written; float32 unless `dtype` says otherwise.
+        """A Buffer whose content is undefined until it is written; float32 unless `dtype` is given.
 
         device: its id; None: the daemon chooses. export: for `Buffer.export`. managed: memory that the driver moves
         (CUDA). stay: it never moves to the host.
@@ -550,8 +550,9 @@ def connect(
 
     url: "ipc:///path", "tcp://host:port" or "tls+tcp://host:port"; None: $GPUD_URL, else the daemon of this host.
     name: shown in `gpuctl sessions`. connect_timeout: seconds to wait for the daemon (5). timeout: seconds for each
-    blocking call (for ever). reconnect: seconds that calls and jobs outlive a lost connection (30). token, ca_file,
-    cert_file, key_file, server_name: for tls+tcp, as in docs/operating.md.
+    blocking call (for ever), except `flush` and waits for a Job, which take their own. reconnect: seconds that calls
+    and jobs outlive a lost connection (30). token, ca_file, cert_file, key_file, server_name: for tls+tcp, as in
+    docs/operating.md.
 
     ConnectError, PermissionError, VersionError, BusyError.
     """

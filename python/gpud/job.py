@@ -95,7 +95,7 @@ class Job:
     >>> [job.result().tolist() for job in jobs]
     [[0.0, 0.0], [1.0, 2.0], [2.0, 4.0]]
 
-    A job that nobody refers to any more goes on; use `cancel` to end it.
+    A job to which nothing refers any more goes on; use `cancel` to end it.
     """
 
     def __init__(self, session: Session, cell: CData, work: Work) -> None:
@@ -264,10 +264,10 @@ class Job:
 
 
 def submit(session: Session, prepare: Callable[[], Tuple[Work, CData]], options: CData) -> Job:
-    """Prepares work and starts it. All in one visit: shared memory is unmapped when the client is closed.
+    """Prepares work and starts it, without leaving in between: closing the client unmaps shared memory.
 
-    The call may wait for room. A signal's handler runs when it returns, and may raise although there is a job: so the
-    job has its owner before. Nobody will refer to it, but its memory is needed until it ends.
+    libgpud may wait for room. A signal's handler runs when libgpud returns, and may raise although there is a job. So
+    the Job is made before. The caller does not get it then, but it keeps the job's memory until the job ends.
     """
     cell = ffi.new("gpud_job **")
     client = session.enter()

@@ -147,11 +147,11 @@ class Kernel:
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Runs the kernel and waits: see `Client.call`, which takes the same arguments after the kernel."""
-        assert self._client is not None  # users have kernels of `_of`
+        assert self._client is not None  # the package's users have kernels of `_of`
         return self._client.call(self, *args, **keywords)
 
     def _of(self, client: Client, owner: Optional[Module] = None) -> Kernel:
-        """The same for a user, who can call it."""
+        """The same for the package's user: it can be called."""
         kernel = copy.copy(self)
         kernel._client, kernel._owner = client, owner
         return kernel
@@ -264,7 +264,7 @@ class Module:
     ... //@kernel twice(in f32 x[n], out f32 y[n])  over n
     ... { y[i] = 2.0f * x[i]; }
     ... '''
-    >>> with g.compile(source=source, lang="dialect") as module:    
+    >>> with g.compile(source=source, lang="dialect") as module:
     ...     module["twice"](np.float32([1, 2, 3]))
     array([2., 4., 6.], dtype=float32)
 

@@ -1,4 +1,4 @@
-"""Arrays as NumPy users have them: g kind has a defined outcome."""
+"""Arrays as NumPy users have them: each kind has a defined outcome."""
 
 from typing import Any
 
@@ -138,5 +138,3 @@ def test_shared_arrays(each: gpud.Client) -> None:
     assert x[0, 5] == 5  # the array outlives its client
     with gpud.connect(each.url) as other:
         np.testing.assert_array_equal(other.call("scale", 1.0, x), x)
-
-

@@ -16,7 +16,7 @@ from test_modules import HALVE
 
 
 def run(body: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(asyncio.wait_for(body(), 60), debug=True)  # also refuses what another thread must not do
+    asyncio.run(asyncio.wait_for(body(), 60), debug=True)  # debug: the loop refuses calls from other threads
 
 
 @pytest.fixture(params=["opencl", "sim"])
@@ -62,7 +62,7 @@ def test_everything_else(opencl: Daemon) -> None:
 
 
 def test_threads_beside_the_loop(sim: Daemon) -> None:
-    """Waits of other threads find the ends of the loop's jobs, too, and tell the loop."""
+    """A wait in another thread also finds the ends of the loop's jobs, and wakes the loop."""
 
     async def body() -> None:
         async with gpud.aconnect(sim.url) as g:

@@ -1,4 +1,4 @@
-"""Jobs that nobody waits for yet, threads, and how calls end."""
+"""Submitted jobs, threads, and how calls end."""
 
 import gc
 import signal
@@ -130,13 +130,13 @@ def test_an_interrupted_submission_cancels_its_job(g: gpud.Client, monkeypatch: 
 
 
 def _ends(g: gpud.Client, run: Callable[[], None]) -> bool:
-    """Does it end, in a thread of its own?"""
+    """Does `run` end, in a thread of its own?"""
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     thread.join(30)
     if not thread.is_alive():
         return True
-    g._session._ended = True  # the test fails; what follows need not hang, too
+    g._session._ended = True  # the test fails; later uses of the client need not hang, too
     return False
 
 
@@ -198,7 +198,7 @@ def test_options(g: gpud.Client) -> None:
 
 @pytest.fixture
 def stopped() -> Any:
-    """A daemon that does not answer any more, once a client has opened."""
+    """A daemon of the test's own, which the test stops and continues by signals."""
     one = Daemon("sim")
     yield one
     one.stop()
@@ -267,7 +267,7 @@ def test_eight_threads(each: gpud.Client) -> None:
 
 
 def test_close_beside_eight_threads(sim: Daemon) -> None:
-    """Whatever the threads do with the client just then ends with ClosedError, or well."""
+    """Each use of the client by a thread succeeds or ends with ClosedError."""
     for _ in range(10):
         g = gpud.connect(sim.url, name="close-beside-threads")
         begun, wrong = threading.Barrier(9), []
@@ -300,7 +300,7 @@ def test_close_beside_eight_threads(sim: Daemon) -> None:
 
 
 def test_other_threads_run_meanwhile(tmp_path: Any) -> None:
-    """The other end is a thread of this process: if a call held the interpreter, it could not answer."""
+    """The server is a thread of this process: if a call held the interpreter, it could not answer."""
     order: List[str] = []
     server = socket.socket(socket.AF_UNIX)
     server.bind(str(tmp_path / "s"))
