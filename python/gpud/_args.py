@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gpud import shared
-from gpud._dtypes import DTYPES, F16, MAX_DIMS, number_of
+from gpud._constants import GPUD_MAX_DIMS
+from gpud._dtypes import DTYPES, F16, native, number_of
 from gpud._lib import CData, ffi, lib, sized
 from gpud._session import LARGE, Session
 from gpud.buffer import Buffer, create
 from gpud.errors import ArgShapeError, ArgTypeError, BadHandleError, RangeError, RequestError, check
-from gpud.kernel import ARRAY, IN, INOUT, LOCAL, MISSING, OUT, STRUCT, Kernel, Out, Param
+from gpud.kernel import ARRAY, IN, INOUT, LOCAL, MISSING, OUT, STRUCT, Kernel, Out, Param, one_or_all, without_out
 
 TEMPLATES_MAX = 1000
 DLPACK_CPU = 1
@@ -25,8 +26,6 @@ Grid = Union[int, Sequence[int], None]
 
 def scalar(value: Any, dtype: int, what: str) -> CData:
     """A number. The daemon converts it to the parameter's type if its value survives."""
-    if type(value) is float:
-        return lib.gpud_f64(value) if dtype != F16 else lib.gpud_f16(_half(value))
     if isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0:
         value = value.item()
     if isinstance(value, float):
@@ -81,11 +80,11 @@ def as_array(value: Any, dtype: int, what: str) -> npt.NDArray[Any]:
     if array.dtype.kind in "OUS":
         raise ArgTypeError(f"{what}: an array of numbers is needed, not {_kind(value)}")
     if not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="))
+        array = array.astype(native(array.dtype))
     if array.ndim == 0:
         array = array.reshape(1)
-    if array.ndim > MAX_DIMS:
-        raise ArgShapeError(f"{what}: {array.ndim} dimensions, at most {MAX_DIMS}: reshape it")
+    if array.ndim > GPUD_MAX_DIMS:
+        raise ArgShapeError(f"{what}: {array.ndim} dimensions, at most {GPUD_MAX_DIMS}: reshape it")
     if not array.flags.c_contiguous or not array.flags.aligned:
         array = np.require(array, requirements=["C", "A"])
     return array
@@ -246,8 +245,7 @@ class Prepared(Arguments):
     def _array(self, i: int, param: Param, values: List[Any]) -> None:
         value = values[i]
         given_out = type(value) is Out
-        if given_out:
-            value = value.value
+        value = without_out(value)
         if value is MISSING:
             shape, dtype = self.kernel._missing(i, [_Seen.of(v) for v in values])
             value = self._allocate(shape, dtype, values)
@@ -268,7 +266,7 @@ class Prepared(Arguments):
 
     def _allocate(self, shape: Tuple[int, ...], dtype: np.dtype[Any], values: List[Any]) -> Any:
         """A result: on the device if one of the arrays is."""
-        if any(isinstance(v.value if type(v) is Out else v, Buffer) for v in values):
+        if any(isinstance(without_out(v), Buffer) for v in values):
             return create(self.session, shape, dtype)
         return np.empty(shape, dtype)
 
@@ -312,7 +310,7 @@ class Prepared(Arguments):
                 self.session.leave()
         results = self.results
         self.drop(True)
-        return None if not results else results[0] if len(results) == 1 else tuple(results)
+        return one_or_all(results)
 
 
 class _Seen:
@@ -326,10 +324,7 @@ class _Seen:
 
     @staticmethod
     def of(value: Any) -> Any:
-        if type(value) is Out:
-            value = value.value
-        if value is MISSING:
-            return value
+        value = without_out(value)
         if isinstance(value, Buffer):
             return _Seen(value._seen_shape(), value.dtype)
         return value

@@ -6,10 +6,9 @@ from typing import Any, Dict, Final, Tuple
 
 import numpy as np
 
+from gpud._constants import GPUD_MAX_DIMS
 from gpud._lib import ffi
 from gpud.errors import ArgShapeError, ArgTypeError
-
-MAX_DIMS: Final = 4
 
 _NAMES = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8")
 #: gpud's number of a type -> NumPy's type
@@ -46,8 +45,8 @@ def shape_of(shape: Any, what: str) -> Tuple[int, ...]:
     if any(n < 0 for n in dims):
         raise ArgShapeError(f"{what}: {dims} has a negative dimension")
     dims = dims or (1,)
-    if len(dims) > MAX_DIMS:
-        raise ArgShapeError(f"{what}: {len(dims)} dimensions, at most {MAX_DIMS}: reshape it")
+    if len(dims) > GPUD_MAX_DIMS:
+        raise ArgShapeError(f"{what}: {len(dims)} dimensions, at most {GPUD_MAX_DIMS}: reshape it")
     return dims
 
 

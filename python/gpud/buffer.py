@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from gpud import shared
 from gpud._constants import GPUD_REST
-from gpud._dtypes import DTYPES, number_of, shape_of, struct_of
+from gpud._dtypes import DTYPES, native, number_of, shape_of, struct_of
 from gpud._lib import CData, encode, ffi, lib, sized, text
 from gpud._session import Handle, Session, nanoseconds
 from gpud.errors import ArgShapeError, ArgTypeError, check
@@ -168,7 +168,7 @@ class Buffer:
 
     def _same_type(self, source: npt.NDArray[Any], given: Any) -> npt.NDArray[Any]:
         """Lists are converted, arrays only between byte orders."""
-        if isinstance(given, np.ndarray) and source.dtype.newbyteorder("=") != self.dtype:
+        if isinstance(given, np.ndarray) and native(source.dtype) != self.dtype:
             raise ArgTypeError(f"{source.dtype} for a buffer of {self.dtype}: use x.astype(np.{self.dtype})")
         return source.astype(self.dtype)
 
@@ -318,7 +318,7 @@ def create(
 ) -> Buffer:
     """A buffer of undefined content, or of zeros."""
     dims = shape_of(shape, "buffer")
-    kind = np.dtype(dtype).newbyteorder("=")
+    kind = native(dtype)
     desc = struct_of(dims, number_of(kind, "buffer"))
     result = ffi.new("gpud_buffer *")
     client = session.enter()

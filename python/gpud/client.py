@@ -14,7 +14,7 @@ import numpy.typing as npt
 from gpud import buffer as buffers
 from gpud import shared
 from gpud._args import Grid, Prepared, as_array, grid_of
-from gpud._constants import GPUD_MAX_LOG
+from gpud._constants import GPUD_FOREVER, GPUD_MAX_LOG
 from gpud._dtypes import native, shape_of
 from gpud._lib import CData, encode, ffi, lib, sized, text
 from gpud._session import Session
@@ -106,14 +106,11 @@ class Client:
         self._session = Session(url, options)
         self._kernels: Dict[str, Kernel] = {}
         self._block, _ = submit_options(None, True)
-        self._hear(on_event)
+        if on_event is not None:
+            self._hear(on_event)
         self._finalizer = weakref.finalize(self, self._session.close)
 
-    def _hear(self, on_event: Optional[Callable[[Event], Any]]) -> None:
-        if on_event is None:
-            return
-        hear = on_event
-
+    def _hear(self, hear: Callable[[Event], Any]) -> None:
         def heard(client: CData, event: CData, user: CData) -> None:
             kind = _EVENTS[event.kind - 1] if 0 < event.kind <= len(_EVENTS) else "unknown"
             hear(Event(kind, text(event.text) if event.text else ""))
@@ -482,7 +479,7 @@ class Client:
         """Waits for the end of all jobs submitted so far, good or bad."""
         client = self._session.enter()
         try:
-            check(lib.gpud_flush(client, 2**64 - 1 if timeout is None else int(timeout * 1e9)))
+            check(lib.gpud_flush(client, GPUD_FOREVER if timeout is None else int(timeout * 1e9)))
         finally:
             self._session.leave()
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 import builtins
 from typing import Any, Dict, Optional, Type, TypeVar
 
-from gpud._lib import ffi, lib, text
+from gpud._lib import lib, sized, text
 
 E = TypeVar("E", bound="Type[Error]")
 _CLASSES: Dict[int, "Type[Error]"] = {}
@@ -326,7 +326,6 @@ def check(code: int) -> int:
 
 def job_error(job: Any) -> Optional[Error]:
     """The error of an ended job, None after success."""
-    record = ffi.new("gpud_error *")
-    record.size = ffi.sizeof("gpud_error")
+    record = sized("gpud_error")
     check(lib.gpud_job_error(job, record))
     return error_of(int(record.code), record) if record.code else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Protocol, Tuple
+from typing import Any, Callable, List, Optional, Protocol, Tuple
 
 from gpud._lib import CData, encode, ffi, lib, sized, text
 from gpud._session import SLICE_NS, Session, nanoseconds
@@ -252,15 +252,9 @@ class Job:
                 finally:
                     self._session.leave()
             else:  # its memory is needed until it ends
-                self._session.abandon(Job._revive(self))
+                self._session.abandon(Job(self._session, self._cell, self._work))  # __del__ runs once for an object
         except (Error, AttributeError, TypeError):
             pass
-
-    @staticmethod
-    def _revive(job: Job) -> Job:
-        """The same job in a new object: `__del__` runs once for each."""
-        twin = Job(job._session, job._cell, job._work)
-        return twin
 
 
 def submit(session: Session, prepare: Callable[[], Tuple[Work, CData]], options: CData) -> Job:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Dict, Final, Iterator, List, NamedTuple, 
 
 import numpy as np
 
-from gpud._dtypes import DTYPES, number_of, shape_of, struct_of
+from gpud._dtypes import DTYPES, native, number_of, shape_of, struct_of
 from gpud._lib import CData, encode, ffi, lib, sized, text
 from gpud._session import Handle, Session
 from gpud.buffer import Buffer, wrap
@@ -226,7 +226,7 @@ class Kernel:
             return DTYPES[param.dtype]
         for p, value in arrays:
             if p.dtype == 0:
-                return np.dtype(value.dtype).newbyteorder("=")
+                return native(value.dtype)
         raise ArgTypeError(f"{self.name}: argument {param.name}: its type does not follow: give out=")
 
 
@@ -235,13 +235,15 @@ class Out(NamedTuple):
 
     value: Any
 
-    @property
-    def shape(self) -> Tuple[int, ...]:
-        return tuple(self.value.shape)
 
-    @property
-    def dtype(self) -> Any:
-        return self.value.dtype
+def without_out(value: Any) -> Any:
+    """The argument itself, also if it was given by `out=`."""
+    return value.value if type(value) is Out else value
+
+
+def one_or_all(results: List[Any]) -> Any:
+    """What a call returns: None, its result, or a tuple of its results."""
+    return None if not results else results[0] if len(results) == 1 else tuple(results)
 
 
 def _measure(param: Param, shape: Tuple[int, ...], sizes: Dict[str, int]) -> None:

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gpud._args import Arguments, Grid, as_array, exact, grid_of, own, scalar
-from gpud._dtypes import number_of, shape_of, struct_of
+from gpud._dtypes import native, number_of, shape_of, struct_of
 from gpud._lib import CData, encode, ffi, lib
 from gpud.buffer import Buffer
 from gpud.errors import ArgCountError, ArgTypeError, Error, StateError, check
 from gpud.job import Job, Options
-from gpud.kernel import ARRAY, INOUT, LOCAL, MISSING, OUT, STRUCT, IN, Kernel, Out, Param
+from gpud.kernel import ARRAY, INOUT, LOCAL, MISSING, OUT, STRUCT, IN, Kernel, Out, Param, one_or_all, without_out
 
 if TYPE_CHECKING:
     from gpud.client import Client
@@ -94,14 +94,14 @@ class Program:
 
     def temp(self, shape: Any, dtype: Any) -> Node:
         """Memory that lives while a job of the program runs."""
-        dims, kind = shape_of(shape, self.name), np.dtype(dtype).newbyteorder("=")
+        dims, kind = shape_of(shape, self.name), native(dtype)
         arg = lib.gpud_program_temp(self._building(), struct_of(dims, number_of(kind, self.name)))
         return Node(self, arg, 0, dims, kind, "temporary")
 
     def _param(self, kind: int, shape: Any, dtype: Any, name: Optional[str]) -> Node:
         what = name or f"p{len(self.params)}"
         dims = () if shape is None else shape_of(shape, what)
-        element = np.dtype(dtype).newbyteorder("=")
+        element = native(dtype)
         desc = struct_of(dims, number_of(element, what))
         arg = lib.gpud_program_param(self._building(), encode(what), kind, desc)
         node = Node(self, arg, kind, dims, element, what)
@@ -125,19 +125,18 @@ class Program:
         cargs = ffi.new("gpud_arg[]", len(values))
         for i, param in enumerate(k.params):
             cargs[i] = self._argument(k, i, param, values, results)
-        self._step(lib.gpud_program_launch(self._building(), k._handle, cargs, len(values), grid_of(grid, local, shared)))
+        check(lib.gpud_program_launch(self._building(), k._handle, cargs, len(values), grid_of(grid, local, shared)))
         self._keep.append(k)
-        return None if not results else results[0] if len(results) == 1 else tuple(results)
+        return one_or_all(results)
 
     def _argument(self, k: Kernel, i: int, param: Param, values: List[Any], results: List[Any]) -> CData:
         value, what = values[i], f"{k.name}: argument {param.name}"
         if param.kind != ARRAY:
             return self._value(param, value, what)
         in_place = type(value) is Out
-        if in_place:
-            value = value.value
+        value = without_out(value)
         if value is MISSING:
-            shape, dtype = k._missing(i, [v.value if type(v) is Out else v for v in values])
+            shape, dtype = k._missing(i, [without_out(v) for v in values])
             value = values[i] = self.temp(shape, dtype)
         elif isinstance(value, Node) and param.access == INOUT and not in_place and value.kind != BUFFER_PARAM:
             value = values[i] = self._copied(value)
@@ -168,19 +167,19 @@ class Program:
     def _copied(self, node: Node) -> Node:
         """A temporary with the same content, for a kernel that changes it."""
         copy = self.temp(node.shape, node.dtype)
-        add = lib.gpud_program_write if node.kind == DATA_PARAM else lib.gpud_program_copy
-        self._step(add(self._building(), copy.arg, node.arg))
+        self.copy(copy, node)
         return copy
 
     def copy(self, to: Union[Node, Buffer], source: Union[Node, Buffer]) -> None:
         """Adds a copy between buffers and temporaries, or from an input."""
-        add = lib.gpud_program_write if isinstance(source, Node) and source.kind == DATA_PARAM else lib.gpud_program_copy
-        self._step(add(self._building(), self._place(to), self._place(source)))
+        from_host = isinstance(source, Node) and source.kind == DATA_PARAM
+        add = lib.gpud_program_write if from_host else lib.gpud_program_copy
+        check(add(self._building(), self._place(to), self._place(source)))
 
     def fill(self, to: Union[Node, Buffer], value: Any) -> None:
         """Adds a step that sets all elements to a number, or to a scalar parameter."""
         arg = value.arg if isinstance(value, Node) else exact(value, to.dtype, "fill")
-        self._step(lib.gpud_program_fill(self._building(), self._place(to), arg))
+        check(lib.gpud_program_fill(self._building(), self._place(to), arg))
 
     def output(self, value: Union[Node, Buffer, Sequence[Any]]) -> None:
         """Calling the program returns this, as a NumPy array. Several outputs come back as a tuple."""
@@ -192,15 +191,12 @@ class Program:
             raise ArgTypeError(f"{self.name}: an output is a node or a buffer, not a {type(value).__name__}")
         if isinstance(value, Node) and value.kind == DATA_PARAM:
             value = self._copied(value)
-        step = self._step(lib.gpud_program_read(self._building(), self._place(value)))
+        step = check(lib.gpud_program_read(self._building(), self._place(value)))
         self._outputs.append((step, value.shape, value.dtype))
 
     def _place(self, value: Union[Node, Buffer]) -> CData:
         self._keep.append(value)
         return value.arg if isinstance(value, Node) else value._argument()
-
-    def _step(self, index: int) -> int:
-        return check(index)
 
     def _building(self) -> CData:
         if self._sealed:
@@ -209,9 +205,8 @@ class Program:
 
     def seal(self) -> Program:
         """Has the daemon check the program, which is immutable from then on; the end of a `with` block does it."""
-        c = self._session.enter()
+        self._session.enter()
         try:
-            del c
             check(lib.gpud_program_seal(self._building()))
         finally:
             self._session.leave()
@@ -289,7 +284,7 @@ class Bound(Arguments):
         finally:
             self.session.leave()
         self.drop(True)
-        return None if not results else results[0] if len(results) == 1 else tuple(results)
+        return one_or_all(results)
 
     def _output(self, step: int, shape: Tuple[int, ...], dtype: Any) -> npt.NDArray[Any]:
         data, size = ffi.new("void const **"), ffi.new("size_t *")
@@ -314,12 +309,15 @@ class ProgramFunction:
         return f"<gpud.ProgramFunction {self.__name__}>"
 
     def __call__(self, *args: Any, options: Optional[Options] = None, timeout: Optional[float] = None) -> Any:
-        values = [value if _plain(value) else as_array(value, 0, self.__name__) for value in args]
+        values = self._values(args)
         return self.program(*values)(*values, options=options, timeout=timeout)
 
     def submit(self, *args: Any, options: Optional[Options] = None) -> Job:
-        values = [value if _plain(value) else as_array(value, 0, self.__name__) for value in args]
+        values = self._values(args)
         return self._client.submit(self.program(*values), *values, options=options)
+
+    def _values(self, args: Sequence[Any]) -> List[Any]:
+        return [value if _plain(value) else as_array(value, 0, self.__name__) for value in args]
 
     def program(self, *args: Any) -> Program:
         """The program for arguments like these."""

@@ -12,6 +12,7 @@ import gpud
 from daemon import Daemon
 from gpud import aio
 from gpud._lib import ffi
+from test_jobs import Interrupted
 from test_modules import HALVE
 
 
@@ -83,22 +84,11 @@ def test_threads_beside_the_loop(sim: Daemon) -> None:
 
 def test_the_end_of_an_interrupted_call_wakes_no_other(sim: Daemon, monkeypatch: Any) -> None:
     place = aio._Awaited.__new__(aio._Awaited)  # where the objects of both calls lie, one after the other
-    real, users = gpud._args.lib, []
+    interrupted = Interrupted(gpud._args.lib, "gpud_launch")
 
     def awaited(loop: asyncio.AbstractEventLoop) -> aio._Awaited:
         place.__init__(loop)  # type: ignore[misc]
         return place
-
-    class Interrupted:
-        """libgpud, with a signal that takes effect when a launch returns."""
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(real, name)
-
-        def gpud_launch(self, *args: Any) -> None:
-            real.gpud_launch(*args)
-            users.append(args[-2].user)
-            raise KeyboardInterrupt
 
     async def body() -> None:
         async with gpud.aconnect(sim.url) as g:
@@ -107,12 +97,13 @@ def test_the_end_of_an_interrupted_call_wakes_no_other(sim: Daemon, monkeypatch:
             monkeypatch.setattr(aio, "_Awaited", awaited)
             sim.signal(signal.SIGSTOP)
             with monkeypatch.context() as patched:
-                patched.setattr(gpud._args, "lib", Interrupted())
+                patched.setattr(gpud._args, "lib", interrupted)
                 with pytest.raises(KeyboardInterrupt):
                     await g.call("scale", 2.0, x)
             task = asyncio.create_task(g.call("scale", 3.0, x))
             await asyncio.sleep(0)
-            aio._done(ffi.NULL, 0, users[0])  # as libgpud says that the interrupted job has ended
+            options = interrupted.calls[0][-2]
+            aio._done(ffi.NULL, 0, options.user)  # as libgpud does when the interrupted job has ended
             assert not place.future.done()
             sim.signal(signal.SIGCONT)
             assert (await task).tolist() == [3, 6]

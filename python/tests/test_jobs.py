@@ -69,11 +69,12 @@ def test_an_interrupted_call_cancels_its_job(g: gpud.Client, monkeypatch: Any) -
     assert cancelled.wait(30)
 
 
-class _Interrupted:
+class Interrupted:
     """libgpud, with a signal that takes effect when the named function returns."""
 
     def __init__(self, real: Any, name: str) -> None:
         self._real, self._name = real, name
+        self.calls: List[Any] = []
 
     def __getattr__(self, name: str) -> Any:
         function = getattr(self._real, name)
@@ -82,6 +83,7 @@ class _Interrupted:
 
         def run(*args: Any) -> None:
             function(*args)
+            self.calls.append(args)
             raise KeyboardInterrupt
 
         return run
@@ -98,7 +100,7 @@ def test_an_interrupted_submission_keeps_its_memory(stopped: Daemon, monkeypatch
             x = np.ones(3)
             with monkeypatch.context() as patched:
                 module = gpud._args if kind == "launch" else gpud.program
-                patched.setattr(module, "lib", _Interrupted(module.lib, "gpud_" + kind))
+                patched.setattr(module, "lib", Interrupted(module.lib, "gpud_" + kind))
                 try:
                     if kind == "launch":
                         g.submit("scale", 2.0, np.ones(3), out=x)
@@ -123,7 +125,7 @@ def test_an_interrupted_submission_cancels_its_job(g: gpud.Client, monkeypatch: 
     cancelled = threading.Event()
     g.call("scale", 1, np.ones(3))
     monkeypatch.setattr(gpud.Job, "cancel", lambda job: cancelled.set())
-    monkeypatch.setattr(gpud._args, "lib", _Interrupted(gpud._args.lib, "gpud_launch"))
+    monkeypatch.setattr(gpud._args, "lib", Interrupted(gpud._args.lib, "gpud_launch"))
     with pytest.raises(KeyboardInterrupt):
         g.call("scale", 1, np.ones(3))
     assert cancelled.wait(30)
@@ -167,7 +169,7 @@ def test_an_interrupted_close_has_closed(sim: Daemon, monkeypatch: Any) -> None:
     g = gpud.connect(sim.url)
     job = g.submit("scale", 2.0, np.ones(3))
     with monkeypatch.context() as patched:
-        patched.setattr(gpud._session, "lib", _Interrupted(gpud._session.lib, "gpud_close"))
+        patched.setattr(gpud._session, "lib", Interrupted(gpud._session.lib, "gpud_close"))
         with pytest.raises(KeyboardInterrupt):
             g.close()
     seen: List[bool] = []
