@@ -12,9 +12,9 @@ from gpud._constants import GPUD_MAX_DIMS
 from gpud._dtypes import DTYPES, F16, native, number_of
 from gpud._lib import CData, ffi, lib, sized
 from gpud._session import LARGE, Session
-from gpud.buffer import Buffer, create
+from gpud.buffer import IN, INOUT, OUT, Buffer, create
 from gpud.errors import ArgShapeError, ArgTypeError, BadHandleError, RangeError, RequestError, check
-from gpud.kernel import ARRAY, IN, INOUT, LOCAL, MISSING, OUT, STRUCT, Kernel, Out, Param, one_or_all, without_out
+from gpud.kernel import ARRAY, LOCAL, MISSING, STRUCT, Kernel, Out, Param, one_or_all, without_out
 
 TEMPLATES_MAX = 1000
 DLPACK_CPU = 1

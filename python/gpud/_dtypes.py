@@ -7,13 +7,13 @@ from typing import Any, Dict, Final, Tuple
 import numpy as np
 
 from gpud._constants import GPUD_MAX_DIMS
-from gpud._lib import ffi
+from gpud._lib import ffi, lib
 from gpud.errors import ArgShapeError, ArgTypeError
 
 _NAMES = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8")
 #: gpud's number of a type -> NumPy's type
 DTYPES: Final[Dict[int, np.dtype[Any]]] = {number: np.dtype(name) for number, name in enumerate(_NAMES, start=1)}
-F16: Final = 9
+F16: Final[int] = lib.GPUD_F16
 _NUMBERS: Final[Dict[Any, int]] = {dtype: number for number, dtype in DTYPES.items()}
 
 _HINTS = {

@@ -15,9 +15,13 @@ from gpud._lib import CData, encode, ffi, lib, sized, text
 from gpud._session import Handle, Session, nanoseconds
 from gpud.errors import ArgShapeError, ArgTypeError, check
 
-ZERO, EXPORT, STAY, MANAGED = 1, 2, 16, 8
-IN, INOUT = 1, 3
-_STATES = {1: "defined", 2: "undefined", 3: "sealed", 4: "lost"}
+IN, OUT, INOUT = lib.GPUD_IN, lib.GPUD_OUT, lib.GPUD_INOUT
+_STATES = {
+    lib.GPUD_BUFFER_DEFINED: "defined",
+    lib.GPUD_BUFFER_UNDEFINED: "undefined",
+    lib.GPUD_BUFFER_SEALED: "sealed",
+    lib.GPUD_BUFFER_LOST: "lost",
+}
 Index = Union[int, slice, "ellipsis", Tuple[Any, ...]]  # noqa: F821
 
 
@@ -330,7 +334,7 @@ def create(
     finally:
         session.leave()
     handle = _Memory(session, result[0])
-    handle.fresh = not flags & ZERO
+    handle.fresh = not flags & lib.GPUD_BUFFER_ZERO
     return Buffer(handle, dims, kind)
 
 

@@ -26,7 +26,6 @@ from gpud.program import Bound, Program, ProgramFunction
 
 Work = Union[str, Kernel, Program]
 Value = Union[str, int, bool]
-_TEXT, _INT, _BOOL = 1, 3, 8
 
 
 @dataclass(frozen=True)
@@ -53,8 +52,15 @@ class Event:
     text: str
 
 
-#: By the numbers of enum gpud_event_kind, from 1.
-_EVENTS = ("disconnected", "reconnected", "restarted", "buffer_lost", "draining", "resumed", "restore_failed")
+_EVENTS = {
+    lib.GPUD_EVENT_DISCONNECTED: "disconnected",
+    lib.GPUD_EVENT_RECONNECTED: "reconnected",
+    lib.GPUD_EVENT_RESTARTED: "restarted",
+    lib.GPUD_EVENT_BUFFER_LOST: "buffer_lost",
+    lib.GPUD_EVENT_DRAINING: "draining",
+    lib.GPUD_EVENT_RESUMED: "resumed",
+    lib.GPUD_EVENT_RESTORE_FAILED: "restore_failed",
+}
 
 
 @dataclass(frozen=True)
@@ -112,8 +118,7 @@ class Client:
 
     def _hear(self, hear: Callable[[Event], Any]) -> None:
         def heard(client: CData, event: CData, user: CData) -> None:
-            kind = _EVENTS[event.kind - 1] if 0 < event.kind <= len(_EVENTS) else "unknown"
-            hear(Event(kind, text(event.text) if event.text else ""))
+            hear(Event(_EVENTS.get(event.kind, "unknown"), text(event.text) if event.text else ""))
 
         self._session.callback = ffi.callback("gpud_event_cb", heard)
         client = self._session.enter()
@@ -358,7 +363,9 @@ class Client:
         device: its id; None: the daemon chooses. export: for `Buffer.export`. managed: memory that the driver moves
         (CUDA). stay: it never moves to the host.
         """
-        flags = (buffers.EXPORT if export else 0) | (buffers.MANAGED if managed else 0) | (buffers.STAY if stay else 0)
+        flags = lib.GPUD_BUFFER_EXPORT if export else 0
+        flags |= lib.GPUD_BUFFER_MANAGED if managed else 0
+        flags |= lib.GPUD_BUFFER_STAY if stay else 0
         return buffers.create(self._session, shape, dtype, flags, label, device)
 
     def empty_like(self, array: Any) -> Buffer:
@@ -367,7 +374,7 @@ class Client:
 
     def zeros(self, shape: Any, dtype: Any = np.float32, *, label: Optional[str] = None) -> Buffer:
         """A Buffer of zeros."""
-        return buffers.create(self._session, shape, dtype, buffers.ZERO, label)
+        return buffers.create(self._session, shape, dtype, lib.GPUD_BUFFER_ZERO, label)
 
     def open(self, name: str) -> Buffer:
         """A Buffer that another session of the tenant published. NotFoundError, PermissionError."""
@@ -521,12 +528,12 @@ def _rows(table: Any) -> List[Dict[str, Value]]:
 
 
 def _cell(table: Any, row: int, column: int, kind: int) -> Value:
-    if kind == _TEXT:
+    if kind == lib.GPUD_COLUMN_TEXT:
         return text(lib.gpud_table_text(table, row, column))
     value = int(lib.gpud_table_value(table, row, column))
-    if kind == _BOOL:
+    if kind == lib.GPUD_COLUMN_BOOL:
         return bool(value)
-    return value - 2**64 if kind == _INT and value >= 2**63 else value
+    return value - 2**64 if kind == lib.GPUD_COLUMN_INT and value >= 2**63 else value
 
 
 def connect(

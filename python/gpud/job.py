@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any, Callable, List, Optional, Protocol, Tuple
+from typing import Any, Callable, Final, List, Optional, Protocol, Tuple
 
 from gpud._lib import CData, encode, ffi, lib, sized, text
 from gpud._session import SLICE_NS, Session, nanoseconds
 from gpud.errors import ClosedError, Error, TimeoutError, check, job_error
 
-TIMEOUT = -8
-FAILED = -1  # or not: the job knows
+TIMEOUT: Final[int] = lib.GPUD_ERR_TIMEOUT
+FAILED: Final[int] = lib.GPUD_ERR_INVALID  # or not: the job knows
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,18 @@ class Options:
     trace_id: int = 0
 
 
-CLASSES = {None: 0, "realtime": 1, "interactive": 2, "batch": 3}
-BLOCK, DETACHED = 1, 4
+CLASSES = {
+    None: lib.GPUD_CLASS_USUAL,
+    "realtime": lib.GPUD_CLASS_REALTIME,
+    "interactive": lib.GPUD_CLASS_INTERACTIVE,
+    "batch": lib.GPUD_CLASS_BATCH,
+}
 
 
 def submit_options(options: Optional[Options], block: bool) -> Tuple[CData, Any]:
     """A gpud_submit_options, and what has to live as long."""
     o = sized("gpud_submit_options")
-    o.flags = BLOCK if block else 0
+    o.flags = lib.GPUD_SUBMIT_BLOCK if block else 0
     label = None
     if options is not None:
         if not isinstance(options, Options):
@@ -54,7 +58,7 @@ def submit_options(options: Optional[Options], block: bool) -> Tuple[CData, Any]
             raise ValueError(f"job_class {options.job_class!r}: realtime, interactive or batch")
         label = encode(options.label)
         o.label = label
-        o.flags |= DETACHED if options.detached else 0
+        o.flags |= lib.GPUD_SUBMIT_DETACHED if options.detached else 0
         o.priority = options.priority
         o.deadline_ns = nanoseconds(options.deadline)
         o.time_limit_ns = nanoseconds(options.time_limit)

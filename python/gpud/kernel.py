@@ -12,7 +12,7 @@ import numpy as np
 from gpud._dtypes import DTYPES, native, number_of, shape_of, struct_of
 from gpud._lib import CData, encode, ffi, lib, sized, text
 from gpud._session import Handle, Session
-from gpud.buffer import Buffer, wrap
+from gpud.buffer import IN, INOUT, OUT, Buffer, wrap
 from gpud.errors import ArgCountError, ArgShapeError, ArgTypeError, check
 from gpud.job import Options
 
@@ -20,11 +20,17 @@ if TYPE_CHECKING:
     from gpud.client import Client
 
 OPTIONS = frozenset(field.name for field in fields(Options))
-SCALAR, ARRAY, STRUCT, LOCAL = 1, 2, 3, 4
-IN, OUT, INOUT = 1, 2, 3
+ARRAY, STRUCT, LOCAL = lib.GPUD_ARG_ARRAY, lib.GPUD_ARG_STRUCT, lib.GPUD_ARG_LOCAL
 
 #: Languages by name and by the suffix of a file.
-LANGS: Final[Dict[str, int]] = {"dialect": 1, "opencl": 2, "cuda": 3, "ptx": 4, "cubin": 5, "spirv": 6}
+LANGS: Final[Dict[str, int]] = {
+    "dialect": lib.GPUD_LANG_DIALECT,
+    "opencl": lib.GPUD_LANG_OPENCL,
+    "cuda": lib.GPUD_LANG_CUDA,
+    "ptx": lib.GPUD_LANG_PTX,
+    "cubin": lib.GPUD_LANG_CUBIN,
+    "spirv": lib.GPUD_LANG_SPIRV,
+}
 SUFFIXES: Final[Dict[str, str]] = {
     ".gk": "dialect",
     ".cl": "opencl",
@@ -64,7 +70,7 @@ class Param(NamedTuple):
     """A parameter of a kernel."""
 
     name: str
-    kind: int  # SCALAR, ARRAY, STRUCT, LOCAL
+    kind: int  # ARRAY, STRUCT, LOCAL, else a scalar
     access: int  # of an array: IN, OUT, INOUT
     dtype: int  # gpud's number; 0: any, or of the kernel's family
     nbytes: int  # of a struct

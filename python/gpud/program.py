@@ -10,15 +10,15 @@ import numpy.typing as npt
 from gpud._args import Arguments, Grid, as_array, exact, grid_of, own, scalar
 from gpud._dtypes import native, number_of, shape_of, struct_of
 from gpud._lib import CData, encode, ffi, lib
-from gpud.buffer import Buffer
+from gpud.buffer import IN, INOUT, OUT, Buffer
 from gpud.errors import ArgCountError, ArgTypeError, Error, StateError, check
 from gpud.job import Job, Options
-from gpud.kernel import ARRAY, INOUT, LOCAL, MISSING, OUT, STRUCT, IN, Kernel, Out, Param, one_or_all, without_out
+from gpud.kernel import ARRAY, LOCAL, MISSING, STRUCT, Kernel, Out, Param, one_or_all, without_out
 
 if TYPE_CHECKING:
     from gpud.client import Client
 
-BUFFER_PARAM, SCALAR_PARAM, DATA_PARAM = 1, 2, 3
+BUFFER_PARAM, SCALAR_PARAM, DATA_PARAM = lib.GPUD_PARAM_BUFFER, lib.GPUD_PARAM_SCALAR, lib.GPUD_PARAM_DATA
 CACHE_MAX = 64
 
 
