@@ -13,7 +13,7 @@ from gpud._dtypes import DTYPES, F16, native, number_of
 from gpud._lib import CData, ffi, lib, sized
 from gpud._session import LARGE, Session
 from gpud.buffer import IN, INOUT, OUT, Buffer, create
-from gpud.errors import ArgShapeError, ArgTypeError, BadHandleError, RangeError, RequestError, check
+from gpud.errors import ArgShapeError, ArgTypeError, BadHandleError, ClosedError, RangeError, RequestError, check
 from gpud.kernel import ARRAY, LOCAL, MISSING, STRUCT, Kernel, Out, Param, one_or_all, without_out
 
 TEMPLATES_MAX = 1000
@@ -184,14 +184,11 @@ class Arguments:
             return
         scratch, self._scratch = self._scratch, []
         try:
-            self.session.enter()
-        except Exception:  # closed: libgpud frees it
-            return
-        try:
-            for memory, size in scratch:
-                self.session.scratch_return(memory, size, again)
-        finally:
-            self.session.leave()
+            with self.session:
+                for memory, size in scratch:
+                    self.session.scratch_return(memory, size, again)
+        except ClosedError:  # libgpud frees it
+            pass
 
 
 class Prepared(Arguments):

@@ -83,10 +83,12 @@ class Session:
             self._users.pop()
             time.sleep(0.001)  # another thread closes, which takes a second at most
 
-    def leave(self) -> None:
+    def leave(self, *error: object) -> None:
         self._users.pop()
         if self.closed:
             self._finish()
+
+    __enter__, __exit__ = enter, leave  # with session as client:
 
     def close(self) -> None:
         self.closed = True
@@ -153,12 +155,9 @@ class Handle:
     def free(self) -> None:
         if self._freed:
             return
-        client = self.session.enter()
-        try:
+        with self.session as client:
             self._freed = True
             check(self._release(client, self.value))
-        finally:
-            self.session.leave()
 
     def __del__(self) -> None:
         try:

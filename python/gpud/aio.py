@@ -73,23 +73,16 @@ class AsyncClient:
         self._session: Session = client._session
         self._loop = asyncio.get_running_loop()
         self._cancels: Set[asyncio.Future[None]] = set()
-        c = self._session.enter()
-        try:
+        with self._session as c:
             self._fd: int = check(lib.gpud_fd(c))
-        finally:
-            self._session.leave()
         self._loop.add_reader(self._fd, self._dispatch)
 
     def _dispatch(self) -> None:
         try:
-            client = self._session.enter()
+            with self._session as client:
+                lib.gpud_dispatch(client)  # what fails is the error of the jobs
         except ClosedError:
             self._loop.remove_reader(self._fd)
-            return
-        try:
-            lib.gpud_dispatch(client)  # what fails is the error of the jobs
-        finally:
-            self._session.leave()
 
     async def call(
         self,

@@ -147,11 +147,8 @@ class Buffer:
         if not array.flags.writeable:
             raise ValueError("out is read-only")
         target = array if array.flags.c_contiguous else np.empty(self.shape, self.dtype)
-        client = self._handle.session.enter()
-        try:
+        with self._handle.session as client:
             check(lib.gpud_read(client, self._handle.value, *self._range(), self._address(target), ffi.NULL))
-        finally:
-            self._handle.session.leave()
         if target is not array:
             array[...] = target
         return array
@@ -163,11 +160,8 @@ class Buffer:
             source = self._same_type(source, array)
         if source.size != self.size:
             raise ArgShapeError(f"{source.size} elements of shape {source.shape} for a buffer of shape {self.shape}")
-        client = self._handle.session.enter()
-        try:
+        with self._handle.session as client:
             check(lib.gpud_write(client, self._handle.value, *self._range(), self._address(source), ffi.NULL))
-        finally:
-            self._handle.session.leave()
         self._handle.fresh = False
 
     def _same_type(self, source: npt.NDArray[Any], given: Any) -> npt.NDArray[Any]:
@@ -181,11 +175,8 @@ class Buffer:
         from gpud._args import exact
 
         arg = exact(value, self.dtype, "fill")
-        client = self._handle.session.enter()
-        try:
+        with self._handle.session as client:
             check(lib.gpud_fill(client, self._argument(), arg))
-        finally:
-            self._handle.session.leave()
         self._handle.fresh = False
 
     def _copy_from(self, other: Buffer) -> None:
@@ -194,11 +185,8 @@ class Buffer:
             return
         if other.size != self.size or other.dtype != self.dtype:
             raise ArgShapeError(f"{other!r} does not fit {self!r}")
-        client = self._handle.session.enter()
-        try:
+        with self._handle.session as client:
             check(lib.gpud_copy(client, self._argument(), other._argument()))
-        finally:
-            self._handle.session.leave()
         self._handle.fresh = False
 
     # ---- for other libraries -------------------------------------------------------------------
@@ -241,11 +229,8 @@ class Buffer:
 
     def seal(self) -> Buffer:
         """Makes the whole buffer immutable: the daemon restores it if its worker ends. Returns the buffer."""
-        client = self._handle.session.enter()
-        try:
+        with self._handle.session as client:
             check(lib.gpud_buffer_seal(client, self._handle.value))
-        finally:
-            self._handle.session.leave()
         return self
 
     def publish(self, name: str, *, writable: bool = False, linger: float = 0) -> None:
@@ -254,12 +239,9 @@ class Buffer:
         It outlives its last user by `linger` seconds.
         """
         rights = INOUT if writable else IN
-        client = self._handle.session.enter()
-        try:
+        with self._handle.session as client:
             nanos = nanoseconds(linger) if linger else 0
             check(lib.gpud_buffer_publish(client, self._handle.value, encode(name), rights, nanos))
-        finally:
-            self._handle.session.leave()
 
     def export(self) -> Tuple[int, int, str]:
         """(descriptor, bytes, device) by which CUDA in this or another process maps a buffer of `empty(export=True)`.
@@ -267,11 +249,8 @@ class Buffer:
         The descriptor belongs to the caller.
         """
         desc = sized("gpud_export_desc")
-        client = self._handle.session.enter()
-        try:
+        with self._handle.session as client:
             check(lib.gpud_buffer_export(client, self._handle.value, desc))
-        finally:
-            self._handle.session.leave()
         os.set_inheritable(desc.fd, False)
         return int(desc.fd), int(desc.bytes), text(desc.device)
 
@@ -309,11 +288,8 @@ class Buffer:
 
     def _describe(self) -> CData:
         desc = sized("gpud_buffer_desc")
-        client = self._handle.session.enter()
-        try:
+        with self._handle.session as client:
             check(lib.gpud_buffer_info(client, self._handle.value, desc))
-        finally:
-            self._handle.session.leave()
         return desc
 
 
@@ -325,14 +301,11 @@ def create(
     kind = native(dtype)
     desc = struct_of(dims, number_of(kind, "buffer"))
     result = ffi.new("gpud_buffer *")
-    client = session.enter()
-    try:
+    with session as client:
         if device is None:
             check(lib.gpud_buffer_create(client, desc, flags, encode(label), result))
         else:
             check(lib.gpud_buffer_create_on(client, device, desc, flags, encode(label), result))
-    finally:
-        session.leave()
     handle = _Memory(session, result[0])
     handle.fresh = not flags & lib.GPUD_BUFFER_ZERO
     return Buffer(handle, dims, kind)
@@ -341,11 +314,8 @@ def create(
 def open_named(session: Session, name: str) -> Buffer:
     """A buffer that another session published."""
     result = ffi.new("gpud_buffer *")
-    client = session.enter()
-    try:
+    with session as client:
         check(lib.gpud_buffer_open(client, encode(name), result))
-    finally:
-        session.leave()
     return wrap(session, result[0])
 
 

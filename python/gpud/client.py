@@ -121,11 +121,8 @@ class Client:
             hear(Event(_EVENTS.get(event.kind, "unknown"), text(event.text) if event.text else ""))
 
         self._session.callback = ffi.callback("gpud_event_cb", heard)
-        client = self._session.enter()
-        try:
+        with self._session as client:
             check(lib.gpud_set_event_cb(client, self._session.callback, ffi.NULL))
-        finally:
-            self._session.leave()
 
     # ---- kernels -------------------------------------------------------------------------------
 
@@ -209,15 +206,13 @@ class Client:
         assert not isinstance(request.kernel, Program)
         k = self._find(request.kernel)
         work = Prepared(self._session, k, k._bind(request.args, request.named, request.out), False)
-        client = self._session.enter()
         try:
             grid = grid_of(request.grid, request.local, request.shared)
-            check(lib.gpud_call(client, k._handle, work.args, work.count, grid))
+            with self._session as client:
+                check(lib.gpud_call(client, k._handle, work.args, work.count, grid))
         except BaseException:
             work.fail()
             raise
-        finally:
-            self._session.leave()
         return work.finish()
 
     def _prepare(self, request: Request) -> Tuple[Union[Prepared, Bound], CData]:
@@ -244,11 +239,8 @@ class Client:
         found = self._kernels.get(name)
         if found is None:
             handle = ffi.new("gpud_kernel *")
-            client = self._session.enter()
-            try:
+            with self._session as client:
                 check(lib.gpud_kernel_find(client, encode(name), handle))
-            finally:
-                self._session.leave()
             found = self._kernels[name] = Kernel(self._session, handle[0])
         return found
 
@@ -314,12 +306,9 @@ class Client:
         o.log, o.log_bytes = log, len(log)
         o.headers, o.header_count = table, len(texts)
         module = ffi.new("gpud_module *")
-        client = self._session.enter()
-        try:
+        with self._session as client:
             code = lib.gpud_module_load(client, lang, ffi.from_buffer(data), len(data), o, module)
             error = last_error(code) if code < 0 else None
-        finally:
-            self._session.leave()
         if isinstance(error, CompileError):
             error.log = text(log)
         if error is not None:
@@ -399,8 +388,7 @@ class Client:
         """The devices of the daemon."""
         found: List[Device] = []
         desc = sized("gpud_device_desc")
-        client = self._session.enter()
-        try:
+        with self._session as client:
             while True:
                 code = lib.gpud_device_info(client, len(found), desc)
                 if code < 0:
@@ -420,18 +408,13 @@ class Client:
                         bool(desc.simulated),
                     )
                 )
-        finally:
-            self._session.leave()
 
     @property
     def limits(self) -> Limits:
         """What the daemon allows this session."""
         d = sized("gpud_limits_desc")
-        client = self._session.enter()
-        try:
+        with self._session as client:
             check(lib.gpud_limits(client, d))
-        finally:
-            self._session.leave()
         return Limits(
             text(d.tenant),
             int(d.session),
@@ -454,11 +437,8 @@ class Client:
         ['axpy']
         """
         table = ffi.new("gpud_table **")
-        client = self._session.enter()
-        try:
+        with self._session as client:
             check(lib.gpud_query(client, encode(what), encode(filter), table))
-        finally:
-            self._session.leave()
         try:
             return _rows(table[0])
         finally:
@@ -467,28 +447,19 @@ class Client:
     def ping(self) -> float:
         """Seconds of a round trip to the daemon."""
         nanos = ffi.new("uint64_t *")
-        client = self._session.enter()
-        try:
+        with self._session as client:
             check(lib.gpud_ping(client, nanos))
-        finally:
-            self._session.leave()
         return float(nanos[0] / 1e9)
 
     def control(self, what: str, value: Optional[str] = None) -> None:
         """For operators: "drain", "resume", "reload", "log-level", "session-kill", "pool-trim" … PermissionError."""
-        client = self._session.enter()
-        try:
+        with self._session as client:
             check(lib.gpud_control(client, encode(what), encode(value)))
-        finally:
-            self._session.leave()
 
     def flush(self, timeout: Optional[float] = None) -> None:
         """Waits for the end of all jobs submitted so far, good or bad."""
-        client = self._session.enter()
-        try:
+        with self._session as client:
             check(lib.gpud_flush(client, GPUD_FOREVER if timeout is None else int(timeout * 1e9)))
-        finally:
-            self._session.leave()
 
     # ---- the end -------------------------------------------------------------------------------
 

@@ -145,15 +145,12 @@ class Job:
     def _wait(self, nanos: int) -> int:
         """The job's code, or TIMEOUT."""
         try:
-            self._session.enter()
+            with self._session:
+                return int(lib.gpud_wait(self._job, nanos))
         except ClosedError:
             if self._ended():
                 return FAILED
             raise
-        try:
-            return int(lib.gpud_wait(self._job, nanos))
-        finally:
-            self._session.leave()
 
     def result(self, timeout: Optional[float] = None) -> Any:
         """Waits, and returns the results or raises the job's error; TimeoutError after `timeout` seconds."""
@@ -198,11 +195,8 @@ class Job:
 
     def cancel(self) -> None:
         """Asks for its end. It then ends once, with CancelledError if the request came in time."""
-        self._session.enter()
-        try:
+        with self._session:
             check(lib.gpud_cancel(self._job))
-        finally:
-            self._session.leave()
 
     def _cancel_later(self) -> None:
         """As `cancel`, in a thread: for the way out of an interrupted call, which must not wait for the daemon."""
@@ -218,11 +212,8 @@ class Job:
     @property
     def id(self) -> int:
         """The daemon's number of the job, as in `gpuctl jobs`; 0 while it is not known."""
-        self._session.enter()
-        try:
+        with self._session:
             return int(lib.gpud_job_id(self._job))
-        finally:
-            self._session.leave()
 
     @property
     def times(self) -> Times:
@@ -268,8 +259,7 @@ def submit(session: Session, prepare: Callable[[], Tuple[Work, CData]], options:
     the Job is made before. The caller does not get it then, but it keeps the job's memory until the job ends.
     """
     cell = ffi.new("gpud_job **")
-    client = session.enter()
-    try:
+    with session as client:
         session.sweep()
         work, grid = prepare()
         try:
@@ -282,5 +272,3 @@ def submit(session: Session, prepare: Callable[[], Tuple[Work, CData]], options:
             else:
                 work.fail()
             raise
-    finally:
-        session.leave()

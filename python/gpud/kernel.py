@@ -121,8 +121,7 @@ class Kernel:
         self._handle = handle
         self._owner: Optional[Module] = None  # a kernel is valid as long as its module
         desc, arg = sized("gpud_kernel_desc"), sized("gpud_kernel_arg_desc")
-        c = session.enter()
-        try:
+        with session as c:
             check(lib.gpud_kernel_info(c, handle, desc))
             self.name: str = text(desc.name)
             #: The signature line; "" if the source has none.
@@ -136,8 +135,6 @@ class Kernel:
                 name = text(arg.name)
                 access = int(arg.access) or INOUT
                 params.append(Param(name, int(arg.kind), access, int(arg.dtype), int(arg.bytes), dims.get(name)))
-        finally:
-            session.leave()
         self.params: Tuple[Param, ...] = tuple(params)
         self._names = {param.name: i for i, param in enumerate(params)}
         self._out = tuple(i for i, p in enumerate(params) if p.kind == ARRAY and p.access == OUT)
@@ -288,11 +285,8 @@ class Module:
 
     def __getitem__(self, name: str) -> Kernel:
         kernel = ffi.new("gpud_kernel *")
-        c = self._session.enter()
-        try:
+        with self._session as c:
             check(lib.gpud_module_kernel(c, self._handle.value, encode(name), kernel))
-        finally:
-            self._session.leave()
         return Kernel(self._session, kernel[0])._of(self._client, self)
 
     def __iter__(self) -> Iterator[str]:
@@ -312,13 +306,10 @@ class Module:
         """The names of the module's kernels."""
         found: List[str] = []
         kernel, desc = ffi.new("gpud_kernel *"), sized("gpud_kernel_desc")
-        c = self._session.enter()
-        try:
+        with self._session as c:
             while lib.gpud_module_kernel_at(c, self._handle.value, len(found), kernel) == 0:
                 check(lib.gpud_kernel_info(c, kernel[0], desc))
                 found.append(text(desc.name))
-        finally:
-            self._session.leave()
         return found
 
     def variable(self, name: str, shape: Any, dtype: Any, *, read_only: bool = False) -> Buffer:
@@ -327,11 +318,8 @@ class Module:
         desc = struct_of(dims, number_of(np.dtype(dtype), name))
         buffer = ffi.new("gpud_buffer *")
         access = IN if read_only else INOUT
-        c = self._session.enter()
-        try:
+        with self._session as c:
             check(lib.gpud_module_variable(c, self._handle.value, encode(name), desc, access, 0, buffer))
-        finally:
-            self._session.leave()
         return wrap(self._session, buffer[0])
 
     def unload(self) -> None:

@@ -68,11 +68,8 @@ class Program:
         self._keep: List[Any] = []
         self._sealed = False
         program = ffi.new("gpud_program **")
-        c = self._session.enter()
-        try:
+        with self._session as c:
             check(lib.gpud_program_create(c, encode(name), program))
-        finally:
-            self._session.leave()
         self._program: CData = program[0]
 
     def __repr__(self) -> str:
@@ -205,11 +202,8 @@ class Program:
 
     def seal(self) -> Program:
         """Has the daemon check the program, which is immutable from then on; the end of a `with` block does it."""
-        self._session.enter()
-        try:
+        with self._session:
             check(lib.gpud_program_seal(self._building()))
-        finally:
-            self._session.leave()
         self._sealed = True
         return self
 

@@ -27,13 +27,10 @@ class Mapping(mmap.mmap):
 
     def __del__(self) -> None:
         try:
-            client = self.session.enter()
+            with self.session as client:
+                lib.gpud_host_free(client, self.memory)
         except (Error, AttributeError):  # closed, or not imported
-            return
-        try:
-            lib.gpud_host_free(client, self.memory)
-        finally:
-            self.session.leave()
+            pass
 
 
 def allocate(session: Session, shape: Tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
@@ -57,15 +54,13 @@ def allocate(session: Session, shape: Tuple[int, ...], dtype: np.dtype[Any]) -> 
 
 
 def _import(session: Session, fd: int) -> Optional[CData]:
-    client = session.enter()
+    memory = ffi.new("void **")
     try:
-        memory = ffi.new("void **")
-        check(lib.gpud_host_import(client, fd, memory, ffi.NULL))
+        with session as client:
+            check(lib.gpud_host_import(client, fd, memory, ffi.NULL))
         return memory[0]
     except UnsupportedError:
         return None
-    finally:
-        session.leave()
 
 
 def address(session: Session, array: np.ndarray[Any, Any]) -> Optional[CData]:
