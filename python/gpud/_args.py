@@ -26,6 +26,8 @@ Grid = Union[int, Sequence[int], None]
 
 def scalar(value: Any, dtype: int, what: str) -> CData:
     """A number. The daemon converts it to the parameter's type if its value survives."""
+    if type(value) is float:  # the usual case
+        return lib.gpud_f64(value) if dtype != F16 else lib.gpud_f16(_half(value))
     if isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0:
         value = value.item()
     if isinstance(value, float):
@@ -242,7 +244,8 @@ class Prepared(Arguments):
     def _array(self, i: int, param: Param, values: List[Any]) -> None:
         value = values[i]
         given_out = type(value) is Out
-        value = without_out(value)
+        if given_out:
+            value = value.value
         if value is MISSING:
             shape, dtype = self.kernel._missing(i, [_Seen.of(v) for v in values])
             value = self._allocate(shape, dtype, values)

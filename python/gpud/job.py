@@ -145,12 +145,15 @@ class Job:
     def _wait(self, nanos: int) -> int:
         """The job's code, or TIMEOUT."""
         try:
-            with self._session:
-                return int(lib.gpud_wait(self._job, nanos))
+            self._session.enter()
         except ClosedError:
             if self._ended():
                 return FAILED
             raise
+        try:
+            return int(lib.gpud_wait(self._job, nanos))
+        finally:
+            self._session.leave()
 
     def result(self, timeout: Optional[float] = None) -> Any:
         """Waits, and returns the results or raises the job's error; TimeoutError after `timeout` seconds."""
@@ -259,7 +262,8 @@ def submit(session: Session, prepare: Callable[[], Tuple[Work, CData]], options:
     the Job is made before. The caller does not get it then, but it keeps the job's memory until the job ends.
     """
     cell = ffi.new("gpud_job **")
-    with session as client:
+    client = session.enter()
+    try:
         session.sweep()
         work, grid = prepare()
         try:
@@ -272,3 +276,5 @@ def submit(session: Session, prepare: Callable[[], Tuple[Work, CData]], options:
             else:
                 work.fail()
             raise
+    finally:
+        session.leave()
