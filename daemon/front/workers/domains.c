@@ -176,6 +176,7 @@ static void stay(struct front *f, struct device *d)
     f->hooks.device_changed(f, d);
     f->hooks.worker_stays(f, d);
     f->hooks.kick(f);
+    wake_at(f, front_now(f)); /* another one may wait for its end */
 }
 
 static bool evacuates(const struct device *d)
