@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/memfd.h"
 #include "daemon/front/devices/discover.h"
 #include "daemon/front/memory/buffers.h"
 #include "daemon/front/workers/domains.h"
@@ -34,6 +35,16 @@ static int on_send(struct link *l, const struct schema *schema, const void *msg,
         ck_assert_uint_eq(m->lent, 1);
         ck_assert_int_eq(fds->count, 1);
         restores[restored++] = m->id;
+    }
+    return fake_send(l, schema, msg, fds, e);
+}
+
+/* A worker that is quick: it may freeze the copy before the front goes on. */
+static int on_seal(struct link *l, const struct schema *schema, const void *msg,
+                   const struct frame_fds *fds, struct err *e)
+{
+    if (schema == &schema_msg_f_buffer_seal) {
+        ck_assert_int_eq(memfd_freeze(fds->fd[0], NULL), 0);
     }
     return fake_send(l, schema, msg, fds, e);
 }
@@ -289,7 +300,7 @@ START_TEST(a_worker_that_stays_is_asked_for_what_came)
     answer(copies[0], 0);
     b[0]->sealed = b[0]->seal_wanted = true;
     buffer_seal_next(&k->f, b[0]);
-    k->f.io.send = fake_send;
+    k->f.io.send = on_seal;
     uint64_t seals = k->frames[FRAME_KIND_F_BUFFER_SEAL];
     ck_assert_uint_eq(k->frames[FRAME_KIND_F_BUFFER_CREATE], 0);
     buffer_answered(&k->f, d, &(const struct msg_w_buffer){.id = copies[1], .code = ERR_NOMEM});
