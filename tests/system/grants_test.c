@@ -206,7 +206,7 @@ static int host_copy_of(pid_t worker)
 
 /* FAULT other: the worker of a tenant writes the copy of a granted buffer on the host, or ends
  * required: no process can write it, not even root's; each worker restores its own
- * defence: `worker/copy/transfer.c`: finish; `front/requests/buffer.c`: check_grant
+ * defence: `worker/copy/transfer.c`: settle_host; `front/requests/buffer.c`: check_grant
  * mutants: grant-frozen */
 START_TEST(nobody_writes_what_is_granted)
 {

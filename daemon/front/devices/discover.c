@@ -375,8 +375,8 @@ void discover_probed(struct front *f, struct device *d, const struct job *j)
 void discover_ready(struct front *f, struct device *d)
 {
     if (d->state == DEVICE_OPENED) {
-        buffer_device_ready(f, d);
         device_set_state(d, DEVICE_PROBING, "restores sealed buffers");
+        buffer_device_ready(f, d);
     }
     if (d->state != DEVICE_PROBING || d->probe != NULL || buffer_restoring(d)) {
         return;

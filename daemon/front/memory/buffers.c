@@ -52,6 +52,10 @@ static void answer_failure(struct front *f, struct buffer *b, const struct err *
 
 void buffer_ask(struct front *f, struct buffer *b)
 {
+    const struct device *d = f->device[b->device];
+    if (d->killed_ns != 0 || (d->state != DEVICE_READY && d->state != DEVICE_PROBING)) {
+        return;
+    }
     if (b->variable != NULL) {
         struct err e = ERR_INIT;
         if (variable_ask(f, b->variable, &e) != 0) {
@@ -455,27 +459,13 @@ void buffer_device_ready(struct front *f, struct device *d)
     uint32_t cursor = 0;
     struct buffer *b;
     while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
-        if (b->device != d->index) {
-            continue;
-        }
-        if (b->state == BUFFER_CREATING) {
-            buffer_ask(f, b);
-        }
-    }
-    restore_more(f, d);
-}
-
-void buffer_worker_stays(struct front *f, struct device *d)
-{
-    uint32_t cursor = 0;
-    struct buffer *b;
-    while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
         if (b->device == d->index && b->state == BUFFER_CREATING) {
             buffer_ask(f, b);
         } else if (b->device == d->index) {
             buffer_seal_next(f, b);
         }
     }
+    restore_more(f, d);
 }
 
 bool buffer_restoring(const struct device *d)

@@ -8,8 +8,8 @@
 
 #include "daemon/front/model/front.h"
 
-/* Asks the device's worker for the buffer's memory: for a new buffer, and when another worker has
- * started. A failure may destroy the buffer. */
+/* Asks the device's worker for the buffer's memory. A worker that does not serve, or is to end, is
+ * not asked: buffer_device_ready follows. A failure may destroy the buffer. */
 void buffer_ask(struct front *f, struct buffer *b);
 /* The worker answered: answers the requests that created or sealed the buffer. */
 void buffer_answered(struct front *f, struct device *d, const struct msg_w_buffer *m);
@@ -28,9 +28,8 @@ void buffer_device_given_up(struct front *f, struct device *d);
  * slices, and the next worker of the device starts when that is done. */
 void buffer_device_lost(struct front *f, struct device *d);
 void buffer_lose_some(struct front *f); /* continues, as far as this turn has units of work */
-/* The device's worker was to end and stays: asks for what came meanwhile. */
-void buffer_worker_stays(struct front *f, struct device *d);
-/* A worker opened the device: asks for buffers that are being created, and begins to restore. */
+/* A worker opened the device, or was to end and stays: asks for buffers that are being created and
+ * for seals that are wanted, and begins to restore. */
 void buffer_device_ready(struct front *f, struct device *d);
 /* What a worker could not restore for lack of memory or descriptors is asked for again after a
  * pause, for some seconds. The device does not serve until then. */

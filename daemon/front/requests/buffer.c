@@ -292,13 +292,11 @@ static int check_count(const struct request_context *c, struct err *e)
 }
 
 /* The worker is asked for it, now or when its device is ready (buffer_device_ready). */
-static void begin(struct request_context *c, struct buffer *b, const struct device *d)
+static void begin(struct request_context *c, struct buffer *b)
 {
     b->pending = c->o;
     c->s->buffers++;
-    if (d->killed_ns == 0 && (d->state == DEVICE_READY || d->state == DEVICE_PROBING)) {
-        buffer_ask(c->f, b);
-    }
+    buffer_ask(c->f, b);
 }
 
 int request_buffer_create(struct request_context *c, struct err *e)
@@ -326,7 +324,7 @@ int request_buffer_create(struct request_context *c, struct err *e)
     if ((b->flags & BUFFER_FLAG_ZERO) != 0) {
         spans_add(&b->defined, 0, b->bytes);
     }
-    begin(c, b, d);
+    begin(c, b);
     return 0;
 }
 
@@ -551,7 +549,7 @@ static int open_granted(struct request_context *c, const char *owner, const char
     rc = rc == 0 ? choose(c->f, c->s, 0, source->bytes, &d, e) : rc;
     rc = rc == 0 ? make_copy(c, source, d, &b, e) : rc;
     if (rc == 0) {
-        begin(c, b, d);
+        begin(c, b);
     }
     return rc;
 }

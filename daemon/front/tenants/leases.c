@@ -152,14 +152,10 @@ static void serve(struct front *f, struct device *base, uint64_t now)
 
 /* ---- a lease grows --------------------------------------------------------------------------- */
 
-/* Has it given what it was asked for? Also if its worker has ended, and its memory with it. */
+/* Has it given what it was asked for? A worker that has ended owes nothing (worker_ended). */
 static bool has_given(struct front *f, struct device *d, uint64_t now)
 {
     if (d->lease.taken == 0) {
-        return true;
-    }
-    if (d->worker == 0) {
-        d->lease.taken = 0;
         return true;
     }
     if (now < device_base(d)->growth.until_ns) {

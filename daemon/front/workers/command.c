@@ -202,12 +202,12 @@ static int ask_for_copy(struct front *f, struct device *d, struct buffer *b, boo
     if (rc != 0) {
         return rc;
     }
-    struct frame_fds fds = {.fd = {host.fd}, .count = 1};
+    b->host_fd = host.fd;
+    host.fd = -1;        /* the buffer owns it */
+    memfd_finish(&host); /* with a mapping here a worker that is quick could not freeze it */
+    struct frame_fds fds = {.fd = {b->host_fd}, .count = 1};
     struct msg_f_buffer_seal m = {.id = b->handle, .size = device_bytes(b), .lent = lent};
     rc = f->io.send(d->link, &schema_msg_f_buffer_seal, &m, &fds, &why);
-    b->host_fd = host.fd;
-    host.fd = -1; /* the buffer owns it; the mapping is not needed */
-    memfd_finish(&host);
     sent(f, d, rc, &why);
     return 0;
 }

@@ -176,6 +176,7 @@ static void stay(struct front *f, struct device *d)
     f->hooks.device_changed(f, d);
     f->hooks.worker_stays(f, d);
     f->hooks.kick(f);
+    wake_at(f, front_now(f)); /* another one may wait for its end */
 }
 
 static bool evacuates(const struct device *d)
@@ -456,15 +457,15 @@ void domain_keep(struct front *f, struct device *d, uint64_t grant)
 
 /* A worker that is to end still has its place and, unless the domain that starts has a grant, the
  * memory. It may take long, as it copies its buffers first. */
-static bool must_end_first(const struct front *f, const struct device *d)
+static bool must_end_first(const struct front *f, const struct device *d, uint64_t grant)
 {
-    unsigned workers = 0;
+    unsigned places = 0; /* of workers, also of one that starts again after a pause */
     bool some = false;
     for (const struct device *o = d->base->domains; o != NULL; o = o->domain_next) {
-        workers += o->worker != 0;
+        places += o->worker != 0 || o->state != DEVICE_RESTING;
         some = some || (o->state == DEVICE_RESTING && o->worker != 0);
     }
-    return some && (d->grant == 0 || workers >= f->config.domains_max);
+    return some && (grant == 0 || places >= f->config.domains_max);
 }
 
 /* A domain that was to make room for this one stays, if its buffers could not go. */
@@ -504,13 +505,12 @@ static void start(struct front *f, struct device *d)
 {
     struct device *base = d->base;
     bool may = base->proven && base->memory > 0 && device_hopeful(base) && !d->losing;
-    if (!may || must_end_first(f, d) || !has_place(f, d)) {
+    uint64_t grant = d->grant > 0 ? d->grant : domain_grant(f, d->owner, base);
+    if (!may || must_end_first(f, d, grant) || !has_place(f, d)) {
         return; /* the start of the device, or the end of the worker, is the next occasion */
     }
-    if (d->grant == 0) {
-        grant_change(f, d, domain_grant(f, d->owner, base));
-    }
-    if (d->grant == 0) {
+    grant_change(f, d, grant);
+    if (grant == 0) {
         wait_for_lease(f, d);
         return;
     }

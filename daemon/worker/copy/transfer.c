@@ -82,6 +82,9 @@ static void settle_host(struct transfers *t, struct transfer *x)
     struct buffer *b = x->buffer;
     if (x->kind == TRANSFER_SEAL && b->sealed_fd < 0 && !x->superseded && !x->lent) {
         keep_host(x);
+        memfd_finish(&x->host); /* its mapping would be in the way */
+        /* if it fails, the buffer cannot be granted */
+        (void)memfd_freeze(b->sealed_fd, NULL);
     } else if (x->kind == TRANSFER_RESTORE && b->lent && !buffer_away(b)) {
         buffer_unseal(t->buffers, b);
     }
@@ -108,11 +111,7 @@ static void finish(struct transfers *t, struct transfer *x, const struct err *e)
     }
     bool quiet = x->superseded && e->code == 0;
     bool pinned = is_pinned(x);
-    bool kept = x->kind == TRANSFER_SEAL && !x->lent && e->code == 0 && b->sealed_fd >= 0;
     memfd_finish(&x->host);
-    if (kept) { /* without this it cannot be granted to other tenants */
-        (void)memfd_freeze(b->sealed_fd, NULL);
-    }
     if (!quiet) {
         x->done(x->data, b, e);
     }

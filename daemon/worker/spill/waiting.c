@@ -330,6 +330,19 @@ static bool try(struct waiting *w, struct waiting_job *x, uint64_t now)
     return true;
 }
 
+static bool is_news(const struct waiting *w, const struct waiting_job *x)
+{
+    return !x->announced || x->renews || (!x->asks && waiting_wants(w, x->job) > 0);
+}
+
+static void announce(const struct waiting *w, struct waiting_job *x)
+{
+    x->announced = true;
+    x->renews = false;
+    x->asks = waiting_wants(w, x->job) > 0;
+    w->callbacks.announce(w->data, x->job, true);
+}
+
 void waiting_poll(struct waiting *w, uint64_t now)
 {
     struct waiting_job *x = w->first;
@@ -339,12 +352,8 @@ void waiting_poll(struct waiting *w, uint64_t now)
     }
     DL_FOREACH(w->first, x)
     {
-        bool wants = waiting_wants(w, x->job) > 0;
-        if (!x->announced || x->renews || (wants && !x->asks)) {
-            x->announced = true;
-            x->renews = false;
-            x->asks = wants;
-            w->callbacks.announce(w->data, x->job, true);
+        if (is_news(w, x)) {
+            announce(w, x);
         }
     }
 }
@@ -384,9 +393,9 @@ bool waiting_moves(const struct waiting *w)
 
 void waiting_announce(struct waiting *w)
 {
-    const struct waiting_job *x;
+    struct waiting_job *x;
     DL_FOREACH(w->first, x)
     {
-        w->callbacks.announce(w->data, x->job, true);
+        announce(w, x);
     }
 }

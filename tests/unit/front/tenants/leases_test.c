@@ -250,6 +250,30 @@ START_TEST(a_recall_is_not_answered)
 }
 END_TEST
 
+/* The memory has come back with the worker: the next one, which may be there before anything looks,
+ * owes nothing, and is not ended for it. */
+START_TEST(a_successor_owes_nothing)
+{
+    begin();
+    uint64_t had = a->grant;
+    wants(a, b->grant / 2);
+    ck_assert_uint_gt(b->lease.taken, 0);
+    b->link = NULL;
+    ck_assert(worker_ended(&k->f, b->worker, 9));
+    worker_start(&k->f, b);
+    watch();
+    ck_assert_uint_gt(a->grant, had);
+    ck_assert_ptr_null(base->growth.wanter);
+    device_set_state(b, DEVICE_OPENED, NULL);
+    device_set_state(b, DEVICE_PROBING, NULL);
+    device_set_state(b, DEVICE_READY, "");
+    fake_pass(k->f.config.recall_ms * NS_PER_MS + 3 * NS_PER_S);
+    watch();
+    ck_assert_uint_eq(kills, 0);
+    finish();
+}
+END_TEST
+
 /* The one that waits for longest is served first, and its job may end meanwhile. */
 START_TEST(they_are_served_in_turn)
 {
@@ -311,4 +335,5 @@ START_TEST(a_newcomer_gets_a_part)
 END_TEST
 
 SUITE_MAIN("leases", a_lease_grows, some_is_missing, all_is_missing, it_is_denied,
-           a_recall_is_not_answered, they_are_served_in_turn, a_newcomer_gets_a_part)
+           a_recall_is_not_answered, a_successor_owes_nothing, they_are_served_in_turn,
+           a_newcomer_gets_a_part)

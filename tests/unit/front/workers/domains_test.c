@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/front/memory/buffers.h"
 #include "daemon/front/model/domain.h"
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/tenants/budget.h"
@@ -299,6 +300,89 @@ START_TEST(a_full_device_refuses_a_newcomer)
 }
 END_TEST
 
+/* A buffer of the domain that can go to the host. */
+static struct buffer *movable(struct device *d)
+{
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    b->device = d->index;
+    b->losses = &d->losses;
+    b->export_fd = -1;
+    buffer_set_state(b, BUFFER_LIVE);
+    return b;
+}
+
+static void idles(void)
+{
+    fake_pass((k->f.config.domain_idle_s + 1) * NS_PER_S);
+    domains_watch(&k->f, fake_now());
+}
+
+/* Copies take long: a domain with a place and a grant does not wait for those of another one. */
+START_TEST(a_newcomer_does_not_wait_for_copies)
+{
+    begin();
+    struct device *a = serving(apart("a"), 0);
+    struct buffer *kept = movable(a);
+    idles();
+    ck_assert_int_eq(a->evacuation.state, EVACUATION_COPIES);
+    struct device *c = obtain(apart("c"), 0);
+    ck_assert_uint_gt(c->grant, 0);
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(c->state, DEVICE_STARTING);
+    ck_assert_int_eq(a->evacuation.state, EVACUATION_COPIES);
+    buffer_drop(&k->f, kept);
+    finish();
+}
+END_TEST
+
+/* It had no grant, and gets what another worker leaves meanwhile. */
+START_TEST(a_newcomer_gets_what_comes_back_during_copies)
+{
+    begin();
+    k->f.config.domain_percent = 49;
+    struct device *a = serving(apart("a"), 0);
+    struct device *b = serving(apart("b"), 0);
+    struct buffer *kept = movable(a);
+    idles();
+    ck_assert_int_eq(b->state, DEVICE_RESTING);
+    struct device *c = obtain(apart("c"), 0);
+    domains_watch(&k->f, fake_now());
+    ck_assert_uint_eq(c->grant, 0);
+    ck_assert_int_eq(c->state, DEVICE_RESTING);
+    ck_assert_uint_eq(c->lease.wanted, 0); /* the memory comes back without a recall */
+    ends(b);
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(c->state, DEVICE_STARTING);
+    ck_assert_int_eq(a->evacuation.state, EVACUATION_COPIES);
+    buffer_drop(&k->f, kept);
+    finish();
+}
+END_TEST
+
+/* A worker that is about to start again keeps its place. */
+START_TEST(a_newcomer_waits_for_copies_without_a_place)
+{
+    begin();
+    struct device *a = serving(apart("a"), 0);
+    struct device *b = serving(apart("b"), 0);
+    struct buffer *kept = movable(a);
+    b->jobs = 1;
+    idles();
+    ck_assert_int_eq(a->evacuation.state, EVACUATION_COPIES);
+    ends(b);
+    ck_assert_int_eq(b->state, DEVICE_WAITING);
+    struct device *c = obtain(apart("c"), 0);
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(c->state, DEVICE_RESTING);
+    ends(a);
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(c->state, DEVICE_STARTING);
+    b->jobs = 0;
+    buffer_drop(&k->f, kept);
+    finish();
+}
+END_TEST
+
 /* Jobs of a tenant keep its workers, also those that name no device. */
 START_TEST(an_idle_worker_rests)
 {
@@ -458,6 +542,8 @@ START_TEST(a_departing_worker_has_an_owner)
 END_TEST
 
 SUITE_MAIN("domains", where_a_tenant_is, a_worker_starts_when_the_device_has_proven_itself,
-           memory_is_divided, a_full_device_refuses_a_newcomer, an_idle_worker_rests,
+           memory_is_divided, a_full_device_refuses_a_newcomer, a_newcomer_does_not_wait_for_copies,
+           a_newcomer_gets_what_comes_back_during_copies,
+           a_newcomer_waits_for_copies_without_a_place, an_idle_worker_rests,
            a_worker_that_is_away_holds_nobody_up, ended_jobs_outlive_the_domain,
            an_adopted_worker_keeps_its_grant, a_departing_worker_has_an_owner)

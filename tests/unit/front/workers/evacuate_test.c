@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/memfd.h"
 #include "daemon/front/devices/discover.h"
 #include "daemon/front/memory/buffers.h"
 #include "daemon/front/workers/domains.h"
@@ -34,6 +35,16 @@ static int on_send(struct link *l, const struct schema *schema, const void *msg,
         ck_assert_uint_eq(m->lent, 1);
         ck_assert_int_eq(fds->count, 1);
         restores[restored++] = m->id;
+    }
+    return fake_send(l, schema, msg, fds, e);
+}
+
+/* A worker that is quick: it may freeze the copy before the front goes on. */
+static int on_seal(struct link *l, const struct schema *schema, const void *msg,
+                   const struct frame_fds *fds, struct err *e)
+{
+    if (schema == &schema_msg_f_buffer_seal) {
+        ck_assert_int_eq(memfd_freeze(fds->fd[0], NULL), 0);
     }
     return fake_send(l, schema, msg, fds, e);
 }
@@ -84,8 +95,8 @@ static void begin(void)
     k = fake_create();
     k->f.io.send = on_send;
     k->f.io.kill = on_kill;
-    k->f.hooks.worker_stays = k->f.hooks.budget_changed = k->f.hooks.device_removed =
-        k->f.hooks.device_changed = ignore;
+    k->f.hooks.budget_changed = k->f.hooks.device_removed = k->f.hooks.device_changed = ignore;
+    k->f.hooks.worker_stays = buffer_device_ready;
     k->f.hooks.worker_lost = lost;
     k->f.hooks.worker_ready = discover_ready;
     k->f.next_worker = 100;
@@ -273,6 +284,42 @@ START_TEST(a_copy_fails)
 }
 END_TEST
 
+/* A new buffer, and a seal that waits for the end of its copy, come while the worker is to end. It
+ * is asked for them once it stays, and what waits for its end is looked at. */
+START_TEST(a_worker_that_stays_is_asked_for_what_came)
+{
+    begin();
+    idles();
+    struct buffer *late = fake_buffer(k, 0, 64, false);
+    late->device = d->index;
+    late->losses = &d->losses;
+    late->export_fd = -1;
+    late->state = BUFFER_CREATING;
+    ck_assert(buffer_charge(late, d, fake_now()));
+    buffer_ask(&k->f, late);
+    answer(copies[0], 0);
+    b[0]->sealed = b[0]->seal_wanted = true;
+    buffer_seal_next(&k->f, b[0]);
+    k->f.io.send = on_seal;
+    uint64_t seals = k->frames[FRAME_KIND_F_BUFFER_SEAL];
+    ck_assert_uint_eq(k->frames[FRAME_KIND_F_BUFFER_CREATE], 0);
+    buffer_answered(&k->f, d, &(const struct msg_w_buffer){.id = copies[1], .code = ERR_NOMEM});
+    k->f.wake_ns = NS_NEVER;
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(d->state, DEVICE_READY);
+    ck_assert_uint_le(k->f.wake_ns, fake_now());
+    ck_assert_uint_eq(k->frames[FRAME_KIND_F_BUFFER_CREATE], 1);
+    ck_assert_uint_eq(k->frames[FRAME_KIND_F_BUFFER_SEAL], seals + 1);
+    ck_assert(b[0]->sealing && !b[0]->seal_wanted);
+    answer(late->handle, 0);
+    ck_assert_int_eq(buffer_state(late), BUFFER_LIVE);
+    answer(b[0]->handle, 0);
+    ck_assert(b[0]->sealed && !b[0]->sealing);
+    buffer_drop(&k->f, late);
+    finish();
+}
+END_TEST
+
 START_TEST(the_worker_ends_meanwhile)
 {
     begin();
@@ -348,5 +395,6 @@ START_TEST(one_is_sealed_on_the_host)
 END_TEST
 
 SUITE_MAIN("evacuate", buffers_go_and_return, something_wants_it_meanwhile,
-           what_cannot_go_keeps_the_worker, a_copy_fails, the_worker_ends_meanwhile,
+           what_cannot_go_keeps_the_worker, a_copy_fails,
+           a_worker_that_stays_is_asked_for_what_came, the_worker_ends_meanwhile,
            it_does_not_answer, a_buffer_is_freed_meanwhile, one_is_sealed_on_the_host)

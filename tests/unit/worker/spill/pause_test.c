@@ -1,6 +1,6 @@
 /*
- * A job whose tries only moved buffers has to pause before its next try. The functions that seek
- * its memory are the test's.
+ * Jobs that wait for memory: a pause after tries that only moved buffers, and what the front hears.
+ * The functions that seek the memory are the test's.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -9,23 +9,23 @@
 #include "daemon/worker/spill/waiting.h"
 
 #define TRIES 100u /* more than a job has before it has to pause */
+#define LACKS 5u   /* bytes */
 
 static uint64_t changes, moved; /* spill_changes(), spill_moved() */
 static bool there;              /* the memory */
 static bool moving;             /* buffers are on their way */
+static bool rises;              /* the worker may get more memory */
+static int refusal = ERR_DEVICE_MEMORY;
 static unsigned tries, failed, started;
+static unsigned announced;
+static uint64_t told; /* bytes that the job lacks, in the last announcement */
 
 int __wrap_spill_acquire(struct spill *s, struct job *j, struct err *e);
 uint64_t __wrap_spill_changes(const struct spill *s);
 uint64_t __wrap_spill_moved(const struct spill *s);
 bool __wrap_spill_moves(const struct spill *s);
 bool __wrap_spill_rises(const struct spill *s);
-bool __wrap_spill_rises(const struct spill *s)
-{
-    (void)s;
-    return false;
-}
-
+uint64_t __wrap_spill_lacks(const struct spill *s, const struct job *j);
 bool __wrap_spill_late(const struct spill *s, const struct job *j);
 bool __wrap_spill_assured(const struct spill *s, const struct job *j);
 enum pool_late __wrap_spill_late_memory(struct spill *s, struct job *j);
@@ -38,7 +38,20 @@ int __wrap_spill_acquire(struct spill *s, struct job *j, struct err *e)
     tries++;
     moved += !there;
     changes += !there;
-    return there ? 0 : err_set(e, ERR_DEVICE_MEMORY, "buffers move");
+    return there ? 0 : err_set(e, refusal, "buffers move");
+}
+
+bool __wrap_spill_rises(const struct spill *s)
+{
+    (void)s;
+    return rises;
+}
+
+uint64_t __wrap_spill_lacks(const struct spill *s, const struct job *j)
+{
+    (void)s;
+    (void)j;
+    return LACKS;
 }
 
 uint64_t __wrap_spill_changes(const struct spill *s)
@@ -101,9 +114,8 @@ static void on_failure(void *data, struct job *j, const struct err *why)
 
 static void on_announced(void *data, const struct job *j, bool waits)
 {
-    (void)data;
-    (void)j;
-    (void)waits;
+    announced += waits;
+    told = waits ? waiting_wants(data, j) : told;
 }
 
 static bool is_still(void *data, const uint64_t *tenant)
@@ -115,22 +127,31 @@ static bool is_still(void *data, const uint64_t *tenant)
 
 /* ---- the test ---------------------------------------------------------------------------------*/
 
+static const struct waiting_callbacks callbacks = {on_start, on_failure, on_announced, is_still};
+
+/* The job comes, and finds no memory. */
+static void offer(struct waiting *w, struct job *j)
+{
+    const struct msg_f_job msg = {.job = j->id, .deadline_ns = NS_NEVER};
+    struct capbuf frame;
+    struct err e = ERR_INIT;
+    capbuf_init(&frame, 4096);
+    ck_assert_int_eq(proto_encode(&schema_msg_f_job, &msg, &frame, &e), 0);
+    waiting_init(w, NULL, NULL, callbacks, w);
+    there = false;
+    moving = true;
+    tries = failed = started = announced = 0;
+    ck_assert_int_eq(waiting_offer(w, j, bytes_of(frame.data, frame.size), &msg, &e), 0);
+    capbuf_finish(&frame);
+}
+
 /* The last moves end while it pauses, and make the room: it is tried again, and does not fail for
  * its last try. */
 START_TEST(what_changed_during_a_pause_may_have_helped)
 {
-    static const struct waiting_callbacks callbacks = {on_start, on_failure, on_announced,
-                                                       is_still};
-    const struct msg_f_job msg = {.job = 1, .deadline_ns = NS_NEVER};
     struct job j = {.id = 1, .state = JOB_ADMITTED};
-    struct capbuf frame;
     struct waiting w;
-    struct err e = ERR_INIT;
-    capbuf_init(&frame, 4096);
-    ck_assert_int_eq(proto_encode(&schema_msg_f_job, &msg, &frame, &e), 0);
-    waiting_init(&w, NULL, NULL, callbacks, NULL);
-    moving = true;
-    ck_assert_int_eq(waiting_offer(&w, &j, bytes_of(frame.data, frame.size), &msg, &e), 0);
+    offer(&w, &j);
     uint64_t now = clock_now_ns();
     unsigned before = 0;
     while (tries > before && tries < TRIES) {
@@ -147,15 +168,41 @@ START_TEST(what_changed_during_a_pause_may_have_helped)
     waiting_poll(&w, now + NS_PER_S);
     ck_assert_uint_eq(failed, 0);
     ck_assert_uint_eq(started, 1);
-    capbuf_finish(&frame);
+}
+END_TEST
+
+/* Its tenant's limit was in the way, and then the device is full: the front hears that it has to
+ * give the worker more. Without that the job would wait for ever. */
+START_TEST(a_job_that_lacks_memory_later_is_announced_again)
+{
+    struct job j = {.id = 1, .state = JOB_ADMITTED};
+    struct waiting w;
+    rises = true;
+    refusal = ERR_LIMIT;
+    offer(&w, &j);
+    uint64_t now = clock_now_ns();
+    ck_assert_uint_eq(announced, 1);
+    ck_assert_uint_eq(told, 0);
+    changes++;
+    refusal = ERR_DEVICE_MEMORY;
+    waiting_poll(&w, ++now);
+    ck_assert_uint_eq(announced, 2);
+    ck_assert_uint_eq(told, LACKS);
+    waiting_poll(&w, ++now);
+    ck_assert_uint_eq(announced, 2);
+    changes++;
+    there = true;
+    waiting_poll(&w, ++now);
+    ck_assert_uint_eq(started, 1);
 }
 END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("jobs that pause");
+    Suite *s = suite_create("jobs that wait");
     TCase *t = tcase_create("waiting");
     tcase_add_test(t, what_changed_during_a_pause_may_have_helped);
+    tcase_add_test(t, a_job_that_lacks_memory_later_is_announced_again);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);
