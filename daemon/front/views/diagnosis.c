@@ -140,7 +140,8 @@ void diagnosis_text(const struct front *f, char *out, size_t size)
     } else if (discover_serving(f) == 0 && !discover_opening(f)) {
         none_serves(f, out, size);
     } else if (front_life_refuses_jobs(f->life)) {
-        (void)snprintf(out, size, "draining: no new jobs are taken");
+        (void)snprintf(out, size, "draining: no new jobs are taken%s",
+                       f->life == FRONT_DRAINING ? ", until gpuctl resume" : "");
     } else if (settings_bad(f, out, size) || descriptors_short(f, out, size) ||
                device_missing(f, out, size) || limits_refused(f, out, size) ||
                warned(f, out, size)) {
