@@ -480,7 +480,8 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     if (a.check) {
-        (void)printf("settings are good%s%s\n", config.file[0] != '\0' ? ": " : "", config.file);
+        (void)printf("settings are good: %s\n",
+                     config.file[0] != '\0' ? config.file : CONFIG_SYSTEM_ROOT);
         return said();
     }
     if (a.settings_bad[0] == '\0' && accepted_keep(&config, &e) != 0) {

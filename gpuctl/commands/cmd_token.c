@@ -15,7 +15,9 @@ static int write_token(const char *path, const char *token, struct ctl_err *e)
     int size = snprintf(text, sizeof text, "%s\n", token);
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
-        return ctl_err_errno(e, "%s", path);
+        return errno == EEXIST
+                   ? ctl_err_set(e, GPUD_ERR_EXISTS, "%s exists: a token replaces no file", path)
+                   : ctl_err_errno(e, "%s", path);
     }
     ssize_t n = write(fd, text, (size_t)size);
     int rc = n == size && fsync(fd) == 0 ? 0 : ctl_err_errno(e, "%s", path);

@@ -203,7 +203,7 @@ int ctl_connect(struct ctl *ctl, struct ctl_err *e)
         add_hint(e, remote(ctl->url)
                         ? "Is gpud running there, with this address in its setting listen?"
                         : "Is gpud running there? Start it with: systemctl start gpud\n"
-                          "or by hand: d=$(mktemp -d) && export GPUD_URL=ipc://$d/gpud.sock &&\n"
+                          "or by hand: d=$(mktemp -d); export GPUD_URL=ipc://$d/gpud.sock\n"
                           "  gpud --runtime-dir $d --cache-dir $d/cache --listen $GPUD_URL &");
     } else if (rc == GPUD_ERR_INVALID) {
         e->code = CTL_USAGE;

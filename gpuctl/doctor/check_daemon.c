@@ -14,7 +14,7 @@
 static const char *start_command(const struct host *h)
 {
     return host_has_units(h) ? "systemctl start gpud"
-                             : "d=$(mktemp -d) && export GPUD_URL=ipc://$d/gpud.sock && "
+                             : "d=$(mktemp -d); export GPUD_URL=ipc://$d/gpud.sock; "
                                "gpud --runtime-dir $d --cache-dir $d/cache --listen $GPUD_URL &";
 }
 

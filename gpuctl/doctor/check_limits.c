@@ -53,6 +53,7 @@ void check_descriptors(const struct doctor *d, struct finding *f)
     uint64_t wanted = d->facts.connections_max > 0 ? d->facts.connections_max : CONNECTIONS;
     uint64_t limit = 0;
     bool units = host_has_units(d->host);
+    const char *has = d->facts.pid > 0 ? "the daemon has" : "a daemon of this shell would have";
     wanted += DESCRIPTORS_RESERVED;
     if (!limit_or_own(d, d->facts.pid, "Max open files", d->host->descriptors,
                       "the daemon's limit is known only while it runs", f, &limit)) {
@@ -63,10 +64,10 @@ void check_descriptors(const struct doctor *d, struct finding *f)
                     units ? "systemctl edit gpud, with: [Service] LimitNOFILE=65536; systemctl "
                             "restart gpud"
                           : "ulimit -n 65536, before gpud is started",
-                    "the daemon has %llu descriptors, connections_max wants %llu",
+                    "%s %llu descriptors, connections_max wants %llu", has,
                     (unsigned long long)limit, (unsigned long long)wanted);
     }
-    finding_add(f, FINDING_OK, "", "the daemon has %llu descriptors", (unsigned long long)limit);
+    finding_add(f, FINDING_OK, "", "%s %llu descriptors", has, (unsigned long long)limit);
 }
 
 /* The first worker of the daemon; 0: none is known. */

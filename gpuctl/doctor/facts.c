@@ -116,6 +116,7 @@ void facts_ask(const char *url, uint64_t timeout_ms, struct facts *ret_facts)
     int number = ipc ? facts_connect(url + strlen(IPC), &f.pid) : 0;
     f.listening = ipc && number == 0;
     if (number != 0) { /* gpud_open would wait for a daemon that starts */
+        f.code = number == EACCES || number == EPERM ? GPUD_ERR_PERMISSION : f.code;
         copy(f.error, sizeof f.error, strerror(number));
     } else {
         f.code = ask(url, timeout_ms, &f);

@@ -320,8 +320,12 @@ static int publish(gpud_client *client, gpud_buffer buffer, const char *name, in
     }
     rc = buffer_get(client, buffer, &b, &e);
     rc = rc == 0 && tenants != NULL ? check_grants(client, tenants, &e) : rc;
-    if (rc == 0 && (name == NULL || (rights != GPUD_IN && rights != GPUD_INOUT))) {
-        rc = err_set(&e, ERR_INVALID, "publish: a name, and GPUD_IN or GPUD_INOUT are needed");
+    if (rc == 0 && name == NULL) {
+        rc =
+            err_set(&e, ERR_INVALID, "%s: a name is needed", tenants != NULL ? "grant" : "publish");
+    }
+    if (rc == 0 && rights != GPUD_IN && rights != GPUD_INOUT) {
+        rc = err_set(&e, ERR_INVALID, "publish: rights are GPUD_IN or GPUD_INOUT");
     }
     if (rc == 0) {
         struct msg_buffer_publish msg = {
@@ -391,7 +395,8 @@ int gpud_buffer_open_granted(gpud_client *client, const char *tenant, const char
     if (rc == 0) {
         bool named = tenant != NULL && tenant[0] != '\0';
         rc = named ? check_grants(client, tenant, &e)
-                   : err_set(&e, ERR_INVALID, "open buffer: no tenant that granted it");
+                   : err_set(&e, ERR_INVALID,
+                             "open buffer: the name of the tenant that granted it is needed");
         rc = rc == 0 ? open_named(client, tenant, name, ret_buffer, &e) : rc;
         client_leave(client);
     }

@@ -456,9 +456,11 @@ static int check_grant(const struct buffer *b, struct bytes grants, struct err *
         return err_set(e, ERR_BUFFER_LOST, "buffer %#llx is lost", handle);
     }
     if (!b->sealed || !buffer_restorable(b)) {
-        return err_set(e, ERR_STATE,
-                       "buffer %#llx is not sealed: others get copies of what cannot change",
-                       handle);
+        return err_set(
+            e, ERR_STATE,
+            "buffer %#llx is not sealed: others get copies of what cannot change, so seal "
+            "it first",
+            handle);
     }
     if (!memfd_frozen(b->host_fd)) {
         return err_set(e, ERR_BUSY,

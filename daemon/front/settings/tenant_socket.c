@@ -130,8 +130,9 @@ int tenant_socket_check_folder(const struct tenant_socket *s, const char *runtim
     if (s->path[0] == '\0' || runs || is_folder(folder) || is_folder(parent)) {
         return 0;
     }
-    return err_set(e, ERR_NOT_FOUND, "listen = %s: there is no folder %s, nor one to make it in",
-                   s->path, folder);
+    return err_set(e, ERR_NOT_FOUND,
+                   "listen = %s: there is no folder %s, nor one to make it in: make %s first",
+                   s->path, folder, parent);
 }
 
 uint32_t tenant_socket_number(const char *tenant)

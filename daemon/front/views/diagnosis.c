@@ -114,13 +114,18 @@ static bool settings_bad(const struct front *f, char *out, size_t size)
 {
     if (f->settings_bad[0] != '\0') {
         (void)snprintf(out, size,
-                       "the settings files are invalid, so the last accepted settings apply: %s",
+                       "the settings files are invalid, so the last accepted settings apply: %s; "
+                       "correct them, then: gpuctl reload",
                        f->settings_bad);
     } else if (f->files_bad[0] != '\0') {
-        (void)snprintf(out, size, "clients of other hosts cannot connect, or not all: %s",
+        (void)snprintf(out, size,
+                       "clients of other hosts cannot connect, or not all: %s; correct it, then: "
+                       "gpuctl reload",
                        f->files_bad);
     } else if (f->sockets_bad[0] != '\0') {
-        (void)snprintf(out, size, "the socket of a tenant is not open: %s", f->sockets_bad);
+        (void)snprintf(out, size,
+                       "the socket of a tenant is not open: %s; correct it, then: gpuctl reload",
+                       f->sockets_bad);
     }
     return out[0] != '\0';
 }
@@ -135,7 +140,8 @@ void diagnosis_text(const struct front *f, char *out, size_t size)
     } else if (discover_serving(f) == 0 && !discover_opening(f)) {
         none_serves(f, out, size);
     } else if (front_life_refuses_jobs(f->life)) {
-        (void)snprintf(out, size, "draining: no new jobs are taken");
+        (void)snprintf(out, size, "draining: no new jobs are taken%s",
+                       f->life == FRONT_DRAINING ? ", until gpuctl resume" : "");
     } else if (settings_bad(f, out, size) || descriptors_short(f, out, size) ||
                device_missing(f, out, size) || limits_refused(f, out, size) ||
                warned(f, out, size)) {

@@ -253,8 +253,8 @@ const struct table_view view_devices = {"devices", devices_begin, NULL, true};
     COLUMN(restarts, UINT, d->restarts)                                                            \
     COLUMN(note, TEXT, d->reason)                                                                  \
     WIDE(done, UINT, d->jobs_done)                                                                 \
-    WIDE(used, BYTES, d->pool.used)                                                                \
-    WIDE(spilled, BYTES, d->pool.spilled)                                                          \
+    WIDE(used, BYTES, d->pid != 0 ? d->pool.used : 0)                                              \
+    WIDE(spilled, BYTES, d->pid != 0 ? d->pool.spilled : 0)                                        \
     WIDE(busy, NS, d->busy_ns)                                                                     \
     WIDE(unused, NS, now > used_ns ? now - used_ns : 0)                                            \
     WIDE(last_fault, TEXT, fault)                                                                  \

@@ -63,10 +63,14 @@ static struct sums sums_of(const struct front *f, const struct tenant *t)
     for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
         const struct tenant_use *u = &t->use[d->index];
         all.use.asked += u->asked;
-        all.use.mapped += u->mapped;
         all.use.peak += u->peak;
-        all.use.shared += u->shared;
-        all.use.spilled += u->spilled;
+        if (d->owner == t && d->pid == 0) { /* its last report was of a process that has ended */
+            all.use.spilled += d->evacuation.bytes;
+        } else {
+            all.use.mapped += u->mapped;
+            all.use.shared += u->shared;
+            all.use.spilled += u->spilled;
+        }
         if (device_serves(d)) {
             const struct tenant_quota q = tenant_quota(t, device_pool_limit(d));
             known = true;

@@ -71,7 +71,7 @@ START_TEST(what_is_full)
     k->f.job_count = (unsigned)k->f.config.queue_max;
     expect(&k->f, "the queue is full: 4096 jobs are unfinished, queue_max = 4096");
     k->f.life = FRONT_DRAINING;
-    expect(&k->f, "draining: no new jobs are taken");
+    expect(&k->f, "draining: no new jobs are taken, until gpuctl resume");
     k->f.session_count = k->f.job_count = 0;
     fake_destroy(k);
 }
