@@ -381,7 +381,7 @@ static void set_hooks(struct front *f)
         .device_changed = on_device_changed,
         .settings_changed = pipeline_settings,
         .device_given_up = discover_given_up,
-        .worker_stays = buffer_device_ready,
+        .worker_takes = buffer_device_ready,
         .worker_lost = on_worker_lost,
         .worker_done = completion_done,
         .worker_buffer = buffer_answered,

@@ -376,7 +376,7 @@ void discover_ready(struct front *f, struct device *d)
 {
     if (d->state == DEVICE_OPENED) {
         device_set_state(d, DEVICE_PROBING, "restores sealed buffers");
-        buffer_device_ready(f, d);
+        f->hooks.worker_takes(f, d);
     }
     if (d->state != DEVICE_PROBING || d->probe != NULL || buffer_restoring(d)) {
         return;

@@ -97,8 +97,9 @@ struct front_hooks {
     void (*device_added)(struct front *f);
     /* The state of the device changed: it may have begun or stopped serving. */
     void (*device_changed)(struct front *f, struct device *d);
-    /* A worker that was to end stays: its buffers can be asked for, and sealed, again. */
-    void (*worker_stays)(struct front *f, struct device *d);
+    /* The worker takes requests about buffers: it has opened the device, or was to end and stays.
+     */
+    void (*worker_takes)(struct front *f, struct device *d);
     /* The device is absent or stuck: jobs and buffers that wait for it fail. */
     void (*device_given_up)(struct front *f, struct device *d);
     /* Devices that could not keep the guarantees of tenants may serve now: the settings changed, or

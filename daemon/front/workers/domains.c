@@ -174,9 +174,9 @@ static void stay(struct front *f, struct device *d)
     d->used_ns = front_now(f);
     device_set_state(d, DEVICE_READY, "");
     f->hooks.device_changed(f, d);
-    f->hooks.worker_stays(f, d);
+    f->hooks.worker_takes(f, d);
     f->hooks.kick(f);
-    wake_at(f, front_now(f)); /* another one may wait for its end */
+    wake_at(f, front_now(f)); /* another domain may wait for its end */
 }
 
 static bool evacuates(const struct device *d)

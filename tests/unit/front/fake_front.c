@@ -199,6 +199,7 @@ struct fake *fake_create(void)
     k->f.build = "test";
     k->f.device_count = FAKE_DEVICES;
     k->f.hooks = (struct front_hooks){.kick = on_kick,
+                                      .worker_takes = buffer_device_ready,
                                       .job_ended = on_ended,
                                       .job_answered = on_answered,
                                       .job_left = memory_job_left,

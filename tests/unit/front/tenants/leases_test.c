@@ -250,8 +250,8 @@ START_TEST(a_recall_is_not_answered)
 }
 END_TEST
 
-/* The memory has come back with the worker: the next one, which may be there before anything looks,
- * owes nothing, and is not ended for it. */
+/* The memory has come back with the end of the worker: its successor, which may be there before
+ * anything looks, owes nothing, and is not ended for it. */
 START_TEST(a_successor_owes_nothing)
 {
     begin();

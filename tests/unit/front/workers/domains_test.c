@@ -72,7 +72,6 @@ static void begin(void)
     k->f.io.start_worker = start_worker;
     k->f.io.kill = kill_worker;
     k->f.hooks.budget_changed = changed;
-    k->f.hooks.worker_stays = ignore;
     k->f.hooks.device_removed = k->f.hooks.device_changed = ignore;
     k->f.hooks.worker_lost = lost;
     k->f.next_worker = 100;
@@ -317,7 +316,7 @@ static void idles(void)
     domains_watch(&k->f, fake_now());
 }
 
-/* Copies take long: a domain with a place and a grant does not wait for those of another one. */
+/* Copies take long: a domain with a place and a grant does not wait for those of another domain. */
 START_TEST(a_newcomer_does_not_wait_for_copies)
 {
     begin();

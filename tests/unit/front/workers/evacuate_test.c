@@ -96,7 +96,6 @@ static void begin(void)
     k->f.io.send = on_send;
     k->f.io.kill = on_kill;
     k->f.hooks.budget_changed = k->f.hooks.device_removed = k->f.hooks.device_changed = ignore;
-    k->f.hooks.worker_stays = buffer_device_ready;
     k->f.hooks.worker_lost = lost;
     k->f.hooks.worker_ready = discover_ready;
     k->f.next_worker = 100;
@@ -285,7 +284,7 @@ START_TEST(a_copy_fails)
 END_TEST
 
 /* A new buffer, and a seal that waits for the end of its copy, come while the worker is to end. It
- * is asked for them once it stays, and what waits for its end is looked at. */
+ * is asked for them once it stays, and domains that wait for its end are looked at. */
 START_TEST(a_worker_that_stays_is_asked_for_what_came)
 {
     begin();
