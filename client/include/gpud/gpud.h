@@ -224,11 +224,11 @@ typedef struct gpud_options {
  * The time of getaddrinfo for a host's name is not counted. CONNECT, VERSION, PERMISSION (also: a
  * certificate or token that is not good), BUSY (too many connections). */
 GPUD_API int gpud_open(const char *url, const gpud_options *options, gpud_client **ret_client);
-/* Ends the session and frees its buffers and programs. Pending jobs end with CLOSED. The daemon
- * cancels jobs without GPUD_SUBMIT_DETACHED; steps that have begun run to their end. Pending
- * callbacks run in this call: they may read the results of jobs, while functions of the client
- * return CLOSED. Blocks at most 1 s until the daemon has read the end of the session. Job and
- * program objects must still be freed. NULL is allowed. In a forked child it only frees memory. */
+/* Ends the session and frees its buffers and programs: without a connection after linger_ns.
+ * Pending jobs end with CLOSED. The daemon cancels jobs without GPUD_SUBMIT_DETACHED; steps that
+ * have begun run to their end. Pending callbacks run in this call: they may read results, while
+ * functions of the client return CLOSED. Blocks at most 1 s until the daemon has read it. Jobs and
+ * programs must still be freed. NULL is allowed. In a forked child it only frees memory. */
 GPUD_API void gpud_close(gpud_client *client);
 /* Waits for the end of all earlier jobs, good or bad; runs callbacks. Blocks up to timeout_ns. */
 GPUD_API int gpud_flush(gpud_client *client, uint64_t timeout_ns);
