@@ -86,8 +86,8 @@ struct job_sched {
     struct heap_entry ready;   /* among the jobs of its tenant (model/share.h) */
     uint64_t kind;             /* of its work (model/forecast.h) */
     struct backlog_place work; /* how much it is, among the ready jobs of its tenant */
-    struct job_gate gate;      /* where its tenant is at a limit */
     struct job_charge charge;
+    struct job_gate gate;                  /* where its tenant is at a limit */
     struct job *module_prev, *module_next; /* in front->module_jobs; prev NULL: not there */
     struct job *raise_next;                /* scratch of want_all */
 };
@@ -108,24 +108,41 @@ struct job_clock {
     uint64_t spent_ns;  /* part of its time limit that is used up, before `turned_ns` */
 };
 
+/* The first part is what a decision of the scheduler touches, side by side: with many jobs in line
+ * each cache line of a job is a miss. */
 struct job {
     /* identity: written once, before the job is in the table */
     uint64_t id;
-    enum job_origin origin;
-    uint64_t session_id;   /* for people: the session that submitted it; 0: the daemon */
     struct tenant *tenant; /* NULL: the daemon's own job */
-    bool detached;         /* outlives its session */
-    char label[PROTO_LABEL_MAX + 1];
-    int64_t priority;   /* as requested */
-    uint64_t job_class; /* enum proto_class, not CLASS_USUAL */
-    uint64_t trace_id;
+    int64_t priority;      /* as requested */
+    uint64_t job_class;    /* enum proto_class, not CLASS_USUAL */
     uint64_t submitted_ns;
     uint64_t deadline_ns; /* absolute; NS_NEVER: none */
-    uint64_t limit_ns;    /* of execution: then its client is answered */
-    uint64_t ceiling_ns;  /* of execution: then its worker is ended; counts as limit_ns if less */
-    uint64_t charged;     /* its bytes in front->input_bytes, until it leaves */
-    uint64_t to_device;   /* bytes that a run of it copies there, and back (work_moves) */
+
+    /* where it is: changed by job_set_state and job_set_wait */
+    enum job_state state;
+    enum job_wait wait;
+
+    /* on a device: dispatch.c, completion.c, flight.c */
+    struct device *device; /* bound to it or sent to it; NULL: any */
+    unsigned stream;
+    enum job_trust trust;                  /* job_trust_step changes it */
+    struct job *device_prev, *device_next; /* in device->inflight; prev NULL: not in flight */
+
+    struct job_sched sched; /* in the queue */
+    struct job_clock clock; /* on a device */
+
+    /* identity, as above */
+    enum job_origin origin;
+    bool detached;       /* outlives its session */
+    uint64_t session_id; /* for people: the session that submitted it; 0: the daemon */
+    uint64_t trace_id;
+    uint64_t limit_ns;   /* of execution: then its client is answered */
+    uint64_t ceiling_ns; /* of execution: then its worker is ended; counts as limit_ns if less */
+    uint64_t charged;    /* its bytes in front->input_bytes, until it leaves */
+    uint64_t to_device;  /* bytes that a run of it copies there, and back (work_moves) */
     uint64_t from_device;
+    char label[PROTO_LABEL_MAX + 1];
 
     /* its client: valid until the end of the job, or of the session */
     struct session *session; /* has it in own_jobs; NULL: the daemon's own, or one of both ended */
@@ -140,38 +157,29 @@ struct job {
     struct request *request; /* owned, with the inline data; NULL: left, or not a client's job */
     struct work work;
 
-    /* where it is: changed by job_set_state, job_set_wait and job_set_inputs */
-    enum job_state state;
-    enum job_wait wait;
-    struct {
+    struct { /* changed by job_set_inputs */
         enum job_inputs state;
         uint64_t spoiler; /* job that should have written inputs that are not sound */
         int code;         /* error of that job */
     } inputs;
-    bool cancelled; /* its worker was asked to end it (job_cancel) */
-    bool killed;    /* its worker is ended for it (job_kill) */
-    uint64_t dispatched_ns, started_ns, ended_ns;
+    bool cancelled;                               /* its worker was asked to end it (job_cancel) */
+    bool killed;                                  /* its worker is ended for it (job_kill) */
+    uint64_t dispatched_ns, started_ns, ended_ns; /* by job_set_state */
     uint64_t device_ns; /* what its tenant's account got for all its runs; charge.c's */
     bool counted;       /* an earlier front saw its end, and charged it */
 
-    /* in the queue */
-    struct job_sched sched;
+    /* in the queue, as above */
     struct job_order order;
     struct heap_entry expiry; /* in front->deadlines, by deadline_ns */
 
-    /* on a device: dispatch.c, completion.c, flight.c */
-    struct device *device; /* bound to it or sent to it; NULL: any */
-    uint64_t epoch;        /* `epoch` of the worker that it was sent to */
-    uint64_t record;       /* its entry in the device's adoption record; 0: none */
-    unsigned stream;
+    /* on a device, as above */
+    uint64_t epoch;  /* `epoch` of the worker that it was sent to */
+    uint64_t record; /* its entry in the device's adoption record; 0: none */
     unsigned replays;
-    unsigned external;    /* how often it runs again after an external end of its worker */
-    enum job_trust trust; /* job_trust_step changes it */
-    uint64_t input;       /* offset of its inputs in staging memory; RANGE_NONE: none */
-    uint64_t output;      /* the same of its outputs */
-    struct job_clock clock;
-    bool late;                             /* it was seen to be late (JOB_LATE_NS) */
-    struct job *device_prev, *device_next; /* in device->inflight; prev NULL: not in flight */
+    unsigned external; /* how often it runs again after an external end of its worker */
+    uint64_t input;    /* offset of its inputs in staging memory; RANGE_NONE: none */
+    uint64_t output;   /* the same of its outputs */
+    bool late;         /* it was seen to be late (JOB_LATE_NS) */
 
     /* its answer: completion.c, conclude.c, history.c */
     enum job_answer answer; /* job_answer_step changes it */
