@@ -165,7 +165,32 @@ uint64_t arena_restored(struct gpud_client *c, struct object *o, const struct ms
     }
     int rc = shm_claim(c->session.shm, reply->nonce, &given, 0, ns_add(clock_now_ns(), RESTORE_NS),
                        &taken, e);
+    if (rc != 0 && a->vain_count < ARENA_TRIES) {
+        a->vain[a->vain_count++] = reply->arena;
+    }
     return rc == 0 ? reply->arena : 0;
+}
+
+bool arena_comes_again(const struct object *o, const struct err *failed)
+{
+    const struct arena *a = (const struct arena *)o;
+    return failed->code == ERR_TIMEOUT && a->fd >= 0 && a->vain_count < ARENA_TRIES;
+}
+
+void arena_forget_vain(struct object *o)
+{
+    ((struct arena *)o)->vain_count = 0;
+}
+
+void arenas_free_vain(struct gpud_client *c)
+{
+    for (struct object *o = c->objects; o != NULL; o = o->next) {
+        struct arena *a = o->kind == OBJECT_ARENA ? (struct arena *)o : NULL;
+        while (a != NULL && a->vain_count > 0) {
+            uint64_t seq = 0;
+            arena_post_free(c, a->vain[--a->vain_count], &seq);
+        }
+    }
 }
 
 void arenas_finish(struct gpud_client *c)

@@ -17,7 +17,8 @@
 #include "client/src/objects/objects.h"
 #include "client/src/wire/heap.h"
 
-#define STAGE_MIN (64u * 1024u) /* bytes: arrays from here on go through staging memory */
+#define ARENA_TRIES 16u /* to pass the memory to another daemon that does not answer in time */
+#define STAGE_MIN   (64u * 1024u) /* bytes: arrays from here on go through staging memory */
 
 enum arena_kind { ARENA_USER, ARENA_IMPORTED, ARENA_STAGING };
 
@@ -29,6 +30,9 @@ struct arena {
     int fd;           /* owned; -1: plain memory */
     struct heap heap; /* of user memory and staging */
     bool doomed;      /* the daemon may still write to it for a job that has ended here */
+    /* handles that the daemon gave for it in vain: it may have the memory under each of them */
+    uint64_t vain[ARENA_TRIES];
+    unsigned vain_count;
 };
 
 #define HOST_USE_NO_ARG UINT32_MAX
@@ -90,9 +94,15 @@ void arena_uses_end(struct gpud_client *c, const struct host_use *uses, unsigned
 /* Must another daemon get the arena's memory? */
 bool arena_restorable(const struct object *o);
 /* Passes the memory to another daemon after its answer to the recipe. Returns the new handle; 0: it
- * failed. Blocks until the daemon answers, which it does at once. */
+ * failed. Blocks until the daemon answers, which it does at once, at most 250 ms. */
 uint64_t arena_restored(struct gpud_client *c, struct object *o, const struct msg_arena *reply,
                         struct err *e);
+/* May the recipe be sent again after this failure? The daemon was too slow, or stood still. */
+bool arena_comes_again(const struct object *o, const struct err *failed);
+/* Another daemon knows no handle of the former one. */
+void arena_forget_vain(struct object *o);
+/* After restoring: tells the daemon which handles it gave in vain. */
+void arenas_free_vain(struct gpud_client *c);
 void arenas_finish(struct gpud_client *c); /* before handles_finish */
 
 #endif

@@ -54,11 +54,14 @@ static uint64_t made_handle(struct gpud_client *c, struct object *o, const struc
 }
 
 /* Can the same request succeed later? CLOSED: the daemon is ending, and the connection ends before
- * the retry. NO_DEVICE is final: no device will open. An arena's nonce is used up by its answer. */
+ * the retry. NO_DEVICE is final: no device will open. */
 static bool comes_again(const struct object *o, const struct err *failed)
 {
+    if (o->kind == OBJECT_ARENA) {
+        return arena_comes_again(o, failed);
+    }
     bool later = err_retriable(failed->code) || failed->code == ERR_CLOSED;
-    return later && failed->code != ERR_NO_DEVICE && o->kind != OBJECT_ARENA;
+    return later && failed->code != ERR_NO_DEVICE;
 }
 
 static void unrestored(struct gpud_client *c, struct object *o, struct err *why)
@@ -286,6 +289,7 @@ static void go_on(struct gpud_client *c)
     restore_commit(c);
     s->restoring = s->anew = false;
     session_ready(c, s->reported_to, GPUD_EVENT_RESTARTED);
+    arenas_free_vain(c);
 }
 
 /* Another daemon: objects that its predecessor has restored are restored again. */
@@ -293,6 +297,9 @@ static void restore_forget(struct gpud_client *c)
 {
     for (struct object *o = c->objects; o != NULL; o = o->next) {
         o->pending = 0;
+        if (o->kind == OBJECT_ARENA) {
+            arena_forget_vain(o);
+        }
     }
 }
 

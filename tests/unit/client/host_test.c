@@ -1,5 +1,6 @@
 /* Memory shared with the daemon: what uses it, how much of it there is, what is left of it after a
  * restart. Claims are answered here (linked with --wrap). */
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -26,6 +27,7 @@ static struct {
     pthread_cond_t changed;
     bool wait;            /* until this is taken back */
     int code;             /* they fail with */
+    unsigned failing;     /* the next ones fail with it; UINT_MAX: all */
     unsigned waiting;     /* there now */
     unsigned ended;       /* threads of the test that need none any more */
     uint64_t patience_ns; /* of the last one */
@@ -47,7 +49,8 @@ int __wrap_shm_claim(const char *path, struct bytes nonce, const struct frame_fd
         (void)pthread_cond_wait(&claims.changed, &claims.lock);
     }
     claims.waiting--;
-    int code = claims.code;
+    int code = claims.failing > 0 ? claims.code : 0;
+    claims.failing -= claims.failing > 0 && claims.failing < UINT_MAX;
     (void)pthread_mutex_unlock(&claims.lock);
     if (code != 0) {
         return err_set(e, code, "no claim at %s", path);
@@ -64,6 +67,7 @@ static void claims_set(bool wait, int code)
     (void)pthread_mutex_lock(&claims.lock);
     claims.wait = wait;
     claims.code = code;
+    claims.failing = UINT_MAX;
     (void)pthread_cond_broadcast(&claims.changed);
     (void)pthread_mutex_unlock(&claims.lock);
 }
@@ -400,6 +404,43 @@ START_TEST(memory_that_was_not_taken_is_used_up)
 }
 END_TEST
 
+static void claims_fail(int code, unsigned count)
+{
+    claims_set(false, code);
+    (void)pthread_mutex_lock(&claims.lock);
+    claims.failing = count;
+    (void)pthread_mutex_unlock(&claims.lock);
+}
+
+/* FAULT other: a new front is stopped, or has no processor, while clients bring it their memory
+ * required: libgpud brings it again, and the daemon keeps one arena
+ * defence: `client/src/objects/arena.c`: arena_comes_again, arenas_free_vain
+ * mutants: arena-slow */
+START_TEST(a_slow_daemon_takes_memory_later)
+{
+    void *memory = host_memory(1000);
+    claims_fail(ERR_TIMEOUT, 3);
+    fake_restart(fake, false);
+    OK(gpud_ping(client, NULL));
+    ck_assert_ptr_nonnull(arena_at(client, memory, 1000));
+    await_arenas(2); /* one of each daemon */
+    OK(gpud_host_free(client, memory));
+}
+END_TEST
+
+/* It is asked so often only. */
+START_TEST(a_daemon_that_takes_no_memory_is_asked_no_more)
+{
+    void *memory = host_memory(1000);
+    claims_fail(ERR_TIMEOUT, ARENA_TRIES);
+    fake_restart(fake, false);
+    OK(gpud_ping(client, NULL));
+    ck_assert_ptr_null(arena_at(client, memory, 1000));
+    await_arenas(1); /* of the former daemon */
+    OK(gpud_host_free(client, memory));
+}
+END_TEST
+
 /* It is freed while yet another daemon is asked to take it. */
 START_TEST(memory_is_freed_while_it_is_restored)
 {
@@ -508,6 +549,8 @@ int main(void)
     tcase_add_test(t, staging_memory_of_many_threads_has_a_limit);
     tcase_add_test(t, without_shared_memory_chunks_are_filled);
     tcase_add_test(t, memory_that_was_not_taken_is_used_up);
+    tcase_add_test(t, a_slow_daemon_takes_memory_later);
+    tcase_add_test(t, a_daemon_that_takes_no_memory_is_asked_no_more);
     tcase_add_test(t, memory_is_freed_while_it_is_restored);
     tcase_add_test(t, claims_end_with_the_call);
     tcase_add_test(t, a_run_has_one_deadline);
