@@ -134,7 +134,11 @@ static struct job *head_of(const struct stake *k, unsigned class)
     const struct heap_entry *any = may ? runs_first(&k->tenant->share.any[class]) : NULL;
     const struct heap_entry *first =
         any == NULL || (own != NULL && heap_before(own, any)) ? own : any;
-    return first != NULL ? first->what : NULL;
+    struct job *j = first != NULL ? first->what : NULL;
+    if (j != NULL) {
+        job_fetch(j);
+    }
+    return j;
 }
 
 static uint64_t virtual_of(const struct tenant *t, uint64_t ns)
