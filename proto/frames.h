@@ -427,11 +427,13 @@ enum frame_ref_tag {
 
 /* First frame of both sides. The launcher serves one front at a time. Only the launcher's has:
  * compiler, the hash of its gpud-compile; worker_uid, worker_gid, of the user that compilers run as
- * and of the group of all workers, 0: the launcher's own. */
+ * and of the group of all workers, 0: the launcher's own; lineage, a number of its own, because the
+ * records of workers' jobs are no older than the launcher that keeps them. */
 #define MSG_L_HELLO(U, I, S, B, L)                                                                 \
     S(build, PROTO_NAME_MAX)                                                                       \
     U(pid, UINT64_MAX)                                                                             \
-    S(compiler, PROTO_NAME_MAX) U(worker_uid, UINT32_MAX) U(worker_gid, UINT32_MAX)
+    S(compiler, PROTO_NAME_MAX)                                                                    \
+    U(worker_uid, UINT32_MAX) U(worker_gid, UINT32_MAX) U(lineage, UINT64_MAX)
 /* fds: input staging, output staging, and the adoption record, which the worker does not get.
  * device: a RECORD_WORKER. The launcher makes the worker's channel, keeps duplicates of all
  * descriptors and answers L_STARTED. */

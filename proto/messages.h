@@ -427,7 +427,8 @@ enum proto_pool_part { POOL_METERS = 1, POOL_PIECES = 2, POOL_EVENTS = 3 };
  * rest are limits of one session. max_arena: bytes of all its arenas. max_unacked: requests whose
  * answers were not acknowledged. max_kept: bytes of these answers. max_early: bytes of requests
  * that came before their turn. max_buffers … max_programs: objects. max_requests: unanswered
- * requests of one connection. */
+ * requests of one connection. lineage: what the daemon knows of earlier daemons' jobs reaches back as
+ * far as this number was the same; 0: unknown. up_ns: how long the daemon has run. */
 #define MSG_WELCOME(U, I, S, B, L)                                                                 \
     U(major, UINT64_MAX)                                                                           \
     U(minor, UINT64_MAX)                                                                           \
@@ -451,7 +452,9 @@ enum proto_pool_part { POOL_METERS = 1, POOL_PIECES = 2, POOL_EVENTS = 3 };
     U(max_arenas, UINT64_MAX)                                                                      \
     U(max_modules, UINT64_MAX)                                                                     \
     U(max_programs, UINT64_MAX)                                                                    \
-    U(max_requests, UINT64_MAX)
+    U(max_requests, UINT64_MAX)                                                                    \
+    U(lineage, UINT64_MAX)                                                                         \
+    U(up_ns, UINT64_MAX)
 
 #define MSG_PONG(U, I, S, B, L) U(value, UINT64_MAX) U(now_ns, UINT64_MAX)
 

@@ -77,6 +77,7 @@ static int open_launcher(struct front *f, struct err *e)
     int rc =
         launcher_link_open(f->loop, &options, f->build, &launcher_callbacks, f, &f->launcher, e);
     if (rc == 0) {
+        f->lineage = launcher_lineage(f->launcher);
         f->worker_uid = launcher_worker_uid(f->launcher);
         f->worker_gid = launcher_worker_gid(f->launcher);
     }

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -13,10 +14,13 @@
 #define COMPILER_FILE  (256ull * 1024 * 1024) /* bytes of a file that a compiler writes */
 #define COMPILER_FILES 256                    /* descriptors */
 
-void front_init(struct front *f, struct children *children, const struct programs *programs,
-                const char *build)
+int front_init(struct front *f, struct children *children, const struct programs *programs,
+               const char *build, struct err *e)
 {
     *f = (struct front){.fd = -1, .children = children, .programs = *programs, .build = build};
+    return getrandom(&f->lineage, sizeof f->lineage, 0) == (ssize_t)sizeof f->lineage
+               ? 0
+               : err_errno(e, ERR_IO, "random bytes");
 }
 
 void front_accept(struct front *f, int fd)
@@ -59,7 +63,8 @@ static int send_hello(struct front *f, struct err *e)
                               .pid = (uint64_t)getpid(),
                               .compiler = bytes_str(f->programs.compiler_hash),
                               .worker_uid = f->stranger.uid,
-                              .worker_gid = f->stranger.uid != 0 ? f->stranger.gid : 0};
+                              .worker_gid = f->stranger.uid != 0 ? f->stranger.gid : 0,
+                              .lineage = f->lineage};
     return send_msg(f, &schema_msg_l_hello, &msg, NULL, e);
 }
 

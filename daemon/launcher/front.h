@@ -28,6 +28,7 @@ struct front {
     bool wants_write; /* an owed frame did not fit into the socket */
     bool quit;        /* the front asked the launcher to end */
     const char *build;
+    uint64_t lineage; /* the launcher's number */
     /* socket of the journal, for children's output; NULL: children use this process's stderr */
     const char *journal;
     struct programs programs;
@@ -37,8 +38,9 @@ struct front {
     struct children *children; /* not owned */
 };
 
-void front_init(struct front *f, struct children *children, const struct programs *programs,
-                const char *build);
+/* Draws the launcher's number. ERR_IO: no random bytes. */
+int front_init(struct front *f, struct children *children, const struct programs *programs,
+               const char *build, struct err *e);
 /* takes over the descriptor; no front may be connected */
 void front_accept(struct front *f, int fd);
 /* Serves the frames that have arrived. < 0: the caller has to close the connection (ERR_CLOSED:

@@ -436,9 +436,9 @@ int main(int argc, char **argv)
     if (hash_file(programs.compiler, &compiler)) {
         (void)hash_text(compiler, programs.compiler_hash);
     }
-    front_init(&l.front, &l.children, &programs, GPUD_BUILD);
+    rc = front_init(&l.front, &l.children, &programs, GPUD_BUILD, &e);
     l.front.journal = journal_is(STDERR_FILENO) ? JOURNAL_SOCKET : NULL;
-    if (begin(&l, &o, &e) != 0) {
+    if (rc != 0 || begin(&l, &o, &e) != 0) {
         log_error("%s", e.text);
         return 1;
     }

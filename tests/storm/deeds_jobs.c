@@ -320,28 +320,12 @@ static bool arena_ready(struct client *k)
     return true;
 }
 
-/* A client that lost front and launcher together sends its job again, to a front that knows nothing
- * of it: the library does not tell such a job apart (docs/faults.md, "Not kept"). */
-static void arena_judge(struct client *k, const float *y, const struct mark *before)
-{
-    bool twice = harmed(k, before, VICTIM_FRONT) && harmed(k, before, VICTIM_LAUNCHER);
-    for (unsigned i = 0; twice && i < ARENA_ITEMS; i++) {
-        twice = y[i] == k->arena_value + 1;
-    }
-    if (twice) {
-        atomic_fetch_add(&k->l->twice, 1);
-        return;
-    }
-    check_axpy(k, k->arena, y, ARENA_ITEMS, 0, k->arena_value);
-}
-
 /* Adds in place: a job that ran again after its worker ended must not add twice. */
 void deed_arena(struct client *k)
 {
     if (!arena_ready(k)) {
         return;
     }
-    struct mark before = mark_now(k);
     float *y = k->arena + ARENA_ITEMS;
     gpud_arg args[] = {gpud_f32(1), gpud_host_in(k->arena, ARENA_ITEMS, GPUD_F32),
                        gpud_host_inout(y, ARENA_ITEMS, GPUD_F32)};
@@ -352,7 +336,7 @@ void deed_arena(struct client *k)
     if (expect(k, rc, "gpud_call in an arena", expect_arena)) {
         atomic_fetch_add(&k->l->jobs, 1);
         k->arena_value += 1;
-        arena_judge(k, y, &before);
+        check_axpy(k, k->arena, y, ARENA_ITEMS, 0, k->arena_value);
     }
     fill(y, ARENA_ITEMS, k->arena_value);
     if (chance_one_in(&k->chance, 20)) {

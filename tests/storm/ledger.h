@@ -94,7 +94,6 @@ struct ledger {
     _Atomic uint64_t shared[CLIENTS];        /* newest published buffer of each client, 0: none */
     _Atomic uint64_t breaches[BREACH_COUNT];
     _Atomic uint64_t jobs, sessions;
-    _Atomic uint64_t twice; /* in arenas, after front and launcher ended together: docs/faults.md */
     _Atomic uint64_t events[16]; /* by kind */
     struct tally tally[DEED_COUNT];
     struct place place[CLIENTS];

@@ -192,9 +192,6 @@ void report_all(struct storm *s)
                  atomic_load(&l->events[GPUD_EVENT_BUFFER_LOST]),
                  atomic_load(&l->events[GPUD_EVENT_RESTARTED]),
                  atomic_load(&l->events[GPUD_EVENT_RESTORE_FAILED]));
-    (void)printf("jobs in place in an arena that ran twice after front and launcher ended together "
-                 "(docs/faults.md, \"Not kept\"): %" PRIu64 "\n",
-                 atomic_load(&l->twice));
     (void)printf("workers that their driver aborted, lines of the log: %u\n", s->driver_ends);
     report_recoveries(s);
     for (unsigned i = 0; i < BREACH_COUNT; i++) {

@@ -54,6 +54,7 @@ struct session {
     uint64_t max_kept;
     uint64_t linger_ns;
     uint64_t number;
+    uint64_t lineage;
     bool may_load;
     char build[PROTO_NAME_MAX + 1];
     char tenant[PROTO_NAME_MAX + 1];

@@ -497,6 +497,7 @@ bool job_cancel_here(struct gpud_client *c, struct gpud_job *job)
 static int submit(struct gpud_client *c, struct gpud_job *job, struct err *e)
 {
     int rc = requests_add(&c->requests, &job->req, true, e);
+    job->lineage = c->session.lineage;
     if (rc == 0) {
         session_send(c, &job->req);
     }
@@ -662,21 +663,42 @@ void jobs_forget_ids(struct gpud_client *c)
     }
 }
 
-void jobs_doubt(struct gpud_client *c, bool forgotten)
+/* Of a job that was sent. */
+static bool may_have_run(const struct gpud_job *job, const struct meeting *m)
+{
+    bool recorded = job->lineage == m->lineage || job->lineage == 0 || m->lineage == 0;
+    return m->forgotten || !recorded;
+}
+
+/* false: the job is sent again. */
+static bool end_unsent(struct gpud_client *c, struct gpud_job *job, const struct meeting *m)
+{
+    struct request *filler = NULL; /* HELLO reported the number as unanswered */
+    struct err e = ERR_INIT;
+    if (!arena_uses_change(job->uses, job->use_count) || !may_have_run(job, m) ||
+        filler_make(c, job->req.seq, &job->req, &filler, NULL) != 0) {
+        return false;
+    }
+    (void)err_set(&e, ERR_CLOSED,
+                  "%s: it may have run, and adds to memory in place, so it is not sent again",
+                  m->forgotten ? "its session ended while the daemon was away"
+                               : "the daemon and its launcher ended");
+    job->req.answered(c, &job->req, NULL, &e);
+    return true;
+}
+
+void jobs_meet(struct gpud_client *c, const struct meeting *m)
 {
     struct gpud_job *next;
     for (struct gpud_job *job = c->jobs; job != NULL; job = next) {
         next = job->next; /* a job that was given up is freed at its end */
-        job->doubtful = job->doubtful || (job->state != JOB_ENDED && job->req.sent);
-        struct request *filler = NULL; /* HELLO reported the number as unanswered */
-        if (forgotten && job->state != JOB_ENDED && job->req.sent &&
-            arena_uses_change(job->uses, job->use_count) &&
-            filler_make(c, job->req.seq, &job->req, &filler, NULL) == 0) {
-            struct err e = ERR_INIT;
-            (void)err_set(&e, ERR_CLOSED,
-                          "its session ended while the daemon was away: it may have run, and adds "
-                          "to memory in place, so it is not sent again");
-            job->req.answered(c, &job->req, NULL, &e);
+        bool sent = job->state != JOB_ENDED && job->req.sent;
+        if (sent && !m->other) {
+            continue;
+        }
+        job->doubtful = job->doubtful || (sent && m->anew);
+        if (!sent || !end_unsent(c, job, m)) {
+            job->lineage = m->lineage;
         }
     }
 }

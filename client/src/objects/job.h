@@ -60,6 +60,7 @@ struct gpud_job {
     size_t sink_count;
     struct host_use *uses; /* owned */
     unsigned use_count;
+    uint64_t lineage;        /* of the daemon that got it first, or again; 0: unknown */
     bool unsure;             /* it ended without an answer: the daemon may still run it */
     bool doubtful;           /* a session that is over got it, and may have run it */
     struct aligned *aligned; /* owned */
@@ -98,10 +99,17 @@ void job_result(struct gpud_client *c, const struct proto_result *result, struct
 
 /* Forgets the ids of a daemon: another daemon gives new ids, or sends the same ids again. */
 void jobs_forget_ids(struct gpud_client *c);
-/* The session is new: it knows nothing of what jobs that were sent have done in the one before.
- * forgotten: the former session may have ended with the answers of such jobs. A job that must not
- * run twice is not sent again then: it ends with CLOSED, and may have had effects. */
-void jobs_doubt(struct gpud_client *c, bool forgotten);
+/* What the daemon that answered HELLO knows of the jobs that were sent. */
+struct meeting {
+    bool other;     /* the daemon or the session is another one */
+    bool anew;      /* the session knows nothing of what they have done in the one before */
+    bool forgotten; /* the former session may have ended with their answers */
+    uint64_t lineage;
+};
+
+/* A job that must not run twice is not sent again if a daemon has forgotten it, or the record of it
+ * ended with its launcher: it ends with CLOSED, and may have had effects. */
+void jobs_meet(struct gpud_client *c, const struct meeting *m);
 /* The client closes: jobs remain for their owners. */
 void jobs_finish(struct gpud_client *c);
 /* Runs one pending done callback (without the lock); false if there is none. */

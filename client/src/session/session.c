@@ -79,6 +79,7 @@ static void welcome_take(struct session *s, const struct msg_welcome *w)
     s->max_programs = w->max_programs;
     s->max_kept = w->max_kept;
     s->number = w->session;
+    s->lineage = w->lineage;
     s->may_load = w->may_load != 0;
     text_copy(s->build, sizeof s->build, w->build);
     text_copy(s->tenant, sizeof s->tenant, w->tenant);
@@ -109,11 +110,14 @@ static void ranges_settle(struct gpud_client *c)
     s->reported_to = ranges || s->reported_to < most ? s->reported_to : most;
 }
 
-/* Was the client away for so long that the daemon may have ended its session? Before the daemon's
- * new WELCOME is taken. */
-static bool outlived(const struct session *s)
+/* May a daemon have ended a session that it knew? It, or an earlier one, has, if it knew the former
+ * session. Another one has run for long enough, or the client was away for so long. Before the
+ * daemon's new WELCOME is taken. */
+static bool outlived(const struct session *s, const struct msg_welcome *w, bool daemon)
 {
-    return s->lost_ns != NS_NEVER && clock_now_ns() >= ns_add(s->lost_ns, s->linger_ns);
+    uint64_t linger = s->linger_ns < w->linger_ns ? s->linger_ns : w->linger_ns;
+    bool away = s->lost_ns != NS_NEVER && clock_now_ns() >= ns_add(s->lost_ns, linger);
+    return daemon || away || w->up_ns >= linger;
 }
 
 static void hello_answered(struct gpud_client *c, struct request *r, struct message *m,
@@ -135,10 +139,14 @@ static void hello_answered(struct gpud_client *c, struct request *r, struct mess
     /* a session of another number was made by a HELLO whose WELCOME was lost */
     bool daemon = memcmp(w.daemon_id.data, s->daemon_id, sizeof s->daemon_id) == 0;
     bool same = daemon && w.resumed != 0 && w.session == s->number;
-    if (w.resumed == 0 || (daemon && !same)) {
-        jobs_doubt(c, outlived(s));
-        s->anew = s->known;
+    bool anew = w.resumed == 0 || (daemon && !same);
+    if (s->known) {
+        jobs_meet(c, &(struct meeting){.other = !same,
+                                       .anew = anew,
+                                       .forgotten = anew && outlived(s, &w, daemon),
+                                       .lineage = w.lineage});
     }
+    s->anew = anew ? s->known : s->anew;
     welcome_take(s, &w);
     shm_find(s->shm, &c->address);
     ranges_settle(c);

@@ -214,6 +214,7 @@ struct front {
     struct reload *reload; /* owned; reload.c's; NULL: no reload yet */
     const char *build;
     uint8_t daemon_id[PROTO_CLIENT_ID_BYTES];
+    uint64_t lineage; /* the launcher's number; 0: it has none */
     uint64_t started_ns;
     struct front_hooks hooks;
     struct front_io io; /* filled before any other call */

@@ -86,6 +86,8 @@ static int welcome(struct front *f, const struct session *s, bool resumed, struc
         .max_modules = MODULES_MAX,
         .max_programs = PROGRAMS_MAX,
         .max_requests = config_requests_max(&f->config),
+        .lineage = f->lineage,
+        .up_ns = front_now(f) - f->started_ns,
     };
     return proto_encode(&schema_msg_welcome, &w, out, e);
 }

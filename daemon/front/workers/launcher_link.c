@@ -31,6 +31,7 @@ struct launcher_hello {
     char compiler[HASH_TEXT_BYTES];
     uint32_t worker_uid;
     uint32_t worker_gid;
+    uint64_t lineage;
 };
 
 struct launcher_link {
@@ -246,6 +247,7 @@ static int greet(int fd, const char *build, struct launcher_hello *ret_hello, st
     }
     ret_hello->worker_uid = (uint32_t)m.worker_uid;
     ret_hello->worker_gid = (uint32_t)m.worker_gid;
+    ret_hello->lineage = m.lineage;
     return 0;
 }
 
@@ -366,6 +368,11 @@ int launcher_link_open(uv_loop_t *loop, const struct launcher_options *options, 
 const char *launcher_compiler_hash(const struct launcher_link *l)
 {
     return l->hello.compiler;
+}
+
+uint64_t launcher_lineage(const struct launcher_link *l)
+{
+    return l->hello.lineage;
 }
 
 uint32_t launcher_worker_uid(const struct launcher_link *l)

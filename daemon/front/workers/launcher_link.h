@@ -59,6 +59,8 @@ int launcher_link_open(uv_loop_t *loop, const struct launcher_options *options, 
 const char *launcher_compiler_hash(const struct launcher_link *l);
 /* The uid of workers and compilers, whose connections the listener refuses; 0: the daemon's own. */
 uint32_t launcher_worker_uid(const struct launcher_link *l);
+/* Its number: no record of a worker's jobs is older than its launcher. */
+uint64_t launcher_lineage(const struct launcher_link *l);
 /* The group of all users of workers, whose connections are refused, too; 0: the daemon's own. */
 uint32_t launcher_worker_gid(const struct launcher_link *l);
 void launcher_link_close(struct launcher_link *l); /* workers keep running; NULL is accepted */

@@ -653,6 +653,7 @@ struct sim {
     uint64_t stalled_ns;      /* end of the last time that the front stood still */
     uint64_t wakes, woken_ns; /* of the timer at the same time */
     uint64_t era;             /* fronts so far */
+    uint64_t launchers;       /* that have ended */
     struct sim_client *client;
     unsigned clients;
     uint32_t pipes;

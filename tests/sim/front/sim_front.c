@@ -315,6 +315,7 @@ static void front_make(struct sim *s)
     f->settings_data = s;
     f->build = "sim";
     f->started_ns = s->now_ns;
+    f->lineage = 1 + s->launchers;
     f->next_session = f->next_worker = f->next_job = 1;
     memcpy(f->daemon_id, &s->era, sizeof s->era);
     idmap_init(&f->buffers, IDMAP_MAX, generation);

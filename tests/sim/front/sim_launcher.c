@@ -254,9 +254,11 @@ void launcher_lost(struct sim *s)
         worker_drop_record(x);
     }
     monitor_drop(s);
+    s->launchers++;
     if (!front_alive(s)) {
         return;
     }
+    s->f->lineage = 1 + s->launchers;
     memory_inside();
     monitor_orphaned(s->f);
     departing_orphaned(s->f);

@@ -342,6 +342,20 @@ void fake_linger(struct fake *f, uint64_t ns)
     (void)pthread_mutex_unlock(&f->lock);
 }
 
+void fake_lineage(struct fake *f, uint64_t lineage)
+{
+    (void)pthread_mutex_lock(&f->lock);
+    f->lineage = lineage;
+    (void)pthread_mutex_unlock(&f->lock);
+}
+
+void fake_up(struct fake *f, uint64_t ns)
+{
+    (void)pthread_mutex_lock(&f->lock);
+    f->up_ns = ns;
+    (void)pthread_mutex_unlock(&f->lock);
+}
+
 void fake_results_first(struct fake *f, bool on)
 {
     (void)pthread_mutex_lock(&f->lock);

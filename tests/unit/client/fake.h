@@ -39,6 +39,9 @@ void fake_limit_message(struct fake *f, uint64_t max_message);
 void fake_share(struct fake *f);
 /* Tells in the next WELCOME how long sessions outlive their connections; 10 s at first. */
 void fake_linger(struct fake *f, uint64_t ns);
+/* What the next WELCOME says of the daemon's jobs, and how long it has run; 0 at first. */
+void fake_lineage(struct fake *f, uint64_t lineage);
+void fake_up(struct fake *f, uint64_t ns);
 /* Is a daemon of that minor from the next WELCOME on. */
 void fake_minor(struct fake *f, uint64_t minor);
 /* The next `count` requests with a number are not admitted, for this reason. */

@@ -148,6 +148,8 @@ void fake_hello(struct slot *s, struct bytes message)
         .may_load = 1,
         .session = 7,
         .shm = bytes_str(f->shares ? "/nowhere" : ""),
+        .lineage = f->lineage,
+        .up_ns = f->up_ns,
     };
     f->knows_session = true;
     fake_answer(s, &schema_msg_welcome, &welcome);

@@ -51,6 +51,8 @@ struct fake {
     uint64_t max_inflight, max_message, order;
     uint64_t minor; /* of the next WELCOME */
     uint64_t linger_ns;
+    uint64_t lineage;
+    uint64_t up_ns;
     uint64_t life; /* grows with each restart; part of handles and of the daemon's id */
     struct greeted greeted[GREETED]; /* the last ones, as a ring */
     unsigned greeted_count;

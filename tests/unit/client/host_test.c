@@ -243,7 +243,7 @@ END_TEST
 /* FAULT other: the daemon was away for longer than sessions live, and a job is unanswered
  * required: a job that adds in place to memory of the client is not sent again: CLOSED,
  *   `effects = maybe`
- * defence: `client/src/session/session.c`: outlived; `client/src/objects/job.c`: jobs_doubt
+ * defence: `client/src/session/session.c`: outlived; `client/src/objects/job.c`: jobs_meet
  * mutants: job-forgotten-again */
 /* The daemon has ended the session, and with it what it knew of the job: the job may have run. One
  * that writes nothing that it reads goes to the next session. */
@@ -269,6 +269,42 @@ START_TEST(a_job_that_adds_in_place_is_not_sent_to_a_session_that_came_too_late)
     ck_assert_int_eq(e.effects, GPUD_EFFECTS_MAYBE);
     OK(gpud_wait(reader, NS_NEVER));
     gpud_job_free(reader);
+    ck_assert_uint_eq(fake_gaps(fake), 0);
+    writer_check_closed(&w);
+}
+END_TEST
+
+enum { SAME_LAUNCHER, OTHER_LAUNCHER, OTHER_LAUNCHER_RESUMED, UP_FOR_LONG, MEETINGS };
+
+/* FAULT 22: launcher, workers and front end at once, or a client that was stopped meanwhile finds a
+ *   daemon that has run for longer than sessions live
+ * required: a job that adds in place to memory of the client is not sent again: CLOSED,
+ *   `effects = maybe`. While the launcher lives it is, since its record tells the next front
+ * defence: `client/src/objects/job.c`: jobs_meet; `daemon/launcher/front.c`: send_hello
+ * mutants: job-lineage, job-up */
+START_TEST(a_job_that_adds_in_place_goes_to_daemons_that_know_whether_it_ran)
+{
+    struct writer w;
+    fake_lineage(fake, 5);
+    fake_drop(fake);
+    OK(gpud_ping(client, NULL));
+    fake_mode(fake, FAKE_HOLD);
+    writer_begin(&w);
+    fake_wait_held(fake, 1);
+    fake_mode(fake, FAKE_SERVE);
+    bool other = _i == OTHER_LAUNCHER || _i == OTHER_LAUNCHER_RESUMED;
+    fake_lineage(fake, other ? 6 : 5);
+    fake_up(fake, _i == UP_FOR_LONG ? 10 * NS_PER_S : NS_PER_S);
+    fake_restart(fake, _i == OTHER_LAUNCHER_RESUMED);
+    if (_i == SAME_LAUNCHER) {
+        OK(gpud_wait(w.job, NS_NEVER));
+    } else {
+        FAILS(gpud_wait(w.job, NS_NEVER), GPUD_ERR_CLOSED);
+        gpud_error e = {.size = sizeof e};
+        OK(gpud_job_error(w.job, &e));
+        ck_assert_int_eq(e.effects, GPUD_EFFECTS_MAYBE);
+    }
+    OK(gpud_ping(client, NULL)); /* all is restored */
     ck_assert_uint_eq(fake_gaps(fake), 0);
     writer_check_closed(&w);
 }
@@ -543,6 +579,8 @@ int main(void)
     tcase_add_test(t, memory_of_a_job_without_an_answer_is_not_used_again);
     tcase_add_test(t, memory_of_a_job_of_two_sessions_is_not_used_again);
     tcase_add_test(t, a_job_that_adds_in_place_is_not_sent_to_a_session_that_came_too_late);
+    tcase_add_loop_test(t, a_job_that_adds_in_place_goes_to_daemons_that_know_whether_it_ran, 0,
+                        MEETINGS);
     tcase_add_loop_test(t, memory_of_a_job_that_runs_on_is_not_used_again, 0, 3);
     tcase_add_loop_test(t, memory_of_other_jobs_is_used_again, 0, 3);
     tcase_add_test(t, staging_memory_of_a_job_that_runs_on_is_not_used_again);
