@@ -198,6 +198,10 @@ static inline bool memory_mapping(const struct memory *m) /* is memory being map
 {
     return mapping_busy(&m->mapping);
 }
+static inline bool memory_clears(const struct memory *m) /* is new memory being zeroed? */
+{
+    return m->mapping.marker != NULL;
+}
 /* Blocks until all memory is mapped and unmapped, for two seconds at most. */
 void memory_settle(struct memory *m);
 /* Allocates memory that another process can map, outside the pool, in whole pages; it is dirty.

@@ -27,7 +27,7 @@ bool server_nothing_runs(void *data)
 {
     const struct server *s = data;
     return completion_oldest(&s->completion) == NULL && server_nothing_moves(s, NULL) &&
-           !s->device.memory.hung;
+           !memory_clears(&s->device.memory) && !s->device.memory.hung;
 }
 
 void server_must_send(struct server *s, int rc, const struct err *e)
