@@ -223,30 +223,50 @@ static int take_once(struct buffers *t, const struct buffer_ask *ask, struct buf
     return memory_alloc(t->memory, &wanted, &b->piece, e);
 }
 
-/* Evicts buffers for exported and managed memory at once. Memory of the pool can come later, but
- * memory outside it cannot. */
-static int piece_take(struct buffers *t, const struct buffer_ask *ask, struct buffer *b,
-                      struct err *e)
-{
-    bool apart = ask->exported || (ask->managed && memory_may_manage(t->memory, ask->size));
-    struct err why = ERR_INIT;
-    int rc = take_once(t, ask, b, &why);
-    apart = apart && !(ask->managed && memory_may_promise(t->memory, ask->tenant, ask->size, true));
-    while (apart && (rc == ERR_DEVICE_MEMORY || rc == ERR_LIMIT) && t->clear_out != NULL &&
-           t->clear_out(t->data, ask->tenant, ask->size, rc == ERR_LIMIT)) {
-        why = ERR_INIT;
-        rc = take_once(t, ask, b, &why);
-    }
-    if (rc != 0) {
-        *e = why;
-    }
-    return rc;
-}
-
 /* Too little memory is free. */
 static bool is_short(int rc)
 {
     return rc == ERR_DEVICE_MEMORY || rc == ERR_LIMIT;
+}
+
+bool buffer_cleared(const struct buffers *t, const struct buffer_clearing *clearing)
+{
+    return memory_service_passed(t->memory, clearing->begun);
+}
+
+/* Evicts buffers for memory outside the pool, as long as that makes room. BUFFER_LATER: room is on
+ * its way. */
+static int apart_take(struct buffers *t, const struct buffer_ask *ask, struct buffer *b,
+                      struct err *e)
+{
+    if (!buffer_cleared(t, ask->clearing)) {
+        return BUFFER_LATER;
+    }
+    enum buffer_room room;
+    int rc;
+    do {
+        struct err why = ERR_INIT;
+        rc = take_once(t, ask, b, &why);
+        bool clears = is_short(rc) && !(ask->managed && memory_may_promise(t->memory, ask->tenant,
+                                                                           ask->size, true));
+        room = clears
+                   ? t->clear_out(t->data, ask->tenant, ask->size, rc == ERR_LIMIT, ask->clearing)
+                   : BUFFER_ROOM_NONE;
+        if (rc != 0) {
+            *e = why;
+        }
+    } while (room == BUFFER_ROOM_MADE);
+    return room == BUFFER_ROOM_COMES ? BUFFER_LATER : rc;
+}
+
+/* A buffer of the pool's may be without memory, but an exported or managed one is created when its
+ * memory is there. */
+static int piece_take(struct buffers *t, const struct buffer_ask *ask, struct buffer *b,
+                      struct err *e)
+{
+    bool apart = ask->exported || (ask->managed && memory_may_manage(t->memory, ask->size));
+    return apart && ask->clearing != NULL && t->clear_out != NULL ? apart_take(t, ask, b, e)
+                                                                  : take_once(t, ask, b, e);
 }
 
 /* Its content is on the host, and may remain there for now. */
@@ -254,7 +274,7 @@ static int held_take(struct buffers *t, const struct buffer_ask *ask, struct buf
                      struct err *e)
 {
     struct err why = ERR_INIT;
-    int rc = ask->size > 0 ? piece_take(t, ask, b, &why) : 0;
+    int rc = ask->size > 0 ? take_once(t, ask, b, &why) : 0;
     b->managed = is_short(rc) && ask->managed;
     if (rc != 0 && !is_short(rc)) {
         *e = why;
@@ -335,7 +355,7 @@ int buffer_create(struct buffers *t, const struct buffer_ask *ask, struct buffer
         stay_no_more(t, b);
         HASH_DEL(t->by_id, b);
         free(b);
-        return err_wrap(e, "buffer of %" PRIu64 " bytes", ask->size);
+        return rc == BUFFER_LATER ? rc : err_wrap(e, "buffer of %" PRIu64 " bytes", ask->size);
     }
     b->serial = ++t->made;
     t->bytes += b->module == NULL ? b->size : 0;

@@ -46,6 +46,20 @@ enum buffer_loss {
 
 struct spill_copy;
 
+/* What making room outside the pool for one request came to. */
+enum buffer_room {
+    BUFFER_ROOM_NONE,  /* no more room can be made */
+    BUFFER_ROOM_MADE,  /* some was made: try again */
+    BUFFER_ROOM_COMES, /* some is on its way: try again later */
+};
+
+/* Room that is being made outside the pool for one request. */
+struct buffer_clearing {
+    uint64_t begun; /* point of the service stream behind the moves that were begun; 0: none */
+    bool own;       /* the tenant's own hard limit was in the way */
+    bool moves;     /* buffers are being moved together, a part in each try: try in the next turn */
+};
+
 struct buffer {
     uint64_t id;
     uint64_t size;   /* bytes */
@@ -79,16 +93,18 @@ struct buffer {
     /* not owned: marker behind a transfer into its memory, which its next user waits for; NULL:
      * none */
     struct backend_marker *filling;
-    uint64_t serial; /* position in the order of creation, from 1 */
+    struct buffer_clearing clearing; /* room for its managed memory, which a job waits for */
+    uint64_t serial;                 /* position in the order of creation, from 1 */
     UT_hash_handle hh;
 };
 
 /* Frees the host copy of a buffer that has no piece. */
 typedef void (*buffer_forget_fn)(void *data, struct buffer *b);
 
-/* Makes room for `bytes` of memory outside the pool, and waits for it. own: only buffers of the
- * same tenant may be evicted. Returns false when no more room can be made. */
-typedef bool (*buffer_room_fn)(void *data, uint64_t tenant, uint64_t bytes, bool own);
+/* Begins to make room for `bytes` of memory outside the pool. own: only buffers of the same tenant
+ * may be evicted. clearing: what was begun for the same request before. Never blocks. */
+typedef enum buffer_room (*buffer_room_fn)(void *data, uint64_t tenant, uint64_t bytes, bool own,
+                                           struct buffer_clearing *clearing);
 
 /* Would the last refused request fit after the moves that are under way? */
 typedef bool (*buffer_soon_fn)(void *data);
@@ -115,6 +131,7 @@ struct buffers {
 
 void buffers_init(struct buffers *t, struct memory *memory, struct modules *modules);
 void buffers_finish(struct buffers *t); /* idle; before modules_finish */
+#define BUFFER_LATER 1
 struct buffer_ask {
     uint64_t id;
     uint64_t size; /* bytes */
@@ -123,15 +140,18 @@ struct buffer_ask {
     bool managed;
     bool stays; /* it is never evicted */
     bool held;  /* the host has its content: it needs no device memory for now */
+    /* state of the room that is made for exported or managed memory; NULL: none is made */
+    struct buffer_clearing *clearing;
     /* id; not 0: the buffer is `variable` of this module, and `size` is the size of the variable */
     uint64_t module;
     struct bytes variable; /* at most PROTO_NAME_MAX bytes */
 };
 
-/* Creates a buffer. ERR_LIMIT: no more of the tenant's buffers may stay. Its memory may hold other
- * tenants' bytes; the caller zeroes it with transfer_start. On a full device the buffer gets no
- * memory yet, provided that `room` has space for it, or that moves or releases under way will make
- * room on the device. */
+/* Creates a buffer. BUFFER_LATER: room for its memory is on its way, and there is no buffer yet;
+ * ask again, with the same `clearing`. ERR_LIMIT: no more of the tenant's buffers may stay. Its
+ * memory may hold other tenants' bytes; the caller zeroes it with transfer_start. On a full device
+ * the buffer gets no memory yet, provided that `room` has space for it, or that moves or releases
+ * under way will make room on the device. */
 int buffer_create(struct buffers *t, const struct buffer_ask *ask, struct buffer **ret_buffer,
                   struct err *e);
 struct buffer *buffer_find(const struct buffers *t, uint64_t id, struct err *e); /* NULL: unknown */
@@ -150,6 +170,8 @@ int buffer_manage(struct buffers *t, struct buffer *b, struct err *e);
 /* To be called when the buffer has memory of the pool, for the first time or again: drops its
  * reservation and its former addresses. */
 void buffer_came(struct buffers *t, struct buffer *b);
+/* Are the moves over that were begun for the request? No room comes before. */
+bool buffer_cleared(const struct buffers *t, const struct buffer_clearing *clearing);
 /* May a buffer of that size, which exists, be without device memory for a while? */
 bool buffers_may_be_away(const struct buffers *t, uint64_t size);
 /* can it be evicted without copying its content to the host? */

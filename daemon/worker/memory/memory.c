@@ -826,6 +826,11 @@ bool memory_service_busy(const struct memory *m)
     return m->timeline.stream[memory_service(m)].first != NULL;
 }
 
+bool memory_service_passed(const struct memory *m, uint64_t seq)
+{
+    return m->timeline.stream[memory_service(m)].done >= seq;
+}
+
 bool memory_settled(const struct memory *m, const struct memory_piece *piece)
 {
     return !piece->waits && !memory_service_busy(m);

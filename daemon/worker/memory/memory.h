@@ -198,6 +198,10 @@ static inline bool memory_mapping(const struct memory *m) /* is memory being map
 {
     return mapping_busy(&m->mapping);
 }
+static inline bool memory_clears(const struct memory *m) /* is new memory being zeroed? */
+{
+    return m->mapping.marker != NULL;
+}
 /* Blocks until all memory is mapped and unmapped, for two seconds at most. */
 void memory_settle(struct memory *m);
 /* Allocates memory that another process can map, outside the pool, in whole pages; it is dirty.
@@ -253,6 +257,8 @@ void memory_free_at(struct memory *m, struct memory_piece *piece,
 void memory_vacate(struct memory *m, struct memory_piece *piece, struct pool_place *ret_place);
 /* Has the service stream points that were not passed? */
 bool memory_service_busy(const struct memory *m);
+/* Has the service stream passed the point with this number? */
+bool memory_service_passed(const struct memory *m, uint64_t seq);
 /* Have all commands that used the piece's memory before been passed, on every stream? For a
  * piece that was allocated for the service stream. */
 bool memory_settled(const struct memory *m, const struct memory_piece *piece);

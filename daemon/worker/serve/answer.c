@@ -222,12 +222,40 @@ static int inventory_buffers(struct channel *c, const struct buffers *buffers, s
     return rc;
 }
 
-int answer_inventory(struct channel *c, const struct buffers *buffers,
-                     const struct modules *modules, const struct ledger *ledger,
-                     struct inventory *i, struct err *e)
+/* Buffers that are restored when there is room for them. */
+static int inventory_creations(struct channel *c, const struct creations *creations, bool *ret_over,
+                               struct err *e)
 {
+    int rc = 0;
+    *ret_over = true;
+    for (struct creation *x = creations->first; rc == 0 && x != NULL; x = x->next) {
+        if (!x->unreported) {
+            continue;
+        }
+        if (!channel_room(c)) {
+            *ret_over = false;
+            return 0;
+        }
+        const struct msg_w_inventory_buffer msg = {
+            .id = x->ask.id, .size = x->ask.size, .sealed = 1, .arriving = 1};
+        const struct frame_fds fds = {.fd = {x->host.fd}, .count = 1};
+        rc = channel_send(c, &schema_msg_w_inventory_buffer, &msg, &fds, e);
+        x->unreported = false;
+    }
+    return rc;
+}
+
+int answer_inventory(struct channel *c, const struct buffers *buffers,
+                     const struct creations *creations, const struct modules *modules,
+                     const struct ledger *ledger, struct inventory *i, struct err *e)
+{
+    bool over = false;
     int rc = inventory_buffers(c, buffers, i, e);
     if (rc != 0 || i->from < i->to) {
+        return rc;
+    }
+    rc = inventory_creations(c, creations, &over, e);
+    if (rc != 0 || !over) {
         return rc;
     }
     for (const struct module *m = modules->by_id; rc == 0 && m != NULL; m = m->hh.next) {

@@ -8,6 +8,7 @@
 #include "daemon/worker/run/ledger.h"
 #include "daemon/worker/serve/budget.h"
 #include "daemon/worker/serve/channel.h"
+#include "daemon/worker/serve/creations.h"
 #include "daemon/worker/spill/spill.h"
 
 /* The state of an inventory: what the worker has, reported to a front that connects. It is sent
@@ -44,8 +45,8 @@ int answer_budget(struct channel *c, const struct budget_report *report, const s
 int answer_tenant_refused(struct channel *c, uint64_t tenant, const struct err *why, struct err *e);
 /* Sends the next part of an inventory; to be called again when the channel has room. */
 int answer_inventory(struct channel *c, const struct buffers *buffers,
-                     const struct modules *modules, const struct ledger *ledger,
-                     struct inventory *i, struct err *e);
+                     const struct creations *creations, const struct modules *modules,
+                     const struct ledger *ledger, struct inventory *i, struct err *e);
 /* Reads the id at the beginning of a frame, even if the rest of the frame is malformed. */
 bool answer_id_of(struct bytes frame, uint64_t *ret_id);
 

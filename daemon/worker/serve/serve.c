@@ -99,6 +99,7 @@ int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *
     }
     spill_on_growth(&s->spill, ask_again, s);
     budget_init(&s->budget, &s->spill, loop, server_budget_ended, s);
+    creations_init(&s->creations, &dev->memory, server_buffer_create, server_buffer_refuse, s);
     waiting_init(&s->waiting, &s->spill, &s->ledger,
                  (struct waiting_callbacks){.start = server_job_start,
                                             .fail = server_job_fail,
@@ -127,6 +128,7 @@ void server_finish(struct server *s)
     coalesce_finish(&s->coalesce);
     arenas_finish(&s->arenas);
     channel_finish(&s->channel);
+    creations_finish(&s->creations);
     ledger_finish(&s->ledger);
     buffers_finish(&s->buffers);
     modules_finish(&s->modules);

@@ -15,6 +15,7 @@
 #include "daemon/worker/serve/beat.h"
 #include "daemon/worker/serve/budget.h"
 #include "daemon/worker/serve/channel.h"
+#include "daemon/worker/serve/creations.h"
 #include "daemon/worker/serve/snapshot.h"
 #include "daemon/worker/serve/upkeep.h"
 #include "daemon/worker/spill/waiting.h"
@@ -44,6 +45,7 @@ struct server {
     struct budget budget;
     struct upkeep upkeep;
     struct waiting waiting;
+    struct creations creations;
     struct inventory inventory;
     uv_loop_t *loop;
     const char *build;

@@ -21,6 +21,17 @@ void server_transfer_done(void *data, struct buffer *b, const struct err *why)
     }
 }
 
+void server_buffer_refuse(void *data, uint64_t id, const struct err *why)
+{
+    struct server *s = data;
+    struct err e = ERR_INIT;
+    bool gone = buffer_find(&s->buffers, id, &e) == NULL;
+    server_must_send(s, answer_buffer(&s->channel, id, gone, why, &e), &e);
+    if (device_is_lost(why->code)) {
+        server_end_lost(s, why->text);
+    }
+}
+
 bool server_buffer_used(void *data, const struct buffer *b, uint64_t behind)
 {
     const struct server *s = data;
@@ -44,38 +55,89 @@ int server_read_away(void *data, const struct buffer *b, uint64_t at, void *to, 
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-int serve_buffer_create(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
+/* Begins what fills a buffer without content, or answers. */
+static int begin_new(struct server *s, const struct creation *x, struct buffer *b, struct err *e)
 {
-    struct msg_f_buffer_create msg;
-    struct buffer *b = NULL;
-    (void)fds;
-    int rc = proto_decode(&schema_msg_f_buffer_create, frame, &msg, e);
-    const struct buffer_ask ask = {.id = msg.id,
-                                   .size = msg.size,
-                                   .tenant = msg.tenant,
-                                   .exported = msg.exported != 0,
-                                   .managed = msg.managed != 0,
-                                   .stays = msg.stays != 0,
-                                   .module = msg.module,
-                                   .variable = msg.variable};
-    rc = rc == 0 ? buffer_create(&s->buffers, &ask, &b, e) : rc;
-    if (rc != 0) {
-        return rc;
-    }
     memory_stamp(&s->device.memory, clock_now_ns());
-    b->content = b->module != NULL ? BUFFER_BYTES : msg.zero != 0 ? BUFFER_ZEROS : BUFFER_UNDEFINED;
-    bool clean = msg.zero == 0 && !b->piece.dirty && !memory_unmapped(&b->piece) &&
+    b->content = b->module != NULL ? BUFFER_BYTES : x->zero ? BUFFER_ZEROS : BUFFER_UNDEFINED;
+    bool clean = !x->zero && !b->piece.dirty && !memory_unmapped(&b->piece) &&
                  memory_settled(&s->device.memory, &b->piece);
     if (clean || b->piece.ref.block == NULL) {
         struct err ok = ERR_INIT;
-        return answer_buffer(&s->channel, msg.id, false, &ok, e);
+        return answer_buffer(&s->channel, b->id, false, &ok, e);
     }
-    bool zero = msg.zero != 0 || b->piece.dirty;
-    rc = transfer_start(&s->transfers, zero ? TRANSFER_ZERO : TRANSFER_SETTLE, b, NULL, 0, e);
+    bool zero = x->zero || b->piece.dirty;
+    return transfer_start(&s->transfers, zero ? TRANSFER_ZERO : TRANSFER_SETTLE, b, NULL, 0, e);
+}
+
+/* The same for a buffer with a host copy, which it takes over. */
+static int begin_restored(struct server *s, struct creation *x, struct buffer *b, struct err *e)
+{
+    b->content = BUFFER_BYTES;
+    if (x->lent) {
+        buffer_lend(&s->buffers, b);
+    }
+    if (b->piece.ref.block != NULL) {
+        return transfer_start(&s->transfers, TRANSFER_RESTORE, b, &x->host, 0, e);
+    }
+    /* the first job that needs it brings its content in */
+    struct err ok = ERR_INIT;
+    b->sealed_fd = x->host.fd;
+    x->host.fd = -1;
+    memfd_finish(&x->host);
+    return answer_buffer(&s->channel, b->id, false, &ok, e);
+}
+
+int server_buffer_create(void *data, struct creation *x, bool last, struct err *e)
+{
+    struct server *s = data;
+    struct buffer *b = NULL;
+    struct buffer_ask ask = x->ask;
+    ask.clearing = last ? NULL : &x->clearing;
+    int rc = buffer_create(&s->buffers, &ask, &b, e);
+    if (rc == ERR_LIMIT && ask.stays && x->host.fd >= 0) { /* limits may be lower than before */
+        ask.stays = false;
+        rc = buffer_create(&s->buffers, &ask, &b, e);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    rc = x->host.fd >= 0 ? begin_restored(s, x, b, e) : begin_new(s, x, b, e);
     if (rc != 0) {
         buffer_free(&s->buffers, b);
     }
     return rc;
+}
+
+static int create(struct server *s, struct creation *x, struct err *e)
+{
+    if (creations_find(&s->creations, x->ask.id) != NULL) {
+        return err_set(e, ERR_EXISTS, "buffer %" PRIu64 " is being created", x->ask.id);
+    }
+    int rc = server_buffer_create(s, x, false, e);
+    if (rc != BUFFER_LATER) {
+        return rc;
+    }
+    pump_again(&s->pump); /* buffers may have to move on */
+    return creations_add(&s->creations, x, clock_now_ns(), e);
+}
+
+int serve_buffer_create(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
+{
+    struct msg_f_buffer_create msg;
+    (void)fds;
+    int rc = proto_decode(&schema_msg_f_buffer_create, frame, &msg, e);
+    struct creation x = {.ask = {.id = msg.id,
+                                 .size = msg.size,
+                                 .tenant = msg.tenant,
+                                 .exported = msg.exported != 0,
+                                 .managed = msg.managed != 0,
+                                 .stays = msg.stays != 0,
+                                 .module = msg.module,
+                                 .variable = msg.variable},
+                         .zero = msg.zero != 0,
+                         .host = MEMFD_NONE};
+    return rc == 0 ? create(s, &x, e) : rc;
 }
 
 /* A new front hears of a buffer before its memory is zeroed. Another process would see what was
@@ -121,6 +183,11 @@ int serve_buffer_free(struct server *s, struct bytes frame, struct frame_fds *fd
     struct msg_f_buffer_free msg;
     (void)fds;
     int rc = proto_decode(&schema_msg_f_buffer_free, frame, &msg, e);
+    struct creation *x = rc == 0 ? creations_find(&s->creations, msg.id) : NULL;
+    if (x != NULL) {
+        creations_end(&s->creations, x);
+        return 0;
+    }
     struct buffer *b = rc == 0 ? buffer_find(&s->buffers, msg.id, e) : NULL;
     if (b == NULL) {
         return ERR_BAD_HANDLE;
@@ -170,40 +237,18 @@ int serve_buffer_seal(struct server *s, struct bytes frame, struct frame_fds *fd
 int serve_buffer_restore(struct server *s, struct bytes frame, struct frame_fds *fds, struct err *e)
 {
     struct msg_f_buffer_restore msg;
-    struct memfd host = MEMFD_NONE;
-    struct buffer *b = NULL;
     int rc = proto_decode(&schema_msg_f_buffer_restore, frame, &msg, e);
-    rc = rc == 0 ? host_take(fds, msg.size, false, &host, e) : rc;
-    struct buffer_ask ask = {.id = msg.id,
-                             .size = msg.size,
-                             .tenant = msg.tenant,
-                             .exported = msg.exported != 0,
-                             .managed = msg.managed != 0,
-                             .stays = msg.stays != 0,
-                             .held = msg.lent != 0};
-    rc = rc == 0 ? buffer_create(&s->buffers, &ask, &b, e) : rc;
-    if (rc == ERR_LIMIT && ask.stays) { /* limits may be lower than when it was made */
-        ask.stays = false;
-        rc = buffer_create(&s->buffers, &ask, &b, e);
-    }
-    if (rc == 0) {
-        b->content = BUFFER_BYTES;
-    }
-    if (rc == 0 && msg.lent != 0) {
-        buffer_lend(&s->buffers, b);
-    }
-    /* the first job that needs it brings its content in */
-    if (rc == 0 && b->piece.ref.block == NULL) {
-        struct err ok = ERR_INIT;
-        b->sealed_fd = host.fd;
-        host.fd = -1;
-        memfd_finish(&host);
-        return answer_buffer(&s->channel, b->id, false, &ok, e);
-    }
-    rc = rc == 0 ? transfer_start(&s->transfers, TRANSFER_RESTORE, b, &host, 0, e) : rc;
-    if (rc != 0 && b != NULL) {
-        buffer_free(&s->buffers, b);
-    }
-    memfd_finish(&host);
+    struct creation x = {.ask = {.id = msg.id,
+                                 .size = msg.size,
+                                 .tenant = msg.tenant,
+                                 .exported = msg.exported != 0,
+                                 .managed = msg.managed != 0,
+                                 .stays = msg.stays != 0,
+                                 .held = msg.lent != 0},
+                         .lent = msg.lent != 0,
+                         .host = MEMFD_NONE};
+    rc = rc == 0 ? host_take(fds, msg.size, false, &x.host, e) : rc;
+    rc = rc == 0 ? create(s, &x, e) : rc;
+    memfd_finish(&x.host);
     return rc;
 }

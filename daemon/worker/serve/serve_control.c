@@ -9,7 +9,8 @@ void server_inventory_go_on(void *data)
     if (!s->inventory.under_way) {
         return;
     }
-    int rc = answer_inventory(&s->channel, &s->buffers, &s->modules, &s->ledger, &s->inventory, &e);
+    int rc = answer_inventory(&s->channel, &s->buffers, &s->creations, &s->modules, &s->ledger,
+                              &s->inventory, &e);
     /* without the inventory's end the front would wait forever */
     server_must_send(s, rc, &e);
     if (!s->inventory.under_way) {
@@ -31,6 +32,7 @@ int serve_inventory(struct server *s, struct bytes frame, struct frame_fds *fds,
     memory_unlimit(&s->device.memory);
     /* their ends must not look like that of a seal that the next front asks for */
     transfers_disown(&s->transfers);
+    creations_adopted(&s->creations);
     server_must_send(s, answer_ready(&s->channel, &s->device, s->spill.limit, s->build, e), e);
     s->inventory = (struct inventory){
         .under_way = true, .nonce = msg.nonce, .from = 1, .to = s->buffers.made + 1};

@@ -40,7 +40,6 @@ static void answer_error(struct server *s, enum answer answer, struct bytes fram
 {
     struct err e = ERR_INIT;
     uint64_t id = 0;
-    int rc = 0;
     if (answer == ANSWER_NONE || !answer_id_of(frame, &id)) {
         log_warn("a frame of the front was refused: %s", why->text);
         return;
@@ -50,11 +49,10 @@ static void answer_error(struct server *s, enum answer answer, struct bytes fram
         return;
     }
     if (answer == ANSWER_BUFFER) {
-        bool gone = buffer_find(&s->buffers, id, &e) == NULL;
-        rc = answer_buffer(&s->channel, id, gone, why, &e);
-    } else {
-        rc = answer_job_error(&s->channel, id, why, &e);
+        server_buffer_refuse(s, id, why);
+        return;
     }
+    int rc = answer_job_error(&s->channel, id, why, &e);
     server_must_send(s, rc, &e);
     if (device_is_lost(why->code)) {
         server_end_lost(s, why->text);

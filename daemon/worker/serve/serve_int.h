@@ -36,6 +36,10 @@ void server_inventory_go_on(void *data);
 
 void server_transfer_done(void *data, struct buffer *b, const struct err *why);
 bool server_buffer_used(void *data, const struct buffer *b, uint64_t behind);
+/* Reports why there is no such buffer, or why its transfer failed. If the device is lost, ends the
+ * process. */
+void server_buffer_refuse(void *data, uint64_t id, const struct err *why);
+int server_buffer_create(void *data, struct creation *x, bool last, struct err *e);
 int server_read_away(void *data, const struct buffer *b, uint64_t at, void *to, uint64_t bytes,
                      struct err *e);
 

@@ -19,14 +19,15 @@ bool server_still(void *data)
 {
     const struct server *s = data;
     return s->completion.first == NULL && server_nothing_moves(s, NULL) &&
-           s->waiting.first == NULL && !memory_mapping(&s->device.memory);
+           s->waiting.first == NULL && s->creations.first == NULL &&
+           !memory_mapping(&s->device.memory);
 }
 
 bool server_nothing_runs(void *data)
 {
     const struct server *s = data;
     return completion_oldest(&s->completion) == NULL && server_nothing_moves(s, NULL) &&
-           !s->device.memory.hung;
+           !memory_clears(&s->device.memory) && !s->device.memory.hung;
 }
 
 void server_must_send(struct server *s, int rc, const struct err *e)
@@ -99,9 +100,13 @@ bool server_ask_device(void *data)
         upkeep_poll(&s->upkeep);
         release_some(s);
         recall_some(s);
+        /* first those for which buffers went: jobs would bring these back */
+        if (!s->inventory.under_way) { /* it names those that wait */
+            creations_poll(&s->creations, clock_now_ns());
+        }
         waiting_poll(&s->waiting, clock_now_ns());
     } while (s->copies.fresh);
-    if (waiting_moves(&s->waiting)) {
+    if (waiting_moves(&s->waiting) || creations_move(&s->creations)) {
         pump_again(&s->pump);
     }
     if (s->coalesce.rule.start_ns != 0 && !server_jobs_wait(s)) {

@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -12,13 +11,13 @@
 #include "daemon/worker/spill/prospect.h"
 #include "daemon/worker/spill/spill_copy.h"
 
-#define CLEAR_OUT_NS (2 * NS_PER_S) /* the longest that clear_out waits for copies */
 /* Tries that only move buffers together before others are evicted: the room that moves make may
  * not be where the next try needs it, for ever. */
 #define GATHER_MOST 16u
 
 static bool moving_helps(void *data);
-static bool clear_out(void *data, uint64_t tenant, uint64_t bytes, bool own);
+static enum buffer_room clear_out(void *data, uint64_t tenant, uint64_t bytes, bool own,
+                                  struct buffer_clearing *clearing);
 
 bool spill_rises(const struct spill *s)
 {
@@ -272,36 +271,32 @@ static bool obtainable(struct spill *s, const struct hunger *h)
     return h->wanted <= p.obtainable;
 }
 
-/* Makes room outside the pool. Evicts buffers, or moves buffers together so that whole pages
- * become free, and waits for the copies. The pool then gives free memory back to the driver. */
-static bool clear_out(void *data, uint64_t tenant, uint64_t bytes, bool own)
+/* Makes room outside the pool: evicts buffers, or moves buffers together so that whole pages become
+ * free. The pool then gives free memory back to the driver. */
+static enum buffer_room clear_out(void *data, uint64_t tenant, uint64_t bytes, bool own,
+                                  struct buffer_clearing *clearing)
 {
-    const struct timespec pause = {.tv_nsec = 20 * (long)NS_PER_US};
     struct spill *s = data;
     const struct hunger h = {
         .tenant = memory_number(&s->device->memory, tenant), .wanted = bytes, .own = own};
     struct err why = ERR_INIT;
-    uint64_t until = clock_now_ns() + CLEAR_OUT_NS;
+    uint64_t moved = 0;
+    *clearing = (struct buffer_clearing){.begun = 0};
     if (!obtainable(s, &h)) {
-        return false;
+        return BUFFER_ROOM_NONE;
     }
-    s->host.now = true; /* it waits all the same */
     uint64_t freeing = evict(s, h, &why);
-    s->host.now = false;
-    bool more = freeing == 0 && why.code == 0 && !own;
-    while (more && freeing < bytes && clock_now_ns() < until) {
-        uint64_t moved;
-        more = pool_defragment(pool_of(s), bytes - freeing, &moved);
-        freeing += moved;
-    }
+    bool late = s->host_late && spill_grows(s);
+    bool together = freeing == 0 && why.code == 0 && !own && !late;
+    bool more = together && pool_defragment(pool_of(s), bytes, &moved);
     s->device->memory.hung = s->device->memory.hung || why.code == ERR_DEVICE_LOST;
-    /* buffers whose copies end now may be evicted next */
-    bool moves = freeing > 0 || s->first != NULL;
-    while (s->first != NULL && clock_now_ns() < until) {
-        (void)nanosleep(&pause, NULL);
-        spill_poll(s);
+    /* buffers whose copies end may be evicted next */
+    *clearing =
+        (struct buffer_clearing){.begun = spill_expect(s), .own = own, .moves = more && moved == 0};
+    if (s->first != NULL || late || clearing->moves) {
+        return BUFFER_ROOM_COMES;
     }
-    return moves && s->first == NULL;
+    return freeing > 0 ? BUFFER_ROOM_MADE : BUFFER_ROOM_NONE;
 }
 
 /* Free objects in its slabs do not count, because the pool compacts slabs before the next
@@ -348,6 +343,27 @@ bool spill_short(int code)
     return code == ERR_DEVICE_MEMORY || code == ERR_LIMIT;
 }
 
+/* Managed memory is outside the pool. While room for it is on its way it is as short as before. */
+static int managed_get(struct spill *s, struct buffer *b, struct err *e)
+{
+    if (!buffer_cleared(s->buffers, &b->clearing)) {
+        return err_set(e, b->clearing.own ? ERR_LIMIT : ERR_DEVICE_MEMORY,
+                       "buffers move to the host to make room");
+    }
+    enum buffer_room room;
+    int rc;
+    do {
+        struct err why = ERR_INIT;
+        rc = buffer_manage(s->buffers, b, &why);
+        bool clears = spill_short(rc) && !memory_soon(&s->device->memory, b->tenant, b->size);
+        room = clears ? clear_out(s, b->tenant, b->size, rc == ERR_LIMIT, &b->clearing)
+                      : BUFFER_ROOM_NONE;
+        *e = why;
+    } while (room == BUFFER_ROOM_MADE);
+    s->more = s->more || (room == BUFFER_ROOM_COMES && b->clearing.moves);
+    return rc;
+}
+
 int spill_return(struct spill *s, struct buffer *b, struct err *e)
 {
     if (!buffer_away(b)) {
@@ -358,14 +374,8 @@ int spill_return(struct spill *s, struct buffer *b, struct err *e)
                                    .stream = memory_service(&s->device->memory),
                                    .tag = buffer_tag(b),
                                    .place = &b->place};
-    int rc = b->managed ? buffer_manage(s->buffers, b, e)
+    int rc = b->managed ? managed_get(s, b, e)
                         : piece_get(s, &ask, b->spilled != NULL ? b->size : 0, &b->piece, e);
-    while (b->managed && spill_short(rc) && !memory_soon(&s->device->memory, b->tenant, b->size) &&
-           clear_out(s, b->tenant, b->size, rc == ERR_LIMIT)) { /* it is outside the pool */
-        struct err why = ERR_INIT;
-        rc = buffer_manage(s->buffers, b, &why);
-        *e = why;
-    }
     if (rc == 0) {
         buffer_came(s->buffers, b);
     }
@@ -544,7 +554,6 @@ static void workspace_get(struct spill *s, struct job *j)
 /* Counters that show whether a failed try changed more than its own pieces. */
 struct before {
     uint64_t changes, moved, withins, leaving;
-    uint64_t passed; /* points passed on the service stream while clear_out waited */
 };
 
 static struct before before_try(const struct spill *s)
@@ -553,8 +562,7 @@ static struct before before_try(const struct spill *s)
     return (struct before){.changes = m->changes,
                            .moved = spill_moved(s),
                            .withins = s->withins,
-                           .leaving = m->leaving,
-                           .passed = m->timeline.stream[memory_service(m)].done};
+                           .leaving = m->leaving};
 }
 
 /* Takes all memory back from the job. */
@@ -565,14 +573,12 @@ static void give_up(struct spill *s, struct job *j)
     memory_free(&s->device->memory, &j->workspace);
 }
 
-/* If the try moved and released nothing and no other copies ended meanwhile, other jobs need not
- * retry because of it. */
+/* If the try moved and released nothing, other jobs need not retry because of it. */
 static void acquire_undo(struct spill *s, struct job *j, const struct before *before)
 {
     give_up(s, j);
     const struct before now = before_try(s);
-    if (now.moved == before->moved && now.leaving == before->leaving &&
-        now.passed == before->passed) {
+    if (now.moved == before->moved && now.leaving == before->leaving) {
         s->device->memory.changes = before->changes;
     }
 }

@@ -583,6 +583,16 @@ bool spill_busy(const struct spill *s)
     return s->first != NULL || s->unmapped != NULL || s->coming != NULL || s->torn != NULL;
 }
 
+uint64_t spill_expect(const struct spill *s)
+{
+    if (s->first == NULL) {
+        return 0;
+    }
+    const struct spill_move *last = s->first->prev; /* utlist: the first one's `prev` */
+    device_arm(s->device, last->marker);            /* no command in a stream waits for it */
+    return last->point.seq;
+}
+
 void spill_poll(struct spill *s)
 {
     struct spill_move *m;

@@ -49,6 +49,9 @@ int spill_read(const struct spill *s, const struct buffer *b, uint64_t at, void 
                struct err *e);
 
 bool spill_busy(const struct spill *s); /* are moves under way? */
+/* Point of the service stream behind all evictions and moves that have commands there; 0: none has.
+ * The device calls when it passes that. */
+uint64_t spill_expect(const struct spill *s);
 void spill_poll(struct spill *s);
 
 #endif
