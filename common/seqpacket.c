@@ -178,13 +178,15 @@ static int recv_frame(int fd, struct iovec iov, bool lossy, size_t *ret_size,
         frame_fds_close(&fds);
         fds.lost = fits = true;
     }
-    if (!fits || (msg.msg_flags & MSG_TRUNC) != 0) {
+    bool small = (msg.msg_flags & MSG_TRUNC) == 0;
+    bool full = fds.count == FRAME_MAX_FDS;
+    if (!fits || !small) {
         frame_fds_close(&fds);
-        return err_set(
-            e, ERR_PROTOCOL,
-            "a frame is longer than %zu bytes or brings over %d descriptors, or no descriptor "
-            "is free here (limit of open files)",
-            iov.iov_len, FRAME_MAX_FDS);
+        return small && !full
+                   ? err_set(e, ERR_BUSY, "no descriptor is free here (limit of open files)")
+                   : err_set(e, ERR_PROTOCOL,
+                             "a frame is longer than %zu bytes or brings over %d descriptors",
+                             iov.iov_len, FRAME_MAX_FDS);
     }
     *ret_size = (size_t)n;
     if (ret_fds != NULL) {

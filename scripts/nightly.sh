@@ -127,7 +127,7 @@ sim() {
 worlds() {
     cmake --preset dev >/dev/null && cmake --build --preset dev --target worker_sim >/dev/null || return 1
     local first
-    first=$(date +%Y%m%d)00000
+    first=$(date +%y%m%d)00000
     mkdir -p build/sim/worker
     build/dev/tests/worker_sim --seeds "$first-$((first + 99999))" --lanes "$(nproc)" \
         --seconds "${GPUD_WORLDS_SECONDS:-3600}" --keep build/sim/worker

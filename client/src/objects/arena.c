@@ -12,6 +12,7 @@
 #include "common/clock.h"
 
 #define RESTORE_NS (250 * NS_PER_MS)
+#define AGAIN_NS   (100 * NS_PER_MS) /* the first pause; each next one is longer (link/send.h) */
 
 /* ---- the table, by address ----------------------------------------------------------------- */
 
@@ -165,6 +166,7 @@ uint64_t arena_restored(struct gpud_client *c, struct object *o, const struct ms
     }
     int rc = shm_claim(c->session.shm, reply->nonce, &given, 0, ns_add(clock_now_ns(), RESTORE_NS),
                        &taken, e);
+    e->retry_after_ns = rc != 0 && e->retry_after_ns == 0 ? AGAIN_NS : e->retry_after_ns;
     if (rc != 0 && a->vain_count < ARENA_TRIES) {
         a->vain[a->vain_count++] = reply->arena;
     }
@@ -174,7 +176,8 @@ uint64_t arena_restored(struct gpud_client *c, struct object *o, const struct ms
 bool arena_comes_again(const struct object *o, const struct err *failed)
 {
     const struct arena *a = (const struct arena *)o;
-    return failed->code == ERR_TIMEOUT && a->fd >= 0 && a->vain_count < ARENA_TRIES;
+    bool later = failed->code == ERR_TIMEOUT || failed->code == ERR_BUSY;
+    return later && a->fd >= 0 && a->vain_count < ARENA_TRIES;
 }
 
 void arena_forget_vain(struct object *o)

@@ -17,7 +17,7 @@
 #include "client/src/objects/objects.h"
 #include "client/src/wire/heap.h"
 
-#define ARENA_TRIES 16u /* to pass the memory to another daemon that does not answer in time */
+#define ARENA_TRIES 10u /* to pass the memory to another daemon that does not answer in time */
 #define STAGE_MIN   (64u * 1024u) /* bytes: arrays from here on go through staging memory */
 
 enum arena_kind { ARENA_USER, ARENA_IMPORTED, ARENA_STAGING };
@@ -97,7 +97,8 @@ bool arena_restorable(const struct object *o);
  * failed. Blocks until the daemon answers, which it does at once, at most 250 ms. */
 uint64_t arena_restored(struct gpud_client *c, struct object *o, const struct msg_arena *reply,
                         struct err *e);
-/* May the recipe be sent again after this failure? The daemon was too slow, or stood still. */
+/* May the recipe be sent again after this failure? The daemon was too slow, stood still, or had no
+ * descriptor. */
 bool arena_comes_again(const struct object *o, const struct err *failed);
 /* Another daemon knows no handle of the former one. */
 void arena_forget_vain(struct object *o);

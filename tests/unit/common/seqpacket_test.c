@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -214,6 +215,27 @@ START_TEST(a_frame_that_is_too_long_is_refused)
 }
 END_TEST
 
+/* The limit of open files is this process's own affair: the peer may send the frame again. */
+START_TEST(descriptors_without_a_place_are_no_fault_of_the_peer)
+{
+    pair_open();
+    struct rlimit limit;
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    int before = descriptors_open();
+    struct frame_fds in = {.count = 0};
+    size_t size = 77;
+    send_fds(2, "x", 1);
+    const struct rlimit none = {.rlim_cur = 1, .rlim_max = limit.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    int rc = seqpacket_recv(ends[1], frame, sizeof frame, &size, &in, NULL);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert_int_eq(rc, ERR_BUSY);
+    ck_assert_uint_eq(size, 77);
+    ck_assert_int_eq(descriptors_open(), before);
+    pair_close();
+}
+END_TEST
+
 START_TEST(the_end_comes_after_what_was_sent)
 {
     pair_open();
@@ -303,6 +325,6 @@ SUITE_MAIN("seqpacket", frames_arrive_whole_and_in_order, the_largest_frame_pass
            what_is_no_frame_is_not_sent, a_full_socket_says_again,
            descriptors_come_with_their_frame, descriptors_nobody_asked_for_are_closed,
            a_flood_of_descriptors_is_refused_and_closed, a_frame_that_is_too_long_is_refused,
-           the_end_comes_after_what_was_sent,
+           descriptors_without_a_place_are_no_fault_of_the_peer, the_end_comes_after_what_was_sent,
            a_listener_is_reached_by_its_path_and_closed_to_others, a_crowd_gets_in,
            a_path_that_does_not_fit_is_refused)
