@@ -1,7 +1,7 @@
 # What gpud is built with, looked for once and told at once: a missing library is named with its
 # Debian package, and all that are missing are named together. scripts/packages.txt lists the same.
 #
-#   GPUD_OPENCL, GPUD_CUDA, GPUD_SYSTEMD, GPUD_TLS, GPUD_NCURSES   AUTO (if its headers are there), ON (must be), OFF
+#   GPUD_OPENCL, GPUD_CUDA, GPUD_SYSTEMD, GPUD_TLS, GPUD_NCURSES, GPUD_METRICS   AUTO (if its headers are there), ON (must be), OFF
 find_package(PkgConfig)
 if(NOT PKG_CONFIG_FOUND)
     message(FATAL_ERROR "gpud needs pkg-config: apt-get install pkg-config")
@@ -67,6 +67,8 @@ pkg_check_modules(LIBSYSTEMD QUIET IMPORTED_TARGET GLOBAL libsystemd)
 gpud_option(GPUD_SYSTEMD LIBSYSTEMD_FOUND libsystemd-dev systemd)
 pkg_check_modules(NCURSES QUIET IMPORTED_TARGET GLOBAL ncursesw)
 gpud_option(GPUD_NCURSES NCURSES_FOUND libncurses-dev ncurses)
+pkg_check_modules(MICROHTTPD QUIET IMPORTED_TARGET GLOBAL libmicrohttpd>=0.9.73)
+gpud_option(GPUD_METRICS MICROHTTPD_FOUND libmicrohttpd-dev metrics)
 find_path(OPENCL_HEADERS CL/cl.h)
 mark_as_advanced(OPENCL_HEADERS)
 gpud_option(GPUD_OPENCL OPENCL_HEADERS opencl-headers OpenCL)

@@ -45,7 +45,7 @@ ROOMS = {
     "daemon/backend": ["list", ("cuda/", "opencl/", "sim/"), "backend built messages options ranges wrapped"],
     "daemon/backend/cuda": ["device", "compile/", "image/", "source/", "library/", "run/", "driver/"],
     "daemon/worker": ["main confine", "serve/", "spill/", "run/", "copy/", "memory/"],
-    "daemon/front": ["main pipeline* ending housekeeping", "requests/", "views/", "devices/", "tenants/", "memory/",
+    "daemon/front": ["main pipeline* ending housekeeping", "requests/", "metrics/", "views/", "devices/", "tenants/", "memory/",
                      "modules/", "sched/", "workers/", "resolve/", "clients/", "model/", "settings/"],
 }
 SOURCES_MAX = 30  # .c files of one folder
@@ -65,6 +65,7 @@ LIBRARIES = {
     "mbedtls/*.h": ["client/src/wire", "common", "daemon/front/settings"],
     "systemd/sd-daemon.h": ["daemon/front/views"],
     "libeconf*.h": ["daemon/front/settings"],
+    "microhttpd.h": ["daemon/front/metrics"],
     "jansson.h": ["gpuctl/sheet"],
     "libsmartcols.h": ["gpuctl/sheet"],
     "ncurses.h": ["gpuctl/top"],

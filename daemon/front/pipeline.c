@@ -14,6 +14,7 @@
 #include "daemon/front/memory/arenas.h"
 #include "daemon/front/memory/buffers.h"
 #include "daemon/front/memory/settle.h"
+#include "daemon/front/metrics/metrics.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/modules/building.h"
 #include "daemon/front/modules/compiler.h"
@@ -120,6 +121,7 @@ static void on_job_ended(struct front *f, struct job *j)
     if (f->access != NULL) {
         access_log_job(f->access, j);
     }
+    metrics_job(f->metrics, j);
     if (j->origin == ORIGIN_PROBE) {
         discover_probed(f, j->device, j);
     } else if (j->answer == ANSWER_OPEN) {
@@ -171,6 +173,14 @@ static void on_worker_lost(struct front *f, struct device *d, bool external, con
     snapshot_device_lost(f, d);
 }
 
+/* ---- operators ------------------------------------------------------------------------------ */
+
+static void on_entry_removed(struct front *f, const void *entry, const void *next)
+{
+    table_queries_skip(f, entry, next);
+    metrics_skip(f->metrics, entry, next);
+}
+
 /* ---- the end of a turn -------------------------------------------------------------------- */
 
 static void on_idle(uv_idle_t *idle)
@@ -196,6 +206,8 @@ static void work_turn(struct front *f)
     if (f->table_queries != NULL) {
         table_queries_run(f);
     }
+    turn_allow(f, TURN_SHARE); /* tables must not keep scrapers waiting */
+    metrics_turn(f->metrics);
     if (f->ending != NULL) {
         session_end_some(f);
     }
@@ -372,7 +384,7 @@ static void set_hooks(struct front *f)
         .job_left = memory_job_left,
         .job_answer_early = job_answer_early,
         .job_late = job_late,
-        .entry_removed = table_queries_skip,
+        .entry_removed = on_entry_removed,
         .kick = kick,
         .module_need = building_need,
         .module_build_done = module_answered,

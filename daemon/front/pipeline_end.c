@@ -11,6 +11,7 @@
 #include "daemon/front/devices/monitor.h"
 #include "daemon/front/ending.h"
 #include "daemon/front/memory/variable.h"
+#include "daemon/front/metrics/metrics.h"
 #include "daemon/front/model/session_events.h"
 #include "daemon/front/model/sessions.h"
 #include "daemon/front/model/wake.h"
@@ -174,6 +175,7 @@ void pipeline_stop(struct front *f)
     close_handle((uv_handle_t *)&f->sigint);
     close_handle((uv_handle_t *)&f->sighup);
     close_handle((uv_handle_t *)&f->sigusr1);
+    metrics_stop(f->metrics);
     stop_lanes(f);
     processes_destroy(f->processes);
     f->processes = NULL;
@@ -276,6 +278,8 @@ void pipeline_finish(struct front *f)
     for (struct tenant *t = f->tenants; t != NULL; t = t->hh.next) {
         accounts_release(f->accounts, t, front_now(f));
     }
+    metrics_free(f->metrics);
+    f->metrics = NULL;
     access_log_destroy(f->access);
     f->access = NULL;
     accounts_destroy(f->accounts, front_now(f));

@@ -31,6 +31,8 @@ int pipeline_tls(struct front *f, struct err *e);
 /* Opens, changes and removes the sockets of tenants (clients/sockets.h). One that fails is logged,
  * and leaves the others as they should be. */
 void pipeline_sockets(struct front *f);
+/* Serves metrics as the settings say. A failure is logged, and is a problem of the daemon. */
+void pipeline_metrics(struct front *f);
 /* Is this address for TLS, and no certificate was good so far? Then it is added after a reload. */
 bool pipeline_waits_for_tls(const struct front *f, unsigned listen);
 

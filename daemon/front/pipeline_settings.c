@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/front/clients/sockets.h"
+#include "daemon/front/metrics/metrics.h"
 #include "daemon/front/pipeline_int.h"
 #include "daemon/front/tenants/budget.h"
 #include "daemon/front/tenants/quota_send.h"
@@ -82,6 +83,16 @@ void pipeline_sockets(struct front *f)
     }
 }
 
+void pipeline_metrics(struct front *f)
+{
+    struct err e = ERR_INIT;
+    int rc = metrics_serve(f->metrics, f->config.metrics_listen, f->rights.admins.group, &e);
+    (void)snprintf(f->metrics_bad, sizeof f->metrics_bad, "%s", rc != 0 ? e.text : "");
+    if (rc != 0) {
+        log_error("%s: correct it, then reload", e.text);
+    }
+}
+
 void pipeline_settings(struct front *f)
 {
     struct listener_options limits = {0};
@@ -92,6 +103,9 @@ void pipeline_settings(struct front *f)
         listener_set_keepers(f->listener, &f->rights.admins);
         renew_tls(f);
         pipeline_sockets(f);
+    }
+    if (f->metrics != NULL) {
+        pipeline_metrics(f);
     }
     f->hooks.kick(f); /* limits of tenants may let more jobs go */
     if (f->access != NULL) {

@@ -7,6 +7,7 @@
 #include "daemon/front/clients/shm.h"
 #include "daemon/front/devices/adopt.h"
 #include "daemon/front/devices/monitor.h"
+#include "daemon/front/metrics/metrics.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/modules/building.h"
 #include "daemon/front/pipeline_int.h"
@@ -105,6 +106,10 @@ int pipeline_start(struct front *f, struct err *e)
     rc = rc == 0 ? access_log_create(&f->access, e) : rc;
     if (rc == 0) {
         access_log_set(f->access, f->config.access);
+        rc = metrics_create(f, &f->metrics, e);
+    }
+    if (rc == 0) {
+        pipeline_metrics(f);
     }
     if (rc == 0) {
         rc = start_lanes(f, e);

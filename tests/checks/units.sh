@@ -90,9 +90,14 @@ exposure gpud 6
 # With a network: the drop-in's lines behind the unit's, because --offline reads no drop-ins.
 sed '/^\[Install\]/,$d' "$work/units/gpud.service" >"$work/units/gpud-remote.service"
 grep -v '^\[' "$units/gpud-remote.conf" >>"$work/units/gpud-remote.service"
+{
+    sed '/^\[Install\]/,$d' "$work/units/gpud.service"
+    grep -v '^\[' "$units/gpud-metrics.conf"
+} >"$work/units/gpud-metrics.service"
 grep -v 'IPAddressAllow=[0-9]' "$work/units/gpud-remote.service" >"$work/units/gpud-tcp.service"
 exposure gpud-tcp 11
 exposure gpud-remote 12 # a tenth for addresses that are not the host's own
+exposure gpud-metrics 11
 exposure gpud-launcher 13
 exposure gpud-nvidia 27
 exit $failed

@@ -106,6 +106,12 @@ uint64_t device_window(const struct device *d, uint64_t setting)
     return setting != 0 ? setting : window_size(&d->window);
 }
 
+const char *restart_reason_name(enum restart_reason reason)
+{
+    static const char *const names[RESTART_REASONS] = {"job", "ended", "killed", "crashed"};
+    return names[reason];
+}
+
 bool device_serves(const struct device *d)
 {
     /* a device whose worker is killed keeps its state until the launcher has reaped the worker */

@@ -75,6 +75,15 @@ enum device_state {
     DEVICE_STATES,
 };
 
+/* Why a worker ended that another one replaced. */
+enum restart_reason {
+    RESTART_JOB,     /* a job was to blame */
+    RESTART_ENDED,   /* gpud ended it: it was silent, broke the rules, or had a job to be killed */
+    RESTART_KILLED,  /* from outside */
+    RESTART_CRASHED, /* by itself */
+    RESTART_REASONS,
+};
+
 /* How far a worker has come. The pause before the next one depends on it. */
 enum worker_progress {
     WORKER_STARTED,
@@ -194,12 +203,13 @@ struct device {
     char unopened[160];  /* why it could not open the device; "": no failure */
     unsigned failures;   /* workers in a row that failed (device_ended) */
     uint64_t restarts;
-    uint64_t restart_ns;   /* when the next worker starts */
-    unsigned absences;     /* searches in a row that found no device */
-    char lacks[240];       /* why the last search failed */
-    char fault[240];       /* how a worker last failed; "": none failed */
-    char fault_doing[384]; /* the jobs that it had then; for administrators */
-    uint64_t fault_ns;     /* when */
+    uint64_t restart_count[RESTART_REASONS]; /* of a base: those of its domains, too */
+    uint64_t restart_ns;                     /* when the next worker starts */
+    unsigned absences;                       /* searches in a row that found no device */
+    char lacks[240];                         /* why the last search failed */
+    char fault[240];                         /* how a worker last failed; "": none failed */
+    char fault_doing[384];                   /* the jobs that it had then; for administrators */
+    uint64_t fault_ns;                       /* when */
 
     /* staging memory */
     struct memfd input;
@@ -269,6 +279,7 @@ uint64_t device_patience_ns(uint64_t asked_ns);
  * the old reason. */
 void device_set_state(struct device *d, enum device_state state, const char *reason);
 const char *device_state_name(const struct device *d); /* "held": ready, but `recovery` is set */
+const char *restart_reason_name(enum restart_reason reason); /* "job" */
 bool device_serves(const struct device *d);
 /* True also while it is searched for again. */
 bool device_absent(const struct device *d);

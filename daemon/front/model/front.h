@@ -48,6 +48,7 @@ struct launcher_link;
 struct listener;
 struct table_query;
 struct trace;
+struct metrics;
 struct monitor;
 struct snapshot_set;
 struct processes;
@@ -159,8 +160,11 @@ struct front_hooks {
     void (*entry_removed)(struct front *f, const void *entry, const void *next);
 };
 
+#define FRONT_ERRORS 64u /* errors by their codes, without the sign */
+
 struct front_counters {
     uint64_t submitted, done, failed, cancelled, lost, refused, deduplicated, replayed;
+    uint64_t rejected[FRONT_ERRORS]; /* submissions that were answered with the error */
 };
 
 /* The time of a turn of the loop. One reading of the clock serves several uses, so that requests
@@ -202,6 +206,8 @@ struct front {
                                         use; "": none */
     char files_bad[ERR_TEXT_MAX];    /* error in a file of tokens or for TLS; "": none */
     char sockets_bad[ERR_TEXT_MAX];  /* why a tenant's own socket is not open; "": all are */
+    char metrics_bad[ERR_TEXT_MAX];  /* why metrics are not served as the settings say; "": they
+                                        are */
     struct tls_files tls;            /* read, and not given to the listener so far */
     bool tls_ready;                  /* the listener has a certificate */
     uint64_t tokens_refused;         /* HELLOs without the token that they needed */
@@ -240,6 +246,7 @@ struct front {
     struct table_query *table_queries; /* tables that take several turns, oldest first */
     struct session *sweeping;          /* sessions with a walk over their ops (sweep.c) */
     struct access_log *access;         /* owned; NULL: none */
+    struct metrics *metrics;           /* owned; metrics/; NULL: none */
     struct trace *traces;              /* recordings of jobs; NULL: none */
     struct parking parked;
     unsigned session_count;

@@ -172,7 +172,7 @@ static void handle_with_op(struct front *f, struct session *s, struct op *o, str
     if (waits && turn_now(f) >= deadline_of(f, s, c.r)) {
         (void)err_set(&why, ERR_DEADLINE, "its deadline passed while it waited for room: %s",
                       e.text);
-        charge_refused(s->tenant);
+        charge_refused(f, s->tenant, why.code);
         reply_answer_error(f, o, &why, (struct bytes){0});
     } else if (waits) {
         leave_open(f, o, c.r, &e);
@@ -182,7 +182,7 @@ static void handle_with_op(struct front *f, struct session *s, struct op *o, str
         s->requests -= s->parked.waits;
     } else if (rc != 0) {
         if (r->kind == MSG_KIND_SUBMIT) {
-            charge_refused(s->tenant);
+            charge_refused(f, s->tenant, e.code);
         }
         reply_answer_error(f, o, &e, (struct bytes){0});
     } else if (out.size > 0) {
@@ -333,7 +333,7 @@ static int withdraw(struct front *f, struct session *s, uint64_t seq, struct err
     }
     o->ring_id = r->ring_id;
     (void)err_set(&why, ERR_CANCELLED, "cancelled before it was admitted");
-    charge_refused(s->tenant);
+    charge_refused(f, s->tenant, why.code);
     reply_answer_error(f, o, &why, (struct bytes){0});
     request_destroy(early_take(s, seq));
     if (seq == s->order.expect) {

@@ -35,7 +35,11 @@ void charge_end(const struct job *j)
     }
 }
 
-void charge_refused(struct tenant *t)
+void charge_refused(struct front *f, struct tenant *t, int code)
 {
+    unsigned error = (unsigned)-code;
+    if (error < FRONT_ERRORS) {
+        f->count.rejected[error]++;
+    }
     account_job(t->account, ACCOUNT_REFUSED);
 }

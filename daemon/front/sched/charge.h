@@ -15,7 +15,7 @@
 void charge_run(struct job *j, uint64_t device_ns, bool moved);
 /* The job has its final state and error. */
 void charge_end(const struct job *j);
-/* A submission was answered with an error: there is no job. */
-void charge_refused(struct tenant *t);
+/* A submission of the tenant was answered with this error: there is no job. */
+void charge_refused(struct front *f, struct tenant *t, int code);
 
 #endif

@@ -34,6 +34,7 @@ enum setting_type {
     SETTING_LEVEL,
     SETTING_ACCESS, /* off, journal, or an absolute path */
     SETTING_LISTEN,
+    SETTING_METRICS, /* addresses for metrics, or empty */
 };
 
 /* When a changed value counts: at once after a reload, or from the next start on. */
@@ -88,6 +89,8 @@ static const struct setting settings[] = {
     NUMBER(START, "daemon", "connections_max", connections_max, 1, 65536, 1024),
     NUMBER(START, "daemon", "handshake_timeout_ms", handshake_timeout_ms, 10, 600000, 5000),
     TEXT(LIVE, "log", access, SETTING_ACCESS, "off"),
+    {LIVE, "metrics", "listen", SETTING_METRICS, offsetof(struct config, metrics_listen),
+     sizeof((struct config *)0)->metrics_listen, 0, UINT64_MAX, 0, ""},
     TEXT(LIVE, "tenants", load_group, SETTING_GROUP, ""),
     BYTES(LIVE, "tenants", "arena_bytes_max", tenant_arena_bytes, 0, 64 * TIB, 8 * GIB),
     NUMBER(LIVE, "tenants", "buffers_max", tenant_buffers_max, 1, 16777216, 262144),
@@ -276,9 +279,11 @@ static int set_file(const struct setting *s, const char *value, char *out, struc
 }
 
 /* Accepts one of the words of a list with ", " between them. */
-static int set_word(const struct setting *s, const char *words, const char *value, char *out,
-                    struct err *e)
+static int set_word(const struct setting *s, const char *value, char *out, struct err *e)
 {
+    const char *words = s->type == SETTING_BACKEND    ? "auto, cuda, opencl, sim"
+                        : s->type == SETTING_COMPILER ? "auto, nvrtc, nvcc"
+                                                      : "own, all";
     size_t length = strlen(value);
     for (const char *word = words; *word != '\0';) {
         size_t n = strcspn(word, ",");
@@ -305,6 +310,13 @@ static int set_group(const struct setting *s, const char *value, char *out, stru
         return err_set(e, ERR_NOT_FOUND, "%s = %s: there is no such group", s->key, value);
     }
     return set_text(s, value, out, e);
+}
+
+static int set_metrics(const struct setting *s, const char *value, char *out, struct err *e)
+{
+    struct metrics_addresses addresses;
+    int rc = metrics_addresses_parse(value, &addresses, e);
+    return rc == 0 ? set_text(s, value, out, e) : rc;
 }
 
 /* Accepts indices below 64 with commas between them. */
@@ -393,11 +405,9 @@ int config_set(struct config *config, const char *key, const char *value, struct
     case SETTING_FILE:
         return set_file(s, value, at(config, s), e);
     case SETTING_BACKEND:
-        return set_word(s, "auto, cuda, opencl, sim", value, at(config, s), e);
     case SETTING_COMPILER:
-        return set_word(s, "auto, nvrtc, nvcc", value, at(config, s), e);
     case SETTING_LOOK:
-        return set_word(s, "own, all", value, at(config, s), e);
+        return set_word(s, value, at(config, s), e);
     case SETTING_GROUP:
         return set_group(s, value, at(config, s), e);
     case SETTING_DEVICES:
@@ -408,6 +418,8 @@ int config_set(struct config *config, const char *key, const char *value, struct
         return set_access(s, value, at(config, s), e);
     case SETTING_LISTEN:
         return set_listen(config, value, e);
+    case SETTING_METRICS:
+        return set_metrics(s, value, at(config, s), e);
     }
     return err_set(e, ERR_INTERNAL, "%s: no such type", key);
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
+#include "daemon/front/settings/metrics_address.h"
 
 #define CONFIG_PATH        108 /* bytes: fits a unix socket's path */
 #define CONFIG_LISTEN_MAX  8
@@ -43,6 +44,7 @@ struct config {
     char load_group[33];  /* its members may load kernels; "": none */
     int log_level;
     char access[CONFIG_PATH]; /* where a line for each ended job goes: off, journal, a file */
+    char metrics_listen[METRICS_LISTEN_TEXT]; /* where metrics are served; "": nowhere */
     uint64_t connections_max;
     uint64_t handshake_timeout_ms;
     uint64_t sessions_max;

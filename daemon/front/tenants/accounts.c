@@ -207,3 +207,8 @@ const struct account *accounts_at(const struct accounts *a, unsigned index)
 {
     return account_file_at(a->file, index);
 }
+
+unsigned accounts_index(const struct accounts *a, const struct account *account)
+{
+    return (unsigned)(account - account_file_at(a->file, 0));
+}

@@ -49,5 +49,7 @@ void accounts_reset(struct accounts *a, uint64_t now_ns);
 
 /* The account at this index, of a tenant or of one that is forgotten; NULL: no such index. */
 const struct account *accounts_at(const struct accounts *a, unsigned index);
+/* The index of an account of the file. It is the same for as long as the front lives. */
+unsigned accounts_index(const struct accounts *a, const struct account *account);
 
 #endif

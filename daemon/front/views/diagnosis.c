@@ -126,8 +126,16 @@ static bool settings_bad(const struct front *f, char *out, size_t size)
         (void)snprintf(out, size,
                        "the socket of a tenant is not open: %s; correct it, then: gpuctl reload",
                        f->sockets_bad);
+    } else if (f->metrics_bad[0] != '\0') {
+        (void)snprintf(out, size, "metrics are not served: %s; correct it, then: gpuctl reload",
+                       f->metrics_bad);
     }
     return out[0] != '\0';
+}
+
+bool diagnosis_ready(const struct front *f)
+{
+    return discover_serving(f) >= f->config.min_devices && !front_life_refuses_jobs(f->life);
 }
 
 void diagnosis_text(const struct front *f, char *out, size_t size)

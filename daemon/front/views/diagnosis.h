@@ -4,10 +4,13 @@
 #ifndef FRONT_VIEWS_DIAGNOSIS_H
 #define FRONT_VIEWS_DIAGNOSIS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "daemon/front/model/front.h"
 
+/* Whether the daemon takes jobs, and enough devices serve. */
+bool diagnosis_ready(const struct front *f);
 /* The worst problem in one sentence; "": none. */
 void diagnosis_text(const struct front *f, char *out, size_t size);
 /* A short note on one device for a table: why it does not serve, or when its worker ended last; "":

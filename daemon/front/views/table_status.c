@@ -69,7 +69,7 @@ static void status_begin(struct table_query *q)
         restarts += d->restarts;
         spilled += d->pool.spilled;
     }
-    bool ready = discover_serving(f) >= f->config.min_devices && !front_life_refuses_jobs(f->life);
+    bool ready = diagnosis_ready(f);
     TABLE_HEADER(STATUS_COLUMNS);
     TABLE_ROW(STATUS_COLUMNS);
 }

@@ -318,6 +318,14 @@ static bool is_external(const struct device *d, int status)
            (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM);
 }
 
+static enum restart_reason reason_of(const struct device *d, bool by_us, bool external)
+{
+    if (d->culprit != NULL) {
+        return RESTART_JOB;
+    }
+    return by_us && !d->hung_up ? RESTART_ENDED : external ? RESTART_KILLED : RESTART_CRASHED;
+}
+
 /* Notes how the worker ended and what it was doing, for the log and for tables. */
 static void note_fault(struct front *f, struct device *d, const char *why)
 {
@@ -342,6 +350,7 @@ bool worker_ended(struct front *f, uint64_t id, int status)
     }
     describe(d, by_us, status, why, sizeof why);
     bool external = is_external(d, status);
+    enum restart_reason reason = reason_of(d, by_us, external);
     worker_detach(d);
     bool expected =
         d->state == DEVICE_ABSENT || d->state == DEVICE_REPLACED || d->state == DEVICE_RESTING;
@@ -356,6 +365,7 @@ bool worker_ended(struct front *f, uint64_t id, int status)
         device_set_state(d, DEVICE_WAITING, NULL);
     } else if (!expected) {
         d->restarts++;
+        device_base(d)->restart_count[reason]++;
         device_ended(d, external || (d->culprit != NULL && d->culprit->error.code == 0));
         wait_then_restart(f, d, why);
     }

@@ -107,7 +107,7 @@ START_TEST(ends_are_told_apart)
     fake_lose(k, 0, true);
     fake_turn(k);
     ck_assert_uint_eq(ends(ACCOUNT_LOST), 1);
-    charge_refused(k->tenant);
+    charge_refused(&k->f, k->tenant, ERR_BUSY);
     ck_assert_uint_eq(ends(ACCOUNT_REFUSED), 1);
     ck_assert_uint_eq(ends(ACCOUNT_DONE), 0);
     fake_destroy(k);

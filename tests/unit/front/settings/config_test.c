@@ -45,7 +45,7 @@ START_TEST(defaults_are_within_their_own_ranges)
         ck_assert_msg(config_set(&again, name, value, &e) == 0, "%s: %s", name, e.text);
         count++;
     }
-    ck_assert_uint_eq(count, 59);
+    ck_assert_uint_eq(count, 60);
     ck_assert_mem_eq(&config, &again, sizeof config);
     ck_assert_str_eq(config.backend, "auto");
     ck_assert_str_eq(config.runtime_dir, "/run/gpud");
@@ -128,6 +128,19 @@ static const struct bad bad_files[] = {
     {"[daemon]\ndevices = 0,,1\n", ERR_INVALID, ":2: devices = 0,,1"},
     {"[daemon]\ndevices = 0,\n", ERR_INVALID, ":2: devices = 0,"},
     {"[daemon]\ndevices = 64\n", ERR_INVALID, ":2: devices = 64"},
+    {"[metrics]\nlisten = 0.0.0.0:9464\n", ERR_PERMISSION,
+     ":2: listen = 0.0.0.0:9464: metrics are served on loopback only, as 127.0.0.1:9464"},
+    {"[metrics]\nlisten = 127.0.0.1:9464,10.1.2.3:9464\n", ERR_PERMISSION, ":2: listen = 10.1.2.3"},
+    {"[metrics]\nlisten = [::]:9464\n", ERR_PERMISSION, ":2: listen = ::"},
+    {"[metrics]\nlisten = host:9464\n", ERR_PERMISSION, ":2: listen = host"},
+    {"[metrics]\nlisten = 127.0.0.1\n", ERR_INVALID, ":2: listen = 127.0.0.1: neither"},
+    {"[metrics]\nlisten = 127.0.0.1:0\n", ERR_INVALID, ":2: listen = 127.0.0.1:0: neither"},
+    {"[metrics]\nlisten = 127.0.0.1:65536\n", ERR_INVALID, ":2: listen = 127.0.0.1:65536: nei"},
+    {"[metrics]\nlisten = unix:m.sock\n", ERR_INVALID, ":2: listen = unix:m.sock: an absolute"},
+    {"[metrics]\nlisten = 127.1:1 127.0.0.1:1 127.0.0.1:2 127.0.0.1:3 127.0.0.1:4 127.0.0.1:5\n",
+     ERR_PERMISSION, ":2: listen = 127.1:1"},
+    {"[metrics]\nlisten = 127.0.0.1:1 127.0.0.1:2 127.0.0.1:3 127.0.0.1:4 127.0.0.1:5\n", ERR_LIMIT,
+     ":2: listen: over 4 addresses"},
     {"window = 1\n[jobs]\n", ERR_INVALID, ": window is in no section"},
     {"[jobs\nwindow = 1\n", ERR_INVALID, ":1: "},
     {"[jobs]\nwindow = 1\n[daemon]\nwindow = 1\n", ERR_NOT_FOUND, ":4: unknown setting daemon.w"},
@@ -242,6 +255,27 @@ START_TEST(as_many_devices_as_are_named)
 }
 END_TEST
 
+START_TEST(metrics_are_served_on_loopback_and_unix_sockets)
+{
+    struct config config;
+    struct metrics_addresses a;
+    struct err e = ERR_INIT;
+    config_defaults(&config);
+    ck_assert_int_eq(metrics_addresses_parse(config.metrics_listen, &a, &e), 0);
+    ck_assert_uint_eq(a.count, 0);
+    ck_assert_int_eq(config_set(&config, "metrics.listen",
+                                "127.9.9.9:9464, [::1]:65535 unix:/run/m.sock,localhost:1", &e),
+                     0);
+    ck_assert_int_eq(metrics_addresses_parse(config.metrics_listen, &a, &e), 0);
+    ck_assert_uint_eq(a.count, 4);
+    ck_assert_int_eq(a.address[0].at.any.sa_family, AF_INET);
+    ck_assert_int_eq(a.address[1].at.any.sa_family, AF_INET6);
+    ck_assert_ptr_null(metrics_address_path(&a.address[0]));
+    ck_assert_str_eq(metrics_address_path(&a.address[2]), "/run/m.sock");
+    ck_assert_int_eq(a.address[3].at.any.sa_family, AF_INET);
+}
+END_TEST
+
 START_TEST(what_may_change_is_taken_and_the_rest_is_named)
 {
     struct config config;
@@ -289,6 +323,7 @@ int main(void)
     tcase_add_test(tc, too_many_addresses);
     tcase_add_test(tc, listens_in_the_runtime_folder_unless_told);
     tcase_add_test(tc, as_many_devices_as_are_named);
+    tcase_add_test(tc, metrics_are_served_on_loopback_and_unix_sockets);
     tcase_add_test(tc, what_may_change_is_taken_and_the_rest_is_named);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
