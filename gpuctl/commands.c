@@ -160,6 +160,11 @@ const struct command commands[] = {
     {"accounts", "", "What tenants have used, kept over restarts", "", NULL, cmd_accounts,
      COMMAND_LOOKS},
     {"accounts reset", "", "Begin all accounts anew", "", NULL, cmd_accounts_reset, COMMAND_BRIEF},
+    {"metrics", "[--openmetrics]", "The numbers that Prometheus scrapes",
+     "  --openmetrics  as OpenMetrics, with trace ids as exemplars\n"
+     "Needs [metrics] listen in gpud.conf, and rights to read there: a unix socket is for root,\n"
+     "the daemon's user and admin_group.\n",
+     metrics_option_list, cmd_metrics, COMMAND_LOOKS},
     {"run", "[KERNEL] [OPTION...]", "Run one kernel and save what it produced", run_help,
      run_option_list, cmd_run, COMMAND_LONG},
     {"demo", "[OPTION...]", "Find the edges of a photograph, verified", demo_help, demo_option_list,

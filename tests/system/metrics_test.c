@@ -209,6 +209,32 @@ START_TEST(a_reload_moves_the_address)
 }
 END_TEST
 
+START_TEST(gpuctl_prints_them)
+{
+    struct daemon *d = &daemon_of_test;
+    static char out[DAEMON_OUTPUT];
+    static char err[DAEMON_OUTPUT];
+    char listen[2 * DAEMON_PATH];
+    begin("speed=0", "");
+    daemon_wait_ready(d);
+    gpud_client *c = client_open(d->url);
+    ck_assert_int_eq(gpuctl(d, out, err, "metrics", NULL), 0);
+    ck_assert_ptr_nonnull(strstr(out, "\ngpud_ready 1\n"));
+    ck_assert_ptr_null(strstr(out, "HTTP"));
+    (void)snprintf(listen, sizeof listen, "unix:%s/m.sock", d->dir);
+    write_settings(listen, "");
+    ck_assert_int_eq(gpuctl(d, out, err, "reload", NULL), 0);
+    ck_assert_int_eq(gpuctl(d, out, err, "metrics", "--openmetrics", NULL), 0);
+    ck_assert_msg(strlen(out) > 6 && strcmp(out + strlen(out) - 6, "# EOF\n") == 0, "%s", out);
+    ck_assert_int_eq(gpuctl(d, out, err, "-o", "json", "metrics", NULL), 2);
+    write_settings("", "");
+    ck_assert_int_eq(gpuctl(d, out, err, "reload", NULL), 0);
+    ck_assert_int_eq(gpuctl(d, out, err, "metrics", NULL), 1);
+    ck_assert_msg(strstr(err, "the daemon serves no metrics: set listen") != NULL, "%s", err);
+    daemon_end(d, c);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("metrics");
@@ -216,5 +242,6 @@ int main(void)
     suite_add_loop(suite, what_goes_wrong_is_counted_with_its_reason, 2);
     suite_add(suite, readiness_is_that_of_gpuctl_status);
     suite_add(suite, a_reload_moves_the_address);
+    suite_add(suite, gpuctl_prints_them);
     return system_main(suite);
 }
