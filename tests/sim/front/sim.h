@@ -627,6 +627,11 @@ void accounts_check(struct sim *s);
 void accounts_front_ends(struct sim *s, bool killed);
 void accounts_front_ended(struct sim *s);
 void accounts_finish(struct sim *s);
+/* sim_metrics.c: collections of metrics in pieces */
+void metrics_follow(struct sim *s); /* the front is new */
+void metrics_check(struct sim *s);
+void metrics_front_ends(bool killed);
+void metrics_finish(void);
 /* sim_gate.c: the limits of a tenant that hold its jobs back; whether `why` is of these. */
 void rules_gate(struct sim *s, const struct tenant *t);
 bool gate_explains(struct sim *s, const struct job *j, const char *why);

@@ -330,6 +330,7 @@ static void front_make(struct sim *s)
     pipeline_init(f);
     apply_rules(s, f);
     accounts_follow(s);
+    metrics_follow(s);
     lanes_make(s, f);
     must(s, monitor_create(&f->monitor, &e), &e, "monitor");
     must(s, building_init(f, &e), &e, "built-in kernels");
@@ -422,6 +423,7 @@ void front_close(struct sim *s)
     }
     memory_fail(0, false);
     accounts_front_ends(s, !front_life_stops(f->life));
+    metrics_front_ends(!front_life_stops(f->life));
     if (!front_life_stops(f->life)) {
         front_life_step(&f->life, FRONT_HANDING_OVER);
         pipeline_stop(f);

@@ -810,6 +810,7 @@ unsigned rules_all(struct sim *s)
     unsigned count = check_jobs(s) + check_sessions(s) + s->f->buffers.live;
     rules_explain(s);
     accounts_check(s);
+    metrics_check(s);
     if (s->p.special == WORLD_HOLIDAY) {
         check_owners(s);
     }

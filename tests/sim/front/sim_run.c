@@ -324,6 +324,7 @@ static void end(struct sim *s)
     clients_end(s);
     model_free(s);
     accounts_finish(s);
+    metrics_finish();
     free(s->agenda.hap);
     free(s->arrived.parcel);
     free(s->ended.parcel);
