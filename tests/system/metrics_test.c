@@ -8,9 +8,10 @@
 #include "tests/system/harness/harness.h"
 #include "tests/system/http.h"
 
-#define COUNT 1024u
-#define BYTES (COUNT * 4.0)
-#define PLAIN "text/plain"
+#define COUNT    1024u
+#define BYTES    (COUNT * 4.0)
+#define PLAIN    "text/plain"
+#define SCRAPERS 100u
 
 static struct daemon daemon_of_test;
 static char settings[DAEMON_PATH + 16];
@@ -209,6 +210,37 @@ START_TEST(a_reload_moves_the_address)
 }
 END_TEST
 
+/* FAULT other: a hundred scrapers ask and read nothing, and others send what is not HTTP
+ * required: jobs go on, other scrapers are answered, and the daemon ends at once
+ * defence: `front/metrics/server.c`: limits of connections, their memory and their time;
+ *   `front/metrics/page.c`: metrics_page_response
+ * also: `front_metrics_server_test`: scrapers_that_do_not_read_hold_few_texts,
+ *   bad_requests_are_refused_and_the_server_goes_on, a_hundred_scrapers_share_collections
+ * mutants: metrics-texts */
+START_TEST(scrapers_that_do_not_read_cost_nothing)
+{
+    int fd[SCRAPERS];
+    begin("speed=0", "");
+    daemon_wait_ready(&daemon_of_test);
+    gpud_client *c = client_open(daemon_of_test.url);
+    for (unsigned i = 0; i < SCRAPERS; i++) {
+        fd[i] = http_say(port, i % 4 == 0 ? "\x16\x03 this is not HTTP\r\n\r\n"
+                                          : "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    }
+    for (unsigned i = 0; i < 10; i++) {
+        run_job(c, 0);
+        ck_assert_int_eq(http_get(port, "/readyz", PLAIN, text), 200);
+    }
+    ck_until(http_get(port, "/metrics", PLAIN, text) == 200);
+    ck_assert_double_eq(http_value(text, "gpud_copy_bytes_total{direction=\"to_device\"}"),
+                        10 * BYTES);
+    daemon_end(&daemon_of_test, c); /* while they are connected */
+    for (unsigned i = 0; i < SCRAPERS; i++) {
+        (void)close(fd[i]);
+    }
+}
+END_TEST
+
 START_TEST(gpuctl_prints_them)
 {
     struct daemon *d = &daemon_of_test;
@@ -242,6 +274,7 @@ int main(void)
     suite_add_loop(suite, what_goes_wrong_is_counted_with_its_reason, 2);
     suite_add(suite, readiness_is_that_of_gpuctl_status);
     suite_add(suite, a_reload_moves_the_address);
+    suite_add(suite, scrapers_that_do_not_read_cost_nothing);
     suite_add(suite, gpuctl_prints_them);
     return system_main(suite);
 }
