@@ -147,6 +147,19 @@ static bool take_fds(struct msghdr *msg, struct frame_fds *ret_fds)
     return fits;
 }
 
+/* Closes the descriptors that came. With fewer than a frame may have, the rest found no place. */
+static int too_much(const struct msghdr *msg, struct frame_fds *fds, struct err *e)
+{
+    bool full = fds->count == FRAME_MAX_FDS;
+    frame_fds_close(fds);
+    if ((msg->msg_flags & MSG_TRUNC) == 0 && !full) {
+        return err_set(e, ERR_BUSY, "no descriptor is free here (limit of open files)");
+    }
+    return err_set(e, ERR_PROTOCOL,
+                   "a frame is longer than %zu bytes or brings over %d descriptors",
+                   msg->msg_iov->iov_len, FRAME_MAX_FDS);
+}
+
 static int recv_frame(int fd, struct iovec iov, bool lossy, size_t *ret_size,
                       struct frame_fds *ret_fds, struct err *e)
 {
@@ -178,15 +191,8 @@ static int recv_frame(int fd, struct iovec iov, bool lossy, size_t *ret_size,
         frame_fds_close(&fds);
         fds.lost = fits = true;
     }
-    bool small = (msg.msg_flags & MSG_TRUNC) == 0;
-    bool full = fds.count == FRAME_MAX_FDS;
-    if (!fits || !small) {
-        frame_fds_close(&fds);
-        return small && !full
-                   ? err_set(e, ERR_BUSY, "no descriptor is free here (limit of open files)")
-                   : err_set(e, ERR_PROTOCOL,
-                             "a frame is longer than %zu bytes or brings over %d descriptors",
-                             iov.iov_len, FRAME_MAX_FDS);
+    if (!fits || (msg.msg_flags & MSG_TRUNC) != 0) {
+        return too_much(&msg, &fds, e);
     }
     *ret_size = (size_t)n;
     if (ret_fds != NULL) {
