@@ -454,6 +454,7 @@ struct sim_worker {
     bool deaf;   /* no signal ends it */
     bool ready;  /* it has said so */
     bool lied;
+    bool taken;                       /* it was a spare one, and is a tenant's */
     bool refuses;                     /* its next order */
     bool shuffles;                    /* reports ends late */
     uint64_t slow_ns;                 /* until it reads a request for its inventory */
@@ -541,6 +542,8 @@ bool exec_busy(const struct sim *s, unsigned device); /* its worker has unfinish
 
 /* ---- launcher and compiler ------------------------------------------------------------------- */
 
+/* The worker is of another device from now on. */
+void launcher_named(struct sim *s, uint64_t id, struct bytes device);
 int launcher_asked(struct sim *s, uint64_t id, const char *const *args, struct bytes device,
                    const int *fd, struct err *e);
 void launcher_kill_worker(struct sim *s, uint64_t id);

@@ -132,6 +132,16 @@ static int on_worker(struct launcher_link *l, uint64_t id, const char *const *ar
     return rc;
 }
 
+static int on_name(struct launcher_link *l, uint64_t id, struct bytes device, struct err *e)
+{
+    (void)l;
+    (void)e;
+    memory_outside();
+    launcher_named(world, id, device);
+    memory_inside();
+    return 0;
+}
+
 static int on_monitor(struct launcher_link *l, uint64_t id, int page, struct err *e)
 {
     (void)l;
@@ -181,6 +191,7 @@ static const struct front_io io = {
     .send = on_send,
     .pressed = on_pressed,
     .start_worker = on_worker,
+    .name_worker = on_name,
     .start_monitor = on_monitor,
     .kill = on_kill,
     .leave_launcher = on_leave,
@@ -210,6 +221,7 @@ static int fill_settings(const struct sim *s, struct config *c)
     c->domain_idle_s = p->special == WORLD_DOMAINS ? p->devices : c->domain_idle_s;
     c->domain_host_bytes = p->clients % 2 == 0 ? UINT64_C(1) << 30 : UINT64_C(1) << 20;
     c->domains_max = p->special == WORLD_DOMAINS && p->clients % 3 == 0 ? 2 : c->domains_max;
+    c->domain_spare = p->special == WORLD_DOMAINS && p->clients % 2 != 0;
     c->log_level = log_get_level();
     c->chosen = true;
     (void)snprintf(c->runtime_dir, sizeof c->runtime_dir, "%s", s->dir);
