@@ -140,6 +140,8 @@ const struct command commands[] = {
     {"pool trim", "", "Give unused device memory back", "", NULL, cmd_pool_trim, COMMAND_BRIEF},
     {"kernels", "[FILTER]", "Built-in kernels and what they take", "", NULL, cmd_kernels,
      COMMAND_LOOKS},
+    {"buffers", "[FILTER]", "Published buffers, their grants, and copies of such", "", NULL,
+     cmd_buffers, COMMAND_LOOKS},
     {"jobs", "[FILTER] [OPTION...]", "Jobs: waiting, running and lately ended, newest first",
      jobs_help, jobs_option_list, cmd_jobs, COMMAND_LOOKS},
     {"job show", "JOB", "Everything about one job", "", NULL, cmd_job_show, COMMAND_LOOKS},

@@ -438,6 +438,8 @@ enum frame_ref_tag {
  * device: a RECORD_WORKER. The launcher makes the worker's channel, keeps duplicates of all
  * descriptors and answers L_STARTED. */
 #define MSG_L_WORKER(U, I, S, B, L) U(id, UINT64_MAX) L(args, WORD, 64) B(device, FRAME_DEVICE_MAX)
+/* The worker is of another device from now on (a spare worker became a tenant's). */
+#define MSG_L_DEVICE(U, I, S, B, L) U(id, UINT64_MAX) B(device, FRAME_DEVICE_MAX)
 /* fds: request, response (memfds). Limits: CPU seconds, address space in bytes, wall time. */
 #define MSG_L_COMPILER(U, I, S, B, L)                                                              \
     U(id, UINT64_MAX)                                                                              \
@@ -457,7 +459,7 @@ enum frame_ref_tag {
 /* Answered by an L_INVENTORY for each device that has or had a worker, then L_LISTED. */
 #define MSG_L_LIST(U, I, S, B, L) U(unused, 0)
 /* fds: the front's end of the channel, input staging, output staging, the adoption record. args,
- * device: those of L_WORKER. pid 0: the worker has ended, and fds has the record only. The launcher
+ * device: those of L_WORKER, or of the last L_DEVICE. pid 0: the worker has ended, and fds has the record only. The launcher
  * keeps it until the next worker of the same device starts. */
 #define MSG_L_INVENTORY(U, I, S, B, L)                                                             \
     U(id, UINT64_MAX) U(pid, UINT64_MAX) L(args, WORD, 64) B(device, FRAME_DEVICE_MAX)
@@ -548,6 +550,7 @@ enum frame_ref_tag {
     MESSAGE(L_LISTED, l_listed, 200)                                                               \
     MESSAGE(L_QUIT, l_quit, 201)                                                                   \
     MESSAGE(L_MONITOR, l_monitor, 202)                                                             \
+    MESSAGE(L_DEVICE, l_device, 203)                                                               \
     MESSAGE(C_REQUEST, c_request, 224)                                                             \
     MESSAGE(C_RESPONSE, c_response, 225)
 

@@ -353,7 +353,7 @@ enum proto_submit_flag {
 #define MSG_JOB_INFO(U, I, S, B, L) HEAD(U) U(job, UINT64_MAX)
 #define MSG_EXPLAIN(U, I, S, B, L)  HEAD(U) U(job, UINT64_MAX)
 
-/* what: status, devices, pool, kernels, jobs, sessions, tenants, config, timeline. The last four
+/* what: status, devices, pool, kernels, buffers, jobs, sessions, tenants, … The last four
  * fields choose among jobs: with this state, of this session (0: any) and tenant, and only the
  * newest `limit` (0: any number). */
 #define MSG_QUERY(U, I, S, B, L)                                                                   \

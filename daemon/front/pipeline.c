@@ -430,6 +430,7 @@ void pipeline_io(struct front *f)
         .send = link_send,
         .pressed = link_pressed,
         .start_worker = launcher_worker,
+        .name_worker = launcher_device,
         .start_monitor = launcher_monitor,
         .kill = launcher_kill,
         .leave_launcher = launcher_link_close,

@@ -285,6 +285,7 @@ void pipeline_finish(struct front *f)
     accounts_destroy(f->accounts, front_now(f));
     f->accounts = NULL;
     tenant_destroy_all(&f->tenants); /* leave the lines of devices */
+    tenant_destroy_all(&f->spare);
     for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
         free(d);
     }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "common/seqpacket.h"
 #include "daemon/launcher/spawn.h"
 #include "proto/codec.h"
@@ -313,6 +314,36 @@ static int on_worker(struct front *f, struct bytes frame, struct frame_fds *fds,
     return 0;
 }
 
+/* The frame that asked for the worker, with another device. Without memory the old one stays, which
+ * the next front takes for a spare worker, and ends. */
+static int on_device(struct front *f, struct bytes frame, struct err *e)
+{
+    struct msg_l_device msg;
+    struct msg_l_worker asked;
+    struct capbuf out;
+    int rc = proto_decode(&schema_msg_l_device, frame, &msg, e);
+    struct child *child = rc == 0 ? children_find(f->children, msg.id) : NULL;
+    if (child == NULL || child->kind != CHILD_WORKER) {
+        return rc; /* it has ended */
+    }
+    capbuf_init(&out, FRAME_MAX_BYTES);
+    rc = proto_decode(&schema_msg_l_worker, child->frame, &asked, e);
+    asked.device = msg.device;
+    rc = rc == 0 ? proto_encode(&schema_msg_l_worker, &asked, &out, e) : rc;
+    rc = rc == 0 ? proto_decode(&schema_msg_l_worker, capbuf_view(&out), &asked, e) : rc;
+    if (rc == 0) {
+        const uint8_t *old = child->frame.data;
+        if (keep_frame(child, capbuf_view(&out), asked.device) == 0) {
+            free((void *)(uintptr_t)old);
+            children_replace(f->children, child, child->device);
+        } else {
+            log_warn("worker %d: no memory to note that it is a tenant's now", (int)child->pid);
+        }
+    }
+    capbuf_finish(&out);
+    return rc;
+}
+
 static int on_compiler(struct front *f, struct bytes frame, struct frame_fds *fds, struct err *e)
 {
     struct msg_l_compiler msg;
@@ -437,6 +468,8 @@ static int on_frame(struct front *f, struct bytes frame, struct frame_fds *fds, 
         return on_compiler(f, frame, fds, e);
     case FRAME_KIND_L_MONITOR:
         return on_monitor(f, frame, fds, e);
+    case FRAME_KIND_L_DEVICE:
+        return on_device(f, frame, e);
     case FRAME_KIND_L_KILL:
         return on_kill(f, frame, e);
     case FRAME_KIND_L_LIST:

@@ -26,6 +26,11 @@ int cmd_kernels(struct ctl *ctl, struct options *options, struct ctl_err *e)
     return show(ctl, options, "kernels", true, e);
 }
 
+int cmd_buffers(struct ctl *ctl, struct options *options, struct ctl_err *e)
+{
+    return show(ctl, options, "buffers", true, e);
+}
+
 enum { OPT_STATE = 1, OPT_SESSION, OPT_TENANT, OPT_LIMIT };
 
 const struct option jobs_option_list[] = {

@@ -130,6 +130,7 @@ COMMAND(cmd_pool);
 COMMAND(cmd_pool_snapshot);
 COMMAND(cmd_pool_trim);
 COMMAND(cmd_kernels);
+COMMAND(cmd_buffers);
 COMMAND(cmd_jobs);
 COMMAND(cmd_sessions);
 COMMAND(cmd_tenants);

@@ -153,6 +153,19 @@ static void choose_sockets(uint64_t seed, struct course_params *p)
     p->sockets = may && chance_percent(&c, 25) ? 1 : 0;
 }
 
+/* The same. */
+static void choose_tokens(uint64_t seed, struct course_params *p, unsigned weight[COURSE_KINDS])
+{
+    struct chance c = chance_of(seed, 5);
+    bool may = p->special == WORLD_USUAL || p->special == WORLD_DOMAINS;
+    p->tokens = may && p->sockets == 0 && chance_percent(&c, 30) ? 1 : 0;
+    if (p->tokens != 0) {
+        weight[COURSE_ROTATE] = 10;
+        weight[COURSE_REMOVE] = 8;
+        weight[COURSE_TRICK] = 12;
+    }
+}
+
 void course_make(uint64_t seed, struct course *ret_plan)
 {
     struct chance c = chance_of(seed, 1);
@@ -167,6 +180,7 @@ void course_make(uint64_t seed, struct course *ret_plan)
     choose_arrays(seed, &p.params);
     choose_limits(seed, &p.params);
     choose_sockets(seed, &p.params);
+    choose_tokens(seed, &p.params, weight);
     unsigned sum = sum_of(weight);
     p.count = pace.events;
     p.event = calloc(p.count, sizeof *p.event);

@@ -39,7 +39,8 @@
     X(flight, 0, 65536)         /* jobs of a tenant in flight; 0: no limit */                      \
     X(rate_kib, 0, 65536)       /* KiB a second that a tenant transfers; 0: no limit */            \
     X(sockets, 0, 1)            /* 1: clients come by two sockets, with equal ids and users */     \
-    X(special, 0, 11)           /* enum course_world */
+    X(tokens, 0, 1)             /* 1: clients come from other hosts, with tokens of two tenants */ \
+    X(special, 0, 12)           /* enum course_world */
 
 /* What a world has more of than others, so that it comes to limits that the usual ones do not see.
  * Its own kinds of events are those from COURSE_USUAL on. */
@@ -56,6 +57,7 @@ enum course_world {
     WORLD_HOSTILE, /* one client has all mishaps; another has small jobs, and waits */
     WORLD_LARGE,   /* as many devices and tenants as there may be */
     WORLD_DOMAINS, /* tenants with workers of their own, which end and idle */
+    WORLD_DUE,     /* jobs of known times with deadlines, some of which cannot be met */
     COURSE_WORLDS,
 };
 
@@ -111,7 +113,11 @@ struct course_params {
     X(SEAL, "seal", 0, false)       /* makes and seals a buffer */                                 \
     X(HONEST, "honest", 0, false)   /* the other client's job, if it has none */                   \
     X(RUSH, "rush", 0, false)       /* all ask much, and the front stands still meanwhile */       \
-    X(FLOOD, "flood", 0, false)     /* hundreds of jobs that take their time */
+    X(FLOOD, "flood", 0, false)     /* hundreds of jobs that take their time */                    \
+    X(DUE, "due", 0, false)         /* some jobs with deadlines */                                 \
+    X(ROTATE, "rotate", 0, false)   /* a tenant gets another token by a reload */                  \
+    X(REMOVE, "remove", 0, false) /* a reload takes a tenant's section away, or brings it back */  \
+    X(TRICK, "trick", 0, false)   /* a HELLO with no token, a wrong one, or an id of others */
 
 enum course_kind {
 #define X(KIND, name, weight, device) COURSE_##KIND,

@@ -184,6 +184,22 @@ static struct course_pace domains(struct chance *c, struct course_params *p, uns
     return pace_of(chance_spread(c, 1000, 1000000), 200 + below(c, 600));
 }
 
+static struct course_pace due(struct chance *c, struct course_params *p, unsigned *weight)
+{
+    be_plain(p, 1 + chance_below(c, 3), 2 + chance_below(c, 4));
+    p->run_us = chance_spread(c, 500, 50000);
+    p->wire_us = chance_spread(c, 10, 2000);
+    p->compile_ms = 1 + chance_below(c, 50);
+    p->window = chance_percent(c, 50) ? 0 : 1 + chance_below(c, 8);
+    WEIGHTS({COURSE_DUE, 600}, {COURSE_BARE, 40}, {COURSE_ASK, 40}, {COURSE_FLOOD, 4},
+            {COURSE_INQUIRE, 30});
+    if (chance_percent(c, 50)) {
+        WEIGHTS({COURSE_DIE, 5}, {COURSE_HANDOVER, 3}, {COURSE_CRASH, 3}, {COURSE_BREAK, 5},
+                {COURSE_STALL, 3});
+    }
+    return pace_of(chance_spread(c, p->run_us / 2, 8 * p->run_us), 200 + below(c, 400));
+}
+
 void course_special(uint64_t seed, struct course_params *p, unsigned weight[COURSE_KINDS],
                     struct course_pace *pace)
 {
@@ -192,7 +208,7 @@ void course_special(uint64_t seed, struct course_params *p, unsigned weight[COUR
         [WORLD_HELD] = held,       [WORLD_TURNS] = turns,     [WORLD_UNREAD] = unread,
         [WORLD_HOARD] = hoard,     [WORLD_PAUSED] = paused,   [WORLD_BARE] = bare,
         [WORLD_HOLIDAY] = holiday, [WORLD_SEALS] = seals,     [WORLD_HOSTILE] = hostile,
-        [WORLD_LARGE] = large,     [WORLD_DOMAINS] = domains,
+        [WORLD_LARGE] = large,     [WORLD_DOMAINS] = domains, [WORLD_DUE] = due,
     };
     struct chance c = chance_of(seed, 9);
     if (seed % ONE_IN == 0) {

@@ -260,6 +260,15 @@ static int on_monitor(struct launcher_link *l, uint64_t id, int page, struct err
     return 0;
 }
 
+static int on_name(struct launcher_link *l, uint64_t id, struct bytes device, struct err *e)
+{
+    (void)l;
+    (void)device;
+    (void)e;
+    (void)fprintf(w.out, "  worker %" PRIu64 " has another owner\n", id);
+    return 0;
+}
+
 static int on_kill(struct launcher_link *l, uint64_t id, int signal, struct err *e)
 {
     (void)l;
@@ -291,6 +300,7 @@ static const struct front_io io = {
     .send = on_send,
     .pressed = on_pressed,
     .start_worker = on_worker,
+    .name_worker = on_name,
     .start_monitor = on_monitor,
     .kill = on_kill,
     .compile = on_compile,

@@ -392,6 +392,49 @@ START_TEST(an_idle_worker_makes_room)
 }
 END_TEST
 
+/* ---- spare ones ------------------------------------------------------------------------------ */
+
+static bool spare_serves(gpud_client *c)
+{
+    char state[32] = "";
+    if (of(c, "(spare)", "worker") != UINT64_MAX) {
+        query_text(c, "domains", "(spare)", "state", state, sizeof state);
+    }
+    return strcmp(state, "ready") == 0;
+}
+
+/* FAULT other: a spare worker is lost
+ * required: another one starts, after the pause of any worker; tenants have a worker all the same,
+ *   and get no strike
+ * defence: `front/workers/domains.c`: take_spare, spare_watch
+ * also: `front_domains_test`: a_lost_spare_worker_is_replaced, a_spare_worker_ends_first
+ * mutants: spare-lost */
+START_TEST(a_first_job_gets_the_spare_worker)
+{
+    gpud_client *near = begin("sim", "speed=0", "load_kernels = yes", "spare = 1");
+    ck_until(spare_serves(near));
+    uint64_t first = of(near, "(spare)", "worker");
+    ck_assert_int_eq(kill((pid_t)first, SIGKILL), 0);
+    ck_until(spare_serves(near) && of(near, "(spare)", "worker") != first);
+    uint64_t spare = of(near, "(spare)", "worker");
+    gpud_buffer b = make(near, 1);
+    ck_assert_uint_eq(of(near, "near", "worker"), spare); /* no process was started */
+    ck_assert_uint_eq(query_value(near, "tenants", "near", "struck_kernels"), 0);
+    ck_until(spare_serves(near) && of(near, "(spare)", "worker") != spare);
+    daemon_kill(&d);
+    daemon_spawn(&d);
+    daemon_wait_ready(&d);
+    check(near, b, 1);
+    ck_assert_uint_eq(of(near, "near", "worker"), spare);
+    ck_until(spare_serves(near));
+    write_settings("load_kernels = yes", "spare = 0");
+    ck_gpud_ok(gpud_control(near, "reload", NULL));
+    ck_until(of(near, "(spare)", "worker") == UINT64_MAX);
+    check(near, b, 1);
+    daemon_end(&d, near);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("domains");
@@ -404,5 +447,6 @@ int main(void)
     suite_add_loop(suite, an_idle_worker_ends, 2);
     suite_add(suite, memory_follows_need);
     suite_add(suite, an_idle_worker_makes_room);
+    suite_add(suite, a_first_job_gets_the_spare_worker);
     return system_main(suite);
 }

@@ -156,6 +156,58 @@ START_TEST(a_grant_is_a_sealed_copy_of_the_grantee)
 }
 END_TEST
 
+/* The texts of a column of the rows that the caller sees, with a space behind each. */
+static void column(gpud_client *of, const char *name, char ret_text[256])
+{
+    gpud_table *t = NULL;
+    size_t used = 0;
+    ck_gpud_ok(gpud_query(of, "buffers", NULL, &t));
+    int at = gpud_table_find(t, name);
+    ck_assert_int_ge(at, 0);
+    ret_text[0] = '\0';
+    for (unsigned row = 0; row < gpud_table_rows(t); row++) {
+        used += (size_t)snprintf(ret_text + used, 256 - used, "%s ",
+                                 gpud_table_text(t, row, (uint32_t)at));
+    }
+    gpud_table_free(t);
+}
+
+static void ck_column(gpud_client *of, const char *name, const char *wanted)
+{
+    char text[256];
+    column(of, name, text);
+    ck_assert_str_eq(text, wanted);
+}
+
+/* To an administrator all, to a tenant its own. What is not shared is not there. */
+START_TEST(grants_and_copies_are_shown)
+{
+    begin("sim", _i % 2 != 0);
+    gpud_buffer other = make(a, 9);
+    gpud_buffer mine = make_sealed(a, 1);
+    gpud_buffer copy = {0};
+    ck_gpud_ok(gpud_buffer_grant(a, mine, "weights", "z b", 0));
+    ck_gpud_ok(gpud_buffer_open_granted(b, "a", "weights", &copy));
+    gpud_client *own = client_open(d.url);
+    ck_column(own, "tenant", "a b ");
+    ck_column(own, "granted_to", "z b  ");
+    ck_column(own, "copy_of", " a/weights ");
+    ck_column(a, "name", "weights ");
+    ck_column(a, "rights", "read ");
+    ck_column(b, "tenant", "b ");
+    ck_column(b, "name", " ");
+    ck_column(b, "copy_of", "a/weights ");
+    ck_column(b, "granted_to", " ");
+    ck_column(c, "tenant", "");
+    ck_gpud_ok(gpud_buffer_publish(a, other, "more", GPUD_IN | GPUD_OUT, 0));
+    ck_column(a, "rights", "read-write read ");
+    ck_gpud_ok(gpud_buffer_free(b, copy));
+    ck_column(b, "tenant", "");
+    gpud_close(own);
+    end();
+}
+END_TEST
+
 START_TEST(what_is_no_grant_is_refused)
 {
     char text[1200];
@@ -263,6 +315,7 @@ int main(void)
 {
     Suite *suite = suite_create("grants");
     suite_add_loop(suite, a_grant_is_a_sealed_copy_of_the_grantee, 2);
+    suite_add_loop(suite, grants_and_copies_are_shown, 2);
     suite_add(suite, what_is_no_grant_is_refused);
     suite_add(suite, nobody_writes_what_is_granted);
     suite_add_loop(suite, a_grant_outlives_the_front, 2);

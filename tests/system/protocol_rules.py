@@ -20,7 +20,7 @@ I32, F64, OP_FILL = 5, 11, 2
 KINDS = {1: "text", 2: "unsigned", 3: "signed", 4: "bytes", 5: "nanoseconds",
          6: "parts of a million", 7: "handle", 8: "yes/no"}
 TABLES = ("status", "devices", "pool", "kernels", "jobs", "timeline", "sessions", "tenants", "domains",
-          "accounts", "trace", "config")
+          "accounts", "trace", "config", "buffers")
 
 
 def hello(connection, client_id, resume, token=b""):

@@ -14,7 +14,7 @@ void play_tables(struct session *s)
 {
     static const char *const tables[] = {"status",   "devices",  "pool",    "kernels",
                                          "jobs",     "sessions", "tenants", "config",
-                                         "timeline", "accounts", "trace"};
+                                         "timeline", "accounts", "trace",   "buffers"};
     gpud_limits_desc limits = {.size = sizeof limits};
     gpud_device_desc device = {.size = sizeof device};
     (void)said(s, gpud_limits(s->c, &limits), "gpud_limits");

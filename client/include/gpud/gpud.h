@@ -816,8 +816,8 @@ GPUD_API int gpud_job_kill(gpud_client *client, uint64_t job);
 GPUD_API int gpud_explain(gpud_client *client, uint64_t job, char *ret_text, size_t bytes);
 
 /* Tables: what = "status", "devices", "pool", "kernels", "jobs", "sessions", "tenants", "config",
- * "timeline", "accounts", "domains", "trace" (see gpuctl(1)); filter: only rows with a text that
- * contains it, NULL or "": all. Blocks. NOT_FOUND for an unknown `what`. Free the table. */
+ * "timeline", "accounts", "domains", "trace", "buffers" (see gpuctl(1)); filter: only rows with a
+ * text that contains it, NULL or "": all. Blocks. NOT_FOUND: an unknown `what`. Free the table. */
 GPUD_API int gpud_query(gpud_client *client, const char *what, const char *filter,
                         gpud_table **ret_table);
 

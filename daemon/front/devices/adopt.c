@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "daemon/front/devices/discover.h"
 #include "daemon/front/memory/buffers.h"
+#include "daemon/front/model/domain.h"
 #include "daemon/front/model/flight.h"
 #include "daemon/front/model/op.h"
 #include "daemon/front/model/session_events.h"
@@ -550,7 +551,13 @@ static bool device_name(const struct launcher_inventory *inventory, struct devic
     return true;
 }
 
-/* NULL: unknown, or no memory. *ret_grant: bytes, of a domain, else 0. */
+/* Nothing would be lost with it, and this front does not know what it has run since. */
+static bool is_spare(const struct device_name *name)
+{
+    return strncmp(name->owner, DOMAIN_SPARE, sizeof DOMAIN_SPARE - 1) == 0;
+}
+
+/* NULL: unknown, a spare worker, or no memory. *ret_grant: bytes, of a domain, else 0. */
 static struct device *device_of(struct front *f, const struct launcher_inventory *inventory,
                                 uint64_t *ret_grant)
 {
@@ -561,7 +568,7 @@ static struct device *device_of(struct front *f, const struct launcher_inventory
     if (base == NULL || name.owner[0] == '\0') {
         return base;
     }
-    struct tenant *t = name.grant > 0 ? quota_tenant(f, name.owner) : NULL;
+    struct tenant *t = name.grant > 0 && !is_spare(&name) ? quota_tenant(f, name.owner) : NULL;
     struct device *d = t != NULL ? domain_adopt(f, t, base) : NULL;
     if (d != NULL) {
         (void)snprintf(d->backend, sizeof d->backend, "%s", name.backend);
@@ -573,12 +580,18 @@ static struct device *device_of(struct front *f, const struct launcher_inventory
 static void turn_away(struct front *f, const struct launcher_inventory *inventory)
 {
     struct device_name name;
-    log_warn("worker %d is unknown or reported too late: ending it", (int)inventory->pid);
+    bool named = device_name(inventory, &name);
+    if (named && is_spare(&name)) {
+        log_info("worker %d is a spare one of the former gpud: ending it", (int)inventory->pid);
+        name.owner[sizeof DOMAIN_SPARE - 1] = '\0'; /* as this front calls them */
+    } else {
+        log_warn("worker %d is unknown or reported too late: ending it", (int)inventory->pid);
+    }
     (void)close(inventory->channel);
     for (unsigned i = 0; i < LAUNCHER_WORKER_FDS; i++) {
         (void)close(inventory->fd[i]);
     }
-    if (device_name(inventory, &name)) {
+    if (named) {
         departing_add(f, inventory->id, name.backend, name.number,
                       name.owner[0] != '\0' ? tenant_key_of(name.owner) : 0);
     }

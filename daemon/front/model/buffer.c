@@ -367,5 +367,6 @@ void buffer_destroy(struct buffer *b)
     }
     free(b->variable);
     free(b->grants);
+    free(b->copy_of);
     free(b);
 }

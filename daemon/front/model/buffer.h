@@ -116,7 +116,9 @@ struct buffer {
     char name[PROTO_NAME_MAX + 1]; /* its published name; "": none; set by buffer_rename */
     UT_hash_handle hh_name;        /* in tenant->published, if it has a name */
     unsigned rights;
-    char *grants; /* owned: the tenants that may open copies of it by its name; NULL: none */
+    char *grants;  /* owned: the tenants that may open copies of it by its name; NULL: none */
+    char *copy_of; /* owned: "TENANT/NAME" of what was opened; NULL: of nothing, or an earlier front
+                      opened it */
     uint64_t linger_ns;
     uint64_t linger_until_ns;     /* NS_NEVER while it has an owner or openers */
     struct heap_entry linger;     /* in front->lingering, by linger_until_ns */

@@ -130,6 +130,7 @@ struct device {
         uint64_t until_ns;     /* when those that give them count as hung */
     } growth;
     uint64_t used_ns;         /* of a domain: when something asked for it last */
+    uint64_t spare_ns;        /* of a device: no spare worker of it starts before that */
     struct evacuation_state { /* evacuate.c's */
         enum evacuation state;
         struct buffer *due; /* to be asked for */

@@ -17,6 +17,10 @@
 struct front;
 struct tenant;
 
+/* The name of the tenant that has the spare workers; no other tenant can have it. What the launcher
+ * keeps of such a worker begins with it, and differs for each. */
+#define DOMAIN_SPARE "(spare)"
+
 /* Where the tenant's work for the device is done. t NULL: the daemon's own work. NULL: the tenant
  * is apart and has no domain there yet. */
 struct device *domain_of(const struct tenant *t, struct device *base);

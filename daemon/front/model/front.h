@@ -237,6 +237,8 @@ struct front {
     struct monitor *monitor; /* owned; NULL before the start */
 
     struct tenant *tenants;            /* uthash by key */
+    struct tenant *spare;              /* owned; has the spare workers (workers/domains.h), and is
+                                          in no table; NULL: there was none */
     struct accounts *accounts;         /* owned; NULL: tenants count in memory of their own */
     struct forecast_file *forecasts;   /* owned; tenants/forecast_file.h; NULL: none was read */
     struct session *sessions;          /* uthash by key */

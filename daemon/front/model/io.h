@@ -40,10 +40,11 @@ struct front_io {
                 const struct frame_fds *fds, struct err *e);
     bool (*pressed)(const struct link *l);
 
-    /* Processes: launcher_worker, launcher_monitor, launcher_kill, launcher_link_close. `fd` has
-     * LAUNCHER_WORKER_FDS elements. */
+    /* Processes: launcher_worker, launcher_device, launcher_monitor, launcher_kill,
+     * launcher_link_close. `fd` has LAUNCHER_WORKER_FDS elements. */
     int (*start_worker)(struct launcher_link *l, uint64_t id, const char *const *args,
                         struct bytes device, const int *fd, struct err *e);
+    int (*name_worker)(struct launcher_link *l, uint64_t id, struct bytes device, struct err *e);
     int (*start_monitor)(struct launcher_link *l, uint64_t id, int page, struct err *e);
     int (*kill)(struct launcher_link *l, uint64_t id, int signal, struct err *e);
     void (*leave_launcher)(struct launcher_link *l);

@@ -515,8 +515,14 @@ static int make_copy(struct request_context *c, const struct buffer *source, str
     if (rc != 0) {
         return rc;
     }
+    if (asprintf(&b->copy_of, "%s/%s", source->tenant->name, source->name) < 0) {
+        b->copy_of = NULL; /* glibc leaves it undefined */
+        rc = err_set(e, ERR_NOMEM, "no memory for the copy of a buffer");
+    }
     b->host_fd = fcntl(source->host_fd, F_DUPFD_CLOEXEC, 0);
-    rc = b->host_fd < 0 ? err_errno(e, ERR_LIMIT, "a descriptor for the copy of a buffer") : 0;
+    rc = rc == 0 && b->host_fd < 0
+             ? err_errno(e, ERR_LIMIT, "a descriptor for the copy of a buffer")
+             : rc;
     rc = rc == 0 ? charge(c, b, d, e) : rc;
     if (rc != 0) {
         unmake(c, b);

@@ -1,5 +1,7 @@
 #include "daemon/front/sched/predict.h"
 
+#include <stdlib.h>
+
 #include "common/saturate.h"
 #include "daemon/front/model/domain.h"
 #include "daemon/front/model/wake.h"
@@ -118,11 +120,12 @@ void predict_taken(struct front *f, struct job *j)
 
 /* What is before a job, in the time of the devices that may run it. */
 struct ahead {
-    double flying_ns;  /* until a device is done with what it has in flight, on average */
+    double flying_ns;  /* until the device is done with what it has in flight */
     double earlier_ns; /* ready jobs of earlier classes */
     double own_ns;     /* of the tenant, before the job */
     double others_ns;  /* of others in its class, and what they may send meanwhile */
     double pace;       /* of the tenant's own jobs: how long they take beside those of others */
+    double parts;      /* devices that divide this among them; the times above are of each */
     unsigned unsure;   /* jobs of the tenant whose times are unknown */
 };
 
@@ -175,73 +178,139 @@ static double to_come(const struct ready_sum *sum, bool others, uint64_t now)
     return others ? (double)sat_sub(now, sum->since_ns) : 0;
 }
 
-/* Adds what the device, one of `parts`, has of its own. */
-static void add_device(struct ahead *a, const struct device *d, const struct job *j, uint64_t now,
-                       unsigned parts)
+/* Adds what the device has of its own. */
+static void add_device(struct ahead *a, const struct device *d, const struct job *j, uint64_t now)
 {
     static const struct backlog none;
     const struct stake *k = j->tenant->share.stake[device_shown(d)];
     const struct line *l = d->base != NULL ? &d->base->line : &d->line;
     unsigned class = job_rank_class(j);
-    a->flying_ns += (double)sat_sub(l->until_ns, now) / parts;
+    a->flying_ns += (double)sat_sub(l->until_ns, now);
     for (unsigned c = 0; c < class; c++) {
-        a->earlier_ns += (double)l->ready[c].ns / parts;
+        a->earlier_ns += (double)l->ready[c].ns;
     }
     const struct ready_sum *sum = &l->ready[class];
     const struct backlog *own = k != NULL ? &k->of[class].work : &none;
     bool others = sum->weight > (own->jobs > 0 ? own->weight : 0);
-    a->others_ns += ((double)(sum->ns - own->ns) + to_come(sum, others, now)) / parts;
+    a->others_ns += (double)(sum->ns - own->ns) + to_come(sum, others, now);
 }
 
-/* The tenant's jobs before it in a backlog: its own, or the other one that competes with it. */
-static void add_own(struct ahead *a, struct backlog *b, const struct job *j, uint64_t now,
-                    bool mine, double parts)
+/* The tenant's jobs before it in a backlog: its own, or the other one that competes with it. all:
+ * also those behind it. */
+static double own_ns(struct backlog *b, const struct job *j, uint64_t now, bool mine, bool all)
 {
+    const struct backlog_place *p = &j->sched.work;
     if (due_of(j) != NS_NEVER) {
         backlog_pass(b, now);
     }
-    const struct backlog_place *p = &j->sched.work;
-    uint64_t ns =
-        mine && p->in ? backlog_before(b, p, due_of(j)) : backlog_before_new(b, due_of(j));
-    a->own_ns += (double)ns / parts;
-    a->unsure += b->unsure;
+    uint64_t ns = all             ? b->ns
+                  : mine && p->in ? backlog_before(b, p, due_of(j))
+                                  : backlog_before_new(b, due_of(j));
+    return (double)ns;
 }
 
-static struct ahead ahead_of(struct front *f, const struct job *j)
+/* What is before any job of that class, for any device. */
+static void add_any(const struct front *f, struct ahead *a, const struct job *j, uint64_t now,
+                    double parts)
 {
-    struct ahead a = {.pace = 1};
     unsigned class = job_rank_class(j);
-    struct share *s = &j->tenant->share;
-    unsigned count = serving(f, j->tenant);
-    unsigned all = count > 0 ? count : 1;
-    uint64_t now = turn_now(f);
-    uint64_t weights = f->any[class].weight;
-    struct backlog *any = &s->any_work[class];
-    if (j->device != NULL) {
-        struct backlog *bound = backlog_of(j, class);
-        add_device(&a, j->device, j, now, 1);
-        add_own(&a, bound, j, now, true, 1);
-        add_own(&a, any, j, now, false, all);
-        weights += device_line(j->device)->ready[class].weight;
-        weights -= bound->jobs > 0 ? bound->weight : 0;
-    } else {
-        for (unsigned i = 0; i < f->device_count; i++) {
-            const struct device *d = serving_at(j->tenant, f->device[i]);
-            if (d != NULL) {
-                add_device(&a, d, j, now, all);
-            }
-        }
-        add_own(&a, any, j, now, true, all);
-    }
-    weights -= any->jobs > 0 ? any->weight : 0;
+    const struct backlog *own = &j->tenant->share.any_work[class];
     for (unsigned c = 0; c < class; c++) {
-        a.earlier_ns += (double)f->any[c].ns / all;
+        a->earlier_ns += (double)f->any[c].ns / parts;
     }
-    bool others = f->any[class].weight > (any->jobs > 0 ? any->weight : 0);
-    a.others_ns +=
-        (double)(f->any[class].ns - any->ns) / all + to_come(&f->any[class], others, now);
+    bool others = f->any[class].weight > (own->jobs > 0 ? own->weight : 0);
+    a->others_ns +=
+        (double)(f->any[class].ns - own->ns) / parts + to_come(&f->any[class], others, now);
+}
+
+static struct ahead ahead_bound(struct front *f, const struct job *j, bool all)
+{
+    struct ahead a = {.parts = 1};
+    unsigned class = job_rank_class(j);
+    unsigned count = serving(f, j->tenant);
+    double parts = count > 0 ? count : 1;
+    uint64_t now = turn_now(f);
+    struct backlog *bound = backlog_of(j, class);
+    struct backlog *any = &j->tenant->share.any_work[class];
+    uint64_t weights = f->any[class].weight + device_line(j->device)->ready[class].weight;
+    add_device(&a, j->device, j, now);
+    a.own_ns = own_ns(bound, j, now, true, all) + own_ns(any, j, now, false, false) / parts;
+    a.unsure = bound->unsure + any->unsure;
+    add_any(f, &a, j, now, parts);
+    weights -= (bound->jobs > 0 ? bound->weight : 0) + (any->jobs > 0 ? any->weight : 0);
     a.pace = 1 + (double)weights / (double)j->tenant->limits.weight;
     return a;
+}
+
+/* A device with what it has of its own before a job. */
+struct stock {
+    struct ahead own;
+    double ns;
+};
+
+static int by_ns(const void *a, const void *b)
+{
+    const struct stock *x = a;
+    const struct stock *y = b;
+    return (x->ns > y->ns) - (x->ns < y->ns);
+}
+
+static unsigned list_stocks(struct front *f, const struct job *j, struct stock ret[DEVICES_MAX])
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        const struct device *d = serving_at(j->tenant, f->device[i]);
+        struct stock *x = &ret[count];
+        if (d != NULL) {
+            *x = (struct stock){.ns = 0};
+            add_device(&x->own, d, j, turn_now(f));
+            x->ns = x->own.flying_ns + x->own.earlier_ns + x->own.others_ns;
+            count++;
+        }
+    }
+    qsort(ret, count, sizeof *ret, by_ns);
+    return count;
+}
+
+/* What any device may run goes to those that have the least of their own, until all have as much.
+ * So a job waits for the least time that any number of these would take. */
+static struct ahead ahead_anywhere(struct front *f, const struct job *j, bool all)
+{
+    struct stock stock[DEVICES_MAX];
+    struct ahead sum = {.parts = 0};
+    struct ahead best = {.parts = 1, .pace = 1};
+    unsigned class = job_rank_class(j);
+    unsigned count = list_stocks(f, j, stock);
+    struct backlog *any = &j->tenant->share.any_work[class];
+    double weights = (double)(f->any[class].weight - (any->jobs > 0 ? any->weight : 0));
+    double own = own_ns(any, j, turn_now(f), true, all);
+    double least_ns = 0;
+    for (unsigned i = 0; i < count; i++) {
+        double parts = i + 1;
+        sum.flying_ns += stock[i].own.flying_ns;
+        sum.earlier_ns += stock[i].own.earlier_ns;
+        sum.others_ns += stock[i].own.others_ns;
+        struct ahead a = {.flying_ns = sum.flying_ns / parts,
+                          .earlier_ns = sum.earlier_ns / parts,
+                          .own_ns = own / parts,
+                          .others_ns = sum.others_ns / parts,
+                          .unsure = any->unsure,
+                          .pace = 1 + weights / (double)j->tenant->limits.weight,
+                          .parts = parts};
+        add_any(f, &a, j, turn_now(f), parts);
+        double ns = wait_of(f, &a, class);
+        if (i == 0 || ns < least_ns) {
+            best = a;
+            least_ns = ns;
+        }
+    }
+    return best;
+}
+
+/* all: before the last of the tenant's jobs of its class. */
+static struct ahead ahead_of(struct front *f, const struct job *j, bool all)
+{
+    return j->device != NULL ? ahead_bound(f, j, all) : ahead_anywhere(f, j, all);
 }
 
 static struct prediction on_device(struct front *f, const struct job *j)
@@ -267,7 +336,7 @@ struct prediction predict_job(struct front *f, const struct job *j)
         return on_device(f, j);
     }
     if (j->sched.ready.in && j->sched.work.ns > 0 && may_begin(f, j)) {
-        struct ahead a = ahead_of(f, j);
+        struct ahead a = ahead_of(f, j, false);
         p.begin_ns = ns_add(turn_now(f), (uint64_t)wait_of(f, &a, job_rank_class(j)));
         p.end_ns = ns_add(p.begin_ns, j->sched.work.ns);
         p.sure = j->sched.work.sure && a.unsure == 0;
@@ -365,18 +434,17 @@ static int refuse(const struct job *j, double wait_ns, uint64_t cost_ns, uint64_
 
 /* Jobs of its tenant that are due later were admitted: they go behind it, and must not miss their
  * deadlines for it. */
-static int check_others(struct front *f, const struct job *j, const struct ahead *a,
-                        uint64_t cost_ns, struct err *e)
+static int check_others(struct front *f, const struct job *j, uint64_t cost_ns, struct err *e)
 {
     const struct backlog *b = backlog_of(j, job_rank_class(j));
-    double parts = j->device != NULL ? 1 : serving(f, j->tenant);
-    double own = (double)b->ns / parts;
-    double pace = own > 0 ? beside(a, own) / own : 1;
+    struct ahead a = ahead_of(f, j, true);
+    double own = (double)b->ns / a.parts;
+    double pace = own > 0 ? beside(&a, own) / own : 1;
     uint64_t now = turn_now(f);
     uint64_t late = 0;
-    double begin = a->flying_ns + earlier(f, a, job_rank_class(j), own);
+    double begin = a.flying_ns + earlier(f, &a, job_rank_class(j), own);
     if (backlog_fits(b, due_of(j), cost_ns, now, ns_add(now, (uint64_t)begin),
-                     pace * (1 + MARGIN) / parts, &late)) {
+                     pace * (1 + MARGIN) / a.parts, &late)) {
         return 0;
     }
     return err_set(e, ERR_DEADLINE,
@@ -394,11 +462,11 @@ int predict_admit(struct front *f, const struct job *j, struct err *e)
     if (!cost.sure) {
         return 0;
     }
-    struct ahead a = ahead_of(f, j);
+    struct ahead a = ahead_of(f, j, false);
     double wait = wait_of(f, &a, job_rank_class(j));
     uint64_t now = turn_now(f);
     if (wait > 0 && wait * (1 + MARGIN) > (double)sat_sub(j->deadline_ns, now)) {
         return refuse(j, wait, cost.ns, now, e);
     }
-    return due_of(j) != NS_NEVER ? check_others(f, j, &a, cost.ns, e) : 0;
+    return due_of(j) != NS_NEVER ? check_others(f, j, cost.ns, e) : 0;
 }

@@ -6,10 +6,10 @@
  *
  * A job begins when the device is done with what it has in flight, with the ready jobs of earlier
  * classes, with the tenant's own jobs before it, and with what others of its class get meanwhile.
- * For a job that any device may run, devices divide that among them.
+ * Jobs that any device may run go first to the devices that have the least of their own.
  *
- * Thread: the loop's. O(slots of deadlines) (model/backlog.h), and O(devices) for jobs that any
- * device may run.
+ * Thread: the loop's. O(slots of deadlines) (model/backlog.h), and for jobs that any device may run
+ * O(devices log devices).
  */
 #ifndef FRONT_SCHED_PREDICT_H
 #define FRONT_SCHED_PREDICT_H

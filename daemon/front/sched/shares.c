@@ -472,7 +472,8 @@ void shares_spend(struct front *f, struct device *d)
     }
 }
 
-/* Its tenant's place in the line follows from what it took. */
+/* Its tenant's place in the line follows from what it took. What is expected of the device is wrong
+ * by as much as jobs took less or more, until it has none. */
 static void refund(struct front *f, struct line *l, const struct job_charge *c, uint64_t ran_ns,
                    uint64_t cost)
 {
@@ -480,7 +481,8 @@ static void refund(struct front *f, struct line *l, const struct job_charge *c, 
     struct stake_class *of = &k->of[c->class];
     of->flying--;
     l->flying[c->class]--;
-    l->until_ns = sat_sub(l->until_ns + cost, c->ns);
+    bool flies = others_fly(l) || l->flying[CLASS_BATCH] > 0;
+    l->until_ns = flies ? sat_sub(l->until_ns + cost, c->ns) : turn_now(f);
     if (c->class != CLASS_BATCH) {
         l->lively_ns = turn_now(f);
     }

@@ -41,6 +41,7 @@ struct table_query {
 extern const struct table_view view_status, view_config;              /* table_status.c */
 extern const struct table_view view_devices, view_domains, view_pool; /* table_devices.c */
 extern const struct table_view view_kernels;                          /* table_kernels.c */
+extern const struct table_view view_buffers;                          /* table_buffers.c */
 extern const struct table_view view_jobs, view_timeline;              /* table_jobs.c */
 extern const struct table_view view_sessions, view_tenants;           /* table_tenants.c */
 extern const struct table_view view_accounts;                         /* table_accounts.c */

@@ -10,6 +10,7 @@
 #include "daemon/front/model/domain.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/workers/command.h"
+#include "daemon/front/workers/departing.h"
 #include "daemon/front/workers/evacuate.h"
 #include "daemon/front/workers/lease.h"
 #include "daemon/front/workers/worker.h"
@@ -19,7 +20,8 @@
 #define JOBS_A_UNIT    16u
 #define BUFFERS_A_UNIT 16u
 
-#define LOOK_NS NS_PER_S /* between two looks for idle domains */
+#define LOOK_NS  NS_PER_S        /* between two looks for idle domains */
+#define SPARE_NS (10 * NS_PER_S) /* after a spare worker made room, until the next one */
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
@@ -337,10 +339,43 @@ static bool has_room(const struct front *f, const struct tenant *t, struct devic
             domain_most(f, t, base) >= floor);
 }
 
-/* Room for one more worker on the device: the least used idle ones make it. */
+static bool is_spare(const struct front *f, const struct device *d)
+{
+    return d->owner != NULL && d->owner == f->spare;
+}
+
+/* The device's spare domain; NULL: none. */
+static struct device *spare_of(const struct front *f, const struct device *base)
+{
+    struct device *d = base->domains;
+    while (d != NULL && !is_spare(f, d)) {
+        d = d->domain_next;
+    }
+    return d;
+}
+
+/* false: the device has no spare domain that has yet to get a worker. */
+static bool spare_yields(struct front *f, struct device *base)
+{
+    struct device *d = spare_of(f, base);
+    if (d == NULL || d->state != DEVICE_RESTING || !d->wanted) {
+        return false;
+    }
+    d->wanted = false;
+    if (d->worker == 0) {
+        grant_change(f, d, 0);
+    }
+    base->spare_ns = ns_add(front_now(f), SPARE_NS);
+    return true;
+}
+
+/* Room for one more worker on the device: the least used idle ones make it, spare ones first. */
 static int make_room(struct front *f, struct tenant *t, struct device *base, struct err *e)
 {
     while (!has_room(f, t, base)) {
+        if (spare_yields(f, base)) {
+            continue;
+        }
         struct device *out = f->config.domains_max > 0 ? least_used(f, base) : NULL;
         if (out == NULL) {
             return refuse(f, t, base, e);
@@ -404,10 +439,55 @@ int domain_want(struct front *f, struct device *d, struct err *e)
     return rc;
 }
 
+static bool has_worker(const struct device *d)
+{
+    bool up = d->state == DEVICE_STARTING || d->state == DEVICE_OPENED ||
+              d->state == DEVICE_PROBING || d->state == DEVICE_READY;
+    return up && d->worker != 0 && d->killed_ns == 0 && d->lease.taken == 0 && !d->losing;
+}
+
+static void change_owner(struct front *f, struct device *d, struct tenant *t)
+{
+    d->owner->use[d->index] = t->use[d->index] = (struct tenant_use){.asked = 0};
+    d->owner->domains--;
+    t->domains++;
+    d->owner = t;
+    d->used_ns = front_now(f);
+    d->base->line.joined = false; /* its jobs for any device may run here now */
+}
+
+/* The launcher knows before the worker gets anything of the tenant: a next front would take it for
+ * a spare one else. */
+static struct device *take_spare(struct front *f, struct tenant *t, struct device *base)
+{
+    struct err e = ERR_INIT;
+    struct device *d = spare_of(f, base);
+    uint64_t grant =
+        d != NULL && has_worker(d) ? grant_beside(f, t, base, base->granted - d->grant) : 0;
+    if (grant == 0) {
+        return NULL;
+    }
+    change_owner(f, d, t);
+    grant_change(f, d, grant);
+    if (worker_name(f, d, &e) != 0) {
+        worker_end(f, d, NULL, e.text);
+        return d;
+    }
+    log_info("device %u: the spare worker is tenant %s's now", base->index, t->name);
+    if (d->state == DEVICE_READY && f->hooks.worker_opened(f, d)) { /* else it does so when it is */
+        f->hooks.device_changed(f, d);
+        f->hooks.worker_takes(f, d);
+        f->hooks.kick(f);
+    }
+    wake_at(f, front_now(f)); /* for another one */
+    return d;
+}
+
 int domain_obtain(struct front *f, struct tenant *t, struct device *base,
                   struct device **ret_device, struct err *e)
 {
     struct device *d = domain_of(t, base);
+    d = d == NULL ? take_spare(f, t, base) : d;
     int rc = d == NULL ? make_room(f, t, base, e) : 0;
     if (rc == 0 && d == NULL) {
         d = create(f, t, base);
@@ -504,10 +584,19 @@ static void wait_for_lease(struct front *f, struct device *d)
 static void start(struct front *f, struct device *d)
 {
     struct device *base = d->base;
-    bool may = base->proven && base->memory > 0 && device_hopeful(base) && !d->losing;
+    (void)snprintf(d->backend, sizeof d->backend, "%s", base->backend);
+    (void)snprintf(d->pin, sizeof d->pin, "%s", base->pin);
+    d->number = base->number;
+    bool may = base->proven && base->memory > 0 && device_hopeful(base) && !d->losing &&
+               !departing_has(f, d);
     uint64_t grant = d->grant > 0 ? d->grant : domain_grant(f, d->owner, base);
+    if (is_spare(f, d) && (!may || grant == 0)) {
+        (void)spare_yields(f, base);
+        base->spare_ns = ns_add(front_now(f), LOOK_NS);
+        return;
+    }
     if (!may || must_end_first(f, d, grant) || !has_place(f, d)) {
-        return; /* the start of the device, or the end of the worker, is the next occasion */
+        return; /* the start of the device, or the end of a worker, is the next occasion */
     }
     grant_change(f, d, grant);
     if (grant == 0) {
@@ -515,9 +604,6 @@ static void start(struct front *f, struct device *d)
         return;
     }
     d->lease = (struct lease){.wanted = 0};
-    (void)snprintf(d->backend, sizeof d->backend, "%s", base->backend);
-    (void)snprintf(d->pin, sizeof d->pin, "%s", base->pin);
-    d->number = base->number;
     d->proven = true;
     d->wanted = false;
     log_info("device %u: a worker for tenant %s starts", base->index, d->owner->name);
@@ -532,7 +618,7 @@ static void look(struct front *f, uint64_t now)
     mark_buffers(f, &fragile, &any);
     for (unsigned place = DEVICES_MAX; place < f->domain_end; place++) {
         struct device *d = f->device[place];
-        if (d != NULL && is_quiet(f, d) && !device_set_has(&fragile, d->index) &&
+        if (d != NULL && !is_spare(f, d) && is_quiet(f, d) && !device_set_has(&fragile, d->index) &&
             now >= idle_at(f, d)) {
             rest(f, d, "it is idle");
         } else if (d != NULL && may_go(d, &any)) {
@@ -545,7 +631,7 @@ static void look(struct front *f, uint64_t now)
 static uint64_t look_at(const struct front *f, const struct device *d)
 {
     bool rests = d->state == DEVICE_RESTING && d->worker == 0 && !d->wanted;
-    return rests ? 0 : is_quiet(f, d) ? idle_at(f, d) : NS_NEVER;
+    return rests ? 0 : is_quiet(f, d) && !is_spare(f, d) ? idle_at(f, d) : NS_NEVER;
 }
 
 /* Ends, grants and starts that are due. */
@@ -562,9 +648,86 @@ static void watch_one(struct front *f, struct device *d, uint64_t now)
     }
 }
 
+/* ---- spare workers --------------------------------------------------------------------------- */
+
+static bool memory_wanted(const struct device *base)
+{
+    bool wanted = base->growth.wanter != NULL || base->lease.wanted > 0;
+    for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
+        wanted = wanted || d->lease.wanted > 0;
+    }
+    return wanted;
+}
+
+/* Nothing has to be recalled for as much as a domain begins with. */
+static bool memory_free(const struct front *f, const struct device *base)
+{
+    uint64_t whole = device_whole(base);
+    uint64_t floor = domain_floor(f, base);
+    uint64_t used = base->pool.size > floor ? base->pool.size : floor;
+    uint64_t grant = percent_of(whole, f->config.domain_percent);
+    return base->memory > 0 && sat_add(sat_add(base->granted, grant), used) <= whole;
+}
+
+static bool spare_allowed(const struct front *f, const struct device *base)
+{
+    return f->config.domain_spare > 0 && f->config.domains_max > 0 && f->life == FRONT_SERVING &&
+           base->proven && device_serves(base) && !memory_wanted(base);
+}
+
+static bool spare_due(const struct front *f, const struct device *base, uint64_t now)
+{
+    return spare_allowed(f, base) && now >= base->spare_ns && memory_free(f, base) &&
+           active(base) < f->config.domains_max;
+}
+
+static void spare_start(struct front *f, struct device *base, struct device *d)
+{
+    struct tenant *t = f->spare != NULL ? f->spare : tenant_named(&f->spare, DOMAIN_SPARE);
+    d = d == NULL && t != NULL ? create(f, t, base) : d;
+    base->spare_ns = ns_add(front_now(f), LOOK_NS);
+    if (d != NULL) { /* else without memory */
+        t->limits = TENANT_UNLIMITED;
+        t->apart = true;
+        d->wanted = true;
+        wake_at(f, front_now(f));
+    }
+}
+
+/* The memory that it has given to others is missing where it becomes a tenant's. */
+static bool spare_shrank(const struct front *f, const struct device *d)
+{
+    return d->grant < percent_of(device_whole(d->base), f->config.domain_percent);
+}
+
+static void spare_make(struct front *f, struct device *base, struct device *d, uint64_t now)
+{
+    if (spare_due(f, base, now)) {
+        spare_start(f, base, d);
+    } else if (spare_allowed(f, base)) {
+        wake_at(f, now < base->spare_ns ? base->spare_ns : ns_add(now, LOOK_NS));
+    }
+}
+
+static void spare_watch(struct front *f, struct device *base, uint64_t now)
+{
+    struct device *d = spare_of(f, base);
+    if (d == NULL || (d->state == DEVICE_RESTING && d->worker == 0 && !d->wanted)) {
+        spare_make(f, base, d, now);
+    } else if (spare_allowed(f, base) && (d->worker == 0 || !spare_shrank(f, d))) {
+        return;
+    } else if (!spare_yields(f, base) && is_quiet(f, d)) {
+        base->spare_ns = ns_add(now, SPARE_NS);
+        rest(f, d, f->config.domain_spare > 0 ? "memory is wanted" : "no spare one is wanted");
+    }
+}
+
 void domains_watch(struct front *f, uint64_t now)
 {
     uint64_t at_ns = NS_NEVER;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        spare_watch(f, f->device[i], now);
+    }
     for (unsigned place = DEVICES_MAX; place < f->domain_end; place++) {
         struct device *d = f->device[place];
         if (d != NULL) {

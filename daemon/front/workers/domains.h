@@ -9,6 +9,12 @@
  * per_device_max with a worker, and the least recently used idle one makes room for another. A
  * resting domain that has no buffers is removed.
  *
+ * With [domains] spare a device has one domain that is no tenant's yet, while memory is free. Its
+ * worker is as that of any domain, and has run nothing of a tenant. The next new domain of the
+ * device is this one, with another owner. It is the first to end, when memory or its place is
+ * wanted. A spare worker that ends by itself is replaced after the usual pause; a new front ends
+ * those that it finds, as it does not know what they have run.
+ *
  * From when it is wanted until its worker ends, a domain has a lease: a part of its device's
  * memory, which the limit of the shared worker's pool lacks (tenants/budget.h). It begins with
  * [domains] memory_percent of the device, but at least the tenant's guarantee, and at most its hard

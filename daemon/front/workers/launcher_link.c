@@ -438,6 +438,12 @@ int launcher_worker(struct launcher_link *l, uint64_t id, const char *const *arg
     return rc;
 }
 
+int launcher_device(struct launcher_link *l, uint64_t id, struct bytes device, struct err *e)
+{
+    struct msg_l_device m = {.id = id, .device = device};
+    return send_frame(l, &schema_msg_l_device, &m, NULL, e);
+}
+
 int launcher_compiler(struct launcher_link *l, uint64_t id, const char *const *args,
                       const struct launcher_limits *limits, int request, int response,
                       struct err *e)

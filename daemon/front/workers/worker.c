@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/front/clients/processes.h"
+#include "daemon/front/model/domain.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/workers/blame.h"
 #include "daemon/front/workers/command.h"
@@ -67,11 +68,28 @@ static bool more(void *data, bool first)
 static const struct link_callbacks link_callbacks = {
     .frame = frame, .broken = broken, .more = more};
 
+/* A spare worker has a name of its own, so that what its driver compiles is of no other worker: the
+ * launcher empties such a folder before the next owner gets it. */
+static void name_owner(const struct front *f, const struct device *d,
+                       char ret_name[PROTO_NAME_MAX + 1])
+{
+    uint64_t front = 0;
+    memcpy(&front, f->daemon_id, sizeof front);
+    if (d->owner != NULL && d->owner == f->spare) {
+        (void)snprintf(ret_name, PROTO_NAME_MAX + 1, "%s %016" PRIx64 " %" PRIu64, DOMAIN_SPARE,
+                       front, d->worker);
+    } else {
+        (void)snprintf(ret_name, PROTO_NAME_MAX + 1, "%s", d->owner != NULL ? d->owner->name : "");
+    }
+}
+
 static int encode_device(const struct device *d, struct capbuf *out, struct err *e)
 {
+    char owner[PROTO_NAME_MAX + 1];
+    name_owner(d->front, d, owner);
     struct msg_record_worker m = {.backend = bytes_str(d->backend),
                                   .index = d->number,
-                                  .tenant = bytes_str(d->owner != NULL ? d->owner->name : ""),
+                                  .tenant = bytes_str(owner),
                                   .grant = d->grant};
     return proto_encode(&schema_msg_record_worker, &m, out, e);
 }
@@ -103,6 +121,16 @@ static int ask_launcher(struct front *f, struct device *d, struct err *e)
         const int fd[] = {d->input.fd, d->output.fd, record_fd(d->record)};
         rc = f->io.start_worker(f->launcher, d->worker, args, capbuf_view(&device), fd, e);
     }
+    capbuf_finish(&device);
+    return rc;
+}
+
+int worker_name(struct front *f, const struct device *d, struct err *e)
+{
+    struct capbuf device;
+    capbuf_init(&device, FRAME_DEVICE_MAX);
+    int rc = encode_device(d, &device, e);
+    rc = rc == 0 ? f->io.name_worker(f->launcher, d->worker, capbuf_view(&device), e) : rc;
     capbuf_finish(&device);
     return rc;
 }

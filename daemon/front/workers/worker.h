@@ -11,6 +11,8 @@
 #include "daemon/front/workers/launcher_link.h"
 
 void worker_start(struct front *f, struct device *d);
+/* Its worker has another owner now: tells the launcher, for the next front. */
+int worker_name(struct front *f, const struct device *d, struct err *e);
 void worker_detach(struct device *d); /* drops the link; the process keeps running */
 /* Frees the front's part of staging memory, and its record. The process keeps running. */
 void worker_forget(struct device *d);

@@ -344,6 +344,7 @@ void clients_begin(struct sim *s)
     s->clients = s->p.clients < USERS_MAX ? (unsigned)s->p.clients : USERS_MAX;
     s->client = calloc(s->clients, sizeof *s->client);
     users.user = calloc(s->clients, sizeof *users.user);
+    s->p.tokens = 0;                      /* these clients have no TLS */
     (void)setenv("GPUD_SPIN_US", "0", 1); /* the clock stands still meanwhile */
     system_begin(s);
     rings_begin(s);

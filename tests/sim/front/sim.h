@@ -10,8 +10,10 @@
  *   workers   buffers, jobs, frames                sim_worker.c, sim_exec.c
  *   launcher  processes; the compiler              sim_launcher.c
  *   monitor   the health of devices                sim_monitor.c
+ *   tokens    clients of other hosts               sim_tokens.c, sim_far.c
  *   model     what buffers must contain            sim_model.c
- *   rules     what must hold at every time         sim_rules.c, sim_explain.c, sim_fair.c
+ *   rules     what must hold at every time         sim_rules.c, sim_explain.c, sim_fair.c,
+ *                                                  sim_due.c
  *
  * Thread: one. Times are virtual and in ns.
  */
@@ -124,21 +126,22 @@ struct sim_job {
     struct sim_step step[SIM_STEPS];
     unsigned steps;
     bool async;
-    bool writes;    /* outside itself */
-    bool loaded;    /* launches a kernel of a loaded module */
-    bool guilty;    /* its own kernel ends workers, or never ends */
-    bool wrong;     /* the front has to refuse it */
-    bool banned;    /* one of its kernels has ended three workers when it is sent */
-    bool suspect;   /* it was alone in a worker that ended by itself */
-    bool overran;   /* it ended as its worker's turn overran */
-    bool solo;      /* it began with the device for itself */
-    bool lied;      /* its worker lied, or its result was lost: its end is not certain */
-    bool cancelled; /* its client asked for that */
-    bool killed;    /* and for the end of its worker */
-    bool stalled;   /* its worker went silent with it */
-    bool vague;     /* its worker lied about it */
-    bool last;      /* a last look at a buffer; sim_settle.c's */
-    bool safe;      /* of the client beside a hostile one: its kernel ends well */
+    bool writes;          /* outside itself */
+    bool loaded;          /* launches a kernel of a loaded module */
+    bool guilty;          /* its own kernel ends workers, or never ends */
+    bool wrong;           /* the front has to refuse it */
+    bool banned;          /* one of its kernels has ended three workers when it is sent */
+    bool suspect;         /* it was alone in a worker that ended by itself */
+    bool overran;         /* it ended as its worker's turn overran */
+    bool solo;            /* it began with the device for itself */
+    bool lied;            /* its worker lied, or its result was lost: its end is not certain */
+    bool cancelled;       /* its client asked for that */
+    bool killed;          /* and for the end of its worker */
+    bool stalled;         /* its worker went silent with it */
+    bool vague;           /* its worker lied about it */
+    bool last;            /* a last look at a buffer; sim_settle.c's */
+    uint64_t refused_era; /* whose front refused it for its deadline; 0: none did */
+    bool safe;            /* of the client beside a hostile one: its kernel ends well */
     uint64_t sent_ns, ended_ns; /* its request first; its answer, 0: none */
     int64_t priority;
     unsigned ends; /* of workers, before it was sent */
@@ -158,6 +161,15 @@ struct sim_job {
 
 /* ---- clients --------------------------------------------------------------------------------- */
 
+/* What is wrong with a HELLO of a client from another host. */
+enum sim_trick {
+    TRICK_NONE,
+    TRICK_NO_TOKEN,
+    TRICK_WRONG, /* a token that no tenant ever had */
+    TRICK_THEFT, /* the id of a client of another tenant */
+    TRICKS,
+};
+
 /* A request of a client, until the end of the world. */
 struct sim_request {
     struct sim_client *client;
@@ -174,7 +186,12 @@ struct sim_request {
     uint64_t sent_era; /* first */
     struct sim_job *job;
     struct sim_buffer *buffer;
-    uint64_t what; /* of a MODULE_LOAD: number of a source whose kernels end workers; 0: none */
+    uint64_t what;     /* of a MODULE_LOAD: number of a source whose kernels end workers; 0: none */
+    uint64_t asked_ns; /* when it last reached a front */
+    unsigned token;    /* of a HELLO: the number of its tenant's token; 0: none */
+    enum sim_trick trick;
+    const struct sim_client *victim; /* whose id it has; NULL: none's */
+    unsigned victim_lives;
     struct sim_request *next; /* all of them */
 };
 
@@ -189,13 +206,22 @@ struct sim_parcel {
 
 enum sim_client_state { CLIENT_AWAY, CLIENT_GREETS, CLIENT_ON, CLIENT_GONE };
 
-#define SIM_HANDLES 48u
-#define SIM_TWINS   2000u /* tenants with sockets of their own, of which there are two */
+#define SIM_HANDLES     48u
+#define SIM_TWINS       2000u /* tenants with sockets of their own, of which there are two */
+#define SIM_FARS        (SIM_TWINS + 2u) /* tenants by token, of which there are SIM_FAR_TENANTS */
+#define SIM_FAR_TENANTS 2u
+#define SIM_TOKENS      64u /* of a tenant by token, in a world */
+#define SIM_TOKEN       32u /* bytes of one */
 
 struct sim_client {
     unsigned index;
     uint32_t uid;
-    uint32_t tenant; /* its tenant: its uid, or SIM_TWINS + the number of its socket */
+    uint32_t tenant; /* its tenant: its uid, or SIM_TWINS + the number of its socket, or SIM_FARS +
+                        that of its tenant by token */
+    unsigned token;  /* the number of the token that it has */
+    unsigned shown;  /* and of the one that its connection was admitted with; 0: none */
+    enum sim_trick trick;            /* of its next HELLO */
+    const struct sim_client *victim; /* whose id that has; NULL: none's */
     uint8_t id[PROTO_CLIENT_ID_BYTES];
     unsigned lives;
     uint64_t last_seq[2]; /* scratch of sim_model.c: number and life of the last job */
@@ -241,6 +267,22 @@ static inline bool client_twin(const struct sim_client *c)
     return c->tenant >= SIM_TWINS && c->tenant < SIM_TWINS + 2;
 }
 
+/* Whether it comes from another host, with a token. */
+static inline bool client_far(const struct sim_client *c)
+{
+    return c->tenant >= SIM_FARS && c->tenant < SIM_FARS + SIM_FAR_TENANTS;
+}
+
+/* sim_far.c */
+/* Its HELLO; `token` is room for what that shows. */
+void far_hello(struct sim *s, struct sim_client *c, struct msg_hello *m, char token[SIM_TOKEN]);
+void far_sent(struct sim_client *c, struct sim_request *q);
+/* true: the session is not the client's, which comes back with its own id. */
+bool far_welcome(struct sim *s, struct sim_request *q);
+/* true: for its token, with which it comes back later. */
+bool far_refused(struct sim *s, const struct sim_request *q, const struct msg_error *m);
+void far_event(struct sim *s, struct sim_client *c, enum course_kind kind, struct chance *r);
+
 /* sim_grants.c, in worlds with sockets */
 #define SIM_LABEL 16u
 void grants_label(const struct sim *s, char out[SIM_LABEL]); /* of the newest buffer; "": none */
@@ -264,6 +306,7 @@ void client_event(struct sim *s, const struct course_event *e, struct chance *r)
 /* The front answered, or dropped, this parcel. */
 void client_answer(struct sim *s, uint64_t parcel, struct bytes message);
 void client_drop(struct sim *s, uint64_t parcel);
+void client_come_back(struct sim *s, struct sim_client *c, uint64_t in_ns);
 void client_closed(struct sim *s, uint32_t pipe); /* by the front */
 /* The front takes a request out of the session's ring. */
 void client_ring_request(struct sim *s, uint64_t session, const struct request *r);
@@ -411,6 +454,7 @@ struct sim_worker {
     bool deaf;   /* no signal ends it */
     bool ready;  /* it has said so */
     bool lied;
+    bool taken;                       /* it was a spare one, and is a tenant's */
     bool refuses;                     /* its next order */
     bool shuffles;                    /* reports ends late */
     uint64_t slow_ns;                 /* until it reads a request for its inventory */
@@ -498,6 +542,8 @@ bool exec_busy(const struct sim *s, unsigned device); /* its worker has unfinish
 
 /* ---- launcher and compiler ------------------------------------------------------------------- */
 
+/* The worker is of another device from now on. */
+void launcher_named(struct sim *s, uint64_t id, struct bytes device);
 int launcher_asked(struct sim *s, uint64_t id, const char *const *args, struct bytes device,
                    const int *fd, struct err *e);
 void launcher_kill_worker(struct sim *s, uint64_t id);
@@ -561,6 +607,23 @@ void front_pipe_closed(struct sim *s, uint32_t pipe);
 uint64_t front_due_ns(const struct sim *s);
 void front_wakes(struct sim *s);
 bool front_alive(const struct sim *s);
+
+/* The settings have changed: writes them, and has the front read them. */
+void front_reload(struct sim *s);
+/* sim_tokens.c: the tokens of tenants, which settings change */
+void tokens_begin(struct sim *s);
+void tokens_text(const struct sim *s, unsigned tenant, unsigned token, char ret_text[SIM_TOKEN]);
+void tokens_write(const struct sim *s, unsigned tenant); /* the file */
+const char *tokens_tenant(unsigned tenant);
+bool tokens_there(const struct sim *s, unsigned tenant); /* its section is in the settings */
+/* The token may have been valid, or had to be, for a front that judged it then. */
+bool tokens_may(const struct sim *s, unsigned tenant, unsigned token, uint64_t at_ns);
+bool tokens_must(const struct sim *s, unsigned tenant, unsigned token, uint64_t at_ns);
+/* keeps: those that were valid remain so. */
+void tokens_rotate(struct sim *s, unsigned tenant, bool keeps);
+void tokens_remove(struct sim *s, unsigned tenant); /* or brings it back */
+void tokens_settle(struct sim *s);                  /* all sections are there */
+void tokens_check(struct sim *s);                   /* rules */
 
 /* sim_memory.c: between memory_inside and memory_outside the code is the front's, in which the
  * allocation after `left` others fails. */
@@ -635,6 +698,10 @@ void metrics_finish(void);
 /* sim_gate.c: the limits of a tenant that hold its jobs back; whether `why` is of these. */
 void rules_gate(struct sim *s, const struct tenant *t);
 bool gate_explains(struct sim *s, const struct job *j, const char *why);
+/* sim_due.c: deadlines, and what is refused for them */
+void due_answer(struct sim *s, const struct sim_parcel *p, struct bytes message);
+void due_sent(struct sim *s, const struct msg_f_job *m, const struct sim_job *j);
+void due_begins(struct sim *s, const struct sim_job *j);
 /* sim_fair.c: a client with small jobs beside a hostile one */
 #define FAIR_CLIENT 2u
 void fair_ask(struct sim *s, struct chance *r);
@@ -689,6 +756,13 @@ struct sim {
     } domain[SIM_SLOTS - DEVICES_MAX];
     unsigned domains;
     struct sim_monitor monitor;
+    struct sim_far {
+        bool removed;
+        unsigned newest; /* of its tokens, from 1 */
+        struct {
+            uint64_t from_ns, until_ns; /* NS_NEVER: it is valid */
+        } token[SIM_TOKENS];
+    } far[SIM_FAR_TENANTS];
     struct sim_arrivals {
         uint64_t *parcel; /* owned */
         size_t first, count, room;
@@ -723,7 +797,7 @@ struct sim {
     struct sim_crowd {
         uint64_t since_ns, era;
         unsigned count;
-    } crowd[2 + SIM_TWINS + 2 - 1000];
+    } crowd[2 + SIM_FARS + SIM_FAR_TENANTS - 1000];
     long poor;           /* of the next front this allocation fails; 0: none does */
     uint64_t owed_ns;    /* since when a client that asks for results is owed some; 0: none is */
     uint64_t opened_ns;  /* when the front began */

@@ -52,25 +52,32 @@ static void other_front(struct sim_client *c, bool known)
     c->buffers = known ? c->buffers : 0;
 }
 
-/* The socket decides, or the uid. */
+/* The socket decides, or the token, or the uid. */
 static void check_tenant(struct sim *s, const struct sim_client *c, struct bytes name)
 {
     char wanted[32];
     (void)snprintf(wanted, sizeof wanted, client_twin(c) ? "twin%u" : "uid:%u",
                    client_twin(c) ? c->tenant - SIM_TWINS : c->tenant);
+    if (client_far(c)) {
+        (void)snprintf(wanted, sizeof wanted, "%s", tokens_tenant(c->tenant - SIM_FARS));
+    }
     if (name.size != strlen(wanted) || memcmp(name.data, wanted, name.size) != 0) {
         sim_fail(s, "tenant: client %u gets a session of %.*s instead of %s", c->index,
                  (int)name.size, (const char *)name.data, wanted);
     }
 }
 
-static void take_welcome(struct sim *s, struct sim_client *c, struct bytes message)
+static void take_welcome(struct sim *s, struct sim_request *q, struct bytes message)
 {
+    struct sim_client *c = q->client;
     static const uint8_t none[PROTO_CLIENT_ID_BYTES];
     struct msg_welcome m;
     must_decode(s, &schema_msg_welcome, message, &m);
     if (c->uid == SIM_STRANGER) {
         sim_fail(s, "stranger: client %u is of the workers' user, and gets a session", c->index);
+    }
+    if (far_welcome(s, q)) {
+        return;
     }
     check_tenant(s, c, m.tenant);
     bool first = memcmp(c->daemon_id, none, sizeof none) == 0;
@@ -498,7 +505,7 @@ static void take_error(struct sim *s, struct sim_request *q, struct bytes messag
         client_break(s, c, false);
         c->state = CLIENT_GONE;
     } else if (q->kind == MSG_KIND_HELLO) {
-        client_break(s, c, true);
+        client_break(s, c, !far_refused(s, q, &m));
     } else if (q->kind == MSG_KIND_WAIT) {
         c->waits = false;
         client_break(s, c, true); /* the session went to another connection, or is over */
@@ -523,7 +530,7 @@ void answer_take(struct sim *s, struct sim_request *q, struct bytes message)
         take_error(s, q, message);
         break;
     case MSG_KIND_WELCOME:
-        take_welcome(s, c, message);
+        take_welcome(s, q, message);
         break;
     case MSG_KIND_EVENTS:
         take_events(s, c, message);

@@ -231,7 +231,11 @@ void client_connect(struct sim *s, struct sim_client *c)
                           .resume = resume,
                           .name = bytes_str("sim"),
                           .taken = proto_list_of(&spans, taken)};
-    (void)client_send(s, c, &schema_msg_hello, &m);
+    char token[SIM_TOKEN];
+    if (client_far(c)) {
+        far_hello(s, c, &m, token);
+    }
+    far_sent(c, client_send(s, c, &schema_msg_hello, &m));
     capbuf_finish(&spans);
 }
 
@@ -248,7 +252,7 @@ static void on_back(struct sim *s, const struct hap *h)
     client_connect(s, c);
 }
 
-static void come_back(struct sim *s, struct sim_client *c, uint64_t in_ns)
+void client_come_back(struct sim *s, struct sim_client *c, uint64_t in_ns)
 {
     sim_at(s, s->now_ns + in_ns, on_back, c, c->lives, 0);
 }
@@ -300,7 +304,7 @@ void client_break(struct sim *s, struct sim_client *c, bool back)
     c->waits = false;
     c->state = CLIENT_AWAY;
     if (back) {
-        come_back(s, c, BACK_NS + chance_mix(s->pipes + c->index) % (200 * NS_PER_MS));
+        client_come_back(s, c, BACK_NS + chance_mix(s->pipes + c->index) % (200 * NS_PER_MS));
     }
 }
 
@@ -368,7 +372,7 @@ static void leave(struct sim *s, struct sim_client *c, bool another)
     drop_session(c);
     begin_life(s, c);
     if (another && !s->settling) {
-        come_back(s, c, c->holiday_ns > 0 ? c->holiday_ns : NS_PER_S);
+        client_come_back(s, c, c->holiday_ns > 0 ? c->holiday_ns : NS_PER_S);
         c->holiday_ns = 0;
     } else {
         c->state = CLIENT_GONE;
@@ -384,7 +388,7 @@ void client_over(struct sim *s, struct sim_client *c)
 void client_return(struct sim *s, struct sim_client *c)
 {
     begin_life(s, c);
-    come_back(s, c, NS_PER_MS);
+    client_come_back(s, c, NS_PER_MS);
 }
 
 static void name_user(const struct sim *s, struct sim_client *c)
@@ -395,6 +399,9 @@ static void name_user(const struct sim *s, struct sim_client *c)
     if (s->p.sockets != 0 && i > 1 && i / 2 != 7 / 2) {
         c->uid = 1000 + i / 2 % (unsigned)s->p.tenants;
         c->tenant = SIM_TWINS + i % 2;
+    } else if (s->p.tokens != 0 && i > 1 && i != 7) {
+        c->uid = 0; /* which proves nothing */
+        c->tenant = SIM_FARS + i % SIM_FAR_TENANTS;
     }
 }
 
@@ -402,12 +409,14 @@ void clients_begin(struct sim *s)
 {
     s->clients = (unsigned)s->p.clients;
     s->client = calloc(s->clients, sizeof *s->client);
+    tokens_begin(s);
     for (unsigned i = 0; i < s->clients; i++) {
         struct sim_client *c = &s->client[i];
         c->index = i;
         name_user(s, c);
+        c->token = 1;
         begin_life(s, c);
-        come_back(s, c, NS_PER_MS * (i % 64));
+        client_come_back(s, c, NS_PER_MS * (i % 64));
     }
 }
 
@@ -616,19 +625,26 @@ static void event_on(struct sim *s, struct sim_client *c, enum course_kind kind,
     }
 }
 
+static bool of_far(enum course_kind kind)
+{
+    return kind == COURSE_ROTATE || kind == COURSE_REMOVE || kind == COURSE_TRICK;
+}
+
 void client_event(struct sim *s, const struct course_event *e, struct chance *r)
 {
     struct sim_client *c = &s->client[e->actor % s->clients];
     if (s->p.special == WORLD_HOSTILE && s->clients > 2) {
         c = &s->client[e->kind == COURSE_HONEST ? 2 : 1];
     }
-    if (e->kind == COURSE_CONTROL) {
+    if (of_far(e->kind)) {
+        far_event(s, c, e->kind, r);
+    } else if (e->kind == COURSE_CONTROL) {
         if (s->client[0].state == CLIENT_ON) {
             ask_control(s, &s->client[0], r);
         }
     } else if (e->kind == COURSE_BREAK && c->pipe != 0) {
         client_break(s, c, false);
-        come_back(s, c, chance_spread(r, NS_PER_MS, 2 * s->p.linger_ms * NS_PER_MS));
+        client_come_back(s, c, chance_spread(r, NS_PER_MS, 2 * s->p.linger_ms * NS_PER_MS));
     } else if (e->kind == COURSE_LEAVE && c->pipe != 0) {
         leave(s, c, chance_percent(r, 70));
     } else if (c->state == CLIENT_ON && !c->leaving && !c->said_bye) {

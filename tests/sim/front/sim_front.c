@@ -16,6 +16,7 @@
 #include "daemon/front/modules/compiler.h"
 #include "daemon/front/pipeline_int.h"
 #include "daemon/front/requests/reload.h"
+#include "daemon/front/settings/tenant_tokens.h"
 #include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/workers/worker.h"
 #include "daemon/front/workers/worker_end.h"
@@ -131,6 +132,16 @@ static int on_worker(struct launcher_link *l, uint64_t id, const char *const *ar
     return rc;
 }
 
+static int on_name(struct launcher_link *l, uint64_t id, struct bytes device, struct err *e)
+{
+    (void)l;
+    (void)e;
+    memory_outside();
+    launcher_named(world, id, device);
+    memory_inside();
+    return 0;
+}
+
 static int on_monitor(struct launcher_link *l, uint64_t id, int page, struct err *e)
 {
     (void)l;
@@ -180,6 +191,7 @@ static const struct front_io io = {
     .send = on_send,
     .pressed = on_pressed,
     .start_worker = on_worker,
+    .name_worker = on_name,
     .start_monitor = on_monitor,
     .kill = on_kill,
     .leave_launcher = on_leave,
@@ -209,6 +221,7 @@ static int fill_settings(const struct sim *s, struct config *c)
     c->domain_idle_s = p->special == WORLD_DOMAINS ? p->devices : c->domain_idle_s;
     c->domain_host_bytes = p->clients % 2 == 0 ? UINT64_C(1) << 30 : UINT64_C(1) << 20;
     c->domains_max = p->special == WORLD_DOMAINS && p->clients % 3 == 0 ? 2 : c->domains_max;
+    c->domain_spare = p->special == WORLD_DOMAINS && p->clients % 2 != 0;
     c->log_level = log_get_level();
     c->chosen = true;
     (void)snprintf(c->runtime_dir, sizeof c->runtime_dir, "%s", s->dir);
@@ -234,11 +247,14 @@ static void write_section(const struct sim *s, const char *tenant, FILE *out)
     }
 }
 
+/* A front may read the file meanwhile. */
 static void write_rules(const struct sim *s)
 {
     char path[sizeof s->dir + 16];
+    char fresh[sizeof s->dir + 16];
     (void)snprintf(path, sizeof path, "%s/gpud.conf", s->dir);
-    FILE *out = fopen(path, "w");
+    (void)snprintf(fresh, sizeof fresh, "%s/gpud.conf.new", s->dir);
+    FILE *out = fopen(fresh, "w");
     if (out == NULL) {
         abort();
     }
@@ -249,7 +265,17 @@ static void write_rules(const struct sim *s)
         write_section(s, name, out);
         (void)fprintf(out, "listen = %s/%s.sock\n", s->dir, name);
     }
+    for (unsigned i = 0; i < SIM_FAR_TENANTS && s->p.tokens != 0; i++) {
+        tokens_write(s, i);
+        if (tokens_there(s, i)) {
+            write_section(s, tokens_tenant(i), out);
+            (void)fprintf(out, "tokens = %s/%s.tokens\n", s->dir, tokens_tenant(i));
+        }
+    }
     (void)fclose(out);
+    if (rename(fresh, path) != 0) {
+        abort();
+    }
 }
 
 /* Sections come into force as at a start of the daemon. */
@@ -257,13 +283,28 @@ static void apply_rules(struct sim *s, struct front *f)
 {
     struct tenant_rules rules = {.count = 0};
     struct err e = ERR_INIT;
-    int rc = s->p.sockets != 0 ? tenant_rules_read(&f->config, &rules, &e) : 0;
-    if (s->p.sockets != 0 && rc == 0) {
+    bool some = s->p.sockets != 0 || s->p.tokens != 0;
+    int rc = some ? tenant_rules_read(&f->config, &rules, &e) : 0;
+    rc = rc == 0 && some ? tenant_tokens_read(&rules, &e) : rc;
+    if (some && rc == 0) {
         rc = quota_rules(f, &rules, f->config.device_memory_max, &e);
     }
     if (rc != 0) {
         sim_fail(s, "begin: rules: %s", e.text);
     }
+}
+
+/* As for SIGHUP. */
+void front_reload(struct sim *s)
+{
+    struct err e = ERR_INIT;
+    write_rules(s);
+    if (s->f == NULL || front_life_stops(s->f->life)) {
+        return; /* the next one reads them */
+    }
+    memory_inside();
+    (void)reload_settings(s->f, NULL, &e);
+    memory_outside();
 }
 
 /* ---- begin and end --------------------------------------------------------------------------- */
@@ -598,6 +639,9 @@ static void deliver_request(struct sim *s, uint64_t parcel)
     r->peer = (struct peer){
         .pipe = p->pipe, .local = true, .uid = q->client->uid, .gid = q->client->uid, .pid = 0};
     r->peer.listener = client_listener(q->client);
+    r->peer.local = !client_far(q->client);
+    r->peer.tls = client_far(q->client);
+    p->request->asked_ns = s->now_ns;
     s->asked = p;
     p->arrived = true;
     s->refused_before = s->refused_before && q->kind != MSG_KIND_CONTROL; /* it may end draining */

@@ -11,6 +11,7 @@
 #include "daemon/front/devices/adopt.h"
 #include "daemon/front/devices/discover.h"
 #include "daemon/front/devices/monitor.h"
+#include "daemon/front/model/domain.h"
 #include "daemon/front/modules/compiler.h"
 #include "daemon/front/workers/departing.h"
 #include "daemon/front/workers/worker.h"
@@ -126,21 +127,62 @@ static void count_start(struct sim *s, unsigned number)
     }
 }
 
+/* The slot of a RECORD_WORKER. Spare workers, whose names all differ, have one for each device. */
+static unsigned slot_named(struct sim *s, struct bytes device, unsigned *ret_number)
+{
+    struct msg_record_worker m;
+    struct err e = ERR_INIT;
+    char owner[PROTO_NAME_MAX + 1] = "";
+    if (proto_decode(&schema_msg_record_worker, device, &m, &e) != 0) {
+        sim_fail(s, "launcher: a worker of no device: %s", e.text);
+    }
+    (void)bytes_to_str(m.tenant, owner, sizeof owner);
+    if (strncmp(owner, DOMAIN_SPARE, sizeof DOMAIN_SPARE - 1) == 0) {
+        owner[sizeof DOMAIN_SPARE - 1] = '\0';
+    }
+    *ret_number = (unsigned)m.index;
+    return worker_slot(s, (unsigned)m.index, owner);
+}
+
+static void alone_in(struct sim *s, unsigned slot, unsigned number, uint64_t id)
+{
+    const struct sim_worker *other = worker_of_device(s, slot);
+    if (other != NULL) {
+        sim_fail(s, "launcher: device %u gets worker %" PRIu64 " beside worker %" PRIu64, number,
+                 id, other->id);
+    }
+}
+
+/* A spare worker has had nothing of any tenant. */
+void launcher_named(struct sim *s, uint64_t id, struct bytes device)
+{
+    struct sim_worker *x = find(s, id);
+    unsigned number = 0;
+    unsigned slot = slot_named(s, device, &number);
+    if (x == NULL) {
+        return;
+    }
+    alone_in(s, slot, number, id);
+    if (x->taken || x->buffers > 0 || x->job != NULL) {
+        sim_fail(s, "spare: worker %" PRIu64 " becomes another tenant's, and was one's before", id);
+    }
+    sim_log(s, "worker %" PRIu64 " of device %u is of device %u now", id, x->number, slot);
+    x->taken = true;
+    s->device[x->number].latest = NULL;
+    s->device[slot].latest = x;
+    drop_records(s, slot);
+    x->number = slot;
+    capbuf_reset(&x->device);
+    (void)capbuf_append(&x->device, device.data, device.size);
+}
+
 int launcher_asked(struct sim *s, uint64_t id, const char *const *args, struct bytes device,
                    const int *fd, struct err *e)
 {
-    struct msg_record_worker m;
-    if (proto_decode(&schema_msg_record_worker, device, &m, e) != 0) {
-        sim_fail(s, "launcher: a worker of no device: %s", e->text);
-    }
-    char owner[PROTO_NAME_MAX + 1] = "";
-    (void)bytes_to_str(m.tenant, owner, sizeof owner);
-    unsigned slot = worker_slot(s, (unsigned)m.index, owner);
-    const struct sim_worker *other = worker_of_device(s, slot);
-    if (other != NULL) {
-        sim_fail(s, "launcher: device %u gets worker %" PRIu64 " beside worker %" PRIu64,
-                 (unsigned)m.index, id, other->id);
-    }
+    unsigned number = 0;
+    unsigned slot = slot_named(s, device, &number);
+    (void)e;
+    alone_in(s, slot, number, id);
     check_pin(s, slot, args);
     count_start(s, slot);
     struct sim_worker *x = worker_make(s, id, slot);

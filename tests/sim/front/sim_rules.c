@@ -309,6 +309,7 @@ void rules_answer(struct sim *s, const struct sim_parcel *p, struct bytes messag
 {
     const struct sim_request *q = p->request;
     struct msg_error m;
+    due_answer(s, p, message);
     if (p == s->asked && q->sendings == 1) {
         check_info(s, q, message);
     }
@@ -811,6 +812,7 @@ unsigned rules_all(struct sim *s)
     rules_explain(s);
     accounts_check(s);
     metrics_check(s);
+    tokens_check(s);
     if (s->p.special == WORLD_HOLIDAY) {
         check_owners(s);
     }

@@ -215,6 +215,7 @@ static void on_last_event(struct sim *s, const struct hap *h)
     }
     memory_fail(0, false);
     monitor_settle(s);
+    tokens_settle(s);
     if (s->client[0].state == CLIENT_GONE) {
         client_return(s, &s->client[0]);
     }
@@ -258,8 +259,9 @@ static void name_folder(int pid, char ret_path[SIM_FOLDER])
 
 void sim_clear(int pid)
 {
-    static const char *const file[] = {"gpud.conf", "shm",      "held",
-                                       "held.new",  "accounts", "accounts.kept"};
+    static const char *const file[] = {"gpud.conf", "gpud.conf.new", "shm",         "held",
+                                       "held.new",  "accounts",      "far0.tokens", "far1.tokens",
+                                       "far.new",   "accounts.kept"};
     char folder[SIM_FOLDER];
     char path[SIM_FOLDER + 16];
     name_folder(pid, folder);

@@ -49,6 +49,15 @@ static void seal(struct sim *s, struct sim_client *c, struct chance *r)
     ask_new(s, c, 1 + chance_below(r, SMALL), true, 0);
 }
 
+/* Of a job in a world of deadlines; 0: none. */
+static uint64_t deadline(const struct sim *s, struct chance *r)
+{
+    if (s->p.special != WORLD_DUE || !chance_percent(r, 70)) {
+        return 0;
+    }
+    return chance_spread(r, s->p.run_us * NS_PER_US / 4, 200 * s->p.run_us * NS_PER_US);
+}
+
 /* y := axpy(value, x, y), or bulk(y, struct): all arrays are the job's own. The model does not
  * follow what they hold. */
 struct sim_job *special_bare(struct sim *s, struct sim_client *c, bool bulk, uint64_t flags,
@@ -56,7 +65,7 @@ struct sim_job *special_bare(struct sim *s, struct sim_client *c, bool bulk, uin
 {
     static const uint8_t large[SIM_BULK_BYTES];
     uint32_t data[SMALL];
-    uint64_t count = 1 + chance_below(r, SMALL);
+    uint64_t count = s->p.special == WORLD_DUE ? SMALL : 1 + chance_below(r, SMALL);
     for (unsigned i = 0; i < SMALL; i++) {
         data[i] = i;
     }
@@ -87,6 +96,7 @@ struct sim_job *special_bare(struct sim *s, struct sim_client *c, bool bulk, uin
     j->loaded = bulk;
     j->safe = s->p.special == WORLD_HOSTILE && c->index == FAIR_CLIENT;
     struct msg_submit m = {.steps = proto_list_of(&steps, 1), .flags = flags};
+    m.deadline_ns = deadline(s, r);
     ask_job_send(s, j, &m);
     capbuf_finish(&args);
     capbuf_finish(&steps);
@@ -159,6 +169,17 @@ static void flood(struct sim *s, struct sim_client *c, struct chance *r)
     }
 }
 
+static void due(struct sim *s, struct sim_client *c, struct chance *r)
+{
+    unsigned count = 1 + (unsigned)chance_below(r, chance_percent(r, 10) ? 60 : 6);
+    if (c->axpy == 0) {
+        ask_find(s, c);
+    }
+    for (unsigned i = 0; i < count && c->axpy != 0 && ask_room(c); i++) {
+        (void)special_bare(s, c, false, chance_percent(r, 80) ? SUBMIT_ASYNC : 0, r);
+    }
+}
+
 void special_event(struct sim *s, struct sim_client *c, enum course_kind kind, struct chance *r)
 {
     switch (kind) {
@@ -185,6 +206,9 @@ void special_event(struct sim *s, struct sim_client *c, enum course_kind kind, s
         break;
     case COURSE_FLOOD:
         flood(s, c, r);
+        break;
+    case COURSE_DUE:
+        due(s, c, r);
         break;
     case COURSE_HONEST:
         fair_ask(s, r);

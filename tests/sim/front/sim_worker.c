@@ -738,6 +738,7 @@ void worker_take(struct sim *s, struct sim_worker *x, const struct schema *schem
     }
     if (schema == &schema_msg_f_job) {
         identify(s, ((const struct msg_f_job *)msg)->job, in);
+        due_sent(s, msg, in->job);
         if (in->job != NULL) {
             in->job->stalled = in->job->stalled || x->silent || x->cut;
             in->job->lied = in->job->lied || x->lied;

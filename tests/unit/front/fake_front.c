@@ -124,6 +124,15 @@ static bool never_pressed(const struct link *l)
     return false;
 }
 
+static int no_name(struct launcher_link *l, uint64_t id, struct bytes device, struct err *e)
+{
+    (void)l;
+    (void)id;
+    (void)device;
+    (void)e;
+    return 0;
+}
+
 static int no_worker(struct launcher_link *l, uint64_t id, const char *const *args,
                      struct bytes device, const int *fd, struct err *e)
 {
@@ -163,6 +172,7 @@ static const struct front_io fake_io = {
     .send = fake_send,
     .pressed = never_pressed,
     .start_worker = no_worker,
+    .name_worker = no_name,
     .start_monitor = no_monitor,
     .kill = no_kill,
     .compile = NULL, /* a test that compiles has a compiler */
@@ -284,6 +294,7 @@ void fake_destroy(struct fake *k)
     idmap_finish(&k->f.modules);
     idmap_finish(&k->f.kernels);
     tenant_destroy_all(&k->f.tenants);
+    tenant_destroy_all(&k->f.spare);
     free(k);
 }
 

@@ -326,6 +326,10 @@ START_TEST(another_front_adopts)
     ck_assert_uint_eq(next(&second), 0);
     (void)close(second.fd);
     check_echo(channel);
+    const struct msg_l_device named = {.id = 7, .device = bytes_str("a tenant's")};
+    const struct msg_l_device ended = {.id = 8, .device = bytes_str("nobody's")};
+    send_msg(&b, &schema_msg_l_device, &named, NULL);
+    send_msg(&b, &schema_msg_l_device, &ended, NULL);
 
     (void)close(b.fd);
     (void)close(channel);
@@ -336,7 +340,7 @@ START_TEST(another_front_adopts)
     expect(&b, FRAME_KIND_L_INVENTORY, &schema_msg_l_inventory, &inventory);
     ck_assert_uint_eq(inventory.id, 7);
     ck_assert_int_eq((pid_t)inventory.pid, pid);
-    ck_assert(bytes_equal_str(inventory.device, "device"));
+    ck_assert(bytes_equal_str(inventory.device, "a tenant's"));
     struct proto_iter it = proto_iter_of(inventory.args);
     ck_assert(proto_list_next(&it, &schema_word, &word));
     ck_assert(bytes_equal_str(word.text, "echo"));

@@ -129,6 +129,65 @@ static void ends(struct device *d)
     ck_assert(worker_ended(&k->f, d->worker, 9));
 }
 
+static char named[65]; /* whose the worker is that name_worker was last asked about */
+static int name_code;  /* what it returns */
+
+static int name_worker(struct launcher_link *l, uint64_t id, struct bytes device, struct err *e)
+{
+    struct msg_record_worker m;
+    (void)l;
+    (void)id;
+    ck_assert_int_eq(proto_decode(&schema_msg_record_worker, device, &m, NULL), 0);
+    ck_assert(bytes_to_str(m.tenant, named, sizeof named));
+    return name_code == 0 ? 0 : err_set(e, name_code, "no launcher");
+}
+
+static bool has_opened(struct front *f, struct device *d)
+{
+    (void)f;
+    (void)d;
+    return true;
+}
+
+static void begin_spare(void)
+{
+    begin();
+    k->f.io.name_worker = name_worker;
+    k->f.hooks.worker_opened = has_opened;
+    k->f.hooks.worker_takes = ignore;
+    k->f.config.domain_spare = 1;
+    k->f.config.domain_percent = 10;
+    k->f.device_count = 1;
+    named[0] = '\0';
+    name_code = 0;
+}
+
+/* The spare domain of device 0, which serves. */
+static struct device *spare(void)
+{
+    domains_watch(&k->f, fake_now());
+    domains_watch(&k->f, fake_now());
+    struct device *d = k->device[0].domains;
+    ck_assert_ptr_nonnull(d);
+    ck_assert_str_eq(d->owner->name, DOMAIN_SPARE);
+    ck_assert_int_eq(d->state, DEVICE_STARTING);
+    opens(d);
+    d->link = (struct link *)d;
+    d->streams = 2;
+    d->epoch = 1;
+    return d;
+}
+
+static void spare_ends(struct device *d)
+{
+    k->f.config.domain_spare = 0;
+    domains_watch(&k->f, fake_now());
+    if (d->worker != 0) {
+        ends(d);
+    }
+    k->f.device_count = FAKE_DEVICES;
+}
+
 /* All domains end and go. */
 static void all_go(void)
 {
@@ -382,6 +441,139 @@ START_TEST(a_newcomer_waits_for_copies_without_a_place)
 }
 END_TEST
 
+/* The first job of a tenant starts no process, and another spare one follows. */
+START_TEST(a_newcomer_gets_the_spare_worker)
+{
+    begin_spare();
+    struct device *base = &k->device[0];
+    struct device *d = spare();
+    uint64_t worker = d->worker;
+    ck_assert_uint_eq(starts, 1);
+    ck_assert_uint_eq(d->grant, 100 * MIB);
+    struct tenant *a = apart("a");
+    a->limits.guaranteed = (struct amount){.percent = 30};
+    ck_assert_ptr_eq(obtain(a, 0), d);
+    ck_assert_ptr_eq(domain_of(a, base), d);
+    ck_assert_ptr_eq(d->owner, a);
+    ck_assert_uint_eq(d->worker, worker);
+    ck_assert_uint_eq(starts, 1);
+    ck_assert_str_eq(named, "a");
+    ck_assert_uint_eq(d->grant, 300 * MIB); /* what it is guaranteed */
+    ck_assert_uint_eq(base->granted, d->grant);
+    ck_assert_uint_eq(a->domains, 1);
+    ck_assert_uint_eq(k->f.spare->domains, 0);
+    fake_pass(11 * NS_PER_S);
+    domains_watch(&k->f, fake_now());
+    domains_watch(&k->f, fake_now());
+    ck_assert_uint_eq(starts, 2);
+    ck_assert_str_eq(base->domains->owner->name, DOMAIN_SPARE);
+    opens(base->domains);
+    spare_ends(base->domains);
+    finish();
+}
+END_TEST
+
+/* One that starts yet is taken, too; one whose launcher does not answer ends. */
+START_TEST(a_spare_worker_that_starts_is_taken)
+{
+    begin_spare();
+    domains_watch(&k->f, fake_now());
+    domains_watch(&k->f, fake_now());
+    struct device *d = k->device[0].domains;
+    ck_assert_int_eq(d->state, DEVICE_STARTING);
+    ck_assert_ptr_eq(obtain(apart("a"), 0), d);
+    ck_assert_uint_eq(starts, 1);
+    opens(d);
+    fake_pass(11 * NS_PER_S);
+    struct device *x = spare();
+    name_code = ERR_CLOSED;
+    ck_assert_ptr_eq(obtain(apart("b"), 0), x);
+    ck_assert_uint_eq(kills, 1);
+    ck_assert_uint_eq(killed[0], x->worker);
+    ends(x);
+    spare_ends(d);
+    finish();
+}
+END_TEST
+
+/* It makes room before all others, for a place and for memory. */
+START_TEST(a_spare_worker_ends_first)
+{
+    begin_spare();
+    struct device *base = &k->device[0];
+    struct device *a = serving(apart("a"), 0);
+    struct device *d = spare();
+    fake_pass(NS_PER_S);
+    d->used_ns = fake_now();
+    base->lease.wanted = MIB;
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(d->state, DEVICE_RESTING);
+    ck_assert_int_eq(a->state, DEVICE_READY);
+    ck_assert_uint_eq(killed[0], d->worker);
+    ends(d);
+    base->lease.wanted = 0;
+    domains_watch(&k->f, fake_now());
+    ck_assert_uint_eq(starts, 2); /* not at once */
+    fake_pass(11 * NS_PER_S);
+    domains_watch(&k->f, fake_now());
+    domains_watch(&k->f, fake_now());
+    ck_assert_uint_eq(starts, 3);
+    spare_ends(base->domains);
+    finish();
+}
+END_TEST
+
+START_TEST(no_spare_worker_without_free_memory)
+{
+    begin_spare();
+    struct device *base = &k->device[0];
+    base->pool.size = 950 * MIB;
+    for (unsigned i = 0; i < 3; i++) {
+        domains_watch(&k->f, fake_now());
+        fake_pass(11 * NS_PER_S);
+    }
+    ck_assert_ptr_null(base->domains);
+    base->pool.size = 850 * MIB;
+    k->f.config.domain_spare = 0;
+    domains_watch(&k->f, fake_now());
+    ck_assert_ptr_null(base->domains);
+    k->f.config.domain_spare = 1;
+    k->f.config.domains_max = 1;
+    struct device *a = serving(apart("a"), 0); /* all places are taken */
+    fake_pass(11 * NS_PER_S);
+    domains_watch(&k->f, fake_now());
+    ck_assert_ptr_eq(base->domains, a);
+    ck_assert_ptr_null(a->domain_next);
+    k->f.config.domain_spare = 0;
+    k->f.device_count = FAKE_DEVICES;
+    finish();
+}
+END_TEST
+
+/* No tenant waits for its next start. */
+START_TEST(a_lost_spare_worker_is_replaced)
+{
+    begin_spare();
+    struct device *d = spare();
+    ends(d);
+    ck_assert_int_eq(d->state, DEVICE_WAITING);
+    struct tenant *b = apart("b");
+    struct device *x = obtain(b, 0); /* a worker of its own, at once */
+    ck_assert_ptr_ne(x, d);
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(x->state, DEVICE_STARTING);
+    ck_assert_uint_eq(x->failures, 0);
+    ck_assert_uint_eq(HASH_COUNT(b->strikes), 0);
+    worker_watch(&k->f, fake_now(), 0);
+    ck_assert_int_eq(d->state, DEVICE_STARTING);
+    ck_assert_str_eq(d->owner->name, DOMAIN_SPARE);
+    opens(d);
+    opens(x);
+    spare_ends(d);
+    finish();
+}
+END_TEST
+
 /* Jobs of a tenant keep its workers, also those that name no device. */
 START_TEST(an_idle_worker_rests)
 {
@@ -532,10 +724,13 @@ START_TEST(a_departing_worker_has_an_owner)
     ck_assert(!departing_has(&k->f, &k->device[0]));
     departing_add(&k->f, 8, "sim", 0, 0);
     ck_assert(departing_has(&k->f, &k->device[0]));
+    domains_watch(&k->f, fake_now());
+    ck_assert_uint_eq(starts, 0); /* its next worker waits for the end */
     ck_assert(departing_ended(&k->f, 7));
     ck_assert(!departing_has(&k->f, d));
     ck_assert(departing_ended(&k->f, 8));
     domains_watch(&k->f, fake_now());
+    ck_assert_uint_eq(starts, 1);
     finish();
 }
 END_TEST
@@ -545,4 +740,7 @@ SUITE_MAIN("domains", where_a_tenant_is, a_worker_starts_when_the_device_has_pro
            a_newcomer_gets_what_comes_back_during_copies,
            a_newcomer_waits_for_copies_without_a_place, an_idle_worker_rests,
            a_worker_that_is_away_holds_nobody_up, ended_jobs_outlive_the_domain,
-           an_adopted_worker_keeps_its_grant, a_departing_worker_has_an_owner)
+           an_adopted_worker_keeps_its_grant, a_departing_worker_has_an_owner,
+           a_newcomer_gets_the_spare_worker, a_spare_worker_that_starts_is_taken,
+           a_spare_worker_ends_first, no_spare_worker_without_free_memory,
+           a_lost_spare_worker_is_replaced)

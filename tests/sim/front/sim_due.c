@@ -1,0 +1,175 @@
+/* Deadlines: a job begins by its own or not at all, and one that is refused for it is told when it
+ * would have begun. No job is refused that a device without work would begin at once. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/front/model/domain.h"
+#include "daemon/front/model/session.h"
+#include "daemon/front/sched/predict.h"
+#include "tests/sim/front/sim.h"
+
+#define MARGIN  (1.0 / 8) /* as predict.c adds to a wait */
+#define TEXT    512u
+#define LATE_NS NS_PER_MS /* turns of the loop */
+
+/* ---- refusals -------------------------------------------------------------------------------- */
+
+static struct tenant *tenant_of(const struct sim *s, const struct sim_client *c)
+{
+    for (const struct session *x = s->f->sessions; x != NULL; x = x->hh.next) {
+        if (x->id == c->session) {
+            return x->tenant;
+        }
+    }
+    return NULL;
+}
+
+/* The device that the job has to run on, from 0; UINT_MAX: any. */
+static unsigned bound_to(const struct sim *s, const struct sim_request *q)
+{
+    struct msg_submit m;
+    unsigned device = UINT32_MAX;
+    if (proto_decode(&schema_msg_submit, bytes_of(q->data, q->size), &m, NULL) == 0 &&
+        m.device > 0) {
+        device = (unsigned)m.device - 1;
+    }
+    for (unsigned i = 0; i < q->job->steps; i++) {
+        const struct sim_step *t = &q->job->step[i];
+        const struct sim_buffer *at = t->from != NULL ? t->from : t->to;
+        const struct buffer *b = at != NULL ? idmap_get(&s->f->buffers, at->handle) : NULL;
+        if (b != NULL && s->f->device[b->device] != NULL) {
+            device = device_shown(s->f->device[b->device]);
+        }
+    }
+    return device;
+}
+
+/* The device has nothing to do, for nobody. */
+static bool has_nothing(const struct device *base)
+{
+    bool busy = base->inflight_count > 0 || base->line.bound > 0;
+    for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
+        busy = busy || d->inflight_count > 0;
+    }
+    return !busy;
+}
+
+static void check_needed(struct sim *s, const struct sim_request *q, const char *text)
+{
+    const struct tenant *t = tenant_of(s, q->client);
+    unsigned only = bound_to(s, q);
+    for (unsigned i = 0; t != NULL && s->f->any_ready == 0 && i < s->f->device_count; i++) {
+        struct device *base = s->f->device[i];
+        const struct device *d = domain_of(t, base);
+        bool may = (only == UINT32_MAX || only == i) && tenant_may_use(t, i);
+        if (may && d != NULL && device_serves(d) && has_nothing(base)) {
+            sim_fail(s,
+                     "due: request %" PRIu64 " of client %u is refused, and device %u has nothing "
+                     "to do: %s",
+                     q->seq, q->client->index, i, text);
+        }
+    }
+}
+
+static void check_refusal(struct sim *s, const struct sim_parcel *p, const char *text)
+{
+    static const char first[] = "it would begin in about %lf ms and end in about %lf ms, its "
+                                "deadline to begin is in %lf ms";
+    struct sim_request *q = p->request;
+    double begin = 0;
+    double end = 0;
+    double due = 0;
+    const char *at = strstr(text, "it would ");
+    if (strstr(text, "while it waited for room") != NULL) {
+        return;
+    }
+    if (at != NULL && sscanf(at, first, &begin, &end, &due) == 3) {
+        if (end < begin || begin * (1 + MARGIN) < due - 0.002) {
+            sim_fail(s, "due: request %" PRIu64 " of client %u is refused without need: %s", q->seq,
+                     q->client->index, text);
+        }
+    } else if (at == NULL ||
+               sscanf(at, "it would take %lf ms before jobs of its tenant", &end) != 1) {
+        sim_fail(s, "due: request %" PRIu64 " of client %u is refused, and no time is named: %s",
+                 q->seq, q->client->index, text);
+    }
+    if (q->job->begun > 0 && q->sent_era == s->era) {
+        sim_fail(s, "due: request %" PRIu64 " of client %u is refused, and its job ran", q->seq,
+                 q->client->index);
+    }
+    q->job->refused_era = s->era;
+    if (p == s->asked && q->sendings == 1) {
+        check_needed(s, q, text);
+    }
+}
+
+/* ---- admissions ------------------------------------------------------------------------------ */
+
+/* Whoever asks for the new job hears a time by its deadline, if one is known. */
+static void check_admitted(struct sim *s, const struct sim_request *q, uint64_t id)
+{
+    const struct job *j = job_find(s->f->jobs, id);
+    if (j == NULL || j->deadline_ns == NS_NEVER || job_ended(j) || j->state != JOB_QUEUED) {
+        return;
+    }
+    struct prediction p = predict_job(s->f, j);
+    uint64_t due = j->deadline_ns + LATE_NS;
+    if (p.sure && p.begin_ns > s->now_ns &&
+        (double)(p.begin_ns - s->now_ns) * (1 + MARGIN) > 1.01 * (double)(due - s->now_ns)) {
+        sim_fail(s,
+                 "due: job %" PRIu64 " of client %u is admitted, will begin in %" PRIu64
+                 " us, and has to in %" PRIu64 " us",
+                 id, q->client->index, (p.begin_ns - s->now_ns) / NS_PER_US,
+                 (due - s->now_ns) / NS_PER_US);
+    }
+}
+
+void due_answer(struct sim *s, const struct sim_parcel *p, struct bytes message)
+{
+    const struct sim_request *q = p->request;
+    struct msg_error m;
+    struct msg_accepted a;
+    char text[TEXT];
+    if (q->kind != MSG_KIND_SUBMIT || q->job == NULL || memory_failed()) {
+        return;
+    }
+    if (proto_decode(&schema_msg_error, message, &m, NULL) == 0) {
+        if (m.code == ERR_DEADLINE && bytes_to_str(m.text, text, sizeof text)) {
+            check_refusal(s, p, text);
+        }
+    } else if (p == s->asked && q->sendings == 1 &&
+               proto_decode(&schema_msg_accepted, message, &a, NULL) == 0) {
+        check_admitted(s, q, a.job);
+    }
+}
+
+/* ---- jobs on their way ----------------------------------------------------------------------- */
+
+void due_sent(struct sim *s, const struct msg_f_job *m, const struct sim_job *j)
+{
+    if (m->deadline_ns != NS_NEVER && s->now_ns > m->deadline_ns + LATE_NS) {
+        sim_fail(s, "due: job %" PRIu64 " is sent %" PRIu64 " us after its deadline", m->job,
+                 (s->now_ns - m->deadline_ns) / NS_PER_US);
+    }
+    if (j == NULL || j->lied || j->vague) {
+        return;
+    }
+    bool none = m->deadline_ns == NS_NEVER;
+    if (none != (j->deadline_ns == 0) || (!none && (m->deadline_ns < j->sent_ns + j->deadline_ns ||
+                                                    m->deadline_ns > s->now_ns + j->deadline_ns))) {
+        sim_fail(s,
+                 "due: job %" PRIu64 " is sent with a deadline in %" PRIu64
+                 " us, its client gave it %" PRIu64 " us",
+                 m->job, none ? 0 : (m->deadline_ns - s->now_ns) / NS_PER_US,
+                 j->deadline_ns / NS_PER_US);
+    }
+}
+
+void due_begins(struct sim *s, const struct sim_job *j)
+{
+    if (j->refused_era == s->era && !memory_failed()) {
+        sim_fail(s, "due: request %" PRIu64 " of client %u was refused, and its job runs",
+                 j->request->seq, j->client->index);
+    }
+}
