@@ -121,6 +121,7 @@ static void respawn(struct storm *s)
 {
     if (s->d.pid == 0 && now_ns() - s->front_end_ns > FRONT_PAUSE) {
         s->front_explained = s->settings_bad;
+        s->front_begin_ns = now_ns();
         daemon_spawn(&s->d);
     }
 }

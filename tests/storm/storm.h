@@ -72,7 +72,7 @@ struct storm {
     pid_t launcher;
     bool front_explained; /* its end was ours, or it read bad settings when it began */
     bool settings_bad;    /* a front that begins now ends */
-    uint64_t front_end_ns;
+    uint64_t front_begin_ns, front_end_ns;
     bool only_safe;
     const char *only; /* kind of mishap; NULL: all */
     bool probes_gone; /* recoveries are not measured any more */
