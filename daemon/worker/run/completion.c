@@ -509,6 +509,13 @@ static void watch_late(struct completion *c, struct job *j, uint64_t now)
     }
 }
 
+void completion_renew(struct completion *c)
+{
+    for (struct job *j = c->first; j != NULL; j = j->next) {
+        j->watch.reported_late = false;
+    }
+}
+
 /* Asks the device to call at the job's end, if nothing else makes it call and the job runs for
  * longer than the pump spins. If the device cannot call now, the pump finds the end by its
  * timer. */

@@ -34,6 +34,8 @@ void completion_init(struct completion *c, struct executor *x,
 void completion_add(struct completion *c, struct job *j);
 /* Finishes the jobs that are over. A job that comes after another finishes after it. */
 void completion_poll(struct completion *c, uint64_t now);
+/* Another front: jobs that wait in their streams are reported as late again. */
+void completion_renew(struct completion *c);
 /* Finishes a job of which the device has nothing, and calls done. False: a job that it comes
  * after is not over, and nothing happened. */
 bool completion_at_once(struct completion *c, struct job *j);

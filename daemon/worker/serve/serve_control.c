@@ -15,6 +15,7 @@ void server_inventory_go_on(void *data)
     server_must_send(s, rc, &e);
     if (!s->inventory.under_way) {
         waiting_announce(&s->waiting);
+        completion_renew(&s->completion);
     }
 }
 
