@@ -418,7 +418,7 @@ enum frame_ref_tag {
     U(from_device, UINT64_MAX)
 
 /* The device of a worker; the launcher keeps this entry with the worker. tenant: whose own worker
- * it is; "": tenants share it. grant: bytes, the limit of the pool of such a worker, else 0. */
+ * it is; "": tenants share it. grant: bytes, the first limit of the pool of such a worker, else 0. */
 #define MSG_RECORD_WORKER(U, I, S, B, L)                                                           \
     S(backend, PROTO_NAME_MAX)                                                                     \
     U(index, UINT64_MAX) S(tenant, PROTO_NAME_MAX) U(grant, UINT64_MAX)

@@ -345,6 +345,39 @@ START_TEST(memory_follows_need)
 }
 END_TEST
 
+/* FAULT other: the front ends when memory has moved between the workers of a device
+ * required: the next front goes on from what each worker may have: no memory is recalled that no
+ *   worker needs, and all together have no more than the device
+ * defence: `front/workers/record.c`: record_set_lease; `front/tenants/leases.c`: note;
+ *   `front/devices/adopt.c`: adopt_worker
+ * also: `front_leases_test`: the_record_has_what_a_worker_may_have; `front_sim`
+ * mutants: lease-former, lease-recorded */
+START_TEST(memory_stays_where_it_is)
+{
+    enum { COUNT = 44, EACH = 4 * WORDS }; /* 11 MiB: a tenant begins with 3 */
+    gpud_client *near = begin("sim", "speed=0,memory=32M", "load_kernels = yes", "");
+    gpud_buffer b[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++) {
+        b[i] = make(near, i);
+    }
+    uint64_t own = of(near, "near", "worker");
+    uint64_t lease = of(near, "near", "memory");
+    uint64_t rest = query_value(near, "devices", "0", "memory_limit");
+    ck_assert_uint_ge(lease, COUNT * EACH);
+    daemon_kill(&d);
+    daemon_spawn(&d);
+    daemon_wait_ready(&d);
+    ck_assert_uint_eq(of(near, "near", "worker"), own);
+    ck_assert_uint_eq(of(near, "near", "memory"), lease);
+    ck_assert_uint_eq(query_value(near, "devices", "0", "memory_limit"), rest);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        check(near, b[i], i);
+    }
+    ck_assert_uint_eq(of(near, "near", "spilled"), 0);
+    daemon_end(&d, near);
+}
+END_TEST
+
 static int as_other(void *data)
 {
     const int *expected = data;
@@ -446,6 +479,7 @@ int main(void)
     suite_add_loop(suite, the_next_front_knows_whose_worker_it_is, 2);
     suite_add_loop(suite, an_idle_worker_ends, 2);
     suite_add(suite, memory_follows_need);
+    suite_add(suite, memory_stays_where_it_is);
     suite_add(suite, an_idle_worker_makes_room);
     suite_add(suite, a_first_job_gets_the_spare_worker);
     return system_main(suite);

@@ -648,8 +648,9 @@ void adopt_worker(struct front *f, const struct launcher_inventory *inventory)
         return;
     }
     log_info("device %u: taking over worker %d", device_shown(d), (int)inventory->pid);
-    domain_keep(f, d, grant);
     worker_adopt(f, d, inventory);
+    uint64_t lease = record_lease(d->record);
+    domain_keep(f, d, lease > 0 ? lease : grant);
 }
 
 void adopt_over(struct front *f)

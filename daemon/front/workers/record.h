@@ -54,6 +54,12 @@ void record_ended(struct record *r, record_entry entry, bool written);
 /* Notes that the job has read what a failed job should have written. */
 void record_tainted(struct record *r, record_entry entry);
 
+/* Notes how many bytes of device memory the worker may have at most, before it may have them. r
+ * NULL is accepted. */
+void record_set_lease(struct record *r, uint64_t bytes);
+/* What was noted last, by any front. 0: nothing was, or r is NULL. */
+uint64_t record_lease(const struct record *r);
+
 /* Cells that entries take, of 256 bytes: 0 if there is no entry. r NULL is accepted. */
 uint32_t record_used(const struct record *r);
 

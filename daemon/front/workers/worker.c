@@ -157,6 +157,7 @@ static int begin_record(struct device *d, struct err *e)
     if (rc == 0) {
         record_begin(d->record);
         record_note(d->record, RECORD_JOB, d->front->next_job - 1);
+        record_set_lease(d->record, d->grant);
     }
     return rc;
 }

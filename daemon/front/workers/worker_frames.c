@@ -83,7 +83,7 @@ static int ready(struct front *f, struct device *d, struct bytes bytes, struct e
     d->pool_limit = d->budget = m.pool_limit;
     d->pool_default = m.pool_default;
     d->stay = m.stay;
-    d->lease.most = 0;
+    d->lease.most = d->state == DEVICE_ADOPTING ? UINT64_MAX : 0; /* it is told again */
     d->spill_limit = m.spill_limit;
     d->units = m.units;
     d->max_group = m.max_group;

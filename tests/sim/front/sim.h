@@ -432,6 +432,7 @@ struct sim_lease {
     uint64_t missing;     /* that it cannot give back */
     uint64_t asked;       /* F_BUDGETs so far */
     uint64_t fed_ns;      /* when the last one came */
+    uint64_t sent;        /* `limit` of the last F_BUDGET, which may be on its way */
     bool mute;            /* it answers none any more */
 };
 
@@ -669,6 +670,9 @@ void rules_killed(struct sim *s, const struct sim_worker *x); /* the front ends 
 /* sim_domains.c */
 /* sim_lease.c */
 void lease_budget(struct sim *s, struct sim_worker *x, const struct msg_f_budget *m);
+/* The front sends a budget. */
+void lease_sent(struct sim *s, const struct device *d, struct sim_worker *x,
+                const struct msg_f_budget *m);
 bool lease_hungers(struct sim *s, struct sim_worker *x, struct sim_worker_job *j);
 void lease_check(struct sim *s, const struct device *d);
 /* Does the device's worker have the job, and did it wait for memory? */

@@ -101,6 +101,9 @@ static int on_send(struct link *l, const struct schema *schema, const void *msg,
         monitor_check_job(world, d->number, ((const struct msg_f_job *)msg)->job);
         domain_check_turn(world, d, ((const struct msg_f_job *)msg)->job);
     }
+    if (schema == &schema_msg_f_budget) {
+        lease_sent(world, d, x, msg);
+    }
     if (x->state == WORKER_RUNS) { /* else the frame is lost with the worker */
         worker_take(world, x, schema, msg, fds);
     }

@@ -61,6 +61,20 @@ static void check_budget(struct sim *s, const struct sim_worker *x, uint64_t lim
     }
 }
 
+/* The lease of a tenant's own worker shrinks only when another gets what it gives: also under the
+ * next front, which goes on from it. */
+void lease_sent(struct sim *s, const struct device *d, struct sim_worker *x,
+                const struct msg_f_budget *m)
+{
+    if (d->base != NULL && m->limit < x->lease.sent && d->lease.taken == 0 && !memory_failed()) {
+        sim_fail(s,
+                 "lease: worker %" PRIu64 " is recalled from %" PRIu64 " to %" PRIu64
+                 " bytes, for no other",
+                 x->id, x->lease.sent, m->limit);
+    }
+    x->lease.sent = m->limit;
+}
+
 /* A recall takes its time. Some workers cannot give all, and one in some never answers. */
 void lease_budget(struct sim *s, struct sim_worker *x, const struct msg_f_budget *m)
 {
@@ -104,7 +118,7 @@ static void appetite(struct sim *s, const struct sim_worker *x, struct sim_worke
 static void check_wait(struct sim *s, const struct sim_worker *x, const struct sim_worker_job *j)
 {
     uint64_t since_ns = j->hungry_ns > s->stalled_ns ? j->hungry_ns : s->stalled_ns;
-    if (s->now_ns > since_ns + LONG_NS && !x->silent && s->era == 1) {
+    if (s->now_ns > since_ns + LONG_NS && !x->silent) {
         sim_fail(s, "lease: job %" PRIu64 " waits for memory, and hears nothing", j->id);
     }
 }

@@ -260,7 +260,7 @@ void worker_say_ready(struct sim *s, struct sim_worker *x)
         .urgent = s->p.urgent < s->p.streams ? s->p.urgent : 0,
         .arch = bytes_str("any"),
         .devices = s->p.devices,
-        .pool_limit = s->p.memory_kib * 1024,
+        .pool_limit = x->lease.limit > 0 ? x->lease.limit : s->p.memory_kib * 1024,
         .pool_default = s->p.memory_kib * 1024,
         .spill_limit = 0,
     };

@@ -6,6 +6,7 @@
 #include "daemon/front/tenants/leases.h"
 #include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/workers/domains.h"
+#include "daemon/front/workers/record.h"
 #include "daemon/front/workers/worker.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
@@ -165,6 +166,34 @@ START_TEST(a_lease_grows)
     ck_assert_uint_eq(last[a->index].limit, a->grant);
     ck_assert_uint_eq(a->lease.wanted, 0);
     ck_assert_uint_eq(base->growth.coming, 0);
+    finish();
+}
+END_TEST
+
+/* The next front must know the most that each worker may have, from the time when it may have it
+ * until it has given it back. */
+START_TEST(the_record_has_what_a_worker_may_have)
+{
+    begin();
+    uint64_t had = a->grant;
+    ck_assert_uint_eq(record_lease(a->record), had);
+    base->pool.used = 0;
+    wants(a, 100 * MIB);
+    ck_assert_uint_eq(record_lease(a->record), had);
+    answer(base, 0);
+    had = a->grant;
+    ck_assert_uint_eq(record_lease(a->record), had);
+    base->pool.used = base->pool_limit;
+    a->inflight = NULL;
+    a->inflight_count = 0;
+    fake_pass(2 * NS_PER_S);
+    wants(b, 64 * MIB);
+    ck_assert_uint_lt(a->grant, had);
+    ck_assert_uint_eq(record_lease(a->record), had); /* it still has it */
+    answer(a, 10 * MIB);
+    ck_assert_uint_lt(a->grant, had);
+    ck_assert_uint_eq(record_lease(a->record), a->grant);
+    ck_assert_uint_eq(record_lease(b->record), b->grant);
     finish();
 }
 END_TEST
@@ -334,6 +363,6 @@ START_TEST(a_newcomer_gets_a_part)
 }
 END_TEST
 
-SUITE_MAIN("leases", a_lease_grows, some_is_missing, all_is_missing, it_is_denied,
-           a_recall_is_not_answered, a_successor_owes_nothing, they_are_served_in_turn,
-           a_newcomer_gets_a_part)
+SUITE_MAIN("leases", a_lease_grows, the_record_has_what_a_worker_may_have, some_is_missing,
+           all_is_missing, it_is_denied, a_recall_is_not_answered, a_successor_owes_nothing,
+           they_are_served_in_turn, a_newcomer_gets_a_part)
