@@ -103,26 +103,20 @@ static void grant_change(struct front *f, struct device *d, uint64_t grant)
 static void mark_buffers(struct front *f, struct device_set *ret_fragile,
                          struct device_set *ret_any)
 {
-    struct {
-        uint64_t bytes;
-        unsigned buffers;
-    } moving[PLACES_MAX];
+    struct evacuation_load load[PLACES_MAX];
     uint32_t cursor = 0;
     unsigned count = 0;
-    memset(moving, 0, sizeof moving);
+    memset(load, 0, sizeof load);
     *ret_fragile = *ret_any = (struct device_set){0};
     for (const struct buffer *b; (b = idmap_next(&f->buffers, &cursor, NULL)) != NULL; count++) {
         device_set_put(ret_any, b->device);
-        if (evacuate_movable(b)) {
-            moving[b->device].bytes = sat_add(moving[b->device].bytes, b->bytes);
-            moving[b->device].buffers++;
-        } else if (!evacuate_keeps(b)) {
+        if (!evacuate_count(b, &load[b->device])) {
             device_set_put(ret_fragile, b->device);
         }
     }
     const struct device *d;
     for (unsigned at = DEVICES_MAX; (d = front_next_device(f, &at)) != NULL;) {
-        if (!evacuate_allowed(f, d, moving[d->index].bytes, moving[d->index].buffers)) {
+        if (!evacuate_allowed(f, d, &load[d->index])) {
             device_set_put(ret_fragile, d->index);
         }
     }

@@ -34,8 +34,8 @@ struct cell {
 
 _Static_assert(sizeof(struct cell) == CELL_BYTES, "cells have no holes");
 
-/* Whether record_find or record_departed has returned an entry. */
-enum seen { SEEN_NOT, SEEN_FOUND, SEEN_DEPARTED };
+/* Whether record_find or record_departed has returned an entry, or record_keep got it. */
+enum seen { SEEN_NOT, SEEN_FOUND, SEEN_DEPARTED, SEEN_KEPT };
 
 /* An entry of the index that serves the adoption; sorted by kind and id. */
 struct found {
@@ -443,13 +443,18 @@ static void view(struct record *r, const struct found *f, struct record_view *re
                                      .bytes = bytes_of(r->view, c->size)};
 }
 
+static struct found *found_of(const struct record *r, enum record_kind kind, uint64_t id)
+{
+    const struct found key = {.kind = kind, .id = id};
+    return r != NULL && r->found_count > 0
+               ? bsearch(&key, r->found, r->found_count, sizeof key, by_id)
+               : NULL;
+}
+
 bool record_find(struct record *r, enum record_kind kind, uint64_t id, struct record_view *ret_view,
                  bool *ret_again)
 {
-    const struct found key = {.kind = kind, .id = id};
-    struct found *f = r != NULL && r->found_count > 0
-                          ? bsearch(&key, r->found, r->found_count, sizeof key, by_id)
-                          : NULL;
+    struct found *f = found_of(r, kind, id);
     if (f == NULL || is_departed(r, f)) {
         return false;
     }
@@ -470,6 +475,26 @@ bool record_departed(struct record *r, bool present, size_t *cursor, struct reco
         }
     }
     return false;
+}
+
+bool record_unfound(struct record *r, size_t *cursor, struct record_view *ret_view)
+{
+    while (*cursor < r->found_count) {
+        const struct found *f = &r->found[(*cursor)++];
+        if (f->kind == RECORD_BUFFER && f->seen == SEEN_NOT) {
+            view(r, f, ret_view);
+            return true;
+        }
+    }
+    return false;
+}
+
+void record_keep(struct record *r, uint64_t buffer)
+{
+    struct found *f = found_of(r, RECORD_BUFFER, buffer);
+    if (f != NULL) {
+        f->seen = SEEN_KEPT;
+    }
 }
 
 bool record_adopting(const struct record *r)

@@ -81,6 +81,10 @@ uint64_t record_last(const struct record *r, enum record_kind kind);
  * that were not found, as it has ended as well. cursor: 0 at first. record_settle keeps them if
  * they are not dropped. */
 bool record_departed(struct record *r, bool present, size_t *cursor, struct record_view *ret_view);
+/* Returns in turn the buffers that record_find has not found. record_settle drops them, unless
+ * record_keep was called for them. cursor: 0 at first. */
+bool record_unfound(struct record *r, size_t *cursor, struct record_view *ret_view);
+void record_keep(struct record *r, uint64_t buffer);
 /* Does the record still serve an adoption? r NULL is accepted. */
 bool record_adopting(const struct record *r);
 /* Ends the adoption. Drops entries that were not found: they never reached the worker. */
