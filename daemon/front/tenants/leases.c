@@ -53,7 +53,7 @@ static void add(const struct front *f, struct holders *h, struct device *d, uint
         .used = d->worker != 0 ? d->pool.used : 0,
         .floor = floor > fixed ? floor : fixed,
         .most = budget_most(f, d),
-        .gives = asked || d->worker == 0,
+        .gives = asked || (d->worker == 0 && device_base(d)->lease.owed == 0),
         .busy = d->inflight_count > 0 || now < ns_add(used_ns, IDLE_NS),
         .used_ns = used_ns,
         .wanted = now >= l->denied_ns ? l->wanted : 0,

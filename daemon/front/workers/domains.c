@@ -574,6 +574,23 @@ static void wait_for_lease(struct front *f, struct device *d)
     wake_at(f, ns_add(now, LOOK_NS));
 }
 
+/* Has the shared worker given back what this lease begins with? What it could not give it keeps. */
+static bool has_come(struct front *f, struct device *d)
+{
+    struct device *base = d->base;
+    uint64_t owed = base->worker != 0 ? base->lease.owed : 0;
+    if (owed > 0 && owed <= sat_sub(d->grant, domain_floor(f, d))) {
+        grant_change(f, d, d->grant - owed);
+        owed = base->lease.owed;
+    }
+    if (owed > 0) {
+        device_set_state(d, DEVICE_RESTING, "the memory for its worker has yet to come back");
+        wake_at(f, ns_add(front_now(f), LOOK_NS));
+        wake_for_pool(f, base);
+    }
+    return owed == 0;
+}
+
 /* The worker opens the same device, with the same options, as the shared worker. */
 static void start(struct front *f, struct device *d)
 {
@@ -595,6 +612,9 @@ static void start(struct front *f, struct device *d)
     grant_change(f, d, grant);
     if (grant == 0) {
         wait_for_lease(f, d);
+        return;
+    }
+    if (!has_come(f, d)) {
         return;
     }
     d->lease = (struct lease){.wanted = 0};

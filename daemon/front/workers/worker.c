@@ -389,6 +389,7 @@ bool worker_ended(struct front *f, uint64_t id, int status)
     }
     d->worker = 0;
     d->lease.taken = 0; /* its memory has come back with it */
+    d->lease.owed = 0;
     d->pid = 0;
     d->hung_up = false;
     if (d->state == DEVICE_REPLACED) {

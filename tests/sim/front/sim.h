@@ -680,6 +680,10 @@ void rules_killed(struct sim *s, const struct sim_worker *x); /* the front ends 
 /* sim_domains.c */
 /* sim_lease.c */
 void lease_budget(struct sim *s, struct sim_worker *x, const struct msg_f_budget *m);
+/* What the worker could not give it gives later. */
+void lease_tick(struct sim *s, struct sim_worker *x);
+/* The front asks for a worker. */
+void lease_begin(struct sim *s, const struct sim_worker *x, const char *const *args);
 /* The front sends a budget. */
 void lease_sent(struct sim *s, const struct device *d, struct sim_worker *x,
                 const struct msg_f_budget *m);

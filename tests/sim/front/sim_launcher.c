@@ -187,6 +187,7 @@ int launcher_asked(struct sim *s, uint64_t id, const char *const *args, struct b
     check_pin(s, slot, args);
     count_start(s, slot);
     struct sim_worker *x = worker_make(s, id, slot);
+    lease_begin(s, x, args);
     for (unsigned i = 0; i < LAUNCHER_WORKER_FDS; i++) {
         x->fd[i] = fcntl(fd[i], F_DUPFD_CLOEXEC, 0);
     }

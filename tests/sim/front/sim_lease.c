@@ -1,5 +1,7 @@
 /* Leases: workers answer for their budgets, and have jobs that wait for more. */
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "tests/sim/front/sim.h"
 
@@ -27,13 +29,31 @@ static uint64_t held_beside(struct sim *s, const struct sim_worker *x, bool *ret
 /* A worker whose lease grows has nothing that another still has. */
 static void check_growth(struct sim *s, const struct sim_worker *x, uint64_t limit)
 {
-    bool sure = s->era == 1 && !memory_failed() && !x->lied;
+    bool sure = !memory_failed() && !x->lied;
     uint64_t others = held_beside(s, x, &sure);
     if (sure && others + limit > memory_of(s)) {
         sim_fail(s,
                  "lease: worker %" PRIu64 " may have %" PRIu64 " bytes, and others still have "
                  "%" PRIu64 " of %" PRIu64,
                  x->id, limit, others, memory_of(s));
+    }
+}
+
+void lease_begin(struct sim *s, const struct sim_worker *x, const char *const *args)
+{
+    for (; *args != NULL && x->number >= DEVICES_MAX; args++) {
+        if (strcmp(*args, "--memory-limit") == 0) {
+            check_growth(s, x, strtoull(args[1], NULL, 10));
+        }
+    }
+}
+
+void lease_tick(struct sim *s, struct sim_worker *x)
+{
+    struct sim_lease *l = &x->lease;
+    if (l->missing > 0 && s->now_ns > l->fed_ns + 3 * NS_PER_S) {
+        l->missing = 0;
+        l->held = l->limit;
     }
 }
 

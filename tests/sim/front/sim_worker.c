@@ -590,7 +590,11 @@ static void take_pool(struct sim *s, struct sim_worker *x)
             worker_send(s, x, &schema_msg_w_tenant, &m, NULL);
         }
     }
-    const struct msg_w_pool m = {.size = used_bytes(x), .used = used_bytes(x)};
+    lease_tick(s, x);
+    const struct msg_w_pool m = {.size = used_bytes(x),
+                                 .used = used_bytes(x),
+                                 .limit = x->lease.limit,
+                                 .missing = x->lease.missing};
     worker_send(s, x, &schema_msg_w_pool, &m, NULL);
 }
 
