@@ -516,6 +516,7 @@ int domain_obtain_any(struct front *f, struct tenant *t, struct err *e)
 struct device *domain_adopt(struct front *f, struct tenant *t, struct device *base)
 {
     t->apart = true;
+    base->proven = true; /* else there would be no domain on it */
     struct device *d = domain_of(t, base);
     return d != NULL ? d : create(f, t, base);
 }
