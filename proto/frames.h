@@ -393,7 +393,8 @@ enum frame_ref_tag {
     L(openers, RECORD_OPENER, RECORD_OPENERS_MAX)                                                  \
     S(tenant, PROTO_NAME_MAX)                                                                      \
     U(freed, UINT64_MAX)                                                                           \
-    S(grants, PROTO_GRANTS_MAX)
+    S(grants, PROTO_GRANTS_MAX)                                                                    \
+    U(kept, 2) /* L_KEEP: its content is on the host: 1: moved from its worker; 2: sealed */
 
 /* input, output: offsets in the staging memory, bytes; offsets of outputs are relative to `output`.
  */
@@ -418,7 +419,7 @@ enum frame_ref_tag {
     U(from_device, UINT64_MAX)
 
 /* The device of a worker; the launcher keeps this entry with the worker. tenant: whose own worker
- * it is; "": tenants share it. grant: bytes, the limit of the pool of such a worker, else 0. */
+ * it is; "": tenants share it. grant: bytes, the first limit of the pool of such a worker, else 0. */
 #define MSG_RECORD_WORKER(U, I, S, B, L)                                                           \
     S(backend, PROTO_NAME_MAX)                                                                     \
     U(index, UINT64_MAX) S(tenant, PROTO_NAME_MAX) U(grant, UINT64_MAX)
@@ -428,12 +429,14 @@ enum frame_ref_tag {
 /* First frame of both sides. The launcher serves one front at a time. Only the launcher's has:
  * compiler, the hash of its gpud-compile; worker_uid, worker_gid, of the user that compilers run as
  * and of the group of all workers, 0: the launcher's own; lineage, a number of its own, because the
- * records of workers' jobs are no older than the launcher that keeps them. */
+ * records of workers' jobs are no older than the launcher that keeps them; copies, how many L_KEEP
+ * may keep. */
 #define MSG_L_HELLO(U, I, S, B, L)                                                                 \
     S(build, PROTO_NAME_MAX)                                                                       \
     U(pid, UINT64_MAX)                                                                             \
     S(compiler, PROTO_NAME_MAX)                                                                    \
-    U(worker_uid, UINT32_MAX) U(worker_gid, UINT32_MAX) U(lineage, UINT64_MAX)
+    U(worker_uid, UINT32_MAX)                                                                      \
+    U(worker_gid, UINT32_MAX) U(lineage, UINT64_MAX) U(copies, UINT32_MAX)
 /* fds: input staging, output staging, and the adoption record, which the worker does not get.
  * device: a RECORD_WORKER. The launcher makes the worker's channel, keeps duplicates of all
  * descriptors and answers L_STARTED. */
@@ -456,13 +459,22 @@ enum frame_ref_tag {
 #define MSG_L_ENDED(U, I, S, B, L)                                                                 \
     U(id, UINT64_MAX) U(pid, UINT64_MAX) U(status, UINT64_MAX) U(timed_out, 1)
 #define MSG_L_KILL(U, I, S, B, L) U(id, UINT64_MAX) U(signal, 64)
-/* Answered by an L_INVENTORY for each device that has or had a worker, then L_LISTED. */
+/* Answered by an L_KEPT for each copy, an L_INVENTORY for each device that has or had a worker, then
+ * L_LISTED. */
 #define MSG_L_LIST(U, I, S, B, L) U(unused, 0)
 /* fds: the front's end of the channel, input staging, output staging, the adoption record. args,
  * device: those of L_WORKER, or of the last L_DEVICE. pid 0: the worker has ended, and fds has the record only. The launcher
  * keeps it until the next worker of the same device starts. */
 #define MSG_L_INVENTORY(U, I, S, B, L)                                                             \
     U(id, UINT64_MAX) U(pid, UINT64_MAX) L(args, WORD, 64) B(device, FRAME_DEVICE_MAX)
+/* fd: the copy of a buffer on the host, which the launcher keeps for the next front. id: the handle of
+ * the buffer; worker: the last one that got the record which names it. Not answered. A copy with
+ * this id from before goes. */
+#define MSG_L_KEEP(U, I, S, B, L) U(id, UINT64_MAX) U(worker, UINT64_MAX)
+/* Not answered. */
+#define MSG_L_RELEASE(U, I, S, B, L) U(id, UINT64_MAX)
+/* fd: that of L_KEEP. */
+#define MSG_L_KEPT(U, I, S, B, L) U(id, UINT64_MAX)
 #define MSG_L_LISTED(U, I, S, B, L) U(count, UINT64_MAX)
 /* The launcher ends all its children, then itself. */
 #define MSG_L_QUIT(U, I, S, B, L) U(unused, 0)
@@ -551,6 +563,9 @@ enum frame_ref_tag {
     MESSAGE(L_QUIT, l_quit, 201)                                                                   \
     MESSAGE(L_MONITOR, l_monitor, 202)                                                             \
     MESSAGE(L_DEVICE, l_device, 203)                                                               \
+    MESSAGE(L_KEEP, l_keep, 204)                                                                   \
+    MESSAGE(L_RELEASE, l_release, 205)                                                             \
+    MESSAGE(L_KEPT, l_kept, 206)                                                                   \
     MESSAGE(C_REQUEST, c_request, 224)                                                             \
     MESSAGE(C_RESPONSE, c_response, 225)
 

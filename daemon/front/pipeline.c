@@ -433,6 +433,8 @@ void pipeline_io(struct front *f)
         .name_worker = launcher_device,
         .start_monitor = launcher_monitor,
         .kill = launcher_kill,
+        .keep = launcher_keep,
+        .release = launcher_release,
         .leave_launcher = launcher_link_close,
         .compile = compiler_start,
     };

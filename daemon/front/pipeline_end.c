@@ -30,6 +30,7 @@
 #include "daemon/front/views/snapshot.h"
 #include "daemon/front/views/table_query.h"
 #include "daemon/front/views/trace.h"
+#include "daemon/front/workers/keep.h"
 #include "daemon/front/workers/worker.h"
 
 #define LAST_ANSWERS_NS NS_PER_S
@@ -254,6 +255,7 @@ void pipeline_finish(struct front *f)
     forecast_file_destroy(f->forecasts);
     table_queries_cancel(f, NULL);
     trace_finish_all(f);
+    keep_finish(f);
     free_jobs(f);
     free_buffers(f); /* before sessions, to which buffers point */
     free_sessions(f);

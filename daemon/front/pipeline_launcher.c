@@ -12,6 +12,7 @@
 #include "daemon/front/modules/compiler.h"
 #include "daemon/front/pipeline_int.h"
 #include "daemon/front/workers/departing.h"
+#include "daemon/front/workers/keep.h"
 #include "daemon/front/workers/launcher_link.h"
 #include "daemon/front/workers/worker.h"
 
@@ -41,6 +42,11 @@ static void on_inventory(void *data, const struct launcher_inventory *inventory)
     adopt_worker(data, inventory);
 }
 
+static void on_kept(void *data, uint64_t id, int fd)
+{
+    keep_found(data, id, fd);
+}
+
 static void on_listed(void *data, uint64_t count)
 {
     struct front *f = data;
@@ -66,6 +72,7 @@ static void on_launcher_lost(void *data, const struct err *e)
 
 static const struct launcher_callbacks launcher_callbacks = {.started = on_started,
                                                              .ended = on_ended,
+                                                             .kept = on_kept,
                                                              .inventory = on_inventory,
                                                              .listed = on_listed,
                                                              .lost = on_launcher_lost};
@@ -80,6 +87,7 @@ static int open_launcher(struct front *f, struct err *e)
         f->lineage = launcher_lineage(f->launcher);
         f->worker_uid = launcher_worker_uid(f->launcher);
         f->worker_gid = launcher_worker_gid(f->launcher);
+        f->copies_max = launcher_copies(f->launcher);
     }
     return rc;
 }
@@ -112,6 +120,7 @@ void pipeline_start_anew(struct front *f)
         worker_orphaned(f, d);
     }
     departing_orphaned(f);
+    keep_orphaned(f);
     int rc = replace_launcher(f, &e);
     if (rc == 0) {
         /* workers that it lists were given up with the former launcher, and are ended */

@@ -10,7 +10,8 @@
 
 void children_init(struct children *c)
 {
-    memset(c, 0, sizeof *c);
+    memset(c->child, 0, sizeof c->child);
+    copies_init(&c->copies);
 }
 
 /* A tenant's own worker may have no successor, so records of ended workers add up. */
@@ -19,8 +20,9 @@ static struct child *oldest_departed(struct children *c)
     struct child *oldest = NULL;
     for (unsigned i = 0; i < CHILDREN_MAX; i++) {
         struct child *child = &c->child[i];
-        bool gone = child_departed(child) && child->owed == 0;
-        oldest = gone && (oldest == NULL || child->id < oldest->id) ? child : oldest;
+        bool older = oldest == NULL || child->id < oldest->id;
+        bool gone = child_departed(child) && child->owed == 0 && older;
+        oldest = gone && !copies_of(&c->copies, child->id) ? child : oldest;
     }
     return oldest;
 }
@@ -93,6 +95,7 @@ void children_replace(struct children *c, const struct child *worker, struct byt
         if (child == worker || !child_departed(child) || !bytes_equal(child->device, device)) {
             continue;
         }
+        copies_move(&c->copies, child->id, worker->id);
         if (child->owed == 0) {
             child_remove(child);
         } else {

@@ -13,6 +13,7 @@
 
 #include "common/bytes.h"
 #include "common/err.h"
+#include "daemon/launcher/copies.h"
 #include "daemon/launcher/identity.h"
 
 #define CHILDREN_MAX 256u
@@ -45,10 +46,12 @@ struct child {
 
 struct children {
     struct child child[CHILDREN_MAX];
+    struct copies copies; /* of buffers that records of ended workers name */
 };
 
 void children_init(struct children *c);
-/* NULL: full. The oldest record of a worker that has ended makes room, once the front was told. */
+/* NULL: full. The oldest record of a worker that has ended makes room, once the front was told,
+ * unless it has copies. */
 struct child *children_add(struct children *c, enum child_kind kind, uint64_t id);
 struct child *children_find(struct children *c, uint64_t id); /* running ones only */
 void child_remove(struct child *child);
@@ -56,8 +59,8 @@ void child_remove(struct child *child);
 bool child_departed(const struct child *child);
 /* Forgets the child, which has ended, but for the record of a worker. */
 void child_ended(struct child *child);
-/* The device of this worker has its record now: forgets the device's ended workers. device: as in
- * L_WORKER. */
+/* The device of this worker has its record now: forgets the device's ended workers, whose copies
+ * are of this record. device: as in L_WORKER. */
 void children_replace(struct children *c, const struct child *worker, struct bytes device);
 
 /* Reaps ended children. Kills the rest of their process groups, and owes L_ENDED for each. */

@@ -30,6 +30,7 @@ void front_accept(struct front *f, int fd)
     f->greeted = false;
     f->owes_hello = false;
     f->owes_listed = false;
+    f->owes_copies = false;
     f->wants_write = false;
 }
 
@@ -65,7 +66,8 @@ static int send_hello(struct front *f, struct err *e)
                               .compiler = bytes_str(f->programs.compiler_hash),
                               .worker_uid = f->stranger.uid,
                               .worker_gid = f->stranger.uid != 0 ? f->stranger.gid : 0,
-                              .lineage = f->lineage};
+                              .lineage = f->lineage,
+                              .copies = f->children->copies.max};
     return send_msg(f, &schema_msg_l_hello, &msg, NULL, e);
 }
 
@@ -108,6 +110,23 @@ static int send_inventory(struct front *f, const struct child *child, struct err
     return send_msg(f, &schema_msg_l_inventory, &msg, &fds, e);
 }
 
+static int flush_copies(struct front *f, struct err *e)
+{
+    const struct copy *copy;
+    uint32_t at = f->copies_cursor;
+    while ((copy = copies_next(&f->children->copies, &at)) != NULL) {
+        struct msg_l_kept msg = {.id = copy->id};
+        struct frame_fds fds = {.fd = {copy->fd}, .count = 1};
+        int rc = send_msg(f, &schema_msg_l_kept, &msg, &fds, e);
+        if (rc != 0) {
+            return rc;
+        }
+        f->copies_cursor = at;
+    }
+    f->owes_copies = false;
+    return 0;
+}
+
 static int flush_child(struct front *f, struct child *child, struct err *e)
 {
     static const struct {
@@ -142,6 +161,12 @@ static int flush_all(struct front *f, struct err *e)
             return rc;
         }
         f->owes_hello = false;
+    }
+    if (f->owes_copies) { /* the front has them when it reads the records */
+        int rc = flush_copies(f, e);
+        if (rc != 0) {
+            return rc;
+        }
     }
     for (unsigned i = 0; i < CHILDREN_MAX; i++) {
         struct child *child = &f->children->child[i];
@@ -432,8 +457,36 @@ static int on_list(struct front *f, struct bytes frame, struct err *e)
             f->listed++;
         }
     }
+    f->owes_copies = true;
+    f->copies_cursor = 0;
     f->owes_listed = true;
     return 0;
+}
+
+/* The front knows how many there may be. */
+static int on_keep(struct front *f, struct bytes frame, struct frame_fds *fds, struct err *e)
+{
+    struct msg_l_keep msg;
+    struct copies *c = &f->children->copies;
+    int rc = proto_decode(&schema_msg_l_keep, frame, &msg, e);
+    if (rc != 0) {
+        return rc;
+    }
+    if (!copies_keep(c, msg.id, msg.worker, fds->fd[0])) {
+        return err_set(e, ERR_LIMIT, "l_keep: more than %u copies", c->max);
+    }
+    fds->count = 0;
+    return 0;
+}
+
+static int on_release(struct front *f, struct bytes frame, struct err *e)
+{
+    struct msg_l_release msg;
+    int rc = proto_decode(&schema_msg_l_release, frame, &msg, e);
+    if (rc == 0) {
+        copies_release(&f->children->copies, msg.id);
+    }
+    return rc;
 }
 
 static int descriptors_of(unsigned kind)
@@ -444,6 +497,7 @@ static int descriptors_of(unsigned kind)
     case FRAME_KIND_L_COMPILER:
         return 2;
     case FRAME_KIND_L_MONITOR:
+    case FRAME_KIND_L_KEEP:
         return 1;
     default:
         return 0;
@@ -474,6 +528,10 @@ static int on_frame(struct front *f, struct bytes frame, struct frame_fds *fds, 
         return on_kill(f, frame, e);
     case FRAME_KIND_L_LIST:
         return on_list(f, frame, e);
+    case FRAME_KIND_L_KEEP:
+        return on_keep(f, frame, fds, e);
+    case FRAME_KIND_L_RELEASE:
+        return on_release(f, frame, e);
     case FRAME_KIND_L_QUIT:
         f->quit = true;
         return 0;

@@ -24,6 +24,8 @@ struct front {
     bool greeted;
     bool owes_hello;
     bool owes_listed;
+    bool owes_copies;
+    uint32_t copies_cursor; /* of those that were sent */
     uint64_t listed;
     bool wants_write; /* an owed frame did not fit into the socket */
     bool quit;        /* the front asked the launcher to end */

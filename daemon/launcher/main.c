@@ -425,6 +425,7 @@ int main(int argc, char **argv)
         (void)setsid();
     }
     l.linger_ns = o.linger_ns;
+    descriptors_init(); /* each copy is one */
     children_init(&l.children);
     struct programs programs = {.worker = program_open(o.worker, "gpud-worker"),
                                 .compiler = program_open(o.compiler, "gpud-compile"),

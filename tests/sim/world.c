@@ -278,6 +278,23 @@ static int on_kill(struct launcher_link *l, uint64_t id, int signal, struct err 
     return 0;
 }
 
+static int on_keep(struct launcher_link *l, uint64_t id, uint64_t worker, int fd, struct err *e)
+{
+    (void)l;
+    (void)id;
+    (void)worker;
+    (void)fd;
+    return err_set(e, ERR_LIMIT, "no copies here");
+}
+
+static int on_release(struct launcher_link *l, uint64_t id, struct err *e)
+{
+    (void)l;
+    (void)id;
+    (void)e;
+    return 0;
+}
+
 static int on_compile(struct compiler *c, const struct compiler_request *r, compiler_done_fn done,
                       void *data, struct err *e)
 {
@@ -303,6 +320,8 @@ static const struct front_io io = {
     .name_worker = on_name,
     .start_monitor = on_monitor,
     .kill = on_kill,
+    .keep = on_keep,
+    .release = on_release,
     .compile = on_compile,
 };
 

@@ -1,5 +1,6 @@
 /* Tenants that may load kernels and are not trusted have workers of their own. Tenant `near` is the
  * test's user, `other` another user, and `far` a client over tcp, which shares a worker. */
+#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -312,6 +313,78 @@ START_TEST(an_idle_worker_ends)
 }
 END_TEST
 
+/* Copies of buffers that the process has. */
+static unsigned copies_of(pid_t pid)
+{
+    char path[64];
+    char to[128];
+    (void)snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    DIR *dir = opendir(path);
+    ck_assert_ptr_nonnull(dir);
+    unsigned count = 0;
+    for (const struct dirent *e; (e = readdir(dir)) != NULL;) {
+        (void)snprintf(path, sizeof path, "/proc/%d/fd/%.16s", (int)pid, e->d_name);
+        ssize_t n = readlink(path, to, sizeof to - 1);
+        to[n > 0 ? n : 0] = '\0';
+        count += strstr(to, "gpud-sealed") != NULL || strstr(to, "gpud-lent") != NULL;
+    }
+    (void)closedir(dir);
+    return count;
+}
+
+/* FAULT other: the front ends while buffers of an idle tenant are on the host
+ * required: the next front has them, with owners, names and content, and counts their memory; a
+ *   copy that is not true any more comes back for no buffer; the launcher keeps none that is not
+ *   needed
+ * defence: `front/workers/keep.c`: keep_copy, keep_release; `front/devices/adopt.c`: adopt_record,
+ *   take_kept; `launcher/copies.c`; `launcher/children.c`: oldest_departed
+ * also: `launcher_copies_test`; `front_evacuate_test`; `front_sim`
+ * mutants: keep-adopted, keep-stale, keep-leaves, keep-record, keep-room */
+START_TEST(what_rests_outlives_the_front)
+{
+    const uint32_t seven = 7;
+    uint32_t first = 0;
+    gpud_client *near = begin("sim", "speed=0", "load_kernels = yes", "idle_s = 1");
+    pid_t launcher = daemon_launcher(&d);
+    gpud_buffer live = make(near, 1);
+    gpud_buffer sealed = make(near, 2);
+    gpud_buffer freed = make(near, 3);
+    ck_gpud_ok(gpud_buffer_seal(near, sealed));
+    ck_until(of(near, "near", "worker") == 0);
+    ck_assert_uint_eq(copies_of(launcher), 3);
+    ck_gpud_ok(gpud_buffer_free(near, freed));
+    ck_until(copies_of(launcher) == 2);
+    for (unsigned i = 0; i < 2; i++) {
+        if (i == 0) {
+            daemon_hand_over(&d);
+        } else {
+            daemon_kill(&d);
+        }
+        daemon_spawn(&d);
+        daemon_wait_ready(&d);
+        ck_until(of(near, "near", "worker") == 0);
+        ck_assert_uint_eq(of(near, "near", "memory"), 0);
+        ck_assert_uint_eq(of(near, "near", "on_host"), 4 * WORDS);
+        ck_assert_uint_eq(copies_of(launcher), 2);
+    }
+    check(near, live, 1);
+    check(near, sealed, 2);
+    ck_until(copies_of(launcher) == 0);
+    ck_gpud_ok(gpud_write(near, live, GPUD_U32, 0, 1, &seven, NULL));
+    ck_until(of(near, "near", "worker") == 0);
+    daemon_kill(&d);
+    daemon_spawn(&d);
+    daemon_wait_ready(&d);
+    ck_gpud_ok(gpud_read(near, live, GPUD_U32, 0, 1, &first, NULL));
+    ck_assert_uint_eq(first, 7);
+    ck_until(of(near, "near", "worker") == 0);
+    gpud_close(near); /* its session is over, and its buffers go */
+    ck_until(copies_of(launcher) == 0);
+    near = client_open(d.url);
+    daemon_end(&d, near);
+}
+END_TEST
+
 /* FAULT other: a tenant's worker needs more of a full device, of which others use less
  * required: it gets what no worker uses, then what idle ones have, whose buffers go to the host;
  *   never more than there is; a worker that gives nothing back is ended
@@ -341,6 +414,39 @@ START_TEST(memory_follows_need)
     }
     ck_assert_uint_eq(of(near, "near", "restarts"), 0);
     gpud_close(far);
+    daemon_end(&d, near);
+}
+END_TEST
+
+/* FAULT other: the front ends when memory has moved between the workers of a device
+ * required: the next front goes on from what each worker may have: no memory is recalled that no
+ *   worker needs, and all together have no more than the device
+ * defence: `front/workers/record.c`: record_set_lease; `front/tenants/leases.c`: note;
+ *   `front/devices/adopt.c`: adopt_worker
+ * also: `front_leases_test`: the_record_has_what_a_worker_may_have; `front_sim`
+ * mutants: lease-former, lease-recorded */
+START_TEST(memory_stays_where_it_is)
+{
+    enum { COUNT = 44, EACH = 4 * WORDS }; /* 11 MiB: a tenant begins with 3 */
+    gpud_client *near = begin("sim", "speed=0,memory=32M", "load_kernels = yes", "");
+    gpud_buffer b[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++) {
+        b[i] = make(near, i);
+    }
+    uint64_t own = of(near, "near", "worker");
+    uint64_t lease = of(near, "near", "memory");
+    uint64_t rest = query_value(near, "devices", "0", "memory_limit");
+    ck_assert_uint_ge(lease, COUNT * EACH);
+    daemon_kill(&d);
+    daemon_spawn(&d);
+    daemon_wait_ready(&d);
+    ck_assert_uint_eq(of(near, "near", "worker"), own);
+    ck_assert_uint_eq(of(near, "near", "memory"), lease);
+    ck_assert_uint_eq(query_value(near, "devices", "0", "memory_limit"), rest);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        check(near, b[i], i);
+    }
+    ck_assert_uint_eq(of(near, "near", "spilled"), 0);
     daemon_end(&d, near);
 }
 END_TEST
@@ -445,7 +551,9 @@ int main(void)
     suite_add(suite, a_recording_names_the_device);
     suite_add_loop(suite, the_next_front_knows_whose_worker_it_is, 2);
     suite_add_loop(suite, an_idle_worker_ends, 2);
+    suite_add(suite, what_rests_outlives_the_front);
     suite_add(suite, memory_follows_need);
+    suite_add(suite, memory_stays_where_it_is);
     suite_add(suite, an_idle_worker_makes_room);
     suite_add(suite, a_first_job_gets_the_spare_worker);
     return system_main(suite);

@@ -23,7 +23,9 @@
 #include "daemon/front/workers/departing.h"
 #include "daemon/front/workers/domains.h"
 #include "daemon/front/workers/evacuate.h"
+#include "daemon/front/workers/keep.h"
 #include "daemon/front/workers/record.h"
+#include "daemon/front/workers/record_encode.h"
 #include "daemon/front/workers/worker.h"
 
 /* Finds or makes the tenant with the name of the record. NULL: no name, or no memory. */
@@ -141,6 +143,7 @@ static void take_openers(struct front *f, struct buffer *b, const struct msg_rec
 static void lost(struct front *f, struct buffer *b)
 {
     command_buffer_free(f, b);
+    evacuate_drop(f, b);
     buffer_set_state(b, BUFFER_LOST);
     if (b->owner != NULL) {
         (void)session_notice(b->owner, f->config.tenant_notices_max, NOTICE_BUFFER_LOST, b->handle);
@@ -193,8 +196,8 @@ static int check_inventory(const struct buffer *b, const struct msg_w_inventory_
                              (unsigned long long)m->id);
 }
 
-static void take_buffer(struct front *f, struct device *d, const struct msg_w_inventory_buffer *m,
-                        struct buffer *b, const struct msg_record_buffer *record)
+/* Counts it for its tenant and its owner. false: it is lost. */
+static bool count_buffer(struct front *f, struct device *d, struct buffer *b)
 {
     buffer_set_state(b, BUFFER_LIVE);
     b->tenant->held[TENANT_BUFFERS]++;
@@ -204,12 +207,21 @@ static void take_buffer(struct front *f, struct device *d, const struct msg_w_in
     /* a variable is lost with its module, which this front unloads */
     if ((b->flags & BUFFER_FLAG_VARIABLE) != 0) {
         lost(f, b);
-        return;
+        return false;
     }
     if (!buffer_charge(b, d, turn_now(f))) {
         log_warn("device %u: a buffer of %llu bytes is more than can be counted", device_shown(d),
                  (unsigned long long)b->bytes);
         lost(f, b);
+        return false;
+    }
+    return true;
+}
+
+static void take_buffer(struct front *f, struct device *d, const struct msg_w_inventory_buffer *m,
+                        struct buffer *b, const struct msg_record_buffer *record)
+{
+    if (!count_buffer(f, d, b)) {
         return;
     }
     /* the former front asked to restore the copy, and this front gets the answer */
@@ -223,6 +235,10 @@ static void take_buffer(struct front *f, struct device *d, const struct msg_w_in
     }
     answer_again(b, b->owner, b->seq);
     take_openers(f, b, record);
+    if (record->kept != RECORD_NOT_KEPT &&
+        (b->state != BUFFER_RESTORING || !keep_claim_for(f, b))) {
+        command_buffer_note(f, b); /* jobs may write it: its copy is not true any more */
+    }
 }
 
 /* The buffer cannot be taken over. The worker frees it when no job uses it any more. */
@@ -283,6 +299,65 @@ int adopt_buffer(struct front *f, struct device *d, const struct msg_w_inventory
     b->host_fd = fd;
     take_buffer(f, d, m, b, &record);
     return 0;
+}
+
+/* ---- buffers without a worker -------------------------------------------------------------- */
+
+/* The launcher has the copy on the host that the entry names. */
+static void take_kept(struct front *f, struct device *d, const struct record_view *view)
+{
+    struct msg_record_buffer m;
+    bool good = proto_decode(&schema_msg_record_buffer, view->bytes, &m, NULL) == 0;
+    struct buffer *b = good && m.kept != RECORD_NOT_KEPT ? buffer_from(f, d, &m) : NULL;
+    if (b == NULL) {
+        return;
+    }
+    b->handle = view->id;
+    bool has =
+        keep_claim_for(f, b) && check_copy(b->host_fd, b->bytes > 0 ? b->bytes : 1, NULL) == 0;
+    if (!has || !idmap_restore(&f->buffers, b->handle, b)) {
+        log_warn("device %u: buffer %#llx could not be taken over, and is lost", device_shown(d),
+                 (unsigned long long)b->handle);
+        keep_release(f, b);
+        buffer_destroy(b);
+        return;
+    }
+    record_keep(d->record, b->handle);
+    b->record = view->entry;
+    b->sealed = m.kept == RECORD_SEALED;
+    if (!count_buffer(f, d, b)) {
+        return;
+    }
+    if (!b->sealed) {
+        evacuate_adopt(f, b);
+    }
+    buffer_restore_later(d, b);
+    answer_again(b, b->owner, b->seq);
+    take_openers(f, b, &m);
+}
+
+/* Those of which the device's worker, if it has one, has said nothing. */
+static void take_all_kept(struct front *f, struct device *d)
+{
+    struct record_view view;
+    size_t cursor = 0;
+    while (record_unfound(d->record, &cursor, &view)) {
+        take_kept(f, d, &view);
+    }
+}
+
+/* Does the record of an ended worker name a copy? */
+static bool has_kept(struct record *r)
+{
+    struct record_view view;
+    struct msg_record_buffer m;
+    size_t cursor = 0;
+    bool any = false;
+    while (!any && record_unfound(r, &cursor, &view)) {
+        any = proto_decode(&schema_msg_record_buffer, view.bytes, &m, NULL) == 0 &&
+              m.kept != RECORD_NOT_KEPT;
+    }
+    return any;
 }
 
 /* ---- jobs --------------------------------------------------------------------------------- */
@@ -499,6 +574,7 @@ static void take_all_departed(struct front *f, struct device *d, bool present, c
     struct record_view view;
     struct msg_record_job m;
     size_t cursor = 0;
+    take_all_kept(f, d);
     while (record_departed(d->record, present, &cursor, &view)) {
         if (is_awaited(f, &view, &m)) {
             take_departed(f, d, &view, &m, why);
@@ -604,30 +680,33 @@ static bool is_late(const struct front *f, const struct device *d)
     return d->worker != 0 || d->restarts > 0 || f->listener != NULL;
 }
 
-/* The record of a worker that has ended. Only a device whose jobs are awaited is known to exist. */
+/* The record of a worker that has ended. Only a device whose jobs are awaited, or whose buffers are
+ * on the host, is known to exist. */
 static void adopt_record(struct front *f, const struct launcher_inventory *inventory)
 {
     struct record *r = NULL;
     struct err e = ERR_INIT;
     int fd = inventory->fd[WORKER_RECORD];
     if (record_adopt((uint32_t)inventory->id, fd, &r, &e) != 0) {
-        log_warn("jobs of an ended worker may run again: %s", e.text);
+        log_warn("jobs of an ended worker may run again, and its buffers are lost: %s", e.text);
         (void)close(fd);
         return;
     }
     uint64_t last = record_last(r, RECORD_JOB);
     f->next_job = last >= f->next_job ? last + 1 : f->next_job;
-    bool awaited = has_awaited(f, r);
+    bool counts = has_awaited(f, r) || has_kept(r);
     uint64_t ignored = 0;
-    struct device *d = awaited ? device_of(f, inventory, &ignored) : NULL;
+    struct device *d = counts ? device_of(f, inventory, &ignored) : NULL;
     if (d == NULL || d->record != NULL || is_late(f, d)) {
-        if (awaited) {
-            log_warn("the device of an ended worker is unknown or has another: jobs may run again");
+        if (counts) {
+            log_warn("the device of an ended worker is unknown or has another: jobs may run again, "
+                     "and buffers are lost");
         }
         record_destroy(r);
         return;
     }
     d->record = r;
+    d->recorded = inventory->id;
     d->proven = true;
     adopt_lost(f, d, "its worker ended before this gpud started");
 }
@@ -648,12 +727,14 @@ void adopt_worker(struct front *f, const struct launcher_inventory *inventory)
         return;
     }
     log_info("device %u: taking over worker %d", device_shown(d), (int)inventory->pid);
-    domain_keep(f, d, grant);
     worker_adopt(f, d, inventory);
+    uint64_t lease = record_lease(d->record);
+    domain_keep(f, d, lease > 0 ? lease : grant);
 }
 
 void adopt_over(struct front *f)
 {
+    keep_settle(f);
     for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
         session_index_answers(s);
         if (s->state == SESSION_LINGERING) {

@@ -107,8 +107,7 @@ static void restore_forget(struct device *d, struct buffer *b)
     }
 }
 
-/* The device's next worker restores the buffer from its host copy. */
-static void restore_later(struct device *d, struct buffer *b)
+void buffer_restore_later(struct device *d, struct buffer *b)
 {
     buffer_set_state(b, BUFFER_RESTORING);
     if (!b->restore_due) {
@@ -227,7 +226,7 @@ static bool restore_retry(struct front *f, struct buffer *b, int code)
     b->restore_tries++;
     d->restore_ns = ns_add(turn_now(f), RESTORE_PAUSE_NS);
     wake_at(f, d->restore_ns);
-    restore_later(d, b);
+    buffer_restore_later(d, b);
     return true;
 }
 
@@ -386,7 +385,7 @@ static void mark_lost(struct front *f, struct device *d, struct buffer *b)
     b->restore_tries = 0;
     turn_count(f, b->openers / OPENERS_A_UNIT);
     if (buffer_restorable(b)) {
-        restore_later(d, b);
+        buffer_restore_later(d, b);
         buffer_unexport(f, b); /* the restored buffer gets new memory */
         (void)err_set(&e, ERR_WORKER_LOST, "the worker ended before the buffer was exported");
         if (!b->seal_wanted) { /* the next worker seals it */

@@ -31,6 +31,8 @@ void buffer_lose_some(struct front *f); /* continues, as far as this turn has un
 /* A worker opened the device, or was to end and stays: asks for buffers that are being created and
  * for seals that are wanted, and begins to restore. */
 void buffer_device_ready(struct front *f, struct device *d);
+/* The device's next worker restores the buffer from its host copy. */
+void buffer_restore_later(struct device *d, struct buffer *b);
 /* What a worker could not restore for lack of memory or descriptors is asked for again after a
  * pause, for some seconds. The device does not serve until then. */
 void buffer_restore_watch(struct front *f);

@@ -104,6 +104,7 @@ struct buffer {
     bool sealing;           /* the worker fills host_fd */
     enum buffer_copy copy;  /* of one that is not sealed */
     int host_fd;            /* memfd with its content, owned; -1: none */
+    bool handed;            /* the launcher keeps host_fd for the next front; keep.c's */
     bool restore_asked;     /* restoring: the worker was asked to copy it in */
     unsigned restore_tries; /* how often its worker could not restore it */
     bool restore_due;       /* restoring: in device->restoring, to be asked for */

@@ -123,6 +123,8 @@ struct device {
         uint64_t denied_ns;     /* it does not grow before that */
         uint64_t most;          /* bytes: what its worker was told that its budget may become */
         uint64_t taken;         /* bytes that its worker is giving back for another; 0: none */
+        uint64_t owed;          /* bytes that its worker has beyond its budget; UINT64_MAX: it has
+                                   not answered for that; tenants/budget.c's */
     } lease;
     struct growth {            /* of a device: the lease of a worker of it that grows */
         struct device *wanter; /* NULL: none does */
@@ -184,7 +186,8 @@ struct device {
     unsigned siblings; /* devices of its back end, itself included */
 
     /* the worker; workers/worker.c's */
-    uint64_t worker; /* id at the launcher; 0: none */
+    uint64_t worker;   /* id at the launcher; 0: none */
+    uint64_t recorded; /* of the last one that got `record`, which names that at the launcher */
     pid_t pid;
     struct link *link;     /* NULL: the channel broke, or there is no worker */
     struct record *record; /* owned: buffers and jobs of the worker; shared with the launcher */

@@ -277,7 +277,11 @@ struct front {
     unsigned domain_count;
     unsigned domain_end;      /* the place behind the last domain; 0: there was none */
     uint64_t evacuated_bytes; /* of buffers whose domains rest: workers/evacuate.h */
-    uint64_t look_ns;         /* when idle domains may be looked for again; domains.c's */
+    uint64_t copies_kept;     /* by the launcher for the next front: workers/keep.h */
+    uint64_t copies_coming;   /* that it is to keep, too */
+    uint64_t copies_max;
+    struct kept *kept; /* from a former front, and yet without a buffer; keep.c's */
+    uint64_t look_ns;  /* when idle domains may be looked for again; domains.c's */
     uint64_t next_worker;
     struct departing { /* a worker of a former front that is being ended: departing.h */
         uint64_t worker;

@@ -41,12 +41,15 @@ struct front_io {
     bool (*pressed)(const struct link *l);
 
     /* Processes: launcher_worker, launcher_device, launcher_monitor, launcher_kill,
-     * launcher_link_close. `fd` has LAUNCHER_WORKER_FDS elements. */
+     * launcher_link_close. `fd` has LAUNCHER_WORKER_FDS elements. Copies: launcher_keep,
+     * launcher_release. */
     int (*start_worker)(struct launcher_link *l, uint64_t id, const char *const *args,
                         struct bytes device, const int *fd, struct err *e);
     int (*name_worker)(struct launcher_link *l, uint64_t id, struct bytes device, struct err *e);
     int (*start_monitor)(struct launcher_link *l, uint64_t id, int page, struct err *e);
     int (*kill)(struct launcher_link *l, uint64_t id, int signal, struct err *e);
+    int (*keep)(struct launcher_link *l, uint64_t id, uint64_t worker, int fd, struct err *e);
+    int (*release)(struct launcher_link *l, uint64_t id, struct err *e);
     void (*leave_launcher)(struct launcher_link *l);
 
     /* Source to binary: compiler_start. */

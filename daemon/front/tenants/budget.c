@@ -46,6 +46,16 @@ uint64_t budget_most(const struct front *f, const struct device *d)
     return most > limit && front_now(f) >= d->lease.denied_ns ? most : limit;
 }
 
+/* Before the worker gets another budget. What it has beyond a smaller one is not known yet. */
+static void owes(struct device *d, uint64_t limit)
+{
+    if (limit < d->budget) {
+        d->lease.owed = UINT64_MAX;
+    } else if (d->lease.owed != UINT64_MAX) {
+        d->lease.owed = sat_sub(d->lease.owed, limit - d->budget);
+    }
+}
+
 void budget_settle(struct front *f, struct device *d)
 {
     const struct msg_f_budget m = {.limit = d->pool_limit,
@@ -59,6 +69,7 @@ void budget_settle(struct front *f, struct device *d)
     if (d->link == NULL || d->progress < WORKER_UP || d->pool_limit == 0 || known) {
         return;
     }
+    owes(d, m.limit);
     d->budget = m.limit;
     d->stay = m.stay;
     d->lease.most = m.most;
@@ -74,6 +85,8 @@ bool budget_reported(struct device *d, const struct msg_w_budget *m)
     if (m->asked != d->budget) { /* the answer to a newer budget is on its way */
         return false;
     }
+    d->lease.owed = m->code != 0 ? UINT64_MAX : m->missing;
+    wake_at(d->front, front_now(d->front)); /* a domain may wait for it */
     if (m->code != 0) {
         (void)snprintf(d->refused, sizeof d->refused, "its memory stays at %llu bytes: %.*s", limit,
                        (int)m->text.size, (const char *)m->text.data);

@@ -8,6 +8,7 @@
 #include "daemon/front/tenants/budget.h"
 #include "daemon/front/workers/domains.h"
 #include "daemon/front/workers/lease.h"
+#include "daemon/front/workers/record.h"
 #include "daemon/front/workers/worker_end.h"
 
 #define HOLDERS_MAX (DOMAINS_MAX + 1)
@@ -52,7 +53,7 @@ static void add(const struct front *f, struct holders *h, struct device *d, uint
         .used = d->worker != 0 ? d->pool.used : 0,
         .floor = floor > fixed ? floor : fixed,
         .most = budget_most(f, d),
-        .gives = asked || d->worker == 0,
+        .gives = asked || (d->worker == 0 && device_base(d)->lease.owed == 0),
         .busy = d->inflight_count > 0 || now < ns_add(used_ns, IDLE_NS),
         .used_ns = used_ns,
         .wanted = now >= l->denied_ns ? l->wanted : 0,
@@ -74,6 +75,15 @@ static void gather(const struct front *f, struct device *base, uint64_t now,
 
 /* ---- memory changes hands -------------------------------------------------------------------- */
 
+/* The next front goes on from what the worker of a domain may have: what is recalled from it, too,
+ * until it has given that. */
+static void note(struct device *d)
+{
+    if (d->base != NULL) {
+        record_set_lease(d->record, d->grant + d->lease.taken);
+    }
+}
+
 /* Between the lease of the worker and what is on its way to another. bytes > 0: the worker gives.
  */
 static void move(struct front *f, struct device *d, uint64_t bytes, bool gives)
@@ -86,6 +96,7 @@ static void move(struct front *f, struct device *d, uint64_t bytes, bool gives)
     } else {
         d->grant += gives ? -bytes : bytes;
         d->memory_limit = d->pool_limit = d->grant;
+        note(d);
         budget_settle(f, d);
     }
 }
@@ -107,6 +118,7 @@ static void keep(struct front *f, struct device *d, uint64_t bytes)
     if (bytes > 0) {
         move(f, d, bytes < taken ? bytes : taken, false);
     }
+    note(d);
     wake_at(f, front_now(f));
 }
 

@@ -43,8 +43,7 @@ static uint64_t device_bytes(const struct buffer *b)
     return b->bytes > 0 ? b->bytes : 1; /* a buffer without elements still has an address */
 }
 
-/* Records the buffer before the worker gets it. A buffer without a record does not survive
- * this front. */
+/* A buffer without an entry does not survive this front. */
 static void record_buffer(struct device *d, struct buffer *b)
 {
     struct err e = ERR_INIT;
@@ -151,11 +150,15 @@ void command_forget_buffer(struct device *d, uint64_t id)
     }
 }
 
+void command_buffer_note(struct front *f, struct buffer *b)
+{
+    record_buffer(f->device[b->device], b);
+}
+
 static void record_send(struct front *f, struct buffer *b)
 {
-    struct device *d = device_of(f, b);
-    if (d != NULL && b->state == BUFFER_LIVE) {
-        record_buffer(d, b);
+    if (b->handed || (device_of(f, b) != NULL && b->state == BUFFER_LIVE)) {
+        command_buffer_note(f, b);
     }
 }
 

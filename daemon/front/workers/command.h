@@ -12,6 +12,8 @@ void command_forget_buffer(struct device *d, uint64_t id);
 void command_forget_job(struct device *d, uint64_t id);
 /* Updates the buffer's adoption record: at once, or by command_records when a turn has room. */
 void command_buffer_record(struct front *f, struct buffer *b);
+/* The same, at once. */
+void command_buffer_note(struct front *f, struct buffer *b);
 void command_records(struct front *f);
 /* Allocates the host copy and asks for it; a failure answers the pending request. */
 void command_buffer_seal(struct front *f, struct buffer *b);

@@ -103,26 +103,20 @@ static void grant_change(struct front *f, struct device *d, uint64_t grant)
 static void mark_buffers(struct front *f, struct device_set *ret_fragile,
                          struct device_set *ret_any)
 {
-    struct {
-        uint64_t bytes;
-        unsigned buffers;
-    } moving[PLACES_MAX];
+    struct evacuation_load load[PLACES_MAX];
     uint32_t cursor = 0;
     unsigned count = 0;
-    memset(moving, 0, sizeof moving);
+    memset(load, 0, sizeof load);
     *ret_fragile = *ret_any = (struct device_set){0};
     for (const struct buffer *b; (b = idmap_next(&f->buffers, &cursor, NULL)) != NULL; count++) {
         device_set_put(ret_any, b->device);
-        if (evacuate_movable(b)) {
-            moving[b->device].bytes = sat_add(moving[b->device].bytes, b->bytes);
-            moving[b->device].buffers++;
-        } else if (!evacuate_keeps(b)) {
+        if (!evacuate_count(b, &load[b->device])) {
             device_set_put(ret_fragile, b->device);
         }
     }
     const struct device *d;
     for (unsigned at = DEVICES_MAX; (d = front_next_device(f, &at)) != NULL;) {
-        if (!evacuate_allowed(f, d, moving[d->index].bytes, moving[d->index].buffers)) {
+        if (!evacuate_allowed(f, d, &load[d->index])) {
             device_set_put(ret_fragile, d->index);
         }
     }
@@ -522,6 +516,7 @@ int domain_obtain_any(struct front *f, struct tenant *t, struct err *e)
 struct device *domain_adopt(struct front *f, struct tenant *t, struct device *base)
 {
     t->apart = true;
+    base->proven = true; /* else there would be no domain on it */
     struct device *d = domain_of(t, base);
     return d != NULL ? d : create(f, t, base);
 }
@@ -580,6 +575,23 @@ static void wait_for_lease(struct front *f, struct device *d)
     wake_at(f, ns_add(now, LOOK_NS));
 }
 
+/* Has the shared worker given back what this lease begins with? What it could not give it keeps. */
+static bool has_come(struct front *f, struct device *d)
+{
+    struct device *base = d->base;
+    uint64_t owed = base->worker != 0 ? base->lease.owed : 0;
+    if (owed > 0 && owed <= sat_sub(d->grant, domain_floor(f, d))) {
+        grant_change(f, d, d->grant - owed);
+        owed = base->lease.owed;
+    }
+    if (owed > 0) {
+        device_set_state(d, DEVICE_RESTING, "the memory for its worker has yet to come back");
+        wake_at(f, ns_add(front_now(f), LOOK_NS));
+        wake_for_pool(f, base);
+    }
+    return owed == 0;
+}
+
 /* The worker opens the same device, with the same options, as the shared worker. */
 static void start(struct front *f, struct device *d)
 {
@@ -601,6 +613,9 @@ static void start(struct front *f, struct device *d)
     grant_change(f, d, grant);
     if (grant == 0) {
         wait_for_lease(f, d);
+        return;
+    }
+    if (!has_come(f, d)) {
         return;
     }
     d->lease = (struct lease){.wanted = 0};

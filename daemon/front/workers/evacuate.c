@@ -9,6 +9,7 @@
 #include "common/steps.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/workers/command.h"
+#include "daemon/front/workers/keep.h"
 
 /* Limit of unanswered requests: each that waits for the channel needs a second descriptor. */
 #define COPIES_MAX 32u
@@ -23,8 +24,14 @@
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
+/* The launcher is to keep the copy when it is there. */
+static bool is_coming(enum buffer_copy copy)
+{
+    return copy == COPY_DUE || copy == COPY_ASKED || copy == COPY_VOID;
+}
+
 /* The one way to change b->copy. */
-static void copy_is(struct buffer *b, enum buffer_copy copy)
+static void copy_is(struct front *f, struct buffer *b, enum buffer_copy copy)
 {
     static const unsigned steps[BUFFER_COPIES] = {
         [COPY_NONE] = STEP_TO(COPY_DUE) | STEP_TO(COPY_KEPT),
@@ -34,6 +41,8 @@ static void copy_is(struct buffer *b, enum buffer_copy copy)
         [COPY_KEPT] = STEP_TO(COPY_NONE),
     };
     step_check(steps, b->copy, copy);
+    f->copies_coming += is_coming(copy);
+    f->copies_coming -= is_coming(b->copy);
     b->copy = copy;
 }
 
@@ -75,12 +84,30 @@ static bool fits(const struct front *f, const struct device *d, uint64_t bytes)
     return sat_add(f->evacuated_bytes, bytes) <= all && sat_add(d->evacuation.bytes, bytes) <= own;
 }
 
-bool evacuate_allowed(const struct front *f, const struct device *d, uint64_t bytes,
-                      unsigned buffers)
+/* The launcher has yet to keep its copy. */
+static bool is_due(const struct buffer *b)
 {
-    return buffers == 0 ||
-           (d->state == DEVICE_READY && d->link != NULL && buffers <= DOMAIN_COPIES_MAX &&
-            descriptors_spare() && fits(f, d, bytes));
+    return buffer_restorable(b) && !b->handed;
+}
+
+bool evacuate_count(const struct buffer *b, struct evacuation_load *load)
+{
+    if (evacuate_movable(b)) {
+        load->bytes = sat_add(load->bytes, b->bytes);
+        load->buffers++;
+        return true;
+    }
+    load->copies += is_due(b);
+    return evacuate_keeps(b);
+}
+
+bool evacuate_allowed(const struct front *f, const struct device *d,
+                      const struct evacuation_load *load)
+{
+    bool moves = load->buffers == 0 || (d->state == DEVICE_READY && d->link != NULL &&
+                                        descriptors_spare() && fits(f, d, load->bytes));
+    uint64_t all = (uint64_t)load->buffers + load->copies;
+    return moves && all <= DOMAIN_COPIES_MAX && all <= keep_room(f);
 }
 
 /* ---- copies ---------------------------------------------------------------------------------- */
@@ -105,7 +132,7 @@ static void go_on(struct front *f, struct device *d)
             return;
         }
         DL_DELETE2(v->due, b, restore_prev, restore_next);
-        copy_is(b, COPY_ASKED);
+        copy_is(f, b, COPY_ASKED);
         v->asked++;
     }
     if (v->state == EVACUATION_COPIES && v->due == NULL && v->asked == 0) {
@@ -120,18 +147,24 @@ void evacuate_begin(struct front *f, struct device *d)
     bool full = false; /* several may begin after one look at what there is */
     for (struct buffer *b; (b = idmap_next(&f->buffers, &cursor, NULL)) != NULL; count++) {
         bool goes = b->device == d->index && evacuate_movable(b);
-        full = full || (goes && !fits(f, d, b->bytes));
+        full = full || (goes && (!fits(f, d, b->bytes) || keep_room(f) == 0));
         if (goes && !full) {
-            copy_is(b, COPY_DUE);
+            copy_is(f, b, COPY_DUE);
             charge(f, b);
             DL_APPEND2(d->evacuation.due, b, restore_prev, restore_next);
+        }
+        if (b->device == d->index && is_due(b)) {
+            full = full || keep_room(f) == 0;
+            keep_copy(f, b);
         }
     }
     turn_count(f, count / BUFFERS_A_UNIT);
     d->evacuation.heard_ns = front_now(f);
     step(f, d, EVACUATION_COPIES);
     if (full) {
-        fail(f, d, "[domains] host_memory_max, or the tenant's memory_spilled, is used up");
+        fail(f, d,
+             "[domains] host_memory_max, the tenant's memory_spilled, or the number of copies "
+             "that the launcher keeps, is used up");
     }
     go_on(f, d);
     if (d->evacuation.state == EVACUATION_COPIES) {
@@ -143,6 +176,7 @@ void evacuate_drop(struct front *f, struct buffer *b)
 {
     struct device *d = f->device[b->device];
     bool asked = b->copy == COPY_ASKED || b->copy == COPY_VOID;
+    keep_release(f, b);
     if (b->copy == COPY_NONE) {
         return;
     }
@@ -153,7 +187,7 @@ void evacuate_drop(struct front *f, struct buffer *b)
     d->evacuation.bytes -= b->bytes;
     f->evacuated_bytes -= b->bytes;
     descriptor_close(&b->host_fd);
-    copy_is(b, COPY_NONE);
+    copy_is(f, b, COPY_NONE);
     go_on(f, d);
 }
 
@@ -161,7 +195,7 @@ void evacuate_drop(struct front *f, struct buffer *b)
 static void give_up(struct front *f, struct buffer *b)
 {
     if (b->copy == COPY_ASKED) {
-        copy_is(b, COPY_VOID);
+        copy_is(f, b, COPY_VOID);
     } else if (b->copy != COPY_VOID) {
         evacuate_drop(f, b);
     }
@@ -191,7 +225,8 @@ void evacuate_answered(struct front *f, struct buffer *b, const struct err *e)
     struct device *d = f->device[b->device];
     d->evacuation.heard_ns = front_now(f);
     if (b->copy == COPY_ASKED && e->code == 0) {
-        copy_is(b, COPY_KEPT);
+        copy_is(f, b, COPY_KEPT);
+        keep_copy(f, b);
         d->evacuation.asked--;
         go_on(f, d);
         return;
@@ -210,6 +245,6 @@ void evacuate_lost(struct device *d)
 
 void evacuate_adopt(struct front *f, struct buffer *b)
 {
-    copy_is(b, COPY_KEPT);
+    copy_is(f, b, COPY_KEPT);
     charge(f, b);
 }

@@ -9,7 +9,8 @@
  * The copies are charged: all of them to [domains] host_memory_max, and those of a tenant's domain
  * to the tenant's memory_spilled. A domain that does not fit keeps its worker, and so does one that
  * has a buffer which cannot move: variables of modules, and buffers that others may have mapped.
- * As copies of sealed buffers, they do not outlive the front: only a worker hands its copies on.
+ * The launcher keeps the copies, and those of the domain's sealed buffers, for the next front
+ * (keep.h). A domain of which it cannot keep all does not fit, either.
  *
  * Thread: the loop's. Nothing blocks.
  */
@@ -22,9 +23,18 @@
 bool evacuate_keeps(const struct buffer *b);
 /* Can the worker copy it now? */
 bool evacuate_movable(const struct buffer *b);
-/* May so many bytes of so many buffers of the domain go to the host? */
-bool evacuate_allowed(const struct front *f, const struct device *d, uint64_t bytes,
-                      unsigned buffers);
+/* What a domain has that its worker's end moves to the host. */
+struct evacuation_load {
+    uint64_t bytes; /* of `buffers` */
+    unsigned buffers;
+    unsigned copies; /* there already, and the launcher has yet to keep them */
+};
+
+/* Counts the buffer in. false: it would be lost with the worker. */
+bool evacuate_count(const struct buffer *b, struct evacuation_load *load);
+/* May it go to the host? */
+bool evacuate_allowed(const struct front *f, const struct device *d,
+                      const struct evacuation_load *load);
 
 /* Asks for copies of all its buffers that the host does not have. d->evacuation.state says what
  * became of it: EVACUATION_OVER, EVACUATION_FAILED, or EVACUATION_COPIES for now. */

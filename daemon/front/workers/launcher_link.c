@@ -32,6 +32,7 @@ struct launcher_hello {
     uint32_t worker_uid;
     uint32_t worker_gid;
     uint64_t lineage;
+    unsigned copies;
 };
 
 struct launcher_link {
@@ -104,6 +105,21 @@ static int on_inventory(struct launcher_link *l, struct bytes frame, struct fram
     return 0;
 }
 
+static int on_kept(struct launcher_link *l, struct bytes frame, struct frame_fds *fds,
+                   struct err *e)
+{
+    struct msg_l_kept m;
+    int rc = proto_decode(&schema_msg_l_kept, frame, &m, e);
+    if (rc == 0 && fds->count != 1) {
+        rc = err_set(e, ERR_PROTOCOL, "l_kept: %d descriptors instead of 1", fds->count);
+    }
+    if (rc == 0) {
+        fds->count = 0; /* the receiver owns it */
+        l->callbacks.kept(l->data, m.id, fds->fd[0]);
+    }
+    return rc;
+}
+
 static int on_listed(struct launcher_link *l, struct bytes frame, struct err *e)
 {
     struct msg_l_listed m;
@@ -124,6 +140,8 @@ static int dispatch(struct launcher_link *l, unsigned kind, struct bytes frame,
         return on_ended(l, frame, e);
     case FRAME_KIND_L_INVENTORY:
         return on_inventory(l, frame, fds, e);
+    case FRAME_KIND_L_KEPT:
+        return on_kept(l, frame, fds, e);
     case FRAME_KIND_L_LISTED:
         return on_listed(l, frame, e);
     default:
@@ -248,6 +266,7 @@ static int greet(int fd, const char *build, struct launcher_hello *ret_hello, st
     ret_hello->worker_uid = (uint32_t)m.worker_uid;
     ret_hello->worker_gid = (uint32_t)m.worker_gid;
     ret_hello->lineage = m.lineage;
+    ret_hello->copies = (unsigned)m.copies;
     return 0;
 }
 
@@ -385,6 +404,11 @@ uint32_t launcher_worker_gid(const struct launcher_link *l)
     return l->hello.worker_gid;
 }
 
+unsigned launcher_copies(const struct launcher_link *l)
+{
+    return l->hello.copies;
+}
+
 void launcher_link_close(struct launcher_link *l)
 {
     if (l != NULL) {
@@ -398,7 +422,7 @@ void launcher_link_close(struct launcher_link *l)
 static int send_frame(struct launcher_link *l, const struct schema *schema, const void *msg,
                       const struct frame_fds *fds, struct err *e)
 {
-    if (l->link == NULL) {
+    if (l == NULL || l->link == NULL) {
         return err_set(e, ERR_CLOSED, "the launcher has ended");
     }
     return link_send(l->link, schema, msg, fds, e);
@@ -475,6 +499,19 @@ int launcher_kill(struct launcher_link *l, uint64_t id, int signal, struct err *
         return err_set(e, ERR_INVALID, "signal %d", signal);
     }
     return send_frame(l, &schema_msg_l_kill, &m, NULL, e);
+}
+
+int launcher_keep(struct launcher_link *l, uint64_t id, uint64_t worker, int fd, struct err *e)
+{
+    struct msg_l_keep m = {.id = id, .worker = worker};
+    struct frame_fds fds = {.fd = {fd}, .count = 1};
+    return send_frame(l, &schema_msg_l_keep, &m, &fds, e);
+}
+
+int launcher_release(struct launcher_link *l, uint64_t id, struct err *e)
+{
+    struct msg_l_release m = {.id = id};
+    return send_frame(l, &schema_msg_l_release, &m, NULL, e);
 }
 
 int launcher_list(struct launcher_link *l, struct err *e)

@@ -33,8 +33,9 @@ struct launcher_callbacks {
      * -1 for a compiler or the monitor. */
     void (*started)(void *data, uint64_t id, pid_t pid, int fd, int code, const char *text);
     void (*ended)(void *data, uint64_t id, int status, bool timed_out);
-    /* Answers to launcher_list: a call for the last worker of each device, then `listed` with their
-     * number. */
+    /* Answers to launcher_list. A copy that launcher_keep has left for this front; the receiver
+     * owns fd. Then a call for the last worker of each device, then `listed` with their number. */
+    void (*kept)(void *data, uint64_t id, int fd);
     void (*inventory)(void *data, const struct launcher_inventory *inventory);
     void (*listed)(void *data, uint64_t count);
     /* The launcher ended, and its children with it. */
@@ -63,6 +64,8 @@ uint32_t launcher_worker_uid(const struct launcher_link *l);
 uint64_t launcher_lineage(const struct launcher_link *l);
 /* The group of all users of workers, whose connections are refused, too; 0: the daemon's own. */
 uint32_t launcher_worker_gid(const struct launcher_link *l);
+/* How many copies it keeps at most. */
+unsigned launcher_copies(const struct launcher_link *l);
 void launcher_link_close(struct launcher_link *l); /* workers keep running; NULL is accepted */
 
 int launcher_worker(struct launcher_link *l, uint64_t id, const char *const *args,
@@ -81,6 +84,10 @@ int launcher_compiler(struct launcher_link *l, uint64_t id, const char *const *a
  * compiler. */
 int launcher_monitor(struct launcher_link *l, uint64_t id, int page, struct err *e);
 int launcher_kill(struct launcher_link *l, uint64_t id, int signal, struct err *e);
+/* The launcher keeps the copy of buffer `id` for the next front. worker: the last one that got the
+ * record which names the buffer. The caller keeps fd. */
+int launcher_keep(struct launcher_link *l, uint64_t id, uint64_t worker, int fd, struct err *e);
+int launcher_release(struct launcher_link *l, uint64_t id, struct err *e);
 int launcher_list(struct launcher_link *l, struct err *e);
 int launcher_quit(struct launcher_link *l, struct err *e); /* ends all children and the launcher */
 

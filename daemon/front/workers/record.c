@@ -28,14 +28,14 @@ struct cell {
     uint64_t id;
     uint64_t serial; /* the greater one counts if two entries have one id */
     uint32_t size;
-    uint32_t unused; /* aligns the data, which in the head is a number: begun_of */
+    uint32_t unused; /* aligns the data, which in the head has numbers: head_of */
     uint8_t data[CELL_BYTES - 32];
 };
 
 _Static_assert(sizeof(struct cell) == CELL_BYTES, "cells have no holes");
 
-/* Whether record_find or record_departed has returned an entry. */
-enum seen { SEEN_NOT, SEEN_FOUND, SEEN_DEPARTED };
+/* Whether record_find or record_departed has returned an entry, or record_keep got it. */
+enum seen { SEEN_NOT, SEEN_FOUND, SEEN_DEPARTED, SEEN_KEPT };
 
 /* An entry of the index that serves the adoption; sorted by kind and id. */
 struct found {
@@ -69,10 +69,15 @@ static uint64_t *last_of(const struct record *r, enum record_kind kind)
     return kind == RECORD_JOB ? &head->id : &head->serial;
 }
 
-/* The serial of the last entry that is of an earlier worker; in the head as well. */
-static uint64_t *begun_of(const struct record *r)
+/* Numbers in the head, too. */
+enum head {
+    HEAD_BEGUN, /* the serial of the last entry that is of an earlier worker */
+    HEAD_LEASE,
+};
+
+static uint64_t *head_of(const struct record *r, enum head which)
 {
-    return (uint64_t *)(void *)cell_at(r, NO_CELL)->data;
+    return (uint64_t *)(void *)cell_at(r, NO_CELL)->data + which;
 }
 
 static uint32_t cell_of(const struct record *r, record_entry entry)
@@ -175,7 +180,7 @@ void record_note(struct record *r, enum record_kind kind, uint64_t id)
 
 void record_begin(struct record *r)
 {
-    *begun_of(r) = r->serial;
+    *head_of(r, HEAD_BEGUN) = r->serial;
 }
 
 record_entry record_put(struct record *r, record_entry old, enum record_kind kind, uint64_t id,
@@ -226,6 +231,18 @@ void record_ended(struct record *r, record_entry entry, bool written)
 void record_tainted(struct record *r, record_entry entry)
 {
     flag(r, entry, STATE_TAINTED);
+}
+
+void record_set_lease(struct record *r, uint64_t bytes)
+{
+    if (r != NULL) {
+        *head_of(r, HEAD_LEASE) = bytes;
+    }
+}
+
+uint64_t record_lease(const struct record *r)
+{
+    return r != NULL ? *head_of(r, HEAD_LEASE) : 0;
 }
 
 uint32_t record_used(const struct record *r)
@@ -326,7 +343,7 @@ static int by_id(const void *a, const void *b)
 
 static void collect(struct record *r, uint8_t *marks)
 {
-    r->serial = *begun_of(r);
+    r->serial = *head_of(r, HEAD_BEGUN);
     for (uint32_t i = NO_CELL + 1; i < r->count; i++) {
         struct cell *c = cell_at(r, i);
         unsigned kind = atomic_load_explicit(&c->state, memory_order_acquire) & ~STATE_FLAGS;
@@ -405,7 +422,7 @@ int record_adopt(uint32_t epoch, int fd, struct record **ret_record, struct err 
 
 static bool is_departed(const struct record *r, const struct found *f)
 {
-    return cell_at(r, f->cell)->serial <= *begun_of(r);
+    return cell_at(r, f->cell)->serial <= *head_of(r, HEAD_BEGUN);
 }
 
 static void view(struct record *r, const struct found *f, struct record_view *ret_view)
@@ -426,13 +443,18 @@ static void view(struct record *r, const struct found *f, struct record_view *re
                                      .bytes = bytes_of(r->view, c->size)};
 }
 
+static struct found *found_of(const struct record *r, enum record_kind kind, uint64_t id)
+{
+    const struct found key = {.kind = kind, .id = id};
+    return r != NULL && r->found_count > 0
+               ? bsearch(&key, r->found, r->found_count, sizeof key, by_id)
+               : NULL;
+}
+
 bool record_find(struct record *r, enum record_kind kind, uint64_t id, struct record_view *ret_view,
                  bool *ret_again)
 {
-    const struct found key = {.kind = kind, .id = id};
-    struct found *f = r != NULL && r->found_count > 0
-                          ? bsearch(&key, r->found, r->found_count, sizeof key, by_id)
-                          : NULL;
+    struct found *f = found_of(r, kind, id);
     if (f == NULL || is_departed(r, f)) {
         return false;
     }
@@ -453,6 +475,26 @@ bool record_departed(struct record *r, bool present, size_t *cursor, struct reco
         }
     }
     return false;
+}
+
+bool record_unfound(struct record *r, size_t *cursor, struct record_view *ret_view)
+{
+    while (*cursor < r->found_count) {
+        const struct found *f = &r->found[(*cursor)++];
+        if (f->kind == RECORD_BUFFER && f->seen == SEEN_NOT) {
+            view(r, f, ret_view);
+            return true;
+        }
+    }
+    return false;
+}
+
+void record_keep(struct record *r, uint64_t buffer)
+{
+    struct found *f = found_of(r, RECORD_BUFFER, buffer);
+    if (f != NULL) {
+        f->seen = SEEN_KEPT;
+    }
 }
 
 bool record_adopting(const struct record *r)

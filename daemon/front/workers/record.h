@@ -54,6 +54,12 @@ void record_ended(struct record *r, record_entry entry, bool written);
 /* Notes that the job has read what a failed job should have written. */
 void record_tainted(struct record *r, record_entry entry);
 
+/* Notes how many bytes of device memory the worker may have at most, before it may have them. r
+ * NULL is accepted. */
+void record_set_lease(struct record *r, uint64_t bytes);
+/* What was noted last, by any front. 0: nothing was, or r is NULL. */
+uint64_t record_lease(const struct record *r);
+
 /* Cells that entries take, of 256 bytes: 0 if there is no entry. r NULL is accepted. */
 uint32_t record_used(const struct record *r);
 
@@ -75,6 +81,10 @@ uint64_t record_last(const struct record *r, enum record_kind kind);
  * that were not found, as it has ended as well. cursor: 0 at first. record_settle keeps them if
  * they are not dropped. */
 bool record_departed(struct record *r, bool present, size_t *cursor, struct record_view *ret_view);
+/* Returns in turn the buffers that record_find has not found. record_settle drops them, unless
+ * record_keep was called for them. cursor: 0 at first. */
+bool record_unfound(struct record *r, size_t *cursor, struct record_view *ret_view);
+void record_keep(struct record *r, uint64_t buffer);
 /* Does the record still serve an adoption? r NULL is accepted. */
 bool record_adopting(const struct record *r);
 /* Ends the adoption. Drops entries that were not found: they never reached the worker. */

@@ -49,6 +49,9 @@ int record_encode_buffer(const struct buffer *b, struct capbuf *out, struct err 
         .tenant = bytes_str(b->tenant->name),
         .freed = b->freed_by,
         .grants = bytes_str(b->grants != NULL ? b->grants : ""),
+        .kept = !b->handed             ? RECORD_NOT_KEPT
+                : b->copy == COPY_KEPT ? RECORD_MOVED
+                                       : RECORD_SEALED,
     };
     rc = rc == 0 ? proto_encode(&schema_msg_record_buffer, &m, out, e) : rc;
     capbuf_finish(&openers);

@@ -156,7 +156,9 @@ static int begin_record(struct device *d, struct err *e)
     int rc = d->record == NULL ? record_create((uint32_t)d->worker, &d->record, e) : 0;
     if (rc == 0) {
         record_begin(d->record);
+        d->recorded = d->worker;
         record_note(d->record, RECORD_JOB, d->front->next_job - 1);
+        record_set_lease(d->record, d->grant);
     }
     return rc;
 }
@@ -271,7 +273,7 @@ void worker_adopt(struct front *f, struct device *d, const struct launcher_inven
     struct err e = ERR_INIT;
     int fd[LAUNCHER_WORKER_FDS];
     memcpy(fd, inventory->fd, sizeof fd);
-    d->worker = inventory->id;
+    d->worker = d->recorded = inventory->id;
     d->pid = inventory->pid;
     d->proven = true;
     d->progress = WORKER_PRODUCTIVE;
@@ -387,6 +389,7 @@ bool worker_ended(struct front *f, uint64_t id, int status)
     }
     d->worker = 0;
     d->lease.taken = 0; /* its memory has come back with it */
+    d->lease.owed = 0;
     d->pid = 0;
     d->hung_up = false;
     if (d->state == DEVICE_REPLACED) {

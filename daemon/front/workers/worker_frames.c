@@ -50,6 +50,13 @@ static void opened(struct front *f, struct device *d)
     }
 }
 
+/* What a former front asked a worker to give back is not known: it is told its budget again. */
+static void begin_lease(struct device *d)
+{
+    bool adopted = d->state == DEVICE_ADOPTING;
+    d->lease.most = d->lease.owed = adopted ? UINT64_MAX : 0;
+}
+
 static int ready(struct front *f, struct device *d, struct bytes bytes, struct err *e)
 {
     struct msg_w_ready m;
@@ -83,7 +90,7 @@ static int ready(struct front *f, struct device *d, struct bytes bytes, struct e
     d->pool_limit = d->budget = m.pool_limit;
     d->pool_default = m.pool_default;
     d->stay = m.stay;
-    d->lease.most = 0;
+    begin_lease(d);
     d->spill_limit = m.spill_limit;
     d->units = m.units;
     d->max_group = m.max_group;
@@ -253,6 +260,7 @@ static int pool(struct device *d, struct bytes bytes, struct err *e)
     int rc = proto_decode(&schema_msg_w_pool, bytes, &m, e);
     if (rc == 0) {
         d->pool = m;
+        d->lease.owed = d->lease.owed != UINT64_MAX ? m.missing : UINT64_MAX;
     }
     return rc;
 }

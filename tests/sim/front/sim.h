@@ -48,6 +48,7 @@
 #define SIM_FAIL_BYTES 2048u
 #define SIM_SLOTS      (DEVICES_MAX + 512u) /* devices, then tenants with workers of their own */
 #define SIM_FOLDER     64u                  /* bytes of a path */
+#define SIM_COPIES     4096u                /* that the launcher keeps */
 
 struct request;
 struct sim;
@@ -85,7 +86,8 @@ struct sim_buffer {
     uint64_t bytes;
     uint64_t era;       /* front that made it */
     uint64_t worker;    /* that had it first */
-    uint64_t moved_era; /* front whose host memory has it, as its idle worker was ended; 0: none */
+    uint64_t moved_era; /* front that moved it to the host, as its idle worker was ended; 0: none */
+    uint64_t alone_era; /* only that front has it, as the launcher ended since; 0: both */
     bool zero;
     bool sealed; /* BUFFER_SEAL was answered */
     uint64_t sealed_era;
@@ -432,6 +434,7 @@ struct sim_lease {
     uint64_t missing;     /* that it cannot give back */
     uint64_t asked;       /* F_BUDGETs so far */
     uint64_t fed_ns;      /* when the last one came */
+    uint64_t sent;        /* `limit` of the last F_BUDGET, which may be on its way */
     bool mute;            /* it answers none any more */
 };
 
@@ -553,6 +556,14 @@ void launcher_fall(struct sim *s, struct chance *r);
 void launcher_ends(struct sim *s, struct sim_worker *x, int status, uint64_t in_ns);
 void launcher_lists(struct sim *s); /* names all workers to a new front */
 void launcher_lost(struct sim *s);  /* the launcher ends, and all workers with it */
+/* Copies of buffers that the launcher keeps for the next front. */
+void launcher_keep_copy(struct sim *s, uint64_t id, uint64_t worker, int fd);
+void launcher_release_copy(struct sim *s, uint64_t id);
+/* Without those that the front has released. */
+bool launcher_has_copy(const struct sim *s, uint64_t id);
+unsigned launcher_copies_kept(const struct sim *s);
+void launcher_check_left(struct sim *s); /* it keeps none */
+void launcher_finish(struct sim *s);
 int channel_open(struct sim *s, struct sim_worker *x); /* the front's end */
 void channel_close(struct sim_worker *x);
 struct sim_compile {
@@ -669,11 +680,20 @@ void rules_killed(struct sim *s, const struct sim_worker *x); /* the front ends 
 /* sim_domains.c */
 /* sim_lease.c */
 void lease_budget(struct sim *s, struct sim_worker *x, const struct msg_f_budget *m);
+/* What the worker could not give it gives later. */
+void lease_tick(struct sim *s, struct sim_worker *x);
+/* The front asks for a worker. */
+void lease_begin(struct sim *s, const struct sim_worker *x, const char *const *args);
+/* The front sends a budget. */
+void lease_sent(struct sim *s, const struct device *d, struct sim_worker *x,
+                const struct msg_f_budget *m);
 bool lease_hungers(struct sim *s, struct sim_worker *x, struct sim_worker_job *j);
 void lease_check(struct sim *s, const struct device *d);
 /* Does the device's worker have the job, and did it wait for memory? */
 bool lease_waited(struct sim *s, const struct device *d, uint64_t job);
 void domain_check(struct sim *s, const struct device *d);
+void domain_check_kept(struct sim *s);
+void domain_check_taken(struct sim *s);
 /* Whether the front ends the worker because nothing wants it. */
 bool domain_rests(struct sim *s, const struct sim_worker *x);
 const struct job *domain_head(struct front *f, struct device *d);
@@ -755,6 +775,14 @@ struct sim {
         char tenant[PROTO_NAME_MAX + 1];
     } domain[SIM_SLOTS - DEVICES_MAX];
     unsigned domains;
+    struct sim_copy {
+        uint64_t id, worker;
+        int fd;
+        uint64_t leaves; /* number of the release that is on its way; 0: none */
+        bool left;       /* a release of it is lost, as its front has ended */
+    } copy[SIM_COPIES];
+    unsigned copies;
+    uint64_t releases; /* so far */
     struct sim_monitor monitor;
     struct sim_far {
         bool removed;

@@ -46,6 +46,54 @@ static void check_copies(struct sim *s, const struct device *d)
     }
 }
 
+/* The launcher keeps what the front says, and nothing else. Where jobs may write a buffer, its copy
+ * is true no more. */
+void domain_check_kept(struct sim *s)
+{
+    unsigned handed = 0;
+    uint32_t cursor = 0;
+    for (const struct buffer *b; (b = idmap_next(&s->f->buffers, &cursor, NULL)) != NULL;) {
+        handed += b->handed;
+        if (b->handed && !launcher_has_copy(s, b->handle)) {
+            sim_fail(s, "copies: the launcher has none of buffer %#" PRIx64, b->handle);
+        }
+        if (b->handed && buffer_state(b) == BUFFER_LIVE &&
+            s->f->device[b->device]->state != DEVICE_RESTING) {
+            sim_fail(s, "copies: buffer %#" PRIx64 " may be written, and its copy is kept",
+                     b->handle);
+        }
+    }
+    uint64_t coming = 0;
+    cursor = 0;
+    for (const struct buffer *b; (b = idmap_next(&s->f->buffers, &cursor, NULL)) != NULL;) {
+        coming += b->copy != COPY_NONE && b->copy != COPY_KEPT;
+    }
+    if (coming != s->f->copies_coming) {
+        sim_fail(s, "copies: the front counts %" PRIu64 " to come, and has %" PRIu64,
+                 s->f->copies_coming, coming);
+    }
+    unsigned kept = launcher_copies_kept(s);
+    if (s->accepts && (handed != kept || handed != s->f->copies_kept)) {
+        sim_fail(s, "copies: the launcher keeps %u, the front counts %" PRIu64 ", and has %u", kept,
+                 s->f->copies_kept, handed);
+    }
+}
+
+/* A front has taken over what a former one had on the host, before it lets the launcher go. */
+void domain_check_taken(struct sim *s)
+{
+    for (unsigned i = 0; i < s->copies && !memory_failed() && !s->lies; i++) {
+        const struct sim_buffer *known = model_find(s, s->copy[i].id);
+        const struct buffer *b = idmap_get(&s->f->buffers, s->copy[i].id);
+        bool freed = known == NULL || known->freed || s->copy[i].left;
+        bool away = !freed && known->moved_era != 0;
+        if (away && (b == NULL || !b->handed || buffer_state(b) != BUFFER_RESTORING)) {
+            sim_fail(s, "copies: buffer %#" PRIx64 " is on the host, and the next front lost it",
+                     s->copy[i].id);
+        }
+    }
+}
+
 /* All that is in a tenant's own worker is that tenant's, and all pools together have no more than
  * there is. */
 void domain_check(struct sim *s, const struct device *d)
@@ -97,8 +145,13 @@ static void check_moved(struct sim *s, const struct sim_worker *x,
                  " has other bytes",
                  x->id, b->handle);
     }
+    if (!launcher_has_copy(s, b->handle)) {
+        sim_fail(s, "idle: worker %" PRIu64 " is ended, and buffer %#" PRIx64 " with this front",
+                 x->id, b->handle);
+    }
     if (known != NULL && b->copy == COPY_KEPT) {
         known->moved_era = s->era;
+        known->alone_era = 0;
     }
 }
 

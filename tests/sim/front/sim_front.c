@@ -101,6 +101,9 @@ static int on_send(struct link *l, const struct schema *schema, const void *msg,
         monitor_check_job(world, d->number, ((const struct msg_f_job *)msg)->job);
         domain_check_turn(world, d, ((const struct msg_f_job *)msg)->job);
     }
+    if (schema == &schema_msg_f_budget) {
+        lease_sent(world, d, x, msg);
+    }
     if (x->state == WORKER_RUNS) { /* else the frame is lost with the worker */
         worker_take(world, x, schema, msg, fds);
     }
@@ -167,6 +170,26 @@ static int on_kill(struct launcher_link *l, uint64_t id, int signal, struct err 
     return 0;
 }
 
+static int on_keep(struct launcher_link *l, uint64_t id, uint64_t worker, int fd, struct err *e)
+{
+    (void)l;
+    (void)e;
+    memory_outside();
+    launcher_keep_copy(world, id, worker, fd);
+    memory_inside();
+    return 0;
+}
+
+static int on_release(struct launcher_link *l, uint64_t id, struct err *e)
+{
+    (void)l;
+    (void)e;
+    memory_outside();
+    launcher_release_copy(world, id);
+    memory_inside();
+    return 0;
+}
+
 static int on_compile(struct compiler *c, const struct compiler_request *q, compiler_done_fn done,
                       void *data, struct err *e)
 {
@@ -194,6 +217,8 @@ static const struct front_io io = {
     .name_worker = on_name,
     .start_monitor = on_monitor,
     .kill = on_kill,
+    .keep = on_keep,
+    .release = on_release,
     .leave_launcher = on_leave,
     .compile = on_compile,
 };
@@ -358,6 +383,7 @@ static void front_make(struct sim *s)
     f->started_ns = s->now_ns;
     f->lineage = 1 + s->launchers;
     f->next_session = f->next_worker = f->next_job = 1;
+    f->copies_max = s->p.clients % 5 == 0 ? 8 : SIM_COPIES;
     memcpy(f->daemon_id, &s->era, sizeof s->era);
     idmap_init(&f->buffers, IDMAP_MAX, generation);
     idmap_init(&f->arenas, IDMAP_MAX, generation);
@@ -413,6 +439,7 @@ static void await_adoption(struct sim *s)
             adopt_lost(f, d, why);
         }
     }
+    domain_check_taken(s);
     adopt_over(f);
     s->accepts = true;
     s->accepts_ns = s->now_ns;

@@ -14,6 +14,7 @@
 #include "daemon/front/model/domain.h"
 #include "daemon/front/modules/compiler.h"
 #include "daemon/front/workers/departing.h"
+#include "daemon/front/workers/keep.h"
 #include "daemon/front/workers/worker.h"
 #include "tests/sim/front/sim.h"
 
@@ -186,6 +187,7 @@ int launcher_asked(struct sim *s, uint64_t id, const char *const *args, struct b
     check_pin(s, slot, args);
     count_start(s, slot);
     struct sim_worker *x = worker_make(s, id, slot);
+    lease_begin(s, x, args);
     for (unsigned i = 0; i < LAUNCHER_WORKER_FDS; i++) {
         x->fd[i] = fcntl(fd[i], F_DUPFD_CLOEXEC, 0);
     }
@@ -249,11 +251,125 @@ void launcher_kill_worker(struct sim *s, uint64_t id)
     launcher_ends(s, x, SIGKILL, in_ns);
 }
 
+/* ---- copies ---------------------------------------------------------------------------------- */
+
+static struct sim_copy *copy_of(struct sim *s, uint64_t id)
+{
+    for (unsigned i = 0; i < s->copies; i++) {
+        if (s->copy[i].id == id) {
+            return &s->copy[i];
+        }
+    }
+    return NULL;
+}
+
+static void forget_copy(struct sim *s, struct sim_copy *c)
+{
+    (void)close(c->fd);
+    *c = s->copy[--s->copies];
+}
+
+void launcher_keep_copy(struct sim *s, uint64_t id, uint64_t worker, int fd)
+{
+    struct sim_copy *c = copy_of(s, id);
+    if (c != NULL && (c->leaves != 0 || !s->accepts)) { /* a former front's, which has gone */
+        forget_copy(s, c);
+        c = NULL;
+    }
+    if (c != NULL || launcher_copies_kept(s) >= s->f->copies_max || s->copies == SIM_COPIES) {
+        sim_fail(s, "copies: %#" PRIx64 " is kept twice, or is one more than may be", id);
+    }
+    s->copy[s->copies++] =
+        (struct sim_copy){.id = id, .worker = worker, .fd = fcntl(fd, F_DUPFD_CLOEXEC, 0)};
+}
+
+static void on_released(struct sim *s, const struct hap *h)
+{
+    for (unsigned i = 0; i < s->copies; i++) {
+        if (s->copy[i].leaves == h->a && s->era == h->b) {
+            forget_copy(s, &s->copy[i]);
+            return;
+        }
+    }
+}
+
+/* Some releases are on their way for long, and are lost with the front. */
+void launcher_release_copy(struct sim *s, uint64_t id)
+{
+    struct sim_copy *c = copy_of(s, id);
+    if (c == NULL || c->leaves != 0) {
+        return;
+    }
+    c->leaves = ++s->releases;
+    uint64_t ns = s->releases % 2 * (s->releases % 4 * 500 * NS_PER_MS);
+    if (ns == 0) {
+        forget_copy(s, c);
+    } else {
+        sim_at(s, s->now_ns + ns, on_released, NULL, c->leaves, s->era);
+    }
+}
+
+bool launcher_has_copy(const struct sim *s, uint64_t id)
+{
+    bool has = false;
+    for (unsigned i = 0; i < s->copies; i++) {
+        has = has || (s->copy[i].id == id && s->copy[i].leaves == 0);
+    }
+    return has;
+}
+
+unsigned launcher_copies_kept(const struct sim *s)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < s->copies; i++) {
+        count += s->copy[i].leaves == 0;
+    }
+    return count;
+}
+
+void launcher_check_left(struct sim *s)
+{
+    unsigned kept = launcher_copies_kept(s);
+    if (kept > 0) {
+        sim_fail(s, "left: the launcher keeps %u copies", kept);
+    }
+}
+
+static void drop_copies(struct sim *s)
+{
+    while (s->copies > 0) {
+        forget_copy(s, &s->copy[0]);
+    }
+}
+
+void launcher_finish(struct sim *s)
+{
+    drop_copies(s);
+}
+
+static void hand_copies_on(struct sim *s)
+{
+    sim_log(s, "the launcher hands %u copies on", s->copies);
+    for (unsigned i = 0; i < s->copies; i++) {
+        struct sim_copy *c = &s->copy[i];
+        uint64_t id = c->id;
+        int fd = fcntl(c->fd, F_DUPFD_CLOEXEC, 0);
+        unsigned before = s->copies;
+        c->left = c->left || c->leaves != 0;
+        c->leaves = 0;
+        memory_inside();
+        keep_found(s->f, id, fd);
+        memory_outside();
+        i -= s->copies < before; /* without memory the front releases it */
+    }
+}
+
 static void on_list(struct sim *s, const struct hap *h)
 {
     if (h->a != s->era || !front_alive(s) || s->f->listed) {
         return;
     }
+    hand_copies_on(s);
     for (unsigned i = 0; i < s->workers; i++) {
         struct sim_worker *x = s->worker[i];
         bool runs = x->state == WORKER_RUNS && x->channel.fd < 0;
@@ -295,6 +411,11 @@ void launcher_lost(struct sim *s)
         }
         worker_drop_record(x);
     }
+    drop_copies(s);
+    for (unsigned i = 0; i < s->buffers; i++) {
+        struct sim_buffer *b = s->buffer[i];
+        b->alone_era = b->moved_era != 0 && b->alone_era == 0 ? s->era : b->alone_era;
+    }
     monitor_drop(s);
     s->launchers++;
     if (!front_alive(s)) {
@@ -308,6 +429,7 @@ void launcher_lost(struct sim *s)
     for (unsigned at = 0; (d = front_next_device(s->f, &at)) != NULL;) {
         worker_orphaned(s->f, d);
     }
+    keep_orphaned(s->f);
     memory_outside();
 }
 

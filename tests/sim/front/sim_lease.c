@@ -1,5 +1,7 @@
 /* Leases: workers answer for their budgets, and have jobs that wait for more. */
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "tests/sim/front/sim.h"
 
@@ -27,13 +29,31 @@ static uint64_t held_beside(struct sim *s, const struct sim_worker *x, bool *ret
 /* A worker whose lease grows has nothing that another still has. */
 static void check_growth(struct sim *s, const struct sim_worker *x, uint64_t limit)
 {
-    bool sure = s->era == 1 && !memory_failed() && !x->lied;
+    bool sure = !memory_failed() && !x->lied;
     uint64_t others = held_beside(s, x, &sure);
     if (sure && others + limit > memory_of(s)) {
         sim_fail(s,
                  "lease: worker %" PRIu64 " may have %" PRIu64 " bytes, and others still have "
                  "%" PRIu64 " of %" PRIu64,
                  x->id, limit, others, memory_of(s));
+    }
+}
+
+void lease_begin(struct sim *s, const struct sim_worker *x, const char *const *args)
+{
+    for (; *args != NULL && x->number >= DEVICES_MAX; args++) {
+        if (strcmp(*args, "--memory-limit") == 0) {
+            check_growth(s, x, strtoull(args[1], NULL, 10));
+        }
+    }
+}
+
+void lease_tick(struct sim *s, struct sim_worker *x)
+{
+    struct sim_lease *l = &x->lease;
+    if (l->missing > 0 && s->now_ns > l->fed_ns + 3 * NS_PER_S) {
+        l->missing = 0;
+        l->held = l->limit;
     }
 }
 
@@ -59,6 +79,20 @@ static void check_budget(struct sim *s, const struct sim_worker *x, uint64_t lim
     if (x->lease.limit != 0 && limit > x->lease.held) {
         check_growth(s, x, limit);
     }
+}
+
+/* The lease of a tenant's own worker shrinks only when another gets what it gives: also under the
+ * next front, which goes on from it. */
+void lease_sent(struct sim *s, const struct device *d, struct sim_worker *x,
+                const struct msg_f_budget *m)
+{
+    if (d->base != NULL && m->limit < x->lease.sent && d->lease.taken == 0 && !memory_failed()) {
+        sim_fail(s,
+                 "lease: worker %" PRIu64 " is recalled from %" PRIu64 " to %" PRIu64
+                 " bytes, for no other",
+                 x->id, x->lease.sent, m->limit);
+    }
+    x->lease.sent = m->limit;
 }
 
 /* A recall takes its time. Some workers cannot give all, and one in some never answers. */
@@ -104,7 +138,7 @@ static void appetite(struct sim *s, const struct sim_worker *x, struct sim_worke
 static void check_wait(struct sim *s, const struct sim_worker *x, const struct sim_worker_job *j)
 {
     uint64_t since_ns = j->hungry_ns > s->stalled_ns ? j->hungry_ns : s->stalled_ns;
-    if (s->now_ns > since_ns + LONG_NS && !x->silent && s->era == 1) {
+    if (s->now_ns > since_ns + LONG_NS && !x->silent) {
         sim_fail(s, "lease: job %" PRIu64 " waits for memory, and hears nothing", j->id);
     }
 }

@@ -354,14 +354,17 @@ void rules_lost(struct sim *s, const struct sim_buffer *b)
     if (b->sealed && b->sealed_era == s->era && b->era == s->era) {
         sim_fail(s, "lost: the sealed buffer %#" PRIx64 " is lost", b->handle);
     }
-    if (b->moved_era == s->era && b->era == s->era) {
+    if (b->moved_era != 0 && (b->alone_era == 0 || b->alone_era == s->era)) {
         sim_fail(s, "lost: buffer %#" PRIx64 " is lost, and went to the host before", b->handle);
     }
 }
 
-/* Whether the buffer's worker, which the former front had, lives on. */
+/* Whether the buffer's worker, which the former front had, lives on, or the launcher has it. */
 static bool lives_on(struct sim *s, const struct sim_buffer *b)
 {
+    if (launcher_has_copy(s, b->handle)) {
+        return true;
+    }
     for (unsigned i = 0; i < s->workers; i++) {
         const struct sim_worker *x = s->worker[i];
         bool lives = x->state == WORKER_RUNS && !x->killed && !x->silent;
@@ -687,6 +690,7 @@ static unsigned check_jobs(struct sim *s)
         equal(s, "jobs in flight", d->inflight_count, flight);
         domain_check(s, d);
     }
+    domain_check_kept(s);
     check_lines(s);
     return HASH_COUNT(f->jobs);
 }
@@ -894,4 +898,5 @@ void rules_end(struct sim *s)
     check_left(s);
     check_workers_left(s);
     check_answers(s);
+    launcher_check_left(s);
 }

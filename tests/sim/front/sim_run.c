@@ -322,6 +322,7 @@ static void end(struct sim *s)
     if (uv_loop_close(&s->loop) != 0) {
         sim_fail(s, "end: a handle of the loop is left");
     }
+    launcher_finish(s);
     workers_free(s);
     clients_end(s);
     model_free(s);

@@ -260,7 +260,7 @@ void worker_say_ready(struct sim *s, struct sim_worker *x)
         .urgent = s->p.urgent < s->p.streams ? s->p.urgent : 0,
         .arch = bytes_str("any"),
         .devices = s->p.devices,
-        .pool_limit = s->p.memory_kib * 1024,
+        .pool_limit = x->lease.limit > 0 ? x->lease.limit : s->p.memory_kib * 1024,
         .pool_default = s->p.memory_kib * 1024,
         .spill_limit = 0,
     };
@@ -590,7 +590,11 @@ static void take_pool(struct sim *s, struct sim_worker *x)
             worker_send(s, x, &schema_msg_w_tenant, &m, NULL);
         }
     }
-    const struct msg_w_pool m = {.size = used_bytes(x), .used = used_bytes(x)};
+    lease_tick(s, x);
+    const struct msg_w_pool m = {.size = used_bytes(x),
+                                 .used = used_bytes(x),
+                                 .limit = x->lease.limit,
+                                 .missing = x->lease.missing};
     worker_send(s, x, &schema_msg_w_pool, &m, NULL);
 }
 

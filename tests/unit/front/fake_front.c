@@ -163,6 +163,33 @@ static int no_kill(struct launcher_link *l, uint64_t id, int signal, struct err 
     return 0;
 }
 
+static unsigned copies;
+
+unsigned fake_copies(void)
+{
+    return copies;
+}
+
+static int fake_keep(struct launcher_link *l, uint64_t id, uint64_t worker, int fd, struct err *e)
+{
+    (void)l;
+    (void)id;
+    (void)worker;
+    (void)e;
+    ck_assert_int_ge(fd, 0);
+    copies++;
+    return 0;
+}
+
+static int fake_release(struct launcher_link *l, uint64_t id, struct err *e)
+{
+    (void)l;
+    (void)id;
+    (void)e;
+    copies--;
+    return 0;
+}
+
 static const struct front_io fake_io = {
     .now_ns = fake_now,
     .reply = no_reply,
@@ -175,6 +202,8 @@ static const struct front_io fake_io = {
     .name_worker = no_name,
     .start_monitor = no_monitor,
     .kill = no_kill,
+    .keep = fake_keep,
+    .release = fake_release,
     .compile = NULL, /* a test that compiles has a compiler */
 };
 
@@ -227,6 +256,8 @@ struct fake *fake_create(void)
                                       .device_added = on_added,
                                       .sessions_notify = sessions_send_events};
     k->f.io = fake_io;
+    k->f.copies_max = 4096;
+    copies = 0;
     idmap_init(&k->f.buffers, 1024, 1);
     idmap_init(&k->f.arenas, 64, 1);
     idmap_init(&k->f.programs, 64, 1);

@@ -36,6 +36,9 @@ struct fake {
 uint64_t fake_now(void);
 void fake_pass(uint64_t ns);
 
+/* Copies that the launcher keeps for the next front. */
+unsigned fake_copies(void);
+
 struct fake *fake_create(void);
 void fake_destroy(struct fake *k); /* checks that nothing is left over */
 

@@ -6,7 +6,10 @@
 #include "daemon/front/tenants/leases.h"
 #include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/workers/domains.h"
+#include "daemon/front/workers/record.h"
 #include "daemon/front/workers/worker.h"
+#include "daemon/front/workers/worker_frames.h"
+#include "proto/codec.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
 
@@ -58,7 +61,18 @@ static void watch(void)
     leases_watch(&k->f, fake_now());
     uint64_t sum = base->pool_limit + base->granted;
     ck_assert_uint_eq(sum, ALL);
-    ck_assert_uint_eq(base->granted, a->grant + b->grant + base->growth.coming);
+    uint64_t granted = base->growth.coming;
+    for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
+        granted += d->grant;
+    }
+    ck_assert_uint_eq(base->granted, granted);
+}
+
+static void answer(struct device *d, uint64_t missing)
+{
+    const struct msg_w_budget m = {
+        .asked = d->budget, .limit = d->budget, .size = d->budget + missing, .missing = missing};
+    quota_budget(&k->f, d, &m);
 }
 
 static struct device *serving(const char *name)
@@ -70,6 +84,9 @@ static struct device *serving(const char *name)
     t->apart = true;
     ck_assert_int_eq(domain_obtain(&k->f, t, base, &d, &e), 0);
     domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(d->state, DEVICE_RESTING); /* the shared worker still has the memory */
+    answer(base, 0);
+    domains_watch(&k->f, fake_now());
     device_set_state(d, DEVICE_OPENED, NULL);
     device_set_state(d, DEVICE_PROBING, NULL);
     device_set_state(d, DEVICE_READY, "");
@@ -79,11 +96,9 @@ static struct device *serving(const char *name)
     return d;
 }
 
-static void answer(struct device *d, uint64_t missing)
+static void answers(struct device *d, uint64_t missing)
 {
-    const struct msg_w_budget m = {
-        .asked = d->budget, .limit = d->budget, .size = d->budget + missing, .missing = missing};
-    quota_budget(&k->f, d, &m);
+    answer(d, missing);
     watch();
 }
 
@@ -160,11 +175,39 @@ START_TEST(a_lease_grows)
     ck_assert_uint_ge(base->growth.coming, 100 * MIB);
     watch();
     ck_assert_uint_eq(a->grant, had); /* the other worker still has it */
-    answer(base, 0);
+    answers(base, 0);
     ck_assert_uint_ge(a->grant, had + 100 * MIB);
     ck_assert_uint_eq(last[a->index].limit, a->grant);
     ck_assert_uint_eq(a->lease.wanted, 0);
     ck_assert_uint_eq(base->growth.coming, 0);
+    finish();
+}
+END_TEST
+
+/* The next front must know the most that each worker may have, from the time when it may have it
+ * until it has given it back. */
+START_TEST(the_record_has_what_a_worker_may_have)
+{
+    begin();
+    uint64_t had = a->grant;
+    ck_assert_uint_eq(record_lease(a->record), had);
+    base->pool.used = 0;
+    wants(a, 100 * MIB);
+    ck_assert_uint_eq(record_lease(a->record), had);
+    answers(base, 0);
+    had = a->grant;
+    ck_assert_uint_eq(record_lease(a->record), had);
+    base->pool.used = base->pool_limit;
+    a->inflight = NULL;
+    a->inflight_count = 0;
+    fake_pass(2 * NS_PER_S);
+    wants(b, 64 * MIB);
+    ck_assert_uint_lt(a->grant, had);
+    ck_assert_uint_eq(record_lease(a->record), had); /* it still has it */
+    answers(a, 10 * MIB);
+    ck_assert_uint_lt(a->grant, had);
+    ck_assert_uint_eq(record_lease(a->record), a->grant);
+    ck_assert_uint_eq(record_lease(b->record), b->grant);
     finish();
 }
 END_TEST
@@ -177,7 +220,7 @@ START_TEST(some_is_missing)
     base->pool.used = 0;
     wants(a, 64 * MIB);
     uint64_t coming = base->growth.coming;
-    answer(base, 10 * MIB);
+    answers(base, 10 * MIB);
     ck_assert_uint_eq(a->grant, had + coming - 10 * MIB);
     finish();
 }
@@ -190,7 +233,7 @@ START_TEST(all_is_missing)
     uint64_t had = a->grant;
     base->pool.used = 0;
     wants(a, 64 * MIB);
-    answer(base, base->growth.coming);
+    answers(base, base->growth.coming);
     ck_assert_uint_eq(a->grant, had);
     ck_assert_uint_eq(a->lease.wanted, 0);
     ck_assert_uint_eq(last[a->index].most, had);
@@ -283,11 +326,11 @@ START_TEST(they_are_served_in_turn)
     fake_pass(1);
     wants(a, 64 * MIB);
     ck_assert_ptr_eq(base->growth.wanter, b);
-    answer(base, 0);
+    answers(base, 0);
     ck_assert_uint_eq(b->lease.wanted, 0);
     watch();
     ck_assert_ptr_eq(base->growth.wanter, a);
-    answer(base, 0);
+    answers(base, 0);
     ck_assert_uint_eq(a->lease.wanted, 0);
     a->inflight = NULL;
     a->lease.wanted = 64 * MIB;
@@ -307,6 +350,7 @@ START_TEST(a_newcomer_gets_a_part)
     base->granted += all; /* a has all that there is */
     a->grant += all;
     quota_granted(&k->f, base);
+    answer(base, 0);
     a->pool_limit = a->grant;
     watch();
     a->pool.used = 0;
@@ -334,6 +378,51 @@ START_TEST(a_newcomer_gets_a_part)
 }
 END_TEST
 
-SUITE_MAIN("leases", a_lease_grows, some_is_missing, all_is_missing, it_is_denied,
+/* FAULT other: a tenant's first worker starts on a device that the shared worker has filled
+ * required: it waits until the shared worker has given back what it may have, or could not by the
+ *   deadline, and does without that; all workers together never may have more than the device
+ * defence: `front/workers/domains.c`: has_come; `front/tenants/budget.c`: owes, budget_reported
+ * also: `front_sim`
+ * mutants: lease-first, lease-reserved */
+START_TEST(a_newcomer_waits_for_its_memory)
+{
+    begin();
+    struct device *c = NULL;
+    struct err e = ERR_INIT;
+    struct tenant *t = tenant_named(&k->f.tenants, "c");
+    t->apart = true;
+    uint64_t had = base->pool_limit;
+    ck_assert_int_eq(domain_obtain(&k->f, t, base, &c, &e), 0);
+    uint64_t grant = c->grant;
+    ck_assert_uint_gt(grant, 0);
+    ck_assert_uint_eq(last[base->index].limit, had - grant);
+    watch();
+    ck_assert_int_eq(c->state, DEVICE_RESTING);
+    a->pool.used = a->grant;
+    b->pool.used = b->grant;
+    wants(a, 8 * MIB); /* what has yet to come is no other's either */
+    ck_assert_uint_eq(c->grant, grant);
+    answers(base, grant); /* nothing has come */
+    ck_assert_int_eq(c->state, DEVICE_RESTING);
+    const struct msg_w_pool later = {.limit = base->budget, .missing = 4 * MIB};
+    struct capbuf out;
+    capbuf_init(&out, 4096);
+    ck_assert_int_eq(proto_encode(&schema_msg_w_pool, &later, &out, &e), 0);
+    ck_assert_int_eq(
+        worker_frame(&k->f, base, proto_kind(capbuf_view(&out)), capbuf_view(&out), NULL, &e), 0);
+    capbuf_finish(&out);
+    watch();
+    ck_assert_int_eq(c->state, DEVICE_STARTING);
+    ck_assert_uint_eq(c->grant, grant - 4 * MIB);
+    ck_assert_uint_eq(base->pool_limit, had - grant + 4 * MIB);
+    device_set_state(c, DEVICE_OPENED, NULL);
+    device_set_state(c, DEVICE_PROBING, NULL);
+    device_set_state(c, DEVICE_READY, "");
+    finish();
+}
+END_TEST
+
+SUITE_MAIN("leases", a_newcomer_waits_for_its_memory, a_lease_grows,
+           the_record_has_what_a_worker_may_have, some_is_missing, all_is_missing, it_is_denied,
            a_recall_is_not_answered, a_successor_owes_nothing, they_are_served_in_turn,
            a_newcomer_gets_a_part)

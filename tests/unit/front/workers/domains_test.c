@@ -693,7 +693,9 @@ START_TEST(an_adopted_worker_keeps_its_grant)
     begin();
     struct tenant *t = tenant_named(&k->f.tenants, "a");
     struct device *base = &k->device[0];
+    base->proven = false;
     struct device *d = domain_adopt(&k->f, t, base);
+    ck_assert(base->proven); /* its next worker runs no first job beside those of this one */
     ck_assert(t->apart && domain_of(t, base) == d);
     domain_keep(&k->f, d, 30 * MIB);
     ck_assert_uint_eq(base->pool_limit, 970 * MIB);

@@ -2,12 +2,15 @@
  * one. The worker's side is the test's. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "common/memfd.h"
 #include "daemon/front/devices/discover.h"
 #include "daemon/front/memory/buffers.h"
+#include "daemon/front/workers/command.h"
 #include "daemon/front/workers/domains.h"
 #include "daemon/front/workers/evacuate.h"
+#include "daemon/front/workers/record_encode.h"
 #include "daemon/front/workers/worker.h"
 #include "proto/limits.h"
 #include "tests/unit/common/suite.h"
@@ -393,7 +396,69 @@ START_TEST(one_is_sealed_on_the_host)
 }
 END_TEST
 
-SUITE_MAIN("evacuate", buffers_go_and_return, something_wants_it_meanwhile,
-           what_cannot_go_keeps_the_worker, a_copy_fails,
+static unsigned kept_as(const struct buffer *buffer)
+{
+    struct capbuf out;
+    struct msg_record_buffer m;
+    capbuf_init(&out, 4096);
+    ck_assert_int_eq(record_encode_buffer(buffer, &out, NULL), 0);
+    ck_assert_int_eq(proto_decode(&schema_msg_record_buffer, capbuf_view(&out), &m, NULL), 0);
+    capbuf_finish(&out);
+    return (unsigned)m.kept;
+}
+
+/* The launcher has the copies for the next front, as long as they are true. */
+START_TEST(the_launcher_keeps_copies)
+{
+    begin();
+    b[2]->sealed = true;
+    b[2]->host_fd = memfd_create("sealed", MFD_CLOEXEC);
+    for (unsigned i = 0; i < BUFFERS; i++) {
+        command_buffer_note(&k->f, b[i]);
+    }
+    idles();
+    ck_assert_uint_eq(fake_copies(), 1); /* the sealed one's, which is there already */
+    ck_assert_uint_eq(kept_as(b[2]), RECORD_SEALED);
+    answer(b[0]->handle, 0);
+    ck_assert_uint_eq(fake_copies(), 2);
+    ck_assert_uint_eq(kept_as(b[0]), RECORD_MOVED);
+    ck_assert_uint_eq(kept_as(b[1]), RECORD_NOT_KEPT);
+    answer(b[1]->handle, 0);
+    ck_assert_uint_eq(fake_copies(), BUFFERS);
+    ends();
+    buffer_drop(&k->f, b[1]);
+    b[1] = NULL;
+    ck_assert_uint_eq(fake_copies(), 2);
+    k->f.io.send = fake_send;
+    obtain();
+    opens();
+    answer(b[0]->handle, 0);
+    answer(b[2]->handle, 0);
+    ck_assert_uint_eq(fake_copies(), 0);
+    ck_assert_uint_eq(kept_as(b[0]), RECORD_NOT_KEPT);
+    ck_assert_uint_eq(kept_as(b[2]), RECORD_NOT_KEPT);
+    ck_assert_uint_eq(k->f.copies_kept, 0);
+    finish();
+}
+END_TEST
+
+/* What the launcher does not keep would be lost with this front. */
+START_TEST(the_launcher_keeps_so_many)
+{
+    begin();
+    k->f.copies_max = BUFFERS - 1;
+    idles();
+    ck_assert_int_eq(d->state, DEVICE_READY);
+    ck_assert_uint_eq(copied, 0);
+    k->f.copies_max = BUFFERS;
+    idles();
+    ck_assert_int_eq(d->state, DEVICE_RESTING);
+    ck_assert_uint_eq(copied, BUFFERS);
+    finish();
+}
+END_TEST
+
+SUITE_MAIN("evacuate", the_launcher_keeps_copies, the_launcher_keeps_so_many, buffers_go_and_return,
+           something_wants_it_meanwhile, what_cannot_go_keeps_the_worker, a_copy_fails,
            a_worker_that_stays_is_asked_for_what_came, the_worker_ends_meanwhile,
            it_does_not_answer, a_buffer_is_freed_meanwhile, one_is_sealed_on_the_host)

@@ -108,12 +108,17 @@ START_TEST(what_is_replaced_or_dropped_is_gone)
     record_drop(r, 0);
     record_drop(r, UINT64_C(2) << 32 | (uint32_t)c); /* of another record */
     record_drop(NULL, c);
+    ck_assert_uint_eq(record_lease(r), 0);
+    record_set_lease(r, UINT64_C(1) << 40);
+    record_set_lease(NULL, 1);
+    ck_assert_uint_eq(record_lease(NULL), 0);
     r = taken_over(r);
     ck_assert(has(r, RECORD_BUFFER, 1, bytes_str("new")));
     ck_assert(!record_find(r, RECORD_JOB, 2, &view, &taken));
     ck_assert(record_find(r, RECORD_JOB, 3, &view, &taken));
     ck_assert(view.staging_reused && view.ended && view.tainted && view.counted);
     ck_assert_uint_eq(record_last(r, RECORD_JOB), 4); /* no other job gets its id */
+    ck_assert_uint_eq(record_lease(r), UINT64_C(1) << 40);
     record_settle(r);
     r = taken_over(r);
     ck_assert(has(r, RECORD_BUFFER, 1, bytes_str("new")));
