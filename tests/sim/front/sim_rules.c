@@ -799,8 +799,7 @@ static unsigned check_sessions(struct sim *s)
         count += 1 + x->ops.count;
         equal(s, "bytes of kept answers", x->ops.kept_bytes, kept);
         equal(s, "requests without an answer", open, pending);
-        uint64_t texts = errors * KEPT_TEXT;
-        if (x->ops.kept_bytes > f->config.keep_results_bytes + KEPT_SLACK + texts) {
+        if (x->ops.kept_bytes > f->config.keep_results_bytes + KEPT_SLACK + errors * KEPT_TEXT) {
             sim_fail(s, "limit: a session keeps %" PRIu64 " bytes", x->ops.kept_bytes);
         }
     }
@@ -825,7 +824,6 @@ unsigned rules_all(struct sim *s)
     }
     return count;
 }
-
 /* ---- the end --------------------------------------------------------------------------------- */
 
 static void check_left(struct sim *s)
