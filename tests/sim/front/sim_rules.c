@@ -35,10 +35,8 @@ static bool excused(const struct sim *s, const struct sim_job *j)
 
 static const char *not_convicted(const struct sim_job *j)
 {
-    if (j->guilty) {
-        return j->solo ? NULL : "it never had a device for itself";
-    }
-    return j->internal >= 2 ? NULL : "it did nothing wrong";
+    const char *why = j->solo ? NULL : "it never had a device for itself";
+    return j->guilty ? why : j->internal >= 2 ? NULL : "it did nothing wrong";
 }
 
 /* Why the code cannot be; NULL: it can. */
@@ -824,6 +822,7 @@ unsigned rules_all(struct sim *s)
     }
     return count;
 }
+
 /* ---- the end --------------------------------------------------------------------------------- */
 
 static void check_left(struct sim *s)
