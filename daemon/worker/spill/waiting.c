@@ -206,12 +206,25 @@ static bool keeps_result(const struct waiting *w, const struct waiting_job *x, u
     return (same || has_to_pause(x)) && now < x->tried + w->count * AGAIN_NS;
 }
 
+/* The pause of a job is over. Jobs that paused together would go on together, and take each other's
+ * buffers again: those behind this one pause anew. */
+static void go_on(struct waiting_job *x, uint64_t now)
+{
+    bool passed = x->stalled || x->late;
+    x->vain = 0;
+    for (struct waiting_job *y = x->next; y != NULL && !passed; y = y->next) {
+        y->tried = has_to_pause(y) ? now : y->tried;
+    }
+}
+
 static int again(struct waiting *w, struct waiting_job *x, uint64_t now)
 {
     if (keeps_result(w, x, now)) {
         return x->rc;
     }
-    x->vain = has_to_pause(x) ? 0 : x->vain;
+    if (has_to_pause(x)) {
+        go_on(x, now);
+    }
     x->tried = now;
     struct err e = ERR_INIT;
     uint64_t moved = spill_moved(w->spill);

@@ -8,13 +8,16 @@
 #include "common/clock.h"
 #include "daemon/worker/spill/waiting.h"
 
-#define TRIES 100u /* more than a job has before it has to pause */
-#define LACKS 5u   /* bytes */
+#define TRIES 100u  /* more than a job has before it has to pause */
+#define LACKS 5u    /* bytes */
+#define POLLS 6000u /* in a minute */
 
 static uint64_t changes, moved; /* spill_changes(), spill_moved() */
 static bool there;              /* the memory */
 static bool moving;             /* buffers are on their way */
 static bool rises;              /* the worker may get more memory */
+static bool assured;            /* a job may pass all others */
+static const struct job *has;   /* whose buffers are on the device; NULL: no matter */
 static int refusal = ERR_DEVICE_MEMORY;
 static unsigned tries, failed, started;
 static unsigned announced;
@@ -30,14 +33,16 @@ bool __wrap_spill_late(const struct spill *s, const struct job *j);
 bool __wrap_spill_assured(const struct spill *s, const struct job *j);
 enum pool_late __wrap_spill_late_memory(struct spill *s, struct job *j);
 
-/* Each try moves a buffer to the host. */
+/* Each try moves a buffer to the host, unless the job has taken all others' buffers already. */
 int __wrap_spill_acquire(struct spill *s, struct job *j, struct err *e)
 {
     (void)s;
-    (void)j;
+    bool moves = !there && has != j;
     tries++;
-    moved += !there;
-    changes += !there;
+    moved += moves;
+    changes += moves;
+    moving = moving || moves;
+    has = has != NULL ? j : NULL;
     return there ? 0 : err_set(e, refusal, "buffers move");
 }
 
@@ -83,7 +88,7 @@ bool __wrap_spill_assured(const struct spill *s, const struct job *j)
 {
     (void)s;
     (void)j;
-    return false;
+    return assured;
 }
 
 enum pool_late __wrap_spill_late_memory(struct spill *s, struct job *j)
@@ -129,6 +134,16 @@ static bool is_still(void *data, const uint64_t *tenant)
 
 static const struct waiting_callbacks callbacks = {on_start, on_failure, on_announced, is_still};
 
+static void begin(struct waiting *w)
+{
+    waiting_init(w, NULL, NULL, callbacks, w);
+    has = NULL;
+    rises = assured = there = false;
+    moving = true;
+    refusal = ERR_DEVICE_MEMORY;
+    tries = failed = started = announced = 0;
+}
+
 /* The job comes, and finds no memory. */
 static void offer(struct waiting *w, struct job *j)
 {
@@ -137,10 +152,6 @@ static void offer(struct waiting *w, struct job *j)
     struct err e = ERR_INIT;
     capbuf_init(&frame, 4096);
     ck_assert_int_eq(proto_encode(&schema_msg_f_job, &msg, &frame, &e), 0);
-    waiting_init(w, NULL, NULL, callbacks, w);
-    there = false;
-    moving = true;
-    tries = failed = started = announced = 0;
     ck_assert_int_eq(waiting_offer(w, j, bytes_of(frame.data, frame.size), &msg, &e), 0);
     capbuf_finish(&frame);
 }
@@ -151,6 +162,7 @@ START_TEST(what_changed_during_a_pause_may_have_helped)
 {
     struct job j = {.id = 1, .state = JOB_ADMITTED};
     struct waiting w;
+    begin(&w);
     offer(&w, &j);
     uint64_t now = clock_now_ns();
     unsigned before = 0;
@@ -177,6 +189,7 @@ START_TEST(a_job_that_lacks_memory_later_is_announced_again)
 {
     struct job j = {.id = 1, .state = JOB_ADMITTED};
     struct waiting w;
+    begin(&w);
     rises = true;
     refusal = ERR_LIMIT;
     offer(&w, &j);
@@ -197,11 +210,36 @@ START_TEST(a_job_that_lacks_memory_later_is_announced_again)
 }
 END_TEST
 
+/* Two jobs, one of which may pass the other, take each other's buffers, and neither has room. Both
+ * pause; then one has the device to itself, and fails as nothing can help it. Without that they
+ * would go on together, and then pause together, for ever. */
+START_TEST(jobs_that_pause_together_go_on_one_by_one)
+{
+    struct job one = {.id = 1, .state = JOB_ADMITTED};
+    struct job two = {.id = 2, .state = JOB_ADMITTED};
+    struct waiting w;
+    begin(&w);
+    assured = true;
+    has = &two;
+    offer(&w, &one);
+    offer(&w, &two);
+    uint64_t now = clock_now_ns();
+    for (unsigned i = 0; i < POLLS && failed < 2; i++) {
+        changes += moving; /* the copies ended */
+        moving = false;
+        now += 10 * NS_PER_MS;
+        waiting_poll(&w, now);
+    }
+    ck_assert_uint_eq(failed, 2);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("jobs that wait");
     TCase *t = tcase_create("waiting");
     tcase_add_test(t, what_changed_during_a_pause_may_have_helped);
+    tcase_add_test(t, jobs_that_pause_together_go_on_one_by_one);
     tcase_add_test(t, a_job_that_lacks_memory_later_is_announced_again);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
