@@ -696,6 +696,8 @@ void domain_check_kept(struct sim *s);
 void domain_check_taken(struct sim *s);
 /* Whether the front ends the worker because nothing wants it. */
 bool domain_rests(struct sim *s, const struct sim_worker *x);
+/* Did a client ask for its end, because of a job that may still be on its way there? */
+bool domain_is_unwanted(const struct sim *s, const struct sim_worker *x);
 const struct job *domain_head(struct front *f, struct device *d);
 void domain_check_turn(struct sim *s, const struct device *d, uint64_t job);
 void domain_check_overrun(struct sim *s, const struct device *base);

@@ -178,6 +178,32 @@ bool domain_rests(struct sim *s, const struct sim_worker *x)
     return false;
 }
 
+/* The client may not know the job's id yet. */
+static bool kill_asked(const struct sim *s, const struct job *j)
+{
+    for (unsigned i = 0; i < s->jobs; i++) {
+        const struct sim_job *k = s->job[i];
+        if (k->killed && (k->id == j->id || (k->id == 0 && k->request->seq == j->seq))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool domain_is_unwanted(const struct sim *s, const struct sim_worker *x)
+{
+    const struct device *d;
+    for (unsigned at = 0; (d = front_next_device(s->f, &at)) != NULL;) {
+        const struct job *j = d->worker == x->id ? d->inflight : NULL;
+        for (; j != NULL; j = j->device_next) {
+            if (kill_asked(s, j)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* The job that the device would get if the others of its hardware took none. It may have to wait
  * for jobs of theirs. */
 const struct job *domain_head(struct front *f, struct device *d)

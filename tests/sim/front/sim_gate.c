@@ -54,7 +54,8 @@ bool gate_explains(struct sim *s, const struct job *j, const char *why)
     const struct gate *g = j->tenant != NULL ? &j->tenant->gate : NULL;
     if (strncmp(why, "waits for jobs of its tenant", 28) == 0) {
         /* an end may have come in this turn */
-        bool full = g->flying >= s->p.flight || s->f->kicked || g->offered[GATE_FLIGHT] > 0;
+        bool full =
+            g->flying >= s->p.flight || s->f->kicked || g->offered[GATE_FLIGHT] > 0 || g->due.in;
         if (s->p.flight == 0 || !full) {
             sim_fail(s, "explain: \"%s\": its tenant may have more", why);
         }

@@ -220,7 +220,7 @@ static bool has_cause(const struct sim_worker *x)
 
 void rules_killed(struct sim *s, const struct sim_worker *x)
 {
-    bool rests = !memory_failed() && !x->lied && domain_rests(s, x);
+    bool rests = !memory_failed() && !x->lied && (domain_rests(s, x) || domain_is_unwanted(s, x));
     bool excuse =
         memory_failed() || x->silent || x->cut || x->lied || !x->ready || s->era > 1 || rests;
     if (!excuse && !has_cause(x) && s->now_ns > s->stalled_ns + 10 * NS_PER_S) {
