@@ -767,7 +767,7 @@ static void stall(struct sim_worker *x)
         }
     }
     for (const struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
-        if (j->job != NULL && j->state != WJOB_ENDED) {
+        if (j->job != NULL && (j->state != WJOB_ENDED || !j->reported)) {
             j->job->stalled = true;
         }
     }
