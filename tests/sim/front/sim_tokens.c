@@ -117,6 +117,9 @@ void tokens_settle(struct sim *s)
             tokens_remove(s, i);
         }
     }
+    if (memory_failed()) { /* an operator tries a reload again that lacked memory */
+        front_reload(s);
+    }
 }
 
 /* ---- rules ----------------------------------------------------------------------------------- */
