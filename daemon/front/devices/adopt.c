@@ -429,6 +429,9 @@ static void tie_op(struct job *j)
     if (o == NULL) {
         o = op_create(s, j->seq, NULL);
     }
+    if (o == NULL && !j->async) {
+        job_part(j); /* no memory for its answer, which nothing would acknowledge */
+    }
     if (o == NULL) {
         return;
     }

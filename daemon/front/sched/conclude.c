@@ -305,9 +305,7 @@ static void leave_later(struct front *f, struct job *j)
  * awaits, or of a job that no worker had, is closed at once. */
 static void settle_answer(struct front *f, struct job *j, bool dispatched)
 {
-    /* a front that lacked memory when it adopted the job has no op for its answer */
-    bool sent = j->async || j->op != NULL || j->answer != ANSWER_OPEN;
-    bool awaited = j->session != NULL && sent && j->answer != ANSWER_EARLY_ACKED;
+    bool awaited = j->session != NULL && j->answer != ANSWER_EARLY_ACKED;
     job_part(j);
     j->op = NULL;
     if (!dispatched || !awaited) {
