@@ -13,10 +13,22 @@ void creations_init(struct creations *l, const struct memory *memory, creation_f
     *l = (struct creations){.memory = memory, .create = create, .failed = failed, .data = data};
 }
 
+static unsigned count_of(const struct creations *l, uint64_t tenant)
+{
+    unsigned count = 0;
+    for (const struct creation *x = l->first; x != NULL; x = x->next) {
+        count += x->ask.tenant == tenant;
+    }
+    return count;
+}
+
 int creations_add(struct creations *l, struct creation *x, uint64_t now, struct err *e)
 {
-    if (l->count >= CREATIONS_MAX) {
-        return err_set(e, ERR_LIMIT, "%u buffers wait for device memory already", l->count);
+    if (count_of(l, x->ask.tenant) >= CREATIONS_MAX) {
+        return err_set(e, ERR_LIMIT,
+                       "%u buffers of the tenant wait for device memory already: wait for answers "
+                       "about them",
+                       CREATIONS_MAX);
     }
     struct creation *new = malloc(sizeof *new);
     if (new == NULL) {
@@ -29,7 +41,6 @@ int creations_add(struct creations *l, struct creation *x, uint64_t now, struct 
     new->tried_ns = now;
     new->until_ns = now + CREATION_NS;
     DL_APPEND(l->first, new);
-    l->count++;
     return 0;
 }
 
@@ -45,7 +56,6 @@ struct creation *creations_find(const struct creations *l, uint64_t id)
 void creations_end(struct creations *l, struct creation *x)
 {
     DL_DELETE(l->first, x);
-    l->count--;
     memfd_finish(&x->host);
     free(x);
 }

@@ -3,7 +3,8 @@
  * them, or move together. A buffer is in the table of buffers when it has its memory, so frames
  * that name it before are those of a buffer that the worker does not have, except F_BUFFER_FREE,
  * which ends the wait without an answer. The request is answered when the memory has come, or as
- * too large after CREATION_NS. No room is kept for it: others may take what becomes free.
+ * too large after CREATION_NS. No room is kept for it: others may take what becomes free. However
+ * many wait for one tenant, those of others find a place.
  *
  * For a front that connects meanwhile, a buffer that is restored from its host copy is one that is
  * arriving. A new buffer without content is forgotten: its client asks that front again.
@@ -17,14 +18,13 @@
 #include "common/memfd.h"
 #include "daemon/worker/memory/buffers.h"
 
-#define CREATIONS_MAX 256u
+#define CREATIONS_MAX 256u           /* of a tenant */
 #define CREATION_NS   (2 * NS_PER_S) /* how long one waits at most */
 
 struct creation {
     struct buffer_ask ask; /* without a variable */
     struct buffer_clearing clearing;
     bool zero;
-    bool lent;
     bool unreported;   /* the inventory that is under way has still to name it */
     struct memfd host; /* owned: its content; MEMFD_NONE: it has none */
     uint64_t until_ns;
@@ -40,8 +40,7 @@ typedef int (*creation_fn)(void *data, struct creation *x, bool last, struct err
 typedef void (*creation_failed_fn)(void *data, uint64_t id, const struct err *why);
 
 struct creations {
-    struct creation *first; /* owned: in the order of arrival */
-    unsigned count;
+    struct creation *first;      /* owned: in the order of arrival */
     const struct memory *memory; /* not owned */
     creation_fn create;
     creation_failed_fn failed;

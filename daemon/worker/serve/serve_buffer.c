@@ -74,7 +74,7 @@ static int begin_new(struct server *s, const struct creation *x, struct buffer *
 static int begin_restored(struct server *s, struct creation *x, struct buffer *b, struct err *e)
 {
     b->content = BUFFER_BYTES;
-    if (x->lent) {
+    if (x->ask.held) {
         buffer_lend(&s->buffers, b);
     }
     if (b->piece.ref.block != NULL) {
@@ -245,7 +245,6 @@ int serve_buffer_restore(struct server *s, struct bytes frame, struct frame_fds 
                                  .managed = msg.managed != 0,
                                  .stays = msg.stays != 0,
                                  .held = msg.lent != 0},
-                         .lent = msg.lent != 0,
                          .host = MEMFD_NONE};
     rc = rc == 0 ? host_take(fds, msg.size, false, &x.host, e) : rc;
     rc = rc == 0 ? create(s, &x, e) : rc;
