@@ -41,6 +41,8 @@ START_TEST(wrong_options_are_explained)
     refused("--seconds soon", "from 1 to 1000000");
     refused("--keep /no/such/folder", "give a folder that exists");
     refused("--file", "give the name of a course");
+    refused("--file a.course --keep /tmp", "--file --keep: --file has courses behind it");
+    refused("--keep /tmp --file a.course", "--keep: --file has courses behind it");
     refused("--help", "--help: no such option");
 }
 END_TEST

@@ -1,6 +1,7 @@
 #include "tests/sim/folder.h"
 
 #include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@ static int is_course(const struct dirent *d)
     return size > strlen(SUFFIX) && strcmp(d->d_name + size - strlen(SUFFIX), SUFFIX) == 0;
 }
 
-unsigned folder_play(const char *folder, play_file_fn play_file)
+unsigned folder_play(const char *folder, play_file_fn play_file, const void *data)
 {
     struct dirent **names = NULL;
     char path[512];
@@ -20,7 +21,7 @@ unsigned folder_play(const char *folder, play_file_fn play_file)
     int count = scandir(folder, &names, is_course, alphasort);
     for (int i = 0; i < count; i++) {
         (void)snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
-        broken += play_file(path, NULL);
+        broken += play_file(data, path);
         free(names[i]);
     }
     free(names);

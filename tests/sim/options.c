@@ -10,6 +10,7 @@
 
 #define SEED_MAX    UINT64_C(1000000000000)
 #define SECONDS_MAX UINT64_C(1000000)
+#define ALONE       "--file has courses behind it, and no other option beside it"
 
 static const char usage[] =
     "usage: %1$s [--kept] [--seeds A-B] [--lanes N] [--seconds N] [--first] [--keep FOLDER] "
@@ -105,17 +106,30 @@ static void take_flag(const char *program, const char *option, struct options *o
     }
 }
 
-int options_read(char **argv, struct options *ret_options)
+/* All that follows --file are files. */
+static void take_files(char **argv, int i, struct options *o)
+{
+    if (argv[i + 1] == NULL) {
+        refuse(argv[0], argv[i], NULL, "give the name of a course");
+    }
+    o->file = &argv[i + 1];
+    for (; o->file[o->files] != NULL; o->files++) {
+        if (strncmp(o->file[o->files], "--", 2) == 0) {
+            refuse(argv[0], argv[i], o->file[o->files], ALONE);
+        }
+    }
+    if (i > 1) {
+        refuse(argv[0], argv[1], NULL, ALONE);
+    }
+}
+
+void options_read(char **argv, struct options *ret_options)
 {
     struct options o = {.lanes = 1, .until_ns = UINT64_MAX};
-    int file = 0;
-    for (int i = 1; argv[i] != NULL && file == 0; i++) {
+    for (int i = 1; argv[i] != NULL && o.files == 0; i++) {
         const char *valid = NULL;
         if (strcmp(argv[i], "--file") == 0) {
-            if (argv[i + 1] == NULL) {
-                refuse(argv[0], argv[i], NULL, "give the name of a course");
-            }
-            file = i + 1;
+            take_files(argv, i, &o);
         } else if (!takes_value(argv[i])) {
             take_flag(argv[0], argv[i], &o);
         } else if (argv[i + 1] == NULL) {
@@ -128,5 +142,4 @@ int options_read(char **argv, struct options *ret_options)
         }
     }
     *ret_options = o;
-    return file;
 }

@@ -18,9 +18,10 @@ struct options {
     bool log;
     bool kept;        /* only the files */
     const char *keep; /* a folder for shortened courses; NULL: none */
+    char **file;      /* not owned: courses to play in place of seeds */
+    unsigned files;
 };
 
-/* Returns the index of the first file in argv, or 0. */
-int options_read(char **argv, struct options *ret_options);
+void options_read(char **argv, struct options *ret_options);
 
 #endif

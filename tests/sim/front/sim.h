@@ -37,6 +37,7 @@
 #include "proto/health.h"
 #include "tests/sim/chance.h"
 #include "tests/sim/course.h"
+#include "tests/sim/verdict.h"
 
 #define SIM_BEGIN_NS   (1000 * NS_PER_S)
 #define SIM_CONTENT    256u /* bytes of a buffer whose content is followed */
@@ -45,7 +46,6 @@
 #define SIM_ARENA      4096u
 #define SIM_BULK       "bulk" /* a kernel that takes a large argument by value */
 #define SIM_BULK_BYTES 96u
-#define SIM_FAIL_BYTES 2048u
 #define SIM_SLOTS      (DEVICES_MAX + 512u) /* devices, then tenants with workers of their own */
 #define SIM_FOLDER     64u                  /* bytes of a path */
 #define SIM_COPIES     4096u                /* that the launcher keeps */

@@ -37,13 +37,13 @@ void sim_log(struct sim *s, const char *format, ...)
 void sim_fail(struct sim *s, const char *format, ...)
 {
     va_list args;
-    char text[SIM_FAIL_BYTES];
+    char text[VERDICT_BYTES];
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
     sim_log(s, "BROKEN: %s", text);
     if (sim_report != NULL) {
-        (void)snprintf(sim_report, SIM_FAIL_BYTES, "%s", text);
+        (void)snprintf(sim_report, VERDICT_BYTES, "%s", text);
     }
     _exit(1);
 }

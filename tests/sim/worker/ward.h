@@ -31,11 +31,11 @@
 
 #include "common/clock.h"
 #include "daemon/backend/backend.h"
+#include "tests/sim/verdict.h"
 #include "tests/sim/worker/ward_course.h"
 
-#define WARD_STREAMS    10u /* of a device */
-#define WARD_GRAIN      256u
-#define WARD_FAIL_BYTES 1024u
+#define WARD_STREAMS 10u /* of a device */
+#define WARD_GRAIN   256u
 
 struct ward;
 
@@ -75,7 +75,7 @@ struct ward {
     bool front_open; /* the front takes frames; calls may be refused */
 };
 
-extern char *ward_report; /* WARD_FAIL_BYTES, for the parent */
+extern char *ward_report; /* VERDICT_BYTES, for the parent */
 
 /* ---- ward_run.c ---- */
 
@@ -105,7 +105,6 @@ bool ward_works_end(struct ward *w);
 bool ward_threads_work(const struct ward *w);
 bool ward_on_loop(const struct ward *w); /* does the worker's loop run, or a thread? */
 bool ward_sent(void);                    /* has anybody sent a frame since the last call? */
-uint64_t ward_real_ns(void);
 
 /* ---- ward_memory.c ---- */
 

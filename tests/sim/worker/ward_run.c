@@ -29,7 +29,7 @@ void ward_log(struct ward *w, const char *fmt, ...)
 
 void ward_broken(struct ward *w, const char *rule, const char *fmt, ...)
 {
-    char text[WARD_FAIL_BYTES - 128];
+    char text[VERDICT_BYTES - 128];
     va_list args;
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof text, fmt, args);
@@ -38,7 +38,7 @@ void ward_broken(struct ward *w, const char *rule, const char *fmt, ...)
     if (w->log != NULL) {
         (void)fflush(w->log);
     }
-    (void)snprintf(ward_report, WARD_FAIL_BYTES, "%s: %s (at %.6f ms)", rule, text,
+    (void)snprintf(ward_report, VERDICT_BYTES, "%s: %s (at %.6f ms)", rule, text,
                    (double)w->now_ns / 1e6);
     ward_time_end(w);
     _exit(1);

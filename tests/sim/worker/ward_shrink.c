@@ -34,7 +34,7 @@ struct search {
 static bool more(const void *data)
 {
     const struct search *x = data;
-    return x->left > 0 && ward_real_ns() < x->until_ns;
+    return x->left > 0 && clock_now_ns() < x->until_ns;
 }
 
 static unsigned events(const void *data)
@@ -132,7 +132,7 @@ static void ease_all(struct search *x)
 void ward_shrink(struct ward_course *p, struct verdict *v, unsigned tries)
 {
     struct search x = {
-        .course = p, .verdict = v, .left = tries, .until_ns = ward_real_ns() + SHRINK_NS};
+        .course = p, .verdict = v, .left = tries, .until_ns = clock_now_ns() + SHRINK_NS};
     const struct shrinking all = {.data = &x, .count = events, .more = more, .without = without};
     for (unsigned kind = 0; kind < WARD_KIND_COUNT; kind++) {
         drop_kind(&x, (enum ward_kind)kind);

@@ -258,13 +258,6 @@ int __wrap_sem_wait(sem_t *s)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-uint64_t ward_real_ns(void)
-{
-    struct timespec t;
-    (void)syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
-}
-
 /* In place of libc's for libuv, too. */
 __attribute__((visibility("default"))) int clock_gettime(clockid_t id, struct timespec *t)
 {
