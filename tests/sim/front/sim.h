@@ -37,6 +37,7 @@
 #include "proto/health.h"
 #include "tests/sim/chance.h"
 #include "tests/sim/course.h"
+#include "tests/sim/haps.h"
 #include "tests/sim/verdict.h"
 
 #define SIM_BEGIN_NS   (1000 * NS_PER_S)
@@ -59,24 +60,10 @@ struct sim_worker;
 
 /* ---- the agenda ------------------------------------------------------------------------------ */
 
-struct hap {
-    uint64_t at_ns;
-    uint64_t order; /* of two at the same time the one that was planned first comes first */
-    void (*run)(struct sim *s, const struct hap *h);
-    void *actor;
-    uint64_t a, b;
-};
-
-struct agenda_of {
-    struct hap *hap; /* owned heap */
-    size_t count, room;
-    uint64_t order;
-};
-
 void sim_at(struct sim *s, uint64_t at_ns, void (*run)(struct sim *s, const struct hap *h),
             void *actor, uint64_t a, uint64_t b);
 uint64_t sim_next_ns(const struct sim *s); /* NS_NEVER: nothing is planned */
-struct hap sim_take(struct sim *s);
+void sim_next(struct sim *s);              /* what is planned next happens */
 
 /* ---- buffers and jobs, as clients know them -------------------------------------------------- */
 
@@ -737,7 +724,7 @@ struct sim {
     FILE *log; /* NULL: none */
     uint64_t now_ns;
     bool settling; /* the course is over: no more mishaps */
-    struct agenda_of agenda;
+    struct haps agenda;
     uv_loop_t loop;
     char dir[SIM_FOLDER];
     struct front *f; /* NULL: none runs */

@@ -266,7 +266,7 @@ static void on_closed(struct sim *s, const struct hap *h)
 
 bool client_is_arrival(const struct hap *h)
 {
-    return h->run == on_arrive || h->run == on_closed;
+    return h->run == (void (*)(void))on_arrive || h->run == (void (*)(void))on_closed;
 }
 
 /* When the front has to know the session still. */

@@ -328,7 +328,7 @@ static void end(struct sim *s)
     model_free(s);
     accounts_finish(s);
     metrics_finish();
-    free(s->agenda.hap);
+    haps_finish(&s->agenda);
     free(s->arrived.parcel);
     free(s->ended.parcel);
     sim_clear((int)getpid());
@@ -339,8 +339,7 @@ static void take_arrivals(struct sim *s)
 {
     while (s->now_ns == s->stalled_ns && sim_next_ns(s) <= s->now_ns &&
            client_is_arrival(&s->agenda.hap[0])) {
-        struct hap h = sim_take(s);
-        h.run(s, &h);
+        sim_next(s);
     }
 }
 
@@ -356,8 +355,7 @@ static void step(struct sim *s)
     if (due <= next) {
         front_wakes(s);
     } else {
-        struct hap h = sim_take(s);
-        h.run(s, &h);
+        sim_next(s);
         take_arrivals(s);
     }
     front_settle(s);

@@ -31,6 +31,7 @@
 
 #include "common/clock.h"
 #include "daemon/backend/backend.h"
+#include "tests/sim/haps.h"
 #include "tests/sim/verdict.h"
 #include "tests/sim/worker/ward_course.h"
 
@@ -38,20 +39,6 @@
 #define WARD_GRAIN   256u
 
 struct ward;
-
-struct ward_hap {
-    uint64_t at_ns;
-    uint64_t order;
-    void (*run)(struct ward *w, void *actor, uint64_t a);
-    void *actor;
-    uint64_t a;
-};
-
-struct ward_agenda {
-    struct ward_hap *hap; /* owned: a heap by time, then order */
-    size_t count, room;
-    uint64_t order;
-};
 
 struct ward_fiber;
 struct ward_work;
@@ -62,7 +49,7 @@ struct ward {
     struct ward_params params;
     const struct ward_course *course;
     uint64_t now_ns;
-    struct ward_agenda agenda;
+    struct haps agenda;
     struct chance chance; /* of times and refusals; the front has numbers by event */
     FILE *log;            /* NULL: none */
     struct ward_fiber *fiber;

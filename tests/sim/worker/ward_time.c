@@ -51,59 +51,27 @@ static unsigned under_way; /* entries that threads have not done yet */
 
 /* ---- agenda ---------------------------------------------------------------------------------- */
 
-static bool before(const struct ward_hap *a, const struct ward_hap *b)
-{
-    return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
-}
-
 void ward_at(struct ward *w, uint64_t at_ns, void (*run)(struct ward *w, void *actor, uint64_t a),
              void *actor, uint64_t a)
 {
-    struct ward_agenda *g = &w->agenda;
-    if (g->count == g->room) {
-        g->room = g->room > 0 ? 2 * g->room : 256;
-        g->hap = realloc(g->hap, g->room * sizeof *g->hap);
-    }
-    struct ward_hap h = {.at_ns = at_ns > w->now_ns ? at_ns : w->now_ns,
-                         .order = g->order++,
-                         .run = run,
-                         .actor = actor,
-                         .a = a};
-    size_t i = g->count++;
-    for (; i > 0 && before(&h, &g->hap[(i - 1) / 2]); i = (i - 1) / 2) {
-        g->hap[i] = g->hap[(i - 1) / 2];
-    }
-    g->hap[i] = h;
-}
-
-static struct ward_hap take(struct ward_agenda *g)
-{
-    struct ward_hap first = g->hap[0];
-    struct ward_hap last = g->hap[--g->count];
-    size_t i = 0;
-    for (size_t next = 1; next < g->count; next = 2 * i + 1) {
-        next += next + 1 < g->count && before(&g->hap[next + 1], &g->hap[next]);
-        if (!before(&g->hap[next], &last)) {
-            break;
-        }
-        g->hap[i] = g->hap[next];
-        i = next;
-    }
-    g->hap[i] = last;
-    return first;
+    const struct hap h = {.at_ns = at_ns > w->now_ns ? at_ns : w->now_ns,
+                          .run = (void (*)(void))run,
+                          .actor = actor,
+                          .a = a};
+    haps_add(&w->agenda, h);
 }
 
 uint64_t ward_next_ns(const struct ward *w)
 {
-    return w->agenda.count > 0 ? w->agenda.hap[0].at_ns : NS_NEVER;
+    return haps_next_ns(&w->agenda);
 }
 
 void ward_advance(struct ward *w, uint64_t to_ns)
 {
     while (ward_next_ns(w) <= to_ns) {
-        struct ward_hap h = take(&w->agenda);
+        const struct hap h = haps_take(&w->agenda);
         w->now_ns = h.at_ns > w->now_ns ? h.at_ns : w->now_ns;
-        h.run(w, h.actor, h.a);
+        ((void (*)(struct ward * w, void *actor, uint64_t a)) h.run)(w, h.actor, h.a);
     }
     w->now_ns = to_ns > w->now_ns ? to_ns : w->now_ns;
 }
@@ -414,7 +382,6 @@ void ward_time_begin(struct ward *w)
 
 void ward_time_end(struct ward *w)
 {
-    free(w->agenda.hap);
-    w->agenda = (struct ward_agenda){.count = 0};
+    haps_finish(&w->agenda);
     here = NULL;
 }
