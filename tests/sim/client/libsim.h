@@ -1,6 +1,6 @@
 /*
  * Worlds whose clients are libgpud itself. The files of this folder take the place of the
- * simulated clients (sim_client.c, sim_ask.c, sim_answer.c), and of sim_memory.c.
+ * simulated clients (sim_client.c, sim_ask.c, sim_answer.c), and of sim_alloc.c.
  *
  *   users    a fiber each, which calls libgpud      users.c, acts.c, jobs.c, arrays.c
  *   system   what libgpud asks of the system:
@@ -80,6 +80,7 @@ bool system_ready(int fd); /* as poll(POLLIN) says of a descriptor of libgpud */
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
+void memory_begin(void); /* another world */
 /* The code that runs is libgpud's, for this user; NULL: it is not. */
 void memory_of(struct user *u);
 /* The allocation of libgpud after `left` others, for this user, fails; 0: none does. */

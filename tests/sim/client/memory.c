@@ -1,11 +1,10 @@
 /*
- * Allocations of the front and of libgpud, which fail when a course says so. The program is linked
- * with --wrap for malloc, calloc and realloc, libgpud for free as well. Those of libgpud are
- * counted, so that what is left is found.
+ * Allocations of libgpud, which fail when a course says so, like those of the front (sim_memory.c).
+ * The program is linked with --wrap for malloc, calloc and realloc, libgpud for free as well. Those
+ * of libgpud are counted, so that what is left is found.
  */
 #include <malloc.h>
 #include <stdlib.h>
-#include <uthash.h>
 
 #include "tests/sim/client/libsim.h"
 
@@ -26,16 +25,12 @@ struct part {
 };
 
 static struct {
-    long left;        /* allocations of the front until one fails; 0: none does */
-    bool tables;      /* those for tables may fail, too */
-    unsigned outside; /* the code that runs is not the front's */
-    bool failed;
     struct user *user; /* whose libgpud runs */
     long user_left[USERS_MAX];
     size_t held[USERS_MAX];
     struct part *part; /* owned; allocations of libgpud, by address */
     size_t room, used;
-} memory = {.outside = 1};
+} memory;
 
 /* ---- what libgpud has ------------------------------------------------------------------------ */
 
@@ -97,15 +92,6 @@ size_t memory_left(const struct user *u)
 
 /* ---- allocations ----------------------------------------------------------------------------- */
 
-/* uthash ends the process without memory for a table. It is asked for such sizes only: the table,
- * and buckets by the power of two. */
-static bool is_table(size_t size)
-{
-    size_t buckets = size / sizeof(UT_hash_bucket);
-    bool power = buckets >= 32 && (buckets & (buckets - 1)) == 0;
-    return size == sizeof(UT_hash_table) || (power && size % sizeof(UT_hash_bucket) == 0);
-}
-
 static bool fails_user(struct user *u)
 {
     long *left = &memory.user_left[u->index];
@@ -120,15 +106,7 @@ static bool fails_user(struct user *u)
 
 static bool fails(size_t size)
 {
-    if (memory.user != NULL) {
-        return fails_user(memory.user);
-    }
-    bool spared = !memory.tables && is_table(size);
-    if (memory.outside > 0 || memory.left == 0 || spared || --memory.left > 0) {
-        return false;
-    }
-    memory.failed = true;
-    return true;
+    return memory.user != NULL ? fails_user(memory.user) : memory_fails(size);
 }
 
 /* Memory of libgpud, which copies an output whose address it does not like: all addresses are
@@ -186,32 +164,10 @@ void __wrap_free(void *data)
 
 /* ---- when they fail -------------------------------------------------------------------------- */
 
-void memory_reset(void)
+void memory_begin(void)
 {
     free(memory.part);
     memset(&memory, 0, sizeof memory);
-    memory.outside = 1;
-}
-
-void memory_fail(long left, bool tables)
-{
-    memory.left = left;
-    memory.tables = tables;
-}
-
-bool memory_failed(void)
-{
-    return memory.failed;
-}
-
-void memory_inside(void)
-{
-    memory.outside--;
-}
-
-void memory_outside(void)
-{
-    memory.outside++;
 }
 
 void memory_of(struct user *u)

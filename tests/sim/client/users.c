@@ -346,6 +346,7 @@ void clients_begin(struct sim *s)
     users.user = calloc(s->clients, sizeof *users.user);
     s->p.tokens = 0;                      /* these clients have no TLS */
     (void)setenv("GPUD_SPIN_US", "0", 1); /* the clock stands still meanwhile */
+    memory_begin();
     system_begin(s);
     rings_begin(s);
     for (unsigned i = 0; i < s->clients; i++) {

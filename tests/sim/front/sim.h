@@ -624,12 +624,13 @@ void tokens_settle(struct sim *s);                  /* all sections are there */
 void tokens_check(struct sim *s);                   /* rules */
 
 /* sim_memory.c: between memory_inside and memory_outside the code is the front's, in which the
- * allocation after `left` others fails. */
+ * allocation after `left` others fails. sim_alloc.c makes it fail, or client/memory.c. */
 void memory_reset(void); /* a world begins */
 /* The allocation of the front after `left` others fails; 0: none does. tables: those for tables
  * count. */
 void memory_fail(long left, bool tables);
-bool memory_failed(void); /* one has failed in this world */
+bool memory_fails(size_t size); /* an allocation is asked for: does it fail? */
+bool memory_failed(void);       /* one has failed in this world */
 void memory_inside(void);
 void memory_outside(void);
 

@@ -1,16 +1,7 @@
-/* Allocations of the front fail when a course says so. malloc, calloc and realloc, which are
- * libc's, are linked with --wrap. */
-#include <stdlib.h>
+/* Which allocations of the front fail, as a course says. */
 #include <uthash.h>
 
 #include "tests/sim/front/sim.h"
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *data, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *data, size_t size);
 
 static struct {
     long left;        /* allocations of the front until one fails; 0: none does */
@@ -29,7 +20,7 @@ static bool is_table(size_t size)
     return size == sizeof(UT_hash_table) || (power && size % sizeof(UT_hash_bucket) == 0);
 }
 
-static bool fails(size_t size)
+bool memory_fails(size_t size)
 {
     bool spared = !memory.tables && is_table(size);
     if (memory.outside > 0 || memory.left == 0 || spared || --memory.left > 0) {
@@ -37,21 +28,6 @@ static bool fails(size_t size)
     }
     memory.failed = true;
     return true;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails(size) ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails(count * size) ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *data, size_t size)
-{
-    return fails(size) ? NULL : __real_realloc(data, size);
 }
 
 void memory_reset(void)
