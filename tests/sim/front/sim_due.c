@@ -1,5 +1,5 @@
-/* Deadlines: a job begins by its own or not at all, and one that is refused for it is told when it
- * would have begun. No job is refused that a device without work would begin at once. */
+/* Deadlines: a job begins by its own or not at all, and the refusal of one says when it would have
+ * begun. No job is refused that a device without work would begin at once. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static unsigned bound_to(const struct sim *s, const struct sim_request *q)
     return device;
 }
 
-/* The device has nothing to do, for nobody. */
+/* No worker of the device has anything to do. */
 static bool has_nothing(const struct device *base)
 {
     bool busy = base->inflight_count > 0 || base->line.bound > 0;
