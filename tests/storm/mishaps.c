@@ -168,7 +168,7 @@ static bool bad_reload(struct storm *s, struct mishap *m)
     config_write(s, "[jobs]\nwindow = many\n");
     s->settings_bad = true;
     /* a front that has yet to read them ends, as one that starts now would */
-    s->front_explained = s->front_explained || now_ns() - s->front_begin_ns < STARTING;
+    s->front_misreads = s->front_misreads || now_ns() - s->front_begin_ns < STARTING;
     harm(s, m, VICTIM_FRONT);
     m->end_ns = now_ns() + 500 * MS;
     return s->d.pid != 0 && kill(s->d.pid, SIGHUP) == 0;

@@ -77,9 +77,12 @@ void storm_clients_stop(struct storm *s)
 
 /* ---- children ----------------------------------------------------------------------------- */
 
+#define STATUS_SETTINGS 2 /* of a front that finds bad settings when it begins */
+
 static void front_ended(struct storm *s, int status)
 {
-    if (!s->front_explained) {
+    bool misread = s->front_misreads && WIFEXITED(status) && WEXITSTATUS(status) == STATUS_SETTINGS;
+    if (!s->front_explained && !misread) {
         ledger_break(s->l, BREACH_CRASH, "the front ended with status %d, signal %d",
                      WIFEXITED(status) ? WEXITSTATUS(status) : -1,
                      WIFSIGNALED(status) ? WTERMSIG(status) : 0);
@@ -120,7 +123,8 @@ static void reap_all(struct storm *s)
 static void respawn(struct storm *s)
 {
     if (s->d.pid == 0 && now_ns() - s->front_end_ns > FRONT_PAUSE) {
-        s->front_explained = s->settings_bad;
+        s->front_explained = false;
+        s->front_misreads = s->settings_bad;
         s->front_begin_ns = now_ns();
         daemon_spawn(&s->d);
     }

@@ -70,7 +70,8 @@ struct storm {
     pid_t client[CLIENTS];
     pid_t probe[PROBE_COUNT];
     pid_t launcher;
-    bool front_explained; /* its end was ours, or it read bad settings when it began */
+    bool front_explained; /* its end was ours */
+    bool front_misreads;  /* it may read bad settings when it begins, and end */
     bool settings_bad;    /* a front that begins now ends */
     uint64_t front_begin_ns, front_end_ns;
     bool only_safe;

@@ -166,11 +166,14 @@ uint64_t arena_restored(struct gpud_client *c, struct object *o, const struct ms
     }
     int rc = shm_claim(c->session.shm, reply->nonce, &given, 0, ns_add(clock_now_ns(), RESTORE_NS),
                        &taken, e);
-    e->retry_after_ns = rc != 0 && e->retry_after_ns == 0 ? AGAIN_NS : e->retry_after_ns;
-    if (rc != 0 && a->vain_count < ARENA_TRIES) {
+    if (rc == 0) {
+        return reply->arena;
+    }
+    e->retry_after_ns = AGAIN_NS;
+    if (a->vain_count < ARENA_TRIES) {
         a->vain[a->vain_count++] = reply->arena;
     }
-    return rc == 0 ? reply->arena : 0;
+    return 0;
 }
 
 bool arena_comes_again(const struct object *o, const struct err *failed)
