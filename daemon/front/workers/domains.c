@@ -13,6 +13,7 @@
 #include "daemon/front/workers/departing.h"
 #include "daemon/front/workers/evacuate.h"
 #include "daemon/front/workers/lease.h"
+#include "daemon/front/workers/record.h"
 #include "daemon/front/workers/worker.h"
 #include "daemon/front/workers/worker_end.h"
 
@@ -92,6 +93,7 @@ static void grant_change(struct front *f, struct device *d, uint64_t grant)
     if (d->grant == grant) {
         return;
     }
+    record_set_lease(d->record, grant);
     base->granted = base->granted - d->grant + grant;
     d->grant = d->memory_limit = grant;
     f->hooks.budget_changed(f, base);
@@ -523,8 +525,12 @@ struct device *domain_adopt(struct front *f, struct tenant *t, struct device *ba
 
 void domain_keep(struct front *f, struct device *d, uint64_t grant)
 {
-    if (d->owner != NULL) {
-        grant_change(f, d, grant);
+    if (d->owner == NULL) {
+        return;
+    }
+    grant_change(f, d, grant);
+    if (grant == 0) { /* else the next worker would have no limit */
+        device_set_state(d, DEVICE_RESTING, "its former worker could not be taken over");
     }
 }
 
