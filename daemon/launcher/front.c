@@ -453,20 +453,19 @@ static int on_list(struct front *f, struct bytes frame, struct err *e)
     return 0;
 }
 
-/* The front knows how many there may be. */
+/* The front knows how many there may be, and counts them. */
 static int on_keep(struct front *f, struct bytes frame, struct frame_fds *fds, struct err *e)
 {
     struct msg_l_keep msg;
     struct copies *c = &f->children->copies;
     int rc = proto_decode(&schema_msg_l_keep, frame, &msg, e);
-    if (rc != 0) {
-        return rc;
+    if (rc == 0 && copies_keep(c, msg.id, msg.worker, fds->fd[0])) {
+        fds->count = 0;
+    } else if (rc == 0) { /* as if it had not come: the end of the connection would cost far more */
+        log_warn("buffer %#llx will not survive a restart of gpud: there are %u copies already",
+                 (unsigned long long)msg.id, c->max);
     }
-    if (!copies_keep(c, msg.id, msg.worker, fds->fd[0])) {
-        return err_set(e, ERR_LIMIT, "l_keep: more than %u copies", c->max);
-    }
-    fds->count = 0;
-    return 0;
+    return rc;
 }
 
 static int on_release(struct front *f, struct bytes frame, struct err *e)
