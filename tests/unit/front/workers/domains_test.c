@@ -532,6 +532,77 @@ START_TEST(a_spare_worker_ends_first)
 }
 END_TEST
 
+/* A tenant that comes back has a domain, and needs a worker for that. */
+static struct device *resting(struct tenant *t)
+{
+    struct device *d = serving(t, 0);
+    fake_pass((k->f.config.domain_idle_s + 1) * NS_PER_S);
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(d->state, DEVICE_RESTING);
+    ends(d);
+    d->jobs = 1; /* it stays for that */
+    return d;
+}
+
+START_TEST(a_spare_worker_gives_its_place)
+{
+    begin_spare();
+    k->f.config.domain_spare = 0;
+    struct device *b = resting(apart("b"));
+    struct device *a = serving(apart("a"), 0);
+    k->f.config.domain_spare = 1;
+    fake_pass(NS_PER_S);
+    struct device *d = spare(); /* it is used last, and has the last place */
+    ck_assert_ptr_eq(obtain(b->owner, 0), b);
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(a->state, DEVICE_READY);
+    ck_assert_int_eq(d->state, DEVICE_RESTING);
+    ends(d);
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(b->state, DEVICE_STARTING);
+    b->jobs = 0;
+    opens(b);
+    k->f.config.domain_spare = 0;
+    k->f.device_count = FAKE_DEVICES;
+    finish();
+}
+END_TEST
+
+/* One that starts has the last place, and all others are busy. */
+START_TEST(a_spare_worker_that_starts_refuses_no_tenant)
+{
+    begin_spare();
+    k->f.config.domain_spare = 0;
+    struct device *b = resting(apart("b"));
+    struct device *a = serving(apart("a"), 0);
+    a->jobs = 1;
+    k->f.config.domain_spare = 1;
+    fake_pass(NS_PER_S);
+    domains_watch(&k->f, fake_now());
+    domains_watch(&k->f, fake_now());
+    struct device *d = k->device[0].domains;
+    ck_assert_ptr_ne(d, b);
+    ck_assert_int_eq(d->state, DEVICE_STARTING);
+    ck_assert_ptr_eq(obtain(b->owner, 0), b);
+    domains_watch(&k->f, fake_now());
+    ck_assert(b->wanted);
+    opens(d);
+    d->link = (struct link *)d;
+    fake_pass(2 * NS_PER_S);
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(d->state, DEVICE_RESTING);
+    ends(d);
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(b->state, DEVICE_STARTING);
+    b->jobs = 0;
+    opens(b);
+    a->jobs = 0;
+    k->f.config.domain_spare = 0;
+    k->f.device_count = FAKE_DEVICES;
+    finish();
+}
+END_TEST
+
 START_TEST(no_spare_worker_without_free_memory)
 {
     begin_spare();
@@ -797,4 +868,5 @@ SUITE_MAIN("domains", where_a_tenant_is, a_worker_starts_when_the_device_has_pro
            a_worker_with_another_grant_is_of_the_same_device,
            without_its_record_an_adopted_domain_rests, a_newcomer_gets_the_spare_worker,
            a_spare_worker_that_starts_is_taken, a_spare_worker_ends_first,
-           no_spare_worker_without_free_memory, a_lost_spare_worker_is_replaced)
+           no_spare_worker_without_free_memory, a_lost_spare_worker_is_replaced,
+           a_spare_worker_gives_its_place, a_spare_worker_that_starts_refuses_no_tenant)
