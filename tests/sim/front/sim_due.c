@@ -45,7 +45,7 @@ static unsigned bound_to(const struct sim *s, const struct sim_request *q)
     return device;
 }
 
-/* The device has nothing to do, for nobody. */
+/* The device has nothing to do for any tenant. */
 static bool has_nothing(const struct device *base)
 {
     bool busy = base->inflight_count > 0 || base->line.bound > 0;
