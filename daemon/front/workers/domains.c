@@ -345,7 +345,7 @@ static int refuse(const struct front *f, const struct tenant *t, const struct de
                    t->name, base->index, device_whole(base), base->granted);
 }
 
-/* It cannot end yet, but makes room when it can (has_place). */
+/* It cannot end yet, but makes room when it can (spare_watch). */
 static bool spare_starts(const struct front *f, const struct device *base)
 {
     const struct device *d = spare_of(f, base);
@@ -704,10 +704,16 @@ static bool memory_free(const struct front *f, const struct device *base)
     return base->memory > 0 && sat_add(sat_add(base->granted, grant), used) <= whole;
 }
 
+/* A tenant that came back waits for a place, or the settings have fewer now. */
+static bool too_many(const struct front *f, const struct device *base)
+{
+    return active(base) > f->config.domains_max;
+}
+
 static bool spare_allowed(const struct front *f, const struct device *base)
 {
     return f->config.domain_spare > 0 && f->config.domains_max > 0 && f->life == FRONT_SERVING &&
-           base->proven && device_serves(base) && !memory_wanted(base);
+           base->proven && device_serves(base) && !memory_wanted(base) && !too_many(f, base);
 }
 
 static bool spare_due(const struct front *f, const struct device *base, uint64_t now)
@@ -753,8 +759,10 @@ static void spare_watch(struct front *f, struct device *base, uint64_t now)
         return;
     } else if (!spare_yields(f, base) && is_quiet(f, d)) {
         base->spare_ns = ns_add(now, SPARE_NS);
-        bool lacks = memory_wanted(base) || spare_shrank(f, d);
-        rest(f, d, lacks ? "memory is wanted" : "no spare one is wanted");
+        rest(f, d,
+             too_many(f, base)                           ? "its place is wanted"
+             : memory_wanted(base) || spare_shrank(f, d) ? "memory is wanted"
+                                                         : "no spare one is wanted");
     }
 }
 

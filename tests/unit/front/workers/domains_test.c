@@ -568,6 +568,20 @@ START_TEST(a_spare_worker_gives_its_place)
 }
 END_TEST
 
+START_TEST(a_spare_worker_goes_when_places_become_fewer)
+{
+    begin_spare();
+    struct device *a = serving(apart("a"), 0);
+    struct device *d = spare();
+    k->f.config.domains_max = 1;
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(a->state, DEVICE_READY);
+    ck_assert_int_eq(d->state, DEVICE_RESTING);
+    spare_ends(d);
+    finish();
+}
+END_TEST
+
 /* One that starts has the last place, and all others are busy. */
 START_TEST(a_spare_worker_that_starts_refuses_no_tenant)
 {
@@ -588,7 +602,6 @@ START_TEST(a_spare_worker_that_starts_refuses_no_tenant)
     ck_assert(b->wanted);
     opens(d);
     d->link = (struct link *)d;
-    fake_pass(2 * NS_PER_S);
     domains_watch(&k->f, fake_now());
     ck_assert_int_eq(d->state, DEVICE_RESTING);
     ends(d);
@@ -869,4 +882,5 @@ SUITE_MAIN("domains", where_a_tenant_is, a_worker_starts_when_the_device_has_pro
            without_its_record_an_adopted_domain_rests, a_newcomer_gets_the_spare_worker,
            a_spare_worker_that_starts_is_taken, a_spare_worker_ends_first,
            no_spare_worker_without_free_memory, a_lost_spare_worker_is_replaced,
-           a_spare_worker_gives_its_place, a_spare_worker_that_starts_refuses_no_tenant)
+           a_spare_worker_gives_its_place, a_spare_worker_goes_when_places_become_fewer,
+           a_spare_worker_that_starts_refuses_no_tenant)
