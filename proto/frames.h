@@ -418,11 +418,11 @@ enum frame_ref_tag {
     U(to_device, UINT64_MAX)  /* bytes that its copies move there, and back */                     \
     U(from_device, UINT64_MAX)
 
-/* The device of a worker; the launcher keeps this entry with the worker. tenant: whose own worker
- * it is; "": tenants share it. grant: bytes, the first limit of the pool of such a worker, else 0. */
+/* The device of a worker; the launcher keeps this entry with the worker, and takes workers with
+ * equal entries for workers of one device. tenant: whose own worker it is; "": tenants share it. */
 #define MSG_RECORD_WORKER(U, I, S, B, L)                                                           \
     S(backend, PROTO_NAME_MAX)                                                                     \
-    U(index, UINT64_MAX) S(tenant, PROTO_NAME_MAX) U(grant, UINT64_MAX)
+    U(index, UINT64_MAX) S(tenant, PROTO_NAME_MAX)
 
 /* ---- front and launcher --------------------------------------------------------------------- */
 
@@ -459,16 +459,16 @@ enum frame_ref_tag {
 #define MSG_L_ENDED(U, I, S, B, L)                                                                 \
     U(id, UINT64_MAX) U(pid, UINT64_MAX) U(status, UINT64_MAX) U(timed_out, 1)
 #define MSG_L_KILL(U, I, S, B, L) U(id, UINT64_MAX) U(signal, 64)
-/* Answered by an L_KEPT for each copy, an L_INVENTORY for each device that has or had a worker, then
- * L_LISTED. */
+/* Answered by an L_KEPT for each copy, an L_INVENTORY for each device that has or had a worker,
+ * then L_LISTED. */
 #define MSG_L_LIST(U, I, S, B, L) U(unused, 0)
 /* fds: the front's end of the channel, input staging, output staging, the adoption record. args,
- * device: those of L_WORKER, or of the last L_DEVICE. pid 0: the worker has ended, and fds has the record only. The launcher
- * keeps it until the next worker of the same device starts. */
+ * device: those of L_WORKER, or of the last L_DEVICE. pid 0: the worker has ended, and fds has the
+ * record only. The launcher keeps it until the next worker of the same device starts. */
 #define MSG_L_INVENTORY(U, I, S, B, L)                                                             \
     U(id, UINT64_MAX) U(pid, UINT64_MAX) L(args, WORD, 64) B(device, FRAME_DEVICE_MAX)
-/* fd: the copy of a buffer on the host, which the launcher keeps for the next front. id: the handle of
- * the buffer; worker: the last one that got the record which names it. Not answered. A copy with
+/* fd: the copy of a buffer on the host, which the launcher keeps for the next front. id: the handle
+ * of the buffer; worker: the last one that got the record which names it. Not answered. A copy with
  * this id from before goes. */
 #define MSG_L_KEEP(U, I, S, B, L) U(id, UINT64_MAX) U(worker, UINT64_MAX)
 /* Not answered. */

@@ -51,8 +51,10 @@ static void on_listed(void *data, uint64_t count)
 {
     struct front *f = data;
     (void)count;
-    if (!f->listed) { /* a later launcher is asked for its list, too */
+    if (!f->listed) {
         discover_start(f);
+    } else { /* the same launcher again: its copies were given up with its workers */
+        keep_settle(f);
     }
 }
 

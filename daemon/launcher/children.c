@@ -71,6 +71,7 @@ void child_remove(struct child *child)
 {
     close_fds(child, CHILD_FDS);
     free((void *)(uintptr_t)child->frame.data);
+    free((void *)(uintptr_t)child->device.data);
     *child = (struct child){.kind = CHILD_FREE};
 }
 
@@ -88,11 +89,12 @@ void child_ended(struct child *child)
     }
 }
 
-void children_replace(struct children *c, const struct child *worker, struct bytes device)
+void children_replace(struct children *c, const struct child *worker)
 {
     for (unsigned i = 0; i < CHILDREN_MAX; i++) {
         struct child *child = &c->child[i];
-        if (child == worker || !child_departed(child) || !bytes_equal(child->device, device)) {
+        if (child == worker || !child_departed(child) ||
+            !bytes_equal(child->device, worker->device)) {
             continue;
         }
         copies_move(&c->copies, child->id, worker->id);

@@ -34,9 +34,11 @@ struct child {
     pid_t number;                    /* its pid, also after its end */
     /* of a worker: the front's end of the channel, staging memory, record; -1: none */
     int fd[CHILD_FDS];
-    struct bytes frame;  /* owned: the L_WORKER frame that asked for it; empty for other kinds */
-    struct bytes device; /* into `frame` */
-    uint64_t kill_at;    /* ns; NS_NEVER: no limit of wall time */
+    /* of a worker, owned: the L_WORKER frame that asked for it, and its device, which L_DEVICE
+     * replaces; else empty */
+    struct bytes frame;
+    struct bytes device;
+    uint64_t kill_at; /* ns; NS_NEVER: no limit of wall time */
     bool timed_out;
     int status; /* of waitpid */
     int code;   /* result of the start: 0 or ERR_* */
@@ -60,8 +62,8 @@ bool child_departed(const struct child *child);
 /* Forgets the child, which has ended, but for the record of a worker. */
 void child_ended(struct child *child);
 /* The device of this worker has its record now: forgets the device's ended workers, whose copies
- * are of this record. device: as in L_WORKER. */
-void children_replace(struct children *c, const struct child *worker, struct bytes device);
+ * are of this record. */
+void children_replace(struct children *c, const struct child *worker);
 
 /* Reaps ended children. Kills the rest of their process groups, and owes L_ENDED for each. */
 void children_reap(struct children *c);

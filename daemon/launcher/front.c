@@ -101,7 +101,7 @@ static int send_inventory(struct front *f, const struct child *child, struct err
         return rc;
     }
     struct msg_l_inventory msg = {
-        .id = child->id, .pid = (uint64_t)child->pid, .args = asked.args, .device = asked.device};
+        .id = child->id, .pid = (uint64_t)child->pid, .args = asked.args, .device = child->device};
     struct frame_fds fds = {.count = CHILD_FDS};
     memcpy(fds.fd, child->fd, sizeof child->fd);
     if (child->pid == 0) {
@@ -280,16 +280,18 @@ static struct child *child_for(struct front *f, enum child_kind kind, uint64_t i
     return child;
 }
 
-/* device: lies in the frame */
-static int keep_frame(struct child *child, struct bytes frame, struct bytes device)
+/* Replaces *own, which is owned, by a copy. On failure it stays. */
+static int own_copy(struct bytes *own, struct bytes from)
 {
-    uint8_t *copy = malloc(frame.size);
+    uint8_t *copy = malloc(from.size > 0 ? from.size : 1);
     if (copy == NULL) {
         return ERR_NOMEM;
     }
-    memcpy(copy, frame.data, frame.size);
-    child->frame = bytes_of(copy, frame.size);
-    child->device = bytes_of(copy + (device.data - frame.data), device.size);
+    if (from.size > 0) {
+        memcpy(copy, from.data, from.size);
+    }
+    free((void *)(uintptr_t)own->data);
+    *own = bytes_of(copy, from.size);
     return 0;
 }
 
@@ -314,7 +316,8 @@ static int on_worker(struct front *f, struct bytes frame, struct frame_fds *fds,
         child_remove(child);
         return refuse(f, msg.id, rc, why.text, e);
     }
-    if (keep_frame(child, frame, msg.device) != 0 || seqpacket_pair(pair, e) != 0) {
+    if (own_copy(&child->frame, frame) != 0 || own_copy(&child->device, msg.device) != 0 ||
+        seqpacket_pair(pair, e) != 0) {
         child_remove(child);
         return refuse(f, msg.id, ERR_NOMEM, "no memory or descriptors for a worker", e);
     }
@@ -335,38 +338,25 @@ static int on_worker(struct front *f, struct bytes frame, struct frame_fds *fds,
     child->fd[CHILD_OUTPUT] = fds->fd[1];
     child->fd[CHILD_RECORD] = fds->fd[2];
     fds->count = 0;
-    children_replace(f->children, child, msg.device);
+    children_replace(f->children, child);
     return 0;
 }
 
-/* The frame that asked for the worker, with another device. Without memory the old one stays, which
- * the next front takes for a spare worker, and ends. */
+/* Without memory the old device stays, which the next front takes for a spare worker, and ends. */
 static int on_device(struct front *f, struct bytes frame, struct err *e)
 {
     struct msg_l_device msg;
-    struct msg_l_worker asked;
-    struct capbuf out;
     int rc = proto_decode(&schema_msg_l_device, frame, &msg, e);
     struct child *child = rc == 0 ? children_find(f->children, msg.id) : NULL;
     if (child == NULL || child->kind != CHILD_WORKER) {
         return rc; /* it has ended */
     }
-    capbuf_init(&out, FRAME_MAX_BYTES);
-    rc = proto_decode(&schema_msg_l_worker, child->frame, &asked, e);
-    asked.device = msg.device;
-    rc = rc == 0 ? proto_encode(&schema_msg_l_worker, &asked, &out, e) : rc;
-    rc = rc == 0 ? proto_decode(&schema_msg_l_worker, capbuf_view(&out), &asked, e) : rc;
-    if (rc == 0) {
-        const uint8_t *old = child->frame.data;
-        if (keep_frame(child, capbuf_view(&out), asked.device) == 0) {
-            free((void *)(uintptr_t)old);
-            children_replace(f->children, child, child->device);
-        } else {
-            log_warn("worker %d: no memory to note that it is a tenant's now", (int)child->pid);
-        }
+    if (own_copy(&child->device, msg.device) == 0) {
+        children_replace(f->children, child);
+    } else {
+        log_warn("worker %d: no memory to note that it is a tenant's now", (int)child->pid);
     }
-    capbuf_finish(&out);
-    return rc;
+    return 0;
 }
 
 static int on_compiler(struct front *f, struct bytes frame, struct frame_fds *fds, struct err *e)
@@ -463,20 +453,19 @@ static int on_list(struct front *f, struct bytes frame, struct err *e)
     return 0;
 }
 
-/* The front knows how many there may be. */
+/* The front knows how many there may be, and counts them. */
 static int on_keep(struct front *f, struct bytes frame, struct frame_fds *fds, struct err *e)
 {
     struct msg_l_keep msg;
     struct copies *c = &f->children->copies;
     int rc = proto_decode(&schema_msg_l_keep, frame, &msg, e);
-    if (rc != 0) {
-        return rc;
+    if (rc == 0 && copies_keep(c, msg.id, msg.worker, fds->fd[0])) {
+        fds->count = 0;
+    } else if (rc == 0) { /* as if it had not come: the end of the connection would cost far more */
+        log_warn("buffer %#llx will not survive a restart of gpud: there are %u copies already",
+                 (unsigned long long)msg.id, c->max);
     }
-    if (!copies_keep(c, msg.id, msg.worker, fds->fd[0])) {
-        return err_set(e, ERR_LIMIT, "l_keep: more than %u copies", c->max);
-    }
-    fds->count = 0;
-    return 0;
+    return rc;
 }
 
 static int on_release(struct front *f, struct bytes frame, struct err *e)

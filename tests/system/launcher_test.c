@@ -120,6 +120,17 @@ static int hold_worker(void)
     return channel[1];
 }
 
+/* A copy from before. */
+static void hold_copy(uint64_t id)
+{
+    struct err e = ERR_INIT;
+    struct memfd copy = MEMFD_NONE;
+    ck_assert_int_eq(memfd_create_sealed("copy", 4096, &copy, &e), 0);
+    const struct frame_fds fds = {.fd = {copy.fd}, .count = 1};
+    say(&schema_msg_l_kept, &(const struct msg_l_kept){.id = id}, &fds);
+    memfd_finish(&copy);
+}
+
 /* ---- tests ---------------------------------------------------------------------------------- */
 
 static const int ENDS[] = {SIGUSR1, SIGTERM, SIGINT};
@@ -148,11 +159,13 @@ START_TEST(told_to_end_before_it_serves)
 }
 END_TEST
 
-/* The connection breaks, and not the launcher: what runs there was given up, and is ended. */
+/* The connection breaks, and not the launcher: what runs there was given up, and is ended, and what
+ * is kept there is released. */
 START_TEST(another_connection_to_the_same_launcher)
 {
     struct msg_l_worker asked = {0};
     struct msg_l_kill ended = {.id = 0};
+    struct msg_l_release released = {.id = 0};
     int channel[2];
     struct err e = ERR_INIT;
     begin();
@@ -167,9 +180,11 @@ START_TEST(another_connection_to_the_same_launcher)
     ck_until(listens());
     (void)close(front);
     meet();
+    hold_copy(77);
     int held = hold_worker();
     say(&schema_msg_l_listed, &(const struct msg_l_listed){.count = 1}, NULL);
-    while (ended.id == 0 || asked.id == WORKER) { /* in any order; the device is opened again */
+    /* in any order; the device is opened again */
+    while (ended.id == 0 || asked.id == WORKER || released.id == 0) {
         unsigned kind = next(front, "the end of the old worker, and a new one");
         if (kind == FRAME_KIND_L_KILL) {
             read_as(&schema_msg_l_kill, &ended);
@@ -178,10 +193,13 @@ START_TEST(another_connection_to_the_same_launcher)
             say(&schema_msg_l_ended, &gone, NULL);
         } else if (kind == FRAME_KIND_L_WORKER) {
             read_as(&schema_msg_l_worker, &asked);
+        } else if (kind == FRAME_KIND_L_RELEASE) {
+            read_as(&schema_msg_l_release, &released);
         }
     }
     ck_assert_uint_eq(ended.id, WORKER);
     ck_assert_uint_eq(ended.signal, SIGKILL);
+    ck_assert_uint_eq(released.id, 77);
     ck_assert_int_eq(kill(d.pid, SIGTERM), 0);
     ck_assert_int_eq(daemon_wait(&d), 0);
     (void)close(held);

@@ -612,7 +612,6 @@ struct device_name {
     char backend[16];
     unsigned number;
     char owner[PROTO_NAME_MAX + 1]; /* the tenant whose domain it was; "": it was shared */
-    uint64_t grant;                 /* bytes: of a domain */
 };
 
 /* false: the launcher's text is none. */
@@ -626,7 +625,6 @@ static bool device_name(const struct launcher_inventory *inventory, struct devic
         return false;
     }
     ret_name->number = (unsigned)m.index;
-    ret_name->grant = m.grant;
     return true;
 }
 
@@ -636,18 +634,16 @@ static bool is_spare(const struct device_name *name)
     return strncmp(name->owner, DOMAIN_SPARE, sizeof DOMAIN_SPARE - 1) == 0;
 }
 
-/* NULL: unknown, a spare worker, or no memory. *ret_grant: bytes, of a domain, else 0. */
-static struct device *device_of(struct front *f, const struct launcher_inventory *inventory,
-                                uint64_t *ret_grant)
+/* NULL: unknown, a spare worker, or no memory. */
+static struct device *device_of(struct front *f, const struct launcher_inventory *inventory)
 {
     struct device_name name;
     struct device *base =
         device_name(inventory, &name) ? discover_device(f, name.backend, name.number) : NULL;
-    *ret_grant = name.grant;
     if (base == NULL || name.owner[0] == '\0') {
         return base;
     }
-    struct tenant *t = name.grant > 0 && !is_spare(&name) ? quota_tenant(f, name.owner) : NULL;
+    struct tenant *t = !is_spare(&name) ? quota_tenant(f, name.owner) : NULL;
     struct device *d = t != NULL ? domain_adopt(f, t, base) : NULL;
     if (d != NULL) {
         (void)snprintf(d->backend, sizeof d->backend, "%s", name.backend);
@@ -698,8 +694,7 @@ static void adopt_record(struct front *f, const struct launcher_inventory *inven
     uint64_t last = record_last(r, RECORD_JOB);
     f->next_job = last >= f->next_job ? last + 1 : f->next_job;
     bool counts = has_awaited(f, r) || has_kept(r);
-    uint64_t ignored = 0;
-    struct device *d = counts ? device_of(f, inventory, &ignored) : NULL;
+    struct device *d = counts ? device_of(f, inventory) : NULL;
     if (d == NULL || d->record != NULL || is_late(f, d)) {
         if (counts) {
             log_warn("the device of an ended worker is unknown or has another: jobs may run again, "
@@ -723,16 +718,14 @@ void adopt_worker(struct front *f, const struct launcher_inventory *inventory)
         adopt_record(f, inventory);
         return;
     }
-    uint64_t grant = 0;
-    struct device *d = device_of(f, inventory, &grant);
+    struct device *d = device_of(f, inventory);
     if (d == NULL || is_late(f, d)) {
         turn_away(f, inventory);
         return;
     }
     log_info("device %u: taking over worker %d", device_shown(d), (int)inventory->pid);
     worker_adopt(f, d, inventory);
-    uint64_t lease = record_lease(d->record);
-    domain_keep(f, d, lease > 0 ? lease : grant);
+    domain_keep(f, d, record_lease(d->record));
 }
 
 void adopt_over(struct front *f)

@@ -301,8 +301,8 @@ static void leave_later(struct front *f, struct job *j)
     f->leaving_tail = j;
 }
 
-/* The worker's ledger keeps the answer until the client acknowledges it. An answer that nobody
- * awaits, or of a job that no worker had, is closed at once. */
+/* The worker's ledger keeps the answer until the client acknowledges it. An answer that no
+ * client awaits, or of a job that no worker had, is closed at once. */
 static void settle_answer(struct front *f, struct job *j, bool dispatched)
 {
     bool awaited = j->session != NULL && j->answer != ANSWER_EARLY_ACKED;

@@ -6,6 +6,7 @@
 #include "common/saturate.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/workers/domains.h"
+#include "daemon/front/workers/lease.h"
 #include "daemon/front/workers/worker_end.h"
 #include "proto/codec.h"
 
@@ -16,7 +17,11 @@ uint64_t budget_of(const struct device *d, uint64_t memory_max)
     }
     uint64_t own = d->pool_default > 0 ? d->pool_default : device_pool_limit(d);
     uint64_t most = d->memory > 0 && d->memory < memory_max ? d->memory : memory_max;
-    return sat_sub(memory_max > 0 ? most : own, d->granted);
+    uint64_t all = memory_max > 0 ? most : own;
+    uint64_t least = lease_floor(all, 0); /* domains have more than all if that was lowered */
+    uint64_t left = sat_sub(all, d->granted);
+    least = least < all ? least : all;
+    return left > least ? left : least;
 }
 
 static uint64_t stay_of(const struct front *f, const struct device *d)

@@ -10,8 +10,9 @@
 #include "daemon/front/model/front.h"
 
 /* The device's budget in bytes if the settings' device_memory_max is `memory_max`: at most the
- * memory of the device; 0: as much as a worker takes by itself. Less what its domains are granted.
- * The budget of a domain is its grant. */
+ * memory of the device; 0: as much as a worker takes by itself. Less what its domains are granted,
+ * but at least what each worker keeps (lease_floor): 0 would be no limit. The budget of a domain is
+ * its grant. */
 uint64_t budget_of(const struct device *d, uint64_t memory_max);
 /* What the device's budget may become, in bytes: what the floors of the other workers of the
  * hardware leave, and its tenant may have. Its budget, if its lease was denied to grow. */

@@ -13,6 +13,7 @@
 #include "daemon/front/workers/departing.h"
 #include "daemon/front/workers/evacuate.h"
 #include "daemon/front/workers/lease.h"
+#include "daemon/front/workers/record.h"
 #include "daemon/front/workers/worker.h"
 #include "daemon/front/workers/worker_end.h"
 
@@ -92,6 +93,7 @@ static void grant_change(struct front *f, struct device *d, uint64_t grant)
     if (d->grant == grant) {
         return;
     }
+    record_set_lease(d->record, grant);
     base->granted = base->granted - d->grant + grant;
     d->grant = d->memory_limit = grant;
     f->hooks.budget_changed(f, base);
@@ -276,6 +278,27 @@ static bool some_quiet(const struct front *f, const struct device *base)
     return some;
 }
 
+static bool is_spare(const struct front *f, const struct device *d)
+{
+    return d->owner != NULL && d->owner == f->spare;
+}
+
+/* The device's spare domain; NULL: none. */
+static struct device *spare_of(const struct front *f, const struct device *base)
+{
+    struct device *d = base->domains;
+    while (d != NULL && !is_spare(f, d)) {
+        d = d->domain_next;
+    }
+    return d;
+}
+
+/* A spare domain goes before all others. */
+static bool goes_before(const struct front *f, const struct device *a, const struct device *b)
+{
+    return is_spare(f, a) || (!is_spare(f, b) && used_ns(a) < used_ns(b));
+}
+
 /* A full device is asked often: the buffers are walked only if a domain may go. */
 static struct device *least_used(struct front *f, const struct device *base)
 {
@@ -288,7 +311,7 @@ static struct device *least_used(struct front *f, const struct device *base)
     mark_buffers(f, &fragile, &any);
     for (struct device *d = base->domains; d != NULL; d = d->domain_next) {
         bool idle = is_quiet(f, d) && !device_set_has(&fragile, d->index);
-        if (idle && (least == NULL || used_ns(d) < used_ns(least))) {
+        if (idle && (least == NULL || goes_before(f, d, least))) {
             least = d;
         }
     }
@@ -322,30 +345,23 @@ static int refuse(const struct front *f, const struct tenant *t, const struct de
                    t->name, base->index, device_whole(base), base->granted);
 }
 
+/* It cannot end yet, but makes room when it can (spare_watch). */
+static bool spare_starts(const struct front *f, const struct device *base)
+{
+    const struct device *d = spare_of(f, base);
+    return d != NULL &&
+           (d->state == DEVICE_STARTING || d->state == DEVICE_OPENED || d->state == DEVICE_PROBING);
+}
+
 /* The memory of a device that has not been opened is not known yet. */
 static bool has_room(const struct front *f, const struct tenant *t, struct device *base)
 {
     uint64_t others = sat_sub(base->granted, coming(base));
     uint64_t whole = device_whole(base);
     uint64_t floor = lease_floor(whole, amount_of(&t->limits.guaranteed, whole));
-    return active(base) < f->config.domains_max &&
+    return active(base) < f->config.domains_max + spare_starts(f, base) &&
            (base->memory == 0 || grant_beside(f, t, base, others) > 0 ||
             domain_most(f, t, base) >= floor);
-}
-
-static bool is_spare(const struct front *f, const struct device *d)
-{
-    return d->owner != NULL && d->owner == f->spare;
-}
-
-/* The device's spare domain; NULL: none. */
-static struct device *spare_of(const struct front *f, const struct device *base)
-{
-    struct device *d = base->domains;
-    while (d != NULL && !is_spare(f, d)) {
-        d = d->domain_next;
-    }
-    return d;
 }
 
 /* false: the device has no spare domain that has yet to get a worker. */
@@ -523,8 +539,12 @@ struct device *domain_adopt(struct front *f, struct tenant *t, struct device *ba
 
 void domain_keep(struct front *f, struct device *d, uint64_t grant)
 {
-    if (d->owner != NULL) {
-        grant_change(f, d, grant);
+    if (d->owner == NULL) {
+        return;
+    }
+    grant_change(f, d, grant);
+    if (grant == 0) { /* else the next worker would have no limit */
+        device_set_state(d, DEVICE_RESTING, "its former worker could not be taken over");
     }
 }
 
@@ -684,10 +704,16 @@ static bool memory_free(const struct front *f, const struct device *base)
     return base->memory > 0 && sat_add(sat_add(base->granted, grant), used) <= whole;
 }
 
+/* A tenant that came back waits for a place, or the settings have fewer now. */
+static bool too_many(const struct front *f, const struct device *base)
+{
+    return active(base) > f->config.domains_max;
+}
+
 static bool spare_allowed(const struct front *f, const struct device *base)
 {
     return f->config.domain_spare > 0 && f->config.domains_max > 0 && f->life == FRONT_SERVING &&
-           base->proven && device_serves(base) && !memory_wanted(base);
+           base->proven && device_serves(base) && !memory_wanted(base) && !too_many(f, base);
 }
 
 static bool spare_due(const struct front *f, const struct device *base, uint64_t now)
@@ -733,7 +759,10 @@ static void spare_watch(struct front *f, struct device *base, uint64_t now)
         return;
     } else if (!spare_yields(f, base) && is_quiet(f, d)) {
         base->spare_ns = ns_add(now, SPARE_NS);
-        rest(f, d, f->config.domain_spare > 0 ? "memory is wanted" : "no spare one is wanted");
+        rest(f, d,
+             too_many(f, base)                           ? "its place is wanted"
+             : memory_wanted(base) || spare_shrank(f, d) ? "memory is wanted"
+                                                         : "no spare one is wanted");
     }
 }
 

@@ -48,7 +48,8 @@ uint64_t domain_most(const struct front *f, const struct tenant *t, struct devic
 /* Bytes of the device that a new domain of the tenant would get; 0: none are left. */
 uint64_t domain_grant(const struct front *f, const struct tenant *t, struct device *base);
 /* The domain's worker, which an earlier front started, keeps the lease that this front noted. What
- * the worker itself reports does not count. No domain: nothing happens. */
+ * the worker itself reports does not count. grant 0: there is no note, and the worker is being
+ * ended; the domain rests. No domain: nothing happens. */
 void domain_keep(struct front *f, struct device *d, uint64_t grant);
 /* Starts and ends workers of domains. */
 void domains_watch(struct front *f, uint64_t now);

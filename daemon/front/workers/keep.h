@@ -34,7 +34,7 @@ void keep_found(struct front *f, uint64_t id, int fd);
 int keep_claim(struct front *f, uint64_t id);
 /* The same, and the buffer owns what it gets. */
 bool keep_claim_for(struct front *f, struct buffer *b);
-/* The adoption is over: releases what nothing has claimed. */
+/* The launcher has listed all, and the adoption is over: releases what nothing has claimed. */
 void keep_settle(struct front *f);
 /* The front ends: the launcher keeps all that it has. */
 void keep_finish(struct front *f);

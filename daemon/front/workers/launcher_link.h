@@ -70,7 +70,7 @@ void launcher_link_close(struct launcher_link *l); /* workers keep running; NULL
 
 int launcher_worker(struct launcher_link *l, uint64_t id, const char *const *args,
                     struct bytes device, const int fd[LAUNCHER_WORKER_FDS], struct err *e);
-/* The worker is of another device from now on: the next front is told so. */
+/* The worker is of another device from now on: the next front learns that. */
 int launcher_device(struct launcher_link *l, uint64_t id, struct bytes device, struct err *e);
 struct launcher_limits {
     uint64_t cpu_s;

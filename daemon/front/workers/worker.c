@@ -87,10 +87,8 @@ static int encode_device(const struct device *d, struct capbuf *out, struct err 
 {
     char owner[PROTO_NAME_MAX + 1];
     name_owner(d->front, d, owner);
-    struct msg_record_worker m = {.backend = bytes_str(d->backend),
-                                  .index = d->number,
-                                  .tenant = bytes_str(owner),
-                                  .grant = d->grant};
+    struct msg_record_worker m = {
+        .backend = bytes_str(d->backend), .index = d->number, .tenant = bytes_str(owner)};
     return proto_encode(&schema_msg_record_worker, &m, out, e);
 }
 

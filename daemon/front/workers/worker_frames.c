@@ -50,7 +50,7 @@ static void opened(struct front *f, struct device *d)
     }
 }
 
-/* What a former front asked a worker to give back is not known: it is told its budget again. */
+/* What a former front asked a worker to give back is not known: its budget is sent again. */
 static void begin_lease(struct device *d)
 {
     bool adopted = d->state == DEVICE_ADOPTING;

@@ -254,5 +254,31 @@ START_TEST(copies_are_for_the_next_front)
 }
 END_TEST
 
-SUITE_MAIN("copies", copies_are_for_the_next_front, they_are_kept_until_they_are_released,
-           descriptors_are_left, a_record_with_copies_stays)
+/* It is as if it had not come. The connection, and with it all workers, stay. */
+START_TEST(a_copy_too_many_is_not_kept)
+{
+    const struct programs programs = {.worker = -1, .compiler = -1, .monitor = -1};
+    const struct msg_l_keep keep[] = {{.id = 5, .worker = 1}, {.id = 6, .worker = 1}};
+    const struct msg_l_release gone = {.id = 5};
+    int first = memory("first");
+    int second = memory("second");
+    children_init(&all);
+    all.copies.max = 1;
+    ck_assert_int_eq(front_init(&f, &all, &programs, "test", NULL), 0);
+    meet();
+    hello(1);
+    ck_assert_int_eq(say(&schema_msg_l_keep, &keep[0], first), 0);
+    ck_assert_int_eq(say(&schema_msg_l_keep, &keep[1], second), 0);
+    list(5, "first");
+    ck_assert_int_eq(say(&schema_msg_l_release, &gone, -1), 0);
+    ck_assert_int_eq(say(&schema_msg_l_keep, &keep[1], second), 0);
+    list(6, "second");
+    copies_release(&all.copies, 6);
+    leave();
+    (void)close(first);
+    (void)close(second);
+}
+END_TEST
+
+SUITE_MAIN("copies", a_copy_too_many_is_not_kept, copies_are_for_the_next_front,
+           they_are_kept_until_they_are_released, descriptors_are_left, a_record_with_copies_stays)

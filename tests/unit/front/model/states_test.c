@@ -80,7 +80,7 @@ static const struct machine machines[] = {
      .steps = {[DEVICE_STARTING] = TO(DEVICE_STARTING) | TO(DEVICE_ADOPTING) | TO(DEVICE_OPENED) |
                                    TO(DEVICE_ABSENT) | TO(DEVICE_REPLACED) | REST | END,
                [DEVICE_OPENED] = TO(DEVICE_PROBING) | TO(DEVICE_ABSENT) | END,
-               [DEVICE_ADOPTING] = TO(DEVICE_OPENED) | END,
+               [DEVICE_ADOPTING] = TO(DEVICE_OPENED) | REST | END,
                [DEVICE_PROBING] = TO(DEVICE_PROBING) | TO(DEVICE_READY) | TO(DEVICE_ABSENT) |
                                   TO(DEVICE_REPLACED) | END,
                [DEVICE_READY] = REST | END,

@@ -7,6 +7,7 @@
 #include "daemon/front/tenants/forget.h"
 #include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/views/diagnosis.h"
+#include "daemon/front/workers/lease.h"
 #include "daemon/front/workers/link.h"
 #include "daemon/front/workers/worker.h"
 #include "proto/codec.h"
@@ -262,6 +263,23 @@ START_TEST(a_budget_is_never_below_what_is_guaranteed)
 }
 END_TEST
 
+/* A front that starts with a lower device_memory_max takes domains over that have more. */
+START_TEST(a_budget_is_a_limit_whatever_domains_have)
+{
+    struct device *d = begin(DEVICE_READY);
+    k->f.config.device_memory_max = 8 * MIB;
+    d->granted = 12 * MIB;
+    ck_assert(quota_open(&k->f, d));
+    ck_assert_uint_eq(budgets, 1);
+    ck_assert_uint_eq(budget[0].limit, lease_floor(8 * MIB, 0));
+    ck_assert_uint_gt(budget[0].limit, 0);
+    d->granted = 2 * MIB; /* they have ended */
+    ck_assert_uint_eq(budget_of(d, 8 * MIB), 6 * MIB);
+    ck_assert_uint_eq(budget_of(d, MIB), MIB); /* never more than there is */
+    finish();
+}
+END_TEST
+
 /* The former budget remains, and shares of it count from that. */
 START_TEST(a_budget_that_a_worker_refuses_is_seen)
 {
@@ -298,7 +316,7 @@ START_TEST(a_budget_that_a_worker_refuses_is_seen)
 END_TEST
 
 SUITE_MAIN("quota", a_budget_is_never_below_what_is_guaranteed,
-           a_budget_that_a_worker_refuses_is_seen, one_that_is_taken_over_is_told_once_it_is_known,
-           what_shrinks_is_told_first, what_a_worker_refuses_is_seen,
-           a_device_is_tried_again_when_its_worker_has_ended, room_is_less_what_is_kept_for_others,
-           who_is_forgotten_has_no_limit_any_more)
+           a_budget_is_a_limit_whatever_domains_have, a_budget_that_a_worker_refuses_is_seen,
+           one_that_is_taken_over_is_told_once_it_is_known, what_shrinks_is_told_first,
+           what_a_worker_refuses_is_seen, a_device_is_tried_again_when_its_worker_has_ended,
+           room_is_less_what_is_kept_for_others, who_is_forgotten_has_no_limit_any_more)

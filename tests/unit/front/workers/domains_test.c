@@ -10,7 +10,9 @@
 #include "daemon/front/tenants/budget.h"
 #include "daemon/front/workers/departing.h"
 #include "daemon/front/workers/domains.h"
+#include "daemon/front/workers/record.h"
 #include "daemon/front/workers/worker.h"
+#include "daemon/front/workers/worker_end.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
 
@@ -21,14 +23,20 @@ static struct fake *k;
 static uint64_t started[8], killed[8];
 static unsigned starts, kills;
 static char limit_of[8][32]; /* --memory-limit of each that started */
+static struct {
+    uint8_t bytes[128];
+    size_t size;
+} name_of[8]; /* what the launcher knows each by */
 
 static int start_worker(struct launcher_link *l, uint64_t id, const char *const *args,
                         struct bytes device, const int *fd, struct err *e)
 {
     (void)l;
-    (void)device;
     (void)fd;
     (void)e;
+    ck_assert_uint_le(device.size, sizeof name_of[0].bytes);
+    memcpy(name_of[starts].bytes, device.data, device.size);
+    name_of[starts].size = device.size;
     for (unsigned i = 0; args[i] != NULL; i++) {
         if (strcmp(args[i], "--memory-limit") == 0) {
             (void)snprintf(limit_of[starts], sizeof limit_of[0], "%s", args[i + 1]);
@@ -459,6 +467,7 @@ START_TEST(a_newcomer_gets_the_spare_worker)
     ck_assert_uint_eq(starts, 1);
     ck_assert_str_eq(named, "a");
     ck_assert_uint_eq(d->grant, 300 * MIB); /* what it is guaranteed */
+    ck_assert_uint_eq(record_lease(d->record), d->grant);
     ck_assert_uint_eq(base->granted, d->grant);
     ck_assert_uint_eq(a->domains, 1);
     ck_assert_uint_eq(k->f.spare->domains, 0);
@@ -519,6 +528,90 @@ START_TEST(a_spare_worker_ends_first)
     domains_watch(&k->f, fake_now());
     ck_assert_uint_eq(starts, 3);
     spare_ends(base->domains);
+    finish();
+}
+END_TEST
+
+/* A tenant that comes back has a domain, and needs a worker for that. */
+static struct device *resting(struct tenant *t)
+{
+    struct device *d = serving(t, 0);
+    fake_pass((k->f.config.domain_idle_s + 1) * NS_PER_S);
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(d->state, DEVICE_RESTING);
+    ends(d);
+    d->jobs = 1; /* it stays for that */
+    return d;
+}
+
+START_TEST(a_spare_worker_gives_its_place)
+{
+    begin_spare();
+    k->f.config.domain_spare = 0;
+    struct device *b = resting(apart("b"));
+    struct device *a = serving(apart("a"), 0);
+    k->f.config.domain_spare = 1;
+    fake_pass(NS_PER_S);
+    struct device *d = spare(); /* it is used last, and has the last place */
+    ck_assert_ptr_eq(obtain(b->owner, 0), b);
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(a->state, DEVICE_READY);
+    ck_assert_int_eq(d->state, DEVICE_RESTING);
+    ends(d);
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(b->state, DEVICE_STARTING);
+    b->jobs = 0;
+    opens(b);
+    k->f.config.domain_spare = 0;
+    k->f.device_count = FAKE_DEVICES;
+    finish();
+}
+END_TEST
+
+START_TEST(a_spare_worker_goes_when_places_become_fewer)
+{
+    begin_spare();
+    struct device *a = serving(apart("a"), 0);
+    struct device *d = spare();
+    k->f.config.domains_max = 1;
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(a->state, DEVICE_READY);
+    ck_assert_int_eq(d->state, DEVICE_RESTING);
+    spare_ends(d);
+    finish();
+}
+END_TEST
+
+/* One that starts has the last place, and all others are busy. */
+START_TEST(a_spare_worker_that_starts_refuses_no_tenant)
+{
+    begin_spare();
+    k->f.config.domain_spare = 0;
+    struct device *b = resting(apart("b"));
+    struct device *a = serving(apart("a"), 0);
+    a->jobs = 1;
+    k->f.config.domain_spare = 1;
+    fake_pass(NS_PER_S);
+    domains_watch(&k->f, fake_now());
+    domains_watch(&k->f, fake_now());
+    struct device *d = k->device[0].domains;
+    ck_assert_ptr_ne(d, b);
+    ck_assert_int_eq(d->state, DEVICE_STARTING);
+    ck_assert_ptr_eq(obtain(b->owner, 0), b);
+    domains_watch(&k->f, fake_now());
+    ck_assert(b->wanted);
+    opens(d);
+    d->link = (struct link *)d;
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(d->state, DEVICE_RESTING);
+    ends(d);
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(b->state, DEVICE_STARTING);
+    b->jobs = 0;
+    opens(b);
+    a->jobs = 0;
+    k->f.config.domain_spare = 0;
+    k->f.device_count = FAKE_DEVICES;
     finish();
 }
 END_TEST
@@ -714,6 +807,48 @@ START_TEST(an_adopted_worker_keeps_its_grant)
 }
 END_TEST
 
+/* The launcher keeps one record of a device, and a folder for what its driver compiles, by what the
+ * front calls the device. */
+START_TEST(a_worker_with_another_grant_is_of_the_same_device)
+{
+    begin();
+    struct tenant *a = apart("a");
+    struct device *d = serving(a, 0);
+    fake_pass(2 * k->f.config.domain_idle_s * NS_PER_S);
+    domains_watch(&k->f, fake_now());
+    ends(d);
+    k->f.config.domain_percent *= 2;
+    ck_assert_ptr_eq(serving(a, 0), d);
+    ck_assert_uint_eq(starts, 2);
+    ck_assert_str_ne(limit_of[0], limit_of[1]);
+    ck_assert_uint_eq(name_of[0].size, name_of[1].size);
+    ck_assert_int_eq(memcmp(name_of[0].bytes, name_of[1].bytes, name_of[0].size), 0);
+    finish();
+}
+END_TEST
+
+/* Its lease is not known, so its next worker gets one as any that starts. */
+START_TEST(without_its_record_an_adopted_domain_rests)
+{
+    begin();
+    struct tenant *t = tenant_named(&k->f.tenants, "a");
+    struct device *d = domain_adopt(&k->f, t, &k->device[0]);
+    d->worker = 50;
+    device_set_state(d, DEVICE_ADOPTING, NULL);
+    worker_end(&k->f, d, NULL, "no record");
+    domain_keep(&k->f, d, record_lease(d->record));
+    ck_assert_int_eq(d->state, DEVICE_RESTING);
+    ck_assert_ptr_eq(obtain(t, 0), d);
+    domains_watch(&k->f, fake_now());
+    ck_assert_uint_eq(starts, 0); /* it has yet to end */
+    ends(d);
+    domains_watch(&k->f, fake_now());
+    ck_assert_uint_eq(starts, 1);
+    ck_assert_str_eq(limit_of[0], "104857600");
+    finish();
+}
+END_TEST
+
 /* A worker of a former front that ends keeps the one device waiting whose it was. */
 START_TEST(a_departing_worker_has_an_owner)
 {
@@ -743,6 +878,9 @@ SUITE_MAIN("domains", where_a_tenant_is, a_worker_starts_when_the_device_has_pro
            a_newcomer_waits_for_copies_without_a_place, an_idle_worker_rests,
            a_worker_that_is_away_holds_nobody_up, ended_jobs_outlive_the_domain,
            an_adopted_worker_keeps_its_grant, a_departing_worker_has_an_owner,
-           a_newcomer_gets_the_spare_worker, a_spare_worker_that_starts_is_taken,
-           a_spare_worker_ends_first, no_spare_worker_without_free_memory,
-           a_lost_spare_worker_is_replaced)
+           a_worker_with_another_grant_is_of_the_same_device,
+           without_its_record_an_adopted_domain_rests, a_newcomer_gets_the_spare_worker,
+           a_spare_worker_that_starts_is_taken, a_spare_worker_ends_first,
+           no_spare_worker_without_free_memory, a_lost_spare_worker_is_replaced,
+           a_spare_worker_gives_its_place, a_spare_worker_goes_when_places_become_fewer,
+           a_spare_worker_that_starts_refuses_no_tenant)
