@@ -41,6 +41,19 @@ static int find_listen(struct ctl *ctl, char *out, size_t size, struct ctl_err *
     return 0;
 }
 
+/* Nothing serves there, or something else does: the daemon says why. */
+static int not_served(struct ctl_err *e)
+{
+    const struct ctl_err why = *e;
+    if (why.code != GPUD_ERR_CONNECT && why.code != GPUD_ERR_PROTOCOL) {
+        return why.code;
+    }
+    return ctl_err_set(e, why.code,
+                       "%s: gpuctl status has the problem; if it has none, gpud.service lacks "
+                       "gpud-metrics.conf, without which it has no loopback",
+                       why.text);
+}
+
 /* Asks one address after the other, until one answers. */
 static int fetch(const char *listen, const char *accept, uint64_t ns, char **ret_body,
                  size_t *ret_size, struct ctl_err *e)
@@ -54,6 +67,7 @@ static int fetch(const char *listen, const char *accept, uint64_t ns, char **ret
         size_t length = strcspn(c, separators);
         (void)snprintf(address, sizeof address, "%.*s", (int)length, c);
         rc = http_get(address, "/metrics", accept, ns, ret_body, ret_size, e);
+        rc = rc != 0 ? not_served(e) : 0;
         c += length;
         c += strspn(c, separators);
     }

@@ -203,6 +203,10 @@ START_TEST(a_reload_moves_the_address)
                       NULL,
                   "%s", out);
     ck_assert_int_eq(http_get(port, "/metrics", PLAIN, text), 0);
+    ck_assert_int_eq(gpuctl(d, out, err, "metrics", NULL), 3);
+    ck_assert_msg(strstr(err, "unix:/dev/null/m: ") != NULL &&
+                      strstr(err, "gpuctl status has the problem") != NULL,
+                  "%s", err);
     write_settings(listen, "");
     ck_assert_int_eq(gpuctl(d, out, err, "reload", NULL), 0);
     ck_assert_double_eq(value("gpud_config_last_reload_successful"), 1);

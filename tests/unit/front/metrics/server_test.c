@@ -371,6 +371,26 @@ START_TEST(an_address_in_use_is_refused)
 }
 END_TEST
 
+START_TEST(a_port_in_use_is_named)
+{
+    struct metrics_server *other = NULL;
+    struct err e = ERR_INIT;
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof a;
+    char listening[64];
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(fd, (const struct sockaddr *)&a, size), 0);
+    ck_assert_int_eq(listen(fd, 1), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&a, &size), 0);
+    (void)snprintf(listening, sizeof listening, "127.0.0.1:%u", ntohs(a.sin_port));
+    ck_assert_int_eq(metrics_addresses_parse(listening, &options.addresses, &e), 0);
+    ck_assert_int_eq(metrics_server_start(&options, &other, &e), ERR_EXISTS);
+    (void)snprintf(listening, sizeof listening, "127.0.0.1:%u is in use", ntohs(a.sin_port));
+    ck_assert_msg(strncmp(e.text, listening, strlen(listening)) == 0, "%s", e.text);
+    (void)close(fd);
+}
+END_TEST
+
 SUITE_MAIN_IN("server", setup, teardown, a_scrape_is_collected_and_written,
               openmetrics_is_sent_when_it_is_accepted, a_request_is_not_answered_with_older_numbers,
               readiness_is_what_the_loop_says, a_loop_that_hangs_is_reported,
@@ -378,4 +398,4 @@ SUITE_MAIN_IN("server", setup, teardown, a_scrape_is_collected_and_written,
               bad_requests_are_refused_and_the_server_goes_on,
               the_head_of_an_answer_can_be_asked_for, scrapers_that_do_not_read_hold_few_texts,
               the_end_does_not_wait_for_scrapers, a_unix_socket_is_for_its_user_and_group,
-              an_address_in_use_is_refused)
+              an_address_in_use_is_refused, a_port_in_use_is_named)
