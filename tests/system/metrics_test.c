@@ -219,8 +219,9 @@ END_TEST
  * defence: `front/metrics/server.c`: limits of connections, their memory and their time;
  *   `front/metrics/page.c`: metrics_page_response
  * also: `front_metrics_server_test`: scrapers_that_do_not_read_hold_few_texts,
- *   bad_requests_are_refused_and_the_server_goes_on, a_hundred_scrapers_share_collections
- * mutants: metrics-texts */
+ *   bad_requests_are_refused_and_the_server_goes_on, a_hundred_scrapers_share_collections,
+ *   a_request_that_comes_byte_by_byte_is_ended, an_answer_that_is_read_byte_by_byte_is_ended
+ * mutants: metrics-texts, metrics-life */
 START_TEST(scrapers_that_do_not_read_cost_nothing)
 {
     int fd[SCRAPERS];
