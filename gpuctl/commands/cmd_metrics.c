@@ -91,6 +91,10 @@ int cmd_metrics(struct ctl *ctl, struct options *options, struct ctl_err *e)
     if (!ctl_people(ctl)) {
         return ctl_err_usage(e, "metrics have a format of their own: leave -o out");
     }
+    if (ctl_other_host(ctl)) { /* the address in its setting would be taken for one of this host */
+        return ctl_err_usage(e, "metrics are served on the daemon's own host only: use gpuctl "
+                                "metrics there, without a URL of tls+tcp");
+    }
     uint64_t ns = 0;
     int rc = ctl_timeout(&ns, e);
     rc = rc == 0 ? find_listen(ctl, listen, sizeof listen, e) : rc;

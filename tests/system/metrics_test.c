@@ -264,6 +264,8 @@ START_TEST(gpuctl_prints_them)
     ck_assert_int_eq(gpuctl(d, out, err, "metrics", "--openmetrics", NULL), 0);
     ck_assert_msg(strlen(out) > 6 && strcmp(out + strlen(out) - 6, "# EOF\n") == 0, "%s", out);
     ck_assert_int_eq(gpuctl(d, out, err, "-o", "json", "metrics", NULL), 2);
+    ck_assert_int_eq(gpuctl(d, out, err, "-u", "tls+tcp://127.0.0.1:1", "metrics", NULL), 2);
+    ck_assert_msg(strstr(err, "on the daemon's own host only") != NULL, "%s", err);
     write_settings("", "");
     ck_assert_int_eq(gpuctl(d, out, err, "reload", NULL), 0);
     ck_assert_int_eq(gpuctl(d, out, err, "metrics", NULL), 1);
