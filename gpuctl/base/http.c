@@ -40,6 +40,16 @@ static int late(const char *address, struct ctl_err *e)
     return ctl_err_set(e, GPUD_ERR_TIMEOUT, "%s did not answer in time", address);
 }
 
+/* errno is of connect. */
+static int unreachable(const char *address, struct ctl_err *e)
+{
+    if (errno == EAGAIN || errno == EINPROGRESS || errno == ETIMEDOUT) {
+        return late(address, e);
+    }
+    return ctl_err_set(e, errno == EACCES ? GPUD_ERR_PERMISSION : GPUD_ERR_CONNECT, "%s: %s",
+                       address, strerror(errno));
+}
+
 /* A server whose backlog is full leaves a connection waiting, so that has a limit, too. */
 static int dial(const struct sockaddr *a, socklen_t size, const char *address, uint64_t ns,
                 int *ret_fd, struct ctl_err *e)
@@ -54,9 +64,7 @@ static int dial(const struct sockaddr *a, socklen_t size, const char *address, u
     if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0) {
         rc = ctl_err_errno(e, "a limit for a socket");
     } else if (connect(fd, a, size) != 0) {
-        rc = errno == EAGAIN || errno == EINPROGRESS || errno == ETIMEDOUT
-                 ? late(address, e)
-                 : ctl_err_set(e, GPUD_ERR_CONNECT, "%s: %s", address, strerror(errno));
+        rc = unreachable(address, e);
     }
     if (rc != 0) {
         (void)close(fd);

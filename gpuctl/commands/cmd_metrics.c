@@ -41,17 +41,23 @@ static int find_listen(struct ctl *ctl, char *out, size_t size, struct ctl_err *
     return 0;
 }
 
-/* Nothing serves there, or something else does: the daemon says why. */
+/* Adds what to do. */
 static int not_served(struct ctl_err *e)
 {
     const struct ctl_err why = *e;
-    if (why.code != GPUD_ERR_CONNECT && why.code != GPUD_ERR_PROTOCOL) {
+    switch (why.code) {
+    case GPUD_ERR_PERMISSION:
+        return ctl_err_set(
+            e, why.code, "%s: the socket is for root, the daemon's user and admin_group", why.text);
+    case GPUD_ERR_CONNECT:
+    case GPUD_ERR_PROTOCOL: /* something else serves there */
+        return ctl_err_set(e, why.code,
+                           "%s: gpuctl status has the problem; if it has none, gpud.service lacks "
+                           "gpud-metrics.conf, without which it has no loopback",
+                           why.text);
+    default:
         return why.code;
     }
-    return ctl_err_set(e, why.code,
-                       "%s: gpuctl status has the problem; if it has none, gpud.service lacks "
-                       "gpud-metrics.conf, without which it has no loopback",
-                       why.text);
 }
 
 /* Asks one address after the other, until one answers. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -153,6 +154,20 @@ START_TEST(a_server_without_room_for_connections_is_given_up)
 }
 END_TEST
 
+START_TEST(a_socket_of_other_users_is_no_server_that_is_down)
+{
+    uid_t root = geteuid();
+    char *body = NULL;
+    size_t size = 0;
+    struct ctl_err e;
+    ck_assert_int_eq(chmod(path, 0), 0);
+    ck_assert_int_eq(root != 0 ? 0 : seteuid(65534), 0); /* root may use every socket */
+    int rc = http_get(address, "/metrics", "text/plain", SECOND, &body, &size, &e);
+    ck_assert_int_eq(root != 0 ? 0 : seteuid(root), 0);
+    ck_assert_int_eq(rc, GPUD_ERR_PERMISSION);
+}
+END_TEST
+
 START_TEST(addresses_without_a_server)
 {
     static const char *const bad[] = {"127.0.0.1", "host.example:80", "[::1]x", ""};
@@ -172,4 +187,5 @@ END_TEST
 
 SUITE_MAIN_IN("http", setup, teardown, a_body_comes_alone, other_answers_are_errors,
               a_server_that_is_silent_is_given_up, an_answer_that_comes_byte_by_byte_is_given_up,
-              a_server_without_room_for_connections_is_given_up, addresses_without_a_server)
+              a_server_without_room_for_connections_is_given_up,
+              a_socket_of_other_users_is_no_server_that_is_down, addresses_without_a_server)
