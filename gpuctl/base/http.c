@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 #define ROOM      65536u
 #define BYTES_MAX (256u * 1024u * 1024u)
 #define NS_PER_MS UINT64_C(1000000)
+#define NS_PER_S  UINT64_C(1000000000)
 
 struct answer {
     char *data; /* owned */
@@ -28,20 +30,43 @@ static uint64_t now_ns(void)
 {
     struct timespec t;
     (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
 /* ---- the connection -------------------------------------------------------------------------- */
 
-static int dial(const struct sockaddr *a, socklen_t size, const char *address, int *ret_fd,
-                struct ctl_err *e)
+static int late(const char *address, struct ctl_err *e)
 {
+    return ctl_err_set(e, GPUD_ERR_TIMEOUT, "%s did not answer in time", address);
+}
+
+/* errno is of connect. */
+static int unreachable(const char *address, struct ctl_err *e)
+{
+    if (errno == EAGAIN || errno == EINPROGRESS || errno == ETIMEDOUT) {
+        return late(address, e);
+    }
+    return ctl_err_set(e, errno == EACCES ? GPUD_ERR_PERMISSION : GPUD_ERR_CONNECT, "%s: %s",
+                       address, strerror(errno));
+}
+
+/* A server whose backlog is full leaves a connection waiting, so that has a limit, too. */
+static int dial(const struct sockaddr *a, socklen_t size, const char *address, uint64_t ns,
+                int *ret_fd, struct ctl_err *e)
+{
+    const struct timeval limit = {.tv_sec = (time_t)(ns / NS_PER_S),
+                                  .tv_usec = (suseconds_t)(ns % NS_PER_S / 1000) + (ns < 1000)};
+    int rc = 0;
     int fd = socket(a->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0) {
         return ctl_err_errno(e, "a socket");
     }
-    if (connect(fd, a, size) != 0) { /* at once, on this host */
-        int rc = ctl_err_set(e, GPUD_ERR_CONNECT, "%s: %s", address, strerror(errno));
+    if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0) {
+        rc = ctl_err_errno(e, "a limit for a socket");
+    } else if (connect(fd, a, size) != 0) {
+        rc = unreachable(address, e);
+    }
+    if (rc != 0) {
         (void)close(fd);
         return rc;
     }
@@ -49,7 +74,7 @@ static int dial(const struct sockaddr *a, socklen_t size, const char *address, i
     return 0;
 }
 
-static int dial_path(const char *address, int *ret_fd, struct ctl_err *e)
+static int dial_path(const char *address, uint64_t ns, int *ret_fd, struct ctl_err *e)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     const char *path = address + strlen(UNIX);
@@ -57,10 +82,10 @@ static int dial_path(const char *address, int *ret_fd, struct ctl_err *e)
         return ctl_err_set(e, GPUD_ERR_INVALID, "%s: the path is too long", address);
     }
     (void)snprintf(a.sun_path, sizeof a.sun_path, "%s", path);
-    return dial((const struct sockaddr *)&a, sizeof a, address, ret_fd, e);
+    return dial((const struct sockaddr *)&a, sizeof a, address, ns, ret_fd, e);
 }
 
-static int dial_tcp(const char *address, int *ret_fd, struct ctl_err *e)
+static int dial_tcp(const char *address, uint64_t ns, int *ret_fd, struct ctl_err *e)
 {
     char host[128];
     const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
@@ -78,7 +103,7 @@ static int dial_tcp(const char *address, int *ret_fd, struct ctl_err *e)
     if (colon == NULL || getaddrinfo(name, colon + 1, &hints, &found) != 0) {
         return ctl_err_set(e, GPUD_ERR_INVALID, "%s: no numeric address with a port", address);
     }
-    int rc = dial(found->ai_addr, found->ai_addrlen, address, ret_fd, e);
+    int rc = dial(found->ai_addr, found->ai_addrlen, address, ns, ret_fd, e);
     freeaddrinfo(found);
     return rc;
 }
@@ -104,15 +129,15 @@ static int read_all(int fd, const char *address, uint64_t until, struct answer *
     for (;;) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
         uint64_t now = now_ns();
-        uint64_t ms = until > now ? (until - now) / NS_PER_MS + 1 : 0;
         int rc = a->size + 1 >= a->room ? grow(a, e) : 0;
         if (rc != 0) {
             return rc;
         }
+        if (now >= until) {
+            return late(address, e);
+        }
+        uint64_t ms = (until - now) / NS_PER_MS + 1;
         if (poll(&p, 1, ms > 60000 ? 60000 : (int)ms) <= 0) {
-            if (now_ns() >= until) {
-                return ctl_err_set(e, GPUD_ERR_TIMEOUT, "%s did not answer in time", address);
-            }
             continue;
         }
         ssize_t n = read(fd, a->data + a->size, a->room - a->size - 1);
@@ -162,8 +187,8 @@ int http_get(const char *address, const char *path, const char *accept, uint64_t
                         "GET %s HTTP/1.1\r\nHost: localhost\r\nAccept: %s\r\n"
                         "Connection: close\r\n\r\n",
                         path, accept);
-    int rc = strncmp(address, UNIX, strlen(UNIX)) == 0 ? dial_path(address, &fd, e)
-                                                       : dial_tcp(address, &fd, e);
+    int rc = strncmp(address, UNIX, strlen(UNIX)) == 0 ? dial_path(address, ns, &fd, e)
+                                                       : dial_tcp(address, ns, &fd, e);
     if (rc == 0 && send(fd, request, (size_t)size, MSG_NOSIGNAL) != size) {
         rc = ctl_err_errno(e, "%s", address);
     }

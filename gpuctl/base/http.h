@@ -8,9 +8,9 @@
 #include "gpuctl/base/ctl_err.h"
 
 /* GET path at address, which is unix:PATH, or a numeric host (or localhost) with a port. Returns 0
- * and the body, which the caller frees, terminated. CONNECT: nothing serves there. TIMEOUT: it did
- * not answer within `ns`. IO: another status than 200, whose body is in the text, or an answer that
- * is cut off. Blocks. */
+ * and the body, which the caller frees, terminated. CONNECT: nothing serves there. PERMISSION: the
+ * user may not use that socket. TIMEOUT: its answer was not complete within `ns`. IO: another
+ * status than 200, whose body is in the text, or an answer that is cut off. Blocks. */
 int http_get(const char *address, const char *path, const char *accept, uint64_t ns,
              char **ret_body, size_t *ret_size, struct ctl_err *e);
 

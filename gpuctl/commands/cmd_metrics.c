@@ -41,6 +41,25 @@ static int find_listen(struct ctl *ctl, char *out, size_t size, struct ctl_err *
     return 0;
 }
 
+/* Adds what to do. */
+static int not_served(struct ctl_err *e)
+{
+    const struct ctl_err why = *e;
+    switch (why.code) {
+    case GPUD_ERR_PERMISSION:
+        return ctl_err_set(
+            e, why.code, "%s: the socket is for root, the daemon's user and admin_group", why.text);
+    case GPUD_ERR_CONNECT:
+    case GPUD_ERR_PROTOCOL: /* something else serves there */
+        return ctl_err_set(e, why.code,
+                           "%s: gpuctl status has the problem; if it has none, gpud.service lacks "
+                           "gpud-metrics.conf, without which it has no loopback",
+                           why.text);
+    default:
+        return why.code;
+    }
+}
+
 /* Asks one address after the other, until one answers. */
 static int fetch(const char *listen, const char *accept, uint64_t ns, char **ret_body,
                  size_t *ret_size, struct ctl_err *e)
@@ -54,6 +73,7 @@ static int fetch(const char *listen, const char *accept, uint64_t ns, char **ret
         size_t length = strcspn(c, separators);
         (void)snprintf(address, sizeof address, "%.*s", (int)length, c);
         rc = http_get(address, "/metrics", accept, ns, ret_body, ret_size, e);
+        rc = rc != 0 ? not_served(e) : 0;
         c += length;
         c += strspn(c, separators);
     }
@@ -76,6 +96,10 @@ int cmd_metrics(struct ctl *ctl, struct options *options, struct ctl_err *e)
     }
     if (!ctl_people(ctl)) {
         return ctl_err_usage(e, "metrics have a format of their own: leave -o out");
+    }
+    if (ctl_other_host(ctl)) { /* the address in its setting would be taken for one of this host */
+        return ctl_err_usage(e, "metrics are served on the daemon's own host only: use gpuctl "
+                                "metrics there, without a URL of tls+tcp");
     }
     uint64_t ns = 0;
     int rc = ctl_timeout(&ns, e);

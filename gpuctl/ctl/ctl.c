@@ -163,11 +163,22 @@ static void add_hint(struct ctl_err *e, const char *hint)
     snprintf(e->text + used, sizeof e->text - used, "\n%s", hint);
 }
 
-/* Is the daemon reached over tcp? Then tokens matter, and groups do not. */
-static bool remote(const char *url)
+static const char *url_of(const struct ctl *ctl)
 {
-    url = url != NULL ? url : getenv("GPUD_URL");
-    return url != NULL && strstr(url, "tcp://") != NULL;
+    const char *url = ctl->url != NULL ? ctl->url : getenv("GPUD_URL");
+    return url != NULL ? url : "";
+}
+
+/* Is the daemon reached over tcp? Then tokens matter, and groups do not. */
+static bool remote(const struct ctl *ctl)
+{
+    return strstr(url_of(ctl), "tcp://") != NULL;
+}
+
+bool ctl_other_host(const struct ctl *ctl)
+{
+    static const char tls[] = "tls+";
+    return strncmp(url_of(ctl), tls, sizeof tls - 1) == 0;
 }
 
 /* How long the command waits for an answer; 0: for ever. */
@@ -200,14 +211,14 @@ int ctl_connect(struct ctl *ctl, struct ctl_err *e)
     ctl_err_set(e, rc, "%s", gpud_last_error()->text);
     if (rc == GPUD_ERR_CONNECT || rc == GPUD_ERR_TIMEOUT) {
         e->code = GPUD_ERR_CONNECT;
-        add_hint(e, remote(ctl->url)
+        add_hint(e, remote(ctl)
                         ? "Is gpud running there, with this address in its setting listen?"
                         : "Is gpud running there? Start it with: systemctl start gpud\n"
                           "or by hand: d=$(mktemp -d); export GPUD_URL=ipc://$d/gpud.sock\n"
                           "  gpud --runtime-dir $d --cache-dir $d/cache --listen $GPUD_URL &");
     } else if (rc == GPUD_ERR_INVALID) {
         e->code = CTL_USAGE;
-    } else if (rc == GPUD_ERR_PERMISSION && !remote(ctl->url)) {
+    } else if (rc == GPUD_ERR_PERMISSION && !remote(ctl)) {
         add_hint(e, "Only members of the group gpud may talk to it: adduser $USER gpud\n"
                     "and log in again.");
     }

@@ -101,6 +101,8 @@ int ctl_device(const char *value, uint64_t *ret_device, struct ctl_err *e);
 /* Opens the connection, unless it is open; on failure the error text names a remedy. Blocks. */
 int ctl_connect(struct ctl *ctl, struct ctl_err *e);
 void ctl_disconnect(struct ctl *ctl);
+/* May the URL be one of another host? */
+bool ctl_other_host(const struct ctl *ctl);
 
 /* Queries a table and writes the rows that `rows` (NULL: all) chooses. Blocks. */
 int ctl_show(struct ctl *ctl, const char *what, const gpud_query_options *rows, struct ctl_err *e);

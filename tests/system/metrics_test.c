@@ -203,6 +203,10 @@ START_TEST(a_reload_moves_the_address)
                       NULL,
                   "%s", out);
     ck_assert_int_eq(http_get(port, "/metrics", PLAIN, text), 0);
+    ck_assert_int_eq(gpuctl(d, out, err, "metrics", NULL), 3);
+    ck_assert_msg(strstr(err, "unix:/dev/null/m: ") != NULL &&
+                      strstr(err, "gpuctl status has the problem") != NULL,
+                  "%s", err);
     write_settings(listen, "");
     ck_assert_int_eq(gpuctl(d, out, err, "reload", NULL), 0);
     ck_assert_double_eq(value("gpud_config_last_reload_successful"), 1);
@@ -215,8 +219,9 @@ END_TEST
  * defence: `front/metrics/server.c`: limits of connections, their memory and their time;
  *   `front/metrics/page.c`: metrics_page_response
  * also: `front_metrics_server_test`: scrapers_that_do_not_read_hold_few_texts,
- *   bad_requests_are_refused_and_the_server_goes_on, a_hundred_scrapers_share_collections
- * mutants: metrics-texts */
+ *   bad_requests_are_refused_and_the_server_goes_on, a_hundred_scrapers_share_collections,
+ *   a_request_that_comes_byte_by_byte_is_ended, an_answer_that_is_read_byte_by_byte_is_ended
+ * mutants: metrics-texts, metrics-life */
 START_TEST(scrapers_that_do_not_read_cost_nothing)
 {
     int fd[SCRAPERS];
@@ -259,6 +264,8 @@ START_TEST(gpuctl_prints_them)
     ck_assert_int_eq(gpuctl(d, out, err, "metrics", "--openmetrics", NULL), 0);
     ck_assert_msg(strlen(out) > 6 && strcmp(out + strlen(out) - 6, "# EOF\n") == 0, "%s", out);
     ck_assert_int_eq(gpuctl(d, out, err, "-o", "json", "metrics", NULL), 2);
+    ck_assert_int_eq(gpuctl(d, out, err, "-u", "tls+tcp://127.0.0.1:1", "metrics", NULL), 2);
+    ck_assert_msg(strstr(err, "on the daemon's own host only") != NULL, "%s", err);
     write_settings("", "");
     ck_assert_int_eq(gpuctl(d, out, err, "reload", NULL), 0);
     ck_assert_int_eq(gpuctl(d, out, err, "metrics", NULL), 1);

@@ -1,6 +1,6 @@
 /*
  * The numbers of one scrape, collected on the loop and written as text by the thread that serves
- * them. Plain data, owned by one of the two at a time: whoever has it frees it. Thread: the
+ * them. Plain data, owned by one of the two at a time, which frees it. Thread: the
  * owner's.
  */
 #ifndef FRONT_METRICS_FIGURES_H

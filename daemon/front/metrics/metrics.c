@@ -94,7 +94,7 @@ void metrics_free(struct metrics *m)
 int metrics_serve(struct metrics *m, const char *addresses, uint32_t gid, struct err *e)
 {
     struct metrics_options options = {
-        .gid = gid, .bell = m->fd, .patience_ns = METRICS_PATIENCE_NS};
+        .gid = gid, .bell = m->fd, .patience_ns = METRICS_PATIENCE_NS, .life_ns = METRICS_LIFE_NS};
     bool same = strcmp(m->listen, addresses) == 0 && m->gid == gid;
     if (same && (m->server != NULL || addresses[0] == '\0')) {
         return 0;

@@ -1,7 +1,7 @@
 /*
  * Metrics: what jobs add to them, the numbers of a scrape, and the server ([metrics] listen). The
- * loop does a bounded piece of a collection in each of its turns, and nothing while no scraper
- * asks. Thread: the loop's.
+ * loop does a bounded piece of a collection in each of its turns, and nothing without a request.
+ * Thread: the loop's.
  */
 #ifndef FRONT_METRICS_METRICS_H
 #define FRONT_METRICS_METRICS_H

@@ -43,6 +43,7 @@ static struct MHD_Response *text_create(struct metrics_page *p, bool openmetrics
     }
     (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
                                   openmetrics ? TYPE_OPENMETRICS : TYPE_TEXT);
+    (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     return response;
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <utlist.h>
 
@@ -36,6 +37,14 @@ struct http_request {
     struct http_request *prev, *next;
 };
 
+/* A client's, for one request. In the list until its time is over. */
+struct connection {
+    int fd;            /* MHD's */
+    bool ended;        /* its time is over; it is in no list */
+    uint64_t until_ns; /* by which its answer is to be read */
+    struct connection *prev, *next;
+};
+
 /* Questions of one kind to the loop; the thread's. */
 struct question {
     bool open;       /* it was asked and not answered */
@@ -48,6 +57,7 @@ struct metrics_server {
     int bell; /* the loop's; not owned */
     int wake; /* the thread's */
     uint64_t patience_ns;
+    uint64_t life_ns;
 
     pthread_mutex_t lock;
     /* under the lock */
@@ -62,6 +72,7 @@ struct metrics_server {
     struct metrics_sockets sockets;
     struct MHD_Daemon *daemon[METRICS_LISTEN_MAX];
     unsigned daemon_count;
+    struct connection *connections; /* the oldest first */
     struct http_request *waiting;
     struct question question[KINDS];
     bool ready;
@@ -82,6 +93,46 @@ static void ring(int fd)
     (void)!write(fd, &one, sizeof one); /* a full counter has rung as well */
 }
 
+/* ---- connections ----------------------------------------------------------------------------- */
+
+static void on_connection(void *data, struct MHD_Connection *c, void **ret_connection,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    struct metrics_server *s = data;
+    struct connection *own = *ret_connection;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        int fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+        own = calloc(1, sizeof *own);
+        if (own == NULL) {
+            (void)shutdown(fd, SHUT_RDWR);
+            return;
+        }
+        own->fd = fd;
+        own->until_ns = ns_add(clock_now_ns(), s->life_ns);
+        DL_APPEND(s->connections, own);
+        *ret_connection = own;
+    } else if (own != NULL) {
+        if (!own->ended) {
+            DL_DELETE(s->connections, own);
+        }
+        free(own);
+    }
+}
+
+/* Ends connections whose time is over: MHD closes them as it does when the client leaves. Returns
+ * when it has to be called again; NS_NEVER: there are none. */
+static uint64_t end_late(struct metrics_server *s)
+{
+    uint64_t now = clock_now_ns();
+    struct connection *c;
+    while ((c = s->connections) != NULL && now >= c->until_ns) {
+        DL_DELETE(s->connections, c);
+        c->ended = true;
+        (void)shutdown(c->fd, SHUT_RDWR);
+    }
+    return c != NULL ? c->until_ns : NS_NEVER;
+}
+
 /* ---- answers --------------------------------------------------------------------------------- */
 
 static enum MHD_Result answer_text(struct MHD_Connection *c, unsigned status, const char *text)
@@ -93,6 +144,7 @@ static enum MHD_Result answer_text(struct MHD_Connection *c, unsigned status, co
     }
     (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
                                   "text/plain; charset=utf-8");
+    (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     if (status == MHD_HTTP_METHOD_NOT_ALLOWED) {
         (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
     }
@@ -332,7 +384,9 @@ static void *run(void *data)
     while (wait_for_work(s, until)) {
         take_answers(s);
         run_daemons(s);
-        until = ask(s);
+        uint64_t asked = ask(s);
+        uint64_t late = end_late(s);
+        until = asked < late ? asked : late;
     }
     while (s->waiting != NULL) { /* MHD wants no connection suspended at the end */
         go_on(s, s->waiting, REQUEST_GIVEN_UP);
@@ -349,8 +403,8 @@ static int start_daemon(struct metrics_server *s, int fd, struct err *e)
     struct MHD_Daemon *d = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, s,
         MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd, MHD_OPTION_CONNECTION_LIMIT, METRICS_CONNECTIONS,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16384, MHD_OPTION_CONNECTION_TIMEOUT,
-        METRICS_IDLE_S, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16384, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, s, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_END);
     if (d == NULL) {
         return err_set(e, ERR_NOMEM, "no memory, or no descriptor, to serve metrics");
     }
@@ -383,6 +437,7 @@ int metrics_server_start(const struct metrics_options *options, struct metrics_s
     (void)pthread_mutex_init(&s->lock, NULL); /* cannot fail on Linux */
     s->bell = options->bell;
     s->patience_ns = options->patience_ns;
+    s->life_ns = options->life_ns;
     s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int rc = s->wake >= 0 ? 0 : err_errno(e, ERR_IO, "eventfd");
     rc = rc == 0 ? metrics_sockets_open(&s->sockets, &options->addresses, options->gid, e) : rc;

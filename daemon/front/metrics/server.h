@@ -4,7 +4,8 @@
  * that were collected after it came, so each collection serves all requests that wait.
  *
  * Scrapers can harm only each other: connections, their memory, and the texts that they have yet to
- * read are limited, silent connections are closed, and collections begin ASK_PAUSE_NS apart.
+ * read are limited, a connection serves one request and has a limited life, and collections begin
+ * ASK_PAUSE_NS apart.
  *
  * Thread: the loop's. Only start and stop block, for some milliseconds.
  */
@@ -20,7 +21,7 @@
 #include "daemon/front/settings/metrics_address.h"
 
 #define METRICS_CONNECTIONS 128u /* of one address */
-#define METRICS_IDLE_S      10u  /* after which a silent connection is closed */
+#define METRICS_LIFE_NS     (10 * NS_PER_S)
 #define ASK_PAUSE_NS        (10 * NS_PER_MS)
 #define METRICS_PATIENCE_NS (3 * NS_PER_S)
 
@@ -37,6 +38,7 @@ struct metrics_options {
     uint32_t gid; /* a unix socket is for this group and the daemon's user; UINT32_MAX: none */
     int bell;     /* an eventfd, rung when the thread wants something; it outlives the server */
     uint64_t patience_ns; /* for the loop's answer; then requests are answered with an error */
+    uint64_t life_ns;     /* of a connection, until its answer is read; longer than patience_ns */
 };
 
 /* Listens at the addresses. ERR_UNSUPPORTED: this build has no server. ERR_EXISTS: an address is in

@@ -9,14 +9,19 @@
 
 #define BACKLOG 128
 
+/* errno is of bind or listen. */
+static int refused(const struct metrics_address *a, struct err *e)
+{
+    return errno == EADDRINUSE
+               ? err_set(e, ERR_EXISTS, "%s is in use: ss -ltnp names the program", a->text)
+               : err_errno(e, ERR_IO, "%s", a->text);
+}
+
 static int bind_tcp(int fd, const struct metrics_address *a, struct err *e)
 {
     int on = 1;
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(fd, &a->at.any, a->size) != 0) {
-        return err_errno(e, errno == EADDRINUSE ? ERR_EXISTS : ERR_IO, "the address for metrics");
-    }
-    return 0;
+    return bind(fd, &a->at.any, a->size) != 0 ? refused(a, e) : 0;
 }
 
 static int bind_path(int fd, const struct metrics_address *a, uint32_t gid, struct err *e)
@@ -29,7 +34,10 @@ static int bind_path(int fd, const struct metrics_address *a, uint32_t gid, stru
     if (rc == 0 && bind(fd, &a->at.any, a->size) != 0) {
         rc = err_errno(e, ERR_IO, "%s", path);
     }
-    return rc == 0 && gid != UINT32_MAX ? listen_permit(path, 0660, gid, e) : rc;
+    if (rc == 0 && gid != UINT32_MAX && (rc = listen_permit(path, 0660, gid, e)) != 0) {
+        (void)unlink(path);
+    }
+    return rc;
 }
 
 int metrics_sockets_open(struct metrics_sockets *ret_sockets,
@@ -41,12 +49,18 @@ int metrics_sockets_open(struct metrics_sockets *ret_sockets,
     for (unsigned i = 0; rc == 0 && i < addresses->count; i++) {
         const struct metrics_address *a = &addresses->address[i];
         int fd = socket(a->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0 && errno == EAFNOSUPPORT) {
+            return err_set(e, ERR_UNSUPPORTED,
+                           "%s: gpud.service needs gpud-metrics.conf for it (systemctl edit gpud, "
+                           "and restart it), or the host has no IPv6",
+                           a->text);
+        }
         if (fd < 0) {
-            return err_errno(e, ERR_IO, "a socket for metrics");
+            return err_errno(e, ERR_IO, "a socket for %s", a->text);
         }
         rc = metrics_address_path(a) != NULL ? bind_path(fd, a, gid, e) : bind_tcp(fd, a, e);
         if (rc == 0 && listen(fd, BACKLOG) != 0) {
-            rc = err_errno(e, errno == EADDRINUSE ? ERR_EXISTS : ERR_IO, "listening for metrics");
+            rc = refused(a, e);
         }
         if (rc != 0) {
             (void)close(fd);

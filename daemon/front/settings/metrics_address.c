@@ -100,6 +100,7 @@ int metrics_addresses_parse(const char *text, struct metrics_addresses *ret_addr
         }
         (void)snprintf(one, sizeof one, "%.*s", (int)length, c);
         struct metrics_address *to = &all.address[all.count++];
+        (void)snprintf(to->text, sizeof to->text, "%s", one); /* longer ones are refused below */
         rc = strncmp(one, UNIX, strlen(UNIX)) == 0 ? set_path(one, to, e) : set_tcp(one, to, e);
         c += length;
         c += strspn(c, separators);

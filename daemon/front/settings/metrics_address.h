@@ -12,6 +12,7 @@
 #define METRICS_LISTEN_TEXT 512 /* bytes of the setting, with the NUL */
 
 struct metrics_address {
+    char text[128]; /* as the setting has it */
     union {
         struct sockaddr any;
         struct sockaddr_storage storage; /* loopback, of IPv4 or IPv6 */

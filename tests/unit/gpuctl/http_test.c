@@ -3,11 +3,14 @@
 
 #include <gpud/gpud.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/unit/common/suite.h"
@@ -103,6 +106,68 @@ START_TEST(a_server_that_is_silent_is_given_up)
 }
 END_TEST
 
+static void *trickle(void *data)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    (void)data;
+    int fd = accept(listener, NULL, NULL);
+    while (send(fd, "H", 1, MSG_NOSIGNAL) == 1) { /* until the reader gives up */
+        (void)nanosleep(&pause, NULL);
+    }
+    (void)close(fd);
+    return NULL;
+}
+
+START_TEST(an_answer_that_comes_byte_by_byte_is_given_up)
+{
+    char *body = NULL;
+    size_t size = 0;
+    struct ctl_err e;
+    pthread_t thread;
+    ck_assert_int_eq(pthread_create(&thread, NULL, trickle, NULL), 0);
+    ck_assert_int_eq(http_get(address, "/metrics", "text/plain", SECOND / 50, &body, &size, &e),
+                     GPUD_ERR_TIMEOUT);
+    (void)pthread_join(thread, NULL);
+}
+END_TEST
+
+START_TEST(a_server_without_room_for_connections_is_given_up)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    int fd[16];
+    unsigned count = 0;
+    bool room = true;
+    char *body = NULL;
+    size_t size = 0;
+    struct ctl_err e;
+    (void)snprintf(a.sun_path, sizeof a.sun_path, "%s", path);
+    while (room) {
+        ck_assert_uint_lt(count, 16);
+        fd[count] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        room = connect(fd[count++], (const struct sockaddr *)&a, sizeof a) == 0;
+    }
+    ck_assert_int_eq(http_get(address, "/metrics", "text/plain", SECOND / 50, &body, &size, &e),
+                     GPUD_ERR_TIMEOUT);
+    while (count > 0) {
+        (void)close(fd[--count]);
+    }
+}
+END_TEST
+
+START_TEST(a_socket_of_other_users_is_no_server_that_is_down)
+{
+    uid_t root = geteuid();
+    char *body = NULL;
+    size_t size = 0;
+    struct ctl_err e;
+    ck_assert_int_eq(chmod(path, 0), 0);
+    ck_assert_int_eq(root != 0 ? 0 : seteuid(65534), 0); /* root may use every socket */
+    int rc = http_get(address, "/metrics", "text/plain", SECOND, &body, &size, &e);
+    ck_assert_int_eq(root != 0 ? 0 : seteuid(root), 0);
+    ck_assert_int_eq(rc, GPUD_ERR_PERMISSION);
+}
+END_TEST
+
 START_TEST(addresses_without_a_server)
 {
     static const char *const bad[] = {"127.0.0.1", "host.example:80", "[::1]x", ""};
@@ -121,4 +186,6 @@ START_TEST(addresses_without_a_server)
 END_TEST
 
 SUITE_MAIN_IN("http", setup, teardown, a_body_comes_alone, other_answers_are_errors,
-              a_server_that_is_silent_is_given_up, addresses_without_a_server)
+              a_server_that_is_silent_is_given_up, an_answer_that_comes_byte_by_byte_is_given_up,
+              a_server_without_room_for_connections_is_given_up,
+              a_socket_of_other_users_is_no_server_that_is_down, addresses_without_a_server)

@@ -44,8 +44,10 @@ static void setup(void)
     scratch_make(dir);
     (void)snprintf(path, sizeof path, "%s/m", dir);
     descriptors = descriptors_open();
-    options = (struct metrics_options){
-        .gid = UINT32_MAX, .bell = eventfd(0, EFD_CLOEXEC), .patience_ns = 60 * NS_PER_S};
+    options = (struct metrics_options){.gid = UINT32_MAX,
+                                       .bell = eventfd(0, EFD_CLOEXEC),
+                                       .patience_ns = 60 * NS_PER_S,
+                                       .life_ns = 60 * NS_PER_S};
     collections = 0;
     start();
 }
@@ -111,6 +113,15 @@ static void give(void)
     metrics_server_give_figures(s, n);
 }
 
+static const char *ask_state(const char *where, bool ready, const char *text)
+{
+    int fd = dial();
+    get(fd, where);
+    ck_assert_uint_eq(wants(), WANT_STATE);
+    metrics_server_give_state(s, ready, text);
+    return hear(fd);
+}
+
 static void expect(const char *text, const char *status, const char *part)
 {
     ck_assert_msg(strncmp(text, status, strlen(status)) == 0, "%s", text);
@@ -154,11 +165,7 @@ START_TEST(a_request_is_not_answered_with_older_numbers)
     get(third, "/metrics");
     metrics_server_give_state(s, true, "");
     expect(hear(second), "HTTP/1.1 200 ", "ok");
-    int fourth = dial();
-    get(fourth, "/healthz");
-    ck_assert_uint_eq(wants(), WANT_STATE); /* and the third */
-    metrics_server_give_state(s, true, "");
-    (void)hear(fourth);
+    (void)ask_state("/healthz", true, ""); /* and the third */
     give();
     expect(hear(first), "HTTP/1.1 200 ", "\ngpud_sessions 1\n");
     ck_assert_uint_eq(wants(), WANT_FIGURES);
@@ -169,21 +176,11 @@ END_TEST
 
 START_TEST(readiness_is_what_the_loop_says)
 {
-    int fd = dial();
-    get(fd, "/readyz");
-    ck_assert_uint_eq(wants(), WANT_STATE);
-    metrics_server_give_state(s, false, "0 of 1 required devices serve");
-    expect(hear(fd), "HTTP/1.1 503 ", "not ready: 0 of 1 required devices serve\n");
-    fd = dial();
-    get(fd, "/readyz");
-    ck_assert_uint_eq(wants(), WANT_STATE);
-    metrics_server_give_state(s, true, "");
-    expect(hear(fd), "HTTP/1.1 200 ", "\r\n\r\nready\n");
-    fd = dial();
-    get(fd, "/healthz"); /* not ready is no lack of health */
-    ck_assert_uint_eq(wants(), WANT_STATE);
-    metrics_server_give_state(s, false, "draining");
-    expect(hear(fd), "HTTP/1.1 200 ", "\r\n\r\nok\n");
+    expect(ask_state("/readyz", false, "0 of 1 required devices serve"), "HTTP/1.1 503 ",
+           "not ready: 0 of 1 required devices serve\n");
+    expect(ask_state("/readyz", true, ""), "HTTP/1.1 200 ", "\r\n\r\nready\n");
+    /* not ready is no lack of health */
+    expect(ask_state("/healthz", false, "draining"), "HTTP/1.1 200 ", "\r\n\r\nok\n");
 }
 END_TEST
 
@@ -268,11 +265,7 @@ START_TEST(bad_requests_are_refused_and_the_server_goes_on)
         }
     }
     hear(fd);
-    fd = dial();
-    get(fd, "/healthz");
-    ck_assert_uint_eq(wants(), WANT_STATE);
-    metrics_server_give_state(s, true, "");
-    expect(hear(fd), "HTTP/1.1 200 ", "ok");
+    expect(ask_state("/healthz", true, ""), "HTTP/1.1 200 ", "ok");
 }
 END_TEST
 
@@ -315,22 +308,84 @@ START_TEST(scrapers_that_do_not_read_hold_few_texts)
         refused += memcmp(first, "HTTP/1.1 503", 12) == 0;
     }
     ck_assert_uint_ge(refused, 3);
-    int other = dial(); /* what needs no text is served */
-    get(other, "/healthz");
-    ck_assert_uint_eq(wants(), WANT_STATE);
-    metrics_server_give_state(s, true, "");
-    expect(hear(other), "HTTP/1.1 200 ", "ok");
+    expect(ask_state("/healthz", true, ""), "HTTP/1.1 200 ", "ok"); /* it needs no text */
     for (unsigned i = 0; i < METRICS_TEXTS + 4; i++) {
         (void)close(fd[i]);
     }
     bool served = false; /* their texts are free again, as soon as the server sees that they left */
     while (!served) {
-        other = dial();
+        int other = dial();
         get(other, "/metrics");
         ck_assert_uint_eq(wants(), WANT_FIGURES);
         give_large();
         served = strncmp(hear(other), "HTTP/1.1 200", 12) == 0;
     }
+}
+END_TEST
+
+START_TEST(a_connection_serves_one_request)
+{
+    int fd = dial();
+    say(fd, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    ck_assert_uint_eq(wants(), WANT_FIGURES);
+    give();
+    expect(hear(fd), "HTTP/1.1 200 ", "Connection: close");
+    fd = dial();
+    say(fd, "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n");
+    ck_assert_uint_eq(wants(), WANT_STATE);
+    metrics_server_give_state(s, true, "");
+    expect(hear(fd), "HTTP/1.1 200 ", "Connection: close");
+}
+END_TEST
+
+static bool left(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = 0};
+    return poll(&p, 1, 10) == 1 && (p.revents & POLLHUP) != 0;
+}
+
+static void live_briefly(void)
+{
+    metrics_server_stop(s);
+    options.life_ns = 50 * NS_PER_MS;
+    start();
+}
+
+/* Silence is no sign of such a client, nor does its head reach the limit of memory. */
+START_TEST(a_request_that_comes_byte_by_byte_is_ended)
+{
+    live_briefly();
+    int fd = dial();
+    say(fd, "GET /metrics HTTP/1.1\r\nX: ");
+    while (!left(fd)) {
+        (void)send(fd, "y", 1, MSG_NOSIGNAL);
+    }
+    (void)close(fd);
+}
+END_TEST
+
+START_TEST(an_answer_that_is_read_byte_by_byte_is_ended)
+{
+    static const char length[] = "Content-Length: ";
+    char head[512] = "";
+    char c;
+    size_t heard = 0;
+    live_briefly();
+    int fd = dial();
+    get(fd, "/metrics");
+    ck_assert_uint_eq(wants(), WANT_FIGURES);
+    give_large();
+    ck_assert_int_eq(recv(fd, head, sizeof head - 1, MSG_PEEK | MSG_WAITALL), sizeof head - 1);
+    while (!left(fd)) {
+        heard += recv(fd, &c, 1, MSG_DONTWAIT) == 1;
+    }
+    heard += strlen(hear(fd));
+    const char *body = strstr(head, "\r\n\r\n");
+    const char *size = strstr(head, length);
+    ck_assert_ptr_nonnull(body);
+    ck_assert_ptr_nonnull(size);
+    ck_assert_uint_lt(heard, (size_t)(body + 4 - head) +
+                                 strtoul(size + sizeof length - 1, NULL, 10)); /* it is cut off */
 }
 END_TEST
 
@@ -371,11 +426,33 @@ START_TEST(an_address_in_use_is_refused)
 }
 END_TEST
 
+START_TEST(a_port_in_use_is_named)
+{
+    struct metrics_server *other = NULL;
+    struct err e = ERR_INIT;
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof a;
+    char listening[64];
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(fd, (const struct sockaddr *)&a, size), 0);
+    ck_assert_int_eq(listen(fd, 1), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&a, &size), 0);
+    (void)snprintf(listening, sizeof listening, "127.0.0.1:%u", ntohs(a.sin_port));
+    ck_assert_int_eq(metrics_addresses_parse(listening, &options.addresses, &e), 0);
+    ck_assert_int_eq(metrics_server_start(&options, &other, &e), ERR_EXISTS);
+    (void)snprintf(listening, sizeof listening, "127.0.0.1:%u is in use", ntohs(a.sin_port));
+    ck_assert_msg(strncmp(e.text, listening, strlen(listening)) == 0, "%s", e.text);
+    (void)close(fd);
+}
+END_TEST
+
 SUITE_MAIN_IN("server", setup, teardown, a_scrape_is_collected_and_written,
               openmetrics_is_sent_when_it_is_accepted, a_request_is_not_answered_with_older_numbers,
               readiness_is_what_the_loop_says, a_loop_that_hangs_is_reported,
               without_memory_there_are_no_numbers, a_hundred_scrapers_share_collections,
               bad_requests_are_refused_and_the_server_goes_on,
               the_head_of_an_answer_can_be_asked_for, scrapers_that_do_not_read_hold_few_texts,
-              the_end_does_not_wait_for_scrapers, a_unix_socket_is_for_its_user_and_group,
-              an_address_in_use_is_refused)
+              a_connection_serves_one_request, a_request_that_comes_byte_by_byte_is_ended,
+              an_answer_that_is_read_byte_by_byte_is_ended, the_end_does_not_wait_for_scrapers,
+              a_unix_socket_is_for_its_user_and_group, an_address_in_use_is_refused,
+              a_port_in_use_is_named)
