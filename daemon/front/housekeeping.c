@@ -37,7 +37,7 @@ void housekeeping(struct front *f, uint64_t now)
             command_pool(d, false);
         }
     }
-    again = queue_offer_modules(f);
+    again = queue_offer_awaiting(f);
     if (again) {
         wake_at(f, f->house_ns);
     }

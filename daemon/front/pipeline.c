@@ -194,7 +194,7 @@ static void work_turn(struct front *f)
     turn_allow(f, TURN_SHARE);
     job_leave_some(f);
     queue_turn(f);
-    queue_modules_turn(f);
+    queue_awaiting_turn(f);
     if (f->sweeping != NULL) {
         sweep_some(f);
     }

@@ -271,6 +271,19 @@ END_TEST
 
 /* ---- idle ones, and the limit ---------------------------------------------------------------- */
 
+/* On a busy host a tenant is idle for a second between two calls, too. */
+static void stays(gpud_client *c)
+{
+    write_settings("load_kernels = yes", "idle_s = 1000");
+    ck_gpud_ok(gpud_control(c, "reload", NULL));
+}
+
+static void goes(gpud_client *c)
+{
+    write_settings("load_kernels = yes", "idle_s = 1");
+    ck_gpud_ok(gpud_control(c, "reload", NULL));
+}
+
 /* FAULT other: a tenant with buffers is idle for long
  * required: its worker ends, so that it costs no device memory; its buffers come back with what
  *   they had when they are used
@@ -295,12 +308,14 @@ START_TEST(an_idle_worker_ends)
     ck_assert_uint_eq(of(near, "near", "memory"), 0);
     ck_assert_uint_eq(query_value(near, "devices", "0", "memory_limit"), whole + grant);
     ck_assert_uint_eq(of(near, "near", "on_host"), 4 * WORDS);
+    stays(near);
     check(near, live, 1);
     check(near, sealed, 2);
     ck_assert_uint_ne(of(near, "near", "worker"), 0);
     ck_assert_uint_eq(of(near, "near", "restarts"), 0);
     ck_assert_uint_eq(of(near, "near", "on_host"), 0);
     ck_gpud_ok(gpud_write(near, live, GPUD_U32, 0, 1, &seven, NULL));
+    goes(near);
     ck_until(of(near, "near", "worker") == 0); /* what goes now is what was written */
     ck_gpud_ok(gpud_read(near, live, GPUD_U32, 0, 1, &first, NULL));
     ck_assert_uint_eq(first, 7);
@@ -367,10 +382,12 @@ START_TEST(what_rests_outlives_the_front)
         ck_assert_uint_eq(of(near, "near", "on_host"), 4 * WORDS);
         ck_assert_uint_eq(copies_of(launcher), 2);
     }
+    stays(near);
     check(near, live, 1);
     check(near, sealed, 2);
     ck_until(copies_of(launcher) == 0);
     ck_gpud_ok(gpud_write(near, live, GPUD_U32, 0, 1, &seven, NULL));
+    goes(near);
     ck_until(of(near, "near", "worker") == 0);
     daemon_kill(&d);
     daemon_spawn(&d);

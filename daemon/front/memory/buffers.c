@@ -11,6 +11,7 @@
 #include "daemon/front/model/op.h"
 #include "daemon/front/model/session_events.h"
 #include "daemon/front/model/wake.h"
+#include "daemon/front/sched/queue.h"
 #include "daemon/front/workers/command.h"
 #include "daemon/front/workers/evacuate.h"
 
@@ -172,12 +173,15 @@ static void sealed(struct front *f, struct buffer *b, const struct err *e)
 
 /* ---- restoring ----------------------------------------------------------------------------- */
 
+/* Those that the worker refused are behind the others, and wait for buffer_restore_watch. */
+static bool restore_waits(const struct device *d)
+{
+    return d->restoring == NULL || (d->restoring->restore_tries > 0 && d->restore_ns != 0);
+}
+
 static void restore_more(struct front *f, struct device *d)
 {
-    if (d->restore_ns != 0) {
-        return; /* buffer_restore_watch goes on then */
-    }
-    while (d->restores < RESTORES_MAX && d->link != NULL && d->restoring != NULL) {
+    while (d->restores < RESTORES_MAX && d->link != NULL && !restore_waits(d)) {
         struct buffer *b = d->restoring;
         restore_forget(d, b);
         b->restore_asked = true;
@@ -208,7 +212,7 @@ void buffer_restore_watch(struct front *f)
     for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
         if (d->restore_ns != 0 && turn_now(f) >= d->restore_ns) {
             d->restore_ns = 0;
-            restore_go_on(f, d); /* no answer follows if the last one was freed meanwhile */
+            restore_more(f, d);
         } else if (d->restore_ns != 0) {
             wake_at(f, d->restore_ns);
         }
@@ -241,6 +245,9 @@ static void restored(struct front *f, struct buffer *b, const struct err *e)
         answer_failure(f, b, e);
         buffer_lost(f, b);
         f->hooks.sessions_notify(f);
+    }
+    if (buffer_state(b) != BUFFER_RESTORING) {
+        (void)queue_offer_awaiting(f);
     }
     if (b->restore_asked) {
         b->restore_asked = false;
@@ -469,5 +476,5 @@ void buffer_device_ready(struct front *f, struct device *d)
 
 bool buffer_restoring(const struct device *d)
 {
-    return d->restores > 0 || d->restoring != NULL;
+    return d->restores > 0 || (d->restoring != NULL && d->restoring->restore_tries == 0);
 }

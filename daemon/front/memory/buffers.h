@@ -34,9 +34,9 @@ void buffer_device_ready(struct front *f, struct device *d);
 /* The device's next worker restores the buffer from its host copy. */
 void buffer_restore_later(struct device *d, struct buffer *b);
 /* What a worker could not restore for lack of memory or descriptors is asked for again after a
- * pause, for some seconds. The device does not serve until then. */
+ * pause, for some seconds. The device serves meanwhile: only jobs that use the buffer wait. */
 void buffer_restore_watch(struct front *f);
-/* Does the device still have buffers to restore? */
+/* Does the device have buffers to restore before it serves? */
 bool buffer_restoring(const struct device *d);
 /* Removes the handle. The memory is freed when no job names the buffer; until then it is restored
  * or lost like other buffers. */

@@ -247,8 +247,8 @@ struct device {
 
     /* memory; memory/ */
     unsigned restores;        /* unanswered requests to restore sealed buffers */
-    struct buffer *restoring; /* sealed buffers to restore after those */
-    uint64_t restore_ns;      /* before that none is asked for, as the worker could not */
+    struct buffer *restoring; /* sealed buffers to restore after those; refused ones at the end */
+    uint64_t restore_ns;      /* no refused one is asked for before that */
     uint64_t losses;          /* ends of workers; each loses the worker's buffers */
     bool losing;              /* marking of lost buffers is under way; no worker starts */
     uint32_t losing_at;       /* cursor of the marking in front->buffers */

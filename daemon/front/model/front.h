@@ -303,9 +303,9 @@ struct front {
     unsigned queued_count;             /* unfinished jobs that no worker has */
     unsigned any_ready;                /* ready jobs that are not bound to a device */
     struct ready_sum any[CLASS_COUNT]; /* of those, by the time of the mean device */
-    struct job *module_jobs;           /* jobs that wait for a module; queue.c's */
-    unsigned module_count;             /* length of module_jobs */
-    unsigned module_offers; /* how many of them are still to be tried again, first ones first */
+    struct job *awaiting;     /* jobs that wait for a module or a buffer's content; queue.c's */
+    unsigned awaiting_count;  /* length of awaiting */
+    unsigned awaiting_offers; /* how many of them are still to be tried again, first ones first */
     struct hazards hazards;
     struct job *leaving; /* ended jobs that still block others, oldest first */
     struct job *leaving_tail;

@@ -87,9 +87,9 @@ struct job_sched {
     uint64_t kind;             /* of its work (model/forecast.h) */
     struct backlog_place work; /* how much it is, among the ready jobs of its tenant */
     struct job_charge charge;
-    struct job_gate gate;                  /* where its tenant is at a limit */
-    struct job *module_prev, *module_next; /* in front->module_jobs; prev NULL: not there */
-    struct job *raise_next;                /* scratch of want_all */
+    struct job_gate gate;                /* where its tenant is at a limit */
+    struct job *await_prev, *await_next; /* in front->awaiting; prev NULL: not there */
+    struct job *raise_next;              /* scratch of want_all */
 };
 
 /* The edges of a job to other jobs (hazard_parts.h). hazard_parts.c changes them. */

@@ -15,7 +15,7 @@ static const unsigned state_steps[JOB_STATES] = {
 static const unsigned state_waits[JOB_STATES] = {
     [JOB_QUEUED] = STEP_TO(WAIT_NOTHING) | STEP_TO(WAIT_HAZARD) | STEP_TO(WAIT_WINDOW) |
                    STEP_TO(WAIT_MODULE) | STEP_TO(WAIT_STAGING) | STEP_TO(WAIT_ALONE) |
-                   STEP_TO(WAIT_FLIGHT) | STEP_TO(WAIT_TRANSFER),
+                   STEP_TO(WAIT_FLIGHT) | STEP_TO(WAIT_TRANSFER) | STEP_TO(WAIT_RESTORE),
     [JOB_DISPATCHED] = STEP_TO(WAIT_NOTHING) | STEP_TO(WAIT_MEMORY),
     [JOB_RUNNING] = STEP_TO(WAIT_NOTHING),
     [JOB_DONE] = STEP_TO(WAIT_NOTHING),
@@ -61,6 +61,7 @@ const char *job_wait_name(enum job_wait wait)
         [WAIT_HAZARD] = "buffers",
         [WAIT_WINDOW] = "its turn",
         [WAIT_MODULE] = "kernel",
+        [WAIT_RESTORE] = "buffer content",
         [WAIT_STAGING] = "staging memory",
         [WAIT_FLIGHT] = "jobs in flight",
         [WAIT_TRANSFER] = "transfers",

@@ -50,6 +50,7 @@ enum job_wait {
     WAIT_HAZARD,   /* jobs that use the same buffers */
     WAIT_WINDOW,   /* its turn: the device has enough in flight */
     WAIT_MODULE,   /* a module that is being compiled or loaded */
+    WAIT_RESTORE,  /* the content of a buffer, which its device had no memory for */
     WAIT_STAGING,  /* staging memory */
     WAIT_FLIGHT,   /* the end of a job in flight: its tenant has as many as it may (gate.h) */
     WAIT_TRANSFER, /* the rate at which its tenant may transfer */

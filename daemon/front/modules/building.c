@@ -187,7 +187,7 @@ static void compiled(void *data, int code, const struct compile_response *respon
     f->hooks.module_settled(f, m);
     m->users--;
     building_settle(f, m);
-    (void)queue_offer_modules(f);
+    (void)queue_offer_awaiting(f);
 }
 
 /* The back end's options for gpud-compile: those of its workers, and the choice of a compiler. */
@@ -298,7 +298,7 @@ void building_loaded(struct front *f, struct device *d, const struct msg_w_modul
     f->hooks.module_settled(f, m);
     m->users--;
     building_settle(f, m);
-    (void)queue_offer_modules(f);
+    (void)queue_offer_awaiting(f);
 }
 
 /* An adopted worker's modules are unloaded, because none belongs to a module of this front. Modules

@@ -214,6 +214,20 @@ static void explain_turn(struct front *f, const struct job *j, char *out, size_t
         elsewhere ? "; another worker has the device for now (gpuctl devices: turn)" : "");
 }
 
+static void explain_restore(const struct job *j, char *out, size_t size)
+{
+    char title[BUFFER_TITLE] = "a buffer";
+    for (unsigned i = 0; i < j->work.use_count; i++) {
+        if (buffer_state(j->work.uses[i].buffer) == BUFFER_RESTORING) {
+            (void)buffer_title(j->work.uses[i].buffer, title);
+        }
+    }
+    (void)snprintf(out, size,
+                   "waits for the content of %s: its device had no memory for it after its worker "
+                   "ended, and is asked again",
+                   title);
+}
+
 static void explain_queued(struct front *f, const struct job *j, char *out, size_t size)
 {
     switch (j->wait) {
@@ -223,6 +237,9 @@ static void explain_queued(struct front *f, const struct job *j, char *out, size
     case WAIT_MODULE:
         (void)snprintf(out, size, "waits for kernels %s to be compiled and loaded",
                        module_waited_for(f, j));
+        break;
+    case WAIT_RESTORE:
+        explain_restore(j, out, size);
         break;
     case WAIT_STAGING:
         (void)snprintf(out, size,

@@ -325,7 +325,7 @@ void job_conclude(struct front *f, struct job *j, enum job_state state, const st
     bool ran = dispatched && (error == NULL || error->effects != ERR_EFFECTS_NONE);
     if (j->state == JOB_QUEUED) {
         queue_remove(f, j);
-        queue_leave_module(f, j);
+        queue_leave_awaiting(f, j);
         f->queued_count--;
     }
     uint64_t cost = shares_left(f, j, job_ran_ns(j, turn_now(f)));

@@ -16,7 +16,8 @@
 #include "daemon/front/workers/command.h"
 
 /* What became of a ready job. SENT: it was sent, or it ended. NEXT: it left the queue and waits for
- * a hazard or a module. STOP: it remains ready, and the device takes no job now. */
+ * a hazard, a module or a buffer's content. STOP: it remains ready, and the device takes no job
+ * now. */
 enum verdict { SENT, NEXT, STOP };
 
 /* Whether what the use reads is defined, or will be when earlier jobs in the same worker are
@@ -88,6 +89,17 @@ static int check_defined(const struct job *j, const struct device *d, struct err
         }
     }
     return 0;
+}
+
+/* The worker has yet to get the content of a buffer that it lacked memory for (memory/buffers.h).
+ */
+static bool awaits_content(const struct job *j)
+{
+    bool awaits = false;
+    for (unsigned i = 0; !awaits && i < j->work.use_count; i++) {
+        awaits = buffer_state(j->work.uses[i].buffer) == BUFFER_RESTORING;
+    }
+    return awaits;
 }
 
 /* A kernel may have been quarantined since the job was admitted. */
@@ -228,14 +240,17 @@ static void dispatch_to(struct front *f, struct job *j, struct device *d)
     queue_moved(f, j);
 }
 
-static enum verdict park(struct front *f, struct job *j, enum job_wait why)
+static enum verdict park_behind(struct front *f, struct job *j)
 {
     queue_remove(f, j);
-    job_set_wait(j, why);
-    if (why == WAIT_MODULE) {
-        queue_await_module(f, j);
-        wake_at(f, ns_add(front_now(f), NS_PER_S)); /* housekeeping then offers it again */
-    }
+    job_set_wait(j, WAIT_HAZARD);
+    return NEXT;
+}
+
+static enum verdict park(struct front *f, struct job *j, enum job_wait why)
+{
+    queue_await(f, j, why);
+    wake_at(f, ns_add(front_now(f), NS_PER_S)); /* housekeeping then offers it again */
     return NEXT;
 }
 
@@ -245,38 +260,10 @@ static enum verdict fail(struct front *f, struct job *j, const struct err *e)
     return SENT;
 }
 
-static enum verdict try_send(struct front *f, struct job *j, struct device *d)
+/* The job has all that it needs but room. */
+static enum verdict try_room(struct front *f, struct job *j, struct device *d)
 {
-    struct err e;
-    err_init(&e);
-    turn_count(f, 1 + j->work.use_count);
-    if (!hazard_clear(j)) {
-        return park(f, j, WAIT_HAZARD);
-    }
-    if (j->trust != TRUST_SHARED && d->inflight_count > 0) {
-        job_set_wait(j, WAIT_ALONE);
-        return STOP;
-    }
-    if (j->deadline_ns != NS_NEVER && turn_now(f) >= j->deadline_ns) {
-        (void)err_set(&e, ERR_DEADLINE, "its deadline passed while it waited for its turn");
-        return fail(f, j, &e);
-    }
-    if (j->inputs.state == INPUTS_STARVED) {
-        (void)err_set(&e, ERR_UNDEFINED,
-                      "job %llu, which writes inputs of this job, did not run (%s)",
-                      (unsigned long long)j->inputs.spoiler, err_name(j->inputs.code));
-        return fail(f, j, &e);
-    }
-    if (check_kernels(j, &e) != 0 || check_defined(j, d, &e) != 0) {
-        return fail(f, j, &e);
-    }
-    bool ready = false;
-    if (modules_ready(f, j, d, &ready, &e) != 0) {
-        return fail(f, j, &e);
-    }
-    if (!ready) {
-        return park(f, j, WAIT_MODULE);
-    }
+    struct err e = ERR_INIT;
     if (j->work.input_bytes > d->input_range.size || j->work.output_bytes > d->output_range.size) {
         (void)err_set(
             &e, ERR_LIMIT,
@@ -298,6 +285,41 @@ static enum verdict try_send(struct front *f, struct job *j, struct device *d)
     }
     dispatch_to(f, j, d);
     return SENT;
+}
+
+static enum verdict try_send(struct front *f, struct job *j, struct device *d)
+{
+    struct err e;
+    err_init(&e);
+    turn_count(f, 1 + j->work.use_count);
+    if (!hazard_clear(j)) {
+        return park_behind(f, j);
+    }
+    if (j->trust != TRUST_SHARED && d->inflight_count > 0) {
+        job_set_wait(j, WAIT_ALONE);
+        return STOP;
+    }
+    if (j->deadline_ns != NS_NEVER && turn_now(f) >= j->deadline_ns) {
+        (void)err_set(&e, ERR_DEADLINE, "its deadline passed while it waited for its turn");
+        return fail(f, j, &e);
+    }
+    if (j->inputs.state == INPUTS_STARVED) {
+        (void)err_set(&e, ERR_UNDEFINED,
+                      "job %llu, which writes inputs of this job, did not run (%s)",
+                      (unsigned long long)j->inputs.spoiler, err_name(j->inputs.code));
+        return fail(f, j, &e);
+    }
+    if (check_kernels(j, &e) != 0 || check_defined(j, d, &e) != 0) {
+        return fail(f, j, &e);
+    }
+    if (awaits_content(j)) {
+        return park(f, j, WAIT_RESTORE);
+    }
+    bool ready = false;
+    if (modules_ready(f, j, d, &ready, &e) != 0) {
+        return fail(f, j, &e);
+    }
+    return ready ? try_room(f, j, d) : park(f, j, WAIT_MODULE);
 }
 
 /* Takes staging memory from the oldest unacknowledged answer of the device: it may keep the memory

@@ -26,39 +26,40 @@ unsigned queue_ahead(struct front *f, const struct job *j, bool *ret_more)
     return *ret_more ? AHEAD_MAX : ahead;
 }
 
-/* ---- jobs that wait for a kernel ------------------------------------------------------------- */
+/* ---- jobs that wait for a kernel, or for a buffer's content ------------------------------------
+ */
 
-void queue_await_module(struct front *f, struct job *j)
+void queue_await(struct front *f, struct job *j, enum job_wait why)
 {
     queue_remove(f, j);
-    job_set_wait(j, WAIT_MODULE);
-    if (j->sched.module_prev == NULL) {
-        f->module_count++;
-        DL_APPEND2(f->module_jobs, j, sched.module_prev, sched.module_next);
+    job_set_wait(j, why);
+    if (j->sched.await_prev == NULL) {
+        f->awaiting_count++;
+        DL_APPEND2(f->awaiting, j, sched.await_prev, sched.await_next);
     }
 }
 
-void queue_leave_module(struct front *f, struct job *j)
+void queue_leave_awaiting(struct front *f, struct job *j)
 {
-    if (j->sched.module_prev != NULL) {
-        f->module_count--;
-        DL_DELETE2(f->module_jobs, j, sched.module_prev, sched.module_next);
-        j->sched.module_prev = j->sched.module_next = NULL;
+    if (j->sched.await_prev != NULL) {
+        f->awaiting_count--;
+        DL_DELETE2(f->awaiting, j, sched.await_prev, sched.await_next);
+        j->sched.await_prev = j->sched.await_next = NULL;
     }
 }
 
-bool queue_offer_modules(struct front *f)
+bool queue_offer_awaiting(struct front *f)
 {
-    f->module_offers = f->module_count;
+    f->awaiting_offers = f->awaiting_count;
     f->hooks.kick(f);
-    return f->module_offers > 0;
+    return f->awaiting_offers > 0;
 }
 
-void queue_modules_turn(struct front *f)
+void queue_awaiting_turn(struct front *f)
 {
-    while (f->module_offers > 0 && f->module_jobs != NULL && turn_take(f, 1)) {
-        f->module_offers--;
-        queue_offer(f, f->module_jobs); /* removes it from the list */
+    while (f->awaiting_offers > 0 && f->awaiting != NULL && turn_take(f, 1)) {
+        f->awaiting_offers--;
+        queue_offer(f, f->awaiting); /* removes it from the list */
     }
 }
 
@@ -80,7 +81,7 @@ void queue_offer(struct front *f, struct job *j)
     if (j->state != JOB_QUEUED || j->sched.ready.in) {
         return;
     }
-    queue_leave_module(f, j);
+    queue_leave_awaiting(f, j);
     gate_leave(f, j);
     if (!hazard_clear(j)) {
         job_set_wait(j, WAIT_HAZARD);

@@ -11,13 +11,14 @@
  * its predecessors. Does nothing if it is there already, or in another state. */
 void queue_offer(struct front *f, struct job *j);
 void queue_remove(struct front *f, struct job *j); /* not ready: nothing happens */
-/* The job is not ready: it waits for a module that is being built or loaded. */
-void queue_await_module(struct front *f, struct job *j);
-void queue_leave_module(struct front *f, struct job *j); /* not waiting: nothing happens */
-/* Modules may have become ready: queue_modules_turn offers all jobs that wait for one. false: no
- * job waits. */
-bool queue_offer_modules(struct front *f);
-void queue_modules_turn(struct front *f); /* as far as this turn has units for */
+/* The job is not ready: it waits for a module that is being built or loaded (WAIT_MODULE), or for
+ * the content of a buffer that is being restored (WAIT_RESTORE). */
+void queue_await(struct front *f, struct job *j, enum job_wait why);
+void queue_leave_awaiting(struct front *f, struct job *j); /* not waiting: nothing happens */
+/* A module or a buffer's content may have come: queue_awaiting_turn offers all jobs that wait for
+ * one. false: no job waits. */
+bool queue_offer_awaiting(struct front *f);
+void queue_awaiting_turn(struct front *f); /* as far as this turn has units for */
 /* Offers jobs that the limits of their tenants held back, and let go now. */
 void queue_gates_turn(struct front *f);
 /* `j` was dispatched, or queued again: checks the jobs behind it, which may be ready now, or no

@@ -137,6 +137,27 @@ static void check_turn(struct sim *s, const struct job *j, const char *text)
     }
 }
 
+/* It waits for what it needs itself. */
+static bool needs_something(struct sim *s, const struct job *j, const char *why, const char *text)
+{
+    if (strncmp(why, "waits for kernels", 17) == 0) {
+        if (j->work.module_count == 0) {
+            blame(s, text, "it has no kernel");
+        }
+    } else if (strncmp(why, "waits for staging", 17) == 0) {
+        if (j->work.input_bytes + j->work.output_bytes == 0) {
+            blame(s, text, "it needs none");
+        }
+    } else if (strncmp(why, "waits for the content", 21) == 0) {
+        if (j->device == NULL || j->device->restoring == NULL) {
+            blame(s, text, "its device restores no buffer");
+        }
+    } else {
+        return false;
+    }
+    return true;
+}
+
 static void check_text(struct sim *s, const struct job *j, const char *text)
 {
     const char *why = strstr(text, ": ");
@@ -149,14 +170,8 @@ static void check_text(struct sim *s, const struct job *j, const char *text)
         check_hazard(s, j, text);
     } else if (strncmp(why, "waits for its turn", 18) == 0) {
         check_turn(s, j, text);
-    } else if (strncmp(why, "waits for kernels", 17) == 0) {
-        if (j->work.module_count == 0) {
-            blame(s, text, "it has no kernel");
-        }
-    } else if (strncmp(why, "waits for staging", 17) == 0) {
-        if (j->work.input_bytes + j->work.output_bytes == 0) {
-            blame(s, text, "it needs none");
-        }
+    } else if (needs_something(s, j, why, text)) {
+        return;
     } else if (strncmp(why, "runs again", 10) == 0) {
         const struct sim_job *k = find(s, j->id);
         if (k != NULL && k->external + k->internal == 0 && !k->lied) {

@@ -6,6 +6,7 @@
 #include "daemon/front/devices/discover.h"
 #include "daemon/front/memory/buffers.h"
 #include "daemon/front/sched/conclude.h"
+#include "daemon/front/sched/queue.h"
 #include "daemon/front/workers/command.h"
 #include "daemon/front/workers/link.h"
 #include "tests/unit/common/suite.h"
@@ -151,7 +152,8 @@ START_TEST(a_worker_that_lacks_something_is_asked_again)
         refuse(b->handle, lacks[i]);
         buffer_restore_watch(&k->f);
         ck_assert_uint_eq(asked_count, i + 1);
-        ck_assert_int_eq(k->device[0].state, DEVICE_PROBING);
+        ck_assert_int_eq(k->device[0].state, DEVICE_READY); /* it serves meanwhile */
+        ck_assert_int_eq(buffer_state(b), BUFFER_RESTORING);
         ck_assert_uint_le(k->f.wake_ns, fake_now() + 100 * NS_PER_MS);
         fake_pass(100 * NS_PER_MS);
         buffer_restore_watch(&k->f);
@@ -163,7 +165,7 @@ START_TEST(a_worker_that_lacks_something_is_asked_again)
 }
 END_TEST
 
-/* But not for ever, since the device does not serve meanwhile; and the next worker begins anew. */
+/* But not for ever, since jobs wait for it; and the next worker begins anew. */
 START_TEST(a_worker_that_always_lacks_something_loses_it)
 {
     begin();
@@ -185,9 +187,8 @@ START_TEST(a_worker_that_always_lacks_something_loses_it)
 }
 END_TEST
 
-/* The last one is freed during the pause: no request follows whose answer would be waited for. A
- * worker that is being ended is not ready for that. */
-START_TEST(one_that_is_freed_in_the_pause_holds_up_nothing)
+/* The last one is freed during the pause. */
+START_TEST(one_that_is_freed_in_the_pause_is_not_asked_for)
 {
     begin();
     struct buffer *b = sealed(0);
@@ -195,12 +196,79 @@ START_TEST(one_that_is_freed_in_the_pause_holds_up_nothing)
     refuse(b->handle, ERR_NOMEM);
     buffer_drop(&k->f, b);
     fake_pass(100 * NS_PER_MS);
-    k->device[0].killed_ns = _i == 0 ? 0 : fake_now();
     buffer_restore_watch(&k->f);
     ck_assert_uint_eq(asked_count, 1);
     ck_assert_uint_eq(k->frames[FRAME_KIND_F_BUFFER_FREE], 0); /* the worker never had it */
-    ck_assert_int_eq(k->device[0].state, _i == 0 ? DEVICE_READY : DEVICE_PROBING);
-    k->device[0].killed_ns = 0;
+    ck_assert_int_eq(k->device[0].state, DEVICE_READY);
+    fake_destroy(k);
+}
+END_TEST
+
+/* Refused ones do not delay the others, however often they are asked for again. */
+START_TEST(refused_ones_are_behind_the_others)
+{
+    begin_many();
+    for (unsigned i = 0; i < BESIDE; i++) {
+        refuse(asked[i], ERR_DEVICE_MEMORY);
+    }
+    for (unsigned i = BESIDE; i < BUFFERS - 1; i++) {
+        ck_assert_int_eq(k->device[0].state, DEVICE_PROBING);
+        ck_assert_uint_gt(asked_count, i);
+        answer(asked[i]);
+    }
+    ck_assert_int_eq(k->device[0].state, DEVICE_READY);
+    ck_assert_uint_eq(asked_count, BUFFERS - 1); /* the pause is not over */
+    fake_pass(100 * NS_PER_MS);
+    buffer_restore_watch(&k->f);
+    ck_assert_uint_eq(asked_count, BUFFERS - 1 + BESIDE);
+    fake_destroy(k);
+}
+END_TEST
+
+/* A job that uses a refused one waits for it; others do not. _i: what becomes of it. 0: it comes,
+ * 1: it is lost, 2: the job is cancelled. */
+START_TEST(only_jobs_that_use_a_refused_one_wait)
+{
+    const struct err cancelled = {.code = ERR_CANCELLED};
+    begin();
+    struct buffer *b = sealed(0);
+    next_worker();
+    refuse(b->handle, ERR_DEVICE_MEMORY);
+    struct job *user = fake_job(k, 0);
+    fake_reads(user, b, 0, 64);
+    (void)fake_submit(k, user);
+    struct job *other = fake_job(k, 0);
+    (void)fake_submit(k, other);
+    uint64_t id = user->id;
+    uint64_t other_id = other->id;
+    fake_turn(k);
+    ck_assert_uint_eq(k->sent, 1);
+    fake_done(k, other, 0);
+    ck_assert_int_eq(k->state[other_id], JOB_DONE);
+    ck_assert_int_eq(user->state, JOB_QUEUED);
+    ck_assert_int_eq(user->wait, WAIT_RESTORE);
+    if (_i == 2) {
+        job_conclude(&k->f, user, JOB_CANCELLED, &cancelled);
+        ck_assert_uint_eq(k->f.awaiting_count, 0);
+    }
+    fake_pass(100 * NS_PER_MS);
+    buffer_restore_watch(&k->f);
+    ck_assert_uint_eq(asked_count, 2);
+    if (_i == 1) {
+        refuse(b->handle, ERR_IO);
+    } else {
+        answer(b->handle);
+    }
+    queue_awaiting_turn(&k->f);
+    fake_turn(k);
+    ck_assert_uint_eq(k->sent, _i == 0 ? 2 : 1);
+    if (_i == 0) {
+        fake_done(k, user, 0);
+    }
+    static const enum job_state end[] = {JOB_DONE, JOB_FAILED, JOB_CANCELLED};
+    static const int code[] = {0, ERR_BUFFER_LOST, ERR_CANCELLED};
+    ck_assert_int_eq(k->state[id], end[_i]);
+    ck_assert_int_eq(k->error[id].code, code[_i]);
     fake_destroy(k);
 }
 END_TEST
@@ -345,7 +413,9 @@ int main(void)
     tcase_add_test(tc, a_worker_that_ends_meanwhile);
     tcase_add_test(tc, a_worker_that_lacks_something_is_asked_again);
     tcase_add_test(tc, a_worker_that_always_lacks_something_loses_it);
-    tcase_add_loop_test(tc, one_that_is_freed_in_the_pause_holds_up_nothing, 0, 2);
+    tcase_add_test(tc, one_that_is_freed_in_the_pause_is_not_asked_for);
+    tcase_add_test(tc, refused_ones_are_behind_the_others);
+    tcase_add_loop_test(tc, only_jobs_that_use_a_refused_one_wait, 0, 3);
     tcase_add_test(tc, one_that_the_worker_has_no_more_is_lost);
     tcase_add_test(tc, a_worker_that_is_being_ended_is_not_ready);
     tcase_add_loop_test(tc, one_that_was_freed_comes_back_for_its_job, 0, 3);

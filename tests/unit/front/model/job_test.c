@@ -84,7 +84,7 @@ static const struct machine machines[] = {
      .step = wait_in_state,
      .steps = {[JOB_QUEUED] = TO(WAIT_NOTHING) | TO(WAIT_HAZARD) | TO(WAIT_WINDOW) |
                               TO(WAIT_MODULE) | TO(WAIT_STAGING) | TO(WAIT_FLIGHT) |
-                              TO(WAIT_TRANSFER) | TO(WAIT_ALONE),
+                              TO(WAIT_TRANSFER) | TO(WAIT_ALONE) | TO(WAIT_RESTORE),
                [JOB_DISPATCHED] = TO(WAIT_NOTHING) | TO(WAIT_MEMORY),
                [JOB_RUNNING] = TO(WAIT_NOTHING),
                [JOB_DONE] = TO(WAIT_NOTHING),

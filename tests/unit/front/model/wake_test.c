@@ -712,30 +712,30 @@ START_TEST(jobs_that_wait_for_a_kernel_are_offered_in_slices)
         (void)fake_submit(k, j[i]);
     }
     fake_turn(k);
-    ck_assert_uint_eq(k->f.module_count, WAITING);
+    ck_assert_uint_eq(k->f.awaiting_count, WAITING);
     struct err e = ERR_INIT;
     (void)err_set(&e, ERR_CANCELLED, "by the test");
     job_conclude(&k->f, j[1], JOB_CANCELLED, &e);
-    ck_assert_uint_eq(k->f.module_count, WAITING - 1);
-    ck_assert(queue_offer_modules(&k->f));
+    ck_assert_uint_eq(k->f.awaiting_count, WAITING - 1);
+    ck_assert(queue_offer_awaiting(&k->f));
     k->f.work.budget = 2;
     k->f.work.done = 0;
-    queue_modules_turn(&k->f);
+    queue_awaiting_turn(&k->f);
     for (unsigned i = 0; i < WAITING; i++) {
         ready += i != 1 && j[i]->sched.ready.in;
     }
     ck_assert_uint_eq(ready, 2);
     k->f.work.budget = 0;
     fake_turn(k); /* the kernel is not there yet: they wait behind the others */
-    ck_assert_uint_eq(k->f.module_count, WAITING - 1);
-    ck_assert_uint_eq(k->f.module_offers, 2);
-    queue_modules_turn(&k->f);
-    ck_assert_uint_eq(k->f.module_count, 2);
+    ck_assert_uint_eq(k->f.awaiting_count, WAITING - 1);
+    ck_assert_uint_eq(k->f.awaiting_offers, 2);
+    queue_awaiting_turn(&k->f);
+    ck_assert_uint_eq(k->f.awaiting_count, 2);
     fake_turn(k);
     memset(&k->module->loaded, 0xff, sizeof k->module->loaded);
-    ck_assert(queue_offer_modules(&k->f));
-    queue_modules_turn(&k->f);
-    ck_assert(!queue_offer_modules(&k->f));
+    ck_assert(queue_offer_awaiting(&k->f));
+    queue_awaiting_turn(&k->f);
+    ck_assert(!queue_offer_awaiting(&k->f));
     fake_turn(k);
     for (unsigned i = 0; i < WAITING; i++) {
         if (i != 1) {
