@@ -5,6 +5,7 @@
 #     storms     kills of workers and of fronts, GPUD_STORM_SECONDS (20) each
 #     storm      all mishaps at once, GPUD_STORM_MINUTES (30) on each device; its seed is the date
 #     mutants    all defences switched off, one at a time
+#     static     the analyzer, as far as it can follow: 15 minutes
 #     fuzz       each target, GPUD_FUZZ_SECONDS (600)
 #     decoder    GPUD_DECODER_MESSAGES (100000000) messages: 10 minutes
 #     soak       10^8 operations of the pool
@@ -19,7 +20,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
-all=(storms storm mutants fuzz decoder soak property churn sim worlds torture)
+all=(storms storm mutants static fuzz decoder soak property churn sim worlds torture)
 parts=()
 for arg in "$@"; do
     case " ${all[*]} " in
@@ -55,6 +56,11 @@ storm() {
         scripts/storm.sh "${GPUD_STORM_MINUTES:-30}" --device "$device" || failed=1
     done
     return "$failed"
+}
+
+static() {
+    cmake --preset dev >/dev/null && cmake --build --preset dev >/dev/null || return 1
+    scripts/check-static --deep build/dev
 }
 
 # Memory taken by the pool must not creep up (bench/pool/soak.c).
@@ -172,6 +178,7 @@ run_part() {
     storms) storms ;;
     storm) storm ;;
     mutants) scripts/mutants.sh ;;
+    static) static ;;
     fuzz) GPUD_FUZZ_SECONDS=${GPUD_FUZZ_SECONDS:-600} scripts/test.sh fuzz ;;
     decoder) decoder ;;
     soak) soak ;;
