@@ -106,7 +106,7 @@ static void check_refusal(struct sim *s, const struct sim_parcel *p, const char 
 
 /* ---- admissions ------------------------------------------------------------------------------ */
 
-/* Whoever asks for the new job hears a time by its deadline, if one is known. */
+/* An answer about the new job names a time by its deadline, if one is known. */
 static void check_admitted(struct sim *s, const struct sim_request *q, uint64_t id)
 {
     const struct job *j = job_find(s->f->jobs, id);
