@@ -120,15 +120,18 @@ static void report_deeds(const struct ledger *l)
     }
 }
 
-/* PoCL aborts where it cannot open a compiled kernel: its worker ends as in any crash, and the jobs
- * run again. */
+/* PoCL aborts where it cannot open a compiled kernel, and reads from a file that it could not open
+ * (/proc/cpuinfo) where it opens a device: its worker ends as in any crash, and the jobs run
+ * again. */
 static bool driver_gave_up(const struct storm *s, const char *line)
 {
     int pid = 0;
     const char *at = strstr(line, ": worker ");
-    bool aborted = at != NULL && strstr(at, "was ended by signal 6") != NULL &&
-                   sscanf(at, ": worker %d", &pid) == 1;
-    for (unsigned i = 0; aborted && i < s->starved_count; i++) {
+    bool crashed =
+        at != NULL && sscanf(at, ": worker %d", &pid) == 1 &&
+        (strstr(at, "was ended by signal 6") != NULL ||
+         (strstr(at, "was ended by signal 11") != NULL && strstr(at, "without a job") != NULL));
+    for (unsigned i = 0; crashed && i < s->starved_count; i++) {
         if (s->starved[i] == pid) {
             return true;
         }
