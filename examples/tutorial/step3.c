@@ -86,27 +86,32 @@ static void program(struct service *s, const struct kernels *k)
 
 /* A frame that was refused or came too late is dropped: nothing has changed. One whose background
  * went with its worker goes again. Any other error is the service's own mistake and ends it. */
+static void failed(struct slot *slot, const gpud_error *error)
+{
+    bool lost = error->code == GPUD_ERR_WORKER_LOST || error->code == GPUD_ERR_BUFFER_LOST ||
+                error->code == GPUD_ERR_UNDEFINED;
+    bool refused = error->code == GPUD_ERR_DEADLINE || error->retriable;
+    (void)fprintf(stderr, "frame %d: %s\n", slot->number, error->text);
+    if (lost || (refused && error->effects != GPUD_EFFECTS_NONE)) {
+        slot->state = AGAIN;
+    } else if (refused) {
+        slot->state = DROPPED;
+    } else {
+        exit(1);
+    }
+}
+
 static void ended(gpud_job *job, int code, void *user)
 {
     struct slot *slot = user;
     gpud_error error = {.size = sizeof error};
     must(gpud_job_error(job, &error));
     gpud_job_free(job);
-    bool lost =
-        code == GPUD_ERR_WORKER_LOST || code == GPUD_ERR_BUFFER_LOST || code == GPUD_ERR_UNDEFINED;
-    bool refused = code == GPUD_ERR_DEADLINE || error.retriable;
-    if (code == 0) {
+    if (code != 0) {
+        failed(slot, &error);
+    } else {
         slot->mean = frame_mean(slot->sums);
         slot->state = DONE;
-        return;
-    }
-    (void)fprintf(stderr, "frame %d: %s\n", slot->number, error.text);
-    if (lost || (refused && error.effects != GPUD_EFFECTS_NONE)) {
-        slot->state = AGAIN;
-    } else if (refused) {
-        slot->state = DROPPED;
-    } else {
-        exit(1);
     }
 }
 
@@ -134,7 +139,9 @@ static void submit(struct slot *slot)
                              gpud_host_out(slot->sums, GROUPS, GPUD_F32)};
     gpud_job *job;
     slot->state = RUNNING;
-    must(gpud_submit(s->client, s->program, args, 3, &options, &job));
+    if (gpud_submit(s->client, s->program, args, 3, &options, &job) != 0) {
+        failed(slot, gpud_last_error()); /* known at once: the buffer is lost */
+    }
 }
 
 static bool any(const struct service *s, enum state state)
@@ -203,7 +210,8 @@ static void serve(struct service *s)
         bool room = more && s->next - s->first < DEPTH;
         struct pollfd fds[] = {{.fd = gpud_fd(s->client), .events = POLLIN},
                                {.fd = room ? 0 : -1, .events = POLLIN}};
-        if (poll(fds, 2, -1) < 0) {
+        bool again = any(s, AGAIN) && !any(s, RUNNING); /* nothing else would end the wait */
+        if (poll(fds, 2, again ? 0 : -1) < 0) {
             perror("poll");
             exit(1);
         }

@@ -41,7 +41,7 @@ def like(wanted, said):
 
 def play(build, source, steps):
     """Runs the steps; the parts of the output."""
-    script = "set -u\ntrap 'kill $(cat $d/pid) 2>/dev/null; rm -rf $d' EXIT\n"
+    script = "set -u\ntrap 'kill $(cat $d/pid) 2>/dev/null; cat $d/said >&2; rm -rf $d' EXIT\n"
     for line, shell, _ in steps:
         shell = shell.replace("$PWD/build/release", str(build))
         script += f"echo '{MARK} {line}'\n{shell}"
@@ -80,6 +80,8 @@ def check_cuda(build, source, fake):
         command += ["--runtime-dir", folder, "--cache-dir", f"{folder}/cache"]
         with open(f"{folder}/log", "wb") as log:
             daemon = subprocess.Popen(command, env={**env, "LD_LIBRARY_PATH": str(fake)}, stdout=log, stderr=log)
+        listens = ["bash", "-c", 'until "$0" ping >&2; do sleep 0.2; done', build / "bin/gpuctl"]
+        subprocess.run(listens, env=env, check=True, capture_output=True, timeout=100)
         ask = [build / "bin/gpuctl", "kernel", "check", source / "examples/tutorial/frame.cu"]
         shown = subprocess.run(ask, env=env, capture_output=True, text=True, timeout=100)
         daemon.terminate()
