@@ -39,7 +39,7 @@ FREE = ("tests", "bench")
 # folder -> its rooms from the top: a room uses those below it. "name/" is a folder; other names are files of
 # the folder itself. Names in one string are one room; rooms in a tuple do not use each other.
 ROOMS = {
-    "examples": [("edges/", "example export frames loop_* steps threads")],
+    "examples": [("edges/", "tutorial/", "example export frames loop_* steps threads")],
     "client": ["src/api/", "src/session/", "src/objects/", "src/link/", "src/base/", "src/wire/", "include/gpud/"],
     "gpuctl": ["main commands", "commands/", ("run/", "pool/", "trace/", "doctor/", "top/"), "ctl/", "sheet/", "input/", "base/"],
     "daemon/backend": ["list", ("cuda/", "opencl/", "sim/"), "backend built messages options ranges wrapped"],
@@ -73,7 +73,7 @@ LIBRARIES = {
     "jpeglib.h": ["examples/edges"],
     "lz4.h": ["daemon/backend/cuda/image"],
     "zstd.h": ["daemon/backend/cuda/image"],
-    "CL/cl.h": ["daemon/backend/opencl"],
+    "CL/cl.h": ["daemon/backend/opencl", "examples/tutorial"],
     "cuda.h": ["daemon/backend/cuda/driver"],
     "cudaTypedefs.h": ["daemon/backend/cuda/driver", "examples"],
     "xxhash.h": ["common"],

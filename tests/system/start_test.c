@@ -229,6 +229,41 @@ START_TEST(a_reload_while_it_begins)
 }
 END_TEST
 
+/* What an automatic choice of the back end tried first leaves nothing that the next front takes for
+ * the device's. A former worker's record with the jobs of the present one made two of each, and all
+ * buffers were lost. */
+START_TEST(chosen_again)
+{
+    enum { COUNT = 4000000, JOBS = 20 };
+    struct daemon d;
+    float value[2] = {0};
+    gpud_job *jobs[JOBS];
+    gpud_client *c = daemon_begin(&d, "--backend", "auto", NULL);
+    gpud_kernel axpy = kernel_find(c, "axpy");
+    gpud_buffer x = {0};
+    gpud_buffer y = {0};
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, COUNT), 0, "x", &x));
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, COUNT), 0, "y", &y));
+    ck_gpud_ok(gpud_fill(c, gpud_out(x), gpud_f32(1)));
+    ck_gpud_ok(gpud_fill(c, gpud_out(y), gpud_f32(2)));
+    for (unsigned i = 0; i < JOBS; i++) {
+        gpud_arg args[] = {gpud_f32(1), gpud_in(x), gpud_inout(y)};
+        ck_gpud_ok(gpud_launch(c, axpy, args, 3, NULL, NULL, &jobs[i]));
+    }
+    job_await_dispatch(c, jobs[0]);
+    daemon_kill(&d);
+    daemon_spawn(&d);
+    for (unsigned i = 0; i < JOBS; i++) {
+        ck_gpud_ok(gpud_wait(jobs[i], PATIENCE));
+        gpud_job_free(jobs[i]);
+    }
+    ck_gpud_ok(gpud_read(c, y, GPUD_F32, COUNT - 2, 2, value, NULL));
+    ck_assert_float_eq(value[1], 2 + JOBS);
+    ck_assert_uint_eq(query_value(c, "devices", "0", "restarts"), 0);
+    daemon_end(&d, c);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("start");
@@ -240,5 +275,6 @@ int main(void)
     suite_add(suite, a_restart_with_bad_settings_goes_on);
     suite_add_loop(suite, a_full_or_closed_disk_costs_the_cache_only, 2);
     suite_add(suite, a_reload_while_it_begins);
+    suite_add(suite, chosen_again);
     return system_main(suite);
 }

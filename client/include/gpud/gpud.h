@@ -713,7 +713,7 @@ typedef struct gpud_submit_options {
 
 /* Submits a sealed program with a value for each parameter. options may be NULL. Does not block
  * without GPUD_SUBMIT_BLOCK. A refusal of the daemon is the job's error. Free the job.
- * BUSY, DRAINING, ARG_COUNT, ARG_TYPE, BAD_HANDLE, STALE_HANDLE, STATE (not sealed). */
+ * BUSY, DRAINING, ARG_COUNT, ARG_TYPE, BAD_HANDLE, STALE_HANDLE, BUFFER_LOST, STATE (unsealed). */
 GPUD_API int gpud_submit(gpud_client *client, const gpud_program *program, const gpud_arg *args,
                          uint32_t count, const gpud_submit_options *options, gpud_job **ret_job);
 /* Submits a program and waits; returns the job's error as well. ret_job: NULL, or it gets the ended

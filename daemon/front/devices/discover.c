@@ -497,7 +497,8 @@ void discover_watch(struct front *f, uint64_t now)
             wake_at(f, d->losing ? NS_NEVER : d->restart_ns);
             continue;
         }
-        if (any_backend(f, d)) {
+        if (any_backend(f, d) && strcmp(d->backend, automatic[0]) != 0) {
+            worker_forget(d); /* a record goes with the name of its device */
             (void)snprintf(d->backend, sizeof d->backend, "%s", automatic[0]);
         }
         worker_start(f, d);

@@ -392,6 +392,8 @@ bool worker_ended(struct front *f, uint64_t id, int status)
     d->hung_up = false;
     if (d->state == DEVICE_REPLACED) {
         device_set_state(d, DEVICE_WAITING, NULL);
+        record_destroy(d->record); /* the launcher keeps it by the name of the former back end */
+        d->record = NULL;
     } else if (!expected) {
         d->restarts++;
         device_base(d)->restart_count[reason]++;
