@@ -1,0 +1,77 @@
+#include "gpuctl/ctl/logs.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <gpud/gpud.h>
+
+/* Only the service manager says of which unit an entry is; anybody may write the other fields. */
+static const char *const units[] = {"-ugpud.service", "-ugpud-launcher.service",
+                                    "-ugpud-nvidia.service"};
+
+static void add(struct logs_arguments *a, const char *text)
+{
+    if (a->count < LOGS_ARGUMENTS_MAX) {
+        a->argv[a->count++] = text;
+    }
+}
+
+static void make(struct logs_arguments *a, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+static void make(struct logs_arguments *a, const char *fmt, ...)
+{
+    va_list ap;
+    char *text = a->text + a->used;
+    va_start(ap, fmt);
+    int n = vsnprintf(text, LOGS_TEXT - a->used, fmt, ap);
+    va_end(ap);
+    if (n < 0 || (unsigned)n >= LOGS_TEXT - a->used) {
+        a->used = LOGS_TEXT; /* it is told at the end */
+        return;
+    }
+    a->used += (unsigned)n + 1;
+    add(a, text);
+}
+
+int logs_arguments(const struct logs_request *r, struct logs_arguments *ret_arguments,
+                   struct ctl_err *e)
+{
+    struct logs_arguments *a = ret_arguments;
+    a->count = 0;
+    a->used = 0;
+    add(a, "journalctl");
+    for (unsigned i = 0; i < sizeof units / sizeof units[0]; i++) {
+        add(a, units[i]);
+    }
+    make(a, "--output=%s", r->format);
+    if (r->follow) {
+        add(a, "--follow");
+    }
+    if (r->explain) {
+        add(a, "--catalog");
+    }
+    if (r->since != NULL) {
+        make(a, "--since=%s", r->since);
+    }
+    if (r->limited) {
+        make(a, "--lines=%" PRIu64, r->lines);
+    }
+    if (r->level >= 0) {
+        make(a, "--priority=%d", r->level);
+    }
+    if (r->tenant != NULL) {
+        make(a, "GPUD_TENANT=%s", r->tenant);
+    }
+    if (r->by_device) {
+        make(a, "GPUD_DEVICE=%" PRIu64, r->device);
+    }
+    if (r->by_job) {
+        make(a, "GPUD_JOB=%" PRIu64, r->job);
+    }
+    a->argv[a->count] = NULL;
+    return a->used < LOGS_TEXT
+               ? 0
+               : ctl_err_set(e, GPUD_ERR_INVALID,
+                             "--since and --tenant are too long: at most %u bytes", LOGS_TEXT / 2);
+}
