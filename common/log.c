@@ -302,6 +302,14 @@ void log_tend(void)
     }
 }
 
+void log_end(void)
+{
+    uint64_t now = sink.now_ns();
+    for (unsigned i = 0; i < LOG_KINDS; i++) {
+        tell_left_out(i, now - atomic_load(&sink.rate[i].begin_ns));
+    }
+}
+
 /* ---- lines ----------------------------------------------------------------------------------- */
 
 /* The text is cut rather than what to do. */

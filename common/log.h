@@ -46,9 +46,11 @@ void log_say(enum log_kind kind, const char *fmt, ...) __attribute__((format(pri
 /* As log_say, about somebody. */
 void log_about(enum log_kind kind, struct log_about about, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* Tells of lines that were left out and that no later line has told of. To be called now and then,
- * and at the end. */
+/* Tells of lines that were left out and that no later line has told of. To be called now and then.
+ */
 void log_tend(void);
+/* As log_tend, at the end: without waiting for the ten seconds to pass. */
+void log_end(void);
 
 #define log_debug(...) log_say(LOG_DETAIL, __VA_ARGS__)
 

@@ -450,7 +450,7 @@ static int run(const struct config *config, struct arguments *a)
         log_say(LOG_MISTAKE, "the event loop still had open handles at the end");
         status = EXIT_FAILURE;
     }
-    log_tend();
+    log_end();
     return status;
 }
 

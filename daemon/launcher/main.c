@@ -446,5 +446,7 @@ int main(int argc, char **argv)
         log_say(LOG_START_FAILED, "%s", e.text);
         return 1;
     }
-    return serve(&l);
+    int status = serve(&l);
+    log_end();
+    return status;
 }

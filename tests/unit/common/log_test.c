@@ -308,6 +308,13 @@ START_TEST(what_was_left_out_is_told_without_a_later_line)
     log_tend();
     ck_assert_uint_eq(lines_heard(&last), 1);
     ck_assert_ptr_eq(strstr(said, "p: 1 lines of kind CONTROL were left out"), said);
+    listen_begin();
+    for (unsigned i = 0; i < LOG_RATE_FEW + 2; i++) {
+        log_say(LOG_CONTROL, "flood");
+    }
+    log_end();
+    ck_assert_uint_eq(lines_heard(&last), LOG_RATE_FEW + 1);
+    ck_assert_ptr_eq(strstr(last, "p: 2 lines of kind CONTROL were left out"), last);
 }
 END_TEST
 
