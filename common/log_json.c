@@ -19,8 +19,7 @@ struct line {
 };
 
 /* Appends what never needs to be cut: names, numbers, punctuation. */
-static void add(struct line *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void add(struct line *l, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void add(struct line *l, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);

@@ -1,7 +1,6 @@
 #include "gpuctl/ctl/logs.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #include <gpud/gpud.h>
@@ -17,21 +16,24 @@ static void add(struct logs_arguments *a, const char *text)
     }
 }
 
-static void make(struct logs_arguments *a, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-static void make(struct logs_arguments *a, const char *fmt, ...)
+/* An argument of two parts. */
+static void make(struct logs_arguments *a, const char *name, const char *value)
 {
-    va_list ap;
     char *text = a->text + a->used;
-    va_start(ap, fmt);
-    int n = vsnprintf(text, LOGS_TEXT - a->used, fmt, ap);
-    va_end(ap);
+    int n = snprintf(text, LOGS_TEXT - a->used, "%s%s", name, value);
     if (n < 0 || (unsigned)n >= LOGS_TEXT - a->used) {
         a->used = LOGS_TEXT; /* it is told at the end */
         return;
     }
     a->used += (unsigned)n + 1;
     add(a, text);
+}
+
+static void make_number(struct logs_arguments *a, const char *name, uint64_t value)
+{
+    char text[24];
+    (void)snprintf(text, sizeof text, "%" PRIu64, value);
+    make(a, name, text);
 }
 
 int logs_arguments(const struct logs_request *r, struct logs_arguments *ret_arguments,
@@ -44,7 +46,7 @@ int logs_arguments(const struct logs_request *r, struct logs_arguments *ret_argu
     for (unsigned i = 0; i < sizeof units / sizeof units[0]; i++) {
         add(a, units[i]);
     }
-    make(a, "--output=%s", r->format);
+    make(a, "--output=", r->format);
     if (r->follow) {
         add(a, "--follow");
     }
@@ -52,22 +54,22 @@ int logs_arguments(const struct logs_request *r, struct logs_arguments *ret_argu
         add(a, "--catalog");
     }
     if (r->since != NULL) {
-        make(a, "--since=%s", r->since);
+        make(a, "--since=", r->since);
     }
     if (r->limited) {
-        make(a, "--lines=%" PRIu64, r->lines);
+        make_number(a, "--lines=", r->lines);
     }
     if (r->level >= 0) {
-        make(a, "--priority=%d", r->level);
+        make_number(a, "--priority=", (uint64_t)r->level);
     }
     if (r->tenant != NULL) {
-        make(a, "GPUD_TENANT=%s", r->tenant);
+        make(a, "GPUD_TENANT=", r->tenant);
     }
     if (r->by_device) {
-        make(a, "GPUD_DEVICE=%" PRIu64, r->device);
+        make_number(a, "GPUD_DEVICE=", r->device);
     }
     if (r->by_job) {
-        make(a, "GPUD_JOB=%" PRIu64, r->job);
+        make_number(a, "GPUD_JOB=", r->job);
     }
     a->argv[a->count] = NULL;
     return a->used < LOGS_TEXT
