@@ -1,11 +1,14 @@
 #include "common/journal.h"
 
+#include <endian.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -21,6 +24,17 @@ bool journal_is(int fd)
     }
     (void)snprintf(here, sizeof here, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
     return strcmp(here, journal) == 0;
+}
+
+static bool address_of(const char *path, struct sockaddr_un *ret_addr)
+{
+    size_t size = strlen(path);
+    *ret_addr = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if (size >= sizeof ret_addr->sun_path) {
+        return false;
+    }
+    memcpy(ret_addr->sun_path, path, size);
+    return true;
 }
 
 /* Appends what fits. */
@@ -50,17 +64,63 @@ static bool greet(int fd, const char *identifier, bool levels)
 
 int journal_stream(const char *path, const char *identifier, bool levels)
 {
-    struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    size_t size = strlen(path);
-    int fd = size < sizeof addr.sun_path ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
+    struct sockaddr_un addr;
+    int fd = address_of(path, &addr) ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
     if (fd < 0) {
         return -1;
     }
-    memcpy(addr.sun_path, path, size);
     if (connect(fd, (const struct sockaddr *)&addr, sizeof addr) != 0 ||
         shutdown(fd, SHUT_RD) != 0 || !greet(fd, identifier, levels)) {
         (void)close(fd);
         return -1;
     }
     return fd;
+}
+
+/* ---- entries --------------------------------------------------------------------------------- */
+
+struct parts {
+    struct iovec iov[JOURNAL_FIELDS_MAX * 5];
+    uint64_t size[JOURNAL_FIELDS_MAX]; /* little-endian */
+    unsigned count;
+};
+
+static void part(struct parts *p, const void *data, size_t size)
+{
+    p->iov[p->count++] = (struct iovec){.iov_base = (void *)(uintptr_t)data, .iov_len = size};
+}
+
+/* "NAME=data\n"; data with a newline as "NAME\n", its size in eight bytes, data, "\n". */
+static void field_put(struct parts *p, const struct journal_field *f, uint64_t *size)
+{
+    part(p, f->name, strlen(f->name));
+    if (memchr(f->data, '\n', f->size) == NULL) {
+        part(p, "=", 1);
+    } else {
+        *size = htole64(f->size);
+        part(p, "\n", 1);
+        part(p, size, sizeof *size);
+    }
+    part(p, f->data, f->size);
+    part(p, "\n", 1);
+}
+
+int journal_socket(void)
+{
+    return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+}
+
+int journal_send(int fd, const char *path, const struct journal_field *fields, unsigned count)
+{
+    struct parts p = {.count = 0};
+    struct sockaddr_un addr;
+    if (!address_of(path, &addr) || count > JOURNAL_FIELDS_MAX) {
+        return ENAMETOOLONG;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        field_put(&p, &fields[i], &p.size[i]);
+    }
+    struct msghdr msg = {
+        .msg_name = &addr, .msg_namelen = sizeof addr, .msg_iov = p.iov, .msg_iovlen = p.count};
+    return sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 ? 0 : errno;
 }

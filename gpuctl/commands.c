@@ -115,6 +115,21 @@ static const char pool_snapshot_help[] =
     "Example:\n"
     "  gpuctl pool snapshot --html pool.html && xdg-open pool.html\n";
 
+static const char logs_help[] =
+    "  -f, --follow      go on with new lines, until Ctrl-C\n"
+    "  --tenant NAME     lines about this tenant\n"
+    "  --device ID       about this device\n"
+    "  --job JOB         about this job\n"
+    "  --since TIME      as journalctl takes it: today, -1h, \"2026-11-28 14:00\"\n"
+    "  -n, --lines N     only the N newest\n"
+    "  --level LEVEL     error, warn, info or debug, and what is more urgent\n"
+    "  --explain         with what each line means, and what to do\n"
+    "Asks journalctl, so it works while the daemon is down. -o wide and json show all fields.\n"
+    "Workers' own output has no tenant, device or job: leave these options out to see it.\n"
+    "Without a journal the log is the standard error of gpud and gpud-launcher.\n"
+    "Example:\n"
+    "  gpuctl logs -f --tenant vision --level warn\n";
+
 static const char token_help[] =
     "FILE gets the new token and must not exist; a client names it in GPUD_TOKEN_FILE.\n"
     "The line on standard output has only the token's hash: append it to the file that\n"
@@ -162,6 +177,8 @@ const struct command commands[] = {
     {"accounts", "", "What tenants have used, kept over restarts", "", NULL, cmd_accounts,
      COMMAND_LOOKS},
     {"accounts reset", "", "Begin all accounts anew", "", NULL, cmd_accounts_reset, COMMAND_BRIEF},
+    {"logs", "[OPTION...]", "The daemon's lines in the journal, for one tenant, device or job",
+     logs_help, logs_option_list, cmd_logs, COMMAND_LONG},
     {"metrics", "[--openmetrics]", "The numbers that Prometheus scrapes",
      "  --openmetrics  as OpenMetrics, with trace ids as exemplars\n"
      "Needs [metrics] listen in gpud.conf, and rights to read there: a unix socket is for root,\n"

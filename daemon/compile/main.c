@@ -105,7 +105,7 @@ static int answer_error(struct memfd *out, const struct err *why)
     struct compile_response response = {
         .code = why->code, .vendor = why->vendor, .text = bytes_str(why->text)};
     if (compile_response_write(&response, out, &e) != 0) {
-        log_error("%s", e.text);
+        log_say(LOG_COMPILER_FAILED, "%s", e.text);
         return 1;
     }
     return 0;
@@ -125,7 +125,7 @@ static int run(const struct options *o, const struct compile_request *request, b
     int real = dup(STDERR_FILENO);
     int captured = stderr_capture();
     if (exhaustion_watch(captured, &e) != 0) {
-        log_warn("%s", e.text); /* running out of memory will then be reported as a crash */
+        log_say(LOG_COMPILER_UNWATCHED, "%s", e.text); /* out of memory will look like a crash */
     }
     compile_run(&job, b, o->index, o->options, request);
     stderr_add(&job, captured, said, sizeof said);
@@ -168,7 +168,7 @@ int main(int argc, char **argv)
     }
     rc = memfd_adopt(RESPONSE_FD, 0, true, &out, &e);
     if (rc != 0) {
-        log_error("the response's memory: %s", e.text);
+        log_say(LOG_COMPILER_FAILED, "the response's memory: %s", e.text);
         return 1;
     }
     rc = memfd_adopt(REQUEST_FD, 0, false, &in, &e);

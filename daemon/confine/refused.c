@@ -40,7 +40,7 @@ static void result_set(ucontext_t *u, long value)
 #endif
 }
 
-/* The signal comes at the call itself, in the thread that made it. log_write takes no lock. */
+/* The signal comes at the call itself, in the thread that made it. log_say takes no lock. */
 static void on_refused(int signal, siginfo_t *info, void *context)
 {
     int kept = errno;
@@ -50,8 +50,9 @@ static void on_refused(int signal, siginfo_t *info, void *context)
     }
     if (first_time(number)) {
         const char *name = call_name(number);
-        log_warn("system call %d (%s) was refused: this process is confined (gpud-launcher(8))",
-                 number, name != NULL ? name : "see syscalls(2)");
+        log_say(LOG_CALL_REFUSED,
+                "system call %d (%s) was refused: this process is confined (gpud-launcher(8))",
+                number, name != NULL ? name : "see syscalls(2)");
     }
     result_set(context, -EPERM);
     errno = kept;

@@ -1,6 +1,7 @@
 #include "daemon/front/housekeeping.h"
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/queue.h"
@@ -37,6 +38,7 @@ void housekeeping(struct front *f, uint64_t now)
             command_pool(d, false);
         }
     }
+    log_tend();
     again = queue_offer_awaiting(f);
     if (again) {
         wake_at(f, f->house_ns);

@@ -302,15 +302,14 @@ static int choose_settings(struct arguments *a, struct config *config, struct er
         return rc;
     }
     (void)snprintf(a->settings_bad, sizeof a->settings_bad, "%s", e->text);
-    log_error("%s; the last accepted settings apply (%s): correct the file, then reload", e->text,
-              root);
+    log_say(LOG_SETTINGS_BAD, "%s; the last accepted settings apply (%s)", e->text, root);
     return 0;
 }
 
 static void on_end_signal(uv_signal_t *handle, int number)
 {
     struct front *f = handle->data;
-    log_info("signal %d", number);
+    log_say(LOG_ENDING, "signal %d", number);
     pipeline_drain(f);
 }
 
@@ -325,7 +324,7 @@ static void on_reload_signal(uv_signal_t *handle, int number)
     (void)number;
     struct err e = ERR_INIT;
     if (reload_settings(handle->data, NULL, &e) != 0) { /* a reading logs its own errors */
-        log_error("%s", e.text);
+        log_say(LOG_SETTINGS_BAD, "%s", e.text);
     }
 }
 
@@ -366,7 +365,7 @@ static void read_files(struct front *f, const struct config *config, struct tena
     struct err e = ERR_INIT;
     if (remote_files_read(config, rules, &f->tls, &e) != 0) {
         (void)snprintf(f->files_bad, sizeof f->files_bad, "%s", e.text);
-        log_error("%s: correct it, then reload", e.text);
+        log_say(LOG_SETTINGS_BAD, "%s", e.text);
     }
 }
 
@@ -420,7 +419,7 @@ static int run(const struct config *config, struct arguments *a)
     struct front *f = calloc(1, sizeof *f);
     if (f == NULL || uv_loop_init(&loop) != 0) {
         free(f);
-        log_error("out of memory");
+        log_say(LOG_START_FAILED, "out of memory");
         return EXIT_FAILURE;
     }
     int lock = -1;
@@ -439,7 +438,7 @@ static int run(const struct config *config, struct arguments *a)
         pipeline_finish(f);
     }
     if (rc != 0) {
-        log_error("%s", e.text);
+        log_say(LOG_START_FAILED, "%s", e.text);
         f->exit_code = EXIT_FAILURE;
     }
     int status = f->exit_code;
@@ -448,9 +447,10 @@ static int run(const struct config *config, struct arguments *a)
         (void)close(lock);
     }
     if (uv_loop_close(&loop) != 0) {
-        log_error("the event loop still had open handles at the end");
+        log_say(LOG_MISTAKE, "the event loop still had open handles at the end");
         status = EXIT_FAILURE;
     }
+    log_end();
     return status;
 }
 
@@ -485,12 +485,13 @@ int main(int argc, char **argv)
         return said();
     }
     if (a.settings_bad[0] == '\0' && accepted_keep(&config, &e) != 0) {
-        log_warn("%s", e.text);
+        log_say(LOG_SETTINGS_NOT_KEPT, "%s", e.text);
     }
     log_set_level(config.log_level);
     descriptors_init();
-    log_info("root, the daemon's user%s%s and tenants with load_kernels = yes may load kernels, in "
-             "workers of their own unless they are trusted",
-             config.load_group[0] != '\0' ? ", group " : "", config.load_group);
+    log_say(LOG_RIGHTS,
+            "root, the daemon's user%s%s and tenants with load_kernels = yes may load kernels, in "
+            "workers of their own unless they are trusted",
+            config.load_group[0] != '\0' ? ", group " : "", config.load_group);
     return run(&config, &a);
 }

@@ -157,7 +157,7 @@ static void on_device_changed(struct front *f, struct device *d)
     bool ready = serving >= f->config.min_devices;
     if (ready && !f->ready_reported) {
         f->ready_reported = true;
-        log_info("ready: %u device%s", serving, serving == 1 ? "" : "s");
+        log_say(LOG_READY, "ready: %u device%s", serving, serving == 1 ? "" : "s");
         notify_ready(serving);
     }
     notify_status(f);
@@ -282,8 +282,8 @@ static void watch_start(struct front *f, uint64_t now)
     bool opening = discover_opening(f);
     if (!opening && now >= until && notify_expected()) {
         diagnosis_text(f, why, sizeof why);
-        log_error("not ready within start_timeout_s = %" PRIu64 ": %s", f->config.start_timeout_s,
-                  why);
+        log_say(LOG_START_FAILED, "not ready within start_timeout_s = %" PRIu64 ": %s",
+                f->config.start_timeout_s, why);
         notify_status(f);
         f->exit_code = EXIT_FAILURE;
         pipeline_hand_over(f);

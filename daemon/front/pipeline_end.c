@@ -58,13 +58,15 @@ static bool drained(struct front *f, uint64_t now)
 static void hand_over(struct front *f, unsigned orphans, unsigned stranded)
 {
     if (stranded > 0) {
-        log_warn("dropping %u detached jobs of clients that left: no device can run them soon",
-                 stranded);
+        log_say(LOG_JOBS_LEFT,
+                "dropping %u detached jobs of clients that left: no device can run them soon",
+                stranded);
     }
     if (orphans > 0) {
-        log_warn("%u detached jobs of clients that left were not waited for", orphans);
+        log_say(LOG_JOBS_LEFT, "%u detached jobs of clients that left were not waited for",
+                orphans);
     }
-    log_info("handing over to the next front: %u jobs are unfinished", f->job_count);
+    log_say(LOG_ENDING, "handing over to the next front: %u jobs are unfinished", f->job_count);
     pipeline_stop(f);
 }
 
@@ -101,7 +103,7 @@ void pipeline_drain(struct front *f)
     front_life_step(&f->life, FRONT_ENDING);
     wake_at(f, front_now(f));
     f->drain_until_ns = drain_until(f, front_now(f));
-    log_info("draining: %u jobs are unfinished", f->job_count);
+    log_say(LOG_ENDING, "draining: %u jobs are unfinished", f->job_count);
     notify_stopping();
     for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
         (void)session_notice(s, f->config.tenant_notices_max, NOTICE_DRAINING, 0);
@@ -125,8 +127,9 @@ void pipeline_hand_over(struct front *f)
     }
     f->drain_until_ns = drain_until(f, front_now(f));
     wake_at(f, front_now(f));
-    log_info("handing over once workers have accepted %u detached jobs of clients that left",
-             orphans);
+    log_say(LOG_ENDING,
+            "handing over once workers have accepted %u detached jobs of clients that left",
+            orphans);
 }
 
 /* ---- the end ------------------------------------------------------------------------------- */
@@ -163,7 +166,8 @@ void pipeline_stop(struct front *f)
         return;
     }
     if (f->life == FRONT_ENDING && f->job_count > 0) {
-        log_warn("ending with %u unfinished %s", f->job_count, f->job_count == 1 ? "job" : "jobs");
+        log_say(LOG_JOBS_LEFT, "ending with %u unfinished %s", f->job_count,
+                f->job_count == 1 ? "job" : "jobs");
     }
     bool handing_over = f->life == FRONT_HANDING_OVER;
     front_life_step(&f->life, handing_over ? FRONT_LEAVING : FRONT_STOPPING);

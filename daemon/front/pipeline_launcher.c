@@ -64,7 +64,7 @@ static void on_launcher_lost(void *data, const struct err *e)
 {
     struct front *f = data;
     if (!front_life_stops(f->life)) {
-        log_error("the launcher ended, and all workers with it: %s", e->text);
+        log_say(LOG_LAUNCHER_LOST, "the launcher ended, and all workers with it: %s", e->text);
         (void)snprintf(f->fault_text, sizeof f->fault_text, "the launcher was lost: %s", e->text);
         f->fault_device = NULL;
         f->launcher_lost = true;
@@ -129,13 +129,13 @@ void pipeline_start_anew(struct front *f)
         rc = launcher_list(f->launcher, &e);
     }
     if (rc != 0) {
-        log_error("%s", e.text);
+        log_say(LOG_START_FAILED, "%s", e.text);
         f->exit_code = 1;
         pipeline_stop(f);
         return;
     }
     compiler_relink(f->compiler, f->launcher);
-    log_info("a new launcher runs; devices are opened again");
+    log_say(LOG_LAUNCHER_BACK, "a new launcher runs; devices are opened again");
 }
 
 int pipeline_start_launcher(struct front *f, struct err *e)
@@ -157,8 +157,8 @@ int pipeline_start_launcher(struct front *f, struct err *e)
     };
     rc = compiler_create(f->loop, f->launcher, &compile, &f->compiler, e);
     if (rc == 0 && compiler_cache_error(f->compiler) != NULL) {
-        log_warn("no kernel cache, so each start compiles kernels anew: %s",
-                 compiler_cache_error(f->compiler)->text);
+        log_say(LOG_CACHE_BAD, "no kernel cache, so each start compiles kernels anew: %s",
+                compiler_cache_error(f->compiler)->text);
     }
     return rc != 0 ? rc : launcher_list(f->launcher, e);
 }

@@ -64,12 +64,12 @@ static void renew_tls(struct front *f)
         bool late = f->tls_ready && !listener_has(f->listener, url);
         rc = late ? listener_add(f->listener, url, &e) : 0;
         if (late && rc == 0) {
-            log_info("listening on %s", url);
+            log_say(LOG_LISTENING, "listening on %s", url);
         }
     }
     if (rc != 0) {
         (void)snprintf(f->files_bad, sizeof f->files_bad, "%s", e.text);
-        log_error("%s", e.text);
+        log_say(LOG_SETTINGS_BAD, "%s", e.text);
     }
 }
 
@@ -79,7 +79,7 @@ void pipeline_sockets(struct front *f)
     int rc = sockets_apply(&f->sockets, f->listener, f->shm, &f->rules, &e);
     (void)snprintf(f->sockets_bad, sizeof f->sockets_bad, "%s", rc != 0 ? e.text : "");
     if (rc != 0) {
-        log_error("%s: correct it, then reload", e.text);
+        log_say(LOG_SETTINGS_BAD, "%s", e.text);
     }
 }
 
@@ -89,7 +89,7 @@ void pipeline_metrics(struct front *f)
     int rc = metrics_serve(f->metrics, f->config.metrics_listen, f->rights.admins.group, &e);
     (void)snprintf(f->metrics_bad, sizeof f->metrics_bad, "%s", rc != 0 ? e.text : "");
     if (rc != 0) {
-        log_error("%s: correct it, then reload", e.text);
+        log_say(LOG_SETTINGS_BAD, "%s", e.text);
     }
 }
 

@@ -354,7 +354,8 @@ static int on_device(struct front *f, struct bytes frame, struct err *e)
     if (own_copy(&child->device, msg.device) == 0) {
         children_replace(f->children, child);
     } else {
-        log_warn("worker %d: no memory to note that it is a tenant's now", (int)child->pid);
+        log_say(LOG_JOB_UNRECORDED, "worker %d: no memory to note that it is a tenant's now",
+                (int)child->pid);
     }
     return 0;
 }
@@ -462,8 +463,9 @@ static int on_keep(struct front *f, struct bytes frame, struct frame_fds *fds, s
     if (rc == 0 && copies_keep(c, msg.id, msg.worker, fds->fd[0])) {
         fds->count = 0;
     } else if (rc == 0) { /* as if it had not come: the end of the connection would cost far more */
-        log_warn("buffer %#llx will not survive a restart of gpud: there are %u copies already",
-                 (unsigned long long)msg.id, c->max);
+        log_say(LOG_JOB_UNRECORDED,
+                "buffer %#llx will not survive a restart of gpud: there are %u copies already",
+                (unsigned long long)msg.id, c->max);
     }
     return rc;
 }

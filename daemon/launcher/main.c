@@ -169,7 +169,7 @@ static int program_open(const char *path, const char *name)
     }
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        log_error("opening %s: %s", path, strerror(errno));
+        log_say(LOG_START_FAILED, "opening %s: %s", path, strerror(errno));
     }
     return fd;
 }
@@ -207,7 +207,7 @@ static void quit_begin(struct launcher *l, const char *why)
 {
     if (l->quit_at == NS_NEVER) {
         unsigned running = children_running(&l->children);
-        log_info("ending %u %s: %s", running, running == 1 ? "child" : "children", why);
+        log_say(LOG_ENDING, "ending %u %s: %s", running, running == 1 ? "child" : "children", why);
         notify_send("STOPPING=1");
         l->quit_at = clock_now_ns();
         children_signal(&l->children, SIGTERM);
@@ -216,7 +216,7 @@ static void quit_begin(struct launcher *l, const char *why)
 
 static void front_drop(struct launcher *l, const struct err *e)
 {
-    log_write(e->code == ERR_CLOSED ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "%s", e->text);
+    log_say(e->code == ERR_CLOSED ? LOG_FRONT_LEFT : LOG_FRONT_LOST, "%s", e->text);
     front_close(&l->front);
     l->alone_since = clock_now_ns();
 }
@@ -243,8 +243,8 @@ static void front_admit(struct launcher *l)
         front_serve(l); /* perhaps the former front has just ended */
     }
     if (l->front.fd >= 0 || l->quit_at != NS_NEVER || !seqpacket_peer_trusted(fd)) {
-        log_warn("a connection was refused: %s",
-                 l->front.fd >= 0 ? "another front is connected" : "not permitted or ending");
+        log_say(LOG_CONNECTION_REFUSED, "a connection was refused: %s",
+                l->front.fd >= 0 ? "another front is connected" : "not permitted or ending");
         (void)close(fd);
         return;
     }
@@ -323,6 +323,7 @@ static int loop_run(struct launcher *l)
             front_drop(l, &e);
         }
         uint64_t next = timers_run(l);
+        log_tend();
         short front_events = (short)(POLLIN | (l->front.wants_write ? POLLOUT : 0));
         struct pollfd fds[] = {{.fd = l->signal_fd, .events = POLLIN},
                                {.fd = l->front.quit ? -1 : l->front.fd, .events = front_events},
@@ -331,7 +332,7 @@ static int loop_run(struct launcher *l)
             if (errno == EINTR) {
                 continue;
             }
-            log_error("poll: %s", strerror(errno));
+            log_say(LOG_START_FAILED, "poll: %s", strerror(errno));
             return 1;
         }
         if (fds[0].revents != 0) {
@@ -369,8 +370,8 @@ static void cache_trim(const struct identity *id)
     if (pid == 0) {
         uint64_t removed = identity_become(id) ? driver_cache_trim(home, DRIVER_CACHE_BYTES) : 0;
         if (removed > 0) {
-            log_info("removed %llu MiB of old kernels from PoCL's cache",
-                     (unsigned long long)(removed >> 20));
+            log_say(LOG_CACHE_GOOD, "removed %llu MiB of old kernels from PoCL's cache",
+                    (unsigned long long)(removed >> 20));
         }
         _exit(0);
     }
@@ -381,14 +382,16 @@ static void cache_trim(const struct identity *id)
 static int stranger_find(struct launcher *l, const char *user, struct err *e)
 {
     if (user == NULL) {
-        log_info("workers and compilers run as this user (%u): a kernel on a CPU device may do "
-                 "what gpud may",
-                 (unsigned)geteuid());
+        log_say(LOG_RIGHTS,
+                "workers and compilers run as this user (%u): a kernel on a CPU device may do "
+                "what gpud may",
+                (unsigned)geteuid());
         return 0;
     }
     int rc = identity_find(user, &l->front.stranger, e);
     if (rc == 0) {
-        log_info("workers and compilers run as %s (%u)", user, (unsigned)l->front.stranger.uid);
+        log_say(LOG_RIGHTS, "workers and compilers run as %s (%u)", user,
+                (unsigned)l->front.stranger.uid);
     }
     return rc;
 }
@@ -440,8 +443,10 @@ int main(int argc, char **argv)
     rc = front_init(&l.front, &l.children, &programs, GPUD_BUILD, &e);
     l.front.journal = journal_is(STDERR_FILENO) ? JOURNAL_SOCKET : NULL;
     if (rc != 0 || begin(&l, &o, &e) != 0) {
-        log_error("%s", e.text);
+        log_say(LOG_START_FAILED, "%s", e.text);
         return 1;
     }
-    return serve(&l);
+    int status = serve(&l);
+    log_end();
+    return status;
 }

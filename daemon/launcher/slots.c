@@ -269,7 +269,8 @@ int slots_take(struct slots *s, const struct children *children, struct bytes ow
     if (folder_prepare_as(ret_slot->identity, folder, hash_text(hash, text), s->prepare_ms)) {
         (void)snprintf(ret_slot->cache, sizeof ret_slot->cache, "%.*s/home", PATH_MAX - 8, folder);
     } else {
-        log_warn("%s: %s: the worker keeps no compiled kernels there", folder, strerror(errno));
+        log_say(LOG_CACHE_BAD, "%s: %s: the worker keeps no compiled kernels there", folder,
+                strerror(errno));
     }
     return 0;
 }

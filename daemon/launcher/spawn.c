@@ -19,10 +19,24 @@
 
 /* The environment that children get. A name that ends in '=' is whole; others are prefixes. */
 static const char *const PASSED[] = {
-    "PATH=",         "HOME=",          "LANG=",         "TMPDIR=",       "XDG_",
-    "POCL_",         "OCL_",           "CUDA_",         "OPENCL_",       "LD_LIBRARY_PATH=",
-    "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "LSAN_OPTIONS=", "TSAN_OPTIONS=", "GLIBC_TUNABLES=",
-    "GPUD_LOG=",     "GPUD_CONFINE",
+    "PATH=",
+    "HOME=",
+    "LANG=",
+    "TMPDIR=",
+    "XDG_",
+    "POCL_",
+    "OCL_",
+    "CUDA_",
+    "OPENCL_",
+    "LD_LIBRARY_PATH=",
+    "ASAN_OPTIONS=",
+    "UBSAN_OPTIONS=",
+    "LSAN_OPTIONS=",
+    "TSAN_OPTIONS=",
+    "GLIBC_TUNABLES=",
+    "GPUD_LOG=",
+    "GPUD_LOG_FORMAT=",
+    "GPUD_CONFINE",
 };
 
 /*

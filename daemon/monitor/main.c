@@ -96,7 +96,7 @@ int main(int argc, char **argv)
     }
     (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (memfd_adopt(PAGE_FD, sizeof(struct health_page), true, &memory, &e) != 0) {
-        log_error("descriptor %d: %s", PAGE_FD, e.text);
+        log_say(LOG_START_FAILED, "descriptor %d: %s", PAGE_FD, e.text);
         return 1;
     }
     return watch((struct health_page *)(void *)memory.data, period_ms);

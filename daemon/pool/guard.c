@@ -56,7 +56,7 @@ void guard_check(struct pool *p, uint32_t block)
         (void)pool_check(p, &e);
     }
     if (e.code != 0) {
-        log_error("%s", e.text);
+        log_say(LOG_POOL_DAMAGED, "%s", e.text);
         abort();
     }
 }

@@ -107,7 +107,7 @@ static void landlock_judge(struct confine *c, int abi)
         missing_add(c, "not confined to its files: this kernel has no Landlock");
     } else if (abi < LANDLOCK_GOOD) {
         /* the filter of system calls and a user of its own stand in for what it lacks */
-        log_info("this kernel's Landlock has version %d of %d", abi, LANDLOCK_GOOD);
+        log_say(LOG_CONFINED, "this kernel's Landlock has version %d of %d", abi, LANDLOCK_GOOD);
     }
 }
 
@@ -140,7 +140,7 @@ int confine_calls(struct confine *c, bool native, struct err *e)
 {
     bool on = false;
     if (setting_is("off")) {
-        log_warn("%s", c->missing);
+        log_say(LOG_NOT_CONFINED, "%s", c->missing);
         return 0;
     }
     const struct filter f = {.programs = c->backend != NULL && c->backend->programs,
@@ -153,10 +153,10 @@ int confine_calls(struct confine *c, bool native, struct err *e)
         missing_add(c, "not confined in system calls: this kernel has no seccomp");
     }
     if (c->missing[0] != '\0') {
-        log_warn("%s", c->missing);
+        log_say(LOG_NOT_CONFINED, "%s", c->missing);
     } else {
-        log_info("this worker is confined: files, system calls%s",
-                 on ? "" : " (not in a build with sanitizers)");
+        log_say(LOG_CONFINED, "this worker is confined: files, system calls%s",
+                on ? "" : " (not in a build with sanitizers)");
     }
     return 0;
 }

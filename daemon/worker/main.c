@@ -139,7 +139,7 @@ static int report_absent(const struct err *why, unsigned devices)
     struct capbuf out;
     struct msg_w_absent msg = {
         .code = why->code, .vendor = why->vendor, .text = bytes_str(why->text), .devices = devices};
-    log_error("%s", why->text);
+    log_say(LOG_DEVICE_UNOPENED, "%s", why->text);
     capbuf_init(&out, FRAME_MAX_BYTES);
     if (proto_encode(&schema_msg_w_absent, &msg, &out, NULL) == 0) {
         (void)seqpacket_send(CHANNEL_FD, out.data, out.size, NULL, NULL);
@@ -158,7 +158,8 @@ static int open_all(struct server *s, uv_loop_t *loop, const struct device_optio
     if (rc != 0) {
         return rc;
     }
-    log_info("the device was opened in %.0f ms", (double)(clock_now_ns() - begin_ns) / 1e6);
+    log_say(LOG_DEVICE_OPENED, "the device was opened in %.0f ms",
+            (double)(clock_now_ns() - begin_ns) / 1e6);
     rc = confine_calls(confine, s->device.info.cpu, e);
     if (rc != 0) {
         return rc;
@@ -209,7 +210,7 @@ int main(int argc, char **argv)
         return report_absent(&e, 0);
     }
     if (uv_loop_init(&loop) != 0 || pump_init(&server.pump, &loop, &e) != 0) {
-        log_error("creating the event loop failed: out of memory or descriptors");
+        log_say(LOG_START_FAILED, "creating the event loop failed: out of memory or descriptors");
         return 1;
     }
     if (open_all(&server, &loop, &o, &confine, &e) != 0) {

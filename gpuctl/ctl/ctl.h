@@ -62,6 +62,7 @@ extern const struct option kernel_check_option_list[];
 extern const struct option pool_option_list[];
 extern const struct option trace_option_list[];
 extern const struct option wait_option_list[];
+extern const struct option logs_option_list[];
 extern const struct option metrics_option_list[];
 extern const struct option pool_snapshot_option_list[];
 
@@ -137,6 +138,7 @@ COMMAND(cmd_jobs);
 COMMAND(cmd_sessions);
 COMMAND(cmd_tenants);
 COMMAND(cmd_trace);
+COMMAND(cmd_logs);
 COMMAND(cmd_metrics);
 COMMAND(cmd_accounts);
 COMMAND(cmd_accounts_reset);

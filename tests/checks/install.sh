@@ -27,6 +27,7 @@ lib/tmpfiles.d/gpud.conf
 etc/gpud/gpud.conf
 etc/gpud/tenants.d
 etc/logrotate.d/gpud
+lib/systemd/catalog/gpud.catalog
 share/doc/*/tenant.conf.example
 share/doc/*/docs/operating.md
 share/doc/*/proto/PROTOCOL.md

@@ -255,8 +255,9 @@ static int describe(struct backend_device *d, struct err *e)
     (void)snprintf(d->info.pin, sizeof d->info.pin, "%s%s", kind, uuid);
     describe_limits(d, &a);
     if (number(&a, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0) {
-        log_info("kernels can reach the memory of this process, too (HMM or ATS): a stray pointer "
-                 "into it does not end the worker, but may corrupt the jobs of others");
+        log_say(LOG_HOST_REACHABLE,
+                "kernels can reach the memory of this process, too (HMM or ATS): a stray pointer "
+                "into it does not end the worker, but may corrupt the jobs of others");
     }
     return a.rc;
 }
@@ -339,7 +340,8 @@ static int context_make(struct backend_device *d, struct err *e)
         d->context = NULL;
         return rc;
     }
-    log_info("the context was made in %.0f ms", (double)(clock_now_ns() - begin_ns) / 1e6);
+    log_say(LOG_DEVICE_OPENED, "the context was made in %.0f ms",
+            (double)(clock_now_ns() - begin_ns) / 1e6);
     rc = CUDA_CALL(&d->cu, e, CtxSetCurrent, d->context);
     return rc == 0 ? CUDA_CALL(&d->cu, e, CtxGetStreamPriorityRange, &d->priority_least,
                                &d->priority_greatest)

@@ -32,12 +32,13 @@ void doors_starve(struct listener *l, bool starved)
     if (starved && !l->starved && now >= l->starve_log_ns) {
         l->starve_log_ns = ns_add(now, LOG_NS);
         l->starve_logged = true;
-        log_warn("out of descriptors, except for the reserve: %u connections are open; new ones "
-                 "wait until some are closed (raise LimitNOFILE= of the unit)",
-                 l->connected + l->turned_away);
+        log_say(LOG_DESCRIPTORS_OUT,
+                "out of descriptors, except for the reserve: %u connections are open; new ones "
+                "wait until some are closed",
+                l->connected + l->turned_away);
     } else if (!starved && l->starve_logged) {
         l->starve_logged = false;
-        log_info("descriptors are free again: new connections are accepted");
+        log_say(LOG_DESCRIPTORS_BACK, "descriptors are free again: new connections are accepted");
     }
     l->starved = starved;
 }

@@ -146,8 +146,8 @@ static void broken(struct lane *lane, const struct err *e)
 {
     struct lane_shared *shared = (struct lane_shared *)(void *)lane->memory.data;
     struct session *s = lane->session;
-    log_warn("session %llu (%s): its ring is closed: %s", (unsigned long long)s->id, s->name,
-             e->text);
+    log_say(LOG_CLIENT_ENDED, "session %llu (%s): its ring is closed: %s",
+            (unsigned long long)s->id, s->name, e->text);
     if (e->code != ERR_NOMEM) {
         lane->lanes->stats.violated++;
         s->lane_error = e->code;

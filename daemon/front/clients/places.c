@@ -39,9 +39,10 @@ static void log_full(struct listener *l, const char *what, const struct peer *p)
     uint64_t now = clock_now_ns();
     if (l->full_logged_ns == 0 || now - l->full_logged_ns >= FULL_NS) {
         l->full_logged_ns = now;
-        log_warn("%s, of user %u: %u are open, connections_max = %u; %llu were refused before it",
-                 what, p->local ? p->uid : UINT32_MAX, l->connected, l->options.connections_max,
-                 (unsigned long long)l->stats.refused);
+        log_say(LOG_CLIENTS_FULL,
+                "%s, of user %u: %u are open, connections_max = %u; %llu were refused before it",
+                what, p->local ? p->uid : UINT32_MAX, l->connected, l->options.connections_max,
+                (unsigned long long)l->stats.refused);
     }
 }
 

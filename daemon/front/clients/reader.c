@@ -261,7 +261,8 @@ static void note_tls(struct connection *c, int rc)
     uint64_t count = l->stats.tls_errors;
     listener_unlock(l);
     if (log) {
-        log_warn(
+        log_say(
+            LOG_CLIENT_REFUSED,
             "TLS with %s failed: %s: it speaks no TLS 1.2, refuses the certificate, or has none "
             "that tls_client_ca signed (%llu so far)",
             c->from, nng_strerror(rc), (unsigned long long)count);

@@ -9,7 +9,7 @@
 static void keep(struct op *o, struct bytes reply)
 {
     if (!op_answer(o, reply)) {
-        log_error("no memory for an answer of %zu bytes", reply.size);
+        log_say(LOG_NO_MEMORY, "no memory for an answer of %zu bytes", reply.size);
     }
 }
 

@@ -26,9 +26,10 @@ static bool is_allowed(struct listener *l, const struct connection *c)
         return true;
     }
     l->stats.crowded++;
-    log_warn("a connection of user %u is closed: %u requests of %s are unanswered, at most %u",
-             c->user->uid, user ? c->user->outstanding : c->outstanding, user ? "the user" : "it",
-             user ? l->options.user_requests_max : l->options.pipe_requests_max);
+    log_say(LOG_CLIENT_ENDED,
+            "a connection of user %u is closed: %u requests of %s are unanswered, at most %u",
+            c->user->uid, user ? c->user->outstanding : c->outstanding, user ? "the user" : "it",
+            user ? l->options.user_requests_max : l->options.pipe_requests_max);
     return false;
 }
 

@@ -67,7 +67,7 @@ static int keep(struct sockets *s, struct listener *l, struct shm *shm,
     *ret_kept = same && rc == 0;
     if (!*ret_kept) {
         remove_both(l, shm, s->number);
-        log_info("%s is closed", s->is.path);
+        log_say(LOG_LISTENING, "%s is closed", s->is.path);
     }
     return rc;
 }
@@ -116,7 +116,8 @@ static int add(struct sockets **all, struct listener *l, struct shm *shm,
     }
     *s = (struct sockets){.next = *all, .number = number, .is = rule->socket};
     *all = s;
-    log_info("listening on %s, for tenant %s", rule->socket.path, rule->name);
+    log_about(LOG_LISTENING, (struct log_about){.tenant = rule->name},
+              "listening on %s, for tenant %s", rule->socket.path, rule->name);
     return 0;
 }
 

@@ -61,9 +61,10 @@ static void queue(struct connection *c, struct listener_slot *slot, struct bytes
     c->unread += a->size;
     if (c->unread > l->options.unread_max && c->state < CONNECTION_CLOSING) {
         l->stats.unread++;
-        log_warn("a connection of user %u is closed: it left %zu bytes of answers unread, at most "
-                 "%llu",
-                 c->user->uid, c->unread, (unsigned long long)l->options.unread_max);
+        log_say(LOG_CLIENT_ENDED,
+                "a connection of user %u is closed: it left %zu bytes of answers unread, at most "
+                "%llu",
+                c->user->uid, c->unread, (unsigned long long)l->options.unread_max);
         connection_end(c);
     }
 }

@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "daemon/front/devices/discover.h"
 #include "daemon/front/memory/buffers.h"
+#include "daemon/front/model/about.h"
 #include "daemon/front/model/domain.h"
 #include "daemon/front/model/flight.h"
 #include "daemon/front/model/op.h"
@@ -210,8 +211,9 @@ static bool count_buffer(struct front *f, struct device *d, struct buffer *b)
         return false;
     }
     if (!buffer_charge(b, d, turn_now(f))) {
-        log_warn("device %u: a buffer of %llu bytes is more than can be counted", device_shown(d),
-                 (unsigned long long)b->bytes);
+        log_about(LOG_BUFFER_LOST, about_device(d),
+                  "device %u: a buffer of %llu bytes is more than can be counted", device_shown(d),
+                  (unsigned long long)b->bytes);
         lost(f, b);
         return false;
     }
@@ -244,8 +246,9 @@ static void take_buffer(struct front *f, struct device *d, const struct msg_w_in
 /* The buffer cannot be taken over. The worker frees it when no job uses it any more. */
 static void forget(struct device *d, uint64_t id, record_entry entry)
 {
-    log_warn("device %u: buffer %#llx could not be taken over, and is lost", device_shown(d),
-             (unsigned long long)id);
+    log_about(LOG_BUFFER_LOST, about_device(d),
+              "device %u: buffer %#llx could not be taken over, and is lost", device_shown(d),
+              (unsigned long long)id);
     record_drop(d->record, entry);
     command_forget_buffer(d, id);
 }
@@ -316,8 +319,9 @@ static void take_kept(struct front *f, struct device *d, const struct record_vie
     bool has =
         keep_claim_for(f, b) && check_copy(b->host_fd, b->bytes > 0 ? b->bytes : 1, NULL) == 0;
     if (!has || !idmap_restore(&f->buffers, b->handle, b)) {
-        log_warn("device %u: buffer %#llx could not be taken over, and is lost", device_shown(d),
-                 (unsigned long long)b->handle);
+        log_about(LOG_BUFFER_LOST, about_device(d),
+                  "device %u: buffer %#llx could not be taken over, and is lost", device_shown(d),
+                  (unsigned long long)b->handle);
         keep_release(f, b);
         buffer_destroy(b);
         return;
@@ -413,8 +417,9 @@ static void join_owner(struct front *f, struct job *j, const struct msg_record_j
     bool awaited = m->seq != 0 || m->async != 0;
     struct session *s = awaited ? owner_of(f, m->client_id, m->uid, j->tenant) : NULL;
     if (s != NULL && !job_join(j, s)) {
-        log_warn("device %u: no memory to give job %llu back to its session",
-                 device_shown(j->device), (unsigned long long)j->id);
+        log_about(LOG_NO_MEMORY, about_job(j),
+                  "device %u: no memory to give job %llu back to its session",
+                  device_shown(j->device), (unsigned long long)j->id);
     }
 }
 
@@ -657,10 +662,12 @@ static void turn_away(struct front *f, const struct launcher_inventory *inventor
     struct device_name name;
     bool named = device_name(inventory, &name);
     if (named && is_spare(&name)) {
-        log_info("worker %d is a spare one of the former gpud: ending it", (int)inventory->pid);
+        log_say(LOG_DOMAIN, "worker %d is a spare one of the former gpud: ending it",
+                (int)inventory->pid);
         name.owner[sizeof DOMAIN_SPARE - 1] = '\0'; /* as this front calls them */
     } else {
-        log_warn("worker %d is unknown or reported too late: ending it", (int)inventory->pid);
+        log_say(LOG_WORKER_UNKNOWN, "worker %d is unknown or reported too late: ending it",
+                (int)inventory->pid);
     }
     (void)close(inventory->channel);
     for (unsigned i = 0; i < LAUNCHER_WORKER_FDS; i++) {
@@ -687,7 +694,8 @@ static void adopt_record(struct front *f, const struct launcher_inventory *inven
     struct err e = ERR_INIT;
     int fd = inventory->fd[WORKER_RECORD];
     if (record_adopt((uint32_t)inventory->id, fd, &r, &e) != 0) {
-        log_warn("jobs of an ended worker may run again, and its buffers are lost: %s", e.text);
+        log_say(LOG_BUFFER_LOST,
+                "jobs of an ended worker may run again, and its buffers are lost: %s", e.text);
         (void)close(fd);
         return;
     }
@@ -697,8 +705,9 @@ static void adopt_record(struct front *f, const struct launcher_inventory *inven
     struct device *d = counts ? device_of(f, inventory) : NULL;
     if (d == NULL || d->record != NULL || is_late(f, d)) {
         if (counts) {
-            log_warn("the device of an ended worker is unknown or has another: jobs may run again, "
-                     "and buffers are lost");
+            log_say(LOG_BUFFER_LOST,
+                    "the device of an ended worker is unknown or has another: jobs may run again, "
+                    "and buffers are lost");
         }
         record_destroy(r);
         return;
@@ -723,7 +732,8 @@ void adopt_worker(struct front *f, const struct launcher_inventory *inventory)
         turn_away(f, inventory);
         return;
     }
-    log_info("device %u: taking over worker %d", device_shown(d), (int)inventory->pid);
+    log_about(LOG_WORKER_KEPT, about_device(d), "device %u: taking over worker %d", device_shown(d),
+              (int)inventory->pid);
     worker_adopt(f, d, inventory);
     domain_keep(f, d, record_lease(d->record));
 }

@@ -7,6 +7,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/front/memory/buffers.h"
+#include "daemon/front/model/about.h"
 #include "daemon/front/model/domain.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/resolve/resolve.h"
@@ -226,15 +227,17 @@ static void serve(struct front *f, struct device *d)
     d->lacks[0] = '\0';
     device_set_state(d, DEVICE_READY, "");
     if (d->owner != NULL) {
-        log_info("device %u ready for tenant %s: worker %d", device_shown(d), d->owner->name,
-                 (int)d->pid);
+        log_about(LOG_DEVICE_READY, about_device(d), "device %u ready for tenant %s: worker %d",
+                  device_shown(d), d->owner->name, (int)d->pid);
     } else if (first) {
-        log_info("device %u ready: %s (%s%s)", device_shown(d), d->name, d->backend,
-                 d->simulated ? ", simulated"
-                 : d->cpu     ? ", CPU"
-                              : "");
+        log_about(LOG_DEVICE_READY, about_device(d), "device %u ready: %s (%s%s)", device_shown(d),
+                  d->name, d->backend,
+                  d->simulated ? ", simulated"
+                  : d->cpu     ? ", CPU"
+                               : "");
     } else {
-        log_info("device %u ready again: worker %d", device_shown(d), (int)d->pid);
+        log_about(LOG_DEVICE_READY, about_device(d), "device %u ready again: worker %d",
+                  device_shown(d), (int)d->pid);
     }
     wake_for_pool(f, d);
     f->hooks.device_changed(f, d);
@@ -356,7 +359,8 @@ void discover_probed(struct front *f, struct device *d, const struct job *j)
     if (j->state != JOB_DONE) {
         struct err e = j->error;
         (void)err_wrap(&e, "the first kernel failed");
-        log_error("device %u: %s", device_shown(d), e.text);
+        log_about(LOG_WORKER_NOT_STARTED, about_device(d), "device %u: %s", device_shown(d),
+                  e.text);
         d->progress = WORKER_STARTED; /* the pause before the next worker grows */
         worker_end(f, d, NULL, e.text);
         return;
@@ -458,14 +462,16 @@ void discover_absent(struct front *f, struct device *d, const struct err *e)
     bool news = d->absences == 0;
     if (try_next_backend(f, d, e)) {
         if (news) {
-            log_info("back end %s: %s; trying %s", automatic[0], e->text, d->backend);
+            log_say(LOG_BACKEND_SKIPPED, "back end %s: %s; trying %s", automatic[0], e->text,
+                    d->backend);
         }
         return;
     }
     news = news || strncmp(d->lacks, e->text, sizeof d->lacks - 1) != 0;
     if (news) {
-        log_warn("device %u (%s %u) is absent: %s; retried periodically", device_shown(d),
-                 d->backend, d->number, e->text);
+        log_about(LOG_DEVICE_ABSENT, about_device(d),
+                  "device %u (%s %u) is absent: %s; retried periodically", device_shown(d),
+                  d->backend, d->number, e->text);
     }
     d->absences++;
     (void)snprintf(d->lacks, sizeof d->lacks, "%s", e->text);

@@ -111,7 +111,8 @@ void hold_file_set(struct hold_file *h, const char *runtime_dir, const char *pin
     }
     bool ok = h->count == 0 ? unlink(path) == 0 || errno == ENOENT : save(h, path, next);
     if (!ok) {
-        log_warn(
+        log_say(
+            LOG_FILE_BAD,
             "hold file %s: %s: after a restart, held devices get jobs until their driver answers",
             path, strerror(errno));
     }

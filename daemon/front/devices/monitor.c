@@ -10,6 +10,7 @@
 #include "common/saturate.h"
 #include "daemon/front/devices/discover.h"
 #include "daemon/front/devices/energy.h"
+#include "daemon/front/model/about.h"
 #include "daemon/front/model/front.h"
 #include "daemon/front/model/wake.h"
 
@@ -112,9 +113,9 @@ static void tend(struct front *f, uint64_t now)
         m->killed_ns = now;
         (void)snprintf(m->ended, sizeof m->ended, "the driver did not answer within %u s",
                        (unsigned)(patience / NS_PER_S));
-        log_warn("gpud-monitor is ended: %s", m->ended);
+        log_say(LOG_MONITOR_ENDED, "gpud-monitor is ended: %s", m->ended);
         if (f->io.kill(f->launcher, m->id, SIGKILL, &e) != 0) {
-            log_error("gpud-monitor: %s", e.text);
+            log_say(LOG_WORKER_STAYS, "gpud-monitor: %s", e.text);
         }
     }
 }
@@ -205,11 +206,13 @@ static void known(struct front *f, struct device *d, uint32_t recovery, uint64_t
         return;
     }
     if (recovery != HEALTH_RECOVERY_NONE) {
-        log_warn("device %u gets no new jobs: the driver asks: %s", device_shown(d),
-                 monitor_recovery_text(recovery));
+        log_about(LOG_HEALTH_HELD, about_device(d),
+                  "device %u gets no new jobs: the driver asks: %s", device_shown(d),
+                  monitor_recovery_text(recovery));
     } else {
-        log_info("device %u gets jobs again: the driver no longer asks for a recovery",
-                 device_shown(d));
+        log_about(LOG_HEALTH_FREE, about_device(d),
+                  "device %u gets jobs again: the driver no longer asks for a recovery",
+                  device_shown(d));
     }
     change(f, d, recovery);
 }
@@ -220,10 +223,11 @@ static void unknown(struct front *f, struct device *d, uint64_t now, const char 
     if (d->recovery == HEALTH_RECOVERY_NONE || now <= ns_add(d->recovery_ns, UNSURE_NS)) {
         return;
     }
-    log_warn("device %u gets jobs again, though the driver last asked: %s: it has not answered for "
-             "%u s: %s",
-             device_shown(d), monitor_recovery_text(d->recovery), (unsigned)(UNSURE_NS / NS_PER_S),
-             why);
+    log_about(
+        LOG_HEALTH_UNSURE, about_device(d),
+        "device %u gets jobs again, though the driver last asked: %s: it has not answered for "
+        "%u s: %s",
+        device_shown(d), monitor_recovery_text(d->recovery), (unsigned)(UNSURE_NS / NS_PER_S), why);
     d->recovery_unsure = d->recovery;
     change(f, d, HEALTH_RECOVERY_NONE);
 }
@@ -261,7 +265,8 @@ static void recall(struct front *f, struct device *d)
     d->recovery_ns = front_now(f);
     d->recovery = hold_file_find(&f->monitor->hold_file, f->config.runtime_dir, d->pin);
     if (d->recovery != HEALTH_RECOVERY_NONE) {
-        log_warn(
+        log_about(
+            LOG_HEALTH_HELD, about_device(d),
             "device %u gets no new jobs until its driver answers: before the restart it asked: %s",
             device_shown(d), monitor_recovery_text(d->recovery));
     }
@@ -326,7 +331,7 @@ bool monitor_ended(struct front *f, uint64_t id)
         bool reported = health_read(page_of(m), &report) && report.error[0] != '\0';
         if (m->killed_ns == 0 && !reported) {
             (void)snprintf(m->ended, sizeof m->ended, "gpud-monitor ended unexpectedly");
-            log_warn("%s", m->ended);
+            log_say(LOG_MONITOR_ENDED, "%s", m->ended);
         }
         m->id = 0;
         m->killed_ns = 0;

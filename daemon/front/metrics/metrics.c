@@ -106,7 +106,7 @@ int metrics_serve(struct metrics *m, const char *addresses, uint32_t gid, struct
     bool any = rc == 0 && options.addresses.count > 0;
     rc = any ? metrics_server_start(&options, &m->server, e) : rc;
     if (any && rc == 0) {
-        log_info("metrics are served at %s", addresses);
+        log_say(LOG_LISTENING, "metrics are served at %s", addresses);
     }
     return rc != 0 ? err_wrap(e, "[metrics] listen = %s", addresses) : 0;
 }

@@ -179,7 +179,8 @@ static void compiled(void *data, int code, const struct compile_response *respon
         return; /* unanswered requests come again, to the next front */
     }
     if (code != 0 && b->module->tenant == NULL) {
-        log_error("built-in kernels %s for %s: %s", b->module->name, b->arch, b->error.text);
+        log_say(LOG_BUILTIN_FAILED, "built-in kernels %s for %s: %s", b->module->name, b->arch,
+                b->error.text);
     }
     struct module *m = b->module;
     m->users++; /* keeps the module alive until all hooks have returned */

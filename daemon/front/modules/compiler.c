@@ -323,7 +323,7 @@ static void note_store(struct compiler *c, int rc, const struct err *why)
     uint64_t now = clock_now_ns();
     if (rc == 0) {
         if (c->cache_error.code != 0) {
-            log_info("compiled kernels are cached again");
+            log_say(LOG_CACHE_GOOD, "compiled kernels are cached again");
         }
         c->cache_error = ERR_INIT;
         c->cache_complain_ns = 0;
@@ -333,7 +333,7 @@ static void note_store(struct compiler *c, int rc, const struct err *why)
         c->cache_error = *why;
     }
     if (now >= c->cache_complain_ns) {
-        log_warn("a compiled kernel is not cached: %s", why->text);
+        log_say(LOG_CACHE_BAD, "a compiled kernel is not cached: %s", why->text);
         c->cache_complain_ns = ns_add(now, CACHE_COMPLAIN_NS);
     }
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "common/log.h"
+#include "daemon/front/model/about.h"
 #include "daemon/front/model/session_events.h"
 #include "daemon/front/requests/events.h"
 #include "daemon/front/requests/reload.h"
@@ -145,10 +146,11 @@ int request_control(struct request_context *c, struct err *e)
     }
     for (unsigned i = 0; i < sizeof controls / sizeof controls[0]; i++) {
         if (bytes_equal_str(m->what, controls[i].name)) {
-            log_info("%s%s%s: requested by session %llu (%s, process %d of uid %u)",
-                     controls[i].name, value[0] != '\0' ? " " : "", value,
-                     (unsigned long long)c->s->id, c->s->name, (int)c->s->client.pid,
-                     (unsigned)c->s->key.uid);
+            log_about(LOG_CONTROL, about_session(c->s),
+                      "%s%s%s: requested by session %llu (%s, process %d of uid %u)",
+                      controls[i].name, value[0] != '\0' ? " " : "", value,
+                      (unsigned long long)c->s->id, c->s->name, (int)c->s->client.pid,
+                      (unsigned)c->s->key.uid);
             return run(c, i, value, e);
         }
     }

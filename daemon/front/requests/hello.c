@@ -114,8 +114,8 @@ static int refuse_token(struct front *f, const char *text, struct err *e)
     f->tokens_refused++;
     if (f->token_logged_ns == 0 || now >= ns_add(f->token_logged_ns, REFUSED_LOG_NS)) {
         f->token_logged_ns = now;
-        log_warn("a client over tcp was refused: %s (%llu so far)", text,
-                 (unsigned long long)f->tokens_refused);
+        log_say(LOG_CLIENT_REFUSED, "a client over tcp was refused: %s (%llu so far)", text,
+                (unsigned long long)f->tokens_refused);
     }
     return err_set(e, ERR_PERMISSION, "%s", text);
 }
@@ -386,7 +386,8 @@ void session_rules_changed(struct front *f)
         }
     }
     if (count > 0) {
-        log_info("%u connections are closed, because their tokens or sockets are no longer valid",
-                 count);
+        log_say(LOG_CLIENTS_ENDED,
+                "%u connections are closed, because their tokens or sockets are no longer valid",
+                count);
     }
 }

@@ -4,6 +4,7 @@
 
 #include "common/log.h"
 #include "daemon/front/clients/reply.h"
+#include "daemon/front/model/about.h"
 #include "daemon/front/model/op.h"
 #include "daemon/front/model/session_events.h"
 #include "daemon/front/requests/events.h"
@@ -34,7 +35,8 @@ static void keep_result(struct job *j, int rc, struct bytes result, const struct
     capbuf_init_in(&out, sizeof room, room, sizeof room);
     rc = proto_list_add(&schema_result, &r, &out, NULL);
     if (rc != 0 || !session_result_in(j->session, &j->result, j->id, capbuf_view(&out))) {
-        log_error("job %llu: its end could not be reported: out of memory",
+        log_about(LOG_NO_MEMORY, about_job(j),
+                  "job %llu: its end could not be reported: out of memory",
                   (unsigned long long)j->id);
     }
     capbuf_finish(&out);

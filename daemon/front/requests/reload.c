@@ -46,7 +46,7 @@ static void read_all(uv_work_t *work)
     r->rc = r->rc == 0 ? remote_files_read(&r->config, &r->rules, &r->tls, &r->e) : r->rc;
     struct err e = ERR_INIT;
     if (r->rc == 0 && accepted_keep(&r->config, &e) != 0) {
-        log_warn("%s", e.text);
+        log_say(LOG_SETTINGS_NOT_KEPT, "%s", e.text);
     }
 }
 
@@ -59,7 +59,7 @@ static void take_over(struct front *f, struct reload *r)
     (void)snprintf(f->settings_bad, sizeof f->settings_bad, "%s", r->rc != 0 ? r->e.text : "");
     if (r->rc != 0) {
         (void)err_wrap(&r->e, "the settings are unchanged");
-        log_error("%s", r->e.text);
+        log_say(LOG_SETTINGS_BAD, "%s", r->e.text);
         return;
     }
     config_take_live(&f->config, &r->config, waiting, sizeof waiting);
@@ -77,12 +77,13 @@ static void take_over(struct front *f, struct reload *r)
     log_set_level(f->config.log_level);
     f->hooks.settings_changed(f);
     session_rules_changed(f);
-    log_info("settings were read again");
+    log_say(LOG_SETTINGS_READ, "settings were read again");
     if (waiting[0] != '\0') {
-        log_warn("these settings changed and apply from the next start, those of devices, managed "
-                 "memory and staging memory when workers restart (systemctl restart gpud-launcher "
-                 "gpud): %s",
-                 waiting);
+        log_say(LOG_SETTINGS_WAIT,
+                "these settings changed and apply from the next start, those of devices, managed "
+                "memory and staging memory when workers restart (systemctl restart gpud-launcher "
+                "gpud): %s",
+                waiting);
     }
 }
 
@@ -148,7 +149,7 @@ static void begin(struct front *f, struct reload *r)
     r->reading = rc == 0;
     if (rc != 0) { /* only without memory */
         r->rc = err_set(&r->e, ERR_NOMEM, "reading settings: %s", uv_strerror(rc));
-        log_error("%s", r->e.text);
+        log_say(LOG_SETTINGS_BAD, "%s", r->e.text);
         answer(f, r);
     }
 }

@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/front/model/about.h"
 #include "daemon/front/model/flight.h"
 #include "daemon/front/model/request.h"
 #include "daemon/front/sched/charge.h"
@@ -188,10 +189,21 @@ void job_strike(const struct job *j)
         if (s->op == OP_LAUNCH && j->tenant != NULL && s->module->tenant != NULL) {
             struct hash kernel = kernel_hash(s->module, s->entry);
             if (tenant_strike(j->tenant, kernel) == STRIKES_MAX) {
-                log_warn("kernel %s of tenant %s ended workers %d times: jobs with it are refused",
-                         s->entry, j->tenant->name, STRIKES_MAX);
+                log_about(LOG_KERNEL_REFUSED, about_job(j),
+                          "kernel %s of tenant %s ended workers %d times: jobs with it are refused",
+                          s->entry, j->tenant->name, STRIKES_MAX);
             }
         }
+    }
+}
+
+/* The end of a job that a worker had, and that failed there or was lost. */
+static void say_fault(const struct job *j)
+{
+    if (j->state == JOB_FAILED || j->state == JOB_LOST) {
+        log_about(LOG_JOB_FAULT, about_job(j), "job %llu%s%s %s: %s", (unsigned long long)j->id,
+                  j->tenant != NULL ? " of tenant " : "", j->tenant != NULL ? j->tenant->name : "",
+                  j->state == JOB_LOST ? "is lost" : "failed", j->error.text);
     }
 }
 
@@ -342,6 +354,7 @@ void job_conclude(struct front *f, struct job *j, enum job_state state, const st
     job_leave_device(j);
     mark_buffers(f, j, state == JOB_DONE, ran);
     if (dispatched) {
+        say_fault(j);
         command_job_ended(f, j);
     }
     if (state != JOB_DONE && dispatched) {

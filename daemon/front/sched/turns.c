@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/front/model/about.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/workers/worker.h"
@@ -169,8 +170,9 @@ static void overran(struct front *f, struct turn *t, struct device *d, uint64_t 
         t->rival_ns = turn_now(f); /* a worker beside it has its time from now on */
         return;
     }
-    log_info("device %u: a worker keeps jobs in flight beyond its turn: others go on beside it",
-             device_shown(d));
+    log_about(LOG_TURN_OVERRUN, about_device(d),
+              "device %u: a worker keeps jobs in flight beyond its turn: others go on beside it",
+              device_shown(d));
     d->outstayed_ns = turn_now(f);
     f->hooks.kick(f);
 }

@@ -80,7 +80,7 @@ static int check_times(const char *key, const char *file, const mbedtls_x509_crt
         }
         if (is_near(&crt->valid_to, TLS_WARN_DAYS)) {
             date_of(&crt->valid_to, date);
-            log_warn("%s = %s: the certificate expires at %s", key, file, date);
+            log_say(LOG_CERTIFICATE, "%s = %s: the certificate expires at %s", key, file, date);
         }
     }
     return 0;

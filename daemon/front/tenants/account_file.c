@@ -111,9 +111,8 @@ static void set_aside(const char *path, const char *why)
     char bad[PATH_MAX + 8];
     (void)snprintf(bad, sizeof bad, "%s.bad", path);
     int rc = rename(path, bad);
-    log_warn(
-        "accounts of tenants: %s: %s; %s%s", path, why,
-        rc == 0 ? "it is kept as " : "it cannot be renamed: ", rc == 0 ? bad : strerror(errno));
+    log_say(LOG_FILE_BAD, "accounts of tenants: %s: %s; %s%s", path, why,
+            rc == 0 ? "it is kept as " : "it cannot be renamed: ", rc == 0 ? bad : strerror(errno));
 }
 
 /* Buffers of a front before are counted until it was last seen alive; the time of that clock means
@@ -187,9 +186,10 @@ static bool saving_over(struct account_file *f, bool wait)
     }
     bool failed = f->s->error != 0;
     if (failed && !f->failed) {
-        log_warn("accounts of tenants: %s: %s; a reboot now would lose what was counted since the "
-                 "last copy",
-                 f->state, strerror(f->s->error));
+        log_say(LOG_FILE_BAD,
+                "accounts of tenants: %s: %s; a reboot now would lose what was counted since the "
+                "last copy",
+                f->state, strerror(f->s->error));
     }
     f->failed = failed;
     f->last = failed ? (struct hash){{0}} : f->last;
@@ -329,7 +329,8 @@ static void fill(struct account_file *f)
         memcpy(f->head, copy, bytes_of_accounts(copy->count));
         f->head->sum = (struct hash){{0}};
     } else if (error == 0) {
-        log_warn(
+        log_say(
+            LOG_FILE_BAD,
             "accounts of tenants: those in %s are more than fit, so the file is not written again",
             f->state);
         f->state[0] = '\0';
@@ -364,9 +365,10 @@ static bool make(struct account_file *f)
 /* Without a file: the next front counts from the copy. */
 static bool make_in_memory(struct account_file *f)
 {
-    log_warn("accounts of tenants: %s: %s; they are in memory only, and a crash loses what was "
-             "counted since the last copy",
-             f->path, strerror(errno));
+    log_say(LOG_FILE_BAD,
+            "accounts of tenants: %s: %s; they are in memory only, and a crash loses what was "
+            "counted since the last copy",
+            f->path, strerror(errno));
     f->fd = -1;
     if (!map(f) || !grow(f, 1)) {
         return false;

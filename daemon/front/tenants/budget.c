@@ -4,6 +4,7 @@
 
 #include "common/log.h"
 #include "common/saturate.h"
+#include "daemon/front/model/about.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/workers/domains.h"
 #include "daemon/front/workers/lease.h"
@@ -95,7 +96,7 @@ bool budget_reported(struct device *d, const struct msg_w_budget *m)
     if (m->code != 0) {
         (void)snprintf(d->refused, sizeof d->refused, "its memory stays at %llu bytes: %.*s", limit,
                        (int)m->text.size, (const char *)m->text.data);
-        log_error("device %u: %s", device_shown(d), d->refused);
+        log_about(LOG_MEMORY_BUDGET, about_device(d), "device %u: %s", device_shown(d), d->refused);
         d->pool_limit = d->budget = m->limit;
         return true;
     }
@@ -104,12 +105,13 @@ bool budget_reported(struct device *d, const struct msg_w_budget *m)
     d->pool.size = m->size;
     d->pool.missing = m->missing;
     if (m->missing > 0) {
-        log_warn("device %u: its worker has %llu bytes of memory, %llu more than it may; they go "
-                 "back when jobs end and buffers are freed",
-                 device_shown(d), (unsigned long long)m->size, (unsigned long long)m->missing);
+        log_about(LOG_MEMORY_OVER, about_device(d),
+                  "device %u: its worker has %llu bytes of memory, %llu more than it may",
+                  device_shown(d), (unsigned long long)m->size, (unsigned long long)m->missing);
     } else if (!same) {
-        log_info("device %u: its worker has %llu bytes of memory, of %llu that it may have",
-                 device_shown(d), (unsigned long long)m->size, limit);
+        log_about(LOG_MEMORY_SHARE, about_device(d),
+                  "device %u: its worker has %llu bytes of memory, of %llu that it may have",
+                  device_shown(d), (unsigned long long)m->size, limit);
     }
     return false;
 }

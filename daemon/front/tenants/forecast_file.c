@@ -119,7 +119,7 @@ void forecast_file_read(const char *dir, struct forecast_file **ret_file)
         (void)fclose(in);
     }
     if (why != NULL) {
-        log_warn("%s is ignored: %s: what jobs take is learnt anew", path, why);
+        log_say(LOG_FILE_BAD, "%s is ignored: %s: what jobs take is learnt anew", path, why);
         free(file);
         return;
     }
@@ -196,7 +196,8 @@ void forecast_file_write(const struct forecast_file *file, struct tenant *tenant
         (void)close(fd);
     }
     if (!ok || rename(next, path) != 0) {
-        log_warn("%s: %s: what jobs take is learnt anew after a restart", path, strerror(errno));
+        log_say(LOG_FILE_BAD, "%s: %s: what jobs take is learnt anew after a restart", path,
+                strerror(errno));
         (void)unlink(next);
     }
 }

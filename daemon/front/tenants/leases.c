@@ -4,6 +4,7 @@
 
 #include "common/log.h"
 #include "common/saturate.h"
+#include "daemon/front/model/about.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/tenants/budget.h"
 #include "daemon/front/workers/domains.h"
@@ -177,7 +178,8 @@ static bool has_given(struct front *f, struct device *d, uint64_t now)
         worker_end(f, d, NULL, "it does not give memory back that was recalled");
         return false;
     }
-    log_warn("device %u: a worker gives no memory back, and keeps it", device_shown(d));
+    log_about(LOG_MEMORY_OVER, about_device(d),
+              "device %u: a worker gives no memory back, and keeps it", device_shown(d));
     keep(f, d, d->lease.taken);
     return true;
 }

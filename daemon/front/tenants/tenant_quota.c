@@ -5,6 +5,7 @@
 
 #include "common/log.h"
 #include "common/saturate.h"
+#include "daemon/front/model/about.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/tenants/accounts.h"
 #include "daemon/front/tenants/budget.h"
@@ -151,10 +152,12 @@ bool quota_open(struct front *f, struct device *d)
     d->overpromised = !fits;
     d->pool_limit = limit;
     if (!fits && d->state == DEVICE_ADOPTING) {
-        log_error("device %u reserves no guaranteed memory for tenants: %s", device_shown(d),
+        log_about(LOG_GUARANTEE_UNMET, about_device(d),
+                  "device %u reserves no guaranteed memory for tenants: %s", device_shown(d),
                   e.text);
     } else if (!fits) {
-        log_error("device %u does not serve: %s", device_shown(d), e.text);
+        log_about(LOG_GUARANTEE_UNMET, about_device(d), "device %u does not serve: %s",
+                  device_shown(d), e.text);
         device_set_state(d, DEVICE_ABSENT, e.text);
         worker_end(f, d, NULL, e.text);
         f->hooks.device_given_up(f, d);
@@ -253,7 +256,7 @@ void quota_refused(struct front *f, struct device *d, const struct msg_w_tenant_
     }
     (void)snprintf(d->refused, sizeof d->refused, "limits of tenant %s: %.*s", name,
                    (int)m->text.size, (const char *)m->text.data);
-    log_error("device %u: %s", device_shown(d), d->refused);
+    log_about(LOG_GUARANTEE_UNMET, about_device(d), "device %u: %s", device_shown(d), d->refused);
 }
 
 /* ---- the rules of a tenant ------------------------------------------------------------------- */

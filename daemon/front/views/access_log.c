@@ -200,8 +200,8 @@ uint64_t access_log_lost(struct access_log *l)
 static void settle(struct access_log *l, int error, const char *where)
 {
     if (error != 0 && error != l->error) {
-        log_warn("access log %s: %s: lines are missing until it can be written", where,
-                 strerror(error));
+        log_say(LOG_FILE_BAD, "access log %s: %s: lines are missing until it can be written", where,
+                strerror(error));
     }
     l->error = error;
 }
@@ -342,8 +342,8 @@ static void begin(struct access_log *l)
     l->started =
         l->fill.data != NULL && l->out.data != NULL && thread_start(STACK, run, l, &l->thread);
     if (!l->started) {
-        log_warn(
-            "access log: no memory, or no thread: lines are missing until a reload finds them");
+        log_say(LOG_NO_MEMORY,
+                "access log: no memory, or no thread: lines are missing until a reload finds them");
     }
 }
 

@@ -4,6 +4,7 @@
 
 #include "common/log.h"
 #include "daemon/front/clients/reply.h"
+#include "daemon/front/model/about.h"
 #include "daemon/front/model/program.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/workers/job_frame.h"
@@ -58,8 +59,9 @@ static void record_buffer(struct device *d, struct buffer *b)
     } else { /* the old entry may say that content is defined which is so no more */
         record_drop(d->record, b->record);
         b->record = 0;
-        log_warn("device %u: buffer %#llx will not survive a restart of gpud: %s", device_shown(d),
-                 (unsigned long long)b->handle, e.code != 0 ? e.text : "no memory");
+        log_about(LOG_JOB_UNRECORDED, about_device(d),
+                  "device %u: buffer %#llx will not survive a restart of gpud: %s", device_shown(d),
+                  (unsigned long long)b->handle, e.code != 0 ? e.text : "no memory");
     }
     capbuf_finish(&bytes);
 }
@@ -87,8 +89,9 @@ static void record_job(struct device *d, struct job *j)
     if (entry != 0) {
         j->record = entry;
     } else {
-        log_warn("device %u: job %llu will not survive a restart of gpud: %s", device_shown(d),
-                 (unsigned long long)j->id, e.code != 0 ? e.text : "no memory");
+        log_about(LOG_JOB_UNRECORDED, about_job(j),
+                  "device %u: job %llu will not survive a restart of gpud: %s", device_shown(d),
+                  (unsigned long long)j->id, e.code != 0 ? e.text : "no memory");
     }
     capbuf_finish(&bytes);
 }

@@ -11,7 +11,7 @@ void departing_add(struct front *f, uint64_t worker, const char *backend, unsign
                    uint64_t owner)
 {
     if (f->departing_count == PLACES_MAX) {
-        log_warn("more workers of a former gpud end than there may be devices");
+        log_say(LOG_WORKER_UNKNOWN, "more workers of a former gpud end than there may be devices");
         return;
     }
     struct departing *x = &f->departing[f->departing_count++];

@@ -7,6 +7,7 @@
 
 #include "common/log.h"
 #include "common/saturate.h"
+#include "daemon/front/model/about.h"
 #include "daemon/front/model/domain.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/workers/command.h"
@@ -155,7 +156,8 @@ static void leave(struct front *f, struct device *d)
 
 static void rest(struct front *f, struct device *d, const char *why)
 {
-    log_info("device %u: the worker of tenant %s ends: %s", device_shown(d), d->owner->name, why);
+    log_about(LOG_DOMAIN, about_device(d), "device %u: the worker of tenant %s ends: %s",
+              device_shown(d), d->owner->name, why);
     d->wanted = false;
     device_set_state(d, DEVICE_RESTING, why);
     evacuate_begin(f, d);
@@ -483,7 +485,8 @@ static struct device *take_spare(struct front *f, struct tenant *t, struct devic
         worker_end(f, d, NULL, e.text);
         return d;
     }
-    log_info("device %u: the spare worker is tenant %s's now", base->index, t->name);
+    log_about(LOG_DOMAIN, about_device(base), "device %u: the spare worker is tenant %s's now",
+              base->index, t->name);
     if (d->state == DEVICE_READY && f->hooks.worker_opened(f, d)) { /* else it does so when it is */
         f->hooks.device_changed(f, d);
         f->hooks.worker_takes(f, d);
@@ -641,7 +644,8 @@ static void start(struct front *f, struct device *d)
     d->lease = (struct lease){.wanted = 0};
     d->proven = true;
     d->wanted = false;
-    log_info("device %u: a worker for tenant %s starts", base->index, d->owner->name);
+    log_about(LOG_DOMAIN, about_device(d), "device %u: a worker for tenant %s starts", base->index,
+              d->owner->name);
     worker_start(f, d);
 }
 

@@ -7,6 +7,7 @@
 #include "common/log.h"
 #include "common/saturate.h"
 #include "common/steps.h"
+#include "daemon/front/model/about.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/workers/command.h"
 #include "daemon/front/workers/keep.h"
@@ -114,8 +115,9 @@ bool evacuate_allowed(const struct front *f, const struct device *d,
 
 static void fail(struct front *f, struct device *d, const char *why)
 {
-    log_info("device %u: the worker of tenant %s stays: its buffers cannot go to the host: %s",
-             device_shown(d), d->owner->name, why);
+    log_about(LOG_DOMAIN, about_device(d),
+              "device %u: the worker of tenant %s stays: its buffers cannot go to the host: %s",
+              device_shown(d), d->owner->name, why);
     step(f, d, EVACUATION_FAILED);
 }
 

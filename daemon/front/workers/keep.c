@@ -8,6 +8,7 @@
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/saturate.h"
+#include "daemon/front/model/about.h"
 #include "daemon/front/workers/command.h"
 
 /* A copy that no buffer has claimed yet. */
@@ -60,8 +61,9 @@ void keep_copy(struct front *f, struct buffer *b)
     if (rc == 0) {
         handed_is(f, b, true);
     } else {
-        log_warn("device %u: buffer %#llx will not survive a restart of gpud: %s", device_shown(d),
-                 (unsigned long long)b->handle, e.text);
+        log_about(LOG_JOB_UNRECORDED, about_device(d),
+                  "device %u: buffer %#llx will not survive a restart of gpud: %s", device_shown(d),
+                  (unsigned long long)b->handle, e.text);
     }
 }
 
@@ -69,8 +71,8 @@ static void release(struct front *f, uint64_t id)
 {
     struct err e = ERR_INIT;
     if (f->io.release(f->launcher, id, &e) != 0 && e.code != ERR_CLOSED) {
-        log_warn("buffer %#llx: its copy stays with the launcher: %s", (unsigned long long)id,
-                 e.text);
+        log_say(LOG_JOB_UNRECORDED, "buffer %#llx: its copy stays with the launcher: %s",
+                (unsigned long long)id, e.text);
     }
 }
 
@@ -102,7 +104,8 @@ void keep_found(struct front *f, uint64_t id, int fd)
         HASH_ADD(hh, f->kept, id, sizeof k->id, k);
     }
     if (k == NULL || !HASH_ENTERED(k->hh)) {
-        log_warn("buffer %#llx is lost: no memory to take its copy over", (unsigned long long)id);
+        log_say(LOG_BUFFER_LOST, "buffer %#llx is lost: no memory to take its copy over",
+                (unsigned long long)id);
         free(k);
         (void)close(fd);
         release(f, id);

@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/front/clients/processes.h"
+#include "daemon/front/model/about.h"
 #include "daemon/front/model/domain.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/workers/blame.h"
@@ -200,7 +201,8 @@ void worker_start(struct front *f, struct device *d)
     if (rc != 0) {
         d->worker = 0;
         d->failures++;
-        log_error("device %u: %s", device_shown(d), e.text);
+        log_about(LOG_WORKER_NOT_STARTED, about_device(d), "device %u: %s", device_shown(d),
+                  e.text);
         wait_then_restart(f, d, e.text);
     }
 }
@@ -239,7 +241,8 @@ bool worker_started(struct front *f, uint64_t id, pid_t pid, int fd, int code, c
     if (code != 0) {
         d->worker = 0;
         d->failures++;
-        log_error("device %u: worker does not start: %s", device_shown(d), text);
+        log_about(LOG_WORKER_NOT_STARTED, about_device(d), "device %u: worker does not start: %s",
+                  device_shown(d), text);
         wait_then_restart(f, d, text);
     } else if (attach(f, d, fd, &e) != 0) {
         worker_end(f, d, NULL, e.text);
@@ -361,7 +364,8 @@ static void note_fault(struct front *f, struct device *d, const char *why)
     (void)snprintf(d->fault, sizeof d->fault, "%s", why);
     d->fault_ns = front_now(f);
     f->fault_device = d;
-    log_warn("device %u: worker %d: %s; %s", device_shown(d), (int)d->pid, why, d->fault_doing);
+    log_about(LOG_WORKER_FAULT, about_device(d), "device %u: worker %d: %s; %s", device_shown(d),
+              (int)d->pid, why, d->fault_doing);
 }
 
 bool worker_ended(struct front *f, uint64_t id, int status)
@@ -451,7 +455,8 @@ static void check_silence(struct front *f, struct device *d, uint64_t now)
         if (now < worker_unkillable_at(d)) {
             wake_at(f, worker_unkillable_at(d));
         } else {
-            log_error("device %u: worker %d does not end", device_shown(d), (int)d->pid);
+            log_about(LOG_DEVICE_STUCK, about_device(d), "device %u: worker %d does not end",
+                      device_shown(d), (int)d->pid);
             device_set_state(d, DEVICE_STUCK, "its worker cannot be ended: the driver hangs");
             f->hooks.worker_lost(f, d, false, d->reason);
             f->hooks.device_given_up(f, d);

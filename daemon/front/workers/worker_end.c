@@ -5,6 +5,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/front/model/about.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/workers/blame.h"
 
@@ -25,7 +26,7 @@ void worker_dismiss(struct front *f, struct device *d, const char *why)
     wake_at(f, worker_unkillable_at(d));
     (void)snprintf(d->ending, sizeof d->ending, "%s", why);
     if (f->io.kill(f->launcher, d->worker, SIGKILL, &e) != 0) {
-        log_error("device %u: %s", device_shown(d), e.text);
+        log_about(LOG_WORKER_STAYS, about_device(d), "device %u: %s", device_shown(d), e.text);
     }
 }
 
@@ -43,8 +44,9 @@ void worker_end(struct front *f, struct device *d, struct job *culprit, const ch
     }
     (void)snprintf(d->ending, sizeof d->ending, "%s", why);
     blame_text(d, doing);
-    log_warn("device %u: ending worker %d: %s; %s", device_shown(d), (int)d->pid, why, doing);
+    log_about(LOG_WORKER_ENDS, about_device(d), "device %u: ending worker %d: %s; %s",
+              device_shown(d), (int)d->pid, why, doing);
     if (f->io.kill(f->launcher, d->worker, SIGKILL, &e) != 0) {
-        log_error("device %u: %s", device_shown(d), e.text);
+        log_about(LOG_WORKER_STAYS, about_device(d), "device %u: %s", device_shown(d), e.text);
     }
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "daemon/front/model/about.h"
 #include "daemon/front/model/flight.h"
 #include "daemon/front/model/forecast.h"
 #include "daemon/front/model/wake.h"
@@ -39,7 +40,8 @@ static void offer_rings(struct device *d)
 {
     struct err e = ERR_INIT;
     if (d->link != NULL && link_offer_rings(d->link, &e) != 0) {
-        log_info("device %u: no rings to its worker: %s", device_shown(d), e.text);
+        log_about(LOG_WORKER_RINGS, about_device(d), "device %u: no rings to its worker: %s",
+                  device_shown(d), e.text);
     }
 }
 
@@ -79,7 +81,8 @@ static int ready(struct front *f, struct device *d, struct bytes bytes, struct e
     keep(m.arch, d->arch, sizeof d->arch);
     keep(is_one_option(m.pin) ? m.pin : bytes_str(""), d->pin, sizeof d->pin);
     if (d->warning[0] != '\0') {
-        log_warn("device %u: %s", device_shown(d), d->warning);
+        log_about(LOG_DEVICE_WARNING, about_device(d), "device %u: %s", device_shown(d),
+                  d->warning);
     }
     d->cpu = m.cpu != 0;
     d->simulated = m.simulated != 0;
@@ -162,8 +165,9 @@ static int rings(struct front *f, struct device *d, struct bytes bytes, struct e
         return rc;
     }
     if (m.code != 0) {
-        log_info("device %u: no rings to its worker (%.*s): frames use the socket", device_shown(d),
-                 (int)m.text.size, (const char *)m.text.data);
+        log_about(LOG_WORKER_RINGS, about_device(d),
+                  "device %u: no rings to its worker (%.*s): frames use the socket",
+                  device_shown(d), (int)m.text.size, (const char *)m.text.data);
     }
     link_rings_answered(d->link, m.nonce, (int)m.code);
     if (d->state == DEVICE_OPENED && !link_offers(d->link)) {

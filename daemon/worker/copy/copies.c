@@ -22,13 +22,15 @@ static void pieces_make(struct copies *c)
     }
     uint8_t *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
-        log_warn("no memory for a copy buffer, so copies of memory that is not pinned may block");
+        log_say(LOG_NOT_PINNED,
+                "no memory for a copy buffer, so copies of memory that is not pinned may block");
         return;
     }
     if (ops->register_host(c->device->d, memory, size, true, &e) != 0) {
-        log_warn("the copy buffer cannot be pinned, so copies of memory that is not pinned may "
-                 "block: %s",
-                 e.text);
+        log_say(LOG_NOT_PINNED,
+                "the copy buffer cannot be pinned, so copies of memory that is not pinned may "
+                "block: %s",
+                e.text);
         (void)munmap(memory, size);
         return;
     }

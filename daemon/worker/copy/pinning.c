@@ -37,8 +37,8 @@ static void pin_side(struct pinning *p, unsigned side)
         rc = rc == 0 ? pin(p, side, p->writable.data, p->writable.size, &e) : rc;
     }
     if (rc != 0) {
-        log_warn("%s staging memory cannot be pinned, so copies are slower: %s", names[side],
-                 e.text);
+        log_say(LOG_NOT_PINNED, "%s staging memory cannot be pinned, so copies are slower: %s",
+                names[side], e.text);
     }
 }
 
@@ -65,7 +65,8 @@ static void use(struct pinning *p)
     p->staging->input_known = p->found[0] != NULL;
     p->staging->output_known = p->found[1] != NULL;
     if (p->found[0] != NULL && p->found[1] != NULL) {
-        log_info("staging memory was pinned in %.0f ms", (double)p->took_ns / 1e6);
+        log_say(LOG_DEVICE_OPENED, "staging memory was pinned in %.0f ms",
+                (double)p->took_ns / 1e6);
     }
 }
 
@@ -88,7 +89,7 @@ void pinning_start(struct pinning *p, struct device *device, struct staging *sta
         return;
     }
     if (uv_queue_work(loop, &p->work, on_work, on_work_done) != 0) {
-        log_warn("staging memory cannot be pinned, so copies are slower: no thread");
+        log_say(LOG_NOT_PINNED, "staging memory cannot be pinned, so copies are slower: no thread");
         return;
     }
     p->busy = true;

@@ -114,7 +114,8 @@ static void import(struct arenas *t, struct arena *a, struct err *e)
 static void warn(const struct arena *a, const struct err *e)
 {
     if (e->code != 0 && e->code != ERR_CANCELLED) {
-        log_warn("arena %" PRIu64 " cannot be pinned, so copies are slower: %s", a->id, e->text);
+        log_say(LOG_NOT_PINNED, "arena %" PRIu64 " cannot be pinned, so copies are slower: %s",
+                a->id, e->text);
     }
 }
 
@@ -179,7 +180,7 @@ int arena_add(struct arenas *t, uint64_t id, uint64_t size, uint64_t tenant, int
         a->map = MEMFD_NONE;
         a->e = ERR_INIT;
         if (map(a, fd, &a->e) != 0) {
-            log_warn("arena %" PRIu64 ": %s", id, a->e.text);
+            log_say(LOG_ARENA_FAILED, "arena %" PRIu64 ": %s", id, a->e.text);
         }
         a->registration = (struct registration){
             .data = a->map.data, .size = a->map.size, .done = on_registered, .owner = a};

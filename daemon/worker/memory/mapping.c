@@ -208,8 +208,8 @@ static void failed(struct mapping *m, const struct mapper_report *r)
     m->why = r->why;
     m->hung = m->hung || r->why.code == ERR_DEVICE_LOST || r->why.code == ERR_KERNEL_FAULT;
     if (!m->fails) {
-        log_warn("device memory could not be %s: %s",
-                 r->kind == MAPPER_LOST ? "unmapped, and is lost" : "mapped", r->why.text);
+        log_say(LOG_MAPPING_FAILED, "device memory could not be %s: %s",
+                r->kind == MAPPER_LOST ? "unmapped, and is lost" : "mapped", r->why.text);
     }
     m->fails = true;
     if (r->kind == MAPPER_LOST) {

@@ -89,13 +89,13 @@ void coalesce_init(struct coalesce *c, uv_loop_t *loop, void (*start)(void *data
     *c = (struct coalesce){.start = start, .data = data};
     c->fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     if (c->fd < 0) {
-        log_warn("no timer, so brief jobs are not coalesced: %s", strerror(errno));
+        log_say(LOG_COALESCE_OFF, "no timer, so brief jobs are not coalesced: %s", strerror(errno));
         return;
     }
     if (uv_poll_init(loop, &c->poll, c->fd) != 0) {
         (void)close(c->fd);
         c->fd = -1;
-        log_warn("no timer, so brief jobs are not coalesced");
+        log_say(LOG_COALESCE_OFF, "no timer, so brief jobs are not coalesced");
         return;
     }
     c->poll.data = c;

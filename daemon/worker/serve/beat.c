@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "common/seqpacket.h"
 #include "proto/codec.h"
 
@@ -55,6 +56,7 @@ static void *run(void *data)
         struct timespec next = timespec_of(clock_now_ns() + BEAT_NS);
         b->send_now = false;
         beat(b);
+        log_tend();
         int rc = 0;
         while (!b->send_now && !b->stop && rc != ETIMEDOUT) {
             rc = pthread_cond_timedwait(&b->changed, &b->lock, &next);

@@ -46,7 +46,7 @@ static void start_pending(void *data)
 static void on_closed(void *data, const struct err *e)
 {
     struct server *s = data;
-    log_info("%s", e->text);
+    log_say(LOG_FRONT_LEFT, "%s", e->text);
     s->ended = true;
     uv_stop(s->loop);
 }

@@ -41,7 +41,7 @@ static void answer_error(struct server *s, enum answer answer, struct bytes fram
     struct err e = ERR_INIT;
     uint64_t id = 0;
     if (answer == ANSWER_NONE || !answer_id_of(frame, &id)) {
-        log_warn("a frame of the front was refused: %s", why->text);
+        log_say(LOG_FRAME_REFUSED, "a frame of the front was refused: %s", why->text);
         return;
     }
     if (answer == ANSWER_MODULE) {
@@ -96,7 +96,7 @@ static void serve_frame(struct server *s, struct bytes frame, struct frame_fds *
             return;
         }
     }
-    log_warn("a frame of unknown kind %u was refused", kind);
+    log_say(LOG_FRAME_REFUSED, "a frame of unknown kind %u was refused", kind);
 }
 
 void server_frame(void *data, struct bytes frame, struct frame_fds *fds)

@@ -33,14 +33,14 @@ bool server_nothing_runs(void *data)
 void server_must_send(struct server *s, int rc, const struct err *e)
 {
     if (rc != 0 && !s->ended) {
-        log_error("%s", e->text);
+        log_say(LOG_WORKER_GIVES_UP, "%s", e->text);
         _exit(EXIT_LOST);
     }
 }
 
 void server_end_lost(struct server *s, const char *text)
 {
-    log_error("%s", text);
+    log_say(LOG_WORKER_GIVES_UP, "%s", text);
     channel_drain(&s->channel, DRAIN_MS);
     _exit(EXIT_LOST);
 }

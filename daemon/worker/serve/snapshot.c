@@ -341,7 +341,7 @@ static void end(struct snapshot_maker *m, const struct err *why)
     (void)uv_idle_stop(&m->idle);
     for (;;) {
         if (answer(m, m->ask[0], &m->out, why, &e) != 0) {
-            log_error("%s", e.text);
+            log_say(LOG_SNAPSHOT_FAILED, "%s", e.text);
         }
         release(m);
         m->asks--;

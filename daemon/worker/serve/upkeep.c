@@ -30,9 +30,9 @@ bool upkeep_busy(const struct upkeep *u)
 static void failed(struct upkeep *u, const struct err *why)
 {
     u->failures++;
-    log_warn("free memory was not zeroed ahead: %s; %s", why->text,
-             u->failures < UPKEEP_FAILURES ? "its next user zeroes it"
-                                           : "from now on the next users zero it");
+    log_say(LOG_ZEROING_FAILED, "free memory was not zeroed ahead: %s; %s", why->text,
+            u->failures < UPKEEP_FAILURES ? "its next user zeroes it"
+                                          : "from now on the next users zero it");
 }
 
 /* Zeroes free memory that may hold a tenant's bytes. Returns the number of bytes. */
@@ -76,7 +76,7 @@ void upkeep_poll(struct upkeep *u)
     if (state == BACKEND_DONE) {
         u->failures = 0;
     } else if (device_is_lost(e.code)) {
-        log_error("zeroing free memory failed: %s", e.text);
+        log_say(LOG_WORKER_GIVES_UP, "zeroing free memory failed: %s", e.text);
         u->device->memory.hung = true;
     } else {
         failed(u, &e);

@@ -109,7 +109,7 @@ void spill_set_limit(struct spill *s, uint64_t limit)
     if (s->arena != NULL) {
         pool_set_limit(s->arena, limit);
     } else if (spill_arena_init(s, &e) != 0) {
-        log_warn("buffers cannot move to the host: %s", e.text);
+        log_say(LOG_SPILL_FAILED, "buffers cannot move to the host: %s", e.text);
         limit_is(s, 0);
     }
     s->device->memory.changes++; /* jobs that wait may find room, or fail */

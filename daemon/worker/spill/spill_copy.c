@@ -115,7 +115,7 @@ int spill_arena_init(struct spill *s, struct err *e)
         struct err why = ERR_INIT;
         rc = pool_warm(s->arena, CHUNK_BYTES < s->limit ? CHUNK_BYTES : s->limit, &why);
         if (rc != 0 && rc != ERR_BUSY) { /* memory may be available later */
-            log_warn("host memory for spilled buffers: %s", why.text);
+            log_say(LOG_SPILL_FAILED, "host memory for spilled buffers: %s", why.text);
         }
         rc = 0;
     }
@@ -240,11 +240,11 @@ static void move_free(struct spill *s, struct spill_move *m)
 
 static void move_warn(const struct spill_move *m, const struct err *why)
 {
-    log_warn("buffer %" PRIu64 ": a copy %s the device failed: %s", m->buffer->id,
-             m->kind == MOVE_WITHIN ? "on"
-             : m->kind == MOVE_OUT  ? "from"
-                                    : "to",
-             why->text);
+    log_say(LOG_SPILL_FAILED, "buffer %" PRIu64 ": a copy %s the device failed: %s", m->buffer->id,
+            m->kind == MOVE_WITHIN ? "on"
+            : m->kind == MOVE_OUT  ? "from"
+                                   : "to",
+            why->text);
 }
 
 /* Maps the host copy for this move alone, because the buffer may be sealed again or freed
@@ -395,7 +395,7 @@ static void mapping_end(struct spill *s, struct spill_move *m, bool mapped)
     if (!mapped || b->freed) {
         memory_free(&s->device->memory, &b->piece);
     } else if (spill_move_back(s, b, &e) != 0) {
-        log_warn("buffer %" PRIu64 ": %s", b->id, e.text);
+        log_say(LOG_SPILL_FAILED, "buffer %" PRIu64 ": %s", b->id, e.text);
         s->device->memory.hung = s->device->memory.hung || device_is_lost(e.code);
     }
     buffer_unpin(s->buffers, b);
@@ -454,7 +454,7 @@ int spill_move_within(void *user, struct pool_move *move, struct err *e)
     if (rc != 0) {
         free(m);
         if (!s->stuck) { /* one line for a series of failures */
-            log_warn("buffer %" PRIu64 " could not be moved: %s", b->id, why.text);
+            log_say(LOG_SPILL_FAILED, "buffer %" PRIu64 " could not be moved: %s", b->id, why.text);
         }
         s->stuck = true;
         return err_set(e, rc, "%s", why.text);

@@ -35,7 +35,7 @@ static void on_come(struct registration *x)
     if (x->e.code == 0) {
         h->there = c;
     } else {
-        log_warn("host memory for spilled buffers: %s", x->e.text);
+        log_say(LOG_SPILL_FAILED, "host memory for spilled buffers: %s", x->e.text);
         h->refused_ns = clock_now_ns();
         h->refused_bytes = x->size;
         h->refusal = x->e;

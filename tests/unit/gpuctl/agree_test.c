@@ -233,7 +233,7 @@ static void values_are_skipped(const struct option *list)
         complete(words);
         ck_assert_msg(offered("show") && lines() == 2, "completion is wrong behind --%s: %s",
                       list->name, text);
-        if (list->letter != 0) {
+        if (list->letter != 0 && !(list->letter == 'f' && !list->value)) { /* see below */
             snprintf(words, sizeof words, "-%c %s job \"\"", list->letter, list->value ? "x" : "");
             complete(words);
             ck_assert_msg(offered("show") && lines() == 2, "completion is wrong behind -%c: %s",
@@ -251,6 +251,16 @@ START_TEST(completion_knows_which_take_values)
 }
 END_TEST
 
+/* -f is --file, with a value, and the logs' --follow, without one. */
+START_TEST(completion_knows_what_follow_is)
+{
+    complete("logs -f -n 1 --le");
+    ck_assert_msg(offered("--level"), "%s", text);
+    complete("logs -f \"\"");
+    ck_assert_str_eq(text, "\n"); /* no files */
+}
+END_TEST
+
 SUITE_MAIN("agree", help_tells_of_every_option, manual_tells_of_everything,
            completion_offers_every_option, completion_offers_every_command, checks_are_told,
-           completion_knows_which_take_values)
+           completion_knows_which_take_values, completion_knows_what_follow_is)

@@ -73,11 +73,12 @@ static bool library_open(struct cuda_library *l)
     const char *missing = NULL;
     void *library = toolkit_open(l->files, NULL);
     if (library == NULL) {
-        log_info("no %s: the portable kernels do its work; %s", l->files[0], l->advice);
+        log_say(LOG_LIBRARY, "no %s: the portable kernels do its work; %s", l->files[0], l->advice);
         return false;
     }
     if (!toolkit_resolve(library, l->entries, l->entry_count, l->table, &missing)) {
-        log_warn("%s lacks %s: the portable kernels do its work; %s", l->name, missing, l->advice);
+        log_say(LOG_LIBRARY_BAD, "%s lacks %s: the portable kernels do its work; %s", l->name,
+                missing, l->advice);
         return false;
     }
     return true;
@@ -105,13 +106,14 @@ static void prepare_one(struct backend_device *d, struct cuda_library *l)
     rc = rc == 0 ? l->prepare(d, &e) : rc;
     if (rc != 0) {
         if (l->failures == 0) {
-            log_warn("%s is not available and will be tried again: %s", l->name, e.text);
+            log_say(LOG_LIBRARY_BAD, "%s is not available and will be tried again: %s", l->name,
+                    e.text);
         }
         cuda_library_later(l);
         return;
     }
     if (l->failures > 0) {
-        log_info("%s is available now", l->name);
+        log_say(LOG_LIBRARY, "%s is available now", l->name);
     }
     cuda_library_set(l, CUDA_LIBRARY_READY);
 }

@@ -27,7 +27,8 @@ int cuda_library_check(struct cuda_library *l, int status, const char *call, str
         return 0;
     }
     if (!l->reported) {
-        log_warn("%s: %s gave %d: the portable kernel does it", l->name, call, status);
+        log_say(LOG_LIBRARY_BAD, "%s: %s gave %d: the portable kernel does it", l->name, call,
+                status);
         l->reported = true;
     }
     return err_set_vendor(e, ERR_UNSUPPORTED, status, "%s: %s gave %d", l->name, call, status);

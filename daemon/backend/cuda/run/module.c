@@ -111,8 +111,9 @@ static int kernels_name(struct backend_module *m, const CUfunction *functions, u
             (struct cuda_kernel){.name = name, .function = functions[i]};
     }
     if (m->kernel_count < count) {
-        log_warn("%u kernels of a module have names that cannot be used and are left out",
-                 count - m->kernel_count);
+        log_say(LOG_KERNELS_LEFT_OUT,
+                "%u kernels of a module have names that cannot be used and are left out",
+                count - m->kernel_count);
     }
     qsort(m->kernels, m->kernel_count, sizeof *m->kernels, kernel_compare);
     return 0;
