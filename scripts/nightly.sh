@@ -2,7 +2,7 @@
 # What takes too long for every change. Ends with a table.
 #   scripts/nightly.sh             all of it
 #   scripts/nightly.sh PART...     only these parts:
-#     storms     kills of workers and of fronts, GPUD_STORM_SECONDS (20) each
+#     storms     kills of workers, of fronts, and of one tenant's workers, GPUD_STORM_SECONDS (20) each
 #     storm      all mishaps at once, GPUD_STORM_MINUTES (30) on each device; its seed is the date
 #     mutants    all defences switched off, one at a time
 #     static     the analyzer, as far as it can follow: 15 minutes
@@ -36,13 +36,14 @@ done
 scripts/deps.sh build test || exit 1
 command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache
 
-# Workers killed every 250 ms and fronts every 200 ms and a start, on the simulated device and on
-# OpenCL; the clients check every answer.
+# Workers killed every 250 ms, those of one tenant beside others as well, and fronts every 200 ms and a
+# start, on the simulated device and on OpenCL; the clients check every answer.
 storms() {
     cmake --preset dev >/dev/null &&
-        cmake --build --preset dev --target test_system_workers test_system_front >/dev/null || return 1
+        cmake --build --preset dev --target test_system_workers test_system_front \
+            test_system_domains >/dev/null || return 1
     local program failed=0
-    for program in workers front; do
+    for program in workers front domains; do
         GPUD_SYSTEM_SECONDS=${GPUD_STORM_SECONDS:-20} CK_DEFAULT_TIMEOUT=600 \
             CK_INCLUDE_TAGS=storm "build/dev/tests/test_system_$program" || failed=1
     done
