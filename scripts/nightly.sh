@@ -11,7 +11,8 @@
 #     soak       10^8 operations of the pool
 #     property   142 runs of GPUD_POOL_STEPS (710000) against models of the pool, by GPUD_POOL_SEED
 #                (the date): 8 minutes
-#     churn      200,000 connections to the listener, and to the daemon
+#     churn      200,000 connections to the listener, and to the daemon; GPUD_CHURN_JOBS (1000000) jobs of
+#                clients that leave or crash
 #     sim        10,000 worlds around the front, and as many with libgpud in them, at most
 #                GPUD_SIM_SECONDS (1800) each: 10 and 5 minutes; the date gives the seeds
 #     worlds     100,000 worlds around the worker, at most GPUD_WORLDS_SECONDS (3600): 35 minutes
@@ -87,13 +88,15 @@ property() (
     exit "$failed"
 )
 
-# Connections that come and go must leave no descriptor and no memory behind.
+# Connections and clients that come and go must leave no descriptor and no memory behind.
 churn() {
     cmake --preset dev >/dev/null &&
-        cmake --build --preset dev --target front_listener_churn_test test_fault_connections >/dev/null || return 1
+        cmake --build --preset dev --target front_listener_churn_test test_fault_connections churn \
+            >/dev/null || return 1
     GPUD_CHURN=${GPUD_CHURN:-200000} build/dev/tests/front_listener_churn_test &&
         GPUD_CHURN=${GPUD_CHURN:-200000} CK_RUN_CASE=nothing_is_left_of_connections \
-            build/dev/tests/test_fault_connections
+            build/dev/tests/test_fault_connections &&
+        build/dev/tests/test_churn --jobs "${GPUD_CHURN_JOBS:-1000000}"
 }
 
 # 10^8 random and mutated messages, in as many processes as there are processors. Findings are left
