@@ -71,7 +71,7 @@ static void look_at(struct front *f, struct turn *t, uint64_t at_ns)
 }
 
 /* What a switch costs is measured where the next job was ready before the last one ended. */
-static void begin(struct front *f, struct turn *t, struct device *d)
+static void begin(struct front *f, struct turn *t, struct device *d, bool drained)
 {
     struct device *before = t->holder;
     uint64_t quit_ns = before != NULL && t->rival_ns != 0 ? before->quit_ns : 0;
@@ -80,6 +80,7 @@ static void begin(struct front *f, struct turn *t, struct device *d)
     if (before != NULL) { /* what follows says nothing about their rates */
         window_break(&before->window);
         window_break(&d->window);
+        before->drained = drained;
     }
     t->holder = d;
     t->began_ns = turn_now(f);
@@ -95,18 +96,37 @@ static void wait_for(struct front *f, struct turn *t)
     }
 }
 
-/* The holder's next job, though `due` is another worker's, as long as the turn has room for it.
- * NULL: the turn is over, or has no job. */
-static struct job *rest_of(struct front *f, struct device *base, const struct job *due)
+/* Whether the turn has room for the holder's next job, though `due` is another worker's. */
+static bool has_room(struct front *f, const struct device *base, const struct job *next,
+                     const struct job *due)
 {
-    struct turn *t = &base->turn;
+    const struct turn *t = &base->turn;
     uint64_t now = turn_now(f);
     uint64_t until = base->line.until_ns > now ? base->line.until_ns : now;
-    if (t->holder->shut || until >= ns_add(t->began_ns, turn_length_ns(t))) {
-        return NULL;
+    return !t->holder->shut && until < ns_add(t->began_ns, turn_length_ns(t)) &&
+           job_rank_class(next) <= job_rank_class(due);
+}
+
+/* `due` is the job of another worker, `goal`. The job that goes now, and whose turn it is then;
+ * NULL: none goes until the holder has nothing in flight. */
+static struct job *change(struct front *f, struct device *base, struct job *due,
+                          struct device *goal, struct device **ret_worker)
+{
+    struct turn *t = &base->turn;
+    struct device *holder = t->holder;
+    struct job *next = holder != NULL ? shares_own_head(f, holder) : NULL;
+    bool keeps = next != NULL && has_room(f, base, next, due);
+    if ((keeps && !goal->drained) || !is_free_for(base, goal)) {
+        wait_for(f, t);
+        *ret_worker = holder;
+        return keeps && !goal->drained ? next : NULL;
     }
-    struct job *j = shares_own_head(f, t->holder);
-    return j != NULL && job_rank_class(j) <= job_rank_class(due) ? j : NULL;
+    if (keeps) {
+        shares_pay(due, base, turn_length_ns(t) / (TURN_COSTS / 2));
+    }
+    begin(f, t, goal, next == NULL);
+    *ret_worker = goal;
+    return due;
 }
 
 struct job *turns_head(struct front *f, struct device *base, struct device **ret_worker)
@@ -117,21 +137,14 @@ struct job *turns_head(struct front *f, struct device *base, struct device **ret
     }
     struct job *j = shares_head(f, base);
     struct device *goal = j != NULL ? shares_goal(j, base) : NULL;
+    *ret_worker = goal;
     if (goal != NULL && goal != t->holder) {
-        struct job *more = t->holder != NULL ? rest_of(f, base, j) : NULL;
-        if (more == NULL && is_free_for(base, goal)) {
-            begin(f, t, goal);
-        } else {
-            wait_for(f, t);
-            j = more;
-            goal = t->holder;
-        }
+        j = change(f, base, j, goal, ret_worker);
     } else if (goal != NULL && !is_free_for(base, goal)) { /* with a job that stood in no line */
         wait_for(f, t);
         j = NULL;
     }
     look_at(f, t, ns_add(turn_now(f), overrun_ns(f, t)));
-    *ret_worker = goal;
     return j;
 }
 
