@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/saturate.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/workers/worker.h"
@@ -85,7 +86,18 @@ static void begin(struct front *f, struct turn *t, struct device *d, bool draine
     t->holder = d;
     t->began_ns = turn_now(f);
     t->rival_ns = 0;
+    t->first_ns = 0;
+    t->busy_ns = 0;
     t->taken++;
+}
+
+/* What the holder would have been charged in the time of a switch and of the way back. Between
+ * brief jobs a device does nothing, and nobody is charged for that. */
+static uint64_t cut_price_ns(const struct turn *t)
+{
+    uint64_t ns = turn_length_ns(t) / (TURN_COSTS / 2);
+    uint64_t ran_ns = t->first_ns != 0 ? sat_sub(t->holder->quit_ns, t->first_ns) : 0;
+    return ran_ns > t->busy_ns ? ns * t->busy_ns / ran_ns : ns;
 }
 
 static void wait_for(struct front *f, struct turn *t)
@@ -122,7 +134,7 @@ static struct job *change(struct front *f, struct device *base, struct job *due,
         return keeps && !goal->drained ? next : NULL;
     }
     if (keeps) {
-        shares_pay(due, base, turn_length_ns(t) / (TURN_COSTS / 2));
+        shares_pay(due, base, cut_price_ns(t));
     }
     begin(f, t, goal, next == NULL);
     *ret_worker = goal;
@@ -152,6 +164,10 @@ void turns_measure(struct device *d, const struct job *j)
 {
     struct turn *t = &device_base(d)->turn;
     uint64_t end = j->ended_ns != 0 ? j->ended_ns : turn_now(d->front);
+    if (d == t->holder && j->started_ns >= t->began_ns) {
+        t->first_ns = t->first_ns == 0 ? j->started_ns : t->first_ns;
+        t->busy_ns += sat_sub(end, j->started_ns > d->quit_ns ? j->started_ns : d->quit_ns);
+    }
     d->quit_ns = end > d->quit_ns ? end : d->quit_ns;
     if (d == t->holder && t->left_ns != 0 && j->started_ns > t->left_ns) {
         turn_cost(t, j->started_ns - t->left_ns);

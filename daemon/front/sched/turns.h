@@ -14,8 +14,9 @@
  *
  * A turn is also cut for a worker whose last turn ended because it had no job left: its tenant has
  * few jobs, and would wait for a whole turn with each. It pays for the switch and for the way back
- * with its share of the device, so it cuts turns only as long as it gets less than its share, and
- * what the others lose is what they had beyond theirs. A worker that always has jobs cuts no turn.
+ * with its share of the device, as much as the other would have been charged meanwhile. So it cuts
+ * turns only as long as it gets less than its share, and what the others lose is what they had
+ * beyond theirs. A worker that always has jobs cuts no turn.
  *
  * A turn overruns if no job of its worker ends within turn_overrun_ms after its end, while others
  * wait. If a job is seen to run, and the worker has given a sign of life since, a domain's worker
