@@ -129,8 +129,8 @@ START_TEST(time_is_charged_once_across_domains)
 END_TEST
 
 /* A job of an earlier class waits for a switch and one job of the other worker, and not for the end
- * of the turn. */
-START_TEST(a_turn_is_cut_for_an_earlier_class)
+ * of the turn; also if its own worker has jobs all the time. */
+static void cut_for_class(bool shares)
 {
     uint64_t alone = 0;
     for (unsigned beside = 0; beside < 2; beside++) {
@@ -140,7 +140,9 @@ START_TEST(a_turn_is_cut_for_an_earlier_class)
         struct seller *usual = sells(100, CLASS_INTERACTIVE, NS_PER_MS, NS_PER_MS);
         usual->backlog = 1;
         usual->pause_ns = 20 * NS_PER_MS;
-        market_apart(m, usual);
+        if (!shares) {
+            market_apart(m, usual);
+        }
         if (beside > 0) {
             (void)sells(100, CLASS_BATCH, 5 * NS_PER_MS, 5 * NS_PER_MS);
             market_apart(m, sells(100, CLASS_BATCH, 5 * NS_PER_MS, 5 * NS_PER_MS));
@@ -153,6 +155,12 @@ START_TEST(a_turn_is_cut_for_an_earlier_class)
         expect_turns(RUN_NS, 100);
         market_destroy(m);
     }
+}
+
+START_TEST(a_turn_is_cut_for_an_earlier_class)
+{
+    cut_for_class(false);
+    cut_for_class(true);
 }
 END_TEST
 
