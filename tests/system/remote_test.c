@@ -189,6 +189,39 @@ START_TEST(a_token_names_the_tenant)
 }
 END_TEST
 
+#define MANY 64u
+#define FEW  100u
+
+/* Answers of several jobs at once share records of TLS: each has the bytes of its own job, those
+ * that are longer than a record as well. */
+START_TEST(many_answers_at_once)
+{
+    static float y[MANY][5000];
+    gpud_job *job[MANY];
+    begin();
+    gpud_client *c = client_open(tls_url);
+    gpud_kernel fill = kernel_find(c, "fill");
+    for (unsigned round = 0; round < 20; round++) {
+        memset(y, 0, sizeof y);
+        for (unsigned i = 0; i < MANY; i++) {
+            uint32_t n = i % 16 == 15 ? 5000 : FEW;
+            gpud_arg args[] = {gpud_f32((float)(round * MANY + i)),
+                               gpud_host_out(y[i], n, GPUD_F32)};
+            ck_gpud_ok(gpud_launch(c, fill, args, 2, NULL, NULL, &job[i]));
+        }
+        for (unsigned i = 0; i < MANY; i++) {
+            uint32_t n = i % 16 == 15 ? 5000 : FEW;
+            ck_gpud_ok(gpud_wait(job[i], PATIENCE));
+            gpud_job_free(job[i]);
+            for (uint32_t k = 0; k < n; k++) {
+                ck_assert_float_eq(y[i][k], (float)(round * MANY + i));
+            }
+        }
+    }
+    end(c);
+}
+END_TEST
+
 /* Opens and expects a refusal, which never tells a token. */
 static void refused(const char *url, const gpud_options *o, int code, const char *text)
 {
@@ -674,6 +707,7 @@ int main(void)
 {
     Suite *suite = suite_create("remote");
     suite_add(suite, a_token_names_the_tenant);
+    suite_add(suite, many_answers_at_once);
     suite_add(suite, who_has_no_right_is_refused);
     suite_add(suite, clients_need_the_certificate_that_a_ca_asks_for);
     suite_add(suite, an_expired_certificate_is_told);
