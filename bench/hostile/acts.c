@@ -16,6 +16,7 @@
 
 #define WINDOW      256u /* jobs at once of one session */
 #define LARGE       ((uint64_t)512 << 20)
+#define PIECE       ((uint64_t)4 << 20)
 #define SESSIONS    250u /* of one process */
 #define SOURCE_ROOM 4096u
 
@@ -169,7 +170,10 @@ static void zeros(const char *url, struct act_tally *t)
             made++;
         }
         for (unsigned i = 0; i < made; i++) { /* what was not written needs no zeroing */
-            (void)gpud_fill(c, gpud_out(b[i]), gpud_u8(7));
+            for (uint64_t at = 0; at < LARGE; at += PIECE) {
+                (void)gpud_fill(c, gpud_arg_with(gpud_slice(b[i], at, PIECE), GPUD_OUT),
+                                gpud_u8(7));
+            }
         }
         while (made > 0) {
             (void)gpud_buffer_free(c, b[--made]);
