@@ -141,6 +141,15 @@ static struct job *change(struct front *f, struct device *base, struct job *due,
     return due;
 }
 
+/* Whether a worker has in flight what keeps the device busy until the loop hears of an end: others
+ * wait for all of that when they get the turn, however many brief jobs the window allows. */
+static bool is_full(struct front *f, const struct device *base, const struct device *d)
+{
+    unsigned streams = device_usual_streams(d);
+    return d->inflight_count > (streams > 1 ? streams : 1) &&
+           base->line.until_ns > ns_add(turn_now(f), TURN_LEAST_NS);
+}
+
 struct job *turns_head(struct front *f, struct device *base, struct device **ret_worker)
 {
     struct turn *t = &base->turn;
@@ -157,7 +166,7 @@ struct job *turns_head(struct front *f, struct device *base, struct device **ret
         j = NULL;
     }
     look_at(f, t, ns_add(turn_now(f), overrun_ns(f, t)));
-    return j;
+    return j != NULL && !is_full(f, base, *ret_worker) ? j : NULL;
 }
 
 void turns_measure(struct device *d, const struct job *j)

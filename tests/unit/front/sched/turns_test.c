@@ -167,13 +167,13 @@ END_TEST
 /* FAULT other: a tenant floods a device from a worker of its own, while another sends few jobs
  * required: these wait for a switch and what is in flight, not for whole turns; they pay for their
  *   switches, so that whoever sends one job after the other takes no share of others
- * defence: `front/sched/turns.c`: change; `front/sched/shares.c`: shares_pay
- * mutants: turn-few, turn-pays */
+ * defence: `front/sched/turns.c`: change, is_full; `front/sched/shares.c`: shares_pay
+ * mutants: turn-few, turn-pays, turn-full */
 START_TEST(a_turn_is_cut_for_a_tenant_with_few_jobs)
 {
     static const uint64_t pauses[] = {100 * NS_PER_MS, 20 * NS_PER_MS, NS_PER_US};
     for (unsigned i = 0; i < 3; i++) {
-        m = market_create(1, 1, 4);
+        m = market_create(1, 1, 64);
         m->switch_ns = 2 * NS_PER_MS; /* a turn has 80 ms */
         struct seller *few = sells(100, CLASS_INTERACTIVE, NS_PER_MS, NS_PER_MS);
         struct seller *many = sells(100, CLASS_INTERACTIVE, NS_PER_MS, NS_PER_MS);
