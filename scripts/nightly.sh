@@ -2,7 +2,7 @@
 # What takes too long for every change. Ends with a table.
 #   scripts/nightly.sh             all of it
 #   scripts/nightly.sh PART...     only these parts:
-#     storms     kills of workers and of fronts, GPUD_STORM_SECONDS (20) each
+#     storms     kills of workers, of fronts, and of one tenant's workers, GPUD_STORM_SECONDS (20) each
 #     storm      all mishaps at once, GPUD_STORM_MINUTES (30) on each device; its seed is the date
 #     mutants    all defences switched off, one at a time
 #     static     the analyzer, as far as it can follow: 15 minutes
@@ -11,7 +11,8 @@
 #     soak       10^8 operations of the pool
 #     property   142 runs of GPUD_POOL_STEPS (710000) against models of the pool, by GPUD_POOL_SEED
 #                (the date): 8 minutes
-#     churn      200,000 connections to the listener, and to the daemon
+#     churn      200,000 connections to the listener, and to the daemon; GPUD_CHURN_JOBS (1000000) jobs of
+#                clients that leave or crash
 #     sim        10,000 worlds around the front, and as many with libgpud in them, at most
 #                GPUD_SIM_SECONDS (1800) each: 10 and 5 minutes; the date gives the seeds
 #     worlds     100,000 worlds around the worker, at most GPUD_WORLDS_SECONDS (3600): 35 minutes
@@ -36,13 +37,14 @@ done
 scripts/deps.sh build test || exit 1
 command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache
 
-# Workers killed every 250 ms and fronts every 200 ms and a start, on the simulated device and on
-# OpenCL; the clients check every answer.
+# Workers killed every 250 ms, those of one tenant beside others as well, and fronts every 200 ms and a
+# start, on the simulated device and on OpenCL; the clients check every answer.
 storms() {
     cmake --preset dev >/dev/null &&
-        cmake --build --preset dev --target test_system_workers test_system_front >/dev/null || return 1
+        cmake --build --preset dev --target test_system_workers test_system_front \
+            test_system_domains >/dev/null || return 1
     local program failed=0
-    for program in workers front; do
+    for program in workers front domains; do
         GPUD_SYSTEM_SECONDS=${GPUD_STORM_SECONDS:-20} CK_DEFAULT_TIMEOUT=600 \
             CK_INCLUDE_TAGS=storm "build/dev/tests/test_system_$program" || failed=1
     done
@@ -86,13 +88,15 @@ property() (
     exit "$failed"
 )
 
-# Connections that come and go must leave no descriptor and no memory behind.
+# Connections and clients that come and go must leave no descriptor and no memory behind.
 churn() {
     cmake --preset dev >/dev/null &&
-        cmake --build --preset dev --target front_listener_churn_test test_fault_connections >/dev/null || return 1
+        cmake --build --preset dev --target front_listener_churn_test test_fault_connections churn \
+            >/dev/null || return 1
     GPUD_CHURN=${GPUD_CHURN:-200000} build/dev/tests/front_listener_churn_test &&
         GPUD_CHURN=${GPUD_CHURN:-200000} CK_RUN_CASE=nothing_is_left_of_connections \
-            build/dev/tests/test_fault_connections
+            build/dev/tests/test_fault_connections &&
+        build/dev/tests/test_churn --jobs "${GPUD_CHURN_JOBS:-1000000}"
 }
 
 # 10^8 random and mutated messages, in as many processes as there are processors. Findings are left

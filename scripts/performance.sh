@@ -40,7 +40,7 @@ if [ -z "$from" ]; then
     from=${keep:-$(mktemp -d)}
     mkdir -p "$from"
     for name in latency throughput inprocess bandwidth overlap coldstart breakeven frames interactive \
-        sessions turns writes batches zeros overload decisions; do
+        sessions turns writes batches zeros overload decisions hostile remote; do
         echo "performance: bench_$name" >&2
         if ! "$build/bin/bench_$name" --json >"$from/$name.json"; then
             echo "performance: bench_$name failed: its figures are told as not measured" >&2

@@ -110,6 +110,27 @@ static bool find_ready(struct gpud *g)
     return ready && g->workers > 0;
 }
 
+/* The launcher begins a session, which Linux schedules as a group of its own (autogroup). It gets
+ * the priority of the benchmark's, or a busy machine would give the workers less than the front. */
+static void keep_priority(pid_t launcher)
+{
+    char path[64];
+    char text[64] = "";
+    int nice = 0;
+    FILE *f = fopen("/proc/self/autogroup", "re");
+    bool known = f != NULL && fgets(text, sizeof text, f) != NULL &&
+                 sscanf(text, "/autogroup-%*u nice %d", &nice) == 1;
+    if (f != NULL) {
+        (void)fclose(f);
+    }
+    (void)snprintf(path, sizeof path, "/proc/%d/autogroup", (int)launcher);
+    f = known && nice != 0 ? fopen(path, "we") : NULL;
+    if (f != NULL) {
+        (void)fprintf(f, "%d", nice);
+        (void)fclose(f);
+    }
+}
+
 void gpud_start(struct gpud *g, const char *const *args)
 {
     static unsigned serial;
@@ -132,6 +153,7 @@ void gpud_start(struct gpud *g, const char *const *args)
         doze();
     }
     g->launcher = process_parent(g->worker[0]);
+    keep_priority(g->launcher);
     (void)setenv(GPUD_BACKEND, g->backend, 1);
 }
 

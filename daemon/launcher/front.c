@@ -14,6 +14,7 @@
 #define FRAMES_A_TURN  64
 #define COMPILER_FILE  (256ull * 1024 * 1024) /* bytes of a file that a compiler writes */
 #define COMPILER_FILES 256                    /* descriptors */
+#define COMPILER_NICE  10 /* a tenth of the processor time that a worker has beside it */
 
 int front_init(struct front *f, struct children *children, const struct programs *programs,
                const char *build, struct err *e)
@@ -378,7 +379,8 @@ static int on_compiler(struct front *f, struct bytes frame, struct frame_fds *fd
                       .limits = {.cpu_s = msg.cpu_s,
                                  .memory = msg.memory,
                                  .file = COMPILER_FILE,
-                                 .files = COMPILER_FILES}};
+                                 .files = COMPILER_FILES,
+                                 .nice = COMPILER_NICE}};
     start(f, child, s, msg.args, none);
     if (msg.wall_ns != 0) {
         child->kill_at = ns_add(clock_now_ns(), msg.wall_ns);

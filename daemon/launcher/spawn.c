@@ -105,6 +105,8 @@ static bool cpu_set(uint64_t seconds)
 static bool limits_set(const struct spawn_limits *l)
 {
     bool ok = limit_set(RLIMIT_CORE, 0);
+    errno = 0;
+    ok = ok && (l->nice == 0 || nice(l->nice) != -1 || errno == 0);
     ok = ok && (l->cpu_s == 0 || cpu_set(l->cpu_s));
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     /* the sanitizers reserve address space that they never use */

@@ -19,6 +19,7 @@ struct spawn_limits {
     uint64_t memory; /* bytes of address space; 0: no limit */
     uint64_t file;   /* bytes of one written file; 0: no limit */
     uint64_t files;  /* open descriptors; 0: the launcher's limit */
+    int nice;        /* by so much it comes after the launcher and the workers (nice(2)) */
 };
 
 struct spawn {

@@ -1,11 +1,8 @@
 /* What a storm says at its end. */
-#include <dirent.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tests/storm/storm.h"
 
@@ -15,46 +12,6 @@
  * is chance. */
 #define HEAP_MAX  (64 << 10)
 #define PAGES_MAX (32 << 20)
-
-/* A launcher keeps the lock of each folder that a worker of it has had: as many as it had workers
- * at once, those that are ending included. */
-static bool is_lock(const char *folder, const char *number)
-{
-    char path[PATH_MAX];
-    char target[PATH_MAX];
-    (void)snprintf(path, sizeof path, "%s/%s", folder, number);
-    ssize_t n = readlink(path, target, sizeof target - 1);
-    target[n > 0 ? n : 0] = '\0';
-    return n > 5 && strcmp(target + n - 5, ".lock") == 0 && strstr(target, "workers/") != NULL;
-}
-
-/* Its descriptors without those locks. */
-struct usage usage_of(pid_t pid)
-{
-    struct usage u = {0};
-    char path[64];
-    char line[256];
-    (void)snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
-    DIR *dir = opendir(path);
-    const struct dirent *entry = NULL;
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        u.descriptors += entry->d_name[0] != '.' && !is_lock(path, entry->d_name);
-    }
-    if (dir != NULL) {
-        (void)closedir(dir);
-    }
-    (void)snprintf(path, sizeof path, "/proc/%d/smaps_rollup", (int)pid);
-    FILE *f = fopen(path, "re");
-    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
-        if (strncmp(line, "Anonymous:", 10) == 0) {
-            u.pages = strtoull(line + 10, NULL, 10) * 1024;
-        }
-    }
-    if (f != NULL) {
-        (void)fclose(f);
-    }
-    return u;
-}
 
 void report_drift(struct storm *s, const char *what, const struct usage *before,
                   const struct usage *after, bool same_process)

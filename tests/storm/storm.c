@@ -3,13 +3,11 @@
  * once. scripts/storm.sh runs it.
  */
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,36 +28,6 @@ static struct {
 } options = {.seed = 1, .seconds = 60, .device = "sim"};
 
 /* ---- the daemon --------------------------------------------------------------------------- */
-
-/* NULL: the library that answers is not built, as sanitizers have another malloc. */
-static struct heap_page *heap_begin(const char *folder)
-{
-#ifdef STORM_HEAP
-    static char path[2 * DAEMON_PATH];
-    (void)snprintf(path, sizeof path, "%s/heap", folder);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    ck_assert_int_eq(ftruncate(fd, sizeof(struct heap_page)), 0);
-    void *page = mmap(NULL, sizeof(struct heap_page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    ck_assert_ptr_ne(page, MAP_FAILED);
-    (void)close(fd);
-    (void)setenv(HEAP_PAGE, path, 1);
-    (void)setenv("LD_PRELOAD", STORM_HEAP, 1);
-    return page;
-#else
-    (void)folder;
-    return NULL;
-#endif
-}
-
-static uint64_t heap_of_front(struct heap_page *page)
-{
-    if (page == NULL) {
-        return 0;
-    }
-    unsigned asked = atomic_fetch_add(&page->asked, 1) + 1;
-    ck_until(atomic_load(&page->answered) == asked);
-    return page->bytes;
-}
 
 /* The mount is seen by this process and its children only, and ends with them. */
 static bool mount_cache(const char *path)
@@ -85,13 +53,6 @@ static void start(struct storm *s)
                      "cannot be mounted here\n");
     }
     config_write(s, "[jobs]\nwindow = 0\n");
-    /* what is freed goes back to the kernel at once, so that heap in use can be seen from outside
-     */
-    (void)setenv("MALLOC_ARENA_MAX", "1", 1);
-    (void)setenv("MALLOC_TRIM_THRESHOLD_", "65536", 1);
-    (void)setenv("MALLOC_MMAP_THRESHOLD_", "65536", 1);
-    /* what threads keep in caches of their own would count as in use */
-    (void)setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0", 1);
     s->heap = heap_begin(s->d.dir);
     daemon_spawn(&s->d);
     daemon_wait_ready(&s->d);

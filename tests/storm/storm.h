@@ -7,9 +7,9 @@
 #define STORM_STORM_H
 
 #include "tests/sim/chance.h"
-#include "tests/storm/heap.h"
 #include "tests/storm/ledger.h"
 #include "tests/storm/probe.h"
+#include "tests/storm/usage.h"
 #include "tests/system/harness/harness.h"
 
 #define MISHAPS_AT_ONCE 4u
@@ -109,12 +109,6 @@ void config_write(const struct storm *s, const char *text);
 
 /* ---- report.c ----------------------------------------------------------------------------- */
 
-struct usage {
-    unsigned descriptors;
-    uint64_t pages; /* bytes of private memory that is not of a file */
-    uint64_t heap;  /* bytes that are allocated (heap.h); 0: not asked */
-};
-struct usage usage_of(pid_t pid);
 void report_all(struct storm *s);
 void report_drift(struct storm *s, const char *what, const struct usage *before,
                   const struct usage *after, bool same_process);

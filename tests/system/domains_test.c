@@ -7,10 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/system/harness/harness.h"
+#include "tests/system/harness/load.h"
 
 #define WORDS 65536u
 #define OTHER 54321u /* a user */
+#define KILLS 6u     /* at least */
 
 static struct daemon d;
 static char settings[DAEMON_PATH + 16];
@@ -103,7 +104,7 @@ static gpud_kernel load(gpud_client *c, const char *source, const char *name)
  * defence: `front/model/domain.c`: domain_of; `front/workers/domains.c`: domain_obtain;
  *   `front/model/rights.c`: is_apart
  * also: `front_domains_test`: where_a_tenant_is, a_worker_that_is_away_holds_nobody_up;
- *   `front_rights_test`: who_is_apart
+ *   `front_rights_test`: who_is_apart; `test_system_domains`: killed_beside_others
  * mutants: domain-shared, domain-trust, domain-away */
 START_TEST(a_fault_costs_its_tenant_only)
 {
@@ -558,6 +559,83 @@ START_TEST(a_first_job_gets_the_spare_worker)
 }
 END_TEST
 
+/* ---- one that is killed all the time --------------------------------------------------------- */
+
+static char third_url[DAEMON_PATH + 16];
+
+/* Tenant `third` has a worker of its own, too, and a socket, as its clients have the test's user.
+ */
+static gpud_client *begin_three(bool simulated)
+{
+    char sections[DAEMON_PATH + 96];
+    prepare(simulated ? "sim" : "opencl", simulated ? "items=10000000" : "", "load_kernels = yes",
+            "");
+    (void)snprintf(third_url, sizeof third_url, "ipc://%s/third.sock", d.dir);
+    (void)snprintf(sections, sizeof sections, "[tenant third]\nload_kernels = yes\nlisten = %s\n",
+                   third_url);
+    write_settings("load_kernels = yes", sections);
+    daemon_spawn(&d);
+    daemon_wait_ready(&d);
+    return client_open(d.url);
+}
+
+static bool worker_serves(gpud_client *c, const char *tenant)
+{
+    char state[32] = "";
+    uint64_t worker = of(c, tenant, "worker");
+    if (worker != UINT64_MAX && worker != 0) {
+        query_text(c, "domains", tenant, "state", state, sizeof state);
+    }
+    return strcmp(state, "ready") == 0;
+}
+
+/* Every 250 ms; one that is still opening its device is spared, or it would never serve on a busy
+ * host. How often. */
+static unsigned kill_own_workers(gpud_client *c, const char *tenant)
+{
+    uint64_t end_ns = now_ns() + storm_seconds(1) * SECOND;
+    unsigned kills = 0;
+    while (now_ns() < end_ns || kills < KILLS ||
+           (kills < 100 && query_value(c, "status", NULL, "replayed") == 0)) {
+        if (worker_serves(c, tenant)) {
+            kills += kill((pid_t)of(c, tenant, "worker"), SIGKILL) == 0 ? 1 : 0;
+        }
+        pause_ms(250);
+    }
+    return kills;
+}
+
+/* No job of the others fails or runs again, and their workers stay; of the victim's own jobs none
+ * is lost, or answered twice or wrongly. */
+START_TEST(killed_beside_others)
+{
+    struct load victim;
+    struct load others[2];
+    gpud_client *c = begin_three(_i == 0);
+    load_start(&victim, d.url, 2);
+    load_start(&others[0], third_url, 2);
+    load_start(&others[1], far_url, 2);
+    ck_until(worker_serves(c, "near") && worker_serves(c, "third"));
+    uint64_t own = of(c, "third", "worker");
+    pid_t shared = daemon_worker(&d, 0);
+    unsigned kills = kill_own_workers(c, "near");
+    uint64_t jobs = load_stop(&others[1]); /* the last first: each has the pipes of those before */
+    jobs += load_stop(&others[0]);
+    uint64_t theirs = load_stop(&victim);
+    uint64_t replayed = query_value(c, "status", NULL, "replayed");
+    storm_told("worker of one domain, its jobs", _i, kills, theirs, replayed);
+    storm_told("worker of one domain, jobs of the others", _i, kills, jobs, 0);
+    ck_assert_uint_ge(of(c, "near", "restarts"), kills / 2);
+    ck_assert_uint_eq(of(c, "third", "worker"), own);
+    ck_assert_uint_eq(of(c, "third", "restarts"), 0);
+    ck_assert_int_eq(daemon_worker(&d, 0), shared);
+    ck_assert_uint_eq(device(c, "restarts"), 0);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "failed"), 0);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "lost"), 0);
+    daemon_end(&d, c);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("domains");
@@ -573,5 +651,6 @@ int main(void)
     suite_add(suite, memory_stays_where_it_is);
     suite_add(suite, an_idle_worker_makes_room);
     suite_add(suite, a_first_job_gets_the_spare_worker);
+    suite_add_storm(suite, killed_beside_others, 2);
     return system_main(suite);
 }

@@ -61,7 +61,7 @@ START_TEST(front_killed_under_load)
     ck_assert_int_gt(worker, 0);
     ck_assert_int_gt(launcher, 0);
     load_start(&load, d.url, 3);
-    uint64_t end_ns = now_ns() + (storm_seconds() - 5) * SECOND;
+    uint64_t end_ns = now_ns() + (storm_seconds(5) - 5) * SECOND;
     unsigned kills = 0;
     while (kills < 10 || now_ns() < end_ns) {
         pause_ms(200);

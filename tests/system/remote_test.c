@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,6 +186,57 @@ START_TEST(a_token_names_the_tenant)
     ck_assert_str_ne(tenant, "vision");
     gpud_close(plain);
     ck_assert(!daemon_logged(&daemon_of_test, token));
+    end(c);
+}
+END_TEST
+
+#define MANY 64u
+#define FEW  2u
+
+/* Of this process, and of the daemon that it starts: so answers wait for each other. */
+static void use_one_processor(void)
+{
+    cpu_set_t all;
+    cpu_set_t one;
+    unsigned first = 0;
+    CPU_ZERO(&one);
+    ck_assert_int_eq(sched_getaffinity(0, sizeof all, &all), 0);
+    while (!CPU_ISSET(first, &all)) {
+        first++;
+    }
+    CPU_SET(first, &one);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
+}
+
+/* Answers of several jobs at once share records of TLS: each has the bytes of its own job, those
+ * that are longer than a record as well. */
+START_TEST(many_answers_at_once)
+{
+    static float y[MANY][5000];
+    gpud_job *job[MANY];
+    use_one_processor();
+    begin();
+    const gpud_options o = {.size = sizeof o, .timeout_ns = PATIENCE, .reconnect_ns = 1};
+    gpud_client *c = NULL;
+    ck_gpud_ok(gpud_open(tls_url, &o, &c)); /* a broken stream is not mended silently */
+    gpud_kernel fill = kernel_find(c, "fill");
+    for (unsigned round = 0; round < 20; round++) {
+        memset(y, 0, sizeof y);
+        for (unsigned i = 0; i < MANY; i++) {
+            uint32_t n = i % 16 == 15 ? 5000 : FEW;
+            gpud_arg args[] = {gpud_f32((float)(round * MANY + i)),
+                               gpud_host_out(y[i], n, GPUD_F32)};
+            ck_gpud_ok(gpud_launch(c, fill, args, 2, NULL, NULL, &job[i]));
+        }
+        for (unsigned i = 0; i < MANY; i++) {
+            uint32_t n = i % 16 == 15 ? 5000 : FEW;
+            ck_gpud_ok(gpud_wait(job[i], PATIENCE));
+            gpud_job_free(job[i]);
+            for (uint32_t k = 0; k < n; k++) {
+                ck_assert_float_eq(y[i][k], (float)(round * MANY + i));
+            }
+        }
+    }
     end(c);
 }
 END_TEST
@@ -674,6 +726,7 @@ int main(void)
 {
     Suite *suite = suite_create("remote");
     suite_add(suite, a_token_names_the_tenant);
+    suite_add(suite, many_answers_at_once);
     suite_add(suite, who_has_no_right_is_refused);
     suite_add(suite, clients_need_the_certificate_that_a_ca_asks_for);
     suite_add(suite, an_expired_certificate_is_told);

@@ -56,9 +56,11 @@ static struct connection *make(struct door *door, nng_stream *stream)
         note_address(c);
     }
     c->input = malloc(INPUT_BYTES);
+    c->output = c->peer.tls ? malloc(OUTPUT_BYTES) : NULL;
     sp_reader_init(&c->reader, door->kind == LISTEN_IPC ? SP_IPC : SP_TCP, SP_REQ,
                    PROTO_MESSAGE_MAX);
-    if (c->input == NULL || nng_aio_alloc(&c->recv, reader_received, c) != 0 ||
+    if (c->input == NULL || (c->peer.tls && c->output == NULL) ||
+        nng_aio_alloc(&c->recv, reader_received, c) != 0 ||
         nng_aio_alloc(&c->send, writer_sent, c) != 0) {
         connection_finish(c);
         connection_free(c);

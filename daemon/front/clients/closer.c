@@ -15,7 +15,9 @@ void connection_finish(struct connection *c)
     request_destroy(c->pending);
     c->pending = NULL;
     free(c->input);
+    free(c->output);
     c->input = NULL;
+    c->output = NULL;
 }
 
 static void close_one(struct listener *l)

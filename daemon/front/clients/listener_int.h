@@ -24,7 +24,8 @@
 #include "proto/sp.h"
 
 /* bytes of one receive; the rest of a long message goes straight to its memory */
-#define INPUT_BYTES 4096u
+#define INPUT_BYTES  4096u
+#define OUTPUT_BYTES 4096u /* some fifty answers of jobs */
 
 /* A user with connections. All connections over tcp count as one user, and so do all that come by
  * the socket of a tenant. Lives while `connections` or `outstanding` is above 0. */
@@ -112,6 +113,7 @@ struct connection {
     struct bytes rest;       /* part of `input` that was not read yet */
     struct request *pending; /* owned; waits for a slot; NULL: none */
     uint8_t *input;          /* owned, INPUT_BYTES */
+    uint8_t *output;         /* owned, OUTPUT_BYTES, for the writing thread; NULL: not over TLS */
 };
 
 struct listener_slot {

@@ -96,11 +96,31 @@ void writer_drop(struct connection *c)
     c->unread = 0;
 }
 
+/* NNG makes a TLS record of the first part of a send and leaves the others to the next one, so
+ * answers that wait go into one. A long answer goes from where it is. */
+static unsigned pack(struct connection *c, nng_iov *ret_iov)
+{
+    size_t size = 0;
+    for (const struct answer *a = c->first; a != NULL; a = a->next) {
+        size_t part = a->size - a->sent;
+        if (part > OUTPUT_BYTES - size) {
+            break;
+        }
+        memcpy(c->output + size, a->data + a->sent, part);
+        size += part;
+    }
+    *ret_iov = size > 0 ? iov_of(c->output, size)
+                        : iov_of(c->first->data + c->first->sent, c->first->size - c->first->sent);
+    return 1;
+}
+
 /* Gathers what is to be sent. false: nothing, and the caller is not the writing thread any more. */
 static bool gather(struct connection *c, nng_iov iov[GATHER_MAX], unsigned *ret_count)
 {
     unsigned count = 0;
-    if (c->state < CONNECTION_CLOSING) {
+    if (c->state < CONNECTION_CLOSING && c->output != NULL && c->first != NULL) {
+        count = pack(c, iov);
+    } else if (c->state < CONNECTION_CLOSING) {
         for (struct answer *a = c->first; a != NULL && count < GATHER_MAX; a = a->next) {
             iov[count++] = iov_of(a->data + a->sent, a->size - a->sent);
         }

@@ -232,8 +232,9 @@ struct device {
     uint64_t stream_ahead_ns[STREAMS_MAX]; /* what its jobs are expected to take */
     uint64_t stream_ns[STREAMS_MAX];       /* when a job last left it */
     struct line line;                      /* jobs that are ready for it; sched/shares.c's */
-    struct turn turn;                      /* of its workers; sched/turns.c's, as the next two */
+    struct turn turn;                      /* of its workers; sched/turns.c's, as the next four */
     uint64_t quit_ns;                      /* when the last of its jobs ended */
+    bool drained;                          /* its last turn ended with no job of it ready */
     bool overdue;                          /* it was seen to overrun once; turns.c's */
     uint64_t outstayed_ns;                 /* others no longer wait for what it got until then */
     bool exclusive;                        /* a job runs alone */

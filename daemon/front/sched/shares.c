@@ -367,6 +367,13 @@ static void serve(struct line *l, struct stake *k, unsigned class, uint64_t serv
     }
 }
 
+void shares_pay(const struct job *j, struct device *base, uint64_t ns)
+{
+    unsigned class = job_rank_class(j);
+    struct stake *k = j->tenant->share.stake[base->index];
+    serve(&base->line, k, class, k->of[class].served + virtual_of(k->tenant, ns));
+}
+
 /* Whether other classes want the device. */
 static bool contended(struct device *d)
 {

@@ -57,6 +57,9 @@ struct job *shares_own_head(struct front *f, struct device *d);
 bool shares_any(struct device *d);
 /* Where a ready job would run: on the device, or on the domain of its tenant there. */
 struct device *shares_goal(const struct job *j, struct device *base);
+/* The job's tenant pays for time of the device in which nothing ran, for its sake. j: ready, and in
+ * the device's line. base: no domain. */
+void shares_pay(const struct job *j, struct device *base, uint64_t ns);
 /* Whether batch jobs wait for the one that is in flight on the device. */
 bool shares_hold_batch(struct front *f, struct device *d);
 /* Number of ready jobs of its tenant before it in the same line, at most `max`. */

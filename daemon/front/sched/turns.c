@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/saturate.h"
 #include "daemon/front/model/about.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/sched/shares.h"
@@ -72,7 +73,7 @@ static void look_at(struct front *f, struct turn *t, uint64_t at_ns)
 }
 
 /* What a switch costs is measured where the next job was ready before the last one ended. */
-static void begin(struct front *f, struct turn *t, struct device *d)
+static void begin(struct front *f, struct turn *t, struct device *d, bool drained)
 {
     struct device *before = t->holder;
     uint64_t quit_ns = before != NULL && t->rival_ns != 0 ? before->quit_ns : 0;
@@ -81,11 +82,23 @@ static void begin(struct front *f, struct turn *t, struct device *d)
     if (before != NULL) { /* what follows says nothing about their rates */
         window_break(&before->window);
         window_break(&d->window);
+        before->drained = drained;
     }
     t->holder = d;
     t->began_ns = turn_now(f);
     t->rival_ns = 0;
+    t->first_ns = 0;
+    t->busy_ns = 0;
     t->taken++;
+}
+
+/* What the holder would have been charged in the time of a switch and of the way back. Between
+ * brief jobs a device does nothing, and nobody is charged for that. */
+static uint64_t cut_price_ns(const struct turn *t)
+{
+    uint64_t ns = turn_length_ns(t) / (TURN_COSTS / 2);
+    uint64_t ran_ns = t->first_ns != 0 ? sat_sub(t->holder->quit_ns, t->first_ns) : 0;
+    return ran_ns > t->busy_ns ? ns * t->busy_ns / ran_ns : ns;
 }
 
 static void wait_for(struct front *f, struct turn *t)
@@ -96,18 +109,46 @@ static void wait_for(struct front *f, struct turn *t)
     }
 }
 
-/* The holder's next job, though `due` is another worker's, as long as the turn has room for it.
- * NULL: the turn is over, or has no job. */
-static struct job *rest_of(struct front *f, struct device *base, const struct job *due)
+/* Whether the turn has room for the holder's next job, though `due` is another worker's. */
+static bool has_room(struct front *f, const struct device *base, const struct job *next,
+                     const struct job *due)
 {
-    struct turn *t = &base->turn;
+    const struct turn *t = &base->turn;
     uint64_t now = turn_now(f);
     uint64_t until = base->line.until_ns > now ? base->line.until_ns : now;
-    if (t->holder->shut || until >= ns_add(t->began_ns, turn_length_ns(t))) {
-        return NULL;
+    return !t->holder->shut && until < ns_add(t->began_ns, turn_length_ns(t)) &&
+           job_rank_class(next) <= job_rank_class(due);
+}
+
+/* `due` is the job of another worker, `goal`. The job that goes now, and whose turn it is then;
+ * NULL: none goes until the holder has nothing in flight. */
+static struct job *change(struct front *f, struct device *base, struct job *due,
+                          struct device *goal, struct device **ret_worker)
+{
+    struct turn *t = &base->turn;
+    struct device *holder = t->holder;
+    struct job *next = holder != NULL ? shares_own_head(f, holder) : NULL;
+    bool keeps = next != NULL && has_room(f, base, next, due);
+    if ((keeps && !goal->drained) || !is_free_for(base, goal)) {
+        wait_for(f, t);
+        *ret_worker = holder;
+        return keeps && !goal->drained ? next : NULL;
     }
-    struct job *j = shares_own_head(f, t->holder);
-    return j != NULL && job_rank_class(j) <= job_rank_class(due) ? j : NULL;
+    if (keeps) {
+        shares_pay(due, base, cut_price_ns(t));
+    }
+    begin(f, t, goal, next == NULL);
+    *ret_worker = goal;
+    return due;
+}
+
+/* Whether a worker has in flight what keeps the device busy until the loop hears of an end: others
+ * wait for all of that when they get the turn, however many brief jobs the window allows. */
+static bool is_full(struct front *f, const struct device *base, const struct device *d)
+{
+    unsigned streams = device_usual_streams(d);
+    return d->inflight_count > (streams > 1 ? streams : 1) &&
+           base->line.until_ns > ns_add(turn_now(f), TURN_LEAST_NS);
 }
 
 struct job *turns_head(struct front *f, struct device *base, struct device **ret_worker)
@@ -118,28 +159,25 @@ struct job *turns_head(struct front *f, struct device *base, struct device **ret
     }
     struct job *j = shares_head(f, base);
     struct device *goal = j != NULL ? shares_goal(j, base) : NULL;
+    *ret_worker = goal;
     if (goal != NULL && goal != t->holder) {
-        struct job *more = t->holder != NULL ? rest_of(f, base, j) : NULL;
-        if (more == NULL && is_free_for(base, goal)) {
-            begin(f, t, goal);
-        } else {
-            wait_for(f, t);
-            j = more;
-            goal = t->holder;
-        }
+        j = change(f, base, j, goal, ret_worker);
     } else if (goal != NULL && !is_free_for(base, goal)) { /* with a job that stood in no line */
         wait_for(f, t);
         j = NULL;
     }
     look_at(f, t, ns_add(turn_now(f), overrun_ns(f, t)));
-    *ret_worker = goal;
-    return j;
+    return j != NULL && !is_full(f, base, *ret_worker) ? j : NULL;
 }
 
 void turns_measure(struct device *d, const struct job *j)
 {
     struct turn *t = &device_base(d)->turn;
     uint64_t end = j->ended_ns != 0 ? j->ended_ns : turn_now(d->front);
+    if (d == t->holder && j->started_ns >= t->began_ns) {
+        t->first_ns = t->first_ns == 0 ? j->started_ns : t->first_ns;
+        t->busy_ns += sat_sub(end, j->started_ns > d->quit_ns ? j->started_ns : d->quit_ns);
+    }
     d->quit_ns = end > d->quit_ns ? end : d->quit_ns;
     if (d == t->holder && t->left_ns != 0 && j->started_ns > t->left_ns) {
         turn_cost(t, j->started_ns - t->left_ns);

@@ -12,6 +12,15 @@
  * in the turn. A turn is cut for a job of an earlier class: its worker gets no more. A worker
  * without ready jobs has no turn to keep.
  *
+ * A turn is also cut for a worker whose last turn ended because it had no job left: its tenant has
+ * few jobs, and would wait for a whole turn with each. It pays for the switch and for the way back
+ * with its share of the device, as much as the other would have been charged meanwhile. So it cuts
+ * turns only as long as it gets less than its share, and what the others lose is what they had
+ * beyond theirs. A worker that always has jobs cuts no turn.
+ *
+ * A worker has more than a job for each stream in flight only as long as these are expected to end
+ * within TURN_LEAST_NS, since the next turn begins when they have.
+ *
  * A turn overruns if no job of its worker ends within turn_overrun_ms after its end, while others
  * wait. If a job is seen to run, and the worker has given a sign of life since, a domain's worker
  * is ended, as its tenant is the only one that uses it, and the job's kernels get a strike. A

@@ -181,10 +181,10 @@ uint64_t load_stop(struct load *load)
 }
 
 /* The longer run is for the night. */
-unsigned storm_seconds(void)
+unsigned storm_seconds(unsigned brief)
 {
     const char *text = getenv("GPUD_SYSTEM_SECONDS");
-    return text != NULL ? (unsigned)strtoul(text, NULL, 10) : 5;
+    return text != NULL ? (unsigned)strtoul(text, NULL, 10) : brief;
 }
 
 void storm_told(const char *what, int backend, unsigned kills, uint64_t jobs, uint64_t replayed)

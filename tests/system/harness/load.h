@@ -20,8 +20,9 @@ void load_start(struct load *load, const char *url, unsigned processes);
 /* Asks the processes for their end; every one must have had only right answers. How many. */
 uint64_t load_stop(struct load *load);
 
-/* Duration of a storm: 5 s, or GPUD_SYSTEM_SECONDS, with which the counters are printed, too. */
-unsigned storm_seconds(void);
+/* Duration of a storm: `brief`, or GPUD_SYSTEM_SECONDS, with which the counters are printed, too.
+ */
+unsigned storm_seconds(unsigned brief);
 void storm_told(const char *what, int backend, unsigned kills, uint64_t jobs, uint64_t replayed);
 
 #endif

@@ -94,7 +94,9 @@ static bool bound(int resource, uint64_t soft, uint64_t hard)
 /* 0 if a compiler's limits are as they were asked for; else the number of the one that is not */
 static int limits(void)
 {
+    int later = getpriority(PRIO_PROCESS, (id_t)getppid()) + 10; /* the launcher's */
     int files = 0;
+    later = later < 19 ? later : 19;
     while (files < 1000 && dup(0) >= 0) {
         files++;
     }
@@ -113,6 +115,7 @@ static int limits(void)
     return !bound(RLIMIT_CPU, 9, 14)                      ? 22
            : !bound(RLIMIT_FSIZE, FILE_BYTES, FILE_BYTES) ? 23
            : !bound(RLIMIT_CORE, 0, 0)                    ? 24
+           : getpriority(PRIO_PROCESS, 0) != later        ? 25
                                                           : 0;
 }
 

@@ -129,8 +129,8 @@ START_TEST(time_is_charged_once_across_domains)
 END_TEST
 
 /* A job of an earlier class waits for a switch and one job of the other worker, and not for the end
- * of the turn. */
-START_TEST(a_turn_is_cut_for_an_earlier_class)
+ * of the turn; also if its own worker has jobs all the time. */
+static void cut_for_class(bool shares)
 {
     uint64_t alone = 0;
     for (unsigned beside = 0; beside < 2; beside++) {
@@ -140,7 +140,9 @@ START_TEST(a_turn_is_cut_for_an_earlier_class)
         struct seller *usual = sells(100, CLASS_INTERACTIVE, NS_PER_MS, NS_PER_MS);
         usual->backlog = 1;
         usual->pause_ns = 20 * NS_PER_MS;
-        market_apart(m, usual);
+        if (!shares) {
+            market_apart(m, usual);
+        }
         if (beside > 0) {
             (void)sells(100, CLASS_BATCH, 5 * NS_PER_MS, 5 * NS_PER_MS);
             market_apart(m, sells(100, CLASS_BATCH, 5 * NS_PER_MS, 5 * NS_PER_MS));
@@ -151,6 +153,42 @@ START_TEST(a_turn_is_cut_for_an_earlier_class)
         ck_assert_msg(beside == 0 || p99 <= alone + 5 * NS_PER_MS + 2 * m->switch_ns + NS_PER_MS,
                       "%.3f ms, alone %.3f", (double)p99 / 1e6, (double)alone / 1e6);
         expect_turns(RUN_NS, 100);
+        market_destroy(m);
+    }
+}
+
+START_TEST(a_turn_is_cut_for_an_earlier_class)
+{
+    cut_for_class(false);
+    cut_for_class(true);
+}
+END_TEST
+
+/* FAULT other: a tenant floods a device from a worker of its own, while another sends few jobs
+ * required: these wait for a switch and what is in flight, not for whole turns; they pay for their
+ *   switches, so that whoever sends one job after the other takes no share of others
+ * defence: `front/sched/turns.c`: change, is_full; `front/sched/shares.c`: shares_pay
+ * mutants: turn-few, turn-pays, turn-full */
+START_TEST(a_turn_is_cut_for_a_tenant_with_few_jobs)
+{
+    static const uint64_t pauses[] = {100 * NS_PER_MS, 20 * NS_PER_MS, NS_PER_US};
+    for (unsigned i = 0; i < 3; i++) {
+        m = market_create(1, 1, 64);
+        m->switch_ns = 2 * NS_PER_MS; /* a turn has 80 ms */
+        struct seller *few = sells(100, CLASS_INTERACTIVE, NS_PER_MS, NS_PER_MS);
+        struct seller *many = sells(100, CLASS_INTERACTIVE, NS_PER_MS, NS_PER_MS);
+        few->backlog = 1;
+        few->pause_ns = pauses[i];
+        market_apart(m, few);
+        market_apart(m, many);
+        market_run(m, RUN_NS);
+        uint64_t p99 = market_wait_ns(few, 99);
+        double part = (double)many->had_ns / (double)RUN_NS;
+        ck_assert_msg(i > 0 || p99 <= 3 * NS_PER_MS + 2 * m->switch_ns + NS_PER_MS, "%.3f ms",
+                      (double)p99 / 1e6);
+        ck_assert_msg(part >= 0.49, "with pauses of %.3f ms the other has %.2f%% of the time",
+                      (double)pauses[i] / 1e6, part * 100);
+        ck_assert_uint_eq(m->hardware[0].met, 0);
         market_destroy(m);
     }
 }
@@ -212,4 +250,5 @@ END_TEST
 
 SUITE_MAIN("turns", shares_follow_weights_across_domains, equal_weights_share_alike_across_domains,
            time_is_charged_once_across_domains, a_turn_is_cut_for_an_earlier_class,
-           a_worker_alone_keeps_the_device, turns_follow_what_a_switch_costs, the_length_has_bounds)
+           a_turn_is_cut_for_a_tenant_with_few_jobs, a_worker_alone_keeps_the_device,
+           turns_follow_what_a_switch_costs, the_length_has_bounds)
