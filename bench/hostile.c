@@ -136,7 +136,7 @@ static void one(struct bench *b, struct good *g, struct raid *r, const struct ac
     if (!bench_wants(b, part) || (only != NULL && only->compiles && !compiles)) {
         return;
     }
-    for (unsigned i = 0; i < b->repeat; i++) {
+    for (unsigned i = 0; i < bench_scale(b, b->repeat, 1u); i++) {
         good_run(b, g, part, "good job, alone");
         raid_begin(r, b, only, url, compiles);
         good_run(b, g, part, "good job, beside");

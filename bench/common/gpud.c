@@ -116,17 +116,17 @@ static void keep_priority(pid_t launcher)
 {
     char path[64];
     char text[64] = "";
-    int nice = 0;
     FILE *f = fopen("/proc/self/autogroup", "re");
-    bool known = f != NULL && fgets(text, sizeof text, f) != NULL &&
-                 sscanf(text, "/autogroup-%*u nice %d", &nice) == 1;
+    const char *at =
+        f != NULL && fgets(text, sizeof text, f) != NULL ? strstr(text, "nice ") : NULL;
+    long nice = at != NULL ? strtol(at + strlen("nice "), NULL, 10) : 0;
     if (f != NULL) {
         (void)fclose(f);
     }
     (void)snprintf(path, sizeof path, "/proc/%d/autogroup", (int)launcher);
-    f = known && nice != 0 ? fopen(path, "we") : NULL;
+    f = nice != 0 ? fopen(path, "we") : NULL;
     if (f != NULL) {
-        (void)fprintf(f, "%d", nice);
+        (void)fprintf(f, "%ld", nice);
         (void)fclose(f);
     }
 }

@@ -18,9 +18,10 @@
 #include "tests/storm/usage.h"
 #include "tests/system/harness/harness.h"
 
-#define VISITORS  8u   /* at a time */
-#define VISIT     100u /* jobs */
-#define WINDOW    16u  /* of them at once */
+#define VISITORS  8u    /* at a time */
+#define WARM      3000u /* jobs at least, until tables have the size that they keep */
+#define VISIT     100u  /* jobs */
+#define WINDOW    16u   /* of them at once */
 #define ITEMS     64u
 #define SETTLE_MS 2500u      /* longer than what lingers */
 #define HEAP_MAX  (64 << 10) /* bytes that the front may have more */
@@ -187,7 +188,7 @@ START_TEST(nothing_is_left_of_jobs)
     struct heap_page *heap = heap_begin(d.dir);
     daemon_spawn(&d);
     daemon_wait_ready(&d);
-    uint64_t clients = churn(options.jobs / 10, &seed);
+    uint64_t clients = churn(options.jobs / 10 > WARM ? options.jobs / 10 : WARM, &seed);
     struct parts before = settled(heap);
     clients += churn(options.jobs, &seed);
     struct parts after = settled(heap);
