@@ -246,23 +246,24 @@ bool graph_begun(const struct graph *g)
     bool begun = false;
     for (unsigned i = 0; !begun && i < g->count; i++) {
         const struct graph_step *t = &g->step[i];
-        bool queued = t->large && t->state == STEP_BEGUN && t->copy.begun == 0;
+        bool queued = t->large && t->state == STEP_BEGUN && t->copy.enqueued == 0;
         begun = t->state != STEP_PENDING && !queued;
     }
     return begun;
 }
 
-bool graph_in_line(const struct graph *g)
+bool graph_waits(const struct graph *g)
 {
-    bool in_line = false;
+    bool waits = false;
     for (unsigned i = 0; i < g->count; i++) {
         const struct graph_step *t = &g->step[i];
-        if (t->state == STEP_OVER || (t->large && t->state == STEP_BEGUN && t->copy.begun != 0)) {
+        bool copies = t->large && t->state == STEP_BEGUN;
+        if (t->state == STEP_OVER || (copies && t->copy.started)) {
             return false;
         }
-        in_line = in_line || (!t->large && t->state == STEP_BEGUN);
+        waits = waits || (copies ? t->copy.enqueued > 0 : t->state == STEP_BEGUN);
     }
-    return in_line;
+    return waits;
 }
 
 bool graph_on_device(const struct graph *g)
