@@ -42,6 +42,7 @@ struct command {
 
 struct backend_marker {
     struct backend_device *device;
+    const struct backend_stream *stream; /* until the marker is over */
     unsigned refs;
     bool over, quiet, armed;
     struct err why; /* code 0: done */
@@ -471,8 +472,12 @@ static int mark_as(struct backend_stream *s, bool quiet, struct backend_marker *
     }
     struct backend_marker *m = calloc(1, sizeof *m);
     struct command *c = add(s, MARK, 0);
-    *m = (struct backend_marker){
-        .device = s->device, .refs = 2, .quiet = quiet, .known = s->known, .why = ERR_INIT};
+    *m = (struct backend_marker){.device = s->device,
+                                 .stream = s,
+                                 .refs = 2,
+                                 .quiet = quiet,
+                                 .known = s->known,
+                                 .why = ERR_INIT};
     s->device->markers++;
     c->marker = m;
     *ret_marker = m;
@@ -511,11 +516,21 @@ static int stream_flush(struct backend_stream *s, struct err *e)
 
 /* ---- markers --------------------------------------------------------------------------------- */
 
+/* Do the commands run that the marker is behind? A device need not show it. */
+static bool marker_runs(const struct backend_marker *m)
+{
+    const struct command *c = m->stream->begin_ns != 0 ? m->stream->first : NULL;
+    while (c != NULL && c->kind != MARK) {
+        c = c->next;
+    }
+    return m->device->w->params.shows != 0 && c != NULL && c->marker == m;
+}
+
 static enum backend_state marker_state(struct backend_marker *m, struct err *e)
 {
     if (!m->over) {
         if (m->device->dead.code == 0) {
-            return BACKEND_PENDING;
+            return marker_runs(m) ? BACKEND_RUNNING : BACKEND_PENDING;
         }
         m->why = m->device->dead; /* nothing goes on */
     }
