@@ -213,6 +213,28 @@ START_TEST(deadlines_hold_behind_copies)
 }
 END_TEST
 
+/* A job that waits for memory, behind one that hangs, is refused at its deadline. */
+START_TEST(deadlines_hold_behind_what_hangs)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    start(&f, "script=fill:2=hang");
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, false), 0);
+    draft_init(&d, 1, 0);
+    draft_fill(&d, ref_buffer(1, 0, 4096), "x", 1);
+    draft_send(&d, &f);
+    draft_init(&d, 2, 1);
+    draft_after(&d, 1);
+    draft_fill(&d, ref_temp(draft_temp(&d, 13 * ROOM_BYTES), 13 * ROOM_BYTES), "x", 1);
+    d.msg.deadline_ns = clock_now_ns() + 30 * NS_PER_MS;
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 2, &done), ERR_DEADLINE);
+    ck_assert_uint_eq(done.effects, ERR_EFFECTS_NONE);
+    fake_finish(&f);
+}
+END_TEST
+
 /* The work in a stream would take longer than a job has until its deadline: the job is not put
  * behind it, and ends without effects. */
 START_TEST(a_deadline_is_not_put_behind_what_takes_longer)
@@ -457,6 +479,7 @@ int main(void)
     tcase_add_test(tc, a_cancelled_job_holds_up_no_memory);
     tcase_add_test(tc, deadlines_hold_until_a_job_begins);
     tcase_add_loop_test(tc, deadlines_hold_behind_copies, 0, 2);
+    tcase_add_test(tc, deadlines_hold_behind_what_hangs);
     tcase_add_test(tc, a_deadline_is_not_put_behind_what_takes_longer);
     tcase_add_test(tc, tenants_take_turns_with_zeros);
     tcase_add_test(tc, late_zeros_come_in_turns_too);
