@@ -85,6 +85,7 @@ void copies_add(struct copies *c, struct copy *copy)
 {
     copy->begun = copy->enqueued = 0;
     copy->last = NULL;
+    copy->started = false;
     copy->begin_ns = copy->end_ns = 0;
     copy->chunks = 0;
     copy->stopped = false;
@@ -233,6 +234,7 @@ static void land(struct copy_queue *q)
         struct err e = ERR_INIT;
         enum backend_state state =
             k->state == CHUNK_FLYING ? ops->state(k->marker, &e) : BACKEND_PENDING;
+        k->copy->started = k->copy->started || state != BACKEND_PENDING;
         if (state == BACKEND_DONE || state == BACKEND_FAILED) {
             chunk_landed(k, state, &e);
         }

@@ -47,6 +47,7 @@ struct copy {
     uint64_t enqueued;           /* of these, bytes whose chunks are in the stream */
     struct backend_marker *last; /* end of the last chunk once all are enqueued; NULL before, and
                                     after it was passed */
+    bool started;                /* the device was seen to have begun it */
     uint64_t begin_ns, end_ns;   /* ns on the host's clock; valid after done() */
     /* for the queue alone */
     unsigned chunks;

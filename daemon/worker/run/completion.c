@@ -489,21 +489,24 @@ static void watch_running(struct completion *c, struct job *j, uint64_t now)
     }
 }
 
-/* Is all that the device has of the job in its stream? */
-static bool in_line(const struct job *j)
+/* Is the job on the device, which has begun none of its steps? */
+static bool waits_there(const struct completion *c, const struct job *j)
 {
-    return j->graph != NULL ? graph_in_line(j->graph) : j->state == JOB_ENQUEUED;
+    const struct job_mark *first = j->mark;
+    const struct job_mark *end = j->mark + j->mark_count;
+    while (first != end && first->silent) {
+        first++;
+    }
+    bool there = j->graph != NULL ? graph_waits(j->graph) : j->state == JOB_ENQUEUED;
+    return there && (first == end ||
+                     c->x->scope.device->b->marker->state(first->marker, NULL) == BACKEND_PENDING);
 }
 
-/* Reports, once, that a job waits in its stream when its deadline passes: it cannot be
+/* Reports, once, that a job waits on the device when its deadline passes: it cannot be
  * withdrawn. */
 static void watch_late(struct completion *c, struct job *j, uint64_t now)
 {
-    if (now < j->deadline_ns || j->watch.reported_late || j->mark_count == 0 || !in_line(j)) {
-        return;
-    }
-    const struct backend_marker_ops *ops = c->x->scope.device->b->marker;
-    if (ops->state(j->mark[0].marker, NULL) == BACKEND_PENDING) {
+    if (now >= j->deadline_ns && !j->watch.reported_late && waits_there(c, j)) {
         j->watch.reported_late = true;
         c->callbacks.late(c->data, j);
     }

@@ -15,7 +15,7 @@ struct completion_callbacks {
     void (*done)(void *data, struct job *j);
     /* The job has run for a while (j->watch.reported_running), or has paused for a while. */
     void (*turned)(void *data, struct job *j);
-    /* The job's deadline passed while the job waits in its stream. */
+    /* The job's deadline passed while the job waits on the device. */
     void (*late)(void *data, struct job *j);
 };
 
@@ -32,9 +32,11 @@ void completion_init(struct completion *c, struct executor *x,
                      struct completion_callbacks callbacks, void *data);
 /* Adds a job to the running ones: JOB_STARTED. */
 void completion_add(struct completion *c, struct job *j);
-/* Finishes the jobs that are over. A job that comes after another finishes after it. */
+/* Finishes the jobs that are over. A job that comes after another finishes after it. now: a time
+ * before the last copies_poll, so that a copy which that did not see begin had not begun by then.
+ */
 void completion_poll(struct completion *c, uint64_t now);
-/* Another front: jobs that wait in their streams are reported as late again. */
+/* Another front: jobs that wait on the device are reported as late again. */
 void completion_renew(struct completion *c);
 /* Finishes a job of which the device has nothing, and calls done. False: a job that it comes
  * after is not over, and nothing happened. */

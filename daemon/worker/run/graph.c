@@ -246,23 +246,24 @@ bool graph_begun(const struct graph *g)
     bool begun = false;
     for (unsigned i = 0; !begun && i < g->count; i++) {
         const struct graph_step *t = &g->step[i];
-        bool queued = t->large && t->state == STEP_BEGUN && t->copy.begun == 0;
+        bool queued = t->large && t->state == STEP_BEGUN && t->copy.enqueued == 0;
         begun = t->state != STEP_PENDING && !queued;
     }
     return begun;
 }
 
-bool graph_in_line(const struct graph *g)
+bool graph_waits(const struct graph *g)
 {
-    bool in_line = false;
+    bool waits = false;
     for (unsigned i = 0; i < g->count; i++) {
         const struct graph_step *t = &g->step[i];
-        if (t->state == STEP_OVER || (t->large && t->state == STEP_BEGUN && t->copy.begun != 0)) {
+        bool copies = t->large && t->state == STEP_BEGUN;
+        if (t->state == STEP_OVER || (copies && t->copy.started)) {
             return false;
         }
-        in_line = in_line || (!t->large && t->state == STEP_BEGUN);
+        waits = waits || (copies ? t->copy.enqueued > 0 : t->state == STEP_BEGUN);
     }
-    return in_line;
+    return waits;
 }
 
 bool graph_on_device(const struct graph *g)
@@ -587,35 +588,6 @@ static int begin(struct graph *g, struct graph_step *t, struct err *e)
     return rc;
 }
 
-static int begin_all(struct graph *g, struct err *e)
-{
-    struct lines lines = {{true, true, true}};
-    for (unsigned i = g->first; i < g->count && !g->stopped; i++) {
-        struct graph_step *t = &g->step[i];
-        bool *open = line_of(&lines, t);
-        int rc = t->state != STEP_PENDING || !*open ? 0 : begin(g, t, e);
-        if (rc != 0) {
-            return rc;
-        }
-        *open = t->state != STEP_PENDING;
-    }
-    while (g->first < g->count && g->step[g->first].state != STEP_PENDING) {
-        g->first++;
-    }
-    /* the next command in the stream may be another job's, whose time must not count for this
-     * one */
-    return g->first < g->count && mark_is_free(g) ? mark_open(g, e) : 0;
-}
-
-/* Has every step begun, or is the graph stopped? If it is stopped before its stream waits for
- * its predecessors, its end must not come before they have ended, because other jobs begin
- * behind it. */
-static bool may_finish(const struct graph *g)
-{
-    return g->stopped ? g->waited || executor_predecessors_over(g->x, g->job)
-                      : g->first == g->count;
-}
-
 /* Finds the last copy of each direction that is not over; NULL: none. Returns false if the job's
  * stream cannot wait for all of them. */
 static bool last_copies(const struct graph *g, const struct graph_step *ret_last[2])
@@ -631,6 +603,37 @@ static bool last_copies(const struct graph *g, const struct graph_step *ret_last
         }
     }
     return true;
+}
+
+static int begin_all(struct graph *g, struct err *e)
+{
+    struct lines lines = {{true, true, true}};
+    for (unsigned i = g->first; i < g->count && !g->stopped; i++) {
+        struct graph_step *t = &g->step[i];
+        bool *open = line_of(&lines, t);
+        int rc = t->state != STEP_PENDING || !*open ? 0 : begin(g, t, e);
+        if (rc != 0) {
+            return rc;
+        }
+        *open = t->state != STEP_PENDING;
+    }
+    while (g->first < g->count && g->step[g->first].state != STEP_PENDING) {
+        g->first++;
+    }
+    /* If the end does not follow now, the next command in the stream may be another job's, whose
+     * time must not count for this one. */
+    const struct graph_step *last[2];
+    bool ends = g->first == g->count && last_copies(g, last);
+    return !ends && mark_is_free(g) ? mark_open(g, e) : 0;
+}
+
+/* Has every step begun, or is the graph stopped? If it is stopped before its stream waits for
+ * its predecessors, its end must not come before they have ended, because other jobs begin
+ * behind it. */
+static bool may_finish(const struct graph *g)
+{
+    return g->stopped ? g->waited || executor_predecessors_over(g->x, g->job)
+                      : g->first == g->count;
 }
 
 /* Marks the end of the job in its stream, behind its copies. */
@@ -657,6 +660,7 @@ static int finish(struct graph *g, struct err *e)
         }
     }
     g->open.silent = !g->any_open;
+    g->open.launches = g->open.launches && g->any_open;
     executor_closed(&g->open, &g->progress);
     return executor_end(g->x, j, g->open, e);
 }

@@ -37,10 +37,12 @@ int graph_advance(struct graph *g, struct executor *x, struct job *j, struct err
 void graph_stop(struct graph *g, struct executor *x, struct job *j, const struct err *why);
 /* Did the device get nothing of the job so far? */
 bool graph_untouched(const struct graph *g);
-/* Has a step begun? Zeros in temporaries, and copies that wait in their queue, are none. */
+/* Has the device got a step? Zeros in temporaries, and copies that wait in their queue, are none.
+ */
 bool graph_begun(const struct graph *g);
-/* Are its steps that have begun all in the job's stream? There they may wait for earlier work. */
-bool graph_in_line(const struct graph *g);
+/* Has the device got a step, and begun no copy? Whether it has begun a small step, the first mark
+ * behind one tells. */
+bool graph_waits(const struct graph *g);
 /* Has the device commands of the job that are not known to be over? g may be NULL: no. */
 bool graph_on_device(const struct graph *g);
 /* Are there launches in the stream behind the last mark? Whether they run cannot be seen. */

@@ -76,7 +76,7 @@ struct job_watch {
     uint64_t seen_running_ns; /* when the device was first seen to run it; 0: never */
     uint64_t turned_ns;    /* since when its state differs from the one reported; 0: it does not */
     bool reported_running; /* the front was informed that it runs, and not that it paused since */
-    /* the front was informed that its deadline passed while it waits in its stream */
+    /* the front was informed that its deadline passed while it waits on the device */
     bool reported_late;
     bool stuck; /* within completion_frees: it comes after a job that waits for memory */
 };

@@ -30,7 +30,7 @@ int answer_module(struct channel *c, const struct module *m, struct err *e);
 int answer_module_error(struct channel *c, uint64_t id, const struct err *why, struct err *e);
 /* The job was refused: no command of it was enqueued. */
 int answer_job_error(struct channel *c, uint64_t id, const struct err *why, struct err *e);
-/* The job's deadline passed while it waits in its stream. */
+/* The job's deadline passed while it waits on the device. */
 int answer_late(struct channel *c, const struct job *j, struct err *e);
 /* The job has run for a while. */
 int answer_started(struct channel *c, const struct job *j, struct err *e);

@@ -66,9 +66,14 @@ void server_job_fail(void *data, struct job *j, const struct err *why)
         completion_fail(&s->completion, j); /* does not return */
         return;
     }
-    /* it finishes after its predecessors, because jobs that come after it wait for it alone */
-    completion_give_up(&s->completion, j, why);
-    (void)completion_at_once(&s->completion, j);
+    /* It finishes after its predecessors, because jobs that come after it wait for it alone. Its
+     * client hears of the deadline at once, of what the front may mend then. */
+    if (why->code == ERR_DEADLINE) {
+        (void)completion_cancel(&s->completion, j, why);
+    } else {
+        completion_give_up(&s->completion, j, why);
+        (void)completion_at_once(&s->completion, j);
+    }
 }
 
 void server_job_announce(void *data, const struct job *j, bool waits)

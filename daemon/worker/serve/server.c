@@ -92,9 +92,10 @@ bool server_ask_device(void *data)
     struct server *s = data;
     (void)memory_poll(&s->device.memory);
     do { /* what has ended may let another part begin something */
+        uint64_t now = clock_now_ns();
         transfers_poll(&s->transfers);
         copies_poll(&s->copies);
-        completion_poll(&s->completion, clock_now_ns());
+        completion_poll(&s->completion, now);
         transfers_poll(&s->transfers);
         spill_poll(&s->spill);
         upkeep_poll(&s->upkeep);

@@ -171,6 +171,7 @@ void ward_mems_checked(struct backend_device *d);
 void ward_mem_end(struct backend_device *d, struct ward_mem *m);
 void ward_device_empty(struct backend_device *d); /* frees all of its memory */
 extern const struct backend_page_ops ward_page_ops;
+extern const struct backend_memory_ops ward_block_ops; /* the ordinary ones */
 
 /* ---- ward_host.c ---- */
 
@@ -199,8 +200,10 @@ struct backend_device {
     struct backend_block *blocks;
     struct ward_host *hosts; /* owned: registered memory */
     unsigned modules, markers;
-    uint64_t used;    /* bytes */
-    uint64_t foreign; /* bytes that other processes have */
+    bool library;             /* it is prepared */
+    uint64_t library_next_ns; /* when it is tried again; 0: not at all */
+    uint64_t used;            /* bytes */
+    uint64_t foreign;         /* bytes that other processes have */
     uint64_t launches;
     unsigned unheard; /* commands since the last frame of the worker, or of the front */
     struct err dead;  /* code 0: it works */
@@ -223,6 +226,11 @@ const struct backend *ward_backend(struct ward *w); /* its table; valid until th
 bool ward_refuses(struct ward *w, uint64_t permille);
 bool ward_device_idle(const struct backend_device *d);
 void ward_device_check(struct ward *w); /* at its end: nothing is left */
+/* Bytes that the library needs beside a kernel's memory. */
+static inline uint64_t ward_workspace(uint64_t bytes)
+{
+    return bytes % 3 == 0 ? 0 : bytes / 2 + 64;
+}
 /* What a kernel makes of a byte. */
 static inline uint8_t ward_tagged(uint32_t tenant, uint32_t value)
 {

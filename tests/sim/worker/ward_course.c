@@ -98,6 +98,8 @@ static void choose_more(struct chance *c, struct ward_params *p)
     p->manages = chance_percent(c, 70) ? 0 : 1 + chance_below(c, 30);
     p->managed_kib = chance_spread(c, p->limit_kib / 16, 2 * p->limit_kib);
     p->variables = chance_percent(c, 40);
+    p->shows = chance_percent(c, 60);
+    p->libraries = chance_percent(c, 40);
 }
 
 static enum ward_kind usual_kind(uint64_t n)

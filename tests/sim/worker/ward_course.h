@@ -55,7 +55,9 @@
     X(exports, 100)         /* percent of buffers */                                               \
     X(manages, 100)         /* percent of buffers: the driver moves them */                        \
     X(managed_kib, 1 << 20) /* limit of their bytes */                                             \
-    X(variables, 1)         /* 1: modules have variables, which become buffers */
+    X(variables, 1)         /* 1: modules have variables, which become buffers */                  \
+    X(shows, 1)             /* 1: the device shows which commands run */                           \
+    X(libraries, 1)         /* 1: a vendor's library may run in place of kernels */
 
 struct ward_params {
 #define X(name, most) uint64_t name;

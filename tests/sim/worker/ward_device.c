@@ -35,13 +35,15 @@ struct command {
     unsigned parts;
     uint8_t pattern[16];
     size_t pattern_bytes;
-    bool mixes; /* the kernel; else it sets */
+    bool mixes;     /* the kernel; else it sets */
+    bool workspace; /* the last part is a library's */
     struct ward_value value;
     struct backend_marker *marker; /* of MARK and WAIT: it has a reference */
 };
 
 struct backend_marker {
     struct backend_device *device;
+    const struct backend_stream *stream; /* until the marker is over */
     unsigned refs;
     bool over, quiet, armed;
     struct err why; /* code 0: done */
@@ -171,6 +173,9 @@ static void execute(struct backend_stream *s, const struct command *c)
         break;
     case LAUNCH:
         walk(s, c, &p[0], c->mixes ? &p[1] : NULL, c->mixes ? do_mix : do_set);
+        if (c->workspace) {
+            walk(s, c, &p[c->parts - 1], NULL, do_set);
+        }
         break;
     case MARK:
     case WAIT:
@@ -423,13 +428,33 @@ static int stream_fill(struct backend_stream *s, struct backend_ref dst, const v
     return rc;
 }
 
+/* workspace.block NULL: none. */
+static void launch_add(struct backend_stream *s, const char *entry, const struct backend_arg *args,
+                       unsigned count, struct backend_ref workspace)
+{
+    bool mixes = strcmp(entry, "mix") == 0;
+    bool apart = workspace.block != NULL;
+    unsigned memory = mixes ? 2 : 1;
+    if (count != memory + 1 || args[memory].size != sizeof(struct ward_value)) {
+        ward_broken(s->device->w, "arguments", "%s has %u", entry, count);
+    }
+    struct command *c = add(s, LAUNCH, memory + apart);
+    c->mixes = mixes;
+    c->workspace = apart;
+    memcpy(&c->value, args[memory].value, sizeof c->value);
+    for (unsigned i = 0; i < memory; i++) {
+        part_set(s, c, i, args[i].memory, NULL, args[i].size);
+    }
+    if (apart) {
+        part_set(s, c, memory, workspace, NULL, ward_workspace(args[0].size));
+    }
+}
+
 static int stream_launch(struct backend_stream *s, struct backend_module *m, const char *entry,
                          const struct backend_launch *l, struct err *e)
 {
     struct ward *w = s->device->w;
     int rc = dead(s->device, e);
-    bool mixes = strcmp(entry, "mix") == 0;
-    unsigned memory = mixes ? 2 : 1;
     (void)m;
     if (rc == 0 && ward_refuses(w, w->params.refuse_launch)) {
         rc = err_set(e, ERR_LAUNCH, "the device refuses");
@@ -437,15 +462,7 @@ static int stream_launch(struct backend_stream *s, struct backend_module *m, con
     if (rc != 0) {
         return rc;
     }
-    if (l->arg_count != memory + 1 || l->args[memory].size != sizeof(struct ward_value)) {
-        ward_broken(w, "arguments", "%s has %u", entry, l->arg_count);
-    }
-    struct command *c = add(s, LAUNCH, memory);
-    c->mixes = mixes;
-    memcpy(&c->value, l->args[memory].value, sizeof c->value);
-    for (unsigned i = 0; i < memory; i++) {
-        part_set(s, c, i, l->args[i].memory, NULL, l->args[i].size);
-    }
+    launch_add(s, entry, l->args, l->arg_count, (struct backend_ref){0});
     return 0;
 }
 
@@ -471,8 +488,12 @@ static int mark_as(struct backend_stream *s, bool quiet, struct backend_marker *
     }
     struct backend_marker *m = calloc(1, sizeof *m);
     struct command *c = add(s, MARK, 0);
-    *m = (struct backend_marker){
-        .device = s->device, .refs = 2, .quiet = quiet, .known = s->known, .why = ERR_INIT};
+    *m = (struct backend_marker){.device = s->device,
+                                 .stream = s,
+                                 .refs = 2,
+                                 .quiet = quiet,
+                                 .known = s->known,
+                                 .why = ERR_INIT};
     s->device->markers++;
     c->marker = m;
     *ret_marker = m;
@@ -511,11 +532,21 @@ static int stream_flush(struct backend_stream *s, struct err *e)
 
 /* ---- markers --------------------------------------------------------------------------------- */
 
+/* Do the commands run that the marker is behind? A device need not show it. */
+static bool marker_runs(const struct backend_marker *m)
+{
+    const struct command *c = m->stream->begin_ns != 0 ? m->stream->first : NULL;
+    while (c != NULL && c->kind != MARK) {
+        c = c->next;
+    }
+    return m->device->w->params.shows != 0 && c != NULL && c->marker == m;
+}
+
 static enum backend_state marker_state(struct backend_marker *m, struct err *e)
 {
     if (!m->over) {
         if (m->device->dead.code == 0) {
-            return BACKEND_PENDING;
+            return marker_runs(m) ? BACKEND_RUNNING : BACKEND_PENDING;
         }
         m->why = m->device->dead; /* nothing goes on */
     }
@@ -548,18 +579,6 @@ static int marker_arm(struct backend_marker *m, struct err *e)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static int block_alloc(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
-                       struct err *e)
-{
-    ward_pass(d->w, ward_while(d->w, d->w->params.call_ns));
-    uint64_t memory = d->w->params.memory_kib << 10;
-    if (ward_refuses(d->w, d->w->params.refuse_memory) || d->used + d->foreign + size > memory) {
-        return err_set(e, ERR_DEVICE_MEMORY, "the device has no %" PRIu64 " bytes", size);
-    }
-    *ret_block = ward_block_of(d, ward_mem_make(d, size, NULL));
-    return 0;
-}
-
 /* A driver that waits for all that runs before it frees memory. The worker frees while nothing
  * runs, so that no job waits for a kernel of another one; unless the device is never idle. */
 void ward_wait_for_all(struct backend_device *d, const char *what)
@@ -575,29 +594,6 @@ void ward_wait_for_all(struct backend_device *d, const char *what)
     while (runs(d)) {
         ward_advance(w, ward_next_ns(w));
     }
-}
-
-void ward_block_free(struct backend_device *d, struct backend_block *block)
-{
-    ward_wait_for_all(d, "the end of a block");
-    ward_pass(d->w, ward_while(d->w, d->w->params.call_ns));
-    ward_block_end(d, block);
-}
-
-static void block_free(struct backend_device *d, struct backend_block *block)
-{
-    if (block->kind != WARD_ORDINARY && block->kind != WARD_MANAGED) {
-        ward_broken(d->w, "handle", "the pool does not have this block");
-    }
-    ward_block_free(d, block);
-}
-
-static int room(struct backend_device *d, uint64_t *ret_bytes, struct err *e)
-{
-    uint64_t memory = d->w->params.memory_kib << 10;
-    (void)e;
-    *ret_bytes = d->used + d->foreign < memory ? memory - d->used - d->foreign : 0;
-    return 0;
 }
 
 /* ---- modules --------------------------------------------------------------------------------- */
@@ -671,6 +667,66 @@ static int variable(struct backend_module *m, const char *name, struct backend_b
     *ret_bytes = WARD_VARIABLE;
     return 0;
 }
+
+/* ---- a library ------------------------------------------------------------------------------- */
+
+static unsigned wanted(struct backend_module *m)
+{
+    return m->device->library ? 0 : 1;
+}
+
+static void prepare(struct backend_device *d, unsigned libraries)
+{
+    (void)libraries;
+    d->library = !ward_refuses(d->w, d->w->params.refuse_memory);
+    d->library_next_ns = d->library ? 0 : d->w->now_ns + NS_PER_S;
+}
+
+static unsigned again(struct backend_device *d)
+{
+    return d->library_next_ns != 0 && d->w->now_ns >= d->library_next_ns;
+}
+
+static int workspace(struct backend_stream *s, const struct backend_call *call, uint64_t *ret_bytes,
+                     struct err *e)
+{
+    (void)e;
+    *ret_bytes = ward_workspace(call->args[0].size);
+    return s->device->library ? 0 : ERR_UNSUPPORTED;
+}
+
+static int library_run(struct backend_stream *s, const struct backend_call *call,
+                       struct backend_ref memory, const char **ret_by, struct err *e)
+{
+    struct ward *w = s->device->w;
+    int rc = dead(s->device, e);
+    if (rc != 0 || !s->device->library || ward_refuses(w, w->params.refuse_launch)) {
+        return rc != 0 ? rc : ERR_UNSUPPORTED;
+    }
+    uint64_t bytes = ward_workspace(call->args[0].size);
+    if (bytes > 0 && memory.block == NULL) {
+        ward_broken(w, "arguments", "a library has no workspace");
+    }
+    memory.block = bytes > 0 ? memory.block : NULL;
+    launch_add(s, call->operation, call->args, call->arg_count, memory);
+    *ret_by = "library";
+    return 0;
+}
+
+/* As a driver that frees memory, it waits for all that runs. */
+static void tidy(struct backend_device *d)
+{
+    if (runs(d) && d->dead.code == 0) {
+        ward_broken(d->w, "waits", "a library frees what it has discarded while the device runs");
+    }
+}
+
+static const struct backend_library_ops library_ops = {.wanted = wanted,
+                                                       .prepare = prepare,
+                                                       .again = again,
+                                                       .workspace = workspace,
+                                                       .run = library_run,
+                                                       .tidy = tidy};
 
 /* ---- the device ------------------------------------------------------------------------------ */
 
@@ -782,7 +838,7 @@ const struct backend *ward_backend(struct ward *w)
     static struct backend_stream_ops streams;
     static struct backend table;
     const struct ward_params *p = &w->params;
-    memory = (struct backend_memory_ops){.alloc = block_alloc, .free = block_free, .room = room};
+    memory = ward_block_ops;
     ward_host_ops(p, &memory);
     ward_apart_ops(p, &memory);
     streams = (struct backend_stream_ops){.create = stream_create,
@@ -807,7 +863,8 @@ const struct backend *ward_backend(struct ward *w)
                              .pages = p->page_kib > 0 ? &ward_page_ops : NULL,
                              .stream = &streams,
                              .marker = &marker_ops,
-                             .module = &module_ops};
+                             .module = &module_ops,
+                             .library = p->libraries != 0 ? &library_ops : NULL};
     opened = w;
     return &table;
 }

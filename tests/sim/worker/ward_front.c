@@ -159,6 +159,10 @@ static void job_over(struct ward *w, struct asked_job *j, const struct msg_w_don
         ward_broken(w, "deadline", "job %" PRIu64 " began %" PRIu64 " us after its deadline", j->id,
                     (m->started_ns - j->deadline_ns) / 1000);
     }
+    if (m->code == 0 && j->late && w->params.shows != 0 && m->started_ns < j->deadline_ns) {
+        ward_broken(w, "deadline", "job %" PRIu64 " was late, but began %" PRIu64 " us before",
+                    j->id, (j->deadline_ns - m->started_ns) / 1000);
+    }
     j->ended = true;
     j->code = m->code;
     j->effects = m->effects;
@@ -202,6 +206,19 @@ static void hear_waiting(struct ward *w, struct bytes frame)
     }
 }
 
+static void hear_started(struct ward *w, struct bytes frame)
+{
+    struct msg_w_started m;
+    if (proto_decode(&schema_msg_w_started, frame, &m, NULL) != 0) {
+        return;
+    }
+    const struct asked_job *j = front_job(w->front, m.job);
+    if (j == NULL || m.at_ns > w->now_ns || m.at_ns < j->sent_ns) {
+        ward_broken(w, "once", "job %" PRIu64 " runs before it came", m.job);
+    }
+    ward_log(w, "job %" PRIu64 " runs", m.job);
+}
+
 static void hear_late(struct ward *w, struct bytes frame)
 {
     struct msg_w_late m;
@@ -213,6 +230,7 @@ static void hear_late(struct ward *w, struct bytes frame)
         ward_broken(w, "deadline", "job %" PRIu64 " is late before its deadline", m.job);
     }
     j->late = true;
+    ward_log(w, "job %" PRIu64 " is late", m.job);
 }
 
 /* ---- buffers, modules, arenas ---------------------------------------------------------------- */
@@ -570,6 +588,7 @@ static const struct {
               {FRAME_KIND_W_MODULE, hear_module},
               {FRAME_KIND_W_ARENA, hear_arena},
               {FRAME_KIND_W_WAITING, hear_waiting},
+              {FRAME_KIND_W_STARTED, hear_started},
               {FRAME_KIND_W_LATE, hear_late},
               {FRAME_KIND_W_TENANT, hear_tenant},
               {FRAME_KIND_W_INVENTORY_BUFFER, hear_inventory_buffer},

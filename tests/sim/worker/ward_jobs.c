@@ -391,42 +391,91 @@ static struct proto_ref ref_of(const struct side *s, int access)
                               .access = (uint64_t)access};
 }
 
-static void step_write(const struct asked_job *j, const struct step *s, unsigned index,
-                       struct capbuf *steps)
+static void step_add(struct proto_wstep *m, const struct proto_ref *args, unsigned count,
+                     struct capbuf *steps)
 {
-    static const uint64_t OPS[] = {OP_WRITE, OP_READ, OP_FILL, OP_COPY, OP_LAUNCH, OP_LAUNCH};
-    const struct ward_value value = {.tenant = j->tenant, .k = s->k, .job = j->id};
-    uint8_t pattern[4];
-    struct proto_ref args[3];
-    unsigned count = 0;
     struct capbuf list;
-    struct proto_wstep m = {.op = OPS[s->kind], .step = index};
-    const struct side *device = s->kind == STEP_READ ? &s->src : &s->dst;
-    const struct side *other = s->kind == STEP_READ ? &s->dst : &s->src;
-    bool kernel = m.op == OP_LAUNCH;
-    args[count++] = ref_of(device, s->kind == STEP_SET ? ACCESS_OUT : kernel ? ACCESS_INOUT : 0);
-    if (other->kind == SIDE_STAGE) {
-        m.stage = other->at;
-    } else if (other->kind != SIDE_NONE) {
-        args[count++] = ref_of(other, kernel ? ACCESS_IN : 0);
-    }
-    if (kernel) {
-        args[count++] =
-            (struct proto_ref){.tag = REF_VALUE, .value = bytes_of(&value, sizeof value)};
-        m.module = j->module;
-        m.entry = bytes_str(s->kind == STEP_SET ? "set" : "mix");
-        m.gx = s->dst.bytes;
-    } else if (s->kind == STEP_FILL) {
-        memset(pattern, ward_tagged(j->tenant, s->k), sizeof pattern);
-        m.pattern = bytes_of(pattern, (size_t)1 << s->k % 3);
-    }
     capbuf_init(&list, FRAME_MAX_BYTES);
     for (unsigned i = 0; i < count; i++) {
         (void)proto_list_add(&schema_ref, &args[i], &list, NULL);
     }
-    m.args = proto_list_of(&list, count);
-    (void)proto_list_add(&schema_wstep, &m, steps, NULL);
+    m->args = proto_list_of(&list, count);
+    (void)proto_list_add(&schema_wstep, m, steps, NULL);
     capbuf_finish(&list);
+}
+
+static void transfer_write(const struct asked_job *j, const struct step *s, unsigned index,
+                           struct capbuf *steps)
+{
+    static const uint64_t OPS[] = {OP_WRITE, OP_READ, OP_FILL, OP_COPY};
+    uint8_t pattern[4];
+    struct proto_wstep m = {.op = OPS[s->kind], .step = index};
+    const struct side *device = s->kind == STEP_READ ? &s->src : &s->dst;
+    const struct side *other = s->kind == STEP_READ ? &s->dst : &s->src;
+    struct proto_ref args[2] = {ref_of(device, 0)};
+    unsigned count = 1;
+    if (other->kind == SIDE_STAGE) {
+        m.stage = other->at;
+    } else if (other->kind != SIDE_NONE) {
+        args[count++] = ref_of(other, 0);
+    }
+    if (s->kind == STEP_FILL) {
+        memset(pattern, ward_tagged(j->tenant, s->k), sizeof pattern);
+        m.pattern = bytes_of(pattern, (size_t)1 << s->k % 3);
+    }
+    step_add(&m, args, count, steps);
+}
+
+/* A kernel for [at, at + bytes) of its step, or the library's operation for that. */
+static void kernel_write(const struct asked_job *j, const struct step *s, struct proto_wstep m,
+                         uint64_t at, uint64_t bytes, struct capbuf *steps)
+{
+    bool sets = s->kind == STEP_SET;
+    const struct ward_value value = {
+        .tenant = j->tenant, .k = s->k + (sets ? (uint32_t)at : 0), .job = j->id};
+    struct side part[2] = {s->dst, s->src};
+    struct proto_ref args[3];
+    unsigned count = 0;
+    for (unsigned i = 0; i < (sets ? 1u : 2u); i++) {
+        part[i].at += at;
+        part[i].bytes = bytes;
+        args[count++] = ref_of(&part[i], i == 1 ? ACCESS_IN : sets ? ACCESS_OUT : ACCESS_INOUT);
+    }
+    args[count++] = (struct proto_ref){.tag = REF_VALUE, .value = bytes_of(&value, sizeof value)};
+    m.module = m.op == OP_LAUNCH ? j->module : 0;
+    m.entry = bytes_str(sets ? "set" : "mix");
+    m.gx = m.op == OP_LAUNCH ? bytes : 0;
+    step_add(&m, args, count, steps);
+}
+
+/* A kernel does not reach each byte of an arena. */
+static bool in_arena(const struct side *s)
+{
+    return s->kind == SIDE_THING && s->thing->arena;
+}
+
+/* Returns the number of steps: a library may run in place of the kernel, at times for its first
+ * half only. */
+static unsigned step_write(const struct ward *w, const struct asked_job *j, const struct step *s,
+                           unsigned index, struct capbuf *steps)
+{
+    uint64_t bytes = s->dst.bytes;
+    if (s->kind != STEP_SET && s->kind != STEP_MIX) {
+        transfer_write(j, s, index, steps);
+        return 1;
+    }
+    bool serves = w->params.libraries != 0 && s->k % 4 != 0;
+    bool halves = serves && s->k % 4 == 1 && bytes > 1 && !in_arena(&s->dst) && !in_arena(&s->src);
+    struct proto_wstep m = {.op = FRAME_OP_LIBRARY, .step = index, .after = halves, .covers = 1};
+    if (serves) {
+        kernel_write(j, s, m, 0, halves ? bytes / 2 : bytes, steps);
+    }
+    m = (struct proto_wstep){.op = OP_LAUNCH, .step = index};
+    if (halves) {
+        kernel_write(j, s, m, bytes / 2, bytes - bytes / 2, steps);
+    }
+    kernel_write(j, s, m, 0, bytes, steps);
+    return 1u + serves + halves;
 }
 
 static void job_send(struct ward *w, const struct asked_job *j)
@@ -434,6 +483,7 @@ static void job_send(struct ward *w, const struct asked_job *j)
     struct capbuf after;
     struct capbuf temps;
     struct capbuf steps;
+    unsigned count = 0;
     capbuf_init(&after, FRAME_MAX_BYTES);
     capbuf_init(&temps, FRAME_MAX_BYTES);
     capbuf_init(&steps, FRAME_MAX_BYTES);
@@ -446,13 +496,13 @@ static void job_send(struct ward *w, const struct asked_job *j)
         (void)proto_list_add(&schema_wtemp, &temp, &temps, NULL);
     }
     for (unsigned i = 0; i < j->steps; i++) {
-        step_write(j, &j->step[i], i, &steps);
+        count += step_write(w, j, &j->step[i], i, &steps);
     }
     const struct msg_f_job m = {.job = j->id,
                                 .stream = j->stream,
                                 .after = proto_list_of(&after, j->afters),
                                 .temps = proto_list_of(&temps, j->temps),
-                                .steps = proto_list_of(&steps, j->steps),
+                                .steps = proto_list_of(&steps, count),
                                 .tenant = j->tenant,
                                 .rank = j->rank,
                                 .deadline_ns = j->deadline_ns,
@@ -542,12 +592,13 @@ static void job_fill(struct ward *w, struct chance *c, struct asked_job *j)
 /* Bytes of the device that the job needs: no less than these. */
 static uint64_t needs(const struct asked_job *j)
 {
-    uint64_t bytes = 0;
+    uint64_t bytes = 0; /* with a library's workspace, though it may not serve */
     for (unsigned i = 0; i < j->temps; i++) {
         bytes += j->temp[i];
     }
     for (unsigned i = 0; i < j->steps; i++) {
         const struct side *s[] = {&j->step[i].dst, &j->step[i].src};
+        bytes += ward_workspace(s[0]->bytes);
         for (unsigned k = 0; k < 2; k++) {
             bytes += s[k]->kind == SIDE_THING && !s[k]->thing->arena ? s[k]->thing->bytes : 0;
         }

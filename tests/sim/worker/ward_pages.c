@@ -341,3 +341,43 @@ const struct backend_page_ops ward_page_ops = {.page_bytes = page_bytes,
                                                .map = map,
                                                .unmap = unmap,
                                                .access = allow};
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+static int block_alloc(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
+                       struct err *e)
+{
+    ward_pass(d->w, ward_while(d->w, d->w->params.call_ns));
+    uint64_t memory = d->w->params.memory_kib << 10;
+    if (ward_refuses(d->w, d->w->params.refuse_memory) || d->used + d->foreign + size > memory) {
+        return err_set(e, ERR_DEVICE_MEMORY, "the device has no %" PRIu64 " bytes", size);
+    }
+    *ret_block = ward_block_of(d, ward_mem_make(d, size, NULL));
+    return 0;
+}
+
+void ward_block_free(struct backend_device *d, struct backend_block *block)
+{
+    ward_wait_for_all(d, "the end of a block");
+    ward_pass(d->w, ward_while(d->w, d->w->params.call_ns));
+    ward_block_end(d, block);
+}
+
+static void block_free(struct backend_device *d, struct backend_block *block)
+{
+    if (block->kind != WARD_ORDINARY && block->kind != WARD_MANAGED) {
+        ward_broken(d->w, "handle", "the pool does not have this block");
+    }
+    ward_block_free(d, block);
+}
+
+static int room(struct backend_device *d, uint64_t *ret_bytes, struct err *e)
+{
+    uint64_t memory = d->w->params.memory_kib << 10;
+    (void)e;
+    *ret_bytes = d->used + d->foreign < memory ? memory - d->used - d->foreign : 0;
+    return 0;
+}
+
+const struct backend_memory_ops ward_block_ops = {
+    .alloc = block_alloc, .free = block_free, .room = room};

@@ -513,8 +513,9 @@ END_TEST
  *   with effects maybe, and its outputs stay blocked and undefined until it ends. The front
  *   does not wait for a worker that is silent for half a second
  * defence: `worker/run/completion.c`: watch_late; `front/workers/worker.c`: check_deadlines
- * also: `worker_waiting_test`: deadlines_hold_until_a_job_begins
- * mutants: deadline-in-stream */
+ * also: `worker_waiting_test`: deadlines_hold_until_a_job_begins, deadlines_hold_behind_copies,
+ *   deadlines_hold_behind_what_hangs
+ * mutants: deadline-in-stream, late-copies, refused-behind */
 /* A job that its worker cannot take back at its deadline is answered then, when the worker says so
  * (_i == 0), or says nothing for a while, and not earlier. */
 START_TEST(a_deadline_that_passes_in_a_worker)

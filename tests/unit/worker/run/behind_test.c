@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/shape.h"
 #include "tests/unit/worker/fake_front.h"
 
@@ -301,6 +302,35 @@ START_TEST(a_seal_behind_jobs_keeps_no_job_waiting)
 }
 END_TEST
 
+/* A job has filled a buffer, and waits for a copy of three chunks, the first of which hangs. The
+ * next job in its stream begins after it was sent, not with the former one's fill. */
+START_TEST(a_copy_that_lasts_lends_no_time_to_the_next_job)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    start(&f, "script=write:2=hang"); /* 1: the device's check */
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, false), 0);
+    ck_assert_int_eq(fake_buffer(&f, 2, 9 * MIB, false), 0);
+    draft_init(&d, 1, 0);
+    draft_fill(&d, ref_buffer(1, 0, 4096), "x", 1);
+    draft_move(&d, OP_WRITE, ref_buffer(2, 0, 9 * MIB), 0);
+    draft_send(&d, &f);
+    draft_init(&d, 2, 1); /* its end shows that the worker has the former one, too */
+    draft_after(&d, 1);
+    draft_send(&d, &f);
+    cancel(&f, 2);
+    ck_assert_int_eq(fake_done(&f, 2, NULL), ERR_CANCELLED);
+    const uint64_t sent_ns = clock_now_ns();
+    draft_init(&d, 3, 0);
+    draft_fill(&d, ref_buffer(1, 0, 4096), "y", 1);
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 3, &done), 0);
+    ck_assert_uint_ge(done.started_ns, sent_ns);
+    fake_finish(&f);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("behind");
@@ -310,6 +340,7 @@ int main(void)
     tcase_add_test(tc, a_job_cancelled_as_it_copied_keeps_no_job_waiting);
     tcase_add_test(tc, a_job_cancelled_as_it_copied_keeps_its_place);
     tcase_add_test(tc, a_seal_behind_jobs_keeps_no_job_waiting);
+    tcase_add_test(tc, a_copy_that_lasts_lends_no_time_to_the_next_job);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -119,10 +119,10 @@ START_TEST(impossible_requests_fail_on_a_busy_device)
 }
 END_TEST
 
-/* Returns the number of a job in stream 0, which hangs, that is reported late. On a busy machine
- * the deadline can pass before the job is in its stream, and the job ends: the next one has twice
- * the time. */
-static uint64_t late_behind_a_hang(struct fake *f, uint64_t job)
+/* Returns the number of a job with this step in buffer 1, behind one that hangs, that is reported
+ * late. On a busy machine the deadline can pass before the device has the job, and the job ends:
+ * the next one has twice the time. */
+static uint64_t late_behind_a_hang(struct fake *f, uint64_t job, int op, uint64_t size)
 {
     uint64_t time = 30 * NS_PER_MS;
     for (;;) {
@@ -130,7 +130,11 @@ static uint64_t late_behind_a_hang(struct fake *f, uint64_t job)
         struct msg_w_late late;
         struct msg_w_done done;
         draft_init(&d, job, 0);
-        draft_fill(&d, ref_buffer(1, 0, 4096), "x", 1);
+        if (op == OP_FILL) {
+            draft_fill(&d, ref_buffer(1, 0, size), "x", 1);
+        } else {
+            draft_move(&d, op, ref_buffer(1, 0, size), 0);
+        }
         d.msg.deadline_ns = clock_now_ns() + time;
         draft_send(&d, f);
         unsigned kind;
@@ -177,7 +181,7 @@ START_TEST(deadlines_hold_until_a_job_begins)
         ck_assert_int_eq(fake_done(&f, job, &done), ERR_DEADLINE);
         ck_assert_uint_eq(done.effects, ERR_EFFECTS_NONE);
     }
-    uint64_t stuck = late_behind_a_hang(&f, 7);
+    uint64_t stuck = late_behind_a_hang(&f, 7, OP_FILL, 4096);
     draft_init(&d, stuck + 1, 1);
     draft_fill(&d, ref_buffer(1, 0, 4096), "x", 1);
     d.msg.deadline_ns = 1;
@@ -188,6 +192,45 @@ START_TEST(deadlines_hold_until_a_job_begins)
     d.msg.deadline_ns = clock_now_ns() + 600 * NS_PER_S;
     draft_send(&d, &f);
     ck_assert_int_eq(fake_done(&f, stuck + 2, &done), 0);
+    fake_finish(&f);
+}
+END_TEST
+
+/* A large copy goes by a queue of copies, not by the stream of its job. Behind one that hangs there
+ * it cannot be taken back either. */
+START_TEST(deadlines_hold_behind_copies)
+{
+    struct fake f;
+    struct job_draft d;
+    const int op = _i == 0 ? OP_WRITE : OP_READ;
+    start(&f, _i == 0 ? "script=write:2=hang" : "script=read:2=hang"); /* 1: the device's check */
+    ck_assert_int_eq(fake_buffer(&f, 1, 2 * ROOM_BYTES, true), 0);
+    draft_init(&d, 1, 1);
+    draft_move(&d, op, ref_buffer(1, 0, 2 * ROOM_BYTES), 0);
+    draft_send(&d, &f);
+    (void)late_behind_a_hang(&f, 2, op, 2 * ROOM_BYTES);
+    fake_finish(&f);
+}
+END_TEST
+
+/* A job that waits for memory, behind one that hangs, is refused at its deadline. */
+START_TEST(deadlines_hold_behind_what_hangs)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_done done;
+    start(&f, "script=fill:2=hang");
+    ck_assert_int_eq(fake_buffer(&f, 1, 4096, false), 0);
+    draft_init(&d, 1, 0);
+    draft_fill(&d, ref_buffer(1, 0, 4096), "x", 1);
+    draft_send(&d, &f);
+    draft_init(&d, 2, 1);
+    draft_after(&d, 1);
+    draft_fill(&d, ref_temp(draft_temp(&d, 13 * ROOM_BYTES), 13 * ROOM_BYTES), "x", 1);
+    d.msg.deadline_ns = clock_now_ns() + 30 * NS_PER_MS;
+    draft_send(&d, &f);
+    ck_assert_int_eq(fake_done(&f, 2, &done), ERR_DEADLINE);
+    ck_assert_uint_eq(done.effects, ERR_EFFECTS_NONE);
     fake_finish(&f);
 }
 END_TEST
@@ -435,6 +478,8 @@ int main(void)
     tcase_add_loop_test(tc, impossible_requests_fail_on_a_busy_device, 0, 2);
     tcase_add_test(tc, a_cancelled_job_holds_up_no_memory);
     tcase_add_test(tc, deadlines_hold_until_a_job_begins);
+    tcase_add_loop_test(tc, deadlines_hold_behind_copies, 0, 2);
+    tcase_add_test(tc, deadlines_hold_behind_what_hangs);
     tcase_add_test(tc, a_deadline_is_not_put_behind_what_takes_longer);
     tcase_add_test(tc, tenants_take_turns_with_zeros);
     tcase_add_test(tc, late_zeros_come_in_turns_too);
