@@ -64,7 +64,7 @@ if [ $again = no ]; then
 fi
 mkdir -p "$out" "$tree/debian"
 cp -r packaging/debian/. "$tree/debian"
-rm -rf "$tree/debian/debhelper-build-stamp" "$tree/.pybuild"
+rm -rf "$tree/debian/debhelper-build-stamp" "$tree/debian/files" "$tree/.pybuild"
 newest=$(sed -n '1s/.*-\([^-)]*\)) .*/\1/p' packaging/debian/changelog)
 if [ -n "$revision" ] && [ "$revision" != "$newest" ]; then
     {
