@@ -199,9 +199,11 @@ with_systemd() {
 
     step "removed: settings and data stay; purged: nothing does"
     apt remove "${all[@]}"
-    [ -z "$(run pgrep -x 'gpud.*' || true)" ] || fail "processes run on after the removal"
+    # shellcheck disable=SC2016 # of the shell in the root
+    ! run sh -c 'for p in /proc/[0-9]*; do readlink "$p/exe"; done' | grep gpud || fail "processes run on after the removal"
     [ -e $root/etc/gpud/gpud.conf ] || fail "the removal took the settings"
-    apt purge "${all[@]}"
+    [ -e $root/var/lib/gpud ] || fail "the removal took the data"
+    run dpkg --purge "${all[@]}" # apt knows those no more that left nothing
     nothing_left
     kill $nspawn
     wait $nspawn || true
