@@ -128,8 +128,8 @@ endfunction()
 # build.h, included as "build.h" by the programs' main files: taken when configured, so that all
 # programs of one build directory agree.
 find_package(Git QUIET)
-set(GPUD_BUILD_SUFFIX "")
-if(GIT_FOUND)
+set(GPUD_BUILD_SUFFIX "" CACHE STRING "Tells this build from others of its version; empty: git's commit")
+if(GIT_FOUND AND NOT GPUD_BUILD_SUFFIX)
     execute_process(COMMAND ${GIT_EXECUTABLE} -C ${PROJECT_SOURCE_DIR} rev-parse --short=12 HEAD
                     OUTPUT_VARIABLE gpud_commit OUTPUT_STRIP_TRAILING_WHITESPACE
                     RESULT_VARIABLE gpud_no_commit ERROR_QUIET)

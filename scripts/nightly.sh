@@ -16,12 +16,13 @@
 #     sim        10,000 worlds around the front, and as many with libgpud in them, at most
 #                GPUD_SIM_SECONDS (1800) each: 10 and 5 minutes; the date gives the seeds
 #     worlds     100,000 worlds around the worker, at most GPUD_WORLDS_SECONDS (3600): 35 minutes
+#     packages   Debian's packages in a clean root: installed, used, upgraded, purged; needs the mirror
 #     torture    each call of each process fails once: 40,000 runs, two to three hours
 # The minutes are those of two processors that do nothing else.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
-all=(storms storm mutants static fuzz decoder soak property churn sim worlds torture)
+all=(storms storm mutants static fuzz decoder soak property churn sim worlds packages torture)
 parts=()
 for arg in "$@"; do
     case " ${all[*]} " in
@@ -190,6 +191,7 @@ run_part() {
     churn) churn ;;
     sim) sim ;;
     worlds) worlds ;;
+    packages) scripts/package-try.sh ;;
     torture) torture ;;
     esac
 }

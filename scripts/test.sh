@@ -3,7 +3,8 @@
 #   scripts/test.sh              preset dev: every unit, contract and system test
 #   scripts/test.sh --all        also the slow checks of the source, the demo, asan, tsan and 60 s
 #                                of fuzzing (what CI runs)
-#   scripts/test.sh STAGE...     only these: demo dev full asan tsan fuzz; full is dev and the slow checks
+#   scripts/test.sh STAGE...     only these: demo dev full asan tsan fuzz package; full is dev and the slow checks,
+#                                package builds Debian's packages and asks lintian
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
@@ -14,9 +15,9 @@ stages=()
 for arg in "$@"; do
     case $arg in
     --all) stages+=(demo full asan tsan fuzz) ;;
-    demo | dev | full | asan | tsan | fuzz) stages+=("$arg") ;;
+    demo | dev | full | asan | tsan | fuzz | package) stages+=("$arg") ;;
     *)
-        sed -n '2,6s/^# //p' "$0" >&2
+        sed -n '2,7s/^# //p' "$0" >&2
         exit 2
         ;;
     esac
@@ -64,8 +65,18 @@ run_demo() {
     echo "100% tests passed: the demo" >"$logs/demo"
 }
 
+run_package() {
+    progress "package"
+    scripts/package-deb.sh --cuda-archs none || return 1
+    echo "100% tests passed: packages and lintian" >"$logs/package"
+}
+
 run_stage() {
     local stage=$1
+    if [ "$stage" = package ]; then
+        run_package
+        return
+    fi
     if [ "$stage" = demo ]; then
         run_demo
         return

@@ -80,7 +80,7 @@ void check_daemon(const struct doctor *d, struct finding *f)
                     units ? LOG : "gpuctl doctor, as the user that started gpud",
                     "it refuses this user: %s", a->error);
     } else if (a->code == GPUD_ERR_VERSION) {
-        finding_add(f, FINDING_FAILURE, "apt-get install --only-upgrade gpud libgpud1 gpuctl",
+        finding_add(f, FINDING_FAILURE, "apt-get install --only-upgrade gpud libgpud0 gpuctl",
                     "it speaks another version: %s", a->error);
     } else if (a->listening) {
         finding_add(f, FINDING_FAILURE,
@@ -163,7 +163,7 @@ void check_versions(const struct doctor *d, struct finding *f)
     (void)snprintf(compiled, sizeof compiled, "%d.%d.%d", GPUD_VERSION_MAJOR, GPUD_VERSION_MINOR,
                    GPUD_VERSION_PATCH);
     if (strcmp(gpud_version(), compiled) != 0) {
-        finding_add(f, FINDING_WARNING, "apt-get install --only-upgrade libgpud1 gpuctl",
+        finding_add(f, FINDING_WARNING, "apt-get install --only-upgrade libgpud0 gpuctl",
                     "libgpud is %s, gpuctl was made for %s", gpud_version(), compiled);
     }
     finding_add(f, FINDING_OK, "", "all programs are build %s, libgpud %s", front, gpud_version());

@@ -21,7 +21,7 @@ def _load() -> Any:
     except OSError as error:
         reason = str(error).split(".  Additionally")[0]  # cffi's second try
         raise ImportError(
-            f"gpud needs the library libgpud (package libgpud1): {reason}. "
+            f"gpud needs the library libgpud (package libgpud0): {reason}. "
             "GPUD_LIBRARY names its file where the system's search does not find it"
         ) from None
     version = text(library.gpud_version())

@@ -161,5 +161,5 @@ def test_the_library_is_missing() -> None:
         text=True,
     )
     assert done.returncode == 1
-    assert "ImportError: gpud needs the library libgpud (package libgpud1)" in done.stderr
+    assert "ImportError: gpud needs the library libgpud (package libgpud0)" in done.stderr
     assert "Additionally" not in done.stderr

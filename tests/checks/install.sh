@@ -1,6 +1,7 @@
 #!/bin/bash
 # Installs a build into a folder of its own and looks at it as a user would: the files are there, a
 # C program finds the library by pkg-config and by CMake, only gpud_* is exported.
+# Debian's packages hold the same files.
 # usage: install.sh BUILD_DIR
 set -euo pipefail
 build=$1
@@ -100,6 +101,20 @@ fi
 if ! readelf -d "$library" | grep -q 'SONAME.*libgpud\.so\.[0-9]'; then
     echo "no soname with a version" >&2
     failed=1
+fi
+
+# Packages divide all of it, and the check notices what they lack.
+if command -v python3 >/dev/null; then
+    here=$(cd "$(dirname "$0")" && pwd)
+    python3 "$here/packages.py" "$prefix" || failed=1
+    cp -r "$here/../../packaging/debian" "$work/debian"
+    sed -i '/gpud-worker/d' "$work/debian/gpud.install"
+    echo 'usr/bin/gpuctl' >>"$work/debian/gpud.install"
+    sed -i '/gpud_open@/d' "$work/debian/libgpud0.symbols"
+    python3 "$here/packages.py" "$prefix" "$work/debian" 2>"$work/said" && { echo "packages.py notices nothing" >&2; failed=1; }
+    for word in 'gpud-worker: in no package' 'gpuctl: in gpuctl and gpud' 'gpud_open is missing'; do
+        grep -q "$word" "$work/said" || { echo "packages.py does not say: $word" >&2; failed=1; }
+    done
 fi
 
 cat >"$work/main.c" <<'C'
