@@ -47,7 +47,7 @@ static struct {
     int fd;              /* for that; -1: there is none */
     bool json;           /* how lines are written to stderr */
     atomic_int level;
-    atomic_uint missing; /* lines that nobody took, and that none has told of */
+    atomic_uint missing; /* lines that found no reader, and that no later line has told of */
     uint64_t (*now_ns)(void);
     struct rate rate[LOG_KINDS];
 } sink = {.program = "gpud", .fd = -1, .level = LOG_LEVEL_INFO, .now_ns = clock_now_ns};

@@ -43,7 +43,7 @@ int log_get_level(void);
 const char *log_kind_name(enum log_kind kind); /* "DEVICE_READY" */
 
 void log_say(enum log_kind kind, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* As log_say, about somebody. */
+/* As log_say, with what the line is about. */
 void log_about(enum log_kind kind, struct log_about about, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* Tells of lines that were left out and that no later line has told of. To be called now and then.

@@ -1,4 +1,4 @@
-/* Whom a line of the log is about (log.h). */
+/* What a line of the log is about (log.h). */
 #ifndef COMMON_LOG_ABOUT_H
 #define COMMON_LOG_ABOUT_H
 

@@ -1,4 +1,4 @@
-/* Whom a line of the log is about. The results point into what they are about. */
+/* What a line of the log is about. The results point into it. */
 #ifndef FRONT_MODEL_ABOUT_H
 #define FRONT_MODEL_ABOUT_H
 

@@ -93,7 +93,7 @@ static void begin(struct front *f, struct turn *t, struct device *d, bool draine
 }
 
 /* What the holder would have been charged in the time of a switch and of the way back. Between
- * brief jobs a device does nothing, and nobody is charged for that. */
+ * brief jobs a device does nothing, and no tenant is charged for that. */
 static uint64_t cut_price_ns(const struct turn *t)
 {
     uint64_t ns = turn_length_ns(t) / (TURN_COSTS / 2);

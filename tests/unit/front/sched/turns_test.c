@@ -166,7 +166,7 @@ END_TEST
 
 /* FAULT other: a tenant floods a device from a worker of its own, while another sends few jobs
  * required: these wait for a switch and what is in flight, not for whole turns; they pay for their
- *   switches, so that whoever sends one job after the other takes no share of others
+ *   switches, so that a tenant that sends one job after the other takes no share of others
  * defence: `front/sched/turns.c`: change, is_full; `front/sched/shares.c`: shares_pay
  * mutants: turn-few, turn-pays, turn-full */
 START_TEST(a_turn_is_cut_for_a_tenant_with_few_jobs)
