@@ -457,9 +457,16 @@ pid_t daemon_worker(const struct daemon *d, unsigned device)
     return pid == UINT64_MAX || ended((pid_t)pid) ? 0 : (pid_t)pid;
 }
 
+/* It is asked for once: between two questions the former worker may end. */
+static bool has_another(const struct daemon *d, unsigned device, pid_t before)
+{
+    pid_t worker = daemon_worker(d, device);
+    return worker != 0 && worker != before;
+}
+
 void daemon_wait_worker(const struct daemon *d, unsigned device, pid_t before)
 {
-    ck_until(daemon_worker(d, device) != 0 && daemon_worker(d, device) != before);
+    ck_until(has_another(d, device, before));
     daemon_wait_ready(d);
 }
 
