@@ -4,7 +4,13 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "common/clock.h"
+
+#define LOCK_TRIES    100u
+#define LOCK_PAUSE_NS (10 * NS_PER_MS)
 
 static int check(const char *dir, int fd, struct err *e)
 {
@@ -44,6 +50,19 @@ static int folder_open(const char *dir, int *ret_fd, struct err *e)
     return 0;
 }
 
+/* A killed process has its lock until the last of its threads is gone. */
+static bool lock(int fd)
+{
+    const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
+    for (unsigned i = 0; flock(fd, LOCK_EX | LOCK_NB) != 0; i++) {
+        if (i == LOCK_TRIES) {
+            return false;
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
 int runtime_lock(const char *dir, const char *name, const char *owner, int *ret_fd, struct err *e)
 {
     int folder = -1;
@@ -58,7 +77,7 @@ int runtime_lock(const char *dir, const char *name, const char *owner, int *ret_
         errno = number;
         return err_errno(e, ERR_IO, "opening %s/%s", dir, name);
     }
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (!lock(fd)) {
         (void)close(fd);
         return err_set(e, ERR_EXISTS, "another %s serves %s", owner, dir);
     }

@@ -649,7 +649,7 @@ END_TEST
 /* FAULT other: second daemon; stale socket
  * required: refused, the first is unaffected; taken over
  * defence: `common/runtime.c`: runtime_lock; `front/settings/listener_url.c`: listen_take_over
- * also: `test_system_front`: stale_socket; `front_listener_test`
+ * also: `test_system_front`: stale_socket; `front_listener_test`; `common_runtime_test`
  * mutants: lock, live-socket, stale-socket */
 START_TEST(second_daemon)
 {

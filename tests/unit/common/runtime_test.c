@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/unit/common/suite.h"
@@ -52,6 +53,28 @@ START_TEST(one_at_a_time)
     ck_assert_int_eq(close(first), 0);
     ck_assert_int_eq(take(&second, &e), 0);
     ck_assert_int_eq(close(second), 0);
+    end();
+}
+END_TEST
+
+/* As the other threads of a process whose first one is gone. */
+START_TEST(one_that_ends_is_waited_for)
+{
+    struct err e;
+    int first = -1;
+    int second = -1;
+    begin();
+    ck_assert_int_eq(take(&first, &e), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        (void)usleep(100000);
+        _exit(0);
+    }
+    ck_assert_int_gt(child, 0);
+    ck_assert_int_eq(close(first), 0);
+    ck_assert_int_eq(take(&second, &e), 0);
+    ck_assert_int_eq(close(second), 0);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
     end();
 }
 END_TEST
@@ -116,5 +139,6 @@ START_TEST(links_are_not_followed)
 }
 END_TEST
 
-SUITE_MAIN("runtime", one_at_a_time, a_folder_that_others_write_into_is_refused,
-           a_folder_of_another_user_is_refused, links_are_not_followed)
+SUITE_MAIN("runtime", one_at_a_time, one_that_ends_is_waited_for,
+           a_folder_that_others_write_into_is_refused, a_folder_of_another_user_is_refused,
+           links_are_not_followed)
