@@ -18,17 +18,30 @@ static const char *start_command(const struct host *h)
                                "gpud --runtime-dir $d --cache-dir $d/cache --listen $GPUD_URL &";
 }
 
-static void report_refusal(const struct doctor *d, const char *path, int number, struct finding *f)
+static void report_rights(const struct doctor *d, const char *path, struct finding *f)
 {
     struct stat st;
     char group[64] = "gpud";
+    bool known = stat(path, &st) == 0;
+    finding_add(f, FINDING_FAILURE, "", "%s: this user (%u) may not connect", path,
+                (unsigned)d->host->caller.uid);
+    if (known && st.st_gid == 0) { /* started by hand; root's group is no remedy */
+        finding_mend(f,
+                     "its daemon is for user %u alone: connect as that user, or run gpud as a "
+                     "service",
+                     (unsigned)st.st_uid);
+        return;
+    }
+    if (known) {
+        host_group_name(d->host, st.st_gid, group, sizeof group);
+    }
+    finding_mend(f, "adduser $USER %s, and log in again", group);
+}
+
+static void report_refusal(const struct doctor *d, const char *path, int number, struct finding *f)
+{
     if (number == EACCES || number == EPERM) {
-        if (stat(path, &st) == 0) {
-            host_group_name(d->host, st.st_gid, group, sizeof group);
-        }
-        finding_add(f, FINDING_FAILURE, "", "%s: this user (%u) may not connect", path,
-                    (unsigned)d->host->caller.uid);
-        finding_mend(f, "adduser $USER %s, and log in again", group);
+        report_rights(d, path, f);
     } else if (number == ECONNREFUSED) {
         finding_add(f, FINDING_FAILURE,
                     host_has_units(d->host) ? "systemctl restart gpud" : start_command(d->host),

@@ -750,11 +750,12 @@ START_TEST(disks_that_load_or_keep_nothing)
 }
 END_TEST
 
-/* A user without rights; root always has them. */
-START_TEST(closed_socket)
+/* A user without rights; root always has them. own: the daemon is root's own. */
+static void check_closed_socket(bool own)
 {
     if (geteuid() == 0) {
         ck_assert_int_eq(chmod(root, 0755), 0);
+        ck_assert_int_eq(chown(url + strlen("ipc://"), 0, own ? 0 : 65533), 0);
         ck_assert_int_eq(chmod(url + strlen("ipc://"), 0600), 0);
         ck_assert_int_eq(seteuid(65534), 0);
     } else {
@@ -763,9 +764,17 @@ START_TEST(closed_socket)
     struct finding f = look("socket");
     ck_assert_int_eq(f.state, FINDING_FAILURE);
     ck_assert_msg(strstr(f.reason, "this user (1000) may not connect") != NULL, "%s", f.reason);
-    ck_assert_msg(strstr(f.mend, "adduser $USER") != NULL, "%s", f.mend);
+    ck_assert_msg(strstr(f.mend, own ? "for user 0 alone" : "adduser $USER") != NULL, "%s", f.mend);
     if (getuid() == 0) {
         ck_assert_int_eq(seteuid(0), 0);
+    }
+}
+
+START_TEST(closed_socket)
+{
+    check_closed_socket(false);
+    if (geteuid() == 0) {
+        check_closed_socket(true);
     }
 }
 END_TEST
