@@ -295,8 +295,11 @@ static void begin(struct sim *s, const struct course *p, FILE *log)
     s->now_ns = SIM_BEGIN_NS;
     s->queue_most = s->p.queue_max;
     memory_reset();
+    sim_clear((int)getpid()); /* of a killed process that had the number */
     name_folder((int)getpid(), s->dir);
-    (void)mkdir(s->dir, 0700);
+    if (mkdir(s->dir, 0700) != 0) {
+        abort();
+    }
     log_set_level(getenv("GPUD_LOG") != NULL ? LOG_LEVEL_DEBUG : LOG_LEVEL_ERROR - 1);
     if (uv_loop_init(&s->loop) != 0) {
         abort();
