@@ -167,8 +167,7 @@ static void replacement_is_emptied(const struct daemon *d, gpud_client *c)
     globfree(&found);
     file_write(planted, "code", 4);
     ck_assert_int_eq(kill(before, SIGKILL), 0);
-    daemon_wait_worker(d, 0, before);
-    ck_until(query_value(c, "status", NULL, "serving") == 1);
+    ck_until(daemon_has_another(d, 0, before) && query_value(c, "status", NULL, "serving") == 1);
     ck_assert_int_ne(stat(planted, &st), 0);
 }
 

@@ -458,7 +458,7 @@ pid_t daemon_worker(const struct daemon *d, unsigned device)
 }
 
 /* It is asked for once: between two questions the former worker may end. */
-static bool has_another(const struct daemon *d, unsigned device, pid_t before)
+bool daemon_has_another(const struct daemon *d, unsigned device, pid_t before)
 {
     pid_t worker = daemon_worker(d, device);
     return worker != 0 && worker != before;
@@ -466,7 +466,7 @@ static bool has_another(const struct daemon *d, unsigned device, pid_t before)
 
 void daemon_wait_worker(const struct daemon *d, unsigned device, pid_t before)
 {
-    ck_until(has_another(d, device, before));
+    ck_until(daemon_has_another(d, device, before));
     daemon_wait_ready(d);
 }
 
