@@ -440,7 +440,7 @@ static bool try_next_backend(struct front *f, struct device *d, const struct err
 {
     for (unsigned i = 0; any_backend(f, d) && i + 1 < sizeof automatic / sizeof automatic[0]; i++) {
         if (strcmp(automatic[i], d->backend) == 0) {
-            (void)snprintf(d->backend, sizeof d->backend, "%s", automatic[i + 1]);
+            worker_backend(d, automatic[i + 1]);
             device_set_state(d, DEVICE_REPLACED, e->text);
             return true;
         }
@@ -503,9 +503,8 @@ void discover_watch(struct front *f, uint64_t now)
             wake_at(f, d->losing ? NS_NEVER : d->restart_ns);
             continue;
         }
-        if (any_backend(f, d) && strcmp(d->backend, automatic[0]) != 0) {
-            worker_forget(d); /* a record goes with the name of its device */
-            (void)snprintf(d->backend, sizeof d->backend, "%s", automatic[0]);
+        if (any_backend(f, d)) {
+            worker_backend(d, automatic[0]);
         }
         worker_start(f, d);
         (void)snprintf(d->reason, sizeof d->reason, "%s", d->lacks);

@@ -186,8 +186,9 @@ struct device {
     unsigned siblings; /* devices of its back end, itself included */
 
     /* the worker; workers/worker.c's */
-    uint64_t worker;   /* id at the launcher; 0: none */
-    uint64_t recorded; /* of the last one that got `record`, which names that at the launcher */
+    uint64_t worker; /* id at the launcher; 0: none */
+    /* of the last one that got `record`, which names that at the launcher; 0: no other gets it */
+    uint64_t recorded;
     pid_t pid;
     struct link *link;     /* NULL: the channel broke, or there is no worker */
     struct record *record; /* owned: buffers and jobs of the worker; shared with the launcher */

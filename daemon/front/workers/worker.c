@@ -149,9 +149,19 @@ void worker_forget(struct device *d)
     d->record = NULL;
 }
 
+void worker_backend(struct device *d, const char *backend)
+{
+    (void)snprintf(d->backend, sizeof d->backend, "%s", backend);
+    d->recorded = 0;
+}
+
 /* The record for a worker that starts. The next front goes on behind the ids of jobs so far. */
 static int begin_record(struct device *d, struct err *e)
 {
+    if (d->recorded == 0) {
+        record_destroy(d->record);
+        d->record = NULL;
+    }
     int rc = d->record == NULL ? record_create((uint32_t)d->worker, &d->record, e) : 0;
     if (rc == 0) {
         record_begin(d->record);
@@ -396,8 +406,6 @@ bool worker_ended(struct front *f, uint64_t id, int status)
     d->hung_up = false;
     if (d->state == DEVICE_REPLACED) {
         device_set_state(d, DEVICE_WAITING, NULL);
-        record_destroy(d->record); /* the launcher keeps it by the name of the former back end */
-        d->record = NULL;
     } else if (!expected) {
         d->restarts++;
         device_base(d)->restart_count[reason]++;

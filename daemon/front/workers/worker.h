@@ -17,6 +17,11 @@ void worker_detach(struct device *d); /* drops the link; the process keeps runni
 /* Frees the front's part of staging memory, and its record. The process keeps running. */
 void worker_forget(struct device *d);
 
+/* Another back end opens the device from now on. A worker that is there has yet to end; the next
+ * one gets another record, because the launcher keeps a record by the name of its device: the next
+ * front would take what is in one twice. */
+void worker_backend(struct device *d, const char *backend);
+
 /* Reports of the launcher. false: the id is not a worker's. */
 bool worker_started(struct front *f, uint64_t id, pid_t pid, int fd, int code, const char *text);
 bool worker_ended(struct front *f, uint64_t id, int status);
