@@ -420,7 +420,7 @@ static bool mapping(struct transfers *t, struct transfer *x)
     if (!x->unmapped) {
         return false;
     }
-    if (x->buffer->freed) { /* nobody waits for its bytes */
+    if (x->buffer->freed) { /* no request waits for its bytes */
         finish(t, x, &ok);
         return true;
     }

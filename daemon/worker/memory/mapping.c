@@ -153,10 +153,10 @@ static int clear_now(struct mapping *m, struct backend_ref ref, uint64_t bytes, 
     return rc;
 }
 
-/* New memory may hold anybody's bytes. The source may take it back at any time. So the call or the
- * thread that maps it waits for the zeros: some microseconds on an idle device. If the device has
- * other work, the memory is large or zeroing fails, the memory is handed out dirty and zeroed in
- * the order of streams. */
+/* New memory may hold bytes of any process. The source may take it back at any time. So the call or
+ * the thread that maps it waits for the zeros: some microseconds on an idle device. If the device
+ * has other work, the memory is large or zeroing fails, the memory is handed out dirty and zeroed
+ * in the order of streams. */
 int mapping_clear(struct mapping *m, void *block, uint64_t at, uint64_t bytes, struct err *e)
 {
     const struct backend_ref ref = {.block = block, .offset = at};

@@ -1,7 +1,7 @@
 /*
  * Makes room on a full device: buffers that no job on the device uses are evicted to host memory,
  * the least recently used first. They return when a job needs them: buffers of whole pages to their
- * former addresses (pool's place.h), others to any address, because nobody has kept the old one.
+ * former addresses (pool's place.h), others to any address, because no pointer holds the old one.
  *
  * Tenants above their soft limit give first. No tenant gives what is guaranteed to it, and a tenant
  * at its own hard limit gives its own buffers. A sealed buffer has its host copy already, and a

@@ -91,7 +91,7 @@ void ward_advance(struct ward *w, uint64_t to_ns);
 bool ward_works_end(struct ward *w);
 bool ward_threads_work(const struct ward *w);
 bool ward_on_loop(const struct ward *w); /* does the worker's loop run, or a thread? */
-bool ward_sent(void);                    /* has anybody sent a frame since the last call? */
+bool ward_sent(void);                    /* was a frame sent since the last call? */
 
 /* ---- ward_memory.c ---- */
 

@@ -1,4 +1,4 @@
-/* What an operator is told when a worker ends, and how soon the next one starts. */
+/* What the log says when a worker ends, and how soon the next one starts. */
 #include <stdio.h>
 #include <string.h>
 

@@ -554,7 +554,7 @@ START_TEST(much_comes_in_order)
 }
 END_TEST
 
-/* Its words count to the last one, by ring and by socket, whoever tells of its end. */
+/* Its words count to the last one, by ring and by socket, whatever reports its end. */
 START_TEST(one_that_ends_is_heard)
 {
     struct frame_fds fds = {.count = 2};
@@ -707,7 +707,7 @@ START_TEST(a_lie_in_the_ring_breaks_the_link)
 }
 END_TEST
 
-/* They lie there until their end, and wake nobody. */
+/* They lie there until their end, and wake no thread. */
 START_TEST(packets_without_markers_are_not_looked_at)
 {
     open_far(1024);

@@ -1,4 +1,4 @@
-/* How a worker ended, and who ended it. The worker is a process of the test's. */
+/* How a worker ended, and what ended it. The worker is a process of the test's. */
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>

@@ -137,7 +137,7 @@ START_TEST(managed_memory_counts_until_it_is_released)
     ck_assert_int_eq(create(3, 2, 2 * MIB, true, &b), 0);
     buffer_free(&t.buffers, later);
     ck_assert_int_eq(create(4, 2, MIB, true, &later), 0);
-    buffer_free(&t.buffers, later); /* one that nobody used */
+    buffer_free(&t.buffers, later); /* one that no job used */
     ck_assert_uint_eq(m->promised, 0);
     stop();
 }
@@ -204,7 +204,7 @@ START_TEST(promised_memory_is_its_tenants)
     ck_assert(buffer_away(later) && m->promised == MIB);
     ck_assert_int_eq(create(3, 1, MIB, _i == 1, &b), 0);
     ck_assert_int_ne(create(4, 1, MIB, _i == 1, &b), 0);
-    buffer_free(&t.buffers, later); /* one that nobody used */
+    buffer_free(&t.buffers, later); /* one that no job used */
     ck_assert_int_eq(create(5, 1, MIB, _i == 1, &later), 0);
     ck_assert_int_ne(create(6, 1, MIB, _i == 1, &b), 0);
     settle();
