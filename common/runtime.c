@@ -79,7 +79,9 @@ int runtime_lock(const char *dir, const char *name, const char *owner, int *ret_
     }
     if (!lock(fd)) {
         (void)close(fd);
-        return err_set(e, ERR_EXISTS, "another %s serves %s", owner, dir);
+        return err_set(e, ERR_EXISTS,
+                       "another %s serves %s: end it, or choose another folder by --runtime-dir",
+                       owner, dir);
     }
     *ret_fd = fd;
     return 0;

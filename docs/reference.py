@@ -66,9 +66,10 @@ class Filter:
         if not after.strip():  # of the topic, not of a declaration
             return f"/** @}} */\n/** @addtogroup {self.last}\n{lines_of(body.replace('/**', '/*', 1))}\n * @{{ */"
         if after.startswith("#define"):
-            title, _, rest = lines_of(body.replace("/**", "/*", 1)).partition(". ")
+            # a title has no links
+            title, _, rest = lines_of(text).partition(". ")
             self.named = True
-            return f"/** @name {title}\n{rest} */\n/** @{{ */"
+            return f"/** @name {escaped(title, {})}\n{escaped(rest, self.names)} */\n/** @{{ */"
         self.shared = body
         return body
 

@@ -7,7 +7,13 @@ here=$(cd "$(dirname "$0")" && pwd)
 
 wanted=
 for group in "$@"; do
-    wanted="$wanted $(sed -n "s/^$group  *//p" "$here/packages.txt" | tr '\n' ' ')"
+    packages=$(sed -n "s/^$group  *//p" "$here/packages.txt" | tr '\n' ' ')
+    if [ -z "$packages" ]; then
+        echo "deps: no group '$group' in scripts/packages.txt, which has:" \
+            "$(sed -n 's/^\([a-z]*\) .*/\1/p' "$here/packages.txt" | uniq | tr '\n' ' ')" >&2
+        exit 2
+    fi
+    wanted="$wanted $packages"
 done
 
 if ! command -v dpkg-query >/dev/null; then

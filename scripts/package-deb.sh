@@ -16,18 +16,30 @@ archs=all
 lintian=yes
 again=no
 what=--build=full
+usage() {
+    sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+}
 while [ $# -gt 0 ]; do
     case $1 in
+    --out | --revision | --cuda-archs | --build)
+        if [ $# -eq 1 ]; then
+            echo "package-deb: $1 needs a value" >&2
+            usage
+        fi
+        ;;
+    esac
+    case $1 in
     --out) mkdir -p "$2" && out=$(cd "$2" && pwd) && shift ;;
-    --revision) revision=$2 && shift ;;
+    --revision)
+        [[ $2 =~ ^[1-9][0-9]*$ ]] || { echo "package-deb: --revision $2: not a number from 1 on" >&2 && exit 2; }
+        revision=$2 && shift
+        ;;
     --cuda-archs) archs=$2 && shift ;;
     --build) export GPUD_BUILD=$2 && shift ;;
     --again) again=yes && what='--build=binary --no-pre-clean' ;;
     --no-lintian) lintian=no ;;
-    *)
-        sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
-        exit 2
-        ;;
+    *) usage ;;
     esac
     shift
 done
@@ -61,6 +73,9 @@ stage() {
 }
 if [ $again = no ]; then
     stage
+elif [ ! -d "$tree" ]; then
+    echo "package-deb: --again: there is no copy in $tree: run scripts/package-deb.sh without it first" >&2
+    exit 1
 fi
 mkdir -p "$out" "$tree/debian"
 cp -r packaging/debian/. "$tree/debian"
@@ -87,7 +102,9 @@ if ! (cd "$tree" && dpkg-buildpackage -us -uc $what) >"$work/log" 2>&1; then
     echo "package-deb: the whole log is $work/log" >&2
     exit 1
 fi
-find "$out" -maxdepth 1 -type f -name '*gpu*' -delete
+# DIR may be a folder of the user's: only former packages go.
+find "$out" -maxdepth 1 -type f -regextype posix-extended \
+    -regex '.*/(lib|python3-)?gpu(d|ctl)[a-z0-9-]*_[0-9].*\.(deb|dsc|changes|buildinfo|tar\.[gx]z)' -delete
 find "$work" -maxdepth 1 -type f -name '*gpu*' -exec mv -t "$out" {} +
 
 # Tags of Debian's archive, for which these packages are not meant: there is no bug that asks for them, and the

@@ -17,11 +17,23 @@ case ${1:-} in
     ;;
 esac
 
+if [ "$(id -u)" -ne 0 ]; then
+    echo "package-try: it mounts and boots a root, which only root may" >&2
+    exit 1
+fi
+
 step() { printf '== package-try, %d:%02d: %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$1"; }
 fail() {
     echo "package-try: $1" >&2
     exit 1
 }
+
+if [ $build = no ]; then
+    for revision in 1 2 3; do
+        [ -n "$(find "$here/$revision" -name 'gpud_*.deb' 2>/dev/null)" ] ||
+            fail "no packages in $here/$revision: run scripts/package-try.sh without --no-build first"
+    done
+fi
 
 # Revision 2 is the same build, 3 another one.
 if [ "$build" = yes ]; then
@@ -46,7 +58,7 @@ if [ "$build" != inside ]; then
         mmdebstrap --quiet --variant=apt --include=systemd-sysv,dbus,kmod bookworm "$here/root.new" "${sources[@]}"
         mv "$here/root.new" "$here/root.tar"
     fi
-    exec unshare --mount "$0" --inside
+    exec unshare --mount scripts/package-try.sh --inside
 fi
 
 # From here on in a mount namespace of its own, which ends with all its mounts.

@@ -80,13 +80,15 @@ def check_cuda(build, source, fake):
         command += ["--runtime-dir", folder, "--cache-dir", f"{folder}/cache"]
         with open(f"{folder}/log", "wb") as log:
             daemon = subprocess.Popen(command, env={**env, "LD_LIBRARY_PATH": str(fake)}, stdout=log, stderr=log)
-        listens = ["bash", "-c", 'until "$0" ping >&2; do sleep 0.2; done', build / "bin/gpuctl"]
-        subprocess.run(listens, env=env, check=True, capture_output=True, timeout=100)
-        ask = [build / "bin/gpuctl", "kernel", "check", source / "examples/tutorial/frame.cu"]
-        shown = subprocess.run(ask, env=env, capture_output=True, text=True, timeout=100)
-        daemon.terminate()
-        daemon.wait()
-    if "NVRTC" in shown.stderr and shown.returncode != 0:
+        try:
+            listens = ["bash", "-c", 'until "$0" ping >&2; do sleep 0.2; done', build / "bin/gpuctl"]
+            subprocess.run(listens, env=env, check=True, capture_output=True, timeout=100)
+            ask = [build / "bin/gpuctl", "kernel", "check", source / "examples/tutorial/frame.cu"]
+            shown = subprocess.run(ask, env=env, capture_output=True, text=True, timeout=100)
+        finally:
+            daemon.terminate()
+            daemon.wait()
+    if any(lack in shown.stderr for lack in ("needs NVRTC to be compiled", "NVRTC is too old")):
         print("frame.cu is not compiled:", shown.stderr)
         return
     assert shown.returncode == 0, shown.stderr

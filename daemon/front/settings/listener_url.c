@@ -136,7 +136,9 @@ int listen_take_over(const char *path, struct err *e)
         return rc;
     }
     if (served) {
-        return err_set(e, ERR_EXISTS, "another gpud serves %s", path);
+        return err_set(e, ERR_EXISTS,
+                       "another gpud serves %s: end it, or choose another address by --listen",
+                       path);
     }
     if (unlink(path) != 0 && errno != ENOENT) {
         return err_errno(e, ERR_IO, "removing the stale %s", path);

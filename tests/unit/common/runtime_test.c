@@ -50,6 +50,7 @@ START_TEST(one_at_a_time)
     ck_assert_int_eq(take(&second, &e), ERR_EXISTS);
     ck_assert_int_eq(second, -5);
     ck_assert_ptr_nonnull(strstr(e.text, "another gpud serves"));
+    ck_assert_ptr_nonnull(strstr(e.text, "--runtime-dir"));
     ck_assert_int_eq(close(first), 0);
     ck_assert_int_eq(take(&second, &e), 0);
     ck_assert_int_eq(close(second), 0);

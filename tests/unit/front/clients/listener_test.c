@@ -486,6 +486,7 @@ START_TEST(a_stale_socket_is_taken_over_and_a_live_one_is_not)
     int live = plain_listen(path);
     ck_assert_int_eq(listener_add(w.listener, url, &e), ERR_EXISTS);
     ck_assert_ptr_nonnull(strstr(e.text, "another gpud serves"));
+    ck_assert_ptr_nonnull(strstr(e.text, "--listen"));
     (void)close(live);
     ck_assert_msg(listener_add(w.listener, url, &e) == 0, "%s", e.text);
     ck_assert_int_eq(listener_add(w.listener, url, &e), ERR_EXISTS);
