@@ -38,7 +38,7 @@ static const struct kind kinds[LOG_KINDS] = {
 struct rate {
     atomic_uint_least64_t begin_ns; /* of the window; 0: none so far */
     atomic_uint count;              /* lines in it */
-    atomic_uint left_out;           /* lines that none has told of */
+    atomic_uint left_out;           /* lines that no later line has told of */
 };
 
 static struct {
@@ -117,11 +117,6 @@ const char *log_level_name(int level)
     default:
         return "info";
     }
-}
-
-const char *log_kind_name(enum log_kind kind)
-{
-    return kinds[kind].name;
 }
 
 /* ---- where lines go -------------------------------------------------------------------------- */
@@ -269,12 +264,13 @@ static void tell_left_out(enum log_kind kind, uint64_t ns)
     deliver(LOG_SUPPRESSED, &(struct log_about){0}, text);
 }
 
-/* Ends a window that is over. Only one thread does. */
+/* Ends a window that is over. Only one thread does. It may have begun after `now`, which another
+ * thread read later. */
 static void turn_window(enum log_kind kind, uint64_t now)
 {
     struct rate *r = &sink.rate[kind];
     uint64_t begin = atomic_load(&r->begin_ns);
-    if ((begin == 0 || now - begin >= WINDOW_NS) &&
+    if ((begin == 0 || now >= begin + WINDOW_NS) &&
         atomic_compare_exchange_strong(&r->begin_ns, &begin, now)) {
         atomic_store(&r->count, 0);
         tell_left_out(kind, now - begin);

@@ -40,7 +40,6 @@ void log_set_level(int level);
 int log_level_from_name(const char *name); /* "error", "warn", "info", "debug"; -1 if unknown */
 const char *log_level_name(int level);
 int log_get_level(void);
-const char *log_kind_name(enum log_kind kind); /* "DEVICE_READY" */
 
 void log_say(enum log_kind kind, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* As log_say, with what the line is about. */

@@ -5,7 +5,8 @@
 
 #include <gpud/gpud.h>
 
-/* Only the service manager says of which unit an entry is; anybody may write the other fields. */
+/* Only the service manager says of which unit an entry is; any process may write the other fields.
+ */
 static const char *const units[] = {"-ugpud.service", "-ugpud-launcher.service",
                                     "-ugpud-nvidia.service"};
 
@@ -22,7 +23,7 @@ static void make(struct logs_arguments *a, const char *name, const char *value)
     char *text = a->text + a->used;
     int n = snprintf(text, LOGS_TEXT - a->used, "%s%s", name, value);
     if (n < 0 || (unsigned)n >= LOGS_TEXT - a->used) {
-        a->used = LOGS_TEXT; /* it is told at the end */
+        a->used = LOGS_TEXT; /* the end refuses it */
         return;
     }
     a->used += (unsigned)n + 1;

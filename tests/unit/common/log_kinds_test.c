@@ -104,7 +104,6 @@ START_TEST(each_kind_says_what_to_do)
     for (unsigned i = 0; i < LOG_KINDS; i++) {
         const struct row *r = &rows[i];
         bool bad = r->level <= LOG_LEVEL_WARN;
-        ck_assert_str_eq(log_kind_name(i), r->name);
         ck_assert_msg(r->subject[0] != '\0' && r->what[0] != '\0' && r->todo[0] != '\0',
                       "%s has no text", r->name);
         ck_assert_msg(!bad || r->hint[0] != '\0', "%s: its lines do not say what to do", r->name);

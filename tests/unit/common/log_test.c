@@ -295,6 +295,19 @@ START_TEST(a_flood_is_cut_and_told)
 }
 END_TEST
 
+/* Of two threads the one that read the clock first may come second. */
+START_TEST(a_window_that_began_later_goes_on)
+{
+    const char *last = NULL;
+    limits_begin();
+    for (unsigned i = 0; i < 3 * LOG_RATE_FEW; i++) {
+        now = i % 2 == 0 ? 2000 : 1999;
+        log_say(LOG_CONTROL, "flood");
+    }
+    ck_assert_uint_eq(lines_heard(&last), LOG_RATE_FEW);
+}
+END_TEST
+
 START_TEST(what_was_left_out_is_told_without_a_later_line)
 {
     const char *last = "";
@@ -432,7 +445,7 @@ SUITE_MAIN("log", names_and_levels_agree, only_what_is_wanted_is_written,
            the_environment_says_how_much, the_journal_gets_fields_by_a_socket_of_its_own,
            a_newline_makes_no_field, a_full_journal_costs_lines_and_says_so,
            a_journal_that_is_gone_costs_no_line, a_flood_is_cut_and_told,
-           what_was_left_out_is_told_without_a_later_line,
+           a_window_that_began_later_goes_on, what_was_left_out_is_told_without_a_later_line,
            a_reader_that_stopped_costs_lines_and_no_time, json_is_chosen_by_the_environment,
            each_line_ends_with_what_to_do, nobody_forges_a_line, all_that_is_written_is_text,
            long_lines_are_cut)
