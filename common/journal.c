@@ -3,16 +3,23 @@
 #include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/sockios.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
-#define HEAD_MAX 128u
+#include "common/clock.h"
+
+#define HEAD_MAX       128u
+#define DRAIN_TRIES    100u
+#define DRAIN_PAUSE_NS (10 * NS_PER_MS)
 
 bool journal_is(int fd)
 {
@@ -123,4 +130,17 @@ int journal_send(int fd, const char *path, const struct journal_field *fields, u
     struct msghdr msg = {
         .msg_name = &addr, .msg_namelen = sizeof addr, .msg_iov = p.iov, .msg_iovlen = p.count};
     return sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 ? 0 : errno;
+}
+
+/* The pause after the last look is for the journal's own look at the sender. */
+void journal_drain(int fd)
+{
+    const struct timespec pause = {.tv_nsec = DRAIN_PAUSE_NS};
+    int unread = 1;
+    for (unsigned i = 0; unread > 0 && i < DRAIN_TRIES; i++) {
+        if (ioctl(fd, SIOCOUTQ, &unread) != 0) {
+            return;
+        }
+        (void)nanosleep(&pause, NULL);
+    }
 }

@@ -35,5 +35,9 @@ int journal_socket(void);
 /* Sends one entry to the journal's socket at `path`, in its native protocol. Does not block. 0, or
  * an errno: EAGAIN and ENOBUFS if the journal takes no more now. */
 int journal_send(int fd, const char *path, const struct journal_field *fields, unsigned count);
+/* Before a process ends: the journal reads in /proc of which unit the sender of an entry is, and an
+ * entry whose sender is gone has no unit. Waits until the journal has read what was sent; blocks
+ * for 10 ms, and for a second if the journal reads nothing. */
+void journal_drain(int fd);
 
 #endif

@@ -304,6 +304,9 @@ void log_end(void)
     for (unsigned i = 0; i < LOG_KINDS; i++) {
         tell_left_out(i, now - atomic_load(&sink.rate[i].begin_ns));
     }
+    if (sink.journal != NULL) {
+        journal_drain(sink.fd);
+    }
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */

@@ -48,7 +48,8 @@ void log_about(enum log_kind kind, struct log_about about, const char *fmt, ...)
 /* Tells of lines that were left out and that no later line has told of. To be called now and then.
  */
 void log_tend(void);
-/* As log_tend, at the end: without waiting for the ten seconds to pass. */
+/* As log_tend, before the process ends: without waiting for the ten seconds to pass. Blocks until
+ * the journal has the lines, for a second at most: without it they may have no unit. */
 void log_end(void);
 
 #define log_debug(...) log_say(LOG_DETAIL, __VA_ARGS__)

@@ -420,6 +420,7 @@ static int run(const struct config *config, struct arguments *a)
     if (f == NULL || uv_loop_init(&loop) != 0) {
         free(f);
         log_say(LOG_START_FAILED, "out of memory");
+        log_end();
         return EXIT_FAILURE;
     }
     int lock = -1;

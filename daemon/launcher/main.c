@@ -372,6 +372,7 @@ static void cache_trim(const struct identity *id)
         if (removed > 0) {
             log_say(LOG_CACHE_GOOD, "removed %llu MiB of old kernels from PoCL's cache",
                     (unsigned long long)(removed >> 20));
+            log_end();
         }
         _exit(0);
     }
@@ -435,6 +436,7 @@ int main(int argc, char **argv)
                                 .monitor = program_open(o.monitor, "gpud-monitor")};
     struct hash compiler;
     if (programs.worker < 0 || programs.compiler < 0) {
+        log_end();
         return 1;
     }
     if (hash_file(programs.compiler, &compiler)) {
@@ -444,6 +446,7 @@ int main(int argc, char **argv)
     l.front.journal = journal_is(STDERR_FILENO) ? JOURNAL_SOCKET : NULL;
     if (rc != 0 || begin(&l, &o, &e) != 0) {
         log_say(LOG_START_FAILED, "%s", e.text);
+        log_end();
         return 1;
     }
     int status = serve(&l);

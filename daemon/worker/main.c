@@ -218,5 +218,7 @@ int main(int argc, char **argv)
         _exit(report_absent(&e, server.device.count));
     }
     (void)uv_run(&loop, UV_RUN_DEFAULT);
-    return close_all(&server, &loop);
+    rc = close_all(&server, &loop);
+    log_end();
+    return rc;
 }

@@ -21,6 +21,7 @@ GROUPS = "/sys/fs/cgroup"
 UNIT = GROUPS + "/system.slice/gpud.service"
 CATALOG = "/usr/lib/systemd/catalog"
 CONTROLS = 30  # more than the log takes of one kind
+STARTS = 15
 
 
 def skip(why):
@@ -112,7 +113,7 @@ def start_journal():
     return journal
 
 
-def start_gpud(binaries):
+def start_gpud(binaries, folder="/run/gpud"):
     """As the service manager does: standard error is a stream to the journal."""
     stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     stream.connect("/run/systemd/journal/stdout")
@@ -120,7 +121,7 @@ def start_gpud(binaries):
     st = os.fstat(stream.fileno())
     env = {**os.environ, "JOURNAL_STREAM": "%d:%d" % (st.st_dev, st.st_ino)}
     env.pop("GPUD_LOG", None)
-    return subprocess.Popen([binaries + "/gpud", "--backend", "sim", "--runtime-dir", "/run/gpud", "--cache-dir",
+    return subprocess.Popen([binaries + "/gpud", "--backend", "sim", "--runtime-dir", folder, "--cache-dir",
                              "/run/cache", "--listen", "ipc:///run/gpud/gpud.sock"],
                             stderr=stream, env=env, preexec_fn=lambda: join(UNIT))
 
@@ -177,6 +178,24 @@ def follow(binaries):
         follower.wait()
 
 
+def fail_to_start(binaries):
+    """The journal has the unit of a line though its process ends at once."""
+    os.mkdir("/run/open")
+    os.chmod("/run/open", 0o777)
+    for _ in range(STARTS):
+        assert start_gpud(binaries, "/run/open").wait() == 1
+    # The journal reads in order, so the lines are there when the last of them is.
+    wait_for("the last start", lambda: len(of_all("START_FAILED")) == STARTS)
+    failed = [e for e in entries(binaries) if e.get("GPUD_KIND") == "START_FAILED"]
+    assert len(failed) == STARTS, "%d of %d lines have the unit" % (len(failed), STARTS)
+
+
+def of_all(kind):
+    """Lines of any unit and of none."""
+    return subprocess.run(["journalctl", "-q", "-o", "cat", "GPUD_KIND=" + kind], stdout=subprocess.PIPE, check=False,
+                          text=True).stdout.splitlines()
+
+
 def flood(binaries):
     for _ in range(CONTROLS):
         gpuctl(binaries, "log-level", "info")
@@ -195,6 +214,7 @@ def main():
             wait_for("the log", lambda: "device 0 ready" in gpuctl(binaries, "logs"))
             look(binaries)
             follow(binaries)
+            fail_to_start(binaries)
             flood(binaries)
         finally:
             daemon.send_signal(signal.SIGTERM)
