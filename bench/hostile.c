@@ -3,7 +3,6 @@
  * and beside are measured in turns.
  */
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "bench/common/bench.h"
 #include "bench/common/echo.h"
 #include "bench/common/partner.h"
+#include "bench/common/scratch.h"
 #include "bench/hostile/acts.h"
 #include "common/clock.h"
 
@@ -150,14 +150,6 @@ static void one(struct bench *b, struct good *g, struct raid *r, const struct ac
 
 /* ---- the daemon ----------------------------------------------------------------------------- */
 
-static int remove_one(const char *path, const struct stat *s, int type, struct FTW *walk)
-{
-    (void)s;
-    (void)type;
-    (void)walk;
-    return remove(path);
-}
-
 /* The hostile tenant has a socket of its own, as its processes have this user. */
 static void settings_write(const char *folder, char *config, char *url, size_t size)
 {
@@ -188,9 +180,10 @@ int main(int argc, char **argv)
                 5, argc, argv);
     raid.tally = mmap(NULL, act_count * sizeof *raid.tally, PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (raid.tally == MAP_FAILED || mkdtemp(folder) == NULL) {
-        bench_die("%s: %s", folder, strerror(errno));
+    if (raid.tally == MAP_FAILED) {
+        bench_die("shared memory: %s", strerror(errno));
     }
+    scratch_folder(folder);
     settings_write(folder, config, url, sizeof config);
     bench_gpud(&b, &d, args);
     bool compiles = strcmp(d.backend, "sim") != 0;
@@ -201,6 +194,6 @@ int main(int argc, char **argv)
     one(&b, &good, &raid, NULL, url, compiles);
     gpud_close(good.c);
     gpud_stop(&d);
-    (void)nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    scratch_remove(folder);
     return bench_end(&b);
 }

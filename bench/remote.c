@@ -2,19 +2,16 @@
  * bench_remote: the same null jobs and copies over ipc, over tcp and over TLS, all on this host:
  * what a client of another host pays for the way and for its encryption, without the network.
  */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <ftw.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "bench/common/bench.h"
+#include "bench/common/scratch.h"
 #include "bench/common/trial.h"
 #include "common/clock.h"
 #include "common/token.h"
@@ -93,33 +90,17 @@ static void tokens(const struct files *f)
     put(f->hashes, line);
 }
 
-/* A free port of the loopback. */
-static void free_url(char *url, size_t size, const char *scheme)
-{
-    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t length = sizeof in;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, (const struct sockaddr *)&in, sizeof in) != 0 ||
-        getsockname(fd, (struct sockaddr *)&in, &length) != 0) {
-        bench_die("a port of the loopback: %s", strerror(errno));
-    }
-    (void)close(fd);
-    (void)snprintf(url, size, "%s://127.0.0.1:%u", scheme, ntohs(in.sin_port));
-}
-
 static bool prepare(struct files *f)
 {
     char text[1024];
-    if (mkdtemp(f->folder) == NULL) {
-        bench_die("%s: %s", f->folder, strerror(errno));
-    }
+    scratch_folder(f->folder);
     name_of(f, f->config, "remote.conf");
     name_of(f, f->cert, "cert.pem");
     name_of(f, f->key, "key.pem");
     name_of(f, f->token, "token");
     name_of(f, f->hashes, "hashes");
-    free_url(f->url[0], sizeof f->url[0], "tcp");
-    free_url(f->url[1], sizeof f->url[1], "tls+tcp");
+    scratch_url(f->url[0], sizeof f->url[0], "tcp");
+    scratch_url(f->url[1], sizeof f->url[1], "tls+tcp");
     if (!certificate(f)) {
         return false;
     }
@@ -239,14 +220,6 @@ static void measure(struct bench *b, const struct files *f, const struct gpud *g
     }
 }
 
-static int remove_one(const char *path, const struct stat *s, int type, struct FTW *walk)
-{
-    (void)s;
-    (void)type;
-    (void)walk;
-    return remove(path);
-}
-
 int main(int argc, char **argv)
 {
     struct bench b;
@@ -266,6 +239,6 @@ int main(int argc, char **argv)
     } else {
         (void)fprintf(stderr, "bench: not measured: no openssl, which makes the certificate\n");
     }
-    (void)nftw(f.folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    scratch_remove(f.folder);
     return ready ? bench_end(&b) : BENCH_SKIPPED;
 }

@@ -3,17 +3,14 @@
  * creates buffers of 512 MiB of zeros without a pause; against the same on an idle gpud. Also the
  * time of the host's memset for such a buffer and for one piece of it.
  */
-#include <arpa/inet.h>
-#include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "bench/common/bench.h"
 #include "bench/common/partner.h"
+#include "bench/common/scratch.h"
 #include "bench/common/trial.h"
 #include "common/clock.h"
 
@@ -21,20 +18,6 @@
 #define PIECE   ((size_t)4 << 20) /* a piece of zeros, on a device that is a processor */
 #define BUFFERS 4u
 #define SMALL   16u
-
-/* A free port of the loopback. */
-static void free_url(char *url, size_t size)
-{
-    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t length = sizeof in;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, (const struct sockaddr *)&in, sizeof in) != 0 ||
-        getsockname(fd, (struct sockaddr *)&in, &length) != 0) {
-        bench_die("a port of the loopback: %s", strerror(errno));
-    }
-    (void)close(fd);
-    (void)snprintf(url, size, "tcp://127.0.0.1:%u", ntohs(in.sin_port));
-}
 
 static gpud_client *client_of(const char *url)
 {
@@ -208,7 +191,7 @@ int main(int argc, char **argv)
                 "Jobs and buffers of 16 bytes of one tenant while another one creates buffers of\n"
                 "512 MiB of zeros without a pause, against the same on an idle gpud.",
                 5, argc, argv);
-    free_url(far, sizeof far);
+    scratch_url(far, sizeof far, "tcp");
     bench_gpud(&b, &g, args);
     measure(&b, &g, far);
     gpud_stop(&g);

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "bench/common/echo.h"
+#include "bench/common/scratch.h"
 #include "common/clock.h"
 
 #define READY_NS (120 * NS_PER_S)
@@ -136,9 +136,7 @@ void gpud_start(struct gpud *g, const char *const *args)
     static unsigned serial;
     *g = (struct gpud){.workers = 0};
     (void)snprintf(g->dir, sizeof g->dir, "/tmp/gpud-bench-%d-%u-XXXXXX", (int)getpid(), serial++);
-    if (mkdtemp(g->dir) == NULL) {
-        bench_die("%s: %s", g->dir, strerror(errno));
-    }
+    scratch_folder(g->dir);
     (void)snprintf(g->url, sizeof g->url, "ipc://%s/gpud.sock", g->dir);
     g->front = fork();
     if (g->front == 0) {
@@ -157,14 +155,6 @@ void gpud_start(struct gpud *g, const char *const *args)
     (void)setenv(GPUD_BACKEND, g->backend, 1);
 }
 
-static int remove_one(const char *path, const struct stat *s, int type, struct FTW *walk)
-{
-    (void)s;
-    (void)type;
-    (void)walk;
-    return remove(path);
-}
-
 void gpud_stop(struct gpud *g)
 {
     uint64_t end_ns = clock_now_ns() + END_NS;
@@ -181,7 +171,7 @@ void gpud_stop(struct gpud *g)
         show_log(g);
         bench_die("gpud ended with status %#x", (unsigned)status);
     }
-    (void)nftw(g->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    scratch_remove(g->dir);
 }
 
 void gpud_place(const struct gpud *g, enum placement p)

@@ -78,11 +78,10 @@ static void flood(const char *url, struct act_tally *t)
 /* ---- source --------------------------------------------------------------------------------- */
 
 /* Each source is new to the daemon. */
-static unsigned long serial(struct act_tally *t)
+static unsigned long serial(void)
 {
-    static atomic_ulong next;
-    (void)t;
-    return (unsigned long)getpid() * 1000000ul + atomic_fetch_add(&next, 1);
+    static unsigned long next;
+    return (unsigned long)getpid() * 1000000ul + next++;
 }
 
 static int load(gpud_client *c, const char *source, gpud_module *ret_module)
@@ -103,7 +102,7 @@ static void crash_once(const char *url, struct act_tally *t)
     gpud_client *c = client_of(url, t);
     (void)snprintf(source, sizeof source,
                    "__kernel void bad(__global int *y) { *(volatile __global int *)0 = %lu; }",
-                   serial(t));
+                   serial());
     if (load(c, source, &m) == 0 && gpud_module_kernel_at(c, m, 0, &k) == 0) {
         count(t, gpud_call(c, k, &arg, 1, &one) != 0 ? 0 : -1);
     } else {
@@ -138,8 +137,7 @@ static void bomb(const char *url, struct act_tally *t)
     char source[SOURCE_ROOM];
     gpud_client *c = client_of(url, t);
     for (;;) {
-        int n =
-            snprintf(source, sizeof source, "#define X0 y[0] = y[0] * y[1] + %lu;\n", serial(t));
+        int n = snprintf(source, sizeof source, "#define X0 y[0] = y[0] * y[1] + %lu;\n", serial());
         for (unsigned i = 1; i <= 20; i++) {
             n += snprintf(source + n, sizeof source - (size_t)n, "#define X%u X%u X%u\n", i, i - 1,
                           i - 1);

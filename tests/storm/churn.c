@@ -165,6 +165,8 @@ static struct parts settled(struct heap_page *heap)
 static bool tell(const char *what, const struct usage *before, const struct usage *after)
 {
     int more = (int)(after->descriptors - before->descriptors);
+    ck_assert_uint_gt(before->descriptors, 0);
+    ck_assert_uint_gt(after->descriptors, 0);
     (void)printf("churn: %-8s descriptors %u, %+d; pages %" PRIu64 " KiB, %+" PRId64 " KiB", what,
                  after->descriptors, more, after->pages / 1024,
                  ((int64_t)after->pages - (int64_t)before->pages) / 1024);

@@ -21,6 +21,6 @@ struct usage {
 struct heap_page *heap_begin(const char *folder);
 /* Gives free pages back to the kernel, and tells what is allocated. 0: page is NULL. Blocks. */
 uint64_t heap_of_front(struct heap_page *page);
-struct usage usage_of(pid_t pid);
+struct usage usage_of(pid_t pid); /* it has ended, or is another user's: no descriptors */
 
 #endif

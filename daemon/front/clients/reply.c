@@ -23,8 +23,8 @@ void reply_answer(struct front *f, struct op *o, struct bytes reply)
         o->slot = NULL;
     }
     if (op_unnumbered(o) || op_acked(o)) {
-        /* an unnumbered request came over the socket, and nobody asks for an acknowledged answer
-         * again */
+        /* an unnumbered request came over the socket, and no client asks for an acknowledged
+         * answer again */
         op_destroy(o);
         return;
     }

@@ -98,7 +98,7 @@ void writer_drop(struct connection *c)
 
 /* NNG makes a TLS record of the first part of a send and leaves the others to the next one, so
  * answers that wait go into one. A long answer goes from where it is. */
-static unsigned pack(struct connection *c, nng_iov *ret_iov)
+static nng_iov pack(struct connection *c)
 {
     size_t size = 0;
     for (const struct answer *a = c->first; a != NULL; a = a->next) {
@@ -109,9 +109,8 @@ static unsigned pack(struct connection *c, nng_iov *ret_iov)
         memcpy(c->output + size, a->data + a->sent, part);
         size += part;
     }
-    *ret_iov = size > 0 ? iov_of(c->output, size)
-                        : iov_of(c->first->data + c->first->sent, c->first->size - c->first->sent);
-    return 1;
+    return size > 0 ? iov_of(c->output, size)
+                    : iov_of(c->first->data + c->first->sent, c->first->size - c->first->sent);
 }
 
 /* Gathers what is to be sent. false: nothing, and the caller is not the writing thread any more. */
@@ -119,7 +118,7 @@ static bool gather(struct connection *c, nng_iov iov[GATHER_MAX], unsigned *ret_
 {
     unsigned count = 0;
     if (c->state < CONNECTION_CLOSING && c->output != NULL && c->first != NULL) {
-        count = pack(c, iov);
+        iov[count++] = pack(c);
     } else if (c->state < CONNECTION_CLOSING) {
         for (struct answer *a = c->first; a != NULL && count < GATHER_MAX; a = a->next) {
             iov[count++] = iov_of(a->data + a->sent, a->size - a->sent);

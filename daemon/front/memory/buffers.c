@@ -190,20 +190,15 @@ static void restore_more(struct front *f, struct device *d)
     }
 }
 
-/* Asks for the next ones, or announces that the device has restored all. */
-static void restore_go_on(struct front *f, struct device *d)
+/* A request to restore was answered or is void. Asks for the next ones, or announces that the
+ * device has restored all. */
+static void restore_next(struct front *f, struct device *d)
 {
+    d->restores--;
     restore_more(f, d);
     if (d->killed_ns == 0) {
         f->hooks.worker_ready(f, d);
     }
-}
-
-/* A request to restore was answered or is void. */
-static void restore_next(struct front *f, struct device *d)
-{
-    d->restores--;
-    restore_go_on(f, d);
 }
 
 void buffer_restore_watch(struct front *f)

@@ -208,7 +208,8 @@ struct job *job_find(struct job *table, uint64_t id);
 
 /* Gives a job without a session to the session, which counts it. false: no memory. */
 bool job_join(struct job *j, struct session *s);
-/* Takes the job from its session, if it has one: the job ended, or nobody waits for its answer. */
+/* Takes the job from its session, if it has one: the job ended, or no client waits for its answer.
+ */
 void job_part(struct job *j);
 /* The session's unfinished job that the request `seq` submitted; NULL: none. */
 struct job *job_of_request(const struct session *s, uint64_t seq);

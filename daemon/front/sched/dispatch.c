@@ -73,12 +73,17 @@ static int name_reader(const struct work_use *u, struct err *e)
     return err_wrap(e, "step %u, launch: %s", u->step, u->reader->name);
 }
 
-static int check_defined(const struct job *j, const struct device *d, struct err *e)
+/* *ret_here: the worker has it. If not, it has yet to get the content of a buffer that it lacked
+ * memory for (memory/buffers.h). */
+static int check_defined(const struct job *j, const struct device *d, bool *ret_here, struct err *e)
 {
+    *ret_here = true;
     for (unsigned i = 0; i < j->work.use_count; i++) {
         const struct work_use *u = &j->work.uses[i];
         const struct buffer *b = u->buffer;
-        if (buffer_state(b) == BUFFER_LOST) {
+        enum buffer_state state = buffer_state(b);
+        *ret_here = *ret_here && state != BUFFER_RESTORING;
+        if (state == BUFFER_LOST) {
             char title[BUFFER_TITLE];
             return err_set(e, ERR_BUFFER_LOST, "%s was lost with its worker",
                            buffer_title(b, title));
@@ -89,17 +94,6 @@ static int check_defined(const struct job *j, const struct device *d, struct err
         }
     }
     return 0;
-}
-
-/* The worker has yet to get the content of a buffer that it lacked memory for (memory/buffers.h).
- */
-static bool awaits_content(const struct job *j)
-{
-    bool awaits = false;
-    for (unsigned i = 0; !awaits && i < j->work.use_count; i++) {
-        awaits = buffer_state(j->work.uses[i].buffer) == BUFFER_RESTORING;
-    }
-    return awaits;
 }
 
 /* A kernel may have been quarantined since the job was admitted. */
@@ -263,7 +257,8 @@ static enum verdict fail(struct front *f, struct job *j, const struct err *e)
 /* The job has all that it needs but room. */
 static enum verdict try_room(struct front *f, struct job *j, struct device *d)
 {
-    struct err e = ERR_INIT;
+    struct err e;
+    err_init(&e);
     if (j->work.input_bytes > d->input_range.size || j->work.output_bytes > d->output_range.size) {
         (void)err_set(
             &e, ERR_LIMIT,
@@ -309,10 +304,11 @@ static enum verdict try_send(struct front *f, struct job *j, struct device *d)
                       (unsigned long long)j->inputs.spoiler, err_name(j->inputs.code));
         return fail(f, j, &e);
     }
-    if (check_kernels(j, &e) != 0 || check_defined(j, d, &e) != 0) {
+    bool here = false;
+    if (check_kernels(j, &e) != 0 || check_defined(j, d, &here, &e) != 0) {
         return fail(f, j, &e);
     }
-    if (awaits_content(j)) {
+    if (!here) {
         return park(f, j, WAIT_RESTORE);
     }
     bool ready = false;

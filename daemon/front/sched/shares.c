@@ -219,7 +219,7 @@ static uint64_t served_of(const struct job *j, const struct device *base, unsign
 
 /* The job of the tenant that has had least. Before a tenant that may have no more in flight another
  * one goes, as long as it is no more than LEAD_NS ahead, or a stream would be idle. *ret_waits:
- * there is such a tenant. Nobody waits for a worker that does not serve. */
+ * there is such a tenant. No tenant waits for a worker that does not serve. */
 static struct job *class_head(struct device *base, unsigned class, bool *ret_waits)
 {
     struct stake *passed = NULL;

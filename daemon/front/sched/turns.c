@@ -92,13 +92,13 @@ static void begin(struct front *f, struct turn *t, struct device *d, bool draine
     t->taken++;
 }
 
-/* What the holder would have been charged in the time of a switch and of the way back. Between
- * brief jobs a device does nothing, and no tenant is charged for that. */
-static uint64_t cut_price_ns(const struct turn *t)
+/* Between brief jobs a device does nothing, and no tenant is charged for that. */
+uint64_t turn_price_ns(const struct turn *t)
 {
     uint64_t ns = turn_length_ns(t) / (TURN_COSTS / 2);
     uint64_t ran_ns = t->first_ns != 0 ? sat_sub(t->holder->quit_ns, t->first_ns) : 0;
-    return ran_ns > t->busy_ns ? ns * t->busy_ns / ran_ns : ns;
+    double part = ran_ns > t->busy_ns ? (double)t->busy_ns / (double)ran_ns : 1;
+    return (uint64_t)((double)ns * part);
 }
 
 static void wait_for(struct front *f, struct turn *t)
@@ -135,7 +135,7 @@ static struct job *change(struct front *f, struct device *base, struct job *due,
         return keeps && !goal->drained ? next : NULL;
     }
     if (keeps) {
-        shares_pay(due, base, cut_price_ns(t));
+        shares_pay(due, base, turn_price_ns(t));
     }
     begin(f, t, goal, next == NULL);
     *ret_worker = goal;

@@ -18,8 +18,8 @@
  * turns only as long as it gets less than its share, and what the others lose is what they had
  * beyond theirs. A worker that always has jobs cuts no turn.
  *
- * A worker has more than a job for each stream in flight only as long as these are expected to end
- * within TURN_LEAST_NS, since the next turn begins when they have.
+ * A worker gets a job beyond one for each stream and one behind them only as long as what is in
+ * flight is expected to end within TURN_LEAST_NS, since the next turn begins when it has.
  *
  * A turn overruns if no job of its worker ends within turn_overrun_ms after its end, while others
  * wait. If a job is seen to run, and the worker has given a sign of life since, a domain's worker
@@ -45,6 +45,9 @@
 uint64_t turn_length_ns(const struct turn *t);
 /* A switch took so long. */
 void turn_cost(struct turn *t, uint64_t ns);
+/* What a cut of the turn costs: what its holder would have been charged in the time of a switch and
+ * of the way back. The turn has a holder. */
+uint64_t turn_price_ns(const struct turn *t);
 /* Whether the workers of the device take turns. d: no domain. */
 static inline bool turns_apply(const struct front *f, const struct device *d)
 {

@@ -61,9 +61,9 @@ pid_t daemon_launcher(const struct daemon *d);                /* 0: none at the 
 pid_t daemon_compiler(const struct daemon *d);                /* 0: none at the moment */
 /* The launcher's children that run this program; how many, at most `max`. */
 unsigned daemon_children(pid_t launcher, const char *program, pid_t *ret_pids, unsigned max);
-/* Until the device's worker is another one and the daemon is ready. */
 /* Whether the device has a worker, and another one than `before`. */
 bool daemon_has_another(const struct daemon *d, unsigned device, pid_t before);
+/* Until the device's worker is another one and the daemon is ready. */
 void daemon_wait_worker(const struct daemon *d, unsigned device, pid_t before);
 
 gpud_client *client_open(const char *url);

@@ -419,7 +419,7 @@ START_TEST(only_memory_that_stays_is_taken)
 }
 END_TEST
 
-/* A worker had no room for it: it is told of it again, and does not keep it as one that it lacks.
+/* A worker had no room for it: it is sent again, and not kept as one that the worker lacks.
  */
 START_TEST(what_a_worker_could_not_take_is_given_again)
 {

@@ -1,5 +1,5 @@
 /* Sealed buffers come back to another worker a few at a time, and their device serves once all are
- * there that somebody needs. */
+ * there, but for those that it lacked memory for. */
 #include <stdio.h>
 
 #include "common/memfd.h"
@@ -103,7 +103,7 @@ START_TEST(each_answer_brings_the_next_one)
 }
 END_TEST
 
-/* Nobody waits for its answer, which comes all the same. */
+/* No job waits for its answer, which comes all the same. */
 START_TEST(so_does_one_that_is_let_go)
 {
     begin_many();
@@ -290,7 +290,7 @@ START_TEST(one_that_the_worker_has_no_more_is_lost)
 }
 END_TEST
 
-/* Its own end is on the way: it does not serve, whoever lets go of the last one. */
+/* Its own end is on the way: it does not serve when the last one is let go. */
 START_TEST(a_worker_that_is_being_ended_is_not_ready)
 {
     begin();
@@ -355,7 +355,7 @@ START_TEST(one_that_was_freed_comes_back_for_its_job)
 }
 END_TEST
 
-/* What was not sealed is lost, and its job is told that; a sealed one may not come back either. _i:
+/* What was not sealed is lost, and its job fails; a sealed one may not come back either. _i:
  * which. It is counted once. */
 START_TEST(one_that_was_freed_is_lost_for_its_job)
 {

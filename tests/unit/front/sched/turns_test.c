@@ -2,6 +2,7 @@
 #include "daemon/front/sched/turns.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/sched/market.h"
@@ -248,7 +249,27 @@ START_TEST(the_length_has_bounds)
 }
 END_TEST
 
+/* Its holder was busy for a third of the turn, which may have lasted for days. */
+START_TEST(the_price_of_a_cut_follows_the_time_charged)
+{
+    static const uint64_t lengths[] = {0, 30 * NS_PER_MS, 30 * 86400 * NS_PER_S};
+    struct device *holder = calloc(1, sizeof *holder);
+    ck_assert_ptr_nonnull(holder);
+    struct turn t = {.holder = holder, .cost_ns = TURN_MOST_NS, .first_ns = 1};
+    for (unsigned i = 0; i < 3; i++) {
+        uint64_t whole = TURN_MOST_NS / (TURN_COSTS / 2);
+        uint64_t price = i == 0 ? whole : whole / 3;
+        holder->quit_ns = t.first_ns + lengths[i];
+        t.busy_ns = lengths[i] / 3;
+        ck_assert_uint_ge(turn_price_ns(&t) + 1, price);
+        ck_assert_uint_le(turn_price_ns(&t), price + 1);
+    }
+    free(holder);
+}
+END_TEST
+
 SUITE_MAIN("turns", shares_follow_weights_across_domains, equal_weights_share_alike_across_domains,
            time_is_charged_once_across_domains, a_turn_is_cut_for_an_earlier_class,
            a_turn_is_cut_for_a_tenant_with_few_jobs, a_worker_alone_keeps_the_device,
-           turns_follow_what_a_switch_costs, the_length_has_bounds)
+           turns_follow_what_a_switch_costs, the_length_has_bounds,
+           the_price_of_a_cut_follows_the_time_charged)
