@@ -50,17 +50,18 @@ static int folder_open(const char *dir, int *ret_fd, struct err *e)
     return 0;
 }
 
-/* A killed process has its lock until the last of its threads is gone. */
-static bool lock(int fd)
+/* A killed process has its lock until the last of its threads is gone. Returns 0, or an errno. */
+static int lock(int fd)
 {
     const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
     for (unsigned i = 0; flock(fd, LOCK_EX | LOCK_NB) != 0; i++) {
-        if (i == LOCK_TRIES) {
-            return false;
+        int number = errno;
+        if (number != EWOULDBLOCK || i == LOCK_TRIES) {
+            return number;
         }
         (void)nanosleep(&pause, NULL);
     }
-    return true;
+    return 0;
 }
 
 int runtime_lock(const char *dir, const char *name, const char *owner, int *ret_fd, struct err *e)
@@ -77,11 +78,18 @@ int runtime_lock(const char *dir, const char *name, const char *owner, int *ret_
         errno = number;
         return err_errno(e, ERR_IO, "opening %s/%s", dir, name);
     }
-    if (!lock(fd)) {
+    number = lock(fd);
+    if (number != 0) {
         (void)close(fd);
+    }
+    if (number == EWOULDBLOCK) {
         return err_set(e, ERR_EXISTS,
                        "another %s serves %s: end it, or choose another folder by --runtime-dir",
                        owner, dir);
+    }
+    if (number != 0) {
+        errno = number;
+        return err_errno(e, ERR_IO, "locking %s/%s", dir, name);
     }
     *ret_fd = fd;
     return 0;

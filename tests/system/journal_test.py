@@ -201,6 +201,22 @@ def flood(binaries):
         gpuctl(binaries, "log-level", "info")
 
 
+def watch(binaries):
+    """Returns the entries of requests, and those about lines that were left out."""
+    daemon = start_gpud(binaries)
+    try:
+        wait_for("gpud", lambda: "ready" in gpuctl(binaries, "status"))
+        wait_for("the log", lambda: "device 0 ready" in gpuctl(binaries, "logs"))
+        look(binaries)
+        follow(binaries)
+        fail_to_start(binaries)
+        flood(binaries)
+    finally:
+        daemon.send_signal(signal.SIGTERM)
+        daemon.wait()
+    return [[e for e in entries(binaries) if e.get("GPUD_KIND") == kind] for kind in ("CONTROL", "SUPPRESSED")]
+
+
 def main():
     binaries, source = sys.argv[1:3]
     if sys.argv[-1] != "inside":
@@ -208,21 +224,11 @@ def main():
     with tempfile.TemporaryDirectory(prefix="gpud-journal-") as work:
         furnish(source, work)
         journal = start_journal()
-        daemon = start_gpud(binaries)
         try:
-            wait_for("gpud", lambda: "ready" in gpuctl(binaries, "status"))
-            wait_for("the log", lambda: "device 0 ready" in gpuctl(binaries, "logs"))
-            look(binaries)
-            follow(binaries)
-            fail_to_start(binaries)
-            flood(binaries)
+            controls, told = watch(binaries)
         finally:
-            daemon.send_signal(signal.SIGTERM)
-            daemon.wait()
-        controls = [e for e in entries(binaries) if e.get("GPUD_KIND") == "CONTROL"]
-        told = [e for e in entries(binaries) if e.get("GPUD_KIND") == "SUPPRESSED"]
-        journal.terminate()
-        journal.wait()
+            journal.terminate()
+            journal.wait()
     assert told and "lines of kind CONTROL were left out" in told[-1]["MESSAGE"], told
     left_out = sum(int(e["MESSAGE"].split()[0]) for e in told)
     print("%d lines of requests were kept, %d were left out" % (len(controls), left_out))
