@@ -100,6 +100,7 @@ static void choose_more(struct chance *c, struct ward_params *p)
     p->variables = chance_percent(c, 40);
     p->shows = chance_percent(c, 60);
     p->libraries = chance_percent(c, 40);
+    p->prompt = 1; /* as libuv does; courses that are older than the parameter have 0 */
 }
 
 static enum ward_kind usual_kind(uint64_t n)

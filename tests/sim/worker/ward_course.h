@@ -57,7 +57,8 @@
     X(managed_kib, 1 << 20) /* limit of their bytes */                                             \
     X(variables, 1)         /* 1: modules have variables, which become buffers */                  \
     X(shows, 1)             /* 1: the device shows which commands run */                           \
-    X(libraries, 1)         /* 1: a vendor's library may run in place of kernels */
+    X(libraries, 1)         /* 1: a vendor's library may run in place of kernels */                \
+    X(prompt, 1)            /* 1: answers are sent before the loop sleeps; 0: at its next event */
 
 struct ward_params {
 #define X(name, most) uint64_t name;

@@ -10,7 +10,8 @@
 #include "common/descriptors.h"
 #include "daemon/worker/serve/serve.h"
 
-#define LATE_NS (50 * NS_PER_MS) /* the worker looks at its streams now and then */
+#define LATE_NS   (50 * NS_PER_MS)  /* the worker looks at its streams now and then */
+#define REFUSE_NS (500 * NS_PER_MS) /* … and at jobs that wait for memory */
 
 /* ---- what it knows --------------------------------------------------------------------------- */
 
@@ -154,6 +155,12 @@ static void job_over(struct ward *w, struct asked_job *j, const struct msg_w_don
     }
     if (m->code == ERR_DEADLINE && m->effects != ERR_EFFECTS_NONE) {
         ward_broken(w, "deadline", "job %" PRIu64 " has effects and missed its deadline", j->id);
+    }
+    uint64_t due_ns = j->deadline_ns > j->sent_ns ? j->deadline_ns : j->sent_ns;
+    if (m->code == ERR_DEADLINE && w->params.prompt != 0 && !j->late && !j->listed &&
+        w->now_ns > ns_add(due_ns, REFUSE_NS)) {
+        ward_broken(w, "deadline", "job %" PRIu64 " was refused %" PRIu64 " us after its deadline",
+                    j->id, (w->now_ns - due_ns) / 1000);
     }
     if (m->code == 0 && !j->late && m->started_ns > ns_add(j->deadline_ns, LATE_NS)) {
         ward_broken(w, "deadline", "job %" PRIu64 " began %" PRIu64 " us after its deadline", j->id,

@@ -50,6 +50,9 @@ static void turn(struct ward *w)
 {
     (void)ward_works_end(w);
     (void)uv_run(&w->loop, UV_RUN_NOWAIT);
+    if (w->params.prompt != 0) { /* what libuv does before it sleeps */
+        (void)uv_run(&w->loop, UV_RUN_NOWAIT);
+    }
     if (w->front != NULL && w->front_open) {
         if (ward_sent() || w->params.rings != 0) {
             ward_front_hear(w);
