@@ -145,18 +145,13 @@ static const char *unfounded(const struct ward *w, const struct asked_job *j, in
     }
 }
 
-static void job_over(struct ward *w, struct asked_job *j, const struct msg_w_done *m)
+/* Were the promises about its deadline kept? */
+static void check_deadline(struct ward *w, const struct asked_job *j, const struct msg_w_done *m)
 {
-    struct ward_front *f = w->front;
-    const char *why = unfounded(w, j, m->code);
-    if (why != NULL) {
-        ward_broken(w, "verdict", "job %" PRIu64 ": code %" PRId64 ", %.*s: %s", j->id, m->code,
-                    (int)m->text.size, m->text.data, why);
-    }
+    uint64_t due_ns = j->deadline_ns > j->sent_ns ? j->deadline_ns : j->sent_ns;
     if (m->code == ERR_DEADLINE && m->effects != ERR_EFFECTS_NONE) {
         ward_broken(w, "deadline", "job %" PRIu64 " has effects and missed its deadline", j->id);
     }
-    uint64_t due_ns = j->deadline_ns > j->sent_ns ? j->deadline_ns : j->sent_ns;
     if (m->code == ERR_DEADLINE && w->params.prompt != 0 && !j->late && !j->listed &&
         w->now_ns > ns_add(due_ns, REFUSE_NS)) {
         ward_broken(w, "deadline", "job %" PRIu64 " was refused %" PRIu64 " us after its deadline",
@@ -170,6 +165,17 @@ static void job_over(struct ward *w, struct asked_job *j, const struct msg_w_don
         ward_broken(w, "deadline", "job %" PRIu64 " was late, but began %" PRIu64 " us before",
                     j->id, (j->deadline_ns - m->started_ns) / 1000);
     }
+}
+
+static void job_over(struct ward *w, struct asked_job *j, const struct msg_w_done *m)
+{
+    struct ward_front *f = w->front;
+    const char *why = unfounded(w, j, m->code);
+    if (why != NULL) {
+        ward_broken(w, "verdict", "job %" PRIu64 ": code %" PRId64 ", %.*s: %s", j->id, m->code,
+                    (int)m->text.size, m->text.data, why);
+    }
+    check_deadline(w, j, m);
     j->ended = true;
     j->code = m->code;
     j->effects = m->effects;
