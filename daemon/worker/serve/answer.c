@@ -190,8 +190,12 @@ static int inventory_buffer(struct channel *c, const struct buffer *b, struct er
     return channel_send(c, &schema_msg_w_inventory_buffer, &msg, &fds, e);
 }
 
+/* A retired job keeps its place only, and the front knows it no more. */
 static int inventory_job(struct channel *c, const struct job *j, struct err *e)
 {
+    if (j->state == JOB_RETIRED) {
+        return 0;
+    }
     bool reported = job_state_reported(j->state);
     struct msg_w_inventory_job msg = {.job = j->id, .stream = j->stream, .finished = reported};
     int rc = channel_send(c, &schema_msg_w_inventory_job, &msg, NULL, e);

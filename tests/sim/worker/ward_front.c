@@ -53,6 +53,7 @@ static void retire(struct ward *w, void *actor, uint64_t id)
     if (w->front->nonce != 0 || (j != NULL && !j->settled)) { /* a front knows its jobs first */
         ward_at(w, w->now_ns + NS_PER_MS, retire, NULL, id);
     } else if (j != NULL) {
+        ward_log(w, "job %" PRIu64 " is retired", id);
         const struct msg_f_retire msg = {.job = id};
         front_send(w, &schema_msg_f_retire, &msg, -1);
         DL_DELETE(w->front->jobs, j);
@@ -161,6 +162,10 @@ static void check_deadline(struct ward *w, const struct asked_job *j, const stru
         ward_broken(w, "deadline", "job %" PRIu64 " began %" PRIu64 " us after its deadline", j->id,
                     (m->started_ns - j->deadline_ns) / 1000);
     }
+}
+
+static void check_late(struct ward *w, const struct asked_job *j, const struct msg_w_done *m)
+{
     if (m->code == 0 && j->late && w->params.shows != 0 && m->started_ns < j->deadline_ns) {
         ward_broken(w, "deadline", "job %" PRIu64 " was late, but began %" PRIu64 " us before",
                     j->id, (j->deadline_ns - m->started_ns) / 1000);
@@ -176,6 +181,7 @@ static void job_over(struct ward *w, struct asked_job *j, const struct msg_w_don
                     (int)m->text.size, m->text.data, why);
     }
     check_deadline(w, j, m);
+    check_late(w, j, m);
     j->ended = true;
     j->code = m->code;
     j->effects = m->effects;
