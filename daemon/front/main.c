@@ -463,6 +463,18 @@ static void heap_prepare(void)
     (void)mallopt(M_MMAP_THRESHOLD, HEAP_PIECE);
 }
 
+/* A person reads the result of a check; the reason of a start that fails is for the log. */
+static int refuse(const struct arguments *a, const struct err *why)
+{
+    if (a->check) {
+        (void)fprintf(stderr, "gpud: %s\n", why->text);
+    } else {
+        log_say(LOG_START_FAILED, "%s", why->text);
+        log_end();
+    }
+    return EXIT_USAGE;
+}
+
 int main(int argc, char **argv)
 {
     struct arguments a = {0};
@@ -477,8 +489,7 @@ int main(int argc, char **argv)
         return status;
     }
     if (choose_settings(&a, &config, &e) != 0) {
-        (void)fprintf(stderr, "gpud: %s\n", e.text);
-        return EXIT_USAGE;
+        return refuse(&a, &e);
     }
     if (a.check) {
         (void)printf("settings are good: %s\n",

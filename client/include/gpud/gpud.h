@@ -764,7 +764,7 @@ GPUD_API int gpud_job_error(const gpud_job *job, gpud_error *ret_error);
 GPUD_API uint64_t gpud_job_id(const gpud_job *job);
 /* The output of a step, aligned to 64 bytes; the memory belongs to the job and lives until
  * gpud_job_free. arg is 0 for read steps, the argument's index for host arrays a launch wrote.
- * STATE before the job has ended, NOT_FOUND, NOMEM, or the job's error. */
+ * Either ret may be NULL. STATE before the job has ended, NOT_FOUND, NOMEM, or the job's error. */
 GPUD_API int gpud_job_output(const gpud_job *job, uint32_t step, uint32_t arg,
                              const void **ret_data, size_t *ret_bytes);
 

@@ -184,6 +184,16 @@ static int ended_well(const gpud_job *job, struct err *e)
                                    : err_set(e, ERR_STATE, "the job has not ended");
 }
 
+static void output_return(struct bytes data, const void **ret_data, size_t *ret_bytes)
+{
+    if (ret_data != NULL) {
+        *ret_data = data.data;
+    }
+    if (ret_bytes != NULL) {
+        *ret_bytes = data.size;
+    }
+}
+
 int gpud_job_output(const gpud_job *job, uint32_t step, uint32_t arg, const void **ret_data,
                     size_t *ret_bytes)
 {
@@ -199,8 +209,7 @@ int gpud_job_output(const gpud_job *job, uint32_t step, uint32_t arg, const void
         rc = job_output_aligned((gpud_job *)(uintptr_t)job, step, arg, &data, &e);
     }
     if (rc == 0) {
-        *ret_data = data.data;
-        *ret_bytes = data.size;
+        output_return(data, ret_data, ret_bytes);
     }
     job_leave(job);
     return error_report(rc, &e);
