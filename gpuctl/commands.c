@@ -39,6 +39,12 @@ static const char run_help[] =
     "  --max-input SIZE        bytes (512M, 4G) of one input file; without it the memory\n"
     "                          of the largest device, 1G for pipes\n"
     "  --detach                do not wait for the job\n"
+    "  --job FILE              run the job of a file of gpuctl job dump again, with the options\n"
+    "                          --device, --timeout, --class, --priority and these; buffers start\n"
+    "                          as zeros. Exit code 1: it failed, or its results are others than\n"
+    "                          those that the file has\n"
+    "  --module HASH=FILE      --job: the source of that module, where the file has none\n"
+    "  --record FILE           --job: write the file again, with hashes of the results\n"
     "  --dry-run               check and show everything, run nothing\n"
     "Examples:\n"
     "  gpuctl run axpy --arg 2 --arg in:f32=1,2,3 --arg inout:f32=1,1,1 --save y=y.npy\n"
@@ -65,6 +71,12 @@ static const char jobs_help[] =
     "  --tenant NAME     of this tenant\n"
     "  --limit N         at most the N newest\n"
     "FILTER: only rows with a text that contains it.\n";
+
+static const char job_dump_help[] =
+    "Writes FILE (standard output without it): the job's steps, arguments, arrays that travel\n"
+    "with it, modules with their sources, and the sizes of its buffers, as JSON; see gpuctl(1).\n"
+    "The daemon has these until the job ends. For its tenant, administrators, and tenants with\n"
+    "the role see or cancel, which get no arrays and sources.\n";
 
 static const char wait_help[] =
     "  --timeout MS      give up after this time (exit code 124); the job goes on\n"
@@ -160,6 +172,8 @@ const struct command commands[] = {
     {"jobs", "[FILTER] [OPTION...]", "Jobs: waiting, running and lately ended, newest first",
      jobs_help, jobs_option_list, cmd_jobs, COMMAND_LOOKS},
     {"job show", "JOB", "Everything about one job", "", NULL, cmd_job_show, COMMAND_LOOKS},
+    {"job dump", "JOB [FILE]", "Write what an unfinished job does, to run it again", job_dump_help,
+     NULL, cmd_job_dump, COMMAND_BRIEF},
     {"job cancel", "JOB [--running]", "Cancel a job",
      "  --running  ends the worker of a job that runs, if no other tenant uses that worker\n",
      job_cancel_option_list, cmd_job_cancel, COMMAND_BRIEF},

@@ -363,7 +363,8 @@ enum proto_submit_flag {
     S(state, PROTO_NAME_MAX)                                                                       \
     U(session, UINT64_MAX)                                                                         \
     S(tenant, PROTO_NAME_MAX)                                                                      \
-    U(limit, UINT64_MAX)
+    U(limit, UINT64_MAX)                                                                           \
+    U(job, UINT64_MAX)
 
 /* what: drain, resume, log-level, session-kill, pool-trim, reload */
 #define MSG_CONTROL(U, I, S, B, L) HEAD(U) S(what, PROTO_NAME_MAX) S(value, PROTO_TEXT_MAX)

@@ -144,6 +144,7 @@ COMMAND(cmd_accounts);
 COMMAND(cmd_accounts_reset);
 COMMAND(cmd_job_show);
 COMMAND(cmd_job_cancel);
+COMMAND(cmd_job_dump);
 COMMAND(cmd_explain);
 COMMAND(cmd_wait);
 COMMAND(cmd_top);

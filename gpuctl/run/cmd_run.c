@@ -46,7 +46,7 @@ int cmd_run(struct ctl *ctl, struct options *options, struct ctl_err *e)
     }
     int rc = run_options_parse(ctl, options, &run->options, e);
     if (rc == 0) {
-        rc = run_all(ctl, run, e);
+        rc = run->options.job != NULL ? run_dumped(ctl, run, e) : run_all(ctl, run, e);
     }
     run_finish(ctl, run);
     free(run);

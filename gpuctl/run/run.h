@@ -18,6 +18,14 @@
 
 #define RUN_ARGS      128
 #define RUN_VARIABLES 16
+#define RUN_MODULES   64
+
+/* --module HASH=FILE */
+struct run_module {
+    const char *hash; /* not terminated: `digits` characters */
+    size_t digits;
+    const char *file;
+};
 
 /* The options of the command line. Texts point into it. */
 struct run_options {
@@ -38,6 +46,10 @@ struct run_options {
     uint64_t max_input; /* bytes of one file; 0: as large as the devices */
     bool detach;
     bool dry_run;
+    const char *job; /* a file of `gpuctl job dump`; NULL: a kernel is run */
+    struct run_module module[RUN_MODULES];
+    uint32_t module_count;
+    const char *record; /* NULL: results are not recorded */
 };
 
 /* An argument of the kernel, in the kernel's order; after the arguments, a variable of its module.
@@ -82,6 +94,10 @@ int run_load_args(struct ctl *ctl, struct run *run, struct ctl_err *e);
 int run_place_args(struct ctl *ctl, struct run *run, struct ctl_err *e);
 /* Submits the job and waits, as often as --repeat says. Blocks. */
 int run_jobs(struct ctl *ctl, struct run *run, struct ctl_err *e);
+/* Waits for run->job, for which the user may interrupt it, and says its times. Blocks. */
+int run_await(struct run *run, struct ctl_err *e);
+/* --job: all stages of a job that was dumped. Blocks. */
+int run_dumped(struct ctl *ctl, struct run *run, struct ctl_err *e);
 /* Fetches, saves and shows the outputs. Blocks. */
 int run_results(struct ctl *ctl, struct run *run, struct ctl_err *e);
 /* Shows the job without running it. */

@@ -136,16 +136,34 @@ static int run_repeated(struct ctl *ctl, struct run *run, uint64_t *executed, st
     return 0;
 }
 
+/* A second SIGINT ends gpuctl at once. */
+static void catch_interrupt(struct sigaction *ret_before)
+{
+    const struct sigaction handler = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
+    (void)sigaction(SIGINT, &handler, ret_before);
+}
+
+int run_await(struct run *run, struct ctl_err *e)
+{
+    struct sigaction before;
+    gpud_job_times times = {.size = sizeof times};
+    catch_interrupt(&before);
+    int rc = wait_job(run, e);
+    (void)sigaction(SIGINT, &before, NULL);
+    if (rc == 0 && !run->options.detach && gpud_job_timing(run->job, &times) == 0) {
+        say_time(&times);
+    }
+    return rc;
+}
+
 int run_jobs(struct ctl *ctl, struct run *run, struct ctl_err *e)
 {
     uint64_t *executed = calloc(run->options.repeat, sizeof *executed);
     if (executed == NULL) {
         return ctl_err_set(e, GPUD_ERR_NOMEM, "out of memory");
     }
-    /* a second SIGINT ends gpuctl at once */
-    const struct sigaction handler = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
     struct sigaction before;
-    (void)sigaction(SIGINT, &handler, &before);
+    catch_interrupt(&before);
     int rc = run_repeated(ctl, run, executed, e);
     (void)sigaction(SIGINT, &before, NULL);
     if (rc == 0 && run->options.repeat > 1) {

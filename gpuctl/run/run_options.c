@@ -24,6 +24,9 @@ enum {
     OPT_PRIORITY,
     OPT_DETACH,
     OPT_DRY_RUN,
+    OPT_JOB,
+    OPT_MODULE,
+    OPT_RECORD,
 };
 
 const struct option run_option_list[] = {
@@ -47,6 +50,9 @@ const struct option run_option_list[] = {
     {"detach", 0, false, OPT_DETACH},
     {"dry-run", 0, false, OPT_DRY_RUN},
     {"compiler", 0, true, OPT_COMPILER},
+    {"job", 0, true, OPT_JOB},
+    {"module", 0, true, OPT_MODULE},
+    {"record", 0, true, OPT_RECORD},
     {0},
 };
 
@@ -126,6 +132,35 @@ static int take_priority(struct run_options *o, const char *value, struct ctl_er
     return 0;
 }
 
+static int take_module(struct run_options *o, const char *value, struct ctl_err *e)
+{
+    const char *equals = strchr(value, '=');
+    if (equals == NULL || equals == value || equals[1] == '\0') {
+        return ctl_err_usage(e, "--module %s: HASH=FILE", value);
+    }
+    if (o->module_count == RUN_MODULES) {
+        return ctl_err_usage(e, "more than %d modules", RUN_MODULES);
+    }
+    o->module[o->module_count++] =
+        (struct run_module){.hash = value, .digits = (size_t)(equals - value), .file = equals + 1};
+    return 0;
+}
+
+/* Options of a job from a file. */
+static int take_job(struct run_options *o, int id, const char *value, struct ctl_err *e)
+{
+    switch (id) {
+    case OPT_MODULE:
+        return take_module(o, value, e);
+    case OPT_RECORD:
+        o->record = value;
+        return 0;
+    default:
+        o->job = value;
+        return 0;
+    }
+}
+
 static int take_source(struct run_options *o, int id, const char *value, struct ctl_err *e)
 {
     switch (id) {
@@ -149,6 +184,9 @@ static int take(struct run_options *o, int id, const char *value, struct ctl_err
 {
     if (id <= OPT_INCLUDE) {
         return take_source(o, id, value, e);
+    }
+    if (id >= OPT_JOB) {
+        return take_job(o, id, value, e);
     }
     switch (id) {
     case OPT_ARG:
@@ -205,12 +243,34 @@ static int check_built_in(const struct run_options *o, struct ctl_err *e)
     return 0;
 }
 
+/* The file of a job says what is run. */
+static int check_job(const struct run_options *o, struct ctl_err *e)
+{
+    const struct source *s = &o->source;
+    bool source = s->file != NULL || s->lang != 0 || s->include.count > 0 || s->options[0] != '\0';
+    bool sizes = o->grid.global[0] != 0 || o->grid.local[0] != 0;
+    bool arguments = o->arg_count > 0 || o->variable_count > 0 || o->save_count > 0;
+    if (o->kernel != NULL || source || sizes || arguments || o->max_input > 0 || o->dry_run ||
+        o->detach || o->repeat > 1) {
+        return ctl_err_usage(e, "--job FILE has the kernels and arguments: beside it only "
+                                "--device, --timeout, --class, --priority, --module and --record "
+                                "are possible");
+    }
+    return 0;
+}
+
 /* Refuses options that contradict each other. */
 static int check(const struct run_options *o, struct ctl_err *e)
 {
     unsigned from_stdin =
         count_stdin(o->arg, o->arg_count) + count_stdin(o->variable, o->variable_count);
     from_stdin += o->source.file != NULL && strcmp(o->source.file, "-") == 0;
+    if (o->job != NULL) {
+        return check_job(o, e);
+    }
+    if (o->module_count > 0 || o->record != NULL) {
+        return ctl_err_usage(e, "--module and --record need --job");
+    }
     if (o->kernel == NULL && o->source.file == NULL) {
         return ctl_err_usage(e, "KERNEL is missing: a built-in one (gpuctl kernels lists them), or "
                                 "--source FILE");

@@ -798,8 +798,7 @@ typedef struct gpud_job_desc {
     uint64_t device; /* its id, not GPUD_ON(id); GPUD_NO_DEVICE: none yet */
     uint64_t stream, replays;
     uint64_t submitted_ns; /* the daemon's monotonic clock; 0 = not yet, as the next three */
-    uint64_t dispatched_ns, started_ns, ended_ns;
-    uint64_t trace_id;
+    uint64_t dispatched_ns, started_ns, ended_ns, trace_id;
     char state[GPUD_NAME]; /* "queued", "dispatched", "running", "done", "failed", … */
     char label[GPUD_NAME];
     char text[GPUD_ERROR_TEXT];
@@ -816,12 +815,12 @@ GPUD_API int gpud_job_kill(gpud_client *client, uint64_t job);
 GPUD_API int gpud_explain(gpud_client *client, uint64_t job, char *ret_text, size_t bytes);
 
 /* Tables: what = "status", "devices", "pool", "kernels", "jobs", "sessions", "tenants", "config",
- * "timeline", "accounts", "domains", "trace", "buffers" (see gpuctl(1)); filter: only rows with a
- * text that contains it, NULL or "": all. Blocks. NOT_FOUND: an unknown `what`. Free the table. */
+ * "timeline", "accounts", "domains", "trace", "buffers", "program" (see gpuctl(1)); filter: only
+ * rows with a text that contains it, NULL or "": all. Blocks. NOT_FOUND. Free the table. */
 GPUD_API int gpud_query(gpud_client *client, const char *what, const char *filter,
                         gpud_table **ret_table);
 
-/* Chooses rows. All but `filter` apply to "jobs" and "timeline", the newest job first. */
+/* Chooses rows; from `state` to `limit`, of "jobs" and "timeline", the newest job first. */
 typedef struct gpud_query_options {
     size_t size;
     const char *filter; /* as for gpud_query */
@@ -829,6 +828,7 @@ typedef struct gpud_query_options {
     uint64_t session;   /* column "session" of "sessions"; 0: any */
     const char *tenant; /* NULL or "": any */
     uint64_t limit;     /* the most rows; 0: as many as fit a table */
+    uint64_t job;       /* the job of "program" */
 } gpud_query_options;
 
 /* As gpud_query; options NULL: all rows. */

@@ -147,7 +147,8 @@ static int query(struct gpud_client *c, const char *what, const gpud_query_optio
                             .state = bytes_str(o.state),
                             .session = o.session,
                             .tenant = bytes_str(o.tenant),
-                            .limit = o.limit};
+                            .limit = o.limit,
+                            .job = o.job};
     return table_call(c, &schema_msg_query, &msg, ret_table, e);
 }
 

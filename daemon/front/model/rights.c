@@ -179,3 +179,13 @@ bool rights_sees(const struct rights *a, const struct session *s, const struct t
 {
     return s != NULL && (s->tenant == t || a->look_all || rights_may(a, s, ROLE_SEE | ROLE_CANCEL));
 }
+
+bool rights_reads(const struct rights *a, const struct session *s, const struct tenant *t)
+{
+    return s != NULL && (s->tenant == t || rights_may(a, s, ROLE_SEE | ROLE_CANCEL));
+}
+
+bool rights_content(const struct rights *a, const struct session *s, const struct tenant *t)
+{
+    return s != NULL && (s->tenant == t || rights_admin(a, s));
+}

@@ -43,5 +43,11 @@ int rights_refuse_load(const struct rights *a, const struct config *config, cons
 /* The same for CANCEL of another tenant's job that the session may see. */
 int rights_refuse_cancel(const struct config *config, uint64_t job, struct err *e);
 bool rights_sees(const struct rights *a, const struct session *s, const struct tenant *t);
+/* Whether it may read the programs of the tenant's jobs, with their scalars: its own, or by a role.
+ * That every session sees the jobs of all tenants (look_all) is not enough. */
+bool rights_reads(const struct rights *a, const struct session *s, const struct tenant *t);
+/* Whether it may read content: arrays that travel with jobs, and sources. Of another tenant's,
+ * administrators only. */
+bool rights_content(const struct rights *a, const struct session *s, const struct tenant *t);
 
 #endif

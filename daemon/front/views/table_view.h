@@ -9,6 +9,7 @@
 #include "daemon/front/model/front.h"
 #include "daemon/front/model/request.h"
 #include "daemon/front/views/table.h"
+#include "proto/codec.h"
 
 #define TABLE_ROW_UNITS 8u /* units of work for a row */
 
@@ -24,6 +25,21 @@ struct table_view {
     bool before_hello; /* connections without a session may ask for it */
 };
 
+/* How far the table `program` is; table_program.c's. Valid while the job has its request: lists and
+ * contents lie there, in its program and in its modules. */
+struct program_walk {
+    unsigned part;          /* enum program_part */
+    struct proto_iter list; /* of the part: the records to come */
+    struct proto_iter args; /* of the step before: the same */
+    uint64_t number;        /* of the next element of the part */
+    uint64_t arg;           /* of the next argument */
+    unsigned text;          /* of a module: the next of its texts */
+    struct proto_iter more; /* of a module: the headers to come */
+    const char *what;       /* what `rest` is */
+    struct bytes rest;      /* of a content: the bytes to come */
+    uint64_t room;          /* bytes that contents may have yet */
+};
+
 struct table_query {
     struct front *f;
     const struct session *s;       /* NULL: before HELLO */
@@ -35,6 +51,7 @@ struct table_query {
     uint64_t round;  /* of its turn (round_next) */
     const void *at;  /* the element to visit next, of a list; NULL: the end */
     uint32_t cursor; /* the place to visit next, of an idmap */
+    struct program_walk walk;
     struct table_query *prev, *next;
 };
 
@@ -46,5 +63,6 @@ extern const struct table_view view_jobs, view_timeline;              /* table_j
 extern const struct table_view view_sessions, view_tenants;           /* table_tenants.c */
 extern const struct table_view view_accounts;                         /* table_accounts.c */
 extern const struct table_view view_trace;                            /* trace.c */
+extern const struct table_view view_program;                          /* table_program.c */
 
 #endif

@@ -231,12 +231,12 @@ static void values_are_skipped(const struct option *list)
         }
         snprintf(words, sizeof words, "--%s %s job \"\"", list->name, list->value ? "x" : "");
         complete(words);
-        ck_assert_msg(offered("show") && lines() == 2, "completion is wrong behind --%s: %s",
+        ck_assert_msg(offered("show") && lines() == 3, "completion is wrong behind --%s: %s",
                       list->name, text);
         if (list->letter != 0 && !(list->letter == 'f' && !list->value)) { /* see below */
             snprintf(words, sizeof words, "-%c %s job \"\"", list->letter, list->value ? "x" : "");
             complete(words);
-            ck_assert_msg(offered("show") && lines() == 2, "completion is wrong behind -%c: %s",
+            ck_assert_msg(offered("show") && lines() == 3, "completion is wrong behind -%c: %s",
                           list->letter, text);
         }
     }

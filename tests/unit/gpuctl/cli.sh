@@ -88,7 +88,7 @@ says 'did you mean job show?'
 expect 2 status --ouput json
 says 'did you mean --output?'
 expect 2 job
-says 'needs a second word: show, cancel'
+says 'needs a second word: show, dump, cancel'
 expect 2 job show
 says 'JOB is missing: gpuctl job show JOB'
 expect 2 log-level
