@@ -353,7 +353,9 @@ enum frame_ref_tag {
 #define MSG_W_SNAPSHOT(U, I, S, B, L) U(nonce, UINT64_MAX) I(code) I(vendor) S(text, PROTO_TEXT_MAX)
 
 /* Rings for the channel; fds: memory and doorbells (common/duplex.h). Answered by W_RINGS over the
- * socket, with the same nonce; code 0: the rings are used from then on. */
+ * socket, with the same nonce; code 0: the rings are used from then on. fd of W_RINGS, if
+ * the worker has one: /proc/PID/task/TID/stat of the thread that writes beats, which the front could
+ * not open where its /proc hides processes of other users. */
 #define MSG_F_RINGS(U, I, S, B, L) U(nonce, UINT64_MAX)
 #define MSG_W_RINGS(U, I, S, B, L) U(nonce, UINT64_MAX) I(code) S(text, PROTO_TEXT_MAX)
 

@@ -41,6 +41,7 @@
 #include "daemon/front/views/snapshot.h"
 #include "daemon/front/views/table_query.h"
 #include "daemon/front/views/trace.h"
+#include "daemon/front/workers/beater.h"
 #include "daemon/front/workers/command.h"
 #include "daemon/front/workers/domains.h"
 #include "daemon/front/workers/launcher_link.h"
@@ -429,6 +430,7 @@ void pipeline_io(struct front *f)
         .close_pipe = listener_close_pipe,
         .send = link_send,
         .pressed = link_pressed,
+        .look = beater_look,
         .start_worker = launcher_worker,
         .name_worker = launcher_device,
         .start_monitor = launcher_monitor,

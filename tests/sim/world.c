@@ -308,6 +308,13 @@ static int on_compile(struct compiler *c, const struct compiler_request *r, comp
     return 0;
 }
 
+static bool never_seen(const struct device *d, struct thread_look *ret_look)
+{
+    (void)d;
+    (void)ret_look;
+    return false;
+}
+
 static const struct front_io io = {
     .now_ns = now_ns,
     .reply = on_reply,
@@ -316,6 +323,7 @@ static const struct front_io io = {
     .close_pipe = on_close_pipe,
     .send = on_send,
     .pressed = on_pressed,
+    .look = never_seen,
     .start_worker = on_worker,
     .name_worker = on_name,
     .start_monitor = on_monitor,

@@ -12,11 +12,7 @@
 #define UNSEEN_MS 1  /* time for an end to become visible; a wrong answer only misleads the log */
 #define BATCH     64 /* ends that are reported in one turn of the loop */
 
-/* Fields of /proc/PID/stat, proc(5), counted from the end of the name, which may contain
- * anything. */
-#define FIELD_STATE 1
-#define FIELD_FLAGS 7
-#define FLAG_EXITS  0x4u /* PF_EXITING: set before the kernel closes what the process had open */
+#define FLAG_EXITS 0x4u /* PF_EXITING: set before the kernel closes what the process had open */
 
 struct processes {
     int epoll; /* all pidfds */
@@ -92,11 +88,10 @@ void processes_forget(struct processes *p, int pidfd)
     }
 }
 
-/* NULL: the line has fewer fields. */
-static const char *field_of(const char *line, unsigned number)
+const char *process_field(const char *line, enum process_field field)
 {
     const char *at = strrchr(line, ')');
-    for (unsigned i = 0; at != NULL && i < number; i++) {
+    for (unsigned i = 0; at != NULL && i < (unsigned)field; i++) {
         at = strchr(at, ' ');
         at = at != NULL ? at + 1 : NULL;
     }
@@ -127,8 +122,8 @@ bool process_ends(pid_t pid)
     }
     (void)close(fd);
     text[n > 0 ? n : 0] = '\0';
-    const char *state = field_of(text, FIELD_STATE);
-    const char *flags = field_of(text, FIELD_FLAGS);
+    const char *state = process_field(text, PROCESS_STATE);
+    const char *flags = process_field(text, PROCESS_FLAGS);
     return state == NULL || flags == NULL || *state == 'Z' || *state == 'X' ||
            (strtoul(flags, NULL, 10) & FLAG_EXITS) != 0;
 }

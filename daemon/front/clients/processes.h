@@ -29,4 +29,16 @@ void processes_forget(struct processes *p, int pidfd); /* before the pidfd is cl
  * itself. Also true if the state is unknown. */
 bool process_ends(pid_t pid);
 
+/* Fields of a line of /proc/PID/stat, proc(5), counted from the end of the name, which may contain
+ * anything. */
+enum process_field {
+    PROCESS_STATE = 1,
+    PROCESS_FLAGS = 7,
+    PROCESS_USER_TIME = 12,
+    PROCESS_SYSTEM_TIME = 13,
+};
+
+/* Where the field begins; NULL: the line has fewer fields. */
+const char *process_field(const char *line, enum process_field field);
+
 #endif

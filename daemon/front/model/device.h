@@ -51,6 +51,7 @@
 #include "daemon/front/model/window.h"
 #include "proto/frames.h"
 
+struct beater;
 struct front;
 struct job;
 struct link;
@@ -90,6 +91,9 @@ enum worker_progress {
     WORKER_UP,         /* it has opened its context */
     WORKER_PRODUCTIVE, /* and completed a job */
 };
+
+/* What a thread waits for that the host is short of. */
+enum thread_lack { LACKS_NOTHING, LACKS_PROCESSOR, LACKS_DISK };
 
 /* How far the buffers of a domain that rests have gone to the host (workers/evacuate.h). */
 enum evacuation {
@@ -196,8 +200,16 @@ struct device {
     uint64_t epoch;        /* grows with each worker */
     enum worker_progress progress;
     uint64_t started_ns;
-    uint64_t beat_ns;     /* last sign of life */
-    uint64_t patience_ns; /* time until the next sign of life is overdue */
+    uint64_t beat_ns;        /* last sign of life */
+    uint64_t patience_ns;    /* time until the next sign of life is overdue */
+    struct beater *beater;   /* owned: the thread that gives them; NULL: not known */
+    struct silence {         /* since the last sign of life, if it is overdue; silence.c's */
+        uint64_t beat_ns;    /* of that sign */
+        uint64_t looked_ns;  /* when the thread was last looked at; 0: never */
+        uint64_t ran_ns;     /* processor time of the thread then */
+        uint64_t counted_ns; /* of the silence: in which the thread could have given one */
+        enum thread_lack lack;
+    } silence;
 
     /* the end of a worker, and the pause before the next; workers/worker.c's */
     uint64_t killed_ns;  /* since when it is being killed; 0: it is not */

@@ -20,10 +20,12 @@
 struct compile_response;
 struct compiler;
 struct compiler_request;
+struct device;
 struct launcher_link;
 struct link;
 struct listener;
 struct listener_slot;
+struct thread_look;
 
 struct front_io {
     /* Monotonic time: clock_now_ns. */
@@ -39,6 +41,8 @@ struct front_io {
     int (*send)(struct link *l, const struct schema *schema, const void *msg,
                 const struct frame_fds *fds, struct err *e);
     bool (*pressed)(const struct link *l);
+    /* What the thread does that gives its signs of life: beater_look. */
+    bool (*look)(const struct device *d, struct thread_look *ret_look);
 
     /* Processes: launcher_worker, launcher_device, launcher_monitor, launcher_kill,
      * launcher_link_close. `fd` has LAUNCHER_WORKER_FDS elements. Copies: launcher_keep,

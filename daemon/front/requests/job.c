@@ -14,6 +14,7 @@
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/sched/turns.h"
+#include "daemon/front/workers/silence.h"
 
 int request_ping(struct request_context *c, struct err *e)
 {
@@ -292,6 +293,24 @@ static void explain_times(struct front *f, const struct job *j, char *out, size_
     }
 }
 
+/* Appends that the worker which has the job, or is to get it, lacks what it needs of the host. */
+static void explain_silence(struct front *f, const struct job *j, char *out, size_t size)
+{
+    const struct device *silent = j->device;
+    for (unsigned i = 0; i < f->device_count && j->device == NULL; i++) {
+        const struct device *d =
+            tenant_may_use(j->tenant, i) ? domain_of(j->tenant, f->device[i]) : NULL;
+        silent = d != NULL && silence_excused(d) ? d : silent;
+    }
+    size_t used = strlen(out);
+    char why[SILENCE_TEXT];
+    if (!job_ended(j) && silent != NULL && silence_excused(silent)) {
+        silence_text(silent, front_now(f), why, sizeof why);
+        (void)snprintf(out + used, size - used, "; the worker of device %u gives %s",
+                       device_shown(silent), why);
+    }
+}
+
 int request_explain(struct request_context *c, struct err *e)
 {
     struct job *j = NULL;
@@ -323,6 +342,7 @@ int request_explain(struct request_context *c, struct err *e)
     } else {
         (void)snprintf(why, sizeof why, "%s", j->error.code != 0 ? j->error.text : "without error");
     }
+    explain_silence(c->f, j, why, sizeof why);
     explain_times(c->f, j, why, sizeof why);
     (void)snprintf(text, sizeof text, "job %" PRIu64 " is %s: %s", j->id, job_state_name(j->state),
                    why);

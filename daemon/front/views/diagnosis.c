@@ -9,6 +9,7 @@
 #include "daemon/front/clients/listener.h"
 #include "daemon/front/devices/discover.h"
 #include "daemon/front/modules/compiler.h"
+#include "daemon/front/workers/silence.h"
 
 #define NOTE_BYTES 40
 
@@ -67,8 +68,26 @@ static bool device_missing(const struct front *f, char *out, size_t size)
     return false;
 }
 
+static bool starved(const struct front *f, char *out, size_t size)
+{
+    const struct device *d;
+    char why[SILENCE_TEXT];
+    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        if (silence_excused(d)) {
+            silence_text(d, front_now(f), why, sizeof why);
+            (void)snprintf(out, size, "device %u: its worker is kept, with %s", device_shown(d),
+                           why);
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool warned(const struct front *f, char *out, size_t size)
 {
+    if (starved(f, out, size)) {
+        return true;
+    }
     for (unsigned i = 0; i < f->device_count; i++) {
         const struct device *d = f->device[i];
         if (d->warning[0] != '\0' && device_serves(d)) {
@@ -184,7 +203,9 @@ static void cut(const char *text, char *out, size_t size)
 void diagnosis_note(const struct device *d, uint64_t now_ns, char *out, size_t size)
 {
     out[0] = '\0';
-    if (!device_serves(d)) {
+    if (silence_excused(d)) {
+        silence_note(d, now_ns, out, size);
+    } else if (!device_serves(d)) {
         cut(d->state == DEVICE_READY && d->recovery == 0 ? d->ending : d->reason, out, size);
     } else if (d->warning[0] != '\0') {
         cut(d->warning, out, size);

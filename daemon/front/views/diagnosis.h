@@ -13,8 +13,8 @@
 bool diagnosis_ready(const struct front *f);
 /* The worst problem in one sentence; "": none. */
 void diagnosis_text(const struct front *f, char *out, size_t size);
-/* A short note on one device for a table: why it does not serve, or when its worker ended last; "":
- * neither. */
+/* A short note on one device for a table: why its worker is silent or does not serve, or when it
+ * ended last; "": none of these. */
 void diagnosis_note(const struct device *d, uint64_t now_ns, char *out, size_t size);
 /* How the device's worker ended last; "" if none did. all: also what the worker was doing, which
  * may name jobs of other tenants. */

@@ -5,6 +5,7 @@
 #include "daemon/front/sched/turns.h"
 #include "daemon/front/views/diagnosis.h"
 #include "daemon/front/views/table_view.h"
+#include "daemon/front/workers/silence.h"
 
 /* ---- what the management library reports of the hardware ------------------------------------ */
 
@@ -251,7 +252,7 @@ const struct table_view view_devices = {"devices", devices_begin, NULL, true};
     COLUMN(buffers, BYTES, d->buffer_bytes)                                                        \
     COLUMN(memory, BYTES, d->grant)                                                                \
     COLUMN(restarts, UINT, d->restarts)                                                            \
-    COLUMN(note, TEXT, d->reason)                                                                  \
+    COLUMN(note, TEXT, note)                                                                       \
     WIDE(done, UINT, d->jobs_done)                                                                 \
     WIDE(used, BYTES, d->pid != 0 ? d->pool.used : 0)                                              \
     WIDE(spilled, BYTES, d->pid != 0 ? d->pool.spilled : 0)                                        \
@@ -271,8 +272,13 @@ static void domains_begin(struct table_query *q)
     TABLE_HEADER(DOMAIN_COLUMNS);
     for (unsigned at = 0; (d = front_next_device(q->f, &at)) != NULL;) {
         char fault[640];
+        char note[sizeof d->reason];
         uint64_t used_ns = d->used_ns > d->ran_ns ? d->used_ns : d->ran_ns;
         if (d->owner != NULL && sees(q, d)) {
+            (void)snprintf(note, sizeof note, "%s", d->reason);
+            if (silence_excused(d)) {
+                silence_note(d, now, note, sizeof note);
+            }
             diagnosis_fault(d, true, fault, sizeof fault);
             TABLE_ROW(DOMAIN_COLUMNS);
         }

@@ -13,11 +13,13 @@
 #include "daemon/front/model/about.h"
 #include "daemon/front/model/domain.h"
 #include "daemon/front/model/wake.h"
+#include "daemon/front/workers/beater.h"
 #include "daemon/front/workers/blame.h"
 #include "daemon/front/workers/command.h"
 #include "daemon/front/workers/departing.h"
 #include "daemon/front/workers/link.h"
 #include "daemon/front/workers/record.h"
+#include "daemon/front/workers/silence.h"
 #include "daemon/front/workers/worker_end.h"
 #include "daemon/front/workers/worker_frames.h"
 
@@ -27,9 +29,14 @@
 #define BESIDE_PART                                                                                \
     4u /* a job that ran beside another one for a fourth of its limit may have delayed it */
 
+static uint64_t silence_limit_ns(const struct device *d)
+{
+    return d->patience_ns > SILENCE_NS ? d->patience_ns : SILENCE_NS;
+}
+
 static uint64_t silent_at(const struct device *d)
 {
-    return ns_add(d->beat_ns, d->patience_ns > SILENCE_NS ? d->patience_ns : SILENCE_NS);
+    return ns_add(d->beat_ns, silence_limit_ns(d));
 }
 
 static void frame(void *data, unsigned kind, struct bytes bytes, struct frame_fds *fds)
@@ -315,6 +322,8 @@ void worker_detach(struct device *d)
 {
     link_destroy(d->link);
     d->link = NULL;
+    beater_destroy(d->beater);
+    d->beater = NULL;
 }
 
 /* What an exit status means, for an error text. Workers log to the launcher's log. */
@@ -454,30 +463,59 @@ static void hear(struct device *d)
     }
 }
 
-static void check_silence(struct front *f, struct device *d, uint64_t now)
+static void check_end(struct front *f, struct device *d, uint64_t now)
 {
-    if (d->killed_ns != 0) {
-        if (d->state == DEVICE_STUCK) {
-            return;
-        }
-        if (now < worker_unkillable_at(d)) {
-            wake_at(f, worker_unkillable_at(d));
-        } else {
-            log_about(LOG_DEVICE_STUCK, about_device(d), "device %u: worker %d does not end",
-                      device_shown(d), (int)d->pid);
-            device_set_state(d, DEVICE_STUCK, "its worker cannot be ended: the driver hangs");
-            f->hooks.worker_lost(f, d, false, d->reason);
-            f->hooks.device_given_up(f, d);
-            f->hooks.device_changed(f, d);
-        }
+    if (d->state == DEVICE_STUCK) {
         return;
     }
+    if (now < worker_unkillable_at(d)) {
+        wake_at(f, worker_unkillable_at(d));
+    } else {
+        log_about(LOG_DEVICE_STUCK, about_device(d), "device %u: worker %d does not end",
+                  device_shown(d), (int)d->pid);
+        device_set_state(d, DEVICE_STUCK, "its worker cannot be ended: the driver hangs");
+        f->hooks.worker_lost(f, d, false, d->reason);
+        f->hooks.device_given_up(f, d);
+        f->hooks.device_changed(f, d);
+    }
+}
+
+static bool is_silent(struct device *d, uint64_t now)
+{
     hear(d);
-    if (now >= silent_at(d)) {
-        char why[96];
-        (void)snprintf(why, sizeof why, "no heartbeat for %.1f s",
-                       (double)(now - d->beat_ns) / 1e9);
+    return now >= silent_at(d);
+}
+
+/* An overloaded host keeps sound workers silent. Their buffers would be lost with them, and the
+ * next worker would get no more of the host than this one. */
+static void judge_silence(struct front *f, struct device *d, uint64_t now,
+                          const struct thread_look *look)
+{
+    char why[SILENCE_TEXT];
+    bool told = silence_excused(d);
+    bool hung = silence_judge(&d->silence, d->beat_ns, silence_limit_ns(d), now, look);
+    silence_text(d, now, why, sizeof why);
+    if (hung) {
         worker_end(f, d, NULL, why);
+        return;
+    }
+    if (!told && silence_excused(d)) {
+        log_about(LOG_WORKER_STARVED, about_device(d), "device %u: worker %d: %s", device_shown(d),
+                  (int)d->pid, why);
+    }
+    wake_at(f, ns_add(now, SILENCE_LOOK_NS));
+}
+
+static void check_silence(struct front *f, struct device *d, uint64_t now)
+{
+    struct thread_look look;
+    if (d->killed_ns != 0) {
+        check_end(f, d, now);
+        return;
+    }
+    bool seen = is_silent(d, now) && f->io.look(d, &look);
+    if (is_silent(d, now)) { /* also after the look: it may have been late for that alone */
+        judge_silence(f, d, now, seen ? &look : NULL);
     } else {
         wake_at(f, silent_at(d));
     }
@@ -553,7 +591,7 @@ enum overrun worker_overran(struct front *f, struct device *d, uint64_t since_ns
         return OVERRUN_UNSEEN;
     }
     if (d->beat_ns <= since_ns) { /* worker_watch has just looked */
-        return OVERRUN_UNHEARD;
+        return silence_excused(d) ? OVERRUN_UNSEEN : OVERRUN_UNHEARD;
     }
     bool apart = set_apart(d, j, over_ns, turn_now(f));
     (void)snprintf(why, sizeof why, "a job ran for %.3f s beyond its turn, while others waited%s",

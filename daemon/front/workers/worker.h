@@ -30,8 +30,10 @@ void worker_orphaned(struct front *f, struct device *d);
 /* Takes over a worker that ran before this front, and its descriptors, also on failure. */
 void worker_adopt(struct front *f, struct device *d, const struct launcher_inventory *inventory);
 
-/* What became of a worker whose turn is over for turn_overrun_ms. UNSEEN: no job is seen to run, or
- * its end is under way. UNHEARD: it may stand still itself. */
+/* What became of a worker whose turn is over for turn_overrun_ms. UNSEEN: no job is seen to run,
+ * its end is under way, or the host gives it too little to be heard. UNHEARD: it may stand still
+ * itself.
+ */
 enum overrun { OVERRUN_ENDED, OVERRUN_UNSEEN, OVERRUN_UNHEARD };
 
 /* No job of the device's worker has ended since then. Ends the worker, if it is seen to run a job:

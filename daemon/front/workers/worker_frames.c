@@ -9,6 +9,7 @@
 #include "daemon/front/model/flight.h"
 #include "daemon/front/model/forecast.h"
 #include "daemon/front/model/wake.h"
+#include "daemon/front/workers/beater.h"
 #include "daemon/front/workers/frame_check.h"
 #include "daemon/front/workers/link.h"
 #include "proto/codec.h"
@@ -156,7 +157,19 @@ static int beat(struct device *d, struct bytes bytes, struct err *e)
     return rc;
 }
 
-static int rings(struct front *f, struct device *d, struct bytes bytes, struct err *e)
+/* Takes the frame's only descriptor, which the caller then owns. -1: the frame has none, or
+ * several. */
+static int take_one(struct frame_fds *fds)
+{
+    if (fds->count != 1) {
+        return -1;
+    }
+    fds->count = 0;
+    return fds->fd[0];
+}
+
+static int rings(struct front *f, struct device *d, struct bytes bytes, struct frame_fds *fds,
+                 struct err *e)
 {
     struct msg_w_rings m;
     int rc = proto_decode(&schema_msg_w_rings, bytes, &m, e);
@@ -169,6 +182,8 @@ static int rings(struct front *f, struct device *d, struct bytes bytes, struct e
                   "device %u: no rings to its worker (%.*s): frames use the socket",
                   device_shown(d), (int)m.text.size, (const char *)m.text.data);
     }
+    beater_destroy(d->beater);
+    d->beater = beater_create(take_one(fds), d->pid);
     link_rings_answered(d->link, m.nonce, (int)m.code);
     if (d->state == DEVICE_OPENED && !link_offers(d->link)) {
         opened(f, d);
@@ -310,17 +325,6 @@ static int arena(struct front *f, struct device *d, struct bytes bytes, struct e
         f->hooks.worker_arena(f, d, &m);
     }
     return rc;
-}
-
-/* Takes the frame's only descriptor, which the caller then owns. -1: the frame has none, or
- * several. */
-static int take_one(struct frame_fds *fds)
-{
-    if (fds->count != 1) {
-        return -1;
-    }
-    fds->count = 0;
-    return fds->fd[0];
 }
 
 static int inventory_buffer(struct front *f, struct device *d, struct bytes bytes,
@@ -487,7 +491,7 @@ int worker_frame(struct front *f, struct device *d, unsigned kind, struct bytes 
     case FRAME_KIND_W_SNAPSHOT:
         return snapshot(f, d, bytes, fds, e);
     case FRAME_KIND_W_RINGS:
-        return rings(f, d, bytes, e);
+        return rings(f, d, bytes, fds, e);
     case FRAME_KIND_W_INVENTORY_END:
         return inventory_end(f, d, bytes, e);
     default:

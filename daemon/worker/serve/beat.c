@@ -1,9 +1,11 @@
 #include "daemon/worker/serve/beat.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <time.h>
 
 #include "common/clock.h"
+#include "common/descriptors.h"
 #include "common/log.h"
 #include "common/seqpacket.h"
 #include "proto/codec.h"
@@ -52,6 +54,9 @@ static void *run(void *data)
 {
     struct beat *b = data;
     (void)pthread_mutex_lock(&b->lock);
+    b->state_fd = open("/proc/thread-self/stat", O_RDONLY | O_CLOEXEC);
+    b->begun = true;
+    (void)pthread_cond_signal(&b->changed);
     while (!b->stop) {
         struct timespec next = timespec_of(clock_now_ns() + BEAT_NS);
         b->send_now = false;
@@ -69,13 +74,21 @@ static void *run(void *data)
 int beat_start(struct beat *b, int fd, uint64_t patience_ns, struct err *e)
 {
     pthread_condattr_t attr;
-    *b = (struct beat){.fd = fd, .patience_ns = patience_ns};
+    *b = (struct beat){.fd = fd, .state_fd = -1, .patience_ns = patience_ns};
     bool ok = pthread_condattr_init(&attr) == 0 &&
               pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0 &&
               pthread_mutex_init(&b->lock, NULL) == 0 &&
               pthread_cond_init(&b->changed, &attr) == 0 &&
               pthread_create(&b->thread, NULL, run, b) == 0;
-    return ok ? 0 : err_set(e, ERR_NOMEM, "no memory for the heartbeat's thread");
+    if (!ok) {
+        return err_set(e, ERR_NOMEM, "no memory for the heartbeat's thread");
+    }
+    (void)pthread_mutex_lock(&b->lock);
+    while (!b->begun) {
+        (void)pthread_cond_wait(&b->changed, &b->lock);
+    }
+    (void)pthread_mutex_unlock(&b->lock);
+    return 0;
 }
 
 void beat_stop(struct beat *b)
@@ -87,6 +100,7 @@ void beat_stop(struct beat *b)
     (void)pthread_join(b->thread, NULL);
     (void)pthread_cond_destroy(&b->changed);
     (void)pthread_mutex_destroy(&b->lock);
+    descriptor_close(&b->state_fd);
 }
 
 void beat_patience(struct beat *b, uint64_t patience_ns)

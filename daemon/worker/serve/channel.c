@@ -90,7 +90,7 @@ static int take(struct channel *c, struct err *e)
 
 static void leave_rings(struct channel *c)
 {
-    c->callbacks.beat(c->data, NULL);
+    (void)c->callbacks.beat(c->data, NULL);
     bell_destroy(c->bell);
     c->bell = NULL;
     duplex_leave(&c->duplex);
@@ -255,10 +255,15 @@ int channel_rings(struct channel *c, uint64_t nonce, struct frame_fds *fds, stru
     bool taken = take_rings(c, fds, &why) == 0;
     struct msg_w_rings m = {
         .nonce = nonce, .code = why.code, .text = bytes_str(taken ? "" : why.text)};
+    struct frame_fds beater = {.fd = {-1}};
     if (taken) { /* before the answer, so that no beat is sent behind it */
-        c->callbacks.beat(c->data, duplex_beat(&c->duplex));
+        beater.fd[0] = c->callbacks.beat(c->data, duplex_beat(&c->duplex));
+        beater.count = beater.fd[0] >= 0 ? 1 : 0;
     }
-    int rc = channel_send(c, &schema_msg_w_rings, &m, NULL, e);
+    int rc = channel_send(c, &schema_msg_w_rings, &m, &beater, e);
+    if (rc != 0 && beater.count > 0) { /* perhaps no descriptor is left for a queued copy */
+        rc = channel_send(c, &schema_msg_w_rings, &m, NULL, e);
+    }
     rc = rc == 0 ? duplex_flush(&c->duplex, e) : rc;
     if (rc == 0 && taken) {
         duplex_join(&c->duplex);

@@ -35,8 +35,9 @@ struct channel_callbacks {
     void (*frame)(void *data, struct bytes frame, struct frame_fds *fds);
     /* No process has the other end any more, or it cannot be used. Called once. */
     void (*closed)(void *data, const struct err *e);
-    /* The place for beats from now on; NULL: the socket. */
-    void (*beat)(void *data, struct duplex_beat *beat);
+    /* The place for beats from now on; NULL: the socket. Returns the descriptor for W_RINGS, which
+     * it keeps; -1: none. */
+    int (*beat)(void *data, struct duplex_beat *beat);
     /* The queue is short again, after channel_room returned false. */
     void (*room)(void *data);
 };

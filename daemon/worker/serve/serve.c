@@ -51,10 +51,11 @@ static void on_closed(void *data, const struct err *e)
     uv_stop(s->loop);
 }
 
-static void on_beat_words(void *data, struct duplex_beat *beat)
+static int on_beat_words(void *data, struct duplex_beat *beat)
 {
     struct server *s = data;
     beat_share(&s->beat, beat);
+    return s->beat.state_fd;
 }
 
 int server_start(struct server *s, uv_loop_t *loop, int channel_fd, const char *build,

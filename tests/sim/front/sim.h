@@ -440,9 +440,10 @@ struct sim_worker {
     size_t staging;
     bool killed; /* asked for */
     uint64_t began_ns, killed_ns, ended_ns;
-    bool silent; /* hangs */
-    bool deaf;   /* no signal ends it */
-    bool ready;  /* it has said so */
+    bool silent;  /* hangs */
+    bool starved; /* silent, as its thread gets no processor */
+    bool deaf;    /* no signal ends it */
+    bool ready;   /* it has said so */
     bool lied;
     bool taken;                       /* it was a spare one, and is a tenant's */
     bool refuses;                     /* its next order */

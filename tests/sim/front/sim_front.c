@@ -18,6 +18,7 @@
 #include "daemon/front/requests/reload.h"
 #include "daemon/front/settings/tenant_tokens.h"
 #include "daemon/front/tenants/tenant_quota.h"
+#include "daemon/front/workers/silence.h"
 #include "daemon/front/workers/worker.h"
 #include "daemon/front/workers/worker_end.h"
 #include "tests/sim/front/sim.h"
@@ -205,6 +206,15 @@ static void on_leave(struct launcher_link *l)
     (void)l; /* it is no object */
 }
 
+static bool on_look(const struct device *d, struct thread_look *ret_look)
+{
+    const struct sim_worker *x = worker_of_device(world, worker_slot_of(world, d));
+    bool starved = x != NULL && x->id == d->worker && x->starved;
+    *ret_look = (struct thread_look){.state = starved ? 'R' : 'S',
+                                     .lack = starved ? LACKS_PROCESSOR : LACKS_NOTHING};
+    return x != NULL;
+}
+
 static const struct front_io io = {
     .now_ns = on_now,
     .reply = on_reply,
@@ -213,6 +223,7 @@ static const struct front_io io = {
     .close_pipe = on_close_pipe,
     .send = on_send,
     .pressed = on_pressed,
+    .look = on_look,
     .start_worker = on_worker,
     .name_worker = on_name,
     .start_monitor = on_monitor,

@@ -15,6 +15,7 @@
 #include "daemon/front/modules/compiler.h"
 #include "daemon/front/workers/departing.h"
 #include "daemon/front/workers/keep.h"
+#include "daemon/front/workers/silence.h"
 #include "daemon/front/workers/worker.h"
 #include "tests/sim/front/sim.h"
 
@@ -230,6 +231,18 @@ void launcher_fall(struct sim *s, struct chance *r)
     }
 }
 
+/* A worker that gets no processor is not ended for its silence before it had a minute more. */
+static void check_starved(struct sim *s, const struct sim_worker *x)
+{
+    const struct device *d;
+    for (unsigned at = 0; (d = front_next_device(s->f, &at)) != NULL;) {
+        bool silent = d->worker == x->id && strncmp(d->ending, "no heartbeat", 12) == 0;
+        if (silent && x->starved && s->now_ns < x->heard_ns + SILENCE_EXCUSED_MAX_NS) {
+            sim_fail(s, "starved: worker %" PRIu64 " is ended, and only got no processor", x->id);
+        }
+    }
+}
+
 void launcher_kill_worker(struct sim *s, uint64_t id)
 {
     struct sim_worker *x = find(s, id);
@@ -241,6 +254,7 @@ void launcher_kill_worker(struct sim *s, uint64_t id)
     if (x->killed) {
         return;
     }
+    check_starved(s, x);
     rules_killed(s, x);
     x->killed = true;
     x->deaf = x->deaf && !s->settling;

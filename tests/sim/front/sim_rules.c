@@ -448,7 +448,7 @@ static void check_silence(struct sim *s, const struct device *d, const struct si
                           uint64_t since)
 {
     uint64_t patience = s->p.beat_ms * 2 * NS_PER_MS + (x->ready ? 0 : 60 * NS_PER_S);
-    patience = patience > SILENCE_NS ? patience : SILENCE_NS;
+    patience = (patience > SILENCE_NS ? patience : SILENCE_NS) + (x->starved ? 60 * NS_PER_S : 0);
     if (x->silent && !x->killed && s->now_ns > since + patience + LATE_NS &&
         d->patience_ns < 60 * NS_PER_S) {
         sim_fail(s,

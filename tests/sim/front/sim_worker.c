@@ -805,6 +805,7 @@ static void event_running(struct sim *s, struct sim_worker *x, enum course_kind 
         /* fall through */
     case COURSE_HANG:
         stall(x);
+        x->starved = x->starved || (kind == COURSE_HANG && chance_percent(r, 50));
         x->silent = true;
         break;
     case COURSE_CUT:

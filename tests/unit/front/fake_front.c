@@ -124,6 +124,13 @@ static bool never_pressed(const struct link *l)
     return false;
 }
 
+static bool never_seen(const struct device *d, struct thread_look *ret_look)
+{
+    (void)d;
+    (void)ret_look;
+    return false;
+}
+
 static int no_name(struct launcher_link *l, uint64_t id, struct bytes device, struct err *e)
 {
     (void)l;
@@ -198,6 +205,7 @@ static const struct front_io fake_io = {
     .close_pipe = no_pipe,
     .send = fake_send,
     .pressed = never_pressed,
+    .look = never_seen,
     .start_worker = no_worker,
     .name_worker = no_name,
     .start_monitor = no_monitor,

@@ -693,6 +693,39 @@ static void expect_explained(uint64_t id, const char *text)
     ck_assert_msg(strstr(told, text) != NULL, "%s", told);
 }
 
+/* A job that runs or waits hears that the worker lacks what it needs of the host. */
+START_TEST(a_job_hears_that_its_worker_starves)
+{
+    begin();
+    struct device *d = &k->device[0];
+    k->f.device_count = 1;
+    k->f.config.window = 1;
+    struct job *j[2];
+    for (unsigned i = 0; i < 2; i++) {
+        j[i] = fake_job(k, 0);
+        j[i]->session = k->session;
+        (void)fake_submit(k, j[i]);
+    }
+    fake_turn(k);
+    ck_assert_int_eq(j[1]->state, JOB_QUEUED);
+    d->worker = 7;
+    d->beat_ns = fake_now();
+    d->silence = (struct silence){
+        .beat_ns = d->beat_ns, .looked_ns = d->beat_ns + 1, .lack = LACKS_PROCESSOR};
+    fake_pass(4 * NS_PER_S);
+    for (unsigned i = 0; i < 2; i++) {
+        expect_explained(j[i]->id, "; the worker of device 0 gives no heartbeat for 4.0 s: its "
+                                   "thread waits for a processor");
+    }
+    d->worker = 0;
+    k->f.device_count = FAKE_DEVICES;
+    fake_done(k, j[0], 0);
+    fake_turn(k);
+    fake_done(k, j[1], 0);
+    end();
+}
+END_TEST
+
 /* A batch job that waits for another one hears that, as long as other jobs are there. */
 START_TEST(a_batch_job_hears_why_it_waits)
 {
@@ -806,6 +839,7 @@ int main(void)
                                   a_variable_waits_for_jobs_that_are_full,
                                   a_variable_looks_at_each_job_once,
                                   a_batch_job_hears_why_it_waits,
+                                  a_job_hears_that_its_worker_starves,
                                   a_refused_variable_harms_no_job,
                                   a_variable_is_charged_to_nobody};
     Suite *suite = suite_create("requests");

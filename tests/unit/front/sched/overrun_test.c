@@ -223,6 +223,25 @@ START_TEST(a_silent_worker_is_no_overrun)
 }
 END_TEST
 
+/* A worker that lacks a processor is kept, and others go on beside it meanwhile. */
+START_TEST(a_starved_worker_keeps_its_device_from_nobody)
+{
+    begin();
+    struct job *a = submit(bad, HARMLESS);
+    runs(a);
+    struct job *other = submit(good, HARMLESS);
+    silent = true;
+    domain->silence = (struct silence){
+        .beat_ns = domain->beat_ns, .looked_ns = domain->beat_ns + 1, .lack = LACKS_PROCESSOR};
+    pass(10 * OVERRUN);
+    ck_assert_uint_eq(kills, 0);
+    ck_assert_int_eq(other->state, JOB_DISPATCHED);
+    fake_done(k, other, 0);
+    fake_done(k, a, 0);
+    finish();
+}
+END_TEST
+
 /* A rival that came earlier, and went, says nothing about the job that runs now. */
 START_TEST(a_rival_that_went_does_not_count)
 {
@@ -483,6 +502,7 @@ END_TEST
 SUITE_MAIN("overrun", a_killed_job_ends_with_its_worker, a_shared_worker_is_not_ended_for_a_job,
            a_kill_saves_no_kernel, an_endless_kernel_costs_one_overrun_a_strike,
            an_answer_saves_no_kernel, a_long_turn_without_rivals_is_no_overrun,
-           a_silent_worker_is_no_overrun, a_rival_that_went_does_not_count, time_away_is_no_overrun,
+           a_silent_worker_is_no_overrun, a_starved_worker_keeps_its_device_from_nobody,
+           a_rival_that_went_does_not_count, time_away_is_no_overrun,
            others_go_on_beside_what_cannot_be_ended, a_turn_waits_for_what_stood_in_no_line,
            two_workers_are_late, jobs_beside_each_other_run_alone, mps_needs_no_turns)

@@ -101,5 +101,27 @@ START_TEST(a_note_is_short)
 }
 END_TEST
 
+START_TEST(a_worker_that_lacks_a_processor)
+{
+    char note[64];
+    struct fake *k = fake_create();
+    struct device *d = &k->device[0];
+    d->worker = 7;
+    d->beat_ns = fake_now();
+    d->silence = (struct silence){
+        .beat_ns = d->beat_ns, .looked_ns = d->beat_ns + 1, .lack = LACKS_PROCESSOR};
+    fake_pass(4 * NS_PER_S);
+    expect(&k->f, "device 0: its worker is kept, with no heartbeat for 4.0 s: its thread waits for "
+                  "a processor");
+    diagnosis_note(d, fake_now(), note, sizeof note);
+    ck_assert_str_eq(note, "silent for 4 s: waits for a processor");
+    d->killed_ns = 1; /* it is ended all the same */
+    diagnosis_note(d, fake_now(), note, sizeof note);
+    ck_assert_str_eq(note, "");
+    d->worker = 0;
+    fake_destroy(k);
+}
+END_TEST
+
 SUITE_MAIN("diagnosis", nothing_is_wrong, too_few_devices_and_why, a_device_that_was_asked_for,
-           what_is_full, a_note_is_short)
+           what_is_full, a_note_is_short, a_worker_that_lacks_a_processor)
