@@ -1,19 +1,34 @@
 #include "daemon/pool/host.h"
 
+#include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #define CHUNK_MIN (UINT64_C(64) << 10)
 
-/* Mapped and touched at once, so that a lack of memory is an error here and not a signal later. */
+/* Touches all pages at once, so that a lack of memory is an error here and not a signal later.
+ * Large pages where the system has some: a worker makes 16 MiB when it starts, which take 5 ms in
+ * pages of 4 KiB, and 1 ms in large ones. false: no memory. */
+static bool touch(void *memory, uint64_t bytes)
+{
+    (void)madvise(memory, bytes, MADV_HUGEPAGE);
+    /* errors but ENOMEM: a kernel that does not know the call; the pages come with their first use
+     */
+    return madvise(memory, bytes, MADV_POPULATE_WRITE) == 0 || errno != ENOMEM;
+}
+
 int pool_host_make(struct pool_host *h, uint64_t bytes, void **ret_memory, struct err *e)
 {
     const struct pool_host_options *o = &h->options;
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (memory == MAP_FAILED) {
-        return err_errno(e, ERR_DEVICE_MEMORY, "%llu bytes of host memory",
-                         (unsigned long long)bytes);
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || !touch(memory, bytes)) {
+        int rc =
+            err_errno(e, ERR_DEVICE_MEMORY, "%llu bytes of host memory", (unsigned long long)bytes);
+        if (memory != MAP_FAILED) {
+            (void)munmap(memory, bytes);
+        }
+        return rc;
     }
     int rc = o->pin != NULL ? o->pin(o->user, memory, bytes, e) : 0;
     if (rc != 0) {

@@ -115,10 +115,6 @@ static void process_prepare(void)
 {
     struct rlimit files;
     (void)signal(SIGPIPE, SIG_IGN);
-    /* Jobs allocate and free memory all the time: the heap keeps what is freed. */
-    (void)mallopt(M_TRIM_THRESHOLD, HEAP_KEPT);
-    (void)mallopt(M_TOP_PAD, HEAP_STEP);
-    (void)mallopt(M_MMAP_THRESHOLD, HEAP_PIECE);
     /* The threads of libuv: pinning, arenas, modules and libraries may each block one of them in
      * the driver, while copies through staging memory need others. */
     (void)setenv("UV_THREADPOOL_SIZE", "8", 0);
@@ -132,6 +128,17 @@ static void process_prepare(void)
         files.rlim_cur = files.rlim_max;
         (void)setrlimit(RLIMIT_NOFILE, &files);
     }
+}
+
+/* Jobs allocate and free memory all the time: the heap keeps what is freed. Not before the device
+ * is open: the tables of the pool are several MiB of zeros, which a mapping of their own has
+ * without being touched. In a heap that grows by steps they are written, page by page, at each
+ * start. */
+static void heap_prepare(void)
+{
+    (void)mallopt(M_TRIM_THRESHOLD, HEAP_KEPT);
+    (void)mallopt(M_TOP_PAD, HEAP_STEP);
+    (void)mallopt(M_MMAP_THRESHOLD, HEAP_PIECE);
 }
 
 static int report_absent(const struct err *why, unsigned devices)
@@ -217,6 +224,7 @@ int main(int argc, char **argv)
         /* Nothing is freed, because a driver's threads may still run. */
         _exit(report_absent(&e, server.device.count));
     }
+    heap_prepare();
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     rc = close_all(&server, &loop);
     log_end();

@@ -91,6 +91,7 @@ struct ledger {
     _Atomic uint64_t longest_ns[DEED_COUNT]; /* call in quiet time so far */
     _Atomic uint64_t harmed[VICTIM_COUNT];   /* mishaps of each kind, counted before they happen */
     _Atomic uint64_t active[VICTIM_COUNT];   /* mishaps that are not over */
+    _Atomic uint64_t mishap_ns;              /* when a mishap was undone last, or a kill happened */
     _Atomic uint64_t shared[CLIENTS];        /* newest published buffer of each client, 0: none */
     _Atomic uint64_t breaches[BREACH_COUNT];
     _Atomic uint64_t jobs, sessions;

@@ -360,6 +360,14 @@ static enum mishap_kind choose(struct storm *s)
     return (enum mishap_kind)kind;
 }
 
+/* What is asked from now on shows whether the daemon has recovered. */
+static void recovery_begin(struct storm *s, struct mishap *m)
+{
+    m->end_ns = now_ns();
+    m->state = MISHAP_RECOVERS;
+    atomic_store(&s->l->mishap_ns, m->end_ns);
+}
+
 static void begin(struct storm *s, struct mishap *m)
 {
     *m = (struct mishap){.kind = choose(s), .began_ns = now_ns(), .fd = -1};
@@ -371,6 +379,9 @@ static void begin(struct storm *s, struct mishap *m)
         s->happened[m->kind]++;
         ledger_log(s->l, "%s, process %d", mishap_name(m->kind), (int)m->pid);
         m->state = MISHAP_GOES_ON;
+        if (rules[m->kind].undo == NULL) {
+            recovery_begin(s, m);
+        }
     } else {
         if (rules[m->kind].undo != NULL) {
             rules[m->kind].undo(s, m);
@@ -450,8 +461,7 @@ void mishaps_turn(struct storm *s, bool go)
             if (rules[m->kind].undo != NULL) {
                 rules[m->kind].undo(s, m);
             }
-            m->end_ns = now_ns();
-            m->state = MISHAP_RECOVERS;
+            recovery_begin(s, m);
             if (rules[m->kind].undo != NULL) {
                 ledger_log(s->l, "no more: %s, process %d", mishap_name(m->kind), (int)m->pid);
             }

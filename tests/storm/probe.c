@@ -60,6 +60,8 @@ static int ask(const struct probe *p, unsigned number)
     return rc;
 }
 
+/* After a question from before a mishap the next one comes at once: the pause would count as time
+ * that the daemon took to recover. */
 int probe_work(void *data)
 {
     const struct probe *p = data;
@@ -71,7 +73,8 @@ int probe_work(void *data)
             atomic_store(&r->begin_ns, begin_ns);
             atomic_fetch_add(&r->count, 1);
         }
-        pause_ms(p->kind == PROBE_COMPILER ? 300 : 30);
+        bool recovers = begin_ns <= atomic_load(&p->l->mishap_ns);
+        pause_ms(recovers ? 1 : p->kind == PROBE_COMPILER ? 300 : 30);
     }
     return 0;
 }

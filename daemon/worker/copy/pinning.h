@@ -19,8 +19,8 @@
 #include "daemon/worker/copy/staging.h"
 #include "daemon/worker/memory/device.h"
 
-#define PINNING_SIDES    2u                /* input, output */
-#define PINNING_BRIEF_NS (200 * NS_PER_MS) /* the longest that pinning_start waits */
+#define PINNING_SIDES    2u              /* input, output */
+#define PINNING_BRIEF_NS (5 * NS_PER_MS) /* the longest that pinning_start waits */
 
 struct pinning {
     uv_work_t work;

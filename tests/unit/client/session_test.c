@@ -2,6 +2,7 @@
  * noted (linked with --wrap). */
 #include "client/src/session/session.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -545,6 +546,36 @@ START_TEST(opening_waits_for_the_next_attempt)
 }
 END_TEST
 
+/* Loses the connection for a system's error until the daemon has been away for a second at least.
+ * Returns the longest pause that the client had then, against that time, in percent. */
+static uint64_t pauses_of(int error)
+{
+    struct err why = ERR_INIT;
+    uint64_t away = 0; /* each pause is at least half of the backoff */
+    setup();
+    c.conn.fd = -1;
+    while (away < NS_PER_S) {
+        errno = error;
+        (void)err_errno(&why, ERR_CONNECT, "connecting");
+        session_lost(&c, &why);
+        away += c.session.backoff_ns / 2;
+    }
+    uint64_t part = c.session.backoff_ns * 100 / away;
+    teardown();
+    return part;
+}
+
+/* A daemon that comes back after a second is found within a part of that. One that is there, and
+ * refuses, is asked less and less. */
+START_TEST(where_nobody_listens_is_asked_often)
+{
+    ck_assert_uint_lt(pauses_of(ECONNREFUSED), 50);
+    ck_assert_uint_lt(pauses_of(ENOENT), 50);
+    ck_assert_uint_ge(pauses_of(ECONNRESET), 75);
+    ck_assert_uint_ge(pauses_of(EAGAIN), 75);
+}
+END_TEST
+
 static unsigned fillers_since(unsigned from)
 {
     unsigned fillers = 0;
@@ -805,8 +836,8 @@ SUITE_MAIN("session", objects_go_with_the_answer_to_what_gave_them_up,
            what_was_not_sent_is_withdrawn, answers_behind_one_that_is_awaited_are_told,
            numbers_run_only_so_far_ahead_of_many_that_are_awaited, an_older_daemon_believes_less,
            restoring_has_no_end_but_the_connections, each_lost_connection_has_its_time,
-           opening_waits_for_the_next_attempt, a_new_session_does_not_know_what_another_ran,
-           a_session_of_another_number_is_a_new_one,
+           opening_waits_for_the_next_attempt, where_nobody_listens_is_asked_often,
+           a_new_session_does_not_know_what_another_ran, a_session_of_another_number_is_a_new_one,
            what_was_restored_stays_when_the_connection_breaks,
            what_was_restored_goes_with_its_daemon, what_may_be_restored_later_is,
            what_was_not_admitted_goes_once_after_its_ring, what_goes_again_went_over_the_socket,
