@@ -28,6 +28,36 @@ void job_make_way(struct job *j)
     }
 }
 
+static void enter_stream(struct job *j)
+{
+    struct device *d = j->device;
+    if (!j->in_stream && d->stream_load[j->stream]++ == 0) {
+        line_pass(device_line(d), turn_now(d->front));
+        device_line(d)->streams++;
+    }
+    j->in_stream = true;
+}
+
+static void leave_stream(struct job *j)
+{
+    struct device *d = j->device;
+    if (j->in_stream && --d->stream_load[j->stream] == 0) {
+        line_pass(device_line(d), turn_now(d->front));
+        device_line(d)->streams--;
+    }
+    j->in_stream = false;
+}
+
+void job_await_memory(struct job *j, bool waits)
+{
+    job_set_wait(j, waits ? WAIT_MEMORY : WAIT_NOTHING);
+    if (waits) {
+        leave_stream(j);
+    } else {
+        enter_stream(j);
+    }
+}
+
 void job_leave_device(struct job *j)
 {
     struct device *d = j->device;
@@ -45,12 +75,9 @@ void job_leave_device(struct job *j)
         j->tenant->gate.flying--;
         gate_look(&d->front->gates, &j->tenant->gate, j->tenant);
     }
-    d->stream_ns[j->stream] = turn_now(d->front);
+    d->stream_ns[j->stream] = j->ended_ns != 0 ? j->ended_ns : turn_now(d->front);
     d->stream_ahead_ns[j->stream] -= j->sched.charge.expected_ns;
-    if (--d->stream_load[j->stream] == 0) {
-        line_pass(device_line(d), turn_now(d->front));
-        device_line(d)->streams--;
-    }
+    leave_stream(j);
     d->exclusive = d->exclusive && j->trust == TRUST_SHARED;
     if (d->culprit == j) { /* the job ended, and may be forgotten before its worker ends */
         d->culprit = NULL;
@@ -66,9 +93,6 @@ void job_join_device(struct job *j)
         j->tenant->gate.flying++;
     }
     d->stream_ahead_ns[j->stream] += j->sched.charge.expected_ns;
-    if (d->stream_load[j->stream]++ == 0) {
-        line_pass(device_line(d), turn_now(d->front));
-        device_line(d)->streams++;
-    }
+    enter_stream(j);
     d->exclusive = j->trust != TRUST_SHARED;
 }

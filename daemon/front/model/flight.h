@@ -9,6 +9,9 @@
 /* Appends the job to those in flight on its device. */
 void job_join_device(struct job *j);
 void job_leave_device(struct job *j); /* not in flight: nothing happens */
+/* The job, which is dispatched, waits for memory or for a buffer's content, or does so no longer.
+ * While it waits it has no part of the device. */
+void job_await_memory(struct job *j, bool waits);
 /* Pauses a running job (job_pause). It remains in flight. For the jobs that began after it, time
  * limits count from now. */
 void job_make_way(struct job *j);

@@ -126,6 +126,7 @@ struct job {
     /* on a device: dispatch.c, completion.c, flight.c */
     struct device *device; /* bound to it or sent to it; NULL: any */
     unsigned stream;
+    bool in_stream;                        /* it has a part of the device; flight.c's */
     enum job_trust trust;                  /* job_trust_step changes it */
     struct job *device_prev, *device_next; /* in device->inflight; prev NULL: not in flight */
 

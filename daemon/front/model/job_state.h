@@ -55,7 +55,7 @@ enum job_wait {
     WAIT_FLIGHT,   /* the end of a job in flight: its tenant has as many as it may (gate.h) */
     WAIT_TRANSFER, /* the rate at which its tenant may transfer */
     WAIT_ALONE,    /* the end of all jobs in flight on its device, because it has to run alone */
-    WAIT_MEMORY,   /* room on its device */
+    WAIT_MEMORY,   /* room on its device, or the content of a buffer there */
     JOB_WAITS,
 };
 

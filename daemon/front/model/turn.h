@@ -17,7 +17,6 @@ struct turn {
     uint64_t left_ns;  /* end of the last job of the turn before; 0: no switch is being measured */
     uint64_t cost_ns;  /* of a switch, smoothed; 0: none was measured */
     uint64_t first_ns; /* begin of the turn's first job that has ended; 0: none has */
-    uint64_t busy_ns;  /* since then, with a job that ran */
     uint64_t look_ns;  /* when turns_watch looks for an overrun; 0: not at all */
     uint64_t taken;    /* turns so far */
     uint64_t overruns; /* so far */

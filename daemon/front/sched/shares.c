@@ -431,6 +431,18 @@ static uint64_t cost_of(struct line *l, const struct job_charge *c, uint64_t ran
     return part < PORTION_UNIT ? ran_ns * part / PORTION_UNIT : ran_ns;
 }
 
+/* How long the job's worker kept the device for it, where workers take turns, though nothing ran:
+ * since its turn's first job began, since the job came, and since the one before it ended. */
+static uint64_t kept_ns(const struct job *j)
+{
+    const struct device *d = j->device;
+    const struct device *base = device_base(j->device);
+    uint64_t since =
+        j->dispatched_ns > base->turn.first_ns ? j->dispatched_ns : base->turn.first_ns;
+    since = d->stream_ns[j->stream] > since ? d->stream_ns[j->stream] : since;
+    return base->domains != NULL && base->turn.first_ns != 0 ? sat_sub(j->started_ns, since) : 0;
+}
+
 /* What batch jobs are owed beside others, and what they get of it. */
 static void owe(const struct front *f, struct line *l, const struct job_charge *c, uint64_t cost)
 {
@@ -482,7 +494,7 @@ void shares_spend(struct front *f, struct device *d)
 /* Its tenant's place in the line follows from what it took. What is expected of the device is wrong
  * by as much as jobs took less or more, until it has none. */
 static void refund(struct front *f, struct line *l, const struct job_charge *c, uint64_t ran_ns,
-                   uint64_t cost)
+                   uint64_t cost, uint64_t kept_ns)
 {
     struct stake *k = c->stake;
     struct stake_class *of = &k->of[c->class];
@@ -493,7 +505,7 @@ static void refund(struct front *f, struct line *l, const struct job_charge *c, 
     if (c->class != CLASS_BATCH) {
         l->lively_ns = turn_now(f);
     }
-    serve(l, k, c->class, of->served + virtual_of(k->tenant, cost) - c->served);
+    serve(l, k, c->class, of->served + virtual_of(k->tenant, cost + kept_ns) - c->served);
     if (ran_ns > 0) {
         learn(of, cost);
     }
@@ -510,7 +522,7 @@ uint64_t shares_left(struct front *f, struct job *j, uint64_t ran_ns)
     uint64_t cost = cost_of(l, c, ran_ns, turn_now(f));
     spend(l, j, c, cost);
     if (c->stake != NULL) {
-        refund(f, l, c, ran_ns, cost);
+        refund(f, l, c, ran_ns, cost, cost_of(l, c, kept_ns(j), turn_now(f)));
     }
     c->stake = NULL;
     c->since_ns = 0;

@@ -21,7 +21,9 @@
  *
  * Domains of a device (domain.h) share its hardware, and so its line: a tenant has the same virtual
  * time there whatever worker it runs in. Where a worker takes no job now, the next tenant goes.
- * turns.h says which of the workers may have jobs in flight.
+ * turns.h says which of the workers may have jobs in flight. Where they take turns, the virtual
+ * time of a job also has the time for which its stream was kept for it and did nothing; its
+ * tenant's account does not.
  *
  * Each function costs O(log n) for n tenants with ready jobs, or O(log n) for each device where a
  * job may run on any. Thread: the loop's.

@@ -22,7 +22,9 @@ uint64_t turn_length_ns(const struct turn *t)
 
 void turn_cost(struct turn *t, uint64_t ns)
 {
-    uint64_t cost = t->cost_ns == 0 ? ns : t->cost_ns - t->cost_ns / COST_PART + ns / COST_PART;
+    uint64_t most = t->cost_ns < UINT64_MAX / 2 ? 2 * t->cost_ns : UINT64_MAX;
+    uint64_t part = ns < most ? ns / COST_PART : most / COST_PART;
+    uint64_t cost = t->cost_ns == 0 ? ns : t->cost_ns - t->cost_ns / COST_PART + part;
     t->cost_ns = cost > 0 ? cost : 1;
 }
 
@@ -88,17 +90,12 @@ static void begin(struct front *f, struct turn *t, struct device *d, bool draine
     t->began_ns = turn_now(f);
     t->rival_ns = 0;
     t->first_ns = 0;
-    t->busy_ns = 0;
     t->taken++;
 }
 
-/* Between brief jobs a device does nothing, and no tenant is charged for that. */
 uint64_t turn_price_ns(const struct turn *t)
 {
-    uint64_t ns = turn_length_ns(t) / (TURN_COSTS / 2);
-    uint64_t ran_ns = t->first_ns != 0 ? sat_sub(t->holder->quit_ns, t->first_ns) : 0;
-    double part = ran_ns > t->busy_ns ? (double)t->busy_ns / (double)ran_ns : 1;
-    return (uint64_t)((double)ns * part);
+    return turn_length_ns(t) / (TURN_COSTS / 2);
 }
 
 static void wait_for(struct front *f, struct turn *t)
@@ -176,7 +173,6 @@ void turns_measure(struct device *d, const struct job *j)
     uint64_t end = j->ended_ns != 0 ? j->ended_ns : turn_now(d->front);
     if (d == t->holder && j->started_ns >= t->began_ns) {
         t->first_ns = t->first_ns == 0 ? j->started_ns : t->first_ns;
-        t->busy_ns += sat_sub(end, j->started_ns > d->quit_ns ? j->started_ns : d->quit_ns);
     }
     d->quit_ns = end > d->quit_ns ? end : d->quit_ns;
     if (d == t->holder && t->left_ns != 0 && j->started_ns > t->left_ns) {

@@ -5,8 +5,9 @@
  * worker follows from shares.h, as if all jobs were in one worker: a turn goes to the worker of the
  * job that is due. It begins when the worker before it has nothing in flight.
  *
- * A switch costs the time between the last end in one worker and the first begin in the next. A
- * turn lasts TURN_COSTS times what switches have cost lately, within TURN_LEAST_NS and
+ * A switch costs the time between the last end in one worker and the first begin in the next. One
+ * that takes far longer than others counts as twice their mean: its worker waited for a processor.
+ * A turn lasts TURN_COSTS times what switches have cost lately, within TURN_LEAST_NS and
  * TURN_MOST_NS, so that at most a twentieth of the time goes to switches, where every other turn is
  * cut. Until then the worker goes on with jobs that are not due, as far as they are expected to end
  * in the turn. A turn is cut for a job of an earlier class: its worker gets no more. A worker
@@ -16,7 +17,9 @@
  * few jobs, and would wait for a whole turn with each. It pays for the switch and for the way back
  * with its share of the device, as much as the other would have been charged meanwhile. So it cuts
  * turns only as long as it gets less than its share, and what the others lose is what they had
- * beyond theirs. A worker that always has jobs cuts no turn.
+ * beyond theirs. A worker that always has jobs cuts no turn. For the same reason tenants are
+ * charged for all of the time in which the device is kept for their jobs (shares.c: kept_ns):
+ * between brief jobs it does nothing, and nobody else has it.
  *
  * A worker gets a job beyond one for each stream and one behind them only as long as what is in
  * flight is expected to end within TURN_LEAST_NS, since the next turn begins when it has.

@@ -251,7 +251,7 @@ static int waiting(struct front *f, struct device *d, struct bytes bytes, struct
     if (j == NULL || j->device != d || j->state != JOB_DISPATCHED) {
         return 0;
     }
-    job_set_wait(j, m.waits != 0 ? WAIT_MEMORY : WAIT_NOTHING);
+    job_await_memory(j, m.waits != 0);
     want(f, d, m.bytes);
     j->dispatched_ns = front_now(f);
     wake_at(f, job_overdue_ns(j));

@@ -599,15 +599,17 @@ int spill_acquire(struct spill *s, struct job *j, struct err *e)
     return 0;
 }
 
-/* Is the memory of all its buffers mapped? Their own moves and transfers ask what became of it. */
+/* Is the memory of all its buffers mapped, with their content? Their own moves and transfers ask
+ * what became of it. */
 static enum pool_late buffers_late(const struct job *j)
 {
     bool away = false;
     for (unsigned i = 0; i < j->buffer_count; i++) {
-        if (memory_unmapped(&j->buffers[i]->piece)) {
+        const struct buffer *b = j->buffers[i];
+        if (memory_unmapped(&b->piece) || b->arrival != BUFFER_ARRIVED) {
             return POOL_WAITS;
         }
-        away = away || buffer_away(j->buffers[i]);
+        away = away || buffer_away(b);
     }
     return away ? POOL_FAILED : POOL_READY;
 }

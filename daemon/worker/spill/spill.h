@@ -56,7 +56,8 @@ void spill_finish(struct spill *s); /* idle, after buffers_finish; not initialis
  * of jobs or copies helps, only other limits or guarantees. */
 #define SPILL_NEVER 1
 int spill_acquire(struct spill *s, struct job *j, struct err *e);
-/* What became of the memory of a job that has acquired it. POOL_WAITS: it is still being mapped.
+/* What became of the memory of a job that has acquired it. POOL_WAITS: it is still being mapped, or
+ * the content of a buffer is being brought in or zeroed.
  * POOL_FAILED: give it up and try again. */
 enum pool_late spill_late_memory(struct spill *s, struct job *j);
 /* Takes all memory back from a job that has not begun. e: why it could not be mapped. */

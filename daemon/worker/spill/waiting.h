@@ -3,8 +3,9 @@
  * arrival. While a job waits, later ones wait behind it, so that running jobs end and make room.
  * Never blocks. Thread: the loop's.
  *
- * A job that has its memory waits here, too, until that is mapped, and until the arenas are
- * registered that its kernels work on. Later jobs do not wait behind it.
+ * A job that has its memory waits here, too, until that is mapped, until its buffers have their
+ * content, and until the arenas are registered that its kernels work on. Later jobs do not wait
+ * behind it.
  *
  * A job fails when nothing under way can help it; its error says how much was wanted and how much
  * there is. If it has a deadline it waits on, and later jobs may pass it. The same holds for a job

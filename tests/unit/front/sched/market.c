@@ -266,9 +266,10 @@ static uint64_t next_of(const struct market *m, struct device *d)
     for (struct job *j = d->inflight; j != NULL; j = j->device_next) {
         if (runs(d, j)) {
             if (j->started_ns == 0) {
-                j->started_ns = now_ns;
+                uint64_t idle_ns = m->seller[j->session_id].idle_ns;
+                j->started_ns = now_ns + idle_ns;
                 j->late = now_ns > j->deadline_ns; /* then it does not begin */
-                j->ceiling_ns = j->late ? 0 : j->ceiling_ns;
+                j->ceiling_ns = j->late ? 0 : idle_ns + j->ceiling_ns;
             }
             uint64_t at = now_ns + j->ceiling_ns * base->line.streams;
             next = at < next ? at : next;

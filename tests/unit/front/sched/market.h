@@ -20,6 +20,7 @@ struct seller {
     unsigned backlog;                   /* jobs that are ready or in flight; it may grow */
     uint64_t least_ns, most_ns;         /* of a job; times between them have equal logarithms */
     uint64_t pause_ns;                  /* between the end of a job and the next one, on average */
+    uint64_t idle_ns;                   /* in which a stream does nothing before each job */
     int device;                         /* -1: any */
     struct device *domain;              /* on that device; NULL: none. Owned */
     uint64_t kind;                      /* of its jobs; 0: their times are not learnt */

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "daemon/front/model/flight.h"
+#include "daemon/front/sched/shares.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/sched/market.h"
 
@@ -239,7 +241,8 @@ START_TEST(the_length_has_bounds)
     ck_assert_uint_eq(turn_length_ns(&t), TURN_LEAST_NS);
     turn_cost(&t, 0); /* a begin before the end: clocks differ a little */
     ck_assert_uint_eq(turn_length_ns(&t), TURN_LEAST_NS);
-    turn_cost(&t, UINT64_MAX / 2);
+    t.cost_ns = UINT64_MAX / 2;
+    turn_cost(&t, UINT64_MAX);
     ck_assert_uint_eq(turn_length_ns(&t), TURN_MOST_NS);
     for (unsigned i = 0; i < 1000; i++) {
         turn_cost(&t, NS_PER_MS);
@@ -249,22 +252,69 @@ START_TEST(the_length_has_bounds)
 }
 END_TEST
 
-/* Its holder was busy for a third of the turn, which may have lasted for days. */
-START_TEST(the_price_of_a_cut_follows_the_time_charged)
+/* FAULT other: a tenant floods a device with jobs that keep it for longer than they run
+ * required: the tenant pays for all of that time: jobs of another wait for what is in flight and
+ *   their switches only
+ * defence: `front/sched/shares.c`: kept_ns
+ * mutants: turn-kept */
+START_TEST(a_flood_of_brief_jobs_pays_for_the_device)
 {
-    static const uint64_t lengths[] = {0, 30 * NS_PER_MS, 30 * 86400 * NS_PER_S};
-    struct device *holder = calloc(1, sizeof *holder);
-    ck_assert_ptr_nonnull(holder);
-    struct turn t = {.holder = holder, .cost_ns = TURN_MOST_NS, .first_ns = 1};
-    for (unsigned i = 0; i < 3; i++) {
-        uint64_t whole = TURN_MOST_NS / (TURN_COSTS / 2);
-        uint64_t price = i == 0 ? whole : whole / 3;
-        holder->quit_ns = t.first_ns + lengths[i];
-        t.busy_ns = lengths[i] / 3;
-        ck_assert_uint_ge(turn_price_ns(&t) + 1, price);
-        ck_assert_uint_le(turn_price_ns(&t), price + 1);
+    m = market_create(1, 1, 64);
+    m->switch_ns = 200 * NS_PER_US;
+    struct seller *few = sells(100, CLASS_INTERACTIVE, 50 * NS_PER_US, 50 * NS_PER_US);
+    struct seller *many = sells(100, CLASS_INTERACTIVE, 2 * NS_PER_US, 2 * NS_PER_US);
+    few->backlog = 1;
+    few->pause_ns = NS_PER_MS;
+    many->backlog = 256;
+    many->idle_ns = 18 * NS_PER_US;
+    market_apart(m, many);
+    market_run(m, 10 * NS_PER_S);
+    uint64_t p99 = market_wait_ns(few, 99);
+    double part = (double)many->jobs * 20e3 / 10e9;
+    ck_assert_msg(p99 <= 3 * NS_PER_MS, "%.3f ms", (double)p99 / 1e6);
+    ck_assert_msg(part >= 0.49, "the flood has %.2f%% of the time", part * 100);
+    market_destroy(m);
+}
+END_TEST
+
+/* A switch that took long, as its worker waited for a processor, does not make the next one dear.
+ */
+START_TEST(a_slow_switch_says_little)
+{
+    struct turn t = {.cost_ns = NS_PER_MS};
+    turn_cost(&t, 400 * NS_PER_MS);
+    ck_assert_uint_ge(turn_price_ns(&t), 2 * NS_PER_MS);
+    ck_assert_uint_le(turn_price_ns(&t), 3 * NS_PER_MS);
+}
+END_TEST
+
+/* FAULT other: jobs of a tenant that wait for memory, in the streams of its worker
+ * required: its other jobs are charged as if those were not there
+ * defence: `front/model/flight.c`: job_await_memory
+ * mutants: turn-memory */
+START_TEST(a_job_that_waits_for_memory_has_no_part_of_the_device)
+{
+    m = market_create(1, 2, 2);
+    (void)sells(100, CLASS_INTERACTIVE, NS_PER_S, NS_PER_S);
+    market_run(m, NS_PER_MS);
+    struct line *l = &m->device[0].line;
+    struct job *j = m->device[0].inflight;
+    j->state = JOB_DISPATCHED;
+    ck_assert_uint_eq(l->streams, 2);
+    for (unsigned i = 0; i < 2; i++) { /* a worker may say it twice */
+        job_await_memory(j, true);
+        ck_assert_uint_eq(l->streams, 1);
     }
-    free(holder);
+    for (unsigned i = 0; i < 2; i++) {
+        job_await_memory(j, false);
+        ck_assert_uint_eq(l->streams, 2);
+    }
+    job_await_memory(j, true);
+    (void)shares_left(&m->f, j, 0);
+    job_leave_device(j);
+    ck_assert_uint_eq(l->streams, 1);
+    ck_assert_uint_eq(m->device[0].stream_load[j->stream], 0);
+    market_destroy(m);
 }
 END_TEST
 
@@ -272,4 +322,5 @@ SUITE_MAIN("turns", shares_follow_weights_across_domains, equal_weights_share_al
            time_is_charged_once_across_domains, a_turn_is_cut_for_an_earlier_class,
            a_turn_is_cut_for_a_tenant_with_few_jobs, a_worker_alone_keeps_the_device,
            turns_follow_what_a_switch_costs, the_length_has_bounds,
-           the_price_of_a_cut_follows_the_time_charged)
+           a_flood_of_brief_jobs_pays_for_the_device, a_slow_switch_says_little,
+           a_job_that_waits_for_memory_has_no_part_of_the_device)

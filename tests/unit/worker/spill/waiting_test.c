@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "common/shape.h"
 #include "daemon/backend/backend.h"
+#include "daemon/worker/copy/transfer.h"
 #include "tests/unit/worker/rooms.h"
 
 static void start(struct fake *f, const char *options)
@@ -469,6 +470,32 @@ START_TEST(a_cancelled_job_holds_up_no_memory)
 }
 END_TEST
 
+/* FAULT other: a tenant has much memory zeroed, and sends jobs that use it
+ * required: the front hears that they wait, so no other worker waits for them
+ * defence: `worker/spill/spill.c`: buffers_late
+ * mutants: late-content */
+START_TEST(a_job_waits_for_the_zeros_of_its_buffer)
+{
+    struct fake f;
+    struct job_draft d;
+    struct msg_w_waiting waiting;
+    const uint64_t bytes = 2 * TRANSFER_PIECE;
+    const struct msg_f_buffer_create create = {.id = 9, .size = bytes, .zero = 1, .tenant = 1};
+    const char *args[] = {"--options", "speed=0,script=fill:2+=hang", "--memory-limit", "134217728",
+                          NULL};
+    fake_start(&f, "sim", args);
+    ck_assert(!f.absent);
+    f.tenant = 1;
+    fake_send(&f, &schema_msg_f_buffer_create, &create, -1);
+    draft_init(&d, 100, 1);
+    draft_fill(&d, ref_buffer(9, bytes - 16, 16), "x", 1);
+    draft_send(&d, &f);
+    fake_expect(&f, FRAME_KIND_W_WAITING, &schema_msg_w_waiting, &waiting);
+    ck_assert(waiting.job == 100 && waiting.waits == 1 && waiting.bytes == 0);
+    fake_finish(&f);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("waiting");
@@ -484,6 +511,7 @@ int main(void)
     tcase_add_test(tc, tenants_take_turns_with_zeros);
     tcase_add_test(tc, late_zeros_come_in_turns_too);
     tcase_add_test(tc, restored_bytes_need_no_zeros);
+    tcase_add_test(tc, a_job_waits_for_the_zeros_of_its_buffer);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
