@@ -49,6 +49,7 @@ struct ward {
     struct ward_params params;
     const struct ward_course *course;
     uint64_t now_ns;
+    uint64_t called_ns; /* for which calls of the driver kept the loop */
     struct haps agenda;
     struct chance chance; /* of times and refusals; the front has numbers by event */
     FILE *log;            /* NULL: none */

@@ -150,15 +150,16 @@ static const char *unfounded(const struct ward *w, const struct asked_job *j, in
 static void check_deadline(struct ward *w, const struct asked_job *j, const struct msg_w_done *m)
 {
     uint64_t due_ns = j->deadline_ns > j->sent_ns ? j->deadline_ns : j->sent_ns;
+    uint64_t called_ns = w->called_ns - j->called_ns; /* the loop could not look */
     if (m->code == ERR_DEADLINE && m->effects != ERR_EFFECTS_NONE) {
         ward_broken(w, "deadline", "job %" PRIu64 " has effects and missed its deadline", j->id);
     }
     if (m->code == ERR_DEADLINE && w->params.prompt != 0 && !j->late && !j->listed &&
-        w->now_ns > ns_add(due_ns, REFUSE_NS)) {
+        w->now_ns > ns_add(due_ns, REFUSE_NS + called_ns)) {
         ward_broken(w, "deadline", "job %" PRIu64 " was refused %" PRIu64 " us after its deadline",
                     j->id, (w->now_ns - due_ns) / 1000);
     }
-    if (m->code == 0 && !j->late && m->started_ns > ns_add(j->deadline_ns, LATE_NS)) {
+    if (m->code == 0 && !j->late && m->started_ns > ns_add(j->deadline_ns, LATE_NS + called_ns)) {
         ward_broken(w, "deadline", "job %" PRIu64 " began %" PRIu64 " us after its deadline", j->id,
                     (m->started_ns - j->deadline_ns) / 1000);
     }
@@ -568,6 +569,7 @@ void front_adopts(struct ward *w, struct chance *c)
     }
     for (unsigned i = 1; i <= WARD_TENANTS; i++) {
         f->tenant[i].acts = true;
+        f->tenant[i].use = (struct msg_w_tenant){.tenant = i}; /* until the worker says more */
         f->tenant[i].most = UINT64_MAX; /* until its limits are set again, which reclaims nothing */
     }
     const struct msg_f_inventory m = {.nonce = f->nonce};

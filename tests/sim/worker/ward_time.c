@@ -137,6 +137,7 @@ void ward_pass(struct ward *w, uint64_t ns)
         ward_at(w, w->now_ns + ns, enter, f, 0);
         leave(f);
     } else {
+        w->called_ns += ns;
         ward_advance(w, w->now_ns + ns);
     }
 }
