@@ -37,6 +37,7 @@
 
 #define WARD_STREAMS 10u /* of a device */
 #define WARD_GRAIN   256u
+#define WARD_CALLS   4096u
 
 struct ward;
 
@@ -49,7 +50,10 @@ struct ward {
     struct ward_params params;
     const struct ward_course *course;
     uint64_t now_ns;
-    uint64_t called_ns; /* for which calls of the driver kept the loop */
+    struct ward_call {
+        uint64_t from_ns, to_ns;
+    } call[WARD_CALLS]; /* the last calls of the driver that kept the loop, as a ring */
+    unsigned calls;
     struct haps agenda;
     struct chance chance; /* of times and refusals; the front has numbers by event */
     FILE *log;            /* NULL: none */
@@ -84,6 +88,10 @@ void ward_at(struct ward *w, uint64_t at_ns, void (*run)(struct ward *w, void *a
              void *actor, uint64_t a);
 /* A time around `usual` ns, sometimes far from it. */
 uint64_t ward_while(struct ward *w, uint64_t usual_ns);
+/* A call that maps memory keeps the loop until to_ns. */
+void ward_kept(struct ward *w, uint64_t from_ns, uint64_t to_ns);
+/* How much of the time since then such calls have kept the loop. */
+uint64_t ward_kept_ns(const struct ward *w, uint64_t since_ns);
 /* The caller takes `ns`: the worker's loop stands still, or a thread of the worker does. */
 void ward_pass(struct ward *w, uint64_t ns);
 uint64_t ward_next_ns(const struct ward *w); /* of the agenda; NS_NEVER: nothing */

@@ -591,11 +591,9 @@ void ward_wait_for_all(struct backend_device *d, const char *what)
         ward_broken(w, "waits", "%s waits for what runs; the device was idle %" PRIu64 " ms ago",
                     what, (w->now_ns - d->idle_ns) / NS_PER_MS);
     }
-    uint64_t since = w->now_ns;
     while (runs(d)) {
         ward_advance(w, ward_next_ns(w));
     }
-    w->called_ns += w->now_ns - since;
 }
 
 /* ---- modules --------------------------------------------------------------------------------- */

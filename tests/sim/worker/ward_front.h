@@ -75,7 +75,6 @@ struct asked_job {
     int64_t rank;
     uint64_t program;
     uint64_t deadline_ns, sent_ns;
-    uint64_t called_ns; /* the world's, when it was sent */
     struct step step[WARD_STEPS];
     unsigned steps;
     uint64_t temp[WARD_TEMPS]; /* bytes */

@@ -573,7 +573,6 @@ static void job_fill(struct ward *w, struct chance *c, struct asked_job *j)
                             .stream = (unsigned)chance_below(c, p->streams + 1),
                             .rank = (int64_t)chance_below(c, 1000),
                             .sent_ns = w->now_ns,
-                            .called_ns = w->called_ns,
                             .deadline_ns = NS_NEVER,
                             .module = some_module(w->front)};
     if (chance_percent(c, (unsigned)p->deadlines)) {

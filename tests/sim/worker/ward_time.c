@@ -76,6 +76,23 @@ void ward_advance(struct ward *w, uint64_t to_ns)
     w->now_ns = to_ns > w->now_ns ? to_ns : w->now_ns;
 }
 
+void ward_kept(struct ward *w, uint64_t from_ns, uint64_t to_ns)
+{
+    w->call[w->calls++ % WARD_CALLS] = (struct ward_call){.from_ns = from_ns, .to_ns = to_ns};
+}
+
+uint64_t ward_kept_ns(const struct ward *w, uint64_t since_ns)
+{
+    uint64_t ns = 0;
+    for (unsigned i = 0; i < w->calls && i < WARD_CALLS; i++) {
+        const struct ward_call *c = &w->call[i];
+        uint64_t from = c->from_ns > since_ns ? c->from_ns : since_ns;
+        uint64_t to = c->to_ns < w->now_ns ? c->to_ns : w->now_ns;
+        ns += to > from ? to - from : 0;
+    }
+    return ns;
+}
+
 uint64_t ward_while(struct ward *w, uint64_t usual_ns)
 {
     uint64_t n = chance_below(&w->chance, 100);
@@ -137,7 +154,7 @@ void ward_pass(struct ward *w, uint64_t ns)
         ward_at(w, w->now_ns + ns, enter, f, 0);
         leave(f);
     } else {
-        w->called_ns += ns;
+        ward_kept(w, w->now_ns, w->now_ns + ns);
         ward_advance(w, w->now_ns + ns);
     }
 }
