@@ -191,7 +191,8 @@ int executor_enqueue(struct executor *x, struct job *j, const struct msg_f_job *
         x->scope.device->memory.unmarked++;
         return executor_resume(x, j, e);
     }
-    int rc = executor_wait_all(x, j, &j->e);
+    int rc = executor_whole(j, &j->e);
+    rc = rc == 0 ? executor_wait_all(x, j, &j->e) : rc;
     rc = rc == 0 ? job_temps_clear(&x->scope, j, &j->e) : rc;
     rc = rc == 0 ? enqueue_steps(x, j, msg, &open, &j->e) : rc;
     if (device_is_lost(rc)) {

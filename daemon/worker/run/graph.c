@@ -551,15 +551,12 @@ static int wait_before(struct graph *g, struct err *e)
     if (g->waited || !executor_ready(g->x, g->job)) {
         return 0;
     }
-    for (unsigned i = 0; i < g->job->buffer_count; i++) {
-        const struct buffer *b = g->job->buffers[i];
-        if (b->loss != BUFFER_WHOLE) {
-            return err_set(e, ERR_BUFFER_LOST,
-                           "the content of buffer %" PRIu64 " was lost in a failed copy", b->id);
-        }
+    int rc = executor_whole(g->job, e);
+    if (rc != 0) {
+        return rc;
     }
     g->waited = true;
-    int rc = executor_wait_all(g->x, g->job, e);
+    rc = executor_wait_all(g->x, g->job, e);
     rc = rc == 0 ? temps_wait(g, e) : rc;
     return rc == 0 ? temps_zero(g, e) : rc;
 }

@@ -36,6 +36,18 @@ bool executor_ready(const struct executor *x, const struct job *j)
     return !batch_slow(&x->batch, j->stream) && batch_in_time(&x->batch, j);
 }
 
+int executor_whole(const struct job *j, struct err *e)
+{
+    for (unsigned i = 0; i < j->buffer_count; i++) {
+        if (j->buffers[i]->loss != BUFFER_WHOLE) {
+            return err_set(e, ERR_BUFFER_LOST,
+                           "the content of buffer %" PRIu64 " was lost in a failed copy",
+                           j->buffers[i]->id);
+        }
+    }
+    return 0;
+}
+
 bool executor_predecessors_over(const struct executor *x, const struct job *j)
 {
     for (unsigned i = 0; i < j->after_count; i++) {

@@ -34,6 +34,8 @@ struct executor_progress {
 /* Is the order of streams enough for the job? Then all that it comes after is in streams, and no
  * slow job is ahead in its own stream. */
 bool executor_ready(const struct executor *x, const struct job *j);
+/* BUFFER_LOST if zeros or a copy for one of its buffers failed: it must not begin. */
+int executor_whole(const struct job *j, struct err *e);
 /* Have all jobs ended that it comes after? */
 bool executor_predecessors_over(const struct executor *x, const struct job *j);
 /* Makes its stream wait for all that it comes after. */

@@ -639,7 +639,10 @@ void spill_give_up(struct spill *s, struct job *j, struct err *e)
 void spill_begin(struct job *j)
 {
     for (unsigned i = 0; i < j->buffer_count; i++) {
-        j->buffers[i]->content = BUFFER_BYTES; /* the job may write it from now on */
+        struct buffer *b = j->buffers[i];
+        if (b->loss == BUFFER_WHOLE) { /* else the job does not begin (executor_whole) */
+            b->content = BUFFER_BYTES; /* the job may write it from now on */
+        }
     }
 }
 
