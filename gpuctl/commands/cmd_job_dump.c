@@ -5,11 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base64.h"
 #include "common/hash.h"
 #include "common/utf8.h"
-#include "gpuctl/base/save.h"
 #include "gpuctl/ctl/ctl.h"
-#include "gpuctl/input/base64.h"
 #include "gpuctl/sheet/json_value.h"
 
 struct dump {
@@ -153,12 +152,14 @@ static void content_begin(struct dump *d, uint32_t row, json_t *owner, const cha
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static bool is_word(const char *name)
+/* Facts that this program does not know are texts. */
+static bool is_number(const char *name)
 {
-    static const char *const words[] = {"tenant", "label",   "state",  "waits_for",
-                                        "class",  "program", "backend"};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        if (strcmp(name, words[i]) == 0) {
+    static const char *const numbers[] = {
+        "id",     "session",      "priority",     "deadline_ns", "time_limit_ns",
+        "device", "wants_device", "submitted_ns", "started_ns",  "now_ns"};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        if (strcmp(name, numbers[i]) == 0) {
             return true;
         }
     }
@@ -171,7 +172,7 @@ static void add_fact(struct dump *d, uint32_t row)
     const char *name = text_at(d, row, "name");
     const char *text = text_at(d, row, "text");
     json_t *value = strcmp(name, "trace_id") == 0 ? json_of_handle(strtoull(text, NULL, 10))
-                    : is_word(name)               ? json_of_text(text)
+                    : !is_number(name)            ? json_of_text(text)
                     : text[0] == '-'              ? json_integer(strtoll(text, NULL, 10))
                                                   : json_of_uint(strtoull(text, NULL, 10));
     (void)json_object_set_new(job, name, value);
@@ -354,23 +355,8 @@ static int add_rows(struct dump *d, struct ctl_err *e)
     return rc == 0 ? content_end(d, e) : rc;
 }
 
-/* ---- the file -------------------------------------------------------------------------------- */
-
-static int write_file(const json_t *root, const char *file, struct ctl_err *e)
-{
-    char *text = json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
-    struct save save = {0};
-    if (text == NULL) {
-        return ctl_err_set(e, GPUD_ERR_NOMEM, "out of memory");
-    }
-    int rc = file != NULL ? save_begin(file, &save, e) : save_begin_stdout(&save, e);
-    if (rc == 0) {
-        const struct save_part parts[] = {{text, strlen(text)}, {"\n", 1}};
-        rc = save_commit(&save, parts, 2, e);
-    }
-    free(text);
-    return rc;
-}
+/* ---- the command ------------------------------------------------------------------------------
+ */
 
 static int dump_job(struct ctl *ctl, uint64_t job, const char *file, struct ctl_err *e)
 {
@@ -383,7 +369,7 @@ static int dump_job(struct ctl *ctl, uint64_t job, const char *file, struct ctl_
     struct dump d = {.table = table, .what = ""};
     rc = add_rows(&d, e);
     if (rc == 0) {
-        rc = write_file(d.root, file, e);
+        rc = json_save(d.root, file, e);
     }
     free(d.content);
     json_decref(d.root);

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base64.h"
 #include "common/hash.h"
 #include "common/shape.h"
 #include "gpuctl/base/file.h"
-#include "gpuctl/input/base64.h"
 #include "gpuctl/run/dumped.h"
 
 #define FILE_MAX     (64u * 1024u * 1024u) /* bytes; the daemon's content is much less */

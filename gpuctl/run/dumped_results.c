@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "common/hash.h"
-#include "gpuctl/base/save.h"
 #include "gpuctl/run/dumped.h"
 
 #define RESULT_MOST (UINT64_C(1) << 30) /* bytes of a buffer that is read for its hash */
@@ -127,23 +126,12 @@ static int show(struct ctl *ctl, const struct results *all, struct ctl_err *e)
 
 static int record(const struct dumped *d, const struct results *all, struct ctl_err *e)
 {
-    struct save save = {0};
     json_t *results = json_object();
     for (uint32_t i = 0; i < all->count; i++) {
         (void)json_object_set_new(results, all->list[i].name, json_string(all->list[i].hash));
     }
     (void)json_object_set_new(d->root, "results", results);
-    char *text = json_dumps(d->root, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
-    if (text == NULL) {
-        return ctl_err_set(e, GPUD_ERR_NOMEM, "out of memory");
-    }
-    int rc = save_begin(d->options->record, &save, e);
-    if (rc == 0) {
-        const struct save_part parts[] = {{text, strlen(text)}, {"\n", 1}};
-        rc = save_commit(&save, parts, 2, e);
-    }
-    free(text);
-    return rc;
+    return json_save(d->root, d->options->record, e);
 }
 
 int dumped_results(struct ctl *ctl, struct dumped *d, struct ctl_err *e)

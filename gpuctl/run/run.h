@@ -82,6 +82,8 @@ struct run {
 
 int run_options_parse(struct ctl *ctl, struct options *options, struct run_options *ret_options,
                       struct ctl_err *e);
+/* "batch": enum gpud_class; GPUD_CLASS_USUAL: it is no class. */
+uint32_t run_class(const char *name);
 
 /* Compiles or finds the kernel. Blocks. */
 int run_find_kernel(struct ctl *ctl, struct run *run, struct ctl_err *e);

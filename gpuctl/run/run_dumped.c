@@ -219,7 +219,6 @@ static int build(struct dumped *d, struct ctl_err *e)
 static int submit_options(const struct dumped *d, gpud_submit_options *ret_options,
                           struct ctl_err *e)
 {
-    static const char *const classes[] = {"", "realtime", "interactive", "batch"};
     const json_t *job = json_object_get(d->root, "job");
     const char *class = "";
     json_int_t priority = json_integer_value(json_object_get(job, "priority"));
@@ -235,10 +234,7 @@ static int submit_options(const struct dumped *d, gpud_submit_options *ret_optio
                               .device = o->device,
                               .label = "gpuctl run --job",
                               .priority = o->priority != 0 ? o->priority : (int32_t)priority,
-                              .job_class = o->job_class};
-    for (uint32_t i = 1; rc == 0 && o->job_class == 0 && i <= GPUD_CLASS_BATCH; i++) {
-        ret_options->job_class = strcmp(class, classes[i]) == 0 ? i : ret_options->job_class;
-    }
+                              .job_class = o->job_class != 0 ? o->job_class : run_class(class)};
     return rc;
 }
 

@@ -107,18 +107,25 @@ static int take_timeout(struct run_options *o, const char *value, struct ctl_err
     return rc;
 }
 
-static int take_class(struct run_options *o, const char *value, struct ctl_err *e)
+uint32_t run_class(const char *name)
 {
     static const char *const names[] = {[GPUD_CLASS_REALTIME] = "realtime",
                                         [GPUD_CLASS_INTERACTIVE] = "interactive",
                                         [GPUD_CLASS_BATCH] = "batch"};
     for (uint32_t c = GPUD_CLASS_REALTIME; c <= GPUD_CLASS_BATCH; c++) {
-        if (strcmp(value, names[c]) == 0) {
-            o->job_class = c;
-            return 0;
+        if (strcmp(name, names[c]) == 0) {
+            return c;
         }
     }
-    return ctl_err_usage(e, "--class %s: realtime, interactive or batch", value);
+    return GPUD_CLASS_USUAL;
+}
+
+static int take_class(struct run_options *o, const char *value, struct ctl_err *e)
+{
+    o->job_class = run_class(value);
+    return o->job_class != GPUD_CLASS_USUAL
+               ? 0
+               : ctl_err_usage(e, "--class %s: realtime, interactive or batch", value);
 }
 
 static int take_priority(struct run_options *o, const char *value, struct ctl_err *e)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/utf8.h"
+#include "gpuctl/base/save.h"
 
 json_t *json_of_text(const char *text)
 {
@@ -81,4 +82,20 @@ bool json_put(json_t *value, bool members, FILE *out)
     bool good = value != NULL && json_dump_callback(value, write_escaped, out, flags) == 0;
     json_decref(value);
     return good;
+}
+
+int json_save(const json_t *value, const char *file, struct ctl_err *e)
+{
+    struct save save = {0};
+    char *text = json_dumps(value, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
+    if (text == NULL) {
+        return ctl_err_set(e, GPUD_ERR_NOMEM, "out of memory");
+    }
+    int rc = file != NULL ? save_begin(file, &save, e) : save_begin_stdout(&save, e);
+    if (rc == 0) {
+        const struct save_part parts[] = {{text, strlen(text)}, {"\n", 1}};
+        rc = save_commit(&save, parts, 2, e);
+    }
+    free(text);
+    return rc;
 }

@@ -12,6 +12,8 @@
 
 #include <gpud/gpud.h>
 
+#include "gpuctl/base/ctl_err.h"
+
 /* Text with '?' in place of bytes that are not UTF-8: labels of other users must not break the
  * output. */
 json_t *json_of_text(const char *text);
@@ -30,5 +32,8 @@ json_t *json_of_row(const gpud_table *table, uint32_t row);
  * only the text between its brackets. '<' is escaped, so that the text can be part of an HTML page.
  * false for a NULL value, and if the stream fails. */
 bool json_put(json_t *value, bool members, FILE *out);
+/* Writes the value with a line for each member; numbers are exact. file NULL: to standard output.
+ */
+int json_save(const json_t *value, const char *file, struct ctl_err *e);
 
 #endif

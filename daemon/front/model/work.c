@@ -8,6 +8,16 @@
 #include "daemon/front/model/buffer.h"
 #include "daemon/front/model/device.h"
 
+const char *work_op_name(uint64_t op)
+{
+    static const char *const names[] = {[OP_WRITE] = "write",
+                                        [OP_FILL] = "fill",
+                                        [OP_COPY] = "copy",
+                                        [OP_LAUNCH] = "launch",
+                                        [OP_READ] = "read"};
+    return op >= OP_WRITE && op <= OP_READ ? names[op] : NULL;
+}
+
 void work_init(struct work *w)
 {
     *w = (struct work){.device = -1};

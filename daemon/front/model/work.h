@@ -130,6 +130,7 @@ static inline bool work_fills(const struct work_use *u)
     return span_cover(u->part, u->part_count, u->write_begin, u->write_end);
 }
 
+const char *work_op_name(uint64_t op); /* "write"; NULL: no operation of a program */
 void work_init(struct work *w);
 void work_finish(struct work *w);
 /* Each adds one zeroed element. NULL: no memory, or the limit is reached. */

@@ -189,19 +189,9 @@ static int resolve_simple(struct resolver *r, const struct proto_step *step, str
     return step_of(r, step, operand, e);
 }
 
-static const char *op_name(uint64_t op)
-{
-    static const char *const names[] = {[OP_WRITE] = "write",
-                                        [OP_FILL] = "fill",
-                                        [OP_COPY] = "copy",
-                                        [OP_LAUNCH] = "launch",
-                                        [OP_READ] = "read"};
-    return op >= OP_WRITE && op <= OP_READ ? names[op] : NULL;
-}
-
 static int resolve_step(struct resolver *r, const struct proto_step *step, struct err *e)
 {
-    const char *name = op_name(step->op);
+    const char *name = work_op_name(step->op);
     if (name == NULL) {
         return err_set(e, ERR_INVALID, "step %u: operation %llu is unknown", r->step,
                        (unsigned long long)step->op);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base64.h"
 #include "daemon/front/model/module.h"
 #include "daemon/front/model/program.h"
 #include "daemon/front/model/rights.h"
@@ -107,28 +108,12 @@ static const char *content_begin(struct table_query *q, const struct job *j, con
     return content_follows(q, what, content);
 }
 
-/* Writes base64 (RFC 4648), terminated. */
-static void base64(const uint8_t *data, size_t size, char *out)
-{
-    static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < size; i += 3) {
-        uint32_t b = i + 1 < size ? data[i + 1] : 0;
-        uint32_t c = i + 2 < size ? data[i + 2] : 0;
-        uint32_t bits = (uint32_t)data[i] << 16 | b << 8 | c;
-        *out++ = digit[bits >> 18];
-        *out++ = digit[bits >> 12 & 63];
-        *out++ = i + 1 < size ? digit[bits >> 6 & 63] : '=';
-        *out++ = i + 2 < size ? digit[bits & 63] : '=';
-    }
-    *out = '\0';
-}
-
 static void content_piece(struct table_query *q)
 {
     struct program_walk *w = &q->walk;
-    char text[PIECE / 3 * 4 + 1];
+    char text[BASE64_BYTES(PIECE)];
     size_t size = w->rest.size < PIECE ? w->rest.size : PIECE;
-    base64(w->rest.data, size, text);
+    base64_encode(bytes_of(w->rest.data, size), text);
     const struct program_row r = {.row = "content", .what = w->what, .bytes = size, .text = text};
     w->rest.data += size;
     w->rest.size -= size;
@@ -183,16 +168,6 @@ static void job_rows(struct table_query *q, const struct job *j)
 
 /* ---- steps and arguments --------------------------------------------------------------------- */
 
-static const char *op_name(uint64_t op)
-{
-    static const char *const names[] = {[OP_WRITE] = "write",
-                                        [OP_FILL] = "fill",
-                                        [OP_COPY] = "copy",
-                                        [OP_LAUNCH] = "launch",
-                                        [OP_READ] = "read"};
-    return op < sizeof names / sizeof names[0] && names[op] != NULL ? names[op] : "";
-}
-
 static const char *tag_name(uint64_t tag)
 {
     static const char *const names[] = {
@@ -206,11 +181,12 @@ static void step_row(struct table_query *q, const struct proto_step *s)
 {
     const struct kernel *k = s->op == OP_LAUNCH ? idmap_get(&q->f->kernels, s->kernel) : NULL;
     const struct module *m = k != NULL ? k->module : NULL;
+    const char *op = work_op_name(s->op);
     char hash[HASH_TEXT_BYTES] = "";
     const struct program_row r = {
         .row = "step",
         .number = q->walk.number++,
-        .what = op_name(s->op),
+        .what = op != NULL ? op : "",
         .name = k != NULL ? k->name : "",
         .handle = s->kernel,
         .module = m != NULL && m->tenant != NULL ? m->id : 0,

@@ -68,22 +68,6 @@ void trace_admitted(struct front *f, const struct job *j)
     }
 }
 
-static const char *op_name(unsigned op)
-{
-    switch (op) {
-    case OP_WRITE:
-        return "write";
-    case OP_READ:
-        return "read";
-    case OP_FILL:
-        return "fill";
-    case OP_COPY:
-        return "copy";
-    default:
-        return "launch";
-    }
-}
-
 /* The step of the user's program that the time is of. Adopted jobs have no steps. */
 static void name_step(const struct job *j, uint64_t step, char out[TRACE_NAME + 1])
 {
@@ -92,7 +76,7 @@ static void name_step(const struct job *j, uint64_t step, char out[TRACE_NAME + 
         const struct work_step *s = &j->work.steps[i];
         if (s->step == step) {
             bool code = s->op == OP_LAUNCH || s->op == FRAME_OP_LIBRARY;
-            (void)snprintf(out, TRACE_NAME + 1, "%s", code ? s->entry : op_name(s->op));
+            (void)snprintf(out, TRACE_NAME + 1, "%s", code ? s->entry : work_op_name(s->op));
             return;
         }
     }

@@ -1,6 +1,21 @@
-#include "gpuctl/input/base64.h"
+#include "common/base64.h"
 
 #include <stdint.h>
+
+void base64_encode(struct bytes data, char *out)
+{
+    static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < data.size; i += 3) {
+        uint32_t b = i + 1 < data.size ? data.data[i + 1] : 0;
+        uint32_t c = i + 2 < data.size ? data.data[i + 2] : 0;
+        uint32_t bits = (uint32_t)data.data[i] << 16 | b << 8 | c;
+        *out++ = digit[bits >> 18];
+        *out++ = digit[bits >> 12 & 63];
+        *out++ = i + 1 < data.size ? digit[bits >> 6 & 63] : '=';
+        *out++ = i + 2 < data.size ? digit[bits & 63] : '=';
+    }
+    *out = '\0';
+}
 
 static int digit_of(char c)
 {
