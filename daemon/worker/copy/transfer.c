@@ -357,9 +357,7 @@ static void seal_poll(struct transfers *t, struct transfer *x)
         t->used(t->data, b, x->behind)) {
         return;
     }
-    if (b->loss != BUFFER_WHOLE) {
-        (void)err_set(&e, ERR_BUFFER_LOST,
-                      "the content of buffer %" PRIu64 " was lost in a failed copy", b->id);
+    if (buffer_whole(b, &e) != 0) {
         finish(t, x, &e);
         return;
     }

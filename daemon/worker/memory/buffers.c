@@ -36,6 +36,14 @@ void buffer_lend(struct buffers *t, struct buffer *b)
     memory_spilled(t->memory, b->lent_for, b->size, true);
 }
 
+int buffer_whole(const struct buffer *b, struct err *e)
+{
+    return b->loss == BUFFER_WHOLE
+               ? 0
+               : err_set(e, ERR_BUFFER_LOST,
+                         "the content of buffer %" PRIu64 " was lost in a failed copy", b->id);
+}
+
 bool buffer_away(const struct buffer *b)
 {
     return b->size > 0 && b->piece.ref.block == NULL;

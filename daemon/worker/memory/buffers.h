@@ -164,6 +164,8 @@ void buffer_lend(struct buffers *t, struct buffer *b);
 void buffer_free(struct buffers *t, struct buffer *b);
 uint64_t buffer_tag(const struct buffer *b); /* its tag in the pool: its own address */
 bool buffer_away(const struct buffer *b);    /* does it have a size but no device memory? */
+/* BUFFER_LOST if its content was lost in a failed copy, or its zeros failed. */
+int buffer_whole(const struct buffer *b, struct err *e);
 /* Allocates managed memory for a buffer without memory. ERR_DEVICE_MEMORY or ERR_LIMIT: not now,
  * perhaps later. */
 int buffer_manage(struct buffers *t, struct buffer *b, struct err *e);

@@ -38,14 +38,11 @@ bool executor_ready(const struct executor *x, const struct job *j)
 
 int executor_whole(const struct job *j, struct err *e)
 {
-    for (unsigned i = 0; i < j->buffer_count; i++) {
-        if (j->buffers[i]->loss != BUFFER_WHOLE) {
-            return err_set(e, ERR_BUFFER_LOST,
-                           "the content of buffer %" PRIu64 " was lost in a failed copy",
-                           j->buffers[i]->id);
-        }
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < j->buffer_count; i++) {
+        rc = buffer_whole(j->buffers[i], e);
     }
-    return 0;
+    return rc;
 }
 
 bool executor_predecessors_over(const struct executor *x, const struct job *j)

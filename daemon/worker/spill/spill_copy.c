@@ -326,10 +326,7 @@ static int zeros_begin(struct spill *s, struct buffer *b, struct err *e)
         return rc;
     }
     s->backs++;
-    return b->loss == BUFFER_TORN
-               ? err_set(e, ERR_BUFFER_LOST,
-                         "the content of buffer %" PRIu64 " was lost in a failed copy", b->id)
-               : 0;
+    return b->loss == BUFFER_TORN ? buffer_whole(b, e) : 0;
 }
 
 int spill_move_back(struct spill *s, struct buffer *b, struct err *e)
@@ -645,9 +642,9 @@ int spill_read(const struct spill *s, const struct buffer *b, uint64_t at, void 
     if (going(s, b)) {
         return SPILL_LATER;
     }
-    if (b->loss != BUFFER_WHOLE) {
-        return err_set(e, ERR_BUFFER_LOST,
-                       "the content of buffer %" PRIu64 " was lost in a failed copy", b->id);
+    int rc = buffer_whole(b, e);
+    if (rc != 0) {
+        return rc;
     }
     if (b->spilled == NULL && b->sealed_fd >= 0) {
         return read_sealed(b, at, to, bytes, e);
