@@ -22,7 +22,7 @@ uint64_t turn_length_ns(const struct turn *t)
 
 void turn_cost(struct turn *t, uint64_t ns)
 {
-    uint64_t most = t->cost_ns < UINT64_MAX / 2 ? 2 * t->cost_ns : UINT64_MAX;
+    uint64_t most = sat_mul(t->cost_ns, 2);
     uint64_t part = ns < most ? ns / COST_PART : most / COST_PART;
     uint64_t cost = t->cost_ns == 0 ? ns : t->cost_ns - t->cost_ns / COST_PART + part;
     t->cost_ns = cost > 0 ? cost : 1;
