@@ -88,12 +88,12 @@ void ward_at(struct ward *w, uint64_t at_ns, void (*run)(struct ward *w, void *a
              void *actor, uint64_t a);
 /* A time around `usual` ns, sometimes far from it. */
 uint64_t ward_while(struct ward *w, uint64_t usual_ns);
-/* A call that maps memory keeps the loop until to_ns. */
-void ward_kept(struct ward *w, uint64_t from_ns, uint64_t to_ns);
-/* How much of the time since then such calls have kept the loop. */
-uint64_t ward_kept_ns(const struct ward *w, uint64_t since_ns);
 /* The caller takes `ns`: the worker's loop stands still, or a thread of the worker does. */
 void ward_pass(struct ward *w, uint64_t ns);
+/* The same, in a call of the driver that maps memory. */
+void ward_call(struct ward *w, uint64_t ns);
+/* How much of the time since then such calls have kept the loop. */
+uint64_t ward_kept_ns(const struct ward *w, uint64_t since_ns);
 uint64_t ward_next_ns(const struct ward *w); /* of the agenda; NS_NEVER: nothing */
 void ward_advance(struct ward *w, uint64_t to_ns);
 /* Tells the loop what threads have done. Returns whether there was anything. */

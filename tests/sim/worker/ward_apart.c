@@ -13,7 +13,7 @@ static int take(struct backend_device *d, uint64_t bytes, bool managed,
                 struct backend_block **ret_block, struct err *e)
 {
     struct ward *w = d->w;
-    ward_pass(w, ward_while(w, w->params.call_ns));
+    ward_call(w, ward_while(w, w->params.call_ns));
     uint64_t needs = managed ? 0 : bytes; /* managed memory may be on the host */
     if (ward_refuses(w, w->params.refuse_memory) ||
         d->used + d->foreign + needs > w->params.memory_kib << 10) {

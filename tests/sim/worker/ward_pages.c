@@ -209,7 +209,7 @@ void ward_touch(struct ward *w, const struct ward_span *s, unsigned stream, uint
 /* Calls of a driver take time, during which the device goes on. */
 static void linger(struct backend_device *d)
 {
-    ward_pass(d->w, ward_while(d->w, d->w->params.call_ns));
+    ward_call(d->w, ward_while(d->w, d->w->params.call_ns));
 }
 
 static uint64_t page_bytes(struct backend_device *d)
@@ -347,7 +347,7 @@ const struct backend_page_ops ward_page_ops = {.page_bytes = page_bytes,
 static int block_alloc(struct backend_device *d, uint64_t size, struct backend_block **ret_block,
                        struct err *e)
 {
-    ward_pass(d->w, ward_while(d->w, d->w->params.call_ns));
+    ward_call(d->w, ward_while(d->w, d->w->params.call_ns));
     uint64_t memory = d->w->params.memory_kib << 10;
     if (ward_refuses(d->w, d->w->params.refuse_memory) || d->used + d->foreign + size > memory) {
         return err_set(e, ERR_DEVICE_MEMORY, "the device has no %" PRIu64 " bytes", size);
@@ -359,7 +359,7 @@ static int block_alloc(struct backend_device *d, uint64_t size, struct backend_b
 void ward_block_free(struct backend_device *d, struct backend_block *block)
 {
     ward_wait_for_all(d, "the end of a block");
-    ward_pass(d->w, ward_while(d->w, d->w->params.call_ns));
+    ward_call(d->w, ward_while(d->w, d->w->params.call_ns));
     ward_block_end(d, block);
 }
 

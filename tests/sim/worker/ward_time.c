@@ -76,11 +76,6 @@ void ward_advance(struct ward *w, uint64_t to_ns)
     w->now_ns = to_ns > w->now_ns ? to_ns : w->now_ns;
 }
 
-void ward_kept(struct ward *w, uint64_t from_ns, uint64_t to_ns)
-{
-    w->call[w->calls++ % WARD_CALLS] = (struct ward_call){.from_ns = from_ns, .to_ns = to_ns};
-}
-
 uint64_t ward_kept_ns(const struct ward *w, uint64_t since_ns)
 {
     uint64_t ns = 0;
@@ -154,9 +149,17 @@ void ward_pass(struct ward *w, uint64_t ns)
         ward_at(w, w->now_ns + ns, enter, f, 0);
         leave(f);
     } else {
-        ward_kept(w, w->now_ns, w->now_ns + ns);
         ward_advance(w, w->now_ns + ns);
     }
+}
+
+void ward_call(struct ward *w, uint64_t ns)
+{
+    if (w->fiber == NULL || !w->fiber->inside) {
+        w->call[w->calls++ % WARD_CALLS] =
+            (struct ward_call){.from_ns = w->now_ns, .to_ns = w->now_ns + ns};
+    }
+    ward_pass(w, ns);
 }
 
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
