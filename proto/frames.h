@@ -440,9 +440,11 @@ enum frame_ref_tag {
     U(worker_uid, UINT32_MAX)                                                                      \
     U(worker_gid, UINT32_MAX) U(lineage, UINT64_MAX) U(copies, UINT32_MAX)
 /* fds: input staging, output staging, and the adoption record, which the worker does not get.
- * device: a RECORD_WORKER. The launcher makes the worker's channel, keeps duplicates of all
- * descriptors and answers L_STARTED. */
-#define MSG_L_WORKER(U, I, S, B, L) U(id, UINT64_MAX) L(args, WORD, 64) B(device, FRAME_DEVICE_MAX)
+ * device: a RECORD_WORKER. prepare: keep a process ready for the worker that replaces this one. The
+ * launcher makes the worker's channel, keeps duplicates of all descriptors and answers L_STARTED.
+ */
+#define MSG_L_WORKER(U, I, S, B, L)                                                                \
+    U(id, UINT64_MAX) L(args, WORD, 64) B(device, FRAME_DEVICE_MAX) U(prepare, 1)
 /* The worker is of another device from now on (a spare worker became a tenant's). */
 #define MSG_L_DEVICE(U, I, S, B, L) U(id, UINT64_MAX) B(device, FRAME_DEVICE_MAX)
 /* fds: request, response (memfds). Limits: CPU seconds, address space in bytes, wall time. */

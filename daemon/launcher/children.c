@@ -33,15 +33,18 @@ struct child *children_add(struct children *c, enum child_kind kind, uint64_t id
     for (unsigned i = 0; i < CHILDREN_MAX && child == NULL; i++) {
         child = c->child[i].kind == CHILD_FREE ? &c->child[i] : NULL;
     }
-    if (child == NULL) {
+    if (child == NULL && kind != CHILD_PREPARED) {
         child = oldest_departed(c);
     }
     if (child != NULL) {
         if (child->kind != CHILD_FREE) {
             child_remove(child);
         }
-        *child =
-            (struct child){.kind = kind, .id = id, .fd = {-1, -1, -1, -1}, .kill_at = NS_NEVER};
+        *child = (struct child){.kind = kind,
+                                .id = id,
+                                .fd = {-1, -1, -1, -1},
+                                .kill_at = NS_NEVER,
+                                .prepare_at = NS_NEVER};
     }
     return child;
 }
@@ -49,8 +52,10 @@ struct child *children_add(struct children *c, enum child_kind kind, uint64_t id
 struct child *children_find(struct children *c, uint64_t id)
 {
     for (unsigned i = 0; i < CHILDREN_MAX; i++) {
-        if (c->child[i].kind != CHILD_FREE && c->child[i].pid > 0 && c->child[i].id == id) {
-            return &c->child[i];
+        struct child *child = &c->child[i];
+        bool known = child->kind != CHILD_FREE && child->kind != CHILD_PREPARED;
+        if (known && child->pid > 0 && child->id == id) {
+            return child;
         }
     }
     return NULL;
@@ -73,6 +78,20 @@ void child_remove(struct child *child)
     free((void *)(uintptr_t)child->frame.data);
     free((void *)(uintptr_t)child->device.data);
     *child = (struct child){.kind = CHILD_FREE};
+}
+
+int child_keep(struct bytes *own, struct bytes from)
+{
+    uint8_t *copy = malloc(from.size > 0 ? from.size : 1);
+    if (copy == NULL) {
+        return ERR_NOMEM;
+    }
+    if (from.size > 0) {
+        memcpy(copy, from.data, from.size);
+    }
+    free((void *)(uintptr_t)own->data);
+    *own = bytes_of(copy, from.size);
+    return 0;
 }
 
 bool child_departed(const struct child *child)
@@ -119,6 +138,10 @@ static void reap_one(struct child *child)
     int status = 0;
     if (waitpid(child->pid, &status, WNOHANG) ==
         child->pid) { /* it has ended: no signal interrupts */
+        if (child->kind == CHILD_PREPARED) {
+            child_remove(child);
+            return;
+        }
         child->status = status;
         child->pid = 0;
         child->owed |= OWED_ENDED;
@@ -187,7 +210,7 @@ void children_orphan(struct children *c)
         child->owed = 0;
         if (child->kind != CHILD_FREE && child->pid <= 0) {
             child_ended(child);
-        } else if (child->kind != CHILD_WORKER) {
+        } else if (child->kind != CHILD_WORKER && child->kind != CHILD_PREPARED) {
             child_signal(child, SIGKILL);
         }
     }

@@ -18,7 +18,7 @@
 
 #define CHILDREN_MAX 256u
 
-enum child_kind { CHILD_FREE = 0, CHILD_WORKER, CHILD_COMPILER, CHILD_MONITOR };
+enum child_kind { CHILD_FREE = 0, CHILD_WORKER, CHILD_COMPILER, CHILD_MONITOR, CHILD_PREPARED };
 
 /* Frames that are owed to the front: started, inventory, ended are sent in this order. */
 enum child_owed { OWED_STARTED = 1, OWED_ENDED = 2, OWED_INVENTORY = 4 };
@@ -27,19 +27,20 @@ enum { CHILD_CHANNEL = 0, CHILD_INPUT = 1, CHILD_OUTPUT = 2, CHILD_RECORD = 3, C
 
 struct child {
     enum child_kind kind;
-    uint64_t id;                     /* given by the front */
+    uint64_t id;                     /* given by the front; 0: it does not know the child */
     pid_t pid;                       /* 0: it has ended, or was never started */
     const struct identity *identity; /* not owned: the user of the process */
-    unsigned slot;                   /* of a worker: see slots.h */
+    unsigned slot;                   /* of a worker, also of a prepared one: see slots.h */
     pid_t number;                    /* its pid, also after its end */
     /* of a worker: the front's end of the channel, staging memory, record; -1: none */
     int fd[CHILD_FDS];
     /* of a worker, owned: the L_WORKER frame that asked for it, and its device, which L_DEVICE
-     * replaces; else empty */
+     * replaces; of a prepared one: those of the worker that it may replace; else empty */
     struct bytes frame;
     struct bytes device;
-    uint64_t kill_at; /* ns; NS_NEVER: no limit of wall time */
-    bool timed_out;
+    uint64_t kill_at;    /* ns; NS_NEVER: no limit of wall time */
+    uint64_t prepare_at; /* ns: of a worker, when its successor is prepared; NS_NEVER: never */
+    bool timed_out; /* or not wanted: it was killed */
     int status; /* of waitpid */
     int code;   /* result of the start: 0 or ERR_* */
     char text[ERR_TEXT_MAX];
@@ -53,10 +54,13 @@ struct children {
 
 void children_init(struct children *c);
 /* NULL: full. The oldest record of a worker that has ended makes room, once the front was told,
- * unless it has copies. */
+ * unless it has copies; not for a prepared worker. */
 struct child *children_add(struct children *c, enum child_kind kind, uint64_t id);
-struct child *children_find(struct children *c, uint64_t id); /* running ones only */
+/* Running ones that the front knows only. */
+struct child *children_find(struct children *c, uint64_t id);
 void child_remove(struct child *child);
+/* Replaces one of a child's own byte strings by a copy. NOMEM: it stays. */
+int child_keep(struct bytes *own, struct bytes from);
 /* An ended worker whose record is kept. */
 bool child_departed(const struct child *child);
 /* Forgets the child, which has ended, but for the record of a worker. */
@@ -74,8 +78,8 @@ unsigned children_running(const struct children *c);
 /* Kills children that exceed their wall time. Returns when to call again; NS_NEVER: no child has
  * a limit. */
 uint64_t children_expire(struct children *c, uint64_t now);
-/* The front has ended: drops all owed frames, and kills all children except workers. Records of
- * ended workers stay. */
+/* The front has ended: drops all owed frames, and kills all children except workers and prepared
+ * ones. Records of ended workers stay. */
 void children_orphan(struct children *c);
 
 #endif

@@ -8,7 +8,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/seqpacket.h"
-#include "daemon/launcher/spawn.h"
+#include "daemon/launcher/launch.h"
 #include "proto/codec.h"
 
 #define FRAMES_A_TURN  64
@@ -20,6 +20,7 @@ int front_init(struct front *f, struct children *children, const struct programs
                const char *build, struct err *e)
 {
     *f = (struct front){.fd = -1, .children = children, .programs = *programs, .build = build};
+    f->workers = (struct workers){.children = children, .program = programs->worker};
     return getrandom(&f->lineage, sizeof f->lineage, 0) == (ssize_t)sizeof f->lineage
                ? 0
                : err_errno(e, ERR_IO, "random bytes");
@@ -203,68 +204,6 @@ static int refuse(struct front *f, uint64_t id, int code, const char *text, stru
     return rc == SEQPACKET_AGAIN ? err_set(e, ERR_LIMIT, "the front does not read its frames") : rc;
 }
 
-struct words {
-    char *argv[SPAWN_ARGS_MAX + 1];
-    char *storage; /* owned */
-};
-
-/* Copies the arguments into an argv. */
-static int words_make(struct proto_list args, struct words *ret_words, struct err *e)
-{
-    size_t room = args.raw.size + args.count + 1;
-    char *at = malloc(room);
-    if (at == NULL) {
-        return err_set(e, ERR_NOMEM, "no memory for arguments of %zu bytes", room);
-    }
-    *ret_words = (struct words){.storage = at};
-    struct proto_iter it = proto_iter_of(args);
-    struct proto_word word;
-    for (size_t i = 0; i < SPAWN_ARGS_MAX && proto_list_next(&it, &schema_word, &word); i++) {
-        if (word.text.size > 0) {
-            memcpy(at, word.text.data, word.text.size);
-        }
-        at[word.text.size] = '\0';
-        ret_words->argv[i] = at;
-        at += word.text.size + 1;
-    }
-    return 0;
-}
-
-/* Appends "--cache DIR" if there is one. The words must live as long as the folder's name. */
-static void words_cache(struct words *words, char *cache)
-{
-    static char option[] = "--cache";
-    size_t count = 0;
-    while (words->argv[count] != NULL) {
-        count++;
-    }
-    if (cache[0] != '\0' && count + 2 <= SPAWN_ARGS_MAX) {
-        words->argv[count] = option;
-        words->argv[count + 1] = cache;
-    }
-}
-
-/* A failed start is reported to the front; it is not an error of the connection. cache: the child's
- * folder, "": none. */
-static void start(const struct front *f, struct child *child, struct spawn s,
-                  struct proto_list args, char *cache)
-{
-    struct err why = ERR_INIT;
-    struct words words;
-    child->owed = OWED_STARTED;
-    child->code = words_make(args, &words, &why);
-    if (child->code == 0) {
-        words_cache(&words, cache);
-        s.argv = words.argv;
-        s.journal = f->journal;
-        s.identity = child->identity;
-        child->code = spawn_process(&s, &child->pid, &why);
-        child->number = child->pid;
-        free(words.storage);
-    }
-    memcpy(child->text, why.text, sizeof child->text); /* empty if the child runs */
-}
-
 static struct child *child_for(struct front *f, enum child_kind kind, uint64_t id, int *ret_rc,
                                struct err *e)
 {
@@ -281,23 +220,6 @@ static struct child *child_for(struct front *f, enum child_kind kind, uint64_t i
     return child;
 }
 
-/* Replaces *own, which is owned, by a copy. On failure it stays. */
-static int own_copy(struct bytes *own, struct bytes from)
-{
-    uint8_t *copy = malloc(from.size > 0 ? from.size : 1);
-    if (copy == NULL) {
-        return ERR_NOMEM;
-    }
-    if (from.size > 0) {
-        memcpy(copy, from.data, from.size);
-    }
-    free((void *)(uintptr_t)own->data);
-    *own = bytes_of(copy, from.size);
-    return 0;
-}
-
-static char none[] = ""; /* no folder for a cache */
-
 static int on_worker(struct front *f, struct bytes frame, struct frame_fds *fds, struct err *e)
 {
     struct msg_l_worker msg;
@@ -309,37 +231,12 @@ static int on_worker(struct front *f, struct bytes frame, struct frame_fds *fds,
     if (child == NULL) {
         return rc;
     }
-    struct slot slot;
     struct err why = ERR_INIT;
-    int pair[2] = {-1, -1};
-    rc = slots_take(&f->slots, f->children, msg.device, &slot, &why);
+    rc = workers_start(&f->workers, child, &msg, frame, fds, &why);
     if (rc != 0) {
         child_remove(child);
         return refuse(f, msg.id, rc, why.text, e);
     }
-    if (own_copy(&child->frame, frame) != 0 || own_copy(&child->device, msg.device) != 0 ||
-        seqpacket_pair(pair, e) != 0) {
-        child_remove(child);
-        return refuse(f, msg.id, ERR_NOMEM, "no memory or descriptors for a worker", e);
-    }
-    struct spawn s = {.program = f->programs.worker,
-                      .name = "gpud-worker",
-                      .fd = {pair[1], fds->fd[0], fds->fd[1]},
-                      .fd_count = 3};
-    child->identity = slot.identity;
-    child->slot = slot.number;
-    start(f, child, s, msg.args, slot.cache);
-    (void)close(pair[1]);
-    if (child->code != 0) {
-        (void)close(pair[0]);
-        return 0;
-    }
-    child->fd[CHILD_CHANNEL] = pair[0];
-    child->fd[CHILD_INPUT] = fds->fd[0];
-    child->fd[CHILD_OUTPUT] = fds->fd[1];
-    child->fd[CHILD_RECORD] = fds->fd[2];
-    fds->count = 0;
-    children_replace(f->children, child);
     return 0;
 }
 
@@ -352,7 +249,7 @@ static int on_device(struct front *f, struct bytes frame, struct err *e)
     if (child == NULL || child->kind != CHILD_WORKER) {
         return rc; /* it has ended */
     }
-    if (own_copy(&child->device, msg.device) == 0) {
+    if (child_keep(&child->device, msg.device) == 0) {
         children_replace(f->children, child);
     } else {
         log_say(LOG_JOB_UNRECORDED, "worker %d: no memory to note that it is a tenant's now",
@@ -381,7 +278,7 @@ static int on_compiler(struct front *f, struct bytes frame, struct frame_fds *fd
                                  .file = COMPILER_FILE,
                                  .files = COMPILER_FILES,
                                  .nice = COMPILER_NICE}};
-    start(f, child, s, msg.args, none);
+    launch(child, s, msg.args, NULL, f->workers.journal);
     if (msg.wall_ns != 0) {
         child->kill_at = ns_add(clock_now_ns(), msg.wall_ns);
     }
@@ -405,7 +302,7 @@ static int on_monitor(struct front *f, struct bytes frame, struct frame_fds *fds
     }
     struct spawn s = {
         .program = f->programs.monitor, .name = "gpud-monitor", .fd = {fds->fd[0]}, .fd_count = 1};
-    start(f, child, s, (struct proto_list){0}, none);
+    launch(child, s, (struct proto_list){0}, NULL, f->workers.journal);
     return 0;
 }
 

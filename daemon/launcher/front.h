@@ -10,7 +10,7 @@
 
 #include "common/hash.h"
 #include "daemon/launcher/children.h"
-#include "daemon/launcher/slots.h"
+#include "daemon/launcher/workers.h"
 
 struct programs {
     int worker; /* descriptors of the executables, opened at start */
@@ -31,12 +31,10 @@ struct front {
     bool quit;        /* the front asked the launcher to end */
     const char *build;
     uint64_t lineage; /* the launcher's number */
-    /* socket of the journal, for children's output; NULL: children use this process's stderr */
-    const char *journal;
     struct programs programs;
     struct identity own;      /* the launcher's user */
     struct identity stranger; /* the user for compilers, and for workers without a pool of users */
-    struct slots slots;
+    struct workers workers;
     struct children *children; /* not owned */
 };
 

@@ -270,7 +270,9 @@ static void signals_take(struct launcher *l)
 static uint64_t timers_run(struct launcher *l)
 {
     uint64_t now = clock_now_ns();
+    uint64_t prepare = workers_tend(&l->front.workers, now, l->quit_at == NS_NEVER);
     uint64_t next = children_expire(&l->children, now);
+    next = prepare < next ? prepare : next;
     if (l->alone_since != NS_NEVER && ns_add(l->alone_since, l->linger_ns) <= now) {
         quit_begin(l, "no front connected");
     }
@@ -401,7 +403,7 @@ static int begin(struct launcher *l, const struct options *o, struct err *e)
 {
     int rc = stranger_find(l, o->worker_user, e);
     rc = rc == 0
-             ? slots_open(&l->front.slots, &l->front.stranger, o->worker_user, o->worker_users, e)
+             ? slots_open(&l->front.workers.slots, &l->front.stranger, o->worker_user, o->worker_users, e)
              : rc;
     rc = rc == 0 ? runtime_lock(o->runtime_dir, "launcher.lock", "gpud-launcher", &l->lock_fd, e)
                  : rc;
@@ -443,7 +445,7 @@ int main(int argc, char **argv)
         (void)hash_text(compiler, programs.compiler_hash);
     }
     rc = front_init(&l.front, &l.children, &programs, GPUD_BUILD, &e);
-    l.front.journal = journal_is(STDERR_FILENO) ? JOURNAL_SOCKET : NULL;
+    l.front.workers.journal = journal_is(STDERR_FILENO) ? JOURNAL_SOCKET : NULL;
     if (rc != 0 || begin(&l, &o, &e) != 0) {
         log_say(LOG_START_FAILED, "%s", e.text);
         log_end();

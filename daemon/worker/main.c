@@ -1,8 +1,10 @@
 /* gpud-worker: owns one device and runs the jobs that the front sends. */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
 #include <malloc.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +16,7 @@
 #include "build.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/seqpacket.h"
 #include "daemon/worker/confine.h"
 #include "daemon/worker/serve/serve.h"
 
@@ -32,6 +35,7 @@ static int usage(void)
     fprintf(stderr, "usage: gpud-worker --backend NAME --device INDEX [--options TEXT]\n"
                     "                   [--memory-limit BYTES] [--spill-limit BYTES]\n"
                     "                   [--managed-limit BYTES] [--streams N] [--cache DIR]\n"
+                    "                   [--prepared]\n"
                     "started by gpud-launcher only\n");
     return 2;
 }
@@ -73,7 +77,8 @@ static bool number_option(int option, const char *text, struct device_options *o
 }
 
 /* Returns 0 to go on, else the exit code + 1. */
-static int options_parse(int argc, char **argv, struct device_options *o, const char **ret_cache)
+static int options_parse(int argc, char **argv, struct device_options *o, const char **ret_cache,
+                         bool *ret_prepared)
 {
     static const struct option LONG[] = {{"backend", required_argument, NULL, 'b'},
                                          {"device", required_argument, NULL, 'd'},
@@ -83,6 +88,7 @@ static int options_parse(int argc, char **argv, struct device_options *o, const 
                                          {"managed-limit", required_argument, NULL, 'a'},
                                          {"streams", required_argument, NULL, 's'},
                                          {"cache", required_argument, NULL, 'c'},
+                                         {"prepared", no_argument, NULL, 'P'},
                                          {"version", no_argument, NULL, 'V'},
                                          {NULL, 0, NULL, 0}};
     bool device = false;
@@ -99,6 +105,9 @@ static int options_parse(int argc, char **argv, struct device_options *o, const 
         case 'c':
             *ret_cache = optarg;
             break;
+        case 'P':
+            *ret_prepared = true;
+            break;
         case 'V':
             printf("gpud-worker %s\n", GPUD_BUILD);
             return 1;
@@ -111,14 +120,14 @@ static int options_parse(int argc, char **argv, struct device_options *o, const 
     return ok && device && o->backend != NULL && optind == argc ? 0 : usage() + 1;
 }
 
-static void process_prepare(void)
+static void process_prepare(bool waits)
 {
     struct rlimit files;
     (void)signal(SIGPIPE, SIG_IGN);
     /* The threads of libuv: pinning, arenas, modules and libraries may each block one of them in
      * the driver, while copies through staging memory need others. */
     (void)setenv("UV_THREADPOOL_SIZE", "8", 0);
-    (void)prctl(PR_SET_NAME, "gpud-worker");
+    (void)prctl(PR_SET_NAME, waits ? "gpud-prepared" : "gpud-worker");
     (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     /* Output of kernels and drivers goes to the log. upkeep.h makes the driver write it while
      * the device is idle. */
@@ -153,6 +162,30 @@ static int report_absent(const struct err *why, unsigned devices)
     }
     capbuf_finish(&out);
     return EXIT_ABSENT;
+}
+
+/* A prepared worker loads the driver before it is needed, and waits for its memory: input and output
+ * in one frame. It opens no device, which would take device memory. Returns false if the launcher
+ * has ended. */
+static bool prepare(const struct device_options *o, const struct backend *b)
+{
+    char byte;
+    size_t size = 0;
+    unsigned count = 0;
+    struct frame_fds fds = {.count = 0};
+    struct pollfd p = {.fd = CHANNEL_FD, .events = POLLIN};
+    struct err ignored = ERR_INIT; /* the start of the worker tells it */
+    if (b != NULL) {
+        (void)b->enumerate(o->options, &count, &ignored);
+    }
+    while (poll(&p, 1, -1) < 0 && errno == EINTR) {
+    }
+    bool given = seqpacket_recv(CHANNEL_FD, &byte, sizeof byte, &size, &fds, &ignored) == 0 &&
+                 fds.count == 2 && dup3(fds.fd[0], INPUT_FD, O_CLOEXEC) >= 0 &&
+                 dup3(fds.fd[1], OUTPUT_FD, O_CLOEXEC) >= 0;
+    frame_fds_close(&fds);
+    (void)prctl(PR_SET_NAME, "gpud-worker");
+    return given;
 }
 
 static int open_all(struct server *s, uv_loop_t *loop, const struct device_options *o,
@@ -206,15 +239,19 @@ int main(int argc, char **argv)
     struct err e = ERR_INIT;
     uv_loop_t loop;
     log_open("gpud-worker", LOG_LEVEL_INFO);
-    int rc = options_parse(argc, argv, &o, &confine.cache);
+    bool prepared = false;
+    int rc = options_parse(argc, argv, &o, &confine.cache, &prepared);
     if (rc != 0) {
         return rc - 1;
     }
-    process_prepare();
+    process_prepare(prepared);
     confine.backend = backend_find(o.backend);
     confine.options = o.options;
     if (confine_files(&confine, &e) != 0) {
         return report_absent(&e, 0);
+    }
+    if (prepared && !prepare(&o, confine.backend)) {
+        _exit(0); /* threads of the driver may run */
     }
     if (uv_loop_init(&loop) != 0 || pump_init(&server.pump, &loop, &e) != 0) {
         log_say(LOG_START_FAILED, "creating the event loop failed: out of memory or descriptors");

@@ -229,24 +229,23 @@ static struct sim_worker *worker_of(uint64_t id)
     return &w.worker[id];
 }
 
-static int on_worker(struct launcher_link *l, uint64_t id, const char *const *args,
-                     struct bytes meta, const int *fd, struct err *e)
+static int on_worker(struct launcher_link *l, const struct launcher_start *start, struct err *e)
 {
-    struct sim_worker *x = worker_of(id);
+    struct sim_worker *x = worker_of(start->id);
     (void)l;
     (void)e;
-    (void)fprintf(w.out, "  start worker %" PRIu64 ":", id);
-    for (; *args != NULL; args++) {
+    (void)fprintf(w.out, "  start worker %" PRIu64 ":", start->id);
+    for (const char *const *args = start->args; *args != NULL; args++) {
         (void)fprintf(w.out, " %s", **args == '\0' ? "''" : *args);
     }
     (void)fputc('\n', w.out);
     for (unsigned i = 0; i < LAUNCHER_WORKER_FDS; i++) {
-        x->fd[i] = fcntl(fd[i], F_DUPFD_CLOEXEC, 0);
+        x->fd[i] = fcntl(start->fd[i], F_DUPFD_CLOEXEC, 0);
         ck_assert_int_ge(x->fd[i], 0);
     }
     x->asked = true;
     capbuf_reset(&x->device);
-    ck_assert(capbuf_append(&x->device, meta.data, meta.size));
+    ck_assert(capbuf_append(&x->device, start->device.data, start->device.size));
     return 0;
 }
 

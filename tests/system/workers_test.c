@@ -295,6 +295,46 @@ START_TEST(writer_is_not_replayed)
 }
 END_TEST
 
+/* ---- prepared ones --------------------------------------------------------------------------- */
+
+static pid_t prepared(const struct daemon *d)
+{
+    pid_t pid = 0;
+    return daemon_children(daemon_launcher(d), "gpud-prepared", &pid, 1) == 1 ? pid : 0;
+}
+
+/* FAULT other: a prepared worker is lost
+ * required: nobody notices; the next worker of its device starts as without one, and gets another
+ * defence: `launcher/workers.c`: hand_over, tend_prepared
+ * also: `launcher_workers_test`
+ * mutants: prepared-lost, prepared-like, prepared-alone */
+START_TEST(the_next_worker_is_the_prepared_one)
+{
+    struct daemon d;
+    start_backend(&d, _i);
+    gpud_client *c = client_open(d.url);
+    gpud_error e;
+    ck_until(prepared(&d) != 0);
+    pid_t next = prepared(&d);
+    pid_t worker = daemon_worker(&d, 0);
+    ck_assert_int_ne(worker, next);
+    ck_assert_int_eq(kill(worker, SIGKILL), 0);
+    daemon_wait_worker(&d, 0, worker);
+    ck_assert_int_eq(daemon_worker(&d, 0), next);
+    ck_assert_int_eq(axpy_code(c, &e), 0);
+    ck_until(prepared(&d) != 0);
+    ck_assert_int_eq(kill(prepared(&d), SIGKILL), 0);
+    ck_until(prepared(&d) == 0);
+    ck_assert_int_eq(axpy_code(c, &e), 0);
+    ck_assert_int_eq(kill(next, SIGKILL), 0);
+    daemon_wait_worker(&d, 0, next);
+    ck_assert_int_eq(axpy_code(c, &e), 0);
+    ck_until(prepared(&d) != 0);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "restarts"), 2);
+    daemon_end(&d, c);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("workers");
@@ -307,5 +347,6 @@ int main(void)
     suite_add(suite, a_buffer_freed_as_it_comes_back);
     suite_add(suite, a_buffer_freed_under_its_job);
     suite_add(suite, writer_is_not_replayed);
+    suite_add_loop(suite, the_next_worker_is_the_prepared_one, 2);
     return system_main(suite);
 }

@@ -22,6 +22,7 @@ struct compiler;
 struct compiler_request;
 struct device;
 struct launcher_link;
+struct launcher_start;
 struct link;
 struct listener;
 struct listener_slot;
@@ -45,10 +46,8 @@ struct front_io {
     bool (*look)(const struct device *d, struct thread_look *ret_look);
 
     /* Processes: launcher_worker, launcher_device, launcher_monitor, launcher_kill,
-     * launcher_link_close. `fd` has LAUNCHER_WORKER_FDS elements. Copies: launcher_keep,
-     * launcher_release. */
-    int (*start_worker)(struct launcher_link *l, uint64_t id, const char *const *args,
-                        struct bytes device, const int *fd, struct err *e);
+     * launcher_link_close. Copies: launcher_keep, launcher_release. */
+    int (*start_worker)(struct launcher_link *l, const struct launcher_start *w, struct err *e);
     int (*name_worker)(struct launcher_link *l, uint64_t id, struct bytes device, struct err *e);
     int (*start_monitor)(struct launcher_link *l, uint64_t id, int page, struct err *e);
     int (*kill)(struct launcher_link *l, uint64_t id, int signal, struct err *e);

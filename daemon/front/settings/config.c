@@ -88,6 +88,7 @@ static const struct setting settings[] = {
     TEXT(LIVE, "daemon", look, SETTING_LOOK, "own"),
     NUMBER(START, "daemon", "connections_max", connections_max, 1, 65536, 1024),
     NUMBER(START, "daemon", "handshake_timeout_ms", handshake_timeout_ms, 10, 600000, 5000),
+    NUMBER(LIVE, "daemon", "prepared_workers", prepared_workers, 0, 1, 1),
     TEXT(LIVE, "log", access, SETTING_ACCESS, "off"),
     {LIVE, "metrics", "listen", SETTING_METRICS, offsetof(struct config, metrics_listen),
      sizeof((struct config *)0)->metrics_listen, 0, UINT64_MAX, 0, ""},

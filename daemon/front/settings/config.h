@@ -47,6 +47,7 @@ struct config {
     char metrics_listen[METRICS_LISTEN_TEXT]; /* where metrics are served; "": nowhere */
     uint64_t connections_max;
     uint64_t handshake_timeout_ms;
+    uint64_t prepared_workers; /* processes that wait to replace a device's shared worker: 0 or 1 */
     uint64_t sessions_max;
     uint64_t user_sessions_max;    /* sessions of one user; 0: three quarters of sessions_max */
     uint64_t queue_max;            /* jobs admitted and not ended */

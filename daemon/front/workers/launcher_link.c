@@ -447,14 +447,13 @@ static int words(const char *const *args, struct capbuf *out, struct proto_list 
     return 0;
 }
 
-int launcher_worker(struct launcher_link *l, uint64_t id, const char *const *args,
-                    struct bytes device, const int fd[LAUNCHER_WORKER_FDS], struct err *e)
+int launcher_worker(struct launcher_link *l, const struct launcher_start *w, struct err *e)
 {
-    struct msg_l_worker m = {.id = id, .device = device};
-    struct frame_fds fds = {.fd = {fd[0], fd[1], fd[2]}, .count = LAUNCHER_WORKER_FDS};
+    struct msg_l_worker m = {.id = w->id, .device = w->device, .prepare = w->prepare};
+    struct frame_fds fds = {.fd = {w->fd[0], w->fd[1], w->fd[2]}, .count = LAUNCHER_WORKER_FDS};
     struct capbuf space;
     capbuf_init(&space, FRAME_MAX_BYTES);
-    int rc = words(args, &space, &m.args, e);
+    int rc = words(w->args, &space, &m.args, e);
     if (rc == 0) {
         rc = send_frame(l, &schema_msg_l_worker, &m, &fds, e);
     }

@@ -17,6 +17,7 @@
 #include "daemon/front/workers/blame.h"
 #include "daemon/front/workers/command.h"
 #include "daemon/front/workers/departing.h"
+#include "daemon/front/workers/launcher_link.h"
 #include "daemon/front/workers/link.h"
 #include "daemon/front/workers/record.h"
 #include "daemon/front/workers/silence.h"
@@ -124,8 +125,13 @@ static int ask_launcher(struct front *f, struct device *d, struct err *e)
     capbuf_init(&device, FRAME_DEVICE_MAX);
     int rc = encode_device(d, &device, e);
     if (rc == 0) {
-        const int fd[] = {d->input.fd, d->output.fd, record_fd(d->record)};
-        rc = f->io.start_worker(f->launcher, d->worker, args, capbuf_view(&device), fd, e);
+        const struct launcher_start start = {
+            .id = d->worker,
+            .args = args,
+            .device = capbuf_view(&device),
+            .fd = {d->input.fd, d->output.fd, record_fd(d->record)},
+            .prepare = d->owner == NULL && f->config.prepared_workers > 0};
+        rc = f->io.start_worker(f->launcher, &start, e);
     }
     capbuf_finish(&device);
     return rc;

@@ -126,12 +126,11 @@ static bool on_pressed(const struct link *l)
     return world->device[worker_slot_of(world, d)].pressed_until_ns > world->now_ns;
 }
 
-static int on_worker(struct launcher_link *l, uint64_t id, const char *const *args,
-                     struct bytes device, const int *fd, struct err *e)
+static int on_worker(struct launcher_link *l, const struct launcher_start *w, struct err *e)
 {
     (void)l;
     memory_outside();
-    int rc = launcher_asked(world, id, args, device, fd, e);
+    int rc = launcher_asked(world, w->id, w->args, w->device, w->fd, e);
     memory_inside();
     return rc;
 }

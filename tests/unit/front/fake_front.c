@@ -140,14 +140,10 @@ static int no_name(struct launcher_link *l, uint64_t id, struct bytes device, st
     return 0;
 }
 
-static int no_worker(struct launcher_link *l, uint64_t id, const char *const *args,
-                     struct bytes device, const int *fd, struct err *e)
+static int no_worker(struct launcher_link *l, const struct launcher_start *w, struct err *e)
 {
     (void)l;
-    (void)id;
-    (void)args;
-    (void)device;
-    (void)fd;
+    (void)w;
     (void)e;
     return 0;
 }

@@ -27,6 +27,7 @@ START_TEST(the_oldest_record_makes_room)
     ck_assert_int_eq(c.child[4].fd[CHILD_RECORD], -1);
     ck_assert_int_eq(fcntl(fd, F_GETFD), -1);
     c.child[4].pid = 1;
+    ck_assert_ptr_null(children_add(&c, CHILD_PREPARED, 0)); /* no record goes for it */
     ck_assert_ptr_eq(children_add(&c, CHILD_COMPILER, 1002), &c.child[5]);
     c.child[5].pid = 1;
     ck_assert_ptr_null(children_add(&c, CHILD_COMPILER, 1003));

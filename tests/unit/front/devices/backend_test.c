@@ -22,17 +22,15 @@ static struct {
 } start_of[STARTS_MAX];
 static unsigned starts;
 
-static int on_start(struct launcher_link *l, uint64_t id, const char *const *args,
-                    struct bytes device, const int fd[LAUNCHER_WORKER_FDS], struct err *e)
+static int on_start(struct launcher_link *l, const struct launcher_start *w, struct err *e)
 {
     (void)l;
-    (void)device;
     (void)e;
     ck_assert_uint_lt(starts, STARTS_MAX);
-    ck_assert_str_eq(args[0], "--backend");
-    (void)snprintf(start_of[starts].backend, sizeof start_of[0].backend, "%s", args[1]);
-    start_of[starts].id = id;
-    ck_assert_int_eq(fstat(fd[WORKER_RECORD], &start_of[starts].record), 0);
+    ck_assert_str_eq(w->args[0], "--backend");
+    (void)snprintf(start_of[starts].backend, sizeof start_of[0].backend, "%s", w->args[1]);
+    start_of[starts].id = w->id;
+    ck_assert_int_eq(fstat(w->fd[WORKER_RECORD], &start_of[starts].record), 0);
     starts++;
     return 0;
 }

@@ -43,14 +43,10 @@ static int on_kill(struct launcher_link *l, uint64_t id, int signal, struct err 
     return 0;
 }
 
-static int on_worker(struct launcher_link *l, uint64_t id, const char *const *args,
-                     struct bytes device, const int fd[LAUNCHER_WORKER_FDS], struct err *e)
+static int on_worker(struct launcher_link *l, const struct launcher_start *w, struct err *e)
 {
     (void)l;
-    (void)id;
-    (void)args;
-    (void)device;
-    (void)fd;
+    (void)w;
     (void)e;
     workers++;
     return 0;

@@ -23,26 +23,26 @@ static struct fake *k;
 static uint64_t started[8], killed[8];
 static unsigned starts, kills;
 static char limit_of[8][32]; /* --memory-limit of each that started */
+static bool prepared[8];     /* whether a successor of each is to be prepared */
 static struct {
     uint8_t bytes[128];
     size_t size;
 } name_of[8]; /* what the launcher knows each by */
 
-static int start_worker(struct launcher_link *l, uint64_t id, const char *const *args,
-                        struct bytes device, const int *fd, struct err *e)
+static int start_worker(struct launcher_link *l, const struct launcher_start *w, struct err *e)
 {
     (void)l;
-    (void)fd;
     (void)e;
-    ck_assert_uint_le(device.size, sizeof name_of[0].bytes);
-    memcpy(name_of[starts].bytes, device.data, device.size);
-    name_of[starts].size = device.size;
-    for (unsigned i = 0; args[i] != NULL; i++) {
-        if (strcmp(args[i], "--memory-limit") == 0) {
-            (void)snprintf(limit_of[starts], sizeof limit_of[0], "%s", args[i + 1]);
+    ck_assert_uint_le(w->device.size, sizeof name_of[0].bytes);
+    memcpy(name_of[starts].bytes, w->device.data, w->device.size);
+    name_of[starts].size = w->device.size;
+    for (unsigned i = 0; w->args[i] != NULL; i++) {
+        if (strcmp(w->args[i], "--memory-limit") == 0) {
+            (void)snprintf(limit_of[starts], sizeof limit_of[0], "%s", w->args[i + 1]);
         }
     }
-    started[starts++] = id;
+    prepared[starts] = w->prepare;
+    started[starts++] = w->id;
     return 0;
 }
 
@@ -122,8 +122,10 @@ static void opens(struct device *d)
 static struct device *serving(struct tenant *t, unsigned device)
 {
     struct device *d = obtain(t, device);
+    unsigned begun = starts;
     domains_watch(&k->f, fake_now());
     ck_assert_int_eq(d->state, DEVICE_STARTING);
+    ck_assert(begun == starts || !prepared[begun]); /* it would be of one tenant */
     opens(d);
     d->link = (struct link *)d;
     d->streams = 2;

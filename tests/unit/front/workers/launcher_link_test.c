@@ -203,8 +203,12 @@ START_TEST(a_worker_is_asked_for_and_starts)
     int ends[2];
     meet();
     ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
-    const int fd[] = {ends[0], ends[1], ends[1]};
-    ck_assert_int_eq(launcher_worker(near_end, 7, args, bytes_str("device"), fd, &e), 0);
+    const struct launcher_start start = {.id = 7,
+                                         .args = args,
+                                         .device = bytes_str("device"),
+                                         .fd = {ends[0], ends[1], ends[1]},
+                                         .prepare = true};
+    ck_assert_int_eq(launcher_worker(near_end, &start, &e), 0);
     struct msg_l_worker asked;
     struct frame_fds fds;
     struct proto_word word;
@@ -212,6 +216,7 @@ START_TEST(a_worker_is_asked_for_and_starts)
     ck_assert_uint_eq(asked.id, 7);
     ck_assert_uint_eq(asked.args.count, 2);
     ck_assert(bytes_equal_str(asked.device, "device"));
+    ck_assert_uint_eq(asked.prepare, 1);
     ck_assert_int_eq(fds.count, LAUNCHER_WORKER_FDS);
     struct proto_iter it = proto_iter_of(asked.args);
     ck_assert(proto_list_next(&it, &schema_word, &word));

@@ -1,0 +1,235 @@
+#include "daemon/launcher/workers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "daemon/launcher/launch.h"
+#include "proto/codec.h"
+
+/* A worker that has just started wants the processor for itself. */
+#define PREPARE_NS (100 * NS_PER_MS)
+/* How long a prepared worker waits without a worker beside it: longer than most pauses of a device
+ * whose workers fail. */
+#define ALONE_NS (5 * NS_PER_S)
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+/* Of a prepared worker, which is not used from now on. */
+static void end(struct child *child)
+{
+    child->timed_out = true;
+    child_signal(child, SIGKILL);
+}
+
+/* Without a free user a prepared worker gives its own back, for the next try. */
+static void yield_user(struct workers *w)
+{
+    for (unsigned i = 0; i < CHILDREN_MAX; i++) {
+        struct child *child = &w->children->child[i];
+        if (child->kind == CHILD_PREPARED && !child->timed_out) {
+            end(child);
+            return;
+        }
+    }
+}
+
+/* The entry has frame and device. fd: what becomes its staging memory. last: one more argument;
+ * NULL: none. */
+static int start(struct workers *w, struct child *child, struct proto_list args, const int fd[2],
+                 const char *last, struct err *e)
+{
+    struct slot slot;
+    int pair[2] = {-1, -1};
+    int rc = slots_take(&w->slots, w->children, child->device, &slot, e);
+    rc = rc == 0 ? seqpacket_pair(pair, e) : rc;
+    if (rc != 0) {
+        return rc;
+    }
+    const char *cached[] = {"--cache", slot.cache, last, NULL};
+    const char *const *more = slot.cache[0] != '\0' ? cached : cached + 2;
+    struct spawn s = {.program = w->program,
+                      .name = "gpud-worker",
+                      .fd = {pair[1], fd[0], fd[1]},
+                      .fd_count = 3};
+    child->identity = slot.identity;
+    child->slot = slot.number;
+    launch(child, s, args, more, w->journal);
+    (void)close(pair[1]);
+    if (child->code == 0) {
+        child->fd[CHILD_CHANNEL] = pair[0];
+    } else {
+        (void)close(pair[0]);
+    }
+    return 0;
+}
+
+/* ---- prepared workers ------------------------------------------------------------------------ */
+
+/* Whether a worker that `child` was asked for with could be one that `args` and `device` name. */
+static bool is_like(const struct child *child, struct proto_list args, struct bytes device)
+{
+    struct msg_l_worker asked;
+    return bytes_equal(child->device, device) &&
+           proto_decode(&schema_msg_l_worker, child->frame, &asked, NULL) == 0 &&
+           bytes_equal(asked.args.raw, args.raw);
+}
+
+/* A running process of this kind with the same arguments and device; NULL: there is none. */
+static struct child *running(struct workers *w, enum child_kind kind, struct proto_list args,
+                             struct bytes device)
+{
+    for (unsigned i = 0; i < CHILDREN_MAX; i++) {
+        struct child *child = &w->children->child[i];
+        bool runs = child->kind == kind && child->pid > 0 && !child->timed_out;
+        if (runs && is_like(child, args, device)) {
+            return child;
+        }
+    }
+    return NULL;
+}
+
+/* Gives the prepared worker its memory, and its entry's process to `child`. false: it has ended. */
+static bool hand_over(struct child *prepared, struct child *child, const struct frame_fds *fds)
+{
+    struct frame_fds memory = {.fd = {fds->fd[0], fds->fd[1]}, .count = 2};
+    if (seqpacket_send(prepared->fd[CHILD_CHANNEL], "", 1, &memory, NULL) != 0) {
+        return false;
+    }
+    child->pid = child->number = prepared->pid;
+    child->identity = prepared->identity;
+    child->slot = prepared->slot;
+    child->fd[CHILD_CHANNEL] = prepared->fd[CHILD_CHANNEL];
+    child->owed = OWED_STARTED;
+    prepared->fd[CHILD_CHANNEL] = -1;
+    prepared->pid = 0;
+    child_remove(prepared);
+    return true;
+}
+
+/* A user of the pool is for a worker first. */
+static bool users_left(const struct workers *w)
+{
+    unsigned taken = 0;
+    for (unsigned i = 0; i < CHILDREN_MAX; i++) {
+        const struct child *child = &w->children->child[i];
+        bool worker = child->kind == CHILD_WORKER || child->kind == CHILD_PREPARED;
+        taken += worker && child->pid > 0;
+    }
+    return w->slots.users == 0 || taken < w->slots.users / 2;
+}
+
+/* It gets its memory when it becomes a worker (daemon/worker/main.c). */
+static int start_prepared(struct workers *w, struct child *child, const struct child *worker,
+                          struct err *e)
+{
+    struct msg_l_worker asked;
+    int rc = proto_decode(&schema_msg_l_worker, worker->frame, &asked, e);
+    if (rc == 0 && (child_keep(&child->frame, worker->frame) != 0 ||
+                    child_keep(&child->device, worker->device) != 0)) {
+        rc = err_set(e, ERR_NOMEM, "no memory");
+    }
+    int none = rc == 0 ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
+    if (rc == 0 && none < 0) {
+        rc = err_errno(e, ERR_IO, "/dev/null");
+    }
+    rc = rc == 0 ? start(w, child, asked.args, (const int[]){none, none}, "--prepared", e) : rc;
+    if (none >= 0) {
+        (void)close(none);
+    }
+    child->owed = 0;
+    if (rc == 0 && child->code != 0) {
+        rc = err_set(e, child->code, "%s", child->text);
+    }
+    return rc;
+}
+
+static void prepare(struct workers *w, const struct child *worker)
+{
+    struct err e = ERR_INIT;
+    struct child *child = users_left(w) ? children_add(w->children, CHILD_PREPARED, 0) : NULL;
+    if (child != NULL && start_prepared(w, child, worker, &e) != 0) {
+        log_say(LOG_WORKER_NOT_PREPARED,
+                "the next worker is not prepared: %s", e.text);
+        child_remove(child);
+    }
+}
+
+static void tend_worker(struct workers *w, struct child *worker, uint64_t now)
+{
+    struct msg_l_worker asked;
+    if (worker->prepare_at > now) {
+        return;
+    }
+    worker->prepare_at = NS_NEVER;
+    if (proto_decode(&schema_msg_l_worker, worker->frame, &asked, NULL) == 0 &&
+        running(w, CHILD_PREPARED, asked.args, worker->device) == NULL) {
+        prepare(w, worker);
+    }
+}
+
+static void tend_prepared(struct workers *w, struct child *child, uint64_t now)
+{
+    struct msg_l_worker asked;
+    if (proto_decode(&schema_msg_l_worker, child->frame, &asked, NULL) != 0) {
+        return;
+    }
+    const struct child *worker = running(w, CHILD_WORKER, asked.args, child->device);
+    if (worker != NULL) {
+        child->kill_at = NS_NEVER;
+    } else if (child->kill_at == NS_NEVER) {
+        child->kill_at = ns_add(now, ALONE_NS);
+    }
+}
+
+uint64_t workers_tend(struct workers *w, uint64_t now, bool may)
+{
+    uint64_t next = NS_NEVER;
+    for (unsigned i = 0; i < CHILDREN_MAX; i++) {
+        struct child *child = &w->children->child[i];
+        if (child->pid <= 0) {
+            continue;
+        }
+        if (child->kind == CHILD_WORKER && may) {
+            tend_worker(w, child, now);
+            next = child->prepare_at < next ? child->prepare_at : next;
+        } else if (child->kind == CHILD_PREPARED) {
+            tend_prepared(w, child, now);
+        }
+    }
+    return next;
+}
+
+/* ---- workers --------------------------------------------------------------------------------- */
+
+int workers_start(struct workers *w, struct child *child, const struct msg_l_worker *msg,
+                  struct bytes frame, struct frame_fds *fds, struct err *e)
+{
+    if (child_keep(&child->frame, frame) != 0 || child_keep(&child->device, msg->device) != 0) {
+        return err_set(e, ERR_NOMEM, "no memory for a worker");
+    }
+    struct child *prepared = running(w, CHILD_PREPARED, msg->args, msg->device);
+    if (prepared != NULL && !msg->prepare) {
+        end(prepared); /* the settings want none */
+        prepared = NULL;
+    }
+    if (prepared == NULL || !hand_over(prepared, child, fds)) {
+        int rc = start(w, child, msg->args, fds->fd, NULL, e);
+        if (rc == ERR_LIMIT) {
+            yield_user(w);
+        }
+        if (rc != 0 || child->code != 0) {
+            return rc;
+        }
+    }
+    child->fd[CHILD_INPUT] = fds->fd[0];
+    child->fd[CHILD_OUTPUT] = fds->fd[1];
+    child->fd[CHILD_RECORD] = fds->fd[2];
+    fds->count = 0;
+    child->prepare_at = msg->prepare ? ns_add(clock_now_ns(), PREPARE_NS) : NS_NEVER;
+    children_replace(w->children, child);
+    return 0;
+}
