@@ -96,6 +96,8 @@ void client_glance(struct gpud_client *c)
         client_poll(c);
     } else if (lane_take(c)) {
         session_go_on(c);
+        /* a refusal may be among the answers: its request goes again at a time, without an event */
+        conn_timer_set(&c->conn, session_tick(c, clock_now_ns()));
         client_arm(c);
         wake(c);
     }

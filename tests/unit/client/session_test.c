@@ -16,6 +16,7 @@
 #include "client/src/objects/job.h"
 #include "client/src/objects/objects.h"
 #include "client/src/session/restore.h"
+#include "client/src/session/wait.h"
 #include "common/clock.h"
 #include "tests/unit/common/suite.h"
 
@@ -163,6 +164,42 @@ START_TEST(what_was_not_admitted_goes_once_after_its_ring)
     say_error(r[0].id, ERR_BUSY, true); /* it may come again as often as it takes */
     (void)session_tick(&c, ns_add(clock_now_ns(), NS_PER_S));
     ck_assert_uint_eq(count, 3);
+    teardown();
+}
+END_TEST
+
+/* Nothing else may happen on this connection: without a time for it, the request would go again
+ * when the daemon next answers WAIT, after 30 s. */
+START_TEST(a_refusal_found_in_passing_has_its_time)
+{
+    static struct lane_shared shared;
+    static _Alignas(RING_LINE) uint8_t data[1024];
+    uint8_t room[PROTO_ERROR_BYTES];
+    struct ring_producer daemon;
+    struct err e = ERR_INIT;
+    setup();
+    ask(0);
+    r[0].by_ring = true;
+    memset(&shared, 0, sizeof shared);
+    ring_producer_init(&daemon, &shared.complete, data, sizeof data);
+    ring_consumer_init(&c.lane.in, &shared.complete, data, sizeof data);
+    c.lane.memory.data = (uint8_t *)&shared;
+    c.lane.state = LANE_UP;
+    c.lane.daemon_bell = -1;
+    c.conn.timer_ns = NS_NEVER;
+    c.session.wait_ns = c.session.attempt_ns = NS_NEVER;
+    (void)err_set(&e, ERR_BUSY, "the queue is full");
+    e.retry_after_ns = 7 * NS_PER_MS;
+    const struct bytes refusal = proto_error_put(&e, true, room);
+    ck_assert_int_eq(ring_put(&daemon, r[0].id, refusal, bytes_of(NULL, 0), &e), 1);
+    (void)ring_publish(&daemon);
+    client_glance(&c);
+    ck_assert_uint_ne(r[0].again_ns, 0);
+    ck_assert_uint_eq(c.conn.timer_ns, r[0].again_ns);
+    ck_assert_uint_eq(count, 1);
+    (void)session_tick(&c, r[0].again_ns);
+    ck_assert_uint_eq(count, 2);
+    c.lane.state = LANE_OFF;
     teardown();
 }
 END_TEST
@@ -840,6 +877,7 @@ SUITE_MAIN("session", objects_go_with_the_answer_to_what_gave_them_up,
            a_new_session_does_not_know_what_another_ran, a_session_of_another_number_is_a_new_one,
            what_was_restored_stays_when_the_connection_breaks,
            what_was_restored_goes_with_its_daemon, what_may_be_restored_later_is,
-           what_was_not_admitted_goes_once_after_its_ring, what_goes_again_went_over_the_socket,
-           a_number_that_is_open_is_not_acknowledged, what_is_accepted_holds_no_answers_back,
-           fillers_keep_their_order, buffers_that_another_daemon_does_not_have_are_told)
+           a_refusal_found_in_passing_has_its_time, what_was_not_admitted_goes_once_after_its_ring,
+           what_goes_again_went_over_the_socket, a_number_that_is_open_is_not_acknowledged,
+           what_is_accepted_holds_no_answers_back, fillers_keep_their_order,
+           buffers_that_another_daemon_does_not_have_are_told)
