@@ -4,6 +4,8 @@
 #   scripts/nightly.sh PART...     only these parts:
 #     storms     kills of workers, of fronts, and of one tenant's workers, GPUD_STORM_SECONDS (20) each
 #     storm      all mishaps at once, GPUD_STORM_MINUTES (30) on each device; its seed is the date
+#     release    preset release with all tests, device code for all GPUs, and the demo
+#     asan       all tests under ASan that scripts/test.sh leaves out as well
 #     mutants    all defences switched off, one at a time
 #     static     the analyzer, as far as it can follow: 15 minutes
 #     fuzz       each target, GPUD_FUZZ_SECONDS (600)
@@ -22,7 +24,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
-all=(storms storm mutants static fuzz decoder soak property churn sim worlds packages torture)
+all=(storms storm release asan mutants static fuzz decoder soak property churn sim worlds packages torture)
 parts=()
 for arg in "$@"; do
     case " ${all[*]} " in
@@ -59,6 +61,16 @@ storm() {
         scripts/storm.sh "${GPUD_STORM_MINUTES:-30}" --device "$device" || failed=1
     done
     return "$failed"
+}
+
+release() {
+    cmake --preset release -DGPUD_CUDA_ARCHS=all >/dev/null &&
+        cmake --build --preset release >/dev/null || return 1
+    GPUD_BUILD=build/release scripts/demo.sh
+}
+
+asan() {
+    GPUD_ASAN_WHOLE=yes scripts/test.sh asan
 }
 
 static() {
@@ -182,6 +194,8 @@ run_part() {
     case $1 in
     storms) storms ;;
     storm) storm ;;
+    release) release ;;
+    asan) asan ;;
     mutants) scripts/mutants.sh ;;
     static) static ;;
     fuzz) GPUD_FUZZ_SECONDS=${GPUD_FUZZ_SECONDS:-600} scripts/test.sh fuzz ;;

@@ -2,7 +2,7 @@
 # Installs what is missing, builds and tests. Ends with ctest's summary of every stage.
 #   scripts/test.sh              preset dev: every unit, contract and system test
 #   scripts/test.sh --all        also the slow checks of the source, the demo, asan, tsan and 60 s
-#                                of fuzzing (what CI runs)
+#                                of fuzzing (what CI runs); asan leaves out what repeats much
 #   scripts/test.sh STAGE...     only these: demo dev full asan tsan fuzz package; full is dev and the slow checks,
 #                                package builds Debian's packages and asks lintian
 set -uo pipefail
@@ -34,12 +34,25 @@ progress() {
     printf '== stage %d of %d, %d:%02d: %s\n' "$number" ${#stages[@]} $((SECONDS / 60)) $((SECONDS % 60)) "$1"
 }
 
+# Under ASan these cost minutes and run little code that no other test runs: the same tests over
+# rings, the same contract in other modes, compilers of the driver, models of the test itself. The
+# nightly part asan has them.
+repeats='^(test_kernels_(opencl|host)|storm|churn|examples|compat_client|client_sim|torture_today|'
+repeats+='worker_bulk_test|contract_cuda_(ats|plain)|test_system_(builtins|turns|.*_ring))$'
+whole=${GPUD_ASAN_WHOLE:-no}
+
 # Sanitizers look at every test that runs project code; the checks of the source need no second run,
 # and the numerics of kernels that the driver compiles are not instrumented: they would only be slow.
 stage_filter() {
     case $1 in
     dev) echo "-LE ^slow$" ;;
-    asan) echo "-LE ^checks$ -E ^(test_kernels_opencl|storm)$" ;;
+    asan)
+        if [ "$whole" = yes ]; then
+            echo "-LE ^checks$ -E ^(test_kernels_opencl|storm)$"
+        else
+            echo "-LE ^checks$ -E $repeats"
+        fi
+        ;;
     tsan) echo "-L ^threads$" ;;
     fuzz) echo "-L ^fuzz$" ;;
     *) echo "" ;;
@@ -56,12 +69,12 @@ stage_target() {
     esac
 }
 
-# What a newcomer does first, and the only stage that builds what packages bring: all of preset
-# release, for all GPUs.
+# What a newcomer does first, with device code for one kind of GPU: packages have all.
 run_demo() {
     progress "demo"
-    cmake --preset release -DGPUD_CUDA_ARCHS=all && cmake --build --preset release --parallel "$jobs" || return 1
-    scripts/demo.sh || return 1
+    cmake --preset release -DBUILD_TESTING=OFF -DGPUD_CUDA_ARCHS=90 || return 1
+    cmake --build --preset release --parallel "$jobs" || return 1
+    GPUD_BUILD=build/release scripts/demo.sh || return 1
     echo "100% tests passed: the demo" >"$logs/demo"
 }
 

@@ -40,9 +40,9 @@ struct child {
     struct bytes device;
     uint64_t kill_at;    /* ns; NS_NEVER: no limit of wall time */
     uint64_t prepare_at; /* ns: of a worker, when its successor is prepared; NS_NEVER: never */
-    bool timed_out; /* or not wanted: it was killed */
-    int status; /* of waitpid */
-    int code;   /* result of the start: 0 or ERR_* */
+    bool timed_out;      /* or not wanted: it was killed */
+    int status;          /* of waitpid */
+    int code;            /* result of the start: 0 or ERR_* */
     char text[ERR_TEXT_MAX];
     unsigned owed; /* bits of enum child_owed */
 };

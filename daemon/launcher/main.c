@@ -402,9 +402,9 @@ static int stranger_find(struct launcher *l, const char *user, struct err *e)
 static int begin(struct launcher *l, const struct options *o, struct err *e)
 {
     int rc = stranger_find(l, o->worker_user, e);
-    rc = rc == 0
-             ? slots_open(&l->front.workers.slots, &l->front.stranger, o->worker_user, o->worker_users, e)
-             : rc;
+    rc = rc == 0 ? slots_open(&l->front.workers.slots, &l->front.stranger, o->worker_user,
+                              o->worker_users, e)
+                 : rc;
     rc = rc == 0 ? runtime_lock(o->runtime_dir, "launcher.lock", "gpud-launcher", &l->lock_fd, e)
                  : rc;
     if (rc == 0) {

@@ -51,10 +51,8 @@ static int start(struct workers *w, struct child *child, struct proto_list args,
     }
     const char *cached[] = {"--cache", slot.cache, last, NULL};
     const char *const *more = slot.cache[0] != '\0' ? cached : cached + 2;
-    struct spawn s = {.program = w->program,
-                      .name = "gpud-worker",
-                      .fd = {pair[1], fd[0], fd[1]},
-                      .fd_count = 3};
+    struct spawn s = {
+        .program = w->program, .name = "gpud-worker", .fd = {pair[1], fd[0], fd[1]}, .fd_count = 3};
     child->identity = slot.identity;
     child->slot = slot.number;
     launch(child, s, args, more, w->journal);
@@ -152,8 +150,7 @@ static void prepare(struct workers *w, const struct child *worker)
     struct err e = ERR_INIT;
     struct child *child = users_left(w) ? children_add(w->children, CHILD_PREPARED, 0) : NULL;
     if (child != NULL && start_prepared(w, child, worker, &e) != 0) {
-        log_say(LOG_WORKER_NOT_PREPARED,
-                "the next worker is not prepared: %s", e.text);
+        log_say(LOG_WORKER_NOT_PREPARED, "the next worker is not prepared: %s", e.text);
         child_remove(child);
     }
 }

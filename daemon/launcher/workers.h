@@ -1,12 +1,13 @@
 /*
- * The start of workers, and of prepared ones. A process that opens a device spends most of its start
- * on loading the driver: 110 of 125 ms of processor time with PoCL, of which the dynamic linker has
- * the largest part. So a worker that the front has asked for so gets a successor soon after its
- * start: a process with the same arguments that has loaded the driver, counted the devices and then
- * waits, without an open device, for the channel to bring its memory. It has the user and the
- * folder of a worker of its owner, and has never run a job. The next worker of the same device and
- * arguments is that process. One that has no worker beside it ends after a while: the driver may
- * have to be reset, which open devices prevent, and other arguments may be in force. Thread: one.
+ * The start of workers, and of prepared ones. A process that opens a device spends most of its
+ * start on loading the driver: 110 of 125 ms of processor time with PoCL, of which the dynamic
+ * linker has the largest part. So a worker that the front has asked for so gets a successor soon
+ * after its start: a process with the same arguments that has loaded the driver, counted the
+ * devices and then waits, without an open device, for the channel to bring its memory. It has the
+ * user and the folder of a worker of its owner, and has never run a job. The next worker of the
+ * same device and arguments is that process. One that has no worker beside it ends after a while:
+ * the driver may have to be reset, which open devices prevent, and other arguments may be in force.
+ * Thread: one.
  */
 #ifndef LAUNCHER_WORKERS_H
 #define LAUNCHER_WORKERS_H

@@ -164,9 +164,9 @@ static int report_absent(const struct err *why, unsigned devices)
     return EXIT_ABSENT;
 }
 
-/* A prepared worker loads the driver before it is needed, and waits for its memory: input and output
- * in one frame. It opens no device, which would take device memory. Returns false if the launcher
- * has ended. */
+/* A prepared worker loads the driver before it is needed, and waits for its memory: input and
+ * output in one frame. It opens no device, which would take device memory. Returns false if the
+ * launcher has ended. */
 static bool prepare(const struct device_options *o, const struct backend *b)
 {
     char byte;

@@ -292,7 +292,7 @@ START_TEST(users_of_a_pool_are_for_workers_first)
 END_TEST
 
 SUITE_MAIN_IN("launcher workers", setup, teardown, the_next_worker_is_the_prepared_one,
-                   a_prepared_worker_has_only_what_it_is_given, others_do_not_get_it,
-                   without_its_worker_it_ends, a_worker_that_comes_back_keeps_it,
-                   the_settings_want_none, a_lost_one_is_replaced_by_a_start,
-                   it_stays_when_the_front_ends, users_of_a_pool_are_for_workers_first)
+              a_prepared_worker_has_only_what_it_is_given, others_do_not_get_it,
+              without_its_worker_it_ends, a_worker_that_comes_back_keeps_it, the_settings_want_none,
+              a_lost_one_is_replaced_by_a_start, it_stays_when_the_front_ends,
+              users_of_a_pool_are_for_workers_first)
