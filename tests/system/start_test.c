@@ -187,7 +187,8 @@ START_TEST(a_full_or_closed_disk_costs_the_cache_only)
     char text[1024];
     float y[3] = {1, 1, 1};
     float x[3] = {1, 2, 3};
-    daemon_prepare(&d, "--backend", "opencl", NULL);
+    /* a prepared worker has a folder of its own */
+    daemon_prepare(&d, "--backend", "opencl", "--set", "daemon.prepared_workers=0", NULL);
     (void)snprintf(home, sizeof home, "%s/home", d.dir);
     ck_assert_int_eq(mkdir(home, 0700), 0);
     if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
