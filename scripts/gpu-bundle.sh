@@ -13,7 +13,7 @@ limit_kib=$((60 * 1024))
 if [ -z "${GPUD_BUILD:-}" ]; then
     cd "$root"
     command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache
-    cmake --preset release -DGPUD_CUDA_ARCHS=all
+    cmake --preset release -DBUILD_TESTING=ON -DGPUD_CUDA_ARCHS=all
     cmake --build --preset release --parallel "$(nproc)"
     GPUD_BUILD=$root/build/release
 fi

@@ -64,7 +64,7 @@ storm() {
 }
 
 release() {
-    cmake --preset release -DGPUD_CUDA_ARCHS=all >/dev/null &&
+    cmake --preset release -DBUILD_TESTING=ON -DGPUD_CUDA_ARCHS=all >/dev/null &&
         cmake --build --preset release >/dev/null || return 1
     GPUD_BUILD=build/release scripts/demo.sh
 }

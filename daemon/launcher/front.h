@@ -48,7 +48,7 @@ void front_accept(struct front *f, int fd);
 int front_read(struct front *f, struct err *e);
 /* Sends owed frames. Errors as for front_read. */
 int front_flush(struct front *f, struct err *e);
-/* forgets children that have ended, and kills all others except workers */
+/* forgets children that have ended, and kills all others except workers and prepared ones */
 void front_close(struct front *f);
 
 #endif

@@ -30,8 +30,10 @@ static void yield_user(struct workers *w)
 {
     for (unsigned i = 0; i < CHILDREN_MAX; i++) {
         struct child *child = &w->children->child[i];
-        if (child->kind == CHILD_PREPARED && !child->timed_out) {
-            end(child);
+        if (child->kind == CHILD_PREPARED && child->pid > 0) {
+            if (!child->timed_out) { /* else its user is free soon */
+                end(child);
+            }
             return;
         }
     }

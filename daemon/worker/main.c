@@ -165,27 +165,32 @@ static int report_absent(const struct err *why, unsigned devices)
 }
 
 /* A prepared worker loads the driver before it is needed, and waits for its memory: input and
- * output in one frame. It opens no device, which would take device memory. Returns false if the
- * launcher has ended. */
-static bool prepare(const struct device_options *o, const struct backend *b)
+ * output in one frame. It opens no device, which would take device memory. Does not return where it
+ * is of no use: the launcher has ended, or the device is not there now. */
+static int prepare(const struct device_options *o, const struct backend *b, struct err *e)
 {
     char byte;
     size_t size = 0;
     unsigned count = 0;
     struct frame_fds fds = {.count = 0};
     struct pollfd p = {.fd = CHANNEL_FD, .events = POLLIN};
-    struct err ignored = ERR_INIT; /* the start of the worker tells it */
-    if (b != NULL) {
-        (void)b->enumerate(o->options, &count, &ignored);
+    struct err ignored = ERR_INIT; /* a worker that is started then tells it */
+    if (b == NULL || b->enumerate(o->options, &count, &ignored) != 0 || o->index >= count) {
+        _exit(0); /* threads of the driver may run */
     }
     while (poll(&p, 1, -1) < 0 && errno == EINTR) {
     }
-    bool given = seqpacket_recv(CHANNEL_FD, &byte, sizeof byte, &size, &fds, &ignored) == 0 &&
-                 fds.count == 2 && dup3(fds.fd[0], INPUT_FD, O_CLOEXEC) >= 0 &&
-                 dup3(fds.fd[1], OUTPUT_FD, O_CLOEXEC) >= 0;
+    int rc = seqpacket_recv(CHANNEL_FD, &byte, sizeof byte, &size, &fds, e);
+    if (rc == SEQPACKET_EOF) {
+        _exit(0);
+    }
+    if (rc == 0 && (fds.count != 2 || dup3(fds.fd[0], INPUT_FD, O_CLOEXEC) < 0 ||
+                    dup3(fds.fd[1], OUTPUT_FD, O_CLOEXEC) < 0)) {
+        rc = err_errno(e, ERR_IO, "taking staging memory");
+    }
     frame_fds_close(&fds);
     (void)prctl(PR_SET_NAME, "gpud-worker");
-    return given;
+    return rc;
 }
 
 static int open_all(struct server *s, uv_loop_t *loop, const struct device_options *o,
@@ -250,8 +255,8 @@ int main(int argc, char **argv)
     if (confine_files(&confine, &e) != 0) {
         return report_absent(&e, 0);
     }
-    if (prepared && !prepare(&o, confine.backend)) {
-        _exit(0); /* threads of the driver may run */
+    if (prepared && prepare(&o, confine.backend, &e) != 0) {
+        _exit(report_absent(&e, 0));
     }
     if (uv_loop_init(&loop) != 0 || pump_init(&server.pump, &loop, &e) != 0) {
         log_say(LOG_START_FAILED, "creating the event loop failed: out of memory or descriptors");

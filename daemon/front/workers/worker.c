@@ -101,6 +101,14 @@ static int encode_device(const struct device *d, struct capbuf *out, struct err 
     return proto_encode(&schema_msg_record_worker, &m, out, e);
 }
 
+/* CUDA's driver sees the devices that its first call finds in the environment, and a device is
+ * known by its UUID only once it is open: a process that has loaded it before is of no use. */
+static bool prepares(const struct device *d)
+{
+    return d->owner == NULL && d->front->config.prepared_workers > 0 &&
+           strcmp(d->backend, "cuda") != 0;
+}
+
 static int ask_launcher(struct front *f, struct device *d, struct err *e)
 {
     char number[16];
@@ -130,7 +138,7 @@ static int ask_launcher(struct front *f, struct device *d, struct err *e)
             .args = args,
             .device = capbuf_view(&device),
             .fd = {d->input.fd, d->output.fd, record_fd(d->record)},
-            .prepare = d->owner == NULL && f->config.prepared_workers > 0};
+            .prepare = prepares(d)};
         rc = f->io.start_worker(f->launcher, &start, e);
     }
     capbuf_finish(&device);
