@@ -424,6 +424,9 @@ struct backend {
      * the host's included: the caller frees them while none is in flight. */
     bool release_waits;
     bool programs; /* the driver starts programs in a worker: a linker, say */
+    /* enumerate loads the driver, and leaves nothing that binds the process to what the devices
+     * were then: a worker may do it before it is needed */
+    bool early;
     /* Optional (NULL: none but the driver's own below HOME): the folder where the driver keeps
      * compiled kernels, "" if it is not known. Called once, before a worker gives up its right to
      * make folders; it may choose a replacement, and makes it. Blocks on files. */

@@ -166,7 +166,7 @@ static int report_absent(const struct err *why, unsigned devices)
 
 /* A prepared worker loads the driver before it is needed, and waits for its memory: input and
  * output in one frame. It opens no device, which would take device memory. Does not return where it
- * is of no use: the launcher has ended, or the device is not there now. */
+ * is of no use: the driver gains nothing, the launcher has ended, the device is not there now. */
 static int prepare(const struct device_options *o, const struct backend *b, struct err *e)
 {
     char byte;
@@ -175,7 +175,8 @@ static int prepare(const struct device_options *o, const struct backend *b, stru
     struct frame_fds fds = {.count = 0};
     struct pollfd p = {.fd = CHANNEL_FD, .events = POLLIN};
     struct err ignored = ERR_INIT; /* a worker that is started then tells it */
-    if (b == NULL || b->enumerate(o->options, &count, &ignored) != 0 || o->index >= count) {
+    if (b == NULL || !b->early || b->enumerate(o->options, &count, &ignored) != 0 ||
+        o->index >= count) {
         _exit(0); /* threads of the driver may run */
     }
     while (poll(&p, 1, -1) < 0 && errno == EINTR) {

@@ -229,7 +229,7 @@ static struct sim_worker *worker_of(uint64_t id)
     return &w.worker[id];
 }
 
-static int on_worker(struct launcher_link *l, const struct launcher_start *start, struct err *e)
+static int on_worker(struct launcher_link *l, const struct worker_order *start, struct err *e)
 {
     struct sim_worker *x = worker_of(start->id);
     (void)l;

@@ -335,6 +335,25 @@ START_TEST(the_next_worker_is_the_prepared_one)
 }
 END_TEST
 
+/* The arguments of a worker do not depend on how many devices were found before it. */
+START_TEST(each_device_has_a_prepared_one)
+{
+    struct daemon d;
+    pid_t next[3] = {0, 0, 0};
+    daemon_start(&d, "--backend", "sim", "--backend-options", "devices=3", NULL);
+    gpud_client *c = client_open(d.url);
+    ck_until(daemon_children(daemon_launcher(&d), "gpud-prepared", next, 3) == 3);
+    for (unsigned i = 0; i < 3; i++) {
+        pid_t worker = daemon_worker(&d, i);
+        ck_assert_int_eq(kill(worker, SIGKILL), 0);
+        daemon_wait_worker(&d, i, worker);
+        worker = daemon_worker(&d, i);
+        ck_assert(worker == next[0] || worker == next[1] || worker == next[2]);
+    }
+    daemon_end(&d, c);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("workers");
@@ -348,5 +367,6 @@ int main(void)
     suite_add(suite, a_buffer_freed_under_its_job);
     suite_add(suite, writer_is_not_replayed);
     suite_add_loop(suite, the_next_worker_is_the_prepared_one, 2);
+    suite_add(suite, each_device_has_a_prepared_one);
     return system_main(suite);
 }

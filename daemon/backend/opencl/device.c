@@ -200,6 +200,7 @@ const struct backend backend_opencl = {
     .dialect = BACKEND_LANG_OPENCL,
     .enumerate = enumerate,
     .programs = true, /* PoCL runs the linker */
+    .early = true,
     .folder = opencl_cache_folder,
     .device = &device_ops,
     .memory = &opencl_memory_ops,

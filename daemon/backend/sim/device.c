@@ -161,6 +161,7 @@ const struct backend backend_sim = {
     .auto_choice = false,
     .dialect = BACKEND_LANG_DIALECT,
     .enumerate = enumerate,
+    .early = true,
     .device = &device_ops,
     .memory = &sim_memory_ops,
     .pages = &sim_page_ops,

@@ -22,7 +22,7 @@ struct compiler;
 struct compiler_request;
 struct device;
 struct launcher_link;
-struct launcher_start;
+struct worker_order;
 struct link;
 struct listener;
 struct listener_slot;
@@ -47,7 +47,7 @@ struct front_io {
 
     /* Processes: launcher_worker, launcher_device, launcher_monitor, launcher_kill,
      * launcher_link_close. Copies: launcher_keep, launcher_release. */
-    int (*start_worker)(struct launcher_link *l, const struct launcher_start *w, struct err *e);
+    int (*start_worker)(struct launcher_link *l, const struct worker_order *w, struct err *e);
     int (*name_worker)(struct launcher_link *l, uint64_t id, struct bytes device, struct err *e);
     int (*start_monitor)(struct launcher_link *l, uint64_t id, int page, struct err *e);
     int (*kill)(struct launcher_link *l, uint64_t id, int signal, struct err *e);

@@ -447,7 +447,7 @@ static int words(const char *const *args, struct capbuf *out, struct proto_list 
     return 0;
 }
 
-int launcher_worker(struct launcher_link *l, const struct launcher_start *w, struct err *e)
+int launcher_worker(struct launcher_link *l, const struct worker_order *w, struct err *e)
 {
     struct msg_l_worker m = {.id = w->id, .device = w->device, .prepare = w->prepare};
     struct frame_fds fds = {.fd = {w->fd[0], w->fd[1], w->fd[2]}, .count = LAUNCHER_WORKER_FDS};

@@ -69,14 +69,14 @@ unsigned launcher_copies(const struct launcher_link *l);
 void launcher_link_close(struct launcher_link *l); /* workers keep running; NULL is accepted */
 
 /* A worker to start. */
-struct launcher_start {
+struct worker_order {
     uint64_t id;
     const char *const *args; /* NULL-terminated */
     struct bytes device;     /* a RECORD_WORKER */
     int fd[LAUNCHER_WORKER_FDS];
     bool prepare; /* its successor is to be kept ready */
 };
-int launcher_worker(struct launcher_link *l, const struct launcher_start *w, struct err *e);
+int launcher_worker(struct launcher_link *l, const struct worker_order *w, struct err *e);
 /* The worker is of another device from now on: the next front learns that. */
 int launcher_device(struct launcher_link *l, uint64_t id, struct bytes device, struct err *e);
 struct launcher_limits {

@@ -101,19 +101,12 @@ static int encode_device(const struct device *d, struct capbuf *out, struct err 
     return proto_encode(&schema_msg_record_worker, &m, out, e);
 }
 
-/* CUDA's driver sees the devices that its first call finds in the environment, and a device is
- * known by its UUID only once it is open: a process that has loaded it before is of no use. */
-static bool prepares(const struct device *d)
-{
-    return d->owner == NULL && d->front->config.prepared_workers > 0 &&
-           strcmp(d->backend, "cuda") != 0;
-}
-
+/* The arguments are those of the device's next worker as well, for which one may be prepared. So
+ * what changes with other devices and workers is not among them: command_spill tells it. */
 static int ask_launcher(struct front *f, struct device *d, struct err *e)
 {
     char number[16];
     char limit[32];
-    char spill[32];
     char managed[32];
     char options[sizeof f->config.backend_options + sizeof d->pin + 1];
     bool pinned = d->pin[0] != '\0'; /* numbers shift when another device is lost */
@@ -122,23 +115,20 @@ static int ask_launcher(struct front *f, struct device *d, struct err *e)
                    pinned && f->config.backend_options[0] != '\0' ? "," : "", pinned ? d->pin : "");
     (void)snprintf(limit, sizeof limit, "%" PRIu64,
                    d->owner != NULL ? d->grant : f->config.device_memory_max);
-    (void)snprintf(spill, sizeof spill, "%" PRIu64,
-                   device_spill_limit(f->config.spill_limit, f->device_count + f->domain_count));
     (void)snprintf(managed, sizeof managed, "%" PRIu64, f->config.managed_limit);
     const char *args[] = {
-        "--backend",       d->backend,       "--device", number,          "--options",
-        options,           "--memory-limit", limit,      "--spill-limit", spill,
-        "--managed-limit", managed,          NULL};
+        "--backend",      d->backend, "--device",        number,  "--options", options,
+        "--memory-limit", limit,      "--managed-limit", managed, NULL};
     struct capbuf device;
     capbuf_init(&device, FRAME_DEVICE_MAX);
     int rc = encode_device(d, &device, e);
     if (rc == 0) {
-        const struct launcher_start start = {
-            .id = d->worker,
-            .args = args,
-            .device = capbuf_view(&device),
-            .fd = {d->input.fd, d->output.fd, record_fd(d->record)},
-            .prepare = prepares(d)};
+        const struct worker_order start = {.id = d->worker,
+                                           .args = args,
+                                           .device = capbuf_view(&device),
+                                           .fd = {d->input.fd, d->output.fd, record_fd(d->record)},
+                                           .prepare =
+                                               d->owner == NULL && f->config.prepared_workers > 0};
         rc = f->io.start_worker(f->launcher, &start, e);
     }
     capbuf_finish(&device);

@@ -126,7 +126,7 @@ static bool on_pressed(const struct link *l)
     return world->device[worker_slot_of(world, d)].pressed_until_ns > world->now_ns;
 }
 
-static int on_worker(struct launcher_link *l, const struct launcher_start *w, struct err *e)
+static int on_worker(struct launcher_link *l, const struct worker_order *w, struct err *e)
 {
     (void)l;
     memory_outside();

@@ -140,7 +140,7 @@ static int no_name(struct launcher_link *l, uint64_t id, struct bytes device, st
     return 0;
 }
 
-static int no_worker(struct launcher_link *l, const struct launcher_start *w, struct err *e)
+static int no_worker(struct launcher_link *l, const struct worker_order *w, struct err *e)
 {
     (void)l;
     (void)w;

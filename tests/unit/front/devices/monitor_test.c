@@ -43,7 +43,7 @@ static int on_kill(struct launcher_link *l, uint64_t id, int signal, struct err 
     return 0;
 }
 
-static int on_worker(struct launcher_link *l, const struct launcher_start *w, struct err *e)
+static int on_worker(struct launcher_link *l, const struct worker_order *w, struct err *e)
 {
     (void)l;
     (void)w;

@@ -29,7 +29,7 @@ static struct {
     size_t size;
 } name_of[8]; /* what the launcher knows each by */
 
-static int start_worker(struct launcher_link *l, const struct launcher_start *w, struct err *e)
+static int start_worker(struct launcher_link *l, const struct worker_order *w, struct err *e)
 {
     (void)l;
     (void)e;

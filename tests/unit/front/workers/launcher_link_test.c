@@ -203,11 +203,11 @@ START_TEST(a_worker_is_asked_for_and_starts)
     int ends[2];
     meet();
     ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
-    const struct launcher_start start = {.id = 7,
-                                         .args = args,
-                                         .device = bytes_str("device"),
-                                         .fd = {ends[0], ends[1], ends[1]},
-                                         .prepare = true};
+    const struct worker_order start = {.id = 7,
+                                       .args = args,
+                                       .device = bytes_str("device"),
+                                       .fd = {ends[0], ends[1], ends[1]},
+                                       .prepare = true};
     ck_assert_int_eq(launcher_worker(near_end, &start, &e), 0);
     struct msg_l_worker asked;
     struct frame_fds fds;
