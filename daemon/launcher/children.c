@@ -94,6 +94,11 @@ int child_keep(struct bytes *own, struct bytes from)
     return 0;
 }
 
+bool child_works(const struct child *child)
+{
+    return child->pid > 0 && (child->kind == CHILD_WORKER || child->kind == CHILD_PREPARED);
+}
+
 bool child_departed(const struct child *child)
 {
     return child->kind == CHILD_WORKER && child->pid <= 0 && child->fd[CHILD_RECORD] >= 0;
@@ -210,7 +215,7 @@ void children_orphan(struct children *c)
         child->owed = 0;
         if (child->kind != CHILD_FREE && child->pid <= 0) {
             child_ended(child);
-        } else if (child->kind != CHILD_WORKER && child->kind != CHILD_PREPARED) {
+        } else if (!child_works(child)) {
             child_signal(child, SIGKILL);
         }
     }

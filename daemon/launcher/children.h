@@ -40,9 +40,9 @@ struct child {
     struct bytes device;
     uint64_t kill_at;    /* ns; NS_NEVER: no limit of wall time */
     uint64_t prepare_at; /* ns: of a worker, when its successor is prepared; NS_NEVER: never */
-    bool timed_out;      /* or not wanted: it was killed */
-    int status;          /* of waitpid */
-    int code;            /* result of the start: 0 or ERR_* */
+    bool timed_out;
+    int status; /* of waitpid */
+    int code;   /* result of the start: 0 or ERR_* */
     char text[ERR_TEXT_MAX];
     unsigned owed; /* bits of enum child_owed */
 };
@@ -61,6 +61,8 @@ struct child *children_find(struct children *c, uint64_t id);
 void child_remove(struct child *child);
 /* Replaces one of a child's own byte strings by a copy. NOMEM: it stays. */
 int child_keep(struct bytes *own, struct bytes from);
+/* Whether it is a process of gpud-worker: a worker or a prepared one. */
+bool child_works(const struct child *child);
 /* An ended worker whose record is kept. */
 bool child_departed(const struct child *child);
 /* Forgets the child, which has ended, but for the record of a worker. */

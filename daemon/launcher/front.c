@@ -212,6 +212,9 @@ static struct child *child_for(struct front *f, enum child_kind kind, uint64_t i
         return NULL;
     }
     struct child *child = children_add(f->children, kind, id);
+    if (child == NULL && workers_yield(&f->workers)) {
+        child = children_add(f->children, kind, id);
+    }
     if (child == NULL) {
         *ret_rc = refuse(f, id, ERR_LIMIT, "too many child processes", e);
     } else { /* the monitor runs no code of users, so it runs as the user whom the front trusts */

@@ -197,7 +197,7 @@ static void in_use(const struct children *c, bool ret_used[SLOTS_MAX])
     memset(ret_used, 0, SLOTS_MAX * sizeof *ret_used);
     for (unsigned i = 0; i < CHILDREN_MAX; i++) {
         const struct child *child = &c->child[i];
-        if ((child->kind == CHILD_WORKER || child->kind == CHILD_PREPARED) && child->pid > 0) {
+        if (child_works(child)) {
             ret_used[child->slot] = true;
         }
     }

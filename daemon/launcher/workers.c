@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -15,29 +16,9 @@
 /* How long a prepared worker waits without a worker beside it: longer than most pauses of a device
  * whose workers fail. */
 #define ALONE_NS (5 * NS_PER_S)
+#define END_MS   100u /* how long the end of a killed one is waited for */
 
 /* ---- processes ------------------------------------------------------------------------------- */
-
-/* Of a prepared worker, which is not used from now on. */
-static void end(struct child *child)
-{
-    child->timed_out = true;
-    child_signal(child, SIGKILL);
-}
-
-/* Without a free user a prepared worker gives its own back, for the next try. */
-static void yield_user(struct workers *w)
-{
-    for (unsigned i = 0; i < CHILDREN_MAX; i++) {
-        struct child *child = &w->children->child[i];
-        if (child->kind == CHILD_PREPARED && child->pid > 0) {
-            if (!child->timed_out) { /* else its user is free soon */
-                end(child);
-            }
-            return;
-        }
-    }
-}
 
 /* The entry has frame and device. fd: what becomes its staging memory. last: one more argument;
  * NULL: none. */
@@ -69,27 +50,50 @@ static int start(struct workers *w, struct child *child, struct proto_list args,
 
 /* ---- prepared workers ------------------------------------------------------------------------ */
 
-/* Whether a worker that `child` was asked for with could be one that `args` and `device` name. */
-static bool is_like(const struct child *child, struct proto_list args, struct bytes device)
+/* Whether both are of the same device, with the same arguments. */
+static bool are_like(const struct child *a, const struct child *b)
 {
-    struct msg_l_worker asked;
-    return bytes_equal(child->device, device) &&
-           proto_decode(&schema_msg_l_worker, child->frame, &asked, NULL) == 0 &&
-           bytes_equal(asked.args.raw, args.raw);
+    struct msg_l_worker one;
+    struct msg_l_worker other;
+    return bytes_equal(a->device, b->device) &&
+           proto_decode(&schema_msg_l_worker, a->frame, &one, NULL) == 0 &&
+           proto_decode(&schema_msg_l_worker, b->frame, &other, NULL) == 0 &&
+           bytes_equal(one.args.raw, other.args.raw);
 }
 
-/* A running process of this kind with the same arguments and device; NULL: there is none. */
-static struct child *running(struct workers *w, enum child_kind kind, struct proto_list args,
-                             struct bytes device)
+/* A running process of this kind that is like `child`; NULL: there is none. */
+static struct child *find_like(struct workers *w, enum child_kind kind, const struct child *child)
 {
     for (unsigned i = 0; i < CHILDREN_MAX; i++) {
-        struct child *child = &w->children->child[i];
-        bool runs = child->kind == kind && child->pid > 0 && !child->timed_out;
-        if (runs && is_like(child, args, device)) {
-            return child;
+        struct child *other = &w->children->child[i];
+        if (other->kind == kind && other->pid > 0 && !other->timed_out && are_like(other, child)) {
+            return other;
         }
     }
     return NULL;
+}
+
+/* Ends a prepared worker. false: the kernel has not ended it yet. */
+static bool end(struct workers *w, struct child *prepared)
+{
+    const struct timespec pause = {.tv_nsec = (long)NS_PER_MS};
+    child_signal(prepared, SIGKILL);
+    for (unsigned i = 0; i < END_MS && prepared->kind == CHILD_PREPARED; i++) {
+        (void)nanosleep(&pause, NULL);
+        children_reap(w->children);
+    }
+    return prepared->kind == CHILD_FREE;
+}
+
+bool workers_yield(struct workers *w)
+{
+    for (unsigned i = 0; i < CHILDREN_MAX; i++) {
+        struct child *child = &w->children->child[i];
+        if (child->kind == CHILD_PREPARED) {
+            return end(w, child);
+        }
+    }
+    return false;
 }
 
 /* Gives the prepared worker its memory, and its entry's process to `child`. false: it has ended. */
@@ -115,9 +119,7 @@ static bool users_left(const struct workers *w)
 {
     unsigned taken = 0;
     for (unsigned i = 0; i < CHILDREN_MAX; i++) {
-        const struct child *child = &w->children->child[i];
-        bool worker = child->kind == CHILD_WORKER || child->kind == CHILD_PREPARED;
-        taken += worker && child->pid > 0;
+        taken += child_works(&w->children->child[i]);
     }
     return w->slots.users == 0 || taken < w->slots.users / 2;
 }
@@ -159,25 +161,18 @@ static void prepare(struct workers *w, const struct child *worker)
 
 static void tend_worker(struct workers *w, struct child *worker, uint64_t now)
 {
-    struct msg_l_worker asked;
     if (worker->prepare_at > now) {
         return;
     }
     worker->prepare_at = NS_NEVER;
-    if (proto_decode(&schema_msg_l_worker, worker->frame, &asked, NULL) == 0 &&
-        running(w, CHILD_PREPARED, asked.args, worker->device) == NULL) {
+    if (find_like(w, CHILD_PREPARED, worker) == NULL) {
         prepare(w, worker);
     }
 }
 
 static void tend_prepared(struct workers *w, struct child *child, uint64_t now)
 {
-    struct msg_l_worker asked;
-    if (proto_decode(&schema_msg_l_worker, child->frame, &asked, NULL) != 0) {
-        return;
-    }
-    const struct child *worker = running(w, CHILD_WORKER, asked.args, child->device);
-    if (worker != NULL) {
+    if (find_like(w, CHILD_WORKER, child) != NULL) {
         child->kill_at = NS_NEVER;
     } else if (child->kill_at == NS_NEVER) {
         child->kill_at = ns_add(now, ALONE_NS);
@@ -204,22 +199,27 @@ uint64_t workers_tend(struct workers *w, uint64_t now, bool may)
 
 /* ---- workers --------------------------------------------------------------------------------- */
 
+/* Without a free user a prepared worker gives its own back. */
+static int start_new(struct workers *w, struct child *child, const struct msg_l_worker *msg,
+                     const struct frame_fds *fds, struct err *e)
+{
+    int rc = start(w, child, msg->args, fds->fd, NULL, e);
+    return rc == ERR_LIMIT && workers_yield(w) ? start(w, child, msg->args, fds->fd, NULL, e) : rc;
+}
+
 int workers_start(struct workers *w, struct child *child, const struct msg_l_worker *msg,
                   struct bytes frame, struct frame_fds *fds, struct err *e)
 {
     if (child_keep(&child->frame, frame) != 0 || child_keep(&child->device, msg->device) != 0) {
         return err_set(e, ERR_NOMEM, "no memory for a worker");
     }
-    struct child *prepared = running(w, CHILD_PREPARED, msg->args, msg->device);
+    struct child *prepared = find_like(w, CHILD_PREPARED, child);
     if (prepared != NULL && !msg->prepare) {
-        end(prepared); /* the settings want none */
+        (void)end(w, prepared); /* the settings want none */
         prepared = NULL;
     }
     if (prepared == NULL || !hand_over(prepared, child, fds)) {
-        int rc = start(w, child, msg->args, fds->fd, NULL, e);
-        if (rc == ERR_LIMIT) {
-            yield_user(w);
-        }
+        int rc = start_new(w, child, msg, fds, e);
         if (rc != 0 || child->code != 0) {
             return rc;
         }

@@ -30,11 +30,14 @@ struct workers {
 
 /* Starts the worker that `frame`, decoded as `msg`, asks for, in an entry that is new. Takes the
  * descriptors if the worker runs. A failed start is noted in the entry (launch.h). LIMIT: no user
- * is free. NOMEM. Blocks as slots_take and spawn_process do. */
+ * is free. NOMEM. Blocks as slots_take, spawn_process and workers_yield do. */
 int workers_start(struct workers *w, struct child *child, const struct msg_l_worker *msg,
                   struct bytes frame, struct frame_fds *fds, struct err *e);
+/* Ends a prepared worker, which makes room for another process. false: there is none, or it does
+ * not end within 100 ms. Blocks so long. */
+bool workers_yield(struct workers *w);
 /* Prepares successors that are due and ends those without a worker. Returns when to call again, in
- * ns. may: false: prepares none. */
+ * ns. may: false: prepares none. Blocks as workers_start does. */
 uint64_t workers_tend(struct workers *w, uint64_t now, bool may);
 
 #endif
