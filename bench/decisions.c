@@ -81,6 +81,7 @@ static void world_end(struct world *w, unsigned jobs)
         shares_drop(&w->f, &w->job[i]);
     }
     tenant_destroy_all(&w->f.tenants);
+    line_finish(&w->d.line);
     free(w->job);
     free(w);
 }

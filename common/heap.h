@@ -28,11 +28,6 @@ struct heap {
 /* Puts the entry into the heap, or moves it. */
 void heap_put(struct heap *h, struct heap_entry *x, uint64_t key, uint64_t tie, void *what);
 void heap_drop(struct heap *h, struct heap_entry *x); /* not in it: nothing happens */
-/* Whether the first entry of a heap is its only one. */
-static inline bool heap_alone(const struct heap_entry *first)
-{
-    return first->left == NULL && first->right == NULL;
-}
 bool heap_before(const struct heap_entry *a, const struct heap_entry *b);
 /* Counts entries that come before `x`, up to `max`. `x` may be in another heap. O(max). */
 unsigned heap_ahead(const struct heap *h, const struct heap_entry *x, unsigned max);

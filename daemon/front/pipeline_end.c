@@ -293,6 +293,7 @@ void pipeline_finish(struct front *f)
     tenant_destroy_all(&f->tenants); /* leave the lines of devices */
     tenant_destroy_all(&f->spare);
     for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+        line_finish(&d->line);
         free(d);
     }
     tenant_rules_finish(&f->rules);

@@ -7,6 +7,7 @@
 #define FRONT_MODEL_JOB_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <uthash.h>
 
@@ -193,6 +194,12 @@ struct job {
 
     UT_hash_handle hh; /* in front->jobs */
 };
+
+/* The job of an entry of its tenant's ready jobs, without a look at the entry. */
+static inline const struct job *job_of_ready(const struct heap_entry *x)
+{
+    return (const struct job *)(const void *)((const char *)x - offsetof(struct job, sched.ready));
+}
 
 /* A decision is going to touch the job: its cache lines come together, not one after the other. */
 static inline void job_fetch(const struct job *j)

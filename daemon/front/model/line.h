@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/heap.h"
+#include "common/tournament.h"
 #include "proto/limits.h"
 
 /* What is ready in a class, of all tenants. predict.c keeps it. */
@@ -28,7 +28,9 @@ struct ready_sum {
 struct stake;
 
 struct line {
-    struct heap stakes[CLASS_COUNT];     /* of tenants with ready jobs; some have none any more */
+    /* of tenants with ready jobs; some have none any more. A tenant's stake has its seats as long
+     * as it lives */
+    struct tournament stakes[CLASS_COUNT];
     uint64_t clock[CLASS_COUNT];         /* virtual time of the job that was taken last */
     unsigned flying[CLASS_COUNT];        /* jobs in flight */
     unsigned bound;                      /* ready jobs that are bound to the device */
@@ -48,6 +50,14 @@ struct line {
 
     struct stake *spenders; /* that used the device since its energy was last divided */
 };
+
+/* Frees it, without tenants' stakes. */
+static inline void line_finish(struct line *l)
+{
+    for (unsigned class = 0; class < CLASS_COUNT; class ++) {
+        tournament_finish(&l->stakes[class]);
+    }
+}
 
 /* Counts the time until now. To be called before `streams` changes. */
 static inline void line_pass(struct line *l, uint64_t now_ns)

@@ -63,6 +63,11 @@ struct heap_entry *runs_first(const struct runs *r)
     return first;
 }
 
+const struct heap_entry *runs_next(const struct heap_entry *x)
+{
+    return x->run != 0 ? x->right : NULL;
+}
+
 unsigned runs_ahead(const struct runs *r, const struct heap_entry *x, unsigned max)
 {
     unsigned ahead = heap_ahead(&r->rest, x, max);

@@ -27,6 +27,8 @@ void runs_put(struct runs *r, struct heap_entry *x, uint64_t key, uint64_t tie, 
 void runs_drop(struct runs *r, struct heap_entry *x); /* not in it: nothing happens */
 /* The first entry; NULL: none. */
 struct heap_entry *runs_first(const struct runs *r);
+/* The entry behind `x` in the same run; NULL: none, or it is in no run. */
+const struct heap_entry *runs_next(const struct heap_entry *x);
 /* Counts entries that come before `x`, up to `max`. `x` may be in another queue. O(max). */
 unsigned runs_ahead(const struct runs *r, const struct heap_entry *x, unsigned max);
 

@@ -3,17 +3,33 @@
 #include <stdlib.h>
 #include <utlist.h>
 
+static struct stake *stake_make(struct tenant *t, struct device *d)
+{
+    struct stake *k = calloc(1, sizeof *k);
+    struct line *l = device_line(d);
+    unsigned seats = 0;
+    while (k != NULL && seats < CLASS_COUNT &&
+           tournament_join(&l->stakes[seats], &k->of[seats].seat)) {
+        seats++;
+    }
+    if (k != NULL && seats == CLASS_COUNT) {
+        k->tenant = t;
+        k->line = l;
+        k->device = device_shown(d);
+        return k;
+    }
+    while (seats > 0) {
+        seats--;
+        tournament_leave(&l->stakes[seats], k->of[seats].seat);
+    }
+    free(k);
+    return NULL;
+}
+
 bool share_join(struct share *s, struct tenant *t, struct device *d)
 {
     struct stake **k = &s->stake[device_shown(d)];
-    if (*k == NULL) {
-        *k = calloc(1, sizeof **k);
-    }
-    if (*k != NULL) {
-        (*k)->tenant = t;
-        (*k)->line = device_line(d);
-        (*k)->device = device_shown(d);
-    }
+    *k = *k != NULL ? *k : stake_make(t, d);
     return *k != NULL;
 }
 
@@ -22,7 +38,7 @@ void share_finish(struct share *s)
     for (unsigned i = 0; i < DEVICES_MAX; i++) {
         struct stake *k = s->stake[i];
         for (unsigned class = 0; k != NULL && class < CLASS_COUNT; class ++) {
-            heap_drop(&k->line->stakes[class], &k->of[class].entry);
+            tournament_leave(&k->line->stakes[class], k->of[class].seat);
             backlog_finish(&k->of[class].work);
         }
         if (k != NULL && k->spent_ns > 0) {

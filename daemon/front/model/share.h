@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/heap.h"
 #include "daemon/front/model/backlog.h"
 #include "daemon/front/model/device.h"
 #include "daemon/front/model/line.h"
@@ -18,13 +17,13 @@ struct tenant;
 
 /* What a tenant has in one class on one device. */
 struct stake_class {
-    struct runs ready;       /* ready jobs that are bound to the device, by rank */
-    struct backlog work;     /* how much `ready` is */
-    struct heap_entry entry; /* in the line of the device, by `served` */
-    uint64_t served;         /* virtual time */
-    uint64_t mean_ns;        /* of recent jobs; 0: none has ended */
-    uint64_t peak_ns;        /* of recent jobs; falls slowly */
-    unsigned flying;         /* jobs in flight */
+    struct runs ready;   /* ready jobs that are bound to the device, by rank */
+    struct backlog work; /* how much `ready` is */
+    uint32_t seat;       /* in the line of the device, by `served` */
+    unsigned flying;     /* jobs in flight */
+    uint64_t served;     /* virtual time */
+    uint64_t mean_ns;    /* of recent jobs; 0: none has ended */
+    uint64_t peak_ns;    /* of recent jobs; falls slowly */
 };
 
 struct stake {

@@ -31,11 +31,11 @@ static void stand(struct device *d, struct stake *k, unsigned class)
 {
     struct stake_class *of = &k->of[class];
     uint64_t clock = d->line.clock[class];
-    if (of->entry.in) {
+    if (tournament_has(&d->line.stakes[class], of->seat)) {
         return;
     }
     of->served = of->served < clock ? clock : of->served;
-    heap_put(&d->line.stakes[class], &of->entry, of->served, k->tenant->key, k);
+    tournament_put(&d->line.stakes[class], of->seat, of->served, k->tenant->key, k);
 }
 
 /* The tenant's jobs for any device may run on this one, but for a tenant that has no domain there.
@@ -101,6 +101,10 @@ void shares_drop(struct front *f, struct job *j)
 {
     if (!j->sched.ready.in) {
         return;
+    }
+    const struct heap_entry *next = runs_next(&j->sched.ready);
+    if (next != NULL) {
+        job_fetch(job_of_ready(next));
     }
     runs_drop(runs_of(j, job_rank_class(j)), &j->sched.ready);
     predict_taken(f, j);
@@ -174,18 +178,16 @@ struct device *shares_goal(const struct job *j, struct device *base)
  * *ret_passed: those that have ready jobs. */
 static struct job *search(struct device *base, unsigned class, struct stake **ret_passed)
 {
-    struct heap *stakes = &base->line.stakes[class];
-    while (stakes->first != NULL) {
-        struct stake *k = stakes->first->what;
-        struct heap_entry *entry = &k->of[class].entry;
+    struct tournament *stakes = &base->line.stakes[class];
+    for (struct stake *k; (k = tournament_first(stakes)) != NULL;) {
         struct job *j = head_of(k, class);
         const struct device *goal = j != NULL ? shares_goal(j, base) : NULL;
         bool others =
-            *ret_passed != NULL || !heap_alone(entry) || inflight_of(base) > k->of[class].flying;
+            *ret_passed != NULL || stakes->count > 1 || inflight_of(base) > k->of[class].flying;
         if (goal != NULL && !goal->shut && !(others && risky(goal, &k->of[class]))) {
             return j;
         }
-        heap_drop(stakes, entry);
+        tournament_drop(stakes, k->of[class].seat);
         if (goal != NULL) {
             k->away = goal->shut && !device_serves(goal);
             k->passed = *ret_passed;
@@ -200,7 +202,7 @@ static void put_back(struct line *l, struct stake *k, unsigned class)
 {
     struct stake_class *of = &k->of[class];
     of->served = k->away && of->served < l->clock[class] ? l->clock[class] : of->served;
-    heap_put(&l->stakes[class], &of->entry, of->served, k->tenant->key, k);
+    tournament_put(&l->stakes[class], of->seat, of->served, k->tenant->key, k);
 }
 
 static bool stream_idle(const struct device *d)
@@ -278,7 +280,7 @@ static bool batch_due(const struct device *d, const struct stake *k)
 
 static struct job *head_in(struct device *d, unsigned class, bool *ret_waits)
 {
-    return d->line.stakes[class].first != NULL ? class_head(d, class, ret_waits) : NULL;
+    return d->line.stakes[class].count > 0 ? class_head(d, class, ret_waits) : NULL;
 }
 
 /* Of the classes before batch. */
@@ -362,8 +364,8 @@ static void serve(struct line *l, struct stake *k, unsigned class, uint64_t serv
 {
     struct stake_class *of = &k->of[class];
     of->served = served;
-    if (of->entry.in) {
-        heap_put(&l->stakes[class], &of->entry, served, k->tenant->key, k);
+    if (tournament_has(&l->stakes[class], of->seat)) {
+        tournament_put(&l->stakes[class], of->seat, served, k->tenant->key, k);
     }
 }
 
@@ -447,7 +449,7 @@ static uint64_t kept_ns(const struct job *j)
 static void owe(const struct front *f, struct line *l, const struct job_charge *c, uint64_t cost)
 {
     uint64_t percent = f->config.batch_percent;
-    int64_t most = l->stakes[CLASS_BATCH].first != NULL ? OWED_MAX : 0;
+    int64_t most = l->stakes[CLASS_BATCH].count > 0 ? OWED_MAX : 0;
     if (c->owed) {
         l->owed_ns += (int64_t)c->ns - (int64_t)cost;
     } else if (c->class != CLASS_BATCH) {

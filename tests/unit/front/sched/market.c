@@ -396,6 +396,9 @@ void market_destroy(struct market *m)
     for (unsigned i = 0; i < m->sellers; i++) {
         free(m->seller[i].domain);
     }
+    for (unsigned i = 0; i < m->devices; i++) {
+        line_finish(&m->device[i].line);
+    }
     free(m->all);
     free(m);
 }

@@ -243,10 +243,10 @@ START_TEST(a_forgotten_tenant_leaves_the_lines)
     s->pause_ns = NS_PER_S;
     market_run(m, 2 * NS_PER_MS);
     ck_assert_uint_eq(s->jobs, 2);
-    ck_assert_ptr_nonnull(m->device[1].line.stakes[CLASS_INTERACTIVE].first);
+    ck_assert_ptr_nonnull(tournament_first(&m->device[1].line.stakes[CLASS_INTERACTIVE]));
     tenant_destroy(&m->f.tenants, s->tenant);
     for (unsigned i = 0; i < 2; i++) {
-        ck_assert_ptr_null(m->device[i].line.stakes[CLASS_INTERACTIVE].first);
+        ck_assert_ptr_null(tournament_first(&m->device[i].line.stakes[CLASS_INTERACTIVE]));
     }
     market_destroy(m);
 }
