@@ -6,6 +6,11 @@
 
 #define READ_TRIES 100u
 
+const struct health_throttle health_throttles[HEALTH_THROTTLES] = {
+    {0x4, "power cap"},        {0x8, "hardware"},     {0x10, "sync boost"}, {0x20, "heat"},
+    {0x40, "heat (hardware)"}, {0x80, "power brake"}, {0x2, "set clocks"},
+};
+
 void health_write(struct health_page *page, const struct health_report *report)
 {
     uint32_t sequence = atomic_load_explicit(&page->sequence, memory_order_relaxed) | 1;

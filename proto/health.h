@@ -55,6 +55,14 @@ enum health_recovery {
     HEALTH_RECOVERY_DRAIN_AND_RESET = 4,
 };
 
+/* A reason why clocks are lower than they could be. Idleness is none. */
+struct health_throttle {
+    uint64_t bit; /* of value[HEALTH_throttling]; NVML's */
+    const char *name;
+};
+#define HEALTH_THROTTLES 7u
+extern const struct health_throttle health_throttles[HEALTH_THROTTLES];
+
 struct health_value {
     uint32_t state; /* enum health_state */
     int32_t code;   /* FAILED: the library's error */

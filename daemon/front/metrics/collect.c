@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/front/devices/monitor.h"
 #include "daemon/front/tenants/accounts.h"
 #include "daemon/front/views/access_log.h"
 #include "daemon/front/views/diagnosis.h"
@@ -42,6 +43,16 @@ static const char *kind_of(const struct device *d)
     return d->arch[0] == '\0' ? "unknown" : d->simulated ? "simulated" : d->cpu ? "cpu" : "gpu";
 }
 
+static void take_health(struct front *f, const struct device *d, struct device_figures *n)
+{
+    struct health_device health;
+    uint64_t age_ns;
+    char why[256];
+    if (monitor_read(f, d, &health, &age_ns, why, sizeof why)) {
+        memcpy(n->health, health.value, sizeof n->health);
+    }
+}
+
 static void take_device(const struct device *d, const struct tally *t, struct device_figures *n)
 {
     const char *uuid = device_uuid(d);
@@ -59,6 +70,7 @@ static void take_device(const struct device *d, const struct tally *t, struct de
     n->in_flight = d->inflight_count;
     n->turns = d->turn.taken;
     n->overruns = d->turn.overruns;
+    n->held = d->recovery != HEALTH_RECOVERY_NONE;
     n->pool = d->pool;
     memcpy(n->restarts, d->restart_count, sizeof n->restarts);
     for (unsigned c = 0; c < CLASS_COUNT; c++) {
@@ -78,6 +90,7 @@ int collect_begin(struct collect *c, struct front *f, const struct tallies *t, s
     take_front(f, t, &n->front);
     for (unsigned i = 0; i < n->device_count; i++) {
         take_device(f->device[i], &t->device[i], &n->device[i]);
+        take_health(f, f->device[i], &n->device[i]);
         turn_count(f, 1);
     }
     *c = (struct collect){.state = COLLECT_ACCOUNTS, .figures = n};

@@ -92,13 +92,20 @@ static void put_labels(struct exposition *x, const struct label *labels, unsigne
 /* The value with all its digits, and without zeros at the end. */
 static void number(uint64_t value, enum family_unit unit, char out[NUMBER_ROOM])
 {
-    unsigned digits = unit == UNIT_NS ? 9 : unit == UNIT_UJ ? 6 : 0;
-    uint64_t scale = unit == UNIT_NS ? 1000000000u : unit == UNIT_UJ ? 1000000u : 1;
+    static const struct {
+        int digits;
+        uint64_t scale;
+    } parts[] = {[UNIT_ONE] = {0, 1},
+                 [UNIT_MILLI] = {3, 1000},
+                 [UNIT_MICRO] = {6, 1000000},
+                 [UNIT_NS] = {9, 1000000000}};
+    uint64_t scale = parts[unit].scale;
     int n = snprintf(out, NUMBER_ROOM, "%" PRIu64, value / scale);
     if (value % scale == 0 || n <= 0) {
         return;
     }
-    n += snprintf(out + n, NUMBER_ROOM - (size_t)n, ".%0*" PRIu64, (int)digits, value % scale);
+    n += snprintf(out + n, NUMBER_ROOM - (size_t)n, ".%0*" PRIu64, parts[unit].digits,
+                  value % scale);
     while (out[n - 1] == '0') {
         out[--n] = '\0';
     }

@@ -18,8 +18,8 @@
 
 enum family_type { FAMILY_COUNTER, FAMILY_GAUGE, FAMILY_HISTOGRAM };
 
-/* What a number counts. Numbers are written in the base unit: seconds, joules. */
-enum family_unit { UNIT_ONE, UNIT_NS, UNIT_UJ };
+/* The part of its base unit that a number counts. It is written in the base unit. */
+enum family_unit { UNIT_ONE, UNIT_MILLI, UNIT_MICRO, UNIT_NS };
 
 struct label {
     const char *name;

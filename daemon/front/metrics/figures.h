@@ -16,6 +16,7 @@
 #include "daemon/front/model/device.h"
 #include "daemon/front/model/front.h"
 #include "daemon/front/modules/compiler.h"
+#include "proto/health.h"
 
 struct class_figures {
     uint64_t ready_ns; /* that ready jobs are expected to take */
@@ -32,6 +33,8 @@ struct device_figures {
     const char *kind; /* static */
     uint64_t up, memory, in_flight, domains, granted, buffers;
     uint64_t turns, overruns;
+    uint64_t held;                            /* its driver asks for a recovery */
+    struct health_value health[HEALTH_KINDS]; /* as the driver reports it, while that is known */
     struct msg_w_pool pool;
     uint64_t restarts[RESTART_REASONS];
     struct class_figures of_class[CLASS_COUNT];

@@ -155,6 +155,8 @@ static void put_jobs(struct exposition *x, const struct front_counters *c)
 
 static const struct family device_families[] = {
     DEVICE(GAUGE, ONE, "gpud_device_up", up, "1: the device serves."),
+    DEVICE(GAUGE, ONE, "gpud_device_held", held,
+           "1: it gets no new jobs, as its driver asks for a recovery."),
     DEVICE(GAUGE, ONE, "gpud_device_memory_bytes", memory, "Memory of the device."),
     DEVICE(GAUGE, ONE, "gpud_device_buffer_bytes", buffers,
            "Buffers on the device or sealed on the host, as they were asked for."),
@@ -187,6 +189,99 @@ static const struct family device_families[] = {
     DEVICE(COUNTER, ONE, "gpud_pool_spills_total", pool.spills, "Moves of buffers to the host."),
     DEVICE(COUNTER, ONE, "gpud_pool_returns_total", pool.returns, "Moves of buffers back."),
 };
+
+/* What the driver reports; no sample of what it does not tell. */
+static const struct health_family {
+    const char *name;
+    const char *help;
+    enum family_type type;
+    enum family_unit unit;
+    enum health_kind kind;
+} health_families[] = {
+    {"gpud_device_temperature_celsius", "Temperature of the GPU.", FAMILY_GAUGE, UNIT_ONE,
+     HEALTH_temperature},
+    {"gpud_device_power_watts", "Power that the GPU takes.", FAMILY_GAUGE, UNIT_MILLI,
+     HEALTH_power},
+    {"gpud_device_power_limit_watts", "Power that the GPU may take.", FAMILY_GAUGE, UNIT_MILLI,
+     HEALTH_power_limit},
+    {"gpud_device_energy_joules_total", "Energy of the GPU since its driver was loaded.",
+     FAMILY_COUNTER, UNIT_MILLI, HEALTH_energy},
+    {"gpud_device_utilization_ratio",
+     "Part of the last period in which a kernel of any process ran.", FAMILY_GAUGE, UNIT_MICRO,
+     HEALTH_busy},
+    {"gpud_device_memory_used_bytes", "Memory that all processes have of the GPU.", FAMILY_GAUGE,
+     UNIT_ONE, HEALTH_memory_used},
+};
+
+/* Does the driver report it of any device? */
+static bool is_known(const struct figures *n, enum health_kind kind)
+{
+    bool known = false;
+    for (unsigned i = 0; i < n->device_count; i++) {
+        known = known || n->device[i].health[kind].state == HEALTH_KNOWN;
+    }
+    return known;
+}
+
+static void put_health(struct exposition *x, const struct figures *n)
+{
+    char text[16];
+    for (unsigned m = 0; m < COUNT(health_families); m++) {
+        const struct health_family *of = &health_families[m];
+        if (is_known(n, of->kind)) {
+            exposition_family(x, of->name, of->type, of->help);
+        }
+        for (unsigned i = 0; i < n->device_count; i++) {
+            const struct health_value *v = &n->device[i].health[of->kind];
+            if (v->state == HEALTH_KNOWN) {
+                exposition_sample(x, LABELS({"device", number(n->device[i].index, text)}), 1,
+                                  v->value, of->unit);
+            }
+        }
+    }
+}
+
+static void put_ecc(struct exposition *x, const struct figures *n)
+{
+    static const struct {
+        enum health_kind kind;
+        const char *label;
+    } kinds[] = {{HEALTH_ecc_corrected, "corrected"}, {HEALTH_ecc_uncorrected, "uncorrected"}};
+    char text[16];
+    if (is_known(n, HEALTH_ecc_corrected) || is_known(n, HEALTH_ecc_uncorrected)) {
+        exposition_family(x, "gpud_device_ecc_errors_total", FAMILY_COUNTER,
+                          "ECC errors since the driver was loaded.");
+    }
+    for (unsigned i = 0; i < n->device_count; i++) {
+        for (unsigned k = 0; k < COUNT(kinds); k++) {
+            const struct health_value *v = &n->device[i].health[kinds[k].kind];
+            if (v->state == HEALTH_KNOWN) {
+                exposition_sample(
+                    x,
+                    LABELS({"device", number(n->device[i].index, text)}, {"kind", kinds[k].label}),
+                    2, v->value, UNIT_ONE);
+            }
+        }
+    }
+}
+
+static void put_throttling(struct exposition *x, const struct figures *n)
+{
+    char text[16];
+    if (is_known(n, HEALTH_throttling)) {
+        exposition_family(x, "gpud_device_throttled", FAMILY_GAUGE,
+                          "1: clocks are lower than they could be, for this reason.");
+    }
+    for (unsigned i = 0; i < n->device_count; i++) {
+        const struct health_value *v = &n->device[i].health[HEALTH_throttling];
+        for (unsigned r = 0; r < HEALTH_THROTTLES && v->state == HEALTH_KNOWN; r++) {
+            exposition_sample(x,
+                              LABELS({"device", number(n->device[i].index, text)},
+                                     {"reason", health_throttles[r].name}),
+                              2, (v->value & health_throttles[r].bit) != 0, UNIT_ONE);
+        }
+    }
+}
 
 static void put_device_info(struct exposition *x, const struct figures *n)
 {
@@ -338,7 +433,7 @@ static const struct family tenant_families[] = {
     TENANT(GAUGE, ONE, "gpud_tenant_arena_bytes", arenas, "Memory that it shares with the daemon."),
     TENANT(COUNTER, ONE, "gpud_tenant_jobs_rejected_total", jobs[ACCOUNT_REFUSED],
            "Its submissions that were answered with an error."),
-    TENANT(COUNTER, UJ, "gpud_tenant_energy_joules_total", energy_uj,
+    TENANT(COUNTER, MICRO, "gpud_tenant_energy_joules_total", energy_uj,
            "Its shares of the energy of devices."),
 };
 
@@ -415,6 +510,9 @@ void render(struct exposition *x, const struct figures *n)
     put_cache(x, &n->front.compiler);
     put_jobs(x, &n->front.count);
     put_devices(x, n);
+    put_health(x, n);
+    put_ecc(x, n);
+    put_throttling(x, n);
     put_troubles(x, n);
     put_times(x, n);
     put_copies(x, n);

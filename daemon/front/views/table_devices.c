@@ -64,20 +64,12 @@ static const char *recovery_text(const struct health_value *v)
 /* Why clocks are lower than they could be; idleness is no reason to report. */
 static void write_throttled(const struct health_value *v, char *out, size_t size)
 {
-    static const struct {
-        uint64_t bit; /* of NVML */
-        const char *text;
-    } throttles[] = {{0x4, "power cap"}, {0x8, "hardware"},         {0x10, "sync boost"},
-                     {0x20, "heat"},     {0x40, "heat (hardware)"}, {0x80, "power brake"},
-                     {0x2, "set clocks"}};
     size_t used = 0;
     (void)snprintf(out, size, "%s", v->state == HEALTH_KNOWN ? "no" : unknown_text(v));
-    for (size_t i = 0;
-         v->state == HEALTH_KNOWN && i < sizeof throttles / sizeof throttles[0] && used < size;
-         i++) {
-        if ((v->value & throttles[i].bit) != 0) {
+    for (size_t i = 0; v->state == HEALTH_KNOWN && i < HEALTH_THROTTLES && used < size; i++) {
+        if ((v->value & health_throttles[i].bit) != 0) {
             used += (size_t)snprintf(out + used, size - used, "%s%s", used > 0 ? ", " : "",
-                                     throttles[i].text);
+                                     health_throttles[i].name);
         }
     }
 }

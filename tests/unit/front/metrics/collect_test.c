@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/memfd.h"
+#include "daemon/front/devices/monitor.h"
 #include "daemon/front/metrics/render.h"
 #include "daemon/front/tenants/accounts.h"
 #include "tests/unit/common/suite.h"
@@ -371,6 +373,75 @@ START_TEST(domains_count_for_their_device)
 }
 END_TEST
 
+static const char *text_of(struct exposition *x, const struct figures *n)
+{
+    exposition_init(x, false);
+    render(x, n);
+    ck_assert(exposition_end(x));
+    ck_assert(capbuf_append(&x->text, "", 1));
+    return (const char *)x->text.data;
+}
+
+START_TEST(health_comes_from_the_monitor)
+{
+    struct health_report report = {.taken_ns = fake_now(), .device_count = 1};
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(monitor_create(&k->f.monitor, &e), 0);
+    struct memfd *page = &k->f.monitor->page;
+    ck_assert_int_eq(memfd_create_sealed("health", sizeof(struct health_page), page, &e), 0);
+    (void)snprintf(report.device[0].uuid, sizeof report.device[0].uuid, "GPU-7");
+    report.device[0].value[HEALTH_temperature] =
+        (struct health_value){.state = HEALTH_KNOWN, .value = 41};
+    health_write((struct health_page *)(void *)page->data, &report);
+    (void)snprintf(k->f.device[1]->pin, sizeof k->f.device[1]->pin, "uuid=GPU-7");
+    k->f.device[1]->recovery = HEALTH_RECOVERY_RESET;
+    struct figures *n = collect();
+    ck_assert_uint_eq(n->device[1].health[HEALTH_temperature].value, 41);
+    ck_assert_uint_eq(n->device[1].held, 1);
+    ck_assert_int_eq(n->device[0].health[HEALTH_temperature].state, HEALTH_UNASKED);
+    ck_assert_uint_eq(n->device[0].held, 0);
+    figures_destroy(n);
+    k->f.device[1]->recovery = HEALTH_RECOVERY_NONE;
+    monitor_destroy(k->f.monitor);
+    k->f.monitor = NULL;
+}
+END_TEST
+
+/* What the driver does not tell has no sample, and no family if it tells it of no device. */
+START_TEST(health_is_written_where_it_is_known)
+{
+    struct exposition x;
+    struct figures *n = collect();
+    struct health_value *v = n->device[1].health;
+    ck_assert_uint_ge(n->device_count, 2);
+    ck_assert_ptr_null(strstr(text_of(&x, n), "celsius"));
+    exposition_finish(&x);
+    v[HEALTH_temperature] = (struct health_value){.state = HEALTH_KNOWN, .value = 41};
+    v[HEALTH_power] = (struct health_value){.state = HEALTH_KNOWN, .value = 350500};
+    v[HEALTH_busy] = (struct health_value){.state = HEALTH_KNOWN, .value = 370000};
+    v[HEALTH_energy] = (struct health_value){.state = HEALTH_FAILED, .code = 3, .value = 9};
+    v[HEALTH_ecc_uncorrected] = (struct health_value){.state = HEALTH_KNOWN, .value = 2};
+    v[HEALTH_throttling] = (struct health_value){.state = HEALTH_KNOWN, .value = 0x24};
+    n->device[1].held = 1;
+    const char *all = text_of(&x, n);
+    ck_assert_ptr_nonnull(strstr(all, "\ngpud_device_temperature_celsius{device=\"1\"} 41\n"));
+    ck_assert_ptr_nonnull(strstr(all, "\ngpud_device_power_watts{device=\"1\"} 350.5\n"));
+    ck_assert_ptr_nonnull(strstr(all, "\ngpud_device_utilization_ratio{device=\"1\"} 0.37\n"));
+    ck_assert_ptr_nonnull(
+        strstr(all, "\ngpud_device_ecc_errors_total{device=\"1\",kind=\"uncorrected\"} 2\n"));
+    ck_assert_ptr_nonnull(strstr(all, "\ngpud_device_throttled{device=\"1\",reason=\"heat\"} 1\n"));
+    ck_assert_ptr_nonnull(
+        strstr(all, "\ngpud_device_throttled{device=\"1\",reason=\"power brake\"} 0\n"));
+    ck_assert_ptr_nonnull(strstr(all, "\ngpud_device_held{device=\"1\"} 1\n"));
+    ck_assert_ptr_nonnull(strstr(all, "\ngpud_device_held{device=\"0\"} 0\n"));
+    ck_assert_ptr_null(strstr(all, "kind=\"corrected\""));
+    ck_assert_ptr_null(strstr(all, "gpud_device_energy"));
+    ck_assert_ptr_null(strstr(all, "celsius{device=\"0\"}"));
+    exposition_finish(&x);
+    figures_destroy(n);
+}
+END_TEST
+
 /* Each family once, and each sample below its own family. */
 START_TEST(all_families_are_written)
 {
@@ -409,4 +480,5 @@ SUITE_MAIN_IN("collect", begin, end, tenants_beyond_the_limit_are_together,
               a_job_counts_where_it_ran, jobs_of_the_daemon_and_of_earlier_fronts_do_not_count,
               errors_count_by_their_device, steps_that_were_timed_together_share_their_time,
               the_time_of_a_tenant_begins_anew_with_its_account, domains_count_for_their_device,
+              health_comes_from_the_monitor, health_is_written_where_it_is_known,
               all_families_are_written)

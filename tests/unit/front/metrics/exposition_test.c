@@ -34,7 +34,9 @@ START_TEST(numbers_keep_all_their_digits)
     expect_number(1500000000, UNIT_NS, "1.5");
     expect_number(UINT64_C(20000000000), UNIT_NS, "20");
     expect_number(UINT64_MAX, UNIT_NS, "18446744073.709551615");
-    expect_number(1000001, UNIT_UJ, "1.000001");
+    expect_number(1000001, UNIT_MICRO, "1.000001");
+    expect_number(41500, UNIT_MILLI, "41.5");
+    expect_number(7, UNIT_MILLI, "0.007");
 }
 END_TEST
 
