@@ -330,6 +330,9 @@ void fake_destroy(struct fake *k)
     idmap_finish(&k->f.kernels);
     tenant_destroy_all(&k->f.tenants);
     tenant_destroy_all(&k->f.spare);
+    for (unsigned i = 0; i < FAKE_DEVICES; i++) {
+        line_finish(&k->device[i].line);
+    }
     free(k);
 }
 
