@@ -143,12 +143,11 @@ static void reap_one(struct child *child)
     int status = 0;
     if (waitpid(child->pid, &status, WNOHANG) ==
         child->pid) { /* it has ended: no signal interrupts */
-        if (child->kind == CHILD_PREPARED) {
-            child_remove(child);
-            return;
-        }
         child->status = status;
         child->pid = 0;
+        if (child->kind == CHILD_PREPARED) {
+            return; /* nobody is told: workers_tend removes it */
+        }
         child->owed |= OWED_ENDED;
         if ((child->owed & OWED_STARTED) == 0) {
             close_fds(child, CHILD_RECORD);

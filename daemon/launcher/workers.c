@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,7 +17,8 @@
 /* How long a prepared worker waits without a worker beside it: longer than most pauses of a device
  * whose workers fail. */
 #define ALONE_NS (5 * NS_PER_S)
-#define END_MS   100u /* how long the end of a killed one is waited for */
+#define END_MS   100u           /* how long the end of a killed one is waited for */
+#define AGAIN_NS (3 * NS_PER_S) /* after one that was killed, until the next */
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
@@ -78,11 +80,15 @@ static bool end(struct workers *w, struct child *prepared)
 {
     const struct timespec pause = {.tv_nsec = (long)NS_PER_MS};
     child_signal(prepared, SIGKILL);
-    for (unsigned i = 0; i < END_MS && prepared->kind == CHILD_PREPARED; i++) {
+    for (unsigned i = 0; i < END_MS && prepared->pid > 0; i++) {
         (void)nanosleep(&pause, NULL);
         children_reap(w->children);
     }
-    return prepared->kind == CHILD_FREE;
+    if (prepared->pid > 0) {
+        return false;
+    }
+    child_remove(prepared);
+    return true;
 }
 
 bool workers_yield(struct workers *w)
@@ -170,9 +176,21 @@ static void tend_worker(struct workers *w, struct child *worker, uint64_t now)
     }
 }
 
+/* One that has ended by itself is of no use to its worker: there is no other. */
+static void replace(struct workers *w, struct child *child, uint64_t now)
+{
+    struct child *worker = find_like(w, CHILD_WORKER, child);
+    if (worker != NULL && WIFSIGNALED(child->status)) {
+        worker->prepare_at = ns_add(now, AGAIN_NS);
+    }
+    child_remove(child);
+}
+
 static void tend_prepared(struct workers *w, struct child *child, uint64_t now)
 {
-    if (find_like(w, CHILD_WORKER, child) != NULL) {
+    if (child->pid <= 0) {
+        replace(w, child, now);
+    } else if (find_like(w, CHILD_WORKER, child) != NULL) {
         child->kill_at = NS_NEVER;
     } else if (child->kill_at == NS_NEVER) {
         child->kill_at = ns_add(now, ALONE_NS);
@@ -183,15 +201,15 @@ uint64_t workers_tend(struct workers *w, uint64_t now, bool may)
 {
     uint64_t next = NS_NEVER;
     for (unsigned i = 0; i < CHILDREN_MAX; i++) {
-        struct child *child = &w->children->child[i];
-        if (child->pid <= 0) {
-            continue;
+        if (w->children->child[i].kind == CHILD_PREPARED) {
+            tend_prepared(w, &w->children->child[i], now);
         }
-        if (child->kind == CHILD_WORKER && may) {
+    }
+    for (unsigned i = 0; i < CHILDREN_MAX && may; i++) {
+        struct child *child = &w->children->child[i];
+        if (child->kind == CHILD_WORKER && child->pid > 0) {
             tend_worker(w, child, now);
             next = child->prepare_at < next ? child->prepare_at : next;
-        } else if (child->kind == CHILD_PREPARED) {
-            tend_prepared(w, child, now);
         }
     }
     return next;

@@ -56,7 +56,8 @@ enum breach {
     X(WORKER, "worker")                                                                            \
     X(FRONT, "front")                                                                              \
     X(LAUNCHER, "launcher")                                                                        \
-    X(COMPILER, "compiler")
+    X(COMPILER, "compiler")                                                                        \
+    X(PREPARED, "prepared worker")
 enum victim {
 #define X(name, text) VICTIM_##name,
     VICTIMS(X)

@@ -76,6 +76,12 @@ static bool kill_worker(struct storm *s, struct mishap *m)
     return send_signal(s, m, VICTIM_WORKER, SIGKILL);
 }
 
+/* No client notices. */
+static bool kill_prepared(struct storm *s, struct mishap *m)
+{
+    return send_signal(s, m, VICTIM_PREPARED, SIGKILL);
+}
+
 static bool kill_front(struct storm *s, struct mishap *m)
 {
     return send_signal(s, m, VICTIM_FRONT, SIGKILL);
@@ -333,6 +339,7 @@ static const struct rule {
     [MISHAP_SILENT] = {silent, end_client, -1},
     [MISHAP_HALF] = {half, end_client, -1},
     [MISHAP_GREEDY] = {greedy, end_client, -1},
+    [MISHAP_KILL_PREPARED] = {kill_prepared, NULL, -1},
 };
 
 /* MISHAP_COUNT: none */

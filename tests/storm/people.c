@@ -170,6 +170,9 @@ void storm_tick(struct storm *s)
 
 pid_t storm_victim(struct storm *s, enum victim victim, uint64_t choice)
 {
+    static const char *const names[VICTIM_COUNT] = {[VICTIM_WORKER] = "gpud-worker",
+                                                    [VICTIM_COMPILER] = "gpud-compile",
+                                                    [VICTIM_PREPARED] = "gpud-prepared"};
     pid_t found[32];
     unsigned count = 0;
     if (victim == VICTIM_FRONT) {
@@ -181,7 +184,6 @@ pid_t storm_victim(struct storm *s, enum victim victim, uint64_t choice)
     if (victim == VICTIM_LAUNCHER || s->launcher == 0) {
         return s->launcher;
     }
-    count = daemon_children(s->launcher, victim == VICTIM_WORKER ? "gpud-worker" : "gpud-compile",
-                            found, sizeof found / sizeof found[0]);
+    count = daemon_children(s->launcher, names[victim], found, sizeof found / sizeof found[0]);
     return count == 0 ? 0 : found[choice % count];
 }

@@ -36,7 +36,8 @@
     X(FAMINE_WORKER, "worker out of descriptors", 2, true)                                         \
     X(SILENT, "silent client", 3, true)                                                            \
     X(HALF, "half a message", 3, true)                                                             \
-    X(GREEDY, "client that takes no answers", 3, true)
+    X(GREEDY, "client that takes no answers", 3, true)                                             \
+    X(KILL_PREPARED, "kill prepared worker", 4, true)
 enum mishap_kind {
 #define X(name, text, weight, safe) MISHAP_##name,
     MISHAPS(X)

@@ -304,10 +304,11 @@ static pid_t prepared(const struct daemon *d)
 }
 
 /* FAULT other: a prepared worker is lost
- * required: nobody notices; the next worker of its device starts as without one, and gets another
- * defence: `launcher/workers.c`: hand_over, tend_prepared
+ * required: nobody notices; another is prepared after 3 s, and a worker that is due before starts
+ *   as without one
+ * defence: `launcher/workers.c`: hand_over, replace
  * also: `launcher_workers_test`
- * mutants: prepared-lost, prepared-like, prepared-alone */
+ * mutants: prepared-lost, prepared-like, prepared-alone, prepared-replaced, prepared-useless */
 START_TEST(the_next_worker_is_the_prepared_one)
 {
     struct daemon d;

@@ -205,6 +205,7 @@ START_TEST(without_its_worker_it_ends)
     struct child *fresh = ask(2, "echo", "device", true); /* not one that is being ended */
     ck_assert_int_ne(fresh->pid, next);
     reap(child);
+    (void)workers_tend(&w, at, true);
     ck_assert_int_eq(child->kind, CHILD_FREE);
 }
 END_TEST
@@ -252,7 +253,48 @@ START_TEST(a_lost_one_is_replaced_by_a_start)
     ck_assert_int_ne(child->pid, next);
     check_echo(child);
     children_reap(&children);
+    (void)workers_tend(&w, clock_now_ns(), false);
     ck_assert_int_eq(lost->kind, CHILD_FREE);
+}
+END_TEST
+
+static void end_it(pid_t pid)
+{
+    siginfo_t info;
+    ck_assert_int_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    children_reap(&children);
+}
+
+START_TEST(a_killed_one_is_replaced)
+{
+    pid_t next = pair("echo", "device");
+    const struct child *worker = children_find(&children, 1);
+    ck_assert_int_eq(kill(next, SIGKILL), 0);
+    end_it(next);
+    uint64_t now = clock_now_ns();
+    uint64_t at = workers_tend(&w, now, true);
+    ck_assert_ptr_null(prepared());
+    ck_assert_uint_gt(at, now); /* not at once: its end may come from what it does */
+    ck_assert_uint_ne(at, NS_NEVER);
+    ck_assert_uint_eq(at, worker->prepare_at);
+    ck_assert_uint_eq(workers_tend(&w, at, true), NS_NEVER);
+    ck_assert_ptr_nonnull(prepared());
+    ck_assert_int_ne(prepared()->pid, next);
+}
+END_TEST
+
+/* As where the back end gains nothing. */
+START_TEST(one_that_ends_by_itself_is_not_replaced)
+{
+    (void)pair("echo", "device");
+    struct child *child = prepared();
+    (void)close(child->fd[CHILD_CHANNEL]);
+    child->fd[CHILD_CHANNEL] = -1;
+    end_it(child->pid);
+    ck_assert_int_le(child->pid, 0);
+    ck_assert_uint_eq(workers_tend(&w, clock_now_ns(), true), NS_NEVER);
+    ck_assert_ptr_null(prepared());
+    ck_assert_int_eq(child->kind, CHILD_FREE);
 }
 END_TEST
 
@@ -287,5 +329,6 @@ END_TEST
 SUITE_MAIN_IN("launcher workers", setup, teardown, the_next_worker_is_the_prepared_one,
               a_prepared_worker_has_only_what_it_is_given, others_do_not_get_it,
               without_its_worker_it_ends, a_worker_that_comes_back_keeps_it, the_settings_want_none,
-              a_lost_one_is_replaced_by_a_start, it_stays_when_the_front_ends,
+              a_lost_one_is_replaced_by_a_start, a_killed_one_is_replaced,
+              one_that_ends_by_itself_is_not_replaced, it_stays_when_the_front_ends,
               users_of_a_pool_are_for_workers_first)
