@@ -142,6 +142,19 @@ static const char logs_help[] =
     "Example:\n"
     "  gpuctl logs -f --tenant vision --level warn\n";
 
+static const char drain_help[] =
+    "  --device ID     release this device alone, for a reset or another driver: its jobs end,\n"
+    "                  its buffers go to the host, and no process of gpud has it open then\n"
+    "  --finish        jobs that wait for it run first (else they wait until it is resumed)\n"
+    "  --wait SECONDS  wait until it is released (exit code 124: not in time; it goes on)\n"
+    "Without a device the daemon takes no new jobs, and finishes those that run.\n"
+    "Example:\n"
+    "  gpuctl drain --device 1 --wait 600 && nvidia-smi -i 1 -r && gpuctl resume --device 1\n";
+
+static const char resume_help[] =
+    "  --device ID  open this device again, after gpuctl drain --device ID\n"
+    "Without a device the daemon takes jobs again; devices that are drained stay so.\n";
+
 static const char token_help[] =
     "FILE gets the new token and must not exist; a client names it in GPUD_TOKEN_FILE.\n"
     "The line on standard output has only the token's hash: append it to the file that\n"
@@ -211,8 +224,10 @@ const struct command commands[] = {
     {"config show", "", "The configuration in force", "", NULL, cmd_config_show, COMMAND_LOOKS},
     {"config check", "[FILE]", "Check a configuration file", "", NULL, cmd_config_check,
      COMMAND_LONG},
-    {"drain", "", "Finish what runs, take no new jobs", "", NULL, cmd_drain, COMMAND_BRIEF},
-    {"resume", "", "Take jobs again", "", NULL, cmd_resume, COMMAND_BRIEF},
+    {"drain", "[OPTION...]", "Finish what runs, take no new jobs; or release one device",
+     drain_help, drain_option_list, cmd_drain, COMMAND_BRIEF},
+    {"resume", "[OPTION...]", "Take jobs again", resume_help, resume_option_list, cmd_resume,
+     COMMAND_BRIEF},
     {"reload", "", "Read the configuration again", "", NULL, cmd_reload, COMMAND_LONG},
     {"token", "FILE", "Make a token for clients of other hosts", token_help, NULL, cmd_token,
      COMMAND_LONG},

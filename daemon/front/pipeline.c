@@ -9,6 +9,7 @@
 #include "daemon/front/clients/shm.h"
 #include "daemon/front/devices/adopt.h"
 #include "daemon/front/devices/discover.h"
+#include "daemon/front/devices/draining.h"
 #include "daemon/front/devices/monitor.h"
 #include "daemon/front/housekeeping.h"
 #include "daemon/front/memory/arenas.h"
@@ -155,7 +156,7 @@ static void on_device_changed(struct front *f, struct device *d)
     }
     module_begin_waiting(f);
     unsigned serving = discover_serving(f);
-    bool ready = serving >= f->config.min_devices;
+    bool ready = serving + draining_count(f) >= f->config.min_devices; /* of these nothing comes */
     if (ready && !f->ready_reported) {
         f->ready_reported = true;
         log_say(LOG_READY, "ready: %u device%s", serving, serving == 1 ? "" : "s");
@@ -326,6 +327,7 @@ void pipeline_wake(struct front *f)
         f->pressed = false;
         kick(f);
     }
+    draining_watch(f, now); /* before a worker of a drained device starts again */
     worker_watch(f, now, away_ns);
     turns_watch(f, now, away);
     domains_watch(f, now);

@@ -8,6 +8,7 @@
 #include "daemon/front/clients/processes.h"
 #include "daemon/front/clients/shm.h"
 #include "daemon/front/clients/sockets.h"
+#include "daemon/front/devices/hold_file.h"
 #include "daemon/front/devices/monitor.h"
 #include "daemon/front/ending.h"
 #include "daemon/front/memory/variable.h"
@@ -277,6 +278,7 @@ void pipeline_finish(struct front *f)
     }
     building_finish(f);
     monitor_destroy(f->monitor);
+    hold_file_destroy(f->holds);
     struct device *d;
     for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
         worker_forget(d);

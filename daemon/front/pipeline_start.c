@@ -6,6 +6,7 @@
 #include "daemon/front/clients/processes.h"
 #include "daemon/front/clients/shm.h"
 #include "daemon/front/devices/adopt.h"
+#include "daemon/front/devices/hold_file.h"
 #include "daemon/front/devices/monitor.h"
 #include "daemon/front/metrics/metrics.h"
 #include "daemon/front/model/wake.h"
@@ -103,6 +104,7 @@ int pipeline_start(struct front *f, struct err *e)
     pipeline_init(f);
     forecast_file_read(f->config.cache_dir, &f->forecasts);
     int rc = monitor_create(&f->monitor, e);
+    rc = rc == 0 ? hold_file_create(&f->holds, e) : rc;
     rc = rc == 0 ? access_log_create(&f->access, e) : rc;
     if (rc == 0) {
         access_log_set(f->access, f->config.access);

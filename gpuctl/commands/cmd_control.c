@@ -10,16 +10,6 @@ static int control(struct ctl *ctl, struct options *options, const char *what, c
     return rc == 0 ? ctl_control(ctl, what, NULL, done, e) : rc;
 }
 
-int cmd_drain(struct ctl *ctl, struct options *options, struct ctl_err *e)
-{
-    return control(ctl, options, "drain", "draining: no new jobs are taken", e);
-}
-
-int cmd_resume(struct ctl *ctl, struct options *options, struct ctl_err *e)
-{
-    return control(ctl, options, "resume", "jobs are taken again", e);
-}
-
 int cmd_reload(struct ctl *ctl, struct options *options, struct ctl_err *e)
 {
     return control(ctl, options, "reload", "the settings were read again", e);

@@ -23,8 +23,11 @@ static const struct advice advices[] = {
      "check its driver (for the CPU: apt-get install ocl-icd-libopencl1 pocl-opencl-icd); the "
      "daemon looks for it periodically, and at once after: gpuctl reload"},
     {"held",
-     "the driver asks for a recovery (see reason); jobs wait until it is done: drain, reset "
-     "the GPU (nvidia-smi -r) or reboot"},
+     "the driver asks for a recovery (see reason); jobs wait until it is done: gpuctl drain "
+     "--device with its number, then reset the GPU (nvidia-smi -r), or reboot"},
+    {"draining",
+     "wait for what the reason names, or give the drain up: gpuctl resume --device with its number"},
+    {"drained", "when the work on it is done: gpuctl resume --device with its number"},
     {"stuck", "its driver hangs and the worker cannot be ended: the host may need a reboot"},
 };
 
@@ -43,7 +46,7 @@ static void print_problems(const gpud_table *status, const gpud_table *devices, 
 {
     const char *problem = table_text_of(status, 0, "problem");
     fprintf(out, "gpud is %s: %s.\n", table_text_of(status, 0, "state"), problem);
-    if (strstr(problem, "draining") != NULL) {
+    if (strncmp(problem, "draining", strlen("draining")) == 0) { /* not one device */
         fprintf(out, "  gpuctl resume makes it take jobs again.\n");
     }
     for (uint32_t r = 0; r < gpud_table_rows(devices); r++) {

@@ -62,6 +62,8 @@ extern const struct option kernel_check_option_list[];
 extern const struct option pool_option_list[];
 extern const struct option trace_option_list[];
 extern const struct option wait_option_list[];
+extern const struct option drain_option_list[];
+extern const struct option resume_option_list[];
 extern const struct option logs_option_list[];
 extern const struct option metrics_option_list[];
 extern const struct option pool_snapshot_option_list[];

@@ -199,11 +199,17 @@ static bool unknown(const char *text)
 static void look_at_device(const struct facts_device *v, struct finding *f)
 {
     unsigned long long id = v->id;
+    if (strcmp(v->state, "drained") == 0 || strcmp(v->state, "draining") == 0) {
+        finding_add(f, FINDING_WARNING, "", "device %llu is %s: it takes no jobs", id, v->state);
+        finding_mend(f, "gpuctl resume --device %llu, when the work on it is done", id);
+    }
     if (!unknown(v->recovery) && strcmp(v->recovery, "none") != 0) {
-        finding_add(f, FINDING_FAILURE,
-                    strstr(v->recovery, "reboot") != NULL ? "gpuctl drain, then reboot"
-                                                          : "gpuctl drain, then nvidia-smi -r",
-                    "device %llu: its driver asks: %s", id, v->recovery);
+        finding_add(f, FINDING_FAILURE, "", "device %llu: its driver asks: %s", id, v->recovery);
+        if (strstr(v->recovery, "reboot") != NULL) {
+            finding_mend(f, "gpuctl drain, then reboot");
+        } else {
+            finding_mend(f, "gpuctl drain --device %llu --wait 600, then nvidia-smi -r", id);
+        }
     }
     if (v->ecc_errors > 0) {
         finding_add(f, FINDING_WARNING, "nvidia-smi -q -d ECC,PAGE_RETIREMENT,ROW_REMAPPER",

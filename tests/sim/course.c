@@ -166,6 +166,19 @@ static void choose_tokens(uint64_t seed, struct course_params *p, unsigned weigh
     }
 }
 
+/* The same. Of single devices. */
+static void choose_drains(uint64_t seed, const struct course_params *p,
+                          unsigned weight[COURSE_KINDS])
+{
+    struct chance c = chance_of(seed, 6);
+    bool may = p->special == WORLD_USUAL || p->special == WORLD_DOMAINS ||
+               p->special == WORLD_HELD || p->special == WORLD_BARE || p->special == WORLD_HOARD;
+    if (may && chance_percent(&c, 30)) {
+        weight[COURSE_DRAIN] = 14;
+        weight[COURSE_RESUME] = 12;
+    }
+}
+
 void course_make(uint64_t seed, struct course *ret_plan)
 {
     struct chance c = chance_of(seed, 1);
@@ -181,6 +194,7 @@ void course_make(uint64_t seed, struct course *ret_plan)
     choose_limits(seed, &p.params);
     choose_sockets(seed, &p.params);
     choose_tokens(seed, &p.params, weight);
+    choose_drains(seed, &p.params, weight);
     unsigned sum = sum_of(weight);
     p.count = pace.events;
     p.event = calloc(p.count, sizeof *p.event);

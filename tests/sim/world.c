@@ -13,6 +13,7 @@
 #include "common/log.h"
 #include "daemon/front/devices/adopt.h"
 #include "daemon/front/devices/discover.h"
+#include "daemon/front/devices/hold_file.h"
 #include "daemon/front/devices/monitor.h"
 #include "daemon/front/model/request.h"
 #include "daemon/front/modules/building.h"
@@ -452,6 +453,7 @@ static void front_begin(void)
     }
     pipeline_init(f);
     ck_assert_int_eq(monitor_create(&f->monitor, &e), 0);
+    ck_assert_int_eq(hold_file_create(&f->holds, &e), 0);
     ck_assert_int_eq(building_init(f, &e), 0);
 }
 

@@ -147,6 +147,52 @@ START_TEST(gpus_beside_instances_serve)
 }
 END_TEST
 
+static bool state_is(gpud_client *c, const char *device, const char *state)
+{
+    char text[64];
+    query_text(c, "devices", device, "state", text, sizeof text);
+    return strcmp(text, state) == 0;
+}
+
+static unsigned monitors(void)
+{
+    pid_t pids[4];
+    return daemon_children(daemon_launcher(&daemon_of_test), "gpud-monitor", pids, 4);
+}
+
+/* The management library has all GPUs open, so it is closed, too. An exported buffer keeps the GPU
+ * until its client frees it. The next front keeps both to it. */
+START_TEST(a_drained_gpu_is_no_process_s)
+{
+    char text[512];
+    gpud_buffer b = {0};
+    (void)setenv("CUDA_FAKE_NVML", "devices=2", 1);
+    gpud_client *c = begin("devices=2", NULL, NULL);
+    ck_until(query_value(c, "status", NULL, "serving") == 2 && monitors() == 1);
+    ck_gpud_ok(gpud_buffer_create_on(c, 1, gpud_shape_1d(GPUD_F32, 8), GPUD_BUFFER_EXPORT, "", &b));
+    ck_gpud_ok(gpud_control(c, "drain-device", "1"));
+    query_text(c, "devices", "1", "reason", text, sizeof text);
+    ck_until((query_text(c, "devices", "1", "reason", text, sizeof text),
+              strstr(text, "kept by 1 exported buffer,") != NULL));
+    ck_assert_uint_eq(monitors(), 1);
+    ck_gpud_ok(gpud_buffer_free(c, b));
+    ck_until(state_is(c, "1", "drained"));
+    ck_assert_uint_eq(monitors(), 0);
+    query_text(c, "devices", "0", "health", text, sizeof text);
+    ck_assert_ptr_nonnull(strstr(text, "not known: device 1 is drained"));
+    daemon_kill(&daemon_of_test);
+    daemon_spawn(&daemon_of_test);
+    daemon_wait_ready(&daemon_of_test);
+    ck_until(state_is(c, "1", "drained"));
+    ck_assert_uint_eq(monitors(), 0);
+    ck_assert_uint_eq(query_value(c, "devices", "1", "worker"), 0);
+    ck_gpud_ok(gpud_control(c, "resume-device", "1"));
+    ck_until(state_is(c, "1", "ready") && monitors() == 1);
+    end(c);
+    (void)unsetenv("CUDA_FAKE_NVML");
+}
+END_TEST
+
 /* More than one piece; a part of one buffer to a part of the other. Through memory that the workers
  * share, and where there is none through the client. */
 START_TEST(a_copy_crosses_devices)
@@ -194,6 +240,7 @@ int main(void)
     suite_add_loop(suite, some_are_chosen_by_uuid, 2);
     suite_add(suite, all_instances_serve);
     suite_add_loop(suite, gpus_beside_instances_serve, 2);
+    suite_add(suite, a_drained_gpu_is_no_process_s);
     suite_add_loop(suite, a_copy_crosses_devices, 2);
     return system_main(suite);
 }

@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "daemon/front/devices/drained.h"
 #include "daemon/front/memory/buffers.h"
 #include "daemon/front/model/about.h"
 #include "daemon/front/model/domain.h"
@@ -63,7 +64,16 @@ struct device *discover_device(struct front *f, const char *backend, unsigned nu
     (void)snprintf(d->backend, sizeof d->backend, "%s", backend);
     f->device[f->device_count++] = d;
     f->hooks.device_added(f);
+    (void)drained_recall(f, d);
     return d;
+}
+
+/* Opens a device that is new. One that is drained is not opened, but may lead to the others. */
+static void begin(struct front *f, struct device *d)
+{
+    if (!device_drains(d)) {
+        worker_start(f, d);
+    }
 }
 
 static void open_device(struct front *f, const char *backend, unsigned number)
@@ -71,7 +81,7 @@ static void open_device(struct front *f, const char *backend, unsigned number)
     unsigned before = f->device_count;
     struct device *d = discover_device(f, backend, number);
     if (d != NULL && f->device_count > before) {
-        worker_start(f, d);
+        begin(f, d);
     }
 }
 
@@ -93,16 +103,21 @@ void discover_start(struct front *f)
     f->listed = true;
     for (unsigned i = 0; i < f->device_count; i++) {
         if (f->device[i]->worker == 0 && f->device[i]->state == DEVICE_STARTING) {
-            worker_start(f, f->device[i]); /* its worker has ended since */
+            begin(f, f->device[i]); /* its worker has ended since */
         }
     }
     bool automatic_choice = strcmp(f->config.backend, "auto") == 0;
-    if (automatic_choice && f->device_count > 0) {
-        return; /* the adopted workers decide the back end, and lead to its other devices */
-    }
-    open_device(f, automatic_choice ? automatic[0] : f->config.backend, first_wanted(f, 0));
+    if (!automatic_choice || f->device_count == 0) {
+        open_device(f, automatic_choice ? automatic[0] : f->config.backend, first_wanted(f, 0));
+    } /* else the adopted workers decide the back end, and lead to its other devices */
     if (f->device_count == 0) {
         wake_at(f, ns_add(front_now(f), FIRST_NS));
+    }
+    for (unsigned i = 0; i < f->device_count; i++) {
+        if (device_drains(f->device[i])) {
+            discover_siblings(f, f->device[i]);
+            f->hooks.device_changed(f, f->device[i]);
+        }
     }
 }
 
@@ -214,7 +229,8 @@ void discover_listed(struct front *f, const struct health_report *report)
         }
         if (d != NULL) {
             (void)snprintf(d->pin, sizeof d->pin, UUID_OPTION "%s", listed->uuid);
-            worker_start(f, d);
+            (void)drained_recall(f, d);
+            begin(f, d);
         }
     }
 }
@@ -486,7 +502,7 @@ void discover_absent(struct front *f, struct device *d, const struct err *e)
  * settings instead (tenant_quota.h). */
 static bool may_come_back(const struct device *d)
 {
-    return d->state == DEVICE_ABSENT && d->worker == 0 && !d->overpromised;
+    return d->state == DEVICE_ABSENT && d->worker == 0 && !d->overpromised && device_gets_worker(d);
 }
 
 void discover_watch(struct front *f, uint64_t now)

@@ -9,7 +9,26 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "daemon/front/model/device.h"
 #include "proto/health.h"
+
+#define DRAINED  "drained" /* begins a line of a drained device; no pin is this */
+#define BY_WIDTH "64"      /* PROTO_NAME_MAX */
+
+int hold_file_create(struct hold_file **ret_file, struct err *e)
+{
+    struct hold_file *h = calloc(1, sizeof *h);
+    if (h == NULL) {
+        return err_set(e, ERR_NOMEM, "no memory for the hold file");
+    }
+    *ret_file = h;
+    return 0;
+}
+
+void hold_file_destroy(struct hold_file *h)
+{
+    free(h);
+}
 
 static void add(struct hold_file *h, const char *pin, uint32_t recovery)
 {
@@ -20,12 +39,29 @@ static void add(struct hold_file *h, const char *pin, uint32_t recovery)
     }
 }
 
-/* "PIN NUMBER\n"; other lines are ignored. */
+/* A line of a drained device; others leave the list as it is. */
+static bool add_drained(struct hold_file *h, const char *line)
+{
+    struct hold_drain d = {.number = 0};
+    int used = 0;
+    int fields = sscanf(line, DRAINED " %15s %u %u %u %" SCNu64 " %" BY_WIDTH "s %n", d.backend,
+                        &d.number, &d.siblings, &d.wish, &d.since_s, d.by, &used);
+    if (fields == 6 && used > 0 && (d.wish == DRAIN_HOLDS || d.wish == DRAIN_FINISHES) &&
+        h->drained_count < HOLDS_MAX) {
+        size_t length = strcspn(line + used, "\n");
+        (void)snprintf(d.pin, sizeof d.pin, "%.*s", length < sizeof d.pin ? (int)length : 0,
+                       line + used);
+        h->drained[h->drained_count++] = d;
+    }
+    return strncmp(line, DRAINED " ", sizeof DRAINED) == 0;
+}
+
+/* Lines of another form are ignored. */
 static void add_line(struct hold_file *h, char *line)
 {
     char *number = strchr(line, ' ');
     char *end = NULL;
-    if (number == NULL) {
+    if (number == NULL || add_drained(h, line)) {
         return;
     }
     *number++ = '\0';
@@ -44,7 +80,7 @@ static bool path_of(const char *runtime_dir, const char *name, char out[PATH_MAX
 static void read_once(struct hold_file *h, const char *runtime_dir)
 {
     char path[PATH_MAX];
-    char line[128];
+    char line[256];
     if (h->read) {
         return;
     }
@@ -69,8 +105,31 @@ static bool save(const struct hold_file *h, const char *path, const char *next)
     for (unsigned i = 0; i < h->count; i++) {
         ok = fprintf(file, "%s %" PRIu32 "\n", h->item[i].pin, h->item[i].recovery) > 0 && ok;
     }
+    for (unsigned i = 0; i < h->drained_count; i++) {
+        const struct hold_drain *d = &h->drained[i];
+        ok = fprintf(file, DRAINED " %s %u %u %u %" PRIu64 " %s %s\n", d->backend, d->number,
+                     d->siblings, d->wish, d->since_s, d->by, d->pin) > 0 &&
+             ok;
+    }
     ok = fclose(file) == 0 && ok;
     return ok && rename(next, path) == 0;
+}
+
+static void write_all(const struct hold_file *h, const char *runtime_dir)
+{
+    char path[PATH_MAX];
+    char next[PATH_MAX];
+    if (!path_of(runtime_dir, "held", path) || !path_of(runtime_dir, "held.new", next)) {
+        return;
+    }
+    bool empty = h->count + h->drained_count == 0;
+    bool ok = empty ? unlink(path) == 0 || errno == ENOENT : save(h, path, next);
+    if (!ok) {
+        log_say(LOG_FILE_BAD,
+                "hold file %s: %s: after a restart, held devices get jobs until their driver "
+                "answers, and drained ones are opened",
+                path, strerror(errno));
+    }
 }
 
 static struct hold *find(struct hold_file *h, const char *pin)
@@ -92,8 +151,6 @@ uint32_t hold_file_find(struct hold_file *h, const char *runtime_dir, const char
 
 void hold_file_set(struct hold_file *h, const char *runtime_dir, const char *pin, uint32_t recovery)
 {
-    char path[PATH_MAX];
-    char next[PATH_MAX];
     read_once(h, runtime_dir);
     struct hold *d = find(h, pin);
     if ((d != NULL ? d->recovery : HEALTH_RECOVERY_NONE) == recovery) {
@@ -106,14 +163,56 @@ void hold_file_set(struct hold_file *h, const char *runtime_dir, const char *pin
     } else {
         *d = h->item[--h->count];
     }
-    if (!path_of(runtime_dir, "held", path) || !path_of(runtime_dir, "held.new", next)) {
-        return;
+    write_all(h, runtime_dir);
+}
+
+/* ---- drained devices ------------------------------------------------------------------------- */
+
+static bool is_of(const struct hold_drain *x, const char *backend, unsigned number, const char *pin)
+{
+    bool pinned = pin[0] != '\0' && x->pin[0] != '\0';
+    return pinned ? strcmp(x->pin, pin) == 0
+                  : x->number == number && strcmp(x->backend, backend) == 0;
+}
+
+static struct hold_drain *find_drained(struct hold_file *h, const char *backend, unsigned number,
+                                       const char *pin)
+{
+    for (unsigned i = 0; i < h->drained_count; i++) {
+        if (is_of(&h->drained[i], backend, number, pin)) {
+            return &h->drained[i];
+        }
     }
-    bool ok = h->count == 0 ? unlink(path) == 0 || errno == ENOENT : save(h, path, next);
-    if (!ok) {
-        log_say(
-            LOG_FILE_BAD,
-            "hold file %s: %s: after a restart, held devices get jobs until their driver answers",
-            path, strerror(errno));
+    return NULL;
+}
+
+const struct hold_drain *hold_file_drained(struct hold_file *h, const char *runtime_dir,
+                                           const char *backend, unsigned number, const char *pin)
+{
+    read_once(h, runtime_dir);
+    return find_drained(h, backend, number, pin);
+}
+
+void hold_file_drain(struct hold_file *h, const char *runtime_dir, const struct hold_drain *entry)
+{
+    read_once(h, runtime_dir);
+    struct hold_drain *d = find_drained(h, entry->backend, entry->number, entry->pin);
+    if (d == NULL && h->drained_count < HOLDS_MAX) {
+        d = &h->drained[h->drained_count++];
+    }
+    if (d != NULL) {
+        *d = *entry;
+        write_all(h, runtime_dir);
+    }
+}
+
+void hold_file_resume(struct hold_file *h, const char *runtime_dir, const char *backend,
+                      unsigned number, const char *pin)
+{
+    read_once(h, runtime_dir);
+    struct hold_drain *d = find_drained(h, backend, number, pin);
+    if (d != NULL) {
+        *d = h->drained[--h->drained_count];
+        write_all(h, runtime_dir);
     }
 }

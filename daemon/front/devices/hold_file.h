@@ -1,14 +1,27 @@
 /*
- * The hold file in the runtime folder lists the devices that get no new jobs because their driver
- * wants a recovery. The next front gives them no jobs either until its own monitor has asked the
- * driver. If the folder cannot be written, holds end with the front. Blocks on a small file.
- * Thread: the loop's.
+ * The hold file in the runtime folder lists the devices that get no new jobs: because their driver
+ * wants a recovery, or because an operator drains them. The next front gives the first ones no jobs
+ * either until its own monitor has asked the driver, and does not open those that are drained. If
+ * the folder cannot be written, both end with the front. Blocks on a small file. Thread: the loop's.
+ *
+ * A line is one of
+ *
+ *     PIN RECOVERY
+ *     drained BACKEND NUMBER SIBLINGS WISH SINCE BY UUID-PIN
+ *
+ * A device is found by its UUID, if it has one, and else by back end and number: a device that is
+ * not opened does not tell its UUID. WISH is 1 or 2 (enum drain_state), SINCE a calendar time in s,
+ * SIBLINGS the number of devices of the back end, for a front that opens no other of them. Fronts of
+ * earlier versions skip such lines.
  */
 #ifndef FRONT_DEVICES_HOLD_FILE_H
 #define FRONT_DEVICES_HOLD_FILE_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "common/err.h"
+#include "proto/limits.h"
 
 #define HOLDS_MAX 64u
 
@@ -17,11 +30,28 @@ struct hold {
     uint32_t recovery; /* enum health_recovery */
 };
 
+/* A device that an operator drains. */
+struct hold_drain {
+    char backend[16]; /* as in struct device, as the next three */
+    unsigned number;
+    unsigned siblings;
+    char pin[65];     /* that has a UUID; "": it has none, or that is not known */
+    unsigned wish;    /* DRAIN_HOLDS or DRAIN_FINISHES */
+    uint64_t since_s; /* of the calendar */
+    char by[PROTO_NAME_MAX + 1];
+};
+
 struct hold_file {
     struct hold item[HOLDS_MAX];
     unsigned count;
+    struct hold_drain drained[HOLDS_MAX];
+    unsigned drained_count;
     bool read; /* the file has been read */
 };
+
+/* Reads nothing yet. ERR_NOMEM. */
+int hold_file_create(struct hold_file **ret_file, struct err *e);
+void hold_file_destroy(struct hold_file *h); /* NULL is accepted; the file stays */
 
 /* The recovery that the device waits for; HEALTH_RECOVERY_NONE: it is not on hold. The first call
  * reads the file. */
@@ -29,5 +59,14 @@ uint32_t hold_file_find(struct hold_file *h, const char *runtime_dir, const char
 /* Sets or lifts (HEALTH_RECOVERY_NONE) a hold, also in the file. */
 void hold_file_set(struct hold_file *h, const char *runtime_dir, const char *pin,
                    uint32_t recovery);
+
+/* The entry of a drained device; NULL: there is none. pin: "" or one that has a UUID. */
+const struct hold_drain *hold_file_drained(struct hold_file *h, const char *runtime_dir,
+                                           const char *backend, unsigned number, const char *pin);
+/* Adds the device's entry, or replaces it. Beyond HOLDS_MAX: there is none. */
+void hold_file_drain(struct hold_file *h, const char *runtime_dir, const struct hold_drain *entry);
+/* Removes the entry. No such entry: nothing happens. */
+void hold_file_resume(struct hold_file *h, const char *runtime_dir, const char *backend,
+                      unsigned number, const char *pin);
 
 #endif

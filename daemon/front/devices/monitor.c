@@ -10,6 +10,7 @@
 #include "common/saturate.h"
 #include "daemon/front/devices/discover.h"
 #include "daemon/front/devices/energy.h"
+#include "daemon/front/devices/hold_file.h"
 #include "daemon/front/model/about.h"
 #include "daemon/front/model/front.h"
 #include "daemon/front/model/wake.h"
@@ -97,11 +98,63 @@ static uint64_t hangs_ns(const struct monitor *m, uint64_t now)
     return now > ns_add(since, patience) ? patience : 0;
 }
 
-/* Starts a monitor if none runs, and ends one that hangs. */
-static void tend(struct front *f, uint64_t now)
+static void end(struct front *f, uint64_t now)
 {
     struct monitor *m = f->monitor;
     struct err e = ERR_INIT;
+    m->killed_ns = now;
+    if (f->io.kill(f->launcher, m->id, SIGKILL, &e) != 0) {
+        log_say(LOG_WORKER_STAYS, "gpud-monitor: %s", e.text);
+    }
+}
+
+/* Would a monitor open the device? One of which only the number is known may have a UUID. */
+static bool opens(const struct device *d)
+{
+    return asks_about(d) || (strcmp(d->backend, "cuda") == 0 && d->pin[0] == '\0');
+}
+
+/* The device for which no monitor may run; NULL: there is none. */
+static const struct device *paused_for(const struct front *f)
+{
+    const struct device *found = NULL;
+    for (unsigned i = 0; i < f->device_count && found == NULL; i++) {
+        const struct device *d = f->device[i];
+        found = device_drains(d) && d->state == DEVICE_RESTING && opens(d) ? d : NULL;
+    }
+    return found;
+}
+
+static void pause_for(struct front *f, const struct device *d, uint64_t now)
+{
+    struct monitor *m = f->monitor;
+    (void)snprintf(m->ended, sizeof m->ended,
+                   "device %u is drained, and the management library would open it",
+                   device_shown(d));
+    m->start_ns = 0;
+    if (m->id != 0 && m->killed_ns == 0) {
+        end(f, now);
+    }
+}
+
+bool monitor_leaves(struct front *f, const struct device *d)
+{
+    if (f->monitor == NULL || !opens(d)) {
+        return true;
+    }
+    pause_for(f, d, front_now(f));
+    return f->monitor->id == 0;
+}
+
+/* Starts a monitor if none runs and one may, and ends one that hangs. */
+static void tend(struct front *f, uint64_t now)
+{
+    struct monitor *m = f->monitor;
+    const struct device *paused = paused_for(f);
+    if (paused != NULL) {
+        pause_for(f, paused, now);
+        return;
+    }
     if (m->id == 0) {
         if (now >= m->start_ns) {
             start(f, now);
@@ -110,13 +163,10 @@ static void tend(struct front *f, uint64_t now)
     }
     uint64_t patience = m->killed_ns == 0 ? hangs_ns(m, now) : 0;
     if (patience > 0) {
-        m->killed_ns = now;
         (void)snprintf(m->ended, sizeof m->ended, "the driver did not answer within %u s",
                        (unsigned)(patience / NS_PER_S));
         log_say(LOG_MONITOR_ENDED, "gpud-monitor is ended: %s", m->ended);
-        if (f->io.kill(f->launcher, m->id, SIGKILL, &e) != 0) {
-            log_say(LOG_WORKER_STAYS, "gpud-monitor: %s", e.text);
-        }
+        end(f, now);
     }
 }
 
@@ -193,7 +243,7 @@ const char *monitor_recovery_text(uint64_t recovery)
 static void change(struct front *f, struct device *d, uint32_t recovery)
 {
     d->recovery = recovery;
-    hold_file_set(&f->monitor->hold_file, f->config.runtime_dir, d->pin, recovery);
+    hold_file_set(f->holds, f->config.runtime_dir, d->pin, recovery);
     f->hooks.device_changed(f, d);
     f->hooks.kick(f);
 }
@@ -249,6 +299,9 @@ static void watch_device(struct front *f, struct device *d, uint64_t now)
     } else {
         unknown(f, d, now, why);
     }
+    if (device_drains(d)) {
+        return; /* its reason says how far that is */
+    }
     const char *text = d->recovery != 0          ? "the driver asks: "
                        : d->recovery_unsure != 0 ? "not known whether the driver still asks: "
                                                  : "";
@@ -263,7 +316,7 @@ static void recall(struct front *f, struct device *d)
         return;
     }
     d->recovery_ns = front_now(f);
-    d->recovery = hold_file_find(&f->monitor->hold_file, f->config.runtime_dir, d->pin);
+    d->recovery = hold_file_find(f->holds, f->config.runtime_dir, d->pin);
     if (d->recovery != HEALTH_RECOVERY_NONE) {
         log_about(
             LOG_HEALTH_HELD, about_device(d),
@@ -335,8 +388,11 @@ bool monitor_ended(struct front *f, uint64_t id)
         }
         m->id = 0;
         m->killed_ns = 0;
-        m->start_ns = ns_add(front_now(f), m->pause_ns);
-        m->pause_ns = m->pause_ns < PAUSE_NS ? 2 * m->pause_ns : PAUSE_NS;
+        if (paused_for(f) == NULL) {
+            m->start_ns = ns_add(front_now(f), m->pause_ns);
+            m->pause_ns = m->pause_ns < PAUSE_NS ? 2 * m->pause_ns : PAUSE_NS;
+        }
+        wake_at(f, front_now(f)); /* a device that is drained may wait for it */
     }
     return (id & ID_BIT) != 0;
 }

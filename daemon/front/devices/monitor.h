@@ -6,6 +6,9 @@
  *
  *     none ──start──> runs ──(hangs)──> killed ──(ended)──> none, for a pause that grows
  *                      └──────────────(ended)───────────────┘
+ *
+ * The management library has every GPU open, so no monitor runs while one of them is drained
+ * (draining.h): one that runs is killed, and the next starts without a pause.
  */
 #ifndef FRONT_DEVICES_MONITOR_H
 #define FRONT_DEVICES_MONITOR_H
@@ -16,7 +19,6 @@
 
 #include "common/err.h"
 #include "common/memfd.h"
-#include "daemon/front/devices/hold_file.h"
 #include "proto/health.h"
 
 struct front;
@@ -31,7 +33,6 @@ struct monitor {
     uint64_t pause_ns;  /* after an end; grows until a monitor reports a device */
     uint64_t watch_ns;  /* when the devices are checked next */
     char ended[160]; /* why the latest monitor ended; "": its page has the reason, or none ended */
-    struct hold_file hold_file; /* holds, including those of former fronts */
 };
 
 /* Starts no process yet. ERR_NOMEM. */
@@ -46,6 +47,9 @@ void monitor_wake(struct front *f, struct device *d);
  * go on, and no others begin. Unknown health sets no hold. It lifts one after two minutes, with a
  * warning. away: the front itself stood still before, and the monitor gets a second to report. */
 void monitor_watch(struct front *f, uint64_t now_ns, bool away);
+/* The device is drained, and its workers have ended. true: no monitor has it open. Else one is being
+ * ended. */
+bool monitor_leaves(struct front *f, const struct device *d);
 /* The recovery in words, a static string. */
 const char *monitor_recovery_text(uint64_t recovery);
 /* The health of a device and its age. false: it is not known, for the reason `why`; "" for a device

@@ -181,7 +181,8 @@ static bool restore_waits(const struct device *d)
 
 static void restore_more(struct front *f, struct device *d)
 {
-    while (d->restores < RESTORES_MAX && d->link != NULL && !restore_waits(d)) {
+    bool rests = d->state == DEVICE_RESTING; /* it is to end, and the host has the content */
+    while (d->restores < RESTORES_MAX && d->link != NULL && !rests && !restore_waits(d)) {
         struct buffer *b = d->restoring;
         restore_forget(d, b);
         b->restore_asked = true;

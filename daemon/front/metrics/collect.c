@@ -64,6 +64,7 @@ static void take_device(const struct device *d, const struct tally *t, struct de
     (void)snprintf(n->arch, sizeof n->arch, "%s", d->arch);
     (void)snprintf(n->uuid, sizeof n->uuid, "%s", uuid != NULL ? uuid : "");
     n->up = device_serves(d);
+    n->drain = d->drain.state == DRAIN_RELEASED ? 2 : device_drains(d);
     n->memory = d->memory;
     n->granted = d->granted;
     n->buffers = d->buffer_bytes;

@@ -31,7 +31,7 @@ struct device_figures {
     char arch[sizeof((struct device *)0)->arch];
     char uuid[sizeof((struct device *)0)->pin];
     const char *kind; /* static */
-    uint64_t up, memory, in_flight, domains, granted, buffers;
+    uint64_t up, drain, memory, in_flight, domains, granted, buffers;
     uint64_t turns, overruns;
     uint64_t held;                            /* its driver asks for a recovery */
     struct health_value health[HEALTH_KINDS]; /* as the driver reports it, while that is known */

@@ -157,6 +157,8 @@ static const struct family device_families[] = {
     DEVICE(GAUGE, ONE, "gpud_device_up", up, "1: the device serves."),
     DEVICE(GAUGE, ONE, "gpud_device_held", held,
            "1: it gets no new jobs, as its driver asks for a recovery."),
+    DEVICE(GAUGE, ONE, "gpud_device_drain", drain,
+           "1: an operator drains the device; 2: it is released, until gpuctl resume."),
     DEVICE(GAUGE, ONE, "gpud_device_memory_bytes", memory, "Memory of the device."),
     DEVICE(GAUGE, ONE, "gpud_device_buffer_bytes", buffers,
            "Buffers on the device or sealed on the host, as they were asked for."),

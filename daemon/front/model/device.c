@@ -40,7 +40,14 @@ static const unsigned steps[DEVICE_STATES] = {
                       STEPS_OF_END | REST,
     [DEVICE_STUCK] = STEP_TO(DEVICE_WAITING),
     [DEVICE_RESTING] = STEP_TO(DEVICE_STARTING) | STEP_TO(DEVICE_ADOPTING) | STEP_TO(DEVICE_STUCK) |
-                       STEP_TO(DEVICE_READY) | REST,
+                       STEP_TO(DEVICE_READY) | STEP_TO(DEVICE_WAITING) | REST,
+};
+
+static const unsigned drain_steps[DRAIN_STATES] = {
+    [DRAIN_NONE] = STEP_TO(DRAIN_HOLDS) | STEP_TO(DRAIN_FINISHES),
+    [DRAIN_HOLDS] = STEP_TO(DRAIN_FINISHES) | STEP_TO(DRAIN_RELEASED) | STEP_TO(DRAIN_NONE),
+    [DRAIN_FINISHES] = STEP_TO(DRAIN_HOLDS) | STEP_TO(DRAIN_RELEASED) | STEP_TO(DRAIN_NONE),
+    [DRAIN_RELEASED] = STEP_TO(DRAIN_NONE),
 };
 
 void device_set_state(struct device *d, enum device_state state, const char *reason)
@@ -50,6 +57,34 @@ void device_set_state(struct device *d, enum device_state state, const char *rea
     if (reason != NULL) {
         (void)snprintf(d->reason, sizeof d->reason, "%s", reason);
     }
+}
+
+void device_set_drain(struct device *d, enum drain_state state)
+{
+    step_check(drain_steps, d->drain.state, state);
+    d->drain.state = state;
+}
+
+static enum drain_state drain_of(const struct device *d)
+{
+    return d->base != NULL ? d->base->drain.state : d->drain.state;
+}
+
+bool device_drains(const struct device *d)
+{
+    return drain_of(d) != DRAIN_NONE;
+}
+
+int device_refuse_drained(const struct device *d, struct err *e)
+{
+    int rc = err_set(e, ERR_DRAINING,
+                     "device %u is being drained: use another one, or wait for gpuctl resume "
+                     "--device %u",
+                     device_shown(d), device_shown(d));
+    if (e != NULL) {
+        e->retry_after_ns = NS_PER_S;
+    }
+    return rc;
 }
 
 unsigned device_usual_streams(const struct device *d)
@@ -72,6 +107,10 @@ const char *device_state_name(const struct device *d)
         [DEVICE_OPENED] = "starting",    [DEVICE_REPLACED] = "restarting",
         [DEVICE_STUCK] = "stuck",        [DEVICE_RESTING] = "resting",
     };
+    bool rests = d->base != NULL && d->state == DEVICE_RESTING;
+    if (device_drains(d) && !rests) {
+        return d->drain.state == DRAIN_RELEASED ? "drained" : "draining";
+    }
     return d->state == DEVICE_READY && recovery_of(d) != 0 ? "held"
            : device_absent(d)                              ? names[DEVICE_ABSENT]
                                                            : names[d->state];
@@ -112,10 +151,18 @@ const char *restart_reason_name(enum restart_reason reason)
     return names[reason];
 }
 
+bool device_takes(const struct device *d)
+{
+    enum drain_state drain = drain_of(d);
+    bool may = drain == DRAIN_NONE || drain == DRAIN_FINISHES;
+    /* a device whose worker is killed keeps its state until the launcher has reaped the worker */
+    return d->state == DEVICE_READY && d->killed_ns == 0 && d->link != NULL &&
+           recovery_of(d) == 0 && may;
+}
+
 bool device_serves(const struct device *d)
 {
-    /* a device whose worker is killed keeps its state until the launcher has reaped the worker */
-    return d->state == DEVICE_READY && d->killed_ns == 0 && d->link != NULL && recovery_of(d) == 0;
+    return device_takes(d) && !device_drains(d);
 }
 
 bool device_hopeful(const struct device *d)
@@ -126,7 +173,7 @@ bool device_hopeful(const struct device *d)
 
 bool device_coming(const struct device *d)
 {
-    return device_hopeful(d) && recovery_of(d) == 0 && d->failures < 2;
+    return device_hopeful(d) && recovery_of(d) == 0 && !device_drains(d) && d->failures < 2;
 }
 
 void device_ended(struct device *d, bool blameless)
@@ -177,6 +224,12 @@ uint64_t device_pause_ns(const struct device *d)
     return pause < max ? pause : max;
 }
 
+bool device_gets_worker(const struct device *d)
+{
+    enum drain_state drain = drain_of(d);
+    return drain == DRAIN_NONE || (drain == DRAIN_FINISHES && d->jobs > 0);
+}
+
 bool device_may_restart(const struct device *d, uint64_t now)
 {
     return now >= d->restart_ns && !d->losing;
@@ -196,17 +249,6 @@ int device_staging_create(struct device *d, uint64_t input, uint64_t output, str
     range_init(&d->input_range, input, STAGING_ALIGN);
     range_init(&d->output_range, output, STAGING_ALIGN);
     return 0;
-}
-
-struct device_set device_hopes(struct device *const *devices, unsigned count, bool cpu)
-{
-    struct device_set hopes = {0};
-    for (unsigned i = 0; i < count; i++) {
-        if (device_hopeful(devices[i]) && (devices[i]->cpu || !cpu)) {
-            device_set_put(&hopes, devices[i]->index);
-        }
-    }
-    return hopes;
 }
 
 void device_staging_finish(struct device *d)

@@ -24,15 +24,27 @@
  *   waiting → starting    the pause is over
  *   waiting → waiting     a worker of it from an earlier front has yet to end
  *   starting, ready, waiting, absent → resting
- *                         a domain that nothing wants: its worker ends, if it has one
+ *                         a domain that nothing wants, or a worker of a device that is drained: it
+ *                         ends, if there is one
  *   resting → ready       not all of its buffers could go to the host, or something wants it
  *                         before they have
  *   resting → starting    something wants it again
  *   resting → adopting    as from waiting
+ *   resting → waiting     the device is not drained any more
  *   resting → resting     the device that it is on does not serve
  *
  * When its worker ends, a device goes to waiting, unless it is absent or resting. When a killed
  * worker does not end, the device goes to stuck.
+ *
+ * Whether an operator drains the device is a state beside that one, of the device and not of a
+ * worker: while it is drained, its workers may start, end or be taken over (devices/draining.h):
+ *
+ *   none → holds, finishes
+ *                         an operator asks for it, or the next front finds it in the hold file
+ *   holds ↔ finishes      an operator asks for the other
+ *   holds, finishes → released
+ *                         all its workers have ended
+ *   any → none            an operator resumes it
  */
 #ifndef FRONT_MODEL_DEVICE_H
 #define FRONT_MODEL_DEVICE_H
@@ -72,8 +84,28 @@ enum device_state {
     DEVICE_REPLACED, /* its worker ends; a worker of another back end follows */
     DEVICE_ABSENT,   /* cannot be used (`reason`); its worker may still run */
     DEVICE_STUCK,    /* its worker cannot be ended: quarantined */
-    DEVICE_RESTING,  /* a domain without a worker, or whose worker ends as nothing wants it */
+    DEVICE_RESTING,  /* without a worker, or its worker ends: nothing wants the domain, or the device
+                        is drained */
     DEVICE_STATES,
+};
+
+/* Of a device that an operator drains: requests that come now do not get it. */
+enum drain_state {
+    DRAIN_NONE,
+    DRAIN_HOLDS,    /* jobs that are bound to it wait */
+    DRAIN_FINISHES, /* they run first */
+    DRAIN_RELEASED, /* no process of gpud has it open */
+    DRAIN_STATES,
+};
+
+/* What keeps a drained device from its release, of what it has. */
+enum drain_keeper {
+    KEEPER_NONE,
+    KEEPER_EXPORT,   /* buffers that other processes may have mapped */
+    KEEPER_VARIABLE, /* variables of modules */
+    KEEPER_REQUEST,  /* buffers that are being made or sealed */
+    KEEPER_HOST,     /* host memory for copies is used up */
+    KEEPER_COPIES,   /* the launcher keeps no more copies */
 };
 
 /* Why a worker ended that another one replaced. */
@@ -95,7 +127,7 @@ enum worker_progress {
 /* What a thread waits for that the host is short of. */
 enum thread_lack { LACKS_NOTHING, LACKS_PROCESSOR, LACKS_DISK };
 
-/* How far the buffers of a domain that rests have gone to the host (workers/evacuate.h). */
+/* How far the buffers of a device that rests have gone to the host (workers/evacuate.h). */
 enum evacuation {
     EVACUATION_NONE,
     EVACUATION_COPIES, /* its worker copies them */
@@ -111,6 +143,13 @@ struct device {
     enum device_state state;   /* changed by device_set_state alone */
     char reason[ERR_TEXT_MAX]; /* why it is not ready; "": ready */
     bool required;             /* named by the settings */
+    struct drain {             /* of a device; draining.c's */
+        enum drain_state state; /* changed by device_set_drain alone */
+        char by[PROTO_NAME_MAX + 1]; /* the tenant that asked for it */
+        uint64_t since_s;            /* when, of the calendar */
+        uint64_t look_ns;            /* no other try to move its buffers before that */
+        enum drain_keeper keeper;    /* at the last try */
+    } drain;
 
     /* domains (domain.h); workers/domains.c's */
     struct device *base;        /* of a domain: the device that it is on; NULL: it is none */
@@ -296,9 +335,19 @@ uint64_t device_patience_ns(uint64_t asked_ns);
 /* The one way to change the state. A step that the table lacks ends the process. reason NULL: keeps
  * the old reason. */
 void device_set_state(struct device *d, enum device_state state, const char *reason);
-const char *device_state_name(const struct device *d); /* "held": ready, but `recovery` is set */
+/* "held": ready, but `recovery` is set. "draining", "drained": see enum drain_state. */
+const char *device_state_name(const struct device *d);
+/* The one way to change drain.state, of a device that is no domain. As device_set_state. */
+void device_set_drain(struct device *d, enum drain_state state);
+/* Does an operator drain the device, or that of the domain? */
+bool device_drains(const struct device *d);
+/* The refusal of a request for a device that is drained: ERR_DRAINING. */
+int device_refuse_drained(const struct device *d, struct err *e);
 const char *restart_reason_name(enum restart_reason reason); /* "job" */
 bool device_serves(const struct device *d);
+/* Does it take the next job that is bound to it? It serves, or it is drained and such jobs run
+ * first. */
+bool device_takes(const struct device *d);
 /* True also while it is searched for again. */
 bool device_absent(const struct device *d);
 /* Whether a setting's list of indices, "0,2", has the device's. */
@@ -322,8 +371,8 @@ uint64_t device_stay(uint64_t limit, uint64_t percent);
 uint64_t device_spill_limit(uint64_t set, unsigned devices);
 /* Whether it may serve at some time, so that jobs wait for it instead of failing. */
 bool device_hopeful(const struct device *d);
-/* Whether it serves or may serve soon. False after two failed workers in a row, or while the driver
- * asks for a recovery. */
+/* Whether it serves or may serve soon. False after two failed workers in a row, while the driver
+ * asks for a recovery, or while it is drained. */
 bool device_coming(const struct device *d);
 /* Counts the end of a worker in `failures`: a productive worker resets it. So does a blameless end
  * (from outside, or by a job's time limit) of a worker that had opened the device. */
@@ -331,12 +380,13 @@ void device_ended(struct device *d, bool blameless);
 /* The pause before the next worker: none after at most one failure. Then it doubles from 100 ms, up
  * to 0.5 s if the worker had opened the device, else up to 30 s. */
 uint64_t device_pause_ns(const struct device *d);
+/* Whether a worker of it may start: always, but for a device that is drained. That gets one for jobs
+ * that run first. */
+bool device_gets_worker(const struct device *d);
 /* Whether the pause is over and all buffers of the ended worker are marked. */
 bool device_may_restart(const struct device *d, uint64_t now);
 /* Makes the staging memory, of so many bytes for inputs and outputs. A failure makes neither. */
 int device_staging_create(struct device *d, uint64_t input, uint64_t output, struct err *e);
-/* The hopeful ones of these devices. cpu: only those that compute on the host's processor. */
-struct device_set device_hopes(struct device *const *devices, unsigned count, bool cpu);
 void device_staging_finish(struct device *d);
 
 #endif

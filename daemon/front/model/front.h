@@ -43,6 +43,7 @@ struct compile_response;
 struct compiler;
 struct forecast_file;
 struct front;
+struct hold_file;
 struct lanes;
 struct launcher_link;
 struct listener;
@@ -234,7 +235,8 @@ struct front {
     uint32_t worker_uid; /* kernels run as this user, which gets no session; 0: none */
     uint32_t worker_gid; /* or as users of this group, which get none either */
     struct compiler *compiler;
-    struct monitor *monitor; /* owned; NULL before the start */
+    struct monitor *monitor; /* owned; NULL before the start, as the next */
+    struct hold_file *holds; /* owned; devices/hold_file.h: of former fronts, too */
 
     struct tenant *tenants;            /* uthash by key */
     struct tenant *spare;              /* owned; has the spare workers (workers/domains.h), and is

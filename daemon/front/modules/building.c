@@ -235,8 +235,21 @@ int building_compile(struct front *f, struct module *m, const struct device *d, 
         return rc;
     }
     b->state = BUILD_RUNNING;
+    b->device = device_shown(d);
     m->users++;
     return 0;
+}
+
+bool building_runs(const struct front *f, const struct device *base)
+{
+    uint32_t cursor = 0;
+    bool runs = false;
+    for (const struct module *m; (m = idmap_next(&f->modules, &cursor, NULL)) != NULL && !runs;) {
+        for (const struct build *b = m->builds; b != NULL && !runs; b = b->next) {
+            runs = b->state == BUILD_RUNNING && b->device == base->index;
+        }
+    }
+    return runs;
 }
 
 /* ---- loading -------------------------------------------------------------------------------- */

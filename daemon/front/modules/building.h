@@ -15,6 +15,8 @@ void building_finish(struct front *f);
 void building_need(struct front *f, struct module *m, struct device *d);
 /* Compiles for the device without loading. ERR_BUSY: the compiler's queue is full. */
 int building_compile(struct front *f, struct module *m, const struct device *d, struct err *e);
+/* Does a process compile for the device, or for a domain of it? It may have the device open. */
+bool building_runs(const struct front *f, const struct device *base);
 /* The worker answered a load. */
 void building_loaded(struct front *f, struct device *d, const struct msg_w_module *m);
 /* An adopted worker reports a module, which it has to unload. */

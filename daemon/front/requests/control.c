@@ -1,7 +1,10 @@
 /* CONTROL: changes that an operator can make while the daemon runs. */
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/log.h"
+#include "daemon/front/devices/draining.h"
 #include "daemon/front/model/about.h"
 #include "daemon/front/model/session_events.h"
 #include "daemon/front/requests/events.h"
@@ -11,6 +14,12 @@
 #include "daemon/front/tenants/accounts.h"
 #include "daemon/front/workers/command.h"
 
+struct control_call {
+    struct front *f;
+    const struct session *s;
+    const char *value; /* "": none */
+};
+
 static void tell_all(struct front *f, unsigned kind)
 {
     for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
@@ -19,9 +28,9 @@ static void tell_all(struct front *f, unsigned kind)
     }
 }
 
-static int control_drain(struct front *f, const char *value, struct err *e)
+static int control_drain(const struct control_call *c, struct err *e)
 {
-    (void)value;
+    struct front *f = c->f;
     if (f->life == FRONT_HANDING_OVER) {
         return err_set(e, ERR_STATE,
                        "the daemon is handing over to its successor: try again in a moment");
@@ -33,9 +42,9 @@ static int control_drain(struct front *f, const char *value, struct err *e)
     return 0;
 }
 
-static int control_resume(struct front *f, const char *value, struct err *e)
+static int control_resume(const struct control_call *c, struct err *e)
 {
-    (void)value;
+    struct front *f = c->f;
     if (f->life > FRONT_DRAINING) {
         return err_set(e, ERR_STATE, "the daemon is ending");
     }
@@ -46,19 +55,61 @@ static int control_resume(struct front *f, const char *value, struct err *e)
     return 0;
 }
 
-static int control_log_level(struct front *f, const char *value, struct err *e)
+/* "1", or "1 finish". */
+static int read_device(const char *value, uint64_t *ret_number, bool *ret_finish, struct err *e)
 {
-    int level = log_level_from_name(value);
-    if (level < 0) {
-        return err_set(e, ERR_INVALID, "log level %s: error, warn, info or debug", value);
+    char *end = NULL;
+    errno = 0;
+    unsigned long long number = strtoull(value, &end, 10);
+    bool finish = strcmp(end, " finish") == 0;
+    if (value[0] < '0' || value[0] > '9' || errno != 0 || (*end != '\0' && !finish)) {
+        return err_set(e, ERR_INVALID, "device %s: its number, and finish or nothing", value);
     }
-    f->config.log_level = level;
+    *ret_number = number;
+    *ret_finish = finish;
+    return 0;
+}
+
+static int control_drain_device(const struct control_call *c, struct err *e)
+{
+    uint64_t number = 0;
+    bool finish = false;
+    int rc = read_device(c->value, &number, &finish, e);
+    if (rc == 0 && c->f->life > FRONT_DRAINING) {
+        rc = err_set(e, ERR_STATE, "the daemon is ending: its successor drains the device");
+    }
+    return rc == 0 ? draining_begin(c->f, number, finish, c->s->tenant->name, e) : rc;
+}
+
+static int control_resume_device(const struct control_call *c, struct err *e)
+{
+    uint64_t number = 0;
+    bool finish = false;
+    int rc = read_device(c->value, &number, &finish, e);
+    if (rc == 0 && finish) {
+        rc = err_set(e, ERR_INVALID, "device %s: its number", c->value);
+    }
+    if (rc == 0 && c->f->life > FRONT_DRAINING) {
+        rc = err_set(e, ERR_STATE, "the daemon is ending: its successor resumes the device");
+    }
+    return rc == 0 ? draining_end(c->f, number, e) : rc;
+}
+
+static int control_log_level(const struct control_call *c, struct err *e)
+{
+    int level = log_level_from_name(c->value);
+    if (level < 0) {
+        return err_set(e, ERR_INVALID, "log level %s: error, warn, info or debug", c->value);
+    }
+    c->f->config.log_level = level;
     log_set_level(level);
     return 0;
 }
 
-static int control_session_kill(struct front *f, const char *value, struct err *e)
+static int control_session_kill(const struct control_call *c, struct err *e)
 {
+    struct front *f = c->f;
+    const char *value = c->value;
     char *end = NULL;
     unsigned long long id = strtoull(value, &end, 10);
     for (struct session *s = f->sessions; s != NULL && end != value; s = s->hh.next) {
@@ -70,35 +121,38 @@ static int control_session_kill(struct front *f, const char *value, struct err *
     return err_set(e, ERR_NOT_FOUND, "there is no session %s", value);
 }
 
-static int control_pool_trim(struct front *f, const char *value, struct err *e)
+static int control_pool_trim(const struct control_call *c, struct err *e)
 {
-    (void)value;
     (void)e;
     struct device *d;
-    for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
+    for (unsigned at = 0; (d = front_next_device(c->f, &at)) != NULL;) {
         command_pool(d, true);
     }
     return 0;
 }
 
-static int control_accounts_reset(struct front *f, const char *value, struct err *e)
+static int control_accounts_reset(const struct control_call *c, struct err *e)
 {
-    (void)value;
     (void)e;
-    if (f->accounts != NULL) {
-        accounts_reset(f->accounts, front_now(f));
+    if (c->f->accounts != NULL) {
+        accounts_reset(c->f->accounts, front_now(c->f));
     }
     return 0;
 }
 
 static const struct {
     const char *name;
-    int (*run)(struct front *f, const char *value, struct err *e);
+    int (*run)(const struct control_call *c, struct err *e);
     unsigned role; /* of a tenant that may ask for it; 0: only administrators may */
 } controls[] = {
-    {"drain", control_drain, ROLE_DRAIN}, {"resume", control_resume, ROLE_DRAIN},
-    {"log-level", control_log_level, 0},  {"session-kill", control_session_kill, 0},
-    {"pool-trim", control_pool_trim, 0},  {"accounts-reset", control_accounts_reset, 0},
+    {"drain", control_drain, ROLE_DRAIN},
+    {"resume", control_resume, ROLE_DRAIN},
+    {"drain-device", control_drain_device, ROLE_DRAIN},
+    {"resume-device", control_resume_device, ROLE_DRAIN},
+    {"log-level", control_log_level, 0},
+    {"session-kill", control_session_kill, 0},
+    {"pool-trim", control_pool_trim, 0},
+    {"accounts-reset", control_accounts_reset, 0},
     {"reload", NULL, ROLE_RELOAD},
 };
 
@@ -112,7 +166,8 @@ static int run(struct request_context *c, unsigned control, const char *value, s
         c->r = rc == 0 ? NULL : c->r;
         return rc;
     }
-    rc = controls[control].run(c->f, value, e);
+    const struct control_call call = {.f = c->f, .s = c->s, .value = value};
+    rc = controls[control].run(&call, e);
     return rc != 0 ? rc : proto_encode(&schema_msg_done, &done, c->out, e);
 }
 

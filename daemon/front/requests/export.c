@@ -60,6 +60,9 @@ static int check(const struct request_context *c, const struct buffer *b, struct
     if (buffer_state(b) != BUFFER_LIVE || b->pending != NULL) {
         return err_set(e, ERR_STATE, "buffer %#llx is being made, sealed or exported", handle);
     }
+    if (b->export_fd < 0 && device_drains(c->f->device[b->device])) {
+        return device_refuse_drained(c->f->device[b->device], e);
+    }
     return descriptors_left()
                ? 0
                : err_set(e, ERR_LIMIT,

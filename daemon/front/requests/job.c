@@ -153,7 +153,7 @@ static const char *module_waited_for(const struct front *f, const struct job *j)
 static const struct device *device_waited_for(const struct front *f, const struct job *j)
 {
     if (j->device != NULL) {
-        return device_serves(j->device) ? NULL : j->device;
+        return device_takes(j->device) ? NULL : j->device;
     }
     const struct device *first = NULL;
     for (unsigned i = 0; i < f->device_count; i++) {
@@ -173,10 +173,15 @@ static const struct device *device_waited_for(const struct front *f, const struc
 static void explain_device(const struct job *j, const struct device *d, char *out, size_t size)
 {
     const char *why = d->reason[0] != '\0' ? d->reason : d->killed_ns != 0 ? d->ending : "";
+    const char *state = d->killed_ns != 0 ? "ending its worker" : device_state_name(d);
+    if (device_drains(d)) {
+        const struct device *base = d->base != NULL ? d->base : d;
+        why = base->reason;
+        state = device_state_name(base);
+    }
     (void)snprintf(out, size, "waits for %sdevice %u, which is %s%s%s",
                    j->device != NULL ? "" : "any device to serve, first of all ", device_shown(d),
-                   d->killed_ns != 0 ? "ending its worker" : device_state_name(d),
-                   why[0] != '\0' ? ": " : "", why);
+                   state, why[0] != '\0' ? ": " : "", why);
 }
 
 /* Whether another worker of the device has jobs in flight, and the job waits for its turn. */

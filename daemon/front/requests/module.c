@@ -14,12 +14,13 @@
 #define RETRY_NS (100 * NS_PER_MS) /* between tries while the compiler is full */
 
 /* MODULE_LOAD compiles for the first device with a known architecture, even while its worker starts
- * anew. For other architectures a module is compiled when a job needs it there. */
+ * anew. For other architectures a module is compiled when a job needs it there. A compiler may open
+ * the device, so it is none that is drained. */
 static struct device *compile_device(struct front *f)
 {
     for (unsigned i = 0; i < f->device_count; i++) {
         struct device *d = f->device[i];
-        if (d->arch[0] != '\0' && device_hopeful(d)) {
+        if (d->arch[0] != '\0' && device_hopeful(d) && !device_drains(d)) {
             return d;
         }
     }
@@ -30,12 +31,20 @@ static struct device *compile_device(struct front *f)
  * once it has opened. */
 static bool device_may_come(const struct front *f)
 {
-    struct device_set hopes = device_hopes(f->device, f->device_count, false);
-    return !f->listed || device_set_any(&hopes);
+    bool may = !f->listed;
+    for (unsigned i = 0; i < f->device_count && !may; i++) {
+        may = device_hopeful(f->device[i]) && !device_drains(f->device[i]);
+    }
+    return may;
 }
 
-static int no_device(struct err *e)
+static int no_device(const struct front *f, struct err *e)
 {
+    for (unsigned i = 0; i < f->device_count; i++) {
+        if (device_drains(f->device[i])) {
+            return device_refuse_drained(f->device[i], e);
+        }
+    }
     return err_set(e, ERR_NO_DEVICE, "no device to compile for: see gpuctl devices");
 }
 
@@ -141,7 +150,7 @@ int request_module_load(struct request_context *c, struct err *e)
     }
     struct device *d = compile_device(f);
     if (d == NULL && !device_may_come(f)) {
-        return no_device(e);
+        return no_device(f, e);
     }
     struct module *m = calloc(1, sizeof *m);
     if (m == NULL) {
@@ -171,7 +180,7 @@ int request_module_load(struct request_context *c, struct err *e)
 static bool begin(struct front *f, struct module *m, struct device *d)
 {
     struct err e = ERR_INIT;
-    int rc = d != NULL ? compile(f, m, d, &e) : no_device(&e);
+    int rc = d != NULL ? compile(f, m, d, &e) : no_device(f, &e);
     if (rc == ERR_BUSY) {
         return false;
     }

@@ -152,15 +152,19 @@ static int find_program(struct request_context *c, struct program **ret_program,
     return 0;
 }
 
-/* Does a device of those that the tenant may use serve, or may it serve soon? */
-static bool hopes(const struct front *f, const struct tenant *t)
+/* Does a device of those that the tenant may use serve, or may it serve soon? Those that are drained
+ * take no new jobs. */
+static int check_hope(const struct front *f, const struct tenant *t, struct err *e)
 {
+    const struct device *drained = NULL;
     for (unsigned i = 0; i < f->device_count; i++) {
-        if (tenant_may_use(t, i) && device_hopeful(f->device[i])) {
-            return true;
+        const struct device *d = f->device[i];
+        if (tenant_may_use(t, i) && device_hopeful(d) && !device_drains(d)) {
+            return 0;
         }
+        drained = tenant_may_use(t, i) && device_drains(d) ? d : drained;
     }
-    return false;
+    return drained != NULL ? device_refuse_drained(drained, e) : tenant_no_device(t, e);
 }
 
 /* The steps of an inline program are in the request, which the job owns from `enter` on. resolve
@@ -205,11 +209,9 @@ static int obtain(struct front *f, struct tenant *t, struct job *j, uint64_t wis
 static int check_device(const struct front *f, const struct tenant *t, int made, uint64_t wish,
                         struct err *e)
 {
-    if (made < 0 && !hopes(f, t)) {
-        return tenant_no_device(t, e);
-    }
-    if (wish == 0) {
-        return 0;
+    int rc = made < 0 ? check_hope(f, t, e) : 0;
+    if (rc != 0 || wish == 0) {
+        return rc;
     }
     if (wish > f->device_count) {
         return err_set(e, ERR_RANGE, "there is no device %llu", (unsigned long long)(wish - 1));
@@ -234,6 +236,9 @@ static int bind_device(struct front *f, struct tenant *t, struct job *j, uint64_
     }
     if (made >= 0 || wish > 0) {
         j->device = f->device[made >= 0 ? (unsigned)made : wish - 1];
+        if (device_drains(j->device)) {
+            return device_refuse_drained(j->device, e);
+        }
         if (!device_hopeful(j->device)) {
             return err_set(e, ERR_NO_DEVICE, "device %u: %s", device_shown(j->device),
                            j->device->reason);
@@ -407,6 +412,7 @@ int request_submit(struct request_context *c, struct err *e)
     }
     if (rc == 0) {
         rc = bind_device(f, c->s->tenant, j, c->r->msg.submit.device, e);
+        f->count.refused += rc == ERR_DRAINING;
     }
     rc = rc == 0 ? line_up(c, j, e) : rc;
     if (rc == 0 && !list(c, j)) {

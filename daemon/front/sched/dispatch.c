@@ -346,7 +346,7 @@ static bool staging_again(struct front *f, const struct device *d)
 
 static bool takes(struct front *f, const struct device *d)
 {
-    return device_serves(d) && !d->exclusive && !front_pressed(f, d->index) &&
+    return device_takes(d) && !d->exclusive && !front_pressed(f, d->index) &&
            d->inflight_count < device_window(d, f->config.window);
 }
 

@@ -169,7 +169,7 @@ static unsigned serving(const struct front *f, const struct tenant *t)
 
 static bool may_begin(const struct front *f, const struct job *j)
 {
-    return j->device != NULL ? device_serves(j->device) : serving(f, j->tenant) > 0;
+    return j->device != NULL ? device_takes(j->device) : serving(f, j->tenant) > 0;
 }
 
 /* Others that have been in line for some time are expected to remain for as long. */

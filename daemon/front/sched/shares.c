@@ -131,10 +131,11 @@ unsigned shares_ahead(const struct job *j, unsigned max)
 
 /* ---- the next job ---------------------------------------------------------------------------- */
 
-static struct job *head_of(const struct stake *k, unsigned class)
+/* Jobs for any device go to none that is drained. */
+static struct job *head_of(const struct stake *k, const struct device *base, unsigned class)
 {
     const struct heap_entry *own = runs_first(&k->of[class].ready);
-    bool may = tenant_may_use(k->tenant, k->device);
+    bool may = tenant_may_use(k->tenant, k->device) && !device_drains(base);
     const struct heap_entry *any = may ? runs_first(&k->tenant->share.any[class]) : NULL;
     const struct heap_entry *first =
         any == NULL || (own != NULL && heap_before(own, any)) ? own : any;
@@ -180,7 +181,7 @@ static struct job *search(struct device *base, unsigned class, struct stake **re
 {
     struct tournament *stakes = &base->line.stakes[class];
     for (struct stake *k; (k = tournament_first(stakes)) != NULL;) {
-        struct job *j = head_of(k, class);
+        struct job *j = head_of(k, base, class);
         const struct device *goal = j != NULL ? shares_goal(j, base) : NULL;
         bool others =
             *ret_passed != NULL || stakes->count > 1 || inflight_of(base) > k->of[class].flying;
@@ -189,7 +190,7 @@ static struct job *search(struct device *base, unsigned class, struct stake **re
         }
         tournament_drop(stakes, k->of[class].seat);
         if (goal != NULL) {
-            k->away = goal->shut && !device_serves(goal);
+            k->away = goal->shut && !device_takes(goal);
             k->passed = *ret_passed;
             *ret_passed = k;
         }
@@ -321,7 +322,7 @@ static struct job *domain_head(struct front *f, struct device *d)
     const struct stake *k = d->owner->share.stake[device_shown(d)];
     struct job *j = NULL;
     for (unsigned class = 0; k != NULL && class < CLASS_COUNT && j == NULL; class ++) {
-        j = head_of(k, class);
+        j = head_of(k, d->base, class);
         bool held =
             j != NULL &&
             (risky(d, &k->of[class]) ||

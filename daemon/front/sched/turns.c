@@ -152,7 +152,7 @@ struct job *turns_head(struct front *f, struct device *base, struct device **ret
 {
     struct turn *t = &base->turn;
     for (struct device *d = base; d != NULL; d = next_worker(base, d)) {
-        d->shut = d->stopped || !device_serves(d) || front_pressed(f, d->index);
+        d->shut = d->stopped || !device_takes(d) || front_pressed(f, d->index);
     }
     struct job *j = shares_head(f, base);
     struct device *goal = j != NULL ? shares_goal(j, base) : NULL;
@@ -187,7 +187,7 @@ void turns_measure(struct device *d, const struct job *j)
 static bool has_rival(struct device *base, const struct device *holder)
 {
     for (struct device *d = base; d != NULL; d = next_worker(base, d)) {
-        d->shut = d == holder || !device_serves(d);
+        d->shut = d == holder || !device_takes(d);
     }
     return shares_any(base);
 }

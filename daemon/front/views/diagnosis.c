@@ -6,8 +6,10 @@
 
 #include "common/clock.h"
 #include "common/descriptors.h"
+#include "common/saturate.h"
 #include "daemon/front/clients/listener.h"
 #include "daemon/front/devices/discover.h"
+#include "daemon/front/devices/draining.h"
 #include "daemon/front/modules/compiler.h"
 #include "daemon/front/workers/silence.h"
 
@@ -16,7 +18,7 @@
 /* A device whose worker is being ended keeps its state until the end is reported. */
 static void device_why(const struct device *d, char *out, size_t size)
 {
-    bool ending = d->state == DEVICE_READY && d->recovery == 0;
+    bool ending = d->state == DEVICE_READY && d->recovery == 0 && !device_drains(d);
     const char *why = ending ? d->ending : d->reason;
     (void)snprintf(out, size, "device %u is %s%s%s", device_shown(d),
                    ending ? "ending its worker" : device_state_name(d), why[0] != '\0' ? ": " : "",
@@ -152,9 +154,17 @@ static bool settings_bad(const struct front *f, char *out, size_t size)
     return out[0] != '\0';
 }
 
+/* Of min_devices: those that an operator drains are not missed, as long as another one serves. */
+static uint64_t needed(const struct front *f)
+{
+    uint64_t least = f->config.min_devices > 0 ? 1 : 0;
+    uint64_t others = sat_sub(f->config.min_devices, draining_count(f));
+    return others > least ? others : least;
+}
+
 bool diagnosis_ready(const struct front *f)
 {
-    return discover_serving(f) >= f->config.min_devices && !front_life_refuses_jobs(f->life);
+    return discover_serving(f) >= needed(f) && !front_life_refuses_jobs(f->life);
 }
 
 void diagnosis_text(const struct front *f, char *out, size_t size)
@@ -162,7 +172,7 @@ void diagnosis_text(const struct front *f, char *out, size_t size)
     const struct config *c = &f->config;
     const struct err *cache = f->compiler != NULL ? compiler_cache_error(f->compiler) : NULL;
     out[0] = '\0';
-    if (discover_serving(f) < c->min_devices) {
+    if (discover_serving(f) < needed(f)) {
         too_few(f, out, size);
     } else if (discover_serving(f) == 0 && !discover_opening(f)) {
         none_serves(f, out, size);
@@ -206,7 +216,8 @@ void diagnosis_note(const struct device *d, uint64_t now_ns, char *out, size_t s
     if (silence_excused(d)) {
         silence_note(d, now_ns, out, size);
     } else if (!device_serves(d)) {
-        cut(d->state == DEVICE_READY && d->recovery == 0 ? d->ending : d->reason, out, size);
+        bool ending = d->state == DEVICE_READY && d->recovery == 0 && !device_drains(d);
+        cut(ending ? d->ending : d->reason, out, size);
     } else if (d->warning[0] != '\0') {
         cut(d->warning, out, size);
     } else if (d->fault_ns != 0) {

@@ -15,6 +15,7 @@
 #include "daemon/front/workers/evacuate.h"
 #include "daemon/front/workers/lease.h"
 #include "daemon/front/workers/record.h"
+#include "daemon/front/workers/rest.h"
 #include "daemon/front/workers/worker.h"
 #include "daemon/front/workers/worker_end.h"
 
@@ -144,60 +145,7 @@ static uint64_t idle_at(const struct front *f, const struct device *d)
     return ns_add(used_ns(d), f->config.domain_idle_s * NS_PER_S);
 }
 
-/* ---- resting --------------------------------------------------------------------------------- */
-
-/* Nothing would be lost with its worker. */
-static void leave(struct front *f, struct device *d)
-{
-    d->evacuation.state = EVACUATION_NONE;
-    worker_dismiss(f, d, d->reason);
-    wake_at(f, front_now(f));
-}
-
-static void rest(struct front *f, struct device *d, const char *why)
-{
-    log_about(LOG_DOMAIN, about_device(d), "device %u: the worker of tenant %s ends: %s",
-              device_shown(d), d->owner->name, why);
-    d->wanted = false;
-    device_set_state(d, DEVICE_RESTING, why);
-    evacuate_begin(f, d);
-    if (d->evacuation.state == EVACUATION_OVER) {
-        leave(f, d);
-    }
-}
-
-/* It serves again, with the worker that was to end. */
-static void stay(struct front *f, struct device *d)
-{
-    evacuate_cancel(f, d);
-    d->wanted = false;
-    d->used_ns = front_now(f);
-    device_set_state(d, DEVICE_READY, "");
-    f->hooks.device_changed(f, d);
-    f->hooks.worker_takes(f, d);
-    f->hooks.kick(f);
-    wake_at(f, front_now(f)); /* another domain may wait for its end */
-}
-
-static bool evacuates(const struct device *d)
-{
-    return d->state == DEVICE_RESTING && d->evacuation.state != EVACUATION_NONE &&
-           d->killed_ns == 0 && d->link != NULL;
-}
-
-static void go_on(struct front *f, struct device *d, uint64_t now)
-{
-    uint64_t late_ns = evacuate_late_ns(d);
-    if (d->evacuation.state == EVACUATION_OVER) {
-        leave(f, d);
-    } else if (d->evacuation.state == EVACUATION_FAILED) {
-        stay(f, d);
-    } else if (now >= late_ns) {
-        worker_end(f, d, NULL, "it does not copy its buffers to the host");
-    } else {
-        wake_at(f, late_ns);
-    }
-}
+/* ---- what goes with a domain ------------------------------------------------------------------ */
 
 static void detach(struct device *d, struct job *j)
 {
@@ -392,7 +340,7 @@ static int make_room(struct front *f, struct tenant *t, struct device *base, str
         if (out == NULL) {
             return refuse(f, t, base, e);
         }
-        rest(f, out, "another tenant needs the device");
+        rest_begin(f, out, "another tenant needs the device");
     }
     return 0;
 }
@@ -428,6 +376,9 @@ static struct device *create(struct front *f, struct tenant *t, struct device *b
 
 int domain_want(struct front *f, struct device *d, struct err *e)
 {
+    if (device_drains(d)) {
+        return device_refuse_drained(d, e);
+    }
     if (d->owner == NULL) {
         return 0;
     }
@@ -435,8 +386,8 @@ int domain_want(struct front *f, struct device *d, struct err *e)
     if (d->state != DEVICE_RESTING || d->wanted) {
         return 0;
     }
-    if (evacuates(d) && active(d->base) < f->config.domains_max) {
-        stay(f, d);
+    if (rest_evacuates(d) && active(d->base) < f->config.domains_max) {
+        rest_stay(f, d);
         return 0;
     }
     int rc = make_room(f, d->owner, d->base, e);
@@ -500,6 +451,9 @@ int domain_obtain(struct front *f, struct tenant *t, struct device *base,
                   struct device **ret_device, struct err *e)
 {
     struct device *d = domain_of(t, base);
+    if (device_drains(base)) {
+        return device_refuse_drained(base, e);
+    }
     d = d == NULL ? take_spare(f, t, base) : d;
     int rc = d == NULL ? make_room(f, t, base, e) : 0;
     if (rc == 0 && d == NULL) {
@@ -520,6 +474,9 @@ int domain_obtain_any(struct front *f, struct tenant *t, struct err *e)
     for (unsigned i = 0; t->apart && i < f->device_count; i++) {
         struct device *base = f->device[i];
         struct device *d = domain_of(t, base);
+        if (device_drains(base)) {
+            continue;
+        }
         if (d != NULL && tenant_may_use(t, i) && device_hopeful(d) &&
             (d->state != DEVICE_RESTING || d->wanted)) {
             d->used_ns = front_now(f);
@@ -580,7 +537,7 @@ static bool has_place(struct front *f, struct device *d)
         out = least_used(f, d->base);
     }
     if (out != NULL) {
-        rest(f, out, "another tenant needs the device");
+        rest_begin(f, out, "another tenant needs the device");
     }
     return false;
 }
@@ -623,7 +580,7 @@ static void start(struct front *f, struct device *d)
     (void)snprintf(d->pin, sizeof d->pin, "%s", base->pin);
     d->number = base->number;
     bool may = base->proven && base->memory > 0 && device_hopeful(base) && !d->losing &&
-               !departing_has(f, d);
+               !departing_has(f, d) && device_gets_worker(d);
     uint64_t grant = d->grant > 0 ? d->grant : domain_grant(f, d->owner, base);
     if (is_spare(f, d) && (!may || grant == 0)) {
         (void)spare_yields(f, base);
@@ -659,7 +616,7 @@ static void look(struct front *f, uint64_t now)
         struct device *d = f->device[place];
         if (d != NULL && !is_spare(f, d) && is_quiet(f, d) && !device_set_has(&fragile, d->index) &&
             now >= idle_at(f, d)) {
-            rest(f, d, "it is idle");
+            rest_begin(f, d, "it is idle");
         } else if (d != NULL && may_go(d, &any)) {
             drop(f, d);
         }
@@ -676,8 +633,8 @@ static uint64_t look_at(const struct front *f, const struct device *d)
 /* Ends, grants and starts that are due. */
 static void watch_one(struct front *f, struct device *d, uint64_t now)
 {
-    if (evacuates(d)) {
-        go_on(f, d, now);
+    if (rest_evacuates(d)) {
+        rest_go_on(f, d, now);
     }
     bool bare = d->state == DEVICE_RESTING && d->worker == 0;
     if (bare && d->wanted) {
@@ -763,7 +720,7 @@ static void spare_watch(struct front *f, struct device *base, uint64_t now)
         return;
     } else if (!spare_yields(f, base) && is_quiet(f, d)) {
         base->spare_ns = ns_add(now, SPARE_NS);
-        rest(f, d,
+        rest_begin(f, d,
              too_many(f, base)                           ? "its place is wanted"
              : memory_wanted(base) || spare_shrank(f, d) ? "memory is wanted"
                                                          : "no spare one is wanted");

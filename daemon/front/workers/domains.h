@@ -29,13 +29,13 @@
 
 /* Where the tenant's work for the device is to be done, which gets a worker if it rests. base: no
  * domain. ERR_LIMIT: the device has no room for another domain, and the text says what would help;
- * ERR_NOMEM. */
+ * ERR_DRAINING: an operator drains it; ERR_NOMEM. */
 int domain_obtain(struct front *f, struct tenant *t, struct device *base,
                   struct device **ret_device, struct err *e);
 /* Sees to it that a tenant that is apart has a domain for jobs that name no device. */
 int domain_obtain_any(struct front *f, struct tenant *t, struct err *e);
 /* The domain gets a worker if it rests. Anything else, and a device that is no domain: nothing
- * happens. Errors as above. */
+ * happens. Errors as above; ERR_DRAINING: an operator drains the device. */
 int domain_want(struct front *f, struct device *d, struct err *e);
 /* Finds or makes the domain of a worker that an earlier front started. NULL: no memory, or
  * DOMAINS_MAX. */

@@ -64,25 +64,37 @@ static void step(struct front *f, struct device *d, enum evacuation state)
 
 /* ---- what may go ----------------------------------------------------------------------------- */
 
+/* Does a request wait for its worker? A seal that waits for jobs goes on with the next worker. */
+static bool is_asked(const struct buffer *b)
+{
+    return b->sealing || (b->pending != NULL && !b->seal_wanted);
+}
+
 bool evacuate_keeps(const struct buffer *b)
 {
-    bool host = buffer_restorable(b) && b->pending == NULL && b->users == 0;
-    return buffer_state(b) == BUFFER_LOST || host;
+    return buffer_state(b) == BUFFER_LOST || (buffer_restorable(b) && !is_asked(b));
 }
 
 bool evacuate_movable(const struct buffer *b)
 {
     bool own = (b->flags & (BUFFER_FLAG_EXPORT | BUFFER_FLAG_VARIABLE)) == 0;
-    return buffer_state(b) == BUFFER_LIVE && own && b->pending == NULL && b->users == 0 &&
-           !b->freed && !b->sealed && b->copy == COPY_NONE;
+    bool plain = !b->sealed || b->seal_wanted;
+    return buffer_state(b) == BUFFER_LIVE && own && plain && !is_asked(b) && b->copy == COPY_NONE;
 }
 
-/* Has the host room for so much more of the domain? */
+uint64_t evacuate_room(const struct front *f)
+{
+    return sat_sub(device_spill_limit(f->config.domain_host_bytes, 1), f->evacuated_bytes);
+}
+
+/* Has the host room for so much more of the device? What an operator moves counts against no
+ * tenant. */
 static bool fits(const struct front *f, const struct device *d, uint64_t bytes)
 {
-    uint64_t all = device_spill_limit(f->config.domain_host_bytes, 1);
-    uint64_t own = amount_of(&d->owner->limits.spilled, device_whole(d));
-    return sat_add(f->evacuated_bytes, bytes) <= all && sat_add(d->evacuation.bytes, bytes) <= own;
+    bool own = d->owner == NULL || device_drains(d) ||
+               sat_add(d->evacuation.bytes, bytes) <=
+                   amount_of(&d->owner->limits.spilled, device_whole(d));
+    return bytes <= evacuate_room(f) && own;
 }
 
 /* The launcher has yet to keep its copy. */
@@ -116,8 +128,9 @@ bool evacuate_allowed(const struct front *f, const struct device *d,
 static void fail(struct front *f, struct device *d, const char *why)
 {
     log_about(LOG_DOMAIN, about_device(d),
-              "device %u: the worker of tenant %s stays: its buffers cannot go to the host: %s",
-              device_shown(d), d->owner->name, why);
+              "device %u: %s%s stays: its buffers cannot go to the host: %s", device_shown(d),
+              d->owner != NULL ? "the worker of tenant " : "its worker",
+              d->owner != NULL ? d->owner->name : "", why);
     step(f, d, EVACUATION_FAILED);
 }
 

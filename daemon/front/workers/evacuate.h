@@ -1,16 +1,17 @@
 /*
- * Before the worker of an idle domain ends, its buffers go to the host, so that it loses nothing.
- * The worker copies each into memory that the front makes, as for a seal, and the domain's next
- * worker restores it, as a sealed one. Then the copy goes, and the buffer is as it was.
+ * Before a worker ends that is to lose nothing (rest.h), its buffers go to the host. The worker
+ * copies each into memory that the front makes, as for a seal, and the device's next worker
+ * restores it, as a sealed one. Then the copy goes, and the buffer is as it was.
  *
- * The domain rests meanwhile: no job starts there. A copy is true as long as no job has used the
- * buffer since, so it is dropped when the domain serves again.
+ * The device, a domain or one that is drained, rests meanwhile: no job is in flight or starts
+ * there. Jobs may wait that name its buffers. A copy is true as long as no job has run with the
+ * buffer since, so it is dropped when the device serves again.
  *
- * The copies are charged: all of them to [domains] host_memory_max, and those of a tenant's domain
- * to the tenant's memory_spilled. A domain that does not fit keeps its worker, and so does one that
- * has a buffer which cannot move: variables of modules, and buffers that others may have mapped.
- * The launcher keeps the copies, and those of the domain's sealed buffers, for the next front
- * (keep.h). A domain of which it cannot keep all does not fit, either.
+ * The copies are charged: all of them to [domains] host_memory_max, and those of a tenant's idle
+ * domain to the tenant's memory_spilled. A domain that does not fit keeps its worker, and so does
+ * one that has a buffer which cannot move: variables of modules, and buffers that others may have
+ * mapped. The launcher keeps the copies, and those of sealed buffers, for the next front (keep.h).
+ * A domain of which it cannot keep all does not fit, either.
  *
  * Thread: the loop's. Nothing blocks.
  */
@@ -21,9 +22,11 @@
 
 /* Has the host the buffer's content already, or is the buffer lost? */
 bool evacuate_keeps(const struct buffer *b);
-/* Can the worker copy it now? */
+/* Can the worker copy it now, as no job is in flight? */
 bool evacuate_movable(const struct buffer *b);
-/* What a domain has that its worker's end moves to the host. */
+/* Bytes that the host still has for copies. */
+uint64_t evacuate_room(const struct front *f);
+/* What a worker has that its end moves to the host. */
 struct evacuation_load {
     uint64_t bytes; /* of `buffers` */
     unsigned buffers;
@@ -39,7 +42,7 @@ bool evacuate_allowed(const struct front *f, const struct device *d,
 /* Asks for copies of all its buffers that the host does not have. d->evacuation.state says what
  * became of it: EVACUATION_OVER, EVACUATION_FAILED, or EVACUATION_COPIES for now. */
 void evacuate_begin(struct front *f, struct device *d);
-/* The domain serves again: its copies are dropped. */
+/* The device serves again: its copies are dropped. */
 void evacuate_cancel(struct front *f, struct device *d);
 /* When a worker that copies, and has not answered since, counts as hung. */
 uint64_t evacuate_late_ns(const struct device *d);

@@ -721,7 +721,8 @@ void worker_watch(struct front *f, uint64_t now, uint64_t away_ns)
             check_silence(f, d, now);
             check_limits(f, d, away ? 0 : now);
             check_deadlines(f, d, now);
-        } else if (d->state == DEVICE_WAITING && !front_life_stops(f->life)) {
+        } else if (d->state == DEVICE_WAITING && device_gets_worker(d) &&
+                   !front_life_stops(f->life)) {
             if (device_may_restart(d, now)) {
                 worker_start(f, d);
             } else if (!d->losing) {

@@ -10,6 +10,7 @@
  *   workers   buffers, jobs, frames                sim_worker.c, sim_exec.c
  *   launcher  processes; the compiler              sim_launcher.c
  *   monitor   the health of devices                sim_monitor.c
+ *   operator  drains devices                       sim_drain.c
  *   tokens    clients of other hosts               sim_tokens.c, sim_far.c
  *   model     what buffers must contain            sim_model.c
  *   rules     what must hold at every time         sim_rules.c, sim_explain.c, sim_fair.c,
@@ -592,6 +593,16 @@ void monitor_settle(struct sim *s); /* drivers ask for nothing any more */
 void monitor_check(struct sim *s);  /* rules, at every step */
 /* The device may be held: not all monitors since have said that its driver asks for nothing. */
 bool monitor_holds(const struct sim *s, unsigned number);
+/* sim_drain.c */
+void drain_event(struct sim *s, const struct course_event *e, struct chance *r);
+bool drain_any(const struct sim *s);  /* devices that are drained */
+void drain_settle(struct sim *s);     /* resumes all of them */
+bool drain_pauses(const struct sim *s); /* the monitor may be ended for one of them */
+void drain_check(struct sim *s);      /* rules, at every step */
+void drain_check_job(struct sim *s, const struct device *d, uint64_t job);
+/* The hardware with this number gets a worker. */
+void drain_check_start(struct sim *s, unsigned number);
+
 /* The front sends a job to the device. */
 void monitor_check_job(struct sim *s, unsigned number, uint64_t job);
 
@@ -760,6 +771,9 @@ struct sim {
         uint32_t told;     /* what the monitor has last reported of it */
         bool held;         /* the front knows of it, or a former one did */
         uint64_t free_ns;  /* the last report that could not lift a hold */
+        bool drained;      /* an operator drains it; sim_drain.c's, as the next */
+        uint64_t drained_ns, drain_era, busy_ns;
+        unsigned drain_jobs; /* that it had when it was last looked at */
     } device[SIM_SLOTS];
     struct { /* of slot DEVICES_MAX + index */
         unsigned number;

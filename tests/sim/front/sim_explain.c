@@ -115,7 +115,7 @@ static void check_device(struct sim *s, const struct job *j, const char *text)
     /* restoring sealed buffers takes time, a first job may wait for its kernel, and buffers of a
      * worker that is to end move to the host first */
     if (in_service(s, worker_slot_of(s, d)) && d->proven && !buffer_restoring(d) &&
-        d->state != DEVICE_RESTING) {
+        d->state != DEVICE_RESTING && !device_drains(d)) {
         blame(s, text, "that device serves");
     }
 }

@@ -10,6 +10,7 @@
 #include "daemon/front/clients/lane_int.h"
 #include "daemon/front/clients/shm.h"
 #include "daemon/front/devices/adopt.h"
+#include "daemon/front/devices/hold_file.h"
 #include "daemon/front/devices/monitor.h"
 #include "daemon/front/model/request.h"
 #include "daemon/front/modules/building.h"
@@ -101,6 +102,7 @@ static int on_send(struct link *l, const struct schema *schema, const void *msg,
     if (schema == &schema_msg_f_job) {
         monitor_check_job(world, d->number, ((const struct msg_f_job *)msg)->job);
         domain_check_turn(world, d, ((const struct msg_f_job *)msg)->job);
+        drain_check_job(world, d, ((const struct msg_f_job *)msg)->job);
     }
     if (schema == &schema_msg_f_budget) {
         lease_sent(world, d, x, msg);
@@ -410,6 +412,7 @@ static void front_make(struct sim *s)
     metrics_follow(s);
     lanes_make(s, f);
     must(s, monitor_create(&f->monitor, &e), &e, "monitor");
+    must(s, hold_file_create(&f->holds, &e), &e, "hold file");
     must(s, building_init(f, &e), &e, "built-in kernels");
     (void)snprintf(path, sizeof path, "%s/shm", s->dir);
     must(s, shm_create(&s->loop, path, &shm_defaults, &f->shm, &e), &e, "shm");

@@ -186,6 +186,7 @@ int launcher_asked(struct sim *s, uint64_t id, const char *const *args, struct b
     (void)e;
     alone_in(s, slot, number, id);
     check_pin(s, slot, args);
+    drain_check_start(s, number);
     count_start(s, slot);
     struct sim_worker *x = worker_make(s, id, slot);
     lease_begin(s, x, args);

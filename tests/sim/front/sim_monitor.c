@@ -144,7 +144,7 @@ void monitor_kill(struct sim *s, uint64_t id)
     if (id != m->id) {
         return;
     }
-    if (!m->hangs && s->now_ns > s->stalled_ns + LATE_NS) {
+    if (!m->hangs && s->now_ns > s->stalled_ns + LATE_NS && !drain_pauses(s)) {
         sim_fail(s, "monitor: the front ends a monitor that reports");
     }
     m->killed = true;

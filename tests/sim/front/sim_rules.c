@@ -218,8 +218,20 @@ static bool has_cause(const struct sim_worker *x)
     return false;
 }
 
+/* Of a worker that lied it is not known what has gone to the host. */
+static void doubt_buffers(struct sim *s, const struct sim_worker *x)
+{
+    for (unsigned i = 0; x->lied && i < x->buffers; i++) {
+        struct sim_buffer *b = model_find(s, x->buffer[i].id);
+        if (b != NULL) {
+            b->lied = true;
+        }
+    }
+}
+
 void rules_killed(struct sim *s, const struct sim_worker *x)
 {
+    doubt_buffers(s, x);
     bool rests = !memory_failed() && !x->lied && (domain_rests(s, x) || domain_is_unwanted(s, x));
     bool excuse =
         memory_failed() || x->silent || x->cut || x->lied || !x->ready || s->era > 1 || rests;
@@ -425,7 +437,7 @@ static void check_idle(struct sim *s)
     struct device *d;
     for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {
         unsigned i = d->index;
-        bool idle = device_serves(d) && d->inflight_count == 0 && d->link != NULL;
+        bool idle = device_takes(d) && d->inflight_count == 0 && d->link != NULL;
         if (!idle || is_pressed(s, d) || looks_soon(s) || memory_failed()) {
             continue;
         }
@@ -521,8 +533,11 @@ static void check_workers(struct sim *s)
 static void check_hope(struct sim *s)
 {
     struct front *f = s->f;
-    struct device_set hopes = device_hopes(f->device, f->device_count, false);
-    if (f->device_count == 0 || !f->listed || device_set_any(&hopes)) {
+    bool hope = f->device_count == 0 || !f->listed;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        hope = hope || device_hopeful(f->device[i]);
+    }
+    if (hope) {
         return;
     }
     for (const struct job *j = f->jobs; j != NULL; j = j->hh.next) {
@@ -597,6 +612,7 @@ void rules_step(struct sim *s)
     check_limits(s);
     check_hope(s);
     monitor_check(s);
+    drain_check(s);
     check_files(s);
 }
 

@@ -62,7 +62,7 @@ static void settle_again(struct sim *s, unsigned phase, uint64_t since_ns)
 
 static bool all_idle(const struct sim *s)
 {
-    if (!s->accepts || front_life_refuses_jobs(s->f->life)) {
+    if (!s->accepts || front_life_refuses_jobs(s->f->life) || drain_any(s)) {
         return false;
     }
     for (unsigned i = 0; i < s->clients; i++) {
@@ -153,6 +153,7 @@ static void bye(struct sim *s)
 static void resume(struct sim *s)
 {
     struct msg_control m = {.what = bytes_str("resume")};
+    drain_settle(s);
     if (s->f != NULL && s->f->life == FRONT_DRAINING && s->client[0].state == CLIENT_GONE) {
         client_return(s, &s->client[0]);
     }
@@ -235,7 +236,9 @@ static void on_course(struct sim *s, const struct hap *h)
     const struct course_event *e = &s->course->event[h->a];
     struct chance r = chance_of(e->r, 2);
     sim_log(s, "-- %s %u", course_kind_name(e->kind), e->actor);
-    if (course_of_device(e->kind)) {
+    if (e->kind == COURSE_DRAIN || e->kind == COURSE_RESUME) {
+        drain_event(s, e, &r);
+    } else if (course_of_device(e->kind)) {
         worker_event(s, e, &r);
     } else if (of_front(e->kind)) {
         front_event(s, e, &r);
