@@ -189,8 +189,7 @@ int cmd_drain(struct ctl *ctl, struct options *options, struct ctl_err *e)
     struct wish w;
     int rc = read_wish(ctl, options, drain_option_list, &w, e);
     if (rc != 0 || !w.one) {
-        return rc != 0 ? rc
-                       : ctl_control(ctl, "drain", NULL, "draining: no new jobs are taken", e);
+        return rc != 0 ? rc : ctl_control(ctl, "drain", NULL, "draining: no new jobs are taken", e);
     }
     rc = ctl_connect(ctl, e);
     return rc == 0 ? drain_one(ctl, &w, e) : rc;

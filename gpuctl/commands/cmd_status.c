@@ -25,8 +25,8 @@ static const struct advice advices[] = {
     {"held",
      "the driver asks for a recovery (see reason); jobs wait until it is done: gpuctl drain "
      "--device with its number, then reset the GPU (nvidia-smi -r), or reboot"},
-    {"draining",
-     "wait for what the reason names, or give the drain up: gpuctl resume --device with its number"},
+    {"draining", "wait for what the reason names, or give the drain up: gpuctl resume --device "
+                 "with its number"},
     {"drained", "when the work on it is done: gpuctl resume --device with its number"},
     {"stuck", "its driver hangs and the worker cannot be ended: the host may need a reboot"},
 };

@@ -117,7 +117,7 @@ struct course_params {
     X(DUE, "due", 0, false)         /* some jobs with deadlines */                                 \
     X(ROTATE, "rotate", 0, false)   /* a tenant gets another token by a reload */                  \
     X(REMOVE, "remove", 0, false) /* a reload takes a tenant's section away, or brings it back */  \
-    X(TRICK, "trick", 0, false)   /* a HELLO with no token, a wrong one, or an id of others */   \
+    X(TRICK, "trick", 0, false)   /* a HELLO with no token, a wrong one, or an id of others */     \
     X(DRAIN, "drain", 0, true)    /* an operator drains the device */                              \
     X(RESUME, "resume", 0, true)  /* and ends that */
 

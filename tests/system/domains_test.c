@@ -289,7 +289,7 @@ static void goes(gpud_client *c)
  * required: its worker ends, so that it costs no device memory; its buffers come back with what
  *   they had when they are used
  * defence: `front/workers/evacuate.c`: evacuate_begin, evacuate_cancel, evacuate_drop;
- *   `front/workers/domains.c`: go_on; `worker/memory/buffers.c`: buffer_lend
+ *   `front/workers/rest.c`: rest_go_on; `worker/memory/buffers.c`: buffer_lend
  * also: `test_system_domains`: an_idle_worker_makes_room; `front_evacuate_test`;
  *   `front_domains_test`: a_full_device_refuses_a_newcomer
  * mutants: domain-host, domain-stale, domain-kept, domain-copies, domain-fragile */

@@ -22,8 +22,8 @@ static char settings[DAEMON_PATH + 16];
 static gpud_client *begin_gated(void)
 {
     char options[sizeof gate + 64];
-    daemon_prepare(&d, "--backend", "sim", "--backend-options", options, "--set",
-                   "jobs.window=1", NULL);
+    daemon_prepare(&d, "--backend", "sim", "--backend-options", options, "--set", "jobs.window=1",
+                   NULL);
     (void)snprintf(gate, sizeof gate, "%s/gate", d.dir);
     (void)snprintf(options, sizeof options, "devices=2,items=1000,gate=%s", gate);
     daemon_spawn(&d);
@@ -128,8 +128,8 @@ static void two_jobs(gpud_client *c, gpud_buffer b, gpud_job *ret_job[2])
 static gpud_buffer make_floats(gpud_client *c, unsigned device)
 {
     gpud_buffer b = {0};
-    ck_gpud_ok(gpud_buffer_create_on(c, device, gpud_shape_1d(GPUD_F32, LONG), GPUD_BUFFER_ZERO, "",
-                                     &b));
+    ck_gpud_ok(
+        gpud_buffer_create_on(c, device, gpud_shape_1d(GPUD_F32, LONG), GPUD_BUFFER_ZERO, "", &b));
     return b;
 }
 
@@ -175,9 +175,8 @@ static void check_refusals(gpud_client *c, gpud_buffer b, unsigned way)
     ck_gpud_err(gpud_read(c, b, GPUD_U32, 0, 1, &word, NULL), GPUD_ERR_DRAINING);
     ck_assert_ptr_nonnull(strstr(gpud_last_error()->text, "gpuctl resume --device"));
     ck_gpud_err(gpud_buffer_seal(c, b), GPUD_ERR_DRAINING);
-    ck_gpud_err(
-        gpud_buffer_create_on(c, device, gpud_shape_1d(GPUD_U32, 4), 0, "more", &more),
-        GPUD_ERR_DRAINING);
+    ck_gpud_err(gpud_buffer_create_on(c, device, gpud_shape_1d(GPUD_U32, 4), 0, "more", &more),
+                GPUD_ERR_DRAINING);
     int any = gpud_buffer_create(c, gpud_shape_1d(GPUD_U32, 4), GPUD_BUFFER_ZERO, "any", &more);
     ck_assert_int_eq(any, ways[way].others ? 0 : GPUD_ERR_DRAINING);
     if (ways[way].others) {
@@ -192,9 +191,12 @@ static void check_refusals(gpud_client *c, gpud_buffer b, unsigned way)
  *   it before `gpuctl resume`
  * defence: `front/devices/draining.c`: move, holder_of; `front/devices/drained.c`: drained_recall;
  *   `front/workers/rest.c`: rest_begin
- * also: `test_system_drain`: jobs_wait, what_cannot_move_keeps_it; `front_draining_test`:
- *   it_is_released_and_resumed
- * mutants: drain-starts, drain-lost, drain-forgotten, drain-monitor */
+ * also: `test_system_drain`: jobs_wait, what_cannot_move_keeps_it; `test_system_gpus`:
+ *   a_drained_gpu_is_no_process_s; `front_draining_test`: it_is_released_and_resumed,
+ *   jobs_wait_or_run_first, what_keeps_it, one_that_ends_is_not_replaced,
+ *   nothing_is_restored_meanwhile; `front_monitor_test`: a_drained_device_has_no_monitor
+ * mutants: drain-starts, drain-admits, drain-lost, drain-forgotten, drain-monitor, drain-again,
+ *   drain-kept, drain-restores */
 START_TEST(a_device_is_released)
 {
     char out[DAEMON_OUTPUT], err[DAEMON_OUTPUT];
@@ -202,23 +204,19 @@ START_TEST(a_device_is_released)
     gpud_client *c = begin((unsigned)_i);
     gpud_buffer b = make(c, (unsigned)(device[0] - '0'), 0);
     check(c, b);
-    ck_assert_int_eq(
-        gpuctl(&d, out, err, "drain", "--device", device, "--wait", "60", NULL), 0);
+    ck_assert_int_eq(gpuctl(&d, out, err, "drain", "--device", device, "--wait", "60", NULL), 0);
     ck_assert_msg(device_is(c, device, "drained"), "%s", err);
     ck_assert(reason_has(c, device, "asked for by near"));
     ck_assert_int_eq((int)query_value(c, "devices", device, "worker"), 0);
     check_refusals(c, b, (unsigned)_i);
     ck_until(workers_of(device) == 0); /* one that is prepared ends a little later */
-    ck_assert_int_eq(
-        gpuctl(&d, out, err, "drain", "--device", device, "--wait", "60", NULL), 0);
+    ck_assert_int_eq(gpuctl(&d, out, err, "drain", "--device", device, "--wait", "60", NULL), 0);
     ck_assert_ptr_nonnull(strstr(err, "was drained already"));
     for (unsigned i = 0; i < 2; i++) { /* a good end, and a bad one */
         i == 0 ? daemon_hand_over(&d) : daemon_kill(&d);
         daemon_spawn(&d);
-        if (ways[_i].others) { /* else it is not ready, as no device serves */
-            daemon_wait_ready(&d);
-        }
-        ck_until(device_is(c, device, "drained"));
+        ck_until(device_is(c, device, "drained") &&
+                 (!ways[_i].others || device_is(c, "0", "ready")));
         check_refusals(c, b, (unsigned)_i);
     }
     ck_assert_int_eq(gpuctl(&d, out, err, "resume", "--device", device, NULL), 0);
@@ -239,9 +237,9 @@ START_TEST(jobs_wait)
     float x = 0;
     two_jobs(c, b, job);
     (void)snprintf(number, sizeof number, "%llu", (unsigned long long)gpud_job_id(job[1]));
-    int rc = _i == 0 ? gpuctl(&d, out, err, "drain", "--device", "1", "--wait", "0", NULL)
-                     : gpuctl(&d, out, err, "drain", "--device", "1", "--wait", "0", "--finish",
-                              NULL);
+    int rc = _i == 0
+                 ? gpuctl(&d, out, err, "drain", "--device", "1", "--wait", "0", NULL)
+                 : gpuctl(&d, out, err, "drain", "--device", "1", "--wait", "0", "--finish", NULL);
     ck_assert_int_eq(rc, 124);
     ck_assert_ptr_nonnull(strstr(err, "is not released"));
     ck_until(reason_has(c, "1", _i == 0 ? "1 job in flight has to end" : "2 jobs run first"));
@@ -315,8 +313,8 @@ END_TEST
 START_TEST(bad_words)
 {
     char out[DAEMON_OUTPUT], err[DAEMON_OUTPUT], text[TEXT];
-    static const char *const bad[] = {"", "x", "-1", "1 ", "1 finish ", "1 now", "1,0",
-                                      "99999999999999999999999"};
+    static const char *const bad[] = {"",          "x",     "-1",  "1 ",
+                                      "1 finish ", "1 now", "1,0", "99999999999999999999999"};
     gpud_client *c = begin(0);
     ck_assert_uint_gt(workers_of("1"), 0);
     for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {

@@ -182,8 +182,7 @@ START_TEST(a_drained_gpu_is_no_process_s)
     ck_assert_ptr_nonnull(strstr(text, "not known: device 1 is drained"));
     daemon_kill(&daemon_of_test);
     daemon_spawn(&daemon_of_test);
-    daemon_wait_ready(&daemon_of_test);
-    ck_until(state_is(c, "1", "drained"));
+    ck_until(state_is(c, "1", "drained") && state_is(c, "0", "ready"));
     ck_assert_uint_eq(monitors(), 0);
     ck_assert_uint_eq(query_value(c, "devices", "1", "worker"), 0);
     ck_gpud_ok(gpud_control(c, "resume-device", "1"));

@@ -834,9 +834,9 @@ typedef struct gpud_query_options {
 /* As gpud_query; options NULL: all rows. */
 GPUD_API int gpud_query_with(gpud_client *client, const char *what,
                              const gpud_query_options *options, gpud_table **ret_table);
-/* what = "drain", "resume", "reload", "log-level" (value: error, warn, info, debug), "session-kill"
- * (value: its number), "pool-trim", "accounts-reset"; value may be NULL for the others. Blocks, for
- * "reload" until they were read. PERMISSION, NOT_FOUND, INVALID (the value, or the settings). */
+/* what = "drain", "resume", "drain-device" (value: "1", "1 finish"), "resume-device" ("1"),
+ * "reload" (blocks until read), "log-level" (error, warn, info, debug), "session-kill" (a number),
+ * "pool-trim", "accounts-reset" (NULL). PERMISSION, NOT_FOUND, INVALID (value, settings), STATE. */
 GPUD_API int gpud_control(gpud_client *client, const char *what, const char *value);
 
 /* Snapshots of the devices' memory pools, when all workers have reported or the time is over. A

@@ -62,8 +62,7 @@ bool drained_recall(struct front *f, struct device *d)
 {
     const struct hold_drain *entry =
         f->holds != NULL && d->owner == NULL && d->drain.state == DRAIN_NONE
-            ? hold_file_drained(f->holds, f->config.runtime_dir, d->backend,
-                                d->number, pin_of(d))
+            ? hold_file_drained(f->holds, f->config.runtime_dir, d->backend, d->number, pin_of(d))
             : NULL;
     if (entry == NULL) {
         return device_drains(d);
@@ -76,8 +75,8 @@ bool drained_recall(struct front *f, struct device *d)
     }
     device_set_drain(d, entry->wish == DRAIN_FINISHES ? DRAIN_FINISHES : DRAIN_HOLDS);
     drained_say(d, "it takes no new jobs");
-    log_about(LOG_DEVICE_DRAIN, about_device(d), "device %u (%s %u) is still drained, %s",
-              d->index, d->backend, d->number, strstr(d->reason, "asked for"));
+    log_about(LOG_DEVICE_DRAIN, about_device(d), "device %u (%s %u) is still drained, %s", d->index,
+              d->backend, d->number, strstr(d->reason, "asked for"));
     wake_at(f, front_now(f));
     return true;
 }

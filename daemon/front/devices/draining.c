@@ -80,45 +80,49 @@ static bool is_calm(const struct device *d, enum drain_state drain)
     }
 }
 
-static bool all_calm(struct device *base)
+/* The first worker that may not rest; NULL: all may. */
+static const struct device *busy_of(struct device *base)
 {
-    bool all = true;
-    for (struct device *d = base; d != NULL && all; d = next_worker(base, d)) {
-        all = is_calm(d, base->drain.state);
-    }
-    return all;
-}
-
-/* What the device waits for before its buffers can move. */
-static void say_busy(struct device *base)
-{
-    char what[sizeof base->reason];
-    unsigned flying = in_flight(base);
-    unsigned jobs = unfinished(base);
-    bool finishes = base->drain.state == DRAIN_FINISHES;
     const struct device *d = base;
     while (d != NULL && is_calm(d, base->drain.state)) {
         d = next_worker(base, d);
     }
-    if (base->state == DEVICE_STUCK) {
-        (void)snprintf(what, sizeof what, "its worker cannot be ended: the driver hangs");
-    } else if (finishes && jobs > 0 && base->recovery != 0) {
+    return d;
+}
+
+static const char *busy_with(const struct device *d)
+{
+    switch (d->state) {
+    case DEVICE_READY:
+        return "busy with its buffers";
+    case DEVICE_STUCK:
+        return "stuck: the driver hangs";
+    case DEVICE_WAITING:
+        return "to start again";
+    default:
+        return "starting";
+    }
+}
+
+/* What the device waits for before its buffers can move. */
+static void say_busy(struct device *base, const struct device *busy)
+{
+    char what[sizeof base->reason];
+    unsigned flying = in_flight(base);
+    unsigned jobs = base->drain.state == DRAIN_FINISHES ? unfinished(base) : 0;
+    if (jobs > 0 && base->recovery != 0) {
         (void)snprintf(what, sizeof what,
                        "%u jobs wait, and its driver asks for a recovery: gpuctl drain --device %u "
                        "lets them wait",
                        jobs, base->index);
-    } else if (finishes && jobs > 0) {
-        (void)snprintf(what, sizeof what, "%u job%s run%s first", jobs, jobs == 1 ? "" : "s",
-                       jobs == 1 ? "s" : "");
+    } else if (jobs > 0) {
+        (void)snprintf(what, sizeof what, "%u job%s first", jobs, jobs == 1 ? " runs" : "s run");
     } else if (flying > 0) {
-        (void)snprintf(what, sizeof what, "%u job%s in flight %s to end", flying,
-                       flying == 1 ? "" : "s", flying == 1 ? "has" : "have");
+        (void)snprintf(what, sizeof what, "%u job%s to end", flying,
+                       flying == 1 ? " in flight has" : "s in flight have");
     } else {
-        (void)snprintf(what, sizeof what, "%s is %s", d == base ? "its worker" : "a tenant's worker",
-                       d == NULL || d->state == DEVICE_READY   ? "busy with its buffers"
-                       : d->state == DEVICE_STUCK              ? "stuck in the driver"
-                       : d->state == DEVICE_WAITING            ? "to start again"
-                                                               : "starting");
+        (void)snprintf(what, sizeof what, "%s is %s",
+                       busy == base ? "its worker" : "a tenant's worker", busy_with(busy));
     }
     drained_say(base, what);
 }
@@ -163,13 +167,13 @@ static enum drain_keeper keeper_of(const struct front *f, const struct keepers *
                                    const struct evacuation_load *load)
 {
     uint64_t copies = (uint64_t)load->buffers + load->copies;
-    return k->exported > 0                     ? KEEPER_EXPORT
-           : k->variables > 0                  ? KEEPER_VARIABLE
-           : k->asked > 0                      ? KEEPER_REQUEST
-           : load->bytes > evacuate_room(f)    ? KEEPER_HOST
-           : copies > keep_room(f)             ? KEEPER_COPIES
+    return k->exported > 0                      ? KEEPER_EXPORT
+           : k->variables > 0                   ? KEEPER_VARIABLE
+           : k->asked > 0                       ? KEEPER_REQUEST
+           : load->bytes > evacuate_room(f)     ? KEEPER_HOST
+           : copies > keep_room(f)              ? KEEPER_COPIES
            : copies > 0 && !descriptors_spare() ? KEEPER_COPIES
-                                               : KEEPER_NONE;
+                                                : KEEPER_NONE;
 }
 
 /* Says what keeps the device, to the log once. */
@@ -186,23 +190,26 @@ static void say_kept(struct front *f, struct device *base, enum drain_keeper kee
                        k->exported, k->exported == 1 ? "" : "s", owner);
         break;
     case KEEPER_VARIABLE:
-        (void)snprintf(what, sizeof what,
-                       "kept by %u variable%s of modules, the first of tenant %s: to be freed by its "
-                       "client",
-                       k->variables, k->variables == 1 ? "" : "s", owner);
+        (void)snprintf(
+            what, sizeof what,
+            "kept by %u variable%s of modules, the first of tenant %s: to be freed by its "
+            "client",
+            k->variables, k->variables == 1 ? "" : "s", owner);
         break;
     case KEEPER_HOST:
         (void)snprintf(what, sizeof what,
-                       "kept by buffers of %" PRIu64 " bytes, [domains] host_memory_max has %" PRIu64
+                       "kept by buffers of %" PRIu64
+                       " bytes, [domains] host_memory_max has %" PRIu64
                        " left: raise it, then gpuctl reload, or have some freed",
                        load->bytes, evacuate_room(f));
         break;
     case KEEPER_COPIES:
-        (void)snprintf(what, sizeof what,
-                       "kept by %u buffers: the launcher keeps copies of %" PRIu64
-                       " more, as descriptors allow: raise LimitNOFILE= of both units, or have some "
-                       "freed",
-                       load->buffers + load->copies, keep_room(f));
+        (void)snprintf(
+            what, sizeof what,
+            "kept by %u buffers: the launcher keeps copies of %" PRIu64
+            " more, as descriptors allow: raise LimitNOFILE= of both units, or have some "
+            "freed",
+            load->buffers + load->copies, keep_room(f));
         break;
     default:
         (void)snprintf(what, sizeof what, "%u buffers are being made or sealed", k->asked);
@@ -275,9 +282,9 @@ static const char *holder_of(struct front *f, struct device *base)
             return "a worker has yet to end";
         }
     }
-    return !monitor_leaves(f, base)        ? "gpud-monitor has yet to end"
-           : building_runs(f, base)        ? "gpud-compile has yet to end"
-                                           : NULL;
+    return !monitor_leaves(f, base) ? "gpud-monitor has yet to end"
+           : building_runs(f, base) ? "gpud-compile has yet to end"
+                                    : NULL;
 }
 
 static void release(struct front *f, struct device *d)
@@ -305,8 +312,8 @@ static void go_on(struct front *f, struct device *d, uint64_t now)
             return;
         }
         drained_say(d, holder);
-    } else if (!all_calm(d)) {
-        say_busy(d);
+    } else if (busy_of(d) != NULL) {
+        say_busy(d, busy_of(d));
     } else if (now >= d->drain.look_ns) {
         move(f, d, now);
     }

@@ -1,6 +1,7 @@
 /*
  * An operator releases one device, for a reset, a change of MIG, or another driver, while the
- * others serve: `gpuctl drain --device N`. Its states are those of enum drain_state (model/device.h).
+ * others serve: `gpuctl drain --device N`. Its states are those of enum drain_state
+ * (model/device.h).
  *
  * From then on no request gets the device that names it (ERR_DRAINING), and none that names no
  * device. Jobs in flight end. Jobs that are bound to it wait for the operator, or run first. Then

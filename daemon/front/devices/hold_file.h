@@ -2,7 +2,8 @@
  * The hold file in the runtime folder lists the devices that get no new jobs: because their driver
  * wants a recovery, or because an operator drains them. The next front gives the first ones no jobs
  * either until its own monitor has asked the driver, and does not open those that are drained. If
- * the folder cannot be written, both end with the front. Blocks on a small file. Thread: the loop's.
+ * the folder cannot be written, both end with the front. Blocks on a small file. Thread: the
+ * loop's.
  *
  * A line is one of
  *
@@ -11,8 +12,8 @@
  *
  * A device is found by its UUID, if it has one, and else by back end and number: a device that is
  * not opened does not tell its UUID. WISH is 1 or 2 (enum drain_state), SINCE a calendar time in s,
- * SIBLINGS the number of devices of the back end, for a front that opens no other of them. Fronts of
- * earlier versions skip such lines.
+ * SIBLINGS the number of devices of the back end, for a front that opens no other of them. Fronts
+ * of earlier versions skip such lines.
  */
 #ifndef FRONT_DEVICES_HOLD_FILE_H
 #define FRONT_DEVICES_HOLD_FILE_H

@@ -47,8 +47,8 @@ void monitor_wake(struct front *f, struct device *d);
  * go on, and no others begin. Unknown health sets no hold. It lifts one after two minutes, with a
  * warning. away: the front itself stood still before, and the monitor gets a second to report. */
 void monitor_watch(struct front *f, uint64_t now_ns, bool away);
-/* The device is drained, and its workers have ended. true: no monitor has it open. Else one is being
- * ended. */
+/* The device is drained, and its workers have ended. true: no monitor has it open. Else one is
+ * being ended. */
 bool monitor_leaves(struct front *f, const struct device *d);
 /* The recovery in words, a static string. */
 const char *monitor_recovery_text(uint64_t recovery);

@@ -84,8 +84,8 @@ enum device_state {
     DEVICE_REPLACED, /* its worker ends; a worker of another back end follows */
     DEVICE_ABSENT,   /* cannot be used (`reason`); its worker may still run */
     DEVICE_STUCK,    /* its worker cannot be ended: quarantined */
-    DEVICE_RESTING,  /* without a worker, or its worker ends: nothing wants the domain, or the device
-                        is drained */
+    DEVICE_RESTING, /* without a worker, or its worker ends: nothing wants the domain, or the device
+                       is drained */
     DEVICE_STATES,
 };
 
@@ -139,12 +139,12 @@ struct device {
     struct front *front;
     unsigned index; /* its place in front->device */
     char backend[16];
-    unsigned number;           /* among the back end's devices */
-    enum device_state state;   /* changed by device_set_state alone */
-    char reason[ERR_TEXT_MAX]; /* why it is not ready; "": ready */
-    bool required;             /* named by the settings */
-    struct drain {             /* of a device; draining.c's */
-        enum drain_state state; /* changed by device_set_drain alone */
+    unsigned number;                 /* among the back end's devices */
+    enum device_state state;         /* changed by device_set_state alone */
+    char reason[ERR_TEXT_MAX];       /* why it is not ready; "": ready */
+    bool required;                   /* named by the settings */
+    struct drain {                   /* of a device; draining.c's */
+        enum drain_state state;      /* changed by device_set_drain alone */
         char by[PROTO_NAME_MAX + 1]; /* the tenant that asked for it */
         uint64_t since_s;            /* when, of the calendar */
         uint64_t look_ns;            /* no other try to move its buffers before that */
@@ -380,8 +380,8 @@ void device_ended(struct device *d, bool blameless);
 /* The pause before the next worker: none after at most one failure. Then it doubles from 100 ms, up
  * to 0.5 s if the worker had opened the device, else up to 30 s. */
 uint64_t device_pause_ns(const struct device *d);
-/* Whether a worker of it may start: always, but for a device that is drained. That gets one for jobs
- * that run first. */
+/* Whether a worker of it may start: always, but for a device that is drained. That gets one for
+ * jobs that run first. */
 bool device_gets_worker(const struct device *d);
 /* Whether the pause is over and all buffers of the ended worker are marked. */
 bool device_may_restart(const struct device *d, uint64_t now);

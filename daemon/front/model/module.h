@@ -46,7 +46,7 @@ struct build {
     char arch[128];
     enum build_state state;
     unsigned device; /* index of the device for which it was compiled last */
-    int binary_fd; /* memfd, owned; -1: none */
+    int binary_fd;   /* memfd, owned; -1: none */
     uint64_t binary_size;
     struct hash hash;
     struct err error;

@@ -152,8 +152,8 @@ static int find_program(struct request_context *c, struct program **ret_program,
     return 0;
 }
 
-/* Does a device of those that the tenant may use serve, or may it serve soon? Those that are drained
- * take no new jobs. */
+/* Does a device of those that the tenant may use serve, or may it serve soon? Those that are
+ * drained take no new jobs. */
 static int check_hope(const struct front *f, const struct tenant *t, struct err *e)
 {
     const struct device *drained = NULL;

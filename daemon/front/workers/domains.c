@@ -145,7 +145,8 @@ static uint64_t idle_at(const struct front *f, const struct device *d)
     return ns_add(used_ns(d), f->config.domain_idle_s * NS_PER_S);
 }
 
-/* ---- what goes with a domain ------------------------------------------------------------------ */
+/* ---- what goes with a domain ------------------------------------------------------------------
+ */
 
 static void detach(struct device *d, struct job *j)
 {
@@ -721,9 +722,9 @@ static void spare_watch(struct front *f, struct device *base, uint64_t now)
     } else if (!spare_yields(f, base) && is_quiet(f, d)) {
         base->spare_ns = ns_add(now, SPARE_NS);
         rest_begin(f, d,
-             too_many(f, base)                           ? "its place is wanted"
-             : memory_wanted(base) || spare_shrank(f, d) ? "memory is wanted"
-                                                         : "no spare one is wanted");
+                   too_many(f, base)                           ? "its place is wanted"
+                   : memory_wanted(base) || spare_shrank(f, d) ? "memory is wanted"
+                                                               : "no spare one is wanted");
     }
 }
 

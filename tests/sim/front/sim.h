@@ -595,10 +595,10 @@ void monitor_check(struct sim *s);  /* rules, at every step */
 bool monitor_holds(const struct sim *s, unsigned number);
 /* sim_drain.c */
 void drain_event(struct sim *s, const struct course_event *e, struct chance *r);
-bool drain_any(const struct sim *s);  /* devices that are drained */
-void drain_settle(struct sim *s);     /* resumes all of them */
+bool drain_any(const struct sim *s);    /* devices that are drained */
+void drain_settle(struct sim *s);       /* resumes all of them */
 bool drain_pauses(const struct sim *s); /* the monitor may be ended for one of them */
-void drain_check(struct sim *s);      /* rules, at every step */
+void drain_check(struct sim *s);        /* rules, at every step */
 void drain_check_job(struct sim *s, const struct device *d, uint64_t job);
 /* The hardware with this number gets a worker. */
 void drain_check_start(struct sim *s, unsigned number);
@@ -695,6 +695,7 @@ void domain_check(struct sim *s, const struct device *d);
 void domain_check_kept(struct sim *s);
 void domain_check_taken(struct sim *s);
 /* Whether the front ends the worker because nothing wants it. */
+void domain_doubt(struct sim *s, const struct sim_worker *x); /* the front ends it */
 bool domain_rests(struct sim *s, const struct sim_worker *x);
 /* Did a client ask for its end, because of a job that may still be on its way there? */
 bool domain_is_unwanted(const struct sim *s, const struct sim_worker *x);

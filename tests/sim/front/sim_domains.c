@@ -155,6 +155,17 @@ static void check_moved(struct sim *s, const struct sim_worker *x,
     }
 }
 
+/* Of a worker that lied it is not known what has gone to the host. */
+void domain_doubt(struct sim *s, const struct sim_worker *x)
+{
+    for (unsigned i = 0; x->lied && i < x->buffers; i++) {
+        struct sim_buffer *b = model_find(s, x->buffer[i].id);
+        if (b != NULL) {
+            b->lied = true;
+        }
+    }
+}
+
 /* Whether nothing wants a tenant's own worker any more. It must not have anything that would be
  * lost. */
 bool domain_rests(struct sim *s, const struct sim_worker *x)

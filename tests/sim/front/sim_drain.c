@@ -101,8 +101,7 @@ void drain_check_job(struct sim *s, const struct device *d, uint64_t job)
 void drain_check_start(struct sim *s, unsigned number)
 {
     const struct device *d = device_at(s, number);
-    bool holds = d != NULL &&
-                 (d->drain.state == DRAIN_RELEASED || d->drain.state == DRAIN_HOLDS);
+    bool holds = d != NULL && (d->drain.state == DRAIN_RELEASED || d->drain.state == DRAIN_HOLDS);
     if (holds) {
         sim_fail(s, "drain: device %u is drained, and gets a worker", number);
     }
@@ -122,12 +121,12 @@ bool drain_pauses(const struct sim *s)
 static void check_released(struct sim *s, const struct device *base)
 {
     for (unsigned slot = 0; slot < DEVICES_MAX + s->domains; slot++) {
-        bool of_it = slot < DEVICES_MAX ? slot == base->number
-                                        : worker_hardware(s, slot) == base->number;
+        bool of_it =
+            slot < DEVICES_MAX ? slot == base->number : worker_hardware(s, slot) == base->number;
         const struct sim_worker *x = of_it ? worker_of_device(s, slot) : NULL;
         if (x != NULL) {
-            sim_fail(s, "drain: device %u is released, and worker %" PRIu64 " has it",
-                     base->number, x->id);
+            sim_fail(s, "drain: device %u is released, and worker %" PRIu64 " has it", base->number,
+                     x->id);
         }
     }
     if (s->p.special == WORLD_HELD && s->monitor.id != 0) {

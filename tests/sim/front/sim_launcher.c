@@ -256,6 +256,7 @@ void launcher_kill_worker(struct sim *s, uint64_t id)
         return;
     }
     check_starved(s, x);
+    domain_doubt(s, x);
     rules_killed(s, x);
     x->killed = true;
     x->deaf = x->deaf && !s->settling;

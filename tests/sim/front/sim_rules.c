@@ -218,20 +218,8 @@ static bool has_cause(const struct sim_worker *x)
     return false;
 }
 
-/* Of a worker that lied it is not known what has gone to the host. */
-static void doubt_buffers(struct sim *s, const struct sim_worker *x)
-{
-    for (unsigned i = 0; x->lied && i < x->buffers; i++) {
-        struct sim_buffer *b = model_find(s, x->buffer[i].id);
-        if (b != NULL) {
-            b->lied = true;
-        }
-    }
-}
-
 void rules_killed(struct sim *s, const struct sim_worker *x)
 {
-    doubt_buffers(s, x);
     bool rests = !memory_failed() && !x->lied && (domain_rests(s, x) || domain_is_unwanted(s, x));
     bool excuse =
         memory_failed() || x->silent || x->cut || x->lied || !x->ready || s->era > 1 || rests;
@@ -537,10 +525,7 @@ static void check_hope(struct sim *s)
     for (unsigned i = 0; i < f->device_count; i++) {
         hope = hope || device_hopeful(f->device[i]);
     }
-    if (hope) {
-        return;
-    }
-    for (const struct job *j = f->jobs; j != NULL; j = j->hh.next) {
+    for (const struct job *j = f->jobs; j != NULL && !hope; j = j->hh.next) {
         if (j->state == JOB_QUEUED && j->origin != ORIGIN_PROBE && j->device == NULL) {
             sim_fail(s, "hope: no device can come any more, and job %" PRIu64 " waits for one",
                      j->id);

@@ -7,6 +7,7 @@
 
 #include "common/clock.h"
 #include "daemon/front/devices/discover.h"
+#include "daemon/front/devices/hold_file.h"
 #include "daemon/front/devices/monitor.h"
 #include "daemon/front/workers/launcher_link.h"
 #include "daemon/front/workers/worker.h"
@@ -66,6 +67,7 @@ static void begin(void)
     k->f.io.start_worker = on_worker;
     k->f.io.start_monitor = on_monitor;
     ck_assert_int_eq(monitor_create(&k->f.monitor, NULL), 0);
+    ck_assert_int_eq(hold_file_create(&k->f.holds, NULL), 0);
     k->f.launcher = (struct launcher_link *)(void *)k; /* only its presence counts */
     k->f.wake_ns = NS_NEVER;
     k->f.hooks.device_changed = on_changed;
@@ -78,6 +80,7 @@ static void begin(void)
 static void end(void)
 {
     monitor_destroy(k->f.monitor);
+    hold_file_destroy(k->f.holds);
     k->f.launcher = NULL;
     fake_destroy(k);
     scratch_remove(dir);
@@ -230,6 +233,8 @@ START_TEST(a_hold_outlives_its_front)
         struct device *d = &k->device[0];
         monitor_destroy(k->f.monitor);
         ck_assert_int_eq(monitor_create(&k->f.monitor, NULL), 0);
+        hold_file_destroy(k->f.holds);
+        ck_assert_int_eq(hold_file_create(&k->f.holds, NULL), 0);
         d->recovery = HEALTH_RECOVERY_NONE;
         d->recovery_ns = 0;
         monitor_wake(&k->f, d);
@@ -265,6 +270,90 @@ START_TEST(holds_survive_the_front)
     ck_assert_uint_eq(hold_file_find(&broken, dir, "uuid=a"), 0);
     hold_file_set(&broken, "/nowhere", "uuid=a", 1); /* told, and no harm */
     ck_assert_uint_eq(hold_file_find(&broken, "/nowhere", "uuid=a"), 1);
+    end();
+}
+END_TEST
+
+static const struct hold_drain *drained(struct hold_file *h, const char *backend, unsigned number,
+                                        const char *pin)
+{
+    return hold_file_drained(h, dir, backend, number, pin);
+}
+
+/* By UUID, or else by back end and number; beside holds, and after lines that are damaged. */
+START_TEST(drains_survive_the_front)
+{
+    struct hold_file h = {.count = 0};
+    struct hold_file next = {.count = 0};
+    struct hold_drain one = {.backend = "cuda", .number = 1, .siblings = 3, .wish = DRAIN_HOLDS};
+    struct hold_drain two = {.backend = "opencl", .number = 0, .siblings = 1, .since_s = 77};
+    begin();
+    (void)strcpy(one.pin, "uuid=GPU-a");
+    (void)strcpy(one.by, "ops");
+    (void)strcpy(two.by, "uid:0");
+    two.wish = DRAIN_FINISHES;
+    hold_file_set(&h, dir, "uuid=b", 4);
+    hold_file_drain(&h, dir, &one);
+    hold_file_drain(&h, dir, &two);
+    ck_assert_uint_eq(hold_file_find(&next, dir, "uuid=b"), 4);
+    ck_assert_ptr_nonnull(drained(&next, "cuda", 1, ""));
+    ck_assert_ptr_nonnull(drained(&next, "cuda", 5, "uuid=GPU-a")); /* numbers shift */
+    ck_assert_ptr_null(drained(&next, "cuda", 1, "uuid=GPU-b"));
+    ck_assert_ptr_null(drained(&next, "cuda", 0, ""));
+    ck_assert_str_eq(drained(&next, "cuda", 1, "")->by, "ops");
+    ck_assert_str_eq(drained(&next, "cuda", 1, "")->pin, "uuid=GPU-a");
+    const struct hold_drain *d = drained(&next, "opencl", 0, "");
+    ck_assert_uint_eq(d->wish, DRAIN_FINISHES);
+    ck_assert_uint_eq(d->since_s, 77);
+    ck_assert_uint_eq(d->siblings, 1);
+    ck_assert_str_eq(d->pin, "");
+    hold_file_resume(&next, dir, "cuda", 9, "uuid=GPU-a");
+    hold_file_resume(&next, dir, "sim", 0, "");
+    hold_file_set(&next, dir, "uuid=b", 0);
+    struct hold_file last = {.count = 0};
+    ck_assert_ptr_null(drained(&last, "cuda", 1, ""));
+    ck_assert_ptr_nonnull(drained(&last, "opencl", 0, ""));
+    hold_file_resume(&last, dir, "opencl", 0, "");
+    ck_assert_int_ne(access(scratch_path(dir, "held"), F_OK), 0);
+    static const char bad[] = "drained\ndrained cuda\ndrained cuda 1 1 9 5 me x\n"
+                              "drained cuda 1 1 1 5\ndrained sim 2 1 1 5 me \n";
+    scratch_write(scratch_path(dir, "held"), bad, sizeof bad - 1);
+    struct hold_file broken = {.count = 0};
+    ck_assert_ptr_null(drained(&broken, "cuda", 1, ""));
+    ck_assert_ptr_nonnull(drained(&broken, "sim", 2, ""));
+    ck_assert_uint_eq(broken.count, 0);
+    end();
+}
+END_TEST
+
+/* Its library has every GPU open. It starts without a pause when no device is drained any more. */
+START_TEST(a_drained_device_has_no_monitor)
+{
+    char why[256];
+    struct health_device health;
+    uint64_t age = 0;
+    begin();
+    struct device *d = &k->device[0];
+    at(0);
+    ck_assert_uint_eq(started, 1);
+    tells(1, HEALTH_KNOWN, HEALTH_RECOVERY_NONE);
+    device_set_drain(d, DRAIN_HOLDS);
+    at(1);
+    ck_assert_uint_eq(killed, 0); /* its workers are there still */
+    device_set_state(d, DEVICE_RESTING, "");
+    at(2);
+    ck_assert_uint_eq(killed, 1);
+    ck_assert(!monitor_leaves(&k->f, d));
+    ck_assert(monitor_ended(&k->f, k->f.monitor->id));
+    ck_assert(monitor_leaves(&k->f, d));
+    ck_assert(!monitor_read(&k->f, d, &health, &age, why, sizeof why));
+    ck_assert_str_eq(why, "device 0 is drained, and the management library would open it");
+    at(40);
+    ck_assert_uint_eq(started, 1);
+    device_set_drain(d, DRAIN_NONE);
+    at(41);
+    ck_assert_uint_eq(started, 2);
+    ck_assert_uint_eq(killed, 1);
     end();
 }
 END_TEST
@@ -335,6 +424,8 @@ int main(void)
     tcase_add_loop_test(tcase, what_is_not_known_holds_for_a_while, 0, 2);
     tcase_add_test(tcase, a_hold_outlives_its_front);
     tcase_add_test(tcase, holds_survive_the_front);
+    tcase_add_test(tcase, drains_survive_the_front);
+    tcase_add_test(tcase, a_drained_device_has_no_monitor);
     tcase_add_test(tcase, without_a_device_to_ask_about_there_is_none);
     tcase_add_test(tcase, all_instances_are_opened_unless_workers_are_told_which);
     suite_add_tcase(suite, tcase);
