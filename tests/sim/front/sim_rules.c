@@ -221,9 +221,8 @@ static bool has_cause(const struct sim_worker *x)
 void rules_killed(struct sim *s, const struct sim_worker *x)
 {
     bool rests = !memory_failed() && !x->lied && (domain_rests(s, x) || domain_is_unwanted(s, x));
-    bool excuse =
-        memory_failed() || x->silent || x->cut || x->lied || !x->ready || s->era > 1 || rests;
-    if (!excuse && !has_cause(x) && s->now_ns > s->stalled_ns + 10 * NS_PER_S) {
+    bool excuse = memory_failed() || x->silent || x->cut || x->lied || !x->ready || s->era > 1;
+    if (!excuse && !rests && !has_cause(x) && s->now_ns > s->stalled_ns + 10 * NS_PER_S) {
         sim_fail(s, "killed: the front ends worker %" PRIu64 ", which did nothing wrong", x->id);
     }
 }
@@ -235,8 +234,9 @@ void rules_notices(struct sim *s)
         const struct sim_client *c = &s->client[i];
         for (unsigned k = 0; c->state == CLIENT_ON && !c->starved && k < c->buffers; k++) {
             const struct sim_buffer *b = c->buffer[k];
+            const struct buffer *own = idmap_get(&s->f->buffers, b->handle);
             bool keeps = b->sealed || b->sealing || b->worker == 0 || b->known_lost || b->lied ||
-                         b->moved_era != 0;
+                         (own != NULL && buffer_state(own) != BUFFER_LOST);
             if (!keeps && worker_ended_ns(s, b->worker) + 2 * NS_PER_S < s->now_ns) {
                 sim_fail(s, "notice: buffer %#" PRIx64 " of client %u is lost, and no notice came",
                          b->handle, i);
@@ -522,8 +522,8 @@ static void check_hope(struct sim *s)
 {
     struct front *f = s->f;
     bool hope = f->device_count == 0 || !f->listed;
-    for (unsigned i = 0; i < f->device_count; i++) {
-        hope = hope || device_hopeful(f->device[i]);
+    for (unsigned i = 0; i < f->device_count && !hope; i++) {
+        hope = device_hopeful(f->device[i]);
     }
     for (const struct job *j = f->jobs; j != NULL && !hope; j = j->hh.next) {
         if (j->state == JOB_QUEUED && j->origin != ORIGIN_PROBE && j->device == NULL) {

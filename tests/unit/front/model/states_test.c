@@ -47,6 +47,13 @@ static unsigned step_device(unsigned from, unsigned to)
     return d.state;
 }
 
+static unsigned step_drain(unsigned from, unsigned to)
+{
+    struct device d = {.drain = {.state = (enum drain_state)from}};
+    device_set_drain(&d, (enum drain_state)to);
+    return d.drain.state;
+}
+
 #define END  (TO(DEVICE_WAITING) | TO(DEVICE_STUCK))
 #define REST TO(DEVICE_RESTING)
 
@@ -91,7 +98,13 @@ static const struct machine machines[] = {
                    TO(DEVICE_STARTING) | TO(DEVICE_ADOPTING) | TO(DEVICE_ABSENT) | REST | END,
                [DEVICE_STUCK] = TO(DEVICE_WAITING),
                [DEVICE_RESTING] = TO(DEVICE_STARTING) | TO(DEVICE_ADOPTING) | TO(DEVICE_STUCK) |
-                                  TO(DEVICE_READY) | REST}},
+                                  TO(DEVICE_READY) | TO(DEVICE_WAITING) | REST}},
+    {.states = DRAIN_STATES,
+     .step = step_drain,
+     .steps = {[DRAIN_NONE] = TO(DRAIN_HOLDS) | TO(DRAIN_FINISHES),
+               [DRAIN_HOLDS] = TO(DRAIN_FINISHES) | TO(DRAIN_RELEASED) | TO(DRAIN_NONE),
+               [DRAIN_FINISHES] = TO(DRAIN_HOLDS) | TO(DRAIN_RELEASED) | TO(DRAIN_NONE),
+               [DRAIN_RELEASED] = TO(DRAIN_NONE)}},
 };
 
 struct pair {

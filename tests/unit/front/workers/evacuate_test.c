@@ -245,7 +245,7 @@ static void hold(unsigned reason)
         owner->limits.spilled = (struct amount){.bytes = BUFFERS * 64 - 1};
         break;
     default:
-        b[1]->users = 1;
+        d->jobs = 1;
         break;
     }
 }
@@ -259,7 +259,7 @@ START_TEST(what_cannot_go_keeps_the_worker)
         ck_assert_int_eq(d->state, DEVICE_READY);
         ck_assert_uint_eq(copied, 0);
         b[1]->flags = 0;
-        b[1]->users = 0;
+        d->jobs = 0;
         k->f.config.domain_host_bytes = 0;
         owner->limits.spilled = (struct amount){.bytes = BUFFERS * 64};
         goes();
