@@ -195,7 +195,7 @@ static void check_refusals(gpud_client *c, gpud_buffer b, unsigned way)
  *   a_drained_gpu_is_no_process_s; `front_draining_test`: it_is_released_and_resumed,
  *   jobs_wait_or_run_first, what_keeps_it, one_that_ends_is_not_replaced,
  *   nothing_is_restored_meanwhile; `front_monitor_test`: a_drained_device_has_no_monitor
- * mutants: drain-starts, drain-admits, drain-lost, drain-forgotten, drain-monitor, drain-again,
+ * mutants: drain-starts, drain-lost, drain-forgotten, drain-monitor, drain-again,
  *   drain-kept, drain-restores */
 START_TEST(a_device_is_released)
 {

@@ -12,8 +12,8 @@
 #include "daemon/front/model/device.h"
 #include "proto/health.h"
 
-#define DRAINED  "drained" /* begins a line of a drained device; no pin is this */
-#define BY_WIDTH "64"      /* PROTO_NAME_MAX */
+#define DRAINED        "drained" /* begins a line of a drained device; no pin is this */
+#define LINE_MAX_BYTES 256u
 
 int hold_file_create(struct hold_file **ret_file, struct err *e)
 {
@@ -39,21 +39,49 @@ static void add(struct hold_file *h, const char *pin, uint32_t recovery)
     }
 }
 
-/* A line of a drained device; others leave the list as it is. */
+/* The next word of a line as a number. */
+static bool take_number(char **rest, uint64_t most, uint64_t *ret_number)
+{
+    const char *word = strtok_r(NULL, " ", rest);
+    char *end = NULL;
+    errno = 0;
+    *ret_number = word != NULL ? strtoull(word, &end, 10) : 0;
+    return word != NULL && errno == 0 && end != word && *end == '\0' && *ret_number <= most;
+}
+
+static bool take_word(char **rest, char *out, size_t size)
+{
+    const char *word = strtok_r(NULL, " ", rest);
+    return word != NULL && (size_t)snprintf(out, size, "%s", word) < size;
+}
+
+/* A line of a drained device. false: it is of another form. */
 static bool add_drained(struct hold_file *h, const char *line)
 {
     struct hold_drain d = {.number = 0};
-    int used = 0;
-    int fields = sscanf(line, DRAINED " %15s %u %u %u %" SCNu64 " %" BY_WIDTH "s %n", d.backend,
-                        &d.number, &d.siblings, &d.wish, &d.since_s, d.by, &used);
-    if (fields == 6 && used > 0 && (d.wish == DRAIN_HOLDS || d.wish == DRAIN_FINISHES) &&
-        h->drained_count < HOLDS_MAX) {
-        size_t length = strcspn(line + used, "\n");
-        (void)snprintf(d.pin, sizeof d.pin, "%.*s", length < sizeof d.pin ? (int)length : 0,
-                       line + used);
+    uint64_t number = 0;
+    uint64_t siblings = 0;
+    uint64_t wish = 0;
+    char copy[LINE_MAX_BYTES];
+    char *rest = NULL;
+    (void)snprintf(copy, sizeof copy, "%.*s", (int)strcspn(line, "\n"), line);
+    const char *first = strtok_r(copy, " ", &rest);
+    if (first == NULL || strcmp(first, DRAINED) != 0) {
+        return false;
+    }
+    bool good = take_word(&rest, d.backend, sizeof d.backend) &&
+                take_number(&rest, UINT32_MAX, &number) &&
+                take_number(&rest, UINT32_MAX, &siblings) &&
+                take_number(&rest, DRAIN_FINISHES, &wish) && wish >= DRAIN_HOLDS &&
+                take_number(&rest, UINT64_MAX, &d.since_s) && take_word(&rest, d.by, sizeof d.by);
+    if (good && h->drained_count < HOLDS_MAX) {
+        d.number = (unsigned)number;
+        d.siblings = (unsigned)siblings;
+        d.wish = (unsigned)wish;
+        (void)snprintf(d.pin, sizeof d.pin, "%s", rest != NULL ? rest : "");
         h->drained[h->drained_count++] = d;
     }
-    return strncmp(line, DRAINED " ", sizeof DRAINED) == 0;
+    return true;
 }
 
 /* Lines of another form are ignored. */
@@ -80,7 +108,7 @@ static bool path_of(const char *runtime_dir, const char *name, char out[PATH_MAX
 static void read_once(struct hold_file *h, const char *runtime_dir)
 {
     char path[PATH_MAX];
-    char line[256];
+    char line[LINE_MAX_BYTES];
     if (h->read) {
         return;
     }
