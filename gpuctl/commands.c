@@ -73,10 +73,31 @@ static const char jobs_help[] =
     "FILTER: only rows with a text that contains it.\n";
 
 static const char job_dump_help[] =
+    "  --with-data  with the contents of buffers that the job only reads, up to 32 MiB,\n"
+    "               if it is a job of your tenant; its repetition starts with them\n"
     "Writes FILE (standard output without it): the job's steps, arguments, arrays that travel\n"
     "with it, modules with their sources, and the sizes of its buffers, as JSON; see gpuctl(1).\n"
     "The daemon has these until the job ends. For its tenant, administrators, and tenants with\n"
     "the role see or cancel, which get no arrays and sources.\n";
+
+static const char record_start_help[] =
+    "  --with-data        with the contents of arrays, not only their sizes and hashes\n"
+    "  --file-size SIZE   the recording ends at this size (512M, 4G); usually the setting\n"
+    "                     file_bytes\n"
+    "NAME becomes NAME.jsonl in the daemon's folder; the command says where. For administrators:\n"
+    "a recording has the kernels, and with data the arrays, of all tenants.\n";
+
+static const char replay_help[] =
+    "  --speed F      times between jobs are divided by F (1); 0: as fast as possible\n"
+    "  --jobs N       only the first N jobs\n"
+    "  --device ID    all on this device (usually: the recorded one, as far as it is there)\n"
+    "  --seed N       of the data that the recording does not have (1)\n"
+    "  --json         as -o json\n"
+    "Loads the recording's kernels, makes its buffers, and submits its jobs in their order,\n"
+    "from as many sessions, at their times. Exit code 0: all ended as recorded; 6: some did\n"
+    "not, or have other results; 1: the file is bad, or something cannot be done here.\n"
+    "Example:\n"
+    "  gpuctl replay monday.jsonl --speed 2\n";
 
 static const char wait_help[] =
     "  --timeout MS      give up after this time (exit code 124); the job goes on\n"
@@ -185,8 +206,8 @@ const struct command commands[] = {
     {"jobs", "[FILTER] [OPTION...]", "Jobs: waiting, running and lately ended, newest first",
      jobs_help, jobs_option_list, cmd_jobs, COMMAND_LOOKS},
     {"job show", "JOB", "Everything about one job", "", NULL, cmd_job_show, COMMAND_LOOKS},
-    {"job dump", "JOB [FILE]", "Write what an unfinished job does, to run it again", job_dump_help,
-     NULL, cmd_job_dump, COMMAND_BRIEF},
+    {"job dump", "JOB [FILE] [--with-data]", "Write what an unfinished job does, to run it again",
+     job_dump_help, job_dump_option_list, cmd_job_dump, COMMAND_BRIEF},
     {"job cancel", "JOB [--running]", "Cancel a job",
      "  --running  ends the worker of a job that runs, if no other tenant uses that worker\n",
      job_cancel_option_list, cmd_job_cancel, COMMAND_BRIEF},
@@ -228,6 +249,13 @@ const struct command commands[] = {
      drain_help, drain_option_list, cmd_drain, COMMAND_BRIEF},
     {"resume", "[OPTION...]", "Take jobs again", resume_help, resume_option_list, cmd_resume,
      COMMAND_BRIEF},
+    {"record start", "NAME [OPTION...]", "Record the stream of jobs, for replay", record_start_help,
+     record_start_option_list, cmd_record_start, COMMAND_BRIEF},
+    {"record stop", "", "End the recording", "", NULL, cmd_record_stop, COMMAND_BRIEF},
+    {"record status", "", "The recording that runs, or the last one", "", NULL, cmd_record_status,
+     COMMAND_LOOKS},
+    {"replay", "FILE [OPTION...]", "Run a recording again, and compare", replay_help,
+     replay_option_list, cmd_replay, COMMAND_LONG},
     {"reload", "", "Read the configuration again", "", NULL, cmd_reload, COMMAND_LONG},
     {"token", "FILE", "Make a token for clients of other hosts", token_help, NULL, cmd_token,
      COMMAND_LONG},

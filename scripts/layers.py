@@ -45,7 +45,7 @@ ROOMS = {
     "daemon/backend": ["list", ("cuda/", "opencl/", "sim/"), "backend built messages options ranges wrapped"],
     "daemon/backend/cuda": ["device", "compile/", "image/", "source/", "library/", "run/", "driver/"],
     "daemon/worker": ["main confine", "serve/", "spill/", "run/", "copy/", "memory/"],
-    "daemon/front": ["main pipeline* ending housekeeping", "requests/", "metrics/", "views/", "devices/", "tenants/", "memory/",
+    "daemon/front": ["main pipeline* ending housekeeping", "requests/", "metrics/", "views/", "record/", "devices/", "tenants/", "memory/",
                      "modules/", "sched/", "workers/", "resolve/", "clients/", "model/", "settings/"],
 }
 SOURCES_MAX = 30  # .c files of one folder

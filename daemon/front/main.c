@@ -45,6 +45,9 @@ static const char usage[] =
     "  --runtime-dir DIR    sockets; default /run/gpud\n"
     "  --cache-dir DIR      compiled kernels; default /var/cache/gpud\n"
     "  --set KEY=VALUE      any setting, as jobs.window=4\n"
+    "  --record FILE        record the stream of jobs to FILE, which must not exist, for gpuctl\n"
+    "                       replay; [record] file_bytes is its limit\n"
+    "  --record-data        with the contents of arrays, not only their sizes and hashes\n"
     "  --supervised         the launcher is a service of its own: it is not started or ended here\n"
     "  --foreground         accepted; gpud never goes to the background by itself\n"
     "  --version            version and build\n"
@@ -60,6 +63,8 @@ enum option_code {
     OPT_RUNTIME_DIR,
     OPT_CACHE_DIR,
     OPT_SET,
+    OPT_RECORD,
+    OPT_RECORD_DATA,
     OPT_SUPERVISED,
     OPT_FOREGROUND,
     OPT_VERSION,
@@ -76,6 +81,8 @@ static const struct option options[] = {
     {"runtime-dir", required_argument, NULL, OPT_RUNTIME_DIR},
     {"cache-dir", required_argument, NULL, OPT_CACHE_DIR},
     {"set", required_argument, NULL, OPT_SET},
+    {"record", required_argument, NULL, OPT_RECORD},
+    {"record-data", no_argument, NULL, OPT_RECORD_DATA},
     {"supervised", no_argument, NULL, OPT_SUPERVISED},
     {"foreground", no_argument, NULL, OPT_FOREGROUND},
     {"version", no_argument, NULL, OPT_VERSION},
@@ -87,6 +94,8 @@ struct arguments {
     const char *config;
     bool check;
     bool supervised;
+    const char *record; /* NULL: not given */
+    bool record_data;
     char listen[1024]; /* URLs, comma separated */
     struct {
         const char *option; /* the option that set it; static */
@@ -143,17 +152,27 @@ static int said(void)
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* An option without a value. false: it is another one. */
+static bool take_flag(struct arguments *a, int option)
+{
+    a->check = a->check || option == OPT_CHECK;
+    a->record_data = a->record_data || option == OPT_RECORD_DATA;
+    a->supervised = a->supervised || option == OPT_SUPERVISED;
+    return option == OPT_CHECK || option == OPT_RECORD_DATA || option == OPT_SUPERVISED ||
+           option == OPT_FOREGROUND;
+}
+
 /* Takes one option. Returns -1, or the exit status if the process is to end. */
 static int take(struct arguments *a, int option, char *value)
 {
     struct err e = ERR_INIT;
     int rc = 0;
+    if (take_flag(a, option)) {
+        return -1;
+    }
     switch (option) {
     case OPT_CONFIG:
         a->config = value;
-        break;
-    case OPT_CHECK:
-        a->check = true;
         break;
     case OPT_LISTEN:
         rc = remember_listen(a, value, &e);
@@ -176,10 +195,8 @@ static int take(struct arguments *a, int option, char *value)
     case OPT_SET:
         rc = remember_set(a, value, &e);
         break;
-    case OPT_SUPERVISED:
-        a->supervised = true;
-        break;
-    case OPT_FOREGROUND:
+    case OPT_RECORD:
+        a->record = value;
         break;
     case OPT_VERSION:
         (void)printf("gpud %s (build %s)\n", GPUD_VERSION, GPUD_BUILD);
@@ -385,6 +402,8 @@ static int init_front(struct front *f, uv_loop_t *loop, const struct config *con
     f->next_worker = 1;
     f->next_job = 1;
     f->supervised = a->supervised;
+    f->record_file = a->record;
+    f->record_file_data = a->record_data;
     f->read_settings = read_settings;
     f->settings_data = a;
     idmap_init(&f->buffers, IDMAP_MAX, generation);

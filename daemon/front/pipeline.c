@@ -19,6 +19,7 @@
 #include "daemon/front/model/wake.h"
 #include "daemon/front/modules/building.h"
 #include "daemon/front/modules/compiler.h"
+#include "daemon/front/record/record.h"
 #include "daemon/front/requests/events.h"
 #include "daemon/front/requests/intake.h"
 #include "daemon/front/requests/job_answer.h"
@@ -108,6 +109,14 @@ const struct lanes_callbacks pipeline_ring_requests = {.request = on_ring_reques
 
 /* ---- jobs --------------------------------------------------------------------------------- */
 
+static void on_job_admitted(struct front *f, struct job *j)
+{
+    if (f->traces != NULL) {
+        trace_admitted(f, j);
+    }
+    record_job(f, j);
+}
+
 static void on_job_answered(struct front *f, struct job *j)
 {
     if (j->session != NULL && (j->op != NULL || j->async)) {
@@ -117,8 +126,11 @@ static void on_job_answered(struct front *f, struct job *j)
 
 static void on_job_ended(struct front *f, struct job *j)
 {
-    if (f->traces != NULL) {
-        trace_ended(f, j);
+    if (f->watchers > 0) {
+        if (f->traces != NULL) {
+            trace_ended(f, j);
+        }
+        record_job_ended(f, j);
     }
     if (f->access != NULL) {
         access_log_job(f->access, j);
@@ -381,12 +393,13 @@ static void on_arm(uv_prepare_t *prepare)
 static void set_hooks(struct front *f)
 {
     f->hooks = (struct front_hooks){
-        .job_admitted = trace_admitted,
+        .job_admitted = on_job_admitted,
         .job_ended = on_job_ended,
         .job_answered = on_job_answered,
         .job_left = memory_job_left,
         .job_answer_early = job_answer_early,
         .job_late = job_late,
+        .buffer_freed = record_buffer_freed,
         .entry_removed = on_entry_removed,
         .kick = kick,
         .module_need = building_need,

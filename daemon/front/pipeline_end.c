@@ -19,6 +19,7 @@
 #include "daemon/front/modules/building.h"
 #include "daemon/front/modules/compiler.h"
 #include "daemon/front/pipeline_int.h"
+#include "daemon/front/record/record.h"
 #include "daemon/front/requests/events.h"
 #include "daemon/front/requests/reload.h"
 #include "daemon/front/sched/drain.h"
@@ -260,6 +261,7 @@ void pipeline_finish(struct front *f)
     forecast_file_destroy(f->forecasts);
     table_queries_cancel(f, NULL);
     trace_finish_all(f);
+    record_finish(f);
     keep_finish(f);
     free_jobs(f);
     free_buffers(f); /* before sessions, to which buffers point */

@@ -12,6 +12,7 @@
 #include "daemon/front/model/wake.h"
 #include "daemon/front/modules/building.h"
 #include "daemon/front/pipeline_int.h"
+#include "daemon/front/record/record.h"
 #include "daemon/front/requests/hello.h"
 #include "daemon/front/requests/session_end.h"
 #include "daemon/front/tenants/forecast_file.h"
@@ -131,6 +132,9 @@ int pipeline_start(struct front *f, struct err *e)
         f->work.most = 0; /* turns before the first client do not count */
         /* if a signal stopped the front meanwhile, there are no clients to serve */
         rc = front_life_stops(f->life) ? 0 : start_shm(f, e);
+    }
+    if (rc == 0 && f->record_file != NULL) {
+        rc = record_start_file(f, f->record_file, f->record_file_data, e);
     }
     if (rc == 0 && !front_life_stops(f->life)) {
         rc = start_listener(f, e);

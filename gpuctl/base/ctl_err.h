@@ -21,6 +21,7 @@ enum ctl_exit {
     EXIT_UNREACHABLE = 3,
     EXIT_DENIED = 4,
     EXIT_DEGRADED = 5,
+    EXIT_DIFFERS = 6, /* gpuctl replay: not as recorded */
     EXIT_BUSY = 75,
     EXIT_TIME = 124,
     EXIT_INTERRUPTED = 130, /* as shells report SIGINT */

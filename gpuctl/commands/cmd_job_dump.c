@@ -11,6 +11,13 @@
 #include "gpuctl/ctl/ctl.h"
 #include "gpuctl/sheet/json_value.h"
 
+/* bytes of buffers; gpuctl run --job reads files of twice the size */
+#define DATA_MOST (UINT64_C(32) << 20)
+
+enum { OPT_DATA = 1 };
+
+const struct option job_dump_option_list[] = {{"with-data", 0, false, OPT_DATA}, {0}};
+
 struct dump {
     const gpud_table *table;
     json_t *root; /* owned */
@@ -358,7 +365,63 @@ static int add_rows(struct dump *d, struct ctl_err *e)
 /* ---- the command ------------------------------------------------------------------------------
  */
 
-static int dump_job(struct ctl *ctl, uint64_t job, const char *file, struct ctl_err *e)
+/* Reads one buffer into its entry. *io_room: bytes that the file takes yet. */
+static int read_buffer(struct ctl *ctl, json_t *o, uint64_t *io_room, struct ctl_err *e)
+{
+    gpud_buffer buffer = {0};
+    char name[32];
+    char hash[HASH_TEXT_BYTES];
+    uint64_t bytes = (uint64_t)json_integer_value(json_object_get(o, "bytes"));
+    if (bytes > *io_room) {
+        set_text(o, "data_left_out", "large");
+        return 0;
+    }
+    uint8_t *data = malloc(bytes + 1);
+    char *encoded = malloc(BASE64_BYTES(bytes));
+    int rc = data != NULL && encoded != NULL ? 0 : ctl_err_set(e, GPUD_ERR_NOMEM, "out of memory");
+    (void)snprintf(name, sizeof name, "#%s", json_string_value(json_object_get(o, "buffer")));
+    int failed = rc == 0 ? gpud_buffer_open(ctl->client, name, &buffer) : rc;
+    if (rc == 0 && failed == 0) {
+        failed = gpud_read(ctl->client, buffer, GPUD_NONE, 0, GPUD_REST, data, NULL);
+    }
+    if (rc == 0 && failed != 0) {
+        set_text(o, "data_left_out", gpud_last_error()->text);
+        *io_room = failed == GPUD_ERR_TIMEOUT ? 0 : *io_room; /* the next ones wait as well */
+    } else if (rc == 0) {
+        base64_encode(bytes_of(data, bytes), encoded);
+        (void)json_object_set_new(o, "data_base64", json_string(encoded));
+        set_text(o, "data_hash", hash_text(hash_of(data, bytes), hash));
+        *io_room -= bytes;
+    }
+    if (buffer.id != 0) {
+        (void)gpud_buffer_free(ctl->client, buffer);
+    }
+    free(data);
+    free(encoded);
+    return rc;
+}
+
+/* What the job only reads is what it is to be run with. The rest it may have changed. */
+static int add_data(struct ctl *ctl, struct dump *d, struct ctl_err *e)
+{
+    uint64_t room = DATA_MOST;
+    size_t i;
+    json_t *o;
+    int rc = 0;
+    json_array_foreach(json_object_get(d->root, "buffers"), i, o)
+    {
+        const char *access = json_string_value(json_object_get(o, "access"));
+        bool reads = access != NULL && strcmp(access, "in") == 0;
+        if (rc == 0 && reads) {
+            rc = read_buffer(ctl, o, &room, e);
+        } else if (access != NULL && strcmp(access, "out") != 0) {
+            set_text(o, "data_left_out", "the job writes it");
+        }
+    }
+    return rc;
+}
+
+static int dump_job(struct ctl *ctl, uint64_t job, const char *file, bool data, struct ctl_err *e)
 {
     gpud_table *table = NULL;
     const gpud_query_options which = {.size = sizeof which, .job = job};
@@ -368,6 +431,7 @@ static int dump_job(struct ctl *ctl, uint64_t job, const char *file, struct ctl_
     }
     struct dump d = {.table = table, .what = ""};
     rc = add_rows(&d, e);
+    rc = rc == 0 && data ? add_data(ctl, &d, e) : rc;
     if (rc == 0) {
         rc = json_save(d.root, file, e);
     }
@@ -380,9 +444,27 @@ static int dump_job(struct ctl *ctl, uint64_t job, const char *file, struct ctl_
 int cmd_job_dump(struct ctl *ctl, struct options *options, struct ctl_err *e)
 {
     const char *word[2] = {NULL, NULL};
+    const char *value = NULL;
+    unsigned words = 0;
+    bool data = false;
     uint64_t job = 0;
-    int rc = ctl_words(ctl, options, 1, 2, word, e);
-    rc = rc == 0 ? ctl_number("JOB", word[0], &job, e) : rc;
+    int id;
+    while ((id = ctl_option(ctl, options, job_dump_option_list, &value, e)) != OPTION_END) {
+        if (id == OPTION_BAD) {
+            return e->code;
+        }
+        if (id == OPTION_WORD && words == 2) {
+            return ctl_err_usage(e, "%s: JOB and FILE are enough", value);
+        }
+        if (id == OPTION_WORD) {
+            word[words++] = value;
+        }
+        data = data || id == OPT_DATA;
+    }
+    if (words == 0) {
+        return ctl_err_usage(e, "say which job: gpuctl job dump JOB [FILE]");
+    }
+    int rc = ctl_number("JOB", word[0], &job, e);
     rc = rc == 0 ? ctl_connect(ctl, e) : rc;
-    return rc == 0 ? dump_job(ctl, job, word[1], e) : rc;
+    return rc == 0 ? dump_job(ctl, job, word[1], data, e) : rc;
 }

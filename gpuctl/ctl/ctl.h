@@ -55,6 +55,9 @@ struct command {
 
 extern const struct option jobs_option_list[];
 extern const struct option job_cancel_option_list[];
+extern const struct option job_dump_option_list[];
+extern const struct option record_start_option_list[];
+extern const struct option replay_option_list[];
 extern const struct option run_option_list[];
 extern const struct option bench_option_list[];
 extern const struct option demo_option_list[];
@@ -150,6 +153,10 @@ COMMAND(cmd_job_dump);
 COMMAND(cmd_explain);
 COMMAND(cmd_wait);
 COMMAND(cmd_top);
+COMMAND(cmd_record_start);
+COMMAND(cmd_record_stop);
+COMMAND(cmd_record_status);
+COMMAND(cmd_replay);
 COMMAND(cmd_run);
 COMMAND(cmd_bench);
 COMMAND(cmd_demo);

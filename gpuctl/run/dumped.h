@@ -1,7 +1,8 @@
 /*
  * The stages of `gpuctl run --job`: file → modules → buffers → program → job → results. Only
- * run_dumped.c knows their order. The file comes from outside: each number and text is checked
- * where it is read, and before memory is taken for it. Thread: one.
+ * run_dumped.c knows their order. `gpuctl replay` uses the same for each job of a recording, whose
+ * lines have the members of such a file (replay.h). The file comes from outside: each number and
+ * text is checked where it is read, and before memory is taken for it. Thread: one.
  */
 #ifndef GPUCTL_RUN_DUMPED_H
 #define GPUCTL_RUN_DUMPED_H
@@ -29,13 +30,20 @@ struct dumped_module {
 struct dumped_memory {
     void *data; /* the client's, or owned */
     uint64_t bytes;
-    bool host;    /* from gpud_host_alloc, freed with the client; else from malloc */
+    bool host;    /* not from malloc: of gpud_host_alloc, freed with the client, or of `take` */
     bool written; /* the job may write there */
     char name[DUMPED_WORDS];
 };
 
+/* Memory for arrays that the job may write, and for those that the daemon shares. */
+struct dumped_source {
+    int (*take)(struct dumped_source *s, uint64_t bytes, void **ret_data, struct ctl_err *e);
+    uint64_t seed; /* of data that the file does not have; changes */
+};
+
 struct dumped {
-    gpud_client *client; /* not owned, as the next two */
+    struct dumped_source *source; /* not owned; NULL: gpud_host_alloc, and zeros for data */
+    gpud_client *client;          /* not owned, as the next two */
     const struct run_options *options;
     struct run *run; /* its job */
     json_t *root;    /* owned: the file */
@@ -54,9 +62,10 @@ struct dumped {
     uint32_t temp_count;
     struct dumped_memory memory[DUMPED_MEMORY];
     uint32_t memory_count;
-    uint64_t host_most; /* bytes of one array that travels with the job */
-    bool built;         /* the program has its steps */
-    uint32_t zeros;     /* arrays without content in the file */
+    uint64_t host_most;   /* bytes of one array that travels with the job, */
+    uint64_t inline_most; /* and outside of memory that the daemon shares */
+    bool built;           /* the program has its steps */
+    uint32_t zeros;       /* arrays without content in the file */
 };
 
 /* ---- the file (dumped_file.c) ---- */
@@ -94,6 +103,19 @@ int dumped_kernel(const struct dumped *d, const json_t *step, gpud_kernel *ret_k
  * "step 2 argument 1". */
 int dumped_arg(struct dumped *d, const json_t *o, int access, const char *where, gpud_arg *ret_arg,
                struct ctl_err *e);
+
+/* ---- the program (run_dumped.c) ---- */
+
+/* Makes the program of `root`: parameters, temporaries, steps. Blocks. */
+int dumped_build(struct dumped *d, struct ctl_err *e);
+/* The values of its parameters. */
+int dumped_values(struct dumped *d, const json_t *root, struct ctl_err *e);
+/* Loads one module. Blocks. */
+int dumped_load_module(struct dumped *d, const json_t *o, struct ctl_err *e);
+/* Frees the program, and the arrays from malloc. */
+void dumped_release(struct dumped *d);
+/* Fills an array with data by the seed: floats from 0 to 1, whole numbers from 0 to 15. */
+void dumped_invent(uint64_t *seed, gpud_shape shape, void *data);
 
 /* ---- results (dumped_results.c) ---- */
 

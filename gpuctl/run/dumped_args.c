@@ -50,9 +50,9 @@ static int struct_arg(struct dumped *d, const json_t *o, gpud_arg *ret_arg, stru
     return rc;
 }
 
-/* The content of an array. Without it in the file the array starts as zeros. */
-static int fill(struct dumped *d, const json_t *o, int access, struct dumped_memory *m,
-                struct ctl_err *e)
+/* The content of an array. Without it in the file the array starts as zeros, or invented. */
+static int fill(struct dumped *d, const json_t *o, gpud_shape shape, int access,
+                struct dumped_memory *m, struct ctl_err *e)
 {
     char *data = NULL;
     size_t size = 0;
@@ -65,12 +65,50 @@ static int fill(struct dumped *d, const json_t *o, int access, struct dumped_mem
                          m->bytes);
     } else if (data != NULL) {
         memcpy(m->data, data, size);
+    } else if (d->source != NULL) {
+        dumped_invent(&d->source->seed, shape, m->data);
     } else {
         memset(m->data, 0, m->bytes);
         d->zeros += access != GPUD_OUT && m->bytes > 0;
     }
     free(data);
     return rc;
+}
+
+void dumped_invent(uint64_t *seed, gpud_shape shape, void *data)
+{
+    uint64_t count = gpud_shape_count(shape);
+    size_t size = gpud_dtype_size((int)shape.dtype);
+    for (uint64_t i = 0; i < count; i++) {
+        *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        uint32_t bits = (uint32_t)(*seed >> 40); /* 24 of them */
+        float f = (float)bits / 16777216.0F;
+        double g = f;
+        uint16_t half = (uint16_t)(0x3000U | (bits & 0x3ffU)); /* f16: from 1/8 to 1/4 */
+        uint64_t whole = bits & 15U;
+        const void *from = shape.dtype == GPUD_F32   ? (const void *)&f
+                           : shape.dtype == GPUD_F64 ? (const void *)&g
+                           : shape.dtype == GPUD_F16 ? (const void *)&half
+                                                     : (const void *)&whole;
+        memcpy((char *)data + i * size, from, size);
+    }
+}
+
+/* Where an array lies: in memory that the daemon shares, unless it only travels with the job. */
+static int place(struct dumped *d, uint64_t bytes, bool shared, struct dumped_memory *m,
+                 struct ctl_err *e)
+{
+    uint64_t room = bytes > 0 ? bytes : 1;
+    m->host = d->source == NULL || shared;
+    if (d->source != NULL && shared) {
+        return d->source->take(d->source, room, &m->data, e);
+    }
+    if (d->source != NULL) {
+        m->data = malloc(room);
+        return m->data != NULL ? 0 : ctl_err_set(e, GPUD_ERR_NOMEM, "out of memory");
+    }
+    int rc = gpud_host_alloc(d->client, room, &m->data);
+    return rc == 0 ? 0 : ctl_err_lib(e, rc, "%" PRIu64 " bytes", bytes);
 }
 
 /* Replaces an array to which a step writes by a parameter. */
@@ -112,15 +150,14 @@ static int array_arg(struct dumped *d, const json_t *o, int usual, const char *w
     if (rc != 0) {
         return rc;
     }
-    rc = gpud_host_alloc(d->client, bytes > 0 ? bytes : 1, &m->data);
-    if (rc != 0) {
-        return ctl_err_lib(e, rc, "%" PRIu64 " bytes", bytes);
-    }
-    m->host = true;
     m->written = access != GPUD_IN;
+    rc = place(d, bytes, m->written || bytes > d->inline_most, m, e);
+    if (rc != 0) {
+        return rc;
+    }
     d->memory_count++;
     *ret_arg = gpud_host_shaped(m->data, shape, access);
-    rc = fill(d, o, access, m, e);
+    rc = fill(d, o, shape, access, m, e);
     return rc == 0 && m->written && !d->built ? add_param(d, shape, access, ret_arg, e) : rc;
 }
 

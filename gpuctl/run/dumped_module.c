@@ -23,7 +23,7 @@ struct code {
 /* The file of --module for this hash; NULL: none. */
 static const char *given_file(const struct run_options *o, const char *hash)
 {
-    for (uint32_t i = 0; i < o->module_count; i++) {
+    for (uint32_t i = 0; o != NULL && i < o->module_count; i++) {
         const struct run_module *m = &o->module[i];
         if (m->digits >= HASH_DIGITS && strncmp(m->hash, hash, m->digits) == 0) {
             return m->file;
@@ -108,7 +108,7 @@ static void code_finish(struct code *code)
     free(code->source);
 }
 
-static int load(struct dumped *d, const json_t *o, struct ctl_err *e)
+int dumped_load_module(struct dumped *d, const json_t *o, struct ctl_err *e)
 {
     struct code code = {.source = NULL};
     struct dumped_module *m = &d->module[d->module_count];
@@ -162,7 +162,7 @@ int dumped_modules(struct dumped *d, struct ctl_err *e)
         const char *what = "";
         rc = dumped_text(o, "what", 64, &what, e);
         if (rc == 0 && strcmp(what, "built-in") != 0) {
-            rc = load(d, o, e);
+            rc = dumped_load_module(d, o, e);
         }
         rc = rc == 0 ? 0 : ctl_err_wrap(e, "module %zu", i);
     }

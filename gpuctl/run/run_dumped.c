@@ -5,9 +5,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CONTENT_MOST ((size_t)64 << 20)  /* bytes of one buffer in the file */
 #define CREATED_MOST (UINT64_C(1) << 40) /* bytes of a buffer; the daemon has its own limits */
 
 /* ---- buffers --------------------------------------------------------------------------------- */
+
+/* Writes what the file has of the buffer. *ret_has: something. */
+static int write_buffer(struct dumped *d, const json_t *o, const struct dumped_buffer *b,
+                        bool *ret_has, struct ctl_err *e)
+{
+    char *data = NULL;
+    size_t size = 0;
+    uint64_t bytes = gpud_shape_bytes(b->shape);
+    int rc = dumped_content(o, "data", CONTENT_MOST, &data, &size, e);
+    *ret_has = data != NULL;
+    if (rc == 0 && data != NULL && size != bytes) {
+        rc =
+            ctl_err_set(e, GPUD_ERR_INVALID, "data has %zu bytes, its shape %" PRIu64, size, bytes);
+    }
+    if (rc == 0 && data != NULL) {
+        rc = gpud_write(d->client, b->buffer, GPUD_NONE, 0, GPUD_REST, data, NULL);
+        rc = rc == 0 ? 0 : ctl_err_lib(e, rc, "write");
+    }
+    free(data);
+    return rc;
+}
 
 static int make_buffer(struct dumped *d, const json_t *o, struct ctl_err *e)
 {
@@ -33,9 +55,14 @@ static int make_buffer(struct dumped *d, const json_t *o, struct ctl_err *e)
                                          "gpuctl run --job", &b->buffer)
                  : gpud_buffer_create(d->client, b->shape, GPUD_BUFFER_ZERO, "gpuctl run --job",
                                       &b->buffer);
-    d->buffer_count += rc == 0;
-    d->zeros += rc == 0 && strcmp(access, "out") != 0;
-    return rc == 0 ? 0 : ctl_err_lib(e, rc, "create");
+    if (rc != 0) {
+        return ctl_err_lib(e, rc, "create");
+    }
+    bool has = false;
+    d->buffer_count++;
+    rc = write_buffer(d, o, b, &has, e);
+    d->zeros += !has && strcmp(access, "out") != 0;
+    return rc;
 }
 
 static int make_buffers(struct dumped *d, struct ctl_err *e)
@@ -196,9 +223,9 @@ static int add_steps(struct dumped *d, struct ctl_err *e)
     return rc;
 }
 
-static int build(struct dumped *d, struct ctl_err *e)
+int dumped_build(struct dumped *d, struct ctl_err *e)
 {
-    int rc = gpud_program_create(d->client, "gpuctl run --job", &d->program);
+    int rc = gpud_program_create(d->client, "gpuctl", &d->program);
     if (rc != 0) {
         return ctl_err_lib(e, rc, "program");
     }
@@ -238,16 +265,21 @@ static int submit_options(const struct dumped *d, gpud_submit_options *ret_optio
     return rc;
 }
 
-static int submit(struct dumped *d, struct ctl_err *e)
+int dumped_values(struct dumped *d, const json_t *root, struct ctl_err *e)
 {
     const json_t *values = NULL;
-    gpud_submit_options o;
-    int rc = dumped_list(d->root, "values", GPUD_MAX_PARAMS, &values, e);
+    int rc = dumped_list(root, "values", GPUD_MAX_PARAMS, &values, e);
     if (rc == 0 && json_array_size(values) != d->own_params) {
         rc = ctl_err_set(e, GPUD_ERR_INVALID, "%zu values for %u parameters",
                          json_array_size(values), d->own_params);
     }
-    rc = rc == 0 ? read_args(d, values, GPUD_IN, "value", d->value, e) : rc;
+    return rc == 0 ? read_args(d, values, GPUD_IN, "value", d->value, e) : rc;
+}
+
+static int submit(struct dumped *d, struct ctl_err *e)
+{
+    gpud_submit_options o;
+    int rc = dumped_values(d, d->root, e);
     rc = rc == 0 ? submit_options(d, &o, e) : rc;
     if (rc != 0) {
         return rc;
@@ -260,16 +292,23 @@ static int submit(struct dumped *d, struct ctl_err *e)
     return rc == 0 ? 0 : ctl_err_lib(e, rc, "submit");
 }
 
-static void finish(struct dumped *d)
+void dumped_release(struct dumped *d)
 {
-    gpud_job_free(d->run->job);
-    d->run->job = NULL;
     gpud_program_free(d->program);
+    d->program = NULL;
     for (uint32_t i = 0; i < d->memory_count; i++) {
         if (!d->memory[i].host) { /* gpud_host_free would wait for a job that hangs */
             free(d->memory[i].data);
         }
     }
+    d->memory_count = 0;
+}
+
+static void finish(struct dumped *d)
+{
+    gpud_job_free(d->run->job);
+    d->run->job = NULL;
+    dumped_release(d);
     for (uint32_t i = 0; i < d->buffer_count; i++) {
         (void)gpud_buffer_free(d->client, d->buffer[i].buffer);
     }
@@ -290,7 +329,7 @@ static int repeat(struct ctl *ctl, struct dumped *d, struct ctl_err *e)
     d->host_most = limits.max_arena > limits.max_inline ? limits.max_arena : limits.max_inline;
     rc = dumped_modules(d, e);
     rc = rc == 0 ? make_buffers(d, e) : rc;
-    rc = rc == 0 ? build(d, e) : rc;
+    rc = rc == 0 ? dumped_build(d, e) : rc;
     rc = rc == 0 ? submit(d, e) : rc;
     rc = rc == 0 ? run_await(d->run, e) : rc;
     return rc == 0 ? dumped_results(ctl, d, e) : rc;

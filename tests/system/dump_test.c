@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/hash.h"
@@ -309,6 +310,117 @@ START_TEST(arrays_travel_with_the_job)
 }
 END_TEST
 
+/* ---- users of one tenant --------------------------------------------------------------------- */
+
+#define OTHER 54321u /* a user */
+
+/* What is published is for the whole tenant; what is not is its user's. */
+static int as_other(void *data)
+{
+    gpud_client *c = NULL;
+    gpud_options o = {.size = sizeof o, .connect_timeout_ns = 10 * SECOND};
+    gpud_buffer b = {0};
+    if (setgid(OTHER) != 0 || setuid(OTHER) != 0 || gpud_open(d.url, &o, &c) != 0) {
+        return 2;
+    }
+    if (gpud_buffer_open(c, "shared", &b) != 0) {
+        return 3;
+    }
+    int rc = gpud_buffer_open(c, data, &b);
+    gpud_close(c);
+    return rc == GPUD_ERR_NOT_FOUND ? 0 : 4;
+}
+
+/* name: "#0x…", of a buffer that is not published. The test's user sees it. */
+static void check_other(gpud_client *c, gpud_buffer published, char *name)
+{
+    char path[DAEMON_PATH + 16];
+    if (geteuid() != 0) {
+        printf("the_data_of_a_job_is_dumped: not tried as another user, which needs root\n");
+        return;
+    }
+    (void)snprintf(path, sizeof path, "%s/gpud.sock", d.dir);
+    ck_assert_int_eq(chmod(d.dir, 0755), 0);
+    ck_assert_int_eq(chmod(path, 0666), 0);
+    (void)snprintf(path, sizeof path, "%s/..", d.dir);
+    ck_assert_int_eq(chmod(path, 0755), 0);
+    ck_gpud_ok(gpud_buffer_publish(c, published, "shared", GPUD_IN, 0));
+    ck_assert_int_eq(process_wait(process_start(as_other, name)), 0);
+}
+
+/* A job that waits reads a buffer of its client, which the dump then has: the repetition computes
+ * with the same data. Another session of the user may read the buffer, and not write it; another
+ * user of the tenant may not. */
+START_TEST(the_data_of_a_job_is_dumped)
+{
+    float x[N];
+    char hash[HASH_TEXT_BYTES];
+    char id[24];
+    gpud_buffer from = {0};
+    gpud_buffer to = {0};
+    gpud_buffer opened = {0};
+    gpud_buffer slow = {0};
+    gpud_job *gate_job = NULL;
+    gpud_job *job = NULL;
+    const void *data = NULL;
+    size_t bytes = 0;
+    char conf[64];
+    (void)snprintf(conf, sizeof conf, "[tenant both]\nusers = %u, %u\n", (unsigned)getuid(), OTHER);
+    gpud_client *c = begin("sim", conf);
+    gpud_client *other = client_open(d.url);
+    gpud_program *p = NULL;
+    for (unsigned i = 0; i < N; i++) {
+        x[i] = (float)i;
+    }
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, N), 0, "x", &from));
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, N), GPUD_BUFFER_ZERO, "y", &to));
+    ck_gpud_ok(gpud_buffer_create(c, gpud_shape_1d(GPUD_F32, N), GPUD_BUFFER_ZERO, "z", &slow));
+    ck_gpud_ok(gpud_write(c, from, GPUD_F32, 0, GPUD_REST, x, NULL));
+    ck_gpud_ok(gpud_program_create(c, "reads", &p));
+    gpud_arg scale[] = {gpud_f32(3), gpud_in(from), gpud_out(to)};
+    ck_assert_int_eq(gpud_program_launch(p, kernel_find(c, "scale"), scale, 3, NULL), 0);
+    ck_assert_int_eq(gpud_program_read(p, gpud_slice(to, 0, GPUD_REST)), 1);
+    ck_gpud_ok(gpud_program_seal(p));
+    gpud_arg before[] = {gpud_f32(3), gpud_in(slow), gpud_out(to)};
+    hold(); /* it waits for a job that writes the same buffer */
+    ck_gpud_ok(gpud_launch(c, kernel_find(c, "scale"), before, 3, NULL, NULL, &gate_job));
+    ck_gpud_ok(gpud_submit(c, p, NULL, 0, NULL, &job));
+    ck_until(gpud_dispatch(c) == 0 && gpud_job_id(job) != 0);
+    (void)snprintf(id, sizeof id, "%llu", (unsigned long long)gpud_job_id(job));
+    int rc = gpuctl(&d, out, err, "job", "dump", id, file, "--with-data", NULL);
+    ck_assert_msg(rc == 0, "%d: %s", rc, err);
+    (void)snprintf(id, sizeof id, "#%#llx", (unsigned long long)from.id);
+    ck_gpud_err(gpud_buffer_open(other, id, &opened), GPUD_ERR_NOT_FOUND); /* a library's handle */
+    go_on();
+    ck_gpud_ok(gpud_wait(job, PATIENCE));
+    ck_gpud_ok(gpud_job_output(job, 1, 0, &data, &bytes));
+    (void)hash_text(hash_of(data, bytes), hash);
+    json_t *root = load(file);
+    ck_assert_ptr_nonnull(json_object_get(entry(root, "buffers", 0), "data_base64"));
+    (void)snprintf(id, sizeof id, "#%s", text_of(entry(root, "buffers", 0), "buffer"));
+    rc = gpuctl(&d, out, err, "run", "--job", file, NULL);
+    ck_assert_msg(rc == 0 && strstr(out, hash) != NULL, "%d, no %s: %s %s", rc, hash, out, err);
+    ck_assert_msg(strstr(err, "1 buffers and arrays start as zeros") != NULL, "%s", err);
+    (void)json_object_set_new(entry(root, "buffers", 0), "data_base64", json_string("AAAA"));
+    (void)json_object_del(entry(root, "buffers", 0), "data_hash");
+    store(root, file);
+    rc = gpuctl(&d, out, err, "run", "--job", file, NULL);
+    ck_assert_msg(rc == 1 && strstr(err, "data has 3 bytes") != NULL, "%d: %s", rc, err);
+    ck_gpud_ok(gpud_buffer_open(other, id, &opened));
+    ck_gpud_ok(gpud_read(other, opened, GPUD_F32, 0, GPUD_REST, x, NULL));
+    ck_assert_float_eq(x[7], 7);
+    ck_gpud_err(gpud_write(other, opened, GPUD_F32, 0, GPUD_REST, x, NULL), GPUD_ERR_PERMISSION);
+    check_other(c, to, id);
+    ck_gpud_ok(gpud_buffer_free(c, from)); /* it is its maker's to free */
+    json_decref(root);
+    gpud_job_free(gate_job);
+    gpud_job_free(job);
+    gpud_program_free(p);
+    gpud_close(other);
+    daemon_end(&d, c);
+}
+END_TEST
+
 /* Runs the file again after one change. */
 static void refuses(const json_t *root, const char *why)
 {
@@ -469,6 +581,7 @@ int main(void)
     Suite *suite = suite_create("system_dump");
     suite_add_loop(suite, a_job_is_dumped_and_run_again, 2);
     suite_add_loop(suite, arrays_travel_with_the_job, 2);
+    suite_add(suite, the_data_of_a_job_is_dumped);
     suite_add(suite, files_are_checked);
     suite_add(suite, a_module_comes_from_a_file);
     suite_add_loop(suite, programs_are_their_tenants, 2);

@@ -815,8 +815,8 @@ GPUD_API int gpud_job_kill(gpud_client *client, uint64_t job);
 GPUD_API int gpud_explain(gpud_client *client, uint64_t job, char *ret_text, size_t bytes);
 
 /* Tables: what = "status", "devices", "pool", "kernels", "jobs", "sessions", "tenants", "config",
- * "timeline", "accounts", "domains", "trace", "buffers", "program" (see gpuctl(1)); filter: only
- * rows with a text that contains it, NULL or "": all. Blocks. NOT_FOUND. Free the table. */
+ * "timeline", "accounts", "domains", "trace", "buffers", "program", "record"; filter: NULL, or
+ * only rows with a text that contains it. See gpuctl(1). Blocks. NOT_FOUND. Free the table. */
 GPUD_API int gpud_query(gpud_client *client, const char *what, const char *filter,
                         gpud_table **ret_table);
 
@@ -834,9 +834,9 @@ typedef struct gpud_query_options {
 /* As gpud_query; options NULL: all rows. */
 GPUD_API int gpud_query_with(gpud_client *client, const char *what,
                              const gpud_query_options *options, gpud_table **ret_table);
-/* what = "drain", "resume", "drain-device" (value: "1", "1 finish"), "resume-device" ("1"),
- * "reload" (blocks until read), "log-level" (error, warn, info, debug), "session-kill" (a number),
- * "pool-trim", "accounts-reset" (NULL). PERMISSION, NOT_FOUND, INVALID (value, settings), STATE. */
+/* what = "drain", "resume", "drain-device" (value: "1", "1 finish"), "resume-device", "reload"
+ * (blocks), "log-level" (error, warn, info, debug), "session-kill", "record-start", "record-stop",
+ * "pool-trim", "accounts-reset". PERMISSION, NOT_FOUND, INVALID (value, settings), STATE. */
 GPUD_API int gpud_control(gpud_client *client, const char *what, const char *value);
 
 /* Snapshots of the devices' memory pools, when all workers have reported or the time is over. A

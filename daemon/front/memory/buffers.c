@@ -319,6 +319,9 @@ void buffer_drop(struct front *f, struct buffer *b)
 {
     if (!b->freed) {
         let_go(f, b);
+        if (f->watchers > 0) {
+            f->hooks.buffer_freed(f, b);
+        }
     }
     buffer_settle(f, b);
 }

@@ -130,6 +130,7 @@ struct buffer {
     struct hazard_group *groups; /* its unfinished jobs, in groups, oldest first (hazard.h) */
     unsigned writers;            /* unfinished jobs that write it */
     unsigned users;              /* unfinished jobs that name it */
+    uint32_t recorded;           /* number of the recording that has it; 0: none */
     unsigned mark;               /* scratch of mark_uses in conclude.c; else 0 */
     unsigned use_hint;           /* where the last job found it in its uses; a hint */
 };

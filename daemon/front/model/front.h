@@ -53,6 +53,7 @@ struct metrics;
 struct monitor;
 struct snapshot_set;
 struct processes;
+struct recorder;
 struct reload;
 struct shm;
 struct sockets;
@@ -64,9 +65,8 @@ struct sockets;
 struct front_hooks {
     /* ---- jobs ---- */
 
-    /* Called while there are recordings (`traces`): the job is admitted, and its predecessors are
-     * known. */
-    void (*job_admitted)(struct front *f, const struct job *j);
+    /* Called while there are `watchers`: the job is admitted, and its predecessors are known. */
+    void (*job_admitted)(struct front *f, struct job *j);
     /* The job has ended: its state, error and outputs are set. Once for each job. */
     void (*job_ended)(struct front *f, struct job *j);
     /* Sends j->error to the client; the job ends later. At most once for each job. */
@@ -153,6 +153,9 @@ struct front_hooks {
     void (*inventory_end)(struct front *f, struct device *d);
 
     /* ---- clients and operators ---- */
+
+    /* Called while there are `watchers`: the buffer's handle is freed. */
+    void (*buffer_freed)(struct front *f, const struct buffer *b);
 
     /* Sessions have new notices: pending WAIT requests are answered. */
     void (*sessions_notify)(struct front *f);
@@ -251,6 +254,13 @@ struct front {
     struct session *sweeping;          /* sessions with a walk over their ops (sweep.c) */
     struct access_log *access;         /* owned; NULL: none */
     struct metrics *metrics;           /* owned; metrics/; NULL: none */
+    unsigned watchers;                 /* traces, and 1 while a recording runs */
+    uint32_t recording;                /* number of the recording that runs; 0: none does */
+    uint32_t recordings;               /* so far */
+    bool record_data;                  /* the recording has contents */
+    struct recorder *recorder;         /* owned; record/: the last recording; NULL: none */
+    const char *record_file;           /* --record; NULL: not given */
+    bool record_file_data;             /* --record-data */
     struct trace *traces;              /* recordings of jobs; NULL: none */
     struct parking parked;
     unsigned session_count;

@@ -175,8 +175,9 @@ struct job {
     struct heap_entry expiry; /* in front->deadlines, by deadline_ns */
 
     /* on a device, as above */
-    uint64_t epoch;  /* `epoch` of the worker that it was sent to */
-    uint64_t record; /* its entry in the device's adoption record; 0: none */
+    uint64_t epoch;    /* `epoch` of the worker that it was sent to */
+    uint64_t record;   /* its entry in the device's adoption record; 0: none */
+    uint32_t recorded; /* number of the recording that has it; 0: none */
     unsigned replays;
     unsigned external; /* how often it runs again after an external end of its worker */
     uint64_t input;    /* offset of its inputs in staging memory; RANGE_NONE: none */

@@ -82,6 +82,7 @@ struct module {
     struct device_set loading;
     struct variable *variables; /* those opened as buffers; uthash by name; not owned */
     unsigned users;             /* unfinished jobs, programs and variables that name it */
+    uint32_t recorded;          /* number of the recording that has it; 0: none */
     bool unloaded;              /* unloaded, or its owner ended; destroyed with its last user */
 };
 

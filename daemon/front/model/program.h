@@ -29,6 +29,7 @@ struct program {
     struct proto_list steps;
     unsigned references;
     uint64_t runs;           /* jobs admitted with it */
+    uint32_t recorded;       /* number of the recording that has it; 0: none */
     struct device_set known; /* whose workers ran it */
 };
 

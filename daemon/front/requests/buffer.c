@@ -10,6 +10,7 @@
 #include "daemon/front/memory/buffers.h"
 #include "daemon/front/memory/variable.h"
 #include "daemon/front/model/domain.h"
+#include "daemon/front/record/record.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/workers/command.h"
@@ -340,6 +341,9 @@ int request_buffer_create(struct request_context *c, struct err *e)
     if ((b->flags & BUFFER_FLAG_ZERO) != 0) {
         spans_add(&b->defined, 0, b->bytes);
     }
+    if (c->f->watchers > 0 && b->variable == NULL) {
+        record_buffer_made(c->f, b);
+    }
     begin(c, b);
     return 0;
 }
@@ -578,6 +582,26 @@ static int open_granted(struct request_context *c, const char *owner, const char
     return rc;
 }
 
+/* Are both of one user of this host? Several may be in one tenant. */
+static bool same_user(const struct session *a, const struct session *b)
+{
+    return a->client.local && b->client.local && a->key.uid == b->key.uid &&
+           a->key.listener == b->key.listener;
+}
+
+/* "#0x100000001": a buffer of another session of the user, which may read it (gpuctl job dump
+ * --with-data). NULL: there is none. */
+static struct buffer *by_handle(const struct request_context *c, const char *name)
+{
+    struct buffer *b = NULL;
+    char *end = NULL;
+    uint64_t handle = name[0] == '#' ? strtoull(name + 1, &end, 16) : 0;
+    bool good = handle != 0 && *end == '\0' &&
+                buffer_find(&c->f->buffers, handle, c->s->tenant, &b, NULL) == 0 &&
+                b->owner != NULL && same_user(b->owner, c->s);
+    return good && b->variable == NULL ? b : NULL;
+}
+
 int request_buffer_open(struct request_context *c, struct err *e)
 {
     char name[PROTO_NAME_MAX + 1];
@@ -592,6 +616,7 @@ int request_buffer_open(struct request_context *c, struct err *e)
             return open_granted(c, owner, name, e);
         }
         b = buffer_named(c->s->tenant, name);
+        b = b != NULL ? b : by_handle(c, name);
     }
     if (b == NULL) {
         return err_set(e, ERR_NOT_FOUND, "no buffer is published as %.*s", (int)given.size,

@@ -7,6 +7,7 @@
 #include "daemon/front/devices/draining.h"
 #include "daemon/front/model/about.h"
 #include "daemon/front/model/session_events.h"
+#include "daemon/front/record/record.h"
 #include "daemon/front/requests/events.h"
 #include "daemon/front/requests/reload.h"
 #include "daemon/front/requests/requests.h"
@@ -140,6 +141,16 @@ static int control_accounts_reset(const struct control_call *c, struct err *e)
     return 0;
 }
 
+static int control_record_start(const struct control_call *c, struct err *e)
+{
+    return record_start(c->f, c->value, e);
+}
+
+static int control_record_stop(const struct control_call *c, struct err *e)
+{
+    return record_stop(c->f, e);
+}
+
 static const struct {
     const char *name;
     int (*run)(const struct control_call *c, struct err *e);
@@ -153,6 +164,8 @@ static const struct {
     {"session-kill", control_session_kill, 0},
     {"pool-trim", control_pool_trim, 0},
     {"accounts-reset", control_accounts_reset, 0},
+    {"record-start", control_record_start, 0},
+    {"record-stop", control_record_stop, 0},
     {"reload", NULL, ROLE_RELOAD},
 };
 

@@ -328,8 +328,12 @@ int buffer_may_write(const struct resolver *r, const struct buffer *b, struct er
         char title[BUFFER_TITLE];
         return err_set(e, ERR_SEALED, "%s is sealed and cannot be written", buffer_title(b, title));
     }
-    if (b->name[0] != '\0' && b->owner != r->in->session && (b->rights & ACCESS_OUT) == 0) {
-        return err_set(e, ERR_PERMISSION, "published buffer %s may be read only", b->name);
+    bool opened = b->name[0] != '\0' || b->openers > 0;
+    if (opened && b->owner != r->in->session && (b->rights & ACCESS_OUT) == 0) {
+        char title[BUFFER_TITLE];
+        return err_set(e, ERR_PERMISSION, "%s %s may be read only",
+                       b->name[0] != '\0' ? "published buffer" : "another session's",
+                       b->name[0] != '\0' ? b->name : buffer_title(b, title));
     }
     return 0;
 }

@@ -332,7 +332,7 @@ static void enter(struct request_context *c, struct job *j)
     if (j->program != NULL) {
         j->program->runs++;
     }
-    if (f->traces != NULL) {
+    if (f->watchers > 0) {
         f->hooks.job_admitted(f, j);
     }
     queue_offer(f, j);

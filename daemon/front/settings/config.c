@@ -90,6 +90,7 @@ static const struct setting settings[] = {
     NUMBER(START, "daemon", "handshake_timeout_ms", handshake_timeout_ms, 10, 600000, 5000),
     NUMBER(LIVE, "daemon", "prepared_workers", prepared_workers, 0, 1, 1),
     TEXT(LIVE, "log", access, SETTING_ACCESS, "off"),
+    BYTES(LIVE, "record", "file_bytes", record_bytes, 64 * 1024, 64 * TIB, 256 * MIB),
     {LIVE, "metrics", "listen", SETTING_METRICS, offsetof(struct config, metrics_listen),
      sizeof((struct config *)0)->metrics_listen, 0, UINT64_MAX, 0, ""},
     TEXT(LIVE, "tenants", load_group, SETTING_GROUP, ""),

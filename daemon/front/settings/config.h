@@ -44,6 +44,7 @@ struct config {
     char load_group[33];  /* its members may load kernels; "": none */
     int log_level;
     char access[CONFIG_PATH]; /* where a line for each ended job goes: off, journal, a file */
+    uint64_t record_bytes;    /* of the file of a recording */
     char metrics_listen[METRICS_LISTEN_TEXT]; /* where metrics are served; "": nowhere */
     uint64_t connections_max;
     uint64_t handshake_timeout_ms;

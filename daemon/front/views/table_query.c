@@ -12,7 +12,7 @@
 static const struct table_view *const views[] = {
     &view_status,   &view_devices,  &view_pool,    &view_kernels,  &view_jobs,
     &view_timeline, &view_sessions, &view_tenants, &view_accounts, &view_config,
-    &view_domains,  &view_trace,    &view_buffers, &view_program,
+    &view_domains,  &view_trace,    &view_buffers, &view_program,  &view_record,
 };
 
 /* ERR_INVALID unless it is empty or the name of a state of jobs. */

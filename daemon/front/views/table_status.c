@@ -4,6 +4,7 @@
 #include "daemon/front/clients/listener.h"
 #include "daemon/front/clients/sockets.h"
 #include "daemon/front/devices/discover.h"
+#include "daemon/front/record/record.h"
 #include "daemon/front/views/access_log.h"
 #include "daemon/front/views/diagnosis.h"
 #include "daemon/front/views/table_view.h"
@@ -33,7 +34,8 @@
     WIDE(connections_refused, UINT, stats.refused)                                                 \
     WIDE(longest_turn, UINT, f->work.most)                                                         \
     WIDE(access_lost, UINT, f->access != NULL ? access_log_lost(f->access) : 0)                    \
-    WIDE(tenant_sockets, UINT, sockets_count(f->sockets))
+    WIDE(tenant_sockets, UINT, sockets_count(f->sockets))                                          \
+    COLUMN(recording, TEXT, recording)
 
 static void last_fault(const struct table_query *q, char *out, size_t size)
 {
@@ -58,6 +60,8 @@ static void status_begin(struct table_query *q)
     struct front *f = q->f;
     char problem[480];
     char fault[PROTO_TEXT_MAX + 1];
+    struct recorder_status record;
+    const char *recording = record_status(f, &record) ? recorder_state_name(record.state) : "";
     uint64_t restarts = 0;
     uint64_t spilled = 0;
     struct listener_stats stats;

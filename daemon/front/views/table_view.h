@@ -62,6 +62,7 @@ extern const struct table_view view_buffers;                          /* table_b
 extern const struct table_view view_jobs, view_timeline;              /* table_jobs.c */
 extern const struct table_view view_sessions, view_tenants;           /* table_tenants.c */
 extern const struct table_view view_accounts;                         /* table_accounts.c */
+extern const struct table_view view_record;                           /* table_record.c */
 extern const struct table_view view_trace;                            /* trace.c */
 extern const struct table_view view_program;                          /* table_program.c */
 

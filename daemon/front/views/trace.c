@@ -133,6 +133,7 @@ static struct trace *trace_of(const struct front *f, const struct session *s)
 static void trace_destroy(struct front *f, struct trace *t)
 {
     DL_DELETE(f->traces, t);
+    f->watchers--;
     free(t->record);
     free(t);
 }
@@ -173,6 +174,7 @@ static struct trace *trace_create(struct front *f, const struct session *s, stru
     t->admin = admin;
     t->record = record;
     DL_APPEND(f->traces, t);
+    f->watchers++;
     return t;
 }
 

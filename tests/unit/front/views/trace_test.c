@@ -21,12 +21,17 @@ static struct session *session_of(struct tenant *t, uint64_t id)
     return s;
 }
 
+static void admitted(struct front *f, struct job *of)
+{
+    trace_admitted(f, of);
+}
+
 static void begin(void)
 {
     k = fake_create();
     k->f.rights.admins.group = UINT32_MAX;
     k->session->key.uid = 12345;
-    k->f.hooks.job_admitted = trace_admitted;
+    k->f.hooks.job_admitted = admitted;
 }
 
 static struct {
