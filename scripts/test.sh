@@ -39,7 +39,7 @@ progress() {
 # nightly part asan has them.
 repeats='^(test_kernels_(opencl|host)|storm|churn|examples|compat_client|client_sim|torture_today|'
 repeats+='worker_bulk_test|contract_cuda_(ats|plain)|contract_opencl_buffers|test_cuda_files|'
-repeats+='test_opencl_compile|test_system_(builtins|kernels|turns|readonly|remote|libraries|gpuctl|'
+repeats+='test_opencl_compile|test_system_(dump|record|drain|builtins|kernels|turns|readonly|remote|libraries|gpuctl|'
 repeats+='cuda_modules|.*_ring))$'
 whole=${GPUD_ASAN_WHOLE:-no}
 
