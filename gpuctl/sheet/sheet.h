@@ -42,12 +42,12 @@ struct sheet_field {
     size_t offset; /* of a struct sheet_cell in the row */
 };
 
-/* The field of one member of `row`, a struct type; the column has the member's name. The difference
+/* The field of one member of `row`, a struct type; the column has the member's name. The choice
  * of pointers is not evaluated; it makes a member of another type fail to compile. */
 #define SHEET_FIELD(row, member, kind, wide)                                                       \
     {                                                                                              \
         {#member, kind, wide},                                                                     \
-            offsetof(row, member) + 0 * sizeof(&((row *)0)->member - (struct sheet_cell *)0)       \
+            offsetof(row, member) + 0 * sizeof(1 ? &((row *)0)->member : (struct sheet_cell *)0)   \
     }
 
 /* Rows as an array of structs. */
