@@ -52,16 +52,7 @@ static unsigned unfinished(struct device *base)
     return count;
 }
 
-static unsigned in_flight(struct device *base)
-{
-    unsigned count = 0;
-    for (struct device *d = base; d != NULL; d = next_worker(base, d)) {
-        count += d->inflight_count;
-    }
-    return count;
-}
-
-/* May it rest, but for its buffers? One that rests already may. */
+/* May the worker rest, but for its buffers? A resting worker may. */
 static bool is_calm(const struct device *d, enum drain_state drain)
 {
     bool due = drain == DRAIN_FINISHES && d->jobs > 0;
@@ -108,7 +99,7 @@ static const char *busy_with(const struct device *d)
 static void say_busy(struct device *base, const struct device *busy)
 {
     char what[sizeof base->reason];
-    unsigned flying = in_flight(base);
+    unsigned flying = device_flying(base);
     unsigned jobs = base->drain.state == DRAIN_FINISHES ? unfinished(base) : 0;
     if (jobs > 0 && base->recovery != 0) {
         (void)snprintf(what, sizeof what,
@@ -392,7 +383,7 @@ int draining_end(struct front *f, uint64_t number, struct err *e)
     drained_forget(f, base);
     log_about(LOG_DEVICE_DRAIN, about_device(base), "device %u is not drained any more",
               base->index);
-    base->recovery_ns = front_now(f); /* nobody has asked the driver meanwhile */
+    base->recovery_ns = front_now(f); /* no monitor has asked the driver meanwhile */
     base->line.joined = false;        /* jobs for any device may run here again */
     base->reason[0] = '\0';
     for (struct device *d = base; d != NULL; d = next_worker(base, d)) {

@@ -171,9 +171,23 @@ bool device_hopeful(const struct device *d)
     return !device_absent(d) && d->state != DEVICE_STUCK && (!rests || device_hopeful(d->base));
 }
 
+bool device_admits(const struct device *d)
+{
+    return device_hopeful(d) && !device_drains(d);
+}
+
+unsigned device_flying(const struct device *base)
+{
+    unsigned count = base->inflight_count;
+    for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
+        count += d->inflight_count;
+    }
+    return count;
+}
+
 bool device_coming(const struct device *d)
 {
-    return device_hopeful(d) && recovery_of(d) == 0 && !device_drains(d) && d->failures < 2;
+    return device_admits(d) && recovery_of(d) == 0 && d->failures < 2;
 }
 
 void device_ended(struct device *d, bool blameless)

@@ -371,6 +371,10 @@ uint64_t device_stay(uint64_t limit, uint64_t percent);
 uint64_t device_spill_limit(uint64_t set, unsigned devices);
 /* Whether it may serve at some time, so that jobs wait for it instead of failing. */
 bool device_hopeful(const struct device *d);
+/* The same for requests that come now: not while an operator drains it. */
+bool device_admits(const struct device *d);
+/* Jobs in flight on the device and in its domains. base: no domain. */
+unsigned device_flying(const struct device *base);
 /* Whether it serves or may serve soon. False after two failed workers in a row, while the driver
  * asks for a recovery, or while it is drained. */
 bool device_coming(const struct device *d);

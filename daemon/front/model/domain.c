@@ -38,6 +38,16 @@ bool domain_hope(const struct front *f, const struct tenant *t)
     return hope;
 }
 
+const struct device *domain_drained(const struct front *f, const struct tenant *t, uint64_t wish)
+{
+    const struct device *drained = NULL;
+    for (unsigned i = 0; i < f->device_count && drained == NULL; i++) {
+        bool may = (t == NULL || tenant_may_use(t, i)) && (wish == 0 || wish == i + 1);
+        drained = may && device_drains(f->device[i]) ? f->device[i] : NULL;
+    }
+    return drained;
+}
+
 uint64_t domain_unbound(const struct front *f, const struct tenant *t)
 {
     uint64_t bound = 0;

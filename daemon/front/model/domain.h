@@ -29,6 +29,9 @@ struct device *domain_of(const struct tenant *t, struct device *base);
 struct device_set domain_hopes(const struct front *f, const struct tenant *t, bool cpu);
 /* Whether a job of the tenant that names no device may run some time. */
 bool domain_hope(const struct front *f, const struct tenant *t);
+/* A device that an operator drains, of those that the tenant may use. wish: as in requests, number
+ * + 1; 0: any device. t NULL: all devices. NULL: there is none. */
+const struct device *domain_drained(const struct front *f, const struct tenant *t, uint64_t wish);
 /* Unfinished jobs of a tenant that is apart, which are bound to no device. */
 uint64_t domain_unbound(const struct front *f, const struct tenant *t);
 

@@ -18,6 +18,22 @@ const char *work_op_name(uint64_t op)
     return op >= OP_WRITE && op <= OP_READ ? names[op] : NULL;
 }
 
+const char *work_arg_name(uint64_t tag)
+{
+    static const char *const names[] = {
+        [ARG_BUFFER] = "buffer", [ARG_SCALAR] = "scalar", [ARG_INLINE] = "array",
+        [ARG_TEMP] = "temp",     [ARG_PARAM] = "param",   [ARG_STRUCT] = "struct",
+        [ARG_LOCAL] = "local",   [ARG_ARENA] = "shared"};
+    return tag < sizeof names / sizeof names[0] && names[tag] != NULL ? names[tag] : "";
+}
+
+const char *work_param_name(uint64_t kind)
+{
+    static const char *const names[] = {
+        [PARAM_BUFFER] = "buffer", [PARAM_SCALAR] = "scalar", [PARAM_DATA] = "data"};
+    return kind < sizeof names / sizeof names[0] && names[kind] != NULL ? names[kind] : "";
+}
+
 void work_init(struct work *w)
 {
     *w = (struct work){.device = -1};

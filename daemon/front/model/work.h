@@ -130,7 +130,9 @@ static inline bool work_fills(const struct work_use *u)
     return span_cover(u->part, u->part_count, u->write_begin, u->write_end);
 }
 
-const char *work_op_name(uint64_t op); /* "write"; NULL: no operation of a program */
+const char *work_op_name(uint64_t op);      /* "write"; NULL: no operation of a program */
+const char *work_arg_name(uint64_t tag);    /* of enum proto_arg_tag, "array"; "": there is none */
+const char *work_param_name(uint64_t kind); /* "buffer"; "": there is none */
 void work_init(struct work *w);
 void work_finish(struct work *w);
 /* Each adds one zeroed element. NULL: no memory, or the limit is reached. */

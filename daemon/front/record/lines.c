@@ -155,15 +155,6 @@ static struct bytes chunk_of(struct chunks c, uint64_t arena, uint64_t first)
 
 /* ---- steps and arguments --------------------------------------------------------------------- */
 
-static const char *tag_name(uint64_t tag)
-{
-    static const char *const names[] = {
-        [ARG_BUFFER] = "buffer", [ARG_SCALAR] = "scalar", [ARG_INLINE] = "array",
-        [ARG_TEMP] = "temp",     [ARG_PARAM] = "param",   [ARG_STRUCT] = "struct",
-        [ARG_LOCAL] = "local",   [ARG_ARENA] = "shared"};
-    return tag < sizeof names / sizeof names[0] && names[tag] != NULL ? names[tag] : "";
-}
-
 static void put_arg_data(const struct lines *l, struct capbuf *out, const struct proto_arg *a,
                          struct chunks c)
 {
@@ -186,7 +177,7 @@ static void put_arg(const struct lines *l, struct capbuf *out, const struct prot
 {
     const uint64_t dim[] = {a->d0, a->d1, a->d2, a->d3};
     json_open(out, NULL, '{');
-    json_str(out, "what", tag_name(a->tag));
+    json_str(out, "what", work_arg_name(a->tag));
     if (a->tag == ARG_BUFFER) {
         json_handle(out, "buffer", a->handle);
     } else if (a->tag == ARG_TEMP || a->tag == ARG_PARAM) {
@@ -266,15 +257,13 @@ static void put_steps(const struct lines *l, struct capbuf *out, struct proto_li
 
 static void put_params(struct capbuf *out, struct proto_list list)
 {
-    static const char *const kinds[] = {
-        "", [PARAM_BUFFER] = "buffer", [PARAM_SCALAR] = "scalar", [PARAM_DATA] = "data"};
     struct proto_iter it = proto_iter_of(list);
     struct proto_param p;
     json_open(out, "params", '[');
     while (proto_list_next(&it, &schema_param, &p)) {
         const uint64_t dim[] = {p.d0, p.d1, p.d2, p.d3};
         json_open(out, NULL, '{');
-        json_str(out, "what", kinds[p.kind]);
+        json_str(out, "what", work_param_name(p.kind));
         if (p.name.size > 0) {
             json_text(out, "name", p.name);
         }

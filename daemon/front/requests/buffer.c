@@ -30,21 +30,10 @@ static uint64_t largest(const struct device *d, uint64_t room)
     return most < room ? most : room;
 }
 
-/* The device of the wish, or a device of any, that is drained. NULL: there is none. */
-static const struct device *drained_of(const struct front *f, const struct tenant *t, uint64_t wish)
-{
-    const struct device *drained = NULL;
-    for (unsigned i = 0; i < f->device_count; i++) {
-        bool may = tenant_may_use(t, i) && (wish == 0 || wish == i + 1);
-        drained = may && device_drains(f->device[i]) ? f->device[i] : drained;
-    }
-    return drained;
-}
-
 static int no_device(const struct front *f, const struct tenant *t, uint64_t wish, struct err *e)
 {
     struct err why = ERR_INIT;
-    const struct device *drained = drained_of(f, t, wish);
+    const struct device *drained = domain_drained(f, t, wish);
     if (drained != NULL) {
         return device_refuse_drained(drained, e);
     }
@@ -121,8 +110,7 @@ static int refuse_size(const struct session *s, const struct choice *c, uint64_t
  * is asked for them when it is open. */
 static bool comes(const struct device *d)
 {
-    return device_hopeful(d) && d->recovery == 0 && d->state != DEVICE_ADOPTING &&
-           !device_drains(d);
+    return device_admits(d) && d->recovery == 0 && d->state != DEVICE_ADOPTING;
 }
 
 static void consider_all(const struct front *f, const struct session *s, uint64_t wish,

@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "daemon/front/clients/reply.h"
+#include "daemon/front/model/domain.h"
 #include "daemon/front/model/op.h"
 #include "daemon/front/modules/building.h"
 #include "daemon/front/requests/requests.h"
@@ -20,7 +21,7 @@ static struct device *compile_device(struct front *f)
 {
     for (unsigned i = 0; i < f->device_count; i++) {
         struct device *d = f->device[i];
-        if (d->arch[0] != '\0' && device_hopeful(d) && !device_drains(d)) {
+        if (d->arch[0] != '\0' && device_admits(d)) {
             return d;
         }
     }
@@ -33,19 +34,17 @@ static bool device_may_come(const struct front *f)
 {
     bool may = !f->listed;
     for (unsigned i = 0; i < f->device_count && !may; i++) {
-        may = device_hopeful(f->device[i]) && !device_drains(f->device[i]);
+        may = device_admits(f->device[i]);
     }
     return may;
 }
 
 static int no_device(const struct front *f, struct err *e)
 {
-    for (unsigned i = 0; i < f->device_count; i++) {
-        if (device_drains(f->device[i])) {
-            return device_refuse_drained(f->device[i], e);
-        }
-    }
-    return err_set(e, ERR_NO_DEVICE, "no device to compile for: see gpuctl devices");
+    const struct device *drained = domain_drained(f, NULL, 0);
+    return drained != NULL
+               ? device_refuse_drained(drained, e)
+               : err_set(e, ERR_NO_DEVICE, "no device to compile for: see gpuctl devices");
 }
 
 static char *text_of(struct bytes b)

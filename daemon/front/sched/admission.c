@@ -152,18 +152,15 @@ static int find_program(struct request_context *c, struct program **ret_program,
     return 0;
 }
 
-/* Does a device of those that the tenant may use serve, or may it serve soon? Those that are
- * drained take no new jobs. */
+/* Does a device of those that the tenant may use take new jobs, or may it do so soon? */
 static int check_hope(const struct front *f, const struct tenant *t, struct err *e)
 {
-    const struct device *drained = NULL;
     for (unsigned i = 0; i < f->device_count; i++) {
-        const struct device *d = f->device[i];
-        if (tenant_may_use(t, i) && device_hopeful(d) && !device_drains(d)) {
+        if (tenant_may_use(t, i) && device_admits(f->device[i])) {
             return 0;
         }
-        drained = tenant_may_use(t, i) && device_drains(d) ? d : drained;
     }
+    const struct device *drained = domain_drained(f, t, 0);
     return drained != NULL ? device_refuse_drained(drained, e) : tenant_no_device(t, e);
 }
 

@@ -160,15 +160,6 @@ static bool risky(const struct device *d, const struct stake_class *of)
            (of->mean_ns == 0 || of->peak_ns * of->flying > RISK_NS);
 }
 
-static unsigned inflight_of(const struct device *base)
-{
-    unsigned count = base->inflight_count;
-    for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
-        count += d->inflight_count;
-    }
-    return count;
-}
-
 struct device *shares_goal(const struct job *j, struct device *base)
 {
     return j->device != NULL ? j->device : domain_of(j->tenant, base);
@@ -184,7 +175,7 @@ static struct job *search(struct device *base, unsigned class, struct stake **re
         struct job *j = head_of(k, base, class);
         const struct device *goal = j != NULL ? shares_goal(j, base) : NULL;
         bool others =
-            *ret_passed != NULL || stakes->count > 1 || inflight_of(base) > k->of[class].flying;
+            *ret_passed != NULL || stakes->count > 1 || device_flying(base) > k->of[class].flying;
         if (goal != NULL && !goal->shut && !(others && risky(goal, &k->of[class]))) {
             return j;
         }

@@ -168,15 +168,6 @@ static void job_rows(struct table_query *q, const struct job *j)
 
 /* ---- steps and arguments --------------------------------------------------------------------- */
 
-static const char *tag_name(uint64_t tag)
-{
-    static const char *const names[] = {
-        [ARG_BUFFER] = "buffer", [ARG_SCALAR] = "scalar", [ARG_INLINE] = "array",
-        [ARG_TEMP] = "temp",     [ARG_PARAM] = "param",   [ARG_STRUCT] = "struct",
-        [ARG_LOCAL] = "local",   [ARG_ARENA] = "shared"};
-    return tag < sizeof names / sizeof names[0] && names[tag] != NULL ? names[tag] : "";
-}
-
 static void step_row(struct table_query *q, const struct proto_step *s)
 {
     const struct kernel *k = s->op == OP_LAUNCH ? idmap_get(&q->f->kernels, s->kernel) : NULL;
@@ -207,7 +198,7 @@ static void arg_row(struct table_query *q, const struct job *j, const char *row,
     struct program_row r = {
         .row = row,
         .number = number,
-        .what = tag_name(a->tag),
+        .what = work_arg_name(a->tag),
         .handle = a->handle,
         .access = access_of(a->access),
         .first = a->first,
@@ -229,12 +220,10 @@ static void arg_row(struct table_query *q, const struct job *j, const char *row,
 
 static void param_row(struct table_query *q, const struct proto_param *p)
 {
-    static const char *const kinds[] = {
-        "", [PARAM_BUFFER] = "buffer", [PARAM_SCALAR] = "scalar", [PARAM_DATA] = "data"};
     const uint64_t d[4] = {p->d0, p->d1, p->d2, p->d3};
     char name[PROTO_NAME_MAX + 1];
     struct program_row r = {
-        .row = "param", .number = q->walk.number++, .what = kinds[p->kind], .name = name};
+        .row = "param", .number = q->walk.number++, .what = work_param_name(p->kind), .name = name};
     (void)bytes_to_str(p->name, name, sizeof name);
     shape_put(&r, p->dtype, p->ndim, d);
     put(q, &r);
