@@ -5,7 +5,7 @@
  * second one makes buffers and submits jobs, in the order of the file and at its times.
  *
  * Results can be compared only if all data that led to them is the recorded data. So each buffer
- * has `known`, which the jobs that write it change (replay_data.c).
+ * has `known`, which the jobs that write it change (replay_follow.c).
  *
  * Thread: one; callbacks of jobs run while it waits.
  */
@@ -19,6 +19,9 @@
 
 #define REPLAY_CLIENTS 64u /* sessions of the recording share them */
 #define REPLAY_SHOWN   5u  /* differences that are shown */
+
+/* The item of a table with this key; NULL: there is none. */
+#define REPLAY_FIND(table, key, ret) HASH_FIND(hh, table, key, sizeof *(key), ret)
 
 struct replay;
 
@@ -163,20 +166,31 @@ struct replay_session *replay_root(struct replay_session *s);
 /* Makes the buffer of a line, and frees it. */
 int replay_make(struct replay *r, const json_t *root, struct ctl_err *e);
 int replay_drop(struct replay *r, const json_t *root, struct ctl_err *e);
-/* Gives the job its buffers and modules. *ret_fits: they are all there. */
-int replay_bind(struct replay *r, struct replay_job *j, bool *ret_fits, struct ctl_err *e);
-/* Follows what the job reads and writes: sets j->known, and `known` of its buffers. good: it ended
- * well when it was recorded. */
-void replay_follow(struct replay *r, struct replay_job *j, bool good);
 /* Calls `visit` for each argument of the job's steps and for its values, until it fails. step:
  * UINT32_MAX for a value. */
 typedef int (*replay_visit)(void *user, const json_t *arg, const json_t *step, uint32_t number,
                             uint32_t index, struct ctl_err *e);
 int replay_args(const json_t *steps, const json_t *values, replay_visit visit, void *user,
                 struct ctl_err *e);
+/* Memory for a job of the client, or what an earlier one gave back. NULL: there is none. */
+struct dumped *replay_dumped(struct replay_client *c);
+/* The steps of a job, or those of its program; p NULL: it has none. */
+const json_t *replay_steps(const json_t *root, const struct replay_program *p);
+/* A member that recording.c has checked; 0 or "": it is not there. */
+uint64_t replay_number(const json_t *o, const char *name);
+const char *replay_text(const json_t *o, const char *name);
+int replay_no_memory(struct ctl_err *e);
 /* What a job needed goes back to its client. */
 void replay_give_back(struct replay_client *c, struct dumped *d);
 void replay_forget(struct replay *r);
+
+/* ---- jobs (replay_bind.c, replay_follow.c) ---- */
+
+/* Gives the job its buffers and modules. *ret_fits: they are all there. */
+int replay_bind(struct replay *r, struct replay_job *j, bool *ret_fits, struct ctl_err *e);
+/* Follows what the job reads and writes: sets j->known, and `known` of its buffers. good: it ended
+ * well when it was recorded. */
+void replay_follow(struct replay *r, struct replay_job *j, bool good);
 
 /* ---- waiting (replay_wait.c) ---- */
 

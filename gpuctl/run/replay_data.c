@@ -10,15 +10,14 @@
 #define ORDER_LEAST  16u                 /* of a block: 64 KiB */
 #define ORDER_MOST   40u
 
-#define FIND(table, number, ret)   HASH_FIND(hh, table, number, sizeof *(number), ret)
 #define ENTER(table, member, item) HASH_ADD(hh, table, member, sizeof(item)->member, item)
 
-static int no_memory(struct ctl_err *e)
+int replay_no_memory(struct ctl_err *e)
 {
     return ctl_err_set(e, GPUD_ERR_NOMEM, "out of memory");
 }
 
-static uint64_t number(const json_t *o, const char *name)
+uint64_t replay_number(const json_t *o, const char *name)
 {
     struct ctl_err ignored;
     uint64_t value = 0;
@@ -26,7 +25,7 @@ static uint64_t number(const json_t *o, const char *name)
     return value;
 }
 
-static const char *text(const json_t *o, const char *name)
+const char *replay_text(const json_t *o, const char *name)
 {
     const char *value = json_string_value(json_object_get(o, name));
     return value != NULL ? value : "";
@@ -46,7 +45,7 @@ struct replay_session *replay_root(struct replay_session *s)
 struct replay_session *replay_session(struct replay *r, uint64_t id)
 {
     struct replay_session *s = NULL;
-    FIND(r->sessions, &id, s);
+    REPLAY_FIND(r->sessions, &id, s);
     if (s != NULL) {
         return s;
     }
@@ -83,7 +82,7 @@ int replay_args(const json_t *steps, const json_t *values, replay_visit visit, v
     return rc;
 }
 
-static const json_t *steps_of(const json_t *root, const struct replay_program *p)
+const json_t *replay_steps(const json_t *root, const struct replay_program *p)
 {
     return json_object_get(p != NULL ? p->root : root, "steps");
 }
@@ -109,7 +108,7 @@ static int join(void *user, const json_t *arg, const json_t *step, uint32_t at, 
     if (rc != 0 || handle == 0) {
         return rc;
     }
-    FIND(n->r->buffers, &handle, b);
+    REPLAY_FIND(n->r->buffers, &handle, b);
     if (b == NULL) {
         return ctl_err_set(e, GPUD_ERR_INVALID, "no line before has buffer %#" PRIx64, handle);
     }
@@ -124,36 +123,36 @@ static int learn_job(struct replay *r, const json_t *root, struct ctl_err *e)
 {
     const json_t *job = json_object_get(root, "job");
     struct replay_program *p = NULL;
-    struct joiner n = {.r = r, .session = replay_session(r, number(job, "session"))};
-    uint64_t handle = number(root, "program");
+    struct joiner n = {.r = r, .session = replay_session(r, replay_number(job, "session"))};
+    uint64_t handle = replay_number(root, "program");
     if (n.session == NULL) {
-        return no_memory(e);
+        return replay_no_memory(e);
     }
     if (handle != 0) {
-        FIND(r->programs, &handle, p);
+        REPLAY_FIND(r->programs, &handle, p);
     }
     if (handle != 0 && p == NULL) {
         return ctl_err_set(e, GPUD_ERR_INVALID, "no line before has program %#" PRIx64, handle);
     }
-    return replay_args(steps_of(root, p), json_object_get(root, "values"), join, &n, e);
+    return replay_args(replay_steps(root, p), json_object_get(root, "values"), join, &n, e);
 }
 
 static int learn_buffer(struct replay *r, const json_t *root, struct ctl_err *e)
 {
     struct replay_buffer *b = NULL;
-    uint64_t handle = number(root, "buffer");
-    uint64_t session = number(root, "session");
-    FIND(r->buffers, &handle, b);
+    uint64_t handle = replay_number(root, "buffer");
+    uint64_t session = replay_number(root, "session");
+    REPLAY_FIND(r->buffers, &handle, b);
     if (b != NULL) {
         return ctl_err_set(e, GPUD_ERR_INVALID, "buffer %#" PRIx64 " has a line before", handle);
     }
     b = calloc(1, sizeof *b);
     if (b == NULL) {
-        return no_memory(e);
+        return replay_no_memory(e);
     }
     b->handle = handle;
     b->session = session != 0 ? replay_session(r, session) : NULL;
-    b->unfit = (number(root, "flags") & GPUD_BUFFER_VARIABLE) != 0;
+    b->unfit = (replay_number(root, "flags") & GPUD_BUFFER_VARIABLE) != 0;
     int rc = dumped_shape(root, false, &b->shape, e);
     if (rc == 0 && gpud_shape_bytes(b->shape) > CREATED_MOST) {
         rc = ctl_err_set(e, GPUD_ERR_LIMIT, "a buffer of %" PRIu64 " bytes",
@@ -164,7 +163,7 @@ static int learn_buffer(struct replay *r, const json_t *root, struct ctl_err *e)
     }
     if (rc != 0 || !HASH_ENTERED(b->hh)) {
         free(b);
-        return rc != 0 ? rc : no_memory(e);
+        return rc != 0 ? rc : replay_no_memory(e);
     }
     return 0;
 }
@@ -172,8 +171,8 @@ static int learn_buffer(struct replay *r, const json_t *root, struct ctl_err *e)
 static int learn_module(struct replay *r, json_t *root, struct ctl_err *e)
 {
     struct replay_module *m = NULL;
-    uint64_t handle = number(root, "module");
-    FIND(r->modules, &handle, m);
+    uint64_t handle = replay_number(root, "module");
+    REPLAY_FIND(r->modules, &handle, m);
     if (m != NULL) {
         return ctl_err_set(e, GPUD_ERR_INVALID, "module %#" PRIx64 " has a line before", handle);
     }
@@ -185,7 +184,7 @@ static int learn_module(struct replay *r, json_t *root, struct ctl_err *e)
     }
     if (m == NULL || !HASH_ENTERED(m->hh)) {
         free(m);
-        return no_memory(e);
+        return replay_no_memory(e);
     }
     m->root = json_incref(root);
     return 0;
@@ -194,8 +193,8 @@ static int learn_module(struct replay *r, json_t *root, struct ctl_err *e)
 static int learn_program(struct replay *r, json_t *root, struct ctl_err *e)
 {
     struct replay_program *p = NULL;
-    uint64_t handle = number(root, "program");
-    FIND(r->programs, &handle, p);
+    uint64_t handle = replay_number(root, "program");
+    REPLAY_FIND(r->programs, &handle, p);
     if (p != NULL) {
         return ctl_err_set(e, GPUD_ERR_INVALID, "program %#" PRIx64 " has a line before", handle);
     }
@@ -207,7 +206,7 @@ static int learn_program(struct replay *r, json_t *root, struct ctl_err *e)
     }
     if (p == NULL || !HASH_ENTERED(p->hh)) {
         free(p);
-        return no_memory(e);
+        return replay_no_memory(e);
     }
     p->root = json_incref(root);
     return 0;
@@ -219,16 +218,16 @@ static int learn_results(struct replay_end *x, const json_t *root, struct ctl_er
     size_t count = json_array_size(list);
     x->result = count > 0 ? calloc(count, sizeof *x->result) : NULL;
     if (count > 0 && x->result == NULL) {
-        return no_memory(e);
+        return replay_no_memory(e);
     }
     for (size_t i = 0; i < count; i++) {
         const json_t *o = json_array_get(list, i);
         struct replay_result *to = &x->result[x->result_count++];
-        to->arena = number(o, "arena");
-        to->offset = number(o, "offset");
-        to->step = (uint32_t)number(o, "step");
-        to->arg = (uint32_t)number(o, "arg");
-        (void)snprintf(to->hash, sizeof to->hash, "%s", text(o, "hash"));
+        to->arena = replay_number(o, "arena");
+        to->offset = replay_number(o, "offset");
+        to->step = (uint32_t)replay_number(o, "step");
+        to->arg = (uint32_t)replay_number(o, "arg");
+        (void)snprintf(to->hash, sizeof to->hash, "%s", replay_text(o, "hash"));
     }
     return 0;
 }
@@ -242,28 +241,28 @@ static void end_free(struct replay_end *x)
 static int learn_end(struct replay *r, const json_t *root, struct ctl_err *e)
 {
     struct replay_end *x = NULL;
-    uint64_t job = number(root, "job");
-    FIND(r->ends, &job, x);
+    uint64_t job = replay_number(root, "job");
+    REPLAY_FIND(r->ends, &job, x);
     if (x != NULL) {
         return ctl_err_set(e, GPUD_ERR_INVALID, "job %" PRIu64 " has an end before", job);
     }
     x = calloc(1, sizeof *x);
     if (x == NULL) {
-        return no_memory(e);
+        return replay_no_memory(e);
     }
     x->job = job;
     x->began = json_is_true(json_object_get(root, "began"));
-    x->queued_ns = number(root, "queued_ns");
-    x->executed_ns = number(root, "executed_ns");
-    (void)snprintf(x->state, sizeof x->state, "%s", text(root, "state"));
-    (void)snprintf(x->error, sizeof x->error, "%s", text(root, "error"));
+    x->queued_ns = replay_number(root, "queued_ns");
+    x->executed_ns = replay_number(root, "executed_ns");
+    (void)snprintf(x->state, sizeof x->state, "%s", replay_text(root, "state"));
+    (void)snprintf(x->error, sizeof x->error, "%s", replay_text(root, "error"));
     int rc = learn_results(x, root, e);
     if (rc == 0) {
         ENTER(r->ends, job, x);
     }
     if (rc != 0 || !HASH_ENTERED(x->hh)) {
         end_free(x);
-        return rc != 0 ? rc : no_memory(e);
+        return rc != 0 ? rc : replay_no_memory(e);
     }
     return 0;
 }
@@ -282,7 +281,7 @@ int replay_learn(struct replay *r, enum recording_line line, json_t *root, struc
     case LINE_END:
         return learn_end(r, root, e);
     case LINE_GAP:
-        r->count.lost += number(root, "lost");
+        r->count.lost += replay_number(root, "lost");
         return 0;
     default:
         return 0;
@@ -305,7 +304,7 @@ static int block_new(struct replay_client *c, unsigned order, struct replay_bloc
 {
     struct replay_block *b = calloc(1, sizeof *b);
     if (b == NULL) {
-        return no_memory(e);
+        return replay_no_memory(e);
     }
     b->order = order;
     int rc = gpud_host_alloc(c->client, (size_t)1 << order, &b->data);
@@ -314,7 +313,7 @@ static int block_new(struct replay_client *c, unsigned order, struct replay_bloc
     }
     if (rc != 0 || !HASH_ENTERED(b->hh)) {
         free(b);
-        return rc == 0 ? no_memory(e)
+        return rc == 0 ? replay_no_memory(e)
                        : ctl_err_lib(e, rc, "%" PRIu64 " bytes of memory that the daemon shares",
                                      UINT64_C(1) << order);
     }
@@ -386,7 +385,7 @@ static int client_open(struct replay *r, struct replay_client *c, struct ctl_err
 }
 
 /* A struct of 100 KiB is not cleared for each job: entries behind the counts are never read. */
-static struct dumped *dumped_of(struct replay_client *c)
+struct dumped *replay_dumped(struct replay_client *c)
 {
     static const struct run_options none = {.job = NULL};
     struct dumped *d = c->idle;
@@ -414,16 +413,16 @@ static struct dumped *dumped_of(struct replay_client *c)
 static int load_module(struct replay *r, struct replay_module *m, struct replay_client *c,
                        struct ctl_err *e)
 {
-    struct dumped *d = dumped_of(c);
+    struct dumped *d = replay_dumped(c);
     if (d == NULL) {
-        return no_memory(e);
+        return replay_no_memory(e);
     }
     int rc = dumped_load_module(d, m->root, e);
     if (rc == 0) {
         m->module[c - r->client] = d->module[0].module;
     } else {
         (void)ctl_err_wrap(e, "%s: line %" PRIu64 ": module %s", r->recording.path, m->line,
-                           text(m->root, "name"));
+                           replay_text(m->root, "name"));
     }
     free(d);
     return rc;
@@ -474,7 +473,7 @@ static int fill_buffer(struct replay_buffer *b, struct ctl_err *e)
     uint64_t bytes = gpud_shape_bytes(b->shape);
     void *data = malloc(bytes > 0 ? bytes : 1);
     if (data == NULL) {
-        return no_memory(e);
+        return replay_no_memory(e);
     }
     dumped_invent(&b->client->source.seed, b->shape, data);
     int rc = gpud_write(b->client->client, b->buffer, GPUD_NONE, 0, GPUD_REST, data, NULL);
@@ -485,18 +484,19 @@ static int fill_buffer(struct replay_buffer *b, struct ctl_err *e)
 int replay_make(struct replay *r, const json_t *root, struct ctl_err *e)
 {
     struct replay_buffer *b = NULL;
-    uint64_t handle = number(root, "buffer");
-    const char *content = text(root, "content");
+    uint64_t handle = replay_number(root, "buffer");
+    const char *content = replay_text(root, "content");
     uint64_t on =
-        r->options.device != 0 ? r->options.device - 1 : number(root, "device") % r->devices;
-    FIND(r->buffers, &handle, b);
+        r->options.device != 0 ? r->options.device - 1 : replay_number(root, "device") % r->devices;
+    REPLAY_FIND(r->buffers, &handle, b);
     if (b == NULL || b->session == NULL || b->unfit) {
         return 0; /* no job that runs uses it */
     }
     struct replay_client *c = replay_root(b->session)->client;
     bool zero = strcmp(content, "zero") == 0;
     uint32_t kept = GPUD_BUFFER_STAY | GPUD_BUFFER_MANAGED;
-    uint32_t flags = ((uint32_t)number(root, "flags") & kept) | (zero ? GPUD_BUFFER_ZERO : 0);
+    uint32_t flags =
+        ((uint32_t)replay_number(root, "flags") & kept) | (zero ? GPUD_BUFFER_ZERO : 0);
     int rc = gpud_buffer_create_on(c->client, on, b->shape, flags, "gpuctl replay", &b->buffer);
     if (rc != 0) {
         return ctl_err_lib(e, rc, "buffer %#" PRIx64 " of %" PRIu64 " bytes", handle,
@@ -510,241 +510,14 @@ int replay_make(struct replay *r, const json_t *root, struct ctl_err *e)
 int replay_drop(struct replay *r, const json_t *root, struct ctl_err *e)
 {
     struct replay_buffer *b = NULL;
-    uint64_t handle = number(root, "buffer");
-    FIND(r->buffers, &handle, b);
+    uint64_t handle = replay_number(root, "buffer");
+    REPLAY_FIND(r->buffers, &handle, b);
     if (b == NULL || b->buffer.id == 0) {
         return 0;
     }
     int rc = gpud_buffer_free(b->client->client, b->buffer);
     b->buffer.id = 0;
     return rc == 0 ? 0 : ctl_err_lib(e, rc, "buffer %#" PRIx64, handle);
-}
-
-/* ---- a job's buffers and modules ------------------------------------------------------------- */
-
-struct binder {
-    struct replay *r;
-    struct replay_job *j;
-    struct dumped *d;
-    bool fits;
-    const json_t *step; /* the last one whose module was looked up */
-};
-
-static int bind_module(struct binder *n, const json_t *step, struct ctl_err *e)
-{
-    struct replay_module *m = NULL;
-    struct dumped *d = n->d;
-    uint64_t handle = 0;
-    int rc = dumped_number(step, "module", UINT64_MAX, &handle, e);
-    n->step = step;
-    if (rc != 0 || handle == 0) {
-        return rc;
-    }
-    for (uint32_t i = 0; i < d->module_count; i++) {
-        if (d->module[i].handle == handle) {
-            return 0;
-        }
-    }
-    FIND(n->r->modules, &handle, m);
-    if (m == NULL || d->module_count == DUMPED_MODULES) {
-        return ctl_err_set(e, GPUD_ERR_INVALID, "no line before has module %#" PRIx64, handle);
-    }
-    d->module[d->module_count++] =
-        (struct dumped_module){.handle = handle, .module = m->module[n->j->client - n->r->client]};
-    return 0;
-}
-
-static int bind_arg(void *user, const json_t *arg, const json_t *step, uint32_t at, uint32_t index,
-                    struct ctl_err *e)
-{
-    struct binder *n = user;
-    struct dumped *d = n->d;
-    struct replay_buffer *b = NULL;
-    uint64_t handle = 0;
-    (void)at;
-    (void)index;
-    int rc = step != NULL && step != n->step ? bind_module(n, step, e) : 0;
-    rc = rc == 0 ? dumped_number(arg, "buffer", UINT64_MAX, &handle, e) : rc;
-    if (rc != 0 || handle == 0) {
-        return rc;
-    }
-    for (uint32_t i = 0; i < d->buffer_count; i++) {
-        if (d->buffer[i].handle == handle) {
-            return 0;
-        }
-    }
-    FIND(n->r->buffers, &handle, b);
-    if (b == NULL || d->buffer_count == GPUD_MAX_JOB_BUFFERS) {
-        return ctl_err_set(e, GPUD_ERR_INVALID, "buffer %#" PRIx64 " is not there", handle);
-    }
-    n->fits = n->fits && !b->unfit;
-    if (!b->unfit && b->buffer.id == 0) {
-        return ctl_err_set(e, GPUD_ERR_INVALID, "buffer %#" PRIx64 " was freed before", handle);
-    }
-    d->buffer[d->buffer_count++] =
-        (struct dumped_buffer){.handle = handle, .buffer = b->buffer, .shape = b->shape};
-    return 0;
-}
-
-/* Memory of the program's own arrays to which it writes: each of its jobs has some. */
-static int own_outputs(struct dumped *d, const struct dumped *p, struct ctl_err *e)
-{
-    int rc = 0;
-    for (uint32_t i = p->own_params; rc == 0 && i < p->param_count; i++) {
-        struct dumped_memory *m = &d->memory[d->memory_count];
-        *m = (struct dumped_memory){.bytes = p->value[i].bytes, .host = true, .written = true};
-        for (uint32_t k = 0; k < p->memory_count; k++) {
-            if (p->memory[k].data == p->value[i].data) {
-                (void)snprintf(m->name, sizeof m->name, "%s", p->memory[k].name);
-            }
-        }
-        rc = d->source->take(d->source, m->bytes > 0 ? m->bytes : 1, &m->data, e);
-        d->memory_count += rc == 0;
-        d->value[i] = p->value[i];
-        d->value[i].data = m->data;
-    }
-    return rc;
-}
-
-static int build_program(struct replay *r, struct replay_job *j, struct replay_program *p,
-                         struct ctl_err *e)
-{
-    struct dumped *d = dumped_of(j->client);
-    struct binder n = {.r = r, .j = j, .d = d, .fits = true};
-    if (d == NULL) {
-        return no_memory(e);
-    }
-    p->built = d;
-    d->root = json_incref(p->root);
-    int rc = replay_args(steps_of(NULL, p), NULL, bind_arg, &n, e);
-    rc = rc == 0 ? dumped_build(d, e) : rc;
-    return rc == 0 ? 0 : ctl_err_wrap(e, "program of line %" PRIu64, p->line);
-}
-
-int replay_bind(struct replay *r, struct replay_job *j, bool *ret_fits, struct ctl_err *e)
-{
-    const json_t *values = json_object_get(j->root, "values");
-    struct replay_program *p = NULL;
-    uint64_t handle = number(j->root, "program");
-    if (handle != 0) {
-        FIND(r->programs, &handle, p);
-    }
-    j->program = p;
-    j->d = dumped_of(j->client);
-    if (j->d == NULL) {
-        return no_memory(e);
-    }
-    struct binder n = {.r = r, .j = j, .d = j->d, .fits = true};
-    j->d->root = json_incref(j->root);
-    int rc = replay_args(steps_of(j->root, p), values, bind_arg, &n, e);
-    *ret_fits = n.fits;
-    if (rc != 0 || !n.fits) {
-        return rc;
-    }
-    if (p == NULL) {
-        rc = dumped_build(j->d, e);
-    } else {
-        rc = p->built == NULL ? build_program(r, j, p, e) : 0;
-    }
-    if (rc == 0 && p != NULL) {
-        memcpy(j->d->param, p->built->param, sizeof j->d->param);
-        j->d->param_count = p->built->param_count;
-        j->d->own_params = p->built->own_params;
-        j->d->built = true;
-        rc = own_outputs(j->d, p->built, e);
-    }
-    return rc == 0 ? dumped_values(j->d, j->root, e) : rc;
-}
-
-/* ---- what is known --------------------------------------------------------------------------- */
-
-struct follower {
-    struct replay *r;
-    const json_t *values;
-    bool known; /* all that is read so far */
-    bool writes;
-};
-
-/* How a step accesses an argument. A kernel whose access the recording does not have may read. */
-static int access_in(const json_t *arg, const json_t *step, uint32_t index)
-{
-    const char *op = text(step, "op");
-    const char *access = text(arg, "access");
-    if (strcmp(op, "launch") == 0) {
-        return strcmp(access, "in") == 0    ? GPUD_IN
-               : strcmp(access, "out") == 0 ? GPUD_OUT
-                                            : GPUD_INOUT;
-    }
-    bool reads = strcmp(op, "read") == 0 ? index == 0 : index == 1;
-    return reads ? GPUD_IN : GPUD_OUT;
-}
-
-static bool is_whole(const json_t *arg, const struct replay_buffer *b)
-{
-    uint64_t count = number(arg, "count");
-    return b != NULL && number(arg, "first") == 0 &&
-           (count == 0 || count == gpud_shape_count(b->shape));
-}
-
-/* An array of the client whose content the job reads. */
-static bool reads_array(const json_t *value, int access)
-{
-    const char *what = text(value, "what");
-    bool array = strcmp(what, "array") == 0 || strcmp(what, "shared") == 0;
-    return array && (access & GPUD_IN) != 0 && strcmp(text(value, "access"), "out") != 0;
-}
-
-static struct replay_buffer *buffer_of(struct replay *r, const json_t *value)
-{
-    struct replay_buffer *b = NULL;
-    uint64_t handle = number(value, "buffer");
-    if (handle != 0) {
-        FIND(r->buffers, &handle, b);
-    }
-    return b;
-}
-
-static void follow_write(const struct follower *n, struct replay_buffer *b, int access, bool whole)
-{
-    if (b != NULL && (access & GPUD_OUT) != 0) {
-        b->known = n->known && ((access == GPUD_OUT && whole) || b->known);
-    }
-}
-
-/* The first walk finds what is read, the second one changes what is written. A value counts where a
- * step uses it. */
-static int follow(void *user, const json_t *arg, const json_t *step, uint32_t at, uint32_t index,
-                  struct ctl_err *e)
-{
-    struct follower *n = user;
-    const json_t *value = arg;
-    (void)at;
-    (void)e;
-    if (strcmp(text(arg, "what"), "param") == 0) {
-        value = json_array_get(n->values, number(arg, "index"));
-    }
-    int access = access_in(arg, step, index);
-    struct replay_buffer *b = buffer_of(n->r, value);
-    if (n->writes) {
-        follow_write(n, b, access, is_whole(arg, b) && is_whole(value, b));
-    } else if (reads_array(value, access)) {
-        n->known = n->known && json_object_get(value, "data_base64") != NULL;
-    } else if (b != NULL && (access & GPUD_IN) != 0) {
-        n->known = n->known && b->known;
-    }
-    return 0;
-}
-
-void replay_follow(struct replay *r, struct replay_job *j, bool good)
-{
-    struct ctl_err ignored;
-    const json_t *steps = steps_of(j->root, j->program);
-    struct follower n = {.r = r, .values = json_object_get(j->root, "values"), .known = true};
-    (void)replay_args(steps, NULL, follow, &n, &ignored);
-    j->known = n.known;
-    n.known = n.known && good;
-    n.writes = true;
-    (void)replay_args(steps, NULL, follow, &n, &ignored);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

@@ -41,14 +41,6 @@ struct finder {
     char name[DUMPED_WORDS]; /* of the memory with the result; "": not found */
 };
 
-static uint64_t number(const json_t *o, const char *name)
-{
-    struct ctl_err ignored;
-    uint64_t value = 0;
-    (void)dumped_number(o, name, UINT64_MAX, &value, &ignored); /* 0 if it is none */
-    return value;
-}
-
 /* Names as dumped_arg's callers give them. */
 static int find_memory(void *user, const json_t *arg, const json_t *step, uint32_t at,
                        uint32_t index, struct ctl_err *e)
@@ -56,14 +48,14 @@ static int find_memory(void *user, const json_t *arg, const json_t *step, uint32
     struct finder *n = user;
     const struct replay_result *x = n->result;
     const char *what = json_string_value(json_object_get(arg, "what"));
-    bool shared =
-        x->arena != 0 && number(arg, "arena") == x->arena && number(arg, "offset") == x->offset;
+    bool shared = x->arena != 0 && replay_number(arg, "arena") == x->arena &&
+                  replay_number(arg, "offset") == x->offset;
     bool named = x->arena == 0 && step != NULL && at == x->step && index == x->arg;
     (void)e;
     if (shared && step == NULL) {
         (void)snprintf(n->name, sizeof n->name, "value %u", index);
     } else if (named && what != NULL && strcmp(what, "param") == 0) {
-        (void)snprintf(n->name, sizeof n->name, "value %" PRIu64, number(arg, "index"));
+        (void)snprintf(n->name, sizeof n->name, "value %" PRIu64, replay_number(arg, "index"));
     } else if (shared || named) {
         (void)snprintf(n->name, sizeof n->name, "step %u argument %u", at, index);
     }
@@ -75,7 +67,7 @@ static const struct dumped_memory *memory_of(const struct replay_job *j,
 {
     struct ctl_err ignored;
     struct finder n = {.result = x};
-    const json_t *steps = json_object_get(j->program != NULL ? j->program->root : j->root, "steps");
+    const json_t *steps = replay_steps(j->root, j->program);
     (void)replay_args(steps, json_object_get(j->root, "values"), find_memory, &n, &ignored);
     for (uint32_t i = 0; n.name[0] != '\0' && i < j->d->memory_count; i++) {
         const struct dumped_memory *m = &j->d->memory[i];
