@@ -257,7 +257,7 @@ static void see_buffer(struct sim *s, const struct sim_request *q, struct bytes 
     if (other != NULL && other != b) {
         sim_fail(s, "handle: buffer %#" PRIx64 " was given twice", m.handle);
     }
-    b->handle = m.handle;
+    model_name(s, b, m.handle);
     b->era = s->era;
     buffer_find_worker(s, b);
 }

@@ -234,9 +234,8 @@ void rules_notices(struct sim *s)
         const struct sim_client *c = &s->client[i];
         for (unsigned k = 0; c->state == CLIENT_ON && !c->starved && k < c->buffers; k++) {
             const struct sim_buffer *b = c->buffer[k];
-            const struct buffer *own = idmap_get(&s->f->buffers, b->handle);
             bool keeps = b->sealed || b->sealing || b->worker == 0 || b->known_lost || b->lied ||
-                         (own != NULL && buffer_state(own) != BUFFER_LOST);
+                         b->moved_era != 0;
             if (!keeps && worker_ended_ns(s, b->worker) + 2 * NS_PER_S < s->now_ns) {
                 sim_fail(s, "notice: buffer %#" PRIx64 " of client %u is lost, and no notice came",
                          b->handle, i);
