@@ -152,14 +152,19 @@ static int said(void)
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* An option without a value. false: it is another one. */
-static bool take_flag(struct arguments *a, int option)
+/* What an option without a value sets; NULL: it is another one. */
+static bool *flag_of(struct arguments *a, int option)
 {
-    a->check = a->check || option == OPT_CHECK;
-    a->record_data = a->record_data || option == OPT_RECORD_DATA;
-    a->supervised = a->supervised || option == OPT_SUPERVISED;
-    return option == OPT_CHECK || option == OPT_RECORD_DATA || option == OPT_SUPERVISED ||
-           option == OPT_FOREGROUND;
+    switch (option) {
+    case OPT_CHECK:
+        return &a->check;
+    case OPT_RECORD_DATA:
+        return &a->record_data;
+    case OPT_SUPERVISED:
+        return &a->supervised;
+    default:
+        return NULL;
+    }
 }
 
 /* Takes one option. Returns -1, or the exit status if the process is to end. */
@@ -167,7 +172,9 @@ static int take(struct arguments *a, int option, char *value)
 {
     struct err e = ERR_INIT;
     int rc = 0;
-    if (take_flag(a, option)) {
+    bool *flag = flag_of(a, option);
+    if (flag != NULL) {
+        *flag = true;
         return -1;
     }
     switch (option) {
@@ -197,6 +204,8 @@ static int take(struct arguments *a, int option, char *value)
         break;
     case OPT_RECORD:
         a->record = value;
+        break;
+    case OPT_FOREGROUND:
         break;
     case OPT_VERSION:
         (void)printf("gpud %s (build %s)\n", GPUD_VERSION, GPUD_BUILD);
