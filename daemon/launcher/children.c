@@ -146,7 +146,7 @@ static void reap_one(struct child *child)
         child->status = status;
         child->pid = 0;
         if (child->kind == CHILD_PREPARED) {
-            return; /* nobody is told: workers_tend removes it */
+            return; /* the front does not know it: workers_tend removes it */
         }
         child->owed |= OWED_ENDED;
         if ((child->owed & OWED_STARTED) == 0) {

@@ -18,7 +18,7 @@
  * whose workers fail. */
 #define ALONE_NS (5 * NS_PER_S)
 #define END_MS   100u           /* how long the end of a killed one is waited for */
-#define AGAIN_NS (3 * NS_PER_S) /* after one that was killed, until the next */
+#define AGAIN_NS (3 * NS_PER_S) /* from the end of a killed prepared worker until the next */
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
@@ -176,7 +176,7 @@ static void tend_worker(struct workers *w, struct child *worker, uint64_t now)
     }
 }
 
-/* One that has ended by itself is of no use to its worker: there is no other. */
+/* A prepared worker that exits by itself is of no use to its worker, and gets no successor. */
 static void replace(struct workers *w, struct child *child, uint64_t now)
 {
     struct child *worker = find_like(w, CHILD_WORKER, child);

@@ -233,7 +233,7 @@ static void change(const char *after, const char *to)
     file_write(file, text, strlen(text));
 }
 
-/* A result that is another one, and a job that ends otherwise, are told with their line. */
+/* The replay shows another result, and another end of a job, with its line. */
 START_TEST(differences_are_told)
 {
     record("sim", "--with-data");

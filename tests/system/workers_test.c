@@ -304,7 +304,7 @@ static pid_t prepared(const struct daemon *d)
 }
 
 /* FAULT other: a prepared worker is lost
- * required: nobody notices; another is prepared after 3 s, and a worker that is due before starts
+ * required: jobs go on; another is prepared after 3 s, and a worker that is due before starts
  *   as without one
  * defence: `launcher/workers.c`: hand_over, replace
  * also: `launcher_workers_test`

@@ -68,7 +68,7 @@ struct device *discover_device(struct front *f, const char *backend, unsigned nu
     return d;
 }
 
-/* Opens a device that is new. One that is drained is not opened, but may lead to the others. */
+/* Opens a new device. A drained device stays closed, but may lead to the others. */
 static void begin(struct front *f, struct device *d)
 {
     if (!device_drains(d)) {

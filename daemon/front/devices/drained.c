@@ -9,7 +9,7 @@
 #include "daemon/front/model/about.h"
 #include "daemon/front/model/wake.h"
 
-/* Who asked for it, and when. */
+/* The tenant that asked for the drain, and the time. */
 static void write_origin(const struct device *d, char *out, size_t size)
 {
     time_t since = (time_t)d->drain.since_s;

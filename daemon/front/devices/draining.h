@@ -19,11 +19,11 @@
 #include "daemon/front/model/front.h"
 
 /* Drains the device with that number among those that clients name. finish: jobs that are bound to
- * it run first. by: the name of the tenant that asks. A device that is drained already: only
+ * it run first. by: the name of the tenant that asks. An earlier drain goes on: only
  * `finish` changes. ERR_NOT_FOUND: there is no such device. */
 int draining_begin(struct front *f, uint64_t number, bool finish, const char *by, struct err *e);
-/* Ends that: the device is opened again. One that is not drained: nothing happens. Errors as above.
- */
+/* Ends the drain: the device opens again. A device without a drain: nothing happens. Errors as
+ * above. */
 int draining_end(struct front *f, uint64_t number, struct err *e);
 /* Goes on with drained devices. To be called before workers start again. */
 void draining_watch(struct front *f, uint64_t now);

@@ -146,7 +146,7 @@ bool monitor_leaves(struct front *f, const struct device *d)
     return f->monitor->id == 0;
 }
 
-/* Starts a monitor if none runs and one may, and ends one that hangs. */
+/* Starts a monitor where none runs and a monitor may, and ends a monitor that hangs. */
 static void tend(struct front *f, uint64_t now)
 {
     struct monitor *m = f->monitor;

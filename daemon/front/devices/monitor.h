@@ -8,7 +8,7 @@
  *                      └──────────────(ended)───────────────┘
  *
  * The management library has every GPU open, so no monitor runs while one of them is drained
- * (draining.h): one that runs is killed, and the next starts without a pause.
+ * (draining.h): the front kills a running monitor, and the next starts without a pause.
  */
 #ifndef FRONT_DEVICES_MONITOR_H
 #define FRONT_DEVICES_MONITOR_H

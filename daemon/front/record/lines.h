@@ -34,7 +34,7 @@ struct lines_head {
 };
 
 bool lines_head(const struct lines_head *head, struct capbuf *out);
-/* The last line. why: "stopped", "limit", … */
+/* The last line. why: "stopped", "full". */
 bool lines_stop(const char *why, uint64_t at_ns, uint64_t jobs, uint64_t lost, struct capbuf *out);
 
 #endif

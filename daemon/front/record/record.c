@@ -170,7 +170,8 @@ static bool put_buffer(struct front *f, struct buffer *b, enum entry_content con
     return true;
 }
 
-/* One that was made before the recording. It has no content yet if only the job itself uses it. */
+/* Of a buffer that is older than the recording. It has no content yet if only the job itself uses
+ * it. */
 static enum entry_content content_of(const struct buffer *b)
 {
     return b->defined.count == 0 && b->users <= 1 ? CONTENT_NONE : CONTENT_UNKNOWN;
@@ -406,7 +407,7 @@ static int begin(struct front *f, struct recorder_options *o, struct err *e)
         return rc;
     }
     recorder_destroy(f->recorder); /* is over: does not block */
-    detach(f);                     /* of one that ended by itself since the last job */
+    detach(f);                     /* it may have ended by itself since the last job */
     f->recorder = r;
     f->recording = ++f->recordings;
     f->record_data = o->data;

@@ -154,7 +154,7 @@ static bool settings_bad(const struct front *f, char *out, size_t size)
     return out[0] != '\0';
 }
 
-/* Of min_devices: those that an operator drains are not missed, as long as another one serves. */
+/* Of min_devices: drained devices do not count, as long as another device serves. */
 static uint64_t needed(const struct front *f)
 {
     uint64_t least = f->config.min_devices > 0 ? 1 : 0;

@@ -145,8 +145,7 @@ static uint64_t idle_at(const struct front *f, const struct device *d)
     return ns_add(used_ns(d), f->config.domain_idle_s * NS_PER_S);
 }
 
-/* ---- what goes with a domain ------------------------------------------------------------------
- */
+/* ---- what goes with a domain ----------------------------------------------------------------- */
 
 static void detach(struct device *d, struct job *j)
 {
