@@ -52,7 +52,7 @@
 
 #define START_NS        (120 * NS_PER_S) /* by which a start is extended while devices open */
 #define START_MARGIN_NS (30 * NS_PER_S)  /* time to end after start_timeout_s */
-#define AWAY_NS         NS_PER_S /* if the timer is later by this, the process stood still */
+#define AWAY_NS         NS_PER_S         /* if the loop is later by this, the process stood still */
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
@@ -318,15 +318,26 @@ static void beat(struct front *f, uint64_t now)
     }
 }
 
+/* The process may stand still anywhere, and twice before the timer's work is done. */
+static void count_away(struct front *f, uint64_t now)
+{
+    if (now > ns_add(f->awake_ns, AWAY_NS)) {
+        f->away_ns += now - f->awake_ns;
+    }
+}
+
 void pipeline_wake(struct front *f)
 {
     uint64_t now = front_now(f);
-    bool away = now > ns_add(f->armed_ns, AWAY_NS);
-    uint64_t away_ns = away ? now - f->armed_ns : 0;
+    count_away(f, now);
     f->armed_ns = NS_NEVER;
+    f->awake_ns = now; /* on_arm follows */
     if (now < f->wake_ns) {
         return; /* on_arm sets the timer again */
     }
+    uint64_t away_ns = f->away_ns;
+    bool away = away_ns > 0;
+    f->away_ns = 0;
     f->wake_ns = NS_NEVER;
     turn_allow(f, TURN_SHARE);
     if (f->launcher_lost) {
@@ -375,10 +386,11 @@ static void on_arm(uv_prepare_t *prepare)
         return;
     }
     uint64_t now = front_now(f);
-    if (f->wake_ns < now) { /* work is overdue; else it would look as if the process stood still */
+    count_away(f, now);
+    if (f->wake_ns < now) { /* work is overdue */
         f->wake_ns = now;
     }
-    f->armed_ns = f->wake_ns;
+    f->armed_ns = f->awake_ns = f->wake_ns;
     if (f->wake_ns == NS_NEVER) {
         (void)uv_timer_stop(&f->timer);
         return;
@@ -468,6 +480,7 @@ void pipeline_init(struct front *f)
     f->timer.data = f;
     f->arm.data = f;
     f->wake_ns = 0; /* the first wake comes at once */
+    f->awake_ns = NS_NEVER;
     turn_allow(f, TURN_SHARE);
     f->armed_ns = NS_NEVER;
     f->watchdog_ns = ns_add(front_now(f), notify_watchdog_period());

@@ -344,6 +344,8 @@ struct front {
     struct turn_work work;
     uint64_t wake_ns;   /* when the timer has to fire; NS_NEVER: not at all */
     uint64_t armed_ns;  /* what the timer is set to */
+    uint64_t awake_ns;  /* when the loop should look at the clock again at the latest */
+    uint64_t away_ns;   /* how long the process stood still since the timer's work was done */
     bool pressed;       /* work waits for a channel that is full, or for memory: the timer kicks */
     uint64_t house_ns;  /* when housekeeping may run again */
     uint64_t forget_ns; /* when unused tenants are removed; 0: there is nothing to remove */
