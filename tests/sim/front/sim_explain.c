@@ -149,7 +149,7 @@ static bool needs_something(struct sim *s, const struct job *j, const char *why,
             blame(s, text, "it needs none");
         }
     } else if (strncmp(why, "waits for the content", 21) == 0) {
-        if (j->device == NULL || j->device->restoring == NULL) {
+        if (j->device == NULL || (j->device->restoring == NULL && j->device->restores == 0)) {
             blame(s, text, "its device restores no buffer");
         }
     } else {
