@@ -3,12 +3,14 @@
 # mishaps of all kinds at once (processes killed and stopped, settings read again, a full disk, no
 # descriptors, clients that are silent or take nothing). Prints what was done and what was broken;
 # exit status 1 if a promise was broken, with the seed and the last words of the daemon's log.
-#   scripts/storm.sh MINUTES [--seed N] [--device sim|opencl|cuda] [--only MISHAP] [--keep LOG]
+#   scripts/storm.sh MINUTES [--seed N] [--device sim|opencl|cuda] [--only MISHAP]
+#                           [--every MS] [--keep LOG]
 #     MINUTES   how long; fractions are allowed (0.5)
 #     --seed    the mishaps and the clients' deeds follow from it; the date when left out
 #     --device  sim (when left out), opencl or cuda
 #     --only    one kind of mishap, by its name in the report
-#     --keep    a file for the daemon's log, with the mishaps in it, if a promise was broken
+#     --every   milliseconds between two mishaps, instead of chance
+#     --keep    a file for the daemon's log, with the mishaps and recoveries in it
 # Root mounts a small file system for the full disk, in a name space of the storm's own; where that
 # is not permitted the storm says so and goes on without. GPUD_STORM_BUILD: a build folder that is
 # taken instead of preset dev.
@@ -24,7 +26,7 @@ args=(--seed "$(date +%Y%m%d)")
 while [ $# -gt 0 ]; do
     case $1 in
     --help | -h) usage && exit 0 ;;
-    --seed | --device | --only | --keep)
+    --seed | --device | --only | --every | --keep)
         if [ $# -lt 2 ]; then
             echo "storm.sh: $1 needs a value" >&2
             exit 2

@@ -105,8 +105,8 @@ run_stage() {
     progress "$stage: test"
     [ "$preset" = dev ] && none=error
     read -ra filter <<<"$(stage_filter "$stage")"
-    # One test more than there are processors: many wait for a daemon, not for a processor.
-    GPUD_FUZZ_SECONDS=$fuzz_seconds ctest --preset "$preset" --parallel $((jobs + 1)) \
+    # More tests than there are processors: most wait for a daemon half of their time.
+    GPUD_FUZZ_SECONDS=$fuzz_seconds ctest --preset "$preset" --parallel $((2 * jobs + 1)) \
         --no-tests="$none" ${filter[@]+"${filter[@]}"} 2>&1 | tee "$logs/$stage"
 }
 

@@ -435,6 +435,8 @@ static void look_after(struct storm *s, struct mishap *m)
     uint64_t at = 0;
     int victim = rules[m->kind].victim;
     if (recovered(s, m, &at)) {
+        ledger_log(s->l, "served again %.0f ms after: %s, process %d",
+                   (double)(at - m->began_ns) / 1e6, mishap_name(m->kind), (int)m->pid);
         if (victim >= 0 && s->recoveries[victim] < RECOVERIES_MAX) {
             s->recovery[victim][s->recoveries[victim]++] = at - m->began_ns;
         }
@@ -475,7 +477,8 @@ void mishaps_turn(struct storm *s, bool go)
         } else if (m->state == MISHAP_RECOVERS) {
             look_after(s, m);
         } else if (m->state == MISHAP_FREE && go && now_ns() >= s->next_ns && !slow(s)) {
-            s->next_ns = now_ns() + 20 * MS + chance_below(&s->chance, 800 * MS);
+            uint64_t seeds_ns = 20 * MS + chance_below(&s->chance, 800 * MS);
+            s->next_ns = now_ns() + (s->every_ns != 0 ? s->every_ns : seeds_ns);
             begin(s, m);
         }
     }

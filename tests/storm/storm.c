@@ -17,14 +17,16 @@
 #define QUIET_NEEDED (3 * SECOND) /* between two gusts: what hangs shows then */
 #define HANG         (5 * SECOND)
 #define SECONDS_MAX  (7u * 24 * 3600)
+#define EVERY_MAX_MS 3600000u
 #define LINGERS_MS   6500u /* longer than sessions and published buffers of clients that left */
 
 static struct {
     uint64_t seed;
     uint64_t seconds;
+    uint64_t every; /* ms between mishaps; 0: as the seed has it */
     const char *device;
     const char *only; /* kind of mishap; NULL: all */
-    const char *keep; /* where the daemon's log goes when promises were broken; NULL: nowhere */
+    const char *keep; /* where the daemon's log goes in the end; NULL: nowhere */
 } options = {.seed = 1, .seconds = 60, .device = "sim"};
 
 /* ---- the daemon --------------------------------------------------------------------------- */
@@ -138,6 +140,7 @@ START_TEST(storm)
                        .devices = strcmp(options.device, "sim") == 0 ? 2 : 1,
                        .seconds = (unsigned)options.seconds,
                        .only = options.only,
+                       .every_ns = options.every * 1000000,
                        .chance = {options.seed}};
     ck_assert_ptr_nonnull(s.l);
     start(&s);
@@ -158,7 +161,7 @@ START_TEST(storm)
     daemon_stop(&s.d);
     report_all(&s);
     uint64_t broken = atomic_load(&s.l->broken_count);
-    if (broken > 0 && options.keep != NULL) {
+    if (options.keep != NULL) {
         const char *const argv[] = {"cp", s.d.log, options.keep, NULL};
         (void)run_program(argv, "/dev/null", "/dev/null");
     }
@@ -171,7 +174,7 @@ static int usage(const char *wrong, const char *value)
 {
     (void)fprintf(stderr,
                   "storm: %s: %s\nusage: storm [--seconds N] [--seed N] [--device sim|opencl|cuda] "
-                  "[--only MISHAP] [--keep LOG]\nmishaps:",
+                  "[--only MISHAP] [--every MS] [--keep LOG]\nmishaps:",
                   wrong, value);
     for (unsigned i = 0; i < MISHAP_COUNT; i++) {
         (void)fprintf(stderr, "%s '%s'", i > 0 ? "," : "", mishap_name((enum mishap_kind)i));
@@ -192,6 +195,9 @@ static int check_options(void)
     if (options.seconds == 0 || options.seconds > SECONDS_MAX) {
         return usage("no such time", "from 1 second to a week");
     }
+    if (options.every > EVERY_MAX_MS) {
+        return usage("no such pause between mishaps", "at most an hour");
+    }
     if (strcmp(options.device, "sim") != 0 && strcmp(options.device, "opencl") != 0 &&
         strcmp(options.device, "cuda") != 0) {
         return usage("no such device", options.device);
@@ -207,18 +213,21 @@ static int check_options(void)
 
 static int read_options(int argc, char **argv)
 {
-    static const struct option names[] = {
-        {"seconds", required_argument, NULL, 's'}, {"seed", required_argument, NULL, 'S'},
-        {"device", required_argument, NULL, 'd'},  {"only", required_argument, NULL, 'o'},
-        {"keep", required_argument, NULL, 'k'},    {NULL, 0, NULL, 0}};
+    static const struct option names[] = {{"seconds", required_argument, NULL, 's'},
+                                          {"seed", required_argument, NULL, 'S'},
+                                          {"device", required_argument, NULL, 'd'},
+                                          {"only", required_argument, NULL, 'o'},
+                                          {"keep", required_argument, NULL, 'k'},
+                                          {"every", required_argument, NULL, 'e'},
+                                          {NULL, 0, NULL, 0}};
     int c = 0;
     while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
-        uint64_t *value = c == 's' ? &options.seconds : &options.seed;
+        uint64_t *value = c == 's' ? &options.seconds : c == 'S' ? &options.seed : &options.every;
         const char **text = c == 'd' ? &options.device : c == 'o' ? &options.only : &options.keep;
         if (c == '?') {
             return usage("no such option", argv[optind - 1]);
         }
-        if (c != 's' && c != 'S') {
+        if (strchr("dok", c) != NULL) {
             *text = optarg;
         } else if (!number(optarg, value)) {
             return usage("no number", optarg);

@@ -79,7 +79,8 @@ struct storm {
     const char *only; /* kind of mishap; NULL: all */
     bool probes_gone; /* recoveries are not measured any more */
     struct mishap mishap[MISHAPS_AT_ONCE];
-    uint64_t next_ns; /* mishap */
+    uint64_t next_ns;  /* mishap */
+    uint64_t every_ns; /* between two; 0: as the seed has it */
     uint64_t tick_ns;
     uint64_t happened[MISHAP_COUNT];
     pid_t starved[FAMINES_MAX]; /* workers that were out of descriptors */

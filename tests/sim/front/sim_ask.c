@@ -260,6 +260,9 @@ void ask_job_send(struct sim *s, struct sim_job *j, struct msg_submit *m)
 {
     struct sim_client *c = j->client;
     m->seq = ask_number(c);
+    if (c->jobs == sizeof c->job / sizeof c->job[0]) { /* no place to wait for its result */
+        m->flags &= ~(uint64_t)SUBMIT_ASYNC;
+    }
     j->async = (m->flags & SUBMIT_ASYNC) != 0;
     j->sent_ns = s->now_ns;
     j->ends = s->ends;
