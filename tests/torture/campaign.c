@@ -21,7 +21,7 @@ static bool is_start(enum act act)
 /* What shows that everything works again after a failure in this act. */
 static enum act cure_of(enum act act)
 {
-    return act == ACT_MODULE || act == ACT_CONTROL ? act : ACT_JOBS;
+    return act == ACT_MODULE || act == ACT_CONTROL || act == ACT_RECORD ? act : ACT_JOBS;
 }
 
 /* ---- what processes hold -------------------------------------------------------------------- */

@@ -7,8 +7,8 @@
 
 #define NUMBERS_MAX 4096u
 
-static const char *const names[] = {"jobs",  "socket", "module", "control",
-                                    "death", "adopt",  "start"};
+static const char *const names[] = {"jobs",   "socket", "module", "control",
+                                    "record", "death",  "adopt",  "start"};
 
 const char *act_name(enum act act)
 {
@@ -119,6 +119,9 @@ void session_play(struct session *s, enum act act)
             break;
         case ACT_CONTROL:
             play_control(s);
+            break;
+        case ACT_RECORD:
+            play_record(s);
             break;
         case ACT_DEATH:
             play_death(s);

@@ -33,6 +33,7 @@ enum act {
     ACT_SOCKET,  /* jobs, without rings */
     ACT_MODULE,  /* modules that are compiled, found in the cache, and do not compile */
     ACT_CONTROL, /* reload, drain, resume, snapshots, a session that is ended */
+    ACT_RECORD,  /* jobs that are recorded */
     ACT_DEATH,   /* the worker is killed */
     ACT_ADOPT,   /* the front hands over to another one */
     ACT_START,   /* the daemon starts and ends */
@@ -57,6 +58,7 @@ void play_memory(struct session *s);
 void play_tables(struct session *s);
 void play_module(struct session *s);
 void play_control(struct session *s);
+void play_record(struct session *s);
 void play_death(struct session *s);
 void play_adopt(struct session *s);
 

@@ -10,10 +10,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MAGIC      "gpudbin1"
-#define FILE_MAX   ((uint64_t)80 * 1024 * 1024) /* bytes */
-#define CACHE_NAME 64                           /* "xx/<key>.bin" and temporary names */
-#define TEMPORARY  "new."
+#define MAGIC       "gpudbin1"
+#define FILE_MAX    ((uint64_t)80 * 1024 * 1024) /* bytes */
+#define CACHE_NAME  64                           /* "xx/<key>.bin" and temporary names */
+#define TEMPORARY   "new."
+#define NAME_TRIES  64u
+#define LEFT_OVER_S 60 /* age of a temporary file: no write takes so long */
 
 struct cache {
     int dir;
@@ -86,6 +88,14 @@ static int visit_folder(struct cache *c, const char *folder, visit_fn visit, voi
     return rc;
 }
 
+/* Another daemon that shares the folder may be writing a younger one. */
+static bool is_left_over(const struct cache *c, const char *name)
+{
+    struct stat st;
+    return fstatat(c->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           st.st_mtim.tv_sec < time(NULL) - LEFT_OVER_S;
+}
+
 /* Calls visit for each binary; removes temporary files of interrupted writes. */
 static int visit_all(struct cache *c, visit_fn visit, void *data)
 {
@@ -94,7 +104,9 @@ static int visit_all(struct cache *c, visit_fn visit, void *data)
     const struct dirent *d;
     while (rc == 0 && dir != NULL && (d = readdir(dir)) != NULL) {
         if (strncmp(d->d_name, TEMPORARY, strlen(TEMPORARY)) == 0) {
-            (void)unlinkat(c->dir, d->d_name, 0);
+            if (is_left_over(c, d->d_name)) {
+                (void)unlinkat(c->dir, d->d_name, 0);
+            }
         } else if (strlen(d->d_name) == 2 && strcmp(d->d_name, "..") != 0) {
             rc = visit_folder(c, d->d_name, visit, data);
         }
@@ -334,6 +346,18 @@ static int put_in_place(struct cache *c, const char *temporary, const char *name
     return 0;
 }
 
+/* A process of the same number, before this one or in another container, may have left names. */
+static int make_temporary(struct cache *c, char name[CACHE_NAME])
+{
+    int fd = -1;
+    unsigned tries = 0;
+    do {
+        (void)snprintf(name, CACHE_NAME, TEMPORARY "%d.%u", (int)getpid(), c->serial++);
+        fd = openat(c->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    } while (fd < 0 && errno == EEXIST && ++tries < NAME_TRIES);
+    return fd;
+}
+
 int cache_store(struct cache *c, struct hash key, struct bytes identity, struct bytes data,
                 struct err *e)
 {
@@ -346,8 +370,7 @@ int cache_store(struct cache *c, struct hash key, struct bytes identity, struct 
     }
     trim(c, size);
     name_of(key, name);
-    (void)snprintf(temporary, sizeof temporary, TEMPORARY "%d.%u", (int)getpid(), c->serial++);
-    int fd = openat(c->dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd = make_temporary(c, temporary);
     if (fd < 0) {
         return err_errno(e, ERR_IO, "making a file in the cache");
     }

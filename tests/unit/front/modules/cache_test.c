@@ -1,9 +1,11 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/front/modules/cache.h"
@@ -178,10 +180,30 @@ END_TEST
 START_TEST(what_an_interrupted_write_left_is_removed)
 {
     cache_destroy(cache);
+    const struct timespec old[2] = {{.tv_sec = time(NULL) - 100}, {.tv_sec = time(NULL) - 100}};
     scratch_write(scratch_path(dir, "cache/new.1.1"), "x", 1);
+    ck_assert_int_eq(utimensat(AT_FDCWD, scratch_path(dir, "cache/new.1.1"), old, 0), 0);
     open_cache(1 << 20);
     ck_assert_int_eq(access(scratch_path(dir, "cache/new.1.1"), F_OK), -1);
     ck_assert_uint_eq(cache_bytes(cache), 0);
+}
+END_TEST
+
+/* Two daemons may share the folder, and numbers of processes come again. */
+START_TEST(what_another_daemon_writes_stays)
+{
+    char name[64];
+    char text[32];
+    cache_destroy(cache);
+    for (unsigned i = 0; i < 3; i++) {
+        (void)snprintf(name, sizeof name, "cache/new.%d.%u", (int)getpid(), i);
+        scratch_write(scratch_path(dir, name), "x", 1);
+    }
+    open_cache(1 << 20);
+    ck_assert_int_eq(access(scratch_path(dir, name), F_OK), 0);
+    put(1, "one", 40);
+    ck_assert_int_eq(get(1, text), CACHE_HIT);
+    ck_assert_int_eq(access(scratch_path(dir, name), F_OK), 0);
 }
 END_TEST
 
@@ -238,6 +260,7 @@ int main(void)
     tcase_add_test(tc, a_file_cut_short_is_seen);
     tcase_add_test(tc, the_least_recently_used_go_first);
     tcase_add_test(tc, what_an_interrupted_write_left_is_removed);
+    tcase_add_test(tc, what_another_daemon_writes_stays);
     tcase_add_test(tc, links_are_not_followed);
     tcase_add_test(tc, folders_that_cannot_be_used);
     tcase_add_test(tc, a_folder_that_takes_no_file);
