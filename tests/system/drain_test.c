@@ -348,6 +348,57 @@ START_TEST(bad_words)
 }
 END_TEST
 
+/* ---- rights ---------------------------------------------------------------------------------- */
+
+static void refused(const char *url, const char *verb)
+{
+    char out[DAEMON_OUTPUT], err[DAEMON_OUTPUT];
+    ck_assert_int_eq(gpuctl(&d, out, err, "--url", url, verb, "--device", "1", NULL), 4);
+    ck_assert_msg(strstr(err, "roles = drain") != NULL, "%s", err);
+}
+
+/* FAULT other: a tenant without the role `drain` drains or resumes a device
+ * required: refused (`PERMISSION`), with the role that it lacks; nothing changes. A tenant with the
+ *   role may
+ * defence: `front/requests/control.c`: request_control
+ * mutants: drain-role, resume-role */
+START_TEST(a_tenant_needs_the_role)
+{
+    char out[DAEMON_OUTPUT], err[DAEMON_OUTPUT], text[512];
+    char may[DAEMON_PATH + 32], may_not[DAEMON_PATH + 32];
+    daemon_prepare(&d, "--backend", "sim", "--backend-options", "devices=2", "--config", settings,
+                   NULL);
+    (void)snprintf(settings, sizeof settings, "%s/drain.conf", d.dir);
+    (void)snprintf(may, sizeof may, "ipc://%s/may/gpud.sock", d.dir);
+    (void)snprintf(may_not, sizeof may_not, "ipc://%s/not/gpud.sock", d.dir);
+    int n = snprintf(text, sizeof text,
+                     "[tenant may]\nlisten = %s\nroles = drain\n"
+                     "[tenant not]\nlisten = %s\nroles = reload, see, cancel\n",
+                     may, may_not);
+    file_write(settings, text, (size_t)n);
+    daemon_spawn(&d);
+    daemon_wait_ready(&d);
+    gpud_client *c = client_open(d.url);
+    ck_until(query_value(c, "status", NULL, "serving") == 2);
+    gpud_client *not = client_open(may_not);
+    ck_gpud_err(gpud_control(not, "drain-device", "1"), GPUD_ERR_PERMISSION);
+    ck_gpud_err(gpud_control(not, "drain-device", "1 finish"), GPUD_ERR_PERMISSION);
+    ck_gpud_err(gpud_control(not, "drain-device", "7"), GPUD_ERR_PERMISSION);
+    refused(may_not, "drain");
+    ck_assert(device_is(c, "1", "ready"));
+    int rc = gpuctl(&d, out, err, "--url", may, "drain", "--device", "1", "--wait", "60", NULL);
+    ck_assert_msg(rc == 0, "%s", err);
+    ck_assert(reason_has(c, "1", "asked for by may"));
+    ck_gpud_err(gpud_control(not, "resume-device", "1"), GPUD_ERR_PERMISSION);
+    refused(may_not, "resume");
+    ck_assert(device_is(c, "1", "drained"));
+    ck_assert_int_eq(gpuctl(&d, out, err, "--url", may, "resume", "--device", "1", NULL), 0);
+    ck_until(device_is(c, "1", "ready"));
+    gpud_close(not );
+    end(c);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("drain");
@@ -356,5 +407,6 @@ int main(void)
     suite_add(suite, what_cannot_move_keeps_it);
     suite_add(suite, it_stays_so_without_its_launcher);
     suite_add(suite, bad_words);
+    suite_add(suite, a_tenant_needs_the_role);
     return system_main(suite);
 }
