@@ -348,6 +348,33 @@ START_TEST(bad_words)
 }
 END_TEST
 
+/* The service manager is told when a device serves, or when none comes but by a resume. */
+START_TEST(a_start_with_drained_devices)
+{
+    char text[TEXT];
+    gpud_client *c = begin(0);
+    for (unsigned drained = 1; drained <= 2; drained++) {
+        ck_gpud_ok(gpud_control(c, "drain-device", drained == 1 ? "0" : "1"));
+        ck_until(device_is(c, drained == 1 ? "0" : "1", "drained"));
+        pid_t launcher = daemon_launcher(&d);
+        daemon_kill(&d);
+        ck_assert_int_eq(kill(launcher, SIGKILL), 0); /* no worker is adopted */
+        ck_until(daemon_launcher(&d) == 0);
+        file_write(d.log, "", 0); /* it has a line of the last start */
+        daemon_spawn(&d);
+        ck_until(daemon_logged(&d, drained == 1 ? "gpud: ready: 1 device" : "gpud: ready: 0"));
+        if (drained == 1) { /* while the other one opens */
+            ck_assert(!daemon_logged(&d, "gpud: ready: 0"));
+        }
+    }
+    query_text(c, "status", NULL, "state", text, sizeof text);
+    ck_assert_str_eq(text, "not ready");
+    ck_gpud_ok(gpud_control(c, "resume-device", "1"));
+    ck_until(device_is(c, "1", "ready"));
+    end(c);
+}
+END_TEST
+
 /* ---- rights ---------------------------------------------------------------------------------- */
 
 static void refused(const char *url, const char *verb)
@@ -407,6 +434,7 @@ int main(void)
     suite_add(suite, what_cannot_move_keeps_it);
     suite_add(suite, it_stays_so_without_its_launcher);
     suite_add(suite, bad_words);
+    suite_add(suite, a_start_with_drained_devices);
     suite_add(suite, a_tenant_needs_the_role);
     return system_main(suite);
 }
