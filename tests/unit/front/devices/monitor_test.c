@@ -147,6 +147,38 @@ START_TEST(one_is_kept_without_anybody_looking)
 }
 END_TEST
 
+static int on_kill_fails(struct launcher_link *l, uint64_t id, int signal, struct err *e)
+{
+    (void)l;
+    (void)id;
+    (void)signal;
+    return err_set(e, ERR_CLOSED, "the launcher takes no orders");
+}
+
+/* It is no worker: the line has a kind of its own, and says what follows for operators. */
+START_TEST(one_that_cannot_be_ended_is_no_worker)
+{
+    char said[512] = "";
+    int lines[2];
+    begin();
+    k->f.io.kill = on_kill_fails;
+    at(0);
+    ck_assert_int_eq(pipe(lines), 0);
+    int stderr_fd = dup(STDERR_FILENO);
+    ck_assert_int_ge(dup2(lines[1], STDERR_FILENO), 0);
+    at(61);
+    ck_assert_int_ge(dup2(stderr_fd, STDERR_FILENO), 0);
+    ck_assert_int_gt(read(lines[0], said, sizeof said - 1), 0);
+    ck_assert_msg(strstr(said, "gpud-monitor: the launcher takes no orders; systemctl restart "
+                               "gpud-launcher if device health stays unknown") != NULL,
+                  "%s", said);
+    (void)close(stderr_fd);
+    (void)close(lines[0]);
+    (void)close(lines[1]);
+    end();
+}
+END_TEST
+
 /* In the first round the driver may have each GPU to start. */
 START_TEST(the_first_answer_may_take_longer)
 {
@@ -419,6 +451,7 @@ int main(void)
     Suite *suite = suite_create("monitor");
     TCase *tcase = tcase_create("monitor");
     tcase_add_test(tcase, one_is_kept_without_anybody_looking);
+    tcase_add_test(tcase, one_that_cannot_be_ended_is_no_worker);
     tcase_add_test(tcase, the_first_answer_may_take_longer);
     tcase_add_test(tcase, one_that_stood_still_has_time_to_tell);
     tcase_add_loop_test(tcase, what_is_not_known_holds_for_a_while, 0, 2);
