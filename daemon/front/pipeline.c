@@ -471,6 +471,7 @@ void pipeline_io(struct front *f)
         .kill = launcher_kill,
         .keep = launcher_keep,
         .release = launcher_release,
+        .vacate = launcher_vacate,
         .leave_launcher = launcher_link_close,
         .compile = compiler_start,
     };

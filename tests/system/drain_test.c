@@ -66,7 +66,9 @@ static unsigned workers_of(const char *device)
     pid_t pids[64];
     char path[64], line[1024], words[32];
     unsigned found = 0;
-    unsigned count = daemon_children(daemon_launcher(&d), "gpud-worker", pids, 64);
+    pid_t launcher = daemon_launcher(&d);
+    unsigned count = daemon_children(launcher, "gpud-worker", pids, 32);
+    count += daemon_children(launcher, "gpud-prepared", pids + count, 32);
     (void)snprintf(words, sizeof words, "--device %s ", device);
     for (unsigned i = 0; i < count; i++) {
         (void)snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pids[i]);
@@ -145,10 +147,12 @@ static const struct {
     const char *backend, *options, *settings;
     const char *device, *index;
     bool others; /* other devices serve */
+    unsigned
+        processes; /* of gpud-worker: the workers, and one that waits to replace a shared one */
 } ways[] = {
-    {"sim", "devices=2", "", "1", "1", true},
-    {"opencl", "", "", "0", "0", false},
-    {"opencl", "", "load_kernels = yes\n", "0", "0", false}, /* in a worker of its own */
+    {"sim", "devices=2", "", "1", "1", true, 1},
+    {"opencl", "", "", "0", "0", false, 2},
+    {"opencl", "", "load_kernels = yes\n", "0", "0", false, 3}, /* in a worker of its own */
 };
 
 static gpud_client *begin(unsigned way)
@@ -204,12 +208,13 @@ START_TEST(a_device_is_released)
     gpud_client *c = begin((unsigned)_i);
     gpud_buffer b = make(c, (unsigned)(device[0] - '0'), 0);
     check(c, b);
+    ck_until(workers_of(device) == ways[_i].processes);
     ck_assert_int_eq(gpuctl(&d, out, err, "drain", "--device", device, "--wait", "60", NULL), 0);
     ck_assert_msg(device_is(c, device, "drained"), "%s", err);
     ck_assert(reason_has(c, device, "asked for by near"));
     ck_assert_int_eq((int)query_value(c, "devices", device, "worker"), 0);
     check_refusals(c, b, (unsigned)_i);
-    ck_until(workers_of(device) == 0); /* one that is prepared ends a little later */
+    ck_assert_uint_eq(workers_of(device), 0);
     ck_assert_int_eq(gpuctl(&d, out, err, "drain", "--device", device, "--wait", "60", NULL), 0);
     ck_assert_ptr_nonnull(strstr(err, "was drained already"));
     for (unsigned i = 0; i < 2; i++) { /* a good end, and a bad one */

@@ -149,6 +149,8 @@ struct device {
         uint64_t since_s;            /* when, of the calendar */
         uint64_t look_ns;            /* no other try to move its buffers before that */
         enum drain_keeper keeper;    /* at the last try */
+        bool vacated;                /* no process waits to replace its workers */
+        uint64_t ask_ns;             /* when the launcher is asked for that again */
     } drain;
 
     /* domains (domain.h); workers/domains.c's */
