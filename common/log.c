@@ -65,6 +65,29 @@ void log_open(const char *program, int level)
     log_set_level(wished >= 0 ? wished : level);
 }
 
+int log_environment(struct err *e)
+{
+    const char *level = getenv("GPUD_LOG");
+    const char *format = getenv("GPUD_LOG_FORMAT");
+    if (level != NULL && level[0] != '\0' && log_level_from_name(level) < 0) {
+        return err_set(e, ERR_INVALID, "GPUD_LOG = %.60s: not one of error, warn, info, debug",
+                       level);
+    }
+    if (format != NULL && format[0] != '\0' && strcmp(format, "text") != 0 &&
+        strcmp(format, "json") != 0) {
+        return err_set(e, ERR_INVALID, "GPUD_LOG_FORMAT = %.60s: not one of text, json", format);
+    }
+    return 0;
+}
+
+void log_environment_warn(void)
+{
+    struct err e = ERR_INIT;
+    if (log_environment(&e) != 0) {
+        log_say(LOG_ENVIRONMENT_BAD, "%s", e.text);
+    }
+}
+
 void log_journal(const char *path)
 {
     if (sink.fd >= 0) {

@@ -16,6 +16,7 @@
 
 #include <stdint.h>
 
+#include "common/err.h"
 #include "common/log_about.h"
 
 enum log_level { LOG_LEVEL_ERROR = 3, LOG_LEVEL_WARN = 4, LOG_LEVEL_INFO = 6, LOG_LEVEL_DEBUG = 7 };
@@ -30,8 +31,15 @@ enum log_kind {
     LOG_KINDS
 };
 
-/* program: static text. $GPUD_LOG overrides `level` if it names a level. */
+/* program: static text. $GPUD_LOG overrides `level` if it names a level. Here an unknown value of
+ * $GPUD_LOG or $GPUD_LOG_FORMAT has no effect: log_environment reports it. */
 void log_open(const char *program, int level);
+/* INVALID if $GPUD_LOG or $GPUD_LOG_FORMAT is set and not empty, and its value is none of those
+ * that exist. The error names the variable, its value and these. */
+int log_environment(struct err *e);
+/* For processes that another program of gpud starts, which has refused such a value unless it is
+ * older: logs the error of log_environment. */
+void log_environment_warn(void);
 /* For log_open and tests. path: the journal's socket, static text; NULL: stderr. */
 void log_journal(const char *path);
 /* For tests: a clock in place of clock_now_ns, and all limits begin anew. */

@@ -480,6 +480,10 @@ enum frame_ref_tag {
 /* fd: that of L_KEEP. */
 #define MSG_L_KEPT(U, I, S, B, L) U(id, UINT64_MAX)
 #define MSG_L_LISTED(U, I, S, B, L) U(count, UINT64_MAX)
+/* Ends processes that wait to replace a worker of the device, a RECORD_WORKER. Answered by
+ * L_VACATED; left: how many have yet to end. id: the front's. */
+#define MSG_L_VACATE(U, I, S, B, L)  U(id, UINT64_MAX) B(device, FRAME_DEVICE_MAX)
+#define MSG_L_VACATED(U, I, S, B, L) U(id, UINT64_MAX) U(left, UINT64_MAX)
 /* The launcher ends all its children, then itself. */
 #define MSG_L_QUIT(U, I, S, B, L) U(unused, 0)
 
@@ -570,6 +574,8 @@ enum frame_ref_tag {
     MESSAGE(L_KEEP, l_keep, 204)                                                                   \
     MESSAGE(L_RELEASE, l_release, 205)                                                             \
     MESSAGE(L_KEPT, l_kept, 206)                                                                   \
+    MESSAGE(L_VACATE, l_vacate, 207)                                                               \
+    MESSAGE(L_VACATED, l_vacated, 208)                                                             \
     MESSAGE(C_REQUEST, c_request, 224)                                                             \
     MESSAGE(C_RESPONSE, c_response, 225)
 

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Tries Debian's packages in a clean Debian 12: first in a root where nothing runs, then in one that boots a
-# real systemd. They are installed without a device, used on PoCL, upgraded, removed and purged, and nothing may be
-# left. Needs root, the mirror that apt uses, and some minutes.
+# real systemd. They are installed without a device, used on PoCL, upgraded while a client computes
+# (scripts/package-client.py), removed and purged, and nothing may be left. Needs root, the mirror that apt uses, and
+# some minutes.
 #   scripts/package-try.sh [--no-build]     build/package/1, 2 and 3 have the packages already
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -55,7 +56,7 @@ if [ "$build" != inside ]; then
         step "a clean Debian 12"
         sources=()
         [ ! -f /etc/apt/sources.list.d/debian.sources ] || sources=(/etc/apt/sources.list.d/debian.sources)
-        mmdebstrap --quiet --variant=apt --include=systemd-sysv,dbus,kmod bookworm "$here/root.new" "${sources[@]}"
+        mmdebstrap --quiet --format=tar --variant=apt --include=systemd-sysv,dbus,kmod bookworm "$here/root.new" "${sources[@]}"
         mv "$here/root.new" "$here/root.tar"
     fi
     exec unshare --mount scripts/package-try.sh --inside
@@ -170,6 +171,31 @@ expect_state() { # STATE
     [ "$state" = "$1" ] || fail "gpud.service is $state, not $1: $(run systemctl status --no-pager -l gpud.service || true)"
 }
 
+# An ordinary user's client computes across an upgrade.
+rounds() { cat "$here/client/rounds" 2>/dev/null || echo 0; }
+client_reaches() { # ROUNDS
+    local tries
+    for ((tries = 0; $(rounds) < $1; tries++)); do
+        if [ $tries -eq 1000 ] || ! kill -0 $client 2>/dev/null; then
+            fail "the client does not go on after $(rounds) rounds"
+        fi
+        sleep 0.2
+    done
+}
+client_begin() { # OPTION...
+    rm -rf "$here/client"
+    mkdir -m 777 "$here/client"
+    run setpriv --reuid=nobody --regid=nogroup --groups=gpud \
+        python3 /packages/tests/package-client.py /packages/client "$@" &
+    client=$!
+    client_reaches 100
+}
+client_end() {
+    client_reaches $(($(rounds) + 100))
+    touch "$here/client/stop"
+    wait $client || fail "the client failed across the upgrade"
+}
+
 with_systemd() {
     step "a real systemd: installed without a device"
     fresh_root
@@ -194,18 +220,22 @@ with_systemd() {
     echo '# of this host' >>$root/etc/gpud/gpud.conf
     printf '[daemon]\nlog_level = info\n' >$root/etc/gpud/gpud.conf.d/host.conf
 
-    step "upgraded to another revision of the same build: workers stay"
+    step "upgraded to another revision of the same build: workers stay, and a client that computes notices nothing"
     before=$(launcher)
+    client_begin --same-build
     install 2 "${all[@]}" -- -o Dpkg::Options::=--force-confdef
     expect_state active
     [ "$(launcher)" = "$before" ] || fail "the launcher ended with an upgrade of the same build"
+    client_end
     grep -q '# of this host' $root/etc/gpud/gpud.conf || fail "the upgrade replaced gpud.conf"
     run gpuctl status
 
-    step "upgraded to another build: all is new"
+    step "upgraded to another build: all is new, and the client's answers are right"
+    client_begin
     install 3 "${all[@]}" -- -o Dpkg::Options::=--force-confdef
     expect_state active
     [ "$(launcher)" != "$before" ] || fail "the launcher of the former build still runs"
+    client_end
     run gpud --version | grep -q 'build .*another' || fail "it is not the build that was installed"
     run gpuctl status
 
@@ -222,7 +252,7 @@ with_systemd() {
 }
 
 mkdir -p "$here/tests"
-cp packaging/debian/tests/[sb]* "$here/tests"
+cp packaging/debian/tests/[sb]* scripts/package-client.py "$here/tests"
 without_systemd
 with_systemd
 step "passed"

@@ -166,6 +166,7 @@ int main(int argc, char **argv)
     if (rc != 0) {
         return rc - 1;
     }
+    log_environment_warn();
     rc = memfd_adopt(RESPONSE_FD, 0, true, &out, &e);
     if (rc != 0) {
         log_say(LOG_COMPILER_FAILED, "the response's memory: %s", e.text);

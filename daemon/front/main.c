@@ -245,11 +245,12 @@ static int parse(struct arguments *a, int argc, char **argv)
 static int read_environment(struct config *config, struct err *e)
 {
     const char *level = getenv("GPUD_LOG");
-    if (level == NULL || level[0] == '\0' ||
-        config_set(config, "daemon.log_level", level, e) == 0) {
-        return 0;
+    int rc = log_environment(e);
+    if (rc != 0 || level == NULL || level[0] == '\0') {
+        return rc;
     }
-    return err_wrap(e, "GPUD_LOG");
+    rc = config_set(config, "daemon.log_level", level, e);
+    return rc != 0 ? err_wrap(e, "GPUD_LOG") : 0;
 }
 
 /* root: the root folder of the settings files; NULL: the usual files, or --config. */

@@ -161,6 +161,14 @@ static bool on_worker_opened(struct front *f, struct device *d)
     return quota_open(f, d);
 }
 
+/* Drained devices must not fail a start: without them the daemon is up, though not ready, when no
+ * other device is being opened. */
+static bool is_up(const struct front *f)
+{
+    bool rest = discover_serving(f) + draining_count(f) >= f->config.min_devices;
+    return diagnosis_serves(f) || (rest && !discover_opening(f));
+}
+
 static void on_device_changed(struct front *f, struct device *d)
 {
     if (d->owner == NULL) {
@@ -168,8 +176,7 @@ static void on_device_changed(struct front *f, struct device *d)
     }
     module_begin_waiting(f);
     unsigned serving = discover_serving(f);
-    bool ready = serving + draining_count(f) >= f->config.min_devices; /* of these nothing comes */
-    if (ready && !f->ready_reported) {
+    if (!f->ready_reported && is_up(f)) {
         f->ready_reported = true;
         log_say(LOG_READY, "ready: %u device%s", serving, serving == 1 ? "" : "s");
         notify_ready(serving);
@@ -464,6 +471,7 @@ void pipeline_io(struct front *f)
         .kill = launcher_kill,
         .keep = launcher_keep,
         .release = launcher_release,
+        .vacate = launcher_vacate,
         .leave_launcher = launcher_link_close,
         .compile = compiler_start,
     };

@@ -7,6 +7,7 @@
 #include "common/log.h"
 #include "daemon/front/devices/adopt.h"
 #include "daemon/front/devices/discover.h"
+#include "daemon/front/devices/draining.h"
 #include "daemon/front/devices/monitor.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/modules/compiler.h"
@@ -58,6 +59,11 @@ static void on_listed(void *data, uint64_t count)
     }
 }
 
+static void on_vacated(void *data, uint64_t id, uint64_t left)
+{
+    draining_vacated(data, id, left);
+}
+
 /* Workers and compilers of the lost launcher are given up. The timer starts a new launcher
  * (pipeline_start_anew), because then no callback of the link is on the stack. */
 static void on_launcher_lost(void *data, const struct err *e)
@@ -77,6 +83,7 @@ static const struct launcher_callbacks launcher_callbacks = {.started = on_start
                                                              .kept = on_kept,
                                                              .inventory = on_inventory,
                                                              .listed = on_listed,
+                                                             .vacated = on_vacated,
                                                              .lost = on_launcher_lost};
 
 static int open_launcher(struct front *f, struct err *e)

@@ -382,6 +382,18 @@ static int on_release(struct front *f, struct bytes frame, struct err *e)
     return rc;
 }
 
+static int on_vacate(struct front *f, struct bytes frame, struct err *e)
+{
+    struct msg_l_vacate msg;
+    int rc = proto_decode(&schema_msg_l_vacate, frame, &msg, e);
+    if (rc != 0) {
+        return rc;
+    }
+    struct msg_l_vacated answer = {.id = msg.id, .left = workers_vacate(&f->workers, msg.device)};
+    rc = send_msg(f, &schema_msg_l_vacated, &answer, NULL, e);
+    return rc == SEQPACKET_AGAIN ? 0 : rc; /* the front asks again */
+}
+
 static int descriptors_of(unsigned kind)
 {
     switch (kind) {
@@ -425,6 +437,8 @@ static int on_frame(struct front *f, struct bytes frame, struct frame_fds *fds, 
         return on_keep(f, frame, fds, e);
     case FRAME_KIND_L_RELEASE:
         return on_release(f, frame, e);
+    case FRAME_KIND_L_VACATE:
+        return on_vacate(f, frame, e);
     case FRAME_KIND_L_QUIT:
         f->quit = true;
         return 0;

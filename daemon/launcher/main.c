@@ -425,6 +425,11 @@ int main(int argc, char **argv)
     if (rc != 0) {
         return rc - 1;
     }
+    if (log_environment(&e) != 0) {
+        log_say(LOG_START_FAILED, "%s", e.text);
+        log_end();
+        return 2; /* as for a bad argument */
+    }
     (void)umask(077);
     if (o.linger_ns != NS_NEVER) {
         /* so that Ctrl-C in the terminal is for the front; fails if this process leads a group */

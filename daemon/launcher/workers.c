@@ -102,6 +102,23 @@ bool workers_yield(struct workers *w)
     return false;
 }
 
+unsigned workers_vacate(struct workers *w, struct bytes device)
+{
+    unsigned left = 0;
+    for (unsigned i = 0; i < CHILDREN_MAX; i++) {
+        struct child *child = &w->children->child[i];
+        if (child->kind != CHILD_PREPARED || child->pid <= 0 ||
+            !bytes_equal(child->device, device)) {
+            continue;
+        }
+        if (child->timed_out || !end(w, child)) {
+            child->timed_out = true; /* it becomes no worker */
+            left++;
+        }
+    }
+    return left;
+}
+
 /* Gives the prepared worker its memory, and its entry's process to `child`. false: it has ended. */
 static bool hand_over(struct child *prepared, struct child *child, const struct frame_fds *fds)
 {

@@ -5,8 +5,9 @@
  * after its start: a process with the same arguments that has loaded the driver, counted the
  * devices and then waits, without an open device, for the channel to bring its memory. It has the
  * user and the folder of a worker of its owner, and has never run a job. The next worker of the
- * same device and arguments is that process. One that has no worker beside it ends after a while:
- * the driver may have to be reset, which open devices prevent, and other arguments may be in force.
+ * same device and arguments is that process. One that has no worker beside it ends after a while,
+ * because other arguments may be in force, and at once if an operator drains the device: its driver
+ * is to be reset or exchanged.
  * Thread: one.
  */
 #ifndef LAUNCHER_WORKERS_H
@@ -36,6 +37,10 @@ int workers_start(struct workers *w, struct child *child, const struct msg_l_wor
 /* Ends a prepared worker, which makes room for another process. false: there is none, or it does
  * not end within 100 ms. Blocks so long. */
 bool workers_yield(struct workers *w);
+/* Ends the prepared workers of this device, whatever their arguments. Returns how many have yet to
+ * end. Blocks for 100 ms at most for each that does not end; a further call does not wait for it.
+ */
+unsigned workers_vacate(struct workers *w, struct bytes device);
 /* Prepares successors that are due and ends those without a worker. Returns when to call again, in
  * ns. may: false: prepares none. Blocks as workers_start does. */
 uint64_t workers_tend(struct workers *w, uint64_t now, bool may);

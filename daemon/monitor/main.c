@@ -94,6 +94,7 @@ int main(int argc, char **argv)
     if (rc != 0) {
         return rc - 1;
     }
+    log_environment_warn();
     (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (memfd_adopt(PAGE_FD, sizeof(struct health_page), true, &memory, &e) != 0) {
         log_say(LOG_START_FAILED, "descriptor %d: %s", PAGE_FD, e.text);

@@ -250,6 +250,7 @@ int main(int argc, char **argv)
     if (rc != 0) {
         return rc - 1;
     }
+    log_environment_warn();
     process_prepare(prepared);
     confine.backend = backend_find(o.backend);
     confine.options = o.options;

@@ -39,16 +39,35 @@ if ! grep -q 'unknown.conf:2' "$work/said"; then
     exit 1
 fi
 
-# The environment says how much is logged, if it says it rightly.
-GPUD_LOG=debug "$gpud" --config "$file" --check-config
-GPUD_LOG='' "$gpud" --config "$file" --check-config
-status=0
-GPUD_LOG=loud "$gpud" --config "$file" --check-config 2>"$work/said" || status=$?
-if [ $status != 2 ] || ! grep -q 'GPUD_LOG.*loud' "$work/said"; then
-    echo "a level that is none was taken ($status):" >&2
-    cat "$work/said" >&2
-    exit 1
-fi
+# The environment sets the log's level and format. gpud and its launcher refuse unknown values, the
+# launcher's processes warn of them: each process here ends for want of its descriptors.
+for level in '' debug; do
+    for format in '' text json; do
+        GPUD_LOG=$level GPUD_LOG_FORMAT=$format "$gpud" --config "$file" --check-config
+    done
+done
+told() { # WANTED STATUS VARIABLE=VALUE PROGRAM ARGUMENT...
+    local wanted=$1 ends=$2 variable=$3 status=0 program=${gpud%/*}/$4
+    shift 4
+    env "$variable" "$program" "$@" 3<&- 4<&- 2>"$work/said" || status=$?
+    if [ $status != "$ends" ] || [ "$(grep -c -- "$variable\|$wanted" "$work/said")" != 1 ] ||
+        ! grep -q -- "$wanted" "$work/said"; then
+        echo "$variable $program $* ended with $status:" >&2
+        cat "$work/said" >&2
+        exit 1
+    fi
+}
+levels='GPUD_LOG = loud: not one of error, warn, info, debug'
+formats='GPUD_LOG_FORMAT = xml: not one of text, json'
+for bad in "GPUD_LOG=loud $levels" "GPUD_LOG_FORMAT=xml $formats"; do
+    variable=${bad%% *} wanted=${bad#* }
+    told "$wanted" 2 "$variable" gpud --config "$file" --check-config
+    told "$wanted" 2 "$variable" gpud --config "$file" --runtime-dir "$work"
+    told "$wanted" 2 "$variable" gpud-launcher --runtime-dir "$work"
+    told "$wanted" 1 "$variable" gpud-monitor
+    told "$wanted" 1 "$variable" gpud-compile --backend sim --device 0
+    told "$wanted" 69 "$variable" gpud-worker --backend sim --device 0
+done
 
 # What is wrong on the command line is named.
 refused() { # WANTED OPTION...

@@ -13,6 +13,7 @@
 #include "common/log.h"
 #include "daemon/front/devices/adopt.h"
 #include "daemon/front/devices/discover.h"
+#include "daemon/front/devices/draining.h"
 #include "daemon/front/devices/hold_file.h"
 #include "daemon/front/devices/monitor.h"
 #include "daemon/front/model/request.h"
@@ -295,6 +296,16 @@ static int on_release(struct launcher_link *l, uint64_t id, struct err *e)
     return 0;
 }
 
+/* The launcher prepares no worker here. */
+static int on_vacate(struct launcher_link *l, uint64_t id, struct bytes device, struct err *e)
+{
+    (void)l;
+    (void)device;
+    (void)e;
+    draining_vacated(w.f, id, 0);
+    return 0;
+}
+
 static int on_compile(struct compiler *c, const struct compiler_request *r, compiler_done_fn done,
                       void *data, struct err *e)
 {
@@ -330,6 +341,7 @@ static const struct front_io io = {
     .kill = on_kill,
     .keep = on_keep,
     .release = on_release,
+    .vacate = on_vacate,
     .compile = on_compile,
 };
 

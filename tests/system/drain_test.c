@@ -66,7 +66,9 @@ static unsigned workers_of(const char *device)
     pid_t pids[64];
     char path[64], line[1024], words[32];
     unsigned found = 0;
-    unsigned count = daemon_children(daemon_launcher(&d), "gpud-worker", pids, 64);
+    pid_t launcher = daemon_launcher(&d);
+    unsigned count = daemon_children(launcher, "gpud-worker", pids, 32);
+    count += daemon_children(launcher, "gpud-prepared", pids + count, 32);
     (void)snprintf(words, sizeof words, "--device %s ", device);
     for (unsigned i = 0; i < count; i++) {
         (void)snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pids[i]);
@@ -145,10 +147,12 @@ static const struct {
     const char *backend, *options, *settings;
     const char *device, *index;
     bool others; /* other devices serve */
+    unsigned
+        processes; /* of gpud-worker: the workers, and one that waits to replace a shared one */
 } ways[] = {
-    {"sim", "devices=2", "", "1", "1", true},
-    {"opencl", "", "", "0", "0", false},
-    {"opencl", "", "load_kernels = yes\n", "0", "0", false}, /* in a worker of its own */
+    {"sim", "devices=2", "", "1", "1", true, 1},
+    {"opencl", "", "", "0", "0", false, 2},
+    {"opencl", "", "load_kernels = yes\n", "0", "0", false, 3}, /* in a worker of its own */
 };
 
 static gpud_client *begin(unsigned way)
@@ -204,12 +208,13 @@ START_TEST(a_device_is_released)
     gpud_client *c = begin((unsigned)_i);
     gpud_buffer b = make(c, (unsigned)(device[0] - '0'), 0);
     check(c, b);
+    ck_until(workers_of(device) == ways[_i].processes);
     ck_assert_int_eq(gpuctl(&d, out, err, "drain", "--device", device, "--wait", "60", NULL), 0);
     ck_assert_msg(device_is(c, device, "drained"), "%s", err);
     ck_assert(reason_has(c, device, "asked for by near"));
     ck_assert_int_eq((int)query_value(c, "devices", device, "worker"), 0);
     check_refusals(c, b, (unsigned)_i);
-    ck_until(workers_of(device) == 0); /* one that is prepared ends a little later */
+    ck_assert_uint_eq(workers_of(device), 0);
     ck_assert_int_eq(gpuctl(&d, out, err, "drain", "--device", device, "--wait", "60", NULL), 0);
     ck_assert_ptr_nonnull(strstr(err, "was drained already"));
     for (unsigned i = 0; i < 2; i++) { /* a good end, and a bad one */
@@ -348,6 +353,84 @@ START_TEST(bad_words)
 }
 END_TEST
 
+/* The service manager is told when a device serves, or when none comes but by a resume. */
+START_TEST(a_start_with_drained_devices)
+{
+    char text[TEXT];
+    gpud_client *c = begin(0);
+    for (unsigned drained = 1; drained <= 2; drained++) {
+        ck_gpud_ok(gpud_control(c, "drain-device", drained == 1 ? "0" : "1"));
+        ck_until(device_is(c, drained == 1 ? "0" : "1", "drained"));
+        pid_t launcher = daemon_launcher(&d);
+        daemon_kill(&d);
+        ck_assert_int_eq(kill(launcher, SIGKILL), 0); /* no worker is adopted */
+        ck_until(daemon_launcher(&d) == 0);
+        file_write(d.log, "", 0); /* it has a line of the last start */
+        daemon_spawn(&d);
+        ck_until(daemon_logged(&d, drained == 1 ? "gpud: ready: 1 device" : "gpud: ready: 0"));
+        if (drained == 1) { /* while the other one opens */
+            ck_assert(!daemon_logged(&d, "gpud: ready: 0"));
+        }
+    }
+    query_text(c, "status", NULL, "state", text, sizeof text);
+    ck_assert_str_eq(text, "not ready");
+    ck_gpud_ok(gpud_control(c, "resume-device", "1"));
+    ck_until(device_is(c, "1", "ready"));
+    end(c);
+}
+END_TEST
+
+/* ---- rights ---------------------------------------------------------------------------------- */
+
+static void refused(const char *url, const char *verb)
+{
+    char out[DAEMON_OUTPUT], err[DAEMON_OUTPUT];
+    ck_assert_int_eq(gpuctl(&d, out, err, "--url", url, verb, "--device", "1", NULL), 4);
+    ck_assert_msg(strstr(err, "roles = drain") != NULL, "%s", err);
+}
+
+/* FAULT other: a tenant without the role `drain` drains or resumes a device
+ * required: refused (`PERMISSION`), with the role that it lacks; nothing changes. A tenant with the
+ *   role may
+ * defence: `front/requests/control.c`: request_control
+ * mutants: drain-role, resume-role */
+START_TEST(a_tenant_needs_the_role)
+{
+    char out[DAEMON_OUTPUT], err[DAEMON_OUTPUT], text[512];
+    char may[DAEMON_PATH + 32], may_not[DAEMON_PATH + 32];
+    daemon_prepare(&d, "--backend", "sim", "--backend-options", "devices=2", "--config", settings,
+                   NULL);
+    (void)snprintf(settings, sizeof settings, "%s/drain.conf", d.dir);
+    (void)snprintf(may, sizeof may, "ipc://%s/may/gpud.sock", d.dir);
+    (void)snprintf(may_not, sizeof may_not, "ipc://%s/not/gpud.sock", d.dir);
+    int n = snprintf(text, sizeof text,
+                     "[tenant may]\nlisten = %s\nroles = drain\n"
+                     "[tenant not]\nlisten = %s\nroles = reload, see, cancel\n",
+                     may, may_not);
+    file_write(settings, text, (size_t)n);
+    daemon_spawn(&d);
+    daemon_wait_ready(&d);
+    gpud_client *c = client_open(d.url);
+    ck_until(query_value(c, "status", NULL, "serving") == 2);
+    gpud_client *not = client_open(may_not);
+    ck_gpud_err(gpud_control(not, "drain-device", "1"), GPUD_ERR_PERMISSION);
+    ck_gpud_err(gpud_control(not, "drain-device", "1 finish"), GPUD_ERR_PERMISSION);
+    ck_gpud_err(gpud_control(not, "drain-device", "7"), GPUD_ERR_PERMISSION);
+    refused(may_not, "drain");
+    ck_assert(device_is(c, "1", "ready"));
+    int rc = gpuctl(&d, out, err, "--url", may, "drain", "--device", "1", "--wait", "60", NULL);
+    ck_assert_msg(rc == 0, "%s", err);
+    ck_assert(reason_has(c, "1", "asked for by may"));
+    ck_gpud_err(gpud_control(not, "resume-device", "1"), GPUD_ERR_PERMISSION);
+    refused(may_not, "resume");
+    ck_assert(device_is(c, "1", "drained"));
+    ck_assert_int_eq(gpuctl(&d, out, err, "--url", may, "resume", "--device", "1", NULL), 0);
+    ck_until(device_is(c, "1", "ready"));
+    gpud_close(not );
+    end(c);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("drain");
@@ -356,5 +439,7 @@ int main(void)
     suite_add(suite, what_cannot_move_keeps_it);
     suite_add(suite, it_stays_so_without_its_launcher);
     suite_add(suite, bad_words);
+    suite_add(suite, a_start_with_drained_devices);
+    suite_add(suite, a_tenant_needs_the_role);
     return system_main(suite);
 }

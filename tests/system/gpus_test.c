@@ -1,5 +1,6 @@
 /* Many GPUs, on the double of the driver: which are opened, by which name, and what crosses them.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,6 +193,35 @@ START_TEST(a_drained_gpu_is_no_process_s)
 }
 END_TEST
 
+/* A process sees one instance, and the management library, which lists all, has the GPU open. So
+ * the next front, without any worker to take over, knows the instances from the last one. */
+START_TEST(instances_beside_a_drained_one_serve)
+{
+    char text[512];
+    const char *drained = _i == 0 ? "0" : "2";
+    (void)setenv("CUDA_FAKE_NVML", "mig=3", 1);
+    gpud_client *c = begin("devices=3;mig=1", NULL, NULL);
+    ck_until(query_value(c, "status", NULL, "serving") == 3 && monitors() == 1);
+    ck_gpud_ok(gpud_control(c, "drain-device", drained));
+    ck_until(state_is(c, drained, "drained"));
+    pid_t launcher = daemon_launcher(&daemon_of_test);
+    daemon_kill(&daemon_of_test);
+    ck_assert_int_eq(kill(launcher, SIGKILL), 0);
+    ck_until(daemon_launcher(&daemon_of_test) == 0);
+    daemon_spawn(&daemon_of_test);
+    ck_until(query_value(c, "status", NULL, "serving") == 2);
+    ck_assert_uint_eq(query_value(c, "status", NULL, "devices"), 3);
+    ck_assert(state_is(c, drained, "drained"));
+    query_text(c, "devices", "1", "health", text, sizeof text);
+    ck_assert_ptr_nonnull(strstr(text, "is drained, and the management library would open it"));
+    ck_assert_uint_eq(monitors(), 0);
+    ck_gpud_ok(gpud_control(c, "resume-device", drained));
+    ck_until(query_value(c, "status", NULL, "serving") == 3 && monitors() == 1);
+    end(c);
+    (void)unsetenv("CUDA_FAKE_NVML");
+}
+END_TEST
+
 /* More than one piece; a part of one buffer to a part of the other. Through memory that the workers
  * share, and where there is none through the client. */
 START_TEST(a_copy_crosses_devices)
@@ -240,6 +270,7 @@ int main(void)
     suite_add(suite, all_instances_serve);
     suite_add_loop(suite, gpus_beside_instances_serve, 2);
     suite_add(suite, a_drained_gpu_is_no_process_s);
+    suite_add_loop(suite, instances_beside_a_drained_one_serve, 2);
     suite_add_loop(suite, a_copy_crosses_devices, 2);
     return system_main(suite);
 }

@@ -174,6 +174,35 @@ START_TEST(readiness_is_that_of_gpuctl_status)
 }
 END_TEST
 
+/* One drained device of two, then both: header in front_diagnosis_test. */
+START_TEST(readiness_with_drained_devices)
+{
+    static char out[DAEMON_OUTPUT];
+    begin("speed=0,devices=2", "[daemon]\nmin_devices = 2\n");
+    daemon_wait_ready(&daemon_of_test);
+    gpud_client *c = client_open(daemon_of_test.url);
+    ck_until(query_value(c, "status", NULL, "serving") == 2);
+    ck_gpud_ok(gpud_control(c, "drain-device", "0"));
+    ck_assert_int_eq(http_get(port, "/readyz", PLAIN, text), 200);
+    query_text(c, "status", NULL, "state", out, sizeof out);
+    ck_assert_str_eq(out, "degraded");
+    ck_assert_double_eq(value("gpud_ready"), 1);
+    ck_gpud_ok(gpud_control(c, "drain-device", "1"));
+    ck_until(http_get(port, "/readyz", PLAIN, text) == 503 &&
+             strstr(text, "0 of 1 required devices serve: device 0 is drained: released: gpuctl "
+                          "resume --device 0 opens it again") != NULL);
+    query_text(c, "status", NULL, "state", out, sizeof out);
+    ck_assert_str_eq(out, "not ready");
+    ck_assert_double_eq(value("gpud_ready"), 0);
+    ck_assert_int_eq(http_get(port, "/healthz", PLAIN, text), 200);
+    ck_gpud_ok(gpud_control(c, "resume-device", "1"));
+    ck_until(http_get(port, "/readyz", PLAIN, text) == 200);
+    query_text(c, "status", NULL, "problem", out, sizeof out);
+    ck_assert_ptr_nonnull(strstr(out, "device 0 is drained"));
+    daemon_end(&daemon_of_test, c);
+}
+END_TEST
+
 START_TEST(a_reload_moves_the_address)
 {
     struct daemon *d = &daemon_of_test;
@@ -280,6 +309,7 @@ int main(void)
     suite_add(suite, numbers_are_those_of_tables_and_jobs);
     suite_add_loop(suite, what_goes_wrong_is_counted_with_its_reason, 2);
     suite_add(suite, readiness_is_that_of_gpuctl_status);
+    suite_add(suite, readiness_with_drained_devices);
     suite_add(suite, a_reload_moves_the_address);
     suite_add(suite, scrapers_that_do_not_read_cost_nothing);
     suite_add(suite, gpuctl_prints_them);

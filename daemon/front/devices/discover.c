@@ -76,12 +76,42 @@ static void begin(struct front *f, struct device *d)
     }
 }
 
-static void open_device(struct front *f, const char *backend, unsigned number)
+/* pin: NULL, or names the device by its UUID. A device that is there keeps its pin. */
+static void open_pinned(struct front *f, const char *backend, unsigned number, const char *pin)
 {
     unsigned before = f->device_count;
     struct device *d = discover_device(f, backend, number);
-    if (d != NULL && f->device_count > before) {
-        begin(f, d);
+    if (d == NULL || f->device_count == before) {
+        return;
+    }
+    if (pin != NULL) {
+        (void)snprintf(d->pin, sizeof d->pin, "%s", pin);
+        (void)drained_recall(f, d);
+    }
+    begin(f, d);
+}
+
+/* Numbers shift when a device is lost, so a device that the former front knew has its pin. */
+static void open_device(struct front *f, const char *backend, unsigned number)
+{
+    const struct hold_known *k = NULL;
+    for (unsigned i = 0; (k = drained_known(f, i)) != NULL; i++) {
+        if (k->number == number && strcmp(k->backend, backend) == 0) {
+            break;
+        }
+    }
+    open_pinned(f, backend, number, k != NULL ? k->pin : NULL);
+}
+
+/* Where a device is drained, the management library lists none: those that the former front knew.
+ */
+static void open_known(struct front *f)
+{
+    const struct hold_known *k;
+    for (unsigned i = 0; f->device_count > 0 && (k = drained_known(f, i)) != NULL; i++) {
+        if (strcmp(k->backend, f->device[0]->backend) == 0) {
+            open_pinned(f, k->backend, k->number, k->pin);
+        }
     }
 }
 
@@ -110,6 +140,7 @@ void discover_start(struct front *f)
     if (!automatic_choice || f->device_count == 0) {
         open_device(f, automatic_choice ? automatic[0] : f->config.backend, first_wanted(f, 0));
     } /* else the adopted workers decide the back end, and lead to its other devices */
+    open_known(f);
     if (f->device_count == 0) {
         wake_at(f, ns_add(front_now(f), FIRST_NS));
     }
@@ -201,8 +232,8 @@ static const struct device *first_of_all(const struct front *f)
     for (unsigned i = 0; known && i < f->device_count; i++) {
         known = f->device[i]->pin[0] != '\0' || device_absent(f->device[i]);
     }
-    bool chosen = !known || d->chosen || f->config.devices[0] != '\0' ||
-                  strstr(f->config.backend_options, UUID_OPTION) != NULL;
+    bool chosen =
+        !known || d->chosen || device_chosen(f->config.devices, f->config.backend_options);
     return chosen ? NULL : d;
 }
 
@@ -222,15 +253,11 @@ void discover_listed(struct front *f, const struct health_report *report)
         const struct health_device *listed = &report->device[i];
         bool device =
             begins(listed->uuid, INSTANCE) || (begins(listed->uuid, WHOLE) && listed->divided == 0);
-        struct device *d = NULL;
+        char pin[sizeof first->pin];
         if (device && !is_open(f, listed->uuid) &&
-            strlen(listed->uuid) < sizeof d->pin - strlen(UUID_OPTION)) {
-            d = discover_device(f, first->backend, next_number(f));
-        }
-        if (d != NULL) {
-            (void)snprintf(d->pin, sizeof d->pin, UUID_OPTION "%s", listed->uuid);
-            (void)drained_recall(f, d);
-            begin(f, d);
+            strlen(listed->uuid) < sizeof pin - strlen(UUID_OPTION)) {
+            (void)snprintf(pin, sizeof pin, UUID_OPTION "%s", listed->uuid);
+            open_pinned(f, first->backend, next_number(f), pin);
         }
     }
 }
@@ -457,6 +484,7 @@ static bool try_next_backend(struct front *f, struct device *d, const struct err
     for (unsigned i = 0; any_backend(f, d) && i + 1 < sizeof automatic / sizeof automatic[0]; i++) {
         if (strcmp(automatic[i], d->backend) == 0) {
             worker_backend(d, automatic[i + 1]);
+            d->pin[0] = '\0'; /* of the device that the former front knew */
             device_set_state(d, DEVICE_REPLACED, e->text);
             return true;
         }

@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "common/log.h"
-#include "daemon/front/devices/hold_file.h"
 #include "daemon/front/model/about.h"
 #include "daemon/front/model/wake.h"
 
@@ -41,6 +40,39 @@ static const char *pin_of(const struct device *d)
     return device_uuid(d) != NULL ? d->pin : "";
 }
 
+static bool chosen(const struct front *f)
+{
+    return device_chosen(f->config.devices, f->config.backend_options);
+}
+
+/* While a device is drained, no process may ask the management library for instances of MIG. So the
+ * next front opens the devices that this one knows. */
+static void know_all(struct front *f)
+{
+    struct hold_known all[DEVICES_MAX];
+    unsigned count = 0;
+    bool numbers = chosen(f); /* these find the devices */
+    for (unsigned i = 0; i < f->device_count; i++) {
+        const struct device *d = f->device[i];
+        numbers = numbers || d->chosen;
+        if (device_uuid(d) != NULL) {
+            all[count].number = d->number;
+            (void)snprintf(all[count].backend, sizeof all[count].backend, "%s", d->backend);
+            (void)snprintf(all[count].pin, sizeof all[count].pin, "%s", d->pin);
+            count++;
+        }
+    }
+    if (f->listed) { /* before, it does not know all */
+        hold_file_know(f->holds, f->config.runtime_dir, all, numbers ? 0 : count);
+    }
+}
+
+const struct hold_known *drained_known(struct front *f, unsigned at)
+{
+    return f->holds == NULL || chosen(f) ? NULL
+                                         : hold_file_known(f->holds, f->config.runtime_dir, at);
+}
+
 void drained_note(struct front *f, const struct device *d)
 {
     struct hold_drain entry = {.number = d->number,
@@ -50,11 +82,13 @@ void drained_note(struct front *f, const struct device *d)
     (void)snprintf(entry.backend, sizeof entry.backend, "%s", d->backend);
     (void)snprintf(entry.pin, sizeof entry.pin, "%s", pin_of(d));
     (void)snprintf(entry.by, sizeof entry.by, "%s", d->drain.by);
+    know_all(f);
     hold_file_drain(f->holds, f->config.runtime_dir, &entry);
 }
 
 void drained_forget(struct front *f, const struct device *d)
 {
+    know_all(f);
     hold_file_resume(f->holds, f->config.runtime_dir, d->backend, d->number, pin_of(d));
 }
 

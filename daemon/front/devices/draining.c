@@ -19,6 +19,7 @@
 #include "daemon/front/workers/evacuate.h"
 #include "daemon/front/workers/keep.h"
 #include "daemon/front/workers/rest.h"
+#include "daemon/front/workers/worker.h"
 
 #define POLL_NS        (100 * NS_PER_MS) /* until jobs, workers and compilers are looked at again */
 #define LOOK_NS        NS_PER_S          /* the same, for buffers, all of which are visited */
@@ -242,6 +243,7 @@ static void move(struct front *f, struct device *base, uint64_t now)
         return;
     }
     base->drain.keeper = KEEPER_NONE;
+    base->drain.vacated = false;
     base->drain.look_ns = ns_add(now, AGAIN_NS);
     refuse_new(f, base);
     for (struct device *d = base; d != NULL; d = next_worker(base, d)) {
@@ -262,8 +264,19 @@ static bool all_rest(struct device *base)
     return all;
 }
 
-/* What still has the device open; NULL: nothing. */
-static const char *holder_of(struct front *f, struct device *base)
+/* The launcher ends processes that wait to replace a worker: they have loaded the driver. */
+static bool vacated(struct front *f, struct device *base, uint64_t now)
+{
+    struct err e = ERR_INIT;
+    if (!base->drain.vacated && now >= base->drain.ask_ns) {
+        base->drain.ask_ns = ns_add(now, LOOK_NS);
+        (void)worker_vacate(f, base, &e); /* it is asked again */
+    }
+    return base->drain.vacated;
+}
+
+/* What still has the device open, or its driver loaded; NULL: nothing. */
+static const char *holder_of(struct front *f, struct device *base, uint64_t now)
 {
     for (const struct device *d = base; d != NULL; d = next_worker(base, d)) {
         if (d->evacuation.state != EVACUATION_NONE) {
@@ -273,9 +286,10 @@ static const char *holder_of(struct front *f, struct device *base)
             return "a worker has yet to end";
         }
     }
-    return !monitor_leaves(f, base) ? "gpud-monitor has yet to end"
-           : building_runs(f, base) ? "gpud-compile has yet to end"
-                                    : NULL;
+    return !vacated(f, base, now)     ? "gpud-prepared has yet to end"
+           : !monitor_leaves(f, base) ? "gpud-monitor has yet to end"
+           : building_runs(f, base)   ? "gpud-compile has yet to end"
+                                      : NULL;
 }
 
 static void release(struct front *f, struct device *d)
@@ -297,7 +311,7 @@ static void go_on(struct front *f, struct device *d, uint64_t now)
         rest_go_on(f, d, now);
     }
     if (all_rest(d)) {
-        holder = holder_of(f, d);
+        holder = holder_of(f, d, now);
         if (holder == NULL) {
             release(f, d);
             return;
@@ -347,6 +361,8 @@ int draining_begin(struct front *f, uint64_t number, bool finish, const char *by
         drained_by(d, by);
         d->drain.look_ns = 0;
         d->drain.keeper = KEEPER_NONE;
+        d->drain.vacated = false;
+        d->drain.ask_ns = 0;
     }
     device_set_drain(d, wish);
     drained_note(f, d);
@@ -419,6 +435,16 @@ void draining_watch(struct front *f, uint64_t now)
         } else if (d->drain.state != DRAIN_RELEASED) {
             go_on(f, d, now);
         }
+    }
+}
+
+void draining_vacated(struct front *f, uint64_t id, uint64_t left)
+{
+    if (id < f->device_count) {
+        struct device *d = f->device[id];
+        d->drain.vacated = left == 0;
+        d->drain.ask_ns = ns_add(front_now(f), POLL_NS);
+        wake_at(f, front_now(f));
     }
 }
 

@@ -6,8 +6,9 @@
  * From then on no request gets the device that names it (ERR_DRAINING), and none that names no
  * device. Jobs in flight end. Jobs that are bound to it wait for the operator, or run first. Then
  * all its workers end so that nothing is lost (workers/rest.h), the shared one and those of its
- * domains, and the monitor, because the management library has every GPU open. The device is
- * released when they have ended, and no process that compiles for it runs.
+ * domains, those that the launcher has prepared, and the monitor, because the management library
+ * has every GPU open. The device is released when they have ended, and no process that compiles for
+ * it runs.
  *
  * If something cannot go to the host, nothing moves, and the device's reason says what it is. The
  * drain goes on by itself when that is gone. The hold file has drained devices for the next front,
@@ -27,6 +28,8 @@ int draining_begin(struct front *f, uint64_t number, bool finish, const char *by
 int draining_end(struct front *f, uint64_t number, struct err *e);
 /* Goes on with drained devices. To be called before workers start again. */
 void draining_watch(struct front *f, uint64_t now);
+/* The launcher's answer to worker_vacate. id: the device's index. */
+void draining_vacated(struct front *f, uint64_t id, uint64_t left);
 /* How many devices are drained. */
 unsigned draining_count(const struct front *f);
 

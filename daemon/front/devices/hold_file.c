@@ -13,6 +13,7 @@
 #include "proto/health.h"
 
 #define DRAINED        "drained" /* begins a line of a drained device; no pin is this */
+#define KNOWN          "known"   /* begins a line of a device that has a UUID */
 #define LINE_MAX_BYTES 256u
 
 int hold_file_create(struct hold_file **ret_file, struct err *e)
@@ -84,12 +85,32 @@ static bool add_drained(struct hold_file *h, const char *line)
     return true;
 }
 
+/* A line of a known device. false: it is of another form. */
+static bool add_known(struct hold_file *h, const char *line)
+{
+    struct hold_known k = {.number = 0};
+    uint64_t number = 0;
+    char copy[LINE_MAX_BYTES];
+    char *rest = NULL;
+    (void)snprintf(copy, sizeof copy, "%.*s", (int)strcspn(line, "\n"), line);
+    const char *first = strtok_r(copy, " ", &rest);
+    if (first == NULL || strcmp(first, KNOWN) != 0) {
+        return false;
+    }
+    if (take_word(&rest, k.backend, sizeof k.backend) && take_number(&rest, UINT32_MAX, &number) &&
+        take_word(&rest, k.pin, sizeof k.pin) && h->known_count < HOLDS_MAX) {
+        k.number = (unsigned)number;
+        h->known[h->known_count++] = k;
+    }
+    return true;
+}
+
 /* Lines of another form are ignored. */
 static void add_line(struct hold_file *h, char *line)
 {
     char *number = strchr(line, ' ');
     char *end = NULL;
-    if (number == NULL || add_drained(h, line)) {
+    if (number == NULL || add_drained(h, line) || add_known(h, line)) {
         return;
     }
     *number++ = '\0';
@@ -138,6 +159,10 @@ static bool save(const struct hold_file *h, const char *path, const char *next)
         ok = fprintf(file, DRAINED " %s %u %u %u %" PRIu64 " %s %s\n", d->backend, d->number,
                      d->siblings, d->wish, d->since_s, d->by, d->pin) > 0 &&
              ok;
+    }
+    for (unsigned i = 0; i < (h->drained_count > 0 ? h->known_count : 0); i++) {
+        const struct hold_known *k = &h->known[i];
+        ok = fprintf(file, KNOWN " %s %u %s\n", k->backend, k->number, k->pin) > 0 && ok;
     }
     ok = fclose(file) == 0 && ok;
     return ok && rename(next, path) == 0;
@@ -219,6 +244,20 @@ const struct hold_drain *hold_file_drained(struct hold_file *h, const char *runt
 {
     read_once(h, runtime_dir);
     return find_drained(h, backend, number, pin);
+}
+
+const struct hold_known *hold_file_known(struct hold_file *h, const char *runtime_dir, unsigned at)
+{
+    read_once(h, runtime_dir);
+    return h->drained_count > 0 && at < h->known_count ? &h->known[at] : NULL;
+}
+
+void hold_file_know(struct hold_file *h, const char *runtime_dir, const struct hold_known *known,
+                    unsigned count)
+{
+    read_once(h, runtime_dir);
+    h->known_count = count < HOLDS_MAX ? count : HOLDS_MAX;
+    memcpy(h->known, known, h->known_count * sizeof known[0]);
 }
 
 void hold_file_drain(struct hold_file *h, const char *runtime_dir, const struct hold_drain *entry)

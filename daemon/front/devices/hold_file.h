@@ -9,11 +9,13 @@
  *
  *     PIN RECOVERY
  *     drained BACKEND NUMBER SIBLINGS WISH SINCE BY UUID-PIN
+ *     known BACKEND NUMBER UUID-PIN
  *
  * A device is found by its UUID, if it has one, and else by back end and number: a device that is
  * not opened does not tell its UUID. WISH is 1 or 2 (enum drain_state), SINCE a calendar time in s,
- * SIBLINGS the number of devices of the back end, for a front that opens no other of them. Fronts
- * of earlier versions skip such lines.
+ * SIBLINGS the number of devices of the back end, for a front that opens no other of them. While
+ * devices are drained, a line known is for each device that has a UUID: the next front cannot ask
+ * the management library for them. Fronts of earlier versions skip such lines.
  */
 #ifndef FRONT_DEVICES_HOLD_FILE_H
 #define FRONT_DEVICES_HOLD_FILE_H
@@ -42,11 +44,20 @@ struct hold_drain {
     char by[PROTO_NAME_MAX + 1];
 };
 
+/* A device that the next front knows without the management library. */
+struct hold_known {
+    char backend[16]; /* as in struct device, as the next two */
+    unsigned number;
+    char pin[65];
+};
+
 struct hold_file {
     struct hold item[HOLDS_MAX];
     unsigned count;
     struct hold_drain drained[HOLDS_MAX];
     unsigned drained_count;
+    struct hold_known known[HOLDS_MAX];
+    unsigned known_count;
     bool read; /* the file has been read */
 };
 
@@ -64,6 +75,12 @@ void hold_file_set(struct hold_file *h, const char *runtime_dir, const char *pin
 /* The entry of a drained device; NULL: there is none. pin: "" or one that has a UUID. */
 const struct hold_drain *hold_file_drained(struct hold_file *h, const char *runtime_dir,
                                            const char *backend, unsigned number, const char *pin);
+/* The device at this place of the list of known ones. NULL: behind its end, or no device is
+ * drained. */
+const struct hold_known *hold_file_known(struct hold_file *h, const char *runtime_dir, unsigned at);
+/* Replaces that list; the next two functions write it. Devices beyond HOLDS_MAX are left out. */
+void hold_file_know(struct hold_file *h, const char *runtime_dir, const struct hold_known *known,
+                    unsigned count);
 /* Adds the device's entry, or replaces it. Beyond HOLDS_MAX: there is none. */
 void hold_file_drain(struct hold_file *h, const char *runtime_dir, const struct hold_drain *entry);
 /* Removes the entry. No such entry: nothing happens. */

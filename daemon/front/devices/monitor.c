@@ -104,7 +104,7 @@ static void end(struct front *f, uint64_t now)
     struct err e = ERR_INIT;
     m->killed_ns = now;
     if (f->io.kill(f->launcher, m->id, SIGKILL, &e) != 0) {
-        log_say(LOG_WORKER_STAYS, "gpud-monitor: %s", e.text);
+        log_say(LOG_MONITOR_STAYS, "gpud-monitor: %s", e.text);
     }
 }
 

@@ -140,6 +140,11 @@ const char *device_uuid(const struct device *d)
     return strncmp(d->pin, UUID_OPTION, prefix) == 0 ? d->pin + prefix : NULL;
 }
 
+bool device_chosen(const char *devices, const char *options)
+{
+    return devices[0] != '\0' || strstr(options, UUID_OPTION) != NULL;
+}
+
 uint64_t device_window(const struct device *d, uint64_t setting)
 {
     return setting != 0 ? setting : window_size(&d->window);

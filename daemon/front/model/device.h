@@ -149,6 +149,8 @@ struct device {
         uint64_t since_s;            /* when, of the calendar */
         uint64_t look_ns;            /* no other try to move its buffers before that */
         enum drain_keeper keeper;    /* at the last try */
+        bool vacated;                /* no process waits to replace its workers */
+        uint64_t ask_ns;             /* when the launcher is asked for that again */
     } drain;
 
     /* domains (domain.h); workers/domains.c's */
@@ -354,6 +356,8 @@ bool device_absent(const struct device *d);
 bool device_listed(const struct device *d, const char *list);
 /* The UUID in its pin; NULL: the pin has none. */
 const char *device_uuid(const struct device *d);
+/* Whether the settings `devices` and `backend_options` name devices, by number or UUID. */
+bool device_chosen(const char *devices, const char *options);
 /* Streams for jobs that are not urgent: the first ones, one at least. */
 unsigned device_usual_streams(const struct device *d);
 /* Limit of jobs in flight: the setting; if that is 0, the window. */

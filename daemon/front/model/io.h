@@ -46,13 +46,14 @@ struct front_io {
     bool (*look)(const struct device *d, struct thread_look *ret_look);
 
     /* Processes: launcher_worker, launcher_device, launcher_monitor, launcher_kill,
-     * launcher_link_close. Copies: launcher_keep, launcher_release. */
+     * launcher_link_close, launcher_vacate. Copies: launcher_keep, launcher_release. */
     int (*start_worker)(struct launcher_link *l, const struct worker_order *w, struct err *e);
     int (*name_worker)(struct launcher_link *l, uint64_t id, struct bytes device, struct err *e);
     int (*start_monitor)(struct launcher_link *l, uint64_t id, int page, struct err *e);
     int (*kill)(struct launcher_link *l, uint64_t id, int signal, struct err *e);
     int (*keep)(struct launcher_link *l, uint64_t id, uint64_t worker, int fd, struct err *e);
     int (*release)(struct launcher_link *l, uint64_t id, struct err *e);
+    int (*vacate)(struct launcher_link *l, uint64_t id, struct bytes device, struct err *e);
     void (*leave_launcher)(struct launcher_link *l);
 
     /* Source to binary: compiler_start. */

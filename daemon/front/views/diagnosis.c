@@ -25,16 +25,40 @@ static void device_why(const struct device *d, char *out, size_t size)
                    why);
 }
 
+/* Absent devices that nobody asked for are usual. */
+static bool is_missed(const struct device *d)
+{
+    return !device_serves(d) && (d->required || !device_absent(d));
+}
+
+static bool is_idle(const struct device *d)
+{
+    return !device_serves(d);
+}
+
+/* The first device of the kind; those that an operator drains come last, because they are known.
+ * NULL: none. */
+static const struct device *first_device(const struct front *f,
+                                         bool (*kind)(const struct device *d))
+{
+    const struct device *drained = NULL;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        const struct device *d = f->device[i];
+        if (kind(d) && !device_drains(d)) {
+            return d;
+        }
+        drained = drained == NULL && kind(d) ? d : drained;
+    }
+    return drained;
+}
+
 /* The reason of the first device that does not serve. */
 static void first_why(const struct front *f, char *out, size_t size)
 {
-    out[0] = '\0';
-    for (unsigned i = 0; i < f->device_count && out[0] == '\0'; i++) {
-        if (!device_serves(f->device[i])) {
-            device_why(f->device[i], out, size);
-        }
-    }
-    if (out[0] == '\0') {
+    const struct device *d = first_device(f, is_idle);
+    if (d != NULL) {
+        device_why(d, out, size);
+    } else {
         (void)snprintf(out, size, "%s",
                        f->device_count > 0 ? "there are no other devices"
                        : f->listed         ? "no device was found"
@@ -42,12 +66,20 @@ static void first_why(const struct front *f, char *out, size_t size)
     }
 }
 
+/* Of min_devices: drained devices do not count, as long as another device serves. */
+static uint64_t needed(const struct front *f)
+{
+    uint64_t least = f->config.min_devices > 0 ? 1 : 0;
+    uint64_t others = sat_sub(f->config.min_devices, draining_count(f));
+    return others > least ? others : least;
+}
+
 static void too_few(const struct front *f, char *out, size_t size)
 {
     char why[ERR_TEXT_MAX + 64];
     first_why(f, why, sizeof why);
     (void)snprintf(out, size, "%u of %" PRIu64 " required devices serve: %s", discover_serving(f),
-                   f->config.min_devices, why);
+                   needed(f), why);
 }
 
 /* Even with min_devices = 0 jobs need a device. */
@@ -60,14 +92,11 @@ static void none_serves(const struct front *f, char *out, size_t size)
 
 static bool device_missing(const struct front *f, char *out, size_t size)
 {
-    for (unsigned i = 0; i < f->device_count; i++) {
-        const struct device *d = f->device[i];
-        if (!device_serves(d) && (d->required || !device_absent(d))) {
-            device_why(d, out, size);
-            return true;
-        }
+    const struct device *d = first_device(f, is_missed);
+    if (d != NULL) {
+        device_why(d, out, size);
     }
-    return false;
+    return d != NULL;
 }
 
 static bool starved(const struct front *f, char *out, size_t size)
@@ -154,17 +183,14 @@ static bool settings_bad(const struct front *f, char *out, size_t size)
     return out[0] != '\0';
 }
 
-/* Of min_devices: drained devices do not count, as long as another device serves. */
-static uint64_t needed(const struct front *f)
+bool diagnosis_serves(const struct front *f)
 {
-    uint64_t least = f->config.min_devices > 0 ? 1 : 0;
-    uint64_t others = sat_sub(f->config.min_devices, draining_count(f));
-    return others > least ? others : least;
+    return discover_serving(f) >= needed(f);
 }
 
 bool diagnosis_ready(const struct front *f)
 {
-    return discover_serving(f) >= needed(f) && !front_life_refuses_jobs(f->life);
+    return diagnosis_serves(f) && !front_life_refuses_jobs(f->life);
 }
 
 void diagnosis_text(const struct front *f, char *out, size_t size)
@@ -172,7 +198,7 @@ void diagnosis_text(const struct front *f, char *out, size_t size)
     const struct config *c = &f->config;
     const struct err *cache = f->compiler != NULL ? compiler_cache_error(f->compiler) : NULL;
     out[0] = '\0';
-    if (discover_serving(f) < needed(f)) {
+    if (!diagnosis_serves(f)) {
         too_few(f, out, size);
     } else if (discover_serving(f) == 0 && !discover_opening(f)) {
         none_serves(f, out, size);

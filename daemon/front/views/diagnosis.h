@@ -9,6 +9,8 @@
 
 #include "daemon/front/model/front.h"
 
+/* Whether enough devices serve: min_devices without those that are drained, but one at least. */
+bool diagnosis_serves(const struct front *f);
 /* Whether the daemon takes jobs, and enough devices serve. */
 bool diagnosis_ready(const struct front *f);
 /* The worst problem in one sentence; "": none. */

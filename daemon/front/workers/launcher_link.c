@@ -130,6 +130,16 @@ static int on_listed(struct launcher_link *l, struct bytes frame, struct err *e)
     return rc;
 }
 
+static int on_vacated(struct launcher_link *l, struct bytes frame, struct err *e)
+{
+    struct msg_l_vacated m;
+    int rc = proto_decode(&schema_msg_l_vacated, frame, &m, e);
+    if (rc == 0) {
+        l->callbacks.vacated(l->data, m.id, m.left);
+    }
+    return rc;
+}
+
 static int dispatch(struct launcher_link *l, unsigned kind, struct bytes frame,
                     struct frame_fds *fds, struct err *e)
 {
@@ -144,6 +154,8 @@ static int dispatch(struct launcher_link *l, unsigned kind, struct bytes frame,
         return on_kept(l, frame, fds, e);
     case FRAME_KIND_L_LISTED:
         return on_listed(l, frame, e);
+    case FRAME_KIND_L_VACATED:
+        return on_vacated(l, frame, e);
     default:
         return err_set(e, ERR_PROTOCOL, "frame of kind %u", kind);
     }
@@ -511,6 +523,12 @@ int launcher_release(struct launcher_link *l, uint64_t id, struct err *e)
 {
     struct msg_l_release m = {.id = id};
     return send_frame(l, &schema_msg_l_release, &m, NULL, e);
+}
+
+int launcher_vacate(struct launcher_link *l, uint64_t id, struct bytes device, struct err *e)
+{
+    struct msg_l_vacate m = {.id = id, .device = device};
+    return send_frame(l, &schema_msg_l_vacate, &m, NULL, e);
 }
 
 int launcher_list(struct launcher_link *l, struct err *e)

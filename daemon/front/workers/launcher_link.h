@@ -38,6 +38,8 @@ struct launcher_callbacks {
     void (*kept)(void *data, uint64_t id, int fd);
     void (*inventory)(void *data, const struct launcher_inventory *inventory);
     void (*listed)(void *data, uint64_t count);
+    /* Answers launcher_vacate. left: processes that have yet to end. */
+    void (*vacated)(void *data, uint64_t id, uint64_t left);
     /* The launcher ended, and its children with it. */
     void (*lost)(void *data, const struct err *e);
 };
@@ -95,6 +97,9 @@ int launcher_kill(struct launcher_link *l, uint64_t id, int signal, struct err *
  * record which names the buffer. The caller keeps fd. */
 int launcher_keep(struct launcher_link *l, uint64_t id, uint64_t worker, int fd, struct err *e);
 int launcher_release(struct launcher_link *l, uint64_t id, struct err *e);
+/* Ends processes that wait to replace a worker of the device, a RECORD_WORKER. `vacated` follows,
+ * unless the launcher is busy: then the caller asks again. */
+int launcher_vacate(struct launcher_link *l, uint64_t id, struct bytes device, struct err *e);
 int launcher_list(struct launcher_link *l, struct err *e);
 int launcher_quit(struct launcher_link *l, struct err *e); /* ends all children and the launcher */
 

@@ -145,6 +145,16 @@ int worker_name(struct front *f, const struct device *d, struct err *e)
     return rc;
 }
 
+int worker_vacate(struct front *f, const struct device *d, struct err *e)
+{
+    struct capbuf device;
+    capbuf_init(&device, FRAME_DEVICE_MAX);
+    int rc = encode_device(d, &device, e);
+    rc = rc == 0 ? f->io.vacate(f->launcher, d->index, capbuf_view(&device), e) : rc;
+    capbuf_finish(&device);
+    return rc;
+}
+
 static void wait_then_restart(struct front *f, struct device *d, const char *why)
 {
     d->restart_ns = ns_add(front_now(f), device_pause_ns(d));

@@ -13,6 +13,9 @@
 void worker_start(struct front *f, struct device *d);
 /* Its worker has another owner now: tells the launcher, for the next front. */
 int worker_name(struct front *f, const struct device *d, struct err *e);
+/* Has the launcher end processes that wait to replace the device's worker; draining_vacated gets
+ * the answer. */
+int worker_vacate(struct front *f, const struct device *d, struct err *e);
 void worker_detach(struct device *d); /* drops the link; the process keeps running */
 /* Frees the front's part of staging memory, and its record. The process keeps running. */
 void worker_forget(struct device *d);

@@ -10,6 +10,7 @@
 #include "daemon/front/clients/lane_int.h"
 #include "daemon/front/clients/shm.h"
 #include "daemon/front/devices/adopt.h"
+#include "daemon/front/devices/draining.h"
 #include "daemon/front/devices/hold_file.h"
 #include "daemon/front/devices/monitor.h"
 #include "daemon/front/model/request.h"
@@ -192,6 +193,16 @@ static int on_release(struct launcher_link *l, uint64_t id, struct err *e)
     return 0;
 }
 
+/* The launcher prepares no worker here. */
+static int on_vacate(struct launcher_link *l, uint64_t id, struct bytes device, struct err *e)
+{
+    (void)l;
+    (void)device;
+    (void)e;
+    draining_vacated(world->f, id, 0);
+    return 0;
+}
+
 static int on_compile(struct compiler *c, const struct compiler_request *q, compiler_done_fn done,
                       void *data, struct err *e)
 {
@@ -231,6 +242,7 @@ static const struct front_io io = {
     .kill = on_kill,
     .keep = on_keep,
     .release = on_release,
+    .vacate = on_vacate,
     .leave_launcher = on_leave,
     .compile = on_compile,
 };

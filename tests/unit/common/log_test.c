@@ -79,6 +79,42 @@ START_TEST(the_environment_says_how_much)
 }
 END_TEST
 
+static void expect_environment(const char *level, const char *format, const char *want)
+{
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(setenv("GPUD_LOG", level, 1), 0);
+    ck_assert_int_eq(setenv("GPUD_LOG_FORMAT", format, 1), 0);
+    ck_assert_int_eq(log_environment(&e), want[0] != '\0' ? ERR_INVALID : 0);
+    ck_assert_str_eq(e.text, want);
+}
+
+/* FAULT other: the environment has an unknown log level or format
+ * required: gpud and its launcher do not start, the launcher's processes warn; the line has the
+ *   variable, its value and the values that exist
+ * defence: `common/log.c`: log_environment
+ * also: `check_config`
+ * mutants: log-environment */
+START_TEST(an_unknown_value_of_the_environment_is_reported)
+{
+    expect_environment("", "", "");
+    expect_environment("warn", "text", "");
+    expect_environment("error", "json", "");
+    expect_environment("loud", "json", "GPUD_LOG = loud: not one of error, warn, info, debug");
+    expect_environment("debug", "xml", "GPUD_LOG_FORMAT = xml: not one of text, json");
+    ck_assert_int_eq(unsetenv("JOURNAL_STREAM"), 0);
+    log_open("prog", LOG_LEVEL_INFO);
+    listen_begin();
+    log_environment_warn();
+    ck_assert_str_eq(listen_end(),
+                     "prog: GPUD_LOG_FORMAT = xml: not one of text, json; correct the "
+                     "environment of gpud-launcher, then restart it\n");
+    ck_assert_int_eq(unsetenv("GPUD_LOG"), 0);
+    ck_assert_int_eq(unsetenv("GPUD_LOG_FORMAT"), 0);
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(log_environment(&e), 0);
+}
+END_TEST
+
 /* ---- the journal ----------------------------------------------------------------------------- */
 
 /* A double of the journal: a socket that takes entries. */
@@ -442,10 +478,11 @@ START_TEST(long_lines_are_cut)
 END_TEST
 
 SUITE_MAIN("log", names_and_levels_agree, only_what_is_wanted_is_written,
-           the_environment_says_how_much, the_journal_gets_fields_by_a_socket_of_its_own,
-           a_newline_makes_no_field, a_full_journal_costs_lines_and_says_so,
-           a_journal_that_is_gone_costs_no_line, a_flood_is_cut_and_told,
-           a_window_that_began_later_goes_on, what_was_left_out_is_told_without_a_later_line,
+           the_environment_says_how_much, an_unknown_value_of_the_environment_is_reported,
+           the_journal_gets_fields_by_a_socket_of_its_own, a_newline_makes_no_field,
+           a_full_journal_costs_lines_and_says_so, a_journal_that_is_gone_costs_no_line,
+           a_flood_is_cut_and_told, a_window_that_began_later_goes_on,
+           what_was_left_out_is_told_without_a_later_line,
            a_reader_that_stopped_costs_lines_and_no_time, json_is_chosen_by_the_environment,
            each_line_ends_with_what_to_do, nobody_forges_a_line, all_that_is_written_is_text,
            long_lines_are_cut)

@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "daemon/front/devices/discover.h"
+#include "daemon/front/devices/draining.h"
 #include "daemon/front/memory/buffers.h"
 #include "daemon/front/memory/settle.h"
 #include "daemon/front/model/wake.h"
@@ -193,6 +194,17 @@ static int fake_release(struct launcher_link *l, uint64_t id, struct err *e)
     return 0;
 }
 
+static struct fake *current; /* the last one that was created */
+
+static int none_wait(struct launcher_link *l, uint64_t id, struct bytes device, struct err *e)
+{
+    (void)l;
+    (void)device;
+    (void)e;
+    draining_vacated(&current->f, id, 0);
+    return 0;
+}
+
 static const struct front_io fake_io = {
     .now_ns = fake_now,
     .reply = no_reply,
@@ -208,6 +220,7 @@ static const struct front_io fake_io = {
     .kill = no_kill,
     .keep = fake_keep,
     .release = fake_release,
+    .vacate = none_wait,
     .compile = NULL, /* a test that compiles has a compiler */
 };
 
@@ -232,6 +245,7 @@ struct fake *fake_create(void)
 {
     struct fake *k = calloc(1, sizeof *k);
     ck_assert_ptr_nonnull(k);
+    current = k;
     now_ns = FAKE_BEGIN_NS;
     config_defaults(&k->f.config);
     k->f.config.window = 4;

@@ -210,6 +210,28 @@ START_TEST(without_its_worker_it_ends)
 }
 END_TEST
 
+/* Whatever its arguments: they may have changed since. */
+START_TEST(a_drained_device_has_none)
+{
+    (void)pair("echo", "device");
+    struct child *mine = prepared();
+    struct child *other = ask(2, "echo", "another device", true);
+    kill_first();
+    mine->timed_out = true; /* hides it from prepared() */
+    (void)workers_tend(&w, later(other, 0), true);
+    struct child *another = prepared();
+    ck_assert_ptr_nonnull(another);
+    mine->timed_out = false;
+    ck_assert_uint_eq(workers_vacate(&w, bytes_str("device")), 0);
+    ck_assert_int_eq(mine->kind, CHILD_FREE);
+    ck_assert_ptr_eq(prepared(), another);
+    ck_assert_uint_eq(workers_vacate(&w, bytes_str("device")), 0);
+    struct child *fresh = ask(3, "echo", "device", true);
+    ck_assert_int_ne(fresh->pid, another->pid);
+    check_echo(fresh);
+}
+END_TEST
+
 START_TEST(a_worker_that_comes_back_keeps_it)
 {
     (void)pair("echo", "device");
@@ -328,7 +350,8 @@ END_TEST
 
 SUITE_MAIN_IN("launcher workers", setup, teardown, the_next_worker_is_the_prepared_one,
               a_prepared_worker_has_only_what_it_is_given, others_do_not_get_it,
-              without_its_worker_it_ends, a_worker_that_comes_back_keeps_it, the_settings_want_none,
+              without_its_worker_it_ends, a_drained_device_has_none,
+              a_worker_that_comes_back_keeps_it, the_settings_want_none,
               a_lost_one_is_replaced_by_a_start, a_killed_one_is_replaced,
               one_that_ends_by_itself_is_not_replaced, it_stays_when_the_front_ends,
               users_of_a_pool_are_for_workers_first)

@@ -201,6 +201,59 @@ START_TEST(it_is_released_and_resumed)
 }
 END_TEST
 
+static unsigned asked;
+
+static int on_vacate(struct launcher_link *l, uint64_t id, struct bytes device, struct err *e)
+{
+    (void)l;
+    (void)e;
+    ck_assert_uint_eq(id, 1);
+    ck_assert_uint_gt(device.size, 0);
+    asked++;
+    return 0;
+}
+
+/* FAULT other: an operator drains a device beside whose worker another one is prepared
+ * required: the device is drained when that process has ended, too, since it has the driver loaded
+ * defence: `front/devices/draining.c`: vacated; `launcher/workers.c`: workers_vacate
+ * also: `launcher_workers_test`: a_drained_device_has_none;
+ *   `test_system_drain`: a_device_is_released
+ * mutants: drain-prepared, drain-vacates */
+START_TEST(prepared_workers_end_first)
+{
+    begin();
+    asked = 0;
+    k->f.io.vacate = on_vacate;
+    drain(false);
+    for (unsigned i = 0; i < BUFFERS; i++) {
+        answer(copies[i], 0);
+    }
+    ck_assert_uint_eq(asked, 0); /* its worker is there, and may need a successor */
+    ends();
+    ck_assert_uint_eq(asked, 1);
+    ck_assert_int_eq(d->drain.state, DRAIN_HOLDS);
+    ck_assert(says("gpud-prepared has yet to end"));
+    watch();
+    ck_assert_uint_eq(asked, 1);
+    draining_vacated(&k->f, 1, 1); /* the driver hangs */
+    watch();
+    ck_assert_uint_eq(asked, 1);
+    fake_pass(100 * NS_PER_MS);
+    watch();
+    ck_assert_uint_eq(asked, 2);
+    fake_pass(NS_PER_S); /* the answer was lost, with the launcher */
+    watch();
+    ck_assert_uint_eq(asked, 3);
+    ck_assert_int_eq(d->drain.state, DRAIN_HOLDS);
+    draining_vacated(&k->f, 1, 0);
+    watch();
+    ck_assert_int_eq(d->drain.state, DRAIN_RELEASED);
+    draining_vacated(&k->f, 2, 0); /* no such device */
+    resume();
+    finish();
+}
+END_TEST
+
 /* What was copied before may be written now. */
 START_TEST(resumed_during_the_copies)
 {
@@ -400,6 +453,7 @@ int main(void)
     Suite *suite = suite_create("draining");
     TCase *tcase = tcase_create("draining");
     tcase_add_test(tcase, it_is_released_and_resumed);
+    tcase_add_test(tcase, prepared_workers_end_first);
     tcase_add_test(tcase, resumed_during_the_copies);
     tcase_add_test(tcase, its_worker_dies_during_the_copies);
     tcase_add_test(tcase, a_copy_fails);

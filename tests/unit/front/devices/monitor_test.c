@@ -7,6 +7,7 @@
 
 #include "common/clock.h"
 #include "daemon/front/devices/discover.h"
+#include "daemon/front/devices/drained.h"
 #include "daemon/front/devices/hold_file.h"
 #include "daemon/front/devices/monitor.h"
 #include "daemon/front/workers/launcher_link.h"
@@ -143,6 +144,38 @@ START_TEST(one_is_kept_without_anybody_looking)
     ck_assert_uint_eq(killed, 1);
     at(71); /* it begins no round */
     ck_assert_uint_eq(killed, 2);
+    end();
+}
+END_TEST
+
+static int on_kill_fails(struct launcher_link *l, uint64_t id, int signal, struct err *e)
+{
+    (void)l;
+    (void)id;
+    (void)signal;
+    return err_set(e, ERR_CLOSED, "the launcher takes no orders");
+}
+
+/* It is no worker: the line has a kind of its own, and says what follows for operators. */
+START_TEST(one_that_cannot_be_ended_is_no_worker)
+{
+    char said[512] = "";
+    int lines[2];
+    begin();
+    k->f.io.kill = on_kill_fails;
+    at(0);
+    ck_assert_int_eq(pipe(lines), 0);
+    int stderr_fd = dup(STDERR_FILENO);
+    ck_assert_int_ge(dup2(lines[1], STDERR_FILENO), 0);
+    at(61);
+    ck_assert_int_ge(dup2(stderr_fd, STDERR_FILENO), 0);
+    ck_assert_int_gt(read(lines[0], said, sizeof said - 1), 0);
+    ck_assert_msg(strstr(said, "gpud-monitor: the launcher takes no orders; systemctl restart "
+                               "gpud-launcher if device health stays unknown") != NULL,
+                  "%s", said);
+    (void)close(stderr_fd);
+    (void)close(lines[0]);
+    (void)close(lines[1]);
     end();
 }
 END_TEST
@@ -414,11 +447,85 @@ START_TEST(all_instances_are_opened_unless_workers_are_told_which)
 }
 END_TEST
 
+static void on_any_changed(struct front *f, struct device *d)
+{
+    (void)f;
+    (void)d;
+}
+
+/* Instance `which` of two is drained, by the former front; this one finds no worker. */
+static void start_beside_a_drained_one(unsigned which)
+{
+    k->f.hooks.device_changed = on_any_changed;
+    k->f.listed = true;
+    (void)strcpy(k->f.config.backend, "auto");
+    for (unsigned i = 0; i < FAKE_DEVICES; i++) {
+        k->device[i].number = i;
+        k->device[i].siblings = 1; /* a process sees one */
+        (void)strcpy(k->device[i].backend, "cuda");
+        (void)snprintf(k->device[i].pin, sizeof k->device[i].pin, "uuid=MIG-%u", i);
+    }
+    drained_by(&k->device[which], "ops");
+    device_set_drain(&k->device[which], DRAIN_HOLDS);
+    drained_note(&k->f, &k->device[which]);
+    device_set_drain(&k->device[which], DRAIN_NONE);
+    hold_file_destroy(k->f.holds);
+    ck_assert_int_eq(hold_file_create(&k->f.holds, NULL), 0);
+    k->f.device_count = 0;
+    discover_start(&k->f);
+}
+
+/* FAULT other: gpud starts while an instance of MIG is drained
+ * required: it serves the other instances, and no process opens the GPU to look for them
+ * defence: `front/devices/drained.c`: know_all; `front/devices/discover.c`: open_known
+ * also: `test_system_gpus`: instances_beside_a_drained_one_serve
+ * mutants: drain-siblings, drain-asks */
+START_TEST(instances_beside_a_drained_one_are_known)
+{
+    unsigned which = (unsigned)_i;
+    begin();
+    start_beside_a_drained_one(which);
+    ck_assert_uint_eq(k->f.device_count, 2);
+    ck_assert_uint_eq(workers, 1);
+    ck_assert(device_drains(k->f.device[which]));
+    ck_assert(!device_drains(k->f.device[1 - which]));
+    ck_assert_str_eq(k->f.device[0]->pin, "uuid=MIG-0");
+    ck_assert_str_eq(k->f.device[1]->pin, "uuid=MIG-1");
+    device_set_state(k->f.device[which], DEVICE_RESTING, ""); /* draining_watch */
+    at(0);
+    ck_assert_uint_eq(started, 0);
+    for (unsigned i = 0; i < FAKE_DEVICES; i++) {
+        worker_forget(k->f.device[i]);
+        free(k->f.device[i]);
+        k->f.device[i] = &k->device[i];
+    }
+    end();
+}
+END_TEST
+
+/* The settings choose devices, perhaps others than before. */
+START_TEST(chosen_devices_are_not_those_that_were_known)
+{
+    begin();
+    (void)strcpy(k->f.config.devices, _i == 0 ? "1" : "");
+    (void)strcpy(k->f.config.backend_options, _i == 0 ? "" : "uuid=MIG-1");
+    start_beside_a_drained_one(0);
+    ck_assert_uint_eq(k->f.device_count, 1);
+    ck_assert_ptr_null(hold_file_known(k->f.holds, dir, 0));
+    worker_forget(k->f.device[0]);
+    free(k->f.device[0]);
+    k->f.device[0] = &k->device[0];
+    k->f.device_count = FAKE_DEVICES;
+    end();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("monitor");
     TCase *tcase = tcase_create("monitor");
     tcase_add_test(tcase, one_is_kept_without_anybody_looking);
+    tcase_add_test(tcase, one_that_cannot_be_ended_is_no_worker);
     tcase_add_test(tcase, the_first_answer_may_take_longer);
     tcase_add_test(tcase, one_that_stood_still_has_time_to_tell);
     tcase_add_loop_test(tcase, what_is_not_known_holds_for_a_while, 0, 2);
@@ -428,6 +535,8 @@ int main(void)
     tcase_add_test(tcase, a_drained_device_has_no_monitor);
     tcase_add_test(tcase, without_a_device_to_ask_about_there_is_none);
     tcase_add_test(tcase, all_instances_are_opened_unless_workers_are_told_which);
+    tcase_add_loop_test(tcase, instances_beside_a_drained_one_are_known, 0, 2);
+    tcase_add_loop_test(tcase, chosen_devices_are_not_those_that_were_known, 0, 2);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

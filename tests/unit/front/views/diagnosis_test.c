@@ -63,6 +63,40 @@ START_TEST(a_device_that_was_asked_for)
 }
 END_TEST
 
+static void drain(struct device *d)
+{
+    d->drain.state = DRAIN_RELEASED;
+    put(d, DEVICE_RESTING, "released");
+}
+
+/* FAULT other: devices are drained, all or while another one fails
+ * required: `/readyz`, `gpuctl status` and the service manager's status say how many devices are
+ *   needed without the drained ones, and name a device that fails before one that is drained. The
+ *   daemon is not ready without a device; its start does not fail for a drain
+ * defence: `front/views/diagnosis.c`: needed, first_device; `front/pipeline.c`: is_up
+ * also: `test_system_metrics`: readiness_with_drained_devices; `test_system_drain`:
+ *   a_start_with_drained_devices
+ * mutants: drain-first, drain-needed, drain-up */
+START_TEST(drained_devices_are_known)
+{
+    struct fake *k = fake_create();
+    k->f.config.min_devices = 2;
+    drain(&k->device[0]);
+    ck_assert(diagnosis_ready(&k->f));
+    expect(&k->f, "device 0 is drained: released");
+    put(&k->device[1], DEVICE_WAITING, "signal 11");
+    ck_assert(!diagnosis_ready(&k->f));
+    expect(&k->f, "0 of 1 required devices serve: device 1 is restarting: signal 11");
+    k->f.config.min_devices = 0;
+    expect(&k->f, "no device serves: device 1 is restarting: signal 11");
+    k->f.config.min_devices = 1;
+    drain(&k->device[1]);
+    ck_assert(!diagnosis_ready(&k->f));
+    expect(&k->f, "0 of 1 required devices serve: device 0 is drained: released");
+    fake_destroy(k);
+}
+END_TEST
+
 START_TEST(what_is_full)
 {
     struct fake *k = fake_create();
@@ -124,4 +158,5 @@ START_TEST(a_worker_that_lacks_a_processor)
 END_TEST
 
 SUITE_MAIN("diagnosis", nothing_is_wrong, too_few_devices_and_why, a_device_that_was_asked_for,
-           what_is_full, a_note_is_short, a_worker_that_lacks_a_processor)
+           drained_devices_are_known, what_is_full, a_note_is_short,
+           a_worker_that_lacks_a_processor)
