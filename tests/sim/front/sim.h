@@ -700,6 +700,7 @@ bool domain_rests(struct sim *s, const struct sim_worker *x);
 /* Did a client ask for its end, because of a job that may still be on its way there? */
 bool domain_is_unwanted(const struct sim *s, const struct sim_worker *x);
 const struct job *domain_head(struct front *f, struct device *d);
+void domain_check_alone(struct sim *s, const struct device *d, uint64_t job);
 void domain_check_turn(struct sim *s, const struct device *d, uint64_t job);
 void domain_check_overrun(struct sim *s, const struct device *base);
 void rules_notices(struct sim *s);

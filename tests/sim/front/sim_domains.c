@@ -1,4 +1,4 @@
-/* Rules of tenants with workers of their own. */
+/* Rules of tenants with workers of their own, and of jobs with a worker to themselves. */
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
@@ -271,5 +271,22 @@ void domain_check_overrun(struct sim *s, const struct device *base)
     if (s->now_ns > since + over && !turn_outstays(d, d->inflight)) {
         sim_fail(s, "turns: worker %" PRIu64 " keeps its device from others for %" PRIu64 " ms",
                  d->worker, (s->now_ns - since) / NS_PER_MS);
+    }
+}
+
+/* ---- jobs under suspicion -------------------------------------------------------------------- */
+
+/* Such a job has its worker for itself: only so the worker's next end tells which job is to blame.
+ */
+void domain_check_alone(struct sim *s, const struct device *d, uint64_t job)
+{
+    const struct job *sent = job_find(s->f->jobs, job);
+    for (const struct job *j = d->inflight; j != NULL && sent != NULL; j = j->device_next) {
+        if (j != sent && (j->trust != TRUST_SHARED || sent->trust != TRUST_SHARED)) {
+            sim_fail(s,
+                     "alone: job %" PRIu64 " is sent to worker %" PRIu64 ", which has job %" PRIu64
+                     ", and %s is to run alone",
+                     job, d->worker, j->id, j->trust != TRUST_SHARED ? "that one" : "the new one");
+        }
     }
 }

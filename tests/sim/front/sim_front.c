@@ -103,6 +103,7 @@ static int on_send(struct link *l, const struct schema *schema, const void *msg,
     if (schema == &schema_msg_f_job) {
         monitor_check_job(world, d->number, ((const struct msg_f_job *)msg)->job);
         domain_check_turn(world, d, ((const struct msg_f_job *)msg)->job);
+        domain_check_alone(world, d, ((const struct msg_f_job *)msg)->job);
         drain_check_job(world, d, ((const struct msg_f_job *)msg)->job);
     }
     if (schema == &schema_msg_f_budget) {
