@@ -94,6 +94,19 @@ void domain_check_taken(struct sim *s)
     }
 }
 
+/* One more may be the spare worker that a tenant takes while it starts. */
+static void check_places(struct sim *s, const struct device *base)
+{
+    unsigned workers = 0;
+    for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
+        workers += d->worker != 0 && d->killed_ns == 0;
+    }
+    if (base->base == NULL && workers > s->f->config.domains_max + s->f->config.domain_spare) {
+        sim_fail(s, "domain: device %u has %u workers of single tenants, of %" PRIu64, base->index,
+                 workers, s->f->config.domains_max);
+    }
+}
+
 /* All that is in a tenant's own worker is that tenant's, and all pools together have no more than
  * there is. */
 void domain_check(struct sim *s, const struct device *d)
@@ -105,6 +118,7 @@ void domain_check(struct sim *s, const struct device *d)
     }
     check_jobs(s, d);
     check_copies(s, d);
+    check_places(s, d);
     lease_check(s, d);
     for (const struct buffer *b; (b = idmap_next(&s->f->buffers, &cursor, NULL)) != NULL;) {
         bool own = d->owner != NULL ? b->tenant == d->owner : !b->tenant->apart;
