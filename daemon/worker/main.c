@@ -164,23 +164,33 @@ static int report_absent(const struct err *why, unsigned devices)
     return EXIT_ABSENT;
 }
 
+/* Waits for what comes through the channel; 0: not at all. */
+static bool channel_waits(int timeout_ms)
+{
+    struct pollfd p = {.fd = CHANNEL_FD, .events = POLLIN};
+    int rc;
+    while ((rc = poll(&p, 1, timeout_ms)) < 0 && errno == EINTR) {
+    }
+    return rc > 0;
+}
+
 /* A prepared worker loads the driver before it is needed, and waits for its memory: input and
  * output in one frame. It opens no device, which would take device memory. Does not return where it
- * is of no use: the driver gains nothing, the launcher has ended, the device is not there now. */
+ * is of no use: the driver gains nothing, the launcher has ended, the device is not there now. If
+ * it has become a worker meanwhile it serves like any other. */
 static int prepare(const struct device_options *o, const struct backend *b, struct err *e)
 {
     char byte;
     size_t size = 0;
     unsigned count = 0;
     struct frame_fds fds = {.count = 0};
-    struct pollfd p = {.fd = CHANNEL_FD, .events = POLLIN};
-    struct err ignored = ERR_INIT; /* a worker that is started then tells it */
-    if (b == NULL || !b->early || b->enumerate(o->options, &count, &ignored) != 0 ||
-        o->index >= count) {
+    struct err ignored = ERR_INIT; /* a worker tells it when it opens the device */
+    bool useless = b == NULL || !b->early || b->enumerate(o->options, &count, &ignored) != 0 ||
+                   o->index >= count;
+    if (useless && !channel_waits(0)) {
         _exit(0); /* threads of the driver may run */
     }
-    while (poll(&p, 1, -1) < 0 && errno == EINTR) {
-    }
+    (void)channel_waits(-1);
     int rc = seqpacket_recv(CHANNEL_FD, &byte, sizeof byte, &size, &fds, e);
     if (rc == SEQPACKET_EOF) {
         _exit(0);
