@@ -307,8 +307,9 @@ static pid_t prepared(const struct daemon *d)
  * required: jobs go on; another is prepared after 3 s, and a worker that is due before starts
  *   as without one
  * defence: `launcher/workers.c`: hand_over, replace
- * also: `launcher_workers_test`
- * mutants: prepared-lost, prepared-like, prepared-alone, prepared-replaced, prepared-useless */
+ * also: `launcher_workers_test`; `worker_prepared_test`
+ * mutants: prepared-lost, prepared-like, prepared-alone, prepared-replaced, prepared-useless,
+ *   prepared-taken */
 START_TEST(the_next_worker_is_the_prepared_one)
 {
     struct daemon d;
