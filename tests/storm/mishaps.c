@@ -430,11 +430,25 @@ static uint64_t recovery_max_ns(const struct storm *s, int victim)
     return victim == VICTIM_COMPILER && quiet_ns > RECOVERY_MAX ? quiet_ns : RECOVERY_MAX;
 }
 
+/* A worker outlives its launcher by some milliseconds, and may answer once more meanwhile. So what
+ * is asked counts from the next launcher on. */
+static void await_launcher(struct storm *s, struct mishap *m)
+{
+    pid_t now = storm_victim(s, VICTIM_LAUNCHER, 0);
+    if (!m->renewed && now != 0 && now != m->pid) {
+        m->renewed = true;
+        recovery_begin(s, m);
+    }
+}
+
 static void look_after(struct storm *s, struct mishap *m)
 {
     uint64_t at = 0;
     int victim = rules[m->kind].victim;
-    if (recovered(s, m, &at)) {
+    if (victim == VICTIM_LAUNCHER) {
+        await_launcher(s, m);
+    }
+    if ((victim != VICTIM_LAUNCHER || m->renewed) && recovered(s, m, &at)) {
         ledger_log(s->l, "served again %.0f ms after: %s, process %d",
                    (double)(at - m->began_ns) / 1e6, mishap_name(m->kind), (int)m->pid);
         if (victim >= 0 && s->recoveries[victim] < RECOVERIES_MAX) {

@@ -53,6 +53,7 @@ struct mishap {
     uint64_t began_ns, end_ns; /* end_ns: when it is undone; then: when it was */
     pid_t pid;                 /* of its process, 0: none */
     int fd;                    /* of its client, -1: none */
+    bool renewed;              /* the launcher: another one runs */
     unsigned harms[VICTIM_COUNT];
 };
 
