@@ -150,7 +150,7 @@ static const struct {
     unsigned
         processes; /* of gpud-worker: the workers, and one that waits to replace a shared one */
 } ways[] = {
-    {"sim", "devices=2", "", "1", "1", true, 1},
+    {"sim", "devices=2", "", "1", "1", true, 2},
     {"opencl", "", "", "0", "0", false, 2},
     {"opencl", "", "load_kernels = yes\n", "0", "0", false, 3}, /* in a worker of its own */
 };
