@@ -59,7 +59,8 @@ if [ "$build" != inside ]; then
         mmdebstrap --quiet --format=tar --variant=apt --include=systemd-sysv,dbus,kmod bookworm "$here/root.new" "${sources[@]}"
         mv "$here/root.new" "$here/root.tar"
     fi
-    exec unshare --mount scripts/package-try.sh --inside
+    # What is set for builds on this host means nothing in the root.
+    exec env -u CMAKE_C_COMPILER_LAUNCHER unshare --mount scripts/package-try.sh --inside
 fi
 
 # From here on in a mount namespace of its own, which ends with all its mounts.
