@@ -390,6 +390,7 @@ static void on_arm(uv_prepare_t *prepare)
     struct front *f = prepare->data;
     lanes_flush(f->lanes); /* for answers that the timer's work has sent */
     if (f->wake_ns == f->armed_ns || front_life_stops(f->life)) {
+        f->awake_ns = f->armed_ns; /* if nothing is due, the loop may sleep for ever */
         return;
     }
     uint64_t now = front_now(f);

@@ -1,0 +1,86 @@
+/* The loop's timer (daemon/front/pipeline.c): what counts as time for which the process stood
+ * still. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "daemon/front/pipeline_int.h"
+#include "tests/unit/front/fake_front.h"
+
+static struct fake *k;
+static uv_loop_t loop;
+
+/* A turn of the loop, in which the timer is set anew, and has not fired before. */
+static void turn(uint64_t wake_ns)
+{
+    k->f.wake_ns = wake_ns;
+    (void)uv_timer_stop(&k->f.timer); /* it counts real time */
+    (void)uv_run(&loop, UV_RUN_NOWAIT);
+    ck_assert_uint_eq(k->f.armed_ns, k->f.wake_ns);
+}
+
+static void begin(void)
+{
+    k = fake_create();
+    ck_assert_int_eq(uv_loop_init(&loop), 0);
+    k->f.loop = &loop;
+    pipeline_init(&k->f);
+    turn(NS_NEVER);
+}
+
+static void close_one(uv_handle_t *handle, void *data)
+{
+    (void)data;
+    uv_close(handle, NULL);
+}
+
+static void end(void)
+{
+    uv_walk(&loop, close_one, NULL);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    ck_assert_int_eq(uv_loop_close(&loop), 0);
+    fake_destroy(k);
+}
+
+/* Twice before the timer's work is done: all of it counts. */
+START_TEST(each_standstill_counts)
+{
+    begin();
+    turn(fake_now() + 10 * NS_PER_MS);
+    fake_pass(5 * NS_PER_S);
+    turn(fake_now() - 1);
+    fake_pass(8 * NS_PER_S);
+    turn(fake_now() - 1);
+    ck_assert_uint_eq(k->f.away_ns, 13 * NS_PER_S - 10 * NS_PER_MS);
+    end();
+}
+END_TEST
+
+/* A loop that sleeps as long as it meant to, or for ever as nothing is due, has not stood still. */
+START_TEST(sleep_is_no_standstill)
+{
+    begin();
+    k->f.awake_ns = fake_now(); /* as the timer's work leaves it, which asks for no more */
+    k->f.armed_ns = NS_NEVER;
+    turn(NS_NEVER);
+    fake_pass(600 * NS_PER_S);
+    turn(fake_now() + 20 * NS_PER_S);
+    fake_pass(19 * NS_PER_S);
+    turn(fake_now() + NS_PER_S / 2);
+    ck_assert_uint_eq(k->f.away_ns, 0);
+    end();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("pipeline");
+    TCase *tcase = tcase_create("pipeline");
+    tcase_add_test(tcase, each_standstill_counts);
+    tcase_add_test(tcase, sleep_is_no_standstill);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
