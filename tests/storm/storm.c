@@ -92,28 +92,14 @@ struct usages {
     struct usage front, launcher;
 };
 
-/* A daemon that is degraded serves, too: after a full disk its cache is in doubt until it has
+/* When clients have left and nothing lingers. After a full disk the daemon is degraded until it has
  * compiled again, which no client asks for any more. */
-static bool serves(const struct storm *s)
-{
-    gpud_client *c = NULL;
-    gpud_table *t = NULL;
-    gpud_options o = {.size = sizeof o, .connect_timeout_ns = SECOND, .timeout_ns = 5 * SECOND};
-    bool is =
-        gpud_open(s->d.url, &o, &c) == 0 && gpud_query(c, "status", NULL, &t) == 0 &&
-        strcmp(gpud_table_text(t, 0, (uint32_t)gpud_table_find(t, "state")), "not ready") != 0;
-    gpud_table_free(t);
-    gpud_close(c);
-    return is;
-}
-
-/* When clients have left and nothing lingers. */
 static struct usages settle(struct storm *s)
 {
     while (s->d.pid == 0) {
         storm_tick(s);
     }
-    ck_until(serves(s));
+    ck_until(daemon_serves(&s->d));
     tick_ms(s, LINGERS_MS);
     struct usages u = {usage_of(s->d.pid), usage_of(storm_victim(s, VICTIM_LAUNCHER, 0))};
     u.front.heap = heap_of_front(s->heap);

@@ -227,25 +227,6 @@ bool house_lives(struct house *h)
     return h->d.pid != 0 && lives(h->d.pid);
 }
 
-bool house_ready(const struct house *h)
-{
-    gpud_client *c = NULL;
-    gpud_table *t = NULL;
-    gpud_options o = {.size = sizeof o, .connect_timeout_ns = SECOND, .timeout_ns = 5 * SECOND};
-    bool ready = false;
-    if (gpud_open(h->d.url, &o, &c) != 0) {
-        return false;
-    }
-    if (gpud_query(c, "status", NULL, &t) == 0) {
-        const char *state = gpud_table_text(t, 0, (uint32_t)gpud_table_find(t, "state"));
-        ready = strcmp(state, "not ready") !=
-                0; /* "degraded" serves: without its cache, as an example */
-        gpud_table_free(t);
-    }
-    gpud_close(c);
-    return ready;
-}
-
 int house_start(struct house *h, uint64_t patience)
 {
     daemon_spawn(&h->d);
@@ -256,7 +237,7 @@ int house_await(struct house *h, uint64_t patience)
 {
     uint64_t end_ns = now_ns() + patience;
     int status = 0;
-    while (!house_ready(h)) {
+    while (!daemon_serves(&h->d)) {
         if (wait_front(h, 0, &status)) {
             return status;
         }

@@ -39,7 +39,6 @@ int house_stop(struct house *h);
 void house_abandon(struct house *h); /* SIGKILL for all of them */
 bool house_lives(struct house *h);   /* false: gpud ended, `end` tells */
 int house_wait(struct house *h);     /* as house_start, for a gpud that ends by itself */
-bool house_ready(const struct house *h);
 pid_t house_process(const struct house *h, enum role role); /* that lives; 0: none */
 struct holding house_holding(const struct house *h, enum role role);
 /* In the runtime folder, the cache and TMPDIR, without compiled kernels. */

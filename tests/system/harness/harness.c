@@ -274,25 +274,37 @@ void daemon_spawn(struct daemon *d)
     d->pid = program_start(argv, d->log, d->log, d->descriptors);
 }
 
-/* Waits in small steps for a client of any kind; false if it is not there yet. That workers are not
- * confined is a problem that `status` tells. */
+#define DAEMON_STATE 32 /* bytes of `state` in the table `status` */
+
+/* false: no client of any kind gets an answer yet. */
+static bool daemon_state(const struct daemon *d, char state[DAEMON_STATE])
+{
+    gpud_client *c = NULL;
+    gpud_table *t = NULL;
+    gpud_options o = {.size = sizeof o, .connect_timeout_ns = SECOND, .timeout_ns = 5 * SECOND};
+    bool told = gpud_open(d->url, &o, &c) == 0 && gpud_query(c, "status", NULL, &t) == 0;
+    if (told) {
+        (void)snprintf(state, DAEMON_STATE, "%s",
+                       gpud_table_text(t, 0, (uint32_t)gpud_table_find(t, "state")));
+    }
+    gpud_table_free(t);
+    gpud_close(c);
+    return told;
+}
+
+/* That workers are not confined is a problem that `status` tells. */
 static bool ready(const struct daemon *d)
 {
+    char state[DAEMON_STATE];
     const char *confine = getenv("GPUD_CONFINE");
     const char *wanted = confine != NULL && strcmp(confine, "off") == 0 ? "degraded" : "ready";
-    gpud_client *c = NULL;
-    gpud_options o = {.size = sizeof o, .connect_timeout_ns = 2 * SECOND, .timeout_ns = 5 * SECOND};
-    if (gpud_open(d->url, &o, &c) != 0) {
-        return false;
-    }
-    gpud_table *t = NULL;
-    bool is = false;
-    if (gpud_query(c, "status", NULL, &t) == 0) {
-        is = strcmp(gpud_table_text(t, 0, (uint32_t)gpud_table_find(t, "state")), wanted) == 0;
-        gpud_table_free(t);
-    }
-    gpud_close(c);
-    return is;
+    return daemon_state(d, state) && strcmp(state, wanted) == 0;
+}
+
+bool daemon_serves(const struct daemon *d)
+{
+    char state[DAEMON_STATE];
+    return daemon_state(d, state) && strcmp(state, "not ready") != 0;
 }
 
 static void show_log(const struct daemon *d)

@@ -45,6 +45,8 @@ void daemon_end_clean(struct daemon *d, gpud_client *c);
 void daemon_prepare(struct daemon *d, const char *option, ...) __attribute__((sentinel));
 void daemon_spawn(struct daemon *d);
 void daemon_wait_ready(const struct daemon *d);
+/* Whether it takes jobs: also while it is degraded, as without its cache. */
+bool daemon_serves(const struct daemon *d);
 /* SIGTERM; its exit status must be 0 and all its processes must end. */
 void daemon_stop(struct daemon *d);
 /* SIGKILL, reaped. */
