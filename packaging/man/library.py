@@ -9,7 +9,11 @@ import pathlib
 import re
 import sys
 
-TITLE = re.compile(r"^/\* -{4} (.*?) -+ \*/$", re.MULTILINE)
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "docs"))
+import reference  # noqa: E402
+
+TITLE = re.compile(reference.TITLE.pattern, re.MULTILINE)
 FUNCTION = re.compile(r"^GPUD_API [^;{]*?\b(gpud_\w+)\(", re.MULTILINE)
 COMMENT = re.compile(r"^/\*.*?\*/\n", re.DOTALL | re.MULTILINE)
 FAMILIES = {"host memory shared with the daemon": "memory", "kernels and modules": "kernels",
@@ -20,12 +24,6 @@ def roff(text):
     """Text that means nothing to roff."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return "\n".join("\\&" + line if line[:1] in (".", "'") else line for line in text.split("\n"))
-
-
-def words(comment):
-    """The text of a comment, without its frame."""
-    lines = comment.strip()[2:-2].strip("\n").split("\n")
-    return "\n".join(re.sub(r"^ \* ?", "", line).rstrip() for line in lines).strip()
 
 
 def declared(found):
@@ -43,7 +41,7 @@ def body(section):
     out, at = [], 0
     for found in COMMENT.finditer(section):
         out.append(code(section[at:found.start()]))
-        out.append(f".PP\n{roff(words(found.group()))}\n")
+        out.append(f".PP\n{roff(reference.lines_of(found.group().strip()))}\n")
         at = found.end()
     out.append(code(section[at:]))
     return "".join(out)
@@ -59,7 +57,7 @@ def page(name, names, brief, text, version, others):
 def overview(head):
     """Examples are indented; rules begin with a word and a full stop."""
     out = []
-    for paragraph in words(head).split("\n\n"):
+    for paragraph in reference.lines_of(head.strip()).split("\n\n"):
         if paragraph.startswith("  "):
             out.append(code(paragraph))
             continue
