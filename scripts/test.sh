@@ -100,7 +100,7 @@ run_stage() {
         run_demo
         return
     fi
-    local preset filter none=ignore
+    local preset filter none=ignore beside=$((jobs + 1))
     preset=$(stage_preset "$stage")
     progress "$stage: configure"
     cmake --preset "$preset" || return 1
@@ -109,8 +109,9 @@ run_stage() {
     progress "$stage: test"
     [ "$preset" = dev ] && none=error
     read -ra filter <<<"$(stage_filter "$stage")"
-    # More tests than there are processors: most wait for a daemon half of their time.
-    GPUD_FUZZ_SECONDS=$fuzz_seconds ctest --preset "$preset" --parallel $((2 * jobs + 1)) \
+    # More tests than there are processors: most wait for a daemon half of their time; fuzzers do not.
+    [ "$stage" = fuzz ] || beside=$((2 * jobs + 1))
+    GPUD_FUZZ_SECONDS=$fuzz_seconds ctest --preset "$preset" --parallel "$beside" \
         --no-tests="$none" ${filter[@]+"${filter[@]}"} 2>&1 | tee "$logs/$stage"
 }
 
