@@ -6,7 +6,7 @@
 #   scripts/sim-mutants.sh --client   all mutants of client/src, by client_sim
 #   scripts/sim-mutants.sh [--worker|--client] NAME...    only these
 # Builds front_sim (worker_sim, client_sim) in a copy of the tree (build/sim-mutants) for one mutant at a time,
-# and plays seeds 1 to GPUD_SIM_SEEDS (1000) until one breaks a rule. Prints a line for each mutant and the
+# and plays seeds 1 to GPUD_SIM_SEEDS (1000; or a range as of front_sim's --seeds) until one breaks a rule. Prints a line for each mutant and the
 # share that was found. Fails only if the unchanged tree breaks a rule, or a mutant does not build.
 # GPUD_SIM_LANES: processes at once (the number of processors). GPUD_SIM_TRUST=yes: does not play the unchanged tree first.
 set -uo pipefail
@@ -16,6 +16,7 @@ tree=$root/build/sim-mutants/tree
 build=$root/build/sim-mutants/build
 kept=$root/build/sim-mutants/kept
 seeds=${GPUD_SIM_SEEDS:-1000}
+case $seeds in *-*) ;; *) seeds=1-$seeds ;; esac
 lanes=${GPUD_SIM_LANES:-$(nproc)}
 sim=front_sim
 if [ "${1:-}" = --worker ]; then
@@ -39,7 +40,7 @@ make_sim() { cmake --build "$build" --parallel "$lanes" --target "$sim" >"$build
 
 # The first rule that a seed breaks; empty: none does.
 play() {
-    "$build/tests/$sim" --seeds "1-$seeds" --lanes "$lanes" --first 2>&1 |
+    "$build/tests/$sim" --seeds "$seeds" --lanes "$lanes" --first 2>&1 |
         grep -a -m 1 '^seed' | cut -c 1-110
 }
 
@@ -106,5 +107,5 @@ for name in "${names[@]}"; do
     fi
     revert
 done
-echo "${#names[@]} mutants, $found found by $seeds seeds"
+echo "${#names[@]} mutants, $found found by seeds $seeds"
 exit "$bad"

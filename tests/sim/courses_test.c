@@ -32,6 +32,7 @@ static void refused(const char *options, const char *valid)
 
 START_TEST(wrong_options_are_explained)
 {
+    refused("--seeds 5-9/0", "--seeds 5-9/0: give two numbers, 1 <= A <= B");
     refused("--seeds 5-4", "--seeds 5-4: give two numbers, 1 <= A <= B");
     refused("--seeds 0-4", "1 <= A <= B");
     refused("--seeds 1-4x", "1 <= A <= B");

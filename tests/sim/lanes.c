@@ -116,7 +116,7 @@ static unsigned play_lanes(const struct simulation *x, const struct options *o, 
     unsigned running = o->lanes;
     unsigned broken = 0;
     for (unsigned i = 0; i < o->lanes; i++) {
-        lane[i] = (struct lane){.seed = o->first + i, .step = o->lanes};
+        lane[i] = (struct lane){.seed = o->first + i * o->step, .step = o->lanes * o->step};
         lane_start(x, o, &lane[i]);
     }
     while (running > 0) {

@@ -13,11 +13,12 @@
 #define ALONE       "--file has courses behind it, and no other option beside it"
 
 static const char usage[] =
-    "usage: %1$s [--kept] [--seeds A-B] [--lanes N] [--seconds N] [--first] [--keep FOLDER] "
+    "usage: %1$s [--kept] [--seeds A-B[/STEP]] [--lanes N] [--seconds N] [--first] [--keep FOLDER] "
     "[--log]\n"
     "       %1$s --file FILE...\n"
     "  %1$s                               the kept courses, then the usual seeds\n"
     "  %1$s --seeds 1-10000 --lanes 2     these seeds, in two processes\n"
+    "  %1$s --seeds 8-1000/96             every 96th of them\n"
     "  %1$s --seeds 453-453 --log         what happens in one world\n"
     "  %1$s --seeds 1-1000 --keep /tmp    writes shortened courses that break a rule\n"
     "  %1$s --file /tmp/453.course        plays a course\n";
@@ -36,8 +37,8 @@ static _Noreturn void refuse(const char *program, const char *option, const char
     exit(2);
 }
 
-/* Digits only, up to `end`. */
-static bool number(const char *text, char end, uint64_t most, uint64_t *ret_number,
+/* Digits only, up to one of `ends`, or to the end of the text. */
+static bool number(const char *text, const char *ends, uint64_t most, uint64_t *ret_number,
                    const char **ret_rest)
 {
     char *rest = NULL;
@@ -46,7 +47,7 @@ static bool number(const char *text, char end, uint64_t most, uint64_t *ret_numb
     }
     errno = 0;
     uint64_t n = strtoull(text, &rest, 10);
-    if (errno != 0 || *rest != end || n < 1 || n > most) {
+    if (errno != 0 || (*rest != '\0' && strchr(ends, *rest) == NULL) || n < 1 || n > most) {
         return false;
     }
     *ret_number = n;
@@ -57,8 +58,9 @@ static bool number(const char *text, char end, uint64_t most, uint64_t *ret_numb
 static bool range(const char *text, struct options *o)
 {
     const char *rest = NULL;
-    return number(text, '-', SEED_MAX, &o->first, &rest) &&
-           number(rest + 1, '\0', SEED_MAX, &o->last, &rest) && o->first <= o->last;
+    return number(text, "-", SEED_MAX, &o->first, &rest) && *rest == '-' &&
+           number(rest + 1, "/", SEED_MAX, &o->last, &rest) && o->first <= o->last &&
+           (*rest == '\0' || number(rest + 1, "", SEED_MAX, &o->step, &rest));
 }
 
 /* An option that takes a value. false: it is wrong. */
@@ -68,15 +70,16 @@ static bool take(const char *option, const char *value, struct options *o, const
     uint64_t n = 0;
     bool good = true;
     if (strcmp(option, "--seeds") == 0) {
-        *ret_valid = "give two numbers, 1 <= A <= B <= 1000000000000, as in --seeds 1-300";
+        *ret_valid = "give two numbers, 1 <= A <= B <= 1000000000000, as in --seeds 1-300, "
+                     "and perhaps a step, as in --seeds 8-1000/96";
         good = range(value, o);
     } else if (strcmp(option, "--lanes") == 0) {
         *ret_valid = "give a number from 1 to 64";
-        good = number(value, '\0', LANES_MAX, &n, &rest);
+        good = number(value, "", LANES_MAX, &n, &rest);
         o->lanes = (unsigned)n;
     } else if (strcmp(option, "--seconds") == 0) {
         *ret_valid = "give a number from 1 to 1000000";
-        good = number(value, '\0', SECONDS_MAX, &n, &rest);
+        good = number(value, "", SECONDS_MAX, &n, &rest);
         o->until_ns = ns_add(clock_now_ns(), n * NS_PER_S);
     } else {
         struct stat st;
@@ -125,7 +128,7 @@ static void take_files(char **argv, int i, struct options *o)
 
 void options_read(char **argv, struct options *ret_options)
 {
-    struct options o = {.lanes = 1, .until_ns = UINT64_MAX};
+    struct options o = {.step = 1, .lanes = 1, .until_ns = UINT64_MAX};
     for (int i = 1; argv[i] != NULL && o.files == 0; i++) {
         const char *valid = NULL;
         if (strcmp(argv[i], "--file") == 0) {

@@ -12,6 +12,7 @@
 
 struct options {
     uint64_t first, last; /* seeds; last 0: the usual ones */
+    uint64_t step;        /* from one seed to the next */
     unsigned lanes;       /* processes at once */
     uint64_t until_ns;    /* of the real clock */
     bool one;             /* the first broken rule ends all */

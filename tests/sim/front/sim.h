@@ -12,9 +12,8 @@
  *   monitor   the health of devices                sim_monitor.c
  *   operator  drains devices                       sim_drain.c
  *   tokens    clients of other hosts               sim_tokens.c, sim_far.c
- *   model     what buffers must contain            sim_model.c
- *   rules     what must hold at every time         sim_rules.c, sim_explain.c, sim_fair.c,
- *                                                  sim_due.c
+ *   model     what buffers must contain            rules/sim_model.c
+ *   rules     what must hold at every time         rules/
  *
  * Thread: one. Times are virtual and in ns.
  */

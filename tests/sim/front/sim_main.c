@@ -3,7 +3,7 @@
  *
  *   front_sim                     all files of tests/sim/seeds, then seeds 1 to 300
  *   front_sim --kept              the files only
- *   front_sim --seeds A-B         these seeds
+ *   front_sim --seeds A-B[/STEP]  these seeds, or each STEPth of them
  *   front_sim --file FILE...      courses; with one file, what happens in it is printed
  *     --lanes N                   processes at once (1)
  *     --seconds N                 no more worlds after that time
