@@ -3,6 +3,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "daemon/front/model/wake.h"
+#include "daemon/front/modules/compiler.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/queue.h"
 #include "daemon/front/workers/command.h"
@@ -39,6 +40,9 @@ void housekeeping(struct front *f, uint64_t now)
         }
     }
     log_tend();
+    if (f->compiler != NULL) {
+        wake_at(f, compiler_tend(f->compiler, now));
+    }
     again = queue_offer_awaiting(f);
     if (again) {
         wake_at(f, f->house_ns);

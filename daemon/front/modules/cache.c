@@ -358,6 +358,20 @@ static int make_temporary(struct cache *c, char name[CACHE_NAME])
     return fd;
 }
 
+int cache_try(struct cache *c, uint64_t size, struct err *e)
+{
+    char name[CACHE_NAME];
+    int fd = make_temporary(c, name);
+    if (fd < 0) {
+        return err_errno(e, ERR_IO, "making a file in the cache");
+    }
+    int code = posix_fallocate(fd, 0, (off_t)size); /* no errno */
+    (void)close(fd);
+    (void)unlinkat(c->dir, name, 0);
+    return code == 0 ? 0
+                     : err_set(e, ERR_IO, "%s: making room for a file in the cache", strerror(code));
+}
+
 int cache_store(struct cache *c, struct hash key, struct bytes identity, struct bytes data,
                 struct err *e)
 {

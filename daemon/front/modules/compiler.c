@@ -52,6 +52,8 @@ struct compiler {
     struct cache *cache;
     struct err cache_error;     /* why nothing is cached; code 0: the cache works */
     uint64_t cache_complain_ns; /* the log gets no complaint before */
+    uint64_t cache_missed;      /* bytes of the latest binary that could not be written */
+    uint64_t cache_retry_ns;
     char *cache_dir;            /* for files of the vendors' compilers */
     char *build;
     unsigned parallel, owner_parallel;
@@ -318,9 +320,8 @@ static void copy_answer(struct task *t)
 }
 
 /* A full disk is no error of a request. The log complains once an hour. */
-static void note_store(struct compiler *c, int rc, const struct err *why)
+static void note_store(struct compiler *c, int rc, const struct err *why, uint64_t now)
 {
-    uint64_t now = clock_now_ns();
     if (rc == 0) {
         if (c->cache_error.code != 0) {
             log_say(LOG_CACHE_GOOD, "compiled kernels are cached again");
@@ -331,6 +332,7 @@ static void note_store(struct compiler *c, int rc, const struct err *why)
     }
     if (rc != ERR_LIMIT) { /* this error concerns one binary only */
         c->cache_error = *why;
+        c->cache_retry_ns = ns_add(now, COMPILER_RETRY_NS);
     }
     if (now >= c->cache_complain_ns) {
         log_say(LOG_CACHE_BAD, "a compiled kernel is not cached: %s", why->text);
@@ -355,7 +357,21 @@ static void judge_exit(struct compiler *c, struct task *t, int status)
     struct err why = ERR_INIT;
     rc = cache_store(c->cache, t->key, capbuf_view(&t->identity),
                      bytes_of(t->answer, t->answer_size), &why);
-    note_store(c, rc, &why);
+    c->cache_missed = t->identity.size + t->answer_size;
+    note_store(c, rc, &why, clock_now_ns());
+}
+
+uint64_t compiler_tend(struct compiler *c, uint64_t now)
+{
+    if (c->cache == NULL || c->cache_error.code == 0) {
+        return NS_NEVER;
+    }
+    if (now >= c->cache_retry_ns) {
+        struct err why = ERR_INIT;
+        int rc = cache_try(c->cache, c->cache_missed, &why);
+        note_store(c, rc, &why, now);
+    }
+    return c->cache_error.code != 0 ? c->cache_retry_ns : NS_NEVER;
 }
 
 bool compiler_ended(struct compiler *c, uint64_t id, int status, bool timed_out)

@@ -11,6 +11,7 @@
 #include <uv.h>
 
 #include "common/bytes.h"
+#include "common/clock.h"
 #include "common/err.h"
 #include "common/hash.h"
 #include "daemon/front/workers/launcher_link.h"
@@ -66,8 +67,11 @@ bool compiler_ended(struct compiler *c, uint64_t id, int status, bool timed_out)
  * wait for it, like all later requests. */
 void compiler_relink(struct compiler *c, struct launcher_link *launcher);
 /* Why the cache that the options name keeps nothing: it cannot be used, or the latest binary could
- * not be written. NULL: it works. */
+ * not be written, nor is there room for one of its size since. NULL: it works. */
 const struct err *compiler_cache_error(const struct compiler *c);
+/* Tries a cache that could not be written, each COMPILER_RETRY_NS. Returns when to call it next. */
+#define COMPILER_RETRY_NS (10 * NS_PER_S)
+uint64_t compiler_tend(struct compiler *c, uint64_t now);
 
 struct compiler_stats {
     uint64_t started, hits, misses, damaged, failed, running, queued;

@@ -213,8 +213,8 @@ static bool flush(struct recorder *r)
     size_t done = 0;
     while (done < r->text.size) {
         ssize_t n = write(r->fd, r->text.data + done, r->text.size - done);
-        if (n < 0 && errno != EINTR) {
-            fail(r, "it cannot be written", strerror(errno));
+        if (n == 0 || (n < 0 && errno != EINTR)) {
+            fail(r, "it cannot be written", n == 0 ? "no reason given" : strerror(errno));
             return false;
         }
         done += n > 0 ? (size_t)n : 0;

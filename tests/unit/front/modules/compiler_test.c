@@ -684,6 +684,45 @@ START_TEST(a_binary_that_cannot_be_kept_is_told)
 }
 END_TEST
 
+static uint64_t tend_under(const struct rlimit *limit, const struct rlimit *after, uint64_t now)
+{
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, limit), 0);
+    uint64_t next = compiler_tend(compiler, now);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, after), 0);
+    return next;
+}
+
+/* The next kernel may come in a week. */
+START_TEST(a_disk_with_room_again_is_noticed)
+{
+    struct outcome o;
+    struct rlimit before;
+    char binary[512];
+    memset(binary, 'b', sizeof binary - 1);
+    binary[sizeof binary - 1] = '\0';
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+    const struct rlimit full = {.rlim_cur = 0, .rlim_max = before.rlim_max};
+    const struct rlimit little = {.rlim_cur = 256, .rlim_max = before.rlim_max};
+    (void)signal(SIGXFSZ, SIG_IGN);
+    ck_assert_uint_eq(compiler_tend(compiler, clock_now_ns()), NS_NEVER);
+    start("source", &o);
+    struct run run = take_run();
+    answer(&run, 0, binary, "");
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &full), 0);
+    loop_until(&loop, &o.done);
+    uint64_t now = clock_now_ns();
+    uint64_t next = tend_under(&before, &before, now); /* too early */
+    ck_assert_uint_gt(next, now);
+    ck_assert_uint_le(next, now + COMPILER_RETRY_NS);
+    ck_assert_uint_eq(tend_under(&little, &before, next), next + COMPILER_RETRY_NS);
+    ck_assert_ptr_nonnull(compiler_cache_error(compiler)); /* room, but not for such a binary */
+    next += COMPILER_RETRY_NS;
+    ck_assert_uint_eq(tend_under(&before, &before, next), NS_NEVER);
+    ck_assert_ptr_null(compiler_cache_error(compiler));
+    ck_assert_int_eq(rmdir(scratch_path(dir, "cache")), 0); /* nothing is left there */
+}
+END_TEST
+
 START_TEST(a_cache_that_cannot_be_used_is_done_without)
 {
     struct outcome o;
@@ -746,6 +785,7 @@ int main(void)
     tcase_add_test(tc, another_gpud_compile_makes_it_again);
     tcase_add_test(tc, what_changes_its_launcher_is_not_kept);
     tcase_add_test(tc, a_binary_that_cannot_be_kept_is_told);
+    tcase_add_test(tc, a_disk_with_room_again_is_noticed);
     tcase_add_test(tc, a_cache_that_cannot_be_used_is_done_without);
     tcase_add_test(tc, a_source_that_is_too_long);
     suite_add_tcase(suite, tc);
