@@ -368,8 +368,9 @@ int cache_try(struct cache *c, uint64_t size, struct err *e)
     int code = posix_fallocate(fd, 0, (off_t)size); /* no errno */
     (void)close(fd);
     (void)unlinkat(c->dir, name, 0);
-    return code == 0 ? 0
-                     : err_set(e, ERR_IO, "%s: making room for a file in the cache", strerror(code));
+    return code == 0
+               ? 0
+               : err_set(e, ERR_IO, "%s: making room for a file in the cache", strerror(code));
 }
 
 int cache_store(struct cache *c, struct hash key, struct bytes identity, struct bytes data,

@@ -26,7 +26,8 @@ int cache_load(struct cache *c, struct hash key, struct bytes identity, uint8_t 
                size_t *ret_size);
 int cache_store(struct cache *c, struct hash key, struct bytes identity, struct bytes data,
                 struct err *e);
-/* Whether a file of so many bytes, all told, can be written now: its room is taken, and given back. */
+/* Whether a file of so many bytes, all told, can be written now: its room is taken, and given back.
+ */
 int cache_try(struct cache *c, uint64_t size, struct err *e);
 uint64_t cache_bytes(const struct cache *c);
 

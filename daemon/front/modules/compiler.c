@@ -54,7 +54,7 @@ struct compiler {
     uint64_t cache_complain_ns; /* the log gets no complaint before */
     uint64_t cache_missed;      /* bytes of the latest binary that could not be written */
     uint64_t cache_retry_ns;
-    char *cache_dir;            /* for files of the vendors' compilers */
+    char *cache_dir; /* for files of the vendors' compilers */
     char *build;
     unsigned parallel, owner_parallel;
     unsigned queue_max, owner_queue_max;
