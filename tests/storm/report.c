@@ -109,7 +109,8 @@ static bool driver_miscounted(unsigned *aborts, const char *line)
     return end;
 }
 
-/* What the processes of the daemon say before they end by themselves. */
+/* What the processes of the daemon say before they end by themselves. A line about a job repeats
+ * how its worker ended, which has a line of its own. */
 static void check_log(struct storm *s)
 {
     static const char *const words[] = {"signal 6",  "signal 11",      "signal 7",  "signal 8",
@@ -118,7 +119,7 @@ static void check_log(struct storm *s)
     unsigned aborts = 0;
     FILE *f = fopen(s->d.log, "re");
     while (f != NULL && fgets(line, sizeof line, f) != NULL) {
-        bool ours = strncmp(line, "storm:", 6) == 0;
+        bool ours = strncmp(line, "storm:", 6) == 0 || strncmp(line, "gpud: job ", 10) == 0;
         bool explained = driver_gave_up(s, line) || driver_miscounted(&aborts, line);
         s->driver_ends += explained;
         for (unsigned i = 0; !ours && !explained && i < sizeof words / sizeof words[0]; i++) {
