@@ -170,6 +170,21 @@ static int set_members(struct tenant_rules *r, unsigned rule, const char *value,
     return rc;
 }
 
+static int set_percent(const char *key, const char *value, unsigned *out, struct err *e)
+{
+    char number[8];
+    uint64_t percent = 0;
+    size_t length = strlen(value);
+    size_t digits = length > 0 ? length - 1 : 0;
+    (void)snprintf(number, sizeof number, "%.*s", (int)digits, value);
+    if (length > sizeof number - 1 || value[digits] != '%' ||
+        config_number(key, number, false, &percent, NULL) != 0 || percent < 1 || percent > 100) {
+        return err_set(e, ERR_INVALID, "%s = %s: not within 1%% and 100%%", key, value);
+    }
+    *out = (unsigned)percent;
+    return 0;
+}
+
 static int set_amount(const char *key, const char *value, struct amount *out, struct err *e)
 {
     struct amount a = AMOUNT_NONE;
@@ -179,16 +194,9 @@ static int set_amount(const char *key, const char *value, struct amount *out, st
         *out = rc == 0 ? a : *out;
         return rc;
     }
-    char number[8];
-    uint64_t percent = 0;
-    (void)snprintf(number, sizeof number, "%.*s", (int)(length - 1), value);
-    if (length > sizeof number - 1 || config_number(key, number, false, &percent, NULL) != 0 ||
-        percent < 1 || percent > 100) {
-        return err_set(e, ERR_INVALID, "%s = %s: not within 1%% and 100%%", key, value);
-    }
-    a.percent = (unsigned)percent;
-    *out = a;
-    return 0;
+    int rc = set_percent(key, value, &a.percent, e);
+    *out = rc == 0 ? a : *out;
+    return rc;
 }
 
 static int set_bool(const char *key, const char *value, bool *out, struct err *e)
@@ -318,6 +326,9 @@ static int set_pace(struct tenant_limits *l, const char *key, const char *value,
     }
     if (strcmp(key, "inflight_max") == 0) {
         return set_count(key, value, TENANT_THINGS_MAX, &l->in_flight, e);
+    }
+    if (strcmp(key, "device_share") == 0) {
+        return set_percent(key, value, &l->device_share, e);
     }
     if (strcmp(key, "transfer_rate") == 0) {
         return set_rate(key, value, &l->transfer_rate, e);

@@ -119,6 +119,7 @@ int quota_rules(struct front *f, struct tenant_rules *rules, uint64_t memory_max
         bool ruled = t->ruled;
         t->changed = quota_apply(&f->rules, t);
         gate_look(&f->gates, &t->gate, t);
+        share_look(&t->share);
         if (ruled && !t->ruled && t->sessions == 0) {
             forget_later(f, t);
         }
