@@ -181,6 +181,20 @@ START_TEST(a_tenant_that_may_not_connect_is_told_why)
 }
 END_TEST
 
+/* What it has goes on, and the log says so. */
+START_TEST(a_tenant_that_a_reload_removes_is_logged)
+{
+    begin();
+    gpud_client *b = client_open(urls[1]);
+    settings_write("[tenant a]\nload_kernels = no\n");
+    ck_gpud_ok(reload());
+    ck_until(daemon_logged(&d, "tenant b has no section any more: its sessions (1) and"));
+    ck_assert(!daemon_logged(&d, "tenant a has no section"));
+    gpud_close(b);
+    daemon_end(&d, NULL);
+}
+END_TEST
+
 /* As in a container: the path that the daemon has leads nowhere there. */
 START_TEST(a_folder_mounted_elsewhere_serves)
 {
@@ -317,6 +331,7 @@ int main(void)
     Suite *suite = suite_create("sockets");
     suite_add(suite, who_connects_to_a_socket_belongs_to_its_tenant);
     suite_add(suite, a_tenant_that_may_not_connect_is_told_why);
+    suite_add(suite, a_tenant_that_a_reload_removes_is_logged);
     suite_add(suite, a_folder_mounted_elsewhere_serves);
     suite_add(suite, a_reload_adds_changes_and_removes_sockets);
     suite_add(suite, a_front_takes_over_the_sockets_of_the_one_before);

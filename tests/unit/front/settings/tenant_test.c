@@ -309,6 +309,26 @@ START_TEST(what_is_wrong_is_named_and_nothing_changes)
 }
 END_TEST
 
+/* What is more than there is is named with its line, whatever the section. */
+START_TEST(more_than_there_is_is_named)
+{
+    struct err e = ERR_INIT;
+    char text[512];
+    ck_assert_int_eq(load("[tenant a]\nmemory_hard = 8G\ndevices = 0, 1\n", &e), 0);
+    ck_assert(!tenant_rules_exceed(&rules, 2, 8 * GIB, text, sizeof text));
+    ck_assert(!tenant_rules_exceed(&rules, 0, UINT64_MAX, text, sizeof text)); /* none known yet */
+    ck_assert(tenant_rules_exceed(&rules, 1, 8 * GIB, text, sizeof text));
+    ck_assert_ptr_nonnull(strstr(text, ":3: tenant a: devices names 1, the last device is 0"));
+    ck_assert_ptr_null(strstr(text, "none"));
+    ck_assert(tenant_rules_exceed(&rules, 2, 8 * GIB - 1, text, sizeof text));
+    ck_assert_ptr_nonnull(strstr(text, ":2: tenant a: memory_hard is 8589934592 bytes"));
+    ck_assert_int_eq(load("[tenant others]\ndevices = 7\n", &e), 0);
+    ck_assert(tenant_rules_exceed(&rules, 2, 8 * GIB, text, sizeof text));
+    ck_assert_ptr_nonnull(strstr(text, "[tenant others]: tenant others: devices names 7, the last "
+                                       "device is 1, so it can use none"));
+}
+END_TEST
+
 START_TEST(guarantees_fit_or_are_refused_by_name)
 {
     struct err e = ERR_INIT;
@@ -543,6 +563,7 @@ int main(void)
     tcase_add_test(tcase, sockets_are_not_those_of_the_daemon);
     tcase_add_loop_test(tcase, what_is_wrong_is_named_and_nothing_changes, 0,
                         (int)(sizeof bad_files / sizeof bad_files[0]));
+    tcase_add_test(tcase, more_than_there_is_is_named);
     tcase_add_test(tcase, guarantees_fit_or_are_refused_by_name);
     tcase_add_test(tcase, the_ledger_is_the_tenants);
     tcase_add_test(tcase, what_lies_on_the_host_and_in_all_is_limited);
