@@ -17,6 +17,9 @@ struct world {
     struct front f;
     struct device d;
     struct job *job; /* owned */
+    struct {
+        unsigned index, next; /* of a job: decided on, and the next one of its tenant */
+    } * taken;                /* owned: by decision */
     uint64_t now_ns;
 };
 
@@ -38,12 +41,13 @@ static void line_up(struct world *w, struct job *j)
     shares_put(&w->f, j);
 }
 
-static struct world *world_make(unsigned jobs, unsigned tenants)
+static struct world *world_make(unsigned jobs, unsigned tenants, unsigned count)
 {
     char name[32];
     struct world *w = calloc(1, sizeof *w);
     struct tenant **tenant = calloc(tenants, sizeof *tenant);
-    if (w == NULL || tenant == NULL || (w->job = calloc(jobs, sizeof *w->job)) == NULL) {
+    if (w == NULL || tenant == NULL || (w->job = calloc(jobs, sizeof *w->job)) == NULL ||
+        (w->taken = calloc(count, sizeof *w->taken)) == NULL) {
         bench_die("no memory");
     }
     world = w;
@@ -75,31 +79,30 @@ static struct world *world_make(unsigned jobs, unsigned tenants)
     return w;
 }
 
-static void world_end(struct world *w, unsigned jobs)
+static void world_end(struct world *w)
 {
-    for (unsigned i = 0; i < jobs; i++) {
-        shares_drop(&w->f, &w->job[i]);
-    }
     tenant_destroy_all(&w->f.tenants);
     line_finish(&w->d.line);
+    free(w->taken);
     free(w->job);
     free(w);
 }
 
-static void take(struct world *w)
+static struct job *take(struct world *w)
 {
     struct job *j = shares_head(&w->f, &w->d);
     shares_drop(&w->f, j);
     j->device = &w->d;
     shares_taken(&w->f, j);
     job_join_device(j);
+    return j;
 }
 
 /* A job ends, and lines up again as a new one; the next one is taken. */
 static double decide(struct world *w, unsigned count)
 {
     while (w->d.inflight_count < WINDOW) {
-        take(w);
+        (void)take(w);
     }
     uint64_t begin = clock_now_ns();
     for (unsigned i = 0; i < count; i++) {
@@ -109,15 +112,56 @@ static double decide(struct world *w, unsigned count)
         shares_left(&w->f, j, ran);
         job_leave_device(j);
         line_up(w, j);
-        take(w);
+        w->taken[i].index = (unsigned)(take(w) - w->job);
     }
     return (double)(clock_now_ns() - begin) / count;
 }
 
+/* The part of a job that a decision reads and changes, as lines of the cache. */
+#define LINE_BYTES 64u
+#define JOB_LINES  (sizeof(struct job_hot) / LINE_BYTES)
+struct job_hot {
+    char bytes[(offsetof(struct job, clock) + sizeof(struct job_clock) + LINE_BYTES - 1) /
+               LINE_BYTES * LINE_BYTES];
+};
+
+/* What memory alone costs: the jobs that were decided on, in the same order, are read and changed,
+ * and the next one of the tenant is fetched; nothing is decided. */
+static double touch(struct world *w, unsigned count)
+{
+    uint64_t begin = clock_now_ns();
+    for (unsigned i = 0; i < count; i++) {
+        volatile char *at = (volatile char *)&w->job[w->taken[i].index];
+        job_fetch(&w->job[w->taken[i].next]);
+        for (unsigned line = 0; line < JOB_LINES; line++) {
+            at[line * LINE_BYTES]++;
+        }
+    }
+    return (double)(clock_now_ns() - begin) / count;
+}
+
+/* Which job of the same tenant each decision was followed by. */
+static void find_next(struct world *w, unsigned tenants, unsigned count)
+{
+    unsigned *latest = calloc(tenants, sizeof *latest);
+    if (latest == NULL) {
+        bench_die("no memory");
+    }
+    for (unsigned i = count; i-- > 0;) {
+        unsigned tenant = w->taken[i].index % tenants;
+        w->taken[i].next = latest[tenant];
+        latest[tenant] = w->taken[i].index;
+    }
+    free(latest);
+}
+
 static void measure(struct bench *b, const char *what, unsigned jobs, unsigned tenants)
 {
-    struct world *w = world_make(jobs, tenants);
+    if (!bench_wants(b, what)) {
+        return;
+    }
     unsigned count = bench_scale(b, 1000000, 10000);
+    struct world *w = world_make(jobs, tenants, count);
     (void)decide(w, count / 10);
     report_add(&b->report, "decision", what, "time", "ns", decide(w, count));
     while (w->d.inflight != NULL) {
@@ -125,7 +169,13 @@ static void measure(struct bench *b, const char *what, unsigned jobs, unsigned t
         shares_left(&w->f, j, 1);
         job_leave_device(j);
     }
-    world_end(w, jobs);
+    for (unsigned i = 0; i < jobs; i++) {
+        shares_drop(&w->f, &w->job[i]);
+    }
+    find_next(w, tenants, count);
+    (void)touch(w, count / 10);
+    report_add(&b->report, "its memory alone", what, "time", "ns", touch(w, count));
+    world_end(w);
 }
 
 int main(int argc, char **argv)
@@ -144,6 +194,8 @@ int main(int argc, char **argv)
     report_against(&b.report, "decision", "1,000,000 jobs, 1,000 tenants", "time",
                    "1,000 jobs, 10 tenants");
     report_against(&b.report, "decision", "1,000 jobs, 1,000 tenants", "time",
+                   "1,000 jobs, 10 tenants");
+    report_against(&b.report, "its memory alone", "1,000,000 jobs, 1,000 tenants", "time",
                    "1,000 jobs, 10 tenants");
     return bench_end(&b);
 }

@@ -299,6 +299,11 @@ static int check_files(const struct config *config, struct err *e)
     int rc = tenant_rules_read(config, &rules, e);
     rc = rc == 0 ? tenant_rules_folders(&rules, config, e) : rc;
     rc = rc == 0 ? remote_files_read(config, &rules, &tls, e) : rc;
+    if (rc == 0 && tls_end_near(&tls.end, clock_wall_ns() / NS_PER_S)) {
+        char text[TLS_END_TEXT];
+        tls_end_text(&tls.end, "expires", text);
+        (void)fprintf(stderr, "gpud: warning: %s\n", text);
+    }
     tls_files_finish(&tls);
     tenant_rules_finish(&rules);
     return rc;

@@ -38,6 +38,7 @@
 #include "daemon/front/tenants/leases.h"
 #include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/views/access_log.h"
+#include "daemon/front/views/certificate.h"
 #include "daemon/front/views/diagnosis.h"
 #include "daemon/front/views/notify.h"
 #include "daemon/front/views/snapshot.h"
@@ -371,6 +372,9 @@ void pipeline_wake(struct front *f)
     intake_room(f);
     snapshot_watch(f, now);
     trace_watch(f, now);
+    if (certificate_watch(f, now)) {
+        notify_status(f);
+    }
     housekeeping(f, now);
     forget_tenants(f, now);
     beat(f, now);

@@ -6,6 +6,7 @@
 #include "common/log.h"
 #include "daemon/front/clients/sockets.h"
 #include "daemon/front/metrics/metrics.h"
+#include "daemon/front/model/wake.h"
 #include "daemon/front/pipeline_int.h"
 #include "daemon/front/tenants/budget.h"
 #include "daemon/front/tenants/quota_send.h"
@@ -49,7 +50,12 @@ int pipeline_tls(struct front *f, struct err *e)
         return 0;
     }
     int rc = listener_set_tls(f->listener, &f->tls, e);
-    f->tls_ready = f->tls_ready || rc == 0;
+    if (rc == 0) {
+        f->tls_ready = true;
+        f->tls_end = f->tls.end;
+        f->tls_look_ns = 0;
+        wake_at(f, front_now(f));
+    }
     tls_files_finish(&f->tls);
     return rc;
 }

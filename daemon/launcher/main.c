@@ -432,8 +432,7 @@ int main(int argc, char **argv)
     }
     (void)umask(077);
     if (o.linger_ns != NS_NEVER) {
-        /* so that Ctrl-C in the terminal is for the front; fails if this process leads a group */
-        (void)setsid();
+        (void)setpgid(0, 0); /* so that Ctrl-C in the terminal is for the front */
     }
     l.linger_ns = o.linger_ns;
     descriptors_init(); /* each copy is one */

@@ -82,7 +82,9 @@ void check_daemon(const struct doctor *d, struct finding *f)
 {
     const struct facts *a = &d->facts;
     bool units = host_has_units(d->host);
-    if (a->reached && strcmp(a->state, "ready") == 0) {
+    if (a->reached && strcmp(a->state, "ready") == 0 && a->warning[0] != '\0') {
+        finding_add(f, FINDING_WARNING, "correct it, then: gpuctl reload", "%s", a->warning);
+    } else if (a->reached && strcmp(a->state, "ready") == 0) {
         finding_add(f, FINDING_OK, "", "build %s is ready", a->build);
     } else if (a->reached) {
         finding_add(f, strcmp(a->state, "degraded") == 0 ? FINDING_WARNING : FINDING_FAILURE,

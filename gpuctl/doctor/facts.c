@@ -45,6 +45,7 @@ static void take_status(const gpud_table *t, struct facts *f)
 {
     copy(f->state, sizeof f->state, table_text_of(t, 0, "state"));
     copy(f->problem, sizeof f->problem, table_text_of(t, 0, "problem"));
+    copy(f->warning, sizeof f->warning, table_text_of(t, 0, "warning"));
 }
 
 static void take_devices(const gpud_table *t, struct facts *f)

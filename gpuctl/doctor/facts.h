@@ -30,6 +30,7 @@ struct facts {
     char build[GPUD_NAME];    /* of the front */
     char state[32];           /* "ready" … */
     char problem[512];        /* "": none */
+    char warning[512];        /* what will become a problem; "": nothing */
     char cache_dir[256];      /* "": unknown */
     uint64_t connections_max; /* 0: unknown */
     unsigned device_count;

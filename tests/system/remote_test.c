@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/token.h"
@@ -351,6 +352,34 @@ START_TEST(an_expired_certificate_is_told)
     gpud_client *again = client_open(tls_url); /* by the former certificate */
     gpud_close(again);
     gpud_close(near);
+    end(c);
+}
+END_TEST
+
+/* While it still serves: the state and the doctor name the end. */
+START_TEST(a_certificate_that_ends_soon_is_told)
+{
+    char out[DAEMON_OUTPUT];
+    char err[DAEMON_OUTPUT];
+    char until[32];
+    time_t end_s = time(NULL) + 3 * 86400;
+    struct tm tm;
+    ck_assert_ptr_nonnull(gmtime_r(&end_s, &tm));
+    ck_assert_uint_eq(strftime(until, sizeof until, "%Y%m%d%H%M%S", &tm), 14);
+    prepare();
+    certs_issue(authority, "gpu-host", until, cert, key);
+    daemon_spawn(&daemon_of_test);
+    daemon_wait_ready(&daemon_of_test);
+    gpud_client *c = client_open(tls_url);
+    ck_until(daemon_logged(&daemon_of_test, "cert.pem: the certificate expires at 20"));
+    ck_assert_int_eq(gpuctl(&daemon_of_test, out, err, "status", NULL), 0);
+    ck_assert_ptr_nonnull(strstr(out, "cert.pem: the certificate expires at 20"));
+    (void)gpuctl(&daemon_of_test, out, err, "doctor", NULL);
+    ck_assert_ptr_nonnull(strstr(out, "cert.pem: the certificate expires at 20"));
+    certs_issue(authority, "gpu-host", CERT_GOOD, cert, key);
+    reload(0);
+    ck_assert_int_eq(gpuctl(&daemon_of_test, out, err, "status", NULL), 0);
+    ck_assert_ptr_null(strstr(out, "expires"));
     end(c);
 }
 END_TEST
@@ -730,6 +759,7 @@ int main(void)
     suite_add(suite, who_has_no_right_is_refused);
     suite_add(suite, clients_need_the_certificate_that_a_ca_asks_for);
     suite_add(suite, an_expired_certificate_is_told);
+    suite_add(suite, a_certificate_that_ends_soon_is_told);
     suite_add(suite, files_that_are_not_good_are_named);
     suite_add(suite, a_reload_changes_the_certificate);
     suite_add(suite, tokens_are_rotated_by_a_reload);

@@ -16,6 +16,7 @@ static void take_front(struct front *f, const struct tallies *t, struct front_fi
     n->reload_good =
         f->settings_bad[0] == '\0' && f->files_bad[0] == '\0' && f->sockets_bad[0] == '\0';
     n->started_ns = t->started_ns;
+    n->tls_end_s = f->tls_end.at_s;
     n->sessions = f->session_count;
     n->queued = f->queued_count;
     n->running = f->job_count - f->queued_count;

@@ -52,6 +52,7 @@ struct front_figures {
     bool ready;
     uint64_t reload_good; /* the settings that files have are in use */
     uint64_t started_ns;  /* wall clock */
+    uint64_t tls_end_s;   /* wall clock: when the first certificate ends; 0: there is none */
     uint64_t sessions, queued, running, replayed, longest_turn, access_lost, tokens_refused;
     struct front_counters count;
     struct listener_stats listener;

@@ -104,6 +104,11 @@ static void put_daemon(struct exposition *x, const struct figures *n)
         family(x, &front_families[i]);
         exposition_sample(x, NULL, 0, cell(&n->front, &front_families[i]), front_families[i].unit);
     }
+    if (n->front.tls_end_s != 0) {
+        exposition_family(x, "gpud_certificate_expiry_timestamp_seconds", FAMILY_GAUGE,
+                          "When the first certificate for clients of other hosts ends, Unix time.");
+        exposition_sample(x, NULL, 0, n->front.tls_end_s, UNIT_ONE);
+    }
 }
 
 static void put_cache(struct exposition *x, const struct compiler_stats *s)

@@ -48,12 +48,23 @@ static void leave_stream(struct job *j)
     j->in_stream = false;
 }
 
+/* Those behind a job that waited for memory may have waited for it: their time begins now. */
+static void release_later(const struct job *j)
+{
+    for (struct job *k = j->device_next; k != NULL; k = k->device_next) {
+        if (k->clock.place == 0) {
+            k->clock.turned_ns = turn_now(j->device->front);
+        }
+    }
+}
+
 void job_await_memory(struct job *j, bool waits)
 {
     job_set_wait(j, waits ? WAIT_MEMORY : WAIT_NOTHING);
     if (waits) {
         leave_stream(j);
     } else {
+        release_later(j);
         enter_stream(j);
     }
 }
@@ -68,6 +79,9 @@ void job_leave_device(struct job *j)
         d->first_ns = turn_now(d->front);
     }
     make_way(j, turn_now(d->front));
+    if (!j->in_stream) {
+        release_later(j);
+    }
     DL_DELETE2(d->inflight, j, device_prev, device_next);
     j->device_prev = j->device_next = NULL;
     d->inflight_count--;

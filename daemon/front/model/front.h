@@ -214,6 +214,8 @@ struct front {
                                         are */
     struct tls_files tls;            /* read, and not given to the listener so far */
     bool tls_ready;                  /* the listener has a certificate */
+    struct tls_end tls_end;          /* of the files that the listener has */
+    uint64_t tls_look_ns;            /* when to look at it again; views/certificate.c's */
     uint64_t tokens_refused;         /* HELLOs without the token that they needed */
     uint64_t token_logged_ns;        /* when the log last had such a refusal; 0: never */
     struct rights rights;

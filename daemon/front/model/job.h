@@ -88,9 +88,13 @@ struct job_sched {
     uint64_t kind;             /* of its work (model/forecast.h) */
     struct backlog_place work; /* how much it is, among the ready jobs of its tenant */
     struct job_charge charge;
-    struct job_gate gate;                /* where its tenant is at a limit */
-    struct job *await_prev, *await_next; /* in front->awaiting; prev NULL: not there */
-    struct job *raise_next;              /* scratch of want_all */
+};
+
+/* Where a job is that waits elsewhere. queue.c and gate.c change it. */
+struct job_await {
+    struct job_gate gate;    /* where its tenant is at a limit */
+    struct job *prev, *next; /* in front->awaiting; prev NULL: not there */
+    struct job *raise_next;  /* scratch of want_all */
 };
 
 /* The edges of a job to other jobs (hazard_parts.h). hazard_parts.c changes them. */
@@ -123,6 +127,7 @@ struct job {
     /* where it is: changed by job_set_state and job_set_wait */
     enum job_state state;
     enum job_wait wait;
+    uint64_t dispatched_ns, started_ns, ended_ns; /* by job_set_state */
 
     /* on a device: dispatch.c, completion.c, flight.c */
     struct device *device; /* bound to it or sent to it; NULL: any */
@@ -164,13 +169,13 @@ struct job {
         uint64_t spoiler; /* job that should have written inputs that are not sound */
         int code;         /* error of that job */
     } inputs;
-    bool cancelled;                               /* its worker was asked to end it (job_cancel) */
-    bool killed;                                  /* its worker is ended for it (job_kill) */
-    uint64_t dispatched_ns, started_ns, ended_ns; /* by job_set_state */
+    bool cancelled;     /* its worker was asked to end it (job_cancel) */
+    bool killed;        /* its worker is ended for it (job_kill) */
     uint64_t device_ns; /* what its tenant's account got for all its runs; charge.c's */
     bool counted;       /* an earlier front saw its end, and charged it */
 
     /* in the queue, as above */
+    struct job_await await;
     struct job_order order;
     struct heap_entry expiry; /* in front->deadlines, by deadline_ns */
 

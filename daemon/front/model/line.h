@@ -31,7 +31,8 @@ struct line {
     /* of tenants with ready jobs; some have none any more. A tenant's stake has its seats as long
      * as it lives */
     struct tournament stakes[CLASS_COUNT];
-    uint64_t clock[CLASS_COUNT];         /* virtual time of the job that was taken last */
+    uint64_t due[CLASS_COUNT];           /* virtual time of the tenant that is due */
+    uint64_t clock[CLASS_COUNT];         /* and of the one that was when a job was taken last */
     unsigned flying[CLASS_COUNT];        /* jobs in flight */
     unsigned bound;                      /* ready jobs that are bound to the device */
     struct ready_sum ready[CLASS_COUNT]; /* of the bound jobs */

@@ -5,6 +5,11 @@
 /* An entry of a run has its neighbours in `parent` and `right`, and the number of its run, from 1,
  * in `run`. */
 
+static bool comes_before(uint64_t key, uint64_t tie, const struct run *run)
+{
+    return key != run->last_key ? key < run->last_key : tie < run->last_tie;
+}
+
 /* Among the runs whose last entry is not after `x`, the one with the latest; else an empty one. */
 static struct run *run_for(struct runs *r, const struct heap_entry *x)
 {
@@ -14,8 +19,8 @@ static struct run *run_for(struct runs *r, const struct heap_entry *x)
         struct run *run = &r->run[i];
         if (run->last == NULL) {
             empty = run;
-        } else if (!heap_before(x, run->last) &&
-                   (best == NULL || heap_before(best->last, run->last))) {
+        } else if (!comes_before(x->key, x->tie, run) &&
+                   (best == NULL || comes_before(best->last_key, best->last_tie, run))) {
             best = run;
         }
     }
@@ -36,6 +41,8 @@ void runs_put(struct runs *r, struct heap_entry *x, uint64_t key, uint64_t tie, 
     *x = entry;
     *(run->last != NULL ? &run->last->right : &run->first) = x;
     run->last = x;
+    run->last_key = key;
+    run->last_tie = tie;
 }
 
 void runs_drop(struct runs *r, struct heap_entry *x)
@@ -47,6 +54,10 @@ void runs_drop(struct runs *r, struct heap_entry *x)
     struct run *run = &r->run[x->run - 1];
     *(x->parent != NULL ? &x->parent->right : &run->first) = x->right;
     *(x->right != NULL ? &x->right->parent : &run->last) = x->parent;
+    if (x->right == NULL && x->parent != NULL) {
+        run->last_key = x->parent->key;
+        run->last_tie = x->parent->tie;
+    }
     *x = (struct heap_entry){.in = false};
     while (r->used > 0 && r->run[r->used - 1].last == NULL) {
         r->used--;

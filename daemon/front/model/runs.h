@@ -10,10 +10,11 @@
 
 #include "common/heap.h"
 
-#define RUNS_MAX 4u
+#define RUNS_MAX 8u
 
 struct run {
     struct heap_entry *first, *last;
+    uint64_t last_key, last_tie; /* of `last`, which may not be in the cache */
 };
 
 struct runs {

@@ -56,20 +56,20 @@ void gate_charge(struct front *f, struct job *j)
 
 static void put(struct job *j)
 {
-    j->tenant->gate.held_count += !j->sched.gate.entry.in;
+    j->tenant->gate.held_count += !j->await.gate.entry.in;
     uint64_t key = (uint64_t)j->sched.rank ^ (UINT64_C(1) << 63); /* sorts as the rank does */
-    heap_put(&j->tenant->gate.held[j->sched.gate.line], &j->sched.gate.entry, key, j->id, j);
+    heap_put(&j->tenant->gate.held[j->await.gate.line], &j->await.gate.entry, key, j->id, j);
 }
 
 static void take(struct gate *g, struct job *j)
 {
-    g->held_count -= j->sched.gate.entry.in;
-    heap_drop(&g->held[j->sched.gate.line], &j->sched.gate.entry);
+    g->held_count -= j->await.gate.entry.in;
+    heap_drop(&g->held[j->await.gate.line], &j->await.gate.entry);
 }
 
 void gate_hold(struct front *f, struct job *j, enum job_wait wait)
 {
-    j->sched.gate.line = wait == WAIT_FLIGHT ? GATE_FLIGHT : GATE_TRANSFER;
+    j->await.gate.line = wait == WAIT_FLIGHT ? GATE_FLIGHT : GATE_TRANSFER;
     job_set_wait(j, wait);
     put(j);
     gate_look(&f->gates, &j->tenant->gate, j->tenant);
@@ -77,14 +77,14 @@ void gate_hold(struct front *f, struct job *j, enum job_wait wait)
 
 void gate_moved(struct job *j)
 {
-    if (j->sched.gate.entry.in) {
+    if (j->await.gate.entry.in) {
         put(j);
     }
 }
 
 void gate_leave(struct front *f, struct job *j)
 {
-    struct job_gate *at = &j->sched.gate;
+    struct job_gate *at = &j->await.gate;
     if (!at->entry.in && !at->offered) {
         return;
     }
@@ -142,8 +142,8 @@ struct job *gate_next(struct front *f)
 
 void gate_offered(struct job *j)
 {
-    j->sched.gate.offered = true;
-    j->tenant->gate.offered[j->sched.gate.line]++;
+    j->await.gate.offered = true;
+    j->tenant->gate.offered[j->await.gate.line]++;
 }
 
 void gates_watch(struct front *f, uint64_t now_ns)

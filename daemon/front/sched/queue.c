@@ -33,18 +33,18 @@ void queue_await(struct front *f, struct job *j, enum job_wait why)
 {
     queue_remove(f, j);
     job_set_wait(j, why);
-    if (j->sched.await_prev == NULL) {
+    if (j->await.prev == NULL) {
         f->awaiting_count++;
-        DL_APPEND2(f->awaiting, j, sched.await_prev, sched.await_next);
+        DL_APPEND2(f->awaiting, j, await.prev, await.next);
     }
 }
 
 void queue_leave_awaiting(struct front *f, struct job *j)
 {
-    if (j->sched.await_prev != NULL) {
+    if (j->await.prev != NULL) {
         f->awaiting_count--;
-        DL_DELETE2(f->awaiting, j, sched.await_prev, sched.await_next);
-        j->sched.await_prev = j->sched.await_next = NULL;
+        DL_DELETE2(f->awaiting, j, await.prev, await.next);
+        j->await.prev = j->await.next = NULL;
     }
 }
 
@@ -122,16 +122,16 @@ static void set_rank(struct front *f, struct job *j, int64_t rank)
 static void want_all(struct front *f, struct job *j)
 {
     struct job *todo = j;
-    j->sched.raise_next = NULL;
+    j->await.raise_next = NULL;
     while (todo != NULL) {
         const struct job *waiter = todo;
-        todo = todo->sched.raise_next;
+        todo = todo->await.raise_next;
         hazard_want(&f->hazards, waiter);
         for (struct job_edge *x = waiter->order.preds; x != NULL; x = x->next_pred) {
             if (x->pred->state == JOB_QUEUED && x->pred->sched.rank > waiter->sched.rank) {
                 x->pred->sched.urgent = x->pred->sched.urgent || waiter->sched.urgent;
                 set_rank(f, x->pred, waiter->sched.rank);
-                x->pred->sched.raise_next = todo;
+                x->pred->await.raise_next = todo;
                 todo = x->pred;
             }
         }

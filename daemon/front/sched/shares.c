@@ -218,15 +218,18 @@ static struct job *class_head(struct device *base, unsigned class, bool *ret_wai
 {
     struct stake *passed = NULL;
     struct job *found = search(base, class, &passed);
+    uint64_t due = found != NULL ? served_of(found, base, class) : UINT64_MAX;
     for (; passed != NULL; passed = passed->passed) {
         put_back(&base->line, passed, class);
         *ret_waits = *ret_waits || !passed->away;
+        due = !passed->away && passed->of[class].served < due ? passed->of[class].served : due;
         if (found != NULL && !passed->away && !stream_idle(shares_goal(found, base)) &&
             served_of(found, base, class) >
                 passed->of[class].served + virtual_of(found->tenant, LEAD_NS)) {
             found = NULL;
         }
     }
+    base->line.due[class] = due;
     return found;
 }
 
@@ -375,6 +378,14 @@ static bool contended(struct device *d)
     return others_fly(&d->line) || head_before_batch(d, &waits) != NULL || waits;
 }
 
+/* A job of a tenant at `served` is taken. In a turn that tenant may not be the one that is due:
+ * tenants that come back stand beside those that wait. */
+static void pass_clock(struct line *l, unsigned class, uint64_t served)
+{
+    uint64_t now = l->due[class] < served ? l->due[class] : served;
+    l->clock[class] = now > l->clock[class] ? now : l->clock[class];
+}
+
 void shares_taken(struct front *f, struct job *j)
 {
     struct line *l = device_line(j->device);
@@ -402,7 +413,7 @@ void shares_taken(struct front *f, struct job *j)
                              .portion = l->portion,
                              .since_ns = l->portion_ns};
     l->owed_ns -= c->owed ? (int64_t)c->ns : 0;
-    l->clock[class] = of->served > l->clock[class] ? of->served : l->clock[class];
+    pass_clock(l, class, of->served);
     serve(l, k, class, of->served + c->served);
     of->flying++;
     l->flying[class]++;

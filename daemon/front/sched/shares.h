@@ -4,9 +4,10 @@
  * Each device has a line for each class. Realtime jobs go first, then interactive ones, then batch
  * jobs. Within a class the tenant goes first that has had the least of the device, divided by its
  * weight: its virtual time `served`. A tenant that had no ready jobs continues at the line's clock,
- * the virtual time of the job that was taken last, so time that a tenant did not use is not saved
- * up (start-time fair queueing: P. Goyal, H. Vin, H. Cheng, SIGCOMM 1996). Among a tenant's own
- * jobs the smallest rank goes first.
+ * so time that a tenant did not use is not saved up (start-time fair queueing: P. Goyal, H. Vin,
+ * H. Cheng, SIGCOMM 1996). The clock is the virtual time of the tenant that was due when a job was
+ * taken last: a turn may go on with jobs of a tenant that has had more. Among a tenant's own jobs
+ * the smallest rank goes first.
  *
  * A job is charged when it is taken, by the mean of the tenant's recent jobs; what it took replaces
  * that when it leaves. Until then a tenant with long jobs, or of whose jobs none has ended, may

@@ -13,9 +13,10 @@
 #include <sys/random.h>
 #endif
 
-#include "common/log.h"
 #include "daemon/front/settings/secret_file.h"
 #include "daemon/front/settings/tenant_tokens.h"
+
+#define DATE_TEXT 32
 
 void tls_files_finish(struct tls_files *files)
 {
@@ -23,6 +24,22 @@ void tls_files_finish(struct tls_files *files)
     free(files->client_ca);
     secret_file_free(files->key);
     *files = (struct tls_files){.cert = NULL};
+}
+
+static void date_of(uint64_t at_s, char out[DATE_TEXT])
+{
+    time_t at = (time_t)at_s;
+    struct tm tm = {0};
+    (void)gmtime_r(&at, &tm);
+    (void)strftime(out, DATE_TEXT, "%Y-%m-%d %H:%M UTC", &tm);
+}
+
+void tls_end_text(const struct tls_end *end, const char *how, char out[TLS_END_TEXT])
+{
+    char date[DATE_TEXT];
+    date_of(end->at_s, date);
+    (void)snprintf(out, TLS_END_TEXT, "%s = %s: the certificate %s at %s", end->key, end->file, how,
+                   date);
 }
 
 #ifdef GPUD_TLS
@@ -45,42 +62,38 @@ static int parse(const char *key, const char *file, const char *pem, mbedtls_x50
     return rc == 0 ? 0 : bad(rc, key, file, e);
 }
 
-static void date_of(const mbedtls_x509_time *t, char out[32])
-{
-    (void)snprintf(out, 32, "%04d-%02d-%02d %02d:%02d UTC", t->year, t->mon, t->day, t->hour,
-                   t->min);
-}
-
-/* Is the time within so many days from now? */
-static bool is_near(const mbedtls_x509_time *t, int days)
+static uint64_t seconds_of(const mbedtls_x509_time *t)
 {
     struct tm tm = {.tm_year = t->year - 1900,
                     .tm_mon = t->mon - 1,
-                    .tm_mday = t->day - days,
+                    .tm_mday = t->day,
                     .tm_hour = t->hour,
                     .tm_min = t->min,
                     .tm_sec = t->sec};
-    return timegm(&tm) < time(NULL);
+    time_t at = timegm(&tm);
+    return at > 0 ? (uint64_t)at : 1; /* 0 has another meaning */
 }
 
+/* Checks the certificates of a file, and keeps the end of the first one that ends in *end. */
 static int check_times(const char *key, const char *file, const mbedtls_x509_crt *crt,
-                       struct err *e)
+                       struct tls_end *end, struct err *e)
 {
     for (; crt != NULL; crt = crt->next) {
-        char date[32];
+        char text[TLS_END_TEXT];
+        struct tls_end own = {.at_s = seconds_of(&crt->valid_to), .key = key};
+        (void)snprintf(own.file, sizeof own.file, "%s", file);
         if (mbedtls_x509_time_is_past(&crt->valid_to)) {
-            date_of(&crt->valid_to, date);
-            return err_set(e, ERR_INVALID, "%s = %s: the certificate expired at %s", key, file,
-                           date);
+            tls_end_text(&own, "expired", text);
+            return err_set(e, ERR_INVALID, "%s", text);
         }
         if (mbedtls_x509_time_is_future(&crt->valid_from)) {
-            date_of(&crt->valid_from, date);
+            char date[DATE_TEXT];
+            date_of(seconds_of(&crt->valid_from), date);
             return err_set(e, ERR_INVALID, "%s = %s: the certificate is not valid before %s", key,
                            file, date);
         }
-        if (is_near(&crt->valid_to, TLS_WARN_DAYS)) {
-            date_of(&crt->valid_to, date);
-            log_say(LOG_CERTIFICATE, "%s = %s: the certificate expires at %s", key, file, date);
+        if (end->at_s == 0 || own.at_s < end->at_s) {
+            *end = own;
         }
     }
     return 0;
@@ -128,18 +141,19 @@ static int check_key(const struct config *config, const char *pem, const mbedtls
     return rc;
 }
 
-static int check(const struct config *config, const struct tls_files *files, struct err *e)
+static int check(const struct config *config, struct tls_files *files, struct err *e)
 {
     mbedtls_x509_crt own;
     mbedtls_x509_crt ca;
     mbedtls_x509_crt_init(&own);
     mbedtls_x509_crt_init(&ca);
     int rc = parse("tls_cert", config->tls_cert, files->cert, &own, e);
-    rc = rc == 0 ? check_times("tls_cert", config->tls_cert, &own, e) : rc;
+    rc = rc == 0 ? check_times("tls_cert", config->tls_cert, &own, &files->end, e) : rc;
     rc = rc == 0 ? check_key(config, files->key, &own, e) : rc;
     if (rc == 0 && files->client_ca != NULL) {
         rc = parse("tls_client_ca", config->tls_client_ca, files->client_ca, &ca, e);
-        rc = rc == 0 ? check_times("tls_client_ca", config->tls_client_ca, &ca, e) : rc;
+        rc =
+            rc == 0 ? check_times("tls_client_ca", config->tls_client_ca, &ca, &files->end, e) : rc;
     }
     mbedtls_x509_crt_free(&own);
     mbedtls_x509_crt_free(&ca);
@@ -148,7 +162,7 @@ static int check(const struct config *config, const struct tls_files *files, str
 
 #else
 
-static int check(const struct config *config, const struct tls_files *files, struct err *e)
+static int check(const struct config *config, struct tls_files *files, struct err *e)
 {
     (void)config;
     (void)files;

@@ -237,6 +237,8 @@ void quota_granted(struct front *f, struct device *base)
     if (keeps(base)) {
         send_changed(f, base, f->config.device_memory_max);
         budget_settle(f, base);
+    } else if (base->pool_limit > 0) { /* its next worker has the rest */
+        base->pool_limit = budget_of(base, f->config.device_memory_max);
     }
 }
 

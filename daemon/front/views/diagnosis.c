@@ -11,9 +11,11 @@
 #include "daemon/front/devices/discover.h"
 #include "daemon/front/devices/draining.h"
 #include "daemon/front/modules/compiler.h"
+#include "daemon/front/views/certificate.h"
 #include "daemon/front/workers/silence.h"
 
 #define NOTE_BYTES 40
+#define RENEW      "; put a new one there, then: gpuctl reload"
 
 /* A device whose worker is being ended keeps its state until the end is reported. */
 static void device_why(const struct device *d, char *out, size_t size)
@@ -162,6 +164,7 @@ static bool descriptors_short(const struct front *f, char *out, size_t size)
 
 static bool settings_bad(const struct front *f, char *out, size_t size)
 {
+    char why[ERR_TEXT_MAX];
     if (f->settings_bad[0] != '\0') {
         (void)snprintf(out, size,
                        "the settings files are invalid, so the last accepted settings apply: %s; "
@@ -172,6 +175,8 @@ static bool settings_bad(const struct front *f, char *out, size_t size)
                        "clients of other hosts cannot connect, or not all: %s; correct it, then: "
                        "gpuctl reload",
                        f->files_bad);
+    } else if (certificate_expired(f, why, sizeof why)) {
+        (void)snprintf(out, size, "%s" RENEW, why);
     } else if (f->sockets_bad[0] != '\0') {
         (void)snprintf(out, size,
                        "the socket of a tenant is not open: %s; correct it, then: gpuctl reload",
@@ -217,6 +222,15 @@ void diagnosis_text(const struct front *f, char *out, size_t size)
                        f->session_count, c->sessions_max);
     } else if (cache != NULL) {
         (void)snprintf(out, size, "compiled kernels are not cached: %s", cache->text);
+    }
+}
+
+void diagnosis_warning(const struct front *f, char *out, size_t size)
+{
+    char why[ERR_TEXT_MAX];
+    out[0] = '\0';
+    if (certificate_expires(f, why, sizeof why)) {
+        (void)snprintf(out, size, "%s" RENEW, why);
     }
 }
 

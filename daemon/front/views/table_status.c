@@ -35,7 +35,8 @@
     WIDE(longest_turn, UINT, f->work.most)                                                         \
     WIDE(access_lost, UINT, f->access != NULL ? access_log_lost(f->access) : 0)                    \
     WIDE(tenant_sockets, UINT, sockets_count(f->sockets))                                          \
-    COLUMN(recording, TEXT, recording)
+    COLUMN(recording, TEXT, recording)                                                             \
+    COLUMN(warning, TEXT, warning)
 
 static void last_fault(const struct table_query *q, char *out, size_t size)
 {
@@ -59,6 +60,7 @@ static void status_begin(struct table_query *q)
     struct table *t = &q->table;
     struct front *f = q->f;
     char problem[480];
+    char warning[480];
     char fault[PROTO_TEXT_MAX + 1];
     struct recorder_status record;
     const char *recording = record_status(f, &record) ? recorder_state_name(record.state) : "";
@@ -67,6 +69,7 @@ static void status_begin(struct table_query *q)
     struct listener_stats stats;
     listener_stats(f->listener, &stats);
     diagnosis_text(f, problem, sizeof problem);
+    diagnosis_warning(f, warning, sizeof warning);
     last_fault(q, fault, sizeof fault);
     const struct device *d;
     for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {

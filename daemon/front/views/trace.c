@@ -68,17 +68,34 @@ void trace_admitted(struct front *f, const struct job *j)
     }
 }
 
-/* The step of the user's program that the time is of. Adopted jobs have no steps. */
-static void name_step(const struct job *j, uint64_t step, char out[TRACE_NAME + 1])
+static bool is_code(const struct work_step *s)
 {
-    (void)snprintf(out, TRACE_NAME + 1, "step %llu", (unsigned long long)step);
+    return s->op == OP_LAUNCH || s->op == FRAME_OP_LIBRARY;
+}
+
+/* A step of the user's program is several steps of the work: a launch with arrays of the host
+ * begins and ends with copies. The first one that runs code names it. NULL: adopted jobs have no
+ * steps. */
+static const struct work_step *step_of(const struct job *j, uint64_t step)
+{
+    const struct work_step *first = NULL;
     for (unsigned i = 0; i < j->work.step_count; i++) {
         const struct work_step *s = &j->work.steps[i];
-        if (s->step == step) {
-            bool code = s->op == OP_LAUNCH || s->op == FRAME_OP_LIBRARY;
-            (void)snprintf(out, TRACE_NAME + 1, "%s", code ? s->entry : work_op_name(s->op));
-            return;
+        if (s->step == step && is_code(s)) {
+            return s;
         }
+        first = first == NULL && s->step == step ? s : first;
+    }
+    return first;
+}
+
+static void name_step(const struct job *j, uint64_t step, char out[TRACE_NAME + 1])
+{
+    const struct work_step *s = step_of(j, step);
+    if (s == NULL) {
+        (void)snprintf(out, TRACE_NAME + 1, "step %llu", (unsigned long long)step);
+    } else {
+        (void)snprintf(out, TRACE_NAME + 1, "%s", is_code(s) ? s->entry : work_op_name(s->op));
     }
 }
 

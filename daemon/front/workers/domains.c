@@ -336,7 +336,7 @@ static struct device *take_spare(struct front *f, struct tenant *t, struct devic
     uint64_t grant = d != NULL && has_worker(d) && !some_wait(f, base)
                          ? grant_beside(f, t, base, base->granted - d->grant)
                          : 0;
-    if (grant == 0) {
+    if (grant == 0 || grant > d->grant) { /* others would have to give that back first */
         return NULL;
     }
     change_owner(f, d, t);

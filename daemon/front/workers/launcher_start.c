@@ -46,6 +46,7 @@ static void become(char *const argv[], int report)
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     (void)signal(SIGPIPE, SIG_DFL);
+    (void)signal(SIGTTOU, SIG_IGN); /* it may write to a terminal that others have in front */
     int null = open("/dev/null", O_RDONLY);
     if (null >= 0) {
         (void)dup2(null, STDIN_FILENO);
@@ -57,10 +58,13 @@ static void become(char *const argv[], int report)
     _exit(written == (ssize_t)sizeof number ? 127 : 126);
 }
 
-/* Forks twice, so that the launcher is not a child of this process and no wait reaps it. */
+/* Forks twice, so that the launcher is not a child of this process and no wait reaps it. A process
+ * group of its own keeps Ctrl-C from it. No session of its own: Linux shares processors out among
+ * sessions (autogroup), and between two of them a front waited for workers and compilers for 100 ms
+ * and more. */
 static void detach(char *const argv[], int report)
 {
-    (void)setsid();
+    (void)setpgid(0, 0);
     pid_t pid = fork();
     if (pid == 0) {
         become(argv, report);

@@ -687,14 +687,16 @@ static void check_deadlines(struct front *f, const struct device *d, uint64_t no
 
 /* Checks jobs that are known to run. While none is, it checks the first job of each stream. Other
  * jobs are checked later: the worker may have ordered them behind a running job, which has a limit
- * of its own, or that job uses the device's units. */
+ * of its own, or that job uses the device's units. Nor does it check jobs behind one that waits for
+ * memory, as they may wait for that job. */
 static void check_limits(struct front *f, struct device *d, uint64_t now)
 {
     bool running = seen_running(d);
     uint64_t seen = 0;
     for (struct job *j = d->inflight; j != NULL && d->killed_ns == 0; j = j->device_next) {
         if (j->wait == WAIT_MEMORY) {
-            continue; /* the job is not in its stream */
+            seen = UINT64_MAX; /* the job is not in its stream */
+            continue;
         }
         uint64_t bit = UINT64_C(1) << j->stream;
         bool counts = j->clock.place != 0 || (!running && (seen & bit) == 0);

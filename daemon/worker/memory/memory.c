@@ -16,8 +16,10 @@
 #include "daemon/worker/memory/mapping_pages.h"
 #include "proto/frames.h"
 
-#define CHUNK_BYTES (2u << 20) /* bytes of a block that smaller requests share */
-#define SETTLE_NS   (2 * NS_PER_S)
+#define CHUNK_BYTES  (2u << 20) /* bytes of a block that smaller requests share */
+#define SETTLE_NS    (2 * NS_PER_S)
+#define NUMBER_OWN   0u /* of the front's own work, which no tenant's account may show */
+#define NUMBER_FIRST 1u
 /* The number that all tenants share when the other numbers are given out. */
 #define TENANT_REST     (POOL_TENANTS - 1)
 #define NUMBERS_AT_ONCE 16u /* numbers collected at once; each costs a walk over the pages */
@@ -40,7 +42,7 @@ struct leaving {
 static void uncharge(struct memory *m, unsigned number, struct memory_tenant *t, uint64_t bytes)
 {
     pool_unreserve(m->pool, number, bytes);
-    if (t != NULL) { /* the front's own work has no account, and shares a tenant's number */
+    if (t != NULL) { /* the front's own work has no account */
         t->shared -= bytes;
     }
 }
@@ -149,7 +151,7 @@ static bool soon(const struct memory *m, const struct memory_tenant *t, uint64_t
 {
     struct pool_account a;
     struct pool_stats s;
-    unsigned number = t != NULL ? t->number : key == 0 ? 0 : TENANT_REST;
+    unsigned number = t != NULL ? t->number : key == 0 ? NUMBER_OWN : TENANT_REST;
     pool_account(m->pool, number, &a);
     pool_stats(m->pool, &s);
     uint64_t taken =
@@ -378,7 +380,7 @@ static unsigned number_new(struct memory *m, uint64_t patience)
     if (m->free_numbers == 0) {
         return TENANT_REST;
     }
-    unsigned number = 0;
+    unsigned number = NUMBER_FIRST;
     while (m->numbered[number] != NULL) {
         number++;
     }
@@ -386,8 +388,7 @@ static unsigned number_new(struct memory *m, uint64_t patience)
     return number;
 }
 
-/* The front's own jobs show their bytes to no tenant and leave no secrets, so they share a
- * number with the first tenant. patience: as for number_new. NULL: no number is left. */
+/* patience: as for number_new. NULL: no number is left. */
 static struct memory_tenant *tenant_obtain(struct memory *m, uint64_t key, uint64_t patience)
 {
     struct memory_tenant *t = tenant_find(m, key);
@@ -413,7 +414,7 @@ static struct memory_tenant *tenant_obtain(struct memory *m, uint64_t key, uint6
 static unsigned number_of(struct memory *m, uint64_t key, uint64_t patience)
 {
     const struct memory_tenant *t = key != 0 ? tenant_obtain(m, key, patience) : NULL;
-    return t != NULL ? t->number : key == 0 ? 0 : TENANT_REST;
+    return t != NULL ? t->number : key == 0 ? NUMBER_OWN : TENANT_REST;
 }
 
 unsigned memory_number(struct memory *m, uint64_t key)
@@ -533,7 +534,12 @@ int memory_init(struct memory *m, const struct memory_device *on, uint64_t limit
 {
     const struct backend *b = on->b;
     struct backend_device *d = on->d;
-    *m = (struct memory){.b = b, .d = d, .streams = on->streams, .limit = limit, .most = limit};
+    *m = (struct memory){.b = b,
+                         .d = d,
+                         .streams = on->streams,
+                         .limit = limit,
+                         .most = limit,
+                         .numbers = NUMBER_FIRST};
     memcpy(m->stream, on->stream, on->streams * sizeof m->stream[0]);
     m->mapping = (struct mapping){
         .b = b, .d = d, .scrub = on->scrub, .quiet = quiet, .data = m, .why = ERR_INIT};

@@ -437,6 +437,11 @@ static void degraded_daemon(void)
     strcpy(doctor.facts.problem, "device 0 is absent");
 }
 
+static void warned_daemon(void)
+{
+    strcpy(doctor.facts.warning, "tls_cert = /c.pem: the certificate expires at 2026-12-01");
+}
+
 static void unready_daemon(void)
 {
     strcpy(doctor.facts.state, "not ready");
@@ -650,6 +655,7 @@ static const struct breakage breakages[] = {
     {"daemon", refused_user, FINDING_FAILURE, "refuses this user: no tenant", "journalctl"},
     {"daemon", other_protocol, FINDING_FAILURE, "another version: version 9", "upgrade"},
     {"daemon", degraded_daemon, FINDING_WARNING, "device 0 is absent", "gpuctl status"},
+    {"daemon", warned_daemon, FINDING_WARNING, "/c.pem: the certificate expires", "gpuctl reload"},
     {"daemon", unready_daemon, FINDING_FAILURE, "not ready", "gpuctl status"},
     {"versions", other_worker, FINDING_FAILURE, "gpud-worker is 1+cd", "reinstall"},
     {"versions", no_compiler, FINDING_FAILURE, "gpud-compile is not there", "reinstall"},

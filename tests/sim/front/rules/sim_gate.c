@@ -26,7 +26,7 @@ void rules_gate(struct sim *s, const struct tenant *t)
         if (j->tenant != t) {
             continue;
         }
-        const struct job_gate *at = &j->sched.gate;
+        const struct job_gate *at = &j->await.gate;
         flying += j->device_prev != NULL;
         offered[at->line] += at->offered;
         held[at->line] += at->entry.in;

@@ -436,6 +436,48 @@ START_TEST(nothing_is_restored_meanwhile)
 }
 END_TEST
 
+/* Jobs without buffers of a tenant that is apart run in whatever worker the tenant has. Where that
+ * is the drained one's, it starts again when the device is resumed: nothing else would ask for it.
+ */
+START_TEST(jobs_of_no_device_get_their_worker_back)
+{
+    struct err e = ERR_INIT;
+    struct device *x = NULL;
+    begin();
+    struct tenant *t = tenant_named(&k->f.tenants, "a");
+    t->apart = true;
+    t->limits.devices = UINT64_C(1) << d->index;
+    d->memory = d->pool_limit = d->pool_default = UINT64_C(1) << 30;
+    ck_assert_int_eq(domain_obtain(&k->f, t, d, &x, &e), 0);
+    domains_watch(&k->f, fake_now());
+    ck_assert_int_eq(x->state, DEVICE_STARTING);
+    device_set_state(x, DEVICE_OPENED, NULL);
+    device_set_state(x, DEVICE_PROBING, NULL);
+    device_set_state(x, DEVICE_READY, "");
+    x->link = (struct link *)x;
+    t->held[TENANT_JOBS] = 1; /* bound to no device */
+    drain(false);
+    ck_assert_int_eq(x->state, DEVICE_RESTING);
+    x->link = NULL;
+    ck_assert(worker_ended(&k->f, x->worker, 9));
+    fake_pass(3600 * NS_PER_S);
+    domains_watch(&k->f, fake_now());
+    ck_assert_ptr_eq(d->domains, x);
+    resume();
+    ck_assert(x->wanted);
+    t->held[TENANT_JOBS] = 0;
+    x->wanted = false;
+    x->losing = false;
+    fake_pass(3600 * NS_PER_S);
+    domains_watch(&k->f, fake_now());
+    ck_assert_uint_eq(k->f.domain_count, 0);
+    for (unsigned i = 0; i < BUFFERS; i++) {
+        answer(copies[i], 0);
+    }
+    finish();
+}
+END_TEST
+
 START_TEST(no_such_device)
 {
     struct err e = ERR_INIT;
@@ -462,6 +504,7 @@ int main(void)
     tcase_add_loop_test(tcase, one_that_waits, 0, 2);
     tcase_add_test(tcase, one_that_ends_is_not_replaced);
     tcase_add_test(tcase, nothing_is_restored_meanwhile);
+    tcase_add_test(tcase, jobs_of_no_device_get_their_worker_back);
     tcase_add_test(tcase, no_such_device);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

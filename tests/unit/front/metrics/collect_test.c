@@ -447,6 +447,7 @@ START_TEST(all_families_are_written)
 {
     struct exposition x;
     char name[128];
+    k->f.tls_end.at_s = 1700000000;
     struct figures *n = collect();
     n->front.count.rejected[-ERR_LIMIT] = 2;
     exposition_init(&x, false);
@@ -466,6 +467,7 @@ START_TEST(all_families_are_written)
     }
     ck_assert_uint_gt(families, 60);
     ck_assert_ptr_nonnull(strstr(all, "gpud_jobs_rejected_total{reason=\"limit\"} 2\n"));
+    ck_assert_ptr_nonnull(strstr(all, "gpud_certificate_expiry_timestamp_seconds 1700000000\n"));
     ck_assert_ptr_nonnull(
         strstr(all, "gpud_worker_restarts_total{device=\"1\",reason=\"crashed\"} 0\n"));
     exposition_finish(&x);

@@ -187,6 +187,44 @@ START_TEST(who_never_began_is_not_to_blame)
 }
 END_TEST
 
+/* A job that waits for memory has no limit meanwhile, and the worker may have put others behind it:
+ * their time begins when it waits no more, however that ended. */
+START_TEST(who_is_behind_one_that_lacks_memory_is_not_to_blame)
+{
+    begin_worker();
+    struct device *d = &k->device[0];
+    struct job *lacks = fake_job(k, 0);
+    struct job *behind = fake_job(k, 0);
+    lacks->limit_ns = behind->limit_ns = 100 * NS_PER_MS;
+    (void)fake_submit(k, lacks);
+    (void)fake_submit(k, behind);
+    fake_turn(k);
+    move_to(lacks, 1);
+    move_to(behind, 3);
+    job_await_memory(lacks, true);
+    fake_pass(10 * NS_PER_S);
+    d->beat_ns = fake_now();
+    worker_watch(&k->f, fake_now(), 0);
+    ck_assert_uint_eq(d->killed_ns, 0);
+    if (_i == 0) {
+        job_await_memory(lacks, false);
+        lacks->dispatched_ns = fake_now(); /* as worker_frames.c does */
+    } else {
+        fake_done(k, lacks, ERR_CANCELLED);
+    }
+    d->beat_ns = fake_now();
+    worker_watch(&k->f, fake_now(), 0);
+    ck_assert_uint_eq(d->killed_ns, 0);
+    ck_assert_uint_ge(job_overdue_ns(behind), fake_now() + NS_PER_S);
+    d->worker = 0;
+    if (_i == 0) {
+        fake_done(k, lacks, 0);
+    }
+    fake_done(k, behind, 0);
+    fake_destroy(k);
+}
+END_TEST
+
 static struct job *runs_since(unsigned stream, uint64_t limit_ns)
 {
     struct job *j = fake_job(k, 0);
@@ -772,6 +810,7 @@ int main(void)
     for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
         tcase_add_test(tcase, tests[i]);
     }
+    tcase_add_loop_test(tcase, who_is_behind_one_that_lacks_memory_is_not_to_blame, 0, 2);
     tcase_add_loop_test(tcase, who_passes_its_limit_is_to_blame, 0, 4);
     tcase_add_loop_test(tcase, a_clients_limit_ends_its_answer_only, 0, 4);
     tcase_add_loop_test(tcase, a_deadline_that_passes_in_a_worker, 0, 2);

@@ -197,6 +197,28 @@ START_TEST(a_turn_is_cut_for_a_tenant_with_few_jobs)
 }
 END_TEST
 
+/* FAULT other: a tenant of a small weight has a turn, and goes on in it with jobs that are not due
+ * required: a tenant with few jobs stands beside those that wait, and does not wait until they have
+ *   had as much as the small weight counts the turn for
+ * defence: `front/sched/shares.c`: pass_clock
+ * mutants: turn-clock */
+START_TEST(a_turn_of_a_small_weight_delays_no_others)
+{
+    m = market_create(1, 1, 64);
+    m->switch_ns = NS_PER_MS; /* a turn has 40 ms */
+    struct seller *few = sells(100, CLASS_INTERACTIVE, NS_PER_MS, NS_PER_MS);
+    few->backlog = 1;
+    few->pause_ns = 20 * NS_PER_MS;
+    market_apart(m, few);
+    market_apart(m, sells(100, CLASS_INTERACTIVE, NS_PER_MS, NS_PER_MS));
+    market_apart(m, sells(1, CLASS_INTERACTIVE, NS_PER_MS, NS_PER_MS));
+    market_run(m, RUN_NS);
+    uint64_t longest = market_wait_ns(few, 100);
+    ck_assert_msg(longest <= 50 * NS_PER_MS, "%.3f ms", (double)longest / 1e6);
+    market_destroy(m);
+}
+END_TEST
+
 /* While one worker has all jobs there are no turns, whatever workers there are. */
 START_TEST(a_worker_alone_keeps_the_device)
 {
@@ -320,7 +342,7 @@ END_TEST
 
 SUITE_MAIN("turns", shares_follow_weights_across_domains, equal_weights_share_alike_across_domains,
            time_is_charged_once_across_domains, a_turn_is_cut_for_an_earlier_class,
-           a_turn_is_cut_for_a_tenant_with_few_jobs, a_worker_alone_keeps_the_device,
-           turns_follow_what_a_switch_costs, the_length_has_bounds,
+           a_turn_is_cut_for_a_tenant_with_few_jobs, a_turn_of_a_small_weight_delays_no_others,
+           a_worker_alone_keeps_the_device, turns_follow_what_a_switch_costs, the_length_has_bounds,
            a_flood_of_brief_jobs_pays_for_the_device, a_slow_switch_says_little,
            a_job_that_waits_for_memory_has_no_part_of_the_device)

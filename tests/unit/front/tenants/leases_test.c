@@ -422,7 +422,31 @@ START_TEST(a_newcomer_waits_for_its_memory)
 }
 END_TEST
 
-SUITE_MAIN("leases", a_newcomer_waits_for_its_memory, a_lease_grows,
-           the_record_has_what_a_worker_may_have, some_is_missing, all_is_missing, it_is_denied,
-           a_recall_is_not_answered, a_successor_owes_nothing, they_are_served_in_turn,
-           a_newcomer_gets_a_part)
+/* The shared worker starts anew, perhaps for long. What tenants get meanwhile is not its next
+ * one's: all workers together never may have more than the device. */
+START_TEST(a_shared_worker_that_starts_has_the_rest)
+{
+    begin();
+    struct device *c = NULL;
+    struct err e = ERR_INIT;
+    struct tenant *t = tenant_named(&k->f.tenants, "c");
+    t->apart = true;
+    struct link *link = base->link;
+    base->link = NULL;
+    base->progress = WORKER_STARTED;
+    base->inflight_count = 0;
+    ck_assert_int_eq(domain_obtain(&k->f, t, base, &c, &e), 0);
+    ck_assert_uint_gt(c->grant, 0);
+    ck_assert_uint_eq(base->pool_limit + base->granted, ALL);
+    base->link = link;
+    base->progress = WORKER_UP;
+    base->lease.owed = 0;
+    c->wanted = false;
+    finish();
+}
+END_TEST
+
+SUITE_MAIN("leases", a_shared_worker_that_starts_has_the_rest, a_newcomer_waits_for_its_memory,
+           a_lease_grows, the_record_has_what_a_worker_may_have, some_is_missing, all_is_missing,
+           it_is_denied, a_recall_is_not_answered, a_successor_owes_nothing,
+           they_are_served_in_turn, a_newcomer_gets_a_part)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "daemon/front/views/certificate.h"
 #include "daemon/front/views/diagnosis.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
@@ -157,6 +158,72 @@ START_TEST(a_worker_that_lacks_a_processor)
 }
 END_TEST
 
+static void ends_in(struct front *f, int64_t seconds)
+{
+    f->tls_end = (struct tls_end){.key = "tls_cert", .file = "/etc/cert.pem"};
+    f->tls_end.at_s = (uint64_t)((int64_t)(clock_wall_ns() / NS_PER_S) + seconds);
+}
+
+#define DAY 86400
+
+/* FAULT other: a certificate expires while the daemon runs
+ * required: `gpuctl status` and the log warn 14 days before, and name file and time; afterwards the
+ *   daemon is degraded until a reload with a good certificate
+ * defence: `front/views/certificate.c`: certificate_expired, certificate_expires
+ * also: `test_system_remote`: a_certificate_that_ends_soon_is_told
+ * mutants: certificate-ends, certificate-soon */
+START_TEST(certificates_that_end)
+{
+    struct fake *k = fake_create();
+    char text[512];
+    diagnosis_warning(&k->f, text, sizeof text);
+    ck_assert_str_eq(text, ""); /* without a certificate */
+    ck_assert(!certificate_watch(&k->f, fake_now()));
+    ends_in(&k->f, 15 * DAY);
+    diagnosis_warning(&k->f, text, sizeof text);
+    ck_assert_str_eq(text, "");
+    ck_assert(!certificate_watch(&k->f, fake_now()));
+    ck_assert_uint_le(k->f.tls_look_ns, fake_now() + DAY * NS_PER_S);
+    ends_in(&k->f, 13 * DAY);
+    diagnosis_warning(&k->f, text, sizeof text);
+    ck_assert_ptr_nonnull(strstr(text, "tls_cert = /etc/cert.pem: the certificate expires at 20"));
+    ck_assert_ptr_nonnull(strstr(text, "gpuctl reload"));
+    expect(&k->f, "");
+    ck_assert(!certificate_watch(&k->f, fake_now())); /* it was looked at less than a day ago */
+    fake_pass(DAY * NS_PER_S);
+    ck_assert(certificate_watch(&k->f, fake_now()));
+    ck_assert(!certificate_watch(&k->f, fake_now()));
+    ends_in(&k->f, 0);
+    diagnosis_warning(&k->f, text, sizeof text);
+    ck_assert_str_eq(text, "");
+    diagnosis_text(&k->f, text, sizeof text);
+    ck_assert_ptr_nonnull(strstr(text, "clients of other hosts cannot connect"));
+    ck_assert_ptr_nonnull(strstr(text, "tls_cert = /etc/cert.pem: the certificate expired at 20"));
+    ck_assert_ptr_nonnull(strstr(text, "gpuctl reload"));
+    ck_assert(diagnosis_ready(&k->f)); /* clients of this host are served */
+    fake_pass(DAY * NS_PER_S);
+    ck_assert(certificate_watch(&k->f, fake_now()));
+    fake_destroy(k);
+}
+END_TEST
+
+/* The daemon looks again when the warnings begin, and when the certificate ends. */
+START_TEST(an_end_within_a_day_is_looked_at_in_time)
+{
+    struct fake *k = fake_create();
+    ends_in(&k->f, 14 * DAY + 600);
+    k->f.wake_ns = NS_NEVER;
+    ck_assert(!certificate_watch(&k->f, fake_now()));
+    ck_assert_uint_le(k->f.wake_ns, fake_now() + 600 * NS_PER_S);
+    k->f.tls_look_ns = 0;
+    ends_in(&k->f, 600);
+    ck_assert(certificate_watch(&k->f, fake_now()));
+    ck_assert_uint_le(k->f.tls_look_ns, fake_now() + 600 * NS_PER_S);
+    fake_destroy(k);
+}
+END_TEST
+
 SUITE_MAIN("diagnosis", nothing_is_wrong, too_few_devices_and_why, a_device_that_was_asked_for,
            drained_devices_are_known, what_is_full, a_note_is_short,
-           a_worker_that_lacks_a_processor)
+           a_worker_that_lacks_a_processor, certificates_that_end,
+           an_end_within_a_day_is_looked_at_in_time)

@@ -1,6 +1,7 @@
 /* The limits of recordings: each has memory of its own, and ends when its session reads no more. */
 #include "daemon/front/views/trace.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/front/model/sessions.h"
@@ -38,10 +39,11 @@ static struct {
     int code;        /* of the table */
     uint64_t rows;   /* records */
     uint64_t device; /* of the last record */
+    char name[80];   /* of the last record */
 } last;
 
-/* The cell of the last row in the column `device`. */
-static uint64_t device_of(const struct table *t)
+/* The cell of the last row in this column. */
+static struct proto_cell cell_of(const struct table *t, const char *name)
 {
     struct proto_column column;
     struct proto_row row;
@@ -54,8 +56,8 @@ static uint64_t device_of(const struct table *t)
     do {
         ck_assert(proto_list_next(&columns, &schema_column, &column));
         ck_assert(proto_list_next(&cells, &schema_cell, &cell));
-    } while (!bytes_equal_str(column.name, "device"));
-    return cell.value;
+    } while (!bytes_equal_str(column.name, name));
+    return cell;
 }
 
 /* Asks for the table. */
@@ -69,7 +71,13 @@ static void reads(const struct session *s)
     }
     last.code = q.table.error.code;
     last.rows = q.table.row_count - (last.code == 0);
-    last.device = last.rows > 0 ? device_of(&q.table) : UINT64_MAX;
+    last.device = last.rows > 0 ? cell_of(&q.table, "device").value : UINT64_MAX;
+    last.name[0] = '\0';
+    if (last.rows > 0) {
+        struct bytes name = cell_of(&q.table, "name").text;
+        (void)snprintf(last.name, sizeof last.name, "%.*s", (int)name.size,
+                       (const char *)name.data);
+    }
     table_finish(&q.table);
 }
 
@@ -163,6 +171,36 @@ START_TEST(a_record_names_the_device_of_a_domain)
 }
 END_TEST
 
+/* The time of a step is one slice, and a launch with arrays of the host copies before and after.
+ * A copy alone has its own name, also behind the launch. */
+START_TEST(a_launch_with_host_arrays_has_its_kernels_name)
+{
+    begin();
+    struct job *j = fake_job(k, 0);
+    ck_assert_ptr_nonnull(work_add_step(&j->work, OP_WRITE, 0, NULL));
+    fake_launches(k, j, "axpy_f32");
+    ck_assert_ptr_nonnull(work_add_step(&j->work, OP_READ, 0, NULL));
+    ck_assert_ptr_nonnull(work_add_step(&j->work, OP_READ, 1, NULL));
+    (void)fake_submit(k, j);
+    static const char *const names[] = {"axpy_f32", "read", "step 2"};
+    for (unsigned i = 0; i < 3; i++) {
+        struct timing timing = {.step = i, .begin_ns = 1, .end_ns = 2};
+        j->timings = &timing;
+        j->timing_count = 1;
+        reads(k->session);
+        trace_ended(&k->f, j);
+        j->timings = NULL;
+        j->timing_count = 0;
+        reads(k->session);
+        ck_assert_uint_eq(last.rows, 2);
+        ck_assert_str_eq(last.name, names[i]);
+    }
+    trace_finish_all(&k->f);
+    ends(j);
+    fake_destroy(k);
+}
+END_TEST
+
 START_TEST(recordings_are_few)
 {
     struct session *s[2 * TRACES_MAX];
@@ -226,4 +264,5 @@ START_TEST(what_a_job_waits_for)
 END_TEST
 
 SUITE_MAIN("trace", records_that_find_no_room_are_lost, a_recording_has_what_its_session_may_see,
-           a_record_names_the_device_of_a_domain, recordings_are_few, what_a_job_waits_for)
+           a_record_names_the_device_of_a_domain, a_launch_with_host_arrays_has_its_kernels_name,
+           recordings_are_few, what_a_job_waits_for)
