@@ -469,7 +469,9 @@ void buffer_device_ready(struct front *f, struct device *d)
     struct buffer *b;
     while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
         if (b->device == d->index && b->state == BUFFER_CREATING) {
-            buffer_ask(f, b);
+            if (!b->asked) { /* one that stays may not have answered yet */
+                buffer_ask(f, b);
+            }
         } else if (b->device == d->index) {
             buffer_seal_next(f, b);
         }

@@ -179,6 +179,7 @@ struct device {
     struct domain_place {  /* of a domain; places.c's */
         uint64_t since_ns; /* when it got its place, or first served there */
         uint64_t asked_ns; /* when it asked for the place that it waits for */
+        uint64_t look_ns;  /* if it yields: no look at its buffers before that */
         bool fresh;        /* its worker has yet to serve there */
         bool yields;       /* it takes no new jobs: its place is to come free */
     } place;

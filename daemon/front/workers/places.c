@@ -14,8 +14,9 @@
 
 #define BUFFERS_A_UNIT 16u /* that are looked at in a unit of work */
 
-#define LOOK_NS NS_PER_S         /* between two looks at all buffers */
-#define POLL_NS (20 * NS_PER_MS) /* between two looks at a domain that yields */
+#define LOOK_NS  NS_PER_S          /* between two looks at all buffers */
+#define POLL_NS  (20 * NS_PER_MS)  /* between two looks at a domain that yields */
+#define AGAIN_NS (100 * NS_PER_MS) /* between two looks at the buffers for it */
 /* For so long a domain has to be idle before it leaves early. Tenants that pause between two
  * requests would else take each other's places all the time. */
 #define IDLE_NS NS_PER_S
@@ -193,7 +194,7 @@ static uint64_t due_ns(const struct front *f, const struct device *d)
 static bool may_yield(const struct front *f, const struct device *d)
 {
     bool up = d->state == DEVICE_READY || d->state == DEVICE_WAITING || d->state == DEVICE_ABSENT;
-    return up && !d->place.yields && !d->place.fresh && !place_is_spare(f, d);
+    return up && !d->place.yields && !place_is_spare(f, d);
 }
 
 /* The domain that has had its place longest, of those that can leave. */
@@ -215,9 +216,12 @@ static void yield_begin(struct device *d)
     log_debug("device %u: tenant %s yields its place to another one", device_shown(d),
               d->owner->name);
     d->place.yields = true;
-    (void)snprintf(d->reason, sizeof d->reason,
-                   "another tenant gets its place: it takes no new jobs, and its buffers go to the "
-                   "host when those in flight have ended");
+    d->place.look_ns = 0;
+    if (d->state == DEVICE_READY) {
+        (void)snprintf(d->reason, sizeof d->reason,
+                       "another tenant gets its place: it takes no new jobs, and its buffers go to "
+                       "the host when those in flight have ended");
+    }
 }
 
 /* It goes on, with what it was asked for meanwhile. */
@@ -249,10 +253,11 @@ static void yield_go_on(struct front *f, struct device *d, uint64_t now)
     if (d->state == DEVICE_STUCK) {
         yield_cancel(f, d);
     }
-    if (!is_calm(d) || !d->place.yields) {
+    if (!is_calm(d) || !d->place.yields || now < d->place.look_ns) {
         return;
     }
     survey_make(f, &s);
+    d->place.look_ns = ns_add(now, AGAIN_NS);
     if (s.keeper[d->index] == KEEPER_NONE) {
         yield_now(f, d);
     } else if (!can_leave(d, &s)) { /* it has what it had not when it began */

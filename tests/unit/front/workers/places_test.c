@@ -263,12 +263,44 @@ START_TEST(a_place_is_kept_for_a_while)
 }
 END_TEST
 
-/* Nothing waits any more: the domain goes on. */
+static struct buffer *to_be_made(struct device *d)
+{
+    struct buffer *b = fake_buffer(k, 0, 64, false);
+    b->device = d->index;
+    b->losses = &d->losses;
+    b->export_fd = -1;
+    b->state = BUFFER_CREATING;
+    buffer_ask(&k->f, b);
+    return b;
+}
+
+/* One whose worker never opens the device keeps no place for that. */
+START_TEST(one_that_never_serves_makes_room)
+{
+    begin();
+    k->f.config.domains_max = 1;
+    struct device *a = asks("a");
+    struct device *c = asks("c");
+    watch();
+    ck_assert_int_eq(a->state, DEVICE_STARTING);
+    passes(PLACE_S * NS_PER_S);
+    ends(a);
+    ck_assert_int_eq(a->state, DEVICE_WAITING);
+    passes(NS_PER_S);
+    watch();
+    ck_assert_int_eq(c->state, DEVICE_STARTING);
+    ck_assert(place_waits(&k->f, a));
+    finish();
+}
+END_TEST
+
+/* Nothing waits any more: the domain goes on, and its worker is asked for nothing twice. */
 START_TEST(a_wish_that_ends_costs_no_place)
 {
     begin();
     k->f.config.domains_max = 1;
     struct device *a = serving("a");
+    struct buffer *b = to_be_made(a);
     struct device *c = asks("c");
     passes(PLACE_S * NS_PER_S);
     ck_assert(!device_takes(a));
@@ -278,6 +310,9 @@ START_TEST(a_wish_that_ends_costs_no_place)
     passes(NS_PER_S);
     ck_assert(device_takes(a));
     ck_assert_str_eq(a->reason, "");
+    ck_assert_uint_eq(k->frames[FRAME_KIND_F_BUFFER_CREATE], 1);
+    buffer_answered(&k->f, a, &(const struct msg_w_buffer){.id = b->handle});
+    buffer_drop(&k->f, b);
     a->inflight_count = 0;
     passes(PLACE_S * NS_PER_S);
     ck_assert_uint_eq(kills, 0);
@@ -294,18 +329,12 @@ START_TEST(requests_wait_for_the_next_worker)
     struct device *a = serving("a");
     struct device *c = asks("c");
     struct buffer *old = movable(a);
-    struct buffer *asked = fake_buffer(k, 0, 64, false);
-    struct buffer *late = fake_buffer(k, 0, 64, false);
-    asked->device = late->device = a->index;
-    asked->losses = late->losses = &a->losses;
-    asked->export_fd = late->export_fd = -1;
-    asked->state = late->state = BUFFER_CREATING;
-    buffer_ask(&k->f, asked);
+    struct buffer *asked = to_be_made(a);
     ck_assert_uint_eq(k->frames[FRAME_KIND_F_BUFFER_CREATE], 1);
     passes(PLACE_S * NS_PER_S);
     a->jobs = 0;
     ck_assert_int_eq(domain_want(&k->f, a, &e), 0);
-    buffer_ask(&k->f, late);
+    struct buffer *late = to_be_made(a);
     old->sealed = old->seal_wanted = true;
     buffer_seal_next(&k->f, old);
     ck_assert_uint_eq(k->frames[FRAME_KIND_F_BUFFER_CREATE], 1);
@@ -445,6 +474,7 @@ START_TEST(domains_are_limited)
 END_TEST
 
 SUITE_MAIN("places", the_longest_makes_room, places_go_in_the_order_of_asking,
-           a_place_is_kept_for_a_while, a_wish_that_ends_costs_no_place,
-           requests_wait_for_the_next_worker, what_cannot_leave_keeps_its_place,
-           a_copy_that_fails_keeps_the_place, idle_ones_leave_first, domains_are_limited)
+           a_place_is_kept_for_a_while, one_that_never_serves_makes_room,
+           a_wish_that_ends_costs_no_place, requests_wait_for_the_next_worker,
+           what_cannot_leave_keeps_its_place, a_copy_that_fails_keeps_the_place,
+           idle_ones_leave_first, domains_are_limited)
