@@ -469,6 +469,34 @@ START_TEST(memory_stays_where_it_is)
 }
 END_TEST
 
+static char third_url[DAEMON_PATH + 16];
+
+/* Tenant `third` has a worker of its own, too, and a socket, as its clients have the test's user.
+ */
+static gpud_client *begin_three(bool simulated, const char *domains)
+{
+    char sections[DAEMON_PATH + 192];
+    prepare(simulated ? "sim" : "opencl", simulated ? "items=10000000" : "", "load_kernels = yes",
+            "");
+    (void)snprintf(third_url, sizeof third_url, "ipc://%s/third.sock", d.dir);
+    (void)snprintf(sections, sizeof sections, "%s[tenant third]\nload_kernels = yes\nlisten = %s\n",
+                   domains, third_url);
+    write_settings("load_kernels = yes", sections);
+    daemon_spawn(&d);
+    daemon_wait_ready(&d);
+    return client_open(d.url);
+}
+
+static bool worker_serves(gpud_client *c, const char *tenant)
+{
+    char state[32] = "";
+    uint64_t worker = of(c, tenant, "worker");
+    if (worker != UINT64_MAX && worker != 0) {
+        query_text(c, "domains", tenant, "state", state, sizeof state);
+    }
+    return strcmp(state, "ready") == 0;
+}
+
 static int as_other(void *data)
 {
     const int *expected = data;
@@ -496,7 +524,7 @@ static int as_other(void *data)
  * its place else. */
 START_TEST(an_idle_worker_makes_room)
 {
-    int expected = GPUD_ERR_LIMIT;
+    int expected = GPUD_ERR_BUSY;
     if (geteuid() != 0) {
         printf("an_idle_worker_makes_room: skipped, it needs root to be two users\n");
         return;
@@ -512,6 +540,31 @@ START_TEST(an_idle_worker_makes_room)
     ck_assert_int_eq(process_wait(process_start(as_other, &expected)), 0);
     ck_assert_uint_eq(of(near, "near", "worker"), 0);
     check(near, b, 1);
+    daemon_end(&d, near);
+}
+END_TEST
+
+/* A tenant that always has jobs, and others that have more now and then: each gets the only place
+ * in turn, and nothing is lost or refused. */
+START_TEST(busy_tenants_take_turns_with_places)
+{
+    struct load busy;
+    gpud_client *near = begin_three(true, "per_device_max = 1\nplace_s = 1\nidle_s = 1000\n");
+    gpud_client *third = client_open(third_url);
+    gpud_buffer mine = make(near, 1);
+    load_start(&busy, d.url, 2);
+    ck_until(of(near, "near", "in_flight") > 0);
+    gpud_buffer theirs = make(third, 1000);
+    for (unsigned i = 0; i < 2; i++) {
+        ck_until(worker_serves(near, "near"));
+        check(third, theirs, 1000);
+        check(near, mine, 1);
+    }
+    ck_assert_uint_gt(load_stop(&busy), 0);
+    ck_assert_uint_eq(of(near, "near", "restarts"), 0);
+    ck_assert_uint_eq(query_value(near, "status", NULL, "failed"), 0);
+    ck_assert_uint_eq(query_value(near, "status", NULL, "lost"), 0);
+    gpud_close(third);
     daemon_end(&d, near);
 }
 END_TEST
@@ -568,34 +621,6 @@ END_TEST
 
 /* ---- one that is killed all the time --------------------------------------------------------- */
 
-static char third_url[DAEMON_PATH + 16];
-
-/* Tenant `third` has a worker of its own, too, and a socket, as its clients have the test's user.
- */
-static gpud_client *begin_three(bool simulated)
-{
-    char sections[DAEMON_PATH + 96];
-    prepare(simulated ? "sim" : "opencl", simulated ? "items=10000000" : "", "load_kernels = yes",
-            "");
-    (void)snprintf(third_url, sizeof third_url, "ipc://%s/third.sock", d.dir);
-    (void)snprintf(sections, sizeof sections, "[tenant third]\nload_kernels = yes\nlisten = %s\n",
-                   third_url);
-    write_settings("load_kernels = yes", sections);
-    daemon_spawn(&d);
-    daemon_wait_ready(&d);
-    return client_open(d.url);
-}
-
-static bool worker_serves(gpud_client *c, const char *tenant)
-{
-    char state[32] = "";
-    uint64_t worker = of(c, tenant, "worker");
-    if (worker != UINT64_MAX && worker != 0) {
-        query_text(c, "domains", tenant, "state", state, sizeof state);
-    }
-    return strcmp(state, "ready") == 0;
-}
-
 /* Every 250 ms; one that is still opening its device is spared, or it would never serve on a busy
  * host. How often. */
 static unsigned kill_own_workers(gpud_client *c, const char *tenant)
@@ -618,7 +643,7 @@ START_TEST(killed_beside_others)
 {
     struct load victim;
     struct load others[2];
-    gpud_client *c = begin_three(_i == 0);
+    gpud_client *c = begin_three(_i == 0, "");
     load_start(&victim, d.url, 2);
     load_start(&others[0], third_url, 2);
     load_start(&others[1], far_url, 2);
@@ -657,6 +682,7 @@ int main(void)
     suite_add(suite, memory_follows_need);
     suite_add(suite, memory_stays_where_it_is);
     suite_add(suite, an_idle_worker_makes_room);
+    suite_add(suite, busy_tenants_take_turns_with_places);
     suite_add(suite, a_first_job_gets_the_spare_worker);
     suite_add_storm(suite, killed_beside_others, 2);
     return system_main(suite);

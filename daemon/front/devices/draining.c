@@ -155,8 +155,8 @@ static void survey(struct front *f, const struct device *base, struct keepers *r
     *ret_load = load;
 }
 
-static enum drain_keeper keeper_of(const struct front *f, const struct keepers *k,
-                                   const struct evacuation_load *load)
+static enum keeper keeper_of(const struct front *f, const struct keepers *k,
+                             const struct evacuation_load *load)
 {
     uint64_t copies = (uint64_t)load->buffers + load->copies;
     return k->exported > 0                      ? KEEPER_EXPORT
@@ -169,7 +169,7 @@ static enum drain_keeper keeper_of(const struct front *f, const struct keepers *
 }
 
 /* Says what keeps the device, to the log once. */
-static void say_kept(struct front *f, struct device *base, enum drain_keeper keeper,
+static void say_kept(struct front *f, struct device *base, enum keeper keeper,
                      const struct keepers *k, const struct evacuation_load *load)
 {
     char what[sizeof base->reason] = "";
@@ -215,7 +215,7 @@ static void say_kept(struct front *f, struct device *base, enum drain_keeper kee
     }
 }
 
-/* A worker that does not run cannot be asked for new buffers before the device is resumed. */
+/* Its next worker would be asked for them when the device is resumed. */
 static void refuse_new(struct front *f, const struct device *base)
 {
     uint32_t cursor = 0;
@@ -223,7 +223,8 @@ static void refuse_new(struct front *f, const struct device *base)
     (void)device_refuse_drained(base, &e);
     for (struct buffer *b; (b = idmap_next(&f->buffers, &cursor, NULL)) != NULL;) {
         const struct device *d = f->device[b->device];
-        if (b->state == BUFFER_CREATING && d->worker == 0 && (d == base || d->base == base)) {
+        bool to_come = b->state == BUFFER_CREATING && (d->worker == 0 || !b->asked);
+        if (to_come && (d == base || d->base == base)) {
             buffer_create_failed(f, b, &e);
         }
     }
@@ -242,7 +243,7 @@ static void move(struct front *f, struct device *base, uint64_t now)
     struct keepers k;
     struct evacuation_load load;
     survey(f, base, &k, &load);
-    enum drain_keeper keeper = keeper_of(f, &k, &load);
+    enum keeper keeper = keeper_of(f, &k, &load);
     if (keeper != KEEPER_NONE) {
         base->drain.look_ns = ns_add(now, LOOK_NS);
         say_kept(f, base, keeper, &k, &load);

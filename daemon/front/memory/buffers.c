@@ -54,9 +54,11 @@ static void answer_failure(struct front *f, struct buffer *b, const struct err *
 void buffer_ask(struct front *f, struct buffer *b)
 {
     const struct device *d = f->device[b->device];
-    if (d->killed_ns != 0 || (d->state != DEVICE_READY && d->state != DEVICE_PROBING)) {
+    bool up = d->state == DEVICE_READY || d->state == DEVICE_PROBING;
+    if (d->killed_ns != 0 || !up || device_yields(d)) {
         return;
     }
+    b->asked = true;
     if (b->variable != NULL) {
         struct err e = ERR_INIT;
         if (variable_ask(f, b->variable, &e) != 0) {
@@ -181,7 +183,8 @@ static bool restore_waits(const struct device *d)
 
 static void restore_more(struct front *f, struct device *d)
 {
-    bool rests = d->state == DEVICE_RESTING; /* it is to end, and the host has the content */
+    /* it is to end, and the host has the content */
+    bool rests = d->state == DEVICE_RESTING || device_yields(d);
     while (d->restores < RESTORES_MAX && d->link != NULL && !rests && !restore_waits(d)) {
         struct buffer *b = d->restoring;
         restore_forget(d, b);
@@ -348,7 +351,7 @@ void buffer_settle(struct front *f, struct buffer *b)
 void buffer_seal_next(struct front *f, struct buffer *b)
 {
     bool live = buffer_state(b) == BUFFER_LIVE && b->copy == COPY_NONE;
-    if (!b->seal_wanted || b->writers > 0 || !live) {
+    if (!b->seal_wanted || b->writers > 0 || !live || device_yields(f->device[b->device])) {
         return;
     }
     b->seal_wanted = false;
@@ -382,6 +385,7 @@ void buffer_module_settled(struct front *f, struct module *m)
 /* A buffer that was being created loses nothing: the front asks the next worker for it. */
 static void mark_lost(struct front *f, struct device *d, struct buffer *b)
 {
+    b->asked = b->asked && b->device != d->index;
     if (b->device != d->index || b->state == BUFFER_LOST || b->state == BUFFER_CREATING ||
         !buffer_outlived(b)) {
         return;
@@ -465,7 +469,9 @@ void buffer_device_ready(struct front *f, struct device *d)
     struct buffer *b;
     while ((b = idmap_next(&f->buffers, &cursor, NULL)) != NULL) {
         if (b->device == d->index && b->state == BUFFER_CREATING) {
-            buffer_ask(f, b);
+            if (!b->asked) { /* one that stays may not have answered yet */
+                buffer_ask(f, b);
+            }
         } else if (b->device == d->index) {
             buffer_seal_next(f, b);
         }

@@ -100,6 +100,7 @@ struct buffer {
     uint64_t spoiled_by; /* id of the last job that left a part undefined; 0: none */
     int spoiled_step;    /* step of that job; -1: unknown */
     int spoiled_code;    /* error of that job */
+    bool asked;          /* its worker was asked to make it */
     bool sealed;
     bool sealing;           /* the worker fills host_fd */
     enum buffer_copy copy;  /* of one that is not sealed */

@@ -112,6 +112,7 @@ const char *device_state_name(const struct device *d)
         return d->drain.state == DRAIN_RELEASED ? "drained" : "draining";
     }
     return d->state == DEVICE_READY && recovery_of(d) != 0 ? "held"
+           : device_yields(d)                              ? "yielding"
            : device_absent(d)                              ? names[DEVICE_ABSENT]
                                                            : names[d->state];
 }
@@ -162,7 +163,7 @@ bool device_takes(const struct device *d)
     bool may = drain == DRAIN_NONE || drain == DRAIN_FINISHES;
     /* a device whose worker is killed keeps its state until the launcher has reaped the worker */
     return d->state == DEVICE_READY && d->killed_ns == 0 && d->link != NULL &&
-           recovery_of(d) == 0 && may;
+           recovery_of(d) == 0 && may && !d->place.yields;
 }
 
 bool device_serves(const struct device *d)

@@ -98,8 +98,8 @@ enum drain_state {
     DRAIN_STATES,
 };
 
-/* What keeps a drained device from its release, of what it has. */
-enum drain_keeper {
+/* What a worker has that keeps it: it cannot go to the host. */
+enum keeper {
     KEEPER_NONE,
     KEEPER_EXPORT,   /* buffers that other processes may have mapped */
     KEEPER_VARIABLE, /* variables of modules */
@@ -148,7 +148,7 @@ struct device {
         char by[PROTO_NAME_MAX + 1]; /* the tenant that asked for it */
         uint64_t since_s;            /* when, of the calendar */
         uint64_t look_ns;            /* no other try to move its buffers before that */
-        enum drain_keeper keeper;    /* at the last try */
+        enum keeper keeper;          /* at the last try */
         bool vacated;                /* no process waits to replace its workers */
         uint64_t ask_ns;             /* when the launcher is asked for that again */
     } drain;
@@ -176,6 +176,19 @@ struct device {
         uint64_t coming;       /* bytes of `granted` on their way to it */
         uint64_t until_ns;     /* when those that give them count as hung */
     } growth;
+    struct domain_place {  /* of a domain; places.c's */
+        uint64_t since_ns; /* when it got its place, or first served there */
+        uint64_t asked_ns; /* when it asked for the place that it waits for */
+        uint64_t look_ns;  /* if it yields: no look at its buffers before that */
+        bool fresh;        /* its worker has yet to serve there */
+        bool yields;       /* it takes no new jobs: its place is to come free */
+    } place;
+    struct device_places { /* of a device; places.c's */
+        uint64_t look_ns;  /* no look for a domain that leaves before that */
+        uint64_t judge_ns; /* no look whether one can leave before that */
+        bool kept;         /* at the last look none could */
+        char why[192];     /* what kept them then */
+    } places;
     uint64_t used_ns;         /* of a domain: when something asked for it last */
     uint64_t spare_ns;        /* of a device: no spare worker of it starts before that */
     struct evacuation_state { /* evacuate.c's */
@@ -324,6 +337,12 @@ static inline struct device *device_base(struct device *d)
 static inline unsigned device_shown(const struct device *d)
 {
     return d->base != NULL ? d->base->index : d->index;
+}
+
+/* Its worker gets no new jobs and requests: what is under way there ends, then it leaves. */
+static inline bool device_yields(const struct device *d)
+{
+    return d->state == DEVICE_READY && d->place.yields;
 }
 
 /* The line that its jobs stand in: domains of a device stand in the line of that device. */

@@ -15,6 +15,7 @@
 #include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/workers/command.h"
 #include "daemon/front/workers/domains.h"
+#include "daemon/front/workers/places.h"
 
 /* Limit of linger_ns, so that an unused name does not keep device memory for ever. */
 #define LINGER_MAX_NS (24 * 3600 * NS_PER_S)
@@ -160,8 +161,15 @@ static int choose_device(struct front *f, const struct session *s, uint64_t wish
     return 0;
 }
 
-/* The same for a tenant that is apart. A domain that has room is preferred; else one is made on the
- * device that has the fewest. */
+/* Would a new domain do better on the first device? There it finds a place, or more memory. */
+static bool suits(const struct front *f, const struct device *a, const struct device *b)
+{
+    bool full_a = places_used(a) >= f->config.domains_max;
+    bool full_b = places_used(b) >= f->config.domains_max;
+    return full_a != full_b ? full_b : a->granted < b->granted;
+}
+
+/* The same for a tenant that is apart. A domain that has room is preferred; else one is made. */
 static int choose_domain(struct front *f, const struct session *s, uint64_t wish, uint64_t bytes,
                          struct device **ret_device, struct err *e)
 {
@@ -173,7 +181,7 @@ static int choose_domain(struct front *f, const struct session *s, uint64_t wish
     for (unsigned i = 0; i < f->device_count; i++) {
         struct device *d = f->device[i];
         bool may = (wish == 0 || wish == i + 1) && comes(d) && domain_of(s->tenant, d) == NULL;
-        if (may && (base == NULL || d->granted < base->granted)) {
+        if (may && (base == NULL || suits(f, d, base))) {
             base = d;
         }
     }

@@ -409,7 +409,7 @@ int request_submit(struct request_context *c, struct err *e)
     }
     if (rc == 0) {
         rc = bind_device(f, c->s->tenant, j, c->r->msg.submit.device, e);
-        f->count.refused += rc == ERR_DRAINING;
+        f->count.refused += rc == ERR_DRAINING || rc == ERR_BUSY;
     }
     rc = rc == 0 ? line_up(c, j, e) : rc;
     if (rc == 0 && !list(c, j)) {

@@ -126,6 +126,7 @@ static const struct setting settings[] = {
     NUMBER(LIVE, "domains", "per_device_max", domains_max, 0, 64, 8),
     NUMBER(LIVE, "domains", "memory_percent", domain_percent, 1, 90, 10),
     NUMBER(LIVE, "domains", "idle_s", domain_idle_s, 0, 86400, 300),
+    NUMBER(LIVE, "domains", "place_s", domain_place_s, 1, 86400, 10),
     NUMBER(LIVE, "domains", "spare", domain_spare, 0, 1, 0),
     NUMBER(LIVE, "domains", "turn_overrun_ms", turn_overrun_ms, 1, DAY_MS, 1000),
     TEXT(LIVE, "domains", mps_devices, SETTING_DEVICES, ""),

@@ -78,6 +78,7 @@ struct config {
     uint64_t domains_max;       /* workers of single tenants on one device; 0: none */
     uint64_t domain_percent;    /* of a device's memory, for each of them */
     uint64_t domain_idle_s;     /* after which an idle one ends */
+    uint64_t domain_place_s;    /* for which one keeps its place, while others wait for one */
     uint64_t domain_spare;      /* workers on a device that no tenant has yet: 0 or 1 */
     uint64_t turn_overrun_ms;   /* after the end of a turn: then its domain's worker is ended */
     char mps_devices[256];      /* indices of devices whose workers take no turns */

@@ -33,7 +33,7 @@ static uint64_t stay_of(const struct front *f, const struct device *d)
 /* A worker that has no memory yet, and is not to have any, keeps none. */
 static uint64_t floor_beside(const struct front *f, const struct device *d, const struct device *x)
 {
-    bool holds = x->base == NULL || x->grant > 0 || x->wanted;
+    bool holds = x->base == NULL || x->grant > 0 || x->lease.wanted > 0;
     return x != d && holds ? domain_floor(f, x) : 0;
 }
 

@@ -68,7 +68,7 @@ static void gather(const struct front *f, struct device *base, uint64_t now,
     ret_holders->count = 0;
     add(f, ret_holders, base, now);
     for (struct device *d = base->domains; d != NULL; d = d->domain_next) {
-        if (d->grant > 0 || d->wanted) {
+        if (d->grant > 0 || d->lease.wanted > 0) {
             add(f, ret_holders, d, now);
         }
     }

@@ -5,6 +5,7 @@
 #include "daemon/front/sched/turns.h"
 #include "daemon/front/views/diagnosis.h"
 #include "daemon/front/views/table_view.h"
+#include "daemon/front/workers/places.h"
 #include "daemon/front/workers/silence.h"
 
 /* ---- what the management library reports of the hardware ------------------------------------ */
@@ -181,7 +182,8 @@ static void recovery_note(const struct hardware *h, const struct device *d, char
     WIDE(turn, NS, table_known(d->turn.taken > 0, turn_length_ns(&d->turn)))                       \
     WIDE(switch_cost, NS, table_known(d->turn.cost_ns > 0, d->turn.cost_ns))                       \
     WIDE(turns, UINT, d->turn.taken)                                                               \
-    WIDE(overruns, UINT, d->turn.overruns)
+    WIDE(overruns, UINT, d->turn.overruns)                                                         \
+    WIDE(domains_waiting, UINT, waiting_seen(q, d))
 
 /* Unknown until the device has been opened once. */
 static const char *kind_text(const struct device *d)
@@ -200,6 +202,15 @@ static unsigned domains_seen(const struct table_query *q, const struct device *b
     unsigned count = 0;
     for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
         count += sees(q, d);
+    }
+    return count;
+}
+
+static unsigned waiting_seen(const struct table_query *q, const struct device *base)
+{
+    unsigned count = 0;
+    for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
+        count += sees(q, d) && place_waits(q->f, d);
     }
     return count;
 }
@@ -254,7 +265,14 @@ const struct table_view view_devices = {"devices", devices_begin, NULL, true};
     WIDE(on_host, BYTES, d->evacuation.bytes)                                                      \
     WIDE(wanted, BYTES, d->lease.wanted)                                                           \
     WIDE(recalled, BYTES, d->lease.taken)                                                          \
-    WIDE(most, BYTES, device_pool_most(d))
+    WIDE(most, BYTES, device_pool_most(d))                                                         \
+    WIDE(placed, NS, table_known(has_place(d), now - d->place.since_ns))                           \
+    WIDE(waits, NS, table_known(place_waits(q->f, d), now - d->place.asked_ns))
+
+static bool has_place(const struct device *d)
+{
+    return d->state != DEVICE_RESTING && d->place.since_ns != 0;
+}
 
 static void domains_begin(struct table_query *q)
 {

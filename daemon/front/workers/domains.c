@@ -12,16 +12,14 @@
 #include "daemon/front/model/wake.h"
 #include "daemon/front/workers/command.h"
 #include "daemon/front/workers/departing.h"
-#include "daemon/front/workers/evacuate.h"
 #include "daemon/front/workers/lease.h"
+#include "daemon/front/workers/places.h"
 #include "daemon/front/workers/record.h"
 #include "daemon/front/workers/rest.h"
 #include "daemon/front/workers/worker.h"
 #include "daemon/front/workers/worker_end.h"
 
-/* that are looked at in a unit of work */
-#define JOBS_A_UNIT    16u
-#define BUFFERS_A_UNIT 16u
+#define JOBS_A_UNIT 16u /* that are looked at in a unit of work */
 
 #define LOOK_NS  NS_PER_S        /* between two looks for idle domains */
 #define SPARE_NS (10 * NS_PER_S) /* after a spare worker made room, until the next one */
@@ -67,7 +65,7 @@ uint64_t domain_most(const struct front *f, const struct tenant *t, struct devic
     uint64_t hard = amount_of(&t->limits.hard, whole);
     uint64_t floors = domain_floor(f, base);
     for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
-        bool stays = d->state != DEVICE_RESTING || d->wanted;
+        bool stays = d->state != DEVICE_RESTING || d->grant > 0 || d->lease.wanted > 0;
         floors = sat_add(floors, stays && d->owner != t ? domain_floor(f, d) : 0);
     }
     uint64_t most = sat_sub(whole, floors);
@@ -101,48 +99,9 @@ static void grant_change(struct front *f, struct device *d, uint64_t grant)
     f->hooks.budget_changed(f, base);
 }
 
-/* ---- what a domain has ----------------------------------------------------------------------- */
-
-/* Marks the domains whose buffers would be lost with their workers, or with the domain. */
-static void mark_buffers(struct front *f, struct device_set *ret_fragile,
-                         struct device_set *ret_any)
-{
-    struct evacuation_load load[PLACES_MAX];
-    uint32_t cursor = 0;
-    unsigned count = 0;
-    memset(load, 0, sizeof load);
-    *ret_fragile = *ret_any = (struct device_set){0};
-    for (const struct buffer *b; (b = idmap_next(&f->buffers, &cursor, NULL)) != NULL; count++) {
-        device_set_put(ret_any, b->device);
-        if (!evacuate_count(b, &load[b->device])) {
-            device_set_put(ret_fragile, b->device);
-        }
-    }
-    const struct device *d;
-    for (unsigned at = DEVICES_MAX; (d = front_next_device(f, &at)) != NULL;) {
-        if (!evacuate_allowed(f, d, &load[d->index])) {
-            device_set_put(ret_fragile, d->index);
-        }
-    }
-    turn_count(f, count / BUFFERS_A_UNIT);
-}
-
-/* Without its buffers. */
-static bool is_quiet(const struct front *f, const struct device *d)
-{
-    bool calm = d->state == DEVICE_READY || d->state == DEVICE_WAITING || d->state == DEVICE_ABSENT;
-    return d->owner != NULL && calm && d->killed_ns == 0 && !d->losing && d->jobs == 0 &&
-           d->inflight_count == 0 && d->restores == 0 && domain_unbound(f, d->owner) == 0;
-}
-
-static uint64_t used_ns(const struct device *d)
-{
-    return d->ran_ns > d->used_ns ? d->ran_ns : d->used_ns;
-}
-
 static uint64_t idle_at(const struct front *f, const struct device *d)
 {
-    return ns_add(used_ns(d), f->config.domain_idle_s * NS_PER_S);
+    return ns_add(place_used_ns(d), f->config.domain_idle_s * NS_PER_S);
 }
 
 /* ---- what goes with a domain ----------------------------------------------------------------- */
@@ -210,62 +169,14 @@ static void drop(struct front *f, struct device *d)
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-static unsigned active(const struct device *base)
-{
-    unsigned count = 0;
-    for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
-        count += d->state != DEVICE_RESTING || d->wanted;
-    }
-    return count;
-}
-
-static bool some_quiet(const struct front *f, const struct device *base)
-{
-    bool some = false;
-    for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
-        some = some || is_quiet(f, d);
-    }
-    return some;
-}
-
-static bool is_spare(const struct front *f, const struct device *d)
-{
-    return d->owner != NULL && d->owner == f->spare;
-}
-
 /* The device's spare domain; NULL: none. */
 static struct device *spare_of(const struct front *f, const struct device *base)
 {
     struct device *d = base->domains;
-    while (d != NULL && !is_spare(f, d)) {
+    while (d != NULL && !place_is_spare(f, d)) {
         d = d->domain_next;
     }
     return d;
-}
-
-/* A spare domain goes before all others. */
-static bool goes_before(const struct front *f, const struct device *a, const struct device *b)
-{
-    return is_spare(f, a) || (!is_spare(f, b) && used_ns(a) < used_ns(b));
-}
-
-/* A full device is asked often: the buffers are walked only if a domain may go. */
-static struct device *least_used(struct front *f, const struct device *base)
-{
-    struct device_set fragile;
-    struct device_set any;
-    struct device *least = NULL;
-    if (!some_quiet(f, base)) {
-        return NULL;
-    }
-    mark_buffers(f, &fragile, &any);
-    for (struct device *d = base->domains; d != NULL; d = d->domain_next) {
-        bool idle = is_quiet(f, d) && !device_set_has(&fragile, d->index);
-        if (idle && (least == NULL || goes_before(f, d, least))) {
-            least = d;
-        }
-    }
-    return least;
 }
 
 static int refuse(const struct front *f, const struct tenant *t, const struct device *base,
@@ -278,15 +189,6 @@ static int refuse(const struct front *f, const struct tenant *t, const struct de
             "([domains] per_device_max): mark it as trusted, or forbid it to load kernels",
             t->name, base->index);
     }
-    if (active(base) >= f->config.domains_max) {
-        return err_set(
-            e, ERR_LIMIT,
-            "tenant %s needs a worker of its own on device %u, which has %u for other "
-            "tenants, at most %" PRIu64
-            " ([domains] per_device_max), and none of them is idle: try later, or another "
-            "device",
-            t->name, base->index, active(base), f->config.domains_max);
-    }
     return err_set(e, ERR_LIMIT,
                    "tenant %s needs a worker of its own on device %u, and of its %" PRIu64
                    " bytes of memory %" PRIu64
@@ -295,23 +197,15 @@ static int refuse(const struct front *f, const struct tenant *t, const struct de
                    t->name, base->index, device_whole(base), base->granted);
 }
 
-/* It cannot end yet, but makes room when it can (spare_watch). */
-static bool spare_starts(const struct front *f, const struct device *base)
-{
-    const struct device *d = spare_of(f, base);
-    return d != NULL &&
-           (d->state == DEVICE_STARTING || d->state == DEVICE_OPENED || d->state == DEVICE_PROBING);
-}
-
-/* The memory of a device that has not been opened is not known yet. */
-static bool has_room(const struct front *f, const struct tenant *t, struct device *base)
+/* The memory of a device that has not been opened is not known yet. On a full device the domain
+ * gets what the one leaves that it follows. */
+static bool has_memory(const struct front *f, const struct tenant *t, struct device *base)
 {
     uint64_t others = sat_sub(base->granted, coming(base));
     uint64_t whole = device_whole(base);
     uint64_t floor = lease_floor(whole, amount_of(&t->limits.guaranteed, whole));
-    return active(base) < f->config.domains_max + spare_starts(f, base) &&
-           (base->memory == 0 || grant_beside(f, t, base, others) > 0 ||
-            domain_most(f, t, base) >= floor);
+    return places_used(base) >= f->config.domains_max || base->memory == 0 ||
+           grant_beside(f, t, base, others) > 0 || domain_most(f, t, base) >= floor;
 }
 
 /* false: the device has no spare domain that has yet to get a worker. */
@@ -329,20 +223,24 @@ static bool spare_yields(struct front *f, struct device *base)
     return true;
 }
 
-/* Room for one more worker on the device: the least used idle ones make it, spare ones first. */
+/* May the device have one more domain that wants a worker? For its memory the least used idle ones
+ * rest, the spare one first. */
 static int make_room(struct front *f, struct tenant *t, struct device *base, struct err *e)
 {
-    while (!has_room(f, t, base)) {
+    if (f->config.domains_max == 0) {
+        return refuse(f, t, base, e);
+    }
+    while (!has_memory(f, t, base)) {
         if (spare_yields(f, base)) {
             continue;
         }
-        struct device *out = f->config.domains_max > 0 ? least_used(f, base) : NULL;
+        struct device *out = place_least_used(f, base);
         if (out == NULL) {
             return refuse(f, t, base, e);
         }
         rest_begin(f, out, "another tenant needs the device");
     }
-    return 0;
+    return place_check(f, t, base, e);
 }
 
 static struct device *create(struct front *f, struct tenant *t, struct device *base)
@@ -384,20 +282,20 @@ int domain_want(struct front *f, struct device *d, struct err *e)
     }
     d->used_ns = front_now(f);
     if (d->state != DEVICE_RESTING || d->wanted) {
+        d->wanted = d->wanted || device_yields(d); /* its next worker is wanted */
         return 0;
     }
-    if (rest_evacuates(d) && active(d->base) < f->config.domains_max) {
+    if (rest_evacuates(d) && places_used(d->base) < f->config.domains_max) {
         rest_stay(f, d);
         return 0;
     }
     int rc = make_room(f, d->owner, d->base, e);
     if (rc == 0) {
-        d->wanted = true;
+        place_ask(f, d);
         d->absences = 0;
-        if (d->worker == 0) { /* else `start` does */
+        if (d->worker == 0 && place_free(f, d)) { /* else `start` does */
             grant_change(f, d, domain_grant(f, d->owner, d->base));
         }
-        wake_at(f, front_now(f));
     }
     return rc;
 }
@@ -419,18 +317,30 @@ static void change_owner(struct front *f, struct device *d, struct tenant *t)
     d->base->line.joined = false; /* its jobs for any device may run here now */
 }
 
+/* Does a tenant wait for a place, which the spare worker is to give? */
+static bool some_wait(const struct front *f, const struct device *base)
+{
+    bool some = false;
+    for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
+        some = some || (!place_is_spare(f, d) && place_waits(f, d));
+    }
+    return some;
+}
+
 /* The launcher knows before the worker gets anything of the tenant: a next front would take it for
  * a spare one else. */
 static struct device *take_spare(struct front *f, struct tenant *t, struct device *base)
 {
     struct err e = ERR_INIT;
     struct device *d = spare_of(f, base);
-    uint64_t grant =
-        d != NULL && has_worker(d) ? grant_beside(f, t, base, base->granted - d->grant) : 0;
+    uint64_t grant = d != NULL && has_worker(d) && !some_wait(f, base)
+                         ? grant_beside(f, t, base, base->granted - d->grant)
+                         : 0;
     if (grant == 0 || grant > d->grant) { /* others would have to give that back first */
         return NULL;
     }
     change_owner(f, d, t);
+    place_taken(f, d);
     grant_change(f, d, grant);
     if (worker_name(f, d, &e) != 0) {
         worker_end(f, d, NULL, e.text);
@@ -447,6 +357,16 @@ static struct device *take_spare(struct front *f, struct tenant *t, struct devic
     return d;
 }
 
+static int no_domain(const struct front *f, struct err *e)
+{
+    int rc = err_set(e, f->domain_count < DOMAINS_MAX ? ERR_NOMEM : ERR_BUSY,
+                     "%u workers are of single tenants, or have buffers on the host, or are waited "
+                     "for, at most %u: try later",
+                     f->domain_count, DOMAINS_MAX);
+    e->retry_after_ns = LOOK_NS;
+    return rc;
+}
+
 int domain_obtain(struct front *f, struct tenant *t, struct device *base,
                   struct device **ret_device, struct err *e)
 {
@@ -458,10 +378,7 @@ int domain_obtain(struct front *f, struct tenant *t, struct device *base,
     int rc = d == NULL ? make_room(f, t, base, e) : 0;
     if (rc == 0 && d == NULL) {
         d = create(f, t, base);
-        rc = d != NULL ? 0
-                       : err_set(e, f->domain_count < DOMAINS_MAX ? ERR_NOMEM : ERR_LIMIT,
-                                 "%u tenants have workers of their own, at most %u: try later",
-                                 f->domain_count, DOMAINS_MAX);
+        rc = d != NULL ? 0 : no_domain(f, e);
     }
     rc = rc == 0 ? domain_want(f, d, e) : rc;
     *ret_device = rc == 0 ? d : NULL;
@@ -482,7 +399,8 @@ int domain_obtain_any(struct front *f, struct tenant *t, struct err *e)
             d->used_ns = front_now(f);
             return 0;
         }
-        bool better = tenant_may_use(t, i) && (best == NULL || active(base) < active(best));
+        bool better =
+            tenant_may_use(t, i) && (best == NULL || places_used(base) < places_used(best));
         best = device_hopeful(base) && better ? base : best;
     }
     struct device *ignored = NULL;
@@ -494,7 +412,11 @@ struct device *domain_adopt(struct front *f, struct tenant *t, struct device *ba
     t->apart = true;
     base->proven = true; /* else there would be no domain on it */
     struct device *d = domain_of(t, base);
-    return d != NULL ? d : create(f, t, base);
+    d = d != NULL ? d : create(f, t, base);
+    if (d != NULL) {
+        place_taken(f, d);
+    }
+    return d;
 }
 
 void domain_keep(struct front *f, struct device *d, uint64_t grant)
@@ -510,36 +432,15 @@ void domain_keep(struct front *f, struct device *d, uint64_t grant)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* A worker that is to end still has its place and, unless the domain that starts has a grant, the
- * memory. It may take long, as it copies its buffers first. */
-static bool must_end_first(const struct front *f, const struct device *d, uint64_t grant)
+/* A worker that is to end still has the memory that the domain lacks which starts. It may take
+ * long, as it copies its buffers first. */
+static bool must_end_first(const struct device *d, uint64_t grant)
 {
-    unsigned places = 0; /* of workers, also of one that starts again after a pause */
     bool some = false;
     for (const struct device *o = d->base->domains; o != NULL; o = o->domain_next) {
-        places += o->worker != 0 || o->state != DEVICE_RESTING;
         some = some || (o->state == DEVICE_RESTING && o->worker != 0);
     }
-    return some && (grant == 0 || places >= f->config.domains_max);
-}
-
-/* A domain that was to make room for this one stays, if its buffers could not go. */
-static bool has_place(struct front *f, struct device *d)
-{
-    struct device *out = NULL;
-    if (active(d->base) <= f->config.domains_max) {
-        return true;
-    }
-    device_set_state(d, DEVICE_RESTING, "the workers of other tenants have all places");
-    wake_at(f, ns_add(front_now(f), LOOK_NS));
-    if (front_now(f) >= f->look_ns) {
-        f->look_ns = ns_add(front_now(f), LOOK_NS);
-        out = least_used(f, d->base);
-    }
-    if (out != NULL) {
-        rest_begin(f, out, "another tenant needs the device");
-    }
-    return false;
+    return some && grant == 0;
 }
 
 /* Others give a part of theirs (lease.h). */
@@ -572,6 +473,18 @@ static bool has_come(struct front *f, struct device *d)
     return owed == 0;
 }
 
+/* Its turn has yet to come: until then it keeps no memory. */
+static bool has_place(struct front *f, struct device *d)
+{
+    if (place_free(f, d)) {
+        return true;
+    }
+    place_say_waits(f, d);
+    d->lease = (struct lease){.wanted = 0};
+    grant_change(f, d, 0);
+    return false;
+}
+
 /* The worker opens the same device, with the same options, as the shared worker. */
 static void start(struct front *f, struct device *d)
 {
@@ -582,12 +495,12 @@ static void start(struct front *f, struct device *d)
     bool may = base->proven && base->memory > 0 && device_hopeful(base) && !d->losing &&
                !departing_has(f, d) && device_gets_worker(d);
     uint64_t grant = d->grant > 0 ? d->grant : domain_grant(f, d->owner, base);
-    if (is_spare(f, d) && (!may || grant == 0)) {
+    if (place_is_spare(f, d) && (!may || grant == 0)) {
         (void)spare_yields(f, base);
         base->spare_ns = ns_add(front_now(f), LOOK_NS);
         return;
     }
-    if (!may || must_end_first(f, d, grant) || !has_place(f, d)) {
+    if (!may || !has_place(f, d) || must_end_first(d, grant)) {
         return; /* the start of the device, or the end of a worker, is the next occasion */
     }
     grant_change(f, d, grant);
@@ -601,6 +514,7 @@ static void start(struct front *f, struct device *d)
     d->lease = (struct lease){.wanted = 0};
     d->proven = true;
     d->wanted = false;
+    place_taken(f, d);
     log_about(LOG_DOMAIN, about_device(d), "device %u: a worker for tenant %s starts", base->index,
               d->owner->name);
     worker_start(f, d);
@@ -609,15 +523,15 @@ static void start(struct front *f, struct device *d)
 /* Ends idle workers, and removes domains that have nothing. */
 static void look(struct front *f, uint64_t now)
 {
-    struct device_set fragile;
-    struct device_set any;
-    mark_buffers(f, &fragile, &any);
+    struct survey s;
+    survey_make(f, &s);
     for (unsigned place = DEVICES_MAX; place < f->domain_end; place++) {
         struct device *d = f->device[place];
-        if (d != NULL && !is_spare(f, d) && is_quiet(f, d) && !device_set_has(&fragile, d->index) &&
-            now >= idle_at(f, d)) {
+        bool idle =
+            d != NULL && !place_is_spare(f, d) && place_is_quiet(f, d) && now >= idle_at(f, d);
+        if (idle && s.keeper[d->index] == KEEPER_NONE) {
             rest_begin(f, d, "it is idle");
-        } else if (d != NULL && may_go(d, &any)) {
+        } else if (d != NULL && may_go(d, &s.any)) {
             drop(f, d);
         }
     }
@@ -627,7 +541,7 @@ static void look(struct front *f, uint64_t now)
 static uint64_t look_at(const struct front *f, const struct device *d)
 {
     bool rests = d->state == DEVICE_RESTING && d->worker == 0 && !d->wanted;
-    return rests ? 0 : is_quiet(f, d) && !is_spare(f, d) ? idle_at(f, d) : NS_NEVER;
+    return rests ? 0 : place_is_quiet(f, d) && !place_is_spare(f, d) ? idle_at(f, d) : NS_NEVER;
 }
 
 /* Ends, grants and starts that are due. */
@@ -668,7 +582,7 @@ static bool memory_free(const struct front *f, const struct device *base)
 /* A tenant that came back waits for a place, or the settings have fewer now. */
 static bool too_many(const struct front *f, const struct device *base)
 {
-    return active(base) > f->config.domains_max;
+    return places_used(base) > f->config.domains_max;
 }
 
 static bool spare_allowed(const struct front *f, const struct device *base)
@@ -680,7 +594,7 @@ static bool spare_allowed(const struct front *f, const struct device *base)
 static bool spare_due(const struct front *f, const struct device *base, uint64_t now)
 {
     return spare_allowed(f, base) && now >= base->spare_ns && memory_free(f, base) &&
-           active(base) < f->config.domains_max;
+           places_used(base) < f->config.domains_max;
 }
 
 static void spare_start(struct front *f, struct device *base, struct device *d)
@@ -718,7 +632,7 @@ static void spare_watch(struct front *f, struct device *base, uint64_t now)
         spare_make(f, base, d, now);
     } else if (spare_allowed(f, base) && (d->worker == 0 || !spare_shrank(f, d))) {
         return;
-    } else if (!spare_yields(f, base) && is_quiet(f, d)) {
+    } else if (!spare_yields(f, base) && place_is_quiet(f, d)) {
         base->spare_ns = ns_add(now, SPARE_NS);
         rest_begin(f, d,
                    too_many(f, base)                           ? "its place is wanted"
@@ -732,6 +646,7 @@ void domains_watch(struct front *f, uint64_t now)
     uint64_t at_ns = NS_NEVER;
     for (unsigned i = 0; i < f->device_count; i++) {
         spare_watch(f, f->device[i], now);
+        places_watch(f, f->device[i], now);
     }
     for (unsigned place = DEVICES_MAX; place < f->domain_end; place++) {
         struct device *d = f->device[place];

@@ -6,8 +6,8 @@
  * itself. A domain is idle when it has no unfinished jobs, and nothing would be lost with its
  * worker: its buffers go to the host first (evacuate.h), and its next worker restores them. An idle
  * one rests after [domains] idle_s, or sooner to make room: a device has at most [domains]
- * per_device_max with a worker, and the least recently used idle one makes room for another. A
- * resting domain that has no buffers is removed.
+ * per_device_max with a worker, and the others wait for a place (places.h). A resting domain that
+ * has no buffers is removed.
  *
  * With [domains] spare a device has one domain that is no tenant's yet, while memory is free. Its
  * worker is as that of any domain, and has run nothing of a tenant. The next new domain of the
@@ -28,8 +28,9 @@
 #include "daemon/front/model/front.h"
 
 /* Where the tenant's work for the device is to be done, which gets a worker if it rests. base: no
- * domain. ERR_LIMIT: the device has no room for another domain, and the text says what would help;
- * ERR_DRAINING: an operator drains it; ERR_NOMEM. */
+ * domain. The domain may have to wait for a place. ERR_LIMIT: the device has no memory for another
+ * domain, or there may be none, and the text says what would help; ERR_BUSY: no place can come
+ * free now; ERR_DRAINING: an operator drains it; ERR_NOMEM. */
 int domain_obtain(struct front *f, struct tenant *t, struct device *base,
                   struct device **ret_device, struct err *e);
 /* Sees to it that a tenant that is apart has a domain for jobs that name no device. */

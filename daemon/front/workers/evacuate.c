@@ -14,8 +14,10 @@
 
 /* Limit of unanswered requests: each that waits for the channel needs a second descriptor. */
 #define COPIES_MAX 32u
-/* Copies of a domain. Each is a descriptor, and other tenants need some, too. */
-#define DOMAIN_COPIES_MAX 1024u
+/* Copies that a domain has in any case, or else a part of those that are left: each is a
+ * descriptor, and other tenants need some, too. */
+#define DOMAIN_COPIES 1024u
+#define COPIES_PART   2u
 
 #define BUFFERS_A_UNIT 16u
 
@@ -103,6 +105,19 @@ static bool is_due(const struct buffer *b)
     return buffer_restorable(b) && !b->handed;
 }
 
+/* No worker was asked for it: the next one is. */
+static bool is_to_come(const struct buffer *b)
+{
+    return b->state == BUFFER_CREATING && !b->asked && (b->flags & BUFFER_FLAG_VARIABLE) == 0;
+}
+
+static enum keeper keeper_of(const struct buffer *b)
+{
+    return (b->flags & BUFFER_FLAG_VARIABLE) != 0 ? KEEPER_VARIABLE
+           : (b->flags & BUFFER_FLAG_EXPORT) != 0 ? KEEPER_EXPORT
+                                                  : KEEPER_REQUEST;
+}
+
 bool evacuate_count(const struct buffer *b, struct evacuation_load *load)
 {
     if (evacuate_movable(b)) {
@@ -111,16 +126,30 @@ bool evacuate_count(const struct buffer *b, struct evacuation_load *load)
         return true;
     }
     load->copies += is_due(b);
-    return evacuate_keeps(b);
+    if (evacuate_keeps(b) || is_to_come(b)) {
+        return true;
+    }
+    enum keeper k = keeper_of(b);
+    load->keeper = load->keeper == KEEPER_NONE || k < load->keeper ? k : load->keeper;
+    return false;
 }
 
-bool evacuate_allowed(const struct front *f, const struct device *d,
-                      const struct evacuation_load *load)
+static bool has_copies(const struct front *f, const struct evacuation_load *load)
 {
-    bool moves = load->buffers == 0 || (d->state == DEVICE_READY && d->link != NULL &&
-                                        descriptors_spare() && fits(f, d, load->bytes));
     uint64_t all = (uint64_t)load->buffers + load->copies;
-    return moves && all <= DOMAIN_COPIES_MAX && all <= keep_room(f);
+    uint64_t room = keep_room(f);
+    return all <= room && (all <= DOMAIN_COPIES || all <= room / COPIES_PART);
+}
+
+enum keeper evacuate_keeper(const struct front *f, const struct device *d,
+                            const struct evacuation_load *load)
+{
+    bool moves = load->buffers > 0;
+    return load->keeper != KEEPER_NONE                               ? load->keeper
+           : moves && (d->state != DEVICE_READY || d->link == NULL)  ? KEEPER_REQUEST
+           : moves && !fits(f, d, load->bytes)                       ? KEEPER_HOST
+           : !has_copies(f, load) || (moves && !descriptors_spare()) ? KEEPER_COPIES
+                                                                     : KEEPER_NONE;
 }
 
 /* ---- copies ---------------------------------------------------------------------------------- */

@@ -11,7 +11,9 @@
  * domain to the tenant's memory_spilled. A domain that does not fit keeps its worker, and so does
  * one that has a buffer which cannot move: variables of modules, and buffers that others may have
  * mapped. The launcher keeps the copies, and those of sealed buffers, for the next front (keep.h).
- * A domain of which it cannot keep all does not fit, either.
+ * A domain of which it cannot keep all does not fit, either. It may have 1,024 of them, or half of
+ * what the launcher still keeps, so that others find some. A buffer that no worker was asked for
+ * yet needs no copy.
  *
  * Thread: the loop's. Nothing blocks.
  */
@@ -30,14 +32,15 @@ uint64_t evacuate_room(const struct front *f);
 struct evacuation_load {
     uint64_t bytes; /* of `buffers` */
     unsigned buffers;
-    unsigned copies; /* there already, and the launcher has yet to keep them */
+    unsigned copies;    /* there already, and the launcher has yet to keep them */
+    enum keeper keeper; /* the first kind of those that would be lost */
 };
 
 /* Counts the buffer in. false: it would be lost with the worker. */
 bool evacuate_count(const struct buffer *b, struct evacuation_load *load);
-/* May it go to the host? */
-bool evacuate_allowed(const struct front *f, const struct device *d,
-                      const struct evacuation_load *load);
+/* What of it cannot go to the host; KEEPER_NONE: all may go. */
+enum keeper evacuate_keeper(const struct front *f, const struct device *d,
+                            const struct evacuation_load *load);
 
 /* Asks for copies of all its buffers that the host does not have. d->evacuation.state says what
  * became of it: EVACUATION_OVER, EVACUATION_FAILED, or EVACUATION_COPIES for now. */

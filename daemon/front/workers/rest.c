@@ -22,7 +22,7 @@ void rest_begin(struct front *f, struct device *d, const char *why)
     } else {
         log_debug("device %u: its worker ends: %s", device_shown(d), why);
     }
-    d->wanted = false;
+    d->wanted = d->place.yields = false;
     device_set_state(d, DEVICE_RESTING, why);
     evacuate_begin(f, d);
     if (d->evacuation.state == EVACUATION_OVER) {
@@ -54,6 +54,7 @@ void rest_go_on(struct front *f, struct device *d, uint64_t now)
     if (d->evacuation.state == EVACUATION_OVER) {
         leave(f, d);
     } else if (d->evacuation.state == EVACUATION_FAILED) {
+        d->place.since_ns = now; /* others are asked to leave first */
         rest_stay(f, d);
     } else if (now >= late_ns) {
         worker_end(f, d, NULL, "it does not copy its buffers to the host");

@@ -773,7 +773,7 @@ struct sim {
         bool held;         /* the front knows of it, or a former one did */
         uint64_t free_ns;  /* the last report that could not lift a hold */
         bool drained;      /* an operator drains it; sim_drain.c's, as the next */
-        uint64_t drained_ns, drain_era, busy_ns;
+        uint64_t drained_ns, drain_era, busy_ns, places_ns;
         unsigned drain_jobs; /* that it had when it was last looked at */
     } device[SIM_SLOTS];
     struct { /* of slot DEVICES_MAX + index */

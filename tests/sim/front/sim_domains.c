@@ -6,7 +6,10 @@
 #include "daemon/front/model/tenant.h"
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/sched/turns.h"
+#include "daemon/front/workers/places.h"
 #include "tests/sim/front/sim.h"
+
+#define PLACE_NS (5 * NS_PER_S) /* for jobs in flight to end, and buffers to go to the host */
 
 static void check_jobs(struct sim *s, const struct device *d)
 {
@@ -94,16 +97,66 @@ void domain_check_taken(struct sim *s)
     }
 }
 
-/* One more may be the spare worker that a tenant takes while it starts. */
 static void check_places(struct sim *s, const struct device *base)
 {
     unsigned workers = 0;
     for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
         workers += d->worker != 0 && d->killed_ns == 0;
     }
-    if (base->base == NULL && workers > s->f->config.domains_max + s->f->config.domain_spare) {
+    if (base->base == NULL && workers > s->f->config.domains_max) {
         sim_fail(s, "domain: device %u has %u workers of single tenants, of %" PRIu64, base->index,
                  workers, s->f->config.domains_max);
+    }
+}
+
+/* What may keep a place of the device longer. */
+static bool is_excused(struct sim *s, const struct device *d)
+{
+    const struct sim_worker *x = worker_of_device(s, worker_slot_of(s, d));
+    bool hangs = x != NULL && (x->silent || x->cut || x->lied || x->killed);
+    bool calm = d->state == DEVICE_READY || d->state == DEVICE_RESTING;
+    bool old = false;
+    for (const struct job *j = d->inflight; j != NULL; j = j->device_next) {
+        old = old || s->now_ns > j->dispatched_ns + NS_PER_S;
+    }
+    return hangs || !calm || d->killed_ns != 0 || d->losing || old;
+}
+
+/* The first that waits for a place of the device; NS_NEVER: none waits. */
+static uint64_t first_asked_ns(const struct front *f, const struct device *base)
+{
+    uint64_t asked_ns = NS_NEVER;
+    for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
+        bool waits = d->worker == 0 && place_waits(f, d) && !place_is_spare(f, d);
+        asked_ns = waits && d->place.asked_ns < asked_ns ? d->place.asked_ns : asked_ns;
+    }
+    return asked_ns;
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* While a tenant waits for a place of the device, one changes hands in time, although all are
+ * busy. */
+static void check_waits(struct sim *s, const struct device *base)
+{
+    const struct front *f = s->f;
+    uint64_t *excused_ns = &s->device[base->number].places_ns;
+    bool excused = memory_failed() || !s->accepts || front_life_stops(f->life) ||
+                   device_drains(base) || !device_serves(base) || base->places.kept ||
+                   is_excused(s, base);
+    uint64_t last_ns = later(later(s->stalled_ns, s->accepts_ns), first_asked_ns(f, base));
+    for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
+        excused = excused || is_excused(s, d);
+        last_ns = later(last_ns, d->place.since_ns);
+    }
+    *excused_ns = excused ? s->now_ns : *excused_ns;
+    last_ns = later(last_ns, *excused_ns);
+    if (s->now_ns > ns_add(last_ns, f->config.domain_place_s * NS_PER_S + PLACE_NS)) {
+        sim_fail(s, "places: a tenant waits for a place of device %u, and none has come free",
+                 base->index);
     }
 }
 
@@ -119,6 +172,9 @@ void domain_check(struct sim *s, const struct device *d)
     check_jobs(s, d);
     check_copies(s, d);
     check_places(s, d);
+    if (d->domains != NULL) {
+        check_waits(s, d);
+    }
     lease_check(s, d);
     for (const struct buffer *b; (b = idmap_next(&s->f->buffers, &cursor, NULL)) != NULL;) {
         bool own = d->owner != NULL ? b->tenant == d->owner : !b->tenant->apart;
@@ -252,6 +308,10 @@ void domain_check_turn(struct sim *s, const struct device *d, uint64_t job)
 {
     const struct device *base = d->base != NULL ? d->base : d;
     const struct device *x = base;
+    if (device_yields(d)) {
+        sim_fail(s, "places: job %" PRIu64 " is sent to worker %" PRIu64 ", which is to leave", job,
+                 d->worker);
+    }
     if (s->p.special != WORLD_DOMAINS) {
         return;
     }

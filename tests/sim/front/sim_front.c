@@ -271,6 +271,7 @@ static int fill_settings(const struct sim *s, struct config *c)
     c->domain_idle_s = p->special == WORLD_DOMAINS ? p->devices : c->domain_idle_s;
     c->domain_host_bytes = p->clients % 2 == 0 ? UINT64_C(1) << 30 : UINT64_C(1) << 20;
     c->domains_max = p->special == WORLD_DOMAINS && p->clients % 3 == 0 ? 1 : c->domains_max;
+    c->domain_place_s = p->clients % 2 + 1;
     c->domain_spare = p->special == WORLD_DOMAINS && p->clients % 2 != 0;
     c->log_level = log_get_level();
     c->chosen = true;

@@ -112,10 +112,10 @@ static void check_device(struct sim *s, const struct job *j, const char *text)
     if (j->device != NULL && j->device != d) {
         blame(s, text, "it is bound to another device");
     }
-    /* restoring sealed buffers takes time, a first job may wait for its kernel, and buffers of a
-     * worker that is to end move to the host first */
+    /* restoring sealed buffers takes time, a first job may wait for its kernel, and a worker that
+     * is to end lets its jobs end and its buffers move to the host first */
     if (in_service(s, worker_slot_of(s, d)) && d->proven && !buffer_restoring(d) &&
-        d->state != DEVICE_RESTING && !device_drains(d)) {
+        d->state != DEVICE_RESTING && !device_yields(d) && !device_drains(d)) {
         blame(s, text, "that device serves");
     }
 }

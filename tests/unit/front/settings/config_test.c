@@ -45,7 +45,7 @@ START_TEST(defaults_are_within_their_own_ranges)
         ck_assert_msg(config_set(&again, name, value, &e) == 0, "%s: %s", name, e.text);
         count++;
     }
-    ck_assert_uint_eq(count, 63);
+    ck_assert_uint_eq(count, 64);
     ck_assert_mem_eq(&config, &again, sizeof config);
     ck_assert_str_eq(config.backend, "auto");
     ck_assert_str_eq(config.runtime_dir, "/run/gpud");

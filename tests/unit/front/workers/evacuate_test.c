@@ -458,7 +458,24 @@ START_TEST(the_launcher_keeps_so_many)
 }
 END_TEST
 
-SUITE_MAIN("evacuate", the_launcher_keeps_copies, the_launcher_keeps_so_many, buffers_go_and_return,
-           something_wants_it_meanwhile, what_cannot_go_keeps_the_worker, a_copy_fails,
+/* One with very many buffers takes half of what is left at most. */
+START_TEST(others_find_copies_left)
+{
+    begin();
+    struct evacuation_load load = {.buffers = 2000, .copies = 100};
+    k->f.copies_max = 4199;
+    ck_assert_int_eq(evacuate_keeper(&k->f, d, &load), KEEPER_COPIES);
+    k->f.copies_max = 4200;
+    ck_assert_int_eq(evacuate_keeper(&k->f, d, &load), KEEPER_NONE);
+    load = (struct evacuation_load){.buffers = 1024};
+    k->f.copies_max = 1024; /* so many in any case */
+    ck_assert_int_eq(evacuate_keeper(&k->f, d, &load), KEEPER_NONE);
+    finish();
+}
+END_TEST
+
+SUITE_MAIN("evacuate", the_launcher_keeps_copies, others_find_copies_left,
+           the_launcher_keeps_so_many, buffers_go_and_return, something_wants_it_meanwhile,
+           what_cannot_go_keeps_the_worker, a_copy_fails,
            a_worker_that_stays_is_asked_for_what_came, the_worker_ends_meanwhile,
            it_does_not_answer, a_buffer_is_freed_meanwhile, one_is_sealed_on_the_host)
