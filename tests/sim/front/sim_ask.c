@@ -269,8 +269,8 @@ void ask_job_send(struct sim *s, struct sim_job *j, struct msg_submit *m)
     j->priority = m->priority;
     j->limit_ns = m->limit_ns;
     j->deadline_ns = m->deadline_ns;
-    m->job_class = j->safe ? CLASS_USUAL : chance_mix(j->r) % (2 * CLASS_BATCH);
-    m->job_class = m->job_class > CLASS_BATCH ? CLASS_USUAL : m->job_class;
+    uint64_t class = j->safe ? CLASS_USUAL : chance_mix(j->r) % (2 * CLASS_BATCH);
+    m->job_class = j->flow != 0 ? m->job_class : class > CLASS_BATCH ? CLASS_USUAL : class;
     j->banned = rules_banned(s, j);
     j->request = client_send(s, c, &schema_msg_submit, m);
     j->request->job = j;

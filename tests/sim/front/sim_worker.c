@@ -11,6 +11,7 @@
 
 #include "common/memfd.h"
 #include "daemon/front/model/session.h"
+#include "tests/sim/front/rules/sim_shares.h"
 #include "tests/sim/front/sim.h"
 
 #define FRAME_NS   (30 * NS_PER_US)
@@ -743,6 +744,7 @@ void worker_take(struct sim *s, struct sim_worker *x, const struct schema *schem
     if (schema == &schema_msg_f_job) {
         identify(s, ((const struct msg_f_job *)msg)->job, in);
         due_sent(s, msg, in->job);
+        forecast_sent(s, x->id, ((const struct msg_f_job *)msg)->job, in->job);
         if (in->job != NULL) {
             in->job->stalled = in->job->stalled || x->silent || x->cut;
             in->job->lied = in->job->lied || x->lied;

@@ -9,7 +9,7 @@
 #include "daemon/front/model/tenant.h"
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/workers/record.h"
-#include "tests/sim/front/sim.h"
+#include "tests/sim/front/rules/sim_shares.h"
 
 #define SILENCE_NS   (3 * NS_PER_S)
 #define STUCK_NS     (7 * NS_PER_S)
@@ -584,6 +584,7 @@ static void check_files(struct sim *s)
 
 void rules_step(struct sim *s)
 {
+    shares_check(s);
     if (s->f == NULL) {
         return;
     }
