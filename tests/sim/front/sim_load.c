@@ -166,6 +166,7 @@ static uint64_t context_ns(struct sim *s, const struct sim_worker *x)
     uint64_t ns = s->load->switch_ns;
     if (s->load->context[hardware].worker != x->id) {
         bool late = s->load->outliers && ++s->load->context[hardware].switches % 16 == 15;
+        shares_turn(s, hardware, x);
         s->load->context[hardware].worker = x->id;
         s->load->context[hardware].ready_ns = s->now_ns + (late ? 60 * ns : ns);
     }

@@ -39,6 +39,7 @@ struct load_client {
 };
 
 struct sim_load {
+    uint64_t anew_ns; /* when a worker last ended, or weights changed */
     unsigned version; /* of the weights */
     unsigned percent; /* of a device, for batch jobs */
     unsigned jobs;    /* so far; no more than LOAD_JOBS */

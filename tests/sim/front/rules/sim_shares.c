@@ -11,6 +11,7 @@
 #define LEAD_NS   (20e6)          /* sched/shares.h: before a tenant that may have no more */
 #define RISK_NS   (100e6)         /* of one tenant in flight: it may have no more */
 #define LOOP_NS   (200e3)         /* turns of the loop */
+#define FEW       3u              /* ready jobs at the last look: none may have been left since */
 #define USUAL     TENANT_WEIGHT_USUAL
 #define PAIRS     (LOAD_FLOWS * LOAD_FLOWS)
 
@@ -21,6 +22,8 @@ struct share_flow {
     double longest;  /* of its jobs, without others beside */
     unsigned ended;  /* of them */
     unsigned ready; /* jobs, as of the last look */
+    uint64_t ready_ns; /* since when its only job is ready; 0: it has more, or none */
+    double paid;       /* for the ways to its worker and back, where a turn was cut for it */
     bool waits;     /* some were ready at each look since the next was noted */
     double since[LOAD_FLOWS]; /* least lead of each other flow, since then */
 };
@@ -30,6 +33,9 @@ struct share_book {
         uint64_t at_ns; /* until which is counted */
         unsigned most;  /* jobs in flight at once */
         unsigned ended[LOAD_CLIENTS];
+        uint64_t turn_ns; /* when the worker that has the device got it */
+        unsigned holder;  /* the client whose worker that is; LOAD_CLIENTS: none's */
+        bool dry[LOAD_CLIENTS]; /* its last turn ended with nothing ready */
         bool batch_waits;
         double batch_least; /* least that batch jobs were behind, since some wait */
         struct share_flow flow[LOAD_FLOWS];
@@ -126,6 +132,9 @@ unsigned shares_known(const struct sim *s, unsigned device, unsigned flow)
 
 void shares_anew(struct sim *s)
 {
+    if (s->book != NULL) {
+        s->load->anew_ns = s->now_ns;
+    }
     for (unsigned i = 0; s->book != NULL && i < s->p.devices; i++) {
         for (unsigned k = 0; k < LOAD_FLOWS; k++) {
             s->book->device[i].flow[k].waits = false;
@@ -206,7 +215,8 @@ static double bound_of(const struct sim *s, const struct share_device *d, unsign
 static double lead(const struct sim *s, const struct share_device *d, unsigned y, unsigned x)
 {
     double off = s->p.special == WORLD_RIVALS ? 0.08 : 0.03;
-    return (1 - off) * d->flow[y].got / weight_of(s, y) - d->flow[x].got / weight_of(s, x);
+    double had = (1 - off) * (d->flow[y].got + d->flow[y].paid);
+    return had / weight_of(s, y) - d->flow[x].got / weight_of(s, x);
 }
 
 static const char *name_of(unsigned class)
@@ -232,6 +242,108 @@ static void check_pair(struct sim *s, unsigned device, unsigned x, unsigned y)
     }
 }
 
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+/* The least time for which a worker keeps the device while it has jobs. */
+static double least_turn_ns(const struct sim *s)
+{
+    double ns = TURN_COSTS * (double)s->load->switch_ns / 2;
+    return ns < TURN_LEAST_NS ? TURN_LEAST_NS / 2 : ns < TURN_MOST_NS ? ns : TURN_MOST_NS / 2;
+}
+
+static unsigned first_ready(const struct share_device *d, unsigned client)
+{
+    unsigned class = 0;
+    while (class < CLASS_COUNT && d->flow[client * CLASS_COUNT + class].ready == 0) {
+        class++;
+    }
+    return class;
+}
+
+static unsigned ready_of(const struct share_device *d, unsigned client)
+{
+    unsigned sum = 0;
+    for (unsigned i = 0; i < CLASS_COUNT; i++) {
+        sum += d->flow[client * CLASS_COUNT + i].ready;
+    }
+    return sum;
+}
+
+static double longest_of(const struct share_device *d, unsigned client)
+{
+    double most = 0;
+    for (unsigned i = 0; i < CLASS_COUNT; i++) {
+        double ns = d->flow[client * CLASS_COUNT + i].longest;
+        most = ns > most ? ns : most;
+    }
+    return most;
+}
+
+/* A turn lasts, unless its worker has no more jobs, or a job of an earlier class waits, or one of a
+ * worker that had none left. */
+static void check_length(struct sim *s, unsigned device, unsigned next)
+{
+    const struct share_device *d = &s->book->device[device];
+    unsigned before = d->holder;
+    double least = least_turn_ns(s) - 2 * longest_of(d, before);
+    bool cut = first_ready(d, next) < first_ready(d, before) || d->dry[next];
+    bool known = d->ended[before] > 30 && d->ended[next] > 30 && ready_of(d, before) > FEW;
+    if (!cut && known && first_ready(d, before) < CLASS_BATCH &&
+        (double)(s->now_ns - d->turn_ns) < least) {
+        sim_fail(s,
+                 "turns: the worker of client %u keeps device %u for %" PRIu64
+                 " us, and goes on having jobs; %.0f follow from what it costs to go to another",
+                 before, device, (s->now_ns - d->turn_ns) / NS_PER_US, least / 1e3);
+    }
+}
+
+void shares_turn(struct sim *s, unsigned device, const struct sim_worker *x)
+{
+    struct share_device *d = &s->book->device[device];
+    const struct sim_worker_job *j = *x->live;
+    while (j != NULL && (j->state == WJOB_ENDED || j->job == NULL || j->job->flow == 0)) {
+        j = j->next;
+    }
+    unsigned next = j != NULL ? (j->job->flow - 1) / CLASS_COUNT : LOAD_CLIENTS;
+    bool own = d->holder < LOAD_CLIENTS && next < LOAD_CLIENTS && d->holder != next;
+    if (own && !s->load->client[next].trusted && !s->load->client[d->holder].trusted) {
+        bool dry = first_ready(d, d->holder) == CLASS_COUNT;
+        bool cut = !dry && (double)(s->now_ns - d->turn_ns) < least_turn_ns(s);
+        d->flow[j->job->flow - 1].paid += cut ? 2 * (double)s->load->switch_ns : 0;
+        if (!dry && s->now_ns > s->load->anew_ns) {
+            check_length(s, device, next);
+        }
+        d->dry[d->holder] = ready_of(d, d->holder) <= FEW;
+    }
+    d->holder = next;
+    d->turn_ns = s->now_ns;
+}
+
+/* A tenant with one job at a time waits for what is in flight, and until the others have had as much
+ * as its last job. */
+static void check_wait(struct sim *s, unsigned device, unsigned x)
+{
+    const struct share_device *d = &s->book->device[device];
+    const struct share_flow *f = &d->flow[x];
+    unsigned client = x / CLASS_COUNT;
+    double way = 2 * (double)s->load->switch_ns;
+    double bound = LOOP_NS;
+    bool plain = !s->load->outliers && s->p.devices == 1 && f->ended > 2 &&
+                 class_of(x) == CLASS_INTERACTIVE;
+    for (unsigned y = 0; y < LOAD_FLOWS; y++) {
+        plain = plain && (class_of(y) >= CLASS_INTERACTIVE || d->flow[y].longest == 0);
+        double by = s->load->client[y / CLASS_COUNT].weight / (double)s->load->client[client].least_weight;
+        bound += d->flow[y].longest == 0 || y == x ? 0 : 2 * flight_ns(s, d, y) + 2 * way + by * (f->longest + way);
+    }
+    uint64_t since = f->ready_ns > s->load->anew_ns ? f->ready_ns : s->load->anew_ns;
+    if (plain && f->ready_ns != 0 && (double)(s->now_ns - since) > bound) {
+        sim_fail(s,
+                 "turns: a job of client %u, which has one at a time, waits for device %u for %" PRIu64
+                 " us, at most %.0f follow from what is in flight",
+                 client, device, (s->now_ns - since) / NS_PER_US, bound / 1e3);
+    }
+}
+
 static void check_flow(struct sim *s, unsigned device, unsigned x)
 {
     struct share_device *d = &s->book->device[device];
@@ -245,6 +357,10 @@ static void check_flow(struct sim *s, unsigned device, unsigned x)
         }
     }
     f->waits = waits;
+    unsigned client = x / CLASS_COUNT;
+    bool one = f->ready == 1 && s->client[client].jobs == 1 && s->load->client[client].target == 1;
+    f->ready_ns = !one ? 0 : f->ready_ns == 0 ? s->now_ns : f->ready_ns;
+    check_wait(s, device, x);
 }
 
 /* ---- batch jobs ------------------------------------------------------------------------------ */
