@@ -209,13 +209,15 @@ static void be_loaded(struct chance *c, struct course_params *p)
     p->run_us = chance_spread(c, 500, 4000);
     p->wire_us = chance_spread(c, 10, 200);
     p->compile_ms = 1 + chance_below(c, 50);
+    p->time_limit_ms = 30000;
     p->window = chance_percent(c, 30) ? 0 : p->streams + chance_below(c, 8);
 }
 
 static struct course_pace shares(struct chance *c, struct course_params *p, unsigned *weight)
 {
+    unsigned reweighs = chance_percent(c, 40) ? 80 : 0;
     be_loaded(c, p);
-    WEIGHTS({COURSE_LOAD, 900}, {COURSE_REWEIGH, 10}, {COURSE_ASK, 60}, {COURSE_INQUIRE, 20},
+    WEIGHTS({COURSE_LOAD, 900}, {COURSE_REWEIGH, reweighs}, {COURSE_ASK, 60}, {COURSE_INQUIRE, 20},
             {COURSE_HEAP, 15});
     p->staging_kib = chance_percent(c, 75) ? 1024 : 8 + chance_below(c, 24);
     if (chance_percent(c, 30)) {
@@ -226,8 +228,15 @@ static struct course_pace shares(struct chance *c, struct course_params *p, unsi
 
 static struct course_pace rivals(struct chance *c, struct course_params *p, unsigned *weight)
 {
+    unsigned reweighs = chance_percent(c, 40) ? 80 : 0;
     be_loaded(c, p);
-    WEIGHTS({COURSE_LOAD, 900}, {COURSE_REWEIGH, 10}, {COURSE_INQUIRE, 20});
+    WEIGHTS({COURSE_LOAD, 900}, {COURSE_REWEIGH, reweighs}, {COURSE_INQUIRE, 20});
+    if (chance_percent(c, 40)) { /* turns that overrun */
+        WEIGHTS({COURSE_LOAD, 300}, {COURSE_GUILT, 300}, {COURSE_ASK, 200}, {COURSE_STALL, 10},
+                {COURSE_HANG, 15}, {COURSE_INQUIRE, 60});
+        p->run_us = chance_spread(c, 5000, 30000);
+        p->pauses = 50;
+    }
     return pace_of(8 * p->run_us + 20000, 40 + below(c, 60));
 }
 

@@ -680,6 +680,7 @@ void rules_step(struct sim *s); /* cheap */
 unsigned rules_all(struct sim *s);
 void rules_end(struct sim *s); /* after the end of all sessions: nothing is left */
 void rules_result(struct sim *s, struct sim_job *j);
+void rules_count_strikes(struct sim *s, const struct sim_job *j);
 /* The front says the id of the job. */
 void rules_job_id(struct sim *s, const struct sim_job *j, uint64_t id);
 /* The front answers a request. */
@@ -759,7 +760,8 @@ struct sim {
     bool accepts;    /* clients may connect */
     bool closing;    /* the front ends: its answers reach no client */
     uint64_t adopt_until_ns;
-    uint64_t stalled_ns;      /* end of the last time that the front stood still */
+    uint64_t stalled_ns;      /* end of the last time that the front stood still, */
+    uint64_t stall_ns;        /* and how long it did */
     uint64_t wakes, woken_ns; /* of the timer at the same time */
     uint64_t era;             /* fronts so far */
     uint64_t launchers;       /* that have ended */

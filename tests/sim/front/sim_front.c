@@ -749,7 +749,8 @@ void front_event(struct sim *s, const struct course_event *e, struct chance *r)
         launcher_fall(s, r);
         break;
     case COURSE_STALL: /* what should have happened meanwhile comes late */
-        s->now_ns += chance_spread(r, NS_PER_MS, 8 * NS_PER_S);
+        s->stall_ns = chance_spread(r, NS_PER_MS, 8 * NS_PER_S);
+        s->now_ns += s->stall_ns;
         s->stalled_ns = s->now_ns;
         break;
     case COURSE_NOMEM:

@@ -36,6 +36,8 @@ static void choose_client(struct sim *s, unsigned client)
     t->trusted = !rivals || chance_percent(&c, 20);
     uint64_t base = s->p.run_us * NS_PER_US * (1 + chance_below(&c, 4)) / 2;
     base = s->load->brief && chance_percent(&c, 50) ? 40 * NS_PER_US : base;
+    t->wild = chance_percent(&c, 20);
+    base = t->wild ? base / 4 : base;
     for (unsigned i = 0; i < LOAD_KINDS; i++) {
         t->run_ns[i] = base + base * chance_below(&c, 200) / 100;
     }
@@ -58,7 +60,7 @@ void load_begin(struct sim *s)
     s->load = calloc(1, sizeof *s->load);
     shares_book_begin(s);
     s->load->percent = percents[chance_below(&c, sizeof percents / sizeof percents[0])];
-    s->load->outliers = chance_percent(&c, 30);
+    s->load->outliers = chance_percent(&c, 30) && s->p.pauses == 0;
     if (s->p.special == WORLD_RIVALS) {
         s->load->brief = chance_percent(&c, 30);
         uint64_t most = (s->load->brief ? 50 : 1000) * NS_PER_US;
@@ -66,7 +68,7 @@ void load_begin(struct sim *s)
         s->load->gap_ns = (s->load->brief ? 50 + chance_below(&c, 150) : 1) * NS_PER_US;
     }
     for (unsigned i = 0; i < DEVICES_MAX; i++) {
-        s->load->slow[i] = i > 0 && chance_percent(&c, 60) ? 2 + (unsigned)chance_below(&c, 7) : 1;
+        s->load->slow[i] = i > 0 && s->p.pauses == 0 && chance_percent(&c, 60) ? 2 + (unsigned)chance_below(&c, 7) : 1;
     }
     for (unsigned i = 0; i < LOAD_CLIENTS; i++) {
         choose_client(s, i);
@@ -146,7 +148,8 @@ uint64_t load_draw_ns(struct sim *s, unsigned client, unsigned kind, struct chan
 {
     struct load_client *t = &s->load->client[client];
     uint64_t ns = t->run_ns[kind] * (90 + chance_below(r, 21)) / 100;
-    bool late = s->load->outliers && t->sent[kind] >= 2 * LOAD_LEAST && chance_percent(r, 2);
+    ns = !t->wild ? ns : chance_percent(r, 10) ? 8 * ns : ns / 8;
+    bool late = s->load->outliers && !t->wild && t->sent[kind] >= 2 * LOAD_LEAST && chance_percent(r, 2);
     t->sent[kind]++;
     return late ? 20 * ns : ns;
 }

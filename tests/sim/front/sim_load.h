@@ -27,6 +27,7 @@ struct load_client {
     unsigned first_class; /* that its jobs may have */
     unsigned wish;        /* class that they ask for */
     bool trusted;
+    bool wild; /* its jobs are brief mostly, and long now and then */
     uint64_t rate;    /* bytes a second that it transfers; 0: no limit */
     uint64_t devices; /* a bit for each that it may use */
     uint64_t hard;    /* bytes of its buffers on a device; 0: no limit */

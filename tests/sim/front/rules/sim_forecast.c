@@ -35,9 +35,10 @@ static void check_step(struct sim *s, const struct sim_job *k, unsigned device, 
 /* The front sends the job to the worker. */
 void forecast_sent(struct sim *s, uint64_t worker, uint64_t job, const struct sim_job *k)
 {
-    const struct job *j = load_is(s) && k != NULL && k->flow > 0 ? job_find(s->f->jobs, job) : NULL;
+    const struct job *j = s->book != NULL && k != NULL && k->flow > 0 ? job_find(s->f->jobs, job) : NULL;
     const struct device *d = j != NULL ? j->device : NULL;
-    if (d == NULL || d->worker != worker || j->tenant == NULL || memory_failed()) {
+    if (d == NULL || d->worker != worker || j->tenant == NULL || memory_failed() ||
+        s->load->client[k->client->index].wild) {
         return;
     }
     struct estimate x = predict_cost(j, d);

@@ -120,7 +120,7 @@ static void check_full(struct sim *s, const struct job *j, const struct load_cli
     }
     unsigned flow = load_flow(s, (unsigned)(t - s->load->client), job_rank_class(j));
     bool known = shares_known(s, base->index, flow) > 30;
-    if (base->domains != NULL && d->owner != NULL && known &&
+    if (base->domains != NULL && d->owner != NULL && known && !t->wild &&
         waiting * least / streams > 2 * TURN_LEAST_NS + least) {
         sim_fail(s,
                  "order: job %" PRIu64 " is sent behind %u others of worker %" PRIu64
@@ -131,7 +131,7 @@ static void check_full(struct sim *s, const struct job *j, const struct load_cli
 
 void order_sent(struct sim *s, const struct device *d, uint64_t job)
 {
-    const struct job *j = load_is(s) ? job_find(s->f->jobs, job) : NULL;
+    const struct job *j = s->book != NULL ? job_find(s->f->jobs, job) : NULL;
     const struct load_client *t =
         j != NULL && j->tenant != NULL ? load_client_of(s, j->tenant->name) : NULL;
     struct device *base = s->f->device[device_shown(d)];

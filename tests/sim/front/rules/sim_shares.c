@@ -54,7 +54,7 @@ static double weight_of(const struct sim *s, unsigned flow)
 
 void shares_book_begin(struct sim *s)
 {
-    s->book = load_is(s) ? calloc(1, sizeof *s->book) : NULL;
+    s->book = load_is(s) && s->p.pauses == 0 ? calloc(1, sizeof *s->book) : NULL;
 }
 
 void shares_book_finish(struct sim *s)
@@ -299,6 +299,9 @@ static void check_length(struct sim *s, unsigned device, unsigned next)
 
 void shares_turn(struct sim *s, unsigned device, const struct sim_worker *x)
 {
+    if (s->book == NULL) {
+        return;
+    }
     struct share_device *d = &s->book->device[device];
     const struct sim_worker_job *j = *x->live;
     while (j != NULL && (j->state == WJOB_ENDED || j->job == NULL || j->job->flow == 0)) {
@@ -405,6 +408,9 @@ static void check_batch(struct sim *s, unsigned device)
 void shares_check(struct sim *s)
 {
     charge_step(s);
+    if (s->f != NULL && (load_is(s) || s->p.special == WORLD_DOMAINS)) {
+        overrun_step(s);
+    }
     if (s->book == NULL) {
         return;
     }

@@ -42,6 +42,9 @@ void charge_finish(struct sim *s);
 void charge_sent(struct sim *s, const struct device *d, uint64_t job);
 void charge_ended(struct sim *s, const struct job *j);
 void charge_step(struct sim *s); /* at every step */
+/* sim_overrun.c */
+void overrun_killed(struct sim *s, const struct sim_worker *x);
+void overrun_step(struct sim *s); /* at every step */
 /* sim_order.c: the front sends the job to the worker of `d`. */
 void order_sent(struct sim *s, const struct device *d, uint64_t job);
 
