@@ -68,7 +68,9 @@ void load_begin(struct sim *s)
         s->load->gap_ns = (s->load->brief ? 50 + chance_below(&c, 150) : 1) * NS_PER_US;
     }
     for (unsigned i = 0; i < DEVICES_MAX; i++) {
-        s->load->slow[i] = i > 0 && s->p.pauses == 0 && chance_percent(&c, 60) ? 2 + (unsigned)chance_below(&c, 7) : 1;
+        s->load->slow[i] = i > 0 && s->p.pauses == 0 && chance_percent(&c, 60)
+                               ? 2 + (unsigned)chance_below(&c, 7)
+                               : 1;
     }
     for (unsigned i = 0; i < LOAD_CLIENTS; i++) {
         choose_client(s, i);
@@ -94,8 +96,9 @@ static void write_devices(const struct sim *s, uint64_t devices, FILE *out)
 
 void load_write(const struct sim *s, FILE *out)
 {
-    static const char *const classes[CLASS_COUNT] = {
-        [CLASS_REALTIME] = "realtime", [CLASS_INTERACTIVE] = "interactive", [CLASS_BATCH] = "batch"};
+    static const char *const classes[CLASS_COUNT] = {[CLASS_REALTIME] = "realtime",
+                                                     [CLASS_INTERACTIVE] = "interactive",
+                                                     [CLASS_BATCH] = "batch"};
     for (unsigned i = 0; load_is(s) && i < LOAD_CLIENTS && i < s->p.clients; i++) {
         const struct load_client *t = &s->load->client[i];
         (void)fprintf(out,
@@ -149,7 +152,8 @@ uint64_t load_draw_ns(struct sim *s, unsigned client, unsigned kind, struct chan
     struct load_client *t = &s->load->client[client];
     uint64_t ns = t->run_ns[kind] * (90 + chance_below(r, 21)) / 100;
     ns = !t->wild ? ns : chance_percent(r, 10) ? 8 * ns : ns / 8;
-    bool late = s->load->outliers && !t->wild && t->sent[kind] >= 2 * LOAD_LEAST && chance_percent(r, 2);
+    bool late =
+        s->load->outliers && !t->wild && t->sent[kind] >= 2 * LOAD_LEAST && chance_percent(r, 2);
     t->sent[kind]++;
     return late ? 20 * ns : ns;
 }

@@ -8,23 +8,23 @@
 #include "daemon/front/model/window.h"
 #include "daemon/front/sched/turns.h"
 
-#define LEAD_NS   (20e6)          /* sched/shares.h: before a tenant that may have no more */
-#define RISK_NS   (100e6)         /* of one tenant in flight: it may have no more */
-#define LOOP_NS   (200e3)         /* turns of the loop */
-#define FEW       3u              /* ready jobs at the last look: none may have been left since */
-#define USUAL     TENANT_WEIGHT_USUAL
-#define PAIRS     (LOAD_FLOWS * LOAD_FLOWS)
+#define LEAD_NS (20e6)  /* sched/shares.h: before a tenant that may have no more */
+#define RISK_NS (100e6) /* of one tenant in flight: it may have no more */
+#define LOOP_NS (200e3) /* turns of the loop */
+#define FEW     3u      /* ready jobs at the last look: none may have been left since */
+#define USUAL   TENANT_WEIGHT_USUAL
+#define PAIRS   (LOAD_FLOWS * LOAD_FLOWS)
 
 /* Times are of a device, in ns: where jobs of several streams run, they divide it. */
 struct share_flow {
-    double got;      /* so far */
-    double switched; /* while the device went to its worker */
-    double longest;  /* of its jobs, without others beside */
-    unsigned ended;  /* of them */
-    unsigned ready; /* jobs, as of the last look */
-    uint64_t ready_ns; /* since when its only job is ready; 0: it has more, or none */
-    double paid;       /* for the ways to its worker and back, where a turn was cut for it */
-    bool waits;     /* some were ready at each look since the next was noted */
+    double got;               /* so far */
+    double switched;          /* while the device went to its worker */
+    double longest;           /* of its jobs, without others beside */
+    unsigned ended;           /* of them */
+    unsigned ready;           /* jobs, as of the last look */
+    uint64_t ready_ns;        /* since when its only job is ready; 0: it has more, or none */
+    double paid;              /* for the ways to its worker and back, where a turn was cut for it */
+    bool waits;               /* some were ready at each look since the next was noted */
     double since[LOAD_FLOWS]; /* least lead of each other flow, since then */
 };
 
@@ -33,8 +33,8 @@ struct share_book {
         uint64_t at_ns; /* until which is counted */
         unsigned most;  /* jobs in flight at once */
         unsigned ended[LOAD_CLIENTS];
-        uint64_t turn_ns; /* when the worker that has the device got it */
-        unsigned holder;  /* the client whose worker that is; LOAD_CLIENTS: none's */
+        uint64_t turn_ns;       /* when the worker that has the device got it */
+        unsigned holder;        /* the client whose worker that is; LOAD_CLIENTS: none's */
         bool dry[LOAD_CLIENTS]; /* its last turn ended with nothing ready */
         bool batch_waits;
         double batch_least; /* least that batch jobs were behind, since some wait */
@@ -156,9 +156,11 @@ static void count_ready(struct sim *s)
     for (const struct job *j = s->f->jobs; j != NULL; j = j->hh.next) {
         bool ready = j->state == JOB_QUEUED && j->sched.ready.in && j->tenant != NULL;
         const struct load_client *t = ready ? load_client_of(s, j->tenant->name) : NULL;
-        unsigned flow = t != NULL ? load_flow(s, (unsigned)(t - s->load->client), job_rank_class(j)) : 0;
+        unsigned flow =
+            t != NULL ? load_flow(s, (unsigned)(t - s->load->client), job_rank_class(j)) : 0;
         for (unsigned i = 0; t != NULL && i < s->p.devices; i++) {
-            bool may = j->device == NULL ? (t->devices >> i & 1) != 0 : device_shown(j->device) == i;
+            bool may =
+                j->device == NULL ? (t->devices >> i & 1) != 0 : device_shown(j->device) == i;
             s->book->device[i].flow[flow].ready += may;
         }
     }
@@ -221,8 +223,9 @@ static double lead(const struct sim *s, const struct share_device *d, unsigned y
 
 static const char *name_of(unsigned class)
 {
-    static const char *const names[] = {
-        [CLASS_REALTIME] = "realtime", [CLASS_INTERACTIVE] = "interactive", [CLASS_BATCH] = "batch"};
+    static const char *const names[] = {[CLASS_REALTIME] = "realtime",
+                                        [CLASS_INTERACTIVE] = "interactive",
+                                        [CLASS_BATCH] = "batch"};
     return names[class];
 }
 
@@ -255,7 +258,7 @@ static unsigned first_ready(const struct share_device *d, unsigned client)
 {
     unsigned class = 0;
     while (class < CLASS_COUNT && d->flow[client * CLASS_COUNT + class].ready == 0) {
-        class++;
+        class ++;
     }
     return class;
 }
@@ -322,8 +325,8 @@ void shares_turn(struct sim *s, unsigned device, const struct sim_worker *x)
     d->turn_ns = s->now_ns;
 }
 
-/* A tenant with one job at a time waits for what is in flight, and until the others have had as much
- * as its last job. */
+/* A tenant with one job at a time waits for what is in flight, and until the others have had as
+ * much as its last job. */
 static void check_wait(struct sim *s, unsigned device, unsigned x)
 {
     const struct share_device *d = &s->book->device[device];
@@ -331,19 +334,23 @@ static void check_wait(struct sim *s, unsigned device, unsigned x)
     unsigned client = x / CLASS_COUNT;
     double way = 2 * (double)s->load->switch_ns;
     double bound = LOOP_NS;
-    bool plain = !s->load->outliers && s->p.devices == 1 && f->ended > 2 &&
-                 class_of(x) == CLASS_INTERACTIVE;
+    bool plain =
+        !s->load->outliers && s->p.devices == 1 && f->ended > 2 && class_of(x) == CLASS_INTERACTIVE;
     for (unsigned y = 0; y < LOAD_FLOWS; y++) {
         plain = plain && (class_of(y) >= CLASS_INTERACTIVE || d->flow[y].longest == 0);
-        double by = s->load->client[y / CLASS_COUNT].weight / (double)s->load->client[client].least_weight;
-        bound += d->flow[y].longest == 0 || y == x ? 0 : 2 * flight_ns(s, d, y) + 2 * way + by * (f->longest + way);
+        double by =
+            s->load->client[y / CLASS_COUNT].weight / (double)s->load->client[client].least_weight;
+        bound += d->flow[y].longest == 0 || y == x
+                     ? 0
+                     : 2 * flight_ns(s, d, y) + 2 * way + by * (f->longest + way);
     }
     uint64_t since = f->ready_ns > s->load->anew_ns ? f->ready_ns : s->load->anew_ns;
     if (plain && f->ready_ns != 0 && (double)(s->now_ns - since) > bound) {
-        sim_fail(s,
-                 "turns: a job of client %u, which has one at a time, waits for device %u for %" PRIu64
-                 " us, at most %.0f follow from what is in flight",
-                 client, device, (s->now_ns - since) / NS_PER_US, bound / 1e3);
+        sim_fail(
+            s,
+            "turns: a job of client %u, which has one at a time, waits for device %u for %" PRIu64
+            " us, at most %.0f follow from what is in flight",
+            client, device, (s->now_ns - since) / NS_PER_US, bound / 1e3);
     }
 }
 
