@@ -67,6 +67,7 @@ struct tenant_limits {
     unsigned roles;               /* bits of enum tenant_role */
     bool barred;                  /* gets no new sessions */
     uint64_t transfer_rate;       /* bytes a second between host and devices; 0: no limit */
+    uint64_t time_limit_ms;       /* of a job; 0: [jobs] time_limit_ms */
 };
 
 /* No limits of its own; those of all tenants still apply. */
