@@ -88,9 +88,9 @@ struct raid {
     uint64_t begin_ns;
 };
 
-/* All acts, or one. */
+/* All acts, or one. urls: of tenant `bad`, and of the one that is paused. */
 static void raid_begin(struct raid *r, const struct bench *b, const struct act *only,
-                       const char *url, bool compiles)
+                       char (*urls)[2 * FOLDER], bool compiles)
 {
     static struct hostile h[PROCESSES];
     char byte;
@@ -98,11 +98,12 @@ static void raid_begin(struct raid *r, const struct bench *b, const struct act *
     for (unsigned a = 0; a < act_count; a++) {
         atomic_store(&r->tally[a].done, 0);
         atomic_store(&r->tally[a].refused, 0);
-        if ((only != NULL && only != &acts[a]) || (acts[a].compiles && !compiles)) {
+        bool wanted = only != NULL ? only == &acts[a] : !acts[a].paused;
+        if (!wanted || (acts[a].compiles && !compiles)) {
             continue;
         }
         for (unsigned i = 0; i < acts[a].processes; i++, r->count++) {
-            h[r->count] = (struct hostile){&acts[a], url, &r->tally[a]};
+            h[r->count] = (struct hostile){&acts[a], urls[acts[a].paused], &r->tally[a]};
             partner_start(&r->process[r->count], act_work, &h[r->count]);
         }
     }
@@ -130,7 +131,7 @@ static void raid_end(struct raid *r, struct bench *b, const char *part)
 }
 
 static void one(struct bench *b, struct good *g, struct raid *r, const struct act *only,
-                const char *url, bool compiles)
+                char (*urls)[2 * FOLDER], bool compiles)
 {
     const char *part = only != NULL ? only->name : "all at once";
     if (!bench_wants(b, part) || (only != NULL && only->compiles && !compiles)) {
@@ -138,7 +139,7 @@ static void one(struct bench *b, struct good *g, struct raid *r, const struct ac
     }
     for (unsigned i = 0; i < bench_scale(b, b->repeat, 1u); i++) {
         good_run(b, g, part, "good job, alone");
-        raid_begin(r, b, only, url, compiles);
+        raid_begin(r, b, only, urls, compiles);
         good_run(b, g, part, "good job, beside");
         raid_end(r, b, part);
         (void)usleep(bench_scale(b, 2000u, 10u) * 1000); /* what it left is cleared away */
@@ -150,15 +151,18 @@ static void one(struct bench *b, struct good *g, struct raid *r, const struct ac
 
 /* ---- the daemon ----------------------------------------------------------------------------- */
 
-/* The hostile tenant has a socket of its own, as its processes have this user. */
-static void settings_write(const char *folder, char *config, char *url, size_t size)
+/* Hostile tenants have sockets of their own, as their processes have this user. */
+static void settings_write(const char *folder, char *config, char (*urls)[2 * FOLDER], size_t size)
 {
     (void)snprintf(config, size, "%s/hostile.conf", folder);
-    (void)snprintf(url, size, "ipc://%s/bad.sock", folder);
+    (void)snprintf(urls[0], size, "ipc://%s/bad.sock", folder);
+    (void)snprintf(urls[1], size, "ipc://%s/paused.sock", folder);
     FILE *f = fopen(config, "we");
     if (f == NULL ||
-        fprintf(f, "[tenant good]\nusers = %u\n[tenant bad]\nload_kernels = yes\nlisten = %s\n",
-                (unsigned)getuid(), url) < 0 ||
+        fprintf(f,
+                "[tenant good]\nusers = %u\n[tenant bad]\nload_kernels = yes\nlisten = %s\n"
+                "[tenant paused]\nload_kernels = yes\nlisten = %s\n",
+                (unsigned)getuid(), urls[0], urls[1]) < 0 ||
         fclose(f) != 0) {
         bench_die("%s: %s", config, strerror(errno));
     }
@@ -172,11 +176,12 @@ int main(int argc, char **argv)
     struct raid raid = {.count = 0};
     char folder[FOLDER] = "/tmp/gpud-bench-hostile-XXXXXX";
     char config[2 * FOLDER];
-    char url[2 * FOLDER];
+    char urls[2][2 * FOLDER];
     const char *const args[] = {"--config", config, NULL};
     bench_begin(&b, "hostile",
                 "Jobs of a good tenant beside a hostile one that floods, crashes, sends compile\n"
-                "bombs, has memory zeroed and opens sessions, against the same jobs alone.",
+                "bombs, has memory zeroed, opens sessions and runs endless kernels, against the\n"
+                "same jobs alone.",
                 5, argc, argv);
     raid.tally = mmap(NULL, act_count * sizeof *raid.tally, PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -184,14 +189,14 @@ int main(int argc, char **argv)
         bench_die("shared memory: %s", strerror(errno));
     }
     scratch_folder(folder);
-    settings_write(folder, config, url, sizeof config);
+    settings_write(folder, config, urls, sizeof config);
     bench_gpud(&b, &d, args);
     bool compiles = strcmp(d.backend, "sim") != 0;
     good_open(&good, d.url);
     for (unsigned a = 0; a < act_count; a++) {
-        one(&b, &good, &raid, &acts[a], url, compiles);
+        one(&b, &good, &raid, &acts[a], urls, compiles);
     }
-    one(&b, &good, &raid, NULL, url, compiles);
+    one(&b, &good, &raid, NULL, urls, compiles);
     gpud_close(good.c);
     gpud_stop(&d);
     scratch_remove(folder);

@@ -131,6 +131,30 @@ static void crash(const char *url, struct act_tally *t)
     }
 }
 
+/* Kernels that do not end, each of a source of its own, so that none is quarantined. */
+static void endless(const char *url, struct act_tally *t)
+{
+    static const gpud_grid one = {.size = sizeof one, .global = {1}, .local = {1}};
+    char source[SOURCE_ROOM];
+    gpud_client *c = client_of(url, t);
+    for (;;) {
+        gpud_module m = {0};
+        gpud_kernel k = {0};
+        float y[2] = {0};
+        const gpud_arg arg = gpud_host_inout(y, 2, GPUD_F32);
+        (void)snprintf(source, sizeof source,
+                       "__kernel void endless(__global volatile float *y)"
+                       " { while (y[0] < 1.0f) { y[1] += %lu.0f; } }",
+                       serial());
+        if (load(c, source, &m) != 0 || gpud_module_kernel_at(c, m, 0, &k) != 0) {
+            count(t, -1);
+            continue;
+        }
+        count(t, gpud_call(c, k, &arg, 1, &one) == GPUD_ERR_TIME_LIMIT ? 0 : -1);
+        (void)gpud_module_unload(c, m);
+    }
+}
+
 /* 2^20 additions from 20 lines, for a compiler that unrolls what is left. */
 static void bomb(const char *url, struct act_tally *t)
 {
@@ -204,11 +228,12 @@ static void sessions(const char *url, struct act_tally *t)
 }
 
 const struct act acts[] = {
-    {"floods", "jobs/s", 4, 1, false, flood},
-    {"crashes", "crashes/s", 2, 1, true, crash},
-    {"compile bombs", "bombs/s", 4, 1, true, bomb},
-    {"zeros", "GiB/s", 4, 0.5, false, zeros},
-    {"1,000 sessions", "sessions/s", 4, 1, false, sessions},
+    {"floods", "jobs/s", 4, 1, false, false, flood},
+    {"crashes", "crashes/s", 2, 1, true, false, crash},
+    {"compile bombs", "bombs/s", 4, 1, true, false, bomb},
+    {"zeros", "GiB/s", 4, 0.5, false, false, zeros},
+    {"1,000 sessions", "sessions/s", 4, 1, false, false, sessions},
+    {"endless kernels", "kernels/s", 2, 1, true, true, endless},
 };
 const unsigned act_count = sizeof acts / sizeof acts[0];
 

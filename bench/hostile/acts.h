@@ -18,10 +18,12 @@ struct act_tally {
 
 struct act {
     const char *name;
-    const char *unit;                                       /* of what is counted */
-    unsigned processes;                                     /* at the same time */
-    double each;                                            /* units of one that is done */
-    bool compiles;                                          /* it needs a device that compiles */
+    const char *unit;   /* of what is counted */
+    unsigned processes; /* at the same time */
+    double each;        /* units of one that is done */
+    bool compiles;      /* it needs a device that compiles */
+    bool paused; /* the daemon pauses its tenant, so it has one of its own, and is not done with
+                    others */
     void (*work)(const char *url, struct act_tally *tally); /* does not return */
 };
 

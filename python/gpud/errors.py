@@ -275,7 +275,7 @@ class CancelledError(JobError):
 
 @_error(-36)
 class QuarantinedError(RefusedError):
-    """The kernel is quarantined after repeated faults."""
+    """The kernel or tenant is quarantined after repeated faults."""
 
 
 @_error(-37)

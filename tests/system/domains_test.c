@@ -171,6 +171,113 @@ START_TEST(an_endless_kernel_costs_one_overrun_a_strike)
 }
 END_TEST
 
+/* FAULT other: endless kernels of a tenant, each of a new source
+ * required: each costs the others one overrun; with the fifth the tenant is paused, and its
+ *   jobs are refused. Others notice nothing more
+ * defence: `front/sched/conduct.c`: conduct_strike; `front/sched/conclude.c`: job_strike;
+ *   `front/sched/dispatch.c`: check_strikes
+ * also: `front_overrun_test`: new_kernels_pause_their_tenant; `front_conduct_test`;
+ *   `front_paused_test`; `front_forget_test`: a_strike_keeps_its_tenant_until_it_is_forgiven
+ * mutants: conduct-turn, conduct-queued, conduct-pause, conduct-grows, conduct-forgiven,
+ *   conduct-forgotten */
+START_TEST(endless_kernels_of_new_sources_pause_their_tenant)
+{
+    gpud_client *near = begin("opencl", "", "load_kernels = yes", "turn_overrun_ms = 100");
+    gpud_client *far = client_open(far_url);
+    gpud_buffer theirs = make(far, 1000);
+    pid_t shared = daemon_worker(&d, 0);
+    float y[6][2] = {{0}};
+    for (unsigned i = 0; i < 6; i++) {
+        char source[256];
+        (void)snprintf(source, sizeof source, "%s /* %u */", endless, i);
+        gpud_kernel kernel = load(near, source, "endless.cl");
+        gpud_arg arg = gpud_host_inout(y[i], 2, GPUD_F32);
+        gpud_job *job = NULL;
+        if (i == 5) {
+            ck_gpud_err(gpud_call(near, kernel, &arg, 1, &one_item), GPUD_ERR_QUARANTINED);
+            break;
+        }
+        ck_gpud_ok(gpud_launch(near, kernel, &arg, 1, &one_item, NULL, &job));
+        ck_until(of(near, "near", "in_flight") == 1);
+        check(far, theirs, 1000);
+        ck_gpud_err(gpud_wait(job, PATIENCE), GPUD_ERR_TIME_LIMIT);
+        gpud_job_free(job);
+    }
+    ck_assert_uint_eq(device(far, "overruns"), 5);
+    ck_assert_uint_eq(query_value(near, "tenants", "near", "strikes"), 5);
+    ck_assert_uint_gt(query_value(near, "tenants", "near", "paused"), 0);
+    ck_assert_uint_eq(query_value(near, "tenants", "near", "struck_kernels"), 5);
+    ck_assert(daemon_logged(&d, "tenant near is paused for 60 s"));
+    check(far, theirs, 1000);
+    ck_assert_int_eq(daemon_worker(&d, 0), shared);
+    gpud_close(far);
+    daemon_end(&d, near);
+}
+END_TEST
+
+/* Each worker's second launch hangs, and the first one is the daemon's or a job's. */
+static int fill_until_refused(gpud_client *c, gpud_kernel fill)
+{
+    float y[4] = {0};
+    gpud_arg args[] = {gpud_f32(1), gpud_host_out(y, 4, GPUD_F32)};
+    int rc = 0;
+    while (rc == 0) {
+        rc = gpud_call(c, fill, args, 2, NULL);
+    }
+    return rc;
+}
+
+/* FAULT other: a tenant that loads no kernels ends the worker that tenants share, repeatedly
+ * required: after the fifth time its jobs are refused for a minute, then longer, with an error that
+ *   says so; jobs of others run on. A restart of the front ends the pause
+ * defence: `front/sched/completion.c`: overdue, end_answered; `front/sched/conclude.c`: job_strike;
+ *   `front/sched/admission.c`: check_conduct
+ * also: `front_paused_test`
+ * mutants: conduct-limit, conduct-early, conduct-crash, conduct-own, conduct-client, conduct-lost,
+ *   conduct-admitted */
+START_TEST(who_ends_the_shared_worker_is_paused)
+{
+    static const char limit[] = "idle_s = 300\n[jobs]\ntime_limit_ms = 500";
+    gpud_client *near = begin("sim", "speed=0,script=launch:2=hang", "", limit);
+    gpud_client *far = client_open(far_url);
+    gpud_kernel fill;
+    ck_gpud_ok(gpud_kernel_find(far, "fill", &fill));
+    for (unsigned i = 0; i < 5; i++) {
+        ck_assert_uint_eq(query_value(near, "tenants", "far", "strikes"), i);
+        ck_gpud_err(fill_until_refused(far, fill), GPUD_ERR_TIME_LIMIT);
+    }
+    ck_gpud_err(fill_until_refused(far, fill), GPUD_ERR_QUARANTINED);
+    ck_assert_ptr_nonnull(strstr(gpud_last_error()->text, "tenant far is paused"));
+    ck_assert_uint_gt(gpud_last_error()->retry_after_ns, 0);
+    ck_assert_uint_eq(device(near, "restarts"), 5);
+    ck_assert_uint_eq(query_value(near, "tenants", "near", "strikes"), 0);
+    gpud_buffer mine = make(near, 7);
+    check(near, mine, 7);
+    daemon_kill(&d);
+    daemon_spawn(&d);
+    daemon_wait_ready(&d);
+    check(near, mine, 7);
+    ck_gpud_err(fill_until_refused(far, fill), GPUD_ERR_TIME_LIMIT);
+    gpud_close(far);
+    daemon_end(&d, near);
+}
+END_TEST
+
+/* The limit of the settings is 30 s. */
+START_TEST(a_tenant_has_a_time_limit_of_its_own)
+{
+    gpud_client *near = begin("opencl", "", "load_kernels = yes\ntime_limit_ms = 300", "");
+    gpud_kernel kernel = load(near, endless, "endless.cl");
+    float y[2] = {0};
+    gpud_arg arg = gpud_host_inout(y, 2, GPUD_F32);
+    ck_gpud_err(gpud_call(near, kernel, &arg, 1, &one_item), GPUD_ERR_TIME_LIMIT);
+    ck_assert_ptr_nonnull(strstr(gpud_last_error()->text, "its time limit of 0.300 s"));
+    ck_assert_uint_eq(query_value(near, "tenants", "near", "time_limit"), 300 * MS);
+    ck_assert_uint_eq(query_value(near, "tenants", "near", "strikes"), 0);
+    daemon_end(&d, near);
+}
+END_TEST
+
 /* The job's worker ends with it, and no other one. */
 START_TEST(a_running_job_is_killed)
 {
@@ -673,6 +780,9 @@ int main(void)
     Suite *suite = suite_create("domains");
     suite_add(suite, a_fault_costs_its_tenant_only);
     suite_add(suite, an_endless_kernel_costs_one_overrun_a_strike);
+    suite_add(suite, endless_kernels_of_new_sources_pause_their_tenant);
+    suite_add(suite, who_ends_the_shared_worker_is_paused);
+    suite_add(suite, a_tenant_has_a_time_limit_of_its_own);
     suite_add(suite, a_running_job_is_killed);
     suite_add_loop(suite, who_shares_the_worker, 2);
     suite_add(suite, a_recording_names_the_device);

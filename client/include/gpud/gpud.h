@@ -94,7 +94,7 @@ enum gpud_code {
     GPUD_ERR_TIME_LIMIT = -33,    /* time limit of the job passed */
     GPUD_ERR_DEADLINE = -34,      /* deadline passed */
     GPUD_ERR_CANCELLED = -35,     /* cancelled */
-    GPUD_ERR_QUARANTINED = -36,   /* kernel is quarantined after repeated faults */
+    GPUD_ERR_QUARANTINED = -36,   /* kernel or tenant is quarantined after repeated faults */
     GPUD_ERR_UNSUPPORTED = -37,   /* not supported here */
     GPUD_ERR_INTERNAL = -38,      /* internal error */
     GPUD_ERR_BUFFER_LOST = -39,   /* buffer was lost with its worker */
@@ -697,11 +697,11 @@ typedef struct gpud_submit_options {
      * effects none it never begins; with effects maybe the device may run it late. If by the times
      * of earlier jobs it cannot begin by then, the daemon refuses it with DEADLINE at once. */
     uint64_t deadline_ns;
-    /* Of execution, counted from the end of earlier work on the device; 0 = the daemon's
-     * time_limit_ms, which is also the most. A job beyond it ends with TIME_LIMIT. If the limit is
-     * below time_limit_ms, a kernel that still runs goes on, and its outputs remain blocked and
-     * undefined until it ends. The worker is ended only if a loaded kernel of this tenant runs
-     * there and no other tenant uses the worker. */
+    /* Of execution, counted from the end of earlier work on the device; 0 = the time_limit_ms of
+     * the daemon or the tenant's section, which is also the most. A job beyond it ends with
+     * TIME_LIMIT. If the limit is below time_limit_ms, a kernel that still runs goes on, and its
+     * outputs remain blocked and undefined until it ends. The worker is ended only if a loaded
+     * kernel of this tenant runs there and no other tenant uses the worker. */
     uint64_t time_limit_ns;
     uint64_t device;   /* GPUD_ON(id); 0 = the daemon chooses */
     uint64_t trace_id; /* 0 = none */

@@ -503,6 +503,10 @@ static struct job *job_from(struct front *f, struct device *d, const struct reco
     j->work.device = (int)d->index;
     (void)bytes_to_str(m->label, j->label, sizeof j->label);
     j->tenant = tenant_of(f, m->tenant);
+    j->ceiling_ns = f->config.time_limit_ms * NS_PER_MS;
+    if (j->tenant != NULL) {
+        j->ceiling_ns = tenant_time_limit_ns(j->tenant, j->ceiling_ns);
+    }
     j->counted = view->counted;
     j->to_device = m->to_device;
     j->from_device = m->from_device;

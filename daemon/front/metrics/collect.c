@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/front/devices/monitor.h"
+#include "daemon/front/sched/conduct.h"
 #include "daemon/front/tenants/accounts.h"
 #include "daemon/front/views/access_log.h"
 #include "daemon/front/views/diagnosis.h"
@@ -134,7 +135,7 @@ static bool take_account(struct collect *c, const struct front *f)
     return a != NULL;
 }
 
-static void take_tenant(struct collect *c, const struct front *f)
+static void take_tenant(struct collect *c, struct front *f)
 {
     const struct tenant *t = c->tenant;
     struct figures *n = c->figures;
@@ -149,6 +150,8 @@ static void take_tenant(struct collect *c, const struct front *f)
     r->in_flight += t->gate.flying;
     r->held += t->gate.held_count;
     r->arenas += t->arena_bytes;
+    r->strikes += conduct_strikes(&t->conduct, turn_now(f));
+    r->paused += conduct_paused_ns(&t->conduct, turn_now(f)) > 0;
     for (unsigned i = 0; i < n->device_count; i++) {
         n->buffers[figures_at(n, row, i)] += t->device_bytes[i];
         r->spilled += t->use[i].spilled;

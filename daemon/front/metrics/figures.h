@@ -43,7 +43,7 @@ struct device_figures {
 
 struct tenant_figures {
     char name[sizeof((struct account *)0)->name]; /* "": there is none */
-    uint64_t weight, sessions, unfinished, in_flight, held, spilled, arenas;
+    uint64_t weight, sessions, unfinished, in_flight, held, spilled, arenas, strikes, paused;
     uint64_t to_device, from_device, energy_uj;
     uint64_t jobs[ACCOUNT_RESULTS];
 };

@@ -165,6 +165,11 @@ bool tenant_has_quarantined(const struct tenant *t)
     return s != NULL;
 }
 
+uint64_t tenant_time_limit_ns(const struct tenant *t, uint64_t usual_ns)
+{
+    return t->limits.time_limit_ms > 0 ? t->limits.time_limit_ms * NS_PER_MS : usual_ns;
+}
+
 /* ---- the ledger ------------------------------------------------------------------------------ */
 
 struct tenant_quota tenant_quota(const struct tenant *t, uint64_t all)

@@ -18,6 +18,7 @@
 #include "common/err.h"
 #include "common/hash.h"
 #include "daemon/front/model/account.h"
+#include "daemon/front/model/conduct.h"
 #include "daemon/front/model/crowd.h"
 #include "daemon/front/model/device.h"
 #include "daemon/front/model/forecast.h"
@@ -76,6 +77,7 @@ struct tenant {
     unsigned waiting;       /* jobs that wait for memory, as of the last count */
     unsigned detached;      /* unfinished jobs that outlive their sessions */
     struct crowd crowd;     /* of refused jobs */
+    struct conduct conduct; /* strikes against the tenant itself */
     uint64_t jobs_submitted;
     uint64_t jobs_failed;
     uint64_t secret;          /* random; salts hash tables whose keys clients choose */
@@ -118,6 +120,9 @@ uint64_t tenant_key(const struct tenant *t);
 unsigned tenant_strike(struct tenant *t, struct hash kernel); /* the new count; 0: no memory */
 bool tenant_quarantined(const struct tenant *t, struct hash kernel);
 bool tenant_has_quarantined(const struct tenant *t); /* any kernel */
+
+/* How long a job of it may take; usual_ns: without a limit of its own. */
+uint64_t tenant_time_limit_ns(const struct tenant *t, uint64_t usual_ns);
 
 /* ---- the ledger. `all`: limit of the device's pool, in bytes. */
 

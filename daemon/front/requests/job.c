@@ -9,6 +9,7 @@
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/sched/cap.h"
 #include "daemon/front/sched/conclude.h"
+#include "daemon/front/sched/conduct.h"
 #include "daemon/front/sched/gate.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/predict.h"
@@ -254,6 +255,11 @@ static void explain_restore(const struct job *j, char *out, size_t size)
 
 static void explain_queued(struct front *f, const struct job *j, char *out, size_t size)
 {
+    struct err paused = ERR_INIT;
+    if (j->tenant != NULL && conduct_check(j->tenant, front_now(f), &paused) != 0) {
+        (void)snprintf(out, size, "is refused when its turn comes: %s", paused.text);
+        return;
+    }
     switch (j->wait) {
     case WAIT_HAZARD:
         explain_hazard(j, out, size);

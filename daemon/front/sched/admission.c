@@ -10,6 +10,7 @@
 #include "daemon/front/model/session_events.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/resolve/resolve.h"
+#include "daemon/front/sched/conduct.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/hazard_parts.h"
 #include "daemon/front/sched/kind.h"
@@ -65,6 +66,13 @@ static int check_queue(struct front *f, struct session *s, uint64_t seq, struct 
     s->parked.common = rc != 0;
     rc = rc == 0 ? check_tenant(f, s->tenant, e) : rc;
     return rc == 0 ? 0 : refuse_crowd(f, s->tenant, e, rc);
+}
+
+static int check_conduct(struct front *f, const struct tenant *t, struct err *e)
+{
+    uint64_t now = turn_now(f);
+    int rc = conduct_check(t, now, e);
+    return rc == 0 ? 0 : refuse(f, e, rc, conduct_paused_ns(&t->conduct, now));
 }
 
 static int check_room(struct front *f, const struct session *s, uint64_t flags, struct err *e)
@@ -258,7 +266,7 @@ static uint64_t class_of(const struct msg_submit *m, const struct tenant *t)
 static void take_options(const struct front *f, const struct session *s, struct job *j,
                          const struct msg_submit *m)
 {
-    uint64_t ceiling = f->config.time_limit_ms * NS_PER_MS;
+    uint64_t ceiling = tenant_time_limit_ns(s->tenant, f->config.time_limit_ms * NS_PER_MS);
     j->async = (m->flags & SUBMIT_ASYNC) != 0;
     j->detached = (m->flags & SUBMIT_DETACHED) != 0;
     j->priority = m->priority;
@@ -380,6 +388,7 @@ int request_submit(struct request_context *c, struct err *e)
     struct front *f = c->f;
     c->s->parked.common = false;
     int rc = check_room(f, c->s, c->r->msg.submit.flags, e);
+    rc = rc == 0 ? check_conduct(f, c->s->tenant, e) : rc;
     rc = rc == 0 ? check_queue(f, c->s, c->o->seq, e) : rc;
     if (rc != 0) {
         return rc;

@@ -166,7 +166,9 @@ static void convict(struct front *f, struct job *j, const char *why)
         (void)err_set(&e, ERR_KERNEL_FAULT, "%s", why);
     }
     blame_kernels(j, e.step, kernels, sizeof kernels);
-    job_strike(j);
+    if (e.code != ERR_DEVICE_LOST) {
+        job_strike(f, j, STRIKE_CRASH);
+    }
     if (kernels[0] != '\0') {
         (void)err_wrap(&e, "kernel %s, running alone, ended its worker", kernels);
     }
@@ -227,12 +229,15 @@ static void overdue(struct front *f, struct job *j, bool turn)
 {
     struct err e = ERR_INIT;
     if (turn) {
-        job_strike(j);
+        job_strike(f, j, STRIKE_TURN);
         (void)err_set(&e, ERR_TIME_LIMIT,
                       "ran for %.3f s beyond the turn of its tenant, while others waited for the "
                       "device ([domains] turn_overrun_ms)",
                       (double)f->config.turn_overrun_ms / 1e3);
     } else {
+        if (job_limit_ns(j) >= j->ceiling_ns) { /* a client's own limit costs no other tenant */
+            job_strike(f, j, STRIKE_LIMIT);
+        }
         (void)err_set(&e, ERR_TIME_LIMIT, "ran longer than its time limit of %.3f s",
                       (double)job_limit_ns(j) / 1e9);
     }
@@ -269,7 +274,7 @@ static void give_up(struct front *f, struct job *j, const struct loss *l)
     struct err e = ERR_INIT;
     lost_error(j, l->why, &e);
     if (l->suspect == j) {
-        job_strike(j); /* it does not run again, so no later run convicts it */
+        job_strike(f, j, STRIKE_CRASH); /* it does not run again, so no later run convicts it */
     }
     job_conclude(f, j, JOB_LOST, &e);
 }
@@ -279,8 +284,10 @@ static void end_answered(struct front *f, struct job *j, const struct loss *l)
 {
     struct err e = j->error;
     bool fault = j->trust == TRUST_SUSPECT;
-    if (fault || l->suspect == j || (l->overran && l->culprit == j)) {
-        job_strike(j); /* it does not run again, so no later run convicts it */
+    if (fault || l->suspect == j) { /* it does not run again, so no later run convicts it */
+        job_strike(f, j, STRIKE_CRASH);
+    } else if (l->culprit == j) {
+        job_strike(f, j, l->overran ? STRIKE_TURN : STRIKE_LIMIT);
     }
     if (fault) {
         job_trust_step(&j->trust, TRUST_ALONE); /* job_conclude must not strike it again */

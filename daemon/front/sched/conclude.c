@@ -10,6 +10,7 @@
 #include "daemon/front/model/flight.h"
 #include "daemon/front/model/request.h"
 #include "daemon/front/sched/charge.h"
+#include "daemon/front/sched/conduct.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/history.h"
 #include "daemon/front/sched/predict.h"
@@ -182,11 +183,11 @@ static void count_end(struct front *f, const struct job *j)
     }
 }
 
-void job_strike(const struct job *j)
+static void strike_kernels(const struct job *j)
 {
     for (unsigned i = 0; i < j->work.step_count; i++) {
         const struct work_step *s = &j->work.steps[i];
-        if (s->op == OP_LAUNCH && j->tenant != NULL && s->module->tenant != NULL) {
+        if (s->op == OP_LAUNCH && s->module->tenant != NULL) {
             struct hash kernel = kernel_hash(s->module, s->entry);
             if (tenant_strike(j->tenant, kernel) == STRIKES_MAX) {
                 log_about(LOG_KERNEL_REFUSED, about_job(j),
@@ -194,6 +195,32 @@ void job_strike(const struct job *j)
                           s->entry, j->tenant->name, STRIKES_MAX);
             }
         }
+    }
+}
+
+static void strike_tenant(struct front *f, const struct job *j)
+{
+    struct tenant *t = j->tenant;
+    uint64_t pause = conduct_strike(&t->conduct, turn_now(f));
+    if (pause > 0) {
+        log_about(LOG_TENANT_PAUSED, about_job(j),
+                  "tenant %s is paused for %llu s: %u times its jobs ended a worker that tenants "
+                  "share, or overran their turn, at last job %llu",
+                  t->name, (unsigned long long)(pause / NS_PER_S), t->conduct.strikes,
+                  (unsigned long long)j->id);
+    }
+}
+
+void job_strike(struct front *f, const struct job *j, enum strike_reason why)
+{
+    if (j->tenant == NULL) {
+        return;
+    }
+    if (why != STRIKE_LIMIT) {
+        strike_kernels(j);
+    }
+    if (why == STRIKE_TURN || !j->tenant->apart) {
+        strike_tenant(f, j);
     }
 }
 
@@ -330,7 +357,7 @@ static void settle_answer(struct front *f, struct job *j, bool dispatched)
 void job_conclude(struct front *f, struct job *j, enum job_state state, const struct err *error)
 {
     if (evades(j, state, error)) {
-        job_strike(j);
+        job_strike(f, j, STRIKE_CRASH);
     }
     bool dispatched = j->state != JOB_QUEUED;
     /* A job without effects, such as one that its worker refused, leaves its buffers unchanged. */

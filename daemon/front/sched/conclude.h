@@ -12,8 +12,16 @@ void job_conclude(struct front *f, struct job *j, enum job_state state, const st
 /* Continues to release jobs that ended before they ran, as far as this turn has units. Such a job
  * blocks the jobs behind it until all readers of its outputs are marked as starved. */
 void job_leave_some(struct front *f);
-/* Adds a strike to each kernel of a user that the job launches. */
-void job_strike(const struct job *j);
+enum strike_reason {
+    STRIKE_CRASH, /* the job ended its worker */
+    STRIKE_TURN,  /* its turn overran, and its worker was ended */
+    STRIKE_LIMIT, /* it passed the settings' time limit, and its worker was ended */
+};
+
+/* Adds a strike to each kernel of a user that the job launches, if the job is known not to have
+ * ended by a limit alone. Adds one to its tenant if that cost other tenants something: the worker
+ * that they share, or their turns. */
+void job_strike(struct front *f, const struct job *j, enum strike_reason why);
 /* Asks the worker of a job in flight, once, to cancel it. Steps that have begun run on. */
 void job_cancel(struct front *f, struct job *j);
 /* Ends the worker of a job in flight, which then ends as cancelled. ERR_STATE: the worker is not

@@ -7,6 +7,7 @@
 #include "daemon/front/model/flight.h"
 #include "daemon/front/model/wake.h"
 #include "daemon/front/sched/conclude.h"
+#include "daemon/front/sched/conduct.h"
 #include "daemon/front/sched/gate.h"
 #include "daemon/front/sched/hazard.h"
 #include "daemon/front/sched/history.h"
@@ -96,10 +97,10 @@ static int check_defined(const struct job *j, const struct device *d, bool *ret_
     return 0;
 }
 
-/* A kernel may have been quarantined since the job was admitted. */
-static int check_kernels(const struct job *j, struct err *e)
+/* Its tenant may have been paused, and a kernel quarantined, since the job was admitted. */
+static int check_strikes(struct front *f, const struct job *j, struct err *e)
 {
-    int rc = 0;
+    int rc = j->tenant != NULL ? conduct_check(j->tenant, turn_now(f), e) : 0;
     bool struck = j->tenant != NULL && j->tenant->strikes != NULL;
     for (unsigned i = 0; struck && rc == 0 && i < j->work.step_count; i++) {
         const struct work_step *s = &j->work.steps[i];
@@ -305,7 +306,7 @@ static enum verdict try_send(struct front *f, struct job *j, struct device *d)
         return fail(f, j, &e);
     }
     bool here = false;
-    if (check_kernels(j, &e) != 0 || check_defined(j, d, &here, &e) != 0) {
+    if (check_strikes(f, j, &e) != 0 || check_defined(j, d, &here, &e) != 0) {
         return fail(f, j, &e);
     }
     if (!here) {

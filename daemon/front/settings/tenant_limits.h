@@ -68,6 +68,7 @@ struct tenant_limits {
     bool barred;                  /* gets no new sessions */
     unsigned device_share;        /* percent of each device's time; 0: no limit */
     uint64_t transfer_rate;       /* bytes a second between host and devices; 0: no limit */
+    uint64_t time_limit_ms;       /* of a job; 0: [jobs] time_limit_ms */
 };
 
 /* No limits of its own; those of all tenants still apply. */

@@ -18,6 +18,7 @@
 #define TENANT_SESSIONS_MAX 65536u
 #define TENANT_THINGS_MAX   16777216u /* of buffers, jobs and the like */
 #define RATE_MIN            4096u     /* bytes a second */
+#define DAY_MS              86400000u
 
 /* ---- rules and claims ----------------------------------------------------------------------- */
 
@@ -315,7 +316,7 @@ static int set_rights(struct tenant_limits *l, const char *key, const char *valu
     return rc;
 }
 
-/* How much its jobs may do at once. */
+/* How much its jobs may do at once, and how long each may take. */
 static int set_pace(struct tenant_limits *l, const char *key, const char *value, struct err *e)
 {
     if (strcmp(key, "weight") == 0) {
@@ -329,6 +330,9 @@ static int set_pace(struct tenant_limits *l, const char *key, const char *value,
     }
     if (strcmp(key, "device_share") == 0) {
         return set_percent(key, value, &l->device_share, e);
+    }
+    if (strcmp(key, "time_limit_ms") == 0) {
+        return set_count(key, value, DAY_MS, &l->time_limit_ms, e);
     }
     if (strcmp(key, "transfer_rate") == 0) {
         return set_rate(key, value, &l->transfer_rate, e);

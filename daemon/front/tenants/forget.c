@@ -2,6 +2,7 @@
 
 #include "common/saturate.h"
 #include "daemon/front/model/wake.h"
+#include "daemon/front/sched/conduct.h"
 #include "daemon/front/sched/history.h"
 #include "daemon/front/tenants/accounts.h"
 #include "daemon/front/tenants/quota_send.h"
@@ -28,12 +29,13 @@ static bool uses(const struct tenant *t)
 
 /* Does the tenant have anything but jobs, in the front or on a device? Buffers, arenas and programs
  * count while they have handles. Freed buffers and modules count while jobs use them; a module
- * counts by its request's bytes in message_bytes. A quarantined kernel keeps its tenant; strikes
- * alone do not. */
-static bool holds(const struct tenant *t)
+ * counts by its request's bytes in message_bytes. A quarantined kernel keeps its tenant, and so
+ * does a strike of the tenant itself until it is forgiven; strikes of kernels alone do not. */
+static bool holds(const struct tenant *t, uint64_t now)
 {
-    bool any = t->ruled || t->sessions > 0 || tenant_has_quarantined(t) || t->buffer_bytes > 0 ||
-               t->arena_bytes > 0 || t->message_bytes > 0 || t->kept_count > 0 || t->snapshots > 0;
+    bool struck = tenant_has_quarantined(t) || conduct_strikes(&t->conduct, now) > 0;
+    bool any = t->ruled || t->sessions > 0 || struck || t->buffer_bytes > 0 || t->arena_bytes > 0 ||
+               t->message_bytes > 0 || t->kept_count > 0 || t->snapshots > 0;
     for (unsigned i = 0; !any && i < TENANT_THINGS; i++) {
         any = t->held[i] > 0;
     }
@@ -42,10 +44,10 @@ static bool holds(const struct tenant *t)
 
 /* Marks tenants that have something, tenants of jobs, and tenants whose programs and modules jobs
  * use. */
-static void mark_all(struct front *f)
+static void mark_all(struct front *f, uint64_t now)
 {
     for (struct tenant *t = f->tenants; t != NULL; t = t->hh.next) {
-        t->needed = holds(t);
+        t->needed = holds(t, now);
     }
     for (const struct job *j = f->jobs; j != NULL; j = j->hh.next) {
         mark(j->tenant);
@@ -65,7 +67,7 @@ static void sweep(struct front *f, uint64_t now, uint64_t until)
     struct tenant *t;
     struct tenant *next;
     bool later = false;
-    mark_all(f);
+    mark_all(f, now);
     HASH_ITER(hh, f->tenants, t, next)
     {
         if (!t->needed && t->left_ns <= until) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/saturate.h"
+#include "daemon/front/sched/conduct.h"
 #include "daemon/front/tenants/tenant_quota.h"
 #include "daemon/front/views/table_view.h"
 
@@ -140,7 +141,10 @@ static uint64_t jobs_limit(const struct front *f, const struct tenant *x)
     WIDE(held, UINT, x->gate.held_count)                                                           \
     WIDE(transfer_rate, BYTES, table_known(x->limits.transfer_rate > 0, x->limits.transfer_rate))  \
     WIDE(socket, TEXT, socket_of(q, x))                                                            \
-    WIDE(device_share, TEXT, share)
+    WIDE(device_share, TEXT, share)                                                                \
+    WIDE(time_limit, NS, tenant_time_limit_ns(x, q->f->config.time_limit_ms *NS_PER_MS))           \
+    WIDE(strikes, UINT, conduct_strikes(&x->conduct, now))                                         \
+    WIDE(paused, NS, conduct_paused_ns(&x->conduct, now))
 
 /* Only jobs that a worker has wait for memory. */
 static void count_waiting(struct front *f)
@@ -214,6 +218,7 @@ static void tenant_row(struct table_query *q, const struct tenant *x)
     char roles[40];
     char share[8] = "";
     struct sums all = sums_of(q->f, x);
+    uint64_t now = front_now(q->f);
     quota_users(&q->f->rules, x, users, sizeof users);
     list_devices(q->f, x, devices, sizeof devices);
     list_roles(x, roles, sizeof roles);

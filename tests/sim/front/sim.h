@@ -121,6 +121,7 @@ struct sim_job {
     bool guilty;          /* its own kernel ends workers, or never ends */
     bool wrong;           /* the front has to refuse it */
     bool banned;          /* one of its kernels has ended three workers when it is sent */
+    uint64_t paused_ns;   /* its tenant is paused until then, as is known when it is sent */
     bool suspect;         /* it was alone in a worker that ended by itself */
     bool overran;         /* it ended as its worker's turn overran */
     bool solo;            /* it began with the device for itself */
@@ -680,13 +681,18 @@ void rules_step(struct sim *s); /* cheap */
 unsigned rules_all(struct sim *s);
 void rules_end(struct sim *s); /* after the end of all sessions: nothing is left */
 void rules_result(struct sim *s, struct sim_job *j);
-void rules_count_strikes(struct sim *s, const struct sim_job *j);
 /* The front says the id of the job. */
 void rules_job_id(struct sim *s, const struct sim_job *j, uint64_t id);
 /* The front answers a request. */
 void rules_answer(struct sim *s, const struct sim_parcel *p, struct bytes message);
 /* Whether one of the job's kernels is in quarantine for its tenant. */
 bool rules_banned(const struct sim *s, const struct sim_job *j);
+/* sim_strikes.c */
+void strikes_count(struct sim *s, const struct sim_job *j); /* the client has its answer */
+/* Until when the tenant is paused at least; 0: it need not be. */
+uint64_t strikes_paused_ns(struct sim *s, uint32_t tenant);
+/* Whether its jobs may have ended enough workers for a pause. */
+bool strikes_may_pause(const struct sim *s, uint32_t tenant);
 void rules_killed(struct sim *s, const struct sim_worker *x); /* the front ends it */
 /* sim_domains.c */
 /* sim_lease.c */
@@ -830,7 +836,7 @@ struct sim {
     struct sim_strikes {
         uint32_t tenant;
         unsigned kernel, count;
-        uint64_t era;
+        uint64_t era, first_ns, last_ns;
     } strike[256];
     unsigned strikes;
     bool gave_up;        /* a device was absent or stuck */

@@ -272,6 +272,7 @@ void ask_job_send(struct sim *s, struct sim_job *j, struct msg_submit *m)
     uint64_t class = j->safe ? CLASS_USUAL : chance_mix(j->r) % (2 * CLASS_BATCH);
     m->job_class = j->flow != 0 ? m->job_class : class > CLASS_BATCH ? CLASS_USUAL : class;
     j->banned = rules_banned(s, j);
+    j->paused_ns = strikes_paused_ns(s, c->tenant);
     j->request = client_send(s, c, &schema_msg_submit, m);
     j->request->job = j;
     if (j->async) {

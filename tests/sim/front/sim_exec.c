@@ -638,6 +638,11 @@ static void check_admitted(struct sim *s, const struct sim_worker_job *j)
                  ", has a kernel that ended its worker three times, and runs",
                  j->id, k->client->index, k->request->seq);
     }
+    if (k != NULL && s->now_ns < k->paused_ns && k->request->sent_era == s->era) {
+        sim_fail(
+            s, "pause: job %" PRIu64 " of client %u, request %" PRIu64 ", of a paused tenant, runs",
+            j->id, k->client->index, k->request->seq);
+    }
 }
 
 static void begin(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)

@@ -152,6 +152,11 @@ static bool needs_something(struct sim *s, const struct job *j, const char *why,
         if (j->device == NULL || (j->device->restoring == NULL && j->device->restores == 0)) {
             blame(s, text, "its device restores no buffer");
         }
+    } else if (strncmp(why, "is refused when its turn comes", 30) == 0) {
+        const struct sim_job *k = find(s, j->id);
+        if (k != NULL && !strikes_may_pause(s, k->client->tenant)) {
+            blame(s, text, "its tenant has cost others nothing");
+        }
     } else {
         return false;
     }

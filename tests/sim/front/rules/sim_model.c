@@ -233,10 +233,11 @@ static void spoil(const struct sim_job *j, enum byte_state state)
     }
 }
 
-/* Others have all places for workers. */
-static bool is_full(const struct sim *s, const struct sim_job *j)
+/* Others have all places for workers, or its tenant is paused. */
+static bool is_kept_out(const struct sim *s, const struct sim_job *j)
 {
-    return j->code == ERR_LIMIT && s->p.special == WORLD_DOMAINS;
+    return (j->code == ERR_LIMIT && s->p.special == WORLD_DOMAINS) ||
+           (j->code == ERR_QUARANTINED && strikes_may_pause(s, j->client->tenant));
 }
 
 /* The last look at a buffer, when all was quiet: nothing else can be the cause of an error. */
@@ -258,7 +259,7 @@ static void check_last(struct sim *s, const struct sim_job *j)
         j->stalled) { /* its worker hangs, and runs out of time first */
         return;
     }
-    if (!excused && !is_full(s, j)) {
+    if (!excused && !is_kept_out(s, j)) {
         sim_fail(s, "last: client %u cannot read buffer %#" PRIx64 " at the end: %s",
                  j->client->index, t->to->handle, err_name(j->code));
     }

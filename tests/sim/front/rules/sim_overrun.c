@@ -39,7 +39,7 @@ static void note_answered(struct sim *s, const struct sim_worker_job *j, const c
     if (k != NULL && !apart && k->outcome == OUTCOME_KNOWN && k->code == ERR_TIME_LIMIT &&
         !k->overran && k->guilty && j->id == k->id) {
         k->overran = true;
-        rules_count_strikes(s, k);
+        strikes_count(s, k);
     }
 }
 

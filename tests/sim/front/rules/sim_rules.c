@@ -46,7 +46,9 @@ static const char *innocent(const struct sim *s, const struct sim_job *j)
     case ERR_KERNEL_FAULT:
         return not_convicted(j);
     case ERR_QUARANTINED:
-        return j->loaded ? NULL : "it uses the daemon's kernels only";
+        return j->loaded || strikes_may_pause(s, j->client->tenant)
+                   ? NULL
+                   : "neither it nor its tenant has cost others anything";
     case ERR_TIME_LIMIT:
         return j->guilty || (!j->overran && (j->limit_ns != 0 || j->stalled)) ? NULL
                                                                               : "it was brief";
@@ -81,71 +83,6 @@ static void check_code(struct sim *s, const struct sim_job *j)
     if (why != NULL) {
         blame(s, j, why);
     }
-}
-
-/* ---- strikes --------------------------------------------------------------------------------- */
-
-static struct sim_strikes *find_strikes(struct sim *s, uint32_t tenant, unsigned kernel)
-{
-    unsigned i = 0;
-    while (i < s->strikes && (s->strike[i].tenant != tenant || s->strike[i].kernel != kernel)) {
-        i++;
-    }
-    return i < s->strikes ? &s->strike[i] : NULL;
-}
-
-static void strike(struct sim *s, uint32_t tenant, unsigned kernel)
-{
-    struct sim_strikes *k = find_strikes(s, tenant, kernel);
-    if (k == NULL && s->strikes < sizeof s->strike / sizeof s->strike[0]) {
-        k = &s->strike[s->strikes++];
-        *k = (struct sim_strikes){.tenant = tenant, .kernel = kernel, .era = s->era};
-    }
-    if (k != NULL) {
-        k->count = k->era == s->era ? k->count + 1 : 1; /* another front begins anew */
-        k->era = s->era;
-    }
-}
-
-static bool named_before(const struct sim_job *j, unsigned step)
-{
-    for (unsigned i = 0; i < step; i++) {
-        if (j->step[i].bad == j->step[step].bad) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Each conviction is a strike against each kernel of the job, and so are the end of a suspect that
- * does not run again and a turn that overran. */
-void rules_count_strikes(struct sim *s, const struct sim_job *j)
-{
-    bool evades =
-        j->suspect && j->internal == 1 && (j->code == ERR_CANCELLED || j->code == ERR_DEADLINE);
-    bool counts = (j->code == ERR_KERNEL_FAULT && j->guilty) || evades || j->overran;
-    if (!counts || memory_failed() || j->lied || j->vague || j->request->sent_era != s->era) {
-        return;
-    }
-    for (unsigned i = 0; i < j->steps; i++) {
-        if (j->step[i].bad != 0 && !named_before(j, i)) {
-            strike(s, j->client->tenant, j->step[i].bad);
-        }
-    }
-}
-
-bool rules_banned(const struct sim *s, const struct sim_job *j)
-{
-    for (unsigned i = 0; i < j->steps; i++) {
-        for (unsigned k = 0; j->step[i].bad != 0 && k < s->strikes; k++) {
-            const struct sim_strikes *x = &s->strike[k];
-            if (x->tenant == j->client->tenant && x->kernel == j->step[i].bad && x->era == s->era &&
-                x->count >= 3) {
-                return true;
-            }
-        }
-    }
-    return false;
 }
 
 /* ---- results --------------------------------------------------------------------------------- */
@@ -183,7 +120,7 @@ static void check_good(struct sim *s, const struct sim_job *j)
 
 void rules_result(struct sim *s, struct sim_job *j)
 {
-    rules_count_strikes(s, j);
+    strikes_count(s, j);
     if (j->code != 0 && strcmp(err_name(j->code), "UNKNOWN") == 0) {
         blame(s, j, "no such error exists");
     }

@@ -102,6 +102,25 @@ START_TEST(what_ran_before_has_its_time_and_its_place)
 }
 END_TEST
 
+/* FAULT other: a front ends while a job runs whose client has a limit of its own
+ * required: in the next front the client's limit ends the answer, and no worker that others use;
+ *   the limit of the settings, or of the tenant, ends the worker
+ * defence: `front/devices/adopt.c`: job_from
+ * mutants: adopted-limit */
+START_TEST(what_ran_before_has_the_limit_of_the_settings)
+{
+    struct fake *k = fake_create();
+    k->f.hooks.inventory_job = adopt_job;
+    k->device[0].state = DEVICE_ADOPTING;
+    k->f.config.time_limit_ms = 30000;
+    struct job *j = say_job(k, 1, 5 * NS_PER_S);
+    ck_assert_uint_eq(job_limit_ns(j), 5 * NS_PER_S);
+    ck_assert_uint_eq(j->ceiling_ns, 30 * NS_PER_S);
+    fake_done(k, j, 0);
+    fake_destroy(k);
+}
+END_TEST
+
 /* A worker says that a job started, paused and started again; a pause before the start is none. */
 START_TEST(a_job_pauses_and_goes_on)
 {
@@ -441,7 +460,8 @@ END_TEST
 
 SUITE_MAIN("inventory", what_read_too_old_content_is_told, what_has_read_too_old_content_fails,
            the_end_of_an_older_inventory_is_none, what_ran_before_has_its_time_and_its_place,
-           a_job_pauses_and_goes_on, what_was_freed_before_goes_once_nobody_asks_for_it,
+           what_ran_before_has_the_limit_of_the_settings, a_job_pauses_and_goes_on,
+           what_was_freed_before_goes_once_nobody_asks_for_it,
            what_was_freed_before_stays_while_its_client_restores, what_is_being_restored_is_awaited,
            a_worker_frees_a_buffer_that_cannot_be_taken_over,
            a_session_lingers_from_the_end_of_the_adoption, a_tenant_is_where_it_has_something,

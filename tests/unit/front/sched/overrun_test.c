@@ -5,6 +5,7 @@
 #include "daemon/front/model/domain.h"
 #include "daemon/front/sched/completion.h"
 #include "daemon/front/sched/conclude.h"
+#include "daemon/front/sched/conduct.h"
 #include "daemon/front/sched/turns.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
@@ -122,7 +123,7 @@ static bool quarantined(const char *entry)
  * required: it costs the others of the device one overrun of its turn for each strike, and nothing
  *   once it is quarantined; the worker that others share is not ended
  * defence: `front/sched/turns.c`: turns_watch; `front/workers/worker.c`: worker_overran;
- *   `front/sched/completion.c`: overdue; `front/sched/dispatch.c`: check_kernels
+ *   `front/sched/completion.c`: overdue; `front/sched/dispatch.c`: check_strikes
  * also: `front_overrun_test`: others_go_on_beside_what_cannot_be_ended; `test_system_domains`:
  *   an_endless_kernel_costs_one_overrun_a_strike
  * mutants: turn-given, turn-overrun, turn-strike, turn-queued, turn-shared */
@@ -155,6 +156,33 @@ START_TEST(an_endless_kernel_costs_one_overrun_a_strike)
         ck_assert_int_eq(endless[i]->error.code, ERR_QUARANTINED);
     }
     ck_assert_uint_eq(kills, STRIKES_MAX);
+    finish();
+}
+END_TEST
+
+/* Each overrun is by another kernel, so no kernel is quarantined. */
+START_TEST(new_kernels_pause_their_tenant)
+{
+    begin();
+    struct job *endless[CONDUCT_STRIKES + 1];
+    for (unsigned i = 0; i <= CONDUCT_STRIKES; i++) {
+        char entry[] = ENDLESS "0";
+        entry[sizeof entry - 2] = (char)('0' + i);
+        endless[i] = submit(bad, entry);
+    }
+    for (unsigned i = 0; i < CONDUCT_STRIKES; i++) {
+        ck_assert_uint_eq(conduct_paused_ns(&bad->conduct, fake_now()), 0);
+        runs(endless[i]);
+        struct job *other = submit(good, HARMLESS);
+        pass(LENGTH + OVERRUN);
+        ck_assert_uint_eq(kills, i + 1);
+        ended();
+        fake_done(k, other, 0);
+        fake_turn(k);
+    }
+    ck_assert_int_eq(endless[CONDUCT_STRIKES]->error.code, ERR_QUARANTINED);
+    ck_assert_uint_eq(kills, CONDUCT_STRIKES);
+    ck_assert_uint_eq(conduct_strikes(&good->conduct, fake_now()), 0);
     finish();
 }
 END_TEST
@@ -501,8 +529,9 @@ END_TEST
 
 SUITE_MAIN("overrun", a_killed_job_ends_with_its_worker, a_shared_worker_is_not_ended_for_a_job,
            a_kill_saves_no_kernel, an_endless_kernel_costs_one_overrun_a_strike,
-           an_answer_saves_no_kernel, a_long_turn_without_rivals_is_no_overrun,
-           a_silent_worker_is_no_overrun, a_starved_worker_keeps_its_device_from_nobody,
-           a_rival_that_went_does_not_count, time_away_is_no_overrun,
-           others_go_on_beside_what_cannot_be_ended, a_turn_waits_for_what_stood_in_no_line,
-           two_workers_are_late, jobs_beside_each_other_run_alone, mps_needs_no_turns)
+           new_kernels_pause_their_tenant, an_answer_saves_no_kernel,
+           a_long_turn_without_rivals_is_no_overrun, a_silent_worker_is_no_overrun,
+           a_starved_worker_keeps_its_device_from_nobody, a_rival_that_went_does_not_count,
+           time_away_is_no_overrun, others_go_on_beside_what_cannot_be_ended,
+           a_turn_waits_for_what_stood_in_no_line, two_workers_are_late,
+           jobs_beside_each_other_run_alone, mps_needs_no_turns)

@@ -59,6 +59,7 @@ START_TEST(sections_say_who_and_how_much)
                   "memory_spilled = 3G\nmemory_total = 40G\n"
                   "load_kernels = yes\nweight = 250\nclass = batch\n"
                   "inflight_max = 3\ntransfer_rate = 2M\ndevice_share = 30%\n"
+                  "time_limit_ms = 5000\n"
                   "devices = 0, 5\nroles = drain, see\n"
                   "[tenant a.b-c_d]\ngroups = 0\ntcp = yes\nload_kernels = no\n"
                   "[tenant others]\nmemory_hard = 50%\nconnect = no\n",
@@ -88,6 +89,8 @@ START_TEST(sections_say_who_and_how_much)
     ck_assert_uint_eq(vision->limits.transfer_rate, 2 * MIB);
     ck_assert_uint_eq(vision->limits.device_share, 30);
     ck_assert_uint_eq(rules.others.device_share, 0);
+    ck_assert_uint_eq(vision->limits.time_limit_ms, 5000);
+    ck_assert_uint_eq(rules.others.time_limit_ms, 0);
     ck_assert_uint_eq(rules.others.in_flight + rules.others.transfer_rate, 0);
     ck_assert_uint_eq(rules.others.weight, TENANT_WEIGHT_USUAL);
     ck_assert_uint_eq(rules.others.job_class, CLASS_INTERACTIVE);
@@ -270,6 +273,8 @@ static const struct {
     {"[tenant a]\ndevice_share = 101%\n", ERR_INVALID, ":2: device_share = 101%: not within 1%"},
     {"[tenant a]\ndevice_share = 50\n", ERR_INVALID, ":2: device_share = 50: not within 1%"},
     {"[tenant a]\ndevice_share =\n", ERR_INVALID, ":2: device_share = : not within 1%"},
+    {"[tenant a]\ntime_limit_ms = 86400001\n", ERR_RANGE,
+     ":2: time_limit_ms = 86400001: not within"},
     {"[tenant a]\ntransfer_rate = 1K\n", ERR_RANGE, ":2: transfer_rate = 1K: at least 4K bytes"},
     {"[tenant a]\ntransfer_rate = 10%\n", ERR_INVALID, ":2: transfer_rate = 10%: not a number"},
     {"[tenant a]\ndevices = 64\n", ERR_INVALID, ":2: devices: 64: not the index of a device"},

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/front/model/wake.h"
+#include "daemon/front/sched/conduct.h"
 #include "daemon/front/sched/history.h"
 #include "daemon/front/tenants/forget.h"
 #include "daemon/front/tenants/tenant_quota.h"
@@ -242,6 +243,22 @@ START_TEST(a_kernel_in_service_keeps_nobody)
 }
 END_TEST
 
+/* Leaving and coming again does not take its strikes away; time does. */
+START_TEST(a_strike_keeps_its_tenant_until_it_is_forgiven)
+{
+    begin();
+    struct tenant *t = comes("uid:7001");
+    (void)conduct_strike(&t->conduct, fake_now() + TENANT_KEPT_NS);
+    leaves(t);
+    uint64_t later = t->left_ns + TENANT_KEPT_NS;
+    forget_tenants(&k->f, later);
+    ck_assert(there("uid:7001"));
+    forget_tenants(&k->f, later + CONDUCT_FORGIVE_NS);
+    ck_assert(!there("uid:7001"));
+    fake_destroy(k);
+}
+END_TEST
+
 /* ---- how many ---------------------------------------------------------------------------------*/
 
 /* Each leaves a job that has ended, of which the worker still has the answer. */
@@ -350,6 +367,7 @@ int main(void)
     tcase_add_test(tcase, who_left_is_forgotten_after_a_while);
     tcase_add_loop_test(tcase, what_is_somebodys_keeps_its_tenant, 0, CASES);
     tcase_add_test(tcase, a_kernel_in_service_keeps_nobody);
+    tcase_add_test(tcase, a_strike_keeps_its_tenant_until_it_is_forgiven);
     tcase_add_test(tcase, there_are_not_too_many);
     tcase_add_test(tcase, ended_jobs_keep_nobodys_place);
     tcase_add_test(tcase, who_finds_no_room_does_not_look_at_once_again);
