@@ -145,6 +145,7 @@ static struct buffer *movable(struct device *d)
 
 static void finish(void)
 {
+    k->f.device_count = FAKE_DEVICES;
     struct device *d;
     for (unsigned i = 0; i < 4; i++) {
         for (unsigned at = DEVICES_MAX; (d = front_next_device(&k->f, &at)) != NULL;) {
@@ -452,6 +453,33 @@ START_TEST(idle_ones_leave_first)
 }
 END_TEST
 
+/* Memory is wanted for a newcomer: the worker of no tenant goes, and an idle tenant's stays. */
+START_TEST(the_spare_one_leaves_first)
+{
+    begin();
+    k->f.config.domains_max = 8;
+    k->f.config.domain_spare = 1;
+    k->f.device_count = 1;
+    struct device *a = serving("a");
+    a->jobs = a->inflight_count = 0;
+    fake_pass(NS_PER_S);
+    watch();
+    watch();
+    struct device *spare = base->domains;
+    ck_assert(place_is_spare(&k->f, spare));
+    opens(spare);
+    spare->used_ns = fake_now(); /* later than the other one */
+    apart("c")->limits.guaranteed = (struct amount){.bytes = 960 * MIB};
+    (void)asks("c");
+    ck_assert_int_eq(spare->state, DEVICE_RESTING);
+    ck_assert_int_eq(a->state, DEVICE_READY);
+    k->f.config.domain_spare = 0;
+    apart("c")->limits.guaranteed = (struct amount){.bytes = 0};
+    ends(spare);
+    finish();
+}
+END_TEST
+
 /* There is room for so many domains of all devices. */
 START_TEST(domains_are_limited)
 {
@@ -477,4 +505,4 @@ SUITE_MAIN("places", the_longest_makes_room, places_go_in_the_order_of_asking,
            a_place_is_kept_for_a_while, one_that_never_serves_makes_room,
            a_wish_that_ends_costs_no_place, requests_wait_for_the_next_worker,
            what_cannot_leave_keeps_its_place, a_copy_that_fails_keeps_the_place,
-           idle_ones_leave_first, domains_are_limited)
+           idle_ones_leave_first, the_spare_one_leaves_first, domains_are_limited)
