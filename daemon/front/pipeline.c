@@ -26,6 +26,7 @@
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/requests/session_end.h"
 #include "daemon/front/requests/sweep.h"
+#include "daemon/front/sched/cap.h"
 #include "daemon/front/sched/completion.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/dispatch.h"
@@ -368,6 +369,7 @@ void pipeline_wake(struct front *f)
     monitor_watch(f, now, away);
     housekeeping_expire(f, now);
     gates_watch(f, now);
+    caps_watch(f, now);
     sessions_watch(f, now);
     intake_room(f);
     snapshot_watch(f, now);

@@ -1,5 +1,6 @@
 #include "gpuctl/ctl/ctl.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -208,6 +209,8 @@ int ctl_connect(struct ctl *ctl, struct ctl_err *e)
     if (rc == 0) {
         return 0;
     }
+    /* the mode of the socket; a refusal by the daemon says itself why */
+    bool closed = gpud_last_error()->vendor == EACCES || gpud_last_error()->vendor == EPERM;
     ctl_err_set(e, rc, "%s", gpud_last_error()->text);
     if (rc == GPUD_ERR_CONNECT || rc == GPUD_ERR_TIMEOUT) {
         e->code = GPUD_ERR_CONNECT;
@@ -218,7 +221,7 @@ int ctl_connect(struct ctl *ctl, struct ctl_err *e)
                           "  gpud --runtime-dir $d --cache-dir $d/cache --listen $GPUD_URL &");
     } else if (rc == GPUD_ERR_INVALID) {
         e->code = CTL_USAGE;
-    } else if (rc == GPUD_ERR_PERMISSION && !remote(ctl)) {
+    } else if (rc == GPUD_ERR_PERMISSION && !remote(ctl) && closed) {
         add_hint(e, "Only members of the group gpud may talk to it: adduser $USER gpud\n"
                     "and log in again.");
     }

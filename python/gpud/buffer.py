@@ -243,6 +243,19 @@ class Buffer:
             nanos = nanoseconds(linger) if linger else 0
             check(lib.gpud_buffer_publish(client, self._handle.value, encode(name), rights, nanos))
 
+    def grant(self, name: str, *tenants: str, linger: float = 0) -> None:
+        """As `publish`, for reading, of a sealed buffer: these tenants may open copies, too (`Client.open_granted`).
+
+        Copies that were opened stay when the buffer goes. Granting anew replaces the tenants; none ends the grant.
+        StateError if it is not sealed.
+
+        >>> weights = g.array(np.float32([1, 2, 3])).seal()
+        >>> weights.grant("weights-7", "vision", "speech")
+        """
+        nanos = nanoseconds(linger) if linger else 0
+        with self._handle.session as client:
+            check(lib.gpud_buffer_grant(client, self._handle.value, encode(name), encode(" ".join(tenants)), nanos))
+
     def export(self) -> Tuple[int, int, str]:
         """(descriptor, bytes, device) by which CUDA in this or another process maps a buffer of `empty(export=True)`.
 
@@ -316,6 +329,14 @@ def open_named(session: Session, name: str) -> Buffer:
     result = ffi.new("gpud_buffer *")
     with session as client:
         check(lib.gpud_buffer_open(client, encode(name), result))
+    return wrap(session, result[0])
+
+
+def open_granted(session: Session, tenant: str, name: str) -> Buffer:
+    """A copy of a buffer that another tenant granted."""
+    result = ffi.new("gpud_buffer *")
+    with session as client:
+        check(lib.gpud_buffer_open_granted(client, encode(tenant), encode(name), result))
     return wrap(session, result[0])
 
 

@@ -369,6 +369,13 @@ class Client:
         """A Buffer that another session of the tenant published. NotFoundError, PermissionError."""
         return buffers.open_named(self._session, name)
 
+    def open_granted(self, tenant: str, name: str) -> Buffer:
+        """A sealed copy of its own of a Buffer that another tenant granted (`Buffer.grant`).
+
+        NotFoundError, also without the right to it.
+        """
+        return buffers.open_granted(self._session, tenant, name)
+
     def shared_empty(self, shape: Any, dtype: Any = np.float32) -> npt.NDArray[Any]:
         """A NumPy array in memory that is shared with the daemon: only the device copies it.
 

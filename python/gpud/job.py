@@ -201,6 +201,15 @@ class Job:
         with self._session:
             check(lib.gpud_cancel(self._job))
 
+    def kill(self) -> None:
+        """As `cancel`, but a job that runs ends with its worker, whatever its kernel does.
+
+        It may have had effects, and the tenant's other jobs there run again or are lost. StateError, and nothing is
+        done, where other tenants share the worker.
+        """
+        with self._session:
+            check(lib.gpud_kill(self._job))
+
     def _cancel_later(self) -> None:
         """As `cancel`, in a thread: for the way out of an interrupted call, which must not wait for the daemon."""
 

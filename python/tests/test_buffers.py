@@ -1,12 +1,16 @@
 """Arrays on the device."""
 
 import gc
+import os
+import pathlib
 import pickle
+import socket
 
 import numpy as np
 import pytest
 
 import gpud
+from daemon import Daemon
 
 
 def test_behaves_like_an_array(each: gpud.Client) -> None:
@@ -135,6 +139,40 @@ def test_seal_and_publish(g: gpud.Client) -> None:
     assert b.seal() is b and b.state == "sealed"
     with pytest.raises(gpud.SealedError):
         b.fill(1)
+
+
+def test_grants(g: gpud.Client) -> None:
+    b = g.array(np.float32([4, 5]))
+    with pytest.raises(gpud.StateError):
+        b.grant("python-granted", "reader")
+    b.seal().grant("python-granted", "reader", "writer", linger=1)
+    tenants = {row["name"]: row["granted_to"] for row in g.query("buffers")}
+    assert sorted(tenants["python-granted"].replace(",", " ").split()) == ["reader", "writer"]
+    with gpud.connect(g.url) as other, pytest.raises(gpud.NotFoundError):
+        other.open_granted("reader", "python-granted")  # it granted nothing
+    b.grant("python-granted")
+
+
+def test_a_granted_copy_is_the_readers_own(tmp_path: pathlib.Path) -> None:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        far = f"tcp://127.0.0.1:{one.getsockname()[1]}"
+    settings = tmp_path / "gpud.conf"
+    settings.write_text(f"[tenant near]\nusers = {os.getuid()}\n[tenant far]\ntcp = yes\n")
+    daemon = Daemon("sim", "--config", str(settings), "--listen", far)
+    try:
+        with gpud.connect(far) as reader:
+            with gpud.connect(daemon.url) as owner:
+                weights = owner.array(np.float32([4, 5])).seal()
+                weights.grant("weights", "far")
+                copy = reader.open_granted("near", "weights")
+                with pytest.raises(gpud.NotFoundError):
+                    reader.open_granted("near", "others")
+            assert copy.state == "sealed" and copy.get().tolist() == [4, 5]  # it outlives its owner
+            with pytest.raises(gpud.SealedError):
+                copy.fill(1)
+    finally:
+        daemon.stop()
 
 
 def test_export_says_why_not(g: gpud.Client) -> None:

@@ -1,5 +1,6 @@
 """Submitted jobs, threads, and how calls end."""
 
+import contextlib
 import gc
 import signal
 import socket
@@ -54,6 +55,22 @@ def test_memory_of_forgotten_jobs_is_used_again(g: gpud.Client, monkeypatch: Any
     gc.collect()
     g.call("scale", 1, x[:4])
     assert taken == {memory for memories in g._session._kept.values() for memory in memories}
+
+
+def test_kill(g: gpud.Client) -> None:
+    x = np.float32([1, 2])
+    job = g.submit("scale", 2.0, x)
+    job.wait()
+    job.kill()  # it has ended: nothing happens
+    assert job.error is None
+    b = g.array(x)
+    jobs = [g.submit("scale", 2.0, b, out=b) for _ in range(20)]
+    with contextlib.suppress(gpud.StateError):  # it runs already, in a worker that tenants share
+        jobs[-1].kill()
+    for one in jobs:
+        one.wait()
+    assert all(one.error is None for one in jobs[:-1])
+    assert jobs[-1].error is None or isinstance(jobs[-1].error, gpud.CancelledError)
 
 
 def test_an_interrupted_call_cancels_its_job(g: gpud.Client, monkeypatch: Any) -> None:

@@ -140,7 +140,7 @@ static void choose_arrays(uint64_t seed, struct course_params *p)
 static void choose_limits(uint64_t seed, struct course_params *p)
 {
     struct chance c = chance_of(seed, 3);
-    bool usual = p->special != WORLD_HOSTILE;
+    bool usual = p->special != WORLD_HOSTILE && p->special < WORLD_SHARES;
     p->flight = usual && chance_percent(&c, 25) ? 1 + chance_below(&c, 6) : 0;
     p->rate_kib = usual && chance_percent(&c, 25) ? chance_spread(&c, 32, 1024) : 0;
 }

@@ -40,7 +40,7 @@
     X(rate_kib, 0, 65536)       /* KiB a second that a tenant transfers; 0: no limit */            \
     X(sockets, 0, 1)            /* 1: clients come by two sockets, with equal ids and users */     \
     X(tokens, 0, 1)             /* 1: clients come from other hosts, with tokens of two tenants */ \
-    X(special, 0, 12)           /* enum course_world */
+    X(special, 0, 14)           /* enum course_world */
 
 /* What a world has more of than others, so that it comes to limits that the usual ones do not see.
  * Its own kinds of events are those from COURSE_USUAL on. */
@@ -58,6 +58,8 @@ enum course_world {
     WORLD_LARGE,   /* as many devices and tenants as there may be */
     WORLD_DOMAINS, /* tenants with workers of their own, which end and idle */
     WORLD_DUE,     /* jobs of known times with deadlines, some of which cannot be met */
+    WORLD_SHARES,  /* tenants with weights and classes, which always have jobs, or none */
+    WORLD_RIVALS,  /* the same, with workers of their own, which take turns */
     COURSE_WORLDS,
 };
 
@@ -119,7 +121,9 @@ struct course_params {
     X(REMOVE, "remove", 0, false) /* a reload takes a tenant's section away, or brings it back */  \
     X(TRICK, "trick", 0, false)   /* a HELLO with no token, a wrong one, or an id of others */     \
     X(DRAIN, "drain", 0, true)    /* an operator drains the device */                              \
-    X(RESUME, "resume", 0, true)  /* and ends that */
+    X(RESUME, "resume", 0, true)  /* and ends that */                                              \
+    X(LOAD, "load", 0, false)     /* a tenant keeps more jobs, fewer or none on their way */       \
+    X(REWEIGH, "reweigh", 0, false) /* a reload changes weights of tenants */
 
 enum course_kind {
 #define X(KIND, name, weight, device) COURSE_##KIND,

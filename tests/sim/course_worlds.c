@@ -200,6 +200,46 @@ static struct course_pace due(struct chance *c, struct course_params *p, unsigne
     return pace_of(chance_spread(c, p->run_us / 2, 8 * p->run_us), 200 + below(c, 400));
 }
 
+/* Jobs of known times, from tenants that share one or two devices. */
+static void be_loaded(struct chance *c, struct course_params *p)
+{
+    be_plain(p, chance_percent(c, 75) ? 1 : 2, 3 + chance_below(c, 3));
+    p->streams = 1 + chance_below(c, 4);
+    p->urgent = p->streams > 1 ? chance_below(c, 2) : 0;
+    p->run_us = chance_spread(c, 500, 4000);
+    p->wire_us = chance_spread(c, 10, 200);
+    p->compile_ms = 1 + chance_below(c, 50);
+    p->time_limit_ms = 30000;
+    p->window = chance_percent(c, 30) ? 0 : p->streams + chance_below(c, 8);
+}
+
+static struct course_pace shares(struct chance *c, struct course_params *p, unsigned *weight)
+{
+    unsigned reweighs = chance_percent(c, 40) ? 80 : 0;
+    be_loaded(c, p);
+    WEIGHTS({COURSE_LOAD, 900}, {COURSE_REWEIGH, reweighs}, {COURSE_ASK, 60}, {COURSE_INQUIRE, 20},
+            {COURSE_HEAP, 15});
+    p->staging_kib = chance_percent(c, 75) ? 1024 : 8 + chance_below(c, 24);
+    if (chance_percent(c, 30)) {
+        WEIGHTS({COURSE_DIE, 10}, {COURSE_BYE, 10}, {COURSE_BREAK, 10});
+    }
+    return pace_of(8 * p->run_us + 10000, 40 + below(c, 60));
+}
+
+static struct course_pace rivals(struct chance *c, struct course_params *p, unsigned *weight)
+{
+    unsigned reweighs = chance_percent(c, 40) ? 80 : 0;
+    be_loaded(c, p);
+    WEIGHTS({COURSE_LOAD, 900}, {COURSE_REWEIGH, reweighs}, {COURSE_INQUIRE, 20});
+    if (chance_percent(c, 40)) { /* turns that overrun */
+        WEIGHTS({COURSE_LOAD, 300}, {COURSE_GUILT, 300}, {COURSE_ASK, 200}, {COURSE_STALL, 10},
+                {COURSE_HANG, 15}, {COURSE_INQUIRE, 60});
+        p->run_us = chance_spread(c, 5000, 30000);
+        p->pauses = 50;
+    }
+    return pace_of(8 * p->run_us + 20000, 40 + below(c, 60));
+}
+
 void course_special(uint64_t seed, struct course_params *p, unsigned weight[COURSE_KINDS],
                     struct course_pace *pace)
 {
@@ -209,6 +249,7 @@ void course_special(uint64_t seed, struct course_params *p, unsigned weight[COUR
         [WORLD_HOARD] = hoard,     [WORLD_PAUSED] = paused,   [WORLD_BARE] = bare,
         [WORLD_HOLIDAY] = holiday, [WORLD_SEALS] = seals,     [WORLD_HOSTILE] = hostile,
         [WORLD_LARGE] = large,     [WORLD_DOMAINS] = domains, [WORLD_DUE] = due,
+        [WORLD_SHARES] = shares,   [WORLD_RIVALS] = rivals,
     };
     struct chance c = chance_of(seed, 9);
     if (seed % ONE_IN == 0) {

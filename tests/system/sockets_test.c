@@ -166,6 +166,35 @@ START_TEST(who_connects_to_a_socket_belongs_to_its_tenant)
 }
 END_TEST
 
+/* A setting refuses it, and no group would help. */
+START_TEST(a_tenant_that_may_not_connect_is_told_why)
+{
+    static char out[DAEMON_OUTPUT];
+    static char err[DAEMON_OUTPUT];
+    begin();
+    sections_write(0, 1, "connect = no\n"); /* b's */
+    ck_gpud_ok(reload());
+    ck_assert_int_ne(gpuctl(&d, out, err, "-u", urls[1], "status", NULL), 0);
+    ck_assert_msg(strstr(err, "section [tenant b] has connect = no") != NULL, "%s", err);
+    ck_assert_msg(strstr(err, "adduser") == NULL, "%s", err);
+    daemon_end(&d, NULL);
+}
+END_TEST
+
+/* What it has goes on, and the log says so. */
+START_TEST(a_tenant_that_a_reload_removes_is_logged)
+{
+    begin();
+    gpud_client *b = client_open(urls[1]);
+    settings_write("[tenant a]\nload_kernels = no\n");
+    ck_gpud_ok(reload());
+    ck_until(daemon_logged(&d, "tenant b has no section any more: its sessions (1) and"));
+    ck_assert(!daemon_logged(&d, "tenant a has no section"));
+    gpud_close(b);
+    daemon_end(&d, NULL);
+}
+END_TEST
+
 /* As in a container: the path that the daemon has leads nowhere there. */
 START_TEST(a_folder_mounted_elsewhere_serves)
 {
@@ -301,6 +330,8 @@ int main(void)
 {
     Suite *suite = suite_create("sockets");
     suite_add(suite, who_connects_to_a_socket_belongs_to_its_tenant);
+    suite_add(suite, a_tenant_that_may_not_connect_is_told_why);
+    suite_add(suite, a_tenant_that_a_reload_removes_is_logged);
     suite_add(suite, a_folder_mounted_elsewhere_serves);
     suite_add(suite, a_reload_adds_changes_and_removes_sockets);
     suite_add(suite, a_front_takes_over_the_sockets_of_the_one_before);

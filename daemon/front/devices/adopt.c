@@ -738,9 +738,25 @@ void adopt_worker(struct front *f, const struct launcher_inventory *inventory)
     domain_keep(f, d, record_lease(d->record));
 }
 
+/* All that a tenant has is in workers of its own, or in those that tenants share. One that is
+ * trusted since may be in the latter while a worker of its own has yet to end. */
+static void place_tenants(struct front *f)
+{
+    uint32_t cursor = 0;
+    for (const struct buffer *b; (b = idmap_next(&f->buffers, &cursor, NULL)) != NULL;) {
+        b->tenant->apart = f->device[b->device]->owner != NULL;
+    }
+    for (const struct job *j = f->jobs; j != NULL; j = j->hh.next) {
+        if (j->tenant != NULL && j->device != NULL) {
+            j->tenant->apart = j->device->owner != NULL;
+        }
+    }
+}
+
 void adopt_over(struct front *f)
 {
     keep_settle(f);
+    place_tenants(f);
     for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
         session_index_answers(s);
         if (s->state == SESSION_LINGERING) {

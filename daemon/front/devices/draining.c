@@ -406,8 +406,10 @@ int draining_end(struct front *f, uint64_t number, struct err *e)
     drained_forget(f, base);
     log_about(LOG_DEVICE_DRAIN, about_device(base), "device %u is not drained any more",
               base->index);
-    base->recovery_ns = front_now(f); /* no monitor has asked the driver meanwhile */
-    base->line.joined = false;        /* jobs for any device may run here again */
+    if (base->recovery_ns != 0) {         /* else the hold file is read when it serves */
+        base->recovery_ns = front_now(f); /* no monitor has asked the driver meanwhile */
+    }
+    base->line.joined = false; /* jobs for any device may run here again */
     base->reason[0] = '\0';
     for (struct device *d = base; d != NULL; d = next_worker(base, d)) {
         if (rest_evacuates(d)) {

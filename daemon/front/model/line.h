@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "common/tournament.h"
+#include "daemon/front/model/agenda.h"
 #include "proto/limits.h"
 
 /* What is ready in a class, of all tenants. predict.c keeps it. */
@@ -49,6 +50,7 @@ struct line {
     uint64_t portion;
     uint64_t portion_ns; /* until when it is counted */
 
+    struct agenda capped;   /* stakes that wait for their caps, by when they may go */
     struct stake *spenders; /* that used the device since its energy was last divided */
 };
 

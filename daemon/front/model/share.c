@@ -33,6 +33,16 @@ bool share_join(struct share *s, struct tenant *t, struct device *d)
     return *k != NULL;
 }
 
+void share_look(struct share *s)
+{
+    for (unsigned i = 0; i < DEVICES_MAX; i++) {
+        struct stake *k = s->stake[i];
+        if (k != NULL && k->due.in) {
+            agenda_set(&k->line->capped, &k->due, 0, k);
+        }
+    }
+}
+
 void share_finish(struct share *s)
 {
     for (unsigned i = 0; i < DEVICES_MAX; i++) {
@@ -43,6 +53,9 @@ void share_finish(struct share *s)
         }
         if (k != NULL && k->spent_ns > 0) {
             DL_DELETE2(k->line->spenders, k, spender_prev, spender_next);
+        }
+        if (k != NULL) {
+            agenda_drop(&k->line->capped, &k->due);
         }
         free(k);
         s->stake[i] = NULL;

@@ -34,6 +34,9 @@ struct stake {
     bool away;
     uint64_t spent_ns; /* of the device, since its energy was last divided */
     struct stake *spender_prev, *spender_next; /* in the line's spenders, unless spent_ns is 0 */
+    int64_t lack; /* of the tenant's cap, in hundredths of ns; sched/cap.h, as the next two */
+    uint64_t lack_at_ns;
+    struct heap_entry due; /* in the line's `capped`: the tenant is in the line no more */
     struct stake_class of[CLASS_COUNT];
 };
 
@@ -49,5 +52,8 @@ bool share_join(struct share *s, struct tenant *t, struct device *d);
 /* Takes the tenant out of all lines, before their devices are freed. It must have no unfinished
  * jobs. */
 void share_finish(struct share *s);
+
+/* The tenant's cap changed: it is looked at anew. */
+void share_look(struct share *s);
 
 #endif

@@ -5,6 +5,7 @@
 #include "common/saturate.h"
 #include "daemon/front/model/domain.h"
 #include "daemon/front/model/wake.h"
+#include "daemon/front/sched/cap.h"
 
 /* ---- what a job costs ------------------------------------------------------------------------ */
 
@@ -127,6 +128,8 @@ struct ahead {
     double pace;       /* of the tenant's own jobs: how long they take beside those of others */
     double parts;      /* devices that divide this among them; the times above are of each */
     unsigned unsure;   /* jobs of the tenant whose times are unknown */
+    double cap_ns;     /* until the tenant's cap lets it go */
+    double cap_pace;   /* how long its own jobs take at its cap; 0: it has none */
 };
 
 static double beside(const struct ahead *a, double own_ns)
@@ -147,7 +150,9 @@ static double earlier(const struct front *f, const struct ahead *a, unsigned cla
 
 static double wait_of(const struct front *f, const struct ahead *a, unsigned class)
 {
-    return a->flying_ns + earlier(f, a, class, a->own_ns) + beside(a, a->own_ns);
+    double ns = a->flying_ns + earlier(f, a, class, a->own_ns) + beside(a, a->own_ns);
+    double capped_ns = a->cap_ns + a->own_ns * a->cap_pace;
+    return ns > capped_ns ? ns : capped_ns;
 }
 
 /* Where the tenant's work for the device is done. NULL: nowhere, or that worker does not serve. */
@@ -307,10 +312,29 @@ static struct ahead ahead_anywhere(struct front *f, const struct job *j, bool al
     return best;
 }
 
+/* The least time until the cap of its tenant lets it go to a device. */
+static uint64_t cap_of(struct front *f, const struct job *j)
+{
+    uint64_t least = NS_NEVER;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        bool may = j->device != NULL ? device_shown(j->device) == i
+                                     : serving_at(j->tenant, f->device[i]) != NULL;
+        uint64_t ns = may ? cap_wait_ns(j->tenant->share.stake[i], turn_now(f)) : NS_NEVER;
+        least = ns < least ? ns : least;
+    }
+    return least != NS_NEVER ? least : 0;
+}
+
 /* all: before the last of the tenant's jobs of its class. */
 static struct ahead ahead_of(struct front *f, const struct job *j, bool all)
 {
-    return j->device != NULL ? ahead_bound(f, j, all) : ahead_anywhere(f, j, all);
+    struct ahead a = j->device != NULL ? ahead_bound(f, j, all) : ahead_anywhere(f, j, all);
+    unsigned percent = j->tenant->limits.device_share;
+    if (percent > 0) {
+        a.cap_ns = (double)cap_of(f, j);
+        a.cap_pace = 100.0 / percent;
+    }
+    return a;
 }
 
 static struct prediction on_device(struct front *f, const struct job *j)
@@ -367,7 +391,8 @@ static struct choice choice_of(struct front *f, const struct device *d, const st
         const struct line *l = &f->device[i]->line;
         const struct device *o = serving_at(j->tenant, f->device[i]);
         struct estimate x = o != NULL ? predict_cost(j, o) : (struct estimate){0};
-        if (o == NULL || o->exclusive || !x.sure) {
+        bool capped = cap_wait_ns(j->tenant->share.stake[i], now) > 0;
+        if (o == NULL || o->exclusive || !x.sure || capped) {
             continue;
         }
         double busy = (double)sat_sub(l->until_ns, now);
@@ -440,9 +465,11 @@ static int check_others(struct front *f, const struct job *j, uint64_t cost_ns, 
     struct ahead a = ahead_of(f, j, true);
     double own = (double)b->ns / a.parts;
     double pace = own > 0 ? beside(&a, own) / own : 1;
+    pace = pace > a.cap_pace ? pace : a.cap_pace;
     uint64_t now = turn_now(f);
     uint64_t late = 0;
     double begin = a.flying_ns + earlier(f, &a, job_rank_class(j), own);
+    begin = begin > a.cap_ns ? begin : a.cap_ns;
     if (backlog_fits(b, due_of(j), cost_ns, now, ns_add(now, (uint64_t)begin),
                      pace * (1 + MARGIN) / a.parts, &late)) {
         return 0;

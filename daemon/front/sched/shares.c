@@ -6,6 +6,7 @@
 #include "daemon/front/model/domain.h"
 #include "daemon/front/model/share.h"
 #include "daemon/front/model/wake.h"
+#include "daemon/front/sched/cap.h"
 #include "daemon/front/sched/predict.h"
 
 #define MEAN_PART 4u                /* a job counts for so much of the mean */
@@ -31,7 +32,7 @@ static void stand(struct device *d, struct stake *k, unsigned class)
 {
     struct stake_class *of = &k->of[class];
     uint64_t clock = d->line.clock[class];
-    if (tournament_has(&d->line.stakes[class], of->seat)) {
+    if (tournament_has(&d->line.stakes[class], of->seat) || k->due.in) {
         return;
     }
     of->served = of->served < clock ? clock : of->served;
@@ -165,10 +166,25 @@ struct device *shares_goal(const struct job *j, struct device *base)
     return j->device != NULL ? j->device : domain_of(j->tenant, base);
 }
 
-/* Takes tenants out of the line that have no ready job, whose worker takes none now, or that may
- * have no more in flight beside others, until the first one has none of this. Returns its job;
- * *ret_passed: those that have ready jobs. */
-static struct job *search(struct device *base, unsigned class, struct stake **ret_passed)
+/* Tenants that were at their caps come back to the line. */
+static void come_back(struct front *f, struct device *base)
+{
+    struct stake *k;
+    while ((k = agenda_due(&base->line.capped, turn_now(f))) != NULL) {
+        agenda_drop(&base->line.capped, &k->due);
+        for (unsigned class = 0; class < CLASS_COUNT; class ++) {
+            if (head_of(k, base, class) != NULL) {
+                stand(base, k, class);
+            }
+        }
+    }
+}
+
+/* Takes tenants out of the line that have no ready job, whose worker takes none now, that are at
+ * their caps, or that may have no more in flight beside others, until the first one has none of
+ * this. Returns its job; *ret_passed: those that have ready jobs, without those at their caps. */
+static struct job *search(struct front *f, struct device *base, unsigned class,
+                          struct stake **ret_passed)
 {
     struct tournament *stakes = &base->line.stakes[class];
     for (struct stake *k; (k = tournament_first(stakes)) != NULL;) {
@@ -176,11 +192,12 @@ static struct job *search(struct device *base, unsigned class, struct stake **re
         const struct device *goal = j != NULL ? shares_goal(j, base) : NULL;
         bool others =
             *ret_passed != NULL || stakes->count > 1 || device_flying(base) > k->of[class].flying;
-        if (goal != NULL && !goal->shut && !(others && risky(goal, &k->of[class]))) {
+        bool capped = goal != NULL && cap_holds(f, k);
+        if (goal != NULL && !capped && !goal->shut && !(others && risky(goal, &k->of[class]))) {
             return j;
         }
         tournament_drop(stakes, k->of[class].seat);
-        if (goal != NULL) {
+        if (goal != NULL && !capped) {
             k->away = goal->shut && !device_takes(goal);
             k->passed = *ret_passed;
             *ret_passed = k;
@@ -214,10 +231,10 @@ static uint64_t served_of(const struct job *j, const struct device *base, unsign
 /* The job of the tenant that has had least. Before a tenant that may have no more in flight another
  * one goes, as long as it is no more than LEAD_NS ahead, or a stream would be idle. *ret_waits:
  * there is such a tenant. No tenant waits for a worker that does not serve. */
-static struct job *class_head(struct device *base, unsigned class, bool *ret_waits)
+static struct job *class_head(struct front *f, struct device *base, unsigned class, bool *ret_waits)
 {
     struct stake *passed = NULL;
-    struct job *found = search(base, class, &passed);
+    struct job *found = search(f, base, class, &passed);
     uint64_t due = found != NULL ? served_of(found, base, class) : UINT64_MAX;
     for (; passed != NULL; passed = passed->passed) {
         put_back(&base->line, passed, class);
@@ -273,17 +290,17 @@ static bool batch_due(const struct device *d, const struct stake *k)
            (flying == 0 || (k->of[CLASS_BATCH].mean_ns > 0 && flying <= device_usual_streams(d)));
 }
 
-static struct job *head_in(struct device *d, unsigned class, bool *ret_waits)
+static struct job *head_in(struct front *f, struct device *d, unsigned class, bool *ret_waits)
 {
-    return d->line.stakes[class].count > 0 ? class_head(d, class, ret_waits) : NULL;
+    return d->line.stakes[class].count > 0 ? class_head(f, d, class, ret_waits) : NULL;
 }
 
 /* Of the classes before batch. */
-static struct job *head_before_batch(struct device *d, bool *ret_waits)
+static struct job *head_before_batch(struct front *f, struct device *d, bool *ret_waits)
 {
     struct job *j = NULL;
     for (unsigned class = 0; class < CLASS_BATCH && j == NULL; class ++) {
-        j = head_in(d, class, ret_waits);
+        j = head_in(f, d, class, ret_waits);
     }
     return j;
 }
@@ -296,13 +313,16 @@ struct job *shares_head(struct front *f, struct device *d)
     if (!d->line.joined) {
         join_all(f, d);
     }
+    if (d->line.capped.heap.first != NULL) {
+        come_back(f, d);
+    }
     bool waits = false;
     bool ignored = false;
-    struct job *batch = head_in(d, CLASS_BATCH, &ignored);
+    struct job *batch = head_in(f, d, CLASS_BATCH, &ignored);
     if (batch != NULL && batch_due(d, batch->tenant->share.stake[d->index])) {
         return batch;
     }
-    struct job *j = head_before_batch(d, &waits);
+    struct job *j = head_before_batch(f, d, &waits);
     if (j != NULL && predict_elsewhere(f, d, j)) {
         return NULL;
     }
@@ -313,8 +333,11 @@ struct job *shares_head(struct front *f, struct device *d)
 /* A domain has the jobs of one tenant. */
 static struct job *domain_head(struct front *f, struct device *d)
 {
-    const struct stake *k = d->owner->share.stake[device_shown(d)];
+    struct stake *k = d->owner->share.stake[device_shown(d)];
     struct job *j = NULL;
+    if (k != NULL && cap_holds(f, k)) {
+        return NULL;
+    }
     for (unsigned class = 0; k != NULL && class < CLASS_COUNT && j == NULL; class ++) {
         j = head_of(k, d->base, class);
         bool held =
@@ -339,12 +362,12 @@ struct job *shares_own_head(struct front *f, struct device *d)
     return shares_head(f, d);
 }
 
-bool shares_any(struct device *d)
+bool shares_any(struct front *f, struct device *d)
 {
     bool any = false;
     for (unsigned class = 0; class < CLASS_COUNT && !any; class ++) {
         struct stake *passed = NULL;
-        any = search(d, class, &passed) != NULL;
+        any = search(f, d, class, &passed) != NULL;
         for (; passed != NULL; passed = passed->passed) {
             put_back(&d->line, passed, class);
         }
@@ -372,10 +395,16 @@ void shares_pay(const struct job *j, struct device *base, uint64_t ns)
 }
 
 /* Whether other classes want the device. */
-static bool contended(struct device *d)
+static bool contended(struct front *f, struct device *d)
 {
     bool waits = false;
-    return others_fly(&d->line) || head_before_batch(d, &waits) != NULL || waits;
+    return others_fly(&d->line) || head_before_batch(f, d, &waits) != NULL || waits;
+}
+
+/* For the cap of the tenant. */
+static int64_t expected_ns(const struct job_charge *c)
+{
+    return (int64_t)(c->ns > 0 ? c->ns : RISK_NS);
 }
 
 /* A job of a tenant at `served` is taken. In a turn that tenant may not be the one that is due:
@@ -402,7 +431,7 @@ void shares_taken(struct front *f, struct job *j)
     l->until_ns = (l->until_ns > now ? l->until_ns : now) + cost.ns;
     *c = (struct job_charge){.stake = k,
                              .class = class,
-                             .owed = class == CLASS_BATCH && contended(device_base(j->device)),
+                             .owed = class == CLASS_BATCH && contended(f, device_base(j->device)),
                              .sure = cost.sure,
                              .ns = cost.ns,
                              .ends_ns = cost.ns > 0 ? l->until_ns : 0,
@@ -412,6 +441,7 @@ void shares_taken(struct front *f, struct job *j)
                                                                : of->peak_ns,
                              .portion = l->portion,
                              .since_ns = l->portion_ns};
+    cap_charge(f, k, expected_ns(c));
     l->owed_ns -= c->owed ? (int64_t)c->ns : 0;
     pass_clock(l, class, of->served);
     serve(l, k, class, of->served + c->served);
@@ -511,6 +541,7 @@ static void refund(struct front *f, struct line *l, const struct job_charge *c, 
         l->lively_ns = turn_now(f);
     }
     serve(l, k, c->class, of->served + virtual_of(k->tenant, cost + kept_ns) - c->served);
+    cap_charge(f, k, (int64_t)cost - expected_ns(c));
     if (ran_ns > 0) {
         learn(of, cost);
     }

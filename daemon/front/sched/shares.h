@@ -20,6 +20,8 @@
  * jobs of other classes within LIVELY_NS, it has at most one batch job in flight otherwise, so that
  * a job of another class waits for one batch job at most.
  *
+ * A tenant at its cap (cap.h) is in the line no more until it may go again.
+ *
  * Domains of a device (domain.h) share its hardware, and so its line: a tenant has the same virtual
  * time there whatever worker it runs in. Where a worker takes no job now, the next tenant goes.
  * turns.h says which of the workers may have jobs in flight. Where they take turns, the virtual
@@ -57,7 +59,7 @@ struct job *shares_head(struct front *f, struct device *d);
 struct job *shares_own_head(struct front *f, struct device *d);
 /* Whether a job is ready for a worker of the device that is not `shut`, whatever holds it back. d:
  * no domain. */
-bool shares_any(struct device *d);
+bool shares_any(struct front *f, struct device *d);
 /* Where a ready job would run: on the device, or on the domain of its tenant there. */
 struct device *shares_goal(const struct job *j, struct device *base);
 /* The job's tenant pays for time of the device in which nothing ran, for its sake. j: ready, and in

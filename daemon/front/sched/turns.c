@@ -184,12 +184,12 @@ void turns_measure(struct device *d, const struct job *j)
 /* ---- turns that overrun ---------------------------------------------------------------------- */
 
 /* Whether a job of another worker is ready. */
-static bool has_rival(struct device *base, const struct device *holder)
+static bool has_rival(struct front *f, struct device *base, const struct device *holder)
 {
     for (struct device *d = base; d != NULL; d = next_worker(base, d)) {
         d->shut = d == holder || !device_takes(d);
     }
-    return shares_any(base);
+    return shares_any(f, base);
 }
 
 static void overran(struct front *f, struct turn *t, struct device *d, uint64_t since_ns)
@@ -240,7 +240,7 @@ static void watch(struct front *f, struct device *base, uint64_t now)
         if (!occupies(d)) {
             continue;
         }
-        if (!has_rival(base, d)) {
+        if (!has_rival(f, base, d)) {
             t->rival_ns = d == t->holder ? 0 : t->rival_ns;
             look_at(f, t, ns_add(now, overrun_ns(f, t)));
             continue;

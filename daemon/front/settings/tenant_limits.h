@@ -66,6 +66,7 @@ struct tenant_limits {
     uint64_t devices;             /* a bit for each that it may use; 0: all */
     unsigned roles;               /* bits of enum tenant_role */
     bool barred;                  /* gets no new sessions */
+    unsigned device_share;        /* percent of each device's time; 0: no limit */
     uint64_t transfer_rate;       /* bytes a second between host and devices; 0: no limit */
 };
 

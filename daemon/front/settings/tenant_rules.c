@@ -170,6 +170,21 @@ static int set_members(struct tenant_rules *r, unsigned rule, const char *value,
     return rc;
 }
 
+static int set_percent(const char *key, const char *value, unsigned *out, struct err *e)
+{
+    char number[8];
+    uint64_t percent = 0;
+    size_t length = strlen(value);
+    size_t digits = length > 0 ? length - 1 : 0;
+    (void)snprintf(number, sizeof number, "%.*s", (int)digits, value);
+    if (length > sizeof number - 1 || value[digits] != '%' ||
+        config_number(key, number, false, &percent, NULL) != 0 || percent < 1 || percent > 100) {
+        return err_set(e, ERR_INVALID, "%s = %s: not within 1%% and 100%%", key, value);
+    }
+    *out = (unsigned)percent;
+    return 0;
+}
+
 static int set_amount(const char *key, const char *value, struct amount *out, struct err *e)
 {
     struct amount a = AMOUNT_NONE;
@@ -179,16 +194,9 @@ static int set_amount(const char *key, const char *value, struct amount *out, st
         *out = rc == 0 ? a : *out;
         return rc;
     }
-    char number[8];
-    uint64_t percent = 0;
-    (void)snprintf(number, sizeof number, "%.*s", (int)(length - 1), value);
-    if (length > sizeof number - 1 || config_number(key, number, false, &percent, NULL) != 0 ||
-        percent < 1 || percent > 100) {
-        return err_set(e, ERR_INVALID, "%s = %s: not within 1%% and 100%%", key, value);
-    }
-    a.percent = (unsigned)percent;
-    *out = a;
-    return 0;
+    int rc = set_percent(key, value, &a.percent, e);
+    *out = rc == 0 ? a : *out;
+    return rc;
 }
 
 static int set_bool(const char *key, const char *value, bool *out, struct err *e)
@@ -319,6 +327,9 @@ static int set_pace(struct tenant_limits *l, const char *key, const char *value,
     if (strcmp(key, "inflight_max") == 0) {
         return set_count(key, value, TENANT_THINGS_MAX, &l->in_flight, e);
     }
+    if (strcmp(key, "device_share") == 0) {
+        return set_percent(key, value, &l->device_share, e);
+    }
     if (strcmp(key, "transfer_rate") == 0) {
         return set_rate(key, value, &l->transfer_rate, e);
     }
@@ -441,6 +452,10 @@ static void note_place(struct tenant_rule *rule, const char *key, const char *pl
         (void)snprintf(rule->unknown_at, sizeof rule->unknown_at, "%s", place);
     } else if (strcmp(key, "memory_guaranteed") == 0) {
         (void)snprintf(rule->guaranteed_at, sizeof rule->guaranteed_at, "%s", place);
+    } else if (strcmp(key, "memory_hard") == 0) {
+        (void)snprintf(rule->hard_at, sizeof rule->hard_at, "%s", place);
+    } else if (strcmp(key, "devices") == 0) {
+        (void)snprintf(rule->devices_at, sizeof rule->devices_at, "%s", place);
     } else if (strcmp(key, "listen") == 0) {
         (void)snprintf(rule->listen_at, sizeof rule->listen_at, "%s", place);
     }
@@ -767,6 +782,47 @@ const struct tenant_rule *tenant_rules_socket(const struct tenant_rules *rules, 
         }
     }
     return NULL;
+}
+
+/* What there is. */
+struct extent {
+    unsigned devices;
+    uint64_t pool; /* bytes of the largest */
+};
+
+/* devices_at, hard_at: FILE:LINE. */
+static bool exceed(const struct tenant_limits *l, const char *name, const char *devices_at,
+                   const char *hard_at, const struct extent *e, char *out, size_t size)
+{
+    uint64_t there = e->devices < 64 ? (UINT64_C(1) << e->devices) - 1 : UINT64_MAX;
+    uint64_t beyond = l->devices & ~there;
+    if (beyond != 0) {
+        (void)snprintf(out, size, "%s: tenant %s: devices names %u, the last device is %u%s",
+                       devices_at, name, (unsigned)__builtin_ctzll(beyond), e->devices - 1,
+                       (l->devices & there) == 0 ? ", so it can use none" : "");
+        return true;
+    }
+    bool above = l->hard.percent == 0 && l->hard.bytes != UINT64_MAX && l->hard.bytes > e->pool;
+    if (above) {
+        (void)snprintf(out, size,
+                       "%s: tenant %s: memory_hard is %" PRIu64
+                       " bytes, the largest pool of a device has %" PRIu64 ": it limits nothing",
+                       hard_at, name, l->hard.bytes, e->pool);
+    }
+    return above;
+}
+
+bool tenant_rules_exceed(const struct tenant_rules *rules, unsigned devices, uint64_t pool_most,
+                         char *out, size_t size)
+{
+    const struct extent e = {.devices = devices, .pool = pool_most};
+    bool found = devices > 0 && exceed(&rules->others, TENANT_OTHERS, "[tenant " TENANT_OTHERS "]",
+                                       "[tenant " TENANT_OTHERS "]", &e, out, size);
+    for (unsigned i = 0; devices > 0 && !found && i < rules->count; i++) {
+        const struct tenant_rule *r = &rules->rule[i];
+        found = exceed(&r->limits, r->name, r->devices_at, r->hard_at, &e, out, size);
+    }
+    return found;
 }
 
 int tenant_rules_fit(const struct tenant_rules *rules, uint64_t pool_limit, struct err *e)

@@ -38,6 +38,8 @@ struct tenant_rule {
     char tcp_at[TENANT_RULE_PLACE]; /* FILE:LINE where `tcp` was set */
     char unknown_at[TENANT_RULE_PLACE];
     char guaranteed_at[TENANT_RULE_PLACE];
+    char hard_at[TENANT_RULE_PLACE];
+    char devices_at[TENANT_RULE_PLACE];
     struct tenant_socket socket; /* its own */
     char listen_at[TENANT_RULE_PLACE];
     /* the tenant of that name, once the rules are in force (tenant_quota.h) */
@@ -103,6 +105,10 @@ int tenant_rules_folders(const struct tenant_rules *rules, const struct config *
 /* The limits of the tenant of that name. */
 const struct tenant_limits *tenant_rules_limits(const struct tenant_rules *rules, const char *name);
 
+/* Says which section gives more than there is: devices beyond `devices`, or a memory_hard in bytes
+ * above `pool_most`, the largest pool. false: none does. */
+bool tenant_rules_exceed(const struct tenant_rules *rules, unsigned devices, uint64_t pool_most,
+                         char *out, size_t size);
 /* Checks that a pool can reserve all guarantees. ERR_LIMIT names the sum and the tenants. */
 int tenant_rules_fit(const struct tenant_rules *rules, uint64_t pool_limit, struct err *e);
 

@@ -1,5 +1,6 @@
 #include "daemon/front/tenants/tenant_quota.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -93,6 +94,20 @@ static void send_changed(struct front *f, struct device *d, uint64_t memory_max)
     send_tenants(f, d, all || d->pool_limit != was);
 }
 
+/* Nothing of it ends. */
+static void section_removed(struct front *f, struct tenant *t)
+{
+    if (t->sessions == 0) {
+        forget_later(f, t);
+    }
+    if (t->sessions > 0 || t->held[TENANT_JOBS] > 0) {
+        log_say(LOG_TENANT_REMOVED,
+                "tenant %s has no section any more: its sessions (%u) and unfinished jobs (%" PRIu64
+                ") go on, by the limits of [tenant " TENANT_OTHERS "]",
+                t->name, t->sessions, t->held[TENANT_JOBS]);
+    }
+}
+
 int quota_rules(struct front *f, struct tenant_rules *rules, uint64_t memory_max, struct err *e)
 {
     struct err why = ERR_INIT;
@@ -119,8 +134,9 @@ int quota_rules(struct front *f, struct tenant_rules *rules, uint64_t memory_max
         bool ruled = t->ruled;
         t->changed = quota_apply(&f->rules, t);
         gate_look(&f->gates, &t->gate, t);
-        if (ruled && !t->ruled && t->sessions == 0) {
-            forget_later(f, t);
+        share_look(&t->share);
+        if (ruled && !t->ruled) {
+            section_removed(f, t);
         }
     }
     struct device *d;

@@ -225,12 +225,27 @@ void diagnosis_text(const struct front *f, char *out, size_t size)
     }
 }
 
+/* Devices that are opening may bring more. */
+static bool rules_exceed(const struct front *f, char *out, size_t size)
+{
+    uint64_t most = 0;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        const struct device *d = f->device[i];
+        uint64_t whole = device_serves(d) ? device_whole(d) : UINT64_MAX;
+        most = whole > most ? whole : most;
+    }
+    return f->listed && !discover_opening(f) &&
+           tenant_rules_exceed(&f->rules, f->device_count, most, out, size);
+}
+
 void diagnosis_warning(const struct front *f, char *out, size_t size)
 {
     char why[ERR_TEXT_MAX];
     out[0] = '\0';
     if (certificate_expires(f, why, sizeof why)) {
         (void)snprintf(out, size, "%s" RENEW, why);
+    } else if (rules_exceed(f, why, sizeof why)) {
+        (void)snprintf(out, size, "%s; correct it, then: gpuctl reload", why);
     }
 }
 

@@ -15,7 +15,8 @@ bool diagnosis_serves(const struct front *f);
 bool diagnosis_ready(const struct front *f);
 /* The worst problem in one sentence; "": none. */
 void diagnosis_text(const struct front *f, char *out, size_t size);
-/* What will become a problem, in one sentence; "": nothing is known. */
+/* What will become a problem, or is not what the settings mean, in one sentence; "": nothing is
+ * known. */
 void diagnosis_warning(const struct front *f, char *out, size_t size);
 /* A short note on one device for a table: why its worker is silent or does not serve, or when it
  * ended last; "": none of these. */

@@ -60,7 +60,7 @@ static void status_begin(struct table_query *q)
     struct table *t = &q->table;
     struct front *f = q->f;
     char problem[480];
-    char warning[480];
+    char warning[480] = "";
     char fault[PROTO_TEXT_MAX + 1];
     struct recorder_status record;
     const char *recording = record_status(f, &record) ? recorder_state_name(record.state) : "";
@@ -69,7 +69,9 @@ static void status_begin(struct table_query *q)
     struct listener_stats stats;
     listener_stats(f->listener, &stats);
     diagnosis_text(f, problem, sizeof problem);
-    diagnosis_warning(f, warning, sizeof warning);
+    if (rights_sees(&f->rights, q->s, NULL)) { /* it may name tenants */
+        diagnosis_warning(f, warning, sizeof warning);
+    }
     last_fault(q, fault, sizeof fault);
     const struct device *d;
     for (unsigned at = 0; (d = front_next_device(f, &at)) != NULL;) {

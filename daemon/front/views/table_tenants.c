@@ -139,7 +139,8 @@ static uint64_t jobs_limit(const struct front *f, const struct tenant *x)
     WIDE(inflight_max, UINT, table_known(x->limits.in_flight > 0, x->limits.in_flight))            \
     WIDE(held, UINT, x->gate.held_count)                                                           \
     WIDE(transfer_rate, BYTES, table_known(x->limits.transfer_rate > 0, x->limits.transfer_rate))  \
-    WIDE(socket, TEXT, socket_of(q, x))
+    WIDE(socket, TEXT, socket_of(q, x))                                                            \
+    WIDE(device_share, TEXT, share)
 
 /* Only jobs that a worker has wait for memory. */
 static void count_waiting(struct front *f)
@@ -211,10 +212,14 @@ static void tenant_row(struct table_query *q, const struct tenant *x)
     char users[600];
     char devices[200];
     char roles[40];
+    char share[8] = "";
     struct sums all = sums_of(q->f, x);
     quota_users(&q->f->rules, x, users, sizeof users);
     list_devices(q->f, x, devices, sizeof devices);
     list_roles(x, roles, sizeof roles);
+    if (x->limits.device_share > 0) {
+        (void)snprintf(share, sizeof share, "%u%%", x->limits.device_share);
+    }
     TABLE_ROW(TENANT_COLUMNS);
 }
 

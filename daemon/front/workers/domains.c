@@ -301,6 +301,12 @@ int domain_want(struct front *f, struct device *d, struct err *e)
     return rc;
 }
 
+/* A tenant that came back waits for a place, or the settings have fewer now. */
+static bool too_many(const struct front *f, const struct device *base)
+{
+    return places_used(base) > f->config.domains_max;
+}
+
 static bool has_worker(const struct device *d)
 {
     bool up = d->state == DEVICE_STARTING || d->state == DEVICE_OPENED ||
@@ -334,9 +340,8 @@ static struct device *take_spare(struct front *f, struct tenant *t, struct devic
 {
     struct err e = ERR_INIT;
     struct device *d = spare_of(f, base);
-    uint64_t grant = d != NULL && has_worker(d) && !some_wait(f, base)
-                         ? grant_beside(f, t, base, base->granted - d->grant)
-                         : 0;
+    bool may = d != NULL && has_worker(d) && !some_wait(f, base) && !too_many(f, base);
+    uint64_t grant = may ? grant_beside(f, t, base, base->granted - d->grant) : 0;
     if (grant == 0 || grant > d->grant) { /* others would have to give that back first */
         return NULL;
     }
@@ -578,12 +583,6 @@ static bool memory_free(const struct front *f, const struct device *base)
     uint64_t used = base->pool.size > floor ? base->pool.size : floor;
     uint64_t grant = percent_of(whole, f->config.domain_percent);
     return base->memory > 0 && sat_add(sat_add(base->granted, grant), used) <= whole;
-}
-
-/* A tenant that came back waits for a place, or the settings have fewer now. */
-static bool too_many(const struct front *f, const struct device *base)
-{
-    return places_used(base) > f->config.domains_max;
 }
 
 static bool spare_allowed(const struct front *f, const struct device *base)

@@ -250,7 +250,8 @@ void evacuate_cancel(struct front *f, struct device *d)
     uint32_t cursor = 0;
     unsigned count = 0;
     for (struct buffer *b; (b = idmap_next(&f->buffers, &cursor, NULL)) != NULL; count++) {
-        if (b->device == d->index) {
+        /* the worker has yet to get one that is restored: only the host has it */
+        if (b->device == d->index && buffer_state(b) != BUFFER_RESTORING) {
             give_up(f, b);
         }
     }

@@ -442,7 +442,7 @@ int memory_quota(struct memory *m, uint64_t key, const char *name,
     }
     if (t == NULL) {
         return err_set(e, ERR_LIMIT, "tenant %s is one too many: a worker has at most %u", name,
-                       TENANT_REST);
+                       TENANT_REST - NUMBER_FIRST);
     }
     t->spilled_limit = limits->spilled;
     t->spilled_most = t->spilled > limits->spilled ? t->spilled : limits->spilled;

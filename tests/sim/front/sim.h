@@ -49,6 +49,7 @@
 #define SIM_BULK_BYTES 96u
 #define SIM_SLOTS      (DEVICES_MAX + 512u) /* devices, then tenants with workers of their own */
 #define SIM_FOLDER     64u                  /* bytes of a path */
+#define SIM_STREAMS    16u                  /* of a device */
 #define SIM_COPIES     4096u                /* that the launcher keeps */
 
 struct request;
@@ -146,6 +147,8 @@ struct sim_job {
     bool adopted;      /* a front ended while a worker had it */
     uint64_t life;     /* of its client */
     uint64_t r;
+    uint64_t run_ns;     /* that it takes on the first device; 0: follows from `r` */
+    unsigned flow, kind; /* sim_load.h's; flow: from 1; 0: none */
 };
 
 /* ---- clients --------------------------------------------------------------------------------- */
@@ -339,8 +342,14 @@ void ask_last_look(struct sim *s, struct sim_client *c, struct sim_buffer *b);
 void ask_bye(struct sim *s, struct sim_client *c);
 /* sim_special.c: what clients do in special worlds */
 void special_event(struct sim *s, struct sim_client *c, enum course_kind kind, struct chance *r);
-/* A job without buffers. bulk: with a large argument by value. */
-struct sim_job *special_bare(struct sim *s, struct sim_client *c, bool bulk, uint64_t flags,
+/* A job without buffers. */
+struct special_bare {
+    bool bulk;
+    uint64_t flags, elements, job_class; /* elements 0: any number */
+    uint64_t run_ns;                     /* of the job, as the next; 0: as of others */
+    unsigned flow, kind;
+};
+struct sim_job *special_bare(struct sim *s, struct sim_client *c, const struct special_bare *how,
                              struct chance *r);
 
 /* ---- workers --------------------------------------------------------------------------------- */
@@ -393,6 +402,7 @@ struct sim_worker_job {
     bool waited;        /* it did */
     unsigned attempt;
     uint64_t began_ns;
+    uint64_t ready_ns;  /* sim_load.c's */
     uint64_t report_ns; /* its end is reported then */
     bool reported;
     int64_t code;
@@ -478,8 +488,9 @@ struct sim_worker {
     uint8_t last[1024]; /* its last frame, encoded */
     size_t last_size;
     bool rings_asked;
-    bool unread;       /* the front may have frames to read */
-    uint64_t told_era; /* the front that knows that it has ended; 0: none */
+    uint64_t stream_ns[SIM_STREAMS]; /* when a job of the stream last ended; sim_load.c's */
+    bool unread;                     /* the front may have frames to read */
+    uint64_t told_era;               /* the front that knows that it has ended; 0: none */
 };
 
 struct sim_worker *worker_make(struct sim *s, uint64_t id, unsigned number);
@@ -669,6 +680,7 @@ void rules_step(struct sim *s); /* cheap */
 unsigned rules_all(struct sim *s);
 void rules_end(struct sim *s); /* after the end of all sessions: nothing is left */
 void rules_result(struct sim *s, struct sim_job *j);
+void rules_count_strikes(struct sim *s, const struct sim_job *j);
 /* The front says the id of the job. */
 void rules_job_id(struct sim *s, const struct sim_job *j, uint64_t id);
 /* The front answers a request. */
@@ -735,7 +747,10 @@ void fair_result(struct sim *s, struct sim_job *j);
 struct sim {
     const struct course *course;
     struct course_params p;
-    FILE *log; /* NULL: none */
+    struct sim_load *load;       /* owned; NULL: no such world */
+    struct share_book *book;     /* the same; rules/sim_shares.c's */
+    struct charge_book *charges; /* the same; rules/sim_charge.c's */
+    FILE *log;                   /* NULL: none */
     uint64_t now_ns;
     bool settling; /* the course is over: no more mishaps */
     struct haps agenda;
@@ -745,7 +760,8 @@ struct sim {
     bool accepts;    /* clients may connect */
     bool closing;    /* the front ends: its answers reach no client */
     uint64_t adopt_until_ns;
-    uint64_t stalled_ns;      /* end of the last time that the front stood still */
+    uint64_t stalled_ns;      /* end of the last time that the front stood still, */
+    uint64_t stall_ns;        /* and how long it did */
     uint64_t wakes, woken_ns; /* of the timer at the same time */
     uint64_t era;             /* fronts so far */
     uint64_t launchers;       /* that have ended */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/sim/front/sim.h"
+#include "tests/sim/front/sim_load.h"
 
 static void must_decode(struct sim *s, const struct schema *schema, struct bytes message, void *msg)
 {
@@ -60,6 +60,10 @@ static void check_tenant(struct sim *s, const struct sim_client *c, struct bytes
                    client_twin(c) ? c->tenant - SIM_TWINS : c->tenant);
     if (client_far(c)) {
         (void)snprintf(wanted, sizeof wanted, "%s", tokens_tenant(c->tenant - SIM_FARS));
+    }
+    char own[SIM_LABEL];
+    if (load_name(s, c, own)) {
+        (void)snprintf(wanted, sizeof wanted, "%s", own);
     }
     if (name.size != strlen(wanted) || memcmp(name.data, wanted, name.size) != 0) {
         sim_fail(s, "tenant: client %u gets a session of %.*s instead of %s", c->index,
@@ -157,6 +161,7 @@ static void take_result(struct sim *s, struct sim_job *j, const struct proto_res
     forget_job(j->client, j);
     rules_result(s, j);
     fair_result(s, j);
+    feed_result(s, j);
 }
 
 static void take_results(struct sim *s, struct sim_request *q, struct bytes message)

@@ -269,8 +269,8 @@ void ask_job_send(struct sim *s, struct sim_job *j, struct msg_submit *m)
     j->priority = m->priority;
     j->limit_ns = m->limit_ns;
     j->deadline_ns = m->deadline_ns;
-    m->job_class = j->safe ? CLASS_USUAL : chance_mix(j->r) % (2 * CLASS_BATCH);
-    m->job_class = m->job_class > CLASS_BATCH ? CLASS_USUAL : m->job_class;
+    uint64_t class = j->safe ? CLASS_USUAL : chance_mix(j->r) % (2 * CLASS_BATCH);
+    m->job_class = j->flow != 0 ? m->job_class : class > CLASS_BATCH ? CLASS_USUAL : class;
     j->banned = rules_banned(s, j);
     j->request = client_send(s, c, &schema_msg_submit, m);
     j->request->job = j;
@@ -571,6 +571,9 @@ void ask_guilt(struct sim *s, struct sim_client *c, struct chance *r)
     ask_encode(s, &schema_step, &p, &steps);
     struct msg_submit m = {.steps = proto_list_of(&steps, 1),
                            .flags = chance_percent(r, 70) ? SUBMIT_ASYNC : 0};
+    if (s->p.special == WORLD_RIVALS && chance_percent(r, 30)) {
+        m.limit_ns = chance_spread(r, 200 * NS_PER_MS, 900 * NS_PER_MS);
+    }
     ask_job_send(s, j, &m);
     capbuf_finish(&args);
     capbuf_finish(&steps);

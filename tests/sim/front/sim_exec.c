@@ -6,7 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/sim/front/sim.h"
+#include "tests/sim/front/rules/sim_shares.h"
+#include "tests/sim/front/sim_load.h"
 
 #define BRIEF_NS (5 * NS_PER_MS) /* a longer job is reported when it begins */
 
@@ -472,10 +473,13 @@ static void report_late(struct sim *s, struct sim_worker *x, struct sim_worker_j
 static void end(struct sim *s, struct sim_worker *x, struct sim_worker_job *j, int code,
                 unsigned effects)
 {
+    shares_pass(s);
     j->state = WJOB_ENDED;
     j->code = code;
     j->effects = effects;
     count_uses(x, j, -1);
+    load_ended(s, x, j);
+    shares_ended(s, x, j->job);
     if (x->shuffles) {
         report_late(s, x, j);
     } else {
@@ -519,8 +523,12 @@ uint64_t exec_run_ns(const struct sim *s, const struct sim_job *j, unsigned atte
     return run_of(s, j->r, attempt);
 }
 
-static uint64_t run_ns(const struct sim *s, const struct sim_worker_job *j)
+static uint64_t run_ns(const struct sim *s, const struct sim_worker *x,
+                       const struct sim_worker_job *j)
 {
+    if (load_is(s) && j->job != NULL && j->job->run_ns != 0) {
+        return j->job->run_ns * s->load->slow[worker_hardware(s, x->number)];
+    }
     return run_of(s, j->job != NULL ? j->job->r : j->id, j->attempt);
 }
 
@@ -549,10 +557,11 @@ static void on_resume(struct sim *s, const struct hap *h)
         return;
     }
     const struct msg_w_started m = {.job = j->id, .at_ns = s->now_ns + x->skew_ns};
+    shares_pass(s);
     j->paused = false;
     j->resumed = true;
     worker_send(s, x, &schema_msg_w_started, &m, NULL);
-    sim_at(s, s->now_ns + run_ns(s, j) / 2, on_end, x, j->id, x->epoch);
+    sim_at(s, s->now_ns + run_ns(s, x, j) / 2, on_end, x, j->id, x->epoch);
 }
 
 /* Between two of its kernels a job may wait. */
@@ -564,9 +573,10 @@ static bool pauses(struct sim *s, struct sim_worker *x, struct sim_worker_job *j
         return false;
     }
     const struct msg_w_paused m = {.job = j->id};
+    shares_pass(s);
     j->paused = true;
     worker_send(s, x, &schema_msg_w_paused, &m, NULL);
-    sim_at(s, s->now_ns + 1 + chance_below(&c, run_ns(s, j)), on_resume, x, j->id, x->epoch);
+    sim_at(s, s->now_ns + 1 + chance_below(&c, run_ns(s, x, j)), on_resume, x, j->id, x->epoch);
     return true;
 }
 
@@ -660,8 +670,10 @@ static void begin(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
         j->job->begun++;
         due_begins(s, j->job);
     }
+    uint64_t ns = run_ns(s, x, j);
+    shares_pass(s);
+    shares_began(s, x, j->job, ns);
     j->state = WJOB_RUNS;
-    uint64_t ns = run_ns(s, j);
     if (ns > BRIEF_NS || fate == FATE_ENDLESS) {
         const struct msg_w_started m = {.job = j->id, .at_ns = s->now_ns + x->skew_ns};
         j->said = true;
@@ -700,7 +712,7 @@ void exec_more(struct sim *s, struct sim_worker *x)
 {
     for (struct sim_worker_job *j = live(x); j != NULL; j = j->next) {
         if (j->state != WJOB_WAITS || !may_begin(x, j) ||
-            (!j->cancelled && lease_hungers(s, x, j))) {
+            (!j->cancelled && (lease_hungers(s, x, j) || load_delays(s, x, j)))) {
             continue;
         }
         if (j->cancelled) {
@@ -827,6 +839,8 @@ static void note_suspect(struct sim *s, const struct sim_worker *x)
 
 void exec_worker_gone(struct sim *s, struct sim_worker *x, bool external)
 {
+    shares_pass(s);
+    shares_anew(s);
     if (!external && !x->killed && !x->lied && !x->cut) {
         note_suspect(s, x);
     }

@@ -23,7 +23,8 @@
 #include "daemon/front/workers/silence.h"
 #include "daemon/front/workers/worker.h"
 #include "daemon/front/workers/worker_end.h"
-#include "tests/sim/front/sim.h"
+#include "tests/sim/front/rules/sim_shares.h"
+#include "tests/sim/front/sim_load.h"
 
 #define TURNS_MAX   20000u
 #define TURNS_BRIEF 4u /* turns that take no time */
@@ -104,6 +105,9 @@ static int on_send(struct link *l, const struct schema *schema, const void *msg,
         monitor_check_job(world, d->number, ((const struct msg_f_job *)msg)->job);
         domain_check_turn(world, d, ((const struct msg_f_job *)msg)->job);
         domain_check_alone(world, d, ((const struct msg_f_job *)msg)->job);
+        order_sent(world, d, ((const struct msg_f_job *)msg)->job);
+        limits_sent(world, ((const struct msg_f_job *)msg)->job);
+        charge_sent(world, d, ((const struct msg_f_job *)msg)->job);
         drain_check_job(world, d, ((const struct msg_f_job *)msg)->job);
     }
     if (schema == &schema_msg_f_budget) {
@@ -273,6 +277,7 @@ static int fill_settings(const struct sim *s, struct config *c)
     c->domains_max = p->special == WORLD_DOMAINS && p->clients % 3 == 0 ? 1 : c->domains_max;
     c->domain_place_s = p->clients % 2 + 1;
     c->domain_spare = p->special == WORLD_DOMAINS && p->clients % 2 != 0;
+    c->batch_percent = load_is(s) ? s->load->percent : c->batch_percent;
     c->log_level = log_get_level();
     c->chosen = true;
     (void)snprintf(c->runtime_dir, sizeof c->runtime_dir, "%s", s->dir);
@@ -310,6 +315,7 @@ static void write_rules(const struct sim *s)
         abort();
     }
     write_section(s, TENANT_OTHERS, out);
+    load_write(s, out);
     for (unsigned i = 0; i < 2 * s->p.sockets; i++) {
         char name[8];
         (void)snprintf(name, sizeof name, "twin%u", i);
@@ -334,7 +340,7 @@ static void apply_rules(struct sim *s, struct front *f)
 {
     struct tenant_rules rules = {.count = 0};
     struct err e = ERR_INIT;
-    bool some = s->p.sockets != 0 || s->p.tokens != 0;
+    bool some = s->p.sockets != 0 || s->p.tokens != 0 || load_is(s);
     int rc = some ? tenant_rules_read(&f->config, &rules, &e) : 0;
     rc = rc == 0 && some ? tenant_tokens_read(&rules, &e) : rc;
     if (some && rc == 0) {
@@ -744,7 +750,8 @@ void front_event(struct sim *s, const struct course_event *e, struct chance *r)
         launcher_fall(s, r);
         break;
     case COURSE_STALL: /* what should have happened meanwhile comes late */
-        s->now_ns += chance_spread(r, NS_PER_MS, 8 * NS_PER_S);
+        s->stall_ns = chance_spread(r, NS_PER_MS, 8 * NS_PER_S);
+        s->now_ns += s->stall_ns;
         s->stalled_ns = s->now_ns;
         break;
     case COURSE_NOMEM:

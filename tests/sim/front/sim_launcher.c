@@ -17,7 +17,7 @@
 #include "daemon/front/workers/keep.h"
 #include "daemon/front/workers/silence.h"
 #include "daemon/front/workers/worker.h"
-#include "tests/sim/front/sim.h"
+#include "tests/sim/front/rules/sim_shares.h"
 
 #define QUEUE_BYTES (8u << 20)
 #define START_NS    (20 * NS_PER_MS)
@@ -244,19 +244,31 @@ static void check_starved(struct sim *s, const struct sim_worker *x)
     }
 }
 
+static const char *front_why(const struct sim *s, uint64_t id)
+{
+    const struct device *d;
+    for (unsigned at = 0; (d = front_next_device(s->f, &at)) != NULL;) {
+        if (d->worker == id) {
+            return d->ending;
+        }
+    }
+    return "";
+}
+
 void launcher_kill_worker(struct sim *s, uint64_t id)
 {
     struct sim_worker *x = find(s, id);
     if (x == NULL) {
         return;
     }
-    sim_log(s, "front ends worker %" PRIu64 " of device %u", id, x->number);
+    sim_log(s, "front ends worker %" PRIu64 " of device %u: %s", id, x->number, front_why(s, id));
     x->killed_ns = s->now_ns;
     if (x->killed) {
         return;
     }
     check_starved(s, x);
     domain_doubt(s, x);
+    overrun_killed(s, x);
     rules_killed(s, x);
     x->killed = true;
     x->deaf = x->deaf && !s->settling;

@@ -8,7 +8,7 @@
 
 #include "common/log.h"
 #include "daemon/front/sched/history.h"
-#include "tests/sim/front/sim.h"
+#include "tests/sim/front/sim_load.h"
 
 #define SETTLE_NS   (100 * NS_PER_MS) /* between looks whether all is done */
 #define QUIET_NS    (500 * NS_PER_MS)
@@ -308,6 +308,7 @@ static void begin(struct sim *s, const struct course *p, FILE *log)
         abort();
     }
     s->files = p->params.special == WORLD_SEALS ? limit_files(FILES_FEW) : 0;
+    load_begin(s);
     clients_begin(s);
     uint64_t at_ns = s->now_ns + NS_PER_S;
     for (unsigned i = 0; i < p->count; i++) {
@@ -331,6 +332,7 @@ static void end(struct sim *s)
     launcher_finish(s);
     workers_free(s);
     clients_end(s);
+    load_finish(s);
     model_free(s);
     accounts_finish(s);
     metrics_finish();

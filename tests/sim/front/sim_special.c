@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/sim/front/sim.h"
+#include "tests/sim/front/sim_load.h"
 
 #define SMALL     64u   /* elements */
 #define RUSH      2500u /* requests */
@@ -60,12 +60,15 @@ static uint64_t deadline(const struct sim *s, struct chance *r)
 
 /* y := axpy(value, x, y), or bulk(y, struct): all arrays are the job's own. The model does not
  * follow what they hold. */
-struct sim_job *special_bare(struct sim *s, struct sim_client *c, bool bulk, uint64_t flags,
+struct sim_job *special_bare(struct sim *s, struct sim_client *c, const struct special_bare *how,
                              struct chance *r)
 {
+    bool bulk = how->bulk;
     static const uint8_t large[SIM_BULK_BYTES];
     uint32_t data[SMALL];
-    uint64_t count = s->p.special == WORLD_DUE ? SMALL : 1 + chance_below(r, SMALL);
+    uint64_t count = how->elements > 0           ? how->elements
+                     : s->p.special == WORLD_DUE ? SMALL
+                                                 : 1 + chance_below(r, SMALL);
     for (unsigned i = 0; i < SMALL; i++) {
         data[i] = i;
     }
@@ -95,7 +98,11 @@ struct sim_job *special_bare(struct sim *s, struct sim_client *c, bool bulk, uin
     struct sim_job *j = ask_job(s, c, r);
     j->loaded = bulk;
     j->safe = s->p.special == WORLD_HOSTILE && c->index == FAIR_CLIENT;
-    struct msg_submit m = {.steps = proto_list_of(&steps, 1), .flags = flags};
+    j->run_ns = how->run_ns;
+    j->flow = how->flow;
+    j->kind = how->kind;
+    struct msg_submit m = {
+        .steps = proto_list_of(&steps, 1), .flags = how->flags, .job_class = how->job_class};
     m.deadline_ns = deadline(s, r);
     ask_job_send(s, j, &m);
     capbuf_finish(&args);
@@ -115,7 +122,9 @@ static void bare(struct sim *s, struct sim_client *c, struct chance *r)
     } else if (c->axpy == 0) {
         ask_find(s, c);
     } else {
-        (void)special_bare(s, c, bulk && c->bulk != 0, chance_percent(r, 50) ? SUBMIT_ASYNC : 0, r);
+        struct special_bare how = {.bulk = bulk && c->bulk != 0};
+        how.flags = chance_percent(r, 50) ? SUBMIT_ASYNC : 0;
+        (void)special_bare(s, c, &how, r);
     }
 }
 
@@ -161,11 +170,12 @@ static void rush(struct sim *s, struct chance *r)
 static void flood(struct sim *s, struct sim_client *c, struct chance *r)
 {
     unsigned count = 50 + (unsigned)chance_below(r, 200);
+    const struct special_bare how = {.flags = SUBMIT_ASYNC};
     if (c->axpy == 0) {
         ask_find(s, c);
     }
     for (unsigned i = 0; i < count && c->axpy != 0 && ask_room(c); i++) {
-        (void)special_bare(s, c, false, SUBMIT_ASYNC, r);
+        (void)special_bare(s, c, &how, r);
     }
 }
 
@@ -176,7 +186,8 @@ static void due(struct sim *s, struct sim_client *c, struct chance *r)
         ask_find(s, c);
     }
     for (unsigned i = 0; i < count && c->axpy != 0 && ask_room(c); i++) {
-        (void)special_bare(s, c, false, chance_percent(r, 80) ? SUBMIT_ASYNC : 0, r);
+        const struct special_bare how = {.flags = chance_percent(r, 80) ? SUBMIT_ASYNC : 0};
+        (void)special_bare(s, c, &how, r);
     }
 }
 
@@ -209,6 +220,12 @@ void special_event(struct sim *s, struct sim_client *c, enum course_kind kind, s
         break;
     case COURSE_DUE:
         due(s, c, r);
+        break;
+    case COURSE_LOAD:
+        feed_event(s, c, r);
+        break;
+    case COURSE_REWEIGH:
+        load_reweigh(s);
         break;
     case COURSE_HONEST:
         fair_ask(s, r);

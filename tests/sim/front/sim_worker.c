@@ -11,6 +11,7 @@
 
 #include "common/memfd.h"
 #include "daemon/front/model/session.h"
+#include "tests/sim/front/rules/sim_shares.h"
 #include "tests/sim/front/sim.h"
 
 #define FRAME_NS   (30 * NS_PER_US)
@@ -726,6 +727,17 @@ static void identify(struct sim *s, uint64_t id, struct sim_inbox *in)
     }
 }
 
+/* Jobs that were queued before their kernel was convicted do not run either. */
+static void check_banned(struct sim *s, const struct sim_job *j)
+{
+    if (j != NULL && rules_banned(s, j) && !memory_failed() && !j->lied) {
+        sim_fail(s,
+                 "quarantine: request %" PRIu64 " of client %u has a kernel that ended its worker "
+                 "three times, and is sent",
+                 j->request->seq, j->client->index);
+    }
+}
+
 void worker_take(struct sim *s, struct sim_worker *x, const struct schema *schema, const void *msg,
                  const struct frame_fds *fds)
 {
@@ -743,6 +755,8 @@ void worker_take(struct sim *s, struct sim_worker *x, const struct schema *schem
     if (schema == &schema_msg_f_job) {
         identify(s, ((const struct msg_f_job *)msg)->job, in);
         due_sent(s, msg, in->job);
+        check_banned(s, in->job);
+        forecast_sent(s, x->id, ((const struct msg_f_job *)msg)->job, in->job);
         if (in->job != NULL) {
             in->job->stalled = in->job->stalled || x->silent || x->cut;
             in->job->lied = in->job->lied || x->lied;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/front/tenants/accounts.h"
+#include "tests/sim/front/rules/sim_shares.h"
 #include "tests/sim/front/sim.h"
 
 /* A job whose end was seen. Another front may give its number to another job. */
@@ -42,6 +43,9 @@ static bool seen_before(struct sim *s, const struct job *j)
 static void on_job_ended(struct front *f, struct job *j)
 {
     struct sim *s = world;
+    memory_outside();
+    charge_ended(s, j);
+    memory_inside();
     if (j->tenant != NULL) {
         bool before = seen_before(s, j);
         if (before != j->counted) {

@@ -7,7 +7,7 @@
 #include "daemon/front/model/domain.h"
 #include "daemon/front/requests/requests.h"
 #include "daemon/front/sched/queue.h"
-#include "tests/sim/front/sim.h"
+#include "tests/sim/front/rules/sim_shares.h"
 
 #define SETTLED_NS (2 * NS_PER_S) /* a worker that began before has told the front all it needs */
 
@@ -185,6 +185,7 @@ static void check_text(struct sim *s, const struct job *j, const char *text)
 /* One of them, by chance: all would take long. */
 void rules_explain(struct sim *s)
 {
+    forecast_check(s);
     char text[PROTO_TEXT_MAX + 1];
     uint64_t seen = 0;
     struct job *some = NULL;

@@ -30,7 +30,8 @@ void fair_ask(struct sim *s, struct chance *r)
     if (c->axpy == 0) {
         ask_find(s, c);
     } else {
-        (void)special_bare(s, c, false, SUBMIT_BLOCK, r);
+        const struct special_bare how = {.flags = SUBMIT_BLOCK};
+        (void)special_bare(s, c, &how, r);
     }
 }
 

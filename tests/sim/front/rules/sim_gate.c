@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "daemon/front/model/tenant.h"
-#include "tests/sim/front/sim.h"
+#include "tests/sim/front/rules/sim_shares.h"
 
 static void equal(struct sim *s, const char *what, uint64_t counted, uint64_t found)
 {
@@ -34,7 +34,11 @@ void rules_gate(struct sim *s, const struct tenant *t)
         if ((at->entry.in || at->offered) && (!queued || at->entry.in == j->sched.ready.in)) {
             sim_fail(s, "gate: job %" PRIu64 " is held, and %s", j->id, job_state_name(j->state));
         }
+        if (at->entry.in && at->line == GATE_TRANSFER && work_transfers(&j->work) == 0) {
+            sim_fail(s, "gate: job %" PRIu64 " waits to transfer, and transfers nothing", j->id);
+        }
     }
+    limits_check(s, t);
     equal(s, "jobs of a tenant in flight", g->flying, flying);
     equal(s, "jobs offered again", g->offered[GATE_FLIGHT], offered[GATE_FLIGHT]);
     equal(s, "transfers offered again", g->offered[GATE_TRANSFER], offered[GATE_TRANSFER]);
@@ -64,7 +68,9 @@ bool gate_explains(struct sim *s, const struct job *j, const char *why)
     if (strncmp(why, "waits to transfer", 17) != 0) {
         return false;
     }
-    if (s->p.rate_kib == 0 || work_transfers(&j->work) == 0) {
+    const struct load_client *own = load_client_of(s, j->tenant->name);
+    bool limited = s->p.rate_kib > 0 || (own != NULL && own->rate > 0);
+    if (!limited || work_transfers(&j->work) == 0) {
         sim_fail(s, "explain: \"%s\": it transfers nothing, or there is no rate", why);
     }
     return true;

@@ -9,7 +9,7 @@
 #include "daemon/front/model/tenant.h"
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/workers/record.h"
-#include "tests/sim/front/sim.h"
+#include "tests/sim/front/rules/sim_shares.h"
 
 #define SILENCE_NS   (3 * NS_PER_S)
 #define STUCK_NS     (7 * NS_PER_S)
@@ -119,7 +119,7 @@ static bool named_before(const struct sim_job *j, unsigned step)
 
 /* Each conviction is a strike against each kernel of the job, and so are the end of a suspect that
  * does not run again and a turn that overran. */
-static void count_strikes(struct sim *s, const struct sim_job *j)
+void rules_count_strikes(struct sim *s, const struct sim_job *j)
 {
     bool evades =
         j->suspect && j->internal == 1 && (j->code == ERR_CANCELLED || j->code == ERR_DEADLINE);
@@ -183,7 +183,7 @@ static void check_good(struct sim *s, const struct sim_job *j)
 
 void rules_result(struct sim *s, struct sim_job *j)
 {
-    count_strikes(s, j);
+    rules_count_strikes(s, j);
     if (j->code != 0 && strcmp(err_name(j->code), "UNKNOWN") == 0) {
         blame(s, j, "no such error exists");
     }
@@ -584,6 +584,7 @@ static void check_files(struct sim *s)
 
 void rules_step(struct sim *s)
 {
+    shares_check(s);
     if (s->f == NULL) {
         return;
     }

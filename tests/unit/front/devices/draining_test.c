@@ -436,6 +436,22 @@ START_TEST(nothing_is_restored_meanwhile)
 }
 END_TEST
 
+/* Another front has not read yet whether its driver had asked for a recovery: it does so when the
+ * device serves, as before. */
+START_TEST(a_hold_outlasts_it)
+{
+    begin();
+    d->recovery_ns = _i == 0 ? 0 : 1;
+    drain(false);
+    resume();
+    ck_assert(_i == 0 ? d->recovery_ns == 0 : d->recovery_ns == fake_now());
+    for (unsigned i = 0; i < BUFFERS; i++) { /* they are void */
+        answer(copies[i], 0);
+    }
+    finish();
+}
+END_TEST
+
 /* Jobs without buffers of a tenant that is apart run in whatever worker the tenant has. Where that
  * is the drained one's, it starts again when the device is resumed: nothing else would ask for it.
  */
@@ -505,6 +521,7 @@ int main(void)
     tcase_add_test(tcase, one_that_ends_is_not_replaced);
     tcase_add_test(tcase, nothing_is_restored_meanwhile);
     tcase_add_test(tcase, jobs_of_no_device_get_their_worker_back);
+    tcase_add_loop_test(tcase, a_hold_outlasts_it, 0, 2);
     tcase_add_test(tcase, no_such_device);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

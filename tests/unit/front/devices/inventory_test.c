@@ -347,6 +347,28 @@ START_TEST(a_session_lingers_from_the_end_of_the_adoption)
 }
 END_TEST
 
+/* A tenant that is trusted since has its buffers and jobs in a worker of all. A worker of its own
+ * that has yet to end was taken over, too. */
+START_TEST(a_tenant_is_where_it_has_something)
+{
+    struct fake *k = fake_create();
+    k->f.hooks.inventory_job = adopt_job;
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    b->tenant->apart = true;
+    adopt_over(&k->f);
+    ck_assert(!b->tenant->apart);
+    fake_drop(k, b);
+    k->device[0].state = DEVICE_ADOPTING;
+    struct job *j = say_job(k, 1, NS_PER_S);
+    j->tenant = j->tenant != NULL ? j->tenant : k->tenant;
+    j->tenant->apart = true;
+    adopt_over(&k->f);
+    ck_assert(!j->tenant->apart);
+    fake_done(k, j, 0);
+    fake_destroy(k);
+}
+END_TEST
+
 /* So is what jobs wrote into it meanwhile: others that read it may be sent again. */
 START_TEST(what_was_written_into_what_was_freed_is_told)
 {
@@ -422,5 +444,5 @@ SUITE_MAIN("inventory", what_read_too_old_content_is_told, what_has_read_too_old
            a_job_pauses_and_goes_on, what_was_freed_before_goes_once_nobody_asks_for_it,
            what_was_freed_before_stays_while_its_client_restores, what_is_being_restored_is_awaited,
            a_worker_frees_a_buffer_that_cannot_be_taken_over,
-           a_session_lingers_from_the_end_of_the_adoption,
+           a_session_lingers_from_the_end_of_the_adoption, a_tenant_is_where_it_has_something,
            what_was_written_into_what_was_freed_is_told)

@@ -4,6 +4,7 @@
 
 #include "common/clock.h"
 #include "daemon/front/requests/requests.h"
+#include "daemon/front/sched/cap.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/gate.h"
 #include "daemon/front/sched/queue.h"
@@ -42,6 +43,7 @@ static void pass(uint64_t ns)
 {
     fake_pass(ns);
     gates_watch(&k->f, fake_now());
+    caps_watch(&k->f, fake_now());
     fake_turn(k);
 }
 
@@ -289,8 +291,31 @@ START_TEST(the_rate_holds)
 }
 END_TEST
 
+/* Nothing is known of its first job, so the second waits for its end. */
+START_TEST(a_cap_of_device_time_is_explained)
+{
+    begin();
+    k->tenant->limits.device_share = 10;
+    struct job *j[2] = {offer(k->tenant, 0, 0), offer(k->tenant, 0, 0)};
+    struct job *o = offer(other, 0, 0);
+    fake_turn(k);
+    ck_assert_int_eq(o->state, JOB_DISPATCHED);
+    ck_assert_uint_eq(flying(j, 2), 1);
+    explains(j[1], "for 900.000 ms more its tenant has had its part of the time (device_share = "
+                   "10% of tenant uid:1000)");
+    pass(100 * NS_PER_MS);
+    explains(j[1], "for 800.000 ms more");
+    pass(800 * NS_PER_MS);
+    ck_assert_uint_eq(flying(j, 2), 2);
+    finish(j[0]);
+    finish(j[1]);
+    finish(o);
+    fake_destroy(k);
+}
+END_TEST
+
 SUITE_MAIN("gate", a_tenant_has_its_jobs_in_flight_and_others_theirs, held_jobs_come_and_go,
            a_limit_that_rises_lets_go_and_one_that_falls_ends_nothing,
            a_reload_that_removes_a_tenant_ends_none_of_its_jobs,
            transfers_wait_until_they_are_paid_for, a_large_transfer_is_paid_for_afterwards,
-           the_rate_holds)
+           the_rate_holds, a_cap_of_device_time_is_explained)

@@ -7,6 +7,7 @@
 #include <utlist.h>
 
 #include "daemon/front/model/flight.h"
+#include "daemon/front/sched/cap.h"
 #include "daemon/front/sched/charge.h"
 #include "daemon/front/sched/predict.h"
 #include "daemon/front/sched/shares.h"
@@ -27,6 +28,12 @@ static bool none_pressed(const struct link *l)
     return false;
 }
 
+/* The market takes jobs after each event. */
+static void kicked(struct front *f)
+{
+    (void)f;
+}
+
 static uint64_t random_next(struct market *m)
 {
     m->random ^= m->random << 13;
@@ -42,6 +49,7 @@ struct market *market_create(unsigned devices, unsigned streams, unsigned window
     now_ns = 1000 * NS_PER_S;
     m->f.io.now_ns = clock_of_market;
     m->f.io.pressed = none_pressed;
+    m->f.hooks.kick = kicked;
     m->f.wake_ns = NS_NEVER;
     m->f.config.window = window;
     m->f.config.turn_overrun_ms = 10000;
@@ -357,6 +365,7 @@ void market_run(struct market *m, uint64_t ns)
         m->f.wake_ns = m->f.wake_ns <= next ? NS_NEVER : m->f.wake_ns;
         uint64_t passed = next - now_ns;
         now_ns = next;
+        caps_watch(&m->f, now_ns);
         for (unsigned i = 0; i < m->devices; i++) {
             pass(m, &m->device[i], passed);
         }

@@ -58,7 +58,7 @@ START_TEST(sections_say_who_and_how_much)
                   "memory_guaranteed = 25%\narena_bytes_max = 1G\nsessions_max = 7\n"
                   "memory_spilled = 3G\nmemory_total = 40G\n"
                   "load_kernels = yes\nweight = 250\nclass = batch\n"
-                  "inflight_max = 3\ntransfer_rate = 2M\n"
+                  "inflight_max = 3\ntransfer_rate = 2M\ndevice_share = 30%\n"
                   "devices = 0, 5\nroles = drain, see\n"
                   "[tenant a.b-c_d]\ngroups = 0\ntcp = yes\nload_kernels = no\n"
                   "[tenant others]\nmemory_hard = 50%\nconnect = no\n",
@@ -86,6 +86,8 @@ START_TEST(sections_say_who_and_how_much)
     ck_assert_ptr_eq(tenant_rules_limits(&rules, "uid:7"), &rules.others);
     ck_assert_uint_eq(vision->limits.in_flight, 3);
     ck_assert_uint_eq(vision->limits.transfer_rate, 2 * MIB);
+    ck_assert_uint_eq(vision->limits.device_share, 30);
+    ck_assert_uint_eq(rules.others.device_share, 0);
     ck_assert_uint_eq(rules.others.in_flight + rules.others.transfer_rate, 0);
     ck_assert_uint_eq(rules.others.weight, TENANT_WEIGHT_USUAL);
     ck_assert_uint_eq(rules.others.job_class, CLASS_INTERACTIVE);
@@ -264,6 +266,10 @@ static const struct {
     {"[tenant a]\nweight = 2147483648\n", ERR_RANGE, ":2: weight = 2147483648: not within 1 and"},
     {"[tenant a]\nweight = -1\n", ERR_INVALID, ":2: weight = -1: not a number"},
     {"[tenant a]\ninflight_max = 0\n", ERR_RANGE, ":2: inflight_max = 0: not within 1 and"},
+    {"[tenant a]\ndevice_share = 0%\n", ERR_INVALID, ":2: device_share = 0%: not within 1%"},
+    {"[tenant a]\ndevice_share = 101%\n", ERR_INVALID, ":2: device_share = 101%: not within 1%"},
+    {"[tenant a]\ndevice_share = 50\n", ERR_INVALID, ":2: device_share = 50: not within 1%"},
+    {"[tenant a]\ndevice_share =\n", ERR_INVALID, ":2: device_share = : not within 1%"},
     {"[tenant a]\ntransfer_rate = 1K\n", ERR_RANGE, ":2: transfer_rate = 1K: at least 4K bytes"},
     {"[tenant a]\ntransfer_rate = 10%\n", ERR_INVALID, ":2: transfer_rate = 10%: not a number"},
     {"[tenant a]\ndevices = 64\n", ERR_INVALID, ":2: devices: 64: not the index of a device"},
@@ -300,6 +306,26 @@ START_TEST(what_is_wrong_is_named_and_nothing_changes)
                   e.text);
     ck_assert_msg(strstr(e.text, bad_files[_i].says) != NULL, "%s", e.text);
     ck_assert_ptr_null(rules.rule);
+}
+END_TEST
+
+/* What is more than there is is named with its line, whatever the section. */
+START_TEST(more_than_there_is_is_named)
+{
+    struct err e = ERR_INIT;
+    char text[512];
+    ck_assert_int_eq(load("[tenant a]\nmemory_hard = 8G\ndevices = 0, 1\n", &e), 0);
+    ck_assert(!tenant_rules_exceed(&rules, 2, 8 * GIB, text, sizeof text));
+    ck_assert(!tenant_rules_exceed(&rules, 0, UINT64_MAX, text, sizeof text)); /* none known yet */
+    ck_assert(tenant_rules_exceed(&rules, 1, 8 * GIB, text, sizeof text));
+    ck_assert_ptr_nonnull(strstr(text, ":3: tenant a: devices names 1, the last device is 0"));
+    ck_assert_ptr_null(strstr(text, "none"));
+    ck_assert(tenant_rules_exceed(&rules, 2, 8 * GIB - 1, text, sizeof text));
+    ck_assert_ptr_nonnull(strstr(text, ":2: tenant a: memory_hard is 8589934592 bytes"));
+    ck_assert_int_eq(load("[tenant others]\ndevices = 7\n", &e), 0);
+    ck_assert(tenant_rules_exceed(&rules, 2, 8 * GIB, text, sizeof text));
+    ck_assert_ptr_nonnull(strstr(text, "[tenant others]: tenant others: devices names 7, the last "
+                                       "device is 1, so it can use none"));
 }
 END_TEST
 
@@ -537,6 +563,7 @@ int main(void)
     tcase_add_test(tcase, sockets_are_not_those_of_the_daemon);
     tcase_add_loop_test(tcase, what_is_wrong_is_named_and_nothing_changes, 0,
                         (int)(sizeof bad_files / sizeof bad_files[0]));
+    tcase_add_test(tcase, more_than_there_is_is_named);
     tcase_add_test(tcase, guarantees_fit_or_are_refused_by_name);
     tcase_add_test(tcase, the_ledger_is_the_tenants);
     tcase_add_test(tcase, what_lies_on_the_host_and_in_all_is_limited);

@@ -207,6 +207,29 @@ START_TEST(certificates_that_end)
 }
 END_TEST
 
+/* Not while devices are opening, because there may be more. */
+START_TEST(sections_that_give_more_than_there_is)
+{
+    struct fake *k = fake_create();
+    char text[512];
+    struct tenant_rule rule = {.name = "a", .limits = TENANT_UNLIMITED, .devices_at = "t.conf:7"};
+    rule.limits.devices = UINT64_C(1) << 7;
+    k->f.rules = (struct tenant_rules){.rule = &rule, .count = 1, .others = TENANT_UNLIMITED};
+    diagnosis_warning(&k->f, text, sizeof text);
+    ck_assert_str_eq(text, "");
+    k->f.listed = true;
+    diagnosis_warning(&k->f, text, sizeof text);
+    ck_assert_ptr_nonnull(strstr(text, "t.conf:7: tenant a: devices names 7"));
+    ck_assert_ptr_nonnull(strstr(text, "gpuctl reload"));
+    expect(&k->f, ""); /* the daemon serves as its settings say */
+    k->device[1].state = DEVICE_STARTING;
+    diagnosis_warning(&k->f, text, sizeof text);
+    ck_assert_str_eq(text, "");
+    k->f.rules = (struct tenant_rules){.others = TENANT_UNLIMITED};
+    fake_destroy(k);
+}
+END_TEST
+
 /* The daemon looks again when the warnings begin, and when the certificate ends. */
 START_TEST(an_end_within_a_day_is_looked_at_in_time)
 {
@@ -226,4 +249,4 @@ END_TEST
 SUITE_MAIN("diagnosis", nothing_is_wrong, too_few_devices_and_why, a_device_that_was_asked_for,
            drained_devices_are_known, what_is_full, a_note_is_short,
            a_worker_that_lacks_a_processor, certificates_that_end,
-           an_end_within_a_day_is_looked_at_in_time)
+           an_end_within_a_day_is_looked_at_in_time, sections_that_give_more_than_there_is)

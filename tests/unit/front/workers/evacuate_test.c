@@ -322,6 +322,37 @@ START_TEST(a_worker_that_stays_is_asked_for_what_came)
 }
 END_TEST
 
+/* Only the host has the content of a buffer that the worker lacked memory for: that copy stays. */
+START_TEST(a_worker_that_stays_gets_what_it_lacked)
+{
+    begin();
+    goes();
+    obtain();
+    opens();
+    ck_assert_uint_eq(restored, BUFFERS);
+    struct buffer *lacks = idmap_get(&k->f.buffers, restores[0]);
+    answer(restores[0], ERR_DEVICE_MEMORY);
+    answer(restores[1], 0);
+    answer(restores[2], 0);
+    ck_assert_int_eq(d->state, DEVICE_READY);
+    idles();
+    ck_assert_int_eq(d->state, DEVICE_RESTING);
+    obtain();
+    ck_assert_int_eq(d->state, DEVICE_READY);
+    ck_assert_int_eq(lacks->copy, COPY_KEPT);
+    ck_assert_int_ge(lacks->host_fd, 0);
+    buffer_restore_watch(&k->f);
+    buffer_device_ready(&k->f, d); /* worker_takes */
+    ck_assert_uint_eq(restored, BUFFERS + 1);
+    answer(restores[BUFFERS], 0);
+    ck_assert_int_eq(buffer_state(lacks), BUFFER_LIVE);
+    for (unsigned i = BUFFERS; i < copied; i++) { /* they are void */
+        answer(copies[i], 0);
+    }
+    finish();
+}
+END_TEST
+
 START_TEST(the_worker_ends_meanwhile)
 {
     begin();
@@ -477,5 +508,6 @@ END_TEST
 SUITE_MAIN("evacuate", the_launcher_keeps_copies, others_find_copies_left,
            the_launcher_keeps_so_many, buffers_go_and_return, something_wants_it_meanwhile,
            what_cannot_go_keeps_the_worker, a_copy_fails,
-           a_worker_that_stays_is_asked_for_what_came, the_worker_ends_meanwhile,
-           it_does_not_answer, a_buffer_is_freed_meanwhile, one_is_sealed_on_the_host)
+           a_worker_that_stays_is_asked_for_what_came, a_worker_that_stays_gets_what_it_lacked,
+           the_worker_ends_meanwhile, it_does_not_answer, a_buffer_is_freed_meanwhile,
+           one_is_sealed_on_the_host)

@@ -1,0 +1,92 @@
+/* Workers that are ended because their turn overran, and those that are not. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "daemon/front/model/tenant.h"
+#include "daemon/front/sched/turns.h"
+#include "tests/sim/front/rules/sim_shares.h"
+
+#define LONG_NS (2 * NS_PER_S)    /* for which the front stands still: it knows of that */
+#define LATE_NS (200 * NS_PER_MS) /* looks for a sign of life */
+
+static const struct device *device_of(const struct sim *s, const struct sim_worker *x)
+{
+    const struct device *d;
+    for (unsigned at = 0; (d = front_next_device(s->f, &at)) != NULL;) {
+        if (d->worker == x->id) {
+            return d;
+        }
+    }
+    return NULL;
+}
+
+/* The job that has run for longest, as far as the front can know. */
+static const struct sim_worker_job *first_of(const struct sim_worker *x)
+{
+    const struct sim_worker_job *first = NULL;
+    for (const struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
+        bool runs = j->state == WJOB_RUNS && !j->paused && j->said;
+        first = runs && (first == NULL || j->began_ns < first->began_ns) ? j : first;
+    }
+    return first;
+}
+
+/* A client that had the answer before saves no kernel from the strike. */
+static void note_answered(struct sim *s, const struct sim_worker_job *j, const char *ending)
+{
+    struct sim_job *k = j->job;
+    bool apart = strstr(ending, "beside it") != NULL;
+    if (k != NULL && !apart && k->outcome == OUTCOME_KNOWN && k->code == ERR_TIME_LIMIT &&
+        !k->overran && k->guilty && j->id == k->id) {
+        k->overran = true;
+        rules_count_strikes(s, k);
+    }
+}
+
+/* The front ends the worker. */
+void overrun_killed(struct sim *s, const struct sim_worker *x)
+{
+    static const char why[] = "a job ran for";
+    const struct device *d = device_of(s, x);
+    if (d == NULL || strncmp(d->ending, why, sizeof why - 1) != 0 || x->lied) {
+        return;
+    }
+    uint64_t overrun_ns = s->f->config.turn_overrun_ms * NS_PER_MS;
+    const struct turn *t = &s->f->device[device_shown(d)]->turn;
+    const struct sim_worker_job *j = first_of(x);
+    uint64_t away_ns = s->stall_ns > LONG_NS ? s->stalled_ns : 0;
+    uint64_t since = j != NULL && j->began_ns > away_ns ? j->began_ns : away_ns;
+    if (j == NULL || s->now_ns < since + overrun_ns) {
+        sim_fail(s,
+                 "overrun: worker %" PRIu64 " is ended for a turn that overran, and no job has run "
+                 "there for %" PRIu64 " ms",
+                 x->id, overrun_ns / NS_PER_MS);
+    }
+    if (x->silent && s->now_ns > x->heard_ns + turn_length_ns(t) + overrun_ns + LATE_NS) {
+        sim_fail(s,
+                 "overrun: worker %" PRIu64 " is ended for a turn that overran, and has given no "
+                 "sign of life for %" PRIu64 " ms",
+                 x->id, (s->now_ns - x->heard_ns) / NS_PER_MS);
+    }
+    note_answered(s, j, d->ending);
+}
+
+/* Others do not go on beside a tenant's own worker whose job is seen to run: it is ended. */
+void overrun_step(struct sim *s)
+{
+    for (unsigned i = 0; i < s->f->device_count; i++) {
+        for (const struct device *d = s->f->device[i]->domains; d != NULL; d = d->domain_next) {
+            const struct sim_worker *x = d->outstayed_ns == s->now_ns && d->owner != NULL
+                                             ? worker_of_device(s, worker_slot_of(s, d))
+                                             : NULL;
+            const struct sim_worker_job *j = x != NULL && !x->silent ? first_of(x) : NULL;
+            if (j != NULL && s->now_ns > j->began_ns + NS_PER_MS && !x->lied &&
+                x->id == d->worker) {
+                sim_fail(s,
+                         "overrun: others go on beside worker %" PRIu64 " of a tenant, whose job "
+                         "%" PRIu64 " does not end",
+                         x->id, j->id);
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+#include "tests/sim/front/sim_load.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/front/rules/sim_shares.h"
+
+#define TENANT "load"
+
+/* ---- sections -------------------------------------------------------------------------------- */
+
+static void choose_weight(const struct sim *s, unsigned client)
+{
+    static const unsigned weights[] = {100, 100, 25, 50, 200, 400, 37, 1000};
+    struct chance c = chance_of(s->course->seed + s->load->version, 20 + client);
+    struct load_client *t = &s->load->client[client];
+    t->weight = weights[chance_below(&c, sizeof weights / sizeof weights[0])];
+    bool least = t->least_weight == 0 || t->weight < t->least_weight;
+    t->least_weight = least ? t->weight : t->least_weight;
+}
+
+static void choose_client(struct sim *s, unsigned client)
+{
+    struct chance c = chance_of(s->course->seed, 40 + client);
+    struct load_client *t = &s->load->client[client];
+    unsigned n = (unsigned)chance_below(&c, 100);
+    bool rivals = s->p.special == WORLD_RIVALS;
+    *t = (struct load_client){.devices = UINT64_MAX};
+    t->first_class = n < 10 ? CLASS_REALTIME : n < 85 ? CLASS_INTERACTIVE : CLASS_BATCH;
+    n = (unsigned)chance_below(&c, 100);
+    t->wish = n < 75   ? CLASS_USUAL
+              : n < 85 ? CLASS_REALTIME
+              : n < 92 ? CLASS_INTERACTIVE
+                       : CLASS_BATCH;
+    t->trusted = !rivals || chance_percent(&c, 20);
+    uint64_t base = s->p.run_us * NS_PER_US * (1 + chance_below(&c, 4)) / 2;
+    base = s->load->brief && chance_percent(&c, 50) ? 40 * NS_PER_US : base;
+    t->wild = chance_percent(&c, 20);
+    base = t->wild ? base / 4 : base;
+    for (unsigned i = 0; i < LOAD_KINDS; i++) {
+        t->run_ns[i] = base + base * chance_below(&c, 200) / 100;
+    }
+    t->rate = chance_percent(&c, 12) ? 65536u << chance_below(&c, 4) : 0;
+    if (chance_percent(&c, 25)) {
+        t->devices = UINT64_C(1) << chance_below(&c, s->p.devices);
+    }
+    t->hard = chance_percent(&c, 25) ? 4096u << chance_below(&c, 4) : 0;
+    choose_weight(s, client);
+}
+
+void load_begin(struct sim *s)
+{
+    static const unsigned percents[] = {5, 5, 1, 20, 50};
+    struct chance c = chance_of(s->course->seed, 19);
+    charge_begin(s);
+    if (s->p.special != WORLD_SHARES && s->p.special != WORLD_RIVALS) {
+        return;
+    }
+    s->load = calloc(1, sizeof *s->load);
+    shares_book_begin(s);
+    s->load->percent = percents[chance_below(&c, sizeof percents / sizeof percents[0])];
+    s->load->outliers = chance_percent(&c, 30) && s->p.pauses == 0;
+    if (s->p.special == WORLD_RIVALS) {
+        s->load->brief = chance_percent(&c, 30);
+        uint64_t most = (s->load->brief ? 50 : 1000) * NS_PER_US;
+        s->load->switch_ns = chance_spread(&c, 10 * NS_PER_US, most);
+        s->load->gap_ns = (s->load->brief ? 50 + chance_below(&c, 150) : 1) * NS_PER_US;
+    }
+    for (unsigned i = 0; i < DEVICES_MAX; i++) {
+        s->load->slow[i] = i > 0 && s->p.pauses == 0 && chance_percent(&c, 60)
+                               ? 2 + (unsigned)chance_below(&c, 7)
+                               : 1;
+    }
+    for (unsigned i = 0; i < LOAD_CLIENTS; i++) {
+        choose_client(s, i);
+    }
+}
+
+void load_finish(struct sim *s)
+{
+    shares_book_finish(s);
+    charge_finish(s);
+    free(s->load);
+    s->load = NULL;
+}
+
+static void write_devices(const struct sim *s, uint64_t devices, FILE *out)
+{
+    for (unsigned i = 0; devices != UINT64_MAX && i < s->p.devices; i++) {
+        if ((devices >> i & 1) != 0) {
+            (void)fprintf(out, "devices = %u\n", i);
+        }
+    }
+}
+
+void load_write(const struct sim *s, FILE *out)
+{
+    static const char *const classes[CLASS_COUNT] = {[CLASS_REALTIME] = "realtime",
+                                                     [CLASS_INTERACTIVE] = "interactive",
+                                                     [CLASS_BATCH] = "batch"};
+    for (unsigned i = 0; load_is(s) && i < LOAD_CLIENTS && i < s->p.clients; i++) {
+        const struct load_client *t = &s->load->client[i];
+        (void)fprintf(out,
+                      "[tenant " TENANT "%u]\nusers = %u\nload_kernels = yes\ntrusted = %s\n"
+                      "weight = %u\nclass = %s\n",
+                      i, i == 0 ? 0 : 1000 + i % (unsigned)s->p.tenants, t->trusted ? "yes" : "no",
+                      t->weight, classes[t->first_class]);
+        if (t->rate > 0) {
+            (void)fprintf(out, "transfer_rate = %" PRIu64 "\n", t->rate);
+        }
+        if (t->hard > 0) {
+            (void)fprintf(out, "memory_hard = %" PRIu64 "\n", t->hard);
+        }
+        write_devices(s, t->devices, out);
+    }
+}
+
+struct load_client *load_client_of(const struct sim *s, const char *tenant)
+{
+    unsigned number = LOAD_CLIENTS;
+    bool own = load_is(s) && sscanf(tenant, TENANT "%u", &number) == 1 && number < LOAD_CLIENTS;
+    return own ? &s->load->client[number] : NULL;
+}
+
+bool load_name(const struct sim *s, const struct sim_client *c, char ret_name[SIM_LABEL])
+{
+    (void)snprintf(ret_name, SIM_LABEL, TENANT "%u", c->index);
+    return load_is(s) && c->index < LOAD_CLIENTS;
+}
+
+unsigned load_flow(const struct sim *s, unsigned client, unsigned class)
+{
+    (void)s;
+    return client * CLASS_COUNT + class;
+}
+
+void load_reweigh(struct sim *s)
+{
+    shares_anew(s);
+    s->load->version++;
+    for (unsigned i = 0; i < LOAD_CLIENTS; i++) {
+        choose_weight(s, i);
+    }
+    front_reload(s);
+}
+
+/* ---- times ----------------------------------------------------------------------------------- */
+
+uint64_t load_draw_ns(struct sim *s, unsigned client, unsigned kind, struct chance *r)
+{
+    struct load_client *t = &s->load->client[client];
+    uint64_t ns = t->run_ns[kind] * (90 + chance_below(r, 21)) / 100;
+    ns = !t->wild ? ns : chance_percent(r, 10) ? 8 * ns : ns / 8;
+    bool late =
+        s->load->outliers && !t->wild && t->sent[kind] >= 2 * LOAD_LEAST && chance_percent(r, 2);
+    t->sent[kind]++;
+    return late ? 20 * ns : ns;
+}
+
+static void on_ready(struct sim *s, const struct hap *h)
+{
+    struct sim_worker *x = h->actor;
+    if (x->state == WORKER_RUNS && x->epoch == h->a && !x->silent) {
+        exec_more(s, x);
+    }
+}
+
+/* When the worker has the device, if it asks for that now. */
+static uint64_t context_ns(struct sim *s, const struct sim_worker *x)
+{
+    unsigned hardware = worker_hardware(s, x->number);
+    uint64_t ns = s->load->switch_ns;
+    if (s->load->context[hardware].worker != x->id) {
+        bool late = s->load->outliers && ++s->load->context[hardware].switches % 16 == 15;
+        shares_turn(s, hardware, x);
+        s->load->context[hardware].worker = x->id;
+        s->load->context[hardware].ready_ns = s->now_ns + (late ? 60 * ns : ns);
+    }
+    return s->load->context[hardware].ready_ns;
+}
+
+bool load_delays(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
+{
+    if (!load_is(s) || s->p.special != WORLD_RIVALS) {
+        return false;
+    }
+    uint64_t gap = x->stream_ns[j->stream % SIM_STREAMS] + s->load->gap_ns;
+    uint64_t at = context_ns(s, x);
+    at = at > gap ? at : gap;
+    if (at > s->now_ns && j->ready_ns != at) {
+        j->ready_ns = at;
+        sim_at(s, at, on_ready, x, x->epoch, 0);
+    }
+    return at > s->now_ns;
+}
+
+void load_ended(struct sim *s, struct sim_worker *x, const struct sim_worker_job *j)
+{
+    x->stream_ns[j->stream % SIM_STREAMS] = s->now_ns;
+}
