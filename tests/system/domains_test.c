@@ -614,6 +614,10 @@ static int as_other(void *data)
         return 2;
     }
     int rc = gpud_buffer_create(c, gpud_shape_1d(GPUD_U32, 16), 0, "theirs", &b);
+    while (rc == GPUD_ERR_BUSY && rc != *expected) { /* the refusal says when to try again */
+        pause_ms((unsigned)(gpud_last_error()->retry_after_ns / 1000000));
+        rc = gpud_buffer_create(c, gpud_shape_1d(GPUD_U32, 16), 0, "theirs", &b);
+    }
     if (rc != *expected) {
         (void)fprintf(stderr, "%s\n", gpud_last_error()->text);
         return 3;

@@ -65,7 +65,8 @@ uint64_t domain_most(const struct front *f, const struct tenant *t, struct devic
     uint64_t hard = amount_of(&t->limits.hard, whole);
     uint64_t floors = domain_floor(f, base);
     for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
-        bool stays = d->state != DEVICE_RESTING || d->grant > 0 || d->lease.wanted > 0;
+        bool comes = d->wanted && (d->grant > 0 || d->lease.wanted > 0); /* it has a place */
+        bool stays = d->state != DEVICE_RESTING || comes;
         floors = sat_add(floors, stays && d->owner != t ? domain_floor(f, d) : 0);
     }
     uint64_t most = sat_sub(whole, floors);

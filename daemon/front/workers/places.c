@@ -379,11 +379,12 @@ void place_say_waits(const struct front *f, struct device *d)
 {
     const struct device_places *p = &d->base->places;
     char text[sizeof d->reason];
+    uint64_t most = f->config.domains_max;
     unsigned before = waiting_before(f, d);
     (void)snprintf(text, sizeof text,
-                   "the workers of other tenants have all %" PRIu64
-                   " places of the device ([domains] per_device_max), %u tenant%s before it%s%s",
-                   f->config.domains_max, before, before == 1 ? " waits" : "s wait",
+                   "other tenants have the %" PRIu64 " place%s of the device ([domains] "
+                   "per_device_max), %u tenant%s before it%s%s",
+                   most, most == 1 ? "" : "s", before, before == 1 ? " waits" : "s wait",
                    p->kept ? "; none can come free: " : "", p->kept ? p->why : "");
     if (strcmp(d->reason, text) != 0) {
         device_set_state(d, DEVICE_RESTING, text);
@@ -423,8 +424,9 @@ void places_watch(struct front *f, struct device *base, uint64_t now)
 int place_check(struct front *f, const struct tenant *t, struct device *base, struct err *e)
 {
     struct device_places *p = &base->places;
+    uint64_t most = f->config.domains_max;
     uint64_t now = front_now(f);
-    if (places_used(base) < f->config.domains_max) {
+    if (places_used(base) < most) {
         return 0;
     }
     if (now >= p->judge_ns) {
@@ -438,9 +440,9 @@ int place_check(struct front *f, const struct tenant *t, struct device *base, st
     }
     int rc = err_set(e, ERR_BUSY,
                      "tenant %s needs a worker of its own on device %u, whose %" PRIu64
-                     " places ([domains] per_device_max) other tenants have, and none can come "
+                     " place%s ([domains] per_device_max) other tenants have, and none can come "
                      "free: %s; try later, or another device",
-                     t->name, base->index, f->config.domains_max, p->why);
+                     t->name, base->index, most, most == 1 ? "" : "s", p->why);
     e->retry_after_ns = LOOK_NS;
     return rc;
 }

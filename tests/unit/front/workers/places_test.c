@@ -4,6 +4,7 @@
 
 #include "daemon/front/memory/buffers.h"
 #include "daemon/front/model/domain.h"
+#include "daemon/front/tenants/budget.h"
 #include "daemon/front/workers/domains.h"
 #include "daemon/front/workers/places.h"
 #include "daemon/front/workers/worker.h"
@@ -44,6 +45,11 @@ static void ignore(struct front *f, struct device *d)
     (void)d;
 }
 
+static void changed(struct front *f, struct device *d)
+{
+    d->pool_limit = budget_of(d, f->config.device_memory_max);
+}
+
 static void lost(struct front *f, struct device *d, bool external, const char *why)
 {
     (void)external;
@@ -56,7 +62,8 @@ static void begin(void)
     k = fake_create();
     k->f.io.kill = on_kill;
     k->f.io.send = on_send;
-    k->f.hooks.budget_changed = k->f.hooks.device_removed = k->f.hooks.device_changed = ignore;
+    k->f.hooks.budget_changed = changed;
+    k->f.hooks.device_removed = k->f.hooks.device_changed = ignore;
     k->f.hooks.worker_takes = buffer_device_ready;
     k->f.hooks.worker_lost = lost;
     k->f.next_worker = 100;
@@ -145,6 +152,7 @@ static struct buffer *movable(struct device *d)
 
 static void finish(void)
 {
+    k->f.device_count = FAKE_DEVICES;
     struct device *d;
     for (unsigned i = 0; i < 4; i++) {
         for (unsigned at = DEVICES_MAX; (d = front_next_device(&k->f, &at)) != NULL;) {
@@ -184,7 +192,7 @@ START_TEST(the_longest_makes_room)
     ck_assert_int_eq(c->state, DEVICE_RESTING);
     ck_assert_uint_eq(c->grant, 0); /* it keeps no memory while it waits */
     ck_assert(place_waits(&k->f, c));
-    ck_assert_ptr_nonnull(strstr(c->reason, "all 2 places"));
+    ck_assert_ptr_nonnull(strstr(c->reason, "the 2 places"));
     passes((PLACE_S - 2) * NS_PER_S);
     ck_assert(device_takes(a) && device_takes(b)); /* not before place_s */
     passes(NS_PER_S);
@@ -306,7 +314,7 @@ START_TEST(a_wish_that_ends_costs_no_place)
     ck_assert(!device_takes(a));
     c->jobs = 0;
     passes(2 * NS_PER_S);
-    ck_assert(!c->wanted);
+    ck_assert_ptr_null(domain_of(apart("c"), base)); /* it has nothing any more */
     passes(NS_PER_S);
     ck_assert(device_takes(a));
     ck_assert_str_eq(a->reason, "");
@@ -452,6 +460,34 @@ START_TEST(idle_ones_leave_first)
 }
 END_TEST
 
+/* Memory is wanted for a newcomer: the worker of no tenant goes, and an idle tenant's stays. */
+START_TEST(the_spare_one_leaves_first)
+{
+    begin();
+    k->f.config.domains_max = 8;
+    k->f.config.domain_spare = 1;
+    k->f.device_count = 1;
+    struct device *a = serving("a");
+    a->jobs = a->inflight_count = 0;
+    fake_pass(NS_PER_S);
+    watch();
+    watch();
+    struct device *spare = base->domains;
+    ck_assert(place_is_spare(&k->f, spare));
+    opens(spare);
+    spare->used_ns = fake_now(); /* later than the other one */
+    ck_assert_int_eq(spare->state, DEVICE_READY);
+    apart("c")->limits.guaranteed = (struct amount){.bytes = 960 * MIB};
+    (void)asks("c");
+    ck_assert_int_eq(spare->state, DEVICE_RESTING);
+    ck_assert_int_eq(a->state, DEVICE_READY);
+    k->f.config.domain_spare = 0;
+    apart("c")->limits.guaranteed = (struct amount){.bytes = 0};
+    ends(spare);
+    finish();
+}
+END_TEST
+
 /* There is room for so many domains of all devices. */
 START_TEST(domains_are_limited)
 {
@@ -477,4 +513,4 @@ SUITE_MAIN("places", the_longest_makes_room, places_go_in_the_order_of_asking,
            a_place_is_kept_for_a_while, one_that_never_serves_makes_room,
            a_wish_that_ends_costs_no_place, requests_wait_for_the_next_worker,
            what_cannot_leave_keeps_its_place, a_copy_that_fails_keeps_the_place,
-           idle_ones_leave_first, domains_are_limited)
+           idle_ones_leave_first, the_spare_one_leaves_first, domains_are_limited)
