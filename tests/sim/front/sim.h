@@ -37,6 +37,7 @@
 #include "proto/health.h"
 #include "tests/sim/chance.h"
 #include "tests/sim/course.h"
+#include "tests/sim/front/sim_settings.h"
 #include "tests/sim/haps.h"
 #include "tests/sim/verdict.h"
 
@@ -50,6 +51,7 @@
 #define SIM_SLOTS      (DEVICES_MAX + 512u) /* devices, then tenants with workers of their own */
 #define SIM_FOLDER     64u                  /* bytes of a path */
 #define SIM_COPIES     4096u                /* that the launcher keeps */
+#define SIM_ARGS       128u                 /* bytes of a worker's arguments */
 
 struct request;
 struct sim;
@@ -423,6 +425,7 @@ struct sim_lease {
     uint64_t fed_ns;      /* when the last one came */
     uint64_t sent;        /* `limit` of the last F_BUDGET, which may be on its way */
     bool mute;            /* it answers none any more */
+    uint64_t recalled_ns; /* when the front sent a smaller one, without an answer; 0: it did not */
 };
 
 struct sim_worker {
@@ -440,10 +443,11 @@ struct sim_worker {
     size_t staging;
     bool killed; /* asked for */
     uint64_t began_ns, killed_ns, ended_ns;
-    bool silent;  /* hangs */
-    bool starved; /* silent, as its thread gets no processor */
-    bool deaf;    /* no signal ends it */
-    bool ready;   /* it has said so */
+    uint64_t missed_era; /* of a front whose frame it did not get, which ended something in it */
+    bool silent;         /* hangs */
+    bool starved;        /* silent, as its thread gets no processor */
+    bool deaf;           /* no signal ends it */
+    bool ready;          /* it has said so */
     bool lied;
     bool taken;                       /* it was a spare one, and is a tenant's */
     bool refuses;                     /* its next order */
@@ -507,7 +511,9 @@ struct sim_worker *worker_of_device(struct sim *s, unsigned number); /* that run
  */
 unsigned worker_slot(struct sim *s, unsigned number, const char *owner);
 unsigned worker_slot_of(struct sim *s, const struct device *d);
-unsigned worker_hardware(const struct sim *s, unsigned slot); /* number of the device */
+unsigned worker_hardware(const struct sim *s, unsigned slot);          /* number of the device */
+unsigned device_hardware(const struct sim *s, const struct device *d); /* the same; it may have
+                                                                          another in the front */
 void worker_pin(const struct sim *s, unsigned number, char ret_pin[16]);
 /* sim_lie.c: frames that a worker must not send. */
 void lie_event(struct sim *s, struct sim_worker *x, struct chance *r);
@@ -688,6 +694,8 @@ void lease_sent(struct sim *s, const struct device *d, struct sim_worker *x,
                 const struct msg_f_budget *m);
 bool lease_hungers(struct sim *s, struct sim_worker *x, struct sim_worker_job *j);
 void lease_check(struct sim *s, const struct device *d);
+bool lease_is_slow(const struct sim *s, const struct sim_worker *x, uint64_t salt);
+uint64_t lease_fat(const struct sim *s, const struct sim_worker *x); /* bytes that it uses, too */
 /* Does the device's worker have the job, and did it wait for memory? */
 bool lease_waited(struct sim *s, const struct device *d, uint64_t job);
 void domain_check(struct sim *s, const struct device *d);
@@ -697,6 +705,7 @@ void domain_check_taken(struct sim *s);
 void domain_doubt(struct sim *s, const struct sim_worker *x); /* the front ends it */
 bool domain_rests(struct sim *s, const struct sim_worker *x);
 /* Did a client ask for its end, because of a job that may still be on its way there? */
+void domain_unstarted(struct sim *s, unsigned slot, uint64_t r);
 bool domain_is_unwanted(const struct sim *s, const struct sim_worker *x);
 const struct job *domain_head(struct front *f, struct device *d);
 void domain_check_alone(struct sim *s, const struct device *d, uint64_t job);
@@ -738,6 +747,13 @@ struct sim {
     FILE *log; /* NULL: none */
     uint64_t now_ns;
     bool settling; /* the course is over: no more mishaps */
+    struct sim_settings set;
+    struct sim_places *places; /* owned; rules/sim_places.c's */
+    struct sim_launch {        /* of a device; sim_launches.c's */
+        bool waits, leaves;    /* a process waits to replace its worker; that ends */
+        char backend[16];
+        char args[SIM_ARGS]; /* of its last worker */
+    } launch[DEVICES_MAX];
     struct haps agenda;
     uv_loop_t loop;
     char dir[SIM_FOLDER];
@@ -772,6 +788,7 @@ struct sim {
         uint32_t told;     /* what the monitor has last reported of it */
         bool held;         /* the front knows of it, or a former one did */
         uint64_t free_ns;  /* the last report that could not lift a hold */
+        bool noted;        /* the front said that it knows it when it last noted a drain */
         bool drained;      /* an operator drains it; sim_drain.c's, as the next */
         uint64_t drained_ns, drain_era, busy_ns;
         unsigned drain_jobs; /* that it had when it was last looked at */
@@ -837,6 +854,8 @@ struct sim {
     uint64_t opened_ns;  /* when the front began */
     uint64_t accepts_ns; /* when clients could connect to it */
     uint64_t closed_ns;  /* when the front before it ended */
+    uint64_t up_era;     /* of the last front that was up; rules/sim_waits.c's, as the next */
+    uint64_t awaited_ns; /* since when a job waits for content that is there; 0: none does */
     uint64_t idle_ns;    /* since when all is idle, at the end; 0: it is not */
     bool settled;        /* all is over */
     unsigned ends;       /* of workers */
