@@ -167,8 +167,7 @@ static void choose_tokens(uint64_t seed, struct course_params *p, unsigned weigh
 }
 
 /* The same. Of single devices. */
-static void choose_drains(uint64_t seed, const struct course_params *p,
-                          unsigned weight[COURSE_KINDS])
+static void choose_drains(uint64_t seed, struct course_params *p, unsigned weight[COURSE_KINDS])
 {
     struct chance c = chance_of(seed, 6);
     bool may = p->special == WORLD_USUAL || p->special == WORLD_DOMAINS ||
@@ -177,6 +176,36 @@ static void choose_drains(uint64_t seed, const struct course_params *p,
         weight[COURSE_DRAIN] = 14;
         weight[COURSE_RESUME] = 12;
     }
+    if (p->special == WORLD_HELD && chance_percent(&c, 50)) {
+        p->divided = 1;
+        p->devices = p->devices > 1 ? p->devices : 2;
+        weight[COURSE_DRAIN] = 40;
+        weight[COURSE_RESUME] = 30;
+        weight[COURSE_FALL] = 20;
+    }
+}
+
+/* The same. */
+static void choose_backend(uint64_t seed, struct course_params *p)
+{
+    struct chance c = chance_of(seed, 8);
+    p->automatic = p->special == WORLD_USUAL && chance_percent(&c, 8) ? 1 : 0;
+}
+
+/* The same. Where tenants have workers of their own. */
+static void choose_domains(uint64_t seed, struct course_params *p, unsigned weight[COURSE_KINDS])
+{
+    struct chance c = chance_of(seed, 7);
+    if (p->special != WORLD_DOMAINS) {
+        return;
+    }
+    p->places = chance_percent(&c, 70) ? 1 + chance_below(&c, 4) : 0;
+    p->slow = chance_percent(&c, 60) ? 10 + chance_below(&c, 60) : 0;
+    p->guaranteed = chance_percent(&c, 50) ? 5 + chance_below(&c, 20) : 0;
+    weight[COURSE_SETTINGS] = chance_percent(&c, 50) ? 12 : 0;
+    weight[COURSE_REFUSE] = chance_percent(&c, 50) ? 15 : 0;
+    weight[COURSE_UNSTARTED] = chance_percent(&c, 30) ? 15 : 0;
+    weight[COURSE_BYE] = chance_percent(&c, 50) ? 60 : weight[COURSE_BYE]; /* newcomers */
 }
 
 void course_make(uint64_t seed, struct course *ret_plan)
@@ -195,6 +224,8 @@ void course_make(uint64_t seed, struct course *ret_plan)
     choose_sockets(seed, &p.params);
     choose_tokens(seed, &p.params, weight);
     choose_drains(seed, &p.params, weight);
+    choose_domains(seed, &p.params, weight);
+    choose_backend(seed, &p.params);
     unsigned sum = sum_of(weight);
     p.count = pace.events;
     p.event = calloc(p.count, sizeof *p.event);

@@ -40,7 +40,12 @@
     X(rate_kib, 0, 65536)       /* KiB a second that a tenant transfers; 0: no limit */            \
     X(sockets, 0, 1)            /* 1: clients come by two sockets, with equal ids and users */     \
     X(tokens, 0, 1)             /* 1: clients come from other hosts, with tokens of two tenants */ \
-    X(special, 0, 14)           /* enum course_world */
+    X(places, 0, 64)     /* for workers of single tenants; 0: as the number of clients says */     \
+    X(slow, 0, 100)      /* percent of recalls and copies that take seconds, or have no answer */  \
+    X(divided, 0, 1)     /* 1: devices are instances of one GPU; a process sees one */             \
+    X(automatic, 0, 1)   /* 1: the front chooses the back end, and has none of the first */        \
+    X(guaranteed, 0, 40) /* percent of a device, to each tenant with a socket or tokens */         \
+    X(special, 0, 14)    /* enum course_world */
 
 /* What a world has more of than others, so that it comes to limits that the usual ones do not see.
  * Its own kinds of events are those from COURSE_USUAL on. */
@@ -123,7 +128,8 @@ struct course_params {
     X(DRAIN, "drain", 0, true)    /* an operator drains the device */                              \
     X(RESUME, "resume", 0, true)  /* and ends that */                                              \
     X(LOAD, "load", 0, false)     /* a tenant keeps more jobs, fewer or none on their way */       \
-    X(REWEIGH, "reweigh", 0, false) /* a reload changes weights of tenants */
+    X(REWEIGH, "reweigh", 0, false)   /* a reload changes weights of tenants */                    \
+    X(SETTINGS, "settings", 0, false) /* a reload changes whom to trust, or places for workers */
 
 enum course_kind {
 #define X(KIND, name, weight, device) COURSE_##KIND,

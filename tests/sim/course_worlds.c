@@ -4,7 +4,8 @@
 #include "tests/sim/chance.h"
 #include "tests/sim/course.h"
 
-#define ONE_IN 8u /* a world in so many is special */
+#define ONE_IN      8u  /* a world in so many is special */
+#define OWN_PERCENT 12u /* of the others: they are of the kind WORLD_DOMAINS */
 
 struct weights {
     enum course_kind kind;
@@ -252,8 +253,11 @@ void course_special(uint64_t seed, struct course_params *p, unsigned weight[COUR
         [WORLD_SHARES] = shares,   [WORLD_RIVALS] = rivals,
     };
     struct chance c = chance_of(seed, 9);
-    if (seed % ONE_IN == 0) {
-        p->special = WORLD_USUAL + 1 + seed / ONE_IN % (COURSE_WORLDS - 1);
+    struct chance other = chance_of(seed, 10);
+    bool own = chance_percent(&other, OWN_PERCENT);
+    if (seed % ONE_IN == 0 || own) {
+        p->special = seed % ONE_IN == 0 ? WORLD_USUAL + 1 + seed / ONE_IN % (COURSE_WORLDS - 1)
+                                        : WORLD_DOMAINS;
         memset(weight, 0, COURSE_KINDS * sizeof *weight);
         *pace = make[p->special](&c, p, weight);
     }

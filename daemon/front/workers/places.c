@@ -32,6 +32,9 @@ void survey_make(struct front *f, struct survey *ret_survey)
     memset(ret_survey, 0, sizeof *ret_survey);
     for (const struct buffer *b; (b = idmap_next(&f->buffers, &cursor, NULL)) != NULL; count++) {
         device_set_put(&ret_survey->any, b->device);
+        if (b->pending != NULL && (!b->seal_wanted || b->writers == 0)) { /* jobs are counted */
+            device_set_put(&ret_survey->asked, b->device);
+        }
         (void)evacuate_count(b, &load[b->device]);
     }
     const struct device *d;
@@ -155,7 +158,7 @@ static struct device *least_used(const struct front *f, const struct device *bas
     struct device *least = NULL;
     for (struct device *d = base->domains; d != NULL; d = d->domain_next) {
         bool idle = place_is_quiet(f, d) && !d->place.yields &&
-                    s->keeper[d->index] == KEEPER_NONE &&
+                    !device_set_has(&s->asked, d->index) && s->keeper[d->index] == KEEPER_NONE &&
                     (place_used_ns(d) <= until_ns || place_is_spare(f, d));
         if (idle && (least == NULL || goes_before(f, d, least))) {
             least = d;
@@ -237,9 +240,9 @@ static void yield_cancel(struct front *f, struct device *d)
     }
 }
 
-static void yield_now(struct front *f, struct device *d)
+static void yield_now(struct front *f, struct device *d, const struct survey *s)
 {
-    bool again = d->wanted || is_needed(f, d);
+    bool again = d->wanted || is_needed(f, d) || device_set_has(&s->asked, d->index);
     rest_begin(f, d, "another tenant gets its place");
     if (again) {
         place_ask(f, d);
@@ -259,7 +262,7 @@ static void yield_go_on(struct front *f, struct device *d, uint64_t now)
     survey_make(f, &s);
     d->place.look_ns = ns_add(now, AGAIN_NS);
     if (s.keeper[d->index] == KEEPER_NONE) {
-        yield_now(f, d);
+        yield_now(f, d, &s);
     } else if (!can_leave(d, &s)) { /* it has what it had not when it began */
         d->place.since_ns = now;
         yield_cancel(f, d);

@@ -23,6 +23,7 @@
 struct survey {
     enum keeper keeper[PLACES_MAX]; /* why what the worker has cannot go to the host */
     struct device_set any;          /* devices that have buffers */
+    struct device_set asked;        /* devices for whose workers requests about buffers wait */
 };
 
 /* Visits all buffers. */

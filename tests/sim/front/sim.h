@@ -37,6 +37,8 @@
 #include "proto/health.h"
 #include "tests/sim/chance.h"
 #include "tests/sim/course.h"
+#include "tests/sim/front/rules/rules.h"
+#include "tests/sim/front/sim_settings.h"
 #include "tests/sim/haps.h"
 #include "tests/sim/verdict.h"
 
@@ -51,6 +53,7 @@
 #define SIM_FOLDER     64u                  /* bytes of a path */
 #define SIM_STREAMS    16u                  /* of a device */
 #define SIM_COPIES     4096u                /* that the launcher keeps */
+#define SIM_ARGS       128u                 /* bytes of a worker's arguments */
 
 struct request;
 struct sim;
@@ -434,6 +437,7 @@ struct sim_lease {
     uint64_t fed_ns;      /* when the last one came */
     uint64_t sent;        /* `limit` of the last F_BUDGET, which may be on its way */
     bool mute;            /* it answers none any more */
+    uint64_t recalled_ns; /* when the front sent a smaller one, without an answer; 0: it did not */
 };
 
 struct sim_worker {
@@ -451,10 +455,11 @@ struct sim_worker {
     size_t staging;
     bool killed; /* asked for */
     uint64_t began_ns, killed_ns, ended_ns;
-    bool silent;  /* hangs */
-    bool starved; /* silent, as its thread gets no processor */
-    bool deaf;    /* no signal ends it */
-    bool ready;   /* it has said so */
+    uint64_t missed_era; /* of a front whose frame it did not get, which ended something in it */
+    bool silent;         /* hangs */
+    bool starved;        /* silent, as its thread gets no processor */
+    bool deaf;           /* no signal ends it */
+    bool ready;          /* it has said so */
     bool lied;
     bool taken;                       /* it was a spare one, and is a tenant's */
     bool refuses;                     /* its next order */
@@ -519,7 +524,9 @@ struct sim_worker *worker_of_device(struct sim *s, unsigned number); /* that run
  */
 unsigned worker_slot(struct sim *s, unsigned number, const char *owner);
 unsigned worker_slot_of(struct sim *s, const struct device *d);
-unsigned worker_hardware(const struct sim *s, unsigned slot); /* number of the device */
+unsigned worker_hardware(const struct sim *s, unsigned slot);          /* number of the device */
+unsigned device_hardware(const struct sim *s, const struct device *d); /* the same; it may have
+                                                                          another in the front */
 void worker_pin(const struct sim *s, unsigned number, char ret_pin[16]);
 /* sim_lie.c: frames that a worker must not send. */
 void lie_event(struct sim *s, struct sim_worker *x, struct chance *r);
@@ -674,80 +681,6 @@ void model_free(struct sim *s);
 /* Whether it writes a buffer. */
 bool step_writes(const struct sim_step *t);
 
-/* Another front knows the client, or not. */
-void rules_resumed(struct sim *s, const struct sim_client *c, bool known);
-void rules_step(struct sim *s); /* cheap */
-/* Returns how much there was to look at. */
-unsigned rules_all(struct sim *s);
-void rules_end(struct sim *s); /* after the end of all sessions: nothing is left */
-void rules_result(struct sim *s, struct sim_job *j);
-/* The front says the id of the job. */
-void rules_job_id(struct sim *s, const struct sim_job *j, uint64_t id);
-/* The front answers a request. */
-void rules_answer(struct sim *s, const struct sim_parcel *p, struct bytes message);
-/* Whether one of the job's kernels is in quarantine for its tenant. */
-bool rules_banned(const struct sim *s, const struct sim_job *j);
-/* sim_strikes.c */
-void strikes_count(struct sim *s, const struct sim_job *j); /* the client has its answer */
-/* Until when the tenant is paused at least; 0: it need not be. */
-uint64_t strikes_paused_ns(struct sim *s, uint32_t tenant);
-/* Whether its jobs may have ended enough workers for a pause. */
-bool strikes_may_pause(const struct sim *s, uint32_t tenant);
-void rules_killed(struct sim *s, const struct sim_worker *x); /* the front ends it */
-/* sim_domains.c */
-/* sim_lease.c */
-void lease_budget(struct sim *s, struct sim_worker *x, const struct msg_f_budget *m);
-/* What the worker could not give it gives later. */
-void lease_tick(struct sim *s, struct sim_worker *x);
-/* The front asks for a worker. */
-void lease_begin(struct sim *s, const struct sim_worker *x, const char *const *args);
-/* The front sends a budget. */
-void lease_sent(struct sim *s, const struct device *d, struct sim_worker *x,
-                const struct msg_f_budget *m);
-bool lease_hungers(struct sim *s, struct sim_worker *x, struct sim_worker_job *j);
-void lease_check(struct sim *s, const struct device *d);
-/* Does the device's worker have the job, and did it wait for memory? */
-bool lease_waited(struct sim *s, const struct device *d, uint64_t job);
-void domain_check(struct sim *s, const struct device *d);
-void domain_check_kept(struct sim *s);
-void domain_check_taken(struct sim *s);
-/* Whether the front ends the worker because nothing wants it. */
-void domain_doubt(struct sim *s, const struct sim_worker *x); /* the front ends it */
-bool domain_rests(struct sim *s, const struct sim_worker *x);
-/* Did a client ask for its end, because of a job that may still be on its way there? */
-bool domain_is_unwanted(const struct sim *s, const struct sim_worker *x);
-const struct job *domain_head(struct front *f, struct device *d);
-void domain_check_alone(struct sim *s, const struct device *d, uint64_t job);
-void domain_check_turn(struct sim *s, const struct device *d, uint64_t job);
-void domain_check_overrun(struct sim *s, const struct device *base);
-void rules_notices(struct sim *s);
-void rules_lost(struct sim *s, const struct sim_buffer *b); /* the front says that it is */
-/* sim_explain.c: one of the jobs that wait has a cause that the front names, and it is true. */
-void rules_explain(struct sim *s);
-/* sim_accounts.c: what a front's accounts have is what its jobs were charged */
-void accounts_follow(struct sim *s); /* the front is new */
-void accounts_check(struct sim *s);
-/* killed: what it would do at its end is undone. */
-void accounts_front_ends(struct sim *s, bool killed);
-void accounts_front_ended(struct sim *s);
-void accounts_finish(struct sim *s);
-/* sim_metrics.c: collections of metrics in pieces */
-void metrics_follow(struct sim *s); /* the front is new */
-void metrics_check(struct sim *s);
-void metrics_front_ends(bool killed);
-void metrics_finish(void);
-/* sim_gate.c: the limits of a tenant that hold its jobs back; whether `why` is of these. */
-void rules_gate(struct sim *s, const struct tenant *t);
-bool gate_explains(struct sim *s, const struct job *j, const char *why);
-/* sim_due.c: deadlines, and what is refused for them */
-void due_answer(struct sim *s, const struct sim_parcel *p, struct bytes message);
-void due_sent(struct sim *s, const struct msg_f_job *m, const struct sim_job *j);
-void due_begins(struct sim *s, const struct sim_job *j);
-/* sim_fair.c: a client with small jobs beside a hostile one */
-#define FAIR_CLIENT 2u
-void fair_ask(struct sim *s, struct chance *r);
-void fair_result(struct sim *s, struct sim_job *j);
-
 /* ---- the world ------------------------------------------------------------------------------- */
 
 struct sim {
@@ -759,6 +692,13 @@ struct sim {
     FILE *log;                   /* NULL: none */
     uint64_t now_ns;
     bool settling; /* the course is over: no more mishaps */
+    struct sim_settings set;
+    struct sim_places *places; /* owned; rules/sim_places.c's */
+    struct sim_launch {        /* of a device; sim_launches.c's */
+        bool waits, leaves;    /* a process waits to replace its worker; that ends */
+        char backend[16];
+        char args[SIM_ARGS]; /* of its last worker */
+    } launch[DEVICES_MAX];
     struct haps agenda;
     uv_loop_t loop;
     char dir[SIM_FOLDER];
@@ -794,6 +734,7 @@ struct sim {
         uint32_t told;     /* what the monitor has last reported of it */
         bool held;         /* the front knows of it, or a former one did */
         uint64_t free_ns;  /* the last report that could not lift a hold */
+        bool noted;        /* the front said that it knows it when it last noted a drain */
         bool drained;      /* an operator drains it; sim_drain.c's, as the next */
         uint64_t drained_ns, drain_era, busy_ns, places_ns;
         unsigned drain_jobs; /* that it had when it was last looked at */
@@ -859,6 +800,8 @@ struct sim {
     uint64_t opened_ns;  /* when the front began */
     uint64_t accepts_ns; /* when clients could connect to it */
     uint64_t closed_ns;  /* when the front before it ended */
+    uint64_t up_era;     /* of the last front that was up; rules/sim_waits.c's, as the next */
+    uint64_t awaited_ns; /* since when a job waits for content that is there; 0: none does */
     uint64_t idle_ns;    /* since when all is idle, at the end; 0: it is not */
     bool settled;        /* all is over */
     unsigned ends;       /* of workers */

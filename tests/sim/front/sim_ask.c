@@ -296,17 +296,48 @@ bool ask_room(const struct sim_client *c)
            c->open_count + 64 <= sizeof c->open / sizeof c->open[0];
 }
 
+/* Writes all of a buffer in parts that touch, in any order. */
+static unsigned add_parts(struct sim *s, struct sim_job *j, struct chance *r, struct capbuf *steps)
+{
+    struct sim_client *c = j->client;
+    struct sim_buffer *b = some_buffer(c, r);
+    uint64_t all = b->bytes / ELEMENT;
+    unsigned parts = 2 + (unsigned)chance_below(r, SIM_STEPS - 1);
+    unsigned from = (unsigned)chance_below(r, parts);
+    if (b->bytes > SIM_CONTENT || all < parts) {
+        return 0;
+    }
+    for (unsigned i = 0; i < parts; i++) {
+        unsigned k = (i + from) % parts;
+        struct sim_step *t = &j->step[j->steps++];
+        struct proto_step p = {.op = chance_percent(r, 50) ? OP_FILL : OP_WRITE};
+        struct capbuf args;
+        capbuf_init(&args, 65536);
+        *t = (struct sim_step){.op = (unsigned)p.op, .to = b, .to_first = all * k / parts};
+        t->count = all * (k + 1) / parts - t->to_first;
+        t->value = 1 + (uint32_t)chance_below(r, UINT32_MAX);
+        add_args(s, t, c->axpy, &args, &p);
+        ask_encode(s, &schema_step, &p, steps);
+        capbuf_finish(&args);
+    }
+    j->writes = true;
+    return parts;
+}
+
 static void ask_submit(struct sim *s, struct sim_client *c, struct chance *r)
 {
     if (c->buffers == 0 || !ask_room(c)) {
         return;
     }
     struct sim_job *j = ask_job(s, c, r);
+    struct chance other = chance_of(j->r, 70);
     struct capbuf steps;
     capbuf_init(&steps, 65536);
     unsigned count = 1 + (unsigned)chance_below(r, SIM_STEPS);
     bool reads = chance_percent(r, 25); /* may run again when its worker ends */
-    for (unsigned i = 0; i < count; i++) {
+    unsigned parts = chance_percent(&other, 6) ? add_parts(s, j, &other, &steps) : 0;
+    count = parts > 0 ? parts : count;
+    for (unsigned i = parts; i < count; i++) {
         add_step(s, j, r, reads, &steps);
     }
     struct msg_submit m = {.steps = proto_list_of(&steps, count)};

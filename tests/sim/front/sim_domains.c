@@ -1,8 +1,10 @@
 /* Rules of tenants with workers of their own, and of jobs with a worker to themselves. */
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/front/model/domain.h"
 #include "daemon/front/model/tenant.h"
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/sched/turns.h"
@@ -97,29 +99,19 @@ void domain_check_taken(struct sim *s)
     }
 }
 
-static void check_places(struct sim *s, const struct device *base)
-{
-    unsigned workers = 0;
-    for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
-        workers += d->worker != 0 && d->killed_ns == 0;
-    }
-    if (base->base == NULL && workers > s->f->config.domains_max) {
-        sim_fail(s, "domain: device %u has %u workers of single tenants, of %" PRIu64, base->index,
-                 workers, s->f->config.domains_max);
-    }
-}
-
 /* What may keep a place of the device longer. */
 static bool is_excused(struct sim *s, const struct device *d)
 {
     const struct sim_worker *x = worker_of_device(s, worker_slot_of(s, d));
     bool hangs = x != NULL && (x->silent || x->cut || x->lied || x->killed);
     bool calm = d->state == DEVICE_READY || d->state == DEVICE_RESTING;
+    bool leaves = d->worker != 0 && (d->state == DEVICE_RESTING || device_yields(d));
+    bool slow = s->p.slow > 0 && leaves; /* its buffers may take seconds, or have no answer */
     bool old = false;
     for (const struct job *j = d->inflight; j != NULL; j = j->device_next) {
         old = old || s->now_ns > j->dispatched_ns + NS_PER_S;
     }
-    return hangs || !calm || d->killed_ns != 0 || d->losing || old;
+    return hangs || slow || !calm || d->killed_ns != 0 || d->losing || old;
 }
 
 /* The first that waits for a place of the device; NS_NEVER: none waits. */
@@ -148,10 +140,13 @@ static void check_waits(struct sim *s, const struct device *base)
                    device_drains(base) || !device_serves(base) || base->places.kept ||
                    is_excused(s, base);
     uint64_t last_ns = later(later(s->stalled_ns, s->accepts_ns), first_asked_ns(f, base));
+    unsigned taken = 0;
     for (const struct device *d = base->domains; d != NULL; d = d->domain_next) {
         excused = excused || is_excused(s, d);
         last_ns = later(last_ns, d->place.since_ns);
+        taken += d->worker != 0 || d->state != DEVICE_RESTING;
     }
+    excused = excused || taken < f->config.domains_max; /* it waits for memory, say */
     *excused_ns = excused ? s->now_ns : *excused_ns;
     last_ns = later(last_ns, *excused_ns);
     if (s->now_ns > ns_add(last_ns, f->config.domain_place_s * NS_PER_S + PLACE_NS)) {
@@ -171,14 +166,14 @@ void domain_check(struct sim *s, const struct device *d)
     }
     check_jobs(s, d);
     check_copies(s, d);
-    check_places(s, d);
     if (d->domains != NULL) {
         check_waits(s, d);
     }
     lease_check(s, d);
     for (const struct buffer *b; (b = idmap_next(&s->f->buffers, &cursor, NULL)) != NULL;) {
         bool own = d->owner != NULL ? b->tenant == d->owner : !b->tenant->apart;
-        if (b->device == d->index && !own) {
+        if (b->device == d->index && !own &&
+            !memory_failed()) { /* else it may be taken for apart */
             sim_fail(s, "domain: buffer %#" PRIx64 " of tenant %s is in another's worker",
                      b->handle, b->tenant->name);
         }
@@ -269,6 +264,20 @@ static bool kill_asked(const struct sim *s, const struct job *j)
         }
     }
     return false;
+}
+
+/* A spare worker ends, or mostly another one, and the next ones do not start, so that the one after
+ * them starts after a pause. */
+void domain_unstarted(struct sim *s, unsigned slot, uint64_t r)
+{
+    for (unsigned i = 0; i < s->domains && r % 2 == 0; i++) {
+        slot = strcmp(s->domain[i].tenant, DOMAIN_SPARE) == 0 ? DEVICES_MAX + i : slot;
+    }
+    struct sim_worker *x = worker_of_device(s, slot);
+    s->device[slot].unstarted += 1 + (unsigned)(r / 2 % 4);
+    if (x != NULL && x->state == WORKER_RUNS && r / 8 % 2 == 0) {
+        launcher_ends(s, x, SIGKILL, 0);
+    }
 }
 
 bool domain_is_unwanted(const struct sim *s, const struct sim_worker *x)

@@ -10,7 +10,6 @@
 #include "daemon/front/clients/lane_int.h"
 #include "daemon/front/clients/shm.h"
 #include "daemon/front/devices/adopt.h"
-#include "daemon/front/devices/draining.h"
 #include "daemon/front/devices/hold_file.h"
 #include "daemon/front/devices/monitor.h"
 #include "daemon/front/model/request.h"
@@ -23,7 +22,11 @@
 #include "daemon/front/workers/silence.h"
 #include "daemon/front/workers/worker.h"
 #include "daemon/front/workers/worker_end.h"
+#include "tests/sim/front/rules/sim_places.h"
 #include "tests/sim/front/rules/sim_shares.h"
+#include "tests/sim/front/rules/sim_waits.h"
+#include "tests/sim/front/sim.h"
+#include "tests/sim/front/sim_launches.h"
 #include "tests/sim/front/sim_load.h"
 
 #define TURNS_MAX   20000u
@@ -97,12 +100,11 @@ static struct sim_worker *worker_of(const struct device *d)
 static int on_send(struct link *l, const struct schema *schema, const void *msg,
                    const struct frame_fds *fds, struct err *e)
 {
-    (void)e;
     memory_outside();
     const struct device *d = device_of(l);
     struct sim_worker *x = worker_of(d);
     if (schema == &schema_msg_f_job) {
-        monitor_check_job(world, d->number, ((const struct msg_f_job *)msg)->job);
+        monitor_check_job(world, device_hardware(world, d), ((const struct msg_f_job *)msg)->job);
         domain_check_turn(world, d, ((const struct msg_f_job *)msg)->job);
         domain_check_alone(world, d, ((const struct msg_f_job *)msg)->job);
         order_sent(world, d, ((const struct msg_f_job *)msg)->job);
@@ -110,14 +112,16 @@ static int on_send(struct link *l, const struct schema *schema, const void *msg,
         charge_sent(world, d, ((const struct msg_f_job *)msg)->job);
         drain_check_job(world, d, ((const struct msg_f_job *)msg)->job);
     }
+    places_frame(world, d, x, schema, msg);
     if (schema == &schema_msg_f_budget) {
         lease_sent(world, d, x, msg);
     }
-    if (x->state == WORKER_RUNS) { /* else the frame is lost with the worker */
+    bool missed = waits_missed(world, x, schema);
+    if (x->state == WORKER_RUNS && !missed) { /* else the frame is lost with the worker */
         worker_take(world, x, schema, msg, fds);
     }
     memory_inside();
-    return 0;
+    return missed ? err_set(e, ERR_LIMIT, "the channel is full") : 0;
 }
 
 static bool is_monitor(uint64_t id)
@@ -138,6 +142,7 @@ static int on_worker(struct launcher_link *l, const struct worker_order *w, stru
 {
     (void)l;
     memory_outside();
+    launches_asked(world, w);
     int rc = launcher_asked(world, w->id, w->args, w->device, w->fd, e);
     memory_inside();
     return rc;
@@ -198,13 +203,13 @@ static int on_release(struct launcher_link *l, uint64_t id, struct err *e)
     return 0;
 }
 
-/* The launcher prepares no worker here. */
 static int on_vacate(struct launcher_link *l, uint64_t id, struct bytes device, struct err *e)
 {
     (void)l;
-    (void)device;
     (void)e;
-    draining_vacated(world->f, id, 0);
+    memory_outside();
+    launches_vacate(world, id, device);
+    memory_inside();
     return 0;
 }
 
@@ -259,7 +264,7 @@ static int fill_settings(const struct sim *s, struct config *c)
     const struct course_params *p = &s->p;
     struct err e = ERR_INIT;
     config_defaults(c);
-    int rc = config_set(c, "daemon.backend", "sim", &e);
+    int rc = config_set(c, "daemon.backend", p->automatic != 0 ? "auto" : "sim", &e);
     c->spill_limit = UINT64_C(1) << 30; /* else it is derived from the memory of the host */
     c->window = p->window;
     c->time_limit_ms = p->time_limit_ms;
@@ -272,12 +277,7 @@ static int fill_settings(const struct sim *s, struct config *c)
     c->tenant_message_bytes = p->message_kib * 1024;
     c->sessions_max = 2048;
     c->user_sessions_max = 2048;
-    c->domain_idle_s = p->special == WORLD_DOMAINS ? p->devices : c->domain_idle_s;
-    c->domain_host_bytes = p->clients % 2 == 0 ? UINT64_C(1) << 30 : UINT64_C(1) << 20;
-    c->domains_max = p->special == WORLD_DOMAINS && p->clients % 3 == 0 ? 1 : c->domains_max;
-    c->domain_place_s = p->clients % 2 + 1;
-    c->domain_spare = p->special == WORLD_DOMAINS && p->clients % 2 != 0;
-    c->batch_percent = load_is(s) ? s->load->percent : c->batch_percent;
+    settings_fill(s, c);
     c->log_level = log_get_level();
     c->chosen = true;
     (void)snprintf(c->runtime_dir, sizeof c->runtime_dir, "%s", s->dir);
@@ -293,8 +293,12 @@ static int read_settings(void *data, struct config *ret_config, struct err *e)
 
 static void write_section(const struct sim *s, const char *tenant, FILE *out)
 {
+    enum sim_section section = settings_section(tenant);
     (void)fprintf(out, "[tenant %s]\nload_kernels = yes\ntrusted = %s\n", tenant,
-                  s->p.special == WORLD_DOMAINS ? "no" : "yes");
+                  s->set.trusted[section] ? "yes" : "no");
+    if (s->p.guaranteed > 0 && section != SECTION_OTHERS) {
+        (void)fprintf(out, "memory_guaranteed = %" PRIu64 "%%\n", s->p.guaranteed);
+    }
     if (s->p.flight > 0) {
         (void)fprintf(out, "inflight_max = %" PRIu64 "\n", s->p.flight);
     }
@@ -406,7 +410,7 @@ static void front_make(struct sim *s)
     f->worker_uid = SIM_STRANGER;
     f->rules = (struct tenant_rules){.others = TENANT_UNLIMITED};
     f->rules.others.load = TENANT_LOAD_YES;
-    f->rules.others.trusted = s->p.special != WORLD_DOMAINS;
+    f->rules.others.trusted = s->set.trusted[SECTION_OTHERS];
     f->rules.others.in_flight = s->p.flight;
     f->rules.others.transfer_rate = s->p.rate_kib * 1024;
     f->read_settings = read_settings;

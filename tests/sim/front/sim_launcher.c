@@ -18,6 +18,8 @@
 #include "daemon/front/workers/silence.h"
 #include "daemon/front/workers/worker.h"
 #include "tests/sim/front/rules/sim_shares.h"
+#include "tests/sim/front/sim.h"
+#include "tests/sim/front/sim_launches.h"
 
 #define QUEUE_BYTES (8u << 20)
 #define START_NS    (20 * NS_PER_MS)
@@ -76,6 +78,7 @@ static void on_started(struct sim *s, const struct hap *h)
     }
     bool same = h->a == s->era && front_alive(s);
     unsigned *unstarted = &s->device[x->number].unstarted;
+    *unstarted += same && launches_fails(s, x);
     if (*unstarted > 0 && same) {
         --*unstarted;
         worker_end_now(s, x);
@@ -161,6 +164,7 @@ void launcher_named(struct sim *s, uint64_t id, struct bytes device)
     struct sim_worker *x = find(s, id);
     unsigned number = 0;
     unsigned slot = slot_named(s, device, &number);
+    launches_named(s, id, x);
     if (x == NULL) {
         return;
     }
@@ -184,6 +188,9 @@ int launcher_asked(struct sim *s, uint64_t id, const char *const *args, struct b
     unsigned number = 0;
     unsigned slot = slot_named(s, device, &number);
     (void)e;
+    if (s->p.divided != 0) {
+        slot = number = launches_hardware(s, args, number);
+    }
     alone_in(s, slot, number, id);
     check_pin(s, slot, args);
     drain_check_start(s, number);
@@ -440,6 +447,7 @@ void launcher_lost(struct sim *s)
         worker_drop_record(x);
     }
     drop_copies(s);
+    launches_lost(s);
     for (unsigned i = 0; i < s->buffers; i++) {
         struct sim_buffer *b = s->buffer[i];
         b->alone_era = b->moved_era != 0 && b->alone_era == 0 ? s->era : b->alone_era;

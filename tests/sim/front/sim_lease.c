@@ -3,13 +3,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/front/model/tenant.h"
+#include "daemon/front/workers/lease.h"
 #include "tests/sim/front/sim.h"
 
 #define LONG_NS (90 * NS_PER_S) /* some recalls, and the end of a worker that hangs */
 
+#define RECALL_NS (2 * NS_PER_S) /* the front's, after the deadline of a recall */
+#define GRACE_NS  (4 * NS_PER_S) /* after the deadline of a recall, until its worker is ended */
+
 static uint64_t memory_of(const struct sim *s)
 {
     return s->p.memory_kib * 1024;
+}
+
+bool lease_is_slow(const struct sim *s, const struct sim_worker *x, uint64_t salt)
+{
+    return s->p.slow > 0 && !s->settling && chance_mix(x->id * 64 + salt) % 100 < s->p.slow;
+}
+
+uint64_t lease_fat(const struct sim *s, const struct sim_worker *x)
+{
+    return s->p.slow > 0 && x->id % 3 == 0 && !s->settling ? x->lease.limit / 4 * 3 : 0;
 }
 
 /* Bytes that workers of the same hardware may still have. */
@@ -68,6 +83,7 @@ static void on_answer(struct sim *s, const struct hap *h)
                                    .size = x->lease.limit + x->lease.missing,
                                    .missing = x->lease.missing};
     x->lease.held = x->lease.limit + x->lease.missing;
+    x->lease.recalled_ns = 0;
     worker_send(s, x, &schema_msg_w_budget, &m, NULL);
 }
 
@@ -78,6 +94,89 @@ static void check_budget(struct sim *s, const struct sim_worker *x, uint64_t lim
     }
     if (x->lease.limit != 0 && limit > x->lease.held) {
         check_growth(s, x, limit);
+    }
+}
+
+static uint64_t floor_of(const struct sim *s, const struct device *d)
+{
+    bool ruled =
+        d->owner != NULL && settings_section(d->owner->name) != SECTION_OTHERS && d->owner->ruled;
+    uint64_t guaranteed = ruled ? memory_of(s) / 100 * s->p.guaranteed : 0;
+    return guaranteed > memory_of(s) / 64 ? guaranteed : memory_of(s) / 64;
+}
+
+static unsigned holders_of(const struct device *base)
+{
+    unsigned holders = 1;
+    for (const struct device *o = base->domains; o != NULL; o = o->domain_next) {
+        holders += o->grant > 0 || o->wanted;
+    }
+    return holders;
+}
+
+/* Nobody gives what it is guaranteed, or a 64th. A worker with jobs gives what it does not use, or
+ * has beyond an equal part. */
+static void check_kept(struct sim *s, const struct device *d, const struct sim_worker *x,
+                       const struct msg_f_budget *m)
+{
+    const struct device *base = d->base != NULL ? d->base : d;
+    if (memory_failed() || base->memory == 0) {
+        return; /* a new front does not know the device before its shared worker has reported */
+    }
+    if (m->limit < floor_of(s, d)) {
+        sim_fail(s, "lease: worker %" PRIu64 " is to keep %" PRIu64 " bytes, of at least %" PRIu64,
+                 x->id, m->limit, floor_of(s, d));
+    }
+    if (d->base != NULL && d->inflight_count > 0 && m->limit < d->pool.used &&
+        m->limit + LEASE_UNIT < memory_of(s) / holders_of(base)) {
+        sim_fail(s,
+                 "lease: worker %" PRIu64 " has jobs and uses %" PRIu64 " bytes, and is to keep "
+                 "%" PRIu64,
+                 x->id, d->pool.used, m->limit);
+    }
+}
+
+static bool waits_longer(const struct sim *s, const struct device *d, const struct device *wanter)
+{
+    return d != wanter && d->lease.wanted > 0 && s->now_ns >= d->lease.denied_ns &&
+           (d->base == NULL || d->grant > 0 || d->wanted) &&
+           d->lease.since_ns < wanter->lease.since_ns;
+}
+
+/* Memory is recalled for the worker that waits for longest. */
+static void check_oldest(struct sim *s, const struct device *d)
+{
+    const struct device *base = d->base != NULL ? d->base : d;
+    const struct device *wanter = base->growth.wanter;
+    const struct device *x = base;
+    uint64_t begun_ns = base->growth.until_ns - s->f->config.recall_ms * NS_PER_MS - RECALL_NS;
+    if (wanter == NULL || d->lease.taken == 0 || begun_ns != s->now_ns) {
+        return; /* it shrinks for another reason, or the choice was made before */
+    }
+    for (; x != NULL; x = x == base ? base->domains : x->domain_next) {
+        if (waits_longer(s, x, wanter)) {
+            sim_fail(s,
+                     "lease: memory is recalled for the worker %" PRIu64 ", and worker %" PRIu64
+                     " waits for longer",
+                     wanter->worker, x->worker);
+        }
+    }
+}
+
+/* A tenant's worker that gives nothing back is ended. */
+static void check_answered(struct sim *s)
+{
+    uint64_t late = s->f->config.recall_ms * NS_PER_MS + GRACE_NS;
+    const struct device *d;
+    for (unsigned at = DEVICES_MAX; (d = front_next_device(s->f, &at)) != NULL;) {
+        const struct sim_worker *x =
+            d->worker != 0 ? worker_of_device(s, worker_slot_of(s, d)) : NULL;
+        uint64_t since = x != NULL ? x->lease.recalled_ns : 0;
+        since = since > s->stalled_ns || since == 0 ? since : s->stalled_ns;
+        if (since > s->opened_ns && s->now_ns > since + late && d->lease.taken > 0 && !x->killed) {
+            sim_fail(s, "lease: worker %" PRIu64 " gives nothing back for %" PRIu64 " ms", x->id,
+                     (s->now_ns - since) / NS_PER_MS);
+        }
     }
 }
 
@@ -92,24 +191,55 @@ void lease_sent(struct sim *s, const struct device *d, struct sim_worker *x,
                  " bytes, for no other",
                  x->id, x->lease.sent, m->limit);
     }
+    bool recalls = m->limit < x->lease.sent;
+    if (recalls) {
+        check_kept(s, d, x, m);
+        check_oldest(s, d);
+    }
+    x->lease.recalled_ns = recalls ? s->now_ns : 0;
     x->lease.sent = m->limit;
 }
 
-/* A recall takes its time. Some workers cannot give all, and one in some never answers. */
+/* The front ends while a worker gives back. */
+static void on_crash(struct sim *s, const struct hap *h)
+{
+    const struct course_event e = {.kind = COURSE_CRASH};
+    struct chance r = chance_of(s->now_ns, 1);
+    (void)h;
+    front_event(s, &e, &r);
+}
+
+/* A recall takes its time. Some workers cannot give all, and one in some never answers. Returns the
+ * time that this one takes. */
+static uint64_t give_back(struct sim *s, struct sim_worker *x, uint64_t bytes)
+{
+    struct sim_lease *l = &x->lease;
+    uint64_t chance = (x->id * 31 + l->asked * 17) % 64;
+    bool slow = lease_is_slow(s, x, l->asked);
+    bool mute = chance == 9 || (slow && chance % 4 == 1);
+    l->missing = slow && chance % 4 == 0 ? bytes : chance < 8 ? bytes / 2 : 0;
+    l->mute = l->mute || (mute && !s->settling && x->number >= DEVICES_MAX);
+    if (slow && chance % 8 == 2 && s->p.slow % 3 == 0) {
+        sim_at(s, s->now_ns + NS_PER_MS, on_crash, NULL, 0, 0);
+    }
+    return (1 + chance) * (slow ? 100 : 1) * NS_PER_MS;
+}
+
 void lease_budget(struct sim *s, struct sim_worker *x, const struct msg_f_budget *m)
 {
     struct sim_lease *l = &x->lease;
-    uint64_t chance = (x->id * 31 + ++l->asked * 17) % 64;
-    bool recalls = m->limit < l->limit;
+    uint64_t ns = NS_PER_MS;
     check_budget(s, x, m->limit);
-    l->missing = recalls && chance < 8 ? (l->limit - m->limit) / 2 : 0;
-    l->mute = l->mute || (recalls && chance == 9 && !s->settling && x->number >= DEVICES_MAX);
+    l->asked++;
+    l->missing = 0;
+    if (m->limit < l->limit) {
+        ns = give_back(s, x, l->limit - m->limit);
+    }
     l->limit = m->limit;
     l->most = m->most;
     l->held = l->held > m->limit ? l->held : m->limit;
     l->fed_ns = s->now_ns;
     if (!l->mute) {
-        uint64_t ns = recalls ? (1 + chance) * NS_PER_MS : NS_PER_MS;
         sim_at(s, s->now_ns + ns, on_answer, x, x->epoch, l->asked);
     }
     for (struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
@@ -182,6 +312,9 @@ bool lease_waited(struct sim *s, const struct device *d, uint64_t job)
 /* All leases of a device together are the device. */
 void lease_check(struct sim *s, const struct device *d)
 {
+    if (d->base == NULL) {
+        check_answered(s);
+    }
     if (d->base != NULL || d->pool_limit == 0 || d->progress < WORKER_UP || d->link == NULL) {
         return;
     }

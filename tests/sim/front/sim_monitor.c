@@ -62,7 +62,8 @@ static void report(struct sim *s)
     r->device_count = (uint32_t)s->p.devices;
     for (unsigned i = 0; i < s->p.devices; i++) {
         struct health_value *v = &r->device[i].value[HEALTH_recovery];
-        (void)snprintf(r->device[i].uuid, sizeof r->device[i].uuid, "GPU-%04u", i);
+        (void)snprintf(r->device[i].uuid, sizeof r->device[i].uuid,
+                       s->p.divided != 0 ? "MIG-%04u" : "GPU-%04u", i);
         v->state = HEALTH_KNOWN;
         v->value = s->device[i].told = s->device[i].wants;
         s->device[i].held = s->device[i].held && s->device[i].told != 0;
@@ -198,17 +199,17 @@ static void check_hang(struct sim *s)
 static void check_known(struct sim *s, const struct device *d)
 {
     const struct sim_monitor *m = &s->monitor;
-    uint64_t since = s->device[d->number].wants_ns;
+    uint64_t since = s->device[device_hardware(s, d)].wants_ns;
     since = since > s->accepts_ns ? since : s->accepts_ns;
     since = since > s->stalled_ns ? since : s->stalled_ns;
     since = since > d->started_ns ? since : d->started_ns;
     since = since > m->first_ns ? since : m->first_ns;
     bool reports = m->id != 0 && !m->hangs && !m->killed && !m->fresh && s->accepts;
-    bool knows = s->device[d->number].wants == 0 || d->recovery != 0;
+    bool knows = s->device[device_hardware(s, d)].wants == 0 || d->recovery != 0;
     if (reports && !knows && d->state == DEVICE_READY && m->report_ns > since &&
         s->now_ns > since + ROUND_NS + LATE_NS) {
         sim_fail(s, "held: the driver of device %u asks for a recovery, and it is not held",
-                 d->number);
+                 device_hardware(s, d));
     }
 }
 
@@ -229,8 +230,9 @@ void monitor_check(struct sim *s)
     bool sure = s->now_ns < s->monitor.report_ns + UNSURE_NS;
     for (unsigned i = 0; i < s->f->device_count; i++) {
         const struct device *d = s->f->device[i];
-        bool knows = d->recovery != 0 && s->device[d->number].told != 0;
-        s->device[d->number].held = sure && (s->device[d->number].held || knows);
+        bool knows = d->recovery != 0 && s->device[device_hardware(s, d)].told != 0;
+        s->device[device_hardware(s, d)].held =
+            sure && (s->device[device_hardware(s, d)].held || knows);
         check_known(s, d);
     }
 }

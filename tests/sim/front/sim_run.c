@@ -8,6 +8,8 @@
 
 #include "common/log.h"
 #include "daemon/front/sched/history.h"
+#include "tests/sim/front/rules/sim_places.h"
+#include "tests/sim/front/sim.h"
 #include "tests/sim/front/sim_load.h"
 
 #define SETTLE_NS   (100 * NS_PER_MS) /* between looks whether all is done */
@@ -236,7 +238,9 @@ static void on_course(struct sim *s, const struct hap *h)
     const struct course_event *e = &s->course->event[h->a];
     struct chance r = chance_of(e->r, 2);
     sim_log(s, "-- %s %u", course_kind_name(e->kind), e->actor);
-    if (e->kind == COURSE_DRAIN || e->kind == COURSE_RESUME) {
+    if (e->kind == COURSE_SETTINGS) {
+        settings_event(s, &r);
+    } else if (e->kind == COURSE_DRAIN || e->kind == COURSE_RESUME) {
         drain_event(s, e, &r);
     } else if (course_of_device(e->kind)) {
         worker_event(s, e, &r);
@@ -309,6 +313,8 @@ static void begin(struct sim *s, const struct course *p, FILE *log)
     }
     s->files = p->params.special == WORLD_SEALS ? limit_files(FILES_FEW) : 0;
     load_begin(s);
+    settings_begin(s);
+    places_begin(s);
     clients_begin(s);
     uint64_t at_ns = s->now_ns + NS_PER_S;
     for (unsigned i = 0; i < p->count; i++) {
@@ -336,6 +342,7 @@ static void end(struct sim *s)
     model_free(s);
     accounts_finish(s);
     metrics_finish();
+    places_finish(s);
     haps_finish(&s->agenda);
     free(s->arrived.parcel);
     free(s->ended.parcel);

@@ -11,13 +11,16 @@
 
 #include "common/memfd.h"
 #include "daemon/front/model/session.h"
+#include "tests/sim/front/rules/sim_places.h"
 #include "tests/sim/front/rules/sim_shares.h"
 #include "tests/sim/front/sim.h"
+#include "tests/sim/front/sim_launches.h"
 
 #define FRAME_NS   (30 * NS_PER_US)
 #define OPEN_NS    (40 * NS_PER_MS)
 #define GARBAGE    0xa5
-#define PATIENT_MS 2000u /* from this time between beats on a worker asks for patience */
+#define EARLY_NS   (2 * NS_PER_S) /* in which a worker may have no memory for some buffers yet */
+#define PATIENT_MS 2000u          /* from this time between beats on a worker asks for patience */
 
 /* ---- make and unmake ------------------------------------------------------------------------- */
 
@@ -148,7 +151,7 @@ unsigned worker_slot(struct sim *s, unsigned number, const char *owner)
 
 unsigned worker_slot_of(struct sim *s, const struct device *d)
 {
-    return worker_slot(s, d->number, d->owner != NULL ? d->owner->name : "");
+    return worker_slot(s, device_hardware(s, d), d->owner != NULL ? d->owner->name : "");
 }
 
 unsigned worker_hardware(const struct sim *s, unsigned slot)
@@ -241,8 +244,10 @@ static void on_beat(struct sim *s, const struct hap *h)
 /* With a monitor devices are named as its library names them. */
 void worker_pin(const struct sim *s, unsigned number, char ret_pin[16])
 {
-    (void)snprintf(ret_pin, 16, s->p.special == WORLD_HELD ? "uuid=GPU-%04u" : "card=%u",
-                   worker_hardware(s, number));
+    const char *form = s->p.divided != 0            ? "uuid=MIG-%04u"
+                       : s->p.special == WORLD_HELD ? "uuid=GPU-%04u"
+                                                    : "card=%u";
+    (void)snprintf(ret_pin, 16, form, worker_hardware(s, number));
 }
 
 void worker_say_ready(struct sim *s, struct sim_worker *x)
@@ -260,7 +265,7 @@ void worker_say_ready(struct sim *s, struct sim_worker *x)
         .streams = s->p.streams,
         .urgent = s->p.urgent < s->p.streams ? s->p.urgent : 0,
         .arch = bytes_str("any"),
-        .devices = s->p.devices,
+        .devices = s->p.divided != 0 ? 1 : s->p.devices, /* a process sees one instance */
         .pool_limit = x->lease.limit > 0 ? x->lease.limit : s->p.memory_kib * 1024,
         .pool_default = s->p.memory_kib * 1024,
         .spill_limit = 0,
@@ -275,6 +280,13 @@ static void on_open(struct sim *s, const struct hap *h)
 {
     struct sim_worker *x = h->actor;
     if (x->state != WORKER_RUNS || x->epoch != h->a || x->ready) {
+        return;
+    }
+    if (launches_unfit(s, x)) {
+        const struct msg_w_absent m = {
+            .code = ERR_NO_DEVICE, .text = bytes_str("no driver"), .devices = 0};
+        worker_send(s, x, &schema_msg_w_absent, &m, NULL);
+        launcher_ends(s, x, 1 << 8, NS_PER_MS);
         return;
     }
     unsigned *absent = &s->device[x->number].absent;
@@ -330,8 +342,9 @@ void worker_answer_rings(struct sim *s)
             }
             const struct msg_w_rings m = {
                 .nonce = offer.nonce, .code = ERR_UNSUPPORTED, .text = bytes_str("no rings")};
+            const struct frame_fds other = {.fd = {x->fd[WORKER_INPUT]}, .count = 1};
             x->rings_asked = false;
-            worker_send(s, x, &schema_msg_w_rings, &m, NULL);
+            worker_send(s, x, &schema_msg_w_rings, &m, &other); /* it is no state of a thread */
         }
     }
 }
@@ -445,13 +458,17 @@ static void write_copy(struct sim *s, const struct sim_worker_buffer *b, int fd)
     }
 }
 
-/* A copy for the time without a worker is complete. */
+/* A copy for the time without a worker is complete. The next front asks for its own. */
 static void on_lent(struct sim *s, const struct hap *h)
 {
     struct sim_worker *x = h->actor;
-    int fd = (int)h->b;
+    int fd = (int)(h->b & UINT32_MAX);
     const struct sim_worker_buffer *b = worker_buffer(x, h->a);
-    if (b != NULL && x->state == WORKER_RUNS) {
+    bool fails = lease_is_slow(s, x, h->a) && (h->a % 4 == 3 || places_wanted(s, x));
+    if (b != NULL && x->state == WORKER_RUNS && h->b >> 32 == s->era && fails) {
+        places_copy_refused(s, x);
+        say_buffer(s, x, h->a, ERR_NOMEM);
+    } else if (b != NULL && x->state == WORKER_RUNS && h->b >> 32 == s->era) {
         write_copy(s, b, fd);
         say_buffer(s, x, h->a, 0);
     }
@@ -469,17 +486,21 @@ static void take_seal(struct sim *s, struct sim_worker *x, const struct msg_f_bu
         sim_fail(s, "worker: buffer %#" PRIx64 " is sealed while jobs write it", m->id);
     }
     if (refuses(s, x)) {
+        places_copy_refused(s, x);
         say_buffer(s, x, m->id, ERR_NOMEM);
         return;
     }
     fds->count = 0;
     if (m->lent != 0) {
         uint64_t at_ns = s->now_ns + (1 + m->id % 50) * NS_PER_MS;
-        sim_at(s, at_ns, on_lent, x, m->id, (uint64_t)fds->fd[0]);
+        at_ns += lease_is_slow(s, x, m->id) ? (1 + m->id % 8) * NS_PER_S : 0;
+        sim_at(s, at_ns, on_lent, x, m->id, s->era << 32 | (uint64_t)fds->fd[0]);
         return;
     }
     write_copy(s, b, fds->fd[0]);
-    (void)memfd_freeze(fds->fd[0], NULL); /* a lent one of before is not */
+    if (memfd_freeze(fds->fd[0], NULL) != 0) {
+        sim_fail(s, "seal: the copy of buffer %#" PRIx64 " cannot be made unwritable", m->id);
+    }
     b->copy = fds->fd[0];
     say_buffer(s, x, m->id, 0);
 }
@@ -492,7 +513,8 @@ static void take_restore(struct sim *s, struct sim_worker *x, const struct msg_f
     if (tight) {
         client_lets_go(s, m->id);
     }
-    bool refused = refuses(s, x) || tight;
+    bool early = lease_is_slow(s, x, m->id) && s->now_ns < x->began_ns + EARLY_NS;
+    bool refused = refuses(s, x) || tight || early;
     struct sim_worker_buffer *b = refused ? NULL : add_buffer(s, x, m->id, m->size, m->tenant);
     if (b == NULL) {
         s->broke_restore = s->broke_restore || !refused;
@@ -592,10 +614,9 @@ static void take_pool(struct sim *s, struct sim_worker *x)
         }
     }
     lease_tick(s, x);
-    const struct msg_w_pool m = {.size = used_bytes(x),
-                                 .used = used_bytes(x),
-                                 .limit = x->lease.limit,
-                                 .missing = x->lease.missing};
+    uint64_t used = used_bytes(x) > lease_fat(s, x) ? used_bytes(x) : lease_fat(s, x);
+    const struct msg_w_pool m = {
+        .size = used, .used = used, .limit = x->lease.limit, .missing = x->lease.missing};
     worker_send(s, x, &schema_msg_w_pool, &m, NULL);
 }
 
@@ -868,11 +889,14 @@ void worker_event(struct sim *s, const struct course_event *e, struct chance *r)
 {
     bool domain = s->domains > 0 && e->r % 4 != 0; /* a tenant's own worker, mostly */
     unsigned slot = domain ? DEVICES_MAX + (unsigned)(e->r / 4 % s->domains) : e->actor;
+    unsigned next = s->p.places > 0 ? slot : e->actor;
     struct sim_worker *x = worker_of_device(s, slot);
     if (e->kind == COURSE_ABSENT) {
-        s->device[e->actor].absent++;
+        s->device[next].absent++;
+    } else if (e->kind == COURSE_UNSTARTED && s->p.places > 0) {
+        domain_unstarted(s, slot, e->r / 64);
     } else if (e->kind == COURSE_UNSTARTED) {
-        s->device[e->actor].unstarted++;
+        s->device[next].unstarted++;
     } else if (e->kind == COURSE_DARK) {
         go_dark(s, r);
     } else if (e->kind == COURSE_RECOVER) {

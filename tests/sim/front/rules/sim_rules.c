@@ -9,7 +9,10 @@
 #include "daemon/front/model/tenant.h"
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/workers/record.h"
+#include "tests/sim/front/rules/sim_places.h"
 #include "tests/sim/front/rules/sim_shares.h"
+#include "tests/sim/front/rules/sim_waits.h"
+#include "tests/sim/front/sim.h"
 
 #define SILENCE_NS   (3 * NS_PER_S)
 #define STUCK_NS     (7 * NS_PER_S)
@@ -158,7 +161,8 @@ static bool has_cause(const struct sim_worker *x)
 void rules_killed(struct sim *s, const struct sim_worker *x)
 {
     bool rests = !memory_failed() && !x->lied && (domain_rests(s, x) || domain_is_unwanted(s, x));
-    bool excuse = memory_failed() || x->silent || x->cut || x->lied || !x->ready || s->era > 1;
+    bool excuse = memory_failed() || x->silent || x->cut || x->lied || !x->ready || s->era > 1 ||
+                  x->missed_era != 0;
     if (!excuse && !rests && !has_cause(x) && s->now_ns > s->stalled_ns + 10 * NS_PER_S) {
         sim_fail(s, "killed: the front ends worker %" PRIu64 ", which did nothing wrong", x->id);
     }
@@ -207,8 +211,8 @@ static void check_info(struct sim *s, const struct sim_request *q, struct bytes 
     const struct sim_buffer *b = q->buffer;
     if (q->kind != MSG_KIND_BUFFER_INFO || b == NULL || b->lied || memory_failed() ||
         b->moved_era != 0 || proto_decode(&schema_msg_buffer, message, &m, NULL) != 0 ||
-        m.state == 3 || m.state == 4) {
-        return; /* a sealed buffer is restored */
+        m.state == 3 || m.state == 4 || launcher_has_copy(s, b->handle)) {
+        return; /* a sealed buffer is restored, and so is one that has gone to the host */
     }
     for (unsigned i = s->workers; i > 0; i--) {
         const struct sim_worker *x = s->worker[i - 1];
@@ -239,27 +243,37 @@ static void check_crowd(struct sim *s, const struct sim_client *c, uint64_t paus
     }
 }
 
+/* The first answer to a request that the front takes now. */
+static void check_refusal(struct sim *s, const struct sim_request *q, const struct msg_error *m)
+{
+    places_refused(s, m);
+    if (q->kind == MSG_KIND_BUFFER_CREATE) {
+        check_create(s, q, m);
+    }
+    if (q->kind == MSG_KIND_SUBMIT && m->code == ERR_BUSY) {
+        check_crowd(s, q->client, m->retry_after_ns);
+    }
+}
+
 void rules_answer(struct sim *s, const struct sim_parcel *p, struct bytes message)
 {
     const struct sim_request *q = p->request;
     struct msg_error m;
+    bool fresh = p == s->asked && q->sendings == 1;
     due_answer(s, p, message);
-    if (p == s->asked && q->sendings == 1) {
+    if (fresh) {
         check_info(s, q, message);
     }
     if (proto_kind(message) != MSG_KIND_ERROR ||
         proto_decode(&schema_msg_error, message, &m, NULL) != 0) {
         return;
     }
-    if (q->kind == MSG_KIND_BUFFER_CREATE && p == s->asked && q->sendings == 1) {
-        check_create(s, q, &m);
+    if (fresh) {
+        check_refusal(s, q, &m);
     }
     if (m.code == ERR_BUSY && q->kind == MSG_KIND_SUBMIT && m.retry_after_ns == 0) {
         sim_fail(s, "retry: request %" PRIu64 " of client %u is refused without a time: %.*s",
                  q->seq, q->client->index, (int)m.text.size, (const char *)m.text.data);
-    }
-    if (m.code == ERR_BUSY && q->kind == MSG_KIND_SUBMIT && p == s->asked && q->sendings == 1) {
-        check_crowd(s, q->client, m.retry_after_ns);
     }
 }
 
@@ -453,36 +467,6 @@ static void check_workers(struct sim *s)
     }
 }
 
-/* Jobs do not wait for a device when none can come any more. */
-static void check_hope(struct sim *s)
-{
-    struct front *f = s->f;
-    bool hope = f->device_count == 0 || !f->listed;
-    for (unsigned i = 0; i < f->device_count && !hope; i++) {
-        hope = device_hopeful(f->device[i]);
-    }
-    for (const struct job *j = f->jobs; j != NULL && !hope; j = j->hh.next) {
-        if (j->state == JOB_QUEUED && j->origin != ORIGIN_PROBE && j->device == NULL) {
-            sim_fail(s, "hope: no device can come any more, and job %" PRIu64 " waits for one",
-                     j->id);
-        }
-    }
-}
-
-/* A client that asks for results and notices gets them when they are there. */
-static void check_owed(struct sim *s)
-{
-    bool owed = false;
-    for (const struct session *x = s->f->sessions; x != NULL && !owed; x = x->hh.next) {
-        owed = x->events.wait != NULL && (x->events.message.data != NULL ||
-                                          x->events.results != NULL || x->events.notices != NULL);
-    }
-    s->owed_ns = !owed ? 0 : s->owed_ns == 0 ? s->now_ns : s->owed_ns;
-    if (owed && s->now_ns - s->owed_ns > LATE_NS && s->now_ns - s->stalled_ns > LATE_NS) {
-        sim_fail(s, "owed: a client asks for results, and those that are there are not sent");
-    }
-}
-
 static void check_limits(struct sim *s)
 {
     const struct front *f = s->f;
@@ -530,11 +514,11 @@ void rules_step(struct sim *s)
     for (unsigned i = 0; i < s->f->device_count; i++) {
         domain_check_overrun(s, s->f->device[i]);
     }
-    check_owed(s);
     check_limits(s);
-    check_hope(s);
     monitor_check(s);
     drain_check(s);
+    places_check(s);
+    waits_check(s);
     check_files(s);
 }
 

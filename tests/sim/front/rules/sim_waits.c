@@ -1,0 +1,147 @@
+#include "tests/sim/front/rules/sim_waits.h"
+
+#include <inttypes.h>
+
+#include "daemon/front/model/tenant.h"
+#include "tests/sim/front/sim.h"
+
+#define OWED_NS  NS_PER_S
+#define AWAIT_NS (200 * NS_PER_MS) /* until a job goes on whose buffers have their content */
+
+/* ---- a start --------------------------------------------------------------------------------- */
+
+static bool is_opening(const struct device *d)
+{
+    bool on = d->state == DEVICE_STARTING || d->state == DEVICE_OPENED ||
+              d->state == DEVICE_ADOPTING || d->state == DEVICE_PROBING ||
+              d->state == DEVICE_REPLACED;
+    return on && d->absences == 0 && d->failures < 2;
+}
+
+/* A front is up when a device serves, or when none is left that may yet do so. */
+static void check_up(struct sim *s)
+{
+    struct front *f = s->f;
+    bool first = f->ready_reported && s->up_era != s->era;
+    bool serves = false;
+    if (!first) {
+        return;
+    }
+    s->up_era = s->era;
+    for (unsigned i = 0; i < f->device_count; i++) {
+        serves = serves || device_serves(f->device[i]);
+    }
+    for (unsigned i = 0; i < f->device_count && !serves; i++) {
+        const struct device *d = f->device[i];
+        if (is_opening(d) && !device_drains(d)) {
+            sim_fail(s,
+                     "up: the front says that it is up, none of its devices serves, and device "
+                     "%u is being opened",
+                     i);
+        }
+    }
+}
+
+/* ---- jobs and clients ------------------------------------------------------------------------ */
+
+/* Jobs do not wait for a device when none can come any more. */
+static void check_hope(struct sim *s)
+{
+    struct front *f = s->f;
+    bool hope = f->device_count == 0 || !f->listed;
+    for (unsigned i = 0; i < f->device_count && !hope; i++) {
+        hope = device_hopeful(f->device[i]);
+    }
+    for (const struct job *j = f->jobs; j != NULL && !hope; j = j->hh.next) {
+        if (j->state == JOB_QUEUED && j->origin != ORIGIN_PROBE && j->device == NULL) {
+            sim_fail(s, "hope: no device can come any more, and job %" PRIu64 " waits for one",
+                     j->id);
+        }
+    }
+}
+
+/* A client that asks for results and notices gets them when they are there. */
+static void check_owed(struct sim *s)
+{
+    bool owed = false;
+    for (const struct session *x = s->f->sessions; x != NULL && !owed; x = x->hh.next) {
+        owed = x->events.wait != NULL && (x->events.message.data != NULL ||
+                                          x->events.results != NULL || x->events.notices != NULL);
+    }
+    s->owed_ns = !owed ? 0 : s->owed_ns == 0 ? s->now_ns : s->owed_ns;
+    if (owed && s->now_ns - s->owed_ns > OWED_NS && s->now_ns - s->stalled_ns > OWED_NS) {
+        sim_fail(s, "owed: a client asks for results, and those that are there are not sent");
+    }
+}
+
+/* ---- content --------------------------------------------------------------------------------- */
+
+static bool is_there(const struct job *j)
+{
+    bool there = true;
+    for (unsigned i = 0; i < j->work.use_count; i++) {
+        there = there && buffer_state(j->work.uses[i].buffer) == BUFFER_LIVE;
+    }
+    return there;
+}
+
+/* Jobs that wait for the content of buffers go on when it is there. */
+static void check_content(struct sim *s)
+{
+    const struct job *late = NULL;
+    for (const struct job *j = s->f->awaiting; j != NULL; j = j->await.next) {
+        late = j->wait == WAIT_RESTORE && is_there(j) ? j : late;
+    }
+    s->awaited_ns = late == NULL ? 0 : s->awaited_ns == 0 ? s->now_ns : s->awaited_ns;
+    if (late != NULL && s->now_ns > s->awaited_ns + AWAIT_NS &&
+        s->now_ns > s->stalled_ns + AWAIT_NS && !memory_failed()) {
+        sim_fail(s, "content: job %" PRIu64 " waits for the content of buffers, which is there",
+                 late->id);
+    }
+}
+
+/* ---- workers --------------------------------------------------------------------------------- */
+
+bool waits_missed(struct sim *s, struct sim_worker *x, const struct schema *schema)
+{
+    bool ends = schema == &schema_msg_f_retire || schema == &schema_msg_f_buffer_free ||
+                schema == &schema_msg_f_module_unload || schema == &schema_msg_f_arena_free;
+    bool full = s->course->seed % 4 == 1 && s->device[x->number].pressed_until_ns > s->now_ns &&
+                chance_mix(s->now_ns ^ x->id) % 8 == 0;
+    if (!ends || !full || s->settling || x->state != WORKER_RUNS) {
+        return false;
+    }
+    sim_log(s, "    worker %" PRIu64 " misses %s", x->id, schema->name);
+    x->missed_era = s->era;
+    return true;
+}
+
+/* A worker that missed such a frame is ended, as it keeps what nobody knows. No file but that of a
+ * thread of a worker is kept of it; those of the simulation send others. */
+static void check_workers(struct sim *s)
+{
+    const struct device *d;
+    for (unsigned at = 0; (d = front_next_device(s->f, &at)) != NULL;) {
+        const struct sim_worker *x =
+            d->worker != 0 ? worker_of_device(s, worker_slot_of(s, d)) : NULL;
+        if (d->beater != NULL) {
+            sim_fail(s, "beater: the front reads a file of worker %" PRIu64 " that is no thread's",
+                     d->worker);
+        }
+        if (x != NULL && x->state == WORKER_RUNS && x->missed_era == s->era && !x->killed) {
+            sim_fail(s,
+                     "missed: worker %" PRIu64 " did not get what ends something in it, and goes "
+                     "on",
+                     x->id);
+        }
+    }
+}
+
+void waits_check(struct sim *s)
+{
+    check_up(s);
+    check_hope(s);
+    check_owed(s);
+    check_content(s);
+    check_workers(s);
+}
