@@ -12,8 +12,9 @@
 
 #define LOAD_CLIENTS 6u
 #define LOAD_KINDS   3u
-#define LOAD_FLOWS   (LOAD_CLIENTS * CLASS_COUNT) /* a class of a client: client * classes + class \
-                                                   */
+#define LOAD_FLOWS                                                                                 \
+    (LOAD_CLIENTS * CLASS_COUNT) /* a class of a client: client * classes + class                  \
+                                  */
 #define LOAD_JOBS  4000u
 #define LOAD_LEAST 8u /* elements of the first kind of job */
 
