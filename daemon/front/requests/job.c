@@ -7,7 +7,6 @@
 #include "daemon/front/model/domain.h"
 #include "daemon/front/model/op.h"
 #include "daemon/front/requests/requests.h"
-#include "daemon/front/sched/cap.h"
 #include "daemon/front/sched/conclude.h"
 #include "daemon/front/sched/conduct.h"
 #include "daemon/front/sched/gate.h"
@@ -198,7 +197,7 @@ static bool is_elsewhere(const struct front *f, const struct device *d)
 static void explain_cap(const struct job *j, uint64_t ns, char *out, size_t size)
 {
     size_t used = strlen(out);
-    if (ns > 0 && ns != NS_NEVER) {
+    if (ns > 0) {
         (void)snprintf(out + used, size - used,
                        "; for %.3f ms more its tenant has had its part of the time "
                        "(device_share = %u%% of tenant %s)",
@@ -218,7 +217,6 @@ static void explain_turn(struct front *f, const struct job *j, char *out, size_t
     bool elsewhere = true; /* all devices that it may run on are other workers' now */
     unsigned ahead = queue_ahead(f, j, &more);
     uint64_t most = 0;
-    uint64_t capped_ns = NS_NEVER; /* the least of all devices that it may run on */
     for (unsigned i = 0; i < f->device_count; i++) {
         struct device *d = domain_of(j->tenant, f->device[i]);
         bool any = j->device == NULL && tenant_may_use(j->tenant, i);
@@ -226,9 +224,6 @@ static void explain_turn(struct front *f, const struct job *j, char *out, size_t
         most += may ? device_window(d, f->config.window) : 0;
         held = held && (!may || shares_hold_batch(f, d));
         elsewhere = elsewhere && (!may || is_elsewhere(f, d));
-        const struct stake *stake = j->tenant != NULL ? j->tenant->share.stake[i] : NULL;
-        uint64_t cap_ns = cap_wait_ns(stake, front_now(f));
-        capped_ns = may && cap_ns < capped_ns ? cap_ns : capped_ns;
     }
     (void)snprintf(
         out, size,
@@ -236,7 +231,7 @@ static void explain_turn(struct front *f, const struct job *j, char *out, size_t
         more ? " and more" : "", most,
         held ? "; a batch job waits for the one in flight, beside other classes" : "",
         elsewhere ? "; another worker has the device for now (gpuctl devices: turn)" : "");
-    explain_cap(j, capped_ns, out, size);
+    explain_cap(j, predict_cap_ns(f, j), out, size);
 }
 
 static void explain_restore(const struct job *j, char *out, size_t size)

@@ -312,13 +312,13 @@ static struct ahead ahead_anywhere(struct front *f, const struct job *j, bool al
     return best;
 }
 
-/* The least time until the cap of its tenant lets it go to a device. */
-static uint64_t cap_of(struct front *f, const struct job *j)
+uint64_t predict_cap_ns(struct front *f, const struct job *j)
 {
     uint64_t least = NS_NEVER;
-    for (unsigned i = 0; i < f->device_count; i++) {
+    for (unsigned i = 0; j->tenant != NULL && i < f->device_count; i++) {
         bool may = j->device != NULL ? device_shown(j->device) == i
-                                     : serving_at(j->tenant, f->device[i]) != NULL;
+                                     : tenant_may_use(j->tenant, i) &&
+                                           serving_at(j->tenant, f->device[i]) != NULL;
         uint64_t ns = may ? cap_wait_ns(j->tenant->share.stake[i], turn_now(f)) : NS_NEVER;
         least = ns < least ? ns : least;
     }
@@ -331,7 +331,7 @@ static struct ahead ahead_of(struct front *f, const struct job *j, bool all)
     struct ahead a = j->device != NULL ? ahead_bound(f, j, all) : ahead_anywhere(f, j, all);
     unsigned percent = j->tenant->limits.device_share;
     if (percent > 0) {
-        a.cap_ns = (double)cap_of(f, j);
+        a.cap_ns = (double)predict_cap_ns(f, j);
         a.cap_pace = 100.0 / percent;
     }
     return a;

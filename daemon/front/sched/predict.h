@@ -37,6 +37,9 @@ void predict_learn(const struct job *j, uint64_t ns);
 /* When the job will begin and end. Unknown for one that waits for other jobs, kernels or memory, or
  * for a worker that does not serve. */
 struct prediction predict_job(struct front *f, const struct job *j);
+/* The least time until the cap of its tenant (cap.h) lets it go to a device that it may run on; 0:
+ * it may go. */
+uint64_t predict_cap_ns(struct front *f, const struct job *j);
 /* Whether the device leaves a job that any device may run to another device. Either the other one
  * will finish it earlier, and there is too little such work for all devices, or this device has
  * enough in flight. The device does not wait for longer than it would take itself, and does not

@@ -35,8 +35,8 @@ static void expect(const struct seller *s, double part)
  * required: with `device_share` it gets that part of each device's time, alone and beside others,
  *   from its own worker as from the shared one, and others get the rest
  * defence: `front/sched/cap.c`: cap_holds; `front/sched/shares.c`: search
- * also: `front_cap_test`: in_a_worker_of_its_own, over_a_short_time
- * mutants: cap-holds, cap-domain, cap-back, cap-burst */
+ * also: `front_cap_test`: over_a_short_time
+ * mutants: cap-holds, cap-back, cap-burst */
 START_TEST(alone_on_a_device)
 {
     static const unsigned caps[] = {1, 10, 50, 100};
