@@ -231,13 +231,17 @@ static struct course_pace rivals(struct chance *c, struct course_params *p, unsi
     unsigned reweighs = chance_percent(c, 40) ? 80 : 0;
     be_loaded(c, p);
     WEIGHTS({COURSE_LOAD, 900}, {COURSE_REWEIGH, reweighs}, {COURSE_INQUIRE, 20});
-    if (chance_percent(c, 40)) { /* turns that overrun */
-        WEIGHTS({COURSE_LOAD, 300}, {COURSE_GUILT, 300}, {COURSE_ASK, 200}, {COURSE_STALL, 10},
-                {COURSE_HANG, 15}, {COURSE_INQUIRE, 60});
-        p->run_us = chance_spread(c, 5000, 30000);
-        p->pauses = 50;
-    }
     return pace_of(8 * p->run_us + 20000, 40 + below(c, 60));
+}
+
+static struct course_pace overruns(struct chance *c, struct course_params *p, unsigned *weight)
+{
+    be_loaded(c, p);
+    WEIGHTS({COURSE_LOAD, 300}, {COURSE_GUILT, 300}, {COURSE_ASK, 200}, {COURSE_STALL, 10},
+            {COURSE_HANG, 15}, {COURSE_INQUIRE, 60});
+    p->run_us = chance_spread(c, 4000, 10000);
+    p->pauses = 50;
+    return pace_of(8 * p->run_us + 20000, 60 + below(c, 100));
 }
 
 void course_special(uint64_t seed, struct course_params *p, unsigned weight[COURSE_KINDS],
@@ -249,7 +253,7 @@ void course_special(uint64_t seed, struct course_params *p, unsigned weight[COUR
         [WORLD_HOARD] = hoard,     [WORLD_PAUSED] = paused,   [WORLD_BARE] = bare,
         [WORLD_HOLIDAY] = holiday, [WORLD_SEALS] = seals,     [WORLD_HOSTILE] = hostile,
         [WORLD_LARGE] = large,     [WORLD_DOMAINS] = domains, [WORLD_DUE] = due,
-        [WORLD_SHARES] = shares,   [WORLD_RIVALS] = rivals,
+        [WORLD_SHARES] = shares,   [WORLD_RIVALS] = rivals,   [WORLD_OVERRUNS] = overruns,
     };
     struct chance c = chance_of(seed, 9);
     if (seed % ONE_IN == 0) {

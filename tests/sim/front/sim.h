@@ -147,7 +147,7 @@ struct sim_job {
     bool adopted;      /* a front ended while a worker had it */
     uint64_t life;     /* of its client */
     uint64_t r;
-    uint64_t run_ns; /* that it takes on the first device; 0: follows from `r` */
+    uint64_t run_ns;     /* that it takes on the first device; 0: follows from `r` */
     unsigned flow, kind; /* sim_load.h's; flow: from 1; 0: none */
 };
 
@@ -489,8 +489,8 @@ struct sim_worker {
     size_t last_size;
     bool rings_asked;
     uint64_t stream_ns[SIM_STREAMS]; /* when a job of the stream last ended; sim_load.c's */
-    bool unread;       /* the front may have frames to read */
-    uint64_t told_era; /* the front that knows that it has ended; 0: none */
+    bool unread;                     /* the front may have frames to read */
+    uint64_t told_era;               /* the front that knows that it has ended; 0: none */
 };
 
 struct sim_worker *worker_make(struct sim *s, uint64_t id, unsigned number);
@@ -747,10 +747,10 @@ void fair_result(struct sim *s, struct sim_job *j);
 struct sim {
     const struct course *course;
     struct course_params p;
-    struct sim_load *load;   /* owned; NULL: no such world */
-    struct share_book *book; /* the same; rules/sim_shares.c's */
+    struct sim_load *load;       /* owned; NULL: no such world */
+    struct share_book *book;     /* the same; rules/sim_shares.c's */
     struct charge_book *charges; /* the same; rules/sim_charge.c's */
-    FILE *log; /* NULL: none */
+    FILE *log;                   /* NULL: none */
     uint64_t now_ns;
     bool settling; /* the course is over: no more mishaps */
     struct haps agenda;

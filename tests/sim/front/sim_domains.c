@@ -252,7 +252,8 @@ void domain_check_turn(struct sim *s, const struct device *d, uint64_t job)
 {
     const struct device *base = d->base != NULL ? d->base : d;
     const struct device *x = base;
-    if (s->p.special != WORLD_DOMAINS && s->p.special != WORLD_RIVALS) {
+    if (s->p.special != WORLD_DOMAINS && s->p.special != WORLD_RIVALS &&
+        s->p.special != WORLD_OVERRUNS) {
         return;
     }
     for (; x != NULL; x = x == base ? base->domains : x->domain_next) {

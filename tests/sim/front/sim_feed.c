@@ -22,7 +22,8 @@ static void feed(struct sim *s, struct sim_client *c, struct chance *r)
     if (c->axpy == 0) {
         ask_find(s, c);
     }
-    while (c->axpy != 0 && s->load->jobs < LOAD_JOBS && c->jobs < s->load->client[c->index].target && ask_room(c)) {
+    while (c->axpy != 0 && s->load->jobs < LOAD_JOBS &&
+           c->jobs < s->load->client[c->index].target && ask_room(c)) {
         s->load->jobs++;
         send_one(s, c, r);
     }

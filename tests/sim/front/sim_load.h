@@ -12,9 +12,11 @@
 
 #define LOAD_CLIENTS 6u
 #define LOAD_KINDS   3u
-#define LOAD_FLOWS   (LOAD_CLIENTS * CLASS_COUNT) /* a class of a client: client * classes + class */
-#define LOAD_JOBS    4000u
-#define LOAD_LEAST   8u                           /* elements of the first kind of job */
+#define LOAD_FLOWS                                                                                 \
+    (LOAD_CLIENTS * CLASS_COUNT) /* a class of a client: client * classes + class                  \
+                                  */
+#define LOAD_JOBS  4000u
+#define LOAD_LEAST 8u /* elements of the first kind of job */
 
 struct load_kind {
     double known_ns[DEVICES_MAX]; /* of its jobs, when one was sent last; 0: not known */
@@ -24,10 +26,10 @@ struct load_kind {
 struct load_client {
     struct load_kind kind[LOAD_KINDS];
     unsigned weight, least_weight; /* least: so far */
-    unsigned first_class; /* that its jobs may have */
-    unsigned wish;        /* class that they ask for */
+    unsigned first_class;          /* that its jobs may have */
+    unsigned wish;                 /* class that they ask for */
     bool trusted;
-    bool wild; /* its jobs are brief mostly, and long now and then */
+    bool wild;        /* its jobs are brief mostly, and long now and then */
     uint64_t rate;    /* bytes a second that it transfers; 0: no limit */
     uint64_t devices; /* a bit for each that it may use */
     uint64_t hard;    /* bytes of its buffers on a device; 0: no limit */
@@ -46,8 +48,8 @@ struct sim_load {
     unsigned jobs;    /* so far; no more than LOAD_JOBS */
     bool brief;       /* jobs of some tenants take less than it takes to begin them */
     bool outliers;    /* some jobs take far longer than others of their kind, and some switches */
-    uint64_t switch_ns, gap_ns;  /* between two workers, and between two jobs of a stream */
-    unsigned slow[DEVICES_MAX];  /* times what the first device takes */
+    uint64_t switch_ns, gap_ns; /* between two workers, and between two jobs of a stream */
+    unsigned slow[DEVICES_MAX]; /* times what the first device takes */
     struct load_client client[LOAD_CLIENTS];
     struct {
         uint64_t worker;   /* that had the device last */
@@ -55,6 +57,12 @@ struct sim_load {
         unsigned switches;
     } context[DEVICES_MAX];
 };
+
+/* Whether tenants have workers of their own. */
+static inline bool load_rivals(const struct sim *s)
+{
+    return s->p.special == WORLD_RIVALS || s->p.special == WORLD_OVERRUNS;
+}
 
 /* Whether the world has such tenants. */
 static inline bool load_is(const struct sim *s)

@@ -66,9 +66,9 @@ struct sim_job *special_bare(struct sim *s, struct sim_client *c, const struct s
     bool bulk = how->bulk;
     static const uint8_t large[SIM_BULK_BYTES];
     uint32_t data[SMALL];
-    uint64_t count = how->elements > 0            ? how->elements
+    uint64_t count = how->elements > 0           ? how->elements
                      : s->p.special == WORLD_DUE ? SMALL
-                                                  : 1 + chance_below(r, SMALL);
+                                                 : 1 + chance_below(r, SMALL);
     for (unsigned i = 0; i < SMALL; i++) {
         data[i] = i;
     }

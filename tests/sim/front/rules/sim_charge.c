@@ -7,7 +7,7 @@
 #include "daemon/front/model/flight.h"
 #include "tests/sim/front/rules/sim_shares.h"
 
-#define OFF    0.03            /* of what is charged */
+#define OFF    0.03              /* of what is charged */
 #define OFF_NS (200 * NS_PER_US) /* turns of the loop */
 
 /* A job in a worker. */
@@ -125,7 +125,8 @@ static void check(struct sim *s, const struct job *j, const struct charge_entry 
     double time = (double)(s->now_ns - x->since_ns);
     double part = time > 0 ? (s->charges->device[device].parts - x->since) / time : 1;
     double due = ran * (part < 1 ? part : 1);
-    double off = (double)j->device_ns > due ? (double)j->device_ns - due : due - (double)j->device_ns;
+    double off =
+        (double)j->device_ns > due ? (double)j->device_ns - due : due - (double)j->device_ns;
     if (off > OFF * due + OFF_NS) {
         sim_fail(s,
                  "charge: job %" PRIu64 " ran for %.0f us beside others, is charged for %.0f, and "

@@ -23,10 +23,11 @@ static void check_step(struct sim *s, const struct sim_job *k, unsigned device, 
         most *= STEP;
     }
     if (x->known_ns[device] > 0 && ns > most) {
-        sim_fail(s,
-                 "forecast: jobs of client %u were sure to take %.0f us, %u of them ended, and they "
-                 "are sure to take %.0f now",
-                 k->client->index, x->known_ns[device] / 1e3, x->ended[device], ns / 1e3);
+        sim_fail(
+            s,
+            "forecast: jobs of client %u were sure to take %.0f us, %u of them ended, and they "
+            "are sure to take %.0f now",
+            k->client->index, x->known_ns[device] / 1e3, x->ended[device], ns / 1e3);
     }
     x->known_ns[device] = ns;
     x->ended[device] = 0;
@@ -35,7 +36,8 @@ static void check_step(struct sim *s, const struct sim_job *k, unsigned device, 
 /* The front sends the job to the worker. */
 void forecast_sent(struct sim *s, uint64_t worker, uint64_t job, const struct sim_job *k)
 {
-    const struct job *j = s->book != NULL && k != NULL && k->flow > 0 ? job_find(s->f->jobs, job) : NULL;
+    const struct job *j =
+        s->book != NULL && k != NULL && k->flow > 0 ? job_find(s->f->jobs, job) : NULL;
     const struct device *d = j != NULL ? j->device : NULL;
     if (d == NULL || d->worker != worker || j->tenant == NULL || memory_failed() ||
         s->load->client[k->client->index].wild) {
@@ -44,7 +46,8 @@ void forecast_sent(struct sim *s, uint64_t worker, uint64_t job, const struct si
     struct estimate x = predict_cost(j, d);
     const struct load_client *t = &s->load->client[k->client->index];
     double usual = (double)t->run_ns[k->kind] * s->load->slow[device_shown(d)];
-    if (x.sure && ((double)x.ns * (double)s->p.streams < LEAST * usual || (double)x.ns > MOST * usual)) {
+    if (x.sure &&
+        ((double)x.ns * (double)s->p.streams < LEAST * usual || (double)x.ns > MOST * usual)) {
         sim_fail(s,
                  "forecast: job %" PRIu64 " of client %u is sure to take %" PRIu64
                  " us, such jobs take %.0f",

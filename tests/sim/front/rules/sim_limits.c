@@ -36,8 +36,8 @@ static uint64_t buffers_of(const struct sim *s, const struct tenant *t, unsigned
     uint64_t sum = 0;
     uint32_t cursor = 0;
     for (const struct buffer *b; (b = idmap_next(&s->f->buffers, &cursor, NULL)) != NULL;) {
-        bool here = b->tenant == t && b->device == device && !b->freed &&
-                    buffer_state(b) == BUFFER_LIVE;
+        bool here =
+            b->tenant == t && b->device == device && !b->freed && buffer_state(b) == BUFFER_LIVE;
         sum += here ? b->bytes : 0;
     }
     return sum;

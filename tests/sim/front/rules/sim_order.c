@@ -41,8 +41,9 @@ static void check_place(struct sim *s, const struct job *j, const struct load_cl
                         unsigned device)
 {
     if (j->job_class < t->first_class) {
-        sim_fail(s, "order: job %" PRIu64 " of tenant %s has class %" PRIu64 ", its first one is %u", j->id,
-                 j->tenant->name, j->job_class, t->first_class);
+        sim_fail(s,
+                 "order: job %" PRIu64 " of tenant %s has class %" PRIu64 ", its first one is %u",
+                 j->id, j->tenant->name, j->job_class, t->first_class);
     }
     if ((t->devices >> device & 1) == 0) {
         sim_fail(s, "order: job %" PRIu64 " goes to device %u, which tenant %s may not use", j->id,
@@ -55,8 +56,8 @@ static void check_place(struct sim *s, const struct job *j, const struct load_cl
 /* The worker could take the job now. */
 static bool could_go(const struct sim *s, struct device *base, const struct job *j)
 {
-    bool may = j->device == NULL ? tenant_may_use(j->tenant, base->index)
-                                 : device_base(j->device) == base;
+    bool may =
+        j->device == NULL ? tenant_may_use(j->tenant, base->index) : device_base(j->device) == base;
     const struct device *d = may ? shares_goal(j, base) : NULL;
     return d != NULL && device_takes(d) && !d->exclusive && !d->stopped &&
            d->inflight_count < device_window(d, s->f->config.window) &&
@@ -86,7 +87,8 @@ static void check_batch(struct sim *s, const struct job *j, const struct device 
 {
     unsigned batch = count(base, NULL, CLASS_BATCH);
     if (batch > device_usual_streams(base) + 1 && count(base, NULL, CLASS_COUNT) > 0) {
-        sim_fail(s, "order: batch job %" PRIu64 " is sent beside %u others and jobs of other classes",
+        sim_fail(s,
+                 "order: batch job %" PRIu64 " is sent beside %u others and jobs of other classes",
                  j->id, batch - 1);
     }
 }
@@ -120,8 +122,8 @@ static void check_full(struct sim *s, const struct job *j, const struct load_cli
     }
     unsigned flow = load_flow(s, (unsigned)(t - s->load->client), job_rank_class(j));
     bool known = shares_known(s, base->index, flow) > 30;
-    if (base->domains != NULL && d->owner != NULL && known && !t->wild &&
-        waiting * least / streams > 2 * TURN_LEAST_NS + least) {
+    if (base->domains != NULL && d->owner != NULL && known && !t->wild && !s->load->outliers &&
+        waiting * least / streams > 4 * TURN_LEAST_NS + 2 * least) {
         sim_fail(s,
                  "order: job %" PRIu64 " is sent behind %u others of worker %" PRIu64
                  ", which takes turns, and they take %" PRIu64 " us each",

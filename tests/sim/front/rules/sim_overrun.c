@@ -80,7 +80,8 @@ void overrun_step(struct sim *s)
                                              ? worker_of_device(s, worker_slot_of(s, d))
                                              : NULL;
             const struct sim_worker_job *j = x != NULL && !x->silent ? first_of(x) : NULL;
-            if (j != NULL && s->now_ns > j->began_ns + NS_PER_MS && !x->lied && x->id == d->worker) {
+            if (j != NULL && s->now_ns > j->began_ns + NS_PER_MS && !x->lied &&
+                x->id == d->worker) {
                 sim_fail(s,
                          "overrun: others go on beside worker %" PRIu64 " of a tenant, whose job "
                          "%" PRIu64 " does not end",

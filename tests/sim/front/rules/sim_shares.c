@@ -8,23 +8,24 @@
 #include "daemon/front/model/window.h"
 #include "daemon/front/sched/turns.h"
 
-#define LEAD_NS   (20e6)          /* sched/shares.h: before a tenant that may have no more */
-#define RISK_NS   (100e6)         /* of one tenant in flight: it may have no more */
-#define LOOP_NS   (200e3)         /* turns of the loop */
-#define FEW       3u              /* ready jobs at the last look: none may have been left since */
+#define LEAD_NS   (20e6)  /* sched/shares.h: before a tenant that may have no more */
+#define RISK_NS   (100e6) /* of one tenant in flight: it may have no more */
+#define LOOP_NS   (200e3) /* turns of the loop */
+#define BATCH_OFF 0.75    /* of their part: what jobs cost is known a little off */
+#define FEW       3u      /* ready jobs at the last look: none may have been left since */
 #define USUAL     TENANT_WEIGHT_USUAL
 #define PAIRS     (LOAD_FLOWS * LOAD_FLOWS)
 
 /* Times are of a device, in ns: where jobs of several streams run, they divide it. */
 struct share_flow {
-    double got;      /* so far */
-    double switched; /* while the device went to its worker */
-    double longest;  /* of its jobs, without others beside */
-    unsigned ended;  /* of them */
-    unsigned ready; /* jobs, as of the last look */
-    uint64_t ready_ns; /* since when its only job is ready; 0: it has more, or none */
-    double paid;       /* for the ways to its worker and back, where a turn was cut for it */
-    bool waits;     /* some were ready at each look since the next was noted */
+    double got;               /* so far */
+    double switched;          /* while the device went to its worker */
+    double longest;           /* of its jobs, without others beside */
+    unsigned ended;           /* of them */
+    unsigned ready;           /* jobs, as of the last look */
+    uint64_t ready_ns;        /* since when its only job is ready; 0: it has more, or none */
+    double paid;              /* for the ways to its worker and back, where a turn was cut for it */
+    bool waits;               /* some were ready at each look since the next was noted */
     double since[LOAD_FLOWS]; /* least lead of each other flow, since then */
 };
 
@@ -33,8 +34,8 @@ struct share_book {
         uint64_t at_ns; /* until which is counted */
         unsigned most;  /* jobs in flight at once */
         unsigned ended[LOAD_CLIENTS];
-        uint64_t turn_ns; /* when the worker that has the device got it */
-        unsigned holder;  /* the client whose worker that is; LOAD_CLIENTS: none's */
+        uint64_t turn_ns;       /* when the worker that has the device got it */
+        unsigned holder;        /* the client whose worker that is; LOAD_CLIENTS: none's */
         bool dry[LOAD_CLIENTS]; /* its last turn ended with nothing ready */
         bool batch_waits;
         double batch_least; /* least that batch jobs were behind, since some wait */
@@ -54,7 +55,7 @@ static double weight_of(const struct sim *s, unsigned flow)
 
 void shares_book_begin(struct sim *s)
 {
-    s->book = load_is(s) && s->p.pauses == 0 ? calloc(1, sizeof *s->book) : NULL;
+    s->book = load_is(s) && s->p.special != WORLD_OVERRUNS ? calloc(1, sizeof *s->book) : NULL;
 }
 
 void shares_book_finish(struct sim *s)
@@ -156,9 +157,11 @@ static void count_ready(struct sim *s)
     for (const struct job *j = s->f->jobs; j != NULL; j = j->hh.next) {
         bool ready = j->state == JOB_QUEUED && j->sched.ready.in && j->tenant != NULL;
         const struct load_client *t = ready ? load_client_of(s, j->tenant->name) : NULL;
-        unsigned flow = t != NULL ? load_flow(s, (unsigned)(t - s->load->client), job_rank_class(j)) : 0;
+        unsigned flow =
+            t != NULL ? load_flow(s, (unsigned)(t - s->load->client), job_rank_class(j)) : 0;
         for (unsigned i = 0; t != NULL && i < s->p.devices; i++) {
-            bool may = j->device == NULL ? (t->devices >> i & 1) != 0 : device_shown(j->device) == i;
+            bool may =
+                j->device == NULL ? (t->devices >> i & 1) != 0 : device_shown(j->device) == i;
             s->book->device[i].flow[flow].ready += may;
         }
     }
@@ -184,7 +187,7 @@ static double turn_ns(const struct sim *s)
 {
     double ns = TURN_COSTS * (double)s->load->switch_ns * (s->load->outliers ? 3 : 1.5);
     ns = ns > TURN_LEAST_NS ? ns : TURN_LEAST_NS;
-    return s->p.special != WORLD_RIVALS ? 0 : ns < TURN_MOST_NS ? ns : TURN_MOST_NS;
+    return !load_rivals(s) ? 0 : ns < TURN_MOST_NS ? ns : TURN_MOST_NS;
 }
 
 /* What D + 1 jobs of the flow cost. */
@@ -214,15 +217,16 @@ static double bound_of(const struct sim *s, const struct share_device *d, unsign
  * a little off where streams run dry at the end of each turn. */
 static double lead(const struct sim *s, const struct share_device *d, unsigned y, unsigned x)
 {
-    double off = s->p.special == WORLD_RIVALS ? 0.08 : 0.03;
+    double off = load_rivals(s) ? 0.08 : 0.03;
     double had = (1 - off) * (d->flow[y].got + d->flow[y].paid);
     return had / weight_of(s, y) - d->flow[x].got / weight_of(s, x);
 }
 
 static const char *name_of(unsigned class)
 {
-    static const char *const names[] = {
-        [CLASS_REALTIME] = "realtime", [CLASS_INTERACTIVE] = "interactive", [CLASS_BATCH] = "batch"};
+    static const char *const names[] = {[CLASS_REALTIME] = "realtime",
+                                        [CLASS_INTERACTIVE] = "interactive",
+                                        [CLASS_BATCH] = "batch"};
     return names[class];
 }
 
@@ -255,7 +259,7 @@ static unsigned first_ready(const struct share_device *d, unsigned client)
 {
     unsigned class = 0;
     while (class < CLASS_COUNT && d->flow[client * CLASS_COUNT + class].ready == 0) {
-        class++;
+        class ++;
     }
     return class;
 }
@@ -322,8 +326,8 @@ void shares_turn(struct sim *s, unsigned device, const struct sim_worker *x)
     d->turn_ns = s->now_ns;
 }
 
-/* A tenant with one job at a time waits for what is in flight, and until the others have had as much
- * as its last job. */
+/* A tenant with one job at a time waits for what is in flight, and until the others have had as
+ * much as its last job. */
 static void check_wait(struct sim *s, unsigned device, unsigned x)
 {
     const struct share_device *d = &s->book->device[device];
@@ -331,19 +335,23 @@ static void check_wait(struct sim *s, unsigned device, unsigned x)
     unsigned client = x / CLASS_COUNT;
     double way = 2 * (double)s->load->switch_ns;
     double bound = LOOP_NS;
-    bool plain = !s->load->outliers && s->p.devices == 1 && f->ended > 2 &&
-                 class_of(x) == CLASS_INTERACTIVE;
+    bool plain =
+        !s->load->outliers && s->p.devices == 1 && f->ended > 2 && class_of(x) == CLASS_INTERACTIVE;
     for (unsigned y = 0; y < LOAD_FLOWS; y++) {
         plain = plain && (class_of(y) >= CLASS_INTERACTIVE || d->flow[y].longest == 0);
-        double by = s->load->client[y / CLASS_COUNT].weight / (double)s->load->client[client].least_weight;
-        bound += d->flow[y].longest == 0 || y == x ? 0 : 2 * flight_ns(s, d, y) + 2 * way + by * (f->longest + way);
+        double by =
+            s->load->client[y / CLASS_COUNT].weight / (double)s->load->client[client].least_weight;
+        bound += d->flow[y].longest == 0 || y == x
+                     ? 0
+                     : 2 * flight_ns(s, d, y) + 2 * way + by * (f->longest + way);
     }
     uint64_t since = f->ready_ns > s->load->anew_ns ? f->ready_ns : s->load->anew_ns;
     if (plain && f->ready_ns != 0 && (double)(s->now_ns - since) > bound) {
-        sim_fail(s,
-                 "turns: a job of client %u, which has one at a time, waits for device %u for %" PRIu64
-                 " us, at most %.0f follow from what is in flight",
-                 client, device, (s->now_ns - since) / NS_PER_US, bound / 1e3);
+        sim_fail(
+            s,
+            "turns: a job of client %u, which has one at a time, waits for device %u for %" PRIu64
+            " us, at most %.0f follow from what is in flight",
+            client, device, (s->now_ns - since) / NS_PER_US, bound / 1e3);
     }
 }
 
@@ -379,11 +387,34 @@ static double most_flight_ns(const struct sim *s, const struct share_device *d, 
     return most;
 }
 
+/* Beside others no more batch jobs are in flight than streams, and one: what the briefest of these
+ * take, of what the longest others take. */
+static double batch_most(const struct sim *s, const struct share_device *d)
+{
+    double brief = 0;
+    double longest = 0;
+    double few = (double)s->p.streams + 1;
+    for (unsigned k = 0; k < LOAD_FLOWS; k++) {
+        const struct load_client *t = &s->load->client[k / CLASS_COUNT];
+        double least = (double)t->run_ns[0];
+        for (unsigned i = 1; i < LOAD_KINDS; i++) {
+            least = (double)t->run_ns[i] < least ? (double)t->run_ns[i] : least;
+        }
+        least = t->wild ? least / 8 : least;
+        bool own = class_of(k) == CLASS_BATCH && d->flow[k].longest > 0;
+        brief = own && (brief == 0 || least < brief) ? least : brief;
+        longest = !own && d->flow[k].longest > longest ? d->flow[k].longest : longest;
+    }
+    return d->most <= few || longest == 0 ? 1e9 : few * brief / ((d->most - few) * longest);
+}
+
 /* They get a part of what others want all of, as long as some are ready. */
 static void check_batch(struct sim *s, unsigned device)
 {
     struct share_device *d = &s->book->device[device];
     double part = s->load->percent / (100.0 - s->load->percent);
+    double most = batch_most(s, d);
+    part = part < most ? part : most;
     bool waits = false;
     double batch = 0;
     double others = 0;
@@ -392,11 +423,11 @@ static void check_batch(struct sim *s, unsigned device)
         waits = waits || (own && d->flow[k].ready > 0 && !is_risky(d, k));
         *(own ? &batch : &others) += d->flow[k].got;
     }
-    double behind = 0.9 * part * others - batch;
+    double behind = BATCH_OFF * part * others - batch;
     d->batch_least = !waits || !d->batch_waits || behind < d->batch_least ? behind : d->batch_least;
     d->batch_waits = waits;
-    double bound = (part + 1) * (most_flight_ns(s, d, false) + turn_ns(s) + LOOP_NS) +
-                   2 * most_flight_ns(s, d, true);
+    double bound = 2 * (part + 1) * (most_flight_ns(s, d, false) + turn_ns(s) + LOOP_NS) +
+                   4 * most_flight_ns(s, d, true);
     if (behind - d->batch_least > bound) {
         sim_fail(s,
                  "shares: batch jobs always wait for device %u, and are %.3f ms behind their part "

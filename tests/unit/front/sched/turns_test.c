@@ -343,7 +343,6 @@ END_TEST
 SUITE_MAIN("turns", shares_follow_weights_across_domains, equal_weights_share_alike_across_domains,
            time_is_charged_once_across_domains, a_turn_is_cut_for_an_earlier_class,
            a_turn_is_cut_for_a_tenant_with_few_jobs, a_turn_of_a_small_weight_delays_no_others,
-           a_worker_alone_keeps_the_device,
-           turns_follow_what_a_switch_costs, the_length_has_bounds,
+           a_worker_alone_keeps_the_device, turns_follow_what_a_switch_costs, the_length_has_bounds,
            a_flood_of_brief_jobs_pays_for_the_device, a_slow_switch_says_little,
            a_job_that_waits_for_memory_has_no_part_of_the_device)
