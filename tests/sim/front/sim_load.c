@@ -20,6 +20,15 @@ static void choose_weight(const struct sim *s, unsigned client)
     t->least_weight = least ? t->weight : t->least_weight;
 }
 
+static void choose_limits(const struct sim *s, struct load_client *t, struct chance *c)
+{
+    t->rate = chance_percent(c, 12) ? 65536u << chance_below(c, 4) : 0;
+    if (chance_percent(c, 25)) {
+        t->devices = UINT64_C(1) << chance_below(c, s->p.devices);
+    }
+    t->hard = chance_percent(c, 25) ? 4096u << chance_below(c, 4) : 0;
+}
+
 static void choose_client(struct sim *s, unsigned client)
 {
     struct chance c = chance_of(s->course->seed, 40 + client);
@@ -42,11 +51,7 @@ static void choose_client(struct sim *s, unsigned client)
     for (unsigned i = 0; i < LOAD_KINDS; i++) {
         t->run_ns[i] = base + base * chance_below(&c, 200) / 100;
     }
-    t->rate = chance_percent(&c, 12) ? 65536u << chance_below(&c, 4) : 0;
-    if (chance_percent(&c, 25)) {
-        t->devices = UINT64_C(1) << chance_below(&c, s->p.devices);
-    }
-    t->hard = chance_percent(&c, 25) ? 4096u << chance_below(&c, 4) : 0;
+    choose_limits(s, t, &c);
     choose_weight(s, client);
 }
 

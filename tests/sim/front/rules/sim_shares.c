@@ -301,16 +301,22 @@ static void check_length(struct sim *s, unsigned device, unsigned next)
     }
 }
 
+static const struct sim_worker_job *first_load(const struct sim_worker *x)
+{
+    const struct sim_worker_job *j = *x->live;
+    while (j != NULL && (j->state == WJOB_ENDED || j->job == NULL || j->job->flow == 0)) {
+        j = j->next;
+    }
+    return j;
+}
+
 void shares_turn(struct sim *s, unsigned device, const struct sim_worker *x)
 {
     if (s->book == NULL) {
         return;
     }
     struct share_device *d = &s->book->device[device];
-    const struct sim_worker_job *j = *x->live;
-    while (j != NULL && (j->state == WJOB_ENDED || j->job == NULL || j->job->flow == 0)) {
-        j = j->next;
-    }
+    const struct sim_worker_job *j = first_load(x);
     unsigned next = j != NULL ? (j->job->flow - 1) / CLASS_COUNT : LOAD_CLIENTS;
     bool own = d->holder < LOAD_CLIENTS && next < LOAD_CLIENTS && d->holder != next;
     if (own && !s->load->client[next].trusted && !s->load->client[d->holder].trusted) {
