@@ -203,7 +203,7 @@ static struct course_pace due(struct chance *c, struct course_params *p, unsigne
 /* Jobs of known times, from tenants that share one or two devices. */
 static void be_loaded(struct chance *c, struct course_params *p)
 {
-    be_plain(p, chance_percent(c, 75) ? 1 : 2, 3 + chance_below(c, 3));
+    be_plain(p, chance_percent(c, 60) ? 1 : 2, 3 + chance_below(c, 3));
     p->streams = 1 + chance_below(c, 4);
     p->urgent = p->streams > 1 ? chance_below(c, 2) : 0;
     p->run_us = chance_spread(c, 500, 4000);

@@ -22,8 +22,8 @@ static void choose_weight(const struct sim *s, unsigned client)
 
 static void choose_limits(const struct sim *s, struct load_client *t, struct chance *c)
 {
-    t->rate = chance_percent(c, 12) ? 65536u << chance_below(c, 4) : 0;
-    if (chance_percent(c, 25)) {
+    t->rate = chance_percent(c, 25) ? 65536u << chance_below(c, 4) : 0;
+    if (chance_percent(c, 35)) {
         t->devices = UINT64_C(1) << chance_below(c, s->p.devices);
     }
     t->hard = chance_percent(c, 25) ? 4096u << chance_below(c, 4) : 0;
