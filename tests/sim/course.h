@@ -45,26 +45,27 @@
     X(divided, 0, 1)     /* 1: devices are instances of one GPU; a process sees one */             \
     X(automatic, 0, 1)   /* 1: the front chooses the back end, and has none of the first */        \
     X(guaranteed, 0, 40) /* percent of a device, to each tenant with a socket or tokens */         \
-    X(special, 0, 14)    /* enum course_world */
+    X(special, 0, 15)    /* enum course_world */
 
 /* What a world has more of than others, so that it comes to limits that the usual ones do not see.
  * Its own kinds of events are those from COURSE_USUAL on. */
 enum course_world {
     WORLD_USUAL,
-    WORLD_HELD,    /* a monitor, and drivers that ask for a recovery of their devices */
-    WORLD_TURNS,   /* many requests arrive while the front stands still */
-    WORLD_UNREAD,  /* clients acknowledge thousands of answers at once, at the end */
-    WORLD_HOARD,   /* thousands of buffers, which are lost together */
-    WORLD_PAUSED,  /* kernels that never end beside jobs that pause between two of theirs */
-    WORLD_BARE,    /* jobs without buffers, which any device may run; large arguments */
-    WORLD_HOLIDAY, /* tenants without sessions leave buffers that are lost */
-    WORLD_SEALS,   /* few descriptors, and many sealed buffers */
-    WORLD_HOSTILE, /* one client has all mishaps; another has small jobs, and waits */
-    WORLD_LARGE,   /* as many devices and tenants as there may be */
-    WORLD_DOMAINS, /* tenants with workers of their own, which end and idle */
-    WORLD_DUE,     /* jobs of known times with deadlines, some of which cannot be met */
-    WORLD_SHARES,  /* tenants with weights and classes, which always have jobs, or none */
-    WORLD_RIVALS,  /* the same, with workers of their own, which take turns */
+    WORLD_HELD,     /* a monitor, and drivers that ask for a recovery of their devices */
+    WORLD_TURNS,    /* many requests arrive while the front stands still */
+    WORLD_UNREAD,   /* clients acknowledge thousands of answers at once, at the end */
+    WORLD_HOARD,    /* thousands of buffers, which are lost together */
+    WORLD_PAUSED,   /* kernels that never end beside jobs that pause between two of theirs */
+    WORLD_BARE,     /* jobs without buffers, which any device may run; large arguments */
+    WORLD_HOLIDAY,  /* tenants without sessions leave buffers that are lost */
+    WORLD_SEALS,    /* few descriptors, and many sealed buffers */
+    WORLD_HOSTILE,  /* one client has all mishaps; another has small jobs, and waits */
+    WORLD_LARGE,    /* as many devices and tenants as there may be */
+    WORLD_DOMAINS,  /* tenants with workers of their own, which end and idle */
+    WORLD_DUE,      /* jobs of known times with deadlines, some of which cannot be met */
+    WORLD_SHARES,   /* tenants with weights and classes, which always have jobs, or none */
+    WORLD_RIVALS,   /* the same, with workers of their own, which take turns */
+    WORLD_OVERRUNS, /* and with kernels that do not end, and workers that hang */
     COURSE_WORLDS,
 };
 

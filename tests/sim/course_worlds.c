@@ -204,7 +204,7 @@ static struct course_pace due(struct chance *c, struct course_params *p, unsigne
 /* Jobs of known times, from tenants that share one or two devices. */
 static void be_loaded(struct chance *c, struct course_params *p)
 {
-    be_plain(p, chance_percent(c, 75) ? 1 : 2, 3 + chance_below(c, 3));
+    be_plain(p, chance_percent(c, 60) ? 1 : 2, 3 + chance_below(c, 3));
     p->streams = 1 + chance_below(c, 4);
     p->urgent = p->streams > 1 ? chance_below(c, 2) : 0;
     p->run_us = chance_spread(c, 500, 4000);
@@ -232,13 +232,17 @@ static struct course_pace rivals(struct chance *c, struct course_params *p, unsi
     unsigned reweighs = chance_percent(c, 40) ? 80 : 0;
     be_loaded(c, p);
     WEIGHTS({COURSE_LOAD, 900}, {COURSE_REWEIGH, reweighs}, {COURSE_INQUIRE, 20});
-    if (chance_percent(c, 40)) { /* turns that overrun */
-        WEIGHTS({COURSE_LOAD, 300}, {COURSE_GUILT, 300}, {COURSE_ASK, 200}, {COURSE_STALL, 10},
-                {COURSE_HANG, 15}, {COURSE_INQUIRE, 60});
-        p->run_us = chance_spread(c, 5000, 30000);
-        p->pauses = 50;
-    }
     return pace_of(8 * p->run_us + 20000, 40 + below(c, 60));
+}
+
+static struct course_pace overruns(struct chance *c, struct course_params *p, unsigned *weight)
+{
+    be_loaded(c, p);
+    WEIGHTS({COURSE_LOAD, 300}, {COURSE_GUILT, 300}, {COURSE_ASK, 200}, {COURSE_STALL, 10},
+            {COURSE_HANG, 15}, {COURSE_INQUIRE, 60});
+    p->run_us = chance_spread(c, 4000, 10000);
+    p->pauses = 50;
+    return pace_of(8 * p->run_us + 20000, 60 + below(c, 100));
 }
 
 void course_special(uint64_t seed, struct course_params *p, unsigned weight[COURSE_KINDS],
@@ -250,7 +254,7 @@ void course_special(uint64_t seed, struct course_params *p, unsigned weight[COUR
         [WORLD_HOARD] = hoard,     [WORLD_PAUSED] = paused,   [WORLD_BARE] = bare,
         [WORLD_HOLIDAY] = holiday, [WORLD_SEALS] = seals,     [WORLD_HOSTILE] = hostile,
         [WORLD_LARGE] = large,     [WORLD_DOMAINS] = domains, [WORLD_DUE] = due,
-        [WORLD_SHARES] = shares,   [WORLD_RIVALS] = rivals,
+        [WORLD_SHARES] = shares,   [WORLD_RIVALS] = rivals,   [WORLD_OVERRUNS] = overruns,
     };
     struct chance c = chance_of(seed, 9);
     struct chance other = chance_of(seed, 10);

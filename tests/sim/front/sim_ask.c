@@ -603,7 +603,7 @@ void ask_guilt(struct sim *s, struct sim_client *c, struct chance *r)
     ask_encode(s, &schema_step, &p, &steps);
     struct msg_submit m = {.steps = proto_list_of(&steps, 1),
                            .flags = chance_percent(r, 70) ? SUBMIT_ASYNC : 0};
-    if (s->p.special == WORLD_RIVALS && chance_percent(r, 30)) {
+    if (s->p.special == WORLD_OVERRUNS && chance_percent(r, 30)) {
         m.limit_ns = chance_spread(r, 200 * NS_PER_MS, 900 * NS_PER_MS);
     }
     ask_job_send(s, j, &m);

@@ -321,7 +321,8 @@ void domain_check_turn(struct sim *s, const struct device *d, uint64_t job)
         sim_fail(s, "places: job %" PRIu64 " is sent to worker %" PRIu64 ", which is to leave", job,
                  d->worker);
     }
-    if (s->p.special != WORLD_DOMAINS && s->p.special != WORLD_RIVALS) {
+    if (s->p.special != WORLD_DOMAINS && s->p.special != WORLD_RIVALS &&
+        s->p.special != WORLD_OVERRUNS) {
         return;
     }
     for (; x != NULL; x = x == base ? base->domains : x->domain_next) {

@@ -20,19 +20,29 @@ static void choose_weight(const struct sim *s, unsigned client)
     t->least_weight = least ? t->weight : t->least_weight;
 }
 
+static void choose_limits(const struct sim *s, struct load_client *t, struct chance *c)
+{
+    t->rate = chance_percent(c, 25) ? 65536u << chance_below(c, 4) : 0;
+    if (chance_percent(c, 35)) {
+        t->devices = UINT64_C(1) << chance_below(c, s->p.devices);
+    }
+    t->hard = chance_percent(c, 25) ? 4096u << chance_below(c, 4) : 0;
+}
+
 static void choose_client(struct sim *s, unsigned client)
 {
     struct chance c = chance_of(s->course->seed, 40 + client);
     struct load_client *t = &s->load->client[client];
     unsigned n = (unsigned)chance_below(&c, 100);
-    bool rivals = s->p.special == WORLD_RIVALS;
+    bool rivals = load_rivals(s);
     *t = (struct load_client){.devices = UINT64_MAX};
-    t->first_class = n < 10 ? CLASS_REALTIME : n < 85 ? CLASS_INTERACTIVE : CLASS_BATCH;
+    t->first_class = n < 20 ? CLASS_REALTIME : n < 87 ? CLASS_INTERACTIVE : CLASS_BATCH;
     n = (unsigned)chance_below(&c, 100);
     t->wish = n < 75   ? CLASS_USUAL
               : n < 85 ? CLASS_REALTIME
               : n < 92 ? CLASS_INTERACTIVE
                        : CLASS_BATCH;
+    t->wish = t->first_class == CLASS_REALTIME && n < 75 ? CLASS_REALTIME : t->wish;
     t->trusted = !rivals || chance_percent(&c, 20);
     uint64_t base = s->p.run_us * NS_PER_US * (1 + chance_below(&c, 4)) / 2;
     base = s->load->brief && chance_percent(&c, 50) ? 40 * NS_PER_US : base;
@@ -41,11 +51,7 @@ static void choose_client(struct sim *s, unsigned client)
     for (unsigned i = 0; i < LOAD_KINDS; i++) {
         t->run_ns[i] = base + base * chance_below(&c, 200) / 100;
     }
-    t->rate = chance_percent(&c, 12) ? 65536u << chance_below(&c, 4) : 0;
-    if (chance_percent(&c, 25)) {
-        t->devices = UINT64_C(1) << chance_below(&c, s->p.devices);
-    }
-    t->hard = chance_percent(&c, 25) ? 4096u << chance_below(&c, 4) : 0;
+    choose_limits(s, t, &c);
     choose_weight(s, client);
 }
 
@@ -54,23 +60,24 @@ void load_begin(struct sim *s)
     static const unsigned percents[] = {5, 5, 1, 20, 50};
     struct chance c = chance_of(s->course->seed, 19);
     charge_begin(s);
-    if (s->p.special != WORLD_SHARES && s->p.special != WORLD_RIVALS) {
+    if (s->p.special != WORLD_SHARES && !load_rivals(s)) {
         return;
     }
     s->load = calloc(1, sizeof *s->load);
     shares_book_begin(s);
     s->load->percent = percents[chance_below(&c, sizeof percents / sizeof percents[0])];
-    s->load->outliers = chance_percent(&c, 30) && s->p.pauses == 0;
-    if (s->p.special == WORLD_RIVALS) {
-        s->load->brief = chance_percent(&c, 30);
+    s->load->outliers = chance_percent(&c, 30) && s->p.special != WORLD_OVERRUNS;
+    if (load_rivals(s)) {
+        s->load->brief = s->p.special == WORLD_RIVALS && chance_percent(&c, 40);
         uint64_t most = (s->load->brief ? 50 : 1000) * NS_PER_US;
         s->load->switch_ns = chance_spread(&c, 10 * NS_PER_US, most);
         s->load->gap_ns = (s->load->brief ? 50 + chance_below(&c, 150) : 1) * NS_PER_US;
     }
     for (unsigned i = 0; i < DEVICES_MAX; i++) {
-        s->load->slow[i] = i > 0 && s->p.pauses == 0 && chance_percent(&c, 60)
-                               ? 2 + (unsigned)chance_below(&c, 7)
-                               : 1;
+        s->load->slow[i] =
+            i > 0 && s->p.pauses == 0 && s->p.special != WORLD_OVERRUNS && chance_percent(&c, 60)
+                ? 2 + (unsigned)chance_below(&c, 7)
+                : 1;
     }
     for (unsigned i = 0; i < LOAD_CLIENTS; i++) {
         choose_client(s, i);
@@ -182,7 +189,7 @@ static uint64_t context_ns(struct sim *s, const struct sim_worker *x)
 
 bool load_delays(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
 {
-    if (!load_is(s) || s->p.special != WORLD_RIVALS) {
+    if (!load_is(s) || !load_rivals(s)) {
         return false;
     }
     uint64_t gap = x->stream_ns[j->stream % SIM_STREAMS] + s->load->gap_ns;

@@ -58,6 +58,12 @@ struct sim_load {
     } context[DEVICES_MAX];
 };
 
+/* Whether tenants have workers of their own. */
+static inline bool load_rivals(const struct sim *s)
+{
+    return s->p.special == WORLD_RIVALS || s->p.special == WORLD_OVERRUNS;
+}
+
 /* Whether the world has such tenants. */
 static inline bool load_is(const struct sim *s)
 {

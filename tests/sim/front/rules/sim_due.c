@@ -11,6 +11,7 @@
 
 #define MARGIN  (1.0 / 8) /* as predict.c adds to a wait */
 #define TEXT    512u
+#define KNOWN   8u        /* jobs of a kind, after which their time is known */
 #define LATE_NS NS_PER_MS /* turns of the loop */
 
 /* ---- refusals -------------------------------------------------------------------------------- */
@@ -72,6 +73,21 @@ static void check_needed(struct sim *s, const struct sim_request *q, const char 
     }
 }
 
+/* Jobs of the tenant that a worker has begun: a time is known after 8 of a kind. */
+static void check_known(struct sim *s, const struct sim_request *q, const char *text)
+{
+    unsigned begun = 0;
+    for (unsigned i = 0; i < s->jobs; i++) {
+        begun += s->job[i]->client->tenant == q->client->tenant && s->job[i]->begun > 0;
+    }
+    if (begun < KNOWN) {
+        sim_fail(s,
+                 "due: request %" PRIu64 " of client %u is refused after %u jobs of its tenant, of "
+                 "which no time can be known: %s",
+                 q->seq, q->client->index, begun, text);
+    }
+}
+
 static void check_refusal(struct sim *s, const struct sim_parcel *p, const char *text)
 {
     static const char first[] = "it would begin in about %lf ms and end in about %lf ms, its "
@@ -98,6 +114,7 @@ static void check_refusal(struct sim *s, const struct sim_parcel *p, const char 
         sim_fail(s, "due: request %" PRIu64 " of client %u is refused, and its job ran", q->seq,
                  q->client->index);
     }
+    check_known(s, q, text);
     q->job->refused_era = s->era;
     if (p == s->asked && q->sendings == 1) {
         check_needed(s, q, text);

@@ -14,6 +14,14 @@ static void equal(struct sim *s, const char *what, uint64_t counted, uint64_t fo
     }
 }
 
+static void check_transfers(struct sim *s, const struct job *j)
+{
+    const struct job_gate *at = &j->sched.gate;
+    if (at->entry.in && at->line == GATE_TRANSFER && work_transfers(&j->work) == 0) {
+        sim_fail(s, "gate: job %" PRIu64 " waits to transfer, and transfers nothing", j->id);
+    }
+}
+
 /* Jobs that are held at the limits of their tenants: each is in a line, and something will let it
  * go. */
 void rules_gate(struct sim *s, const struct tenant *t)
@@ -34,9 +42,7 @@ void rules_gate(struct sim *s, const struct tenant *t)
         if ((at->entry.in || at->offered) && (!queued || at->entry.in == j->sched.ready.in)) {
             sim_fail(s, "gate: job %" PRIu64 " is held, and %s", j->id, job_state_name(j->state));
         }
-        if (at->entry.in && at->line == GATE_TRANSFER && work_transfers(&j->work) == 0) {
-            sim_fail(s, "gate: job %" PRIu64 " waits to transfer, and transfers nothing", j->id);
-        }
+        check_transfers(s, j);
     }
     limits_check(s, t);
     equal(s, "jobs of a tenant in flight", g->flying, flying);

@@ -122,8 +122,8 @@ static void check_full(struct sim *s, const struct job *j, const struct load_cli
     }
     unsigned flow = load_flow(s, (unsigned)(t - s->load->client), job_rank_class(j));
     bool known = shares_known(s, base->index, flow) > 30;
-    if (base->domains != NULL && d->owner != NULL && known && !t->wild &&
-        waiting * least / streams > 2 * TURN_LEAST_NS + least) {
+    if (base->domains != NULL && d->owner != NULL && known && !t->wild && !s->load->outliers &&
+        waiting * least / streams > 4 * TURN_LEAST_NS + 2 * least) {
         sim_fail(s,
                  "order: job %" PRIu64 " is sent behind %u others of worker %" PRIu64
                  ", which takes turns, and they take %" PRIu64 " us each",

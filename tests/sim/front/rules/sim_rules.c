@@ -53,8 +53,7 @@ static const char *innocent(const struct sim *s, const struct sim_job *j)
                    ? NULL
                    : "neither it nor its tenant has cost others anything";
     case ERR_TIME_LIMIT:
-        return j->guilty || (!j->overran && (j->limit_ns != 0 || j->stalled)) ? NULL
-                                                                              : "it was brief";
+        return j->guilty || j->stalled || (!j->overran && j->limit_ns != 0) ? NULL : "it was brief";
     case ERR_DEADLINE:
         return j->deadline_ns != 0 ? NULL : "it has none";
     case ERR_CANCELLED:

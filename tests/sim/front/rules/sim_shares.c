@@ -8,12 +8,13 @@
 #include "daemon/front/model/window.h"
 #include "daemon/front/sched/turns.h"
 
-#define LEAD_NS (20e6)  /* sched/shares.h: before a tenant that may have no more */
-#define RISK_NS (100e6) /* of one tenant in flight: it may have no more */
-#define LOOP_NS (200e3) /* turns of the loop */
-#define FEW     3u      /* ready jobs at the last look: none may have been left since */
-#define USUAL   TENANT_WEIGHT_USUAL
-#define PAIRS   (LOAD_FLOWS * LOAD_FLOWS)
+#define LEAD_NS   (20e6)  /* sched/shares.h: before a tenant that may have no more */
+#define RISK_NS   (100e6) /* of one tenant in flight: it may have no more */
+#define LOOP_NS   (200e3) /* turns of the loop */
+#define BATCH_OFF 0.75    /* of their part: what jobs cost is known a little off */
+#define FEW       3u      /* ready jobs at the last look: none may have been left since */
+#define USUAL     TENANT_WEIGHT_USUAL
+#define PAIRS     (LOAD_FLOWS * LOAD_FLOWS)
 
 /* Times are of a device, in ns: where jobs of several streams run, they divide it. */
 struct share_flow {
@@ -54,7 +55,7 @@ static double weight_of(const struct sim *s, unsigned flow)
 
 void shares_book_begin(struct sim *s)
 {
-    s->book = load_is(s) && s->p.pauses == 0 ? calloc(1, sizeof *s->book) : NULL;
+    s->book = load_is(s) && s->p.special != WORLD_OVERRUNS ? calloc(1, sizeof *s->book) : NULL;
 }
 
 void shares_book_finish(struct sim *s)
@@ -186,7 +187,7 @@ static double turn_ns(const struct sim *s)
 {
     double ns = TURN_COSTS * (double)s->load->switch_ns * (s->load->outliers ? 3 : 1.5);
     ns = ns > TURN_LEAST_NS ? ns : TURN_LEAST_NS;
-    return s->p.special != WORLD_RIVALS ? 0 : ns < TURN_MOST_NS ? ns : TURN_MOST_NS;
+    return !load_rivals(s) ? 0 : ns < TURN_MOST_NS ? ns : TURN_MOST_NS;
 }
 
 /* What D + 1 jobs of the flow cost. */
@@ -216,7 +217,7 @@ static double bound_of(const struct sim *s, const struct share_device *d, unsign
  * a little off where streams run dry at the end of each turn. */
 static double lead(const struct sim *s, const struct share_device *d, unsigned y, unsigned x)
 {
-    double off = s->p.special == WORLD_RIVALS ? 0.08 : 0.03;
+    double off = load_rivals(s) ? 0.08 : 0.03;
     double had = (1 - off) * (d->flow[y].got + d->flow[y].paid);
     return had / weight_of(s, y) - d->flow[x].got / weight_of(s, x);
 }
@@ -300,16 +301,22 @@ static void check_length(struct sim *s, unsigned device, unsigned next)
     }
 }
 
+static const struct sim_worker_job *first_load(const struct sim_worker *x)
+{
+    const struct sim_worker_job *j = *x->live;
+    while (j != NULL && (j->state == WJOB_ENDED || j->job == NULL || j->job->flow == 0)) {
+        j = j->next;
+    }
+    return j;
+}
+
 void shares_turn(struct sim *s, unsigned device, const struct sim_worker *x)
 {
     if (s->book == NULL) {
         return;
     }
     struct share_device *d = &s->book->device[device];
-    const struct sim_worker_job *j = *x->live;
-    while (j != NULL && (j->state == WJOB_ENDED || j->job == NULL || j->job->flow == 0)) {
-        j = j->next;
-    }
+    const struct sim_worker_job *j = first_load(x);
     unsigned next = j != NULL ? (j->job->flow - 1) / CLASS_COUNT : LOAD_CLIENTS;
     bool own = d->holder < LOAD_CLIENTS && next < LOAD_CLIENTS && d->holder != next;
     if (own && !s->load->client[next].trusted && !s->load->client[d->holder].trusted) {
@@ -386,11 +393,34 @@ static double most_flight_ns(const struct sim *s, const struct share_device *d, 
     return most;
 }
 
+/* Beside others no more batch jobs are in flight than streams, and one: what the briefest of these
+ * take, of what the longest others take. */
+static double batch_most(const struct sim *s, const struct share_device *d)
+{
+    double brief = 0;
+    double longest = 0;
+    double few = (double)s->p.streams + 1;
+    for (unsigned k = 0; k < LOAD_FLOWS; k++) {
+        const struct load_client *t = &s->load->client[k / CLASS_COUNT];
+        double least = (double)t->run_ns[0];
+        for (unsigned i = 1; i < LOAD_KINDS; i++) {
+            least = (double)t->run_ns[i] < least ? (double)t->run_ns[i] : least;
+        }
+        least = t->wild ? least / 8 : least;
+        bool own = class_of(k) == CLASS_BATCH && d->flow[k].longest > 0;
+        brief = own && (brief == 0 || least < brief) ? least : brief;
+        longest = !own && d->flow[k].longest > longest ? d->flow[k].longest : longest;
+    }
+    return d->most <= few || longest == 0 ? 1e9 : few * brief / ((d->most - few) * longest);
+}
+
 /* They get a part of what others want all of, as long as some are ready. */
 static void check_batch(struct sim *s, unsigned device)
 {
     struct share_device *d = &s->book->device[device];
     double part = s->load->percent / (100.0 - s->load->percent);
+    double most = batch_most(s, d);
+    part = part < most ? part : most;
     bool waits = false;
     double batch = 0;
     double others = 0;
@@ -399,11 +429,11 @@ static void check_batch(struct sim *s, unsigned device)
         waits = waits || (own && d->flow[k].ready > 0 && !is_risky(d, k));
         *(own ? &batch : &others) += d->flow[k].got;
     }
-    double behind = 0.9 * part * others - batch;
+    double behind = BATCH_OFF * part * others - batch;
     d->batch_least = !waits || !d->batch_waits || behind < d->batch_least ? behind : d->batch_least;
     d->batch_waits = waits;
-    double bound = (part + 1) * (most_flight_ns(s, d, false) + turn_ns(s) + LOOP_NS) +
-                   2 * most_flight_ns(s, d, true);
+    double bound = 2 * (part + 1) * (most_flight_ns(s, d, false) + turn_ns(s) + LOOP_NS) +
+                   4 * most_flight_ns(s, d, true);
     if (behind - d->batch_least > bound) {
         sim_fail(s,
                  "shares: batch jobs always wait for device %u, and are %.3f ms behind their part "

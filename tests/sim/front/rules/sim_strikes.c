@@ -64,7 +64,8 @@ void strikes_count(struct sim *s, const struct sim_job *j)
     if (!struck(s, j)) {
         return;
     }
-    bool own = s->p.special == WORLD_DOMAINS || s->p.special == WORLD_RIVALS;
+    bool own = s->p.special == WORLD_DOMAINS || s->p.special == WORLD_RIVALS ||
+               s->p.special == WORLD_OVERRUNS;
     if (j->overran || !own) {
         strike_tenant(s, j->client->tenant, j->sent_ns);
     }
