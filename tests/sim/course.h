@@ -40,7 +40,11 @@
     X(rate_kib, 0, 65536)       /* KiB a second that a tenant transfers; 0: no limit */            \
     X(sockets, 0, 1)            /* 1: clients come by two sockets, with equal ids and users */     \
     X(tokens, 0, 1)             /* 1: clients come from other hosts, with tokens of two tenants */ \
-    X(special, 0, 12)           /* enum course_world */
+    X(special, 0, 12)           /* enum course_world */                                            \
+    X(roles, 0, 1)   /* 1: tenants differ in their rights, and ask for more than those */          \
+    X(watch, 0, 1)   /* 1: what jobs do is recorded, and logged */                                 \
+    X(aim, 0, 100)   /* percent of ends of workers that come while a job runs */                   \
+    X(scarce, 0, 64) /* allocations in a row that fail behind the first, at most */
 
 /* What a world has more of than others, so that it comes to limits that the usual ones do not see.
  * Its own kinds of events are those from COURSE_USUAL on. */
@@ -119,7 +123,8 @@ struct course_params {
     X(REMOVE, "remove", 0, false) /* a reload takes a tenant's section away, or brings it back */  \
     X(TRICK, "trick", 0, false)   /* a HELLO with no token, a wrong one, or an id of others */     \
     X(DRAIN, "drain", 0, true)    /* an operator drains the device */                              \
-    X(RESUME, "resume", 0, true)  /* and ends that */
+    X(RESUME, "resume", 0, true)  /* and ends that */                                              \
+    X(MEDDLE, "meddle", 0, false) /* a request that may be refused to this client */
 
 enum course_kind {
 #define X(KIND, name, weight, device) COURSE_##KIND,

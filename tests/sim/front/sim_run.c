@@ -8,7 +8,7 @@
 
 #include "common/log.h"
 #include "daemon/front/sched/history.h"
-#include "tests/sim/front/sim.h"
+#include "tests/sim/front/rules/sim_access.h"
 
 #define SETTLE_NS   (100 * NS_PER_MS) /* between looks whether all is done */
 #define QUIET_NS    (500 * NS_PER_MS)
@@ -262,9 +262,10 @@ static void name_folder(int pid, char ret_path[SIM_FOLDER])
 
 void sim_clear(int pid)
 {
-    static const char *const file[] = {"gpud.conf", "gpud.conf.new", "shm",         "held",
-                                       "held.new",  "accounts",      "far0.tokens", "far1.tokens",
-                                       "far.new",   "accounts.kept"};
+    static const char *const file[] = {
+        "gpud.conf", "gpud.conf.new", "shm",          "held",    "held.new",
+        "accounts",  "far0.tokens",   "far1.tokens",  "far.new", "accounts.kept",
+        "access",    "forecasts",     "forecasts.new"};
     char folder[SIM_FOLDER];
     char path[SIM_FOLDER + 16];
     name_folder(pid, folder);
@@ -272,6 +273,7 @@ void sim_clear(int pid)
         (void)snprintf(path, sizeof path, "%s/%s", folder, file[i]);
         (void)unlink(path);
     }
+    record_clear(folder);
     (void)rmdir(folder);
 }
 

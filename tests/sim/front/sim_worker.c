@@ -252,7 +252,7 @@ void worker_say_ready(struct sim *s, struct sim_worker *x)
         .pin = bytes_str(pin),
         .build = bytes_str("sim"),
         .backend = bytes_str("sim"),
-        .name = bytes_str("simulated"),
+        .name = bytes_str(s->p.watch != 0 ? "a \"board\\\n\xff\xc3(\xe2\x82\xac" : "simulated"),
         .simulated = 1,
         .memory = s->p.memory_kib * 1024,
         .max_alloc = s->p.memory_kib * 1024,
@@ -473,7 +473,8 @@ static void take_seal(struct sim *s, struct sim_worker *x, const struct msg_f_bu
     }
     fds->count = 0;
     if (m->lent != 0) {
-        uint64_t at_ns = s->now_ns + (1 + m->id % 50) * NS_PER_MS;
+        uint64_t at_ns = s->now_ns + (1 + m->id % 50) * NS_PER_MS * (s->p.aim != 0 ? 10 : 1);
+        client_wants(s, m->id);
         sim_at(s, at_ns, on_lent, x, m->id, (uint64_t)fds->fd[0]);
         return;
     }
@@ -792,8 +793,7 @@ static void cut(struct sim *s, struct sim_worker *x, struct chance *r)
     }
 }
 
-static void event_running(struct sim *s, struct sim_worker *x, enum course_kind kind,
-                          struct chance *r)
+void worker_suffers(struct sim *s, struct sim_worker *x, enum course_kind kind, struct chance *r)
 {
     switch (kind) {
     case COURSE_DIE:
@@ -865,7 +865,7 @@ void worker_event(struct sim *s, const struct course_event *e, struct chance *r)
         monitor_event(s, e, r);
     } else if (e->kind == COURSE_PRESS) {
         s->device[e->actor].pressed_until_ns = s->now_ns + chance_spread(r, NS_PER_MS, NS_PER_S);
-    } else if (x != NULL && x->state == WORKER_RUNS && s->f != NULL) {
-        event_running(s, x, e->kind, r);
+    } else if (x != NULL && x->state == WORKER_RUNS && s->f != NULL && !aim_takes(s, e, x)) {
+        worker_suffers(s, x, e->kind, r);
     }
 }

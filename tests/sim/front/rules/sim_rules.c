@@ -9,7 +9,9 @@
 #include "daemon/front/model/tenant.h"
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/workers/record.h"
-#include "tests/sim/front/sim.h"
+#include "tests/sim/front/rules/sim_access.h"
+#include "tests/sim/front/rules/sim_fronts.h"
+#include "tests/sim/front/rules/sim_views.h"
 
 #define SILENCE_NS   (3 * NS_PER_S)
 #define STUCK_NS     (7 * NS_PER_S)
@@ -170,6 +172,7 @@ void rules_job_id(struct sim *s, const struct sim_job *j, uint64_t id)
 
 static void check_good(struct sim *s, const struct sim_job *j)
 {
+    rights_result(s, j);
     if (j->begun == 0) {
         blame(s, j, "no worker ran it");
     }
@@ -227,6 +230,13 @@ void rules_killed(struct sim *s, const struct sim_worker *x)
     }
 }
 
+/* No notice says that it is lost when its worker ends. */
+static bool outlives_worker(const struct sim_buffer *b)
+{
+    bool gone = b->known_lost || b->lied || (b->freed && b->publishes == 0);
+    return gone || b->sealed || b->sealing || b->worker == 0 || b->moved_era != 0;
+}
+
 /* When all is quiet each client knows which of its buffers are lost. */
 void rules_notices(struct sim *s)
 {
@@ -234,9 +244,7 @@ void rules_notices(struct sim *s)
         const struct sim_client *c = &s->client[i];
         for (unsigned k = 0; c->state == CLIENT_ON && !c->starved && k < c->buffers; k++) {
             const struct sim_buffer *b = c->buffer[k];
-            bool keeps = b->sealed || b->sealing || b->worker == 0 || b->known_lost || b->lied ||
-                         b->moved_era != 0;
-            if (!keeps && worker_ended_ns(s, b->worker) + 2 * NS_PER_S < s->now_ns) {
+            if (!outlives_worker(b) && worker_ended_ns(s, b->worker) + 2 * NS_PER_S < s->now_ns) {
                 sim_fail(s, "notice: buffer %#" PRIx64 " of client %u is lost, and no notice came",
                          b->handle, i);
             }
@@ -284,29 +292,13 @@ static void check_info(struct sim *s, const struct sim_request *q, struct bytes 
     }
 }
 
-/* A client of a crowd, of whose jobs as many were just refused as take the front from the shortest
- * pause to a longer one, is not asked to come back after the shortest. */
-static void check_crowd(struct sim *s, const struct sim_client *c, uint64_t pause_ns)
-{
-    unsigned user = c->uid == SIM_STRANGER ? 0 : c->tenant < 1000 ? 1 : 2 + c->tenant - 1000;
-    struct sim_crowd *x = &s->crowd[user];
-    if (x->era != s->era || s->now_ns - x->since_ns >= CROWD_PAUSE_NS) {
-        *x = (struct sim_crowd){.since_ns = s->now_ns, .era = s->era};
-    }
-    x->count++;
-    if (x->count > 3 * CROWD_FEW && pause_ns == CROWD_PAUSE_NS) {
-        sim_fail(s,
-                 "crowd: %u jobs of user %u are refused at once, and may come again in %" PRIu64
-                 " ms",
-                 x->count, c->tenant, pause_ns / NS_PER_MS);
-    }
-}
-
 void rules_answer(struct sim *s, const struct sim_parcel *p, struct bytes message)
 {
     const struct sim_request *q = p->request;
     struct msg_error m;
     due_answer(s, p, message);
+    rights_answer(s, p, message);
+    turns_answer(s, p, message);
     if (p == s->asked && q->sendings == 1) {
         check_info(s, q, message);
     }
@@ -322,7 +314,7 @@ void rules_answer(struct sim *s, const struct sim_parcel *p, struct bytes messag
                  q->seq, q->client->index, (int)m.text.size, (const char *)m.text.data);
     }
     if (m.code == ERR_BUSY && q->kind == MSG_KIND_SUBMIT && p == s->asked && q->sendings == 1) {
-        check_crowd(s, q->client, m.retry_after_ns);
+        turns_crowd(s, q->client, m.retry_after_ns);
     }
 }
 
@@ -532,10 +524,15 @@ static void check_hope(struct sim *s)
     }
 }
 
-/* A client that asks for results and notices gets them when they are there. */
+/* A client that asks for results and notices gets them when they are there. While none is owed any,
+ * a look now and then is enough: there may be a thousand sessions. */
 static void check_owed(struct sim *s)
 {
     bool owed = false;
+    if (s->owed_ns == 0 && s->now_ns < s->owed_look_ns) {
+        return;
+    }
+    s->owed_look_ns = s->now_ns + LATE_NS / 32;
     for (const struct session *x = s->f->sessions; x != NULL && !owed; x = x->hh.next) {
         owed = x->events.wait != NULL && (x->events.message.data != NULL ||
                                           x->events.results != NULL || x->events.notices != NULL);
@@ -598,6 +595,7 @@ void rules_step(struct sim *s)
     monitor_check(s);
     drain_check(s);
     check_files(s);
+    record_check(s);
 }
 
 /* ---- accounts -------------------------------------------------------------------------------- */
@@ -814,6 +812,7 @@ unsigned rules_all(struct sim *s)
     accounts_check(s);
     metrics_check(s);
     tokens_check(s);
+    views_check(s);
     if (s->p.special == WORLD_HOLIDAY) {
         check_owners(s);
     }
