@@ -208,6 +208,42 @@ static void choose_domains(uint64_t seed, struct course_params *p, unsigned weig
     weight[COURSE_BYE] = chance_percent(&c, 50) ? 60 : weight[COURSE_BYE]; /* newcomers */
 }
 
+/* Of special worlds: more than they have otherwise. */
+static void choose_extremes(struct chance *c, struct course_params *p,
+                            unsigned weight[COURSE_KINDS])
+{
+    if (p->special == WORLD_UNREAD && chance_percent(c, 50)) { /* as many answers as may be */
+        p->message_kib = 1u << 20;
+        p->kept_bytes = 1u << 26;
+    }
+    if (p->special == WORLD_SEALS && chance_percent(c, 50)) { /* the next front looks at them */
+        weight[COURSE_FORGE] = 20;
+        weight[COURSE_CRASH] = 8;
+        weight[COURSE_HANDOVER] = 4;
+    }
+}
+
+/* The same. */
+static void choose_watch(uint64_t seed, struct course_params *p, unsigned weight[COURSE_KINDS])
+{
+    struct chance c = chance_of(seed, 7);
+    bool may = p->special == WORLD_USUAL || p->special == WORLD_DOMAINS ||
+               p->special == WORLD_TURNS || p->special == WORLD_LARGE;
+    p->roles = may && chance_percent(&c, 35);
+    p->watch = p->special != WORLD_SEALS && chance_percent(&c, 35);
+    p->watch = p->watch != 0 || p->special == WORLD_TURNS; /* as much ends there */
+    p->aim = chance_percent(&c, 50) ? 20 + chance_below(&c, 80) : 0;
+    p->scarce = chance_percent(&c, 25) ? 1 + chance_below(&c, 12) : 0;
+    choose_extremes(&c, p, weight);
+    if (p->watch != 0 && p->special == WORLD_USUAL) {
+        weight[COURSE_CONTROL] = 15;
+        weight[COURSE_BARE] = 60;
+    }
+    if (p->roles != 0) {
+        weight[COURSE_MEDDLE] = 20 + (unsigned)chance_below(&c, 300);
+    }
+}
+
 void course_make(uint64_t seed, struct course *ret_plan)
 {
     struct chance c = chance_of(seed, 1);
@@ -226,6 +262,7 @@ void course_make(uint64_t seed, struct course *ret_plan)
     choose_drains(seed, &p.params, weight);
     choose_domains(seed, &p.params, weight);
     choose_backend(seed, &p.params);
+    choose_watch(seed, &p.params, weight);
     unsigned sum = sum_of(weight);
     p.count = pace.events;
     p.event = calloc(p.count, sizeof *p.event);

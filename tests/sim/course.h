@@ -45,7 +45,11 @@
     X(divided, 0, 1)     /* 1: devices are instances of one GPU; a process sees one */             \
     X(automatic, 0, 1)   /* 1: the front chooses the back end, and has none of the first */        \
     X(guaranteed, 0, 40) /* percent of a device, to each tenant with a socket or tokens */         \
-    X(special, 0, 15)    /* enum course_world */
+    X(special, 0, 15)    /* enum course_world */                                                   \
+    X(roles, 0, 1)       /* 1: tenants differ in their rights, and ask for more than those */      \
+    X(watch, 0, 1)       /* 1: what jobs do is recorded, and logged */                             \
+    X(aim, 0, 100)       /* percent of ends of workers that come while a job runs */               \
+    X(scarce, 0, 64)     /* allocations in a row that fail behind the first, at most */
 
 /* What a world has more of than others, so that it comes to limits that the usual ones do not see.
  * Its own kinds of events are those from COURSE_USUAL on. */
@@ -130,7 +134,8 @@ struct course_params {
     X(RESUME, "resume", 0, true)  /* and ends that */                                              \
     X(LOAD, "load", 0, false)     /* a tenant keeps more jobs, fewer or none on their way */       \
     X(REWEIGH, "reweigh", 0, false)   /* a reload changes weights of tenants */                    \
-    X(SETTINGS, "settings", 0, false) /* a reload changes whom to trust, or places for workers */
+    X(SETTINGS, "settings", 0, false) /* a reload changes whom to trust, or places for workers */  \
+    X(MEDDLE, "meddle", 0, false)     /* a request that may be refused to this client */
 
 enum course_kind {
 #define X(KIND, name, weight, device) COURSE_##KIND,

@@ -27,6 +27,12 @@ void client_lets_go(struct sim *s, uint64_t handle)
     (void)handle;
 }
 
+void client_wants(struct sim *s, uint64_t handle)
+{
+    (void)s;
+    (void)handle;
+}
+
 void client_ring_request(struct sim *s, uint64_t session, const struct request *r)
 {
     wire_take_ring(s, session, r->ring_id, bytes_of(r + 1, r->size));

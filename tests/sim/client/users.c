@@ -345,6 +345,7 @@ void clients_begin(struct sim *s)
     s->client = calloc(s->clients, sizeof *s->client);
     users.user = calloc(s->clients, sizeof *users.user);
     s->p.tokens = 0;                      /* these clients have no TLS */
+    s->p.roles = s->p.watch = 0;          /* and ask for what they may have */
     (void)setenv("GPUD_SPIN_US", "0", 1); /* the clock stands still meanwhile */
     memory_begin();
     system_begin(s);
@@ -354,7 +355,7 @@ void clients_begin(struct sim *s)
         struct user *u = &users.user[i];
         c->index = i;
         c->uid = i == 0 ? 0 : i == 7 ? SIM_STRANGER : 1000 + i % (unsigned)s->p.tenants;
-        c->tenant = c->uid;
+        c->tenant = c->gid = c->uid;
         *u = (struct user){.s = s, .c = c, .index = i, .opening = true};
         u->timer_ns = u->wake_ns = NS_NEVER;
         u->until_ns = s->now_ns + NS_PER_MS * i;

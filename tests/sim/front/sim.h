@@ -211,9 +211,9 @@ enum sim_client_state { CLIENT_AWAY, CLIENT_GREETS, CLIENT_ON, CLIENT_GONE };
 
 struct sim_client {
     unsigned index;
-    uint32_t uid;
-    uint32_t tenant; /* its tenant: its uid, or SIM_TWINS + the number of its socket, or SIM_FARS +
-                        that of its tenant by token */
+    uint32_t uid, gid;
+    uint32_t tenant; /* its tenant: its uid, or the first of its section, or SIM_TWINS + the number
+                        of its socket, or SIM_FARS + that of its tenant by token */
     unsigned token;  /* the number of the token that it has */
     unsigned shown;  /* and of the one that its connection was admitted with; 0: none */
     enum sim_trick trick;            /* of its next HELLO */
@@ -273,6 +273,7 @@ static inline bool client_far(const struct sim_client *c)
 /* Its HELLO; `token` is room for what that shows. */
 void far_hello(struct sim *s, struct sim_client *c, struct msg_hello *m, char token[SIM_TOKEN]);
 void far_sent(struct sim_client *c, struct sim_request *q);
+void far_early(struct sim *s, struct sim_client *c); /* asks before its HELLO */
 /* true: the session is not the client's, which comes back with its own id. */
 bool far_welcome(struct sim *s, struct sim_request *q);
 /* true: for its token, with which it comes back later. */
@@ -308,6 +309,8 @@ void client_closed(struct sim *s, uint32_t pipe); /* by the front */
 void client_ring_request(struct sim *s, uint64_t session, const struct request *r);
 /* The maker of the buffer frees it soon. */
 void client_lets_go(struct sim *s, uint64_t handle);
+/* Its content goes to the host, as its worker is to end: its maker may want another one now. */
+void client_wants(struct sim *s, uint64_t handle);
 bool client_is_arrival(const struct hap *h); /* of a request, or of the end of a connection */
 void client_over(struct sim *s, struct sim_client *c); /* its session is; another follows */
 bool client_remembered(const struct sim *s, const struct sim_client *c);
@@ -461,11 +464,13 @@ struct sim_worker {
     bool deaf;           /* no signal ends it */
     bool ready;          /* it has said so */
     bool lied;
-    bool taken;                       /* it was a spare one, and is a tenant's */
-    bool refuses;                     /* its next order */
-    bool shuffles;                    /* reports ends late */
-    uint64_t slow_ns;                 /* until it reads a request for its inventory */
-    uint64_t skew_ns;                 /* of its clock, modulo 2^64 */
+    bool taken;       /* it was a spare one, and is a tenant's */
+    bool refuses;     /* its next order */
+    bool shuffles;    /* reports ends late */
+    uint64_t slow_ns; /* until it reads a request for its inventory */
+    uint64_t skew_ns; /* of its clock, modulo 2^64 */
+    unsigned doom;    /* what happens to it during its next job; 0: nothing */
+    uint64_t doom_r;
     unsigned forges;                  /* what its next inventory is wrong in; 0: nothing */
     uint64_t exposed_ns, exposed_era; /* when it sent what the front has to notice; 0: not */
     uint64_t heard_ns;                /* its last frame */
@@ -511,6 +516,10 @@ void worker_take(struct sim *s, struct sim_worker *x, const struct schema *schem
 void worker_send(struct sim *s, struct sim_worker *x, const struct schema *schema, const void *msg,
                  const struct frame_fds *fds);
 bool worker_unread(struct sim *s); /* a frame has not reached the front */
+void worker_suffers(struct sim *s, struct sim_worker *x, enum course_kind kind, struct chance *r);
+/* sim_aim.c: a job begins that takes so long; whether the event waits for the next one. */
+void aim_begins(struct sim *s, struct sim_worker *x, uint64_t ns);
+bool aim_takes(const struct sim *s, const struct course_event *e, struct sim_worker *x);
 void worker_event(struct sim *s, const struct course_event *e, struct chance *r);
 void worker_answer_rings(struct sim *s);
 struct sim_worker_buffer *worker_buffer(struct sim_worker *x, uint64_t id);
@@ -659,8 +668,9 @@ void memory_reset(void); /* a world begins */
 /* The allocation of the front after `left` others fails; 0: none does. tables: those for tables
  * count. */
 void memory_fail(long left, bool tables);
-bool memory_fails(size_t size); /* an allocation is asked for: does it fail? */
-bool memory_failed(void);       /* one has failed in this world */
+void memory_scarce(unsigned more); /* behind that one, so many others fail */
+bool memory_fails(size_t size);    /* an allocation is asked for: does it fail? */
+bool memory_failed(void);          /* one has failed in this world */
 void memory_inside(void);
 void memory_outside(void);
 
@@ -795,8 +805,9 @@ struct sim {
         uint64_t since_ns, era;
         unsigned count;
     } crowd[2 + SIM_FARS + SIM_FAR_TENANTS - 1000];
-    long poor;           /* of the next front this allocation fails; 0: none does */
-    uint64_t owed_ns;    /* since when a client that asks for results is owed some; 0: none is */
+    long poor;        /* of the next front this allocation fails; 0: none does */
+    uint64_t owed_ns; /* since when a client that asks for results is owed some; 0: none is */
+    uint64_t owed_look_ns;
     uint64_t opened_ns;  /* when the front began */
     uint64_t accepts_ns; /* when clients could connect to it */
     uint64_t closed_ns;  /* when the front before it ended */

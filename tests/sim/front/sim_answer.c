@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/sim/front/sim_load.h"
+#include "tests/sim/front/sim_roles.h"
 
 static void must_decode(struct sim *s, const struct schema *schema, struct bytes message, void *msg)
 {
@@ -52,19 +53,11 @@ static void other_front(struct sim_client *c, bool known)
     c->buffers = known ? c->buffers : 0;
 }
 
-/* The socket decides, or the token, or the uid. */
+/* The socket decides, or the token, or a section, or the uid. */
 static void check_tenant(struct sim *s, const struct sim_client *c, struct bytes name)
 {
-    char wanted[32];
-    (void)snprintf(wanted, sizeof wanted, client_twin(c) ? "twin%u" : "uid:%u",
-                   client_twin(c) ? c->tenant - SIM_TWINS : c->tenant);
-    if (client_far(c)) {
-        (void)snprintf(wanted, sizeof wanted, "%s", tokens_tenant(c->tenant - SIM_FARS));
-    }
-    char own[SIM_LABEL];
-    if (load_name(s, c, own)) {
-        (void)snprintf(wanted, sizeof wanted, "%s", own);
-    }
+    char wanted[PROTO_NAME_MAX + 1];
+    roles_tenant(s, c, wanted);
     if (name.size != strlen(wanted) || memcmp(name.data, wanted, name.size) != 0) {
         sim_fail(s, "tenant: client %u gets a session of %.*s instead of %s", c->index,
                  (int)name.size, (const char *)name.data, wanted);
@@ -77,8 +70,9 @@ static void take_welcome(struct sim *s, struct sim_request *q, struct bytes mess
     static const uint8_t none[PROTO_CLIENT_ID_BYTES];
     struct msg_welcome m;
     must_decode(s, &schema_msg_welcome, message, &m);
-    if (c->uid == SIM_STRANGER) {
-        sim_fail(s, "stranger: client %u is of the workers' user, and gets a session", c->index);
+    if (roles_barred(s, c)) {
+        sim_fail(s, "stranger: client %u, uid %u, group %u, may not connect, and gets a session",
+                 c->index, c->uid, c->gid);
     }
     if (far_welcome(s, q)) {
         return;
@@ -385,10 +379,10 @@ static void keep_buffer(const struct sim *s, struct sim_client *c, struct sim_bu
 static bool opens_granted(struct sim *s, const struct sim_request *q)
 {
     struct msg_buffer_open asked;
+    char own[PROTO_NAME_MAX + 1];
     must_decode(s, &schema_msg_buffer_open, bytes_of(q->data, q->size), &asked);
-    const struct sim_client *c = q->client;
-    unsigned own = client_twin(c) ? c->tenant - SIM_TWINS : 2;
-    return asked.owner.size > 0 && asked.owner.data[asked.owner.size - 1] != '0' + own;
+    roles_tenant(s, q->client, own);
+    return asked.owner.size > 0 && !bytes_equal_str(asked.owner, own);
 }
 
 static void take_buffer(struct sim *s, struct sim_request *q, struct bytes message)
@@ -506,7 +500,7 @@ static void take_error(struct sim *s, struct sim_request *q, struct bytes messag
         sim_fail(s, "error: request %" PRIu64 " of client %u is answered by %s: %.*s", q->seq,
                  c->index, err_name((int)m.code), (int)m.text.size, (const char *)m.text.data);
     }
-    if (q->kind == MSG_KIND_HELLO && c->uid == SIM_STRANGER) {
+    if (q->kind == MSG_KIND_HELLO && roles_barred(s, c)) {
         client_break(s, c, false);
         c->state = CLIENT_GONE;
     } else if (q->kind == MSG_KIND_HELLO) {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/sim/front/sim.h"
+#include "tests/sim/front/rules/sim_access.h"
 
 #define ELEMENT 4u
 
@@ -256,9 +256,22 @@ struct sim_job *ask_job(struct sim *s, struct sim_client *c, struct chance *r)
     return j;
 }
 
+/* Texts of clients may be anything. */
+static const char *label_of(const struct sim *s, const struct sim_job *j)
+{
+    static const char *const some[] = {"",
+                                       "plain",
+                                       "a b=c",
+                                       "\" job=1 error=-",
+                                       "\n2026-01-01T00:00:00.000000Z tenant=root",
+                                       "\\x41\x7f\xc3\xa9"};
+    return s->p.watch != 0 ? some[chance_mix(j->r) % (sizeof some / sizeof some[0])] : "";
+}
+
 void ask_job_send(struct sim *s, struct sim_job *j, struct msg_submit *m)
 {
     struct sim_client *c = j->client;
+    m->label = bytes_str(label_of(s, j));
     m->seq = ask_number(c);
     if (c->jobs == sizeof c->job / sizeof c->job[0]) { /* no place to wait for its result */
         m->flags &= ~(uint64_t)SUBMIT_ASYNC;
@@ -720,6 +733,10 @@ void ask_control(struct sim *s, struct sim_client *c, struct chance *r)
                                        "reload", "pool-trim", "session-kill"};
     char value[24] = "";
     unsigned n = (unsigned)chance_below(r, sizeof what / sizeof what[0]);
+    if (s->p.watch != 0 && chance_percent(r, 60)) {
+        record_ask(s, c, r);
+        return;
+    }
     if (n == 5) {
         s->killed_session = true;
         (void)snprintf(value, sizeof value, "%u", (unsigned)chance_below(r, s->clients + 4));

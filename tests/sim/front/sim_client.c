@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "daemon/front/model/request.h"
-#include "tests/sim/front/sim.h"
+#include "tests/sim/front/sim_roles.h"
 
 #define LET_GO_NS (20 * NS_PER_MS) /* less than the pause of a front */
 #define RETRY_NS  (50 * NS_PER_MS)
@@ -233,6 +233,7 @@ void client_connect(struct sim *s, struct sim_client *c)
                           .taken = proto_list_of(&spans, taken)};
     char token[SIM_TOKEN];
     if (client_far(c)) {
+        far_early(s, c);
         far_hello(s, c, &m, token);
     }
     far_sent(c, client_send(s, c, &schema_msg_hello, &m));
@@ -403,6 +404,7 @@ static void name_user(const struct sim *s, struct sim_client *c)
         c->uid = 0; /* which proves nothing */
         c->tenant = SIM_FARS + i % SIM_FAR_TENANTS;
     }
+    roles_user(s, c);
 }
 
 void clients_begin(struct sim *s)
@@ -615,6 +617,9 @@ static void event_on(struct sim *s, struct sim_client *c, enum course_kind kind,
     case COURSE_GUILT:
         ask_guilt(s, c, r);
         break;
+    case COURSE_MEDDLE:
+        meddle(s, c, r);
+        break;
     case COURSE_MUTE:
         c->mute_ack = client_acked(s, c);
         c->mute = true;
@@ -668,6 +673,22 @@ static void let_go(struct sim *s, const struct hap *h)
 void client_lets_go(struct sim *s, uint64_t handle)
 {
     sim_at(s, s->now_ns + LET_GO_NS, let_go, NULL, handle, 0);
+}
+
+static void want(struct sim *s, const struct hap *h)
+{
+    struct sim_client *c = h->actor;
+    if (c->state == CLIENT_ON && !c->leaving && !c->said_bye && !s->settling && ask_room(c)) {
+        ask_new(s, c, 1 + h->a % 16, true, 0);
+    }
+}
+
+void client_wants(struct sim *s, uint64_t handle)
+{
+    const struct sim_buffer *b = model_find(s, handle);
+    if (s->p.aim != 0 && b != NULL && handle % 3 == 0) {
+        sim_at(s, s->now_ns + (1 + handle % 5) * NS_PER_MS, want, b->maker, handle, 0);
+    }
 }
 
 /* No client here has a ring. */

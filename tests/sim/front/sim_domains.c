@@ -99,11 +99,16 @@ void domain_check_taken(struct sim *s)
     }
 }
 
+static bool worker_hangs(const struct sim_worker *x)
+{
+    return x != NULL && (x->silent || x->cut || x->lied || x->killed);
+}
+
 /* What may keep a place of the device longer. */
 static bool is_excused(struct sim *s, const struct device *d)
 {
     const struct sim_worker *x = worker_of_device(s, worker_slot_of(s, d));
-    bool hangs = x != NULL && (x->silent || x->cut || x->lied || x->killed);
+    bool hangs = worker_hangs(x);
     bool calm = d->state == DEVICE_READY || d->state == DEVICE_RESTING;
     bool leaves = d->worker != 0 && (d->state == DEVICE_RESTING || device_yields(d));
     bool slow = s->p.slow > 0 && leaves; /* its buffers may take seconds, or have no answer */

@@ -431,9 +431,29 @@ static void run_steps(struct sim_worker *x, struct sim_worker_job *j, unsigned c
 
 /* ---- begin and end --------------------------------------------------------------------------- */
 
+/* The times of its steps, one behind the other. */
+static uint64_t add_timings(struct sim *s, const struct sim_worker_job *j, struct capbuf *out)
+{
+    uint64_t ns = s->now_ns - j->began_ns;
+    bool all = s->p.watch != 0 && j->code == 0;
+    for (unsigned i = 0; i < j->steps && all; i++) {
+        const struct proto_timing t = {.step = i,
+                                       .begin_ns = ns * i / j->steps,
+                                       .end_ns = ns * (i + 1) / j->steps,
+                                       .by = bytes_str("sim")};
+        if (proto_list_add(&schema_timing, &t, out, NULL) != 0) {
+            sim_fail(s, "worker: no memory for times");
+        }
+    }
+    return all ? j->steps : 0;
+}
+
 static void report(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
 {
+    struct capbuf timings;
     j->reported = true;
+    capbuf_init(&timings, 65536);
+    uint64_t count = add_timings(s, j, &timings);
     const struct msg_w_done m = {.job = j->id,
                                  .code = j->code,
                                  .step = -1,
@@ -441,8 +461,10 @@ static void report(struct sim *s, struct sim_worker *x, struct sim_worker_job *j
                                  .effects = j->effects,
                                  .started_ns = j->began_ns + x->skew_ns,
                                  .ended_ns = s->now_ns + x->skew_ns,
-                                 .text = bytes_str(j->code != 0 ? "the device said so" : "")};
+                                 .text = bytes_str(j->code != 0 ? "the device said so" : ""),
+                                 .timings = proto_list_of(&timings, count)};
     worker_send(s, x, &schema_msg_w_done, &m, NULL);
+    capbuf_finish(&timings);
 }
 
 static void on_report(struct sim *s, const struct hap *h)
@@ -685,6 +707,7 @@ static void begin(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
         worker_send(s, x, &schema_msg_w_started, &m, NULL);
     }
     sim_at(s, s->now_ns + ns, on_end, x, j->id, x->epoch);
+    aim_begins(s, x, ns);
 }
 
 static bool may_begin(struct sim_worker *x, struct sim_worker_job *j);

@@ -42,6 +42,19 @@ void far_hello(struct sim *s, struct sim_client *c, struct msg_hello *m, char to
     c->trick = c->trick == TRICK_THEFT && victim == NULL ? TRICK_NONE : c->trick;
 }
 
+void far_early(struct sim *s, struct sim_client *c)
+{
+    static const char *const what[] = {"config", "devices", "kernels", "pool", "jobs"};
+    uint64_t r = chance_mix(s->course->seed ^ c->pipe);
+    if (s->p.roles == 0 || r % 4 != 0) {
+        return;
+    }
+    struct msg_query m = {.what = bytes_str(what[r / 4 % 5])};
+    c->state = CLIENT_ON; /* for its own idea of it */
+    (void)client_send(s, c, &schema_msg_query, &m);
+    c->state = CLIENT_GREETS;
+}
+
 void far_sent(struct sim_client *c, struct sim_request *q)
 {
     if (!client_far(c)) {

@@ -22,12 +22,15 @@
 #include "daemon/front/workers/silence.h"
 #include "daemon/front/workers/worker.h"
 #include "daemon/front/workers/worker_end.h"
+#include "tests/sim/front/rules/sim_access.h"
+#include "tests/sim/front/rules/sim_fronts.h"
 #include "tests/sim/front/rules/sim_places.h"
 #include "tests/sim/front/rules/sim_shares.h"
 #include "tests/sim/front/rules/sim_waits.h"
 #include "tests/sim/front/sim.h"
 #include "tests/sim/front/sim_launches.h"
 #include "tests/sim/front/sim_load.h"
+#include "tests/sim/front/sim_roles.h"
 
 #define TURNS_MAX   20000u
 #define TURNS_BRIEF 4u /* turns that take no time */
@@ -113,6 +116,7 @@ static int on_send(struct link *l, const struct schema *schema, const void *msg,
         drain_check_job(world, d, ((const struct msg_f_job *)msg)->job);
     }
     places_frame(world, d, x, schema, msg);
+    frames_sent(world, d, x, schema, msg);
     if (schema == &schema_msg_f_budget) {
         lease_sent(world, d, x, msg);
     }
@@ -278,10 +282,16 @@ static int fill_settings(const struct sim *s, struct config *c)
     c->sessions_max = 2048;
     c->user_sessions_max = 2048;
     settings_fill(s, c);
+    c->min_devices = p->roles != 0 ? p->clients % (p->devices + 1) : c->min_devices;
     c->log_level = log_get_level();
     c->chosen = true;
     (void)snprintf(c->runtime_dir, sizeof c->runtime_dir, "%s", s->dir);
     (void)snprintf(c->file, sizeof c->file, "%s/gpud.conf", s->dir);
+    access_path(s, c->access, sizeof c->access);
+    if (p->watch != 0) {
+        (void)snprintf(c->cache_dir, sizeof c->cache_dir, "%s", s->dir);
+    }
+    (void)snprintf(c->look, sizeof c->look, "%s", roles_look_all(s) ? "all" : "own");
     return rc;
 }
 
@@ -305,6 +315,9 @@ static void write_section(const struct sim *s, const char *tenant, FILE *out)
     if (s->p.rate_kib > 0) {
         (void)fprintf(out, "transfer_rate = %" PRIu64 "K\n", s->p.rate_kib);
     }
+    if (strcmp(tenant, TENANT_OTHERS) != 0) {
+        roles_line(s, tenant, out);
+    }
 }
 
 /* A front may read the file meanwhile. */
@@ -319,6 +332,8 @@ static void write_rules(const struct sim *s)
         abort();
     }
     write_section(s, TENANT_OTHERS, out);
+    roles_line_others(s, out);
+    roles_write(s, out, write_section);
     load_write(s, out);
     for (unsigned i = 0; i < 2 * s->p.sockets; i++) {
         char name[8];
@@ -344,7 +359,7 @@ static void apply_rules(struct sim *s, struct front *f)
 {
     struct tenant_rules rules = {.count = 0};
     struct err e = ERR_INIT;
-    bool some = s->p.sockets != 0 || s->p.tokens != 0 || load_is(s);
+    bool some = s->p.sockets != 0 || s->p.tokens != 0 || s->p.roles != 0 || load_is(s);
     int rc = some ? tenant_rules_read(&f->config, &rules, &e) : 0;
     rc = rc == 0 && some ? tenant_tokens_read(&rules, &e) : rc;
     if (some && rc == 0) {
@@ -407,7 +422,8 @@ static void front_make(struct sim *s)
     f->launcher = (struct launcher_link *)s; /* the table's functions get it, and need it not */
     (void)fill_settings(s, &f->config);
     f->rights.admins.group = f->rights.loaders.group = UINT32_MAX;
-    f->worker_uid = SIM_STRANGER;
+    f->rights.look_all = roles_look_all(s);
+    f->worker_uid = f->worker_gid = SIM_STRANGER;
     f->rules = (struct tenant_rules){.others = TENANT_UNLIMITED};
     f->rules.others.load = TENANT_LOAD_YES;
     f->rules.others.trusted = s->set.trusted[SECTION_OTHERS];
@@ -431,9 +447,11 @@ static void front_make(struct sim *s)
         (void)uv_signal_init(&s->loop, signals[i]);
     }
     pipeline_init(f);
-    apply_rules(s, f);
     accounts_follow(s);
+    access_follow(s);
+    turns_begin();
     metrics_follow(s);
+    apply_rules(s, f);
     lanes_make(s, f);
     must(s, monitor_create(&f->monitor, &e), &e, "monitor");
     must(s, hold_file_create(&f->holds, &e), &e, "hold file");
@@ -538,6 +556,8 @@ void front_close(struct sim *s)
     (void)uv_run(&s->loop, UV_RUN_DEFAULT);
     pipeline_finish(f);
     accounts_front_ended(s);
+    access_front_ended(s);
+    record_front_ended(s);
     free(f);
     s->f = NULL;
     s->closing = false;
@@ -700,18 +720,21 @@ static void deliver_request(struct sim *s, uint64_t parcel)
     r->size = q->size;
     r->slot = (struct listener_slot *)(uintptr_t)parcel;
     r->peer = (struct peer){
-        .pipe = p->pipe, .local = true, .uid = q->client->uid, .gid = q->client->uid, .pid = 0};
+        .pipe = p->pipe, .local = true, .uid = q->client->uid, .gid = q->client->gid, .pid = 0};
     r->peer.listener = client_listener(q->client);
     r->peer.local = !client_far(q->client);
     r->peer.tls = client_far(q->client);
     p->request->asked_ns = s->now_ns;
     s->asked = p;
     p->arrived = true;
+    record_before(s, q);
+    turns_before(s, p);
     s->refused_before = s->refused_before && q->kind != MSG_KIND_CONTROL; /* it may end draining */
     memory_inside();
     pipeline_requests.request(s->f, r);
     memory_outside();
     s->asked = NULL;
+    turns_after(s, &s->parcel[parcel]);
 }
 
 void front_request(struct sim *s, uint64_t parcel)
@@ -760,6 +783,7 @@ void front_event(struct sim *s, const struct course_event *e, struct chance *r)
         break;
     case COURSE_NOMEM:
         memory_fail((long)chance_spread(r, 1, 64), s->accepts);
+        memory_scarce(s->p.scarce > 0 ? (unsigned)chance_below(r, s->p.scarce + 1) : 0);
         break;
     default:
         break;

@@ -20,6 +20,7 @@
 #include "tests/sim/front/rules/sim_shares.h"
 #include "tests/sim/front/sim.h"
 #include "tests/sim/front/sim_launches.h"
+#include "tests/sim/front/sim_roles.h"
 
 #define QUEUE_BYTES (8u << 20)
 #define START_NS    (20 * NS_PER_MS)
@@ -472,8 +473,9 @@ void launcher_lost(struct sim *s)
 /* ---- the compiler ---------------------------------------------------------------------------- */
 
 /* Code without a signature: bulk(float *y, struct of SIM_BULK_BYTES). */
-static void add_bulk(struct capbuf *kernels)
+static void add_bulk(const struct sim *s, struct capbuf *kernels)
 {
+    static const char forged[] = SIM_BULK " x=\"y\"\n2026-01-01T00:00:00.000000Z tenant=root,z";
     struct capbuf args;
     struct err e = ERR_INIT;
     const struct proto_carg arg[] = {
@@ -482,12 +484,13 @@ static void add_bulk(struct capbuf *kernels)
     capbuf_init(&args, 4096);
     (void)proto_list_add(&schema_carg, &arg[0], &args, &e);
     (void)proto_list_add(&schema_carg, &arg[1], &args, &e);
-    const struct proto_ckernel k = {.entry = bytes_str(SIM_BULK), .args = proto_list_of(&args, 2)};
+    const struct proto_ckernel k = {.entry = bytes_str(s->p.watch != 0 ? forged : SIM_BULK),
+                                    .args = proto_list_of(&args, 2)};
     (void)proto_list_add(&schema_ckernel, &k, kernels, &e);
     capbuf_finish(&args);
 }
 
-static void compile_answer(struct sim_compile *c, int code, const char *text)
+static void compile_answer(const struct sim *s, struct sim_compile *c, int code, const char *text)
 {
     static const char signature[] = "//@kernel twist(in f32 x[n], inout f32 y[n])  over n";
     static const char fresh[] = "//@kernel make(in f32 x[n], out f32 y[n])  over n";
@@ -503,7 +506,7 @@ static void compile_answer(struct sim_compile *c, int code, const char *text)
     }
     if (!c->builtin && strstr(c->source, SIM_BULK) != NULL) {
         capbuf_reset(&kernels);
-        add_bulk(&kernels);
+        add_bulk(s, &kernels);
         count = 1;
     }
     struct compile_response r = {
@@ -530,10 +533,10 @@ static void on_compiled(struct sim *s, const struct hap *h)
         s->bad_compiles--;
         int code = codes[chance_mix(c->salt) % (sizeof codes / sizeof codes[0])];
         code = c->builtin && code == ERR_COMPILE ? ERR_IO : code;
-        compile_answer(c, code, "the compiler failed");
+        compile_answer(s, c, code, "the compiler failed");
         return;
     }
-    compile_answer(c, 0, "");
+    compile_answer(s, c, 0, "");
 }
 
 int compile_asked(struct sim *s, const struct compiler_request *q, compiler_done_fn done,
@@ -546,6 +549,7 @@ int compile_asked(struct sim *s, const struct compiler_request *q, compiler_done
     if (pending >= 32 || s->compiles == sizeof s->compile / sizeof s->compile[0]) {
         return err_set(e, ERR_BUSY, "the compiler has %u requests", pending);
     }
+    rights_compile(s, q);
     struct sim_compile *c = calloc(1, sizeof *c);
     bool builtin = strcmp(q->owner, "builtin") == 0;
     *c = (struct sim_compile){
@@ -563,7 +567,7 @@ void compiles_drop(struct sim *s)
 {
     for (unsigned i = 0; i < s->compiles; i++) {
         if (!s->compile[i]->over) {
-            compile_answer(s->compile[i], ERR_CLOSED, "the daemon ends");
+            compile_answer(s, s->compile[i], ERR_CLOSED, "the daemon ends");
         }
         free(s->compile[i]);
     }

@@ -5,6 +5,7 @@
 
 static struct {
     long left;        /* allocations of the front until one fails; 0: none does */
+    unsigned more;    /* that fail behind it */
     bool tables;      /* those for tables may fail, too */
     unsigned outside; /* the code that runs is not the front's */
     bool failed;
@@ -27,6 +28,8 @@ bool memory_fails(size_t size)
         return false;
     }
     memory.failed = true;
+    memory.left = memory.more > 0 ? 1 : 0;
+    memory.more -= memory.more > 0;
     return true;
 }
 
@@ -40,7 +43,13 @@ void memory_reset(void)
 void memory_fail(long left, bool tables)
 {
     memory.left = left;
+    memory.more = 0;
     memory.tables = tables;
+}
+
+void memory_scarce(unsigned more)
+{
+    memory.more = more;
 }
 
 bool memory_failed(void)

@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "daemon/front/sched/history.h"
+#include "tests/sim/front/rules/sim_access.h"
 #include "tests/sim/front/rules/sim_places.h"
 #include "tests/sim/front/sim.h"
 #include "tests/sim/front/sim_load.h"
@@ -219,6 +220,7 @@ static void on_last_event(struct sim *s, const struct hap *h)
     memory_fail(0, false);
     monitor_settle(s);
     tokens_settle(s);
+    settings_settle(s);
     if (s->client[0].state == CLIENT_GONE) {
         client_return(s, &s->client[0]);
     }
@@ -266,9 +268,10 @@ static void name_folder(int pid, char ret_path[SIM_FOLDER])
 
 void sim_clear(int pid)
 {
-    static const char *const file[] = {"gpud.conf", "gpud.conf.new", "shm",         "held",
-                                       "held.new",  "accounts",      "far0.tokens", "far1.tokens",
-                                       "far.new",   "accounts.kept"};
+    static const char *const file[] = {
+        "gpud.conf", "gpud.conf.new", "shm",          "held",    "held.new",
+        "accounts",  "far0.tokens",   "far1.tokens",  "far.new", "accounts.kept",
+        "access",    "forecasts",     "forecasts.new"};
     char folder[SIM_FOLDER];
     char path[SIM_FOLDER + 16];
     name_folder(pid, folder);
@@ -276,6 +279,7 @@ void sim_clear(int pid)
         (void)snprintf(path, sizeof path, "%s/%s", folder, file[i]);
         (void)unlink(path);
     }
+    record_clear(folder);
     (void)rmdir(folder);
 }
 

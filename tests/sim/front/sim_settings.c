@@ -7,6 +7,7 @@
 
 #define USUAL_PLACES  8u /* as config_defaults has them */
 #define USUAL_PERCENT 10u
+#define PLACES_ENOUGH 64u /* for all tenants that wait for one */
 
 void settings_begin(struct sim *s)
 {
@@ -62,4 +63,12 @@ void settings_event(struct sim *s, struct chance *r)
     sim_log(s, "settings: %u places%s, idle after %u s", (unsigned)set->places,
             set->spare ? ", a spare worker" : "", (unsigned)set->idle_s);
     front_reload(s);
+}
+
+void settings_settle(struct sim *s)
+{
+    if (s->set.own && s->set.places < PLACES_ENOUGH) {
+        s->set.places = PLACES_ENOUGH;
+        front_reload(s);
+    }
 }

@@ -31,6 +31,8 @@ struct sim_settings {
 void settings_begin(struct sim *s);
 void settings_fill(const struct sim *s, struct config *c);
 void settings_event(struct sim *s, struct chance *r);
+/* Places for all: a job that blocks would wait for ever where others keep theirs. */
+void settings_settle(struct sim *s);
 /* The section of a tenant. */
 enum sim_section settings_section(const char *tenant);
 

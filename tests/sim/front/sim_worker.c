@@ -258,7 +258,7 @@ void worker_say_ready(struct sim *s, struct sim_worker *x)
         .pin = bytes_str(pin),
         .build = bytes_str("sim"),
         .backend = bytes_str("sim"),
-        .name = bytes_str("simulated"),
+        .name = bytes_str(s->p.watch != 0 ? "a \"board\\\n\xff\xc3(\xe2\x82\xac" : "simulated"),
         .simulated = 1,
         .memory = s->p.memory_kib * 1024,
         .max_alloc = s->p.memory_kib * 1024,
@@ -492,7 +492,8 @@ static void take_seal(struct sim *s, struct sim_worker *x, const struct msg_f_bu
     }
     fds->count = 0;
     if (m->lent != 0) {
-        uint64_t at_ns = s->now_ns + (1 + m->id % 50) * NS_PER_MS;
+        uint64_t at_ns = s->now_ns + (1 + m->id % 50) * NS_PER_MS * (s->p.aim != 0 ? 10 : 1);
+        client_wants(s, m->id);
         at_ns += lease_is_slow(s, x, m->id) ? (1 + m->id % 8) * NS_PER_S : 0;
         sim_at(s, at_ns, on_lent, x, m->id, s->era << 32 | (uint64_t)fds->fd[0]);
         return;
@@ -748,17 +749,6 @@ static void identify(struct sim *s, uint64_t id, struct sim_inbox *in)
     }
 }
 
-/* Jobs that were queued before their kernel was convicted do not run either. */
-static void check_banned(struct sim *s, const struct sim_job *j)
-{
-    if (j != NULL && rules_banned(s, j) && !memory_failed() && !j->lied) {
-        sim_fail(s,
-                 "quarantine: request %" PRIu64 " of client %u has a kernel that ended its worker "
-                 "three times, and is sent",
-                 j->request->seq, j->client->index);
-    }
-}
-
 void worker_take(struct sim *s, struct sim_worker *x, const struct schema *schema, const void *msg,
                  const struct frame_fds *fds)
 {
@@ -776,7 +766,7 @@ void worker_take(struct sim *s, struct sim_worker *x, const struct schema *schem
     if (schema == &schema_msg_f_job) {
         identify(s, ((const struct msg_f_job *)msg)->job, in);
         due_sent(s, msg, in->job);
-        check_banned(s, in->job);
+        strikes_check_sent(s, in->job);
         forecast_sent(s, x->id, ((const struct msg_f_job *)msg)->job, in->job);
         if (in->job != NULL) {
             in->job->stalled = in->job->stalled || x->silent || x->cut;
@@ -827,8 +817,7 @@ static void cut(struct sim *s, struct sim_worker *x, struct chance *r)
     }
 }
 
-static void event_running(struct sim *s, struct sim_worker *x, enum course_kind kind,
-                          struct chance *r)
+void worker_suffers(struct sim *s, struct sim_worker *x, enum course_kind kind, struct chance *r)
 {
     switch (kind) {
     case COURSE_DIE:
@@ -903,7 +892,7 @@ void worker_event(struct sim *s, const struct course_event *e, struct chance *r)
         monitor_event(s, e, r);
     } else if (e->kind == COURSE_PRESS) {
         s->device[e->actor].pressed_until_ns = s->now_ns + chance_spread(r, NS_PER_MS, NS_PER_S);
-    } else if (x != NULL && x->state == WORKER_RUNS && s->f != NULL) {
-        event_running(s, x, e->kind, r);
+    } else if (x != NULL && x->state == WORKER_RUNS && s->f != NULL && !aim_takes(s, e, x)) {
+        worker_suffers(s, x, e->kind, r);
     }
 }

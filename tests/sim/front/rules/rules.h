@@ -45,6 +45,8 @@ void strikes_count(struct sim *s, const struct sim_job *j); /* the client has it
 uint64_t strikes_paused_ns(struct sim *s, uint32_t tenant);
 /* Whether its jobs may have ended enough workers for a pause. */
 bool strikes_may_pause(const struct sim *s, uint32_t tenant);
+/* The front sends the job to a worker. */
+void strikes_check_sent(struct sim *s, const struct sim_job *j);
 void rules_killed(struct sim *s, const struct sim_worker *x); /* the front ends it */
 /* sim_domains.c */
 /* sim_lease.c */

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "daemon/front/tenants/accounts.h"
+#include "tests/sim/front/rules/sim_access.h"
 #include "tests/sim/front/rules/sim_shares.h"
+#include "tests/sim/front/rules/sim_views.h"
 #include "tests/sim/front/sim.h"
 
 /* A job whose end was seen. Another front may give its number to another job. */
@@ -55,6 +57,8 @@ static void on_job_ended(struct front *f, struct job *j)
         s->charged.ends += !before;
         s->charged.device_ns += j->device_ns;
     }
+    views_job_ended(s, j);
+    access_job_ended(s, j);
     s->charged.job_ended(f, j);
 }
 
@@ -123,6 +127,7 @@ void accounts_front_ends(struct sim *s, bool killed)
 {
     s->charged.device_ns += unfinished_ns(s->f);
     s->charged.killed = killed;
+    views_front_ends();
     if (killed) {
         own_is_lost(s);
         copy(s, "accounts", "accounts.kept");

@@ -16,7 +16,7 @@ static void equal(struct sim *s, const char *what, uint64_t counted, uint64_t fo
 
 static void check_transfers(struct sim *s, const struct job *j)
 {
-    const struct job_gate *at = &j->sched.gate;
+    const struct job_gate *at = &j->await.gate;
     if (at->entry.in && at->line == GATE_TRANSFER && work_transfers(&j->work) == 0) {
         sim_fail(s, "gate: job %" PRIu64 " waits to transfer, and transfers nothing", j->id);
     }

@@ -240,12 +240,20 @@ static bool is_kept_out(const struct sim *s, const struct sim_job *j)
            (j->code == ERR_QUARANTINED && strikes_may_pause(s, j->client->tenant));
 }
 
+/* Its worker lied, or it was opened by its handle: then its maker may free it. */
+static bool is_vague(const struct sim_job *j)
+{
+    const struct sim_buffer *b = j->step[0].to;
+    return b->lied || (b->publishes == 0 && b->maker != j->client);
+}
+
 /* The last look at a buffer, when all was quiet: nothing else can be the cause of an error. */
 static void check_last(struct sim *s, const struct sim_job *j)
 {
     const struct sim_step *t = &j->step[0];
     const struct part p = part_of(t->to, 0, t->count);
-    bool excused = memory_failed() || s->gave_up || t->to->lied || j->lied || s->broke_restore;
+    bool excused = memory_failed() || s->gave_up || j->lied || s->broke_restore;
+    excused = excused || is_vague(j);
     /* another front knows only whether a buffer was written as a whole */
     bool partly = s->era > 1 && (t->to->bytes > SIM_CONTENT || t->to->parts);
     if (j->code == ERR_UNDEFINED && (partly || state_of(&p) != BYTE_DEFINED)) {

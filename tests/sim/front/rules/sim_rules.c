@@ -9,8 +9,11 @@
 #include "daemon/front/model/tenant.h"
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/workers/record.h"
+#include "tests/sim/front/rules/sim_access.h"
+#include "tests/sim/front/rules/sim_fronts.h"
 #include "tests/sim/front/rules/sim_places.h"
 #include "tests/sim/front/rules/sim_shares.h"
+#include "tests/sim/front/rules/sim_views.h"
 #include "tests/sim/front/rules/sim_waits.h"
 #include "tests/sim/front/sim.h"
 
@@ -109,6 +112,7 @@ void rules_job_id(struct sim *s, const struct sim_job *j, uint64_t id)
 
 static void check_good(struct sim *s, const struct sim_job *j)
 {
+    rights_result(s, j);
     if (j->begun == 0) {
         blame(s, j, "no worker ran it");
     }
@@ -167,6 +171,13 @@ void rules_killed(struct sim *s, const struct sim_worker *x)
     }
 }
 
+/* No notice says that it is lost when its worker ends. */
+static bool outlives_worker(const struct sim_buffer *b)
+{
+    bool gone = b->known_lost || b->lied || (b->freed && b->publishes == 0);
+    return gone || b->sealed || b->sealing || b->worker == 0 || b->moved_era != 0;
+}
+
 /* When all is quiet each client knows which of its buffers are lost. */
 void rules_notices(struct sim *s)
 {
@@ -174,9 +185,7 @@ void rules_notices(struct sim *s)
         const struct sim_client *c = &s->client[i];
         for (unsigned k = 0; c->state == CLIENT_ON && !c->starved && k < c->buffers; k++) {
             const struct sim_buffer *b = c->buffer[k];
-            bool keeps = b->sealed || b->sealing || b->worker == 0 || b->known_lost || b->lied ||
-                         b->moved_era != 0;
-            if (!keeps && worker_ended_ns(s, b->worker) + 2 * NS_PER_S < s->now_ns) {
+            if (!outlives_worker(b) && worker_ended_ns(s, b->worker) + 2 * NS_PER_S < s->now_ns) {
                 sim_fail(s, "notice: buffer %#" PRIx64 " of client %u is lost, and no notice came",
                          b->handle, i);
             }
@@ -224,24 +233,6 @@ static void check_info(struct sim *s, const struct sim_request *q, struct bytes 
     }
 }
 
-/* A client of a crowd, of whose jobs as many were just refused as take the front from the shortest
- * pause to a longer one, is not asked to come back after the shortest. */
-static void check_crowd(struct sim *s, const struct sim_client *c, uint64_t pause_ns)
-{
-    unsigned user = c->uid == SIM_STRANGER ? 0 : c->tenant < 1000 ? 1 : 2 + c->tenant - 1000;
-    struct sim_crowd *x = &s->crowd[user];
-    if (x->era != s->era || s->now_ns - x->since_ns >= CROWD_PAUSE_NS) {
-        *x = (struct sim_crowd){.since_ns = s->now_ns, .era = s->era};
-    }
-    x->count++;
-    if (x->count > 3 * CROWD_FEW && pause_ns == CROWD_PAUSE_NS) {
-        sim_fail(s,
-                 "crowd: %u jobs of user %u are refused at once, and may come again in %" PRIu64
-                 " ms",
-                 x->count, c->tenant, pause_ns / NS_PER_MS);
-    }
-}
-
 /* The first answer to a request that the front takes now. */
 static void check_refusal(struct sim *s, const struct sim_request *q, const struct msg_error *m)
 {
@@ -250,7 +241,7 @@ static void check_refusal(struct sim *s, const struct sim_request *q, const stru
         check_create(s, q, m);
     }
     if (q->kind == MSG_KIND_SUBMIT && m->code == ERR_BUSY) {
-        check_crowd(s, q->client, m->retry_after_ns);
+        turns_crowd(s, q->client, m->retry_after_ns);
     }
 }
 
@@ -260,6 +251,8 @@ void rules_answer(struct sim *s, const struct sim_parcel *p, struct bytes messag
     struct msg_error m;
     bool fresh = p == s->asked && q->sendings == 1;
     due_answer(s, p, message);
+    rights_answer(s, p, message);
+    turns_answer(s, p, message);
     if (fresh) {
         check_info(s, q, message);
     }
@@ -519,6 +512,7 @@ void rules_step(struct sim *s)
     places_check(s);
     waits_check(s);
     check_files(s);
+    record_check(s);
 }
 
 /* ---- accounts -------------------------------------------------------------------------------- */
@@ -735,6 +729,7 @@ unsigned rules_all(struct sim *s)
     accounts_check(s);
     metrics_check(s);
     tokens_check(s);
+    views_check(s);
     if (s->p.special == WORLD_HOLIDAY) {
         check_owners(s);
     }

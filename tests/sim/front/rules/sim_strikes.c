@@ -1,4 +1,6 @@
 /* Strikes against kernels, and against tenants, as they follow from what clients were told. */
+#include <inttypes.h>
+
 #include "daemon/front/sched/conduct.h"
 #include "tests/sim/front/sim.h"
 
@@ -106,4 +108,15 @@ bool strikes_may_pause(const struct sim *s, uint32_t tenant)
         most += j->client->tenant == tenant && j->begun > 0 && (j->guilty || j->stalled);
     }
     return most >= CONDUCT_STRIKES;
+}
+
+/* Jobs that were queued before their kernel was convicted do not run either. */
+void strikes_check_sent(struct sim *s, const struct sim_job *j)
+{
+    if (j != NULL && rules_banned(s, j) && !memory_failed() && !j->lied) {
+        sim_fail(s,
+                 "quarantine: request %" PRIu64 " of client %u has a kernel that ended its worker "
+                 "three times, and is sent",
+                 j->request->seq, j->client->index);
+    }
 }

@@ -24,13 +24,16 @@ static void check_up(struct sim *s)
     struct front *f = s->f;
     bool first = f->ready_reported && s->up_era != s->era;
     bool serves = false;
+    unsigned drained = 0;
     if (!first) {
         return;
     }
     s->up_era = s->era;
     for (unsigned i = 0; i < f->device_count; i++) {
         serves = serves || device_serves(f->device[i]);
+        drained += device_drains(f->device[i]);
     }
+    serves = serves || f->config.min_devices <= drained;
     for (unsigned i = 0; i < f->device_count && !serves; i++) {
         const struct device *d = f->device[i];
         if (is_opening(d) && !device_drains(d)) {

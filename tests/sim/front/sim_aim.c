@@ -1,0 +1,34 @@
+/* Ends of workers that come while a job runs: an idle worker loses little. */
+#include "tests/sim/front/sim.h"
+
+#define DOOM_NS (20 * NS_PER_MS)
+
+static void on_doom(struct sim *s, const struct hap *h)
+{
+    struct sim_worker *x = h->actor;
+    struct chance r = chance_of(x->doom_r, 3);
+    enum course_kind kind = (enum course_kind)(x->doom - 1);
+    bool there = x->state == WORKER_RUNS && x->epoch == h->a && s->f != NULL;
+    if (x->doom != 0 && there && !s->settling) {
+        x->doom = 0;
+        worker_suffers(s, x, kind, &r);
+    }
+}
+
+void aim_begins(struct sim *s, struct sim_worker *x, uint64_t ns)
+{
+    if (x->doom != 0) {
+        sim_at(s, s->now_ns + (ns < DOOM_NS ? ns / 2 : DOOM_NS / 2), on_doom, x, x->epoch, 0);
+    }
+}
+
+bool aim_takes(const struct sim *s, const struct course_event *e, struct sim_worker *x)
+{
+    bool kind = e->kind == COURSE_DIE || e->kind == COURSE_HANG || e->kind == COURSE_CUT;
+    if (!kind || chance_mix(e->r ^ s->p.aim) % 100 >= s->p.aim || x->doom != 0) {
+        return false;
+    }
+    x->doom = 1 + e->kind;
+    x->doom_r = e->r;
+    return true;
+}
