@@ -378,6 +378,7 @@ START_TEST(a_tenant_is_where_it_has_something)
     idmap_finish(&k->f.buffers);
     idmap_init(&k->f.buffers, 1024, 100);
     k->f.hooks.inventory_buffer = adopt_buffer;
+    k->f.config.session_linger_ms = LINGER_MS;
     k->device[0].state = DEVICE_ADOPTING;
     capbuf_init(&record, 4096);
     ck_assert_int_eq(record_encode_buffer(&like, &record, NULL), 0);
@@ -388,6 +389,9 @@ START_TEST(a_tenant_is_where_it_has_something)
     capbuf_finish(&record);
     ck_assert_ptr_nonnull(idmap_get(&k->f.buffers, id));
     ck_assert(!k->tenant->apart);
+    adopt_over(&k->f);
+    sessions_watch(&k->f, k->f.sessions->lingers_until_ns);
+    ck_assert_uint_eq(k->f.session_count, 0);
     fake_destroy(k);
 }
 END_TEST
