@@ -670,6 +670,7 @@ void memory_reset(void); /* a world begins */
 void memory_fail(long left, bool tables);
 void memory_scarce(unsigned more); /* behind that one, so many others fail */
 bool memory_fails(size_t size);    /* an allocation is asked for: does it fail? */
+bool memory_here(void);            /* whether it is the thread of the world that asks */
 bool memory_failed(void);          /* one has failed in this world */
 void memory_inside(void);
 void memory_outside(void);
