@@ -166,6 +166,7 @@ bool places_wanted(const struct sim *s, const struct sim_worker *x)
 void places_copy_refused(struct sim *s, const struct sim_worker *x)
 {
     s->places->of[x->number].vain = 0;
+    s->device[worker_hardware(s, x->number)].busy_ns = s->now_ns;
 }
 
 static void look(struct sim *s, const struct device *d)
