@@ -135,8 +135,8 @@ struct job *gate_next(struct front *f)
         /* else an event is the occasion: a job leaves a worker, or the ready jobs */
         bool unpaid = t->gate.held[GATE_TRANSFER].first != NULL && gate_unpaid_ns(t, now) > 0;
         agenda_set(&f->gates, &t->gate.due, unpaid ? t->gate.paid_ns : NS_NEVER, t);
-        wake_at(f, unpaid ? t->gate.paid_ns : NS_NEVER);
     }
+    wake_at(f, agenda_next_ns(&f->gates)); /* of any tenant: the timer fired for the first only */
     return NULL;
 }
 

@@ -178,6 +178,7 @@ static void come_back(struct front *f, struct device *base)
             }
         }
     }
+    wake_at(f, agenda_next_ns(&base->line.capped)); /* the timer fired for the first only */
 }
 
 /* Takes tenants out of the line that have no ready job, whose worker takes none now, that are at
