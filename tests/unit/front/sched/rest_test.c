@@ -1,0 +1,47 @@
+/* No job stays ready for an idle stream once the front has looked at what has happened. */
+#include "common/clock.h"
+#include "tests/unit/common/suite.h"
+#include "tests/unit/front/fake_front.h"
+
+static struct fake *k;
+
+static struct job *submit(struct tenant *t, int device, enum job_trust trust)
+{
+    struct job *j = fake_job(k, device);
+    j->tenant = t;
+    j->trust = trust;
+    (void)fake_submit(k, j);
+    return j;
+}
+
+static void finish(struct job *j)
+{
+    fake_done(k, j, 0);
+    fake_turn(k);
+}
+
+/* A tenant of whose jobs none has ended leaves a stream to others, if there are others. */
+START_TEST(a_tenant_whose_others_are_done_has_all_streams)
+{
+    for (unsigned order = 0; order < 2; order++) {
+        struct job *j[2];
+        k = fake_create();
+        k->device[0].streams = 2;
+        struct tenant *other = tenant_obtain(&k->f.tenants, 1001);
+        struct tenant *late = order == 0 ? k->tenant : other;
+        struct job *past = submit(order == 0 ? other : k->tenant, 0, TRUST_SHARED);
+        fake_turn(k);
+        finish(past);
+        for (unsigned i = 0; i < 2; i++) {
+            j[i] = submit(late, 0, TRUST_SHARED);
+            fake_turn(k);
+            ck_assert_int_eq(j[i]->state, JOB_DISPATCHED);
+        }
+        finish(j[0]);
+        finish(j[1]);
+        fake_destroy(k);
+    }
+}
+END_TEST
+
+SUITE_MAIN("rest", a_tenant_whose_others_are_done_has_all_streams)
