@@ -20,6 +20,30 @@ static void finish(struct job *j)
     fake_turn(k);
 }
 
+/* While it waits to be alone on one device, it may be alone on another: then the first goes on. */
+START_TEST(a_device_goes_on_when_a_job_is_alone_elsewhere)
+{
+    struct job *before[FAKE_DEVICES];
+    k = fake_create();
+    for (unsigned i = 0; i < FAKE_DEVICES; i++) {
+        k->device[i].streams = 8;
+        before[i] = submit(k->tenant, (int)i, TRUST_SHARED);
+    }
+    struct job *alone = submit(k->tenant, -1, TRUST_ALONE);
+    struct job *after = submit(k->tenant, -1, TRUST_SHARED);
+    fake_turn(k);
+    ck_assert_int_eq(alone->wait, WAIT_ALONE);
+    ck_assert_int_eq(after->state, JOB_QUEUED);
+    finish(before[1]);
+    ck_assert_ptr_eq(alone->device, &k->device[1]);
+    ck_assert_ptr_eq(after->device, &k->device[0]);
+    finish(alone);
+    finish(after);
+    finish(before[0]);
+    fake_destroy(k);
+}
+END_TEST
+
 /* A tenant of whose jobs none has ended leaves a stream to others, if there are others. */
 START_TEST(a_tenant_whose_others_are_done_has_all_streams)
 {
@@ -44,4 +68,5 @@ START_TEST(a_tenant_whose_others_are_done_has_all_streams)
 }
 END_TEST
 
-SUITE_MAIN("rest", a_tenant_whose_others_are_done_has_all_streams)
+SUITE_MAIN("rest", a_device_goes_on_when_a_job_is_alone_elsewhere,
+           a_tenant_whose_others_are_done_has_all_streams)
