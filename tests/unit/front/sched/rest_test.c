@@ -1,5 +1,8 @@
 /* No job stays ready for an idle stream once the front has looked at what has happened. */
 #include "common/clock.h"
+#include "daemon/front/workers/worker_frames.h"
+#include "proto/codec.h"
+#include "proto/frames.h"
 #include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
 
@@ -68,5 +71,28 @@ START_TEST(a_tenant_whose_others_are_done_has_all_streams)
 }
 END_TEST
 
+/* The other workers of the device have their turns meanwhile. */
+START_TEST(others_go_when_a_job_waits_for_memory)
+{
+    struct frame_fds fds = {.count = 0};
+    struct err e = ERR_INIT;
+    struct capbuf out;
+    k = fake_create();
+    struct job *j = submit(k->tenant, 0, TRUST_SHARED);
+    fake_turn(k);
+    const struct msg_w_waiting m = {.job = j->id, .waits = 1};
+    capbuf_init(&out, FRAME_MAX_BYTES);
+    ck_assert_int_eq(proto_encode(&schema_msg_w_waiting, &m, &out, &e), 0);
+    struct bytes frame = capbuf_view(&out);
+    ck_assert(!k->kicked);
+    ck_assert_int_eq(worker_frame(&k->f, &k->device[0], proto_kind(frame), frame, &fds, &e), 0);
+    ck_assert_int_eq(j->wait, WAIT_MEMORY);
+    ck_assert(k->kicked);
+    capbuf_finish(&out);
+    finish(j);
+    fake_destroy(k);
+}
+END_TEST
+
 SUITE_MAIN("rest", a_device_goes_on_when_a_job_is_alone_elsewhere,
-           a_tenant_whose_others_are_done_has_all_streams)
+           a_tenant_whose_others_are_done_has_all_streams, others_go_when_a_job_waits_for_memory)
