@@ -73,6 +73,9 @@ void gate_hold(struct front *f, struct job *j, enum job_wait wait)
     job_set_wait(j, wait);
     put(j);
     gate_look(&f->gates, &j->tenant->gate, j->tenant);
+    if (wait == WAIT_TRANSFER) { /* else the end of a job is the occasion */
+        wake_at(f, j->tenant->gate.paid_ns);
+    }
 }
 
 void gate_moved(struct job *j)

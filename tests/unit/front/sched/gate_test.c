@@ -348,6 +348,28 @@ START_TEST(each_tenant_is_waited_for)
 }
 END_TEST
 
+/* Nothing else may happen until a transfer is paid for. */
+START_TEST(a_held_transfer_has_a_timer)
+{
+    begin();
+    k->tenant->limits.transfer_rate = 10 * FEW;
+    for (unsigned i = 0; i < 2; i++) {
+        struct job *before = offer(k->tenant, 0, FEW);
+        fake_turn(k);
+        finish(before);
+    }
+    k->f.wake_ns = NS_NEVER;
+    struct job *j = offer(k->tenant, 0, FEW);
+    fake_turn(k);
+    ck_assert_int_eq(j->wait, WAIT_TRANSFER);
+    ck_assert_uint_le(k->f.wake_ns, k->tenant->gate.paid_ns);
+    pass(100 * NS_PER_MS);
+    ck_assert_int_eq(j->state, JOB_DISPATCHED);
+    finish(j);
+    fake_destroy(k);
+}
+END_TEST
+
 START_TEST(each_tenant_at_a_cap_is_waited_for)
 {
     begin();
@@ -381,4 +403,4 @@ SUITE_MAIN("gate", a_tenant_has_its_jobs_in_flight_and_others_theirs, held_jobs_
            a_reload_that_removes_a_tenant_ends_none_of_its_jobs,
            transfers_wait_until_they_are_paid_for, a_large_transfer_is_paid_for_afterwards,
            the_rate_holds, a_cap_of_device_time_is_explained, each_tenant_is_waited_for,
-           each_tenant_at_a_cap_is_waited_for)
+           a_held_transfer_has_a_timer, each_tenant_at_a_cap_is_waited_for)
