@@ -179,8 +179,18 @@ static unsigned level_next(struct dues *d, const struct walk *walk)
     return best;
 }
 
+/* Others go beside the first jobs as much as beside the last: what they have is not spread over all
+ * jobs. */
+static double takes(const struct backlog_pace *p, double own_ns)
+{
+    double more_ns = own_ns * (p->times - 1);
+    double ns = own_ns + (more_ns < p->others_ns ? more_ns : p->others_ns);
+    double least_ns = own_ns * p->least;
+    return (ns > least_ns ? ns : least_ns) * p->part;
+}
+
 bool backlog_fits(const struct backlog *b, uint64_t due_ns, uint64_t ns, uint64_t now_ns,
-                  uint64_t begin_ns, double pace, uint64_t *ret_late)
+                  uint64_t begin_ns, const struct backlog_pace *pace, uint64_t *ret_late)
 {
     struct walk walk[DUES_LEVELS];
     struct dues *d = b->dues;
@@ -195,8 +205,8 @@ bool backlog_fits(const struct backlog *b, uint64_t due_ns, uint64_t ns, uint64_
         uint64_t due = begin_of(level, s);
         walk_on(&walk[level]);
         before += s->ns;
-        uint64_t last =
-            begin_ns + (uint64_t)(((double)before - (double)s->ns / (double)s->jobs) * pace);
+        double own_ns = (double)before - (double)s->ns / (double)s->jobs;
+        uint64_t last = begin_ns + (uint64_t)takes(pace, own_ns);
         if (due > due_ns && due > now_ns && last > due) {
             *ret_late = due;
             return false;

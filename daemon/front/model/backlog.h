@@ -65,12 +65,19 @@ uint64_t backlog_before(const struct backlog *b, const struct backlog_place *p, 
 uint64_t backlog_before_new(const struct backlog *b, uint64_t due_ns);
 /* Time has passed. To be called before a job with a deadline is asked about. */
 void backlog_pass(struct backlog *b, uint64_t now_ns);
+/* How long the jobs of a backlog take beside those of others. */
+struct backlog_pace {
+    double times;     /* their own time, while others have jobs; at least 1 */
+    double others_ns; /* that others take in sum: after that, own jobs take their own time */
+    double least;     /* at least their own time so often: at a cap; 0: none */
+    double part;      /* of all that: several devices share the jobs, estimates have a margin */
+};
+
 /* Whether a new job of `ns`, with this deadline, leaves the later deadlines as they can be kept, if
- * the first job begins at begin_ns and each takes `pace` times its expected time. Deadlines are
- * those of begins, and count as the begin of their slot. *ret_late: the first one that would be
- * missed. */
+ * the first job begins at begin_ns. Deadlines are those of begins, and count as the begin of their
+ * slot. *ret_late: the first one that would be missed. */
 bool backlog_fits(const struct backlog *b, uint64_t due_ns, uint64_t ns, uint64_t now_ns,
-                  uint64_t begin_ns, double pace, uint64_t *ret_late);
+                  uint64_t begin_ns, const struct backlog_pace *pace, uint64_t *ret_late);
 void backlog_finish(struct backlog *b);
 
 #endif

@@ -485,14 +485,15 @@ static int check_others(struct front *f, const struct job *j, uint64_t cost_ns, 
     const struct backlog *b = backlog_of(j, job_rank_class(j));
     struct ahead a = ahead_of(f, j, true);
     double own = (double)b->ns / a.parts;
-    double pace = own > 0 ? beside(&a, own) / own : 1;
-    pace = pace > a.cap_pace ? pace : a.cap_pace;
+    const struct backlog_pace pace = {.times = a.pace,
+                                      .others_ns = a.others_ns * a.parts,
+                                      .least = a.cap_pace,
+                                      .part = (1 + MARGIN) / a.parts};
     uint64_t now = turn_now(f);
     uint64_t late = 0;
     double begin = a.flying_ns + earlier(f, &a, job_rank_class(j), own);
     begin = begin > a.cap_ns ? begin : a.cap_ns;
-    if (backlog_fits(b, due_of(j), cost_ns, now, ns_add(now, (uint64_t)begin),
-                     pace * (1 + MARGIN) / a.parts, &late)) {
+    if (backlog_fits(b, due_of(j), cost_ns, now, ns_add(now, (uint64_t)begin), &pace, &late)) {
         return 0;
     }
     return err_set(e, ERR_DEADLINE,

@@ -68,6 +68,8 @@ void sim_at(struct sim *s, uint64_t at_ns, void (*run)(struct sim *s, const stru
             void *actor, uint64_t a, uint64_t b);
 uint64_t sim_next_ns(const struct sim *s); /* NS_NEVER: nothing is planned */
 void sim_next(struct sim *s);              /* what is planned next happens */
+/* What workers do comes so much later. */
+void agenda_delay_workers(struct sim *s, uint64_t ns);
 
 /* ---- buffers and jobs, as clients know them -------------------------------------------------- */
 
@@ -132,7 +134,9 @@ struct sim_job {
     bool lied;            /* its worker lied, or its result was lost: its end is not certain */
     bool cancelled;       /* its client asked for that */
     bool killed;          /* and for the end of its worker */
+    bool ended_for;       /* which was ended for that */
     bool stalled;         /* its worker went silent with it */
+    bool blocked;         /* a job beside it never ended, and had all of the device */
     bool vague;           /* its worker lied about it */
     bool last;            /* a last look at a buffer; sim_settle.c's */
     uint64_t refused_era; /* whose front refused it for its deadline; 0: none did */
@@ -339,6 +343,11 @@ void ask_new(struct sim *s, struct sim_client *c, uint64_t elements, bool zero, 
 void ask_load_named(struct sim *s, struct sim_client *c, const char *source, unsigned bad);
 bool ask_room(const struct sim_client *c); /* for more requests without answers */
 void ask_crowd(struct sim *s, struct sim_client *c, struct chance *r);
+void ask_guilt_with(struct sim *s, struct sim_client *c, unsigned k, struct chance *r);
+void ask_load_bad(struct sim *s, struct sim_client *c, struct chance *r);
+#define GUILT_LONG_NS (4 * NS_PER_S) /* of a kernel that ends, and overruns its turn */
+/* sim_guilt.c: a launch of a kernel that ends workers. Without such a kernel the client loads some.
+ */
 void ask_guilt(struct sim *s, struct sim_client *c, struct chance *r);
 void ask_cancel_of(struct sim *s, struct sim_job *j);
 void ask_free(struct sim *s, struct sim_client *c, struct sim_buffer *b);
@@ -354,7 +363,7 @@ void special_event(struct sim *s, struct sim_client *c, enum course_kind kind, s
 struct special_bare {
     bool bulk;
     uint64_t flags, elements, job_class; /* elements 0: any number */
-    uint64_t run_ns;                     /* of the job, as the next; 0: as of others */
+    uint64_t run_ns, limit_ns;           /* of the job, as the next; 0: as of others */
     unsigned flow, kind;
 };
 struct sim_job *special_bare(struct sim *s, struct sim_client *c, const struct special_bare *how,
@@ -427,6 +436,7 @@ struct sim_inbox {
     struct frame_fds fds;
     struct sim_job *job; /* of a job's frame; NULL: not known */
     bool alone;          /* that job has to run alone */
+    uint64_t sent_ns;
     struct sim_inbox *next;
 };
 
@@ -441,6 +451,7 @@ struct sim_lease {
     uint64_t fed_ns;      /* when the last one came */
     uint64_t sent;        /* `limit` of the last F_BUDGET, which may be on its way */
     bool mute;            /* it answers none any more */
+    bool owes;            /* a smaller one was sent to it */
     uint64_t recalled_ns; /* when the front sent a smaller one, without an answer; 0: it did not */
 };
 
@@ -461,7 +472,8 @@ struct sim_worker {
     uint64_t began_ns, killed_ns, ended_ns;
     uint64_t missed_era; /* of a front whose frame it did not get, which ended something in it */
     bool silent;         /* hangs */
-    bool starved;        /* silent, as its thread gets no processor */
+    bool starved;        /* silent, as its thread gets no processor, or waits for a disk */
+    bool spins;          /* silent, and gets all of a processor */
     bool deaf;           /* no signal ends it */
     bool ready;          /* it has said so */
     bool lied;
@@ -475,6 +487,8 @@ struct sim_worker {
     unsigned forges;                  /* what its next inventory is wrong in; 0: nothing */
     uint64_t exposed_ns, exposed_era; /* when it sent what the front has to notice; 0: not */
     uint64_t heard_ns;                /* its last frame */
+    uint64_t changed_ns;              /* when a job last began or ended to have the device */
+    uint64_t ended_for;               /* a job that was to be killed; 0: none */
     uint64_t epoch;                   /* of events that are void after its end */
     struct sim_inbox *inbox, **inbox_end;
     bool inbox_due;
@@ -520,6 +534,8 @@ bool worker_unread(struct sim *s); /* a frame has not reached the front */
 void worker_suffers(struct sim *s, struct sim_worker *x, enum course_kind kind, struct chance *r);
 /* sim_aim.c: a job begins that takes so long; whether the event waits for the next one. */
 void aim_begins(struct sim *s, struct sim_worker *x, uint64_t ns);
+/* The worker is silent from now on. */
+void aim_hang(struct sim *s, struct sim_worker *x, enum course_kind kind, struct chance *r);
 bool aim_takes(const struct sim *s, const struct course_event *e, struct sim_worker *x);
 void worker_event(struct sim *s, const struct course_event *e, struct chance *r);
 void worker_answer_rings(struct sim *s);

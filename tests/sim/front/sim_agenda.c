@@ -21,3 +21,25 @@ void sim_next(struct sim *s)
     const struct hap h = haps_take(&s->agenda);
     ((void (*)(struct sim * s, const struct hap *h)) h.run)(s, &h);
 }
+
+static bool is_worker(const struct sim *s, const void *actor)
+{
+    unsigned i = 0;
+    while (i < s->workers && (s->worker[i] != actor || s->worker[i]->state == WORKER_GONE)) {
+        i++;
+    }
+    return actor != NULL && i < s->workers;
+}
+
+/* Of two at the same time the first remains the first. */
+void agenda_delay_workers(struct sim *s, uint64_t ns)
+{
+    struct haps before = s->agenda;
+    s->agenda = (struct haps){.count = 0};
+    while (before.count > 0) {
+        struct hap h = haps_take(&before);
+        h.at_ns += is_worker(s, h.actor) ? ns : 0;
+        haps_add(&s->agenda, h);
+    }
+    haps_finish(&before);
+}

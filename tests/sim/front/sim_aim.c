@@ -1,7 +1,8 @@
 /* Ends of workers that come while a job runs: an idle worker loses little. */
 #include "tests/sim/front/sim.h"
 
-#define DOOM_NS (20 * NS_PER_MS)
+#define DOOM_NS  (20 * NS_PER_MS)
+#define STALL_NS (500 * NS_PER_MS)
 
 static void on_doom(struct sim *s, const struct hap *h)
 {
@@ -31,4 +32,26 @@ bool aim_takes(const struct sim *s, const struct course_event *e, struct sim_wor
     x->doom = 1 + e->kind;
     x->doom_r = e->r;
     return true;
+}
+
+static void on_stall(struct sim *s, const struct hap *h)
+{
+    const struct course_event e = {.kind = COURSE_STALL};
+    struct chance r = chance_of(s->now_ns, 4);
+    (void)h;
+    if (!s->settling) {
+        front_event(s, &e, &r);
+    }
+}
+
+/* Its thread gets no processor or no disk, or all of a processor, or needs none. Now and then the
+ * front stands still soon, too, as on an overloaded host. */
+void aim_hang(struct sim *s, struct sim_worker *x, enum course_kind kind, struct chance *r)
+{
+    x->starved = x->starved || (kind == COURSE_HANG && chance_percent(r, 50));
+    x->spins = !x->starved && chance_percent(r, 50);
+    x->silent = true;
+    if (s->p.special == WORLD_OVERRUNS && chance_percent(r, 50)) {
+        sim_at(s, s->now_ns + STALL_NS, on_stall, NULL, 0, 0);
+    }
 }

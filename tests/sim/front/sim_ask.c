@@ -576,25 +576,15 @@ void ask_crowd(struct sim *s, struct sim_client *c, struct chance *r)
     }
 }
 
-/* A kernel of the client that ends workers; the number of kernels: it has none. */
-static unsigned find_bad(const struct sim_client *c)
+void ask_load_bad(struct sim *s, struct sim_client *c, struct chance *r)
 {
-    unsigned k = 0;
-    while (k < c->kernels && c->kernel_bad[k] == 0) {
-        k++;
-    }
-    return k;
+    load(s, c, true, r);
 }
 
 /* A launch of a kernel that ends workers, with an array of the job's own, so that it may run
- * again. Without such a kernel the client loads some. */
-void ask_guilt(struct sim *s, struct sim_client *c, struct chance *r)
+ * again. */
+void ask_guilt_with(struct sim *s, struct sim_client *c, unsigned k, struct chance *r)
 {
-    unsigned k = find_bad(c);
-    if (k == c->kernels || c->buffers == 0 || c->jobs + 1 >= sizeof c->job / sizeof c->job[0]) {
-        load(s, c, true, r);
-        return;
-    }
     struct sim_job *j = ask_job(s, c, r);
     struct sim_step *t = &j->step[j->steps++];
     struct proto_step p = {.op = OP_LAUNCH, .kernel = c->kernel[k]};
@@ -668,7 +658,7 @@ static uint64_t some_job(struct sim *s, struct sim_client *c, struct chance *r)
 static void ask_cancel(struct sim *s, struct sim_client *c, struct chance *r)
 {
     struct msg_cancel m = {.job = 0};
-    m.kill = s->p.special == WORLD_DOMAINS && chance_percent(r, 50);
+    m.kill = s->p.special == WORLD_DOMAINS ? chance_percent(r, 50) : c->next % 3 == 0;
     if (c->open_count > 0 && chance_percent(r, 50)) {
         struct sim_request *q = c->open[chance_below(r, c->open_count)];
         m.number = q->seq;

@@ -497,6 +497,7 @@ static void end(struct sim *s, struct sim_worker *x, struct sim_worker_job *j, i
                 unsigned effects)
 {
     shares_pass(s);
+    x->changed_ns = s->now_ns;
     j->state = WJOB_ENDED;
     j->code = code;
     j->effects = effects;
@@ -555,14 +556,15 @@ static uint64_t run_ns(const struct sim *s, const struct sim_worker *x,
     return run_of(s, j->job != NULL ? j->job->r : j->id, j->attempt);
 }
 
-static bool has_endless(const struct sim *s, struct sim_worker *x)
+/* A job that runs, and never ends; NULL: none does. */
+static const struct sim_worker_job *endless_of(const struct sim *s, struct sim_worker *x)
 {
     for (const struct sim_worker_job *j = live(x); j != NULL; j = j->next) {
         if (j->state == WJOB_RUNS && fate_of(s, j) == FATE_ENDLESS) {
-            return true;
+            return j;
         }
     }
-    return false;
+    return NULL;
 }
 
 static void on_end(struct sim *s, const struct hap *h);
@@ -575,12 +577,13 @@ static void on_resume(struct sim *s, const struct hap *h)
     if (j == NULL || j->state != WJOB_RUNS || x->silent) {
         return;
     }
-    if (has_endless(s, x)) {
+    if (endless_of(s, x) != NULL) {
         sim_at(s, s->now_ns + 100 * NS_PER_MS, on_resume, x, j->id, x->epoch);
         return;
     }
     const struct msg_w_started m = {.job = j->id, .at_ns = s->now_ns + x->skew_ns};
     shares_pass(s);
+    x->changed_ns = s->now_ns;
     j->paused = false;
     j->resumed = true;
     worker_send(s, x, &schema_msg_w_started, &m, NULL);
@@ -597,6 +600,7 @@ static bool pauses(struct sim *s, struct sim_worker *x, struct sim_worker_job *j
     }
     const struct msg_w_paused m = {.job = j->id};
     shares_pass(s);
+    x->changed_ns = s->now_ns;
     j->paused = true;
     worker_send(s, x, &schema_msg_w_paused, &m, NULL);
     sim_at(s, s->now_ns + 1 + chance_below(&c, run_ns(s, x, j)), on_resume, x, j->id, x->epoch);
@@ -619,11 +623,27 @@ static void fault(struct sim *s, struct sim_worker *x, const struct sim_worker_j
     launcher_ends(s, x, 1 << 8, NS_PER_MS);
 }
 
+/* In some worlds a kernel that never ends may have all of the device: others that run do not end.
+ */
+static bool is_blocked(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
+{
+    bool may = s->p.special == WORLD_OVERRUNS || s->p.special == WORLD_PAUSED;
+    const struct sim_worker_job *k = may ? endless_of(s, x) : NULL;
+    if (k == NULL || k == j || chance_mix(k->id ^ s->course->seed) % 2 == 0) {
+        return false;
+    }
+    if (j->job != NULL) {
+        j->job->blocked = true;
+    }
+    sim_at(s, s->now_ns + 100 * NS_PER_MS, on_end, x, j->id, x->epoch);
+    return true;
+}
+
 static void on_end(struct sim *s, const struct hap *h)
 {
     struct sim_worker *x = h->actor;
     struct sim_worker_job *j = x->epoch == h->b && x->state == WORKER_RUNS ? find(x, h->a) : NULL;
-    if (j == NULL || x->silent || pauses(s, x, j)) {
+    if (j == NULL || x->silent || is_blocked(s, x, j) || pauses(s, x, j)) {
         return;
     }
     switch (fate_of(s, j)) {
@@ -701,6 +721,7 @@ static void begin(struct sim *s, struct sim_worker *x, struct sim_worker_job *j)
     uint64_t ns = run_ns(s, x, j);
     shares_pass(s);
     shares_began(s, x, j->job, ns);
+    x->changed_ns = s->now_ns;
     j->state = WJOB_RUNS;
     if (ns > BRIEF_NS || fate == FATE_ENDLESS) {
         const struct msg_w_started m = {.job = j->id, .at_ns = s->now_ns + x->skew_ns};
@@ -833,45 +854,12 @@ bool exec_busy(const struct sim *s, unsigned device)
     return false;
 }
 
-static void on_evade(struct sim *s, const struct hap *h)
-{
-    struct sim_job *j = h->actor;
-    if (j->client->state == CLIENT_ON && j->life == j->client->lives &&
-        j->outcome == OUTCOME_OPEN) {
-        ask_cancel_of(s, j);
-    }
-}
-
-/* A job that may run again, and was alone in a worker that ended by itself. Its client may cancel
- * it, to save its kernel. */
-static void note_suspect(struct sim *s, const struct sim_worker *x)
-{
-    struct sim_job *only = NULL;
-    unsigned count = 0;
-    for (const struct sim_inbox *in = x->inbox; in != NULL; in = in->next) {
-        count += in->schema == &schema_msg_f_job;
-    }
-    for (const struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
-        if (j->state != WJOB_ENDED || !j->reported) {
-            only = j->job;
-            count++;
-        }
-    }
-    if (count == 1 && only != NULL && only->guilty && !only->writes && only->begun == 1 &&
-        !only->lied && !only->cancelled && only->limit_ns == 0) {
-        only->suspect = true;
-        if (chance_mix(only->r) % 4 != 0 && !s->settling) {
-            sim_at(s, s->now_ns + NS_PER_MS, on_evade, only, 0, 0);
-        }
-    }
-}
-
 void exec_worker_gone(struct sim *s, struct sim_worker *x, bool external)
 {
     shares_pass(s);
     shares_anew(s);
     if (!external && !x->killed && !x->lied && !x->cut) {
-        note_suspect(s, x);
+        strikes_suspect(s, x);
     }
     for (const struct sim_inbox *in = x->inbox; in != NULL; in = in->next) {
         if (in->job != NULL) {

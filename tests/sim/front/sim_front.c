@@ -28,6 +28,7 @@
 #include "tests/sim/front/rules/sim_shares.h"
 #include "tests/sim/front/rules/sim_waits.h"
 #include "tests/sim/front/sim.h"
+#include "tests/sim/front/sim_files.h"
 #include "tests/sim/front/sim_launches.h"
 #include "tests/sim/front/sim_load.h"
 #include "tests/sim/front/sim_roles.h"
@@ -235,9 +236,13 @@ static void on_leave(struct launcher_link *l)
 static bool on_look(const struct device *d, struct thread_look *ret_look)
 {
     const struct sim_worker *x = worker_of_device(world, worker_slot_of(world, d));
-    bool starved = x != NULL && x->id == d->worker && x->starved;
-    *ret_look = (struct thread_look){.state = starved ? 'R' : 'S',
-                                     .lack = starved ? LACKS_PROCESSOR : LACKS_NOTHING};
+    bool same = x != NULL && x->id == d->worker;
+    bool starved = same && x->starved;
+    bool spins = same && x->spins;
+    char state = starved && x->id % 2 == 0 ? 'D' : starved || spins ? 'R' : 'S';
+    *ret_look = (struct thread_look){.state = state,
+                                     .lack = silence_lack(state),
+                                     .ran_ns = spins ? world->now_ns - x->began_ns : 0};
     return x != NULL;
 }
 
@@ -447,6 +452,7 @@ static void front_make(struct sim *s)
         (void)uv_signal_init(&s->loop, signals[i]);
     }
     pipeline_init(f);
+    files_read(s);
     accounts_follow(s);
     access_follow(s);
     turns_begin();
@@ -728,6 +734,7 @@ static void deliver_request(struct sim *s, uint64_t parcel)
     s->asked = p;
     p->arrived = true;
     record_before(s, q);
+    due_before(s, q);
     turns_before(s, p);
     s->refused_before = s->refused_before && q->kind != MSG_KIND_CONTROL; /* it may end draining */
     memory_inside();
@@ -780,6 +787,9 @@ void front_event(struct sim *s, const struct course_event *e, struct chance *r)
         s->stall_ns = chance_spread(r, NS_PER_MS, 8 * NS_PER_S);
         s->now_ns += s->stall_ns;
         s->stalled_ns = s->now_ns;
+        if (chance_percent(r, 30)) { /* as the whole machine does */
+            agenda_delay_workers(s, s->stall_ns);
+        }
         break;
     case COURSE_NOMEM:
         memory_fail((long)chance_spread(r, 1, 64), s->accepts);

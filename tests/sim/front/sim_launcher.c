@@ -17,6 +17,7 @@
 #include "daemon/front/workers/keep.h"
 #include "daemon/front/workers/silence.h"
 #include "daemon/front/workers/worker.h"
+#include "tests/sim/front/rules/sim_endings.h"
 #include "tests/sim/front/rules/sim_shares.h"
 #include "tests/sim/front/sim.h"
 #include "tests/sim/front/sim_launches.h"
@@ -216,6 +217,7 @@ static void on_ended(struct sim *s, const struct hap *h)
     sim_log(s, "worker %" PRIu64 " of device %u ends, status %d", x->id, x->number, status);
     bool front_asked = x->killed;
     bool external = status == SIGKILL || status == SIGTERM;
+    endings_ended(s, x, status);
     exec_worker_gone(s, x, external && !front_asked);
     worker_end_now(s, x);
     if (front_alive(s)) {
@@ -252,15 +254,15 @@ static void check_starved(struct sim *s, const struct sim_worker *x)
     }
 }
 
-static const char *front_why(const struct sim *s, uint64_t id)
+static const struct device *device_of(const struct sim *s, uint64_t id)
 {
     const struct device *d;
     for (unsigned at = 0; (d = front_next_device(s->f, &at)) != NULL;) {
         if (d->worker == id) {
-            return d->ending;
+            return d;
         }
     }
-    return "";
+    return NULL;
 }
 
 void launcher_kill_worker(struct sim *s, uint64_t id)
@@ -269,12 +271,17 @@ void launcher_kill_worker(struct sim *s, uint64_t id)
     if (x == NULL) {
         return;
     }
-    sim_log(s, "front ends worker %" PRIu64 " of device %u: %s", id, x->number, front_why(s, id));
+    const struct device *d = device_of(s, id);
+    sim_log(s, "front ends worker %" PRIu64 " of device %u: %s", id, x->number,
+            d != NULL ? d->ending : "");
     x->killed_ns = s->now_ns;
     if (x->killed) {
         return;
     }
     check_starved(s, x);
+    if (d != NULL) {
+        endings_killed(s, d, x);
+    }
     domain_doubt(s, x);
     overrun_killed(s, x);
     rules_killed(s, x);

@@ -196,6 +196,7 @@ void lease_sent(struct sim *s, const struct device *d, struct sim_worker *x,
         check_kept(s, d, x, m);
         check_oldest(s, d);
     }
+    x->lease.owes = x->lease.owes || recalls;
     x->lease.recalled_ns = recalls ? s->now_ns : 0;
     x->lease.sent = m->limit;
 }

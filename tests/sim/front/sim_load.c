@@ -173,11 +173,16 @@ static void on_ready(struct sim *s, const struct hap *h)
     }
 }
 
-/* When the worker has the device, if it asks for that now. */
+/* When the worker has the device, if it asks for that now. A switch to another worker ends first,
+ * else two that ask in turn would have no job run at all. */
 static uint64_t context_ns(struct sim *s, const struct sim_worker *x)
 {
     unsigned hardware = worker_hardware(s, x->number);
     uint64_t ns = s->load->switch_ns;
+    if (s->load->context[hardware].worker != x->id &&
+        s->now_ns < s->load->context[hardware].ready_ns) {
+        return s->load->context[hardware].ready_ns + 1;
+    }
     if (s->load->context[hardware].worker != x->id) {
         bool late = s->load->outliers && ++s->load->context[hardware].switches % 16 == 15;
         shares_turn(s, hardware, x);

@@ -21,6 +21,7 @@
 struct load_kind {
     double known_ns[DEVICES_MAX]; /* of its jobs, when one was sent last; 0: not known */
     unsigned ended[DEVICES_MAX];  /* since then */
+    uint64_t known_era;           /* of the front that knew them */
 };
 
 struct load_client {

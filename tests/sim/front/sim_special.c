@@ -104,6 +104,7 @@ struct sim_job *special_bare(struct sim *s, struct sim_client *c, const struct s
     struct msg_submit m = {
         .steps = proto_list_of(&steps, 1), .flags = how->flags, .job_class = how->job_class};
     m.deadline_ns = deadline(s, r);
+    m.limit_ns = how->limit_ns;
     ask_job_send(s, j, &m);
     capbuf_finish(&args);
     capbuf_finish(&steps);

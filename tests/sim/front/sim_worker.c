@@ -761,6 +761,7 @@ void worker_take(struct sim *s, struct sim_worker *x, const struct schema *schem
     }
     struct sim_inbox *in = calloc(1, sizeof *in);
     *in = (struct sim_inbox){.schema = schema, .data = bytes.data, .size = bytes.size};
+    in->sent_ns = s->now_ns;
     for (int i = 0; fds != NULL && i < fds->count; i++) {
         in->fds.fd[in->fds.count++] = fcntl(fds->fd[i], F_DUPFD_CLOEXEC, 0);
     }
@@ -830,8 +831,7 @@ void worker_suffers(struct sim *s, struct sim_worker *x, enum course_kind kind, 
         /* fall through */
     case COURSE_HANG:
         stall(x);
-        x->starved = x->starved || (kind == COURSE_HANG && chance_percent(r, 50));
-        x->silent = true;
+        aim_hang(s, x, kind, r);
         break;
     case COURSE_CUT:
         cut(s, x, r);

@@ -22,6 +22,7 @@ struct sim_buffer;
 struct sim_client;
 struct sim_job;
 struct sim_parcel;
+struct sim_request;
 struct sim_worker;
 struct sim_worker_job;
 struct tenant;
@@ -43,8 +44,10 @@ bool rules_banned(const struct sim *s, const struct sim_job *j);
 void strikes_count(struct sim *s, const struct sim_job *j); /* the client has its answer */
 /* Until when the tenant is paused at least; 0: it need not be. */
 uint64_t strikes_paused_ns(struct sim *s, uint32_t tenant);
+bool strikes_ban(const struct sim *s, uint32_t tenant, unsigned kernel);
 /* Whether its jobs may have ended enough workers for a pause. */
 bool strikes_may_pause(const struct sim *s, uint32_t tenant);
+void strikes_suspect(struct sim *s, const struct sim_worker *x); /* it ends by itself */
 /* The front sends the job to a worker. */
 void strikes_check_sent(struct sim *s, const struct sim_job *j);
 void rules_killed(struct sim *s, const struct sim_worker *x); /* the front ends it */
@@ -97,6 +100,7 @@ void metrics_finish(void);
 void rules_gate(struct sim *s, const struct tenant *t);
 bool gate_explains(struct sim *s, const struct job *j, const char *why);
 /* sim_due.c: deadlines, and what is refused for them */
+void due_before(struct sim *s, const struct sim_request *q); /* the front gets it next */
 void due_answer(struct sim *s, const struct sim_parcel *p, struct bytes message);
 void due_sent(struct sim *s, const struct msg_f_job *m, const struct sim_job *j);
 void due_begins(struct sim *s, const struct sim_job *j);

@@ -16,6 +16,9 @@
 #define TEXT    512u
 #define KNOWN   8u        /* jobs of a kind, after which their time is known */
 #define LATE_NS NS_PER_MS /* turns of the loop */
+#define LATEST  1.25      /* of the time until a deadline: waits are estimates */
+
+#define ADMITTED_MOST 4096u
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
@@ -147,6 +150,58 @@ static void check_behind(struct sim *s, const struct job *j)
     }
 }
 
+/* Jobs that will begin by their deadlines, as the front says before it gets another one. */
+static struct {
+    uint64_t id[ADMITTED_MOST];
+    unsigned count;
+} admitted;
+
+/* When it will begin, in parts of the time until its deadline; less than 0: not known. */
+static double part_of(struct sim *s, const struct job *j)
+{
+    struct prediction p = outlook_of(s->f, j);
+    if (!p.sure || j->deadline_ns == NS_NEVER || j->deadline_ns <= s->now_ns) {
+        return -1;
+    }
+    return p.begin_ns > s->now_ns
+               ? (double)(p.begin_ns - s->now_ns) / (double)(j->deadline_ns - s->now_ns)
+               : 0;
+}
+
+void due_before(struct sim *s, const struct sim_request *q)
+{
+    admitted.count = 0;
+    if (s->p.special != WORLD_DUE || q->job == NULL || q->job->deadline_ns == 0 ||
+        q->sendings != 1) {
+        return;
+    }
+    const struct tenant *t = tenant_of(s, q->client);
+    for (const struct job *j = s->f->jobs; j != NULL && t != NULL; j = j->hh.next) {
+        bool queued = j->tenant == t && j->state == JOB_QUEUED && admitted.count < ADMITTED_MOST;
+        double part = queued ? part_of(s, j) : -1;
+        if (part >= 0 && part <= LATEST) {
+            admitted.id[admitted.count++] = j->id;
+        }
+    }
+}
+
+/* A job goes before others of its tenant that are due later. It is refused if they would miss their
+ * deadlines for it. */
+static void check_others(struct sim *s, const struct job *j)
+{
+    for (unsigned i = 0; i < admitted.count; i++) {
+        const struct job *k = job_find(s->f->jobs, admitted.id[i]);
+        bool beside = k != NULL && k->state == JOB_QUEUED && k->device == j->device &&
+                      job_rank_class(k) == job_rank_class(j);
+        if (beside && part_of(s, k) > LATEST) {
+            sim_fail(s,
+                     "due: job %" PRIu64 " is admitted, and for it job %" PRIu64
+                     " misses its deadline, which was admitted before",
+                     j->id, k->id);
+        }
+    }
+}
+
 /* An answer about the new job names a time by its deadline, if one is known. */
 static void check_admitted(struct sim *s, const struct sim_request *q, uint64_t id)
 {
@@ -157,6 +212,7 @@ static void check_admitted(struct sim *s, const struct sim_request *q, uint64_t 
     if (j == NULL || j->deadline_ns == NS_NEVER || job_ended(j) || j->state != JOB_QUEUED) {
         return;
     }
+    check_others(s, j);
     struct prediction p = outlook_of(s->f, j);
     uint64_t due = j->deadline_ns + LATE_NS;
     if (p.sure && p.begin_ns > s->now_ns &&

@@ -1,5 +1,6 @@
 /* What gpud expects of jobs of known times (sim_load.h), against what they take. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "daemon/front/model/domain.h"
 #include "daemon/front/sched/predict.h"
@@ -14,10 +15,17 @@ void forecast_ended(struct sim *s, const struct sim_job *k, unsigned device)
     s->load->client[k->client->index].kind[k->kind].ended[device]++;
 }
 
-/* A job that took far longer than others changes what is known of them little. */
-static void check_step(struct sim *s, const struct sim_job *k, unsigned device, double ns)
+/* A job that took far longer than others changes what is known of them little, though it may be
+ * less certain then. */
+static void check_step(struct sim *s, const struct sim_job *k, unsigned device,
+                       const struct estimate *now)
 {
     struct load_kind *x = &s->load->client[k->client->index].kind[k->kind];
+    if (x->known_era != s->era) {
+        memset(x->known_ns, 0, sizeof x->known_ns);
+        x->known_era = s->era;
+    }
+    double ns = (double)now->ns;
     double most = x->known_ns[device];
     for (unsigned i = 0; i < x->ended[device] && most < ns; i++) {
         most *= STEP;
@@ -26,10 +34,10 @@ static void check_step(struct sim *s, const struct sim_job *k, unsigned device, 
         sim_fail(
             s,
             "forecast: jobs of client %u were sure to take %.0f us, %u of them ended, and they "
-            "are sure to take %.0f now",
+            "are to take %.0f now",
             k->client->index, x->known_ns[device] / 1e3, x->ended[device], ns / 1e3);
     }
-    x->known_ns[device] = ns;
+    x->known_ns[device] = now->sure ? ns : 0;
     x->ended[device] = 0;
 }
 
@@ -53,9 +61,7 @@ void forecast_sent(struct sim *s, uint64_t worker, uint64_t job, const struct si
                  " us, such jobs take %.0f",
                  job, k->client->index, x.ns / NS_PER_US, usual / 1e3);
     }
-    if (x.sure) {
-        check_step(s, k, device_shown(d), (double)x.ns);
-    }
+    check_step(s, k, device_shown(d), &x);
 }
 
 /* The tenant has a worker that serves on some device. */

@@ -37,7 +37,7 @@ static void note_answered(struct sim *s, const struct sim_worker_job *j, const c
     struct sim_job *k = j->job;
     bool apart = strstr(ending, "beside it") != NULL;
     if (k != NULL && !apart && k->outcome == OUTCOME_KNOWN && k->code == ERR_TIME_LIMIT &&
-        !k->overran && k->guilty && j->id == k->id) {
+        !k->overran && (k->guilty || k->run_ns >= GUILT_LONG_NS) && j->id == k->id) {
         k->overran = true;
         strikes_count(s, k);
     }

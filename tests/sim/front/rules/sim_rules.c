@@ -10,6 +10,7 @@
 #include "daemon/front/sched/shares.h"
 #include "daemon/front/workers/record.h"
 #include "tests/sim/front/rules/sim_access.h"
+#include "tests/sim/front/rules/sim_endings.h"
 #include "tests/sim/front/rules/sim_fronts.h"
 #include "tests/sim/front/rules/sim_places.h"
 #include "tests/sim/front/rules/sim_shares.h"
@@ -45,6 +46,14 @@ static const char *not_convicted(const struct sim_job *j)
     return j->guilty ? why : j->internal >= 2 ? NULL : "it did nothing wrong";
 }
 
+static const char *not_long(const struct sim_job *j)
+{
+    bool lasts = j->guilty || j->stalled || j->run_ns >= GUILT_LONG_NS;
+    bool limited = !j->overran && j->limit_ns != 0;
+    bool once = j->blocked && j->writes; /* it cannot run again, to find the culprit */
+    return lasts || limited || once ? NULL : "it was brief";
+}
+
 /* Why the code cannot be; NULL: it can. */
 static const char *innocent(const struct sim *s, const struct sim_job *j)
 {
@@ -56,7 +65,7 @@ static const char *innocent(const struct sim *s, const struct sim_job *j)
                    ? NULL
                    : "neither it nor its tenant has cost others anything";
     case ERR_TIME_LIMIT:
-        return j->guilty || j->stalled || (!j->overran && j->limit_ns != 0) ? NULL : "it was brief";
+        return not_long(j);
     case ERR_DEADLINE:
         return j->deadline_ns != 0 ? NULL : "it has none";
     case ERR_CANCELLED:
@@ -85,6 +94,7 @@ static void check_code(struct sim *s, const struct sim_job *j)
 {
     const char *why = innocent(s, j);
     why = why == NULL ? not_lost(s, j) : why;
+    why = j->ended_for && j->code == ERR_WORKER_LOST ? "its client had its worker ended" : why;
     if (why != NULL) {
         blame(s, j, why);
     }
@@ -152,8 +162,9 @@ static bool has_cause(const struct sim_worker *x)
 {
     for (const struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
         const struct sim_job *k = j->job;
-        bool own = k != NULL && (k->guilty || (k->killed && x->number >= DEVICES_MAX) ||
-                                 (k->loaded && k->limit_ns != 0));
+        bool own = k != NULL &&
+                   (k->guilty || k->run_ns >= GUILT_LONG_NS ||
+                    (k->killed && x->number >= DEVICES_MAX) || (k->loaded && k->limit_ns != 0));
         if (j->state != WJOB_ENDED && own) {
             return true;
         }
@@ -390,7 +401,10 @@ static void check_silence(struct sim *s, const struct device *d, const struct si
                           uint64_t since)
 {
     uint64_t patience = s->p.beat_ms * 2 * NS_PER_MS + (x->ready ? 0 : 60 * NS_PER_S);
-    patience = (patience > SILENCE_NS ? patience : SILENCE_NS) + (x->starved ? 60 * NS_PER_S : 0);
+    patience = patience > SILENCE_NS ? patience : SILENCE_NS;
+    patience = x->starved ? patience + 60 * NS_PER_S
+               : x->spins ? 2 * patience + NS_PER_S /* its time counts from the first look on */
+                          : patience;
     if (x->silent && !x->killed && s->now_ns > since + patience + LATE_NS &&
         d->patience_ns < 60 * NS_PER_S) {
         sim_fail(s,
@@ -456,6 +470,7 @@ static void check_workers(struct sim *s)
         check_silence(s, d, x, since);
         check_stuck(s, d, x, since);
         check_exposed(s, x);
+        endings_check(s, x);
     }
 }
 

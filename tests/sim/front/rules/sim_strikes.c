@@ -78,15 +78,22 @@ void strikes_count(struct sim *s, const struct sim_job *j)
     }
 }
 
+bool strikes_ban(const struct sim *s, uint32_t tenant, unsigned kernel)
+{
+    for (unsigned k = 0; k < s->strikes; k++) {
+        const struct sim_strikes *x = &s->strike[k];
+        if (x->tenant == tenant && x->kernel == kernel && x->era == s->era && x->count >= 3) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool rules_banned(const struct sim *s, const struct sim_job *j)
 {
     for (unsigned i = 0; i < j->steps; i++) {
-        for (unsigned k = 0; j->step[i].bad != 0 && k < s->strikes; k++) {
-            const struct sim_strikes *x = &s->strike[k];
-            if (x->tenant == j->client->tenant && x->kernel == j->step[i].bad && x->era == s->era &&
-                x->count >= 3) {
-                return true;
-            }
+        if (j->step[i].bad != 0 && strikes_ban(s, j->client->tenant, j->step[i].bad)) {
+            return true;
         }
     }
     return false;
@@ -105,7 +112,8 @@ bool strikes_may_pause(const struct sim *s, uint32_t tenant)
     unsigned most = 0;
     for (unsigned i = 0; i < s->jobs; i++) {
         const struct sim_job *j = s->job[i];
-        most += j->client->tenant == tenant && j->begun > 0 && (j->guilty || j->stalled);
+        bool lasts = j->guilty || j->stalled || j->blocked || j->run_ns >= GUILT_LONG_NS;
+        most += j->client->tenant == tenant && j->begun > 0 && lasts;
     }
     return most >= CONDUCT_STRIKES;
 }
@@ -118,5 +126,38 @@ void strikes_check_sent(struct sim *s, const struct sim_job *j)
                  "quarantine: request %" PRIu64 " of client %u has a kernel that ended its worker "
                  "three times, and is sent",
                  j->request->seq, j->client->index);
+    }
+}
+
+static void on_evade(struct sim *s, const struct hap *h)
+{
+    struct sim_job *j = h->actor;
+    if (j->client->state == CLIENT_ON && j->life == j->client->lives &&
+        j->outcome == OUTCOME_OPEN) {
+        ask_cancel_of(s, j);
+    }
+}
+
+/* A job that may run again, and was alone in a worker that ended by itself. Its client may cancel
+ * it, to save its kernel. */
+void strikes_suspect(struct sim *s, const struct sim_worker *x)
+{
+    struct sim_job *only = NULL;
+    unsigned count = 0;
+    for (const struct sim_inbox *in = x->inbox; in != NULL; in = in->next) {
+        count += in->schema == &schema_msg_f_job;
+    }
+    for (const struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
+        if (j->state != WJOB_ENDED || !j->reported) {
+            only = j->job;
+            count++;
+        }
+    }
+    if (count == 1 && only != NULL && only->guilty && !only->writes && only->begun == 1 &&
+        !only->lied && !only->cancelled && only->limit_ns == 0) {
+        only->suspect = true;
+        if (chance_mix(only->r) % 4 != 0 && !s->settling) {
+            sim_at(s, s->now_ns + NS_PER_MS, on_evade, only, 0, 0);
+        }
     }
 }

@@ -125,23 +125,32 @@ START_TEST(sums_are_those_of_the_list)
 }
 END_TEST
 
+static const struct backlog_pace alone = {.times = 1, .part = 1};
+
+static bool fits(uint64_t due_in_ns, uint64_t ns, uint64_t begin_in_ns,
+                 const struct backlog_pace *pace, uint64_t *ret_late)
+{
+    return backlog_fits(&b, now_ns + due_in_ns, ns, now_ns, now_ns + begin_in_ns, pace, ret_late);
+}
+
 /* Ten jobs of 10 ms, of which each is due to begin when the one before it ends. */
 START_TEST(a_job_that_delays_others_too_far_does_not_fit)
 {
     uint64_t late = 0;
     now_ns = 1000 * NS_PER_S;
-    ck_assert(backlog_fits(&b, now_ns + NS_PER_MS, NS_PER_S, now_ns, now_ns, 1, &late));
+    ck_assert(fits(NS_PER_MS, NS_PER_S, 0, &alone, &late));
     for (unsigned i = 0; i < 10; i++) {
         put(&item[i], now_ns + 20 * NS_PER_MS + i * 10 * NS_PER_MS, 10 * NS_PER_MS);
     }
-    ck_assert(backlog_fits(&b, now_ns, 8 * NS_PER_MS, now_ns, now_ns, 1, &late));
-    ck_assert(!backlog_fits(&b, now_ns, 40 * NS_PER_MS, now_ns, now_ns, 1, &late));
+    ck_assert(fits(0, 8 * NS_PER_MS, 0, &alone, &late));
+    ck_assert(!fits(0, 40 * NS_PER_MS, 0, &alone, &late));
     ck_assert_uint_le(late, now_ns + 40 * NS_PER_MS);
     /* behind all of them it delays none */
-    ck_assert(backlog_fits(&b, now_ns + NS_PER_S, 40 * NS_PER_MS, now_ns, now_ns, 1, &late));
-    /* they take twice as long beside others, and the device is busy until then */
-    ck_assert(!backlog_fits(&b, now_ns, NS_PER_MS, now_ns, now_ns, 2, &late));
-    ck_assert(!backlog_fits(&b, now_ns, NS_PER_MS, now_ns, now_ns + 60 * NS_PER_MS, 1, &late));
+    ck_assert(fits(NS_PER_S, 40 * NS_PER_MS, 0, &alone, &late));
+    /* they take twice as long at a cap, and the device is busy until then */
+    const struct backlog_pace capped = {.times = 1, .least = 2, .part = 1};
+    ck_assert(!fits(0, NS_PER_MS, 0, &capped, &late));
+    ck_assert(!fits(0, NS_PER_MS, 60 * NS_PER_MS, &alone, &late));
     for (unsigned i = 0; i < 10; i++) {
         backlog_drop(&b, &item[i].place);
     }
@@ -149,4 +158,24 @@ START_TEST(a_job_that_delays_others_too_far_does_not_fit)
 }
 END_TEST
 
-SUITE_MAIN("backlog", sums_are_those_of_the_list, a_job_that_delays_others_too_far_does_not_fit)
+/* Jobs of another tenant go beside the first ones: the last ones wait for no more than these. */
+START_TEST(others_delay_the_first_jobs_most)
+{
+    const struct backlog_pace beside = {.times = 2, .others_ns = 20.0 * NS_PER_MS, .part = 1};
+    uint64_t late = 0;
+    now_ns = 1000 * NS_PER_S;
+    put(&item[0], now_ns + 30 * NS_PER_MS, NS_PER_MS);
+    put(&item[1], now_ns + 200 * NS_PER_MS, 100 * NS_PER_MS);
+    ck_assert(fits(0, 10 * NS_PER_MS, 0, &beside, &late));
+    ck_assert(!fits(0, 18 * NS_PER_MS, 0, &beside, &late));
+    ck_assert_uint_le(late, now_ns + 30 * NS_PER_MS);
+    ck_assert(fits(60 * NS_PER_MS, 140 * NS_PER_MS, 0, &beside, &late));
+    for (unsigned i = 0; i < 2; i++) {
+        backlog_drop(&b, &item[i].place);
+    }
+    backlog_finish(&b);
+}
+END_TEST
+
+SUITE_MAIN("backlog", sums_are_those_of_the_list, a_job_that_delays_others_too_far_does_not_fit,
+           others_delay_the_first_jobs_most)

@@ -1,0 +1,139 @@
+#include "tests/sim/front/rules/sim_endings.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/sim/front/sim.h"
+
+#define LONG_NS  (2 * NS_PER_S) /* for which the front stands still: it knows of that */
+#define SLACK_NS (1500 * NS_PER_MS)
+#define LATE_NS  (2 * NS_PER_S)
+
+/* ---- limits of time -------------------------------------------------------------------------- */
+
+static uint64_t limit_of(const struct sim *s, const struct sim_job *k)
+{
+    uint64_t ns = s->p.time_limit_ms * NS_PER_MS;
+    return k != NULL && k->limit_ns != 0 && k->limit_ns < ns ? k->limit_ns : ns;
+}
+
+/* How long it is since then, without the time for which the front stood still. */
+static uint64_t passed_ns(const struct sim *s, uint64_t since_ns)
+{
+    bool stood = s->stall_ns > LONG_NS && since_ns < s->stalled_ns;
+    uint64_t ns = s->now_ns - since_ns + (stood ? SLACK_NS : 0); /* it may count it in part */
+    return !stood ? ns : ns > s->stall_ns ? ns - s->stall_ns : 0;
+}
+
+/* A job that runs has its limit; one that has not begun as far as the front knows has the time of
+ * two and a second more. */
+static bool exceeds(const struct sim *s, const struct sim_worker_job *j)
+{
+    uint64_t limit_ns = limit_of(s, j->job);
+    const struct job *known = job_find(s->f->jobs, j->id);
+    bool ran = j->state == WJOB_RUNS && passed_ns(s, j->began_ns) >= limit_ns;
+    return ran || known == NULL || job_adopted(known) ||
+           passed_ns(s, known->dispatched_ns) >= 2 * limit_ns + NS_PER_S;
+}
+
+/* A job that no worker has taken yet. */
+static bool waits_for_long(const struct sim *s, const struct sim_inbox *in)
+{
+    return in->schema == &schema_msg_f_job && passed_ns(s, in->sent_ns) >= 2 * limit_of(s, in->job);
+}
+
+static void check_limit(struct sim *s, const struct sim_worker *x)
+{
+    bool found = x->lied || memory_failed();
+    for (const struct sim_worker_job *j = x->job; j != NULL && !found; j = j->next) {
+        found = (j->state != WJOB_ENDED || !j->reported) && exceeds(s, j);
+    }
+    for (const struct sim_inbox *in = x->inbox; in != NULL && !found; in = in->next) {
+        found = waits_for_long(s, in);
+    }
+    if (!found) {
+        sim_fail(s,
+                 "overdue: worker %" PRIu64 " is ended for a job that passed its time limit, and "
+                 "none did",
+                 x->id);
+    }
+}
+
+/* A job that runs for longer than any may is ended, with its worker. */
+void endings_check(struct sim *s, const struct sim_worker *x)
+{
+    uint64_t since_ns = x->changed_ns > s->stalled_ns ? x->changed_ns : s->stalled_ns;
+    since_ns = since_ns > s->accepts_ns ? since_ns : s->accepts_ns;
+    uint64_t most_ns = s->p.time_limit_ms * NS_PER_MS + LATE_NS;
+    bool excused = x->killed || x->silent || x->cut || x->lied || memory_failed() || !s->accepts;
+    if (excused || s->now_ns < since_ns + most_ns) {
+        return;
+    }
+    for (const struct sim_worker_job *j = x->job; j != NULL; j = j->next) {
+        if (j->state == WJOB_RUNS && j->said && !j->paused) {
+            sim_fail(s,
+                     "overdue: job %" PRIu64 " runs in worker %" PRIu64 " for %" PRIu64
+                     " ms, and jobs may for %" PRIu64,
+                     j->id, x->id, (s->now_ns - j->began_ns) / NS_PER_MS, s->p.time_limit_ms);
+        }
+    }
+}
+
+/* ---- jobs that are to be killed -------------------------------------------------------------- */
+
+/* The client may not know the job's id yet. */
+static struct sim_job *find_killed(struct sim *s, uint64_t id)
+{
+    const struct job *j = job_find(s->f->jobs, id);
+    for (unsigned i = 0; i < s->jobs; i++) {
+        struct sim_job *k = s->job[i];
+        bool same = k->id != 0 ? k->id == id : j != NULL && k->request->seq == j->seq;
+        if (k->killed && same) {
+            return k;
+        }
+    }
+    return NULL;
+}
+
+static void check_kill(struct sim *s, const struct device *d, struct sim_worker *x, uint64_t id)
+{
+    const struct sim_job *k = find_killed(s, id);
+    if (k == NULL && !memory_failed()) {
+        sim_fail(s, "kill: worker %" PRIu64 " is ended for job %" PRIu64 ", as no client wants",
+                 x->id, id);
+    }
+    if (x->number < DEVICES_MAX || d->owner == NULL) {
+        sim_fail(s,
+                 "kill: worker %" PRIu64 ", which tenants share, is ended for job %" PRIu64
+                 " of one of them",
+                 x->id, id);
+    }
+    x->ended_for = id;
+}
+
+void endings_killed(struct sim *s, const struct device *d, struct sim_worker *x)
+{
+    uint64_t id = 0;
+    if (strstr(d->ending, "a job passed its time limit") == d->ending) {
+        check_limit(s, x);
+    } else if (strstr(d->ending, "memory back that was recalled") != NULL && !x->lease.owes &&
+               !memory_failed()) {
+        sim_fail(s,
+                 "lease: worker %" PRIu64 " is ended for memory that it does not give back, and "
+                 "none was recalled from it",
+                 x->id);
+    } else if (sscanf(d->ending, "job %" SCNu64 " was to be killed", &id) == 1) {
+        check_kill(s, d, x, id);
+    }
+}
+
+/* Its client hears that it was cancelled, as it asked for. */
+void endings_ended(struct sim *s, const struct sim_worker *x, int status)
+{
+    struct sim_job *k = x->ended_for != 0 && s->f != NULL ? find_killed(s, x->ended_for) : NULL;
+    if (k != NULL && x->killed && status == SIGKILL) {
+        k->ended_for = true;
+    }
+}
