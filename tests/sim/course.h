@@ -40,6 +40,7 @@
     X(rate_kib, 0, 65536)       /* KiB a second that a tenant transfers; 0: no limit */            \
     X(sockets, 0, 1)            /* 1: clients come by two sockets, with equal ids and users */     \
     X(tokens, 0, 1)             /* 1: clients come from other hosts, with tokens of two tenants */ \
+    X(spread, 0, 90)            /* percent of buffers that name a device, beyond 10 */             \
     X(special, 0, 12)           /* enum course_world */
 
 /* What a world has more of than others, so that it comes to limits that the usual ones do not see.
