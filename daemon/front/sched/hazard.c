@@ -452,6 +452,11 @@ struct buffer_use *hazard_first(const struct buffer *b)
     return b->groups != NULL ? b->groups->members : NULL;
 }
 
+struct buffer_use *hazard_last(const struct buffer *b)
+{
+    return b->groups != NULL ? b->groups->prev->members->prev : NULL;
+}
+
 struct buffer_use *hazard_behind(const struct buffer_use *u)
 {
     if (u->next != NULL) {

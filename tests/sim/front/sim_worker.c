@@ -436,11 +436,31 @@ void worker_drop_buffer(struct sim_worker *x, struct sim_worker_buffer *b)
     *b = x->buffer[--x->buffers];
 }
 
+/* The other worker that has the buffer now; NULL: it has not moved. */
+static struct sim_worker *moved_to(const struct sim *s, const struct sim_worker *x, uint64_t id)
+{
+    for (unsigned i = 0; i < s->workers; i++) {
+        struct sim_worker *y = s->worker[i];
+        if (y != x && y->state == WORKER_RUNS && worker_buffer(y, id) != NULL) {
+            return y;
+        }
+    }
+    return NULL;
+}
+
 static void take_free(struct sim *s, struct sim_worker *x, const struct msg_f_buffer_free *m)
 {
     struct sim_worker_buffer *b = worker_buffer(x, m->id);
     if (b == NULL) {
         return; /* the front had not asked for it yet; a worker refuses the frame */
+    }
+    struct sim_buffer *known = model_find(s, m->id);
+    const struct sim_worker *to =
+        known != NULL && known->worker == x->id ? moved_to(s, x, m->id) : NULL;
+    if (to != NULL) {
+        sim_log(s, "worker %" PRIu64 ": buffer %#" PRIx64 " has moved to worker %" PRIu64, x->id,
+                m->id, to->id);
+        known->worker = to->id;
     }
     b->freed = true;
     if (b->readers + b->writers == 0) {
