@@ -198,10 +198,19 @@ static int check_inventory(const struct buffer *b, const struct msg_w_inventory_
                              (unsigned long long)m->id);
 }
 
+/* All that a tenant has is in workers of its own, or in those that tenants share. One that is
+ * trusted since may be in the latter while a worker of its own, which has been taken over before,
+ * has yet to end. */
+static void place_tenant(struct tenant *t, const struct device *d)
+{
+    t->apart = d->owner != NULL;
+}
+
 /* Counts it for its tenant and its owner. false: it is lost. */
 static bool count_buffer(struct front *f, struct device *d, struct buffer *b)
 {
     buffer_set_state(b, BUFFER_LIVE);
+    place_tenant(b->tenant, d);
     b->tenant->held[TENANT_BUFFERS]++;
     if (b->owner != NULL) {
         b->owner->buffers++;
@@ -473,6 +482,7 @@ static void enter(struct front *f, struct device *d, struct job *j, unsigned str
     }
     f->job_count++;
     if (j->tenant != NULL) {
+        place_tenant(j->tenant, d);
         j->tenant->held[TENANT_JOBS]++;
         d->jobs++;
     }
@@ -747,25 +757,9 @@ void adopt_worker(struct front *f, const struct launcher_inventory *inventory)
     domain_keep(f, d, record_lease(d->record));
 }
 
-/* All that a tenant has is in workers of its own, or in those that tenants share. One that is
- * trusted since may be in the latter while a worker of its own has yet to end. */
-static void place_tenants(struct front *f)
-{
-    uint32_t cursor = 0;
-    for (const struct buffer *b; (b = idmap_next(&f->buffers, &cursor, NULL)) != NULL;) {
-        b->tenant->apart = f->device[b->device]->owner != NULL;
-    }
-    for (const struct job *j = f->jobs; j != NULL; j = j->hh.next) {
-        if (j->tenant != NULL && j->device != NULL) {
-            j->tenant->apart = j->device->owner != NULL;
-        }
-    }
-}
-
 void adopt_over(struct front *f)
 {
     keep_settle(f);
-    place_tenants(f);
     for (struct session *s = f->sessions; s != NULL; s = s->hh.next) {
         session_index_answers(s);
         if (s->state == SESSION_LINGERING) {

@@ -16,10 +16,8 @@
 #include "daemon/worker/memory/mapping_pages.h"
 #include "proto/frames.h"
 
-#define CHUNK_BYTES  (2u << 20) /* bytes of a block that smaller requests share */
-#define SETTLE_NS    (2 * NS_PER_S)
-#define NUMBER_OWN   0u /* of the front's own work, which no tenant's account may show */
-#define NUMBER_FIRST 1u
+#define CHUNK_BYTES (2u << 20) /* bytes of a block that smaller requests share */
+#define SETTLE_NS   (2 * NS_PER_S)
 /* The number that all tenants share when the other numbers are given out. */
 #define TENANT_REST     (POOL_TENANTS - 1)
 #define NUMBERS_AT_ONCE 16u /* numbers collected at once; each costs a walk over the pages */
@@ -42,7 +40,7 @@ struct leaving {
 static void uncharge(struct memory *m, unsigned number, struct memory_tenant *t, uint64_t bytes)
 {
     pool_unreserve(m->pool, number, bytes);
-    if (t != NULL) { /* the front's own work has no account */
+    if (t != NULL) { /* the front's own work has no account, and shares a tenant's number */
         t->shared -= bytes;
     }
 }
@@ -151,7 +149,7 @@ static bool soon(const struct memory *m, const struct memory_tenant *t, uint64_t
 {
     struct pool_account a;
     struct pool_stats s;
-    unsigned number = t != NULL ? t->number : key == 0 ? NUMBER_OWN : TENANT_REST;
+    unsigned number = t != NULL ? t->number : key == 0 ? 0 : TENANT_REST;
     pool_account(m->pool, number, &a);
     pool_stats(m->pool, &s);
     uint64_t taken =
@@ -380,7 +378,7 @@ static unsigned number_new(struct memory *m, uint64_t patience)
     if (m->free_numbers == 0) {
         return TENANT_REST;
     }
-    unsigned number = NUMBER_FIRST;
+    unsigned number = 0;
     while (m->numbered[number] != NULL) {
         number++;
     }
@@ -388,7 +386,8 @@ static unsigned number_new(struct memory *m, uint64_t patience)
     return number;
 }
 
-/* patience: as for number_new. NULL: no number is left. */
+/* The front's own jobs show their bytes to no tenant and leave no secrets, so they share a
+ * number with the first tenant. patience: as for number_new. NULL: no number is left. */
 static struct memory_tenant *tenant_obtain(struct memory *m, uint64_t key, uint64_t patience)
 {
     struct memory_tenant *t = tenant_find(m, key);
@@ -414,7 +413,7 @@ static struct memory_tenant *tenant_obtain(struct memory *m, uint64_t key, uint6
 static unsigned number_of(struct memory *m, uint64_t key, uint64_t patience)
 {
     const struct memory_tenant *t = key != 0 ? tenant_obtain(m, key, patience) : NULL;
-    return t != NULL ? t->number : key == 0 ? NUMBER_OWN : TENANT_REST;
+    return t != NULL ? t->number : key == 0 ? 0 : TENANT_REST;
 }
 
 unsigned memory_number(struct memory *m, uint64_t key)
@@ -442,7 +441,7 @@ int memory_quota(struct memory *m, uint64_t key, const char *name,
     }
     if (t == NULL) {
         return err_set(e, ERR_LIMIT, "tenant %s is one too many: a worker has at most %u", name,
-                       TENANT_REST - NUMBER_FIRST);
+                       TENANT_REST);
     }
     t->spilled_limit = limits->spilled;
     t->spilled_most = t->spilled > limits->spilled ? t->spilled : limits->spilled;
@@ -534,12 +533,7 @@ int memory_init(struct memory *m, const struct memory_device *on, uint64_t limit
 {
     const struct backend *b = on->b;
     struct backend_device *d = on->d;
-    *m = (struct memory){.b = b,
-                         .d = d,
-                         .streams = on->streams,
-                         .limit = limit,
-                         .most = limit,
-                         .numbers = NUMBER_FIRST};
+    *m = (struct memory){.b = b, .d = d, .streams = on->streams, .limit = limit, .most = limit};
     memcpy(m->stream, on->stream, on->streams * sizeof m->stream[0]);
     m->mapping = (struct mapping){
         .b = b, .d = d, .scrub = on->scrub, .quiet = quiet, .data = m, .why = ERR_INIT};

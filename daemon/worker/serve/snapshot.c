@@ -77,7 +77,8 @@ static struct snapshot_meter meter_of(unsigned scope, unsigned index, uint64_t w
                                    .total = m->total};
 }
 
-/* The front's key of the tenant with this number; 0 for the front's own work. */
+/* The front's key of the tenant with this number; 0 for the front's own work, which shares a
+ * number with the first tenant. */
 static uint64_t tenant_key(const struct memory *memory, unsigned number)
 {
     const struct memory_tenant *t = memory->tenants;

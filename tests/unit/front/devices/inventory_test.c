@@ -366,24 +366,28 @@ START_TEST(a_session_lingers_from_the_end_of_the_adoption)
 }
 END_TEST
 
-/* A tenant that is trusted since has its buffers and jobs in a worker of all. A worker of its own
+/* A tenant that is trusted since has its buffers in a worker of all. A worker of its own
  * that has yet to end was taken over, too. */
 START_TEST(a_tenant_is_where_it_has_something)
 {
     struct fake *k = fake_create();
-    k->f.hooks.inventory_job = adopt_job;
-    struct buffer *b = fake_buffer(k, 0, 64, true);
-    b->tenant->apart = true;
-    adopt_over(&k->f);
-    ck_assert(!b->tenant->apart);
-    fake_drop(k, b);
+    struct capbuf record;
+    const uint64_t id = idmap_handle(99, 9);
+    struct buffer like = {.bytes = 64, .tenant = k->tenant, .owner = k->session};
+    like.shape = (struct shape){.dtype = DTYPE_F32, .ndim = 1, .dim = {16}};
+    idmap_finish(&k->f.buffers);
+    idmap_init(&k->f.buffers, 1024, 100);
+    k->f.hooks.inventory_buffer = adopt_buffer;
     k->device[0].state = DEVICE_ADOPTING;
-    struct job *j = say_job(k, 1, NS_PER_S);
-    j->tenant = j->tenant != NULL ? j->tenant : k->tenant;
-    j->tenant->apart = true;
-    adopt_over(&k->f);
-    ck_assert(!j->tenant->apart);
-    fake_done(k, j, 0);
+    capbuf_init(&record, 4096);
+    ck_assert_int_eq(record_encode_buffer(&like, &record, NULL), 0);
+    fake_given(k, 0, RECORD_BUFFER, id, capbuf_view(&record));
+    k->tenant->apart = true;
+    const struct msg_w_inventory_buffer inventory = {.id = id, .size = 64};
+    say(k, &schema_msg_w_inventory_buffer, &inventory);
+    capbuf_finish(&record);
+    ck_assert_ptr_nonnull(idmap_get(&k->f.buffers, id));
+    ck_assert(!k->tenant->apart);
     fake_destroy(k);
 }
 END_TEST

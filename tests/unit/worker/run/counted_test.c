@@ -10,7 +10,7 @@
 
 #define MIB   ((uint64_t)1 << 20)
 #define LIMIT (16 * MIB)
-#define KEYS  1022u /* as many as there are numbers */
+#define KEYS  1023u /* as many as there are numbers */
 
 static const char *const SOURCES[] = {"speed=0,pages=off", "speed=0,pages=on"};
 

@@ -618,38 +618,17 @@ START_TEST(numbers_have_an_end)
     struct err e = ERR_INIT;
     struct memory_limits limits = {.device = POOL_QUOTA_NONE, .spilled = UINT64_MAX};
     start(SOURCES[0], LIMIT);
-    ck_assert_uint_eq(memory_number(&t.device.memory, 0),
-                      0); /* the front's own work has the first */
-    for (uint64_t key = 1; key < POOL_TENANTS - 1; key++) {
+    for (uint64_t key = 1; key < POOL_TENANTS; key++) {
         limits.device.hard = LIMIT;
-        ck_assert_uint_eq(memory_number(&t.device.memory, key), key);
+        ck_assert_uint_eq(memory_number(&t.device.memory, key), key - 1);
         ck_assert_int_eq(memory_quota(&t.device.memory, key, "one of many", &limits, &e), 0);
     }
     limits.device.hard = UINT64_MAX;
-    ck_assert_int_eq(memory_quota(&t.device.memory, POOL_TENANTS - 1, "one more", &limits, &e), 0);
+    ck_assert_int_eq(memory_quota(&t.device.memory, POOL_TENANTS, "one more", &limits, &e), 0);
     limits.device.hard = BYTES;
-    ck_assert_int_eq(memory_quota(&t.device.memory, POOL_TENANTS - 1, "one more", &limits, &e),
+    ck_assert_int_eq(memory_quota(&t.device.memory, POOL_TENANTS, "one more", &limits, &e),
                      ERR_LIMIT);
-    ck_assert_int_eq(memory_quota(&t.device.memory, POOL_TENANTS - 2, "last", &limits, &e), 0);
-    local_stop(&t);
-}
-END_TEST
-
-/* The front's own work, as the probe of a device, shows in no tenant's numbers. */
-START_TEST(the_fronts_own_memory_is_no_tenants)
-{
-    struct err e = ERR_INIT;
-    struct memory_limits limits = {.device = POOL_QUOTA_NONE, .spilled = UINT64_MAX};
-    const struct memory_ask ask = {.size = BYTES, .tenant = 0};
-    struct memory_piece piece = {.ref = {.block = NULL}};
-    struct memory_use use;
-    start(SOURCES[0], LIMIT);
-    ck_assert_int_eq(memory_alloc(&t.device.memory, &ask, &piece, &e), 0);
-    limits.device.hard = LIMIT;
-    ck_assert_int_eq(memory_quota(&t.device.memory, 1, "first", &limits, &e), 0);
-    memory_use(&t.device.memory, t.device.memory.tenants, &use);
-    ck_assert_uint_eq(use.mapped | use.peak | use.asked, 0);
-    memory_free(&t.device.memory, &piece);
+    ck_assert_int_eq(memory_quota(&t.device.memory, POOL_TENANTS - 1, "last", &limits, &e), 0);
     local_stop(&t);
 }
 END_TEST
@@ -777,7 +756,6 @@ int main(void)
     tcase_add_test(upkeep, a_device_lost_while_zeroing_ends_the_worker);
     tcase_add_test(upkeep, memory_being_zeroed_is_not_refused);
     tcase_add_test(moving, numbers_have_an_end);
-    tcase_add_test(moving, the_fronts_own_memory_is_no_tenants);
     tcase_add_loop_test(moving, room_is_made_beside_the_pool, 0, 4);
     suite_add_tcase(suite, moving);
     suite_add_tcase(suite, upkeep);
