@@ -115,6 +115,28 @@ run_stage() {
         --no-tests="$none" ${filter[@]+"${filter[@]}"} 2>&1 | tee "$logs/$stage"
 }
 
+# Of a log of ctest: each test that failed, how its output begins and ends, and what Check found wrong.
+failures() {
+    awk '
+        function flush(i) {
+            for (i = 1; i <= n; i++) {
+                if (i <= 8 || i > n - 8 || line[i] ~ /:[FE]:/) {
+                    print "    " substr(line[i], 1, 400)
+                }
+            }
+            n = 0
+        }
+        /^ *[0-9]+\/[0-9]+ Test +#[0-9]+:/ {
+            flush()
+            inside = /\*\*\*/
+            if (inside) { print }
+            next
+        }
+        /^ +Start +[0-9]+: |^[0-9]+% tests passed/ { flush(); inside = 0 }
+        inside && NF > 0 { line[++n] = $0 }
+        END { flush() }' "$1"
+}
+
 failed=()
 number=0
 for stage in "${stages[@]}"; do
@@ -129,6 +151,7 @@ for stage in "${stages[@]}"; do
     echo "== $stage"
     if [ -f "$logs/$stage" ]; then
         grep -E -A100 '^[0-9]+% tests passed|^No tests were found' "$logs/$stage"
+        failures "$logs/$stage"
     else
         echo "did not build"
     fi

@@ -32,7 +32,8 @@ struct child {
     const struct identity *identity; /* not owned: the user of the process */
     unsigned slot;                   /* of a worker, also of a prepared one: see slots.h */
     pid_t number;                    /* its pid, also after its end */
-    /* of a worker: the front's end of the channel, staging memory, record; -1: none */
+    /* of a worker: the front's end of the channel, staging memory, record; of a prepared one: that
+     * end, and the launcher's end of the socket through which it gets its memory; -1: none */
     int fd[CHILD_FDS];
     /* of a worker, owned: the L_WORKER frame that asked for it, and its device, which L_DEVICE
      * replaces; of a prepared one: those of the worker that it may replace; else empty */

@@ -119,11 +119,12 @@ unsigned workers_vacate(struct workers *w, struct bytes device)
     return left;
 }
 
-/* Gives the prepared worker its memory, and its entry's process to `child`. false: it has ended. */
+/* Gives the prepared worker its memory, and its entry's process to `child`. false: it has ended, or
+ * is about to. */
 static bool hand_over(struct child *prepared, struct child *child, const struct frame_fds *fds)
 {
     struct frame_fds memory = {.fd = {fds->fd[0], fds->fd[1]}, .count = 2};
-    if (seqpacket_send(prepared->fd[CHILD_CHANNEL], "", 1, &memory, NULL) != 0) {
+    if (seqpacket_send(prepared->fd[CHILD_INPUT], "", 1, &memory, NULL) != 0) {
         return false;
     }
     child->pid = child->number = prepared->pid;
@@ -147,23 +148,24 @@ static bool users_left(const struct workers *w)
     return w->slots.users == 0 || taken < w->slots.users / 2;
 }
 
-/* It gets its memory when it becomes a worker (daemon/worker/main.c). */
+/* It gets its memory when it becomes a worker, through a socket in its place
+ * (daemon/worker/main.c). */
 static int start_prepared(struct workers *w, struct child *child, const struct child *worker,
                           struct err *e)
 {
     struct msg_l_worker asked;
+    int pair[2] = {-1, -1};
     int rc = proto_decode(&schema_msg_l_worker, worker->frame, &asked, e);
     if (rc == 0 && (child_keep(&child->frame, worker->frame) != 0 ||
                     child_keep(&child->device, worker->device) != 0)) {
         rc = err_set(e, ERR_NOMEM, "no memory");
     }
-    int none = rc == 0 ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
-    if (rc == 0 && none < 0) {
-        rc = err_errno(e, ERR_IO, "/dev/null");
-    }
-    rc = rc == 0 ? start(w, child, asked.args, (const int[]){none, none}, "--prepared", e) : rc;
-    if (none >= 0) {
-        (void)close(none);
+    rc = rc == 0 ? seqpacket_pair(pair, e) : rc;
+    if (rc == 0) {
+        const int places[2] = {pair[1], pair[1]};
+        child->fd[CHILD_INPUT] = pair[0];
+        rc = start(w, child, asked.args, places, "--prepared", e);
+        (void)close(pair[1]);
     }
     child->owed = 0;
     if (rc == 0 && child->code != 0) {

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "build.h"
@@ -164,20 +165,19 @@ static int report_absent(const struct err *why, unsigned devices)
     return EXIT_ABSENT;
 }
 
-/* Waits for what comes through the channel; 0: not at all. */
-static bool channel_waits(int timeout_ms)
+/* Waits until a frame can be received, or none will ever come. */
+static void wait_for_frame(int fd)
 {
-    struct pollfd p = {.fd = CHANNEL_FD, .events = POLLIN};
-    int rc;
-    while ((rc = poll(&p, 1, timeout_ms)) < 0 && errno == EINTR) {
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    while (poll(&p, 1, -1) < 0 && errno == EINTR) {
     }
-    return rc > 0;
 }
 
 /* A prepared worker loads the driver before it is needed, and waits for its memory: input and
- * output in one frame. It opens no device, which would take device memory. Does not return where it
- * is of no use: the driver gains nothing, the launcher has ended, the device is not there now. If
- * it has become a worker meanwhile it serves like any other. */
+ * output in one frame, through a socket in the place of both. It opens no device, which would take
+ * device memory. Does not return where it is of no use: the driver gains nothing, the launcher has
+ * ended, the device is not there now. It refuses the frame first, so that the launcher starts
+ * another worker; if the frame has come before, it serves like any other. */
 static int prepare(const struct device_options *o, const struct backend *b, struct err *e)
 {
     char byte;
@@ -187,13 +187,13 @@ static int prepare(const struct device_options *o, const struct backend *b, stru
     struct err ignored = ERR_INIT; /* a worker tells it when it opens the device */
     bool useless = b == NULL || !b->early || b->enumerate(o->options, &count, &ignored) != 0 ||
                    o->index >= count;
-    if (useless && !channel_waits(0)) {
-        _exit(0); /* threads of the driver may run */
+    if (useless) {
+        (void)shutdown(INPUT_FD, SHUT_RD);
     }
-    (void)channel_waits(-1);
-    int rc = seqpacket_recv(CHANNEL_FD, &byte, sizeof byte, &size, &fds, e);
+    wait_for_frame(INPUT_FD);
+    int rc = seqpacket_recv(INPUT_FD, &byte, sizeof byte, &size, &fds, e);
     if (rc == SEQPACKET_EOF) {
-        _exit(0);
+        _exit(0); /* threads of the driver may run */
     }
     if (rc == 0 && (fds.count != 2 || dup3(fds.fd[0], INPUT_FD, O_CLOEXEC) < 0 ||
                     dup3(fds.fd[1], OUTPUT_FD, O_CLOEXEC) < 0)) {

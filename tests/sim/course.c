@@ -234,7 +234,7 @@ static void choose_extremes(struct chance *c, struct course_params *p,
 /* The same. */
 static void choose_watch(uint64_t seed, struct course_params *p, unsigned weight[COURSE_KINDS])
 {
-    struct chance c = chance_of(seed, 7);
+    struct chance c = chance_of(seed, 12);
     bool may = p->special == WORLD_USUAL || p->special == WORLD_DOMAINS ||
                p->special == WORLD_TURNS || p->special == WORLD_LARGE;
     p->roles = may && chance_percent(&c, 35);

@@ -232,12 +232,6 @@ static void refuse_new(struct front *f, const struct device *base)
 
 /* ---- the way to the release ------------------------------------------------------------------ */
 
-/* Does a tenant's worker have jobs to run? Those that name no device may run in it, too. */
-static bool has_jobs(const struct front *f, const struct device *d)
-{
-    return d->owner != NULL && (d->jobs > 0 || domain_unbound(f, d->owner) > 0);
-}
-
 static void move(struct front *f, struct device *base, uint64_t now)
 {
     struct keepers k;
@@ -256,7 +250,8 @@ static void move(struct front *f, struct device *base, uint64_t now)
     for (struct device *d = base; d != NULL; d = next_worker(base, d)) {
         if (d->state != DEVICE_RESTING) {
             rest_begin(f, d, "its device is drained");
-            d->wanted = has_jobs(f, d); /* of a worker, when it is resumed */
+            /* a domain with jobs wants its worker back when the device is resumed */
+            d->wanted = d->owner != NULL && domain_needed(f, d);
         }
     }
     drained_say(base, "its buffers go to the host");

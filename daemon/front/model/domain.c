@@ -57,3 +57,8 @@ uint64_t domain_unbound(const struct front *f, const struct tenant *t)
     }
     return t->held[TENANT_JOBS] > bound ? t->held[TENANT_JOBS] - bound : 0;
 }
+
+bool domain_needed(const struct front *f, const struct device *d)
+{
+    return d->jobs > 0 || domain_unbound(f, d->owner) > 0;
+}

@@ -34,5 +34,7 @@ bool domain_hope(const struct front *f, const struct tenant *t);
 const struct device *domain_drained(const struct front *f, const struct tenant *t, uint64_t wish);
 /* Unfinished jobs of a tenant that is apart, which are bound to no device. */
 uint64_t domain_unbound(const struct front *f, const struct tenant *t);
+/* Whether jobs wait for the domain's worker, or may run in it. */
+bool domain_needed(const struct front *f, const struct device *d);
 
 #endif

@@ -320,7 +320,8 @@ static void copy_answer(struct task *t)
 }
 
 /* A full disk is no error of a request. The log complains once an hour. */
-static void note_store(struct compiler *c, int rc, const struct err *why, uint64_t now)
+static void note_store(struct compiler *c, int rc, const struct err *why, uint64_t bytes,
+                       uint64_t now)
 {
     if (rc == 0) {
         if (c->cache_error.code != 0) {
@@ -332,6 +333,7 @@ static void note_store(struct compiler *c, int rc, const struct err *why, uint64
     }
     if (rc != ERR_LIMIT) { /* this error concerns one binary only */
         c->cache_error = *why;
+        c->cache_missed = bytes;
         c->cache_retry_ns = ns_add(now, COMPILER_RETRY_NS);
     }
     if (now >= c->cache_complain_ns) {
@@ -357,8 +359,7 @@ static void judge_exit(struct compiler *c, struct task *t, int status)
     struct err why = ERR_INIT;
     rc = cache_store(c->cache, t->key, capbuf_view(&t->identity),
                      bytes_of(t->answer, t->answer_size), &why);
-    c->cache_missed = t->identity.size + t->answer_size;
-    note_store(c, rc, &why, clock_now_ns());
+    note_store(c, rc, &why, t->identity.size + t->answer_size, clock_now_ns());
 }
 
 uint64_t compiler_tend(struct compiler *c, uint64_t now)
@@ -369,7 +370,7 @@ uint64_t compiler_tend(struct compiler *c, uint64_t now)
     if (now >= c->cache_retry_ns) {
         struct err why = ERR_INIT;
         int rc = cache_try(c->cache, c->cache_missed, &why);
-        note_store(c, rc, &why, now);
+        note_store(c, rc, &why, c->cache_missed, now);
     }
     return c->cache_error.code != 0 ? c->cache_retry_ns : NS_NEVER;
 }

@@ -10,6 +10,7 @@
 #include "daemon/front/settings/config.h"
 #include "daemon/front/settings/tenant_rules.h"
 
+#define DAY_S         UINT64_C(86400)
 #define TLS_WARN_DAYS 14 /* before the end of a certificate there are warnings */
 #define TLS_END_TEXT  384u
 
@@ -33,8 +34,6 @@ struct tls_files {
  * ERR_UNSUPPORTED: built without mbedtls. ERR_INVALID: no certificate or key, expired, not valid
  * yet, or the key of another certificate. Other errors: secret_file_read. */
 int tls_files_read(const struct config *config, struct tls_files *ret_files, struct err *e);
-#define DAY_S UINT64_C(86400)
-
 /* Seconds until then; 0: it has expired. */
 static inline uint64_t tls_end_left_s(const struct tls_end *end, uint64_t now_s)
 {

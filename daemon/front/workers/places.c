@@ -58,15 +58,9 @@ static bool is_calm(const struct device *d)
            d->restores == 0;
 }
 
-/* Jobs wait for its worker, or may run in it. */
-static bool is_needed(const struct front *f, const struct device *d)
-{
-    return d->jobs > 0 || domain_unbound(f, d->owner) > 0;
-}
-
 bool place_is_quiet(const struct front *f, const struct device *d)
 {
-    return is_calm(d) && !is_needed(f, d);
+    return is_calm(d) && !domain_needed(f, d);
 }
 
 uint64_t place_used_ns(const struct device *d)
@@ -74,7 +68,7 @@ uint64_t place_used_ns(const struct device *d)
     return d->ran_ns > d->used_ns ? d->ran_ns : d->used_ns;
 }
 
-/* ---- who has a place ------------------------------------------------------------------------- */
+/* ---- places and wishes ----------------------------------------------------------------------- */
 
 /* Has it a place? Also while its worker ends, or pauses before the next one. */
 static bool holds(const struct device *d)
@@ -143,7 +137,7 @@ void place_taken(struct front *f, struct device *d)
     d->place.fresh = true;
 }
 
-/* ---- who leaves ------------------------------------------------------------------------------ */
+/* ---- domains that leave ---------------------------------------------------------------------- */
 
 /* A spare domain goes before all others. */
 static bool goes_before(const struct front *f, const struct device *a, const struct device *b)
@@ -242,7 +236,7 @@ static void yield_cancel(struct front *f, struct device *d)
 
 static void yield_now(struct front *f, struct device *d, const struct survey *s)
 {
-    bool again = d->wanted || is_needed(f, d) || device_set_has(&s->asked, d->index);
+    bool again = d->wanted || domain_needed(f, d) || device_set_has(&s->asked, d->index);
     rest_begin(f, d, "another tenant gets its place");
     if (again) {
         place_ask(f, d);
@@ -272,9 +266,9 @@ static void yield_go_on(struct front *f, struct device *d, uint64_t now)
 /* ---- places come free ------------------------------------------------------------------------ */
 
 struct census {
-    unsigned stay;   /* have a place, and keep it for now; without the spare one */
-    unsigned yield;  /* are about to leave */
-    unsigned wanted; /* domains that ask; those that leave can be among them */
+    unsigned stay;   /* domains that have a place and do not yield it; without the spare one */
+    unsigned yield;  /* domains that yield theirs */
+    unsigned wanted; /* domains that ask; those that yield can be among them */
 };
 
 static struct census count(const struct front *f, const struct device *base)
@@ -348,7 +342,7 @@ static void judge(const struct front *f, struct device *base, const struct surve
 static void drop_wishes(const struct front *f, const struct device *base, const struct survey *s)
 {
     for (struct device *d = base->domains; d != NULL; d = d->domain_next) {
-        bool idle = !is_needed(f, d) && !device_set_has(&s->any, d->index);
+        bool idle = !domain_needed(f, d) && !device_set_has(&s->any, d->index);
         d->wanted = d->wanted && !(asks(d) && !holds(d) && idle && !place_is_spare(f, d));
     }
 }

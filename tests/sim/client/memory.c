@@ -92,6 +92,12 @@ size_t memory_left(const struct user *u)
 
 /* ---- allocations ----------------------------------------------------------------------------- */
 
+/* Whose code runs; NULL: nobody's, as in the front's own threads. */
+static struct user *user_here(void)
+{
+    return memory_here() ? memory.user : NULL;
+}
+
 static bool fails_user(struct user *u)
 {
     long *left = &memory.user_left[u->index];
@@ -106,7 +112,8 @@ static bool fails_user(struct user *u)
 
 static bool fails(size_t size)
 {
-    return memory.user != NULL ? fails_user(memory.user) : memory_fails(size);
+    struct user *u = user_here();
+    return u != NULL ? fails_user(u) : memory_fails(size);
 }
 
 /* Memory of libgpud, which copies an output whose address it does not like: all addresses are
@@ -122,7 +129,7 @@ void *__wrap_malloc(size_t size)
     if (fails(size)) {
         return NULL;
     }
-    return memory.user != NULL ? add(aligned(size)) : __real_malloc(size);
+    return user_here() != NULL ? add(aligned(size)) : __real_malloc(size);
 }
 
 void *__wrap_calloc(size_t count, size_t size)
@@ -130,8 +137,8 @@ void *__wrap_calloc(size_t count, size_t size)
     if (fails(count * size)) {
         return NULL;
     }
-    void *data = memory.user != NULL ? add(aligned(count * size)) : __real_calloc(count, size);
-    if (memory.user != NULL && data != NULL) {
+    void *data = user_here() != NULL ? add(aligned(count * size)) : __real_calloc(count, size);
+    if (user_here() != NULL && data != NULL) {
         memset(data, 0, count * size);
     }
     return data;
@@ -142,7 +149,7 @@ void *__wrap_realloc(void *data, size_t size)
     if (fails(size)) {
         return NULL;
     }
-    if (memory.user == NULL) {
+    if (user_here() == NULL) {
         return __real_realloc(data, size);
     }
     void *other = aligned(size);

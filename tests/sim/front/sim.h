@@ -78,6 +78,7 @@ struct sim_buffer {
     uint64_t era;       /* front that made it */
     uint64_t worker;    /* that had it first */
     uint64_t moved_era; /* front that moved it to the host, as its idle worker was ended; 0: none */
+    bool copied;        /* its worker has copied it to the host, and no job has written it since */
     uint64_t alone_era; /* only that front has it, as the launcher ended since; 0: both */
     bool zero;
     bool sealed; /* BUFFER_SEAL was answered */
@@ -86,7 +87,7 @@ struct sim_buffer {
     bool known_lost;            /* by a notice or an answer */
     bool freed;                 /* its maker asked for that, or its session ended */
     bool vague;                 /* a job of unknown outcome wrote it: its content may be anything */
-    unsigned publishes;         /* requests to publish it */
+    unsigned publishes;         /* requests of its maker to publish it */
     bool read_only;             /* published for reading; the only one of them was answered */
     bool parts;                 /* some of its bytes were written without the others */
     bool lied;                  /* its worker lied: it may be lost, or refused, for no reason */
@@ -670,6 +671,7 @@ void memory_reset(void); /* a world begins */
 void memory_fail(long left, bool tables);
 void memory_scarce(unsigned more); /* behind that one, so many others fail */
 bool memory_fails(size_t size);    /* an allocation is asked for: does it fail? */
+bool memory_here(void);            /* whether it is the thread of the world that asks */
 bool memory_failed(void);          /* one has failed in this world */
 void memory_inside(void);
 void memory_outside(void);
@@ -682,6 +684,8 @@ struct sim_buffer *model_find(struct sim *s, uint64_t handle);
 void model_name(struct sim *s, struct sim_buffer *b, uint64_t handle);
 /* After the world: plays all jobs in their order, and compares what clients got. */
 void model_check(struct sim *s);
+/* Its worker has copied it to the host; copied false: a job writes it, so that copy is void. */
+void model_copied(struct sim *s, uint64_t handle, bool copied);
 /* What the job writes may hold anything from now on. */
 void model_doubt(const struct sim_job *j);
 /* The bytes that a launch writes, from all bytes that it reads. */

@@ -88,7 +88,7 @@ static void ask_of_buffer(struct sim *s, struct sim_client *c, struct chance *r)
                                        .name = bytes_str(name),
                                        .rights = chance_percent(r, 70) ? 3 : 1,
                                        .linger_ns = chance_below(r, 3) * NS_PER_S};
-        b->publishes++;
+        b->publishes += b->maker == c; /* others are refused */
         client_send(s, c, &schema_msg_buffer_publish, &m)->buffer = b;
     }
 }

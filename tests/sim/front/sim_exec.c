@@ -86,7 +86,7 @@ static bool conflict(const struct sim_worker_job *j, const struct sim_worker_job
     return false;
 }
 
-static void count_uses(struct sim_worker *x, const struct sim_worker_job *j, int by)
+static void count_uses(struct sim *s, struct sim_worker *x, const struct sim_worker_job *j, int by)
 {
     for (unsigned i = 0; i < j->steps; i++) {
         for (unsigned a = 0; a < j->step[i].args; a++) {
@@ -94,6 +94,7 @@ static void count_uses(struct sim_worker *x, const struct sim_worker_job *j, int
                 j->step[i].arg[a].tag == REF_BUFFER ? worker_buffer(x, j->step[i].arg[a].id) : NULL;
             if (b != NULL && writes(&j->step[i], a)) {
                 b->writers += (unsigned)by;
+                model_copied(s, b->id, false);
             } else if (b != NULL) {
                 b->readers += (unsigned)by;
             }
@@ -306,7 +307,7 @@ void exec_job(struct sim *s, struct sim_worker *x, const struct msg_f_job *m,
     }
     check_once(s, j);
     check_uses(s, x, j);
-    count_uses(x, j, 1);
+    count_uses(s, x, j, 1);
     exec_more(s, x);
 }
 
@@ -499,7 +500,7 @@ static void end(struct sim *s, struct sim_worker *x, struct sim_worker_job *j, i
     j->state = WJOB_ENDED;
     j->code = code;
     j->effects = effects;
-    count_uses(x, j, -1);
+    count_uses(s, x, j, -1);
     load_ended(s, x, j);
     shares_ended(s, x, j->job);
     if (x->shuffles) {

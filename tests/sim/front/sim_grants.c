@@ -46,7 +46,7 @@ static void send_grant(struct sim *s, struct sim_client *c, struct sim_buffer *b
                                    .rights = ACCESS_IN,
                                    .linger_ns = chance_below(r, 30) * NS_PER_S,
                                    .grants = bytes_str(other_of(c))};
-    b->publishes++;
+    b->publishes += b->maker == c; /* others are refused */
     b->granted = true;
     client_send(s, c, &schema_msg_buffer_publish, &m)->buffer = b;
 }

@@ -11,6 +11,9 @@ static struct {
     bool failed;
 } memory = {.outside = 1};
 
+/* The front reads files in other threads, whose allocations do not fail. */
+static _Thread_local bool worlds_thread;
+
 /* Tables have their memory while a front adopts: what is adopted without a place in a table is
  * forgotten, which the model does not follow. Such sizes are asked for tables only: the table, and
  * buckets by the power of two. */
@@ -21,8 +24,16 @@ static bool is_table(size_t size)
     return size == sizeof(UT_hash_table) || (power && size % sizeof(UT_hash_bucket) == 0);
 }
 
+bool memory_here(void)
+{
+    return worlds_thread;
+}
+
 bool memory_fails(size_t size)
 {
+    if (!worlds_thread) {
+        return false;
+    }
     bool spared = !memory.tables && is_table(size);
     if (memory.outside > 0 || memory.left == 0 || spared || --memory.left > 0) {
         return false;
@@ -35,6 +46,7 @@ bool memory_fails(size_t size)
 
 void memory_reset(void)
 {
+    worlds_thread = true;
     memory.left = 0;
     memory.outside = 1;
     memory.failed = false;

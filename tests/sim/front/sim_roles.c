@@ -1,4 +1,4 @@
-/* Who is who in a world, and what its settings give to whom. */
+/* Clients and their tenants in a world, and the rights that its settings give them. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

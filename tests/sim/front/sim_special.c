@@ -140,7 +140,7 @@ static void holiday(struct sim *s, struct sim_client *c, struct chance *r)
                                        .name = bytes_str(name),
                                        .rights = ACCESS_IN,
                                        .linger_ns = LINGER_NS};
-        b->publishes++;
+        b->publishes += b->maker == c; /* others are refused */
         client_send(s, c, &schema_msg_buffer_publish, &m)->buffer = b;
     }
     c->holiday_ns = (650 + chance_below(r, 200)) * NS_PER_S;

@@ -490,6 +490,7 @@ static void on_lent(struct sim *s, const struct hap *h)
         say_buffer(s, x, h->a, ERR_NOMEM);
     } else if (b != NULL && x->state == WORKER_RUNS && h->b >> 32 == s->era) {
         write_copy(s, b, fd);
+        model_copied(s, h->a, true);
         say_buffer(s, x, h->a, 0);
     }
     (void)close(fd);

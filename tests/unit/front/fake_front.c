@@ -374,6 +374,15 @@ struct buffer *fake_buffer(struct fake *k, unsigned device, uint64_t bytes, bool
     return b;
 }
 
+struct buffer *fake_movable(struct fake *k, const struct device *d)
+{
+    struct buffer *b = fake_buffer(k, 0, 64, true);
+    b->device = d->index;
+    b->losses = &k->f.device[d->index]->losses;
+    b->export_fd = -1;
+    return b;
+}
+
 void fake_drop(struct fake *k, struct buffer *b)
 {
     b->freed = true;

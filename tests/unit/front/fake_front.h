@@ -43,6 +43,8 @@ struct fake *fake_create(void);
 void fake_destroy(struct fake *k); /* checks that nothing is left over */
 
 struct buffer *fake_buffer(struct fake *k, unsigned device, uint64_t bytes, bool defined);
+/* One of a domain, which can go to the host. */
+struct buffer *fake_movable(struct fake *k, const struct device *d);
 /* Takes the handle away; freed once no job names it. */
 void fake_drop(struct fake *k, struct buffer *b);
 

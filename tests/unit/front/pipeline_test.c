@@ -1,9 +1,9 @@
 /* The loop's timer (daemon/front/pipeline.c): what counts as time for which the process stood
  * still. */
 #include <check.h>
-#include <stdlib.h>
 
 #include "daemon/front/pipeline_int.h"
+#include "tests/unit/common/suite.h"
 #include "tests/unit/front/fake_front.h"
 
 static struct fake *k;
@@ -71,16 +71,4 @@ START_TEST(sleep_is_no_standstill)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("pipeline");
-    TCase *tcase = tcase_create("pipeline");
-    tcase_add_test(tcase, each_standstill_counts);
-    tcase_add_test(tcase, sleep_is_no_standstill);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+SUITE_MAIN("pipeline", each_standstill_counts, sleep_is_no_standstill)

@@ -135,9 +135,9 @@ static bool take_memory(void)
     char byte;
     size_t size = 0;
     struct frame_fds fds;
-    struct pollfd p = {.fd = 3, .events = POLLIN};
+    struct pollfd p = {.fd = 4, .events = POLLIN};
     bool taken = poll(&p, 1, -1) == 1 &&
-                 seqpacket_recv(3, &byte, sizeof byte, &size, &fds, NULL) == 0 && fds.count == 2 &&
+                 seqpacket_recv(4, &byte, sizeof byte, &size, &fds, NULL) == 0 && fds.count == 2 &&
                  dup2(fds.fd[0], 4) == 4 && dup2(fds.fd[1], 5) == 5;
     frame_fds_close(&fds);
     return taken;

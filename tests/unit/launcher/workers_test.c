@@ -310,8 +310,8 @@ START_TEST(one_that_ends_by_itself_is_not_replaced)
 {
     (void)pair("echo", "device");
     struct child *child = prepared();
-    (void)close(child->fd[CHILD_CHANNEL]);
-    child->fd[CHILD_CHANNEL] = -1;
+    (void)close(child->fd[CHILD_INPUT]);
+    child->fd[CHILD_INPUT] = -1;
     end_it(child->pid);
     ck_assert_int_le(child->pid, 0);
     ck_assert_uint_eq(workers_tend(&w, clock_now_ns(), true), NS_NEVER);

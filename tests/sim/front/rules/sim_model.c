@@ -69,6 +69,14 @@ bool step_writes(const struct sim_step *t)
     return t->op != OP_READ && !t->inlined;
 }
 
+void model_copied(struct sim *s, uint64_t handle, bool copied)
+{
+    struct sim_buffer *b = model_find(s, handle);
+    if (b != NULL) {
+        b->copied = copied;
+    }
+}
+
 void model_doubt(const struct sim_job *j)
 {
     for (unsigned i = 0; i < j->steps; i++) {

@@ -1,6 +1,7 @@
 /*
  * Which tenants have workers of their own, or are to get one: what must hold of their places, of
- * who waits for one, and of who makes room. In worlds where tenants have such workers. Thread: one.
+ * tenants that wait for one, and of those that make room. In worlds where tenants have such
+ * workers. Thread: one.
  */
 #ifndef TEST_SIM_PLACES_H
 #define TEST_SIM_PLACES_H

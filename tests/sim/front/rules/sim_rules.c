@@ -165,7 +165,7 @@ void rules_killed(struct sim *s, const struct sim_worker *x)
 {
     bool rests = !memory_failed() && !x->lied && (domain_rests(s, x) || domain_is_unwanted(s, x));
     bool excuse = memory_failed() || x->silent || x->cut || x->lied || !x->ready || s->era > 1 ||
-                  x->missed_era != 0;
+                  x->missed_era != 0 || x->lease.mute;
     if (!excuse && !rests && !has_cause(x) && s->now_ns > s->stalled_ns + 10 * NS_PER_S) {
         sim_fail(s, "killed: the front ends worker %" PRIu64 ", which did nothing wrong", x->id);
     }
@@ -175,7 +175,7 @@ void rules_killed(struct sim *s, const struct sim_worker *x)
 static bool outlives_worker(const struct sim_buffer *b)
 {
     bool gone = b->known_lost || b->lied || (b->freed && b->publishes == 0);
-    return gone || b->sealed || b->sealing || b->worker == 0 || b->moved_era != 0;
+    return gone || b->sealed || b->sealing || b->worker == 0 || b->moved_era != 0 || b->copied;
 }
 
 /* When all is quiet each client knows which of its buffers are lost. */

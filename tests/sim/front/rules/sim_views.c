@@ -564,10 +564,21 @@ static void check_record(struct sim *s, struct session *x, const struct viewer *
 
 /* ---- the state ------------------------------------------------------------------------------- */
 
+/* Behind "no device serves: " too. */
+static const char *find_device(const char *text)
+{
+    static const char word[] = "device ";
+    const char *at = strstr(text, word);
+    while (at != NULL && (at[sizeof word - 1] < '0' || at[sizeof word - 1] > '9')) {
+        at = strstr(at + 1, word);
+    }
+    return at;
+}
+
 /* A drained device is no news beside one that fails. */
 static void check_problem(struct sim *s, const char *problem)
 {
-    const char *at = strstr(problem, "device ");
+    const char *at = find_device(problem);
     unsigned named = at != NULL ? (unsigned)strtoul(at + 7, NULL, 10) : UINT32_MAX;
     for (unsigned i = 0; named < s->f->device_count && strstr(at, " is ") != NULL &&
                          s->device[s->f->device[named]->number].drained && i < s->f->device_count;

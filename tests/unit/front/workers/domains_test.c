@@ -367,17 +367,6 @@ START_TEST(a_full_device_refuses_a_newcomer)
 }
 END_TEST
 
-/* A buffer of the domain that can go to the host. */
-static struct buffer *movable(struct device *d)
-{
-    struct buffer *b = fake_buffer(k, 0, 64, true);
-    b->device = d->index;
-    b->losses = &d->losses;
-    b->export_fd = -1;
-    buffer_set_state(b, BUFFER_LIVE);
-    return b;
-}
-
 static void idles(void)
 {
     fake_pass((k->f.config.domain_idle_s + 1) * NS_PER_S);
@@ -389,7 +378,7 @@ START_TEST(a_newcomer_does_not_wait_for_copies)
 {
     begin();
     struct device *a = serving(apart("a"), 0);
-    struct buffer *kept = movable(a);
+    struct buffer *kept = fake_movable(k, a);
     idles();
     ck_assert_int_eq(a->evacuation.state, EVACUATION_COPIES);
     struct device *c = obtain(apart("c"), 0);
@@ -409,7 +398,7 @@ START_TEST(a_newcomer_gets_what_comes_back_during_copies)
     k->f.config.domain_percent = 49;
     struct device *a = serving(apart("a"), 0);
     struct device *b = serving(apart("b"), 0);
-    struct buffer *kept = movable(a);
+    struct buffer *kept = fake_movable(k, a);
     idles();
     ck_assert_int_eq(b->state, DEVICE_RESTING);
     struct device *c = obtain(apart("c"), 0);
@@ -432,7 +421,7 @@ START_TEST(a_newcomer_waits_for_copies_without_a_place)
     begin();
     struct device *a = serving(apart("a"), 0);
     struct device *b = serving(apart("b"), 0);
-    struct buffer *kept = movable(a);
+    struct buffer *kept = fake_movable(k, a);
     b->jobs = 1;
     idles();
     ck_assert_int_eq(a->evacuation.state, EVACUATION_COPIES);

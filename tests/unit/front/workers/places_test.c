@@ -140,16 +140,6 @@ static void passes(uint64_t ns)
     watch();
 }
 
-static struct buffer *movable(struct device *d)
-{
-    struct buffer *b = fake_buffer(k, 0, 64, true);
-    b->device = d->index;
-    b->losses = &d->losses;
-    b->export_fd = -1;
-    buffer_set_state(b, BUFFER_LIVE);
-    return b;
-}
-
 static void finish(void)
 {
     k->f.device_count = FAKE_DEVICES;
@@ -336,7 +326,7 @@ START_TEST(requests_wait_for_the_next_worker)
     k->f.config.domains_max = 1;
     struct device *a = serving("a");
     struct device *c = asks("c");
-    struct buffer *old = movable(a);
+    struct buffer *old = fake_movable(k, a);
     struct buffer *asked = to_be_made(a);
     ck_assert_uint_eq(k->frames[FRAME_KIND_F_BUFFER_CREATE], 1);
     passes(PLACE_S * NS_PER_S);
@@ -389,8 +379,8 @@ START_TEST(what_cannot_leave_keeps_its_place)
     begin();
     struct device *a = serving("a");
     struct device *b = serving("b");
-    struct buffer *exported = movable(a);
-    struct buffer *variable = movable(b);
+    struct buffer *exported = fake_movable(k, a);
+    struct buffer *variable = fake_movable(k, b);
     exported->flags = BUFFER_FLAG_EXPORT;
     struct device *c = asks("c");
     passes(PLACE_S * NS_PER_S);
@@ -423,7 +413,7 @@ START_TEST(a_copy_that_fails_keeps_the_place)
     struct device *a = serving("a");
     passes(NS_PER_S);
     struct device *b = serving("b");
-    struct buffer *kept = movable(a);
+    struct buffer *kept = fake_movable(k, a);
     (void)asks("c");
     passes(PLACE_S * NS_PER_S);
     a->inflight_count = 0;
